@@ -1,0 +1,186 @@
+"""One content-addressed store on disk for everything that is generated: objects, plans, sources.
+
+A key is a hash of all that the entry depends on, so that an entry is never out of date, only unused. Writing is atomic
+(temporary file, then rename), reading checks a checksum, and every failure of the file system costs time, not results.
+
+The folder is `$TRISKELE_CACHE_DIR`, else `triskele` in the user's cache folder.
+"""
+
+import hashlib
+import logging
+import os
+import sys
+import tempfile
+import time
+from functools import cache
+from pathlib import Path
+
+__all__ = ["clear_cache", "folder", "get", "make_key", "put", "source_stamp"]
+
+SIZE_LIMIT = 2 << 30  # bytes; the least recently used entries go first
+
+_MAGIC = b"TRSKL001"
+_DIGEST = 16
+_SUFFIX = ".bin"
+_PUTS_BETWEEN_CHECKS = 64
+_STALE_TEMPORARY = 3600.0  # seconds after which a temporary file belongs to a process that was killed
+_TOUCH_AFTER = 3600.0  # seconds: how exactly the time of last use is kept
+
+_log = logging.getLogger(__name__)
+_puts = 0
+
+
+def folder() -> Path:
+    """The folder that holds the entries; it need not exist."""
+    if chosen := os.environ.get("TRISKELE_CACHE_DIR"):
+        return Path(chosen)
+    if sys.platform == "win32":
+        base = os.environ.get("LOCALAPPDATA") or os.path.expanduser("~\\AppData\\Local")
+    elif sys.platform == "darwin":
+        base = os.path.expanduser("~/Library/Caches")
+    else:
+        base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    return Path(base) / "triskele"
+
+
+def make_key(*parts: str | bytes) -> str:
+    """Hash of all parts, each with its length, so that ("ab", "c") and ("a", "bc") differ.
+
+    Examples
+    --------
+    >>> make_key("ab", "c") == make_key("a", "bc")
+    False
+    """
+    state = hashlib.blake2b(digest_size=20)
+    for part in parts:
+        data = part.encode() if isinstance(part, str) else part
+        state.update(len(data).to_bytes(8, "little"))
+        state.update(data)
+    return state.hexdigest()
+
+
+def get(key: str) -> bytes | None:
+    """The bytes stored under `key`, or None. An entry that is damaged is deleted and counts as missing."""
+    path = _path(key)
+    try:
+        with open(path, "rb") as file:
+            raw = file.read()
+            age = time.time() - os.fstat(file.fileno()).st_mtime
+    except OSError as error:
+        if not isinstance(error, FileNotFoundError):
+            _log.debug("cache entry %s cannot be read: %s", path, error)
+        return None
+    start = len(_MAGIC) + _DIGEST
+    data = raw[start:]
+    if raw[:start] != _MAGIC + _checksum(data):
+        _log.debug("cache entry %s is damaged; discarded", path)
+        _remove(path)
+        return None
+    if age > _TOUCH_AFTER:
+        try:
+            os.utime(path)
+        except OSError:
+            pass  # a cache that may only be read: its order of eviction is somebody else's
+    return data
+
+
+def put(key: str, data: bytes) -> bool:
+    """Store `data` under `key`; returns whether it was stored. Fails silently: the entry is then made again."""
+    global _puts
+    path = _path(key)
+    temporary = None
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(prefix=".tmp-", dir=path.parent)
+        with os.fdopen(handle, "wb") as file:
+            file.write(_MAGIC + _checksum(data))
+            file.write(data)
+        os.replace(temporary, path)
+    except BaseException as error:
+        if temporary is not None:
+            _remove(temporary)
+        if not isinstance(error, OSError):
+            raise
+        _log.debug("cache entry %s cannot be written: %s", path, error)
+        return False
+    if _puts % _PUTS_BETWEEN_CHECKS == 0:
+        _evict(SIZE_LIMIT)
+    _puts += 1
+    return True
+
+
+def clear_cache() -> None:
+    """Delete every stored entry of `folder()`. Functions that are already compiled go on working."""
+    for path, _ in _entries():
+        _remove(path)
+
+
+def source_stamp() -> str:
+    """Hash of the sources that decide what is generated (`core/compile`, `core/kernels`, `core/ops`)."""
+    return _stamp(Path(__file__).resolve().parent.parent)
+
+
+@cache
+def _stamp(core: Path) -> str:
+    state = hashlib.blake2b(digest_size=16)
+    for name in ("compile", "kernels", "ops"):
+        with os.scandir(core / name) as entries:
+            for entry in sorted(entries, key=lambda e: e.name):
+                if entry.name.endswith(".py"):
+                    with open(entry.path, "rb") as file:
+                        data = file.read()
+                    state.update(f"{name}/{entry.name}:{len(data)}:".encode())
+                    state.update(data)
+    return state.hexdigest()
+
+
+def _path(key: str) -> Path:
+    return folder() / key[:2] / (key[2:] + _SUFFIX)
+
+
+def _checksum(data: bytes) -> bytes:
+    return hashlib.blake2b(data, digest_size=_DIGEST).digest()
+
+
+def _remove(path) -> None:
+    try:
+        os.unlink(path)
+    except OSError:
+        pass  # another process was first, or the folder may not be written
+
+
+def _entries():
+    """All files of ours with their status; nothing else in the folder is looked at."""
+    try:
+        shards = [e.path for e in os.scandir(folder()) if len(e.name) == 2 and e.is_dir(follow_symlinks=False)]
+    except OSError:
+        return
+    for shard in shards:
+        try:
+            files = list(os.scandir(shard))
+        except OSError:
+            continue
+        for entry in files:
+            if entry.name.endswith(_SUFFIX) or entry.name.startswith(".tmp-"):
+                try:
+                    yield entry.path, entry.stat(follow_symlinks=False)
+                except OSError:
+                    continue  # removed by another process meanwhile
+
+
+def _evict(limit: int) -> None:
+    """Delete the least recently used entries until the store takes at most `limit` bytes."""
+    now = time.time()
+    total, kept = 0, []
+    for path, status in _entries():
+        if not path.endswith(_SUFFIX):
+            if now - status.st_mtime > _STALE_TEMPORARY:
+                _remove(path)
+            continue
+        total += status.st_size
+        kept.append((status.st_mtime, status.st_size, path))
+    for _, size, path in sorted(kept):
+        if total <= limit:
+            return
+        _remove(path)
+        total -= size

@@ -1,0 +1,214 @@
+"""Compile LLVM IR text to a module that is loaded in this process, through the disk cache.
+
+A program is one function ``define i32 @main(ptr %inputs, ptr %outputs, ptr %scratch)``: `inputs` and `outputs` are
+arrays of pointers to C-contiguous buffers (aligned to their element, no more), `scratch` is one 64-byte-aligned arena.
+It returns 0, or nonzero when a host callback raised.
+
+Operations without native code call back into Python: the text says ::
+
+    @tsk_context = external global ptr
+    declare i32 @tsk_callback(ptr, i64, ptr)
+
+loads the context and calls ``@tsk_callback(context, op_index, pointers)``, where `pointers` is an array of the
+operation's input pointers followed by its output pointers; a nonzero return must end `main` with that value. A callback
+takes the GIL: it must not run inside a parallel region of a program that holds the GIL meanwhile.
+
+No address is ever written into an object: everything external is resolved by name when it is loaded.
+"""
+
+import ctypes
+import itertools
+import math
+import threading
+import time
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from triskele.core.compile import cache
+from triskele.core.kernels import native
+
+__all__ = ["ArraySpec", "NativeModule", "compile_module"]
+
+_CONTEXT_DECLARATION = "@tsk_context = external global ptr"
+_CONTEXT_DEFINITION = "@tsk_context = global ptr null"
+
+
+class ArraySpec(NamedTuple):
+    """Shape and dtype of a C-contiguous array that a program reads or writes."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype
+
+
+class NativeModule:
+    """A compiled program: addresses of its functions, its Python callbacks, and what compiling it took.
+
+    Attributes
+    ----------
+    key : str
+        Its key in the disk cache.
+    cached : bool
+        Whether the object came from the disk cache.
+    seconds : dict of str to float
+        ``parse``, ``optimise``, ``emit`` (absent when cached) and ``load``.
+    object_size : int, bytes
+    """
+
+    def __init__(self, key: str, code: bytes, seconds: dict[str, float], cached: bool):
+        self.key, self.cached, self.seconds, self.object_size = key, cached, seconds, len(code)
+        start = time.perf_counter()
+        self._loaded = native.LoadedObject(code)
+        self._operations: dict[int, Callable[[int], None]] = {}
+        self._errors: list[tuple[int, BaseException]] = []
+        self._context = 0
+        seconds["load"] = time.perf_counter() - start
+
+    def address(self, name: str) -> int:
+        """Address of a function or global of the module; KeyError when it defines none of that name."""
+        return self._loaded.address(name)
+
+    def register_callback(
+        self,
+        op_index: int,
+        function: Callable[..., Any],
+        inputs: Sequence[ArraySpec],
+        outputs: Sequence[ArraySpec],
+        *,
+        in_place: bool = False,
+    ) -> None:
+        """Let operation `op_index` of the program run `function`.
+
+        Parameters
+        ----------
+        op_index : int
+        function : callable
+            Called with an ndarray view of each input, it returns one array, or a tuple with one per output. With
+            `in_place` it is called with views of the inputs and of the outputs, and fills the latter itself.
+            The views are valid during the call only.
+        inputs, outputs : sequence of ArraySpec
+        in_place : bool
+        """
+        if not self._context:
+            self._context = next(_context_numbers)
+            _modules[self._context] = self
+            ctypes.c_void_p.from_address(self.address("tsk_context")).value = self._context
+        self._operations[op_index] = _operation(function, tuple(inputs), tuple(outputs), in_place)
+
+    def raise_pending(self) -> None:
+        """Raise the exception of the callback that made `main` return nonzero, with its own traceback.
+
+        Raises
+        ------
+        RuntimeError
+            If `main` failed without a callback's exception.
+        """
+        mine = threading.get_ident()
+        with _lock:
+            index = next((i for i, (thread, _) in enumerate(self._errors) if thread == mine), 0)
+            error = self._errors.pop(index)[1] if self._errors else None
+        if error is None:
+            raise RuntimeError("compiled program: must return 0, got a failure that no callback reported")
+        raise error
+
+
+# Whoever may call main holds the module; what nobody can call goes, with its callbacks.
+_modules: weakref.WeakValueDictionary[int, NativeModule] = weakref.WeakValueDictionary()
+_context_numbers = itertools.count(1)
+_lock = threading.Lock()
+
+
+def compile_module(
+    ir_text: str, *, symbols: Mapping[str, int] = {}, key_extra: str = "", opt: int = 3
+) -> NativeModule:
+    """Compile (or take from the disk cache) and load a module.
+
+    Parameters
+    ----------
+    ir_text : str
+        LLVM assembly (see the module's docstring).
+    symbols : mapping of str to int
+        Addresses of external functions by name, beyond those of libm, `tsk_callback`, `tsk_parallel_for` and
+        Python's C API. A name stands for one address in the whole process.
+    key_extra : str
+        Whatever else the object depends on.
+    opt : int, 0 to 3
+        LLVM's optimisation level.
+
+    Returns
+    -------
+    NativeModule
+
+    Raises
+    ------
+    RuntimeError
+        If the text is not valid LLVM assembly.
+
+    Examples
+    --------
+    >>> module = compile_module("define i64 @next(i64 %x) { %y = add i64 %x, 1 ret i64 %y }")
+    >>> ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(module.address("next"))(41)
+    42
+    """
+    text = ir_text.replace(_CONTEXT_DECLARATION, _CONTEXT_DEFINITION)
+    key = cache.make_key("object", text, key_extra, str(opt), *native.host_target(), cache.source_stamp())
+    code, seconds = cache.get(key), {}
+    cached = code is not None
+    if code is None:
+        code, seconds = native.compile_object(text, opt=opt)
+        cache.put(key, code)
+    _define(text, symbols)
+    return NativeModule(key, code, seconds, cached)
+
+
+def _define(text: str, symbols: Mapping[str, int]) -> None:
+    """Make the external names of `text` known to the loader."""
+    native.define_symbols({"tsk_callback": ctypes.cast(_callback, ctypes.c_void_p).value or 0, **symbols})
+
+
+@ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p)
+def _callback(context, op_index, pointers):
+    module = _modules.get(context)
+    try:
+        if module is None:
+            raise RuntimeError("compiled program: its callbacks must be registered before it runs, got none")
+        module._operations[op_index](pointers)
+    except BaseException as error:  # KeyboardInterrupt too: it is raised again by the caller of main
+        if module is not None:
+            with _lock:
+                module._errors.append((threading.get_ident(), error))
+        return 1
+    return 0
+
+
+def _operation(function, inputs: tuple[ArraySpec, ...], outputs: tuple[ArraySpec, ...], in_place: bool):
+    """`run(pointers)`: views of the buffers, the call, and the copy of its results."""
+    specs = tuple((tuple(s.shape), np.dtype(s.dtype)) for s in inputs + outputs)
+    # A ctypes array type per buffer: from_address makes a buffer object of the right length in 0.1 us.
+    kinds = [(ctypes.c_char * max(1, math.prod(shape) * dtype.itemsize), shape, dtype) for shape, dtype in specs]
+    table = ctypes.c_void_p * len(specs)
+    n_inputs = len(inputs)
+    name = getattr(function, "__name__", type(function).__name__)
+
+    def run(pointers):
+        views = [
+            np.ndarray(shape, dtype, kind.from_address(pointer)) if pointer else np.empty(shape, dtype)
+            for (kind, shape, dtype), pointer in zip(kinds, table.from_address(pointers), strict=True)
+        ]
+        if in_place:
+            function(*views)
+            return
+        results = function(*views[:n_inputs])
+        if not isinstance(results, tuple):
+            results = (results,)
+        if len(results) != len(outputs):
+            raise ValueError(f"{name}: must return {len(outputs)} array(s), got {len(results)}")
+        for view, result in zip(views[n_inputs:], results, strict=True):
+            result = np.asarray(result)
+            if result.shape != view.shape:
+                raise ValueError(f"{name}: must return shape {view.shape}, got {result.shape}")
+            np.copyto(view, result, casting="same_kind")
+
+    return run

@@ -1,0 +1,31 @@
+# Two commands do everything on a machine with Python 3.11 or newer: `make demo` and `make test`.
+PYTHON ?= python3
+EXAMPLE = examples/fit_ode.py
+
+demo:
+	$(PYTHON) -m venv .venv
+	.venv/bin/pip install --quiet -e ".[plot]"
+	.venv/bin/python $(EXAMPLE)
+
+test:
+	$(PYTHON) -m venv .venv
+	.venv/bin/pip install --quiet -e ".[test]"
+	.venv/bin/ruff check .
+	.venv/bin/lint-imports
+	.venv/bin/mypy
+	.venv/bin/python -m pytest -n 2 -m "not slow"
+
+bench:
+	$(PYTHON) -m venv .venv
+	.venv/bin/pip install --quiet -e ".[bench]"
+	.venv/bin/python -m tests.benchmarks core
+
+lint:
+	.venv/bin/ruff check .
+	.venv/bin/lint-imports
+	.venv/bin/mypy
+
+clean:
+	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+
+.PHONY: demo test bench lint clean

@@ -1,0 +1,92 @@
+"""One process that runs one tool on one case: `python -m tests.benchmarks.worker FIELD CASE TOOL OUTPUTS`.
+
+It answers on its standard output, one JSON object a line: first the cold call, then for every line `go SECONDS` on its
+standard input the times of repeated calls, and at the end of the input its peak memory.
+"""
+
+import importlib
+import json
+import os
+import sys
+import time
+
+import numpy as np
+
+from tests.benchmarks import case as registry
+from tests.benchmarks.tools import TOOLS, leaves
+
+
+def resident():
+    """Bytes resident now and at the peak since `reset_peak`; on other systems than Linux the peak is the process's."""
+    try:
+        with open("/proc/self/status") as status:
+            fields = dict(line.split(":", 1) for line in status)
+        return tuple(int(fields[key].split()[0]) * 1024 for key in ("VmRSS", "VmHWM"))
+    except (OSError, KeyError):
+        import resource
+
+        unit = 1 if sys.platform == "darwin" else 1024
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+        return peak, peak
+
+
+def reset_peak():
+    try:
+        with open("/proc/self/clear_refs", "w") as control:
+            control.write("5")
+    except OSError:
+        pass
+
+
+def samples(run, seconds):
+    """Seconds per call, at least three times; short calls are timed in groups of a quarter of a millisecond."""
+    clock = time.perf_counter
+    start = clock()
+    run()
+    group = max(1, int(2.5e-4 / max(clock() - start, 1e-9)))
+    times, end = [], clock() + seconds
+    while clock() < end or len(times) < 3:
+        start = clock()
+        for _ in range(group):
+            run()
+        times.append((clock() - start) / group)
+    return times
+
+
+def main(field, name, tool, outputs):
+    answer = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # what a tool prints must not mix with the answers
+
+    def say(**fields):
+        print(json.dumps(fields), file=answer, flush=True)
+
+    case = registry.load(field)[name]
+    start = time.perf_counter()
+    for module in TOOLS[tool].modules:
+        importlib.import_module(module)
+    imported = time.perf_counter() - start
+    if tool == "torch":
+        import torch
+
+        torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
+    if tool == "triskele":
+        from triskele import core
+
+        core.set_threads(int(os.environ["OMP_NUM_THREADS"]))
+
+    run = case.builders[tool](*case.data())
+    reset_peak()
+    baseline = resident()[0]
+    start = time.perf_counter()
+    result = run()
+    cold = time.perf_counter() - start
+    np.savez(outputs, *leaves(result))
+    del result
+    say(cold=cold, imported=imported)
+    for line in sys.stdin:
+        say(times=samples(run, float(line.split()[1])))
+    say(memory=max(0, resident()[1] - baseline))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

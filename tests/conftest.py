@@ -1,0 +1,28 @@
+"""Seeds and the one table of tolerances. Tests import nothing from other tests' files, only from tests.twins."""
+
+import numpy as np
+import pytest
+
+# Largest relative error of a few chained operations, per result dtype; a derivative of order n costs a digit each.
+TOLERANCE = {"float32": 2e-5, "complex64": 2e-5, "float64": 1e-12, "complex128": 1e-12}
+
+
+@pytest.fixture(scope="session", autouse=True)
+def kernel_cache(tmp_path_factory):
+    """A cache folder of this run's own: a test neither profits from nor disturbs what users have cached."""
+    patch = pytest.MonkeyPatch()
+    patch.setenv("TRISKELE_CACHE_DIR", str(tmp_path_factory.getbasetemp() / "kernels"))
+    yield
+    patch.undo()
+
+
+@pytest.fixture
+def rng():
+    """The same random numbers in every run of a test."""
+    return np.random.default_rng(20240229)
+
+
+@pytest.fixture
+def tolerance():
+    """A function from dtype and derivative order to the relative tolerance of a comparison."""
+    return lambda dtype, order=0: TOLERANCE[np.dtype(dtype).name] * 10.0**order

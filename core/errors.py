@@ -1,0 +1,21 @@
+"""Errors of the core, and the form their messages take: ``where: what must hold, got what (hint)``."""
+
+
+class TracerError(TypeError):
+    """A traced value was used where only a concrete one can be: in ``bool()``, ``float()``, an array's ``__setitem__`` …"""
+
+
+class MissingRuleError(NotImplementedError):
+    """An operation lacks the rule a transform needs (vjp, jvp, batch)."""
+
+
+class EscapedTensorError(RuntimeError):
+    """A traced value was used after the transform that made it had ended (a side effect kept it alive)."""
+
+
+class TreeError(ValueError):
+    """Two trees that must have the same structure do not."""
+
+
+class IndexOutOfBoundsError(IndexError):
+    """A compiled program met an index outside its array."""

@@ -1,0 +1,106 @@
+"""What a primitive is: one name with all its rules. `PRIMITIVES` is the registry everything else reads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+PRIMITIVES: dict[str, Primitive] = {}
+
+
+class Primitive:
+    """An operation of the graph with its rules. Arrays are positional, everything else (static) is a keyword.
+
+    Parameters
+    ----------
+    name : str
+        Unique; taken twice is an error.
+    impl : callable
+        ``impl(*arrays, **params) -> array`` in NumPy: the definition of right.
+    spec : callable
+        ``spec(*specs, **params) -> Spec`` (a tuple of Specs when `multiple`); raises the errors for wrong shapes.
+    multiple : bool
+        Whether it returns a tuple.
+    kind : str
+        How the compiler treats it: ``"elementwise"`` (broadcasting, `emit`), ``"pull"`` (each output element is one
+        expression of loads of the inputs, `pull`), ``"reduce"``, ``"scan"`` …, or ``"opaque"`` (`impl` is called
+        from the compiled program).
+    emit : callable, optional
+        For elementwise ones: ``emit(b, *values) -> value`` with a scalar builder `b` of the compiler.
+    pull : callable, optional
+        ``pull(b, index, loads, in_specs, out_spec, **params) -> value``: the element at `index` (a list of integer
+        values of the builder) in terms of ``loads[i](index_of_input_i)``.
+    flops : callable or float
+        Floating-point operations: per output element, or ``flops(in_specs, out_specs, **params)``.
+    samples : callable, optional
+        ``samples(rng) -> list of (args, params)``: inputs for the conformance tests; elementwise ones may give
+        `domain` (one (low, high) per argument) instead.
+
+    Derivative rules are attached with `defvjp`, `defjvp` (one rule per argument), `defvjp_all`, `defjvp_all`, or
+    `linear`; the batching rule with `defbatch`. All are written in terms of other primitives, so that every order of
+    derivative follows. A primitive without derivative rules and with ``differentiable=False`` (comparisons, floor,
+    argmax) gives values without derivative.
+    """
+
+    def __init__(self, name: str, impl: Callable, spec: Callable, *, multiple: bool = False, kind: str = "opaque",
+                 emit: Callable | None = None, pull: Callable | None = None, flops: Any = 1.0,
+                 differentiable: bool = True, samples: Callable | None = None, domain: Any = None):
+        if name in PRIMITIVES:
+            raise ValueError(f"Primitive: name {name!r} is taken by {PRIMITIVES[name].impl!r}")
+        self.name, self.impl, self.spec, self.multiple, self.kind = name, impl, spec, multiple, kind
+        self.emit, self.pull, self.flops, self.differentiable = emit, pull, flops, differentiable
+        self.samples, self.domain = samples, domain
+        self.loop: Callable | None = None  # elementwise: loop(*specs) -> dtypes of the inputs and of the output inside the loop
+        self.vjps: tuple[Callable | None, ...] | None = None
+        self.vjp_all: Callable | None = None
+        self.jvps: tuple[Any, ...] | None = None
+        self.jvp_all: Callable | None = None
+        self.batch: Callable | None = None
+        PRIMITIVES[name] = self
+
+    def __repr__(self):
+        return f"<primitive {self.name}>"
+
+    def defvjp(self, *rules: Callable | None) -> None:
+        """One rule per argument: ``rule(ct, out, *args, **params) -> cotangent of that argument`` (None: no derivative).
+
+        For elementwise primitives the cotangent may have the broadcast shape: it is summed back to the argument's.
+        A rule may return `Sparse` (see transforms.grad) for a cotangent that touches few elements.
+        """
+        self.vjps = rules
+
+    def defjvp(self, *rules: Any) -> None:
+        """One rule per argument: ``rule(t, out, *args, **params) -> tangent of the output``, linear in `t`; they are summed.
+
+        None: no derivative. The string ``"same"``: linear in that argument, the primitive itself applied to `t`.
+        """
+        self.jvps = rules
+
+    def defvjp_all(self, rule: Callable) -> Callable:
+        """``rule(ct, out, args, needed, **params) -> list`` with one cotangent per argument (None where not `needed`).
+
+        With `multiple`, `ct` and `out` are tuples and entries of `ct` may be None (zero).
+        """
+        self.vjp_all = rule
+        return rule
+
+    def defjvp_all(self, rule: Callable) -> Callable:
+        """``rule(tangents, out, args, **params) -> tangent(s) of out``; entries of `tangents` may be None (zero)."""
+        self.jvp_all = rule
+        return rule
+
+    def defbatch(self, rule: Callable) -> Callable:
+        """``rule(args, axes, size, **params) -> (out, axis)``; `axes[i]` is None for an unbatched argument.
+
+        With `multiple`, returns a tuple of outs and a tuple of axes.
+        """
+        self.batch = rule
+        return rule
+
+    @property
+    def has_vjp(self) -> bool:
+        return self.vjps is not None or self.vjp_all is not None
+
+    @property
+    def has_jvp(self) -> bool:
+        return self.jvps is not None or self.jvp_all is not None

@@ -1,0 +1,238 @@
+"""How operations find the transform that is at work: `bind`, levels, and recording into a graph.
+
+Each running transform is a `Trace` with a level; the Tensor of the highest level among the arguments decides who
+processes an operation. A trace processes it in terms of operations on the values beneath, one level down, until only
+plain arrays are left and NumPy does the work: all transforms nest in any order.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from triskele.core.errors import EscapedTensorError, TracerError
+from triskele.core.graph.graph import Const, Equation, Graph, Source, Spec, Var, spec_of
+from triskele.core.graph.primitive import Primitive
+from triskele.core.tensor import Tensor
+
+_CORE = str(Path(__file__).resolve().parents[1])
+
+
+class _State(threading.local):
+    depth = 0
+
+
+_state = _State()
+
+
+class Trace:
+    """A running transform. Subclasses say how an operation is processed and how a plain value is lifted."""
+
+    __slots__ = ("level", "alive")
+
+    def __init__(self):
+        self.level = 0
+        self.alive = False
+
+    def __enter__(self):
+        _state.depth += 1
+        self.level = _state.depth
+        self.alive = True
+        return self
+
+    def __exit__(self, *exc):
+        _state.depth -= 1
+        self.alive = False
+
+    def process(self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Any:
+        raise NotImplementedError
+
+    def lift(self, value: Any) -> Tensor:
+        raise NotImplementedError
+
+
+def bind(primitive: Primitive, *args: Any, **params: Any) -> Any:
+    """Apply a primitive to arrays and Tensors: the one way in for every operation."""
+    top = None
+    level = 0
+    for a in args:
+        if isinstance(a, Tensor) and a.level > level:
+            top = a
+            level = a.level
+    if top is None:
+        return primitive.impl(*args, **params)
+    return top.trace.process(primitive, args, params)
+
+
+def user_source() -> Source | None:
+    """The innermost line outside this package on the call stack."""
+    frame = sys._getframe(1)
+    while frame is not None:
+        code = frame.f_code
+        if not code.co_filename.startswith(_CORE) and "numpy" not in code.co_filename:
+            return Source(code.co_filename, frame.f_lineno, code.co_name)
+        frame = frame.f_back  # type: ignore[assignment]
+    return None
+
+
+def describe(args: Sequence[Any]) -> str:
+    """Shapes and dtypes of arguments, for messages."""
+    return ", ".join(str(spec_of(a)) for a in args)
+
+
+class GraphTensor(Tensor):
+    """A value of a graph under construction: only its spec is known."""
+
+    __slots__ = ("spec",)
+
+    def __init__(self, trace: GraphTrace, atom: Var | Const):
+        self.trace, self.value, self.spec, self.level = trace, atom, atom.spec, trace.level
+
+    def _take(self, other):
+        self.value, self.spec = other.value, other.spec
+
+    def _handle(self):
+        return GraphTensor(self.trace, self.value)
+
+    def _identity(self):
+        return (id(self.trace), id(self.value))
+
+    def __repr__(self):
+        return f"Tensor({self.spec}, traced)"
+
+    def _concrete(self, what):
+        raise TracerError(
+            f"{what}: {self!r} has no value yet, at {user_source()} "
+            "(under jit, plain if/while/for are converted automatically where the source is available; "
+            "elsewhere use np.where, core.cond or core.while_loop, or static_argnames for an argument that is not an array)"
+        )
+
+
+class GraphTrace(Trace):
+    """Records operations as equations. Tensors of outer transforms that the function closes over become extra inputs."""
+
+    __slots__ = ("equations", "captured", "_captured_vars", "_consts")
+
+    def __init__(self):
+        super().__init__()
+        self.equations: list[Equation] = []
+        self.captured: list[Any] = []
+        self._captured_vars: dict[Any, Var] = {}
+        self._consts: dict[int, Const] = {}
+
+    def input(self, spec: Spec) -> GraphTensor:
+        return GraphTensor(self, Var(spec))
+
+    def lift(self, value: Any) -> GraphTensor:
+        return GraphTensor(self, self.atom(value))
+
+    def atom(self, value: Any) -> Var | Const:
+        if isinstance(value, GraphTensor) and value.trace is self:
+            return value.value
+        if isinstance(value, Tensor):
+            if not value.trace.alive and isinstance(value, GraphTensor) and value.level >= self.level:
+                raise EscapedTensorError(
+                    f"{value!r} was kept from a transform that has ended (return it from the function instead of storing it)"
+                )
+            key = value._identity()
+            if key not in self._captured_vars:
+                self._captured_vars[key] = Var(spec_of(value))
+                self.captured.append(value._handle())
+            return self._captured_vars[key]
+        if isinstance(value, (np.ndarray, np.generic)):
+            key = id(value)
+            const = self._consts.get(key)
+            if const is None or const.value is not value:
+                const = self._consts[key] = Const(value)
+            return const
+        if isinstance(value, (bool, int, float, complex)):
+            return Const(value)
+        array = np.asarray(value)
+        if array.dtype == object:
+            raise TypeError(f"jit: arrays and numbers are wanted here, got {type(value).__name__} {value!r}")
+        return Const(array)
+
+    def process(self, primitive, args, params):
+        if not self.alive:
+            raise EscapedTensorError(
+                f"{primitive.name}: a traced value was used after its transform had ended (return it instead of storing it), at {user_source()}"
+            )
+        atoms = [self.atom(a) for a in args]
+        try:
+            out = primitive.spec(*[a.spec for a in atoms], **params)
+        except Exception as error:
+            error.add_note(f"in {primitive.name}({describe(args)}), at {user_source()}")
+            raise
+        outs = [Var(s) for s in (out if primitive.multiple else (out,))]
+        self.equations.append(Equation(primitive, atoms, params, outs, user_source()))
+        tensors = tuple([GraphTensor(self, v) for v in outs])
+        return tensors if primitive.multiple else tensors[0]
+
+    def finish(self, inputs: Sequence[GraphTensor], outputs: Sequence[Any], name: str = "graph") -> Graph:
+        """The graph of everything recorded that `outputs` need; captured values are its last inputs."""
+        return Graph(
+            [t.value for t in inputs] + list(self._captured_vars.values()), self.equations, [self.atom(o) for o in outputs], name
+        )
+
+
+def make_graph(f: Callable[..., Any], specs: Sequence[Spec], name: str = "graph") -> tuple[Graph, list[Any]]:
+    """Record ``f(*tensors) -> sequence of values`` into a graph.
+
+    Returns
+    -------
+    graph : Graph
+        Inputs are those of `specs`, followed by one for each captured value.
+    captured : list
+        Tensors of outer transforms that `f` closed over.
+    """
+    trace = GraphTrace()
+    with trace:
+        inputs = [trace.input(s) for s in specs]
+        # f may assign into its arguments: hand out handles so that the graph's inputs stay what they are
+        outputs = f(*[t._handle() for t in inputs])
+        graph = trace.finish(inputs, outputs, name)
+    return dead_code(graph), list(trace.captured)
+
+
+def dead_code(graph: Graph) -> Graph:
+    """Drop equations whose results nobody uses."""
+    live = {o for o in graph.outputs if isinstance(o, Var)}
+    kept = []
+    for eqn in reversed(graph.equations):
+        if any(o in live for o in eqn.outputs):
+            kept.append(eqn)
+            live.update(a for a in eqn.inputs if isinstance(a, Var))
+    graph.equations = kept[::-1]
+    return graph
+
+
+def evaluate(graph: Graph, *args: Any) -> list[Any]:
+    """Run a graph on arrays or Tensors, equation by equation: with Tensors, this is how a graph is transformed."""
+    env: dict[Var, Any] = dict(zip(graph.inputs, args, strict=True))
+
+    def read(atom):
+        return atom.value if type(atom) is Const else env[atom]
+
+    for eqn in graph.equations:
+        out = bind(eqn.primitive, *[read(a) for a in eqn.inputs], **eqn.params)
+        if eqn.primitive.multiple:
+            env.update(zip(eqn.outputs, out, strict=True))
+        else:
+            env[eqn.outputs[0]] = out
+    return [read(o) for o in graph.outputs]
+
+
+@contextmanager
+def no_transforms() -> Iterator[None]:
+    """Start afresh at level 0 (for callbacks that run while an outer transform is active)."""
+    depth, _state.depth = _state.depth, 0
+    try:
+        yield
+    finally:
+        _state.depth = depth

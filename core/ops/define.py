@@ -1,0 +1,153 @@
+"""How an elementwise primitive is defined: a ufunc, its partial derivatives and how a scalar of it is emitted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from triskele.core.graph.graph import Spec
+from triskele.core.graph.primitive import Primitive
+from triskele.core.graph.trace import bind
+from triskele.core.tensor import Tensor, implements
+
+_PYTHON = {"b": bool, "i": int, "f": float, "c": complex}
+ONE, MINUS_ONE = "one", "minus one"
+
+
+def as_value(x: Any) -> Any:
+    """Arrays, numbers and Tensors as they are; sequences become arrays."""
+    if isinstance(x, (Tensor, np.ndarray, np.generic, float, int, complex)):
+        return x
+    a = np.asarray(x)
+    if a.dtype == object:
+        raise TypeError(f"arrays and numbers are wanted, got {type(x).__name__} {x!r} (for sequences of traced values use np.stack)")
+    return a
+
+
+@lru_cache(maxsize=4096)
+def _resolve(ufunc, keys):
+    return ufunc.resolve_dtypes((*[_PYTHON[k] if len(k) == 1 else np.dtype(k) for k in keys], *[None] * ufunc.nout))
+
+
+def ufunc_loop(ufunc: np.ufunc) -> Callable[..., tuple[np.dtype, ...]]:
+    """The dtypes NumPy computes with, by its own promotion."""
+
+    def loop(*specs: Spec) -> tuple[np.dtype, ...]:
+        keys = []
+        for s in specs:
+            # ufuncs without a bool loop refuse the Python type bool but take the dtype
+            keys.append(s.dtype.kind if s.weak and s.dtype.kind != "b" else s.dtype.str)
+        return _resolve(ufunc, tuple(keys))
+
+    return loop
+
+
+def broadcast_shapes(name: str, *shapes: tuple[int, ...]) -> tuple[int, ...]:
+    if all(s == shapes[0] for s in shapes[1:]):
+        return shapes[0]
+    try:
+        return np.broadcast_shapes(*shapes)
+    except ValueError:
+        raise ValueError(
+            f"{name}: operands could not be broadcast together with shapes {' '.join(map(str, shapes))}"
+        ) from None
+
+
+def elementwise(name: str, ufunc: np.ufunc | None = None, *, impl: Callable | None = None, loop: Callable | None = None,
+                d: Sequence[Any] | None = None, emit: Any = None, domain: Any = None, flops: float = 1.0,
+                keeps_weak: bool = False, also: tuple = (), method: str | None = None, operators: tuple[str, ...] = (),
+                doc: str | None = None) -> Callable:
+    """Define an elementwise primitive and return its public function.
+
+    Parameters
+    ----------
+    name : str
+    ufunc : np.ufunc, optional
+        Gives implementation and promotion, and is redirected here for Tensors (`also`: further ones).
+    impl, loop : callable, optional
+        Where there is no ufunc, or a faster implementation is known.
+    d : sequence, optional
+        One partial derivative per argument: ``factor(out, *args)``, or ONE, MINUS_ONE, None. Absent: no derivative.
+        Rules are plain NumPy code on arrays or Tensors.
+    emit : str or callable
+        ``emit(b, *values)`` with a scalar builder; a string names the builder's function.
+    domain : sequence of (low, high), optional
+        Where the conformance tests take their inputs from.
+    keeps_weak : bool
+        Python numbers in, Python number out (arithmetic operators).
+    """
+    impl = impl or ufunc
+    loop = loop or ufunc_loop(ufunc)
+
+    def spec(*specs):
+        dtype = loop(*specs)[-1]
+        weak = keeps_weak and all(s.weak for s in specs)
+        return Spec(broadcast_shapes(name, *[s.shape for s in specs]), dtype, weak)
+
+    p = Primitive(name, impl, spec, kind="elementwise", emit=emit, flops=flops, domain=domain, differentiable=d is not None)
+    p.loop = loop
+    if d is not None:
+        p.defvjp(*[_vjp(f) for f in d])
+        p.defjvp(*[_jvp(f) for f in d])
+    p.defbatch(lambda args, axes, size, **params: batch_elementwise(p, args, axes, params))
+
+    def function(*args, **kwargs):
+        if kwargs:
+            return _with_keywords(name, function, args, kwargs)
+        return bind(p, *[as_value(a) for a in args])
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = doc or f"Elementwise {name}, as ``numpy.{name}``."
+    function.primitive = p  # type: ignore[attr-defined]
+    return implements(*([ufunc] if ufunc is not None else []), *also, method=method, operators=operators)(function)
+
+
+def _with_keywords(name, function, args, kwargs):
+    """dtype= and where= of ufuncs; the rest does not change values (order, subok) or is refused."""
+    dtype, where, casting = kwargs.pop("dtype", None), kwargs.pop("where", True), kwargs.pop("casting", "same_kind")
+    for k in ("order", "subok"):
+        kwargs.pop(k, None)
+    if kwargs or casting != "same_kind":
+        raise TypeError(f"{name}: keyword(s) {sorted(kwargs) or ['casting']} are not supported for traced values")
+    if where is not True:
+        raise TypeError(f"{name}: where= leaves elements undefined without out= (use np.where(condition, {name}(x), other))")
+    result = function(*args)
+    return result if dtype is None else result.astype(dtype)
+
+
+def _vjp(f):
+    if f is None:
+        return None
+    if f is ONE:
+        return lambda ct, out, *args: ct
+    if f is MINUS_ONE:
+        return lambda ct, out, *args: -ct
+    return lambda ct, out, *args: ct * f(out, *args)
+
+
+def _jvp(f):
+    if f is None:
+        return None
+    if f is ONE:
+        return lambda t, out, *args: t
+    if f is MINUS_ONE:
+        return lambda t, out, *args: -t
+    return lambda t, out, *args: t * f(out, *args)
+
+
+def batch_elementwise(p: Primitive, args: Sequence[Any], axes: Sequence[int | None], params: dict[str, Any]) -> tuple[Any, int]:
+    """Batching rule of everything elementwise: batch axes to the front, ranks aligned behind them."""
+    rank = max(np.ndim(a) - (ax is not None) for a, ax in zip(args, axes, strict=True))
+    moved = []
+    for a, ax in zip(args, axes, strict=True):
+        if ax is not None:
+            if ax:
+                a = np.moveaxis(a, ax, 0)
+            missing = rank - (np.ndim(a) - 1)
+            if missing:
+                a = np.reshape(a, (np.shape(a)[0], *(1,) * missing, *np.shape(a)[1:]))
+        moved.append(a)
+    return bind(p, *moved, **params), 0

@@ -1,0 +1,218 @@
+"""`Tensor`: what a transform passes into a function. It follows NumPy's protocols; the operations are in `ops`.
+
+Operations find their way here by registration: `implements(np.sum, method="sum")` beside the definition makes
+``np.sum(tensor)`` and ``tensor.sum()`` work. There is no second list.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from triskele.core.errors import TracerError
+
+UFUNCS: dict[Any, Callable] = {}
+FUNCTIONS: dict[Any, Callable] = {}
+
+
+def implements(*numpy_functions: Any, method: str | None = None, prop: str | None = None, operators: tuple[str, ...] = ()):
+    """Register the decorated function for NumPy (or SciPy) functions, and as a method, property or operator of `Tensor`.
+
+    `operators` are dunder names; a name starting with ``__r`` whose plain form is also given has its arguments swapped.
+    """
+
+    def register(f):
+        for g in numpy_functions:
+            table = UFUNCS if isinstance(g, np.ufunc) else FUNCTIONS
+            if g in table:
+                raise ValueError(f"implements: {g!r} is already implemented by {table[g]!r}")
+            table[g] = f
+        if method:
+            setattr(Tensor, method, f)
+        if prop:
+            setattr(Tensor, prop, property(f))
+        for name in operators:
+            if name.startswith("__r") and f"__{name[3:]}" in operators:
+                setattr(Tensor, name, lambda self, other, f=f: _binary(f, other, self))
+            elif name.endswith("invert__") or name in ("__neg__", "__pos__", "__abs__"):
+                setattr(Tensor, name, lambda self, f=f: f(self))
+            elif name.startswith("__i") and len(operators) > 1:
+                setattr(Tensor, name, lambda self, other, f=f: self._become(_binary(f, self, other)))
+            else:
+                setattr(Tensor, name, lambda self, other, f=f: _binary(f, self, other))
+        return f
+
+    return register
+
+
+def _binary(f, a, b):
+    for x in (a, b):
+        if x is None or isinstance(x, (str, dict, set)):
+            return NotImplemented
+    return f(a, b)
+
+
+def is_weak(x: Any) -> bool:
+    """Whether `x` is a Python number (NumPy's "weak" scalars in promotion)."""
+    t = type(x)
+    return t is float or t is int or t is bool or t is complex
+
+
+class Tensor:
+    """A traced array: used like an ndarray inside functions given to the transforms.
+
+    Attributes
+    ----------
+    shape, dtype, ndim, size : as for ndarray.
+    level : int
+        Nesting depth of the transform it belongs to.
+
+    Notes
+    -----
+    ``x[i] = v`` and ``x += y`` work: the name `x` then stands for a new value. Unlike NumPy's, slices are values, not
+    views: writing to ``y = x[1:]`` leaves `x` as it was.
+    """
+
+    __slots__ = ("level", "trace", "value")
+    __array_priority__ = 1000
+
+    spec: Any
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.spec.shape
+
+    @property
+    def dtype(self) -> np.dtype:
+        return self.spec.dtype
+
+    @property
+    def ndim(self) -> int:
+        return len(self.spec.shape)
+
+    @property
+    def size(self) -> int:
+        return self.spec.size
+
+    @property
+    def nbytes(self) -> int:
+        return self.spec.nbytes
+
+    @property
+    def itemsize(self) -> int:
+        return self.spec.dtype.itemsize
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("len() of unsized object")
+        return self.shape[0]
+
+    def __iter__(self):
+        if not self.shape:
+            raise TypeError("iteration over a 0-d array")
+        return iter([self[i] for i in range(self.shape[0])])
+
+    __hash__ = object.__hash__
+
+    def _become(self, other: Any) -> Tensor:
+        """Let this very object stand for `other` from now on (in-place operators and assignments)."""
+        if not isinstance(other, Tensor) or other.level != self.level:
+            other = self.trace.lift(other)
+        if other.spec.shape != self.spec.shape:
+            raise ValueError(
+                f"non-broadcastable output operand with shape {self.spec.shape} doesn't match the broadcast shape {other.spec.shape}"
+            )
+        if other.spec.dtype != self.spec.dtype:
+            if not np.can_cast(other.spec.dtype, self.spec.dtype, "same_kind"):
+                raise np.exceptions.DTypePromotionError(
+                    f"in-place operation: cannot cast the result from {other.dtype} to {self.dtype} with rule 'same_kind'"
+                )
+            other = self.trace.lift(other.astype(self.spec.dtype))
+        self._take(other)
+        return self
+
+    def _take(self, other):
+        raise NotImplementedError
+
+    def _handle(self) -> Tensor:
+        """Another Tensor object for the same value, which later assignments to this one leave alone."""
+        raise NotImplementedError
+
+    def _identity(self) -> Any:
+        """A key that is equal for two Tensors when they stand for the same value."""
+        raise NotImplementedError
+
+    # -- NumPy's protocols ------------------------------------------------------------------------------------------
+
+    def __array_ufunc__(self, ufunc, method, *inputs, out=None, **kwargs):
+        if method != "__call__":
+            f = FUNCTIONS.get((ufunc, method)) or FUNCTIONS.get(f"ufunc.{method}")
+            if f is None:
+                raise TypeError(f"np.{ufunc.__name__}.{method}: not supported for traced values")
+            result = f(*inputs, **kwargs) if (ufunc, method) in FUNCTIONS else f(ufunc, *inputs, **kwargs)
+        else:
+            f = UFUNCS.get(ufunc)
+            if f is None:
+                raise TypeError(
+                    f"{ufunc.__name__}: no traced form of this ufunc (define one with core.elementwise or core.custom_op)"
+                )
+            result = f(*inputs, **kwargs)
+        if out is None or out == (None,):
+            return result
+        return _store(ufunc.__name__, result, out)
+
+    def __array_function__(self, func, types, args, kwargs):
+        f = FUNCTIONS.get(func)
+        if f is None:
+            name = f"{getattr(func, '__module__', 'numpy')}.{getattr(func, '__name__', func)}"
+            raise TypeError(
+                f"{name}: no traced form of this function "
+                "(write it with supported functions, or wrap it with core.custom_op(mode='python'))"
+            )
+        return f(*args, **kwargs)
+
+    def __array__(self, dtype=None, copy=None):
+        raise TracerError(
+            f"{self!r} cannot become a plain ndarray: np.array([...]) of traced values, assigning one into a plain array, or a "
+            "function NumPy cannot redirect asked for it (use np.stack or core.numpy.array to collect values, "
+            "np.zeros_like(x) of a traced x, or core.numpy.zeros, for an array to assign into; core.stop_gradient drops a derivative)"
+        )
+
+    # -- conversion to Python numbers -------------------------------------------------------------------------------
+
+    def _concrete(self, what):
+        raise TracerError(f"{what}: {self!r} has no value yet")
+
+    def __bool__(self):
+        return bool(self._concrete("bool()"))
+
+    def __int__(self):
+        return int(self._concrete("int()"))
+
+    def __index__(self):
+        if self.dtype.kind not in "iub":
+            raise TypeError(f"only integer scalar arrays can be converted to a scalar index, got {self!r}")
+        return int(self._concrete("index"))
+
+    def __float__(self):
+        raise TracerError(
+            f"float(): {self!r} is traced, a Python float would lose its derivative or has no value yet "
+            "(use NumPy's functions rather than math's; core.stop_gradient(x) where no derivative is wanted)"
+        )
+
+    def __complex__(self):
+        raise TracerError(f"complex(): {self!r} is traced (use NumPy's functions rather than cmath's)")
+
+
+def _store(name, result, out):
+    outs = out if isinstance(out, tuple) else (out,)
+    results = result if isinstance(result, tuple) else (result,)
+    for o, r in zip(outs, results, strict=True):
+        if o is None:
+            continue
+        if not isinstance(o, Tensor):
+            raise TracerError(f"{name}: out= must be a traced array here, got a plain ndarray (a traced value cannot be put into it)")
+        o._become(r)
+    return out if isinstance(out, tuple) and len(out) > 1 else outs[0]

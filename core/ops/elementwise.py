@@ -29,3 +29,146 @@ floor_divide = elementwise("floor_divide", np.floor_divide, impl=operator.floord
                            keeps_weak=True, operators=("__floordiv__", "__rfloordiv__", "__ifloordiv__"))
 remainder = elementwise("remainder", np.remainder, impl=operator.mod, d=(ONE, lambda out, x, y: -np.floor_divide(x, y)), emit="mod",
                         domain=(ANY, (0.5, 3.0)), keeps_weak=True, operators=("__mod__", "__rmod__", "__imod__"))
+
+
+def _power_dx(out, x, y):
+    # at y == 0 the factor is 0 whatever x**(y - 1) is
+    return np.where(np.equal(y, 0), 0.0, y * np.power(x, np.where(np.equal(y, 0), 1.0, y) - 1))
+
+
+def _power_dy(out, x, y):
+    # 0 ** y is constant for y > 0: its logarithm must not be seen
+    return out * np.log(np.where(np.equal(x, 0) & np.greater_equal(np.real(y), 0), 1.0, x))
+
+
+_power = elementwise("power", np.power, impl=np.power, d=(_power_dx, _power_dy), emit="pow", domain=((0.3, 3.0), ANY),
+                     keeps_weak=True, also=(np.float_power,) if False else ())
+
+
+def _integer_power_loop(x):
+    return x.dtype, x.dtype
+
+
+integer_power = Primitive(
+    "integer_power", lambda x, *, exponent: x**exponent, lambda x, *, exponent: Spec(x.shape, x.dtype, x.weak), kind="elementwise",
+    emit=lambda b, x, *, exponent: b.integer_power(x, exponent), samples=lambda rng: [((rng.uniform(0.5, 2, (2, 3)),), {"exponent": n}) for n in (-2, 0, 2, 3)],
+)
+integer_power.loop = lambda x, **_: (x.dtype, x.dtype)
+integer_power.defvjp(lambda ct, out, x, *, exponent: ct * _integer_power_d(x, exponent))
+integer_power.defjvp(lambda t, out, x, *, exponent: t * _integer_power_d(x, exponent))
+integer_power.defbatch(lambda args, axes, size, **params: batch_elementwise(integer_power, args, axes, params))
+
+
+def _integer_power_d(x, n):
+    if n == 2:
+        return 2 * x
+    return n * x ** (n - 1) if n else 0 * x
+
+
+@implements(operators=("__pow__", "__rpow__", "__ipow__"))
+def power_operator(x, y):
+    """``x ** y``; a fixed integer exponent is repeated multiplication."""
+    if type(y) is int and -64 <= y <= 64 and (y >= 0 or np.result_type(x).kind in "fc"):
+        return bind(integer_power, as_value(x), exponent=y) if y != 1 else +x
+    return _power(x, y)
+
+
+power = _power
+
+
+@implements(np.positive, operators=("__pos__",))
+def positive(x):
+    """Elementwise plus: the value itself."""
+    return x._handle()
+
+
+square = elementwise("square", np.square, d=(lambda out, x: 2 * x,), emit=lambda b, x: b.mul(x, x), domain=(ANY,))
+reciprocal = elementwise("reciprocal", np.reciprocal, d=(lambda out, x: -out * out,), emit=lambda b, x: b.div(b.const_like(1, x), x),
+                         domain=((0.5, 3.0),))
+
+# -- order ------------------------------------------------------------------------------------------------------------
+
+def _share(out, x):
+    """1 where x is the chosen one, 1/2 at ties (as JAX)."""
+    return np.equal(out, x)
+
+
+maximum = elementwise("maximum", np.maximum, d=(lambda out, x, y: (1.0 * (x > y) + 0.5 * (x == y)).astype(np.result_type(out)),
+                                                 lambda out, x, y: (1.0 * (y > x) + 0.5 * (x == y)).astype(np.result_type(out))),
+                      emit="max", domain=(ANY, ANY))
+minimum = elementwise("minimum", np.minimum, d=(lambda out, x, y: (1.0 * (x < y) + 0.5 * (x == y)).astype(np.result_type(out)),
+                                                 lambda out, x, y: (1.0 * (y < x) + 0.5 * (x == y)).astype(np.result_type(out))),
+                      emit="min", domain=(ANY, ANY))
+
+equal = elementwise("equal", np.equal, emit=lambda b, x, y: b.cmp("==", x, y), domain=(ANY, ANY), operators=("__eq__",))
+not_equal = elementwise("not_equal", np.not_equal, emit=lambda b, x, y: b.cmp("!=", x, y), domain=(ANY, ANY), operators=("__ne__",))
+less = elementwise("less", np.less, emit=lambda b, x, y: b.cmp("<", x, y), domain=(ANY, ANY), operators=("__lt__",))
+less_equal = elementwise("less_equal", np.less_equal, emit=lambda b, x, y: b.cmp("<=", x, y), domain=(ANY, ANY), operators=("__le__",))
+greater = elementwise("greater", np.greater, emit=lambda b, x, y: b.cmp(">", x, y), domain=(ANY, ANY), operators=("__gt__",))
+greater_equal = elementwise("greater_equal", np.greater_equal, emit=lambda b, x, y: b.cmp(">=", x, y), domain=(ANY, ANY), operators=("__ge__",))
+
+# -- logic and bits -----------------------------------------------------------------------------------------------------
+
+logical_and = elementwise("logical_and", np.logical_and, emit="logical_and", domain=(ANY, ANY))
+logical_or = elementwise("logical_or", np.logical_or, emit="logical_or", domain=(ANY, ANY))
+logical_xor = elementwise("logical_xor", np.logical_xor, emit="logical_xor", domain=(ANY, ANY))
+logical_not = elementwise("logical_not", np.logical_not, emit="logical_not", domain=(ANY,))
+bitwise_and = elementwise("bitwise_and", np.bitwise_and, emit="and_", operators=("__and__", "__rand__", "__iand__"))
+bitwise_or = elementwise("bitwise_or", np.bitwise_or, emit="or_", operators=("__or__", "__ror__", "__ior__"))
+bitwise_xor = elementwise("bitwise_xor", np.bitwise_xor, emit="xor", operators=("__xor__", "__rxor__", "__ixor__"))
+invert = elementwise("invert", np.invert, emit="invert", operators=("__invert__",))
+
+# -- choice and conversion ------------------------------------------------------------------------------------------------
+
+def _select_loop(c, x, y):
+    keys = [s.dtype.type(0).item() if s.weak else s.dtype for s in (x, y)]
+    dtype = np.result_type(*keys)
+    return np.dtype(bool), dtype, dtype
+
+
+def _select_spec(c, x, y):
+    return Spec(broadcast_shapes("where", c.shape, x.shape, y.shape), _select_loop(c, x, y)[-1])
+
+
+select = Primitive("select", np.where, _select_spec, kind="elementwise", emit=lambda b, c, x, y: b.select(c, x, y),
+                   samples=lambda rng: [((rng.random((2, 3)) > 0.5, rng.normal(size=(2, 3)), rng.normal(size=3)), {})])
+select.loop = _select_loop
+select.defvjp(None, lambda ct, out, c, x, y: bind(select, c, ct, 0.0), lambda ct, out, c, x, y: bind(select, c, 0.0, ct))
+select.defjvp(None, lambda t, out, c, x, y: bind(select, c, t, 0.0), lambda t, out, c, x, y: bind(select, c, 0.0, t))
+select.defbatch(lambda args, axes, size, **params: batch_elementwise(select, args, axes, params))
+
+
+@implements(np.where)
+def where(condition, x=None, y=None, /):
+    """``numpy.where``. The cotangent of the branch not taken is zero, never NaN."""
+    if x is None or y is None:
+        if x is not None or y is not None:
+            raise ValueError("either both or neither of x and y should be given")
+        return np.nonzero(condition)
+    return bind(select, as_value(condition), as_value(x), as_value(y))
+
+
+def _convert(x, *, dtype):
+    return np.asarray(x).astype(dtype)[()]
+
+
+convert = Primitive("convert", _convert, lambda x, *, dtype: Spec(x.shape, dtype), kind="elementwise", flops=0,
+                    emit=lambda b, x, *, dtype: b.cast(x, dtype),
+                    samples=lambda rng: [((rng.normal(size=(2, 3)),), {"dtype": np.dtype(t)}) for t in ("float32", "float64")])
+convert.loop = lambda x, *, dtype: (x.dtype, np.dtype(dtype))
+convert.defvjp(lambda ct, out, x, *, dtype: ct)  # matched to x's dtype by the transform, as for all elementwise ones
+convert.defjvp(lambda t, out, x, *, dtype: bind(convert, t, dtype=dtype))
+convert.defbatch(lambda args, axes, size, **params: batch_elementwise(convert, args, axes, params))
+
+
+@implements(np.astype, method="astype")
+def astype(x, dtype, order="K", casting="unsafe", subok=True, copy=True, device=None):
+    """``ndarray.astype``. Complex to real drops the imaginary part, as NumPy does (with its warning in eager code)."""
+    dtype = np.dtype(dtype)
+    if not np.can_cast(x.dtype, dtype, casting):
+        raise TypeError(f"Cannot cast array data from {x.dtype!r} to {dtype!r} according to the rule {casting!r}")
+    if x.dtype == dtype and not x.spec.weak:
+        return x._handle()
+    if x.dtype.kind == "c" and dtype.kind in "fiu":
+        x = np.real(x)
+    return bind(convert, x, dtype=dtype)

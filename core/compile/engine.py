@@ -57,10 +57,18 @@ class NativeModule:
     object_size : int, bytes
     """
 
-    def __init__(self, key: str, code: bytes, seconds: dict[str, float], cached: bool):
+    def __init__(
+        self,
+        key: str,
+        code: bytes,
+        names: native.Symbols,
+        imports: Mapping[str, int],
+        seconds: dict[str, float],
+        cached: bool,
+    ):
         self.key, self.cached, self.seconds, self.object_size = key, cached, seconds, len(code)
         start = time.perf_counter()
-        self._loaded = native.LoadedObject(code)
+        self._loaded = native.LoadedObject(code, names.exports, imports)
         self._operations: dict[int, Callable[[int], None]] = {}
         self._errors: list[tuple[int, BaseException]] = []
         self._context = 0
@@ -120,9 +128,7 @@ _context_numbers = itertools.count(1)
 _lock = threading.Lock()
 
 
-def compile_module(
-    ir_text: str, *, symbols: Mapping[str, int] = {}, key_extra: str = "", opt: int = 3
-) -> NativeModule:
+def compile_module(ir_text: str, *, symbols: Mapping[str, int] = {}, key_extra: str = "", opt: int = 3) -> NativeModule:
     """Compile (or take from the disk cache) and load a module.
 
     Parameters
@@ -131,7 +137,7 @@ def compile_module(
         LLVM assembly (see the module's docstring).
     symbols : mapping of str to int
         Addresses of external functions by name, beyond those of libm, `tsk_callback`, `tsk_parallel_for` and
-        Python's C API. A name stands for one address in the whole process.
+        Python's C API.
     key_extra : str
         Whatever else the object depends on.
     opt : int, 0 to 3
@@ -159,13 +165,22 @@ def compile_module(
     if code is None:
         code, seconds = native.compile_object(text, opt=opt)
         cache.put(key, code)
-    _define(text, symbols)
-    return NativeModule(key, code, seconds, cached)
+    names = native.symbols_of(text)
+    imports = {}
+    for name in names.imports:
+        found = symbols.get(name) or _provided(name)
+        if found:
+            imports[name] = found
+    return NativeModule(key, code, names, imports, seconds, cached)
 
 
-def _define(text: str, symbols: Mapping[str, int]) -> None:
-    """Make the external names of `text` known to the loader."""
-    native.define_symbols({"tsk_callback": ctypes.cast(_callback, ctypes.c_void_p).value or 0, **symbols})
+def _provided(name: str) -> int | None:
+    """Address of what every program may call; None for what the process itself exports (libm, libc)."""
+    if name == "tsk_callback":
+        return ctypes.cast(_callback, ctypes.c_void_p).value
+    if name.startswith("Py"):
+        return ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value
+    return None
 
 
 @ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p)
@@ -175,7 +190,7 @@ def _callback(context, op_index, pointers):
         if module is None:
             raise RuntimeError("compiled program: its callbacks must be registered before it runs, got none")
         module._operations[op_index](pointers)
-    except BaseException as error:  # KeyboardInterrupt too: it is raised again by the caller of main
+    except BaseException as error:  # noqa: BLE001  KeyboardInterrupt too: it is raised again by the caller of main
         if module is not None:
             with _lock:
                 module._errors.append((threading.get_ident(), error))

@@ -13,6 +13,7 @@ import ctypes
 import logging
 import math
 import sys
+import sysconfig
 import threading
 from collections.abc import Callable, Sequence
 from functools import cache
@@ -21,7 +22,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from triskele.core.compile import engine
-from triskele.core.kernels import native
+from triskele.core.compile.call_ir import CALL
 
 __all__ = ["MISS", "InputSpec", "OutputSpec", "make_caller"]
 
@@ -36,7 +37,12 @@ class _Miss:
 MISS = _Miss()
 """What a caller returns when its arguments are not exactly what the program was compiled for."""
 
-_PYTHON_SCALARS = {np.dtype(np.float64): float, np.dtype(np.int64): int, np.dtype(bool): bool, np.dtype(np.complex128): complex}
+_PYTHON_SCALARS = {
+    np.dtype(np.float64): float,
+    np.dtype(np.int64): int,
+    np.dtype(bool): bool,
+    np.dtype(np.complex128): complex,
+}
 _KIND_CODES = {float: 1, int: 2, bool: 3, complex: 4}
 _NUMPY_SCALAR = 5
 
@@ -111,7 +117,9 @@ def make_caller(
         if spec.donor is not None and (
             not inputs[spec.donor].donated or inputs[spec.donor][:2] != (tuple(spec.shape), np.dtype(spec.dtype))
         ):
-            raise ValueError(f"make_caller: output {i} must have a donated donor of its shape and dtype, got {inputs[spec.donor]}")
+            raise ValueError(
+                f"make_caller: output {i} must have a donated donor of its shape and dtype, got {inputs[spec.donor]}"
+            )
     arguments = (module, inputs, outputs, scratch_bytes, release_gil, scalar_outputs == "numpy scalar")
     if _layout_is_known():
         return _native_caller(*arguments)
@@ -121,7 +129,9 @@ def make_caller(
 def _checked_input(spec: InputSpec) -> InputSpec:
     spec = spec._replace(shape=tuple(spec.shape), dtype=np.dtype(spec.dtype))
     if spec.kind == "python scalar" and (spec.shape or spec.dtype not in _PYTHON_SCALARS):
-        raise ValueError(f"make_caller: a Python scalar must be float64, int64, bool or complex128 of shape (), got {spec}")
+        raise ValueError(
+            f"make_caller: a Python scalar must be float64, int64, bool or complex128 of shape (), got {spec}"
+        )
     if spec.kind == "numpy scalar" and (spec.shape or spec.dtype.kind not in "biufc" or spec.dtype.itemsize > 16):
         raise ValueError(f"make_caller: a NumPy scalar must be a number of at most 16 bytes and shape (), got {spec}")
     if spec.donated and spec.kind != "ndarray":
@@ -159,7 +169,9 @@ def _ctypes_caller(module, inputs, outputs, scratch_bytes, release_gil, scalars)
         if failed:
             module.raise_pending()
         # Every result of shape () is a fresh array, so that r[()] is a scalar of its own.
-        results = [r[()] if scalars and s.shape == () and s.donor is None else r for s, r in zip(outputs, results, strict=True)]
+        results = [
+            r[()] if scalars and s.shape == () and s.donor is None else r for s, r in zip(outputs, results, strict=True)
+        ]
         return results[0] if len(results) == 1 else tuple(results)
 
     return caller
@@ -196,3 +208,129 @@ def _arena(size: int) -> tuple[int, Any]:
 
 
 # ------------------------------------------------------------------------------------------------------ in machine code
+
+_DATA, _RANK, _DIMS, _STRIDES, _BASE, _DESCR, _FLAGS = 16, 24, 32, 40, 48, 56, 64  # offsets within an ndarray, bytes
+_C_CONTIGUOUS, _OWNS_DATA, _ALIGNED, _WRITEABLE = 0x1, 0x4, 0x100, 0x400  # NumPy's flags
+_METH_FASTCALL = 0x80
+_NUMPY_API = {
+    "tsk_array_new": 94,
+    "tsk_array_scalar": 60,
+    "tsk_array_scalar_value": 62,
+}  # places in NumPy's C API table
+_NEW_ARRAY, _SCALAR, _DONATED = range(3)
+
+
+class _Input(ctypes.Structure):
+    _fields_ = [
+        ("kind", ctypes.c_int64), ("type", ctypes.c_void_p), ("descr", ctypes.c_void_p), ("rank", ctypes.c_int64),
+        ("dims", ctypes.c_void_p), ("nbytes", ctypes.c_int64), ("flags", ctypes.c_int64), ("donated", ctypes.c_int64),
+    ]  # fmt: skip
+
+
+class _Output(ctypes.Structure):
+    _fields_ = [
+        ("mode", ctypes.c_int64), ("descr", ctypes.c_void_p), ("rank", ctypes.c_int64), ("dims", ctypes.c_void_p),
+        ("donor", ctypes.c_int64),
+    ]  # fmt: skip
+
+
+class _Table(ctypes.Structure):
+    _fields_ = [
+        ("main", ctypes.c_void_p), ("n_in", ctypes.c_int64), ("n_out", ctypes.c_int64), ("release_gil", ctypes.c_int64),
+        ("arena", ctypes.c_void_p), ("arena_bytes", ctypes.c_int64), ("arena_in_use", ctypes.c_int64),
+        ("miss", ctypes.c_void_p), ("raiser", ctypes.c_void_p), ("array_type", ctypes.c_void_p),
+        ("inputs", ctypes.c_void_p), ("outputs", ctypes.c_void_p), ("n_donated", ctypes.c_int64),
+    ]  # fmt: skip
+
+
+class _MethodDef(ctypes.Structure):
+    _fields_ = [("name", ctypes.c_char_p), ("meth", ctypes.c_void_p), ("flags", ctypes.c_int), ("doc", ctypes.c_char_p)]
+
+
+def _native_caller(module, inputs, outputs, scratch_bytes, release_gil, scalars):
+    keep: list[Any] = [module, inputs, outputs, module.raise_pending]
+    arena, block = _arena(scratch_bytes)
+    in_records, out_records = (_Input * max(1, len(inputs)))(), (_Output * max(1, len(outputs)))()
+    keep += [block, in_records, out_records]
+
+    def dims(shape):
+        array = (ctypes.c_int64 * max(1, len(shape)))(*shape)
+        keep.append(array)
+        return ctypes.addressof(array)
+
+    for record, spec in zip(in_records, inputs, strict=False):
+        if spec.kind == "python scalar":
+            kind, of_type = _KIND_CODES[_PYTHON_SCALARS[spec.dtype]], _PYTHON_SCALARS[spec.dtype]
+        elif spec.kind == "numpy scalar":
+            kind, of_type = _NUMPY_SCALAR, spec.dtype.type
+        else:
+            kind, of_type = 0, np.ndarray
+        flags = _C_CONTIGUOUS | _ALIGNED | ((_OWNS_DATA | _WRITEABLE) if spec.donated else 0)
+        nbytes = math.prod(spec.shape) * spec.dtype.itemsize
+        fields = kind, id(of_type), id(spec.dtype), len(spec.shape), dims(spec.shape), nbytes, flags, spec.donated
+        for (name, _), value in zip(_Input._fields_, fields, strict=True):
+            setattr(record, name, value)
+    for record, spec in zip(out_records, outputs, strict=False):
+        dtype, shape = np.dtype(spec.dtype), tuple(spec.shape)
+        keep.append(dtype)
+        mode = _DONATED if spec.donor is not None else _SCALAR if scalars and shape == () else _NEW_ARRAY
+        record.mode, record.descr, record.rank, record.dims = mode, id(dtype), len(shape), dims(shape)
+        record.donor = spec.donor or 0
+    table = _Table(
+        module.address("main"), len(inputs), len(outputs), release_gil, arena, scratch_bytes, 0, id(MISS), id(keep[3]),
+        id(np.ndarray), ctypes.addressof(in_records), ctypes.addressof(out_records), sum(s.donated for s in inputs),
+    )  # fmt: skip
+    owner = (ctypes.addressof(table), table, *keep)  # the C function's `self`: address first, then what must stay alive
+    return _new_function(ctypes.addressof(_method()), owner, None)
+
+
+_new_function = ctypes.pythonapi.PyCFunction_NewEx
+_new_function.restype = ctypes.py_object
+_new_function.argtypes = [ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p]
+
+
+@cache
+def _method() -> _MethodDef:
+    table = ctypes.cast(_numpy_api(), ctypes.POINTER(ctypes.c_void_p))
+    symbols = {name: table[place] or 0 for name, place in _NUMPY_API.items()}
+    module = engine.compile_module(CALL, symbols=symbols)
+    method = _MethodDef(b"compiled", module.address("tsk_call"), _METH_FASTCALL, None)
+    method.keep = module  # type: ignore[attr-defined]
+    return method
+
+
+def _numpy_api() -> int:
+    capsule = ctypes.pythonapi.PyCapsule_GetPointer
+    prototype = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)
+    return prototype(ctypes.cast(capsule, ctypes.c_void_p).value)(np._core._multiarray_umath._ARRAY_API, None)
+
+
+@cache
+def _layout_is_known() -> bool:
+    """Whether objects of this interpreter and this NumPy lie in memory as `CALL` assumes."""
+    if sys.implementation.name != "cpython" or sys.platform == "win32" or ctypes.sizeof(ctypes.c_void_p) != 8:
+        return False
+    if sysconfig.get_config_var("Py_GIL_DISABLED") or hasattr(sys, "gettotalrefcount"):
+        return False  # objects then have a longer head
+    try:
+        return all(map(_lies_as_expected, (np.zeros((3, 5), np.float32), np.zeros((2, 3, 7), np.complex128)[:, 1:])))
+    except Exception as error:  # noqa: BLE001  whatever a foreign platform does wrong must not stop the slower caller
+        _log.debug("layout of ndarray cannot be probed: %s", error)
+        return False
+
+
+def _lies_as_expected(array: np.ndarray) -> bool:
+    word, half = ctypes.c_int64, ctypes.c_int32
+    start = id(array)
+    dims, strides = word.from_address(start + _DIMS).value, word.from_address(start + _STRIDES).value
+    n = array.ndim
+    return (
+        word.from_address(start + 8).value == id(type(array))
+        and word.from_address(start + _DATA).value == array.ctypes.data
+        and half.from_address(start + _RANK).value == n
+        and tuple((word * n).from_address(dims)) == array.shape
+        and tuple((word * n).from_address(strides)) == array.strides
+        and word.from_address(start + _BASE).value == (0 if array.base is None else id(array.base))
+        and word.from_address(start + _DESCR).value == id(array.dtype)
+        and half.from_address(start + _FLAGS).value & 0xFFFF == array.flags.num
+    )

@@ -3,17 +3,20 @@
 The least that hand-written IR needs (`threads`, `blas`) and that `core.compile.engine` builds its cached engine on.
 """
 
+import ctypes
+import itertools
 import os
 import re
+import sys
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import NamedTuple
 
-__all__ = ["LoadedObject", "Target", "address", "compile_object", "define_symbols", "host_target", "load"]
+__all__ = ["LoadedObject", "Symbols", "Target", "compile_object", "host_target", "load", "symbols_of"]
 
-_NEVER_FREED: list[object] = []
+_HAS_JITLINK = sys.platform != "win32"
 _CPU_VARIABLE = "TRISKELE_CPU"
 
 
@@ -72,7 +75,12 @@ def _machine(opt: int):
     llvm = _binding()
     target = host_target()
     return llvm.Target.from_triple(target.triple).create_target_machine(
-        cpu=target.cpu, features=target.features, opt=opt, reloc="pic", codemodel="small", jit=True
+        cpu=target.cpu,
+        features=target.features,
+        opt=opt,
+        reloc="pic",
+        codemodel="small" if _HAS_JITLINK else "jitdefault",
+        jit=True,
     )
 
 
@@ -113,52 +121,78 @@ def compile_object(text: str, *, opt: int = 3) -> tuple[bytes, dict[str, float]]
     marks.append(time.perf_counter())
     code = machine.emit_object(module)
     marks.append(time.perf_counter())
-    return code, dict(zip(("parse", "optimise", "emit"), (b - a for a, b in zip(marks, marks[1:], strict=False)), strict=True))
+    return code, dict(zip(("parse", "optimise", "emit"), (b - a for a, b in itertools.pairwise(marks)), strict=True))
+
+
+@cache
+def _linker():
+    """The process's linker. JITLink puts all sections of an object into one block, as the small code model needs."""
+    return _binding().create_lljit_compiler(None, use_jit_link=_HAS_JITLINK, suppress_errors=True)
 
 
 class LoadedObject:
-    """Machine code mapped into this process; it stays mapped as long as this object lives."""
+    """Machine code linked into this process; it stays mapped as long as this object lives.
+
+    Parameters
+    ----------
+    code : bytes
+        From `compile_object`.
+    exports : iterable of str
+        Functions and globals whose address will be asked for.
+    imports : mapping of str to int
+        Addresses of external symbols. Names that are not given are looked up among the process's own.
+
+    Raises
+    ------
+    RuntimeError
+        If a symbol cannot be found (it is named).
+    """
 
     _lock = threading.Lock()
+    _serial = itertools.count()
 
-    def __init__(self, code: bytes):
-        llvm = _binding()
+    def __init__(self, code: bytes, exports: Iterable[str], imports: Mapping[str, int]):
+        library = _binding().JITLibraryBuilder().add_object_img(code).add_current_process()
+        for name in exports:
+            library.export_symbol(name)
+        for name, value in imports.items():
+            library.import_symbol(name, value)
         with self._lock:
-            # The llvmlite memory manager reserves one block for all sections: PIC needs code and data within 2 GB.
-            shell = llvm.parse_assembly("", context=llvm.create_context())
-            shell.triple = host_target().triple
-            self._engine = llvm.create_mcjit_compiler(shell, _machine(0), use_lmm=True)
-            self._engine.add_object_file(llvm.ObjectFileRef.from_data(code))
-            self._engine.finalize_object()
+            self._tracker = library.link(_linker(), f"triskele{next(self._serial)}")
 
     def address(self, name: str) -> int:
-        """Address of a function or a global variable of the module.
+        """Address of an exported symbol.
 
         Raises
         ------
         KeyError
-            If the module defines no such symbol.
+            If it is not among `exports`.
         """
-        found = self._engine.get_function_address(name) or self._engine.get_global_value_address(name)
-        if not found:
-            raise KeyError(f"native module: must define {name!r}, got no such symbol")
-        return found
+        return self._tracker[name]
 
 
-def define_symbols(symbols: Mapping[str, int]) -> None:
-    """Make addresses known by name to everything loaded afterwards (process-wide)."""
-    add = _binding().add_symbol
-    for name, value in symbols.items():
-        add(name, value)
+class Symbols(NamedTuple):
+    """Names that a module's text defines for others, and those it needs."""
+
+    exports: frozenset[str]
+    imports: frozenset[str]
 
 
-def address(name: str) -> int | None:
-    """Address of a symbol that was defined, or that the process's own libraries export; None when unknown."""
-    return _binding().address_of_symbol(name)
+_NAME = r'@([\w.$-]+|"[^"]+")'
+_DEFINED = re.compile(rf"^define (?!(?:internal|private)\b)[^@\n]*{_NAME}\(", re.MULTILINE)
+_DECLARED = re.compile(rf"^declare [^@\n]*{_NAME}\(", re.MULTILINE)
+_GLOBAL = re.compile(rf"^{_NAME} = (?!(?:internal|private|external)\b)[\w ()]*\b(?:global|constant)\b", re.MULTILINE)
 
 
-def load(text: str, *, opt: int = 2) -> LoadedObject:
-    """Compile and load a module that lives as long as the process (thread pools may sleep inside its code)."""
-    loaded = LoadedObject(compile_object(text, opt=opt)[0])
-    _NEVER_FREED.append(loaded)
+def symbols_of(text: str) -> Symbols:
+    """The external symbols of LLVM assembly text, by its `define`, `declare` and global lines."""
+    exports = frozenset(n.strip('"') for n in _DEFINED.findall(text) + _GLOBAL.findall(text))
+    declared = frozenset(n.strip('"') for n in _DECLARED.findall(text))
+    return Symbols(exports, frozenset(n for n in declared - exports if not n.startswith("llvm.")))
+
+
+def load(text: str, imports: Mapping[str, int], *, opt: int = 2) -> LoadedObject:
+    """Compile and load a module that lives as long as the process (pool threads sleep inside such code)."""
+    loaded = LoadedObject(compile_object(text, opt=opt)[0], symbols_of(text).exports, imports)
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(loaded))  # not even when the interpreter shuts down
     return loaded

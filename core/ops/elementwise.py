@@ -42,12 +42,7 @@ def _power_dy(out, x, y):
 
 
 _power = elementwise("power", np.power, impl=np.power, d=(_power_dx, _power_dy), emit="pow", domain=((0.3, 3.0), ANY),
-                     keeps_weak=True, also=(np.float_power,) if False else ())
-
-
-def _integer_power_loop(x):
-    return x.dtype, x.dtype
-
+                     keeps_weak=True)
 
 integer_power = Primitive(
     "integer_power", lambda x, *, exponent: x**exponent, lambda x, *, exponent: Spec(x.shape, x.dtype, x.weak), kind="elementwise",
@@ -88,17 +83,14 @@ reciprocal = elementwise("reciprocal", np.reciprocal, d=(lambda out, x: -out * o
 
 # -- order ------------------------------------------------------------------------------------------------------------
 
-def _share(out, x):
-    """1 where x is the chosen one, 1/2 at ties (as JAX)."""
-    return np.equal(out, x)
+def _share(out, mine, other):
+    """1 where `mine` was chosen, 1/2 at ties (as JAX)."""
+    return np.where(mine == other, 0.5, np.where(out == mine, 1.0, 0.0))
 
 
-maximum = elementwise("maximum", np.maximum, d=(lambda out, x, y: (1.0 * (x > y) + 0.5 * (x == y)).astype(np.result_type(out)),
-                                                 lambda out, x, y: (1.0 * (y > x) + 0.5 * (x == y)).astype(np.result_type(out))),
-                      emit="max", domain=(ANY, ANY))
-minimum = elementwise("minimum", np.minimum, d=(lambda out, x, y: (1.0 * (x < y) + 0.5 * (x == y)).astype(np.result_type(out)),
-                                                 lambda out, x, y: (1.0 * (y < x) + 0.5 * (x == y)).astype(np.result_type(out))),
-                      emit="min", domain=(ANY, ANY))
+_CHOICE = (lambda out, x, y: _share(out, x, y), lambda out, x, y: _share(out, y, x))
+maximum = elementwise("maximum", np.maximum, d=_CHOICE, emit="max", domain=(ANY, ANY))
+minimum = elementwise("minimum", np.minimum, d=_CHOICE, emit="min", domain=(ANY, ANY))
 
 equal = elementwise("equal", np.equal, emit=lambda b, x, y: b.cmp("==", x, y), domain=(ANY, ANY), operators=("__eq__",))
 not_equal = elementwise("not_equal", np.not_equal, emit=lambda b, x, y: b.cmp("!=", x, y), domain=(ANY, ANY), operators=("__ne__",))

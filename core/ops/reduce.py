@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import operator
 
 import numpy as np
@@ -48,10 +49,7 @@ sum_p.defjvp("same")
 def _(args, axes_, size, *, axes, dtype):
     ax = axes_[0]
     out = bind(sum_p, args[0], axes=tuple(a + (a >= ax) for a in axes), dtype=dtype)
-    return out, ax - builtin_sum(a < ax for a in [a + (a >= ax) for a in axes])
-
-
-builtin_sum = sum
+    return out, ax - builtins.sum(a < ax for a in [a + (a >= ax) for a in axes])
 
 
 @implements(np.sum, method="sum")

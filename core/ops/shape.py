@@ -70,7 +70,7 @@ def _(args, axes_, size, *, axes):
     return bind(transpose_p, args[0], axes=(ax, *[a + (a >= ax) for a in axes])), 0
 
 
-@implements(np.transpose, np.permute_dims)
+@implements(np.transpose)
 def transpose(x, /, axes=None):
     """``numpy.transpose``."""
     rank = np.ndim(x)

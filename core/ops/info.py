@@ -1,0 +1,49 @@
+"""Questions about an array that have plain answers: shape, ndim, size, result_type …"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from triskele.core.graph.graph import spec_of
+from triskele.core.tensor import Tensor, implements
+
+
+@implements(np.shape)
+def shape(a):
+    return a.shape
+
+
+@implements(np.ndim)
+def ndim(a):
+    return len(a.shape)
+
+
+@implements(np.size)
+def size(a, axis=None):
+    return a.spec.size if axis is None else a.shape[axis]
+
+
+@implements(np.result_type)
+def result_type(*arrays_and_dtypes):
+    def plain(x):
+        if isinstance(x, Tensor):
+            spec = x.spec
+            return spec.dtype.type(0).item() if spec.weak else spec.dtype
+        return x
+
+    return np.result_type(*[plain(x) for x in arrays_and_dtypes])
+
+
+@implements(np.can_cast)
+def can_cast(from_, to, casting="safe"):
+    return np.can_cast(spec_of(from_).dtype, to, casting)
+
+
+@implements(np.iscomplexobj)
+def iscomplexobj(x):
+    return x.dtype.kind == "c"
+
+
+@implements(np.isrealobj)
+def isrealobj(x):
+    return x.dtype.kind != "c"

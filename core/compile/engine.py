@@ -28,7 +28,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from triskele.core.compile import cache
-from triskele.core.kernels import native
+from triskele.core.kernels import native, threads
 
 __all__ = ["ArraySpec", "NativeModule", "compile_module"]
 
@@ -159,12 +159,7 @@ def compile_module(ir_text: str, *, symbols: Mapping[str, int] = {}, key_extra: 
     42
     """
     text = ir_text.replace(_CONTEXT_DECLARATION, _CONTEXT_DEFINITION)
-    key = cache.make_key("object", text, key_extra, str(opt), *native.host_target(), cache.source_stamp())
-    code, seconds = cache.get(key), {}
-    cached = code is not None
-    if code is None:
-        code, seconds = native.compile_object(text, opt=opt)
-        cache.put(key, code)
+    key, code, seconds, cached = _object(text, key_extra, opt)
     names = native.symbols_of(text)
     imports = {}
     for name in names.imports:
@@ -174,10 +169,26 @@ def compile_module(ir_text: str, *, symbols: Mapping[str, int] = {}, key_extra: 
     return NativeModule(key, code, names, imports, seconds, cached)
 
 
+def _object(text: str, extra: str, opt: int) -> tuple[str, bytes, dict[str, float], bool]:
+    """Key, object, seconds by stage, and whether the object came from the disk."""
+    key = cache.make_key("object", text, extra, str(opt), *native.host_target(), cache.source_stamp())
+    code = cache.get(key)
+    if code is not None:
+        return key, code, {}, True
+    code, seconds = native.compile_object(text, opt=opt)
+    cache.put(key, code)
+    return key, code, seconds, False
+
+
+native.set_object_source(lambda text, opt: _object(text, "", opt)[1])
+
+
 def _provided(name: str) -> int | None:
     """Address of what every program may call; None for what the process itself exports (libm, libc)."""
     if name == "tsk_callback":
         return ctypes.cast(_callback, ctypes.c_void_p).value
+    if name == "tsk_parallel_for":
+        return threads.address()
     if name.startswith("Py"):
         return ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value
     return None

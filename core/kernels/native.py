@@ -10,11 +10,20 @@ import re
 import sys
 import threading
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from typing import NamedTuple
 
-__all__ = ["LoadedObject", "Symbols", "Target", "compile_object", "host_target", "load", "symbols_of"]
+__all__ = [
+    "LoadedObject",
+    "Symbols",
+    "Target",
+    "compile_object",
+    "host_target",
+    "load",
+    "set_object_source",
+    "symbols_of",
+]
 
 _HAS_JITLINK = sys.platform != "win32"
 _CPU_VARIABLE = "TRISKELE_CPU"
@@ -191,8 +200,18 @@ def symbols_of(text: str) -> Symbols:
     return Symbols(exports, frozenset(n for n in declared - exports if not n.startswith("llvm.")))
 
 
+_object_source: Callable[[str, int], bytes] | None = None
+
+
+def set_object_source(source: Callable[[str, int], bytes]) -> None:
+    """Let `load` get its objects from ``source(text, opt)``: `core.compile` lends its disk cache, a layer above."""
+    global _object_source
+    _object_source = source
+
+
 def load(text: str, imports: Mapping[str, int], *, opt: int = 2) -> LoadedObject:
     """Compile and load a module that lives as long as the process (pool threads sleep inside such code)."""
-    loaded = LoadedObject(compile_object(text, opt=opt)[0], symbols_of(text).exports, imports)
+    code = _object_source(text, opt) if _object_source else compile_object(text, opt=opt)[0]
+    loaded = LoadedObject(code, symbols_of(text).exports, imports)
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(loaded))  # not even when the interpreter shuts down
     return loaded

@@ -18,10 +18,12 @@ class Triskele:
 
     def prepare(self, function, data):
         import scipy.special
+
         from triskele import core
 
         self.np, self.special = numpy, scipy.special
         self.grad, self.value_and_grad, self.hessian, self.scan = core.grad, core.value_and_grad, core.hessian, core.scan
+        self.jacfwd = core.jacfwd
         compiled = core.jit(function(self))
         return lambda: compiled(*data)
 
@@ -34,9 +36,56 @@ class Jax:
 
         self.np, self.special = jax.numpy, jax.scipy.special
         self.grad, self.value_and_grad, self.hessian, self.scan = jax.grad, jax.value_and_grad, jax.hessian, jax.lax.scan
+        self.jacfwd = jax.jacfwd
         compiled = jax.jit(function(self))
         data = jax.tree.map(jax.numpy.asarray, data)
         return lambda: jax.block_until_ready(compiled(*data))
+
+
+class Torch:
+    """PyTorch, eager, for programs whose functions it has under NumPy's names."""
+
+    modules = ("torch",)
+
+    def prepare(self, function, data):
+        import torch
+
+        def pad(x, widths):
+            return torch.nn.functional.pad(x, [w for pair in reversed(widths) for w in pair])
+
+        def clamp(name):
+            exact = getattr(torch, name)
+            side = "max" if name == "minimum" else "min"
+            return lambda a, b: exact(a, b) if torch.is_tensor(a) and torch.is_tensor(b) else (
+                torch.clamp(b, **{side: a}) if torch.is_tensor(b) else torch.clamp(a, **{side: b}))  # fmt: skip
+
+        differing = {"pad": pad, "max": torch.amax, "minimum": clamp("minimum"), "maximum": clamp("maximum")}
+        self.np = SimpleNamespace(**{**vars(torch), **differing})
+        self.special, self.torch = torch.special, torch
+        run = function(self)
+        data = tree_map(torch.from_numpy, data)
+        return lambda: run(*data)
+
+    def value_and_grad(self, f):
+        def both(x, *rest):
+            x = tree_map(lambda a: a.detach().requires_grad_(), x)
+            flat = []
+            tree_map(flat.append, x)
+            value = f(x, *rest)
+            gradients = iter(self.torch.autograd.grad(value, flat))
+            return value.detach(), tree_map(lambda _: next(gradients), x)
+
+        return both
+
+    def grad(self, f):
+        both = self.value_and_grad(f)
+        return lambda *args: both(*args)[1]
+
+    def hessian(self, f):
+        return self.torch.func.hessian(f)
+
+    def scan(self, f, carry, xs):
+        return unrolled(f, carry, xs, self.np.stack)
 
 
 class Autograd:
@@ -53,11 +102,7 @@ class Autograd:
         return lambda: eager(*data)
 
     def scan(self, f, carry, xs):
-        outputs = []
-        for x in xs:
-            carry, y = f(carry, x)
-            outputs.append(y)
-        return carry, outputs if outputs[0] is None else self.np.stack(outputs)
+        return unrolled(f, carry, xs, self.np.stack)
 
 
 class NumPy:
@@ -70,11 +115,14 @@ class NumPy:
         plain = function(self)
         return lambda: plain(*data)
 
+    def scan(self, f, carry, xs):
+        return unrolled(f, carry, xs, numpy.stack)
+
 
 TOOLS = {
     "triskele": Triskele(),
     "jax": Jax(),
-    "torch": SimpleNamespace(modules=("torch",)),
+    "torch": Torch(),
     "autograd": Autograd(),
     "numpy": NumPy(),
     "numba": SimpleNamespace(modules=("numba",)),
@@ -89,12 +137,26 @@ def available(name):
         return False
 
 
-def torch_backward(loss, parameters):
-    """The loss and the gradient of every parameter, as torch users compute it: (value, [gradients])."""
-    import torch
+def unrolled(f, carry, xs, stack):
+    """The scan of tools that run step by step."""
+    outputs = []
+    for x in zip(*xs) if isinstance(xs, tuple) else xs:
+        carry, y = f(carry, x)
+        outputs.append(y)
+    if outputs[0] is None:
+        return carry, None
+    if isinstance(outputs[0], tuple):
+        return carry, tuple(stack(column) for column in zip(*outputs))
+    return carry, stack(outputs)
 
-    value = loss()
-    return value.detach(), torch.autograd.grad(value, parameters)
+
+def tree_map(f, tree):
+    """f at every array of nested dicts, lists and tuples; Python numbers stay what they are."""
+    if isinstance(tree, dict):
+        return {key: tree_map(f, tree[key]) for key in sorted(tree)}
+    if isinstance(tree, (list, tuple)):
+        return type(tree)([tree_map(f, item) for item in tree])
+    return f(tree) if hasattr(tree, "shape") and tree.shape != () or hasattr(tree, "detach") else tree
 
 
 def leaves(tree):
@@ -108,5 +170,3 @@ def leaves(tree):
     if hasattr(tree, "detach"):
         tree = tree.detach().numpy()
     return [numpy.asarray(tree)]
-
-

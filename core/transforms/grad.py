@@ -305,7 +305,7 @@ def vjp(f: Callable[..., Any], *primals: Any, has_aux: bool = False):
         out = f(*tree.unflatten(structure, tensors))
         aux = None
         if has_aux:
-            out, aux = _split_aux(out, f)
+            out, aux = split_aux(out, f)
         out_leaves, out_structure = tree.flatten(out)
         return out_leaves, aux
 
@@ -324,7 +324,7 @@ def vjp(f: Callable[..., Any], *primals: Any, has_aux: bool = False):
     return (out, pullback, aux) if has_aux else (out, pullback)
 
 
-def _split_aux(out, f):
+def split_aux(out, f):
     if not isinstance(out, tuple) or len(out) != 2:
         raise TypeError(f"{_name(f)}: with has_aux=True it must return a pair (value, aux), got {type(out).__name__}")
     return out
@@ -381,7 +381,7 @@ def value_and_grad(f: Callable[..., Any], argnums: int | Sequence[int] = 0, has_
             out = f(*full, **kwargs)
             aux = None
             if has_aux:
-                out, aux = _split_aux(out, f)
+                out, aux = split_aux(out, f)
             if not isinstance(out, (Tensor, np.ndarray, np.generic, float, int)) or np.shape(out) != ():
                 got = type(out).__name__ if not hasattr(out, "shape") else f"shape {np.shape(out)}"
                 raise TypeError(f"{where}: the function must return one real scalar, got {got} (use jacrev for arrays, has_aux=True for more results)")

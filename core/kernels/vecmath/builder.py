@@ -139,7 +139,7 @@ class Builder:
         return self._types[kind]
 
     def emit(self, text: str, kind: str) -> Value:
-        name = f"%{len(self.lines)}v"
+        name = f"%v{len(self.lines)}"
         self.lines.append(f"  {name} = {text}")
         return Value(self, name, kind)
 

@@ -1,0 +1,31 @@
+"""The table of functions: name -> body, arity and stated errors. A module of bodies adds rows by decorating them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from .builder import Value
+
+
+class Row(NamedTuple):
+    """One function of the library."""
+
+    body: Callable[..., Value]  # body(b, *arguments) -> result
+    arity: int
+    ulp: dict[str, float]  # largest error in units in the last place, by dtype
+
+
+FUNCTIONS: dict[str, Row] = {}
+
+
+def function(name: str, *, f32: float, f64: float, arity: int = 1):
+    """Register a body with the largest error it may show, in ulp of the correctly rounded result."""
+
+    def register(body):
+        if name in FUNCTIONS:
+            raise ValueError(f"vecmath: function {name!r} must be defined once, is already in {FUNCTIONS[name].body.__module__}")
+        FUNCTIONS[name] = Row(body, arity, {"f32": f32, "f64": f64})
+        return body
+
+    return register

@@ -123,15 +123,22 @@ def source_stamp() -> str:
 @cache
 def _stamp(core: Path) -> str:
     state = hashlib.blake2b(digest_size=16)
-    for name in ("compile", "kernels", "ops"):
-        with os.scandir(core / name) as entries:
-            for entry in sorted(entries, key=lambda e: e.name):
-                if entry.name.endswith(".py"):
-                    with open(entry.path, "rb") as file:
-                        data = file.read()
-                    state.update(f"{name}/{entry.name}:{len(data)}:".encode())
-                    state.update(data)
+    for package in ("compile", "kernels", "ops"):
+        for path in sorted(_sources(str(core / package))):
+            with open(path, "rb") as file:
+                data = file.read()
+            state.update(f"{path[len(str(core)) :]}:{len(data)}:".encode())
+            state.update(data)
     return state.hexdigest()
+
+
+def _sources(package: str):
+    with os.scandir(package) as entries:
+        for entry in entries:
+            if entry.name.endswith(".py"):
+                yield entry.path
+            elif entry.is_dir() and entry.name != "__pycache__":
+                yield from _sources(entry.path)
 
 
 def _path(key: str) -> Path:

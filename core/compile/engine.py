@@ -28,7 +28,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from triskele.core.compile import cache
-from triskele.core.kernels import native, threads
+from triskele.core.kernels import blas, native, threads
 
 __all__ = ["ArraySpec", "NativeModule", "compile_module"]
 
@@ -136,8 +136,8 @@ def compile_module(ir_text: str, *, symbols: Mapping[str, int] = {}, key_extra: 
     ir_text : str
         LLVM assembly (see the module's docstring).
     symbols : mapping of str to int
-        Addresses of external functions by name, beyond those of libm, `tsk_callback`, `tsk_parallel_for` and
-        Python's C API.
+        Addresses of external functions by name, beyond those of libm, Python's C API, `tsk_callback`,
+        `tsk_parallel_for`, and the names of `kernels.blas`.
     key_extra : str
         Whatever else the object depends on.
     opt : int, 0 to 3
@@ -189,6 +189,8 @@ def _provided(name: str) -> int | None:
         return ctypes.cast(_callback, ctypes.c_void_p).value
     if name == "tsk_parallel_for":
         return threads.address()
+    if name.startswith(blas.PREFIXES):
+        return blas.address(name)
     if name.startswith("Py"):
         return ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value
     return None

@@ -1,0 +1,183 @@
+"""BLAS and LAPACK by address, and row-major matrix products for compiled programs.
+
+Programs call ``tsk.gemm.{f32,f64,c64,c128}`` (see `definitions`). BLAS and LAPACK proper are SciPy's, by the names
+``blas.dgemm`` and ``lapack.dgetrf``: Fortran's calling convention, every argument a pointer, integers of 32 bits.
+"""
+
+import contextlib
+import ctypes
+import glob
+import os
+import sys
+from collections.abc import Iterator
+from functools import cache
+
+import numpy as np
+
+from triskele.core.kernels import native
+
+__all__ = ["PREFIXES", "address", "definitions", "set_blas_threads", "signature"]
+
+PREFIXES = ("blas.", "lapack.", "tsk.gemm.")
+_TYPES = {"f32": ("float", "s", 1), "f64": ("double", "d", 1), "c64": ("float", "c", 2), "c128": ("double", "z", 2)}
+_PARAMETERS = "i64, i64, i64, ptr, i64, i1, ptr, i64, i1, ptr, i64, i1"
+
+
+def definitions() -> str:
+    """Declarations of the matrix products, to be put into a program's text.
+
+    ::
+
+        void @tsk.gemm.f64(i64 m, i64 n, i64 k, ptr A, i64 lda, i1 transA, ptr B, i64 ldb, i1 transB,
+                           ptr C, i64 ldc, i1 accumulate)
+
+    C[m, n] (+)= op(A)[m, k] op(B)[k, n]: row-major, `ld*` is the distance of two rows in elements, `trans*` says that
+    the matrix is stored transposed. C may not overlap A or B. Without `accumulate` C is only written, so it may be
+    uninitialised; k = 0 then gives zeros. Large products use the thread pool unless they run inside a parallel loop;
+    results do not depend on the number of threads.
+    """
+    return "\n".join(f"declare void @tsk.gemm.{name}({_PARAMETERS})" for name in _TYPES)
+
+
+def address(name: str) -> int:
+    """Address of ``blas.*``, ``lapack.*`` or ``tsk.gemm.*``.
+
+    Raises
+    ------
+    KeyError
+        If there is no function of that name.
+    """
+    family, _, routine = name.partition(".")
+    if family == "tsk":
+        return _products().address(name)
+    return _get_pointer(_capsule(family, routine), signature(name).encode())
+
+
+def signature(name: str) -> str:
+    """The C signature of a BLAS or LAPACK function, as SciPy states it.
+
+    Examples
+    --------
+    >>> signature("lapack.dpotrf")
+    'void (char *, int *, __pyx_t_5scipy_6linalg_13cython_lapack_d *, int *, int *)'
+    """
+    family, _, routine = name.partition(".")
+    return _get_name(_capsule(family, routine)).decode()
+
+
+_get_name = ctypes.PYFUNCTYPE(ctypes.c_char_p, ctypes.py_object)(("PyCapsule_GetName", ctypes.pythonapi))
+_get_pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
+    ("PyCapsule_GetPointer", ctypes.pythonapi)
+)
+
+
+def _capsule(family: str, routine: str):
+    import scipy.linalg.cython_blas
+    import scipy.linalg.cython_lapack
+
+    modules = {"blas": scipy.linalg.cython_blas, "lapack": scipy.linalg.cython_lapack}
+    try:
+        return modules[family].__pyx_capi__[routine]
+    except KeyError:
+        raise KeyError(f"blas.address: must be a function of SciPy's BLAS or LAPACK, got {family}.{routine}") from None
+
+
+@contextlib.contextmanager
+def set_blas_threads(n: int) -> Iterator[None]:
+    """Let the OpenBLAS libraries of NumPy and SciPy that are loaded use `n` threads, inside a `with` block.
+
+    Other BLAS libraries are left alone.
+    """
+    libraries = _openblas_threads()
+    before = [get() for get, _ in libraries]
+    try:
+        for _, put in libraries:
+            put(n)
+        yield
+    finally:
+        for (_, put), old in zip(libraries, before, strict=True):
+            put(old)
+
+
+def _openblas_threads():
+    found = []
+    for package in ("numpy", "scipy"):
+        for library in _loaded_openblas(package):
+            for suffix in ("64_", ""):
+                if hasattr(library, f"scipy_openblas_set_num_threads{suffix}"):
+                    get = getattr(library, f"scipy_openblas_get_num_threads{suffix}")
+                    put = getattr(library, f"scipy_openblas_set_num_threads{suffix}")
+                    found.append((get, put))
+                    break
+    return found
+
+
+def _loaded_openblas(package: str) -> list[ctypes.CDLL]:
+    """The OpenBLAS that came in the wheel of `package`, if this process has loaded it."""
+    site = os.path.dirname(os.path.dirname(np.__file__))
+    folders = (f"{package}.libs", os.path.join(package, ".dylibs"))
+    libraries = []
+    for path in (p for folder in folders for p in glob.glob(os.path.join(site, folder, "libscipy_openblas*"))):
+        with contextlib.suppress(OSError):
+            libraries.append(ctypes.CDLL(path, mode=getattr(os, "RTLD_NOLOAD", 0)))
+    return libraries
+
+
+@cache
+def _products() -> native.LoadedObject:
+    """The library of matrix products, compiled once (and kept in the disk cache)."""
+    imports = {f"blas_{letter}gemm": _gemm_address(letter) for _, letter, _ in _TYPES.values()}
+    text = "declare i64 @llvm.smax.i64(i64, i64)\n" + "\n".join(map(_by_blas, _TYPES))
+    return native.load(text, imports)
+
+
+def _gemm_address(letter: str) -> int:
+    """Fortran's ?gemm: NumPy's OpenBLAS, which is loaded anyway, or else SciPy's (0.1 s to import).
+
+    NumPy's takes integers of 64 bits, SciPy's of 32: a pointer to a small 64-bit integer serves both (little-endian).
+    """
+    if sys.byteorder == "little":
+        for library in _loaded_openblas("numpy"):
+            if hasattr(library, name := f"scipy_{letter}gemm_64_"):
+                return ctypes.cast(getattr(library, name), ctypes.c_void_p).value or 0
+    return address(f"blas.{letter}gemm")
+
+
+def _by_blas(name: str) -> str:
+    """IR of a product that is handed to ?gemm: row-major C = A B is column-major C' = B' A'."""
+    scalar, letter, parts = _TYPES[name]
+    one, zero = (", ".join([f"{scalar} {first}"] + [f"{scalar} 0.0"] * (parts - 1)) for first in ("1.0", "0.0"))
+    return f"""
+@{letter}.one = internal constant [{parts} x {scalar}] [{one}]
+@{letter}.zero = internal constant [{parts} x {scalar}] [{zero}]
+@{letter}.plain = internal constant i8 {ord("N")}
+@{letter}.transposed = internal constant i8 {ord("T")}
+declare void @blas_{letter}gemm(ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr)
+define void @tsk.gemm.{name}(i64 %m, i64 %n, i64 %k, ptr %a, i64 %lda, i1 %ta, ptr %b, i64 %ldb, i1 %tb, ptr %c, i64 %ldc, i1 %add) {{
+  %sizes = alloca [6 x i64], align 16
+  %pn = getelementptr i64, ptr %sizes, i64 1
+  %pk = getelementptr i64, ptr %sizes, i64 2
+  %pa = getelementptr i64, ptr %sizes, i64 3
+  %pb = getelementptr i64, ptr %sizes, i64 4
+  %pc = getelementptr i64, ptr %sizes, i64 5
+  %wa = select i1 %ta, i64 %m, i64 %k
+  %wb = select i1 %tb, i64 %k, i64 %n
+  %wa1 = call i64 @llvm.smax.i64(i64 %wa, i64 1)
+  %wb1 = call i64 @llvm.smax.i64(i64 %wb, i64 1)
+  %wc1 = call i64 @llvm.smax.i64(i64 %n, i64 1)
+  %lda1 = call i64 @llvm.smax.i64(i64 %lda, i64 %wa1)
+  %ldb1 = call i64 @llvm.smax.i64(i64 %ldb, i64 %wb1)
+  %ldc1 = call i64 @llvm.smax.i64(i64 %ldc, i64 %wc1)
+  store i64 %m, ptr %sizes
+  store i64 %n, ptr %pn
+  store i64 %k, ptr %pk
+  store i64 %lda1, ptr %pa
+  store i64 %ldb1, ptr %pb
+  store i64 %ldc1, ptr %pc
+  %opa = select i1 %ta, ptr @{letter}.transposed, ptr @{letter}.plain
+  %opb = select i1 %tb, ptr @{letter}.transposed, ptr @{letter}.plain
+  %beta = select i1 %add, ptr @{letter}.one, ptr @{letter}.zero
+  call void @blas_{letter}gemm(ptr %opb, ptr %opa, ptr %pn, ptr %sizes, ptr %pk, ptr @{letter}.one, ptr %b, ptr %pb, ptr %a, ptr %pa, ptr %beta, ptr %c, ptr %pc)
+  ret void
+}}
+"""

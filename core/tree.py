@@ -142,6 +142,21 @@ def map(f: Callable[..., Any], tree: Any, *rest: Any) -> Any:
     return unflatten(s, [f(*xs) for xs in zip(flat, *others, strict=True)])
 
 
+def inner(tree: Any) -> tuple[type, tuple[Any, ...], list[Any]] | None:
+    """(class, names of the children, children) of an inner node; None for a leaf."""
+    node = None if tree is None else _children(tree)
+    if node is None:
+        return None
+    kind, data, children = node
+    if issubclass(kind, dict):
+        names = data
+    elif dataclasses.is_dataclass(kind) and kind not in _REGISTERED:
+        names = data[0]
+    else:
+        names = getattr(kind, "_fields", None) or tuple(range(len(children)))
+    return kind, tuple(names), list(children)
+
+
 def broadcast_prefix(prefix: Any, tree: Any, what: str) -> list[Any]:
     """Spread `prefix` (a tree that stops at some inner nodes of `tree`; None counts as a leaf) over the leaves of `tree`."""
     out: list[Any] = []

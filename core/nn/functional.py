@@ -1,0 +1,71 @@
+"""Activations and losses, as plain NumPy functions."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from scipy import special
+
+
+def relu(x):
+    """max(x, 0)."""
+    return np.maximum(x, 0)
+
+
+def sigmoid(x):
+    """1 / (1 + exp(-x))."""
+    return special.expit(x)
+
+
+def silu(x):
+    """x sigmoid(x), also called swish."""
+    return x * special.expit(x)
+
+
+def softplus(x):
+    """log(1 + exp(x)), without overflow."""
+    return np.logaddexp(x, 0)
+
+
+def gelu(x):
+    """x Φ(x) with the normal distribution's Φ (Hendrycks & Gimpel 2016, section 2)."""
+    return 0.5 * x * (1 + special.erf(x * math.sqrt(0.5)))
+
+
+def softmax(x, axis=-1):
+    """exp(x) / sum(exp(x)) along `axis`, without overflow."""
+    e = np.exp(x - np.max(x, axis=axis, keepdims=True))
+    return e / np.sum(e, axis=axis, keepdims=True)
+
+
+def log_softmax(x, axis=-1):
+    """log of `softmax`, without overflow."""
+    y = x - np.max(x, axis=axis, keepdims=True)
+    return y - np.log(np.sum(np.exp(y), axis=axis, keepdims=True))
+
+
+def cross_entropy(logits, labels):
+    """Mean cross entropy of integer class labels.
+
+    Parameters
+    ----------
+    logits : array, [..., n_classes]
+    labels : integer array, [...]
+
+    Returns
+    -------
+    scalar
+    """
+    if np.shape(labels) != np.shape(logits)[:-1]:
+        raise ValueError(
+            f"cross_entropy: labels must have the shape of logits without its last axis, {np.shape(logits)[:-1]}, got {np.shape(labels)}"
+        )
+    return -np.mean(np.take_along_axis(log_softmax(logits), labels[..., None], axis=-1))
+
+
+def mean_squared_error(prediction, target):
+    """Mean of (prediction - target)²; the shapes must be equal (broadcasting here is nearly always a mistake)."""
+    if np.shape(prediction) != np.shape(target):
+        raise ValueError(f"mean_squared_error: prediction and target must have one shape, got {np.shape(prediction)} and {np.shape(target)}")
+    return np.mean((prediction - target) ** 2)

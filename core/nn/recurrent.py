@@ -1,0 +1,126 @@
+"""Recurrent layers: the time loop is `scan`, so neither value nor gradient is unrolled.
+
+Sequences are time-major: [T, ..., n_in]. The products with the inputs are done for all steps at once, before the loop.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import special
+
+from triskele.core import random
+from triskele.core.nn.init import glorot_uniform, orthogonal
+from triskele.core.nn.layers import check_last_axis
+from triskele.core.transforms.control import scan
+
+
+def _weights(cls, key, n_in, n_hidden, gates, dtype):
+    k_in, k_hidden = random.split(key, 2)
+    recurrent = [orthogonal(k, (n_hidden, n_hidden), dtype) for k in random.split(k_hidden, gates)]
+    return glorot_uniform(k_in, (n_in, gates * n_hidden), dtype), np.concatenate(recurrent, axis=1)
+
+
+def _start(state, xs, n_hidden):
+    return np.zeros((*np.shape(xs)[1:-1], n_hidden), np.result_type(xs)) if state is None else state
+
+
+@dataclass(frozen=True)
+class LSTM:
+    """Long short-term memory (Hochreiter & Schmidhuber 1997, with forget gates after Gers et al. 2000).
+
+    Attributes
+    ----------
+    w_input : array, [n_in, 4 n_hidden]
+    w_hidden : array, [n_hidden, 4 n_hidden]
+    bias : array, [4 n_hidden]
+        Gates in the order input, forget, candidate, output.
+
+    Examples
+    --------
+    >>> ys, (h, c) = LSTM.init(random.key(0), 3, 8)(np.zeros((5, 2, 3), np.float32))
+    >>> ys.shape, h.shape
+    ((5, 2, 8), (2, 8))
+    """
+
+    w_input: Any
+    w_hidden: Any
+    bias: Any
+
+    @classmethod
+    def init(cls, key, n_in: int, n_hidden: int, *, dtype=np.float32) -> LSTM:
+        """The forget gate's bias starts at 1 (Jozefowicz et al. 2015, section 2.2), the others at 0."""
+        w_input, w_hidden = _weights(cls, key, n_in, n_hidden, 4, dtype)
+        bias = np.zeros(4 * n_hidden, dtype)
+        bias[n_hidden : 2 * n_hidden] = 1
+        return cls(w_input, w_hidden, bias)
+
+    def __call__(self, xs, state=None):
+        """Run over the sequence.
+
+        Parameters
+        ----------
+        xs : array, [T, ..., n_in]
+        state : (h, c), each [..., n_hidden], optional
+            Zero when absent.
+
+        Returns
+        -------
+        ys : array, [T, ..., n_hidden]
+        state : (h, c)
+        """
+        check_last_axis("LSTM", xs, np.shape(self.w_input)[0])
+        n = np.shape(self.w_hidden)[0]
+        h, c = state if state is not None else (_start(None, xs, n), _start(None, xs, n))
+
+        def step(carry, x):
+            h, c = carry
+            z = x + h @ self.w_hidden
+            i, f, o = special.expit(z[..., :n]), special.expit(z[..., n : 2 * n]), special.expit(z[..., 3 * n :])
+            c = f * c + i * np.tanh(z[..., 2 * n : 3 * n])
+            h = o * np.tanh(c)
+            return (h, c), h
+
+        state, ys = scan(step, (h, c), xs @ self.w_input + self.bias)
+        return ys, state
+
+
+@dataclass(frozen=True)
+class GRU:
+    """Gated recurrent unit (Cho et al. 2014, eqs. 5-8, with the reset gate applied after the product).
+
+    Attributes
+    ----------
+    w_input : array, [n_in, 3 n_hidden]
+    w_hidden : array, [n_hidden, 3 n_hidden]
+    bias, bias_candidate : arrays, [3 n_hidden], [n_hidden]
+        Gates in the order reset, update, candidate.
+    """
+
+    w_input: Any
+    w_hidden: Any
+    bias: Any
+    bias_candidate: Any
+
+    @classmethod
+    def init(cls, key, n_in: int, n_hidden: int, *, dtype=np.float32) -> GRU:
+        """Fresh weights, zero biases."""
+        return cls(*_weights(cls, key, n_in, n_hidden, 3, dtype), np.zeros(3 * n_hidden, dtype), np.zeros(n_hidden, dtype))
+
+    def __call__(self, xs, state=None):
+        """Run over the sequence ``[T, ..., n_in]``; returns ``(ys, h)``, ys ``[T, ..., n_hidden]``."""
+        check_last_axis("GRU", xs, np.shape(self.w_input)[0])
+        n = np.shape(self.w_hidden)[0]
+
+        def step(h, x):
+            z = h @ self.w_hidden
+            r = special.expit(x[..., :n] + z[..., :n])
+            u = special.expit(x[..., n : 2 * n] + z[..., n : 2 * n])
+            candidate = np.tanh(x[..., 2 * n :] + r * (z[..., 2 * n :] + self.bias_candidate))
+            h = (1 - u) * candidate + u * h
+            return h, h
+
+        state, ys = scan(step, _start(state, xs, n), xs @ self.w_input + self.bias)
+        return ys, state

@@ -82,7 +82,7 @@ def test_nan_and_infinity_pass_through(name):
     with np.errstate(invalid="ignore"):
         got = product(name, a, b, np.empty((9, 30), DTYPES[name]))
     assert np.isnan(got[4]).all()
-    assert np.isinf(got[5].real).all()
+    assert not np.isfinite(got[5]).any()
     assert (got[:4] == 0).all()
 
 

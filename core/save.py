@@ -97,11 +97,11 @@ def load(path: str | os.PathLike, like: Any = None) -> Any:
             description: Any = {"kind": "dict", "keys": names, "children": [{"array": n} for n in names]}
         else:
             description = json.loads(metadata)
-        found = _read(description, file)
+        values: list[Any] = []
+        found = _read(description, file, values)
     if like is None:
         return found
     leaves, structure = tree.flatten(like)
-    values = tree.leaves(found)
     if len(values) != len(leaves):
         raise TreeError(f"load: {os.fspath(path)} has {len(values)} leaves, `like` has {len(leaves)}: {structure}")
     for v, x in zip(values, leaves, strict=True):
@@ -110,17 +110,21 @@ def load(path: str | os.PathLike, like: Any = None) -> Any:
     return tree.unflatten(structure, values)
 
 
-def _read(d, file):
+def _read(d, file, leaves):
+    """The tree of description `d`; its leaves are also appended to `leaves`, in the order in which they were saved."""
     if d is None:
         return None
-    if "number" in d:
-        return d["number"]
-    if "array" in d:
-        return file.get_tensor(d["array"])
-    if "complex" in d:
-        pairs = file.get_tensor(d["complex"])
-        return np.ascontiguousarray(pairs).view(np.result_type(pairs, np.complex64))[..., 0]
-    children = [_read(c, file) for c in d["children"]]
+    if "kind" not in d:
+        if "number" in d:
+            leaf = d["number"]
+        elif "array" in d:
+            leaf = file.get_tensor(d["array"])
+        else:
+            pairs = file.get_tensor(d["complex"])
+            leaf = np.ascontiguousarray(pairs).view(np.result_type(pairs, np.complex64))[..., 0]
+        leaves.append(leaf)
+        return leaf
+    children = [_read(c, file, leaves) for c in d["children"]]
     if d["kind"] == "list":
         return children
     if d["kind"] == "tuple":

@@ -20,7 +20,7 @@ import re
 from collections.abc import Iterable
 from functools import cache
 
-from . import exponential, logarithm, trigonometric  # noqa: F401  (their bodies register themselves)
+from . import error, exponential, logarithm, power, trigonometric  # noqa: F401  (their bodies register themselves)
 from .builder import Builder, Value, type_name
 from .registry import FUNCTIONS, Row
 

@@ -1,0 +1,159 @@
+"""The disk store: what is put is got, whatever happens to the files or the processes in between."""
+
+import errno
+import os
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+from triskele.core.compile import cache
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("TRISKELE_CACHE_DIR", str(tmp_path / "store"))
+    return tmp_path / "store"
+
+
+def entries(folder):
+    return [p for p in folder.rglob("*") if p.is_file()]
+
+
+def test_round_trip_and_clear(folder):
+    key = cache.make_key("x", b"\x00\xff")
+    assert cache.get(key) is None
+    assert cache.put(key, b"data") and cache.put(cache.make_key("empty"), b"")
+    assert cache.get(key) == b"data"
+    assert cache.get(cache.make_key("empty")) == b""
+    cache.clear_cache()
+    assert cache.get(key) is None
+    assert entries(folder) == []
+
+
+def test_keys_depend_on_where_parts_end():
+    assert cache.make_key("ab", "c") != cache.make_key("a", "bc")
+    assert cache.make_key("ab", "") != cache.make_key("ab")
+
+
+@pytest.mark.parametrize("damage", ["truncated", "emptied", "one bit", "not ours"])
+def test_damaged_entry_is_discarded(folder, damage):
+    key = cache.make_key("x")
+    cache.put(key, b"a" * 100)
+    (path,) = entries(folder)
+    raw = path.read_bytes()
+    path.write_bytes(
+        {"truncated": raw[:-1], "emptied": b"", "one bit": raw[:-5] + b"b" + raw[-4:], "not ours": b"hello"}[damage]
+    )
+    assert cache.get(key) is None
+    assert entries(folder) == []
+    assert cache.put(key, b"again") and cache.get(key) == b"again"
+
+
+def test_full_disk_leaves_nothing_behind(folder, monkeypatch):
+    def full(*_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(cache.os, "replace", full)
+        assert not cache.put(cache.make_key("x"), b"data")
+    assert entries(folder) == []
+
+
+def test_interrupt_while_writing_leaves_nothing_behind(folder, monkeypatch):
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(cache.os, "replace", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            cache.put(cache.make_key("x"), b"data")
+    assert entries(folder) == []
+
+
+def test_unusable_folder_costs_only_time(tmp_path, monkeypatch):
+    blocker = tmp_path / "file"
+    blocker.write_text("a file, where the folder should be")
+    monkeypatch.setenv("TRISKELE_CACHE_DIR", str(blocker / "store"))
+    assert not cache.put(cache.make_key("x"), b"data")
+    assert cache.get(cache.make_key("x")) is None
+    cache.clear_cache()
+
+
+def test_killed_writer_leaves_no_broken_entry(folder):
+    """A process that is killed at any moment of writing leaves whole entries only."""
+    program = (
+        "import sys\nfrom triskele.core.compile import cache\nprint('go', flush=True)\n"
+        "while True:\n for i in range(20): cache.put(cache.make_key(str(i)), bytes([i]) * 300_000)\n"
+    )
+    environment = dict(os.environ, PYTHONPATH=os.pathsep.join(sys.path))
+    for delay in (0.0, 0.003, 0.02):
+        writer = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, env=environment)
+        writer.stdout.readline()
+        time.sleep(delay)
+        writer.kill()
+        writer.wait()
+        writer.stdout.close()
+        for i in range(20):
+            assert cache.get(cache.make_key(str(i))) in (None, bytes([i]) * 300_000)
+
+
+def test_least_recently_used_entries_go_first(folder):
+    keys = [cache.make_key(str(i)) for i in range(4)]
+    for age, key in zip((400, 300, 200, 100), keys, strict=True):
+        cache.put(key, b"x" * 1000)
+        stamp = time.time() - age * 3600
+        os.utime(cache._path(key), (stamp, stamp))
+    assert cache.get(keys[0]) is not None  # now the most recently used
+    cache._evict(2100)
+    assert [cache.get(k) is not None for k in keys] == [True, False, False, True]
+
+
+def test_forgotten_temporary_files_are_removed(folder):
+    cache.put(cache.make_key("x"), b"data")
+    shard = next(p for p in folder.iterdir() if p.is_dir())
+    old, young = shard / ".tmp-old", shard / ".tmp-young"
+    old.write_bytes(b"half")
+    young.write_bytes(b"half")
+    os.utime(old, (1e9, 1e9))
+    cache._evict(1 << 30)
+    assert not old.exists() and young.exists()
+    assert cache.get(cache.make_key("x")) == b"data"
+
+
+def test_writers_and_readers_at_once():
+    wrong = []
+
+    def work(seed):
+        for i in range(60):
+            key = cache.make_key(str((i * seed) % 7))
+            expected = key.encode() * 50
+            cache.put(key, expected)
+            if cache.get(key) not in (expected, None):
+                wrong.append(key)
+
+    workers = [threading.Thread(target=work, args=(s,)) for s in (1, 2, 3)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert not wrong
+
+
+def test_stamp_follows_the_sources(tmp_path):
+    for name in ("compile", "kernels/inner", "ops"):
+        (tmp_path / name).mkdir(parents=True)
+    (tmp_path / "kernels/inner/a.py").write_text("x = 1")
+
+    def stamp():
+        cache._stamp.cache_clear()
+        return cache._stamp(tmp_path)
+
+    first = stamp()
+    assert stamp() == first
+    (tmp_path / "kernels/inner/a.py").write_text("x = 2")
+    second = stamp()
+    (tmp_path / "kernels/inner/a.py").rename(tmp_path / "ops/a.py")
+    assert len({first, second, stamp()}) == 3

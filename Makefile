@@ -1,6 +1,6 @@
 # Two commands do everything on a machine with Python 3.11 or newer: `make demo` and `make test`.
 PYTHON ?= python3
-EXAMPLE = examples/fit_ode.py
+EXAMPLE = examples/core/fit_ode.py
 
 demo:
 	$(PYTHON) -m venv .venv

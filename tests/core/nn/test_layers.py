@@ -1,0 +1,130 @@
+"""Layers and losses against PyTorch's numbers (tests/data/nn), their gradients against finite differences."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from triskele import core
+from triskele.core import nn, random
+
+REFERENCE = np.load(Path(__file__).parents[2] / "data" / "nn" / "torch_reference.npz")
+
+
+def same(ours, name, rtol=1e-12):
+    np.testing.assert_allclose(ours, REFERENCE[name], rtol=rtol, atol=1e-12)
+
+
+def test_lstm():
+    layer = nn.LSTM(REFERENCE["lstm_w_input"], REFERENCE["lstm_w_hidden"], REFERENCE["lstm_b_input"] + REFERENCE["lstm_b_hidden"])
+    ys, (h, _) = layer(REFERENCE["x"])
+    same(ys, "lstm_y")
+    np.testing.assert_array_equal(h, ys[-1])
+
+
+def test_gru():
+    n = 6
+    own, recurrent = REFERENCE["gru_b_input"], REFERENCE["gru_b_hidden"]
+    bias = np.concatenate([own[: 2 * n] + recurrent[: 2 * n], own[2 * n :]])
+    ys, h = nn.GRU(REFERENCE["gru_w_input"], REFERENCE["gru_w_hidden"], bias, recurrent[2 * n :])(REFERENCE["x"])
+    same(ys, "gru_y")
+    np.testing.assert_array_equal(h, ys[-1])
+
+
+def test_causal_attention():
+    w, b = np.split(REFERENCE["attention_w"], 3, axis=1), np.split(REFERENCE["attention_b"], 3)
+    projections = [nn.Linear(wi, bi) for wi, bi in zip(w, b, strict=True)]
+    layer = nn.MultiHeadAttention(*projections, nn.Linear(REFERENCE["attention_w_out"], REFERENCE["attention_b_out"]), heads=2)
+    same(layer(REFERENCE["attention_x"], mask=np.tri(7, dtype=bool)), "attention_y")
+
+
+@pytest.mark.parametrize(
+    "name, options",
+    [
+        ("plain", {"padding": "valid"}),
+        ("strided", {"stride": (2, 1), "padding": ((1, 1), (2, 2))}),
+        ("dilated", {"dilation": (2, 2), "padding": ((2, 2), (2, 2))}),
+        ("grouped", {"groups": 2, "padding": "valid"}),
+    ],
+)
+def test_convolution(name, options):
+    layer = nn.Conv(REFERENCE[f"conv_{name}_w"], REFERENCE[f"conv_{name}_b"], **options)
+    same(layer(REFERENCE["image"]), f"conv_{name}_y")
+
+
+def test_one_dimensional_convolution_is_a_sliding_sum_of_products():
+    layer = nn.Conv1d(random.key(0), 2, 3, 3, padding="valid", dtype=np.float64)
+    x = np.random.default_rng(0).normal(size=(4, 10, 2))
+    expected = np.stack([np.einsum("bwc,wco->bo", x[:, i : i + 3], layer.weight) for i in range(8)], axis=1)
+    np.testing.assert_allclose(layer(x), expected, rtol=1e-12)
+
+
+def test_normalisations():
+    scale, bias = REFERENCE["norm_scale"], REFERENCE["norm_bias"]
+    same(nn.LayerNorm(scale, bias)(REFERENCE["x"]), "layer_norm_y")
+    y, updated = nn.BatchNorm(scale, bias, np.zeros(4), np.ones(4)).train(REFERENCE["x"])
+    same(y, "batch_norm_y")
+    same(updated.mean, "batch_norm_mean")
+    same(updated.variance, "batch_norm_variance")
+
+
+def test_running_statistics_have_no_gradient():
+    layer = nn.BatchNorm.init(4, dtype=np.float64)
+    grads = core.grad(lambda m: np.sum(m(REFERENCE["x"]) ** 2))(layer)
+    assert not np.any(grads.mean) and not np.any(grads.variance) and np.all(grads.scale)
+
+
+def test_activations_and_cross_entropy():
+    x = REFERENCE["x"]
+    same(nn.gelu(x), "gelu_y")
+    same(nn.silu(x), "silu_y")
+    same(nn.softplus(x), "softplus_y")
+    same(nn.cross_entropy(x[0], REFERENCE["labels"]), "cross_entropy")
+    np.testing.assert_allclose(np.sum(nn.softmax(1e4 * x), axis=-1), 1)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda key: nn.MLP.init(key, [4, 5, 2], activation=np.tanh, dtype=np.float64),
+        lambda key: nn.LSTM.init(key, 4, 3, dtype=np.float64),
+        lambda key: nn.GRU.init(key, 4, 3, dtype=np.float64),
+        lambda key: nn.MultiHeadAttention.init(key, 4, heads=2, dtype=np.float64),
+        lambda key: nn.LayerNorm.init(4, dtype=np.float64),
+        lambda key: nn.Conv1d(key, 4, 2, 3, dtype=np.float64),
+    ],
+    ids=["mlp", "lstm", "gru", "attention", "layer_norm", "conv1d"],
+)
+def test_gradients_of_whole_layers_eager_and_compiled(make):
+    layer = make(random.key(3))
+    x = REFERENCE["x"]
+
+    def loss(m):
+        y = m(x)
+        return np.sum((y[0] if isinstance(y, tuple) else y) ** 2)
+
+    core.check_grads(loss, (layer,), order=1)
+    eager, compiled = core.grad(loss)(layer), core.jit(core.grad(loss))(layer)
+    for a, b in zip(core.tree.leaves(eager), core.tree.leaves(compiled), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-12)
+
+
+def test_initialisers_have_the_variance_of_their_paper():
+    shape = (400, 300)
+    for init, variance in ((nn.init.glorot_uniform, 2 / 700), (nn.init.lecun_normal, 1 / 400), (nn.init.he_normal, 2 / 400)):
+        w = init(random.key(1), shape)
+        assert w.dtype == np.float32
+        # 120,000 samples: the relative standard error of the variance is under 0.5 %
+        assert abs(np.var(w) / variance - 1) < 0.02
+    q = nn.init.orthogonal(random.key(2), (20, 8), np.float64)
+    np.testing.assert_allclose(q.T @ q, np.eye(8), atol=1e-12)
+
+
+def test_wrong_shapes_are_named():
+    with pytest.raises(ValueError, match=r"Linear: the last axis of the input must have 3 entries, got shape \(5, 4\)"):
+        nn.Linear.init(random.key(0), 3, 2)(np.zeros((5, 4)))
+    with pytest.raises(ValueError, match="labels must have the shape"):
+        nn.cross_entropy(np.zeros((3, 4)), np.zeros((3, 1), int))
+    with pytest.raises(ValueError, match="heads must divide"):
+        nn.MultiHeadAttention.init(random.key(0), 6, heads=4)
+    with pytest.raises(ValueError, match="one shape"):
+        nn.mean_squared_error(np.zeros((3, 1)), np.zeros(3))

@@ -139,8 +139,8 @@ implements(prop="T")(lambda x: np.transpose(x))
 def moveaxis(x, source, destination):
     """``numpy.moveaxis``."""
     rank = np.ndim(x)
-    source = [_axis(a, rank) for a in (source if isinstance(source, (tuple, list)) else [source])]
-    destination = [_axis(a, rank) for a in (destination if isinstance(destination, (tuple, list)) else [destination])]
+    source = [_axis(a, rank) for a in ([source] if np.ndim(source) == 0 else source)]
+    destination = [_axis(a, rank) for a in ([destination] if np.ndim(destination) == 0 else destination)]
     if len(source) != len(destination):
         raise ValueError("`source` and `destination` arguments must have the same number of elements")
     if len(set(source)) != len(source) or len(set(destination)) != len(destination):

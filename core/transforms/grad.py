@@ -20,16 +20,8 @@ from triskele.core.graph.graph import Spec, spec_of
 from triskele.core.graph.trace import Trace, bind, describe, user_source
 from triskele.core.ops.elementwise import convert, select
 from triskele.core.ops.shape import sum_to
+from triskele.core.ops.sparse import Sparse
 from triskele.core.tensor import Tensor
-
-
-class Sparse:
-    """A cotangent that touches few elements: ``add_to(dense)`` returns dense + it; ``add_in_place(array)`` for owned arrays."""
-
-    __slots__ = ("shape", "dtype", "add_to", "add_in_place")
-
-    def __init__(self, shape: tuple[int, ...], dtype: np.dtype, add_to: Callable, add_in_place: Callable):
-        self.shape, self.dtype, self.add_to, self.add_in_place = shape, dtype, add_to, add_in_place
 
 
 class Node:
@@ -138,11 +130,8 @@ class TapeTrace(Trace):
 def _add(old, owned, g):
     """(sum, whether it is an array of ours that may be added to in place)."""
     if type(g) is Sparse:
-        if old is None:
-            old, owned = np.zeros(g.shape, g.dtype), True
-        if owned and type(old) is np.ndarray and g.add_in_place(old):
-            return old, True
-        return g.add_to(old), False
+        total = g.add_to(old, owned)
+        return total, type(total) is np.ndarray
     return (g, False) if old is None else (old + g, False)
 
 

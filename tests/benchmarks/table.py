@@ -9,7 +9,7 @@ RIVALS = ("jax", "torch")
 
 
 def duration(seconds):
-    for unit, name in ((1.0, "s"), (1e-3, "ms"), (1e-6, "us")):
+    for unit, name in ((1.0, "s"), (1e-3, "ms"), (1e-6, "us")):  # noqa: B007 (the last one serves all below)
         if seconds >= unit:
             break
     return f"{seconds / unit:.3g} {name}"

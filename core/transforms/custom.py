@@ -1,0 +1,589 @@
+"""Functions with derivative rules of their own: `custom_vjp` and `custom_jvp`.
+
+One rule serves both modes. A jvp rule is linear in the tangents, so its transpose is the vjp; a vjp rule is linear in the
+cotangents, so its transpose is the jvp; both transposes are taken by running the rule on a tape.
+
+`Rules` is the flat form (lists of leaves in, lists of leaves out) that every custom function takes, `core.elementwise` and
+`core.root` included, and `apply` is how such a thing meets the transforms. Eagerly the functions run as they are, on
+concrete values one level down; while a graph is being recorded they become graphs of their own inside one equation.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from functools import update_wrapper
+from typing import Any
+
+import numpy as np
+
+from triskele.core import tree
+from triskele.core.errors import MissingRuleError
+from triskele.core.graph.graph import Var, spec_of
+from triskele.core.graph.primitive import Primitive
+from triskele.core.graph.trace import bind, evaluate, make_graph
+from triskele.core.ops.elementwise import convert
+from triskele.core.tensor import Tensor
+from triskele.core.transforms.forward import DualTensor, DualTrace
+from triskele.core.transforms.grad import Node, TapeTensor, TapeTrace, inexact, vjp
+from triskele.core.transforms.vmap import BatchTensor, BatchTrace, vmap
+
+
+class Rules:
+    """A function of leaves with its derivative rules, any of which may be absent.
+
+    Parameters
+    ----------
+    where : str
+        For messages, ``"custom_vjp of f"``.
+    count : int
+        The first `count` arguments are differentiated; those that follow are values the function closed over.
+    f : callable
+        ``f(*leaves) -> list of outputs``.
+    fwd, bwd : callable, optional
+        ``fwd(*leaves) -> (outputs, residuals)``, lists; ``bwd(residuals, cotangents) -> list`` of `count` cotangents or None.
+    jvp : callable, optional
+        ``jvp(leaves, tangents) -> (outputs, tangents of the outputs)``; `count` tangents, none of them None.
+    missing : str
+        What to do about a missing rule.
+    """
+
+    __slots__ = ("where", "count", "f", "fwd", "bwd", "jvp", "missing")
+
+    def __init__(self, where: str, count: int, f: Callable, fwd: Callable | None = None, bwd: Callable | None = None,
+                 jvp: Callable | None = None, missing: str = ""):
+        self.where, self.count, self.f, self.fwd, self.bwd, self.jvp, self.missing = where, count, f, fwd, bwd, jvp, missing
+
+    def __repr__(self):
+        return f"<rules of {self.where}>"
+
+    def reverse(self, args: Sequence[Any]) -> tuple[list[Any], Callable[[Sequence[Any]], list[Any]]]:
+        """Outputs, and the function that pulls cotangents (None: zero) back to the first `count` arguments."""
+        if self.bwd is not None:
+            outs, residuals = self.fwd(*args)  # type: ignore[misc]
+
+            def pull(cts):
+                return self._checked(self.bwd(residuals, _instantiate(cts, outs)), args)  # type: ignore[misc]
+
+            return outs, pull
+        if self.jvp is None:
+            raise MissingRuleError(f"{self.where}: no derivative rule{self.missing}")
+        live = [i for i in range(self.count) if inexact(args[i])]
+
+        def linear(*some):
+            tangents = [_zeros(a) for a in args[: self.count]]
+            for i, t in zip(live, some, strict=True):
+                tangents[i] = t
+            outs, t_outs = self._forward_rule(args, tangents)
+            return t_outs, outs
+
+        t_outs, transpose, outs = vjp(linear, *[_zeros(args[i]) for i in live], has_aux=True)
+
+        def pull_back(cts):
+            found: list[Any] = [None] * self.count
+            for i, g in zip(live, transpose(_instantiate(cts, t_outs)), strict=True):
+                found[i] = g
+            return found
+
+        return outs, pull_back
+
+    def forward(self, args: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+        """Outputs and their tangents (None where the output carries none); entries of `tangents` may be None."""
+        if self.jvp is not None:
+            outs, t_outs = self._forward_rule(args, _instantiate(tangents, args))
+        elif self.bwd is not None:
+            outs, residuals = self.fwd(*args)  # type: ignore[misc]
+            used = [i for i, t in enumerate(tangents) if t is not None and inexact(args[i])]
+
+            def transposed(cts):
+                found = self._checked(self.bwd(residuals, cts), args)  # type: ignore[misc]
+                return [_zeros(args[i]) if found[i] is None else found[i] for i in used]
+
+            (t_outs,) = vjp(transposed, [_zeros(o) for o in outs])[1]([tangents[i] for i in used])
+        else:
+            raise MissingRuleError(f"{self.where}: no derivative rule{self.missing}")
+        return outs, [t if inexact(o) else None for o, t in zip(outs, t_outs, strict=True)]
+
+    def _forward_rule(self, args, tangents):
+        outs, t_outs = self.jvp(args, tangents)  # type: ignore[misc]
+        if len(outs) != len(t_outs):
+            raise ValueError(f"{self.where}: the rule must return one tangent for each output, got {len(t_outs)} for {len(outs)}")
+        return outs, [_fit(t, o, self.where, "tangent", "output") if inexact(o) else _zeros(o) for o, t in zip(outs, t_outs, strict=True)]
+
+    def _checked(self, cts, args):
+        if len(cts) != self.count:
+            raise ValueError(f"{self.where}: the rule must return {self.count} cotangents, one for each argument, got {len(cts)}")
+        return [
+            None if g is None or not inexact(a) else _fit(g, a, self.where, "cotangent", f"argument {i}")
+            for i, (g, a) in enumerate(zip(cts, args, strict=False))
+        ]
+
+
+def _zeros(x):
+    """Zeros like `x`; for integers, whose derivatives are nothing, zeros of the default float."""
+    return np.zeros(np.shape(x), np.result_type(x) if inexact(x) else float)[()]
+
+
+def _instantiate(some, like):
+    return [_zeros(x) if s is None else s for s, x in zip(some, like, strict=False)]
+
+
+def _fit(g, x, where, what, of):
+    """`g` checked for the shape, and brought to the dtype, of `x`."""
+    if np.shape(g) != np.shape(x):
+        raise ValueError(f"{where}: the {what} of {of} must have its shape {np.shape(x)}, got {np.shape(g)}")
+    want, have = np.result_type(x), np.result_type(g)
+    if want == have:
+        return g
+    if have.kind not in "fc" or (have.kind == "c" and want.kind != "c"):
+        raise TypeError(f"{where}: the {what} of {of} must have its dtype {want}, got {have}")
+    return bind(convert, g, dtype=want)
+
+
+# -- meeting the transforms ---------------------------------------------------------------------------------------------
+
+
+def apply(rules: Rules, args: Sequence[Any]) -> list[Any]:
+    """Call the function of `rules` on arrays and Tensors; returns the list of outputs."""
+    top = max((a for a in args if isinstance(a, Tensor)), key=lambda a: a.level, default=None)
+    if top is None:
+        return rules.f(*args)
+    trace = top.trace
+    if isinstance(trace, TapeTrace):
+        return _on_tape(rules, args, trace)
+    if isinstance(trace, DualTrace):
+        return _with_tangents(rules, args, trace)
+    if isinstance(trace, BatchTrace):
+        values, axes = _strip(args, trace, BatchTensor), [a.axis if _of(a, trace, BatchTensor) else None for a in args]
+        if all(ax is None for ax in axes):
+            return apply(rules, values)
+        outs = apply(batched(rules, axes), values)
+        _closed(outs, trace, rules, "batched")
+        return [BatchTensor(trace, o, 0) for o in outs]
+    return _record(rules, args)
+
+
+def _of(a, trace, cls):
+    return type(a) is cls and a.trace is trace
+
+
+def _strip(args, trace, cls):
+    return [a.value if _of(a, trace, cls) else a for a in args]
+
+
+def _closed(values, trace, rules, how):
+    if any(isinstance(v, Tensor) and v.level >= trace.level for v in values):
+        raise TypeError(
+            f"{rules.where}: the function must not close over a value that is being {how} (pass it as an argument; "
+            "core.stop_gradient drops a derivative)"
+        )
+
+
+class _Pull:
+    """What the tape keeps of a custom call: its pull-back, residuals included."""
+
+    __slots__ = ("pull",)
+
+    def __init__(self, pull):
+        self.pull = pull
+
+
+def _on_tape(rules, args, trace):
+    values = _strip(args, trace, TapeTensor)
+    parents = [(i, a.node, a.slot) for i, a in enumerate(args) if _of(a, trace, TapeTensor)]
+    if all(not inexact(args[i]) or i >= rules.count for i, _, _ in parents):
+        _closed([args[i] for i, _, _ in parents if inexact(args[i])], trace, rules, "differentiated")
+        return apply(rules, values)
+    outs, pull = rules.reverse(values)
+    _closed(outs, trace, rules, "differentiated")
+    node = Node(custom_call, values, {"graph": None, "rules": _Pull(pull)}, tuple(outs), parents, len(trace.nodes))
+    trace.nodes.append(node)
+    return [TapeTensor(trace, o, node, k) if inexact(o) else o for k, o in enumerate(outs)]
+
+
+def _with_tangents(rules, args, trace):
+    tangents = [a.tangent if _of(a, trace, DualTensor) else None for a in args]
+    values = _strip(args, trace, DualTensor)
+    if all(t is None for t in tangents):
+        return apply(rules, values)
+    _closed([a for a, t in zip(args[rules.count :], tangents[rules.count :], strict=True) if t is not None], trace, rules, "differentiated")
+    outs, t_outs = rules.forward(values, tangents[: rules.count])
+    _closed(outs, trace, rules, "differentiated")
+    return [DualTensor(trace, o, t) if t is not None else o for o, t in zip(outs, t_outs, strict=True)]
+
+
+def batched(rules: Rules, axes: Sequence[int | None]) -> Rules:
+    """The rules of the function over a batch; outputs have the batch axis first."""
+    axes = list(axes)
+    out = Rules(rules.where, rules.count, vmap(rules.f, in_axes=axes), missing=rules.missing)
+    if rules.bwd is not None:
+
+        def bwd(residuals, cts):
+            found = vmap(rules.bwd, in_axes=([None if _static(r) else 0 for r in residuals], 0))(residuals, cts)
+            # a shared argument gets its cotangent from all examples
+            return [
+                None if g is None else np.sum(g, axis=0) if ax is None else np.moveaxis(g, 0, ax)
+                for g, ax in zip(found, axes, strict=False)
+            ]
+
+        out.fwd, out.bwd = _batched_fwd(rules.fwd, axes), bwd
+    if rules.jvp is not None:
+        out.jvp = vmap(rules.jvp, in_axes=(axes, axes[: rules.count]))
+    return out
+
+
+def _batched_fwd(fwd, axes):
+    def batched_fwd(*args):
+        kept = []
+
+        def some(*xs):
+            outs, residuals = fwd(*xs)
+            kept[:] = residuals
+            return outs, [r for r in residuals if not _static(r)]
+
+        outs, arrays = vmap(some, in_axes=axes)(*args)
+        rest = iter(arrays)
+        return outs, [r if _static(r) else next(rest) for r in kept]
+
+    return batched_fwd
+
+
+def _static(x):
+    return not isinstance(x, (Tensor, np.ndarray, np.generic))
+
+
+# -- in graphs ----------------------------------------------------------------------------------------------------------
+
+custom_call = Primitive(
+    "custom_call", lambda *args, graph, rules: tuple(evaluate(graph, *args)), lambda *specs, graph, rules: tuple(graph.out_specs),
+    multiple=True, kind="call",
+)
+
+
+@custom_call.defvjp_all
+def _(cts, out, args, needed, *, graph, rules):
+    if type(rules) is _Pull:
+        found = rules.pull(cts)
+    else:
+        _no_derivative(rules, [n and inexact(a) for n, a in zip(needed, args, strict=True)])
+        found = rules.reverse(args)[1](cts)
+    return found + [None] * (len(args) - len(found))
+
+
+@custom_call.defjvp_all
+def _(tangents, out, args, *, graph, rules):
+    _no_derivative(rules, [t is not None for t in tangents])
+    return tuple(rules.forward(args, tangents[: rules.count])[1])
+
+
+@custom_call.defbatch
+def _(args, axes, size, *, graph, rules):
+    outs = apply(batched(rules, axes), args)
+    return tuple(outs), (0,) * len(outs)
+
+
+def _no_derivative(rules, wanted):
+    if any(wanted[rules.count :]):
+        raise TypeError(
+            f"{rules.where}: the function must not close over a value that is being differentiated (pass it as an argument; "
+            "core.stop_gradient drops a derivative)"
+        )
+
+
+class _Traced:
+    """A list-valued function recorded as a graph; an error while recording is kept for the moment it matters."""
+
+    def __init__(self, f, specs):
+        self.rest: list[Any] = []
+        self.error = None
+        try:
+            self.graph, self.captured = make_graph(lambda *xs: self._arrays(f(*xs)), specs)
+        except Exception as error:  # of a rule that may never be asked for
+            self.error, self.graph, self.captured = error, None, []
+
+    def _arrays(self, outs):
+        self.rest = [None if isinstance(o, Tensor) or not _static(o) else o for o in outs]
+        self.fixed = [not isinstance(o, Tensor) and _static(o) for o in outs]
+        return [o for o, fixed in zip(outs, self.fixed, strict=True) if not fixed]
+
+    def __call__(self, *args):
+        if self.error is not None:
+            raise self.error
+        found = iter(evaluate(self.graph, *args))
+        return [r if fixed else next(found) for r, fixed in zip(self.rest, self.fixed, strict=True)]
+
+
+def _record(rules, args):
+    specs = [spec_of(a) for a in args]
+    graph, captured = make_graph(rules.f, specs, rules.where)
+    inputs = list(args) + captured
+    n, taken = len(args), len(args) + len(captured)
+
+    def trace(f, f_specs):
+        nonlocal taken
+        traced = _Traced(f, f_specs)
+        inputs.extend(traced.captured)
+        graph.inputs.extend(Var(spec_of(c)) for c in traced.captured)
+        where = slice(taken, taken + len(traced.captured))
+        taken = where.stop
+        return traced, where
+
+    def floating(all_specs):
+        return [s._replace(weak=False, dtype=s.dtype if s.dtype.kind in "fc" else np.dtype(float)) for s in all_specs]
+
+    new = Rules(rules.where, rules.count, lambda *xs: evaluate(graph, *xs), missing=rules.missing)
+    m = len(graph.outputs)
+    if rules.bwd is not None:
+
+        def flat_fwd(*xs):
+            outs, residuals = rules.fwd(*xs)
+            return [*outs, *residuals]
+
+        forward, f_where = trace(flat_fwd, specs)
+        if forward.error is None:
+            kept = forward.rest[m:]
+            res_specs = [v.spec for v in forward.graph.outputs[m - sum(forward.fixed[:m]) :]]
+
+            def flat_bwd(*xs):
+                arrays = iter(xs[: len(res_specs)])
+                residuals = [r if fixed else next(arrays) for r, fixed in zip(kept, forward.fixed[m:], strict=True)]
+                return rules.bwd(residuals, list(xs[len(res_specs) :]))
+
+            backward, b_where = trace(flat_bwd, res_specs + floating(graph.out_specs))
+        else:
+            backward, b_where = forward, f_where
+
+        def fwd(*xs):
+            found = forward(*xs[:n], *xs[f_where])
+            residuals = [r for r, fixed in zip(found[m:], forward.fixed[m:], strict=True) if not fixed]
+            return found[:m], residuals + list(xs[b_where])
+
+        def bwd(residuals, cts):
+            k = len(residuals) - (b_where.stop - b_where.start)
+            return backward(*residuals[:k], *cts, *residuals[k:])
+
+        new.fwd, new.bwd = fwd, bwd
+    if rules.jvp is not None:
+
+        def flat_jvp(*xs):
+            outs, t_outs = rules.jvp(xs[:n], xs[n:])
+            return [*outs, *t_outs]
+
+        both, j_where = trace(flat_jvp, specs + floating(specs[: rules.count]))
+
+        def jvp(xs, tangents):
+            found = both(*xs[:n], *tangents, *xs[j_where])
+            return found[: len(found) // 2], found[len(found) // 2 :]
+
+        new.jvp = jvp
+    return list(bind(custom_call, *inputs, graph=graph, rules=new))
+
+
+# -- the public forms ---------------------------------------------------------------------------------------------------
+
+
+class _Custom:
+    """A function with its own derivative: arguments flattened, rules called with trees."""
+
+    kind = ""
+
+    def __init__(self, f: Callable, nondiff_argnums: Sequence[int] = ()):
+        if not callable(f):
+            raise TypeError(f"{self.kind}: a function is wanted, got {type(f).__name__}")
+        self.f = f
+        self.nondiff_argnums = (nondiff_argnums,) if isinstance(nondiff_argnums, int) else tuple(nondiff_argnums)
+        update_wrapper(self, f)
+
+    @property
+    def _where(self):
+        return f"{self.kind} of {getattr(self.f, '__name__', type(self.f).__name__)}"
+
+    def _positional(self, args, kwargs):
+        try:
+            bound = inspect.signature(self.f).bind(*args, **kwargs)
+        except ValueError:  # a builtin without a signature
+            if kwargs:
+                raise TypeError(f"{self._where}: arguments must be positional, got keywords {sorted(kwargs)}") from None
+            return args
+        bound.apply_defaults()
+        if bound.kwargs:
+            raise TypeError(f"{self._where}: keyword-only arguments are not supported, got {sorted(bound.kwargs)}")
+        return bound.args
+
+    def __call__(self, *args, **kwargs):
+        args = self._positional(args, kwargs)
+        fixed = {n % len(args): args[n] for n in self.nondiff_argnums}
+        active = [a for i, a in enumerate(args) if i not in fixed]
+        leaves, structure = tree.flatten(active)
+        ends: list[Any] = [None]  # the structure of the output, known once anything has run
+
+        def full(xs):
+            rest = iter(tree.unflatten(structure, xs))
+            return [fixed[i] if i in fixed else next(rest) for i in range(len(args))]
+
+        def flat(out):
+            outs, ends[0] = tree.flatten(out)
+            return outs
+
+        rules = self._rules(list(fixed.values()), active, structure, full, flat, ends)
+        rules.count, rules.where = len(leaves), self._where
+        outs = apply(rules, leaves)
+        return tree.unflatten(ends[0], outs)
+
+    def _rules(self, fixed, active, structure, full, flat, ends) -> Rules:
+        raise NotImplementedError
+
+
+class custom_vjp(_Custom):
+    """A function whose reverse-mode derivative is given by hand; forward mode follows by transposition.
+
+    Parameters
+    ----------
+    f : callable
+        Trees in, tree out.
+    nondiff_argnums : sequence of int
+        Arguments that are no arrays (functions, options): passed through to the rules, never differentiated.
+
+    Raises
+    ------
+    MissingRuleError
+        When it is differentiated before `defvjp` was called.
+
+    Notes
+    -----
+    The rules are differentiated in their turn for higher orders. The function must not close over a value that is being
+    differentiated: its rule could not know of it.
+
+    Examples
+    --------
+    >>> @custom_vjp
+    ... def clip_gradient(x):
+    ...     return x
+    >>> clip_gradient.defvjp(lambda x: (x, None), lambda residuals, ct: (np.clip(ct, -1.0, 1.0),))
+    >>> from triskele.core.transforms.grad import grad
+    >>> float(grad(lambda x: 5.0 * clip_gradient(x))(2.0))
+    1.0
+    """
+
+    kind = "custom_vjp"
+
+    def __init__(self, f: Callable, nondiff_argnums: Sequence[int] = ()):
+        super().__init__(f, nondiff_argnums)
+        self.fwd: Callable | None = None
+        self.bwd: Callable | None = None
+
+    def defvjp(self, fwd: Callable, bwd: Callable) -> None:
+        """Set the rule.
+
+        Parameters
+        ----------
+        fwd : callable
+            Same arguments as the function; returns ``(out, residuals)``.
+        bwd : callable
+            ``bwd(*nondiff_args, residuals, ct) -> tuple`` with one cotangent for each differentiable argument: a tree like
+            the argument, or None for zero.
+        """
+        self.fwd, self.bwd = fwd, bwd
+
+    def _rules(self, fixed, active, structure, full, flat, ends):
+        res_structure: list[Any] = [None]
+        where = self._where
+
+        def fwd(*xs):
+            pair = self.fwd(*full(xs))
+            if not isinstance(pair, tuple) or len(pair) != 2:
+                raise TypeError(f"{where}: fwd must return a pair (out, residuals), got {type(pair).__name__}")
+            residuals, res_structure[0] = tree.flatten(pair[1])
+            return flat(pair[0]), residuals
+
+        def bwd(residuals, cts):
+            found = self.bwd(*fixed, tree.unflatten(res_structure[0], residuals), tree.unflatten(ends[0], cts))
+            if not isinstance(found, (tuple, list)) or len(found) != len(active):
+                got = f"{len(found)} values" if isinstance(found, (tuple, list)) else type(found).__name__
+                raise TypeError(f"{where}: bwd must return a tuple of {len(active)} cotangents, one for each differentiable argument, got {got}")
+            return tree.broadcast_prefix(list(found), active, f"{where}: the cotangents")
+
+        missing = " (define one with .defvjp(fwd, bwd))"
+        defined = self.bwd is not None
+        return Rules(where, 0, lambda *xs: flat(self.f(*full(xs))), fwd if defined else None, bwd if defined else None, missing=missing)
+
+
+class custom_jvp(_Custom):
+    """A function whose forward-mode derivative is given by hand; reverse mode follows by transposition.
+
+    Parameters
+    ----------
+    f : callable
+        Trees in, tree out.
+    nondiff_argnums : sequence of int
+        Arguments that are no arrays (functions, options): passed through to the rule, never differentiated.
+
+    Raises
+    ------
+    MissingRuleError
+        When it is differentiated before a rule was given.
+
+    Examples
+    --------
+    >>> @custom_jvp
+    ... def log1pexp(x):
+    ...     return np.log1p(np.exp(x))
+    >>> log1pexp.defjvps(lambda t, out, x: t / (1 + np.exp(-x)))
+    >>> from triskele.core.transforms.grad import grad
+    >>> float(grad(log1pexp)(0.0))
+    0.5
+    """
+
+    kind = "custom_jvp"
+
+    def __init__(self, f: Callable, nondiff_argnums: Sequence[int] = ()):
+        super().__init__(f, nondiff_argnums)
+        self.rule: Callable | None = None
+
+    def defjvp(self, rule: Callable) -> Callable:
+        """Set the rule (also as a decorator).
+
+        Parameters
+        ----------
+        rule : callable
+            ``rule(*nondiff_args, primals, tangents) -> (out, tangent of out)``, linear in the tangents, which are tuples of
+            trees like the arguments (zeros for integers).
+        """
+        self.rule = rule
+        return rule
+
+    def defjvps(self, *rules: Callable | None) -> None:
+        """Set one rule per differentiable argument: ``rule(t, out, *args) -> tangent of out``; they are summed. None: zero."""
+
+        def rule(*given):
+            *fixed, primals, tangents = given
+            if len(rules) != len(primals):
+                raise TypeError(f"{self._where}: defjvps must give one rule for each argument, got {len(rules)} for {len(primals)}")
+            args = list(primals)
+            for n, value in sorted(zip(self.nondiff_argnums, fixed, strict=True)):
+                args.insert(n, value)
+            out = self(*args)
+            total = None
+            for r, t in zip(rules, tangents, strict=True):
+                if r is not None:
+                    term = r(t, out, *args)
+                    total = term if total is None else tree.map(lambda a, b: a + b, total, term)
+            return out, tree.map(_zeros, out) if total is None else total
+
+        self.rule = rule
+
+    def _rules(self, fixed, active, structure, full, flat, ends):
+        where = self._where
+
+        def jvp(xs, tangents):
+            pair = self.rule(*fixed, tuple(tree.unflatten(structure, xs)), tuple(tree.unflatten(structure, tangents)))
+            if not isinstance(pair, tuple) or len(pair) != 2:
+                raise TypeError(f"{where}: the rule must return a pair (out, tangent), got {type(pair).__name__}")
+            outs = flat(pair[0])
+            t_outs, t_structure = tree.flatten(pair[1])
+            if t_structure != ends[0]:
+                raise ValueError(f"{where}: the tangent must have the structure of the output, {ends[0]}, got {t_structure}")
+            return outs, t_outs
+
+        missing = " (define one with .defjvp(rule) or .defjvps(*rules))"
+        return Rules(where, 0, lambda *xs: flat(self.f(*full(xs))), jvp=jvp if self.rule is not None else None, missing=missing)

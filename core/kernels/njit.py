@@ -1,0 +1,159 @@
+"""The one door to `numba.njit`: `kernel`, `device` and `template`.
+
+A *device* function is a formula, a *template* a loop over formulas that is always inlined, a *kernel* takes arrays
+and is cached on disk. All three are lazy: decorating costs nothing, and Numba is imported when a function is first
+called, or first met inside another compiled function.
+
+Numba's own cache checks only the file that a kernel stands in, so it returns stale code when a function that the
+kernel calls is edited elsewhere. Ours is stamped with a hash of all the suite's sources.
+
+Examples
+--------
+>>> from triskele.core.kernels.njit import device, kernel
+>>> @device
+... def square(x):
+...     return x * x
+>>> @kernel(cache=False)  # a notebook has no file to cache by
+... def sum_of_squares(x):
+...     total = 0.0
+...     for i in range(x.size):
+...         total += square(x[i])
+...     return total
+>>> import numpy as np
+>>> sum_of_squares(np.arange(4.0))
+14.0
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+__all__ = ["FASTMATH", "Compiled", "device", "kernel", "template"]
+
+# Without "nnan" and "ninf", because a NaN has to stay visible, and without "reassoc", which undoes compensated sums.
+FASTMATH = frozenset({"contract", "arcp", "nsz", "afn"})
+
+
+@cache
+def source_stamp() -> bytes:
+    """Hash of every source file of the suite."""
+    digest = hashlib.sha256()
+    root = Path(__file__).parents[2]  # .../triskele
+    for package in sorted(p for p in root.iterdir() if (p / "__init__.py").exists()):
+        for path in sorted(package.rglob("*.py")):
+            digest.update(f"{package.name}/{path.relative_to(package)}\0".encode())
+            digest.update(path.read_bytes())
+    return digest.digest()
+
+
+@cache
+def _cache_class() -> type:
+    """A Numba function cache with our stamp, in which a failing disk only costs time."""
+    from numba.core.caching import FunctionCache, IndexDataCacheFile
+
+    class File(IndexDataCacheFile):
+        # Data carry stamp and key, and are refused when they are not those asked for: a process killed between its
+        # two writes, or two processes writing at once, can leave an index that points at another entry's data.
+        def save(self, key, data):
+            super().save(key, (self._source_stamp, key, data))
+
+        def load(self, key):
+            entry = super().load(key)
+            return entry[2] if entry is not None and entry[:2] == (self._source_stamp, key) else None
+
+    class SuiteCache(FunctionCache):
+        def __init__(self, py_func):
+            super().__init__(py_func)
+            own = self._cache_file._source_stamp  # of the file, which may lie outside the suite
+            self._cache_file = File(self._cache_path, self._impl.filename_base, (own, source_stamp()))
+
+        def load_overload(self, sig, target_context):
+            try:
+                return super().load_overload(sig, target_context)
+            except Exception:  # unreadable, truncated, made by another build: compile instead
+                return None
+
+        def save_overload(self, sig, data):
+            try:
+                super().save_overload(sig, data)
+            except OSError:  # read-only, full
+                pass
+
+    return SuiteCache
+
+
+class Compiled:
+    """A function that Numba compiles when it is first needed. Attributes are those of Numba's dispatcher."""
+
+    def __init__(self, function: Callable, cached: bool, options: dict[str, Any]):
+        functools.update_wrapper(self, function)
+        self.py_func = function
+        self._cached, self._options = cached, options
+
+    @functools.cached_property
+    def dispatcher(self):
+        """Numba's dispatcher."""
+        import numba
+
+        dispatcher = numba.njit(error_model="numpy", fastmath=set(FASTMATH), **self._options)(self.py_func)
+        if self._cached:
+            try:
+                dispatcher._cache = _cache_class()(self.py_func)
+            except RuntimeError:  # no place for a cache: source not in a file, or no writable folder at all
+                pass
+        return dispatcher
+
+    def __call__(self, *args):
+        return self.dispatcher(*args)
+
+    @property
+    def _numba_type_(self):
+        # Numba asks any object for its type this way: inside compiled code we stand for the dispatcher.
+        return self.dispatcher._numba_type_
+
+    def __getattr__(self, name):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(self.dispatcher, name)
+
+    def __repr__(self):
+        return f"<compiled {self.__module__}.{self.__qualname__}>"
+
+
+def kernel(function: Callable | None = None, *, cache: bool = True, **options) -> Any:
+    """Compile a function of arrays and scalars, cached on disk.
+
+    Parameters
+    ----------
+    function : callable
+        At module level, closing over nothing but module-level names: Numba finds nothing else in its cache again.
+    cache : bool
+        False for a function defined in a notebook or interpreter.
+    **options
+        Passed to `numba.njit`: `nogil`, `parallel`, `boundscheck`, `locals`.
+
+    Returns
+    -------
+    Compiled
+        Callable from Python and from other compiled functions.
+    """
+    if function is None:
+        return functools.partial(kernel, cache=cache, **options)
+    return Compiled(function, cache, options)
+
+
+def device(function: Callable | None = None, **options) -> Any:
+    """Compile a formula: called by kernels, of which it becomes a part. Parameters as for `kernel`."""
+    if function is None:
+        return functools.partial(device, **options)
+    return Compiled(function, False, options)
+
+
+def template(function: Callable | None = None, **options) -> Any:
+    """Compile a loop over device functions given as arguments; inlined, so that kernels made of it can be cached."""
+    return device(function, forceinline=True, **options)

@@ -166,7 +166,12 @@ def compile_module(ir_text: str, *, symbols: Mapping[str, int] = {}, key_extra: 
         found = symbols.get(name) or _provided(name)
         if found:
             imports[name] = found
-    return NativeModule(key, code, names, imports, seconds, cached)
+    try:
+        return NativeModule(key, code, names, imports, seconds, cached)
+    except RuntimeError as error:
+        process = ctypes.CDLL(None)
+        missing = sorted(name for name in names.imports - imports.keys() if not hasattr(process, name))
+        raise RuntimeError(f"compile_module: external names must have an address, got none for {missing}") from error
 
 
 def _object(text: str, extra: str, opt: int) -> tuple[str, bytes, dict[str, float], bool]:

@@ -27,6 +27,11 @@ __all__ = [
 
 _HAS_JITLINK = sys.platform != "win32"
 _CPU_VARIABLE = "TRISKELE_CPU"
+_CPUS = {
+    "x86_64": ("x86-64", "x86-64-v2", "x86-64-v3", "x86-64-v4"),
+    "aarch64": ("generic", "cortex-a72", "neoverse-n1", "apple-m1"),
+    "arm64": ("generic", "apple-m1"),
+}
 
 
 class Target(NamedTuple):
@@ -49,14 +54,14 @@ def _binding():
 
 
 def host_target() -> Target:
-    """The processor to compile for: the host, or the LLVM CPU name in the environment variable `TRISKELE_CPU`.
+    """The processor to compile for: the host, or the lower one in the environment variable `TRISKELE_CPU`.
 
-    A lower CPU (`x86-64-v3`, `x86-64-v2`, ...) is for tests of portability; results then differ by rounding at most.
+    Lower ones (`x86-64-v3`, `x86-64-v2`, ...) are for tests of portability: results then differ by rounding at most.
 
     Raises
     ------
     ValueError
-        If `TRISKELE_CPU` is not a plain LLVM CPU name.
+        If `TRISKELE_CPU` is none of the names in the message.
     """
     return _target(os.environ.get(_CPU_VARIABLE, ""))
 
@@ -67,8 +72,9 @@ def _target(requested: str) -> Target:
     version = ".".join(map(str, llvm.llvm_version_info))
     triple = llvm.get_process_triple()
     if requested:
-        if not re.fullmatch(r"[A-Za-z0-9._-]+", requested):
-            raise ValueError(f"{_CPU_VARIABLE}: must be an LLVM CPU name, got {requested!r} (for example x86-64-v3)")
+        known = _CPUS.get(triple.partition("-")[0], ())
+        if requested not in known:  # LLVM itself ends the process over an unknown name
+            raise ValueError(f"{_CPU_VARIABLE}: must be one of {', '.join(known) or 'nothing here'}, got {requested!r}")
         return Target(triple, requested, "", version)
     features = llvm.get_host_cpu_features()
     flat = features.flatten()

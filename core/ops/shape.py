@@ -76,13 +76,14 @@ def transpose(x, /, axes=None):
     rank = np.ndim(x)
     if axes is None:
         axes = range(rank)[::-1]
-    axes = tuple(_axis(a, rank) for a in axes)
+    axes = tuple(normal_axis(a, rank) for a in axes)
     if sorted(axes) != list(range(rank)):
         raise ValueError("axes don't match array")
     return bind(transpose_p, as_value(x), axes=axes)
 
 
-def _axis(a, rank):
+def normal_axis(a, rank):
+    """A non-negative axis."""
     a = operator.index(a)
     if not -rank <= a < rank:
         raise np.exceptions.AxisError(a, rank)
@@ -135,12 +136,16 @@ implements(method="reshape")(lambda x, *shape, order="C": np.reshape(x, shape[0]
 implements(prop="T")(lambda x: np.transpose(x))
 
 
+def _listed(axes):
+    return [axes] if np.ndim(axes) == 0 else axes
+
+
 @implements(np.moveaxis)
 def moveaxis(x, source, destination):
     """``numpy.moveaxis``."""
     rank = np.ndim(x)
-    source = [_axis(a, rank) for a in ([source] if np.ndim(source) == 0 else source)]
-    destination = [_axis(a, rank) for a in ([destination] if np.ndim(destination) == 0 else destination)]
+    source = [normal_axis(a, rank) for a in _listed(source)]
+    destination = [normal_axis(a, rank) for a in _listed(destination)]
     if len(source) != len(destination):
         raise ValueError("`source` and `destination` arguments must have the same number of elements")
     if len(set(source)) != len(source) or len(set(destination)) != len(destination):
@@ -149,3 +154,103 @@ def moveaxis(x, source, destination):
     for d, s in sorted(zip(destination, source, strict=True)):
         order.insert(d, s)
     return np.transpose(x, order)
+
+
+@implements(np.swapaxes, method="swapaxes")
+def swapaxes(a, axis1, axis2):
+    """``numpy.swapaxes``."""
+    order = list(range(np.ndim(a)))
+    i, j = normal_axis(axis1, len(order)), normal_axis(axis2, len(order))
+    order[i], order[j] = j, i
+    return np.transpose(a, order)
+
+
+@implements(np.rollaxis)
+def rollaxis(a, axis, start=0):
+    """``numpy.rollaxis``."""
+    rank = np.ndim(a)
+    axis = normal_axis(axis, rank)
+    if not -rank <= start <= rank:
+        raise np.exceptions.AxisError(start, rank + 1, "start")
+    start += rank if start < 0 else 0
+    return np.moveaxis(a, axis, start - (axis < start))
+
+
+@implements(np.matrix_transpose, np.linalg.matrix_transpose, prop="mT")
+def matrix_transpose(x, /):
+    """``numpy.matrix_transpose``: of the last two axes."""
+    if np.ndim(x) < 2:
+        raise ValueError(f"matrix_transpose: an array of at least 2 dimensions is wanted, got shape {np.shape(x)}")
+    return np.swapaxes(x, -1, -2)
+
+
+@implements(np.ravel)
+def ravel(a, order="C"):
+    """``numpy.ravel``."""
+    return np.reshape(a, (-1,), order="C" if order == "K" else order)
+
+
+implements(method="ravel")(ravel)
+implements(method="flatten")(lambda x, order="C": ravel(x, order))
+
+
+@implements(np.squeeze, method="squeeze")
+def squeeze(a, axis=None):
+    """``numpy.squeeze``."""
+    shape = np.shape(a)
+    axes = [i for i, n in enumerate(shape) if n == 1] if axis is None else [normal_axis(i, len(shape)) for i in _listed(axis)]
+    if any(shape[i] != 1 for i in axes):
+        raise ValueError(f"cannot select an axis to squeeze out which has size not equal to one, got axis {axis} of shape {shape}")
+    return np.reshape(a, tuple(n for i, n in enumerate(shape) if i not in axes))
+
+
+@implements(np.expand_dims)
+def expand_dims(a, axis):
+    """``numpy.expand_dims``."""
+    shape = list(np.shape(a))
+    new = _listed(axis)
+    rank = len(shape) + len(new)
+    new = sorted(normal_axis(i, rank) for i in new)
+    if len(set(new)) != len(new):
+        raise ValueError("repeated axis")
+    for i in new:
+        shape.insert(i, 1)
+    return np.reshape(a, tuple(shape))
+
+
+def _atleast(name, rank, place):
+    def function(*arys):
+        out = []
+        for a in map(as_value, arys):
+            shape = np.shape(a)
+            out.append(a if len(shape) >= rank else np.reshape(a, place(shape)))
+        return out[0] if len(out) == 1 else tuple(out)
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"""``numpy.{name}``."""
+    return implements(getattr(np, name))(function)
+
+
+atleast_1d = _atleast("atleast_1d", 1, lambda s: (1,))
+atleast_2d = _atleast("atleast_2d", 2, lambda s: (1,) * (2 - len(s)) + s)
+atleast_3d = _atleast("atleast_3d", 3, lambda s: {0: (1, 1, 1), 1: (1, *s, 1), 2: (*s, 1)}[len(s)])
+
+
+@implements(np.broadcast_arrays)
+def broadcast_arrays(*args, subok=False):
+    """``numpy.broadcast_arrays``."""
+    arrays = [as_value(a) for a in args]
+    shape = np.broadcast_shapes(*map(np.shape, arrays))
+    return tuple(a if np.shape(a) == shape else np.broadcast_to(a, shape) for a in arrays)
+
+
+@implements(np.meshgrid)
+def meshgrid(*xi, copy=True, sparse=False, indexing="xy"):
+    """``numpy.meshgrid``."""
+    if indexing not in ("xy", "ij"):
+        raise ValueError(f"Valid values for `indexing` are 'xy' and 'ij', got {indexing!r}")
+    rank = len(xi)
+    out = [np.reshape(x, (1,) * i + (-1,) + (1,) * (rank - 1 - i)) for i, x in enumerate(xi)]
+    if indexing == "xy" and rank > 1:
+        out = [np.swapaxes(x, 0, 1) for x in out]
+    return tuple(out) if sparse else tuple(np.broadcast_arrays(*out))

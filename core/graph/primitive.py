@@ -56,6 +56,8 @@ class Primitive:
         self.jvps: tuple[Any, ...] | None = None
         self.jvp_all: Callable | None = None
         self.batch: Callable | None = None
+        self.taped: Callable | None = None
+        self.depends: Callable | None = None  # control flow: depends(which inputs have derivatives, **params) -> which outputs may
         PRIMITIVES[name] = self
 
     def __repr__(self):
@@ -84,6 +86,15 @@ class Primitive:
         self.vjp_all = rule
         return rule
 
+    def deftaped(self, rule: Callable) -> Callable:
+        """``rule(args, needed, **params) -> (out, pullback)``: for operations whose forward pass is to keep values for the backward pass.
+
+        It takes the place of a vjp rule. ``pullback(ct) -> list`` with one cotangent per argument (None where not `needed`);
+        with `multiple`, entries of `ct` may be None (zero). The pull-back may be called many times.
+        """
+        self.taped = rule
+        return rule
+
     def defjvp_all(self, rule: Callable) -> Callable:
         """``rule(tangents, out, args, **params) -> tangent(s) of out``; entries of `tangents` may be None (zero)."""
         self.jvp_all = rule
@@ -99,7 +110,7 @@ class Primitive:
 
     @property
     def has_vjp(self) -> bool:
-        return self.vjps is not None or self.vjp_all is not None
+        return self.vjps is not None or self.vjp_all is not None or self.taped is not None
 
     @property
     def has_jvp(self) -> bool:

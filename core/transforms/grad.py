@@ -116,7 +116,13 @@ class TapeTrace(Trace):
                 parents.append((i, a.node, a.slot))
             else:
                 values.append(a)
-        out = bind(primitive, *values, **params)
+        if primitive.taped is not None:
+            needed = [False] * len(args)
+            for i, _, _ in parents:
+                needed[i] = True
+            out, params = primitive.taped(values, needed, **params)  # from here on the node's params are its pull-back
+        else:
+            out = bind(primitive, *values, **params)
         if not primitive.differentiable:
             return out
         nodes = self.nodes
@@ -197,6 +203,9 @@ def backward(nodes: Sequence[Node], outputs: Sequence[tuple[Node, int | None, An
 def _pull_back(node, ct, masked):
     """Cotangents for the recorded parents of a node."""
     p, args = node.primitive, node.args
+    if p.taped is not None:
+        found = node.params(ct)
+        return [found[i] for i, _, _ in node.parents]
     if p.vjp_all is not None:
         needed = [False] * len(args)
         for i, _, _ in node.parents:

@@ -1,0 +1,264 @@
+"""Graphs made from graphs: derivative, split and batched forms of the bodies of control flow and of compiled functions.
+
+All of them run the graph under the transform while recording what happens, so each primitive's rules are the only
+source of derivatives. None of these graphs unrolls anything: control flow inside stays control flow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from triskele.core.graph.graph import Const, Graph, Spec, Var
+from triskele.core.graph.trace import GraphTrace, dead_code, evaluate, make_graph
+from triskele.core.ops.constant import zeros_of
+from triskele.core.transforms.forward import DualTensor, DualTrace
+from triskele.core.transforms.grad import TapeTensor, TapeTrace, backward
+from triskele.core.transforms.vmap import BatchTensor, BatchTrace, move_batch_axis
+
+
+def tangent_spec(spec: Spec) -> Spec:
+    """Spec of the tangents and cotangents of a value."""
+    return spec._replace(weak=False)
+
+
+def depends(graph: Graph, marked: Sequence[bool]) -> list[bool]:
+    """Which outputs may carry a derivative with respect to the `marked` inputs."""
+    reached = {v for v, m in zip(graph.inputs, marked, strict=True) if m and v.spec.dtype.kind in "fc"}
+    for eqn in graph.equations:
+        if not eqn.primitive.differentiable:
+            continue
+        hits = [a in reached for a in eqn.inputs]
+        if any(hits):
+            rule = eqn.primitive.depends
+            outs = rule(hits, **eqn.params) if rule else [True] * len(eqn.outputs)
+            reached.update(o for o, hit in zip(eqn.outputs, outs, strict=True) if hit and o.spec.dtype.kind in "fc")
+    return [o in reached for o in graph.outputs]
+
+
+# -- forward mode -----------------------------------------------------------------------------------------------------
+
+
+def jvp_graph(graph: Graph, moving: Sequence[bool], wanted: Sequence[bool]) -> Graph:
+    """Graph of values and tangents.
+
+    Parameters
+    ----------
+    graph : Graph
+    moving : sequence of bool
+        Which inputs have a tangent; the others' are zero.
+    wanted : sequence of bool
+        Which outputs' tangents to return (zeros where they are zero).
+
+    Returns
+    -------
+    Graph
+        ``(*inputs, *tangents of the moving ones) -> (*outputs, *wanted tangents)``.
+    """
+    n = len(graph.inputs)
+
+    def f(*args):
+        tangents = iter(args[n:])
+        trace = DualTrace()
+        with trace:
+            duals = [DualTensor(trace, x, next(tangents)) if m else x for x, m in zip(args[:n], moving, strict=True)]
+            outs = evaluate(graph, *duals)
+        ours = [type(o) is DualTensor and o.trace is trace for o in outs]
+        values = [o.value if mine else o for o, mine in zip(outs, ours, strict=True)]
+        t_outs = []
+        for o, mine, w in zip(outs, ours, wanted, strict=True):
+            if w:
+                t_outs.append(o.tangent if mine and o.tangent is not None else zeros_of(o.value if mine else o))
+        return [*values, *t_outs]
+
+    specs = graph.in_specs
+    return make_graph(f, specs + [tangent_spec(s) for s, m in zip(specs, moving, strict=True) if m], f"{graph.name} jvp")[0]
+
+
+# -- reverse mode -----------------------------------------------------------------------------------------------------
+
+
+class Halves(NamedTuple):
+    """A graph's forward pass, which also gives what the backward pass needs, and that backward pass.
+
+    Attributes
+    ----------
+    forward : Graph
+        ``(*inputs) -> (*outputs, *residuals)``.
+    backward : Graph
+        ``(*residuals, *[inputs[i] for i in kept], *[ct of outputs[k] for k in cts]) -> cotangents of inputs[i] for i in pulled``.
+    kept : tuple of int
+        Inputs that the backward pass reads again (they are not repeated among the residuals).
+    cts : tuple of int
+        Outputs whose cotangents it takes.
+    pulled : tuple of int
+        Inputs whose cotangents it returns: those needed whose cotangent is not zero.
+    """
+
+    forward: Graph
+    backward: Graph
+    kept: tuple[int, ...]
+    cts: tuple[int, ...]
+    pulled: tuple[int, ...]
+
+    @property
+    def n_residuals(self) -> int:
+        return len(self.backward.inputs) - len(self.kept) - len(self.cts)
+
+
+def forward_backward(graph: Graph, needed: Sequence[bool], with_ct: Sequence[bool] | None = None) -> Halves:
+    """Split the derivative of `graph` into two graphs.
+
+    Parameters
+    ----------
+    graph : Graph
+        Without captured Tensors (all of them are inputs, as `make_graph` arranges).
+    needed : sequence of bool
+        Inputs whose cotangents are asked for; those of integer or bool dtype have none.
+    with_ct : sequence of bool, optional
+        Outputs that have a cotangent (default all of inexact dtype); others count as zero. Outputs that do not depend on
+        the needed inputs are left out: see `Halves.cts`.
+
+    Notes
+    -----
+    Everything that does not depend on cotangents is recorded into the forward graph, what does into the backward graph:
+    the latter is linear. Values of the former that the latter refers to are the residuals.
+    """
+    with_ct = [True] * len(graph.outputs) if with_ct is None else with_ct
+    first = GraphTrace()
+    with first:
+        inputs = [first.input(s) for s in graph.in_specs]
+        tape = TapeTrace()
+        with tape:
+            taped = [tape.input(x) if n and x.spec.dtype.kind in "fc" else x for x, n in zip(inputs, needed, strict=True)]
+            outs = evaluate(graph, *taped)
+        ours = [type(o) is TapeTensor and o.trace is tape for o in outs]
+        cts = tuple(k for k, mine in enumerate(ours) if mine and with_ct[k])
+        second = GraphTrace()
+        with second:
+            ct_in = [second.input(tangent_spec(outs[k].spec)) for k in cts]
+            starts = [(i, x.node) for i, x in enumerate(taped) if type(x) is TapeTensor]
+            ends = [(outs[k].node, outs[k].slot, ct._handle()) for k, ct in zip(cts, ct_in, strict=True)]
+            found = backward(tape.nodes, ends, [node for _, node in starts])
+            pulled = tuple(i for (i, _), g in zip(starts, found, strict=True) if g is not None)
+            back = second.finish(ct_in, [g for g in found if g is not None], f"{graph.name} backward")
+        values = [o.value if mine else o for o, mine in zip(outs, ours, strict=True)]
+        # what the backward graph captured, in its own variables and in the forward graph's
+        inner = dict(zip([t.value for t in second.captured], back.inputs[len(ct_in):], strict=True))
+        dead_code(back)
+        used = _used(back)
+        position = {t.value: i for i, t in enumerate(inputs)}
+        kept = tuple(sorted(position[v] for v, w in inner.items() if v in position and w in used))
+        residuals = [v for v, w in inner.items() if v not in position and w in used]
+        forward = first.finish(inputs, values, f"{graph.name} forward")
+    forward.outputs += residuals
+    back.inputs = [inner[v] for v in residuals] + [inner[inputs[i].value] for i in kept] + [t.value for t in ct_in]
+    return Halves(dead_code(forward), back, kept, cts, pulled)
+
+
+def _used(graph):
+    used = {a for eqn in graph.equations for a in eqn.inputs}
+    used.update(graph.outputs)
+    return used
+
+
+def vjp_graph(graph: Graph, needed: Sequence[bool], with_ct: Sequence[bool] | None = None) -> tuple[Graph, Halves]:
+    """One graph ``(*inputs, *cts) -> cotangents of inputs[i] for i in pulled`` that runs forward and backward.
+
+    The `Halves` beside it tell `cts` and `pulled`.
+    """
+    halves = forward_backward(graph, needed, with_ct)
+    n, n_out = len(graph.inputs), len(graph.outputs)
+
+    def f(*args):
+        residuals = evaluate(halves.forward, *args[:n])[n_out:]
+        return evaluate(halves.backward, *residuals, *[args[i] for i in halves.kept], *args[n:])
+
+    specs = [*graph.in_specs, *[tangent_spec(graph.outputs[k].spec) for k in halves.cts]]
+    return make_graph(f, specs, f"{graph.name} vjp")[0], halves
+
+
+def split_invariant(graph: Graph, n_fixed: int, first_output: int) -> tuple[Graph, list[int], Graph]:
+    """Take out of a loop body those extra outputs that depend on its first `n_fixed` inputs only.
+
+    Parameters
+    ----------
+    graph : Graph
+    n_fixed : int
+        So many leading inputs are the same in every iteration.
+    first_output : int
+        Outputs from here on are looked at.
+
+    Returns
+    -------
+    outside : Graph
+        ``(*fixed inputs) -> invariant outputs``.
+    invariant : list of int
+        Which of the outputs from `first_output` on these are.
+    inside : Graph
+        The body without them.
+    """
+    fixed = set(graph.inputs[:n_fixed])
+    equations = []
+    for eqn in graph.equations:
+        if all(type(a) is Const or a in fixed for a in eqn.inputs):
+            fixed.update(eqn.outputs)
+            equations.append(eqn)
+    extra = graph.outputs[first_output:]
+    invariant = [k for k, v in enumerate(extra) if type(v) is Const or v in fixed]
+    if not invariant:
+        return Graph(graph.inputs[:n_fixed], [], [], graph.name), [], graph
+    outside = dead_code(Graph(graph.inputs[:n_fixed], equations, [extra[k] for k in invariant], f"{graph.name} invariant"))
+    rest = [v for k, v in enumerate(extra) if k not in invariant]
+    inside = dead_code(Graph(graph.inputs, graph.equations, graph.outputs[:first_output] + rest, graph.name))
+    return outside, invariant, inside
+
+
+# -- batches ----------------------------------------------------------------------------------------------------------
+
+
+def batch_graph(graph: Graph, batched: Sequence[bool], size: int, wanted: Sequence[bool] | None = None) -> tuple[Graph, list[bool]]:
+    """Graph of a batch, with batch axes in front.
+
+    Parameters
+    ----------
+    graph : Graph
+    batched : sequence of bool
+        Which inputs have a batch axis.
+    size : int
+    wanted : sequence of bool, optional
+        Outputs that must have one (stretched where they do not depend on the batch).
+
+    Returns
+    -------
+    graph : Graph
+    out_batched : list of bool
+        Which outputs have a batch axis.
+    """
+    out_batched = []
+
+    def f(*args):
+        trace = BatchTrace(size)
+        with trace:
+            outs = evaluate(graph, *[BatchTensor(trace, x, 0) if b else x for x, b in zip(args, batched, strict=True)])
+        results = []
+        for k, o in enumerate(outs):
+            value, axis = (o.value, o.axis) if type(o) is BatchTensor and o.trace is trace else (o, None)
+            out_batched.append(axis is not None or bool(wanted and wanted[k]))
+            results.append(move_batch_axis(value, axis, size) if out_batched[-1] else value)
+        return results
+
+    specs = [Spec((size, *s.shape), s.dtype) if b else s for s, b in zip(graph.in_specs, batched, strict=True)]
+    return make_graph(f, specs, f"{graph.name} batched")[0], out_batched
+
+
+def widen(graph: Graph, inputs: Sequence[Var]) -> Graph:
+    """The same graph with `inputs` (which include its own) as its inputs."""
+    return Graph(inputs, graph.equations, graph.outputs, graph.name)
+
+
+def zeros(spec: Spec) -> np.ndarray:
+    """Concrete zeros of a spec."""
+    return np.zeros(spec.shape, spec.dtype)

@@ -14,12 +14,15 @@ from functools import cache
 
 import numpy as np
 
-from triskele.core.kernels import native
+from triskele.core.kernels import gemm, native, threads
 
 __all__ = ["PREFIXES", "address", "definitions", "set_blas_threads", "signature"]
 
 PREFIXES = ("blas.", "lapack.", "tsk.gemm.")
 _TYPES = {"f32": ("float", "s", 1), "f64": ("double", "d", 1), "c64": ("float", "c", 2), "c128": ("double", "z", 2)}
+_OWN = {"f32": 4, "f64": 8}  # products of our own, and the bytes of an element
+_LEAST_WORK, _LEAST_WORK_TRANSPOSED = 1 << 18, 1 << 14  # multiply-adds from which ours are faster
+_ARGUMENTS = "i64 %m, i64 %n, i64 %k, ptr %a, i64 %lda, i1 %ta, ptr %b, i64 %ldb, i1 %tb, ptr %c, i64 %ldc, i1 %add"
 _PARAMETERS = "i64, i64, i64, ptr, i64, i1, ptr, i64, i1, ptr, i64, i1"
 
 
@@ -127,8 +130,55 @@ def _loaded_openblas(package: str) -> list[ctypes.CDLL]:
 def _products() -> native.LoadedObject:
     """The library of matrix products, compiled once (and kept in the disk cache)."""
     imports = {f"blas_{letter}gemm": _gemm_address(letter) for _, letter, _ in _TYPES.values()}
-    text = "declare i64 @llvm.smax.i64(i64, i64)\n" + "\n".join(map(_by_blas, _TYPES))
-    return native.load(text, imports)
+    parts = ["declare i64 @llvm.smax.i64(i64, i64)", "declare i64 @llvm.smin.i64(i64, i64)"]
+    parts.append("declare void @tsk_parallel_for(ptr, ptr, i64)")
+    parts += [gemm.product(name, _TYPES[name][0], _tile(size)) for name, size in _OWN.items()]
+    parts += map(_by_blas, _TYPES)
+    parts += [_choice(name) if name in _OWN else _only_blas(name) for name in _TYPES]
+    return native.load("\n".join(parts), imports | {"tsk_parallel_for": threads.address()})
+
+
+def _tile(size: int) -> gemm.Tile:
+    """Registers of the inner loop: 24 accumulators of 32 registers, or 12 of 16."""
+    if native.has_feature("avx512f"):
+        return gemm.Tile(64 // size, 8, 3)
+    if native.has_feature("avx"):
+        return gemm.Tile(32 // size, 4, 3)
+    return gemm.Tile(16 // size, 4, 3 if native.has_feature("neon") else 2)
+
+
+def _only_blas(name: str) -> str:
+    return f"""
+define void @tsk.gemm.{name}({_ARGUMENTS}) {{
+  call void @blas.{name}({_ARGUMENTS})
+  ret void
+}}
+"""
+
+
+def _choice(name: str) -> str:
+    """BLAS where it is at its best (small, thin, or nothing to multiply), ours elsewhere."""
+    return f"""
+define void @tsk.gemm.{name}({_ARGUMENTS}) {{
+  %mn = mul i64 %m, %n
+  %work = mul i64 %mn, %k
+  %least = select i1 %tb, i64 {_LEAST_WORK_TRANSPOSED}, i64 {_LEAST_WORK}
+  %large = icmp sgt i64 %work, %least
+  %tall = icmp sge i64 %m, 4
+  %wide = icmp sge i64 %n, {_OWN[name]}
+  %some = and i1 %tall, %wide
+  %own = and i1 %some, %large
+  br i1 %own, label %ours, label %theirs
+ours:
+  %rs = select i1 %ta, i64 1, i64 %lda
+  %cs = select i1 %ta, i64 %lda, i64 1
+  call void @parallel.{name}(i64 %m, i64 %n, i64 %k, ptr %a, i64 %rs, i64 %cs, ptr %b, i64 %ldb, i1 %tb, ptr %c, i64 %ldc, i1 %add)
+  ret void
+theirs:
+  call void @blas.{name}({_ARGUMENTS})
+  ret void
+}}
+"""
 
 
 def _gemm_address(letter: str) -> int:
@@ -153,7 +203,7 @@ def _by_blas(name: str) -> str:
 @{letter}.plain = internal constant i8 {ord("N")}
 @{letter}.transposed = internal constant i8 {ord("T")}
 declare void @blas_{letter}gemm(ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr)
-define void @tsk.gemm.{name}(i64 %m, i64 %n, i64 %k, ptr %a, i64 %lda, i1 %ta, ptr %b, i64 %ldb, i1 %tb, ptr %c, i64 %ldc, i1 %add) {{
+define internal void @blas.{name}({_ARGUMENTS}) {{
   %sizes = alloca [6 x i64], align 16
   %pn = getelementptr i64, ptr %sizes, i64 1
   %pk = getelementptr i64, ptr %sizes, i64 2

@@ -32,6 +32,14 @@ _CPUS = {
     "aarch64": ("generic", "cortex-a72", "neoverse-n1", "apple-m1"),
     "arm64": ("generic", "apple-m1"),
 }
+_FEATURES_OF_LEVEL = {
+    "x86-64-v3": ("avx", "avx2", "fma"),
+    "x86-64-v4": ("avx", "avx2", "fma", "avx512f"),
+    "generic": ("neon",),
+    "cortex-a72": ("neon",),
+    "neoverse-n1": ("neon",),
+    "apple-m1": ("neon",),
+}
 
 
 class Target(NamedTuple):
@@ -82,6 +90,14 @@ def _target(requested: str) -> Target:
         # Several CPU models ask LLVM for 256-bit vectors out of fear of lowered clocks; since Ice Lake 512 is faster.
         flat += ",-prefer-256-bit"
     return Target(triple, llvm.get_host_cpu_name(), flat, version)
+
+
+def has_feature(name: str) -> bool:
+    """Whether the processor to compile for has the feature that LLVM calls `name` (`avx512f`, `neon`, ...)."""
+    target = host_target()
+    if target.features:
+        return f"+{name}" in target.features.split(",")
+    return name in _FEATURES_OF_LEVEL.get(target.cpu, ())
 
 
 def _machine(opt: int):

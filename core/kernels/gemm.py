@@ -1,0 +1,353 @@
+"""Row-major matrix products as LLVM IR, for the sizes and layouts where calling BLAS wastes time.
+
+C[m, n] (+)= A[m, k] B[k, n] goes tile by tile: `rows` x `vectors` accumulators stay in registers over a block of k. B is
+copied panel by panel (a tile's columns, contiguous over k), so that a transposed B costs only another copy; A is
+read in place, one broadcast at a time, with any strides. Each element is one chain of fused multiply-adds in the order
+of k, so that results depend neither on the tiling nor on the number of threads.
+"""
+
+import contextlib
+from collections.abc import Iterator
+from typing import NamedTuple
+
+__all__ = ["Tile", "product"]
+
+_DEPTH = 192  # block of k: a panel of B then takes 36 kB, most of a first-level cache
+_CHUNK_WORK = 1 << 19  # least multiply-adds of a chunk of a parallel product
+_PARALLEL_WORK = 1 << 21  # least multiply-adds of a parallel product
+
+
+class Tile(NamedTuple):
+    """Registers of the inner loop: `rows` x `vectors` accumulators of `lanes` elements."""
+
+    lanes: int
+    rows: int
+    vectors: int
+
+
+class _Code:
+    """LLVM assembly, line by line."""
+
+    def __init__(self):
+        self.lines: list[str] = []
+        self._count = 0
+
+    def emit(self, line: str) -> None:
+        self.lines.append("  " + line)
+
+    def name(self, hint: str = "v") -> str:
+        self._count += 1
+        return f"%{hint}.{self._count}"
+
+    def set(self, expression: str, hint: str = "v") -> str:
+        name = self.name(hint)
+        self.emit(f"{name} = {expression}")
+        return name
+
+    def at(self, scalar: str, base: str, offset: str) -> str:
+        return self.set(f"getelementptr {scalar}, ptr {base}, i64 {offset}", "p")
+
+    def int(self, operation: str, a: object, b: object) -> str:
+        return self.set(f"{operation} i64 {a}, {b}")
+
+    def label(self, name: str) -> None:
+        self.lines.append(f"{name[1:]}:")
+
+    @contextlib.contextmanager
+    def loop(self, start: str, stop: str, step: str) -> Iterator[str]:
+        """The body of ``for i in range(start, stop, step)``; `step` may be a value that the body sets."""
+        before, head, body, latch, done = (self.name(x) for x in ("before", "head", "body", "latch", "done"))
+        i, following = self.name("i"), self.name("next")
+        self.emit(f"br label {before}")
+        self.label(before)
+        self.emit(f"br label {head}")
+        self.label(head)
+        self.emit(f"{i} = phi i64 [{start}, {before}], [{following}, {latch}]")
+        more = self.set(f"icmp slt i64 {i}, {stop}")
+        self.emit(f"br i1 {more}, label {body}, label {done}")
+        self.label(body)
+        holder = _Step(i, step)
+        yield holder  # type: ignore[misc]
+        self.emit(f"br label {latch}")
+        self.label(latch)
+        self.emit(f"{following} = add nsw i64 {i}, {holder.step}")
+        self.emit(f"br label {head}")
+        self.label(done)
+
+    @contextlib.contextmanager
+    def when(self, condition: str) -> Iterator[None]:
+        yes, after = self.name("yes"), self.name("after")
+        self.emit(f"br i1 {condition}, label {yes}, label {after}")
+        self.label(yes)
+        yield
+        self.emit(f"br label {after}")
+        self.label(after)
+
+    def minimum(self, a: str, b: str) -> str:
+        return self.set(f"call i64 @llvm.smin.i64(i64 {a}, i64 {b})", "min")
+
+
+class _Step(str):
+    """A loop's counter, which also carries the loop's step."""
+
+    def __new__(cls, counter: str, step: str):
+        self = super().__new__(cls, counter)
+        self.step = step
+        return self
+
+
+def product(name: str, scalar: str, tile: Tile) -> str:
+    """IR of ``@serial.{name}`` and ``@parallel.{name}``, products of `scalar`s.
+
+    Both take ``(i64 m, i64 n, i64 k, ptr a, i64 row_stride_a, i64 column_stride_a, ptr b, i64 ldb, i1 transB, ptr c,
+    i64 ldc, i1 accumulate)``, sizes at least 1. The text needs ``llvm.smin.i64`` and ``tsk_parallel_for`` declared.
+    """
+    heights = [tile.rows >> i for i in range(tile.rows.bit_length())]
+    parts = [_kernel(name, scalar, tile.lanes, r, v) for r in heights for v in range(1, tile.vectors + 1)]
+    parts += [
+        _pack(name, scalar, tile),
+        _transpose_pack(name, scalar, tile),
+        _serial(name, scalar, tile, heights),
+        _parallel(name, scalar, tile),
+    ]
+    vector = f"<{tile.lanes} x {scalar}>"
+    suffix = f"v{tile.lanes}{'f32' if scalar == 'float' else 'f64'}"
+    return f"declare {vector} @llvm.fmuladd.{suffix}({vector}, {vector}, {vector})\n" + "\n".join(parts)
+
+
+def _kernel(name: str, scalar: str, lanes: int, rows: int, vectors: int) -> str:
+    """One tile: C[rows, vectors*lanes] (+)= A[rows, k] panel[k, vectors*lanes]."""
+    code, vector = _Code(), f"<{lanes} x {scalar}>"
+    fma = f"@llvm.fmuladd.v{lanes}{'f32' if scalar == 'float' else 'f64'}"
+    align = 4 if scalar == "float" else 8
+    tile = [(r, v) for r in range(rows) for v in range(vectors)]
+    starts = ["%a"] + [code.at(scalar, "%a", code.int("mul", "%rs", r)) for r in range(1, rows)]
+    code.emit("br label %head")
+    code.label("%head")
+    code.emit("%p = phi i64 [0, %entry], [%p1, %head]")
+    code.emit("%pa = phi i64 [0, %entry], [%pa1, %head]")
+    for r, v in tile:
+        code.emit(f"%c{r}.{v} = phi {vector} [zeroinitializer, %entry], [%d{r}.{v}, %head]")
+    row = code.at(scalar, "%b", code.int("mul", "%p", vectors * lanes))
+    panel = [
+        code.set(f"load {vector}, ptr {code.at(scalar, row, str(v * lanes))}, align {align * lanes}")
+        for v in range(vectors)
+    ]
+    for r in range(rows):
+        one = code.set(f"load {scalar}, ptr {code.at(scalar, starts[r], '%pa')}, align {align}")
+        first = code.set(f"insertelement {vector} poison, {scalar} {one}, i64 0")
+        all_lanes = code.set(f"shufflevector {vector} {first}, {vector} poison, <{lanes} x i32> zeroinitializer")
+        for v in range(vectors):
+            code.emit(f"%d{r}.{v} = call {vector} {fma}({vector} {all_lanes}, {vector} {panel[v]}, {vector} %c{r}.{v})")
+    code.emit("%p1 = add nuw nsw i64 %p, 1")
+    code.emit("%pa1 = add i64 %pa, %cs")
+    code.emit("%more = icmp slt i64 %p1, %k")
+    code.emit("br i1 %more, label %head, label %store")
+    code.label("%store")
+    places = [code.at(scalar, code.at(scalar, "%c", code.int("mul", "%ldc", r)), str(v * lanes)) for r, v in tile]
+    code.emit("br i1 %add, label %adding, label %writing")
+    code.label("%adding")
+    for (r, v), place in zip(tile, places, strict=True):
+        old = code.set(f"load {vector}, ptr {place}, align {align}")
+        code.emit(f"store {vector} {code.set(f'fadd {vector} {old}, %d{r}.{v}')}, ptr {place}, align {align}")
+    code.emit("ret void")
+    code.label("%writing")
+    for (r, v), place in zip(tile, places, strict=True):
+        code.emit(f"store {vector} %d{r}.{v}, ptr {place}, align {align}")
+    code.emit("ret void")
+    head = f"define internal void @tile.{name}.{rows}.{vectors}(i64 %k, ptr noalias %a, i64 %rs, i64 %cs, ptr noalias %b, ptr noalias %c, i64 %ldc, i1 %add) {{\nentry:"
+    return "\n".join([head, *code.lines, "}"])
+
+
+def _pack(name: str, scalar: str, tile: Tile) -> str:
+    """panel[k, wide] = B[k, columns], zero beyond `columns`."""
+    code, vector = _Code(), f"<{tile.lanes} x {scalar}>"
+    align = 4 if scalar == "float" else 8
+    whole = code.set("srem i64 %columns, " + str(tile.lanes))
+    full = code.int("sub", "%columns", whole)
+    with code.loop("0", "%k", "1") as p:
+        source = code.at(scalar, "%b", code.int("mul", p, "%ldb"))
+        target = code.at(scalar, "%panel", code.int("mul", p, "%wide"))
+        with code.loop("0", full, str(tile.lanes)) as j:
+            value = code.set(f"load {vector}, ptr {code.at(scalar, source, j)}, align {align}")
+            code.emit(f"store {vector} {value}, ptr {code.at(scalar, target, j)}, align {align * tile.lanes}")
+        with code.loop(full, "%columns", "1") as j:
+            value = code.set(f"load {scalar}, ptr {code.at(scalar, source, j)}")
+            code.emit(f"store {scalar} {value}, ptr {code.at(scalar, target, j)}")
+        with code.loop("%columns", "%wide", "1") as j:
+            code.emit(f"store {scalar} 0.0, ptr {code.at(scalar, target, j)}")
+    code.emit("ret void")
+    head = f"define internal void @pack.{name}(i64 %k, i64 %columns, i64 %wide, ptr noalias %b, i64 %ldb, ptr noalias %panel) {{"
+    return "\n".join([head, *code.lines, "}"])
+
+
+def _transpose_pack(name: str, scalar: str, tile: Tile) -> str:
+    """panel[k, wide] = B[columns, k] transposed, zero beyond `columns`; squares of lanes x lanes in registers."""
+    code, lanes, vector = _Code(), tile.lanes, f"<{tile.lanes} x {scalar}>"
+    align = 4 if scalar == "float" else 8
+    full_k = code.int("sub", "%k", code.int("srem", "%k", lanes))
+    full_j = code.int("sub", "%columns", code.int("srem", "%columns", lanes))
+
+    def one_by_one(j, p):
+        source = code.at(scalar, "%b", code.int("add", code.int("mul", j, "%ldb"), p))
+        value = code.set(f"load {scalar}, ptr {source}")
+        place = code.at(scalar, "%panel", code.int("add", code.int("mul", p, "%wide"), j))
+        code.emit(f"store {scalar} {value}, ptr {place}")
+
+    with code.loop("0", full_j, str(lanes)) as j:
+        with code.loop("0", full_k, str(lanes)) as p:
+            start = code.at(scalar, code.at(scalar, "%b", code.int("mul", j, "%ldb")), p)
+            starts = [code.at(scalar, start, code.int("mul", "%ldb", i)) for i in range(lanes)]
+            rows = [code.set(f"load {vector}, ptr {source}, align {align}") for source in starts]
+            order = [x for i in range(lanes) for x in (i, lanes + i)]
+            low, high = (", ".join(f"i32 {x}" for x in half) for half in (order[:lanes], order[lanes:]))
+            for _ in range(lanes.bit_length() - 1):
+                pairs = [(rows[i], rows[i + lanes // 2]) for i in range(lanes // 2)]
+                rows = [
+                    code.set(f"shufflevector {vector} {a}, {vector} {b}, <{lanes} x i32> <{half}>")
+                    for a, b in pairs
+                    for half in (low, high)
+                ]
+            for i, row in enumerate(rows):
+                at_k = code.int("mul", code.int("add", p, i), "%wide")
+                place = code.at(scalar, "%panel", code.int("add", at_k, j))
+                code.emit(f"store {vector} {row}, ptr {place}, align {align * lanes}")
+        with code.loop(full_k, "%k", "1") as p, code.loop("0", str(lanes), "1") as i:
+            one_by_one(code.int("add", j, i), p)
+    with code.loop(full_j, "%columns", "1") as j, code.loop("0", "%k", "1") as p:
+        one_by_one(j, p)
+    with code.loop("0", "%k", "1") as p, code.loop("%columns", "%wide", "1") as j:
+        place = code.at(scalar, "%panel", code.int("add", code.int("mul", p, "%wide"), j))
+        code.emit(f"store {scalar} 0.0, ptr {place}")
+    code.emit("ret void")
+    head = f"define internal void @transpose.{name}(i64 %k, i64 %columns, i64 %wide, ptr noalias %b, i64 %ldb, ptr noalias %panel) {{"
+    return "\n".join([head, *code.lines, "}"])
+
+
+_ARGUMENTS = (
+    "i64 %m, i64 %n, i64 %k, ptr %a, i64 %rs, i64 %cs, ptr %b, i64 %ldb, i1 %tb, ptr %c, i64 %ldc, i1 %accumulate"
+)
+
+
+def _serial(name: str, scalar: str, tile: Tile, heights: list[int]) -> str:
+    code, (lanes, rows, vectors) = _Code(), tile
+    bytes_aligned = 64
+    tiles = [f"ptr @tile.{name}.{r}.{v}" for r in heights for v in range(1, vectors + 1)]
+    table = f"@tiles.{name} = internal constant [{len(tiles)} x ptr] [{', '.join(tiles)}]"
+    panel = code.set(f"alloca [{_DEPTH * lanes * vectors} x {scalar}], align {bytes_aligned}")
+    edge = code.set(f"alloca [{rows * lanes * vectors} x {scalar}], align {bytes_aligned}")
+    n_vectors = code.int("udiv", code.int("add", "%n", lanes - 1), lanes)
+    n_panels = code.int("udiv", code.int("add", n_vectors, vectors - 1), vectors)
+    with code.loop("0", "%k", str(_DEPTH)) as p:
+        depth = code.minimum(code.int("sub", "%k", p), str(_DEPTH))
+        add = code.set(f"or i1 %accumulate, {code.set(f'icmp ne i64 {p}, 0')}")
+        with code.loop("0", n_panels, "1") as q:
+            # vectors are dealt out evenly: 4 become 2 + 2, not 3 + 1
+            first = code.int("udiv", code.int("mul", q, n_vectors), n_panels)
+            last = code.int("udiv", code.int("mul", code.int("add", q, "1"), n_vectors), n_panels)
+            count = code.int("sub", last, first)
+            wide = code.int("mul", count, lanes)
+            j = code.int("mul", first, lanes)
+            columns = code.minimum(code.int("sub", "%n", j), wide)
+            b_row = code.set(f"select i1 %tb, i64 {j}, i64 {p}")
+            b_column = code.set(f"select i1 %tb, i64 {p}, i64 {j}")
+            source = code.at(scalar, code.at(scalar, "%b", code.int("mul", b_row, "%ldb")), b_column)
+            packer = code.set(f"select i1 %tb, ptr @transpose.{name}, ptr @pack.{name}")
+            code.emit(
+                f"call void {packer}(i64 {depth}, i64 {columns}, i64 {wide}, ptr {source}, i64 %ldb, ptr {panel})"
+            )
+            partial = code.set(f"icmp slt i64 {columns}, {wide}")
+            whole = code.set(f"xor i1 {partial}, true")
+            with code.loop("0", "%m", "") as i:
+                left = code.int("sub", "%m", i)
+                height, place = str(heights[-1]), str(len(heights) - 1)
+                for index, h in reversed(list(enumerate(heights[:-1]))):
+                    fits = code.set(f"icmp sge i64 {left}, {h}")
+                    height = code.set(f"select i1 {fits}, i64 {h}, i64 {height}")
+                    place = code.set(f"select i1 {fits}, i64 {index}, i64 {place}")
+                i.step = height
+                entry = code.int("add", code.int("mul", place, vectors), code.int("sub", count, 1))
+                kernel = code.set(f"load ptr, ptr {code.at('ptr', f'@tiles.{name}', entry)}")
+                a_row = code.at(scalar, "%a", code.int("mul", i, "%rs"))
+                a_tile = code.at(scalar, a_row, code.int("mul", p, "%cs"))
+                c_tile = code.at(scalar, code.at(scalar, "%c", code.int("mul", i, "%ldc")), j)
+                target = code.set(f"select i1 {partial}, ptr {edge}, ptr {c_tile}")
+                step = code.set(f"select i1 {partial}, i64 {wide}, i64 %ldc")
+                adds = code.set(f"and i1 {add}, {whole}")
+                code.emit(
+                    f"call void {kernel}(i64 {depth}, ptr {a_tile}, i64 %rs, i64 %cs, ptr {panel}, ptr {target}, i64 {step}, i1 {adds})"
+                )
+                with code.when(partial), code.loop("0", height, "1") as r:
+                    source = code.at(scalar, edge, code.int("mul", r, wide))
+                    target = code.at(scalar, c_tile, code.int("mul", r, "%ldc"))
+                    with code.loop("0", columns, "1") as s:
+                        new, spot = (
+                            code.set(f"load {scalar}, ptr {code.at(scalar, source, s)}"),
+                            code.at(scalar, target, s),
+                        )
+                        # frozen: what C holds is not looked at, but loaded all the same
+                        old = code.set(f"load {scalar}, ptr {spot}")
+                        total = code.set(
+                            f"select i1 {add}, {scalar} {code.set(f'fadd {scalar} {old}, {new}')}, {scalar} {new}"
+                        )
+                        code.emit(f"store {scalar} {total}, ptr {spot}")
+    code.emit("ret void")
+    return "\n".join([table, f"define internal void @serial.{name}({_ARGUMENTS}) {{", *code.lines, "}"])
+
+
+_FIELDS = ("m", "n", "k", "a", "rs", "cs", "b", "ldb", "tb", "c", "ldc", "accumulate")
+
+
+def _parallel(name: str, scalar: str, tile: Tile) -> str:
+    """Rows and columns cut into blocks, whose number depends on the sizes alone."""
+    units = {"m": tile.rows, "n": tile.lanes * tile.vectors}
+    code = _Code()
+    work = code.int("mul", code.set("mul i64 %m, %n"), "%k")
+    small = code.set(f"icmp slt i64 {work}, {_PARALLEL_WORK}")
+    code.emit(f"br i1 {small}, label %small, label %large")
+    code.label("%small")
+    code.emit(f"call void @serial.{name}({_ARGUMENTS})")
+    code.emit("ret void")
+    code.label("%large")
+    wanted = code.minimum(code.int("udiv", work, _CHUNK_WORK), "64")
+    # columns first: each block of rows copies B's panels for itself
+    cuts_n = code.minimum(code.int("udiv", code.int("add", "%n", units["n"] - 1), units["n"]), wanted)
+    more = code.int("udiv", code.int("add", wanted, code.int("sub", cuts_n, "1")), cuts_n)
+    cuts_m = code.minimum(code.int("udiv", code.int("add", "%m", units["m"] - 1), units["m"]), more)
+    context = code.set(f"alloca [{len(_FIELDS) + 2} x i64], align 16")
+    for index, field in enumerate(_FIELDS):
+        value = code.set(f"zext i1 %{field} to i64") if field in ("tb", "accumulate") else f"%{field}"
+        kind = "ptr" if field in "abc" else "i64"
+        code.emit(f"store {kind} {value}, ptr {code.at('i64', context, str(index))}")
+    code.emit(f"store i64 {cuts_m}, ptr {code.at('i64', context, str(len(_FIELDS)))}")
+    code.emit(f"store i64 {cuts_n}, ptr {code.at('i64', context, str(len(_FIELDS) + 1))}")
+    n_chunks = code.int("mul", cuts_m, cuts_n)
+    code.emit(f"call void @tsk_parallel_for(ptr @chunk.{name}, ptr {context}, i64 {n_chunks})")
+    code.emit("ret void")
+    outer = "\n".join([f"define internal void @parallel.{name}({_ARGUMENTS}) {{", *code.lines, "}"])
+
+    code = _Code()
+    for index, field in enumerate((*_FIELDS, "cuts_m", "cuts_n")):
+        kind = "ptr" if field in "abc" else "i64"
+        code.emit(f"%{field} = load {kind}, ptr {code.at('i64', '%context', str(index))}")
+    bounds = {}
+    for size, place in (("m", "udiv i64 %chunk, %cuts_n"), ("n", "urem i64 %chunk, %cuts_n")):
+        index, unit = code.set(place), units[size]
+        n_units = code.int("udiv", code.int("add", f"%{size}", unit - 1), unit)
+        ends = []
+        for at in (index, code.int("add", index, "1")):
+            whole = code.int("udiv", code.int("mul", at, n_units), f"%cuts_{size}")
+            ends.append(code.minimum(code.int("mul", whole, unit), f"%{size}"))
+        bounds[size] = ends[0], code.int("sub", ends[1], ends[0])
+    (i, rows), (j, columns) = bounds["m"], bounds["n"]
+    transposed, adds = code.set("icmp ne i64 %tb, 0"), code.set("icmp ne i64 %accumulate, 0")
+    a = code.at(scalar, "%a", code.int("mul", i, "%rs"))
+    b = code.at(scalar, "%b", code.set(f"mul i64 {j}, {code.set(f'select i1 {transposed}, i64 %ldb, i64 1')}"))
+    c = code.at(scalar, code.at(scalar, "%c", code.int("mul", i, "%ldc")), j)
+    code.emit(
+        f"call void @serial.{name}(i64 {rows}, i64 {columns}, i64 %k, ptr {a}, i64 %rs, i64 %cs, ptr {b}, i64 %ldb, "
+        f"i1 {transposed}, ptr {c}, i64 %ldc, i1 {adds})"
+    )
+    code.emit("ret void")
+    inner = "\n".join([f"define internal void @chunk.{name}(ptr %context, i64 %chunk) {{", *code.lines, "}"])
+    return inner + "\n" + outer

@@ -35,13 +35,13 @@ def implements(*numpy_functions: Any, method: str | None = None, prop: str | Non
             setattr(Tensor, prop, property(f))
         for name in operators:
             if name.startswith("__r") and f"__{name[3:]}" in operators:
-                setattr(Tensor, name, lambda self, other, f=f: _binary(f, other, self))
+                setattr(Tensor, name, lambda self, other, f=f: f(other, self) if isinstance(other, VALUES) else _binary(f, other, self))
             elif name.endswith("invert__") or name in ("__neg__", "__pos__", "__abs__"):
                 setattr(Tensor, name, lambda self, f=f: f(self))
             elif name.startswith("__i") and len(operators) > 1:
                 setattr(Tensor, name, lambda self, other, f=f: self._become(_binary(f, self, other)))
             else:
-                setattr(Tensor, name, lambda self, other, f=f: _binary(f, self, other))
+                setattr(Tensor, name, lambda self, other, f=f: f(self, other) if isinstance(other, VALUES) else _binary(f, self, other))
         return f
 
     return register
@@ -216,3 +216,7 @@ def _store(name, result, out):
             raise TracerError(f"{name}: out= must be a traced array here, got a plain ndarray (a traced value cannot be put into it)")
         o._become(r)
     return out if isinstance(out, tuple) and len(out) > 1 else outs[0]
+
+
+VALUES = (Tensor, np.ndarray, float, int, np.generic, complex)
+"""What operations take as it is; everything else is turned into an array first."""

@@ -11,7 +11,7 @@ import numpy as np
 from triskele.core.graph.graph import Spec
 from triskele.core.graph.primitive import Primitive
 from triskele.core.graph.trace import bind
-from triskele.core.tensor import Tensor, implements
+from triskele.core.tensor import VALUES, implements
 
 _PYTHON = {"b": bool, "i": int, "f": float, "c": complex}
 ONE, MINUS_ONE = "one", "minus one"
@@ -19,7 +19,7 @@ ONE, MINUS_ONE = "one", "minus one"
 
 def as_value(x: Any) -> Any:
     """Arrays, numbers and Tensors as they are; sequences become arrays."""
-    if isinstance(x, (Tensor, np.ndarray, np.generic, float, int, complex)):
+    if isinstance(x, VALUES):
         return x
     a = np.asarray(x)
     if a.dtype == object:
@@ -97,7 +97,11 @@ def elementwise(name: str, ufunc: np.ufunc | None = None, *, impl: Callable | No
     def function(*args, **kwargs):
         if kwargs:
             return _with_keywords(name, function, args, kwargs)
-        return bind(p, *[as_value(a) for a in args])
+        for a in args:
+            if not isinstance(a, VALUES):
+                args = [as_value(a) for a in args]
+                break
+        return bind(p, *args)
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = doc or f"Elementwise {name}, as ``numpy.{name}``."

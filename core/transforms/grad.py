@@ -110,17 +110,21 @@ class TapeTrace(Trace):
             )
         values = []
         parents = []
+        plain = True
         for i, a in enumerate(args):
             if type(a) is TapeTensor and a.trace is self:
-                values.append(a.value)
                 parents.append((i, a.node, a.slot))
-            else:
-                values.append(a)
+                a = a.value
+            if plain and isinstance(a, Tensor):
+                plain = False
+            values.append(a)
         if primitive.taped is not None:
             needed = [False] * len(args)
             for i, _, _ in parents:
                 needed[i] = True
             out, params = primitive.taped(values, needed, **params)  # from here on the node's params are its pull-back
+        elif plain:  # nearly always nothing is left to trace: spare bind's search
+            out = primitive.impl(*values, **params)
         else:
             out = bind(primitive, *values, **params)
         if not primitive.differentiable:
@@ -143,6 +147,10 @@ def _add(old, owned, g):
 
 def _match(g, arg):
     """Bring the cotangent of an elementwise operation to the shape and dtype of the argument."""
+    if type(arg) is float:
+        kind = type(g)
+        if kind is float or kind is np.float64:
+            return g
     dtype = getattr(arg, "dtype", None)
     if dtype is None:  # a Python number
         g = sum_to(g, ())
@@ -388,7 +396,8 @@ def value_and_grad(f: Callable[..., Any], argnums: int | Sequence[int] = 0, has_
             return [out], aux
 
         (value,), aux, pull = _vjp_flat(flat, leaves)
-        one = 1.0 if type(value) is float else np.ones((), np.result_type(value))[()]
+        kind = type(value)
+        one = 1.0 if kind is float else kind(1) if issubclass(kind, np.generic) else np.ones((), np.result_type(value))[()]
         grads = tree.unflatten(structure, pull([one]))
         grads = grads[0] if isinstance(argnums, (int, np.integer)) else tuple(grads)
         return ((value, aux), grads) if has_aux else (value, grads)

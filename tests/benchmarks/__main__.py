@@ -23,7 +23,7 @@ def main():
     if not chosen or not set(tools) <= set(TOOLS):
         sys.exit(f"no such case or tool; cases: {', '.join(cases)}; tools: {', '.join(TOOLS)}")
 
-    rows, advantages, failures = [], {}, []
+    rows, advantages, imports, failures = [], {}, {}, []
     for threads in map(int, options.threads.split(",")):
         peaks = machine_peaks(threads)
         for case in chosen:
@@ -31,10 +31,13 @@ def main():
             results = run_case(options.field, case, tools, threads)
             rows.append(table.row(case.name, threads, case, results, peaks))
             advantages[case.name, threads] = table.advantage(results)
+            for tool, result in results.items():
+                if result.times:
+                    imports.setdefault(tool, []).append(result.imported)
             failures += [f"{case.name}, {tool}: {r.failure}" for tool, r in results.items() if r.failure]
     print("Ratios are times over triskele's (above 1x: triskele is faster); times are medians.\n")
     print(table.show(rows))
-    print("\n" + table.summary(advantages))
+    print("\n" + table.summary(advantages, imports))
     if failures:
         print("\nFailures:\n" + "\n".join(failures))
         sys.exit(1)

@@ -21,6 +21,7 @@ ROUNDS, SECONDS = 5, 0.15
 class Result:
     """Times in seconds and memory in bytes of one tool on one case; `failure` says why there are none."""
 
+    imported: float = 0.0
     cold: float = 0.0
     warm: float | None = None
     times: list = field(default_factory=list)
@@ -46,31 +47,36 @@ def environment(case, threads, cache):
     return env
 
 
-def start(module, arguments, case, threads, cache):
+def start(module, arguments, case, threads, cache, errors):
+    """A process on the first `threads` processors; what it complains about goes to the file `errors`."""
+
     def pin():
         if hasattr(os, "sched_setaffinity"):
             os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:threads])
 
-    return subprocess.Popen(
-        [sys.executable, "-m", module, *arguments], cwd=ROOT, env=environment(case, threads, cache), preexec_fn=pin,
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)  # fmt: skip
+    with open(errors, "w") as complaints:
+        return subprocess.Popen(
+            [sys.executable, "-m", module, *arguments], cwd=ROOT, env=environment(case, threads, cache), preexec_fn=pin,
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=complaints, text=True)  # fmt: skip
 
 
 class Worker:
     """A live process that has made its first call, ready for rounds of repeated calls."""
 
     def __init__(self, field_name, case, tool, threads, folder):
-        self.outputs = folder / f"{tool}.npz"
+        self.outputs, self.errors = folder / f"{tool}.npz", folder / f"{tool}-errors.txt"
         cache = folder / f"{tool}-cache"
         cache.mkdir(exist_ok=True)
         arguments = [field_name, case.name, tool, str(self.outputs)]
-        self.process = start("tests.benchmarks.worker", arguments, case, threads, cache)
+        self.process = start("tests.benchmarks.worker", arguments, case, threads, cache, self.errors)
         self.first = self.answer()
 
     def answer(self):
         line = self.process.stdout.readline()
         if not line:
-            raise RuntimeError(self.process.stderr.read().strip().splitlines()[-1:] or "died without a word")
+            self.process.wait()
+            lines = self.errors.read_text().strip().splitlines()
+            raise RuntimeError(lines[-1] if lines else f"ended with status {self.process.returncode}")
         return json.loads(line)
 
     def round(self):
@@ -95,7 +101,7 @@ def run_case(field_name, case, tools, threads):
             results[tool] = Result()
             try:
                 worker = Worker(field_name, case, tool, threads, folder)
-                results[tool].cold = worker.first["cold"]
+                results[tool].imported, results[tool].cold = worker.first["imported"], worker.first["cold"]
                 if tool == "triskele":  # what the second process of a user sees: code compiled before, a filled cache
                     worker.finish()
                     worker = Worker(field_name, case, tool, threads, folder)
@@ -131,9 +137,11 @@ def compare(case, results, workers):
 
 
 def machine_peaks(threads):
-    with tempfile.TemporaryDirectory() as cache:
-        process = start("tests.benchmarks.machine", [], None, threads, cache)
-        output, errors = process.communicate()
-    if process.returncode:
-        raise RuntimeError(f"machine_peaks: the measurement must finish, got\n{errors}")
+    """What `machine` measures with this number of threads."""
+    with tempfile.TemporaryDirectory() as folder:
+        errors = Path(folder) / "errors.txt"
+        process = start("tests.benchmarks.machine", [], None, threads, folder, errors)
+        output, _ = process.communicate()
+        if process.returncode:
+            raise RuntimeError(f"machine_peaks: the measurement must finish, got\n{errors.read_text()}")
     return json.loads(output)

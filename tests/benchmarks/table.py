@@ -1,6 +1,7 @@
 """The one table: how many times longer each peer takes than triskele."""
 
 import math
+from statistics import median
 
 from tests.benchmarks.machine import limit
 
@@ -62,8 +63,8 @@ def show(rows):
     return "\n".join(lines)
 
 
-def summary(advantages):
-    """Geometric mean and the least favourable case of `{(case, threads): advantage}`."""
+def summary(advantages, imports):
+    """Geometric mean and least favourable case of `{(case, threads): advantage}`; seconds of every import by tool."""
     lines = []
     for threads in sorted({key[1] for key in advantages}):
         found = {name: a for (name, t), a in advantages.items() if t == threads and a is not None}
@@ -72,4 +73,5 @@ def summary(advantages):
             worst = min(found, key=found.get)
             lines.append(f"{threads} thread(s), {len(found)} cases: geometric mean of best(jax, torch) / triskele "
                          f"{mean:.2f}x, least {found[worst]:.2f}x ({worst})")  # fmt: skip
+    lines.append("import: " + ", ".join(f"{tool} {duration(median(times))}" for tool, times in imports.items()))
     return "\n".join(lines)

@@ -43,23 +43,60 @@ def training_step(np, value_and_grad, layers):
     return step
 
 
+def channels_last(p, x):
+    """Kernels [3, 3, in, out] and images [n, row, column, channel]."""
+    turned = {k: v.transpose(2, 3, 1, 0) if k in ("k1", "k2") else v for k, v in p.items()}
+    return {k: numpy.ascontiguousarray(v) for k, v in turned.items()}, x.transpose(0, 2, 3, 1).copy()
+
+
+def pooled(np, x):
+    """Largest of every 2 x 2 square of relu(x)."""
+    n, rows, columns, channels = x.shape
+    squares = np.reshape(np.maximum(x, 0), (n, rows // 2, 2, columns // 2, 2, channels))
+    return np.max(squares, axis=(2, 4))
+
+
+def layers(np, convolve):
+    def features(p, x):
+        x = pooled(np, convolve(x, p["k1"], p["b1"]))
+        x = pooled(np, convolve(x, p["k2"], p["b2"]))
+        return np.reshape(np.transpose(x, (0, 3, 1, 2)), (BATCH, -1))
+
+    return features
+
+
+def turned_back(result):
+    value, *trees = result
+    return value, *({k: v.transpose(3, 2, 0, 1) if v.ndim == 4 else v for k, v in tree.items()} for tree in trees)
+
+
+@case.by_hand("triskele")
+def triskele_step(p, x, y):
+    from triskele import core
+    from triskele.core import nn
+
+    step = core.jit(training_step(numpy, core.value_and_grad, layers(numpy, lambda x, k, b: nn.Conv(k, b)(x))))
+    p, x = channels_last(p, x)
+    return lambda: turned_back(step(p, x, y))
+
+
 @case.by_hand("jax")
 def jax_step(p, x, y):
     import jax
     import jax.numpy as np
-    from jax import lax
 
     def convolve(x, kernel, bias):
-        out = lax.conv_general_dilated(x, kernel, (1, 1), "SAME", dimension_numbers=("NHWC", "OIHW", "NHWC"))
-        return lax.reduce_window(np.maximum(out + bias, 0), -np.inf, lax.max, (1, 2, 2, 1), (1, 2, 2, 1), "VALID")
+        layout = ("NHWC", "HWIO", "NHWC")
+        return jax.lax.conv_general_dilated(x, kernel, (1, 1), "SAME", dimension_numbers=layout) + bias
 
-    def layers(p, x):
-        x = convolve(convolve(x, p["k1"], p["b1"]), p["k2"], p["b2"])
-        return np.transpose(x, (0, 3, 1, 2)).reshape(BATCH, -1)
+    step = jax.jit(training_step(np, jax.value_and_grad, layers(np, convolve)))
+    p, x, y = jax.tree.map(np.asarray, (*channels_last(p, x), y))
 
-    step = jax.jit(training_step(np, jax.value_and_grad, layers))
-    p, x, y = jax.tree.map(np.asarray, (p, x.transpose(0, 2, 3, 1), y))
-    return lambda: jax.block_until_ready(step(p, x, y))
+    def run():
+        value, new, g = jax.block_until_ready(step(p, x, y))
+        return turned_back((value, *({k: numpy.asarray(v) for k, v in tree.items()} for tree in (new, g))))
+
+    return run
 
 
 @case.by_hand("torch")

@@ -31,6 +31,15 @@ remainder = elementwise("remainder", np.remainder, impl=operator.mod, d=(ONE, la
                         domain=(ANY, (0.5, 3.0)), keeps_weak=True, operators=("__mod__", "__rmod__", "__imod__"))
 
 
+fmod = elementwise("fmod", np.fmod, d=(ONE, lambda out, x, y: -np.trunc(x / y)), emit="fmod", domain=(ANY, (0.5, 3.0)))
+
+
+@implements(np.divmod, operators=("__divmod__", "__rdivmod__"))
+def divmod(x, y):
+    """``numpy.divmod``: quotient rounded down, and remainder."""
+    return np.floor_divide(x, y), np.remainder(x, y)
+
+
 def _power_dx(out, x, y):
     # at y == 0 the factor is 0 whatever x**(y - 1) is
     return np.where(np.equal(y, 0), 0.0, y * np.power(x, np.where(np.equal(y, 0), 1.0, y) - 1))
@@ -44,6 +53,7 @@ def _power_dy(out, x, y):
 _power = elementwise("power", np.power, impl=np.power, d=(_power_dx, _power_dy), emit="pow", domain=((0.3, 3.0), ANY),
                      keeps_weak=True)
 
+float_power = elementwise("float_power", np.float_power, d=(_power_dx, _power_dy), emit="float_power", domain=((0.3, 3.0), ANY))
 integer_power = Primitive(
     "integer_power", lambda x, *, exponent: x**exponent, lambda x, *, exponent: Spec(x.shape, x.dtype, x.weak), kind="elementwise",
     emit=lambda b, x, *, exponent: b.integer_power(x, exponent), samples=lambda rng: [((rng.uniform(0.5, 2, (2, 3)),), {"exponent": n}) for n in (-2, 0, 2, 3)],
@@ -88,9 +98,9 @@ def _share(out, mine, other):
     return np.where(mine == other, 0.5, np.where(out == mine, 1.0, 0.0))
 
 
-_CHOICE = (lambda out, x, y: _share(out, x, y), lambda out, x, y: _share(out, y, x))
-maximum = elementwise("maximum", np.maximum, d=_CHOICE, emit="max", domain=(ANY, ANY))
-minimum = elementwise("minimum", np.minimum, d=_CHOICE, emit="min", domain=(ANY, ANY))
+CHOICE = (lambda out, x, y: _share(out, x, y), lambda out, x, y: _share(out, y, x))
+maximum = elementwise("maximum", np.maximum, d=CHOICE, emit="max", domain=(ANY, ANY))
+minimum = elementwise("minimum", np.minimum, d=CHOICE, emit="min", domain=(ANY, ANY))
 
 equal = elementwise("equal", np.equal, emit=lambda b, x, y: b.cmp("==", x, y), domain=(ANY, ANY), operators=("__eq__",))
 not_equal = elementwise("not_equal", np.not_equal, emit=lambda b, x, y: b.cmp("!=", x, y), domain=(ANY, ANY), operators=("__ne__",))
@@ -109,6 +119,9 @@ bitwise_and = elementwise("bitwise_and", np.bitwise_and, emit="and_", operators=
 bitwise_or = elementwise("bitwise_or", np.bitwise_or, emit="or_", operators=("__or__", "__ror__", "__ior__"))
 bitwise_xor = elementwise("bitwise_xor", np.bitwise_xor, emit="xor", operators=("__xor__", "__rxor__", "__ixor__"))
 invert = elementwise("invert", np.invert, emit="invert", operators=("__invert__",))
+for _f in (bitwise_and, bitwise_or, bitwise_xor):
+    _f.primitive.samples = lambda rng: [((rng.integers(-9, 9, (2, 3)), rng.integers(-9, 9, 3)), {}), ((np.array([True, False]), np.array([True, True])), {})]
+invert.primitive.samples = lambda rng: [((rng.integers(-9, 9, (2, 3)),), {}), ((np.array([True, False]),), {})]
 
 # -- choice and conversion ------------------------------------------------------------------------------------------------
 
@@ -151,6 +164,51 @@ convert.loop = lambda x, *, dtype: (x.dtype, np.dtype(dtype))
 convert.defvjp(lambda ct, out, x, *, dtype: ct)  # matched to x's dtype by the transform, as for all elementwise ones
 convert.defjvp(lambda t, out, x, *, dtype: bind(convert, t, dtype=dtype))
 convert.defbatch(lambda args, axes, size, **params: batch_elementwise(convert, args, axes, params))
+
+
+@implements(np.clip, method="clip")
+def clip(a, a_min=None, a_max=None, out=None, *, min=None, max=None, **kwargs):
+    """``numpy.clip``; a bound may be None."""
+    low, high = a_min if min is None else min, a_max if max is None else max
+    if low is not None:
+        a = np.maximum(a, low)
+    if high is not None:
+        a = np.minimum(a, high)
+    if out is not None:
+        return out._become(a)
+    return a if low is not None or high is not None else np.positive(a)
+
+
+@implements(np.isclose)
+def isclose(a, b, rtol=1e-5, atol=1e-8, equal_nan=False):
+    """``numpy.isclose``."""
+    near = np.less_equal(np.abs(a - b), atol + rtol * np.abs(b)) & np.isfinite(b) | np.equal(a, b)
+    return near | (np.isnan(a) & np.isnan(b)) if equal_nan else near
+
+
+@implements(np.allclose)
+def allclose(a, b, rtol=1e-5, atol=1e-8, equal_nan=False):
+    """``numpy.allclose``."""
+    return np.all(isclose(a, b, rtol, atol, equal_nan))
+
+
+@implements(np.array_equal)
+def array_equal(a1, a2, equal_nan=False):
+    """``numpy.array_equal``."""
+    if np.shape(a1) != np.shape(a2):
+        return False
+    same = np.equal(a1, a2)
+    return np.all(same | (np.isnan(a1) & np.isnan(a2)) if equal_nan else same)
+
+
+@implements(np.array_equiv)
+def array_equiv(a1, a2):
+    """``numpy.array_equiv``: equal after broadcasting."""
+    try:
+        np.broadcast_shapes(np.shape(a1), np.shape(a2))
+    except ValueError:
+        return False
+    return np.all(np.equal(a1, a2))
 
 
 @implements(np.astype, method="astype")

@@ -234,7 +234,8 @@ def _pull_back(node, ct, masked):
         g = rule(ct, node.out, *args, **node.params)
         if elementwise:
             if masked and p is not select:
-                g = bind(select, np.equal(ct, 0), 0.0, g)
+                # only where the factor was not finite: elsewhere a zero cotangent may still have derivatives of its own
+                g = bind(select, np.logical_and(np.equal(ct, 0), np.logical_not(np.isfinite(g))), 0.0, g)
             g = _match(g, args[i])
         out.append(g)
     return out

@@ -1,0 +1,98 @@
+"""Parts of complex numbers. Cotangents are transposed, not conjugated (see transforms.grad)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from triskele.core.graph.graph import spec_of
+from triskele.core.graph.trace import bind
+from triskele.core.ops.define import ONE, as_value, elementwise
+from triskele.core.tensor import implements
+
+_REAL = {"c": {8: np.dtype(np.float32), 16: np.dtype(np.float64)}}
+
+
+def real_dtype(dtype):
+    """The dtype of the parts of complex numbers of `dtype`; real dtypes are their own."""
+    return dtype if dtype.kind != "c" else _REAL["c"][dtype.itemsize]
+
+
+def complex_dtype(dtype):
+    """The dtype of complex numbers with parts of `dtype`."""
+    return np.result_type(dtype, np.complex64)
+
+
+def _part_loop(x):
+    return x.dtype, real_dtype(x.dtype)
+
+
+# the gradient of the imaginary part of x + iy is -i (df/dx - i df/dy), and tangents keep the real part of the product
+_real = elementwise("real", impl=np.real, loop=_part_loop, d=(ONE,), emit="real")
+_imag = elementwise("imag", impl=np.imag, loop=_part_loop, d=(lambda out, x: -1j,), emit="imag")
+conjugate = elementwise("conjugate", np.conjugate, d=(ONE,), emit="conj")
+conjugate.primitive.defvjp(lambda ct, out, x: np.conjugate(ct))
+conjugate.primitive.defjvp(lambda t, out, x: np.conjugate(t))
+
+
+def _join_loop(x, y):
+    part = np.result_type(x.dtype, y.dtype, np.float32 if {x.dtype.itemsize, y.dtype.itemsize} == {4} else np.float64)
+    return part, part, complex_dtype(part)
+
+
+def _join(x, y):
+    dtype = complex_dtype(_join_loop(spec_of(x), spec_of(y))[0])
+    out = np.empty(np.broadcast_shapes(np.shape(x), np.shape(y)), dtype)
+    out.real, out.imag = x, y
+    return out[()]
+
+
+join_parts = elementwise("complex", impl=_join, loop=_join_loop, d=(ONE, lambda out, x, y: 1j), emit="complex", domain=((-2, 2), (-2, 2)),
+                         doc="The complex number with real part `x` and imaginary part `y`.")
+
+for _p in (_real.primitive, _imag.primitive, conjugate.primitive):
+    _p.samples = lambda rng: [((rng.normal(size=(2, 3)) + 1j * rng.normal(size=(2, 3)),), {})]
+
+
+@implements(np.real, prop="real")
+def real(val):
+    """``numpy.real``."""
+    val = as_value(val)
+    return _real(val) if np.result_type(val).kind == "c" else val
+
+
+@implements(np.imag, prop="imag")
+def imag(val):
+    """``numpy.imag``."""
+    val = as_value(val)
+    return _imag(val) if np.result_type(val).kind == "c" else np.zeros_like(val)
+
+
+implements(method="conj")(lambda x: np.conjugate(x))
+implements(method="conjugate")(lambda x: np.conjugate(x))
+
+
+@implements(np.angle)
+def angle(z, deg=False):
+    """``numpy.angle``; its derivative at 0 is 0."""
+    found = np.arctan2(np.imag(z), np.real(z))
+    return np.rad2deg(found) if deg else found
+
+
+@implements(np.iscomplex)
+def iscomplex(x):
+    """``numpy.iscomplex``: elementwise."""
+    return np.not_equal(np.imag(x), 0)
+
+
+@implements(np.isreal)
+def isreal(x):
+    """``numpy.isreal``: elementwise."""
+    return np.equal(np.imag(x), 0)
+
+
+@implements(np.real_if_close)
+def real_if_close(a, tol=100):
+    """``numpy.real_if_close`` would have a dtype that depends on values: refused."""
+    if np.result_type(a).kind != "c":
+        return a
+    raise TypeError("real_if_close: the result's dtype would depend on traced values (use np.real)")

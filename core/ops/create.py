@@ -1,0 +1,189 @@
+"""Arrays made from others: zeros_like and relatives, copies, triangles, linspace with traced ends."""
+
+from __future__ import annotations
+
+import operator
+
+import numpy as np
+
+from triskele.core.errors import TracerError
+from triskele.core.graph.graph import spec_of
+from triskele.core.ops.constant import constant_like
+from triskele.core.ops.define import as_value
+from triskele.core.tensor import Tensor, implements
+
+
+def _shape(shape, default):
+    if shape is None:
+        return default
+    return tuple(map(operator.index, shape)) if isinstance(shape, (tuple, list)) else (operator.index(shape),)
+
+
+def _like(name, value):
+    """A Tensor filled with a constant, so that it can be assigned into."""
+
+    def function(a, dtype=None, order="K", subok=True, shape=None, *, device=None):
+        return constant_like(a, value, _shape(shape, np.shape(a)), np.dtype(dtype or np.result_type(a)))
+
+    function.__name__ = function.__qualname__ = f"{name}_like"
+    function.__doc__ = f"``numpy.{name}_like``: a traced array of its own, for assignments to elements."
+
+    def created(shape, dtype=float, order="C", *, device=None, like=None):
+        return constant_like(like, value, _shape(shape, ()), np.dtype(dtype or float))
+
+    implements(getattr(np, name))(created)  # np.zeros(shape, like=tensor)
+    return implements(getattr(np, f"{name}_like"))(function)
+
+
+zeros_like = _like("zeros", 0)
+ones_like = _like("ones", 1)
+empty_like = _like("empty", 0)
+
+
+@implements(np.full_like)
+def full_like(a, fill_value, dtype=None, order="K", subok=True, shape=None, *, device=None):
+    """``numpy.full_like``; the value may be traced."""
+    return _full(a, _shape(shape, np.shape(a)), fill_value, np.dtype(dtype or np.result_type(a)))
+
+
+def _full(like, shape, value, dtype):
+    out = constant_like(like, 0, shape, dtype)
+    if isinstance(value, Tensor) or np.ndim(value):
+        value = as_value(value)
+        filled = np.broadcast_to(value.astype(dtype) if np.result_type(value) != dtype else value, shape)
+        return filled if isinstance(filled, Tensor) else like.trace.lift(filled)
+    return constant_like(like, value, shape, dtype) if value != 0 else out
+
+
+@implements(np.full)
+def full(shape, fill_value, dtype=None, order="C", *, device=None, like=None):
+    """``numpy.full(..., like=tensor)``."""
+    return _full(like, _shape(shape, ()), fill_value, np.dtype(dtype or np.result_type(fill_value)))
+
+
+def lifted(f):
+    """For ``like=``: the plain array, traced."""
+
+    def function(*args, like=None, **kwargs):
+        return like.trace.lift(f(*args, **kwargs))
+
+    return implements(f)(function)
+
+
+for _f in (np.eye, np.identity, np.arange, np.tri):
+    lifted(_f)
+
+
+@implements(np.array, np.asarray, np.asanyarray, np.ascontiguousarray)
+def array(obj, dtype=None, *args, like=None, **kwargs):
+    """``numpy.array(..., like=tensor)``: lists of traced values become one traced array."""
+    return collect(obj, dtype)
+
+
+def collect(obj, dtype=None):
+    """Arrays, numbers, Tensors and nested sequences of them as one array or Tensor."""
+    if isinstance(obj, Tensor):
+        return obj.astype(dtype) if dtype is not None else np.positive(obj)
+    if isinstance(obj, (list, tuple)) and _has_tensor(obj):
+        obj = np.stack([collect(o) for o in obj])
+        return obj.astype(dtype) if dtype is not None else obj
+    return np.asarray(obj, dtype)
+
+
+def _has_tensor(obj):
+    if isinstance(obj, (list, tuple)):
+        return any(_has_tensor(o) for o in obj)
+    return isinstance(obj, Tensor)
+
+
+@implements(np.copy)
+def copy(a, order="K", subok=False):
+    """``numpy.copy``: later assignments to one leave the other as it is."""
+    return a._handle()
+
+
+implements(method="copy")(lambda x, order="C": x._handle())
+implements(method="__copy__")(lambda x: x._handle())
+implements(method="__deepcopy__")(lambda x, memo: x._handle())
+
+
+@implements(np.copyto)
+def copyto(dst, src, casting="same_kind", where=True):
+    """``numpy.copyto`` into a traced array."""
+    if not isinstance(dst, Tensor):
+        raise TracerError("copyto: the destination must be a traced array here, got a plain ndarray (a traced value cannot be put into it)")
+    src = as_value(src)
+    if not np.can_cast(spec_of(src).dtype, dst.dtype, casting) and not spec_of(src).weak:
+        raise TypeError(f"Cannot cast array data from {spec_of(src).dtype!r} to {dst.dtype!r} according to the rule {casting!r}")
+    dst[...] = src if where is True else np.where(where, src, dst)
+
+
+# -- triangles ------------------------------------------------------------------------------------------------------------
+
+
+def _triangle(name, keep):
+    def function(m, k=0):
+        shape = np.shape(m)
+        if len(shape) < 2:
+            raise ValueError(f"{name}: an array of at least 2 dimensions is wanted, got shape {shape}")
+        return np.where(keep(np.tri(*shape[-2:], k=k, dtype=bool), np.tri(*shape[-2:], k=k - 1, dtype=bool)), m, np.result_type(m).type(0))
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"``numpy.{name}``."
+    return implements(getattr(np, name))(function)
+
+
+tril = _triangle("tril", lambda upto, below: upto)
+triu = _triangle("triu", lambda upto, below: ~below)
+
+
+@implements(np.vander)
+def vander(x, N=None, increasing=False):
+    """``numpy.vander``: powers by repeated products."""
+    x = as_value(x)
+    if np.ndim(x) != 1:
+        raise ValueError("x must be a one-dimensional array or sequence.")
+    n = np.shape(x)[0] if N is None else operator.index(N)
+    powers = [np.ones_like(x)]
+    for _ in range(n - 1):
+        powers.append(powers[-1] * x)
+    if n == 0:
+        return np.reshape(powers[0][:0], (0,)) + np.zeros((np.shape(x)[0], 0))
+    return np.stack(powers if increasing else powers[::-1], axis=-1)
+
+
+# -- ranges with traced ends ------------------------------------------------------------------------------------------------
+
+
+@implements(np.linspace)
+def linspace(start, stop, num=50, endpoint=True, retstep=False, dtype=None, axis=0, *, device=None):
+    """``numpy.linspace``, differentiable in `start` and `stop`."""
+    num = operator.index(num)
+    if num < 0:
+        raise ValueError(f"Number of samples, {num}, must be non-negative.")
+    intervals = num - 1 if endpoint else num
+    start, stop = start * 1.0, stop * 1.0
+    start, stop = np.broadcast_arrays(start, stop)
+    fraction = np.reshape(np.arange(num) / max(intervals, 1), (-1,) + (1,) * np.ndim(start))
+    # both ends exact, as NumPy's
+    y = np.where(np.equal(fraction, 1), stop, start + fraction * (stop - start)) if endpoint and num > 1 else start + fraction * (stop - start)
+    step = (stop - start) / intervals if intervals > 0 else (stop - start) * np.nan
+    y = np.moveaxis(y, 0, axis) if axis else y
+    if dtype is not None:
+        y = (np.floor(y) if np.dtype(dtype).kind in "iu" else y).astype(dtype)
+    return (y, step) if retstep else y
+
+
+@implements(np.logspace)
+def logspace(start, stop, num=50, endpoint=True, base=10.0, dtype=None, axis=0):
+    """``numpy.logspace``."""
+    y = np.power(base, np.linspace(start, stop, num, endpoint, axis=axis))
+    return y if dtype is None else y.astype(dtype)
+
+
+@implements(np.geomspace)
+def geomspace(start, stop, num=50, endpoint=True, dtype=None, axis=0):
+    """``numpy.geomspace``, for ends of one sign."""
+    ratio = np.log(stop / start)
+    y = start * np.exp(np.linspace(0.0 * ratio, ratio, num, endpoint, axis=axis))
+    return y if dtype is None else y.astype(dtype)

@@ -115,3 +115,224 @@ def test_cholesky_reads_one_triangle(rng):
 def test_errors_are_numpys(f, a, error, message):
     with pytest.raises(error, match=message):
         vjp(f, a)
+
+
+# -- factorisations -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("uplo", ["L", "U"])
+def test_eigh(rng, dtype, uplo):
+    a = hermitian(rng, 2, 3, 3, dtype=dtype)
+    w, v = traced(lambda x: tuple(np.linalg.eigh(x, uplo)), a)
+    np.testing.assert_allclose(w, np.linalg.eigh(a)[0], rtol=1e-12)
+    np.testing.assert_allclose(a @ v, v * w[..., None, :], atol=1e-12)
+
+    def h(x):
+        return x + np.conj(np.swapaxes(x, -1, -2))
+
+    x = a / 2
+    weights = rng.normal(size=(3, 3))
+    check_derivatives(lambda x: np.linalg.eigvalsh(h(x), uplo), x)
+    if dtype is float:
+        check_derivatives(lambda x: tuple(np.linalg.eigh(h(x), uplo)), x)
+        check_batched(lambda x: tuple(np.linalg.eigh(h(x))), x[0])
+    else:  # vectors have a free phase: only what does not see it has a derivative
+        check_derivatives(lambda x: np.sum(weights * np.abs(np.linalg.eigh(h(x))[1]) ** 2, axis=(-1, -2)), x)
+
+
+def test_equal_eigenvalues_give_finite_gradients():
+    a = np.diag([1.0, 1.0, 2.0])
+    g = grad(lambda x: np.sum(np.linalg.eigh(x)[1] ** 2))(a)
+    assert np.all(np.isfinite(g))
+
+    def exponential(x):  # does not depend on the choice of vectors, though it is written with them
+        w, v = np.linalg.eigh(x)
+        return np.trace((v * np.exp(w)) @ v.T)
+
+    np.testing.assert_allclose(grad(exponential)(a), np.diag(np.exp([1.0, 1.0, 2.0])), atol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_eig(rng, dtype):
+    a = np.diag([1.0, 3.0, 5.0]) + general(rng, 2, 3, 3, dtype=dtype)
+    w, v = traced(lambda x: tuple(np.linalg.eig(x)), a)
+    np.testing.assert_allclose(a @ v, v * w[..., None, :], atol=1e-12)
+    check_derivatives(np.linalg.eigvals, a)
+    check_derivatives(lambda x: tuple(np.linalg.eig(x)), a)
+    check_batched(np.linalg.eigvals, a[0], rtol=1e-11)
+
+
+def test_eigenvalues_of_a_rotation_are_complex():
+    a = np.array([[0.0, -1.0], [1.0, 0.0]])
+    np.testing.assert_allclose(sorted(traced(np.linalg.eigvals, a)[0].imag), [-1, 1])
+    np.testing.assert_allclose(grad(lambda x: np.sum(np.abs(np.linalg.eigvals(x)) ** 2))(a), 2 * np.array([[0, -1], [1, 0]]), atol=1e-12)
+
+
+@pytest.mark.parametrize("shape", [(3, 3), (4, 3), (3, 4), (2, 4, 3)])
+def test_svd(rng, shape):
+    a = rng.normal(size=shape) + np.eye(*shape[-2:]) * np.arange(1, shape[-1] + 1) * 2
+    u, s, vh = traced(lambda x: tuple(np.linalg.svd(x, full_matrices=False)), a)
+    np.testing.assert_allclose((u * s[..., None, :]) @ vh, a, atol=1e-12)
+    check_derivatives(lambda x: tuple(np.linalg.svd(x, full_matrices=False)), a)
+    check_derivatives(lambda x: np.linalg.svd(x, compute_uv=False), a)
+    check_derivatives(np.linalg.svdvals, a)
+    if len(shape) == 2:
+        check_batched(np.linalg.svdvals, a, rtol=1e-11)
+
+
+@pytest.mark.parametrize("shape", [(3, 3), (4, 3), (3, 4)])
+def test_complex_svd_where_phases_do_not_matter(rng, shape):
+    a = rng.normal(size=shape) + 1j * rng.normal(size=shape)
+    weights = rng.normal(size=min(shape))
+
+    def truncated(x):
+        u, s, vh = np.linalg.svd(x, full_matrices=False)
+        return (u * (weights * s**2)) @ vh
+
+    check_derivatives(truncated, a)
+    check_derivatives(np.linalg.svdvals, a)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", [(3, 3), (4, 3), (3, 5), (2, 4, 3)])
+def test_qr(rng, shape, dtype):
+    a = general(rng, *shape, dtype=dtype)
+    q, r = traced(lambda x: tuple(np.linalg.qr(x)), a)
+    np.testing.assert_allclose(q @ r, a, atol=1e-13)
+    np.testing.assert_allclose(r, np.linalg.qr(a)[1], atol=1e-12)
+    check_derivatives(lambda x: tuple(np.linalg.qr(x)), a)
+    check_derivatives(lambda x: np.linalg.qr(x, mode="r"), a)
+    check_batched(lambda x: tuple(np.linalg.qr(x)), a, rtol=1e-11)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", [(3, 3), (4, 3), (3, 4), (2, 4, 3)])
+def test_pinv(rng, shape, dtype):
+    a = general(rng, *shape, dtype=dtype)
+    np.testing.assert_allclose(traced(np.linalg.pinv, a)[0], np.linalg.pinv(a), atol=1e-12)
+    check_derivatives(np.linalg.pinv, a)
+
+
+@pytest.mark.parametrize("columns", [(), (2,)])
+@pytest.mark.parametrize("shape", [(5, 3), (3, 5), (3, 3)])
+def test_lstsq(rng, shape, columns):
+    a, b = general(rng, *shape), rng.normal(size=(shape[0], *columns))
+    for got, want in zip(traced(lambda a, b: tuple(np.linalg.lstsq(a, b)), a, b), np.linalg.lstsq(a, b), strict=True):
+        np.testing.assert_allclose(got, want, atol=1e-12)
+    check_derivatives(lambda a, b: tuple(np.linalg.lstsq(a, b))[:2], a, b)
+
+
+def test_full_svd_and_complete_qr_have_values_and_say_that_derivatives_are_missing(rng):
+    from triskele.core.errors import MissingRuleError
+
+    a = rng.normal(size=(4, 2))
+    for f in (lambda x: np.linalg.svd(x)[0], lambda x: np.linalg.qr(x, mode="complete")[0]):
+        assert traced(f, a)[0].shape == (4, 4)
+        with pytest.raises(MissingRuleError, match="full_matrices=False|mode='reduced'"):
+            grad(lambda x, f=f: np.sum(f(x)))(a)
+
+
+# -- norms and the rest -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("order", [None, "fro", "nuc", 1, -1, 2, -2, np.inf, -np.inf])
+def test_matrix_norms(rng, order, dtype):
+    a = general(rng, 3, 4, dtype=dtype)
+    np.testing.assert_allclose(traced(lambda x: np.linalg.norm(x, order), a)[0], np.linalg.norm(a, order), rtol=1e-12)
+    check_derivatives(lambda x: np.linalg.norm(x, order), a)
+    if order is not None:
+        b = general(rng, 4, 2, 3)
+        for keep in (False, True):
+            f = lambda x, keep=keep: np.linalg.norm(x, order, axis=(2, 0), keepdims=keep)  # noqa: B023
+            np.testing.assert_allclose(traced(f, b)[0], f(b), rtol=1e-12)
+
+
+@pytest.mark.parametrize("order", [None, 0, 1, 2, 3, 0.5, np.inf, -np.inf])
+def test_vector_norms(rng, order):
+    x = rng.uniform(0.5, 2, (3, 4)) * rng.choice([-1, 1], (3, 4))
+    for f in (lambda x: np.linalg.norm(x[0], order), lambda x: np.linalg.norm(x, order, axis=0), lambda x: np.linalg.vector_norm(x, ord=2 if order is None else order)):
+        np.testing.assert_allclose(traced(f, x)[0], f(x), rtol=1e-12)
+        if order != 0:
+            check_derivatives(f, x)
+
+
+def test_norm_of_zero_has_gradient_zero():
+    for f in (np.linalg.norm, lambda x: np.linalg.norm(x, 3), np.linalg.vector_norm):
+        np.testing.assert_array_equal(grad(f)(np.zeros(3)), np.zeros(3))
+
+
+@pytest.mark.parametrize("p", [None, 2, -2, 1, np.inf, "fro"])
+def test_condition_number(rng, p):
+    a = general(rng, 3, 3)
+    np.testing.assert_allclose(traced(lambda x: np.linalg.cond(x, p), a)[0], np.linalg.cond(a, p), rtol=1e-11)
+    check_derivatives(lambda x: np.linalg.cond(x, p), a)
+
+
+def test_tensor_forms_rank_trace_and_cross(rng):
+    a = rng.normal(size=(2, 3, 6)) + np.eye(6).reshape(2, 3, 6) * 3
+    b = rng.normal(size=(2, 3))
+    for f, args in [
+        (np.linalg.tensorsolve, (a, b)), (lambda x: np.linalg.tensorinv(x, 2), (a,)), (np.linalg.trace, (a[:, :, :3],)), (lambda x: np.trace(x, 1), (a,)),
+        (np.cross, (b, b[::-1] + 1)), (lambda x, y: np.cross(x, y, axisa=0), (b.T[:, :1], b)), (np.linalg.cross, (b, b + b[::-1])),
+        (lambda x: np.diag(x), (b[0],)), (lambda x: np.diag(x, -1), (b,)), (np.linalg.diagonal, (a,)), (np.diagflat, (b,)),
+    ]:  # fmt: skip
+        np.testing.assert_allclose(traced(f, *args)[0], f(*args), rtol=1e-11)
+        check_derivatives(f, *args)
+    assert traced(np.linalg.matrix_rank, np.ones((3, 3)))[0] == 1
+
+
+# -- scipy.linalg -----------------------------------------------------------------------------------------------------------
+
+
+def scipy_cases():
+    import scipy.linalg as sl
+
+    from triskele.core.ops import linalg_functions as lf
+
+    return {
+        "expm": (lf.expm, sl.expm, lambda r, d: (general(r, 3, 3, dtype=d),)),
+        "logm": (lf.logm, sl.logm, lambda r, d: (general(r, 3, 3, dtype=d) + np.eye(3),)),
+        "sqrtm": (lf.sqrtm, sl.sqrtm, lambda r, d: (general(r, 3, 3, dtype=d) + np.eye(3),)),
+        "sylvester": (lf.solve_sylvester, sl.solve_sylvester, lambda r, d: (general(r, 3, 3, dtype=d), general(r, 2, 2, dtype=d), general(r, 3, 2, dtype=d))),
+        "triangular": (lambda a, b: lf.solve_triangular(a, b, trans="C", lower=True), lambda a, b: sl.solve_triangular(a, b, trans="C", lower=True), lambda r, d: (general(r, 3, 3, dtype=d), r.normal(size=3))),
+        "lu": (lf.lu, sl.lu, lambda r, d: (general(r, 3, 3, dtype=d)[[1, 2, 0]],)),
+        "lu_solve": (lambda a, b: lf.lu_solve(lf.lu_factor(a), b), np.linalg.solve, lambda r, d: (general(r, 3, 3, dtype=d)[[1, 2, 0]], r.normal(size=(3, 2)))),
+        "lu_solve_t": (lambda a, b: lf.lu_solve(lf.lu_factor(a), b, 1), lambda a, b: np.linalg.solve(a.T, b), lambda r, d: (general(r, 3, 3, dtype=d)[[1, 2, 0]], r.normal(size=3))),
+        "cho_solve": (lambda x, b: lf.cho_solve(lf.cho_factor(x @ np.conj(x.T)), b), lambda x, b: np.linalg.solve(x @ np.conj(x.T), b), lambda r, d: (general(r, 3, 3, dtype=d), r.normal(size=3))),
+        "block_diag": (lf.block_diag, sl.block_diag, lambda r, d: (general(r, 2, 3, dtype=d), general(r, 1, 2, dtype=d))),
+        "toeplitz": (lf.toeplitz, sl.toeplitz, lambda r, d: (general(r, 1, 3, dtype=d)[0], general(r, 1, 4, dtype=d)[0])),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("name", list(scipy_cases()))
+def test_scipy_functions(rng, name, dtype):
+    f, reference, make = scipy_cases()[name]
+    args = make(rng, dtype)
+    want = reference(*args)
+    for got, w in zip(traced(f, *args), want if isinstance(want, tuple) else (want,), strict=True):
+        np.testing.assert_allclose(got, w, rtol=1e-10, atol=1e-12)
+    check_derivatives(f, *args)
+
+
+def test_expm_of_stacks_and_its_batches(rng):
+    from triskele.core.ops.linalg_functions import expm
+
+    check_derivatives(expm, rng.normal(size=(2, 2, 2)))
+    check_batched(expm, rng.normal(size=(2, 2)))
+
+
+def test_a_real_matrix_without_real_root_is_refused():
+    from triskele.core.ops.linalg_functions import sqrtm
+
+    with pytest.raises(np.linalg.LinAlgError, match="no real sqrtm"):
+        sqrtm(np.diag([-1.0, 1.0]))
+
+
+def test_singular_triangles_are_refused():
+    from triskele.core.ops.linalg_functions import solve_triangular
+
+    with pytest.raises(np.linalg.LinAlgError, match="diagonal 1"):
+        solve_triangular(np.diag([1.0, 0.0]), np.ones(2))

@@ -1,0 +1,529 @@
+"""Factorisations of matrices: eigenvalues, singular values, QR, pseudo-inverse.
+
+Where eigenvalues (singular values) coincide, their vectors have no derivative; the coefficients 1/(λi - λj) are taken as
+zero there, so that results are finite, and right for functions that do not depend on the choice of vectors.
+Formulas: Giles 2008; S. F. Walter and L. Lehmann, arXiv:1001.1654 (QR); M. Seeger et al., arXiv:1710.08717; Z.-Q. Wan and
+S.-X. Zhang, arXiv:1909.02659 (complex singular vectors); G. H. Golub and V. Pereyra, SIAM J. Numer. Anal. 10, 413 (1973)
+(pseudo-inverse).
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from triskele.core.errors import MissingRuleError
+from triskele.core.graph.graph import Spec
+from triskele.core.graph.primitive import Primitive
+from triskele.core.graph.trace import bind
+from triskele.core.ops.define import as_value
+from triskele.core.ops.linalg import (
+    batch_in_front,
+    conj,
+    floating,
+    from_triangle,
+    hermitian_p,
+    inv_p,
+    lower,
+    mH,
+    mT,
+    per_matrix,
+    positive,
+    real_diagonal,
+    right_solve,
+    solve_p,
+    stack_of_matrices,
+    to_triangle,
+    upper,
+    well_conditioned,
+)
+from triskele.core.tensor import implements
+
+
+def real_dtype(dtype: np.dtype) -> np.dtype:
+    return np.zeros(0, dtype).real.dtype
+
+
+def complex_dtype(dtype: np.dtype) -> np.dtype:
+    return np.result_type(dtype, np.complex64)
+
+
+def differences(x: Any) -> Any:
+    """1/(xj - xi), and 0 where they are equal."""
+    d = x[..., None, :] - x[..., :, None]
+    same = np.equal(d, 0)
+    return np.where(same, np.zeros((), np.result_type(d)), 1 / np.where(same, np.ones((), np.result_type(d)), d))
+
+
+def on_diagonal(x: Any, dtype: Any = None) -> Any:
+    """Diagonal matrices."""
+    n = np.shape(x)[-1]
+    x = np.where(np.eye(n, dtype=bool), x[..., None], np.zeros((), np.result_type(x)))
+    return x if dtype is None or np.result_type(x) == dtype else np.astype(x, dtype)
+
+
+def _like(g, x):
+    """The cotangent of a real argument is real."""
+    return np.real(g) if np.iscomplexobj(g) and not np.iscomplexobj(x) else g
+
+
+def imaginary_diagonal(x: Any) -> Any:
+    """The imaginary part of diagonals, as a diagonal matrix."""
+    return 1j * on_diagonal(np.imag(np.diagonal(x, 0, -2, -1)))
+
+
+# -- Hermitian eigenvalues ----------------------------------------------------------------------------------------------
+
+
+class EighResult(NamedTuple):
+    eigenvalues: Any
+    eigenvectors: Any
+
+
+def _symmetric(rng, *shape):
+    return positive(rng, *shape) + np.diag(np.arange(shape[-1]) * 2.0)
+
+
+eigh_p = Primitive("eigh", lambda a, *, lower: tuple(np.linalg.eigh(a, "L" if lower else "U")),
+                   lambda a, *, lower: (Spec(a.shape[:-1], real_dtype(a.dtype)), Spec(a.shape, a.dtype)), multiple=True, flops=per_matrix(9.0),
+                   samples=lambda rng: [((_symmetric(rng, 3, 3),), {"lower": True}), ((_symmetric(rng, 2, 3, 3),), {"lower": False})])
+eigvalsh_p = Primitive("eigvalsh", lambda a, *, lower: np.linalg.eigvalsh(a, "L" if lower else "U"),
+                       lambda a, *, lower: Spec(a.shape[:-1], real_dtype(a.dtype)), flops=per_matrix(4 / 3),
+                       samples=lambda rng: [((_symmetric(rng, 3, 3),), {"lower": True})])
+
+
+@eigh_p.defvjp_all
+def _(ct, out, args, needed, *, lower):
+    w, v = out
+    ct_w, ct_v = ct[0], conj(ct[1])
+    inner = None
+    if ct_v is not None:
+        inner = np.matmul(mH(v), ct_v) * differences(w)
+    if ct_w is not None:
+        d = on_diagonal(ct_w, np.result_type(v))
+        inner = d if inner is None else inner + d
+    g = np.matmul(np.matmul(v, inner), mH(v))
+    # LAPACK reads a triangle, which stands for a Hermitian matrix
+    return [conj(to_triangle((g + mH(g)) / 2, lower))]
+
+
+@eigh_p.defjvp_all
+def _(tangents, out, args, *, lower):
+    w, v = out
+    inner = np.matmul(np.matmul(mH(v), from_triangle(tangents[0], lower)), v)
+    return real_diagonal(inner), np.matmul(v, inner * differences(w))
+
+
+@eigvalsh_p.defvjp_all
+def _(ct, out, args, needed, *, lower):
+    _, v = bind(eigh_p, args[0], lower=lower)
+    return [conj(to_triangle(np.matmul(v * ct[..., None, :], mH(v)), lower))]
+
+
+@eigvalsh_p.defjvp_all
+def _(tangents, out, args, *, lower):
+    _, v = bind(eigh_p, args[0], lower=lower)
+    return real_diagonal(np.matmul(np.matmul(mH(v), from_triangle(tangents[0], lower)), v))
+
+
+batch_in_front(eigh_p)
+batch_in_front(eigvalsh_p)
+
+
+def _triangle_name(uplo):
+    if uplo not in ("L", "U", "l", "u"):
+        raise ValueError("UPLO argument must be 'L' or 'U'")
+    return uplo in ("L", "l")
+
+
+@implements(np.linalg.eigh)
+def eigh(a, UPLO="L"):
+    """``numpy.linalg.eigh``. The gradient is Hermitian."""
+    a = floating("eigh", a)
+    stack_of_matrices("eigh", a)
+    return EighResult(*bind(eigh_p, bind(hermitian_p, a), lower=_triangle_name(UPLO)))
+
+
+@implements(np.linalg.eigvalsh)
+def eigvalsh(a, UPLO="L"):
+    """``numpy.linalg.eigvalsh``. The gradient is Hermitian."""
+    a = floating("eigvalsh", a)
+    stack_of_matrices("eigvalsh", a)
+    return bind(eigvalsh_p, bind(hermitian_p, a), lower=_triangle_name(UPLO))
+
+
+# -- eigenvalues of general matrices ------------------------------------------------------------------------------------
+
+
+class EigResult(NamedTuple):
+    eigenvalues: Any
+    eigenvectors: Any
+
+
+def _eig(a):
+    w, v = np.linalg.eig(a)
+    dtype = complex_dtype(a.dtype)
+    return w.astype(dtype), v.astype(dtype)
+
+
+def _eig_sample(rng):
+    return [((np.diag([1.0, 2.5, 4.0]) + 0.2 * rng.normal(size=(3, 3)),), {})]
+
+
+eig_p = Primitive("eig", _eig, lambda a: (Spec(a.shape[:-1], complex_dtype(a.dtype)), Spec(a.shape, complex_dtype(a.dtype))), multiple=True,
+                  flops=per_matrix(25.0), samples=_eig_sample)
+eigvals_p = Primitive("eigvals", lambda a: np.linalg.eigvals(a).astype(complex_dtype(a.dtype)),
+                      lambda a: Spec(a.shape[:-1], complex_dtype(a.dtype)), flops=per_matrix(10.0), samples=_eig_sample)
+
+
+def _largest(v):
+    """Mask of the component of each vector that LAPACK makes real: the largest one."""
+    rows = np.reshape(np.arange(np.shape(v)[-2]), (-1, 1))
+    return np.equal(rows, np.argmax(np.abs(v), axis=-2)[..., None, :])
+
+
+def _column_sum(x):
+    return np.sum(x, axis=-2, keepdims=True)
+
+
+@eig_p.defjvp_all
+def _(tangents, out, args):
+    w, v = out
+    inner = bind(solve_p, v, np.matmul(np.astype(tangents[0], np.result_type(v)), v))
+    z = np.matmul(v, inner * differences(w))
+    # vectors keep their length, and their largest component stays real
+    stretch = np.real(_column_sum(conj(v) * z))
+    turn = np.imag(_column_sum(np.where(_largest(v), z / v, 0)))
+    return np.diagonal(inner, 0, -2, -1), z - v * (stretch + 1j * turn).astype(np.result_type(v))
+
+
+@eig_p.defvjp_all
+def _(ct, out, args, needed):
+    w, v = out
+    ct_w, ct_v = conj(ct[0]), conj(ct[1])
+    inner = None
+    if ct_v is not None:
+        n = -_column_sum(conj(v) * ct_v)
+        z = ct_v + v * np.real(n) + np.where(_largest(v), 1j * np.imag(n) / conj(v), 0)
+        inner = np.matmul(mH(v), z) * conj(differences(w))
+    if ct_w is not None:
+        d = on_diagonal(ct_w)
+        inner = d if inner is None else inner + d
+    g = bind(solve_p, mH(v), np.matmul(inner.astype(np.result_type(v)), mH(v)))
+    return [_like(conj(g), args[0])]
+
+
+@eigvals_p.defjvp_all
+def _(tangents, out, args):
+    _, v = bind(eig_p, args[0])
+    return np.diagonal(bind(solve_p, v, np.matmul(np.astype(tangents[0], np.result_type(v)), v)), 0, -2, -1)
+
+
+@eigvals_p.defvjp_all
+def _(ct, out, args, needed):
+    _, v = bind(eig_p, args[0])
+    return [_like(mT(np.matmul(v * ct[..., None, :], bind(inv_p, v))), args[0])]
+
+
+batch_in_front(eig_p)
+batch_in_front(eigvals_p)
+
+
+@implements(np.linalg.eig)
+def eig(a):
+    """``numpy.linalg.eig``; results are always complex here, as their dtype cannot depend on values."""
+    a = floating("eig", a)
+    stack_of_matrices("eig", a)
+    return EigResult(*bind(eig_p, a))
+
+
+@implements(np.linalg.eigvals)
+def eigvals(a):
+    """``numpy.linalg.eigvals``; the result is always complex here, as its dtype cannot depend on values."""
+    a = floating("eigvals", a)
+    stack_of_matrices("eigvals", a)
+    return bind(eigvals_p, a)
+
+
+# -- singular values ------------------------------------------------------------------------------------------------------
+
+
+class SVDResult(NamedTuple):
+    U: Any
+    S: Any
+    Vh: Any
+
+
+def _svd_spec(a, *, full=False):
+    *head, m, n = a.shape
+    k = min(m, n)
+    return (Spec((*head, m, m if full else k), a.dtype), Spec((*head, k), real_dtype(a.dtype)), Spec((*head, n if full else k, n), a.dtype))
+
+
+def _svd_samples(rng):
+    return [((np.diag([3.0, 2.0, 1.0])[:m, :n] + 0.3 * rng.normal(size=(m, n)),), {"full": False}) for m, n in ((3, 3), (3, 2), (2, 3))]
+
+
+svd_p = Primitive("svd", lambda a, *, full: tuple(np.linalg.svd(a, full)), _svd_spec, multiple=True, flops=per_matrix(14.0), samples=_svd_samples)
+svdvals_p = Primitive("svdvals", lambda a: np.linalg.svd(a, compute_uv=False), lambda a: _svd_spec(a)[1], flops=per_matrix(8 / 3),
+                      samples=lambda rng: [(args, {}) for args, _ in _svd_samples(rng)])
+
+
+def _refuse_full(full, out):
+    u, _, vh = out
+    if full and np.shape(u)[-1] != np.shape(vh)[-1]:
+        raise MissingRuleError(f"svd: vectors beyond the smaller dimension have no derivative, got shapes {np.shape(u)} and {np.shape(vh)} (use full_matrices=False)")
+
+
+def _inverse(s):
+    zero = np.equal(s, 0)
+    return np.where(zero, np.zeros((), np.result_type(s)), 1 / np.where(zero, np.ones((), np.result_type(s)), s))
+
+
+@svd_p.defjvp_all
+def _(tangents, out, args, *, full):
+    _refuse_full(full, out)
+    u, s, vh = out
+    v = mH(vh)
+    t = tangents[0]
+    p = np.matmul(np.matmul(mH(u), t), v)
+    ds = real_diagonal(p)
+    row, column = s[..., None, :], s[..., :, None]
+    f = differences(s * s)
+    du = f * (p * row + column * mH(p))
+    dv = f * (column * p + mH(p) * row)
+    if np.iscomplexobj(p):
+        turn = imaginary_diagonal(p) * (_inverse(s) / 2)[..., None, :]
+        du, dv = du + turn, dv - turn
+    du, dv = np.matmul(u, du), np.matmul(v, dv)
+    m, n = np.shape(args[0])[-2:]
+    if m > n:
+        tv = np.matmul(t, v)
+        du = du + (tv - np.matmul(u, np.matmul(mH(u), tv))) * _inverse(s)[..., None, :]
+    if n > m:
+        tu = np.matmul(mH(t), u)
+        dv = dv + (tu - np.matmul(v, np.matmul(vh, tu))) * _inverse(s)[..., None, :]
+    dtype = np.result_type(u)
+    return np.astype(du, dtype), ds, mH(np.astype(dv, dtype))
+
+
+@svd_p.defvjp_all
+def _(ct, out, args, needed, *, full):
+    _refuse_full(full, out)
+    u, s, vh = out
+    v = mH(vh)
+    ct_u, ct_s, ct_v = conj(ct[0]), ct[1], None if ct[2] is None else mT(ct[2])
+    row, column, inv = s[..., None, :], s[..., :, None], _inverse(s)
+    f = differences(s * s)
+    dtype = np.result_type(u)
+    inner = None if ct_s is None else on_diagonal(ct_s, dtype)
+    beyond = None
+    m, n = np.shape(args[0])[-2:]
+
+    def add(x, y):
+        return y if x is None else x + y
+
+    if ct_u is not None:
+        k = np.matmul(mH(u), ct_u)
+        inner = add(inner, (f * (k - mH(k))) * row)
+        if np.iscomplexobj(k):
+            inner = inner + imaginary_diagonal(k) * (inv / 2)[..., None, :]
+        if m > n:
+            beyond = np.matmul((ct_u - np.matmul(u, k)) * inv[..., None, :], vh)
+    if ct_v is not None:
+        k = np.matmul(vh, ct_v)
+        inner = add(inner, column * (f * (k - mH(k))))
+        if np.iscomplexobj(k):
+            inner = inner - imaginary_diagonal(k) * (inv / 2)[..., None, :]
+        if n > m:
+            beyond = add(beyond, np.matmul(u * inv[..., None, :], mH(ct_v - np.matmul(v, k))))
+    g = np.matmul(np.matmul(u, np.astype(inner, dtype)), vh)
+    return [conj(g if beyond is None else g + beyond)]
+
+
+@svdvals_p.defjvp_all
+def _(tangents, out, args):
+    u, _, vh = bind(svd_p, args[0], full=False)
+    return real_diagonal(np.matmul(np.matmul(mH(u), tangents[0]), mH(vh)))
+
+
+@svdvals_p.defvjp_all
+def _(ct, out, args, needed):
+    u, _, vh = bind(svd_p, args[0], full=False)
+    return [conj(np.matmul(u * ct[..., None, :], vh))]
+
+
+batch_in_front(svd_p)
+batch_in_front(svdvals_p)
+
+
+@implements(np.linalg.svd)
+def svd(a, full_matrices=True, compute_uv=True, hermitian=False):
+    """``numpy.linalg.svd``. Derivatives need ``full_matrices=False`` (or a square matrix)."""
+    a = floating("svd", a)
+    stack_of_matrices("svd", a, square=False)
+    if not compute_uv:
+        return bind(svdvals_p, a)
+    return SVDResult(*bind(svd_p, a, full=bool(full_matrices)))
+
+
+@implements(np.linalg.svdvals)
+def svdvals(x, /):
+    """``numpy.linalg.svdvals``."""
+    return svd(x, compute_uv=False)
+
+
+# -- QR ---------------------------------------------------------------------------------------------------------------
+
+
+class QRResult(NamedTuple):
+    Q: Any
+    R: Any
+
+
+def _qr_spec(a, *, mode):
+    *head, m, n = a.shape
+    k = m if mode == "complete" else min(m, n)
+    return Spec((*head, m, k), a.dtype), Spec((*head, k, n), a.dtype)
+
+
+qr_p = Primitive("qr", lambda a, *, mode: tuple(np.linalg.qr(a, mode)), _qr_spec, multiple=True, flops=per_matrix(4.0),
+                 samples=lambda rng: [((well_conditioned(rng, *shape),), {"mode": "reduced"}) for shape in ((3, 3), (2, 4, 3))])
+
+
+def _refuse_wide(out, args):
+    m, n = np.shape(args[0])[-2:]
+    if np.shape(out[0])[-1] != n:
+        raise MissingRuleError(f"qr: no derivative for a {m} by {n} matrix in mode 'complete' (use mode='reduced')")
+
+
+@qr_p.defjvp_all
+def _(tangents, out, args, *, mode):
+    _refuse_wide(out, args)
+    q, r = out
+    w = right_solve(tangents[0], r, low=False)
+    x = np.matmul(mH(q), w)
+    strict = lower(x, -1)
+    omega = strict - mH(strict)  # Q^H dQ: anti-Hermitian, such that dR is upper triangular with a real diagonal
+    if np.iscomplexobj(x):
+        omega = (omega + imaginary_diagonal(x)).astype(np.result_type(x))
+    return np.matmul(q, omega - x) + w, np.matmul(x - omega, r)
+
+
+@qr_p.defvjp_all
+def _(ct, out, args, needed, *, mode):
+    _refuse_wide(out, args)
+    q, r = out
+    ct_q, ct_r = conj(ct[0]), conj(ct[1])
+    n = None if ct_r is None else np.matmul(ct_r, mH(r))
+    if ct_q is not None:
+        k = np.matmul(mH(q), ct_q)
+        n = -k if n is None else n - k
+    strict = upper(n, 1)
+    inner = strict + mH(strict) + on_diagonal(real_diagonal(n), np.result_type(n))
+    g = np.matmul(q, inner)
+    return [conj(right_solve(g if ct_q is None else ct_q + g, r, low=False, adjoint=True))]
+
+
+batch_in_front(qr_p)
+
+
+@implements(np.linalg.qr)
+def qr(a, mode="reduced"):
+    """``numpy.linalg.qr`` in modes reduced, complete and r. Derivatives need the first min(m, n) columns to be independent."""
+    if mode not in ("reduced", "complete", "r"):
+        raise ValueError(f"qr: mode must be 'reduced', 'complete' or 'r' for traced values, got {mode!r}")
+    a = floating("qr", a)
+    stack_of_matrices("qr", a, square=False)
+    m, n = np.shape(a)[-2:]
+    if m < n:
+        q, r = bind(qr_p, a[..., :m], mode="reduced")
+        r = np.concatenate([r, np.matmul(mH(q), a[..., m:])], axis=-1)
+    else:
+        q, r = bind(qr_p, a, mode="complete" if mode == "complete" and m > n else "reduced")
+    return r if mode == "r" else QRResult(q, r)
+
+
+# -- pseudo-inverse and least squares -------------------------------------------------------------------------------------
+
+pinv_p = Primitive("pinv", lambda a, *, rtol, hermitian: np.linalg.pinv(a, rtol, hermitian),
+                   lambda a, *, rtol, hermitian: Spec((*a.shape[:-2], a.shape[-1], a.shape[-2]), a.dtype), flops=per_matrix(16.0),
+                   samples=lambda rng: [((well_conditioned(rng, *shape),), {"rtol": None, "hermitian": False}) for shape in ((3, 3), (2, 4, 3), (2, 3))])
+
+
+def _residual_projectors(a, p):
+    """I - A A⁺ and I - A⁺ A."""
+    m, n = np.shape(a)[-2:]
+    dtype = np.result_type(a)
+    return np.eye(m, dtype=dtype) - np.matmul(a, p), np.eye(n, dtype=dtype) - np.matmul(p, a)
+
+
+@pinv_p.defjvp_all
+def _(tangents, out, args, *, rtol, hermitian):
+    t, p = tangents[0], out
+    left, right = _residual_projectors(args[0], p)
+    mh = np.matmul
+    return -mh(mh(p, t), p) + mh(mh(mh(p, mH(p)), mH(t)), left) + mh(mh(right, mH(t)), mh(mH(p), p))
+
+
+@pinv_p.defvjp_all
+def _(ct, out, args, needed, *, rtol, hermitian):
+    g, p = conj(ct), out
+    left, right = _residual_projectors(args[0], p)
+    mm = np.matmul
+    total = -mm(mm(mH(p), g), mH(p)) + mm(mm(left, mH(g)), mm(p, mH(p))) + mm(mm(mm(mH(p), p), mH(g)), right)
+    return [conj(total)]
+
+
+batch_in_front(pinv_p)
+
+
+@implements(np.linalg.pinv)
+def pinv(a, rcond=None, hermitian=False, *, rtol=None):
+    """``numpy.linalg.pinv``. The derivative is that at constant rank."""
+    a = floating("pinv", a)
+    stack_of_matrices("pinv", a, square=hermitian)
+    rtol = rcond if rtol is None else rtol
+    return bind(pinv_p, a, rtol=None if rtol is None else float(rtol), hermitian=bool(hermitian))
+
+
+class LstsqResult(NamedTuple):
+    x: Any
+    residuals: Any
+    rank: Any
+    singular_values: Any
+
+
+matrix_rank_p = Primitive("matrix_rank", lambda a, *, tol, hermitian, rtol: np.asarray(np.linalg.matrix_rank(a, tol, hermitian, rtol=rtol))[()],
+                          lambda a, *, tol, hermitian, rtol: Spec(a.shape[:-2], np.dtype(np.int64)), differentiable=False, flops=per_matrix(8 / 3),
+                          samples=lambda rng: [((well_conditioned(rng, 2, 4, 3),), {"tol": None, "hermitian": False, "rtol": None})])
+batch_in_front(matrix_rank_p)
+
+
+@implements(np.linalg.matrix_rank)
+def matrix_rank(A, tol=None, hermitian=False, *, rtol=None):
+    """``numpy.linalg.matrix_rank``: an integer, without derivative."""
+    A = as_value(A)
+    if np.ndim(A) < 2:
+        return np.any(np.not_equal(A, 0)).astype(int)
+    return bind(matrix_rank_p, floating("matrix_rank", A), tol=tol, hermitian=bool(hermitian), rtol=rtol)
+
+
+@implements(np.linalg.lstsq)
+def lstsq(a, b, rcond=None):
+    """``numpy.linalg.lstsq``; `residuals` has the shape for full rank, as shapes cannot depend on values."""
+    a, b = floating("lstsq", a, b)
+    stack_of_matrices("lstsq", a, square=False)
+    if np.ndim(a) != 2 or np.ndim(b) not in (1, 2) or np.shape(a)[0] != np.shape(b)[0]:
+        raise np.linalg.LinAlgError(f"lstsq: a (m, n) and b (m,) or (m, k) must agree, got shapes {np.shape(a)} and {np.shape(b)}")
+    m, n = np.shape(a)
+    if rcond is None or rcond == -1:
+        rcond = np.finfo(np.result_type(a)).eps * (max(m, n) if rcond is None else 1)
+    x = np.matmul(bind(pinv_p, a, rtol=float(rcond), hermitian=False), b)
+    rest = b - np.matmul(a, x)
+    size = np.real(conj(rest) * rest) if np.iscomplexobj(rest) else rest * rest
+    columns = 1 if np.ndim(b) == 1 else np.shape(b)[1]
+    residuals = np.reshape(np.sum(size, axis=0), (columns,)) if m > n else np.zeros(0, real_dtype(np.result_type(a)))
+    s = bind(svdvals_p, a)
+    return LstsqResult(x, residuals, np.sum(np.greater(s, rcond * np.max(s)).astype(int)), s)

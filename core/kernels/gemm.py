@@ -13,6 +13,8 @@ from typing import NamedTuple
 __all__ = ["Tile", "product"]
 
 _DEPTH = 192  # block of k: a panel of B then takes 36 kB, most of a first-level cache
+_HEIGHT = 192  # rows of A that are copied at a time, with _DEPTH of k
+_FAR = 1024  # bytes between neighbours of A from which it is copied
 _CHUNK_WORK = 1 << 19  # least multiply-adds of a chunk of a parallel product
 _PARALLEL_WORK = 1 << 21  # least multiply-adds of a parallel product
 
@@ -100,7 +102,7 @@ def product(name: str, scalar: str, tile: Tile) -> str:
     """IR of ``@serial.{name}`` and ``@parallel.{name}``, products of `scalar`s.
 
     Both take ``(i64 m, i64 n, i64 k, ptr a, i64 row_stride_a, i64 column_stride_a, ptr b, i64 ldb, i1 transB, ptr c,
-    i64 ldc, i1 accumulate)``, sizes at least 1. The text needs ``llvm.smin.i64`` and ``tsk_parallel_for`` declared.
+    i64 ldc, i1 accumulate)``, sizes at least 1. The text needs ``llvm.smin.i64``, ``llvm.smax.i64``, ``llvm.sqrt.f64``, ``llvm.memcpy.p0.p0.i64`` and ``tsk_parallel_for`` declared.
     """
     heights = [tile.rows >> i for i in range(tile.rows.bit_length())]
     parts = [_kernel(name, scalar, tile.lanes, r, v) for r in heights for v in range(1, tile.vectors + 1)]
@@ -236,11 +238,39 @@ def _serial(name: str, scalar: str, tile: Tile, heights: list[int]) -> str:
     table = f"@tiles.{name} = internal constant [{len(tiles)} x ptr] [{', '.join(tiles)}]"
     panel = code.set(f"alloca [{_DEPTH * lanes * vectors} x {scalar}], align {bytes_aligned}")
     edge = code.set(f"alloca [{rows * lanes * vectors} x {scalar}], align {bytes_aligned}")
+    near = code.set(f"alloca [{max(_HEIGHT * (_DEPTH + 8), _DEPTH * (_HEIGHT + 8))} x {scalar}], align {bytes_aligned}")
     n_vectors = code.int("udiv", code.int("add", "%n", lanes - 1), lanes)
     n_panels = code.int("udiv", code.int("add", n_vectors, vectors - 1), vectors)
-    with code.loop("0", "%k", str(_DEPTH)) as p:
-        depth = code.minimum(code.int("sub", "%k", p), str(_DEPTH))
+    # A far apart in memory falls on the same few cache sets: such blocks are copied before several panels use them
+    bytes_apart = code.int("mul", code.set("call i64 @llvm.smax.i64(i64 %rs, i64 %cs)"), 4 if scalar == "float" else 8)
+    far = code.set(f"icmp sge i64 {bytes_apart}, {_FAR}")
+    copied = code.set(f"and i1 {far}, {code.set(f'icmp sgt i64 {n_panels}, 1')}")
+    by_columns = code.set("icmp eq i64 %rs, 1")
+    block = code.set(f"select i1 {copied}, i64 {_HEIGHT}, i64 %m")
+    # k is dealt out evenly as well, by its own size alone
+    n_blocks = code.int("udiv", code.int("add", "%k", _DEPTH - 1), _DEPTH)
+    even = code.int("udiv", code.int("add", "%k", code.int("sub", n_blocks, 1)), n_blocks)
+    with code.loop("0", "%k", even) as p, code.loop("0", "%m", block) as top:
+        depth = code.minimum(code.int("sub", "%k", p), even)
+        height_left = code.minimum(code.int("sub", "%m", top), block)
         add = code.set(f"or i1 %accumulate, {code.set(f'icmp ne i64 {p}, 0')}")
+        a_there = code.at(scalar, code.at(scalar, "%a", code.int("mul", top, "%rs")), code.int("mul", p, "%cs"))
+        c_there = code.at(scalar, "%c", code.int("mul", top, "%ldc"))
+        with code.when(copied):
+            lines = code.set(f"select i1 {by_columns}, i64 {depth}, i64 {height_left}")
+            length = code.set(f"select i1 {by_columns}, i64 {height_left}, i64 {depth}")
+            far_step = code.set(f"select i1 {by_columns}, i64 %cs, i64 %rs")
+            near_step = code.set(f"select i1 {by_columns}, i64 {_HEIGHT + 8}, i64 {_DEPTH + 8}")
+            with code.loop("0", lines, "1") as line:
+                source = code.at(scalar, a_there, code.int("mul", line, far_step))
+                target = code.at(scalar, near, code.int("mul", line, near_step))
+                n_bytes = code.int("mul", length, 4 if scalar == "float" else 8)
+                code.emit(f"call void @llvm.memcpy.p0.p0.i64(ptr {target}, ptr {source}, i64 {n_bytes}, i1 false)")
+        a_block = code.set(f"select i1 {copied}, ptr {near}, ptr {a_there}")
+        near_rs = code.set(f"select i1 {by_columns}, i64 1, i64 {_DEPTH + 8}")
+        near_cs = code.set(f"select i1 {by_columns}, i64 {_HEIGHT + 8}, i64 1")
+        rs = code.set(f"select i1 {copied}, i64 {near_rs}, i64 %rs")
+        cs = code.set(f"select i1 {copied}, i64 {near_cs}, i64 %cs")
         with code.loop("0", n_panels, "1") as q:
             # vectors are dealt out evenly: 4 become 2 + 2, not 3 + 1
             first = code.int("udiv", code.int("mul", q, n_vectors), n_panels)
@@ -258,8 +288,8 @@ def _serial(name: str, scalar: str, tile: Tile, heights: list[int]) -> str:
             )
             partial = code.set(f"icmp slt i64 {columns}, {wide}")
             whole = code.set(f"xor i1 {partial}, true")
-            with code.loop("0", "%m", "") as i:
-                left = code.int("sub", "%m", i)
+            with code.loop("0", height_left, "") as i:
+                left = code.int("sub", height_left, i)
                 height, place = str(heights[-1]), str(len(heights) - 1)
                 for index, h in reversed(list(enumerate(heights[:-1]))):
                     fits = code.set(f"icmp sge i64 {left}, {h}")
@@ -268,14 +298,13 @@ def _serial(name: str, scalar: str, tile: Tile, heights: list[int]) -> str:
                 i.step = height
                 entry = code.int("add", code.int("mul", place, vectors), code.int("sub", count, 1))
                 kernel = code.set(f"load ptr, ptr {code.at('ptr', f'@tiles.{name}', entry)}")
-                a_row = code.at(scalar, "%a", code.int("mul", i, "%rs"))
-                a_tile = code.at(scalar, a_row, code.int("mul", p, "%cs"))
-                c_tile = code.at(scalar, code.at(scalar, "%c", code.int("mul", i, "%ldc")), j)
+                a_tile = code.at(scalar, a_block, code.int("mul", i, rs))
+                c_tile = code.at(scalar, code.at(scalar, c_there, code.int("mul", i, "%ldc")), j)
                 target = code.set(f"select i1 {partial}, ptr {edge}, ptr {c_tile}")
                 step = code.set(f"select i1 {partial}, i64 {wide}, i64 %ldc")
                 adds = code.set(f"and i1 {add}, {whole}")
                 code.emit(
-                    f"call void {kernel}(i64 {depth}, ptr {a_tile}, i64 %rs, i64 %cs, ptr {panel}, ptr {target}, i64 {step}, i1 {adds})"
+                    f"call void {kernel}(i64 {depth}, ptr {a_tile}, i64 {rs}, i64 {cs}, ptr {panel}, ptr {target}, i64 {step}, i1 {adds})"
                 )
                 with code.when(partial), code.loop("0", height, "1") as r:
                     source = code.at(scalar, edge, code.int("mul", r, wide))
@@ -310,10 +339,15 @@ def _parallel(name: str, scalar: str, tile: Tile) -> str:
     code.emit("ret void")
     code.label("%large")
     wanted = code.minimum(code.int("udiv", work, _CHUNK_WORK), "64")
-    # columns first: each block of rows copies B's panels for itself
-    cuts_n = code.minimum(code.int("udiv", code.int("add", "%n", units["n"] - 1), units["n"]), wanted)
-    more = code.int("udiv", code.int("add", wanted, code.int("sub", cuts_n, "1")), cuts_n)
-    cuts_m = code.minimum(code.int("udiv", code.int("add", "%m", units["m"] - 1), units["m"]), more)
+    # blocks as square as may be: each reads its rows of A and its columns of B once
+    ratio = code.set(f"fdiv double {code.set('uitofp i64 %m to double')}, {code.set('uitofp i64 %n to double')}")
+    square = code.set(f"fmul double {code.set(f'uitofp i64 {wanted} to double')}, {ratio}")
+    root = code.set(f"call double @llvm.sqrt.f64(double {square})")
+    most_m = code.int("udiv", code.int("add", "%m", units["m"] - 1), units["m"])
+    most_n = code.int("udiv", code.int("add", "%n", units["n"] - 1), units["n"])
+    cuts_m = code.minimum(code.int("add", code.set(f"fptosi double {root} to i64"), 1), most_m)
+    rest = code.int("udiv", code.int("add", wanted, code.int("sub", cuts_m, 1)), cuts_m)
+    cuts_n = code.minimum(rest, most_n)
     context = code.set(f"alloca [{len(_FIELDS) + 2} x i64], align 16")
     for index, field in enumerate(_FIELDS):
         value = code.set(f"zext i1 %{field} to i64") if field in ("tb", "accumulate") else f"%{field}"

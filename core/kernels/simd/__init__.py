@@ -25,11 +25,14 @@ Examples
 from __future__ import annotations
 
 from triskele.core.kernels import vecmath
-
-from . import math as _math
-from .lanes import (
+from triskele.core.kernels.simd import math as _math
+from triskele.core.kernels.simd.lanes import (
     all_ as all,
+)
+from triskele.core.kernels.simd.lanes import (
     any_ as any,
+)
+from triskele.core.kernels.simd.lanes import (
     bitcast,
     bits,
     concat,
@@ -40,17 +43,35 @@ from .lanes import (
     insert,
     iota,
     low,
-    max_ as max,
-    min_ as min,
     select,
     shuffle,
     shuffle2,
     splat,
+)
+from triskele.core.kernels.simd.lanes import (
+    max_ as max,
+)
+from triskele.core.kernels.simd.lanes import (
+    min_ as min,
+)
+from triskele.core.kernels.simd.lanes import (
     sum_ as sum,
 )
-from .math import abs_ as abs
-from .math import ceil, copysign, floor, fma, maximum, minimum, rcp_fast, rint, rsqrt_fast, sqrt, trunc
-from .memory import (
+from triskele.core.kernels.simd.math import abs_ as abs
+from triskele.core.kernels.simd.math import (
+    ceil,
+    copysign,
+    floor,
+    fma,
+    maximum,
+    minimum,
+    rcp_fast,
+    rint,
+    rsqrt_fast,
+    sqrt,
+    trunc,
+)
+from triskele.core.kernels.simd.memory import (
     gather,
     gather_masked,
     load,
@@ -62,7 +83,8 @@ from .memory import (
     store,
     store_masked,
 )
-from .vector import Vec
+from triskele.core.kernels.simd.random import philox4x32
+from triskele.core.kernels.simd.vector import Vec
 
 # exp, log, sin, ...: every function of vecmath, under its name
 globals().update({name: getattr(_math, name) for name in vecmath.names()})
@@ -70,6 +92,6 @@ globals().update({name: getattr(_math, name) for name in vecmath.names()})
 __all__ = [
     "Vec", "abs", "all", "any", "bitcast", "bits", "ceil", "concat", "convert", "copysign", "extract", "floor", "fma",
     "from_bits", "gather", "gather_masked", "high", "insert", "iota", "load", "load_masked", "load_scalar", "load_splat",
-    "low", "max", "maximum", "min", "minimum", "rcp_fast", "rint", "rsqrt_fast", "scatter", "scatter_masked", "select",
+    "low", "max", "maximum", "min", "minimum", "philox4x32", "rcp_fast", "rint", "rsqrt_fast", "scatter", "scatter_masked", "select",
     "shuffle", "shuffle2", "splat", "sqrt", "store", "store_masked", "sum", "trunc", *vecmath.names(),
 ]  # fmt: skip

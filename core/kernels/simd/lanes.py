@@ -7,7 +7,7 @@ from numba.core import types
 from numba.core.errors import TypingError
 from numba.extending import intrinsic
 
-from .vector import I32, Vec, call, common, splat_value, vector_of, width_of
+from triskele.core.kernels.simd.vector import I32, Vec, call, common, splat_value, vector_of, width_of
 
 
 def _indices(indices, upper, where):
@@ -195,8 +195,13 @@ def _reduction(name, float_op, signed_op, unsigned_op, doc):
             op = float_op if v.is_float else signed_op if v.scalar.signed else unsigned_op
             e = v.llvm.element
             if op == "fadd":  # pairwise in log2(n) steps
-                return call(builder, f"llvm.vector.reduce.fadd.{v.suffix}", e, [ir.Constant(e, -0.0), args[0]],
-                            fastmath=("reassoc",))
+                return call(
+                    builder,
+                    f"llvm.vector.reduce.fadd.{v.suffix}",
+                    e,
+                    [ir.Constant(e, -0.0), args[0]],
+                    fastmath=("reassoc",),
+                )
             return call(builder, f"llvm.vector.reduce.{op}.{v.suffix}", e, args)
 
         return v.scalar(v), codegen

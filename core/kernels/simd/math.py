@@ -8,9 +8,8 @@ from numba.core.errors import TypingError
 from numba.extending import intrinsic
 
 from triskele.core.kernels import vecmath
-
-from .link import has_avx512, link_vecmath
-from .vector import FLAGS, call, common, vector_of
+from triskele.core.kernels.simd.link import has_avx512, link_vecmath
+from triskele.core.kernels.simd.vector import FLAGS, Vec, call, common, vector_of
 
 
 @intrinsic
@@ -151,19 +150,33 @@ def rsqrt_fast(typingctx, x, steps):
 
 
 def _vecmath(name, arity):
-    def lower(context, builder, vec, args):
-        return call(builder, link_vecmath(context, name, f"f{vec.scalar.bitwidth}", vec.n), vec.llvm, args)
+    """Over vectors, and over float32 and float64 numbers: then LLVM's loop vectoriser makes vectors of them."""
+
+    def signature(*args):
+        if any(isinstance(a, Vec) for a in args):
+            return vector_of(common(name, *args), name, "float")
+        numbers = [types.unliteral(a) for a in args]
+        if not all(n in (types.float32, types.float64) and n == numbers[0] for n in numbers):
+            raise TypingError(
+                f"simd.{name}: arguments must be float vectors or floats, got {', '.join(map(str, args))}"
+            )
+        return numbers[0]
+
+    def lower(context, builder, sig, args):
+        t = sig.return_type
+        scalar, width = (t.scalar, t.n) if isinstance(t, Vec) else (t, 1)
+        return call(builder, link_vecmath(context, name, f"f{scalar.bitwidth}", width), args[0].type, args)
 
     def unary(typingctx, x):
-        vec = vector_of(x, name, "float")
-        return vec(vec), lambda context, builder, sig, args: lower(context, builder, vec, args)
+        t = signature(x)
+        return t(t), lower
 
     def binary(typingctx, x, y):
-        vec = vector_of(common(name, x, y), name, "float")
-        return vec(vec, vec), lambda context, builder, sig, args: lower(context, builder, vec, args)
+        t = signature(x, y)
+        return t(t, t), lower
 
     function = unary if arity == 1 else binary
-    function.__name__, function.__doc__ = name, f"{name} of each lane; errors in `vecmath.names()`."
+    function.__name__, function.__doc__ = name, f"{name} of numbers or of each lane; errors in `vecmath.names()`."
     return intrinsic(function)
 
 

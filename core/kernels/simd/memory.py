@@ -7,8 +7,18 @@ from numba.core import types
 from numba.core.errors import TypingError
 from numba.extending import intrinsic
 
-from .link import link
-from .vector import Vec, alignment, call, element_of, pointer, splat_value, vector_of, width_of
+from triskele.core.kernels.simd.link import link
+from triskele.core.kernels.simd.vector import (
+    Vec,
+    alignment,
+    call,
+    element_of,
+    pointer,
+    splat_value,
+    vector_of,
+    width_of,
+)
+
 
 @intrinsic(prefer_literal=True)
 def load(typingctx, array, index, width):

@@ -64,7 +64,11 @@ def width_of(n, where):
 
 
 def vector_of(v, where, dtype="vector"):
-    if not isinstance(v, Vec) or (dtype == "float" and not v.is_float) or (dtype == "mask" and v.scalar != types.boolean):
+    if (
+        not isinstance(v, Vec)
+        or (dtype == "float" and not v.is_float)
+        or (dtype == "mask" and v.scalar != types.boolean)
+    ):
         raise TypingError(f"simd.{where}: argument must be a {dtype}{' vector' if dtype != 'vector' else ''}, got {v}")
     return v
 

@@ -20,9 +20,9 @@ import re
 from collections.abc import Iterable
 from functools import cache
 
-from . import error, exponential, logarithm, power, trigonometric  # noqa: F401  (their bodies register themselves)
-from .builder import Builder, Value, type_name
-from .registry import FUNCTIONS, Row
+from triskele.core.kernels.vecmath import error, exponential, logarithm, power, trigonometric  # noqa: F401  (their bodies register themselves)
+from triskele.core.kernels.vecmath.builder import Builder, Value, type_name
+from triskele.core.kernels.vecmath.registry import FUNCTIONS, Row
 
 __all__ = ["Row", "definitions", "function", "names", "symbol"]
 

@@ -248,7 +248,9 @@ class Builder:
 
     def int_constant(self, x: float) -> int:
         """The bit pattern of a float constant."""
-        return struct.unpack("<Q", struct.pack("<d", x))[0] if self.is64 else struct.unpack("<I", struct.pack("<f", x))[0]
+        return (
+            struct.unpack("<Q", struct.pack("<d", x))[0] if self.is64 else struct.unpack("<I", struct.pack("<f", x))[0]
+        )
 
     def round_magic(self, x, scale) -> tuple[Value, Value]:
         """n = round(x*scale) as a float, and as an integer; |x*scale| < 2**(mantissa-2).

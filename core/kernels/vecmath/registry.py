@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from .builder import Value
+from triskele.core.kernels.vecmath.builder import Value
 
 
 class Row(NamedTuple):
@@ -24,7 +24,9 @@ def function(name: str, *, f32: float, f64: float, arity: int = 1):
 
     def register(body):
         if name in FUNCTIONS:
-            raise ValueError(f"vecmath: function {name!r} must be defined once, is already in {FUNCTIONS[name].body.__module__}")
+            raise ValueError(
+                f"vecmath: function {name!r} must be defined once, is already in {FUNCTIONS[name].body.__module__}"
+            )
         FUNCTIONS[name] = Row(body, arity, {"f32": f32, "f64": f64})
         return body
 

@@ -1,0 +1,309 @@
+"""A graph as LLVM IR text: one function that calls its loop nests, matrix products and host calls in order.
+
+Every graph, bodies of control flow included, becomes ``i32 name(ptr inputs, ptr outputs, ptr scratch)`` with arrays of
+pointers to C-contiguous buffers; the outermost is `main`. It returns 0, or 1 after a host call raised.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from triskele.core.compile.fuse import Fusion, Group, Step
+from triskele.core.compile.kernel import Kernel, Nest, Partial, identity_of
+from triskele.core.compile.plan import Plan
+from triskele.core.graph.graph import Const, Equation, Graph, Var
+from triskele.core.kernels import blas, vecmath
+
+ATTRIBUTES = 'attributes #0 = { nounwind noinline "prefer-vector-width"="512" }'
+
+NATIVE: dict[str, Any] = {}
+"""Emitters of steps that are no loop nests, by primitive: objects with ``accepts(eqn)``, ``scratch(unit, eqn)`` (bytes) and
+``emit(unit, eqn)``."""
+
+
+class Module:
+    """What all functions of a program share.
+
+    Attributes
+    ----------
+    calls : list of (Equation or tuple of Equation, list of int)
+        Host calls by operation index: an equation to run, or the equations whose index may have been out of bounds.
+    constants : list of Const
+        Arrays that the program reads through a table.
+    """
+
+    def __init__(self):
+        self.functions: list[str] = []
+        self.declares: set[str] = set()
+        self.symbols: set[str] = set()
+        self.calls: list[Any] = []
+        self.constants: list[Const] = []
+        self._constant_ids: dict[int, int] = {}
+        self.kernels: list[Kernel] = []
+        self.parallel = False
+        self.units: list[Unit] = []
+        self.flops = self.bytes = 0.0
+
+    def constant(self, atom: Const) -> int:
+        k = self._constant_ids.get(id(atom.value))
+        if k is None:
+            k = self._constant_ids[id(atom.value)] = len(self.constants)
+            self.constants.append(atom)
+        return k
+
+    def function(self, graph: Graph, name: str) -> Unit:
+        """Emit `graph` as the function `name`."""
+        unit = Unit(self, graph, name)
+        self.units.append(unit)
+        unit.emit()
+        return unit
+
+    def text(self) -> str:
+        bodies, declares = vecmath.definitions(sorted(self.symbols))
+        lines = ["@tsk_constants = global ptr null"] if self.constants else []
+        if self.calls:
+            lines += ["@tsk_context = external global ptr", "declare i32 @tsk_callback(ptr, i64, ptr)"]
+        if self.parallel:
+            lines.append("declare void @tsk_parallel_for(ptr, ptr, i64)")
+        lines += sorted(self.declares | declares) + list(bodies.values()) + self.functions + [ATTRIBUTES]
+        return "\n".join(lines) + "\n"
+
+
+class Unit:
+    """One function under construction."""
+
+    def __init__(self, module: Module, graph: Graph, name: str):
+        self.module, self.graph, self.name = module, graph, name
+        self.lines: list[str] = []
+        self.head: list[str] = []
+        self.count = 0
+        self.pointers: dict[Any, str] = {}
+
+    # -- pieces of text --------------------------------------------------------------------------------------------------
+
+    def fresh(self, stem: str = "t") -> str:
+        self.count += 1
+        return f"%{stem}{self.count}"
+
+    def line(self, text: str) -> None:
+        self.lines.append(f"  {text}")
+
+    def ins(self, text: str) -> str:
+        name = self.fresh()
+        self.lines.append(f"  {name} = {text}")
+        return name
+
+    def label(self, stem: str) -> str:
+        self.count += 1
+        return f"{stem}{self.count}"
+
+    def pointer(self, what: Any) -> str:
+        """Pointer to the buffer of a value (or of what else has a place in the plan), made in the entry block."""
+        if isinstance(what, Var):
+            what = self.fusion.base(what)
+        key = id(what.value) if type(what) is Const else what
+        name = self.pointers.get(key)
+        if name is None:
+            name = self.pointers[key] = self.fresh("p")
+            if type(what) is Const:
+                table = self.fresh()
+                k = self.module.constant(what)
+                self.head += [f"  {table} = load ptr, ptr @tsk_constants", f"  {table}.q = getelementptr ptr, ptr {table}, i64 {k}", f"  {name} = load ptr, ptr {table}.q"]
+            else:
+                place = self.plan.places[what]
+                if place.kind == "arena":
+                    self.head.append(f"  {name} = getelementptr i8, ptr %scratch, i64 {place.at}")
+                else:
+                    self.head += [f"  {name}.q = getelementptr ptr, ptr %{place.kind}s, i64 {place.at}", f"  {name} = load ptr, ptr {name}.q"]
+        return name
+
+    def table(self, pointers: list[str], stem: str = "table") -> str:
+        """An array of pointers on the stack."""
+        name = self.fresh(stem)
+        self.head.append(f"  {name} = alloca ptr, i64 {max(1, len(pointers))}")
+        for k, p in enumerate(pointers):
+            self.store_pointer(name, k, p)
+        return name
+
+    def store_pointer(self, table: str, k: int, pointer: str) -> None:
+        at = table if k == 0 else self.ins(f"getelementptr ptr, ptr {table}, i64 {k}")
+        self.line(f"store ptr {pointer}, ptr {at}")
+
+    def offset(self, pointer: str, bytes_: int | str) -> str:
+        return pointer if bytes_ == 0 else self.ins(f"getelementptr i8, ptr {pointer}, i64 {bytes_}")
+
+    @contextmanager
+    def loop(self, n: int | str):
+        """Instructions inside run for the index 0 ... n - 1, n > 0."""
+        var = self.fresh("i")
+        body, done, before = self.label("loop"), self.label("done"), self.label("before")
+        self.lines += [f"  br label %{before}", f"{before}:", f"  br label %{body}", f"{body}:", ""]
+        slot = len(self.lines) - 1
+        yield var
+        end = self.label("end")
+        self.lines[slot] = f"  {var} = phi i64 [ 0, %{before} ], [ {var}.n, %{end} ]"
+        self.lines += [f"  br label %{end}", f"{end}:", f"  {var}.n = add nuw nsw i64 {var}, 1", f"  {var}.c = icmp eq i64 {var}.n, {n}",
+                       f"  br i1 {var}.c, label %{done}, label %{body}", f"{done}:"]
+
+    def return_if(self, condition: str) -> None:
+        """End the function with 1 where the i1 `condition` holds."""
+        fail, go = self.label("fail"), self.label("go")
+        self.lines += [f"  br i1 {condition}, label %{fail}, label %{go}", f"{fail}:", "  ret i32 1", f"{go}:"]
+
+    def copy(self, target: str, source: str, nbytes: int) -> None:
+        if nbytes:
+            self.module.declares.add("declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)")
+            self.line(f"call void @llvm.memcpy.p0.p0.i64(ptr {target}, ptr {source}, i64 {nbytes}, i1 false)")
+
+    # -- the whole ---------------------------------------------------------------------------------------------------------
+
+    def emit(self) -> None:
+        graph = self.graph
+        self.fusion = Fusion(graph, native_kind)
+        kernels = {}
+        extra: dict[Any, dict[Any, int]] = {}
+        for step in self.fusion.steps:
+            if isinstance(step, Group):
+                name = f"{self.name}.k{len(kernels)}"
+                kernel = kernels[step] = Nest(self.fusion, step, name).emit()
+                self.module.kernels.append(kernel)
+                self._take(step, kernel)
+                extra[step] = {p: p.size * p.root.var.spec.dtype.itemsize * kernel.chunks for p in kernel.partials}
+            elif (emitter := NATIVE.get(step.eqn.primitive.name)) is not None and emitter.accepts(step.eqn):
+                extra[step] = emitter.scratch(self, step.eqn)
+        self.plan = Plan(self.fusion, self.fusion.steps, extra)
+        for step in self.fusion.steps:
+            if isinstance(step, Group):
+                self._call_kernel(kernels[step])
+            elif (emitter := NATIVE.get(step.eqn.primitive.name)) is not None and emitter.accepts(step.eqn):
+                emitter.emit(self, step.eqn)
+            else:
+                self._call_host(step.eqn)
+        for k, o in self.plan.copies:
+            target = self.ins(f"load ptr, ptr {self.ins(f'getelementptr ptr, ptr %outputs, i64 {k}')}")
+            self.copy(target, self.pointer(as_array(o)), o.spec.nbytes)
+        linkage = "" if self.name == "main" else "internal "
+        self.module.functions += [f"define {linkage}i32 @{self.name}(ptr %inputs, ptr %outputs, ptr %scratch) {{", "entry:", *self.head,
+                                  "  br label %start", "start:", *self.lines, "  ret i32 0", "}"]
+
+    def _take(self, group, kernel):
+        self.module.functions += kernel.text
+        self.module.declares |= kernel.declares
+        self.module.symbols |= kernel.symbols
+        self.module.flops += kernel.flops
+        self.module.bytes += kernel.bytes
+
+    # -- loop nests --------------------------------------------------------------------------------------------------------
+
+    def _call_kernel(self, kernel: Kernel):
+        pointers = [self.pointer(b) for b in kernel.buffers]
+        if kernel.chunks == 1:
+            arguments = ", ".join([f"ptr {p}" for p in pointers] + ["i64 0", f"i64 {kernel.extent}"])
+            failed = self.ins(f"call i64 @{kernel.name}({arguments})")
+        else:
+            failed = self._call_chunks(kernel, pointers)
+        if kernel.checks:
+            self._report(kernel, failed)
+        for partial in kernel.partials:
+            self._combine(kernel, partial)
+
+    def _call_chunks(self, kernel, pointers):
+        self.module.parallel = True
+        flag = None
+        if kernel.checks:
+            flag = self.fresh("flag")
+            self.head.append(f"  {flag} = alloca i64")
+            self.line(f"store i64 0, ptr {flag}")
+        context = self.table(pointers + ([flag] if flag else []))
+        self.line(f"call void @tsk_parallel_for(ptr @{kernel.name}.chunk, ptr {context}, i64 {kernel.chunks})")
+        lines = [f"define internal void @{kernel.name}.chunk(ptr %context, i64 %chunk) {{", f"  %lo = mul nsw i64 %chunk, {kernel.step}",
+                 f"  %end = add nsw i64 %lo, {kernel.step}", f"  %over = icmp sgt i64 %end, {kernel.extent}",
+                 f"  %hi = select i1 %over, i64 {kernel.extent}, i64 %end"]
+        names = []
+        for k, what in enumerate(kernel.buffers):
+            lines += [f"  %q{k} = getelementptr ptr, ptr %context, i64 {k}", f"  %p{k} = load ptr, ptr %q{k}"]
+            if isinstance(what, Partial):
+                nbytes = what.size * what.root.var.spec.dtype.itemsize
+                lines += [f"  %o{k} = mul nsw i64 %chunk, {nbytes}", f"  %r{k} = getelementptr i8, ptr %p{k}, i64 %o{k}"]
+                names.append(f"ptr %r{k}")
+            else:
+                names.append(f"ptr %p{k}")
+        lines.append(f"  %failed = call i64 @{kernel.name}({', '.join([*names, 'i64 %lo', 'i64 %hi'])})")
+        if flag:
+            n = len(pointers)
+            lines += [f"  %fq = getelementptr ptr, ptr %context, i64 {n}", "  %flag = load ptr, ptr %fq", "  %old = atomicrmw or ptr %flag, i64 %failed monotonic"]
+        self.module.functions += [*lines, "  ret void", "}"]
+        return self.ins(f"load i64, ptr {flag}") if flag else None
+
+    def _combine(self, kernel, partial):
+        """Sum the results of the chunks, in order."""
+        root = partial.root
+        op, spec = root.eqn.primitive.name, root.var.spec
+        name = f"{kernel.name}.sum{kernel.partials.index(partial)}"
+        self.module.functions += combine_function(name, op, spec.dtype, partial.size, kernel.chunks, self.module)
+        self.line(f"call void @{name}(ptr {self.pointer(root.var)}, ptr {self.pointer(partial)})")
+
+    # -- host calls --------------------------------------------------------------------------------------------------------
+
+    def _operation(self, call) -> int:
+        self.module.calls.append(call)
+        return len(self.module.calls) - 1
+
+    def _call_host(self, eqn: Equation):
+        k = self._operation(eqn)
+        pointers = [self.pointer(a) for a in eqn.inputs if isinstance(a, Var)] + [self.pointer(o) for o in eqn.outputs]
+        self._callback(k, self.table(pointers))
+
+    def _callback(self, k, table):
+        context = self.ins("load ptr, ptr @tsk_context")
+        failed = self.ins(f"call i32 @tsk_callback(ptr {context}, i64 {k}, ptr {table})")
+        self.return_if(self.ins(f"icmp ne i32 {failed}, 0"))
+
+    def _report(self, kernel, failed):
+        """Raise when an index was out of bounds: the host is told which equations met one."""
+        bad, go = self.label("bad"), self.label("go")
+        condition = self.ins(f"icmp ne i64 {failed}, 0")
+        self.lines += [f"  br i1 {condition}, label %{bad}, label %{go}", f"{bad}:"]
+        slot = self.fresh("mask")
+        self.head.append(f"  {slot} = alloca i64")
+        self.line(f"store i64 {failed}, ptr {slot}")
+        self._callback(self._operation(tuple(kernel.checks)), self.table([slot]))
+        self.lines += [f"  br label %{go}", f"{go}:"]
+
+
+def as_array(atom):
+    """A constant as an array in its spec's dtype."""
+    if type(atom) is Const and not (isinstance(atom.value, np.ndarray) and atom.value.dtype == atom.spec.dtype):
+        return Const(np.array(atom.value, atom.spec.dtype))
+    return atom
+
+
+def native_kind(eqn: Equation) -> str:
+    """How an equation that is no formula is carried out."""
+    emitter = NATIVE.get(eqn.primitive.name)
+    return "native" if emitter is not None and emitter.accepts(eqn) else "call"
+
+
+def combine_function(name: str, op: str, dtype: np.dtype, size: int, chunks: int, module: Module) -> list[str]:
+    """``void name(ptr out, ptr partials)``: out[i] = the chunks' results for i, one after the other."""
+    from triskele.core.compile.builder import Builder
+    from triskele.core.compile.fuse import REDUCERS
+
+    b = Builder()
+    combine: Callable = getattr(b, REDUCERS[op])
+    i = b.open(0, size, 0, size - 1)
+    b.store("%out", i, b.const(identity_of(op, dtype), dtype))
+    b.close()
+    c = b.open(0, chunks, 0, chunks - 1)
+    i = b.open(0, size, 0, size - 1)
+    x = b.load("%out", dtype, i, movable=False)
+    y = b.load("%partials", dtype, b.add(b.mul(c, b.index(size)), i))
+    b.store("%out", i, combine(x, y))
+    b.close()
+    b.close()
+    module.declares |= b.declares
+    return [f"define internal void @{name}(ptr noalias %out, ptr noalias %partials) #0 {{", "entry:", *b.render(), "  ret void", "}"]

@@ -1,0 +1,458 @@
+"""Fusion: which values are stored, which are recomputed where they are read, and which equations share a loop nest.
+
+Every value that is a formula of single elements of its inputs (`map`: elementwise, reshapes, reads through index
+expressions, reductions of a few elements) can be computed anywhere. It is stored when a product, a host call or the
+caller needs it as an array, or when it is costly and several places read it; else its formula goes into its readers.
+Stored values and reductions over one iteration space then form a group, one loop nest.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from triskele.core.compile.builder import Builder
+from triskele.core.compile.values import I64, NotEmittable, Value, supported
+from triskele.core.graph.graph import Const, Equation, Graph, Var
+
+REDUCERS = {"sum": "add", "prod": "mul", "max": "max", "min": "min", "any": "or_", "all": "and_"}
+SMALL = 8  # elements of a reduction that is written out where it is read
+UNROLL = 8  # a last axis this short is written out
+KEEP_COST = 8.0  # operations per further evaluation above which a value is stored (a store and a load from cache)
+KEEP_COST_LARGE = 24.0  # ... when it does not fit into the second-level cache
+LARGE = 1 << 20  # bytes
+MANY = 12  # contexts
+_COSTS = {"divide": 4.0, "sqrt": 5.0, "power": 40.0, "remainder": 20.0, "floor_divide": 20.0, "reciprocal": 4.0}
+
+
+class Root(NamedTuple):
+    """A stored value of a loop nest: its equation, iteration space, and reduced axes (None: computed per element)."""
+
+    eqn: Equation
+    var: Var
+    space: tuple[int, ...]
+    axes: tuple[int, ...] | None
+
+
+class Group:
+    """Equations that share one loop nest."""
+
+    __slots__ = ("key", "roots", "reads", "formulas", "deps", "cost")
+
+    def __init__(self, key):
+        self.key = key
+        self.roots: list[Root] = []
+        self.reads: dict[Var, set] = {}
+        self.formulas: dict[Equation, None] = {}
+        self.deps: set[Any] = set()
+        self.cost = 0.0
+
+
+class Step:
+    """An equation that is not part of a loop nest: a matrix product, an update, control flow, a host call."""
+
+    __slots__ = ("eqn", "deps")
+
+    def __init__(self, eqn):
+        self.eqn = eqn
+        self.deps: set[Any] = set()
+
+
+def cost_of(eqn: Equation) -> float:
+    """Operations per element."""
+    p = eqn.primitive
+    if p.name in _COSTS:
+        return _COSTS[p.name]
+    return float(p.flops) if isinstance(p.flops, (int, float)) else 1.0
+
+
+def index_key(index) -> tuple:
+    return tuple([(frozenset(i.terms.items()), i.offset) if i.terms is not None else i.name for i in index])
+
+
+def align(b, index, shape, own):
+    """Index into an operand of shape `own` that is broadcast to `shape`."""
+    return [b.index(0) if n == 1 and m != 1 else i for i, n, m in zip(index[len(index) - len(own):], own, shape[len(shape) - len(own):], strict=True)]
+
+
+def reshape_index(b, index, shape, own):
+    """Index into an operand of shape `own` that is read with `shape`, both in C order."""
+    position = b.index(0)
+    for i, n in zip(index, shape, strict=True):
+        position = b.add(b.mul(position, b.index(n)), i) if n != 1 else position
+    out = []
+    for n in own[::-1]:
+        q, r = b._divmod_affine(position, n) if len(out) < len(own) - 1 else (b.index(0), position)
+        out.append(r)
+        position = q
+    return out[::-1]
+
+
+_emittable: dict[Any, bool] = {}
+
+
+def _has_native_form(eqn) -> bool:
+    """Whether the rule of the primitive gives code for these dtypes (tried once, on a scratch builder)."""
+    p = eqn.primitive
+    try:
+        key = (p, tuple([(a.spec.dtype, a.spec.weak) for a in eqn.inputs]), tuple(eqn.params.items()) if p.kind == "elementwise" else None)
+        if p.kind == "elementwise" and key in _emittable:
+            return _emittable[key]
+    except TypeError:
+        key = None
+    b = Builder()
+    try:
+        if p.kind == "elementwise":
+            emit_formula(b, eqn, [_dummy(b, a.spec.dtype, k) for k, a in enumerate(eqn.inputs)])
+        else:
+            index = [b.atom(f"%t{k}", 0, 0, max(n - 1, 0)) for k, n in enumerate(eqn.outputs[0].spec.shape)]
+            out = pull_element(b, eqn, index, lambda k, i: _dummy(b, eqn.inputs[k].spec.dtype, k))
+            if out.dtype != eqn.outputs[0].spec.dtype:
+                raise NotEmittable(p.name)
+        ok = True
+    except NotEmittable:
+        ok = False
+    if p.kind == "elementwise" and key is not None:
+        try:
+            _emittable[key] = ok
+        except TypeError:
+            pass
+    return ok
+
+
+def _dummy(b, dtype, k) -> Value:
+    if dtype.kind == "c":
+        r = np.dtype(f"f{dtype.itemsize // 2}")
+        return Value(None, dtype, 0, (Value(f"%x{k}", r), Value(f"%y{k}", r)))
+    return Value(f"%x{k}", dtype)
+
+
+def emit_formula(b: Builder, eqn: Equation, values: list[Value]) -> Value:
+    """One element of an elementwise equation."""
+    p = eqn.primitive
+    if p.emit is None or p.loop is None:
+        raise NotEmittable(p.name)
+    dtypes = p.loop(*[a.spec for a in eqn.inputs], **eqn.params)
+    values = [b.cast(v, d) for v, d in zip(values, dtypes, strict=False)]
+    emit = getattr(b, p.emit) if isinstance(p.emit, str) else None
+    out = emit(*values) if emit is not None else p.emit(b, *values, **eqn.params)
+    return b.cast(out, eqn.outputs[0].spec.dtype)
+
+
+def pull_element(b: Builder, eqn: Equation, index: list[Value], load) -> Value:
+    """One element of an equation that reads through index expressions; ``load(k, index)`` reads input k."""
+    p = eqn.primitive
+    own = [a.spec.shape for a in eqn.inputs]
+    out = eqn.outputs[0].spec
+    if p.kind == "reshape":
+        return load(0, reshape_index(b, index, out.shape, own[0]))
+    if p.name == "broadcast_to":
+        return load(0, align(b, index, out.shape, own[0]))
+    if p.kind == "reduce":
+        return _small_reduction(b, eqn, index, load)
+    loads = [lambda i, k=k: load(k, list(i)) for k in range(len(own))]
+    return p.pull(b, index, loads, [a.spec for a in eqn.inputs], out, **eqn.params)
+
+
+def _small_reduction(b, eqn, index, load):
+    axes, shape = eqn.params["axes"], eqn.inputs[0].spec.shape
+    combine = getattr(b, REDUCERS[eqn.primitive.name])
+    total = None
+    for place in np.ndindex(*[shape[a] for a in axes]):
+        rest = iter(index)
+        at = [b.index(place[axes.index(a)]) if a in axes else next(rest) for a in range(len(shape))]
+        x = b.cast(load(0, at), eqn.outputs[0].spec.dtype)
+        total = x if total is None else combine(total, x)
+    return total
+
+
+class Fusion:
+    """Decisions about one graph.
+
+    Attributes
+    ----------
+    steps : list of Group and Step
+        In the order of execution.
+    stored : set of Var
+        Values that live in memory (inputs included).
+    producer : dict of Var to Equation
+    """
+
+    def __init__(self, graph: Graph, native):
+        """`native(eqn)`: what to do with equations that are no loop nests: "gemm", "update", "control" or "call"."""
+        self.graph, self.native = graph, native
+        self.producer: dict[Var, Equation] = {o: e for e in graph.equations for o in e.outputs}
+        self.kinds: dict[Equation, str] = {e: self._classify(e) for e in graph.equations}
+        self.stored: set[Var] = set(graph.inputs)
+        self._needed_as_arrays()
+        self.b = Builder()
+        self._spaces: dict[tuple[int, ...], list[Value]] = {}
+        self._expansions: dict[Any, list] = {}
+        self._costs = self._formula_costs()
+        self._choose_stored()
+        self.steps = self._group()
+
+    # -- classes -----------------------------------------------------------------------------------------------------------
+
+    def _classify(self, eqn) -> str:
+        p = eqn.primitive
+        atoms = [*eqn.inputs, *eqn.outputs]
+        if len(eqn.outputs) == 1 and all(supported(a.spec.dtype) for a in atoms) and all(a.spec.size for a in atoms):
+            if p.kind == "elementwise":
+                if _has_native_form(eqn):
+                    return "map"
+            elif p.kind == "reshape" or p.name == "broadcast_to":
+                return "map"
+            elif p.kind == "pull":
+                if p.pull is not None and _has_native_form(eqn):
+                    return "map"
+            elif p.kind == "reduce" and p.name in REDUCERS and set(eqn.params) <= {"axes", "dtype"}:
+                spec = eqn.inputs[0].spec
+                if spec.dtype.kind == "c" and REDUCERS[p.name] in ("max", "min"):
+                    return "call"
+                return "map" if math.prod([spec.shape[a] for a in eqn.params["axes"]]) <= SMALL else "reduce"
+        return self.native(eqn)
+
+    def _needed_as_arrays(self):
+        for eqn in self.graph.equations:
+            if self.kinds[eqn] == "map":
+                continue
+            self.stored.update(eqn.outputs)
+            if self.kinds[eqn] != "reduce":
+                self.stored.update(a for a in eqn.inputs if isinstance(a, Var))
+        self.stored.update(o for o in self.graph.outputs if isinstance(o, Var))
+        # A reshaped array is the same memory: what is reshaped is stored in its place.
+        for eqn in reversed(self.graph.equations):
+            if eqn.primitive.kind == "reshape" and eqn.outputs[0] in self.stored and isinstance(eqn.inputs[0], Var):
+                self.stored.add(eqn.inputs[0])
+
+    def is_view(self, var: Var) -> Var | None:
+        """The array that `var` is another shape of."""
+        eqn = self.producer.get(var)
+        if eqn is not None and eqn.primitive.kind == "reshape" and isinstance(eqn.inputs[0], Var) and eqn.inputs[0] in self.stored and self.kinds[eqn] == "map":
+            return eqn.inputs[0]
+        return None
+
+    def _formula_costs(self):
+        """Operations to compute an element with all formulas written out (at most 1000)."""
+        costs: dict[Any, float] = {}
+        for eqn in self.graph.equations:
+            if self.kinds[eqn] != "map" or eqn.outputs[0] in self.stored:
+                continue
+            c = cost_of(eqn) + sum(costs.get(a, 0.5) for a in eqn.inputs if isinstance(a, Var))
+            if eqn.primitive.kind == "reduce":
+                c *= eqn.inputs[0].spec.size / eqn.outputs[0].spec.size
+            costs[eqn.outputs[0]] = min(1000.0, c)
+        return costs
+
+    # -- spaces and expansion of formulas --------------------------------------------------------------------------------
+
+    @staticmethod
+    def space_key(space: tuple[int, ...]) -> tuple[int, ...]:
+        """Spaces that differ by a short last axis share a loop nest (that axis is written out)."""
+        return space[:-1] if len(space) > 1 and space[-1] <= UNROLL else space
+
+    def _loops(self, space):
+        """Canonical loop variables of a space."""
+        key = self.space_key(space)
+        loops = self._spaces.setdefault(key, [])
+        while len(loops) < len(space):
+            k = len(loops)
+            loops.append(self.b.atom(f"%L{len(self._spaces)}.{k}", k + 1, 0, max(space[k] - 1, 0)))
+        if len(space) > len(key):  # the short axis: a variable per length
+            n = space[-1]
+            return [*loops[:len(key)], self.b.atom(f"%S{n}.{len(key)}", len(key) + 1, 0, n - 1)]
+        return loops[:len(space)]
+
+    def _expand(self, eqn, index):
+        """(input, its index) pairs that the element `index` of a map equation reads."""
+        key = (eqn, index_key(index))
+        found = self._expansions.get(key)
+        if found is None:
+            found = self._expansions[key] = []
+            if eqn.primitive.kind == "elementwise":
+                shape = eqn.outputs[0].spec.shape
+                for a in eqn.inputs:
+                    if isinstance(a, Var):
+                        found.append((a, align(self.b, index, shape, a.spec.shape)))
+            else:
+                def load(k, at):
+                    a = eqn.inputs[k]
+                    if isinstance(a, Var):
+                        found.append((a, at))
+                    level = max([i.level for i in at], default=0)
+                    name = self.b.ins(f"element {k} {id(a)} {index_key(at)}", 0)
+                    if a.spec.dtype.kind == "c":
+                        return Value(None, a.spec.dtype, level, (Value(name, a.spec.dtype, level), Value(name, a.spec.dtype, level)))
+                    return Value(name, a.spec.dtype, level)
+
+                depth = max([i.level for i in index], default=0)
+                while len(self.b.scopes) <= depth + 1:
+                    self.b.scopes.append(self.b.scopes[0])
+                try:
+                    pull_element(self.b, eqn, index, load)
+                except NotEmittable:
+                    pass
+        return found
+
+    def _root_of(self, eqn) -> Root:
+        if self.kinds[eqn] == "reduce":
+            return Root(eqn, eqn.outputs[0], eqn.inputs[0].spec.shape, eqn.params["axes"])
+        return Root(eqn, eqn.outputs[0], eqn.outputs[0].spec.shape, None)
+
+    def _root_reads(self, root):
+        """(input, index) pairs read directly by a root."""
+        loops = self._loops(root.space)
+        if root.axes is not None:
+            a = root.eqn.inputs[0]
+            return [(a, loops)] if isinstance(a, Var) else []
+        return self._expand(root.eqn, loops)
+
+    def _choose_stored(self):
+        """Backwards: in how many contexts is a formula evaluated? Costly ones with several are stored."""
+        contexts: dict[Var, dict[Any, tuple[list[Value], float, int]]] = {}
+
+        def reach(var, index, key, total):
+            level = max([i.level for i in index], default=0)
+            # a formula is evaluated inside the deepest loop its index depends on
+            weight = math.prod((*key, UNROLL)[:level]) if level <= len(key) else total
+            contexts.setdefault(var, {}).setdefault((key, index_key(index)), (index, weight, total))
+
+        for eqn in reversed(self.graph.equations):
+            kind = self.kinds[eqn]
+            if kind not in ("map", "reduce"):
+                continue
+            var = eqn.outputs[0]
+            if var not in self.stored:
+                reads = contexts.get(var, {})
+                size = var.spec.size
+                evaluations = sum(w for _, w, _ in reads.values()) / size
+                cost = self._costs.get(var, 0.0)
+                limit = KEEP_COST_LARGE if var.spec.nbytes > LARGE else KEEP_COST
+                if (cost * (evaluations - 1) > limit or (len(reads) > MANY and cost >= 1)) and not (eqn.primitive.kind == "reshape"):
+                    self.stored.add(var)
+                else:
+                    for (key, _), (index, _, total) in reads.items():
+                        for a, at in self._expand(eqn, index):
+                            if a not in self.stored:
+                                reach(a, at, key, total)
+                    continue
+            if self.is_view(var) is not None:
+                continue
+            root = self._root_of(eqn)
+            key = self.space_key(root.space)
+            for a, at in self._root_reads(root):
+                if a not in self.stored:
+                    reach(a, at, key, math.prod(root.space))
+
+    # -- groups ------------------------------------------------------------------------------------------------------------
+
+    def _formula(self, root):
+        """Stored values a root reads (with their indices) and the equations written out in it."""
+        reads: dict[Var, set] = {}
+        formulas: dict[Equation, None] = {}
+        seen = set()
+        stack = list(self._root_reads(root))
+        while stack:
+            var, index = stack.pop()
+            key = (var, index_key(index))
+            if key in seen:
+                continue
+            seen.add(key)
+            if var in self.stored:
+                reads.setdefault(var, set()).add(key[1])
+            else:
+                eqn = self.producer[var]
+                formulas[eqn] = None
+                stack += self._expand(eqn, index)
+        return reads, formulas
+
+    def base(self, var: Var) -> Var:
+        """The array whose memory `var` is."""
+        while (view := self.is_view(var)) is not None:
+            var = view
+        return var
+
+    def _group(self):
+        node_of: dict[Var, Any] = {}
+        nodes: list[Any] = []
+        by_key: dict[Any, list[Group]] = {}
+
+        def reaches(a, b):
+            seen, stack = set(), [a]
+            while stack:
+                n = stack.pop()
+                if n is b:
+                    return True
+                if n not in seen:
+                    seen.add(n)
+                    stack += n.deps
+            return False
+
+        for eqn in self.graph.equations:
+            kind = self.kinds[eqn]
+            if kind == "map" and (eqn.outputs[0] not in self.stored or self.is_view(eqn.outputs[0]) is not None):
+                continue
+            if kind not in ("map", "reduce"):
+                step = Step(eqn)
+                step.deps = {node_of[v] for a in eqn.inputs if isinstance(a, Var) and (v := self.base(a)) in node_of}
+                nodes.append(step)
+                for o in eqn.outputs:
+                    node_of[o] = step
+                continue
+            root = self._root_of(eqn)
+            reads, formulas = self._formula(root)
+            deps = {node_of[v] for r in reads if (v := self.base(r)) in node_of}
+            key = self.space_key(root.space)
+            group = None
+            for g in reversed(by_key.get(key, [])):
+                if self._may_join(root, reads, formulas, g, node_of) and not any(d is not g and reaches(d, g) for d in deps):
+                    group = g
+                    break
+            if group is None:
+                group = Group(key)
+                nodes.append(group)
+                by_key.setdefault(key, []).append(group)
+            group.roots.append(root)
+            group.deps |= deps - {group}
+            group.formulas.update(formulas)
+            group.formulas[eqn] = None
+            group.cost += sum(cost_of(e) for e in formulas) + 1
+            for v, keys in reads.items():
+                group.reads.setdefault(v, set()).update(keys)
+            node_of[root.var] = group
+        return self._sorted(nodes)
+
+    def _may_join(self, root, reads, formulas, group, node_of):
+        own = None
+        related = math.prod(root.space) <= 4096
+        for v, keys in reads.items():
+            base = self.base(v)
+            if node_of.get(base) is group:
+                source = next(r for r in group.roots if r.var is base)
+                own = own or index_key(self._loops(root.space))
+                if source.axes is not None or v is not base or source.space != root.space or keys != {own}:
+                    return False
+                related = True
+            related = related or v in group.reads
+        if len(group.roots) >= 64 or (len(group.reads) + len(group.roots) > 24 and math.prod(root.space) > 4096):
+            return False
+        return related or any(f in group.formulas for f in formulas)
+
+    @staticmethod
+    def _sorted(nodes):
+        out, done = [], set()
+
+        def visit(n):
+            if n in done:
+                return
+            done.add(n)
+            for d in [m for m in nodes if m in n.deps] if len(n.deps) > 1 else n.deps:
+                visit(d)
+            out.append(n)
+
+        for n in nodes:
+            visit(n)
+        return out

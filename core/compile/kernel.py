@@ -1,0 +1,407 @@
+"""One loop nest: the code of a group of equations over a common iteration space.
+
+Loops run in the order of the axes; a short last axis is written out. A reduction over the innermost loops has an
+accumulator in a register; one over outer loops adds to its result in memory. Long outer loops are cut into chunks that
+depend on sizes only, each with its own partial results, summed in order: results do not depend on the threads.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from triskele.core.compile.builder import Builder
+from triskele.core.compile.fuse import REDUCERS, UNROLL, Fusion, Group, Root, align, emit_formula, index_key, pull_element
+from triskele.core.compile.values import I64, Value, llvm_type, real_of
+from triskele.core.graph.graph import Const, Equation, Var
+
+CHUNK = 25e3  # ns of work per chunk
+PARALLEL = 60e3  # ns of work from which on a nest is cut into chunks
+MAX_CHUNKS = 64
+PIECES = 8
+
+
+class Partial(NamedTuple):
+    """A result that chunks compute in part: its buffer is [chunks, size]."""
+
+    root: Root
+    size: int
+
+
+class Kernel(NamedTuple):
+    """Code of one loop nest.
+
+    Attributes
+    ----------
+    name : str
+    text : list of str
+        The function; its parameters are the pointers of `buffers`, then the range of the outer loop.
+    buffers : list of Var, Const or Partial
+    chunks, step, extent : int
+        The outer loop, 0 ... extent, in `chunks` ranges of `step`.
+    partials : list of Partial
+    checks : list of Equation
+        Equations whose index may be out of bounds: bit k of the function's result.
+    """
+
+    name: str
+    text: list[str]
+    buffers: list[Any]
+    chunks: int
+    step: int
+    extent: int
+    partials: list[Partial]
+    checks: list[Equation]
+    flops: float
+    bytes: float
+    loops: list[str]
+    declares: set[str]
+    symbols: set[str]
+
+
+def identity_of(name: str, dtype: np.dtype):
+    if name == "max":
+        return -np.inf if dtype.kind == "f" else dtype.kind != "b" and np.iinfo(dtype).min
+    if name == "min":
+        return np.inf if dtype.kind == "f" else dtype.kind == "b" or np.iinfo(dtype).max
+    return {"sum": 0, "prod": 1, "any": False, "all": True}[name]
+
+
+class Nest:
+    """Emits one group."""
+
+    def __init__(self, fusion: Fusion, group: Group, name: str):
+        self.fusion, self.group, self.name = fusion, group, name
+        self.own = {r.var for r in group.roots}
+        self._choose_axes()
+        self._choose_chunks()
+
+    # -- the shape of the nest -------------------------------------------------------------------------------------------
+
+    def _atoms(self):
+        for r in self.group.roots:
+            yield r.var
+        for e in self.group.formulas:
+            yield from e.inputs
+
+    def _choose_axes(self):
+        """Merge neighbouring axes where every operand allows it; decide which loops there are."""
+        roots = self.group.roots
+        space = max((r.space for r in roots), key=len)
+        self.merge = None
+        plain = all(e.primitive.kind == "elementwise" or e.primitive.name == "broadcast_to" or (e in self._reducing()) for e in self.group.formulas)
+        if plain and all(r.space == space for r in roots) and len(space) > 1:
+            rank = len(space)
+            shapes = {a.spec.shape for e in self.group.formulas if e not in self._reducing() for a in (*e.inputs, *e.outputs)}
+            shapes |= {a.spec.shape for e in self._reducing() for a in e.inputs}
+            full = [tuple(n != 1 for n in (1,) * (rank - len(s)) + s) for s in shapes]
+            reduced = [[i in r.axes for i in range(rank)] for r in roots if r.axes is not None]
+            runs = [[0]]
+            for axis in range(1, rank):
+                if space[axis] == 1 or all(space[a] == 1 for a in runs[-1]):
+                    same = True
+                else:
+                    last = [a for a in runs[-1] if space[a] != 1][-1]
+                    same = all(f[last] == f[axis] for f in full)
+                ok = all(len({red[a] for a in (*runs[-1], axis)}) == 1 for red in reduced)
+                if same and ok:
+                    runs[-1].append(axis)
+                else:
+                    runs.append([axis])
+            self.merge = (rank, runs)
+            space = tuple(math.prod(space[a] for a in run) for run in runs)
+        self.space = space
+        last = space[-1] if space else 0
+        cost = self.group.cost * last
+        unrolled = len(space) > 1 and (last <= UNROLL or (last <= 16 and cost < 300))
+        self.loops = space[:-1] if unrolled else space
+        if any(r.space != roots[0].space for r in roots):
+            self.loops = self.group.key
+
+    def space_of(self, root) -> tuple[int, ...]:
+        """Iteration space of a root in terms of the merged axes."""
+        return self.space if self.merge is not None else root.space
+
+    def short(self, root) -> int:
+        """Length of the written-out axis, 0 without."""
+        space = self.space_of(root)
+        return space[-1] if len(space) > len(self.loops) else 0
+
+    def _reducing(self):
+        return {r.eqn for r in self.group.roots if r.axes is not None}
+
+    def shape(self, atom) -> tuple[int, ...]:
+        """Shape of a value in terms of the merged axes."""
+        own = atom.spec.shape
+        if self.merge is None:
+            return own
+        rank, runs = self.merge
+        if len(own) == 0:
+            return ()
+        padded = (1,) * (rank - len(own)) + own
+        return tuple(math.prod(padded[a] for a in run) for run in runs)
+
+    def axes(self, root):
+        """Reduced axes in terms of the merged axes."""
+        if self.merge is None:
+            return root.axes
+        return tuple(k for k, run in enumerate(self.merge[1]) if run[0] in root.axes)
+
+    def _choose_chunks(self):
+        size = math.prod(self.space)
+        streams = sum(v.spec.nbytes for v in {*self.group.reads, *self.own})
+        self.flops = self.group.cost * size
+        self.bytes = streams
+        estimate = 0.15 * self.flops + 0.1 * streams
+        self.chunks, self.step, self.extent = 1, 0, self.loops[0] if self.loops else 1
+        if estimate > PARALLEL and self.extent > 1:
+            chunks = min(MAX_CHUNKS, int(estimate / CHUNK))
+            held = max([r.var.spec.nbytes for r in self.group.roots if r.axes is not None and 0 in self.axes(r)], default=0)
+            if held > 4096:
+                chunks = min(chunks, 8)
+            step = -(-self.extent // chunks)
+            if len(self.loops) == 1:
+                step = -(-step // 64) * 64
+            self.chunks, self.step = -(-self.extent // step), step
+        if self.chunks == 1:
+            self.step = self.extent
+
+    # -- code ------------------------------------------------------------------------------------------------------------
+
+    def emit(self) -> Kernel:
+        self.pieces: list[list[tuple[int, int]]] = [[(0, n)] for n in self.loops]
+        self._emit()
+        if self._split():
+            self._emit()
+        parameters = [f"ptr noalias %p{k}" for k in range(len(self.pointers))] + ["i64 %lo", "i64 %hi"]
+        text = [f"define internal i64 @{self.name}({', '.join(parameters)}) #0 {{", "entry:", *self.b.render()]
+        text += [*( [f"  %failed = load i64, ptr {self.flag}", "  ret i64 %failed"] if self.checks else ["  ret i64 0"]), "}"]
+        loops = [f"for {', '.join(f'{n}' for n in self.loops)}" + (f" (x {max(map(self.short, self.group.roots))})" if len(self.space) > len(self.loops) else "")]
+        return Kernel(self.name, text, list(self.pointers), self.chunks, self.step, self.extent, self.partials, self.checks,
+                      self.flops, self.bytes, loops, self.b.declares, self.b.symbols)
+
+    def _split(self):
+        """Cut loops where a comparison of their variable with a constant changes its result."""
+        cut = False
+        total = 1
+        for axis in reversed(range(len(self.loops))):
+            places = set()
+            for var in self.vars[axis]:
+                places |= self.b.breaks.get(var, set())
+            n = self.loops[axis]
+            marks = sorted(p for p in places if 0 < p < n)
+            if marks and total * (len(marks) + 1) <= PIECES:
+                total *= len(marks) + 1
+                edges = [0, *marks, n]
+                self.pieces[axis] = list(zip(edges, edges[1:], strict=False))
+                cut = True
+        return cut
+
+    def _emit(self):
+        self.b = b = Builder()
+        self.pointers: dict[Any, str] = {}
+        self.memo: dict[Any, Value] = {}
+        self.checks: list[Equation] = []
+        self.flag = None
+        self.partials = []
+        self.vars: list[list[str]] = [[] for _ in self.loops]
+        self.accumulators: dict[Any, str] = {}
+        self.plans = [self._plan(r) for r in self.group.roots]
+        for plan in self.plans:
+            if plan["root"].axes is not None and plan["in memory"]:
+                self._clear(plan)
+        self._nest(0, [])
+
+    def _plan(self, root):
+        if root.axes is None:
+            return {"root": root, "target": self.pointer(root.var)}
+        axes = self.axes(root)
+        n = len(self.loops)
+        suffix = n
+        while suffix and suffix - 1 in axes:
+            suffix -= 1
+        outer = any(a < suffix for a in axes)
+        target = root.var
+        if self.chunks > 1 and 0 in axes:
+            target = Partial(root, root.var.spec.size)
+            self.partials.append(target)
+        return {"root": root, "target": self.pointer(target), "suffix": suffix, "in memory": outer, "axes": axes,
+                "name": root.eqn.primitive.name, "dtype": root.var.spec.dtype}
+
+    def pointer(self, what) -> str:
+        if isinstance(what, Var):
+            what = self.fusion.base(what)
+        name = self.pointers.get(what)
+        if name is None:
+            name = self.pointers[what] = f"%p{len(self.pointers)}"
+        return name
+
+    def _clear(self, plan):
+        b, size = self.b, plan["root"].var.spec.size
+        value = b.const(identity_of(plan["name"], plan["dtype"]), plan["dtype"])
+        i = b.open(0, size, 0, size - 1)
+        b.store(plan["target"], i, value)
+        b.close()
+
+    # -- loops
+
+    def _nest(self, axis, index):
+        b = self.b
+        starting = [p for p in self.plans if p["root"].axes is not None and p["suffix"] == axis]
+        for plan in starting:
+            self._start(plan)
+        if axis == len(self.loops):
+            self._body(index)
+        else:
+            for low, high in self.pieces[axis]:
+                start, stop = low, high
+                if axis == 0 and self.chunks > 1:
+                    start, stop = "%lo", "%hi"
+                    if len(self.pieces[0]) > 1:
+                        t = llvm_type(I64)
+                        b.declares |= {f"declare {t} @llvm.smax.i64({t}, {t})", f"declare {t} @llvm.smin.i64({t}, {t})"}
+                        start = b.here(f"call i64 @llvm.smax.i64(i64 %lo, i64 {low})")
+                        stop = b.here(f"call i64 @llvm.smin.i64(i64 %hi, i64 {high})")
+                i = b.open(start, stop, low, high - 1)
+                b.scopes[-1].guarded = isinstance(start, str) and len(self.pieces[0]) > 1
+                self.vars[axis].append(b.scopes[-1].var)
+                self._nest(axis + 1, [*index, i])
+                b.close()
+        for plan in starting:
+            self._finish(plan, index)
+
+    def _places(self, plan):
+        """The written-out positions that have accumulators of their own."""
+        n = self.short(plan["root"])
+        return range(n) if n and len(self.loops) not in plan["axes"] else (0,)
+
+    def _start(self, plan):
+        """Accumulators in registers, at the place where the reduced loops begin."""
+        dtype = plan["dtype"]
+        identity = self.b.const(identity_of(plan["name"], dtype), dtype)
+        for k in self._places(plan):
+            key = (plan["root"].var, k)
+            if key not in self.accumulators:
+                parts = 2 if dtype.kind == "c" else 1
+                t = llvm_type(real_of(dtype) if dtype.kind == "c" else dtype)
+                self.accumulators[key] = tuple(self.b.alloca(t) for _ in range(parts))
+            self._write(key, identity)
+
+    def _write(self, key, v):
+        for slot, part in zip(self.accumulators[key], v.parts or (v,), strict=True):
+            self.b.line(f"store {llvm_type(part.dtype)} {self.b.name(part)}, ptr {slot}")
+
+    def _read(self, key, dtype):
+        level = len(self.b.scopes) - 1
+        if dtype.kind == "c":
+            r = real_of(dtype)
+            parts = tuple(Value(self.b.here(f"load {llvm_type(r)}, ptr {s}"), r, level) for s in self.accumulators[key])
+            return Value(None, dtype, level, parts)
+        return Value(self.b.here(f"load {llvm_type(dtype)}, ptr {self.accumulators[key][0]}"), dtype, level)
+
+    def _finish(self, plan, index):
+        b, root = self.b, plan["root"]
+        for k in self._places(plan):
+            total = self._read((root.var, k), plan["dtype"])
+            at = [i for a, i in enumerate(index) if a not in plan["axes"]]
+            if self.short(root) and len(self.loops) not in plan["axes"]:
+                at.append(b.index(k))
+            offset = self._offset(plan, at)
+            if plan["in memory"]:
+                total = self._combine(plan, b.load(plan["target"], plan["dtype"], offset, movable=False), total)
+            b.store(plan["target"], offset, total)
+
+    def _offset(self, plan, at):
+        kept = [n for a, n in enumerate(self.space_of(plan["root"])) if a not in plan["axes"]]
+        return self._linear(at, kept)
+
+    def _linear(self, index, shape):
+        b = self.b
+        offset, stride = b.index(0), 1
+        for i, n in zip(index[::-1], shape[::-1], strict=True):
+            if n != 1:
+                offset = b.add(offset, b.mul(i, b.index(stride)))
+            stride *= n
+        return offset
+
+    def _combine(self, plan, x, y):
+        """x (op) y where the order of a chain of them may change."""
+        b, dtype, name = self.b, plan["dtype"], plan["name"]
+        if dtype.kind == "f" and name in ("sum", "prod"):
+            op, t = ("fadd" if name == "sum" else "fmul"), llvm_type(dtype)
+            return Value(b.here(f"{op} reassoc contract {t} {b.name(x)}, {b.name(y)}"), dtype, len(b.scopes) - 1)
+        if dtype.kind == "c" and name == "sum":
+            parts = tuple(self._combine({"dtype": p.dtype, "name": name}, p, q) for p, q in zip(x.parts, y.parts, strict=True))
+            return Value(None, dtype, len(b.scopes) - 1, parts)
+        if dtype.kind == "f":
+            return b._intrinsic("maximum" if name == "max" else "minimum", x, y)
+        return getattr(b, REDUCERS[name])(x, y)
+
+    def _body(self, index):
+        b = self.b
+        for plan in self.plans:
+            root = plan["root"]
+            short = self.short(root)
+            for k in range(short) if short else (0,):
+                at = [*index, b.index(k)] if short else index
+                if root.axes is None:
+                    v = self.value(root.var, at, compute=True)
+                    b.store(plan["target"], self._linear(at, self.shape(root.var)), v)
+                    continue
+                x = b.cast(self.value(root.eqn.inputs[0], at), plan["dtype"])
+                key = (root.var, k if k in self._places(plan) else 0)
+                old = self._read(key, plan["dtype"])
+                self._write(key, self._combine(plan, old, x))
+
+    # -- values ------------------------------------------------------------------------------------------------------------
+
+    def value(self, atom, index, compute: bool = False) -> Value:
+        """The element of a value at an index, computed or loaded."""
+        b = self.b
+        if type(atom) is Const:
+            return self._constant(atom, index)
+        key = (atom, index_key(index))
+        found = self.memo.get(key)
+        if found is not None:
+            return found
+        if atom in self.fusion.stored and not compute:
+            v = b.load(self.pointer(atom), atom.spec.dtype, self._linear(index, self.shape(atom)))
+        else:
+            eqn = self.fusion.producer[atom]
+            outer, b.check = b.check, lambda ok: self._check(eqn, ok)
+            if eqn.primitive.kind == "elementwise":
+                shape = self.shape(atom)
+                v = emit_formula(b, eqn, [self.value(a, self._aligned(index, shape, a)) for a in eqn.inputs])
+            elif self.merge is not None:  # broadcast_to
+                v = self.value(eqn.inputs[0], self._aligned(index, self.shape(atom), eqn.inputs[0]))
+            else:
+                v = pull_element(b, eqn, index, lambda k, at: self.value(eqn.inputs[k], at))
+            b.check = outer
+        self.memo[key] = v
+        return v
+
+    def _aligned(self, index, shape, atom):
+        return align(self.b, index, shape, self.shape(atom))
+
+    def _constant(self, atom, index):
+        b, dtype = self.b, atom.spec.dtype
+        value = np.asarray(atom.value)
+        if value.size == 1:
+            return b.const(value.reshape(-1)[0].item(), dtype)
+        return b.load(self.pointer(atom), dtype, self._linear(index, self.shape(atom)))
+
+    def _check(self, eqn, ok):
+        b = self.b
+        if eqn not in self.checks:
+            self.checks.append(eqn)
+        if self.flag is None:
+            self.flag = b.alloca("i64")
+            b.scopes[0].items.insert(0, f"store i64 0, ptr {self.flag}")
+        bit = 1 << min(self.checks.index(eqn), 62)
+        # where it is checked for every element the flag is a reduction by or
+        bad = b.ins(f"select i1 {b.name(ok)}, i64 0, i64 {bit}", ok.level)
+        scope = b.scopes[ok.level].items
+        old, new = b.fresh(), b.fresh()
+        scope += [f"{old} = load i64, ptr {self.flag}", f"{new} = or i64 {old}, {bad}", f"store i64 {new}, ptr {self.flag}"]

@@ -1,0 +1,125 @@
+"""A graph as a function in this process: simplified, emitted, compiled or taken from the disk cache, and callable."""
+
+from __future__ import annotations
+
+import ctypes
+import pickle
+import sys
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from triskele.core.compile import cache, engine, products, wrapper  # noqa: F401  (products registers itself)
+from triskele.core.compile.emit import Module
+from triskele.core.compile.lower import lower
+from triskele.core.errors import IndexOutOfBoundsError
+from triskele.core.graph.graph import Const, Equation, Graph, Var
+from triskele.core.graph.simplify import scalar, simplify
+from triskele.core.graph.trace import describe, no_transforms
+from triskele.core.kernels import blas, threads
+
+RELEASE = 1e4  # operations from which on other Python threads may run meanwhile
+
+
+class Program:
+    """A compiled graph.
+
+    Attributes
+    ----------
+    graph : Graph
+        Simplified.
+    caller : callable
+        ``caller(*flat)``: see `wrapper.make_caller`.
+    seconds : dict of str to float
+        What compiling took, by stage.
+    """
+
+    def __init__(self, graph: Graph, donated: Sequence[int] = ()):
+        start = time.perf_counter()
+        limit = sys.getrecursionlimit()
+        sys.setrecursionlimit(max(limit, 20_000))  # formulas are trees
+        try:
+            self.source_graph = graph
+            self.graph = lower(simplify(graph))
+            middle = time.perf_counter()
+            self._emit()
+        finally:
+            sys.setrecursionlimit(limit)
+        end = time.perf_counter()
+        self.module = engine.compile_module(self.text, symbols=_Symbols())
+        self.seconds = {"simplify": middle - start, "emit": end - middle, **{f"llvm {k}": v for k, v in self.module.seconds.items()}}
+        self._connect()
+        self.seconds["total"] = time.perf_counter() - start
+
+    def _emit(self):
+        self.ir = module = Module()
+        main = module.function(self.graph, "main")
+        self.text = module.text()
+        self.scratch = main.plan.size
+        self.calls, self.constants = module.calls, module.constants
+
+    def _connect(self):
+        module = self.module
+        if self.constants:
+            self._arrays = [np.ascontiguousarray(np.array(c.value, c.spec.dtype)) for c in self.constants]
+            self._table = (ctypes.c_void_p * len(self._arrays))(*[a.ctypes.data for a in self._arrays])
+            ctypes.c_void_p.from_address(module.address("tsk_constants")).value = ctypes.addressof(self._table)
+        for k, call in enumerate(self.calls):
+            if isinstance(call, Equation):
+                inputs = [engine.ArraySpec(a.spec.shape, a.spec.dtype) for a in call.inputs if isinstance(a, Var)]
+                outputs = [engine.ArraySpec(o.spec.shape, o.spec.dtype) for o in call.outputs]
+                module.register_callback(k, host_call(call), inputs, outputs)
+            else:
+                module.register_callback(k, _out_of_bounds(call), [engine.ArraySpec((1,), np.dtype(np.int64))], [])
+        weak = {np.dtype(float), np.dtype(np.int64), np.dtype(bool), np.dtype(complex)}
+        inputs = [wrapper.InputSpec(v.spec.shape, v.spec.dtype, "python scalar" if v.spec.weak and v.spec.dtype in weak else "ndarray") for v in self.graph.inputs]
+        outputs = [wrapper.OutputSpec(o.spec.shape, o.spec.dtype) for o in self.graph.outputs]
+        release = bool(self.calls) or self.ir.flops > RELEASE or self.ir.parallel
+        self.caller = wrapper.make_caller(module, inputs, outputs, self.scratch, release_gil=release)
+
+
+class _Symbols(dict):
+    """Addresses of what programs call outside themselves."""
+
+    def get(self, name, default=None):
+        if name == "tsk_parallel_for":
+            return threads.address()
+        if name.startswith(blas.PREFIXES):
+            return blas.address(name)
+        return default
+
+
+def host_call(eqn: Equation):
+    """The function behind a host call: the primitive's implementation on views of the buffers."""
+    p, params, specs = eqn.primitive, eqn.params, [a.spec for a in eqn.inputs]
+    fixed = [scalar(a) if type(a) is Const else None for a in eqn.inputs]
+    given = [k for k, a in enumerate(eqn.inputs) if isinstance(a, Var)]
+    out_specs = [o.spec for o in eqn.outputs]
+
+    def run(*views):
+        args = list(fixed)
+        for k, view in zip(given, views, strict=True):
+            args[k] = view if specs[k].shape else view.item() if specs[k].weak else view[()]
+        try:
+            with np.errstate(all="ignore"), no_transforms():
+                out = p.impl(*args, **params)
+        except Exception as error:
+            error.add_note(f"in {p.name}({describe(args)}), at {eqn.source}")
+            raise
+        outs = out if p.multiple else (out,)
+        return tuple([np.asarray(o, s.dtype) for o, s in zip(outs, out_specs, strict=True)])
+
+    run.__name__ = p.name
+    return run
+
+
+def _out_of_bounds(eqns):
+    def run(mask):
+        bits = int(mask[0])
+        bad = [e for k, e in enumerate(eqns) if bits >> min(k, 62) & 1]
+        what = "; ".join(f"{e.primitive.name} into {e.inputs[0].spec.shape} at {e.source}" for e in bad)
+        raise IndexOutOfBoundsError(f"index out of bounds: {what}")
+
+    return run

@@ -6,14 +6,15 @@ source of derivatives. None of these graphs unrolls anything: control flow insid
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from triskele.core.graph.graph import Const, Graph, Spec, Var
-from triskele.core.graph.trace import GraphTrace, dead_code, evaluate, make_graph
+from triskele.core.graph.graph import Const, Graph, Spec, spec_of
+from triskele.core.graph.trace import GraphTrace, bind, dead_code, evaluate, make_graph
 from triskele.core.ops.constant import zeros_of
+from triskele.core.ops.elementwise import convert
 from triskele.core.transforms.forward import DualTensor, DualTrace
 from triskele.core.transforms.grad import TapeTensor, TapeTrace, backward
 from triskele.core.transforms.vmap import BatchTensor, BatchTrace, move_batch_axis
@@ -88,13 +89,15 @@ class Halves(NamedTuple):
     forward : Graph
         ``(*inputs) -> (*outputs, *residuals)``.
     backward : Graph
-        ``(*residuals, *[inputs[i] for i in kept], *[ct of outputs[k] for k in cts]) -> cotangents of inputs[i] for i in pulled``.
+        ``(*residuals, *[inputs[i] for i in kept], *[ct of outputs[k] for k in cts], *running sums) -> cotangents of inputs[i] for i in pulled``.
     kept : tuple of int
         Inputs that the backward pass reads again (they are not repeated among the residuals).
     cts : tuple of int
         Outputs whose cotangents it takes.
     pulled : tuple of int
         Inputs whose cotangents it returns: those needed whose cotangent is not zero.
+    n_outputs : int
+        Outputs of the graph itself.
     """
 
     forward: Graph
@@ -102,13 +105,15 @@ class Halves(NamedTuple):
     kept: tuple[int, ...]
     cts: tuple[int, ...]
     pulled: tuple[int, ...]
+    n_outputs: int
 
     @property
     def n_residuals(self) -> int:
-        return len(self.backward.inputs) - len(self.kept) - len(self.cts)
+        return len(self.forward.outputs) - self.n_outputs
 
 
-def forward_backward(graph: Graph, needed: Sequence[bool], with_ct: Sequence[bool] | None = None) -> Halves:
+def forward_backward(graph: Graph, needed: Sequence[bool], with_ct: Sequence[bool] | None = None,
+                     summed: Sequence[bool] | None = None) -> Halves:
     """Split the derivative of `graph` into two graphs.
 
     Parameters
@@ -120,6 +125,9 @@ def forward_backward(graph: Graph, needed: Sequence[bool], with_ct: Sequence[boo
     with_ct : sequence of bool, optional
         Outputs that have a cotangent (default all of inexact dtype); others count as zero. Outputs that do not depend on
         the needed inputs are left out: see `Halves.cts`.
+    summed : sequence of bool, optional
+        Inputs whose cotangents are added to a running sum, an additional last input of the backward graph for each that is
+        pulled. Loops sum the cotangents of their constants so; adding few elements to a large array then stays cheap.
 
     Notes
     -----
@@ -141,12 +149,15 @@ def forward_backward(graph: Graph, needed: Sequence[bool], with_ct: Sequence[boo
             ct_in = [second.input(tangent_spec(outs[k].spec)) for k in cts]
             starts = [(i, x.node) for i, x in enumerate(taped) if type(x) is TapeTensor]
             ends = [(outs[k].node, outs[k].slot, ct._handle()) for k, ct in zip(cts, ct_in, strict=True)]
-            found = backward(tape.nodes, ends, [node for _, node in starts])
+            sums = {i: second.input(tangent_spec(graph.inputs[i].spec)) for i, _ in starts if summed is not None and summed[i]}
+            ends = [(node, None, sums[i]) for i, node in starts if i in sums] + ends
+            found = [None if g is sums.get(i) else g for (i, _), g in zip(starts, backward(tape.nodes, ends, [n for _, n in starts]), strict=True)]
             pulled = tuple(i for (i, _), g in zip(starts, found, strict=True) if g is not None)
-            back = second.finish(ct_in, [g for g in found if g is not None], f"{graph.name} backward")
+            sums = [sums[i] for i in pulled if i in sums]
+            back = second.finish(ct_in + sums, [g for g in found if g is not None], f"{graph.name} backward")
         values = [o.value if mine else o for o, mine in zip(outs, ours, strict=True)]
         # what the backward graph captured, in its own variables and in the forward graph's
-        inner = dict(zip([t.value for t in second.captured], back.inputs[len(ct_in):], strict=True))
+        inner = dict(zip([t.value for t in second.captured], back.inputs[len(ct_in) + len(sums):], strict=True))
         dead_code(back)
         used = _used(back)
         position = {t.value: i for i, t in enumerate(inputs)}
@@ -154,8 +165,8 @@ def forward_backward(graph: Graph, needed: Sequence[bool], with_ct: Sequence[boo
         residuals = [v for v, w in inner.items() if v not in position and w in used]
         forward = first.finish(inputs, values, f"{graph.name} forward")
     forward.outputs += residuals
-    back.inputs = [inner[v] for v in residuals] + [inner[inputs[i].value] for i in kept] + [t.value for t in ct_in]
-    return Halves(dead_code(forward), back, kept, cts, pulled)
+    back.inputs = [inner[v] for v in residuals] + [inner[inputs[i].value] for i in kept] + [t.value for t in ct_in + sums]
+    return Halves(dead_code(forward), back, kept, cts, pulled, len(graph.outputs))
 
 
 def _used(graph):
@@ -216,6 +227,25 @@ def split_invariant(graph: Graph, n_fixed: int, first_output: int) -> tuple[Grap
     return outside, invariant, inside
 
 
+def tape_of(f: Callable[..., Sequence[Any]], args: Sequence[Any], needed: Sequence[bool]) -> tuple[tuple[Any, ...], Callable]:
+    """``f(*args)`` on a tape of its own: its results and the pull-back, in the form that `Primitive.deftaped` asks for."""
+    tape = TapeTrace()
+    with tape:
+        inputs = [tape.input(x) if n and spec_of(x).dtype.kind in "fc" else x for x, n in zip(args, needed, strict=True)]
+        outs = f(*inputs)
+    ours = [type(o) is TapeTensor and o.trace is tape for o in outs]
+    nodes = [(i, x.node) for i, x in enumerate(inputs) if type(x) is TapeTensor and x.trace is tape]
+
+    def pull(cts):
+        ends = [(o.node, o.slot, ct) for o, ct, mine in zip(outs, cts, ours, strict=True) if mine]
+        result = [None] * len(args)
+        for (i, _), g in zip(nodes, backward(tape.nodes, ends, [n for _, n in nodes]), strict=True):
+            result[i] = g
+        return result
+
+    return tuple([o.value if mine else o for o, mine in zip(outs, ours, strict=True)]), pull
+
+
 # -- batches ----------------------------------------------------------------------------------------------------------
 
 
@@ -244,8 +274,10 @@ def batch_graph(graph: Graph, batched: Sequence[bool], size: int, wanted: Sequen
         with trace:
             outs = evaluate(graph, *[BatchTensor(trace, x, 0) if b else x for x, b in zip(args, batched, strict=True)])
         results = []
-        for k, o in enumerate(outs):
+        for k, (o, spec) in enumerate(zip(outs, graph.out_specs, strict=True)):
             value, axis = (o.value, o.axis) if type(o) is BatchTensor and o.trace is trace else (o, None)
+            if spec_of(value).dtype != spec.dtype:  # a Python number that became an array takes part in promotion as one
+                value = bind(convert, value, dtype=spec.dtype)
             out_batched.append(axis is not None or bool(wanted and wanted[k]))
             results.append(move_batch_axis(value, axis, size) if out_batched[-1] else value)
         return results
@@ -254,9 +286,6 @@ def batch_graph(graph: Graph, batched: Sequence[bool], size: int, wanted: Sequen
     return make_graph(f, specs, f"{graph.name} batched")[0], out_batched
 
 
-def widen(graph: Graph, inputs: Sequence[Var]) -> Graph:
-    """The same graph with `inputs` (which include its own) as its inputs."""
-    return Graph(inputs, graph.equations, graph.outputs, graph.name)
 
 
 def zeros(spec: Spec) -> np.ndarray:

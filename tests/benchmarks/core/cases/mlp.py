@@ -96,11 +96,14 @@ def adam(p, g, m, v, c1, c2):
     return new_p, new_m, new_v
 
 
-def loops(p, m, v, count, x, y):
-    import numba
+def adam_arrays(p, g, m, v, c1, c2):
+    m = BETA1 * m + (1 - BETA1) * g
+    v = BETA2 * v + (1 - BETA2) * g * g
+    return p - RATE * (m / c1) / (numpy.sqrt(v / c2) + EPSILON), m, v
 
-    backward = numba.njit(error_model="numpy")(step_by_hand)
-    update = numba.njit(error_model="numpy", fastmath={"contract", "arcp"})(adam)
+
+def assembled(backward, update, p, m, v, count, x, y):
+    """The training step from its two halves, for NumPy and for Numba."""
     order = ("w1", "b1", "w2", "b2")
 
     def run():
@@ -114,6 +117,17 @@ def loops(p, m, v, count, x, y):
     return run
 
 
+def plain(*data):
+    return assembled(step_by_hand, adam_arrays, *data)
+
+
+def loops(*data):
+    import numba
+
+    backward = numba.njit(error_model="numpy")(step_by_hand)
+    return assembled(backward, numba.njit(error_model="numpy", fastmath={"contract", "arcp"})(adam), *data)
+
+
 for batch in (32, 128, 1024):
     weights = 784 * 128 + 128 * 10
     case = Case(f"mlp_adam_{batch}", lambda batch=batch: data(batch), "float32", 2e-4,
@@ -121,4 +135,5 @@ for batch in (32, 128, 1024):
                 bytes=4 * (6 * weights + 784 * batch))  # fmt: skip
     case.program("triskele", "jax", "autograd")(training_step)
     case.by_hand("torch")(module)
+    case.by_hand("numpy")(plain)
     case.by_hand("numba")(loops)

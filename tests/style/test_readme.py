@@ -1,0 +1,25 @@
+"""The README does not promise what is not there: its first example runs, and every name in its table exists."""
+
+import re
+from pathlib import Path
+
+import numpy as np
+
+from triskele import core
+
+README = (Path(__file__).parents[2] / "README.md").read_text()
+
+
+def test_first_example_runs_and_learns():
+    names = {}
+    exec(re.search(r"```python\n(.*?)```", README, re.S).group(1), names)
+    start = {"w1": np.zeros((3, 8)), "b1": np.zeros(8), "w2": np.zeros((8, 1))}
+    assert names["value"] < names["loss"](start, names["x"], names["y"])
+
+
+def test_names_in_the_table_exist():
+    table = README.split("## What there is")[1].split("## Layout")[0]
+    names = {n for quoted in re.findall(r"`([^`]+)`", table) for n in re.findall(r"(?<![.\w(])(?:core\.)?(\w+)", quoted)}
+    names -= {"if", "while", "for", "f", "in_axes", "out_axes"}
+    missing = sorted(n for n in names if not hasattr(core, n))
+    assert not missing, f"README names what core does not have: {missing}"

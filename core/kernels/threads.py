@@ -4,11 +4,13 @@
 chunks are handed out by an atomic counter, so that who runs which is open, but what a chunk is depends on the caller
 alone: results do not depend on the number of threads. A call that finds the pool at work (from inside a chunk, or from
 another Python thread) runs serially. Workers start at the first parallel call, again after a fork, and sleep on a
-condition variable between calls: a pool that spins takes the processor from those that compute.
+condition variable between calls. Before they sleep they look out for the next call for some microseconds, fewer each
+time that none comes: a pool that spins on takes the processor from those that compute.
 """
 
 import ctypes
 import os
+import re
 import signal
 import sys
 import threading
@@ -19,7 +21,8 @@ from triskele.core.kernels import native
 __all__ = ["address", "for_numba", "get_threads", "parallel_for", "set_threads"]
 
 _MOST_THREADS = 1024
-_lock = threading.Lock()
+_SPIN = 1500  # turns (about 70 us) of waiting awake; two chunks of 36 us take 40 us with it, 72 us without
+_lock = threading.RLock()
 _threads: int | None = None
 
 
@@ -54,7 +57,8 @@ def set_threads(n: int) -> None:
 
 def address() -> int:
     """Address of ``tsk_parallel_for``; the first call compiles it."""
-    return _pool().address("tsk_parallel_for")
+    with _lock:
+        return _pool().address("tsk_parallel_for")
 
 
 def parallel_for(fn: int, ctx: int, n: int) -> None:
@@ -103,12 +107,17 @@ def _prototype():
 def _pool() -> native.LoadedObject:
     if sys.platform == "win32":
         return native.load(_SERIAL, {}, opt=1)
-    text = _SERIAL.replace("@tsk_parallel_for", "@serial").replace("define void", "define internal void") + _POOL
-    loaded = native.load(
-        text.replace("SIG_BLOCK", str(int(signal.SIG_BLOCK))).replace("SIG_SETMASK", str(int(signal.SIG_SETMASK))),
-        {},
-        opt=1,
-    )
+    serial = _SERIAL.replace("@tsk_parallel_for", "@serial").replace("define void", "define internal void")
+    values = {
+        "SIG_BLOCK": str(int(signal.SIG_BLOCK)),
+        "SIG_SETMASK": str(int(signal.SIG_SETMASK)),
+        "SPIN": str(_SPIN),
+        "PAUSE": "call void @llvm.x86.sse2.pause()" if native.host_target().triple.startswith("x86") else "",
+    }
+    text = serial + re.sub("|".join(values), lambda match: values[match[0]], _POOL)
+    if values["PAUSE"]:
+        text += "declare void @llvm.x86.sse2.pause()\n"
+    loaded = native.load(text, {}, opt=1)
     ctypes.c_int64.from_address(loaded.address("tsk_wanted")).value = get_threads()
     return loaded
 
@@ -188,7 +197,8 @@ entry:
   %l0 = call i32 @pthread_mutex_lock(ptr @mutex)
   br label %look
 look:
-  %seen = phi i64 [0, %entry], [%seen, %sleep], [%job, %leave]
+  %seen = phi i64 [0, %entry], [%seen, %sleep], [%job, %spun]
+  %patience = phi i64 [SPIN, %entry], [%more.patience, %sleep], [%new.patience, %spun]
   %job = load i64, ptr @job
   %open = load i64, ptr @open
   %is.open = icmp ne i64 %open, 0
@@ -201,6 +211,10 @@ look:
   br i1 %b, label %join, label %sleep
 sleep:
   %w = call i32 @pthread_cond_wait(ptr @work, ptr @mutex)
+  %twice = mul i64 %patience, 2
+  %grown = add i64 %twice, 16
+  %in.bounds = icmp slt i64 %grown, SPIN
+  %more.patience = select i1 %in.bounds, i64 %grown, i64 SPIN
   br label %look
 join:
   %j = load i64, ptr @n_joined
@@ -221,6 +235,23 @@ tell:
   %s = call i32 @pthread_cond_signal(ptr @done)
   br label %leave
 leave:
+  %u.spin = call i32 @pthread_mutex_unlock(ptr @mutex)
+  br label %spin
+spin:
+  %turn = phi i64 [0, %leave], [%turn1, %again]
+  %job.now = load atomic i64, ptr @job acquire, align 8
+  %found = icmp ne i64 %job.now, %job
+  %tired = icmp sge i64 %turn, %patience
+  %stop = or i1 %found, %tired
+  br i1 %stop, label %spun, label %again
+again:
+  PAUSE
+  %turn1 = add i64 %turn, 1
+  br label %spin
+spun:
+  %less = sdiv i64 %patience, 4
+  %new.patience = select i1 %found, i64 SPIN, i64 %less
+  %l.spin = call i32 @pthread_mutex_lock(ptr @mutex)
   br label %look
 }
 
@@ -313,13 +344,28 @@ run:
   store atomic i64 0, ptr @chunk monotonic, align 8
   %job = load i64, ptr @job
   %job1 = add i64 %job, 1
-  store i64 %job1, ptr @job
+  store atomic i64 %job1, ptr @job release, align 8
   store i64 1, ptr @open
   %u1 = call i32 @pthread_mutex_unlock(ptr @mutex)
   %w = call i32 @pthread_cond_broadcast(ptr @work)
   call void @take_chunks(ptr %fn, ptr %ctx, i64 %n)
   %l2 = call i32 @pthread_mutex_lock(ptr @mutex)
   store i64 0, ptr @open
+  %u.spin = call i32 @pthread_mutex_unlock(ptr @mutex)
+  br label %spin
+spin:
+  %turn = phi i64 [0, %run], [%turn1, %again]
+  %still = load atomic i64, ptr @n_joined acquire, align 8
+  %alone = icmp eq i64 %still, 0
+  %tired = icmp sge i64 %turn, SPIN
+  %stop = or i1 %alone, %tired
+  br i1 %stop, label %spun, label %again
+again:
+  PAUSE
+  %turn1 = add i64 %turn, 1
+  br label %spin
+spun:
+  %l.spin = call i32 @pthread_mutex_lock(ptr @mutex)
   br label %wait.head
 wait.head:
   %joined = load i64, ptr @n_joined

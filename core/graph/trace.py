@@ -26,6 +26,8 @@ _CORE = str(Path(__file__).resolve().parents[1])
 
 class _State(threading.local):
     depth = 0
+    stage: Any = None  # the graph into which operations go even when all their Tensors are from outer transforms
+    floor = 0  # its level
 
 
 _state = _State()
@@ -67,6 +69,8 @@ def bind(primitive: Primitive, *args: Any, **params: Any) -> Any:
             level = a.level
     if top is None:
         return primitive.impl(*args, **params)
+    if level < _state.floor:
+        return _state.stage.process(primitive, args, params)
     return top.trace.process(primitive, args, params)
 
 
@@ -176,13 +180,15 @@ class GraphTrace(Trace):
 
     def finish(self, inputs: Sequence[GraphTensor], outputs: Sequence[Any], name: str = "graph") -> Graph:
         """The graph of everything recorded that `outputs` need; captured values are its last inputs."""
-        return Graph(
-            [t.value for t in inputs] + list(self._captured_vars.values()), self.equations, [self.atom(o) for o in outputs], name
-        )
+        atoms = [self.atom(o) for o in outputs]
+        return Graph([t.value for t in inputs] + list(self._captured_vars.values()), self.equations, atoms, name)
 
 
-def make_graph(f: Callable[..., Any], specs: Sequence[Spec], name: str = "graph") -> tuple[Graph, list[Any]]:
+def make_graph(f: Callable[..., Any], specs: Sequence[Spec], name: str = "graph", stage: bool = False) -> tuple[Graph, list[Any]]:
     """Record ``f(*tensors) -> sequence of values`` into a graph.
+
+    With `stage`, operations on captured Tensors alone are recorded too (a branch that may not be taken); otherwise they
+    are done once, outside (a loop's body).
 
     Returns
     -------
@@ -192,7 +198,7 @@ def make_graph(f: Callable[..., Any], specs: Sequence[Spec], name: str = "graph"
         Tensors of outer transforms that `f` closed over.
     """
     trace = GraphTrace()
-    with trace:
+    with trace, staging(trace if stage else None):
         inputs = [trace.input(s) for s in specs]
         # f may assign into its arguments: hand out handles so that the graph's inputs stay what they are
         outputs = f(*[t._handle() for t in inputs])
@@ -229,10 +235,23 @@ def evaluate(graph: Graph, *args: Any) -> list[Any]:
 
 
 @contextmanager
-def no_transforms() -> Iterator[None]:
-    """Start afresh at level 0 (for callbacks that run while an outer transform is active)."""
-    depth, _state.depth = _state.depth, 0
+def staging(trace: GraphTrace | None) -> Iterator[None]:
+    """Let `trace` record what is done with Tensors of outer transforms as well."""
+    before = _state.stage, _state.floor
+    if trace is not None:
+        _state.stage, _state.floor = trace, trace.level
     try:
         yield
     finally:
-        _state.depth = depth
+        _state.stage, _state.floor = before
+
+
+@contextmanager
+def no_transforms() -> Iterator[None]:
+    """Start afresh at level 0 (for callbacks that run while an outer transform is active)."""
+    before = _state.depth, _state.stage, _state.floor
+    _state.depth, _state.stage, _state.floor = 0, None, 0
+    try:
+        yield
+    finally:
+        _state.depth, _state.stage, _state.floor = before

@@ -42,7 +42,7 @@ def checkpoint(f: Callable[..., Any]) -> Callable[..., Any]:
             full_args, full_kwargs = tree.unflatten(structure, [next(it) if a else x for x, a in zip(leaves, arrays, strict=True)])
             return f(*full_args, **full_kwargs)
 
-        body = trace_body(call, tree.structure(tuple(traced)), [spec_of(x) for x in traced], f"checkpoint of {function_name(f)}")
+        body = trace_body(call, tree.structure(tuple(traced)), [spec_of(x) for x in traced], f"checkpoint of {function_name(f)}", stage=True)
         return tree.unflatten(body.structure, bind(checkpoint_p, *traced, *body.captured, graph=body.graph))
 
     checkpointed.__name__ = f"checkpoint({function_name(f)})"

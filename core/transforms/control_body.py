@@ -64,8 +64,8 @@ def leaf_names(t: Any, prefix: str = "") -> list[str]:
     return [name for k, c in zip(keys, children, strict=True) for name in leaf_names(c, prefix + k)]
 
 
-def trace_body(f: Callable[..., Any], args: tree.Structure, specs: Sequence[Spec], name: str) -> Body:
-    """Record ``f(*args)``, where `args` is the structure of a tuple of trees whose leaves have `specs`."""
+def trace_body(f: Callable[..., Any], args: tree.Structure, specs: Sequence[Spec], name: str, stage: bool = False) -> Body:
+    """Record ``f(*args)``, where `args` is the structure of a tuple of trees whose leaves have `specs` (`stage`: see `make_graph`)."""
     structure, names = None, []
 
     def flat(*leaves):
@@ -81,7 +81,7 @@ def trace_body(f: Callable[..., Any], args: tree.Structure, specs: Sequence[Spec
                 )
         return outs
 
-    graph, captured = make_graph(flat, specs, name)
+    graph, captured = make_graph(flat, specs, name, stage)
     return Body(graph, captured, structure, names)
 
 

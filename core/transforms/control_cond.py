@@ -80,7 +80,7 @@ def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -
 
 def _branch(where, index, functions, operands):
     leaves, structure = tree.flatten(operands)
-    bodies = [trace_body(f, structure, [spec_of(x) for x in leaves], where) for f in functions]
+    bodies = [trace_body(f, structure, [spec_of(x) for x in leaves], where, stage=True) for f in functions]
     first = bodies[0]
     for f, b in zip(functions[1:], bodies[1:], strict=True):
         if b.structure != first.structure:

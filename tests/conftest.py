@@ -1,5 +1,7 @@
 """Seeds and the one table of tolerances. Tests import nothing from other tests' files, only from tests.twins."""
 
+import os
+
 import numpy as np
 import pytest
 
@@ -10,8 +12,11 @@ TOLERANCE = {"float32": 2e-5, "complex64": 2e-5, "float64": 1e-12, "complex128":
 @pytest.fixture(scope="session", autouse=True)
 def kernel_cache(tmp_path_factory):
     """A cache folder of this run's own: a test neither profits from nor disturbs what users have cached."""
+    folder = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:  # all workers share one, as a user's processes do
+        folder = folder.parent
     patch = pytest.MonkeyPatch()
-    patch.setenv("TRISKELE_CACHE_DIR", str(tmp_path_factory.getbasetemp() / "kernels"))
+    patch.setenv("TRISKELE_CACHE_DIR", str(folder / "kernels"))
     yield
     patch.undo()
 

@@ -16,18 +16,15 @@ from tests.benchmarks import case as registry
 from tests.benchmarks.tools import TOOLS, leaves
 
 
-def resident():
-    """Bytes resident now and at the peak since `reset_peak`; on other systems than Linux the peak is the process's."""
+def peak_memory():
+    """Most bytes resident since `reset_peak`, or, on other systems than Linux, since the process began."""
     try:
         with open("/proc/self/status") as status:
-            fields = dict(line.split(":", 1) for line in status)
-        return tuple(int(fields[key].split()[0]) * 1024 for key in ("VmRSS", "VmHWM"))
-    except (OSError, KeyError):
+            return next(int(line.split()[1]) * 1024 for line in status if line.startswith("VmHWM"))
+    except (OSError, StopIteration):
         import resource
 
-        unit = 1 if sys.platform == "darwin" else 1024
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
-        return peak, peak
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
 
 def reset_peak():
@@ -76,7 +73,7 @@ def main(field, name, tool, outputs):
 
     run = case.builders[tool](*case.data())
     reset_peak()
-    baseline = resident()[0]
+    baseline = peak_memory()
     start = time.perf_counter()
     result = run()
     cold = time.perf_counter() - start
@@ -85,7 +82,7 @@ def main(field, name, tool, outputs):
     say(cold=cold, imported=imported)
     for line in sys.stdin:
         say(times=samples(run, float(line.split()[1])))
-    say(memory=max(0, resident()[1] - baseline))
+    say(memory=peak_memory() - baseline)
 
 
 if __name__ == "__main__":

@@ -169,7 +169,9 @@ def _choice(name: str) -> str:
 define void @tsk.gemm.{name}({_ARGUMENTS}) {{
   %mn = mul i64 %m, %n
   %work = mul i64 %mn, %k
-  %least = select i1 %tb, i64 {_LEAST_WORK_TRANSPOSED}, i64 {_LEAST_WORK}
+  %many = icmp sge i64 %m, 16
+  %repaid = and i1 %tb, %many
+  %least = select i1 %repaid, i64 {_LEAST_WORK_TRANSPOSED}, i64 {_LEAST_WORK}
   %large = icmp sgt i64 %work, %least
   %tall = icmp sge i64 %m, 4
   %wide = icmp sge i64 %n, 16

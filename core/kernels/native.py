@@ -87,7 +87,8 @@ def _target(requested: str) -> Target:
     features = llvm.get_host_cpu_features()
     flat = features.flatten()
     if features.get("avx512f"):
-        # Several CPU models ask LLVM for 256-bit vectors out of fear of lowered clocks; since Ice Lake 512 is faster.
+        # Several CPU models ask LLVM for 256-bit vectors out of fear of lowered clocks; 512 are 1.3 (float32) to 1.5
+        # (float64) times faster on a chain of multiply-adds over data in the first-level cache (Sapphire Rapids).
         flat += ",-prefer-256-bit"
     return Target(triple, llvm.get_host_cpu_name(), flat, version)
 

@@ -231,7 +231,11 @@ def _pull_back(node, ct, masked):
         if rule is None:
             out.append(None)
             continue
-        g = rule(ct, node.out, *args, **node.params)
+        if not masked:
+            g = rule(ct, node.out, *args, **node.params)
+        else:
+            with np.errstate(divide="ignore", over="ignore", invalid="ignore"):  # of elements that will be dropped
+                g = rule(ct, node.out, *args, **node.params)
         if elementwise:
             if masked and p is not select:
                 # only where the factor was not finite: elsewhere a zero cotangent may still have derivatives of its own

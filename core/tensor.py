@@ -6,6 +6,7 @@ Operations find their way here by registration: `implements(np.sum, method="sum"
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -45,6 +46,17 @@ def implements(*numpy_functions: Any, method: str | None = None, prop: str | Non
         return f
 
     return register
+
+
+def _scipy_ufunc(ufunc):
+    """Ufuncs of scipy.special are registered by name, so that SciPy is loaded only by those who use it."""
+    name = ufunc.__name__
+    if getattr(sys.modules.get("scipy.special"), name, None) is not ufunc:
+        return None
+    f = FUNCTIONS.get(f"scipy.special.{name}")
+    if f is not None:
+        UFUNCS[ufunc] = f
+    return f
 
 
 def _binary(f, a, b):
@@ -153,7 +165,7 @@ class Tensor:
                 raise TypeError(f"np.{ufunc.__name__}.{method}: not supported for traced values")
             result = f(*inputs, **kwargs) if (ufunc, method) in FUNCTIONS else f(ufunc, *inputs, **kwargs)
         else:
-            f = UFUNCS.get(ufunc)
+            f = UFUNCS.get(ufunc) or _scipy_ufunc(ufunc)
             if f is None:
                 raise TypeError(
                     f"{ufunc.__name__}: no traced form of this ufunc (define one with core.elementwise or core.custom_op)"

@@ -1,0 +1,134 @@
+"""scipy.special: error functions, logistic functions, entropies; how a function of scipy.special is defined.
+
+SciPy is loaded when the first of these functions is used. Derivatives: NIST Digital Library of Mathematical Functions
+(dlmf.nist.gov), chapters 5 to 8, 10, 19 and 25.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from triskele.core.errors import MissingRuleError
+from triskele.core.ops.define import elementwise, ufunc_loop
+from triskele.core.tensor import implements
+
+
+@cache
+def scipy_special(name: str) -> Any:
+    """A member of scipy.special."""
+    import scipy.special
+
+    return getattr(scipy.special, name)
+
+
+def special(name: str, d: tuple, *, domain: tuple, emit: Any = None, flops: float = 60.0, like: str | None = None,
+            also: tuple[str, ...] = ()) -> Callable:
+    """Define ``scipy.special.name`` as an elementwise primitive with partial derivatives `d` (see `elementwise`).
+
+    `like` names a ufunc of the same number of arguments whose promotion holds, where `name` is a Python function.
+    """
+    f = elementwise(name, impl=lambda *args: scipy_special(name)(*args), loop=lambda *specs: ufunc_loop(scipy_special(like or name))(*specs),
+                    d=d, emit=emit, domain=domain, flops=flops, doc=f"Elementwise {name}, as ``scipy.special.{name}``.")
+    return implements(*[f"scipy.special.{n}" for n in (name, *also)])(f)
+
+
+def no_derivative(name: str, argument: str) -> Callable:
+    """The partial derivative that has no closed form: an error at the moment it is asked for."""
+
+    def d(out, *args):
+        raise MissingRuleError(f"{name}: no derivative with respect to {argument} (core.stop_gradient({argument}) if none is wanted)")
+
+    return d
+
+
+def where_zero(condition: Any, x: Any) -> Any:
+    """`x`, made 1 where it must not be looked at."""
+    return np.where(condition, 1, x)
+
+
+LINE, POSITIVE, UNIT, INNER = (-2.0, 2.0), (0.4, 4.0), (0.1, 0.9), (-0.9, 0.9)
+_ROOT_PI = math.sqrt(math.pi)
+_ROOT_2PI = math.sqrt(2 * math.pi)
+
+
+def _c(b, value, x):
+    return b.const_like(value, x)
+
+
+# -- error functions ----------------------------------------------------------------------------------------------------
+
+erf = special("erf", (lambda out, x: 2 / _ROOT_PI * np.exp(-x * x),), domain=(LINE,), emit="erf", flops=30)
+erfc = special("erfc", (lambda out, x: -2 / _ROOT_PI * np.exp(-x * x),), domain=(LINE,), emit="erfc", flops=40)
+erfcx = special("erfcx", (lambda out, x: 2 * x * out - 2 / _ROOT_PI,), domain=(LINE,))
+erfi = special("erfi", (lambda out, x: 2 / _ROOT_PI * np.exp(x * x),), domain=(LINE,))
+erfinv = special("erfinv", (lambda out, x: _ROOT_PI / 2 * np.exp(out * out),), domain=(INNER,))
+erfcinv = special("erfcinv", (lambda out, x: -_ROOT_PI / 2 * np.exp(out * out),), domain=((0.2, 1.8),))
+dawsn = special("dawsn", (lambda out, x: 1 - 2 * x * out,), domain=(LINE,))
+wofz = special("wofz", (lambda out, x: 2j / _ROOT_PI - 2 * x * out,), domain=(LINE,))
+ndtr = special("ndtr", (lambda out, x: np.exp(-x * x / 2) / _ROOT_2PI,), domain=(LINE,), flops=40,
+               emit=lambda b, x: b.mul(b.call("erfc", b.mul(x, _c(b, -math.sqrt(0.5), x))), _c(b, 0.5, x)))
+ndtri = special("ndtri", (lambda out, x: _ROOT_2PI * np.exp(out * out / 2),), domain=(UNIT,))
+log_ndtr = special("log_ndtr", (lambda out, x: np.exp(-x * x / 2 - out) / _ROOT_2PI,), domain=(LINE,))
+
+# -- logistic functions ---------------------------------------------------------------------------------------------------
+
+
+def _emit_log_expit(b, x):
+    # min(x, 0) - log1p(exp(-|x|)): no overflow on either side
+    zero = _c(b, 0.0, x)
+    return b.sub(b.min(x, zero), b.call("log1p", b.call("exp", b.neg(b.abs(x)))))
+
+
+expit = special("expit", (lambda out, x: out * expit(-x),), domain=(LINE,), emit="sigmoid", flops=20)
+logit = special("logit", (lambda out, x: 1 / (x * (1 - x)),), domain=(UNIT,), flops=45,
+                emit=lambda b, x: b.call("log", b.div(x, b.sub(_c(b, 1.0, x), x))))
+log_expit = special("log_expit", (lambda out, x: expit(-x),), domain=(LINE,), emit=_emit_log_expit, flops=45)
+
+# -- x log y and entropies ------------------------------------------------------------------------------------------------
+
+
+def _zero_or(b, x, value):
+    return b.select(b.cmp("==", x, _c(b, 0.0, x)), _c(b, 0.0, x), value)
+
+
+# where x is 0 the product is 0 whatever y is, and so is its derivative in y; at x = y = 0 that in x is taken as 0 too
+xlogy = special(
+    "xlogy",
+    (lambda out, x, y: np.log(where_zero(np.equal(x, 0) & np.equal(y, 0), y)),
+     lambda out, x, y: np.where(np.equal(x, 0), 0, x / where_zero(np.equal(x, 0), y))),
+    domain=(LINE, POSITIVE), emit=lambda b, x, y: b.select(b.cmp("==", y, y), _zero_or(b, x, b.mul(x, b.call("log", y))), y), flops=25,
+)
+xlog1py = special(
+    "xlog1py",
+    (lambda out, x, y: np.log1p(np.where(np.equal(x, 0) & np.equal(y, -1), 0, y)),
+     lambda out, x, y: np.where(np.equal(x, 0), 0, x / where_zero(np.equal(x, 0), 1 + y))),
+    domain=(LINE, (-0.5, 3.0)), emit=lambda b, x, y: b.select(b.cmp("==", y, y), _zero_or(b, x, b.mul(x, b.call("log1p", y))), y), flops=25,
+)
+entr = special("entr", (lambda out, x: -np.log(x) - 1,), domain=(POSITIVE,))
+rel_entr = special("rel_entr", (lambda out, x, y: np.log(x / y) + 1, lambda out, x, y: -x / y), domain=(POSITIVE, POSITIVE))
+kl_div = special("kl_div", (lambda out, x, y: np.log(x / y), lambda out, x, y: 1 - x / y), domain=(POSITIVE, POSITIVE))
+huber = special("huber", (lambda out, d, r: np.maximum(np.abs(r) - d, 0), lambda out, d, r: np.clip(r, -d, d)), domain=(UNIT, (1.2, 3.0)))
+
+
+def _pseudo_huber_root(d, r):
+    return np.sqrt(1 + (r / d) ** 2)
+
+
+pseudo_huber = special(
+    "pseudo_huber",
+    (lambda out, d, r: 2 * out / d - r * r / (d * _pseudo_huber_root(d, r)), lambda out, d, r: r / _pseudo_huber_root(d, r)),
+    domain=(UNIT, LINE),
+)
+
+# -- SciPy's own names of NumPy's functions -------------------------------------------------------------------------------
+
+for _name in ("cbrt", "exp2", "expm1", "log1p"):
+    implements(f"scipy.special.{_name}")(getattr(np, _name))
+del _name
+exp10 = special("exp10", (lambda out, x: math.log(10) * out,), domain=(LINE,), emit=lambda b, x: b.call("exp2", b.mul(x, _c(b, math.log2(10), x))))
+cosm1 = special("cosm1", (lambda out, x: -np.sin(x),), domain=(LINE,))

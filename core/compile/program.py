@@ -73,8 +73,7 @@ class Program:
                 module.register_callback(k, host_call(call), inputs, outputs)
             else:
                 module.register_callback(k, _out_of_bounds(call), [engine.ArraySpec((1,), np.dtype(np.int64))], [])
-        weak = {np.dtype(float), np.dtype(np.int64), np.dtype(bool), np.dtype(complex)}
-        inputs = [wrapper.InputSpec(v.spec.shape, v.spec.dtype, "python scalar" if v.spec.weak and v.spec.dtype in weak else "ndarray") for v in self.graph.inputs]
+        inputs = [wrapper.InputSpec(s.shape, s.dtype, "python scalar" if s.weak else "ndarray" if s.shape else "numpy scalar") for s in self.graph.in_specs]
         outputs = [wrapper.OutputSpec(o.spec.shape, o.spec.dtype) for o in self.graph.outputs]
         release = bool(self.calls) or self.ir.flops > RELEASE or self.ir.parallel
         self.caller = wrapper.make_caller(module, inputs, outputs, self.scratch, release_gil=release)

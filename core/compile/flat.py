@@ -1,0 +1,110 @@
+"""Trees to flat arguments and back at the speed of a hand-written function: code generated for one structure."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+from triskele.core import tree
+
+
+class _Unknown(Exception):
+    """A kind of node without generated code."""
+
+
+def flattener(structure: tree.Structure) -> Callable[[tuple], tuple | None] | None:
+    """``flatten(args) -> flat`` for argument tuples of this structure, None from it for any other.
+
+    What stands for a leaf is not looked at. None where the structure holds a kind of node it cannot be written for.
+    """
+    names: dict[str, Any] = {}
+    lines: list[str] = []
+    leaves: list[str] = []
+    count = 0
+
+    def name(value):
+        names[f"g{len(names)}"] = value
+        return f"g{len(names) - 1}"
+
+    def visit(s, x):
+        nonlocal count
+        if s.kind is None:
+            leaves.append(x)
+            return
+        if s.kind is type(None):
+            lines.append(f" if {x} is not None: return None")
+            return
+        if s.kind in tree._REGISTERED:
+            raise _Unknown
+        own = f"x{count}"
+        count += 1
+        lines.append(f" {own} = {x}")
+        lines.append(f" if type({own}) is not {name(s.kind)}: return None")
+        if issubclass(s.kind, (tuple, list)):
+            lines.append(f" if len({own}) != {len(s.children)}: return None")
+            if s.children:
+                parts = [f"{own}_{k}" for k in range(len(s.children))]
+                lines.append(f" {', '.join(parts)}, = {own}")
+                for c, p in zip(s.children, parts, strict=True):
+                    visit(c, p)
+        elif s.kind is dict:
+            lines.append(f" if len({own}) != {len(s.data)}: return None")
+            for k, c in zip(s.data, s.children, strict=True):
+                visit(c, f"{own}[{name(k)}]")
+        elif dataclasses.is_dataclass(s.kind):
+            fields, static = s.data
+            for f, value in static:
+                lines.append(f" if {own}.{f} != {name(value)}: return None")
+            for f, c in zip(fields, s.children, strict=True):
+                visit(c, f"{own}.{f}")
+        else:
+            raise _Unknown
+
+    try:
+        visit(structure, "args")
+    except _Unknown:
+        return None
+    body = "\n".join(" " + line for line in lines)
+    text = f"def flatten(args):\n try:\n{body}\n  return ({', '.join(leaves)}{',' if leaves else ''})\n except KeyError: return None\n"
+    exec(text, names)  # noqa: S102  the text is ours
+    return names["flatten"]
+
+
+def builder(structure: tree.Structure) -> Callable[[Any], Any] | None:
+    """``build(results) -> tree`` from what a caller returns (the one result, or a tuple); None where that is the tree."""
+    n = structure.size
+    if structure.kind is None or (structure.kind is tuple and n == len(structure.children) and n != 1 and all(c.kind is None for c in structure.children)):
+        return None
+    names: dict[str, Any] = {}
+    count = iter(range(n))
+
+    def visit(s):
+        if s.kind is None:
+            k = next(count)
+            return f"r[{k}]" if n != 1 else "r"
+        if s.kind is type(None):
+            return "None"
+        parts = [visit(c) for c in s.children]
+        if s.kind is list:
+            return f"[{', '.join(parts)}]"
+        if s.kind is tuple:
+            return f"({', '.join(parts)}{',' if parts else ''})"
+        if s.kind is dict:
+            keys = []
+            for k in s.data:
+                names[f"k{len(names)}"] = k
+                keys.append(f"k{len(names) - 1}")
+            return "{" + ", ".join(f"{k}: {p}" for k, p in zip(keys, parts, strict=True)) + "}"
+        if s.kind not in tree._REGISTERED and issubclass(s.kind, tuple):
+            names[f"k{len(names)}"] = s.kind
+            return f"k{len(names) - 1}({', '.join(parts)})"
+        raise _Unknown
+
+    try:
+        exec(f"def build(r): return {visit(structure)}", names)  # noqa: S102
+    except _Unknown:
+        if n == 1:
+            return lambda r: tree.unflatten(structure, [r])
+        return lambda r: tree.unflatten(structure, r)
+    return names["build"]

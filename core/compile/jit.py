@@ -1,0 +1,318 @@
+"""`jit`: a function of arrays, traced once for each kind of arguments and compiled.
+
+A call looks for the program of the last call first: arguments are taken apart by generated code, and the fast caller
+checks shapes and dtypes itself. Anything else goes through the table of programs, keyed by the structure of the
+arguments, the shape and dtype of each array, the type of each Python number, and the values of static arguments.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import inspect
+import threading
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from triskele.core import tree
+from triskele.core.compile import flat
+from triskele.core.compile.staged import Staged, as_argument
+from triskele.core.compile.wrapper import MISS
+from triskele.core.errors import EscapedTensorError
+from triskele.core.graph.graph import Spec, spec_of
+from triskele.core.graph.trace import make_graph
+from triskele.core.tensor import Tensor
+
+_NUMBERS = (bool, int, float, complex)
+_functions: weakref.WeakSet[Jitted] = weakref.WeakSet()
+
+
+class Entry(NamedTuple):
+    """One compiled form of a function."""
+
+    staged: Staged
+    out_structure: tree.Structure
+    captured: list[Any]
+
+
+class _Static:
+    """A static argument in a key: equal when type and value are."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value):
+        self.value = value
+
+    def __hash__(self):
+        return hash((type(self.value), self.value))
+
+    def __eq__(self, other):
+        return type(other) is _Static and type(other.value) is type(self.value) and other.value == self.value
+
+    def __repr__(self):
+        return repr(self.value)
+
+
+def jit(f: Callable[..., Any] | None = None, *, static_argnames: str | Sequence[str] = (), debug: bool = False) -> Any:
+    """Compile a function written in plain NumPy.
+
+    Parameters
+    ----------
+    f : callable
+        Of trees of arrays and numbers; returns a tree of arrays. It runs once for each kind of arguments, on traced
+        values; side effects happen then only.
+    static_argnames : str or sequence of str
+        Arguments that are not arrays but part of the program: strings, functions, sizes. Hashable; each new value
+        compiles anew.
+    debug : bool
+        Run operation by operation instead and raise FloatingPointError at the first one that makes a NaN or an
+        infinity out of finite values, with the line that asked for it.
+
+    Returns
+    -------
+    Jitted
+        Called like `f`; see its methods for what was compiled.
+
+    Raises
+    ------
+    TypeError
+        When called, for arguments or results that are no arrays.
+    EscapedTensorError
+        When a traced value is kept beyond the call.
+
+    Examples
+    --------
+    >>> double = jit(lambda x: 2 * x)
+    >>> double(np.arange(3.0))
+    array([0., 2., 4.])
+    """
+    if f is None:
+        return functools.partial(jit, static_argnames=static_argnames, debug=debug)
+    if not callable(f):
+        raise TypeError(f"jit: a function is wanted, got {type(f).__name__} {f!r}")
+    return Jitted(f, (static_argnames,) if isinstance(static_argnames, str) else tuple(static_argnames), debug)
+
+
+class Jitted:
+    """A function under `jit`."""
+
+    def __init__(self, f: Callable[..., Any], static: tuple[str, ...], debug: bool):
+        functools.update_wrapper(self, f)
+        self._f, self._static, self._debug = f, static, debug
+        self._name = getattr(f, "__name__", type(f).__name__)
+        self._entries: dict[Any, Entry] = {}
+        self._history: list[tuple[Any, str]] = []
+        self._lock = threading.RLock()
+        self._fast: tuple[Any, Any, Any] | None = None
+        self._traced = None
+        self._positions = self._static_positions()
+        _functions.add(self)
+
+    def __repr__(self):
+        return f"<jit {self._name}>"
+
+    def __get__(self, instance, owner=None):
+        """Methods: `self` is an ordinary argument."""
+        return self if instance is None else functools.partial(self, instance)
+
+    def __call__(self, *args, **kwargs):
+        fast = self._fast
+        if fast is not None and not kwargs:
+            flat_args = fast[0](args)
+            if flat_args is not None:
+                out = fast[1](*flat_args)
+                if out is not MISS:
+                    return out if fast[2] is None else fast[2](out)
+        return self._slow(args, kwargs)
+
+    # -- the table of programs ---------------------------------------------------------------------------------------------
+
+    def _static_positions(self):
+        if not self._static:
+            return {}
+        try:
+            parameters = list(inspect.signature(self._f).parameters.values())
+        except (TypeError, ValueError):
+            return {}
+        names = [p.name for p in parameters]
+        anything = any(p.kind is p.VAR_KEYWORD for p in parameters)
+        for s in self._static:
+            if s not in names and not anything:
+                raise ValueError(f"jit of {self._name}: static_argnames must name parameters, got {s!r} (it has {', '.join(names)})")
+        return {k: n for k, n in enumerate(names) if n in self._static and parameters[k].kind in (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)}
+
+    def _split(self, args, kwargs):
+        """(dynamic args, dynamic kwargs, static values by place)."""
+        if not self._static:
+            return args, kwargs, ()
+        static = [(k, _Static(a)) for k, a in enumerate(args) if k in self._positions]
+        static += [(n, _Static(kwargs[n])) for n in sorted(kwargs) if n in self._static]
+        for where, s in static:
+            try:
+                hash(s)
+            except TypeError:
+                raise TypeError(f"jit of {self._name}: a static argument must be hashable, got {type(s.value).__name__} for "
+                                f"{self._positions.get(where, where)!r} (use a tuple for a list, or pass an array as an ordinary argument)") from None
+        dynamic = tuple([a for k, a in enumerate(args) if k not in self._positions])
+        return dynamic, {n: v for n, v in kwargs.items() if n not in self._static}, tuple(static)
+
+    def _slow(self, args, kwargs):
+        dynamic, named, static = self._split(args, kwargs)
+        leaves, structure = tree.flatten((dynamic, named))
+        key = (structure, static, tuple([self._leaf_key(x, structure, k) for k, x in enumerate(leaves)]))
+        entry = self._entries.get(key)
+        if entry is None:
+            with self._lock:
+                entry = self._entries.get(key) or self._compile(key, leaves, structure, static, len(args))
+        if entry.captured or self._debug or any(isinstance(x, Tensor) for x in leaves):
+            if self._debug and not any(isinstance(x, Tensor) for x in leaves):
+                from triskele.core.compile.debug import run_checked
+
+                outs = run_checked(entry.staged.graph, [*leaves, *entry.captured], self._name)
+            else:
+                outs = entry.staged([*leaves, *entry.captured])
+        else:
+            program = entry.staged.program
+            out = program.caller(*[as_argument(x, s) for x, s in zip(leaves, entry.staged.graph.in_specs, strict=True)])
+            if out is MISS:
+                raise RuntimeError(f"jit of {self._name}: the compiled program must take its own arguments, got a miss")
+            if not named and not static:
+                flatten = flat.flattener(structure.children[0])
+                if flatten is not None:
+                    self._fast = (flatten, program.caller, flat.builder(entry.out_structure))
+            outs = (out,) if len(program.graph.outputs) == 1 else out
+        return tree.unflatten(entry.out_structure, outs)
+
+    def _leaf_key(self, x, structure, k):
+        t = type(x)
+        if t is np.ndarray:
+            if x.dtype.kind not in "biufc":
+                raise TypeError(f"jit of {self._name}: arrays of numbers are wanted, got dtype {x.dtype} {_where(structure, k)}")
+            return (x.shape, x.dtype)
+        if t in _NUMBERS:
+            return t
+        if isinstance(x, Tensor):
+            return x.spec
+        if isinstance(x, np.generic) and x.dtype.kind in "biufc":
+            return ((), x.dtype)
+        if isinstance(x, np.ndarray) and x.dtype.kind in "biufc":
+            return (x.shape, x.dtype)
+        raise TypeError(f"jit of {self._name}: arguments must be trees of arrays and numbers, got {t.__name__} {x!r:.80} {_where(structure, k)} "
+                        "(name it in static_argnames if it is part of the program)")
+
+    def _compile(self, key, leaves, structure, static, n_args):
+        specs = [_spec(x) for x in leaves]
+        out_structure = None
+        f = self._traceable()
+
+        def run(*tensors):
+            nonlocal out_structure
+            dynamic, named = tree.unflatten(structure, tensors)
+            args, rest = [], iter(dynamic)
+            fixed = {k: s.value for k, s in static}
+            for k in range(n_args):
+                args.append(fixed[k] if k in fixed else next(rest))
+            out = f(*args, **named, **{k: v for k, v in fixed.items() if isinstance(k, str)})
+            outs, out_structure = tree.flatten(out)
+            for k, o in enumerate(outs):
+                if not isinstance(o, (Tensor, np.ndarray, np.generic, *_NUMBERS)):
+                    raise TypeError(f"jit of {self._name}: the function must return trees of arrays and numbers, got {type(o).__name__} {o!r:.80} {_where(out_structure, k)}")
+            return outs
+
+        self._history.append((key, _difference(key, self._history)))
+        graph, captured = make_graph(run, specs, self._name)
+        if any(getattr(c, "trace", None) is not None and not c.trace.alive for c in captured):
+            raise EscapedTensorError(f"jit of {self._name}: it reads a traced value of a transform that has ended")
+        entry = Entry(Staged(graph), out_structure, captured)
+        if not captured:
+            self._entries[key] = entry
+        return entry
+
+    def _traceable(self):
+        """The function with Python's control flow on traced values made control flow of the graph."""
+        if self._traced is None:
+            self._traced = self._f
+            if importlib.util.find_spec("triskele.core.transforms.autograph") is not None:
+                from triskele.core.transforms import autograph
+
+                self._traced = autograph.convert(self._f)
+        return self._traced
+
+    def _entry(self, args, kwargs):
+        dynamic, named, static = self._split(args, kwargs)
+        leaves, structure = tree.flatten((dynamic, named))
+        key = (structure, static, tuple([self._leaf_key(x, structure, k) for k, x in enumerate(leaves)]))
+        with self._lock:
+            return self._entries.get(key) or self._compile(key, leaves, structure, static, len(args))
+
+    def lower(self, *args, **kwargs):
+        """What is compiled for these arguments: graph, loop nests, memory, LLVM IR and the time it takes.
+
+        Returns
+        -------
+        Lowered
+        """
+        from triskele.core.compile.lowered import Lowered
+
+        return Lowered(self._entry(args, kwargs).staged.program, self._name)
+
+    def numba(self, *args, **kwargs):
+        """The program for these arguments (arrays and numbers, not trees) as a function for the user's own Numba code."""
+        from triskele.core.compile.numba_form import numba_form
+
+        return numba_form(self._entry(args, kwargs), self._name)
+
+
+def _spec(x):
+    if isinstance(x, Tensor):
+        return x.spec
+    return spec_of(x)
+
+
+def _where(structure, k):
+    return f"at leaf {k} of {structure}" if structure.size > 1 else ""
+
+
+def _difference(key, history):
+    """What of `key` the nearest earlier one has not."""
+    if not history:
+        return "first call"
+    best = None
+    for old, _ in history:
+        found = []
+        if old[0] != key[0]:
+            found.append(f"tree {old[0]} became {key[0]}")
+        if old[1] != key[1]:
+            found.append(f"static arguments {dict(old[1])} became {dict(key[1])}")
+        if old[0] == key[0]:
+            found += [f"leaf {k}: {_show(a)} became {_show(b)}" for k, (a, b) in enumerate(zip(old[2], key[2], strict=True)) if a != b]
+        if best is None or len(found) < len(best):
+            best = found
+    return "; ".join(best) or "the function was traced under another transform"
+
+
+def _show(leaf):
+    if isinstance(leaf, type):
+        return f"Python {leaf.__name__}"
+    return str(leaf if isinstance(leaf, Spec) else Spec(*leaf))
+
+
+def explain_recompiles() -> str:
+    """For each function under `jit` that compiled more than once: what changed each time.
+
+    Examples
+    --------
+    >>> half = jit(lambda x: x / 2)
+    >>> _ = half(np.ones(2)), half(np.ones(3))
+    >>> "float64[2] became float64[3]" in explain_recompiles()
+    True
+    """
+    lines = []
+    for f in list(_functions):
+        if len(f._history) > 1:
+            lines.append(f"{f._name}: compiled {len(f._history)} times")
+            lines += [f"  {k}. {why}" for k, (_, why) in enumerate(f._history, 1)]
+    return "\n".join(lines) or "nothing was compiled more than once"

@@ -1,0 +1,177 @@
+"""A graph that is compiled when it is called with arrays, and transformed when it is called with Tensors.
+
+Under an outer jit the graph is written out; under an eager transform its derivative or batched form is itself a graph,
+made once and compiled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from triskele.core.compile.program import Program
+from triskele.core.compile.wrapper import MISS
+from triskele.core.graph.graph import Graph, Spec, Var, spec_of
+from triskele.core.graph.trace import GraphTrace, dead_code, evaluate, make_graph
+from triskele.core.tensor import Tensor
+from triskele.core.transforms.custom import _Pull, custom_call
+from triskele.core.transforms.forward import DualTensor, DualTrace, jvp
+from triskele.core.transforms.grad import Node, TapeTensor, TapeTrace, backward, inexact
+from triskele.core.transforms.vmap import BatchTensor, BatchTrace, vmap
+
+
+class Staged:
+    """A graph with its compiled form and its transformed forms, each made when first needed."""
+
+    __slots__ = ("graph", "_program", "_forms")
+
+    def __init__(self, graph: Graph):
+        self.graph = graph
+        self._program: Program | None = None
+        self._forms: dict[Any, Any] = {}
+
+    @property
+    def program(self) -> Program:
+        if self._program is None:
+            self._program = Program(self.graph)
+        return self._program
+
+    def __call__(self, args: Sequence[Any]) -> Sequence[Any]:
+        """Outputs for flat arguments (arrays, numbers, Tensors of any transform)."""
+        top = max((a for a in args if isinstance(a, Tensor)), key=lambda a: a.level, default=None)
+        if top is None:
+            return self._run(args)
+        trace = top.trace
+        if isinstance(trace, GraphTrace):
+            return evaluate(self.graph, *args)
+        mine = [isinstance(a, Tensor) and a.trace is trace for a in args]
+        values = [a.value if m else a for a, m in zip(args, mine, strict=True)]
+        if isinstance(trace, TapeTrace):
+            return self._on_tape(trace, args, mine, values)
+        if isinstance(trace, DualTrace):
+            return self._with_tangents(trace, args, mine, values)
+        if isinstance(trace, BatchTrace):
+            axes = tuple([a.axis if m else None for a, m in zip(args, mine, strict=True)])
+            return [BatchTensor(trace, o, 0) for o in self._form("batch", self._batched, axes, trace.size)(values)]
+        return evaluate(self.graph, *args)
+
+    def _run(self, args):
+        args = [as_argument(a, s) for a, s in zip(args, self.graph.in_specs, strict=True)]
+        out = self.program.caller(*args)
+        if out is MISS:
+            raise RuntimeError("jit: the compiled program must take its own arguments, got a miss")
+        return (out,) if len(self.graph.outputs) == 1 else out
+
+    def _form(self, name, make, *key):
+        found = self._forms.get((name, *key))
+        if found is None:
+            found = self._forms[name, *key] = make(*key)
+        return found
+
+    # -- batching and forward mode ---------------------------------------------------------------------------------------
+
+    def _batched(self, axes, size):
+        specs = [s if ax is None else Spec((*s.shape[:ax], size, *s.shape[ax:]), s.dtype) for s, ax in zip(self.graph.in_specs, axes, strict=True)]
+        graph, _ = make_graph(lambda *xs: vmap(lambda *ys: evaluate(self.graph, *ys), in_axes=axes)(*xs), specs, f"vmap {self.graph.name}")
+        return Staged(graph)
+
+    def _with_tangents(self, trace, args, mine, values):
+        moving = tuple([m and a.tangent is not None for a, m in zip(args, mine, strict=True)])
+        if not any(moving):
+            return self(values)
+        outs = self._form("jvp", self._tangents, moving)([*values, *[a.tangent for a, m in zip(args, moving, strict=True) if m]])
+        n = len(self.graph.outputs)
+        tangents = iter(outs[n:])
+        return [DualTensor(trace, o, next(tangents)) if s.dtype.kind in "fc" else o for o, s in zip(outs[:n], self.graph.out_specs, strict=True)]
+
+    def _tangents(self, moving):
+        specs = self.graph.in_specs
+        places = [k for k, m in enumerate(moving) if m]
+        live = [k for k, s in enumerate(self.graph.out_specs) if s.dtype.kind in "fc"]
+
+        def both(*xs):
+            values, tangents = xs[:len(specs)], xs[len(specs):]
+
+            def f(*some):
+                full = list(values)
+                for k, x in zip(places, some, strict=True):
+                    full[k] = x
+                outs = evaluate(self.graph, *full)
+                return [outs[k] for k in live], outs
+
+            _, t_outs, outs = jvp(f, [values[k] for k in places], list(tangents), has_aux=True)
+            return [*outs, *t_outs]
+
+        graph, _ = make_graph(both, [*specs, *[specs[k]._replace(weak=False) for k in places]], f"jvp {self.graph.name}")
+        return Staged(graph)
+
+    # -- reverse mode ------------------------------------------------------------------------------------------------------
+
+    def _on_tape(self, trace, args, mine, values):
+        needed = tuple([m and inexact(v) for m, v in zip(mine, values, strict=True)])
+        if not any(needed):
+            return self(values)
+        forward, pull_back, kept = self._form("vjp", self._reverse, needed)
+        results = forward(values)
+        n = len(self.graph.outputs)
+        outs, rest = results[:n], iter(results[n:])
+        residuals = [values[k] if k is not None else next(rest) for k in kept]
+        specs = self.graph.out_specs
+
+        def pull(cts):
+            live = [np.zeros(s.shape, s.dtype) if ct is None else ct for ct, s in zip(cts, specs, strict=True) if s.dtype.kind in "fc"]
+            return pull_back([*live, *residuals])
+
+        parents = [(k, a.node, a.slot) for k, a in enumerate(args) if mine[k]]
+        node = Node(custom_call, values, {"graph": None, "rules": _Pull(pull)}, tuple(outs), parents, len(trace.nodes))
+        trace.nodes.append(node)
+        return [TapeTensor(trace, o, node, k) if s.dtype.kind in "fc" else o for k, (o, s) in enumerate(zip(outs, specs, strict=True))]
+
+    def _reverse(self, needed):
+        """The graph that also returns what the backward pass keeps, the backward pass, and where each kept value comes from:
+        the number of the argument it is, or None for a further result."""
+        a, b = GraphTrace(), GraphTrace()
+        with a:
+            inputs = [a.input(s) for s in self.graph.in_specs]
+            tape = TapeTrace()
+            with tape:
+                leaves = [tape.input(x) if n else x for x, n in zip(inputs, needed, strict=True)]
+                outs = evaluate(self.graph, *leaves)
+            ends = [o if isinstance(o, TapeTensor) and o.trace is tape else None for o in outs]
+            values = [o if e is None else e.value for o, e in zip(outs, ends, strict=True)]
+            with b:
+                cts = [b.input(s._replace(weak=False)) if s.dtype.kind in "fc" else None for s in self.graph.out_specs]
+                seeds = [(e.node, e.slot, ct) for e, ct in zip(ends, cts, strict=True) if e is not None and ct is not None]
+                grads = backward(tape.nodes, seeds, [x.node for x, n in zip(leaves, needed, strict=True) if n])
+                graph = dead_code(b.finish([c for c in cts if c is not None], [g for g in grads if g is not None], f"backward {self.graph.name}"))
+            used = {v for e in graph.equations for v in e.inputs if isinstance(v, Var)} | {o for o in graph.outputs if isinstance(o, Var)}
+            n_cts = sum(c is not None for c in cts)
+            held = [(v, t) for v, t in zip(graph.inputs[n_cts:], b.captured, strict=True) if v in used]
+            graph.inputs = graph.inputs[:n_cts] + [v for v, _ in held]
+            places = {x.value: k for k, x in enumerate(inputs)}
+            kept = [places.get(a.atom(t)) for _, t in held]
+            forward = dead_code(a.finish(inputs, [*values, *[t for (_, t), k in zip(held, kept, strict=True) if k is None]], f"forward {self.graph.name}"))
+        backward_graph = Staged(graph)
+        found = [g is not None for g in grads]
+
+        def pull_back(args):
+            results = iter(backward_graph(args))
+            some = iter([next(results) if f else None for f in found])
+            return [next(some) if n else None for n in needed]
+
+        return Staged(forward), pull_back, kept
+
+
+def as_argument(value: Any, spec: Spec) -> Any:
+    """`value` in the form in which a program compiled for `spec` takes it: numbers of shape () are scalars."""
+    if spec.weak:
+        return value if isinstance(value, (bool, int, float, complex)) else np.asarray(value).item()
+    if spec.shape == ():
+        return np.asarray(value, spec.dtype)[()]
+    if type(value) is np.ndarray and value.dtype == spec.dtype:
+        flags = value.flags
+        if flags.c_contiguous and flags.aligned:
+            return value if value.dtype is spec.dtype else value.view(spec.dtype)
+    return np.array(value, spec.dtype, order="C", subok=False)

@@ -175,19 +175,20 @@ def _used(graph):
     return used
 
 
-def vjp_graph(graph: Graph, needed: Sequence[bool], with_ct: Sequence[bool] | None = None) -> tuple[Graph, Halves]:
-    """One graph ``(*inputs, *cts) -> cotangents of inputs[i] for i in pulled`` that runs forward and backward.
+def vjp_graph(graph: Graph, needed: Sequence[bool], with_ct: Sequence[bool] | None = None,
+              summed: Sequence[bool] | None = None) -> tuple[Graph, Halves]:
+    """One graph ``(*inputs, *cts, *running sums) -> cotangents of inputs[i] for i in pulled`` that runs forward and backward.
 
-    The `Halves` beside it tell `cts` and `pulled`.
+    The parameters are those of `forward_backward`; the `Halves` beside the graph tell `cts` and `pulled`.
     """
-    halves = forward_backward(graph, needed, with_ct)
+    halves = forward_backward(graph, needed, with_ct, summed)
     n, n_out = len(graph.inputs), len(graph.outputs)
 
     def f(*args):
         residuals = evaluate(halves.forward, *args[:n])[n_out:]
         return evaluate(halves.backward, *residuals, *[args[i] for i in halves.kept], *args[n:])
 
-    specs = [*graph.in_specs, *[tangent_spec(graph.outputs[k].spec) for k in halves.cts]]
+    specs = [*graph.in_specs, *halves.backward.in_specs[halves.n_residuals + len(halves.kept) :]]
     return make_graph(f, specs, f"{graph.name} vjp")[0], halves
 
 

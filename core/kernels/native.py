@@ -159,7 +159,10 @@ def compile_object(text: str, *, opt: int = 3) -> tuple[bytes, dict[str, float]]
 @cache
 def _linker():
     """The process's linker. JITLink puts all sections of an object into one block, as the small code model needs."""
-    return _binding().create_lljit_compiler(None, use_jit_link=_HAS_JITLINK, suppress_errors=True)
+    linker = _binding().create_lljit_compiler(None, use_jit_link=_HAS_JITLINK, suppress_errors=True)
+    # Never freed, not even at exit: threads of the pool may still look out for work inside its code.
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(linker))
+    return linker
 
 
 class LoadedObject:

@@ -307,3 +307,17 @@ define void @f(ptr %a, ptr %b, ptr %c) {
     f = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 3)(module.address("f"))
     f(a.ctypes.data, b.ctypes.data, c.ctypes.data)
     np.testing.assert_allclose(c, a @ b, rtol=1e-14)
+
+
+def test_programs_call_blas_by_name():
+    text = """
+declare double @blas.ddot(ptr, ptr, ptr, ptr, ptr)
+define double @f(ptr %n, ptr %x, ptr %one) {
+  %y = call double @blas.ddot(ptr %n, ptr %x, ptr %one, ptr %x, ptr %one)
+  ret double %y
+}
+"""
+    x, n, one = np.arange(5.0), np.array([5], np.int32), np.array([1], np.int32)
+    module = compile_module(text)
+    f = ctypes.CFUNCTYPE(ctypes.c_double, *[ctypes.c_void_p] * 3)(module.address("f"))
+    assert f(n.ctypes.data, x.ctypes.data, one.ctypes.data) == x @ x

@@ -1,6 +1,7 @@
 """Matrix products in compiled programs against NumPy, over shapes, transposes, leading dimensions and threads."""
 
 import ctypes
+import platform
 
 import numpy as np
 import pytest
@@ -98,6 +99,17 @@ def test_large_product_does_not_depend_on_threads(name, transpose_b, restore_thr
             results.append(product(name, a, b, np.empty((150, 170), dtype), transpose_b=transpose_b))
     np.testing.assert_array_equal(results[0], results[1])
     np.testing.assert_array_equal(results[0], results[2])
+
+
+@pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="levels of x86-64")
+@pytest.mark.parametrize("cpu", ["x86-64", "x86-64-v3"])
+def test_on_a_lower_processor(cpu, monkeypatch):
+    """Other vector widths and tiles: the same numbers to rounding."""
+    monkeypatch.setenv("TRISKELE_CPU", cpu)
+    library = blas._products.__wrapped__()
+    monkeypatch.setattr(blas, "_products", lambda: library)
+    test_equals_numpy("f32", False, True)
+    test_equals_numpy("f64", True, False)
 
 
 @pytest.fixture

@@ -181,14 +181,12 @@ class Arithmetic:
         if rest.low is not None and rest.low // n == rest.high // n:
             k = rest.low // n
             return self.add(whole, self.index(k)), self.sub(rest, self.index(k * n))
-        if rest.low < 0:  # shifted so that unsigned division is floor division
-            k = -(rest.low // n)
-            q, r = self._divmod_affine(self.add(rest, self.index(k * n)), n)
-            return self.add(whole, self.sub(q, self.index(k))), r
+        k = max(0, -(rest.low // n))  # shifted so that unsigned division is floor division
+        rest = self.add(rest, self.index(k * n))
         text = self.name(rest)
         q = self.atom(self.ins(f"udiv i64 {text}, {n}", rest.level), rest.level, rest.low // n, rest.high // n)
         r = self.atom(self.ins(f"urem i64 {text}, {n}", rest.level), rest.level, 0, n - 1)
-        return self.add(whole, q), r
+        return self.add(whole, self.sub(q, self.index(k))), r
 
     # -- order and choice ------------------------------------------------------------------------------------------------
 

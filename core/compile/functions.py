@@ -82,6 +82,35 @@ class Functions:
             raise NotEmittable("copysign")
         return self._intrinsic("copysign", x, y)
 
+    def signbit(self, x: Value) -> Value:
+        if x.dtype.kind == "f":
+            bits = np.dtype(f"i{x.dtype.itemsize}")
+            x = Value(self.ins(f"bitcast {llvm_type(x.dtype)} {x.name} to {llvm_type(bits)}", x.level), bits, x.level)
+        return self.cmp("<", x, self.const(0, x.dtype))
+
+    def fmax(self, x: Value, y: Value) -> Value:
+        return self._other_than_nan(self.max, x, y)
+
+    def fmin(self, x: Value, y: Value) -> Value:
+        return self._other_than_nan(self.min, x, y)
+
+    def _other_than_nan(self, choose, x, y):
+        if x.dtype.kind != "f":
+            return choose(x, y)
+        return self.select(self.isnan(x), y, self.select(self.isnan(y), x, choose(x, y)))
+
+    def fmod(self, x: Value, y: Value) -> Value:
+        if x.dtype.kind == "f":
+            return self._fmod(x, y)
+        if x.dtype.kind not in "iu":
+            raise NotEmittable("fmod")
+        return self._int_div(self._plain(x), self._plain(y), "rem")
+
+    def bitwise_count(self, x: Value) -> Value:
+        if x.dtype.kind not in "iu":
+            raise NotEmittable("bitwise_count")
+        return self._intrinsic("ctpop", self.abs(x))
+
     def isnan(self, x: Value) -> Value:
         if x.parts:
             return self.or_(self.isnan(x.parts[0]), self.isnan(x.parts[1]))

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from triskele.core.compile.builder import Builder
-from triskele.core.compile.values import I64, NotEmittable, Value, supported
-from triskele.core.graph.graph import Const, Equation, Graph, Var
+from triskele.core.compile.values import NotEmittable, Value, real_of, supported
+from triskele.core.graph.graph import Equation, Graph, Var
 
 REDUCERS = {"sum": "add", "prod": "mul", "max": "max", "min": "min", "any": "or_", "all": "and_"}
 SMALL = 8  # elements of a reduction that is written out where it is read
@@ -124,7 +124,7 @@ def _has_native_form(eqn) -> bool:
 
 def _dummy(b, dtype, k) -> Value:
     if dtype.kind == "c":
-        r = np.dtype(f"f{dtype.itemsize // 2}")
+        r = real_of(dtype)
         return Value(None, dtype, 0, (Value(f"%x{k}", r), Value(f"%y{k}", r)))
     return Value(f"%x{k}", dtype)
 
@@ -285,7 +285,8 @@ class Fusion:
                     level = max([i.level for i in at], default=0)
                     name = self.b.ins(f"element {k} {id(a)} {index_key(at)}", 0)
                     if a.spec.dtype.kind == "c":
-                        return Value(None, a.spec.dtype, level, (Value(name, a.spec.dtype, level), Value(name, a.spec.dtype, level)))
+                        r = real_of(a.spec.dtype)
+                        return Value(None, a.spec.dtype, level, (Value(name, r, level), Value(name, r, level)))
                     return Value(name, a.spec.dtype, level)
 
                 depth = max([i.level for i in index], default=0)

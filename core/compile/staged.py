@@ -14,12 +14,20 @@ import numpy as np
 from triskele.core.compile.program import Program
 from triskele.core.compile.wrapper import MISS
 from triskele.core.graph.graph import Graph, Spec, Var, spec_of
+from triskele.core.graph.primitive import Primitive
 from triskele.core.graph.trace import GraphTrace, dead_code, evaluate, make_graph
 from triskele.core.tensor import Tensor
-from triskele.core.transforms.custom import _Pull, custom_call
 from triskele.core.transforms.forward import DualTensor, DualTrace, jvp
 from triskele.core.transforms.grad import Node, TapeTensor, TapeTrace, backward, inexact
 from triskele.core.transforms.vmap import BatchTensor, BatchTrace, vmap
+
+
+def _only_recorded(*args, pull):
+    raise TypeError("compiled call: it stands on a tape and is never applied")
+
+
+_compiled = Primitive("compiled call", _only_recorded, _only_recorded, multiple=True)
+_compiled.defvjp_all(lambda cts, out, args, needed, *, pull: pull(cts))
 
 
 class Staged:
@@ -125,7 +133,7 @@ class Staged:
             return pull_back([*live, *residuals])
 
         parents = [(k, a.node, a.slot) for k, a in enumerate(args) if mine[k]]
-        node = Node(custom_call, values, {"graph": None, "rules": _Pull(pull)}, tuple(outs), parents, len(trace.nodes))
+        node = Node(_compiled, values, {"pull": pull}, tuple(outs), parents, len(trace.nodes))
         trace.nodes.append(node)
         return [TapeTensor(trace, o, node, k) if s.dtype.kind in "fc" else o for k, (o, s) in enumerate(zip(outs, specs, strict=True))]
 

@@ -43,7 +43,7 @@ def _read_indices(b, place, loads, specs, in_range, sizes):
 
 
 def _gather_pull(b, place, loads, in_specs, out_spec, *, in_range):
-    first, rest = _read_indices(b, place, loads[1:], in_specs[1:], in_range, in_specs[0].shape)
+    first, rest = _read_indices(b, place, loads[1:], in_specs[1:], in_range, in_specs[0].shape[:len(in_range)])
     return loads[0]([*first, *rest])
 
 

@@ -53,15 +53,46 @@ def symbol(name: str, dtype: str, width: int = 1) -> str:
 
 
 @cache
-def _define(name: str, dtype: str, width: int, fma: bool, linkage: str) -> tuple[str, frozenset[str]]:
+def _define(name: str, dtype: str, width: int, fma: bool, linkage: str) -> tuple[dict[str, str], frozenset[str]]:
     b = Builder(dtype, width, fma)
     row = FUNCTIONS[name]
     arguments = [Value(b, f"%{a}", "f") for a in _ARGUMENTS[: row.arity]]
     result = row.body(b, *arguments)
-    t = b.type()
-    head = f"define {linkage} {t} {symbol(name, dtype, width)}({', '.join(f'{t} {a.name}' for a in arguments)})"
-    lines = [f"{head} alwaysinline nounwind willreturn memory(none) {{", *b.lines, f"  ret {t} {result.name}", "}"]
-    return "\n".join(lines), frozenset(b.declares)
+    t, s = b.type(), symbol(name, dtype, width)
+    attributes, bodies = "nounwind willreturn memory(none)", {}
+    end = [f"  ret {t} {result.name}", "}"]
+    if row.far:
+        is_far = b.abs(arguments[0]) > row.far[dtype]
+        if width == 1:
+            end[0] = f"  ret {t} {b.select(is_far, float('nan'), result).name}"
+        else:
+            far = s.replace("@tsk.", "@tsk.far_")
+            b.declares |= {f"declare i1 @llvm.vector.reduce.or.v{width}i1({b.type('b')})", "declare i1 @llvm.expect.i1(i1, i1)"}
+            any_far = b.emit(f"call i1 @llvm.vector.reduce.or.v{width}i1({b.type('b')} {is_far.name})", "b")
+            rarely = b.emit(f"call i1 @llvm.expect.i1(i1 {any_far.name}, i1 false)", "b")
+            end = [
+                f"  br i1 {rarely.name}, label %far, label %near",
+                "far:", f"  %lanes = call {t} {far}({t} %x)", f"  ret {t} %lanes",
+                "near:", *end,
+            ]  # fmt: skip
+            bodies[far] = f"define {linkage} {t} {far}({t} %x) noinline {attributes} {{\n{_lane_by_lane(b, name)}\n}}"
+    head = f"define {linkage} {t} {s}({', '.join(f'{t} {a.name}' for a in arguments)})"
+    bodies[s] = "\n".join([f"{head} alwaysinline {attributes} {{", *b.lines, *end])
+    return bodies, frozenset(b.declares)
+
+
+def _lane_by_lane(b: Builder, name: str) -> str:
+    """A body that calls the C library for every lane."""
+    t, e, previous, lines = b.type(), {"f32": "float", "f64": "double"}[b.dtype], "poison", []
+    b.declares.add(f"declare {e} @llvm.{name}.{b.dtype}({e})")
+    for i in range(b.width):
+        lines += [
+            f"  %x{i} = extractelement {t} %x, i32 {i}",
+            f"  %y{i} = call {e} @llvm.{name}.{b.dtype}({e} %x{i})",
+            f"  %r{i} = insertelement {t} {previous}, {e} %y{i}, i32 {i}",
+        ]
+        previous = f"%r{i}"
+    return "\n".join([*lines, f"  ret {t} {previous}"])
 
 
 def definitions(
@@ -81,7 +112,7 @@ def definitions(
     Returns
     -------
     dict
-        Symbol -> "define ..." text.
+        Symbol -> "define ..." text, of what they call too.
     set of str
         "declare ..." lines of the intrinsics used, each to be put into the module once.
     """
@@ -92,7 +123,8 @@ def definitions(
             raise ValueError(f"vecmath: symbol must look like '@tsk.exp.f64' or '@tsk.exp.v8f64', got {s!r}")
         name, width, dtype = match.groups()
         symbol(name, dtype)  # known?
-        bodies[s], used = _define(name, dtype, int(width or 1), fma, linkage)
+        text, used = _define(name, dtype, int(width or 1), fma, linkage)
+        bodies |= text
         declares |= used
     return bodies, declares
 

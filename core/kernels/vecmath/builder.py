@@ -182,6 +182,7 @@ class Builder:
 
     def two_prod(self, x, y) -> tuple[Value, Value]:
         """x*y as an unevaluated sum (Dekker 1971 where there is no FMA)."""
+        x, y = self.value(x), self.value(y)
         hi = x * y
         if self.has_fma or not self.is64:
             return hi, self.fma(x, y, -hi)
@@ -195,12 +196,14 @@ class Builder:
 
     def two_sum(self, x, y) -> tuple[Value, Value]:
         """x+y as an unevaluated sum, any order (Knuth)."""
+        x, y = self.value(x), self.value(y)
         s = x + y
         t = s - x
         return s, (x - (s - t)) + (y - t)
 
     def fast_two_sum(self, x, y) -> tuple[Value, Value]:
         """x+y as an unevaluated sum, |x| >= |y| (Dekker)."""
+        x, y = self.value(x), self.value(y)
         s = x + y
         return s, y - (s - x)
 
@@ -211,6 +214,12 @@ class Builder:
         for c in reversed(rest):
             acc = self.mad(acc, x, c)
         return acc
+
+    def quotient(self, num, num_lo, den, den_lo) -> tuple[Value, Value]:
+        """(num + num_lo)/(den + den_lo) as an unevaluated sum, with one division."""
+        inverse = 1.0 / den
+        q = num * inverse
+        return q, (self.fma(-q, den, num) + self.mad(-q, den_lo, num_lo)) * inverse
 
     def sqrt(self, x) -> Value:
         return self.call("sqrt", x)
@@ -274,3 +283,7 @@ class Builder:
     def narrow(self, x) -> Value:
         """float64 value to this float32 builder."""
         return self.emit(f"fptrunc {x.b.type()} {x.name} to {self.type()}", "f")
+
+    def low_bits(self, i) -> Value:
+        """The lower half of a 64-bit integer, in this float32 builder."""
+        return self.emit(f"trunc {i.b.type('i')} {i.name} to {self.type('i')}", "i")

@@ -44,6 +44,15 @@ def reduce_exp(b: Builder, x, lo=None) -> tuple[Value, Value]:
     return (b.mad(n, -ln2_lo, r) if lo is None else r + b.mad(n, -ln2_lo, lo)), i
 
 
+def expm1_parts(b: Builder, x) -> tuple[Value, Value, Value]:
+    """r, tail and the integer n with exp(x) = 2^n (1 + r + tail)."""
+    n, i = b.round_magic(x, LOG2E)
+    ln2_hi, ln2_lo = LN2[b.dtype]
+    t = b.mad(n, -ln2_hi, x)
+    r = b.mad(n, -ln2_lo, t)
+    return r, b.mad(r * r, b.horner(r, _EXP[b.dtype]), b.mad(n, -ln2_lo, t - r)), i
+
+
 def two_powers(b: Builder, n) -> tuple[Value, Value]:
     """2^(n//2) and 2^(n - n//2): their product may be subnormal or infinite where 2^n alone has no bits."""
     biased = n + 2 * b.bias  # positive, so a logical shift halves it
@@ -58,12 +67,12 @@ def exp_of_sum(b: Builder, x, lo=None) -> Value:
     return (expm1_polynomial(b, r) + 1.0) * s1 * s2
 
 
-@function("exp", f32=1.0, f64=1.0)
+@function("exp", f32=1.1, f64=1.1)
 def exp(b: Builder, x):
     return exp_of_sum(b, b.clamp(x, *EXP_RANGE[b.dtype]))
 
 
-@function("exp2", f32=1.0, f64=1.0)
+@function("exp2", f32=1.2, f64=1.2)
 def exp2(b: Builder, x):
     low, high = EXP_RANGE[b.dtype]
     x = b.clamp(x, low * LOG2E, high * LOG2E)
@@ -75,9 +84,9 @@ def exp2(b: Builder, x):
 @function("expm1", f32=1.5, f64=1.5)
 def expm1(b: Builder, x):
     # below, the result rounds to -1; above, n must stay at 128 or 1024
-    r, n = reduce_exp(b, b.clamp(x, -b.mantissa * 0.8, 709.9 if b.is64 else 88.9))
+    r, tail, n = expm1_parts(b, b.clamp(x, -b.mantissa * 0.8, 709.9 if b.is64 else 88.9))
     half = b.float_of((n + (b.bias - 1)) << b.mantissa)  # 2^(n-1), finite where 2^n is not
-    y = b.fma(half, expm1_polynomial(b, r), half - 0.5) * 2.0
+    y = b.mad(half, tail, b.mad(half, r, half - 0.5)) * 2.0
     return b.select(b.abs(x) < 2.0 ** -(b.mantissa + 2), x, y)  # keeps -0 and subnormals
 
 
@@ -106,13 +115,15 @@ def sinh(b: Builder, x):
 @function("tanh", f32=2.0, f64=2.0)
 def tanh(b: Builder, x):
     a = b.abs(x)
-    r, n = reduce_exp(b, b.clamp(a + a, None, 1.5 * b.mantissa))
+    r, tail, n = expm1_parts(b, b.clamp(a + a, None, 1.5 * b.mantissa))
     s = b.float_of((n + b.bias) << b.mantissa)
-    q = expm1_polynomial(b, r)
-    # E/(E+2) with E = expm1(2a) near zero, 1 - 2/(E+2) where the two roundings of the former would show
+    u, s_tail = b.mad(s, r, s - 1.0), s * tail
+    e = u + s_tail  # exp(2a) - 1
+    # tanh = e/(e+2) = 1 - 2/(e+2), and near zero a - (a e - (e - 2a))/(e+2), where the quotient is a small correction
     small = a < 0.55
-    y = b.select(small, b.mad(s, q, s - 1.0), 2.0) / b.mad(s, q, s + 1.0)
-    return b.copysign(b.select(small, y, 1.0 - y), x)
+    correction = b.mad(a, e, (a + a - u) - s_tail)
+    y = b.select(small, a, 1.0) - b.select(small, correction, 2.0) / (e + 2.0)
+    return b.copysign(y, x)
 
 
 @function("sigmoid", f32=2.5, f64=2.5)

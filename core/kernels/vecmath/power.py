@@ -34,7 +34,7 @@ _EXP2_R = (
 )  # fmt: skip
 
 
-@function("rsqrt", f32=1.0, f64=1.0)
+@function("rsqrt", f32=1.5, f64=1.5)
 def rsqrt(b: Builder, x):
     tiny = x < 2.0 ** (1 - b.bias)
     shift = b.mantissa // 2 + 2
@@ -93,9 +93,7 @@ def _log_two_parts(b: Builder, x) -> tuple[Value, Value]:
     k, m = split_exponent_subnormal(b, x)
     f = m - 1.0
     d, d_lo = b.fast_two_sum(b.value(1.0), m)  # exact although m may exceed 1: both are multiples of 2^-53
-    inverse = 1.0 / d
-    s = f * inverse
-    s_lo = (b.fma(-s, d, f) - s * d_lo) * inverse
+    s, s_lo = b.quotient(f, b.value(0.0), d, d_lo)
     z, z_lo = b.two_prod(s, s)
     z_lo = b.mad(s + s, s_lo, z_lo)
     # 2/3 + z P(z), then times s z

@@ -10,8 +10,8 @@ _PI_2 = {
     "f32": (1.5707963705062866, -4.371138828673793e-08, -1.7151245100058819e-15),
     "f64": (1.5707963267948966, 6.123233995736766e-17, -1.4973849048591833e-33),
 }
-# Beyond this the reduction loses digits; see `reduce`.
-TRIG_RANGE = {"f32": 1.0e5, "f64": 3.0e13}
+# Where `reduce` keeps all digits: n must stay below 2^50 (float64 arithmetic also for float32), with room to spare.
+TRIG_RANGE = {"f32": 1.0e13, "f64": 3.0e13}
 # (sin(r)/r - 1)/r^2 and (cos(r) - 1 + r^2/2)/r^4 in r^2 on |r| <= 0.80. Remez exchange, relative 4.4e-9 and 4.7e-18;
 # absolute 1.3e-10 and 6.8e-20.
 _SIN = {
@@ -51,58 +51,67 @@ _ASIN = {
 }  # fmt: skip
 
 
-def reduce(b: Builder, x) -> tuple[Value, Value, Value]:
-    """x = n pi/2 + r + r_lo, |r| <= pi/4: returns r, r_lo and the integer n.
+def reduce(b: Builder, x) -> tuple[Value, Value | None, Value]:
+    """x = n pi/2 + r + r_lo, |r| <= pi/4: returns r, r_lo (None: zero) and the integer n.
 
     Cody and Waite with exact products: x - n*P1 has no rounding error at all, that of x - n*P1 - n*P2 goes to r_lo.
     """
-    p1, p2, p3 = _PI_2[b.dtype]
+    if not b.is64:
+        d = b.double()
+        x = d.widen(x)
+        n, i = d.round_magic(x, 0.6366197723675814)
+        r = d.fma(n, -_PI_2["f64"][1], d.fma(n, -_PI_2["f64"][0], x))
+        return b.narrow(r), None, b.low_bits(i)
+    p1, p2, p3 = _PI_2["f64"]
     n, i = b.round_magic(x, 0.6366197723675814)
     t = b.fma(n, -p1, x)
-    hi, lo = b.two_prod(n, b.value(p2))
+    hi, lo = b.two_prod(n, p2)
     r, error = b.fast_two_sum(t, -hi)  # exact although |t| may be below |hi|: t is a multiple of hi's last bit
     return r, b.mad(n, -p3, error - lo), i
 
 
-def sin_polynomial(b: Builder, r, lo) -> Value:
+def sin_parts(b: Builder, r, lo) -> tuple[Value, Value]:
+    """sin(r + lo) as r + tail."""
     z = r * r
-    return r + b.mad(z * r, b.horner(z, _SIN[b.dtype]), lo)
+    p = b.horner(z, _SIN[b.dtype])
+    return r, z * r * p if lo is None else b.mad(z * r, p, lo)
 
 
-def cos_polynomial(b: Builder, r, lo) -> Value:
+def cos_parts(b: Builder, r, lo) -> tuple[Value, Value]:
+    """cos(r + lo) as 1 + tail."""
     z = r * r
-    # 1 - z/2 is rounded; what was lost is (1 - w) - z/2, exact
-    half = z * 0.5
-    w = 1.0 - half
-    return w + (((1.0 - w) - half) + b.mad(z * z, b.horner(z, _COS[b.dtype]), -(r * lo)))
+    p = b.mad(z, b.horner(z, _COS[b.dtype]), -0.5)
+    return b.value(1.0), z * p if lo is None else b.mad(z, p, -(r * lo))
 
 
 def _quadrant(b: Builder, r, lo, i) -> Value:
     """sin(r + i pi/2)."""
     odd = (i & 1).eq(1)
-    y = b.select(odd, cos_polynomial(b, r, lo), sin_polynomial(b, r, lo))
+    (s, s_tail), (c, c_tail) = sin_parts(b, r, lo), cos_parts(b, r, lo)
+    y = b.select(odd, c, s) + b.select(odd, c_tail, s_tail)
     return b.float_of(b.bits_of(y) ^ ((i >> 1) << (b.bits - 1)))
 
 
-@function("sin", f32=1.5, f64=1.5)
+@function("sin", f32=1.5, f64=1.0, far=TRIG_RANGE)
 def sin(b: Builder, x):
     r, lo, i = reduce(b, x)
     y = _quadrant(b, r, lo, i)
     return b.select(x.eq(0.0), x, y)  # -0
 
 
-@function("cos", f32=1.5, f64=1.5)
+@function("cos", f32=1.5, f64=1.0, far=TRIG_RANGE)
 def cos(b: Builder, x):
     r, lo, i = reduce(b, x)
     return _quadrant(b, r, lo, i + 1)
 
 
-@function("tan", f32=2.0, f64=2.0)
+@function("tan", f32=1.5, f64=1.5, far=TRIG_RANGE)
 def tan(b: Builder, x):
     r, lo, i = reduce(b, x)
-    s, c = sin_polynomial(b, r, lo), cos_polynomial(b, r, lo)
+    (s, s_lo), (c, c_lo) = (b.fast_two_sum(*parts) for parts in (sin_parts(b, r, lo), cos_parts(b, r, lo)))
     odd = (i & 1).eq(1)
-    y = b.select(odd, -c, s) / b.select(odd, s, c)
+    y, y_lo = b.quotient(b.select(odd, -c, s), b.select(odd, -c_lo, s_lo), b.select(odd, s, c), b.select(odd, s_lo, c_lo))
+    y = y + y_lo
     return b.select(x.eq(0.0), x, y)
 
 
@@ -116,9 +125,7 @@ def _atan_quotient(b: Builder, y, x) -> Value:
     middle = large * 0.41421356237309503 < small
     den, den_lo = b.two_sum(large, b.select(middle, small, 0.0))
     num, num_lo = b.two_sum(small, b.select(middle, -large, 0.0))
-    inverse = 1.0 / den
-    t = num * inverse
-    t_lo = (b.fma(-t, den, num) + (num_lo - t * den_lo)) * inverse
+    t, t_lo = b.quotient(num, num_lo, den, den_lo)
     z = t * t
     # angle = j pi/4 + sign*(t + tail)
     j = b.select(middle, 1.0, b.select(swap, 2.0, 0.0))
@@ -153,7 +160,7 @@ def atan2(b: Builder, y, x):
     v = b.select(any_infinite, b.select(infinite_x, 1.0, ax * 0.0), ax)
     largest = b.select(u < v, v, u)
     big, half = 2.0 ** (b.bias - 3), 2.0 ** (b.bias // 2)
-    scale = b.select(largest > big, 1 / 16, b.select(largest < 1 / half, half, 1.0))
+    scale = b.select(largest > big, 1 / 16, b.select(largest < 1.0, half, 1.0))
     scale = b.select(largest < 2.0 ** (2 - b.bias), half * 2.0**b.mantissa, scale)
     u, v = u * scale, v * scale
     v = b.select(largest.eq(0.0), 1.0, v)

@@ -21,11 +21,11 @@ from triskele.core import tree
 from triskele.core.errors import MissingRuleError
 from triskele.core.graph.graph import Var, spec_of
 from triskele.core.graph.primitive import Primitive
-from triskele.core.graph.trace import bind, evaluate, make_graph
+from triskele.core.graph.trace import _state, bind, evaluate, make_graph
 from triskele.core.ops.elementwise import convert
 from triskele.core.tensor import Tensor
 from triskele.core.transforms.forward import DualTensor, DualTrace
-from triskele.core.transforms.grad import Node, TapeTensor, TapeTrace, inexact, vjp
+from triskele.core.transforms.grad import TapeTensor, TapeTrace, inexact, vjp
 from triskele.core.transforms.vmap import BatchTensor, BatchTrace, vmap
 
 
@@ -57,8 +57,8 @@ class Rules:
     def __repr__(self):
         return f"<rules of {self.where}>"
 
-    def reverse(self, args: Sequence[Any]) -> tuple[list[Any], Callable[[Sequence[Any]], list[Any]]]:
-        """Outputs, and the function that pulls cotangents (None: zero) back to the first `count` arguments."""
+    def reverse(self, args: Sequence[Any], needed: Sequence[bool]) -> tuple[list[Any], Callable[[Sequence[Any]], list[Any]]]:
+        """Outputs, and the function that pulls cotangents (None: zero) back to the first `count` arguments, where `needed`."""
         if self.bwd is not None:
             outs, residuals = self.fwd(*args)  # type: ignore[misc]
 
@@ -68,7 +68,7 @@ class Rules:
             return outs, pull
         if self.jvp is None:
             raise MissingRuleError(f"{self.where}: no derivative rule{self.missing}")
-        live = [i for i in range(self.count) if inexact(args[i])]
+        live = [i for i in range(self.count) if needed[i]]
 
         def linear(*some):
             tangents = [_zeros(a) for a in args[: self.count]]
@@ -149,6 +149,8 @@ def apply(rules: Rules, args: Sequence[Any]) -> list[Any]:
     if top is None:
         return rules.f(*args)
     trace = top.trace
+    if top.level < _state.floor:
+        return _record(rules, args)
     if isinstance(trace, TapeTrace):
         return _on_tape(rules, args, trace)
     if isinstance(trace, DualTrace):
@@ -179,26 +181,14 @@ def _closed(values, trace, rules, how):
         )
 
 
-class _Pull:
-    """What the tape keeps of a custom call: its pull-back, residuals included."""
-
-    __slots__ = ("pull",)
-
-    def __init__(self, pull):
-        self.pull = pull
-
-
 def _on_tape(rules, args, trace):
-    values = _strip(args, trace, TapeTensor)
-    parents = [(i, a.node, a.slot) for i, a in enumerate(args) if _of(a, trace, TapeTensor)]
-    if all(not inexact(args[i]) or i >= rules.count for i, _, _ in parents):
-        _closed([args[i] for i, _, _ in parents if inexact(args[i])], trace, rules, "differentiated")
-        return apply(rules, values)
-    outs, pull = rules.reverse(values)
-    _closed(outs, trace, rules, "differentiated")
-    node = Node(custom_call, values, {"graph": None, "rules": _Pull(pull)}, tuple(outs), parents, len(trace.nodes))
-    trace.nodes.append(node)
-    return [TapeTensor(trace, o, node, k) if inexact(o) else o for k, o in enumerate(outs)]
+    mine = [_of(a, trace, TapeTensor) for a in args]
+    if not any(m and inexact(a) for m, a in zip(mine[: rules.count], args, strict=False)):
+        _closed([a for a, m in zip(args, mine, strict=True) if m and inexact(a)], trace, rules, "differentiated")
+        return apply(rules, _strip(args, trace, TapeTensor))
+    outs = bind(custom_call, *args, graph=None, rules=rules)
+    _closed(_strip(outs, trace, TapeTensor), trace, rules, "differentiated")
+    return list(outs)
 
 
 def _with_tangents(rules, args, trace):
@@ -254,20 +244,20 @@ def _static(x):
 
 # -- in graphs ----------------------------------------------------------------------------------------------------------
 
+# `graph` is None only on the way to a tape, which takes `rules` alone
 custom_call = Primitive(
     "custom_call", lambda *args, graph, rules: tuple(evaluate(graph, *args)), lambda *specs, graph, rules: tuple(graph.out_specs),
     multiple=True, kind="call",
 )
 
 
-@custom_call.defvjp_all
-def _(cts, out, args, needed, *, graph, rules):
-    if type(rules) is _Pull:
-        found = rules.pull(cts)
-    else:
-        _no_derivative(rules, [n and inexact(a) for n, a in zip(needed, args, strict=True)])
-        found = rules.reverse(args)[1](cts)
-    return found + [None] * (len(args) - len(found))
+@custom_call.deftaped
+def _(args, needed, *, graph, rules):
+    needed = [n and inexact(a) for n, a in zip(needed, args, strict=True)]
+    _no_derivative(rules, needed)
+    outs, pull = rules.reverse(args, needed)
+    rest = [None] * (len(args) - rules.count)
+    return tuple(outs), lambda cts: pull(cts) + rest
 
 
 @custom_call.defjvp_all

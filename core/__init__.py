@@ -1,4 +1,51 @@
-"""Differentiable tensor core: plain NumPy code goes in; derivatives and compiled kernels come out."""
+"""Differentiable tensor core: plain NumPy code goes in; derivatives and compiled kernels come out.
+
+Layers, each knowing only those before it: `tree`, `errors`, `tensor`; `kernels` (machine code by hand, knows nothing of
+ours); `graph` (the representation); `ops` (one primitive, one definition); `transforms`; `compile`; `nn`, `optim`.
+"""
 
 if __name__ != "triskele.core":
     raise ImportError(f"import this package as triskele.core, not as {__name__!r}")
+
+from importlib import import_module as _import_module
+from typing import Any as _Any
+
+from triskele.core import errors, ops, tree
+from triskele.core.compile.cache import clear_cache
+from triskele.core.compile.jit import explain_recompiles, jit
+from triskele.core.graph.graph import Spec
+from triskele.core.kernels.threads import get_threads, set_threads
+from triskele.core.ops.index import index_add, index_max, index_min, index_mul, index_update
+from triskele.core.save import load, save
+from triskele.core.tensor import Tensor
+from triskele.core.testing import check_grads, check_op
+from triskele.core.transforms.checkpoint import checkpoint, stop_gradient
+from triskele.core.transforms.control import cond, fori_loop, scan, switch, while_loop
+from triskele.core.transforms.custom import custom_jvp, custom_vjp
+from triskele.core.transforms.custom_op import custom_op, spec
+from triskele.core.transforms.elementwise import elementwise
+from triskele.core.transforms.forward import jvp, linearize
+from triskele.core.transforms.grad import grad, value_and_grad, vjp
+from triskele.core.transforms.jacobian import hessian, hvp, jacfwd, jacrev
+from triskele.core.transforms.vmap import vmap
+
+_ON_FIRST_USE = ("nn", "numpy", "optim", "random", "scipy")
+
+
+def __getattr__(name: str) -> _Any:
+    if name in _ON_FIRST_USE:
+        return _import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, *_ON_FIRST_USE])
+
+
+__all__ = [
+    "Spec", "Tensor", "check_grads", "check_op", "checkpoint", "clear_cache", "cond", "custom_jvp", "custom_linear_solve",
+    "custom_op", "custom_vjp", "elementwise", "errors", "explain_recompiles", "fori_loop", "get_threads", "grad", "hessian",
+    "hvp", "index_add", "index_max", "index_min", "index_mul", "index_update", "jacfwd", "jacrev", "jit", "jvp", "linearize",
+    "load", "ops", "root", "save", "scan", "set_threads", "spec", "stop_gradient", "switch", "tree", "value_and_grad", "vjp",
+    "vmap", "while_loop",
+]

@@ -35,6 +35,8 @@ conjugate.primitive.defjvp(lambda t, out, x: np.conjugate(t))
 
 
 def _join_loop(x, y):
+    if "c" in (x.dtype.kind, y.dtype.kind):
+        raise TypeError(f"complex: the parts must be real, got {x} and {y}")
     part = np.result_type(x.dtype, y.dtype, np.float32 if {x.dtype.itemsize, y.dtype.itemsize} == {4} else np.float64)
     return part, part, complex_dtype(part)
 

@@ -247,8 +247,8 @@ def _extreme(p, combine, names):
     return implements(*names, method=p.name)(function)
 
 
-max = _extreme(max_p, np.maximum, (np.max,))
-min = _extreme(min_p, np.minimum, (np.min,))
+max = _extreme(max_p, np.maximum, (np.max, np.amax))
+min = _extreme(min_p, np.minimum, (np.min, np.amin))
 
 
 def _truth(p, f):

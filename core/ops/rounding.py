@@ -114,7 +114,7 @@ def nan_to_num(x, copy=True, nan=0.0, posinf=None, neginf=None):
 nextafter = elementwise("nextafter", np.nextafter, d=(ONE, None), domain=(ANY, ANY))
 spacing = elementwise("spacing", np.spacing, domain=(ANY,))
 ldexp = elementwise("ldexp", np.ldexp, d=(lambda out, x, n: np.ldexp(1.0, n), None))
-_exponent = elementwise("frexp_exponent", impl=lambda x: np.frexp(x)[1], loop=lambda x: (x.dtype, np.dtype(np.int32)), domain=((0.3, 9.0),))
+_exponent = elementwise("frexp_exponent", impl=lambda x: np.frexp(x)[1], loop=lambda x: (ufunc_loop(np.spacing)(x)[0], np.dtype(np.int32)), domain=((0.3, 9.0),))
 
 
 @implements(np.frexp)

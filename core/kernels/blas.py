@@ -14,7 +14,7 @@ from functools import cache
 
 import numpy as np
 
-from triskele.core.kernels import gemm, native, threads
+from triskele.core.kernels import gemm, gemv, native, threads
 
 __all__ = ["PREFIXES", "address", "definitions", "set_blas_threads", "signature"]
 
@@ -22,6 +22,7 @@ PREFIXES = ("blas.", "lapack.", "tsk.gemm.")
 _TYPES = {"f32": ("float", "s", 1), "f64": ("double", "d", 1), "c64": ("float", "c", 2), "c128": ("double", "z", 2)}
 _OWN = {"f32": 4, "f64": 8}  # products of our own, and the bytes of an element
 _LEAST_WORK, _LEAST_WORK_TRANSPOSED = 1 << 18, 1 << 12  # multiply-adds from which ours are faster
+_LEAST_WORK_VECTOR = 1 << 13  # elements of a matrix that is multiplied with one vector: BLAS would use its own threads
 _ARGUMENTS = "i64 %m, i64 %n, i64 %k, ptr %a, i64 %lda, i1 %ta, ptr %b, i64 %ldb, i1 %tb, ptr %c, i64 %ldc, i1 %add"
 _PARAMETERS = "i64, i64, i64, ptr, i64, i1, ptr, i64, i1, ptr, i64, i1"
 
@@ -135,6 +136,7 @@ def _products() -> native.LoadedObject:
     parts.append("declare double @llvm.sqrt.f64(double)")
     parts.append("declare void @tsk_parallel_for(ptr, ptr, i64)")
     parts += [gemm.product(name, _TYPES[name][0], _tile(size)) for name, size in _OWN.items()]
+    parts += [gemv.product(name, _TYPES[name][0], _tile(size).lanes) for name, size in _OWN.items()]
     parts += map(_by_blas, _TYPES)
     parts += [_choice(name) if name in _OWN else _only_blas(name) for name in _TYPES]
     return native.load("\n".join(parts), imports | {"tsk_parallel_for": threads.address()})
@@ -173,11 +175,49 @@ define void @tsk.gemm.{name}({_ARGUMENTS}) {{
   %repaid = and i1 %tb, %many
   %least = select i1 %repaid, i64 {_LEAST_WORK_TRANSPOSED}, i64 {_LEAST_WORK}
   %large = icmp sgt i64 %work, %least
+  %large.any = icmp sgt i64 %work, {_LEAST_WORK}
   %tall = icmp sge i64 %m, 4
-  %wide = icmp sge i64 %n, 16
+  %wide.least = select i1 %large.any, i64 4, i64 16
+  %wide = icmp sge i64 %n, %wide.least
   %some = and i1 %tall, %wide
   %own = and i1 %some, %large
-  br i1 %own, label %ours, label %theirs
+  br i1 %own, label %ours, label %vector
+vector:
+  %enough = icmp sge i64 %work, {_LEAST_WORK_VECTOR}
+  br i1 %enough, label %column.or.row, label %theirs
+column.or.row:
+  %column = icmp eq i64 %n, 1
+  br i1 %column, label %column.vector, label %row.or.not
+column.vector:  ; C, a column, = op(A) times B, a column
+  %b.dense = icmp eq i64 %ldb, 1
+  %x.dense = or i1 %tb, %b.dense
+  %y.dense = icmp eq i64 %ldc, 1
+  %dense = and i1 %x.dense, %y.dense
+  br i1 %dense, label %column.form, label %theirs
+column.form:
+  br i1 %ta, label %column.sums, label %column.dots
+column.dots:
+  call void @dots.{name}(i64 %m, i64 %k, ptr %a, i64 %lda, ptr %b, ptr %c, i1 %add)
+  ret void
+column.sums:
+  call void @sums.{name}(i64 %k, i64 %m, ptr %a, i64 %lda, ptr %b, ptr %c, i1 %add)
+  ret void
+row.or.not:
+  %row = icmp eq i64 %m, 1
+  br i1 %row, label %row.vector, label %theirs
+row.vector:  ; C, a row, = A, a row, times op(B)
+  %not.ta = xor i1 %ta, true
+  %a.dense = icmp eq i64 %lda, 1
+  %row.dense = or i1 %not.ta, %a.dense
+  br i1 %row.dense, label %row.form, label %theirs
+row.form:
+  br i1 %tb, label %row.dots, label %row.sums
+row.dots:
+  call void @dots.{name}(i64 %n, i64 %k, ptr %b, i64 %ldb, ptr %a, ptr %c, i1 %add)
+  ret void
+row.sums:
+  call void @sums.{name}(i64 %k, i64 %n, ptr %b, i64 %ldb, ptr %a, ptr %c, i1 %add)
+  ret void
 ours:
   %rs = select i1 %ta, i64 1, i64 %lda
   %cs = select i1 %ta, i64 %lda, i64 1

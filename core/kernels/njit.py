@@ -59,6 +59,12 @@ def _cache_class() -> type:
     class File(IndexDataCacheFile):
         # Data carry stamp and key, and are refused when they are not those asked for: a process killed between its
         # two writes, or two processes writing at once, can leave an index that points at another entry's data.
+        def _load_index(self):
+            try:
+                return super()._load_index()
+            except Exception:  # truncated or made by another build: start anew
+                return {}
+
         def save(self, key, data):
             super().save(key, (self._source_stamp, key, data))
 
@@ -75,7 +81,7 @@ def _cache_class() -> type:
         def load_overload(self, sig, target_context):
             try:
                 return super().load_overload(sig, target_context)
-            except Exception:  # unreadable, truncated, made by another build: compile instead
+            except Exception:  # the same of the data: compile instead
                 return None
 
         def save_overload(self, sig, data):

@@ -67,7 +67,10 @@ def _define(name: str, dtype: str, width: int, fma: bool, linkage: str) -> tuple
             end[0] = f"  ret {t} {b.select(is_far, float('nan'), result).name}"
         else:
             far = s.replace("@tsk.", "@tsk.far_")
-            b.declares |= {f"declare i1 @llvm.vector.reduce.or.v{width}i1({b.type('b')})", "declare i1 @llvm.expect.i1(i1, i1)"}
+            b.declares |= {
+                f"declare i1 @llvm.vector.reduce.or.v{width}i1({b.type('b')})",
+                "declare i1 @llvm.expect.i1(i1, i1)",
+            }
             any_far = b.emit(f"call i1 @llvm.vector.reduce.or.v{width}i1({b.type('b')} {is_far.name})", "b")
             rarely = b.emit(f"call i1 @llvm.expect.i1(i1 {any_far.name}, i1 false)", "b")
             end = [

@@ -51,8 +51,10 @@ _ASIN = {
 }  # fmt: skip
 
 
-def reduce(b: Builder, x) -> tuple[Value, Value | None, Value]:
-    """x = n pi/2 + r + r_lo, |r| <= pi/4: returns r, r_lo (None: zero) and the integer n.
+def reduce(b: Builder, x, low: bool = True) -> tuple[Value, Value | None, Value]:
+    """x = n pi/2 + r + r_lo, |r| <= pi/4: returns r, r_lo and the integer n.
+
+    In float32 r_lo may be had or not (None): it is half an ulp of r.
 
     Cody and Waite with exact products: x - n*P1 has no rounding error at all, that of x - n*P1 - n*P2 goes to r_lo.
     """
@@ -61,7 +63,8 @@ def reduce(b: Builder, x) -> tuple[Value, Value | None, Value]:
         x = d.widen(x)
         n, i = d.round_magic(x, 0.6366197723675814)
         r = d.fma(n, -_PI_2["f64"][1], d.fma(n, -_PI_2["f64"][0], x))
-        return b.narrow(r), None, b.low_bits(i)
+        r32 = b.narrow(r)
+        return r32, b.narrow(r - d.widen(r32)) if low else None, b.low_bits(i)
     p1, p2, p3 = _PI_2["f64"]
     n, i = b.round_magic(x, 0.6366197723675814)
     t = b.fma(n, -p1, x)
@@ -92,16 +95,16 @@ def _quadrant(b: Builder, r, lo, i) -> Value:
     return b.float_of(b.bits_of(y) ^ ((i >> 1) << (b.bits - 1)))
 
 
-@function("sin", f32=1.5, f64=1.0, far=TRIG_RANGE)
+@function("sin", f32=1.6, f64=1.4, far=TRIG_RANGE)
 def sin(b: Builder, x):
-    r, lo, i = reduce(b, x)
+    r, lo, i = reduce(b, x, low=b.is64)
     y = _quadrant(b, r, lo, i)
     return b.select(x.eq(0.0), x, y)  # -0
 
 
-@function("cos", f32=1.5, f64=1.0, far=TRIG_RANGE)
+@function("cos", f32=1.6, f64=1.4, far=TRIG_RANGE)
 def cos(b: Builder, x):
-    r, lo, i = reduce(b, x)
+    r, lo, i = reduce(b, x, low=b.is64)
     return _quadrant(b, r, lo, i + 1)
 
 
@@ -110,7 +113,9 @@ def tan(b: Builder, x):
     r, lo, i = reduce(b, x)
     (s, s_lo), (c, c_lo) = (b.fast_two_sum(*parts) for parts in (sin_parts(b, r, lo), cos_parts(b, r, lo)))
     odd = (i & 1).eq(1)
-    y, y_lo = b.quotient(b.select(odd, -c, s), b.select(odd, -c_lo, s_lo), b.select(odd, s, c), b.select(odd, s_lo, c_lo))
+    y, y_lo = b.quotient(
+        b.select(odd, -c, s), b.select(odd, -c_lo, s_lo), b.select(odd, s, c), b.select(odd, s_lo, c_lo)
+    )
     y = y + y_lo
     return b.select(x.eq(0.0), x, y)
 

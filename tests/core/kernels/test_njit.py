@@ -1,0 +1,158 @@
+"""The compiled-function cache: hits, misses after any edit, and disks and processes that fail."""
+
+import os
+import shutil
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import triskele.core.kernels.njit as njit
+
+SOURCES = Path(njit.__file__).resolve()
+
+
+@pytest.fixture
+def suite(tmp_path):
+    """A copy of the suite small enough to edit: njit.py, a callee and a kernel in two files."""
+    package = tmp_path / "triskele" / "core"
+    (package / "kernels").mkdir(parents=True)
+    for folder in (package, package / "kernels"):
+        (folder / "__init__.py").write_text("")
+    shutil.copy(SOURCES, package / "kernels" / "njit.py")
+    (package / "callee.py").write_text(
+        "from triskele.core.kernels.njit import device\n@device\ndef scale(x):\n    return 2.0 * x\n"
+    )
+    (package / "caller.py").write_text(
+        "from triskele.core.callee import scale\nfrom triskele.core.kernels.njit import kernel\n"
+        "@kernel\ndef total(x):\n    s = 0.0\n    for i in range(x.size):\n        s += scale(x[i])\n    return s\n"
+    )
+    return tmp_path
+
+
+def run(suite, code="", cache="cache", **environment):
+    """Result, cache hits and misses of `total` in a new process."""
+    code = textwrap.dedent(code) + (
+        "\nimport numpy as np\nfrom triskele.core.caller import total\n"
+        "print(total(np.arange(4.0)), sum(total.stats.cache_hits.values()), sum(total.stats.cache_misses.values()))\n"
+    )
+    variables = {**os.environ, "PYTHONPATH": str(suite), "NUMBA_CACHE_DIR": str(suite / cache), **environment}
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code], env=variables, capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == 0, done.stderr
+    value, hits, misses = done.stdout.split()
+    return float(value), int(hits), int(misses)
+
+
+def test_second_process_hits_and_an_edited_callee_misses(suite):
+    assert run(suite) == (12.0, 0, 1)
+    assert run(suite) == (12.0, 1, 0)
+    callee = suite / "triskele" / "core" / "callee.py"
+    callee.write_text(callee.read_text().replace("2.0", "3.0"))
+    assert run(suite) == (18.0, 0, 1)
+    assert run(suite) == (18.0, 1, 0)
+
+
+def test_damaged_cache_files_only_cost_time(suite):
+    run(suite)
+    for damage in (b"", b"not a pickle"):
+        for file in (suite / "cache").rglob("*.nb?"):
+            file.write_bytes(damage)
+        assert run(suite)[0] == 12.0
+
+
+def test_entry_of_another_source_is_refused(suite):
+    """As left by a process killed between writing the new index and the new data: new stamp, old code."""
+    run(suite)
+    (data,) = (suite / "cache").rglob("*.nbc")
+    old = data.read_bytes()
+    callee = suite / "triskele" / "core" / "callee.py"
+    callee.write_text(callee.read_text().replace("2.0", "3.0"))
+    run(suite)
+    (data,) = (suite / "cache").rglob("*.nbc")
+    data.write_bytes(old)
+    assert run(suite) == (18.0, 0, 1)
+
+
+def test_full_disk_only_costs_time(suite):
+    """Every write fails."""
+    fail = """
+        import builtins, errno
+        real = builtins.open
+        def full(file, mode="r", *args, **kwargs):
+            if "w" in mode and ".nb" in str(file):
+                raise OSError(errno.ENOSPC, "No space left on device")
+            return real(file, mode, *args, **kwargs)
+        builtins.open = full
+    """
+    assert run(suite, fail)[0] == 12.0
+    assert run(suite) == (12.0, 0, 1)
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid"), reason="POSIX permissions")
+def test_nowhere_to_write_only_costs_time(suite):
+    (suite / "file").write_text("")
+    assert run(suite, cache="file/folder")[0] == 12.0
+
+
+def test_killed_while_compiling_leaves_a_working_cache(suite):
+    code = """
+        import os
+        from numba.core.caching import IndexDataCacheFile
+        save = IndexDataCacheFile._save_index
+        def killed(self, overloads):
+            save(self, overloads)
+            os._exit(9)
+        IndexDataCacheFile._save_index = killed
+        import numpy as np
+        from triskele.core.caller import total
+        total(np.arange(4.0))
+    """
+    environment = {**os.environ, "PYTHONPATH": str(suite), "NUMBA_CACHE_DIR": str(suite / "cache")}
+    killed = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code)], env=environment, capture_output=True, timeout=120
+    )
+    assert killed.returncode == 9
+    assert run(suite) == (12.0, 0, 1)
+    assert run(suite) == (12.0, 1, 0)
+
+
+def test_decorating_does_not_import_numba(suite):
+    code = "import sys, triskele.core.caller\nassert 'numba' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": str(suite)}, check=True, timeout=60)
+
+
+@njit.device
+def _square(x):
+    return x * x
+
+
+@njit.template
+def _apply(f, x):
+    total = 0.0
+    for i in range(x.size):
+        total += f(x[i])
+    return total
+
+
+@njit.kernel(cache=False)
+def _sum_of_squares(x):
+    return _apply(_square, x)
+
+
+def test_devices_pass_as_arguments_of_templates():
+    assert _sum_of_squares(np.arange(4.0)) == 14.0
+    assert _square(3) == 9
+    assert _sum_of_squares.py_func.__name__ == "_sum_of_squares" and "compiled" in repr(_square)
+
+
+def test_nan_stays_visible_and_division_by_zero_is_numpys():
+    @njit.kernel(cache=False)
+    def f(x, y):
+        return x / y if x == x else -1.0
+
+    assert np.isinf(f(1.0, 0.0)) and f(np.nan, 1.0) == -1.0

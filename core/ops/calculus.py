@@ -1,4 +1,4 @@
-"""Numerical calculus on samples: gradient, trapezoid, interp, convolve, correlate, polynomials."""
+"""Numerical calculus on samples: gradient, trapezoid, interp, polynomials."""
 
 from __future__ import annotations
 
@@ -101,53 +101,6 @@ def interp(x, xp, fp, left=None, right=None, period=None):
         inside = f0 + (f1 - f0) / (x1 - x0) * (x - x0)
     out = np.where(np.less(x, xp[0]), fp[0] if left is None else left, np.where(np.greater(x, xp[n - 1]), fp[n - 1] if right is None else right, inside))
     return np.where(np.equal(x, xp[n - 1]), fp[n - 1], out)
-
-
-# -- convolution -----------------------------------------------------------------------------------------------------------------
-
-
-def _windows(a, size):
-    """Row i: a[i : i + size]."""
-    return np.take(a, np.arange(np.shape(a)[0] - size + 1)[:, None] + np.arange(size))
-
-
-def _slide(a, v, mode, name):
-    """Products of `v` with every piece of `a` (at least as long), in NumPy's modes."""
-    n, m = np.shape(a)[0], np.shape(v)[0]
-    if mode not in ("full", "same", "valid"):
-        raise ValueError(f"{name}: mode must be one of 'valid', 'same', or 'full' (got {mode!r})")
-    if mode != "valid":
-        before, after = (m - 1, m - 1) if mode == "full" else (m // 2, (m - 1) - m // 2)
-        a = np.pad(a, (before, after))
-    return np.matmul(_windows(a, m), v)
-
-
-def _vectors(a, v, name):
-    a, v = np.atleast_1d(a), np.atleast_1d(v)
-    if np.ndim(a) != 1 or np.ndim(v) != 1:
-        raise ValueError(f"{name}: 1-d arrays are wanted, got shapes {np.shape(a)} and {np.shape(v)}")
-    if 0 in (np.shape(a)[0], np.shape(v)[0]):
-        raise ValueError(f"{name}: arrays cannot be empty")
-    dtype = np.result_type(a, v)
-    return a.astype(dtype), v.astype(dtype)
-
-
-@implements(np.convolve)
-def convolve(a, v, mode="full"):
-    """``numpy.convolve``."""
-    a, v = _vectors(a, v, "convolve")
-    if np.shape(v)[0] > np.shape(a)[0]:
-        a, v = v, a
-    return _slide(a, np.flip(v), mode, "convolve")
-
-
-@implements(np.correlate)
-def correlate(a, v, mode="valid"):
-    """``numpy.correlate``."""
-    a, v = _vectors(a, v, "correlate")
-    if np.shape(v)[0] > np.shape(a)[0]:
-        return np.flip(_slide(np.conjugate(v), a, mode, "correlate"))
-    return _slide(a, np.conjugate(v), mode, "correlate")
 
 
 # -- polynomials ------------------------------------------------------------------------------------------------------------------

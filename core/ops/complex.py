@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from triskele.core.graph.graph import spec_of
-from triskele.core.graph.trace import bind
 from triskele.core.ops.define import ONE, as_value, elementwise
 from triskele.core.tensor import implements
 

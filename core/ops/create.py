@@ -61,6 +61,11 @@ def full(shape, fill_value, dtype=None, order="C", *, device=None, like=None):
     return _full(like, _shape(shape, ()), fill_value, np.dtype(dtype or np.result_type(fill_value)))
 
 
+def full_of(shape, value, dtype=None):
+    """An array of `shape` filled with a traced value."""
+    return _full(value, _shape(shape, ()), value, np.dtype(dtype or value.dtype))
+
+
 def lifted(f):
     """For ``like=``: the plain array, traced."""
 
@@ -84,15 +89,16 @@ def collect(obj, dtype=None):
     """Arrays, numbers, Tensors and nested sequences of them as one array or Tensor."""
     if isinstance(obj, Tensor):
         return obj.astype(dtype) if dtype is not None else np.positive(obj)
-    if isinstance(obj, (list, tuple)) and _has_tensor(obj):
+    if isinstance(obj, (list, tuple)) and has_tensor(obj):
         obj = np.stack([collect(o) for o in obj])
         return obj.astype(dtype) if dtype is not None else obj
     return np.asarray(obj, dtype)
 
 
-def _has_tensor(obj):
+def has_tensor(obj):
+    """Whether a Tensor is somewhere in nested lists and tuples."""
     if isinstance(obj, (list, tuple)):
-        return any(_has_tensor(o) for o in obj)
+        return any(has_tensor(o) for o in obj)
     return isinstance(obj, Tensor)
 
 

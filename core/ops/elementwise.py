@@ -10,7 +10,7 @@ from triskele.core.graph.graph import Spec
 from triskele.core.graph.primitive import Primitive
 from triskele.core.graph.trace import bind
 from triskele.core.ops.define import MINUS_ONE, ONE, as_value, batch_elementwise, broadcast_shapes, elementwise
-from triskele.core.tensor import implements, is_weak
+from triskele.core.tensor import implements
 
 # -- arithmetic: the implementations are Python's operators, so that Python numbers stay Python numbers -------------
 

@@ -6,7 +6,7 @@ pointers to C-contiguous buffers; the outermost is `main`. It returns 0, or 1 af
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -21,8 +21,8 @@ from triskele.core.kernels import blas, vecmath
 ATTRIBUTES = 'attributes #0 = { nounwind noinline "prefer-vector-width"="512" }'
 
 NATIVE: dict[str, Any] = {}
-"""Emitters of steps that are no loop nests, by primitive: objects with ``accepts(eqn)``, ``scratch(unit, eqn)`` (bytes) and
-``emit(unit, eqn)``."""
+"""Emitters of steps that are no loop nests, by primitive: objects with ``accepts(eqn)``, ``scratch(unit, eqn)`` (further
+buffers and their bytes), ``emit(unit, eqn)``, and `updates`, where the result may take the place of that operand."""
 
 
 class Module:
@@ -55,9 +55,9 @@ class Module:
             self.constants.append(atom)
         return k
 
-    def function(self, graph: Graph, name: str) -> Unit:
-        """Emit `graph` as the function `name`."""
-        unit = Unit(self, graph, name)
+    def function(self, graph: Graph, name: str, in_place: dict[int, int] | None = None) -> Unit:
+        """Emit `graph` as the function `name`; `in_place`: see `Plan`."""
+        unit = Unit(self, graph, name, in_place or {})
         self.units.append(unit)
         unit.emit()
         return unit
@@ -76,8 +76,9 @@ class Module:
 class Unit:
     """One function under construction."""
 
-    def __init__(self, module: Module, graph: Graph, name: str):
-        self.module, self.graph, self.name = module, graph, name
+    def __init__(self, module: Module, graph: Graph, name: str, in_place: dict[int, int]):
+        self.module, self.graph, self.name, self.in_place = module, graph, name, in_place
+        self.memo: dict[Equation, Any] = {}  # what the emitter of a step keeps between `scratch` and `emit`
         self.lines: list[str] = []
         self.head: list[str] = []
         self.count = 0
@@ -121,10 +122,10 @@ class Unit:
                     self.head += [f"  {name}.q = getelementptr ptr, ptr %{place.kind}s, i64 {place.at}", f"  {name} = load ptr, ptr {name}.q"]
         return name
 
-    def table(self, pointers: list[str], stem: str = "table") -> str:
-        """An array of pointers on the stack."""
+    def table(self, pointers: list[str], stem: str = "table", size: int = 0) -> str:
+        """An array of pointers on the stack, the first of which are filled in."""
         name = self.fresh(stem)
-        self.head.append(f"  {name} = alloca ptr, i64 {max(1, len(pointers))}")
+        self.head.append(f"  {name} = alloca ptr, i64 {max(1, size, len(pointers))}")
         for k, p in enumerate(pointers):
             self.store_pointer(name, k, p)
         return name
@@ -137,15 +138,25 @@ class Unit:
         return pointer if bytes_ == 0 else self.ins(f"getelementptr i8, ptr {pointer}, i64 {bytes_}")
 
     @contextmanager
-    def loop(self, n: int | str):
-        """Instructions inside run for the index 0 ... n - 1, n > 0."""
+    def loop(self, n: int | str, alternating: Sequence[tuple[str, str, str]] = ()):
+        """Instructions inside run for the index 0 ... n - 1, n > 0.
+
+        For each (start, first, other) of `alternating` the loop has a pair of pointers (now, then): `start` and `first`
+        in the first round, then the last round's second and whichever of `first` and `other` that was not.
+        Yields (index, pairs).
+        """
         var = self.fresh("i")
         body, done, before = self.label("loop"), self.label("done"), self.label("before")
-        self.lines += [f"  br label %{before}", f"{before}:", f"  br label %{body}", f"{body}:", ""]
-        slot = len(self.lines) - 1
-        yield var
+        self.lines += [f"  br label %{before}", f"{before}:", f"  br label %{body}", f"{body}:"]
+        slot = len(self.lines)
+        triples = [(self.fresh("c"), self.fresh("c"), self.fresh("c")) for _ in alternating]
+        self.lines += [""] * (1 + 3 * len(triples))
+        yield var, [t[:2] for t in triples]
         end = self.label("end")
         self.lines[slot] = f"  {var} = phi i64 [ 0, %{before} ], [ {var}.n, %{end} ]"
+        for k, ((now, then, other), (start, first, second)) in enumerate(zip(triples, alternating, strict=True)):
+            for j, (name, initial, later) in enumerate(((now, start, then), (then, first, other), (other, second, then))):
+                self.lines[slot + 1 + 3 * k + j] = f"  {name} = phi ptr [ {initial}, %{before} ], [ {later}, %{end} ]"
         self.lines += [f"  br label %{end}", f"{end}:", f"  {var}.n = add nuw nsw i64 {var}, 1", f"  {var}.c = icmp eq i64 {var}.n, {n}",
                        f"  br i1 {var}.c, label %{done}, label %{body}", f"{done}:"]
 
@@ -175,7 +186,7 @@ class Unit:
                 extra[step] = {p: p.size * p.root.var.spec.dtype.itemsize * kernel.chunks for p in kernel.partials}
             elif (emitter := NATIVE.get(step.eqn.primitive.name)) is not None and emitter.accepts(step.eqn):
                 extra[step] = emitter.scratch(self, step.eqn)
-        self.plan = Plan(self.fusion, self.fusion.steps, extra)
+        self.plan = Plan(self.fusion, self.fusion.steps, extra, self.in_place, updated_operand)
         for step in self.fusion.steps:
             if isinstance(step, Group):
                 self._call_kernel(kernels[step])
@@ -207,7 +218,7 @@ class Unit:
         else:
             failed = self._call_chunks(kernel, pointers)
         if kernel.checks:
-            self._report(kernel, failed)
+            self.report(kernel.checks, failed)
         for partial in kernel.partials:
             self._combine(kernel, partial)
 
@@ -263,7 +274,7 @@ class Unit:
         failed = self.ins(f"call i32 @tsk_callback(ptr {context}, i64 {k}, ptr {table})")
         self.return_if(self.ins(f"icmp ne i32 {failed}, 0"))
 
-    def _report(self, kernel, failed):
+    def report(self, eqns, failed):
         """Raise when an index was out of bounds: the host is told which equations met one."""
         bad, go = self.label("bad"), self.label("go")
         condition = self.ins(f"icmp ne i64 {failed}, 0")
@@ -271,7 +282,7 @@ class Unit:
         slot = self.fresh("mask")
         self.head.append(f"  {slot} = alloca i64")
         self.line(f"store i64 {failed}, ptr {slot}")
-        self._callback(self._operation(tuple(kernel.checks)), self.table([slot]))
+        self._callback(self._operation(tuple(eqns)), self.table([slot]))
         self.lines += [f"  br label %{go}", f"{go}:"]
 
 
@@ -280,6 +291,13 @@ def as_array(atom):
     if type(atom) is Const and not (isinstance(atom.value, np.ndarray) and atom.value.dtype == atom.spec.dtype):
         return Const(np.array(atom.value, atom.spec.dtype))
     return atom
+
+
+def updated_operand(step: Step) -> Any:
+    """The operand whose place the step's result may take."""
+    emitter = NATIVE.get(step.eqn.primitive.name)
+    place = getattr(emitter, "updates", None)
+    return None if place is None or not emitter.accepts(step.eqn) else step.eqn.inputs[place]
 
 
 def native_kind(eqn: Equation) -> str:

@@ -208,6 +208,11 @@ class Fusion:
             elif p.kind == "pull":
                 if p.pull is not None and _has_native_form(eqn):
                     return "map"
+            elif p.kind == "update":
+                # a large part of a small array: rebuilt by a formula, which fuses
+                x, u = eqn.inputs[0].spec, eqn.inputs[1].spec
+                if p.pull is not None and (x.size <= 64 or (u.shape and 4 * u.size >= x.size)) and _has_native_form(eqn):
+                    return "map"
             elif p.kind == "reduce" and p.name in REDUCERS and set(eqn.params) <= {"axes", "dtype"}:
                 spec = eqn.inputs[0].spec
                 if spec.dtype.kind == "c" and REDUCERS[p.name] in ("max", "min"):
@@ -369,6 +374,15 @@ class Fusion:
                 formulas[eqn] = None
                 stack += self._expand(eqn, index)
         return reads, formulas
+
+    def reads_in_place(self, group: Group, new: Var, old: Var) -> bool:
+        """Whether `group` may compute its root `new` in the buffer of `old`: each element of `old` is read only to
+        compute that very element of `new`."""
+        root = next(r for r in group.roots if r.var is new)
+        if root.axes is not None or new.spec != old.spec or any(v is not old and self.base(v) is old for v in group.reads):
+            return False
+        own = index_key(self._loops(root.space))
+        return old in self._formula(root)[0] and group.reads[old] == {own} and all(r.space == root.space for r in group.roots)
 
     def base(self, var: Var) -> Var:
         """The array whose memory `var` is."""

@@ -6,6 +6,7 @@ fitting gap among those alive with it.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from triskele.core.compile.fuse import Fusion, Group
@@ -30,57 +31,99 @@ class Plan:
         By Var (bases only, see `Fusion.base`), or by whatever else was given in `extra`.
     copies : list of (int, Var or Const)
         Results that nobody computes in place: copied at the end.
+    overwritten : set of int
+        Outputs that are computed in the buffer of their input.
     size : int, bytes
         Of the arena.
     """
 
-    def __init__(self, fusion: Fusion, steps: list[Any], extra: dict[Any, dict[Any, int]]):
-        """`extra[step]`: further buffers (key: bytes) that live during that step only."""
+    def __init__(self, fusion: Fusion, steps: list[Any], extra: dict[Any, dict[Any, int]], in_place: dict[int, int],
+                 updated: Callable[[Any], Any]):
+        """`extra[step]`: further buffers (key: bytes) that live during that step only. `in_place`: {output: input} where
+        the caller gives the input's own buffer as the output if the plan says that it is overwritten. `updated(step)`:
+        the operand whose place the step's result may take."""
+        self.fusion, self.steps, self.updated = fusion, steps, updated
         graph = fusion.graph
         self.places: dict[Any, Place] = {v: Place("input", k) for k, v in enumerate(graph.inputs)}
         self.copies: list[tuple[int, Any]] = []
+        self.overwritten: set[int] = set()
+        self._find_ranges(extra)
         for k, o in enumerate(graph.outputs):
             base = fusion.base(o) if isinstance(o, Var) else None
             if base is None or base in self.places:
                 self.copies.append((k, o))
-            else:
-                self.places[base] = Place("output", k)
-        self.size = 0
-        self._allocate(fusion, steps, extra)
-
-    def _allocate(self, fusion, steps, extra):
-        first: dict[Any, int] = {}
-        last: dict[Any, int] = {}
-        sizes: dict[Any, int] = {}
-        for t, step in enumerate(steps):
-            written, read = values_of(step)
-            for v in written:
-                first.setdefault(v, t)
-                last[v] = t
-                sizes[v] = v.spec.nbytes
-            for v in read:
-                last[fusion.base(v)] = t
-            for key, size in extra.get(step, {}).items():
-                first[key] = last[key] = t
-                sizes[key] = size
+                continue
+            self.places[base] = Place("output", k)
+            if k in in_place and self._can_overwrite(base, graph.inputs[in_place[k]]):
+                self.overwritten.add(k)
         for _, o in self.copies:
             if isinstance(o, Var):
-                last[fusion.base(o)] = len(steps)
+                self.last[fusion.base(o)] = len(steps)
+        self.size = 0
+        self._allocate()
+
+    def _find_ranges(self, extra):
+        """The steps that make a value and that read it last."""
+        self.first: dict[Any, int] = {}
+        self.last: dict[Any, int] = {}
+        self.sizes: dict[Any, int] = {}
+        for t, step in enumerate(self.steps):
+            written, read = values_of(step)
+            for v in written:
+                self.first.setdefault(v, t)
+                self.last[v] = t
+                self.sizes[v] = v.spec.nbytes
+            for v in read:
+                self.last[self.fusion.base(v)] = t
+            for key, size in extra.get(step, {}).items():
+                self.first[key] = self.last[key] = t
+                self.sizes[key] = size
+
+    def _can_overwrite(self, new: Var, old: Var) -> bool:
+        """Whether `new` may be computed in the buffer of `old`, which dies at that step."""
+        t = self.first[new]
+        if self.last.get(old, -1) != t or old.spec.nbytes != new.spec.nbytes or any(isinstance(o, Var) and self.fusion.base(o) is old for o in self.fusion.graph.outputs):
+            return False
+        step = self.steps[t]
+        if isinstance(step, Group):
+            return self.fusion.reads_in_place(step, new, old)
+        operand = self.updated(step)
+        return isinstance(operand, Var) and self.fusion.base(operand) is old and sum(
+            isinstance(a, Var) and self.fusion.base(a) is old for a in step.eqn.inputs) == 1
+
+    def _allocate(self):
         starting: dict[int, list[Any]] = {}
-        for key, t in first.items():
+        for key, t in self.first.items():
             starting.setdefault(t, []).append(key)
         live: list[tuple[int, int, int]] = []  # (offset, end, last step), by offset
-        for t in range(len(steps)):
+        for t, step in enumerate(self.steps):
             live = [r for r in live if r[2] >= t]
             for key in starting.get(t, ()):
                 if key in self.places:
                     continue
-                size = -(-max(sizes[key], 1) // ALIGNMENT) * ALIGNMENT
-                offset = self._gap(live, size)
-                live.append((offset, offset + size, last[key]))
+                size = -(-max(self.sizes[key], 1) // ALIGNMENT) * ALIGNMENT
+                offset = self._inherited(step, key, live)
+                if offset is None:
+                    offset = self._gap(live, size)
+                live.append((offset, offset + size, self.last[key]))
                 live.sort()
                 self.places[key] = Place("arena", offset)
                 self.size = max(self.size, offset + size)
+
+    def _inherited(self, step, key, live):
+        """The place of an operand that dies here and is overwritten by its successor."""
+        if isinstance(step, Group) or not isinstance(key, Var):
+            return None
+        operand = self.updated(step)
+        if not isinstance(operand, Var):
+            return None
+        old = self.fusion.base(operand)
+        place = self.places.get(old)
+        if place is None or place.kind != "arena" or not self._can_overwrite(key, old):
+            return None
+        entry = next(r for r in live if r[0] == place.at)
+        live.remove(entry)
+        return place.at
 
     @staticmethod
     def _gap(live, size):

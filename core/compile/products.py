@@ -51,7 +51,7 @@ class Product:
         if count == 1:
             call(*pointers)
             return
-        with unit.loop(count) as i:
+        with unit.loop(count) as (i, _):
             call(*[unit.offset(p, unit.ins(f"mul nsw i64 {i}, {s}")) for p, s in zip(pointers, sizes, strict=True)])
 
 

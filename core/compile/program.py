@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from triskele.core.compile import cache, engine, products, wrapper  # noqa: F401  (products registers itself)
+from triskele.core.compile import cache, control_flow, engine, products, updates, wrapper  # noqa: F401  (they register themselves)
 from triskele.core.compile.emit import Module
 from triskele.core.compile.lower import lower
 from triskele.core.errors import IndexOutOfBoundsError

@@ -1,0 +1,188 @@
+"""Control flow in compiled programs: bodies are functions of the program, called in loops and branches.
+
+A body reads and writes through tables of pointers, so that a scan hands out the rows of its inputs and results where
+they lie. A carry alternates between two buffers, the last of which is the result; the first step reads the initial
+value where it is. A carry that the body only updates stays in one buffer.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from triskele.core.compile.emit import NATIVE, Unit, as_array
+from triskele.core.compile.lower import lower
+from triskele.core.graph.graph import Equation, Graph
+from triskele.core.graph.simplify import simplify
+
+
+class _Temporary:
+    """A buffer that lives during one step."""
+
+    __slots__ = ("nbytes",)
+
+    def __init__(self, nbytes: int):
+        self.nbytes = nbytes
+
+
+class _Bodies:
+    """Shared by all control flow: each body becomes a function, with an arena for its own values."""
+
+    def accepts(self, eqn: Equation) -> bool:
+        return all(a.spec.dtype.kind in "biufc" for a in (*eqn.inputs, *eqn.outputs))
+
+    def scratch(self, unit: Unit, eqn: Equation) -> dict:
+        functions = [unit.module.function(lower(simplify(g)), f"{unit.name}.b{len(unit.module.units)}", self.in_place(eqn, g)) for g in self.graphs(eqn)]
+        arena = _Temporary(max(f.plan.size for f in functions))
+        temporaries = self.temporaries(eqn, functions)
+        unit.memo[eqn] = (functions, arena, temporaries)
+        return {t: t.nbytes for t in (arena, *temporaries) if t is not None}
+
+    def graphs(self, eqn: Equation) -> list[Graph]:
+        raise NotImplementedError
+
+    def in_place(self, eqn: Equation, graph: Graph) -> dict[int, int]:
+        """Inputs that the function may overwrite with an output: {output: input}."""
+        return {}
+
+    def temporaries(self, eqn: Equation, functions: list[Unit]) -> list[Any]:
+        return []
+
+    @staticmethod
+    def call(unit: Unit, function: Unit, inputs: str, outputs: str, arena: str) -> None:
+        failed = unit.ins(f"call i32 @{function.name}(ptr {inputs}, ptr {outputs}, ptr {arena})")
+        unit.return_if(unit.ins(f"icmp ne i32 {failed}, 0"))
+
+
+class _Call(_Bodies):
+    """A graph kept apart from what is around it, so that it is computed again where it occurs again."""
+
+    def graphs(self, eqn):
+        return [eqn.params["graph"]]
+
+    def emit(self, unit, eqn):
+        (function,), arena, _ = unit.memo[eqn]
+        inputs = unit.table([unit.pointer(as_array(a)) for a in eqn.inputs])
+        outputs = unit.table([unit.pointer(o) for o in eqn.outputs])
+        self.call(unit, function, inputs, outputs, unit.pointer(arena))
+
+
+class _Cond(_Bodies):
+    def graphs(self, eqn):
+        return list(eqn.params["branches"])
+
+    def emit(self, unit, eqn):
+        functions, arena, _ = unit.memo[eqn]
+        index, *operands = eqn.inputs
+        scratch = unit.pointer(arena)
+        inputs = unit.table([unit.pointer(as_array(a)) for a in operands])
+        outputs = unit.table([unit.pointer(o) for o in eqn.outputs])
+        bits = 8 * index.spec.dtype.itemsize
+        which = unit.ins(f"load i{bits}, ptr {unit.pointer(as_array(index))}")
+        labels = [unit.label("branch") for _ in functions]
+        done = unit.label("joined")
+        cases = " ".join(f"i{bits} {k}, label %{label}" for k, label in enumerate(labels[1:], 1))
+        unit.line(f"switch i{bits} {which}, label %{labels[0]} [ {cases} ]")
+        for label, function in zip(labels, functions, strict=True):
+            unit.lines.append(f"{label}:")
+            self.call(unit, function, inputs, outputs, scratch)
+            unit.line(f"br label %{done}")
+        unit.lines.append(f"{done}:")
+
+
+class _Scan(_Bodies):
+    def accepts(self, eqn):
+        return super().accepts(eqn) and eqn.params["length"] > 0
+
+    def graphs(self, eqn):
+        return [eqn.params["body"]]
+
+    def in_place(self, eqn, graph):
+        n = eqn.params["n_consts"]
+        return {k: n + k for k in range(eqn.params["n_carry"])}
+
+    def temporaries(self, eqn, functions):
+        specs = eqn.params["body"].out_specs[:eqn.params["n_carry"]]
+        updated = functions[0].plan.overwritten
+        if eqn.params["length"] == 1:
+            return [None] * len(specs)
+        return [None if k in updated else _Temporary(s.nbytes) for k, s in enumerate(specs)]
+
+    def emit(self, unit, eqn):
+        (function,), arena, temporaries = unit.memo[eqn]
+        p = eqn.params
+        n_consts, n_carry, length = p["n_consts"], p["n_carry"], p["length"]
+        atoms = [as_array(a) for a in eqn.inputs]
+        consts, carry, xs = atoms[:n_consts], atoms[n_consts:n_consts + n_carry], atoms[n_consts + n_carry:]
+        scratch = unit.pointer(arena)
+        inputs = unit.table([unit.pointer(c) for c in consts], "ins", n_consts + n_carry + len(xs))
+        outputs = unit.table([], "outs", n_carry + len(eqn.outputs) - n_carry)
+        starts, firsts, others = [], [], []
+        for k, c in enumerate(carry):
+            out = unit.pointer(eqn.outputs[k])
+            start = unit.pointer(c)
+            if k in function.plan.overwritten:
+                unit.copy(out, start, c.spec.nbytes)
+                start = first = other = out
+            else:
+                other = out if temporaries[k] is None else unit.pointer(temporaries[k])
+                first, other = (out, other) if (length - 1) % 2 == 0 else (other, out)
+            starts.append(start)
+            firsts.append(first)
+            others.append(other)
+        rows = [(unit.pointer(x), x.spec.nbytes // length, n_consts + n_carry + k, inputs) for k, x in enumerate(xs)]
+        rows += [(unit.pointer(y), y.spec.nbytes // length, n_carry + k, outputs) for k, y in enumerate(eqn.outputs[n_carry:])]
+        with unit.loop(length, [(s, f, o) for s, f, o in zip(starts, firsts, others, strict=True)]) as (i, pairs):
+            t = unit.ins(f"sub nsw i64 {length - 1}, {i}") if p["reverse"] else i
+            for k, (now, then) in enumerate(pairs):
+                unit.store_pointer(inputs, n_consts + k, now)
+                unit.store_pointer(outputs, k, then)
+            for pointer, stride, place, table in rows:
+                unit.store_pointer(table, place, unit.offset(pointer, unit.ins(f"mul nsw i64 {t}, {stride}")) if stride else pointer)
+            self.call(unit, function, inputs, outputs, scratch)
+
+
+class _While(_Bodies):
+    def graphs(self, eqn):
+        return [eqn.params["cond"], eqn.params["body"]]
+
+    def temporaries(self, eqn, functions):
+        specs = eqn.params["body"].out_specs
+        return [_Temporary(1), *[_Temporary(s.nbytes) for s in specs], *[_Temporary(s.nbytes) for s in specs]]
+
+    def emit(self, unit, eqn):
+        (cond, body), arena, (flag, *buffers) = unit.memo[eqn]
+        p = eqn.params
+        n_cond, n_body = p["n_cond_consts"], p["n_body_consts"]
+        pointers = [unit.pointer(as_array(a)) for a in eqn.inputs]
+        cond_consts, body_consts, carry = pointers[:n_cond], pointers[n_cond:n_cond + n_body], pointers[n_cond + n_body:]
+        n = len(carry)
+        scratch, flag_pointer = unit.pointer(arena), unit.pointer(flag)
+        tests, ins, outs = unit.table(cond_consts, "tests", n_cond + n), unit.table(body_consts, "ins", n_body + n), unit.table([], "outs", n)
+        result = unit.table([flag_pointer])
+        a, b = [unit.pointer(t) for t in buffers[:n]], [unit.pointer(t) for t in buffers[n:]]
+        head, again, done, before = unit.label("while"), unit.label("again"), unit.label("done"), unit.label("before")
+        unit.lines += [f"  br label %{before}", f"{before}:", f"  br label %{head}", f"{head}:"]
+        slot = len(unit.lines)
+        now, then, other = ([unit.fresh("c") for _ in range(n)] for _ in range(3))
+        unit.lines += [""] * (3 * n)
+        for k in range(n):
+            unit.store_pointer(tests, n_cond + k, now[k])
+        self.call(unit, cond, tests, result, scratch)
+        go = unit.ins(f"icmp ne i8 {unit.ins(f'load i8, ptr {flag_pointer}')}, 0")
+        unit.lines += [f"  br i1 {go}, label %{again}, label %{done}", f"{again}:"]
+        for k in range(n):
+            unit.store_pointer(ins, n_body + k, now[k])
+            unit.store_pointer(outs, k, then[k])
+        self.call(unit, body, ins, outs, scratch)
+        end = unit.label("end")
+        unit.lines += [f"  br label %{end}", f"{end}:", f"  br label %{head}"]
+        for k in range(n):
+            unit.lines[slot + 3 * k] = f"  {now[k]} = phi ptr [ {carry[k]}, %{before} ], [ {then[k]}, %{end} ]"
+            unit.lines[slot + 3 * k + 1] = f"  {then[k]} = phi ptr [ {a[k]}, %{before} ], [ {other[k]}, %{end} ]"
+            unit.lines[slot + 3 * k + 2] = f"  {other[k]} = phi ptr [ {b[k]}, %{before} ], [ {then[k]}, %{end} ]"
+        unit.lines.append(f"{done}:")
+        for k, o in enumerate(eqn.outputs):
+            unit.copy(unit.pointer(o), now[k], o.spec.nbytes)
+
+
+NATIVE["cond"], NATIVE["scan"], NATIVE["while"], NATIVE["checkpoint"] = _Cond(), _Scan(), _While(), _Call()

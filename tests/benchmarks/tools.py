@@ -15,6 +15,7 @@ import numpy
 
 class Triskele:
     modules = ("triskele.core",)
+    lazy = ("llvmlite.binding", "scipy.linalg")  # loaded by the first compilation: its time, but not its working memory
 
     def prepare(self, function, data):
         import scipy.special

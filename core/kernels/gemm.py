@@ -16,6 +16,7 @@ _DEPTH = 192  # block of k: a panel of B then takes 36 kB, most of a first-level
 _HEIGHT = 192  # rows of A that are copied at a time, with _DEPTH of k
 _FAR = 1024  # bytes between neighbours of A from which it is copied
 _CHUNK_WORK = 1 << 19  # least multiply-adds of a chunk of a parallel product
+_LARGE_CHUNK_WORK = 1 << 25  # ... and about the multiply-adds of one of many
 _PARALLEL_WORK = 1 << 21  # least multiply-adds of a parallel product
 
 
@@ -162,25 +163,41 @@ def _kernel(name: str, scalar: str, lanes: int, rows: int, vectors: int) -> str:
 
 
 def _pack(name: str, scalar: str, tile: Tile) -> str:
-    """panel[k, wide] = B[k, columns], zero beyond `columns`."""
-    code, vector = _Code(), f"<{tile.lanes} x {scalar}>"
+    """panel[k, wide] = B[k, columns], zero beyond `columns`; `wide` is the next multiple of the lanes."""
+    code, lanes, vector, truths = _Code(), tile.lanes, f"<{tile.lanes} x {scalar}>", f"<{tile.lanes} x i1>"
     align = 4 if scalar == "float" else 8
-    whole = code.set("srem i64 %columns, " + str(tile.lanes))
-    full = code.int("sub", "%columns", whole)
+    has_masks = lanes * align >= 32  # AVX on: elsewhere a masked load is a row of branches
+    load = f"@llvm.masked.load.v{lanes}{'f32' if scalar == 'float' else 'f64'}.p0"
+    rest = code.int("srem", "%columns", lanes)
+    full = code.int("sub", "%columns", rest)
+    partial = code.set(f"icmp ne i64 {rest}, 0")
+    first = code.set(f"insertelement <{lanes} x i64> poison, i64 {rest}, i64 0")
+    bounds = code.set(f"shufflevector <{lanes} x i64> {first}, <{lanes} x i64> poison, <{lanes} x i32> zeroinitializer")
+    numbers = ", ".join(f"i64 {i}" for i in range(lanes))
+    mask = code.set(f"icmp sgt <{lanes} x i64> {bounds}, <{numbers}>")
     with code.loop("0", "%k", "1") as p:
         source = code.at(scalar, "%b", code.int("mul", p, "%ldb"))
         target = code.at(scalar, "%panel", code.int("mul", p, "%wide"))
-        with code.loop("0", full, str(tile.lanes)) as j:
+        with code.loop("0", full, str(lanes)) as j:
             value = code.set(f"load {vector}, ptr {code.at(scalar, source, j)}, align {align}")
-            code.emit(f"store {vector} {value}, ptr {code.at(scalar, target, j)}, align {align * tile.lanes}")
-        with code.loop(full, "%columns", "1") as j:
-            value = code.set(f"load {scalar}, ptr {code.at(scalar, source, j)}")
-            code.emit(f"store {scalar} {value}, ptr {code.at(scalar, target, j)}")
-        with code.loop("%columns", "%wide", "1") as j:
-            code.emit(f"store {scalar} 0.0, ptr {code.at(scalar, target, j)}")
+            code.emit(f"store {vector} {value}, ptr {code.at(scalar, target, j)}, align {align * lanes}")
+        if has_masks:
+            with code.when(partial):
+                spot = code.at(scalar, source, full)
+                value = code.set(
+                    f"call {vector} {load}(ptr {spot}, i32 {align}, {truths} {mask}, {vector} zeroinitializer)"
+                )
+                code.emit(f"store {vector} {value}, ptr {code.at(scalar, target, full)}, align {align * lanes}")
+        else:
+            with code.loop(full, "%columns", "1") as j:
+                value = code.set(f"load {scalar}, ptr {code.at(scalar, source, j)}")
+                code.emit(f"store {scalar} {value}, ptr {code.at(scalar, target, j)}")
+            with code.loop("%columns", "%wide", "1") as j:
+                code.emit(f"store {scalar} 0.0, ptr {code.at(scalar, target, j)}")
     code.emit("ret void")
+    declare = f"declare {vector} {load}(ptr, i32, {truths}, {vector})"
     head = f"define internal void @pack.{name}(i64 %k, i64 %columns, i64 %wide, ptr noalias %b, i64 %ldb, ptr noalias %panel) {{"
-    return "\n".join([head, *code.lines, "}"])
+    return "\n".join([declare, head, *code.lines, "}"])
 
 
 def _transpose_pack(name: str, scalar: str, tile: Tile) -> str:
@@ -329,7 +346,8 @@ _FIELDS = ("m", "n", "k", "a", "rs", "cs", "b", "ldb", "tb", "c", "ldc", "accumu
 
 def _parallel(name: str, scalar: str, tile: Tile) -> str:
     """Rows and columns cut into blocks, whose number depends on the sizes alone."""
-    units = {"m": tile.rows, "n": tile.lanes * tile.vectors}
+    # at least four tiles high: each block copies its panels of B for itself
+    units = {"m": 4 * tile.rows, "n": tile.lanes * tile.vectors}
     code = _Code()
     work = code.int("mul", code.set("mul i64 %m, %n"), "%k")
     small = code.set(f"icmp slt i64 {work}, {_PARALLEL_WORK}")
@@ -338,7 +356,9 @@ def _parallel(name: str, scalar: str, tile: Tile) -> str:
     code.emit(f"call void @serial.{name}({_ARGUMENTS})")
     code.emit("ret void")
     code.label("%large")
-    wanted = code.minimum(code.int("udiv", work, _CHUNK_WORK), "64")
+    # enough chunks to share out, but no more: small ones copy B for few rows
+    most = code.int("add", code.int("udiv", work, _LARGE_CHUNK_WORK), 8)
+    wanted = code.minimum(code.minimum(code.int("udiv", work, _CHUNK_WORK), most), "256")
     # blocks as square as may be: each reads its rows of A and its columns of B once
     ratio = code.set(f"fdiv double {code.set('uitofp i64 %m to double')}, {code.set('uitofp i64 %n to double')}")
     square = code.set(f"fmul double {code.set(f'uitofp i64 {wanted} to double')}, {ratio}")

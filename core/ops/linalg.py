@@ -43,6 +43,11 @@ def mH(x: Any) -> Any:
     return mT(conj(x))
 
 
+def as_matrices(x: Any) -> Any:
+    """Scalars (…) as matrices (…, 1, 1), to be multiplied with matrices."""
+    return np.reshape(x, (*np.shape(x), 1, 1))
+
+
 def real_diagonal(x: Any) -> Any:
     """Diagonals of matrices, without imaginary parts."""
     d = np.diagonal(x, 0, -2, -1)
@@ -141,7 +146,8 @@ def _complex_sample(rng, *shape):
 
 # Functions of a Hermitian matrix read one of its triangles. Their primitives are differentiated as just that; this
 # identity in front of them makes cotangents Hermitian, so that a gradient step leaves a symmetric matrix symmetric.
-hermitian_p = Primitive("hermitian", lambda a: a, same_spec, flops=0)
+# (On the sample matrices, real and 1 by 1, the two agree.)
+hermitian_p = Primitive("hermitian", lambda a: a, same_spec, flops=0, samples=lambda rng: [((rng.normal(size=(2, 1, 1)),), {})])
 hermitian_p.defvjp(lambda ct, out, a: (ct + mH(ct)) / 2)
 hermitian_p.defjvp(lambda t, out, a: (t + mH(t)) / 2)
 hermitian_p.defbatch(lambda args, axes, size: (bind(hermitian_p, np.moveaxis(args[0], axes[0], 0)), 0))
@@ -327,7 +333,7 @@ cofactors_p = Primitive("cofactors", _cofactors, same_spec, flops=per_matrix(20.
 
 
 def _trace_of_product(a, b):
-    return vecdot(conj(np.reshape(a, (*np.shape(a)[:-2], -1))), np.reshape(b, (*np.shape(b)[:-2], -1)))[..., None, None]
+    return as_matrices(vecdot(conj(np.reshape(a, (*np.shape(a)[:-2], -1))), np.reshape(b, (*np.shape(b)[:-2], -1))))
 
 
 # second derivatives need the matrix to be regular
@@ -337,7 +343,7 @@ batch_in_front(cofactors_p)
 
 det_p = Primitive("det", np.linalg.det, lambda a: Spec(a.shape[:-2], a.dtype), flops=per_matrix(2 / 3),
                   samples=lambda rng: [((well_conditioned(rng, 3, 3),), {}), ((_complex_sample(rng, 2, 3, 3),), {})])
-det_p.defvjp(lambda ct, out, a: ct[..., None, None] * bind(cofactors_p, a))
+det_p.defvjp(lambda ct, out, a: as_matrices(ct) * bind(cofactors_p, a))
 det_p.defjvp(lambda t, out, a: _trace_of_product(t, bind(cofactors_p, a))[..., 0, 0])
 batch_in_front(det_p)
 
@@ -370,7 +376,7 @@ def _(ct, out, args, needed):
         total = turn if total is None else total + turn
     if total is None:
         return [None]
-    return [(total[..., None, None] * mT(bind(inv_p, args[0]))).astype(np.result_type(args[0]))]
+    return [(as_matrices(total) * mT(bind(inv_p, args[0]))).astype(np.result_type(args[0]))]
 
 
 @slogdet_p.defjvp_all

@@ -115,8 +115,10 @@ def expm_frechet(A, E):
 # -- logarithm and square root ---------------------------------------------------------------------------------------------
 
 
-def _same_kind(name, a, out):
-    """Refuse a complex result of a real matrix: a dtype cannot depend on values."""
+def _same_kind(name, a):
+    """A matrix function of SciPy's in double precision; a complex result of a real matrix is refused, as a dtype cannot
+    depend on values."""
+    out = getattr(_scipy(), name)(a.astype(complex if a.dtype.kind == "c" else float))
     if a.dtype.kind == "f" and out.dtype.kind == "c":
         if np.abs(out.imag).max(initial=0) > 1e3 * np.finfo(a.dtype).eps * max(1.0, np.abs(out.real).max(initial=0)):
             raise np.linalg.LinAlgError(f"{name}: this real matrix has no real {name} (convert it with astype(complex))")
@@ -124,7 +126,7 @@ def _same_kind(name, a, out):
     return out.astype(a.dtype, copy=False)
 
 
-logm_p = Primitive("logm", lambda a: _each(lambda a: _same_kind("logm", a, _scipy().logm(a)), a), same_spec, flops=per_matrix(100.0),
+logm_p = Primitive("logm", lambda a: _each(lambda a: _same_kind("logm", a), a), same_spec, flops=per_matrix(100.0),
                    samples=lambda rng: [((well_conditioned(rng, 3, 3),), {})])
 logm_p.defvjp(lambda ct, out, a: _corner(bind(logm_p, _block(mT(a), ct))))
 logm_p.defjvp(lambda t, out, a: _corner(bind(logm_p, _block(a, t))))
@@ -176,7 +178,7 @@ def solve_sylvester(a, b, q):
     return bind(sylvester_p, a, b, q)
 
 
-sqrtm_p = Primitive("sqrtm", lambda a: _each(lambda a: _same_kind("sqrtm", a, _scipy().sqrtm(a)), a), same_spec, flops=per_matrix(35.0),
+sqrtm_p = Primitive("sqrtm", lambda a: _each(lambda a: _same_kind("sqrtm", a), a), same_spec, flops=per_matrix(35.0),
                     samples=lambda rng: [((positive(rng, 3, 3),), {})])
 sqrtm_p.defvjp(lambda ct, out, a: bind(sylvester_p, mT(out), mT(out), ct))
 sqrtm_p.defjvp(lambda t, out, a: bind(sylvester_p, out, out, t))

@@ -7,6 +7,7 @@ from functools import cache
 
 import numpy as np
 
+from triskele.core.errors import MissingRuleError
 from triskele.core.graph.graph import Spec
 from triskele.core.graph.primitive import Primitive
 from triskele.core.graph.trace import bind
@@ -18,7 +19,15 @@ from triskele.core.ops.special import POSITIVE, UNIT, no_derivative, scipy_speci
 gammaln = special("gammaln", (lambda out, x: digamma(x),), domain=(POSITIVE,))
 loggamma = special("loggamma", (lambda out, x: digamma(x),), domain=(POSITIVE,))
 gamma = special("gamma", (lambda out, x: out * digamma(x),), domain=(POSITIVE,))
-digamma = special("psi", (lambda out, x: hurwitz(2.0, x),), domain=(POSITIVE,), also=("digamma",))
+digamma = special("psi", (lambda out, x: _trigamma(x),), domain=(POSITIVE,), also=("digamma",))
+
+
+def _trigamma(x):
+    if np.iscomplexobj(x):
+        raise MissingRuleError("psi: no derivative at complex arguments (SciPy has no complex zeta function)")
+    return hurwitz(2.0, x)
+
+
 hurwitz = special("zeta", (no_derivative("zeta", "x"), lambda out, s, q: -s * hurwitz(s + 1, q)), domain=((1.5, 4.0), POSITIVE), like="beta")
 poch = special("poch", (lambda out, a, n: out * (digamma(a + n) - digamma(a)), lambda out, a, n: out * digamma(a + n)), domain=(POSITIVE, POSITIVE))
 

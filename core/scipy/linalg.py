@@ -1,0 +1,96 @@
+"""``scipy.linalg`` for traced and plain arrays, stacks of matrices included; SciPy's signatures and defaults."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from triskele.core.ops.linalg import cholesky as _cholesky
+from triskele.core.ops.linalg import conj, det, inv, mH, mT
+from triskele.core.ops.linalg import solve as _solve
+from triskele.core.ops.linalg_functions import (
+    block_diag,
+    cho_factor,
+    cho_solve,
+    expm,
+    expm_frechet,
+    logm,
+    lu,
+    lu_factor,
+    lu_solve,
+    solve_sylvester,
+    solve_triangular,
+    sqrtm,
+    toeplitz,
+)
+from triskele.core.ops.linalg_norm import norm
+from triskele.core.ops.linalg_spectral import eigh as _eigh
+from triskele.core.ops.linalg_spectral import eigvals, pinv, svdvals
+from triskele.core.ops.linalg_spectral import eigvalsh as _eigvalsh
+from triskele.core.ops.linalg_spectral import qr as _qr
+from triskele.core.ops.linalg_spectral import svd as _svd
+
+__all__ = [
+    "block_diag", "cho_factor", "cho_solve", "cholesky", "det", "eigh", "eigvals", "eigvalsh", "expm", "expm_frechet", "inv", "logm",
+    "lu", "lu_factor", "lu_solve", "norm", "pinv", "qr", "solve", "solve_sylvester", "solve_triangular", "sqrtm", "svd", "svdvals",
+    "toeplitz",
+]
+
+
+def cholesky(a, lower=False):
+    """``scipy.linalg.cholesky``."""
+    return _cholesky(a, upper=not lower)
+
+
+def eigh(a, b=None, *, lower=True, eigvals_only=False):
+    """``scipy.linalg.eigh``; with `b`, the generalised problem ``a v = w b v``."""
+    uplo = "L" if lower else "U"
+    if b is None:
+        return _eigvalsh(a, uplo) if eigvals_only else tuple(_eigh(a, uplo))
+    c = _cholesky(b if lower else mH(b))
+    reduced = solve_triangular(c, mH(solve_triangular(c, _whole(a, lower), lower=True)), lower=True)
+    if eigvals_only:
+        return _eigvalsh(reduced)
+    w, v = _eigh(reduced)
+    return w, solve_triangular(c, v, trans=2, lower=True)
+
+
+def _whole(a, lower):
+    """The Hermitian matrix with the given triangle of `a`."""
+    half = np.tril(a) if lower else mH(np.triu(a))
+    return half + mH(np.tril(half, -1))
+
+
+def eigvalsh(a, b=None, *, lower=True):
+    """``scipy.linalg.eigvalsh``."""
+    return eigh(a, b, lower=lower, eigvals_only=True)
+
+
+def qr(a, *, mode="full"):
+    """``scipy.linalg.qr`` in modes full, economic and r."""
+    if mode not in ("full", "economic", "r"):
+        raise ValueError(f"qr: mode must be 'full', 'economic' or 'r', got {mode!r}")
+    out = _qr(a, {"full": "complete", "economic": "reduced", "r": "complete"}[mode])
+    return (out[1],) if mode == "r" else tuple(out)
+
+
+def svd(a, full_matrices=True, compute_uv=True):
+    """``scipy.linalg.svd``. Derivatives need ``full_matrices=False`` (or a square matrix)."""
+    out = _svd(a, full_matrices, compute_uv)
+    return tuple(out) if compute_uv else out
+
+
+def solve(a, b, lower=False, *, assume_a="gen", transposed=False):
+    """``scipy.linalg.solve`` for general, symmetric, Hermitian, positive definite and triangular matrices."""
+    if assume_a in ("pos", "positive definite"):
+        factor = cho_factor(a, lower)
+        return conj(cho_solve(factor, conj(b))) if transposed else cho_solve(factor, b)  # the transpose is the conjugate
+    if assume_a in ("lower triangular", "upper triangular"):
+        return solve_triangular(a, b, trans=int(transposed), lower=assume_a == "lower triangular")
+    if assume_a in ("sym", "symmetric", "her", "hermitian"):
+        half = np.tril(a) if lower else mT(np.triu(a))
+        rest = mT(np.tril(half, -1))
+        a = half + (np.conjugate(rest) if assume_a in ("her", "hermitian") else rest)
+        a = a if lower or assume_a in ("sym", "symmetric") else mT(a)
+    elif assume_a not in ("gen", "general"):
+        raise ValueError(f"solve: assume_a must be 'gen', 'sym', 'her', 'pos' or a triangular form, got {assume_a!r}")
+    return _solve(mT(a) if transposed else a, b)

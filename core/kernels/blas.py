@@ -53,7 +53,10 @@ def address(name: str) -> int:
     """
     family, _, routine = name.partition(".")
     if family == "tsk":
-        return _products().address(name)
+        kind = routine.removeprefix("gemm.")
+        if kind not in _TYPES:
+            raise KeyError(f"blas.address: must be tsk.gemm.{{{', '.join(_TYPES)}}}, got {name}")
+        return _library(kind).address(name)
     return _get_pointer(_capsule(family, routine), signature(name).encode())
 
 
@@ -128,18 +131,26 @@ def _loaded_openblas(package: str) -> list[ctypes.CDLL]:
 
 
 @cache
-def _products() -> native.LoadedObject:
-    """The library of matrix products, compiled once (and kept in the disk cache)."""
-    imports = {f"blas_{letter}gemm": _gemm_address(letter) for _, letter, _ in _TYPES.values()}
-    parts = ["declare i64 @llvm.smax.i64(i64, i64)", "declare i64 @llvm.smin.i64(i64, i64)"]
-    parts.append("declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)")
-    parts.append("declare double @llvm.sqrt.f64(double)")
-    parts.append("declare void @tsk_parallel_for(ptr, ptr, i64)")
-    parts += [gemm.product(name, _TYPES[name][0], _tile(size)) for name, size in _OWN.items()]
-    parts += [gemv.product(name, _TYPES[name][0], _tile(size).lanes) for name, size in _OWN.items()]
-    parts += map(_by_blas, _TYPES)
-    parts += [_choice(name) if name in _OWN else _only_blas(name) for name in _TYPES]
-    return native.load("\n".join(parts), imports | {"tsk_parallel_for": threads.address()})
+def _library(name: str) -> native.LoadedObject:
+    """The matrix products of one type, compiled once (and kept in the disk cache)."""
+    scalar, letter, _ = _TYPES[name]
+    parts = [_by_blas(name)]
+    if name in _OWN:
+        tile = _tile(_OWN[name])
+        parts += [_INTRINSICS, gemm.product(name, scalar, tile), gemv.product(name, scalar, tile.lanes), _choice(name)]
+    else:
+        parts += ["declare i64 @llvm.smax.i64(i64, i64)", _only_blas(name)]
+    imports = {f"blas_{letter}gemm": _gemm_address(letter), "tsk_parallel_for": threads.address()}
+    return native.load("\n".join(parts), imports)
+
+
+_INTRINSICS = """
+declare i64 @llvm.smax.i64(i64, i64)
+declare i64 @llvm.smin.i64(i64, i64)
+declare double @llvm.sqrt.f64(double)
+declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
+declare void @tsk_parallel_for(ptr, ptr, i64)
+"""
 
 
 def _tile(size: int) -> gemm.Tile:

@@ -1,0 +1,266 @@
+"""`convert`: Python's own control flow on traced values becomes control flow of the graph.
+
+The function's source is parsed, rewritten (`autograph_rewrite`) and compiled under its own file name and line numbers, so
+that tracebacks and the lines noted in graphs are the user's. What the rewritten statements do is decided when they run
+(`autograph_run`): with concrete values, what Python does.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import functools
+import linecache
+import sys
+import sysconfig
+import types
+import weakref
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from triskele.core.transforms import autograph_run
+from triskele.core.transforms.autograph_rewrite import RUN, Control
+
+_LIBRARIES = {"numpy", "scipy", "triskele", "numba", "llvmlite", "matplotlib", "jax", "torch", "autograd", "builtins", "pytest", "hypothesis"}
+_FOLDERS = tuple({str(Path(sysconfig.get_paths()[k])) for k in ("stdlib", "platstdlib", "purelib", "platlib")})
+_MARK = "__triskele_converted__"
+_codes: weakref.WeakKeyDictionary[types.CodeType, types.CodeType | None] = weakref.WeakKeyDictionary()
+_modules: dict[str, tuple[int, ast.Module | None]] = {}
+
+
+def convert(f: Callable[..., Any]) -> Callable[..., Any]:
+    """`f` with if, while, for, and, or, not, conditional expressions, early return, break and continue made ready for traced values.
+
+    Functions of libraries, functions without source and functions with nothing to convert are returned as they are.
+    Functions called by `f` are converted when they are called.
+    """
+    if isinstance(f, types.MethodType):
+        inner = convert(f.__func__)
+        return f if inner is f.__func__ else types.MethodType(inner, f.__self__)
+    if isinstance(f, functools.partial):
+        inner = convert(f.func)
+        return f if inner is f.func else functools.partial(inner, *f.args, **f.keywords)
+    if not isinstance(f, types.FunctionType):
+        call = type(f).__dict__.get("__call__") if not isinstance(f, type) else None
+        if isinstance(call, types.FunctionType) and not _is_library(call):
+            inner = convert(call)
+            return f if inner is call else types.MethodType(inner, f)
+        return f
+    if _MARK in f.__dict__ or _is_library(f):
+        return f
+    code = f.__code__
+    if code not in _codes:
+        _codes[code] = _convert_code(f)
+    new = _codes[code]
+    if new is None:
+        return f
+    cells = dict(zip(code.co_freevars, f.__closure__ or (), strict=True))
+    cells[RUN] = types.CellType(_RUNTIME)
+    converted = types.FunctionType(new, f.__globals__, f.__name__, f.__defaults__, tuple(cells[n] for n in new.co_freevars))
+    functools.update_wrapper(converted, f)
+    del converted.__wrapped__
+    converted.__kwdefaults__ = f.__kwdefaults__
+    converted.__dict__[_MARK] = True
+    return converted
+
+
+def _is_library(f):
+    module = (getattr(f, "__module__", None) or "").split(".")[0]
+    if module in _LIBRARIES or module in sys.stdlib_module_names:
+        return True
+    return f.__code__.co_filename.startswith(_FOLDERS) if isinstance(f, types.FunctionType) else False
+
+
+def converted(f: Callable[..., Any]) -> Callable[..., Any]:
+    """Mark a function defined inside a converted one, whose body has been rewritten with it."""
+    f.__dict__[_MARK] = True
+    return f
+
+
+def call(f: Callable[..., Any]) -> Callable[..., Any]:
+    """What a converted function calls where its source calls `f`."""
+    if isinstance(f, types.FunctionType):
+        return f if _MARK in f.__dict__ else convert(f)
+    try:
+        found = autograph_run.BUILTINS.get(f)
+    except TypeError:
+        found = None
+    return found or convert(f)
+
+
+_RUNTIME = types.SimpleNamespace(**{k: v for k, v in vars(autograph_run).items() if isinstance(v, types.FunctionType) and not k.startswith("__")},
+                                 converted=converted, call=call)
+
+
+# -- from a function to its syntax tree and back ------------------------------------------------------------------------
+
+
+def _convert_code(f):
+    """The rewritten code object; None where there is no source or nothing to rewrite."""
+    node, inside_class = _find(f.__code__)
+    if node is None:
+        return None
+    node = _copy(node)  # the parsed file is shared
+    if isinstance(node, ast.Lambda):
+        function = ast.copy_location(ast.FunctionDef("ag__lambda", node.args, [ast.copy_location(ast.Return(node.body), node.body)], [], None), node)
+        if hasattr(ast, "TypeAlias"):
+            function.type_params = []
+    else:
+        function = node
+        function.decorator_list = []
+        function.returns = None
+    for a in ast.walk(function.args):
+        if isinstance(a, ast.arg):
+            a.annotation = None
+    function.args.defaults = [ast.copy_location(ast.Constant(None), d) for d in function.args.defaults]
+    function.args.kw_defaults = [d and ast.copy_location(ast.Constant(None), d) for d in function.args.kw_defaults]
+    rewriter = Control(functools.partial(_is_plain_call, _names_of(f)))
+    function = rewriter.scope(function)
+    if not rewriter.changed:
+        return None
+    inner: ast.stmt = function
+    if inside_class:  # private names are mangled with the name of the class
+        inner = ast.ClassDef(inside_class, [], [], [function], [])
+        if hasattr(ast, "TypeAlias"):
+            inner.type_params = []
+    arguments = ast.arguments(posonlyargs=[], args=[ast.arg(n) for n in (*f.__code__.co_freevars, RUN)], vararg=None, kwonlyargs=[],
+                              kw_defaults=[], kwarg=None, defaults=[])
+    factory = ast.FunctionDef("ag__factory", arguments, [inner], [], None)
+    if hasattr(ast, "TypeAlias"):
+        factory.type_params = []
+    module = ast.Module([factory], [])
+    ast.copy_location(factory, function)
+    ast.copy_location(inner, function)
+    ast.fix_missing_locations(module)
+    code = compile(module, f.__code__.co_filename, "exec", flags=f.__code__.co_flags & _FUTURE, dont_inherit=True)
+    code = _inner_code(code, function.name)
+    return _renamed(code, f.__code__.co_name, f.__code__.co_qualname if hasattr(f.__code__, "co_qualname") else None)
+
+
+_FUTURE = 0x1000000  # annotations; the only future statement that is left
+
+
+def _inner_code(code, wanted):
+    for c in code.co_consts:
+        if isinstance(c, types.CodeType):
+            if c.co_name == wanted:
+                return c
+            found = _inner_code(c, wanted)
+            if found is not None:
+                return found
+    return None
+
+
+def _renamed(code, function_name, qualname):
+    """Code objects of generated functions under the name of the function they come from: for tracebacks."""
+    consts = tuple([_renamed(c, function_name, qualname) if isinstance(c, types.CodeType) and (c.co_name.startswith("ag__") or c.co_name == "<lambda>") else c
+                    for c in code.co_consts])
+    names = {"co_name": function_name, "co_qualname": qualname} if qualname else {"co_name": function_name}
+    return code.replace(co_consts=consts, **names)
+
+
+def _names_of(f):
+    """What a name in `f` refers to at the time of conversion."""
+    cells = dict(zip(f.__code__.co_freevars, f.__closure__ or (), strict=True))
+    local = set(f.__code__.co_varnames) | set(f.__code__.co_cellvars)
+
+    def look_up(name):
+        if name in local:
+            return None
+        if name in cells:
+            try:
+                return cells[name].cell_contents
+            except ValueError:
+                return None
+        return f.__globals__.get(name, getattr(builtins, name, None))
+
+    return look_up
+
+
+def _is_plain_call(look_up, node):
+    """Whether what is called surely needs no conversion: a function of a library, by its name or as an attribute of a module."""
+    attributes = []
+    while isinstance(node, ast.Attribute):
+        attributes.append(node.attr)
+        node = node.value
+    if not isinstance(node, ast.Name):
+        return False
+    value = look_up(node.id)
+    if isinstance(value, types.ModuleType):
+        return value.__name__.split(".")[0] in _LIBRARIES
+    if attributes:
+        return False
+    return isinstance(value, (np.ufunc, types.BuiltinFunctionType)) and value not in autograph_run.BUILTINS or (
+        isinstance(value, types.FunctionType) and _is_library(value))
+
+
+def _copy(node):
+    """A deep copy of a syntax tree."""
+    new = type(node)(**{k: _copy_field(v) for k, v in ast.iter_fields(node)})
+    return ast.copy_location(new, node)
+
+
+def _copy_field(v):
+    if isinstance(v, ast.AST):
+        return _copy(v)
+    return [_copy_field(x) for x in v] if isinstance(v, list) else v
+
+
+def _find(code):
+    """(syntax node of a function's code, name of the class it is in)."""
+    module = _parsed(code.co_filename)
+    if module is None:
+        return None, None
+    found = []
+
+    def search(node, owner):
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.FunctionDef):
+                first = min([child.lineno, *[d.lineno for d in child.decorator_list]])
+                if code.co_name == child.name and code.co_firstlineno == first:
+                    found.append((child, owner))
+                if first <= code.co_firstlineno <= child.end_lineno:
+                    search(child, None)
+            elif isinstance(child, ast.Lambda):
+                if code.co_name == "<lambda>" and code.co_firstlineno == child.lineno and _covers(child.body, code):
+                    found.append((child, owner))
+                search(child, None)
+            elif isinstance(child, ast.ClassDef):
+                search(child, child.name)
+            else:
+                search(child, owner)
+
+    search(module, None)
+    found = [(n, c) for n, c in found if _argument_names(n.args) == code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]]
+    return found[-1] if found and (len(found) == 1 or not isinstance(found[-1][0], ast.Lambda)) else (None, None)
+
+
+def _argument_names(args):
+    return tuple(a.arg for a in [*args.posonlyargs, *args.args, *args.kwonlyargs])
+
+
+def _covers(body, code):
+    """Whether the instructions of `code` lie within the expression `body`."""
+    if not hasattr(code, "co_positions"):
+        return True
+    places = [(line, column) for line, _, column, _ in code.co_positions() if line is not None and column is not None and (line, column) != (code.co_firstlineno, 0)]
+    return all((body.lineno, body.col_offset) <= p <= (body.end_lineno, body.end_col_offset) for p in places)
+
+
+def _parsed(filename):
+    lines = linecache.getlines(filename)
+    if not lines:
+        return None
+    text = "".join(lines)
+    key = hash(text)
+    if _modules.get(filename, (None, None))[0] != key:
+        try:
+            _modules[filename] = key, ast.parse(text)
+        except SyntaxError:
+            _modules[filename] = key, None
+    return _modules[filename][1]
+
+

@@ -1,0 +1,431 @@
+"""Rewriting a function's syntax tree: Python's control flow becomes calls of the operators in `autograph_run`.
+
+Two passes. `Jumps` turns return, break and continue inside branches and loops into flags and nested branches. `Control`
+then turns each branch and loop into local functions over the enclosing variables, which the operators call: directly when
+everything is concrete, under tracing otherwise. All new nodes carry the line numbers of what they replace.
+"""
+
+from __future__ import annotations
+
+import ast
+import copy
+from collections.abc import Iterable, Sequence
+
+RUN, RETURNED, VALUE = "ag__", "ag__returned", "ag__value"
+_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
+_LOOPS = (ast.While, ast.For)
+_UNTOUCHED = {"super", "locals", "globals", "vars", "eval", "exec", "dir", "isinstance", "issubclass", "type", "len", "print", "hasattr", "getattr", "id"}
+
+
+def walk(nodes: ast.AST | Iterable[ast.AST], into_loops: bool = True) -> Iterable[ast.AST]:
+    """All nodes of the same scope (of the same loop only, unless `into_loops`)."""
+    stack = [nodes] if isinstance(nodes, ast.AST) else list(nodes)
+    while stack:
+        node = stack.pop()
+        yield node
+        if isinstance(node, _SCOPES) or (not into_loops and isinstance(node, _LOOPS)):
+            continue
+        stack.extend(ast.iter_child_nodes(node))
+
+
+def has_return(nodes: ast.AST | Sequence[ast.stmt]) -> bool:
+    return any(isinstance(n, ast.Return) for n in walk(nodes))
+
+
+def has_jump(nodes: ast.AST | Sequence[ast.stmt]) -> bool:
+    """Whether a return, or a break or continue of the loop these statements are in, is among them."""
+    if isinstance(nodes, _LOOPS):
+        return has_return(nodes) or any(has_jump(s) for s in nodes.orelse)
+    return has_return(nodes) or any(isinstance(n, (ast.Break, ast.Continue)) for n in walk(nodes, into_loops=False))
+
+
+def falls_through(stmts: Sequence[ast.stmt]) -> bool:
+    """Whether what follows `stmts` may be reached."""
+    for s in stmts:
+        if isinstance(s, (ast.Return, ast.Raise, ast.Break, ast.Continue)):
+            return False
+        if isinstance(s, ast.If) and s.orelse and not falls_through(s.body) and not falls_through(s.orelse):
+            return False
+    return True
+
+
+def symbol(node: ast.AST) -> str | None:
+    """What an assignment to `node` changes: a name or a dotted path from one."""
+    if isinstance(node, ast.Name):
+        return node.id
+    if isinstance(node, ast.Attribute):
+        base = symbol(node.value) if isinstance(node.value, (ast.Name, ast.Attribute)) else None
+        return f"{base}.{node.attr}" if base else None
+    if isinstance(node, ast.Subscript):
+        return symbol(node.value)
+    return None
+
+
+def modified(nodes: ast.AST | Sequence[ast.AST]) -> list[str]:
+    """The variables that statements assign, in order of name; objects they assign into count."""
+    found = assigned(nodes)
+    found.update(symbol(n) for n in walk(nodes) if isinstance(n, (ast.Attribute, ast.Subscript)) and isinstance(n.ctx, (ast.Store, ast.Del)))
+    found.discard(None)
+    # a path from a variable that is itself assigned changes with it
+    return sorted(s for s in found if not any(s.startswith(t + ".") for t in found))
+
+
+def assigned(nodes: ast.AST | Sequence[ast.AST]) -> set[str]:
+    """The names that statements bind."""
+    found = set()
+    inner = {id(n) for c in walk(nodes) if isinstance(c, ast.comprehension) for n in ast.walk(c.target)}
+    for n in walk(nodes):
+        if isinstance(n, ast.Name) and isinstance(n.ctx, (ast.Store, ast.Del)) and id(n) not in inner:
+            found.add(n.id)
+        elif isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            found.add(n.name)
+        elif isinstance(n, (ast.Import, ast.ImportFrom)):
+            found.update((a.asname or a.name).split(".")[0] for a in n.names)
+        elif isinstance(n, ast.ExceptHandler) and n.name:
+            found.add(n.name)
+    return found
+
+
+def name(text: str, at: ast.AST, store: bool = False) -> ast.Name:
+    return ast.copy_location(ast.Name(text, ast.Store() if store else ast.Load()), at)
+
+
+def constant(value: object, at: ast.AST) -> ast.Constant:
+    return ast.copy_location(ast.Constant(value), at)
+
+
+def assign(target: str, value: ast.expr, at: ast.AST) -> ast.stmt:
+    return ast.copy_location(ast.Assign([name(target, at, True)], value), at)
+
+
+def if_stmt(test: ast.expr, body: list[ast.stmt], orelse: list[ast.stmt], at: ast.AST) -> ast.If:
+    return ast.copy_location(ast.If(test, body or [ast.copy_location(ast.Pass(), at)], orelse), at)
+
+
+class Jumps:
+    """Pass 1. `function` rewrites the body of one function."""
+
+    def __init__(self):
+        self.count = 0
+        self.flag_returns = False
+
+    def function(self, body: list[ast.stmt]) -> list[ast.stmt]:
+        if not any(isinstance(n, (ast.If, *_LOOPS)) for n in walk(body)):
+            return body
+        out = self.tail(body)
+        if self.flag_returns:
+            out.insert(0, assign(RETURNED, constant(False, body[0]), body[0]))
+        return out
+
+    def tail(self, stmts: list[ast.stmt]) -> list[ast.stmt]:
+        """Statements after whose end the function returns."""
+        out: list[ast.stmt] = []
+        for k, s in enumerate(stmts):
+            rest = stmts[k + 1 :]
+            if isinstance(s, (ast.Return, ast.Raise)):
+                return [*out, s]
+            if isinstance(s, ast.If) and has_return(s) and self.liftable(s):
+                body, orelse = s.body, s.orelse
+                if falls_through(body):
+                    body = body + copy.deepcopy(rest)
+                if falls_through(orelse):
+                    orelse = orelse + rest
+                new = if_stmt(s.test, self.ended(self.tail(body), s), self.ended(self.tail(orelse), s), s)
+                new.returns = True
+                return [*out, new]
+            if isinstance(s, _LOOPS):
+                leaves = has_return(s) and self.liftable(s)
+                out += self.loop(s)
+                if leaves:
+                    done = if_stmt(name(RETURNED, s), [ast.copy_location(ast.Return(name(VALUE, s)), s)], [], s)
+                    return out + self.tail([done, *rest])
+            else:
+                out.append(self.inner(s))
+        return out
+
+    def ended(self, stmts: list[ast.stmt], at: ast.AST) -> list[ast.stmt]:
+        return [*stmts, ast.copy_location(ast.Return(constant(None, at)), at)] if falls_through(stmts) else stmts
+
+    def inner(self, s: ast.stmt) -> ast.stmt:
+        """A statement that is no loop, with the loops inside it rewritten."""
+        for field in ("body", "orelse", "finalbody"):
+            block = getattr(s, field, None)
+            if isinstance(block, list) and not isinstance(s, _SCOPES):
+                setattr(s, field, [t for b in block for t in (self.loop(b) if isinstance(b, _LOOPS) else [self.inner(b)])])
+        for part in [*getattr(s, "handlers", []), *getattr(s, "cases", [])]:
+            self.inner(part)
+        return s
+
+    def liftable(self, s: ast.stmt) -> bool:
+        """Whether no jump is inside with, try or match."""
+        return not any(isinstance(n, (ast.With, ast.Try, ast.Match, ast.AsyncWith, ast.AsyncFor)) and has_jump([n]) for n in walk(s))
+
+    def loop(self, s: ast.While | ast.For) -> list[ast.stmt]:
+        """A loop without jumps, and what follows from them."""
+        if not self.liftable(s):
+            for n in walk(s):
+                n.plain = isinstance(n, _LOOPS)
+            return [s]
+        self.count += 1
+        stop, skip = f"ag__stop_{self.count}", f"ag__skip_{self.count}"
+        own = [n for b in s.body for n in walk(b, into_loops=False)]
+        leaves = has_return(s.body) or any(isinstance(n, ast.Break) for n in own)
+        skips = any(isinstance(n, ast.Continue) for n in own)
+        orelse, s.orelse = s.orelse, []
+        s.body = self.block(s.body, stop, skip)
+        if skips:
+            s.body.insert(0, assign(skip, constant(False, s), s))
+        s.stop = stop if leaves else None
+        out: list[ast.stmt] = [assign(stop, constant(False, s), s)] if leaves else []
+        out.append(s)
+        if orelse:
+            follow = [t for b in orelse for t in (self.loop(b) if isinstance(b, _LOOPS) else [self.inner(b)])]
+            out += [if_stmt(ast.copy_location(ast.UnaryOp(ast.Not(), name(stop, s)), s), follow, [], s)] if leaves else follow
+        return out
+
+    def block(self, stmts: list[ast.stmt], stop: str, skip: str) -> list[ast.stmt]:
+        """The inside of a loop."""
+        out: list[ast.stmt] = []
+        for k, s in enumerate(stmts):
+            rest = stmts[k + 1 :]
+            if isinstance(s, ast.Break):
+                return [*out, assign(stop, constant(True, s), s)]
+            if isinstance(s, ast.Continue):
+                return [*out, assign(skip, constant(True, s), s)]
+            if isinstance(s, ast.Return):
+                self.flag_returns = True
+                value = s.value or constant(None, s)
+                return [*out, assign(VALUE, value, s), assign(RETURNED, constant(True, s), s), assign(stop, constant(True, s), s)]
+            if isinstance(s, ast.If) and has_jump(s):
+                if not falls_through(s.body) and not has_jump(s.orelse):
+                    return [*out, if_stmt(s.test, self.block(s.body, stop, skip), self.block(s.orelse + rest, stop, skip), s)]
+                if s.orelse and not falls_through(s.orelse) and not has_jump(s.body):
+                    return [*out, if_stmt(s.test, self.block(s.body + rest, stop, skip), self.block(s.orelse, stop, skip), s)]
+                names = [n for n, kinds in ((stop, (ast.Break, ast.Return)), (skip, (ast.Continue,))) if any(isinstance(m, kinds) for m in walk(s))]
+                flags = [assign(n, constant(False, s), s) for n in names]
+                new = if_stmt(s.test, self.block(s.body, stop, skip), self.block(s.orelse, stop, skip), s)
+                return [*out, *flags, new, *self.unless(names, self.block(rest, stop, skip), s)]
+            if isinstance(s, _LOOPS):
+                leaves = has_return(s)
+                out += self.loop(s)
+                if leaves:
+                    leave = [assign(stop, constant(True, s), s)]
+                    return [*out, if_stmt(name(RETURNED, s), leave, self.block(rest, stop, skip), s)]
+            else:
+                out.append(self.inner(s))
+        return out
+
+    def unless(self, flags: list[str], stmts: list[ast.stmt], at: ast.AST) -> list[ast.stmt]:
+        if not stmts:
+            return []
+        values = [name(f, at) for f in flags]
+        test = values[0] if len(values) == 1 else ast.copy_location(ast.BoolOp(ast.Or(), values), at)
+        return [if_stmt(ast.copy_location(ast.UnaryOp(ast.Not(), test), at), stmts, [], at)]
+
+
+class Control(ast.NodeTransformer):
+    """Pass 2: statements and expressions become calls of operators."""
+
+    def __init__(self, plain_call=lambda node: False):
+        self.plain_call = plain_call
+        self.count = 0
+        self.changed = False
+        self.state: set[str] = set()
+        self.variables: set[str] = set()
+
+    # -- functions ------------------------------------------------------------------------------------------------------
+
+    def scope(self, node: ast.FunctionDef) -> ast.FunctionDef:
+        """Rewrite the body of one function."""
+        if any(isinstance(n, (ast.Yield, ast.YieldFrom, ast.Await)) for n in walk(node.body)):
+            return node
+        outer = self.state, self.variables
+        self.state = set()
+        outside = {n for s in walk(node.body) if isinstance(s, ast.Global) for n in s.names}
+        beyond = {n for s in walk(node.body) if isinstance(s, ast.Nonlocal) for n in s.names}
+        arguments = {a.arg for a in ast.walk(node.args) if isinstance(a, ast.arg)}
+        body = Jumps().function(node.body)
+        self.variables = (assigned(body) | arguments | beyond) - outside
+        body = self.block(body)
+        declared = sorted(self.state - arguments - beyond)
+        if declared:  # makes them local variables of this function, for the local functions to refer to
+            targets = [name(n, node.body[0], True) for n in declared]
+            never = if_stmt(constant(False, node.body[0]), [ast.copy_location(ast.Assign(targets, constant(None, node.body[0])), node.body[0])], [], node.body[0])
+            head = [s for s in body if isinstance(s, (ast.Global, ast.Nonlocal))]
+            body = [*head, never, *[s for s in body if s not in head]]
+        node.body = body
+        self.state, self.variables = outer
+        return node
+
+    def visit_FunctionDef(self, node):
+        node.args = self.generic_visit(node.args)
+        node.decorator_list = [self.visit(d) for d in node.decorator_list]
+        if any(isinstance(n, (ast.Yield, ast.YieldFrom, ast.Await)) for n in walk(node.body)):
+            return node
+        self.scope(node)
+        node.decorator_list.append(self.operator("converted", node))
+        return node
+
+    def visit_Lambda(self, node):
+        node.args = self.generic_visit(node.args)
+        before = self.changed
+        node.body = self.visit(node.body)
+        self.changed = before or self.changed
+        return self.call("converted", [node], node)
+
+    def visit_ClassDef(self, node):
+        return node
+
+    def visit_AsyncFunctionDef(self, node):
+        return node
+
+    # -- statements -----------------------------------------------------------------------------------------------------
+
+    def block(self, stmts):
+        out = []
+        for s in stmts:
+            new = self.visit(s)
+            out += new if isinstance(new, list) else [new]
+        return out
+
+    def operator(self, text, at):
+        self.changed = True
+        return ast.copy_location(ast.Attribute(name(RUN, at), text, ast.Load()), at)
+
+    def call(self, text, args, at):
+        return ast.copy_location(ast.Call(self.operator(text, at), args, []), at)
+
+    def later(self, expr, at):
+        """``lambda: expr``."""
+        none = ast.arguments(posonlyargs=[], args=[], vararg=None, kwonlyargs=[], kw_defaults=[], kwarg=None, defaults=[])
+        return ast.copy_location(ast.Lambda(none, expr), at)
+
+    def local(self, text, body, symbols, at, args=()):
+        """A local function that shares the variables of the enclosing one."""
+        names = [s for s in symbols if "." not in s]
+        head = [ast.copy_location(ast.Nonlocal(names), at)] if names else []
+        arguments = ast.arguments(posonlyargs=[], args=[ast.copy_location(ast.arg(a), at) for a in args], vararg=None,
+                                  kwonlyargs=[], kw_defaults=[], kwarg=None, defaults=[])
+        node = ast.FunctionDef(text, arguments, [*head, *body] or [ast.Pass()], [], None)
+        if hasattr(ast, "TypeAlias"):
+            node.type_params = []
+        return ast.copy_location(node, at)
+
+    def frame(self, nodes, at):
+        """(symbols, functions that read and write them, their arguments to an operator)."""
+        symbols = [s for s in modified(nodes) if "." in s or s in self.variables]
+        self.state.update(s for s in symbols if "." not in s)
+        k = self.count
+        read = ast.Tuple([self.call("read", [self.later(self.path(s, at), at)], at) for s in symbols], ast.Load())
+        get = self.local(f"ag__get_{k}", [ast.copy_location(ast.Return(ast.copy_location(read, at)), at)], [], at)
+        targets = ast.copy_location(ast.List([self.path(s, at, True) for s in symbols], ast.Store()), at)
+        put = self.local(f"ag__set_{k}", [ast.copy_location(ast.Assign([targets], name("ag__values", at)), at)], symbols, at, ["ag__values"])
+        args = [name(f"ag__get_{k}", at), name(f"ag__set_{k}", at), constant(tuple(symbols), at), constant(at.lineno, at)]
+        return symbols, [get, put], args
+
+    def path(self, text, at, store=False):
+        first, *rest = text.split(".")
+        node = name(first, at, store and not rest)
+        for i, attr in enumerate(rest):
+            last = store and i == len(rest) - 1
+            node = ast.copy_location(ast.Attribute(node, attr, ast.Store() if last else ast.Load()), at)
+        return node
+
+    def visit_If(self, node):
+        if has_jump(node) and not getattr(node, "returns", False):
+            node.test = self.call("plain_test", [self.visit(node.test), constant("if", node), constant(node.lineno, node)], node)
+            node.body, node.orelse = self.block(node.body), self.block(node.orelse)
+            return node
+        self.count += 1
+        k = self.count
+        symbols, functions, args = self.frame([*node.body, *node.orelse], node)
+        then = self.local(f"ag__then_{k}", self.block(node.body), symbols, node)
+        other = self.local(f"ag__else_{k}", self.block(node.orelse) or [ast.copy_location(ast.Pass(), node)], symbols, node)
+        test = self.visit(node.test)
+        branches = [name(f"ag__then_{k}", node), name(f"ag__else_{k}", node)]
+        if getattr(node, "returns", False):
+            last = ast.copy_location(ast.Return(self.call("if_return", [test, *branches, *args], node)), node)
+        else:
+            last = ast.copy_location(ast.Expr(self.call("if_", [test, *branches, *args], node)), node)
+        return [then, other, *functions, last]
+
+    def visit_While(self, node):
+        if getattr(node, "plain", False):
+            node.test = self.call("plain_test", [self.visit(node.test), constant("while", node), constant(node.lineno, node)], node)
+            node.body, node.orelse = self.block(node.body), self.block(node.orelse)
+            return node
+        self.count += 1
+        k = self.count
+        test = node.test
+        if node.stop:
+            go = ast.copy_location(ast.UnaryOp(ast.Not(), name(node.stop, node)), node)
+            test = go if isinstance(test, ast.Constant) and test.value else ast.copy_location(ast.BoolOp(ast.And(), [go, test]), node)
+        symbols, functions, args = self.frame([node.test, *node.body], node)
+        body = self.local(f"ag__body_{k}", self.block(node.body), symbols, node)
+        test = self.local(f"ag__test_{k}", [ast.copy_location(ast.Return(self.visit(test)), node)], symbols if modified(node.test) else [], node)
+        call = self.call("while_", [name(f"ag__test_{k}", node), name(f"ag__body_{k}", node), *args], node)
+        return [body, test, *functions, ast.copy_location(ast.Expr(call), node)]
+
+    def visit_For(self, node):
+        if getattr(node, "plain", False):
+            node.iter = self.visit(node.iter)
+            node.body, node.orelse = self.block(node.body), self.block(node.orelse)
+            return node
+        self.count += 1
+        k = self.count
+        symbols, functions, args = self.frame([node.target, *node.body], node)
+        first = ast.copy_location(ast.Assign([node.target], name("ag__item", node)), node)
+        body = self.local(f"ag__body_{k}", [first, *self.block(node.body)], symbols, node, ["ag__item"])
+        more = constant(None, node)
+        if node.stop:
+            more = self.later(self.call("not_", [name(node.stop, node)], node), node)
+        call = self.call("for_", [self.visit(node.iter), name(f"ag__body_{k}", node), more, *args], node)
+        return [body, *functions, ast.copy_location(ast.Expr(call), node)]
+
+    def visit_AnnAssign(self, node):
+        self.generic_visit(node)
+        if node.value is None or not isinstance(node.target, ast.Name):
+            return node
+        return ast.copy_location(ast.Assign([node.target], node.value), node)  # shared variables cannot be annotated
+
+    def visit_Assert(self, node):
+        test, message = self.visit(node.test), self.visit(node.msg) if node.msg else constant(None, node)
+        return ast.copy_location(ast.Expr(self.call("assert_", [test, self.later(message, node), constant(node.lineno, node)], node)), node)
+
+    # -- expressions ----------------------------------------------------------------------------------------------------
+
+    def visit_BoolOp(self, node):
+        text = "and_" if isinstance(node.op, ast.And) else "or_"
+        first, *rest = [self.visit(v) for v in node.values]
+        if any(isinstance(n, ast.NamedExpr) for v in rest for n in ast.walk(v)):
+            node.values = [first, *rest]
+            return node
+        return self.call(text, [first, *[self.later(v, v) for v in rest]], node)
+
+    def visit_UnaryOp(self, node):
+        node.operand = self.visit(node.operand)
+        return self.call("not_", [node.operand], node) if isinstance(node.op, ast.Not) else node
+
+    def visit_IfExp(self, node):
+        test, body, orelse = self.visit(node.test), self.visit(node.body), self.visit(node.orelse)
+        if any(isinstance(n, ast.NamedExpr) for v in (body, orelse) for n in ast.walk(v)):
+            return ast.copy_location(ast.IfExp(test, body, orelse), node)
+        return self.call("if_expression", [test, self.later(body, body), self.later(orelse, orelse)], node)
+
+    def visit_Compare(self, node):
+        self.generic_visit(node)
+        if len(node.ops) == 1:
+            return node
+        ops = ast.copy_location(ast.Tuple([constant(type(o).__name__, node) for o in node.ops], ast.Load()), node)
+        return self.call("chain", [ops, node.left, *[self.later(c, c) for c in node.comparators]], node)
+
+    def visit_Call(self, node):
+        plain = self.plain_call(node.func)
+        self.generic_visit(node)
+        if plain or (isinstance(node.func, ast.Name) and node.func.id in _UNTOUCHED):
+            return node
+        if isinstance(node.func, ast.Attribute) and isinstance(node.func.value, ast.Name) and node.func.value.id == RUN:
+            return node
+        node.func = self.call("call", [node.func], node.func)
+        return node
+

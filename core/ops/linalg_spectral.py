@@ -1,10 +1,9 @@
-"""Factorisations of matrices: eigenvalues, singular values, QR, pseudo-inverse.
+"""Factorisations of matrices: eigenvalues, singular values, QR.
 
 Where eigenvalues (singular values) coincide, their vectors have no derivative; the coefficients 1/(λi - λj) are taken as
 zero there, so that results are finite, and right for functions that do not depend on the choice of vectors.
 Formulas: Giles 2008; S. F. Walter and L. Lehmann, arXiv:1001.1654 (QR); M. Seeger et al., arXiv:1710.08717; Z.-Q. Wan and
-S.-X. Zhang, arXiv:1909.02659 (complex singular vectors); G. H. Golub and V. Pereyra, SIAM J. Numer. Anal. 10, 413 (1973)
-(pseudo-inverse).
+S.-X. Zhang, arXiv:1909.02659 (complex singular vectors).
 """
 
 from __future__ import annotations
@@ -17,7 +16,6 @@ from triskele.core.errors import MissingRuleError
 from triskele.core.graph.graph import Spec
 from triskele.core.graph.primitive import Primitive
 from triskele.core.graph.trace import bind
-from triskele.core.ops.define import as_value
 from triskele.core.ops.linalg import (
     batch_in_front,
     conj,
@@ -443,87 +441,3 @@ def qr(a, mode="reduced"):
     else:
         q, r = bind(qr_p, a, mode="complete" if mode == "complete" and m > n else "reduced")
     return r if mode == "r" else QRResult(q, r)
-
-
-# -- pseudo-inverse and least squares -------------------------------------------------------------------------------------
-
-pinv_p = Primitive("pinv", lambda a, *, rtol, hermitian: np.linalg.pinv(a, rtol, hermitian),
-                   lambda a, *, rtol, hermitian: Spec((*a.shape[:-2], a.shape[-1], a.shape[-2]), a.dtype), flops=per_matrix(16.0),
-                   samples=lambda rng: [((well_conditioned(rng, *shape),), {"rtol": None, "hermitian": False}) for shape in ((3, 3), (2, 4, 3), (2, 3))])
-
-
-def _residual_projectors(a, p):
-    """I - A A⁺ and I - A⁺ A."""
-    m, n = np.shape(a)[-2:]
-    dtype = np.result_type(a)
-    return np.eye(m, dtype=dtype) - np.matmul(a, p), np.eye(n, dtype=dtype) - np.matmul(p, a)
-
-
-@pinv_p.defjvp_all
-def _(tangents, out, args, *, rtol, hermitian):
-    t, p = tangents[0], out
-    left, right = _residual_projectors(args[0], p)
-    mh = np.matmul
-    return -mh(mh(p, t), p) + mh(mh(mh(p, mH(p)), mH(t)), left) + mh(mh(right, mH(t)), mh(mH(p), p))
-
-
-@pinv_p.defvjp_all
-def _(ct, out, args, needed, *, rtol, hermitian):
-    g, p = conj(ct), out
-    left, right = _residual_projectors(args[0], p)
-    mm = np.matmul
-    total = -mm(mm(mH(p), g), mH(p)) + mm(mm(left, mH(g)), mm(p, mH(p))) + mm(mm(mm(mH(p), p), mH(g)), right)
-    return [conj(total)]
-
-
-batch_in_front(pinv_p)
-
-
-@implements(np.linalg.pinv)
-def pinv(a, rcond=None, hermitian=False, *, rtol=None):
-    """``numpy.linalg.pinv``. The derivative is that at constant rank."""
-    a = floating("pinv", a)
-    stack_of_matrices("pinv", a, square=hermitian)
-    rtol = rcond if rtol is None else rtol
-    return bind(pinv_p, a, rtol=None if rtol is None else float(rtol), hermitian=bool(hermitian))
-
-
-class LstsqResult(NamedTuple):
-    x: Any
-    residuals: Any
-    rank: Any
-    singular_values: Any
-
-
-matrix_rank_p = Primitive("matrix_rank", lambda a, *, tol, hermitian, rtol: np.asarray(np.linalg.matrix_rank(a, tol, hermitian, rtol=rtol))[()],
-                          lambda a, *, tol, hermitian, rtol: Spec(a.shape[:-2], np.dtype(np.int64)), differentiable=False, flops=per_matrix(8 / 3),
-                          samples=lambda rng: [((well_conditioned(rng, 2, 4, 3),), {"tol": None, "hermitian": False, "rtol": None})])
-batch_in_front(matrix_rank_p)
-
-
-@implements(np.linalg.matrix_rank)
-def matrix_rank(A, tol=None, hermitian=False, *, rtol=None):
-    """``numpy.linalg.matrix_rank``: an integer, without derivative."""
-    A = as_value(A)
-    if np.ndim(A) < 2:
-        return np.any(np.not_equal(A, 0)).astype(int)
-    return bind(matrix_rank_p, floating("matrix_rank", A), tol=tol, hermitian=bool(hermitian), rtol=rtol)
-
-
-@implements(np.linalg.lstsq)
-def lstsq(a, b, rcond=None):
-    """``numpy.linalg.lstsq``; `residuals` has the shape for full rank, as shapes cannot depend on values."""
-    a, b = floating("lstsq", a, b)
-    stack_of_matrices("lstsq", a, square=False)
-    if np.ndim(a) != 2 or np.ndim(b) not in (1, 2) or np.shape(a)[0] != np.shape(b)[0]:
-        raise np.linalg.LinAlgError(f"lstsq: a (m, n) and b (m,) or (m, k) must agree, got shapes {np.shape(a)} and {np.shape(b)}")
-    m, n = np.shape(a)
-    if rcond is None or rcond == -1:
-        rcond = np.finfo(np.result_type(a)).eps * (max(m, n) if rcond is None else 1)
-    x = np.matmul(bind(pinv_p, a, rtol=float(rcond), hermitian=False), b)
-    rest = b - np.matmul(a, x)
-    size = np.real(conj(rest) * rest) if np.iscomplexobj(rest) else rest * rest
-    columns = 1 if np.ndim(b) == 1 else np.shape(b)[1]
-    residuals = np.reshape(np.sum(size, axis=0), (columns,)) if m > n else np.zeros(0, real_dtype(np.result_type(a)))
-    s = bind(svdvals_p, a)
-    return LstsqResult(x, residuals, np.sum(np.greater(s, rcond * np.max(s)).astype(int)), s)

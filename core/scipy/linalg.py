@@ -22,9 +22,10 @@ from triskele.core.ops.linalg_functions import (
     sqrtm,
     toeplitz,
 )
+from triskele.core.ops.linalg_least import pinv
 from triskele.core.ops.linalg_norm import norm
 from triskele.core.ops.linalg_spectral import eigh as _eigh
-from triskele.core.ops.linalg_spectral import eigvals, pinv, svdvals
+from triskele.core.ops.linalg_spectral import eigvals, svdvals
 from triskele.core.ops.linalg_spectral import eigvalsh as _eigvalsh
 from triskele.core.ops.linalg_spectral import qr as _qr
 from triskele.core.ops.linalg_spectral import svd as _svd

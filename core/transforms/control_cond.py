@@ -16,7 +16,14 @@ from triskele.core.graph.graph import spec_of
 from triskele.core.graph.primitive import Primitive
 from triskele.core.graph.trace import bind, evaluate, make_graph, user_source
 from triskele.core.ops.constant import zeros_of
-from triskele.core.transforms.control_body import common_inputs, concrete, function_name, promote, trace_body, with_outputs
+from triskele.core.transforms.control_body import (
+    common_inputs,
+    concrete,
+    function_name,
+    promote,
+    trace_body,
+    with_outputs,
+)
 from triskele.core.transforms.partial import batch_graph, depends, forward_backward, jvp_graph, tangent_spec, zeros
 from triskele.core.transforms.vmap import move_batch_axis
 
@@ -43,7 +50,7 @@ def cond(pred: Any, true_fun: Callable[..., Any], false_fun: Callable[..., Any],
 
     Examples
     --------
-    >>> cond(True, np.sin, np.cos, 0.0) == np.sin(0.0)
+    >>> bool(cond(True, np.sin, np.cos, 0.0) == np.sin(0.0))
     True
     """
     spec = spec_of(pred)

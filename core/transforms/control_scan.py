@@ -20,8 +20,26 @@ from triskele.core.graph.graph import Graph, Spec, spec_of
 from triskele.core.graph.primitive import Primitive
 from triskele.core.graph.trace import bind, evaluate, make_graph, user_source
 from triskele.core.ops.constant import zeros_of
-from triskele.core.transforms.control_body import carry_body, carry_error, cast, check_structure, eager, function_name, leaf_names, promote, trace_body
-from triskele.core.transforms.partial import batch_graph, depends, forward_backward, jvp_graph, split_invariant, tangent_spec, zeros
+from triskele.core.transforms.control_body import (
+    carry_body,
+    carry_error,
+    cast,
+    check_structure,
+    eager,
+    function_name,
+    leaf_names,
+    promote,
+    trace_body,
+)
+from triskele.core.transforms.partial import (
+    batch_graph,
+    depends,
+    forward_backward,
+    jvp_graph,
+    split_invariant,
+    tangent_spec,
+    zeros,
+)
 from triskele.core.transforms.vmap import move_batch_axis
 
 

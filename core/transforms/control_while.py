@@ -20,10 +20,27 @@ from triskele.core.graph.primitive import Primitive
 from triskele.core.graph.trace import bind, evaluate, make_graph, user_source
 from triskele.core.ops.constant import zeros_of
 from triskele.core.tensor import Tensor
-from triskele.core.transforms.control_body import carry_body, cast, check_structure, concrete, eager, function_name, leaf_names, trace_body
+from triskele.core.transforms.control_body import (
+    carry_body,
+    cast,
+    check_structure,
+    concrete,
+    eager,
+    function_name,
+    leaf_names,
+    trace_body,
+)
 from triskele.core.transforms.control_cond import cond_p, pick
 from triskele.core.transforms.control_reverse import backward_loop
-from triskele.core.transforms.control_scan import check_carry, constants_first, interleave, moving_carry, scan, segments, spread
+from triskele.core.transforms.control_scan import (
+    check_carry,
+    constants_first,
+    interleave,
+    moving_carry,
+    scan,
+    segments,
+    spread,
+)
 from triskele.core.transforms.partial import batch_graph, jvp_graph, tape_of
 from triskele.core.transforms.vmap import BatchTensor, move_batch_axis
 

@@ -17,6 +17,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+
 from triskele import core
 
 STEPS_PER_YEAR = 50

@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+
 from triskele import core
 from triskele.core import nn, optim, random
 

@@ -4,6 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+
 from triskele import core
 from triskele.core.errors import TreeError
 

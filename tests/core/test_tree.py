@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from triskele.core import tree
 from triskele.core.errors import TreeError
 

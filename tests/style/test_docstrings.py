@@ -4,10 +4,14 @@ import ast
 import doctest
 import importlib
 import inspect
+import math
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
+
+from triskele import core
 
 ROOT = Path(__file__).parents[2]
 FILES = sorted((ROOT / "core").rglob("*.py"))
@@ -64,5 +68,10 @@ def test_public_docstring(module, public):
 
 @pytest.mark.parametrize("module", [module_name(path) for path in FILES])
 def test_examples_run(module):
-    results = doctest.testmod(importlib.import_module(module), optionflags=doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS)
+    """Examples may use np, math and core without importing them, besides their module's own names."""
+    results = doctest.testmod(
+        importlib.import_module(module),
+        extraglobs={"np": np, "math": math, "core": core},
+        optionflags=doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS,
+    )
     assert results.failed == 0, f"{module}: {results.failed} of {results.attempted} examples in docstrings fail"

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
 from triskele import core
 from triskele.core import optim
 from triskele.core.errors import TreeError

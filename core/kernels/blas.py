@@ -22,7 +22,7 @@ PREFIXES = ("blas.", "lapack.", "tsk.gemm.")
 _TYPES = {"f32": ("float", "s", 1), "f64": ("double", "d", 1), "c64": ("float", "c", 2), "c128": ("double", "z", 2)}
 _OWN = {"f32": 4, "f64": 8}  # products of our own, and the bytes of an element
 _LEAST_WORK, _LEAST_WORK_TRANSPOSED = 1 << 18, 1 << 12  # multiply-adds from which ours are faster
-_LEAST_WORK_VECTOR = 1 << 13  # elements of a matrix that is multiplied with one vector: BLAS would use its own threads
+_LEAST_WORK_VECTOR = 1 << 13  # elements of a matrix from which products with one vector are ours
 _ARGUMENTS = "i64 %m, i64 %n, i64 %k, ptr %a, i64 %lda, i1 %ta, ptr %b, i64 %ldb, i1 %tb, ptr %c, i64 %ldc, i1 %add"
 _PARAMETERS = "i64, i64, i64, ptr, i64, i1, ptr, i64, i1, ptr, i64, i1"
 
@@ -38,7 +38,7 @@ def definitions() -> str:
     C[m, n] (+)= op(A)[m, k] op(B)[k, n]: row-major, `ld*` is the distance of two rows in elements, `trans*` says that
     the matrix is stored transposed. C may not overlap A or B. Without `accumulate` C is only written, so it may be
     uninitialised; k = 0 then gives zeros. Large products use the thread pool unless they run inside a parallel loop;
-    results do not depend on the number of threads.
+    results do not depend on the number of our threads (BLAS, which does some products, has its own).
     """
     return "\n".join(f"declare void @tsk.gemm.{name}({_PARAMETERS})" for name in _TYPES)
 
@@ -175,8 +175,8 @@ def _choice(name: str) -> str:
     """BLAS where it is at its best (small, thin, or nothing to multiply), ours elsewhere.
 
     Measured on AVX-512 with OpenBLAS 0.3.31, GFLOP/s of one thread, float32: 32 x 32 x 32 BLAS 140, ours 130; with B
-    transposed 57 and 126; 784 x 128 x 32 111 and 138. OpenBLAS uses one thread below 2**18 multiply-adds, so that its
-    own pool never meets ours.
+    transposed 57 and 126; 784 x 128 x 32 111 and 138. What still goes to BLAS when large (complex, fewer than 4 rows or
+    2 to 3 columns, vectors with gaps) may use BLAS's own threads: see `set_blas_threads`.
     """
     return f"""
 define void @tsk.gemm.{name}({_ARGUMENTS}) {{

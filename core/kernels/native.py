@@ -88,7 +88,7 @@ def _target(requested: str) -> Target:
     flat = features.flatten()
     if features.get("avx512f"):
         # Several CPU models ask LLVM for 256-bit vectors out of fear of lowered clocks; 512 are 1.3 (float32) to 1.5
-        # (float64) times faster on a chain of multiply-adds over data in the first-level cache (Sapphire Rapids).
+        # (float64) times faster on a chain of multiply-adds over data in the first-level cache (one AVX-512 Xeon).
         flat += ",-prefer-256-bit"
     return Target(triple, llvm.get_host_cpu_name(), flat, version)
 

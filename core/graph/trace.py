@@ -28,9 +28,11 @@ class _State(threading.local):
     depth = 0
     stage: Any = None  # the graph into which operations go even when all their Tensors are from outer transforms
     floor = 0  # its level
+    recording = 0  # how many graphs are being recorded
 
 
 _state = _State()
+_converters: list[Callable[[Any], Any]] = []
 
 
 class Trace:
@@ -129,6 +131,14 @@ class GraphTrace(Trace):
         self.captured: list[Any] = []
         self._captured_vars: dict[Any, Var] = {}
         self._consts: dict[int, Const] = {}
+
+    def __enter__(self):
+        _state.recording += 1
+        return super().__enter__()
+
+    def __exit__(self, *exc):
+        _state.recording -= 1
+        super().__exit__(*exc)
 
     def input(self, spec: Spec) -> GraphTensor:
         return GraphTensor(self, Var(spec))
@@ -234,6 +244,11 @@ def evaluate(graph: Graph, *args: Any) -> list[Any]:
     return [read(o) for o in graph.outputs]
 
 
+def traceable(f: Callable[..., Any]) -> Callable[..., Any]:
+    """`f`, or, while a graph is being recorded, its form whose Python control flow can be recorded (`transforms.autograph`)."""
+    return _converters[0](f) if _state.recording and _converters else f
+
+
 @contextmanager
 def staging(trace: GraphTrace | None) -> Iterator[None]:
     """Let `trace` record what is done with Tensors of outer transforms as well."""
@@ -249,9 +264,9 @@ def staging(trace: GraphTrace | None) -> Iterator[None]:
 @contextmanager
 def no_transforms() -> Iterator[None]:
     """Start afresh at level 0 (for callbacks that run while an outer transform is active)."""
-    before = _state.depth, _state.stage, _state.floor
-    _state.depth, _state.stage, _state.floor = 0, None, 0
+    before = _state.depth, _state.stage, _state.floor, _state.recording
+    _state.depth, _state.stage, _state.floor, _state.recording = 0, None, 0, 0
     try:
         yield
     finally:
-        _state.depth, _state.stage, _state.floor = before
+        _state.depth, _state.stage, _state.floor, _state.recording = before

@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from triskele.core.graph import trace
 from triskele.core.transforms import autograph_run
 from triskele.core.transforms.autograph_rewrite import RUN, Control
 
@@ -264,3 +265,4 @@ def _parsed(filename):
     return _modules[filename][1]
 
 
+trace._converters.append(convert)

@@ -12,7 +12,7 @@ from typing import Any
 from triskele.core import tree
 from triskele.core.graph.graph import spec_of
 from triskele.core.graph.primitive import Primitive
-from triskele.core.graph.trace import bind, evaluate
+from triskele.core.graph.trace import bind, evaluate, traceable
 from triskele.core.transforms.control_body import eager, function_name, trace_body
 from triskele.core.transforms.partial import batch_graph, depends, jvp_graph, vjp_graph
 from triskele.core.transforms.vmap import move_batch_axis
@@ -40,7 +40,7 @@ def checkpoint(f: Callable[..., Any]) -> Callable[..., Any]:
         def call(*tensors):
             it = iter(tensors)
             full_args, full_kwargs = tree.unflatten(structure, [next(it) if a else x for x, a in zip(leaves, arrays, strict=True)])
-            return f(*full_args, **full_kwargs)
+            return traceable(f)(*full_args, **full_kwargs)
 
         body = trace_body(call, tree.structure(tuple(traced)), [spec_of(x) for x in traced], f"checkpoint of {function_name(f)}", stage=True)
         return tree.unflatten(body.structure, bind(checkpoint_p, *traced, *body.captured, graph=body.graph))

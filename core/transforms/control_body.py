@@ -12,7 +12,7 @@ from triskele.core import tree
 from triskele.core.errors import TracerError, TreeError
 from triskele.core.graph import trace as tracing
 from triskele.core.graph.graph import Graph, Spec, Var, spec_of
-from triskele.core.graph.trace import bind, evaluate, make_graph, user_source
+from triskele.core.graph.trace import bind, evaluate, make_graph, traceable, user_source
 from triskele.core.ops.elementwise import convert
 from triskele.core.tensor import Tensor
 
@@ -70,7 +70,7 @@ def trace_body(f: Callable[..., Any], args: tree.Structure, specs: Sequence[Spec
 
     def flat(*leaves):
         nonlocal structure, names
-        out = f(*tree.unflatten(args, leaves))
+        out = traceable(f)(*tree.unflatten(args, leaves))
         outs, structure = tree.flatten(out)
         names = leaf_names(out)
         for o, n in zip(outs, names, strict=True):

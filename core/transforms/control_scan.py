@@ -18,7 +18,7 @@ import numpy as np
 from triskele.core import tree
 from triskele.core.graph.graph import Graph, Spec, spec_of
 from triskele.core.graph.primitive import Primitive
-from triskele.core.graph.trace import bind, evaluate, make_graph, user_source
+from triskele.core.graph.trace import bind, evaluate, make_graph, traceable, user_source
 from triskele.core.ops.constant import zeros_of
 from triskele.core.transforms.control_body import (
     carry_body,
@@ -95,7 +95,7 @@ def scan(f: Callable[..., Any], init: Any, xs: Any = None, length: int | None = 
 
     def step(carry, x):
         nonlocal y_structure
-        out = f(carry, x)
+        out = traceable(f)(carry, x)
         if type(out) is not tuple or len(out) != 2:
             raise TypeError(f"{where}: the body must return a pair (carry, y), got {type(out).__name__}, at {user_source()}")
         check_structure(where, "the carry", carry_structure, tree.structure(out[0]))

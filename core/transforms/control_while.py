@@ -17,7 +17,7 @@ import numpy as np
 from triskele.core import tree
 from triskele.core.graph.graph import Graph, Spec, Var, spec_of
 from triskele.core.graph.primitive import Primitive
-from triskele.core.graph.trace import bind, evaluate, make_graph, user_source
+from triskele.core.graph.trace import bind, evaluate, make_graph, traceable, user_source
 from triskele.core.ops.constant import zeros_of
 from triskele.core.tensor import Tensor
 from triskele.core.transforms.control_body import (
@@ -126,14 +126,14 @@ def fori_loop(lower: Any, upper: Any, body_fun: Callable[[Any, Any], Any], init:
             return carry
 
         def step(carry, i):
-            return body_fun(i, carry), None
+            return traceable(body_fun)(i, carry), None
 
         step.__name__ = function_name(body_fun)
         return scan(step, init, np.arange(lower, max(upper, lower)))[0]
 
     def body(state):
         i, carry = state
-        new = body_fun(i, carry)
+        new = traceable(body_fun)(i, carry)
         check_structure(where, "the carry", structure, tree.structure(new))
         return i + 1, new
 
@@ -168,12 +168,12 @@ def _while(where, cond_fun, body_fun, leaves, structure, names, max_steps, check
     state = tree.structure((0, tree.unflatten(structure, leaves)))
 
     def step(count, carry):
-        new = body_fun(carry)
+        new = traceable(body_fun)(carry)
         check_structure(where, "the carry", structure, tree.structure(new))
         return count + 1, new
 
     def test(count, carry):
-        go = _check_condition(cond_fun(carry))
+        go = _check_condition(traceable(cond_fun)(carry))
         return go if max_steps is None else np.logical_and(go, count < max_steps)
 
     n = 1 + len(leaves)

@@ -10,7 +10,7 @@ import numpy as np
 from triskele.core import tree
 from triskele.core.errors import EscapedTensorError, MissingRuleError, TreeError
 from triskele.core.graph.graph import spec_of
-from triskele.core.graph.trace import GraphTrace, Trace, bind, dead_code, describe, evaluate, user_source
+from triskele.core.graph.trace import GraphTrace, Trace, bind, dead_code, describe, evaluate, traceable, user_source
 from triskele.core.ops.elementwise import convert
 from triskele.core.tensor import Tensor
 from triskele.core.transforms.grad import check_inexact, inexact, split_aux
@@ -153,7 +153,7 @@ def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], 
     trace = DualTrace()
     with trace:
         inputs = [DualTensor(trace, x, t) for x, t in zip(leaves, t_leaves, strict=True)]
-        out = f(*tree.unflatten(structure, inputs))
+        out = traceable(f)(*tree.unflatten(structure, inputs))
         aux = None
         if has_aux:
             out, aux = split_aux(out, f)
@@ -197,7 +197,7 @@ def linearize(f: Callable[..., Any], *primals: Any):
         trace = DualTrace()
         with trace:
             inputs = [DualTensor(trace, x, t._handle()) for x, t in zip(leaves, t_in, strict=True)]
-            out = f(*tree.unflatten(structure, inputs))
+            out = traceable(f)(*tree.unflatten(structure, inputs))
         outs, out_structure = tree.flatten(out)
         values = [_primal(o, trace) for o in outs]
         graph = dead_code(recorder.finish(t_in, [_tangent(o, trace) for o in outs], "linear"))

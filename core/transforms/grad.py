@@ -17,7 +17,7 @@ import numpy as np
 from triskele.core import tree
 from triskele.core.errors import EscapedTensorError, MissingRuleError
 from triskele.core.graph.graph import Spec, spec_of
-from triskele.core.graph.trace import Trace, bind, describe, user_source
+from triskele.core.graph.trace import Trace, bind, describe, traceable, user_source
 from triskele.core.ops.elementwise import convert, select
 from triskele.core.ops.shape import sum_to
 from triskele.core.ops.sparse import Sparse
@@ -313,7 +313,7 @@ def vjp(f: Callable[..., Any], *primals: Any, has_aux: bool = False):
 
     def flat(*tensors):
         nonlocal out_structure
-        out = f(*tree.unflatten(structure, tensors))
+        out = traceable(f)(*tree.unflatten(structure, tensors))
         aux = None
         if has_aux:
             out, aux = split_aux(out, f)
@@ -389,7 +389,7 @@ def value_and_grad(f: Callable[..., Any], argnums: int | Sequence[int] = 0, has_
             full = list(args)
             for n, a in zip(nums, tree.unflatten(structure, tensors), strict=True):
                 full[n] = a
-            out = f(*full, **kwargs)
+            out = traceable(f)(*full, **kwargs)
             aux = None
             if has_aux:
                 out, aux = split_aux(out, f)

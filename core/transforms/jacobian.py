@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from triskele.core import tree
+from triskele.core.graph.trace import traceable
 from triskele.core.transforms.forward import jvp
 from triskele.core.transforms.grad import check_inexact, grad, select_arguments, split_aux, vjp
 from triskele.core.transforms.vmap import vmap
@@ -47,7 +48,7 @@ def _partial(f, args, kwargs, argnums, has_aux, where):
         full = list(args)
         for n, a in zip(nums, tree.unflatten(structure, tensors), strict=True):
             full[n] = a
-        out = f(*full, **kwargs)
+        out = traceable(f)(*full, **kwargs)
         return split_aux(out, f) if has_aux else (out, None)
 
     return leaves, structure, flat

@@ -10,7 +10,7 @@ import numpy as np
 from triskele.core import tree
 from triskele.core.errors import EscapedTensorError, MissingRuleError, TracerError
 from triskele.core.graph.graph import spec_of
-from triskele.core.graph.trace import Trace, bind, describe, user_source
+from triskele.core.graph.trace import Trace, bind, describe, traceable, user_source
 from triskele.core.tensor import Tensor
 
 
@@ -143,7 +143,7 @@ def vmap(f: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> Callable
                 for x, ax in zip(leaves, axes, strict=True)
             ]
             call_args, call_kwargs = tree.unflatten(structure, tensors)
-            out = f(*call_args, **call_kwargs)
+            out = traceable(f)(*call_args, **call_kwargs)
         outs, out_structure = tree.flatten(out)
         ends = tree.broadcast_prefix(out_axes, out, f"vmap of {name}: out_axes")
         return tree.unflatten(out_structure, [_finish(o, ax, trace, size, name) for o, ax in zip(outs, ends, strict=True)])

@@ -245,8 +245,9 @@ class Builder:
             x = self.select(self.value(high) < x, high, x)
         return x
 
-    def is_nan(self, x) -> Value:
-        return self.emit(f"fcmp uno {self.type()} {x.name}, {x.name}", "b")
+    def is_nan(self, x, y=None) -> Value:
+        """Whether x, or x or y, is NaN."""
+        return self.emit(f"fcmp uno {self.type()} {x.name}, {(x if y is None else y).name}", "b")
 
     # ---- bits
     def bits_of(self, x) -> Value:

@@ -109,9 +109,8 @@ def _log_two_parts(b: Builder, x) -> tuple[Value, Value]:
 
 
 def _power_f64(b: Builder, a, y) -> Value:
-    """a^y for a >= 0."""
+    """a^y for 0 < a < inf."""
     hi, lo = _log_two_parts(b, a)
-    hi = b.select(a.eq(0.0), -_INF, b.select(a < _INF, hi, a))
     p, p_lo = b.two_prod(y, hi)
     p_lo = b.mad(y, lo, p_lo)
     limit = 800.0
@@ -120,12 +119,11 @@ def _power_f64(b: Builder, a, y) -> Value:
 
 
 def _power_f32(b: Builder, a, y) -> Value:
-    """a^y for a >= 0, by way of float64, where subnormal numbers are normal."""
+    """a^y for 0 < a < inf, by way of float64, where subnormal numbers are normal."""
     d = b.double()
     k, m = split_exponent(d, d.widen(a))
     f = m - 1.0
     log2 = d.mad(f, d.horner(f, _LOG2_F), k)
-    log2 = d.select(d.widen(a).eq(0.0), -_INF, d.select(d.widen(a) < _INF, log2, d.widen(a)))
     p = d.clamp(d.widen(y) * log2, -200.0, 200.0)
     n, i = d.round_magic(p, 1.0)
     r = p - n
@@ -136,7 +134,9 @@ def _power_f32(b: Builder, a, y) -> Value:
 def pow(b: Builder, x, y):
     a, ay = b.abs(x), b.abs(y)
     r = _power_f64(b, a, y) if b.is64 else _power_f32(b, a, y)
-    r = b.select(a.eq(1.0), b.select(b.is_nan(y), y, 1.0), r)
+    # 0^y and inf^y: 0 where one of a > 1 and y > 0 holds, else inf
+    r = b.select(a.eq(0.0) | a.eq(_INF), b.select((a > 1.0) ^ (y > 0.0), 0.0, _INF), r)
+    r = b.select(b.is_nan(x, y), x + y, b.select(a.eq(1.0), 1.0, r))
     # Whole numbers by adding and taking away 2^52 (2^23): every y beyond is whole, every y beyond twice that even.
     unit = 2.0**b.mantissa
     half = ay * 0.5

@@ -123,7 +123,7 @@ class Compiled:
         return self.dispatcher._numba_type_
 
     def __getattr__(self, name):
-        if name.startswith("__"):
+        if name.startswith("__") or name == "dispatcher":  # else an error in making the dispatcher would recurse
             raise AttributeError(name)
         return getattr(self.dispatcher, name)
 

@@ -120,7 +120,7 @@ def tan(b: Builder, x):
     return b.select(x.eq(0.0), x, y)
 
 
-def _atan_quotient(b: Builder, y, x) -> Value:
+def _atan_quotient(b: Builder, y, x) -> tuple[Value, Value, Value]:
     """atan2 of the first quadrant: y, x >= 0, not both zero, both finite, the larger not near the ends of the range.
 
     With t = y/x or its image in [-tan(pi/8), tan(pi/8)]: atan = j pi/4 + (+-) atan(t), and t is carried in two parts.

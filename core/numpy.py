@@ -12,8 +12,6 @@ Outside of transforms they are NumPy's: ndarrays in, ndarrays out.
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable
 from typing import Any
 
 import numpy as _np
@@ -357,7 +355,7 @@ from numpy import (  # noqa: F401  names of this module
     zeros_like,
 )
 
-from triskele.core.ops.create import collect, full_of, has_tensor
+from triskele.core.ops.create import collect, full_of, has_tensor, over_lists
 from triskele.core.tensor import Tensor
 
 __array_api_version__ = "2024.12"
@@ -368,17 +366,9 @@ _SEQUENCES = {
 }
 
 
-def _over_lists(f: Callable) -> Callable:
-    @functools.wraps(f)
-    def function(*args, **kwargs):
-        return f(*[collect(a) if type(a) in (list, tuple) and has_tensor(a) else a for a in args], **kwargs)
-
-    return function
-
-
 for _name, _f in list(globals().items()):
     if isinstance(_f, (_np.ufunc, type(_np.sum))) and _name not in _SEQUENCES:
-        globals()[_name] = _over_lists(_f)
+        globals()[_name] = over_lists(_f)
 del _name, _f
 
 

@@ -171,7 +171,7 @@ class Tensor:
                     f"{ufunc.__name__}: no traced form of this ufunc (define one with core.elementwise or core.custom_op)"
                 )
             result = f(*inputs, **kwargs)
-        if out is None or out == (None,):
+        if out is None or all(o is None for o in out):
             return result
         return _store(ufunc.__name__, result, out)
 
@@ -189,7 +189,8 @@ class Tensor:
         raise TracerError(
             f"{self!r} cannot become a plain ndarray: np.array([...]) of traced values, assigning one into a plain array, or a "
             "function NumPy cannot redirect asked for it (use np.stack or core.numpy.array to collect values, "
-            "np.zeros_like(x) of a traced x, or core.numpy.zeros, for an array to assign into; core.stop_gradient drops a derivative)"
+            "np.zeros_like(x) of a traced x, for an array to assign into; core.numpy.take(table, i, axis=0) to index a plain array with a "
+            "traced one; core.stop_gradient drops a derivative)"
         )
 
     # -- conversion to Python numbers -------------------------------------------------------------------------------

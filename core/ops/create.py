@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import operator
 
 import numpy as np
@@ -10,7 +11,7 @@ from triskele.core.errors import TracerError
 from triskele.core.graph.graph import spec_of
 from triskele.core.ops.constant import constant_like
 from triskele.core.ops.define import as_value
-from triskele.core.tensor import Tensor, implements
+from triskele.core.tensor import FUNCTIONS, Tensor, implements
 
 
 def _shape(shape, default):
@@ -88,7 +89,7 @@ def array(obj, dtype=None, *args, like=None, **kwargs):
 def collect(obj, dtype=None):
     """Arrays, numbers, Tensors and nested sequences of them as one array or Tensor."""
     if isinstance(obj, Tensor):
-        return obj.astype(dtype) if dtype is not None else np.positive(obj)
+        return obj.astype(dtype) if dtype is not None else obj._handle()
     if isinstance(obj, (list, tuple)) and has_tensor(obj):
         obj = np.stack([collect(o) for o in obj])
         return obj.astype(dtype) if dtype is not None else obj
@@ -100,6 +101,19 @@ def has_tensor(obj):
     if isinstance(obj, (list, tuple)):
         return any(has_tensor(o) for o in obj)
     return isinstance(obj, Tensor)
+
+
+def over_lists(f):
+    """The NumPy function `f`, also for lists with traced values in them, and where NumPy looks at some arguments only."""
+
+    @functools.wraps(f)
+    def function(*args, **kwargs):
+        args = [collect(a) if type(a) in (list, tuple) and has_tensor(a) else a for a in args]
+        # the table in take(table, i) is looked at, the positions are not
+        traced = FUNCTIONS.get(f) if any(isinstance(a, Tensor) for a in args) else None
+        return (traced or f)(*args, **kwargs)
+
+    return function
 
 
 @implements(np.copy)

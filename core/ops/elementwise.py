@@ -9,7 +9,15 @@ import numpy as np
 from triskele.core.graph.graph import Spec
 from triskele.core.graph.primitive import Primitive
 from triskele.core.graph.trace import bind
-from triskele.core.ops.define import MINUS_ONE, ONE, as_value, batch_elementwise, broadcast_shapes, elementwise
+from triskele.core.ops.define import (
+    MINUS_ONE,
+    ONE,
+    as_value,
+    batch_elementwise,
+    broadcast_shapes,
+    elementwise,
+    ufunc_loop,
+)
 from triskele.core.tensor import implements
 
 # -- arithmetic: the implementations are Python's operators, so that Python numbers stay Python numbers -------------
@@ -21,7 +29,7 @@ subtract = elementwise("subtract", np.subtract, impl=operator.sub, d=(ONE, MINUS
                        keeps_weak=True, operators=("__sub__", "__rsub__", "__isub__"))
 multiply = elementwise("multiply", np.multiply, impl=operator.mul, d=(lambda out, x, y: y, lambda out, x, y: x), emit="mul",
                        domain=(ANY, ANY), keeps_weak=True, operators=("__mul__", "__rmul__", "__imul__"))
-divide = elementwise("divide", np.divide, impl=operator.truediv, d=(lambda out, x, y: 1 / y, lambda out, x, y: -out / y),
+divide = elementwise("divide", np.divide, impl=operator.truediv, d=(lambda out, x, y: np.divide(1, y), lambda out, x, y: np.divide(-out, y)),
                      emit="div", domain=(ANY, (0.5, 3.0)), keeps_weak=True, operators=("__truediv__", "__rtruediv__", "__itruediv__"))
 negative = elementwise("negative", np.negative, impl=operator.neg, d=(MINUS_ONE,), emit="neg", domain=(ANY,), keeps_weak=True,
                        operators=("__neg__",))
@@ -81,9 +89,13 @@ def power_operator(x, y):
 power = _power
 
 
+_positive_loop = ufunc_loop(np.positive)
+
+
 @implements(np.positive, operators=("__pos__",))
 def positive(x):
     """Elementwise plus: the value itself."""
+    _positive_loop(x.spec)  # refuses booleans, as NumPy
     return x._handle()
 
 

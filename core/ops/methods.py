@@ -39,7 +39,7 @@ implements(method="__ceil__")(lambda x: np.ceil(x))
 implements(method="__trunc__")(lambda x: np.trunc(x))
 implements(method="__array_namespace__")(lambda x, *, api_version=None: np)
 implements(prop="device")(lambda x: "cpu")
-implements(method="to_device")(lambda x, device, /, *, stream=None: np.positive(x))
+implements(method="to_device")(lambda x, device, /, *, stream=None: x._handle())
 
 
 @implements(method="fill")

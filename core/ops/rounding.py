@@ -128,6 +128,9 @@ def frexp(x):
 @implements(np.modf)
 def modf(x):
     """``numpy.modf``: fractional and whole part, both with the sign of `x`."""
+    x = as_value(x)
+    if np.result_type(x).kind != "f":
+        x = x.astype(np.modf(np.empty(0, np.result_type(x)))[0].dtype)
     whole = np.trunc(x)
     return np.copysign(np.where(np.isinf(x), 0, x - np.where(np.isinf(x), 0, whole)), x), whole
 

@@ -11,15 +11,16 @@ from triskele.core.tensor import implements
 
 ANY, POSITIVE, UNIT, BEYOND_ONE = (-2.0, 2.0), (0.3, 3.0), (-0.9, 0.9), (1.2, 3.0)
 
+# rules divide by np.divide: a zero that is a Python float gives infinity there, not an exception
 # -- exponentials and logarithms ------------------------------------------------------------------------------------------
 
 exp = elementwise("exp", np.exp, d=(lambda out, x: out,), emit="exp", domain=(ANY,), flops=15)
 exp2 = elementwise("exp2", np.exp2, d=(lambda out, x: out * math.log(2),), emit="exp2", domain=(ANY,), flops=15)
 expm1 = elementwise("expm1", np.expm1, d=(lambda out, x: np.exp(x),), emit="expm1", domain=(ANY,), flops=20)
-log = elementwise("log", np.log, d=(lambda out, x: 1 / x,), emit="log", domain=(POSITIVE,), flops=20)
-log2 = elementwise("log2", np.log2, d=(lambda out, x: 1 / math.log(2) / x,), emit="log2", domain=(POSITIVE,), flops=20)
-log10 = elementwise("log10", np.log10, d=(lambda out, x: 1 / math.log(10) / x,), emit="log10", domain=(POSITIVE,), flops=20)
-log1p = elementwise("log1p", np.log1p, d=(lambda out, x: 1 / (1 + x),), emit="log1p", domain=(POSITIVE,), flops=20)
+log = elementwise("log", np.log, d=(lambda out, x: np.divide(1, x),), emit="log", domain=(POSITIVE,), flops=20)
+log2 = elementwise("log2", np.log2, d=(lambda out, x: np.divide(1 / math.log(2), x),), emit="log2", domain=(POSITIVE,), flops=20)
+log10 = elementwise("log10", np.log10, d=(lambda out, x: np.divide(1 / math.log(10), x),), emit="log10", domain=(POSITIVE,), flops=20)
+log1p = elementwise("log1p", np.log1p, d=(lambda out, x: np.divide(1, 1 + x),), emit="log1p", domain=(POSITIVE,), flops=20)
 
 
 def _share(out, x):
@@ -70,7 +71,7 @@ tanh = elementwise("tanh", np.tanh, d=(lambda out, x: 1 - out * out,), emit="tan
 arcsinh = elementwise("arcsinh", np.arcsinh, d=(lambda out, x: 1 / np.sqrt(x * x + 1),), emit="asinh", domain=(ANY,), flops=25)
 arccosh = elementwise("arccosh", np.arccosh, d=(lambda out, x: 1 / (np.sqrt(x - 1) * np.sqrt(x + 1)),), emit="acosh", domain=(BEYOND_ONE,),
                       flops=25)
-arctanh = elementwise("arctanh", np.arctanh, d=(lambda out, x: 1 / (1 - x * x),), emit="atanh", domain=(UNIT,), flops=25)
+arctanh = elementwise("arctanh", np.arctanh, d=(lambda out, x: np.divide(1, 1 - x * x),), emit="atanh", domain=(UNIT,), flops=25)
 
 
 @implements(np.sinc)

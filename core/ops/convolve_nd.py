@@ -93,6 +93,9 @@ def _conv(x, k, *, stride, padding, dilation, groups):
 
 def _conv_group(x, k, out, window, stride, dilation, outs):
     kernel = k.reshape(-1, k.shape[-1])
+    if len(window) == 2 and stride[0] == 1 and window[0] > 1 and out.flags.c_contiguous:
+        _conv_by_rows(x, kernel.reshape(window[0], -1, k.shape[-1]), out, window, stride, dilation, outs)
+        return
     view = patches(x, window, stride, dilation, outs)
     for i, j in _chunks(view):
         matrix = view[i:j].reshape(-1, kernel.shape[0])
@@ -100,6 +103,29 @@ def _conv_group(x, k, out, window, stride, dilation, outs):
             np.matmul(matrix, kernel, out=out[i:j].reshape(-1, kernel.shape[1]))
         else:
             out[i:j] = np.matmul(matrix, kernel).reshape(j - i, *outs, -1)
+
+
+def _row_patches(x, window, stride, dilation, outs):
+    """For each image the matrix of patches one row high, and the part of it under each row of the window.
+
+    Each element is copied once per column of the window, not once per element of it: rows below one another share them.
+    """
+    view = patches(x, (1, window[1]), stride, dilation, (x.shape[1], outs[1]))
+    buffer = np.empty(view.shape[1:], x.dtype)
+    matrix = buffer.reshape(x.shape[1] * outs[1], -1)
+    parts = [matrix[i * dilation[0] * outs[1] :][: outs[0] * outs[1]] for i in range(window[0])]
+    for image in view:
+        np.copyto(buffer, image)
+        yield parts
+
+
+def _conv_by_rows(x, kernel, out, window, stride, dilation, outs):
+    part_sum = np.empty((outs[0] * outs[1], out.shape[-1]), out.dtype)
+    for parts, image in zip(_row_patches(x, window, stride, dilation, outs), out, strict=True):
+        image = image.reshape(part_sum.shape)
+        np.matmul(parts[0], kernel[0], out=image)
+        for part, k in zip(parts[1:], kernel[1:], strict=True):
+            image += np.matmul(part, k, out=part_sum)
 
 
 def _conv_depthwise(x, k, out, stride, dilation, groups):
@@ -147,9 +173,17 @@ def _conv_kernel(x, y, *, window, stride, padding, dilation, groups):
             out[at][0] = (x[where][..., None] * many).sum(tuple(range(y.ndim - 1))).reshape(-1)
         return out
     for cx, co in _groups(groups, x.shape[-1], y.shape[-1]):
-        view = patches(x[..., cx], window, stride, dilation, outs)
-        depth = math.prod(window) * view.shape[-1]
+        depth = math.prod(window) * (cx.stop - cx.start)
         total = np.zeros((depth, co.stop - co.start), y.dtype)
+        if len(window) == 2 and stride[0] == 1 and window[0] > 1:
+            each = total.reshape(window[0], -1, total.shape[1])
+            for parts, image in zip(_row_patches(x[..., cx], window, stride, dilation, outs), y[..., co], strict=True):
+                image = image.reshape(-1, total.shape[1])
+                for part, sums in zip(parts, each, strict=True):
+                    sums += np.matmul(part.T, image)
+            out[..., co] = total.reshape(*window, -1, total.shape[1])
+            continue
+        view = patches(x[..., cx], window, stride, dilation, outs)
         for i, j in _chunks(view):
             total += np.matmul(view[i:j].reshape(-1, depth).T, y[i:j, ..., co].reshape(-1, total.shape[1]))
         out[..., co] = total.reshape(*window, -1, total.shape[1])

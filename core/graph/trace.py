@@ -21,7 +21,7 @@ from triskele.core.graph.graph import Const, Equation, Graph, Source, Spec, Var,
 from triskele.core.graph.primitive import Primitive
 from triskele.core.tensor import Tensor
 
-_CORE = str(Path(__file__).resolve().parents[1])
+_CORE = tuple({str(Path(__file__).parents[1]), str(Path(__file__).resolve().parents[1])})  # as installed, and behind links
 
 
 class _State(threading.local):

@@ -17,6 +17,21 @@ from triskele.core.compile.functions import Functions
 from triskele.core.compile.values import I64, Value, literal, llvm_type, real_of
 
 
+LOOP = ", !llvm.loop !LOOP"
+"""Mark of a loop's branch, replaced by a metadata node of its own (see `number_loops`)."""
+
+
+def number_loops(text: str) -> str:
+    """Give every loop its metadata: not unrolled beyond what vectorising does, which halves the time LLVM takes."""
+    pieces = text.split("!LOOP")
+    n = len(pieces) - 1
+    out = [pieces[0]]
+    for k, piece in enumerate(pieces[1:], 1):
+        out += [f"!{k}", piece]
+    nodes = [f"!{k} = distinct !{{!{k}, !0}}" for k in range(1, n + 1)]
+    return "".join(out) + "\n".join(['!0 = !{!"llvm.loop.unroll.disable"}', *nodes, ""] if n else [])
+
+
 class Loop:
     """A counted loop; `items` are instructions and inner loops in order."""
 
@@ -133,7 +148,7 @@ class Builder(Arithmetic, Functions):
             self._render(item.items, lines)
             lines[slot] = f"  {item.var} = phi i64 [ {item.start}, %{before} ], [ {item.var}.n, %{self._label} ]"
             lines += [f"  {item.var}.n = add nuw nsw i64 {item.var}, 1", f"  {item.var}.c = icmp eq i64 {item.var}.n, {item.stop}",
-                      f"  br i1 {item.var}.c, label %{n}.exit, label %{n}.body", f"{n}.exit:"]
+                      f"  br i1 {item.var}.c, label %{n}.exit, label %{n}.body{LOOP}", f"{n}.exit:"]
             self._label = f"{n}.exit"
 
     # -- constants and index values --------------------------------------------------------------------------------------

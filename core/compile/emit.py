@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from triskele.core.compile.builder import number_loops
 from triskele.core.compile.fuse import Fusion, Group, Step
 from triskele.core.compile.kernel import Kernel, Nest, Partial, identity_of
 from triskele.core.compile.plan import Plan
@@ -70,7 +71,7 @@ class Module:
         if self.parallel:
             lines.append("declare void @tsk_parallel_for(ptr, ptr, i64)")
         lines += sorted(self.declares | declares) + list(bodies.values()) + self.functions + [ATTRIBUTES]
-        return "\n".join(lines) + "\n"
+        return number_loops("\n".join(lines) + "\n")
 
 
 class Unit:

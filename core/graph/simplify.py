@@ -15,6 +15,7 @@ from triskele.core.graph.primitive import PRIMITIVES
 from triskele.core.graph.trace import dead_code
 
 FOLD_SIZE = 4096  # elements of a constant that is computed at compile time
+UNIFORM_SIZE = 1 << 22  # elements of a constant that is looked through for being one value
 RULES: dict[str, Callable[..., Any]] = {}
 """By primitive: ``rule(rewriter, eqn) -> atom`` for an equation with rewritten inputs; None leaves it as it is."""
 
@@ -65,14 +66,28 @@ class Rewriter:
         self.equations: list[Equation] = []
         self.producer: dict[Var, Equation] = {}
         self._seen: dict[Any, list[Var]] = {}
+        self._uniform: dict[int, tuple[Any, np.ndarray]] = {}
 
     def run(self, graph: Graph, env: dict[Var, Any]) -> list[Any]:
         """Rewrite the equations of `graph`; returns its outputs."""
         for eqn in graph.equations:
-            inputs = [env[a] if isinstance(a, Var) else a for a in eqn.inputs]
+            inputs = [env[a] if isinstance(a, Var) else self._constant(a) for a in eqn.inputs]
             outs = self.equation(eqn.primitive, inputs, eqn.params, [o.spec for o in eqn.outputs], eqn.source)
             env.update(zip(eqn.outputs, outs, strict=True))
         return [env[o] if isinstance(o, Var) else o for o in graph.outputs]
+
+    def _constant(self, atom: Const) -> Any:
+        """An array with one value throughout becomes a stretched scalar."""
+        value = atom.value
+        if not isinstance(value, np.ndarray) or value.size < 2 or value.size > UNIFORM_SIZE:
+            return atom
+        found = self._uniform.get(id(value))
+        if found is None:
+            first = value[(0,) * value.ndim]
+            same_value = not any(value.strides) or (bool((value == first).all()) and bool((np.signbit(np.real(value)) == np.signbit(np.real(first))).all()))
+            result = self.apply("broadcast_to", Const(first), shape=value.shape) if same_value else atom
+            found = self._uniform[id(value)] = (result, value)  # the array is kept, its id stays its own
+        return found[0]
 
     def equation(self, primitive, inputs, params, specs, source) -> list[Any]:
         """Outputs of ``primitive(*inputs, **params)``, simplified."""

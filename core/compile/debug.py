@@ -1,0 +1,47 @@
+"""A graph run operation by operation, watching for the first value that is not finite."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from triskele.core.graph.graph import Const, Graph, Var
+from triskele.core.graph.trace import bind, describe
+
+
+def run_checked(graph: Graph, args: Sequence[Any], name: str) -> list[Any]:
+    """Outputs of `graph`, computed with NumPy.
+
+    Raises
+    ------
+    FloatingPointError
+        At the first operation that makes a NaN or an infinity out of finite values; it names the operation, the shapes,
+        where in the result, and the line that asked for it.
+    """
+    env: dict[Var, Any] = dict(zip(graph.inputs, args, strict=True))
+    for eqn in graph.equations:
+        values = [a.value if type(a) is Const else env[a] for a in eqn.inputs]
+        inner = eqn.params.get("graph") or eqn.params.get("body")
+        with np.errstate(all="ignore"):
+            out = bind(eqn.primitive, *values, **eqn.params)
+        outs = out if eqn.primitive.multiple else (out,)
+        for o in outs:
+            bad = _not_finite(o)
+            if bad is not None and all(_not_finite(v) is None for v in values):
+                what = "NaN" if np.any(np.isnan(o)) else "infinity"
+                hint = f" (inside {inner.name})" if isinstance(inner, Graph) else ""
+                raise FloatingPointError(
+                    f"{name}: {eqn.primitive.name}({describe(values)}) gave {what} at index {bad}{hint}, at {eqn.source}"
+                )
+        env.update(zip(eqn.outputs, outs, strict=True))
+    return [o.value if type(o) is Const else env[o] for o in graph.outputs]
+
+
+def _not_finite(x):
+    """Index of the first element that is not finite, or None."""
+    x = np.asarray(x)
+    if x.dtype.kind not in "fc" or np.isfinite(x).all():
+        return None
+    return tuple(int(i[0]) for i in np.nonzero(~np.isfinite(np.atleast_1d(x))))

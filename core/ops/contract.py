@@ -18,7 +18,7 @@ from triskele.core.graph.graph import Spec
 from triskele.core.graph.primitive import Primitive
 from triskele.core.graph.trace import bind
 from triskele.core.ops.define import as_value
-from triskele.core.tensor import implements
+from triskele.core.tensor import Tensor, implements
 
 
 def _free(rank, *taken):
@@ -132,7 +132,11 @@ def _vjp_plan(rank, other_rank, contract, own_batch, other_contract, other_batch
 
 
 def _cotangent(ct, own, other, contract, own_batch, other_contract, other_batch, left):
-    swap, pairs, batch, order = _vjp_plan(np.ndim(own), np.ndim(other), contract, own_batch, other_contract, other_batch, left)
+    swap, pairs, batch, order = _vjp_plan(own.ndim, other.ndim, contract, own_batch, other_contract, other_batch, left)
+    if np.ndim(ct) == 0:  # everything was summed
+        g = ct * other
+        order = tuple([other_contract[contract.index(d)] for d in range(own.ndim)])
+        return g if order == tuple(range(own.ndim)) else np.transpose(g, order)
     g = bind(dot_general, *((other, ct) if swap else (ct, other)), contract=pairs, batch=batch)
     return g if order is None else np.transpose(g, order)
 
@@ -167,12 +171,12 @@ def _(args, axes, size, *, contract, batch):
 
 
 def _one_dtype(*xs):
-    xs = [as_value(x) for x in xs]
-    dtypes = {np.result_type(x) for x in xs}
-    if len(dtypes) == 1:
-        return xs
-    dtype = np.result_type(*dtypes)
-    return [np.astype(x, dtype) if np.result_type(x) != dtype else x for x in xs]
+    xs = [x if isinstance(x, (Tensor, np.ndarray)) else np.asarray(as_value(x)) for x in xs]
+    dtype = xs[0].dtype
+    if any(x.dtype != dtype for x in xs):
+        dtype = np.result_type(*[x.dtype for x in xs])
+        xs = [np.astype(x, dtype) if x.dtype != dtype else x for x in xs]
+    return xs
 
 
 def _no_batch(l, r, cl, cr):
@@ -191,7 +195,7 @@ def _keywords(name, x, dtype, keywords):
 def _loop_product(name, l, r, l_core, r_core, core):
     """A product over the last `l_core` / `r_core` dimensions, broadcast over those before; `core` are their labels."""
     l, r = _one_dtype(l, r)
-    shape_l, shape_r = np.shape(l), np.shape(r)
+    shape_l, shape_r = l.shape, r.shape
     if len(shape_l) < l_core or len(shape_r) < r_core:
         raise ValueError(f"{name}: operands must have at least {l_core} and {r_core} dimension(s), got shapes {shape_l} and {shape_r}")
     head_l, head_r = shape_l[: len(shape_l) - l_core], shape_r[: len(shape_r) - r_core]
@@ -204,8 +208,8 @@ def _loop_product(name, l, r, l_core, r_core, core):
     l, names_l = _drop_ones(l, names[rank - len(head_l) :] + core[0], (names, head_r))
     r, names_r = _drop_ones(r, names[rank - len(head_r) :] + core[1], (names, head_l))
     k = "k"
-    if np.shape(l)[names_l.index(k)] != np.shape(r)[names_r.index(k)]:
-        raise ValueError(f"{name}: the summed dimensions must be equal, got {np.shape(l)[names_l.index(k)]} and {np.shape(r)[names_r.index(k)]} (shapes {shape_l} and {shape_r})")
+    if l.shape[names_l.index(k)] != r.shape[names_r.index(k)]:
+        raise ValueError(f"{name}: the summed dimensions must be equal, got {l.shape[names_l.index(k)]} and {r.shape[names_r.index(k)]} (shapes {shape_l} and {shape_r})")
     return _pair(l, names_l, r, names_r, out)
 
 
@@ -224,13 +228,13 @@ def _drop_ones(x, labels, other):
 def matmul(x1, x2, /, *, dtype=None, **keywords):
     """``numpy.matmul``: product of matrices (last two dimensions), or with vectors; leading dimensions broadcast."""
     l, r = _one_dtype(x1, x2)
-    rank_l, rank_r = np.ndim(l), np.ndim(r)
+    rank_l, rank_r = l.ndim, r.ndim
     if 0 in (rank_l, rank_r):
-        raise ValueError(f"matmul: operands must have at least one dimension, got shapes {np.shape(l)} and {np.shape(r)} (use * for scalars)")
+        raise ValueError(f"matmul: operands must have at least one dimension, got shapes {l.shape} and {r.shape} (use * for scalars)")
     if rank_r <= 2:
         at_r = rank_r - 2 if rank_r == 2 else 0
-        if np.shape(l)[-1] != np.shape(r)[at_r]:
-            raise ValueError(f"matmul: the summed dimensions must be equal, got {np.shape(l)[-1]} and {np.shape(r)[at_r]} (shapes {np.shape(l)} and {np.shape(r)})")
+        if l.shape[-1] != r.shape[at_r]:
+            raise ValueError(f"matmul: the summed dimensions must be equal, got {l.shape[-1]} and {r.shape[at_r]} (shapes {l.shape} and {r.shape})")
         out = _no_batch(l, r, rank_l - 1, at_r)
     else:
         out = _loop_product("matmul", l, r, min(rank_l, 2), 2, (["i", "k"] if rank_l > 1 else ["k"], ["k", "j"]))

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from triskele.core.ops.contract import _drop_ones, _one_dtype, _pair
-from triskele.core.ops.define import as_value
 from triskele.core.tensor import implements
 
 
@@ -19,16 +18,16 @@ def einsum(*operands, out=None, optimize=False, dtype=None, order="K", casting="
     """``numpy.einsum``, string or list subscripts; three and more operands are contracted pair by pair, cheapest first."""
     if out is not None:
         raise TypeError("einsum: out= is not supported for traced values")
-    terms, result, operands = _terms(operands)
-    operands = list(_one_dtype(*[as_value(x) for x in operands]))
+    subscripts, operands = _split(operands)
+    operands = _one_dtype(*operands)
     if dtype is not None:
         operands = [np.astype(x, np.dtype(dtype)) for x in operands]
-    names, result = _name_ellipses(terms, result, [np.ndim(x) for x in operands])
-    sizes = _sizes(names, operands)
+    names, result, sizes, path = _plan(subscripts, tuple([tuple(x.shape) for x in operands]), _given_path(optimize))
+    operands, names, result = list(operands), [list(n) for n in names], list(result)
     for i, x in enumerate(operands):
         operands[i], names[i] = _diagonals(x, names[i])
-        operands[i], names[i] = _drop_ones(operands[i], names[i], (list(sizes), list(sizes.values())))
-    for pair in _path(tuple(map(tuple, names)), tuple(result), tuple(sizes.items()), _given_path(optimize)):
+        operands[i], names[i] = _drop_ones(operands[i], names[i], sizes)
+    for pair in path:
         positions = sorted(pair, reverse=True)
         taken = [(operands.pop(k), names.pop(k)) for k in positions][::-1]
         x, own = taken[0]
@@ -74,24 +73,37 @@ def _diagonals(x, own):
 # -- subscripts -----------------------------------------------------------------------------------------------------------
 
 
-def _terms(operands):
-    """Lists of names (strings; "..." for an ellipsis) of each operand and of the result, and the operands."""
+def _split(operands):
+    """Subscripts (a string, or lists of numbers as tuples) and operands."""
     if not operands:
         raise ValueError("einsum: must specify the einstein sum subscripts string and at least one operand")
     if isinstance(operands[0], str):
-        text, operands = operands[0].replace(" ", ""), operands[1:]
+        return operands[0], operands[1:]
+    ends = len(operands) % 2
+    lists = operands[1::2] + ((operands[-1],) if ends else ())
+    return (bool(ends), *[tuple(t) for t in lists]), operands[: len(operands) - ends : 2]
+
+
+@lru_cache(maxsize=1024)
+def _plan(subscripts, shapes, given):
+    """Names of the dimensions of each operand and of the result, (names, sizes) of all, and the order of products."""
+    terms, result = _terms(subscripts)
+    if len(terms) != len(shapes):
+        raise ValueError(f"einsum: as many terms as operands are wanted, got {len(terms)} and {len(shapes)}")
+    names, result = _name_ellipses(terms, result, [len(s) for s in shapes])
+    sizes = _sizes(names, shapes)
+    return names, result, (list(sizes), list(sizes.values())), given if given is not None else _path(names, result, sizes)
+
+
+def _terms(subscripts):
+    """Lists of names (strings; "..." for an ellipsis) of each operand and of the result (None: by the rule)."""
+    if isinstance(subscripts, str):
+        text = subscripts.replace(" ", "")
         left, arrow, right = text.partition("->")
-        terms = [_letters(t, text) for t in left.split(",")]
-        result = _letters(right, text) if arrow else None
-    else:
-        ends = len(operands) % 2
-        lists = operands[1::2] + ((operands[-1],) if ends else ())
-        terms = [["..." if n is Ellipsis else f"{int(n):03d}" for n in term] for term in lists]
-        result = terms.pop() if ends else None
-        operands = operands[: len(operands) - ends : 2]
-    if len(terms) != len(operands):
-        raise ValueError(f"einsum: as many terms as operands are wanted, got {len(terms)} and {len(operands)}")
-    return terms, result, operands
+        return [_letters(t, text) for t in left.split(",")], _letters(right, text) if arrow else None
+    ends, *lists = subscripts
+    terms = [["..." if n is Ellipsis else f"{int(n):03d}" for n in term] for term in lists]
+    return (terms[:-1], terms[-1]) if ends else (terms, None)
 
 
 def _letters(term, text):
@@ -128,13 +140,12 @@ def _name_ellipses(terms, result, ranks):
     return names, result
 
 
-def _sizes(names, operands):
+def _sizes(names, shapes):
     sizes: dict[str, int] = {}
-    for own, x in zip(names, operands, strict=True):
-        shape = np.shape(x)
+    for own, shape in zip(names, shapes, strict=True):
         for c, n in zip(own, shape, strict=True):
             if n != 1 and sizes.get(c, 1) not in (1, n):
-                raise ValueError(f"einsum: dimensions named {c!r} must be equal, got {sizes[c]} and {n} (shapes {', '.join(str(np.shape(o)) for o in operands)})")
+                raise ValueError(f"einsum: dimensions named {c!r} must be equal, got {sizes[c]} and {n} (shapes {', '.join(map(str, shapes))})")
             sizes[c] = max(sizes.get(c, 1), n) if n else 0
         if any(len({shape[i] for i, d in enumerate(own) if d == c}) > 1 for c in own):
             raise ValueError(f"einsum: dimensions of one operand with the same name must be equal, got names {own} for shape {shape}")
@@ -150,12 +161,8 @@ def _given_path(optimize: Any) -> tuple[tuple[int, ...], ...] | None:
     return None
 
 
-@lru_cache(maxsize=1024)
-def _path(names, result, sizes, given):
+def _path(names, result, size):
     """Positions of the operands to multiply at each step; a product goes to the end of the list (as NumPy's paths)."""
-    if given is not None:
-        return given
-    size = dict(sizes)
     terms = [frozenset(n) for n in names]
     path = []
     while len(terms) > 1:

@@ -74,13 +74,13 @@ def upper(x: Any, k: int = 0) -> Any:
 
 def floating(where: str, *xs: Any) -> Any:
     """Arrays of one LAPACK type; integers become float64, as in NumPy."""
-    xs = [as_value(x) for x in xs]
-    dtype = np.result_type(*[np.result_type(x) for x in xs])
+    xs = [x if isinstance(x, (Tensor, np.ndarray)) else np.asarray(as_value(x)) for x in xs]
+    dtype = xs[0].dtype if len({x.dtype for x in xs}) == 1 else np.result_type(*[x.dtype for x in xs])
     if dtype.kind in "iub":
         dtype = np.dtype(float)
     if dtype.char not in "fdFD":
         raise TypeError(f"{where}: array type {dtype} is unsupported in linalg")
-    xs = [np.astype(x, dtype) if isinstance(x, (Tensor, np.ndarray)) and x.dtype != dtype else x if isinstance(x, (Tensor, np.ndarray)) else np.asarray(x, dtype) for x in xs]
+    xs = [x if x.dtype == dtype else np.astype(x, dtype) for x in xs]
     return xs[0] if len(xs) == 1 else xs
 
 
@@ -215,7 +215,7 @@ batch_of_systems(solve_p)
 def solve_with(p: Primitive, where: str, a: Any, b: Any, vector: bool, **params: Any) -> Any:
     """Apply a system-solving primitive with broadcasting; `vector`: `b` is (…, n) rather than (…, n, k)."""
     if vector:
-        b = b[..., None]
+        b = np.reshape(b, (*np.shape(b), 1))
     if np.shape(a)[-1] != np.shape(b)[-2]:
         raise ValueError(f"{where}: a and b must have as many rows, got shapes {np.shape(a)} and {np.shape(b)[:-1] if vector else np.shape(b)}")
     if np.ndim(a) == 2 and np.ndim(b) > 2:  # many right-hand sides for one matrix
@@ -224,7 +224,7 @@ def solve_with(p: Primitive, where: str, a: Any, b: Any, vector: bool, **params:
         x = np.moveaxis(np.reshape(bind(p, a, columns, **params), (n, *head, k)), 0, -2)
     else:
         x = bind(p, *same_heads(where, a, b), **params)
-    return x[..., 0] if vector else x
+    return np.reshape(x, np.shape(x)[:-1]) if vector else x
 
 
 @implements(np.linalg.solve)

@@ -6,16 +6,19 @@ import operator
 
 import numpy as np
 
-from triskele.core.ops.define import as_value
+from triskele.core.ops.define import as_value, elementwise, ufunc_loop
 from triskele.core.ops.linalg import floating, inv, solve, stack_of_matrices
 from triskele.core.ops.linalg_spectral import svdvals
 from triskele.core.tensor import implements
 
 
-def _root(s):
-    """Square root with derivative 0 at 0: the norm's subgradient of least length."""
-    zero = np.equal(s, 0)
-    return np.where(zero, np.zeros((), np.result_type(s)), np.sqrt(np.where(zero, np.ones((), np.result_type(s)), s)))
+def _root_slope(out, s):
+    zero = np.equal(out, 0)
+    return np.where(zero, 0, 0.5 / np.where(zero, 1, out))
+
+
+# the square root with derivative 0 at 0: the norm's subgradient of least length
+_root = elementwise("norm_root", impl=np.sqrt, loop=ufunc_loop(np.sqrt), d=(_root_slope,), emit="sqrt", domain=((0.3, 3.0),))
 
 
 def _squares(x):

@@ -93,6 +93,7 @@ def main(output):
         axes.plot(years, counts[:, k], "o", color=colour, label=f"{species}, pelts counted")
     axes.set(xlabel="year", ylabel="pelts (thousands)", title="Lotka-Volterra fitted to Hudson's Bay pelts, with two standard errors")
     axes.set_xticks(np.arange(1900, 1921, 4))
+    axes.set_ylim(0, 105)
     axes.legend(ncols=2, frameon=False)
     figure.savefig(output, dpi=150)
     print(f"picture: {output}")

@@ -6,6 +6,7 @@ import numpy as np
 
 from triskele.core.ops.define import as_value
 from triskele.core.ops.shape import normal_axis
+from triskele.core.ops.take import take
 from triskele.core.tensor import implements
 
 
@@ -97,7 +98,7 @@ def interp(x, xp, fp, left=None, right=None, period=None):
         inside = np.broadcast_to(fp[0], np.shape(x)) + 0.0 * x
     else:
         i = np.clip(np.searchsorted(xp, x, side="right") - 1, 0, n - 2)
-        x0, x1, f0, f1 = np.take(xp, i), np.take(xp, i + 1), np.take(fp, i), np.take(fp, i + 1)
+        x0, x1, f0, f1 = take(xp, i), take(xp, i + 1), take(fp, i), take(fp, i + 1)
         inside = f0 + (f1 - f0) / (x1 - x0) * (x - x0)
     out = np.where(np.less(x, xp[0]), fp[0] if left is None else left, np.where(np.greater(x, xp[n - 1]), fp[n - 1] if right is None else right, inside))
     return np.where(np.equal(x, xp[n - 1]), fp[n - 1], out)

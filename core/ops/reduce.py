@@ -289,8 +289,14 @@ def mean(a, axis=None, dtype=None, out=None, keepdims=False, *, where=True):
     if dtype is None and own.kind in "iub":
         dtype = np.dtype(float)
     n = count(np.shape(a), axis, where)
-    total = np.sum(a, axis=axis, dtype=dtype, out=out, keepdims=keepdims, where=where)
-    return total / (np.reshape(n, np.shape(total)) if np.ndim(n) else n)
+    return _divided(np.sum(a, axis=axis, dtype=dtype, out=out, keepdims=keepdims, where=where), n)
+
+
+def _divided(total, n):
+    """``total / n`` in the dtype of `total`, as NumPy's means."""
+    if isinstance(n, (int, float)):
+        return total / n
+    return (total / np.reshape(n, np.shape(total))).astype(np.result_type(total))
 
 
 @implements(np.var, method="var")
@@ -304,9 +310,9 @@ def var(a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, *, where=Tru
     middle = np.mean(a, axis=axis, dtype=dtype, keepdims=True, where=where) if mean is None else mean
     away = a - middle
     squares = np.real(away) ** 2 + np.imag(away) ** 2 if np.result_type(away).kind == "c" else away * away
-    n = np.maximum(count(np.shape(a), axis, where) - ddof, 0)
-    total = np.sum(squares, axis=axis, out=out, keepdims=keepdims, where=where)
-    return total / (np.reshape(n, np.shape(total)) if np.ndim(n) else builtins.float(n) if np.result_type(total).kind == "f" else n)
+    n = count(np.shape(a), axis, where) - ddof
+    n = builtins.max(n, 0) if isinstance(n, (int, float)) else np.maximum(n, 0)
+    return _divided(np.sum(squares, axis=axis, out=out, keepdims=keepdims, where=where), n)
 
 
 @implements(np.std, method="std")

@@ -114,8 +114,14 @@ def argpartition(a, kth, axis=-1, kind="introselect", order=None):
     return argsort(a, axis)
 
 
-implements(method="sort")(lambda x, axis=-1, kind=None, order=None, *, stable=None: x._become(sort(x, axis)) and None)
-implements(method="partition")(lambda x, kth, axis=-1, kind=None, order=None: x._become(partition(x, kth, axis)) and None)
+@implements(method="sort")
+def _sort_in_place(x, axis=-1, kind=None, order=None, *, stable=None):
+    x._become(sort(x, axis))
+
+
+@implements(method="partition")
+def _partition_in_place(x, kth, axis=-1, kind=None, order=None):
+    x._become(partition(x, kth, axis))
 
 
 def top_k(x, k, axis=-1):

@@ -84,9 +84,16 @@ def _emit_log_expit(b, x):
     return b.sub(b.min(x, zero), b.call("log1p", b.call("exp", b.neg(b.abs(x)))))
 
 
+def _emit_logit(b, x):
+    # near 1/2 the quotient is near 1, and its logarithm would lose digits
+    twice = b.sub(b.add(x, x), _c(b, 1.0, x))
+    near = b.cmp("<", b.abs(twice), _c(b, 0.4, x))
+    close = b.call("atanh", twice)
+    return b.select(near, b.add(close, close), b.call("log", b.div(x, b.sub(_c(b, 1.0, x), x))))
+
+
 expit = special("expit", (lambda out, x: out * expit(-x),), domain=(LINE,), emit="sigmoid", flops=20)
-logit = special("logit", (lambda out, x: 1 / (x * (1 - x)),), domain=(UNIT,), flops=45,
-                emit=lambda b, x: b.call("log", b.div(x, b.sub(_c(b, 1.0, x), x))))
+logit = special("logit", (lambda out, x: 1 / (x * (1 - x)),), domain=(UNIT,), emit=_emit_logit, flops=60)
 log_expit = special("log_expit", (lambda out, x: expit(-x),), domain=(LINE,), emit=_emit_log_expit, flops=45)
 
 # -- x log y and entropies ------------------------------------------------------------------------------------------------
@@ -109,9 +116,30 @@ xlog1py = special(
      lambda out, x, y: np.where(np.equal(x, 0), 0, x / where_zero(np.equal(x, 0), 1 + y))),
     domain=(LINE, (-0.5, 3.0)), emit=lambda b, x, y: b.select(b.cmp("==", y, y), _zero_or(b, x, b.mul(x, b.call("log1p", y))), y), flops=25,
 )
-entr = special("entr", (lambda out, x: -np.log(x) - 1,), domain=(POSITIVE,))
-rel_entr = special("rel_entr", (lambda out, x, y: np.log(x / y) + 1, lambda out, x, y: -x / y), domain=(POSITIVE, POSITIVE))
-kl_div = special("kl_div", (lambda out, x, y: np.log(x / y), lambda out, x, y: 1 - x / y), domain=(POSITIVE, POSITIVE))
+def _emit_entr(b, x):
+    zero, infinity = _c(b, 0.0, x), _c(b, math.inf, x)
+    value = b.neg(b.mul(x, b.call("log", x)))  # NaN for NaN and for negative x
+    return b.select(b.cmp("==", x, zero), zero, b.select(b.cmp("<", x, zero), b.neg(infinity), value))
+
+
+def _emit_divergence(b, x, y, kl):
+    """x log(x/y) (- x + y), infinite outside x >= 0, y > 0."""
+    zero, infinity = _c(b, 0.0, x), _c(b, math.inf, x)
+    excess = b.div(b.sub(x, y), y)  # near 1 the quotient's logarithm would lose digits
+    near = b.cmp("<", b.abs(excess), _c(b, 0.5, x))
+    value = b.mul(x, b.select(near, b.call("log1p", excess), b.call("log", b.div(x, y))))
+    value = b.add(b.sub(value, x), y) if kl else value
+    nan = b.or_(b.cmp("!=", x, x), b.cmp("!=", y, y))
+    inside = b.or_(b.and_(b.cmp(">", x, zero), b.cmp(">", y, zero)), nan)
+    empty = b.and_(b.cmp("==", x, zero), b.cmp(">=", y, zero))
+    return b.select(empty, y if kl else zero, b.select(inside, value, infinity))
+
+
+entr = special("entr", (lambda out, x: -np.log(x) - 1,), domain=(POSITIVE,), emit=_emit_entr, flops=25)
+rel_entr = special("rel_entr", (lambda out, x, y: np.log(x / y) + 1, lambda out, x, y: -x / y), domain=(POSITIVE, POSITIVE),
+                   emit=lambda b, x, y: _emit_divergence(b, x, y, False), flops=25)
+kl_div = special("kl_div", (lambda out, x, y: np.log(x / y), lambda out, x, y: 1 - x / y), domain=(POSITIVE, POSITIVE),
+                 emit=lambda b, x, y: _emit_divergence(b, x, y, True), flops=25)
 huber = special("huber", (lambda out, d, r: np.maximum(np.abs(r) - d, 0), lambda out, d, r: np.clip(r, -d, d)), domain=(UNIT, (1.2, 3.0)))
 
 
@@ -130,5 +158,5 @@ pseudo_huber = special(
 for _name in ("cbrt", "exp2", "expm1", "log1p"):
     implements(f"scipy.special.{_name}")(getattr(np, _name))
 del _name
-exp10 = special("exp10", (lambda out, x: math.log(10) * out,), domain=(LINE,), emit=lambda b, x: b.call("exp2", b.mul(x, _c(b, math.log2(10), x))))
+exp10 = special("exp10", (lambda out, x: math.log(10) * out,), domain=(LINE,), emit=lambda b, x: b.call("pow", _c(b, 10.0, x), x))
 cosm1 = special("cosm1", (lambda out, x: -np.sin(x),), domain=(LINE,))

@@ -1,0 +1,523 @@
+"""Python's control flow on traced values: the recorded function gives what Python gives."""
+
+import functools
+import math
+import traceback
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+import triskele.core.ops  # noqa: F401
+from triskele.core.errors import TracerError
+from triskele.core.graph.graph import spec_of
+from triskele.core.graph.trace import evaluate, make_graph
+from triskele.core.transforms.autograph import convert
+from triskele.core.transforms.control import scan, while_loop
+from triskele.core.transforms.grad import grad
+from triskele.core.transforms.jacobian import hessian
+from triskele.core.transforms.vmap import vmap
+
+
+def record(f, *args):
+    """The graph of the converted function for arguments like these."""
+    graph, captured = make_graph(lambda *a: [convert(f)(*a)], [spec_of(a) for a in args])
+    assert not captured
+    return graph
+
+
+def check(f, *calls):
+    """One graph, recorded for arguments like the first call's, gives Python's values for all calls."""
+    graph = record(f, *calls[0])
+    for args in calls:
+        assert_allclose(evaluate(graph, *args)[0], f(*args), rtol=1e-12, err_msg=f"{f.__name__}{args}")
+    return graph
+
+
+def names(graph):
+    return [e.primitive.name for e in graph.equations]
+
+
+# -- loops ------------------------------------------------------------------------------------------------------------------
+
+
+def collatz(n):
+    k = 0
+    while n > 1:
+        n = np.where(n % 2 == 0, n // 2, 3 * n + 1)
+        k = k + 1
+    return k
+
+
+def test_while():
+    assert names(check(collatz, (27,), (1,), (6,))).count("while") == 1
+    check(collatz, (27.0,), (7.0,))
+
+
+def test_break_continue_else():
+    def f(x):
+        s = 0.0
+        for i in range(10):
+            if s > x:
+                break
+            if i % 2 == 0:
+                continue
+            s += i * 0.5
+        else:
+            s = s + 100
+        return s
+
+    check(f, (1.0,), (3.0,), (50.0,))
+
+
+def test_return_from_inside_nested_loops():
+    def f(x, n):
+        t = 0.0
+        i = 0
+        while i < n:
+            j = 0
+            while True:
+                j += 1
+                if j > i:
+                    break
+                if j == 3:
+                    continue
+                if t > 40:
+                    return t + 1000
+                t = t + j * x
+            i += 1
+        return t
+
+    check(f, (2.0, 3), (2.0, 50), (1.0, 5), (1.0, 0))
+
+
+def test_return_of_a_tree_from_a_loop():
+    def f(x, n):
+        for i in range(n):
+            if x > 100:
+                return {"x": x - i, "i": i}["x"]
+            grown = x * 1.5
+            x = grown + 1
+        return -x
+
+    check(f, (2.0, 5), (2.0, 50), (200.0, 3), (2.0, 0))
+
+
+def test_range_with_steps():
+    def f(lo, hi):
+        total = 0
+        for i in range(lo, hi, 3):
+            total += i
+        for i in range(hi, lo, -2):
+            total += 100 * i
+        return total
+
+    check(f, (0, 10), (3, 4), (5, 5), (7, 2))
+
+
+def test_rows_of_an_array():
+    def f(a):
+        total, count = np.zeros_like(a[0]), 0
+        for row in a:
+            if row.sum() > 3:
+                total = total + row
+                count += 1
+        return total * count
+
+    graph = check(f, (np.arange(6.0).reshape(3, 2),), (-np.ones((3, 2)),))
+    assert "scan" in names(graph)
+
+    def until(a):
+        last = a[0]
+        for row in a:
+            if row[0] > 2:
+                break
+            last = row
+        return last
+
+    check(until, (np.arange(6.0).reshape(3, 2),), (-np.ones((3, 2)),))
+
+
+def test_concrete_loops_stay_python():
+    def f(x):
+        weights = []
+        for i, name in enumerate(["a", "b", "c"]):
+            if name != "b":
+                weights.append(x * i)
+        n = 0
+        while n < 3:
+            n += 1
+        return sum(weights) + n
+
+    assert set(names(check(f, (2.0,)))) == {"multiply", "add"}
+
+
+def test_assignment_into_arrays():
+    def f(x, n):
+        y = np.zeros_like(x)
+        for i in range(n):
+            y[i] = 2 * x[i]
+            if y[i] > 3:
+                y[i] += 10
+        return y
+
+    check(f, (np.arange(4.0), 3), (np.arange(4.0), 4), (np.arange(4.0), 0))
+
+
+# -- branches -----------------------------------------------------------------------------------------------------------------
+
+
+def test_early_returns():
+    def f(x):
+        if x > 10:
+            return x * 2
+        if x > 5:
+            y = x + 1
+            if x > 7:
+                return y
+            y = y * 3
+        elif x > 3:
+            y = x
+        else:
+            y = -x
+        return y
+
+    check(f, (11.0,), (8.0,), (6.0,), (4.0,), (2.0,))
+
+
+def test_boolean_operators_and_chains():
+    def f(x, y):
+        a = 1 if x > 0 and y > 0 else 2
+        b = 3 if x > 0 or not y > 1 else 4
+        c = 5 if 0 < x < 1 < y else 6
+        return a + 10 * b + 100 * c
+
+    check(f, (1.0, 1.0), (-1.0, 1.0), (-1.0, 2.0), (0.5, 3.0), (2.0, -1.0))
+
+
+def test_the_second_operand_is_guarded_by_the_first():
+    def f(x, i):
+        while i < 3 and x[i] > 0:
+            i = i + 1
+        return i
+
+    check(f, (np.array([1.0, 1.0, 1.0]), 0), (np.array([1.0, -1.0, 1.0]), 0))
+
+
+def test_values_of_and_or():
+    def f(x, y):
+        return (x and y) + 10 * (x or y)
+
+    check(f, (0.0, 2.0), (3.0, 2.0), (3.0, 0.0))
+
+
+def test_static_values_in_branches():
+    def f(x):
+        mode = "up"
+        scale = None
+        if x > 0:
+            y, mode = x, "up"
+        else:
+            y, mode = -x, "up"
+        return y if mode == "up" and scale is None else 0 * y
+
+    check(f, (2.0,), (-2.0,))
+
+
+def test_attributes_and_methods():
+    class Counter:
+        __step = 2
+
+        def __init__(self):
+            self.n = 0.0
+
+        def __call__(self, x):
+            if x > 0:
+                self.n = self.n + x * self.__step
+            return self.total(offset=1)
+
+        def total(self, offset=0):
+            return self.n + offset if self.n > 1 else offset - self.n
+
+    def f(x):
+        return Counter()(x)
+
+    check(f, (2.0,), (0.1,), (-2.0,))
+
+
+def test_functions_called_are_converted():
+    limit = 3.0
+
+    def clip(v, low=0.0, *, high=limit):
+        def lower(v):
+            if v < low:
+                v = low
+            return v
+
+        shrink = lambda v: v if v < high else high  # noqa: E731
+        return shrink(lower(v))
+
+    def f(x):
+        return functools.partial(clip, high=2.0)(x) + clip(x) + max(x, 1.0) * min(x, 2.0) + abs(int(x)) + float(bool(x))
+
+    check(f, (-1.5,), (1.0,), (2.5,), (9.0,), (0.0,))
+
+
+def test_functions_given_to_transforms_are_converted():
+    def g(x):
+        if x > 1:
+            return x**3
+        return x
+
+    def f(x):
+        return grad(g)(x) + hessian(g)(x) + vmap(g)(np.stack([x, 2 * x])).sum() + scan(lambda c, _: (g(c), None), x, length=2)[0]
+
+    def twin(x):
+        first = 3 * x**2 if x > 1 else 1.0
+        second = 6 * x if x > 1 else 0.0
+        return first + second + g(x) + g(2 * x) + g(g(x))
+
+    graph = record(f, 0.5)
+    for x in (0.3, 0.7, 1.5):
+        assert_allclose(evaluate(graph, x)[0], twin(x))
+
+
+def test_derivatives_through_converted_control_flow():
+    def f(x, n):
+        s = 0.0
+        for i in range(n):
+            if s > 2:
+                s = s * np.cos(x)
+            else:
+                s = s + x * i
+        return s
+
+    graph, _ = make_graph(lambda x, n: [grad(f)(x, n), grad(grad(f))(x, n)], [spec_of(0.5), spec_of(1)])
+    for x, n in ((0.7, 5), (2.0, 6), (0.3, 0)):
+        first, second = evaluate(graph, x, n)
+        assert_allclose(first, grad(f)(x, n), rtol=1e-12)
+        assert_allclose(second, grad(grad(f))(x, n), rtol=1e-12, atol=1e-14)
+
+
+def test_control_flow_inside_loop_bodies():
+    def f(x):
+        def body(c):
+            if c[0] > 1:
+                return c[0] / 2, c[1] + 1
+            return c[0] * 3, c[1] + 1
+
+        return while_loop(lambda c: c[1] < 5, body, (x, 0))[0]
+
+    check(f, (0.7,), (5.0,))
+    assert_allclose(grad(f)(0.7), 9 / 8)  # 0.7, 2.1, 1.05, 0.525, 1.575, 0.7875
+
+
+def test_with_and_try_around_control_flow():
+    def f(x):
+        with np.errstate(all="ignore"):
+            try:
+                if x > 0:
+                    y = x
+                else:
+                    y = -2 * x
+            finally:
+                z = 1.0
+        return y + z
+
+    check(f, (1.0,), (-1.0,))
+
+
+def test_comprehensions_and_unpacking():
+    def f(x):
+        a, (b, *c) = x, (1.0, 2.0, 3.0)
+        if x > 0:
+            a, c = b + x, [v * x for v in c]
+        else:
+            c = [v if x > -1 else -v for v in c]
+        return a + sum(c)
+
+    check(f, (1.0,), (-0.5,), (-2.0,))
+
+
+# -- what is left alone ------------------------------------------------------------------------------------------------------
+
+
+def test_functions_with_nothing_to_convert_are_returned():
+    def plain(x):
+        return np.sin(x) + math.pi
+
+    def numbers(x):
+        yield x if x > 0 else -x
+
+    assert convert(plain) is plain
+    assert convert(np.sin) is np.sin
+    assert convert(numbers) is numbers
+    scope = {}
+    exec("def f(x):\n    if x > 0:\n        return x\n    return -x", scope)
+    assert convert(scope["f"]) is scope["f"]
+    with pytest.raises(TracerError, match="where the source is available"):
+        record(scope["f"], 1.0)
+
+
+def test_converted_functions_behave_as_before():
+    def f(x, /, y=2, *rest, z: int = 3, **more):
+        """Doc."""
+        if x > 0:
+            x: int = x + y
+        return x, y, rest, z, more
+
+    g = convert(f)
+    assert g is not f
+    assert convert(f).__code__ is g.__code__
+    assert g.__doc__ == "Doc." and g.__name__ == "f" and g.__defaults__ == (2,)
+    for args, kwargs in (((1,), {}), ((-1, 5, 6), {"z": 7, "w": 8})):
+        assert g(*args, **kwargs) == f(*args, **kwargs)
+
+
+def test_unbound_names_are_errors_as_before():
+    def f(x):
+        if x > 0:
+            y = 1
+        return y
+
+    with pytest.raises(NameError):
+        convert(f)(-1)
+
+
+def test_tracebacks_and_equations_name_the_users_line():
+    def f(x):
+        while np.sum(x) < 9:
+            x = x + np.ones(3) * undefined_name  # noqa: F821
+        return x
+
+    line = f.__code__.co_firstlineno + 2
+    with pytest.raises(NameError) as caught:
+        record(f, np.ones(3))
+    frames = traceback.extract_tb(caught.value.__traceback__)
+    assert (frames[-1].filename, frames[-1].lineno, frames[-1].name) == (__file__, line, "f")
+
+    def g(x):
+        while np.sum(x) < 9:
+            x = x * 2
+        return x
+
+    (loop,) = [e for e in record(g, np.ones(3)).equations if e.primitive.name == "while"]
+    (double,) = [e for e in loop.params["body"].equations if e.primitive.name == "multiply"]
+    assert (double.source.file, double.source.line, double.source.function) == (__file__, g.__code__.co_firstlineno + 2, "g")
+
+
+# -- errors ---------------------------------------------------------------------------------------------------------------------
+
+
+def message(f, *args, error=TypeError):
+    with pytest.raises(error) as caught:
+        record(f, *args)
+    return str(caught.value)
+
+
+def test_branches_that_disagree():
+    def shapes(x):
+        if np.sum(x) > 0:
+            y = x
+        else:
+            y = x[:2]
+        return y
+
+    text = message(shapes, np.ones(3))
+    assert f"{__file__}:{shapes.__code__.co_firstlineno + 1}" in text
+    assert "y must have the same shape and dtype after both branches, got float64[3] where the condition holds and float64[2] where not" in text
+
+    def structure(x):
+        y = None
+        if x > 0:
+            y = x
+        return y
+
+    assert "y must have the same structure after both branches" in message(structure, 1.0)
+
+    def returns(x):
+        if x > 0:
+            return x
+
+    assert "one branch returns, the other does not" in message(returns, 1.0)
+
+
+def test_variables_without_a_value():
+    def branch(x):
+        if x > 0:
+            y = x
+        return y + 1
+
+    assert "y has a value after only one branch of the if at" in message(branch, 1.0, error=UnboundLocalError)
+
+    def loop(n):
+        for i in range(n):
+            y = i
+        return y + 1
+
+    assert "y is assigned in the for at" in message(loop, 3, error=UnboundLocalError)
+
+    def modes(x):
+        if x > 0:
+            mode = "a"
+        else:
+            mode = "b"
+        return x if mode == "a" else -x
+
+    assert "mode is 'a' or 'b' depending on the if at" in message(modes, 1.0, error=UnboundLocalError)
+
+
+def test_loop_variables_that_change_type():
+    def shape(x, n):
+        for _ in range(n):
+            x = np.concatenate([x, x])
+        return x
+
+    text = message(shape, np.ones(3), 2)
+    assert "leaf x was float64[3] and became float64[6]" in text and f"{__file__}:" in text
+
+    def structure(x, n):
+        y = None
+        for _ in range(n):
+            y = x
+        return y
+
+    assert "y must keep its structure from step to step" in message(structure, 1.0, 2)
+
+    def static(x):
+        mode = "a"
+        while x > 0:
+            mode = "b"
+            x = x - 1
+        return mode
+
+    assert "mode is no array and must stay the same in a traced loop, it was 'a' and became 'b'" in message(static, 1.0)
+
+
+def test_conditions_that_are_no_scalars():
+    def f(x):
+        if x > 0:
+            return x
+        return -x
+
+    text = message(f, np.ones(3))
+    assert "the condition must have one element, got bool[3]" in text and "np.where" in text
+
+
+def test_what_cannot_be_converted():
+    def inside_with(x):
+        with np.errstate():
+            if x > 0:
+                return x
+        return -x
+
+    assert "inside with, try or match" in message(inside_with, 1.0)
+    assert convert(inside_with)(2.0) == 2.0
+
+    def asserted(x):
+        assert x > 0, "positive"
+        return x
+
+    assert "assert: the condition has no value yet" in message(asserted, 1.0)
+    with pytest.raises(AssertionError, match="positive"):
+        convert(asserted)(-1)

@@ -1,0 +1,161 @@
+"""Integers, choices and orders."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from triskele.core.random.continuous import gumbel, uniform
+from triskele.core.random.keys import as_shape, bits, checked_key
+from triskele.core.tensor import Tensor
+
+Shape = int | Sequence[int]
+
+
+def bernoulli(key: Any, p: Any = 0.5, shape: Shape | None = None) -> Any:
+    """True with probability `p`.
+
+    Parameters
+    ----------
+    key : array of uint32, [2]
+        Used up.
+    p : array_like, in [0, 1]
+    shape : int or sequence of int, optional
+        Default: that of `p`.
+    """
+    checked_key(key, "bernoulli")
+    return np.less(uniform(key, np.shape(p) if shape is None else shape), p)
+
+
+def randint(key: Any, low: Any, high: Any, shape: Shape = (), dtype: Any = np.int64) -> Any:
+    """Integers with ``low <= n < high``, all equally likely up to (high - low) / 2**64.
+
+    Parameters
+    ----------
+    key : array of uint32, [2]
+        Used up.
+    low, high : int or array of integers
+        Broadcast against `shape`; ``low < high`` is checked for Python numbers.
+    shape : int or sequence of int
+    dtype : dtype
+        Of integers.
+    """
+    checked_key(key, "randint")
+    dtype = np.dtype(dtype)
+    if dtype.kind not in "iu":
+        raise TypeError(f"random.randint: dtype must be an integer type, got {dtype}")
+    if isinstance(low, (int, np.integer)) and isinstance(high, (int, np.integer)):
+        if not low < high:
+            raise ValueError(f"random.randint: low < high must hold, got {low} and {high}")
+        if low < np.iinfo(dtype).min or high - 1 > np.iinfo(dtype).max:
+            raise ValueError(f"random.randint: low and high must fit {dtype}, got {low} and {high}")
+        span, start = np.uint64(int(high) - int(low)), np.uint64(int(low) % 2**64)
+    else:
+        start = np.asarray(low, dtype=np.int64).astype(np.uint64) if not isinstance(low, Tensor) else low.astype(np.uint64)
+        end = np.asarray(high, dtype=np.int64).astype(np.uint64) if not isinstance(high, Tensor) else high.astype(np.uint64)
+        span = end - start
+    words = bits(key, as_shape(shape, "randint"), np.uint64)
+    with np.errstate(over="ignore"):
+        return (start + _high_product(words, span)).astype(dtype)
+
+
+def _high_product(a, b):
+    """The upper half of the 128-bit product of uint64 values."""
+    mask, half = np.uint64(0xFFFFFFFF), np.uint64(32)
+    a0, a1, b0, b1 = a & mask, a >> half, b & mask, b >> half
+    middle = a1 * b0 + (a0 * b0 >> half)
+    cross = a0 * b1 + (middle & mask)
+    return a1 * b1 + (middle >> half) + (cross >> half)
+
+
+def categorical(key: Any, logits: Any, axis: int = -1, shape: Shape | None = None) -> Any:
+    """Indices along `axis` with probability proportional to ``exp(logits)``.
+
+    Parameters
+    ----------
+    key : array of uint32, [2]
+        Used up.
+    logits : array_like
+        Unnormalised log-probabilities; -inf for never.
+    axis : int
+    shape : int or sequence of int, optional
+        Of the result; ends with the shape of `logits` without `axis`, which is the default.
+    """
+    checked_key(key, "categorical")
+    rank = np.ndim(logits)
+    if rank == 0 or not -rank <= axis < rank:
+        raise ValueError(f"random.categorical: logits must have the axis {axis}, got shape {np.shape(logits)}")
+    logits = np.moveaxis(logits, axis, -1)
+    batch = np.shape(logits)[:-1]
+    shape = batch if shape is None else as_shape(shape, "categorical")
+    if shape[len(shape) - len(batch) :] != batch:
+        raise ValueError(f"random.categorical: shape must end with {batch}, the shape of logits without the axis, got {shape}")
+    return np.argmax(gumbel(key, (*shape, np.shape(logits)[-1])) + logits, axis=-1)
+
+
+def _order(key, n):
+    return np.argsort(bits(key, n, np.uint64))
+
+
+def permutation(key: Any, x: Any, axis: int = 0) -> Any:
+    """`x` with its entries along `axis` in random order; for an integer, a random order of ``range(x)``.
+
+    Parameters
+    ----------
+    key : array of uint32, [2]
+        Used up.
+    x : int or array_like
+    axis : int
+    """
+    checked_key(key, "permutation")
+    if isinstance(x, (int, np.integer)):
+        if x < 0:
+            raise ValueError(f"random.permutation: a number must be >= 0, got {x}")
+        return _order(key, int(x))
+    x = x if isinstance(x, Tensor) else np.asarray(x)
+    if x.ndim == 0:
+        raise ValueError("random.permutation: an array must have an axis, got shape ()")
+    return np.take(x, _order(key, x.shape[axis]), axis=axis)
+
+
+shuffle = permutation
+
+
+def choice(key: Any, a: Any, shape: Shape = (), replace: bool = True, p: Any = None) -> Any:
+    """Entries of `a`, or of ``range(a)``, at random.
+
+    Parameters
+    ----------
+    key : array of uint32, [2]
+        Used up.
+    a : int or array_like
+        Chosen from along its first axis.
+    shape : int or sequence of int
+    replace : bool
+        Whether an entry may be chosen again.
+    p : array_like, optional
+        Probabilities, which are normalised; equal by default.
+    """
+    checked_key(key, "choice")
+    shape = as_shape(shape, "choice")
+    many = int(a) if isinstance(a, (int, np.integer)) else np.shape(a)[0] if np.ndim(a) else 0
+    count = math.prod(shape)
+    if many <= 0:
+        raise ValueError(f"random.choice: there must be something to choose from, got {a!r}")
+    if p is not None and np.shape(p) != (many,):
+        raise ValueError(f"random.choice: p must have shape ({many},), got {np.shape(p)}")
+    if not replace and count > many:
+        raise ValueError(f"random.choice: without replacement at most {many} can be chosen, got {count}")
+    if p is not None:
+        with np.errstate(divide="ignore"):  # never, for a probability of zero
+            log_p = np.log(p)
+    if replace:
+        index = randint(key, 0, many, shape) if p is None else categorical(key, log_p, shape=shape)
+    elif p is None:
+        index = np.reshape(_order(key, many)[:count], shape)
+    else:  # the largest of log p plus Gumbel numbers: drawing without replacement
+        index = np.reshape(np.argsort(-(gumbel(key, many) + log_p))[:count], shape)
+    return index if isinstance(a, (int, np.integer)) else np.take(a if isinstance(a, Tensor) else np.asarray(a), index, axis=0)

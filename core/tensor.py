@@ -16,6 +16,7 @@ from triskele.core.errors import TracerError
 
 UFUNCS: dict[Any, Callable] = {}
 FUNCTIONS: dict[Any, Callable] = {}
+CREATION: dict[Any, Callable] = {}  # np.zeros(..., like=tensor) and the like: called with the Tensor first
 
 
 def implements(*numpy_functions: Any, method: str | None = None, prop: str | None = None, operators: tuple[str, ...] = ()):
@@ -177,6 +178,8 @@ class Tensor:
 
     def __array_function__(self, func, types, args, kwargs):
         f = FUNCTIONS.get(func)
+        if f is None and func in CREATION:
+            return CREATION[func](self, *args, **kwargs)
         if f is None:
             name = f"{getattr(func, '__module__', 'numpy')}.{getattr(func, '__name__', func)}"
             raise TypeError(

@@ -11,7 +11,7 @@ from triskele.core.errors import TracerError
 from triskele.core.graph.graph import spec_of
 from triskele.core.ops.constant import constant_like
 from triskele.core.ops.define import as_value
-from triskele.core.tensor import FUNCTIONS, Tensor, implements
+from triskele.core.tensor import CREATION, FUNCTIONS, Tensor, implements
 
 
 def _shape(shape, default):
@@ -29,10 +29,10 @@ def _like(name, value):
     function.__name__ = function.__qualname__ = f"{name}_like"
     function.__doc__ = f"``numpy.{name}_like``: a traced array of its own, for assignments to elements."
 
-    def created(shape, dtype=float, order="C", *, device=None, like=None):
+    def created(like, shape, dtype=float, order="C", *, device=None):
         return constant_like(like, value, _shape(shape, ()), np.dtype(dtype or float))
 
-    implements(getattr(np, name))(created)  # np.zeros(shape, like=tensor)
+    CREATION[getattr(np, name)] = created
     return implements(getattr(np, f"{name}_like"))(function)
 
 
@@ -56,34 +56,28 @@ def _full(like, shape, value, dtype):
     return constant_like(like, value, shape, dtype) if value != 0 else out
 
 
-@implements(np.full)
-def full(shape, fill_value, dtype=None, order="C", *, device=None, like=None):
-    """``numpy.full(..., like=tensor)``."""
+def _full_created(like, shape, fill_value, dtype=None, order="C", *, device=None):
     return _full(like, _shape(shape, ()), fill_value, np.dtype(dtype or np.result_type(fill_value)))
+
+
+def _lifted(f):
+    return lambda like, *args, **kwargs: like.trace.lift(f(*args, **kwargs))
+
+
+CREATION[np.full] = _full_created
+for _f in (np.eye, np.identity, np.arange, np.tri):
+    CREATION[_f] = _lifted(_f)
+for _f in (np.array, np.asarray, np.asanyarray, np.ascontiguousarray):
+    CREATION[_f] = lambda like, obj, dtype=None, *args, **kwargs: _traced_like(like, collect(obj, dtype))
+
+
+def _traced_like(like, x):
+    return x if isinstance(x, Tensor) else like.trace.lift(x)
 
 
 def full_of(shape, value, dtype=None):
     """An array of `shape` filled with a traced value."""
     return _full(value, _shape(shape, ()), value, np.dtype(dtype or value.dtype))
-
-
-def lifted(f):
-    """For ``like=``: the plain array, traced."""
-
-    def function(*args, like=None, **kwargs):
-        return like.trace.lift(f(*args, **kwargs))
-
-    return implements(f)(function)
-
-
-for _f in (np.eye, np.identity, np.arange, np.tri):
-    lifted(_f)
-
-
-@implements(np.array, np.asarray, np.asanyarray, np.ascontiguousarray)
-def array(obj, dtype=None, *args, like=None, **kwargs):
-    """``numpy.array(..., like=tensor)``: lists of traced values become one traced array."""
-    return collect(obj, dtype)
 
 
 def collect(obj, dtype=None):

@@ -23,7 +23,7 @@ def test_as_numpy(f, axis, rng):
         pytest.skip("one axis only")
     x = rng.normal(size=(3, 4, 2))
     for keepdims in (False, True):
-        assert_as_numpy(lambda x: f(x, axis=axis, keepdims=keepdims), x, grads=not keepdims)
+        assert_as_numpy(lambda x, keepdims=keepdims: f(x, axis=axis, keepdims=keepdims), x, grads=not keepdims)
     if f in NAN_REDUCTIONS:
         x[0, 1, 1] = x[2, 0, 0] = np.nan
         assert_as_numpy(lambda x: f(x, axis=axis), x, grads=False)

@@ -191,7 +191,7 @@ class Jitted:
         if t is np.ndarray:
             if x.dtype.kind not in "biufc":
                 raise TypeError(f"jit of {self._name}: arrays of numbers are wanted, got dtype {x.dtype} {_where(structure, k)}")
-            return (x.shape, x.dtype)
+            return (x.shape, x.dtype if x.dtype.isnative else x.dtype.newbyteorder("="))
         if t in _NUMBERS:
             return t
         if isinstance(x, Tensor):
@@ -199,12 +199,12 @@ class Jitted:
         if isinstance(x, np.generic) and x.dtype.kind in "biufc":
             return ((), x.dtype)
         if isinstance(x, np.ndarray) and x.dtype.kind in "biufc":
-            return (x.shape, x.dtype)
+            return (x.shape, x.dtype.newbyteorder("="))
         raise TypeError(f"jit of {self._name}: arguments must be trees of arrays and numbers, got {t.__name__} {x!r:.80} {_where(structure, k)} "
                         "(name it in static_argnames if it is part of the program)")
 
     def _compile(self, key, leaves, structure, static, n_args):
-        specs = [_spec(x) for x in leaves]
+        specs = [k if isinstance(k, Spec) else spec_of(x) if isinstance(k, type) else Spec(*k) for x, k in zip(leaves, key[2], strict=True)]
         out_structure = None
         f = self._traceable()
 
@@ -266,12 +266,6 @@ class Jitted:
         return numba_form(self._entry(args, kwargs), self._name)
 
 
-def _spec(x):
-    if isinstance(x, Tensor):
-        return x.spec
-    return spec_of(x)
-
-
 def _where(structure, k):
     return f"at leaf {k} of {structure}" if structure.size > 1 else ""
 
@@ -289,7 +283,7 @@ def _difference(key, history):
             found.append(f"static arguments {dict(old[1])} became {dict(key[1])}")
         if old[0] == key[0]:
             found += [f"leaf {k}: {_show(a)} became {_show(b)}" for k, (a, b) in enumerate(zip(old[2], key[2], strict=True)) if a != b]
-        if best is None or len(found) < len(best):
+        if best is None or len(found) <= len(best):
             best = found
     return "; ".join(best) or "the function was traced under another transform"
 

@@ -1,0 +1,77 @@
+"""Fusion: how many loop nests there are, and what never becomes an array."""
+
+import numpy as np
+import pytest
+
+from triskele import core
+from triskele.core.compile.fuse import Group
+
+
+def steps(f, *args):
+    """Loop nests and other steps of the compiled function, and its memory."""
+    program = core.jit(f)._entry(args, {}).staged.program
+    unit = program.ir.units[-1]
+    nests = [s for s in unit.fusion.steps if isinstance(s, Group)]
+    return nests, [s.eqn.primitive.name for s in unit.fusion.steps if not isinstance(s, Group)], program
+
+
+def test_elementwise_chain_is_one_nest_without_memory(rng):
+    nests, others, program = steps(lambda x, y: np.tanh(np.sin(x) * y + 2) / (1 + x * x), rng.normal(size=100), rng.normal(size=100))
+    assert (len(nests), others, program.scratch) == (1, [], 0)
+
+
+def test_several_results_and_reductions_share_a_nest(rng):
+    nests, others, program = steps(lambda x: (np.exp(x), np.sum(np.exp(x)), np.max(x)), rng.normal(size=1000))
+    assert len(nests) == 1 and others == []
+
+
+def test_pair_differences_are_never_stored(rng):
+    """Energy and gradient of all pairs: memory grows with n, not with n * n."""
+    n = 300
+
+    def energy(x):
+        d = x[:, None, :] - x[None, :, :]
+        return np.sum(1 / np.sqrt(np.sum(d * d, axis=-1) + 0.1))
+
+    _, _, program = steps(core.value_and_grad(energy), rng.normal(size=(n, 3)))
+    assert program.scratch < 8 * n * n
+
+
+def test_large_products_are_left_to_blas_without_copies(rng):
+    a, b = rng.normal(size=(64, 40)), rng.normal(size=(64, 50))
+    nests, others, program = steps(lambda a, b: a.T @ b, a, b)
+    assert (len(nests), others, program.scratch) == (0, ["dot_general"], 0)
+
+
+@pytest.mark.parametrize("shape", [((40, 50), (50,)), ((50,), (50, 40)), ((3, 3), (3, 3))], ids=str)
+def test_small_products_are_loops(shape, rng):
+    nests, others, _ = steps(lambda a, b: np.tanh(a @ b), *[rng.normal(size=s) for s in shape])
+    assert others == []
+
+
+def test_costly_values_with_several_readers_are_computed_once(rng):
+    """exp is needed whole before its sum is known: stored rather than evaluated for each of the shifted reads."""
+    def f(x):
+        e = np.exp(np.sin(x))
+        return e[1:] * e[:-1] + e[2:].sum()
+
+    _, _, program = steps(f, rng.normal(size=500))
+    assert program.text.count("call double @tsk.exp.f64") <= 4
+
+
+def test_reshapes_are_views(rng):
+    nests, others, program = steps(lambda a, b: np.reshape(np.reshape(a, (30, 40)) @ b, (10, 3, 20)), rng.normal(size=(5, 6, 40)), rng.normal(size=(40, 20)))
+    assert (nests, program.scratch) == ([], 0)
+
+
+def test_unknown_operations_are_called_back(rng):
+    a = rng.normal(size=(4, 4))
+    nests, others, _ = steps(lambda a: np.linalg.svd(a + a.T)[1] * 2, a)
+    assert any(name.startswith("svd") for name in others) and len(nests) == 2
+
+
+def test_lower_shows_what_was_done(rng):
+    lowered = core.jit(lambda x, w: np.sum(np.tanh(x @ w), axis=0)).lower(rng.normal(size=(30, 40)), rng.normal(size=(40, 50)))
+    text = str(lowered)
+    assert "dot_general" in lowered.kernels and "store" in lowered.kernels and "arena" in lowered.memory and "define i32 @main" in lowered.source
+    assert "tanh" in lowered.graph and "ms" in text and lowered.flops > 2 * 30 * 40 * 50

@@ -63,7 +63,7 @@ def _(ct, out, args, needed, *, in_range):
     params = {"mode": "add", "unique": _few(indices), "in_range": in_range}
     return [Sparse(np.shape(x), spec_of(x).dtype, (ct, *indices),
                    lambda dense, ct, *indices: bind(scatter_p, dense, ct, *indices, **params),
-                   lambda array, ct, *indices: scatter_into(array, ct, indices, "add")), *[None] * len(indices)]
+                   lambda array, ct, *indices: scatter_into(array, ct, indices, "add", in_range)), *[None] * len(indices)]
 
 
 def _few(indices):
@@ -115,7 +115,7 @@ def check_bounds(i, n, axis):
             raise IndexError(f"index {high if high >= n else low} is out of bounds for axis {axis} with size {n}")
 
 
-def scatter_into(array, u, indices, mode):
+def scatter_into(array, u, indices, mode, in_range):
     """The scatter primitive on a C-contiguous ndarray, in place."""
     indices = tuple(indices)
     if mode == "set":
@@ -129,9 +129,11 @@ def scatter_into(array, u, indices, mode):
     flat = 0
     for axis, i in enumerate(indices):
         n = array.shape[axis]
-        i = np.asarray(i)
-        check_bounds(i, n, axis)
-        flat = flat * n + np.where(i < 0, i + n, i)
+        if not in_range[axis]:
+            i = np.asarray(i)
+            check_bounds(i, n, axis)
+            i = np.where(i < 0, i + n, i)
+        flat = flat * n + i if axis else i
     block = math.prod(array.shape[len(indices):])
     if block != 1:
         flat = flat[..., None] * block + np.arange(block)
@@ -158,7 +160,7 @@ def _scatter_samples(rng):
     return [*out, ((x, rng.normal(size=(3, 2)), i), {"mode": "multiply", "unique": True, "in_range": (True,)})]
 
 
-scatter_p = Primitive("scatter", lambda x, u, *indices, mode, unique, in_range: scatter_into(np.array(x, order="C"), u, indices, mode),
+scatter_p = Primitive("scatter", lambda x, u, *indices, mode, unique, in_range: scatter_into(np.array(x, order="C"), u, indices, mode, in_range),
                       _scatter_spec, kind="update", samples=_scatter_samples)
 scatter_p.__doc__ = """x with `u` written at ``[i0, i1, ...]`` or combined with what is there (`mode`), in order: the last one stays.
 

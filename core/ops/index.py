@@ -31,7 +31,6 @@ class Plan(NamedTuple):
     axes: tuple[int, ...]  # then these axes ...
     arrays: tuple[Any, ...]  # ... are indexed by these
     in_range: tuple[bool, ...]
-    unique: bool
     place: int  # where the axes of the index arrays go in the result
 
 
@@ -79,7 +78,6 @@ def _expand(shape, idx):
     entries[at : at + bool(dots)] = [_FULL] * (rank - used)
     out = []
     axis = 0
-    masked = False
     for i in entries:
         if is_mask(i):
             if isinstance(i, Tensor):
@@ -98,16 +96,15 @@ def _expand(shape, idx):
             else:
                 out.extend(np.nonzero(i))
             axis += i.ndim
-            masked = True
         else:
             out.append(i)
             axis += i is not None
-    return out, masked
+    return out
 
 
 def plan(shape: tuple[int, ...], idx: Any) -> Plan:
     """Read an index expression for an array of `shape`."""
-    entries, masked = _expand(shape, idx)
+    entries = _expand(shape, idx)
     index, new_shape = [], []
     axes, arrays, positions = [], [], []  # axes are those after slicing and reshaping
     adds_axes = False
@@ -160,20 +157,20 @@ def plan(shape: tuple[int, ...], idx: Any) -> Plan:
     # NumPy: the axes of index arrays that stand apart, ints among them, come first; together, they stay where they are
     place = sum(ax < axes[0] for ax in range(axes[0])) if rank and together else 0
     return Plan(None if trivial else tuple(index), tuple(new_shape) if adds_axes else None, tuple(axes), tuple(arrays), in_range,
-                _distinct(arrays, masked), place)
+                place)
 
 
-def _distinct(arrays, masked):
+def _distinct(arrays):
     """Whether the index arrays surely name no position twice."""
     if any(isinstance(a, Tensor) for a in arrays):
-        return all(a.spec.size == 1 if isinstance(a, Tensor) else a.size == 1 for a in arrays)
-    if masked and len({id(a) for a in arrays}) == len(arrays) and all(a.ndim == 1 for a in arrays) and len(arrays) == 1:
+        return all(np.size(a) == 1 for a in arrays)
+    arrays = np.broadcast_arrays(*arrays)
+    if arrays[0].size <= 1:
         return True
-    arrays = np.broadcast_arrays(*arrays) if len(arrays) > 1 else arrays
-    if not arrays or arrays[0].size <= 1:
-        return True
-    flat = np.stack([a.ravel() for a in arrays])
-    return bool(np.unique(flat, axis=1).shape[1] == flat.shape[1])
+    flat = 0
+    for a in arrays:  # one number for each position; they are in range and not negative
+        flat = flat * (int(a.max()) + 1) + a.ravel()
+    return np.unique(flat).size == flat.size
 
 
 # -- reading and writing ------------------------------------------------------------------------------------------------
@@ -236,7 +233,7 @@ def _scatter(x, p, v, mode):
         v = _stretch(v, (*rest[: p.place], *index_shape, *rest[p.place :]), "shape mismatch: value array of shape")
         if p.place:
             v = np.moveaxis(v, range(p.place, p.place + len(index_shape)), range(len(index_shape)))
-    out = bind(scatter_p, front, v, *p.arrays, mode=mode, unique=p.unique, in_range=p.in_range)
+    out = bind(scatter_p, front, v, *p.arrays, mode=mode, unique=_distinct(p.arrays), in_range=p.in_range)
     return out if order is None else np.transpose(out, np.argsort(order).tolist())
 
 
@@ -256,6 +253,8 @@ def _stretch(v, shape, complaint):
 
 def getitem(x: Any, idx: Any) -> Any:
     """``x[idx]`` with NumPy's rules, for arrays and Tensors, by arrays and Tensors."""
+    if type(idx) is int and (shape := x.shape) and -shape[0] <= idx < shape[0]:  # the commonest case needs no plan
+        return bind(slice_p, x, index=(idx % shape[0], *[(0, 1, n) for n in shape[1:]]))
     return read(x, plan(np.shape(x), idx))
 
 

@@ -21,7 +21,7 @@ from triskele.core.tensor import Tensor, implements
 
 def _sort(*keys):
     order = np.argsort(keys[0], axis=-1, kind="stable") if len(keys) == 1 else np.lexsort(keys[::-1], axis=-1)
-    return (*[np.take_along_axis(k, order, -1) for k in keys], order)
+    return (*[k[order] if order.ndim == 1 else np.take_along_axis(k, order, -1) for k in keys], order)
 
 
 sort_p = Primitive("sort", _sort, lambda *keys: (*[Spec(k.shape, k.dtype) for k in keys], Spec(keys[0].shape, np.dtype(np.intp))),

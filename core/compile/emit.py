@@ -17,7 +17,7 @@ from triskele.core.compile.fuse import Fusion, Group, Step
 from triskele.core.compile.kernel import Kernel, Nest, Partial, identity_of
 from triskele.core.compile.plan import Plan
 from triskele.core.graph.graph import Const, Equation, Graph, Var
-from triskele.core.kernels import blas, vecmath
+from triskele.core.kernels import vecmath
 
 ATTRIBUTES = 'attributes #0 = { nounwind noinline "prefer-vector-width"="512" }'
 

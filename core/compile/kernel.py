@@ -13,7 +13,17 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from triskele.core.compile.builder import Builder
-from triskele.core.compile.fuse import REDUCERS, UNROLL, Fusion, Group, Root, align, emit_formula, index_key, pull_element
+from triskele.core.compile.fuse import (
+    REDUCERS,
+    UNROLL,
+    Fusion,
+    Group,
+    Root,
+    align,
+    emit_formula,
+    index_key,
+    pull_element,
+)
 from triskele.core.compile.values import I64, Value, llvm_type, real_of
 from triskele.core.graph.graph import Const, Equation, Var
 
@@ -200,7 +210,7 @@ class Nest:
         return cut
 
     def _emit(self):
-        self.b = b = Builder()
+        self.b = Builder()
         self.pointers: dict[Any, str] = {}
         self.memo: dict[Any, Value] = {}
         self.checks: list[Equation] = []

@@ -9,9 +9,11 @@ copy.
 from __future__ import annotations
 
 import math
+from collections import Counter
 
+from triskele.core.compile.products import accepts, dot_add
 from triskele.core.compile.values import supported
-from triskele.core.graph.graph import Graph
+from triskele.core.graph.graph import Equation, Graph, Var
 from triskele.core.graph.primitive import PRIMITIVES
 from triskele.core.graph.simplify import Rewriter
 from triskele.core.graph.trace import dead_code
@@ -23,7 +25,24 @@ def lower(graph: Graph) -> Graph:
     """`graph` with its products in the form the compiler carries out."""
     r = _Lowering()
     outputs = r.run(graph, {v: v for v in graph.inputs})
-    return dead_code(Graph(graph.inputs, r.equations, outputs, graph.name))
+    return _accumulating(dead_code(Graph(graph.inputs, r.equations, outputs, graph.name)))
+
+
+def _accumulating(graph: Graph) -> Graph:
+    """Sums of an array and a product of matrices nobody else reads become products that add to the array."""
+    uses = Counter(a for e in graph.equations for a in e.inputs if isinstance(a, Var))
+    uses.update(o for o in graph.outputs if isinstance(o, Var))
+    products = {e.outputs[0]: e for e in graph.equations if e.primitive.name == "dot_general"}
+    equations = []
+    for e in graph.equations:
+        if e.primitive.name == "add":
+            for x, y in (e.inputs, e.inputs[::-1]):
+                made = products.get(y) if isinstance(y, Var) else None
+                if made is not None and x is not y and uses[y] == 1 and x.spec == y.spec == e.outputs[0].spec and accepts(made):
+                    e = Equation(dot_add, [*made.inputs, x], made.params, e.outputs, e.source)
+                    break
+        equations.append(e)
+    return dead_code(Graph(graph.inputs, equations, graph.outputs, graph.name))
 
 
 class _Lowering(Rewriter):
@@ -77,10 +96,11 @@ class _Lowering(Rewriter):
         natural = [d for d in range(len(x.spec.shape)) if x.spec.shape[d] != 1]
         for axes, last in (((*batch, *free, *contracted), True), ((*batch, *contracted, *free), False)):
             if [d for d in axes if x.spec.shape[d] != 1] == natural:
-                break
-        else:
-            axes, last = (*batch, *free, *contracted), True
-        return (x if list(axes) == sorted(axes) else self.apply("transpose", x, source=source, axes=tuple(axes))), last
+                return self._ordered(x, axes, source), last
+        return self._ordered(x, (*batch, *free, *contracted), source), True
+
+    def _ordered(self, x, axes, source):
+        return x if list(axes) == sorted(axes) else self.apply("transpose", x, source=source, axes=tuple(axes))
 
     def _loops(self, l, r, left, right, spec, source):
         """sum(l * r) over axes ordered so that the larger operand is read along its rows."""

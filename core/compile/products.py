@@ -4,33 +4,46 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
-from triskele.core.compile.emit import NATIVE, Unit
-from triskele.core.graph.graph import Equation, Var
-from triskele.core.compile.emit import as_array
+from triskele.core.compile.emit import NATIVE, Unit, as_array
+from triskele.core.graph.graph import Equation
+from triskele.core.graph.primitive import PRIMITIVES, Primitive
 from triskele.core.kernels import blas
 
 _NAMES = {"f4": "f32", "f8": "f64", "c8": "c64", "c16": "c128"}
 
 
+dot_add = Primitive("dot_general_add", lambda l, r, x, **params: PRIMITIVES["dot_general"].impl(l, r, **params) + x,
+                    lambda l, r, x, **params: x, kind="contract")
+"""``dot_general(l, r) + x``, made by `lower` only."""
+
+
+def accepts(eqn: Equation) -> bool:
+    """Whether BLAS reads the operands as they lie: axes (batch, free, contracted) or (batch, contracted, free)."""
+    dtype = eqn.outputs[0].spec.dtype
+    contract, (bl, br) = eqn.params["contract"], eqn.params["batch"]
+    batch = tuple(range(len(bl)))
+    if f"{dtype.kind}{dtype.itemsize}" not in _NAMES or bl != batch or br != batch or not eqn.outputs[0].spec.size or not eqn.inputs[0].spec.size:
+        return False
+    return all(_side(a.spec.shape, c, len(bl)) is not None for a, c in zip(eqn.inputs, contract, strict=False))
+
+
 class Product:
-    """``dot_general`` as `lower` leaves it: axes (batch, free, contracted) or (batch, contracted, free)."""
+    """Products as `lower` leaves them; with a third operand, added to it."""
+
+    def __init__(self, updates: int | None):
+        self.updates = updates
 
     def accepts(self, eqn: Equation) -> bool:
-        dtype = eqn.outputs[0].spec.dtype
-        (cl, cr), (bl, br) = eqn.params["contract"], eqn.params["batch"]
-        batch = tuple(range(len(bl)))
-        if f"{dtype.kind}{dtype.itemsize}" not in _NAMES or bl != batch or br != batch or not eqn.outputs[0].spec.size or not eqn.inputs[0].spec.size:
-            return False
-        return all(_side(a.spec.shape, c, len(bl)) is not None for a, c in zip(eqn.inputs, (cl, cr), strict=True))
+        return accepts(eqn)
 
     def scratch(self, unit: Unit, eqn: Equation) -> dict:
         return {}
 
     def emit(self, unit: Unit, eqn: Equation) -> None:
-        l, r = (as_array(a) for a in eqn.inputs)
+        l, r, *added = (as_array(a) for a in eqn.inputs)
         out = eqn.outputs[0]
+        if added and unit.pointer(added[0]) != unit.pointer(out):
+            unit.copy(unit.pointer(out), unit.pointer(added[0]), out.spec.nbytes)
         (cl, cr), (bl, _) = eqn.params["contract"], eqn.params["batch"]
         nb = len(bl)
         count = math.prod(out.spec.shape[:nb])
@@ -46,7 +59,7 @@ class Product:
 
         def call(a, b, c):
             unit.line(f"call void @tsk.gemm.{name}(i64 {m}, i64 {n}, i64 {k}, ptr {a}, i64 {k if last_l else m}, i1 {'false' if last_l else 'true'}, "
-                      f"ptr {b}, i64 {k if last_r else n}, i1 {'true' if last_r else 'false'}, ptr {c}, i64 {n}, i1 false)")
+                      f"ptr {b}, i64 {k if last_r else n}, i1 {'true' if last_r else 'false'}, ptr {c}, i64 {n}, i1 {'true' if added else 'false'})")
 
         if count == 1:
             call(*pointers)
@@ -65,4 +78,4 @@ def _side(shape, contracted, batch):
     return None
 
 
-NATIVE["dot_general"] = Product()
+NATIVE["dot_general"], NATIVE["dot_general_add"] = Product(None), Product(2)

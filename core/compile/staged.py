@@ -13,7 +13,7 @@ import numpy as np
 
 from triskele.core.compile.program import Program
 from triskele.core.compile.wrapper import MISS
-from triskele.core.graph.graph import Graph, Spec, Var, spec_of
+from triskele.core.graph.graph import Graph, Spec, Var
 from triskele.core.graph.primitive import Primitive
 from triskele.core.graph.trace import GraphTrace, dead_code, evaluate, make_graph
 from triskele.core.tensor import Tensor

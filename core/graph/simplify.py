@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from triskele.core.graph.graph import Const, Equation, Graph, Spec, Var
+from triskele.core.graph.graph import Const, Equation, Graph, Var
 from triskele.core.graph.primitive import PRIMITIVES
 from triskele.core.graph.trace import dead_code
 
@@ -25,6 +25,7 @@ def simplify(graph: Graph) -> Graph:
 
     Examples
     --------
+    >>> from triskele.core.graph.graph import Spec
     >>> from triskele.core.graph.trace import make_graph
     >>> graph, _ = make_graph(lambda x: [-(-x) + np.cos(0.0) * x], [Spec((), np.dtype(float))])
     >>> len(simplify(graph).equations)

@@ -20,7 +20,7 @@ X = np.array([1.5, -0.0, 0.0, np.nan, np.inf, -2.0])
     (lambda x: x * 1, 0),
     (lambda x: x / 1, 0),
     (lambda x: x - 0.0, 0),
-    (lambda x: -(-x), 0),
+    (lambda x: np.negative(-x), 0),
     (lambda x: np.where(np.array(True), x, x + 1), 0),
     (lambda x: np.transpose(np.transpose(np.reshape(x, (2, 3)))), 1),
     (lambda x: np.reshape(np.reshape(x, (2, 3)), (6,)), 0),

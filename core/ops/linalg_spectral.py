@@ -1,7 +1,9 @@
 """Factorisations of matrices: eigenvalues, singular values, QR.
 
-Where eigenvalues (singular values) coincide, their vectors have no derivative; the coefficients 1/(λi - λj) are taken as
-zero there, so that results are finite, and right for functions that do not depend on the choice of vectors.
+Where eigenvalues (singular values) coincide to rounding, their vectors have no derivative: the coefficients 1/(λi - λj) are
+taken as zero there. Results are then finite, and right for symmetric functions of the eigenvalues, for projectors on whole
+eigenspaces and for polar factors; not for functions of the matrix written as V f(λ) V^H, which need the limit of
+(f(λi) - f(λj))/(λi - λj) (expm, logm, sqrtm and matrix_power have it).
 Formulas: Giles 2008; S. F. Walter and L. Lehmann, arXiv:1001.1654 (QR); M. Seeger et al., arXiv:1710.08717; Z.-Q. Wan and
 S.-X. Zhang, arXiv:1909.02659 (complex singular vectors).
 """
@@ -48,9 +50,15 @@ def complex_dtype(dtype: np.dtype) -> np.dtype:
 
 
 def differences(x: Any) -> Any:
-    """1/(xj - xi), and 0 where they are equal."""
-    d = x[..., None, :] - x[..., :, None]
-    same = np.equal(d, 0)
+    """1/(xj - xi), and 0 where they are equal to rounding: within n ε max|x|, the backward error of the algorithms."""
+    return _masked_inverse(x[..., None, :] - x[..., :, None], x)
+
+
+def _masked_inverse(d, x):
+    """1/d, and 0 where `d`, a difference of the eigenvalues or singular values `x`, is nothing but rounding."""
+    size = np.abs(x)
+    noise = np.shape(x)[-1] * np.finfo(np.result_type(x)).eps * np.max(size, axis=-1, keepdims=True, initial=0.0)
+    same = np.less_equal(np.abs(d), noise[..., None])
     return np.where(same, np.zeros((), np.result_type(d)), 1 / np.where(same, np.ones((), np.result_type(d)), d))
 
 
@@ -287,13 +295,9 @@ def _(tangents, out, args, *, full):
     t = tangents[0]
     p = np.matmul(np.matmul(mH(u), t), v)
     ds = real_diagonal(p)
-    row, column = s[..., None, :], s[..., :, None]
-    f = differences(s * s)
-    du = f * (p * row + column * mH(p))
-    dv = f * (column * p + mH(p) * row)
-    if np.iscomplexobj(p):
-        turn = imaginary_diagonal(p) * (_inverse(s) / 2)[..., None, :]
-        du, dv = du + turn, dv - turn
+    even = (p + mH(p)) / 2 * differences(s)
+    odd = (p - mH(p)) / 2 * _inverse(s[..., None, :] + s[..., :, None])
+    du, dv = even + odd, even - odd
     du, dv = np.matmul(u, du), np.matmul(v, dv)
     m, n = np.shape(args[0])[-2:]
     if m > n:
@@ -312,30 +316,23 @@ def _(ct, out, args, needed, *, full):
     u, s, vh = out
     v = mH(vh)
     ct_u, ct_s, ct_v = conj(ct[0]), ct[1], None if ct[2] is None else mT(ct[2])
-    row, column, inv = s[..., None, :], s[..., :, None], _inverse(s)
-    f = differences(s * s)
+    inv = _inverse(s)
     dtype = np.result_type(u)
     inner = None if ct_s is None else on_diagonal(ct_s, dtype)
     beyond = None
     m, n = np.shape(args[0])[-2:]
-
-    def add(x, y):
-        return y if x is None else x + y
-
-    if ct_u is not None:
-        k = np.matmul(mH(u), ct_u)
-        inner = add(inner, (f * (k - mH(k))) * row)
-        if np.iscomplexobj(k):
-            inner = inner + imaginary_diagonal(k) * (inv / 2)[..., None, :]
-        if m > n:
-            beyond = np.matmul((ct_u - np.matmul(u, k)) * inv[..., None, :], vh)
-    if ct_v is not None:
-        k = np.matmul(vh, ct_v)
-        inner = add(inner, column * (f * (k - mH(k))))
-        if np.iscomplexobj(k):
-            inner = inner - imaginary_diagonal(k) * (inv / 2)[..., None, :]
-        if n > m:
-            beyond = add(beyond, np.matmul(u * inv[..., None, :], mH(ct_v - np.matmul(v, k))))
+    k_u = None if ct_u is None else np.matmul(mH(u), ct_u)
+    k_v = None if ct_v is None else np.matmul(vh, ct_v)
+    if k_u is not None or k_v is not None:
+        plus = k_v if k_u is None else k_u if k_v is None else k_u + k_v
+        minus = -k_v if k_u is None else k_u if k_v is None else k_u - k_v
+        plus, minus = plus * differences(s), minus * _inverse(s[..., None, :] + s[..., :, None])
+        both = (plus + mH(plus) + minus - mH(minus)) / 2
+        inner = both if inner is None else inner + both
+    if k_u is not None and m > n:
+        beyond = np.matmul((ct_u - np.matmul(u, k_u)) * inv[..., None, :], vh)
+    if k_v is not None and n > m:
+        beyond = np.matmul(u * inv[..., None, :], mH(ct_v - np.matmul(v, k_v)))
     g = np.matmul(np.matmul(u, np.astype(inner, dtype)), vh)
     return [conj(g if beyond is None else g + beyond)]
 

@@ -44,13 +44,14 @@ def _plan(l_rank, r_rank, contract, batch):
 
 
 def _dot_general(l, r, *, contract, batch):
+    l, r = np.asarray(l), np.asarray(r)
     plan = _plan(l.ndim, r.ndim, contract, batch)
     if plan[0] == "dot":
         return np.dot(l.T if plan[1] else l, r.T if plan[2] else r)
     if plan[0] == "outer":
         _, l_order, r_order, b, m, n = plan
         l, r = l.transpose(l_order), r.transpose(r_order)
-        return np.multiply(l.reshape(*l.shape, *(1,) * n), r.reshape(*r.shape[:b], *(1,) * m, *r.shape[b:]))
+        return np.multiply(l.reshape(l.shape + (1,) * n), r.reshape(r.shape[:b] + (1,) * m + r.shape[b:]))
     _, l_order, r_order, b, m, outer, k = plan
     l, r = l.transpose(l_order), r.transpose(r_order)
     free_l, free_r = l.shape[b : b + m], r.shape[b + outer + k :]
@@ -65,7 +66,7 @@ def _dot_general(l, r, *, contract, batch):
         out = np.moveaxis(out, -2, 0)
         head = head[outer:]
         free_r = r.shape[:outer] + free_r
-    return out.reshape(*head, *free_l, *free_r)[()]
+    return out.reshape((*head, *free_l, *free_r))[()]
 
 
 def _dot_general_spec(l, r, *, contract, batch):
@@ -100,6 +101,7 @@ def _dot_general_samples(rng):
         case(normal(5, 3), normal(5, 3), ((1,), (1,)), ((0,), (0,))),
         case(normal(2, 3), normal(5, 3, 4), ((1,), (1,))),
         case(normal(2, 3, 4), normal(4, 5, 3), ((1, 2), (2, 0))),
+        case(normal(2, 3), normal(3, 2), ((0, 1), (1, 0))),
         case(normal(2, 3), normal(4, 2), ((), ()), ((0,), (1,))),
         case(normal(2, 3) + 1j * normal(2, 3), normal(2, 3) - 1j * normal(2, 3), ((1,), (1,)), ((0,), (0,))),
     ]

@@ -78,7 +78,7 @@ def test_matvec_and_vecmat_broadcast(rng):
 EINSUMS = [
     ("ij,jk->ik", (2, 3), (3, 4)), ("ij,jk", (2, 3), (3, 4)), ("ji,jk->ki", (3, 2), (3, 4)), ("bij,bjk->bik", (5, 2, 3), (5, 3, 4)),
     ("bhqd,bhkd->bhqk", (2, 3, 4, 5), (2, 3, 6, 5)), ("ii->i", (3, 3)), ("ii", (3, 3)), ("iij->ji", (3, 3, 2)), ("ijk->kj", (2, 3, 4)),
-    ("i,i->", (3,), (3,)), ("i,j->ji", (3,), (2,)), ("ij,ij->ij", (2, 3), (2, 3)), ("ij,k->i", (2, 3), (4,)), ("...ij,...jk->...ik", (5, 2, 3), (4, 1, 3, 2)),
+    ("i,i->", (3,), (3,)), ("ij,ij->", (2, 3), (2, 3)), ("ij,ji->", (2, 3), (3, 2)), ("i,j->ji", (3,), (2,)), ("ij,ij->ij", (2, 3), (2, 3)), ("ij,k->i", (2, 3), (4,)), ("...ij,...jk->...ik", (5, 2, 3), (4, 1, 3, 2)),
     ("i...,i...->...", (3, 2), (3, 2)), ("ij,jk,kl->il", (2, 3), (3, 4), (4, 2)), ("ij,jk,kl,lm->", (2, 3), (3, 4), (4, 2), (2, 2)),
     ("ij,ij,ij->i", (2, 3), (2, 3), (2, 3)), ("ij,jk->ik", (2, 1), (3, 4)), ("iij,jk->k", (2, 2, 3), (3, 4)), ("->", ()), ("i->", (3,)),
     ("a,b,c->abc", (2,), (3,), (4,)), ("kij,k->ij", (4, 2, 3), (4,)), ("...,...->...", (2, 3), (3,)), ("ba,ca->abc", (2, 3), (4, 3)),
@@ -166,3 +166,20 @@ def test_gradient_of_matmul_keeps_float32(rng):
     w = rng.normal(size=(3, 2))
     _, pull = vjp(lambda x: x @ w, x)
     assert pull(np.ones((2, 2)))[0].dtype == np.float32
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_random_einsums(seed):
+    """One to four operands, names repeated within and between them, dimensions of length 1, outputs in any order."""
+    rng = np.random.default_rng(seed)
+    for _ in range(8):
+        names = list("abcde"[: rng.integers(2, 6)])
+        sizes = {c: int(rng.integers(1, 4)) for c in names}
+        terms = ["".join(rng.choice(names, rng.integers(0, 4))) for _ in range(rng.integers(1, 5))]
+        used = sorted(set("".join(terms)))
+        out = "".join(rng.permutation(used)[: rng.integers(0, len(used) + 1)]) if used else ""
+        text = f"{','.join(terms)}->{out}"
+        args = [rng.normal(size=[sizes[c] for c in t]) for t in terms]
+        want = np.einsum(text, *args)
+        np.testing.assert_allclose(traced(lambda *xs, text=text: np.einsum(text, *xs), *args), want, rtol=1e-10, atol=1e-12, err_msg=text)
+        check_derivatives(lambda *xs, text=text: einsum(text, *xs), *args, order=1)

@@ -131,7 +131,8 @@ class Functions:
         if kind in "bc":
             raise NotEmittable("sign")
         zero, one = self.const(0, x.dtype), self.const(1, x.dtype)
-        down = self.select(self.cmp("<", x, zero), self.const(-1, x.dtype), self._same(x)) if kind != "u" else x
+        rest = self.select(self.cmp("==", x, zero), zero, x) if kind == "f" else self._same(x)  # -0 becomes 0, NaN stays
+        down = self.select(self.cmp("<", x, zero), self.const(-1, x.dtype), rest) if kind != "u" else x
         return self.select(self.cmp(">", x, zero), one, self._plain(down))
 
     def _same(self, x):

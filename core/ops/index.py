@@ -308,39 +308,80 @@ def _assign(x, idx, v):
 # -- the functional forms -------------------------------------------------------------------------------------------------
 
 
-def _functional(mode, what, example):
-    def function(x, idx, v):
-        x = as_value(x)
-        if not isinstance(x, Tensor):
-            x = np.asarray(x)
-        return setitem(x, idx, v, mode)
+def _updated(x, idx, v, mode):
+    return setitem(x if isinstance(x, Tensor) else np.asarray(x), idx, v, mode)
 
-    function.__name__ = function.__qualname__ = f"index_{'update' if mode == 'set' else mode}"
-    function.__doc__ = f"""A copy of `x` {what}.
+
+def index_update(x, idx, v):
+    """A copy of `x` with ``x[idx] = v``; where positions repeat, the last value stays.
 
     Parameters
     ----------
     x : array
     idx : anything ``x[idx]`` takes
     v : array or number
-        Broadcast to the shape of ``x[idx]``.
+        Broadcast to the shape of ``x[idx]`` and converted to the dtype of `x`.
 
     Returns
     -------
     array, of the shape and dtype of `x`
 
+    Raises
+    ------
+    IndexError
+        If a position lies outside the array.
+    ValueError
+        If `v` does not broadcast.
+
     Examples
     --------
-    {example}
+    >>> index_update(np.zeros(3), 1, 5.0)
+    array([0., 5., 0.])
     """
-    return function
+    return _updated(x, idx, v, "set")
 
 
-index_update = _functional("set", "with ``x[idx] = v``; where positions repeat, the last value stays",
-                           ">>> index_update(np.zeros(3), 1, 5.0)\n    array([0., 5., 0.])")
-index_add = _functional("add", "with `v` added at ``x[idx]``; positions that repeat add up",
-                        ">>> index_add(np.zeros(3), np.array([0, 0, 2]), 1.0)\n    array([2., 0., 1.])")
-index_mul = _functional("multiply", "with ``x[idx]`` multiplied by `v`; positions that repeat multiply up",
-                        ">>> index_mul(np.ones(3), np.array([0, 0, 2]), 3.0)\n    array([9., 1., 3.])")
-index_min = _functional("min", "with the smaller of ``x[idx]`` and `v`", ">>> index_min(np.ones(3), 0, -1.0)\n    array([-1.,  1.,  1.])")
-index_max = _functional("max", "with the larger of ``x[idx]`` and `v`", ">>> index_max(np.ones(3), 0, 4.0)\n    array([4., 1., 1.])")
+def index_add(x, idx, v):
+    """A copy of `x` with `v` added at ``x[idx]`` (see `index_update`); positions that repeat add up.
+
+    Examples
+    --------
+    >>> index_add(np.zeros(3), np.array([0, 0, 2]), 1.0)
+    array([2., 0., 1.])
+    """
+    return _updated(x, idx, v, "add")
+
+
+def index_mul(x, idx, v):
+    """A copy of `x` with ``x[idx]`` multiplied by `v` (see `index_update`); positions that repeat multiply up.
+
+    There is no derivative with respect to `v` when positions may repeat: asked for, it is an error.
+
+    Examples
+    --------
+    >>> index_mul(np.ones(3), np.array([0, 0, 2]), 3.0)
+    array([9., 1., 3.])
+    """
+    return _updated(x, idx, v, "multiply")
+
+
+def index_min(x, idx, v):
+    """A copy of `x` with the smaller of ``x[idx]`` and `v` (see `index_update`); equal ones share the derivative.
+
+    Examples
+    --------
+    >>> index_min(np.ones(3), 0, -1.0)
+    array([-1.,  1.,  1.])
+    """
+    return _updated(x, idx, v, "min")
+
+
+def index_max(x, idx, v):
+    """A copy of `x` with the larger of ``x[idx]`` and `v` (see `index_update`); equal ones share the derivative.
+
+    Examples
+    --------
+    >>> index_max(np.ones(3), 0, 4.0)
+    array([4., 1., 1.])
+    """
+    return _updated(x, idx, v, "max")

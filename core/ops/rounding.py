@@ -62,7 +62,7 @@ def sign(x):
     if np.result_type(x).kind != "c":
         return _real_sign(x)
     size = np.abs(x)
-    return x / np.where(np.equal(size, 0), 1, size)
+    return np.where(np.equal(size, 0), 0, x / np.where(np.equal(size, 0), 1, size)).astype(np.result_type(x))
 
 
 copysign = elementwise("copysign", np.copysign, d=(lambda out, x, y: np.copysign(1.0, x) * np.copysign(1.0, y), None), emit="copysign",

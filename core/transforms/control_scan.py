@@ -289,7 +289,8 @@ def _(args, needed, *, body, n_consts, n_carry, length, reverse):
     n, n_out = n_consts + n_carry, len(body.outputs)
     needed = [x and v.spec.dtype.kind in "fc" for x, v in zip(needed, body.inputs, strict=True)]
     carry = moving_carry(body, needed[:n_consts], needed[n_consts:n], needed[n:])
-    halves = forward_backward(body, [*needed[:n_consts], *carry, *needed[n:]], summed=[True] * n_consts + [False] * (len(args) - n_consts))
+    constant = [True] * n_consts + [False] * (len(args) - n_consts)
+    halves = forward_backward(body, [*needed[:n_consts], *carry, *needed[n:]], summed=constant, loop=(n_consts, n_carry))
     # forward: residuals that are the same in every step are computed once, the others and the carries kept are stacked
     outside, fixed, inside = split_invariant(halves.forward, n_consts, n_out)
     kept_carry = [i for i in halves.kept if n_consts <= i < n]

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from triskele.core.graph.graph import Const, Graph, Spec, spec_of
+from triskele.core.graph.graph import Const, Equation, Graph, Spec, Var, spec_of
 from triskele.core.graph.trace import GraphTrace, bind, dead_code, evaluate, make_graph
 from triskele.core.ops.constant import zeros_of
 from triskele.core.ops.elementwise import convert
@@ -113,7 +113,7 @@ class Halves(NamedTuple):
 
 
 def forward_backward(graph: Graph, needed: Sequence[bool], with_ct: Sequence[bool] | None = None,
-                     summed: Sequence[bool] | None = None) -> Halves:
+                     summed: Sequence[bool] | None = None, loop: tuple[int, int] | None = None) -> Halves:
     """Split the derivative of `graph` into two graphs.
 
     Parameters
@@ -128,6 +128,9 @@ def forward_backward(graph: Graph, needed: Sequence[bool], with_ct: Sequence[boo
     summed : sequence of bool, optional
         Inputs whose cotangents are added to a running sum, an additional last input of the backward graph for each that is
         pulled. Loops sum the cotangents of their constants so; adding few elements to a large array then stays cheap.
+    loop : (n_consts, n_carry), optional
+        Given for the body of a scan: so many leading inputs are the same in every step, so many after them are carries.
+        The backward graph then computes again what is cheap, so that fewer values need be kept for each step.
 
     Notes
     -----
@@ -161,12 +164,94 @@ def forward_backward(graph: Graph, needed: Sequence[bool], with_ct: Sequence[boo
         dead_code(back)
         used = _used(back)
         position = {t.value: i for i, t in enumerate(inputs)}
-        kept = tuple(sorted(position[v] for v, w in inner.items() if v in position and w in used))
+        kept = [v for v, w in inner.items() if v in position and w in used]
         residuals = [v for v, w in inner.items() if v not in position and w in used]
+        if loop is not None:
+            residuals, kept = compute_again(first.equations, list(position), loop, residuals, kept, inner, back)
+        kept = tuple(sorted(position[v] for v in kept))
         forward = first.finish(inputs, values, f"{graph.name} forward")
     forward.outputs += residuals
     back.inputs = [inner[v] for v in residuals] + [inner[inputs[i].value] for i in kept] + [t.value for t in ct_in + sums]
     return Halves(dead_code(forward), back, kept, cts, pulled, len(graph.outputs))
+
+
+def _is_cheap(eqn):
+    p = eqn.primitive
+    return p.kind in ("elementwise", "pull", "reshape") and isinstance(p.flops, (int, float)) and p.flops <= 2 and len(eqn.outputs) == 1
+
+
+def compute_again(equations: Sequence[Equation], inputs: Sequence[Var], loop: tuple[int, int], residuals: list[Var],
+                  kept: list[Var], inner: dict[Var, Var], back: Graph) -> tuple[list[Var], list[Var]]:
+    """Move cheap computations from a loop's forward body to the head of its backward body `back`, where that saves memory.
+
+    Parameters
+    ----------
+    equations, inputs : sequences
+        The forward body's.
+    loop : (n_consts, n_carry)
+        What depends on the constants only costs nothing to keep, nor do slices of the loop's arrays; carries do.
+    residuals, kept : lists of Var
+        Computed values and inputs that the backward body reads.
+    inner : dict
+        From variables of the forward to those of the backward body; extended.
+
+    Returns
+    -------
+    residuals, kept : lists of Var
+    """
+    producer = {o: eqn for eqn in equations for o in eqn.outputs}
+    same, carries = set(inputs[: loop[0]]), set(inputs[loop[0] : sum(loop)])
+    for eqn in equations:
+        if all(type(a) is Const or a in same for a in eqn.inputs):
+            same.update(eqn.outputs)
+    order = {v: k for k, v in enumerate(producer)}
+
+    def reachable(v, available, seen):
+        if type(v) is Const or v in available or v in seen or v in same:
+            return True
+        eqn = producer.get(v)
+        if eqn is None or not _is_cheap(eqn) or len(seen) > 16:
+            return False
+        seen.add(v)
+        return all(reachable(a, available, seen) for a in eqn.inputs)
+
+    def reduced(available):
+        """The residuals that must be kept when the inputs `available` are."""
+        left = [v for v in residuals if v not in same]
+        for v in sorted(left, key=order.__getitem__, reverse=True):
+            if reachable(v, available | (set(left) - {v}), set()):
+                left.remove(v)
+        return left
+
+    few, all_inputs = set(kept) | (set(inputs) - carries), set(inputs)
+    left, base = reduced(few), few
+    more = reduced(all_inputs)
+    if sum(v.spec.nbytes for v in [*more, *(carries - few)]) < sum(v.spec.nbytes for v in left):
+        left, base = more, all_inputs
+    head: list[Equation] = []
+    stay = [v for v in residuals if v in same or v in left]
+
+    def make(v):
+        """The variable of the backward body that stands for `v`."""
+        if type(v) is Const or v in made:
+            return v if type(v) is Const else made[v]
+        if v in base or v in same:
+            inner.setdefault(v, Var(v.spec))
+            (kept if v in all_inputs else stay).append(v)
+            made[v] = inner[v]
+        else:
+            eqn = producer[v]
+            arguments = [make(a) for a in eqn.inputs]
+            made[v] = inner.get(v) or Var(v.spec)
+            head.append(Equation(eqn.primitive, arguments, eqn.params, [made[v]], eqn.source))
+        return made[v]
+
+    kept = list(kept)
+    made = {v: inner[v] for v in (*stay, *kept)}
+    for v in residuals:
+        make(v)
+    back.equations = head + back.equations
+    return stay, kept
 
 
 def _used(graph):

@@ -105,27 +105,29 @@ def _conv_group(x, k, out, window, stride, dilation, outs):
             out[i:j] = np.matmul(matrix, kernel).reshape(j - i, *outs, -1)
 
 
-def _row_patches(x, window, stride, dilation, outs):
-    """For each image the matrix of patches one row high, and the part of it under each row of the window.
+def _row_patches(x, channels_out, window, stride, dilation, outs):
+    """For some images at a time: their range, and matrices of patches one row high, one for each row of the window.
 
     Each element is copied once per column of the window, not once per element of it: rows below one another share them.
     """
     view = patches(x, (1, window[1]), stride, dilation, (x.shape[1], outs[1]))
-    buffer = np.empty(view.shape[1:], x.dtype)
-    matrix = buffer.reshape(x.shape[1] * outs[1], -1)
-    parts = [matrix[i * dilation[0] * outs[1] :][: outs[0] * outs[1]] for i in range(window[0])]
-    for image in view:
-        np.copyto(buffer, image)
-        yield parts
+    per_image = max(math.prod(view.shape[1:]), math.prod(outs) * channels_out)
+    n = min(x.shape[0], max(1, _CACHE // (per_image * x.itemsize)))
+    buffer = np.empty((n, *view.shape[1:]), x.dtype)
+    rows = buffer.reshape(n, x.shape[1] * outs[1], -1)
+    for i in range(0, x.shape[0], n):
+        m = min(n, x.shape[0] - i)
+        np.copyto(buffer[:m], view[i : i + m])
+        yield slice(i, i + m), [rows[:m, k * dilation[0] * outs[1] :][:, : outs[0] * outs[1]] for k in range(window[0])]
 
 
 def _conv_by_rows(x, kernel, out, window, stride, dilation, outs):
-    part_sum = np.empty((outs[0] * outs[1], out.shape[-1]), out.dtype)
-    for parts, image in zip(_row_patches(x, window, stride, dilation, outs), out, strict=True):
-        image = image.reshape(part_sum.shape)
-        np.matmul(parts[0], kernel[0], out=image)
+    out = out.reshape(out.shape[0], -1, out.shape[-1])
+    for images, parts in _row_patches(x, out.shape[-1], window, stride, dilation, outs):
+        total = out[images]
+        np.matmul(parts[0], kernel[0], out=total)
         for part, k in zip(parts[1:], kernel[1:], strict=True):
-            image += np.matmul(part, k, out=part_sum)
+            total += np.matmul(part, k)
 
 
 def _conv_depthwise(x, k, out, stride, dilation, groups):
@@ -177,10 +179,10 @@ def _conv_kernel(x, y, *, window, stride, padding, dilation, groups):
         total = np.zeros((depth, co.stop - co.start), y.dtype)
         if len(window) == 2 and stride[0] == 1 and window[0] > 1:
             each = total.reshape(window[0], -1, total.shape[1])
-            for parts, image in zip(_row_patches(x[..., cx], window, stride, dilation, outs), y[..., co], strict=True):
-                image = image.reshape(-1, total.shape[1])
+            for images, parts in _row_patches(x[..., cx], total.shape[1], window, stride, dilation, outs):
+                pixels = y[images, ..., co].reshape(parts[0].shape[0], -1, total.shape[1])
                 for part, sums in zip(parts, each, strict=True):
-                    sums += np.matmul(part.T, image)
+                    sums += np.matmul(part.transpose(0, 2, 1), pixels).sum(0)
             out[..., co] = total.reshape(*window, -1, total.shape[1])
             continue
         view = patches(x[..., cx], window, stride, dilation, outs)

@@ -44,7 +44,6 @@ def _plan(l_rank, r_rank, contract, batch):
 
 
 def _dot_general(l, r, *, contract, batch):
-    l, r = np.asarray(l), np.asarray(r)
     plan = _plan(l.ndim, r.ndim, contract, batch)
     if plan[0] == "dot":
         return np.dot(l.T if plan[1] else l, r.T if plan[2] else r)
@@ -334,6 +333,8 @@ def tensordot(a, b, /, axes: Any = 2):
             raise ValueError(f"tensordot: axes must be different dimensions of their operand, got {axes} for shapes {shapes[0]} and {shapes[1]}")
     if [shapes[0][d] for d in axes_a] != [shapes[1][d] for d in axes_b]:
         raise ValueError(f"shape-mismatch for sum: tensordot over axes {axes_a} and {axes_b} of shapes {shapes[0]} and {shapes[1]}")
+    if not rank_a or not rank_b:
+        return np.multiply(a, b)
     return bind(dot_general, a, b, contract=(axes_a, axes_b), batch=((), ()))
 
 

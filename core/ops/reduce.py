@@ -318,7 +318,10 @@ def var(a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, *, where=Tru
 @implements(np.std, method="std")
 def std(a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, *, where=True, mean=None, correction=None):
     """``numpy.std``."""
-    return np.sqrt(var(a, axis, dtype, out, ddof, keepdims, where=where, mean=mean, correction=correction))
+    variance = var(a, axis, dtype, out, ddof, keepdims, where=where, mean=mean, correction=correction)
+    if count(np.shape(a), axis, True) == 1 and mean is None:
+        return variance  # 0 or NaN whatever the value: the root's infinite slope has no place here
+    return np.sqrt(variance)
 
 
 @implements(np.ptp)

@@ -19,7 +19,7 @@ def _half_sum(f):
 
 
 jv = special("jv", (no_derivative("jv", "v"), _half_difference(lambda: jv)), domain=(ORDER, ARGUMENT), also=("jn",))
-yv = special("yv", (no_derivative("yv", "v"), _half_difference(lambda: yv)), domain=(ORDER, ARGUMENT))
+yv = special("yv", (no_derivative("yv", "v"), _half_difference(lambda: yv)), domain=(ORDER, ARGUMENT), also=("yn",))
 iv = special("iv", (no_derivative("iv", "v"), _half_sum(lambda: iv)), domain=(ORDER, ARGUMENT))
 kv = special("kv", (no_derivative("kv", "v"), lambda out, v, x: -(kv(v - 1, x) + kv(v + 1, x)) / 2), domain=(ORDER, ARGUMENT))
 ive = special("ive", (no_derivative("ive", "v"), lambda out, v, x: (ive(v - 1, x) + ive(v + 1, x)) / 2 - np.sign(np.real(x)) * out), domain=(ORDER, ARGUMENT))

@@ -19,6 +19,8 @@ from triskele.core.ops.special import POSITIVE, UNIT, no_derivative, scipy_speci
 gammaln = special("gammaln", (lambda out, x: digamma(x),), domain=(POSITIVE,))
 loggamma = special("loggamma", (lambda out, x: digamma(x),), domain=(POSITIVE,))
 gamma = special("gamma", (lambda out, x: out * digamma(x),), domain=(POSITIVE,))
+rgamma = special("rgamma", (lambda out, x: -out * digamma(x),), domain=(POSITIVE,))
+gammasgn = special("gammasgn", (None,), domain=(POSITIVE,))
 digamma = special("psi", (lambda out, x: _trigamma(x),), domain=(POSITIVE,), also=("digamma",))
 
 

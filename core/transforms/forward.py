@@ -103,8 +103,8 @@ def match_tangent(t, out):
     """Bring the tangent of an elementwise operation to the shape and dtype of its output."""
     if np.shape(t) != np.shape(out):
         t = np.broadcast_to(t, np.shape(out))
-    dtype = getattr(out, "dtype", None)
-    if dtype is not None and np.result_type(t) != dtype:
+    dtype = getattr(out, "dtype", None) or spec_of(out).dtype
+    if np.result_type(t) != dtype:
         t = bind(convert, np.real(t) if dtype.kind != "c" and np.result_type(t).kind == "c" else t, dtype=dtype)
     return t
 

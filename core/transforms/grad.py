@@ -154,7 +154,9 @@ def _match(g, arg):
     dtype = getattr(arg, "dtype", None)
     if dtype is None:  # a Python number
         g = sum_to(g, ())
-        return np.real(g) if type(arg) is float and np.result_type(g).kind == "c" else g
+        if (np.result_type(g).kind == "c") != (type(arg) is complex):
+            g = np.real(g) if type(arg) is float else g + 0j
+        return g
     shape = arg.shape
     if (g.shape if hasattr(g, "shape") else ()) != shape:
         g = sum_to(g, shape) if len(shape) <= np.ndim(g) else np.broadcast_to(g, shape)
@@ -396,8 +398,10 @@ def value_and_grad(f: Callable[..., Any], argnums: int | Sequence[int] = 0, has_
             if not isinstance(out, (Tensor, np.ndarray, np.generic, float, int)) or np.shape(out) != ():
                 got = type(out).__name__ if not hasattr(out, "shape") else f"shape {np.shape(out)}"
                 raise TypeError(f"{where}: the function must return one real scalar, got {got} (use jacrev for arrays, has_aux=True for more results)")
-            if np.result_type(out).kind != "f" and inexact(out):
-                raise TypeError(f"{where}: the function must return a real scalar, got {np.result_type(out)} (take np.real or np.abs, or use vjp)")
+            kind = np.result_type(out).kind
+            if kind != "f":
+                hint = "take np.real or np.abs, or use vjp" if kind == "c" else "it has no derivative; return the float it was made from"
+                raise TypeError(f"{where}: the function must return a real scalar, got {np.result_type(out)} ({hint})")
             return [out], aux
 
         (value,), aux, pull = _vjp_flat(flat, leaves)

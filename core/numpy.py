@@ -394,6 +394,22 @@ def full(shape: Any, fill_value: Any, *, dtype: Any = None, device: Any = None) 
     return _np.full(shape, fill_value, dtype=dtype, device=device)
 
 
+def sort(x: Any, /, axis: int = -1, *, descending: bool = False, stable: bool = True) -> Any:  # noqa: F811
+    """``numpy.sort``, also from large to small; `stable` keeps equal elements in their order either way."""
+    x = asarray(x)
+    if not descending:
+        return _np.sort(x, axis, stable=stable)
+    return flip(_np.sort(flip(x, axis), axis, stable=stable), axis)
+
+
+def argsort(x: Any, /, axis: int = -1, *, descending: bool = False, stable: bool = True) -> Any:  # noqa: F811
+    """``numpy.argsort``, also from large to small."""
+    x = asarray(x)
+    if not descending:
+        return _np.argsort(x, axis, stable=stable)
+    return x.shape[axis] - 1 - flip(_np.argsort(flip(x, axis), axis, stable=stable), axis)
+
+
 zeros, ones, empty, eye, identity, arange, linspace, tri = (
     _np.zeros, _np.ones, _np.empty, _np.eye, _np.identity, _np.arange, _np.linspace, _np.tri,
 )

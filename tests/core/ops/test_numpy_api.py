@@ -70,6 +70,12 @@ def test_lists_of_traced_values(f):
         assert_same(found, expected, 1e-15, how)
 
 
+def test_sorting_downwards_is_stable():
+    x = np.array([2.0, 1.0, 3.0, 1.0, 3.0])
+    assert cnp.argsort(x, descending=True).tolist() == jit(lambda x: cnp.argsort(x, descending=True))(x).tolist() == [2, 4, 0, 1, 3]
+    assert vjp(lambda x: cnp.sort(x, descending=True), x)[0].tolist() == [3, 3, 2, 1, 1]
+
+
 def test_derivative_through_a_list():
     assert grad(lambda x: cnp.sum(cnp.asarray([x, x * x])))(3.0) == 7
     assert grad(lambda x: cnp.sum(cnp.full((2, 3), x)))(1.0) == 6

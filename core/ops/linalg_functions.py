@@ -34,6 +34,7 @@ from triskele.core.ops.linalg import (
     upper,
     well_conditioned,
 )
+from triskele.core.ops.linalg_spectral import svd
 
 
 @cache
@@ -112,6 +113,22 @@ def expm_frechet(A, E):
     return bind(expm_frechet_p, A, E)
 
 
+def cosm(A):
+    """Matrix cosine, as ``scipy.linalg.cosm``."""
+    A = floating("cosm", A)
+    if np.iscomplexobj(A):
+        return (expm(1j * A) + expm(-1j * A)) / 2
+    return np.real(expm(1j * A))
+
+
+def sinm(A):
+    """Matrix sine, as ``scipy.linalg.sinm``."""
+    A = floating("sinm", A)
+    if np.iscomplexobj(A):
+        return (expm(1j * A) - expm(-1j * A)) / 2j
+    return np.imag(expm(1j * A))
+
+
 # -- logarithm and square root ---------------------------------------------------------------------------------------------
 
 
@@ -178,6 +195,11 @@ def solve_sylvester(a, b, q):
     return bind(sylvester_p, a, b, q)
 
 
+def solve_continuous_lyapunov(a, q):
+    """X with ``A X + X A^H = Q``, as ``scipy.linalg.solve_continuous_lyapunov``."""
+    return solve_sylvester(a, mH(floating("solve_continuous_lyapunov", a)), q)
+
+
 sqrtm_p = Primitive("sqrtm", lambda a: _each(lambda a: _same_kind("sqrtm", a), a), same_spec, flops=per_matrix(35.0),
                     samples=lambda rng: [((positive(rng, 3, 3),), {})])
 sqrtm_p.defvjp(lambda ct, out, a: bind(sylvester_p, mT(out), mT(out), ct))
@@ -190,6 +212,15 @@ def sqrtm(A):
     A = floating("sqrtm", A)
     stack_of_matrices("sqrtm", A)
     return bind(sqrtm_p, A)
+
+
+def polar(a, side="right"):
+    """``scipy.linalg.polar``: unitary and positive factor, ``a = u @ p`` or, with `side` "left", ``a = p @ u``."""
+    if side not in ("right", "left"):
+        raise ValueError(f"polar: side must be 'right' or 'left', got {side!r}")
+    w, s, vh = svd(a, full_matrices=False)
+    p = np.matmul(mH(vh) * s[..., None, :], vh) if side == "right" else np.matmul(w * s[..., None, :], mH(w))
+    return np.matmul(w, vh), p
 
 
 # -- systems with known structure ---------------------------------------------------------------------------------------
@@ -345,3 +376,18 @@ def toeplitz(c, r=None):
     m, n = np.shape(c)[-1], np.shape(r)[-1]
     values = np.concatenate([np.flip(c, -1), r[..., 1:]], axis=-1)
     return np.take(values, np.arange(m)[::-1, None] + np.arange(n), axis=-1)
+
+
+def circulant(c):
+    """``scipy.linalg.circulant``: first column `c`, each further one shifted down by one, cyclically."""
+    c = as_value(c)
+    n = np.shape(c)[-1]
+    return np.take(c, (np.arange(n)[:, None] - np.arange(n)) % n, axis=-1)
+
+
+def hankel(c, r=None):
+    """``scipy.linalg.hankel``: first column `c`, last row `r` (zeros by default)."""
+    c = as_value(c)
+    r = np.zeros(np.shape(c), np.result_type(c)) if r is None else as_value(r)
+    m, n = np.shape(c)[-1], np.shape(r)[-1]
+    return np.take(np.concatenate([c, r[..., 1:]], axis=-1), np.arange(m)[:, None] + np.arange(n), axis=-1)

@@ -11,12 +11,18 @@ from triskele.core.ops.linalg_functions import (
     block_diag,
     cho_factor,
     cho_solve,
+    circulant,
+    cosm,
     expm,
     expm_frechet,
+    hankel,
     logm,
     lu,
     lu_factor,
     lu_solve,
+    polar,
+    sinm,
+    solve_continuous_lyapunov,
     solve_sylvester,
     solve_triangular,
     sqrtm,
@@ -31,8 +37,9 @@ from triskele.core.ops.linalg_spectral import qr as _qr
 from triskele.core.ops.linalg_spectral import svd as _svd
 
 __all__ = [
-    "block_diag", "cho_factor", "cho_solve", "cholesky", "det", "eigh", "eigvals", "eigvalsh", "expm", "expm_frechet", "inv", "logm",
-    "lu", "lu_factor", "lu_solve", "norm", "pinv", "qr", "solve", "solve_sylvester", "solve_triangular", "sqrtm", "svd", "svdvals",
+    "block_diag", "cho_factor", "cho_solve", "cholesky", "circulant", "cosm", "det", "eigh", "eigvals", "eigvalsh",
+    "expm", "expm_frechet", "hankel", "inv", "logm", "lu", "lu_factor", "lu_solve", "norm", "pinv", "polar", "qr",
+    "sinm", "solve", "solve_continuous_lyapunov", "solve_sylvester", "solve_triangular", "sqrtm", "svd", "svdvals",
     "toeplitz",
 ]
 

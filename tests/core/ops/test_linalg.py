@@ -325,6 +325,13 @@ def scipy_cases():
         "lu_solve": (lambda a, b: lf.lu_solve(lf.lu_factor(a), b), np.linalg.solve, lambda r, d: (general(r, 3, 3, dtype=d)[[1, 2, 0]], r.normal(size=(3, 2)))),
         "lu_solve_t": (lambda a, b: lf.lu_solve(lf.lu_factor(a), b, 1), lambda a, b: np.linalg.solve(a.T, b), lambda r, d: (general(r, 3, 3, dtype=d)[[1, 2, 0]], r.normal(size=3))),
         "cho_solve": (lambda x, b: lf.cho_solve(lf.cho_factor(x @ np.conj(x.T)), b), lambda x, b: np.linalg.solve(x @ np.conj(x.T), b), lambda r, d: (general(r, 3, 3, dtype=d), r.normal(size=3))),
+        "cosm": (lf.cosm, sl.cosm, lambda r, d: (general(r, 3, 3, dtype=d),)),
+        "sinm": (lf.sinm, sl.sinm, lambda r, d: (general(r, 3, 3, dtype=d),)),
+        "lyapunov": (lf.solve_continuous_lyapunov, sl.solve_continuous_lyapunov, lambda r, d: (general(r, 3, 3, dtype=d), general(r, 3, 3, dtype=d))),
+        "polar": (lf.polar, sl.polar, lambda r, d: (general(r, 4, 3, dtype=d),)),
+        "polar_left": (lambda a: lf.polar(a, "left"), lambda a: sl.polar(a, "left"), lambda r, d: (general(r, 3, 4, dtype=d),)),
+        "circulant": (lf.circulant, sl.circulant, lambda r, d: (general(r, 1, 4, dtype=d)[0],)),
+        "hankel": (lf.hankel, sl.hankel, lambda r, d: (general(r, 1, 3, dtype=d)[0], general(r, 1, 4, dtype=d)[0])),
         "block_diag": (lf.block_diag, sl.block_diag, lambda r, d: (general(r, 2, 3, dtype=d), general(r, 1, 2, dtype=d))),
         "toeplitz": (lf.toeplitz, sl.toeplitz, lambda r, d: (general(r, 1, 3, dtype=d)[0], general(r, 1, 4, dtype=d)[0])),
     }  # fmt: skip

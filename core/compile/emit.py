@@ -12,9 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from triskele.core.compile.band import Band, find_bands
 from triskele.core.compile.builder import number_loops
 from triskele.core.compile.fuse import Fusion, Group, Step
-from triskele.core.compile.kernel import Kernel, Nest, Partial, identity_of
+from triskele.core.compile.kernel import PARALLEL, Kernel, Nest, Partial, identity_of
 from triskele.core.compile.plan import Plan
 from triskele.core.graph.graph import Const, Equation, Graph, Var
 from triskele.core.kernels import vecmath
@@ -176,21 +177,25 @@ class Unit:
     def emit(self) -> None:
         graph = self.graph
         self.fusion = Fusion(graph, native_kind)
-        kernels = {}
+        self.steps = find_bands(self.fusion)
+        kernels: dict[Group, Kernel] = {}
         extra: dict[Any, dict[Any, int]] = {}
-        for step in self.fusion.steps:
-            if isinstance(step, Group):
-                name = f"{self.name}.k{len(kernels)}"
-                kernel = kernels[step] = Nest(self.fusion, step, name).emit()
-                self.module.kernels.append(kernel)
-                self._take(step, kernel)
-                extra[step] = {p: p.size * p.root.var.spec.dtype.itemsize * kernel.chunks for p in kernel.partials}
+        for step in self.steps:
+            if isinstance(step, (Group, Band)):
+                band = step if isinstance(step, Band) else None
+                extra[step] = {}
+                for group in band.groups if band else [step]:
+                    kernel = kernels[group] = Nest(self.fusion, group, f"{self.name}.k{len(kernels)}", band).emit()
+                    self._take(kernel)
+                    extra[step] |= {p: p.size * p.root.var.spec.dtype.itemsize * kernel.chunks for p in kernel.partials}
             elif (emitter := NATIVE.get(step.eqn.primitive.name)) is not None and emitter.accepts(step.eqn):
                 extra[step] = emitter.scratch(self, step.eqn)
-        self.plan = Plan(self.fusion, self.fusion.steps, extra, self.in_place, updated_operand)
-        for step in self.fusion.steps:
+        self.plan = Plan(self.fusion, self.steps, extra, self.in_place, updated_operand)
+        for step in self.steps:
             if isinstance(step, Group):
                 self._call_kernel(kernels[step])
+            elif isinstance(step, Band):
+                self._call_band(step, [kernels[g] for g in step.groups])
             elif (emitter := NATIVE.get(step.eqn.primitive.name)) is not None and emitter.accepts(step.eqn):
                 emitter.emit(self, step.eqn)
             else:
@@ -202,36 +207,65 @@ class Unit:
         self.module.functions += [f"define {linkage}i32 @{self.name}(ptr %inputs, ptr %outputs, ptr %scratch) {{", "entry:", *self.head,
                                   "  br label %start", "start:", *self.lines, "  ret i32 0", "}"]
 
-    def _take(self, group, kernel):
-        self.module.functions += kernel.text
-        self.module.declares |= kernel.declares
-        self.module.symbols |= kernel.symbols
-        self.module.flops += kernel.flops
-        self.module.bytes += kernel.bytes
+    def _take(self, kernel):
+        module = self.module
+        module.kernels.append(kernel)
+        module.functions += kernel.text
+        module.declares |= kernel.declares
+        module.symbols |= kernel.symbols
+        module.flops += kernel.flops
+        module.bytes += kernel.bytes
 
     # -- loop nests --------------------------------------------------------------------------------------------------------
 
     def _call_kernel(self, kernel: Kernel):
-        pointers = [self.pointer(b) for b in kernel.buffers]
         if kernel.chunks == 1:
-            arguments = ", ".join([f"ptr {p}" for p in pointers] + ["i64 0", f"i64 {kernel.extent}"])
+            arguments = ", ".join([f"ptr {self.pointer(b)}" for b in kernel.buffers] + ["i64 0", f"i64 {kernel.extent}"])
             failed = self.ins(f"call i64 @{kernel.name}({arguments})")
+            if kernel.checks:
+                self.report(kernel.checks, failed)
+            return
+        context, flag = self._chunk(kernel)
+        self._run_chunks(f"{kernel.name}.chunk", context, kernel.chunks)
+        self._finish(kernel, flag)
+
+    def _call_band(self, band: Band, kernels: list[Kernel]):
+        """Block by block, each nest after the other."""
+        contexts = [self._chunk(k) for k in kernels]
+        name = f"{kernels[0].name}.band"
+        lines = [f"define internal void @{name}(ptr %contexts, i64 %chunk) {{"]
+        for k, kernel in enumerate(kernels):
+            lines += [f"  %q{k} = getelementptr ptr, ptr %contexts, i64 {k}", f"  %c{k} = load ptr, ptr %q{k}",
+                      f"  call void @{kernel.name}.chunk(ptr %c{k}, i64 %chunk)"]
+        self.module.functions += [*lines, "  ret void", "}"]
+        table = self.table([c for c, _ in contexts])
+        if sum(k.estimate for k in kernels) > PARALLEL:
+            self._run_chunks(name, table, band.chunks)
         else:
-            failed = self._call_chunks(kernel, pointers)
+            with self.loop(band.chunks) as (i, _):
+                self.line(f"call void @{name}(ptr {table}, i64 {i})")
+        for kernel, (_, flag) in zip(kernels, contexts, strict=True):
+            self._finish(kernel, flag)
+
+    def _run_chunks(self, function, context, chunks):
+        self.module.parallel = True
+        self.line(f"call void @tsk_parallel_for(ptr @{function}, ptr {context}, i64 {chunks})")
+
+    def _finish(self, kernel, flag):
+        """After all chunks: errors, and the sum of the partial results."""
         if kernel.checks:
-            self.report(kernel.checks, failed)
+            self.report(kernel.checks, self.ins(f"load i64, ptr {flag}"))
         for partial in kernel.partials:
             self._combine(kernel, partial)
 
-    def _call_chunks(self, kernel, pointers):
-        self.module.parallel = True
+    def _chunk(self, kernel):
+        """``kernel.chunk(context, number)`` runs one range of the outer loop; the context and where failures are noted."""
+        pointers = [self.pointer(b) for b in kernel.buffers]
         flag = None
         if kernel.checks:
             flag = self.fresh("flag")
             self.head.append(f"  {flag} = alloca i64")
             self.line(f"store i64 0, ptr {flag}")
-        context = self.table(pointers + ([flag] if flag else []))
-        self.line(f"call void @tsk_parallel_for(ptr @{kernel.name}.chunk, ptr {context}, i64 {kernel.chunks})")
         lines = [f"define internal void @{kernel.name}.chunk(ptr %context, i64 %chunk) {{", f"  %lo = mul nsw i64 %chunk, {kernel.step}",
                  f"  %end = add nsw i64 %lo, {kernel.step}", f"  %over = icmp sgt i64 %end, {kernel.extent}",
                  f"  %hi = select i1 %over, i64 {kernel.extent}, i64 %end"]
@@ -246,10 +280,10 @@ class Unit:
                 names.append(f"ptr %p{k}")
         lines.append(f"  %failed = call i64 @{kernel.name}({', '.join([*names, 'i64 %lo', 'i64 %hi'])})")
         if flag:
-            n = len(pointers)
-            lines += [f"  %fq = getelementptr ptr, ptr %context, i64 {n}", "  %flag = load ptr, ptr %fq", "  %old = atomicrmw or ptr %flag, i64 %failed monotonic"]
+            lines += [f"  %fq = getelementptr ptr, ptr %context, i64 {len(pointers)}", "  %flag = load ptr, ptr %fq",
+                      "  %old = atomicrmw or ptr %flag, i64 %failed monotonic"]
         self.module.functions += [*lines, "  ret void", "}"]
-        return self.ins(f"load i64, ptr {flag}") if flag else None
+        return self.table(pointers + ([flag] if flag else [])), flag
 
     def _combine(self, kernel, partial):
         """Sum the results of the chunks, in order."""

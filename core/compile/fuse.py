@@ -375,6 +375,19 @@ class Fusion:
                 stack += self._expand(eqn, index)
         return reads, formulas
 
+    def merges(self, group: Group, lead: int) -> bool:
+        """Whether the first `lead` axes of a nest can be one loop: each operand has all of them or none."""
+        roots = group.roots
+        rank = len(roots[0].space)
+        reducing = {r.eqn for r in roots if r.axes is not None}
+        if any(r.space != roots[0].space for r in roots):
+            return False
+        if not all(e in reducing or e.primitive.kind == "elementwise" or e.primitive.name == "broadcast_to" for e in group.formulas):
+            return False
+        shapes = {a.spec.shape for e in group.formulas for a in ((*e.inputs, *e.outputs) if e not in reducing else e.inputs)}
+        padded = [(1,) * (rank - len(s)) + s for s in shapes]
+        return all(len({n != 1 for n, m in zip(s[:lead], roots[0].space, strict=False) if m != 1}) <= 1 for s in padded)
+
     def reads_in_place(self, group: Group, new: Var, old: Var) -> bool:
         """Whether `group` may compute its root `new` in the buffer of `old`: each element of `old` is read only to
         compute that very element of `new`."""

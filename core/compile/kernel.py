@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from triskele.core.compile.band import Band
 from triskele.core.compile.builder import Builder
 from triskele.core.compile.fuse import (
     REDUCERS,
@@ -54,6 +55,7 @@ class Kernel(NamedTuple):
     partials : list of Partial
     checks : list of Equation
         Equations whose index may be out of bounds: bit k of the function's result.
+    estimate : float, ns
     """
 
     name: str
@@ -66,6 +68,7 @@ class Kernel(NamedTuple):
     checks: list[Equation]
     flops: float
     bytes: float
+    estimate: float
     loops: list[str]
     declares: set[str]
     symbols: set[str]
@@ -82,8 +85,8 @@ def identity_of(name: str, dtype: np.dtype):
 class Nest:
     """Emits one group."""
 
-    def __init__(self, fusion: Fusion, group: Group, name: str):
-        self.fusion, self.group, self.name = fusion, group, name
+    def __init__(self, fusion: Fusion, group: Group, name: str, band: Band | None = None):
+        self.fusion, self.group, self.name, self.band = fusion, group, name, band
         self.own = {r.var for r in group.roots}
         self._choose_axes()
         self._choose_chunks()
@@ -116,6 +119,8 @@ class Nest:
                     last = [a for a in runs[-1] if space[a] != 1][-1]
                     same = all(f[last] == f[axis] for f in full)
                 ok = all(len({red[a] for a in (*runs[-1], axis)}) == 1 for red in reduced)
+                if self.band is not None and axis <= self.band.lead:
+                    same = ok = axis < self.band.lead  # the rows, and nothing but the rows, are the outer loop
                 if same and ok:
                     runs[-1].append(axis)
                 else:
@@ -166,6 +171,10 @@ class Nest:
         self.bytes = streams
         estimate = 0.15 * self.flops + 0.1 * streams
         self.chunks, self.step, self.extent = 1, 0, self.loops[0] if self.loops else 1
+        self.estimate = estimate
+        if self.band is not None:
+            self.chunks, self.step = self.band.chunks, self.band.step
+            return
         if estimate > PARALLEL and self.extent > 1:
             chunks = min(MAX_CHUNKS, int(estimate / CHUNK))
             held = max([r.var.spec.nbytes for r in self.group.roots if r.axes is not None and 0 in self.axes(r)], default=0)
@@ -190,7 +199,7 @@ class Nest:
         text += [*( [f"  %failed = load i64, ptr {self.flag}", "  ret i64 %failed"] if self.checks else ["  ret i64 0"]), "}"]
         loops = [f"for {', '.join(f'{n}' for n in self.loops)}" + (f" (x {max(map(self.short, self.group.roots))})" if len(self.space) > len(self.loops) else "")]
         return Kernel(self.name, text, list(self.pointers), self.chunks, self.step, self.extent, self.partials, self.checks,
-                      self.flops, self.bytes, loops, self.b.declares, self.b.symbols)
+                      self.flops, self.bytes, self.estimate, loops, self.b.declares, self.b.symbols)
 
     def _split(self):
         """Cut loops where a comparison of their variable with a constant changes its result."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from triskele.core.compile.band import Band
 from triskele.core.compile.emit import Unit
 from triskele.core.compile.fuse import Group
 from triskele.core.compile.kernel import Kernel
@@ -64,9 +65,13 @@ class Lowered:
 def _steps(unit: Unit):
     kernels = iter([k for k in unit.module.kernels if k.name.rpartition(".")[0] == unit.name])
     yield f"{unit.name}:"
-    for step in unit.fusion.steps:
+    for step in unit.steps:
         if isinstance(step, Group):
             yield from _nest(step, next(kernels))
+        elif isinstance(step, Band):
+            yield f"  {step.chunks} blocks of {step.step} rows, in each:"
+            for group in step.groups:
+                yield from [f"  {line}" for line in _nest(group, next(kernels))]
         else:
             yield f"  {_call(step.eqn, unit)}"
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from triskele.core.compile.band import Band
 from triskele.core.compile.fuse import Fusion, Group
 from triskele.core.graph.graph import Var
 
@@ -85,6 +86,8 @@ class Plan:
         if self.last.get(old, -1) != t or old.spec.nbytes != new.spec.nbytes or any(isinstance(o, Var) and self.fusion.base(o) is old for o in self.fusion.graph.outputs):
             return False
         step = self.steps[t]
+        if isinstance(step, Band):
+            return False
         if isinstance(step, Group):
             return self.fusion.reads_in_place(step, new, old)
         operand = self.updated(step)
@@ -112,7 +115,7 @@ class Plan:
 
     def _inherited(self, step, key, live):
         """The place of an operand that dies here and is overwritten by its successor."""
-        if isinstance(step, Group) or not isinstance(key, Var):
+        if isinstance(step, (Group, Band)) or not isinstance(key, Var):
             return None
         operand = self.updated(step)
         if not isinstance(operand, Var):
@@ -140,4 +143,6 @@ def values_of(step: Any) -> tuple[list[Var], list[Var]]:
     """Values a step writes and reads."""
     if isinstance(step, Group):
         return [r.var for r in step.roots], list(step.reads)
+    if isinstance(step, Band):
+        return [r.var for g in step.groups for r in g.roots], [v for g in step.groups for v in g.reads]
     return list(step.eqn.outputs), [a for a in step.eqn.inputs if isinstance(a, Var)]

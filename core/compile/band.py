@@ -1,0 +1,126 @@
+"""Bands: loop nests that run block of rows by block of rows, so that what one writes the next still finds in cache.
+
+Nests over the same leading axes (the rows) form a band when each reads, of what the others compute, its own row only:
+softmax and layer normalisation, or a product with a matrix followed by one with its transpose, then go through memory
+once. Sums over the rows are formed per block and added in order.
+"""
+
+from __future__ import annotations
+
+import math
+
+from triskele.core.compile.fuse import Fusion, Group, index_key
+from triskele.core.graph.graph import Var
+
+SHARED = 1 << 18  # bytes that a further nest must find in cache for it to join
+BLOCK = 1 << 18  # bytes of a block: half of a second-level cache
+FEWEST = 8  # rows of a block
+PARTIALS = 1 << 22  # bytes of partial results
+AHEAD = 12  # steps that are looked through for the next nest
+
+
+class Band:
+    """Groups that run block by block.
+
+    Attributes
+    ----------
+    groups : list of Group
+    lead : int
+        Number of leading axes that are the rows.
+    rows, step, chunks : int
+        Rows in all, rows of a block, and blocks.
+    """
+
+    __slots__ = ("groups", "lead", "rows", "step", "chunks")
+
+    def __init__(self, groups: list[Group], lead: int, rows: int, step: int):
+        self.groups, self.lead, self.rows, self.step, self.chunks = groups, lead, rows, step, -(-rows // step)
+
+
+def find_bands(fusion: Fusion) -> list:
+    """The steps of `fusion`, with bands in place of the groups they are made of."""
+    steps, out = list(fusion.steps), []
+    while steps:
+        first = steps.pop(0)
+        if not isinstance(first, Group) or not first.key:
+            out.append(first)
+            continue
+        members, left, lead = [first], [], 0
+        for step in steps[:AHEAD]:
+            found = _joined(fusion, members, step) if not _depends(step, left) else 0
+            if found:
+                members.append(step)
+                lead = found
+            else:
+                left.append(step)
+        band = _sized(members, lead) if lead else None
+        if band is None:
+            out.append(first)
+        else:
+            out.append(band)
+            steps = left + steps[AHEAD:]
+    return out
+
+
+def _depends(step, others) -> bool:
+    """Whether `step` needs a result of `others`, directly or through them."""
+    others, seen, stack = set(others), set(), [step]
+    while stack:
+        n = stack.pop()
+        if n in others:
+            return True
+        if n not in seen:
+            seen.add(n)
+            stack += n.deps
+    return False
+
+
+def _joined(fusion, members, step) -> int:
+    """Number of leading axes under which `step` can run with `members`; 0 if it cannot or need not."""
+    if not isinstance(step, Group) or not step.key:
+        return 0
+    own = {r.var for m in members for r in m.roots}
+    before = {fusion.base(v) for m in members for v in m.reads} | own
+    if sum(v.spec.nbytes for v in {fusion.base(r) for r in step.reads} & before) < SHARED:
+        return 0
+    groups = [*members, step]
+    most = min(len(g.key) for g in groups)
+    for lead in range(most, 0, -1):
+        rows = groups[0].key[:lead]
+        if math.prod(rows) >= 2 * FEWEST and all(g.key[:lead] == rows and _by_rows(fusion, g, groups, lead) for g in groups):
+            return lead
+    return 0
+
+
+def _by_rows(fusion, group, groups, lead) -> bool:
+    """Whether a block of rows of `group` needs that block only of what the band computes."""
+    made = {r.var: r for g in groups for r in g.roots}
+    for r in group.roots:
+        inside = [a in r.axes for a in range(lead)] if r.axes is not None else [False]
+        if any(inside) and not all(inside):
+            return False
+    if lead > 1 and not fusion.merges(group, lead):
+        return False
+    loops = fusion._loops(group.roots[0].space)
+    rows = index_key(loops[:lead])
+    for v, keys in group.reads.items():
+        root = made.get(fusion.base(v))
+        if root is None:
+            continue
+        if root.axes is not None and 0 in root.axes:
+            return False
+        if v.spec.shape[:lead] != group.key[:lead] or any(k[:lead] != rows for k in keys):
+            return False
+    return True
+
+
+def _sized(groups, lead) -> Band | None:
+    rows = math.prod(groups[0].key[:lead])
+    values = {v for g in groups for v in (*g.reads, *(r.var for r in g.roots)) if isinstance(v, Var)}
+    per_row = sum(v.spec.nbytes for v in values) / rows
+    step = int(BLOCK / max(per_row, 1))
+    partial = sum(r.var.spec.nbytes for g in groups for r in g.roots if r.axes is not None and 0 in r.axes)
+    step = max(step, -(-rows * partial // PARTIALS))
+    if step < FEWEST or 2 * step > rows:
+        return None
+    return Band(groups, lead, rows, step)

@@ -251,9 +251,15 @@ def _triangular_solve(a, b, *, lower, transpose, unit):
         if zero.any():
             raise np.linalg.LinAlgError(f"singular matrix: resolution failed at diagonal {int(np.argwhere(zero)[0][-1])}")
     if a.ndim > 2:
+        n = a.shape[-1]
+        if n <= 16:  # many small ones: NumPy's loop over general systems is faster than Python's over triangular ones
+            a = np.where(triangle(n, n, 0) if lower else triangle(n, n, 0).T, a, 0)
+            if unit:
+                a[..., np.arange(n), np.arange(n)] = 1
+            return np.linalg.solve(a.swapaxes(-1, -2) if transpose else a, b)
         out = np.empty(b.shape, b.dtype)
         for i in np.ndindex(a.shape[:-2]):
-            out[i] = _triangular_solve(a[i], b[i], lower=lower, transpose=transpose, unit=True if unit else False)
+            out[i] = _triangular_solve(a[i], b[i], lower=lower, transpose=transpose, unit=unit)
         return out
     if not b.size:
         return np.empty(b.shape, b.dtype)

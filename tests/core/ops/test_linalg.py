@@ -367,3 +367,16 @@ def test_singular_triangles_are_refused():
 
     with pytest.raises(np.linalg.LinAlgError, match="diagonal 1"):
         solve_triangular(np.diag([1.0, 0.0]), np.ones(2))
+
+
+@pytest.mark.parametrize("n", [3, 20])
+def test_stacks_of_triangular_systems(rng, n):
+    from triskele.core.ops.linalg_functions import solve_triangular
+
+    a, b = general(rng, 4, n, n) / 2, rng.normal(size=(4, n, 2))
+    for lower in (False, True):
+        for trans in (0, 1):
+            for unit in (False, True):
+                part = (np.tril if lower else np.triu)(a, (-1 if lower else 1) if unit else 0) + (np.eye(n) if unit else 0)
+                want = np.linalg.solve(np.swapaxes(part, 1, 2) if trans else part, b)
+                np.testing.assert_allclose(solve_triangular(a, b, trans, lower, unit), want, rtol=1e-8, atol=1e-9)

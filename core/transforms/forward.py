@@ -68,8 +68,12 @@ class DualTrace(Trace):
                 values.append(a)
                 tangents.append(None)
         out = bind(primitive, *values, **params)
-        if not primitive.differentiable or all(t is None for t in tangents):
+        if not primitive.differentiable:
             return out
+        if all(t is None for t in tangents):  # stays traced, so that what began as zeros_like(x) can be assigned into
+            if primitive.multiple:
+                return tuple([DualTensor(self, o, None) if inexact(o) else o for o in out])
+            return DualTensor(self, out, None) if inexact(out) else out
         t_out = tangent(primitive, tangents, out, values, params)
         if primitive.multiple:
             return tuple([DualTensor(self, o, t) if t is not None else o for o, t in zip(out, t_out, strict=True)])

@@ -75,7 +75,8 @@ class BatchTrace(Trace):
                 values.append(a)
                 axes.append(None)
         if all(ax is None for ax in axes):
-            return bind(primitive, *values, **params)
+            out = bind(primitive, *values, **params)  # stays traced, so that what began as zeros_like(x) can be assigned into
+            return tuple([self.lift(o) for o in out]) if primitive.multiple else self.lift(out)
         if primitive.batch is None:
             raise MissingRuleError(
                 f"{primitive.name}({describe(args)}): no batching rule, so it cannot be used under vmap (define one with .batch)"

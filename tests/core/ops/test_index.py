@@ -256,3 +256,16 @@ def test_values_of_wrong_shape(idx, v, rng):
         x[idx] = v
     with pytest.raises(ValueError, match="broadcast"):
         vjp(lambda x: index_update(x, idx, v), x)
+
+
+@pytest.mark.parametrize("start", [np.zeros_like, lambda x: np.ones_like(x) * 2 - 1, lambda x: np.full_like(x, 3.0)[::-1], lambda x: np.empty_like(x) * 0])
+def test_arrays_that_begin_as_constants_can_be_assigned_into(start):
+    """Under every transform, also after arithmetic on the constant."""
+
+    def f(x):
+        z = start(x)
+        for i in range(2):
+            z[i + 1] = x[i] * 2
+        return z
+
+    assert_as_numpy(f, np.array([1.0, 2.0, 3.0]))

@@ -37,7 +37,6 @@ from numpy import (  # noqa: F401  names of this module
     argmax,
     argmin,
     argpartition,
-    argsort,
     argwhere,
     array_equal,
     array_equiv,
@@ -300,7 +299,6 @@ from numpy import (  # noqa: F401  names of this module
     sinc,
     sinh,
     size,
-    sort,
     sort_complex,
     spacing,
     split,
@@ -394,7 +392,7 @@ def full(shape: Any, fill_value: Any, *, dtype: Any = None, device: Any = None) 
     return _np.full(shape, fill_value, dtype=dtype, device=device)
 
 
-def sort(x: Any, /, axis: int = -1, *, descending: bool = False, stable: bool = True) -> Any:  # noqa: F811
+def sort(x: Any, /, axis: int = -1, *, descending: bool = False, stable: bool = True) -> Any:
     """``numpy.sort``, also from large to small; `stable` keeps equal elements in their order either way."""
     x = asarray(x)
     if not descending:
@@ -402,7 +400,7 @@ def sort(x: Any, /, axis: int = -1, *, descending: bool = False, stable: bool = 
     return flip(_np.sort(flip(x, axis), axis, stable=stable), axis)
 
 
-def argsort(x: Any, /, axis: int = -1, *, descending: bool = False, stable: bool = True) -> Any:  # noqa: F811
+def argsort(x: Any, /, axis: int = -1, *, descending: bool = False, stable: bool = True) -> Any:
     """``numpy.argsort``, also from large to small."""
     x = asarray(x)
     if not descending:

@@ -31,6 +31,7 @@ from triskele.core.transforms.control_body import (
     promote,
     trace_body,
 )
+from triskele.core.transforms.control_sums import take_out_products
 from triskele.core.transforms.partial import (
     batch_graph,
     depends,
@@ -330,14 +331,25 @@ def _(args, needed, *, body, n_consts, n_carry, length, reverse):
              *[tangent_spec(spec_in(i)) for i in sums], *inside.out_specs[n_out:], *map(spec_in, slices),
              *[tangent_spec(body.outputs[k].spec) for k in cts_y]]
     back = make_graph(step, specs, halves.backward.name)[0]
+    back, carried, products = take_out_products(back, len(fixed) + len(consts), len(cts_carry), len(sums))
 
     def pull(cts):
         cts = [zeros_of(o) if c is None and (k in cts_carry or k in cts_y) else c for k, (c, o) in enumerate(zip(cts, out, strict=True))]
-        found = bind(scan_p, *fixed_values, *[args[i] for i in consts], *[cts[k] for k in cts_carry], *[zeros_of(args[i]) for i in sums],
-                     *stacked, *[args[i] for i in slices], *[cts[k] for k in cts_y], body=back, n_consts=len(fixed) + len(consts),
-                     n_carry=len(cts_carry) + len(sums), length=length, reverse=not reverse)
+        totals = [zeros_of(args[i]) for i in sums]
+        xs = [*stacked, *[args[i] for i in slices], *[cts[k] for k in cts_y]]
+        found = bind(scan_p, *fixed_values, *[args[i] for i in consts], *[cts[k] for k in cts_carry], *[totals[s] for s in carried], *xs,
+                     body=back, n_consts=len(fixed) + len(consts), n_carry=len(cts_carry) + len(carried), length=length, reverse=not reverse)
+        back_carry, found = found[: len(cts_carry)], found[len(cts_carry) :]
+        for s, g in zip(carried, found, strict=False):
+            totals[s] = g
+        ys = found[len(carried) :]
+        begun = set(carried)
+        for p in products:
+            g = p.of(xs, ys)
+            totals[p.total] = totals[p.total] + g if p.total in begun else g
+            begun.add(p.total)
         result = [None] * len(args)
-        for i, g in zip([*[n_consts + k for k in cts_carry], *sums, *pulled_x], found, strict=True):
+        for i, g in zip([*[n_consts + k for k in cts_carry], *sums, *pulled_x], [*back_carry, *totals, *ys[: len(pulled_x)]], strict=True):
             result[i] = g
         return result
 

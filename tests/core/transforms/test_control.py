@@ -108,6 +108,21 @@ def test_nothing_is_unrolled(network):
         assert "scan" in found and found.count("tanh") < 5
 
 
+def test_products_for_weights_are_made_once_after_the_loop(rng):
+    w, xs = rng.normal(size=(4, 4)), rng.normal(size=(6, 2, 4))
+
+    def f(w, loop):
+        return np.sum(loop(lambda h, x: (np.tanh(h @ w + x @ w), h[0, 0] * w[1, 2]), xs[0], xs)[0])
+
+    graph, _ = make_graph(lambda w: [grad(f)(w, scan)], [spec_of(w)])
+    *_, backward = [e for e in graph.equations if e.primitive.name == "scan"]
+    inside = [e for e in backward.params["body"].equations if e.primitive.name == "dot_general"]
+    after = [e for e in graph.equations if e.primitive.name == "dot_general"]
+    assert len(inside) == 1 and len(after) == 2  # the cotangent of h stays; those of w are sums over all steps
+    for transform in (grad, lambda f: hessian(f, argnums=0), lambda f: lambda w, loop: vmap(lambda w: grad(f)(w, loop))(np.stack([w, -w]))):
+        assert_allclose(transform(f)(w, scan), transform(f)(w, python_loop), rtol=1e-11, atol=1e-13)
+
+
 def test_scan_backwards_with_trees():
     Point = namedtuple("Point", "x v")
 

@@ -174,18 +174,18 @@ def compile_module(ir_text: str, *, symbols: Mapping[str, int] = {}, key_extra: 
         raise RuntimeError(f"compile_module: external names must have an address, got none for {missing}") from error
 
 
-def _object(text: str, extra: str, opt: int) -> tuple[str, bytes, dict[str, float], bool]:
+def _object(text: str, extra: str, opt: int, passes: bool = True) -> tuple[str, bytes, dict[str, float], bool]:
     """Key, object, seconds by stage, and whether the object came from the disk."""
-    key = cache.make_key("object", text, extra, str(opt), *native.host_target(), cache.source_stamp())
+    key = cache.make_key("object", text, extra, str(opt), str(passes), *native.host_target(), cache.source_stamp())
     code = cache.get(key)
     if code is not None:
         return key, code, {}, True
-    code, seconds = native.compile_object(text, opt=opt)
+    code, seconds = native.compile_object(text, opt=opt, passes=passes)
     cache.put(key, code)
     return key, code, seconds, False
 
 
-native.set_object_source(lambda text, opt: _object(text, "", opt)[1])
+native.set_object_source(lambda text, opt, passes: _object(text, "", opt, passes)[1])
 
 
 def _provided(name: str) -> int | None:

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import ctypes
-import pickle
 import sys
 import time
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
-from triskele.core.compile import cache, control_flow, engine, products, updates, wrapper  # noqa: F401  (they register themselves)
+from triskele.core.compile import cache, control_flow, convolutions, engine, products, updates, wrapper  # noqa: F401  (they register themselves)
 from triskele.core.compile.emit import Module
 from triskele.core.compile.lower import lower
 from triskele.core.errors import IndexOutOfBoundsError

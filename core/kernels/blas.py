@@ -14,17 +14,22 @@ from functools import cache
 
 import numpy as np
 
-from triskele.core.kernels import gemm, gemv, native, threads
+from triskele.core.kernels import conv, gemm, native, threads
 
-__all__ = ["PREFIXES", "address", "definitions", "set_blas_threads", "signature"]
+__all__ = ["PREFIXES", "address", "convolution_definitions", "convolution_tile", "definitions", "set_blas_threads", "signature"]
 
-PREFIXES = ("blas.", "lapack.", "tsk.gemm.")
+PREFIXES = ("blas.", "lapack.", "tsk.gemm.", "tsk.conv.")
 _TYPES = {"f32": ("float", "s", 1), "f64": ("double", "d", 1), "c64": ("float", "c", 2), "c128": ("double", "z", 2)}
 _OWN = {"f32": 4, "f64": 8}  # products of our own, and the bytes of an element
 _LEAST_WORK, _LEAST_WORK_TRANSPOSED = 1 << 18, 1 << 12  # multiply-adds from which ours are faster
-_LEAST_WORK_VECTOR = 1 << 13  # elements of a matrix from which products with one vector are ours
 _ARGUMENTS = "i64 %m, i64 %n, i64 %k, ptr %a, i64 %lda, i1 %ta, ptr %b, i64 %ldb, i1 %tb, ptr %c, i64 %ldc, i1 %add"
 _PARAMETERS = "i64, i64, i64, ptr, i64, i1, ptr, i64, i1, ptr, i64, i1"
+_CONVOLUTION = {
+    "product": "i64, i64, i64, ptr, ptr, ptr, ptr, i64, ptr, ptr, i1",
+    "pack": "i64, i64, ptr, ptr, i64, ptr",
+    "pad": "ptr, ptr, i64, i64, i64, i64, i64, i64, i64, i64",
+    "sum": "ptr, ptr, i64, i64",
+}
 
 
 def definitions() -> str:
@@ -43,8 +48,19 @@ def definitions() -> str:
     return "\n".join(f"declare void @tsk.gemm.{name}({_PARAMETERS})" for name in _TYPES)
 
 
+def convolution_definitions(name: str) -> list[str]:
+    """Declarations of the parts of convolutions of type `name`, "f32" or "f64" (see `conv.product`)."""
+    return [f"declare void @tsk.conv.{part}.{name}({parameters})" for part, parameters in _CONVOLUTION.items()]
+
+
+def convolution_tile(name: str) -> tuple[int, int]:
+    """Rows of a tile, and elements of a vector, of convolutions of type `name`."""
+    tile = _tile(_OWN[name])
+    return tile.rows, tile.lanes
+
+
 def address(name: str) -> int:
-    """Address of ``blas.*``, ``lapack.*`` or ``tsk.gemm.*``.
+    """Address of ``blas.*``, ``lapack.*``, ``tsk.gemm.*`` or ``tsk.conv.*``.
 
     Raises
     ------
@@ -52,6 +68,8 @@ def address(name: str) -> int:
         If there is no function of that name.
     """
     family, _, routine = name.partition(".")
+    if routine.startswith("conv.") and routine.rpartition(".")[2] in _OWN:
+        return _convolutions(routine.rpartition(".")[2]).address(name)
     if family == "tsk":
         kind = routine.removeprefix("gemm.")
         if kind not in _TYPES:
@@ -137,11 +155,16 @@ def _library(name: str) -> native.LoadedObject:
     parts = [_by_blas(name)]
     if name in _OWN:
         tile = _tile(_OWN[name])
-        parts += [_INTRINSICS, gemm.product(name, scalar, tile), gemv.product(name, scalar, tile.lanes), _choice(name)]
+        parts += [_INTRINSICS, gemm.product(name, scalar, tile), _choice(name)]
     else:
         parts += ["declare i64 @llvm.smax.i64(i64, i64)", _only_blas(name)]
     imports = {f"blas_{letter}gemm": _gemm_address(letter), "tsk_parallel_for": threads.address()}
-    return native.load("\n".join(parts), imports)
+    return native.load("\n".join(parts), imports, opt=2, passes=False)
+
+
+@cache
+def _convolutions(name: str) -> native.LoadedObject:
+    return native.load(conv.product(name, _TYPES[name][0], _tile(_OWN[name])), {})
 
 
 _INTRINSICS = """
@@ -192,43 +215,7 @@ define void @tsk.gemm.{name}({_ARGUMENTS}) {{
   %wide = icmp sge i64 %n, %wide.least
   %some = and i1 %tall, %wide
   %own = and i1 %some, %large
-  br i1 %own, label %ours, label %vector
-vector:
-  %enough = icmp sge i64 %work, {_LEAST_WORK_VECTOR}
-  br i1 %enough, label %column.or.row, label %theirs
-column.or.row:
-  %column = icmp eq i64 %n, 1
-  br i1 %column, label %column.vector, label %row.or.not
-column.vector:  ; C, a column, = op(A) times B, a column
-  %b.dense = icmp eq i64 %ldb, 1
-  %x.dense = or i1 %tb, %b.dense
-  %y.dense = icmp eq i64 %ldc, 1
-  %dense = and i1 %x.dense, %y.dense
-  br i1 %dense, label %column.form, label %theirs
-column.form:
-  br i1 %ta, label %column.sums, label %column.dots
-column.dots:
-  call void @dots.{name}(i64 %m, i64 %k, ptr %a, i64 %lda, ptr %b, ptr %c, i1 %add)
-  ret void
-column.sums:
-  call void @sums.{name}(i64 %k, i64 %m, ptr %a, i64 %lda, ptr %b, ptr %c, i1 %add)
-  ret void
-row.or.not:
-  %row = icmp eq i64 %m, 1
-  br i1 %row, label %row.vector, label %theirs
-row.vector:  ; C, a row, = A, a row, times op(B)
-  %not.ta = xor i1 %ta, true
-  %a.dense = icmp eq i64 %lda, 1
-  %row.dense = or i1 %not.ta, %a.dense
-  br i1 %row.dense, label %row.form, label %theirs
-row.form:
-  br i1 %tb, label %row.dots, label %row.sums
-row.dots:
-  call void @dots.{name}(i64 %n, i64 %k, ptr %b, i64 %ldb, ptr %a, ptr %c, i1 %add)
-  ret void
-row.sums:
-  call void @sums.{name}(i64 %k, i64 %n, ptr %b, i64 %ldb, ptr %a, ptr %c, i1 %add)
-  ret void
+  br i1 %own, label %ours, label %theirs
 ours:
   %rs = select i1 %ta, i64 1, i64 %lda
   %cs = select i1 %ta, i64 %lda, i64 1

@@ -10,7 +10,7 @@ import contextlib
 from collections.abc import Iterator
 from typing import NamedTuple
 
-__all__ = ["Tile", "product"]
+__all__ = ["Code", "Tile", "product"]
 
 _DEPTH = 192  # block of k: a panel of B then takes 36 kB, most of a first-level cache
 _HEIGHT = 192  # rows of A that are copied at a time, with _DEPTH of k
@@ -28,7 +28,7 @@ class Tile(NamedTuple):
     vectors: int
 
 
-class _Code:
+class Code:
     """LLVM assembly, line by line."""
 
     def __init__(self):
@@ -120,7 +120,7 @@ def product(name: str, scalar: str, tile: Tile) -> str:
 
 def _kernel(name: str, scalar: str, lanes: int, rows: int, vectors: int) -> str:
     """One tile: C[rows, vectors*lanes] (+)= A[rows, k] panel[k, vectors*lanes]."""
-    code, vector = _Code(), f"<{lanes} x {scalar}>"
+    code, vector = Code(), f"<{lanes} x {scalar}>"
     fma = f"@llvm.fmuladd.v{lanes}{'f32' if scalar == 'float' else 'f64'}"
     align = 4 if scalar == "float" else 8
     tile = [(r, v) for r in range(rows) for v in range(vectors)]
@@ -164,7 +164,7 @@ def _kernel(name: str, scalar: str, lanes: int, rows: int, vectors: int) -> str:
 
 def _pack(name: str, scalar: str, tile: Tile) -> str:
     """panel[k, wide] = B[k, columns], zero beyond `columns`; `wide` is the next multiple of the lanes."""
-    code, lanes, vector, truths = _Code(), tile.lanes, f"<{tile.lanes} x {scalar}>", f"<{tile.lanes} x i1>"
+    code, lanes, vector, truths = Code(), tile.lanes, f"<{tile.lanes} x {scalar}>", f"<{tile.lanes} x i1>"
     align = 4 if scalar == "float" else 8
     has_masks = lanes * align >= 32  # AVX on: elsewhere a masked load is a row of branches
     load = f"@llvm.masked.load.v{lanes}{'f32' if scalar == 'float' else 'f64'}.p0"
@@ -202,7 +202,7 @@ def _pack(name: str, scalar: str, tile: Tile) -> str:
 
 def _transpose_pack(name: str, scalar: str, tile: Tile) -> str:
     """panel[k, wide] = B[columns, k] transposed, zero beyond `columns`; squares of lanes x lanes in registers."""
-    code, lanes, vector = _Code(), tile.lanes, f"<{tile.lanes} x {scalar}>"
+    code, lanes, vector = Code(), tile.lanes, f"<{tile.lanes} x {scalar}>"
     align = 4 if scalar == "float" else 8
     full_k = code.int("sub", "%k", code.int("srem", "%k", lanes))
     full_j = code.int("sub", "%columns", code.int("srem", "%columns", lanes))
@@ -249,7 +249,7 @@ _ARGUMENTS = (
 
 
 def _serial(name: str, scalar: str, tile: Tile, heights: list[int]) -> str:
-    code, (lanes, rows, vectors) = _Code(), tile
+    code, (lanes, rows, vectors) = Code(), tile
     bytes_aligned = 64
     tiles = [f"ptr @tile.{name}.{r}.{v}" for r in heights for v in range(1, vectors + 1)]
     table = f"@tiles.{name} = internal constant [{len(tiles)} x ptr] [{', '.join(tiles)}]"
@@ -348,7 +348,7 @@ def _parallel(name: str, scalar: str, tile: Tile) -> str:
     """Rows and columns cut into blocks, whose number depends on the sizes alone."""
     # at least four tiles high: each block copies its panels of B for itself
     units = {"m": 4 * tile.rows, "n": tile.lanes * tile.vectors}
-    code = _Code()
+    code = Code()
     work = code.int("mul", code.set("mul i64 %m, %n"), "%k")
     small = code.set(f"icmp slt i64 {work}, {_PARALLEL_WORK}")
     code.emit(f"br i1 {small}, label %small, label %large")
@@ -380,7 +380,7 @@ def _parallel(name: str, scalar: str, tile: Tile) -> str:
     code.emit("ret void")
     outer = "\n".join([f"define internal void @parallel.{name}({_ARGUMENTS}) {{", *code.lines, "}"])
 
-    code = _Code()
+    code = Code()
     for index, field in enumerate((*_FIELDS, "cuts_m", "cuts_n")):
         kind = "ptr" if field in "abc" else "i64"
         code.emit(f"%{field} = load {kind}, ptr {code.at('i64', '%context', str(index))}")

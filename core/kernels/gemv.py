@@ -3,7 +3,7 @@
 Each result is summed in an order that the sizes of the matrix fix, whatever block of results a thread gets.
 """
 
-from triskele.core.kernels.gemm import _Code
+from triskele.core.kernels.gemm import Code
 
 __all__ = ["product"]
 
@@ -34,7 +34,7 @@ def product(name: str, scalar: str, lanes: int) -> str:
 
 
 def _dots(name: str, scalar: str, lanes: int) -> str:
-    code, vector, suffix = _Code(), f"<{lanes} x {scalar}>", "f32" if scalar == "float" else "f64"
+    code, vector, suffix = Code(), f"<{lanes} x {scalar}>", "f32" if scalar == "float" else "f64"
     whole = code.int("sub", "%c", code.int("urem", "%c", lanes))
     eights = code.int("sub", "%r", code.int("urem", "%r", 8))
     all_sums = [code.set(f"alloca {vector}, align 64") for _ in range(8)]
@@ -70,7 +70,7 @@ def _dots(name: str, scalar: str, lanes: int) -> str:
     return "\n".join([f"define internal void @dots.one.{name}({_ARGUMENTS}) {{", *code.lines, "}"])
 
 
-def _put(code: _Code, kind: str, scalar: str, place: str, value: str, add: str) -> None:
+def _put(code: Code, kind: str, scalar: str, place: str, value: str, add: str) -> None:
     """Store `value`, on top of what is there if `add`."""
     align = 4 if scalar == "float" else 8
     old = code.set(f"load {kind}, ptr {place}, align {align}")
@@ -81,7 +81,7 @@ def _put(code: _Code, kind: str, scalar: str, place: str, value: str, add: str) 
 
 
 def _sums(name: str, scalar: str, lanes: int) -> str:
-    code, vector, suffix = _Code(), f"<{lanes} x {scalar}>", "f32" if scalar == "float" else "f64"
+    code, vector, suffix = Code(), f"<{lanes} x {scalar}>", "f32" if scalar == "float" else "f64"
     align = 4 if scalar == "float" else 8
     held = {1: [code.set(f"alloca {scalar}")], lanes: [code.set(f"alloca {vector}, align 64") for _ in range(8)]}
     with code.loop("0", "%r", str(_ROWS)) as top:
@@ -118,7 +118,7 @@ def _shared(form: str, name: str, scalar: str, unit: int) -> str:
     """The same, with blocks of results shared out in units of `unit`; how many depends on the sizes alone."""
     fields = ("r", "c", "a", "lda", "x", "y", "accumulate")
     size = "r" if form == "dots" else "c"
-    code = _Code()
+    code = Code()
     work = code.int("mul", "%r", "%c")
     small = code.set(f"icmp slt i64 {work}, {_PARALLEL_WORK}")
     code.emit(f"br i1 {small}, label %small, label %large")
@@ -138,7 +138,7 @@ def _shared(form: str, name: str, scalar: str, unit: int) -> str:
     code.emit("ret void")
     outer = [f"define internal void @{form}.{name}({_ARGUMENTS}) {{", *code.lines, "}"]
 
-    code = _Code()
+    code = Code()
     for index, field in enumerate((*fields, "cuts")):
         code.emit(f"%{field} = load {'ptr' if field in 'axy' else 'i64'}, ptr {code.at('i64', '%context', str(index))}")
     units = code.int("udiv", code.int("add", f"%{size}", unit - 1), unit)

@@ -116,7 +116,7 @@ def _machine(opt: int):
     )
 
 
-def compile_object(text: str, *, opt: int = 3) -> tuple[bytes, dict[str, float]]:
+def compile_object(text: str, *, opt: int = 3, passes: bool = True) -> tuple[bytes, dict[str, float]]:
     """Parse, verify, optimise and assemble a module.
 
     Parameters
@@ -124,6 +124,9 @@ def compile_object(text: str, *, opt: int = 3) -> tuple[bytes, dict[str, float]]
     text : str
         LLVM assembly with opaque pointers.
     opt : int, 0 to 3
+    passes : bool
+        False skips LLVM's transformations of the text and leaves the choice of instructions and registers: several
+        times quicker, for text that keeps its values in registers and uses vectors already.
 
     Returns
     -------
@@ -145,11 +148,12 @@ def compile_object(text: str, *, opt: int = 3) -> tuple[bytes, dict[str, float]]
     marks.append(time.perf_counter())
     machine = _machine(opt)
     module.data_layout = str(machine.target_data)
-    tuning = llvm.create_pipeline_tuning_options(speed_level=opt)
-    tuning.loop_vectorization = tuning.slp_vectorization = opt >= 2
-    tuning.loop_unrolling = tuning.loop_interleaving = opt >= 2
-    passes = llvm.create_pass_builder(machine, tuning)
-    passes.getModulePassManager().run(module, passes)
+    if passes:
+        tuning = llvm.create_pipeline_tuning_options(speed_level=opt)
+        tuning.loop_vectorization = tuning.slp_vectorization = opt >= 2
+        tuning.loop_unrolling = tuning.loop_interleaving = opt >= 2
+        builder = llvm.create_pass_builder(machine, tuning)
+        builder.getModulePassManager().run(module, builder)
     marks.append(time.perf_counter())
     code = machine.emit_object(module)
     marks.append(time.perf_counter())
@@ -226,18 +230,18 @@ def symbols_of(text: str) -> Symbols:
     return Symbols(exports, frozenset(n for n in declared - exports if not n.startswith("llvm.")))
 
 
-_object_source: Callable[[str, int], bytes] | None = None
+_object_source: Callable[[str, int, bool], bytes] | None = None
 
 
-def set_object_source(source: Callable[[str, int], bytes]) -> None:
-    """Let `load` get its objects from ``source(text, opt)``: `core.compile` lends its disk cache, a layer above."""
+def set_object_source(source: Callable[[str, int, bool], bytes]) -> None:
+    """Let `load` get its objects from ``source(text, opt, passes)``: `core.compile` lends its disk cache, a layer above."""
     global _object_source
     _object_source = source
 
 
-def load(text: str, imports: Mapping[str, int], *, opt: int = 2) -> LoadedObject:
+def load(text: str, imports: Mapping[str, int], *, opt: int = 2, passes: bool = True) -> LoadedObject:
     """Compile and load a module that lives as long as the process (pool threads sleep inside such code)."""
-    code = _object_source(text, opt) if _object_source else compile_object(text, opt=opt)[0]
+    code = _object_source(text, opt, passes) if _object_source else compile_object(text, opt=opt, passes=passes)[0]
     loaded = LoadedObject(code, symbols_of(text).exports, imports)
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(loaded))  # not even when the interpreter shuts down
     return loaded

@@ -1,0 +1,75 @@
+"""Compiled convolutions against the definition and against NumPy's, in bands, groups and both types; any threads."""
+
+import numpy as np
+import pytest
+
+from tests.core.ops.test_conv import CASES, plain_conv
+from triskele.core import get_threads, jit, set_threads, value_and_grad
+from triskele.core.compile import convolutions
+from triskele.core.graph.trace import bind
+from triskele.core.ops import convolve_nd
+
+CHANNELS = [(1, 16, 1), (3, 5, 1), (16, 48, 1), (8, 16, 2), (20, 50, 1)]
+
+
+def compiled_and_plain(p, args, params):
+    """The compiled result, which must not come from a host call, and that of NumPy."""
+    f = jit(lambda *args: bind(p, *args, **params))
+    assert "host call" not in f.lower(*args).kernels
+    return f(*args), bind(p, *args, **params)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("channels", CHANNELS, ids=str)
+@pytest.mark.parametrize("case", CASES[:3], ids=str)
+def test_all_three_products_match_numpy(rng, case, channels, dtype):
+    n_in, n_out, groups = channels
+    params = {**case, "stride": (case["stride"],) * 2, "dilation": (case["dilation"],) * 2, "groups": groups}
+    x, k = rng.normal(size=(3, 9, 11, n_in)).astype(dtype), rng.normal(size=(3, 2, n_in // groups, n_out)).astype(dtype)
+    tolerance = 2e-4 if dtype == np.float32 else 1e-11
+    y, reference = compiled_and_plain(convolve_nd.conv_p, (x, k), params)
+    np.testing.assert_allclose(y, reference, atol=tolerance)
+    np.testing.assert_allclose(y, plain_conv(x, k, **params), atol=tolerance)
+    for p, args, extra in ((convolve_nd.conv_input_p, (y, k), {"shape": x.shape}), (convolve_nd.conv_kernel_p, (x, y), {"window": k.shape[:2]})):
+        np.testing.assert_allclose(*compiled_and_plain(p, args, params | extra), atol=20 * tolerance)
+
+
+def test_one_axis_and_padding_beyond_the_window(rng):
+    params = {"stride": (1,), "padding": ((4, 3),), "dilation": (1,), "groups": 1}
+    x, k = rng.normal(size=(2, 7, 3)), rng.normal(size=(2, 3, 4))
+    y, reference = compiled_and_plain(convolve_nd.conv_p, (x, k), params)
+    np.testing.assert_allclose(y, reference, atol=1e-12)
+    # the transpose cuts zeros off instead of putting them around
+    np.testing.assert_allclose(*compiled_and_plain(convolve_nd.conv_input_p, (y, k), {**params, "shape": x.shape}), atol=1e-12)
+
+
+def test_pixels_that_no_window_reaches_get_zero(rng):
+    params = {"stride": (3, 3), "padding": ((0, 0), (0, 0)), "dilation": (1, 1), "groups": 1}
+    x, k = rng.normal(size=(2, 9, 8, 4)), rng.normal(size=(2, 2, 4, 4))
+    f = jit(lambda y, k: bind(convolve_nd.conv_input_p, y, k, **params, shape=x.shape))
+    y = bind(convolve_nd.conv_p, x, k, **params)
+    np.testing.assert_allclose(f(y, k), bind(convolve_nd.conv_input_p, y, k, **params, shape=x.shape), atol=1e-12)
+
+
+def test_large_images_go_in_bands_and_threads_change_nothing(rng, monkeypatch):
+    monkeypatch.setattr(convolutions, "BAND", 1 << 13)
+
+    def loss(k, x):
+        return np.sum(np.tanh(convolve_nd.conv_general(x, k, padding="same")))
+
+    x, k = rng.normal(size=(3, 23, 20, 8)), rng.normal(size=(3, 3, 8, 16))
+    step = jit(value_and_grad(loss, argnums=(0, 1)))
+    value, gradients = value_and_grad(loss, argnums=(0, 1))(k, x)
+    results = []
+    before = get_threads()
+    try:
+        for threads in (1, 2, 3):
+            set_threads(threads)
+            results.append(step(k, x))
+    finally:
+        set_threads(before)
+    np.testing.assert_allclose(results[0][0], value, rtol=1e-12)
+    for own, reference in zip(results[0][1], gradients, strict=True):
+        np.testing.assert_allclose(own, reference, atol=1e-11)
+    for other in results[1:]:
+        assert all(np.array_equal(a, b) for a, b in zip(results[0][1], other[1], strict=True))

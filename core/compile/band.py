@@ -12,7 +12,7 @@ import math
 from triskele.core.compile.fuse import Fusion, Group, index_key
 from triskele.core.graph.graph import Var
 
-SHARED = 1 << 18  # bytes that a further nest must find in cache for it to join
+SHARED = 1 << 18  # bytes that nests must find in cache for a band to be worth it
 BLOCK = 1 << 18  # bytes of a block: half of a second-level cache
 FEWEST = 8  # rows of a block
 PARTIALS = 1 << 22  # bytes of partial results
@@ -53,7 +53,7 @@ def find_bands(fusion: Fusion) -> list:
                 lead = found
             else:
                 left.append(step)
-        band = _sized(members, lead) if lead else None
+        band = _sized(fusion, members, lead) if lead else None
         if band is None:
             out.append(first)
         else:
@@ -81,7 +81,7 @@ def _joined(fusion, members, step) -> int:
         return 0
     own = {r.var for m in members for r in m.roots}
     before = {fusion.base(v) for m in members for v in m.reads} | own
-    if sum(v.spec.nbytes for v in {fusion.base(r) for r in step.reads} & before) < SHARED:
+    if not {fusion.base(r) for r in step.reads} & before:
         return 0
     groups = [*members, step]
     most = min(len(g.key) for g in groups)
@@ -114,10 +114,17 @@ def _by_rows(fusion, group, groups, lead) -> bool:
     return True
 
 
-def _sized(groups, lead) -> Band | None:
+def _sized(fusion, groups, lead) -> Band | None:
+    seen: set[Var] = set()
+    shared = 0
+    for g in groups:
+        own = {fusion.base(v) for v in g.reads} | {r.var for r in g.roots}
+        shared += sum(v.spec.nbytes for v in own & seen)
+        seen |= own
+    if shared < SHARED:
+        return None
     rows = math.prod(groups[0].key[:lead])
-    values = {v for g in groups for v in (*g.reads, *(r.var for r in g.roots)) if isinstance(v, Var)}
-    per_row = sum(v.spec.nbytes for v in values) / rows
+    per_row = sum(v.spec.nbytes for v in seen) / rows
     step = int(BLOCK / max(per_row, 1))
     partial = sum(r.var.spec.nbytes for g in groups for r in g.roots if r.axes is not None and 0 in r.axes)
     step = max(step, -(-rows * partial // PARTIALS))

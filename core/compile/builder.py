@@ -16,7 +16,6 @@ from triskele.core.compile.arithmetic import Arithmetic
 from triskele.core.compile.functions import Functions
 from triskele.core.compile.values import I64, Value, literal, llvm_type, real_of
 
-
 LOOP = ", !llvm.loop !LOOP"
 """Mark of a loop's branch, replaced by a metadata node of its own (see `number_loops`)."""
 

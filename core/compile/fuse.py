@@ -21,7 +21,8 @@ REDUCERS = {"sum": "add", "prod": "mul", "max": "max", "min": "min", "any": "or_
 SMALL = 8  # elements of a reduction that is written out where it is read
 UNROLL = 8  # a last axis this short is written out
 KEEP_COST = 8.0  # operations per further evaluation above which a value is stored (a store and a load from cache)
-KEEP_COST_LARGE = 24.0  # ... when it does not fit into the second-level cache
+KEEP_COST_LARGE = 12.0  # ... when it does not fit into the second-level cache
+KEEP_COST_OUTER = 6.0  # operations above which a value that an inner loop only reads gets a loop, and vectors, of its own
 LARGE = 1 << 20  # bytes
 MANY = 12  # contexts
 _COSTS = {"divide": 4.0, "sqrt": 5.0, "power": 40.0, "remainder": 20.0, "floor_divide": 20.0, "reciprocal": 4.0}
@@ -337,7 +338,9 @@ class Fusion:
                 evaluations = sum(w for _, w, _ in reads.values()) / size
                 cost = self._costs.get(var, 0.0)
                 limit = KEEP_COST_LARGE if var.spec.nbytes > LARGE else KEEP_COST
-                if (cost * (evaluations - 1) > limit or (len(reads) > MANY and cost >= 1)) and not (eqn.primitive.kind == "reshape"):
+                outer = any(0 < max([i.level for i in index], default=0) < len(key) for (key, _), (index, _, _) in reads.items())
+                worth = (outer and cost > KEEP_COST_OUTER) or cost * (evaluations - 1) > limit or (len(reads) > MANY and cost >= 1)
+                if worth and eqn.primitive.kind != "reshape":
                     self.stored.add(var)
                 else:
                     for (key, _), (index, _, total) in reads.items():

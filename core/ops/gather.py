@@ -137,8 +137,7 @@ def scatter_into(array, u, indices, mode, in_range):
     block = math.prod(array.shape[len(indices):])
     if block != 1:
         flat = flat[..., None] * block + np.arange(block)
-        u = np.reshape(u, (*np.shape(u)[:flat.ndim - 1], block)) if np.shape(u) else u
-    ufunc.at(array.reshape(-1), flat.reshape(-1), np.broadcast_to(u, flat.shape).reshape(-1))
+    ufunc.at(array.reshape(-1), flat.reshape(-1), np.reshape(u, -1) if np.shape(u) else u)
     return array
 
 

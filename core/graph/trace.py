@@ -29,6 +29,7 @@ class _State(threading.local):
     stage: Any = None  # the graph into which operations go even when all their Tensors are from outer transforms
     floor = 0  # its level
     recording = 0  # how many graphs are being recorded
+    source: Source | None = None  # of the equation that is being run again
 
 
 _state = _State()
@@ -77,7 +78,9 @@ def bind(primitive: Primitive, *args: Any, **params: Any) -> Any:
 
 
 def user_source() -> Source | None:
-    """The innermost line outside this package on the call stack."""
+    """The innermost line outside this package on the call stack; while a graph runs, that of the equation at hand."""
+    if _state.source is not None:
+        return _state.source
     frame = sys._getframe(1)
     while frame is not None:
         code = frame.f_code
@@ -235,12 +238,17 @@ def evaluate(graph: Graph, *args: Any) -> list[Any]:
     def read(atom):
         return atom.value if type(atom) is Const else env[atom]
 
-    for eqn in graph.equations:
-        out = bind(eqn.primitive, *[read(a) for a in eqn.inputs], **eqn.params)
-        if eqn.primitive.multiple:
-            env.update(zip(eqn.outputs, out, strict=True))
-        else:
-            env[eqn.outputs[0]] = out
+    before = _state.source
+    try:
+        for eqn in graph.equations:
+            _state.source = eqn.source or before
+            out = bind(eqn.primitive, *[read(a) for a in eqn.inputs], **eqn.params)
+            if eqn.primitive.multiple:
+                env.update(zip(eqn.outputs, out, strict=True))
+            else:
+                env[eqn.outputs[0]] = out
+    finally:
+        _state.source = before
     return [read(o) for o in graph.outputs]
 
 

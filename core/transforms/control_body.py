@@ -11,7 +11,7 @@ import numpy as np
 from triskele.core import tree
 from triskele.core.errors import TracerError, TreeError
 from triskele.core.graph import trace as tracing
-from triskele.core.graph.graph import Graph, Spec, Var, spec_of
+from triskele.core.graph.graph import Const, Graph, Spec, Var, spec_of
 from triskele.core.graph.trace import bind, evaluate, make_graph, traceable, user_source
 from triskele.core.ops.elementwise import convert
 from triskele.core.tensor import Tensor
@@ -169,6 +169,30 @@ def carry_body(where: str, make: Callable[[list[Spec]], Body], specs: list[Spec]
             graph = with_outputs(body.graph, wanted + body.graph.out_specs[n_carry:])
             return body._replace(graph=graph), specs
         specs = wanted
+
+
+def runner(graph: Graph) -> Callable[..., list[Any]]:
+    """The graph as a Python function on plain arrays: for loops that run it many times."""
+    scope: dict[str, Any] = {}
+    names = {v: f"v{k}" for k, v in enumerate(graph.inputs)}
+
+    def read(atom):
+        if type(atom) is Const:
+            scope[f"c{len(scope)}"] = atom.value
+            return f"c{len(scope) - 1}"
+        return names[atom]
+
+    lines = [f"def run({', '.join(names.values())}):"]
+    for k, eqn in enumerate(graph.equations):
+        impl, params = f"c{len(scope)}", f"c{len(scope) + 1}"
+        scope[impl], scope[params] = eqn.primitive.impl, eqn.params
+        call = f"{impl}({', '.join([read(a) for a in eqn.inputs] + [f'**{params}'] * bool(eqn.params))})"
+        names.update((o, f"e{k}_{i}") for i, o in enumerate(eqn.outputs))
+        outs = [names[o] for o in eqn.outputs]
+        lines.append(f"  {', '.join(outs)}{',' * eqn.primitive.multiple} = {call}")
+    lines.append(f"  return [{', '.join(read(o) for o in graph.outputs)}]")
+    exec("\n".join(lines), scope)
+    return scope["run"]
 
 
 def carry_error(where: str, name: str, before: Spec, after: Spec) -> TypeError:

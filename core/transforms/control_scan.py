@@ -8,6 +8,7 @@ one slice of each of xs, and returns the new carry and one slice of each of ys),
 
 from __future__ import annotations
 
+import functools
 import math
 import operator
 from collections.abc import Callable
@@ -29,6 +30,7 @@ from triskele.core.transforms.control_body import (
     function_name,
     leaf_names,
     promote,
+    runner,
     trace_body,
 )
 from triskele.core.transforms.control_sums import take_out_products
@@ -214,12 +216,16 @@ def segments(args: list[Any], segment: int, *, body: Graph, n_consts: int, n_car
 # -- the primitive ----------------------------------------------------------------------------------------------------
 
 
+RUN_AGAIN = 16  # from so many steps on it pays to write the body out as Python source
+
+
 def _impl(*args, body, n_consts, n_carry, length, reverse):
     n = n_consts + n_carry
     consts, carry, xs = args[:n_consts], args[n_consts:n], args[n:]
     ys = [np.empty((length, *s.shape), s.dtype) for s in body.out_specs[n_carry:]]
+    step = runner(body) if length > RUN_AGAIN else functools.partial(evaluate, body)
     for i in range(length - 1, -1, -1) if reverse else range(length):
-        out = evaluate(body, *consts, *carry, *[x[i] for x in xs])
+        out = step(*consts, *carry, *[x[i] for x in xs])
         carry = out[:n_carry]
         for buffer, y in zip(ys, out[n_carry:], strict=True):
             buffer[i] = y

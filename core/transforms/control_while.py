@@ -8,6 +8,7 @@ steps done, an int64 that the body increments: rules rely on it, a compiler need
 
 from __future__ import annotations
 
+import functools
 import operator
 from collections.abc import Callable
 from typing import Any
@@ -28,11 +29,13 @@ from triskele.core.transforms.control_body import (
     eager,
     function_name,
     leaf_names,
+    runner,
     trace_body,
 )
 from triskele.core.transforms.control_cond import cond_p, pick
 from triskele.core.transforms.control_reverse import backward_loop
 from triskele.core.transforms.control_scan import (
+    RUN_AGAIN,
     check_carry,
     constants_first,
     interleave,
@@ -191,8 +194,13 @@ def _while(where, cond_fun, body_fun, leaves, structure, names, max_steps, check
 def _impl(*args, cond, body, n_cond_consts, n_body_consts, checkpoints):
     n = n_cond_consts + n_body_consts
     cond_consts, body_consts, carry = args[:n_cond_consts], args[n_cond_consts:n], args[n:]
-    while evaluate(cond, *cond_consts, *carry)[0]:
-        carry = evaluate(body, *body_consts, *carry)
+    test, step = functools.partial(evaluate, cond), functools.partial(evaluate, body)
+    steps = 0
+    while test(*cond_consts, *carry)[0]:
+        if steps == RUN_AGAIN:
+            test, step = runner(cond), runner(body)
+        carry = step(*body_consts, *carry)
+        steps += 1
     return tuple(carry)
 
 

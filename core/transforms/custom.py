@@ -11,6 +11,7 @@ concrete values one level down; while a graph is being recorded they become grap
 from __future__ import annotations
 
 import inspect
+import threading
 from collections.abc import Callable, Sequence
 from functools import update_wrapper
 from typing import Any
@@ -46,13 +47,17 @@ class Rules:
         ``jvp(leaves, tangents) -> (outputs, tangents of the outputs)``; `count` tangents, none of them None.
     missing : str
         What to do about a missing rule.
+    owner : object, optional
+        Whose rules these are, when they may close over traced values: they then become graphs as soon as the function does.
+        None: they depend on nothing but their arguments.
     """
 
-    __slots__ = ("where", "count", "f", "fwd", "bwd", "jvp", "missing")
+    __slots__ = ("where", "count", "f", "fwd", "bwd", "jvp", "missing", "owner")
 
     def __init__(self, where: str, count: int, f: Callable, fwd: Callable | None = None, bwd: Callable | None = None,
-                 jvp: Callable | None = None, missing: str = ""):
-        self.where, self.count, self.f, self.fwd, self.bwd, self.jvp, self.missing = where, count, f, fwd, bwd, jvp, missing
+                 jvp: Callable | None = None, missing: str = "", owner: Any = None):
+        self.where, self.count, self.f, self.fwd, self.bwd, self.jvp = where, count, f, fwd, bwd, jvp
+        self.missing, self.owner = missing, owner
 
     def __repr__(self):
         return f"<rules of {self.where}>"
@@ -205,7 +210,7 @@ def _with_tangents(rules, args, trace):
 def batched(rules: Rules, axes: Sequence[int | None]) -> Rules:
     """The rules of the function over a batch; outputs have the batch axis first."""
     axes = list(axes)
-    out = Rules(rules.where, rules.count, vmap(rules.f, in_axes=axes), missing=rules.missing)
+    out = Rules(rules.where, rules.count, vmap(rules.f, in_axes=axes), missing=rules.missing, owner=rules.owner)
     if rules.bwd is not None:
 
         def bwd(residuals, cts):
@@ -288,6 +293,8 @@ class _Traced:
         self.error = None
         try:
             self.graph, self.captured = make_graph(lambda *xs: self._arrays(f(*xs)), specs)
+        except RecursionError:
+            raise
         except Exception as error:  # of a rule that may never be asked for
             self.error, self.graph, self.captured = error, None, []
 
@@ -303,9 +310,34 @@ class _Traced:
         return [r if fixed else next(found) for r, fixed in zip(self.rest, self.fixed, strict=True)]
 
 
+class _Recording(threading.local):
+    def __init__(self):
+        self.owners: set[int] = set()
+
+
+_recording = _Recording()
+
+
 def _record(rules, args):
+    """One equation for the function; its rules become graphs too, unless this is inside one of them."""
+    graph, captured = make_graph(rules.f, [spec_of(a) for a in args], rules.where)
+    if rules.owner is not None and id(rules.owner) not in _recording.owners:
+        _recording.owners.add(id(rules.owner))
+        try:
+            return _record_rules(rules, args, graph, captured)
+        finally:
+            _recording.owners.remove(id(rules.owner))
+    n = len(args)
+    new = Rules(rules.where, rules.count, lambda *xs: evaluate(graph, *xs), missing=rules.missing, owner=rules.owner)
+    if rules.bwd is not None:
+        new.fwd, new.bwd = lambda *xs: rules.fwd(*xs[:n]), rules.bwd
+    if rules.jvp is not None:
+        new.jvp = lambda xs, tangents: rules.jvp(xs[:n], tangents)
+    return list(bind(custom_call, *args, *captured, graph=graph, rules=new))
+
+
+def _record_rules(rules, args, graph, captured):
     specs = [spec_of(a) for a in args]
-    graph, captured = make_graph(rules.f, specs, rules.where)
     inputs = list(args) + captured
     n, taken = len(args), len(args) + len(captured)
 
@@ -321,7 +353,7 @@ def _record(rules, args):
     def floating(all_specs):
         return [s._replace(weak=False, dtype=s.dtype if s.dtype.kind in "fc" else np.dtype(float)) for s in all_specs]
 
-    new = Rules(rules.where, rules.count, lambda *xs: evaluate(graph, *xs), missing=rules.missing)
+    new = Rules(rules.where, rules.count, lambda *xs: evaluate(graph, *xs), missing=rules.missing, owner=rules.owner)
     m = len(graph.outputs)
     if rules.bwd is not None:
 
@@ -416,7 +448,7 @@ class _Custom:
             return outs
 
         rules = self._rules(list(fixed.values()), active, structure, full, flat, ends)
-        rules.count, rules.where = len(leaves), self._where
+        rules.count, rules.owner = len(leaves), self
         outs = apply(rules, leaves)
         return tree.unflatten(ends[0], outs)
 

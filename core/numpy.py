@@ -353,7 +353,8 @@ from numpy import (  # noqa: F401  names of this module
     zeros_like,
 )
 
-from triskele.core.ops.create import collect, full_of, has_tensor, over_lists
+from triskele.core.ops.create import collect, full_of, over_lists
+from triskele.core.ops.define import has_tensor
 from triskele.core.tensor import Tensor
 
 __array_api_version__ = "2024.12"

@@ -208,13 +208,16 @@ def check_op(primitive: Primitive, order: int = 2, seed: int = 0) -> None:
     >>> from triskele.core.graph.primitive import PRIMITIVES
     >>> check_op(PRIMITIVES["sin"])
     """
-    for k, (args, params) in enumerate(samples_of(primitive, seed)):
+    samples = samples_of(primitive, seed)
+    values = []
+    for k, (args, params) in enumerate(samples):
         what = f"check_op of {primitive.name}, sample {k} ({', '.join(str(spec_of(a)) for a in args)} {params or ''})"
         outs = _check_spec(primitive, args, params, what)
+        values.append(outs)
         _check_batch(primitive, args, params, outs, what)
-        _check_compiled(primitive, args, params, outs, what)
         if primitive.differentiable and any(inexact(o) for o in outs):
-            _check_derivatives(primitive, args, params, what, order)
+            _check_derivatives(primitive, args, params, what, order, compiled=k == 0)
+    _check_compiled(primitive, samples, values)
 
 
 def _check_spec(primitive, args, params, what):
@@ -244,17 +247,31 @@ def _check_batch(primitive, args, params, outs, what):
         _compare(found, expected, _tolerance(outs), _tolerance(outs), f"{what}: batch over arguments {chosen}, axis {where}")
 
 
-def _check_compiled(primitive, args, params, outs, what):
+def _check_compiled(primitive, samples, values):
+    """All samples in one program: compiling costs more than running."""
     from triskele.core.compile.jit import jit
 
-    found = _outs(primitive, jit(lambda *xs: bind(primitive, *xs, **params))(*args))
-    for a, b in zip(found, outs, strict=True):
-        if np.result_type(a) != np.result_type(b):
-            raise AssertionError(f"{what}: compiled code must return {spec_of(b)}, got {spec_of(a)}")
-    _compare(found, outs, _tolerance(outs), _tolerance(outs), f"{what}: compiled")
+    found = jit(lambda inputs: [_outs(primitive, bind(primitive, *args, **params)) for args, (_, params) in zip(inputs, samples, strict=True)])(
+        [args for args, _ in samples])
+    for k, (outs, expected) in enumerate(zip(found, values, strict=True)):
+        what = f"check_op of {primitive.name}, sample {k} compiled"
+        for a, b in zip(outs, expected, strict=True):
+            if np.result_type(a) != np.result_type(b):
+                raise AssertionError(f"{what}: dtype must be that of eager code, {spec_of(b)}, got {spec_of(a)}")
+        _compare(outs, expected, _tolerance(expected), _tolerance(expected), what)
 
 
-def _check_derivatives(primitive, args, params, what, order):
+def _check_compiled_gradient(f, inputs, what):
+    from triskele.core.compile.jit import jit
+
+    rng = np.random.default_rng(3)
+    ws = [_random_like(rng, o) for o in f(*inputs)]
+    expected = vjp(f, *inputs)[1](ws)
+    found = jit(lambda xs, ws: vjp(f, *xs)[1](ws))(list(inputs), ws)
+    _compare(found, expected, 10 * _tolerance(inputs), 10 * _tolerance(inputs), f"{what}: compiled vjp")
+
+
+def _check_derivatives(primitive, args, params, what, order, compiled):
     if not (primitive.has_vjp and primitive.has_jvp):
         raise MissingRuleError(f"{what}: a differentiable primitive must have rules for both modes")
     moving = [i for i, a in enumerate(args) if inexact(a) and not isinstance(a, (float, complex))]
@@ -270,6 +287,8 @@ def _check_derivatives(primitive, args, params, what, order):
     inputs = [args[i] for i in moving]
     if not inputs:
         return
+    if compiled:
+        _check_compiled_gradient(f, inputs, what)
     if all(np.result_type(x).name in ("float64", "complex128") for x in inputs):
         try:
             check_grads(f, inputs, order)

@@ -10,7 +10,7 @@ import numpy as np
 from triskele.core.errors import TracerError
 from triskele.core.graph.graph import spec_of
 from triskele.core.ops.constant import constant_like
-from triskele.core.ops.define import as_value
+from triskele.core.ops.define import as_value, has_tensor
 from triskele.core.tensor import CREATION, FUNCTIONS, Tensor, implements
 
 
@@ -84,17 +84,10 @@ def collect(obj, dtype=None):
     """Arrays, numbers, Tensors and nested sequences of them as one array or Tensor."""
     if isinstance(obj, Tensor):
         return obj.astype(dtype) if dtype is not None else obj._handle()
-    if isinstance(obj, (list, tuple)) and has_tensor(obj):
-        obj = np.stack([collect(o) for o in obj])
+    if has_tensor(obj):
+        obj = as_value(obj)
         return obj.astype(dtype) if dtype is not None else obj
     return np.asarray(obj, dtype)
-
-
-def has_tensor(obj):
-    """Whether a Tensor is somewhere in nested lists and tuples."""
-    if isinstance(obj, (list, tuple)):
-        return any(has_tensor(o) for o in obj)
-    return isinstance(obj, Tensor)
 
 
 def over_lists(f):

@@ -11,20 +11,29 @@ import numpy as np
 from triskele.core.graph.graph import Spec
 from triskele.core.graph.primitive import Primitive
 from triskele.core.graph.trace import bind
-from triskele.core.tensor import VALUES, implements
+from triskele.core.tensor import VALUES, Tensor, implements
 
 _PYTHON = {"b": bool, "i": int, "f": float, "c": complex}
 ONE, MINUS_ONE = "one", "minus one"
 
 
 def as_value(x: Any) -> Any:
-    """Arrays, numbers and Tensors as they are; sequences become arrays."""
+    """Arrays, numbers and Tensors as they are; sequences, of Tensors too, become arrays."""
     if isinstance(x, VALUES):
         return x
+    if has_tensor(x):
+        return np.stack([as_value(i) for i in x])
     a = np.asarray(x)
     if a.dtype == object:
-        raise TypeError(f"arrays and numbers are wanted, got {type(x).__name__} {x!r} (for sequences of traced values use np.stack)")
+        raise TypeError(f"arrays and numbers are wanted, got {type(x).__name__} {x!r}")
     return a
+
+
+def has_tensor(x: Any) -> bool:
+    """Whether a Tensor is somewhere in nested lists and tuples."""
+    if isinstance(x, (list, tuple)):
+        return any(has_tensor(i) for i in x)
+    return isinstance(x, Tensor)
 
 
 @lru_cache(maxsize=4096)

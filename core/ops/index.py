@@ -46,7 +46,9 @@ def _entry(i: Any) -> Any:
             raise IndexError(f"{_KINDS}, got {i!r}")
         return i
     if isinstance(i, (list, tuple)):
-        i = np.asarray(i) if len(i) else np.zeros(0, int)
+        i = as_value(i) if len(i) else np.zeros(0, int)
+        if isinstance(i, Tensor):
+            return _entry(i)
     if isinstance(i, (bool, np.bool_)):
         return np.asarray(i)
     if isinstance(i, np.ndarray):
@@ -260,19 +262,13 @@ def getitem(x: Any, idx: Any) -> Any:
 
 def _to_dtype(v, x):
     """`v` in the dtype of `x`, as an assignment converts."""
-    v = _collect(v)
+    v = as_value(v)
     dtype, own = spec_of(x).dtype, spec_of(v)
     if own.dtype == dtype:
         return v
     if own.dtype.kind == "c" and dtype.kind != "c":
         raise TypeError(f"x[...] = v: a complex value cannot be assigned into {dtype} (take np.real of it first)")
     return v.astype(dtype) if hasattr(v, "astype") else dtype.type(v)
-
-
-def _collect(v):
-    if isinstance(v, (list, tuple)):
-        return np.stack([_collect(i) for i in v]) if any(isinstance(i, (Tensor, list, tuple)) for i in v) else np.asarray(v)
-    return as_value(v)
 
 
 def setitem(x: Any, idx: Any, v: Any, mode: str = "set") -> Any:

@@ -167,6 +167,13 @@ def test_errors(f, error, message):
         vjp(f, np.ones(3))
 
 
+def test_lists_of_traced_values_beside_traced_arrays():
+    f = lambda x: (x[:2] + [x[2], 1.0], np.where(x > 0, [x[0], 0.0, x[1]], x), x[[np.argmax(x), 0]])
+    x = np.array([0.5, -1.0, 2.0])
+    for found in (vjp(f, x)[0], jit(f)(x)):
+        assert_same(found, f(x), 0, "lists")
+
+
 def test_names_of_primitives_are_those_of_ufuncs():
     """What profiles and error messages show can be looked up in NumPy."""
     for name in ("add", "exp", "arctan2", "logaddexp", "copysign", "isnan"):

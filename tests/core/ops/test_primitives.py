@@ -7,6 +7,7 @@ import triskele.core.ops  # noqa: F401  registers the primitives
 from triskele.core.graph.graph import Spec
 from triskele.core.graph.primitive import PRIMITIVES, Primitive
 from triskele.core.graph.trace import bind
+from triskele.core.ops.define import elementwise, ufunc_loop
 from triskele.core.testing import check_grads, check_op
 
 OURS = {name: p for name, p in PRIMITIVES.items() if p.spec.__module__.startswith("triskele.core.ops")}
@@ -49,6 +50,15 @@ def test_checker_finds_wrong_rules(doubling, spoil, message):
     spoil(doubling)
     with pytest.raises(AssertionError, match=message):
         check_op(doubling)
+
+
+def test_checker_finds_a_wrong_emission():
+    elementwise("misemitted", impl=np.sin, loop=ufunc_loop(np.sin), d=(lambda out, x: np.cos(x),), emit="cos", domain=((-1, 1),))
+    try:
+        with pytest.raises(AssertionError, match="sample 0 compiled"):
+            check_op(PRIMITIVES["misemitted"])
+    finally:
+        del PRIMITIVES["misemitted"]
 
 
 def test_checker_finds_a_wrong_second_derivative(doubling):

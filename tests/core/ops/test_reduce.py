@@ -16,11 +16,9 @@ REDUCTIONS = [np.sum, np.prod, np.max, np.min, np.mean, np.var, np.std, np.ptp, 
 NAN_REDUCTIONS = [np.nansum, np.nanprod, np.nanmax, np.nanmin, np.nanmean, np.nanvar, np.nanstd, np.nanmedian, np.nanargmax, np.nanargmin]
 
 
-@pytest.mark.parametrize("axis", [None, 0, -1, (0, 2)], ids=str)
-@pytest.mark.parametrize("f", REDUCTIONS + NAN_REDUCTIONS, ids=lambda f: f.__name__)
+@pytest.mark.parametrize("f, axis", [(f, axis) for f in REDUCTIONS + NAN_REDUCTIONS for axis in (None, 0, -1, (0, 2))
+                                     if axis != (0, 2) or "arg" not in f.__name__], ids=lambda v: getattr(v, "__name__", str(v)))
 def test_as_numpy(f, axis, rng):
-    if axis == (0, 2) and "arg" in f.__name__:
-        pytest.skip("one axis only")
     x = rng.normal(size=(3, 4, 2))
     for keepdims in (False, True):
         assert_as_numpy(lambda x, keepdims=keepdims: f(x, axis=axis, keepdims=keepdims), x, grads=not keepdims)

@@ -29,7 +29,7 @@ X = np.array([1.5, -0.0, 0.0, np.nan, np.inf, -2.0])
     (lambda x: x.astype(np.float64), 0),
     (lambda x: x / 4, 1),
     (lambda x: x + np.broadcast_to(np.float64(0.5), (6,)), 1),
-], ids=str)
+])
 def test_equations_that_are_left(f, left):
     graph, small = graphs(f, X)
     assert len(small.equations) == left

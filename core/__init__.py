@@ -26,6 +26,7 @@ from triskele.core.transforms.custom_op import custom_op, spec
 from triskele.core.transforms.elementwise import elementwise
 from triskele.core.transforms.forward import jvp, linearize
 from triskele.core.transforms.grad import grad, value_and_grad, vjp
+from triskele.core.transforms.implicit import custom_linear_solve, root
 from triskele.core.transforms.jacobian import hessian, hvp, jacfwd, jacrev
 from triskele.core.transforms.vmap import vmap
 

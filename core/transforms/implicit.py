@@ -94,7 +94,7 @@ def _linear_rules(matvec, n, specs: list[Spec], structure, solve, transpose_solv
         return x
 
     def rule(args, tangents):
-        consts, b = args[:n], args[n:]
+        consts = args[:n]
         x = apply(rules, args)
         moving = [i for i in range(n) if inexact(consts[i])]
         right = list(tangents[n:])

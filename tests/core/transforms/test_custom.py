@@ -3,9 +3,11 @@
 import numpy as np
 import pytest
 
+from triskele.core.compile.jit import jit
 from triskele.core.errors import MissingRuleError
 from triskele.core.graph.graph import spec_of
 from triskele.core.graph.trace import evaluate, make_graph
+from triskele.core.transforms.control import cond, scan
 from triskele.core.transforms.custom import custom_jvp, custom_vjp
 from triskele.core.transforms.forward import jvp, linearize
 from triskele.core.transforms.grad import grad, value_and_grad, vjp
@@ -103,6 +105,21 @@ def test_in_graphs_the_rule_is_still_there(cubic):
     np.testing.assert_allclose(of_batch(X, 2.0), 12 * np.cos(X))
     twice = as_graph(as_graph(lambda x: np.sum(cubic(x, np.full(4, 2.0))), X), X)
     np.testing.assert_allclose(grad(twice)(X), 12 * np.cos(X))
+
+
+def test_compiled_and_inside_control_flow(cubic):
+    y = np.full(4, 2.0)
+    f = lambda x: np.sum(cubic(x, y))
+    np.testing.assert_allclose(jit(f)(X), f(X), rtol=1e-14)
+    np.testing.assert_allclose(jit(grad(f))(X), 12 * np.cos(X), rtol=1e-14)
+    np.testing.assert_allclose(grad(jit(f))(X), 12 * np.cos(X), rtol=1e-14)
+    np.testing.assert_allclose(jit(hvp, static_argnames="f")(f, (X,), (y,)), -24 * np.sin(X), rtol=1e-13)
+    steps = lambda x: np.sum(scan(lambda c, _: (cubic(c, y) / 4, None), x, None, length=2)[0])
+    np.testing.assert_allclose(grad(steps)(X), 9 * np.cos(X) * np.cos(np.sin(X)), rtol=1e-13)
+    np.testing.assert_allclose(jit(grad(steps))(X), 9 * np.cos(X) * np.cos(np.sin(X)), rtol=1e-13)
+    np.testing.assert_allclose(jvp(steps, (X,), (y,))[1], np.sum(18 * np.cos(X) * np.cos(np.sin(X))), rtol=1e-13)
+    choice = lambda x: cond(x > 0, lambda x: cubic(x, 2.0), lambda x: x, x)
+    np.testing.assert_allclose(jit(vmap(grad(choice)))(X), np.where(X > 0, 12 * np.cos(X), 1.0), rtol=1e-13)
 
 
 def test_float32_stays(cubic):

@@ -11,10 +11,12 @@ import numpy as np
 import pytest
 import scipy.linalg
 
+from triskele.core.compile.jit import jit
 from triskele.core.errors import MissingRuleError
 from triskele.core.graph.graph import spec_of
 from triskele.core.graph.primitive import PRIMITIVES
 from triskele.core.graph.trace import evaluate, make_graph
+from triskele.core.transforms.control import cond, fori_loop
 from triskele.core.transforms.custom_op import custom_op, spec
 from triskele.core.transforms.forward import jvp
 from triskele.core.transforms.grad import grad, vjp
@@ -169,6 +171,31 @@ def test_integer_outputs_carry_no_derivative():
 
     np.testing.assert_array_equal(grad(lambda x: np.sum(x * order(x)))(X), np.argsort(X))
     np.testing.assert_array_equal(jvp(lambda x: x * order(x), (X,), (np.ones(5),))[1], np.argsort(X))
+
+
+def test_in_compiled_programs_and_control_flow():
+    op = sums("vjp", batch="sequential")
+    lower = np.tril(np.ones((5, 5)))
+    f = lambda x: np.sum(op(np.sin(x)) ** 2)
+    gradient = 2 * np.cos(X) * (lower.T @ np.cumsum(np.sin(X)))
+    np.testing.assert_allclose(jit(f)(X), f(X), rtol=1e-13)
+    np.testing.assert_allclose(jit(grad(f))(X), gradient, rtol=1e-12)
+    np.testing.assert_allclose(grad(jit(f))(X), gradient, rtol=1e-12)
+    np.testing.assert_allclose(jit(vmap(grad(f)))(BATCH), [grad(f)(x) for x in BATCH], rtol=1e-12)
+    loop = lambda x: np.sum(fori_loop(0, 3, lambda i, y: op(y) / 5, x))
+    np.testing.assert_allclose(jit(grad(loop))(X), np.linalg.matrix_power(lower.T / 5, 3) @ np.ones(5), rtol=1e-12)
+    branch = lambda x: np.sum(cond(x[0] > 0, op, lambda x: x, x))
+    np.testing.assert_allclose(jit(grad(branch))(X), lower.T @ np.ones(5))
+    np.testing.assert_allclose(jit(vmap(grad(branch)))(np.stack([X, -X])), [lower.T @ np.ones(5), np.ones(5)])
+
+
+def test_an_error_inside_reaches_the_caller_of_a_compiled_program():
+    def refuse(x):
+        raise ArithmeticError("not today")
+
+    op = custom_op(refuse, out=lambda x: x, mode="python", name="refuse")
+    with pytest.raises(ArithmeticError, match="not today"):
+        jit(lambda x: op(x) + 1)(X)
 
 
 # -- C ------------------------------------------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ import numba
 import numpy as np
 import pytest
 
+from triskele.core.compile.jit import jit
 from triskele.core.errors import TracerError
 from triskele.core.graph.graph import spec_of
 from triskele.core.graph.trace import evaluate, make_graph
@@ -184,6 +185,17 @@ def test_an_override_is_seen_through_a_calling_function():
     np.testing.assert_allclose(vmap(twice, (0, None))(R, R), 2 * R * np.sin(R)[:, None] + R[:, None])
     # the graph for other compilers holds arithmetic only
     assert {e.primitive.name for e in twice.graph().equations} == {"sin", "multiply", "add"}
+
+
+def test_compiled_and_fused_into_its_neighbours():
+    f = with_override()
+    loss = lambda r: np.sum(truncated(r, 1.0, 1.0, 2.0) + 2 * f(r, 3.0) * morse(r, 5.0, 1.2))
+    np.testing.assert_allclose(jit(loss)(R), loss(R), rtol=1e-13)
+    np.testing.assert_allclose(jit(grad(loss))(R), grad(loss)(R), rtol=1e-12)
+    np.testing.assert_allclose(grad(jit(loss))(R), grad(loss)(R), rtol=1e-12)
+    np.testing.assert_allclose(jit(vmap(grad(loss)))(np.stack([R, R + 1])), vmap(grad(loss))(np.stack([R, R + 1])), rtol=1e-12)
+    np.testing.assert_allclose(jit(vmap(hessian(lambda r: f(r, 3.0) + morse(r, 5.0, 1.2))))(R), vmap(hessian(lambda r: f(r, 3.0) + morse(r, 5.0, 1.2)))(R), rtol=1e-12)
+    assert jit(lambda r: f(r, np.float32(3)))(R.astype(np.float32)).dtype == np.float32
 
 
 def test_scalar_graph_is_straight_line_and_shares_what_paths_have_in_common():

@@ -202,8 +202,7 @@ def _bits(keys, *, shape, dtype):
     else:
         found = each_key(keys, (words,), KEY, lambda k: philox.bits(k, 0, words))
     if dtype.itemsize == 8:
-        pairs = found.reshape(*keys.shape[:-1], n, 2).astype(np.uint64)
-        found = pairs[..., 0] | pairs[..., 1] << np.uint64(32)
+        found = found.astype("<u4", copy=False).view("<u8").astype(np.uint64, copy=False)  # the lower word comes first
     elif dtype.itemsize < 4:
         found = (found >> np.uint32(32 - 8 * dtype.itemsize)).astype(dtype)
     return found.reshape(keys.shape[:-1] + shape)[()]

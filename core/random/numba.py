@@ -121,7 +121,8 @@ def loggamma(k0, k1, i, alpha):
         if t <= 0:
             continue
         v = t * t * t
-        if simd.log(_unit(_join(w[0], w[1])) + _SCALE) < 0.5 * x * x + d - d * v + d * 3 * simd.log(t):
+        u = _unit(_join(w[0], w[1])) + _SCALE
+        if u < 1 - 0.0331 * (x * x) * (x * x) or simd.log(u) < 0.5 * x * x + d - d * v + d * 3 * simd.log(t):
             break
     out = simd.log(d) + 3 * simd.log(t)
     if alpha < 1:

@@ -164,7 +164,7 @@ def _library(name: str) -> native.LoadedObject:
 
 @cache
 def _convolutions(name: str) -> native.LoadedObject:
-    return native.load(conv.product(name, _TYPES[name][0], _tile(_OWN[name])), {})
+    return native.load(conv.product(name, _TYPES[name][0], _tile(_OWN[name])), {}, passes=False)
 
 
 _INTRINSICS = """

@@ -39,7 +39,7 @@ def product(name: str, scalar: str, tile: Tile) -> str:
         _product(name, scalar, tile),
         _pack(name, scalar, tile),
         _pad(name, scalar),
-        _sum(name, scalar),
+        _sum(name, scalar, tile),
     ]
     return "\n".join(parts)
 
@@ -195,16 +195,18 @@ def _pad(name: str, scalar: str) -> str:
     return "\n".join([head, *code.lines, "}"])
 
 
-def _sum(name: str, scalar: str) -> str:
-    code = Code()
+def _sum(name: str, scalar: str, tile: Tile) -> str:
+    code, lanes = Code(), tile.lanes
     size = 4 if scalar == "float" else 8
     code.emit(f"call void @llvm.memcpy.p0.p0.i64(ptr %out, ptr %parts, i64 {code.int('mul', '%size', size)}, i1 false)")
+    whole = code.int("sub", "%size", code.int("urem", "%size", lanes))
     with code.loop("1", "%count", "1") as c:
         part = code.at(scalar, "%parts", code.int("mul", c, "%size"))
-        with code.loop("0", "%size", "1") as i:
-            spot = code.at(scalar, "%out", i)
-            old, new = (code.set(f"load {scalar}, ptr {at}") for at in (spot, code.at(scalar, part, i)))
-            code.emit(f"store {scalar} {code.set(f'fadd {scalar} {old}, {new}')}, ptr {spot}")
+        for kind, start, stop, step in ((f"<{lanes} x {scalar}>", "0", whole, str(lanes)), (scalar, whole, "%size", "1")):
+            with code.loop(start, stop, step) as i:
+                spot = code.at(scalar, "%out", i)
+                old, new = (code.set(f"load {kind}, ptr {at}, align {size}") for at in (spot, code.at(scalar, part, i)))
+                code.emit(f"store {kind} {code.set(f'fadd {kind} {old}, {new}')}, ptr {spot}, align {size}")
     code.emit("ret void")
     head = f"define void @tsk.conv.sum.{name}(ptr noalias %out, ptr noalias %parts, i64 %size, i64 %count) {{"
     return "\n".join([head, *code.lines, "}"])

@@ -2,7 +2,7 @@
 
 C[m, n] (+)= A[m, k] B[k, n] goes tile by tile: `rows` x `vectors` accumulators stay in registers over a block of k. B is
 copied panel by panel (a tile's columns, contiguous over k), so that a transposed B costs only another copy; A is
-read in place, one broadcast at a time, with any strides. Each element is one chain of fused multiply-adds in the order
+read in place, one broadcast at a time, with any strides, unless its elements are far apart. Each element is one chain of fused multiply-adds in the order
 of k, so that results depend neither on the tiling nor on the number of threads.
 """
 
@@ -12,8 +12,10 @@ from typing import NamedTuple
 
 __all__ = ["Code", "Tile", "product"]
 
-_DEPTH = 160  # block of k: a panel of B then takes 30 kB, most of a first-level cache
-_HEIGHT = 192  # rows of A that are copied at a time, with _DEPTH of k: a multiple of all tiles' rows
+_DEPTH = 192  # block of k: a panel of B then takes 36 kB, most of a first-level cache
+_HEIGHT = 192  # rows of A that are copied at a time, with _DEPTH of k
+_GAP = 2  # of k between the slabs of a copied A: not all of them on the same cache sets
+_FAR = 1024  # bytes between neighbours of A from which it is copied
 _CHUNK_WORK = 1 << 19  # least multiply-adds of a chunk of a parallel product
 _LARGE_CHUNK_WORK = 1 << 25  # ... and about the multiply-adds of one of many
 _PARALLEL_WORK = 1 << 21  # least multiply-adds of a parallel product
@@ -109,7 +111,6 @@ def product(name: str, scalar: str, tile: Tile) -> str:
     parts += [
         _pack(name, scalar, tile),
         _transpose_pack(name, scalar, tile),
-        _columns(name, scalar, tile),
         _serial(name, scalar, tile, heights),
         _parallel(name, scalar, tile),
     ]
@@ -243,45 +244,47 @@ def _transpose_pack(name: str, scalar: str, tile: Tile) -> str:
     return "\n".join([head, *code.lines, "}"])
 
 
-def _columns(name: str, scalar: str, tile: Tile) -> str:
-    """near[tile, k, row] = A[row, k], stored by columns and read in that order; no further than A goes."""
-    code, (_, rows, _), align = Code(), tile, 4 if scalar == "float" else 8
-    vector = f"<{rows} x {scalar}>"
-    whole = code.int("sub", "%height", code.int("urem", "%height", rows))
-    with code.loop("0", "%k", "1") as p:
-        source = code.at(scalar, "%a", code.int("mul", p, "%cs"))
-        target = code.at(scalar, "%near", code.int("mul", p, rows))
-        with code.loop("0", whole, str(rows)) as i:
-            value = code.set(f"load {vector}, ptr {code.at(scalar, source, i)}, align {align}")
-            place = code.at(scalar, target, code.int("mul", i, "%tall"))
-            code.emit(f"store {vector} {value}, ptr {place}, align {align}")
-        end = code.at(scalar, target, code.int("mul", whole, "%tall"))
-        with code.loop(whole, "%height", "1") as i:
-            value = code.set(f"load {scalar}, ptr {code.at(scalar, source, i)}")
-            code.emit(f"store {scalar} {value}, ptr {code.at(scalar, end, code.int('sub', i, whole))}")
-    code.emit("ret void")
-    head = f"define internal void @columns.{name}(i64 %k, i64 %height, ptr noalias %a, i64 %cs, ptr noalias %near, i64 %tall) {{"
-    return "\n".join([head, *code.lines, "}"])
-
-
 _ARGUMENTS = (
     "i64 %m, i64 %n, i64 %k, ptr %a, i64 %rs, i64 %cs, ptr %b, i64 %ldb, i1 %tb, ptr %c, i64 %ldc, i1 %accumulate"
 )
 
 
+def _copy(code: Code, scalar: str, rows: int, by_columns: str, source: str, depth: str, height: str, near: str) -> None:
+    """A block of A, copied: rows as rows, columns as slabs of `rows` neighbours, each dense over k."""
+    size, vector = 4 if scalar == "float" else 8, f"<{rows} x {scalar}>"
+    with code.when(by_columns):
+        whole = code.int("sub", height, code.int("urem", height, rows))
+        slab = code.int("add", depth, _GAP)
+        rest = code.int("mul", code.int("sub", height, whole), size)
+        with code.loop("0", depth, "1") as p:
+            line = code.at(scalar, source, code.int("mul", p, "%cs"))
+            target = code.at(scalar, near, code.int("mul", p, rows))
+            with code.loop("0", whole, str(rows)) as i:
+                value = code.set(f"load {vector}, ptr {code.at(scalar, line, i)}, align {size}")
+                code.emit(f"store {vector} {value}, ptr {code.at(scalar, target, code.int('mul', i, slab))}, align {size}")
+            there = code.at(scalar, target, code.int("mul", whole, slab))
+            code.emit(f"call void @llvm.memcpy.p0.p0.i64(ptr {there}, ptr {code.at(scalar, line, whole)}, i64 {rest}, i1 false)")
+    with code.when(code.set(f"xor i1 {by_columns}, true")), code.loop("0", height, "1") as i:
+        line = code.at(scalar, source, code.int("mul", i, "%rs"))
+        target = code.at(scalar, near, code.int("mul", i, _DEPTH + 8))
+        code.emit(f"call void @llvm.memcpy.p0.p0.i64(ptr {target}, ptr {line}, i64 {code.int('mul', depth, size)}, i1 false)")
+
+
 def _serial(name: str, scalar: str, tile: Tile, heights: list[int]) -> str:
     code, (lanes, rows, vectors) = Code(), tile
-    bytes_aligned = 64
+    bytes_aligned, size = 64, 4 if scalar == "float" else 8
     tiles = [f"ptr @tile.{name}.{r}.{v}" for r in heights for v in range(1, vectors + 1)]
     table = f"@tiles.{name} = internal constant [{len(tiles)} x ptr] [{', '.join(tiles)}]"
     panel = code.set(f"alloca [{_DEPTH * lanes * vectors} x {scalar}], align {bytes_aligned}")
     edge = code.set(f"alloca [{rows * lanes * vectors} x {scalar}], align {bytes_aligned}")
-    near = code.set(f"alloca [{_HEIGHT * (_DEPTH + 2)} x {scalar}], align {bytes_aligned}")
+    near = code.set(f"alloca [{max(_HEIGHT * (_DEPTH + 8), (_DEPTH + _GAP) * _HEIGHT)} x {scalar}], align {bytes_aligned}")
     n_vectors = code.int("udiv", code.int("add", "%n", lanes - 1), lanes)
     n_panels = code.int("udiv", code.int("add", n_vectors, vectors - 1), vectors)
-    # A by columns: a tile would read a little of every line, so blocks are copied tile by tile before the panels use them
+    # A far apart in memory falls on the same few cache sets: such blocks are copied before several panels use them
+    bytes_apart = code.int("mul", code.set("call i64 @llvm.smax.i64(i64 %rs, i64 %cs)"), size)
+    far = code.set(f"icmp sge i64 {bytes_apart}, {_FAR}")
+    copied = code.set(f"and i1 {far}, {code.set(f'icmp sgt i64 {n_panels}, 1')}")
     by_columns = code.set("icmp eq i64 %rs, 1")
-    copied = code.set(f"and i1 {by_columns}, {code.set(f'icmp sgt i64 {n_panels}, 1')}")
     block = code.set(f"select i1 {copied}, i64 {_HEIGHT}, i64 %m")
     # k is dealt out evenly as well, by its own size alone
     n_blocks = code.int("udiv", code.int("add", "%k", _DEPTH - 1), _DEPTH)
@@ -292,15 +295,17 @@ def _serial(name: str, scalar: str, tile: Tile, heights: list[int]) -> str:
         add = code.set(f"or i1 %accumulate, {code.set(f'icmp ne i64 {p}, 0')}")
         a_there = code.at(scalar, code.at(scalar, "%a", code.int("mul", top, "%rs")), code.int("mul", p, "%cs"))
         c_there = code.at(scalar, "%c", code.int("mul", top, "%ldc"))
-        tall = code.int("add", depth, 2)  # between tiles: powers of two would fall on the same cache sets
         with code.when(copied):
-            code.emit(
-                f"call void @columns.{name}(i64 {depth}, i64 {height_left}, ptr {a_there}, i64 %cs, ptr {near}, i64 {tall})"
-            )
-        rs = code.set(f"select i1 {copied}, i64 1, i64 %rs")
-        cs = code.set(f"select i1 {copied}, i64 {rows}, i64 %cs")
-        step_a = code.set(f"select i1 {copied}, i64 {tall}, i64 %rs")
+            _copy(code, scalar, rows, by_columns, a_there, depth, height_left, near)
         a_block = code.set(f"select i1 {copied}, ptr {near}, ptr {a_there}")
+        near_rs = code.set(f"select i1 {by_columns}, i64 1, i64 {_DEPTH + 8}")
+        near_cs = code.set(f"select i1 {by_columns}, i64 {rows}, i64 1")
+        rs = code.set(f"select i1 {copied}, i64 {near_rs}, i64 %rs")
+        cs = code.set(f"select i1 {copied}, i64 {near_cs}, i64 %cs")
+        # from one tile to the next, `rows` rows further
+        slab = code.int("mul", code.int("add", depth, _GAP), rows)
+        in_slabs = code.set(f"and i1 {copied}, {by_columns}")
+        tile_step = code.set(f"select i1 {in_slabs}, i64 {slab}, i64 {code.int('mul', rs, rows)}")
         with code.loop("0", n_panels, "1") as q:
             # vectors are dealt out evenly: 4 become 2 + 2, not 3 + 1
             first = code.int("udiv", code.int("mul", q, n_vectors), n_panels)
@@ -328,10 +333,9 @@ def _serial(name: str, scalar: str, tile: Tile, heights: list[int]) -> str:
                 i.step = height
                 entry = code.int("add", code.int("mul", place, vectors), code.int("sub", count, 1))
                 kernel = code.set(f"load ptr, ptr {code.at('ptr', f'@tiles.{name}', entry)}")
-                # a lower tile at the end begins inside the last copied one
-                inside = code.int("urem", i, rows)
-                start = code.int("mul", code.int("sub", i, inside), step_a)
-                a_tile = code.at(scalar, code.at(scalar, a_block, start), code.int("mul", inside, rs))
+                start = code.int("mul", code.int("udiv", i, rows), tile_step)
+                within = code.int("mul", code.int("urem", i, rows), rs)
+                a_tile = code.at(scalar, a_block, code.int("add", start, within))
                 c_tile = code.at(scalar, code.at(scalar, c_there, code.int("mul", i, "%ldc")), j)
                 target = code.set(f"select i1 {partial}, ptr {edge}, ptr {c_tile}")
                 step = code.set(f"select i1 {partial}, i64 {wide}, i64 %ldc")

@@ -17,8 +17,8 @@ from triskele.core.graph.trace import bind, describe
 from triskele.core.ops.define import as_value, broadcast_shapes
 from triskele.core.ops.elementwise import convert
 from triskele.core.transforms import custom_native
-from triskele.core.transforms.custom import Rules
 from triskele.core.transforms.grad import inexact
+from triskele.core.transforms.rules import Rules
 from triskele.core.transforms.vmap import move_batch_axis, vmap
 
 MODES = ("numba", "python", "cfunc")

@@ -14,6 +14,8 @@ from triskele.core.graph.graph import Const, Graph, Spec, spec_of
 from triskele.core.graph.primitive import PRIMITIVES
 from triskele.core.graph.trace import bind, evaluate
 from triskele.core.ops import define
+from triskele.core.tensor import Tensor
+from triskele.core.transforms.control_body import runner
 from triskele.core.transforms.forward import jvp
 from triskele.core.transforms.scalar import over_numpy, scalar_graph
 from triskele.core.transforms.vmap import vmap
@@ -36,6 +38,7 @@ class Elementwise:
         self._overrides: dict[int, Elementwise] = {}
         self._partials: dict[tuple[int, ...], Elementwise] = {}
         self._graphs: dict[Any, Graph] = {}
+        self._plans: dict[Graph, tuple[bool, str | None, Callable]] = {}  # by graph: how it is applied to arrays
         self._primitive: Any = None
         update_wrapper(self, function)
 
@@ -69,9 +72,14 @@ class Elementwise:
         """The function itself on arrays or Tensors, its own derivative rules left out."""
         graph = self._scalar_graph([spec_of(a) for a in args])
         shape = define.broadcast_shapes(self.__name__, *[np.shape(a) for a in args])
-        if all(e.primitive.kind == "elementwise" for e in graph.equations):
-            with np.errstate(all="ignore" if any(e.primitive.name == "select" for e in graph.equations) else None):
-                (out,) = evaluate(graph, *args)
+        if graph not in self._plans:
+            elementwise_only = all(e.primitive.kind == "elementwise" for e in graph.equations)
+            quiet = "ignore" if any(e.primitive.name == "select" for e in graph.equations) else None  # both branches are evaluated
+            self._plans[graph] = elementwise_only, quiet, runner(graph)
+        elementwise_only, quiet, run = self._plans[graph]
+        if elementwise_only:
+            with np.errstate(all=quiet):
+                (out,) = evaluate(graph, *args) if any(isinstance(a, Tensor) for a in args) else run(*args)
         elif shape == ():
             (out,) = evaluate(graph, *args)
         else:

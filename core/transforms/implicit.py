@@ -18,11 +18,11 @@ from triskele.core.graph.graph import Spec, spec_of
 from triskele.core.graph.trace import evaluate, make_graph
 from triskele.core.ops.define import as_value
 from triskele.core.tensor import Tensor
-from triskele.core.transforms.custom import Rules, apply
 from triskele.core.transforms.custom_op import custom_op
 from triskele.core.transforms.forward import jvp
 from triskele.core.transforms.grad import inexact, vjp
 from triskele.core.transforms.jacobian import jacfwd
+from triskele.core.transforms.rules import Rules, apply
 
 
 def custom_linear_solve(matvec: Callable[[Any], Any], b: Any, solve: Callable[[Callable, Any], Any],

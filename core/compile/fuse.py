@@ -25,6 +25,8 @@ KEEP_COST_LARGE = 12.0  # ... when it does not fit into the second-level cache
 KEEP_COST_OUTER = 6.0  # operations above which a value that an inner loop only reads gets a loop, and vectors, of its own
 LARGE = 1 << 20  # bytes
 MANY = 12  # contexts
+LONGEST = 400.0  # operations of a formula
+FULL = 800.0  # operations of a loop nest
 _COSTS = {"divide": 4.0, "sqrt": 5.0, "power": 40.0, "remainder": 20.0, "floor_divide": 20.0, "reciprocal": 4.0}
 
 
@@ -85,9 +87,11 @@ def reshape_index(b, index, shape, own):
         position = b.add(b.mul(position, b.index(n)), i) if n != 1 else position
     out = []
     for n in own[::-1]:
-        q, r = b._divmod_affine(position, n) if len(out) < len(own) - 1 else (b.index(0), position)
-        out.append(r)
-        position = q
+        if len(out) == len(own) - 1:
+            out.append(position)
+            break
+        out.append(b.mod(position, b.index(n)))
+        position = b.floordiv(position, b.index(n))
     return out[::-1]
 
 
@@ -242,7 +246,7 @@ class Fusion:
         return None
 
     def _formula_costs(self):
-        """Operations to compute an element with all formulas written out (at most 1000)."""
+        """Operations to compute an element with all formulas written out."""
         costs: dict[Any, float] = {}
         for eqn in self.graph.equations:
             if self.kinds[eqn] != "map" or eqn.outputs[0] in self.stored:
@@ -250,7 +254,10 @@ class Fusion:
             c = cost_of(eqn) + sum(costs.get(a, 0.5) for a in eqn.inputs if isinstance(a, Var))
             if eqn.primitive.kind == "reduce":
                 c *= eqn.inputs[0].spec.size / eqn.outputs[0].spec.size
-            costs[eqn.outputs[0]] = min(1000.0, c)
+            if c > LONGEST and len(eqn.outputs[0].spec.shape) == len(max([a.spec.shape for a in eqn.inputs], key=len)):
+                self.stored.add(eqn.outputs[0])  # a long chain is cut: the time LLVM takes grows faster than the code
+            else:
+                costs[eqn.outputs[0]] = min(4 * LONGEST, c)
         return costs
 
     # -- spaces and expansion of formulas --------------------------------------------------------------------------------
@@ -448,9 +455,9 @@ class Fusion:
                 by_key.setdefault(key, []).append(group)
             group.roots.append(root)
             group.deps |= deps - {group}
+            group.cost += sum(cost_of(e) for e in formulas if e not in group.formulas) + cost_of(eqn)
             group.formulas.update(formulas)
             group.formulas[eqn] = None
-            group.cost += sum(cost_of(e) for e in formulas) + 1
             for v, keys in reads.items():
                 group.reads.setdefault(v, set()).update(keys)
             node_of[root.var] = group
@@ -468,7 +475,8 @@ class Fusion:
                     return False
                 related = True
             related = related or v in group.reads
-        if len(group.roots) >= 64 or (len(group.reads) + len(group.roots) > 24 and math.prod(root.space) > 4096):
+        more = sum(cost_of(f) for f in formulas if f not in group.formulas) + cost_of(root.eqn)
+        if len(group.roots) >= 64 or group.cost + more > FULL or (len(group.reads) + len(group.roots) > 24 and math.prod(root.space) > 4096):
             return False
         return related or any(f in group.formulas for f in formulas)
 

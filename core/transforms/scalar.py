@@ -89,8 +89,8 @@ def _replaced(value: Any, known: dict[int, Any]) -> Any:
     if type(value) is not FunctionType and type(inner) is not FunctionType:
         return value
     function = inner if type(inner) is FunctionType else value
-    if (function.__module__ or "").split(".")[0] in ("numpy", "scipy", "triskele"):
-        return value
+    if known and (function.__module__ or "").startswith(("numpy", "scipy", "triskele.core")):
+        return value  # called by the user's function: takes arrays as it is
     code = function.__code__
     namespace: dict[str, Any] = {"__builtins__": builtins, "__name__": function.__module__}
     cells = tuple([CellType() for _ in code.co_freevars])

@@ -266,7 +266,7 @@ def elementwise(function: Callable) -> Elementwise:
     ... def morse(r, depth, width, r0):
     ...     return depth * (1 - math.exp(-width * (r - r0))) ** 2
     >>> morse(np.array([1.0, 2.0]), 5.0, 1.0, r0=1.0)
-    array([0.        , 1.99788205])
+    array([0.      , 1.997882])
     """
     if not callable(function):
         raise TypeError(f"elementwise: a function is wanted, got {type(function).__name__}")

@@ -41,8 +41,8 @@ class MultiHeadAttention:
         """Fresh weights; `heads` must divide `n_features`."""
         if n_features % heads:
             raise ValueError(f"MultiHeadAttention: heads must divide n_features, got {heads} for {n_features}")
-        parts = [Linear.init(k, n_features, n_features, initialiser=glorot_uniform, dtype=dtype) for k in random.split(key, 4)]
-        return cls(*parts, heads)
+        q, k, v, o = [Linear.init(part, n_features, n_features, initialiser=glorot_uniform, dtype=dtype) for part in random.split(key, 4)]
+        return cls(q, k, v, o, heads)
 
     def __call__(self, x, context=None, mask=None):
         """Attend from `x` to `context` (to itself when absent).

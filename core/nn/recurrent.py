@@ -17,14 +17,14 @@ from triskele.core.nn.layers import check_last_axis
 from triskele.core.transforms.control import scan
 
 
-def _weights(cls, key, n_in, n_hidden, gates, dtype):
+def _weights(key, n_in, n_hidden, gates, dtype):
     k_in, k_hidden = random.split(key, 2)
     recurrent = [orthogonal(k, (n_hidden, n_hidden), dtype) for k in random.split(k_hidden, gates)]
     return glorot_uniform(k_in, (n_in, gates * n_hidden), dtype), np.concatenate(recurrent, axis=1)
 
 
-def _start(state, xs, n_hidden):
-    return np.zeros((*np.shape(xs)[1:-1], n_hidden), np.result_type(xs)) if state is None else state
+def _zeros(xs, n_hidden):
+    return np.zeros((*np.shape(xs)[1:-1], n_hidden), np.result_type(xs))
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class LSTM:
     @classmethod
     def init(cls, key, n_in: int, n_hidden: int, *, dtype=np.float32) -> LSTM:
         """The forget gate's bias starts at 1 (Jozefowicz et al. 2015, section 2.2), the others at 0."""
-        w_input, w_hidden = _weights(cls, key, n_in, n_hidden, 4, dtype)
+        w_input, w_hidden = _weights(key, n_in, n_hidden, 4, dtype)
         bias = np.zeros(4 * n_hidden, dtype)
         bias[n_hidden : 2 * n_hidden] = 1
         return cls(w_input, w_hidden, bias)
@@ -73,7 +73,7 @@ class LSTM:
         """
         check_last_axis("LSTM", xs, np.shape(self.w_input)[0])
         n = np.shape(self.w_hidden)[0]
-        h, c = state if state is not None else (_start(None, xs, n), _start(None, xs, n))
+        h, c = state if state is not None else (_zeros(xs, n), _zeros(xs, n))
 
         def step(carry, x):
             h, c = carry
@@ -107,7 +107,8 @@ class GRU:
     @classmethod
     def init(cls, key, n_in: int, n_hidden: int, *, dtype=np.float32) -> GRU:
         """Fresh weights, zero biases."""
-        return cls(*_weights(cls, key, n_in, n_hidden, 3, dtype), np.zeros(3 * n_hidden, dtype), np.zeros(n_hidden, dtype))
+        w_input, w_hidden = _weights(key, n_in, n_hidden, 3, dtype)
+        return cls(w_input, w_hidden, np.zeros(3 * n_hidden, dtype), np.zeros(n_hidden, dtype))
 
     def __call__(self, xs, state=None):
         """Run over the sequence ``[T, ..., n_in]``; returns ``(ys, h)``, ys ``[T, ..., n_hidden]``."""
@@ -122,5 +123,5 @@ class GRU:
             h = (1 - u) * candidate + u * h
             return h, h
 
-        state, ys = scan(step, _start(state, xs, n), xs @ self.w_input + self.bias)
+        state, ys = scan(step, _zeros(xs, n) if state is None else state, xs @ self.w_input + self.bias)
         return ys, state

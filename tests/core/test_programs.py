@@ -180,8 +180,11 @@ SMOOTH = {
 OPS = {**MOVES, **RING, **PRODUCT, **CHOICES, **SMOOTH}
 
 
+SMALL = st.lists(st.integers(1, 3), max_size=3).map(tuple)
+
+
 @st.composite
-def programs(draw, names, dtypes=("float64",), length=8, shape=st.lists(st.integers(1, 3), max_size=3).map(tuple), limit=300):
+def programs(draw, names, dtypes=("float64",), length=8, shape=SMALL, limit=300):
     inputs = tuple((draw(shape), draw(st.sampled_from(dtypes))) for _ in range(draw(st.integers(1, 3))))
     program = Program(inputs, (), draw(st.integers(0, 9999)))
     values, steps = program.values(), []

@@ -14,7 +14,6 @@ import linecache
 import sys
 import sysconfig
 import types
-import weakref
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -28,7 +27,7 @@ from triskele.core.transforms.autograph_rewrite import RUN, Control
 _LIBRARIES = {"numpy", "scipy", "triskele", "numba", "llvmlite", "matplotlib", "jax", "torch", "autograd", "builtins", "pytest", "hypothesis"}
 _FOLDERS = tuple({str(Path(sysconfig.get_paths()[k])) for k in ("stdlib", "platstdlib", "purelib", "platlib")})
 _MARK = "__triskele_converted__"
-_codes: weakref.WeakKeyDictionary[types.CodeType, types.CodeType | None] = weakref.WeakKeyDictionary()
+_codes: dict[int, tuple[types.CodeType, types.CodeType | None]] = {}  # by identity: code objects of two files may be equal
 _modules: dict[str, tuple[int, ast.Module | None]] = {}
 
 
@@ -53,13 +52,16 @@ def convert(f: Callable[..., Any]) -> Callable[..., Any]:
     if _MARK in f.__dict__ or _is_library(f):
         return f
     code = f.__code__
-    if code not in _codes:
-        _codes[code] = _convert_code(f)
-    new = _codes[code]
+    if id(code) not in _codes:
+        _codes[id(code)] = code, _convert_code(f)
+    new = _codes[id(code)][1]
     if new is None:
         return f
     cells = dict(zip(code.co_freevars, f.__closure__ or (), strict=True))
     cells[RUN] = types.CellType(_RUNTIME)
+    for n in new.co_freevars:  # the name of a class around the function is a global in the original
+        if n not in cells:
+            cells[n] = types.CellType(f.__globals__.get(n))
     converted = types.FunctionType(new, f.__globals__, f.__name__, f.__defaults__, tuple(cells[n] for n in new.co_freevars))
     functools.update_wrapper(converted, f)
     del converted.__wrapped__
@@ -111,6 +113,7 @@ def _convert_code(f):
             function.type_params = []
     else:
         function = node
+        function.name = "ag__function"  # not its own name, which it may call itself by
         function.decorator_list = []
         function.returns = None
     for a in ast.walk(function.args):
@@ -118,12 +121,13 @@ def _convert_code(f):
             a.annotation = None
     function.args.defaults = [ast.copy_location(ast.Constant(None), d) for d in function.args.defaults]
     function.args.kw_defaults = [d and ast.copy_location(ast.Constant(None), d) for d in function.args.kw_defaults]
-    rewriter = Control(functools.partial(_is_plain_call, _names_of(f)))
+    rewriter = Control(functools.partial(_is_plain_call, _names_of(f, function)))
     function = rewriter.scope(function)
     if not rewriter.changed:
         return None
     inner: ast.stmt = function
-    if inside_class:  # private names are mangled with the name of the class
+    private = any(n.startswith("__") and not n.endswith("__") for n in map(_name_in, ast.walk(function)))
+    if inside_class and private:  # private names are mangled with the name of the class
         inner = ast.ClassDef(inside_class, [], [], [function], [])
         if hasattr(ast, "TypeAlias"):
             inner.type_params = []
@@ -142,6 +146,10 @@ def _convert_code(f):
 
 
 _FUTURE = 0x1000000  # annotations; the only future statement that is left
+
+
+def _name_in(node):
+    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
 
 
 def _inner_code(code, wanted):
@@ -163,10 +171,12 @@ def _renamed(code, function_name, qualname):
     return code.replace(co_consts=consts, **names)
 
 
-def _names_of(f):
-    """What a name in `f` refers to at the time of conversion."""
+def _names_of(f, node):
+    """What a name in `f`, whose syntax is `node`, refers to at the time of conversion."""
     cells = dict(zip(f.__code__.co_freevars, f.__closure__ or (), strict=True))
-    local = set(f.__code__.co_varnames) | set(f.__code__.co_cellvars)
+    local = {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    local |= {n.arg for n in ast.walk(node) if isinstance(n, ast.arg)}
+    local |= {n.name for n in ast.walk(node) if isinstance(n, (ast.FunctionDef, ast.ClassDef))}
 
     def look_up(name):
         if name in local:

@@ -162,6 +162,10 @@ class Jumps:
 
     def loop(self, s: ast.While | ast.For) -> list[ast.stmt]:
         """A loop without jumps, and what follows from them."""
+        if isinstance(s, ast.While) and any(isinstance(n, ast.NamedExpr) for n in ast.walk(s.test)) and not s.orelse:
+            # a test that assigns is part of the step
+            leave = if_stmt(ast.copy_location(ast.UnaryOp(ast.Not(), s.test), s), [ast.copy_location(ast.Break(), s)], [], s)
+            s.test, s.body = constant(True, s), [leave, *s.body]
         if not self.liftable(s):
             for n in walk(s):
                 n.plain = isinstance(n, _LOOPS)
@@ -232,6 +236,7 @@ class Control(ast.NodeTransformer):
         self.changed = False
         self.state: set[str] = set()
         self.variables: set[str] = set()
+        self.first: str | None = None
 
     # -- functions ------------------------------------------------------------------------------------------------------
 
@@ -239,7 +244,8 @@ class Control(ast.NodeTransformer):
         """Rewrite the body of one function."""
         if any(isinstance(n, (ast.Yield, ast.YieldFrom, ast.Await)) for n in walk(node.body)):
             return node
-        outer = self.state, self.variables
+        outer = self.state, self.variables, self.first
+        self.first = next((a.arg for a in [*node.args.posonlyargs, *node.args.args]), None)
         self.state = set()
         outside = {n for s in walk(node.body) if isinstance(s, ast.Global) for n in s.names}
         beyond = {n for s in walk(node.body) if isinstance(s, ast.Nonlocal) for n in s.names}
@@ -254,7 +260,7 @@ class Control(ast.NodeTransformer):
             head = [s for s in body if isinstance(s, (ast.Global, ast.Nonlocal))]
             body = [*head, never, *[s for s in body if s not in head]]
         node.body = body
-        self.state, self.variables = outer
+        self.state, self.variables, self.first = outer
         return node
 
     def visit_FunctionDef(self, node):
@@ -420,6 +426,9 @@ class Control(ast.NodeTransformer):
         return self.call("chain", [ops, node.left, *[self.later(c, c) for c in node.comparators]], node)
 
     def visit_Call(self, node):
+        if isinstance(node.func, ast.Name) and node.func.id == "super" and not node.args and self.first:
+            node.args = [name("__class__", node), name(self.first, node)]  # local functions have other first arguments
+            return node
         plain = self.plain_call(node.func)
         self.generic_visit(node)
         if plain or (isinstance(node.func, ast.Name) and node.func.id in _UNTOUCHED):

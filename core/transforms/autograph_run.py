@@ -309,7 +309,7 @@ def for_(iterable, body, more, get, put, names, line):
             if not decided:
                 if isinstance(iterable, range):
                     rest = iterable[k:]
-                    return _counted(len(rest), lambda i: rest.start + i * rest.step, body, more, get, put, names, line)
+                    return _counted(len(rest), lambda i, rest=rest: rest.start + i * rest.step, body, more, get, put, names, line)
                 if_(go, lambda item=item: body(item), lambda: None, get, put, names, line)
                 continue
             if not value:

@@ -521,3 +521,115 @@ def test_what_cannot_be_converted():
     assert "assert: the condition has no value yet" in message(asserted, 1.0)
     with pytest.raises(AssertionError, match="positive"):
         convert(asserted)(-1)
+
+
+# -- the language ---------------------------------------------------------------------------------------------------------------
+
+COUNT = 0
+
+
+class Base:
+    def scale(self, x):
+        return 3 * x
+
+
+class Derived(Base):
+    def scale(self, x):
+        if x > 1:
+            return super().scale(x)
+        return super().scale(-x) if x > 0 else x
+
+
+def factorial(n, x):
+    return x if n <= 1 else n * factorial(n - 1, x)
+
+
+def twice(f):
+    @functools.wraps(f)
+    def inner(*args, **kwargs):
+        return 2 * f(*args, **kwargs)
+
+    return inner
+
+
+@twice
+def decorated(x, *, low):
+    while x > low:
+        x = x / 2
+    return x
+
+
+def test_super_recursion_and_decorators():
+    check(lambda x: Derived().scale(x), (2.0,), (0.5,), (-1.0,))
+    check(lambda x: factorial(4, x), (2.0,))
+    check(lambda x: decorated(*[x], **{"low": 1.0}), (9.0,), (0.5,))
+
+
+def test_scopes():
+    def f(x):
+        global COUNT
+        COUNT = 0
+        steps = 0
+
+        def advance(v):
+            nonlocal steps
+            steps += 1
+            return v + 1 if v < 3 else v * 2
+
+        while x < 10:
+            x = advance(x)
+        y, z = (lambda a: a if a > 11 else -a)(x), (lambda a: a)(x)
+        COUNT += 1
+        return y + z
+
+    graph = record(f, 0.5)
+    for x in (0.5, 9.5, 20.0):
+        assert_allclose(evaluate(graph, x)[0], f(x))
+
+
+def test_statements_of_all_kinds():
+    def f(x, mode="b"):
+        data = {"k": x, "list": [1.0, 2.0]}
+        match mode:
+            case "a":
+                data["k"] = 0 * x
+            case _:
+                if x > 0:
+                    data["k"] = data["k"] + 1
+        while (half := data["k"] / 2) > 1:
+            data["k"] = half
+        for i, (a, *b) in enumerate(zip(data["list"], (3, 4), strict=True)):
+            if x > a:
+                data["list"][i] = x * b[0]
+                continue
+            data["list"][i] -= 1
+        try:
+            total = sum(data["list"]) if f"{mode}" == "b" else 0.0
+        except ValueError:
+            return x
+        else:
+            total += 1
+        del a
+        return total * data["k"] + half
+
+    check(f, (9.0,), (1.5,), (0.5,), (-1.0,))
+
+
+def test_return_inside_a_concrete_with_and_loop():
+    def f(x):
+        for k in range(3):
+            with np.errstate():
+                if k == 1:
+                    return x * k
+        return x
+
+    assert convert(f)(2.0) == f(2.0) == 2.0
+    assert evaluate(record(f, 2.0), 2.0)[0] == 2.0
+
+
+def test_comparisons_of_other_things():
+    def f(x, names=("a", "b")):
+        ok = "a" in names and None is None and not (names == ("b",))
+        return x if ok and 1 < len(names) <= 2 else -x
+
+    check(f, (2.0,), (-2.0,))

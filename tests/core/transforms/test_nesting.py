@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 
 import triskele.core.ops  # noqa: F401
 from tests.twins.derivatives import check_derivatives
@@ -110,6 +110,19 @@ def test_python_control_flow_in_batches():
     assert_allclose(jit(vmap(grad(python)))(batch), slopes)
     assert_allclose(vmap(jit(grad(python)))(batch), slopes)
     assert_allclose(grad(lambda b: np.sum(jit(vmap(python))(b)))(batch), slopes)
+
+
+def test_collatz_compiled():
+    @jit
+    def collatz(n):
+        k = 0
+        while n > 1:
+            n = np.where(n % 2 == 0, n // 2, 3 * n + 1)
+            k = k + 1
+        return k
+
+    assert [collatz(27), collatz(27.0), collatz(np.float32(27)), collatz(1)] == [111, 111, 111, 0]
+    assert_array_equal(vmap(collatz)(np.array([27, 1, 6])), [111, 0, 8])
 
 
 def test_one_program_for_all_numbers_of_steps():

@@ -16,19 +16,23 @@ from triskele.core.compile.arithmetic import Arithmetic
 from triskele.core.compile.functions import Functions
 from triskele.core.compile.values import I64, Value, literal, llvm_type, real_of
 
-LOOP = ", !llvm.loop !LOOP"
-"""Mark of a loop's branch, replaced by a metadata node of its own (see `number_loops`)."""
+LOOP, LONG_LOOP = ", !llvm.loop !LOOP0", ", !llvm.loop !LOOP1"
+"""Marks of a loop's branch, replaced by a metadata node of its own (see `number_loops`); a long body is not interleaved."""
+
+
+LONG = 60  # lines of a body
 
 
 def number_loops(text: str) -> str:
     """Give every loop its metadata: not unrolled beyond what vectorising does, which halves the time LLVM takes."""
     pieces = text.split("!LOOP")
-    n = len(pieces) - 1
-    out = [pieces[0]]
-    for k, piece in enumerate(pieces[1:], 1):
-        out += [f"!{k}", piece]
-    nodes = [f"!{k} = distinct !{{!{k}, !0}}" for k in range(1, n + 1)]
-    return "".join(out) + "\n".join(['!0 = !{!"llvm.loop.unroll.disable"}', *nodes, ""] if n else [])
+    out, nodes = [pieces[0]], []
+    for k, piece in enumerate(pieces[1:], 2):
+        out += [f"!{k}", piece[1:]]
+        nodes.append(f"!{k} = distinct !{{!{k}, !0{', !1' if piece[0] == '1' else ''}}}")
+    if nodes:
+        out += ['!0 = !{!"llvm.loop.unroll.disable"}\n!1 = !{!"llvm.loop.interleave.count", i32 1}\n', "\n".join(nodes), "\n"]
+    return "".join(out)
 
 
 class Loop:
@@ -145,9 +149,10 @@ class Builder(Arithmetic, Functions):
             slot = len(lines) - 1
             self._label = f"{n}.body"
             self._render(item.items, lines)
+            mark = LONG_LOOP if len(lines) - slot > LONG else LOOP
             lines[slot] = f"  {item.var} = phi i64 [ {item.start}, %{before} ], [ {item.var}.n, %{self._label} ]"
             lines += [f"  {item.var}.n = add nuw nsw i64 {item.var}, 1", f"  {item.var}.c = icmp eq i64 {item.var}.n, {item.stop}",
-                      f"  br i1 {item.var}.c, label %{n}.exit, label %{n}.body{LOOP}", f"{n}.exit:"]
+                      f"  br i1 {item.var}.c, label %{n}.exit, label %{n}.body{mark}", f"{n}.exit:"]
             self._label = f"{n}.exit"
 
     # -- constants and index values --------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from triskele.core.compile import calls
 from triskele.core.compile.band import Band, find_bands
 from triskele.core.compile.builder import number_loops
 from triskele.core.compile.fuse import Fusion, Group, Step
@@ -65,7 +66,10 @@ class Module:
         return unit
 
     def text(self) -> str:
-        bodies, declares = vecmath.definitions(sorted(self.symbols))
+        called = {s for s in self.symbols if ".scalar." in s}
+        bodies, declares = vecmath.definitions(sorted(self.symbols - called))
+        more, further = calls.definitions(called)
+        bodies, declares = bodies | more, declares | further
         lines = ["@tsk_constants = global ptr null"] if self.constants else []
         if self.calls:
             lines += ["@tsk_context = external global ptr", "declare i32 @tsk_callback(ptr, i64, ptr)"]

@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from triskele.core.compile.band import Band
-from triskele.core.compile.builder import Builder
+from triskele.core.compile.builder import LONG_LOOP, LOOP, Builder
+from triskele.core.compile.calls import call_out_of_line
 from triskele.core.compile.fuse import (
     REDUCERS,
     UNROLL,
@@ -32,6 +33,7 @@ CHUNK = 25e3  # ns of work per chunk
 PARALLEL = 60e3  # ns of work from which on a nest is cut into chunks
 MAX_CHUNKS = 64
 PIECES = 8
+INLINE = 10  # calls of vector-math functions in a nest up to which they are written out
 
 
 class Partial(NamedTuple):
@@ -195,7 +197,12 @@ class Nest:
         if self._split():
             self._emit()
         parameters = [f"ptr noalias %p{k}" for k in range(len(self.pointers))] + ["i64 %lo", "i64 %hi"]
-        text = [f"define internal i64 @{self.name}({', '.join(parameters)}) #0 {{", "entry:", *self.b.render()]
+        body = self.b.render()
+        if sum(" @tsk." in line for line in body) > INLINE:
+            # the body is short then, and its calls, one waiting for the other, leave room for others beside them
+            body = [call_out_of_line(line).replace(LONG_LOOP, LOOP) for line in body]
+            self.b.symbols = {s.replace("@tsk.", "@tsk.scalar.") for s in self.b.symbols}
+        text = [f"define internal i64 @{self.name}({', '.join(parameters)}) #0 {{", "entry:", *body]
         text += [*( [f"  %failed = load i64, ptr {self.flag}", "  ret i64 %failed"] if self.checks else ["  ret i64 0"]), "}"]
         loops = [f"for {', '.join(f'{n}' for n in self.loops)}" + (f" (x {max(map(self.short, self.group.roots))})" if len(self.space) > len(self.loops) else "")]
         return Kernel(self.name, text, list(self.pointers), self.chunks, self.step, self.extent, self.partials, self.checks,

@@ -220,7 +220,7 @@ class Symbols(NamedTuple):
 _NAME = r'@([\w.$-]+|"[^"]+")'
 _DEFINED = re.compile(rf"^define (?!(?:internal|private)\b)[^@\n]*{_NAME}\(", re.MULTILINE)
 _DECLARED = re.compile(rf"^declare [^@\n]*{_NAME}\(", re.MULTILINE)
-_GLOBAL = re.compile(rf"^{_NAME} = (?!(?:internal|private|external)\b)[\w ()]*\b(?:global|constant)\b", re.MULTILINE)
+_GLOBAL = re.compile(rf"^{_NAME} = (?!(?:internal|private|external|appending)\b)[\w ()]*\b(?:global|constant)\b", re.MULTILINE)
 
 
 def symbols_of(text: str) -> Symbols:

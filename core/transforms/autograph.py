@@ -22,6 +22,7 @@ import numpy as np
 
 from triskele.core.graph import trace
 from triskele.core.transforms import autograph_run
+from triskele.core.transforms.autograph_builtins import BUILTINS
 from triskele.core.transforms.autograph_rewrite import RUN, Control
 
 _LIBRARIES = {"numpy", "scipy", "triskele", "numba", "llvmlite", "matplotlib", "jax", "torch", "autograd", "builtins", "pytest", "hypothesis"}
@@ -88,7 +89,7 @@ def call(f: Callable[..., Any]) -> Callable[..., Any]:
     if isinstance(f, types.FunctionType):
         return f if _MARK in f.__dict__ else convert(f)
     try:
-        found = autograph_run.BUILTINS.get(f)
+        found = BUILTINS.get(f)
     except TypeError:
         found = None
     return found or convert(f)
@@ -204,7 +205,7 @@ def _is_plain_call(look_up, node):
         return value.__name__.split(".")[0] in _LIBRARIES
     if attributes:
         return False
-    return isinstance(value, (np.ufunc, types.BuiltinFunctionType)) and value not in autograph_run.BUILTINS or (
+    return isinstance(value, (np.ufunc, types.BuiltinFunctionType)) and value not in BUILTINS or (
         isinstance(value, types.FunctionType) and _is_library(value))
 
 

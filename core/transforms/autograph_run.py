@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import builtins
-import functools
 import operator
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -16,7 +14,14 @@ from triskele.core.graph.graph import Graph, Spec, spec_of
 from triskele.core.graph.trace import bind, evaluate, user_source
 from triskele.core.tensor import Tensor
 from triskele.core.transforms.autograph_rewrite import VALUE
-from triskele.core.transforms.control_body import cast, common_inputs, concrete, leaf_names, promote, trace_body, with_outputs
+from triskele.core.transforms.control_body import (
+    common_inputs,
+    concrete,
+    leaf_names,
+    promote,
+    trace_body,
+    with_outputs,
+)
 from triskele.core.transforms.control_cond import cond_p
 from triskele.core.transforms.control_scan import scan
 from triskele.core.transforms.control_while import CHECKPOINTS, _while
@@ -279,6 +284,13 @@ def _zero(spec: Spec):
     return Const(spec.dtype.type(0).item() if spec.weak else np.zeros(spec.shape, spec.dtype), spec)
 
 
+class Range:
+    """``range`` with traced bounds."""
+
+    def __init__(self, start, stop, step):
+        self.start, self.stop, self.step = start, stop, step
+
+
 # -- loops --------------------------------------------------------------------------------------------------------------
 
 
@@ -486,54 +498,3 @@ def chain(ops, left, *later):
             return result if isinstance(result, Tensor) else this
         left = right
     return result
-
-
-# -- builtins -----------------------------------------------------------------------------------------------------------
-
-
-class Range:
-    """``range`` with traced bounds."""
-
-    def __init__(self, start, stop, step):
-        self.start, self.stop, self.step = start, stop, step
-
-
-def _range(*args):
-    known_args = [concrete(a) if isinstance(a, Tensor) else a for a in args]
-    if not any(a is None for a in known_args):
-        return range(*[operator.index(a) for a in known_args])
-    for a in args:
-        if spec_of(a).dtype.kind not in "iu":
-            raise TypeError(f"range: bounds must be integers, got {spec_of(a)}, at {user_source()}")
-    start, stop, step = (0, args[0], 1) if len(args) == 1 else (*args, 1) if len(args) == 2 else args
-    return Range(start, stop, step)
-
-
-def _extreme(plain, function, reduce):
-    def either(*args, **kwargs):
-        if kwargs or not any(isinstance(a, Tensor) for a in args):
-            return plain(*args, **kwargs)
-        return functools.reduce(function, args) if len(args) > 1 else reduce(args[0])
-
-    return either
-
-
-def _convert(plain, dtype):
-    def number(x=0, *args):
-        if not isinstance(x, Tensor) or (plain is not float and concrete(x) is not None and x.dtype.kind not in "fc"):
-            return plain(x, *args)
-        return cast(np.reshape(x, ()) if x.shape else x, Spec((), np.dtype(dtype)))
-
-    return number
-
-
-BUILTINS = {
-    range: _range,
-    builtins.max: _extreme(builtins.max, np.maximum, lambda x: np.max(x, axis=0)),
-    builtins.min: _extreme(builtins.min, np.minimum, lambda x: np.min(x, axis=0)),
-    builtins.any: lambda x: np.any(x, axis=0) if isinstance(x, Tensor) else any(x),
-    builtins.all: lambda x: np.all(x, axis=0) if isinstance(x, Tensor) else all(x),
-    int: _convert(int, np.int64),
-    float: _convert(float, np.float64),
-    bool: lambda *x: bool(*x) if not x or known(x[0])[0] else truth(x[0], "bool", user_source().line),
-}

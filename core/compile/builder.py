@@ -16,8 +16,9 @@ from triskele.core.compile.arithmetic import Arithmetic
 from triskele.core.compile.functions import Functions
 from triskele.core.compile.values import I64, Value, literal, llvm_type, real_of
 
-LOOP, LONG_LOOP = ", !llvm.loop !LOOP0", ", !llvm.loop !LOOP1"
-"""Marks of a loop's branch, replaced by a metadata node of its own (see `number_loops`); a long body is not interleaved."""
+LOOP, LONG_LOOP, CALLING_LOOP = (f", !llvm.loop !LOOP{k}" for k in range(3))
+"""Marks of a loop's branch, replaced by a metadata node of its own (see `number_loops`). A long body is not interleaved;
+one of many calls, each waiting for the one before, is, so that others go on beside them."""
 
 
 LONG = 60  # lines of a body
@@ -27,11 +28,12 @@ def number_loops(text: str) -> str:
     """Give every loop its metadata: not unrolled beyond what vectorising does, which halves the time LLVM takes."""
     pieces = text.split("!LOOP")
     out, nodes = [pieces[0]], []
-    for k, piece in enumerate(pieces[1:], 2):
+    for k, piece in enumerate(pieces[1:], 3):
         out += [f"!{k}", piece[1:]]
-        nodes.append(f"!{k} = distinct !{{!{k}, !0{', !1' if piece[0] == '1' else ''}}}")
+        nodes.append(f"!{k} = distinct !{{!{k}, !0{f', !{piece[0]}' if piece[0] != '0' else ''}}}")
     if nodes:
-        out += ['!0 = !{!"llvm.loop.unroll.disable"}\n!1 = !{!"llvm.loop.interleave.count", i32 1}\n', "\n".join(nodes), "\n"]
+        out += ['!0 = !{!"llvm.loop.unroll.disable"}\n!1 = !{!"llvm.loop.interleave.count", i32 1}\n',
+                '!2 = !{!"llvm.loop.interleave.count", i32 4}\n', "\n".join(nodes), "\n"]
     return "".join(out)
 
 

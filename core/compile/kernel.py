@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from triskele.core.compile.band import Band
-from triskele.core.compile.builder import LONG_LOOP, LOOP, Builder
+from triskele.core.compile.builder import CALLING_LOOP, LONG_LOOP, Builder
 from triskele.core.compile.calls import call_out_of_line
 from triskele.core.compile.fuse import (
     REDUCERS,
@@ -199,8 +199,7 @@ class Nest:
         parameters = [f"ptr noalias %p{k}" for k in range(len(self.pointers))] + ["i64 %lo", "i64 %hi"]
         body = self.b.render()
         if sum(" @tsk." in line for line in body) > INLINE:
-            # the body is short then, and its calls, one waiting for the other, leave room for others beside them
-            body = [call_out_of_line(line).replace(LONG_LOOP, LOOP) for line in body]
+            body = [call_out_of_line(line).replace(LONG_LOOP, CALLING_LOOP) for line in body]
             self.b.symbols = {s.replace("@tsk.", "@tsk.scalar.") for s in self.b.symbols}
         text = [f"define internal i64 @{self.name}({', '.join(parameters)}) #0 {{", "entry:", *body]
         text += [*( [f"  %failed = load i64, ptr {self.flag}", "  ret i64 %failed"] if self.checks else ["  ret i64 0"]), "}"]

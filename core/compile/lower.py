@@ -1,9 +1,9 @@
-"""Matrix products in the form in which they are carried out: BLAS on arrays as they lie, or sums of products in loops.
+"""Matrix products in the form in which they are carried out: matrices as they lie, or sums of products in loops.
 
 A product with one row or column, or of few elements, is a sum over a broadcast multiplication, which fuses with what
-is around it; the axis that is contiguous in the larger operand becomes the innermost loop. Others stay `dot_general`
-with operands whose axes are (batch, free, contracted) or (batch, contracted, free), so that BLAS reads them without a
-copy.
+is around it; the axis that is contiguous in the larger operand becomes the innermost loop. Others become `product`, which
+reads its operands through transpositions, reshapes and slices, and writes its result transposed where that is what is
+wanted: an operand is copied only if neither its free nor its contracted axes are one contiguous axis.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from __future__ import annotations
 import math
 from collections import Counter
 
-from triskele.core.compile.products import accepts, dot_add
+from triskele.core.compile.products import Matrices, has_product, product, product_add
 from triskele.core.compile.values import supported
+from triskele.core.compile.views import contiguous, merged, reshaped, sliced, transposed, whole
 from triskele.core.graph.graph import Equation, Graph, Var
-from triskele.core.graph.primitive import PRIMITIVES
 from triskele.core.graph.simplify import Rewriter
 from triskele.core.graph.trace import dead_code
 
@@ -25,24 +25,62 @@ def lower(graph: Graph) -> Graph:
     """`graph` with its products in the form the compiler carries out."""
     r = _Lowering()
     outputs = r.run(graph, {v: v for v in graph.inputs})
-    return _accumulating(dead_code(Graph(graph.inputs, r.equations, outputs, graph.name)))
+    return _transposing(_accumulating(dead_code(Graph(graph.inputs, r.equations, outputs, graph.name))))
 
 
 def _accumulating(graph: Graph) -> Graph:
     """Sums of an array and a product of matrices nobody else reads become products that add to the array."""
     uses = Counter(a for e in graph.equations for a in e.inputs if isinstance(a, Var))
     uses.update(o for o in graph.outputs if isinstance(o, Var))
-    products = {e.outputs[0]: e for e in graph.equations if e.primitive.name == "dot_general"}
+    products = {e.outputs[0]: e for e in graph.equations if e.primitive is product}
     equations = []
     for e in graph.equations:
         if e.primitive.name == "add":
             for x, y in (e.inputs, e.inputs[::-1]):
                 made = products.get(y) if isinstance(y, Var) else None
-                if made is not None and x is not y and uses[y] == 1 and x.spec == y.spec == e.outputs[0].spec and accepts(made):
-                    e = Equation(dot_add, [*made.inputs, x], made.params, e.outputs, e.source)
+                if made is not None and x is not y and uses[y] == 1 and x.spec == y.spec == e.outputs[0].spec:
+                    e = Equation(product_add, [*made.inputs, x], made.params, e.outputs, e.source)
                     break
         equations.append(e)
     return dead_code(Graph(graph.inputs, equations, graph.outputs, graph.name))
+
+
+def _transposing(graph: Graph) -> Graph:
+    """Products of which only a transposition is read write that."""
+    uses = Counter(a for e in graph.equations for a in e.inputs if isinstance(a, Var))
+    uses.update(o for o in graph.outputs if isinstance(o, Var))
+    equations = {e.outputs[0]: e for e in graph.equations}
+    out = []
+    for e in graph.equations:
+        made = equations.get(e.inputs[0]) if e.primitive.name == "transpose" and isinstance(e.inputs[0], Var) else None
+        if made is not None and made.primitive is product and uses[e.inputs[0]] == 1:
+            e = _transposed_product(made, e) or e
+        out.append(e)
+    return dead_code(Graph(graph.inputs, out, graph.outputs, graph.name))
+
+
+def _transposed_product(made, transpose):
+    p, axes = made.params, transpose.params["axes"]
+    (m, n, k), shape, new = p["sizes"], made.outputs[0].spec.shape, transpose.outputs[0].spec.shape
+    strides = [0] * len(shape)
+    for axis, stride in zip(axes, contiguous(new), strict=True):
+        strides[axis] = stride
+    b = len(p["batch"])
+    f = b
+    while math.prod(shape[b:f]) != m or math.prod(shape[f:]) != n:
+        f += 1
+    rows, columns = merged(shape[b:f], strides[b:f]), merged(shape[f:], strides[f:])
+    if rows is None or columns is None:
+        return None
+    left, right = p["left"], p["right"]
+    if columns[1] != 1:  # C' = B' A'
+        rows, columns, m, n = columns, rows, n, m
+        left, right = (x._replace(transposed=not x.transposed) for x in (right, left))
+    if columns[1] != 1 or rows[1] < n:
+        return None
+    params = {**p, "sizes": (m, n, k), "left": left, "right": right, "result": Matrices(0, tuple(strides[:b]), rows[1], False), "shape": new}
+    inputs = made.inputs if left is p["left"] else made.inputs[::-1]
+    return Equation(product, inputs, params, transpose.outputs, made.source)
 
 
 class _Lowering(Rewriter):
@@ -54,17 +92,14 @@ class _Lowering(Rewriter):
         return super().equation(primitive, inputs, params, specs, source)
 
     def _product(self, inputs, params, spec, source):
-        l, r = map(self._untransposed, inputs)
-        (l, lp), (r, rp) = l, r
+        found = self._with_views(inputs, params, spec, source)
+        if found is not None:
+            return found
+        (l, lp), (r, rp) = map(self._untransposed, inputs)
         (cl, cr), (bl, br) = params["contract"], params["batch"]
         cl, bl, cr, br = (tuple(lp[d] for d in cl), tuple(lp[d] for d in bl), tuple(rp[d] for d in cr), tuple(rp[d] for d in br))
         fl = [lp[d] for d in range(len(lp)) if lp[d] not in cl and lp[d] not in bl]
         fr = [rp[d] for d in range(len(rp)) if rp[d] not in cr and rp[d] not in br]
-        m, n = math.prod(l.spec.shape[d] for d in fl), math.prod(r.spec.shape[d] for d in fr)
-        k = math.prod(l.spec.shape[d] for d in cl)
-        kind = spec.dtype.kind
-        if kind in "fc" and min(m, n) > 1 and k > 1 and m * n * k > FEW:
-            return self._blas(l, r, (cl, bl, fl), (cr, br, fr), spec, source)
         return self._loops(l, r, (cl, bl, fl), (cr, br, fr), spec, source)
 
     def _untransposed(self, atom):
@@ -74,33 +109,65 @@ class _Lowering(Rewriter):
             return made.inputs[0], made.params["axes"]
         return atom, tuple(range(len(atom.spec.shape)))
 
-    def _blas(self, l, r, left, right, spec, source):
-        (cl, bl, fl), (cr, br, fr) = left, right
+    def _with_views(self, inputs, params, spec, source):
+        """As a `product`; None for products that are better as loops."""
+        (cl, cr), (bl, br) = params["contract"], params["batch"]
+        fl, fr = ([d for d in range(len(x.spec.shape)) if d not in c and d not in b] for x, c, b in zip(inputs, (cl, cr), (bl, br), strict=True))
+        sizes = [[x.spec.shape[d] for d in axes] for x, axes in zip((inputs[0], inputs[1], inputs[0]), (fl, fr, cl), strict=True)]
+        m, n, k = map(math.prod, sizes)
+        if not has_product(spec.dtype) or min(m, n) <= 1 or k <= 1 or m * n * k <= FEW:
+            return None
+        batch = tuple(inputs[0].spec.shape[d] for d in bl)
+        views = [self._views(x) for x in inputs]
         # contracted axes in the order in which they lie in the larger operand
-        order = sorted(range(len(cl)), key=(cl if l.spec.size >= r.spec.size else cr).__getitem__)
+        first, axes = (views[0][0], cl) if inputs[0].spec.size >= inputs[1].spec.size else (views[1][0], cr)
+        order = sorted(range(len(cl)), key=lambda i: -first.strides[axes[i]])
         cl, cr = [cl[i] for i in order], [cr[i] for i in order]
-        l, l_last = self._arranged(l, bl, fl, cl, source)
-        r, r_last = self._arranged(r, br, fr, cr, source)
-        b, nk = len(bl), len(cl)
+        left, l = self._matrices(inputs[0], views[0], bl, fl, cl, source)
+        right, r = self._matrices(inputs[1], views[1], br, cr, fr, source)
+        shape = spec.shape
+        p = {"batch": batch, "sizes": (m, n, k), "left": left, "right": right, "shape": shape,
+             "result": Matrices(0, contiguous(shape)[:len(batch)], n, False)}
+        return super().equation(product, [l, r], p, [spec], source)[0]
 
-        def contracted(x, last):
-            rank = len(x.spec.shape)
-            return tuple(range(rank - nk, rank)) if last else tuple(range(b, b + nk))
+    def _views(self, x):
+        """What `x` is a view of, the farthest first and `x` itself last."""
+        found = [whole(x)]
+        made = self.made_by(x, "transpose", "reshape", "slice")
+        if made is not None and (made.primitive.name != "slice" or self._lies_in_memory(made.inputs[0])):
+            for view in self._views(made.inputs[0])[::-1]:
+                if made.primitive.name == "transpose":
+                    found.append(transposed(view, made.params["axes"]))
+                elif made.primitive.name == "slice":
+                    found.append(sliced(view, made.params["index"]))
+                else:
+                    found.append(reshaped(view, x.spec.shape))
+        return [v for v in found[::-1] if v is not None]
 
-        batch = tuple(range(b))
-        p = {"contract": (contracted(l, l_last), contracted(r, r_last)), "batch": (batch, batch)}
-        return super().equation(PRIMITIVES["dot_general"], [l, r], p, [spec], source)[0]
+    def _lies_in_memory(self, x):
+        """Whether all of `x` is stored, whoever reads it."""
+        made = self.made_by(x, "transpose", "reshape", "slice")
+        if made is not None:
+            return self._lies_in_memory(made.inputs[0])
+        made = self.producer.get(x) if isinstance(x, Var) else None
+        return made is None or made.primitive is product or made.primitive.kind == "control"
 
-    def _arranged(self, x, batch, free, contracted, source):
-        """`x` with axes (batch, free, contracted) or (batch, contracted, free), whichever it has; whether the former."""
-        natural = [d for d in range(len(x.spec.shape)) if x.spec.shape[d] != 1]
-        for axes, last in (((*batch, *free, *contracted), True), ((*batch, *contracted, *free), False)):
-            if [d for d in axes if x.spec.shape[d] != 1] == natural:
-                return self._ordered(x, axes, source), last
-        return self._ordered(x, (*batch, *free, *contracted), source), True
-
-    def _ordered(self, x, axes, source):
-        return x if list(axes) == sorted(axes) else self.apply("transpose", x, source=source, axes=tuple(axes))
+    def _matrices(self, x, views, batch, rows, columns, source):
+        """`x` as a stack of matrices, and the array in which they lie: a copy if need be."""
+        for view in views:
+            shape, strides = view.shape, view.strides
+            (m, by_row), (n, by_column) = (merged([shape[d] for d in g], [strides[d] for d in g]) or (0, 0) for g in (rows, columns))
+            steps = tuple(strides[d] for d in batch)
+            if min(steps, default=0) >= 0:
+                if by_column == 1 and by_row >= n > 0:
+                    return Matrices(view.offset, steps, by_row, False), view.base
+                if by_row == 1 and by_column >= m > 0:
+                    return Matrices(view.offset, steps, by_column, True), view.base
+        axes = (*batch, *rows, *columns)
+        x = self.apply("transpose", x, source=source, axes=axes)
+        shape = x.spec.shape
+        n = math.prod(shape[len(batch) + len(rows):])
+        return Matrices(0, contiguous(shape)[:len(batch)], n, False), x
 
     def _loops(self, l, r, left, right, spec, source):
         """sum(l * r) over axes ordered so that the larger operand is read along its rows."""

@@ -1,40 +1,70 @@
-"""Matrix products by BLAS, on operands as they lie in memory."""
+"""Matrix products by `kernels.blas`, on operands as they lie in memory."""
 
 from __future__ import annotations
 
 import math
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from triskele.core.compile.emit import NATIVE, Unit, as_array
-from triskele.core.graph.graph import Equation
-from triskele.core.graph.primitive import PRIMITIVES, Primitive
+from triskele.core.graph.graph import Equation, Spec
+from triskele.core.graph.primitive import Primitive
 from triskele.core.kernels import blas
+
+PARALLEL = 1 << 20  # multiply-adds of a stack of products from which it is shared out
+ALONE = 1 << 23  # ... of one product from which that one is shared out instead
+CHUNKS = 32
 
 _NAMES = {"f4": "f32", "f8": "f64", "c8": "c64", "c16": "c128"}
 
 
-dot_add = Primitive("dot_general_add", lambda l, r, x, **params: PRIMITIVES["dot_general"].impl(l, r, **params) + x,
-                    lambda l, r, x, **params: x, kind="contract")
-"""``dot_general(l, r) + x``, made by `lower` only."""
+class Matrices(NamedTuple):
+    """A stack of matrices inside an array: where the first begins, the steps along the axes of the stack, the distance of
+    two rows, and whether they are stored transposed; in elements."""
+
+    offset: int
+    steps: tuple[int, ...]
+    ld: int
+    transposed: bool
+
+    def of(self, x: np.ndarray, batch: tuple[int, ...], rows: int, columns: int) -> np.ndarray:
+        flat = np.ascontiguousarray(x).reshape(-1)[self.offset:]
+        strides = (*self.steps, *((1, self.ld) if self.transposed else (self.ld, 1)))
+        return np.lib.stride_tricks.as_strided(flat, (*batch, rows, columns), [s * x.itemsize for s in strides])
 
 
-def accepts(eqn: Equation) -> bool:
-    """Whether BLAS reads the operands as they lie: axes (batch, free, contracted) or (batch, contracted, free)."""
-    dtype = eqn.outputs[0].spec.dtype
-    contract, (bl, br) = eqn.params["contract"], eqn.params["batch"]
-    batch = tuple(range(len(bl)))
-    if f"{dtype.kind}{dtype.itemsize}" not in _NAMES or bl != batch or br != batch or not eqn.outputs[0].spec.size or not eqn.inputs[0].spec.size:
-        return False
-    return all(_side(a.spec.shape, c, len(bl)) is not None for a, c in zip(eqn.inputs, contract, strict=False))
+def _product(l, r, *added, batch, sizes, left, right, result, shape):
+    m, n, k = sizes
+    out = np.array(added[0]) if added else np.zeros(shape, l.dtype)
+    view = result.of(out, batch, m, n)
+    view += np.matmul(left.of(l, batch, m, k), right.of(r, batch, k, n))
+    return out
+
+
+def _spec(l, r, *added, shape, **params):
+    return Spec(shape, l.dtype)
+
+
+product = Primitive("product", _product, _spec, kind="contract", differentiable=False)
+"""C = A B for stacks of matrices that lie anywhere in their arrays (`Matrices`; C is not stored transposed, and fills its
+array of `shape`). `lower` makes it, of the types in `has_product`."""
+
+product_add = Primitive("product_add", _product, _spec, kind="contract", differentiable=False)
+"""The same, added to a third operand that lies in memory as the result does."""
+
+
+def has_product(dtype: np.dtype) -> bool:
+    """Whether there are products of this type."""
+    return f"{dtype.kind}{dtype.itemsize}" in _NAMES
 
 
 class Product:
-    """Products as `lower` leaves them; with a third operand, added to it."""
-
     def __init__(self, updates: int | None):
         self.updates = updates
 
     def accepts(self, eqn: Equation) -> bool:
-        return accepts(eqn)
+        return True
 
     def scratch(self, unit: Unit, eqn: Equation) -> dict:
         return {}
@@ -44,38 +74,73 @@ class Product:
         out = eqn.outputs[0]
         if added and unit.pointer(added[0]) != unit.pointer(out):
             unit.copy(unit.pointer(out), unit.pointer(added[0]), out.spec.nbytes)
-        (cl, cr), (bl, _) = eqn.params["contract"], eqn.params["batch"]
-        nb = len(bl)
-        count = math.prod(out.spec.shape[:nb])
-        k = math.prod(l.spec.shape[d] for d in cl)
-        m, n = l.spec.size // count // k, r.spec.size // count // k
-        last_l, last_r = _side(l.spec.shape, cl, nb), _side(r.spec.shape, cr, nb)
-        dtype = out.spec.dtype
-        name = _NAMES[f"{dtype.kind}{dtype.itemsize}"]
+        dtype, p = out.spec.dtype, eqn.params
+        batch, (m, n, k) = p["batch"], p["sizes"]
+        matrices = [p["left"], p["right"], p["result"]]
         unit.module.declares.update(blas.definitions().splitlines())
-        pointers = [unit.pointer(l), unit.pointer(r), unit.pointer(out)]
-        unit.module.flops += (8 if dtype.kind == "c" else 2) * m * n * k * count
-        sizes = [s * dtype.itemsize for s in (m * k, k * n, m * n)]
+        unit.module.flops += (8 if dtype.kind == "c" else 2) * m * n * k * math.prod(batch)
+        pointers = [unit.offset(unit.pointer(a), q.offset * dtype.itemsize) for a, q in zip((l, r, out), matrices, strict=True)]
+        axes, steps = _merge(batch, [q.steps for q in matrices])
 
         def call(a, b, c):
-            unit.line(f"call void @tsk.gemm.{name}(i64 {m}, i64 {n}, i64 {k}, ptr {a}, i64 {k if last_l else m}, i1 {'false' if last_l else 'true'}, "
-                      f"ptr {b}, i64 {k if last_r else n}, i1 {'true' if last_r else 'false'}, ptr {c}, i64 {n}, i1 {'true' if added else 'false'})")
+            a, b = ((f"ptr {x}, i64 {q.ld}, i1 {'true' if q.transposed else 'false'}") for x, q in ((a, p["left"]), (b, p["right"])))
+            return (f"call void @tsk.gemm.{_NAMES[f'{dtype.kind}{dtype.itemsize}']}(i64 {m}, i64 {n}, i64 {k}, {a}, {b}, ptr {c}, "
+                    f"i64 {p['result'].ld}, i1 {'true' if added else 'false'})")
 
+        count = math.prod(axes)
         if count == 1:
-            call(*pointers)
+            unit.line(call(*pointers))
             return
-        with unit.loop(count) as (i, _):
-            call(*[unit.offset(p, unit.ins(f"mul nsw i64 {i}, {s}")) for p, s in zip(pointers, sizes, strict=True)])
+        name = f"{unit.name}.products{unit.count}"
+        chunks = min(CHUNKS, count) if m * n * k * count >= PARALLEL and m * n * k < ALONE else 1
+        unit.module.functions += _stack(name, count, chunks, axes, [[s * dtype.itemsize for s in steps_] for steps_ in steps], call)
+        table = unit.table(pointers)
+        if chunks == 1:
+            unit.line(f"call void @{name}(ptr {table}, i64 0)")
+        else:
+            unit.module.parallel = True
+            unit.line(f"call void @tsk_parallel_for(ptr @{name}, ptr {table}, i64 {chunks})")
 
 
-def _side(shape, contracted, batch):
-    """Whether the contracted axes are the last ones; None where they lie in between."""
-    rank, k = len(shape), len(contracted)
-    if contracted == tuple(range(rank - k, rank)):
-        return True
-    if contracted == tuple(range(batch, batch + k)):
-        return False
-    return None
+def _merge(batch: tuple[int, ...], steps: list[tuple[int, ...]]) -> tuple[list[int], list[list[int]]]:
+    """The axes of the stack, as few as will do, and each operand's steps along them."""
+    axes: list[int] = []
+    merged: list[list[int]] = [[] for _ in steps]
+    for d in reversed(range(len(batch))):
+        if batch[d] == 1:
+            continue
+        if axes and all(s[d] == axes[0] * m[0] for s, m in zip(steps, merged, strict=True)):
+            axes[0] *= batch[d]
+            continue
+        axes.insert(0, batch[d])
+        for s, m in zip(steps, merged, strict=True):
+            m.insert(0, s[d])
+    return axes, merged
 
 
-NATIVE["dot_general"], NATIVE["dot_general_add"] = Product(None), Product(2)
+def _stack(name: str, count: int, chunks: int, axes: list[int], steps: list[list[int]], call: Any) -> list[str]:
+    """``void name(ptr pointers, i64 chunk)``: the products number chunk * count / chunks and on."""
+    lines = [f"define internal void @{name}(ptr %table, i64 %chunk) {{", "entry:"]
+    for k in range(3):
+        lines += [f"  %q{k} = getelementptr ptr, ptr %table, i64 {k}", f"  %p{k} = load ptr, ptr %q{k}"]
+    lines += [f"  %w0 = mul nsw i64 %chunk, {count}", f"  %first = sdiv i64 %w0, {chunks}", f"  %w1 = add nsw i64 %w0, {count}",
+              f"  %last = sdiv i64 %w1, {chunks}", "  br label %body", "body:", "  %i = phi i64 [ %first, %entry ], [ %next, %body ]"]
+    rest, places = "%i", []
+    for d in reversed(range(len(axes))):
+        if d:
+            lines += [f"  %at{d} = srem i64 {rest}, {axes[d]}", f"  %rest{d} = sdiv i64 {rest}, {axes[d]}"]
+            places.insert(0, f"%at{d}")
+            rest = f"%rest{d}"
+        else:
+            places.insert(0, rest)
+    for k, by_axis in enumerate(steps):
+        pointer = f"%p{k}"
+        for d, step in enumerate(by_axis):
+            lines += [f"  %o{k}.{d} = mul nsw i64 {places[d]}, {step}", f"  %a{k}.{d} = getelementptr i8, ptr {pointer}, i64 %o{k}.{d}"]
+            pointer = f"%a{k}.{d}"
+        steps[k] = pointer
+    return [*lines, f"  {call(*steps)}", "  %next = add nsw i64 %i, 1", "  %more = icmp slt i64 %next, %last",
+            "  br i1 %more, label %body, label %done", "done:", "  ret void", "}"]
+
+
+NATIVE["product"], NATIVE["product_add"] = Product(None), Product(2)

@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 
 from triskele.core import tree
-from triskele.core.graph.graph import spec_of
+from triskele.core.graph.graph import Graph, spec_of
 from triskele.core.graph.primitive import Primitive
 from triskele.core.graph.trace import bind, evaluate, make_graph, user_source
 from triskele.core.ops.constant import zeros_of
+from triskele.core.transforms.checkpoint import stop_gradient
 from triskele.core.transforms.control_body import (
     common_inputs,
     concrete,
@@ -207,13 +208,30 @@ def _(args, axes, size, *, branches):
         graphs = [g if out == wanted else batch_graph(b, batched, size, wanted)[0] for b, (g, out) in zip(branches, made, strict=True)]
         return bind(cond_p, index, *operands, branches=tuple(graphs)), tuple([0 if w else None for w in wanted])
     everywhere = [True] * len(branches[0].outputs)
-    outs = [evaluate(batch_graph(b, batched, size, everywhere)[0], *operands) for b in branches]
     index = move_batch_axis(index, axes[0], size)
+    outs = []
+    for k, b in enumerate(branches):
+        own, flags = operands, batched
+        if hides_zeros(b):
+            chosen = np.equal(index, bool(k)) if spec_of(index).dtype.kind == "b" else np.equal(index, k)
+            own = [guarded(chosen, move_batch_axis(x, 0 if f else None, size)) for x, f in zip(operands, batched, strict=True)]
+            flags = [True] * len(own)
+        outs.append(evaluate(batch_graph(b, flags, size, everywhere)[0], *own))
     result = list(outs[0])
     for k in range(1, len(branches)):
         chosen = index if spec_of(index).dtype.kind == "b" else np.equal(index, k)
         result = [pick(chosen, new, old) for new, old in zip(outs[k], result, strict=True)]
     return tuple(result), (0,) * len(result)
+
+
+def hides_zeros(graph: Graph) -> bool:
+    """Whether reverse mode may make NaN of zero cotangents in there (elsewhere it sees to it that zeros stay zero)."""
+    return any(e.primitive.taped is not None or e.primitive.vjp_all is not None for e in graph.equations)
+
+
+def guarded(chosen: Any, x: Any) -> Any:
+    """`x` itself, with derivatives for the `chosen` examples only."""
+    return pick(chosen, x, stop_gradient(x)) if spec_of(x).dtype.kind in "fc" else x
 
 
 def pick(chosen: Any, new: Any, old: Any) -> Any:

@@ -32,7 +32,7 @@ from triskele.core.transforms.control_body import (
     runner,
     trace_body,
 )
-from triskele.core.transforms.control_cond import cond_p, pick
+from triskele.core.transforms.control_cond import cond_p, guarded, hides_zeros, pick
 from triskele.core.transforms.control_reverse import backward_loop
 from triskele.core.transforms.control_scan import (
     RUN_AGAIN,
@@ -250,7 +250,8 @@ def _(args, axes, size, *, cond, body, n_cond_consts, n_body_consts, checkpoints
         def step(*a):
             old = a[n:]
             go = evaluate(test, *a[:n_cond_consts], *old)[0]
-            new = evaluate(graph, *a[n_cond_consts:])
+            own = [guarded(go, x) for x in old] if hides_zeros(graph) else old
+            new = evaluate(graph, *a[n_cond_consts:n], old[0], *own[1:])
             return [new[0], *[pick(go, x, y) for x, y in zip(new[1:], old[1:], strict=True)]]
 
         specs = [*test.in_specs[:n_cond_consts], *graph.in_specs]

@@ -348,6 +348,16 @@ def test_the_branch_not_taken_gives_no_nan():
         assert staged(grad(f), -1.0) == 0
 
 
+def test_nor_does_a_loop_inside_the_branch_not_taken():
+    f = lambda x, w: cond(x > 0, lambda: scan(lambda c, _: (c + np.sqrt(c) * w, None), x, length=2)[0], lambda: 0.0 * x)  # noqa: E731
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        x = np.array([1.0, -1.0])
+        for argument in (0, 1):
+            g = grad(lambda x, w: np.sum(vmap(lambda x: f(x, w))(x)), argument)(x, 1.0)
+            assert_allclose(g, [grad(f)(1.0, 1.0), 0] if argument == 0 else grad(f, 1)(1.0, 1.0))
+
+
 def test_switch_takes_the_nearest_branch():
     branches = [np.sin, np.cos, np.exp]
     for i in (-3, 0, 1, 2, 9):

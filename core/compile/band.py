@@ -14,7 +14,7 @@ from triskele.core.graph.graph import Var
 
 SHARED = 1 << 18  # bytes that nests must find in cache for a band to be worth it
 BLOCK = 1 << 18  # bytes of a block: half of a second-level cache
-FEWEST = 8  # rows of a block
+FEWEST = 16  # rows in all
 PARTIALS = 1 << 22  # bytes of partial results
 AHEAD = 12  # steps that are looked through for the next nest
 
@@ -87,7 +87,7 @@ def _joined(fusion, members, step) -> int:
     most = min(len(g.key) for g in groups)
     for lead in range(most, 0, -1):
         rows = groups[0].key[:lead]
-        if math.prod(rows) >= 2 * FEWEST and all(g.key[:lead] == rows and _by_rows(fusion, g, groups, lead) for g in groups):
+        if math.prod(rows) >= FEWEST and all(g.key[:lead] == rows and _by_rows(fusion, g, groups, lead) for g in groups):
             return lead
     return 0
 
@@ -125,9 +125,9 @@ def _sized(fusion, groups, lead) -> Band | None:
         return None
     rows = math.prod(groups[0].key[:lead])
     per_row = sum(v.spec.nbytes for v in seen) / rows
-    step = int(BLOCK / max(per_row, 1))
+    step = max(1, int(BLOCK / max(per_row, 1)))
     partial = sum(r.var.spec.nbytes for g in groups for r in g.roots if r.axes is not None and 0 in r.axes)
     step = max(step, -(-rows * partial // PARTIALS))
-    if step < FEWEST or 2 * step > rows:
+    if per_row > 2 * BLOCK or 2 * step > rows:
         return None
     return Band(groups, lead, rows, step)

@@ -27,6 +27,7 @@ LARGE = 1 << 20  # bytes
 MANY = 12  # contexts
 LONGEST = 400.0  # operations of a formula
 FULL = 800.0  # operations of a loop nest
+NEAREST = 16  # loop nests that are tried for a further equation, the latest first
 _COSTS = {"divide": 4.0, "sqrt": 5.0, "power": 40.0, "remainder": 20.0, "floor_divide": 20.0, "reciprocal": 4.0}
 
 
@@ -445,7 +446,7 @@ class Fusion:
             deps = {node_of[v] for r in reads if (v := self.base(r)) in node_of}
             key = self.space_key(root.space)
             group = None
-            for g in reversed(by_key.get(key, [])):
+            for g in by_key.get(key, [])[: -NEAREST - 1 : -1]:
                 if self._may_join(root, reads, formulas, g, node_of) and not any(d is not g and reaches(d, g) for d in deps):
                     group = g
                     break

@@ -75,3 +75,38 @@ def test_lower_shows_what_was_done(rng):
     text = str(lowered)
     assert "product" in lowered.kernels and "store" in lowered.kernels and "arena" in lowered.memory and "define i32 @main" in lowered.source
     assert "tanh" in lowered.graph and "ms" in text and lowered.flops > 2 * 30 * 40 * 50
+
+
+def test_nests_over_the_same_rows_run_block_by_block(rng):
+    """A product with a matrix and one with its transpose read the matrix once: its rows are still in cache."""
+    x, w = rng.normal(size=(4000, 100)), rng.normal(size=100)
+    f = core.jit(core.value_and_grad(lambda w, x: np.sum(np.log1p(np.exp(x @ w)))))
+    assert "blocks of" in f.lower(w, x).kernels
+    p = 1 / (1 + np.exp(-(x @ w)))
+    value, slope = f(w, x)
+    np.testing.assert_allclose(slope, x.T @ p, rtol=1e-11)
+    np.testing.assert_allclose(value, np.sum(np.log1p(np.exp(x @ w))), rtol=1e-12)
+
+
+def test_softmax_in_blocks_of_rows(rng):
+    x = rng.normal(size=(40, 30, 200))
+
+    def softmax(x):
+        e = np.exp(x - np.max(x, axis=-1, keepdims=True))
+        return e / np.sum(e, axis=-1, keepdims=True)
+
+    np.testing.assert_allclose(core.jit(softmax)(x), softmax(x), rtol=1e-14)
+    assert "blocks of" in core.jit(softmax).lower(x).kernels
+
+
+def test_long_chains_are_cut(rng):
+    """The time LLVM takes grows faster than the code: no nest computes hundreds of functions."""
+    def f(x):
+        for _ in range(200):
+            x = np.sin(x) * 1.01 + 0.1
+        return x
+
+    x = rng.normal(size=50)
+    nests, _, program = steps(f, x)
+    assert 5 < len(nests) < 50 and max(n.cost for n in nests) < 1000
+    np.testing.assert_allclose(core.jit(f)(x), f(x), rtol=1e-9)

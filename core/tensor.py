@@ -127,7 +127,8 @@ class Tensor:
             raise TypeError("iteration over a 0-d array")
         return iter([self[i] for i in range(self.shape[0])])
 
-    __hash__ = object.__hash__
+    def __hash__(self):
+        raise TracerError(f"unhashable: {self!r} is traced, so sets and dictionaries cannot find it by value (compare with ==, or use its id)")
 
     def _become(self, other: Any) -> Tensor:
         """Let this very object stand for `other` from now on (in-place operators and assignments)."""
@@ -215,7 +216,8 @@ class Tensor:
     def __float__(self):
         raise TracerError(
             f"float(): {self!r} is traced, a Python float would lose its derivative or has no value yet "
-            "(use NumPy's functions rather than math's; core.stop_gradient(x) where no derivative is wanted)"
+            "(use NumPy's functions rather than math's, and np.zeros_like(x) of a traced x, for an array to assign into; "
+            "core.stop_gradient(x) where no derivative is wanted)"
         )
 
     def __complex__(self):

@@ -193,6 +193,8 @@ class Jitted:
                 raise TypeError(f"jit of {self._name}: arrays of numbers are wanted, got dtype {x.dtype} {_where(structure, k)}")
             return (x.shape, x.dtype if x.dtype.isnative else x.dtype.newbyteorder("="))
         if t in _NUMBERS:
+            if t is int and not -(2**63) <= x < 2**63:
+                raise OverflowError(f"jit of {self._name}: Python integers are taken as int64, got {x} {_where(structure, k)}")
             return t
         if isinstance(x, Tensor):
             return x.spec

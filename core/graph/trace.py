@@ -7,6 +7,7 @@ plain arrays are left and NumPy does the work: all transforms nest in any order.
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -22,6 +23,7 @@ from triskele.core.graph.primitive import Primitive
 from triskele.core.tensor import Tensor
 
 _CORE = tuple({str(Path(__file__).parents[1]), str(Path(__file__).resolve().parents[1])})  # as installed, and behind links
+_NOT_THE_USERS = (*_CORE, str(Path(np.__file__).parent))
 
 
 class _State(threading.local):
@@ -51,9 +53,11 @@ class Trace:
         self.alive = True
         return self
 
-    def __exit__(self, *exc):
+    def __exit__(self, kind, error, traceback):
         _state.depth -= 1
         self.alive = False
+        if isinstance(error, Exception):
+            _tell_where(error, traceback)
 
     def process(self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Any:
         raise NotImplementedError
@@ -84,10 +88,40 @@ def user_source() -> Source | None:
     frame = sys._getframe(1)
     while frame is not None:
         code = frame.f_code
-        if not code.co_filename.startswith(_CORE) and "numpy" not in code.co_filename:
+        if not code.co_filename.startswith(_NOT_THE_USERS):
             return Source(code.co_filename, frame.f_lineno, code.co_name)
         frame = frame.f_back  # type: ignore[assignment]
     return None
+
+
+def _tell_where(error: Exception, traceback: Any) -> None:
+    """Add a note to an error that does not say it: the user's line behind it, and what was called there with which arrays."""
+    source, called = user_source(), None
+    while traceback is not None:
+        code, values = traceback.tb_frame.f_code, traceback.tb_frame.f_locals
+        if not code.co_filename.startswith(_NOT_THE_USERS):
+            source, called = Source(code.co_filename, traceback.tb_lineno, code.co_name), None
+        elif called is None and code is bind.__code__:
+            called = f"{values['primitive'].name}({describe(values['args'])})"
+        elif called is None and f"{os.sep}ops{os.sep}" in code.co_filename and code.co_argcount and code.co_name[0] not in "_<" and code.co_name != "function":
+            called = f"{code.co_name}({_arguments(code, values)})"
+        traceback = traceback.tb_next
+    told = "".join([str(error), *getattr(error, "__notes__", [])])
+    if source is not None and f"{source.file}:{source.line}" not in told:
+        error.add_note(f"in {called}, at {source}" if called else f"at {source}")
+
+
+def _arguments(code, values):
+    shown = []
+    for k, name in enumerate(code.co_varnames[: code.co_argcount]):
+        x = values.get(name)
+        if isinstance(x, (Tensor, np.ndarray)):
+            shown.append(str(spec_of(x)))
+        elif isinstance(x, (tuple, list)) and any(isinstance(y, (Tensor, np.ndarray)) for y in x):
+            shown.append(f"[{describe(x)}]")
+        elif isinstance(x, (int, float, complex, str, tuple, list)) and x is not False:
+            shown.append(f"{x!r:.60}" if k == 0 else f"{name}={x!r:.60}")
+    return ", ".join(shown)
 
 
 def describe(args: Sequence[Any]) -> str:
@@ -180,8 +214,13 @@ class GraphTrace(Trace):
             raise EscapedTensorError(
                 f"{primitive.name}: a traced value was used after its transform had ended (return it instead of storing it), at {user_source()}"
             )
-        atoms = [self.atom(a) for a in args]
         try:
+            if primitive.loop is not None and any(type(a) is int for a in args):
+                known = _compared(primitive, args)
+                if known is not None:
+                    return known
+                args = _fitting(primitive, args)
+            atoms = [self.atom(a) for a in args]
             out = primitive.spec(*[a.spec for a in atoms], **params)
         except Exception as error:
             error.add_note(f"in {primitive.name}({describe(args)}), at {user_source()}")
@@ -195,6 +234,37 @@ class GraphTrace(Trace):
         """The graph of everything recorded that `outputs` need; captured values are its last inputs."""
         atoms = [self.atom(o) for o in outputs]
         return Graph([t.value for t in inputs] + list(self._captured_vars.values()), self.equations, atoms, name)
+
+
+_ABOVE = {"less": True, "less_equal": True, "not_equal": True, "equal": False, "greater": False, "greater_equal": False}
+_SWAPPED = {"less": "greater", "less_equal": "greater_equal", "greater": "less", "greater_equal": "less_equal"}
+
+
+def _compared(primitive: Primitive, args: Sequence[Any]) -> Any:
+    """The result of comparing integers with a Python number beyond their range; None if that is not the case."""
+    if primitive.name not in _ABOVE:
+        return None
+    x, y = args
+    name = primitive.name
+    if type(x) is int:
+        x, y, name = y, x, _SWAPPED.get(name, name)
+    spec = spec_of(x)
+    if type(y) is not int or spec.dtype.kind not in "iu" or np.iinfo(spec.dtype).min <= y <= np.iinfo(spec.dtype).max:
+        return None
+    return np.full(spec.shape, _ABOVE[name] if y > 0 else _ABOVE[_SWAPPED.get(name, name)])[()]
+
+
+def _fitting(primitive: Primitive, args: Sequence[Any]) -> list[Any]:
+    """Python integers as NumPy takes them beside arrays: an error when they do not fit, floats beside floats."""
+    out = []
+    for a, dtype in zip(args, primitive.loop(*[spec_of(a) for a in args]), strict=False):  # type: ignore[misc]
+        if type(a) is int:
+            if dtype.kind in "iu" and not np.iinfo(dtype).min <= a <= np.iinfo(dtype).max:
+                raise OverflowError(f"Python integer {a} out of bounds for {dtype}")
+            if dtype.kind in "fc" and abs(a) >= 2**63:
+                a = float(a)
+        out.append(a)
+    return out
 
 
 def make_graph(f: Callable[..., Any], specs: Sequence[Spec], name: str = "graph", stage: bool = False) -> tuple[Graph, list[Any]]:

@@ -13,7 +13,7 @@ from triskele.core.graph.graph import spec_of
 from triskele.core.graph.trace import GraphTrace, Trace, bind, dead_code, describe, evaluate, traceable, user_source
 from triskele.core.ops.elementwise import convert
 from triskele.core.tensor import Tensor
-from triskele.core.transforms.grad import check_inexact, inexact, split_aux
+from triskele.core.transforms.grad import check_arrays, check_inexact, inexact, split_aux
 
 
 class DualTensor(Tensor):
@@ -122,6 +122,8 @@ def _check_tangents(where, primals, tangents):
     for x, t in zip(primals, tangents, strict=True):
         if np.shape(x) != np.shape(t):
             raise ValueError(f"{where}: a tangent must have the shape of its primal, {np.shape(x)}, got {np.shape(t)}")
+        if np.result_type(t).kind == "c" and np.result_type(x).kind != "c":
+            raise TypeError(f"{where}: the tangent of a real value must be real, got {np.result_type(t)} for {np.result_type(x)}")
 
 
 def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False):
@@ -162,6 +164,7 @@ def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], 
         if has_aux:
             out, aux = split_aux(out, f)
     outs, out_structure = tree.flatten(out)
+    check_arrays(outs, f"{where}: the function must return")
     value = tree.unflatten(out_structure, [_primal(o, trace) for o in outs])
     t_out = tree.unflatten(out_structure, [_tangent(o, trace) for o in outs])
     return (value, t_out, tree.map(lambda a: _primal(a, trace), aux)) if has_aux else (value, t_out)
@@ -203,6 +206,7 @@ def linearize(f: Callable[..., Any], *primals: Any):
             inputs = [DualTensor(trace, x, t._handle()) for x, t in zip(leaves, t_in, strict=True)]
             out = traceable(f)(*tree.unflatten(structure, inputs))
         outs, out_structure = tree.flatten(out)
+        check_arrays(outs, f"{where}: the function must return")
         values = [_primal(o, trace) for o in outs]
         graph = dead_code(recorder.finish(t_in, [_tangent(o, trace) for o in outs], "linear"))
     captured = list(recorder.captured)

@@ -21,7 +21,7 @@ from triskele.core.graph.trace import Trace, bind, describe, traceable, user_sou
 from triskele.core.ops.elementwise import convert, select
 from triskele.core.ops.shape import sum_to
 from triskele.core.ops.sparse import Sparse
-from triskele.core.tensor import Tensor
+from triskele.core.tensor import VALUES, Tensor
 
 
 class Node:
@@ -265,6 +265,14 @@ def check_inexact(leaves: Sequence[Any], where: str) -> None:
             raise TypeError(f"{where}: derivatives are taken with respect to float or complex values, got {spec} ({hint})")
 
 
+def check_arrays(leaves: Sequence[Any], must: str, hint: str = "nothing else can be traced") -> None:
+    """Raise a TypeError unless all `leaves` are arrays, numbers or Tensors; `must` says where and who."""
+    for x in leaves:
+        if not isinstance(x, VALUES) or (isinstance(x, (np.ndarray, np.generic)) and x.dtype.kind not in "biufc"):
+            got = f"an array of {x.dtype}" if isinstance(x, np.ndarray) else f"{type(x).__name__} {x!r:.60}"
+            raise TypeError(f"{must} arrays and numbers, or trees of them, got {got} ({hint})")
+
+
 def _vjp_flat(f: Callable[..., Any], leaves: Sequence[Any]):
     """Run ``f(*tensors) -> (flat outputs, rest)`` on a fresh tape. Returns outputs, rest and the pull-back of flat cotangents."""
     trace = TapeTrace()
@@ -320,6 +328,7 @@ def vjp(f: Callable[..., Any], *primals: Any, has_aux: bool = False):
         if has_aux:
             out, aux = split_aux(out, f)
         out_leaves, out_structure = tree.flatten(out)
+        check_arrays(out_leaves, f"vjp of {_name(f)}: the function must return")
         return out_leaves, aux
 
     values, aux, pull = _vjp_flat(flat, leaves)
@@ -331,6 +340,8 @@ def vjp(f: Callable[..., Any], *primals: Any, has_aux: bool = False):
         for c, v in zip(cts, values, strict=True):
             if np.shape(c) != np.shape(v):
                 raise ValueError(f"vjp of {_name(f)}: a cotangent must have the shape of its output, {np.shape(v)}, got {np.shape(c)}")
+            if np.result_type(c).kind == "c" and np.result_type(v).kind != "c":
+                raise TypeError(f"vjp of {_name(f)}: the cotangent of a real output must be real, got {np.result_type(c)} for {np.result_type(v)}")
         return tree.unflatten(structure, pull(cts))
 
     out = tree.unflatten(out_structure, values)
@@ -339,14 +350,16 @@ def vjp(f: Callable[..., Any], *primals: Any, has_aux: bool = False):
 
 def split_aux(out, f):
     if not isinstance(out, tuple) or len(out) != 2:
-        raise TypeError(f"{_name(f)}: with has_aux=True it must return a pair (value, aux), got {type(out).__name__}")
+        raise TypeError(f"{_name(f)}: with has_aux=True it must return a pair (value, aux), got {'one array' if isinstance(out, Tensor) else type(out).__name__}")
     return out
 
 
 def select_arguments(args: Sequence[Any], argnums: int | Sequence[int], where: str) -> tuple[int, ...]:
     """`argnums` as a tuple of valid positions."""
-    nums = (argnums,) if isinstance(argnums, (int, np.integer)) else tuple(argnums)
+    nums = (argnums,) if isinstance(argnums, (int, np.integer)) else tuple(argnums) if isinstance(argnums, Sequence) else (argnums,)
     for n in nums:
+        if not isinstance(n, (int, np.integer)):
+            raise TypeError(f"{where}: argnums must be an integer or a sequence of them, got {argnums!r}")
         if not -len(args) <= n < len(args):
             raise ValueError(f"{where}: argnums must name positional arguments, got {n} for {len(args)} argument(s)")
     return tuple(n % len(args) for n in nums)

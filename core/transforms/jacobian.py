@@ -51,6 +51,7 @@ def _partial(f, args, kwargs, argnums, has_aux, where):
         out = traceable(f)(*full, **kwargs)
         return split_aux(out, f) if has_aux else (out, None)
 
+    flat.__name__ = getattr(f, "__name__", type(f).__name__)
     return leaves, structure, flat
 
 

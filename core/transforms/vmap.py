@@ -12,6 +12,7 @@ from triskele.core.errors import EscapedTensorError, MissingRuleError, TracerErr
 from triskele.core.graph.graph import spec_of
 from triskele.core.graph.trace import Trace, bind, describe, traceable, user_source
 from triskele.core.tensor import Tensor
+from triskele.core.transforms.grad import check_arrays
 
 
 class BatchTensor(Tensor):
@@ -127,6 +128,9 @@ def vmap(f: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> Callable
         for i, (x, ax) in enumerate(zip(leaves, axes, strict=True)):
             if ax is None:
                 continue
+            if not isinstance(ax, (int, np.integer)):
+                raise TypeError(f"vmap of {name}: in_axes must be integers or None, got {ax!r}")
+            check_arrays([x], f"vmap of {name}: batched arguments must be", "in_axes=None passes anything")
             shape = np.shape(x)
             if not -len(shape) <= ax < len(shape):
                 raise ValueError(f"vmap of {name}: argument leaf {i} must have a batch axis {ax}, got shape {shape} (in_axes=None shares it)")
@@ -146,6 +150,7 @@ def vmap(f: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> Callable
             call_args, call_kwargs = tree.unflatten(structure, tensors)
             out = traceable(f)(*call_args, **call_kwargs)
         outs, out_structure = tree.flatten(out)
+        check_arrays(outs, f"vmap of {name}: the function must return")
         ends = tree.broadcast_prefix(out_axes, out, f"vmap of {name}: out_axes")
         return tree.unflatten(out_structure, [_finish(o, ax, trace, size, name) for o, ax in zip(outs, ends, strict=True)])
 
@@ -164,6 +169,8 @@ def _finish(x, out_axis, trace, size, name):
             raise ValueError(f"vmap of {name}: out_axes=None was asked for a result that differs from example to example")
         return x
     rank = np.ndim(x) + (axis is None)
+    if not isinstance(out_axis, (int, np.integer)):
+        raise TypeError(f"vmap of {name}: out_axes must be integers or None, got {out_axis!r}")
     if not -rank <= out_axis < rank:
         raise ValueError(f"vmap of {name}: out_axes must be within the {rank} axes of the batched result, got {out_axis}")
     out_axis %= rank

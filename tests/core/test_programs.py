@@ -157,8 +157,8 @@ CHOICES = {
     "sort": Op(1, lambda x: np.sort(x, axis=-1), lambda draw, x: need(x.ndim)),
     "max": Op(1, np.max, lambda draw, x: axis(draw, x) if x.size else need(False)),
     "mask": Op(1, lambda x: x * (x > 0.5)),
-    "cond": Op(1, lambda x: core.cond(np.sum(x) > 0, lambda x: 2 * x, lambda x: x - 1, x)),
-    "lookup": Op(2, lambda x, y: np.take(x, np.floor(np.abs(y)).astype(int) % len(x), axis=0),
+    "cond": Op(1, lambda x: core.cond(np.sum(x) > 0.123, lambda x: 2 * x, lambda x: x - 1, x)),
+    "lookup": Op(2, lambda x, y: core.numpy.take(x, np.floor(np.abs(y)).astype(int) % len(x), axis=0),
                  lambda draw, x, y: need(x.ndim and x.shape[0] and x.ndim + y.ndim <= 4 and x.size * y.size < 200)),
 }
 SMOOTH = {

@@ -235,8 +235,8 @@ class Nest:
         self.accumulators: dict[Any, str] = {}
         self.plans = [self._plan(r) for r in self.group.roots]
         for plan in self.plans:
-            if plan["root"].axes is not None and plan["in memory"]:
-                self._clear(plan)
+            if plan["root"].axes is not None and plan["in memory"] and 0 in plan["axes"]:
+                self._clear(plan, None)
         self._nest(0, [])
 
     def _plan(self, root):
@@ -263,11 +263,13 @@ class Nest:
             name = self.pointers[what] = f"%p{len(self.pointers)}"
         return name
 
-    def _clear(self, plan):
-        b, size = self.b, plan["root"].var.spec.size
+    def _clear(self, plan, row):
+        """Start a result that is added to in memory: all of it, or the part that belongs to a round of the outer loop."""
+        b = self.b
+        size = plan["root"].var.spec.size // (1 if row is None else self.loops[0])
         value = b.const(identity_of(plan["name"], plan["dtype"]), plan["dtype"])
         i = b.open(0, size, 0, size - 1)
-        b.store(plan["target"], i, value)
+        b.store(plan["target"], i if row is None else b.add(b.mul(row, b.index(size)), i), value)
         b.close()
 
     # -- loops
@@ -292,6 +294,10 @@ class Nest:
                 i = b.open(start, stop, low, high - 1)
                 b.scopes[-1].guarded = isinstance(start, str) and len(self.pieces[0]) > 1
                 self.vars[axis].append(b.scopes[-1].var)
+                if axis == 0:
+                    for plan in self.plans:
+                        if plan["root"].axes is not None and plan["in memory"] and 0 not in plan["axes"]:
+                            self._clear(plan, i)
                 self._nest(axis + 1, [*index, i])
                 b.close()
         for plan in starting:

@@ -158,6 +158,11 @@ def test_results_do_not_depend_on_threads(f, rng):
     assert np.array_equal(one, two)
 
 
+def test_sums_over_middle_axes_of_large_arrays(rng):
+    """Results that are added to in memory, each chunk of the outer loop to its own rows."""
+    agree(lambda x: (np.sum(np.sin(x), axis=2), np.sum(np.cos(x), axis=(1, 3)), np.max(x, axis=2), np.sum(x * 2, axis=(0, 2))), rng.normal(size=(8, 4, 64, 64)), ulp=64)
+
+
 def test_pieces_of_loops_at_chunk_borders(rng):
     """Shifted reads and paddings in a loop that is long enough to be cut into chunks."""
     x = rng.normal(size=300_000)

@@ -99,8 +99,8 @@ def elementwise(name: str, ufunc: np.ufunc | None = None, *, impl: Callable | No
     p = Primitive(name, impl, spec, kind="elementwise", emit=emit, flops=flops, domain=domain, differentiable=d is not None)
     p.loop = loop
     if d is not None:
-        p.defvjp(*[_vjp(f) for f in d])
-        p.defjvp(*[_jvp(f) for f in d])
+        p.defvjp(*[_times(f) for f in d])
+        p.defjvp(*[_times(f) for f in d])
     p.defbatch(lambda args, axes, size, **params: batch_elementwise(p, args, axes, params))
 
     def function(*args, **kwargs):
@@ -131,17 +131,8 @@ def _with_keywords(name, function, args, kwargs):
     return result if dtype is None else result.astype(dtype)
 
 
-def _vjp(f):
-    if f is None:
-        return None
-    if f is ONE:
-        return lambda ct, out, *args: ct
-    if f is MINUS_ONE:
-        return lambda ct, out, *args: -ct
-    return lambda ct, out, *args: ct * f(out, *args)
-
-
-def _jvp(f):
+def _times(f):
+    """Rule of one argument, for cotangents and tangents alike: times the partial derivative."""
     if f is None:
         return None
     if f is ONE:

@@ -107,6 +107,7 @@ class Jitted:
         self._history: list[tuple[Any, str]] = []
         self._lock = threading.RLock()
         self._fast: tuple[Any, Any, Any] | None = None
+        self._fast_static: dict[Any, tuple[Any, Any, Any]] = {}
         self._traced = None
         self._positions = self._static_positions()
         _functions.add(self)
@@ -119,14 +120,29 @@ class Jitted:
         return self if instance is None else functools.partial(self, instance)
 
     def __call__(self, *args, **kwargs):
-        fast = self._fast
+        given = args
+        if self._positions and not kwargs:
+            fast, args = self._fast_for_static(args)
+        else:
+            fast = self._fast
         if fast is not None and not kwargs:
             flat_args = fast[0](args)
             if flat_args is not None:
                 out = fast[1](*flat_args)
                 if out is not MISS:
                     return out if fast[2] is None else fast[2](out)
-        return self._slow(args, kwargs)
+        return self._slow(given, kwargs)
+
+    def _static_key(self, args):
+        return (len(args), *[(type(args[k]), args[k]) for k in self._positions if k < len(args)])
+
+    def _fast_for_static(self, args):
+        """The last program for these static arguments, and the other arguments."""
+        try:
+            fast = self._fast_static.get(self._static_key(args))
+        except TypeError:  # not hashable: the slow path says so
+            return None, args
+        return fast, tuple([a for k, a in enumerate(args) if k not in self._positions])
 
     # -- the table of programs ---------------------------------------------------------------------------------------------
 
@@ -179,10 +195,13 @@ class Jitted:
             out = program.caller(*[as_argument(x, s) for x, s in zip(leaves, entry.staged.graph.in_specs, strict=True)])
             if out is MISS:
                 raise RuntimeError(f"jit of {self._name}: the compiled program must take its own arguments, got a miss")
-            if not named and not static:
-                flatten = flat.flattener(structure.children[0])
-                if flatten is not None:
-                    self._fast = (flatten, program.caller, flat.builder(entry.out_structure))
+            flatten = None if kwargs else flat.flattener(structure.children[0])
+            if flatten is not None:
+                fast = (flatten, program.caller, flat.builder(entry.out_structure))
+                if self._positions:
+                    self._fast_static[self._static_key(args)] = fast
+                else:
+                    self._fast = fast
             outs = (out,) if len(program.graph.outputs) == 1 else out
         return tree.unflatten(entry.out_structure, outs)
 
@@ -226,7 +245,7 @@ class Jitted:
 
         self._history.append((key, _difference(key, self._history)))
         graph, captured = make_graph(run, specs, self._name)
-        if any(getattr(c, "trace", None) is not None and not c.trace.alive for c in captured):
+        if any(getattr(c, "_trace", None) is not None and not c._trace.alive for c in captured):
             raise EscapedTensorError(f"jit of {self._name}: it reads a traced value of a transform that has ended")
         entry = Entry(Staged(graph), out_structure, captured)
         if not captured:

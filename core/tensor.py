@@ -88,7 +88,7 @@ class Tensor:
     views: writing to ``y = x[1:]`` leaves `x` as it was.
     """
 
-    __slots__ = ("level", "trace", "value")
+    __slots__ = ("level", "_trace", "value")
     __array_priority__ = 1000
 
     spec: Any
@@ -133,7 +133,7 @@ class Tensor:
     def _become(self, other: Any) -> Tensor:
         """Let this very object stand for `other` from now on (in-place operators and assignments)."""
         if not isinstance(other, Tensor) or other.level != self.level:
-            other = self.trace.lift(other)
+            other = self._trace.lift(other)
         if other.spec.shape != self.spec.shape:
             raise ValueError(
                 f"non-broadcastable output operand with shape {self.spec.shape} doesn't match the broadcast shape {other.spec.shape}"
@@ -143,7 +143,7 @@ class Tensor:
                 raise np.exceptions.DTypePromotionError(
                     f"in-place operation: cannot cast the result from {other.dtype} to {self.dtype} with rule 'same_kind'"
                 )
-            other = self.trace.lift(other.astype(self.spec.dtype))
+            other = self._trace.lift(other.astype(self.spec.dtype))
         self._take(other)
         return self
 

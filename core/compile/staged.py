@@ -51,10 +51,10 @@ class Staged:
         top = max((a for a in args if isinstance(a, Tensor)), key=lambda a: a.level, default=None)
         if top is None:
             return self._run(args)
-        trace = top.trace
+        trace = top._trace
         if isinstance(trace, GraphTrace):
             return evaluate(self.graph, *args)
-        mine = [isinstance(a, Tensor) and a.trace is trace for a in args]
+        mine = [isinstance(a, Tensor) and a._trace is trace for a in args]
         values = [a.value if m else a for a, m in zip(args, mine, strict=True)]
         if isinstance(trace, TapeTrace):
             return self._on_tape(trace, args, mine, values)
@@ -147,7 +147,7 @@ class Staged:
             with tape:
                 leaves = [tape.input(x) if n else x for x, n in zip(inputs, needed, strict=True)]
                 outs = evaluate(self.graph, *leaves)
-            ends = [o if isinstance(o, TapeTensor) and o.trace is tape else None for o in outs]
+            ends = [o if isinstance(o, TapeTensor) and o._trace is tape else None for o in outs]
             values = [o if e is None else e.value for o, e in zip(outs, ends, strict=True)]
             with b:
                 cts = [b.input(s._replace(weak=False)) if s.dtype.kind in "fc" else None for s in self.graph.out_specs]

@@ -78,7 +78,7 @@ def bind(primitive: Primitive, *args: Any, **params: Any) -> Any:
         return primitive.impl(*args, **params)
     if level < _state.floor:
         return _state.stage.process(primitive, args, params)
-    return top.trace.process(primitive, args, params)
+    return top._trace.process(primitive, args, params)
 
 
 def user_source() -> Source | None:
@@ -135,16 +135,16 @@ class GraphTensor(Tensor):
     __slots__ = ("spec",)
 
     def __init__(self, trace: GraphTrace, atom: Var | Const):
-        self.trace, self.value, self.spec, self.level = trace, atom, atom.spec, trace.level
+        self._trace, self.value, self.spec, self.level = trace, atom, atom.spec, trace.level
 
     def _take(self, other):
         self.value, self.spec = other.value, other.spec
 
     def _handle(self):
-        return GraphTensor(self.trace, self.value)
+        return GraphTensor(self._trace, self.value)
 
     def _identity(self):
-        return (id(self.trace), id(self.value))
+        return (id(self._trace), id(self.value))
 
     def __repr__(self):
         return f"Tensor({self.spec}, traced)"
@@ -184,10 +184,10 @@ class GraphTrace(Trace):
         return GraphTensor(self, self.atom(value))
 
     def atom(self, value: Any) -> Var | Const:
-        if isinstance(value, GraphTensor) and value.trace is self:
+        if isinstance(value, GraphTensor) and value._trace is self:
             return value.value
         if isinstance(value, Tensor):
-            if not value.trace.alive and isinstance(value, GraphTensor) and value.level >= self.level:
+            if not value._trace.alive and isinstance(value, GraphTensor) and value.level >= self.level:
                 raise EscapedTensorError(
                     f"{value!r} was kept from a transform that has ended (return it from the function instead of storing it)"
                 )

@@ -18,10 +18,10 @@ def constant_like(t: Any, value: Any, shape: tuple[int, ...], dtype: np.dtype) -
     In a graph it is a stretched scalar, which costs the compiled program no memory.
     """
     if isinstance(t, GraphTensor):
-        scalar = t.trace.lift(np.asarray(value, dtype)[()])
+        scalar = t._trace.lift(np.asarray(value, dtype)[()])
         return bind(broadcast_p, scalar, shape=shape) if shape else scalar
     if isinstance(t, Tensor):
-        return t.trace.lift(constant_like(t.value, value, shape, dtype))
+        return t._trace.lift(constant_like(t.value, value, shape, dtype))
     return np.full(shape, value, dtype)
 
 

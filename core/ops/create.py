@@ -52,7 +52,7 @@ def _full(like, shape, value, dtype):
     if isinstance(value, Tensor) or np.ndim(value):
         value = as_value(value)
         filled = np.broadcast_to(value.astype(dtype) if np.result_type(value) != dtype else value, shape)
-        return filled if isinstance(filled, Tensor) else like.trace.lift(filled)
+        return filled if isinstance(filled, Tensor) else like._trace.lift(filled)
     return constant_like(like, value, shape, dtype) if value != 0 else out
 
 
@@ -61,7 +61,7 @@ def _full_created(like, shape, fill_value, dtype=None, order="C", *, device=None
 
 
 def _lifted(f):
-    return lambda like, *args, **kwargs: like.trace.lift(f(*args, **kwargs))
+    return lambda like, *args, **kwargs: like._trace.lift(f(*args, **kwargs))
 
 
 CREATION[np.full] = _full_created
@@ -72,7 +72,7 @@ for _f in (np.array, np.asarray, np.asanyarray, np.ascontiguousarray):
 
 
 def _traced_like(like, x):
-    return x if isinstance(x, Tensor) else like.trace.lift(x)
+    return x if isinstance(x, Tensor) else like._trace.lift(x)
 
 
 def full_of(shape, value, dtype=None):

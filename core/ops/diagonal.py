@@ -81,7 +81,7 @@ def matrix_diagonal(x, /, *, offset=0):
     return diagonal(x, offset, -2, -1)
 
 
-@implements(np.trace)
+@implements(np.trace, method="trace")
 def trace(a, offset=0, axis1=0, axis2=1, dtype=None, out=None):
     """``numpy.trace``."""
     if out is not None:

@@ -22,7 +22,7 @@ class DualTensor(Tensor):
     __slots__ = ("tangent",)
 
     def __init__(self, trace, value, tangent):
-        self.trace, self.level, self.value, self.tangent = trace, trace.level, value, tangent
+        self._trace, self.level, self.value, self.tangent = trace, trace.level, value, tangent
 
     @property
     def spec(self):  # type: ignore[override]
@@ -32,10 +32,10 @@ class DualTensor(Tensor):
         self.value, self.tangent = other.value, other.tangent
 
     def _handle(self):
-        return DualTensor(self.trace, self.value, self.tangent)
+        return DualTensor(self._trace, self.value, self.tangent)
 
     def _identity(self):
-        return (id(self.trace), id(self.value), id(self.tangent))
+        return (id(self._trace), id(self.value), id(self.tangent))
 
     def __repr__(self):
         return f"Tensor({self.value!r}, with tangent)"
@@ -61,7 +61,7 @@ class DualTrace(Trace):
             )
         values, tangents = [], []
         for a in args:
-            if type(a) is DualTensor and a.trace is self:
+            if type(a) is DualTensor and a._trace is self:
                 values.append(a.value)
                 tangents.append(a.tangent)
             else:
@@ -171,11 +171,11 @@ def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], 
 
 
 def _primal(x, trace):
-    return x.value if type(x) is DualTensor and x.trace is trace else x
+    return x.value if type(x) is DualTensor and x._trace is trace else x
 
 
 def _tangent(x, trace):
-    if type(x) is DualTensor and x.trace is trace and x.tangent is not None:
+    if type(x) is DualTensor and x._trace is trace and x.tangent is not None:
         return x.tangent
     return zeros_like_value(x)
 

@@ -39,7 +39,7 @@ class TapeTensor(Tensor):
     __slots__ = ("node", "slot")
 
     def __init__(self, trace, value, node, slot=None):
-        self.trace, self.level, self.value, self.node, self.slot = trace, trace.level, value, node, slot
+        self._trace, self.level, self.value, self.node, self.slot = trace, trace.level, value, node, slot
 
     @property
     def spec(self) -> Spec:  # type: ignore[override]
@@ -62,7 +62,7 @@ class TapeTensor(Tensor):
         self.value, self.node, self.slot = other.value, other.node, other.slot
 
     def _handle(self):
-        return TapeTensor(self.trace, self.value, self.node, self.slot)
+        return TapeTensor(self._trace, self.value, self.node, self.slot)
 
     def _identity(self):
         return (id(self.node), self.slot)
@@ -112,7 +112,7 @@ class TapeTrace(Trace):
         parents = []
         plain = True
         for i, a in enumerate(args):
-            if type(a) is TapeTensor and a.trace is self:
+            if type(a) is TapeTensor and a._trace is self:
                 parents.append((i, a.node, a.slot))
                 a = a.value
             if plain and isinstance(a, Tensor):
@@ -280,7 +280,7 @@ def _vjp_flat(f: Callable[..., Any], leaves: Sequence[Any]):
         inputs = [trace.input(x) for x in leaves]
         outs, rest = f(*[t._handle() for t in inputs])
     nodes = [t.node for t in inputs]
-    ends = [(o.node, o.slot) if type(o) is TapeTensor and o.trace is trace else None for o in outs]
+    ends = [(o.node, o.slot) if type(o) is TapeTensor and o._trace is trace else None for o in outs]
     values = [o.value if e is not None else o for o, e in zip(outs, ends, strict=True)]
 
     def pull(cts):
@@ -288,7 +288,7 @@ def _vjp_flat(f: Callable[..., Any], leaves: Sequence[Any]):
         return [np.zeros(np.shape(x), np.result_type(x))[()] if g is None else g for g, x in zip(found, leaves, strict=True)]
 
     def strip(x):
-        return x.value if type(x) is TapeTensor and x.trace is trace else x
+        return x.value if type(x) is TapeTensor and x._trace is trace else x
 
     return values, tree.map(strip, rest), pull
 

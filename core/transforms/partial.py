@@ -66,7 +66,7 @@ def jvp_graph(graph: Graph, moving: Sequence[bool], wanted: Sequence[bool]) -> G
         with trace:
             duals = [DualTensor(trace, x, next(tangents)) if m else x for x, m in zip(args[:n], moving, strict=True)]
             outs = evaluate(graph, *duals)
-        ours = [type(o) is DualTensor and o.trace is trace for o in outs]
+        ours = [type(o) is DualTensor and o._trace is trace for o in outs]
         values = [o.value if mine else o for o, mine in zip(outs, ours, strict=True)]
         t_outs = []
         for o, mine, w in zip(outs, ours, wanted, strict=True):
@@ -145,7 +145,7 @@ def forward_backward(graph: Graph, needed: Sequence[bool], with_ct: Sequence[boo
         with tape:
             taped = [tape.input(x) if n and x.spec.dtype.kind in "fc" else x for x, n in zip(inputs, needed, strict=True)]
             outs = evaluate(graph, *taped)
-        ours = [type(o) is TapeTensor and o.trace is tape for o in outs]
+        ours = [type(o) is TapeTensor and o._trace is tape for o in outs]
         cts = tuple(k for k, mine in enumerate(ours) if mine and with_ct[k])
         second = GraphTrace()
         with second:
@@ -319,8 +319,8 @@ def tape_of(f: Callable[..., Sequence[Any]], args: Sequence[Any], needed: Sequen
     with tape:
         inputs = [tape.input(x) if n and spec_of(x).dtype.kind in "fc" else x for x, n in zip(args, needed, strict=True)]
         outs = f(*inputs)
-    ours = [type(o) is TapeTensor and o.trace is tape for o in outs]
-    nodes = [(i, x.node) for i, x in enumerate(inputs) if type(x) is TapeTensor and x.trace is tape]
+    ours = [type(o) is TapeTensor and o._trace is tape for o in outs]
+    nodes = [(i, x.node) for i, x in enumerate(inputs) if type(x) is TapeTensor and x._trace is tape]
 
     def pull(cts):
         ends = [(o.node, o.slot, ct) for o, ct, mine in zip(outs, cts, ours, strict=True) if mine]
@@ -361,7 +361,7 @@ def batch_graph(graph: Graph, batched: Sequence[bool], size: int, wanted: Sequen
             outs = evaluate(graph, *[BatchTensor(trace, x, 0) if b else x for x, b in zip(args, batched, strict=True)])
         results = []
         for k, (o, spec) in enumerate(zip(outs, graph.out_specs, strict=True)):
-            value, axis = (o.value, o.axis) if type(o) is BatchTensor and o.trace is trace else (o, None)
+            value, axis = (o.value, o.axis) if type(o) is BatchTensor and o._trace is trace else (o, None)
             if spec_of(value).dtype != spec.dtype:  # a Python number that became an array takes part in promotion as one
                 value = bind(convert, value, dtype=spec.dtype)
             out_batched.append(axis is not None or bool(wanted and wanted[k]))

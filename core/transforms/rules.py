@@ -149,7 +149,7 @@ def apply(rules: Rules, args: Sequence[Any]) -> list[Any]:
     top = max((a for a in args if isinstance(a, Tensor)), key=lambda a: a.level, default=None)
     if top is None:
         return rules.f(*args)
-    trace = top.trace
+    trace = top._trace
     if top.level < _state.floor:
         return _record(rules, args)
     if isinstance(trace, TapeTrace):
@@ -167,7 +167,7 @@ def apply(rules: Rules, args: Sequence[Any]) -> list[Any]:
 
 
 def _of(a, trace, cls):
-    return type(a) is cls and a.trace is trace
+    return type(a) is cls and a._trace is trace
 
 
 def _strip(args, trace, cls):

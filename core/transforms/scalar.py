@@ -121,10 +121,10 @@ class _ScalarTensor(GraphTensor):
     __slots__ = ()
 
     def _concrete(self, what):
-        return self.trace.decide(self.value) if what == "bool()" else super()._concrete(what)
+        return self._trace.decide(self.value) if what == "bool()" else super()._concrete(what)
 
     def _handle(self):
-        return _ScalarTensor(self.trace, self.value)
+        return _ScalarTensor(self._trace, self.value)
 
 
 class _ScalarTrace(GraphTrace):

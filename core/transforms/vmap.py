@@ -21,7 +21,7 @@ class BatchTensor(Tensor):
     __slots__ = ("axis",)
 
     def __init__(self, trace, value, axis):
-        self.trace, self.level, self.value, self.axis = trace, trace.level, value, axis
+        self._trace, self.level, self.value, self.axis = trace, trace.level, value, axis
 
     @property
     def spec(self):  # type: ignore[override]
@@ -34,10 +34,10 @@ class BatchTensor(Tensor):
         self.value, self.axis = other.value, other.axis
 
     def _handle(self):
-        return BatchTensor(self.trace, self.value, self.axis)
+        return BatchTensor(self._trace, self.value, self.axis)
 
     def _identity(self):
-        return (id(self.trace), id(self.value), self.axis)
+        return (id(self._trace), id(self.value), self.axis)
 
     def __repr__(self):
         return f"Tensor({self.spec}, batched)"
@@ -46,7 +46,7 @@ class BatchTensor(Tensor):
         if self.axis is None:
             return self.value
         raise TracerError(
-            f"{what}: {self!r} has {self.trace.size} values, one for each example of vmap, at {user_source()} (use np.where, core.cond or core.while_loop)"
+            f"{what}: {self!r} has {self._trace.size} values, one for each example of vmap, at {user_source()} (use np.where, core.cond or core.while_loop)"
         )
 
 
@@ -69,7 +69,7 @@ class BatchTrace(Trace):
             )
         values, axes = [], []
         for a in args:
-            if type(a) is BatchTensor and a.trace is self:
+            if type(a) is BatchTensor and a._trace is self:
                 values.append(a.value)
                 axes.append(a.axis)
             else:
@@ -160,7 +160,7 @@ def vmap(f: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> Callable
 
 
 def _finish(x, out_axis, trace, size, name):
-    if type(x) is BatchTensor and x.trace is trace:
+    if type(x) is BatchTensor and x._trace is trace:
         x, axis = x.value, x.axis
     else:
         axis = None

@@ -90,7 +90,7 @@ METHODS = {
     "flatten": lambda x: x.flatten("F"), "imag": lambda x: x.imag, "max": lambda x: x.max(0), "mean": lambda x: x.mean(0), "min": lambda x: x.min(),
     "prod": lambda x: x.prod(axis=1), "ravel": lambda x: x.ravel(), "real": lambda x: x.real, "repeat": lambda x: x.repeat(2, 0),
     "reshape": lambda x: x.reshape(2, 6), "round": lambda x: x.round(1), "squeeze": lambda x: x[None].squeeze(), "std": lambda x: x.std(),
-    "sum": lambda x: x.sum((0, 1), keepdims=True), "swapaxes": lambda x: x.swapaxes(0, 1), "take": lambda x: x.take([1, 0], axis=0),
+    "sum": lambda x: x.sum((0, 1), keepdims=True), "swapaxes": lambda x: x.swapaxes(0, 1), "take": lambda x: x.take([1, 0], axis=0), "trace": lambda x: x.trace(1),
     "transpose": lambda x: x.transpose(), "var": lambda x: x.var(1, ddof=1), "flat": lambda x: list(x.flat)[1] + x.flat[2:4], "T": lambda x: x.T, "mT": lambda x: x.mT,
     "attributes": lambda x: x * (x.ndim + x.size + len(x) + x.shape[1] + x.itemsize + x.nbytes), "iteration": lambda x: [r[0] + r for r in x],
     "matmul": lambda x: x @ x.T, "divmod": lambda x: divmod(x, 0.7), "abs": lambda x: abs(x), "invert": lambda x: ~(x > 0), "rpow": lambda x: 2.0**x,

@@ -16,12 +16,15 @@ import numpy as np
 
 from triskele.core.kernels import conv, gemm, native, threads
 
-__all__ = ["PREFIXES", "address", "convolution_definitions", "convolution_tile", "definitions", "set_blas_threads", "signature"]
+__all__ = ["PREFIXES", "address", "convolution_definitions", "convolution_tile", "definitions", "packed", "set_blas_threads", "signature"]
 
-PREFIXES = ("blas.", "lapack.", "tsk.gemm.", "tsk.conv.")
+PREFIXES = ("blas.", "lapack.", "tsk.gemm.", "tsk.pack.", "tsk.conv.")
 _TYPES = {"f32": ("float", "s", 1), "f64": ("double", "d", 1), "c64": ("float", "c", 2), "c128": ("double", "z", 2)}
 _OWN = {"f32": 4, "f64": 8}  # products of our own, and the bytes of an element
 _LEAST_WORK, _LEAST_WORK_TRANSPOSED = 1 << 18, 1 << 12  # multiply-adds from which ours are faster
+# Blocks of large products that BLAS does: OpenBLAS shares out what has more multiply-adds than 2^18, complex 2^15.
+_BLOCK, _BLOCK_COMPLEX = (16, 16, 1024), (32, 32, 32)
+_MOST_WORK_COMPLEX = 1 << 15
 _ARGUMENTS = "i64 %m, i64 %n, i64 %k, ptr %a, i64 %lda, i1 %ta, ptr %b, i64 %ldb, i1 %tb, ptr %c, i64 %ldc, i1 %add"
 _PARAMETERS = "i64, i64, i64, ptr, i64, i1, ptr, i64, i1, ptr, i64, i1"
 _CONVOLUTION = {
@@ -43,9 +46,19 @@ def definitions() -> str:
     C[m, n] (+)= op(A)[m, k] op(B)[k, n]: row-major, `ld*` is the distance of two rows in elements, `trans*` says that
     the matrix is stored transposed. C may not overlap A or B. Without `accumulate` C is only written, so it may be
     uninitialised; k = 0 then gives zeros. Large products use the thread pool unless they run inside a parallel loop;
-    results do not depend on the number of our threads (BLAS, which does some products, has its own).
+    results do not depend on the number of threads.
     """
-    return "\n".join(f"declare void @tsk.gemm.{name}({_PARAMETERS})" for name in _TYPES)
+    lines = [f"declare void @tsk.gemm.{name}({_PARAMETERS})" for name in _TYPES]
+    return "\n".join(lines + [f"declare void @tsk.pack.{name}(i64, i64, ptr, i64, i1, ptr)" for name in _OWN])
+
+
+def packed(name: str, n: int, k: int) -> tuple[int, int] | None:
+    """How op(B)[k, n] is kept for many products, or None where that gains nothing: (columns, elements in all).
+
+    ``tsk.pack.f64(i64 n, i64 k, ptr B, i64 ldb, i1 transB, ptr out)`` writes it; ``tsk.gemm.f64`` takes it in place of B
+    with -columns for ldb.
+    """
+    return gemm.packed_size(n, k, _tile(_OWN[name])) if name in _OWN and n >= 16 else None
 
 
 def convolution_definitions(name: str) -> list[str]:
@@ -60,7 +73,7 @@ def convolution_tile(name: str) -> tuple[int, int]:
 
 
 def address(name: str) -> int:
-    """Address of ``blas.*``, ``lapack.*``, ``tsk.gemm.*`` or ``tsk.conv.*``.
+    """Address of ``blas.*``, ``lapack.*``, ``tsk.gemm.*``, ``tsk.pack.*`` or ``tsk.conv.*``.
 
     Raises
     ------
@@ -71,7 +84,7 @@ def address(name: str) -> int:
     if routine.startswith("conv.") and routine.rpartition(".")[2] in _OWN:
         return _convolutions(routine.rpartition(".")[2]).address(name)
     if family == "tsk":
-        kind = routine.removeprefix("gemm.")
+        kind = routine.removeprefix("pack." if routine.removeprefix("pack.") in _OWN else "gemm.")
         if kind not in _TYPES:
             raise KeyError(f"blas.address: must be tsk.gemm.{{{', '.join(_TYPES)}}}, got {name}")
         return _library(kind).address(name)
@@ -155,9 +168,9 @@ def _library(name: str) -> native.LoadedObject:
     parts = [_by_blas(name)]
     if name in _OWN:
         tile = _tile(_OWN[name])
-        parts += [_INTRINSICS, gemm.product(name, scalar, tile), _choice(name)]
+        parts += [_INTRINSICS, gemm.product(name, scalar, tile), gemm.blocks(name, scalar, _BLOCK), _choice(name)]
     else:
-        parts += ["declare i64 @llvm.smax.i64(i64, i64)", _only_blas(name)]
+        parts += [_INTRINSICS, gemm.blocks(name, f"{{{scalar}, {scalar}}}", _BLOCK_COMPLEX), _only_blas(name)]
     imports = {f"blas_{letter}gemm": _gemm_address(letter), "tsk_parallel_for": threads.address()}
     return native.load("\n".join(parts), imports, opt=2, passes=False)
 
@@ -188,6 +201,14 @@ def _tile(size: int) -> gemm.Tile:
 def _only_blas(name: str) -> str:
     return f"""
 define void @tsk.gemm.{name}({_ARGUMENTS}) {{
+  %mn = mul i64 %m, %n
+  %work = mul i64 %mn, %k
+  %large = icmp sgt i64 %work, {_MOST_WORK_COMPLEX}
+  br i1 %large, label %blocks, label %whole
+blocks:
+  call void @blocks.{name}({_ARGUMENTS})
+  ret void
+whole:
   call void @blas.{name}({_ARGUMENTS})
   ret void
 }}
@@ -214,12 +235,19 @@ define void @tsk.gemm.{name}({_ARGUMENTS}) {{
   %wide.least = select i1 %large.any, i64 4, i64 16
   %wide = icmp sge i64 %n, %wide.least
   %some = and i1 %tall, %wide
-  %own = and i1 %some, %large
+  %fits = and i1 %some, %large
+  %packed = icmp slt i64 %ldb, 0
+  %own = or i1 %fits, %packed
   br i1 %own, label %ours, label %theirs
 ours:
   %rs = select i1 %ta, i64 1, i64 %lda
   %cs = select i1 %ta, i64 %lda, i64 1
   call void @parallel.{name}(i64 %m, i64 %n, i64 %k, ptr %a, i64 %rs, i64 %cs, ptr %b, i64 %ldb, i1 %tb, ptr %c, i64 %ldc, i1 %add)
+  ret void
+small:
+  br i1 %large.any, label %deep, label %theirs
+deep:  ; few elements of C
+  call void @blocks.{name}({_ARGUMENTS})
   ret void
 theirs:
   call void @blas.{name}({_ARGUMENTS})

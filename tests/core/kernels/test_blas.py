@@ -108,6 +108,26 @@ def test_large_product_does_not_depend_on_threads(name, transpose_b, restore_thr
     np.testing.assert_array_equal(results[0], results[2])
 
 
+@pytest.mark.parametrize("name", ["f32", "f64"])
+@pytest.mark.parametrize("transpose_b", [False, True])
+@pytest.mark.parametrize("shape", [(5, 16, 3), (32, 130, 400), (33, 256, 300)], ids=str)
+def test_a_packed_matrix_gives_the_same(name, transpose_b, shape, restore_threads):
+    rng, dtype = np.random.default_rng(3), DTYPES[name]
+    m, n, k = shape
+    a, b = random(rng, (m, k), dtype), random(rng, (n, k) if transpose_b else (k, n), dtype)
+    columns, size = blas.packed(name, n, k)
+    panels = np.empty(size + 16, dtype)
+    panels = panels[-panels.ctypes.data % 64 // panels.itemsize :]
+    pack = ctypes.CFUNCTYPE(None, _i64, _i64, _ptr, _i64, _bool, _ptr)(blas.address(f"tsk.pack.{name}"))
+    pack(n, k, b.ctypes.data, b.shape[1], transpose_b, panels.ctypes.data)
+    call = _GEMM(blas.address(f"tsk.gemm.{name}"))
+    for count in (1, 2):
+        threads.set_threads(count)
+        c = np.empty((m, n), dtype)
+        call(m, n, k, a.ctypes.data, k, False, panels.ctypes.data, -columns, False, c.ctypes.data, n, False)
+        np.testing.assert_allclose(c, a @ (b.T if transpose_b else b), rtol=0, atol=k * 4 * np.finfo(dtype).eps)
+
+
 @pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="levels of x86-64")
 @pytest.mark.parametrize("cpu", ["x86-64", "x86-64-v3"])
 def test_on_a_lower_processor(cpu, monkeypatch):

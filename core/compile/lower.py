@@ -10,26 +10,35 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Iterable
+
+import numpy as np
 
 from triskele.core.compile.products import Matrices, has_product, product, product_add
 from triskele.core.compile.values import supported
 from triskele.core.compile.views import contiguous, merged, reshaped, sliced, transposed, whole
-from triskele.core.graph.graph import Equation, Graph, Var
+from triskele.core.graph.graph import Equation, Graph, Spec, Var
 from triskele.core.graph.simplify import Rewriter
 from triskele.core.graph.trace import dead_code
 
 FEW = 600  # multiplications below which a product is written as loops
+LARGE_COMPLEX = 1 << 16  # multiplications from which complex products are made from real ones, which threads share ...
+LONG_COMPLEX = 32  # ... if they sum over so many: taking apart and joining is then a small part of it
 
 
-def lower(graph: Graph) -> Graph:
-    """`graph` with its products in the form the compiler carries out."""
+def lower(graph: Graph, overwritable: Iterable[int] = ()) -> Graph:
+    """`graph` with its products in the form the compiler carries out; `overwritable`: inputs whose memory may be reused."""
     r = _Lowering()
     outputs = r.run(graph, {v: v for v in graph.inputs})
-    return _transposing(_accumulating(dead_code(Graph(graph.inputs, r.equations, outputs, graph.name))))
+    return _transposing(_accumulating(dead_code(Graph(graph.inputs, r.equations, outputs, graph.name)), set(overwritable)))
 
 
-def _accumulating(graph: Graph) -> Graph:
-    """Sums of an array and a product of matrices nobody else reads become products that add to the array."""
+def _accumulating(graph: Graph, overwritable: set[int]) -> Graph:
+    """Sums of an array and a product of matrices, neither read by others, become products that add to the array in place.
+
+    (Where the array had to be copied first, a loop nest that adds is as quick, and may do more on the way.)
+    """
+    fixed = {v for i, v in enumerate(graph.inputs) if i not in overwritable}
     uses = Counter(a for e in graph.equations for a in e.inputs if isinstance(a, Var))
     uses.update(o for o in graph.outputs if isinstance(o, Var))
     products = {e.outputs[0]: e for e in graph.equations if e.primitive is product}
@@ -38,7 +47,7 @@ def _accumulating(graph: Graph) -> Graph:
         if e.primitive.name == "add":
             for x, y in (e.inputs, e.inputs[::-1]):
                 made = products.get(y) if isinstance(y, Var) else None
-                if made is not None and x is not y and uses[y] == 1 and x.spec == y.spec == e.outputs[0].spec:
+                if made is not None and x is not y and uses[y] == 1 == uses.get(x) and x not in fixed and x.spec == y.spec == e.outputs[0].spec:
                     e = Equation(product_add, [*made.inputs, x], made.params, e.outputs, e.source)
                     break
         equations.append(e)
@@ -109,6 +118,24 @@ class _Lowering(Rewriter):
             return made.inputs[0], made.params["axes"]
         return atom, tuple(range(len(atom.spec.shape)))
 
+    def _from_parts(self, inputs, params, spec, source):
+        """A complex product from four real ones, which share out their work among our threads."""
+        real = np.dtype(f"f{spec.dtype.itemsize // 2}")
+
+        def times(l, r):
+            return self._with_views([l, r], params, Spec(spec.shape, real), source)
+
+        (a, b), (c, d) = (self._parts(x, source) for x in inputs)
+        first = self.apply("add", times(a, c), times(self.apply("negative", b, source=source), d), source=source)
+        second = self.apply("add", times(a, d), times(b, c), source=source)
+        return self.apply("complex", first, second, source=source)
+
+    def _parts(self, x, source):
+        made = self.made_by(x, "transpose", "reshape")
+        if made is None:
+            return [self.apply(part, x, source=source) for part in ("real", "imag")]
+        return [self.apply(made.primitive.name, part, source=source, **made.params) for part in self._parts(made.inputs[0], source)]
+
     def _with_views(self, inputs, params, spec, source):
         """As a `product`; None for products that are better as loops."""
         (cl, cr), (bl, br) = params["contract"], params["batch"]
@@ -117,6 +144,8 @@ class _Lowering(Rewriter):
         m, n, k = map(math.prod, sizes)
         if not has_product(spec.dtype) or min(m, n) <= 1 or k <= 1 or m * n * k <= FEW:
             return None
+        if spec.dtype.kind == "c" and k >= LONG_COMPLEX and m * n * k > LARGE_COMPLEX:
+            return self._from_parts(inputs, params, spec, source)
         batch = tuple(inputs[0].spec.shape[d] for d in bl)
         views = [self._views(x) for x in inputs]
         # contracted axes in the order in which they lie in the larger operand

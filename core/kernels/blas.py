@@ -14,7 +14,7 @@ from functools import cache
 
 import numpy as np
 
-from triskele.core.kernels import conv, gemm, native, threads
+from triskele.core.kernels import blocks, conv, gemm, native, threads
 
 __all__ = ["PREFIXES", "address", "convolution_definitions", "convolution_tile", "definitions", "packed", "set_blas_threads", "signature"]
 
@@ -168,9 +168,9 @@ def _library(name: str) -> native.LoadedObject:
     parts = [_by_blas(name)]
     if name in _OWN:
         tile = _tile(_OWN[name])
-        parts += [_INTRINSICS, gemm.product(name, scalar, tile), gemm.blocks(name, scalar, _BLOCK), _choice(name)]
+        parts += [_INTRINSICS, gemm.product(name, scalar, tile), blocks.product(name, scalar, _BLOCK), _choice(name)]
     else:
-        parts += [_INTRINSICS, gemm.blocks(name, f"{{{scalar}, {scalar}}}", _BLOCK_COMPLEX), _only_blas(name)]
+        parts += [_INTRINSICS, blocks.product(name, f"{{{scalar}, {scalar}}}", _BLOCK_COMPLEX), _only_blas(name)]
     imports = {f"blas_{letter}gemm": _gemm_address(letter), "tsk_parallel_for": threads.address()}
     return native.load("\n".join(parts), imports, opt=2, passes=False)
 
@@ -219,8 +219,7 @@ def _choice(name: str) -> str:
     """BLAS where it is at its best (small, thin, or nothing to multiply), ours elsewhere.
 
     Measured on AVX-512 with OpenBLAS 0.3.31, GFLOP/s of one thread, float32: 32 x 32 x 32 BLAS 140, ours 130; with B
-    transposed 57 and 126; 784 x 128 x 32 111 and 138. What still goes to BLAS when large (complex, fewer than 4 rows or
-    2 to 3 columns, vectors with gaps) may use BLAS's own threads: see `set_blas_threads`.
+    transposed 57 and 126; 784 x 128 x 32 111 and 138. BLAS gets large products in blocks too small for its own threads.
     """
     return f"""
 define void @tsk.gemm.{name}({_ARGUMENTS}) {{
@@ -237,8 +236,12 @@ define void @tsk.gemm.{name}({_ARGUMENTS}) {{
   %some = and i1 %tall, %wide
   %fits = and i1 %some, %large
   %packed = icmp slt i64 %ldb, 0
-  %own = or i1 %fits, %packed
-  br i1 %own, label %ours, label %theirs
+  %long = call i64 @llvm.smax.i64(i64 %m, i64 %n)
+  %long.any = icmp sge i64 %long, 16
+  %shared = and i1 %large.any, %long.any
+  %fits.any = or i1 %fits, %shared
+  %own = or i1 %fits.any, %packed
+  br i1 %own, label %ours, label %small
 ours:
   %rs = select i1 %ta, i64 1, i64 %lda
   %cs = select i1 %ta, i64 %lda, i64 1

@@ -11,8 +11,11 @@ from typing import Any
 
 from triskele.core.compile.emit import NATIVE, Unit, as_array
 from triskele.core.compile.lower import lower
+from triskele.core.compile.packing import LEAST_STEPS, pack_constants
+from triskele.core.compile.products import NAMES
 from triskele.core.graph.graph import Equation, Graph
 from triskele.core.graph.simplify import simplify
+from triskele.core.kernels import blas
 
 
 class _Temporary:
@@ -31,7 +34,8 @@ class _Bodies:
         return all(a.spec.dtype.kind in "biufc" for a in (*eqn.inputs, *eqn.outputs))
 
     def scratch(self, unit: Unit, eqn: Equation) -> dict:
-        functions = [unit.module.function(lower(simplify(g)), f"{unit.name}.b{len(unit.module.units)}", self.in_place(eqn, g)) for g in self.graphs(eqn)]
+        graphs = [self.prepared(unit, eqn, lower(simplify(g), self.in_place(eqn, g).values())) for g in self.graphs(eqn)]
+        functions = [unit.module.function(g, f"{unit.name}.b{len(unit.module.units)}", self.in_place(eqn, g)) for g in graphs]
         arena = _Temporary(max(f.plan.size for f in functions))
         temporaries = self.temporaries(eqn, functions)
         unit.memo[eqn] = (functions, arena, temporaries)
@@ -39,6 +43,10 @@ class _Bodies:
 
     def graphs(self, eqn: Equation) -> list[Graph]:
         raise NotImplementedError
+
+    def prepared(self, unit: Unit, eqn: Equation, graph: Graph) -> Graph:
+        """The lowered body in the form in which it is emitted."""
+        return graph
 
     def in_place(self, eqn: Equation, graph: Graph) -> dict[int, int]:
         """Inputs that the function may overwrite with an output: {output: input}."""
@@ -105,7 +113,22 @@ class _Scan(_Bodies):
         updated = functions[0].plan.overwritten
         if eqn.params["length"] == 1:
             return [None] * len(specs)
-        return [None if k in updated else _Temporary(s.nbytes) for k, s in enumerate(specs)]
+        panels = [_Temporary(v.spec.nbytes) for v in functions[0].graph.inputs[len(eqn.inputs):]]
+        return [*[None if k in updated else _Temporary(s.nbytes) for k, s in enumerate(specs)], *panels]
+
+    def prepared(self, unit, eqn, graph):
+        if eqn.params["length"] < LEAST_STEPS:
+            return graph
+        graph, unit.memo[eqn, "packed"] = pack_constants(graph, eqn.params["n_consts"])
+        return graph
+
+    @staticmethod
+    def _pack(unit, packed, source, target):
+        dtype, q = packed.panels.spec.dtype, packed.matrices
+        unit.module.declares.update(blas.definitions().splitlines())
+        start = unit.offset(source, q.offset * dtype.itemsize)
+        unit.line(f"call void @tsk.pack.{NAMES[f'{dtype.kind}{dtype.itemsize}']}(i64 {packed.n}, i64 {packed.k}, ptr {start}, i64 {q.ld}, "
+                  f"i1 {'true' if q.transposed else 'false'}, ptr {target})")
 
     def emit(self, unit, eqn):
         (function,), arena, temporaries = unit.memo[eqn]
@@ -114,7 +137,11 @@ class _Scan(_Bodies):
         atoms = [as_array(a) for a in eqn.inputs]
         consts, carry, xs = atoms[:n_consts], atoms[n_consts:n_consts + n_carry], atoms[n_consts + n_carry:]
         scratch = unit.pointer(arena)
-        inputs = unit.table([unit.pointer(c) for c in consts], "ins", n_consts + n_carry + len(xs))
+        panels = [unit.pointer(t) for t in temporaries[n_carry:]]
+        inputs = unit.table([unit.pointer(c) for c in consts], "ins", len(atoms) + len(panels))
+        for k, (packed, panel) in enumerate(zip(unit.memo.get((eqn, "packed"), ()), panels, strict=True)):
+            self._pack(unit, packed, unit.pointer(consts[packed.source]), panel)
+            unit.store_pointer(inputs, len(atoms) + k, panel)
         outputs = unit.table([], "outs", n_carry + len(eqn.outputs) - n_carry)
         starts, firsts, others = [], [], []
         for k, c in enumerate(carry):

@@ -84,7 +84,7 @@ class Unit:
 
     def __init__(self, module: Module, graph: Graph, name: str, in_place: dict[int, int]):
         self.module, self.graph, self.name, self.in_place = module, graph, name, in_place
-        self.memo: dict[Equation, Any] = {}  # what the emitter of a step keeps between `scratch` and `emit`
+        self.memo: dict[Any, Any] = {}  # what the emitter of a step keeps between `scratch` and `emit`
         self.lines: list[str] = []
         self.head: list[str] = []
         self.count = 0

@@ -16,7 +16,7 @@ PARALLEL = 1 << 20  # multiply-adds of a stack of products from which it is shar
 ALONE = 1 << 23  # ... of one product from which that one is shared out instead
 CHUNKS = 32
 
-_NAMES = {"f4": "f32", "f8": "f64", "c8": "c64", "c16": "c128"}
+NAMES = {"f4": "f32", "f8": "f64", "c8": "c64", "c16": "c128"}
 
 
 class Matrices(NamedTuple):
@@ -56,7 +56,7 @@ product_add = Primitive("product_add", _product, _spec, kind="contract", differe
 
 def has_product(dtype: np.dtype) -> bool:
     """Whether there are products of this type."""
-    return f"{dtype.kind}{dtype.itemsize}" in _NAMES
+    return f"{dtype.kind}{dtype.itemsize}" in NAMES
 
 
 class Product:
@@ -84,7 +84,7 @@ class Product:
 
         def call(a, b, c):
             a, b = ((f"ptr {x}, i64 {q.ld}, i1 {'true' if q.transposed else 'false'}") for x, q in ((a, p["left"]), (b, p["right"])))
-            return (f"call void @tsk.gemm.{_NAMES[f'{dtype.kind}{dtype.itemsize}']}(i64 {m}, i64 {n}, i64 {k}, {a}, {b}, ptr {c}, "
+            return (f"call void @tsk.gemm.{NAMES[f'{dtype.kind}{dtype.itemsize}']}(i64 {m}, i64 {n}, i64 {k}, {a}, {b}, ptr {c}, "
                     f"i64 {p['result'].ld}, i1 {'true' if added else 'false'})")
 
         count = math.prod(axes)

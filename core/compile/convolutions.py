@@ -18,6 +18,7 @@ from triskele.core.kernels import blas
 from triskele.core.kernels.gemm import Code
 
 BAND = 1 << 18  # bytes of a padded band: an eighth of a usual second-level cache
+POSITIONS = 1 << 12  # of results in a band: tables have an entry for each
 CHUNKS = 16  # units are dealt out to so many chunks at most
 PARTS = 8  # ... where each sums up a result of its own
 _SCALARS = {"f4": ("f32", "float"), "f8": ("f64", "double")}
@@ -79,19 +80,19 @@ class _Convolution:
 
 
 def _square(eqn: Equation) -> dict[str, Any]:
-    """The parameters with two axes: one axis becomes the columns of a single row."""
+    """The parameters with two axes: one axis becomes rows of a single column."""
     p = dict(eqn.params)
     if len(p["stride"]) == 1:
-        p |= {"stride": (1, *p["stride"]), "dilation": (1, *p["dilation"]), "padding": ((0, 0), *p["padding"])}
+        p |= {"stride": (*p["stride"], 1), "dilation": (*p["dilation"], 1), "padding": (*p["padding"], (0, 0))}
     return p
 
 
 def _images(shape):
-    return shape if len(shape) == 4 else (shape[0], 1, *shape[1:])
+    return shape if len(shape) == 4 else (*shape[:2], 1, shape[2])
 
 
 def _window(shape):
-    return shape if len(shape) == 4 else (1, *shape)
+    return shape if len(shape) == 4 else (shape[0], 1, *shape[1:])
 
 
 def _grid(first, second, steps):
@@ -139,9 +140,9 @@ class _Work:
         return b
 
 
-def _band(lines: int, step: int, reach: int, pitch_bytes: int) -> int:
-    """Lines of results whose data fit into a band, dealt out evenly."""
-    most = max(1, (BAND // max(1, pitch_bytes) - reach) // step + 1)
+def _band(lines: int, width: int, step: int, reach: int, pitch_bytes: int) -> int:
+    """Lines of `width` results whose data fit into a band, dealt out evenly."""
+    most = max(1, min(POSITIONS // width, (BAND // max(1, pitch_bytes) - reach) // step + 1))
     return -(-lines // -(-lines // most))
 
 
@@ -196,7 +197,7 @@ class _Forward(_Convolution):
         frame = _Frame(images, *p["padding"])
         (sh, sw), (dh, dw), c = p["stride"], p["dilation"], images[3]
         reach = (height - 1) * dh + 1
-        band = _band(outs[1], sh, reach, frame.pitch * eqn.outputs[0].spec.dtype.itemsize)
+        band = _band(outs[1], outs[2], sh, reach, frame.pitch * eqn.outputs[0].spec.dtype.itemsize)
         one = _Pass(_grid(range(band), range(outs[2]), (sh * frame.pitch, sw * c)), _with(_grid(range(height), range(width), (dh * frame.pitch, dw * c)), depth),
                     np.arange(height * width * depth) * n_out, np.arange(band * outs[2]) * n_out)
         return self.work(eqn, frame, (outs[1], band, sh), [one], outs[3], 1)
@@ -271,7 +272,7 @@ class _Input(_Forward):
         band = images[1]
         if single:
             reach = bounds[0][1] - bounds[0][0] + 1 - (images[1] - 1)
-            band = _band(images[1], 1, reach, frame.pitch * eqn.outputs[0].spec.dtype.itemsize)
+            band = _band(images[1], images[2], 1, reach, frame.pitch * eqn.outputs[0].spec.dtype.itemsize)
         for (own_h, at_h, taps_h), (own_w, at_w, taps_w) in itertools.product(rows, columns):
             if single:
                 own_h, at_h = own_h[:band], at_h[:band]
@@ -314,7 +315,7 @@ class _Kernel(_Convolution):
         height, width, depth, n_out = _window(eqn.outputs[0].spec.shape)
         frame = _Frame(x, *p["padding"])
         (sh, sw), (dh, dw), c = p["stride"], p["dilation"], x[3]
-        band = _band(y[1], sh, (height - 1) * dh + 1, frame.pitch * eqn.outputs[0].spec.dtype.itemsize)
+        band = _band(y[1], y[2], sh, (height - 1) * dh + 1, frame.pitch * eqn.outputs[0].spec.dtype.itemsize)
         one = _Pass(_with(_grid(range(height), range(width), (dh * frame.pitch, dw * c)), depth), _grid(range(band), range(y[2]), (sh * frame.pitch, sw * c)),
                     np.arange(band * y[2]) * n_out, np.arange(height * width * depth) * n_out)
         work = _Work(eqn.outputs[0].spec.dtype, frame, (y[1], band, sh), [one], p["groups"], PARTS)

@@ -33,6 +33,7 @@ def product(name: str, scalar: str, tile: Tile) -> str:
     parts = [
         f"declare {vector} @llvm.fmuladd.{suffix}({vector}, {vector}, {vector})",
         "declare i64 @llvm.smin.i64(i64, i64)",
+        "declare i64 @llvm.smax.i64(i64, i64)",
         "declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)",
         "declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)",
         *[_kernel(name, scalar, tile, v) for v in range(1, tile.vectors + 1)],
@@ -177,7 +178,19 @@ def _pad(name: str, scalar: str) -> str:
     code, size = Code(), 4 if scalar == "float" else 8
     width = code.int("add", code.int("add", "%left", "%length"), "%right")
     left, inner, right, whole = (code.int("mul", x, size) for x in ("%left", "%length", "%right", width))
-    with code.loop("0", "%lines", "1") as i:
+    # whole lines are copied all at once
+    dense = code.set(f"and i1 {code.set(f'icmp eq i64 {width}, %line')}, {code.set('icmp eq i64 %length, %line')}")
+    with code.when(dense):
+        last = code.int("add", "%first", "%lines")
+        lo = code.minimum(code.set("call i64 @llvm.smax.i64(i64 %first, i64 0)"), last)
+        hi = code.set(f"call i64 @llvm.smax.i64(i64 {code.minimum(last, '%n')}, i64 {lo})")
+        before, there, behind = (code.int("mul", code.int("sub", x, y), whole) for x, y in ((lo, "%first"), (hi, lo), (last, hi)))
+        middle = code.at("i8", "%to", before)
+        code.emit(f"call void @llvm.memset.p0.i64(ptr %to, i8 0, i64 {before}, i1 false)")
+        code.emit(f"call void @llvm.memcpy.p0.p0.i64(ptr {middle}, ptr {code.at(scalar, '%from', code.int('mul', lo, '%line'))}, i64 {there}, i1 false)")
+        code.emit(f"call void @llvm.memset.p0.i64(ptr {code.at('i8', middle, there)}, i8 0, i64 {behind}, i1 false)")
+    one_by_one = code.set(f"select i1 {dense}, i64 0, i64 %lines")
+    with code.loop("0", one_by_one, "1") as i:
         at = code.int("add", "%first", i)
         target = code.at(scalar, "%to", code.int("mul", i, width))
         there = code.set(f"icmp ult i64 {at}, %n")  # unsigned: false before the first line, too

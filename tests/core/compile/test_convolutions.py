@@ -43,6 +43,17 @@ def test_one_axis_and_padding_beyond_the_window(rng):
     np.testing.assert_allclose(*compiled_and_plain(convolve_nd.conv_input_p, (y, k), {**params, "shape": x.shape}), atol=1e-12)
 
 
+@pytest.mark.parametrize("rank", [1, 2])
+def test_bands_of_zeros_alone(rng, monkeypatch, rank):
+    monkeypatch.setattr(convolutions, "BAND", 1 << 9)
+    params = {"stride": (1,) * rank, "padding": ((50, 60), (0, 0))[:rank], "dilation": (1,) * rank, "groups": 1}
+    x, k = rng.normal(size=(2, *(7, 4)[:rank], 3)), rng.normal(size=(*(3, 2)[:rank], 3, 4))
+    y, reference = compiled_and_plain(convolve_nd.conv_p, (x, k), params)
+    np.testing.assert_allclose(y, reference, atol=1e-12)
+    np.testing.assert_allclose(*compiled_and_plain(convolve_nd.conv_kernel_p, (x, y), {**params, "window": k.shape[:rank]}), atol=1e-12)
+    np.testing.assert_allclose(*compiled_and_plain(convolve_nd.conv_input_p, (y, k), {**params, "shape": x.shape}), atol=1e-12)
+
+
 def test_pixels_that_no_window_reaches_get_zero(rng):
     params = {"stride": (3, 3), "padding": ((0, 0), (0, 0)), "dilation": (1, 1), "groups": 1}
     x, k = rng.normal(size=(2, 9, 8, 4)), rng.normal(size=(2, 2, 4, 4))

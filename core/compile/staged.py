@@ -175,7 +175,7 @@ class Staged:
 def as_argument(value: Any, spec: Spec) -> Any:
     """`value` in the form in which a program compiled for `spec` takes it: numbers of shape () are scalars."""
     if spec.weak:
-        return value if isinstance(value, (bool, int, float, complex)) else np.asarray(value).item()
+        return value if type(value) in (bool, int, float, complex) else np.asarray(value).item()  # np.float64 is a float, too
     if spec.shape == ():
         return np.asarray(value, spec.dtype)[()]
     if type(value) is np.ndarray and value.dtype == spec.dtype:

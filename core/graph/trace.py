@@ -184,7 +184,7 @@ class GraphTrace(Trace):
         return GraphTensor(self, self.atom(value))
 
     def atom(self, value: Any) -> Var | Const:
-        if isinstance(value, GraphTensor) and value._trace is self:
+        if isinstance(value, GraphTensor) and (value._trace is self or type(value.value) is Const):  # a constant is one everywhere
             return value.value
         if isinstance(value, Tensor):
             if not value._trace.alive and isinstance(value, GraphTensor) and value.level >= self.level:

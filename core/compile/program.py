@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from triskele.core.compile import cache, control_flow, convolutions, engine, products, updates, wrapper  # noqa: F401  (they register themselves)
+from triskele.core.compile import cache, control_flow, convolutions, engine, native_arg, native_scan, products, updates, wrapper  # noqa: F401  (they register themselves)
 from triskele.core.compile.emit import Module
 from triskele.core.compile.lower import lower
 from triskele.core.errors import IndexOutOfBoundsError

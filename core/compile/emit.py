@@ -46,7 +46,7 @@ class Module:
         self.calls: list[Any] = []
         self.constants: list[Const] = []
         self._constant_ids: dict[int, int] = {}
-        self.kernels: list[Kernel] = []
+        self._bodies: dict[tuple[str, ...], str] = {}
         self.parallel = False
         self.units: list[Unit] = []
         self.flops = self.bytes = 0.0
@@ -57,6 +57,17 @@ class Module:
             k = self._constant_ids[id(atom.value)] = len(self.constants)
             self.constants.append(atom)
         return k
+
+    def define(self, name: str, head: str, body: Sequence[str]) -> str:
+        """Name of the internal function ``head(parameters) { body }``: `name`, or that of an equal one that there is already.
+
+        `head` has "@" in the place of the name."""
+        key = (head, *body)
+        found = self._bodies.get(key)
+        if found is None:
+            found = self._bodies[key] = name
+            self.functions += [f"define internal {head.replace('@', f'@{name}', 1)} {{", *body, "}"]
+        return found
 
     def function(self, graph: Graph, name: str, in_place: dict[int, int] | None = None) -> Unit:
         """Emit `graph` as the function `name`; `in_place`: see `Plan`."""
@@ -84,6 +95,7 @@ class Unit:
 
     def __init__(self, module: Module, graph: Graph, name: str, in_place: dict[int, int]):
         self.module, self.graph, self.name, self.in_place = module, graph, name, in_place
+        self.kernels: list[Kernel] = []
         self.memo: dict[Any, Any] = {}  # what the emitter of a step keeps between `scratch` and `emit`
         self.lines: list[str] = []
         self.head: list[str] = []
@@ -189,8 +201,7 @@ class Unit:
                 band = step if isinstance(step, Band) else None
                 extra[step] = {}
                 for group in band.groups if band else [step]:
-                    kernel = kernels[group] = Nest(self.fusion, group, f"{self.name}.k{len(kernels)}", band).emit()
-                    self._take(kernel)
+                    kernel = kernels[group] = self._take(Nest(self.fusion, group, f"{self.name}.k{len(kernels)}", band).emit())
                     extra[step] |= {p: p.size * p.root.var.spec.dtype.itemsize * kernel.chunks for p in kernel.partials}
             elif (emitter := NATIVE.get(step.eqn.primitive.name)) is not None and emitter.accepts(step.eqn):
                 extra[step] = emitter.scratch(self, step.eqn)
@@ -212,13 +223,15 @@ class Unit:
                                   "  br label %start", "start:", *self.lines, "  ret i32 0", "}"]
 
     def _take(self, kernel):
+        """The kernel, under the name of an equal one if there is one: long unrolled programs are the same nests again and again."""
         module = self.module
-        module.kernels.append(kernel)
-        module.functions += kernel.text
+        kernel = kernel._replace(name=module.define(kernel.name, kernel.head, kernel.text))
+        self.kernels.append(kernel)
         module.declares |= kernel.declares
         module.symbols |= kernel.symbols
         module.flops += kernel.flops
         module.bytes += kernel.bytes
+        return kernel
 
     # -- loop nests --------------------------------------------------------------------------------------------------------
 
@@ -229,26 +242,25 @@ class Unit:
             if kernel.checks:
                 self.report(kernel.checks, failed)
             return
-        context, flag = self._chunk(kernel)
-        self._run_chunks(f"{kernel.name}.chunk", context, kernel.chunks)
+        function, context, flag = self._chunk(kernel)
+        self._run_chunks(function, context, kernel.chunks)
         self._finish(kernel, flag)
 
     def _call_band(self, band: Band, kernels: list[Kernel]):
         """Block by block, each nest after the other."""
-        contexts = [self._chunk(k) for k in kernels]
-        name = f"{kernels[0].name}.band"
-        lines = [f"define internal void @{name}(ptr %contexts, i64 %chunk) {{"]
-        for k, kernel in enumerate(kernels):
+        chunks = [self._chunk(k) for k in kernels]
+        lines = []
+        for k, (function, _, _) in enumerate(chunks):
             lines += [f"  %q{k} = getelementptr ptr, ptr %contexts, i64 {k}", f"  %c{k} = load ptr, ptr %q{k}",
-                      f"  call void @{kernel.name}.chunk(ptr %c{k}, i64 %chunk)"]
-        self.module.functions += [*lines, "  ret void", "}"]
-        table = self.table([c for c, _ in contexts])
+                      f"  call void @{function}(ptr %c{k}, i64 %chunk)"]
+        name = self.module.define(self.label(f"{self.name}.band"), "void @(ptr %contexts, i64 %chunk)", [*lines, "  ret void"])
+        table = self.table([context for _, context, _ in chunks])
         if sum(k.estimate for k in kernels) > PARALLEL:
             self._run_chunks(name, table, band.chunks)
         else:
             with self.loop(band.chunks) as (i, _):
                 self.line(f"call void @{name}(ptr {table}, i64 {i})")
-        for kernel, (_, flag) in zip(kernels, contexts, strict=True):
+        for kernel, (_, _, flag) in zip(kernels, chunks, strict=True):
             self._finish(kernel, flag)
 
     def _run_chunks(self, function, context, chunks):
@@ -263,14 +275,14 @@ class Unit:
             self._combine(kernel, partial)
 
     def _chunk(self, kernel):
-        """``kernel.chunk(context, number)`` runs one range of the outer loop; the context and where failures are noted."""
+        """Name of ``chunk(context, number)``, which runs one range of the outer loop; the context and where failures are noted."""
         pointers = [self.pointer(b) for b in kernel.buffers]
         flag = None
         if kernel.checks:
             flag = self.fresh("flag")
             self.head.append(f"  {flag} = alloca i64")
             self.line(f"store i64 0, ptr {flag}")
-        lines = [f"define internal void @{kernel.name}.chunk(ptr %context, i64 %chunk) {{", f"  %lo = mul nsw i64 %chunk, {kernel.step}",
+        lines = [f"  %lo = mul nsw i64 %chunk, {kernel.step}",
                  f"  %end = add nsw i64 %lo, {kernel.step}", f"  %over = icmp sgt i64 %end, {kernel.extent}",
                  f"  %hi = select i1 %over, i64 {kernel.extent}, i64 %end"]
         names = []
@@ -286,15 +298,15 @@ class Unit:
         if flag:
             lines += [f"  %fq = getelementptr ptr, ptr %context, i64 {len(pointers)}", "  %flag = load ptr, ptr %fq",
                       "  %old = atomicrmw or ptr %flag, i64 %failed monotonic"]
-        self.module.functions += [*lines, "  ret void", "}"]
-        return self.table(pointers + ([flag] if flag else [])), flag
+        name = self.module.define(self.label(f"{self.name}.chunk"), "void @(ptr %context, i64 %chunk)", [*lines, "  ret void"])
+        return name, self.table(pointers + ([flag] if flag else [])), flag
 
     def _combine(self, kernel, partial):
         """Sum the results of the chunks, in order."""
         root = partial.root
         op, spec = root.eqn.primitive.name, root.var.spec
-        name = f"{kernel.name}.sum{kernel.partials.index(partial)}"
-        self.module.functions += combine_function(name, op, spec.dtype, partial.size, kernel.chunks, self.module)
+        body = combine_body(op, spec.dtype, partial.size, kernel.chunks, self.module)
+        name = self.module.define(self.label(f"{self.name}.sum"), "void @(ptr noalias %out, ptr noalias %partials) #0", body)
         self.line(f"call void @{name}(ptr {self.pointer(root.var)}, ptr {self.pointer(partial)})")
 
     # -- host calls --------------------------------------------------------------------------------------------------------
@@ -345,8 +357,8 @@ def native_kind(eqn: Equation) -> str:
     return "native" if emitter is not None and emitter.accepts(eqn) else "call"
 
 
-def combine_function(name: str, op: str, dtype: np.dtype, size: int, chunks: int, module: Module) -> list[str]:
-    """``void name(ptr out, ptr partials)``: out[i] = the chunks' results for i, one after the other."""
+def combine_body(op: str, dtype: np.dtype, size: int, chunks: int, module: Module) -> list[str]:
+    """Of ``void sum(ptr out, ptr partials)``: out[i] = the chunks' results for i, one after the other."""
     from triskele.core.compile.builder import Builder
     from triskele.core.compile.fuse import REDUCERS
 
@@ -363,4 +375,4 @@ def combine_function(name: str, op: str, dtype: np.dtype, size: int, chunks: int
     b.close()
     b.close()
     module.declares |= b.declares
-    return [f"define internal void @{name}(ptr noalias %out, ptr noalias %partials) #0 {{", "entry:", *b.render(), "  ret void", "}"]
+    return ["entry:", *b.render(), "  ret void"]

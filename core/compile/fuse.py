@@ -78,6 +78,8 @@ def index_key(index) -> tuple:
 
 def align(b, index, shape, own):
     """Index into an operand of shape `own` that is broadcast to `shape`."""
+    if own == shape:
+        return index
     return [b.index(0) if n == 1 and m != 1 else i for i, n, m in zip(index[len(index) - len(own):], own, shape[len(shape) - len(own):], strict=True)]
 
 
@@ -476,10 +478,11 @@ class Fusion:
                     return False
                 related = True
             related = related or v in group.reads
-        more = sum(cost_of(f) for f in formulas if f not in group.formulas) + cost_of(root.eqn)
-        if len(group.roots) >= 64 or group.cost + more > FULL or (len(group.reads) + len(group.roots) > 24 and math.prod(root.space) > 4096):
+        if len(group.roots) >= 64 or group.cost > FULL or (len(group.reads) + len(group.roots) > 24 and math.prod(root.space) > 4096):
             return False
-        return related or any(f in group.formulas for f in formulas)
+        if not related and group.formulas.keys().isdisjoint(formulas):
+            return False
+        return group.cost + sum([cost_of(f) for f in formulas if f not in group.formulas]) + cost_of(root.eqn) <= FULL
 
     @staticmethod
     def _sorted(nodes):

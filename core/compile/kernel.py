@@ -49,8 +49,8 @@ class Kernel(NamedTuple):
     Attributes
     ----------
     name : str
-    text : list of str
-        The function; its parameters are the pointers of `buffers`, then the range of the outer loop.
+    head, text : str, list of str
+        The function's type and parameters, the pointers of `buffers`, then the range of the outer loop; and its body.
     buffers : list of Var, Const or Partial
     chunks, step, extent : int
         The outer loop, 0 ... extent, in `chunks` ranges of `step`.
@@ -61,6 +61,7 @@ class Kernel(NamedTuple):
     """
 
     name: str
+    head: str
     text: list[str]
     buffers: list[Any]
     chunks: int
@@ -201,10 +202,9 @@ class Nest:
         if sum(" @tsk." in line for line in body) > INLINE:
             body = [call_out_of_line(line).replace(LONG_LOOP, CALLING_LOOP) for line in body]
             self.b.symbols = {s.replace("@tsk.", "@tsk.scalar.") for s in self.b.symbols}
-        text = [f"define internal i64 @{self.name}({', '.join(parameters)}) #0 {{", "entry:", *body]
-        text += [*( [f"  %failed = load i64, ptr {self.flag}", "  ret i64 %failed"] if self.checks else ["  ret i64 0"]), "}"]
+        text = ["entry:", *body, *([f"  %failed = load i64, ptr {self.flag}", "  ret i64 %failed"] if self.checks else ["  ret i64 0"])]
         loops = [f"for {', '.join(f'{n}' for n in self.loops)}" + (f" (x {max(map(self.short, self.group.roots))})" if len(self.space) > len(self.loops) else "")]
-        return Kernel(self.name, text, list(self.pointers), self.chunks, self.step, self.extent, self.partials, self.checks,
+        return Kernel(self.name, f"i64 @({', '.join(parameters)}) #0", text, list(self.pointers), self.chunks, self.step, self.extent, self.partials, self.checks,
                       self.flops, self.bytes, self.estimate, loops, self.b.declares, self.b.symbols)
 
     def _split(self):

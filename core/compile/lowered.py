@@ -63,7 +63,7 @@ class Lowered:
 
 
 def _steps(unit: Unit):
-    kernels = iter([k for k in unit.module.kernels if k.name.rpartition(".")[0] == unit.name])
+    kernels = iter(unit.kernels)
     yield f"{unit.name}:"
     for step in unit.steps:
         if isinstance(step, Group):

@@ -1,5 +1,7 @@
 """Fusion: how many loop nests there are, and what never becomes an array."""
 
+import functools
+
 import numpy as np
 import pytest
 
@@ -110,3 +112,19 @@ def test_long_chains_are_cut(rng):
     nests, _, program = steps(f, x)
     assert 5 < len(nests) < 50 and max(n.cost for n in nests) < 1000
     np.testing.assert_allclose(core.jit(f)(x), f(x), rtol=1e-9)
+
+
+def test_equal_nests_of_an_unrolled_program_are_compiled_once():
+    def f(x):
+        return np.sum(functools.reduce(lambda y, _: np.sin(y) * 1.01 + 0.1, range(400), x))
+
+    x = np.linspace(0.0, 1.0, 100)
+    step = core.jit(core.value_and_grad(f))
+    value, gradient = step(x)
+    lowered = step.lower(x)
+    assert lowered.source.count("define internal i64 @main.k") * 3 < lowered.kernels.count("  for ")
+    y, slope = x, np.ones(100)
+    for _ in range(400):
+        y, slope = np.sin(y) * 1.01 + 0.1, slope * np.cos(y) * 1.01
+    np.testing.assert_allclose(value, np.sum(y), rtol=1e-12)
+    np.testing.assert_allclose(gradient, slope, rtol=1e-9, atol=1e-300)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -167,7 +168,7 @@ class GraphTrace(Trace):
         self.equations: list[Equation] = []
         self.captured: list[Any] = []
         self._captured_vars: dict[Any, Var] = {}
-        self._consts: dict[int, Const] = {}
+        self._consts: dict[int, tuple[weakref.ref, Const]] = {}
 
     def __enter__(self):
         _state.recording += 1
@@ -196,18 +197,24 @@ class GraphTrace(Trace):
                 self._captured_vars[key] = Var(spec_of(value))
                 self.captured.append(value._handle())
             return self._captured_vars[key]
-        if isinstance(value, (np.ndarray, np.generic)):
-            key = id(value)
-            const = self._consts.get(key)
-            if const is None or const.value is not value:
-                const = self._consts[key] = Const(value)
-            return const
+        if isinstance(value, np.ndarray):
+            return self._constant(value)
+        if isinstance(value, np.generic):
+            return Const(value)
         if isinstance(value, (bool, int, float, complex)):
             return Const(value)
         array = np.asarray(value)
         if array.dtype == object:
             raise TypeError(f"jit: arrays and numbers are wanted here, got {type(value).__name__} {value!r}")
         return Const(array)
+
+    def _constant(self, array):
+        """An array with the values it has now, which may be assigned to later."""
+        owner, const = self._consts.get(id(array), (None, None))
+        if owner is None or owner() is not array or const.value.tobytes() != array.tobytes():
+            const = Const(array.copy() if array.flags.writeable else array)
+            self._consts[id(array)] = weakref.ref(array), const
+        return const
 
     def process(self, primitive, args, params):
         if not self.alive:

@@ -133,6 +133,11 @@ class Tensor:
     def _become(self, other: Any) -> Tensor:
         """Let this very object stand for `other` from now on (in-place operators and assignments)."""
         if not isinstance(other, Tensor) or other.level != self.level:
+            if isinstance(other, Tensor) and other.level > self.level:
+                raise TracerError(
+                    f"x[i] = v, x += v: {other!r} is of an inner transform and cannot be put into {self!r} of an outer one "
+                    "(make the array inside, with np.zeros_like of a value there)"
+                )
             other = self._trace.lift(other)
         if other.spec.shape != self.spec.shape:
             raise ValueError(

@@ -9,6 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 import triskele.core.ops  # noqa: F401
 from tests.twins.derivatives import check_derivatives
 from triskele.core.compile.jit import jit
+from triskele.core.errors import TracerError
 from triskele.core.transforms.checkpoint import checkpoint
 from triskele.core.transforms.control import cond, fori_loop, scan, while_loop
 from triskele.core.transforms.forward import jvp, linearize
@@ -161,3 +162,17 @@ def test_ode_sensitivity():
         assert_allclose(first(0.8), -2 * np.exp(-1.6), rtol=1e-8)
     for second in (grad(grad(x_end)), hessian(x_end), jit(hessian(x_end))):
         assert_allclose(second(0.8), 4 * np.exp(-1.6), rtol=1e-8)
+
+
+def test_arrays_of_an_outer_transform_do_not_take_values_of_an_inner_one():
+    def outer(a):
+        y = np.zeros_like(a)
+
+        def inner(x):
+            y[0] = x
+            return (y * a).sum()
+
+        return grad(inner)(a[0])
+
+    with pytest.raises(TracerError, match="of an inner transform and cannot be put into"):
+        grad(outer)(np.array([3.0, 2.0]))

@@ -21,9 +21,10 @@ from typing import Any
 import numpy as np
 
 from triskele.core.graph import trace
-from triskele.core.transforms import autograph_run
+from triskele.core.transforms import autograph_assign, autograph_loops, autograph_run
 from triskele.core.transforms.autograph_builtins import BUILTINS
 from triskele.core.transforms.autograph_rewrite import RUN, Control
+from triskele.core.transforms.autograph_variables import read
 
 _LIBRARIES = {"numpy", "scipy", "triskele", "numba", "llvmlite", "matplotlib", "jax", "torch", "autograd", "builtins", "pytest", "hypothesis"}
 _FOLDERS = tuple({str(Path(sysconfig.get_paths()[k])) for k in ("stdlib", "platstdlib", "purelib", "platlib")})
@@ -95,8 +96,9 @@ def call(f: Callable[..., Any]) -> Callable[..., Any]:
     return found or convert(f)
 
 
-_RUNTIME = types.SimpleNamespace(**{k: v for k, v in vars(autograph_run).items() if isinstance(v, types.FunctionType) and not k.startswith("__")},
-                                 converted=converted, call=call)
+_RUNTIME = types.SimpleNamespace(**{k: v for module in (autograph_run, autograph_loops, autograph_assign) for k, v in vars(module).items()
+                                    if isinstance(v, types.FunctionType) and v.__module__ == module.__name__},
+                                 read=read, converted=converted, call=call, slice=slice)
 
 
 # -- from a function to its syntax tree and back ------------------------------------------------------------------------

@@ -11,7 +11,8 @@ import numpy as np
 from triskele.core.graph.graph import Spec, spec_of
 from triskele.core.graph.trace import user_source
 from triskele.core.tensor import Tensor
-from triskele.core.transforms.autograph_run import Range, known, truth
+from triskele.core.transforms.autograph_loops import Range
+from triskele.core.transforms.autograph_variables import known, truth
 from triskele.core.transforms.control_body import cast, concrete
 
 

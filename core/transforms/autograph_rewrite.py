@@ -227,6 +227,11 @@ class Jumps:
         return [if_stmt(ast.copy_location(ast.UnaryOp(ast.Not(), test), at), stmts, [], at)]
 
 
+def _is_fixed(index: ast.expr) -> bool:
+    """Whether an index cannot be a traced value: a number or string as written, or a slice."""
+    return isinstance(index, (ast.Constant, ast.Slice)) or (isinstance(index, ast.UnaryOp) and isinstance(index.operand, ast.Constant))
+
+
 class Control(ast.NodeTransformer):
     """Pass 2: statements and expressions become calls of operators."""
 
@@ -388,6 +393,67 @@ class Control(ast.NodeTransformer):
         call = self.call("for_", [self.visit(node.iter), name(f"ag__body_{k}", node), more, *args], node)
         return [body, *functions, ast.copy_location(ast.Expr(call), node)]
 
+    def visit_Assign(self, node):
+        """``x[i] = v`` binds the variable `x` anew, to what the assignment makes of it."""
+        node.value = self.visit(node.value)
+        if len(node.targets) == 1 and isinstance(node.targets[0], ast.Subscript):
+            return self.store(node.targets[0], node.value)
+        writes: list[ast.stmt] = []
+        node.targets = [self.unpacked(t, writes) for t in node.targets]
+        return [node, *writes]
+
+    def owned(self, target):
+        return isinstance(target, ast.Name) and target.id in self.variables
+
+    def unpacked(self, target, writes):
+        """An assignment's target with names for the elements of arrays in it, which `writes` assigns to them."""
+        if isinstance(target, ast.Starred):
+            target.value = self.unpacked(target.value, writes)
+        elif isinstance(target, (ast.Tuple, ast.List)):
+            target.elts = [self.unpacked(t, writes) for t in target.elts]
+        elif isinstance(target, ast.Subscript):
+            self.count += 1
+            part = f"ag__part_{self.count}"
+            writes.append(self.store(target, name(part, target)))
+            return name(part, target, True)
+        else:
+            return self.visit(target)
+        return target
+
+    def store(self, target, value):
+        index = self.index(target.slice)
+        if not self.owned(target.value):
+            return ast.copy_location(ast.Expr(self.call("put", [value, self.visit(target.value), index], target)), target)
+        x = target.value.id
+        return assign(x, self.call("assign", [value, self.later(name(x, target), target), index], target), target)
+
+    def index(self, node):
+        """What stands between brackets, as an expression."""
+        if isinstance(node, ast.Slice):
+            parts = [constant(None, node) if p is None else self.visit(p) for p in (node.lower, node.upper, node.step)]
+            return self.call("slice", parts, node)
+        if isinstance(node, ast.Tuple):
+            return ast.copy_location(ast.Tuple([self.index(e) for e in node.elts], ast.Load()), node)
+        return self.visit(node)
+
+    def visit_AugAssign(self, node):
+        """``x += v`` and ``x[i] += v`` bind `x` anew in the same way."""
+        at, value = node.target, self.visit(node.value)
+        if any(isinstance(n, ast.NamedExpr) for n in ast.walk(value)) or isinstance(at, ast.Attribute):
+            node.target, node.value = self.visit(at), value
+            return node
+        kind, value = constant(type(node.op).__name__, node), self.later(value, value)
+        if self.owned(at):
+            return assign(at.id, self.call("update", [kind, self.later(name(at.id, node), node), value], node), node)
+        if isinstance(at, ast.Name):
+            node.value = value.body
+            return node
+        index = self.index(at.slice)
+        if self.owned(at.value):
+            x = at.value.id
+            return assign(x, self.call("update_at", [kind, self.later(name(x, node), node), index, value], node), node)
+        return ast.copy_location(ast.Expr(self.call("put_update", [kind, self.visit(at.value), index, value], node)), node)
+
     def visit_AnnAssign(self, node):
         self.generic_visit(node)
         if node.value is None or not isinstance(node.target, ast.Name):
@@ -424,6 +490,12 @@ class Control(ast.NodeTransformer):
             return node
         ops = ast.copy_location(ast.Tuple([constant(type(o).__name__, node) for o in node.ops], ast.Load()), node)
         return self.call("chain", [ops, node.left, *[self.later(c, c) for c in node.comparators]], node)
+
+    def visit_Subscript(self, node):
+        parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+        if not isinstance(node.ctx, ast.Load) or all(_is_fixed(p) for p in parts):
+            return self.generic_visit(node)
+        return self.call("item", [self.visit(node.value), self.index(node.slice)], node)
 
     def visit_Call(self, node):
         if isinstance(node.func, ast.Name) and node.func.id == "super" and not node.args and self.first:

@@ -1,0 +1,124 @@
+"""Indexing by traced values and assignment of them into plain arrays, in converted functions.
+
+``out = np.zeros(n)`` is an ndarray, which cannot hold traced values. ``out[i] = v`` with a traced `v` or `i` therefore
+makes a traced array of it and binds the name `out` to that. Nobody can tell the difference as long as this name is all
+that refers to the array; if anything else does (another name, a view, the caller, a default argument), it would keep the old
+values, and the assignment is an error.
+"""
+
+from __future__ import annotations
+
+import operator
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from triskele.core.errors import TracerError
+from triskele.core.graph.trace import user_source
+from triskele.core.ops.define import has_tensor
+from triskele.core.ops.index import getitem, setitem
+from triskele.core.tensor import Tensor
+
+_OPERATORS = {
+    "Add": operator.add, "Sub": operator.sub, "Mult": operator.mul, "Div": operator.truediv, "FloorDiv": operator.floordiv, "Mod": operator.mod,
+    "Pow": operator.pow, "MatMult": operator.matmul, "BitAnd": operator.and_, "BitOr": operator.or_, "BitXor": operator.xor,
+    "LShift": operator.lshift, "RShift": operator.rshift,
+}
+_IN_PLACE = {k: getattr(operator, f"__i{f.__name__.strip('_')}__") for k, f in _OPERATORS.items()}
+
+
+def item(x: Any, index: Any) -> Any:
+    """``x[index]``"""
+    return getitem(x, index) if type(x) is np.ndarray and has_tensor(index) else x[index]
+
+
+def assign(value: Any, get: Callable[[], Any], index: Any) -> Any:
+    """What the variable read by `get` is after ``x[index] = value``."""
+    if type(get()) is np.ndarray and (has_tensor(value) or has_tensor(index)):
+        _check_alone(get, "x[i] = v")
+        return setitem(get(), index, value)
+    x = get()
+    x[index] = value
+    return x
+
+
+def update_at(kind: str, get: Callable[[], Any], index: Any, value: Callable[[], Any]) -> Any:
+    """What the variable is after ``x[index] += value()`` (or another operator)."""
+    if type(get()) is not np.ndarray:
+        x = get()
+        x[index] = _IN_PLACE[kind](x[index], value())
+        return x
+    v = value()
+    if has_tensor(index) or has_tensor(v):
+        _check_alone(get, "x[i] += v")
+        x = get()
+        return setitem(x, index, _fitting(_OPERATORS[kind](getitem(x, index), v), x))
+    x = get()
+    x[index] = _IN_PLACE[kind](x[index], v)
+    return x
+
+
+def update(kind: str, get: Callable[[], Any], value: Callable[[], Any]) -> Any:
+    """What the variable is after ``x += value()`` (or another operator)."""
+    if type(get()) is not np.ndarray:
+        return _IN_PLACE[kind](get(), value())
+    v = value()
+    if not isinstance(v, Tensor):
+        return _IN_PLACE[kind](get(), v)
+    _check_alone(get, "x += v")
+    x = get()
+    return setitem(x, ..., _fitting(_OPERATORS[kind](x, v), x))
+
+
+def _fitting(new, x):
+    """The result of an in-place operator, if it can be held by an array like `x`."""
+    if not np.can_cast(new.dtype, x.dtype, "same_kind"):
+        raise np.exceptions.DTypePromotionError(f"in-place operation: cannot cast the result from {new.dtype} to {x.dtype} with rule 'same_kind'")
+    return new
+
+
+def put(value: Any, x: Any, index: Any) -> None:
+    """``x[index] = value`` where `x` is no variable of the function that could be bound anew."""
+    if type(x) is np.ndarray and (has_tensor(value) or has_tensor(index)):
+        raise _refusal("x[i] = v")
+    x[index] = value
+
+
+def put_update(kind: str, x: Any, index: Any, value: Callable[[], Any]) -> None:
+    """``x[index] += value()`` where `x` is no variable of the function."""
+    old, v = x[index], value()
+    if type(x) is np.ndarray and has_tensor(v):
+        raise _refusal("x[i] += v")
+    x[index] = _IN_PLACE[kind](old, v)
+
+
+# -- whether a variable is all that refers to an array --------------------------------------------------------------------
+
+
+def _references(get):
+    x = get()
+    return sys.getrefcount(x), sys.getrefcount(x.base)
+
+
+def _least(array):
+    return _references(lambda: array)
+
+
+_ALONE, _BASE_ALONE = _least(np.zeros(2))[0], _least(np.zeros(2).reshape(1, 2))[1]
+
+
+def _check_alone(get, what):
+    own, base = _references(get)
+    of = get().base
+    if own > _ALONE or (of is not None and (type(of) is not np.ndarray or base > _BASE_ALONE)):
+        raise _refusal(what)
+
+
+def _refusal(what):
+    return TracerError(
+        f"{what}: a traced value cannot be put into a plain array unless a local variable is all that refers to it, here another name, a view, "
+        f"an argument, an attribute or a function around would keep the old values, at {user_source()} "
+        "(make it with np.zeros_like(x) of a traced x, or assign into a copy)"
+    )

@@ -1,0 +1,168 @@
+"""Loops of converted functions: Python's while values are concrete, loops of the graph from the first traced condition on."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from triskele.core import tree
+from triskele.core.graph.graph import spec_of
+from triskele.core.tensor import Tensor
+from triskele.core.transforms.autograph_rewrite import VALUE
+from triskele.core.transforms.autograph_run import and_, if_
+from triskele.core.transforms.autograph_variables import (
+    NUMBERS,
+    Undefined,
+    Variables,
+    known,
+    place_of,
+    same,
+    truth,
+    zero_of,
+)
+from triskele.core.transforms.control_body import concrete, trace_body
+from triskele.core.transforms.control_scan import scan
+from triskele.core.transforms.control_while import CHECKPOINTS, _while
+
+
+class Range:
+    """``range`` with traced bounds."""
+
+    def __init__(self, start, stop, step):
+        self.start, self.stop, self.step = start, stop, step
+
+
+def while_(test, body, get, put, names, line):
+    while True:
+        go = test()
+        decided, value = known(go)
+        if not decided:
+            break
+        if not value:
+            return
+        body()
+    _loop("while", lambda: truth(test(), "while", line), body, get, put, names, line)
+
+
+def for_(iterable, body, more, get, put, names, line):
+    if isinstance(iterable, Range):
+        count = np.maximum(0, -((iterable.start - iterable.stop) // iterable.step))
+        return _counted(count, lambda k: iterable.start + k * iterable.step, body, more, get, put, names, line)
+    if isinstance(iterable, Tensor) and concrete(iterable) is None and iterable.ndim:
+        if more is None:
+            return _loop("for", None, body, get, put, names, line, xs=iterable)
+        return _counted(iterable.shape[0], lambda k: iterable[k], body, more, get, put, names, line)
+    for k, item in enumerate(iterable):
+        if more is not None:
+            go = more()
+            decided, value = known(go)
+            if not decided:
+                if isinstance(iterable, range):
+                    rest = iterable[k:]
+                    return _counted(len(rest), lambda i, rest=rest: rest.start + i * rest.step, body, more, get, put, names, line)
+                if_(go, lambda item=item: body(item), lambda: None, get, put, names, line)
+                continue
+            if not value:
+                return None
+        body(item)
+    return None
+
+
+def _counted(count, item, body, more, get, put, names, line):
+    """``for k in range(count): body(item(k))`` as a graph's loop."""
+    k = np.int64(0)
+
+    def read_all():
+        return [k, *get()]
+
+    def write_all(values):
+        nonlocal k
+        k = values[0]
+        put(values[1:])
+
+    def step():
+        nonlocal k
+        body(item(k))
+        k = k + 1
+
+    def test():
+        go = np.less(k, count)
+        return go if more is None else and_(go, more)
+
+    decided, value = known(test())
+    if decided and not value:
+        return
+    _loop("for", lambda: truth(test(), "for", line), step, read_all, write_all, ("its counter", *names), line)
+
+
+def _loop(what, test, body, get, put, names, line, xs=None):
+    """A loop of the graph whose carry are the variables assigned in it: `test` for a while loop, else over `xs`."""
+    place = f"{what} at {place_of(line)}"
+    before = Variables(names, get())
+    if VALUE in names and isinstance(before.values[names.index(VALUE)], Undefined):
+        before = _with_value(before, body, get, put, names, place, xs)
+
+    def check(after):
+        for n, s, t, old, new in zip(names, before.structures, after.structures, before.values, after.values, strict=True):
+            if s is not None and s != t:
+                got = "undefined" if t is None else t
+                raise TypeError(f"{place}: {n} must keep its structure from step to step, it was {s} ({old!r:.60}) and became {got} ({new!r:.60})")
+        found = []
+        flat = iter(zip(after.leaves, after.dynamic, strict=True))
+        own = iter(zip(before.leaves, before.dynamic, before.leaf_names, strict=True))
+        for s, t in zip(before.structures, after.structures, strict=True):
+            mine = [next(flat) for _ in range(1 if t is None else t.size)]
+            if s is None:
+                next(own)
+                continue
+            for (new, dynamic), (old, was, leaf) in zip(mine, [next(own) for _ in range(s.size)], strict=True):
+                if was and dynamic:
+                    found.append(new)
+                elif was or not same(old, new):
+                    raise TypeError(f"{place}: {leaf} is no array and must stay the same in a traced loop, it was {old!r:.60} and became {new!r:.60}")
+        return found
+
+    def step(arrays, *item):
+        put(before.rebuild(arrays))
+        body(*item)
+        return check(Variables(names, get()))
+
+    arrays = before.arrays
+    labels = [n for n, d in zip(before.leaf_names, before.dynamic, strict=True) if d]
+    try:
+        if test is None:
+            out = scan(lambda carry, x: (step(carry, x), None), arrays, xs)[0]
+        else:
+            def condition(values):
+                put(before.rebuild(values))
+                return test()
+
+            flat, structure = tree.flatten(arrays)
+            out = _while(place, condition, step, flat, structure, labels, None, CHECKPOINTS)
+    finally:
+        put(before.values)
+    after = before.rebuild(out)
+    put([Undefined(f"{n} is assigned in the {place} only, which may make no step (give it a value before)") if isinstance(v, Undefined) else v
+         for n, v in zip(names, after, strict=True)])
+
+
+def _with_value(before, body, get, put, names, place, xs):
+    """The variables with zeros for a value returned from inside the loop, which is not there before the loop has run."""
+    found = []
+
+    def once(*arrays):
+        put(before.rebuild(arrays))
+        body(*([] if xs is None else [xs[0]]))
+        found.append(get()[names.index(VALUE)])
+        return [x for x in tree.leaves(found[0]) if isinstance(x, (Tensor, *NUMBERS))]
+
+    arrays = before.arrays
+    graph = trace_body(once, tree.structure(tuple(arrays)), [spec_of(x) for x in arrays], place).graph
+    put(before.values)
+    if isinstance(found[0], Undefined):
+        return before
+    leaves, structure = tree.flatten(found[0])
+    if len(leaves) != len(graph.outputs):
+        raise TypeError(f"{place}: a value returned from inside a loop must consist of arrays and numbers, got {found[0]!r:.60}")
+    zeros = [zero_of(v.spec).value for v in graph.outputs]
+    values = [tree.unflatten(structure, zeros) if n == VALUE else v for n, v in zip(names, before.values, strict=True)]
+    return Variables(names, values)

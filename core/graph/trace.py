@@ -102,27 +102,34 @@ def _tell_where(error: Exception, traceback: Any) -> None:
         code, values = traceback.tb_frame.f_code, traceback.tb_frame.f_locals
         if not code.co_filename.startswith(_NOT_THE_USERS):
             source, called = Source(code.co_filename, traceback.tb_lineno, code.co_name), None
-        elif called is None and code is bind.__code__:
+        elif called is not None:
+            pass
+        elif code is Tensor.__array_function__.__code__:
+            called = _call(values["func"].__name__, enumerate(values["args"]), values["kwargs"].items())
+        elif code is Tensor.__array_ufunc__.__code__:
+            called = _call(values["ufunc"].__name__, enumerate(values["inputs"]))
+        elif code is bind.__code__:
             called = f"{values['primitive'].name}({describe(values['args'])})"
-        elif called is None and f"{os.sep}ops{os.sep}" in code.co_filename and code.co_argcount and code.co_name[0] not in "_<" and code.co_name != "function":
-            called = f"{code.co_name}({_arguments(code, values)})"
+        elif f"{os.sep}ops{os.sep}" in code.co_filename and code.co_argcount and code.co_name[0] not in "_<" and code.co_name != "function":
+            names = code.co_varnames[: code.co_argcount]
+            called = _call(code.co_name, [(0, values.get(names[0]))], [(n, values.get(n)) for n in names[1:]])
         traceback = traceback.tb_next
     told = "".join([str(error), *getattr(error, "__notes__", [])])
     if source is not None and f"{source.file}:{source.line}" not in told:
         error.add_note(f"in {called}, at {source}" if called else f"at {source}")
 
 
-def _arguments(code, values):
+def _call(function, positional, keywords=()):
+    """A call as text: arrays by shape and dtype, options that say something."""
     shown = []
-    for k, name in enumerate(code.co_varnames[: code.co_argcount]):
-        x = values.get(name)
+    for name, x in (*positional, *keywords):
         if isinstance(x, (Tensor, np.ndarray)):
             shown.append(str(spec_of(x)))
         elif isinstance(x, (tuple, list)) and any(isinstance(y, (Tensor, np.ndarray)) for y in x):
             shown.append(f"[{describe(x)}]")
         elif isinstance(x, (int, float, complex, str, tuple, list)) and x is not False:
-            shown.append(f"{x!r:.60}" if k == 0 else f"{name}={x!r:.60}")
-    return ", ".join(shown)
+            shown.append(f"{x!r:.60}" if isinstance(name, int) else f"{name}={x!r:.60}")
+    return f"{function}({', '.join(shown)})"
 
 
 def describe(args: Sequence[Any]) -> str:

@@ -31,7 +31,7 @@ MULTIPLIERS = (0xD2511F53, 0xCD9E8D57)
 WEYL = (0x9E3779B9, 0xBB67AE85)  # golden ratio and sqrt(3) - 1
 ROUNDS = 10
 # The last counter word keeps derived keys apart from the stream itself.
-_FOLD, _SPLIT = 1, 2
+FOLD, SPLIT = 1, 2
 # Below this, NumPy is done before Numba is imported.
 _KERNEL_WORDS = 1 << 16
 
@@ -158,7 +158,7 @@ def fold_in(key, data: int) -> np.ndarray:
     key = _as_key(key, "philox.fold_in")
     if not 0 <= data < 2**64:
         raise ValueError(f"philox.fold_in: data must be in [0, 2**64), got {data}")
-    return philox4x32((data & 0xFFFFFFFF, data >> 32, 0, _FOLD), key)[:2]
+    return philox4x32((data & 0xFFFFFFFF, data >> 32, 0, FOLD), key)[:2]
 
 
 def split(key, n: int = 2) -> np.ndarray:
@@ -173,7 +173,7 @@ def split(key, n: int = 2) -> np.ndarray:
         raise ValueError(f"philox.split: n must be in [0, 2**32], got {n}")
     i = np.arange(n, dtype=np.uint64)
     zero = np.zeros_like(i)
-    return np.ascontiguousarray(philox4x32((i, zero, zero, zero + np.uint64(_SPLIT)), key)[:2].T)
+    return np.ascontiguousarray(philox4x32((i, zero, zero, zero + np.uint64(SPLIT)), key)[:2].T)
 
 
 # ------------------------------------------------------------------------------------------------------------ LLVM IR

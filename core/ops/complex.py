@@ -8,15 +8,13 @@ from triskele.core.graph.graph import spec_of
 from triskele.core.ops.define import ONE, as_value, elementwise
 from triskele.core.tensor import implements
 
-_REAL = {"c": {8: np.dtype(np.float32), 16: np.dtype(np.float64)}}
 
-
-def real_dtype(dtype):
+def real_dtype(dtype: np.dtype) -> np.dtype:
     """The dtype of the parts of complex numbers of `dtype`; real dtypes are their own."""
-    return dtype if dtype.kind != "c" else _REAL["c"][dtype.itemsize]
+    return dtype if dtype.kind != "c" else np.dtype(f"f{dtype.itemsize // 2}")
 
 
-def complex_dtype(dtype):
+def complex_dtype(dtype: np.dtype) -> np.dtype:
     """The dtype of complex numbers with parts of `dtype`."""
     return np.result_type(dtype, np.complex64)
 

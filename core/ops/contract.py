@@ -171,7 +171,7 @@ def _(args, axes, size, *, contract, batch):
 # -- NumPy's products ---------------------------------------------------------------------------------------------------
 
 
-def _one_dtype(*xs):
+def one_dtype(*xs):
     xs = [x if isinstance(x, (Tensor, np.ndarray)) else np.asarray(as_value(x)) for x in xs]
     dtype = xs[0].dtype
     if any(x.dtype != dtype for x in xs):
@@ -195,7 +195,7 @@ def _keywords(name, x, dtype, keywords):
 
 def _loop_product(name, l, r, l_core, r_core, core):
     """A product over the last `l_core` / `r_core` dimensions, broadcast over those before; `core` are their labels."""
-    l, r = _one_dtype(l, r)
+    l, r = one_dtype(l, r)
     shape_l, shape_r = l.shape, r.shape
     if len(shape_l) < l_core or len(shape_r) < r_core:
         raise ValueError(f"{name}: operands must have at least {l_core} and {r_core} dimension(s), got shapes {shape_l} and {shape_r}")
@@ -206,15 +206,15 @@ def _loop_product(name, l, r, l_core, r_core, core):
         raise ValueError(f"{name}: leading dimensions must broadcast, got shapes {shape_l} and {shape_r}") from None
     names = [f"loop{i}" for i in range(rank)]
     out = names + [c for c in core[0] + core[1] if not (c in core[0] and c in core[1])]
-    l, names_l = _drop_ones(l, names[rank - len(head_l) :] + core[0], (names, head_r))
-    r, names_r = _drop_ones(r, names[rank - len(head_r) :] + core[1], (names, head_l))
+    l, names_l = drop_ones(l, names[rank - len(head_l) :] + core[0], (names, head_r))
+    r, names_r = drop_ones(r, names[rank - len(head_r) :] + core[1], (names, head_l))
     k = "k"
     if l.shape[names_l.index(k)] != r.shape[names_r.index(k)]:
         raise ValueError(f"{name}: the summed dimensions must be equal, got {l.shape[names_l.index(k)]} and {r.shape[names_r.index(k)]} (shapes {shape_l} and {shape_r})")
-    return _pair(l, names_l, r, names_r, out)
+    return pair_product(l, names_l, r, names_r, out)
 
 
-def _drop_ones(x, labels, other):
+def drop_ones(x, labels, other):
     """Take out dimensions of length 1 that broadcast against longer ones of the other operand."""
     names, head = other
     long = {n for n, size in zip(names[len(names) - len(head) :], head, strict=True) if size != 1}
@@ -228,7 +228,7 @@ def _drop_ones(x, labels, other):
 @implements(np.matmul, np.linalg.matmul, operators=("__matmul__", "__rmatmul__", "__imatmul__"))
 def matmul(x1, x2, /, *, dtype=None, **keywords):
     """``numpy.matmul``: product of matrices (last two dimensions), or with vectors; leading dimensions broadcast."""
-    l, r = _one_dtype(x1, x2)
+    l, r = one_dtype(x1, x2)
     rank_l, rank_r = l.ndim, r.ndim
     if 0 in (rank_l, rank_r):
         raise ValueError(f"matmul: operands must have at least one dimension, got shapes {l.shape} and {r.shape} (use * for scalars)")
@@ -272,7 +272,7 @@ if hasattr(np, "matvec"):  # NumPy 2.2
 
 def _scalar_or(f, a, b):
     a, b = as_value(a), as_value(b)
-    return np.multiply(a, b) if np.ndim(a) == 0 or np.ndim(b) == 0 else f(*_one_dtype(a, b))
+    return np.multiply(a, b) if np.ndim(a) == 0 or np.ndim(b) == 0 else f(*one_dtype(a, b))
 
 
 @implements(np.dot, method="dot")
@@ -320,7 +320,7 @@ def outer(a, b, out=None):
 @implements(np.tensordot, np.linalg.tensordot)
 def tensordot(a, b, /, axes: Any = 2):
     """``numpy.tensordot``: sums over the paired `axes`, or over the last `axes` of `a` and the first of `b`."""
-    a, b = _one_dtype(a, b)
+    a, b = one_dtype(a, b)
     rank_a, rank_b = np.ndim(a), np.ndim(b)
     if isinstance(axes, (int, np.integer)):
         axes_a, axes_b = range(rank_a - axes, rank_a), range(axes)
@@ -384,7 +384,7 @@ def _chain(sizes):
     return split
 
 
-def _pair(l, names_l, r, names_r, out):
+def pair_product(l, names_l, r, names_r, out):
     """Product of two operands with named dimensions, in the order `out`; shared names not in `out` are summed."""
     shared = [c for c in names_l if c in names_r]
     batch = [c for c in out if c in shared]

@@ -9,6 +9,7 @@ import numpy as np
 
 from triskele.core.errors import TracerError
 from triskele.core.graph.graph import spec_of
+from triskele.core.ops.complex import real_dtype
 from triskele.core.ops.constant import constant_like
 from triskele.core.ops.define import as_value, has_tensor
 from triskele.core.tensor import CREATION, FUNCTIONS, Tensor, implements
@@ -131,8 +132,9 @@ def copyto(dst, src, casting="same_kind", where=True):
 def _triangle(name, keep):
     def function(m, k=0):
         shape = np.shape(m)
-        if len(shape) < 2:
-            raise ValueError(f"{name}: an array of at least 2 dimensions is wanted, got shape {shape}")
+        if not shape:
+            raise ValueError(f"{name}: an array of at least one dimension is wanted, got shape ()")
+        shape = shape if len(shape) > 1 else shape * 2  # a vector is every row, as NumPy has it
         return np.where(keep(np.tri(*shape[-2:], k=k, dtype=bool), np.tri(*shape[-2:], k=k - 1, dtype=bool)), m, np.result_type(m).type(0))
 
     function.__name__ = function.__qualname__ = name
@@ -171,7 +173,7 @@ def linspace(start, stop, num=50, endpoint=True, retstep=False, dtype=None, axis
     intervals = num - 1 if endpoint else num
     start, stop = start * 1.0, stop * 1.0
     start, stop = np.broadcast_arrays(start, stop)
-    fraction = np.reshape(np.arange(num) / max(intervals, 1), (-1,) + (1,) * np.ndim(start))
+    fraction = np.reshape(np.arange(num) / max(intervals, 1), (-1,) + (1,) * np.ndim(start)).astype(real_dtype(np.result_type(start, stop)))
     # both ends exact, as NumPy's
     y = np.where(np.equal(fraction, 1), stop, start + fraction * (stop - start)) if endpoint and num > 1 else start + fraction * (stop - start)
     step = (stop - start) / intervals if intervals > 0 else (stop - start) * np.nan
@@ -190,7 +192,9 @@ def logspace(start, stop, num=50, endpoint=True, base=10.0, dtype=None, axis=0):
 
 @implements(np.geomspace)
 def geomspace(start, stop, num=50, endpoint=True, dtype=None, axis=0):
-    """``numpy.geomspace``, for ends of one sign."""
+    """``numpy.geomspace``, for ends of one sign that are not zero."""
+    if any(not isinstance(x, Tensor) and np.any(np.equal(x, 0)) for x in (start, stop)):
+        raise ValueError("Geometric sequence cannot include zero")
     ratio = np.log(stop / start)
     y = start * np.exp(np.linspace(0.0 * ratio, ratio, num, endpoint, axis=axis))
     return y if dtype is None else y.astype(dtype)

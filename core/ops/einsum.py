@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from triskele.core.ops.contract import _drop_ones, _one_dtype, _pair
+from triskele.core.ops.contract import drop_ones, one_dtype, pair_product
 from triskele.core.tensor import implements
 
 
@@ -19,14 +19,14 @@ def einsum(*operands, out=None, optimize=False, dtype=None, order="K", casting="
     if out is not None:
         raise TypeError("einsum: out= is not supported for traced values")
     subscripts, operands = _split(operands)
-    operands = _one_dtype(*operands)
+    operands = one_dtype(*operands)
     if dtype is not None:
         operands = [np.astype(x, np.dtype(dtype)) for x in operands]
     names, result, sizes, path = _plan(subscripts, tuple([tuple(x.shape) for x in operands]), _given_path(optimize))
     operands, names, result = list(operands), [list(n) for n in names], list(result)
     for i, x in enumerate(operands):
         operands[i], names[i] = _diagonals(x, names[i])
-        operands[i], names[i] = _drop_ones(operands[i], names[i], sizes)
+        operands[i], names[i] = drop_ones(operands[i], names[i], sizes)
     for pair in path:
         positions = sorted(pair, reverse=True)
         taken = [(operands.pop(k), names.pop(k)) for k in positions][::-1]
@@ -48,7 +48,7 @@ def _product(x, own, y, other, result, later):
     if result is None:
         batch = [c for c in shared if c in later]
         result = batch + [c for c in own if c not in shared] + [c for c in other if c not in shared]
-    return _pair(x, own, y, other, result), result
+    return pair_product(x, own, y, other, result), result
 
 
 def _sum_out(x, own, kept):

@@ -15,6 +15,7 @@ import numpy as np
 from triskele.core.graph.graph import Spec
 from triskele.core.graph.primitive import Primitive
 from triskele.core.graph.trace import bind
+from triskele.core.ops.complex import complex_dtype, real_dtype
 from triskele.core.ops.define import as_value
 from triskele.core.tensor import implements
 
@@ -27,14 +28,6 @@ def _scipy_fft():
     import scipy.fft
 
     return scipy.fft
-
-
-def _complex(dtype):
-    return np.result_type(dtype, np.complex64)
-
-
-def _real(dtype):
-    return np.zeros(0, dtype).real.dtype
 
 
 def _flops(in_specs, out_specs, *, axes, **params):
@@ -66,7 +59,7 @@ def _samples(rng):
             for x, axes, inverse, norm in ((z, (1,), False, "backward"), (z, (0, 2), True, "backward"), (z.real, (2,), False, "ortho"), (z, (1, 2), True, "forward"))]
 
 
-fft_p = Primitive("fft", _fft_impl, lambda x, **params: Spec(x.shape, _complex(x.dtype)), flops=_flops, samples=_samples)
+fft_p = Primitive("fft", _fft_impl, lambda x, **params: Spec(x.shape, complex_dtype(x.dtype)), flops=_flops, samples=_samples)
 fft_p.defjvp("same")
 
 
@@ -89,7 +82,7 @@ def _rfft_impl(x, *, axes, norm):
 def _rfft_spec(x, *, axes, norm):
     shape = list(x.shape)
     shape[axes[-1]] = shape[axes[-1]] // 2 + 1
-    return Spec(tuple(shape), _complex(x.dtype))
+    return Spec(tuple(shape), complex_dtype(x.dtype))
 
 
 def _irfft_impl(x, *, axes, n, norm):
@@ -102,12 +95,12 @@ def _irfft_impl(x, *, axes, n, norm):
 def _irfft_spec(x, *, axes, n, norm):
     shape = list(x.shape)
     shape[axes[-1]] = n
-    return Spec(tuple(shape), _real(x.dtype))
+    return Spec(tuple(shape), real_dtype(x.dtype))
 
 
 def _weights(n, axis, rank, dtype):
     """How often each frequency of the half spectrum of length-`n` data occurs in the whole one."""
-    w = np.full(n // 2 + 1, 2, _real(dtype))
+    w = np.full(n // 2 + 1, 2, real_dtype(dtype))
     w[0] = 1
     if n % 2 == 0:
         w[-1] = 1
@@ -192,7 +185,7 @@ def _axes_and_lengths(where, x, s, axes):
 def _whole(where, a, s, axes, norm, inverse):
     x, axes, norm = _prepare(where, a, axes, norm)
     x = _fit(where, x, s, axes)
-    return bind(fft_p, x, axes=axes, inverse=inverse, norm=norm) if axes else np.astype(x, _complex(np.result_type(x)))
+    return bind(fft_p, x, axes=axes, inverse=inverse, norm=norm) if axes else np.astype(x, complex_dtype(np.result_type(x)))
 
 
 def _to_half(where, a, s, axes, norm):
@@ -206,7 +199,7 @@ def _from_half(where, a, s, axes, norm):
     if n < 1:
         raise ValueError(f"{where}: invalid number of data points ({n}) specified")
     x = _fit(where, x, (*s[:-1], n // 2 + 1), axes)
-    out = bind(irfft_p, x if np.iscomplexobj(x) else np.astype(x, _complex(np.result_type(x))), axes=axes, n=n, norm=norm)
+    out = bind(irfft_p, x if np.iscomplexobj(x) else np.astype(x, complex_dtype(np.result_type(x))), axes=axes, n=n, norm=norm)
     return np.astype(out, np.float16) if np.result_type(as_value(a)) == np.float16 else out  # as NumPy does
 
 
@@ -258,26 +251,20 @@ def ihfft(a, n=None, axis=-1, norm=None, out=None):
     return np.conjugate(_to_half("ihfft", a, (n,), (axis,), _SWAPPED.get(norm or "backward", norm)))
 
 
-def _roll(x, axes, sign):
+def _shift(x, axes, sign):
+    """Every axis rolled by half its length, rounded down; `sign` -1: back."""
     x = as_value(x)
-    rank = np.ndim(x)
-    axes = range(rank) if axes is None else (axes,) if isinstance(axes, (int, np.integer)) else axes
-    for axis in axes:
-        axis = np.lib.array_utils.normalize_axis_index(axis, rank)
-        n = np.shape(x)[axis]
-        k = n - n // 2 if sign > 0 else n // 2
-        before = (slice(None),) * axis
-        x = np.concatenate([x[(*before, slice(k, None))], x[(*before, slice(0, k))]], axis=axis)
-    return x
+    axes = tuple(range(np.ndim(x))) if axes is None else (axes,) if isinstance(axes, (int, np.integer)) else tuple(axes)
+    return np.roll(x, [sign * (np.shape(x)[a] // 2) for a in axes], axes)
 
 
 @implements(np.fft.fftshift)
 def fftshift(x, axes=None):
     """``numpy.fft.fftshift``: the zero frequency to the middle."""
-    return _roll(x, axes, 1)
+    return _shift(x, axes, 1)
 
 
 @implements(np.fft.ifftshift)
 def ifftshift(x, axes=None):
     """``numpy.fft.ifftshift``: the inverse of `fftshift`."""
-    return _roll(x, axes, -1)
+    return _shift(x, axes, -1)

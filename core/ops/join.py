@@ -85,6 +85,8 @@ def _joint(arrays, dtype, casting, where):
 @implements(np.concatenate)
 def concatenate(arrays, /, axis=0, out=None, *, dtype=None, casting="same_kind"):
     """``numpy.concatenate``."""
+    if out is not None:
+        raise TypeError("concatenate: out= is not supported for traced values (use the result)")
     arrays = list(arrays)
     if axis is None:
         arrays, axis = [np.ravel(a) for a in arrays], 0
@@ -107,6 +109,8 @@ def concatenate(arrays, /, axis=0, out=None, *, dtype=None, casting="same_kind")
 @implements(np.stack)
 def stack(arrays, axis=0, out=None, *, dtype=None, casting="same_kind"):
     """``numpy.stack``."""
+    if out is not None:
+        raise TypeError("stack: out= is not supported for traced values (use the result)")
     parts = _joint(arrays, dtype, casting, "stack")
     shapes = {np.shape(p) for p in parts}
     if len(shapes) > 1:

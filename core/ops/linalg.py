@@ -18,6 +18,7 @@ import numpy as np
 from triskele.core.graph.graph import Spec
 from triskele.core.graph.primitive import Primitive
 from triskele.core.graph.trace import bind
+from triskele.core.ops.complex import real_dtype
 from triskele.core.ops.contract import vecdot
 from triskele.core.ops.define import as_value
 from triskele.core.tensor import Tensor, implements
@@ -147,7 +148,8 @@ def _complex_sample(rng, *shape):
 # Functions of a Hermitian matrix read one of its triangles. Their primitives are differentiated as just that; this
 # identity in front of them makes cotangents Hermitian, so that a gradient step leaves a symmetric matrix symmetric.
 # (On the sample matrices, real and 1 by 1, the two agree.)
-hermitian_p = Primitive("hermitian", lambda a: a, same_spec, flops=0, samples=lambda rng: [((rng.normal(size=(2, 1, 1)),), {})])
+hermitian_p = Primitive("hermitian", lambda a: a, same_spec, kind="pull", flops=0, pull=lambda b, index, loads, in_specs, out_spec: loads[0](index),
+                        samples=lambda rng: [((rng.normal(size=(2, 1, 1)),), {})])
 hermitian_p.defvjp(lambda ct, out, a: (ct + mH(ct)) / 2)
 hermitian_p.defjvp(lambda t, out, a: (t + mH(t)) / 2)
 hermitian_p.defbatch(lambda args, axes, size: (bind(hermitian_p, np.moveaxis(args[0], axes[0], 0)), 0))
@@ -374,7 +376,7 @@ class SlogdetResult(NamedTuple):
 
 
 slogdet_p = Primitive("slogdet", lambda a: tuple(np.linalg.slogdet(a)),
-                      lambda a: (Spec(a.shape[:-2], a.dtype), Spec(a.shape[:-2], np.zeros(0, a.dtype).real.dtype)),
+                      lambda a: (Spec(a.shape[:-2], a.dtype), Spec(a.shape[:-2], real_dtype(a.dtype))),
                       multiple=True, flops=per_matrix(2 / 3), samples=lambda rng: [((well_conditioned(rng, 2, 3, 3),), {}), ((_complex_sample(rng, 3, 3),), {})])
 
 

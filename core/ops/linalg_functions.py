@@ -14,6 +14,7 @@ from triskele.core.errors import MissingRuleError
 from triskele.core.graph.graph import Spec
 from triskele.core.graph.primitive import Primitive
 from triskele.core.graph.trace import bind
+from triskele.core.ops.complex import real_dtype
 from triskele.core.ops.define import as_value
 from triskele.core.ops.linalg import (
     batch_in_front,
@@ -256,14 +257,20 @@ def cho_solve(c_and_lower, b, overwrite_b=False, check_finite=True):
 def _lu(a):
     *head, m, n = a.shape
     lu, piv = np.empty(a.shape, a.dtype), np.empty((*head, min(m, n)), np.int64)
-    perm = np.empty((*head, m), np.int64)
     for i in np.ndindex(*head):
         lu[i], piv[i] = _scipy().lu_factor(a[i])
-        order = np.arange(m)
+    return lu, piv, _order_of(piv, m)
+
+
+def _order_of(piv, rows):
+    """The order of `rows` rows after the exchanges `piv` (…, k) of LAPACK's."""
+    out = np.empty((*piv.shape[:-1], rows), np.int64)
+    for i in np.ndindex(piv.shape[:-1]):
+        order = np.arange(rows)
         for j, p in enumerate(piv[i]):
             order[[j, p]] = order[[p, j]]
-        perm[i] = order
-    return lu, piv, perm
+        out[i] = order
+    return out
 
 
 def _lu_spec(a):
@@ -321,21 +328,11 @@ def lu(a, permute_l=False, overwrite_a=False, check_finite=True):
     packed, _, perm = bind(lu_p, a)
     l = lower(packed[..., :, :k], -1) + np.eye(m, k, dtype=np.result_type(a))
     u = upper(packed[..., :k, :])
-    p = np.astype(np.equal(np.arange(m)[:, None], perm[..., None, :]), np.zeros(0, np.result_type(a)).real.dtype)
+    p = np.astype(np.equal(np.arange(m)[:, None], perm[..., None, :]), real_dtype(np.result_type(a)))
     return (np.matmul(p, l), u) if permute_l else (p, l, u)
 
 
-def _order_of(piv):
-    out = np.empty(piv.shape, np.int64)
-    for i in np.ndindex(piv.shape[:-1]):
-        order = np.arange(piv.shape[-1])
-        for j, p in enumerate(piv[i]):
-            order[[j, p]] = order[[p, j]]
-        out[i] = order
-    return out
-
-
-pivots_p = Primitive("pivots_to_order", _order_of, same_spec, differentiable=False, flops=0, samples=lambda rng: [((np.array([2, 2, 2]),), {})])
+pivots_p = Primitive("pivots_to_order", lambda piv: _order_of(piv, piv.shape[-1]), lambda piv: Spec(piv.shape, np.dtype(np.int64)), differentiable=False, flops=0, samples=lambda rng: [((np.array([2, 2, 2]),), {})])
 batch_in_front(pivots_p)
 
 
@@ -343,6 +340,8 @@ def lu_solve(lu_and_piv, b, trans=0, overwrite_b=False, check_finite=True):
     """``scipy.linalg.lu_solve`` for one matrix."""
     packed, piv = lu_and_piv
     packed, b = floating("lu_solve", packed, b)
+    if np.ndim(packed) != 2 or np.ndim(b) not in (1, 2):
+        raise ValueError(f"lu_solve: one matrix (n, n) and b (n,) or (n, k) are wanted, got shapes {np.shape(packed)} and {np.shape(b)} (use vmap for stacks)")
     order = bind(pivots_p, as_value(piv))
     if trans == 0:
         y = solve_triangular(packed, np.take(b, order, axis=0), lower=True, unit_diagonal=True)

@@ -12,15 +12,16 @@ import numpy as np
 from triskele.core.graph.graph import Spec
 from triskele.core.graph.primitive import Primitive
 from triskele.core.graph.trace import bind
+from triskele.core.ops.complex import real_dtype
 from triskele.core.ops.define import as_value
 from triskele.core.ops.linalg import batch_in_front, conj, floating, mH, per_matrix, stack_of_matrices, well_conditioned
-from triskele.core.ops.linalg_spectral import real_dtype, svdvals_p
-from triskele.core.tensor import implements
+from triskele.core.ops.linalg_spectral import svdvals_p
+from triskele.core.tensor import Tensor, implements
 
 # -- pseudo-inverse and least squares -------------------------------------------------------------------------------------
 
-pinv_p = Primitive("pinv", lambda a, *, rtol, hermitian: np.linalg.pinv(a, rtol, hermitian),
-                   lambda a, *, rtol, hermitian: Spec((*a.shape[:-2], a.shape[-1], a.shape[-2]), a.dtype), flops=per_matrix(16.0),
+pinv_p = Primitive("pinv", lambda a, *cutoff, rtol, hermitian: np.linalg.pinv(a, cutoff[0] if cutoff else rtol, hermitian),
+                   lambda a, *cutoff, rtol, hermitian: Spec((*a.shape[:-2], a.shape[-1], a.shape[-2]), a.dtype), flops=per_matrix(16.0),
                    samples=lambda rng: [((well_conditioned(rng, *shape),), {"rtol": None, "hermitian": False}) for shape in ((3, 3), (2, 4, 3), (2, 3))])
 
 
@@ -34,9 +35,11 @@ def _residual_projectors(a, p):
 @pinv_p.defjvp_all
 def _(tangents, out, args, *, rtol, hermitian):
     t, p = tangents[0], out
+    if t is None:
+        return None
     left, right = _residual_projectors(args[0], p)
-    mh = np.matmul
-    return -mh(mh(p, t), p) + mh(mh(mh(p, mH(p)), mH(t)), left) + mh(mh(right, mH(t)), mh(mH(p), p))
+    mm = np.matmul
+    return -mm(mm(p, t), p) + mm(mm(mm(p, mH(p)), mH(t)), left) + mm(mm(right, mH(t)), mm(mH(p), p))
 
 
 @pinv_p.defvjp_all
@@ -45,10 +48,17 @@ def _(ct, out, args, needed, *, rtol, hermitian):
     left, right = _residual_projectors(args[0], p)
     mm = np.matmul
     total = -mm(mm(mH(p), g), mH(p)) + mm(mm(left, mH(g)), mm(p, mH(p))) + mm(mm(mm(mH(p), p), mH(g)), right)
-    return [conj(total)]
+    return [conj(total), *[None] * (len(args) - 1)]
 
 
 batch_in_front(pinv_p)
+
+
+def _pinv(a, rtol, hermitian=False):
+    """`rtol` is a number or None, a parameter then, or an array or traced: one for each matrix."""
+    if rtol is None or not (isinstance(rtol, Tensor) or np.ndim(rtol)):
+        return bind(pinv_p, a, rtol=None if rtol is None else float(rtol), hermitian=bool(hermitian))
+    return bind(pinv_p, a, np.broadcast_to(rtol, np.shape(a)[:-2]), rtol=None, hermitian=bool(hermitian))
 
 
 @implements(np.linalg.pinv)
@@ -56,8 +66,7 @@ def pinv(a, rcond=None, hermitian=False, *, rtol=None):
     """``numpy.linalg.pinv``. The derivative is that at constant rank."""
     a = floating("pinv", a)
     stack_of_matrices("pinv", a, square=hermitian)
-    rtol = rcond if rtol is None else rtol
-    return bind(pinv_p, a, rtol=None if rtol is None else float(rtol), hermitian=bool(hermitian))
+    return _pinv(a, rcond if rtol is None else rtol, hermitian)
 
 
 class LstsqResult(NamedTuple):
@@ -79,7 +88,12 @@ def matrix_rank(A, tol=None, hermitian=False, *, rtol=None):
     A = as_value(A)
     if np.ndim(A) < 2:
         return np.any(np.not_equal(A, 0)).astype(int)
-    return bind(matrix_rank_p, floating("matrix_rank", A), tol=tol, hermitian=bool(hermitian), rtol=rtol)
+    A = floating("matrix_rank", A)
+    if all(t is None or not (isinstance(t, Tensor) or np.ndim(t)) for t in (tol, rtol)):
+        return bind(matrix_rank_p, A, tol=tol, hermitian=bool(hermitian), rtol=rtol)
+    s = np.abs(np.linalg.eigvalsh(A)) if hermitian else bind(svdvals_p, A)
+    smallest = np.expand_dims(tol, -1) if tol is not None else np.expand_dims(rtol, -1) * np.max(s, axis=-1, keepdims=True)
+    return np.sum(np.greater(s, smallest), axis=-1)
 
 
 @implements(np.linalg.lstsq)
@@ -92,7 +106,7 @@ def lstsq(a, b, rcond=None):
     m, n = np.shape(a)
     if rcond is None or rcond == -1:
         rcond = np.finfo(np.result_type(a)).eps * (max(m, n) if rcond is None else 1)
-    x = np.matmul(bind(pinv_p, a, rtol=float(rcond), hermitian=False), b)
+    x = np.matmul(_pinv(a, rcond), b)
     rest = b - np.matmul(a, x)
     size = np.real(conj(rest) * rest) if np.iscomplexobj(rest) else rest * rest
     columns = 1 if np.ndim(b) == 1 else np.shape(b)[1]

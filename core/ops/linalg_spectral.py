@@ -18,6 +18,7 @@ from triskele.core.errors import MissingRuleError
 from triskele.core.graph.graph import Spec
 from triskele.core.graph.primitive import Primitive
 from triskele.core.graph.trace import bind
+from triskele.core.ops.complex import complex_dtype, real_dtype
 from triskele.core.ops.linalg import (
     batch_in_front,
     conj,
@@ -39,14 +40,6 @@ from triskele.core.ops.linalg import (
     well_conditioned,
 )
 from triskele.core.tensor import implements
-
-
-def real_dtype(dtype: np.dtype) -> np.dtype:
-    return np.zeros(0, dtype).real.dtype
-
-
-def complex_dtype(dtype: np.dtype) -> np.dtype:
-    return np.result_type(dtype, np.complex64)
 
 
 def differences(x: Any) -> Any:

@@ -23,7 +23,7 @@ def _pairs(value, rank, what):
         raise ValueError(f"pad: {what} must be a number, a pair, or one pair per axis, got {value!r} for {rank} axes") from None
 
 
-def _positions(n, before, after, mode, reflect_type):
+def _positions(n, before, after, mode):
     """For the modes that repeat elements: where each element of the padded axis comes from."""
     i = np.arange(-before, n + after)
     if mode == "edge":
@@ -64,7 +64,7 @@ def pad(array, pad_width, mode="constant", **kwargs):
             if before or after:
                 if n == 0:
                     raise ValueError(f"can't extend empty axis {axis} using modes other than 'constant' or 'empty'")
-                x = np.take(x, _positions(n, before, after, mode, None), axis=axis)
+                x = np.take(x, _positions(n, before, after, mode), axis=axis)
         return x
     if mode == "linear_ramp":
         ends = _pairs(kwargs.get("end_values", 0), rank, "end_values")
@@ -130,7 +130,8 @@ def _ramp(x, axis, side, width, end):
     edge = _part(x, axis, 0, 1) if side == 0 else _part(x, axis, np.shape(x)[axis] - 1, np.shape(x)[axis])
     steps = np.reshape(np.arange(width) / max(width, 1), (-1,) + (1,) * (np.ndim(x) - axis - 1))
     ramp = end + (edge - end) * steps
-    return ramp if np.result_type(ramp) == np.result_type(x) else np.floor(ramp).astype(np.result_type(x))
+    dtype = np.result_type(x)
+    return (np.floor(ramp) if dtype.kind in "iu" else ramp).astype(dtype)
 
 
 def _odd_reflection(x, widths, mode):

@@ -191,7 +191,7 @@ argmin = _arg("argmin", np.argmin)
 
 
 @lru_cache
-def _sum_dtype(dtype):
+def sum_dtype(dtype):
     """NumPy sums small integers and booleans in the platform's."""
     return np.sum(np.empty(0, dtype)).dtype
 
@@ -216,7 +216,7 @@ def _sum_like(p, x, axis, dtype, out, keepdims, initial, where, neutral):
         x = np.where(where, x, own.type(neutral))
     shape = np.shape(x)
     axes = normal_axes(axis, len(shape))
-    dtype = _sum_dtype(own) if dtype is None else np.dtype(dtype)
+    dtype = sum_dtype(own) if dtype is None else np.dtype(dtype)
     if dtype != own and own.kind not in "b":
         x = x.astype(dtype) if hasattr(x, "astype") else dtype.type(x)
     y = _kept(bind(p, x, axes=axes, dtype=dtype), shape, axes, keepdims)
@@ -238,7 +238,8 @@ def _extreme(p, combine, names):
         shape = np.shape(a)
         axes = normal_axes(axis, len(shape))
         if initial is not None and builtins.any(shape[i] == 0 for i in axes):
-            return np.broadcast_to(initial, np.shape(np.empty(reduced(shape, axes))))
+            y = combine(initial, np.full(reduced(shape, axes), initial, np.result_type(a)) if not isinstance(initial, Tensor) else initial)
+            return _kept(np.broadcast_to(y, reduced(shape, axes)), shape, axes, keepdims)
         y = _kept(bind(p, a, axes=axes), shape, axes, keepdims)
         return y if initial is None else combine(y, initial)
 

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from triskele.core.ops.complex import join_parts
 from triskele.core.ops.define import ONE, as_value, elementwise, ufunc_loop
 from triskele.core.ops.elementwise import CHOICE
 from triskele.core.tensor import implements
@@ -100,9 +101,10 @@ def nan_to_num(x, copy=True, nan=0.0, posinf=None, neginf=None):
     x = as_value(x)
     dtype = np.result_type(x)
     if dtype.kind == "c":
-        return np.real(nan_to_num(np.real(x), nan=nan, posinf=posinf, neginf=neginf)) + 1j * nan_to_num(np.imag(x), nan=nan, posinf=posinf, neginf=neginf)
+        parts = [nan_to_num(part, nan=nan, posinf=posinf, neginf=neginf) for part in (np.real(x), np.imag(x))]
+        return join_parts(*parts)
     if dtype.kind != "f":
-        return x
+        return np.copy(x)
     info = np.finfo(dtype)
     big, small = info.max if posinf is None else posinf, info.min if neginf is None else neginf
     found = np.where(np.isnan(x), nan, np.where(np.equal(x, math.inf), big, np.where(np.equal(x, -math.inf), small, x)))
@@ -111,10 +113,11 @@ def nan_to_num(x, copy=True, nan=0.0, posinf=None, neginf=None):
 
 # -- the number line as it is stored ------------------------------------------------------------------------------------------
 
-nextafter = elementwise("nextafter", np.nextafter, d=(ONE, None), domain=(ANY, ANY))
-spacing = elementwise("spacing", np.spacing, domain=(ANY,))
-ldexp = elementwise("ldexp", np.ldexp, d=(lambda out, x, n: np.ldexp(1.0, n), None))
-_exponent = elementwise("frexp_exponent", impl=lambda x: np.frexp(x)[1], loop=lambda x: (ufunc_loop(np.spacing)(x)[0], np.dtype(np.int32)), domain=((0.3, 9.0),))
+nextafter = elementwise("nextafter", np.nextafter, d=(ONE, None), emit="nextafter", domain=(ANY, ANY))
+spacing = elementwise("spacing", np.spacing, emit="spacing", domain=(ANY,))
+ldexp = elementwise("ldexp", np.ldexp, d=(lambda out, x, n: np.ldexp(1.0, n), None), emit="ldexp")
+_exponent = elementwise("frexp_exponent", impl=lambda x: np.frexp(x)[1], loop=lambda x: (ufunc_loop(np.spacing)(x)[0], np.dtype(np.int32)),
+                        emit="frexp_exponent", domain=((0.3, 9.0),))
 
 
 @implements(np.frexp)
@@ -139,9 +142,9 @@ def modf(x):
 
 left_shift = elementwise("left_shift", np.left_shift, emit="shift_left", operators=("__lshift__", "__rlshift__", "__ilshift__"))
 right_shift = elementwise("right_shift", np.right_shift, emit="shift_right", operators=("__rshift__", "__rrshift__", "__irshift__"))
-gcd = elementwise("gcd", np.gcd)
-lcm = elementwise("lcm", np.lcm)
-bitwise_count = elementwise("bitwise_count", np.bitwise_count, emit="bit_count")
+gcd = elementwise("gcd", np.gcd, emit="gcd", flops=40)
+lcm = elementwise("lcm", np.lcm, emit="lcm", flops=40)
+bitwise_count = elementwise("bitwise_count", np.bitwise_count, emit="bitwise_count")
 
 ldexp.primitive.samples = lambda rng: [((rng.normal(size=(2, 3)), rng.integers(-3, 4, 3)), {})]
 for _f in (left_shift, right_shift, gcd, lcm):

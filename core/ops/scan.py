@@ -11,7 +11,7 @@ from triskele.core.graph.primitive import Primitive
 from triskele.core.graph.trace import bind
 from triskele.core.ops.define import as_value
 from triskele.core.ops.gather import gather_p, scatter_p
-from triskele.core.ops.reduce import _sum_dtype
+from triskele.core.ops.reduce import sum_dtype
 from triskele.core.ops.shape import normal_axis
 from triskele.core.tensor import Tensor, implements
 
@@ -177,7 +177,7 @@ def _cumulative(p, name, functions, method=None, widens=True):
             raise TypeError(f"{name}: out= is not supported for traced values (use the result)")
         a = as_value(a)
         own = np.result_type(a)
-        dtype = np.dtype(dtype) if dtype is not None else _sum_dtype(own) if widens else own
+        dtype = np.dtype(dtype) if dtype is not None else sum_dtype(own) if widens else own
         if dtype != own:
             a = a.astype(dtype)
         if axis is None:
@@ -228,6 +228,7 @@ cumulative_prod = _cumulative_array_api("cumulative_prod", cumprod, 1)
 def _nan_cumulative(name, f, fill):
     function = lambda a, axis=None, dtype=None, out=None: f(np.where(np.isnan(a), np.result_type(a).type(fill), a), axis, dtype, out)
     function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"``numpy.{name}``."
     return implements(getattr(np, name))(function)
 
 

@@ -40,7 +40,7 @@ def reshape(x, /, shape, order="C", *, copy=None):
 
 
 def _full_shape(x, shape):
-    shape = (operator.index(shape),) if not isinstance(shape, (tuple, list)) else tuple(map(operator.index, shape))
+    shape = tuple(map(operator.index, shape)) if np.ndim(shape) else (operator.index(shape),)
     size = math.prod(np.shape(x))
     if -1 in shape:
         rest = -math.prod(shape)
@@ -49,7 +49,7 @@ def _full_shape(x, shape):
         if rest == 0 or size % rest:
             raise ValueError(f"cannot reshape array of size {size} into shape {shape}")
         shape = tuple(size // rest if n == -1 else n for n in shape)
-    if math.prod(shape) != size:
+    if math.prod(shape) != size or any(n < 0 for n in shape):
         raise ValueError(f"cannot reshape array of size {size} into shape {shape}")
     return shape
 

@@ -191,8 +191,11 @@ implements(method="searchsorted")(lambda x, v, side="left", sorter=None: searchs
 @implements(np.digitize)
 def digitize(x, bins, right=False):
     """``numpy.digitize``; traced bins must increase."""
-    if not isinstance(bins, Tensor) and np.size(bins) > 1 and np.all(np.diff(bins) <= 0):
-        return np.size(bins) - np.searchsorted(np.flip(bins), x, side="left" if not right else "right")
+    steps = np.diff(bins) if not isinstance(bins, Tensor) else np.zeros(0)
+    if np.any(steps < 0):
+        if np.any(steps > 0):
+            raise ValueError("bins must be monotonically increasing or decreasing")
+        return np.size(bins) - np.searchsorted(np.flip(bins), x, side="left" if right else "right")
     return np.searchsorted(bins, x, side="left" if right else "right")
 
 
@@ -212,6 +215,7 @@ def bincount(x, /, weights=None, minlength=0):
         if not minlength:
             raise TypeError(f"bincount: the number of bins must be known, got traced positions {x!r} (give minlength)")
         n = minlength
+        x = np.where(np.less(x, 0), n, x)  # beyond the end, where it is an error, rather than counted from there
     else:
         x = np.asarray(x)
         if np.any(x < 0):
@@ -231,13 +235,15 @@ def bincount(x, /, weights=None, minlength=0):
 
 @implements(np.histogram)
 def histogram(a, bins=10, range=None, density=None, weights=None):
-    """``numpy.histogram``, differentiable in the weights; a number of bins needs a concrete `range`."""
+    """``numpy.histogram``, differentiable in the weights."""
     a = np.ravel(a)
     if np.ndim(bins) == 0:
         if range is None:
             low, high = np.min(a), np.max(a)
         else:
             low, high = range
+        single = np.equal(low, high)
+        low, high = np.where(single, low - 0.5, low), np.where(single, high + 0.5, high)
         bins = np.linspace(low, high, operator.index(bins) + 1)
     n = np.shape(bins)[0] - 1
     place = np.searchsorted(bins, a, side="right") - 1

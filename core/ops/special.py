@@ -140,7 +140,31 @@ rel_entr = special("rel_entr", (lambda out, x, y: np.log(x / y) + 1, lambda out,
                    emit=lambda b, x, y: _emit_divergence(b, x, y, False), flops=25)
 kl_div = special("kl_div", (lambda out, x, y: np.log(x / y), lambda out, x, y: 1 - x / y), domain=(POSITIVE, POSITIVE),
                  emit=lambda b, x, y: _emit_divergence(b, x, y, True), flops=25)
-huber = special("huber", (lambda out, d, r: np.maximum(np.abs(r) - d, 0), lambda out, d, r: np.clip(r, -d, d)), domain=(UNIT, (1.2, 3.0)))
+
+
+def _emit_huber(b, d, r):
+    size = b.abs(r)
+    inside = b.mul(_c(b, 0.5, r), b.mul(r, r))
+    value = b.select(b.cmp("<=", size, d), inside, b.mul(d, b.sub(size, b.mul(_c(b, 0.5, d), d))))
+    return b.select(b.cmp("<", d, _c(b, 0.0, d)), _c(b, math.inf, d), value)
+
+
+def _emit_pseudo_huber(b, d, r):
+    zero, v = _c(b, 0.0, d), b.div(r, d)
+    square = b.mul(v, v)
+    # sqrt(1 + v^2) - 1 without cancellation, and without overflow of v^2
+    root = b.div(v, b.add(_c(b, 1.0, d), b.sqrt(b.add(_c(b, 1.0, d), square))))
+    value = b.mul(b.mul(d, d), b.mul(v, root))
+    none = b.or_(b.cmp("==", d, zero), b.cmp("==", r, zero))
+    return b.select(b.cmp("<", d, zero), _c(b, math.inf, d), b.select(none, zero, value))
+
+
+def _emit_cosm1(b, x):
+    s = b.call("sin", b.mul(x, _c(b, 0.5, x)))
+    return b.mul(_c(b, -2.0, x), b.mul(s, s))
+
+
+huber = special("huber", (lambda out, d, r: np.maximum(np.abs(r) - d, 0), lambda out, d, r: np.clip(r, -d, d)), domain=(UNIT, (1.2, 3.0)), emit=_emit_huber)
 
 
 def _pseudo_huber_root(d, r):
@@ -150,7 +174,7 @@ def _pseudo_huber_root(d, r):
 pseudo_huber = special(
     "pseudo_huber",
     (lambda out, d, r: 2 * out / d - r * r / (d * _pseudo_huber_root(d, r)), lambda out, d, r: r / _pseudo_huber_root(d, r)),
-    domain=(UNIT, LINE),
+    domain=(UNIT, LINE), emit=_emit_pseudo_huber,
 )
 
 # -- SciPy's own names of NumPy's functions -------------------------------------------------------------------------------
@@ -159,4 +183,4 @@ for _name in ("cbrt", "exp2", "expm1", "log1p"):
     implements(f"scipy.special.{_name}")(getattr(np, _name))
 del _name
 exp10 = special("exp10", (lambda out, x: math.log(10) * out,), domain=(LINE,), emit=lambda b, x: b.call("pow", _c(b, 10.0, x), x))
-cosm1 = special("cosm1", (lambda out, x: -np.sin(x),), domain=(LINE,))
+cosm1 = special("cosm1", (lambda out, x: -np.sin(x),), domain=(LINE,), emit=_emit_cosm1)

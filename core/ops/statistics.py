@@ -23,6 +23,14 @@ _CONTINUOUS = {"interpolated_inverted_cdf": (0, 1), "hazen": (0.5, 0.5), "weibul
                "median_unbiased": (1 / 3, 1 / 3), "normal_unbiased": (3 / 8, 3 / 8)}
 
 
+def _between(below, above, part):
+    """Linear interpolation; an infinite neighbour that has no part in the result must not make it NaN."""
+    with np.errstate(invalid="ignore"):
+        step = above - below
+    idle = np.equal(part, 0) | np.equal(below, above)
+    return below + part * np.where(np.logical_not(np.isfinite(step)) & idle, 0, step)
+
+
 @implements(np.quantile)
 def quantile(a, q, axis=None, out=None, overwrite_input=False, method="linear", keepdims=False, *, weights=None):
     """``numpy.quantile``; differentiable in `a` and `q`. Without weights."""
@@ -53,7 +61,7 @@ def quantile(a, q, axis=None, out=None, overwrite_input=False, method="linear", 
     part = place - low
     low = low.astype(np.intp) if hasattr(low, "astype") else int(low)
     below, above = np.take(ordered, low, axis=-1), np.take(ordered, np.minimum(low + 1, n - 1), axis=-1)
-    found = below + part * (above - below)
+    found = _between(below, above, part)
     spoilt = np.any(np.isnan(flat), axis=-1)
     spoilt = np.reshape(spoilt, (*np.shape(spoilt), *(1,) * np.ndim(q)))
     found = np.where(spoilt, np.nan, found)
@@ -92,7 +100,7 @@ def _nan_quantile(a, q, axis, keepdims):
     high = np.minimum(low + 1, np.maximum(present - 1, 0))
     pick = lambda k: np.moveaxis(np.take_along_axis(ordered, np.moveaxis(k, 0, -1), axis=-1), -1, 0)
     below, above = pick(low), pick(high)
-    found = np.reshape(below + part * (above - below), (*np.shape(q), *np.shape(present)))
+    found = np.reshape(_between(below, above, part), (*np.shape(q), *np.shape(present)))
     return np.reshape(found, (*np.shape(q), *[1 if i in axes else n for i, n in enumerate(shape)])) if keepdims else found
 
 
@@ -138,7 +146,7 @@ def cov(m, y=None, rowvar=True, bias=False, ddof=None, fweights=None, aweights=N
     weights = None
     for w in (fweights, aweights):
         if w is not None:
-            weights = w if weights is None else weights * w
+            weights = as_value(w) if weights is None else weights * as_value(w)
     if weights is None:
         n = np.shape(x)[1]
         x = x - np.mean(x, axis=1, keepdims=True)
@@ -147,7 +155,7 @@ def cov(m, y=None, rowvar=True, bias=False, ddof=None, fweights=None, aweights=N
         total = np.sum(weights)
         x = x - np.average(x, axis=1, weights=weights, keepdims=True)
         left = x * weights
-        scale = total - ddof if aweights is None else total - ddof * np.sum(weights * aweights) / total if ddof else total
+        scale = total - ddof if aweights is None else total - ddof * np.sum(weights * as_value(aweights)) / total if ddof else total
     product = np.matmul(left, np.conjugate(np.transpose(x)))
     return np.squeeze(product / scale)
 

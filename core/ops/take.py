@@ -94,12 +94,33 @@ def put(a, ind, v, mode="raise"):
     a._become(np.reshape(setitem(np.ravel(a), (ind,), v), a.shape))
 
 
-@implements(np.putmask, np.place)
+@implements(np.putmask)
 def putmask(a, mask, values):
     """``numpy.putmask`` with a scalar or an array of `a`'s shape, in place."""
     _need_tensor("putmask", a)
     if np.ndim(values) and np.shape(values) != a.shape:
-        raise ValueError(f"putmask: traced values must be a scalar or have the shape of the array, {a.shape}, got {np.shape(values)}")
+        raise ValueError(f"putmask: values must be a scalar or have the shape of the array, {a.shape}, got {np.shape(values)}")
+    _put_where(a, mask, values)
+
+
+@implements(np.place)
+def place(arr, mask, vals):
+    """``numpy.place`` with one value or a concrete mask, in place: the selected elements take the values in turn."""
+    _need_tensor("place", arr)
+    vals = np.ravel(as_value(vals))
+    if np.shape(vals) == (1,):
+        _put_where(arr, mask, vals[0])
+        return
+    chosen = np.flatnonzero(_concrete("place", mask, "use np.where"))
+    if np.shape(vals)[0] == 0 and chosen.size:
+        raise ValueError("Cannot insert from an empty array!")
+    if chosen.size:
+        put(arr, chosen, vals)
+
+
+def _put_where(a, mask, values):
+    if np.shape(mask) != a.shape:
+        raise ValueError(f"place: mask and data must have the same shape, got {np.shape(mask)} and {a.shape}")
     a._become(np.where(mask, np.astype(values, a.dtype) if isinstance(values, Tensor) else np.asarray(values, a.dtype), a))
 
 
@@ -287,7 +308,7 @@ def _only_concrete(f, hint, method=None):
     """For functions whose result has a shape that depends on values: clear errors, or the plain value of a tape."""
 
     def function(a, *args, **kwargs):
-        return f(np.asarray(_value(f.__name__, a, hint)), *args, **kwargs)
+        return f(_value(f.__name__, a, hint), *args, **kwargs)
 
     implements(f, method=method)(function)
 
@@ -303,8 +324,50 @@ _HINT = "use np.where, masks and sums, which keep the shape"
 for _f in (np.nonzero, np.argwhere, np.flatnonzero):
     _only_concrete(_f, _HINT)
 implements(method="nonzero")(lambda x: np.nonzero(x))
-for _f in (np.unique, np.unique_all, np.unique_counts, np.unique_inverse, np.unique_values, np.trim_zeros):
-    _only_concrete(_f, "sort, and compare neighbours")
+
+
+_NEIGHBOURS = "sort, and compare neighbours"
+
+
+@implements(np.unique)
+def unique(ar, return_index=False, return_inverse=False, return_counts=False, axis=None, *, equal_nan=True, sorted=True):
+    """``numpy.unique``, sorted; of a value with a derivative, the first of equal ones has it."""
+    found = np.unique(_value("unique", ar, _NEIGHBOURS), True, return_inverse, return_counts, axis, equal_nan=equal_nan)
+    values = np.take(np.ravel(ar) if axis is None else ar, found[1], axis=axis or 0)
+    out = (values, *[found[1]] * bool(return_index), *found[2:])
+    return out if len(out) > 1 else values
+
+
+def _unique_array_api(f):
+    def function(x, /):
+        found = f(_value(f.__name__, x, _NEIGHBOURS))
+        return found._replace(values=unique(x, equal_nan=False))
+
+    implements(f)(function)
+
+
+for _f in (np.unique_all, np.unique_counts, np.unique_inverse):
+    _unique_array_api(_f)
+
+
+@implements(np.unique_values)
+def unique_values(x, /):
+    """``numpy.unique_values``, sorted."""
+    return unique(x, equal_nan=False)
+
+
+@implements(np.trim_zeros)
+def trim_zeros(filt, trim="fb"):
+    """``numpy.trim_zeros`` of a vector."""
+    if np.ndim(filt) != 1:
+        raise ValueError(f"trim_zeros: a vector is wanted for traced values, got shape {np.shape(filt)}")
+    if not trim or set(trim.lower()) - set("fb"):
+        raise ValueError(f"unexpected character(s) in `trim`: {trim!r}")
+    kept = np.flatnonzero(_value("trim_zeros", filt, "a slice of fixed length keeps the shape"))
+    if not kept.size:
+        return filt[:0]
+    return filt[kept[0] if "f" in trim.lower() else 0 : kept[-1] + 1 if "b" in trim.lower() else None]
+
 
 
 @implements(np.ravel_multi_index)

@@ -102,12 +102,12 @@ def _split(keys, *, n):
     keys = np.asarray(keys)
     i = np.arange(n, dtype=np.uint64)
     k = (keys[..., :1], keys[..., 1:])
-    return np.stack(philox.philox4x32((i, 0, 0, philox._SPLIT), k)[:2], axis=-1)
+    return np.stack(philox.philox4x32((i, 0, 0, philox.SPLIT), k)[:2], axis=-1)
 
 
 def _split_pull(b, index, loads, in_specs, out_spec, *, n):
     zero = inline.constant(b, 0)
-    counter = [b.cast(index[-2], inline.U64), zero, zero, inline.constant(b, philox._SPLIT)]
+    counter = [b.cast(index[-2], inline.U64), zero, zero, inline.constant(b, philox.SPLIT)]
     words = inline.block(b, counter, inline.load_key(b, loads[0], index[:-2]))
     return b.cast(inline.pick(b, words[:2], b.cast(index[-1], inline.U64)), KEY)
 
@@ -143,14 +143,14 @@ def split(key: Any, n: int | Sequence[int] = 2) -> Any:
 
 def _fold(keys, data):
     keys, data = np.asarray(keys), np.asarray(data).astype(np.uint64)
-    counter = (data & np.uint64(0xFFFFFFFF), data >> np.uint64(32), 0, philox._FOLD)
+    counter = (data & np.uint64(0xFFFFFFFF), data >> np.uint64(32), 0, philox.FOLD)
     return np.stack(philox.philox4x32(counter, (keys[..., 0], keys[..., 1]))[:2], axis=-1)
 
 
 def _fold_pull(b, index, loads, in_specs, out_spec):
     at = index[:-1]
     data = b.cast(loads[1](at), inline.U64)
-    counter = [inline.low(b, data), inline.high(b, data), inline.constant(b, 0), inline.constant(b, philox._FOLD)]
+    counter = [inline.low(b, data), inline.high(b, data), inline.constant(b, 0), inline.constant(b, philox.FOLD)]
     words = inline.block(b, counter, inline.load_key(b, loads[0], at))
     return b.cast(inline.pick(b, words[:2], b.cast(index[-1], inline.U64)), KEY)
 

@@ -132,3 +132,10 @@ def test_errors_are_numpys(f, error, message):
         f(x)
     with pytest.raises(error, match=message):
         vjp(f, x)
+
+
+@pytest.mark.parametrize("f", [np.max, np.min])
+def test_empty_extremes_take_the_initial_value(f):
+    x = np.zeros((0, 3), np.float32)
+    for options in ({"axis": 0}, {"axis": 0, "keepdims": True}, {}):
+        assert_as_numpy(lambda x, options=options: f(x, initial=2.5, **options), x, grads=False, batch=False)

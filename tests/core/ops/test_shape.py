@@ -77,3 +77,22 @@ def test_errors_are_numpys(f, error, message, rng):
         f(x)
     with pytest.raises(error, match=message):
         vjp(f, x)
+
+
+@pytest.mark.parametrize("f", [
+    lambda x: np.reshape(x, np.array([2, 3])), lambda x: np.tril(x, -1), lambda x: np.triu(x),
+    lambda x: np.pad(x, 2, mode="linear_ramp", end_values=0.25), lambda x: np.linspace(x, np.float32(3), 5),
+], ids=["reshape by an array", "tril of a vector", "triu of a vector", "ramp", "linspace"])
+def test_float32_as_numpy(f):
+    assert_as_numpy(f, np.linspace(0.5, 3.0, 6, dtype=np.float32), grads=False, rtol=1e-6)
+
+
+@pytest.mark.parametrize(("f", "error", "match"), [
+    (lambda x: np.reshape(x, (-2, -3)), ValueError, "cannot reshape"),
+    (lambda x: np.geomspace(0.0, x[0], 4), ValueError, "zero"),
+    (lambda x: np.concatenate([x, x], out=np.zeros(12)), TypeError, "out="),
+    (lambda x: np.stack([x, x], out=np.zeros((2, 6))), TypeError, "out="),
+])
+def test_refused(f, error, match):
+    with pytest.raises(error, match=match):
+        vjp(f, np.arange(6.0))

@@ -8,7 +8,9 @@ from triskele.core.compile.jit import jit
 from triskele.core.errors import TracerError
 from triskele.core.ops.sort import top_k
 from triskele.core.testing import check_grads
+from triskele.core.transforms.forward import jvp
 from triskele.core.transforms.grad import grad, vjp
+from triskele.core.transforms.jacobian import hessian
 from triskele.core.transforms.vmap import vmap
 
 TABLE = np.array([-1.1, -0.3, 0.4, 1.2])
@@ -49,7 +51,7 @@ def test_as_numpy(name, rng):
     assert_as_numpy(CASES[name], rng.permutation(np.linspace(-1.63, 1.71, 20)).reshape(4, 5), grads=name not in NOT_SMOOTH)
 
 
-@pytest.mark.parametrize("f", [np.unique, np.nonzero, np.argwhere, np.flatnonzero, lambda x: np.where(x > 0), lambda x: x[x > 0], lambda x: np.unique_counts(x)],
+@pytest.mark.parametrize("f", [np.unique, np.nonzero, np.argwhere, np.flatnonzero, lambda x: np.where(x > 0), lambda x: x[x > 0], lambda x: np.unique_counts(x).counts],
                          ids=["unique", "nonzero", "argwhere", "flatnonzero", "where", "mask", "unique_counts"])
 def test_shapes_that_depend_on_values_need_values(f, rng):
     x = rng.integers(-2, 3, (3, 4)).astype(float)
@@ -118,3 +120,56 @@ def test_errors_are_numpys(f, error, message):
         f(x)
     with pytest.raises(error, match=message):
         vjp(f, x)
+
+
+# -- corners where a wrong number would go unseen -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("f", [np.unique, np.unique_values, lambda x: np.unique_all(x).values, lambda x: np.trim_zeros(np.abs(x) - 1.0)],
+                         ids=["unique", "unique_values", "unique_all", "trim_zeros"])
+def test_values_picked_by_value_keep_their_derivative(f):
+    x = np.array([1.0, 3.0, 0.5, 3.0, -1.0])
+    assert_same(vjp(f, x)[0], f(x), 0, "on a tape")
+    slope = grad(lambda x: np.sum(f(x) ** 2))(x)
+    assert slope[2] != 0
+    assert np.isclose(np.sum(slope), np.sum(2 * f(x) * jvp(f, (x,), (np.ones(5),))[1]))
+
+
+def test_second_derivative_beside_positions_found_by_value():
+    x = np.array([1.0, -2.0, 3.0])
+    assert_same(hessian(lambda x: np.sum(x[np.nonzero(x > 0)] ** 3))(x), np.diag([6.0, 0.0, 18.0]), 1e-14, "x > 0")
+
+
+@pytest.mark.parametrize("x", [[1.0, 2.0, np.inf], [1.0, np.inf, np.inf, np.inf], [-np.inf, 0.0, np.inf], [np.inf, np.nan, 1.0]])
+def test_infinite_elements_have_medians(x):
+    x = np.array(x)
+    assert_same(vjp(np.median, x)[0], np.median(x), 0, "median")
+    assert_same(vjp(np.nanmedian, x)[0], np.nanmedian(x), 0, "nanmedian")
+
+
+def test_bins_that_do_not_increase():
+    x = np.array([0.0, 1.0, 2.0])
+    for bins in ([1.0, 1.0], [2.0, 1.0], [2.0, 2.0, 0.0]):
+        assert_same(vjp(lambda x, bins=bins: np.digitize(x, bins), x)[0], np.digitize(x, bins), 0, str(bins))
+    with pytest.raises(ValueError, match="monotonically"):
+        vjp(lambda x: np.digitize(x, np.array([1.0, 3.0, 2.0])), x)
+    assert_same(vjp(lambda x: np.histogram(x, 3), np.full(3, 2.0))[0], np.histogram(np.full(3, 2.0), 3), 0, "equal values")
+
+
+def test_bincount_counts_no_negative_positions():
+    with pytest.raises(IndexError):
+        jit(lambda i: np.bincount(i, minlength=3))(np.array([0, -1]))
+
+
+def test_place_takes_values_in_turn():
+    def place(x, mask, values):
+        x = x.copy()
+        np.place(x, mask, values)
+        return x
+
+    x, mask = np.array([1.0, 2.0, 3.0, 4.0]), np.array([False, True, True, True])
+    for values in (np.array([7.0, 8.0]), np.array([5.0, 6.0, 7.0, 8.0]), 9.0):
+        assert_same(vjp(lambda x, v=values: place(x, mask, v), x)[0], place(x, mask, values), 0, str(values))
+    assert jit(lambda x: place(x, x > 2, -1.0))(x).tolist() == [1, 2, -1, -1]
+    with pytest.raises(TracerError, match=r"np\.where"):
+        jit(lambda x: place(x, x > 2, np.array([7.0, 8.0])))(x)

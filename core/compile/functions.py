@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from triskele.core.compile.functions_bits import BitFunctions
+from triskele.core.compile.functions_complex import ComplexFunctions
 from triskele.core.compile.values import BOOL, NotEmittable, Value, llvm_type
 from triskele.core.kernels import vecmath
 
@@ -11,7 +13,7 @@ _INTRINSICS = {"sqrt": "sqrt", "floor": "floor", "ceil": "ceil", "trunc": "trunc
 _SYNONYMS = {"arctan2": "atan2", "power": "pow", "absolute": "abs", "float_power": "pow"}
 
 
-class Functions:
+class Functions(ComplexFunctions, BitFunctions):
     """Named functions of `Builder`; what has no native form raises `NotEmittable`."""
 
     def __getattr__(self, name):
@@ -25,6 +27,8 @@ class Functions:
         dtype = args[0].dtype
         if name == "abs":
             return self.abs(*args)
+        if dtype.kind == "c" and all(a.dtype == dtype for a in args):
+            return self.complex_call(name, *args)
         if dtype.kind != "f" or any(a.dtype != dtype for a in args):
             raise NotEmittable(f"{name} of {dtype}")
         if name in _INTRINSICS:
@@ -44,9 +48,7 @@ class Functions:
         return Value(self.ins(f"call {t} {symbol}({', '.join(f'{t} {self.name(a)}' for a in args)})", level), dtype, level)
 
     def sqrt(self, x: Value) -> Value:
-        if x.dtype.kind != "f":
-            raise NotEmittable("sqrt of complex")
-        return self._intrinsic("sqrt", x)
+        return self.call("sqrt", x)
 
     def floor(self, x: Value) -> Value:
         return x if x.dtype.kind in "biu" else self.call("floor", x)
@@ -139,9 +141,13 @@ class Functions:
         return self._plain(x)
 
     def pow(self, x: Value, y: Value) -> Value:
-        if x.dtype.kind != "f":
-            raise NotEmittable("power of integers")
-        return self.call("pow", x, y)
+        return self.power_of_integers(x, y) if x.dtype.kind in "biu" else self.call("pow", x, y)
+
+    def logaddexp2(self, x: Value, y: Value) -> Value:
+        """The larger plus log2(1 + 2^-distance), which is 0 for two equal infinities."""
+        up, down = self.max(x, y), self.min(x, y)
+        distance = self.select(self.cmp("==", x, y), self.const_like(0.0, x), self.sub(down, up))
+        return self.add(up, self.mul(self.call("log1p", self.call("exp2", distance)), self.const_like(1.4426950408889634, x)))
 
     def integer_power(self, x: Value, n: int) -> Value:
         """Repeated squaring; a negative exponent takes the reciprocal of the result."""

@@ -5,18 +5,19 @@ from __future__ import annotations
 import ctypes
 import sys
 import time
-from collections.abc import Sequence
+from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
-from triskele.core.compile import cache, control_flow, convolutions, engine, native_arg, native_scan, products, updates, wrapper  # noqa: F401  (they register themselves)
+from triskele.core.compile import cache, control_flow, convolutions, engine, native_arg, native_scan, products, stored, updates, wrapper  # noqa: F401  (they register themselves)
 from triskele.core.compile.emit import Module
 from triskele.core.compile.lower import lower
 from triskele.core.errors import IndexOutOfBoundsError
 from triskele.core.graph.graph import Const, Equation, Graph, Var
 from triskele.core.graph.simplify import scalar, simplify
 from triskele.core.graph.trace import describe, no_transforms
-from triskele.core.kernels import blas, threads
+from triskele.core.kernels import blas, native, threads
 
 RELEASE = 1e4  # operations from which on other Python threads may run meanwhile
 
@@ -26,55 +27,80 @@ class Program:
 
     Attributes
     ----------
-    graph : Graph
-        Simplified.
+    traced : Graph
+        As it was given.
     caller : callable
         ``caller(*flat)``: see `wrapper.make_caller`.
+    scratch : int, bytes
+        What a call needs beside its arguments and results.
     seconds : dict of str to float
         What compiling took, by stage.
     """
 
-    def __init__(self, graph: Graph, donated: Sequence[int] = ()):
+    def __init__(self, graph: Graph):
+        start = time.perf_counter()
+        self.traced = graph
+        self.seconds: dict[str, float] = {}
+        trace = stored.trace_of(graph)
+        record = stored.load(trace)
+        module = None
+        if record is not None:
+            module = engine.load_module(record.object_key, native.Symbols(record.exports, record.imports), _Symbols())
+            self.seconds["plan from disk"] = time.perf_counter() - start
+        if module is None:
+            emitted = self.emitted
+            module = engine.compile_module(emitted.text, symbols=_Symbols())
+            ir = emitted.module
+            release = bool(ir.calls) or ir.flops > RELEASE or ir.parallel
+            record = stored.Record(module.key, *module.names, emitted.scratch, ir.calls, ir.constants, release)
+            stored.save(trace, record)
+        self.module, self.scratch = module, record.scratch
+        self.seconds.update({f"llvm {k}": v for k, v in module.seconds.items()})
+        self._connect(record)
+        self.seconds["total"] = time.perf_counter() - start
+
+    @cached_property
+    def emitted(self) -> Emitted:
+        """Graph and text behind the program, made anew where it came from the disk."""
         start = time.perf_counter()
         limit = sys.getrecursionlimit()
         sys.setrecursionlimit(max(limit, 20_000))  # formulas are trees
         try:
-            self.source_graph = graph
-            self.graph = lower(simplify(graph))
+            graph = lower(simplify(self.traced))
             middle = time.perf_counter()
-            self._emit()
+            module = Module()
+            main = module.function(graph, "main")
+            text = module.text()
         finally:
             sys.setrecursionlimit(limit)
-        end = time.perf_counter()
-        self.module = engine.compile_module(self.text, symbols=_Symbols())
-        self.seconds = {"simplify": middle - start, "emit": end - middle, **{f"llvm {k}": v for k, v in self.module.seconds.items()}}
-        self._connect()
-        self.seconds["total"] = time.perf_counter() - start
+        self.seconds.update({"simplify": middle - start, "emit": time.perf_counter() - middle})
+        return Emitted(graph, module, text, main.plan.size)
 
-    def _emit(self):
-        self.ir = module = Module()
-        main = module.function(self.graph, "main")
-        self.text = module.text()
-        self.scratch = main.plan.size
-        self.calls, self.constants = module.calls, module.constants
-
-    def _connect(self):
+    def _connect(self, record):
         module = self.module
-        if self.constants:
-            self._arrays = [np.ascontiguousarray(np.array(c.value, c.spec.dtype)) for c in self.constants]
+        if record.constants:
+            self._arrays = [np.ascontiguousarray(np.array(c.value, c.spec.dtype)) for c in record.constants]
             self._table = (ctypes.c_void_p * len(self._arrays))(*[a.ctypes.data for a in self._arrays])
             ctypes.c_void_p.from_address(module.address("tsk_constants")).value = ctypes.addressof(self._table)
-        for k, call in enumerate(self.calls):
+        for k, call in enumerate(record.calls):
             if isinstance(call, Equation):
                 inputs = [engine.ArraySpec(a.spec.shape, a.spec.dtype) for a in call.inputs if isinstance(a, Var)]
                 outputs = [engine.ArraySpec(o.spec.shape, o.spec.dtype) for o in call.outputs]
                 module.register_callback(k, host_call(call), inputs, outputs)
             else:
                 module.register_callback(k, _out_of_bounds(call), [engine.ArraySpec((1,), np.dtype(np.int64))], [])
-        inputs = [wrapper.InputSpec(s.shape, s.dtype, "python scalar" if s.weak else "ndarray" if s.shape else "numpy scalar") for s in self.graph.in_specs]
-        outputs = [wrapper.OutputSpec(o.spec.shape, o.spec.dtype) for o in self.graph.outputs]
-        release = bool(self.calls) or self.ir.flops > RELEASE or self.ir.parallel
-        self.caller = wrapper.make_caller(module, inputs, outputs, self.scratch, release_gil=release)
+        inputs = [wrapper.InputSpec(s.shape, s.dtype, "python scalar" if s.weak else "ndarray" if s.shape else "numpy scalar") for s in self.traced.in_specs]
+        outputs = [wrapper.OutputSpec(s.shape, s.dtype) for s in self.traced.out_specs]
+        self.caller = wrapper.make_caller(module, inputs, outputs, self.scratch, release_gil=record.release_gil)
+
+
+class Emitted(NamedTuple):
+    """A graph as it is carried out, and its code."""
+
+    graph: Graph
+    module: Module
+    text: str
+    scratch: int
 
 
 class _Symbols(dict):
@@ -116,6 +142,9 @@ def _out_of_bounds(eqns):
     def run(mask):
         bits = int(mask[0])
         bad = [e for k, e in enumerate(eqns) if bits >> min(k, 62) & 1]
+        for e in bad:
+            if e.primitive.name == "power":
+                raise ValueError(f"Integers to negative integer powers are not allowed. (at {e.source})")
         what = "; ".join(f"{e.primitive.name} into {e.inputs[0].spec.shape} at {e.source}" for e in bad)
         raise IndexOutOfBoundsError(f"index out of bounds: {what}")
 

@@ -130,7 +130,8 @@ class _Work:
         # data that a band reads, measured in lines
         reach = max(int(p.row.max()) + int(p.column.max()) for p in passes) // frame.pitch + 1
         self.data_lines = reach
-        self.framed = self.buffer(reach * frame.pitch) if frame.padded else None
+        # the last tile of a short band reads on behind it: in a copy there are zeros
+        self.framed = self.buffer(reach * frame.pitch) if frame.padded or self.lines % self.band else None
         self.framed_size = reach * frame.pitch * self.size
 
     def buffer(self, elements: int, each: bool = True) -> _Buffer:
@@ -147,7 +148,11 @@ def _band(lines: int, width: int, step: int, reach: int, pitch_bytes: int) -> in
 
 
 def _emit(unit: Unit, eqn: Equation, work: _Work, arguments: dict[str, str], body) -> None:
-    """A function of a chunk of the units, and its call: ``body(code, image, first, lines, data, chunk, pointers)``."""
+    """A function of a chunk of the units, and its call.
+
+    ``body(code, image, first, lines, data, again, pointers)`` writes the products of a band: lines `first` ... of `image`, their
+    `data`, and whether the chunk has done others before.
+    """
     module, scalar, frame = unit.module, work.scalar, work.frame
     module.parallel = True
     module.declares.update(blas.convolution_definitions(work.name))
@@ -162,7 +167,7 @@ def _emit(unit: Unit, eqn: Equation, work: _Work, arguments: dict[str, str], bod
         n, height, width, channels = frame.shape
         source = code.at(scalar, pointers["data"], code.int("mul", image, height * width * channels))
         top = code.int("mul", first, work.step)
-        if frame.padded:
+        if work.framed is not None:
             data = code.at("i8", pointers["framed"], code.int("mul", "%chunk", work.framed_size))
             top = code.int("sub", top, frame.rows[0])
             left, right = frame.columns
@@ -171,8 +176,8 @@ def _emit(unit: Unit, eqn: Equation, work: _Work, arguments: dict[str, str], bod
             code.emit(f"call void @tsk.conv.pad.{work.name}(ptr {source}, ptr {data}, {', '.join(f'i64 {x}' for x in numbers)})")
         else:
             data = code.at(scalar, source, code.int("mul", top, width * channels))
-        start = code.set(f"icmp ne i64 {u}, {lo}")
-        body(code, image, first, lines, data, start, pointers)
+        again = code.set(f"icmp ne i64 {u}, {lo}")
+        body(code, image, first, lines, data, again, pointers)
     code.emit("ret void")
     module.functions += [f"define internal void @{name}(ptr %context, i64 %chunk) {{", "entry:", *code.lines, "}"]
     module.declares.add("declare i64 @llvm.smin.i64(i64, i64)")
@@ -205,7 +210,7 @@ class _Forward(_Convolution):
     def work(self, eqn, frame, bands, passes, n_out, stride):
         """`stride`: of the kernel, from one channel out to the next."""
         work = _Work(eqn.outputs[0].spec.dtype, frame, bands, passes, eqn.params["groups"], CHUNKS)
-        work.n, work.stride, work.channels = n_out // work.groups, stride, n_out
+        work.n, work.stride = n_out // work.groups, stride
         rows, lanes = blas.convolution_tile(work.name)
         work.tile_rows, work.wide = rows, -(-work.n // lanes) * lanes
         work.packed = work.buffer(work.groups * work.wide * sum(len(p.start) for p in passes), each=False)
@@ -217,8 +222,7 @@ class _Forward(_Convolution):
         out, packed = unit.pointer(eqn.outputs[0]), unit.pointer(work.packed)
         unit.module.declares.update(blas.convolution_definitions(work.name))
         g_data, g_out = work.frame.shape[3] // work.groups, work.n
-        # where a group's kernels begin: its channels out are last in `k`
-        g_kernel = (eqn.inputs[1].spec.shape[-1] // work.groups)
+        g_kernel = eqn.inputs[1].spec.shape[-1] // work.groups  # channels out are the kernel's last axis
         places, at = [], 0
         for k, p in enumerate(work.passes):
             start = _constant(unit, p.start)
@@ -261,7 +265,7 @@ class _Input(_Forward):
 
     def plan(self, eqn):
         y, k = (a.spec.shape for a in eqn.inputs)
-        outs, (height, width, depth, n_out), images = _images(y), _window(k), _images(eqn.params["shape"])
+        outs, (_, width, depth, n_out), images = _images(y), _window(k), _images(eqn.params["shape"])
         of_group = n_out // eqn.params["groups"]
         rows, columns = _phases(eqn)
         # positions of results that are read, relative to the pixel's own: bounds of the frame

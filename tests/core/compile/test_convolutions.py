@@ -54,6 +54,18 @@ def test_bands_of_zeros_alone(rng, monkeypatch, rank):
     np.testing.assert_allclose(*compiled_and_plain(convolve_nd.conv_input_p, (y, k), {**params, "shape": x.shape}), atol=1e-12)
 
 
+def test_nothing_behind_the_data_is_read(rng, monkeypatch):
+    monkeypatch.setattr(convolutions, "BAND", 1 << 11)
+    x = np.full((40, 5, 4), np.nan)
+    image = x[:23].reshape(1, 23, 5, 4)
+    image[...] = rng.normal(size=image.shape)
+    params = {"stride": (1, 1), "padding": ((0, 0), (0, 0)), "dilation": (1, 1), "groups": 1}
+    k = rng.normal(size=(3, 3, 4, 8))
+    y, reference = compiled_and_plain(convolve_nd.conv_p, (image, k), params)
+    np.testing.assert_allclose(y, reference, atol=1e-12)
+    np.testing.assert_allclose(*compiled_and_plain(convolve_nd.conv_kernel_p, (image, y), {**params, "window": (3, 3)}), atol=1e-12)
+
+
 def test_pixels_that_no_window_reaches_get_zero(rng):
     params = {"stride": (3, 3), "padding": ((0, 0), (0, 0)), "dilation": (1, 1), "groups": 1}
     x, k = rng.normal(size=(2, 9, 8, 4)), rng.normal(size=(2, 2, 4, 4))

@@ -115,15 +115,15 @@ def clear_cache() -> None:
         _remove(path)
 
 
-def source_stamp() -> str:
-    """Hash of the sources that decide what is generated (`core/compile`, `core/kernels`, `core/ops`)."""
-    return _stamp(Path(__file__).resolve().parent.parent)
+def source_stamp(*more: str) -> str:
+    """Hash of the sources that decide what is generated: `core/compile`, `core/kernels`, `core/ops` and `more` folders."""
+    return _stamp(Path(__file__).resolve().parent.parent, ("compile", "kernels", "ops", *more))
 
 
 @cache
-def _stamp(core: Path) -> str:
+def _stamp(core: Path, packages: tuple[str, ...]) -> str:
     state = hashlib.blake2b(digest_size=16)
-    for package in ("compile", "kernels", "ops"):
+    for package in packages:
         for path in sorted(_sources(str(core / package))):
             with open(path, "rb") as file:
                 data = file.read()

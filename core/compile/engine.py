@@ -30,7 +30,7 @@ import numpy as np
 from triskele.core.compile import cache
 from triskele.core.kernels import blas, native, threads
 
-__all__ = ["ArraySpec", "NativeModule", "compile_module"]
+__all__ = ["ArraySpec", "NativeModule", "compile_module", "load_module"]
 
 _CONTEXT_DECLARATION = "@tsk_context = external global ptr"
 _CONTEXT_DEFINITION = "@tsk_context = global ptr null"
@@ -55,6 +55,8 @@ class NativeModule:
     seconds : dict of str to float
         ``parse``, ``optimise``, ``emit`` (absent when cached) and ``load``.
     object_size : int, bytes
+    names : native.Symbols
+        What it defines and needs.
     """
 
     def __init__(
@@ -67,6 +69,7 @@ class NativeModule:
         cached: bool,
     ):
         self.key, self.cached, self.seconds, self.object_size = key, cached, seconds, len(code)
+        self.names = names
         start = time.perf_counter()
         self._loaded = native.LoadedObject(code, names.exports, imports)
         self._operations: dict[int, Callable[[int], None]] = {}
@@ -160,7 +163,16 @@ def compile_module(ir_text: str, *, symbols: Mapping[str, int] = {}, key_extra: 
     """
     text = ir_text.replace(_CONTEXT_DECLARATION, _CONTEXT_DEFINITION)
     key, code, seconds, cached = _object(text, key_extra, opt)
-    names = native.symbols_of(text)
+    return _linked(key, code, native.symbols_of(text), symbols, seconds, cached)
+
+
+def load_module(key: str, names: native.Symbols, symbols: Mapping[str, int]) -> NativeModule | None:
+    """The module whose object `compile_module` stored under `key`; None when it is no longer there."""
+    code = cache.get(key)
+    return None if code is None else _linked(key, code, names, symbols, {}, True)
+
+
+def _linked(key, code, names, symbols, seconds, cached):
     imports = {}
     for name in names.imports:
         found = symbols.get(name) or _provided(name)

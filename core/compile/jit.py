@@ -202,7 +202,7 @@ class Jitted:
                     self._fast_static[self._static_key(args)] = fast
                 else:
                     self._fast = fast
-            outs = (out,) if len(program.graph.outputs) == 1 else out
+            outs = (out,) if len(program.traced.outputs) == 1 else out
         return tree.unflatten(entry.out_structure, outs)
 
     def _leaf_key(self, x, structure, k):

@@ -33,22 +33,23 @@ class Lowered:
     """
 
     def __init__(self, program: Program, name: str):
-        self.name, self._program = name, program
-        self.source, self.seconds = program.text, dict(program.seconds)
-        self.flops, self.bytes = program.ir.flops, program.ir.bytes
+        self.name, self._program, emitted = name, program, program.emitted
+        self._units = emitted.module.units
+        self.source, self.seconds = emitted.text, dict(program.seconds)
+        self.flops, self.bytes = emitted.module.flops, emitted.module.bytes
 
     @property
     def graph(self) -> str:
-        return show(self._program.graph)
+        return show(self._program.emitted.graph)
 
     @property
     def kernels(self) -> str:
-        return "\n".join(line for unit in self._program.ir.units for line in _steps(unit))
+        return "\n".join(line for unit in self._units for line in _steps(unit))
 
     @property
     def memory(self) -> str:
         lines = [f"arena {self._program.scratch} bytes"]
-        for unit in self._program.ir.units:
+        for unit in self._units:
             for what, place in unit.plan.places.items():
                 spec = getattr(what, "spec", None) or (f"{what.size} x chunks" if hasattr(what, "size") else f"{what.nbytes} bytes")
                 lines.append(f"  {unit.name:12s} {place.kind:6s} {place.at:>10d}  {spec}")

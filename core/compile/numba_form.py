@@ -26,7 +26,7 @@ def numba_form(entry: Any, name: str) -> Any:
 
     program = entry.staged.program
     address = program.module.address("main")
-    in_specs, out_specs = program.graph.in_specs, program.graph.out_specs
+    in_specs, out_specs = program.traced.in_specs, program.traced.out_specs
     if not in_specs:
         raise TypeError(f"numba of {name}: the program must take arguments, got none")
     scratch_size = program.scratch + 64

@@ -1,0 +1,218 @@
+"""Programs on disk: a graph seen before needs no planning again, only its object and what to call beside it.
+
+The key is a hash of the traced graph, exact: structure, shapes and dtypes, parameters, constants by content, and the
+sources that turn graphs into programs. Variables count by place, source lines by which equations share them, so that
+moving a function within its file changes nothing. What has no exact form (a parameter that is a function, a primitive
+with rules from elsewhere) is not stored.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import logging
+import pickle
+import sys
+import types
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from triskele.core.compile import cache
+from triskele.core.graph.graph import Const, Graph, Source, Spec, Var
+from triskele.core.graph.primitive import PRIMITIVES, Primitive
+from triskele.core.kernels import native
+
+_log = logging.getLogger(__name__)
+_PLAIN = frozenset([bool, int, float, complex, str, bytes, type(None), type(...)])
+
+
+class NotStorable(Exception):
+    """Something that has no exact form."""
+
+
+class Record(NamedTuple):
+    """A program without its graph and text.
+
+    Attributes
+    ----------
+    object_key : str
+        Of the object in the cache.
+    exports, imports : frozenset of str
+    scratch : int, bytes
+    calls, constants : list
+        See `emit.Module`.
+    release_gil : bool
+    """
+
+    object_key: str
+    exports: frozenset[str]
+    imports: frozenset[str]
+    scratch: int
+    calls: list[Any]
+    constants: list[Const]
+    release_gil: bool
+
+
+class Trace:
+    """A traced graph as a key, and its parts that are not stored but taken from the graph of the process that loads.
+
+    Raises
+    ------
+    NotStorable
+    """
+
+    def __init__(self, graph: Graph):
+        self.primitives: dict[str, Primitive] = {}
+        self.sources: dict[Source | None, int] = {}
+        self.arrays: list[np.ndarray] = []
+        self._array_codes: dict[int, Any] = {}
+        self._specs: dict[Spec, int] = {}
+        self._new_specs: list[Any] = []
+        code = self._graph(graph)
+        self.key = cache.make_key("program", repr((self._new_specs, code)), np.__version__, sys.version, *native.host_target(),
+                                  cache.source_stamp("graph", "transforms", "random"))
+
+    def _graph(self, graph: Graph) -> Any:
+        numbers: dict[Var, int] = {}
+        for v in graph.inputs:
+            numbers[v] = len(numbers)
+        lines = [[self._spec(v.spec) for v in graph.inputs]]
+        for e in graph.equations:
+            inputs = [numbers[a] if type(a) is Var else self._const(a) for a in e.inputs]  # graphs are closed
+            for o in e.outputs:
+                numbers[o] = len(numbers)
+            p = e.primitive
+            # a call is written out: what else it carries is for derivatives
+            params = self._graph(e.params["graph"]) if p.kind == "call" else self._value(e.params) if e.params else None
+            source = self.sources.setdefault(e.source, len(self.sources))
+            lines.append([self._primitive(p), inputs, params, [self._spec(o.spec) for o in e.outputs], source])
+        lines.append([numbers[o] if type(o) is Var else self._const(o) for o in graph.outputs])
+        return lines
+
+    def _spec(self, spec: Spec) -> int:
+        found = self._specs.get(spec)
+        if found is None:
+            if spec.dtype.kind not in "biufc":
+                raise NotStorable(f"dtype {spec.dtype}")
+            found = self._specs[spec] = len(self._specs)
+            self._new_specs.append((spec.shape, spec.dtype.str, spec.weak))
+        return found
+
+    def _const(self, atom: Const) -> Any:
+        return ("c", self._spec(atom.spec), self._value(atom.value))
+
+    def _primitive(self, p: Primitive) -> str:
+        if p.name not in self.primitives:
+            by_name = p.kind == "opaque" and p.emit is None and p.pull is None  # called by that name, whatever it does
+            if not by_name and not all(map(_is_ours, (p.impl, p.emit, p.pull, p.loop))):
+                raise NotStorable(f"primitive {p.name}")
+            self.primitives[p.name] = p
+        if self.primitives[p.name] is not p:
+            raise NotStorable(f"two primitives called {p.name}")
+        return p.name
+
+    def _array(self, x: np.ndarray) -> Any:
+        found = self._array_codes.get(id(x))
+        if found is None:
+            if x.dtype.kind not in "biufc":
+                raise NotStorable(f"dtype {x.dtype}")
+            stretched = tuple([s == 0 for s in x.strides])
+            held = x[tuple([slice(0, 1) if s else slice(None) for s in stretched])] if any(stretched) else x
+            digest = hashlib.blake2b(np.ascontiguousarray(held).reshape(-1).view(np.uint8), digest_size=20).hexdigest()
+            found = self._array_codes[id(x)] = ("a", len(self.arrays), x.shape, x.dtype.str, stretched, digest)
+            self.arrays.append(x)
+        return found
+
+    def _value(self, x: Any) -> Any:
+        t = type(x)
+        if t in _PLAIN:
+            return x
+        if t is tuple or t is list:
+            return (t.__name__, [v if type(v) in _PLAIN else self._value(v) for v in x])
+        if t is dict:
+            if not all([type(k) is str for k in x]):
+                raise NotStorable("a dictionary with keys that are no names")
+            return ("dict", [(k, self._value(v)) for k, v in sorted(x.items())])
+        if t is np.ndarray:
+            return self._array(x)
+        if isinstance(x, np.generic):
+            if x.dtype.kind not in "biufc":
+                raise NotStorable(f"dtype {x.dtype}")
+            return ("g", x.dtype.str, x.tobytes())
+        if isinstance(x, np.dtype):
+            if x.kind not in "biufc":
+                raise NotStorable(f"dtype {x}")
+            return ("d", x.str)
+        if t is slice:
+            return ("slice", self._value((x.start, x.stop, x.step)))
+        if t is Graph:
+            return self._graph(x)
+        if isinstance(x, tuple) and t.__module__.startswith("triskele.core."):
+            return (t.__module__, t.__qualname__, [self._value(v) for v in x])
+        if isinstance(x, type) and issubclass(x, np.generic):
+            return ("t", np.dtype(x).str)
+        raise NotStorable(f"parameter of type {t.__name__}")
+
+
+def _is_ours(f: Any) -> bool:
+    """Whether what `f` does is fixed by the sources of the core, NumPy's version and its name."""
+    if isinstance(f, (types.FunctionType, types.MethodType)):
+        return (f.__module__ or "").startswith("triskele.core.")
+    return f is None or isinstance(f, (str, np.ufunc, types.BuiltinFunctionType)) or (getattr(f, "__module__", None) or "").startswith("numpy")
+
+
+class _Pickler(pickle.Pickler):
+    def __init__(self, file, trace):
+        super().__init__(file, protocol=5)
+        self._sources = trace.sources
+        self._arrays = {id(x): k for k, x in enumerate(trace.arrays)}
+
+    def persistent_id(self, obj):
+        if type(obj) is Source:
+            return ("source", self._sources[obj])
+        if type(obj) is Primitive:
+            return ("primitive", obj.name)
+        if type(obj) is np.ndarray and id(obj) in self._arrays:
+            return ("array", self._arrays[id(obj)])
+        return None
+
+
+class _Unpickler(pickle.Unpickler):
+    def __init__(self, file, trace):
+        super().__init__(file)
+        self._trace, self._sources = trace, list(trace.sources)
+
+    def persistent_load(self, pid):
+        what, which = pid
+        if what == "source":
+            return self._sources[which]
+        if what == "primitive":
+            return self._trace.primitives.get(which) or PRIMITIVES[which]
+        return self._trace.arrays[which]
+
+
+def trace_of(graph: Graph) -> Trace | None:
+    """The key of `graph`; None if it has none."""
+    try:
+        return Trace(graph)
+    except NotStorable as reason:
+        _log.debug("%s is not stored: %s", graph.name, reason)
+        return None
+
+
+def load(trace: Trace | None) -> Record | None:
+    data = cache.get(trace.key) if trace is not None else None
+    return None if data is None else _Unpickler(io.BytesIO(data), trace).load()
+
+
+def save(trace: Trace | None, record: Record) -> None:
+    if trace is None:
+        return
+    file = io.BytesIO()
+    try:
+        _Pickler(file, trace).dump(record)
+    except (pickle.PicklingError, AttributeError, TypeError, KeyError) as reason:  # a host call with a parameter of its own making
+        _log.debug("not stored: %s", reason)
+        return
+    cache.put(trace.key, file.getvalue())

@@ -25,6 +25,7 @@ from triskele.core.errors import EscapedTensorError
 from triskele.core.graph.graph import Spec, spec_of
 from triskele.core.graph.trace import make_graph
 from triskele.core.tensor import Tensor
+from triskele.core.transforms.grad import check_plain
 
 _NUMBERS = (bool, int, float, complex)
 _functions: weakref.WeakSet[Jitted] = weakref.WeakSet()
@@ -220,6 +221,7 @@ class Jitted:
         if isinstance(x, np.generic) and x.dtype.kind in "biufc":
             return ((), x.dtype)
         if isinstance(x, np.ndarray) and x.dtype.kind in "biufc":
+            check_plain(x, f"jit of {self._name}")
             return (x.shape, x.dtype.newbyteorder("="))
         raise TypeError(f"jit of {self._name}: arguments must be trees of arrays and numbers, got {t.__name__} {x!r:.80} {_where(structure, k)} "
                         "(name it in static_argnames if it is part of the program)")

@@ -254,8 +254,16 @@ def _name(f):
     return getattr(f, "__name__", type(f).__name__)
 
 
+def check_plain(x: Any, where: str) -> None:
+    """Refuse arrays whose operations mean something else than ndarray's: that meaning would be lost on the way."""
+    if type(x) is not np.ndarray and isinstance(x, (np.matrix, np.ma.MaskedArray)):
+        raise TypeError(f"{where}: ndarrays are wanted, got {type(x).__name__} of shape {x.shape} (np.asarray of it, its .filled(), or np.where with the mask)")
+
+
 def check_inexact(leaves: Sequence[Any], where: str) -> None:
     for leaf in leaves:
+        if isinstance(leaf, np.ndarray):
+            check_plain(leaf, where)
         if not inexact(leaf):
             spec = spec_of(leaf) if not isinstance(leaf, str) else type(leaf).__name__
             if isinstance(leaf, int) and not isinstance(leaf, bool):
@@ -268,6 +276,8 @@ def check_inexact(leaves: Sequence[Any], where: str) -> None:
 def check_arrays(leaves: Sequence[Any], must: str, hint: str = "nothing else can be traced") -> None:
     """Raise a TypeError unless all `leaves` are arrays, numbers or Tensors; `must` says where and who."""
     for x in leaves:
+        if isinstance(x, np.ndarray):
+            check_plain(x, must.split(":")[0])
         if not isinstance(x, VALUES) or (isinstance(x, (np.ndarray, np.generic)) and x.dtype.kind not in "biufc"):
             got = f"an array of {x.dtype}" if isinstance(x, np.ndarray) else f"{type(x).__name__} {x!r:.60}"
             raise TypeError(f"{must} arrays and numbers, or trees of them, got {got} ({hint})")

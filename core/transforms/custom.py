@@ -8,6 +8,7 @@ from functools import update_wrapper
 from typing import Any
 
 from triskele.core import tree
+from triskele.core.graph.trace import traceable
 from triskele.core.transforms.rules import Rules, apply, zeros_like_value
 
 
@@ -119,14 +120,14 @@ class custom_vjp(_Custom):
         where = self._where
 
         def fwd(*xs):
-            pair = self.fwd(*full(xs))
+            pair = traceable(self.fwd)(*full(xs))
             if not isinstance(pair, tuple) or len(pair) != 2:
                 raise TypeError(f"{where}: fwd must return a pair (out, residuals), got {type(pair).__name__}")
             residuals, res_structure[0] = tree.flatten(pair[1])
             return flat(pair[0]), residuals
 
         def bwd(residuals, cts):
-            found = self.bwd(*fixed, tree.unflatten(res_structure[0], residuals), tree.unflatten(ends[0], cts))
+            found = traceable(self.bwd)(*fixed, tree.unflatten(res_structure[0], residuals), tree.unflatten(ends[0], cts))
             if not isinstance(found, (tuple, list)) or len(found) != len(active):
                 got = f"{len(found)} values" if isinstance(found, (tuple, list)) else type(found).__name__
                 raise TypeError(f"{where}: bwd must return a tuple of {len(active)} cotangents, one for each differentiable argument, got {got}")
@@ -134,7 +135,7 @@ class custom_vjp(_Custom):
 
         missing = " (define one with .defvjp(fwd, bwd))"
         defined = self.bwd is not None
-        return Rules(where, 0, lambda *xs: flat(self.f(*full(xs))), fwd if defined else None, bwd if defined else None, missing=missing)
+        return Rules(where, 0, lambda *xs: flat(traceable(self.f)(*full(xs))), fwd if defined else None, bwd if defined else None, missing=missing)
 
 
 class custom_jvp(_Custom):
@@ -195,7 +196,7 @@ class custom_jvp(_Custom):
             total = None
             for r, t in zip(rules, tangents, strict=True):
                 if r is not None:
-                    term = r(t, out, *args)
+                    term = traceable(r)(t, out, *args)
                     total = term if total is None else tree.map(lambda a, b: a + b, total, term)
             return out, tree.map(zeros_like_value, out) if total is None else total
 
@@ -205,7 +206,7 @@ class custom_jvp(_Custom):
         where = self._where
 
         def jvp(xs, tangents):
-            pair = self.rule(*fixed, tuple(tree.unflatten(structure, xs)), tuple(tree.unflatten(structure, tangents)))
+            pair = traceable(self.rule)(*fixed, tuple(tree.unflatten(structure, xs)), tuple(tree.unflatten(structure, tangents)))
             if not isinstance(pair, tuple) or len(pair) != 2:
                 raise TypeError(f"{where}: the rule must return a pair (out, tangent), got {type(pair).__name__}")
             outs = flat(pair[0])
@@ -215,4 +216,4 @@ class custom_jvp(_Custom):
             return outs, t_outs
 
         missing = " (define one with .defjvp(rule) or .defjvps(*rules))"
-        return Rules(where, 0, lambda *xs: flat(self.f(*full(xs))), jvp=jvp if self.rule is not None else None, missing=missing)
+        return Rules(where, 0, lambda *xs: flat(traceable(self.f)(*full(xs))), jvp=jvp if self.rule is not None else None, missing=missing)

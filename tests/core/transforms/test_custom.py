@@ -309,3 +309,24 @@ def test_bad_arguments():
     f = custom_vjp(lambda x, *, k: x)
     with pytest.raises(TypeError, match="keyword-only"):
         f(1.0, k=2)
+
+
+def test_python_control_flow_in_functions_and_rules_under_jit():
+    def f(x):
+        return x**2 if x > 0 else -x
+
+    reverse = custom_vjp(f)
+    reverse.defvjp(lambda x: (f(x), x), lambda x, ct: (10 * ct if x > 0 else 20 * ct,))
+    forward = custom_jvp(f)
+
+    @forward.defjvp
+    def rule(primals, tangents):
+        (x,), (t,) = primals, tangents
+        if x > 0:
+            return f(x), 10 * t
+        return f(x), 20 * t
+
+    for g in (reverse, forward):
+        assert [jit(g)(x) for x in (3.0, -3.0)] == [9, 3]
+        assert [jit(grad(g))(x) for x in (3.0, -3.0)] == [10, 20]
+    assert [jit(lambda x: jvp(forward, (x,), (1.0,))[1])(x) for x in (3.0, -3.0)] == [10, 20]

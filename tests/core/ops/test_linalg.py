@@ -8,6 +8,7 @@ from tests.twins.derivatives import check_batched, check_derivatives
 from triskele.core.graph.graph import spec_of
 from triskele.core.graph.trace import evaluate, make_graph
 from triskele.core.transforms.grad import grad, vjp
+from triskele.core.transforms.vmap import vmap
 
 
 def traced(f, *args):
@@ -380,3 +381,13 @@ def test_stacks_of_triangular_systems(rng, n):
                 part = (np.tril if lower else np.triu)(a, (-1 if lower else 1) if unit else 0) + (np.eye(n) if unit else 0)
                 want = np.linalg.solve(np.swapaxes(part, 1, 2) if trans else part, b)
                 np.testing.assert_allclose(solve_triangular(a, b, trans, lower, unit), want, rtol=1e-8, atol=1e-9)
+
+
+def test_cutoffs_that_are_arrays_or_traced(rng):
+    a = np.stack([np.diag([1.0, 0.5, 0.01]), np.diag([1.0, 0.2, 0.1])])
+    rtol = np.array([0.1, 0.3])
+    for f in (lambda a, r: np.linalg.pinv(a, rtol=r), lambda a, r: np.linalg.matrix_rank(a, rtol=r), lambda a, r: np.linalg.matrix_rank(a, tol=r, hermitian=True)):
+        np.testing.assert_allclose(vjp(lambda a, f=f: f(a, rtol), a)[0], f(a, rtol), atol=1e-13)
+        np.testing.assert_allclose(vjp(f, a, rtol)[0], f(a, rtol), atol=1e-13)
+    np.testing.assert_allclose(vmap(lambda a, r: np.linalg.pinv(a, rtol=r))(a, rtol), np.linalg.pinv(a, rtol=rtol), atol=1e-13)
+    check_derivatives(lambda a: np.linalg.pinv(a, rtol=1e-9 * rtol), a + np.eye(3) + 0.1 * rng.normal(size=a.shape))

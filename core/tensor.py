@@ -6,8 +6,10 @@ Operations find their way here by registration: `implements(np.sum, method="sum"
 
 from __future__ import annotations
 
+import importlib
 import sys
 from collections.abc import Callable
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -174,8 +176,9 @@ class Tensor:
         else:
             f = UFUNCS.get(ufunc) or _scipy_ufunc(ufunc)
             if f is None:
+                scipy = _scipy_caller()
                 raise TypeError(
-                    f"{ufunc.__name__}: no traced form of this ufunc (define one with core.elementwise or core.custom_op)"
+                    f"{ufunc.__name__}: no traced form of this ufunc ({_in_core(scipy) if scipy else 'define one with core.elementwise or core.custom_op'})"
                 )
             result = f(*inputs, **kwargs)
         if out is None or all(o is None for o in out):
@@ -195,6 +198,9 @@ class Tensor:
         return f(*args, **kwargs)
 
     def __array__(self, dtype=None, copy=None):
+        scipy = _scipy_caller()
+        if scipy is not None:
+            raise TracerError(f"{scipy}: SciPy's function cannot take {self!r} ({_in_core(scipy)})")
         raise TracerError(
             f"{self!r} cannot become a plain ndarray: np.array([...]) of traced values, assigning one into a plain array, or a "
             "function NumPy cannot redirect asked for it (use np.stack or core.numpy.array to collect values, "
@@ -227,6 +233,31 @@ class Tensor:
 
     def __complex__(self):
         raise TracerError(f"complex(): {self!r} is traced (use NumPy's functions rather than cmath's)")
+
+
+def _scipy_caller():
+    """The public SciPy function, ``scipy.linalg.expm``, that is at work; None where it is none."""
+    frame, found = sys._getframe(2), None
+    while frame is not None:
+        module = frame.f_globals.get("__name__", "")
+        if module.startswith("scipy."):
+            # decorators hold the function they wrap in a variable
+            wrapped = [f for f in frame.f_locals.values() if isinstance(f, FunctionType) and f.__module__.startswith("scipy.")]
+            for m, name in [(module, frame.f_code.co_name), *[(f.__module__, f.__name__) for f in wrapped]]:
+                public = ".".join(m.split(".")[:2])
+                if name[0] != "_" and hasattr(sys.modules[public], name):
+                    found = f"{public}.{name}"
+        elif not module.startswith("numpy"):
+            return found
+        frame = frame.f_back
+    return found
+
+
+def _in_core(name):
+    module, function = f"triskele.core.{name.rsplit('.', 1)[0]}", name.rsplit(".", 1)[1]
+    if name.split(".")[1] in ("special", "linalg", "fft") and function in importlib.import_module(module).__all__:
+        return f"use {module}.{function}, which takes traced and plain arrays; under jit, calls by name are redirected"
+    return "write it with supported functions, or wrap it with core.custom_op(mode='python')"
 
 
 def _store(name, result, out):

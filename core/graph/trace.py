@@ -24,7 +24,7 @@ from triskele.core.graph.primitive import Primitive
 from triskele.core.tensor import Tensor
 
 _CORE = tuple({str(Path(__file__).parents[1]), str(Path(__file__).resolve().parents[1])})  # as installed, and behind links
-_NOT_THE_USERS = (*_CORE, str(Path(np.__file__).parent))
+_NOT_THE_USERS = (*_CORE, *[str(Path(np.__file__).parents[1] / n) for n in ("numpy", "scipy")])
 
 
 class _State(threading.local):

@@ -14,7 +14,6 @@ from triskele.core.ops.linalg_functions import (
     circulant,
     cosm,
     expm,
-    expm_frechet,
     hankel,
     logm,
     lu,
@@ -28,7 +27,8 @@ from triskele.core.ops.linalg_functions import (
     sqrtm,
     toeplitz,
 )
-from triskele.core.ops.linalg_least import pinv
+from triskele.core.ops.linalg_functions import expm_frechet as _expm_frechet
+from triskele.core.ops.linalg_least import pinv as _pinv
 from triskele.core.ops.linalg_norm import norm
 from triskele.core.ops.linalg_spectral import eigh as _eigh
 from triskele.core.ops.linalg_spectral import eigvals, svdvals
@@ -71,6 +71,18 @@ def _whole(a, lower):
 def eigvalsh(a, b=None, *, lower=True):
     """``scipy.linalg.eigvalsh``."""
     return eigh(a, b, lower=lower, eigvals_only=True)
+
+
+def expm_frechet(A, E, *, compute_expm=True):
+    """``scipy.linalg.expm_frechet``: the exponential of `A` and its derivative along `E`, or the derivative alone."""
+    return (expm(A), _expm_frechet(A, E)) if compute_expm else _expm_frechet(A, E)
+
+
+def pinv(a, *, atol=None, rtol=None):
+    """``scipy.linalg.pinv``: singular values up to ``atol + rtol * largest`` count as zero."""
+    if rtol is None:
+        rtol = max(np.shape(a)[-2:]) * np.finfo(np.result_type(a, np.float32)).eps
+    return _pinv(a, rtol=rtol if atol is None else rtol + atol / np.max(svdvals(a), axis=-1))
 
 
 def qr(a, *, mode="full"):

@@ -23,6 +23,7 @@ import numpy as np
 from triskele.core.graph import trace
 from triskele.core.transforms import autograph_assign, autograph_loops, autograph_run
 from triskele.core.transforms.autograph_builtins import BUILTINS
+from triskele.core.transforms.autograph_library import library_function
 from triskele.core.transforms.autograph_rewrite import RUN, Control
 from triskele.core.transforms.autograph_variables import read
 
@@ -87,6 +88,9 @@ def converted(f: Callable[..., Any]) -> Callable[..., Any]:
 
 def call(f: Callable[..., Any]) -> Callable[..., Any]:
     """What a converted function calls where its source calls `f`."""
+    library = library_function(f)
+    if library is not None:
+        return library
     if isinstance(f, types.FunctionType):
         return f if _MARK in f.__dict__ else convert(f)
     try:
@@ -204,8 +208,12 @@ def _is_plain_call(look_up, node):
         return False
     value = look_up(node.id)
     if isinstance(value, types.ModuleType):
-        return value.__name__.split(".")[0] in _LIBRARIES
-    if attributes:
+        if value.__name__.split(".")[0] not in _LIBRARIES:
+            return False
+        for a in reversed(attributes):
+            value = getattr(value, a, None)
+        return library_function(value) is None
+    if attributes or library_function(value) is not None:
         return False
     return isinstance(value, (np.ufunc, types.BuiltinFunctionType)) and value not in BUILTINS or (
         isinstance(value, types.FunctionType) and _is_library(value))

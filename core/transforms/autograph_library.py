@@ -1,0 +1,62 @@
+"""Functions of NumPy and SciPy that cannot be redirected for traced arguments, and what converted functions call instead."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import inspect
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from triskele.core import numpy as core_numpy
+from triskele.core import tree
+from triskele.core.tensor import Tensor
+
+_NO_EFFECT = {"overwrite_a", "overwrite_b", "overwrite_x", "overwrite_ab", "check_finite", "workers"}  # on the values
+_table: dict[Callable, Callable] = {np.array: core_numpy.array, np.asarray: core_numpy.asarray, np.full: core_numpy.full}
+_known: set[str] = set()
+
+
+def library_function(f: Any) -> Callable[..., Any] | None:
+    """A function that takes traced and plain arguments in place of `f`; None where `f` needs none."""
+    for module in ("special", "linalg", "fft"):
+        theirs = sys.modules.get(f"scipy.{module}")
+        if theirs is not None and module not in _known:
+            _known.add(module)
+            ours = importlib.import_module(f"triskele.core.scipy.{module}")
+            pairs = [(getattr(theirs, n, None), getattr(ours, n)) for n in ours.__all__]
+            _table.update((g, h) for g, h in pairs if g is not None and not isinstance(g, np.ufunc))
+    try:
+        ours = _table.get(f)
+    except TypeError:
+        return None
+    return None if ours is None else _either(f, ours)
+
+
+@functools.cache
+def _either(theirs, ours):
+    names = list(inspect.signature(ours).parameters)
+    if theirs.__module__.startswith("scipy."):
+        signature = inspect.signature(theirs)
+        first = next(iter(signature.parameters))
+
+    @functools.wraps(theirs)
+    def function(*args, **kwargs):
+        if not any(isinstance(x, Tensor) for x in tree.leaves((args, tuple(kwargs.values())))):
+            return theirs(*args, **kwargs)
+        if not theirs.__module__.startswith("scipy."):
+            return ours(*args, **kwargs) if set(kwargs) <= set(names) else theirs(*args, **kwargs)  # like= can be redirected
+        if signature.parameters[first].kind is inspect.Parameter.VAR_POSITIONAL:
+            return ours(*args, **kwargs)
+        given = dict(signature.bind(*args, **kwargs).arguments)
+        value = given.pop(first)  # which may have another name
+        given = {k: v for k, v in given.items() if k in names or (k not in _NO_EFFECT and v is not signature.parameters[k].default)}
+        for k in given:
+            if k not in names:
+                raise TypeError(f"{theirs.__module__}.{theirs.__name__}: {k}= is not supported for traced values")
+        return ours(value, **given)
+
+    return function

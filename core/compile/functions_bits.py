@@ -29,6 +29,18 @@ class BitFunctions:
         if any(x.dtype.kind != "f" for x in xs):
             raise NotEmittable(what)
 
+    def ordered(self, x: Value, nan_last: bool = True) -> Value:
+        """An integer in the order of the real number `x` (itself if it is one): both zeros alike, NaN last or first."""
+        if x.dtype.kind == "c":
+            raise NotEmittable("order of complex numbers")
+        if x.dtype.kind != "f":
+            return self.cast(x, np.uint8) if x.dtype.kind == "b" else x
+        n = self.bits(self.add(x, self.const_like(0.0, x)))  # -0 becomes 0
+        info = np.iinfo(n.dtype)
+        sign = self._binary("", "ashr", n, self._whole(8 * n.dtype.itemsize - 1, n))
+        flipped = self.xor(n, self.and_(sign, self._whole(info.max, n)))
+        return self.select(self.isnan(x), self._whole(info.max if nan_last else info.min, n), flipped)
+
     def nextafter(self, x: Value, y: Value) -> Value:
         self._need_real("nextafter", x, y)
         n, zero = self.bits(x), self.const_like(0.0, x)

@@ -9,24 +9,8 @@ import numpy as np
 
 from triskele.core.compile.emit import NATIVE, Unit
 from triskele.core.compile.routine import Routine, sides
-from triskele.core.compile.values import I64, Value, llvm_type, supported
+from triskele.core.compile.values import I64, supported
 from triskele.core.graph.graph import Equation
-
-
-def ordered(b, x: Value, nan_last: bool = True) -> Value:
-    """A signed integer in the order of the real number `x` (itself if it is one): both zeros alike, NaN last or first."""
-    dtype = x.dtype
-    if dtype.kind == "b":
-        return b.cast(x, np.uint8)
-    if dtype.kind != "f":
-        return x
-    whole = np.dtype(f"i{dtype.itemsize}")
-    plus = b.add(x, b.const(0.0, dtype))  # -0 becomes 0
-    bits = Value(b.ins(f"bitcast {llvm_type(dtype)} {b.name(plus)} to {llvm_type(whole)}", plus.level), whole, plus.level)
-    info = np.iinfo(whole)
-    sign = b._plain(b.shift_right(bits, b.const(8 * dtype.itemsize - 1, whole)))
-    flipped = b.xor(bits, b.and_(sign, b._plain(b.const(info.max, whole))))
-    return b.select(b.isnan(x), b._plain(b.const(info.max if nan_last else info.min, whole)), flipped)
 
 
 class _Arg:
@@ -48,7 +32,7 @@ class _Arg:
         (self._rows if inner == 1 else self._columns)(unit, eqn, outer, n, inner)
 
     def _key(self, b, pointer, dtype, place):
-        return ordered(b, b.load(pointer, dtype, place), self.op == ">")
+        return b.ordered(b.load(pointer, dtype, place), self.op == ">")
 
     def _rows(self, unit, eqn, outer, n, inner):
         """Twice over the row: for the best element, and for where it is first."""

@@ -10,13 +10,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from triskele.core.compile import cache, control_flow, convolutions, engine, native_arg, native_scan, products, stored, updates, wrapper  # noqa: F401  (they register themselves)
-from triskele.core.compile.emit import Module
+from triskele.core.compile import cache, control_flow, convolutions, engine, native_arg, native_scan, native_sort, products, stored, updates, wrapper  # noqa: F401  (they register themselves)
+from triskele.core.compile.emit import Again, Module
 from triskele.core.compile.lower import lower
 from triskele.core.errors import IndexOutOfBoundsError
 from triskele.core.graph.graph import Const, Equation, Graph, Var
 from triskele.core.graph.simplify import scalar, simplify
-from triskele.core.graph.trace import describe, no_transforms
+from triskele.core.graph.trace import describe, evaluate, no_transforms
 from triskele.core.kernels import blas, native, threads
 
 RELEASE = 1e4  # operations from which on other Python threads may run meanwhile
@@ -51,7 +51,7 @@ class Program:
             emitted = self.emitted
             module = engine.compile_module(emitted.text, symbols=_Symbols())
             ir = emitted.module
-            release = bool(ir.calls) or ir.flops > RELEASE or ir.parallel
+            release = any(isinstance(c, Equation) for c in ir.calls) or ir.flops > RELEASE or ir.parallel
             record = stored.Record(module.key, *module.names, emitted.scratch, ir.calls, ir.constants, release)
             stored.save(trace, record)
         self.module, self.scratch = module, record.scratch
@@ -87,6 +87,9 @@ class Program:
                 inputs = [engine.ArraySpec(a.spec.shape, a.spec.dtype) for a in call.inputs if isinstance(a, Var)]
                 outputs = [engine.ArraySpec(o.spec.shape, o.spec.dtype) for o in call.outputs]
                 module.register_callback(k, host_call(call), inputs, outputs)
+            elif isinstance(call, Again):
+                inputs, outputs = ([engine.ArraySpec(v.spec.shape, v.spec.dtype) for v in vs] for vs in (call.graph.inputs, call.graph.outputs))
+                module.register_callback(k, _computed_again(call.graph), inputs, outputs)
             else:
                 module.register_callback(k, _out_of_bounds(call), [engine.ArraySpec((1,), np.dtype(np.int64))], [])
         inputs = [wrapper.InputSpec(s.shape, s.dtype, "python scalar" if s.weak else "ndarray" if s.shape else "numpy scalar") for s in self.traced.in_specs]
@@ -135,6 +138,19 @@ def host_call(eqn: Equation):
         return tuple([np.asarray(o, s.dtype) for o, s in zip(outs, out_specs, strict=True)])
 
     run.__name__ = p.name
+    return run
+
+
+def _computed_again(graph):
+    """A loop nest that met arguments its vector math does not take, by NumPy."""
+    specs, out_specs = graph.in_specs, graph.out_specs
+
+    def run(*views):
+        args = [v if s.shape else v.item() if s.weak else v[()] for v, s in zip(views, specs, strict=True)]
+        with np.errstate(all="ignore"), no_transforms():
+            outs = evaluate(graph, *args)
+        return tuple([np.asarray(o, s.dtype) for o, s in zip(outs, out_specs, strict=True)])
+
     return run
 
 

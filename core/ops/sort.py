@@ -154,7 +154,23 @@ def _searchsorted_spec(a, v, *, side):
     return Spec(v.shape, np.dtype(np.intp))
 
 
+def _searchsorted_pull(b, index, loads, in_specs, out_spec, *, side):
+    """As many steps for every value: each asks whether so many more elements of the table come before it."""
+    n = in_specs[0].shape[0]
+    dtype = np.result_type(in_specs[0].dtype, in_specs[1].dtype)
+    v = b.ordered(b.cast(loads[1](index), dtype))
+    place, step = b.index(0), 1 << (n.bit_length() - 1)
+    while step:
+        ahead = b.add(place, b.index(step))
+        x = b.ordered(b.cast(loads[0]([b.min(b.sub(ahead, b.index(1)), b.index(n - 1))]), dtype))
+        before = b.and_(b.cmp("<" if side == "left" else "<=", x, v), b.cmp("<=", ahead, b.index(n)))
+        place = b.select(before, ahead, place)
+        step >>= 1
+    return b.min(place, b.index(n))
+
+
 searchsorted_p = Primitive("searchsorted", lambda a, v, *, side: np.searchsorted(a, v, side), _searchsorted_spec, differentiable=False,
+                           kind="pull", pull=_searchsorted_pull, flops=40,
                            samples=lambda rng: [((np.sort(rng.normal(size=6)), rng.normal(size=(2, 3))), {"side": s}) for s in ("left", "right")])
 searchsorted_p.__doc__ = "Positions of `v` in the sorted 1-d array `a`."
 

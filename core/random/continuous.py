@@ -14,6 +14,7 @@ from triskele.core.graph.trace import bind
 from triskele.core.kernels import philox
 from triskele.core.random import inline
 from triskele.core.random.keys import INLINE, KEY, as_shape, batch_keys, bits, checked_key, each_key, float_dtype
+from triskele.core.tensor import Tensor
 
 Shape = int | Sequence[int]
 
@@ -23,6 +24,29 @@ def _standard_uniform(key, shape, dtype):
     if dtype == np.float32:
         return (bits(key, shape, np.uint32) >> np.uint32(8)).astype(np.float32) * np.float32(2.0**-24)
     return (bits(key, shape, np.uint64) >> np.uint64(11)).astype(np.float64) * 2.0**-53
+
+
+def check_broadcast(where: str, shape: tuple[int, ...], **parameters: Any) -> None:
+    """Raise unless the parameters broadcast to `shape`: beyond it, one number would be used several times."""
+    shapes = {name: np.shape(value) for name, value in parameters.items()}
+    if not any(shapes.values()):
+        return
+    try:
+        fits = np.broadcast_shapes(shape, *shapes.values()) == shape
+    except ValueError:
+        fits = False
+    if not fits:
+        got = ", ".join(f"{name} of shape {s}" for name, s in shapes.items())
+        raise ValueError(f"random.{where}: parameters must broadcast to the shape of the result, {shape}, got {got} (give shape)")
+
+
+def _moved(where: str, x: Any, **parameters: Any) -> Any:
+    """``x * scale + loc`` for the two parameters (loc, scale); standard numbers as they are."""
+    loc, scale = parameters.values()
+    if type(loc) in (int, float) and type(scale) in (int, float) and (loc, scale) == (0, 1):
+        return x
+    check_broadcast(where, np.shape(x), **parameters)
+    return x * scale + loc
 
 
 def uniform(key: Any, shape: Shape = (), dtype: Any = np.float64, low: Any = 0.0, high: Any = 1.0) -> Any:
@@ -35,13 +59,22 @@ def uniform(key: Any, shape: Shape = (), dtype: Any = np.float64, low: Any = 0.0
     shape : int or sequence of int
     dtype : {float64, float32}
     low, high : array_like
-        Broadcast against `shape`; differentiable.
+        Broadcast to `shape`; differentiable.
+
+    Raises
+    ------
+    ValueError
+        If the parameters do not broadcast to `shape`.
+
+    Examples
+    --------
+    >>> from triskele.core import random
+    >>> random.uniform(random.key(0), 2, low=-1.0)
+    array([0.7610404 , 0.21096371])
     """
     checked_key(key, "uniform")
     u = _standard_uniform(key, as_shape(shape, "uniform"), float_dtype(dtype, "uniform"))
-    if type(low) in (int, float) and type(high) in (int, float):
-        return u if low == 0 and high == 1 else u * (high - low) + low
-    return u * (high - low) + low
+    return _moved("uniform", u, low=low, width=high - low)
 
 
 # -- normal -------------------------------------------------------------------------------------------------------------------
@@ -96,14 +129,23 @@ def normal(key: Any, shape: Shape = (), dtype: Any = np.float64, mean: Any = 0.0
     shape : int or sequence of int
     dtype : {float64, float32}
     mean, std : array_like
-        Broadcast against `shape`; differentiable.
+        Broadcast to `shape`; differentiable.
+
+    Raises
+    ------
+    ValueError
+        If the parameters do not broadcast to `shape`.
+
+    Examples
+    --------
+    >>> from triskele.core import random
+    >>> random.normal(random.key(0), 2, mean=3.0)
+    array([2.60233246, 2.68960452])
     """
     checked_key(key, "normal")
     shape = as_shape(shape, "normal")
     z = bind(inline_normal_p if math.prod(shape) <= INLINE else normal_p, key, shape=shape, dtype=float_dtype(dtype, "normal"))
-    if type(mean) in (int, float) and type(std) in (int, float):
-        return z if mean == 0 and std == 1 else z * std + mean
-    return z * std + mean
+    return _moved("normal", z, mean=mean, std=std)
 
 
 def truncated_normal(key: Any, lower: Any, upper: Any, shape: Shape = (), dtype: Any = np.float64) -> Any:
@@ -114,15 +156,29 @@ def truncated_normal(key: Any, lower: Any, upper: Any, shape: Shape = (), dtype:
     key : array of uint32, [2]
         Used up.
     lower, upper : array_like
-        Broadcast against `shape`; differentiable.
+        Broadcast to `shape`; differentiable.
     shape : int or sequence of int
     dtype : {float64, float32}
+
+    Raises
+    ------
+    ValueError
+        If the bounds do not broadcast to `shape`, or ``lower <= upper`` does not hold (checked unless they are traced).
+
+    Examples
+    --------
+    >>> from triskele.core import random
+    >>> random.truncated_normal(random.key(0), -1.0, 1.0, 2)
+    array([0.70558586, 0.18149725])
     """
     from scipy.special import ndtr, ndtri
 
     checked_key(key, "truncated_normal")
-    dtype = float_dtype(dtype, "truncated_normal")
-    u = _standard_uniform(key, as_shape(shape, "truncated_normal"), np.dtype(np.float64))
+    dtype, shape = float_dtype(dtype, "truncated_normal"), as_shape(shape, "truncated_normal")
+    check_broadcast("truncated_normal", shape, lower=lower, upper=upper)
+    if not isinstance(lower, Tensor) and not isinstance(upper, Tensor) and not np.all(np.less_equal(lower, upper)):
+        raise ValueError(f"random.truncated_normal: lower <= upper must hold, got {lower} and {upper}")
+    u = _standard_uniform(key, shape, np.dtype(np.float64))
     # far above zero the distribution function is 1 to all digits: work with the mirror image there
     flip = np.greater(lower, 0)
     a, b = np.where(flip, np.negative(upper), lower), np.where(flip, np.negative(lower), upper)
@@ -145,10 +201,22 @@ def exponential(key: Any, shape: Shape = (), dtype: Any = np.float64, scale: Any
     shape : int or sequence of int
     dtype : {float64, float32}
     scale : array_like
+
+    Raises
+    ------
+    ValueError
+        If the parameters do not broadcast to `shape`.
+
+    Examples
+    --------
+    >>> from triskele.core import random
+    >>> random.exponential(random.key(0), 2)
+    array([2.12460794, 0.93009014])
     """
     checked_key(key, "exponential")
     e = -np.log1p(-_standard_uniform(key, as_shape(shape, "exponential"), float_dtype(dtype, "exponential")))
-    return e if type(scale) in (int, float) and scale == 1 else e * scale
+    check_broadcast("exponential", np.shape(e), scale=scale)
+    return e * scale
 
 
 def gumbel(key: Any, shape: Shape = (), dtype: Any = np.float64, loc: Any = 0.0, scale: Any = 1.0) -> Any:
@@ -161,12 +229,23 @@ def gumbel(key: Any, shape: Shape = (), dtype: Any = np.float64, loc: Any = 0.0,
     shape : int or sequence of int
     dtype : {float64, float32}
     loc, scale : array_like
+
+    Raises
+    ------
+    ValueError
+        If the parameters do not broadcast to `shape`.
+
+    Examples
+    --------
+    >>> from triskele.core import random
+    >>> random.gumbel(random.key(0), 2)
+    array([-0.75358729,  0.07247377])
     """
     checked_key(key, "gumbel")
     dtype = float_dtype(dtype, "gumbel")
     smallest = 2.0**-25 if dtype == np.float32 else 2.0**-54  # half the resolution, in place of 0
     g = -np.log(np.maximum(exponential(key, shape, dtype), smallest))
-    return g if type(loc) in (int, float) and type(scale) in (int, float) and (loc, scale) == (0, 1) else g * scale + loc
+    return _moved("gumbel", g, loc=loc, scale=scale)
 
 
 def laplace(key: Any, shape: Shape = (), dtype: Any = np.float64, loc: Any = 0.0, scale: Any = 1.0) -> Any:
@@ -179,6 +258,17 @@ def laplace(key: Any, shape: Shape = (), dtype: Any = np.float64, loc: Any = 0.0
     shape : int or sequence of int
     dtype : {float64, float32}
     loc, scale : array_like
+
+    Raises
+    ------
+    ValueError
+        If the parameters do not broadcast to `shape`.
+
+    Examples
+    --------
+    >>> from triskele.core import random
+    >>> random.laplace(random.key(0), 2)
+    array([1.43146076, 0.23694296])
     """
     checked_key(key, "laplace")
     u = _standard_uniform(key, as_shape(shape, "laplace"), float_dtype(dtype, "laplace"))
@@ -186,4 +276,4 @@ def laplace(key: Any, shape: Shape = (), dtype: Any = np.float64, loc: Any = 0.0
     upper = u >= 0.5
     e = np.log1p(-np.where(upper, 2 * u - 1, 2 * u))
     x = np.where(upper, -e, e)
-    return x if type(loc) in (int, float) and type(scale) in (int, float) and (loc, scale) == (0, 1) else x * scale + loc
+    return _moved("laplace", x, loc=loc, scale=scale)

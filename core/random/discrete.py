@@ -8,7 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from triskele.core.random.continuous import gumbel, uniform
+from triskele.core.graph.graph import spec_of
+from triskele.core.ops.define import as_value
+from triskele.core.random.continuous import check_broadcast, gumbel, uniform
 from triskele.core.random.keys import as_shape, bits, checked_key
 from triskele.core.tensor import Tensor
 
@@ -25,9 +27,22 @@ def bernoulli(key: Any, p: Any = 0.5, shape: Shape | None = None) -> Any:
     p : array_like, in [0, 1]
     shape : int or sequence of int, optional
         Default: that of `p`.
+
+    Raises
+    ------
+    ValueError
+        If `p` does not broadcast to `shape`.
+
+    Examples
+    --------
+    >>> from triskele.core import random
+    >>> random.bernoulli(random.key(0), 0.5, 3)
+    array([False, False,  True])
     """
     checked_key(key, "bernoulli")
-    return np.less(uniform(key, np.shape(p) if shape is None else shape), p)
+    shape = np.shape(p) if shape is None else as_shape(shape, "bernoulli")
+    check_broadcast("bernoulli", shape, p=p)
+    return np.less(uniform(key, shape), p)
 
 
 def randint(key: Any, low: Any, high: Any, shape: Shape = (), dtype: Any = np.int64) -> Any:
@@ -38,13 +53,26 @@ def randint(key: Any, low: Any, high: Any, shape: Shape = (), dtype: Any = np.in
     key : array of uint32, [2]
         Used up.
     low, high : int or array of integers
-        Broadcast against `shape`; ``low < high`` is checked for Python numbers.
+        Broadcast to `shape`; ``low < high`` is checked unless they are traced.
     shape : int or sequence of int
     dtype : dtype
         Of integers.
+
+    Raises
+    ------
+    TypeError
+        If `low` or `high` is not an integer.
+    ValueError
+        If the range is empty, exceeds `dtype`, or does not broadcast to `shape`.
+
+    Examples
+    --------
+    >>> from triskele.core import random
+    >>> random.randint(random.key(0), 0, 10, 5)
+    array([8, 6, 3, 0, 3])
     """
     checked_key(key, "randint")
-    dtype = np.dtype(dtype)
+    dtype, shape = np.dtype(dtype), as_shape(shape, "randint")
     if dtype.kind not in "iu":
         raise TypeError(f"random.randint: dtype must be an integer type, got {dtype}")
     if isinstance(low, (int, np.integer)) and isinstance(high, (int, np.integer)):
@@ -54,10 +82,15 @@ def randint(key: Any, low: Any, high: Any, shape: Shape = (), dtype: Any = np.in
             raise ValueError(f"random.randint: low and high must fit {dtype}, got {low} and {high}")
         span, start = np.uint64(int(high) - int(low)), np.uint64(int(low) % 2**64)
     else:
-        start = np.asarray(low, dtype=np.int64).astype(np.uint64) if not isinstance(low, Tensor) else low.astype(np.uint64)
-        end = np.asarray(high, dtype=np.int64).astype(np.uint64) if not isinstance(high, Tensor) else high.astype(np.uint64)
+        low, high = as_value(low), as_value(high)
+        if any(spec_of(x).dtype.kind not in "iu" for x in (low, high)):
+            raise TypeError(f"random.randint: low and high must be integers, got {spec_of(low)} and {spec_of(high)}")
+        check_broadcast("randint", shape, low=low, high=high)
+        if not isinstance(low, Tensor) and not isinstance(high, Tensor) and not np.all(np.less(low, high)):
+            raise ValueError("random.randint: low < high must hold for every element")
+        start, end = [x.astype(np.uint64) if hasattr(x, "astype") else np.uint64(x % 2**64) for x in (low, high)]
         span = end - start
-    words = bits(key, as_shape(shape, "randint"), np.uint64)
+    words = bits(key, shape, np.uint64)
     with np.errstate(over="ignore"):
         return (start + _high_product(words, span)).astype(dtype)
 
@@ -83,6 +116,17 @@ def categorical(key: Any, logits: Any, axis: int = -1, shape: Shape | None = Non
     axis : int
     shape : int or sequence of int, optional
         Of the result; ends with the shape of `logits` without `axis`, which is the default.
+
+    Raises
+    ------
+    ValueError
+        If `logits` has no such axis, or `shape` does not end as it must.
+
+    Examples
+    --------
+    >>> from triskele.core import random
+    >>> random.categorical(random.key(0), np.log([0.1, 0.2, 0.7]), shape=5)
+    array([2, 0, 2, 1, 2])
     """
     checked_key(key, "categorical")
     rank = np.ndim(logits)
@@ -109,6 +153,17 @@ def permutation(key: Any, x: Any, axis: int = 0) -> Any:
         Used up.
     x : int or array_like
     axis : int
+
+    Raises
+    ------
+    ValueError
+        For a negative number or an array without axes.
+
+    Examples
+    --------
+    >>> from triskele.core import random
+    >>> random.permutation(random.key(0), 5)
+    array([3, 4, 2, 1, 0])
     """
     checked_key(key, "permutation")
     if isinstance(x, (int, np.integer)):
@@ -138,6 +193,17 @@ def choice(key: Any, a: Any, shape: Shape = (), replace: bool = True, p: Any = N
         Whether an entry may be chosen again.
     p : array_like, optional
         Probabilities, which are normalised; equal by default.
+
+    Raises
+    ------
+    ValueError
+        If there is nothing, or not enough, to choose from, or `p` has another shape.
+
+    Examples
+    --------
+    >>> from triskele.core import random
+    >>> random.choice(random.key(0), np.array([2, 3, 5, 7]), 3, replace=False)
+    array([7, 5, 3])
     """
     checked_key(key, "choice")
     shape = as_shape(shape, "choice")

@@ -104,7 +104,14 @@ def _cut(x, a, side):
 
 
 def loggamma(key: Any, alpha: Any, shape: Shape | None = None, dtype: Any = np.float64) -> Any:
-    """Logarithms of gamma numbers; they do not underflow for small `alpha`. Parameters as for `gamma`."""
+    """Logarithms of gamma numbers; they do not underflow for small `alpha`. Parameters as for `gamma`.
+
+    Examples
+    --------
+    >>> from triskele.core import random
+    >>> random.loggamma(random.key(0), 2.0, 2)
+    array([0.58018265, 1.36494305])
+    """
     checked_key(key, "loggamma")
     shape = np.shape(alpha) if shape is None else as_shape(shape, "loggamma")
     alpha = np.broadcast_to(_positive(alpha, "loggamma", "alpha"), shape)
@@ -130,6 +137,17 @@ def gamma(key: Any, alpha: Any, shape: Shape | None = None, dtype: Any = np.floa
     shape : int or sequence of int, optional
         Default: that of `alpha`, which is broadcast to it.
     dtype : {float64, float32}
+
+    Raises
+    ------
+    ValueError
+        If `alpha` is not positive (checked unless it is traced) or does not broadcast to `shape`.
+
+    Examples
+    --------
+    >>> from triskele.core import random
+    >>> random.gamma(random.key(0), 2.0, 2)
+    array([1.78636468, 3.91550007])
     """
     return np.exp(loggamma(key, alpha, shape, dtype))
 
@@ -144,6 +162,17 @@ def beta(key: Any, a: Any, b: Any, shape: Shape | None = None, dtype: Any = np.f
     a, b : array_like, > 0
     shape : int or sequence of int, optional
     dtype : {float64, float32}
+
+    Raises
+    ------
+    ValueError
+        As for `gamma`.
+
+    Examples
+    --------
+    >>> from triskele.core import random
+    >>> random.beta(random.key(0), 2.0, 3.0, 2)
+    array([0.50672594, 0.30882699])
     """
     checked_key(key, "beta")
     shape = np.broadcast_shapes(np.shape(a), np.shape(b)) if shape is None else shape
@@ -163,6 +192,17 @@ def dirichlet(key: Any, alpha: Any, shape: Shape | None = None, dtype: Any = np.
     shape : int or sequence of int, optional
         Of the result without the last axis; default: that of `alpha`.
     dtype : {float64, float32}
+
+    Raises
+    ------
+    ValueError
+        As for `gamma`; if `alpha` has no axis.
+
+    Examples
+    --------
+    >>> from triskele.core import random
+    >>> random.dirichlet(random.key(0), np.ones(3))
+    array([0.12662893, 0.39941253, 0.47395853])
     """
     checked_key(key, "dirichlet")
     if np.ndim(alpha) == 0:
@@ -194,6 +234,19 @@ def poisson(key: Any, rate: Any, shape: Shape | None = None, dtype: Any = np.int
         Default: that of `rate`, which is broadcast to it.
     dtype : dtype
         Of signed integers.
+
+    Raises
+    ------
+    TypeError
+        If `dtype` is no signed integer type.
+    ValueError
+        If `rate` is out of range (checked unless it is traced) or does not broadcast to `shape`.
+
+    Examples
+    --------
+    >>> from triskele.core import random
+    >>> random.poisson(random.key(0), 4.0, 5)
+    array([7, 6, 4, 3, 8])
     """
     checked_key(key, "poisson")
     dtype = np.dtype(dtype)

@@ -176,6 +176,17 @@ def fold_in(key: Any, data: Any) -> Any:
     Returns
     -------
     array of uint32, [2]
+
+    Raises
+    ------
+    TypeError
+        If `data` is not one integer.
+
+    Examples
+    --------
+    >>> from triskele.core import random
+    >>> random.fold_in(random.key(0), 3)
+    array([2661137593, 2764693776], dtype=uint32)
     """
     checked_key(key, "fold_in")
     if type(data) is int:

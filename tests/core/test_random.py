@@ -327,3 +327,23 @@ def test_bad_arguments():
         random.categorical(KEY, 1.0)
     with pytest.raises(TypeError, match="random.fold_in: data must be one integer, got float64"):
         random.fold_in(KEY, 0.5)
+
+
+@pytest.mark.parametrize("draw", [
+    lambda key, p: random.uniform(key, (), low=-p), lambda key, p: random.normal(key, 2, mean=p), lambda key, p: random.exponential(key, scale=p),
+    lambda key, p: random.gumbel(key, loc=p), lambda key, p: random.laplace(key, scale=p), lambda key, p: random.truncated_normal(key, -p, p, ()),
+    lambda key, p: random.bernoulli(key, p, ()), lambda key, p: random.randint(key, 0, p.astype(int) + 1, ()), lambda key, p: random.gamma(key, p, ()),
+    lambda key, p: random.poisson(key, p, 2),
+], ids=["uniform", "normal", "exponential", "gumbel", "laplace", "truncated_normal", "bernoulli", "randint", "gamma", "poisson"])
+def test_one_number_never_serves_several_parameters(draw):
+    with pytest.raises(ValueError, match="shape|broadcast"):
+        draw(random.key(0), np.full(3, 0.5))
+
+
+def test_empty_and_broken_ranges():
+    with pytest.raises(ValueError, match="low < high"):
+        random.randint(random.key(0), np.array([0, 5]), np.array([3, 5]), 2)
+    with pytest.raises(TypeError, match="integers"):
+        random.randint(random.key(0), 0.5, 3)
+    with pytest.raises(ValueError, match="lower <= upper"):
+        random.truncated_normal(random.key(0), 1.0, -1.0)

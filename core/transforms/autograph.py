@@ -24,7 +24,8 @@ from triskele.core.graph import trace
 from triskele.core.transforms import autograph_assign, autograph_loops, autograph_run
 from triskele.core.transforms.autograph_builtins import BUILTINS
 from triskele.core.transforms.autograph_library import library_function
-from triskele.core.transforms.autograph_rewrite import RUN, Control
+from triskele.core.transforms.autograph_rewrite import Control
+from triskele.core.transforms.autograph_syntax import RUN
 from triskele.core.transforms.autograph_variables import read
 
 _LIBRARIES = {"numpy", "scipy", "triskele", "numba", "llvmlite", "matplotlib", "jax", "torch", "autograd", "builtins", "pytest", "hypothesis"}

@@ -7,8 +7,8 @@ import numpy as np
 from triskele.core import tree
 from triskele.core.graph.graph import spec_of
 from triskele.core.tensor import Tensor
-from triskele.core.transforms.autograph_rewrite import VALUE
 from triskele.core.transforms.autograph_run import and_, if_
+from triskele.core.transforms.autograph_syntax import VALUE
 from triskele.core.transforms.autograph_variables import (
     NUMBERS,
     Undefined,

@@ -13,7 +13,7 @@ from triskele.core.errors import TracerError
 from triskele.core.graph.graph import Graph, spec_of
 from triskele.core.graph.trace import bind, evaluate, user_source
 from triskele.core.tensor import Tensor
-from triskele.core.transforms.autograph_rewrite import VALUE
+from triskele.core.transforms.autograph_syntax import VALUE
 from triskele.core.transforms.autograph_variables import Undefined, Variables, known, place_of, same, truth, zero_of
 from triskele.core.transforms.control_body import (
     common_inputs,

@@ -59,7 +59,7 @@ def known(x: Any) -> tuple[bool, Any]:
     return value is not None, value
 
 
-def truth(x: Tensor, what: str, line: int) -> Tensor:
+def truth(x: Tensor, what: str, line: int) -> Any:
     """A traced condition as a boolean scalar, as Python's ``bool()`` would take it."""
     if x.size != 1:
         raise TypeError(

@@ -1,0 +1,74 @@
+"""Questions about syntax trees, and the making of nodes: for the passes that rewrite functions."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Sequence
+
+RUN, RETURNED, VALUE = "ag__", "ag__returned", "ag__value"
+SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
+LOOPS = (ast.While, ast.For)
+
+
+def walk(nodes: ast.AST | Iterable[ast.AST], into_loops: bool = True) -> Iterable[ast.AST]:
+    """All nodes of the same scope (of the same loop only, unless `into_loops`)."""
+    stack = [nodes] if isinstance(nodes, ast.AST) else list(nodes)
+    while stack:
+        node = stack.pop()
+        yield node
+        if isinstance(node, SCOPES) or (not into_loops and isinstance(node, LOOPS)):
+            continue
+        stack.extend(ast.iter_child_nodes(node))
+
+
+def symbol(node: ast.AST) -> str | None:
+    """What an assignment to `node` changes: a name or a dotted path from one."""
+    if isinstance(node, ast.Name):
+        return node.id
+    if isinstance(node, ast.Attribute):
+        base = symbol(node.value) if isinstance(node.value, (ast.Name, ast.Attribute)) else None
+        return f"{base}.{node.attr}" if base else None
+    if isinstance(node, ast.Subscript):
+        return symbol(node.value)
+    return None
+
+
+def modified(nodes: ast.AST | Sequence[ast.AST]) -> list[str]:
+    """The variables that statements assign, in order of name; objects they assign into count."""
+    found = assigned(nodes)
+    found.update(symbol(n) for n in walk(nodes) if isinstance(n, (ast.Attribute, ast.Subscript)) and isinstance(n.ctx, (ast.Store, ast.Del)))
+    found.discard(None)
+    # a path from a variable that is itself assigned changes with it
+    return sorted(s for s in found if not any(s.startswith(t + ".") for t in found))
+
+
+def assigned(nodes: ast.AST | Sequence[ast.AST]) -> set[str]:
+    """The names that statements bind."""
+    found = set()
+    inner = {id(n) for c in walk(nodes) if isinstance(c, ast.comprehension) for n in ast.walk(c.target)}
+    for n in walk(nodes):
+        if isinstance(n, ast.Name) and isinstance(n.ctx, (ast.Store, ast.Del)) and id(n) not in inner:
+            found.add(n.id)
+        elif isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            found.add(n.name)
+        elif isinstance(n, (ast.Import, ast.ImportFrom)):
+            found.update((a.asname or a.name).split(".")[0] for a in n.names)
+        elif isinstance(n, ast.ExceptHandler) and n.name:
+            found.add(n.name)
+    return found
+
+
+def name(text: str, at: ast.AST, store: bool = False) -> ast.Name:
+    return ast.copy_location(ast.Name(text, ast.Store() if store else ast.Load()), at)
+
+
+def constant(value: object, at: ast.AST) -> ast.Constant:
+    return ast.copy_location(ast.Constant(value), at)
+
+
+def assign(target: str, value: ast.expr, at: ast.AST) -> ast.stmt:
+    return ast.copy_location(ast.Assign([name(target, at, True)], value), at)
+
+
+def if_stmt(test: ast.expr, body: list[ast.stmt], orelse: list[ast.stmt], at: ast.AST) -> ast.If:
+    return ast.copy_location(ast.If(test, body or [ast.copy_location(ast.Pass(), at)], orelse), at)

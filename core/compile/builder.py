@@ -61,6 +61,7 @@ class Builder(Arithmetic, Functions):
         self.count = 0
         self.breaks: dict[str, set[int]] = {}  # loop variable -> places where a comparison changes its result
         self.check: Callable[[Value], None] | None = None  # notes a condition that must hold
+        self.far: Callable[[Value, float], None] | None = None  # notes an argument beyond which a function gives NaN
 
     # -- text ------------------------------------------------------------------------------------------------------------
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import contextmanager
-from typing import Any
+from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -33,8 +34,9 @@ class Module:
 
     Attributes
     ----------
-    calls : list of (Equation or tuple of Equation, list of int)
-        Host calls by operation index: an equation to run, or the equations whose index may have been out of bounds.
+    calls : list of Equation, Again or tuple of Equation
+        Host calls by operation index: an equation or a loop nest to run, or the equations whose index may have been out
+        of bounds.
     constants : list of Const
         Arrays that the program reads through a table.
     """
@@ -88,6 +90,12 @@ class Module:
             lines.append("declare void @tsk_parallel_for(ptr, ptr, i64)")
         lines += sorted(self.declares | declares) + list(bodies.values()) + self.functions + [ATTRIBUTES]
         return number_loops("\n".join(lines) + "\n")
+
+
+class Again(NamedTuple):
+    """A host call that computes a loop nest by the implementations of its primitives."""
+
+    graph: Graph
 
 
 class Unit:
@@ -202,13 +210,14 @@ class Unit:
                 extra[step] = {}
                 for group in band.groups if band else [step]:
                     kernel = kernels[group] = self._take(Nest(self.fusion, group, f"{self.name}.k{len(kernels)}", band).emit())
+                    group.again = kernel.again
                     extra[step] |= {p: p.size * p.root.var.spec.dtype.itemsize * kernel.chunks for p in kernel.partials}
             elif (emitter := NATIVE.get(step.eqn.primitive.name)) is not None and emitter.accepts(step.eqn):
                 extra[step] = emitter.scratch(self, step.eqn)
         self.plan = Plan(self.fusion, self.steps, extra, self.in_place, updated_operand)
         for step in self.steps:
             if isinstance(step, Group):
-                self._call_kernel(kernels[step])
+                self._call_kernel(step, kernels[step])
             elif isinstance(step, Band):
                 self._call_band(step, [kernels[g] for g in step.groups])
             elif (emitter := NATIVE.get(step.eqn.primitive.name)) is not None and emitter.accepts(step.eqn):
@@ -235,16 +244,15 @@ class Unit:
 
     # -- loop nests --------------------------------------------------------------------------------------------------------
 
-    def _call_kernel(self, kernel: Kernel):
+    def _call_kernel(self, group: Group, kernel: Kernel):
         if kernel.chunks == 1:
             arguments = ", ".join([f"ptr {self.pointer(b)}" for b in kernel.buffers] + ["i64 0", f"i64 {kernel.extent}"])
             failed = self.ins(f"call i64 @{kernel.name}({arguments})")
-            if kernel.checks:
-                self.report(kernel.checks, failed)
+            self._settle([group], [kernel], [failed])
             return
         function, context, flag = self._chunk(kernel)
         self._run_chunks(function, context, kernel.chunks)
-        self._finish(kernel, flag)
+        self._finish([group], [kernel], [flag])
 
     def _call_band(self, band: Band, kernels: list[Kernel]):
         """Block by block, each nest after the other."""
@@ -260,25 +268,52 @@ class Unit:
         else:
             with self.loop(band.chunks) as (i, _):
                 self.line(f"call void @{name}(ptr {table}, i64 {i})")
-        for kernel, (_, _, flag) in zip(kernels, chunks, strict=True):
-            self._finish(kernel, flag)
+        self._finish(band.groups, kernels, [flag for _, _, flag in chunks])
 
     def _run_chunks(self, function, context, chunks):
         self.module.parallel = True
         self.line(f"call void @tsk_parallel_for(ptr @{function}, ptr {context}, i64 {chunks})")
 
-    def _finish(self, kernel, flag):
-        """After all chunks: errors, and the sum of the partial results."""
-        if kernel.checks:
-            self.report(kernel.checks, self.ins(f"load i64, ptr {flag}"))
-        for partial in kernel.partials:
-            self._combine(kernel, partial)
+    def _finish(self, groups, kernels, flags):
+        """After all chunks: the sum of the partial results, and what went wrong."""
+        for kernel in kernels:
+            for partial in kernel.partials:
+                self._combine(kernel, partial)
+        self._settle(groups, kernels, [flag and self.ins(f"load i64, ptr {flag}") for flag in flags])
+
+    def _settle(self, groups, kernels, failed):
+        """Errors are raised; what met an argument too far for vector math is computed again by the host."""
+        far = [f for kernel, f in zip(kernels, failed, strict=True) if kernel.again]
+        again, near, settled = (self.label(stem) if far else "" for stem in ("again", "near", "settled"))
+        if far:
+            total = far[0]
+            for f in far[1:]:
+                total = self.ins(f"or i64 {total}, {f}")
+            self.lines += [f"  br i1 {self.ins(f'icmp slt i64 {total}, 0')}, label %{again}, label %{near}", f"{again}:"]
+            for group in groups:
+                graph = self._graph_of(group)
+                self._callback(self._operation(Again(graph)), self.table([self.pointer(v) for v in (*graph.inputs, *graph.outputs)]))
+            self.lines += [f"  br label %{settled}", f"{near}:"]
+        for kernel, f in zip(kernels, failed, strict=True):
+            if kernel.checks:
+                self.report(kernel.checks, f)
+        if far:
+            self.lines += [f"  br label %{settled}", f"{settled}:"]
+
+    def _graph_of(self, group):
+        """A nest as a graph from what it reads in memory to what it stores."""
+        own = {r.var for r in group.roots}
+        return Graph([v for v in group.reads if v not in own], sorted(group.formulas, key=self._order.__getitem__), [r.var for r in group.roots], self.name)
+
+    @cached_property
+    def _order(self):
+        return {e: k for k, e in enumerate(self.graph.equations)}
 
     def _chunk(self, kernel):
         """Name of ``chunk(context, number)``, which runs one range of the outer loop; the context and where failures are noted."""
         pointers = [self.pointer(b) for b in kernel.buffers]
         flag = None
-        if kernel.checks:
+        if kernel.checks or kernel.again:
             flag = self.fresh("flag")
             self.head.append(f"  {flag} = alloca i64")
             self.line(f"store i64 0, ptr {flag}")

@@ -35,7 +35,11 @@ class Functions(ComplexFunctions, BitFunctions):
             return self._intrinsic(_INTRINSICS[name], *args)
         if name not in vecmath.FUNCTIONS:
             raise NotEmittable(name)
-        symbol = vecmath.symbol(name, f"f{8 * dtype.itemsize}")
+        precision = f"f{8 * dtype.itemsize}"
+        far = vecmath.FUNCTIONS[name].far
+        if far and self.far is not None:
+            self.far(args[0], far[precision])
+        symbol = vecmath.symbol(name, precision)
         self.symbols.add(symbol)
         t, level = llvm_type(dtype), max(a.level for a in args)
         return Value(self.ins(f"call {t} {symbol}({', '.join(f'{t} {a.name}' for a in args)})", level), dtype, level)

@@ -43,7 +43,7 @@ class Root(NamedTuple):
 class Group:
     """Equations that share one loop nest."""
 
-    __slots__ = ("key", "roots", "reads", "formulas", "deps", "cost")
+    __slots__ = ("key", "roots", "reads", "formulas", "deps", "cost", "again")
 
     def __init__(self, key):
         self.key = key
@@ -52,6 +52,7 @@ class Group:
         self.formulas: dict[Equation, None] = {}
         self.deps: set[Any] = set()
         self.cost = 0.0
+        self.again = False  # it may be computed a second time, and must leave what it reads
 
 
 class Step:

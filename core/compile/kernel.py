@@ -57,6 +57,8 @@ class Kernel(NamedTuple):
     partials : list of Partial
     checks : list of Equation
         Equations whose index may be out of bounds: bit k of the function's result.
+    again : bool
+        Whether the result may be negative: the nest is then to be computed again in another way.
     estimate : float, ns
     """
 
@@ -69,6 +71,7 @@ class Kernel(NamedTuple):
     extent: int
     partials: list[Partial]
     checks: list[Equation]
+    again: bool
     flops: float
     bytes: float
     estimate: float
@@ -83,6 +86,10 @@ def identity_of(name: str, dtype: np.dtype):
     if name == "min":
         return np.inf if dtype.kind == "f" else dtype.kind == "b" or np.iinfo(dtype).max
     return {"sum": 0, "prod": 1, "any": False, "all": True}[name]
+
+
+def _bits_of(x: float, bits: int) -> int:
+    return int(np.array(x, f"f{bits // 8}").view(f"i{bits // 8}"))
 
 
 class Nest:
@@ -202,9 +209,9 @@ class Nest:
         if sum(" @tsk." in line for line in body) > INLINE:
             body = [call_out_of_line(line).replace(LONG_LOOP, CALLING_LOOP) for line in body]
             self.b.symbols = {s.replace("@tsk.", "@tsk.scalar.") for s in self.b.symbols}
-        text = ["entry:", *body, *([f"  %failed = load i64, ptr {self.flag}", "  ret i64 %failed"] if self.checks else ["  ret i64 0"])]
+        text = ["entry:", *body, *self._result()]
         loops = [f"for {', '.join(f'{n}' for n in self.loops)}" + (f" (x {max(map(self.short, self.group.roots))})" if len(self.space) > len(self.loops) else "")]
-        return Kernel(self.name, f"i64 @({', '.join(parameters)}) #0", text, list(self.pointers), self.chunks, self.step, self.extent, self.partials, self.checks,
+        return Kernel(self.name, f"i64 @({', '.join(parameters)}) #0", text, list(self.pointers), self.chunks, self.step, self.extent, self.partials, self.checks, bool(self.nearest),
                       self.flops, self.bytes, self.estimate, loops, self.b.declares, self.b.symbols)
 
     def _split(self):
@@ -229,7 +236,11 @@ class Nest:
         self.pointers: dict[Any, str] = {}
         self.memo: dict[Any, Value] = {}
         self.checks: list[Equation] = []
-        self.flag = None
+        self.flag: str | None = None
+        self.nearest: dict[int, str] = {}  # by bits: how little arguments of functions are beyond their limits
+        self._limits: dict[int, float] = {}
+        self._noted: set[str] = set()
+        self.b.far = self._far
         self.partials = []
         self.vars: list[list[str]] = [[] for _ in self.loops]
         self.accumulators: dict[Any, str] = {}
@@ -423,6 +434,38 @@ class Nest:
             return b.const(value.reshape(-1)[0].item(), dtype)
         return b.load(self.pointer(atom), dtype, self._linear(index, self.shape(atom)))
 
+    def _far(self, x, limit):
+        """Note a finite `x` beyond `limit`: as integers, absolute values order like floats, and what is below wraps around."""
+        name = self.b.name(x)
+        if name in self._noted:
+            return
+        self._noted.add(name)
+        bits, b = 8 * x.dtype.itemsize, self.b
+        t = f"i{bits}"
+        if bits not in self.nearest:
+            self.nearest[bits] = b.alloca(t)
+            b.scopes[0].items.insert(0, f"store {t} -1, ptr {self.nearest[bits]}")
+            b.declares.add(f"declare {t} @llvm.umin.{t}({t}, {t})")
+            self._limits[bits] = limit
+        word = b.ins(f"bitcast {llvm_type(x.dtype)} {name} to {t}", x.level)
+        word = b.ins(f"and {t} {word}, {(1 << bits - 1) - 1}", x.level)
+        beyond = b.ins(f"sub {t} {word}, {_bits_of(limit, bits) + 1}", x.level)
+        old, new = b.fresh(), b.fresh()
+        b.scopes[x.level].items += [f"{old} = load {t}, ptr {self.nearest[bits]}", f"{new} = call {t} @llvm.umin.{t}({t} {old}, {t} {beyond})",
+                                    f"store {t} {new}, ptr {self.nearest[bits]}"]
+
+    def _result(self):
+        """The end of the function: failed checks as bits, the sign where an argument was too far."""
+        lines, total = [], "0"
+        if self.checks:
+            lines, total = [f"  %failed = load i64, ptr {self.flag}"], "%failed"
+        for bits, slot in self.nearest.items():
+            finite = _bits_of(np.inf, bits) - _bits_of(self._limits[bits], bits) - 1
+            lines += [f"  %near{bits} = load i{bits}, ptr {slot}", f"  %far{bits} = icmp ult i{bits} %near{bits}, {finite}",
+                      f"  %sign{bits} = select i1 %far{bits}, i64 {-1 << 63}, i64 0", f"  %total{bits} = or i64 {total}, %sign{bits}"]
+            total = f"%total{bits}"
+        return [*lines, f"  ret i64 {total}"]
+
     def _check(self, eqn, ok):
         b = self.b
         if eqn not in self.checks:
@@ -430,7 +473,7 @@ class Nest:
         if self.flag is None:
             self.flag = b.alloca("i64")
             b.scopes[0].items.insert(0, f"store i64 0, ptr {self.flag}")
-        bit = 1 << min(self.checks.index(eqn), 62)
+        bit = 1 << min(self.checks.index(eqn), 61)
         # where it is checked for every element the flag is a reduction by or
         bad = b.ins(f"select i1 {b.name(ok)}, i64 0, i64 {bit}", ok.level)
         scope = b.scopes[ok.level].items

@@ -89,7 +89,7 @@ class Plan:
         if isinstance(step, Band):
             return False
         if isinstance(step, Group):
-            return self.fusion.reads_in_place(step, new, old)
+            return not step.again and self.fusion.reads_in_place(step, new, old)
         operand = self.updated(step)
         return isinstance(operand, Var) and self.fusion.base(operand) is old and sum(
             isinstance(a, Var) and self.fusion.base(a) is old for a in step.eqn.inputs) == 1

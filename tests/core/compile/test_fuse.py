@@ -12,7 +12,7 @@ from triskele.core.compile.fuse import Group
 def steps(f, *args):
     """Loop nests and other steps of the compiled function, and its memory."""
     program = core.jit(f)._entry(args, {}).staged.program
-    unit = program.ir.units[-1]
+    unit = program.emitted.module.units[-1]
     nests = [s for s in unit.fusion.steps if isinstance(s, Group)]
     return nests, [s.eqn.primitive.name for s in unit.fusion.steps if not isinstance(s, Group)], program
 

@@ -10,14 +10,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from triskele.core.compile import cache, control_flow, convolutions, engine, native_arg, native_scan, native_sort, products, stored, updates, wrapper  # noqa: F401  (they register themselves)
+from triskele.core.compile import cache, control_flow, convolutions, engine, native_arg, native_lapack, native_linalg, native_scan, native_sort, products, stored, updates, wrapper  # noqa: F401  (they register themselves)
 from triskele.core.compile.emit import Again, Module
 from triskele.core.compile.lower import lower
 from triskele.core.errors import IndexOutOfBoundsError
 from triskele.core.graph.graph import Const, Equation, Graph, Var
 from triskele.core.graph.simplify import scalar, simplify
 from triskele.core.graph.trace import describe, evaluate, no_transforms
-from triskele.core.kernels import blas, native, threads
+from triskele.core.kernels import blas, lapack, native, threads
 
 RELEASE = 1e4  # operations from which on other Python threads may run meanwhile
 
@@ -112,6 +112,8 @@ class _Symbols(dict):
     def get(self, name, default=None):
         if name == "tsk_parallel_for":
             return threads.address()
+        if name.startswith(lapack.PREFIX):
+            return lapack.address(name)
         if name.startswith(blas.PREFIXES):
             return blas.address(name)
         return default

@@ -21,6 +21,7 @@ from triskele.core.graph.graph import Graph, Spec, spec_of
 from triskele.core.graph.primitive import Primitive
 from triskele.core.graph.trace import bind, evaluate, make_graph, traceable, user_source
 from triskele.core.ops.constant import zeros_of
+from triskele.core.transforms.checkpoint import checkpoint_p
 from triskele.core.transforms.control_body import (
     carry_body,
     carry_error,
@@ -187,8 +188,6 @@ def segment_length(length: int, checkpoint: bool | int) -> int:
 
 def segments(args: list[Any], segment: int, *, body: Graph, n_consts: int, n_carry: int, length: int, reverse: bool) -> tuple[Any, ...]:
     """The scan as a scan of pieces of `segment` steps that are computed again in reverse mode (0: as it is)."""
-    from triskele.core.transforms.checkpoint import checkpoint_p
-
     params = {"body": body, "n_consts": n_consts, "n_carry": n_carry, "reverse": reverse}
     if not segment:
         return bind(scan_p, *args, length=length, **params)

@@ -140,7 +140,7 @@ def fori_loop(lower: Any, upper: Any, body_fun: Callable[[Any, Any], Any], init:
         check_structure(where, "the carry", structure, tree.structure(new))
         return i + 1, new
 
-    names = [f"[{n}]" for n in ("i",)] + leaf_names(init)
+    names = ["[i]", *leaf_names(init)]
     first = cast(lower, COUNTER)
     leaves, both = tree.flatten((first, init))
     return _while(where, lambda state: np.less(state[0], upper), body, leaves, both, names, None, CHECKPOINTS)[1]

@@ -99,14 +99,7 @@ def _linear_rules(matvec, n, specs: list[Spec], structure, solve, transpose_solv
         moving = [i for i in range(n) if inexact(consts[i])]
         right = list(tangents[n:])
         if moving:
-
-            def of_consts(*some):
-                full = list(consts)
-                for i, c in zip(moving, some, strict=True):
-                    full[i] = c
-                return matvec(x, full)
-
-            _, change = jvp(of_consts, [consts[i] for i in moving], [tangents[i] for i in moving])
+            _, change = jvp(_of(lambda consts: matvec(x, consts), consts, moving), [consts[i] for i in moving], [tangents[i] for i in moving])
             right = [t - c for t, c in zip(right, change, strict=True)]
         return x, apply(rules, [*consts, *right])
 
@@ -128,19 +121,25 @@ def _linear_rules(matvec, n, specs: list[Spec], structure, solve, transpose_solv
         moving = [i for i in range(n) if inexact(consts[i])]
         found: list[Any] = [None] * n
         if moving:
-
-            def of_consts(*some):
-                full = list(consts)
-                for i, c in zip(moving, some, strict=True):
-                    full[i] = c
-                return matvec(x, full)
-
-            for i, g in zip(moving, vjp(of_consts, *[consts[i] for i in moving])[1](w), strict=True):
+            _, pull = vjp(_of(lambda consts: matvec(x, consts), consts, moving), *[consts[i] for i in moving])
+            for i, g in zip(moving, pull(w), strict=True):
                 found[i] = -g
         return [*found, *w]
 
     rules = Rules(where, n + len(specs), run, fwd, bwd, rule)
     return rules
+
+
+def _of(f, values, moving):
+    """``f(values)`` as a function of those at the positions `moving`, one argument each."""
+
+    def function(*some):
+        full = list(values)
+        for i, v in zip(moving, some, strict=True):
+            full[i] = v
+        return f(full)
+
+    return function
 
 
 # -- roots ----------------------------------------------------------------------------------------------------------------
@@ -234,14 +233,7 @@ def root(f: Callable[..., Any], solver: Callable[[Callable, Any], Any], mode: st
             moving = [i for i, v in enumerate(theta) if inexact(v)]
             if not moving:
                 return x, [np.zeros(np.shape(v), np.result_type(v)) for v in x]
-
-            def of_theta(*some):
-                full = list(theta)
-                for i, v in zip(moving, some, strict=True):
-                    full[i] = v
-                return residual(x, full)
-
-            _, change = jvp(of_theta, [theta[i] for i in moving], [tangents[n + i] for i in moving])
+            _, change = jvp(_of(lambda theta: residual(x, theta), theta, moving), [theta[i] for i in moving], [tangents[n + i] for i in moving])
             right = [-c for c in change]
             if linear_solve is None:
                 return x, _dense(lambda v: residual(v, theta), x, right)
@@ -257,7 +249,7 @@ def root(f: Callable[..., Any], solver: Callable[[Callable, Any], Any], mode: st
 
 def _dense(residual, x, right):
     """Solve ``(d residual / dx) t = right`` with the Jacobian as one matrix."""
-    sizes = [int(np.prod(np.shape(v))) for v in x]
+    sizes = [np.size(v) for v in x]
     ends = np.cumsum([0, *sizes])
 
     def split(flat):

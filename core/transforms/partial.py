@@ -372,8 +372,6 @@ def batch_graph(graph: Graph, batched: Sequence[bool], size: int, wanted: Sequen
     return make_graph(f, specs, f"{graph.name} batched")[0], out_batched
 
 
-
-
 def zeros(spec: Spec) -> np.ndarray:
     """Concrete zeros of a spec."""
     return np.zeros(spec.shape, spec.dtype)

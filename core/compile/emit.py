@@ -84,6 +84,8 @@ class Module:
         more, further = calls.definitions(called)
         bodies, declares = bodies | more, declares | further
         lines = ["@tsk_constants = global ptr null"] if self.constants else []
+        if any(has_entry(c) for c in self.calls):
+            lines.append(f"@tsk_entries = global [{len(self.calls)} x ptr] zeroinitializer")
         if self.calls:
             lines += ["@tsk_context = external global ptr", "declare i32 @tsk_callback(ptr, i64, ptr)"]
         if self.parallel:
@@ -353,7 +355,18 @@ class Unit:
     def _call_host(self, eqn: Equation):
         k = self._operation(eqn)
         pointers = [self.pointer(a) for a in eqn.inputs if isinstance(a, Var)] + [self.pointer(o) for o in eqn.outputs]
+        if not has_entry(eqn):
+            self._callback(k, self.table(pointers))
+            return
+        # through the operator's own machine code once the process has it, and by Python where that fails
+        arrays = [self.pointer(as_array(a)) for a in (*eqn.inputs, *eqn.outputs)]
+        machine, python, done = self.label("machine"), self.label("python"), self.label("called")
+        entry = self.ins(f"load atomic ptr, ptr {self.offset('@tsk_entries', 8 * k)} acquire, align 8")
+        self.lines += [f"  br i1 {self.ins(f'icmp eq ptr {entry}, null')}, label %{python}, label %{machine}", f"{machine}:"]
+        failed = self.ins(f"call i32 {entry}(ptr {self.table(arrays)})")
+        self.lines += [f"  br i1 {self.ins(f'icmp eq i32 {failed}, 0')}, label %{done}, label %{python}", f"{python}:"]
         self._callback(k, self.table(pointers))
+        self.lines += [f"  br label %{done}", f"{done}:"]
 
     def _callback(self, k, table):
         context = self.ins("load ptr, ptr @tsk_context")
@@ -370,6 +383,11 @@ class Unit:
         self.line(f"store i64 {failed}, ptr {slot}")
         self._callback(self._operation(tuple(eqns)), self.table([slot]))
         self.lines += [f"  br label %{go}", f"{go}:"]
+
+
+def has_entry(call: Any) -> bool:
+    """Whether a host call may become a call of machine code: ``primitive.native(in_specs, out_specs, **params)`` has its address."""
+    return isinstance(call, Equation) and getattr(call.primitive, "native", None) is not None
 
 
 def as_array(atom):

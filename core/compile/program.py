@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ctypes
+import itertools
+import logging
 import sys
 import time
 from functools import cached_property
@@ -11,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from triskele.core.compile import cache, control_flow, convolutions, engine, native_arg, native_lapack, native_linalg, native_scan, native_sort, products, stored, updates, wrapper  # noqa: F401  (they register themselves)
-from triskele.core.compile.emit import Again, Module
+from triskele.core.compile.emit import Again, Module, has_entry
 from triskele.core.compile.lower import lower
 from triskele.core.errors import IndexOutOfBoundsError
 from triskele.core.graph.graph import Const, Equation, Graph, Var
@@ -19,6 +21,9 @@ from triskele.core.graph.simplify import scalar, simplify
 from triskele.core.graph.trace import describe, evaluate, no_transforms
 from triskele.core.kernels import blas, lapack, native, threads
 
+_log = logging.getLogger(__name__)
+
+NATIVE_AFTER = 2000  # calls through Python, some 20 us each, before an operator's own machine code is made, which takes 1 s
 RELEASE = 1e4  # operations from which on other Python threads may run meanwhile
 
 
@@ -86,7 +91,10 @@ class Program:
             if isinstance(call, Equation):
                 inputs = [engine.ArraySpec(a.spec.shape, a.spec.dtype) for a in call.inputs if isinstance(a, Var)]
                 outputs = [engine.ArraySpec(o.spec.shape, o.spec.dtype) for o in call.outputs]
-                module.register_callback(k, host_call(call), inputs, outputs)
+                run = host_call(call)
+                if has_entry(call):
+                    run = _until_native(run, call, ctypes.c_void_p.from_address(module.address("tsk_entries") + 8 * k))
+                module.register_callback(k, run, inputs, outputs)
             elif isinstance(call, Again):
                 inputs, outputs = ([engine.ArraySpec(v.spec.shape, v.spec.dtype) for v in vs] for vs in (call.graph.inputs, call.graph.outputs))
                 module.register_callback(k, _computed_again(call.graph), inputs, outputs)
@@ -141,6 +149,27 @@ def host_call(eqn: Equation):
 
     run.__name__ = p.name
     return run
+
+
+def _until_native(run, eqn, slot):
+    """`run`, which after `NATIVE_AFTER` calls has machine code made that the program calls in its place from then on."""
+    calls = itertools.count(1)
+    kept = []  # the code lives as long as the program
+
+    def counted(*views):
+        if next(calls) == NATIVE_AFTER:
+            try:
+                entry = eqn.primitive.native([a.spec for a in eqn.inputs], [o.spec for o in eqn.outputs], **eqn.params)
+            except Exception as reason:  # noqa: BLE001  what Python can run need not compile
+                _log.info("%s stays a call of Python: %s", eqn.primitive.name, reason)
+                entry = None
+            if entry is not None:
+                kept.append(entry)
+                slot.value = entry.address
+        return run(*views)
+
+    counted.__name__ = run.__name__
+    return counted
 
 
 def _computed_again(graph):

@@ -59,6 +59,15 @@ class Trace:
         self.alive = False
         if isinstance(error, Exception):
             _tell_where(error, traceback)
+        if type(error) is ValueError and isinstance(error.__cause__, TracerError):
+            # NumPy's "setting an array element with a sequence" hides what happened: a traced value was put into a plain array
+            plain = TracerError(
+                "plain[i] = v: a traced value cannot be put into a plain array "
+                "(make the array with np.zeros_like(x) of a traced x or np.zeros(shape, like=x), or collect the values with np.stack)"
+            )
+            for note in getattr(error, "__notes__", ()):
+                plain.add_note(note)
+            raise plain from error
 
     def process(self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Any:
         raise NotImplementedError

@@ -195,9 +195,8 @@ def test_errors_tell_what_where_and_what_to_do(call, error, told, at_entry):
 
 
 def test_assigning_a_traced_value_into_a_plain_array():
-    with pytest.raises(ValueError) as caught:  # NumPy's error, caused by ours
+    with pytest.raises(TypeError, match=r"cannot be put into a plain array .*np\.zeros_like\(x\) of a traced x") as caught:
         core.grad(store)(x)
-    assert "np.zeros_like(x) of a traced x" in str(caught.value.__cause__)
     assert "test_bad_input.py" in caught.value.__notes__[0]
     with pytest.raises(TypeError, match=r"cannot be put into a plain array.*test_bad_input\.py.*np\.zeros_like\(x\) of a traced x"):
         core.jit(store)(x)
@@ -229,3 +228,8 @@ def test_errors_leave_no_transform_behind():
         core.grad(lambda v: core.vmap(lambda w: core.jit(lambda u: np.sum(u + np.ones(2)))(w))(np.stack([v, v])).sum())(x)
     assert_array_equal(np.sin(x) + 1, core.jit(lambda v: np.sin(v) + 1)(x))
     assert_array_equal(core.grad(lambda v: np.sum(v**2))(x), 2 * x)
+
+
+def test_a_traced_range_outside_a_for_statement():
+    with pytest.raises(TypeError, match=r"can only be the iterable of a `for` statement, at .*test_bad_input\.py"):
+        core.jit(lambda n: sum(range(n)))(5)

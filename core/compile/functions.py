@@ -6,6 +6,7 @@ import numpy as np
 
 from triskele.core.compile.functions_bits import BitFunctions
 from triskele.core.compile.functions_complex import ComplexFunctions
+from triskele.core.compile.functions_special import SpecialFunctions
 from triskele.core.compile.values import BOOL, NotEmittable, Value, llvm_type
 from triskele.core.kernels import vecmath
 
@@ -13,7 +14,7 @@ _INTRINSICS = {"sqrt": "sqrt", "floor": "floor", "ceil": "ceil", "trunc": "trunc
 _SYNONYMS = {"arctan2": "atan2", "power": "pow", "absolute": "abs", "float_power": "pow"}
 
 
-class Functions(ComplexFunctions, BitFunctions):
+class Functions(ComplexFunctions, BitFunctions, SpecialFunctions):
     """Named functions of `Builder`; what has no native form raises `NotEmittable`."""
 
     def __getattr__(self, name):

@@ -66,13 +66,13 @@ erf = special("erf", (lambda out, x: 2 / _ROOT_PI * np.exp(-x * x),), domain=(LI
 erfc = special("erfc", (lambda out, x: -2 / _ROOT_PI * np.exp(-x * x),), domain=(LINE,), emit="erfc", flops=40)
 erfcx = special("erfcx", (lambda out, x: 2 * x * out - 2 / _ROOT_PI,), domain=(LINE,))
 erfi = special("erfi", (lambda out, x: 2 / _ROOT_PI * np.exp(x * x),), domain=(LINE,))
-erfinv = special("erfinv", (lambda out, x: _ROOT_PI / 2 * np.exp(out * out),), domain=(INNER,))
-erfcinv = special("erfcinv", (lambda out, x: -_ROOT_PI / 2 * np.exp(out * out),), domain=((0.2, 1.8),))
+erfinv = special("erfinv", (lambda out, x: _ROOT_PI / 2 * np.exp(out * out),), domain=(INNER,), emit="erfinv", flops=70)
+erfcinv = special("erfcinv", (lambda out, x: -_ROOT_PI / 2 * np.exp(out * out),), domain=((0.2, 1.8),), emit="erfcinv", flops=70)
 dawsn = special("dawsn", (lambda out, x: 1 - 2 * x * out,), domain=(LINE,))
 wofz = special("wofz", (lambda out, x: 2j / _ROOT_PI - 2 * x * out,), domain=(LINE,))
 ndtr = special("ndtr", (lambda out, x: np.exp(-x * x / 2) / _ROOT_2PI,), domain=(LINE,), flops=40,
                emit=lambda b, x: b.mul(b.call("erfc", b.mul(x, _c(b, -math.sqrt(0.5), x))), _c(b, 0.5, x)))
-ndtri = special("ndtri", (lambda out, x: _ROOT_2PI * np.exp(out * out / 2),), domain=(UNIT,))
+ndtri = special("ndtri", (lambda out, x: _ROOT_2PI * np.exp(out * out / 2),), domain=(UNIT,), emit="ndtri", flops=70)
 log_ndtr = special("log_ndtr", (lambda out, x: np.exp(-x * x / 2 - out) / _ROOT_2PI,), domain=(LINE,))
 
 # -- logistic functions ---------------------------------------------------------------------------------------------------
@@ -93,7 +93,7 @@ def _emit_logit(b, x):
 
 
 expit = special("expit", (lambda out, x: out * expit(-x),), domain=(LINE,), emit="sigmoid", flops=20)
-logit = special("logit", (lambda out, x: 1 / (x * (1 - x)),), domain=(UNIT,), emit=_emit_logit, flops=60)
+logit = special("logit", (lambda out, x: np.divide(1, x * (1 - x)),), domain=(UNIT,), emit=_emit_logit, flops=60)
 log_expit = special("log_expit", (lambda out, x: expit(-x),), domain=(LINE,), emit=_emit_log_expit, flops=45)
 
 # -- x log y and entropies ------------------------------------------------------------------------------------------------
@@ -136,9 +136,9 @@ def _emit_divergence(b, x, y, kl):
 
 
 entr = special("entr", (lambda out, x: -np.log(x) - 1,), domain=(POSITIVE,), emit=_emit_entr, flops=25)
-rel_entr = special("rel_entr", (lambda out, x, y: np.log(x / y) + 1, lambda out, x, y: -x / y), domain=(POSITIVE, POSITIVE),
+rel_entr = special("rel_entr", (lambda out, x, y: np.log(np.divide(x, y)) + 1, lambda out, x, y: -np.divide(x, y)), domain=(POSITIVE, POSITIVE),
                    emit=lambda b, x, y: _emit_divergence(b, x, y, False), flops=25)
-kl_div = special("kl_div", (lambda out, x, y: np.log(x / y), lambda out, x, y: 1 - x / y), domain=(POSITIVE, POSITIVE),
+kl_div = special("kl_div", (lambda out, x, y: np.log(np.divide(x, y)), lambda out, x, y: 1 - np.divide(x, y)), domain=(POSITIVE, POSITIVE),
                  emit=lambda b, x, y: _emit_divergence(b, x, y, True), flops=25)
 
 

@@ -16,12 +16,12 @@ from triskele.core.ops.special import POSITIVE, UNIT, no_derivative, scipy_speci
 
 # -- gamma --------------------------------------------------------------------------------------------------------------
 
-gammaln = special("gammaln", (lambda out, x: digamma(x),), domain=(POSITIVE,))
+gammaln = special("gammaln", (lambda out, x: digamma(x),), domain=(POSITIVE,), emit="gammaln", flops=130)
 loggamma = special("loggamma", (lambda out, x: digamma(x),), domain=(POSITIVE,))
 gamma = special("gamma", (lambda out, x: out * digamma(x),), domain=(POSITIVE,))
 rgamma = special("rgamma", (lambda out, x: -out * digamma(x),), domain=(POSITIVE,))
 gammasgn = special("gammasgn", (None,), domain=(POSITIVE,))
-digamma = special("psi", (lambda out, x: _trigamma(x),), domain=(POSITIVE,), also=("digamma",))
+digamma = special("psi", (lambda out, x: _trigamma(x),), domain=(POSITIVE,), also=("digamma",), emit="psi", flops=130)
 
 
 def _trigamma(x):

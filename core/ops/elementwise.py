@@ -39,7 +39,7 @@ remainder = elementwise("remainder", np.remainder, impl=operator.mod, d=(ONE, la
                         domain=(ANY, (0.5, 3.0)), keeps_weak=True, operators=("__mod__", "__rmod__", "__imod__"))
 
 
-fmod = elementwise("fmod", np.fmod, d=(ONE, lambda out, x, y: -np.trunc(x / y)), emit="fmod", domain=(ANY, (0.5, 3.0)))
+fmod = elementwise("fmod", np.fmod, d=(ONE, lambda out, x, y: -np.trunc(np.divide(x, y))), emit="fmod", domain=(ANY, (0.5, 3.0)))
 
 
 @implements(np.divmod, operators=("__divmod__", "__rdivmod__"))

@@ -6,19 +6,11 @@ import operator
 
 import numpy as np
 
-from triskele.core.ops.define import as_value, elementwise, ufunc_loop
+from triskele.core.ops.define import as_value
 from triskele.core.ops.linalg import floating, inv, solve, stack_of_matrices
 from triskele.core.ops.linalg_spectral import svdvals
+from triskele.core.ops.reduce import norm_root
 from triskele.core.tensor import implements
-
-
-def _root_slope(out, s):
-    zero = np.equal(out, 0)
-    return np.where(zero, 0, 0.5 / np.where(zero, 1, out))
-
-
-# the square root with derivative 0 at 0: the norm's subgradient of least length
-_root = elementwise("norm_root", impl=np.sqrt, loop=ufunc_loop(np.sqrt), d=(_root_slope,), emit="sqrt", domain=((0.3, 3.0),))
 
 
 def _squares(x):
@@ -41,7 +33,7 @@ def vector_norm(x, /, *, axis=None, keepdims=False, ord=2):
         axis = tuple(axis)
     how = {"axis": axis, "keepdims": keepdims}
     if ord is None or ord == 2:
-        return _root(np.sum(_squares(x), **how))
+        return norm_root(np.sum(_squares(x), **how))
     if isinstance(ord, str):
         raise ValueError(f"Invalid norm order '{ord}' for vectors")
     size = np.abs(x)

@@ -13,7 +13,7 @@ import numpy as np
 from triskele.core.graph.graph import Spec, spec_of
 from triskele.core.graph.primitive import Primitive
 from triskele.core.graph.trace import bind
-from triskele.core.ops.define import as_value
+from triskele.core.ops.define import as_value, elementwise, ufunc_loop
 from triskele.core.tensor import Tensor, implements
 
 
@@ -316,13 +316,19 @@ def var(a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, *, where=Tru
     return _divided(np.sum(squares, axis=axis, out=out, keepdims=keepdims, where=where), n)
 
 
+def _root_slope(out, s):
+    zero = np.equal(out, 0)
+    return np.where(zero, 0, 0.5 / np.where(zero, 1, out))
+
+
+norm_root = elementwise("norm_root", impl=np.sqrt, loop=ufunc_loop(np.sqrt), d=(_root_slope,), emit="sqrt", domain=((0.3, 3.0),),
+                        doc="The square root of a sum of squares; its derivative at 0 is 0, the norm's subgradient of least length.")
+
+
 @implements(np.std, method="std")
 def std(a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, *, where=True, mean=None, correction=None):
-    """``numpy.std``."""
-    variance = var(a, axis, dtype, out, ddof, keepdims, where=where, mean=mean, correction=correction)
-    if count(np.shape(a), axis, True) == 1 and mean is None:
-        return variance  # 0 or NaN whatever the value: the root's infinite slope has no place here
-    return np.sqrt(variance)
+    """``numpy.std``. Where all elements are equal its derivative is 0."""
+    return norm_root(var(a, axis, dtype, out, ddof, keepdims, where=where, mean=mean, correction=correction))
 
 
 @implements(np.ptp)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from triskele.core.ops.linalg import cholesky as _cholesky
-from triskele.core.ops.linalg import conj, det, inv, mH, mT
+from triskele.core.ops.linalg import conj, det, from_triangle, inv, mH, mT
 from triskele.core.ops.linalg import solve as _solve
 from triskele.core.ops.linalg_functions import (
     block_diag,
@@ -55,17 +55,11 @@ def eigh(a, b=None, *, lower=True, eigvals_only=False):
     if b is None:
         return _eigvalsh(a, uplo) if eigvals_only else tuple(_eigh(a, uplo))
     c = _cholesky(b if lower else mH(b))
-    reduced = solve_triangular(c, mH(solve_triangular(c, _whole(a, lower), lower=True)), lower=True)
+    reduced = solve_triangular(c, mH(solve_triangular(c, from_triangle(a, lower), lower=True)), lower=True)
     if eigvals_only:
         return _eigvalsh(reduced)
     w, v = _eigh(reduced)
     return w, solve_triangular(c, v, trans=2, lower=True)
-
-
-def _whole(a, lower):
-    """The Hermitian matrix with the given triangle of `a`."""
-    half = np.tril(a) if lower else mH(np.triu(a))
-    return half + mH(np.tril(half, -1))
 
 
 def eigvalsh(a, b=None, *, lower=True):
@@ -106,11 +100,11 @@ def solve(a, b, lower=False, *, assume_a="gen", transposed=False):
         return conj(cho_solve(factor, conj(b))) if transposed else cho_solve(factor, b)  # the transpose is the conjugate
     if assume_a in ("lower triangular", "upper triangular"):
         return solve_triangular(a, b, trans=int(transposed), lower=assume_a == "lower triangular")
-    if assume_a in ("sym", "symmetric", "her", "hermitian"):
+    if assume_a in ("her", "hermitian"):
+        a = from_triangle(a, lower)
+    elif assume_a in ("sym", "symmetric"):
         half = np.tril(a) if lower else mT(np.triu(a))
-        rest = mT(np.tril(half, -1))
-        a = half + (np.conjugate(rest) if assume_a in ("her", "hermitian") else rest)
-        a = a if lower or assume_a in ("sym", "symmetric") else mT(a)
+        a = half + mT(np.tril(half, -1))
     elif assume_a not in ("gen", "general"):
         raise ValueError(f"solve: assume_a must be 'gen', 'sym', 'her', 'pos' or a triangular form, got {assume_a!r}")
     return _solve(mT(a) if transposed else a, b)

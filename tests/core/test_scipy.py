@@ -75,3 +75,16 @@ def test_plain_ufuncs_of_scipy_are_differentiated_and_compiled():
     np.testing.assert_allclose(core.grad(scipy.special.gammaln)(3.0), scipy.special.digamma(3.0))
     x = np.linspace(0.1, 2, 5)
     np.testing.assert_allclose(core.jit(lambda x: scipy.special.erf(x) + scipy.special.j0(x))(x), scipy.special.erf(x) + scipy.special.j0(x), rtol=1e-14)
+
+
+@pytest.mark.parametrize("lower", [False, True])
+def test_hermitian_matrices_are_read_as_lapack_reads_them(rng, lower):
+    """One triangle; imaginary parts on the diagonal do not count."""
+    z, b = rng.normal(size=(4, 4)) + 1j * rng.normal(size=(4, 4)), rng.normal(size=(4, 2))
+    expected = scipy.linalg.solve(z, b, lower=lower, assume_a="her")
+    np.testing.assert_allclose(core.scipy.linalg.solve(z, b, lower, assume_a="her"), expected, rtol=1e-9)
+
+
+def test_lu_solve_wants_one_matrix():
+    with pytest.raises(ValueError, match="one matrix"):
+        core.scipy.linalg.lu_solve((np.ones((2, 3, 3)), np.zeros((2, 3), int)), np.ones((2, 3)))

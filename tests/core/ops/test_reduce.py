@@ -139,3 +139,9 @@ def test_empty_extremes_take_the_initial_value(f):
     x = np.zeros((0, 3), np.float32)
     for options in ({"axis": 0}, {"axis": 0, "keepdims": True}, {}):
         assert_as_numpy(lambda x, options=options: f(x, initial=2.5, **options), x, grads=False, batch=False)
+
+
+def test_deviation_of_equal_elements_has_a_derivative():
+    assert grad(np.std)(np.ones(3)).tolist() == [0, 0, 0]
+    assert grad(lambda x: np.std(x[:1]))(np.ones(3)).tolist() == [0, 0, 0]
+    assert vjp(lambda x: np.std(x, axis=1), np.ones((2, 3)))[1](np.ones(2))[0].tolist() == [[0] * 3] * 2

@@ -181,3 +181,12 @@ def test_a_ufunc_that_shares_a_name_is_not_taken_for_scipys():
         grad(lambda x: mine(x, 1.0))(1.0)
     assert scipy_special("erf") is sp.erf
     assert special_sums.shift_p.differentiable is False
+
+
+@pytest.mark.parametrize(("f", "args"), [
+    (sp.logit, (0.0,)), (sp.rel_entr, (1.0, 0.0)), (sp.kl_div, (0.0, 0.0)), (np.fmod, (1.0, 0.0)),
+])
+def test_python_zeros_divide_as_numpys(f, args):
+    with np.errstate(all="ignore"):
+        expected = vjp(f, *map(np.float64, args))[1](1.0)
+        np.testing.assert_equal(vjp(f, *args)[1](1.0), expected)

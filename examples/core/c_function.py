@@ -4,11 +4,12 @@ Bessel functions of the first kind stand in every C library as ``double jn(int, 
 first is wrapped for arrays by a few lines of C compiled on the spot (skipped where there is no compiler), the second is
 used as it is, one element after another. Any language that makes C functions can be called the same way.
 
-    python examples/core/c_function.py
+    python examples/core/c_function.py [--output c_function.png]
 
 Expected: the second derivative satisfies Bessel's equation to 1e-12.
 """
 
+import argparse
 import ctypes
 import ctypes.util
 import shutil
@@ -43,7 +44,7 @@ def bessel_of_arrays(folder):
     return bessel
 
 
-def main():
+def main(output):
     x = np.linspace(0.5, 20.0, 200)
     libm = ctypes.CDLL(ctypes.util.find_library("m"))
     j0 = core.custom_op(libm.j0, name="j0", mode="cfunc", argtypes=[float], abi="elementwise")
@@ -60,8 +61,27 @@ def main():
         residual = x**2 * curvature(x) + x * slope(x) + (x**2 - order**2) * bessel(order, x)
         error = np.max(np.abs(residual)) / np.max(x**2)
         print(f"Bessel's equation is satisfied to {error:.1e}")
+        draw(output, x, {"J₂": bessel(order, x), "first derivative": slope(x), "second derivative": curvature(x)})
     return error
 
 
+def draw(output, x, curves):
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    figure, axes = plt.subplots(figsize=(7, 3.5), layout="constrained")
+    for label, y in curves.items():
+        axes.plot(x, y, label=label)
+    axes.axhline(0, color="0.8", lw=0.8, zorder=0)
+    axes.set(xlabel="x", title="A Bessel function from C, and its derivatives")
+    axes.legend(frameon=False)
+    figure.savefig(output, dpi=150)
+    print(f"picture: {output}")
+
+
 if __name__ == "__main__":
-    raise SystemExit(0 if main() < 1e-12 else 1)
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--output", default="c_function.png", help="where the picture goes")
+    raise SystemExit(0 if main(parser.parse_args().output) < 1e-12 else 1)

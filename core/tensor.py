@@ -43,7 +43,8 @@ def implements(*numpy_functions: Any, method: str | None = None, prop: str | Non
             elif name.endswith("invert__") or name in ("__neg__", "__pos__", "__abs__"):
                 setattr(Tensor, name, lambda self, f=f: f(self))
             elif name.startswith("__i") and len(operators) > 1:
-                setattr(Tensor, name, lambda self, other, f=f: self._become(_binary(f, self, other)))
+                # scalars are immutable in NumPy: ``x += 1`` gives the name a new one
+                setattr(Tensor, name, lambda self, other, f=f: self._become(_binary(f, self, other)) if self.shape else _binary(f, self, other))
             else:
                 setattr(Tensor, name, lambda self, other, f=f: f(self, other) if isinstance(other, VALUES) else _binary(f, self, other))
         return f
@@ -87,7 +88,8 @@ class Tensor:
     Notes
     -----
     ``x[i] = v`` and ``x += y`` work: the name `x` then stands for a new value. Unlike NumPy's, slices are values, not
-    views: writing to ``y = x[1:]`` leaves `x` as it was.
+    views: writing to ``y = x[1:]`` leaves `x` as it was. A Tensor without dimensions is a scalar: ``x += y`` binds the name
+    to a new one.
     """
 
     __slots__ = ("level", "_trace", "value")

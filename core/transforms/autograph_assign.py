@@ -94,6 +94,66 @@ def put_update(kind: str, x: Any, index: Any, value: Callable[[], Any]) -> None:
     x[index] = _IN_PLACE[kind](old, v)
 
 
+# -- assignment inside traced statements ----------------------------------------------------------------------------------
+
+
+class AssignedInto:
+    """Which variables of a branch or loop are assigned into rather than anew: other names of their arrays must see that.
+
+    Under tracing the variables stand for other Tensors, and get new values when the statement is done. `settle` puts these
+    into the Tensors that were there before.
+    """
+
+    def __init__(self, get: Callable[[], Any]):
+        self.before, self.shared = _values_and_shared(get)
+        self.changed: set[int] = set()
+        self.bound_anew: set[int] = set()
+
+    def run(self, body: Callable[[], Any], get: Callable[[], Any]) -> Any:
+        """``body()``, once the variables have their traced values."""
+        given = [(v, v._identity()) if isinstance(v, Tensor) else None for v in get()]
+        out = body()
+        for k, (old, new) in enumerate(zip(given, get(), strict=True)):
+            if old is not None and new is not old[0]:
+                self.bound_anew.add(k)
+            elif old is not None and new._identity() != old[1]:
+                self.changed.add(k)
+        return out
+
+    def settle(self, values: Any, place: str) -> list[Any]:
+        """The values that the variables have after the statement."""
+        values = list(values)
+        for k in self.changed - self.bound_anew:
+            old, new = self.before[k], values[k]
+            if k in self.shared:
+                raise _refusal(f"x[i] = v in the {place}")
+            if any(j != k and other is old and j not in self.bound_anew for j, other in enumerate(self.before)):
+                raise TracerError(f"x[i] = v in the {place}: one array is assigned into by two names there (use one of them)")
+            if isinstance(old, Tensor) and isinstance(new, Tensor) and old.level == new.level:
+                old._become(new)
+                values[k] = old
+        return values
+
+
+def _values_and_shared(get):
+    values = get()
+    shared = set()
+    for k in range(len(values)):
+        if type(values[k]) is np.ndarray and (sys.getrefcount(values[k]) > _LISTED or not _base_is_alone(values[k])):
+            shared.add(k)
+    return values, shared
+
+
+def _listed():
+    array = np.zeros(2)
+
+    def get():
+        return [array]
+
+    values = get()
+    return sys.getrefcount(values[0])
+
+
 # -- whether a variable is all that refers to an array --------------------------------------------------------------------
 
 
@@ -107,12 +167,15 @@ def _least(array):
 
 
 _ALONE, _BASE_ALONE = _least(np.zeros(2))[0], _least(np.zeros(2).reshape(1, 2))[1]
+_LISTED = _listed()
+
+
+def _base_is_alone(x):
+    return x.base is None or (type(x.base) is np.ndarray and sys.getrefcount(x.base) <= _BASE_ALONE)
 
 
 def _check_alone(get, what):
-    own, base = _references(get)
-    of = get().base
-    if own > _ALONE or (of is not None and (type(of) is not np.ndarray or base > _BASE_ALONE)):
+    if _references(get)[0] > _ALONE or not _base_is_alone(get()):
         raise _refusal(what)
 
 

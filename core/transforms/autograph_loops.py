@@ -5,8 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from triskele.core import tree
+from triskele.core.errors import TracerError
 from triskele.core.graph.graph import spec_of
+from triskele.core.graph.trace import user_source
 from triskele.core.tensor import Tensor
+from triskele.core.transforms.autograph_assign import AssignedInto
 from triskele.core.transforms.autograph_run import and_, if_
 from triskele.core.transforms.autograph_syntax import VALUE
 from triskele.core.transforms.autograph_variables import (
@@ -29,6 +32,12 @@ class Range:
 
     def __init__(self, start, stop, step):
         self.start, self.stop, self.step = start, stop, step
+
+    def __iter__(self):
+        raise TracerError(
+            f"range: its bounds are traced, so it can only be the iterable of a `for` statement, at {user_source()} "
+            "(np.arange of a fixed length with a mask, or core.fori_loop, say the same)"
+        )
 
 
 def while_(test, body, get, put, names, line):
@@ -97,6 +106,7 @@ def _counted(count, item, body, more, get, put, names, line):
 def _loop(what, test, body, get, put, names, line, xs=None):
     """A loop of the graph whose carry are the variables assigned in it: `test` for a while loop, else over `xs`."""
     place = f"{what} at {place_of(line)}"
+    into = AssignedInto(get)
     before = Variables(names, get())
     if VALUE in names and isinstance(before.values[names.index(VALUE)], Undefined):
         before = _with_value(before, body, get, put, names, place, xs)
@@ -123,7 +133,7 @@ def _loop(what, test, body, get, put, names, line, xs=None):
 
     def step(arrays, *item):
         put(before.rebuild(arrays))
-        body(*item)
+        into.run(lambda: body(*item), get)
         return check(Variables(names, get()))
 
     arrays = before.arrays
@@ -140,7 +150,7 @@ def _loop(what, test, body, get, put, names, line, xs=None):
             out = _while(place, condition, step, flat, structure, labels, None, CHECKPOINTS)
     finally:
         put(before.values)
-    after = before.rebuild(out)
+    after = into.settle(before.rebuild(out), place)
     put([Undefined(f"{n} is assigned in the {place} only, which may make no step (give it a value before)") if isinstance(v, Undefined) else v
          for n, v in zip(names, after, strict=True)])
 

@@ -13,6 +13,7 @@ from triskele.core.errors import TracerError
 from triskele.core.graph.graph import Graph, spec_of
 from triskele.core.graph.trace import bind, evaluate, user_source
 from triskele.core.tensor import Tensor
+from triskele.core.transforms.autograph_assign import AssignedInto
 from triskele.core.transforms.autograph_syntax import VALUE
 from triskele.core.transforms.autograph_variables import Undefined, Variables, known, place_of, same, truth, zero_of
 from triskele.core.transforms.control_body import (
@@ -73,6 +74,7 @@ def if_expression(test, then, other):
 def _branches(test, then, other, get, put, names, line, what, returns=False):
     """Both branches as one `cond`: (values of the variables afterwards, value returned)."""
     place = f"{what} at {place_of(line)}"
+    into = AssignedInto(get)
     before = Variables(names, get(), numbers=False)
     operands = before.arrays
     args = tree.structure(tuple(operands))
@@ -81,7 +83,7 @@ def _branches(test, then, other, get, put, names, line, what, returns=False):
     def run(branch):
         def traced(*tensors):
             put(before.rebuild(tensors))
-            value = branch()
+            value = into.run(branch, get)
             after = Variables(["the value returned"] if returns else names, [value] if returns else get())
             ends.append(after)
             return after.arrays
@@ -99,7 +101,7 @@ def _branches(test, then, other, get, put, names, line, what, returns=False):
     else:
         outs = []
     values = build(outs)
-    return (before.values, values[0]) if returns else (values, None)
+    return (before.values, values[0]) if returns else (into.settle(values, place), None)
 
 
 def _choose(test, args, branches):

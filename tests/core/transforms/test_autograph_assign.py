@@ -241,3 +241,69 @@ def test_dtypes_of_in_place_operators():
 
     with pytest.raises(TypeError, match="cannot cast the result from float64 to int64"):
         record(f, 1.0)
+
+
+# -- other names of what traced statements assign into -----------------------------------------------------------------------------
+
+
+def fill(out, x, n):
+    for i in range(n):
+        out[i] = x
+
+
+def test_other_names_see_assignments_in_loops_and_branches():
+    def f(x, n):
+        a = np.zeros_like(x)
+        b, c = a, {"a": a}
+        fill(a, 2.0, n)
+        while b[0] < 3:
+            b[0] += 1
+        if n > 1:
+            b[1] = 7.0
+        d = a
+        for _ in range(n):
+            d = d + 1  # not into what a stands for
+        return a + 10 * b + 100 * c["a"] + 1000 * d
+
+    check(f, (np.ones(4), 3), (np.ones(4), 1))
+
+
+def test_two_names_in_one_loop_are_refused():
+    def f(x, n):
+        a = b = np.zeros_like(x)
+        for i in range(n):
+            a[i] = x[i]
+            b[i] += 1
+        return a
+
+    with pytest.raises(TracerError, match="assigned into by two names"):
+        record(f, np.ones(3), 2)
+
+
+def test_names_of_scalars_do_not():
+    def f(x, n):
+        old = x
+        x += 1.0
+        for _ in range(n):
+            before = x
+            x *= 2.0
+            x += 0 * before
+        return old + 10 * x
+
+    check(f, (2.0, 3), (np.float64(2.0), 0))
+
+
+@pytest.mark.parametrize("statement", ["loop", "branch"])
+def test_plain_arrays_with_other_names_in_traced_statements(statement):
+    def f(x, n):
+        a = np.zeros(3)
+        kept = [a]
+        if statement == "loop":
+            for i in range(n):
+                a[i] = x
+        elif n > 0:
+            a[0] = x
+        return kept[0]
+
+    with pytest.raises(TracerError, match="plain array unless a local variable is all that refers to it"):
+        record(f, 1.0, 2)

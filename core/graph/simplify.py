@@ -20,6 +20,10 @@ RULES: dict[str, Callable[..., Any]] = {}
 """By primitive: ``rule(rewriter, eqn) -> atom`` for an equation with rewritten inputs; None leaves it as it is."""
 
 
+LOOPS: dict[str, Callable[..., Any]] = {}
+"""By primitive with several results: ``rule(rewriter, primitive, inputs, params, specs, source) -> atoms``, or None."""
+
+
 def simplify(graph: Graph) -> Graph:
     """A simplified copy of `graph`, calls of graphs written out.
 
@@ -95,6 +99,12 @@ class Rewriter:
         if primitive.kind == "call":
             inner = params["graph"]
             return self.run(inner, dict(zip(inner.inputs, inputs, strict=True)))
+        if primitive.name in LOOPS and (rewritten := LOOPS[primitive.name](self, primitive, inputs, params, specs, source)) is not None:
+            return rewritten
+        return self.add(primitive, inputs, params, specs, source)
+
+    def add(self, primitive, inputs, params, specs, source) -> list[Any]:
+        """As `equation`, for what is neither a call nor a loop to be rewritten."""
         if primitive.kind == "elementwise":
             inputs = self._unbroadcast(inputs, specs[0].shape)
         outs = [Var(s) for s in specs]

@@ -123,15 +123,20 @@ def _check_order(f, leaves, order, level, modes, eps, rtol, atol, rng, name):
         ws = [_random_like(rng, o) for o in out]
         cts = pullback(ws)
         _same_kind(cts, leaves, f"check_grads of {name}: vjp, order {level}")
-        got, expected = _pairing(cts, direction), _pairing(ws, slope)
-        size = sum(np.linalg.norm(np.ravel(w)) * np.linalg.norm(np.ravel(s)) for w, s in zip(ws, slope, strict=True))
-        if not abs(got - expected) <= rtol * abs(expected) + atol * max(size, 1.0):
-            raise AssertionError(f"check_grads of {name}: vjp, order {level}: derivative in a random direction is {got!r}, finite differences give {expected!r}")
+        _check_paired(cts, direction, ws, slope, rtol, atol, f"check_grads of {name}: vjp, order {level}: finite differences and cotangents")
     if level < order:
         if "jvp" in modes:
             _check_order(lambda *xs: jvp(f, xs, direction)[1], leaves, order, level + 1, modes, eps, rtol, atol, rng, name)
         if "vjp" in modes:
             _check_order(lambda *xs: list(vjp(f, *xs)[1](ws)), leaves, order, level + 1, modes, eps, rtol, atol, rng, name)
+
+
+def _check_paired(cts, direction, ws, slopes, rtol, atol, what):
+    """Raise unless <cts, direction> = <ws, slopes>: the derivative of <ws, outputs> along `direction`."""
+    got, expected = _pairing(cts, direction), _pairing(ws, slopes)
+    size = sum(np.linalg.norm(np.ravel(w)) * np.linalg.norm(np.ravel(s)) for w, s in zip(ws, slopes, strict=True))
+    if not abs(got - expected) <= rtol * abs(expected) + atol * max(size, 1.0):
+        raise AssertionError(f"{what} must give one derivative in a random direction, got {expected!r} and {got!r}")
 
 
 def _same_kind(found, like, what):
@@ -317,7 +322,5 @@ def _check_adjoint(f, inputs, what):
     ws = [_random_like(rng, o) for o in out]
     cts = pullback(ws)
     _same_kind(cts, inputs, f"{what}: vjp")
-    got, expected = _pairing(cts, direction), _pairing(ws, t)
-    size = sum(np.linalg.norm(np.ravel(w)) * np.linalg.norm(np.ravel(s)) for w, s in zip(ws, t, strict=True))
-    if not abs(got - expected) <= (1e-10 if _tolerance([*inputs, *out]) < 1e-6 else 1e-4) * max(size, 1.0):
-        raise AssertionError(f"{what}: vjp and jvp must be adjoint, got {got!r} and {expected!r}")
+    tolerance = 1e-10 if _tolerance([*inputs, *out]) < 1e-6 else 1e-4
+    _check_paired(cts, direction, ws, t, 0.0, tolerance, f"{what}: jvp and vjp")

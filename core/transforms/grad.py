@@ -375,6 +375,14 @@ def select_arguments(args: Sequence[Any], argnums: int | Sequence[int], where: s
     return tuple(n % len(args) for n in nums)
 
 
+def replaced(args: Sequence[Any], positions: Sequence[int], values: Sequence[Any]) -> list[Any]:
+    """`args` with those at `positions` exchanged for `values`."""
+    full = list(args)
+    for n, a in zip(positions, values, strict=True):
+        full[n] = a
+    return full
+
+
 def value_and_grad(f: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False) -> Callable[..., Any]:
     """Function that returns the value of the scalar function `f` and its gradient.
 
@@ -411,10 +419,7 @@ def value_and_grad(f: Callable[..., Any], argnums: int | Sequence[int] = 0, has_
         check_inexact(leaves, where)
 
         def flat(*tensors):
-            full = list(args)
-            for n, a in zip(nums, tree.unflatten(structure, tensors), strict=True):
-                full[n] = a
-            out = traceable(f)(*full, **kwargs)
+            out = traceable(f)(*replaced(args, nums, tree.unflatten(structure, tensors)), **kwargs)
             aux = None
             if has_aux:
                 out, aux = split_aux(out, f)

@@ -20,7 +20,7 @@ from triskele.core.ops.define import as_value
 from triskele.core.tensor import Tensor
 from triskele.core.transforms.custom_op import custom_op
 from triskele.core.transforms.forward import jvp
-from triskele.core.transforms.grad import inexact, vjp
+from triskele.core.transforms.grad import inexact, replaced, vjp
 from triskele.core.transforms.jacobian import jacfwd
 from triskele.core.transforms.rules import Rules, apply
 
@@ -132,14 +132,7 @@ def _linear_rules(matvec, n, specs: list[Spec], structure, solve, transpose_solv
 
 def _of(f, values, moving):
     """``f(values)`` as a function of those at the positions `moving`, one argument each."""
-
-    def function(*some):
-        full = list(values)
-        for i, v in zip(moving, some, strict=True):
-            full[i] = v
-        return f(full)
-
-    return function
+    return lambda *some: f(replaced(values, moving, some))
 
 
 # -- roots ----------------------------------------------------------------------------------------------------------------
@@ -185,23 +178,7 @@ def root(f: Callable[..., Any], solver: Callable[[Callable, Any], Any], mode: st
         raise ValueError(f"root: mode must be None or 'python', got {mode!r}")
     name = getattr(f, "__name__", type(f).__name__)
     where = f"root of {name}"
-
-    def on_arrays(*leaves, structure):
-        x0, args = tree.unflatten(structure, leaves)
-        found = solver(lambda x: f(x, *args), x0)
-        if hasattr(found, "x") and hasattr(found, "success"):
-            if not found.success:
-                raise RuntimeError(f"{where}: the solver must converge, got {getattr(found, 'message', 'success=False')!r} (try another guess)")
-            found = found.x
-        x, got = tree.flatten(found)
-        guess, want = tree.flatten(x0)
-        if got != want:
-            raise TreeError(f"{where}: the solver must return a tree like the guess, {want}, got {got}")
-        # SciPy makes vectors of scalars
-        return tuple([np.reshape(v, np.shape(g)).astype(np.result_type(g)) if np.size(v) == np.size(g) else v for v, g in zip(x, guess, strict=True)])
-
-    op = custom_op(on_arrays, mode="python", batch="sequential", name=where,
-                   out=lambda *specs, structure: specs[: structure.children[0].size])
+    op = _solver_in_python(f, solver, where)
 
     def solution(x0, *args):
         leaves, structure = tree.flatten((x0, args))
@@ -245,6 +222,27 @@ def root(f: Callable[..., Any], solver: Callable[[Callable, Any], Any], mode: st
 
     solution.__name__ = f"root({name})"
     return solution
+
+
+def _solver_in_python(f, solver, where):
+    """The operator that runs a solver of any code on ndarrays: leaves of (guess, arguments) in, leaves of the root out."""
+
+    def on_arrays(*leaves, structure):
+        x0, args = tree.unflatten(structure, leaves)
+        found = solver(lambda x: f(x, *args), x0)
+        if hasattr(found, "x") and hasattr(found, "success"):
+            if not found.success:
+                raise RuntimeError(f"{where}: the solver must converge, got {getattr(found, 'message', 'success=False')!r} (try another guess)")
+            found = found.x
+        x, got = tree.flatten(found)
+        guess, want = tree.flatten(x0)
+        if got != want:
+            raise TreeError(f"{where}: the solver must return a tree like the guess, {want}, got {got}")
+        # SciPy makes vectors of scalars
+        return tuple([np.reshape(v, np.shape(g)).astype(np.result_type(g)) if np.size(v) == np.size(g) else v for v, g in zip(x, guess, strict=True)])
+
+    return custom_op(on_arrays, mode="python", batch="sequential", name=where,
+                     out=lambda *specs, structure: specs[: structure.children[0].size])
 
 
 def _dense(residual, x, right):

@@ -11,7 +11,7 @@ import numpy as np
 from triskele.core import tree
 from triskele.core.graph.trace import traceable
 from triskele.core.transforms.forward import jvp
-from triskele.core.transforms.grad import check_inexact, grad, select_arguments, split_aux, vjp
+from triskele.core.transforms.grad import check_inexact, grad, replaced, select_arguments, split_aux, vjp
 from triskele.core.transforms.vmap import vmap
 
 
@@ -45,10 +45,7 @@ def _partial(f, args, kwargs, argnums, has_aux, where):
     check_inexact(leaves, where)
 
     def flat(*tensors):
-        full = list(args)
-        for n, a in zip(nums, tree.unflatten(structure, tensors), strict=True):
-            full[n] = a
-        out = traceable(f)(*full, **kwargs)
+        out = traceable(f)(*replaced(args, nums, tree.unflatten(structure, tensors)), **kwargs)
         return split_aux(out, f) if has_aux else (out, None)
 
     flat.__name__ = getattr(f, "__name__", type(f).__name__)

@@ -1,10 +1,11 @@
-"""Functions of NumPy and SciPy that cannot be redirected for traced arguments, and what converted functions call instead."""
+"""Functions of NumPy, SciPy and math that cannot be redirected for traced arguments, and what converted functions call instead."""
 
 from __future__ import annotations
 
 import functools
 import importlib
 import inspect
+import math
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -18,6 +19,9 @@ from triskele.core.tensor import Tensor
 _NO_EFFECT = {"overwrite_a", "overwrite_b", "overwrite_x", "overwrite_ab", "check_finite", "workers"}  # on the values
 _table: dict[Callable, Callable] = {np.array: core_numpy.array, np.asarray: core_numpy.asarray, np.full: core_numpy.full}
 _known: set[str] = set()
+_SAME_IN_MATH = """acos acosh asin asinh atan atan2 atanh cbrt copysign cos cosh degrees exp exp2 expm1 fabs fmod hypot isfinite isinf isnan log log10
+log1p log2 pow radians sin sinh sqrt tan tanh""".split()
+_math = {getattr(math, n): getattr(np, n) for n in _SAME_IN_MATH if hasattr(math, n)}
 
 
 def library_function(f: Any) -> Callable[..., Any] | None:
@@ -30,10 +34,22 @@ def library_function(f: Any) -> Callable[..., Any] | None:
             pairs = [(getattr(theirs, n, None), getattr(ours, n)) for n in ours.__all__]
             _table.update((g, h) for g, h in pairs if g is not None and not isinstance(g, np.ufunc))
     try:
+        if f in _math:
+            return _of_numbers(f, _math[f])
         ours = _table.get(f)
     except TypeError:
         return None
     return None if ours is None else _either(f, ours)
+
+
+@functools.cache
+def _of_numbers(theirs, ours):
+    def function(*args):
+        if not any(isinstance(x, Tensor) for x in args):
+            return theirs(*args)
+        return np.log(args[0]) / np.log(args[1]) if theirs is math.log and len(args) == 2 else ours(*args)
+
+    return function
 
 
 @functools.cache

@@ -76,6 +76,11 @@ def for_(iterable, body, more, get, put, names, line):
     return None
 
 
+def rows(iterable):
+    """What a loop that collects values in a list goes over: a traced array row by row, its length is known."""
+    return list(iterable) if isinstance(iterable, Tensor) and iterable.ndim else iterable
+
+
 def _counted(count, item, body, more, get, put, names, line):
     """``for k in range(count): body(item(k))`` as a graph's loop."""
     k = np.int64(0)

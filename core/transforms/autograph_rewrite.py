@@ -15,6 +15,9 @@ from triskele.core.transforms.autograph_syntax import RUN, assign, assigned, con
 _UNTOUCHED = {"super", "locals", "globals", "vars", "eval", "exec", "dir", "isinstance", "issubclass", "type", "len", "print", "hasattr", "getattr", "id"}
 
 
+_COLLECT = {"append", "extend", "insert", "add", "update", "setdefault"}  # methods of containers
+
+
 def _is_fixed(index: ast.expr) -> bool:
     """Whether an index cannot be a traced value: a number or string as written, or a slice."""
     return isinstance(index, (ast.Constant, ast.Slice)) or (isinstance(index, ast.UnaryOp) and isinstance(index.operand, ast.Constant))
@@ -172,13 +175,18 @@ class Control(ast.NodeTransformer):
             return node
         self.count += 1
         k = self.count
+        collects = any(isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute) and n.func.attr in _COLLECT
+                       and not self.plain_call(n.func) for n in walk(node.body))
         symbols, functions, args = self.frame([node.target, *node.body], node)
         first = ast.copy_location(ast.Assign([node.target], name("ag__item", node)), node)
         body = self.local(f"ag__body_{k}", [first, *self.block(node.body)], symbols, node, ["ag__item"])
         more = constant(None, node)
         if node.stop:
             more = self.later(self.call("not_", [name(node.stop, node)], node), node)
-        call = self.call("for_", [self.visit(node.iter), name(f"ag__body_{k}", node), more, *args], node)
+        over = self.visit(node.iter)
+        if collects:
+            over = self.call("rows", [over], node)  # a loop of the graph cannot fill a list
+        call = self.call("for_", [over, name(f"ag__body_{k}", node), more, *args], node)
         return [body, *functions, ast.copy_location(ast.Expr(call), node)]
 
     def visit_Assign(self, node):

@@ -1,5 +1,7 @@
 """Library functions that cannot take traced values: redirected in converted functions, errors that name a substitute elsewhere."""
 
+import math
+
 import numpy as np
 import pytest
 import scipy
@@ -61,3 +63,13 @@ def test_outside_of_jit_the_error_names_what_to_use(name):
 def test_other_functions_of_scipy():
     with pytest.raises(TracerError, match=r"(?s)scipy.linalg.schur: SciPy's function cannot take .*custom_op"):
         grad(lambda x: np.sum(scipy.linalg.schur(x)[0]))(A)
+
+
+def test_functions_of_math():
+    from math import hypot
+
+    def f(x):
+        return math.sin(x) + math.log(x, 2) + math.log(x) + math.sqrt(2) * math.atan2(x, 3) + hypot(x, 2.0) + math.pow(x, 3)
+
+    assert_allclose(jit(f)(1.5), f(1.5), rtol=1e-14)
+    assert_allclose(jit(grad(f))(1.5), (f(1.5 + 1e-6) - f(1.5 - 1e-6)) / 2e-6, rtol=1e-8)

@@ -126,3 +126,16 @@ def test_assignment_into_arrays():
         return y
 
     check(f, (np.arange(4.0), 3), (np.arange(4.0), 4), (np.arange(4.0), 0))
+
+
+def test_lists_filled_in_loops_over_arrays():
+    def f(x):
+        squares, seen = [], set()
+        for k, v in enumerate(x):
+            squares.append(v**2 if v > 0 else 0 * v)
+            seen.add(k)
+        for v in x:
+            squares.append(2 * v)
+        return np.array(squares) * len(seen)
+
+    check(f, (np.array([1.0, -2.0, 3.0]),), (np.array([-1.0, 2.0, 3.0]),))

@@ -31,7 +31,10 @@ def _slope(f, h, axis, edge_order):
     """Second-order differences inside, one-sided ones at the ends, for uneven steps as well."""
     n = np.shape(f)[axis]
     if n < edge_order + 1:
-        raise ValueError("Shape of array too small to calculate a numerical gradient, at least (edge_order + 1) elements are required.")
+        raise ValueError(
+            "Shape of array too small to calculate a numerical gradient, at least (edge_order + 1) elements are "
+            "required."
+        )
     if edge_order not in (1, 2):
         raise ValueError("'edge_order' greater than 2 not supported")
     if np.result_type(f).kind in "iub":
@@ -100,7 +103,8 @@ def interp(x, xp, fp, left=None, right=None, period=None):
         i = np.clip(np.searchsorted(xp, x, side="right") - 1, 0, n - 2)
         x0, x1, f0, f1 = take(xp, i), take(xp, i + 1), take(fp, i), take(fp, i + 1)
         inside = f0 + (f1 - f0) / (x1 - x0) * (x - x0)
-    out = np.where(np.less(x, xp[0]), fp[0] if left is None else left, np.where(np.greater(x, xp[n - 1]), fp[n - 1] if right is None else right, inside))
+    out = np.where(np.less(x, xp[0]), fp[0] if left is None else left,
+                   np.where(np.greater(x, xp[n - 1]), fp[n - 1] if right is None else right, inside))
     return np.where(np.equal(x, xp[n - 1]), fp[n - 1], out)
 
 

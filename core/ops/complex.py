@@ -45,7 +45,8 @@ def _join(x, y):
     return out[()]
 
 
-join_parts = elementwise("complex", impl=_join, loop=_join_loop, d=(ONE, lambda out, x, y: 1j), emit="complex", domain=((-2, 2), (-2, 2)),
+join_parts = elementwise("complex", impl=_join, loop=_join_loop, d=(ONE, lambda out, x, y: 1j), emit="complex",
+                         domain=((-2, 2), (-2, 2)),
                          doc="The complex number with real part `x` and imaginary part `y`.")
 
 for _p in (_real.primitive, _imag.primitive, conjugate.primitive):

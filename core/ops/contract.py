@@ -72,7 +72,10 @@ def _dot_general_spec(l, r, *, contract, batch):
     (cl, cr), (bl, br) = contract, batch
     for dl, dr in zip(cl + bl, cr + br, strict=True):
         if l.shape[dl] != r.shape[dr]:
-            raise ValueError(f"dot_general: paired dimensions must be equal, got {l.shape[dl]} (dimension {dl} of {l}) and {r.shape[dr]} (dimension {dr} of {r})")
+            raise ValueError(
+                f"dot_general: paired dimensions must be equal, got {l.shape[dl]} (dimension {dl} of {l}) and "
+                f"{r.shape[dr]} (dimension {dr} of {r})"
+            )
     if l.dtype != r.dtype:
         raise TypeError(f"dot_general: both operands must have one dtype, got {l.dtype} and {r.dtype}")
     shape = [l.shape[d] for d in bl + _free(l.ndim, cl, bl)] + [r.shape[d] for d in _free(r.ndim, cr, br)]
@@ -198,7 +201,10 @@ def _loop_product(name, l, r, l_core, r_core, core):
     l, r = one_dtype(l, r)
     shape_l, shape_r = l.shape, r.shape
     if len(shape_l) < l_core or len(shape_r) < r_core:
-        raise ValueError(f"{name}: operands must have at least {l_core} and {r_core} dimension(s), got shapes {shape_l} and {shape_r}")
+        raise ValueError(
+            f"{name}: operands must have at least {l_core} and {r_core} dimension(s), got shapes {shape_l} and "
+            f"{shape_r}"
+        )
     head_l, head_r = shape_l[: len(shape_l) - l_core], shape_r[: len(shape_r) - r_core]
     try:
         rank = len(np.broadcast_shapes(head_l, head_r))
@@ -210,7 +216,10 @@ def _loop_product(name, l, r, l_core, r_core, core):
     r, names_r = drop_ones(r, names[rank - len(head_r) :] + core[1], (names, head_l))
     k = "k"
     if l.shape[names_l.index(k)] != r.shape[names_r.index(k)]:
-        raise ValueError(f"{name}: the summed dimensions must be equal, got {l.shape[names_l.index(k)]} and {r.shape[names_r.index(k)]} (shapes {shape_l} and {shape_r})")
+        raise ValueError(
+            f"{name}: the summed dimensions must be equal, got {l.shape[names_l.index(k)]} and "
+            f"{r.shape[names_r.index(k)]} (shapes {shape_l} and {shape_r})"
+        )
     return pair_product(l, names_l, r, names_r, out)
 
 
@@ -231,11 +240,16 @@ def matmul(x1, x2, /, *, dtype=None, **keywords):
     l, r = one_dtype(x1, x2)
     rank_l, rank_r = l.ndim, r.ndim
     if 0 in (rank_l, rank_r):
-        raise ValueError(f"matmul: operands must have at least one dimension, got shapes {l.shape} and {r.shape} (use * for scalars)")
+        raise ValueError(
+            f"matmul: operands must have at least one dimension, got shapes {l.shape} and {r.shape} (use * for scalars)"
+        )
     if rank_r <= 2:
         at_r = rank_r - 2 if rank_r == 2 else 0
         if l.shape[-1] != r.shape[at_r]:
-            raise ValueError(f"matmul: the summed dimensions must be equal, got {l.shape[-1]} and {r.shape[at_r]} (shapes {l.shape} and {r.shape})")
+            raise ValueError(
+                f"matmul: the summed dimensions must be equal, got {l.shape[-1]} and {r.shape[at_r]} (shapes {l.shape} "
+                f"and {r.shape})"
+            )
         out = _no_batch(l, r, rank_l - 1, at_r)
     else:
         out = _loop_product("matmul", l, r, min(rank_l, 2), 2, (["i", "k"] if rank_l > 1 else ["k"], ["k", "j"]))
@@ -281,7 +295,10 @@ def dot(a, b, out=None):
     def product(a, b):
         at = max(np.ndim(b) - 2, 0)
         if np.shape(a)[-1] != np.shape(b)[at]:
-            raise ValueError(f"shapes {np.shape(a)} and {np.shape(b)} not aligned: {np.shape(a)[-1]} (dim {np.ndim(a) - 1}) != {np.shape(b)[at]} (dim {at})")
+            raise ValueError(
+                f"shapes {np.shape(a)} and {np.shape(b)} not aligned: {np.shape(a)[-1]} (dim {np.ndim(a) - 1}) != "
+                f"{np.shape(b)[at]} (dim {at})"
+            )
         return _no_batch(a, b, np.ndim(a) - 1, at)
 
     if out is not None:
@@ -294,7 +311,10 @@ def inner(a, b, /):
     """``numpy.inner``: sums over the last dimensions of both."""
     def product(a, b):
         if np.shape(a)[-1] != np.shape(b)[-1]:
-            raise ValueError(f"shapes {np.shape(a)} and {np.shape(b)} not aligned: {np.shape(a)[-1]} (dim {np.ndim(a) - 1}) != {np.shape(b)[-1]} (dim {np.ndim(b) - 1})")
+            raise ValueError(
+                f"shapes {np.shape(a)} and {np.shape(b)} not aligned: {np.shape(a)[-1]} (dim {np.ndim(a) - 1}) != "
+                f"{np.shape(b)[-1]} (dim {np.ndim(b) - 1})"
+            )
         return _no_batch(a, b, np.ndim(a) - 1, np.ndim(b) - 1)
 
     return _scalar_or(product, a, b)
@@ -326,13 +346,19 @@ def tensordot(a, b, /, axes: Any = 2):
         axes_a, axes_b = range(rank_a - axes, rank_a), range(axes)
     else:
         axes_a, axes_b = [[x] if isinstance(x, (int, np.integer)) else x for x in axes]
-    axes_a, axes_b = [tuple([operator.index(d) + rank * (d < 0) for d in ds]) for ds, rank in ((axes_a, rank_a), (axes_b, rank_b))]
+    axes_a, axes_b = [tuple([operator.index(d) + rank * (d < 0) for d in ds])
+                      for ds, rank in ((axes_a, rank_a), (axes_b, rank_b))]
     shapes = np.shape(a), np.shape(b)
     for ds, rank in ((axes_a, rank_a), (axes_b, rank_b)):
         if any(not 0 <= d < rank for d in ds) or len(set(ds)) != len(ds):
-            raise ValueError(f"tensordot: axes must be different dimensions of their operand, got {axes} for shapes {shapes[0]} and {shapes[1]}")
+            raise ValueError(
+                f"tensordot: axes must be different dimensions of their operand, got {axes} for shapes {shapes[0]} and "
+                f"{shapes[1]}"
+            )
     if [shapes[0][d] for d in axes_a] != [shapes[1][d] for d in axes_b]:
-        raise ValueError(f"shape-mismatch for sum: tensordot over axes {axes_a} and {axes_b} of shapes {shapes[0]} and {shapes[1]}")
+        raise ValueError(
+            f"shape-mismatch for sum: tensordot over axes {axes_a} and {axes_b} of shapes {shapes[0]} and {shapes[1]}"
+        )
     if not rank_a or not rank_b:
         return np.multiply(a, b)
     return bind(dot_general, a, b, contract=(axes_a, axes_b), batch=((), ()))
@@ -358,7 +384,9 @@ def multi_dot(arrays, *, out=None):
         raise ValueError("Expecting at least two arrays.")
     ranks = [np.ndim(a) for a in arrays]
     if any(n != 2 for n in ranks[1:-1]) or ranks[0] not in (1, 2) or ranks[-1] not in (1, 2):
-        raise np.linalg.LinAlgError(f"multi_dot: operands must be matrices (the first and last may be vectors), got dimensions {ranks}")
+        raise np.linalg.LinAlgError(
+            f"multi_dot: operands must be matrices (the first and last may be vectors), got dimensions {ranks}"
+        )
     first, last = np.shape(arrays[0]), np.shape(arrays[-1])
     sizes = [1 if len(first) == 1 else first[0], first[-1]] + [np.shape(a)[1] for a in arrays[1:-1]] + [1 if len(last) == 1 else last[1]]
     split = _chain(tuple(sizes))

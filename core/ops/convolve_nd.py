@@ -31,7 +31,8 @@ def padded(x: np.ndarray, pads: tuple[tuple[int, int], ...], value: Any = 0) -> 
     if not any(a or b for a, b in pads):
         return x
     if any(a < 0 or b < 0 for a, b in pads):
-        x = x[(slice(None), *[slice(max(0, -a), n - max(0, -b)) for n, (a, b) in zip(x.shape[1:-1], pads, strict=True)])]
+        x = x[(slice(None), *[slice(max(0, -a), n - max(0, -b))
+                              for n, (a, b) in zip(x.shape[1:-1], pads, strict=True)])]
         pads = tuple((max(0, a), max(0, b)) for a, b in pads)
     shape = (x.shape[0], *[n + a + b for n, (a, b) in zip(x.shape[1:-1], pads, strict=True)], x.shape[-1])
     out = np.zeros(shape, x.dtype) if value == 0 else np.full(shape, value, x.dtype)
@@ -49,14 +50,17 @@ def unpadded(x: np.ndarray, pads: tuple[tuple[int, int], ...], shape: tuple[int,
 def patches(x: np.ndarray, window: tuple[int, ...], stride: tuple[int, ...], dilation: tuple[int, ...], outs: tuple[int, ...]) -> np.ndarray:
     """View (batch, *outs, *window, channels) of padded data."""
     b, *axes, c = x.strides
-    strides = (b, *[s * st for s, st in zip(axes, stride, strict=True)], *[s * d for s, d in zip(axes, dilation, strict=True)], c)
+    strides = (b, *[s * st for s, st in zip(axes, stride, strict=True)],
+               *[s * d for s, d in zip(axes, dilation, strict=True)], c)
     return np.lib.stride_tricks.as_strided(x, (x.shape[0], *outs, *window, x.shape[-1]), strides, writeable=False)
 
 
 def taps(window, stride, dilation, outs):
     """Each position of the window with the slices of the padded data that it sees."""
     for k in itertools.product(*map(range, window)):
-        yield k, (slice(None), *[slice(i * d, i * d + (n - 1) * s + 1, s) for i, d, n, s in zip(k, dilation, outs, stride, strict=True)])
+        yield k, (slice(None),
+                  *[slice(i * d, i * d + (n - 1) * s + 1, s)
+                    for i, d, n, s in zip(k, dilation, outs, stride, strict=True)])
 
 
 def _chunks(view):
@@ -72,7 +76,8 @@ def _groups(groups, *arrays):
 
 
 def _outs(x_shape, window, stride, padding, dilation):
-    return tuple(out_length(n, k, s, p, d) for n, k, s, p, d in zip(x_shape[1:-1], window, stride, padding, dilation, strict=True))
+    return tuple(out_length(n, k, s, p, d)
+                 for n, k, s, p, d in zip(x_shape[1:-1], window, stride, padding, dilation, strict=True))
 
 
 # -- implementations ------------------------------------------------------------------------------------------------------
@@ -155,7 +160,8 @@ def _conv_input(y, k, *, shape, stride, padding, dilation, groups):
 
 def _scatter(y, k, shape, stride, padding, dilation, groups):
     window, outs = k.shape[:-2], y.shape[1:-1]
-    full = tuple(max(n + a + b, d * (w - 1) + (o - 1) * s + 1) for n, (a, b), d, w, o, s in zip(shape[1:-1], padding, dilation, window, outs, stride, strict=True))
+    full = tuple(max(n + a + b, d * (w - 1) + (o - 1) * s + 1)
+                 for n, (a, b), d, w, o, s in zip(shape[1:-1], padding, dilation, window, outs, stride, strict=True))
     total = np.zeros((shape[0], *full, shape[-1]), y.dtype)
     for cx, co in _groups(groups, shape[-1], y.shape[-1]):
         for at, where in taps(window, stride, dilation, outs):
@@ -197,7 +203,9 @@ def _conv_kernel(x, y, *, window, stride, padding, dilation, groups):
 
 def _conv_spec(x, k, *, stride, padding, dilation, groups):
     if x.shape[-1] != k.shape[-2] * groups:
-        raise ValueError(f"conv_general: x must have {k.shape[-2]} x groups {groups} channels, got {x} for the kernel {k}")
+        raise ValueError(
+            f"conv_general: x must have {k.shape[-2]} x groups {groups} channels, got {x} for the kernel {k}"
+        )
     return Spec((x.shape[0], *_outs(x.shape, k.shape[:-2], stride, padding, dilation), k.shape[-1]), x.dtype)
 
 
@@ -226,16 +234,19 @@ def _input_samples(rng):
 
 
 def _kernel_samples(rng):
-    return [((x, rng.normal(size=_conv(x, k, **p).shape)), {**p, "window": k.shape[:-2]}) for (x, k), p in _conv_samples(rng)]
+    return [((x, rng.normal(size=_conv(x, k, **p).shape)), {**p, "window": k.shape[:-2]})
+            for (x, k), p in _conv_samples(rng)]
 
 
 conv_p = Primitive("conv", _conv, _conv_spec, kind="conv", samples=_conv_samples,
                    flops=lambda i, o, **p: _products(math.prod(i[1].shape[:-1]), o[0].size, p["groups"]))
-conv_input_p = Primitive("conv_input", _conv_input, lambda y, k, *, shape, **params: Spec(shape, y.dtype), kind="conv", samples=_input_samples,
+conv_input_p = Primitive("conv_input", _conv_input, lambda y, k, *, shape, **params: Spec(shape, y.dtype), kind="conv",
+                         samples=_input_samples,
                          flops=lambda i, o, **p: _products(math.prod(i[1].shape[:-1]), i[0].size, p["groups"]))
 conv_kernel_p = Primitive("conv_kernel", _conv_kernel,
                           lambda x, y, *, window, groups, **params: Spec((*window, x.shape[-1] // groups, y.shape[-1]), y.dtype), kind="conv",
-                          samples=_kernel_samples, flops=lambda i, o, **p: _products(math.prod(o[0].shape[:-1]), i[1].size, p["groups"]))
+                          samples=_kernel_samples,
+                          flops=lambda i, o, **p: _products(math.prod(o[0].shape[:-1]), i[1].size, p["groups"]))
 for _p in (conv_p, conv_input_p, conv_kernel_p):
     _p.defjvp("same", "same")
 conv_p.defvjp(
@@ -301,7 +312,8 @@ def _(args, axes, size, *, window, **p):
     (x, ax), (y, ay) = [_given(v, a, size) for v, a in zip(args, axes, strict=True)]
     rank = len(window)
     p["groups"] *= size
-    return _out_of(bind(conv_kernel_p, _into(x, ax, rank + 1), _into(y, ay, rank + 1), window=window, **p), size, rank + 1)
+    return _out_of(bind(conv_kernel_p, _into(x, ax, rank + 1), _into(y, ay, rank + 1), window=window, **p), size,
+                   rank + 1)
 
 
 # -- the public function ----------------------------------------------------------------------------------------------------
@@ -321,14 +333,18 @@ def pad_widths(where: str, padding: Any, shape: tuple[int, ...], window: tuple[i
     if padding == "valid":
         return ((0, 0),) * len(window)
     if padding == "same":
-        total = [max(0, (-(-n // s) - 1) * s + d * (k - 1) + 1 - n) for n, k, s, d in zip(shape, window, stride, dilation, strict=True)]
+        total = [max(0, (-(-n // s) - 1) * s + d * (k - 1) + 1 - n)
+                 for n, k, s, d in zip(shape, window, stride, dilation, strict=True)]
         return tuple((t // 2, t - t // 2) for t in total)
     if isinstance(padding, str):
         raise ValueError(f"{where}: padding must be 'same', 'valid', a number or (low, high) per axis, got {padding!r}")
     padding = (padding,) * len(window) if isinstance(padding, (int, np.integer)) else tuple(padding)
     widths = tuple((int(p), int(p)) if isinstance(p, (int, np.integer)) else (int(p[0]), int(p[1])) for p in padding)
     if len(widths) != len(window) or any(w < 0 for pair in widths for w in pair):
-        raise ValueError(f"{where}: padding must be (low, high) of non-negative integers for each of {len(window)} axes, got {padding}")
+        raise ValueError(
+            f"{where}: padding must be (low, high) of non-negative integers for each of {len(window)} axes, got "
+            f"{padding}"
+        )
     return widths
 
 
@@ -370,10 +386,16 @@ def conv_general(x: Any, kernel: Any, *, stride: Any = 1, padding: Any = "valid"
         return _with_dimensions(x, kernel, dimensions, stride=stride, padding=padding, dilation=dilation, groups=groups)
     rank = np.ndim(kernel) - 2
     if rank < 1 or np.ndim(x) < rank + 1:
-        raise ValueError(f"conv_general: x must be (..., *axes, channels) and the kernel (*window, channels in, channels out), got shapes {np.shape(x)} and {np.shape(kernel)}")
+        raise ValueError(
+            "conv_general: x must be (..., *axes, channels) and the kernel (*window, channels in, channels out), got "
+            f"shapes {np.shape(x)} and {np.shape(kernel)}"
+        )
     window, channels = np.shape(kernel)[:-2], np.shape(x)[-1]
     if groups < 1 or channels != np.shape(kernel)[-2] * groups or np.shape(kernel)[-1] % groups:
-        raise ValueError(f"conv_general: channels in and out must be {groups} group(s) of the kernel's, got shapes {np.shape(x)} and {np.shape(kernel)}")
+        raise ValueError(
+            f"conv_general: channels in and out must be {groups} group(s) of the kernel's, got shapes {np.shape(x)} "
+            f"and {np.shape(kernel)}"
+        )
     stride, dilation = spread("conv_general", "stride", stride, rank), spread("conv_general", "dilation", dilation, rank)
     head, axes = np.shape(x)[: -rank - 1], np.shape(x)[-rank - 1 : -1]
     widths = pad_widths("conv_general", padding, axes, window, stride, dilation)
@@ -391,7 +413,10 @@ def _with_dimensions(x, kernel, dimensions, **options):
     axes = [c for c in letters_x if c not in "NC"]
     wanted = ({*"NC", *axes}, {*"OI", *axes}, {*"NC", *axes})
     if any(set(d) != w or len(d) != len(w) for d, w in zip(dimensions, wanted, strict=True)) or (len(letters_x), len(letters_k)) != (np.ndim(x), np.ndim(kernel)):
-        raise ValueError(f"conv_general: dimensions must name N, C and the axes of x, O, I and the same axes of the kernel, got {dimensions} for shapes {np.shape(x)} and {np.shape(kernel)}")
+        raise ValueError(
+            "conv_general: dimensions must name N, C and the axes of x, O, I and the same axes of the kernel, got "
+            f"{dimensions} for shapes {np.shape(x)} and {np.shape(kernel)}"
+        )
     x = np.transpose(x, [letters_x.index(c) for c in ["N", *axes, "C"]])
     kernel = np.transpose(kernel, [letters_k.index(c) for c in [*axes, "I", "O"]])
     y = conv_general(x, kernel, **options)

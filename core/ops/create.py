@@ -119,10 +119,15 @@ implements(method="__deepcopy__")(lambda x, memo: x._handle())
 def copyto(dst, src, casting="same_kind", where=True):
     """``numpy.copyto`` into a traced array."""
     if not isinstance(dst, Tensor):
-        raise TracerError("copyto: the destination must be a traced array here, got a plain ndarray (a traced value cannot be put into it)")
+        raise TracerError(
+            "copyto: the destination must be a traced array here, got a plain ndarray (a traced value cannot be put "
+            "into it)"
+        )
     src = as_value(src)
     if not np.can_cast(spec_of(src).dtype, dst.dtype, casting) and not spec_of(src).weak:
-        raise TypeError(f"Cannot cast array data from {spec_of(src).dtype!r} to {dst.dtype!r} according to the rule {casting!r}")
+        raise TypeError(
+            f"Cannot cast array data from {spec_of(src).dtype!r} to {dst.dtype!r} according to the rule {casting!r}"
+        )
     dst[...] = src if where is True else np.where(where, src, dst)
 
 
@@ -135,7 +140,8 @@ def _triangle(name, keep):
         if not shape:
             raise ValueError(f"{name}: an array of at least one dimension is wanted, got shape ()")
         shape = shape if len(shape) > 1 else shape * 2  # a vector is every row, as NumPy has it
-        return np.where(keep(np.tri(*shape[-2:], k=k, dtype=bool), np.tri(*shape[-2:], k=k - 1, dtype=bool)), m, np.result_type(m).type(0))
+        return np.where(keep(np.tri(*shape[-2:], k=k, dtype=bool), np.tri(*shape[-2:], k=k - 1, dtype=bool)), m,
+                        np.result_type(m).type(0))
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"``numpy.{name}``."

@@ -96,7 +96,8 @@ def elementwise(name: str, ufunc: np.ufunc | None = None, *, impl: Callable | No
         weak = keeps_weak and all(s.weak for s in specs)
         return Spec(broadcast_shapes(name, *[s.shape for s in specs]), dtype, weak)
 
-    p = Primitive(name, impl, spec, kind="elementwise", emit=emit, flops=flops, domain=domain, differentiable=d is not None)
+    p = Primitive(name, impl, spec, kind="elementwise", emit=emit, flops=flops, domain=domain,
+                  differentiable=d is not None)
     p.loop = loop
     if d is not None:
         p.defvjp(*[_times(f) for f in d])
@@ -126,7 +127,9 @@ def _with_keywords(name, function, args, kwargs):
     if kwargs or casting != "same_kind":
         raise TypeError(f"{name}: keyword(s) {sorted(kwargs) or ['casting']} are not supported for traced values")
     if where is not True:
-        raise TypeError(f"{name}: where= leaves elements undefined without out= (use np.where(condition, {name}(x), other))")
+        raise TypeError(
+            f"{name}: where= leaves elements undefined without out= (use np.where(condition, {name}(x), other))"
+        )
     result = function(*args)
     return result if dtype is None else result.astype(dtype)
 

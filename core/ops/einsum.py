@@ -136,7 +136,9 @@ def _name_ellipses(terms, result, ranks):
     if len(set(result)) != len(result) or not set(result) <= known:
         raise ValueError(f"einsum: the output must name dimensions of the operands, each once, got {result}")
     if not set(dots) <= set(result):
-        raise ValueError("einsum: output subscripts must contain an ellipsis when an operand has one with dimensions under it")
+        raise ValueError(
+            "einsum: output subscripts must contain an ellipsis when an operand has one with dimensions under it"
+        )
     return names, result
 
 
@@ -145,10 +147,15 @@ def _sizes(names, shapes):
     for own, shape in zip(names, shapes, strict=True):
         for c, n in zip(own, shape, strict=True):
             if n != 1 and sizes.get(c, 1) not in (1, n):
-                raise ValueError(f"einsum: dimensions named {c!r} must be equal, got {sizes[c]} and {n} (shapes {', '.join(map(str, shapes))})")
+                raise ValueError(
+                    f"einsum: dimensions named {c!r} must be equal, got {sizes[c]} and {n} (shapes "
+                    f"{', '.join(map(str, shapes))})"
+                )
             sizes[c] = max(sizes.get(c, 1), n) if n else 0
         if any(len({shape[i] for i, d in enumerate(own) if d == c}) > 1 for c in own):
-            raise ValueError(f"einsum: dimensions of one operand with the same name must be equal, got names {own} for shape {shape}")
+            raise ValueError(
+                f"einsum: dimensions of one operand with the same name must be equal, got names {own} for shape {shape}"
+            )
     return sizes
 
 

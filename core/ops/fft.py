@@ -56,10 +56,12 @@ def _fft_impl(x, *, axes, inverse, norm):
 def _samples(rng):
     z = rng.normal(size=(2, 4, 3)) + 1j * rng.normal(size=(2, 4, 3))
     return [((x,), {"axes": axes, "inverse": inverse, "norm": norm})
-            for x, axes, inverse, norm in ((z, (1,), False, "backward"), (z, (0, 2), True, "backward"), (z.real, (2,), False, "ortho"), (z, (1, 2), True, "forward"))]
+            for x, axes, inverse, norm in ((z, (1,), False, "backward"), (z, (0, 2), True, "backward"),
+                                           (z.real, (2,), False, "ortho"), (z, (1, 2), True, "forward"))]
 
 
-fft_p = Primitive("fft", _fft_impl, lambda x, **params: Spec(x.shape, complex_dtype(x.dtype)), flops=_flops, samples=_samples)
+fft_p = Primitive("fft", _fft_impl, lambda x, **params: Spec(x.shape, complex_dtype(x.dtype)), flops=_flops,
+                  samples=_samples)
 fft_p.defjvp("same")
 
 
@@ -108,12 +110,14 @@ def _weights(n, axis, rank, dtype):
 
 
 def _real_samples(rng):
-    return [((rng.normal(size=(2, 4, 5)),), {"axes": axes, "norm": norm}) for axes, norm in (((2,), "backward"), ((1,), "ortho"), ((2, 1), "forward"))]
+    return [((rng.normal(size=(2, 4, 5)),), {"axes": axes, "norm": norm})
+            for axes, norm in (((2,), "backward"), ((1,), "ortho"), ((2, 1), "forward"))]
 
 
 def _half_samples(rng):
     z = rng.normal(size=(2, 3, 4)) + 1j * rng.normal(size=(2, 3, 4))
-    return [((z,), {"axes": axes, "n": n, "norm": norm}) for axes, n, norm in (((2,), 6, "backward"), ((1,), 5, "ortho"), ((2, 1), 4, "forward"))]
+    return [((z,), {"axes": axes, "n": n, "norm": norm})
+            for axes, n, norm in (((2,), 6, "backward"), ((1,), 5, "ortho"), ((2, 1), 4, "forward"))]
 
 
 rfft_p = Primitive("rfft", _rfft_impl, _rfft_spec, flops=_flops, samples=_real_samples)
@@ -125,7 +129,8 @@ irfft_p.defjvp("same")
 @rfft_p.defvjp_all
 def _(ct, out, args, needed, *, axes, norm):
     n, rank = np.shape(args[0])[axes[-1]], np.ndim(args[0])
-    return [bind(irfft_p, np.conjugate(ct) / _weights(n, axes[-1], rank, np.result_type(ct)), axes=axes, n=n, norm=_SWAPPED[norm])]
+    return [bind(irfft_p, np.conjugate(ct) / _weights(n, axes[-1], rank, np.result_type(ct)), axes=axes, n=n,
+                 norm=_SWAPPED[norm])]
 
 
 @irfft_p.defvjp_all
@@ -199,7 +204,8 @@ def _from_half(where, a, s, axes, norm):
     if n < 1:
         raise ValueError(f"{where}: invalid number of data points ({n}) specified")
     x = _fit(where, x, (*s[:-1], n // 2 + 1), axes)
-    out = bind(irfft_p, x if np.iscomplexobj(x) else np.astype(x, complex_dtype(np.result_type(x))), axes=axes, n=n, norm=norm)
+    out = bind(irfft_p, x if np.iscomplexobj(x) else np.astype(x, complex_dtype(np.result_type(x))), axes=axes, n=n,
+               norm=norm)
     return np.astype(out, np.float16) if np.result_type(as_value(a)) == np.float16 else out  # as NumPy does
 
 

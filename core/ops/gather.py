@@ -50,11 +50,13 @@ def _gather_pull(b, place, loads, in_specs, out_spec, *, in_range):
 def _gather_samples(rng):
     x = rng.normal(size=(4, 5, 2))
     i, j = np.array([[0, 3, 3], [1, -1, 0]]), np.array([4, 0, 0])
-    return [((x, i), {"in_range": (False,)}), ((x, i, j), {"in_range": (False, True)}), ((x, 2, 1), {"in_range": (True, True)}),
+    return [((x, i), {"in_range": (False,)}), ((x, i, j), {"in_range": (False, True)}),
+            ((x, 2, 1), {"in_range": (True, True)}),
             ((x[:, 0, 0], np.array(-2)), {"in_range": (False,)})]
 
 
-gather_p = Primitive("gather", lambda x, *indices, in_range: x[indices], _gather_spec, kind="pull", pull=_gather_pull, flops=0,
+gather_p = Primitive("gather", lambda x, *indices, in_range: x[indices], _gather_spec, kind="pull", pull=_gather_pull,
+                     flops=0,
                      samples=_gather_samples)
 
 @gather_p.defvjp_all
@@ -63,7 +65,8 @@ def _(ct, out, args, needed, *, in_range):
     params = {"mode": "add", "unique": _few(indices), "in_range": in_range}
     return [Sparse(np.shape(x), spec_of(x).dtype, (ct, *indices),
                    lambda dense, ct, *indices: bind(scatter_p, dense, ct, *indices, **params),
-                   lambda array, ct, *indices: scatter_into(array, ct, indices, "add", in_range)), *[None] * len(indices)]
+                   lambda array, ct, *indices: scatter_into(array, ct, indices, "add", in_range)),
+                   *[None] * len(indices)]
 
 
 def _few(indices):
@@ -159,7 +162,8 @@ def _scatter_samples(rng):
     return [*out, ((x, rng.normal(size=(3, 2)), i), {"mode": "multiply", "unique": True, "in_range": (True,)})]
 
 
-scatter_p = Primitive("scatter", lambda x, u, *indices, mode, unique, in_range: scatter_into(np.array(x, order="C"), u, indices, mode, in_range),
+scatter_p = Primitive("scatter",
+                      lambda x, u, *indices, mode, unique, in_range: scatter_into(np.array(x, order="C"), u, indices, mode, in_range),
                       _scatter_spec, kind="update", samples=_scatter_samples)
 scatter_p.__doc__ = """x with `u` written at ``[i0, i1, ...]`` or combined with what is there (`mode`), in order: the last one stays.
 
@@ -186,7 +190,8 @@ def _chosen(out, x, u, indices, params):
     """Which old elements and which updates became the minimum or maximum, and how many share each place."""
     one, zero = spec_of(out).dtype.type(1), spec_of(out).dtype.type(0)
     chosen_x, chosen_u = np.equal(x, out), np.equal(u, _read(out, indices, params))
-    many = bind(scatter_p, np.where(chosen_x, one, zero), np.where(chosen_u, one, zero), *indices, **{**params, "mode": "add"})
+    many = bind(scatter_p, np.where(chosen_x, one, zero), np.where(chosen_u, one, zero), *indices,
+                **{**params, "mode": "add"})
     return chosen_x, chosen_u, many
 
 

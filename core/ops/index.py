@@ -90,7 +90,8 @@ def _expand(shape, idx):
             for k, (n, m) in enumerate(zip(shape[axis:], i.shape, strict=False)):
                 if n != m:
                     raise IndexError(
-                        f"boolean index did not match indexed array along axis {axis + k}; size of axis is {n} but size of "
+                        f"boolean index did not match indexed array along axis {axis + k}; size of axis is {n} but "
+                        "size of "
                         f"corresponding boolean axis is {m}"
                     )
             if i.ndim == 0:  # a new axis of length 1 or 0
@@ -153,12 +154,15 @@ def plan(shape: tuple[int, ...], idx: Any) -> Plan:
             rank = len(np.broadcast_shapes(*[a.shape for a in arrays]))
         except ValueError:
             shapes = " ".join(str(a.shape) for a in arrays)
-            raise IndexError(f"shape mismatch: indexing arrays could not be broadcast together with shapes {shapes}") from None
+            raise IndexError(
+                f"shape mismatch: indexing arrays could not be broadcast together with shapes {shapes}"
+            ) from None
     places = sorted(p if p >= 0 else -p - 1 for p in positions)
     together = not places or places[-1] - places[0] == len(places) - 1
     # NumPy: the axes of index arrays that stand apart, ints among them, come first; together, they stay where they are
     place = sum(ax < axes[0] for ax in range(axes[0])) if rank and together else 0
-    return Plan(None if trivial else tuple(index), tuple(new_shape) if adds_axes else None, tuple(axes), tuple(arrays), in_range,
+    return Plan(None if trivial else tuple(index), tuple(new_shape) if adds_axes else None, tuple(axes), tuple(arrays),
+                in_range,
                 place)
 
 
@@ -285,10 +289,12 @@ def _set_masked(x, mask, v, mode):
         raise IndexError(f"boolean index did not match indexed array: shape {shape} but mask of shape {np.shape(mask)}")
     if np.ndim(v) > len(shape) - rank:
         raise TracerError(
-            f"x[mask] = v: with a traced mask, v must be a scalar or have the shape of one element x[i], {shape[rank:]}, got {np.shape(v)} "
+            "x[mask] = v: with a traced mask, v must be a scalar or have the shape of one element x[i], "
+            f"{shape[rank:]}, got {np.shape(v)} "
             "(use np.where(mask, values, x) with values of x's shape)"
         )
-    combine = {"set": lambda x, v: v, "add": np.add, "multiply": np.multiply, "min": np.minimum, "max": np.maximum}[mode]
+    combine = {"set": lambda x, v: v, "add": np.add, "multiply": np.multiply, "min": np.minimum,
+               "max": np.maximum}[mode]
     mask = np.reshape(mask, (*np.shape(mask), *(1,) * (len(shape) - rank)))
     return np.where(mask, combine(x, np.broadcast_to(v, shape[rank:])), x)
 

@@ -37,14 +37,16 @@ def _concatenate_pull(b, place, loads, in_specs, out_spec, *, axis):
     return value
 
 
-concatenate_p = Primitive("concatenate", lambda *xs, axis: np.concatenate(xs, axis), _concatenate_spec, kind="pull", pull=_concatenate_pull,
+concatenate_p = Primitive("concatenate", lambda *xs, axis: np.concatenate(xs, axis), _concatenate_spec, kind="pull",
+                          pull=_concatenate_pull,
                           flops=0, samples=lambda rng: [((rng.normal(size=(2, 3)), rng.normal(size=(2, 1)), rng.normal(size=(2, 2))), {"axis": 1}),
                                                         ((rng.normal(size=4),), {"axis": 0})])
 
 
 def _window(x, axis, start, size):
     """``x[start : start + size]`` along `axis`."""
-    return bind(slice_p, x, index=tuple((start, 1, size) if a == axis else (0, 1, n) for a, n in enumerate(np.shape(x))))
+    return bind(slice_p, x,
+                index=tuple((start, 1, size) if a == axis else (0, 1, n) for a, n in enumerate(np.shape(x))))
 
 
 @concatenate_p.defvjp_all
@@ -59,13 +61,15 @@ def _(ct, out, args, needed, *, axis):
 
 @concatenate_p.defjvp_all
 def _(tangents, out, args, *, axis):
-    zero = [np.broadcast_to(np.zeros((), np.result_type(x)), np.shape(x)) if t is None else t for t, x in zip(tangents, args, strict=True)]
+    zero = [np.broadcast_to(np.zeros((), np.result_type(x)), np.shape(x)) if t is None else t
+            for t, x in zip(tangents, args, strict=True)]
     return bind(concatenate_p, *zero, axis=axis)
 
 
 @concatenate_p.defbatch
 def _(args, axes, size, *, axis):
-    moved = [np.broadcast_to(x, (size, *np.shape(x))) if a is None else np.moveaxis(x, a, 0) for x, a in zip(args, axes, strict=True)]
+    moved = [np.broadcast_to(x, (size, *np.shape(x))) if a is None else np.moveaxis(x, a, 0)
+             for x, a in zip(args, axes, strict=True)]
     return bind(concatenate_p, *moved, axis=axis + 1), 0
 
 
@@ -78,8 +82,11 @@ def _joint(arrays, dtype, casting, where):
     if casting != "same_kind" or dtype is not None:
         for p in parts:
             if not np.can_cast(np.result_type(p), common, casting):
-                raise TypeError(f"Cannot cast array data from {np.result_type(p)!r} to {common!r} according to the rule {casting!r}")
-    return [p if getattr(p, "dtype", None) == common else (p.astype(common) if hasattr(p, "astype") else common.type(p)) for p in parts]
+                raise TypeError(
+                    f"Cannot cast array data from {np.result_type(p)!r} to {common!r} according to the rule {casting!r}"
+                )
+    return [p if getattr(p, "dtype", None) == common
+            else (p.astype(common) if hasattr(p, "astype") else common.type(p)) for p in parts]
 
 
 @implements(np.concatenate)
@@ -100,7 +107,8 @@ def concatenate(arrays, /, axis=0, out=None, *, dtype=None, casting="same_kind")
         own = np.shape(p)
         if len(own) != rank or own[:axis] + own[axis + 1 :] != first[:axis] + first[axis + 1 :]:
             raise ValueError(
-                f"all the input array dimensions except for the concatenation axis must match exactly, but along axis {axis} "
+                "all the input array dimensions except for the concatenation axis must match exactly, but along axis "
+                f"{axis} "
                 f"the array at index 0 has shape {first} and the array at index {k} has shape {own}"
             )
     return bind(concatenate_p, *parts, axis=axis)
@@ -210,7 +218,9 @@ def split(ary, indices_or_sections, axis=0):
     """``numpy.split``."""
     n = np.shape(ary)[normal_axis(axis, np.ndim(ary))]
     if np.ndim(indices_or_sections) == 0 and n % operator.index(indices_or_sections):
-        raise ValueError(f"array split does not result in an equal division: {n} elements in {indices_or_sections} parts")
+        raise ValueError(
+            f"array split does not result in an equal division: {n} elements in {indices_or_sections} parts"
+        )
     return array_split(ary, indices_or_sections, axis)
 
 

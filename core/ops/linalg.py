@@ -89,7 +89,9 @@ def stack_of_matrices(where: str, x: Any, square: bool = True) -> None:
     """Raise as NumPy does where `x` is no stack of (square) matrices."""
     shape = np.shape(x)
     if len(shape) < 2:
-        raise np.linalg.LinAlgError(f"{len(shape)}-dimensional array given. Array must be at least two-dimensional (in {where})")
+        raise np.linalg.LinAlgError(
+            f"{len(shape)}-dimensional array given. Array must be at least two-dimensional (in {where})"
+        )
     if square and shape[-1] != shape[-2]:
         raise np.linalg.LinAlgError(f"Last 2 dimensions of the array must be square, got shape {shape} (in {where})")
 
@@ -102,7 +104,9 @@ def same_heads(where: str, a: Any, b: Any) -> tuple[Any, Any]:
     try:
         head = np.broadcast_shapes(*heads)
     except ValueError:
-        raise ValueError(f"{where}: leading dimensions must broadcast, got shapes {np.shape(a)} and {np.shape(b)}") from None
+        raise ValueError(
+            f"{where}: leading dimensions must broadcast, got shapes {np.shape(a)} and {np.shape(b)}"
+        ) from None
     return np.broadcast_to(a, head + np.shape(a)[-2:]), np.broadcast_to(b, head + np.shape(b)[-2:])
 
 
@@ -148,7 +152,8 @@ def _complex_sample(rng, *shape):
 # Functions of a Hermitian matrix read one of its triangles. Their primitives are differentiated as just that; this
 # identity in front of them makes cotangents Hermitian, so that a gradient step leaves a symmetric matrix symmetric.
 # (On the sample matrices, real and 1 by 1, the two agree.)
-hermitian_p = Primitive("hermitian", lambda a: a, same_spec, kind="pull", flops=0, pull=lambda b, index, loads, in_specs, out_spec: loads[0](index),
+hermitian_p = Primitive("hermitian", lambda a: a, same_spec, kind="pull", flops=0,
+                        pull=lambda b, index, loads, in_specs, out_spec: loads[0](index),
                         samples=lambda rng: [((rng.normal(size=(2, 1, 1)),), {})])
 hermitian_p.defvjp(lambda ct, out, a: (ct + mH(ct)) / 2)
 hermitian_p.defjvp(lambda t, out, a: (t + mH(t)) / 2)
@@ -185,7 +190,8 @@ def _solve_flops(in_specs, out_specs):
 
 
 solve_p = Primitive("solve", np.linalg.solve, _solve_spec, flops=_solve_flops,
-                    samples=lambda rng: [((well_conditioned(rng, 3, 3), rng.normal(size=(3, 2))), {}), ((_complex_sample(rng, 2, 3, 3), _complex_sample(rng, 2, 3, 1)), {})])
+                    samples=lambda rng: [((well_conditioned(rng, 3, 3), rng.normal(size=(3, 2))), {}),
+                                         ((_complex_sample(rng, 2, 3, 3), _complex_sample(rng, 2, 3, 1)), {})])
 solve_p.defjvp(lambda t, out, a, b: -bind(solve_p, a, np.matmul(t, out)), lambda t, out, a, b: bind(solve_p, a, t))
 
 
@@ -205,7 +211,8 @@ def batch_of_systems(p: Primitive) -> None:
             b = np.moveaxis(b, axb, -1)
             n, k, _ = np.shape(b)
             return np.reshape(bind(p, a, np.reshape(b, (n, k * size)), **params), (n, k, size)), 2
-        a, b = [np.broadcast_to(x, (size, *np.shape(x))) if ax is None else np.moveaxis(x, ax, 0) for x, ax in zip(args, axes, strict=True)]
+        a, b = [np.broadcast_to(x, (size, *np.shape(x))) if ax is None else np.moveaxis(x, ax, 0)
+                for x, ax in zip(args, axes, strict=True)]
         return bind(p, a, b, **params), 0
 
     p.defbatch(rule)
@@ -219,7 +226,10 @@ def solve_with(p: Primitive, where: str, a: Any, b: Any, vector: bool, **params:
     if vector:
         b = np.reshape(b, (*np.shape(b), 1))
     if np.shape(a)[-1] != np.shape(b)[-2]:
-        raise ValueError(f"{where}: a and b must have as many rows, got shapes {np.shape(a)} and {np.shape(b)[:-1] if vector else np.shape(b)}")
+        raise ValueError(
+            f"{where}: a and b must have as many rows, got shapes {np.shape(a)} and "
+            f"{np.shape(b)[:-1] if vector else np.shape(b)}"
+        )
     if np.ndim(a) == 2 and np.ndim(b) > 2:  # many right-hand sides for one matrix
         *head, n, k = np.shape(b)
         columns = np.reshape(np.moveaxis(b, -2, 0), (n, -1))
@@ -249,7 +259,9 @@ def _triangular_solve(a, b, *, lower, transpose, unit):
     if not unit:
         zero = np.diagonal(a, 0, -2, -1) == 0
         if zero.any():
-            raise np.linalg.LinAlgError(f"singular matrix: resolution failed at diagonal {int(np.argwhere(zero)[0][-1])}")
+            raise np.linalg.LinAlgError(
+                f"singular matrix: resolution failed at diagonal {int(np.argwhere(zero)[0][-1])}"
+            )
     if transpose:
         a, lower = a.swapaxes(-1, -2), not lower
     out = np.array(b, order="C")
@@ -278,9 +290,12 @@ def _by_halves(a, b, lower, unit):
 triangular_solve_p = Primitive(
     "triangular_solve", _triangular_solve, lambda a, b, **params: _solve_spec(a, b),
     flops=lambda in_specs, out_specs, **params: (4 if in_specs[0].dtype.kind == "c" else 1) * in_specs[0].shape[-1] * in_specs[1].size,
-    samples=lambda rng: [((well_conditioned(rng, 3, 3), rng.normal(size=(3, 2))), {"lower": l, "transpose": t, "unit": u})
-                         for l, t, u in ((True, False, False), (False, False, False), (True, True, False), (False, True, True))]
-    + [((_complex_sample(rng, 2, 3, 3), _complex_sample(rng, 2, 3, 3)), {"lower": True, "transpose": True, "unit": False})],
+    samples=lambda rng: [((well_conditioned(rng, 3, 3), rng.normal(size=(3, 2))),
+                          {"lower": l, "transpose": t, "unit": u})
+                         for l, t, u in ((True, False, False), (False, False, False), (True, True, False),
+                                         (False, True, True))]
+    + [((_complex_sample(rng, 2, 3, 3), _complex_sample(rng, 2, 3, 3)),
+        {"lower": True, "transpose": True, "unit": False})],
 )
 
 
@@ -299,7 +314,8 @@ def _(ct, out, args, needed, *, lower, transpose, unit):
 
 def _triangular_jvp_a(t, out, a, b, *, lower, transpose, unit):
     t = _of_triangle(t, lower, unit)
-    return -bind(triangular_solve_p, a, np.matmul(mT(t) if transpose else t, out), lower=lower, transpose=transpose, unit=unit)
+    return -bind(triangular_solve_p, a, np.matmul(mT(t) if transpose else t, out), lower=lower, transpose=transpose,
+                 unit=unit)
 
 
 triangular_solve_p.defjvp(_triangular_jvp_a, lambda t, out, a, b, **params: bind(triangular_solve_p, a, t, **params))
@@ -351,8 +367,10 @@ def _trace_of_product(a, b):
 
 
 # second derivatives need the matrix to be regular
-cofactors_p.defvjp(lambda ct, out, a: _trace_of_product(ct, out) * mT(bind(inv_p, a)) - np.matmul(np.matmul(out, mT(ct)), mT(bind(inv_p, a))))
-cofactors_p.defjvp(lambda t, out, a: _trace_of_product(t, mT(bind(inv_p, a))) * out - np.matmul(np.matmul(mT(bind(inv_p, a)), mT(t)), out))
+cofactors_p.defvjp(lambda ct, out, a: _trace_of_product(ct, out) * mT(bind(inv_p, a))
+                   - np.matmul(np.matmul(out, mT(ct)), mT(bind(inv_p, a))))
+cofactors_p.defjvp(lambda t, out, a: _trace_of_product(t, mT(bind(inv_p, a))) * out
+                   - np.matmul(np.matmul(mT(bind(inv_p, a)), mT(t)), out))
 batch_in_front(cofactors_p)
 
 det_p = Primitive("det", np.linalg.det, lambda a: Spec(a.shape[:-2], a.dtype), flops=per_matrix(2 / 3),
@@ -377,7 +395,9 @@ class SlogdetResult(NamedTuple):
 
 slogdet_p = Primitive("slogdet", lambda a: tuple(np.linalg.slogdet(a)),
                       lambda a: (Spec(a.shape[:-2], a.dtype), Spec(a.shape[:-2], real_dtype(a.dtype))),
-                      multiple=True, flops=per_matrix(2 / 3), samples=lambda rng: [((well_conditioned(rng, 2, 3, 3),), {}), ((_complex_sample(rng, 3, 3),), {})])
+                      multiple=True, flops=per_matrix(2 / 3),
+                      samples=lambda rng: [((well_conditioned(rng, 2, 3, 3),), {}),
+                                           ((_complex_sample(rng, 3, 3),), {})])
 
 
 @slogdet_p.defvjp_all

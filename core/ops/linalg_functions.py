@@ -77,7 +77,8 @@ batch_in_front(expm_p)
 expm_frechet_p = Primitive(
     "expm_frechet", lambda a, e: _each(lambda a, e: _scipy().expm_frechet(a, e, compute_expm=False).astype(e.dtype, copy=False), a, e),
     lambda a, e: Spec(e.shape, e.dtype), flops=per_matrix(90.0),
-    samples=lambda rng: [((rng.normal(size=(3, 3)), rng.normal(size=(3, 3))), {}), ((rng.normal(size=(2, 2, 2)), rng.normal(size=(2, 2, 2))), {})],
+    samples=lambda rng: [((rng.normal(size=(3, 3)), rng.normal(size=(3, 3))), {}),
+                         ((rng.normal(size=(2, 2, 2)), rng.normal(size=(2, 2, 2))), {})],
 )
 
 
@@ -139,7 +140,9 @@ def _same_kind(name, a):
     out = getattr(_scipy(), name)(a.astype(complex if a.dtype.kind == "c" else float))
     if a.dtype.kind == "f" and out.dtype.kind == "c":
         if np.abs(out.imag).max(initial=0) > 1e3 * np.finfo(a.dtype).eps * max(1.0, np.abs(out.real).max(initial=0)):
-            raise np.linalg.LinAlgError(f"{name}: this real matrix has no real {name} (convert it with astype(complex))")
+            raise np.linalg.LinAlgError(
+                f"{name}: this real matrix has no real {name} (convert it with astype(complex))"
+            )
         out = out.real
     return out.astype(a.dtype, copy=False)
 
@@ -158,8 +161,10 @@ def logm(A):
     return bind(logm_p, A)
 
 
-sylvester_p = Primitive("sylvester", lambda a, b, q: _solve_sylvester(a, b, q), lambda a, b, q: Spec(q.shape, q.dtype), flops=per_matrix(60.0),
-                        samples=lambda rng: [((well_conditioned(rng, 3, 3), well_conditioned(rng, 2, 2), rng.normal(size=(3, 2))), {})])
+sylvester_p = Primitive("sylvester", lambda a, b, q: _solve_sylvester(a, b, q), lambda a, b, q: Spec(q.shape, q.dtype),
+                        flops=per_matrix(60.0),
+                        samples=lambda rng: [((well_conditioned(rng, 3, 3), well_conditioned(rng, 2, 2),
+                                               rng.normal(size=(3, 2))), {})])
 
 
 def _solve_sylvester(a, b, q):
@@ -192,7 +197,10 @@ def solve_sylvester(a, b, q):
     stack_of_matrices("solve_sylvester", a)
     stack_of_matrices("solve_sylvester", b)
     if np.shape(q) != (*np.shape(a)[:-1], np.shape(b)[-1]):
-        raise ValueError(f"solve_sylvester: q must have the shape (…, rows of a, rows of b), got {np.shape(q)} for {np.shape(a)} and {np.shape(b)}")
+        raise ValueError(
+            f"solve_sylvester: q must have the shape (…, rows of a, rows of b), got {np.shape(q)} for {np.shape(a)} "
+            f"and {np.shape(b)}"
+        )
     return bind(sylvester_p, a, b, q)
 
 
@@ -279,12 +287,16 @@ def _lu_spec(a):
 
 
 lu_p = Primitive("lu", _lu, _lu_spec, multiple=True, flops=per_matrix(2 / 3),
-                 samples=lambda rng: [((well_conditioned(rng, 3, 3),), {}), ((well_conditioned(rng, 2, 3, 3)[:, [2, 0, 1]],), {})])
+                 samples=lambda rng: [((well_conditioned(rng, 3, 3),), {}),
+                                      ((well_conditioned(rng, 2, 3, 3)[:, [2, 0, 1]],), {})])
 
 
 def _square_lu(lu):
     if np.shape(lu)[-1] != np.shape(lu)[-2]:
-        raise MissingRuleError(f"lu: derivatives are there for square matrices, got shape {np.shape(lu)} (factor the square part, and solve for the rest)")
+        raise MissingRuleError(
+            f"lu: derivatives are there for square matrices, got shape {np.shape(lu)} (factor the square part, and "
+            "solve for the rest)"
+        )
     unit = lower(lu, -1) + np.eye(np.shape(lu)[-1], dtype=np.result_type(lu))
     return unit, upper(lu)
 
@@ -332,7 +344,9 @@ def lu(a, permute_l=False, overwrite_a=False, check_finite=True):
     return (np.matmul(p, l), u) if permute_l else (p, l, u)
 
 
-pivots_p = Primitive("pivots_to_order", lambda piv: _order_of(piv, piv.shape[-1]), lambda piv: Spec(piv.shape, np.dtype(np.int64)), differentiable=False, flops=0, samples=lambda rng: [((np.array([2, 2, 2]),), {})])
+pivots_p = Primitive("pivots_to_order", lambda piv: _order_of(piv, piv.shape[-1]),
+                     lambda piv: Spec(piv.shape, np.dtype(np.int64)), differentiable=False, flops=0,
+                     samples=lambda rng: [((np.array([2, 2, 2]),), {})])
 batch_in_front(pivots_p)
 
 
@@ -341,7 +355,10 @@ def lu_solve(lu_and_piv, b, trans=0, overwrite_b=False, check_finite=True):
     packed, piv = lu_and_piv
     packed, b = floating("lu_solve", packed, b)
     if np.ndim(packed) != 2 or np.ndim(b) not in (1, 2):
-        raise ValueError(f"lu_solve: one matrix (n, n) and b (n,) or (n, k) are wanted, got shapes {np.shape(packed)} and {np.shape(b)} (use vmap for stacks)")
+        raise ValueError(
+            f"lu_solve: one matrix (n, n) and b (n,) or (n, k) are wanted, got shapes {np.shape(packed)} and "
+            f"{np.shape(b)} (use vmap for stacks)"
+        )
     order = bind(pivots_p, as_value(piv))
     if trans == 0:
         y = solve_triangular(packed, np.take(b, order, axis=0), lower=True, unit_diagonal=True)
@@ -358,7 +375,9 @@ def block_diag(*arrays):
     arrays = [as_value(a) for a in arrays]
     arrays = [np.reshape(a, (1, -1)) if np.ndim(a) < 2 else a for a in arrays]
     if any(np.ndim(a) != 2 for a in arrays):
-        raise ValueError(f"block_diag: arrays must have at most two dimensions, got shapes {[np.shape(a) for a in arrays]}")
+        raise ValueError(
+            f"block_diag: arrays must have at most two dimensions, got shapes {[np.shape(a) for a in arrays]}"
+        )
     width = sum(np.shape(a)[1] for a in arrays)
     rows, at = [], 0
     for a in arrays:

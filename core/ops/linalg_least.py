@@ -20,9 +20,12 @@ from triskele.core.tensor import Tensor, implements
 
 # -- pseudo-inverse and least squares -------------------------------------------------------------------------------------
 
-pinv_p = Primitive("pinv", lambda a, *cutoff, rtol, hermitian: np.linalg.pinv(a, cutoff[0] if cutoff else rtol, hermitian),
-                   lambda a, *cutoff, rtol, hermitian: Spec((*a.shape[:-2], a.shape[-1], a.shape[-2]), a.dtype), flops=per_matrix(16.0),
-                   samples=lambda rng: [((well_conditioned(rng, *shape),), {"rtol": None, "hermitian": False}) for shape in ((3, 3), (2, 4, 3), (2, 3))])
+pinv_p = Primitive("pinv",
+                   lambda a, *cutoff, rtol, hermitian: np.linalg.pinv(a, cutoff[0] if cutoff else rtol, hermitian),
+                   lambda a, *cutoff, rtol, hermitian: Spec((*a.shape[:-2], a.shape[-1], a.shape[-2]), a.dtype),
+                   flops=per_matrix(16.0),
+                   samples=lambda rng: [((well_conditioned(rng, *shape),), {"rtol": None, "hermitian": False})
+                                        for shape in ((3, 3), (2, 4, 3), (2, 3))])
 
 
 def _residual_projectors(a, p):
@@ -76,9 +79,12 @@ class LstsqResult(NamedTuple):
     singular_values: Any
 
 
-matrix_rank_p = Primitive("matrix_rank", lambda a, *, tol, hermitian, rtol: np.asarray(np.linalg.matrix_rank(a, tol, hermitian, rtol=rtol))[()],
-                          lambda a, *, tol, hermitian, rtol: Spec(a.shape[:-2], np.dtype(np.int64)), differentiable=False, flops=per_matrix(8 / 3),
-                          samples=lambda rng: [((well_conditioned(rng, 2, 4, 3),), {"tol": None, "hermitian": False, "rtol": None})])
+matrix_rank_p = Primitive("matrix_rank",
+                          lambda a, *, tol, hermitian, rtol: np.asarray(np.linalg.matrix_rank(a, tol, hermitian, rtol=rtol))[()],
+                          lambda a, *, tol, hermitian, rtol: Spec(a.shape[:-2], np.dtype(np.int64)),
+                          differentiable=False, flops=per_matrix(8 / 3),
+                          samples=lambda rng: [((well_conditioned(rng, 2, 4, 3),),
+                                                {"tol": None, "hermitian": False, "rtol": None})])
 batch_in_front(matrix_rank_p)
 
 
@@ -102,7 +108,9 @@ def lstsq(a, b, rcond=None):
     a, b = floating("lstsq", a, b)
     stack_of_matrices("lstsq", a, square=False)
     if np.ndim(a) != 2 or np.ndim(b) not in (1, 2) or np.shape(a)[0] != np.shape(b)[0]:
-        raise np.linalg.LinAlgError(f"lstsq: a (m, n) and b (m,) or (m, k) must agree, got shapes {np.shape(a)} and {np.shape(b)}")
+        raise np.linalg.LinAlgError(
+            f"lstsq: a (m, n) and b (m,) or (m, k) must agree, got shapes {np.shape(a)} and {np.shape(b)}"
+        )
     m, n = np.shape(a)
     if rcond is None or rcond == -1:
         rcond = np.finfo(np.result_type(a)).eps * (max(m, n) if rcond is None else 1)

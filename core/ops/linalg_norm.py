@@ -47,7 +47,8 @@ def vector_norm(x, /, *, axis=None, keepdims=False, ord=2):
         return np.sum(size, **how)
     total = np.sum(size**ord, **how)
     zero = np.equal(total, 0)
-    return np.where(zero, np.zeros((), np.result_type(total)), np.where(zero, np.ones((), np.result_type(total)), total) ** (1 / ord))
+    return np.where(zero, np.zeros((), np.result_type(total)),
+                    np.where(zero, np.ones((), np.result_type(total)), total) ** (1 / ord))
 
 
 @implements(np.linalg.matrix_norm)
@@ -145,7 +146,9 @@ def tensorsolve(a, b, axes=None):
     shape = np.shape(a)[np.ndim(b) :]
     rows = int(np.prod(np.shape(b)))
     if int(np.prod(shape)) != rows:
-        raise np.linalg.LinAlgError(f"tensorsolve: prod(a.shape[b.ndim:]) must be prod(b.shape), got shapes {np.shape(a)} and {np.shape(b)}")
+        raise np.linalg.LinAlgError(
+            f"tensorsolve: prod(a.shape[b.ndim:]) must be prod(b.shape), got shapes {np.shape(a)} and {np.shape(b)}"
+        )
     return np.reshape(solve(np.reshape(a, (rows, rows)), np.reshape(b, (rows,))), shape)
 
 
@@ -177,5 +180,8 @@ def cross(a, b, axisa=-1, axisb=-1, axisc=-1, axis=None):
 def cross3(x1, x2, /, *, axis=-1):
     """``numpy.linalg.cross``: of vectors with 3 components."""
     if np.shape(x1)[axis] != 3 or np.shape(x2)[axis] != 3:
-        raise ValueError(f"Both input arrays must be (arrays of) 3-dimensional vectors, but they are {np.shape(x1)[axis]} and {np.shape(x2)[axis]} dimensional instead.")
+        raise ValueError(
+            f"Both input arrays must be (arrays of) 3-dimensional vectors, but they are {np.shape(x1)[axis]} and "
+            f"{np.shape(x2)[axis]} dimensional instead."
+        )
     return cross(x1, x2, axis=axis)

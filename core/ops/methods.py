@@ -78,7 +78,8 @@ def _refused(name, hint):
     return refuse
 
 
-for _name, _hint in (("view", "use astype to convert values"), ("tobytes", "return the value from the function"), ("byteswap", "use astype"),
+for _name, _hint in (("view", "use astype to convert values"), ("tobytes", "return the value from the function"),
+                     ("byteswap", "use astype"),
                      ("resize", "use np.resize(x, shape)"), ("__delitem__", "use np.delete(x, i)")):
     implements(method=_name)(_refused(_name, _hint))
 

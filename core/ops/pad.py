@@ -20,7 +20,9 @@ def _pairs(value, rank, what):
     try:
         return [tuple(p) for p in np.broadcast_to(np.asarray(value), (rank, 2)).tolist()]
     except ValueError:
-        raise ValueError(f"pad: {what} must be a number, a pair, or one pair per axis, got {value!r} for {rank} axes") from None
+        raise ValueError(
+            f"pad: {what} must be a number, a pair, or one pair per axis, got {value!r} for {rank} axes"
+        ) from None
 
 
 def _positions(n, before, after, mode):
@@ -45,8 +47,10 @@ def pad(array, pad_width, mode="constant", **kwargs):
     widths = _pairs(pad_width, rank, "pad_width")
     if any(w < 0 for pair in widths for w in pair):
         raise ValueError("index can't contain negative values")
-    known = {"constant": {"constant_values"}, "linear_ramp": {"end_values"}, "maximum": {"stat_length"}, "mean": {"stat_length"},
-             "median": {"stat_length"}, "minimum": {"stat_length"}, "reflect": {"reflect_type"}, "symmetric": {"reflect_type"},
+    known = {"constant": {"constant_values"}, "linear_ramp": {"end_values"}, "maximum": {"stat_length"},
+             "mean": {"stat_length"},
+             "median": {"stat_length"}, "minimum": {"stat_length"}, "reflect": {"reflect_type"},
+             "symmetric": {"reflect_type"},
              "edge": set(), "wrap": set(), "empty": set()}
     if callable(mode):
         raise TypeError("pad: a function as mode is not supported for traced values")
@@ -141,7 +145,8 @@ def _odd_reflection(x, widths, mode):
         while before or after:
             n = np.shape(x)[axis]
             if n - skip <= 0:
-                x = _join(_repeated(_part(x, axis, 0, 1), axis, before), x, _repeated(_part(x, axis, n - 1, n), axis, after), axis)
+                x = _join(_repeated(_part(x, axis, 0, 1), axis, before), x,
+                          _repeated(_part(x, axis, n - 1, n), axis, after), axis)
                 break
             b, a = min(before, n - skip), min(after, n - skip)
             head = 2 * _part(x, axis, 0, 1) - np.flip(_part(x, axis, skip, skip + b), axis)

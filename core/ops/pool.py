@@ -97,7 +97,8 @@ def _window_spread(y, *, shape, window, stride, padding):
 
 
 def _params():
-    return [{"window": (2, 2), "stride": (2, 2), "padding": ((0, 0), (0, 0))}, {"window": (3, 2), "stride": (1, 2), "padding": ((1, 1), (0, 1))}]
+    return [{"window": (2, 2), "stride": (2, 2), "padding": ((0, 0), (0, 0))},
+            {"window": (3, 2), "stride": (1, 2), "padding": ((1, 1), (0, 1))}]
 
 
 def _data(rng):
@@ -126,15 +127,18 @@ def _taps_count(in_specs, out_specs, *, window, **params):
 
 _spread_spec = lambda y, *rest, shape, **params: Spec(shape, y.dtype)
 window_max_p = Primitive("window_max", _window_max, _pooled_spec, flops=_taps_count, samples=_data_samples)
-window_argmax_p = Primitive("window_argmax", _window_argmax, lambda x, **p: Spec(_pooled_spec(x, **p).shape, np.dtype(np.int64)),
+window_argmax_p = Primitive("window_argmax", _window_argmax,
+                            lambda x, **p: Spec(_pooled_spec(x, **p).shape, np.dtype(np.int64)),
                             flops=_taps_count, differentiable=False, samples=_data_samples)
-window_pick_p = Primitive("window_pick", _window_pick, lambda x, index, **p: Spec(index.shape, x.dtype), flops=0, samples=_picked_samples)
+window_pick_p = Primitive("window_pick", _window_pick, lambda x, index, **p: Spec(index.shape, x.dtype), flops=0,
+                          samples=_picked_samples)
 window_place_p = Primitive("window_place", _window_place, _spread_spec, flops=_taps_count, samples=_placed_samples)
 window_sum_p = Primitive("window_sum", _window_sum, _pooled_spec, flops=_taps_count, samples=_data_samples)
 window_spread_p = Primitive("window_spread", _window_spread, _spread_spec, flops=_taps_count,
                             samples=lambda rng: [((y,), p) for (y, _), p in _placed_samples(rng)])
 
-window_max_p.defvjp(lambda ct, out, x, **p: bind(window_place_p, ct, bind(window_argmax_p, x, **p), shape=np.shape(x), **p))
+window_max_p.defvjp(lambda ct, out, x, **p: bind(window_place_p, ct, bind(window_argmax_p, x, **p), shape=np.shape(x),
+                                                 **p))
 window_max_p.defjvp(lambda t, out, x, **p: bind(window_pick_p, t, bind(window_argmax_p, x, **p), **p))
 window_pick_p.defvjp(lambda ct, out, x, index, **p: bind(window_place_p, ct, index, shape=np.shape(x), **p), None)
 window_pick_p.defjvp("same", None)

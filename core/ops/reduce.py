@@ -233,12 +233,16 @@ def _extreme(p, combine, names):
             raise TypeError(f"{p.name}: complex numbers have no order, got {spec_of(a)}")
         if where is not True:
             if initial is None:
-                raise ValueError(f"reduction operation '{combine.__name__}' does not have an identity, so to use a where mask one has to specify 'initial'")
+                raise ValueError(
+                    f"reduction operation '{combine.__name__}' does not have an identity, so to use a where mask one "
+                    "has to specify 'initial'"
+                )
             a = np.where(where, a, initial)
         shape = np.shape(a)
         axes = normal_axes(axis, len(shape))
         if initial is not None and builtins.any(shape[i] == 0 for i in axes):
-            y = combine(initial, np.full(reduced(shape, axes), initial, np.result_type(a)) if not isinstance(initial, Tensor) else initial)
+            y = combine(initial, np.full(reduced(shape, axes), initial, np.result_type(a))
+                        if not isinstance(initial, Tensor) else initial)
             return _kept(np.broadcast_to(y, reduced(shape, axes)), shape, axes, keepdims)
         y = _kept(bind(p, a, axes=axes), shape, axes, keepdims)
         return y if initial is None else combine(y, initial)
@@ -321,7 +325,8 @@ def _root_slope(out, s):
     return np.where(zero, 0, 0.5 / np.where(zero, 1, out))
 
 
-norm_root = elementwise("norm_root", impl=np.sqrt, loop=ufunc_loop(np.sqrt), d=(_root_slope,), emit="sqrt", domain=((0.3, 3.0),),
+norm_root = elementwise("norm_root", impl=np.sqrt, loop=ufunc_loop(np.sqrt), d=(_root_slope,), emit="sqrt",
+                        domain=((0.3, 3.0),),
                         doc="The square root of a sum of squares; its derivative at 0 is 0, the norm's subgradient of least length.")
 
 
@@ -354,10 +359,15 @@ def average(a, axis=None, weights=None, returned=False, *, keepdims=False):
     weights = as_value(weights)
     if np.shape(weights) != np.shape(a):
         if axis is None:
-            raise TypeError(f"Axis must be specified when shapes of a and weights differ, got {np.shape(a)} and {np.shape(weights)}")
+            raise TypeError(
+                f"Axis must be specified when shapes of a and weights differ, got {np.shape(a)} and {np.shape(weights)}"
+            )
         axes = normal_axes(axis, np.ndim(a))
         if np.shape(weights) != tuple(np.shape(a)[i] for i in axes):
-            raise ValueError(f"Shape of weights must be consistent with shape of a along specified axis, got {np.shape(weights)} for {np.shape(a)}")
+            raise ValueError(
+                f"Shape of weights must be consistent with shape of a along specified axis, got {np.shape(weights)} "
+                f"for {np.shape(a)}"
+            )
         weights = np.reshape(weights, tuple(n if i in axes else 1 for i, n in enumerate(np.shape(a))))
     total = np.sum(np.broadcast_to(weights, np.shape(a)), axis=axis, keepdims=keepdims)
     value = np.sum(a * weights, axis=axis, keepdims=keepdims) / total
@@ -427,5 +437,6 @@ def _as_method(ufunc, f):
         return f(array, axis=axis, out=None if out == (None,) else out, keepdims=keepdims, **kwargs)
 
 
-for _ufunc, _f in ((np.add, sum), (np.multiply, prod), (np.maximum, max), (np.minimum, min), (np.logical_or, any), (np.logical_and, all)):
+for _ufunc, _f in ((np.add, sum), (np.multiply, prod), (np.maximum, max), (np.minimum, min), (np.logical_or, any),
+                   (np.logical_and, all)):
     _as_method(_ufunc, _f)

@@ -66,9 +66,11 @@ def sign(x):
     return np.where(np.equal(size, 0), 0, x / np.where(np.equal(size, 0), 1, size)).astype(np.result_type(x))
 
 
-copysign = elementwise("copysign", np.copysign, d=(lambda out, x, y: np.copysign(1.0, x) * np.copysign(1.0, y), None), emit="copysign",
+copysign = elementwise("copysign", np.copysign, d=(lambda out, x, y: np.copysign(1.0, x) * np.copysign(1.0, y), None),
+                       emit="copysign",
                        domain=(ANY, ANY))
-heaviside = elementwise("heaviside", np.heaviside, d=(None, lambda out, x, y: np.where(np.equal(x, 0), 1.0, 0.0)), domain=(ANY, ANY),
+heaviside = elementwise("heaviside", np.heaviside, d=(None, lambda out, x, y: np.where(np.equal(x, 0), 1.0, 0.0)),
+                        domain=(ANY, ANY),
                         emit=lambda b, x, y: b.select(b.cmp(">", x, b.const_like(0, x)), b.const_like(1, x),
                                                       b.select(b.cmp("==", x, b.const_like(0, x)), y,
                                                                b.select(b.cmp("<", x, b.const_like(0, x)), b.const_like(0, x), x))))
@@ -116,7 +118,8 @@ def nan_to_num(x, copy=True, nan=0.0, posinf=None, neginf=None):
 nextafter = elementwise("nextafter", np.nextafter, d=(ONE, None), emit="nextafter", domain=(ANY, ANY))
 spacing = elementwise("spacing", np.spacing, emit="spacing", domain=(ANY,))
 ldexp = elementwise("ldexp", np.ldexp, d=(lambda out, x, n: np.ldexp(1.0, n), None), emit="ldexp")
-_exponent = elementwise("frexp_exponent", impl=lambda x: np.frexp(x)[1], loop=lambda x: (ufunc_loop(np.spacing)(x)[0], np.dtype(np.int32)),
+_exponent = elementwise("frexp_exponent", impl=lambda x: np.frexp(x)[1],
+                        loop=lambda x: (ufunc_loop(np.spacing)(x)[0], np.dtype(np.int32)),
                         emit="frexp_exponent", domain=((0.3, 9.0),))
 
 
@@ -140,8 +143,10 @@ def modf(x):
 
 # -- integers -----------------------------------------------------------------------------------------------------------------
 
-left_shift = elementwise("left_shift", np.left_shift, emit="shift_left", operators=("__lshift__", "__rlshift__", "__ilshift__"))
-right_shift = elementwise("right_shift", np.right_shift, emit="shift_right", operators=("__rshift__", "__rrshift__", "__irshift__"))
+left_shift = elementwise("left_shift", np.left_shift, emit="shift_left",
+                         operators=("__lshift__", "__rlshift__", "__ilshift__"))
+right_shift = elementwise("right_shift", np.right_shift, emit="shift_right",
+                          operators=("__rshift__", "__rrshift__", "__irshift__"))
 gcd = elementwise("gcd", np.gcd, emit="gcd", flops=40)
 lcm = elementwise("lcm", np.lcm, emit="lcm", flops=40)
 bitwise_count = elementwise("bitwise_count", np.bitwise_count, emit="bitwise_count")

@@ -15,7 +15,8 @@ from triskele.core.tensor import implements
 
 # -- reshape ----------------------------------------------------------------------------------------------------------
 
-reshape_p = Primitive("reshape", lambda x, *, shape: np.reshape(x, shape), lambda x, *, shape: Spec(shape, x.dtype), kind="reshape",
+reshape_p = Primitive("reshape", lambda x, *, shape: np.reshape(x, shape), lambda x, *, shape: Spec(shape, x.dtype),
+                      kind="reshape",
                       flops=0, samples=lambda rng: [((rng.normal(size=(2, 3, 4)),), {"shape": (6, 4)})])
 reshape_p.defvjp(lambda ct, out, x, *, shape: np.reshape(ct, np.shape(x)))
 reshape_p.defjvp("same")
@@ -97,8 +98,10 @@ def _broadcast_pull(b, index, loads, in_specs, out_spec, *, shape):
     return loads[0]([b.index(0) if n == 1 else i for i, n in zip(index[len(index) - len(own):], own, strict=True)])
 
 
-broadcast_p = Primitive("broadcast_to", lambda x, *, shape: np.broadcast_to(x, shape), lambda x, *, shape: Spec(shape, x.dtype),
-                        kind="pull", pull=_broadcast_pull, flops=0, samples=lambda rng: [((rng.normal(size=(3, 1)),), {"shape": (2, 3, 4)})])
+broadcast_p = Primitive("broadcast_to", lambda x, *, shape: np.broadcast_to(x, shape),
+                        lambda x, *, shape: Spec(shape, x.dtype),
+                        kind="pull", pull=_broadcast_pull, flops=0,
+                        samples=lambda rng: [((rng.normal(size=(3, 1)),), {"shape": (2, 3, 4)})])
 broadcast_p.defvjp(lambda ct, out, x, *, shape: sum_to(ct, np.shape(x)))
 broadcast_p.defjvp("same")
 
@@ -116,7 +119,10 @@ def broadcast_to(x, shape, subok=False):
     shape = (shape,) if isinstance(shape, (int, np.integer)) else tuple(shape)
     own = np.shape(x)
     if len(own) > len(shape) or any(n not in (1, m) for n, m in zip(own[::-1], shape[::-1], strict=False)):
-        raise ValueError(f"operands could not be broadcast together with remapped shapes [original->remapped]: {own}  and requested shape {shape}")
+        raise ValueError(
+            f"operands could not be broadcast together with remapped shapes [original->remapped]: {own}  and requested "
+            f"shape {shape}"
+        )
     return bind(broadcast_p, as_value(x), shape=shape)
 
 
@@ -131,7 +137,9 @@ def sum_to(x, shape):
     return np.reshape(x, shape) if np.shape(x) != shape else x
 
 
-implements(method="transpose")(lambda x, *axes: np.transpose(x, axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes or None))
+implements(method="transpose")(lambda x, *axes: np.transpose(x,
+                                                             axes[0] if len(axes) == 1 and not isinstance(axes[0], int)
+                                                             else axes or None))
 implements(method="reshape")(lambda x, *shape, order="C": np.reshape(x, shape[0] if len(shape) == 1 else shape, order=order))
 implements(prop="T")(lambda x: np.transpose(x))
 
@@ -200,7 +208,9 @@ def squeeze(a, axis=None):
     shape = np.shape(a)
     axes = [i for i, n in enumerate(shape) if n == 1] if axis is None else [normal_axis(i, len(shape)) for i in _listed(axis)]
     if any(shape[i] != 1 for i in axes):
-        raise ValueError(f"cannot select an axis to squeeze out which has size not equal to one, got axis {axis} of shape {shape}")
+        raise ValueError(
+            f"cannot select an axis to squeeze out which has size not equal to one, got axis {axis} of shape {shape}"
+        )
     return np.reshape(a, tuple(n for i, n in enumerate(shape) if i not in axes))
 
 

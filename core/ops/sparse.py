@@ -30,7 +30,8 @@ class Sparse:
 
     __slots__ = ("shape", "dtype", "parts", "_add", "_add_in_place")
 
-    def __init__(self, shape: tuple[int, ...], dtype: np.dtype, parts: tuple[Any, ...], add: Callable, add_in_place: Callable):
+    def __init__(self, shape: tuple[int, ...], dtype: np.dtype, parts: tuple[Any, ...], add: Callable,
+                 add_in_place: Callable):
         self.shape, self.dtype, self.parts, self._add, self._add_in_place = shape, dtype, parts, add, add_in_place
 
     def add_to(self, dense: Any, owned: bool) -> Any:

@@ -32,7 +32,8 @@ def special(name: str, d: tuple, *, domain: tuple, emit: Any = None, flops: floa
 
     `like` names a ufunc of the same number of arguments whose promotion holds, where `name` is a Python function.
     """
-    f = elementwise(name, impl=lambda *args: scipy_special(name)(*args), loop=lambda *specs: ufunc_loop(scipy_special(like or name))(*specs),
+    f = elementwise(name, impl=lambda *args: scipy_special(name)(*args),
+                    loop=lambda *specs: ufunc_loop(scipy_special(like or name))(*specs),
                     d=d, emit=emit, domain=domain, flops=flops, doc=f"Elementwise {name}, as ``scipy.special.{name}``.")
     return implements(*[f"scipy.special.{n}" for n in (name, *also)])(f)
 
@@ -41,7 +42,9 @@ def no_derivative(name: str, argument: str) -> Callable:
     """The partial derivative that has no closed form: an error at the moment it is asked for."""
 
     def d(out, *args):
-        raise MissingRuleError(f"{name}: no derivative with respect to {argument} (core.stop_gradient({argument}) if none is wanted)")
+        raise MissingRuleError(
+            f"{name}: no derivative with respect to {argument} (core.stop_gradient({argument}) if none is wanted)"
+        )
 
     return d
 
@@ -67,7 +70,8 @@ erfc = special("erfc", (lambda out, x: -2 / _ROOT_PI * np.exp(-x * x),), domain=
 erfcx = special("erfcx", (lambda out, x: 2 * x * out - 2 / _ROOT_PI,), domain=(LINE,))
 erfi = special("erfi", (lambda out, x: 2 / _ROOT_PI * np.exp(x * x),), domain=(LINE,))
 erfinv = special("erfinv", (lambda out, x: _ROOT_PI / 2 * np.exp(out * out),), domain=(INNER,), emit="erfinv", flops=70)
-erfcinv = special("erfcinv", (lambda out, x: -_ROOT_PI / 2 * np.exp(out * out),), domain=((0.2, 1.8),), emit="erfcinv", flops=70)
+erfcinv = special("erfcinv", (lambda out, x: -_ROOT_PI / 2 * np.exp(out * out),), domain=((0.2, 1.8),), emit="erfcinv",
+                  flops=70)
 dawsn = special("dawsn", (lambda out, x: 1 - 2 * x * out,), domain=(LINE,))
 wofz = special("wofz", (lambda out, x: 2j / _ROOT_PI - 2 * x * out,), domain=(LINE,))
 ndtr = special("ndtr", (lambda out, x: np.exp(-x * x / 2) / _ROOT_2PI,), domain=(LINE,), flops=40,
@@ -108,13 +112,15 @@ xlogy = special(
     "xlogy",
     (lambda out, x, y: np.log(where_zero(np.equal(x, 0) & np.equal(y, 0), y)),
      lambda out, x, y: np.where(np.equal(x, 0), 0, x / where_zero(np.equal(x, 0), y))),
-    domain=(LINE, POSITIVE), emit=lambda b, x, y: b.select(b.cmp("==", y, y), _zero_or(b, x, b.mul(x, b.call("log", y))), y), flops=25,
+    domain=(LINE, POSITIVE),
+    emit=lambda b, x, y: b.select(b.cmp("==", y, y), _zero_or(b, x, b.mul(x, b.call("log", y))), y), flops=25,
 )
 xlog1py = special(
     "xlog1py",
     (lambda out, x, y: np.log1p(np.where(np.equal(x, 0) & np.equal(y, -1), 0, y)),
      lambda out, x, y: np.where(np.equal(x, 0), 0, x / where_zero(np.equal(x, 0), 1 + y))),
-    domain=(LINE, (-0.5, 3.0)), emit=lambda b, x, y: b.select(b.cmp("==", y, y), _zero_or(b, x, b.mul(x, b.call("log1p", y))), y), flops=25,
+    domain=(LINE, (-0.5, 3.0)),
+    emit=lambda b, x, y: b.select(b.cmp("==", y, y), _zero_or(b, x, b.mul(x, b.call("log1p", y))), y), flops=25,
 )
 def _emit_entr(b, x):
     zero, infinity = _c(b, 0.0, x), _c(b, math.inf, x)
@@ -136,9 +142,11 @@ def _emit_divergence(b, x, y, kl):
 
 
 entr = special("entr", (lambda out, x: -np.log(x) - 1,), domain=(POSITIVE,), emit=_emit_entr, flops=25)
-rel_entr = special("rel_entr", (lambda out, x, y: np.log(np.divide(x, y)) + 1, lambda out, x, y: -np.divide(x, y)), domain=(POSITIVE, POSITIVE),
+rel_entr = special("rel_entr", (lambda out, x, y: np.log(np.divide(x, y)) + 1, lambda out, x, y: -np.divide(x, y)),
+                   domain=(POSITIVE, POSITIVE),
                    emit=lambda b, x, y: _emit_divergence(b, x, y, False), flops=25)
-kl_div = special("kl_div", (lambda out, x, y: np.log(np.divide(x, y)), lambda out, x, y: 1 - np.divide(x, y)), domain=(POSITIVE, POSITIVE),
+kl_div = special("kl_div", (lambda out, x, y: np.log(np.divide(x, y)), lambda out, x, y: 1 - np.divide(x, y)),
+                 domain=(POSITIVE, POSITIVE),
                  emit=lambda b, x, y: _emit_divergence(b, x, y, True), flops=25)
 
 
@@ -164,7 +172,8 @@ def _emit_cosm1(b, x):
     return b.mul(_c(b, -2.0, x), b.mul(s, s))
 
 
-huber = special("huber", (lambda out, d, r: np.maximum(np.abs(r) - d, 0), lambda out, d, r: np.clip(r, -d, d)), domain=(UNIT, (1.2, 3.0)), emit=_emit_huber)
+huber = special("huber", (lambda out, d, r: np.maximum(np.abs(r) - d, 0), lambda out, d, r: np.clip(r, -d, d)),
+                domain=(UNIT, (1.2, 3.0)), emit=_emit_huber)
 
 
 def _pseudo_huber_root(d, r):
@@ -173,7 +182,8 @@ def _pseudo_huber_root(d, r):
 
 pseudo_huber = special(
     "pseudo_huber",
-    (lambda out, d, r: 2 * out / d - r * r / (d * _pseudo_huber_root(d, r)), lambda out, d, r: r / _pseudo_huber_root(d, r)),
+    (lambda out, d, r: 2 * out / d - r * r / (d * _pseudo_huber_root(d, r)),
+     lambda out, d, r: r / _pseudo_huber_root(d, r)),
     domain=(UNIT, LINE), emit=_emit_pseudo_huber,
 )
 
@@ -182,5 +192,6 @@ pseudo_huber = special(
 for _name in ("cbrt", "exp2", "expm1", "log1p"):
     implements(f"scipy.special.{_name}")(getattr(np, _name))
 del _name
-exp10 = special("exp10", (lambda out, x: math.log(10) * out,), domain=(LINE,), emit=lambda b, x: b.call("pow", _c(b, 10.0, x), x))
+exp10 = special("exp10", (lambda out, x: math.log(10) * out,), domain=(LINE,),
+                emit=lambda b, x: b.call("pow", _c(b, 10.0, x), x))
 cosm1 = special("cosm1", (lambda out, x: -np.sin(x),), domain=(LINE,), emit=_emit_cosm1)

@@ -21,9 +21,11 @@ def _half_sum(f):
 jv = special("jv", (no_derivative("jv", "v"), _half_difference(lambda: jv)), domain=(ORDER, ARGUMENT), also=("jn",))
 yv = special("yv", (no_derivative("yv", "v"), _half_difference(lambda: yv)), domain=(ORDER, ARGUMENT), also=("yn",))
 iv = special("iv", (no_derivative("iv", "v"), _half_sum(lambda: iv)), domain=(ORDER, ARGUMENT))
-kv = special("kv", (no_derivative("kv", "v"), lambda out, v, x: -(kv(v - 1, x) + kv(v + 1, x)) / 2), domain=(ORDER, ARGUMENT))
+kv = special("kv", (no_derivative("kv", "v"), lambda out, v, x: -(kv(v - 1, x) + kv(v + 1, x)) / 2),
+             domain=(ORDER, ARGUMENT))
 ive = special("ive", (no_derivative("ive", "v"), lambda out, v, x: (ive(v - 1, x) + ive(v + 1, x)) / 2 - np.sign(np.real(x)) * out), domain=(ORDER, ARGUMENT))
-kve = special("kve", (no_derivative("kve", "v"), lambda out, v, x: out - (kve(v - 1, x) + kve(v + 1, x)) / 2), domain=(ORDER, ARGUMENT))
+kve = special("kve", (no_derivative("kve", "v"), lambda out, v, x: out - (kve(v - 1, x) + kve(v + 1, x)) / 2),
+              domain=(ORDER, ARGUMENT))
 
 # orders 0 and 1; the second-order functions stand in where the recurrence would divide by x = 0
 j0 = special("j0", (lambda out, x: -j1(x),), domain=((-3.0, 3.0),))

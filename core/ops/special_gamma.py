@@ -30,8 +30,10 @@ def _trigamma(x):
     return hurwitz(2.0, x)
 
 
-hurwitz = special("zeta", (no_derivative("zeta", "x"), lambda out, s, q: -s * hurwitz(s + 1, q)), domain=((1.5, 4.0), POSITIVE), like="beta")
-poch = special("poch", (lambda out, a, n: out * (digamma(a + n) - digamma(a)), lambda out, a, n: out * digamma(a + n)), domain=(POSITIVE, POSITIVE))
+hurwitz = special("zeta", (no_derivative("zeta", "x"), lambda out, s, q: -s * hurwitz(s + 1, q)),
+                  domain=((1.5, 4.0), POSITIVE), like="beta")
+poch = special("poch", (lambda out, a, n: out * (digamma(a + n) - digamma(a)), lambda out, a, n: out * digamma(a + n)),
+               domain=(POSITIVE, POSITIVE))
 
 
 def zeta(x, q=1.0):
@@ -58,11 +60,15 @@ def multigammaln(a, d):
 
 # -- beta -----------------------------------------------------------------------------------------------------------------
 
-beta = special("beta", (lambda out, a, b: out * (digamma(a) - digamma(a + b)), lambda out, a, b: out * (digamma(b) - digamma(a + b))), domain=(POSITIVE, POSITIVE))
-betaln = special("betaln", (lambda out, a, b: digamma(a) - digamma(a + b), lambda out, a, b: digamma(b) - digamma(a + b)), domain=(POSITIVE, POSITIVE))
+beta = special("beta",
+               (lambda out, a, b: out * (digamma(a) - digamma(a + b)), lambda out, a, b: out * (digamma(b) - digamma(a + b))), domain=(POSITIVE, POSITIVE))
+betaln = special("betaln",
+                 (lambda out, a, b: digamma(a) - digamma(a + b), lambda out, a, b: digamma(b) - digamma(a + b)),
+                 domain=(POSITIVE, POSITIVE))
 binom = special(
     "binom",
-    (lambda out, n, k: out * (digamma(n + 1) - digamma(n - k + 1)), lambda out, n, k: out * (digamma(n - k + 1) - digamma(k + 1))),
+    (lambda out, n, k: out * (digamma(n + 1) - digamma(n - k + 1)),
+     lambda out, n, k: out * (digamma(n - k + 1) - digamma(k + 1))),
     domain=((3.0, 6.0), (0.5, 2.5)),
 )
 
@@ -112,12 +118,17 @@ def _gammainc_da(a, x):
     return np.where(inside, total, np.where(np.isnan(x), x, 0.0)).astype(dtype)[()]
 
 
-gammainc_da = elementwise("gammainc_da", impl=_gammainc_da, loop=lambda *specs: ufunc_loop(scipy_special("beta"))(*specs),
-                          d=(no_derivative("gammainc", "a, of second order,"), lambda out, a, x: _gamma_density(a, x) * (np.log(x) - digamma(a))),
-                          domain=(POSITIVE, POSITIVE), flops=500, doc="Derivative of the incomplete gamma function P(a, x) in `a`.")
+gammainc_da = elementwise("gammainc_da", impl=_gammainc_da,
+                          loop=lambda *specs: ufunc_loop(scipy_special("beta"))(*specs),
+                          d=(no_derivative("gammainc", "a, of second order,"),
+                             lambda out, a, x: _gamma_density(a, x) * (np.log(x) - digamma(a))),
+                          domain=(POSITIVE, POSITIVE), flops=500,
+                          doc="Derivative of the incomplete gamma function P(a, x) in `a`.")
 
-gammainc = special("gammainc", (lambda out, a, x: gammainc_da(a, x), lambda out, a, x: _gamma_density(a, x)), domain=(POSITIVE, POSITIVE))
-gammaincc = special("gammaincc", (lambda out, a, x: -gammainc_da(a, x), lambda out, a, x: -_gamma_density(a, x)), domain=(POSITIVE, POSITIVE))
+gammainc = special("gammainc", (lambda out, a, x: gammainc_da(a, x), lambda out, a, x: _gamma_density(a, x)),
+                   domain=(POSITIVE, POSITIVE))
+gammaincc = special("gammaincc", (lambda out, a, x: -gammainc_da(a, x), lambda out, a, x: -_gamma_density(a, x)),
+                    domain=(POSITIVE, POSITIVE))
 gammaincinv = special(
     "gammaincinv", (lambda out, a, y: -gammainc_da(a, out) / _gamma_density(a, out), lambda out, a, y: 1 / _gamma_density(a, out)), domain=(POSITIVE, UNIT)
 )
@@ -128,7 +139,8 @@ betainc = special(
     "betainc", (no_derivative("betainc", "a"), no_derivative("betainc", "b"), lambda out, a, b, x: _beta_density(a, b, x)), domain=(POSITIVE, POSITIVE, UNIT)
 )
 betaincinv = special(
-    "betaincinv", (no_derivative("betaincinv", "a"), no_derivative("betaincinv", "b"), lambda out, a, b, y: 1 / _beta_density(a, b, out)),
+    "betaincinv", (no_derivative("betaincinv", "a"), no_derivative("betaincinv", "b"),
+                   lambda out, a, b, y: 1 / _beta_density(a, b, out)),
     domain=(POSITIVE, POSITIVE, UNIT),
 )
 
@@ -152,7 +164,8 @@ def _complex_of(dtype):
     return np.result_type(dtype, np.complex128)
 
 
-lambertw_p = Primitive("lambertw", lambda z, *, k: np.asarray(scipy_special("lambertw")(z, k))[()], lambda z, *, k: Spec(z.shape, _complex_of(z.dtype)),
+lambertw_p = Primitive("lambertw", lambda z, *, k: np.asarray(scipy_special("lambertw")(z, k))[()],
+                       lambda z, *, k: Spec(z.shape, _complex_of(z.dtype)),
                        kind="elementwise", flops=100, samples=lambda rng: [((rng.uniform(0.2, 3, 4),), {"k": 0})])
 lambertw_p.loop = lambda z, **_: (_complex_of(z.dtype),) * 2
 lambertw_p.defvjp(lambda ct, out, z, *, k: ct * (np.exp(-out) / (1 + out)))
@@ -190,5 +203,6 @@ def _elliptic_d(m):
     return np.where(small, series, (ellipk(away) - ellipe(away)) / away)
 
 
-ellipk = special("ellipk", (lambda out, m: (out - _elliptic_d(m)) / (2 * where_zero(np.equal(m, 1), 1 - m)),), domain=((-0.9, 0.9),))
+ellipk = special("ellipk", (lambda out, m: (out - _elliptic_d(m)) / (2 * where_zero(np.equal(m, 1), 1 - m)),),
+                 domain=((-0.9, 0.9),))
 ellipe = special("ellipe", (lambda out, m: -0.5 * _elliptic_d(m),), domain=((-0.9, 0.9),))

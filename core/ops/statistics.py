@@ -55,7 +55,10 @@ def quantile(a, q, axis=None, out=None, overwrite_input=False, method="linear", 
         low, high = np.floor(place), np.ceil(place)
         place = {"lower": low, "higher": high, "midpoint": 0.5 * (low + high), "nearest": np.rint(place)}[method]
     else:
-        raise ValueError(f"quantile: method must be one of {sorted([*_CONTINUOUS, 'lower', 'higher', 'midpoint', 'nearest'])}, got {method!r}")
+        raise ValueError(
+            f"quantile: method must be one of {sorted([*_CONTINUOUS, 'lower', 'higher', 'midpoint', 'nearest'])}, got "
+            f"{method!r}"
+        )
     place = np.clip(place, 0, n - 1)
     low = np.floor(place)
     part = place - low

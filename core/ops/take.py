@@ -32,7 +32,9 @@ def take(a, indices, axis=None, out=None, mode="raise"):
     axis = normal_axis(axis, np.ndim(a))
     n = np.shape(a)[axis]
     if spec_of(indices).dtype.kind not in "iub":
-        raise TypeError(f"Cannot cast array data from {spec_of(indices).dtype!r} to dtype('int64') according to the rule 'safe'")
+        raise TypeError(
+            f"Cannot cast array data from {spec_of(indices).dtype!r} to dtype('int64') according to the rule 'safe'"
+        )
     if is_mask(indices):
         indices = indices.astype(np.int64)
     if mode == "clip":
@@ -48,7 +50,9 @@ def _along_axis(arr, indices, axis):
     """The index expression that indexes `arr` along one axis with an array of the same rank."""
     shape = np.shape(arr)
     if np.ndim(indices) != len(shape):
-        raise ValueError(f"`indices` and `arr` must have the same number of dimensions, got {np.shape(indices)} and {shape}")
+        raise ValueError(
+            f"`indices` and `arr` must have the same number of dimensions, got {np.shape(indices)} and {shape}"
+        )
     if np.result_type(indices).kind not in "iu":
         raise IndexError("`indices` must be an integer array")
     grid = [np.reshape(np.arange(n), (-1,) + (1,) * (len(shape) - a - 1)) for a, n in enumerate(shape)]
@@ -68,7 +72,9 @@ def take_along_axis(arr, indices, axis=-1):
 
 def _need_tensor(where, a):
     if not isinstance(a, Tensor):
-        raise TracerError(f"{where}: the array must be a traced one here, got a plain ndarray (a traced value cannot be put into it)")
+        raise TracerError(
+            f"{where}: the array must be a traced one here, got a plain ndarray (a traced value cannot be put into it)"
+        )
 
 
 @implements(np.put_along_axis)
@@ -99,7 +105,9 @@ def putmask(a, mask, values):
     """``numpy.putmask`` with a scalar or an array of `a`'s shape, in place."""
     _need_tensor("putmask", a)
     if np.ndim(values) and np.shape(values) != a.shape:
-        raise ValueError(f"putmask: values must be a scalar or have the shape of the array, {a.shape}, got {np.shape(values)}")
+        raise ValueError(
+            f"putmask: values must be a scalar or have the shape of the array, {a.shape}, got {np.shape(values)}"
+        )
     _put_where(a, mask, values)
 
 
@@ -121,14 +129,16 @@ def place(arr, mask, vals):
 def _put_where(a, mask, values):
     if np.shape(mask) != a.shape:
         raise ValueError(f"place: mask and data must have the same shape, got {np.shape(mask)} and {a.shape}")
-    a._become(np.where(mask, np.astype(values, a.dtype) if isinstance(values, Tensor) else np.asarray(values, a.dtype), a))
+    a._become(np.where(mask, np.astype(values, a.dtype) if isinstance(values, Tensor) else np.asarray(values, a.dtype),
+                       a))
 
 
 @implements("ufunc.at")
 def at(ufunc, a, indices, b=None):
     """``ufunc.at`` for add, subtract, multiply, maximum, minimum: in place, positions that repeat count each time."""
     _need_tensor(f"{ufunc.__name__}.at", a)
-    modes = {np.add: "add", np.subtract: "add", np.multiply: "multiply", np.divide: "multiply", np.maximum: "max", np.minimum: "min"}
+    modes = {np.add: "add", np.subtract: "add", np.multiply: "multiply", np.divide: "multiply", np.maximum: "max",
+             np.minimum: "min"}
     if ufunc not in modes:
         raise TypeError(f"np.{ufunc.__name__}.at: not supported for traced values")
     b = np.negative(b) if ufunc is np.subtract else 1 / b if ufunc is np.divide else b
@@ -176,7 +186,9 @@ def piecewise(x, condlist, funclist, *args, **kw):
     condlist = [condlist] if np.ndim(condlist[0]) == 0 and np.ndim(x) else list(condlist)
     values = [f(x, *args, **kw) if callable(f) else f for f in funclist]
     if len(values) not in (len(condlist), len(condlist) + 1):
-        raise ValueError(f"with {len(condlist)} condition(s), either {len(condlist)} or {len(condlist) + 1} functions are expected")
+        raise ValueError(
+            f"with {len(condlist)} condition(s), either {len(condlist)} or {len(condlist) + 1} functions are expected"
+        )
     out = values.pop() if len(values) > len(condlist) else 0
     for c, v in zip(condlist, values, strict=True):  # NumPy: the last condition that holds
         out = np.where(c, v, out)
@@ -212,7 +224,8 @@ def extract(condition, arr):
 def flip(m, axis=None):
     """``numpy.flip``."""
     shape = np.shape(m)
-    axes = range(len(shape)) if axis is None else [normal_axis(a, len(shape)) for a in ([axis] if np.ndim(axis) == 0 else axis)]
+    axes = range(len(shape)) if axis is None else [normal_axis(a, len(shape))
+                                                   for a in ([axis] if np.ndim(axis) == 0 else axis)]
     index = tuple((n - 1, -1, n) if a in axes and n else (0, 1, n) for a, n in enumerate(shape))
     return bind(slice_p, as_value(m), index=index)
 
@@ -277,7 +290,8 @@ def tile(A, reps):
     reps = (1,) * (len(shape) - len(reps)) + reps
     split = tuple(m for n in shape for m in (1, n))
     target = tuple(m for r, n in zip(reps, shape, strict=True) for m in (r, n))
-    return np.reshape(np.broadcast_to(np.reshape(A, split), target), tuple(r * n for r, n in zip(reps, shape, strict=True)))
+    return np.reshape(np.broadcast_to(np.reshape(A, split), target),
+                      tuple(r * n for r, n in zip(reps, shape, strict=True)))
 
 
 @implements(np.repeat)
@@ -287,7 +301,8 @@ def repeat(a, repeats, axis=None):
     if axis is None:
         a, axis = np.ravel(a), 0
     axis = normal_axis(axis, np.ndim(a))
-    counts = _concrete("repeat", repeats, "the numbers of repeats must be static: np.take with traced positions may serve")
+    counts = _concrete("repeat", repeats,
+                       "the numbers of repeats must be static: np.take with traced positions may serve")
     shape = np.shape(a)
     if counts.size == 1:
         r = operator.index(counts.reshape(())[()])
@@ -330,7 +345,8 @@ _NEIGHBOURS = "sort, and compare neighbours"
 
 
 @implements(np.unique)
-def unique(ar, return_index=False, return_inverse=False, return_counts=False, axis=None, *, equal_nan=True, sorted=True):
+def unique(ar, return_index=False, return_inverse=False, return_counts=False, axis=None, *, equal_nan=True,
+           sorted=True):
     """``numpy.unique``, sorted; of a value with a derivative, the first of equal ones has it."""
     found = np.unique(_value("unique", ar, _NEIGHBOURS), True, return_inverse, return_counts, axis, equal_nan=equal_nan)
     values = np.take(np.ravel(ar) if axis is None else ar, found[1], axis=axis or 0)

@@ -25,6 +25,8 @@ from triskele.core.random.gammas import beta, dirichlet, gamma, loggamma, poisso
 from triskele.core.random.keys import bits, fold_in, key, split
 
 __all__ = [
-    "bernoulli", "beta", "bits", "categorical", "choice", "dirichlet", "exponential", "fold_in", "gamma", "gumbel", "key",
-    "laplace", "loggamma", "normal", "permutation", "poisson", "randint", "shuffle", "split", "truncated_normal", "uniform",
+    "bernoulli", "beta", "bits", "categorical", "choice", "dirichlet", "exponential", "fold_in", "gamma", "gumbel",
+    "key",
+    "laplace", "loggamma", "normal", "permutation", "poisson", "randint", "shuffle", "split", "truncated_normal",
+    "uniform",
 ]

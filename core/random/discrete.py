@@ -136,7 +136,9 @@ def categorical(key: Any, logits: Any, axis: int = -1, shape: Shape | None = Non
     batch = np.shape(logits)[:-1]
     shape = batch if shape is None else as_shape(shape, "categorical")
     if shape[len(shape) - len(batch) :] != batch:
-        raise ValueError(f"random.categorical: shape must end with {batch}, the shape of logits without the axis, got {shape}")
+        raise ValueError(
+            f"random.categorical: shape must end with {batch}, the shape of logits without the axis, got {shape}"
+        )
     return np.argmax(gumbel(key, (*shape, np.shape(logits)[-1])) + logits, axis=-1)
 
 

@@ -56,7 +56,9 @@ def checked_key(k: Any, where: str) -> Any:
     if spec is None or spec.shape != (2,) or spec.dtype != KEY:
         got = spec if spec is not None else f"{type(k).__name__} {k!r}"
         hint = " (use vmap for a batch of keys)" if spec is not None and spec.dtype == KEY and spec.shape[-1:] == (2,) else ""
-        raise TypeError(f"random.{where}: key must be uint32 of shape (2,), got {got} (make one with core.random.key(seed)){hint}")
+        raise TypeError(
+            f"random.{where}: key must be uint32 of shape (2,), got {got} (make one with core.random.key(seed)){hint}"
+        )
     return k
 
 
@@ -64,7 +66,9 @@ def as_shape(shape: Any, where: str) -> tuple[int, ...]:
     try:
         shape = (operator.index(shape),) if not isinstance(shape, (tuple, list)) else tuple(operator.index(n) for n in shape)
     except TypeError:
-        raise TypeError(f"random.{where}: shape must be made of integers, got {shape!r} (the second argument is the shape)") from None
+        raise TypeError(
+            f"random.{where}: shape must be made of integers, got {shape!r} (the second argument is the shape)"
+        ) from None
     if any(n < 0 for n in shape):
         raise ValueError(f"random.{where}: shape must have no negative entry, got {shape}")
     return shape
@@ -112,7 +116,8 @@ def _split_pull(b, index, loads, in_specs, out_spec, *, n):
     return b.cast(inline.pick(b, words[:2], b.cast(index[-1], inline.U64)), KEY)
 
 
-split_p = Primitive("random_split", _split, lambda k, *, n: Spec((*k.shape[:-1], n, 2), KEY), kind="pull", pull=_split_pull,
+split_p = Primitive("random_split", _split, lambda k, *, n: Spec((*k.shape[:-1], n, 2), KEY), kind="pull",
+                    pull=_split_pull,
                     differentiable=False, flops=60, samples=lambda rng: [((np.array([3, 4], KEY),), {"n": 3})])
 batch_keys(split_p)
 
@@ -229,7 +234,8 @@ def _bits_pull(b, index, loads, in_specs, out_spec, *, shape, dtype):
     if per_block == 2:
         return inline.pick(b, [inline.join(b, *words[:2]), inline.join(b, *words[2:])], which)
     word = inline.pick(b, words, which)
-    return b.cast(b.shift_right(word, inline.constant(b, 32 - 8 * dtype.itemsize)) if dtype.itemsize < 4 else word, dtype)
+    return b.cast(b.shift_right(word, inline.constant(b, 32 - 8 * dtype.itemsize)) if dtype.itemsize < 4 else word,
+                  dtype)
 
 
 def _bits_spec(k, *, shape, dtype):
@@ -237,11 +243,13 @@ def _bits_spec(k, *, shape, dtype):
 
 
 def _samples(rng):
-    return [((np.array([3, 4], KEY),), {"shape": s, "dtype": np.dtype(t)}) for s, t in (((3, 2), "uint32"), ((), "uint64"), ((5,), "uint8"))]
+    return [((np.array([3, 4], KEY),), {"shape": s, "dtype": np.dtype(t)})
+            for s, t in (((3, 2), "uint32"), ((), "uint64"), ((5,), "uint8"))]
 
 
 bits_p = Primitive("random_bits", _bits, _bits_spec, differentiable=False, flops=15, samples=_samples)
-inline_bits_p = Primitive("random_bits_inline", _bits, _bits_spec, kind="pull", pull=_bits_pull, differentiable=False, flops=60, samples=_samples)
+inline_bits_p = Primitive("random_bits_inline", _bits, _bits_spec, kind="pull", pull=_bits_pull, differentiable=False,
+                          flops=60, samples=_samples)
 batch_keys(bits_p)
 batch_keys(inline_bits_p)
 

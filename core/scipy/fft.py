@@ -20,6 +20,7 @@ from triskele.core.ops.fft import (
 )
 
 __all__ = [
-    "fft", "fft2", "fftn", "fftshift", "hfft", "ifft", "ifft2", "ifftn", "ifftshift", "ihfft", "irfft", "irfft2", "irfftn",
+    "fft", "fft2", "fftn", "fftshift", "hfft", "ifft", "ifft2", "ifftn", "ifftshift", "ihfft", "irfft", "irfft2",
+    "irfftn",
     "rfft", "rfft2", "rfftn",
 ]

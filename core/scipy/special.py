@@ -79,10 +79,14 @@ from triskele.core.ops.special_sums import log_softmax, logsumexp, softmax
 psi = digamma
 
 __all__ = [
-    "beta", "betainc", "betaincinv", "betaln", "binom", "comb", "cosm1", "dawsn", "digamma", "ellipe", "ellipk", "entr", "erf",
-    "erfc", "erfcinv", "erfcx", "erfi", "erfinv", "exp1", "exp10", "expi", "expit", "factorial", "gamma", "gammainc", "gammaincc",
-    "gammainccinv", "gammaincinv", "gammaln", "gammasgn", "huber", "i0", "i0e", "i1", "i1e", "iv", "ive", "j0", "j1", "jv", "k0", "k0e", "k1",
+    "beta", "betainc", "betaincinv", "betaln", "binom", "comb", "cosm1", "dawsn", "digamma", "ellipe", "ellipk", "entr",
+    "erf",
+    "erfc", "erfcinv", "erfcx", "erfi", "erfinv", "exp1", "exp10", "expi", "expit", "factorial", "gamma", "gammainc",
+    "gammaincc",
+    "gammainccinv", "gammaincinv", "gammaln", "gammasgn", "huber", "i0", "i0e", "i1", "i1e", "iv", "ive", "j0", "j1",
+    "jv", "k0", "k0e", "k1",
     "k1e", "kl_div", "kv", "kve", "lambertw", "log_expit", "log_ndtr", "log_softmax", "loggamma", "logit", "logsumexp",
-    "multigammaln", "ndtr", "ndtri", "poch", "polygamma", "pseudo_huber", "psi", "rel_entr", "rgamma", "softmax", "spence", "wofz",
+    "multigammaln", "ndtr", "ndtri", "poch", "polygamma", "pseudo_huber", "psi", "rel_entr", "rgamma", "softmax",
+    "spence", "wofz",
     "xlog1py", "xlogy", "y0", "y1", "yv", "zeta",
 ]

@@ -113,7 +113,8 @@ def with_outputs(graph: Graph, specs: Sequence[Spec]) -> Graph:
     """The graph with its outputs converted to `specs` where they differ."""
     if all((a.dtype, a.weak) == (b.dtype, b.weak) for a, b in zip(graph.out_specs, specs, strict=True)):
         return graph
-    return make_graph(lambda *a: [cast(o, s) for o, s in zip(evaluate(graph, *a), specs, strict=True)], graph.in_specs, graph.name)[0]
+    return make_graph(lambda *a: [cast(o, s) for o, s in zip(evaluate(graph, *a), specs, strict=True)], graph.in_specs,
+                      graph.name)[0]
 
 
 _KINDS = {"b": False, "i": 0, "f": 0.0, "c": 0j}

@@ -93,7 +93,8 @@ def _branch(where, index, functions, operands):
     for f, b in zip(functions[1:], bodies[1:], strict=True):
         if b.structure != first.structure:
             raise TypeError(
-                f"{where}: the branches must return trees of one structure, got {first.structure} from {function_name(functions[0])} "
+                f"{where}: the branches must return trees of one structure, got {first.structure} from "
+                f"{function_name(functions[0])} "
                 f"and {b.structure} from {function_name(f)}, at {user_source()}"
             )
     specs = []
@@ -103,7 +104,8 @@ def _branch(where, index, functions, operands):
         if both is None:
             listed = ", ".join(f"{s} from {function_name(f)}" for s, f in zip(found, functions, strict=True))
             raise TypeError(
-                f"{where}: the branches must return the same shapes and dtypes, got {listed}{' at leaf ' + name if name else ''} "
+                f"{where}: the branches must return the same shapes and dtypes, got "
+                f"{listed}{' at leaf ' + name if name else ''} "
                 f"(np.broadcast_to or astype make them agree), at {user_source()}"
             )
         specs.append(both)
@@ -176,12 +178,14 @@ def _(args, needed, *, branches):
     kept = sorted({i for h in halves for i in h.kept})
     cts_in = sorted({k for h in halves for k in h.cts})
     pulled = sorted({i for h in halves for i in h.pulled})
-    specs = [*slots, *[branches[0].inputs[i].spec for i in kept], *[tangent_spec(branches[0].outputs[k].spec) for k in cts_in]]
+    specs = [*slots, *[branches[0].inputs[i].spec for i in kept],
+             *[tangent_spec(branches[0].outputs[k].spec) for k in cts_in]]
     backward = []
     for h, mine in zip(halves, places, strict=True):
         def back(*a, h=h, mine=mine):
             rest = dict(zip([("in", i) for i in kept] + [("ct", k) for k in cts_in], a[len(slots):], strict=True))
-            found = evaluate(h.backward, *[a[p] for p in mine], *[rest["in", i] for i in h.kept], *[rest["ct", k] for k in h.cts])
+            found = evaluate(h.backward, *[a[p] for p in mine], *[rest["in", i] for i in h.kept],
+                             *[rest["ct", k] for k in h.cts])
             found = dict(zip(h.pulled, found, strict=True))
             return [found[i] if i in found else zeros(tangent_spec(branches[0].inputs[i].spec)) for i in pulled]
         backward.append(make_graph(back, specs, h.backward.name)[0])
@@ -205,7 +209,8 @@ def _(args, axes, size, *, branches):
     made = [batch_graph(b, batched, size) for b in branches]
     if axes[0] is None:
         wanted = _any(out for _, out in made)
-        graphs = [g if out == wanted else batch_graph(b, batched, size, wanted)[0] for b, (g, out) in zip(branches, made, strict=True)]
+        graphs = [g if out == wanted else batch_graph(b, batched, size, wanted)[0]
+                  for b, (g, out) in zip(branches, made, strict=True)]
         return bind(cond_p, index, *operands, branches=tuple(graphs)), tuple([0 if w else None for w in wanted])
     everywhere = [True] * len(branches[0].outputs)
     index = move_batch_axis(index, axes[0], size)
@@ -214,7 +219,8 @@ def _(args, axes, size, *, branches):
         own, flags = operands, batched
         if hides_zeros(b):
             chosen = np.equal(index, bool(k)) if spec_of(index).dtype.kind == "b" else np.equal(index, k)
-            own = [guarded(chosen, move_batch_axis(x, 0 if f else None, size)) for x, f in zip(operands, batched, strict=True)]
+            own = [guarded(chosen, move_batch_axis(x, 0 if f else None, size))
+                   for x, f in zip(operands, batched, strict=True)]
             flags = [True] * len(own)
         outs.append(evaluate(batch_graph(b, flags, size, everywhere)[0], *own))
     result = list(outs[0])

@@ -62,7 +62,8 @@ def backward_loop(step: Graph, steps: Any, consts: Sequence[Any], init: Sequence
 
     n, n_carry = len(consts), len(init)
     specs = [tangent_spec(s) for s in step.in_specs]
-    one = make_graph(lambda *a: [cast(o, s) for o, s in zip(evaluate(step, *a), specs[n:], strict=True)], specs, step.name)[0]
+    one = make_graph(lambda *a: [cast(o, s) for o, s in zip(evaluate(step, *a), specs[n:], strict=True)], specs,
+                     step.name)[0]
     inexact = [s.dtype.kind in "fc" for s in specs]
     needed_consts = [a and b for a, b in zip(needed_consts, inexact, strict=False)]
     moving = moving_carry(one, needed_consts, [a and b for a, b in zip(needed_init, inexact[n:], strict=True)], [])
@@ -82,7 +83,8 @@ def backward_loop(step: Graph, steps: Any, consts: Sequence[Any], init: Sequence
         top, last, ct, totals = machine["top"], machine["last"], machine["ct"], machine["totals"]
         begin, state = machine["at"][top], [s[top] for s in machine["states"]]
         free = slots - 1 - top
-        target = np.where(np.equal(free, 0) | np.equal(begin, last), last, begin + advance(table, free + 1, last - begin + 1))
+        target = np.where(np.equal(free, 0) | np.equal(begin, last), last,
+                          begin + advance(table, free + 1, last - begin + 1))
         state = fori_loop(begin, target, lambda _, s: evaluate(one, *consts, *s), state)
         arrived = np.equal(target, last)
         ct, totals = cond(arrived, lambda s: pull(s, ct, totals), lambda s: (ct, totals), state)
@@ -93,7 +95,8 @@ def backward_loop(step: Graph, steps: Any, consts: Sequence[Any], init: Sequence
             s[place] = value
         at[place] = target
         top = np.where(arrived, np.where(np.equal(begin, last), top - 1, top), top + 1)
-        return {"top": top, "last": np.where(arrived, last - 1, last), "at": at, "states": states, "ct": ct, "totals": totals}
+        return {"top": top, "last": np.where(arrived, last - 1, last), "at": at, "states": states, "ct": ct,
+                "totals": totals}
 
     states = []
     for x, s in zip(init, specs[n:], strict=True):

@@ -101,15 +101,19 @@ def scan(f: Callable[..., Any], init: Any, xs: Any = None, length: int | None = 
         nonlocal y_structure
         out = traceable(f)(carry, x)
         if type(out) is not tuple or len(out) != 2:
-            raise TypeError(f"{where}: the body must return a pair (carry, y), got {type(out).__name__}, at {user_source()}")
+            raise TypeError(
+                f"{where}: the body must return a pair (carry, y), got {type(out).__name__}, at {user_source()}"
+            )
         check_structure(where, "the carry", carry_structure, tree.structure(out[0]))
         y_structure = tree.structure(out[1])
         return out
 
-    body, specs = carry_body(where, lambda c: trace_body(step, both, [*c, *x_specs], where), [spec_of(x) for x in init_leaves], names, n_carry)
+    body, specs = carry_body(where, lambda c: trace_body(step, both, [*c, *x_specs], where),
+                             [spec_of(x) for x in init_leaves], names, n_carry)
     graph = constants_first(body.graph, n_carry + len(x_leaves))
     args = [*body.captured, *[cast(x, s) for x, s in zip(init_leaves, specs, strict=True)], *x_leaves]
-    params = {"body": graph, "n_consts": len(body.captured), "n_carry": n_carry, "length": length, "reverse": bool(reverse)}
+    params = {"body": graph, "n_consts": len(body.captured), "n_carry": n_carry, "length": length,
+              "reverse": bool(reverse)}
     out = segments(args, segment_length(length, checkpoint), **params)
     return tree.unflatten(carry_structure, out[:n_carry]), tree.unflatten(y_structure, out[n_carry:])
 
@@ -119,14 +123,20 @@ def _length(xs, leaves, length):
     for name, x in zip(leaf_names(xs), leaves, strict=True):
         shape = np.shape(x)
         if not shape:
-            raise ValueError(f"scan: arrays in xs must have a leading axis to loop over, got a scalar{' at ' + name if name else ''}, at {user_source()}")
+            raise ValueError(
+                "scan: arrays in xs must have a leading axis to loop over, got a "
+                f"scalar{' at ' + name if name else ''}, at {user_source()}"
+            )
         sizes.setdefault(shape[0], name or "xs")
     if length is not None:
         sizes.setdefault(operator.index(length), "length")
     if not sizes:
         raise ValueError(f"scan: length= is needed when xs has no arrays, at {user_source()}")
     if len(sizes) > 1:
-        raise ValueError(f"scan: all leading axes must have one length, got {', '.join(f'{n} ({w})' for n, w in sizes.items())}, at {user_source()}")
+        raise ValueError(
+            f"scan: all leading axes must have one length, got {', '.join(f'{n} ({w})' for n, w in sizes.items())}, at "
+            f"{user_source()}"
+        )
     (n,) = sizes
     if n < 0:
         raise ValueError(f"scan: the length must not be negative, got {n}, at {user_source()}")
@@ -141,7 +151,9 @@ def _run(where, f, init, carry_structure, xs, x_structure, length, reverse, name
         i = length - 1 - step if reverse else step
         out = f(carry, tree.unflatten(x_structure, [x[i] for x in xs]))
         if type(out) is not tuple or len(out) != 2:
-            raise TypeError(f"{where}: the body must return a pair (carry, y), got {type(out).__name__}, at {user_source()}")
+            raise TypeError(
+                f"{where}: the body must return a pair (carry, y), got {type(out).__name__}, at {user_source()}"
+            )
         carry, y = out
         leaves, structure = tree.flatten(y)
         if ys is None:
@@ -196,14 +208,16 @@ def segments(args: list[Any], segment: int, *, body: Graph, n_consts: int, n_car
     cut = rest if reverse else count * segment  # the shorter piece is the last to be run
 
     def piece(n):
-        specs = body.in_specs[: n_consts + n_carry] + [Spec((n, *s.shape), s.dtype) for s in body.in_specs[n_consts + n_carry :]]
+        specs = body.in_specs[: n_consts + n_carry] + [Spec((n, *s.shape), s.dtype)
+                                                       for s in body.in_specs[n_consts + n_carry :]]
         return make_graph(lambda *a: bind(scan_p, *a, length=n, **params), specs, body.name)[0]
 
     whole = piece(segment)
     outer = make_graph(lambda *a: bind(checkpoint_p, *a, graph=whole), whole.in_specs, body.name)[0]
     main = [x[cut:] if reverse else x[:cut] for x in xs] if rest else xs
     main = [np.reshape(x, (count, segment, *np.shape(x)[1:])) for x in main]
-    out = bind(scan_p, *consts, *carry, *main, body=outer, n_consts=n_consts, n_carry=n_carry, length=count, reverse=reverse)
+    out = bind(scan_p, *consts, *carry, *main, body=outer, n_consts=n_consts, n_carry=n_carry, length=count,
+               reverse=reverse)
     carry, ys = list(out[:n_carry]), [np.reshape(y, (count * segment, *np.shape(y)[2:])) for y in out[n_carry:]]
     if rest:
         out = bind(checkpoint_p, *consts, *carry, *[x[:cut] if reverse else x[cut:] for x in xs], graph=piece(rest))
@@ -251,7 +265,8 @@ def moving_carry(body: Graph, consts: list[bool], carry: list[bool], xs: list[bo
 def _depends(hits, *, body, n_consts, n_carry, length, reverse):
     n = n_consts + n_carry
     carry = moving_carry(body, hits[:n_consts], hits[n_consts:n], hits[n:])
-    return [a or b for a, b in zip([*carry, *[False] * len(body.outputs)], depends(body, [*hits[:n_consts], *carry, *hits[n:]]), strict=False)]
+    return [a or b for a, b in zip([*carry, *[False] * len(body.outputs)],
+                                   depends(body, [*hits[:n_consts], *carry, *hits[n:]]), strict=False)]
 
 
 scan_p.depends = _depends
@@ -269,8 +284,10 @@ def _(tangents, out, args, *, body, n_consts, n_carry, length, reverse):
     inputs, t_inputs = list(graph.inputs[: len(args)]), spread(graph.inputs[len(args) :], moving)
     outputs, t_outputs = list(graph.outputs[: len(wanted)]), spread(graph.outputs[len(wanted) :], wanted)
     both = interleave(inputs, t_inputs, n_consts, n), interleave(outputs, t_outputs, n_carry)
-    found = bind(scan_p, *interleave(list(args), tangents, n_consts, n), body=Graph(both[0], graph.equations, both[1], graph.name),
-                 n_consts=n_consts + sum(moving[:n_consts]), n_carry=n_carry + sum(carry), length=length, reverse=reverse)
+    found = bind(scan_p, *interleave(list(args), tangents, n_consts, n),
+                 body=Graph(both[0], graph.equations, both[1], graph.name),
+                 n_consts=n_consts + sum(moving[:n_consts]), n_carry=n_carry + sum(carry), length=length,
+                 reverse=reverse)
     found = found[n_carry : n_carry + sum(carry)] + found[n_carry + sum(carry) + len(wanted) - n_carry :]
     return tuple(spread(found, wanted))
 
@@ -296,11 +313,13 @@ def _(args, needed, *, body, n_consts, n_carry, length, reverse):
     needed = [x and v.spec.dtype.kind in "fc" for x, v in zip(needed, body.inputs, strict=True)]
     carry = moving_carry(body, needed[:n_consts], needed[n_consts:n], needed[n:])
     constant = [True] * n_consts + [False] * (len(args) - n_consts)
-    halves = forward_backward(body, [*needed[:n_consts], *carry, *needed[n:]], summed=constant, loop=(n_consts, n_carry))
+    halves = forward_backward(body, [*needed[:n_consts], *carry, *needed[n:]], summed=constant,
+                              loop=(n_consts, n_carry))
     # forward: residuals that are the same in every step are computed once, the others and the carries kept are stacked
     outside, fixed, inside = split_invariant(halves.forward, n_consts, n_out)
     kept_carry = [i for i in halves.kept if n_consts <= i < n]
-    inside = Graph(inside.inputs, inside.equations, inside.outputs + [inside.inputs[i] for i in kept_carry], inside.name)
+    inside = Graph(inside.inputs, inside.equations, inside.outputs + [inside.inputs[i] for i in kept_carry],
+                   inside.name)
     results = bind(scan_p, *args, body=inside, n_consts=n_consts, n_carry=n_carry, length=length, reverse=reverse)
     out, stacked = results[:n_out], list(results[n_out:])
     fixed_values = evaluate(outside, *args[:n_consts])
@@ -324,7 +343,8 @@ def _(args, needed, *, body, n_consts, n_carry, length, reverse):
             residuals.append(same[fixed.index(r)] if r in fixed else next(both))
         read = {**same_in, **each_carry, **each_in}
         ct.update(ct_y)
-        found = evaluate(halves.backward, *residuals, *[read[i] for i in halves.kept], *[ct[k] for k in halves.cts], *total.values())
+        found = evaluate(halves.backward, *residuals, *[read[i] for i in halves.kept], *[ct[k] for k in halves.cts],
+                         *total.values())
         found = dict(zip(halves.pulled, found, strict=True))
         back = [found.get(n_consts + k, zeros(tangent_spec(body.inputs[n_consts + k].spec))) for k in cts_carry]
         return [*back, *[found[i] for i in sums], *[found[i] for i in pulled_x]]
@@ -339,11 +359,14 @@ def _(args, needed, *, body, n_consts, n_carry, length, reverse):
     back, carried, products = take_out_products(back, len(fixed) + len(consts), len(cts_carry), len(sums))
 
     def pull(cts):
-        cts = [zeros_of(o) if c is None and (k in cts_carry or k in cts_y) else c for k, (c, o) in enumerate(zip(cts, out, strict=True))]
+        cts = [zeros_of(o) if c is None and (k in cts_carry or k in cts_y) else c
+               for k, (c, o) in enumerate(zip(cts, out, strict=True))]
         totals = [zeros_of(args[i]) for i in sums]
         xs = [*stacked, *[args[i] for i in slices], *[cts[k] for k in cts_y]]
-        found = bind(scan_p, *fixed_values, *[args[i] for i in consts], *[cts[k] for k in cts_carry], *[totals[s] for s in carried], *xs,
-                     body=back, n_consts=len(fixed) + len(consts), n_carry=len(cts_carry) + len(carried), length=length, reverse=not reverse)
+        found = bind(scan_p, *fixed_values, *[args[i] for i in consts], *[cts[k] for k in cts_carry],
+                     *[totals[s] for s in carried], *xs,
+                     body=back, n_consts=len(fixed) + len(consts), n_carry=len(cts_carry) + len(carried), length=length,
+                     reverse=not reverse)
         back_carry, found = found[: len(cts_carry)], found[len(cts_carry) :]
         for s, g in zip(carried, found, strict=False):
             totals[s] = g
@@ -354,7 +377,8 @@ def _(args, needed, *, body, n_consts, n_carry, length, reverse):
             totals[p.total] = totals[p.total] + g if p.total in begun else g
             begun.add(p.total)
         result = [None] * len(args)
-        for i, g in zip([*[n_consts + k for k in cts_carry], *sums, *pulled_x], [*back_carry, *totals, *ys[: len(pulled_x)]], strict=True):
+        for i, g in zip([*[n_consts + k for k in cts_carry], *sums, *pulled_x],
+                        [*back_carry, *totals, *ys[: len(pulled_x)]], strict=True):
             result[i] = g
         return result
 
@@ -373,6 +397,7 @@ def _(args, axes, size, *, body, n_consts, n_carry, length, reverse):
         batched[n_consts:n] = carry
     if out[:n_carry] != carry:
         graph, out = batch_graph(body, batched, size, [*carry, *out[n_carry:]])
-    moved = [move_batch_axis(x, a, size, int(i >= n)) if b else x for i, (x, a, b) in enumerate(zip(args, axes, batched, strict=True))]
+    moved = [move_batch_axis(x, a, size, int(i >= n)) if b else x
+             for i, (x, a, b) in enumerate(zip(args, axes, batched, strict=True))]
     found = bind(scan_p, *moved, body=graph, n_consts=n_consts, n_carry=n_carry, length=length, reverse=reverse)
     return found, tuple([(int(k >= n_carry) if b else None) for k, b in enumerate(out)])

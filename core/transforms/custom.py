@@ -127,15 +127,20 @@ class custom_vjp(_Custom):
             return flat(pair[0]), residuals
 
         def bwd(residuals, cts):
-            found = traceable(self.bwd)(*fixed, tree.unflatten(res_structure[0], residuals), tree.unflatten(ends[0], cts))
+            found = traceable(self.bwd)(*fixed, tree.unflatten(res_structure[0], residuals),
+                                        tree.unflatten(ends[0], cts))
             if not isinstance(found, (tuple, list)) or len(found) != len(active):
                 got = f"{len(found)} values" if isinstance(found, (tuple, list)) else type(found).__name__
-                raise TypeError(f"{where}: bwd must return a tuple of {len(active)} cotangents, one for each differentiable argument, got {got}")
+                raise TypeError(
+                    f"{where}: bwd must return a tuple of {len(active)} cotangents, one for each differentiable "
+                    f"argument, got {got}"
+                )
             return tree.broadcast_prefix(list(found), active, f"{where}: the cotangents")
 
         missing = " (define one with .defvjp(fwd, bwd))"
         defined = self.bwd is not None
-        return Rules(where, 0, lambda *xs: flat(traceable(self.f)(*full(xs))), fwd if defined else None, bwd if defined else None, missing=missing)
+        return Rules(where, 0, lambda *xs: flat(traceable(self.f)(*full(xs))), fwd if defined else None,
+                     bwd if defined else None, missing=missing)
 
 
 class custom_jvp(_Custom):
@@ -188,7 +193,9 @@ class custom_jvp(_Custom):
         def rule(*given):
             *fixed, primals, tangents = given
             if len(rules) != len(primals):
-                raise TypeError(f"{self._where}: defjvps must give one rule for each argument, got {len(rules)} for {len(primals)}")
+                raise TypeError(
+                    f"{self._where}: defjvps must give one rule for each argument, got {len(rules)} for {len(primals)}"
+                )
             args = list(primals)
             for n, value in sorted(zip(self.nondiff_argnums, fixed, strict=True)):
                 args.insert(n, value)
@@ -206,14 +213,18 @@ class custom_jvp(_Custom):
         where = self._where
 
         def jvp(xs, tangents):
-            pair = traceable(self.rule)(*fixed, tuple(tree.unflatten(structure, xs)), tuple(tree.unflatten(structure, tangents)))
+            pair = traceable(self.rule)(*fixed, tuple(tree.unflatten(structure, xs)),
+                                        tuple(tree.unflatten(structure, tangents)))
             if not isinstance(pair, tuple) or len(pair) != 2:
                 raise TypeError(f"{where}: the rule must return a pair (out, tangent), got {type(pair).__name__}")
             outs = flat(pair[0])
             t_outs, t_structure = tree.flatten(pair[1])
             if t_structure != ends[0]:
-                raise ValueError(f"{where}: the tangent must have the structure of the output, {ends[0]}, got {t_structure}")
+                raise ValueError(
+                    f"{where}: the tangent must have the structure of the output, {ends[0]}, got {t_structure}"
+                )
             return outs, t_outs
 
         missing = " (define one with .defjvp(rule) or .defjvps(*rules))"
-        return Rules(where, 0, lambda *xs: flat(traceable(self.f)(*full(xs))), jvp=jvp if self.rule is not None else None, missing=missing)
+        return Rules(where, 0, lambda *xs: flat(traceable(self.f)(*full(xs))),
+                     jvp=jvp if self.rule is not None else None, missing=missing)

@@ -33,7 +33,8 @@ def address_of(function: Any, where: str) -> int:
 
         return int(cffi.FFI().cast("uintptr_t", function))
     raise TypeError(
-        f"{where}: with mode='cfunc' a ctypes or cffi function pointer, a Numba cfunc or an integer address is wanted, got {type(function).__name__}"
+        f"{where}: with mode='cfunc' a ctypes or cffi function pointer, a Numba cfunc or an integer address is wanted, "
+        f"got {type(function).__name__}"
     )
 
 
@@ -141,7 +142,8 @@ def _entry(body, scope):
     import numba
     from numba import types
 
-    lines = ["def entry(table):", "    try:", *[f"        {b}" for b in body], "        return 0", "    except Exception:", "        return 1"]
+    lines = ["def entry(table):", "    try:", *[f"        {b}" for b in body], "        return 0",
+             "    except Exception:", "        return 1"]
     scope["carray"] = numba.carray
     exec("\n".join(lines), scope)
     return numba.cfunc(types.int32(types.CPointer(types.voidptr)))(scope["entry"])

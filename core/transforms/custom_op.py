@@ -51,7 +51,10 @@ def _spec_tree(out, where):
         if isinstance(x, (tuple, list)) and not isinstance(x, Spec):
             return type(x)([walk(v) for v in x])
         if not hasattr(x, "shape") or not hasattr(x, "dtype"):
-            raise TypeError(f"{where}: out must return specs (core.spec(shape, dtype)), one or a tree of them, got {type(x).__name__}")
+            raise TypeError(
+                f"{where}: out must return specs (core.spec(shape, dtype)), one or a tree of them, got "
+                f"{type(x).__name__}"
+            )
         return _Leaf(spec(x.shape, x.dtype))
 
     leaves, structure = tree.flatten(walk(out))
@@ -94,7 +97,10 @@ class CustomOp:
         try:
             hash(tuple(static.items()))
         except TypeError as error:
-            raise TypeError(f"{self.where}: keyword arguments are fixed options and must be hashable, {error} (arrays are passed by position)") from None
+            raise TypeError(
+                f"{self.where}: keyword arguments are fixed options and must be hashable, {error} (arrays are passed "
+                "by position)"
+            ) from None
         outs = bind(self.primitive, *values, **static)
         _, structure = self._out(*[spec_of(v) for v in values], **static)
         return tree.unflatten(structure, outs)
@@ -106,7 +112,9 @@ class CustomOp:
         if have.dtype == want and not have.weak:
             return a
         if not (np.can_cast(have.dtype, want, "safe") or have.weak and np.can_cast(have.dtype, want, "same_kind")):
-            raise TypeError(f"{self.where}: argument {i} must be {want}, as argtypes says, got {have} (convert it with astype)")
+            raise TypeError(
+                f"{self.where}: argument {i} must be {want}, as argtypes says, got {have} (convert it with astype)"
+            )
         return bind(convert, a, dtype=want)
 
     # -- shapes and values ------------------------------------------------------------------------------------------------
@@ -129,7 +137,10 @@ class CustomOp:
                     inputs = [np.array(a) if a.ndim else a for a in inputs]
                 returned = self.function(*inputs, *outs, **static)
                 if returned is not None:
-                    raise TypeError(f"{self.where}: the kernel must write into its last argument(s) and return nothing, got {type(returned).__name__} (mode='python' takes returned values)")
+                    raise TypeError(
+                        f"{self.where}: the kernel must write into its last argument(s) and return nothing, got "
+                        f"{type(returned).__name__} (mode='python' takes returned values)"
+                    )
             else:
                 self._call_c(inputs, outs)
         except Exception as error:
@@ -147,7 +158,8 @@ class CustomOp:
             a = np.asarray(r)
             if a.shape != s.shape or (a.dtype != s.dtype and not isinstance(r, (bool, int, float, complex))):
                 raise ValueError(f"{self.where}: output {k} must be {s}, as out says, got {Spec(a.shape, a.dtype)}")
-            shared = not a.flags.writeable or any(np.may_share_memory(a, x) for x in inputs if isinstance(x, np.ndarray))
+            shared = not a.flags.writeable or any(np.may_share_memory(a, x)
+                                                  for x in inputs if isinstance(x, np.ndarray))
             outs.append((a.astype(s.dtype) if shared or a.dtype != s.dtype else a)[()])
         return tuple(outs)
 
@@ -175,7 +187,8 @@ class CustomOp:
                 self._entries[key] = custom_native.numba_entry(self.function, in_specs, out_specs, static)
             else:
                 parsed = self._parsed(len(in_specs), len(out_specs))
-                self._entries[key] = custom_native.c_entry(custom_native.address_of(self.function, self.where), parsed, in_specs, out_specs)
+                self._entries[key] = custom_native.c_entry(custom_native.address_of(self.function, self.where), parsed,
+                                                           in_specs, out_specs)
         return self._entries[key]
 
     # -- rules --------------------------------------------------------------------------------------------------------------
@@ -212,13 +225,18 @@ class CustomOp:
         found = self._vjp(*given, *xs, **static)  # type: ignore[misc]
         found = found if isinstance(found, (tuple, list)) else (found,)
         if len(found) != len(xs):
-            raise TypeError(f"{self.where}: its vjp rule must return {len(xs)} cotangents, one for each input (None for zero), got {len(found)}")
+            raise TypeError(
+                f"{self.where}: its vjp rule must return {len(xs)} cotangents, one for each input (None for zero), got "
+                f"{len(found)}"
+            )
         return list(found)
 
     def _push(self, outs, xs, tangents, structure, static):
         found, t_structure = tree.flatten(self._jvp(tuple(tangents), tree.unflatten(structure, outs), *xs, **static))  # type: ignore[misc]
         if t_structure != structure:
-            raise ValueError(f"{self.where}: the tangent must have the structure of the output, {structure}, got {t_structure}")
+            raise ValueError(
+                f"{self.where}: the tangent must have the structure of the output, {structure}, got {t_structure}"
+            )
         return found
 
     def _rules(self, outs, args, static, is_batched=None):
@@ -252,7 +270,8 @@ class CustomOp:
     def _no_rule(self, mode, args):
         short = self.name.rpartition(".")[2]
         return MissingRuleError(
-            f"{self.where}({describe(args)}): no derivative rule, needed for {mode} mode here (define one with @{short}.vjp or @{short}.jvp; "
+            f"{self.where}({describe(args)}): no derivative rule, needed for {mode} mode here (define one with "
+            f"@{short}.vjp or @{short}.jvp; "
             "either serves both modes)"
         )
 
@@ -275,7 +294,8 @@ class CustomOp:
             try:
                 if self._transposing > 50:
                     raise MissingRuleError(
-                        f"{self.where}: its jvp rule applies the operator itself to the tangents, so its transpose is not known (define one with .vjp)"
+                        f"{self.where}: its jvp rule applies the operator itself to the tangents, so its transpose is "
+                        "not known (define one with .vjp)"
                     )
                 _, pull = rules_of(outs, args, **params).reverse(args, needed)
             finally:
@@ -303,7 +323,8 @@ class CustomOp:
         elif self.batching == "broadcast":
             if self.abi == "elementwise":
                 rank = max(np.ndim(a) - b for a, b in zip(moved, flags, strict=True))
-                moved = [np.reshape(a, (size, *(1,) * (rank + 1 - np.ndim(a)), *np.shape(a)[1:])) if b else a for a, b in zip(moved, flags, strict=True)]
+                moved = [np.reshape(a, (size, *(1,) * (rank + 1 - np.ndim(a)), *np.shape(a)[1:])) if b else a
+                         for a, b in zip(moved, flags, strict=True)]
             else:
                 moved = [a if b else move_batch_axis(a, None, size) for a, b in zip(moved, flags, strict=True)]
             outs = bind(self.primitive, *moved, **static)
@@ -314,25 +335,33 @@ class CustomOp:
         else:
             short = self.name.rpartition(".")[2]
             raise MissingRuleError(
-                f"{self.where}({describe(args)}): no batching rule, needed for vmap here (define one with @{short}.batch, or give custom_op "
-                "batch='sequential' to run the examples one after another, batch='broadcast' if it treats leading axes as a batch)"
+                f"{self.where}({describe(args)}): no batching rule, needed for vmap here (define one with "
+                f"@{short}.batch, or give custom_op "
+                "batch='sequential' to run the examples one after another, batch='broadcast' if it treats leading "
+                "axes as a batch)"
             )
         for k, o in enumerate(outs):
             if np.ndim(o) == 0 or np.shape(o)[0] != size:
-                raise ValueError(f"{self.where}: on a batch of {size}, output {k} must have the batch axis first, got shape {np.shape(o)}")
+                raise ValueError(
+                    f"{self.where}: on a batch of {size}, output {k} must have the batch axis first, got shape "
+                    f"{np.shape(o)}"
+                )
         return tuple(outs), (0,) * len(outs)
 
     def _one(self, specs, is_batched):
         return [s._replace(shape=s.shape[1:]) if b else s for s, b in zip(specs, is_batched, strict=True)]
 
     def _loop_specs(self, *specs, is_batched, examples, **static):
-        return tuple([s._replace(shape=(examples, *s.shape)) for s in self._specs(*self._one(specs, is_batched), **static)])
+        return tuple([s._replace(shape=(examples, *s.shape))
+                      for s in self._specs(*self._one(specs, is_batched), **static)])
 
     def _loop_impl(self, *args, is_batched, examples, **static):
         specs = self._loop_specs(*[spec_of(a) for a in args], is_batched=is_batched, examples=examples, **static)
         outs = [np.empty(s.shape, s.dtype) for s in specs]
         for i in range(examples):
-            for o, r in zip(outs, self._impl(*[a[i] if b else a for a, b in zip(args, is_batched, strict=True)], **static), strict=True):
+            for o, r in zip(outs,
+                            self._impl(*[a[i] if b else a for a, b in zip(args, is_batched, strict=True)], **static),
+                            strict=True):
                 o[i] = r
         return tuple(outs)
 
@@ -363,7 +392,8 @@ def _read_only(a):
     return a
 
 
-def custom_op(function: Any = None, *, out: Callable | None = None, mode: str = "numba", batch: str | None = None, name: str | None = None,
+def custom_op(function: Any = None, *, out: Callable | None = None, mode: str = "numba", batch: str | None = None,
+              name: str | None = None,
               argtypes: Sequence[Any] | None = None, abi: Sequence[str] | str | None = None) -> Any:
     """Make an operator of the core from code of your own. Usable as a decorator.
 
@@ -431,9 +461,14 @@ def custom_op(function: Any = None, *, out: Callable | None = None, mode: str = 
     if mode not in MODES:
         raise ValueError(f"{where}: mode must be one of {', '.join(MODES)}, got {mode!r}")
     if batch not in (None, "sequential", "broadcast"):
-        raise ValueError(f"{where}: batch must be None, 'sequential' or 'broadcast', got {batch!r} (rules are given with .batch)")
+        raise ValueError(
+            f"{where}: batch must be None, 'sequential' or 'broadcast', got {batch!r} (rules are given with .batch)"
+        )
     if mode == "numba" and not hasattr(function, "py_func"):
-        raise TypeError(f"{where}: with mode='numba' a function compiled by numba.njit is wanted, got {type(function).__name__} (decorate it, or mode='python')")
+        raise TypeError(
+            f"{where}: with mode='numba' a function compiled by numba.njit is wanted, got {type(function).__name__} "
+            "(decorate it, or mode='python')"
+        )
     if mode == "python" and not callable(function):
         raise TypeError(f"{where}: with mode='python' a function is wanted, got {type(function).__name__}")
     if mode == "cfunc":
@@ -449,7 +484,10 @@ def custom_op(function: Any = None, *, out: Callable | None = None, mode: str = 
         out = lambda *specs: spec(broadcast_shapes(short, *[s.shape for s in specs]), result)  # noqa: E731
         batch = batch or "broadcast"
     if not callable(out):
-        raise TypeError(f"{where}: out must be a function from the specs of the inputs to those of the outputs, got {type(out).__name__}")
+        raise TypeError(
+            f"{where}: out must be a function from the specs of the inputs to those of the outputs, got "
+            f"{type(out).__name__}"
+        )
     module = getattr(plain, "__module__", None) or "custom"
     op = CustomOp(function, out, mode, batch, f"{module}.{short}", argtypes, abi)
     if inspect.isfunction(plain) or hasattr(plain, "__doc__") and hasattr(plain, "__name__"):

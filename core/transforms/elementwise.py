@@ -60,7 +60,8 @@ class Elementwise:
         return self._apply(*args)
 
     def _bind(self, args, kwargs):
-        signature = self._signature or inspect.Signature([inspect.Parameter(n, inspect.Parameter.POSITIONAL_OR_KEYWORD) for n in self.names])
+        signature = self._signature or inspect.Signature([inspect.Parameter(n, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+                                                          for n in self.names])
         try:
             bound = signature.bind(*args, **kwargs)
         except TypeError as error:
@@ -94,7 +95,8 @@ class Elementwise:
     def _scalar_graph(self, specs: Sequence[Spec], inline: bool = False) -> Graph:
         key = (inline, *[(s.dtype, s.weak) for s in specs])
         if key not in self._graphs:
-            self._graphs[key] = scalar_graph(self._converted, [s._replace(shape=()) for s in specs], self._where, inline)
+            self._graphs[key] = scalar_graph(self._converted, [s._replace(shape=()) for s in specs], self._where,
+                                             inline)
         return self._graphs[key]
 
     @cached_property
@@ -161,7 +163,9 @@ class Elementwise:
         def register(rule):
             d = rule if isinstance(rule, Elementwise) else elementwise(rule)
             if len(d.names) != len(self.names):
-                raise TypeError(f"{self._where}: a derivative must take the same {len(self.names)} arguments, got {len(d.names)}")
+                raise TypeError(
+                    f"{self._where}: a derivative must take the same {len(self.names)} arguments, got {len(d.names)}"
+                )
             self._overrides[i] = d
             self._partials.clear()
             self._primitive = None
@@ -232,7 +236,8 @@ def canonical(graph: Graph) -> str:
     def show(atom):
         return f"{atom.value!r}:{atom.spec}" if type(atom) is Const else f"{number[atom]}:{atom.spec}"
 
-    lines = [f"{show(e.outputs[0])}={e.primitive.name}{sorted(e.params.items())!r}({','.join(map(show, e.inputs))})" for e in graph.equations]
+    lines = [f"{show(e.outputs[0])}={e.primitive.name}{sorted(e.params.items())!r}({','.join(map(show, e.inputs))})"
+             for e in graph.equations]
     return "\n".join([",".join(map(show, graph.inputs)), *lines, ",".join(map(show, graph.outputs))])
 
 
@@ -274,5 +279,8 @@ def elementwise(function: Callable) -> Elementwise:
     signature = inspect.signature(plain)
     for p in signature.parameters.values():
         if p.kind not in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD):
-            raise TypeError(f"elementwise {plain.__name__}: arguments must be plain ones, got {p} (no *args, **kwargs or keyword-only)")
+            raise TypeError(
+                f"elementwise {plain.__name__}: arguments must be plain ones, got {p} (no *args, **kwargs or "
+                "keyword-only)"
+            )
     return Elementwise(plain, list(signature.parameters), signature)

@@ -42,7 +42,9 @@ class DualTensor(Tensor):
 
     def _concrete(self, what):
         if what == "int()" and self.dtype.kind in "fc":
-            raise TypeError(f"int(): {self!r} is being differentiated (np.floor(x) or core.stop_gradient(x) give its value)")
+            raise TypeError(
+                f"int(): {self!r} is being differentiated (np.floor(x) or core.stop_gradient(x) give its value)"
+            )
         return self.value
 
 
@@ -57,7 +59,8 @@ class DualTrace(Trace):
     def process(self, primitive, args, params):
         if not self.alive:
             raise EscapedTensorError(
-                f"{primitive.name}: a value with a tangent was used after its transform had ended (return it instead of storing it), at {user_source()}"
+                f"{primitive.name}: a value with a tangent was used after its transform had ended (return it instead "
+                f"of storing it), at {user_source()}"
             )
         values, tangents = [], []
         for a in args:
@@ -123,7 +126,9 @@ def _check_tangents(where, primals, tangents):
         if np.shape(x) != np.shape(t):
             raise ValueError(f"{where}: a tangent must have the shape of its primal, {np.shape(x)}, got {np.shape(t)}")
         if np.result_type(t).kind == "c" and np.result_type(x).kind != "c":
-            raise TypeError(f"{where}: the tangent of a real value must be real, got {np.result_type(t)} for {np.result_type(x)}")
+            raise TypeError(
+                f"{where}: the tangent of a real value must be real, got {np.result_type(t)} for {np.result_type(x)}"
+            )
 
 
 def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False):

@@ -72,7 +72,9 @@ class TapeTensor(Tensor):
 
     def _concrete(self, what):
         if what == "int()" and self.dtype.kind in "fc":
-            raise TypeError(f"int(): {self!r} is being differentiated (np.floor(x) or core.stop_gradient(x) give its value)")
+            raise TypeError(
+                f"int(): {self!r} is being differentiated (np.floor(x) or core.stop_gradient(x) give its value)"
+            )
         return self.value
 
 
@@ -224,7 +226,8 @@ def _pull_back(node, ct, masked):
         return [found[i] for i, _, _ in node.parents]
     if p.vjps is None:
         raise MissingRuleError(
-            f"{p.name}({describe(args)}): no vjp rule, so no reverse-mode derivative (define one with .vjp, or .jvp which serves both modes)"
+            f"{p.name}({describe(args)}): no vjp rule, so no reverse-mode derivative (define one with .vjp, or .jvp "
+            "which serves both modes)"
         )
     out = []
     elementwise = p.kind == "elementwise"
@@ -257,7 +260,10 @@ def _name(f):
 def check_plain(x: Any, where: str) -> None:
     """Refuse arrays whose operations mean something else than ndarray's: that meaning would be lost on the way."""
     if type(x) is not np.ndarray and isinstance(x, (np.matrix, np.ma.MaskedArray)):
-        raise TypeError(f"{where}: ndarrays are wanted, got {type(x).__name__} of shape {x.shape} (np.asarray of it, its .filled(), or np.where with the mask)")
+        raise TypeError(
+            f"{where}: ndarrays are wanted, got {type(x).__name__} of shape {x.shape} (np.asarray of it, its "
+            ".filled(), or np.where with the mask)"
+        )
 
 
 def check_inexact(leaves: Sequence[Any], where: str) -> None:
@@ -270,7 +276,9 @@ def check_inexact(leaves: Sequence[Any], where: str) -> None:
                 hint = f"write {leaf}.0"
             else:
                 hint = "convert with astype(float), or leave it out with argnums"
-            raise TypeError(f"{where}: derivatives are taken with respect to float or complex values, got {spec} ({hint})")
+            raise TypeError(
+                f"{where}: derivatives are taken with respect to float or complex values, got {spec} ({hint})"
+            )
 
 
 def check_arrays(leaves: Sequence[Any], must: str, hint: str = "nothing else can be traced") -> None:
@@ -295,7 +303,8 @@ def _vjp_flat(f: Callable[..., Any], leaves: Sequence[Any]):
 
     def pull(cts):
         found = backward(trace.nodes, [(*e, ct) for e, ct in zip(ends, cts, strict=True) if e is not None], nodes)
-        return [np.zeros(np.shape(x), np.result_type(x))[()] if g is None else g for g, x in zip(found, leaves, strict=True)]
+        return [np.zeros(np.shape(x), np.result_type(x))[()] if g is None else g
+                for g, x in zip(found, leaves, strict=True)]
 
     def strip(x):
         return x.value if type(x) is TapeTensor and x._trace is trace else x
@@ -346,12 +355,21 @@ def vjp(f: Callable[..., Any], *primals: Any, has_aux: bool = False):
     def pullback(ct):
         cts, ct_structure = tree.flatten(ct)
         if ct_structure != out_structure:
-            raise ValueError(f"vjp of {_name(f)}: the cotangent must have the structure of the output, {out_structure}, got {ct_structure}")
+            raise ValueError(
+                f"vjp of {_name(f)}: the cotangent must have the structure of the output, {out_structure}, got "
+                f"{ct_structure}"
+            )
         for c, v in zip(cts, values, strict=True):
             if np.shape(c) != np.shape(v):
-                raise ValueError(f"vjp of {_name(f)}: a cotangent must have the shape of its output, {np.shape(v)}, got {np.shape(c)}")
+                raise ValueError(
+                    f"vjp of {_name(f)}: a cotangent must have the shape of its output, {np.shape(v)}, got "
+                    f"{np.shape(c)}"
+                )
             if np.result_type(c).kind == "c" and np.result_type(v).kind != "c":
-                raise TypeError(f"vjp of {_name(f)}: the cotangent of a real output must be real, got {np.result_type(c)} for {np.result_type(v)}")
+                raise TypeError(
+                    f"vjp of {_name(f)}: the cotangent of a real output must be real, got {np.result_type(c)} for "
+                    f"{np.result_type(v)}"
+                )
         return tree.unflatten(structure, pull(cts))
 
     out = tree.unflatten(out_structure, values)
@@ -360,7 +378,10 @@ def vjp(f: Callable[..., Any], *primals: Any, has_aux: bool = False):
 
 def split_aux(out, f):
     if not isinstance(out, tuple) or len(out) != 2:
-        raise TypeError(f"{_name(f)}: with has_aux=True it must return a pair (value, aux), got {'one array' if isinstance(out, Tensor) else type(out).__name__}")
+        raise TypeError(
+            f"{_name(f)}: with has_aux=True it must return a pair (value, aux), got "
+            f"{'one array' if isinstance(out, Tensor) else type(out).__name__}"
+        )
     return out
 
 
@@ -425,7 +446,10 @@ def value_and_grad(f: Callable[..., Any], argnums: int | Sequence[int] = 0, has_
                 out, aux = split_aux(out, f)
             if not isinstance(out, (Tensor, np.ndarray, np.generic, float, int)) or np.shape(out) != ():
                 got = type(out).__name__ if not hasattr(out, "shape") else f"shape {np.shape(out)}"
-                raise TypeError(f"{where}: the function must return one real scalar, got {got} (use jacrev for arrays, has_aux=True for more results)")
+                raise TypeError(
+                    f"{where}: the function must return one real scalar, got {got} (use jacrev for arrays, "
+                    "has_aux=True for more results)"
+                )
             kind = np.result_type(out).kind
             if kind != "f":
                 hint = "take np.real or np.abs, or use vjp" if kind == "c" else "it has no derivative; return the float it was made from"

@@ -69,12 +69,15 @@ def custom_linear_solve(matvec: Callable[[Any], Any], b: Any, solve: Callable[[C
             raise TreeError(f"custom_linear_solve: matvec must return a tree like b, {structure}, got {out_structure}")
         for o, s in zip(outs, specs, strict=True):
             if np.shape(o) != s.shape:
-                raise ValueError(f"custom_linear_solve: matvec must return the shapes of b, {s.shape}, got {np.shape(o)}")
+                raise ValueError(
+                    f"custom_linear_solve: matvec must return the shapes of b, {s.shape}, got {np.shape(o)}"
+                )
         return outs
 
     # what matvec closes over becomes arguments of the system
     graph, captured = make_graph(flat, specs, "matvec")
-    rules = _linear_rules(lambda xs, consts: evaluate(graph, *xs, *consts), len(captured), specs, structure, solve, transpose_solve)
+    rules = _linear_rules(lambda xs, consts: evaluate(graph, *xs, *consts), len(captured), specs, structure, solve,
+                          transpose_solve)
     return tree.unflatten(structure, apply(rules, [*captured, *leaves]))
 
 
@@ -90,7 +93,10 @@ def _linear_rules(matvec, n, specs: list[Spec], structure, solve, transpose_solv
 
         x, x_structure = tree.flatten(solve(given, tree.unflatten(structure, b)))
         if x_structure != structure or any(np.shape(v) != s.shape for v, s in zip(x, specs, strict=True)):
-            raise ValueError(f"{where}: solve must return a tree like b, {structure} of shapes {[s.shape for s in specs]}, got {x_structure} of {[np.shape(v) for v in x]}")
+            raise ValueError(
+                f"{where}: solve must return a tree like b, {structure} of shapes {[s.shape for s in specs]}, got "
+                f"{x_structure} of {[np.shape(v) for v in x]}"
+            )
         return x
 
     def rule(args, tangents):
@@ -99,7 +105,8 @@ def _linear_rules(matvec, n, specs: list[Spec], structure, solve, transpose_solv
         moving = [i for i in range(n) if inexact(consts[i])]
         right = list(tangents[n:])
         if moving:
-            _, change = jvp(_of(lambda consts: matvec(x, consts), consts, moving), [consts[i] for i in moving], [tangents[i] for i in moving])
+            _, change = jvp(_of(lambda consts: matvec(x, consts), consts, moving), [consts[i] for i in moving],
+                            [tangents[i] for i in moving])
             right = [t - c for t, c in zip(right, change, strict=True)]
         return x, apply(rules, [*consts, *right])
 
@@ -192,8 +199,11 @@ def root(f: Callable[..., Any], solver: Callable[[Callable, Any], Any], mode: st
         def residual(x, theta):
             x, arguments = tree.unflatten(structure, [*x, *theta])
             out, got = tree.flatten(f(x, *arguments))
-            if got != structure.children[0] or any(np.shape(o) != np.shape(v) for o, v in zip(out, tree.leaves(x), strict=True)):
-                raise ValueError(f"{where}: f must return a tree like x, got {got} of shapes {[np.shape(o) for o in out]}")
+            if got != structure.children[0] or any(np.shape(o) != np.shape(v)
+                                                   for o, v in zip(out, tree.leaves(x), strict=True)):
+                raise ValueError(
+                    f"{where}: f must return a tree like x, got {got} of shapes {[np.shape(o) for o in out]}"
+                )
             return out
 
         def run(*xs):
@@ -202,7 +212,9 @@ def root(f: Callable[..., Any], solver: Callable[[Callable, Any], Any], mode: st
             x0, arguments = tree.unflatten(structure, xs)
             x, got = tree.flatten(solver(lambda x: f(x, *arguments), x0))
             if got != structure.children[0]:
-                raise TreeError(f"{where}: the solver must return a tree like the guess, {structure.children[0]}, got {got}")
+                raise TreeError(
+                    f"{where}: the solver must return a tree like the guess, {structure.children[0]}, got {got}"
+                )
             return x
 
         def rule(xs, tangents):
@@ -210,7 +222,8 @@ def root(f: Callable[..., Any], solver: Callable[[Callable, Any], Any], mode: st
             moving = [i for i, v in enumerate(theta) if inexact(v)]
             if not moving:
                 return x, [np.zeros(np.shape(v), np.result_type(v)) for v in x]
-            _, change = jvp(_of(lambda theta: residual(x, theta), theta, moving), [theta[i] for i in moving], [tangents[n + i] for i in moving])
+            _, change = jvp(_of(lambda theta: residual(x, theta), theta, moving), [theta[i] for i in moving],
+                            [tangents[n + i] for i in moving])
             right = [-c for c in change]
             if linear_solve is None:
                 return x, _dense(lambda v: residual(v, theta), x, right)
@@ -232,14 +245,18 @@ def _solver_in_python(f, solver, where):
         found = solver(lambda x: f(x, *args), x0)
         if hasattr(found, "x") and hasattr(found, "success"):
             if not found.success:
-                raise RuntimeError(f"{where}: the solver must converge, got {getattr(found, 'message', 'success=False')!r} (try another guess)")
+                raise RuntimeError(
+                    f"{where}: the solver must converge, got {getattr(found, 'message', 'success=False')!r} (try "
+                    "another guess)"
+                )
             found = found.x
         x, got = tree.flatten(found)
         guess, want = tree.flatten(x0)
         if got != want:
             raise TreeError(f"{where}: the solver must return a tree like the guess, {want}, got {got}")
         # SciPy makes vectors of scalars
-        return tuple([np.reshape(v, np.shape(g)).astype(np.result_type(g)) if np.size(v) == np.size(g) else v for v, g in zip(x, guess, strict=True)])
+        return tuple([np.reshape(v, np.shape(g)).astype(np.result_type(g)) if np.size(v) == np.size(g) else v
+                      for v, g in zip(x, guess, strict=True)])
 
     return custom_op(on_arrays, mode="python", batch="sequential", name=where,
                      out=lambda *specs, structure: specs[: structure.children[0].size])

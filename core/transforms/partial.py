@@ -75,7 +75,8 @@ def jvp_graph(graph: Graph, moving: Sequence[bool], wanted: Sequence[bool]) -> G
         return [*values, *t_outs]
 
     specs = graph.in_specs
-    return make_graph(f, specs + [tangent_spec(s) for s, m in zip(specs, moving, strict=True) if m], f"{graph.name} jvp")[0]
+    return make_graph(f, specs + [tangent_spec(s) for s, m in zip(specs, moving, strict=True) if m],
+                      f"{graph.name} jvp")[0]
 
 
 # -- reverse mode -----------------------------------------------------------------------------------------------------
@@ -143,7 +144,8 @@ def forward_backward(graph: Graph, needed: Sequence[bool], with_ct: Sequence[boo
         inputs = [first.input(s) for s in graph.in_specs]
         tape = TapeTrace()
         with tape:
-            taped = [tape.input(x) if n and x.spec.dtype.kind in "fc" else x for x, n in zip(inputs, needed, strict=True)]
+            taped = [tape.input(x) if n and x.spec.dtype.kind in "fc" else x
+                     for x, n in zip(inputs, needed, strict=True)]
             outs = evaluate(graph, *taped)
         ours = [type(o) is TapeTensor and o._trace is tape for o in outs]
         cts = tuple(k for k, mine in enumerate(ours) if mine and with_ct[k])
@@ -152,9 +154,11 @@ def forward_backward(graph: Graph, needed: Sequence[bool], with_ct: Sequence[boo
             ct_in = [second.input(tangent_spec(outs[k].spec)) for k in cts]
             starts = [(i, x.node) for i, x in enumerate(taped) if type(x) is TapeTensor]
             ends = [(outs[k].node, outs[k].slot, ct._handle()) for k, ct in zip(cts, ct_in, strict=True)]
-            sums = {i: second.input(tangent_spec(graph.inputs[i].spec)) for i, _ in starts if summed is not None and summed[i]}
+            sums = {i: second.input(tangent_spec(graph.inputs[i].spec))
+                    for i, _ in starts if summed is not None and summed[i]}
             ends = [(node, None, sums[i]) for i, node in starts if i in sums] + ends
-            found = [None if g is sums.get(i) else g for (i, _), g in zip(starts, backward(tape.nodes, ends, [n for _, n in starts]), strict=True)]
+            found = [None if g is sums.get(i) else g
+                     for (i, _), g in zip(starts, backward(tape.nodes, ends, [n for _, n in starts]), strict=True)]
             pulled = tuple(i for (i, _), g in zip(starts, found, strict=True) if g is not None)
             sums = [sums[i] for i in pulled if i in sums]
             back = second.finish(ct_in + sums, [g for g in found if g is not None], f"{graph.name} backward")
@@ -307,7 +311,8 @@ def split_invariant(graph: Graph, n_fixed: int, first_output: int) -> tuple[Grap
     invariant = [k for k, v in enumerate(extra) if type(v) is Const or v in fixed]
     if not invariant:
         return Graph(graph.inputs[:n_fixed], [], [], graph.name), [], graph
-    outside = dead_code(Graph(graph.inputs[:n_fixed], equations, [extra[k] for k in invariant], f"{graph.name} invariant"))
+    outside = dead_code(Graph(graph.inputs[:n_fixed], equations, [extra[k] for k in invariant],
+                              f"{graph.name} invariant"))
     rest = [v for k, v in enumerate(extra) if k not in invariant]
     inside = dead_code(Graph(graph.inputs, graph.equations, graph.outputs[:first_output] + rest, graph.name))
     return outside, invariant, inside
@@ -317,7 +322,8 @@ def tape_of(f: Callable[..., Sequence[Any]], args: Sequence[Any], needed: Sequen
     """``f(*args)`` on a tape of its own: its results and the pull-back, in the form that `Primitive.deftaped` asks for."""
     tape = TapeTrace()
     with tape:
-        inputs = [tape.input(x) if n and spec_of(x).dtype.kind in "fc" else x for x, n in zip(args, needed, strict=True)]
+        inputs = [tape.input(x) if n and spec_of(x).dtype.kind in "fc" else x
+                  for x, n in zip(args, needed, strict=True)]
         outs = f(*inputs)
     ours = [type(o) is TapeTensor and o._trace is tape for o in outs]
     nodes = [(i, x.node) for i, x in enumerate(inputs) if type(x) is TapeTensor and x._trace is tape]

@@ -108,12 +108,17 @@ class Rules:
     def _forward_rule(self, args, tangents):
         outs, t_outs = self.jvp(args, tangents)  # type: ignore[misc]
         if len(outs) != len(t_outs):
-            raise ValueError(f"{self.where}: the rule must return one tangent for each output, got {len(t_outs)} for {len(outs)}")
-        return outs, [_fit(t, o, self.where, "tangent", "output") if inexact(o) else zeros_like_value(o) for o, t in zip(outs, t_outs, strict=True)]
+            raise ValueError(
+                f"{self.where}: the rule must return one tangent for each output, got {len(t_outs)} for {len(outs)}"
+            )
+        return outs, [_fit(t, o, self.where, "tangent", "output") if inexact(o) else zeros_like_value(o)
+                      for o, t in zip(outs, t_outs, strict=True)]
 
     def _checked(self, cts, args):
         if len(cts) != self.count:
-            raise ValueError(f"{self.where}: the rule must return {self.count} cotangents, one for each argument, got {len(cts)}")
+            raise ValueError(
+                f"{self.where}: the rule must return {self.count} cotangents, one for each argument, got {len(cts)}"
+            )
         return [
             None if g is None or not inexact(a) else _fit(g, a, self.where, "cotangent", f"argument {i}")
             for i, (g, a) in enumerate(zip(cts, args, strict=False))
@@ -197,7 +202,8 @@ def _with_tangents(rules, args, trace):
     values = _strip(args, trace, DualTensor)
     if all(t is None for t in tangents):
         return apply(rules, values)
-    _closed([a for a, t in zip(args[rules.count :], tangents[rules.count :], strict=True) if t is not None], trace, rules, "differentiated")
+    _closed([a for a, t in zip(args[rules.count :], tangents[rules.count :], strict=True) if t is not None], trace,
+            rules, "differentiated")
     outs, t_outs = rules.forward(values, tangents[: rules.count])
     _closed(outs, trace, rules, "differentiated")
     return [DualTensor(trace, o, t) if t is not None else o for o, t in zip(outs, t_outs, strict=True)]
@@ -247,7 +253,8 @@ def _static(x):
 
 # `graph` is None only on the way to a tape, which takes `rules` alone
 custom_call = Primitive(
-    "custom_call", lambda *args, graph, rules: tuple(evaluate(graph, *args)), lambda *specs, graph, rules: tuple(graph.out_specs),
+    "custom_call", lambda *args, graph, rules: tuple(evaluate(graph, *args)),
+    lambda *specs, graph, rules: tuple(graph.out_specs),
     multiple=True, kind="call",
 )
 
@@ -276,7 +283,8 @@ def _(args, axes, size, *, graph, rules):
 def _no_derivative(rules, wanted):
     if any(wanted[rules.count :]):
         raise TypeError(
-            f"{rules.where}: the function must not close over a value that is being differentiated (pass it as an argument; "
+            f"{rules.where}: the function must not close over a value that is being differentiated (pass it as an "
+            "argument; "
             "core.stop_gradient drops a derivative)"
         )
 

@@ -26,10 +26,14 @@ MOST_PATHS, MOST_DECISIONS = 512, 64  # of a function, and on one way through it
 
 _NUMPY = {
     "acos": "arccos", "acosh": "arccosh", "asin": "arcsin", "asinh": "arcsinh", "atan": "arctan", "atan2": "arctan2",
-    "atanh": "arctanh", "ceil": "ceil", "copysign": "copysign", "cos": "cos", "cosh": "cosh", "degrees": "degrees", "exp": "exp",
-    "exp2": "exp2", "expm1": "expm1", "fabs": "abs", "floor": "floor", "fmod": "fmod", "hypot": "hypot", "isfinite": "isfinite",
-    "isinf": "isinf", "isnan": "isnan", "log": "log", "log10": "log10", "log1p": "log1p", "log2": "log2", "pow": "power",
-    "radians": "radians", "sin": "sin", "sinh": "sinh", "sqrt": "sqrt", "tan": "tan", "tanh": "tanh", "trunc": "trunc", "cbrt": "cbrt",
+    "atanh": "arctanh", "ceil": "ceil", "copysign": "copysign", "cos": "cos", "cosh": "cosh", "degrees": "degrees",
+    "exp": "exp",
+    "exp2": "exp2", "expm1": "expm1", "fabs": "abs", "floor": "floor", "fmod": "fmod", "hypot": "hypot",
+    "isfinite": "isfinite",
+    "isinf": "isinf", "isnan": "isnan", "log": "log", "log10": "log10", "log1p": "log1p", "log2": "log2",
+    "pow": "power",
+    "radians": "radians", "sin": "sin", "sinh": "sinh", "sqrt": "sqrt", "tan": "tan", "tanh": "tanh", "trunc": "trunc",
+    "cbrt": "cbrt",
 }
 _SCIPY = {"erf": "erf", "erfc": "erfc", "gamma": "gamma", "lgamma": "gammaln"}
 
@@ -185,7 +189,8 @@ class _ScalarTrace(GraphTrace):
     def _limit(self, number, most):
         if number >= most:
             raise TracerError(
-                f"{self.where}: there must be at most {MOST_PATHS} ways through the function, with {MOST_DECISIONS} branches on each "
+                f"{self.where}: there must be at most {MOST_PATHS} ways through the function, with {MOST_DECISIONS} "
+                "branches on each "
                 "(does a loop depend on a traced value? use core.while_loop, or core.custom_op on a compiled function)"
             )
 

@@ -46,7 +46,8 @@ class BatchTensor(Tensor):
         if self.axis is None:
             return self.value
         raise TracerError(
-            f"{what}: {self!r} has {self._trace.size} values, one for each example of vmap, at {user_source()} (use np.where, core.cond or core.while_loop)"
+            f"{what}: {self!r} has {self._trace.size} values, one for each example of vmap, at {user_source()} (use "
+            "np.where, core.cond or core.while_loop)"
         )
 
 
@@ -65,7 +66,8 @@ class BatchTrace(Trace):
     def process(self, primitive, args, params):
         if not self.alive:
             raise EscapedTensorError(
-                f"{primitive.name}: a batched value was used after vmap had ended (return it instead of storing it), at {user_source()}"
+                f"{primitive.name}: a batched value was used after vmap had ended (return it instead of storing it), "
+                f"at {user_source()}"
             )
         values, axes = [], []
         for a in args:
@@ -80,7 +82,8 @@ class BatchTrace(Trace):
             return tuple([self.lift(o) for o in out]) if primitive.multiple else self.lift(out)
         if primitive.batch is None:
             raise MissingRuleError(
-                f"{primitive.name}({describe(args)}): no batching rule, so it cannot be used under vmap (define one with .batch)"
+                f"{primitive.name}({describe(args)}): no batching rule, so it cannot be used under vmap (define one "
+                "with .batch)"
             )
         out, axis = primitive.batch(values, axes, self.size, **params)
         if primitive.multiple:
@@ -121,7 +124,10 @@ def vmap(f: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> Callable
         leaves, structure = tree.flatten((args, kwargs))
         prefix = in_axes if isinstance(in_axes, (tuple, list)) else (in_axes,) * len(args)
         if len(prefix) != len(args):
-            raise ValueError(f"vmap of {name}: in_axes must have one entry per positional argument, got {len(prefix)} for {len(args)}")
+            raise ValueError(
+                f"vmap of {name}: in_axes must have one entry per positional argument, got {len(prefix)} for "
+                f"{len(args)}"
+            )
         axes = tree.broadcast_prefix(tuple(prefix), args, f"vmap of {name}: in_axes")
         axes += [0] * (len(leaves) - len(axes))
         sizes = {}
@@ -133,13 +139,17 @@ def vmap(f: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> Callable
             check_arrays([x], f"vmap of {name}: batched arguments must be", "in_axes=None passes anything")
             shape = np.shape(x)
             if not -len(shape) <= ax < len(shape):
-                raise ValueError(f"vmap of {name}: argument leaf {i} must have a batch axis {ax}, got shape {shape} (in_axes=None shares it)")
+                raise ValueError(
+                    f"vmap of {name}: argument leaf {i} must have a batch axis {ax}, got shape {shape} (in_axes=None "
+                    "shares it)"
+                )
             axes[i] = ax % len(shape)
             sizes.setdefault(shape[ax], f"leaf {i} of shape {shape}, axis {ax}")
         if not sizes:
             raise ValueError(f"vmap of {name}: at least one argument must have a batch axis, got in_axes={in_axes!r}")
         if len(sizes) > 1:
-            raise ValueError(f"vmap of {name}: all batch axes must have one size, got " + "; ".join(f"{n} ({w})" for n, w in sizes.items()))
+            raise ValueError(f"vmap of {name}: all batch axes must have one size, got "
+                             + "; ".join(f"{n} ({w})" for n, w in sizes.items()))
         (size,) = sizes
         trace = BatchTrace(size)
         with trace:
@@ -152,7 +162,8 @@ def vmap(f: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> Callable
         outs, out_structure = tree.flatten(out)
         check_arrays(outs, f"vmap of {name}: the function must return")
         ends = tree.broadcast_prefix(out_axes, out, f"vmap of {name}: out_axes")
-        return tree.unflatten(out_structure, [_finish(o, ax, trace, size, name) for o, ax in zip(outs, ends, strict=True)])
+        return tree.unflatten(out_structure,
+                              [_finish(o, ax, trace, size, name) for o, ax in zip(outs, ends, strict=True)])
 
     batched.__name__ = f"vmap({name})"
     batched.__wrapped__ = f  # type: ignore[attr-defined]
@@ -166,13 +177,17 @@ def _finish(x, out_axis, trace, size, name):
         axis = None
     if out_axis is None:
         if axis is not None:
-            raise ValueError(f"vmap of {name}: out_axes=None was asked for a result that differs from example to example")
+            raise ValueError(
+                f"vmap of {name}: out_axes=None was asked for a result that differs from example to example"
+            )
         return x
     rank = np.ndim(x) + (axis is None)
     if not isinstance(out_axis, (int, np.integer)):
         raise TypeError(f"vmap of {name}: out_axes must be integers or None, got {out_axis!r}")
     if not -rank <= out_axis < rank:
-        raise ValueError(f"vmap of {name}: out_axes must be within the {rank} axes of the batched result, got {out_axis}")
+        raise ValueError(
+            f"vmap of {name}: out_axes must be within the {rank} axes of the batched result, got {out_axis}"
+        )
     out_axis %= rank
     if axis is None:
         shape = np.shape(x)

@@ -22,15 +22,17 @@ from triskele.core.ops.elementwise import convert, select
 from triskele.core.ops.shape import sum_to
 from triskele.core.ops.sparse import Sparse
 from triskele.core.tensor import VALUES, Tensor
+from triskele.core.transforms.kept import check, keep
 
 
 class Node:
     """One recorded operation: enough to run its vjp rule."""
 
-    __slots__ = ("primitive", "args", "params", "out", "parents", "index")
+    __slots__ = ("primitive", "args", "params", "out", "parents", "index", "marks")
 
-    def __init__(self, primitive, args, params, out, parents, index):
+    def __init__(self, primitive, args, params, out, parents, index, marks=None):
         self.primitive, self.args, self.params, self.out, self.parents, self.index = primitive, args, params, out, parents, index
+        self.marks = marks  # fingerprints of large plain operands, by position
 
 
 class TapeTensor(Tensor):
@@ -113,10 +115,15 @@ class TapeTrace(Trace):
         values = []
         parents = []
         plain = True
+        marks = None
         for i, a in enumerate(args):
             if type(a) is TapeTensor and a._trace is self:
                 parents.append((i, a.node, a.slot))
                 a = a.value
+            elif type(a) is np.ndarray:
+                a, mark = keep(a)
+                if mark is not None:
+                    marks = {**(marks or {}), i: mark}
             if plain and isinstance(a, Tensor):
                 plain = False
             values.append(a)
@@ -132,7 +139,7 @@ class TapeTrace(Trace):
         if not primitive.differentiable:
             return out
         nodes = self.nodes
-        node = Node(primitive, values, params, out, parents, len(nodes))
+        node = Node(primitive, values, params, out, parents, len(nodes), marks)
         nodes.append(node)
         if primitive.multiple:
             return tuple([TapeTensor(self, o, node, k) if inexact(o) else o for k, o in enumerate(out)])
@@ -215,6 +222,9 @@ def backward(nodes: Sequence[Node], outputs: Sequence[tuple[Node, int | None, An
 def _pull_back(node, ct, masked):
     """Cotangents for the recorded parents of a node."""
     p, args = node.primitive, node.args
+    if node.marks is not None:
+        for i, mark in node.marks.items():
+            check(p.name, args[i], mark)
     if p.taped is not None:
         found = node.params(ct)
         return [found[i] for i, _, _ in node.parents]
@@ -338,6 +348,7 @@ def vjp(f: Callable[..., Any], *primals: Any, has_aux: bool = False):
     """
     leaves, structure = tree.flatten(primals)
     check_inexact(leaves, f"vjp of {_name(f)}")
+    leaves = [x.copy() if type(x) is np.ndarray else x for x in leaves]  # the caller may change them before pulling back
     out_structure = None
 
     def flat(*tensors):
@@ -372,7 +383,7 @@ def vjp(f: Callable[..., Any], *primals: Any, has_aux: bool = False):
                 )
         return tree.unflatten(structure, pull(cts))
 
-    out = tree.unflatten(out_structure, values)
+    out = tree.unflatten(out_structure, [v.copy() if type(v) is np.ndarray else v for v in values])
     return (out, pullback, aux) if has_aux else (out, pullback)
 
 
@@ -452,7 +463,9 @@ def value_and_grad(f: Callable[..., Any], argnums: int | Sequence[int] = 0, has_
                 )
             kind = np.result_type(out).kind
             if kind != "f":
-                hint = "take np.real or np.abs, or use vjp" if kind == "c" else "it has no derivative; return the float it was made from"
+                hint = "it has no derivative; return the float it was made from"
+                if kind == "c":
+                    hint = "take np.real or np.abs, or use vjp"
                 raise TypeError(f"{where}: the function must return a real scalar, got {np.result_type(out)} ({hint})")
             return [out], aux
 

@@ -16,7 +16,7 @@ def keep(a: np.ndarray) -> tuple[np.ndarray, Any]:
     """What to keep of a plain operand: (the array or a copy of it, its fingerprint or None)."""
     if not a.flags.writeable:
         return a, None
-    return (a.copy(), None) if a.nbytes <= SMALL else (a, fingerprint(a))
+    return (a, fingerprint(a)) if a.nbytes > SMALL and a.dtype.char != "g" else (a.copy(), None)
 
 
 def fingerprint(a: np.ndarray) -> tuple[int, ...]:

@@ -56,7 +56,8 @@ def _slope(f, h, axis, edge_order):
     if edge_order == 1:
         first, last = (part(1, 2) - part(0, 1)) / h1, (part(n - 1, n) - part(n - 2, n - 1)) / hn1
     else:
-        first = (-(2.0 * h1 + h2) / (h1 * (h1 + h2))) * part(0, 1) + ((h1 + h2) / (h1 * h2)) * part(1, 2) - (h1 / (h2 * (h1 + h2))) * part(2, 3)
+        first = ((-(2.0 * h1 + h2) / (h1 * (h1 + h2))) * part(0, 1) + ((h1 + h2) / (h1 * h2)) * part(1, 2)
+                 - (h1 / (h2 * (h1 + h2))) * part(2, 3))
         last = (hn1 / (hn2 * (hn1 + hn2))) * part(n - 3, n - 2) - ((hn1 + hn2) / (hn1 * hn2)) * part(n - 2, n - 1) + (
             (2.0 * hn1 + hn2) / (hn1 * (hn1 + hn2))) * part(n - 1, n)
     return np.concatenate([first, inner, last], axis=axis)

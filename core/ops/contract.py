@@ -388,7 +388,8 @@ def multi_dot(arrays, *, out=None):
             f"multi_dot: operands must be matrices (the first and last may be vectors), got dimensions {ranks}"
         )
     first, last = np.shape(arrays[0]), np.shape(arrays[-1])
-    sizes = [1 if len(first) == 1 else first[0], first[-1]] + [np.shape(a)[1] for a in arrays[1:-1]] + [1 if len(last) == 1 else last[1]]
+    inner = [np.shape(a)[1] for a in arrays[1:-1]]
+    sizes = [1 if len(first) == 1 else first[0], first[-1], *inner, 1 if len(last) == 1 else last[1]]
     split = _chain(tuple(sizes))
 
     def product(i, j):

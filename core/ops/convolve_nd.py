@@ -47,7 +47,8 @@ def unpadded(x: np.ndarray, pads: tuple[tuple[int, int], ...], shape: tuple[int,
     return x[(slice(None), *[slice(max(0, a), max(0, a) + n) for n, (a, _) in zip(shape[1:-1], pads, strict=True)])]
 
 
-def patches(x: np.ndarray, window: tuple[int, ...], stride: tuple[int, ...], dilation: tuple[int, ...], outs: tuple[int, ...]) -> np.ndarray:
+def patches(x: np.ndarray, window: tuple[int, ...], stride: tuple[int, ...], dilation: tuple[int, ...],
+            outs: tuple[int, ...]) -> np.ndarray:
     """View (batch, *outs, *window, channels) of padded data."""
     b, *axes, c = x.strides
     strides = (b, *[s * st for s, st in zip(axes, stride, strict=True)],
@@ -225,7 +226,8 @@ def _conv_samples(rng):
     out = []
     for rank in (1, 2):
         for params in _sample_params(rank):
-            out.append(((rng.normal(size=(2, *(5, 6)[:rank], 4)), rng.normal(size=(*(3, 2)[:rank], 4 // params["groups"], 4))), params))
+            x, k = rng.normal(size=(2, *(5, 6)[:rank], 4)), rng.normal(size=(*(3, 2)[:rank], 4 // params["groups"], 4))
+            out.append(((x, k), params))
     return out
 
 
@@ -304,7 +306,8 @@ def _(args, axes, size, *, shape, **p):
         return _out_of(bind(conv_input_p, _into(y, ay, 0), k, shape=(shape[0] * size, *shape[1:]), **p), size, 0)
     y, ay = _given(y, ay, size)
     p["groups"] *= size
-    return _out_of(bind(conv_input_p, _into(y, ay, rank + 1), _into(k, ak, rank + 1), shape=(*shape[:-1], shape[-1] * size), **p), size, rank + 1)
+    shape = (*shape[:-1], shape[-1] * size)
+    return _out_of(bind(conv_input_p, _into(y, ay, rank + 1), _into(k, ak, rank + 1), shape=shape, **p), size, rank + 1)
 
 
 @conv_kernel_p.defbatch

@@ -179,9 +179,11 @@ def linspace(start, stop, num=50, endpoint=True, retstep=False, dtype=None, axis
     intervals = num - 1 if endpoint else num
     start, stop = start * 1.0, stop * 1.0
     start, stop = np.broadcast_arrays(start, stop)
-    fraction = np.reshape(np.arange(num) / max(intervals, 1), (-1,) + (1,) * np.ndim(start)).astype(real_dtype(np.result_type(start, stop)))
-    # both ends exact, as NumPy's
-    y = np.where(np.equal(fraction, 1), stop, start + fraction * (stop - start)) if endpoint and num > 1 else start + fraction * (stop - start)
+    fraction = (np.arange(num) / max(intervals, 1)).astype(real_dtype(np.result_type(start, stop)))
+    fraction = np.reshape(fraction, (-1,) + (1,) * np.ndim(start))
+    y = start + fraction * (stop - start)
+    if endpoint and num > 1:  # both ends exact, as NumPy's
+        y = np.where(np.equal(fraction, 1), stop, y)
     step = (stop - start) / intervals if intervals > 0 else (stop - start) * np.nan
     y = np.moveaxis(y, 0, axis) if axis else y
     if dtype is not None:

@@ -32,7 +32,8 @@ def _scipy_fft():
 
 def _flops(in_specs, out_specs, *, axes, **params):
     big = max(in_specs[0], out_specs[0], key=lambda s: s.size)
-    return 2.5 * (1 + (in_specs[0].dtype.kind == out_specs[0].dtype.kind)) * big.size * math.log2(max(2, math.prod(big.shape[a] for a in axes)))
+    whole = in_specs[0].dtype.kind == out_specs[0].dtype.kind
+    return (5 if whole else 2.5) * big.size * math.log2(max(2, math.prod(big.shape[a] for a in axes)))
 
 
 def _batched(p):

@@ -256,8 +256,8 @@ def _(args, axes, size, **params):
     x = np.moveaxis(x, ax, 0) if ax is not None else np.broadcast_to(x, (size, *np.shape(x)))
     indices, rank = _batched_indices(indices, index_axes, size)
     each = np.arange(size).reshape(size, *(1,) * rank)
-    shape = (size, *np.broadcast_shapes(*[np.shape(i) for i in indices], (1,) * rank)[-rank:], *np.shape(x)[len(indices) + 1:]) if rank else (
-        size, *np.shape(x)[len(indices) + 1:])
+    places = np.broadcast_shapes(*[np.shape(i) for i in indices], (1,) * rank)[-rank:] if rank else ()
+    shape = (size, *places, *np.shape(x)[len(indices) + 1:])
     if au is not None:
         u = np.moveaxis(u, au, 0)
         if np.shape(u) != shape:  # a scalar each

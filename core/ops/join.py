@@ -269,15 +269,13 @@ def insert(arr, obj, values, axis=None):
     values = as_value(values)
     values = values.astype(np.result_type(arr)) if hasattr(values, "astype") else np.result_type(arr).type(values)
     shape = list(np.shape(arr))
-    many = 1
     if single:
-        if np.ndim(values) and np.ndim(arr) == 1:
-            many = np.size(values)
         values = np.moveaxis(np.reshape(values, (*(1,) * (np.ndim(arr) - np.ndim(values)), *np.shape(values))), 0, axis)
         many = np.shape(values)[axis]
         positions = np.insert(np.arange(n), [operator.index(obj)] * many, -1 - np.arange(many))
     else:
-        many = len(np.arange(n + 1)[obj]) if isinstance(obj, slice) else (int(np.sum(obj)) if np.asarray(obj).dtype == bool else np.size(obj))
+        chosen = np.arange(n + 1)[obj] if isinstance(obj, slice) else np.asarray(obj)
+        many = np.count_nonzero(chosen) if chosen.dtype == bool else chosen.size
         positions = np.insert(np.arange(n), obj, -1 - np.arange(many))
     shape[axis] = many
     both = concatenate((arr, np.broadcast_to(values, tuple(shape))), axis)

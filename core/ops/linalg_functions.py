@@ -382,7 +382,8 @@ def block_diag(*arrays):
     rows, at = [], 0
     for a in arrays:
         m, n = np.shape(a)
-        rows.append(np.concatenate([np.zeros((m, at), np.result_type(a)), a, np.zeros((m, width - at - n), np.result_type(a))], axis=1))
+        left, right = [np.zeros((m, k), np.result_type(a)) for k in (at, width - at - n)]
+        rows.append(np.concatenate([left, a, right], axis=1))
         at += n
     return np.concatenate(rows, axis=0)
 

@@ -45,7 +45,8 @@ def normal_axes(axis, rank):
 # -- primitives ---------------------------------------------------------------------------------------------------------
 
 
-def _reduction(name: str, ufunc: np.ufunc, dtype_of: Callable = lambda x, dtype: dtype or x, differentiable=True, empty=True) -> Primitive:
+def _reduction(name: str, ufunc: np.ufunc, dtype_of: Callable = lambda x, dtype: dtype or x, differentiable=True,
+               empty=True) -> Primitive:
     """A primitive that reduces over `axes` with a ufunc; `dtype` may be given for sum and prod."""
 
     def impl(x, *, axes, dtype=None):
@@ -380,7 +381,10 @@ def average(a, axis=None, weights=None, returned=False, *, keepdims=False):
 def _without_nan(name, f, fill):
     def function(a, axis=None, *args, **kwargs):
         a = as_value(a)
-        return f(np.where(np.isnan(a), np.result_type(a).type(fill), a), axis, *args, **kwargs) if np.result_type(a).kind in "fc" else f(a, axis, *args, **kwargs)
+        dtype = np.result_type(a)
+        if dtype.kind in "fc":
+            a = np.where(np.isnan(a), dtype.type(fill), a)
+        return f(a, axis, *args, **kwargs)
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"``numpy.{name}``."

@@ -162,7 +162,8 @@ def choose(a, choices, out=None, mode="raise"):
     n = np.shape(choices)[0]
     a = np.clip(a, 0, n - 1) if mode == "clip" else np.remainder(a, n) if mode == "wrap" else as_value(a)
     shape = np.broadcast_shapes(np.shape(a), np.shape(choices)[1:])
-    choices = np.broadcast_to(np.reshape(choices, (n, *(1,) * (len(shape) - np.ndim(choices) + 1), *np.shape(choices)[1:])), (n, *shape))
+    ones = (1,) * (len(shape) - np.ndim(choices) + 1)
+    choices = np.broadcast_to(np.reshape(choices, (n, *ones, *np.shape(choices)[1:])), (n, *shape))
     return np.take_along_axis(choices, np.broadcast_to(a, shape)[None], axis=0)[0]
 
 

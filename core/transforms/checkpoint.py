@@ -63,7 +63,8 @@ checkpoint_p.depends = lambda hits, *, graph: depends(graph, hits)
 def _(tangents, out, args, *, graph):
     moving = [t is not None for t in tangents]
     wanted = depends(graph, moving)
-    found = iter(bind(checkpoint_p, *args, *[t for t in tangents if t is not None], graph=jvp_graph(graph, moving, wanted))[len(wanted) :])
+    both = bind(checkpoint_p, *args, *[t for t in tangents if t is not None], graph=jvp_graph(graph, moving, wanted))
+    found = iter(both[len(wanted) :])
     return tuple([next(found) if w else None for w in wanted])
 
 

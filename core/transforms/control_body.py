@@ -139,7 +139,8 @@ def check_structure(where: str, what: str, expected: tree.Structure, got: tree.S
         raise TreeError(f"{where}: {what} must have the structure {expected}, got {got}, at {user_source()}")
 
 
-def carry_body(where: str, make: Callable[[list[Spec]], Body], specs: list[Spec], names: list[str], n_carry: int) -> tuple[Body, list[Spec]]:
+def carry_body(where: str, make: Callable[[list[Spec]], Body], specs: list[Spec], names: list[str],
+               n_carry: int) -> tuple[Body, list[Spec]]:
     """Trace a loop body until its carry keeps its types; only Python numbers in the initial carry may change theirs.
 
     Parameters
@@ -197,8 +198,10 @@ def runner(graph: Graph) -> Callable[..., list[Any]]:
 
 
 def carry_error(where: str, name: str, before: Spec, after: Spec) -> TypeError:
-    what = "shape" if before.shape != after.shape else "dtype"
-    hint = "every step must return arrays of the shape it was given" if what == "shape" else f"convert with astype, or start from {after.dtype.name}"
+    if before.shape != after.shape:
+        hint = "every step must return arrays of the shape it was given"
+    else:
+        hint = f"convert with astype, or start from {after.dtype.name}"
     return TypeError(
         f"{where}: the carry must keep its type from step to step; {'leaf ' + name if name else 'it'} was {before} "
         f"and became {after} ({hint}), at {user_source()}"

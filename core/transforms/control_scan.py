@@ -198,7 +198,8 @@ def segment_length(length: int, checkpoint: bool | int) -> int:
     return n if n < length else 0
 
 
-def segments(args: list[Any], segment: int, *, body: Graph, n_consts: int, n_carry: int, length: int, reverse: bool) -> tuple[Any, ...]:
+def segments(args: list[Any], segment: int, *, body: Graph, n_consts: int, n_carry: int, length: int,
+             reverse: bool) -> tuple[Any, ...]:
     """The scan as a scan of pieces of `segment` steps that are computed again in reverse mode (0: as it is)."""
     params = {"body": body, "n_consts": n_consts, "n_carry": n_carry, "reverse": reverse}
     if not segment:

@@ -17,7 +17,6 @@ import numpy as np
 from triskele.core.graph.graph import Spec
 
 _TOKEN = re.compile(r"(value|in|shape|size|ndim|out|outshape|outsize|outndim)(\d+)(?::(int32|int64))?$")
-_VALUES = ("size", "ndim", "outsize", "outndim")
 
 
 def address_of(function: Any, where: str) -> int:
@@ -40,7 +39,8 @@ def address_of(function: Any, where: str) -> int:
 
 def default_abi(n_in: int, n_out: int) -> tuple[str, ...]:
     """Each array as a pointer followed by a pointer to its shape (int64): inputs, then outputs."""
-    return tuple(t for i in range(n_in) for t in (f"in{i}", f"shape{i}")) + tuple(t for i in range(n_out) for t in (f"out{i}", f"outshape{i}"))
+    inputs = [t for i in range(n_in) for t in (f"in{i}", f"shape{i}")]
+    return *inputs, *[t for i in range(n_out) for t in (f"out{i}", f"outshape{i}")]
 
 
 def parse_abi(abi: Sequence[str], where: str) -> list[tuple[str, int, np.dtype]]:

@@ -91,9 +91,11 @@ class CustomOp:
         return f"<custom_op {self.name}, mode {self.mode}>"
 
     def __call__(self, *args, **static):
-        values = [self._typed(i, as_value(a)) for i, a in enumerate(args)] if self.argtypes is not None else [as_value(a) for a in args]
-        if self.argtypes is not None and len(args) != len(self.argtypes):
-            raise TypeError(f"{self.where}: {len(self.argtypes)} arguments are wanted, got {len(args)}")
+        values = [as_value(a) for a in args]
+        if self.argtypes is not None:
+            if len(args) != len(self.argtypes):
+                raise TypeError(f"{self.where}: {len(self.argtypes)} arguments are wanted, got {len(args)}")
+            values = [self._typed(i, a) for i, a in enumerate(values)]
         try:
             hash(tuple(static.items()))
         except TypeError as error:
@@ -106,8 +108,6 @@ class CustomOp:
         return tree.unflatten(structure, outs)
 
     def _typed(self, i, a):
-        if i >= len(self.argtypes):
-            return a
         have, want = spec_of(a), self.argtypes[i]
         if have.dtype == want and not have.weak:
             return a
@@ -232,7 +232,8 @@ class CustomOp:
         return list(found)
 
     def _push(self, outs, xs, tangents, structure, static):
-        found, t_structure = tree.flatten(self._jvp(tuple(tangents), tree.unflatten(structure, outs), *xs, **static))  # type: ignore[misc]
+        out = tree.unflatten(structure, outs)
+        found, t_structure = tree.flatten(self._jvp(tuple(tangents), out, *xs, **static))  # type: ignore[misc]
         if t_structure != structure:
             raise ValueError(
                 f"{self.where}: the tangent must have the structure of the output, {structure}, got {t_structure}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import inspect
 from collections.abc import Callable, Sequence
-from functools import cached_property, update_wrapper
+from functools import cached_property, partial, update_wrapper
 from typing import Any
 
 import numpy as np
@@ -133,7 +133,8 @@ class Elementwise:
             p = eqn.primitive
             dtypes = p.loop(*[a.spec for a in eqn.inputs], **eqn.params)  # of the inputs, then of the output
             args = [read(a, d) for a, d in zip(eqn.inputs, dtypes, strict=False)]
-            env[eqn.outputs[0]] = getattr(b, p.emit)(*args, **eqn.params) if isinstance(p.emit, str) else p.emit(b, *args, **eqn.params)
+            emit = getattr(b, p.emit) if isinstance(p.emit, str) else partial(p.emit, b)
+            env[eqn.outputs[0]] = emit(*args, **eqn.params)
         out = graph.outputs[0]
         return read(out, out.spec.dtype)
 

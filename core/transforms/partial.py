@@ -90,7 +90,8 @@ class Halves(NamedTuple):
     forward : Graph
         ``(*inputs) -> (*outputs, *residuals)``.
     backward : Graph
-        ``(*residuals, *[inputs[i] for i in kept], *[ct of outputs[k] for k in cts], *running sums) -> cotangents of inputs[i] for i in pulled``.
+        ``(*residuals, *[inputs[i] for i in kept], *[ct of outputs[k] for k in cts], *running sums)
+        -> cotangents of inputs[i] for i in pulled``.
     kept : tuple of int
         Inputs that the backward pass reads again (they are not repeated among the residuals).
     cts : tuple of int
@@ -181,7 +182,8 @@ def forward_backward(graph: Graph, needed: Sequence[bool], with_ct: Sequence[boo
 
 def _is_cheap(eqn):
     p = eqn.primitive
-    return p.kind in ("elementwise", "pull", "reshape") and isinstance(p.flops, (int, float)) and p.flops <= 2 and len(eqn.outputs) == 1
+    few = isinstance(p.flops, (int, float)) and p.flops <= 2
+    return few and p.kind in ("elementwise", "pull", "reshape") and len(eqn.outputs) == 1
 
 
 def compute_again(equations: Sequence[Equation], inputs: Sequence[Var], loop: tuple[int, int], residuals: list[Var],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import linecache
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -109,8 +110,6 @@ def device_function(function: Any) -> Callable:
 
 
 def _compile(text, name, file, **scope):
-    import math
-
     linecache.cache[file] = (len(text), None, text.splitlines(True), file)  # for tracebacks and inspect.getsource
     namespace = {"math": math, "np": np, **scope}
     exec(compile(text, file, "exec"), namespace)

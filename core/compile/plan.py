@@ -7,6 +7,7 @@ fitting gap among those alive with it.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any, NamedTuple
 
 from triskele.core.compile.band import Band
@@ -94,6 +95,16 @@ class Plan:
         return isinstance(operand, Var) and self.fusion.base(operand) is old and sum(
             isinstance(a, Var) and self.fusion.base(a) is old for a in step.eqn.inputs) == 1
 
+    @cached_property
+    def _read_last(self):
+        """By step: the values that are read there and nowhere later."""
+        found: dict[int, list[Var]] = {}
+        for t, step in enumerate(self.steps):
+            for v in dict.fromkeys(map(self.fusion.base, values_of(step)[1])):
+                if self.last[v] == t:
+                    found.setdefault(t, []).append(v)
+        return found
+
     def _allocate(self):
         starting: dict[int, list[Any]] = {}
         for key, t in self.first.items():
@@ -101,11 +112,12 @@ class Plan:
         live: list[tuple[int, int, int]] = []  # (offset, end, last step), by offset
         for t, step in enumerate(self.steps):
             live = [r for r in live if r[2] >= t]
+            dying = [v for v in self._read_last.get(t, ()) if v in self.places and self.places[v].kind == "arena"]
             for key in starting.get(t, ()):
                 if key in self.places:
                     continue
                 size = -(-max(self.sizes[key], 1) // ALIGNMENT) * ALIGNMENT
-                offset = self._inherited(step, key, live)
+                offset = self._inherited(step, key, dying, live)
                 if offset is None:
                     offset = self._gap(live, size)
                 live.append((offset, offset + size, self.last[key]))
@@ -113,20 +125,17 @@ class Plan:
                 self.places[key] = Place("arena", offset)
                 self.size = max(self.size, offset + size)
 
-    def _inherited(self, step, key, live):
-        """The place of an operand that dies here and is overwritten by its successor."""
-        if isinstance(step, (Group, Band)) or not isinstance(key, Var):
+    def _inherited(self, step, key, dying, live):
+        """The place of one of the operands that die here, which `key` then overwrites; it is no longer among them."""
+        if isinstance(step, Band) or not isinstance(key, Var):
             return None
-        operand = self.updated(step)
-        if not isinstance(operand, Var):
+        old = next((v for v in dying if self._can_overwrite(key, v)), None)
+        if old is None:
             return None
-        old = self.fusion.base(operand)
-        place = self.places.get(old)
-        if place is None or place.kind != "arena" or not self._can_overwrite(key, old):
-            return None
-        entry = next(r for r in live if r[0] == place.at)
-        live.remove(entry)
-        return place.at
+        dying.remove(old)
+        at = self.places[old].at
+        live.remove(next(r for r in live if r[0] == at))
+        return at
 
     @staticmethod
     def _gap(live, size):

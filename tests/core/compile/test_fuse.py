@@ -128,3 +128,28 @@ def test_equal_nests_of_an_unrolled_program_are_compiled_once():
         y, slope = np.sin(y) * 1.01 + 0.1, slope * np.cos(y) * 1.01
     np.testing.assert_allclose(value, np.sum(y), rtol=1e-12)
     np.testing.assert_allclose(gradient, slope, rtol=1e-9, atol=1e-300)
+
+
+def test_results_take_the_place_of_what_they_are_made_of(rng):
+    """Each product is followed by a nest; two arrays are enough for any number of them."""
+    w, x = rng.normal(size=(60, 60)) / 8, rng.normal(size=(500, 60))
+
+    def f(w, x):
+        for _ in range(4):
+            x = np.tanh(x @ w) + 1
+        return np.sum(x * x)
+
+    _, _, program = steps(f, w, x)
+    assert program.scratch < 2.2 * x.nbytes
+    np.testing.assert_allclose(core.jit(f)(w, x), f(w, x), rtol=1e-12)
+
+
+def test_a_value_that_is_read_again_keeps_its_place(rng):
+    w, x = rng.normal(size=(60, 60)) / 8, rng.normal(size=(500, 60))
+
+    def f(w, x):
+        y = x @ w
+        z = np.exp(y)
+        return np.sum(z @ w) + np.sum(y[::-1] @ w @ w) + np.sum(z[:, ::-1] @ w)
+
+    np.testing.assert_allclose(core.jit(f)(w, x), f(w, x), rtol=1e-11)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from triskele.core.compile.emit import NATIVE, Unit
 from triskele.core.compile.routine import Routine
-from triskele.core.compile.values import I64, supported
+from triskele.core.compile.values import I64, Value, supported
 from triskele.core.graph.graph import Equation
 
 BLOCK = 16
@@ -88,6 +88,11 @@ class _Sort:
         for p, q, d in zip(now, then, dtypes, strict=True):
             b.store(q, to, b.load(p, d, place, movable=False))
 
+    def _pick(self, b, condition, x, y):
+        """A choice that LLVM must not make a branch, which would be mispredicted half of the time."""
+        level = max(condition.level, x.level, y.level)
+        return Value(b.ins(f"select i1 {condition.name}, i64 {b.name(x)}, i64 {b.name(y)}, !unpredictable !{{}}", level), I64, level)
+
     def _merge_equal(self, r, now, then, dtypes, start, width):
         """Two runs of `width` elements from `start` on: the smaller half from the front, the larger from the back."""
         b = r.b
@@ -98,14 +103,14 @@ class _Sort:
             i, j = left.get(), right.get()
             x, y = (self._keys(b, now, dtypes, b._as_affine(p), False) for p in (i, j))
             first = self._before(b, x, y, True)
-            self._move(b, now, then, dtypes, b.select(first, i, j), b.add(start, k))
+            self._move(b, now, then, dtypes, self._pick(b, first, i, j), b.add(start, k))
             step = b.cast(first, I64)
             left.set(b._binary("", "add", i, step))
             right.set(b._binary("", "add", j, b._binary("", "sub", b._plain(b.index(1)), step)))
             i, j = high_left.get(), high_right.get()
             x, y = (self._keys(b, now, dtypes, b._as_affine(p), False) for p in (i, j))
             last = self._before(b, x, y, True)  # then the right one is the larger
-            self._move(b, now, then, dtypes, b.select(last, j, i), b.sub(b.add(start, b.index(2 * width - 1)), k))
+            self._move(b, now, then, dtypes, self._pick(b, last, j, i), b.sub(b.add(start, b.index(2 * width - 1)), k))
             step = b.cast(last, I64)
             high_right.set(b._binary("", "sub", j, step))
             high_left.set(b._binary("", "sub", i, b._binary("", "sub", b._plain(b.index(1)), step)))
@@ -123,7 +128,7 @@ class _Sort:
             places = [b._as_affine(p) for p in inside]
             x, y = (self._keys(b, now, dtypes, b.add(start, p), False) for p in places)
             first = b.and_(b.cmp("<", i, middle), b.or_(b.cmp(">=", j, end), self._before(b, x, y, True)))
-            self._move(b, now, then, dtypes, b.add(start, b._as_affine(b.select(first, *inside))), b.add(start, k))
+            self._move(b, now, then, dtypes, b.add(start, b._as_affine(self._pick(b, first, *inside))), b.add(start, k))
             step = b.cast(first, I64)
             left.set(b._binary("", "add", i, step))
             right.set(b._binary("", "add", j, b._binary("", "sub", b._plain(b.index(1)), step)))

@@ -208,9 +208,9 @@ class Unit:
         extra: dict[Any, dict[Any, int]] = {}
         for step in self.steps:
             if isinstance(step, (Group, Band)):
-                band = step if isinstance(step, Band) else None
+                band, groups = (step, step.groups) if isinstance(step, Band) else (None, [step])
                 extra[step] = {}
-                for group in band.groups if band else [step]:
+                for group in groups:
                     kernel = kernels[group] = self._take(Nest(self.fusion, group, f"{self.name}.k{len(kernels)}", band).emit())
                     group.again = kernel.again
                     extra[step] |= {p: p.size * p.root.var.spec.dtype.itemsize * kernel.chunks for p in kernel.partials}

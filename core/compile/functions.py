@@ -162,11 +162,11 @@ class Functions(ComplexFunctions, BitFunctions, SpecialFunctions):
             return self.div(self.const(1, x.dtype), self.integer_power(x, -n))
         if n == 0:
             return self.const(1, x.dtype)
-        result = None
-        while n:
+        while not n & 1:
+            x, n = self.mul(x, x), n >> 1
+        result = x
+        while n := n >> 1:
+            x = self.mul(x, x)
             if n & 1:
-                result = x if result is None else self.mul(result, x)
-            n >>= 1
-            if n:
-                x = self.mul(x, x)
+                result = self.mul(result, x)
         return result

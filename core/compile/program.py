@@ -12,7 +12,23 @@ from typing import NamedTuple
 
 import numpy as np
 
-from triskele.core.compile import cache, control_flow, convolutions, engine, loops, native_arg, native_fft, native_lapack, native_linalg, native_scan, native_sort, products, stored, updates, wrapper  # noqa: F401  (they register themselves)
+from triskele.core.compile import (  # noqa: F401  (they register themselves)
+    cache,
+    control_flow,
+    convolutions,
+    engine,
+    loops,
+    native_arg,
+    native_fft,
+    native_lapack,
+    native_linalg,
+    native_scan,
+    native_sort,
+    products,
+    stored,
+    updates,
+    wrapper,
+)
 from triskele.core.compile.emit import Again, Module, has_entry
 from triskele.core.compile.lower import lower
 from triskele.core.errors import IndexOutOfBoundsError

@@ -77,7 +77,7 @@ class Trace:
         numbers: dict[Var, int] = {}
         for v in graph.inputs:
             numbers[v] = len(numbers)
-        lines = [[self._spec(v.spec) for v in graph.inputs]]
+        lines: list[list[Any]] = [[self._spec(v.spec) for v in graph.inputs]]
         for e in graph.equations:
             inputs = [numbers[a] if type(a) is Var else self._const(a) for a in e.inputs]  # graphs are closed
             for o in e.outputs:

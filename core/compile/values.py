@@ -9,7 +9,7 @@ import numpy as np
 
 BOOL, I64 = np.dtype(bool), np.dtype(np.int64)
 _FLOAT = {4: "float", 8: "double"}
-_REAL = {8: np.dtype(np.float32), 16: np.dtype(np.float64)}
+_REAL: dict[int, np.dtype] = {8: np.dtype(np.float32), 16: np.dtype(np.float64)}
 
 
 class NotEmittable(Exception):

@@ -87,12 +87,13 @@ class Tensor:
 
     Notes
     -----
-    ``x[i] = v`` and ``x += y`` work: the name `x` then stands for a new value. Unlike NumPy's, slices are values, not
-    views: writing to ``y = x[1:]`` leaves `x` as it was. A Tensor without dimensions is a scalar: ``x += y`` binds the name
-    to a new one.
+    ``x[i] = v`` and ``x += y`` work: the name `x` then stands for a new value. What is written into a slice ``y = x[1:]``
+    is written into `x` too, as in NumPy; but `y` keeps its value when `x` is written to, and may then not be written to
+    any more. A Tensor without dimensions is a scalar: ``x += y`` binds the name to a new one.
     """
 
-    __slots__ = ("level", "_trace", "value")
+    # _part: (parent, index, the parent's value then) of a slice, so that assignments reach the parent
+    __slots__ = ("level", "_trace", "value", "_part")
     __array_priority__ = 1000
 
     spec: Any
@@ -153,7 +154,18 @@ class Tensor:
                     f"in-place operation: cannot cast the result from {other.dtype} to {self.dtype} with rule 'same_kind'"
                 )
             other = self._trace.lift(other.astype(self.spec.dtype))
+        part = getattr(self, "_part", None)
+        if part is not None and part[0].value is not part[2]:
+            raise TracerError(
+                f"x[i] = v, x += v: {self!r} is a slice of an array that has been written to since "
+                "(write into the array itself, as a[i, j] = v, or work on a copy of the slice)"
+            )
         self._take(other)
+        if part is not None:
+            parent, index, _ = part
+            self._part = None
+            parent[index] = self
+            self._part = (parent, index, parent.value)
         return self
 
     def _take(self, other):

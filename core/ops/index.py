@@ -260,8 +260,18 @@ def _stretch(v, shape, complaint):
 def getitem(x: Any, idx: Any) -> Any:
     """``x[idx]`` with NumPy's rules, for arrays and Tensors, by arrays and Tensors."""
     if type(idx) is int and (shape := x.shape) and -shape[0] <= idx < shape[0]:  # the commonest case needs no plan
-        return bind(slice_p, x, index=(idx % shape[0], *[(0, 1, n) for n in shape[1:]]))
-    return read(x, plan(np.shape(x), idx))
+        out = bind(slice_p, x, index=(idx % shape[0], *[(0, 1, n) for n in shape[1:]]))
+        return _part_of(x, idx, out) if len(shape) > 1 else out
+    p = plan(np.shape(x), idx)
+    out = read(x, p)
+    return out if p.arrays else _part_of(x, idx, out)
+
+
+def _part_of(x, idx, out):
+    """`out`, a slice of `x`, remembering it: what is written into it is written into `x`."""
+    if isinstance(x, Tensor) and isinstance(out, Tensor) and out is not x and out.ndim:
+        out._part = (x, idx, x.value)
+    return out
 
 
 def _to_dtype(v, x):
@@ -304,6 +314,9 @@ implements(method="__getitem__")(getitem)
 
 @implements(method="__setitem__")
 def _assign(x, idx, v):
+    part = getattr(v, "_part", None)
+    if part is not None and part[0] is x and part[1] is idx and part[2] is x.value:
+        return  # x[idx] += v: the sum is there already
     x._become(setitem(x, idx, v))
 
 

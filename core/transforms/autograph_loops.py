@@ -138,7 +138,13 @@ def _loop(what, test, body, get, put, names, line, xs=None):
 
     def step(arrays, *item):
         put(before.rebuild(arrays))
+        rows = [x.value for x in item]
         into.run(lambda: body(*item), get)
+        if any(x.value is not v for x, v in zip(item, rows, strict=True)):
+            raise TracerError(
+                f"{place}: the loop variable is a row of a traced array and cannot be assigned into here "
+                "(loop over range(len(a)) and assign a[i, ...])"
+            )
         return check(Variables(names, get()))
 
     arrays = before.arrays

@@ -138,7 +138,6 @@ WRONG = {
         case(lambda: jit(lambda v: 1.0 if v > 0 else 0.0), TypeError, r"one element, got bool\[3\]", r"\.any\(\)"),
         case(lambda: grad(lambda v: np.sum(np.array([v[0], v[1]]))), TypeError, "cannot become a plain ndarray", r"np\.stack"),
         case(lambda: grad(lambda v: math.sin(v), 1.0), TypeError, r"float\(\): ", "NumPy's functions rather than math's"),
-        case(lambda: jit(lambda v: math.sin(v), 1.0), TypeError, r"float\(\): ", "NumPy's functions rather than math's"),
         case(lambda: grad(lambda v: v * int(v), 1.5), TypeError, r"int\(\): .*being differentiated", r"np\.floor"),
         case(lambda: jit(lambda n: x.reshape(n, 1), 3), TypeError, "index: .*no value yet", "static_argnames"),
         case(lambda: jit(lambda v: v.item(), 1.0), TypeError, r"item\(\): ", "keep the array"),

@@ -293,7 +293,8 @@ _new_function.argtypes = [ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p]
 def _method() -> _MethodDef:
     table = ctypes.cast(_numpy_api(), ctypes.POINTER(ctypes.c_void_p))
     symbols = {name: table[place] or 0 for name, place in _NUMPY_API.items()}
-    module = engine.compile_module(CALL, symbols=symbols)
+    # branches and calls only: LLVM's passes would cost 10 ms of every first call of a machine and save nothing
+    module = engine.compile_module(CALL, symbols=symbols, opt=0)
     method = _MethodDef(b"compiled", module.address("tsk_call"), _METH_FASTCALL, None)
     method.keep = module  # type: ignore[attr-defined]
     return method

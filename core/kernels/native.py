@@ -14,6 +14,8 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from typing import NamedTuple
 
+import llvmlite.binding as llvm
+
 __all__ = [
     "LoadedObject",
     "Symbols",
@@ -52,13 +54,10 @@ class Target(NamedTuple):
 
 
 @cache
-def _binding():
-    """`llvmlite.binding` with the native target initialised; imported late, since it costs 45 ms."""
-    import llvmlite.binding as llvm
-
+def _initialise() -> None:
+    """LLVM's native target, once."""
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
-    return llvm
 
 
 def host_target() -> Target:
@@ -76,7 +75,7 @@ def host_target() -> Target:
 
 @cache
 def _target(requested: str) -> Target:
-    llvm = _binding()
+    _initialise()
     version = ".".join(map(str, llvm.llvm_version_info))
     triple = llvm.get_process_triple()
     if requested:
@@ -104,7 +103,7 @@ def has_feature(name: str) -> bool:
 def _machine(opt: int):
     """A fresh target machine: small code model and PIC, so that constants are addressed relative to the program
     counter in place of a 64-bit immediate each."""
-    llvm = _binding()
+    _initialise()
     target = host_target()
     return llvm.Target.from_triple(target.triple).create_target_machine(
         cpu=target.cpu,
@@ -140,7 +139,7 @@ def compile_object(text: str, *, opt: int = 3, passes: bool = True) -> tuple[byt
     RuntimeError
         If the text is not valid LLVM assembly (LLVM's own message).
     """
-    llvm = _binding()
+    _initialise()
     marks = [time.perf_counter()]
     module = llvm.parse_assembly(text, context=llvm.create_context())
     module.triple = host_target().triple
@@ -163,7 +162,7 @@ def compile_object(text: str, *, opt: int = 3, passes: bool = True) -> tuple[byt
 @cache
 def _linker():
     """The process's linker. JITLink puts all sections of an object into one block, as the small code model needs."""
-    linker = _binding().create_lljit_compiler(None, use_jit_link=_HAS_JITLINK, suppress_errors=True)
+    linker = llvm.create_lljit_compiler(None, use_jit_link=_HAS_JITLINK, suppress_errors=True)
     # Never freed, not even at exit: threads of the pool may still look out for work inside its code.
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(linker))
     return linker
@@ -191,7 +190,7 @@ class LoadedObject:
     _serial = itertools.count()
 
     def __init__(self, code: bytes, exports: Iterable[str], imports: Mapping[str, int]):
-        library = _binding().JITLibraryBuilder().add_object_img(code).add_current_process()
+        library = llvm.JITLibraryBuilder().add_object_img(code).add_current_process()
         for name in exports:
             library.export_symbol(name)
         for name, value in imports.items():

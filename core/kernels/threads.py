@@ -16,6 +16,8 @@ import sys
 import threading
 from functools import cache
 
+import llvmlite.binding
+
 from triskele.core.kernels import native
 
 __all__ = ["address", "for_numba", "get_threads", "parallel_for", "set_threads"]
@@ -92,7 +94,6 @@ def for_numba():
     ... def run(chunk_function, ctx, n):
     ...     parallel_for(chunk_function, ctx, n)
     """
-    import llvmlite.binding
     from numba.core import types, typing
 
     llvmlite.binding.add_symbol("tsk_parallel_for", address())

@@ -18,7 +18,13 @@ def walk(nodes: ast.AST | Iterable[ast.AST], into_loops: bool = True) -> Iterabl
         yield node
         if isinstance(node, SCOPES) or (not into_loops and isinstance(node, LOOPS)):
             continue
-        stack.extend(ast.iter_child_nodes(node))
+        # as ast.iter_child_nodes, but without the nodes that say Load or Store: half of all
+        for name in node._fields:
+            child = getattr(node, name, None)
+            if child.__class__ is list:
+                stack.extend([c for c in child if isinstance(c, ast.AST)])
+            elif isinstance(child, ast.AST) and not isinstance(child, ast.expr_context):
+                stack.append(child)
 
 
 def symbol(node: ast.AST) -> str | None:

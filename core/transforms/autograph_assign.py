@@ -18,7 +18,7 @@ import numpy as np
 from triskele.core.errors import TracerError
 from triskele.core.graph.trace import user_source
 from triskele.core.ops.define import has_tensor
-from triskele.core.ops.index import getitem, setitem
+from triskele.core.ops.index import getitem, is_mask, setitem
 from triskele.core.tensor import Tensor
 
 _OPERATORS = {
@@ -46,6 +46,10 @@ def assign(value: Any, get: Callable[[], Any], index: Any) -> Any:
 
 def update_at(kind: str, get: Callable[[], Any], index: Any, value: Callable[[], Any]) -> Any:
     """What the variable is after ``x[index] += value()`` (or another operator)."""
+    if isinstance(index, Tensor) and is_mask(index) and isinstance(get(), Tensor):
+        x = get()
+        x[...] = _where_masked(kind, x, index, value())
+        return x
     if type(get()) is not np.ndarray:
         x = get()
         x[index] = _IN_PLACE[kind](x[index], value())
@@ -70,6 +74,19 @@ def update(kind: str, get: Callable[[], Any], value: Callable[[], Any]) -> Any:
     _check_alone(get, "x += v")
     x = get()
     return setitem(x, ..., _fitting(_OPERATORS[kind](x, v), x))
+
+
+def _where_masked(kind, x, mask, v):
+    """``x`` with the operator applied where the mask, whose number of elements nobody knows yet, is true."""
+    inner = np.ndim(x) - np.ndim(mask)
+    if np.shape(x)[: np.ndim(mask)] != np.shape(mask):
+        raise IndexError(f"boolean index did not match indexed array: shape {np.shape(x)} but mask of shape {np.shape(mask)}")
+    if np.ndim(v) > inner:
+        raise TracerError(
+            f"x[mask] += v: with a traced mask, v must be a scalar or have the shape of one element x[i], got {np.shape(v)} "
+            "(use np.where(mask, x + values, x) with values of x's shape)"
+        )
+    return np.where(np.reshape(mask, np.shape(mask) + (1,) * inner), _OPERATORS[kind](x, v), x)
 
 
 def _fitting(new, x):

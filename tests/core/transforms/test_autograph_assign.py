@@ -5,6 +5,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from tests.twins.recorded import check, record
+from triskele import core
 from triskele.core.compile.jit import jit
 from triskele.core.errors import TracerError
 from triskele.core.graph.trace import evaluate
@@ -307,3 +308,24 @@ def test_plain_arrays_with_other_names_in_traced_statements(statement):
 
     with pytest.raises(TracerError, match="plain array unless a local variable is all that refers to it"):
         record(f, 1.0, 2)
+
+
+def test_masks_that_depend_on_values_select_what_an_operator_changes(rng):
+    def f(x, limit):
+        y = x * 1.0
+        y[y > limit] -= limit
+        y[y < 0] *= -2.0
+        return y
+
+    x = rng.normal(size=(3, 4))
+    np.testing.assert_array_equal(core.jit(f)(x, 0.5), f(x, 0.5))
+    weight = rng.normal(size=x.shape)
+    gradient = core.grad(core.jit(lambda x: np.sum(weight * f(x, 0.5))))(x)
+    np.testing.assert_array_equal(gradient, weight * np.where(x < 0, -2.0, 1.0))
+    with pytest.raises(TypeError, match=r"with a traced mask, v must be a scalar.*np\.where\(mask, x \+ values, x\)"):
+        core.jit(lambda x: masked_by_values(x * 1.0))(x)
+
+
+def masked_by_values(x):
+    x[x > 0] += np.ones(7)
+    return x

@@ -70,12 +70,6 @@ def _binary(f, a, b):
     return f(a, b)
 
 
-def is_weak(x: Any) -> bool:
-    """Whether `x` is a Python number (NumPy's "weak" scalars in promotion)."""
-    t = type(x)
-    return t is float or t is int or t is bool or t is complex
-
-
 class Tensor:
     """A traced array: used like an ndarray inside functions given to the transforms.
 

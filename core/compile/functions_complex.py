@@ -247,7 +247,15 @@ class ComplexFunctions:
     def complex_acos(self, z):
         xi, eta = self._roots(*z.parts)
         half = self.call("atan2", xi.parts[0], eta.parts[0])
-        return self.complex(self.add(half, half), self.call("asinh", self._cross(eta, xi)))
+        return self.complex(self._diagonal(z, self.add(half, half)), self.call("asinh", self._cross(eta, xi)))
+
+    def _diagonal(self, z, angle):
+        """`angle`, or that of a diagonal where both parts of `z` are infinite, NaN where the real one is (C99, G.6.1.1)."""
+        x, y = z.parts
+        c = lambda v: self.const_like(v, x)
+        angle = self.select(self.isnan(x), c(math.nan), angle)
+        both = self.and_(self.isinf(x), self.isinf(y))
+        return self.select(both, self.select(self.cmp(">", x, c(0.0)), c(math.pi / 4), c(3 * math.pi / 4)), angle)
 
     def complex_asinh(self, z):
         return self._over_i(self.complex_asin(self._times_i(z)))
@@ -257,7 +265,8 @@ class ComplexFunctions:
         one = self.const_like(1.0, x)
         xi, eta = self.complex_sqrt(self.complex(self.sub(x, one), y)), self.complex_sqrt(self.complex(self.add(x, one), y))
         half = self.call("atan2", xi.parts[1], eta.parts[0])
-        return self.complex(self.call("asinh", self._inner(xi, eta)), self.add(half, half))
+        angle = self.copysign(self._diagonal(z, self.abs(self.add(half, half))), y)
+        return self.complex(self.call("asinh", self._inner(xi, eta)), angle)
 
     def complex_atanh(self, z):
         x, y = z.parts

@@ -83,10 +83,6 @@ class Value:
         """Logical (unsigned) shift."""
         return self._op(None, "lshr", n)
 
-    def ashr(self, n):
-        """Arithmetic shift. AVX2 has none for 64 bits: prefer a biased value and `>>`."""
-        return self._op(None, "ashr", n)
-
     def _cmp(self, pred, other):
         b = self.b
         other = b.value(other, self.kind)

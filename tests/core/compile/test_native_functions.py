@@ -164,3 +164,13 @@ def test_losses():
         np.testing.assert_allclose(core.jit(lambda d, r, f=f: f(d, r))(d, r), f(d, r), rtol=1e-6)
     x = np.array([0.0, 1e-8, 1.0, -3.0, 100.0])
     np.testing.assert_allclose(core.jit(lambda x: scipy.special.cosm1(x))(x), scipy.special.cosm1(x), rtol=1e-14)
+
+
+def test_inverse_cosines_at_infinity():
+    parts = (-np.inf, -1.0, 0.0, 0.7, np.inf, np.nan)
+    z = np.array([complex(a, b) for a in parts for b in (-np.inf, -0.3, 0.4, np.inf)])
+    for f in (np.arccos, np.arccosh):
+        with np.errstate(invalid="ignore"):
+            got, want = core.jit(lambda z, f=f: f(z))(z), f(z)
+        np.testing.assert_allclose(got.real, want.real, rtol=1e-14)
+        np.testing.assert_allclose(got.imag, want.imag, rtol=1e-14)

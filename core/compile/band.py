@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 
-from triskele.core.compile.fuse import Fusion, Group, index_key
+from triskele.core.compile.fuse import Fusion, Group, depends, index_key
 from triskele.core.graph.graph import Var
 
 SHARED = 1 << 18  # bytes that nests must find in cache for a band to be worth it
@@ -47,7 +47,7 @@ def find_bands(fusion: Fusion) -> list:
             continue
         members, left, lead = [first], [], 0
         for step in steps[:AHEAD]:
-            found = _joined(fusion, members, step) if not _depends(step, left) else 0
+            found = _joined(fusion, members, step) if not depends(step, left) else 0
             if found:
                 members.append(step)
                 lead = found
@@ -60,19 +60,6 @@ def find_bands(fusion: Fusion) -> list:
             out.append(band)
             steps = left + steps[AHEAD:]
     return out
-
-
-def _depends(step, others) -> bool:
-    """Whether `step` needs a result of `others`, directly or through them."""
-    others, seen, stack = set(others), set(), [step]
-    while stack:
-        n = stack.pop()
-        if n in others:
-            return True
-        if n not in seen:
-            seen.add(n)
-            stack += n.deps
-    return False
 
 
 def _joined(fusion, members, step) -> int:

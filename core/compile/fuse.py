@@ -65,6 +65,19 @@ class Step:
         self.deps: set[Any] = set()
 
 
+def depends(step, others) -> bool:
+    """Whether `step` is one of `others` or needs a result of theirs, directly or through more steps."""
+    others, seen, stack = set(others), set(), [step]
+    while stack:
+        n = stack.pop()
+        if n in others:
+            return True
+        if n not in seen:
+            seen.add(n)
+            stack += n.deps
+    return False
+
+
 def cost_of(eqn: Equation) -> float:
     """Operations per element."""
     p = eqn.primitive
@@ -422,17 +435,6 @@ class Fusion:
         nodes: list[Any] = []
         by_key: dict[Any, list[Group]] = {}
 
-        def reaches(a, b):
-            seen, stack = set(), [a]
-            while stack:
-                n = stack.pop()
-                if n is b:
-                    return True
-                if n not in seen:
-                    seen.add(n)
-                    stack += n.deps
-            return False
-
         for eqn in self.graph.equations:
             kind = self.kinds[eqn]
             if kind == "map" and (eqn.outputs[0] not in self.stored or self.is_view(eqn.outputs[0]) is not None):
@@ -450,7 +452,7 @@ class Fusion:
             key = self.space_key(root.space)
             group = None
             for g in by_key.get(key, [])[: -NEAREST - 1 : -1]:
-                if self._may_join(root, reads, formulas, g, node_of) and not any(d is not g and reaches(d, g) for d in deps):
+                if self._may_join(root, reads, formulas, g, node_of) and not any(d is not g and depends(d, (g,)) for d in deps):
                     group = g
                     break
             if group is None:

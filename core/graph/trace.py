@@ -59,21 +59,32 @@ class Trace:
         self.alive = False
         if isinstance(error, Exception):
             _tell_where(error, traceback)
-        if type(error) is ValueError and isinstance(error.__cause__, TracerError):
-            # NumPy's "setting an array element with a sequence" hides what happened: a traced value was put into a plain array
-            plain = TracerError(
-                "plain[i] = v: a traced value cannot be put into a plain array "
-                "(make the array with np.zeros_like(x) of a traced x or np.zeros(shape, like=x), or collect the values with np.stack)"
-            )
-            for note in getattr(error, "__notes__", ()):
-                plain.add_note(note)
-            raise plain from error
+            clearer = _what_numpy_hides(error)
+            if clearer is not None:
+                for note in getattr(error, "__notes__", ()):
+                    clearer.add_note(note)
+                raise clearer from error
 
     def process(self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Any:
         raise NotImplementedError
 
     def lift(self, value: Any) -> Tensor:
         raise NotImplementedError
+
+
+def _what_numpy_hides(error: Exception) -> TracerError | None:
+    """The error a user can act on, where NumPy asked a traced value for its number and reports something else."""
+    if type(error) is ValueError and isinstance(error.__cause__, TracerError):
+        return TracerError(
+            "plain[i] = v: a traced value cannot be put into a plain array "
+            "(make the array with np.zeros_like(x) of a traced x or np.zeros(shape, like=x), or collect the values with np.stack)"
+        )
+    if type(error) is TypeError and "single integer, got 'Tensor(" in str(error):
+        return TracerError(
+            "shape: it must be known when the function is traced, got a traced value "
+            "(name the argument in static_argnames, or make an array of the largest shape and mask it)"
+        )
+    return None
 
 
 def bind(primitive: Primitive, *args: Any, **params: Any) -> Any:

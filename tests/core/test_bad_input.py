@@ -232,3 +232,8 @@ def test_errors_leave_no_transform_behind():
 def test_a_traced_range_outside_a_for_statement():
     with pytest.raises(TypeError, match=r"can only be the iterable of a `for` statement, at .*test_bad_input\.py"):
         core.jit(lambda n: sum(range(n)))(5)
+
+
+def test_a_traced_shape():
+    with pytest.raises(TypeError, match=r"shape: it must be known.*static_argnames"):
+        core.jit(lambda v, n: np.zeros(n) + v)(1.0, 3)

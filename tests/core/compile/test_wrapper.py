@@ -271,11 +271,16 @@ def test_no_references_leak():
     x, scalar = np.ones(3), 12345.678
     watched = [x, scalar, F8, MISS, np.ndarray]
     f(x, scalar), f(x)
-    before = [sys.getrefcount(w) for w in watched]
-    for _ in range(100):
-        f(x, scalar)
-        f(x)
-    after = [sys.getrefcount(w) for w in watched]
+    gc.collect()
+    gc.disable()  # what other tests left behind refers to the same dtypes, and must not be collected meanwhile
+    try:
+        before = [sys.getrefcount(w) for w in watched]
+        for _ in range(100):
+            f(x, scalar)
+            f(x)
+        after = [sys.getrefcount(w) for w in watched]
+    finally:
+        gc.enable()
     assert all(abs(a - b) < 10 for a, b in zip(after, before, strict=True))
 
 

@@ -1,4 +1,40 @@
-"""Molecular dynamics on triskele.core. Nothing is here yet."""
+"""Molecular dynamics on triskele.core: real force fields, compiled step loop, every potential differentiable.
+
+Everything a script needs is here under one name, and is imported when it is first used.
+"""
 
 if __name__ != "triskele.sponge":
     raise ImportError(f"import this package as triskele.sponge, not as {__name__!r}")
+
+from importlib import import_module as _import_module
+from typing import Any as _Any
+
+# Public name: the module that holds it.
+_HOME = {
+    name: module
+    for module, names in {
+        "system": "Constraints System",
+        "topology": "Topology",
+        "potential": "Plan Potential",
+        "engine.engine": "Engine",
+        "simulation": "Simulation",
+    }.items()
+    for name in names.split()
+}
+_MODULES = ("analysis", "box", "build", "errors", "units")
+
+
+def __getattr__(name: str) -> _Any:
+    if name in _MODULES:
+        return _import_module(f"{__name__}.{name}")
+    if name in _HOME:
+        value = globals()[name] = getattr(_import_module(f"{__name__}.{_HOME[name]}"), name)
+        return value
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
+__all__ = sorted([*_HOME, *_MODULES])

@@ -1,0 +1,108 @@
+"""Periodic boxes: three vectors as the rows of a [3, 3] array, lower triangular and reduced.
+
+The reduced form (that of GROMACS and OpenMM) is a = (ax, 0, 0), b = (bx, by, 0), c = (cx, cy, cz) with
+|bx| <= ax/2, |cx| <= ax/2, |cy| <= by/2; every lattice has one, up to a rotation.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from triskele.core.kernels.njit import device
+from triskele.sponge.errors import BoxError
+
+__all__ = ["angles_and_lengths", "as_box", "displacement", "from_lengths_angles", "largest_cutoff", "minimum_image", "volume"]
+
+
+def as_box(box: Any, where: str = "box") -> np.ndarray:
+    """A box as a [3, 3] float64 array in reduced form.
+
+    Parameters
+    ----------
+    box : float, array [3] or [3, 3]
+        Edge of a cube, edges of a rectangular box, or the three vectors as rows, in nm.
+
+    Raises
+    ------
+    BoxError
+        If a length is not positive and finite, or the vectors are not lower triangular (rotate them first).
+
+    Examples
+    --------
+    >>> as_box([3.0, 4.0, 5.0])[2]
+    array([0., 0., 5.])
+    """
+    box = np.array(box, np.float64)
+    if box.shape == ():
+        box = np.diag(np.repeat(box, 3))
+    elif box.shape == (3,):
+        box = np.diag(box)
+    if box.shape != (3, 3):
+        raise BoxError(f"{where}: must be a length, three lengths or three vectors (rows), got shape {box.shape}")
+    if not np.all(np.isfinite(box)) or np.any(np.diag(box) <= 0):
+        raise BoxError(f"{where}: lengths must be positive and finite, got {box.tolist()}")
+    if np.any(np.abs(box[[0, 0, 1], [1, 2, 2]]) > 1e-9 * np.max(np.diag(box))):
+        raise BoxError(f"{where}: vectors must be lower triangular, a = (ax, 0, 0), b = (bx, by, 0), got {box.tolist()}")
+    a, b, c = np.tril(box)
+    c = c - b * np.rint(c[1] / b[1])
+    c = c - a * np.rint(c[0] / a[0])
+    b = b - a * np.rint(b[0] / a[0])
+    return np.stack([a, b, c])
+
+
+def from_lengths_angles(lengths: Any, angles: Any) -> np.ndarray:
+    """The reduced box of edges a, b, c (nm) and angles alpha, beta, gamma (radians)."""
+    a, b, c = lengths
+    alpha, beta, gamma = angles
+    # a right angle that went through degrees and back is meant to be exact
+    cos = [0.0 if abs(np.cos(t)) < 1e-12 else np.cos(t) for t in (alpha, beta, gamma)]
+    bx, by = b * cos[2], b * np.sqrt(1 - cos[2] ** 2)
+    cx, cy = c * cos[1], c * (cos[0] - cos[1] * cos[2]) / np.sqrt(1 - cos[2] ** 2)
+    return as_box([[a, 0, 0], [bx, by, 0], [cx, cy, np.sqrt(c * c - cx * cx - cy * cy)]])
+
+
+def angles_and_lengths(box: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Edges (nm) and angles alpha, beta, gamma (radians) of a box."""
+    lengths = np.linalg.norm(box, axis=1)
+    unit = box / lengths[:, None]
+    return lengths, np.arccos([unit[1] @ unit[2], unit[0] @ unit[2], unit[0] @ unit[1]])
+
+
+def volume(box: Any) -> Any:
+    """Volume in nm^3; can be differentiated."""
+    return box[0, 0] * box[1, 1] * box[2, 2]
+
+
+def largest_cutoff(box: np.ndarray) -> float:
+    """Half the smallest edge of the reduced box: up to there one image of every pair is enough (nm)."""
+    return 0.5 * float(np.min(np.diag(box)))
+
+
+def displacement(d: Any, box: Any) -> Any:
+    """Differences of positions as their nearest images: d [..., 3] minus a whole number of box vectors.
+
+    Right for differences shorter than `largest_cutoff`; longer ones come back as one of their short images. The number
+    of vectors is a constant to derivatives, so that the box receives its gradient.
+    """
+    if box is None:
+        return d
+    x, y, z = d[..., 0], d[..., 1], d[..., 2]
+    n = np.rint(z / box[2, 2])
+    x, y, z = x - n * box[2, 0], y - n * box[2, 1], z - n * box[2, 2]
+    n = np.rint(y / box[1, 1])
+    x, y = x - n * box[1, 0], y - n * box[1, 1]
+    n = np.rint(x / box[0, 0])
+    return np.stack([x - n * box[0, 0], y, z], axis=-1)
+
+
+@device
+def minimum_image(x, y, z, box):
+    """Nearest image of a difference, in kernels; `box` [3, 3] as above."""
+    n = np.rint(z / box[2, 2])
+    x, y, z = x - n * box[2, 0], y - n * box[2, 1], z - n * box[2, 2]
+    n = np.rint(y / box[1, 1])
+    x, y = x - n * box[1, 0], y - n * box[1, 1]
+    n = np.rint(x / box[0, 0])
+    return x - n * box[0, 0], y, z

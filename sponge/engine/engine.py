@@ -1,0 +1,241 @@
+"""`Engine`: a system's state at fixed addresses, and the phases that compute its forces."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from triskele.core.kernels.njit import kernel
+from triskele.sponge.engine.program import Phase, Program
+from triskele.sponge.engine.task import ENERGY, N_FLAGS, REBUILD, STATUS, STATUS_INFO, STEP, Task
+
+if TYPE_CHECKING:
+    from triskele.sponge.potential import Plan
+    from triskele.sponge.system import System
+
+__all__ = ["Engine", "Runner"]
+
+# A chunk of per-atom work of this many atoms takes some 20 us, which is worth waking a thread for.
+_ATOMS_PER_CHUNK = 512
+_MOST_CHUNKS = 64
+
+
+@kernel(nogil=True)
+def zero_forces(chunk, starts, forces):
+    for i in range(starts[chunk], starts[chunk + 1]):
+        for a in range(3):
+            forces[i, a] = 0.0
+
+
+class Engine:
+    """A system ready to compute.
+
+    Parameters
+    ----------
+    system : System
+    precision : {"mixed", "double"}
+        Of pair forces and the mesh; positions, sums and everything else are float64 in both.
+    groups : int8 array [n], optional
+        Class of each atom (0 or 1), when pair forces within and between the classes are wanted apart.
+    names : iterable of str, optional
+        The potentials to compute; all when left out.
+    share : Engine, optional
+        Use the positions, velocities, box and flags of this one, and compute other potentials for it.
+
+    Attributes
+    ----------
+    positions, velocities, forces : float64 arrays [n, 3]
+    masses, inverse_masses : float64 arrays [n]
+        The inverse of a massless site is 0.
+    box : float64 array [3, 3]
+        Zeros when not periodic.
+    flags : int64 array
+        See `task`.
+    atom_starts : int64 array [atom_chunks + 1]
+        Ranges of atoms for per-atom work; no constraint and no virtual site reaches across a boundary.
+    plans : dict of str to Plan
+    """
+
+    def __init__(self, system: System, precision: Literal["mixed", "double"] = "mixed", *, groups: np.ndarray | None = None,
+                 names: Iterable[str] | None = None, share: Engine | None = None):
+        if precision not in ("mixed", "double"):
+            raise ValueError(f"engine: precision must be 'mixed' or 'double', got {precision!r}")
+        system.check()
+        self.system, self.precision, self.n = system, precision, system.n
+        self.groups = None if groups is None else np.ascontiguousarray(groups, np.int8)
+        wanted = [p.name for p in system.potentials] if names is None else list(names)
+        self.potentials = [system[name] for name in wanted]
+        if share is not None:
+            for name in ("positions", "velocities", "box", "flags", "masses", "inverse_masses", "atom_starts"):
+                setattr(self, name, getattr(share, name))
+        else:
+            self.positions = np.zeros((self.n, 3))
+            self.velocities = np.zeros((self.n, 3))
+            self.box = np.zeros((3, 3))
+            self.flags = np.zeros(N_FLAGS, np.int64)
+            self.masses = np.array(system.masses, np.float64)
+            self.inverse_masses = np.divide(1.0, self.masses, out=np.zeros(self.n), where=self.masses > 0)
+            self.atom_starts = _atom_starts(system)
+            if system.positions is not None:
+                self.positions[:] = system.positions
+            if system.velocities is not None:
+                self.velocities[:] = system.velocities
+            if system.box is not None:
+                self.box[:] = system.box
+        self.forces = np.zeros((self.n, 3))
+        self.periodic = system.box is not None
+        self.version = 0  # counts how often the plans were made anew
+        self.handlers: dict[int, Callable[[Engine], bool]] = {}
+        self._neighbors: dict[Any, Any] = {}
+        self._make_plans()
+        self._runner = Runner(self, self.force_phases)
+
+    @property
+    def atom_chunks(self) -> int:
+        """Number of ranges of atoms."""
+        return len(self.atom_starts) - 1
+
+    def neighbors(self, cutoff: float):
+        """The neighbour list shared by all potentials of this cut-off."""
+        from triskele.sponge.neighbors import NeighborList
+
+        if cutoff not in self._neighbors:
+            self._neighbors[cutoff] = NeighborList(self, cutoff)
+        return self._neighbors[cutoff]
+
+    def on_status(self, code: int, handler: Callable[[Engine], bool]) -> None:
+        """Let `handler(engine)` deal with a status that a kernel has set; it returns whether the plans must be made anew."""
+        self.handlers[code] = handler
+
+    def _make_plans(self):
+        self.plans: dict[str, Plan] = {p.name: p.plan(self) for p in self.potentials}
+        self.flags[REBUILD] = 1
+
+    def replan(self) -> None:
+        """Make all plans anew, after arrays have had to grow."""
+        self.version += 1
+        self._make_plans()
+
+    def force_phases(self) -> list[Phase]:
+        """The phases that set `forces` (and rows of energies) from `positions` and `box`."""
+        plans = list(self.plans.values())
+        place: list[Task] = []
+        spread: list[Task] = []
+        if self.system.virtual_sites:
+            from triskele.sponge.virtual_sites import plan as plan_sites
+
+            place, spread = plan_sites(self)
+        phases = [Phase(place, "sequence", name="virtual sites")] if place else []
+        for plan in plans:
+            phases += [p for p in plan.before if p not in phases]
+        phases += [Phase(call=plan.call, name=name) for name, plan in self.plans.items() if plan.call]
+        for k in range(max((len(p.stages) for p in plans), default=0)):
+            tasks = [t for p in plans if len(p.stages) > k for t in p.stages[k]]
+            phases.append(Phase(tasks, name=f"forces {k}"))
+        sums = [t for p in plans for t in p.reduce]
+        zero = Task(zero_forces, self.atom_starts, self.forces, chunks=self.atom_chunks)
+        phases.append(Phase([zero, *sums, *spread], "sequence", name="sum of forces"))
+        return phases
+
+    def box_changed(self) -> None:
+        """Tell the potentials that `box` has changed."""
+        for plan in self.plans.values():
+            if plan.update_box is not None:
+                plan.update_box()
+        self.flags[REBUILD] = 1
+
+    def compute(self, positions: Any = None, box: Any = None, energy: bool = True) -> None:
+        """Set `forces`, and with `energy` the energies and virial, once, outside of any step.
+
+        The neighbour list is built anew, so that the result depends on nothing but positions and box.
+        """
+        if positions is not None:
+            self.positions[:] = positions
+        if box is not None and not np.array_equal(box, self.box):
+            self.box[:] = box
+            self.box_changed()
+        self.flags[REBUILD] = 1
+        step, before = self.flags[STEP], self.flags[ENERGY]
+        self.flags[ENERGY] = energy
+        try:
+            self._runner.run(1)
+        finally:
+            self.flags[STEP], self.flags[ENERGY] = step, before
+
+    def energies(self) -> dict[str, float]:
+        """Energy of every term (kJ/mol), as last computed with the flag ENERGY."""
+        return {name: float(np.sum(plan.rows[:, 0])) for name, plan in self.plans.items()}
+
+    def virial(self) -> np.ndarray:
+        """Virial W_ab = sum f_a r_b (kJ/mol), as last computed with the flag ENERGY."""
+        return sum((np.sum(plan.rows[:, 1:], axis=0) for plan in self.plans.values()), np.zeros(9)).reshape(3, 3)
+
+
+class Runner:
+    """Runs the phases that `make_phases()` returns, and makes them again when the engine had to grow its arrays."""
+
+    def __init__(self, engine: Engine, make_phases: Callable[[], list[Phase]]):
+        self.engine, self.make_phases = engine, make_phases
+        self._program: Program | None = None
+        self._version = -1
+
+    @property
+    def program(self) -> Program:
+        """The program of the engine's present plans."""
+        if self._program is None or self._version != self.engine.version:
+            old = self._program
+            self._program, self._version = Program(self.make_phases(), self.engine.flags), self.engine.version
+            if old is not None:
+                self._program._next = old._next
+        return self._program
+
+    def run(self, steps: int) -> None:
+        """Make `steps` steps.
+
+        Raises
+        ------
+        RuntimeError
+            If a kernel reports a status that nobody handles; handlers raise errors of their own.
+        """
+        flags = self.engine.flags
+        last = flags[STEP] + steps
+        while self.program.run(int(last - flags[STEP])) >= 0:
+            program, code = self.program, int(flags[STATUS])
+            flags[STATUS] = 0
+            at = program._next
+            handler = self.engine.handlers.get(code)
+            if handler is None:
+                program.restart()
+                raise RuntimeError(f"step {flags[STEP]}, phase {program.phases[at].name}: status {code} "
+                                   f"({flags[STATUS_INFO]}), which nothing handles")
+            while at > 0 and not program.phases[at].redo:
+                at -= 1
+            try:
+                grown = handler(self.engine)
+            except Exception:
+                program.restart()
+                raise
+            program._next = at
+            if grown:
+                self.engine.replan()
+
+
+def _atom_starts(system: System) -> np.ndarray:
+    n = system.n
+    chunks = int(np.clip(n // _ATOMS_PER_CHUNK, 1, _MOST_CHUNKS))
+    if chunks == 1:
+        return np.array([0, n], np.int64)
+    from triskele.sponge.constraints.clusters import constraint_clusters
+
+    _, cluster = np.unique(constraint_clusters(system), return_inverse=True)
+    first, last = np.full(cluster.max() + 1, n), np.zeros(cluster.max() + 1, np.int64)
+    np.minimum.at(first, cluster, np.arange(n))
+    np.maximum.at(last, cluster, np.arange(n))
+    crossing = np.zeros(n + 1, np.int64)  # how many clusters reach across the boundary before atom i
+    np.add.at(crossing, first + 1, 1)
+    np.add.at(crossing, last + 1, -1)
+    allowed = np.flatnonzero(np.cumsum(crossing) == 0)
+    wanted = np.linspace(0, n, chunks + 1)
+    return np.unique(np.r_[0, allowed[np.minimum(np.searchsorted(allowed, wanted), len(allowed) - 1)], n]).astype(np.int64)

@@ -1,0 +1,262 @@
+"""The native step loop: phases of tasks, run over and over without entering Python."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Literal
+
+import numpy as np
+
+from triskele.core.kernels import native, threads
+from triskele.sponge.engine.task import STATUS, STEP, Task
+
+__all__ = ["Phase", "Program"]
+
+
+@dataclass(eq=False)
+class Phase:
+    """What runs between two points at which all threads meet.
+
+    Parameters
+    ----------
+    tasks : sequence of Task
+        In mode "parallel" the chunks of all tasks are handed to the threads in any order; in mode "sequence" all tasks
+        have the same number of chunks and chunk c runs through the tasks one after the other, so that it stays in cache.
+    mode : {"parallel", "sequence"}
+    every : int
+        Only in steps whose number is a multiple.
+    flag : int, optional
+        Only when this word of the flags is not zero.
+    call : callable, optional
+        A Python function without arguments in place of tasks.
+    name : str
+        For timings and errors.
+    redo : bool
+        When a later phase fails and the cause is mended, the loop goes on from here: the nearest such phase at or before
+        the one that failed.
+    """
+
+    tasks: Sequence[Task] = ()
+    mode: Literal["parallel", "sequence"] = "parallel"
+    every: int = 1
+    flag: int | None = None
+    call: Callable[[], None] | None = None
+    name: str = ""
+    redo: bool = False
+
+    def __post_init__(self):
+        if self.mode == "sequence" and len({t.chunks for t in self.tasks}) > 1:
+            raise ValueError(f"phase {self.name}: tasks in sequence must have the same number of chunks, got "
+                             f"{[(t.kernel.__name__, t.chunks) for t in self.tasks]}")
+        if self.every < 1:
+            raise ValueError(f"phase {self.name}: every must be >= 1, got {self.every}")
+
+
+_WORDS = 8  # of a phase's record: mode, tasks, number of tasks, chunks, every, flag, is Python's, unused
+
+
+class Program:
+    """Phases made ready for the native loop.
+
+    Parameters
+    ----------
+    phases : sequence of Phase
+    flags : int64 array
+        `flags[STEP]` is the number of the step, counted up at its end; a phase that leaves `flags[STATUS]` other than 0
+        stops the loop.
+    """
+
+    def __init__(self, phases: Sequence[Phase], flags: np.ndarray):
+        self.phases = list(phases)
+        self.flags = flags
+        self._records = np.zeros((len(self.phases), _WORDS), np.int64)
+        self._tasks = []  # of each phase: entry, context, chunk at which it begins
+        for record, phase in zip(self._records, self.phases):
+            starts = np.cumsum([0, *[t.chunks for t in phase.tasks]])
+            table = np.array([(t.entry, t.context.ctypes.data, s) for t, s in zip(phase.tasks, starts)], np.int64).reshape(-1, 3)
+            self._tasks.append(table)
+            sequence = phase.mode == "sequence"
+            chunks = (phase.tasks[0].chunks if phase.tasks else 0) if sequence else starts[-1]
+            record[:] = [sequence, table.ctypes.data, len(table), chunks, phase.every,
+                         -1 if phase.flag is None else phase.flag, phase.call is not None, 0]
+        self._next = 0  # the phase to go on with, after an interruption
+
+    def run(self, steps: int) -> int:
+        """Make steps until `flags[STEP]` has grown by `steps`, or a phase fails.
+
+        Returns
+        -------
+        int
+            -1, or the number of the phase after which ``flags[STATUS]`` is not 0. The next call goes on with that very
+            phase again, in the same step: clear the status, mend the cause, and call `run` for the rest.
+        """
+        last = int(self.flags[STEP]) + steps
+        while True:
+            at = _loop()(self._records.ctypes.data, len(self.phases), self.flags.ctypes.data, self._next, last)
+            if at < 0:
+                self._next = 0
+                return -1
+            self._next = at
+            if self.flags[STATUS]:
+                return at
+            self.phases[at].call()
+            if self.flags[STATUS]:
+                return at
+            self._next = at + 1
+
+    def restart(self) -> None:
+        """Forget an interruption: the next `run` begins with the first phase."""
+        self._next = 0
+
+    def time_phases(self, steps: int) -> dict[str, float]:
+        """Seconds per step spent in each phase, by name, over `steps` steps (each phase is run by a loop of its own)."""
+        import time
+
+        spent: dict[str, float] = {}
+        for _ in range(steps):
+            step = self.flags[STEP]
+            for k, phase in enumerate(self.phases):
+                start = time.perf_counter()
+                if phase.call is not None:
+                    if step % phase.every == 0 and (phase.flag is None or self.flags[phase.flag]):
+                        phase.call()
+                else:
+                    self.flags[STEP] = step
+                    _loop()(self._records[k:].ctypes.data, 1, self.flags.ctypes.data, 0, step + 1)
+                    if self.flags[STATUS]:
+                        raise RuntimeError(f"phase {phase.name}: status {self.flags[STATUS]} while timing")
+                spent[phase.name] = spent.get(phase.name, 0.0) + time.perf_counter() - start
+            self.flags[STEP] = step + 1
+        return {name: t / steps for name, t in spent.items()}
+
+
+@cache
+def _loop():
+    loaded = native.load(_LOOP.replace("$STEP", str(STEP)).replace("$STATUS", str(STATUS)),
+                         {"tsk_parallel_for": threads.address()}, opt=2)
+    prototype = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
+    return prototype(loaded.address("tsk_md_loop"))
+
+
+# i64 tsk_md_loop(records, n, flags, first, last): -1 when flags[STEP] == last, else the phase that failed or is Python's
+_LOOP = """
+declare void @tsk_parallel_for(ptr, ptr, i64)
+
+define internal void @chunk(ptr %record, i64 %chunk) {
+entry:
+  %mode = load i64, ptr %record
+  %p1 = getelementptr i64, ptr %record, i64 1
+  %tasks = load ptr, ptr %p1
+  %p2 = getelementptr i64, ptr %record, i64 2
+  %n = load i64, ptr %p2
+  %is.sequence = icmp ne i64 %mode, 0
+  br i1 %is.sequence, label %each, label %find
+
+each:
+  %k = phi i64 [0, %entry], [%k1, %each.body]
+  %more = icmp slt i64 %k, %n
+  br i1 %more, label %each.body, label %done
+each.body:
+  %i = mul i64 %k, 3
+  %q0 = getelementptr i64, ptr %tasks, i64 %i
+  %f = load ptr, ptr %q0
+  %q1 = getelementptr i64, ptr %q0, i64 1
+  %c = load ptr, ptr %q1
+  call void %f(ptr %c, i64 %chunk)
+  %k1 = add i64 %k, 1
+  br label %each
+
+find:  ; the last task that begins at or before this chunk
+  %j = phi i64 [%n, %entry], [%j1, %find]
+  %j1 = sub i64 %j, 1
+  %i2 = mul i64 %j1, 3
+  %r0 = getelementptr i64, ptr %tasks, i64 %i2
+  %r2 = getelementptr i64, ptr %r0, i64 2
+  %start = load i64, ptr %r2
+  %before = icmp sgt i64 %start, %chunk
+  br i1 %before, label %find, label %found
+found:
+  %g = load ptr, ptr %r0
+  %r1 = getelementptr i64, ptr %r0, i64 1
+  %d = load ptr, ptr %r1
+  %own = sub i64 %chunk, %start
+  call void %g(ptr %d, i64 %own)
+  ret void
+done:
+  ret void
+}
+
+define i64 @tsk_md_loop(ptr %records, i64 %n, ptr %flags, i64 %first, i64 %last) {
+entry:
+  %step.p = getelementptr i64, ptr %flags, i64 $STEP
+  %status.p = getelementptr i64, ptr %flags, i64 $STATUS
+  br label %steps
+steps:
+  %from = phi i64 [%first, %entry], [0, %next.step]
+  %step = load i64, ptr %step.p
+  %going = icmp slt i64 %step, %last
+  br i1 %going, label %phases, label %finished
+phases:
+  %p = phi i64 [%from, %steps], [%p1, %next]
+  %inside = icmp slt i64 %p, %n
+  br i1 %inside, label %phase, label %next.step
+phase:
+  %o = mul i64 %p, 8
+  %record = getelementptr i64, ptr %records, i64 %o
+  %e.p = getelementptr i64, ptr %record, i64 4
+  %every = load i64, ptr %e.p
+  %always = icmp eq i64 %every, 1
+  br i1 %always, label %due, label %divide
+divide:
+  %rest = srem i64 %step, %every
+  %is.due = icmp eq i64 %rest, 0
+  br i1 %is.due, label %due, label %next
+due:
+  %f.p = getelementptr i64, ptr %record, i64 5
+  %flag = load i64, ptr %f.p
+  %has.flag = icmp sge i64 %flag, 0
+  br i1 %has.flag, label %look, label %go
+look:
+  %w.p = getelementptr i64, ptr %flags, i64 %flag
+  %word = load i64, ptr %w.p
+  %set = icmp ne i64 %word, 0
+  br i1 %set, label %go, label %next
+go:
+  %y.p = getelementptr i64, ptr %record, i64 6
+  %python = load i64, ptr %y.p
+  %is.python = icmp ne i64 %python, 0
+  br i1 %is.python, label %leave, label %compute
+compute:
+  %c.p = getelementptr i64, ptr %record, i64 3
+  %chunks = load i64, ptr %c.p
+  %one = icmp eq i64 %chunks, 1
+  br i1 %one, label %alone, label %some
+some:
+  %none = icmp eq i64 %chunks, 0
+  br i1 %none, label %next, label %many
+alone:
+  call void @chunk(ptr %record, i64 0)
+  br label %check
+many:
+  call void @tsk_parallel_for(ptr @chunk, ptr %record, i64 %chunks)
+  br label %check
+check:
+  %status = load i64, ptr %status.p
+  %bad = icmp ne i64 %status, 0
+  br i1 %bad, label %leave, label %next
+next:
+  %p1 = add i64 %p, 1
+  br label %phases
+next.step:
+  %step1 = add i64 %step, 1
+  store i64 %step1, ptr %step.p
+  br label %steps
+leave:
+  ret i64 %p
+finished:
+  ret i64 -1
+}
+"""

@@ -1,0 +1,29 @@
+"""Errors of sponge. Messages read ``where: what must hold, got what (hint)``."""
+
+
+class FileFormatError(ValueError):
+    """A file is truncated, broken or of another kind; the message names file, line or section."""
+
+
+class MissingTemplateError(ValueError):
+    """A residue matches no template of the force field."""
+
+
+class MissingParameterError(ValueError):
+    """The force field has no parameters for some atoms."""
+
+
+class BoxError(ValueError):
+    """A box has the wrong form, or is too small for the cut-off."""
+
+
+class ConstraintError(RuntimeError):
+    """Constraints cannot hold: they do not converge, or touch atoms without mass."""
+
+
+class BrokenSimulationError(FloatingPointError):
+    """Positions, velocities or forces are no longer finite; the message names step, term and atom."""
+
+
+class CheckpointError(ValueError):
+    """A checkpoint is damaged, or belongs to another system."""

@@ -1,0 +1,118 @@
+"""What a potential is: parameters, a pure energy, and a plan of compiled tasks.
+
+A potential needs no more than `params` and `energy`: NumPy code, from which the core derives forces, virial and all other
+derivatives, and which runs inside the step loop as one call to Python per step. Hot ones override `plan` with kernels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from triskele import core
+from triskele.core.kernels.njit import kernel
+from triskele.sponge.engine.program import Phase
+from triskele.sponge.engine.task import Task
+
+if TYPE_CHECKING:
+    from triskele.sponge.engine.engine import Engine
+    from triskele.sponge.system import System
+
+__all__ = ["Plan", "Potential", "ROW"]
+
+ROW = 10  # of `Plan.rows`: energy, then the nine components of the virial
+
+
+@dataclass(eq=False)
+class Plan:
+    """The compiled form of a potential, for one engine.
+
+    Parameters
+    ----------
+    stages : list of list of Task
+        Stage k of all potentials runs as one parallel phase; stage k + 1 begins when all of stage k is done.
+    reduce : list of Task
+        Each has ``engine.atom_chunks`` chunks; chunk c adds this potential's forces on the atoms from
+        ``engine.atom_starts[c]`` to ``engine.atom_starts[c + 1]`` to ``engine.forces``.
+    rows : ndarray [m, 10]
+        Filled when ``engine.flags[ENERGY]`` is set; the sum over rows is the energy (kJ/mol) and the virial
+        W_ab = sum f_a r_b = -dE/d(strain_ab).
+    update_box : callable, optional
+        Called after ``engine.box`` has changed.
+    before : list of Phase
+        Run ahead of the stages, such as the check and rebuild of a neighbour list; one that several plans share runs once.
+    call : callable, optional
+        A Python function that runs ahead of the stages, for what cannot be compiled.
+    """
+
+    stages: list[list[Task]] = field(default_factory=list)
+    reduce: list[Task] = field(default_factory=list)
+    rows: np.ndarray = field(default_factory=lambda: np.zeros((1, ROW)))
+    update_box: Callable[[], None] | None = None
+    before: list[Phase] = field(default_factory=list)
+    call: Callable[[], None] | None = None
+
+
+@kernel(nogil=True)
+def add_forces(chunk, starts, source, forces):  # source, forces [n, 3]
+    for i in range(starts[chunk], starts[chunk + 1]):
+        for a in range(3):
+            forces[i, a] += source[i, a]
+
+
+class Potential:
+    """A term of the potential energy. Subclasses set `name` and `params` and define `energy`.
+
+    Attributes
+    ----------
+    name : str
+        Under which its energy is reported.
+    params : dict of str to float64 array
+        Everything that one may want to differentiate by or to fit.
+    """
+
+    name: str
+    params: dict[str, np.ndarray]
+
+    def energy(self, params: dict[str, Any], positions: Any, box: Any) -> Any:
+        """Energy in kJ/mol: pure NumPy code that the core can trace, and the definition of what is right.
+
+        Parameters
+        ----------
+        params : dict
+            As `self.params`.
+        positions : array [n, 3]
+            In nm.
+        box : array [3, 3] or None
+        """
+        raise NotImplementedError
+
+    def check(self, system: System) -> None:
+        """Raise ValueError or a subclass if the potential does not fit the system."""
+
+    def plan(self, engine: Engine) -> Plan:
+        """The compiled form. This one calls the derivatives of `energy` from Python, once per step."""
+        periodic = engine.periodic
+        forces, rows = np.zeros((engine.n, 3)), np.zeros((1, ROW))
+        unit = np.eye(3)
+
+        def strained(strain, positions, params, box):
+            return self.energy(params, positions @ (unit + strain), box @ (unit + strain) if periodic else None)
+
+        gradient = core.jit(core.value_and_grad(strained, (0, 1)))
+
+        def call():
+            value, (by_strain, by_position) = gradient(np.zeros((3, 3)), engine.positions, self.params, engine.box)
+            np.negative(by_position, out=forces)
+            rows[0, 0] = value
+            rows[0, 1:] = -by_strain.T.ravel()
+
+        return Plan(call=call, rows=rows,
+                    reduce=[Task(add_forces, engine.atom_starts, forces, engine.forces, chunks=engine.atom_chunks)])
+
+    def __repr__(self):
+        sizes = ", ".join(f"{k} {np.shape(v)}" for k, v in self.params.items())
+        return f"<{type(self).__name__} {self.name!r}: {sizes}>"

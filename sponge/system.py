@@ -1,0 +1,314 @@
+"""`System`: atoms, box, constraints and the potentials that act on them."""
+
+from __future__ import annotations
+
+import hashlib
+import pickle
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from triskele.core import tree
+from triskele.sponge import box as boxes
+from triskele.sponge import units
+from triskele.sponge.errors import ConstraintError
+from triskele.sponge.potential import Potential
+from triskele.sponge.topology import Topology
+
+__all__ = ["Constraints", "System"]
+
+
+@dataclass(eq=False)
+class Constraints:
+    """Distances that are kept fixed.
+
+    Parameters
+    ----------
+    pairs : int array [m, 2]
+    distances : float array [m]
+        In nm.
+    """
+
+    pairs: np.ndarray = field(default_factory=lambda: np.empty((0, 2), np.int32))
+    distances: np.ndarray = field(default_factory=lambda: np.empty(0))
+
+    def __post_init__(self):
+        self.pairs = np.ascontiguousarray(self.pairs, np.int32).reshape(-1, 2)
+        self.distances = np.ascontiguousarray(self.distances, np.float64).reshape(-1)
+        if len(self.pairs) != len(self.distances):
+            raise ValueError(f"constraints: one distance for each pair, got {len(self.pairs)} pairs, {len(self.distances)} distances")
+
+    def __len__(self):
+        return len(self.pairs)
+
+
+class System:
+    """What is simulated: who the atoms are, where they are, and which potentials act on them.
+
+    Parameters
+    ----------
+    topology : Topology
+    masses : array [n]
+        In dalton; 0 for virtual sites and for atoms that never move.
+    box : float, array [3] or [3, 3], optional
+        Periodic box in nm (see `box.as_box`); without one the system is not periodic.
+    positions, velocities : array [n, 3], optional
+        In nm and nm/ps.
+    constraints : Constraints, optional
+    virtual_sites : sequence of VirtualSite
+    exclusions : int array [m, 2]
+        Pairs of atoms that no pair potential acts between.
+    remove_com_motion : bool
+        Whether runs take out the motion of the centre of mass.
+
+    Attributes
+    ----------
+    potentials : list of Potential
+        In the order in which they were added; ``system["torsion"]`` finds one by name.
+
+    Examples
+    --------
+    >>> from triskele import sponge
+    >>> import numpy as np
+    >>> system = sponge.System(sponge.Topology.of_particles(2), [12.0, 12.0], positions=[[0, 0, 0], [0.16, 0, 0]])
+    >>> system.add(sponge.harmonic_bond([[0, 1]], k=1000.0, r0=0.15))
+    <harmonic_bond 'bond': k (1,), r0 (1,)>
+    >>> round(system.energy(), 3)
+    0.05
+    """
+
+    def __init__(self, topology: Topology, masses: Any, box: Any = None, positions: Any = None, velocities: Any = None, *,
+                 constraints: Constraints | None = None, virtual_sites: Any = (), exclusions: Any = (),
+                 remove_com_motion: bool = True):
+        self.topology = topology
+        self.masses = np.array(masses, np.float64)
+        if self.masses.shape != (topology.n,):
+            raise ValueError(f"system: masses must be one for each of {topology.n} atoms, got shape {self.masses.shape}")
+        self.box = None if box is None else boxes.as_box(box)
+        self.positions = None if positions is None else self._vectors("positions", positions)
+        self.velocities = None if velocities is None else self._vectors("velocities", velocities)
+        self.constraints = constraints if constraints is not None else Constraints()
+        self.virtual_sites = list(virtual_sites)
+        self.exclusions = _pairs(exclusions, self.n)
+        self.remove_com_motion = remove_com_motion
+        self.potentials: list[Potential] = []
+        self._engines: dict[str, tuple[bytes, Any]] = {}
+
+    # -- parts ----------------------------------------------------------------------------------------------------------
+
+    @property
+    def n(self) -> int:
+        """Number of atoms, virtual sites included."""
+        return self.topology.n
+
+    def add(self, potential: Potential) -> Potential:
+        """Let `potential` act on the system; a name that is taken gets a number."""
+        names = {p.name for p in self.potentials}
+        if potential.name in names:
+            potential.name = next(f"{potential.name} {k}" for k in range(2, len(names) + 3) if f"{potential.name} {k}" not in names)
+        potential.check(self)
+        self.potentials.append(potential)
+        return potential
+
+    def remove(self, name: str) -> Potential:
+        """Take a potential out, and return it."""
+        potential = self[name]
+        self.potentials.remove(potential)
+        return potential
+
+    def __getitem__(self, name: str) -> Potential:
+        for p in self.potentials:
+            if p.name == name:
+                return p
+        raise KeyError(f"system: no potential {name!r}; there are {', '.join(repr(p.name) for p in self.potentials)}")
+
+    def __contains__(self, name: str) -> bool:
+        return any(p.name == name for p in self.potentials)
+
+    @property
+    def nonbonded(self) -> Any:
+        """The Nonbonded potential."""
+        from triskele.sponge.potentials.nonbonded import Nonbonded
+
+        for p in self.potentials:
+            if isinstance(p, Nonbonded):
+                return p
+        raise AttributeError("system: there is no Nonbonded potential")
+
+    def params(self) -> dict[str, dict[str, np.ndarray]]:
+        """Parameters of all potentials by name: what `energy_function` takes first."""
+        return {p.name: dict(p.params) for p in self.potentials}
+
+    def set_params(self, params: dict[str, dict[str, Any]]) -> None:
+        """Replace parameters, of some potentials or all.
+
+        Raises
+        ------
+        KeyError, ValueError
+            If a name is not known or a shape differs.
+        """
+        for name, values in params.items():
+            own = self[name].params
+            for key, value in values.items():
+                if key not in own:
+                    raise KeyError(f"system: potential {name!r} has no parameter {key!r}; it has {', '.join(own)}")
+                if np.shape(value) != np.shape(own[key]):
+                    raise ValueError(f"system: parameter {key!r} of {name!r} must have shape {np.shape(own[key])}, got {np.shape(value)}")
+                own[key] = np.array(value, np.float64)
+
+    def repartition_hydrogen_mass(self, mass: float = 3.024) -> None:
+        """Give hydrogens `mass` dalton, taken from the heavy atom they are bound to; water is left as it is.
+
+        Raises
+        ------
+        ValueError
+            If a heavy atom would lose all its mass.
+        """
+        t = self.topology
+        i, j = np.concatenate([t.bonds, t.bonds[:, ::-1]]).T
+        rigid_water = np.isin(t.residue_names, ["HOH", "WAT", "SOL", "TIP3", "H2O", "TIP", "TP3", "T3P", "OPC", "SPC"])[t.residue_index]
+        moves = (t.elements[i] == 1) & (t.elements[j] > 1) & ~rigid_water[i]
+        new = self.masses.copy()
+        gain = mass - self.masses[i[moves]]
+        np.add.at(new, i[moves], gain)
+        np.subtract.at(new, j[moves], gain)
+        heavy = np.unique(j[moves])
+        if np.any(new[heavy] <= 0):
+            bad = heavy[np.argmin(new[heavy])]
+            raise ValueError(f"hydrogen mass: {mass} dalton leaves {t.describe(bad)} with {new[bad]:.3f} dalton")
+        self.masses = new
+
+    # -- checks ---------------------------------------------------------------------------------------------------------
+
+    def check(self) -> None:
+        """Raise if the parts do not fit together."""
+        if np.any(self.masses < 0) or not np.all(np.isfinite(self.masses)):
+            bad = int(np.argmax(~(self.masses >= 0) | ~np.isfinite(self.masses)))
+            raise ValueError(f"system: masses must be finite and >= 0, got {self.masses[bad]} for {self.topology.describe(bad)}")
+        pairs = self.constraints.pairs
+        if len(pairs):
+            if pairs.min() < 0 or pairs.max() >= self.n:
+                raise ValueError(f"constraints: must name atoms 0 to {self.n - 1}, got {pairs.min()} to {pairs.max()}")
+            massless = self.masses[pairs] == 0
+            if np.any(massless):
+                k = int(np.argmax(massless.any(1)))
+                raise ConstraintError(f"constraints: atoms must have mass, got 0 for {self.topology.describe(pairs[k][np.argmax(massless[k])])} "
+                                      f"in constraint {k}")
+        for p in self.potentials:
+            p.check(self)
+
+    def _vectors(self, name, values):
+        values = np.array(values, np.float64)
+        if values.shape != (self.n, 3):
+            raise ValueError(f"system: {name} must have shape {(self.n, 3)}, got {values.shape}")
+        if not np.all(np.isfinite(values)):
+            raise ValueError(f"system: {name} must be finite, got {values[~np.isfinite(values).all(1)][0]} for "
+                             f"{self.topology.describe(int(np.argmin(np.isfinite(values).all(1))))}")
+        return values
+
+    # -- energies -------------------------------------------------------------------------------------------------------
+
+    def fingerprint(self) -> bytes:
+        """A hash of everything that energies depend on, positions and box apart."""
+        state = hashlib.blake2b(digest_size=16)
+        for part in [self.masses, self.constraints.pairs, self.constraints.distances, self.exclusions, self.virtual_sites,
+                     self.box is None, *[{k: v for k, v in vars(p).items() if not k.startswith("_")} for p in self.potentials]]:
+            for leaf in tree.leaves(part):
+                state.update(np.ascontiguousarray(leaf).tobytes() if isinstance(leaf, np.ndarray) else repr(leaf).encode())
+        return state.digest()
+
+    def _evaluate(self, positions, box, energy, precision):
+        from triskele.sponge.engine.engine import Engine
+
+        positions = self.positions if positions is None else self._vectors("positions", positions)
+        if positions is None:
+            raise ValueError("system: positions are needed; give them, or set system.positions")
+        if (box is not None) and self.box is None:
+            raise ValueError("system: a box was given, but the system is not periodic (set system.box)")
+        box = self.box if box is None else boxes.as_box(box)
+        key = self.fingerprint()
+        if self._engines.get(precision, (b"", None))[0] != key:
+            self._engines[precision] = key, Engine(self, precision)
+        engine = self._engines[precision][1]
+        engine.compute(positions, box, energy)
+        return engine
+
+    def energy(self, positions: Any = None, box: Any = None, *, precision: str = "double") -> float:
+        """Potential energy in kJ/mol.
+
+        Parameters
+        ----------
+        positions : array [n, 3], optional
+            In nm; the system's own when left out.
+        box : array, optional
+        precision : {"double", "mixed"}
+        """
+        return sum(self.energy_terms(positions, box, precision=precision).values())
+
+    def energy_terms(self, positions: Any = None, box: Any = None, *, precision: str = "double") -> dict[str, float]:
+        """Potential energy of each term in kJ/mol, by name."""
+        return self._evaluate(positions, box, True, precision).energies()
+
+    def forces(self, positions: Any = None, box: Any = None, *, precision: str = "double") -> np.ndarray:
+        """Forces in kJ/mol/nm, [n, 3]."""
+        return self._evaluate(positions, box, False, precision).forces.copy()
+
+    def virial(self, positions: Any = None, box: Any = None, *, precision: str = "double") -> np.ndarray:
+        """Virial W_ab = sum f_a r_b = -dE/d(strain_ab) in kJ/mol, [3, 3]; the pressure is (2 K + tr W) / (3 V)."""
+        return self._evaluate(positions, box, True, precision).virial()
+
+    def energy_function(self, names: Any = None) -> Any:
+        """A pure function ``energy(params, positions, box)`` for `core.grad`, `vmap`, `jit`; see `derivatives`."""
+        from triskele.sponge.derivatives import energy_function
+
+        return energy_function(self, names)
+
+    @property
+    def density(self) -> float:
+        """In g/cm^3."""
+        if self.box is None:
+            raise ValueError("system: density needs a box")
+        return float(self.masses.sum() / boxes.volume(self.box) * units.DENSITY)
+
+    # -- exchange -------------------------------------------------------------------------------------------------------
+
+    def to_openmm(self) -> Any:
+        """The same system for OpenMM, see `exchange`."""
+        from triskele.sponge.exchange import to_openmm
+
+        return to_openmm(self)
+
+    def to_ase(self) -> Any:
+        """The atoms for ASE, see `exchange`."""
+        from triskele.sponge.exchange import to_ase
+
+        return to_ase(self)
+
+    def to_mdtraj(self, positions: Any = None) -> Any:
+        """The topology and positions for MDTraj, see `exchange`."""
+        from triskele.sponge.exchange import to_mdtraj
+
+        return to_mdtraj(self, positions)
+
+    def __getstate__(self):
+        return {k: v for k, v in vars(self).items() if k != "_engines"}
+
+    def __setstate__(self, state):
+        vars(self).update(state, _engines={})
+
+    def copy(self) -> System:
+        """An independent copy."""
+        return pickle.loads(pickle.dumps(self))
+
+    def __repr__(self):
+        box = "not periodic" if self.box is None else "box " + " x ".join(f"{x:.3f}" for x in np.diag(self.box)) + " nm"
+        return (f"<System: {self.n} atoms, {len(self.topology.residue_names)} residues, {len(self.constraints)} constraints, {box}; "
+                f"{', '.join(p.name for p in self.potentials) or 'no potentials'}>")
+
+
+def _pairs(pairs, n):
+    pairs = np.array(pairs, np.int32).reshape(-1, 2)
+    if len(pairs) and (pairs.min() < 0 or pairs.max() >= n):
+        raise ValueError(f"system: exclusions must name atoms 0 to {n - 1}, got {pairs.min()} to {pairs.max()}")
+    return np.unique(np.sort(pairs[pairs[:, 0] != pairs[:, 1]], axis=1), axis=0)

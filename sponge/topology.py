@@ -1,0 +1,107 @@
+"""Who the atoms are: names, elements, residues, chains and chemical bonds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+__all__ = ["Topology", "graph_distances"]
+
+
+@dataclass(frozen=True, eq=False)
+class Topology:
+    """Atoms, their residues and chains, and the bonds between them; arrays in the order of the atoms.
+
+    Parameters
+    ----------
+    names : array of str [n]
+        Atom names.
+    elements : int array [n]
+        Atomic numbers; 0 for virtual sites and particles that are no atoms.
+    residue_index : int array [n]
+        Residue of each atom.
+    residue_names : array of str [residues]
+    residue_ids : array of str [residues]
+        Numbers as in the file, insertion code included.
+    chain_index : int array [residues]
+        Chain of each residue.
+    chain_ids : array of str [chains]
+    bonds : int array [bonds, 2]
+        Pairs of atoms.
+    """
+
+    names: np.ndarray
+    elements: np.ndarray
+    residue_index: np.ndarray
+    residue_names: np.ndarray
+    residue_ids: np.ndarray
+    chain_index: np.ndarray
+    chain_ids: np.ndarray
+    bonds: np.ndarray = field(default_factory=lambda: np.empty((0, 2), np.int32))
+
+    def __post_init__(self):
+        convert = {"names": str, "elements": np.int32, "residue_index": np.int32, "residue_names": str,
+                   "residue_ids": str, "chain_index": np.int32, "chain_ids": str}
+        for name, dtype in convert.items():
+            object.__setattr__(self, name, np.asarray(getattr(self, name), dtype))
+        object.__setattr__(self, "bonds", np.asarray(self.bonds, np.int32).reshape(-1, 2))
+        n, residues = len(self.names), len(self.residue_names)
+        if len(self.elements) != n or len(self.residue_index) != n:
+            raise ValueError(f"topology: names, elements and residue_index must be of one length, got {n}, "
+                             f"{len(self.elements)} and {len(self.residue_index)}")
+        if len(self.residue_ids) != residues or len(self.chain_index) != residues:
+            raise ValueError(f"topology: residue_names, residue_ids and chain_index must be of one length, got {residues}, "
+                             f"{len(self.residue_ids)} and {len(self.chain_index)}")
+        if self.bonds.size and not (0 <= self.bonds.min() and self.bonds.max() < n):
+            raise ValueError(f"topology: bonds must name atoms 0 to {n - 1}, got {self.bonds.min()} to {self.bonds.max()}")
+
+    @classmethod
+    def of_particles(cls, n: int, name: str = "X", element: int = 0, bonds=()) -> Topology:
+        """`n` like particles, each its own residue, in one chain."""
+        return cls(np.full(n, name), np.full(n, element), np.arange(n), np.full(n, name), np.arange(1, n + 1).astype(str),
+                   np.zeros(n, int), np.array(["A"]), np.asarray(bonds, np.int32).reshape(-1, 2))
+
+    @property
+    def n(self) -> int:
+        """Number of atoms."""
+        return len(self.names)
+
+    def describe(self, atom: int) -> str:
+        """An atom as errors name it.
+
+        Examples
+        --------
+        >>> Topology.of_particles(3, "AR").describe(1)
+        'atom 1 (AR 2 AR)'
+        """
+        r = self.residue_index[atom]
+        return f"atom {atom} ({self.residue_names[r]} {self.residue_ids[r]} {self.names[atom]})"
+
+    @cached_property
+    def molecules(self) -> np.ndarray:
+        """Number of the molecule of each atom [n]: atoms joined by bonds, numbered by their first atom."""
+        from scipy.sparse import coo_array
+        from scipy.sparse.csgraph import connected_components
+
+        i, j = self.bonds.T
+        return connected_components(coo_array((np.ones(len(i)), (i, j)), (self.n, self.n)), directed=False)[1].astype(np.int32)
+
+
+def graph_distances(bonds: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Pairs of atoms one, two and three bonds apart (by the shortest way), each int32 [m, 2] with i < j."""
+    from scipy.sparse import coo_array
+
+    i, j = np.asarray(bonds, np.int64).reshape(-1, 2).T
+    one = np.ones(2 * len(i), np.int32)
+    a = (coo_array((one, (np.r_[i, j], np.r_[j, i])), (n, n)).tocsr() > 0).astype(np.int32)
+    found, power, reached = [], a, None
+    for _ in range(3):
+        new = power if reached is None else power - power.multiply(reached)
+        new = new.tocoo()
+        keep = (new.row < new.col) & (new.data > 0)
+        found.append(np.stack([new.row[keep], new.col[keep]], 1).astype(np.int32))
+        reached = a if reached is None else ((reached + power) > 0).astype(np.int32)
+        power = ((power @ a) > 0).astype(np.int32)
+    return found[0], found[1], found[2]

@@ -1,0 +1,43 @@
+"""Which atoms move together: clusters of constraints, with virtual sites and the atoms that place them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+__all__ = ["connected", "constraint_clusters"]
+
+
+def connected(pairs: np.ndarray, n: int) -> np.ndarray:
+    """Number of the connected component of each of `n` atoms, counted by lowest atom; `pairs` [m, 2]."""
+    if len(pairs) == 0:
+        return np.arange(n)
+    from scipy.sparse import coo_matrix
+    from scipy.sparse.csgraph import connected_components
+
+    pairs = np.asarray(pairs)
+    graph = coo_matrix((np.ones(len(pairs), np.int8), (pairs[:, 0], pairs[:, 1])), (n, n))
+    labels = connected_components(graph, directed=False)[1]
+    _, first, inverse = np.unique(labels, return_index=True, return_inverse=True)
+    return np.argsort(np.argsort(first))[inverse]
+
+
+def constraint_clusters(system: Any) -> np.ndarray:
+    """Cluster of each atom: atoms tied by constraints, directly or through others, and virtual sites with their parents.
+
+    Parameters
+    ----------
+    system : System
+
+    Returns
+    -------
+    int array [n]
+        Equal for atoms that must be updated together; clusters are counted by their lowest atom, and an atom without
+        constraints is a cluster of its own.
+    """
+    pairs = [np.asarray(system.constraints.pairs, np.int64).reshape(-1, 2)]
+    for kind in system.virtual_sites:
+        parents = np.asarray(kind.parents)
+        pairs.append(np.stack([np.repeat(kind.sites, parents.shape[1]), parents.ravel()], axis=1))
+    return connected(np.concatenate(pairs), len(system.masses))

@@ -1,0 +1,228 @@
+"""Virtual sites: particles without mass whose positions are functions of other atoms' positions.
+
+One object holds any number of sites of a kind. `place` is the formula, in NumPy, and can be traced by the core; the
+compiled forms live in `virtual_site_kernels`.
+
+Forces on a site are handed on to its parents by the transpose of the formula's derivative. The virial is summed before
+that, from forces at the sites; for the linear kinds this is the same number, for the others the difference is added when
+forces are handed on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+__all__ = ["LocalCoordinates", "OutOfPlane", "ThreeParticleAverage", "TwoParticleAverage", "VirtualSite", "place_all"]
+
+
+def _index(x: Any, shape: tuple[int, ...]) -> np.ndarray:
+    return np.array(x, np.int32).reshape(shape)
+
+
+@dataclass(frozen=True, eq=False)
+class VirtualSite:
+    """Sites of one kind: `sites` int32 [m], `parents` int32 [m, k], and the kind's own parameters.
+
+    Use one of the kinds: `TwoParticleAverage`, `ThreeParticleAverage`, `OutOfPlane`, `LocalCoordinates`.
+    """
+
+    sites: Any
+    parents: Any
+
+    def _shape(self, parents: int | None, **parameters: tuple[int, ...]) -> None:
+        """Give all fields their shapes and check them; parameters' shapes are those of one site, broadcast over sites."""
+        name = type(self).__name__
+        sites = _index(self.sites, (-1,))
+        given = np.array(self.parents, np.int32)
+        given = given.reshape(len(sites), -1) if given.ndim < 2 else given
+        if given.shape[0] != len(sites) or (parents is not None and given.shape[1] != parents):
+            raise ValueError(f"{name}: parents must have shape ({len(sites)}, {parents or 'k'}), got {given.shape}")
+        if np.any(given == sites[:, None]):
+            raise ValueError(f"{name}: site {sites[np.argmax(np.any(given == sites[:, None], 1))]} must not be its own parent")
+        object.__setattr__(self, "sites", sites)
+        object.__setattr__(self, "parents", given)
+        for key, shape in parameters.items():
+            value = np.asarray(getattr(self, key), np.float64)
+            if value.shape != (len(sites), *shape):
+                try:
+                    value = np.broadcast_to(value, (len(sites), *shape)).copy()
+                except ValueError:
+                    raise ValueError(f"{name}: {key} must have shape {(len(sites), *shape)}, got {value.shape}") from None
+            if not np.all(np.isfinite(value)):
+                raise ValueError(f"{name}: {key} must be finite, got {value[~np.isfinite(value)][0]}")
+            object.__setattr__(self, key, value)
+
+    @property
+    def is_linear(self) -> bool:
+        """Whether positions are fixed averages, so that the virial needs no correction."""
+        return False
+
+    def positions_of(self, parents: Any) -> Any:
+        """Positions [m, 3] from those of the parents [m, k, 3]; can be differentiated."""
+        raise NotImplementedError
+
+    def place(self, positions: Any) -> Any:
+        """All positions [n, 3] with those of the sites replaced; can be differentiated.
+
+        Parameters
+        ----------
+        positions : array [n, 3], nm
+            Molecules must be whole; what stands at the sites is not read.
+        """
+        placed = self.positions_of(positions[self.parents])
+        n = positions.shape[0]
+        # one gather instead of an assignment, which traced arrays do not know
+        where = np.arange(n)
+        where[self.sites] = n + np.arange(len(self.sites))
+        return np.concatenate([positions, placed])[where]
+
+
+def _check_sum(name: str, what: str, weights: np.ndarray, total: float) -> None:
+    off = np.abs(weights.sum(-1) - total)
+    if np.any(off > 1e-5):
+        raise ValueError(f"{name}: {what} must sum to {total:g}, got {weights[np.argmax(off)].tolist()}")
+
+
+@dataclass(frozen=True, eq=False)
+class TwoParticleAverage(VirtualSite):
+    """A point on the line through two atoms: r = w1 r1 + w2 r2.
+
+    Parameters
+    ----------
+    sites : int or int array [m]
+    parents : int array [m, 2]
+    weights : float array [m, 2] or [2]
+        They sum to 1.
+
+    Examples
+    --------
+    >>> middle = TwoParticleAverage(sites=2, parents=(0, 1), weights=(0.5, 0.5))
+    >>> middle.place(np.array([[0.0, 0, 0], [1, 0, 0], [9, 9, 9]]))[2]
+    array([0.5, 0. , 0. ])
+    """
+
+    weights: Any
+
+    def __post_init__(self):
+        self._shape(2, weights=(2,))
+        _check_sum("TwoParticleAverage", "weights", self.weights, 1)
+
+    @property
+    def is_linear(self) -> bool:
+        return True
+
+    def positions_of(self, parents: Any) -> Any:
+        return (self.weights[:, :, None] * parents).sum(1)
+
+
+@dataclass(frozen=True, eq=False)
+class ThreeParticleAverage(VirtualSite):
+    """A point in the plane of three atoms, as in four-site water: r = w1 r1 + w2 r2 + w3 r3.
+
+    Parameters
+    ----------
+    sites : int or int array [m]
+    parents : int array [m, 3]
+    weights : float array [m, 3] or [3]
+        They sum to 1.
+    """
+
+    weights: Any
+
+    def __post_init__(self):
+        self._shape(3, weights=(3,))
+        _check_sum("ThreeParticleAverage", "weights", self.weights, 1)
+
+    @property
+    def is_linear(self) -> bool:
+        return True
+
+    def positions_of(self, parents: Any) -> Any:
+        return (self.weights[:, :, None] * parents).sum(1)
+
+
+@dataclass(frozen=True, eq=False)
+class OutOfPlane(VirtualSite):
+    """A point off the plane of three atoms, as the lone pairs of five-site water.
+
+    r = r1 + w12 r12 + w13 r13 + wc (r12 x r13), with r12 = r2 - r1 and r13 = r3 - r1.
+
+    Parameters
+    ----------
+    sites : int or int array [m]
+    parents : int array [m, 3]
+    weight12, weight13 : float array [m]
+    weight_cross : float array [m], 1/nm
+    """
+
+    weight12: Any
+    weight13: Any
+    weight_cross: Any
+
+    def __post_init__(self):
+        self._shape(3, weight12=(), weight13=(), weight_cross=())
+
+    def positions_of(self, parents: Any) -> Any:
+        r1 = parents[:, 0]
+        r12, r13 = parents[:, 1] - r1, parents[:, 2] - r1
+        a, b, c = self.weight12[:, None], self.weight13[:, None], self.weight_cross[:, None]
+        return r1 + a * r12 + b * r13 + c * _cross(r12, r13)
+
+
+@dataclass(frozen=True, eq=False)
+class LocalCoordinates(VirtualSite):
+    """A fixed point of a frame that is carried by two or more atoms.
+
+    The frame's origin and two directions are weighted sums of the parents' positions, o = sum wo_i r_i,
+    X = sum wx_i r_i, Y = sum wy_i r_i; z is the direction of X x Y, x that of X, y = z x x.
+
+    Parameters
+    ----------
+    sites : int or int array [m]
+    parents : int array [m, k]
+    origin_weights : float array [m, k] or [k]
+        They sum to 1.
+    x_weights, y_weights : float array [m, k] or [k]
+        They sum to 0.
+    local : float array [m, 3] or [3], nm
+        Coordinates of the site in the frame.
+    """
+
+    origin_weights: Any
+    x_weights: Any
+    y_weights: Any
+    local: Any
+
+    def __post_init__(self):
+        k = np.shape(self.origin_weights)[-1]
+        self._shape(k, origin_weights=(k,), x_weights=(k,), y_weights=(k,), local=(3,))
+        _check_sum("LocalCoordinates", "origin_weights", self.origin_weights, 1)
+        _check_sum("LocalCoordinates", "x_weights", self.x_weights, 0)
+        _check_sum("LocalCoordinates", "y_weights", self.y_weights, 0)
+
+    def positions_of(self, parents: Any) -> Any:
+        o, x, y = ((w[:, :, None] * parents).sum(1) for w in (self.origin_weights, self.x_weights, self.y_weights))
+        z = _unit(_cross(x, y))
+        x = _unit(x)
+        p = self.local
+        return o + p[:, :1] * x + p[:, 1:2] * _cross(z, x) + p[:, 2:] * z
+
+
+def _cross(u: Any, v: Any) -> Any:
+    (a, b, c), (d, e, f) = (u[:, 0], u[:, 1], u[:, 2]), (v[:, 0], v[:, 1], v[:, 2])
+    return np.stack([b * f - c * e, c * d - a * f, a * e - b * d], axis=1)
+
+
+def _unit(u: Any) -> Any:
+    return u / np.sqrt((u * u).sum(1))[:, None]
+
+
+def place_all(virtual_sites: Sequence[VirtualSite], positions: Any) -> Any:
+    """Positions [n, 3] with all sites placed; can be differentiated."""
+    for kind in virtual_sites:
+        positions = kind.place(positions)
+    return positions

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from triskele.core.transforms.values import at_values
+from triskele.sponge.at_values import at_values
 from triskele.sponge import box as boxes
 from triskele.sponge.errors import BoxError
 from triskele.sponge.potential import Plan, Potential

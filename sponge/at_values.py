@@ -1,0 +1,107 @@
+"""Sums whose terms are chosen by values: which pairs are near, which images are nearest.
+
+`at_values` makes such a sum an operator of the core: the terms are chosen when values are there (inside `core.jit` and
+`core.vmap` too), and all of its derivatives, which are sums over the same terms, are worked out in the same way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from triskele import core
+
+__all__ = ["Part", "at_values"]
+
+
+class Part(NamedTuple):
+    """One addend.
+
+    Attributes
+    ----------
+    function : callable
+        ``function(data, *leaves)`` returns a number: pure code for the core. One object for all parts that differ only in
+        their data, so that it is compiled once.
+    data : tree of arrays
+        Constants to derivatives.
+    compile : bool
+        Whether it is worth compiling.
+    """
+
+    function: Callable[..., Any]
+    data: Any
+    compile: bool = False
+
+
+def at_values(choose: Callable[..., list[Part]], *leaves: Any) -> Any:
+    """The sum of the parts that ``choose(*values of leaves)`` returns, with all its derivatives by the leaves.
+
+    Parameters
+    ----------
+    choose : callable
+        Takes float64 arrays, returns a list of `Part`.
+    *leaves : float64 arrays or Tensors
+
+    Examples
+    --------
+    >>> near = lambda x: [Part(lambda i, x: np.sum(x[i] ** 3), np.flatnonzero(x < 2))]
+    >>> core.hessian(lambda x: at_values(near, x))(np.array([1.0, 3.0])).tolist()
+    [[6.0, 0.0], [0.0, 0.0]]
+    """
+    return _sum(*leaves, term=_Term(choose, lambda *specs: (core.spec(()),), _value))[0]
+
+
+class _Term:
+    """What is done with each part (`_value`, or a pullback of it), and the outputs it gives."""
+
+    def __init__(self, choose, out, of):
+        self.choose, self.out, self.of = choose, out, of
+
+    def pullback(self, n):
+        """The term that takes n leaves and the cotangents of the outputs to cotangents of the leaves."""
+        return _Term(lambda *xs: self.choose(*xs[:n]), lambda *specs: tuple(specs[:n]), _pulled(self.of, n))
+
+
+@cache
+def _value(function):
+    return lambda data, *leaves: (function(data, *leaves),)
+
+
+@cache
+def _pulled(of, n):
+    @cache
+    def pulled(function):
+        f = of(function)
+
+        def pull(data, *args):
+            return tuple(core.vjp(lambda *xs: f(data, *xs), *args[:n])[1](tuple(args[n:])))
+
+        return pull
+
+    return pulled
+
+
+@cache
+def _compiled(function):
+    return core.jit(function)
+
+
+@core.custom_op(out=lambda *specs, term: term.out(*specs), mode="python", batch="sequential")
+def _sum(*leaves, term):
+    total = None
+    leaves = tuple(np.asarray(x, np.float64) for x in leaves)
+    for part in term.choose(*leaves):
+        function = term.of(part.function)
+        found = (_compiled(function) if part.compile else function)(part.data, *leaves)
+        total = found if total is None else tuple(a + b for a, b in zip(total, found, strict=True))
+    if total is None:
+        return tuple(np.zeros(s.shape) for s in term.out(*leaves))
+    return tuple(np.asarray(x) for x in total)
+
+
+@_sum.vjp
+def _(cotangents, outs, *leaves, term):
+    return tuple(_sum(*leaves, *cotangents, term=term.pullback(len(leaves))))

@@ -85,6 +85,8 @@ class Engine:
             if system.box is not None:
                 self.box[:] = system.box
         self.forces = np.zeros((self.n, 3))
+        self.seed = 0  # of all random numbers; set before integrators and barostats make their plans
+        self.store: dict[str, np.ndarray] = {}  # arrays of integrators and barostats that outlive a new plan
         self.periodic = system.box is not None
         self.version = 0  # counts how often the plans were made anew
         self.handlers: dict[int, Callable[[Engine], bool]] = {}
@@ -118,9 +120,10 @@ class Engine:
         self.version += 1
         self._make_plans()
 
-    def force_phases(self) -> list[Phase]:
-        """The phases that set `forces` (and rows of energies) from `positions` and `box`."""
-        plans = list(self.plans.values())
+    def force_phases(self, names: Iterable[str] | None = None) -> list[Phase]:
+        """The phases that set `forces` (and rows of energies) from `positions` and `box`; of the potentials `names`, or all."""
+        chosen = self.plans if names is None else {name: self.plans[name] for name in names}
+        plans = list(chosen.values())
         place: list[Task] = []
         spread: list[Task] = []
         if self.system.virtual_sites:
@@ -130,7 +133,7 @@ class Engine:
         phases = [Phase(place, "sequence", name="virtual sites")] if place else []
         for plan in plans:
             phases += [p for p in plan.before if p not in phases]
-        phases += [Phase(call=plan.call, name=name) for name, plan in self.plans.items() if plan.call]
+        phases += [Phase(call=plan.call, name=name) for name, plan in chosen.items() if plan.call]
         for k in range(max((len(p.stages) for p in plans), default=0)):
             tasks = [t for p in plans if len(p.stages) > k for t in p.stages[k]]
             phases.append(Phase(tasks, name=f"forces {k}"))

@@ -16,7 +16,7 @@ import numpy as np
 
 from triskele.core.kernels import native
 
-__all__ = ["ENERGY", "FORCES_VALID", "N_FLAGS", "REBUILD", "STATUS", "STATUS_INFO", "STEP", "Task"]
+__all__ = ["ENERGY", "FORCES_VALID", "NOT_CONVERGED", "N_FLAGS", "REBUILD", "STATUS", "STATUS_INFO", "STEP", "Task"]
 
 # What the words of `Engine.flags` (int64) mean.
 STEP = 0  # number of the step being made
@@ -26,6 +26,9 @@ ENERGY = 3  # energies and virials are wanted besides forces
 REBUILD = 4  # neighbour lists must be built anew
 FORCES_VALID = 5  # forces belong to the present positions
 N_FLAGS = 16
+
+# A status: constraints cannot be fulfilled; the information is an atom.
+NOT_CONVERGED = 100
 
 
 class Task:

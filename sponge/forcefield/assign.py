@@ -1,0 +1,123 @@
+"""Which template each residue is, and with it the type of each atom."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from triskele.sponge.errors import MissingTemplateError
+from triskele.sponge.forcefield.diagnose import explain
+from triskele.sponge.forcefield.ffxml import AtomType, ForceField
+from triskele.sponge.forcefield.templates import Graph, Template, match
+from triskele.sponge.topology import Topology
+
+__all__ = ["Assignment", "assign_templates"]
+
+
+@dataclass(eq=False)
+class Assignment:
+    """Templates of residues, and what follows for the atoms."""
+
+    templates: list[Template]  # [kinds], those in use
+    residue_template: np.ndarray  # int [residues]
+    template_atom: np.ndarray  # int [n], place in the template
+    types: list[AtomType]  # those in use
+    atom_type: np.ndarray  # int [n]
+    groups: list[tuple[Template, np.ndarray]]  # residues of one template: atoms int [count, size] in the template's order
+
+
+def assign_templates(topology: Topology, forcefield: ForceField) -> Assignment:
+    """Find the template of each residue by elements and bonds; names decide between templates that both fit.
+
+    Raises
+    ------
+    MissingTemplateError
+        For the first residue that no template fits (with the nearest one and the differences), or that several fit which would
+        give different parameters.
+    """
+    if np.any(np.diff(topology.residue_index) < 0):
+        raise ValueError("create_system: atoms of a residue must follow each other, got a topology with mixed residues")
+    kinds = _kinds(topology)
+    by_signature: dict[tuple, list[Template]] = {}
+    for template in forcefield.templates.values():
+        by_signature.setdefault(template.signature, []).append(template)
+
+    starts = np.searchsorted(topology.residue_index, np.arange(len(topology.residue_names) + 1))
+    chosen: list[Template] = []
+    number: dict[str, int] = {}
+    types: dict[str, int] = {}
+    residue_template = np.empty(len(topology.residue_names), np.int64)
+    template_atom = np.empty(topology.n, np.int64)
+    atom_type = np.empty(topology.n, np.int64)
+    groups = []
+    for residues, graph in kinds:
+        template, places = _choose(graph, by_signature.get(graph.signature, ()), residues[0], topology, forcefield)
+        if template.name not in number:
+            number[template.name] = len(chosen)
+            chosen.append(template)
+        residue_template[residues] = number[template.name]
+        atoms = starts[residues][:, None] + np.arange(len(graph.names))
+        template_atom[atoms] = places
+        atom_type[atoms] = np.array([types.setdefault(t, len(types)) for t in template.types], np.int64)[places]
+        groups.append((template, atoms[:, np.argsort(places)]))
+    return Assignment(chosen, residue_template, template_atom, [forcefield.types[t] for t in types], atom_type, groups)
+
+
+def _choose(graph, candidates, residue, topology, forcefield):
+    found = [(template, places) for template in candidates if (places := match(template, graph)) is not None]
+    if not found:
+        raise MissingTemplateError(explain(topology, residue, graph, forcefield))
+    named = [f for f in found if f[0].name == graph.name]
+    first = (named or found)[0]
+    if not named and any(not _same(first, other) for other in found[1:]):
+        raise MissingTemplateError(
+            f"create_system: a residue must fit one template, got {', '.join(t.name for t, _ in found)} for {describe(topology, residue)}, which "
+            "differ in their parameters (call the residue by the name of the one that is meant)")
+    return first
+
+
+def _same(a, b):
+    """Whether two matches give all atoms the same types and parameters."""
+    (ta, pa), (tb, pb) = a, b
+    return (all(ta.types[i] == tb.types[j] and ta.attributes[i] == tb.attributes[j] for i, j in zip(pa, pb))
+            and len(ta.sites) == len(tb.sites) and len(ta.constraints) == len(tb.constraints))
+
+
+def describe(topology, residue):
+    """A residue as errors name it."""
+    chain = topology.chain_ids[topology.chain_index[residue]]
+    return f"residue {topology.residue_ids[residue]} {topology.residue_names[residue]} (chain {chain or '-'})"
+
+
+def _kinds(topology) -> list[tuple[np.ndarray, Graph]]:
+    """Residues that are alike in names, elements and bonds, in the order of the first of each kind, with their graph."""
+    residues = len(topology.residue_names)
+    starts = np.searchsorted(topology.residue_index, np.arange(residues + 1))
+    sizes = np.diff(starts)
+    bonds = np.unique(np.sort(topology.bonds, axis=1), axis=0) if len(topology.bonds) else topology.bonds
+    side = topology.residue_index[bonds]
+    inner = side[:, 0] == side[:, 1]
+    external = np.bincount(bonds[~inner].ravel(), minlength=topology.n)
+    owner, bonds = side[inner, 0], bonds[inner]
+    bonds, owner = bonds[np.argsort(owner, kind="stable")], np.sort(owner)
+    bond_starts = np.searchsorted(owner, np.arange(residues + 1))
+    local = bonds - starts[owner][:, None]
+    name = np.unique(topology.names, return_inverse=True)[1]
+    kind = np.unique(topology.residue_names, return_inverse=True)[1]
+
+    shape = sizes * (local.size + 1) + np.diff(bond_starts)
+    found = []
+    for s in np.unique(shape[sizes > 0]):
+        rows = np.flatnonzero((shape == s) & (sizes > 0))
+        atoms = starts[rows][:, None] + np.arange(sizes[rows[0]])
+        pairs = bond_starts[rows][:, None] + np.arange(bond_starts[rows[0] + 1] - bond_starts[rows[0]])
+        key = np.concatenate([kind[rows][:, None], name[atoms], topology.elements[atoms], external[atoms],
+                              local[pairs].reshape(len(rows), -1)], axis=1)
+        _, first, inverse = np.unique(key, axis=0, return_index=True, return_inverse=True)
+        members = np.split(np.argsort(inverse, kind="stable"), np.cumsum(np.bincount(inverse))[:-1])
+        for k, m in zip(first, members):
+            graph = Graph(str(topology.residue_names[rows[k]]), tuple(topology.names[atoms[k]].tolist()),
+                          topology.elements[atoms[k]].astype(np.int64), local[pairs[k]].astype(np.int64), external[atoms[k]])
+            found.append((rows[m], graph))
+    return sorted(found, key=lambda entry: entry[0][0])

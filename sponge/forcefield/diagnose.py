@@ -1,0 +1,131 @@
+"""Why a residue fits no template: the nearest one, and what differs."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+
+from triskele.sponge.elements import SYMBOLS
+from triskele.sponge.forcefield.templates import Graph
+
+__all__ = ["explain"]
+
+
+def explain(topology, residue: int, graph: Graph, forcefield) -> str:
+    """Message for a residue without a template."""
+    chain = topology.chain_ids[topology.chain_index[residue]]
+    head = f"create_system: no template for residue {topology.residue_ids[residue]} {graph.name} (chain {chain or '-'})"
+    if not forcefield.templates:
+        return f"{head}: the force field ({', '.join(forcefield.names)}) has no residue templates at all"
+    nearest = min(forcefield.templates.values(), key=lambda t: _distance(t, graph))
+    differences = [d for d in (_atoms(nearest, graph), _bonds(nearest, graph), _external(nearest, graph)) if d]
+    if not differences:
+        differences = ["the same atoms and numbers of bonds, bound in another order"]
+    hint = _hint(topology, residue, graph, nearest, forcefield)
+    return f"{head}: the nearest is {nearest.name}; the residue has {'; '.join(differences)} ({hint})"
+
+
+def _symbol(element):
+    return SYMBOLS[element] or "virtual site"
+
+
+def _counts(graph):
+    return Counter(graph.elements.tolist())
+
+
+def _bond_kinds(graph):
+    return Counter(tuple(sorted(b)) for b in graph.elements[graph.bonds].tolist())
+
+
+def _distance(template, graph):
+    """How far a template is from a residue: heavy atoms count most, then atoms, links, bonds, and the name."""
+    atoms = _difference(_counts(template), _counts(graph))
+    heavy = sum(abs(n) for e, n in atoms.items() if e > 1)
+    names = len(set(template.names) ^ set(graph.names))
+    bonds = sum(abs(n) for n in _difference(_bond_kinds(template), _bond_kinds(graph)).values())
+    links = int(np.abs(np.sort(template.external)[::-1][:4].sum() - graph.external.sum()))
+    same = template.name == graph.name or template.name[-3:] == graph.name[-3:]
+    return heavy + (0 if same else 2), sum(abs(n) for n in atoms.values()) + 2 * links, names, bonds, template.name != graph.name
+
+
+def _difference(wanted, got):
+    return {k: got[k] - wanted[k] for k in {**wanted, **got} if got[k] != wanted[k]}
+
+
+def _amount(n, what, names):
+    listed = f" ({', '.join(names)})" if names and len(names) <= 6 else ""
+    return f"{abs(n)} {what} {'too many' if n > 0 else 'too few'}{listed}"
+
+
+def _atoms(template, graph):
+    parts = []
+    for element, n in sorted(_difference(_counts(template), _counts(graph)).items(), reverse=True):
+        side, other = (graph, template) if n > 0 else (template, graph)
+        names = [name for name, e in zip(side.names, side.elements) if e == element and name not in other.names]
+        parts.append(_amount(n, _symbol(element), names if len(names) == abs(n) else []))
+    return ", ".join(parts)
+
+
+def _bonds(template, graph):
+    shared = set(template.names) & set(graph.names)
+    named = [{tuple(sorted((g.names[i], g.names[j]))) for i, j in g.bonds.tolist()} for g in (template, graph)]
+    within = [{b for b in side if set(b) <= shared} for side in named]
+    parts = []
+    if len(shared) > 1 and len(shared) >= 0.5 * len(graph.names):
+        for verb, bonds in (("lacks bond", within[0] - within[1]), ("has extra bond", within[1] - within[0])):
+            if bonds:
+                listed = sorted("-".join(b) for b in bonds)
+                more = f" and {len(listed) - 6} more" if len(listed) > 6 else ""
+                parts.append(f"{verb}{'s' if len(listed) > 1 else ''} {', '.join(listed[:6])}{more}")
+    if not parts and len(template.bonds) != len(graph.bonds) and not _difference(_counts(template), _counts(graph)):
+        parts.append(f"{len(graph.bonds)} bonds instead of {len(template.bonds)}")
+    if not parts and not len(graph.bonds) and len(graph.names) > 1:
+        parts.append("no bonds")
+    return ", ".join(parts)
+
+
+def _external(template, graph):
+    wanted, got = int(template.external.sum()), int(graph.external.sum())
+    if wanted == got:
+        return ""
+    at = ", ".join(n for n, e in zip(graph.names, graph.external) if e) or "none"
+    should = ", ".join(n for n, e in zip(template.names, template.external) if e) or "none"
+    return f"{got} bond{'s' if got != 1 else ''} to other residues (at {at}) instead of {wanted} (at {should})"
+
+
+def _hint(topology, residue, graph, nearest, forcefield):
+    """What to do about it, from the most likely cause."""
+    difference = _difference(_counts(nearest), _counts(graph))
+    known = any(t.name[-3:] == graph.name[-3:] for t in forcefield.templates.values()) or _known_residue(graph.name)
+    heavy = {e: n for e, n in difference.items() if e > 1}
+    if not known and _loose(graph):
+        return "the file gives no bonds for it: PDB files need CONECT records; then load its parameters, forcefield=[..., 'residue.xml']"
+    if not known:
+        return "load its parameters: forcefield=[..., 'residue.xml'], or take the residue out"
+    if set(difference) == {0} and difference[0] < 0:
+        return "the model has virtual sites: add them with sponge.build.add_hydrogens or sponge.build.solvate"
+    if 1 not in graph.elements and difference.get(1, 0) < 0 and not any(n < 0 for n in heavy.values()):
+        return "it has no hydrogens: add them with sponge.build.add_hydrogens"
+    if any(n < 0 for n in heavy.values()):
+        terminal = heavy == {8: -1} and "OXT" in nearest.names and "OXT" not in graph.names
+        return ("the end of a chain needs OXT or a cap" if terminal else "atoms are missing in the file") + \
+            ": complete it with sponge.build.add_hydrogens(..., missing_atoms=True)"
+    if not difference and int(graph.external.sum()) < int(nearest.external.sum()):
+        return "a gap in the chain, or a partner beyond 0.25 nm: complete the chain, or cap its ends"
+    if not difference and int(graph.external.sum()) > int(nearest.external.sum()):
+        return "it is bound to more residues than the force field knows: see CONECT records and disulfides"
+    if set(difference) == {1}:
+        return "hydrogens do not fit: place them anew with sponge.build.add_hydrogens"
+    return "is the right force field loaded, and is the residue complete?"
+
+
+def _loose(graph):
+    """Whether some atom has no bond."""
+    return len(graph.names) > 1 and len(set(graph.bonds.ravel().tolist())) < int(np.sum(graph.elements > 0))
+
+
+def _known_residue(name):
+    from triskele.sponge.load.structure import standard_residue
+
+    return standard_residue(name) is not None

@@ -1,0 +1,398 @@
+"""Force fields in OpenMM's XML format.
+
+Source of the format: OpenMM user guide, chapter "Creating Force Fields". Read are atom types, residue templates, and the terms
+listed in `TERMS`; whatever else would change energies is refused by name.
+"""
+
+from __future__ import annotations
+
+import gzip
+import xml.etree.ElementTree as ElementTree
+from dataclasses import dataclass, field
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from triskele.sponge.elements import NUMBERS
+from triskele.sponge.errors import FileFormatError
+from triskele.sponge.forcefield.tables import TermTable
+from triskele.sponge.forcefield.templates import SiteTemplate, Template
+
+__all__ = ["AtomType", "ForceField", "shipped"]
+
+_ORDERINGS = ("default", "charmm", "amber", "smirnoff")
+_REFUSED = {"Script": "it runs Python code, which is not done here (for implicit solvent: create_system(..., implicit_solvent=...))",
+            "InitializationScript": "it runs Python code, which is not done here",
+            "Patches": "patches of residues (CHARMM's way of termini and links) are not supported (a .psf file can be read through ParmEd)"}
+_IGNORED = ("Info", "AtomTypes", "Residues", "Include")
+
+
+@dataclass(frozen=True)
+class AtomType:
+    """Name, class, mass (dalton) and atomic number of an atom type."""
+
+    name: str
+    cls: str
+    mass: float
+    element: int
+
+
+@dataclass
+class NonbondedTypes:
+    """Charges and Lennard-Jones parameters of types, and the scales of 1-4 pairs."""
+
+    coulomb14: float
+    lj14: float
+    from_residue: frozenset
+    by_key: dict = field(default_factory=dict)  # ("type", name) or ("class", name) -> {"charge", "sigma", "epsilon"}
+    dispersion: bool | None = None
+
+
+class ForceField:
+    """Atom types, residue templates and parameters of one force field, read from one or several files.
+
+    Parameters
+    ----------
+    sources : str or path
+        Names of shipped force fields (see `shipped`), with or without ".xml", or paths of .xml files (also packed, .xml.gz).
+
+    Attributes
+    ----------
+    types : dict of AtomType by name
+    templates : dict of Template by name
+    bonds, angles, propers, impropers, rb_propers, rb_impropers, cmaps : TermTable
+    maps : list of float array [size, size]
+        Energies of CMAP terms in kJ/mol, rows over the first angle, in the order of OpenMM's files.
+    nonbonded : NonbondedTypes or None
+    sections : set of str
+        Names of the term sections that some file has.
+
+    Raises
+    ------
+    FileFormatError
+        If a file is no force field, contradicts another, or asks for what is not supported; the message names file and element.
+
+    Examples
+    --------
+    >>> field = ForceField("amber14/tip3p")
+    >>> field.templates["HOH"].names
+    ('O', 'H1', 'H2')
+    """
+
+    def __init__(self, *sources: str | Path):
+        if not sources:
+            raise ValueError(f"forcefield: there must be a name or a file, got none; shipped are {', '.join(shipped())}")
+        self.types: dict[str, AtomType] = {}
+        self.templates: dict[str, Template] = {}
+        self.bonds, self.angles = TermTable(2), TermTable(3)
+        self.propers, self.impropers = TermTable(4), TermTable(4)
+        self.rb_propers, self.rb_impropers = TermTable(4), TermTable(4)
+        self.cmaps, self.maps = TermTable(5), []
+        self.nonbonded: NonbondedTypes | None = None
+        self.lennard_jones: NonbondedTypes | None = None
+        self.nbfix: list[tuple[tuple, tuple, float, float]] = []
+        self.sections: set[str] = set()
+        self.names: list[str] = []
+        roots = _load(sources)
+        self.names = [name for name, _ in roots]
+        for step in (self._read_types, self._read_residues, self._read_terms):
+            for name, root in roots:
+                try:
+                    step(name, root)
+                except (KeyError, ValueError) as error:
+                    if isinstance(error, FileFormatError):
+                        raise
+                    what = f"attribute {error} is missing" if isinstance(error, KeyError) else str(error)
+                    raise FileFormatError(f"{name}: must be a valid force field, got an error: {what}") from error
+
+    def _read_types(self, name, root):
+        for child in root:
+            if child.tag in _REFUSED:
+                raise FileFormatError(f"{name}: element <{child.tag}> cannot be read: {_REFUSED[child.tag]}")
+            if child.tag not in _IGNORED and child.tag not in TERMS:
+                raise FileFormatError(f"{name}: elements must be of {', '.join((*_IGNORED, *TERMS))}, got <{child.tag}>, a term that is "
+                                      "not supported")
+        for e in root.iterfind("AtomTypes/Type"):
+            symbol = e.get("element", "")
+            if symbol and symbol.upper() not in NUMBERS:
+                raise FileFormatError(f"{name}: elements must be known, got {symbol!r} for type {e.get('name')!r}")
+            new = AtomType(e.attrib["name"], e.attrib["class"], float(e.attrib["mass"]), NUMBERS.get(symbol.upper(), 0))
+            if self.types.setdefault(new.name, new) != new:
+                raise FileFormatError(f"{name}: atom type {new.name!r} must be defined once, got another in a file read before")
+
+    def _read_residues(self, name, root):
+        for e in root.iterfind("Residues/Residue"):
+            template = self._template(name, e)
+            old = self.templates.get(template.name)
+            if old is not None and old.override == template.override:
+                raise FileFormatError(f"{name}: residue template {template.name!r} must be defined once for each override level, got another at "
+                                      f"level {template.override} in a file read before")
+            if old is None or template.override > old.override:
+                self.templates[template.name] = template
+
+    def _template(self, name, e):
+        residue = e.attrib["name"]
+        atoms = e.findall("Atom")
+        names = tuple(a.attrib["name"] for a in atoms)
+        where = {n: k for k, n in enumerate(names)}
+        if len(where) != len(names):
+            raise FileFormatError(f"{name}: atoms of residue template {residue!r} must have different names, got {', '.join(names)}")
+        types = tuple(a.attrib["type"] for a in atoms)
+        unknown = next((t for t in types if t not in self.types), None)
+        if unknown is not None:
+            raise FileFormatError(f"{name}: atom types of residue template {residue!r} must be defined, got {unknown!r}")
+        for child in e:
+            if child.tag not in ("Atom", "Bond", "ExternalBond", "VirtualSite", "Constraint"):
+                raise FileFormatError(f"{name}: residue template {residue!r} must hold atoms, bonds, virtual sites and constraints, got "
+                                      f"<{child.tag}>")
+
+        def index(element, by_name, by_number):
+            if by_name in element.attrib:
+                if element.attrib[by_name] not in where:
+                    raise FileFormatError(f"{name}: residue template {residue!r} has no atom {element.attrib[by_name]!r}, which a <{element.tag}> names")
+                return where[element.attrib[by_name]]
+            k = int(element.attrib[by_number])
+            if not 0 <= k < len(names):
+                raise FileFormatError(f"{name}: residue template {residue!r} has {len(names)} atoms, got atom {k} in a <{element.tag}>")
+            return k
+
+        external = np.zeros(len(names), np.int64)
+        for b in e.iterfind("ExternalBond"):
+            external[index(b, "atomName", "from")] += 1
+        return Template(
+            name=residue, names=names, types=types, elements=np.array([self.types[t].element for t in types], np.int64),
+            attributes=tuple({k: v for k, v in a.attrib.items() if k not in ("name", "type")} for a in atoms),
+            bonds=np.array([(index(b, "atomName1", "from"), index(b, "atomName2", "to")) for b in e.iterfind("Bond")],
+                           np.int64).reshape(-1, 2),
+            external=external, sites=tuple(_site(s, index) for s in e.iterfind("VirtualSite")),
+            constraints=tuple((index(c, "atomName1", ""), index(c, "atomName2", ""), float(c.attrib["distance"]))
+                              for c in e.iterfind("Constraint")),
+            override=int(e.get("override", 0)))
+
+    def _read_terms(self, name, root):
+        for child in root:
+            if child.tag in TERMS:
+                self.sections.add(child.tag)
+                TERMS[child.tag](self, name, child)
+
+    def keys(self, e, n: int) -> tuple | None:
+        """Keys of an element's `n` atoms for a TermTable; None if a class or type is not defined (such terms can never act)."""
+        out = []
+        for k in range(n):
+            suffix = str(k + 1) if n > 1 else ""
+            cls, kind = e.get("class" + suffix), e.get("type" + suffix)
+            if (cls is None) == (kind is None):
+                raise FileFormatError(f"<{e.tag}> must give class{suffix} or type{suffix} of each atom, got {dict(e.attrib)}")
+            if "" in (cls, kind):
+                out.append(None)
+            elif kind is not None:
+                if kind not in self.types:
+                    return None
+                out.append(("type", kind))
+            else:
+                if cls not in self.classes:
+                    return None
+                out.append(("class", cls))
+        return tuple(out)
+
+    @property
+    def classes(self) -> frozenset:
+        """Names of all atom classes."""
+        if getattr(self, "_classes", (0, None))[0] != len(self.types):
+            self._classes = (len(self.types), frozenset(t.cls for t in self.types.values()))
+        return self._classes[1]
+
+
+def _site(s, index):
+    kind = s.attrib["type"]
+    if kind == "localCoords":
+        n = sum(1 for k in s.attrib if k[:2] == "wo")
+        weights = tuple(float(s.attrib[f"{w}{k + 1}"]) for w in ("wo", "wx", "wy") for k in range(n)) + tuple(
+            float(s.attrib[f"p{k}"]) for k in (1, 2, 3))
+    elif kind in ("average2", "average3", "outOfPlane"):
+        n = 2 if kind == "average2" else 3
+        weights = tuple(float(s.attrib[w]) for w in (("weight12", "weight13", "weightCross") if kind == "outOfPlane" else
+                                                     [f"weight{k + 1}" for k in range(n)]))
+    else:
+        raise FileFormatError(f"virtual sites must be of type average2, average3, outOfPlane or localCoords, got {kind!r}")
+    parents = tuple(index(s, f"atomName{k + 1}", f"atom{k + 1}") for k in range(n))
+    shares = int(s.attrib["excludeWith"]) if "excludeWith" in s.attrib else parents[0]
+    return SiteTemplate(kind, index(s, "siteName", "index"), parents, weights, shares)
+
+
+def _number(name, e, key):
+    value = float(e.attrib[key])
+    if not np.isfinite(value):
+        raise FileFormatError(f"{name}: parameters must be finite, got {key}={e.attrib[key]!r} in <{e.tag}> {dict(e.attrib)}")
+    return value
+
+
+def _read_simple(tag, table, parameters):
+    def read(self, name, section):
+        for e in section.iterfind(tag):
+            keys = self.keys(e, getattr(self, table).n)
+            if keys is not None:
+                getattr(self, table).add(keys, tuple(_number(name, e, p) for p in parameters))
+    return read
+
+
+def _read_periodic(self, name, section):
+    ordering = _ordering(name, section)
+    for e in section:
+        keys = self.keys(e, 4)
+        if keys is None:
+            continue
+        terms, k = [], 1
+        while f"periodicity{k}" in e.attrib:
+            terms.append((int(e.attrib[f"periodicity{k}"]), _number(name, e, f"phase{k}"), _number(name, e, f"k{k}")))
+            k += 1
+        if e.tag == "Proper":
+            self.propers.add(keys, tuple(terms))
+        else:
+            self.impropers.add(keys, (ordering, tuple(terms)))
+
+
+def _read_rb(self, name, section):
+    ordering = _ordering(name, section) if "ordering" in section.attrib else "charmm"
+    for e in section:
+        keys = self.keys(e, 4)
+        if keys is not None:
+            c = tuple(_number(name, e, f"c{k}") for k in range(6))
+            if e.tag == "Proper":
+                self.rb_propers.add(keys, c)
+            else:
+                self.rb_impropers.add(keys, (ordering, c))
+
+
+def _ordering(name, section):
+    ordering = section.get("ordering", "default")
+    if ordering not in _ORDERINGS:
+        raise FileFormatError(f"{name}: the ordering of impropers must be {', '.join(_ORDERINGS)}, got {ordering!r}")
+    return ordering
+
+
+def _read_cmap(self, name, section):
+    offset = len(self.maps)
+    for e in section.iterfind("Map"):
+        values = np.array((e.text or "").split(), np.float64)
+        size = round(len(values) ** 0.5)
+        if size * size != len(values) or not size:
+            raise FileFormatError(f"{name}: a CMAP must be square, got {len(values)} values")
+        self.maps.append(values.reshape(size, size))
+    for e in section.iterfind("Torsion"):
+        k = offset + int(e.attrib["map"])
+        if not offset <= k < len(self.maps):
+            raise FileFormatError(f"{name}: a CMAP torsion must name one of {len(self.maps) - offset} maps, got {e.attrib['map']}")
+        keys = self.keys(e, 5)
+        if keys is not None:
+            self.cmaps.add(keys, k)
+
+
+def _read_nonbonded(self, name, section):
+    new = NonbondedTypes(_number(name, section, "coulomb14scale"), _number(name, section, "lj14scale"), frozenset())
+    self.nonbonded = _merge(self, name, section, self.nonbonded, new, ("charge", "sigma", "epsilon"))
+
+
+def _read_lennard_jones(self, name, section):
+    new = NonbondedTypes(1.0, _number(name, section, "lj14scale"), frozenset())
+    self.lennard_jones = _merge(self, name, section, self.lennard_jones, new, ("sigma", "epsilon"))
+    for e in section.iterfind("NBFixPair"):
+        keys = self.keys(e, 2)
+        if keys is not None:
+            self.nbfix.append((*keys, _number(name, e, "sigma"), _number(name, e, "epsilon")))
+
+
+def _merge(self, name, section, old, new, wanted):
+    dispersion = section.get("useDispersionCorrection")
+    new.dispersion = None if dispersion is None else dispersion.lower() in ("true", "1")
+    if old is not None:
+        # files round the factor 5/6 differently
+        if abs(old.coulomb14 - new.coulomb14) > 1e-5 or abs(old.lj14 - new.lj14) > 1e-5:
+            raise FileFormatError(f"{name}: scales of 1-4 pairs must agree with the files read before, got {new.coulomb14:g} and {new.lj14:g} "
+                                  f"after {old.coulomb14:g} and {old.lj14:g}")
+        if None not in (old.dispersion, new.dispersion) and old.dispersion != new.dispersion:
+            raise FileFormatError(f"{name}: useDispersionCorrection must agree with the files read before, got {new.dispersion}")
+        old.dispersion = new.dispersion if old.dispersion is None else old.dispersion
+        new = old
+    from_residue = {e.attrib["name"] for e in section.iterfind("UseAttributeFromResidue")}
+    for e in section.iterfind("Atom"):
+        key = self.keys(e, 1)
+        if key is not None:
+            missing = [w for w in wanted if w not in from_residue and w not in e.attrib]
+            if missing:
+                raise FileFormatError(f"{name}: <{section.tag}> must give {', '.join(missing)} of each type, got {dict(e.attrib)}")
+            extra = [w for w in ("sigma14", "epsilon14") if w in e.attrib]
+            new.by_key[key[0]] = {w: _number(name, e, w) for w in (*wanted, *extra) if w not in from_residue and w in e.attrib}
+    return new
+
+
+TERMS: dict[str, Any] = {
+    "HarmonicBondForce": _read_simple("Bond", "bonds", ("length", "k")),
+    "HarmonicAngleForce": _read_simple("Angle", "angles", ("angle", "k")),
+    "PeriodicTorsionForce": _read_periodic,
+    "RBTorsionForce": _read_rb,
+    "CMAPTorsionForce": _read_cmap,
+    "NonbondedForce": _read_nonbonded,
+    "LennardJonesForce": _read_lennard_jones,
+}
+
+
+# -- files -----------------------------------------------------------------------------------------------------------------
+
+# The water models of the amber19 family are the files of amber14.
+_SAME = {f"amber19/{name}": f"amber14/{name}" for name in ("tip3p", "tip3pfb", "spce", "tip4pew", "opc", "opc3")}
+
+
+def shipped() -> list[str]:
+    """Names of the force fields that come with the package.
+
+    Examples
+    --------
+    >>> "amber14/protein.ff14SB" in shipped()
+    True
+    """
+    data = files("triskele.sponge") / "data"
+    found = [f"{folder.name}/{f.name[:-7]}" for folder in data.iterdir() if folder.is_dir() for f in folder.iterdir()
+             if f.name.endswith(".xml.gz")]
+    return sorted([*found, *_SAME])
+
+
+def _load(sources):
+    """(name, root element) of each file, included ones after those that include them."""
+    queue = list(sources)
+    done, roots = set(), []
+    while queue:
+        source = queue.pop(0)
+        name, data, folder = _open(source)
+        if name in done:
+            continue
+        done.add(name)
+        try:
+            root = ElementTree.fromstring(data)
+        except ElementTree.ParseError as error:
+            raise FileFormatError(f"{name}: must be XML, got an error: {error}") from None
+        if root.tag != "ForceField":
+            raise FileFormatError(f"{name}: the outermost element of a force field must be <ForceField>, got <{root.tag}>"
+                                  + (" (an OpenMM System: use sponge.load on it alone)" if root.tag == "System" else ""))
+        roots.append((name, root))
+        for e in root.iterfind("Include"):
+            beside = None if folder is None else folder / e.attrib["file"]
+            queue.append(beside if beside is not None and beside.is_file() else e.attrib["file"])
+    return roots
+
+
+def _open(source):
+    text = str(source)
+    bare = text[:-4] if text.endswith(".xml") else text
+    known = shipped()
+    if bare in known:
+        bare = _SAME.get(bare, bare)
+        folder, file = bare.split("/")
+        return bare, gzip.decompress((files("triskele.sponge") / "data" / folder / f"{file}.xml.gz").read_bytes()), None
+    path = Path(source)
+    if not path.is_file():
+        raise FileNotFoundError(f"forcefield: must be a file or one of {', '.join(known)}, got {text!r}")
+    data = path.read_bytes()
+    return text, gzip.decompress(data) if path.suffix == ".gz" else data, path.parent

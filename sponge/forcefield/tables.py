@@ -1,0 +1,43 @@
+"""`TermTable`: the parameters of bonded terms by the types of their atoms."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Any
+
+__all__ = ["TermTable"]
+
+
+class TermTable:
+    """Definitions of one kind of term, each for a pattern of `n` atoms.
+
+    A pattern has one key for each atom: ("type", name), ("class", name), or None for any. A definition without None goes before
+    one with, and an earlier before a later one. Patterns read the same in both directions unless `find` is told otherwise.
+    """
+
+    def __init__(self, n: int):
+        self.n = n
+        self.values: list[Any] = []
+        self.patterns: list[tuple] = []
+        self._index: dict[tuple, int] = {}
+
+    def __len__(self):
+        return len(self.values)
+
+    def add(self, pattern: tuple, value: Any) -> None:
+        """Append a definition."""
+        self._index.setdefault(pattern, len(self.values))
+        self.patterns.append(pattern)
+        self.values.append(value)
+
+    def rank(self, index: int) -> tuple[bool, int]:
+        """What definitions are chosen by: the smallest is taken."""
+        return None in self.patterns[index], index
+
+    def find(self, types: tuple, both_ways: bool = True) -> int | None:
+        """Index of the definition for atoms of the given AtomTypes; None if there is none."""
+        options = [(("type", t.name), ("class", t.cls), None) for t in types]
+        found = [self._index[p] for p in product(*options) if p in self._index]
+        if both_ways:
+            found += [self._index[p] for p in product(*options[::-1]) if p in self._index]
+        return min(found, key=self.rank, default=None)

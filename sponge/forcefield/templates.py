@@ -1,0 +1,144 @@
+"""`Template`: a residue of a force field, and whether the atoms of a residue are the same molecular graph."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+__all__ = ["Graph", "SiteTemplate", "Template", "match"]
+
+
+@dataclass(frozen=True)
+class SiteTemplate:
+    """A virtual site of a template; atoms by their place in it."""
+
+    kind: str  # "average2", "average3", "outOfPlane", "localCoords"
+    index: int
+    parents: tuple[int, ...]
+    weights: tuple[float, ...]
+    shares: int  # the atom whose exclusions it takes over
+
+
+@dataclass(frozen=True, eq=False)
+class Graph:
+    """Atoms of a residue, the bonds among them, and how many bonds lead out of each."""
+
+    name: str
+    names: tuple[str, ...]  # [n]
+    elements: np.ndarray  # int [n], 0 for virtual sites
+    bonds: np.ndarray  # int [m, 2]
+    external: np.ndarray  # int [n]
+
+    @cached_property
+    def neighbors(self) -> list[list[int]]:
+        """Atoms bound to each atom."""
+        out: list[list[int]] = [[] for _ in self.names]
+        for i, j in self.bonds.tolist():
+            out[i].append(j)
+            out[j].append(i)
+        return out
+
+    @cached_property
+    def signature(self) -> tuple:
+        """What equal graphs have in common at least."""
+        return tuple(sorted(self.elements.tolist())), len(self.bonds), int(self.external.sum())
+
+
+@dataclass(frozen=True, eq=False)
+class Template(Graph):
+    """A residue of a force field: a graph, and what its atoms are."""
+
+    types: tuple[str, ...] = ()
+    attributes: tuple[dict[str, str], ...] = ()
+    sites: tuple[SiteTemplate, ...] = ()
+    constraints: tuple[tuple[int, int, float], ...] = ()  # pairs of atoms, distance in nm
+    override: int = 0
+
+
+def match(template: Graph, graph: Graph) -> np.ndarray | None:
+    """Atom of the template for each atom of the residue, or None if the two graphs differ.
+
+    Elements, bonds and the number of bonds that lead out are the same for matched atoms. Among equal atoms, those of the same name
+    go together.
+    """
+    if template.signature != graph.signature:
+        return None
+    by_name = _match_names(template, graph)
+    if by_name is not None:
+        return by_name
+    colors = _refine(template, graph)
+    return None if colors is None else _search(template, graph, *colors)
+
+
+def _match_names(template, graph):
+    where = {name: k for k, name in enumerate(template.names)}
+    if len(set(graph.names)) != len(graph.names) or not all(name in where for name in graph.names):
+        return None
+    found = np.array([where[name] for name in graph.names], np.int64)
+    if np.any(template.elements[found] != graph.elements) or np.any(template.external[found] != graph.external):
+        return None
+    return found if _edges(found[graph.bonds]) == _edges(template.bonds) else None
+
+
+def _edges(bonds):
+    return {(min(b), max(b)) for b in bonds.tolist()}
+
+
+def _refine(*graphs):
+    """Colors of the atoms of both graphs such that only atoms of one color can match; None if the colors differ."""
+    colors = [[(int(e), len(near), int(x)) for e, near, x in zip(g.elements, g.neighbors, g.external)] for g in graphs]
+    count = 0
+    while True:
+        palette = {c: k for k, c in enumerate(sorted({c for side in colors for c in side}))}
+        plain = [[palette[c] for c in side] for side in colors]
+        if sorted(plain[0]) != sorted(plain[1]):
+            return None
+        if len(palette) == count:
+            return plain
+        count = len(palette)
+        colors = [[(side[i], *sorted(side[j] for j in g.neighbors[i])) for i in range(len(side))] for g, side in zip(graphs, plain)]
+
+
+def _search(template, graph, template_colors, graph_colors):
+    order = _bonded_order(graph, graph_colors)
+    names = set(graph.names)
+    found = np.full(len(order), -1)
+    used = [False] * len(order)
+
+    def fits(i, k):
+        return all(found[j] < 0 or int(found[j]) in template.neighbors[k] for j in graph.neighbors[i])
+
+    def place(depth):
+        if depth == len(order):
+            return True
+        i = order[depth]
+        near = next((int(found[j]) for j in graph.neighbors[i] if found[j] >= 0), None)
+        options = [k for k in (range(len(order)) if near is None else template.neighbors[near])
+                   if not used[k] and template_colors[k] == graph_colors[i]]
+        options.sort(key=lambda k: (template.names[k] != graph.names[i], template.names[k] in names, k))
+        for k in options:
+            if fits(i, k):
+                found[i], used[k] = k, True
+                if place(depth + 1):
+                    return True
+                found[i], used[k] = -1, False
+        return False
+
+    return found if place(0) else None
+
+
+def _bonded_order(graph, colors):
+    """Atoms in an order in which each, where possible, is bound to one before it; rare ones first."""
+    rarity = [colors.count(c) for c in colors]
+    left, order, edge = set(range(len(colors))), [], []
+    while left:
+        if not edge:
+            edge = [min(left, key=lambda i: (rarity[i], i))]
+        i = edge.pop(0)
+        if i in left:
+            left.remove(i)
+            order.append(i)
+            edge += sorted(graph.neighbors[i], key=lambda j: (rarity[j], j))
+    return order

@@ -1,0 +1,354 @@
+"""Explicit SIMD code from a scalar function: its value and derivatives in one body without common subexpressions.
+
+A function made by `core.elementwise` becomes a scalar graph, as do its partial derivatives. All of them are simplified
+together (`algebra`), and written as the source of one device function over vectors of `core.kernels.simd`. The source is
+put into a module file in the cache folder, named by its content, and imported from there: only functions that stand in
+a file are kept by Numba's cache.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import importlib.util
+import math
+import os
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from triskele.core.compile.cache import folder, make_key
+from triskele.core.graph.graph import Const
+from triskele.core.kernels.njit import source_stamp
+from triskele.core.transforms.elementwise import Elementwise
+from triskele.sponge.algebra import Algebra, Term
+
+__all__ = ["Output", "expressions", "load_module"]
+
+_COMPARISONS = {"equal": "==", "not_equal": "!=", "less": "<", "less_equal": "<=", "greater": ">", "greater_equal": ">="}
+_LOGIC = {"logical_and": "&", "logical_or": "|", "logical_xor": "^", "bitwise_and": "&", "bitwise_or": "|",
+          "bitwise_xor": "^"}  # fmt: skip
+# functions that simd has, by the primitive's name
+_CALLS = {
+    "sqrt": "sqrt", "absolute": "abs", "fabs": "abs", "floor": "floor", "ceil": "ceil", "rint": "rint", "trunc": "trunc",
+    "maximum": "maximum", "minimum": "minimum", "fmax": "maximum", "fmin": "minimum", "copysign": "copysign",
+    "exp": "exp", "exp2": "exp2", "expm1": "expm1", "sinh": "sinh", "cosh": "cosh", "tanh": "tanh", "expit": "sigmoid",
+    "erf": "erf", "erfc": "erfc", "log": "log", "log2": "log2", "log10": "log10", "log1p": "log1p",
+    "logaddexp": "logaddexp", "arcsinh": "asinh", "arccosh": "acosh", "arctanh": "atanh", "cbrt": "cbrt",
+    "hypot": "hypot", "power": "pow", "sin": "sin", "cos": "cos", "tan": "tan", "arctan": "atan", "arctan2": "atan2",
+    "arcsin": "asin", "arccos": "acos",
+}  # fmt: skip
+_IDENTITY = {"convert", "stop_gradient", "real", "conjugate"}
+
+
+class Output(NamedTuple):
+    """One number that the generated code computes: a partial derivative of the function times powers of its arguments.
+
+    Attributes
+    ----------
+    partial : tuple of str
+        Arguments to differentiate by, one after the other; () is the value.
+    times : tuple of (str, int)
+        Factors, such as ``(("r", -1),)`` for u'(r)/r.
+    """
+
+    partial: tuple[str, ...] = ()
+    times: tuple[tuple[str, int], ...] = ()
+
+
+# ------------------------------------------------------------------------------------------------- graph -> expressions
+class _Reader:
+    """Expressions of the graphs of one function and its derivatives, over shared nodes."""
+
+    def __init__(self, names: Sequence[str], where: str):
+        self.algebra = Algebra()
+        self.inputs = [self.algebra.node("input", name) for name in names]
+        self.where = where
+
+    def read(self, function: Elementwise) -> Term:
+        graph = function.graph()
+        known: dict[Any, Term] = dict(zip(graph.inputs, self.inputs, strict=True))
+
+        def term(atom):
+            return Term(float(atom.value)) if type(atom) is Const else known[atom]
+
+        for equation in graph.equations:
+            (out,) = equation.outputs
+            known[out] = self._apply(equation, [term(a) for a in equation.inputs])
+        return term(graph.outputs[0])
+
+    def _apply(self, equation, x: list[Term]) -> Term:
+        a, name = self.algebra, equation.primitive.name
+        match name:
+            case "add":
+                return a.add(*x)
+            case "subtract":
+                return a.add(x[0], a.negative(x[1]))
+            case "multiply":
+                return self._scaled_truth(equation, a.multiply(*x))
+            case "divide":
+                return a.multiply(x[0], a.power(x[1], -1))
+            case "negative":
+                return a.negative(x[0])
+            case "integer_power":
+                return a.power(x[0], equation.params["exponent"])
+            case "square":
+                return a.power(x[0], 2)
+            case "reciprocal":
+                return a.power(x[0], -1)
+            case "power" if not x[1].factors and (2 * x[1].number).is_integer() and abs(x[1].number) <= 32:
+                whole = math.floor(x[1].number)
+                half = a.node("sqrt", x[0]) if x[1].number != whole else Term(1.0)
+                return a.multiply(a.power(x[0], whole), half) if whole else half
+            case "select":
+                return a.select(*x)
+            case "sign":
+                return a.select(a.node(">", x[0], Term(0.0)), Term(1.0),
+                                a.select(a.node("<", x[0], Term(0.0)), Term(-1.0), x[0]))  # a NaN stays one
+            case "heaviside":
+                return a.select(a.node(">", x[0], Term(0.0)), Term(1.0),
+                                a.select(a.node("<", x[0], Term(0.0)), Term(0.0), x[1]))
+            case "remainder" | "floor_divide" | "fmod":
+                quotient = a.multiply(x[0], a.power(x[1], -1))
+                whole = a.node("trunc" if name == "fmod" else "floor", quotient)
+                return whole if name == "floor_divide" else a.add(x[0], a.negative(a.multiply(whole, x[1])))
+            case "deg2rad":
+                return a.multiply(Term(math.pi / 180), x[0])
+            case "rad2deg":
+                return a.multiply(Term(180 / math.pi), x[0])
+            case "exp10":
+                return a.node("exp", a.multiply(Term(math.log(10)), x[0]))
+            case "isnan":
+                return a.node("!=", x[0], x[0])
+            case "logical_not" | "invert":
+                return a.node("not", x[0])
+        if name in _IDENTITY:
+            if equation.inputs[0].spec.dtype == bool and equation.outputs[0].spec.dtype != bool:
+                return a.select(x[0], Term(1.0), Term(0.0))
+            return x[0]
+        if name not in _CALLS and name not in _COMPARISONS and name not in _LOGIC:
+            raise NotImplementedError(
+                f"{self.where}: the function must consist of operations that have a vector form, got {name} (write it "
+                "as a sponge.FunctionPotential, or from other functions)"
+            )
+        if all(not t.factors for t in x):
+            return Term(float(getattr(np, name)(*[t.number for t in x])))
+        return a.node(_COMPARISONS.get(name) or _LOGIC.get(name) or _CALLS[name], *x)
+
+    def _scaled_truth(self, equation, product: Term) -> Term:
+        if any(v.spec.dtype == bool for v in equation.inputs):
+            raise NotImplementedError(f"{self.where}: a comparison must not be multiplied, use `x if c else 0`")
+        return product
+
+
+# ------------------------------------------------------------------------------------------------- expressions -> source
+class _Writer:
+    """Lines of Python in which every needed power, product and node has a name."""
+
+    def __init__(self, algebra: Algebra, known: Mapping[str, str], dtype: str, width: int):
+        self.algebra, self.known, self.dtype, self.width = algebra, known, dtype, width
+        self.lines: list[str] = []
+        self._names: dict[Any, str] = {}
+
+    def value(self, term: Term) -> str:
+        """The name or number of a term; a vector unless the term is a number."""
+        if not term.factors:
+            return self._number(term.number)
+        product = self._product(term.factors)
+        if term.number == 1:
+            return product
+        return self._name(f"-{product}" if term.number == -1 else f"{self._number(term.number)} * {product}")
+
+    def vector(self, term: Term) -> str:
+        if term.factors:
+            return self.value(term)
+        return self._name(f"simd.splat(np.{self.dtype}({self._number(term.number)}), {self.width})")
+
+    def _number(self, x: float) -> str:
+        return repr(float(x)) if math.isfinite(x) else "np.nan" if x != x else "np.inf" if x > 0 else "-np.inf"
+
+    def _name(self, text: str) -> str:
+        if text not in self._names:
+            self._names[text] = f"v{len(self._names)}"
+            self.lines.append(f"{self._names[text]} = {text}")
+        return self._names[text]
+
+    def _product(self, factors) -> str:
+        """The powers have one shared product taken out as often as they all allow: s**6 r**-8 is (s/r)**6 (1/r)**2."""
+        left = {self._base(node, n > 0): abs(n) for node, n in factors}
+        single = [name for name, n in left.items() if n == 1]
+        powers = [functools.reduce(lambda a, b: self._name(f"{a} * {b}"), sorted(single))] if single else []
+        left = {name: n for name, n in left.items() if n > 1}
+        while left:
+            least = min(left.values())
+            base = ""
+            for name in sorted(left):
+                base = self._name(f"{base} * {name}") if base else name
+            powers.append(self._power(base, least))
+            left = {name: n - least for name, n in left.items() if n > least}
+        return functools.reduce(lambda a, b: self._name(f"{a} * {b}"), powers)
+
+    def _power(self, base: str, n: int) -> str:
+        if n == 1:
+            return base
+        if f"{base}**{n}" in self.known:
+            return self.known[f"{base}**{n}"]
+        half = self._power(base, n // 2)
+        return self._name(f"{half} * {half if n % 2 == 0 else self._power(base, n - n // 2)}")
+
+    def _base(self, node: int, positive: bool) -> str:
+        name = self._node(node)
+        if positive:
+            return name
+        return self.known[f"1/{name}"] if f"1/{name}" in self.known else self._name(f"1.0 / {name}")
+
+    def _node(self, index: int) -> str:
+        kind, *terms = self.algebra.nodes[index]
+        if kind == "input":
+            return terms[0]
+        if index not in self._names:
+            self._names[index] = self._written(kind, terms)
+        return self._names[index]
+
+    def _written(self, kind: str, terms) -> str:
+        if kind == "sum":
+            total = ""
+            for term in sorted(terms, key=lambda t: t.number < 0):  # what is added before what is subtracted
+                text = self.value(term if not total else Term(abs(term.number), term.factors))
+                total = self._name(f"{total} {'-' if term.number < 0 else '+'} {text}") if total else text
+            return total
+        if kind == "select":
+            return self._name(f"simd.select({self.value(terms[0])}, {self.vector(terms[1])}, {self.value(terms[2])})")
+        arguments = [self.value(t) for t in terms]
+        if kind in ("&", "|", "^", *_COMPARISONS.values()):
+            return self._name(f"{arguments[0]} {kind} {arguments[1]}")
+        if kind == "not":
+            return self._name(f"~{arguments[0]}")
+        call = f"{kind}({', '.join(arguments)})"
+        return self.known[call] if call in self.known else self._name(f"simd.{call}")
+
+
+@cache
+def _terms(function: Elementwise, outputs: tuple[Output, ...], where: str) -> tuple[Algebra, tuple[Term, ...]]:
+    reader = _Reader(function.names, where)
+    terms = []
+    for partial, times in outputs:
+        term = reader.read(function.partial(*partial) if partial else function)
+        for name, n in times:
+            term = reader.algebra.multiply(term, reader.algebra.power(reader.inputs[function.names.index(name)], n))
+        terms.append(term)
+    return reader.algebra, tuple(terms)
+
+
+def expressions(function: Elementwise, outputs: Sequence[Output], *, known: Mapping[str, str] | None = None,
+                dtype: str = "float64", width: int = 8, where: str = "") -> tuple[list[str], list[str]]:  # fmt: skip
+    """Source lines that compute partial derivatives of a scalar function, all together, from vectors named as its arguments.
+
+    Parameters
+    ----------
+    function : Elementwise
+        As made by `core.elementwise`.
+    outputs : sequence of Output
+        What to compute.
+    known : mapping of str to str, optional
+        Names of vectors that are there already, by what they are: ``"1/r"``, ``"r**2"``, ``"cos(phi)"``.
+    dtype : {"float64", "float32"}
+        Of all vectors.
+    width : int
+        Their lanes.
+    where : str
+        Begins the error messages.
+
+    Returns
+    -------
+    lines : list of str
+        Assignments.
+    names : list of str
+        Of the vectors that hold the outputs.
+
+    Raises
+    ------
+    NotImplementedError
+        If the function uses an operation that has no vector form.
+
+    Examples
+    --------
+    >>> from triskele import core
+    >>> @core.elementwise
+    ... def spring(r, k, r0):
+    ...     return 0.5 * k * (r - r0) ** 2
+    >>> lines, names = expressions(spring, [Output(), Output(("r",))])
+    >>> lines[0], names
+    ('v0 = r - r0', ['v4', 'v1'])
+    """
+    algebra, terms = _terms(function, tuple(outputs), where or function.__name__)
+    writer = _Writer(algebra, known or {}, dtype, width)
+    names = [writer.vector(t) for t in terms]
+    return writer.lines, names
+
+
+# ----------------------------------------------------------------------------------------------------- source -> module
+def load_module(source: str, stem: str) -> ModuleType:
+    """Import generated source as a module from the cache folder, where Numba keeps its machine code beside it.
+
+    Parameters
+    ----------
+    source : str
+        A whole module.
+    stem : str
+        What the file's name begins with, for people who look into the folder.
+
+    Returns
+    -------
+    module
+        The same object for the same source. Where the folder cannot be written, the module lives in a temporary
+        folder of this process, and is compiled again by the next.
+    """
+    key = make_key(source, source_stamp())
+    name = f"triskele_generated_{stem}_{key[:24]}"
+    if name in sys.modules:
+        return sys.modules[name]
+    try:
+        path = _write(folder() / "generated", f"{name}.py", source)
+    except OSError:
+        path = _write(Path(_temporary_folder().name), f"{name}.py", source)
+    spec = importlib.util.spec_from_file_location(name, path)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[name]
+        raise
+    return module
+
+
+@cache
+def _temporary_folder():
+    return tempfile.TemporaryDirectory(prefix="triskele-")
+
+
+def _write(parent: Path, name: str, source: str) -> Path:
+    """Atomic: whoever comes second finds or replaces a complete file. A damaged file is written anew."""
+    path, data = parent / name, source.encode()
+    try:
+        if hashlib.sha256(path.read_bytes()).digest() == hashlib.sha256(data).digest():
+            return path
+    except FileNotFoundError:
+        pass
+    parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    handle, temporary = tempfile.mkstemp(prefix=".tmp-", dir=parent)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+        os.replace(temporary, path)
+    except BaseException:
+        os.unlink(temporary)
+        raise
+    return path

@@ -1,0 +1,148 @@
+"""CMAP: an energy of two torsion angles, interpolated in a table."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from triskele.core.kernels import simd
+from triskele.core.kernels.njit import device, kernel
+from triskele.sponge.potential import Potential
+from triskele.sponge.potentials.term_kernels import arms8, close_chunk, open_chunk, torsion8, torsion_forces8
+from triskele.sponge.potentials.terms import plan_terms, torsions
+
+__all__ = ["CMAP"]
+
+
+def spline_derivative(n: int) -> np.ndarray:
+    """The matrix [n, n] that takes values of a periodic cubic spline at n knots, a distance 1 apart, to its derivatives there.
+
+    Continuity of the second derivative asks d[i-1] + 4 d[i] + d[i+1] = 3 (f[i+1] - f[i-1]).
+    """
+    eye = np.eye(n)
+    up, down = np.roll(eye, 1, axis=1), np.roll(eye, -1, axis=1)
+    return np.linalg.solve(4 * eye + up + down, 3 * (up - down))
+
+
+# Powers of u in [0, 1] that are 1 in f(0), f(1), f'(0), f'(1), one after the other, and 0 in the other three.
+_HERMITE = np.array([[1.0, 0, -3, 2], [0, 0, 3, -2], [0, 1, -2, 1], [0, 0, -1, 1]])
+
+
+def cell_data(maps: Any) -> Any:
+    """Values and derivatives at the four corners of every cell, [maps, n, n, 4, 4]; rows and columns as in `_HERMITE`."""
+    d = spline_derivative(maps.shape[-1])
+    along, across = np.matmul(d, maps), np.matmul(maps, d.T)
+    corners = np.stack([np.stack([maps, across], -1), np.stack([along, np.matmul(along, d.T)], -1)], -2)
+    after = np.concatenate([corners[:, 1:], corners[:, :1]], axis=1)
+    ends = np.stack([corners, after], axis=-2)  # [..., derivative by phi, end in phi, derivative by psi]
+    after = np.concatenate([ends[:, :, 1:], ends[:, :, :1]], axis=2)
+    ends = np.stack([ends, after], axis=-1)  # [..., derivative by phi, end in phi, derivative by psi, end in psi]
+    return np.reshape(ends, (*maps.shape, 4, 4))
+
+
+@device
+def _cell(phi, scale, n):
+    """The cell of an angle and the place in it."""
+    x = phi * scale
+    x = simd.select(x < 0.0, x + n, x)
+    low = simd.minimum(simd.floor(x), n - 1.0)
+    return low, x - low
+
+
+@kernel(nogil=True)
+def cmap_terms(chunk, positions, box, flags, layout, atoms, params, buffer, rows, coefficients):
+    """Terms with the coefficients [cells, 4, 4] of u^a v^b; params of a term: number of the map, cells along an angle."""
+    first, terms, shift = open_chunk(chunk, layout, buffer)
+    zero = simd.splat(0.0, 8)
+    energy = vxx = vxy = vxz = vyy = vyz = vzz = zero
+    for block in range((terms + 7) // 8):
+        at = (first + block) * 64
+        table, n = simd.load(params, (first + block) * 16, 8), simd.load(params, (first + block) * 16 + 8, 8)
+        scale = n * (0.5 / np.pi)
+        ax, ay, az, bx, by, bz, cx, cy, cz = arms8(positions, box, atoms, at)
+        cos1, sin1, mx, my, mz, nx, ny, nz, inv_m2, inv_n2, b2, inv_b = torsion8(ax, ay, az, bx, by, bz, cx, cy, cz)
+        dx, dy, dz, ex, ey, ez, fx, fy, fz = arms8(positions, box, atoms, at + 32)
+        cos2, sin2, px, py, pz, qx, qy, qz, inv_p2, inv_q2, e2, inv_e = torsion8(dx, dy, dz, ex, ey, ez, fx, fy, fz)
+        i, x = _cell(simd.atan2(sin1, cos1), scale, n)
+        j, y = _cell(simd.atan2(sin2, cos2), scale, n)
+        place = 16 * simd.convert((table * n + i) * n + j, np.int32)
+        u = dux = duy = zero
+        for a in range(3, -1, -1):  # Horner's scheme in x, and within in y
+            c0, c1 = simd.gather(coefficients, place + np.int32(4 * a)), simd.gather(coefficients, place + np.int32(4 * a + 1))
+            c2, c3 = simd.gather(coefficients, place + np.int32(4 * a + 2)), simd.gather(coefficients, place + np.int32(4 * a + 3))
+            dux = simd.fma(dux, x, u)
+            u = simd.fma(u, x, simd.fma(simd.fma(simd.fma(c3, y, c2), y, c1), y, c0))
+            duy = simd.fma(duy, x, simd.fma(simd.fma(3.0 * c3, y, 2.0 * c2), y, c1))
+        inside = simd.iota(8) < np.int32(terms - 8 * block)
+        energy += simd.select(inside, u, zero)
+        dux, duy = simd.select(inside, dux, zero) * scale, simd.select(inside, duy, zero) * scale
+        xx, xy, xz, yy, yz, zz = torsion_forces8(buffer, shift, atoms, at, dux, ax, ay, az, bx, by, bz, cx, cy, cz,
+                                                 mx, my, mz, nx, ny, nz, inv_m2, inv_n2, b2, inv_b)  # fmt: skip
+        vxx, vxy, vxz, vyy, vyz, vzz = vxx + xx, vxy + xy, vxz + xz, vyy + yy, vyz + yz, vzz + zz
+        xx, xy, xz, yy, yz, zz = torsion_forces8(buffer, shift, atoms, at + 32, duy, dx, dy, dz, ex, ey, ez, fx, fy, fz,
+                                                 px, py, pz, qx, qy, qz, inv_p2, inv_q2, e2, inv_e)  # fmt: skip
+        vxx, vxy, vxz, vyy, vyz, vzz = vxx + xx, vxy + xy, vxz + xz, vyy + yy, vyz + yz, vzz + zz
+    close_chunk(chunk, flags, rows, energy, vxx, vxy, vxz, vyy, vyz, vzz)
+
+
+class CMAP(Potential):
+    """Energy correction maps: a table of energies over two torsion angles, interpolated by a bicubic spline.
+
+    Parameters
+    ----------
+    maps : array [t, n, n]
+        Energies in kJ/mol; ``maps[t, i, j]`` belongs to phi = 2 pi i/n and psi = 2 pi j/n.
+    phi, psi : int array [m, 4]
+        The atoms of the two torsion angles of each term.
+    types : int array [m]
+        The map of each term.
+    name : str
+
+    References
+    ----------
+    A. D. MacKerell, M. Feig and C. L. Brooks III, J. Comput. Chem. 25, 1400 (2004).
+
+    Examples
+    --------
+    >>> CMAP(np.zeros((1, 24, 24)), phi=[[0, 1, 2, 3]], psi=[[1, 2, 3, 4]], types=[0])
+    <CMAP 'cmap': maps (1, 24, 24)>
+    """
+
+    def __init__(self, maps: Any, phi: Any, psi: Any, types: Any, name: str = "cmap"):
+        self.name = name
+        maps = np.array(maps, np.float64)
+        if maps.ndim != 3 or maps.shape[1] != maps.shape[2] or maps.shape[1] < 3:
+            raise ValueError(f"CMAP: maps must have shape [maps, n, n] with n of at least 3, got {maps.shape}")
+        self.params = {"maps": maps}
+        self.phi, self.psi = (np.ascontiguousarray(a, np.int32).reshape(-1, 4) for a in (phi, psi))
+        self.types = np.ascontiguousarray(types, np.int32).reshape(-1)
+        if not len(self.phi) == len(self.psi) == len(self.types):
+            raise ValueError(f"CMAP: phi, psi and types must be equally many, got {len(self.phi)}, {len(self.psi)}, {len(self.types)}")
+        if len(self.types) and not 0 <= self.types.min() <= self.types.max() < len(maps):
+            raise ValueError(f"CMAP: types must be 0 to {len(maps) - 1}, got {self.types.min()} to {self.types.max()}")
+
+    def energy(self, params, positions, box):
+        maps = params["maps"]
+        n = maps.shape[-1]
+        bases, cells = [], []
+        for atoms in (self.phi, self.psi):
+            x = torsions(positions, box, atoms) * (n / (2 * np.pi))
+            low = np.floor(x)
+            u = x - low
+            bases.append(np.matmul(np.stack([u**0, u, u * u, u * u * u], -1), _HERMITE.T))
+            cells.append(np.remainder(low, n).astype(np.int64))
+        return np.sum(np.einsum("ma,mab,mb->m", bases[0], cell_data(maps)[self.types, cells[0], cells[1]], bases[1]))
+
+    def check(self, system):
+        atoms = np.concatenate([self.phi, self.psi])
+        if len(atoms) and not 0 <= atoms.min() <= atoms.max() < system.n:
+            raise ValueError(f"CMAP {self.name!r}: atoms must be 0 to {system.n - 1}, got {atoms.min()} to {atoms.max()}")
+        if not np.all(np.isfinite(self.params["maps"])):
+            raise ValueError(f"CMAP {self.name!r}: the energies of the maps must be finite")
+
+    def plan(self, engine):
+        maps = self.params["maps"]
+        coefficients = np.ascontiguousarray(np.einsum("ra,tijrs,sb->tijab", _HERMITE, cell_data(maps), _HERMITE)).reshape(-1)
+        params = np.stack([self.types, np.full(len(self.types), maps.shape[-1])], axis=1).astype(np.float64)
+        return plan_terms(engine, cmap_terms, np.concatenate([self.phi, self.psi], axis=1), params, 512, coefficients)

@@ -1,0 +1,28 @@
+"""Harmonic improper torsions."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from triskele.sponge.potentials.terms import torsion_potential
+
+__all__ = ["harmonic_improper"]
+
+
+@torsion_potential(name="improper")
+def harmonic_improper(phi, k, phi0):
+    """Harmonic improper torsion, u = k/2 (phi - phi0)^2, the difference taken into [-pi, pi].
+
+    Parameters
+    ----------
+    atoms : int array [m, 4]
+        The torsion angle is that of the chain of the four.
+    k : float or array [m]
+        In kJ/mol/rad^2. CHARMM writes k (phi - phi0)^2: take twice its constant.
+    phi0 : float or array [m]
+        In radians.
+    """
+    d = phi - phi0
+    return 0.5 * k * (d - 2 * math.pi * np.rint(d / (2 * math.pi))) ** 2

@@ -1,0 +1,28 @@
+"""Interactions of atoms three bonds apart, which have charges and Lennard-Jones parameters of their own."""
+
+from __future__ import annotations
+
+from triskele.sponge.potentials.terms import bond_potential
+from triskele.sponge.units import COULOMB
+
+__all__ = ["pair14"]
+
+
+@bond_potential(name="pair14")
+def pair14(r, charge_product, sigma, epsilon):
+    """Coulomb and Lennard-Jones energy of given pairs, u = C qq/r + 4 epsilon ((sigma/r)^12 - (sigma/r)^6), without cut-off.
+
+    The pairs must also be among the system's exclusions, or Nonbonded counts them a second time.
+
+    Parameters
+    ----------
+    atoms : int array [m, 2]
+    charge_product : float or array [m]
+        In e^2, scaling included.
+    sigma : float or array [m]
+        In nm.
+    epsilon : float or array [m]
+        In kJ/mol, scaling included.
+    """
+    attraction = (sigma / r) ** 6
+    return COULOMB * charge_product / r + 4 * epsilon * (attraction * attraction - attraction)

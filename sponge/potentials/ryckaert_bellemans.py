@@ -1,0 +1,27 @@
+"""Ryckaert-Bellemans torsions."""
+
+from __future__ import annotations
+
+import math
+
+from triskele.sponge.potentials.terms import torsion_potential
+
+__all__ = ["ryckaert_bellemans"]
+
+
+@torsion_potential(name="ryckaert_bellemans")
+def ryckaert_bellemans(phi, c0, c1, c2, c3, c4, c5):
+    """Ryckaert-Bellemans torsion, u = sum of c_n cos(psi)^n, n = 0 to 5, with psi = phi - pi (0 when trans).
+
+    Parameters
+    ----------
+    atoms : int array [m, 4]
+    c0, c1, c2, c3, c4, c5 : float or array [m]
+        In kJ/mol.
+
+    References
+    ----------
+    J.-P. Ryckaert and A. Bellemans, Chem. Phys. Lett. 30, 123 (1975).
+    """
+    x = -math.cos(phi)
+    return c0 + x * (c1 + x * (c2 + x * (c3 + x * (c4 + x * c5))))

@@ -1,0 +1,269 @@
+"""Loops over bonded terms, eight at a time in float64 vectors, with the formula as an argument.
+
+Terms are sorted by their first atom and cut into chunks; a chunk adds its forces to a buffer of its own that covers the
+atoms it touches, and the buffers are added in a fixed order. Forces therefore do not depend on the number of threads.
+
+Every kernel takes ``(chunk, positions, box, flags, layout, atoms, params, buffer, rows)``:
+positions [n, 3]; box [3, 3], zeros when not periodic; flags of the engine; layout [chunks, 5] (first block, number of
+terms, first atom, number of atoms, where they begin in the buffer); atoms [blocks, atoms of a term, 8] and params
+[blocks, parameters, 8] flat; buffer [atoms of all chunks, 4] flat; rows [chunks, 10], the energy and the virial.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from triskele.core.kernels import simd
+from triskele.core.kernels.njit import device, kernel, template
+from triskele.sponge.engine.task import ENERGY
+
+LANES = 8  # of a block: one full vector of float64 on processors with AVX-512, two on others
+_XYZ = np.uint64(7)  # the lanes of a vector of four that hold a position
+
+
+# --------------------------------------------------------------------------------------------------- positions and forces
+@device
+def _position(positions, atoms, at):
+    a = np.int64(simd.load_scalar(atoms, at))
+    return simd.load_masked(positions, 3 * a, simd.from_bits(_XYZ, 4), simd.splat(0.0, 4))
+
+
+@device
+def load8(positions, atoms, at):
+    """x, y and z of the eight atoms from `atoms[at]` on."""
+    a = simd.concat(_position(positions, atoms, at), _position(positions, atoms, at + 4))
+    b = simd.concat(_position(positions, atoms, at + 1), _position(positions, atoms, at + 5))
+    c = simd.concat(_position(positions, atoms, at + 2), _position(positions, atoms, at + 6))
+    d = simd.concat(_position(positions, atoms, at + 3), _position(positions, atoms, at + 7))
+    ab = simd.shuffle2(a, b, (0, 8, 2, 10, 4, 12, 6, 14))  # x0 x1 z0 z1 x4 x5 z4 z5
+    cd = simd.shuffle2(c, d, (0, 8, 2, 10, 4, 12, 6, 14))
+    x = simd.shuffle2(ab, cd, (0, 1, 8, 9, 4, 5, 12, 13))
+    z = simd.shuffle2(ab, cd, (2, 3, 10, 11, 6, 7, 14, 15))
+    ab = simd.shuffle2(a, b, (1, 9, 3, 11, 5, 13, 7, 15))
+    cd = simd.shuffle2(c, d, (1, 9, 3, 11, 5, 13, 7, 15))
+    return x, simd.shuffle2(ab, cd, (0, 1, 8, 9, 4, 5, 12, 13)), z
+
+
+@device
+def _add(buffer, shift, atoms, at, v):
+    i = 4 * np.int64(simd.load_scalar(atoms, at)) + shift
+    simd.store(buffer, i, simd.load(buffer, i, 4) + v)
+
+
+@device
+def add8(buffer, shift, atoms, at, x, y, z):
+    """Add a vector to each of the eight atoms from `atoms[at]` on, one after the other: they may be equal."""
+    nothing = simd.splat(0.0, 8)
+    xy, z0 = simd.shuffle2(x, y, (0, 8, 2, 10, 4, 12, 6, 14)), simd.shuffle2(z, nothing, (0, 8, 2, 8, 4, 8, 6, 8))
+    even, next_even = simd.shuffle2(xy, z0, (0, 1, 8, 9, 4, 5, 12, 13)), simd.shuffle2(xy, z0, (2, 3, 10, 11, 6, 7, 14, 15))
+    xy, z0 = simd.shuffle2(x, y, (1, 9, 3, 11, 5, 13, 7, 15)), simd.shuffle2(z, nothing, (1, 8, 3, 8, 5, 8, 7, 8))
+    odd, next_odd = simd.shuffle2(xy, z0, (0, 1, 8, 9, 4, 5, 12, 13)), simd.shuffle2(xy, z0, (2, 3, 10, 11, 6, 7, 14, 15))
+    _add(buffer, shift, atoms, at, simd.low(even))
+    _add(buffer, shift, atoms, at + 1, simd.low(odd))
+    _add(buffer, shift, atoms, at + 2, simd.low(next_even))
+    _add(buffer, shift, atoms, at + 3, simd.low(next_odd))
+    _add(buffer, shift, atoms, at + 4, simd.high(even))
+    _add(buffer, shift, atoms, at + 5, simd.high(odd))
+    _add(buffer, shift, atoms, at + 6, simd.high(next_even))
+    _add(buffer, shift, atoms, at + 7, simd.high(next_odd))
+
+
+@device
+def image8(x, y, z, box):
+    """Nearest images of eight differences; unchanged in a box of zeros."""
+    if simd.load_scalar(box, 0) != 0.0:
+        n = simd.rint(z * (1.0 / simd.load_scalar(box, 8)))
+        x, y, z = x - n * simd.load_scalar(box, 6), y - n * simd.load_scalar(box, 7), z - n * simd.load_scalar(box, 8)
+        n = simd.rint(y * (1.0 / simd.load_scalar(box, 4)))
+        x, y = x - n * simd.load_scalar(box, 3), y - n * simd.load_scalar(box, 4)
+        x = x - simd.rint(x * (1.0 / simd.load_scalar(box, 0))) * simd.load_scalar(box, 0)
+    return x, y, z
+
+
+@device
+def open_chunk(chunk, layout, buffer):
+    """First block, number of terms, and what to add to ``4 * atom`` for a place in the buffer, which is set to zero."""
+    start, n = 4 * layout[chunk, 4], layout[chunk, 3]
+    for i in range(n):
+        simd.store(buffer, start + 4 * i, simd.splat(0.0, 4))
+    return layout[chunk, 0], layout[chunk, 1], start - 4 * layout[chunk, 2]
+
+
+@device
+def close_chunk(chunk, flags, rows, u, xx, xy, xz, yy, yz, zz):
+    """Write the sums over lanes of the energy and of the symmetric virial, if they are wanted."""
+    if flags[ENERGY]:
+        rows[chunk, 0] = simd.sum(u)
+        rows[chunk, 1] = simd.sum(xx)
+        rows[chunk, 2] = rows[chunk, 4] = simd.sum(xy)
+        rows[chunk, 3] = rows[chunk, 7] = simd.sum(xz)
+        rows[chunk, 5] = simd.sum(yy)
+        rows[chunk, 6] = rows[chunk, 8] = simd.sum(yz)
+        rows[chunk, 9] = simd.sum(zz)
+
+
+# ------------------------------------------------------------------------------------------------------------- geometry
+@device
+def inverse_root(x):
+    """1/sqrt(x), and 0 where x is 0: a force along a direction that does not exist is none."""
+    return simd.select(x > 0.0, simd.rsqrt_fast(x, 2), simd.select(x == 0.0, 0.0 * x, x / 0.0))
+
+
+@device
+def cross(ax, ay, az, bx, by, bz):
+    return ay * bz - az * by, az * bx - ax * bz, ax * by - ay * bx
+
+
+@device
+def dot(ax, ay, az, bx, by, bz):
+    return simd.fma(ax, bx, simd.fma(ay, by, az * bz))
+
+
+# ---------------------------------------------------------------------------------------------------------------- loops
+@template
+def bond_loop(value, n_params, chunk, positions, box, flags, layout, atoms, params, buffer, rows):
+    """`value(r, inv_r, r2, params, at)` -> u, u'/r of eight pairs, whose parameters begin at `params[at]`."""
+    first, terms, shift = open_chunk(chunk, layout, buffer)
+    zero = simd.splat(0.0, 8)
+    energy = vxx = vxy = vxz = vyy = vyz = vzz = zero
+    for block in range((terms + 7) // 8):
+        at = (first + block) * 16
+        ax, ay, az = load8(positions, atoms, at)
+        bx, by, bz = load8(positions, atoms, at + 8)
+        x, y, z = image8(ax - bx, ay - by, az - bz, box)
+        r2 = dot(x, y, z, x, y, z)
+        inv_r = inverse_root(r2)
+        u, f = value(r2 * inv_r, inv_r, r2, params, (first + block) * 8 * n_params)
+        inside = simd.iota(8) < np.int32(terms - 8 * block)
+        energy += simd.select(inside, u, zero)
+        f = simd.select(inside, -f, zero)
+        fx, fy, fz = f * x, f * y, f * z
+        add8(buffer, shift, atoms, at, fx, fy, fz)
+        add8(buffer, shift, atoms, at + 8, -fx, -fy, -fz)
+        vxx, vxy, vxz = simd.fma(fx, x, vxx), simd.fma(fx, y, vxy), simd.fma(fx, z, vxz)
+        vyy, vyz, vzz = simd.fma(fy, y, vyy), simd.fma(fy, z, vyz), simd.fma(fz, z, vzz)
+    close_chunk(chunk, flags, rows, energy, vxx, vxy, vxz, vyy, vyz, vzz)
+
+
+@template
+def angle_loop(value, n_params, chunk, positions, box, flags, layout, atoms, params, buffer, rows):
+    """`value(theta, cos_theta, sin_theta, params, at)` -> u, u' of eight angles between atoms 0, 1 (middle) and 2.
+
+    The gradient of theta by atom 0 is a unit vector in the plane, perpendicular to a, over the length of a. It is formed
+    from cross products, which keep their digits near 0 and pi; where all three atoms lie on a line it is taken as 0.
+    """
+    first, terms, shift = open_chunk(chunk, layout, buffer)
+    zero = simd.splat(0.0, 8)
+    energy = vxx = vxy = vxz = vyy = vyz = vzz = zero
+    for block in range((terms + 7) // 8):
+        at = (first + block) * 24
+        jx, jy, jz = load8(positions, atoms, at + 8)
+        ax, ay, az = load8(positions, atoms, at)
+        ax, ay, az = image8(ax - jx, ay - jy, az - jz, box)
+        bx, by, bz = load8(positions, atoms, at + 16)
+        bx, by, bz = image8(bx - jx, by - jy, bz - jz, box)
+        a2, b2 = dot(ax, ay, az, ax, ay, az), dot(bx, by, bz, bx, by, bz)
+        cx, cy, cz = cross(ax, ay, az, bx, by, bz)
+        c2, ab = dot(cx, cy, cz, cx, cy, cz), dot(ax, ay, az, bx, by, bz)
+        inv_c = inverse_root(c2)
+        c = c2 * inv_c
+        inv_ab = inverse_root(a2 * b2)
+        u, du = value(simd.atan2(c, ab), ab * inv_ab, c * inv_ab, params, (first + block) * 8 * n_params)
+        inside = simd.iota(8) < np.int32(terms - 8 * block)
+        energy += simd.select(inside, u, zero)
+        f = simd.select(inside, du, zero) * inv_c
+        # -du dtheta/da, with dtheta/da = a x c / (a^2 |c|); likewise -b x c for the other arm
+        fa, fb = f * inv_ab * inv_ab * b2, f * inv_ab * inv_ab * a2
+        px, py, pz = cross(ax, ay, az, cx, cy, cz)
+        px, py, pz = -fa * px, -fa * py, -fa * pz
+        qx, qy, qz = cross(bx, by, bz, cx, cy, cz)
+        qx, qy, qz = fb * qx, fb * qy, fb * qz
+        add8(buffer, shift, atoms, at, px, py, pz)
+        add8(buffer, shift, atoms, at + 8, -px - qx, -py - qy, -pz - qz)
+        add8(buffer, shift, atoms, at + 16, qx, qy, qz)
+        vxx = simd.fma(px, ax, simd.fma(qx, bx, vxx))
+        vxy = simd.fma(px, ay, simd.fma(qx, by, vxy))
+        vxz = simd.fma(px, az, simd.fma(qx, bz, vxz))
+        vyy = simd.fma(py, ay, simd.fma(qy, by, vyy))
+        vyz = simd.fma(py, az, simd.fma(qy, bz, vyz))
+        vzz = simd.fma(pz, az, simd.fma(qz, bz, vzz))
+    close_chunk(chunk, flags, rows, energy, vxx, vxy, vxz, vyy, vyz, vzz)
+
+
+@device
+def arms8(positions, box, atoms, at):
+    """The three bonds of eight chains of four atoms."""
+    ax, ay, az = load8(positions, atoms, at)
+    bx, by, bz = load8(positions, atoms, at + 8)
+    cx, cy, cz = load8(positions, atoms, at + 16)
+    dx, dy, dz = load8(positions, atoms, at + 24)
+    return (*image8(bx - ax, by - ay, bz - az, box), *image8(cx - bx, cy - by, cz - bz, box),
+            *image8(dx - cx, dy - cy, dz - cz, box))  # fmt: skip
+
+
+@device
+def torsion8(ax, ay, az, bx, by, bz, cx, cy, cz):
+    """cos(phi) and sin(phi) of three successive bonds (IUPAC's sign), with what `torsion_forces8` needs."""
+    mx, my, mz = cross(ax, ay, az, bx, by, bz)
+    nx, ny, nz = cross(bx, by, bz, cx, cy, cz)
+    m2, n2, b2 = dot(mx, my, mz, mx, my, mz), dot(nx, ny, nz, nx, ny, nz), dot(bx, by, bz, bx, by, bz)
+    inv_mn, inv_b = simd.rsqrt_fast(m2 * n2, 2), simd.rsqrt_fast(b2, 2)
+    cos_phi = dot(mx, my, mz, nx, ny, nz) * inv_mn
+    sin_phi = dot(ax, ay, az, nx, ny, nz) * (b2 * inv_b) * inv_mn
+    return cos_phi, sin_phi, mx, my, mz, nx, ny, nz, inv_mn * inv_mn * n2, inv_mn * inv_mn * m2, b2, inv_b
+
+
+@device
+def torsion_forces8(buffer, shift, atoms, at, du, ax, ay, az, bx, by, bz, cx, cy, cz, mx, my, mz, nx, ny, nz, inv_m2, inv_n2,
+                    b2, inv_b):  # fmt: skip
+    """Add the forces of energies with derivatives `du` by phi, and return the virial.
+
+    Blondel and Karplus, J. Comput. Chem. 17, 1132 (1996), equation 27.
+    """
+    b = b2 * inv_b
+    outer = du * b
+    p, q = outer * inv_m2, -outer * inv_n2
+    px, py, pz = p * mx, p * my, p * mz  # force on atom 0
+    qx, qy, qz = q * nx, q * ny, q * nz  # on atom 3
+    inner = du * inv_b
+    s = inner * inv_m2 * dot(ax, ay, az, bx, by, bz)
+    t = inner * inv_n2 * dot(cx, cy, cz, bx, by, bz)
+    sx, sy, sz = s * mx + t * nx, s * my + t * ny, s * mz + t * nz
+    add8(buffer, shift, atoms, at, px, py, pz)
+    add8(buffer, shift, atoms, at + 8, -px - sx, -py - sy, -pz - sz)
+    add8(buffer, shift, atoms, at + 16, sx - qx, sy - qy, sz - qz)
+    add8(buffer, shift, atoms, at + 24, qx, qy, qz)
+    # positions relative to atom 1: -a, 0, b, b + c; forces on atoms 2 and 3 add up to s
+    return (sx * bx + qx * cx - px * ax, sx * by + qx * cy - px * ay, sx * bz + qx * cz - px * az,
+            sy * by + qy * cy - py * ay, sy * bz + qy * cz - py * az, sz * bz + qz * cz - pz * az)  # fmt: skip
+
+
+@template
+def torsion_loop(value, n_params, chunk, positions, box, flags, layout, atoms, params, buffer, rows):
+    """`value(phi, cos_phi, sin_phi, params, at)` -> u, u' of eight torsions."""
+    first, terms, shift = open_chunk(chunk, layout, buffer)
+    zero = simd.splat(0.0, 8)
+    energy = vxx = vxy = vxz = vyy = vyz = vzz = zero
+    for block in range((terms + 7) // 8):
+        at = (first + block) * 32
+        ax, ay, az, bx, by, bz, cx, cy, cz = arms8(positions, box, atoms, at)
+        cos_phi, sin_phi, mx, my, mz, nx, ny, nz, inv_m2, inv_n2, b2, inv_b = torsion8(ax, ay, az, bx, by, bz, cx, cy, cz)
+        u, du = value(simd.atan2(sin_phi, cos_phi), cos_phi, sin_phi, params, (first + block) * 8 * n_params)
+        inside = simd.iota(8) < np.int32(terms - 8 * block)
+        energy += simd.select(inside, u, zero)
+        du = simd.select(inside, du, zero)
+        xx, xy, xz, yy, yz, zz = torsion_forces8(buffer, shift, atoms, at, du, ax, ay, az, bx, by, bz, cx, cy, cz,
+                                                 mx, my, mz, nx, ny, nz, inv_m2, inv_n2, b2, inv_b)  # fmt: skip
+        vxx, vxy, vxz, vyy, vyz, vzz = vxx + xx, vxy + xy, vxz + xz, vyy + yy, vyz + yz, vzz + zz
+    close_chunk(chunk, flags, rows, energy, vxx, vxy, vxz, vyy, vyz, vzz)
+
+
+# ------------------------------------------------------------------------------------------------------ sum of the chunks
+@kernel(nogil=True)
+def add_buffers(chunk, starts, layout, buffer, forces):
+    """Add to the forces of a range of atoms what the chunks of terms have left in their buffers, in the order of chunks."""
+    for c in range(layout.shape[0]):
+        low, n, start = layout[c, 2], layout[c, 3], layout[c, 4]
+        for i in range(max(low, starts[chunk]), min(low + n, starts[chunk + 1])):
+            for a in range(3):
+                forces[i, a] += buffer[4 * (start + i - low) + a]

@@ -1,0 +1,339 @@
+"""Terms of two, three or four atoms from a scalar function: `bond_potential`, `angle_potential`, `torsion_potential`.
+
+The function gives the energy of one term. Its sum over all terms is the potential's pure energy; its compiled form is
+generated: the function and its derivative as vector code (`codegen`) inside the loop for its kind (`term_kernels`).
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Callable
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from triskele.core.transforms.elementwise import Elementwise, elementwise
+from triskele.sponge.box import displacement
+from triskele.sponge.codegen import Output, expressions, load_module
+from triskele.sponge.engine.task import Task
+from triskele.sponge.potential import ROW, Plan, Potential
+from triskele.sponge.potentials.term_kernels import LANES, add_buffers
+
+__all__ = ["TermPotential", "angle_potential", "bond_potential", "plan_terms", "torsion_potential"]
+
+
+# ------------------------------------------------------------------------------------------------- coordinates of terms
+def length(d: Any) -> Any:
+    """|d| of vectors [..., 3]; where it is 0, its derivative is taken as 0."""
+    square = np.sum(d * d, axis=-1)
+    some = square > 0
+    return np.where(some, np.sqrt(np.where(some, square, 1.0)), 0.0)
+
+
+def cross(a: Any, b: Any) -> Any:
+    """Cross product of vectors [..., 3]."""
+    (ax, ay, az), (bx, by, bz) = ([v[..., k] for k in range(3)] for v in (a, b))
+    return np.stack([ay * bz - az * by, az * bx - ax * bz, ax * by - ay * bx], axis=-1)
+
+
+def distances(positions: Any, box: Any, atoms: np.ndarray) -> Any:
+    """Distances in nm of pairs of atoms [m, 2]."""
+    return length(displacement(positions[atoms[:, 0]] - positions[atoms[:, 1]], box))
+
+
+def angles(positions: Any, box: Any, atoms: np.ndarray) -> Any:
+    """Angles in [0, pi] at the second of three atoms [m, 3]; where they lie on a line, the derivative is taken as 0."""
+    middle = positions[atoms[:, 1]]
+    a, b = (displacement(positions[atoms[:, k]] - middle, box) for k in (0, 2))
+    sine, cosine = length(cross(a, b)), np.sum(a * b, axis=-1)
+    bent = sine > 0
+    return np.where(bent, np.arctan2(np.where(bent, sine, 1.0), cosine), np.where(cosine < 0, np.pi, 0.0))
+
+
+def torsions(positions: Any, box: Any, atoms: np.ndarray) -> Any:
+    """Torsion angles in (-pi, pi] of chains of four atoms [m, 4], positive clockwise seen along the middle bond (IUPAC)."""
+    a, b, c = (displacement(positions[atoms[:, k + 1]] - positions[atoms[:, k]], box) for k in range(3))
+    n = cross(b, c)
+    return np.arctan2(length(b) * np.sum(a * n, axis=-1), np.sum(cross(a, b) * n, axis=-1))
+
+
+# ---------------------------------------------------------------------------------------------------------- compiled form
+class Kind(NamedTuple):
+    """What a bond, an angle and a torsion differ in."""
+
+    atoms: int  # of a term
+    coordinate: Callable  # (positions, box, atoms) -> [m]
+    loop: str  # in term_kernels
+    given: tuple[str, ...]  # vectors that the loop computes: the coordinate, and what comes for free
+    known: dict[str, str]  # what those are, in terms of the coordinate; {x} stands for its name
+    derivative: tuple[tuple[str, int], ...]  # the loop wants u' times these powers of the coordinate
+    chunk: int  # terms in a chunk: some 20 us of work
+
+
+BOND = Kind(2, distances, "bond_loop", ("{x}", "inverse_", "square_"), {"1/{x}": "inverse_", "{x}**2": "square_"},
+            (("{x}", -1),), 4096)  # fmt: skip
+ANGLE = Kind(3, angles, "angle_loop", ("{x}", "cos_", "sin_"), {"cos({x})": "cos_", "sin({x})": "sin_"}, (), 2048)
+TORSION = Kind(4, torsions, "torsion_loop", ("{x}", "cos_", "sin_"), {"cos({x})": "cos_", "sin({x})": "sin_"}, (), 1024)
+
+_SOURCE = """from triskele.core.kernels import simd
+from triskele.core.kernels.njit import device, kernel
+from triskele.sponge.potentials.term_kernels import {loop}
+import numpy as np
+
+
+@device
+def value({given}, params_, at_):
+{body}
+    return {results}
+
+
+@kernel(nogil=True)
+def terms(chunk, positions, box, flags, layout, atoms, params, buffer, rows):
+    {loop}(value, {n_params}, chunk, positions, box, flags, layout, atoms, params, buffer, rows)
+"""
+
+
+def generated_kernel(function: Elementwise, kind: Kind) -> Any:
+    """The kernel for terms of one function."""
+    x, *params = function.names
+    lines, results = expressions(
+        function, [Output(), Output((x,), tuple((name.format(x=x), n) for name, n in kind.derivative))],
+        known={key.format(x=x): name for key, name in kind.known.items()}, where=f"{function.__name__}",
+    )  # fmt: skip
+    loads = [f"{name} = simd.load(params_, at_ + {LANES * k}, {LANES})" for k, name in enumerate(params)]
+    source = _SOURCE.format(
+        loop=kind.loop, given=", ".join(g.format(x=x) for g in kind.given), n_params=len(params),
+        body="\n".join(f"    {line}" for line in [*loads, *lines]), results=", ".join(results),
+    )  # fmt: skip
+    return load_module(source, function.__name__).terms
+
+
+def plan_terms(engine: Any, kernel: Any, atoms: np.ndarray, params: np.ndarray, chunk: int,
+               *tables: np.ndarray) -> Plan:
+    """The plan of a kernel of `term_kernels`.
+
+    Parameters
+    ----------
+    engine : Engine
+    kernel : Compiled
+        Takes ``(chunk, positions, box, flags, layout, atoms, params, buffer, rows)``.
+    atoms : int array [m, k]
+    params : float64 array [m, p]
+    chunk : int
+        Terms in a chunk, roughly.
+    *tables : ndarray
+        Handed to the kernel after its other arguments.
+    """
+    m, k = atoms.shape
+    if m == 0:
+        return Plan()
+    order = np.argsort(atoms.min(1), kind="stable")
+    atoms, params = atoms[order], params[order]
+    # terms may join atoms far apart in number; then fewer chunks, or the buffers would outgrow the system
+    chunks = int(np.clip(m // chunk, 1, 64))
+    while True:
+        cuts = np.linspace(0, m, chunks + 1).astype(np.int64)
+        low = np.minimum.reduceat(atoms.min(1), cuts[:-1])
+        width = np.maximum.reduceat(atoms.max(1), cuts[:-1]) - low + 1
+        if chunks == 1 or width.sum() <= 4 * engine.n:
+            break
+        chunks = chunks // 2
+    blocks = -(-np.diff(cuts) // LANES)
+    first = np.cumsum([0, *blocks])
+    layout = np.stack([first[:-1], np.diff(cuts), low, width, np.cumsum([0, *width[:-1]])], axis=1).astype(np.int64)
+    # the last block of a chunk is filled up with its last term, which the kernel leaves out
+    place = np.concatenate([np.minimum(np.arange(LANES * b) + s, e - 1) for b, s, e in zip(blocks, cuts[:-1], cuts[1:], strict=True)])
+
+    def blocked(values):
+        return np.ascontiguousarray(values[place].reshape(-1, LANES, values.shape[1]).swapaxes(1, 2)).reshape(-1)
+
+    buffer, rows = np.zeros(4 * int(width.sum())), np.zeros((chunks, ROW))
+    task = Task(kernel, engine.positions, engine.box, engine.flags, layout, blocked(atoms.astype(np.int32)),
+                blocked(params), buffer, rows, *tables, chunks=chunks)  # fmt: skip
+    reduce = Task(add_buffers, engine.atom_starts, layout, buffer, engine.forces, chunks=engine.atom_chunks)
+    return Plan(stages=[[task]], reduce=[reduce], rows=rows)
+
+
+# ---------------------------------------------------------------------------------------------------------- the potential
+class TermPotential(Potential):
+    """A sum of terms of the same form over given atoms. Made by `bond_potential`, `angle_potential`, `torsion_potential`.
+
+    Parameters
+    ----------
+    atoms : int array [m, k]
+        The atoms of each term: pairs, triples with the middle atom second, or chains of four.
+    name : str, optional
+        Under which the energy is reported.
+    **params : float or array [m]
+        The function's other arguments, by name; numbers hold for all terms.
+    """
+
+    function: ClassVar[Elementwise]
+    kind: ClassVar[Kind]
+    default_name: ClassVar[str]
+    compiled: ClassVar[Callable | None] = None
+
+    def __init__(self, atoms: Any, name: str | None = None, **params: Any):
+        where = type(self).__name__
+        self.name = name or self.default_name
+        self.atoms = _indices(where, atoms, self.kind.atoms)
+        self.params = _parameters(where, self.function, params, len(self.atoms))
+
+    def energy(self, params, positions, box):
+        x = self.kind.coordinate(positions, box, self.atoms)
+        return np.sum(self.function(x, *[params[n] for n in self.function.names[1:]]))
+
+    def coordinates(self, positions: Any, box: Any = None) -> Any:
+        """The distances (nm) or angles (radians) that the energy depends on, [m]."""
+        return self.kind.coordinate(positions, box, self.atoms)
+
+    def check(self, system):
+        where = f"{type(self).__name__} {self.name!r}"
+        if len(self.atoms) and self.atoms.max() >= system.n:
+            k = int(np.argmax((self.atoms >= system.n).any(1)))
+            raise ValueError(f"{where}: atoms must be below {system.n}, got {self.atoms[k].tolist()} in term {k}")
+        for name, values in self.params.items():
+            if not np.all(np.isfinite(values)):
+                k = int(np.argmin(np.isfinite(values)))
+                atoms = ", ".join(system.topology.describe(a) for a in self.atoms[k])
+                raise ValueError(f"{where}: parameter {name} must be finite, got {values[k]} in term {k} ({atoms})")
+
+    def plan(self, engine):
+        if self.compiled is not None:
+            return type(self).compiled(self, engine)
+        params = np.stack([self.params[n] for n in self.function.names[1:]], axis=1) if self.params else np.zeros((len(self.atoms), 1))
+        return plan_terms(engine, generated_kernel(self.function, self.kind), self.atoms, params, self.kind.chunk)
+
+    def __reduce__(self):
+        return _restore, (type(self).__module__, type(self).__qualname__, self.__dict__)
+
+
+_CLASSES: dict[tuple[str, str], type] = {}  # made by decorators, for copies of potentials that are defined in functions
+
+
+def _restore(module, qualname, state):
+    cls = _CLASSES.get((module, qualname))
+    if cls is None:
+        cls = sys.modules.get(module) or __import__(module, fromlist=["_"])
+        for part in qualname.split("."):
+            cls = getattr(cls, part)
+    potential = object.__new__(cls)
+    potential.__dict__.update(state)
+    return potential
+
+
+def potential_class(base: type, function: Callable, /, **attributes: Any) -> type:
+    """A subclass of `base` under the name of `function`, which pickle finds again."""
+    attributes |= {"__module__": function.__module__, "__qualname__": function.__qualname__, "__doc__": function.__doc__}
+    cls = type(function.__name__, (base,), attributes)
+    _CLASSES[function.__module__, function.__qualname__] = cls
+    return cls
+
+
+def _indices(where: str, atoms: Any, k: int) -> np.ndarray:
+    given = np.asarray(atoms)
+    if given.size == 0:
+        return np.empty((0, k), np.int32)
+    if given.ndim != 2 or given.shape[1] != k or given.dtype.kind not in "iu":
+        raise ValueError(f"{where}: atoms must be integers of shape [m, {k}], got {given.dtype} of shape {given.shape}")
+    bad = (given < 0).any(1) | (np.diff(np.sort(given, axis=1), axis=1) == 0).any(1)
+    if bad.any():
+        i = int(np.argmax(bad))
+        raise ValueError(f"{where}: the {k} atoms of a term must be different and >= 0, got {given[i].tolist()} in term {i}")
+    return np.ascontiguousarray(given, np.int32)
+
+
+def _parameters(where: str, function: Elementwise, given: dict[str, Any], m: int) -> dict[str, np.ndarray]:
+    names = function.names[1:]
+    unknown = [n for n in given if n not in names]
+    if unknown:
+        raise TypeError(f"{where}: parameters must be {', '.join(names) or 'none'}, got {', '.join(unknown)}")
+    defaults = {p.name: p.default for p in function._signature.parameters.values() if p.default is not p.empty}
+    params = {}
+    for n in names:
+        if n not in given and n not in defaults:
+            raise TypeError(f"{where}: parameter {n} is missing (parameters: {', '.join(names)})")
+        values = np.asarray(given.get(n, defaults.get(n)), np.float64)
+        if values.shape not in ((), (1,), (m,)):
+            raise ValueError(f"{where}: parameter {n} must be a number or one for each of {m} terms, got shape {values.shape}")
+        params[n] = np.array(np.broadcast_to(values, (m,)))
+    return params
+
+
+def _decorator(kind: Kind, function: Callable | None, name: str | None, compiled: Callable | None) -> Any:
+    def decorate(function):
+        own = function if isinstance(function, Elementwise) else elementwise(function)
+        if not own.names:
+            raise TypeError(f"{own.__name__}: the function's first argument must be the {kind.coordinate.__name__[:-1]}, got none")
+        taken = sorted({"name", "atoms"} & set(own.names))
+        if taken:
+            raise TypeError(f"{own.__name__}: an argument must not be called {taken[0]!r}, which the potential needs itself")
+        return potential_class(TermPotential, own, function=own, kind=kind, default_name=name or own.__name__,
+                               compiled=None if compiled is None else staticmethod(compiled),
+                               __signature__=inspect.Signature([
+                                   inspect.Parameter("atoms", inspect.Parameter.POSITIONAL_OR_KEYWORD),
+                                   inspect.Parameter("name", inspect.Parameter.POSITIONAL_OR_KEYWORD, default=None),
+                                   *[p.replace(kind=inspect.Parameter.KEYWORD_ONLY)
+                                     for p in list(own._signature.parameters.values())[1:]]]))  # fmt: skip
+
+    return decorate if function is None else decorate(function)
+
+
+def bond_potential(function: Callable | None = None, *, name: str | None = None, compiled: Callable | None = None) -> Any:
+    """Make a potential of pairs of atoms from the energy of one pair as a function of the distance.
+
+    Parameters
+    ----------
+    function : callable
+        ``function(r, ...)`` -> energy in kJ/mol, of the distance in nm and of any further parameters: a function of scalars
+        as for `core.elementwise`.
+    name : str, optional
+        Under which energies are reported; the function's when left out.
+    compiled : callable, optional
+        ``compiled(potential, engine)`` -> Plan, in place of the generated one.
+
+    Returns
+    -------
+    type
+        A subclass of `TermPotential`: call it with pairs [m, 2] and the parameters.
+
+    Examples
+    --------
+    >>> @bond_potential
+    ... def morse(r, depth, width, r0):
+    ...     return depth * (1 - math.exp(-width * (r - r0))) ** 2
+    >>> morse([[0, 1], [1, 2]], depth=400.0, width=20.0, r0=[0.1, 0.11])
+    <morse 'morse': depth (2,), width (2,), r0 (2,)>
+    """
+    return _decorator(BOND, function, name, compiled)
+
+
+def angle_potential(function: Callable | None = None, *, name: str | None = None, compiled: Callable | None = None) -> Any:
+    """Make a potential of triples of atoms from the energy as a function of the angle at the second; as `bond_potential`.
+
+    Examples
+    --------
+    >>> @angle_potential
+    ... def cosine_angle(theta, k, theta0):
+    ...     return 0.5 * k * (math.cos(theta) - math.cos(theta0)) ** 2
+    >>> cosine_angle([[0, 1, 2]], k=300.0, theta0=1.9)
+    <cosine_angle 'cosine_angle': k (1,), theta0 (1,)>
+    """
+    return _decorator(ANGLE, function, name, compiled)
+
+
+def torsion_potential(function: Callable | None = None, *, name: str | None = None, compiled: Callable | None = None) -> Any:
+    """Make a potential of chains of four atoms from the energy as a function of the torsion angle; as `bond_potential`.
+
+    The angle lies in (-pi, pi], is 0 when the outer atoms are cis, and positive clockwise (IUPAC).
+
+    Examples
+    --------
+    >>> @torsion_potential
+    ... def two_fold(phi, k):
+    ...     return k * (1 - math.cos(2 * phi))
+    >>> two_fold([[0, 1, 2, 3]], k=15.0)
+    <two_fold 'two_fold': k (1,)>
+    """
+    return _decorator(TORSION, function, name, compiled)

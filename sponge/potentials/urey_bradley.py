@@ -1,0 +1,23 @@
+"""Urey-Bradley terms: springs between the outer atoms of angles."""
+
+from __future__ import annotations
+
+from triskele.sponge.potentials.terms import bond_potential
+
+__all__ = ["urey_bradley"]
+
+
+@bond_potential(name="urey_bradley")
+def urey_bradley(r, k, r0):
+    """Urey-Bradley term, u = k/2 (r - r0)^2 of the distance between the first and the third atom of an angle.
+
+    Parameters
+    ----------
+    atoms : int array [m, 2]
+        The outer atoms.
+    k : float or array [m]
+        In kJ/mol/nm^2. CHARMM writes k (r - r0)^2: take twice its constant.
+    r0 : float or array [m]
+        In nm.
+    """
+    return 0.5 * k * (r - r0) ** 2

@@ -1,4 +1,7 @@
-"""`python -m tests.benchmarks core [--case NAME ...] [--threads 1,2] [--tools triskele,jax]`: one table of ratios."""
+"""`python -m tests.benchmarks core [--case NAME ...] [--threads 1,2] [--tools triskele,jax]`: one table of ratios.
+
+`python -m tests.benchmarks sponge` does the same for molecular dynamics, with options of its own (`--help`).
+"""
 
 import argparse
 import sys
@@ -10,6 +13,10 @@ from tests.benchmarks.tools import TOOLS
 
 
 def main():
+    if sys.argv[1:2] == ["sponge"]:
+        from tests.benchmarks.sponge.__main__ import main as sponge
+
+        return sponge(sys.argv[2:])
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks", description=__doc__)
     parser.add_argument("field", choices=["core"])
     parser.add_argument("--case", nargs="*", default=[""], help="names or their beginnings; all when left out")

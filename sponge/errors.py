@@ -27,3 +27,7 @@ class BrokenSimulationError(FloatingPointError):
 
 class CheckpointError(ValueError):
     """A checkpoint is damaged, or belongs to another system."""
+
+
+class ReporterError(RuntimeError):
+    """A reporter cannot go on: a full disk, a path that cannot be written, a file that does not fit."""

@@ -1,0 +1,20 @@
+"""Analysis of trajectories: arrays in, small results out, each of which can draw itself.
+
+Trajectories are ``positions`` [frames, n, 3] in nm with ``boxes`` [frames, 3, 3], one box [3, 3] (or lengths), or None; what
+a run writes can be read with MDTraj, ``mdtraj.load(...).xyz`` and ``.unitcell_vectors``. Results are frozen dataclasses of
+arrays; ``plot(ax=None)`` draws with matplotlib, into `ax` or a new figure, and returns the axes.
+"""
+
+from triskele.sponge.analysis.diffusion import Diffusion, MeanSquareDisplacement, diffusion_coefficient, msd, unwrap
+from triskele.sponge.analysis.drift import EnergyDrift, energy_drift
+from triskele.sponge.analysis.landscape import FreeEnergy, free_energy
+from triskele.sponge.analysis.mass_density import Density, density
+from triskele.sponge.analysis.radial import RadialDistribution, rdf
+from triskele.sponge.analysis.statistics import Blocking, Mean, block_average, mean, statistical_inefficiency
+from triskele.sponge.analysis.superposition import Fluctuations, RmsDeviation, rmsd, rmsf, superpose
+from triskele.sponge.analysis.torsions import Ramachandran, dihedrals, phi_psi_atoms, ramachandran
+
+__all__ = ["Blocking", "Density", "Diffusion", "EnergyDrift", "Fluctuations", "FreeEnergy", "Mean", "MeanSquareDisplacement",
+           "RadialDistribution", "Ramachandran", "RmsDeviation", "block_average", "density", "diffusion_coefficient", "dihedrals",
+           "energy_drift", "free_energy", "mean", "msd", "phi_psi_atoms", "ramachandran", "rdf", "rmsd", "rmsf",
+           "statistical_inefficiency", "superpose", "unwrap"]

@@ -1,0 +1,196 @@
+"""Mean square displacement and diffusion coefficients."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from triskele.sponge.analysis.trajectory import as_atoms, as_boxes, as_positions, axes
+
+__all__ = ["Diffusion", "MeanSquareDisplacement", "diffusion_coefficient", "msd", "unwrap"]
+
+_CM2_PER_S = 1e-2  # in 1 nm^2/ps
+
+
+@dataclass(frozen=True)
+class MeanSquareDisplacement:
+    """See `msd`.
+
+    Attributes
+    ----------
+    time : array [lags]
+        In ps.
+    value : array [lags]
+        In nm^2.
+    """
+
+    time: np.ndarray
+    value: np.ndarray
+
+    def plot(self, ax: Any = None, **style: Any) -> Any:
+        """Draw the mean square displacement against time."""
+        ax = axes(ax, xlabel="t [ps]", ylabel="mean square displacement [nm²]")
+        ax.plot(self.time, self.value, **style)
+        return ax
+
+
+@dataclass(frozen=True)
+class Diffusion:
+    """See `diffusion_coefficient`.
+
+    Attributes
+    ----------
+    value, error : float
+        Diffusion coefficient and its standard error, nm^2/ps.
+    msd : MeanSquareDisplacement
+        Over the whole trajectory.
+    fit : tuple of float
+        Times between which the line was fitted, ps.
+    intercept : float
+        Of the line, nm^2.
+    """
+
+    value: float
+    error: float
+    msd: MeanSquareDisplacement
+    fit: tuple[float, float]
+    intercept: float
+
+    @property
+    def cm2_per_s(self) -> tuple[float, float]:
+        """Value and standard error in cm^2/s."""
+        return self.value * _CM2_PER_S, self.error * _CM2_PER_S
+
+    def plot(self, ax: Any = None, **style: Any) -> Any:
+        """Draw the mean square displacement and the line."""
+        ax = self.msd.plot(ax, **style)
+        t = np.array(self.fit)
+        value, error = self.cm2_per_s
+        ax.plot(t, self.intercept + 6 * self.value * t, "--", color="black", label=f"D = ({value * 1e5:.3g} ± {error * 1e5:.2g})·10⁻⁵ cm²/s")
+        ax.legend(frameon=False)
+        return ax
+
+
+def unwrap(positions: Any, boxes: Any) -> np.ndarray:
+    """Undo jumps across periodic boundaries: no atom moves by more than half a box between frames.
+
+    Shortest displacements are summed up, which keeps diffusion right in boxes that fluctuate; adding whole boxes to wrapped
+    positions does not (von Bulow, Bullerjahn and Hummer, J. Chem. Phys. 153, 021101 (2020)).
+
+    Parameters
+    ----------
+    positions : array [frames, n, 3]
+    boxes : array [frames, 3, 3], [3, 3], [3] or float
+
+    Returns
+    -------
+    array [frames, n, 3]
+        The first frame is as given.
+    """
+    positions = as_positions("unwrap", positions)
+    boxes = as_boxes("unwrap", boxes, len(positions))
+    if boxes is None:
+        return positions.copy()
+    steps = np.diff(positions, axis=0)
+    for axis in (2, 1, 0):  # the order in which a reduced box is taken apart
+        steps -= np.rint(steps[..., axis] / boxes[1:, None, axis, axis])[..., None] * boxes[1:, None, axis]
+    return np.concatenate([positions[:1], positions[:1] + np.cumsum(steps, axis=0)])
+
+
+def msd(positions: Any, interval: float, atoms: Any = None, *, boxes: Any = None, max_lag: int | None = None) -> MeanSquareDisplacement:
+    r"""Mean square displacement, averaged over atoms and all time origins.
+
+    .. math:: \mathrm{MSD}(\tau) = \langle |x_i(t + \tau) - x_i(t)|^2 \rangle_{i, t}
+
+    By Fourier transforms, in frames x log(frames) operations: the sum of squares minus twice the autocorrelation
+    (Calandrini et al., Collection SFN 12, 201 (2011), section 4.2).
+
+    Parameters
+    ----------
+    positions : array [frames, n, 3]
+        In nm; continuous (as runs write them), or wrapped with `boxes` given. For the diffusion of molecules give one atom,
+        or the centre of mass, of each.
+    interval : float
+        Time between frames, ps.
+    atoms : array of int or bool, optional
+    boxes : optional
+        When given, positions are unwrapped first, see `unwrap`.
+    max_lag : int, optional
+        Longest time in frames; half the trajectory when left out.
+    """
+    where = "msd"
+    positions = as_positions(where, positions)
+    frames, n = positions.shape[:2]
+    if frames < 2:
+        raise ValueError(f"{where}: at least 2 frames are needed, got {frames}")
+    if not interval > 0:
+        raise ValueError(f"{where}: interval must be > 0 ps, got {interval}")
+    max_lag = frames // 2 if max_lag is None else int(max_lag)
+    if not 1 <= max_lag < frames:
+        raise ValueError(f"{where}: max_lag must be 1 to {frames - 1}, got {max_lag}")
+    x = positions[:, as_atoms(where, atoms, n)]
+    if boxes is not None:
+        x = unwrap(x, boxes)
+    return MeanSquareDisplacement(interval * np.arange(max_lag + 1), _msd_by_fft(x, max_lag))
+
+
+def _msd_by_fft(x, max_lag):
+    frames, n = x.shape[:2]
+    x = x - x.mean(axis=0)  # the squares cancel less
+    total = np.zeros(max_lag + 1)
+    size = 1 << int(np.ceil(np.log2(frames + max_lag + 1)))
+    together = max(1, 4_000_000 // (3 * size))  # atoms per transform: memory stays small
+    for begin in range(0, n, together):
+        part = x[:, begin:begin + together].reshape(frames, -1)
+        spectrum = np.fft.rfft(part, size, axis=0)
+        correlation = np.fft.irfft((spectrum * spectrum.conj()).real.sum(1), size)[:max_lag + 1]
+        square = np.r_[0.0, np.cumsum((part * part).sum(1))]
+        lags = np.arange(max_lag + 1)
+        # the sum of squares over the first and over the last frames - lag frames
+        total += square[frames - lags] + square[-1] - square[lags] - 2 * correlation
+    values = total / (n * (frames - np.arange(max_lag + 1)))
+    values[0] = 0.0
+    return np.maximum(values, 0.0)
+
+
+def diffusion_coefficient(positions: Any, interval: float, atoms: Any = None, *, boxes: Any = None,
+                          fit: tuple[float, float] | None = None, blocks: int = 5) -> Diffusion:
+    r"""Self-diffusion coefficient from Einstein's relation, MSD = 6 D t.
+
+    A line is fitted to the mean square displacement between the times `fit`; the error is the standard error over
+    consecutive blocks of the trajectory. Finite boxes make D too small, in a cubic box of edge L by 2.837 kT / (6 pi eta L)
+    (Yeh and Hummer, J. Phys. Chem. B 108, 15873 (2004), eq. 12), which is not corrected for.
+
+    Parameters
+    ----------
+    positions, interval, atoms, boxes
+        As for `msd`.
+    fit : tuple of float, optional
+        In ps; from a tenth to half of the length of a block when left out. Leave out the ballistic beginning.
+    blocks : int
+        At least 2.
+    """
+    where = "diffusion_coefficient"
+    positions = as_positions(where, positions)
+    frames, n = positions.shape[:2]
+    if blocks < 2 or frames // blocks < 4:
+        raise ValueError(f"{where}: at least 2 blocks of 4 frames are needed, got {blocks} blocks in {frames} frames")
+    x = positions[:, as_atoms(where, atoms, n)]
+    if boxes is not None:
+        x = unwrap(x, boxes)
+    length = frames // blocks
+    fit = (0.1 * length * interval, 0.5 * length * interval) if fit is None else (float(fit[0]), float(fit[1]))
+    last = int(np.floor(fit[1] / interval + 1e-9))
+    lags = np.arange(max(1, int(np.ceil(fit[0] / interval - 1e-9))), last + 1)
+    if last >= length or len(lags) < 2:
+        raise ValueError(f"{where}: fit must hold at least two frames and end within a block of {length * interval:g} ps, got {fit} ps")
+
+    def slope(part):
+        return np.polyfit(lags * interval, _msd_by_fft(part, last)[lags], 1)
+
+    whole = msd(x, interval)
+    value, intercept = slope(x)
+    each = [slope(x[k * length:(k + 1) * length])[0] for k in range(blocks)]
+    return Diffusion(value / 6, float(np.std(each, ddof=1)) / 6 / np.sqrt(blocks), whole, (lags[0] * interval, lags[-1] * interval), intercept)

@@ -1,0 +1,60 @@
+"""Mass density of a periodic system."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from triskele.sponge import units
+from triskele.sponge.analysis.statistics import Mean, mean
+from triskele.sponge.analysis.trajectory import as_boxes, axes
+
+__all__ = ["Density", "density"]
+
+
+@dataclass(frozen=True)
+class Density:
+    """See `density`.
+
+    Attributes
+    ----------
+    value : array [frames]
+        In g/cm^3.
+    mean : Mean
+    """
+
+    value: np.ndarray
+    mean: Mean
+
+    def plot(self, ax: Any = None, *, interval: float | None = None, **style: Any) -> Any:
+        """Draw the density against frames, or time when the `interval` between frames (ps) is given, and its mean."""
+        ax = axes(ax, xlabel="frame" if interval is None else "t [ps]", ylabel="density [g/cm³]")
+        ax.plot(np.arange(len(self.value)) * (interval or 1), self.value, **{"linewidth": 0.8, **style})
+        ax.axhline(self.mean.value, linestyle="--", color="black", label=f"{self.mean} g/cm³")
+        ax.legend(frameon=False)
+        return ax
+
+
+def density(masses: Any, boxes: Any) -> Density:
+    """Density of each frame, and its mean with an error that allows for correlation.
+
+    Parameters
+    ----------
+    masses : array [n]
+        In dalton, such as ``system.masses``.
+    boxes : array [frames, 3, 3]
+        In nm.
+
+    Examples
+    --------
+    >>> round(float(density([18.015] * 895, [[[3, 0, 0], [0, 3, 0], [0, 0, 3]]]).value[0]), 3)  # water
+    0.992
+    """
+    boxes = np.asarray(boxes, np.float64)
+    if boxes.ndim != 3 or not len(boxes):
+        raise ValueError(f"density: boxes must have shape [frames, 3, 3], got {boxes.shape}")
+    volumes = np.linalg.det(as_boxes("density", boxes, len(boxes)))
+    values = np.sum(masses) / volumes * units.DENSITY
+    return Density(values, mean(values))

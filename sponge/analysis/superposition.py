@@ -1,0 +1,155 @@
+"""Best superposition of structures, and deviations after it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from triskele.sponge.analysis.trajectory import as_atoms, as_positions, axes
+
+__all__ = ["Fluctuations", "RmsDeviation", "rmsd", "rmsf", "superpose"]
+
+
+@dataclass(frozen=True)
+class RmsDeviation:
+    """See `rmsd`.
+
+    Attributes
+    ----------
+    value : array [frames]
+        In nm.
+    """
+
+    value: np.ndarray
+
+    def plot(self, ax: Any = None, *, interval: float | None = None, **style: Any) -> Any:
+        """Draw the deviation against frames, or time when the `interval` between frames (ps) is given."""
+        ax = axes(ax, xlabel="frame" if interval is None else "t [ps]", ylabel="RMSD [nm]")
+        ax.plot(np.arange(len(self.value)) * (interval or 1), self.value, **style)
+        ax.set_ylim(bottom=0)
+        return ax
+
+
+@dataclass(frozen=True)
+class Fluctuations:
+    """See `rmsf`.
+
+    Attributes
+    ----------
+    value : array [atoms]
+        In nm.
+    atoms : int array [atoms]
+    """
+
+    value: np.ndarray
+    atoms: np.ndarray
+
+    def plot(self, ax: Any = None, **style: Any) -> Any:
+        """Draw the fluctuation of each atom."""
+        ax = axes(ax, xlabel="atom", ylabel="RMSF [nm]")
+        ax.plot(self.atoms, self.value, **style)
+        ax.set_ylim(bottom=0)
+        return ax
+
+
+def superpose(positions: Any, reference: Any, atoms: Any = None, *, weights: Any = None) -> np.ndarray:
+    """Rotate and move each frame onto `reference`, so that the (weighted) deviation of `atoms` is least.
+
+    By the singular value decomposition of the covariance (Kabsch, Acta Cryst. A32, 922 (1976)), with the sign that keeps
+    the rotation proper.
+
+    Parameters
+    ----------
+    positions : array [frames, n, 3]
+        In nm; molecules whole.
+    reference : array [n, 3]
+    atoms : array of int or bool, optional
+        Those that are to fit; all atoms are moved.
+    weights : array [atoms], optional
+        Such as masses; equal when left out.
+
+    Returns
+    -------
+    array [frames, n, 3]
+    """
+    where = "superpose"
+    positions = as_positions(where, positions)
+    reference = _reference(where, reference, positions)
+    atoms = as_atoms(where, atoms, positions.shape[1])
+    w = np.ones(len(atoms)) if weights is None else np.asarray(weights, np.float64)
+    if w.shape != (len(atoms),) or np.any(w < 0) or not w.sum() > 0:
+        raise ValueError(f"{where}: weights must be {len(atoms)} numbers >= 0 that are not all 0, got shape {w.shape}")
+    w = w / w.sum()
+    centre = np.einsum("a,fax->fx", w, positions[:, atoms])
+    target = w @ reference[atoms]
+    covariance = np.einsum("a,fax,ay->fxy", w, positions[:, atoms] - centre[:, None], reference[atoms] - target, optimize=True)
+    u, _, vt = np.linalg.svd(covariance)
+    u[:, :, 2] *= np.sign(np.linalg.det(u @ vt))[:, None]
+    return (positions - centre[:, None]) @ (u @ vt) + target
+
+
+def rmsd(positions: Any, reference: Any, atoms: Any = None, *, fit: bool = True, weights: Any = None) -> RmsDeviation:
+    r"""Root mean square deviation of `atoms` from a reference structure.
+
+    .. math:: \sqrt{\sum_i w_i |x_i - x_i^{ref}|^2 / \sum_i w_i}
+
+    Parameters
+    ----------
+    positions : array [frames, n, 3]
+        In nm; molecules whole.
+    reference : array [n, 3]
+    atoms : array of int or bool, optional
+    fit : bool
+        Whether each frame is superposed first, see `superpose`.
+    weights : array [atoms], optional
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> x = np.random.default_rng(0).normal(size=(10, 3))
+    >>> turned = x[:, [1, 2, 0]] + 5.0  # a rotation and a translation
+    >>> bool(rmsd(turned, x).value[0] < 1e-14)
+    True
+    """
+    positions = as_positions("rmsd", positions)
+    reference = _reference("rmsd", reference, positions)
+    atoms = as_atoms("rmsd", atoms, positions.shape[1])
+    x, target = positions[:, atoms], reference[atoms]
+    if fit:
+        x = superpose(x, target, weights=weights)
+    squares = ((x - target) ** 2).sum(2)
+    return RmsDeviation(np.sqrt(np.average(squares, axis=1, weights=weights)))
+
+
+def rmsf(positions: Any, atoms: Any = None, *, fit: bool = True) -> Fluctuations:
+    """Root mean square fluctuation of each atom about its mean position.
+
+    With `fit`, frames are superposed on the first and then on the mean structure until that stands still.
+
+    Parameters
+    ----------
+    positions : array [frames, n, 3]
+        In nm; molecules whole.
+    atoms : array of int or bool, optional
+    fit : bool
+    """
+    positions = as_positions("rmsf", positions)
+    atoms = as_atoms("rmsf", atoms, positions.shape[1])
+    x = positions[:, atoms]
+    if fit:
+        x = superpose(x, x[0])
+        for _ in range(20):
+            mean = x.mean(0)
+            x = superpose(x, mean)
+            if np.abs(x.mean(0) - mean).max() < 1e-9:
+                break
+    return Fluctuations(np.sqrt(((x - x.mean(0)) ** 2).sum(2).mean(0)), atoms)
+
+
+def _reference(where, reference, positions):
+    reference = np.asarray(reference, np.float64)
+    if reference.shape != positions.shape[1:]:
+        raise ValueError(f"{where}: reference must have shape {positions.shape[1:]}, got {reference.shape}")
+    return reference

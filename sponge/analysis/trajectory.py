@@ -1,0 +1,69 @@
+"""Checks that all analyses share: shapes of trajectories and boxes, choices of atoms, axes to draw on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from triskele.sponge import box as boxes_
+from triskele.sponge.report.optional import need
+
+
+def as_positions(where: str, positions: Any) -> np.ndarray:
+    """A trajectory as float64 [frames, n, 3]; one structure [n, 3] becomes one frame."""
+    positions = np.asarray(positions, np.float64)
+    if positions.ndim == 2:
+        positions = positions[None]
+    if positions.ndim != 3 or positions.shape[2] != 3 or 0 in positions.shape:
+        raise ValueError(f"{where}: positions must have shape [frames, n, 3], none of them 0, got {positions.shape}")
+    if not np.isfinite(positions).all():
+        frame, atom = np.argwhere(~np.isfinite(positions))[0, :2]
+        raise ValueError(f"{where}: positions must be finite, got {positions[frame, atom]} for atom {atom} in frame {frame}")
+    return positions
+
+
+def as_boxes(where: str, boxes: Any, frames: int) -> np.ndarray | None:
+    """Boxes as [frames, 3, 3] in reduced form, or None."""
+    if boxes is None:
+        return None
+    boxes = np.asarray(boxes, np.float64)
+    if boxes.ndim < 3:
+        return np.broadcast_to(boxes_.as_box(boxes, where), (frames, 3, 3))
+    if boxes.shape != (frames, 3, 3):
+        raise ValueError(f"{where}: boxes must have shape {(frames, 3, 3)}, got {boxes.shape}")
+    return np.stack([boxes_.as_box(b, where) for b in boxes])
+
+
+def as_atoms(where: str, atoms: Any, n: int) -> np.ndarray:
+    """Numbers of atoms from a list, a mask, or None for all."""
+    if atoms is None:
+        return np.arange(n)
+    atoms = np.asarray(atoms)
+    if atoms.dtype == bool:
+        if atoms.shape != (n,):
+            raise ValueError(f"{where}: a mask of atoms must have shape ({n},), got {atoms.shape}")
+        atoms = np.flatnonzero(atoms)
+    if atoms.ndim != 1 or not len(atoms) or not np.issubdtype(atoms.dtype, np.integer):
+        raise ValueError(f"{where}: atoms must be a list of at least one number, got {atoms!r}")
+    if atoms.min() < 0 or atoms.max() >= n:
+        raise ValueError(f"{where}: atoms must be 0 to {n - 1}, got {atoms.min()} to {atoms.max()}")
+    return atoms
+
+
+def as_series(where: str, name: str, x: Any, length: int | None = None) -> np.ndarray:
+    """A finite one-dimensional array."""
+    x = np.asarray(x, np.float64)
+    if x.ndim != 1 or (length is not None and len(x) != length) or not len(x):
+        raise ValueError(f"{where}: {name} must be one-dimensional{'' if length is None else f' of length {length}'}, got shape {x.shape}")
+    if not np.isfinite(x).all():
+        raise ValueError(f"{where}: {name} must be finite, got {x[~np.isfinite(x)][0]} at {int(np.argmin(np.isfinite(x)))}")
+    return x
+
+
+def axes(ax: Any, **labels: str) -> Any:
+    """`ax`, or new axes, with labels set."""
+    if ax is None:
+        ax = need("matplotlib.pyplot", "plot", "plot").subplots(layout="constrained")[1]
+    ax.set(**labels)
+    return ax

@@ -1,0 +1,174 @@
+"""Checkpoint files: atomic, versioned, checksummed; and what they say about the system they belong to.
+
+A file is a magic word, a version, the length and SHA-256 of what follows, and an uncompressed NumPy archive of arrays,
+one of which holds JSON. It is written beside its place, brought to the disk, and renamed: at any moment the path holds
+a whole checkpoint, the old one or the new one.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import io
+import json
+import os
+import struct
+import tempfile
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from triskele.sponge.errors import CheckpointError
+
+if TYPE_CHECKING:
+    from triskele.sponge.simulation import Simulation
+
+__all__ = ["differences", "fingerprint", "read_checkpoint", "write_checkpoint"]
+
+_MAGIC = b"TRISKELE SPONGE\0"
+_VERSION = 1
+_HEAD = struct.Struct("<16sIQ32s")  # magic, version, length and SHA-256 of the archive
+_META = "meta"
+
+
+def write_checkpoint(path: str | os.PathLike, arrays: dict[str, np.ndarray], meta: dict[str, Any]) -> None:
+    """Write arrays and a JSON-like dictionary to `path`, all or nothing.
+
+    Raises
+    ------
+    OSError
+        If the disk is full or the path cannot be written; what was at `path` before is untouched.
+    """
+    path = os.fspath(path)
+    buffer = io.BytesIO()
+    np.savez(buffer, **arrays, **{_META: np.frombuffer(json.dumps(meta).encode(), np.uint8)})
+    data = buffer.getbuffer()
+    folder = os.path.dirname(path) or "."
+    handle, temporary = tempfile.mkstemp(prefix=f".{os.path.basename(path)}.", dir=folder)
+    try:
+        with open(handle, "wb", buffering=0) as file:
+            for part in (_HEAD.pack(_MAGIC, _VERSION, len(data), hashlib.sha256(data).digest()), data):
+                view = memoryview(part)
+                while view:
+                    view = view[file.write(view):]
+            os.fsync(file.fileno())
+        umask = os.umask(0)
+        os.umask(umask)
+        os.chmod(temporary, 0o666 & ~umask)  # mkstemp's files are closed to others
+        os.replace(temporary, path)
+    except BaseException:
+        os.unlink(temporary)
+        raise
+    if hasattr(os, "O_DIRECTORY"):  # the rename is on the disk when the folder is
+        directory = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(directory)
+        finally:
+            os.close(directory)
+
+
+def read_checkpoint(path: str | os.PathLike) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    """Arrays and dictionary of a checkpoint.
+
+    Raises
+    ------
+    FileNotFoundError
+    CheckpointError
+        If the file is truncated, damaged, of another kind or of a newer version.
+    """
+    path = os.fspath(path)
+    with open(path, "rb") as file:
+        data = file.read()
+    if len(data) < _HEAD.size or data[:16] != _MAGIC:
+        raise CheckpointError(f"checkpoint {path!r}: must be a checkpoint of triskele.sponge, got "
+                              f"{'an empty file' if not data else 'a file of another kind'}")
+    _, version, size, digest = _HEAD.unpack_from(data)
+    if version != _VERSION:
+        raise CheckpointError(f"checkpoint {path!r}: version must be {_VERSION}, got {version} (written by another release)")
+    archive = memoryview(data)[_HEAD.size:]
+    if len(archive) != size:
+        raise CheckpointError(f"checkpoint {path!r}: must hold {size} bytes after its head, got {len(archive)} "
+                              f"(the file {'was cut off' if len(archive) < size else 'has something appended'})")
+    if hashlib.sha256(archive).digest() != digest:
+        raise CheckpointError(f"checkpoint {path!r}: the checksum does not fit (the file is damaged)")
+    with np.load(io.BytesIO(archive), allow_pickle=False) as file:
+        arrays = dict(file)
+    return arrays, json.loads(bytes(arrays.pop(_META)))
+
+
+def fingerprint(sim: Simulation) -> dict[str, Any]:
+    """What a run depends on besides its state: a tree of names, with numbers as they are and arrays as hashes."""
+    system = sim.system
+    return json.loads(json.dumps({
+        "atoms": system.n,
+        "periodic": system.box is not None,
+        "masses": _describe(system.masses),
+        "constraints": _describe([system.constraints.pairs, system.constraints.distances]),
+        "virtual sites": _describe(system.virtual_sites),
+        "exclusions": _describe(system.exclusions),
+        "removal of centre-of-mass motion": system.remove_com_motion,
+        "potentials": {p.name: _fields(p) for p in system.potentials},
+        "integrator": _fields(sim.integrator),
+        "barostat": None if sim.barostat is None else _fields(sim.barostat),
+        "sampling": [_fields(s) for s in sim.sampling],
+        "precision": sim.precision,
+    }))
+
+
+def differences(saved: dict[str, Any], here: dict[str, Any], where: str = "") -> list[str]:
+    """What differs between two fingerprints, in words."""
+    found = []
+    for key in [*saved, *(k for k in here if k not in saved)]:
+        name = f"{where}{key}"
+        a, b = saved.get(key), here.get(key)
+        if a == b:
+            continue
+        if isinstance(a, dict) and isinstance(b, dict):
+            found += differences(a, b, f"{name}: " if where else f"{name} ")
+        elif key not in here or key not in saved:
+            found.append(f"{name} (only {'in the checkpoint' if key in saved else 'here'})")
+        elif isinstance(a, str) and a.startswith("#"):
+            found.append(f"{name} (other values)")
+        else:
+            found.append(f"{name} ({_short(a)} in the checkpoint, {_short(b)} here)")
+    return found
+
+
+def _short(value):
+    if isinstance(value, dict):
+        return value.get("class", "something else")
+    return "none" if value is None else f"{value}"
+
+
+def _fields(thing) -> dict[str, Any]:
+    if dataclasses.is_dataclass(thing):
+        values = {f.name: getattr(thing, f.name) for f in dataclasses.fields(thing)}
+    else:
+        values = vars(thing)
+    return {"class": type(thing).__name__, **{k: _describe(v) for k, v in values.items() if not k.startswith("_")}}
+
+
+def _describe(value: Any) -> Any:
+    """A value as JSON: small ones readable, arrays and everything large as a hash that begins with #."""
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    if isinstance(value, (np.bool_, np.integer, np.floating)):
+        return value.item()
+    if isinstance(value, np.ndarray):
+        text = f"{value.dtype.str}{value.shape}".encode()
+        return "#" + hashlib.sha256(text + np.ascontiguousarray(value).tobytes()).hexdigest()[:16]
+    if isinstance(value, dict):
+        return {str(k): _describe(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple, set, frozenset, range)):
+        parts = sorted(map(str, value)) if isinstance(value, (set, frozenset)) else [_describe(v) for v in value]
+        return "#" + hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
+    if isinstance(value, type):
+        return value.__qualname__
+    code = getattr(value, "__code__", None)
+    if code is not None:  # a function of the user's: its body counts
+        return "#" + hashlib.sha256(code.co_code + repr([c for c in code.co_consts if not hasattr(c, "co_code")]).encode()).hexdigest()[:16]
+    if callable(value) and hasattr(value, "__qualname__"):
+        return value.__qualname__
+    if hasattr(value, "__dict__") or dataclasses.is_dataclass(value):
+        return _fields(value)
+    return type(value).__name__

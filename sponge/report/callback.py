@@ -1,0 +1,42 @@
+"""`Callback`: a Python function at chosen intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from triskele.sponge.report.reporter import Reporter
+
+if TYPE_CHECKING:
+    from triskele.sponge.simulation import Simulation
+
+__all__ = ["Callback"]
+
+
+class Callback(Reporter):
+    """Calls ``function(sim)`` every so many steps.
+
+    The function may read everything, and may set ``sim.positions``, ``sim.velocities`` or ``sim.box``; what it returns is
+    not looked at. Whatever it raises ends the run.
+
+    Parameters
+    ----------
+    every : int
+        In steps.
+    function : callable
+
+    Examples
+    --------
+    >>> from triskele import sponge
+    >>> report = sponge.Callback(100, lambda sim: print(sim.step, sim.temperature))
+    """
+
+    def __init__(self, every: int, function: Callable[[Simulation], Any]):
+        super().__init__(every)
+        if not callable(function):
+            raise TypeError(f"Callback: function must be callable, got {function!r}")
+        self.function = function
+
+    def report(self, sim: Simulation, step: int) -> None:
+        """Call the function."""
+        self.function(sim)

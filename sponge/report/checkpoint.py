@@ -1,0 +1,34 @@
+"""`Checkpoint`: saves the state of the run, from which it can be resumed bit for bit."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from triskele.sponge.report.reporter import Reporter
+
+if TYPE_CHECKING:
+    from triskele.sponge.simulation import Simulation
+
+__all__ = ["Checkpoint"]
+
+
+class Checkpoint(Reporter):
+    """Writes a checkpoint every so many steps, each in place of the one before (see `Simulation.save_checkpoint`).
+
+    All files of other reporters are brought to the disk first, whatever the order in which they were given.
+
+    Parameters
+    ----------
+    path : str or path
+    every : int
+        In steps.
+    """
+
+    def __init__(self, path: str | os.PathLike, every: int):
+        super().__init__(every)
+        self.path = os.fspath(path)
+
+    def report(self, sim: Simulation, step: int) -> None:
+        """Write the checkpoint."""
+        sim.save_checkpoint(self.path)

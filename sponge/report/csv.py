@@ -1,0 +1,41 @@
+"""`CSV`: energies and other numbers as a table of comma-separated values."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from triskele.sponge.report.reporter import FileReporter
+
+if TYPE_CHECKING:
+    from triskele.sponge.simulation import Simulation
+
+__all__ = ["CSV"]
+
+_UNITS = {"temperature": "K", "pressure": "bar", "volume": "nm^3", "density": "g/cm^3"}
+
+
+class CSV(FileReporter):
+    """Writes step, time and everything in `Simulation.energies`, one line a report, with all digits.
+
+    The first line names the columns, with units in brackets: ``step,time [ps],bond [kJ/mol],...,temperature [K],...``
+
+    Parameters
+    ----------
+    path : str or path
+    every : int
+        In steps.
+
+    Examples
+    --------
+    >>> import pandas, io  # doctest: +SKIP
+    >>> pandas.read_csv("energies.csv").plot("time [ps]", "potential [kJ/mol]")  # doctest: +SKIP
+    """
+
+    def header(self, sim: Simulation) -> bytes:
+        """Names of the columns."""
+        names = [f"{name} [{_UNITS.get(name, 'kJ/mol')}]" for name in sim.energies()]
+        return (",".join(["step", "time [ps]", *(f'"{name}"' if "," in name else name for name in names)]) + "\n").encode()
+
+    def record(self, sim: Simulation, step: int) -> bytes:
+        """One line."""
+        return (",".join([str(step), repr(sim.time), *map(repr, sim.energies().values())]) + "\n").encode()

@@ -1,0 +1,100 @@
+"""`DCD`: a trajectory in the format of CHARMM, NAMD and OpenMM."""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from triskele.sponge import box as boxes
+from triskele.sponge.errors import ReporterError
+from triskele.sponge.report.reporter import FileReporter
+
+if TYPE_CHECKING:
+    from triskele.sponge.simulation import Simulation
+
+__all__ = ["DCD"]
+
+_AKMA = 0.04888821  # ps: CHARMM's unit of time, sqrt(dalton A^2 / (kcal/mol))
+_COUNT_AT = 8  # byte at which the number of frames stands
+
+
+class DCD(FileReporter):
+    """Writes positions (float32, angstrom on disk) and, when periodic, the box.
+
+    Fortran records: a header ("CORD", numbers of frames and steps, timestep), a title, the number of atoms; then per
+    frame the unit cell (float64: A, gamma, B, beta, alpha, C; angles in degrees) and all x, all y, all z.
+
+    Parameters
+    ----------
+    path : str or path
+    every : int
+        In steps.
+    """
+
+    def header(self, sim: Simulation) -> bytes:
+        """The three records at the beginning, with no frames yet."""
+        control = np.zeros(20, np.int32)
+        control[1], control[2] = -(-(sim.step + 1) // self.every) * self.every, self.every
+        control[9:10].view(np.float32)[0] = sim.timestep / _AKMA
+        control[10], control[19] = sim.box is not None, 24  # 24: CHARMM's version that the layout is of
+        titles = [b"written by triskele.sponge".ljust(80), b"positions are not wrapped into the box".ljust(80)]
+        return (_fortran(b"CORD" + control.tobytes()) + _fortran(struct.pack("<i", len(titles)) + b"".join(titles))
+                + _fortran(struct.pack("<i", sim.system.n)))
+
+    def go_on(self, sim: Simulation, header: bytes) -> None:
+        """Compare atoms, box and interval of the file with those of this run."""
+        new = np.frombuffer(self.header(sim)[8:88], np.int32)
+        old = np.frombuffer(header[8:88], np.int32)
+        self._expect("steps between frames", old[2], new[2])
+        self._expect("atoms", *(struct.unpack("<i", h[-8:-4])[0] for h in (header, self.header(sim))))
+        self._expect("box (0: none)", old[10], new[10])
+
+    def _expect(self, what, there, here):
+        if there != here:
+            raise ReporterError(f"{self._name}: {what}: the file has {there}, this run {here} (choose another path)")
+
+    def open(self, sim: Simulation) -> None:
+        """Open the file, and set the number of frames in its header to those that are kept."""
+        super().open(sim)
+        n = sim.system.n
+        self._frame = 3 * (4 * n + 8) + (56 if sim.box is not None else 0)
+        self._begin = len(self.header(sim))
+        self._count()
+
+    def record(self, sim: Simulation, step: int) -> bytes:
+        """One frame."""
+        cell = b"" if sim.box is None else _fortran(_unit_cell(sim.box).tobytes())
+        xyz = np.ascontiguousarray(sim.positions.T * 10, "<f4")
+        return cell + b"".join(_fortran(component.tobytes()) for component in xyz)
+
+    def report(self, sim: Simulation, step: int) -> None:
+        """Append a frame and count it."""
+        super().report(sim, step)
+        self._count()
+
+    def _count(self):
+        frames = (self._end - self._begin) // self._frame
+        first, every = struct.unpack("<ii", self._at(_COUNT_AT + 4, 8))
+        self._file.seek(_COUNT_AT)
+        self._file.write(struct.pack("<i", frames))
+        self._file.seek(_COUNT_AT + 12)
+        self._file.write(struct.pack("<i", first + every * max(frames - 1, 0)))
+        self._file.seek(self._end)
+
+    def _at(self, where, size):
+        self._file.seek(where)
+        return self._file.read(size)
+
+
+def _fortran(data: bytes) -> bytes:
+    """A record of Fortran's unformatted files: its length before and after."""
+    size = struct.pack("<i", len(data))
+    return size + data + size
+
+
+def _unit_cell(box: np.ndarray) -> np.ndarray:
+    (a, b, c), angles = boxes.angles_and_lengths(box)
+    alpha, beta, gamma = np.degrees(angles)
+    return np.array([10 * a, gamma, 10 * b, beta, alpha, 10 * c], "<f8")

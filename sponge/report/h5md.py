@@ -1,0 +1,148 @@
+"""`H5MD`: trajectories and energies in HDF5, in full precision."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from triskele.sponge.errors import ReporterError
+from triskele.sponge.report.optional import need
+from triskele.sponge.report.reporter import Reporter
+
+if TYPE_CHECKING:
+    from triskele.sponge.simulation import Simulation
+
+__all__ = ["H5MD"]
+
+
+class H5MD(Reporter):
+    """Writes an H5MD 1.1 file (de Buyl, Colberg and Hofling, Comput. Phys. Commun. 185, 1546 (2014)); needs h5py.
+
+    ``particles/all`` holds position (and velocity), box, mass and species (atomic numbers), ``observables`` all that
+    `Simulation.energies` gives; each element with its ``step``, ``time`` and ``value``.
+
+    Parameters
+    ----------
+    path : str or path
+    every : int
+        In steps.
+    velocities : bool
+        Whether velocities are written too.
+    double : bool
+        Whether positions and velocities keep their float64; otherwise they become float32.
+
+    Raises
+    ------
+    ImportError
+        If h5py is not installed.
+    """
+
+    def __init__(self, path: str | os.PathLike, every: int, *, velocities: bool = False, double: bool = False):
+        super().__init__(every)
+        self.path, self.velocities, self.double = os.fspath(path), bool(velocities), bool(double)
+        self._h5py = need("h5py", "H5MD")
+
+    def open(self, sim: Simulation) -> None:
+        """Open the file: anew, or to go on after the frames that were there when the state was saved."""
+        known = sim.files.get(self.path)
+        exists = os.path.exists(self.path)
+        if known is None and exists and sim.resumed_from is not None:
+            raise self._error(f"exists, but was not being written when {sim.resumed_from!r} was saved "
+                              "(move it away, or choose another path)")
+        try:
+            if known is None or not exists:
+                self._file = self._h5py.File(self.path, "w")
+                self._begin(sim)
+                known = 0
+            else:
+                self._file = self._h5py.File(self.path, "r+")
+                self._go_on(sim, known)
+        except OSError as error:
+            self.close()
+            raise self._error(f"cannot be opened: {error}") from error
+        except BaseException:
+            self.close()
+            raise
+        self._frames = sim.files[self.path] = known
+        self._file.flush()
+
+    def report(self, sim: Simulation, step: int) -> None:
+        """Append a frame; one that does not fit on the disk is taken back."""
+        values = {"particles/all/position": sim.positions, **({"particles/all/velocity": sim.velocities} if self.velocities else {}),
+                  **({} if sim.box is None else {"particles/all/box/edges": sim.box}),
+                  **{f"observables/{name}": value for name, value in sim.energies().items()}}
+        k = self._frames
+        try:
+            for name, value in values.items():
+                for part, x in (("step", step), ("time", sim.time), ("value", value)):
+                    data = self._file[f"{name}/{part}"]
+                    data.resize(k + 1, axis=0)
+                    data[k] = x
+            self._file.flush()
+        except OSError as error:
+            raise self._error(f"step {step} could not be written: {error}") from error
+        self._frames = sim.files[self.path] = k + 1
+
+    def sync(self) -> None:
+        """Wait until the disk has everything."""
+        self._file.flush()
+        os.fsync(self._file.id.get_vfd_handle())
+
+    def close(self) -> None:
+        """Close the file."""
+        file = self.__dict__.pop("_file", None)
+        if file is not None:
+            file.close()
+
+    def _begin(self, sim):
+        file, n, system = self._file, sim.system.n, sim.system
+        file.create_group("h5md").attrs["version"] = np.array([1, 1], np.int32)
+        file.create_group("h5md/author").attrs["name"] = ""
+        file.create_group("h5md/creator").attrs.update({"name": "triskele.sponge", "version": "1"})
+        file.create_group("h5md/modules/units").attrs["version"] = np.array([1, 0], np.int32)
+        real = np.float64 if self.double else np.float32
+        self._element("particles/all/position", (n, 3), real, "nm")
+        if self.velocities:
+            self._element("particles/all/velocity", (n, 3), real, "nm ps-1")
+        box = file.create_group("particles/all/box")
+        box.attrs["dimension"] = 3
+        box.attrs["boundary"] = np.array(["none" if sim.box is None else "periodic"] * 3, dtype="S8")
+        if sim.box is not None:
+            self._element("particles/all/box/edges", (3, 3), np.float64, "nm")
+        file["particles/all/mass"] = system.masses
+        file["particles/all/species"] = system.topology.elements
+        units = {"temperature": "K", "pressure": "bar", "volume": "nm+3", "density": "g cm-3"}
+        for name in sim.energies():
+            self._element(f"observables/{name}", (), np.float64, units.get(name, "kJ mol-1"))
+
+    def _element(self, name, shape, dtype, unit):
+        group = self._file.create_group(name)
+        for part, kind, each in (("step", np.int64, ()), ("time", np.float64, ()), ("value", dtype, shape)):
+            # a chunk of a large value is one frame
+            rows = max(1, min(1024, 65536 // max(1, int(np.prod(each)))))
+            group.create_dataset(part, (0, *each), kind, maxshape=(None, *each), chunks=(rows, *each))
+        group["time"].attrs["unit"] = "ps"
+        group["value"].attrs["unit"] = unit
+
+    def _go_on(self, sim, known):
+        steps = self._file["particles/all/position/step"]
+        n = self._file["particles/all/position/value"].shape[1]
+        if n != sim.system.n:
+            raise self._error(f"holds {n} atoms, this run has {sim.system.n} (choose another path)")
+        if len(steps) < known:
+            raise self._error(f"must hold the {known} frames it held when the state was saved, got {len(steps)} "
+                              "(frames are missing; move the file away to begin a new one)")
+        names = sorted(self._file["observables"])
+        if names != sorted(sim.energies()) or ("particles/all/velocity" in self._file) != self.velocities:
+            raise self._error("was begun with other columns than this run has (choose another path)")
+
+        def cut(_, item):
+            if isinstance(item, self._h5py.Dataset) and item.maxshape and item.maxshape[0] is None:
+                item.resize(known, axis=0)
+
+        self._file.visititems(cut)
+
+    def _error(self, text):
+        return ReporterError(f"H5MD {self.path!r}: {text}")

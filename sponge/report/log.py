@@ -1,0 +1,166 @@
+"""`Log`: a table on the screen, with a progress bar, speed and time left."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from triskele.sponge.report.reporter import Reporter
+
+if TYPE_CHECKING:
+    from triskele.sponge.simulation import Simulation
+
+__all__ = ["Log"]
+
+# heading, unit, format, value (None: not there for this system)
+_COLUMNS = [
+    ("step", "", "{:>10d}", lambda sim, e: sim.step),
+    ("time", "ps", "{:>11.3f}", lambda sim, e: sim.time),
+    ("potential", "kJ/mol", "{:>14.2f}", lambda sim, e: e["potential"]),
+    ("kinetic", "kJ/mol", "{:>13.2f}", lambda sim, e: e["kinetic"]),
+    ("total", "kJ/mol", "{:>14.2f}", lambda sim, e: e["total"]),
+    ("temp.", "K", "{:>8.2f}", lambda sim, e: e["temperature"]),
+    ("pressure", "bar", "{:>10.1f}", lambda sim, e: e.get("pressure")),
+    ("density", "g/cm3", "{:>8.4f}", lambda sim, e: e.get("density")),
+]
+
+
+class Log(Reporter):
+    """Prints energies, temperature, pressure, density, box, speed and time left.
+
+    The progress bar is tqdm's when that is installed, otherwise one line that is written over.
+
+    Parameters
+    ----------
+    every : int
+        In steps.
+    progress : bool, optional
+        Whether to show a progress bar; when left out, only on a terminal.
+    """
+
+    def __init__(self, every: int, *, progress: bool | None = None):
+        super().__init__(every)
+        self.progress = progress
+
+    def open(self, sim: Simulation) -> None:
+        """Print the heading."""
+        energies = sim.energies()
+        self._columns = [c for c in _COLUMNS if c[3](sim, energies) is not None]
+        self._clock = _Clock(sim)
+        show = sys.stderr.isatty() if self.progress is None else self.progress
+        self._bar = _bar(sim) if show else None
+        head, units = [], []
+        for name, unit, form, _ in self._columns:
+            width = int(form[3:].split(".")[0].rstrip("df}"))
+            head.append(name.rjust(width))
+            units.append(unit.rjust(width))
+        if sim.box is not None:
+            head.append("box".rjust(20))
+            units.append("nm".rjust(20))
+        self._print(" ".join([*head, "ns/day".rjust(8), "left".rjust(9)]))
+        self._print(" ".join([*units, " " * 8, " " * 9]).rstrip())
+
+    def report(self, sim: Simulation, step: int) -> None:
+        """Print a line."""
+        energies = sim.energies()
+        cells = [form.format(value(sim, energies)) for _, _, form, value in self._columns]
+        if sim.box is not None:
+            cells.append(" x ".join(f"{x:.3f}" for x in np.diag(sim.box)).rjust(20))
+        speed = self._clock.ns_per_day(sim)
+        left = self._clock.left(sim)
+        cells += ["-".rjust(8) if speed is None else f"{speed:8.4g}", "-".rjust(9) if left is None else left.rjust(9)]
+        self._print(" ".join(cells))
+
+    def tick(self, sim: Simulation) -> None:
+        """Move the bar."""
+        self._clock.tick(sim)
+        if self._bar is not None:
+            self._bar.move(sim, self._clock)
+
+    def close(self) -> None:
+        """Take the bar away."""
+        if self._bar is not None:
+            self._bar.close()
+            self._bar = None
+
+    def _print(self, line):
+        (print if self._bar is None else self._bar.print)(line)
+        sys.stdout.flush()
+
+
+class _Clock:
+    """Speed of the run since its first block, which is left out because it compiles."""
+
+    def __init__(self, sim):
+        self.began = None
+        self.timestep, self.target = sim.timestep, sim.target
+
+    def tick(self, sim):
+        if self.began is None:
+            self.began = sim.step, time.perf_counter()
+
+    def _per_second(self, sim):
+        if self.began is None or sim.step == self.began[0]:
+            return None
+        return (sim.step - self.began[0]) / max(time.perf_counter() - self.began[1], 1e-9)
+
+    def ns_per_day(self, sim):
+        rate = self._per_second(sim)
+        return None if rate is None else rate * self.timestep * 86400e-3
+
+    def left(self, sim):
+        rate = self._per_second(sim)
+        if rate is None:
+            return None
+        seconds = round((self.target - sim.step) / rate)
+        days, hours = divmod(seconds // 3600, 24)
+        return (f"{days}d " if days else "") + f"{hours}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"
+
+
+def _bar(sim):
+    try:
+        from tqdm import tqdm
+    except ImportError:
+        return _PlainBar(sim)
+    return _TqdmBar(sim, tqdm)
+
+
+class _TqdmBar:
+    def __init__(self, sim, tqdm):
+        self.tqdm = tqdm
+        self.bar = tqdm(total=sim.target, initial=sim.step, unit="step", unit_scale=True, dynamic_ncols=True, file=sys.stderr)
+
+    def move(self, sim, clock):
+        speed = clock.ns_per_day(sim)
+        if speed is not None:
+            self.bar.set_postfix_str(f"{speed:.4g} ns/day", refresh=False)
+        self.bar.update(sim.step - self.bar.n)
+
+    def print(self, line):
+        self.tqdm.write(line, file=sys.stdout)
+
+    def close(self):
+        self.bar.close()
+
+
+class _PlainBar:
+    def __init__(self, sim):
+        self.start, self.target = sim.step, sim.target
+
+    def move(self, sim, clock):
+        done = (sim.step - self.start) / max(self.target - self.start, 1)
+        speed, left = clock.ns_per_day(sim), clock.left(sim)
+        after = "" if speed is None else f"  {speed:.4g} ns/day, {left} left"
+        sys.stderr.write(f"\r[{'=' * int(40 * done):<40}] {100 * done:5.1f} %{after}\x1b[K")
+        sys.stderr.flush()
+
+    def print(self, line):
+        sys.stderr.write("\r\x1b[K")
+        sys.stderr.flush()
+        print(line)
+
+    def close(self):
+        sys.stderr.write("\n")

@@ -1,0 +1,165 @@
+"""`Reporter`, what a run calls at chosen steps, and `FileReporter`, which appends records to one file."""
+
+from __future__ import annotations
+
+import os
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING
+
+from triskele.sponge.errors import ReporterError
+
+if TYPE_CHECKING:
+    from triskele.sponge.simulation import Simulation
+
+__all__ = ["FileReporter", "Reporter"]
+
+
+class Reporter(ABC):
+    """Looks at a simulation every so many steps.
+
+    A run calls `open` before its first step, `report` after each step whose number is a multiple of `every`, `tick` a few
+    times a second, `sync` before a checkpoint is written, and `close` at the end, whatever the end is.
+
+    Parameters
+    ----------
+    every : int
+        In steps.
+
+    Raises
+    ------
+    ValueError
+        If `every` is not a positive whole number.
+    """
+
+    def __init__(self, every: int):
+        if isinstance(every, bool) or not hasattr(every, "__index__") or every < 1:
+            raise ValueError(f"{type(self).__name__}: every must be a whole number of steps >= 1, got {every!r}")
+        self.every = int(every)
+
+    def open(self, sim: Simulation) -> None:
+        """Get ready; raising here stops the run before its first step."""
+
+    @abstractmethod
+    def report(self, sim: Simulation, step: int) -> None:
+        """Record the state of `sim`, which has made `step` steps."""
+
+    def tick(self, sim: Simulation) -> None:
+        """Called several times a second; for progress bars."""
+
+    def sync(self) -> None:
+        """Bring to the disk what has been reported."""
+
+    def close(self) -> None:
+        """Let go of files; called once for each `open` that succeeded."""
+
+
+class FileReporter(Reporter):
+    """A reporter that appends records to a file, and goes on with it after a resume.
+
+    `Simulation.files` knows how long the file was at the last checkpoint (or at the end of the run before in the same
+    process). When a later run opens the same path, what came after is cut off, so that no record is missing or there
+    twice; a path that the simulation has not written to is begun anew.
+
+    Parameters
+    ----------
+    path : str or path
+    every : int
+        In steps.
+    """
+
+    def __init__(self, path: str | os.PathLike, every: int):
+        super().__init__(every)
+        self.path = os.fspath(path)
+
+    @abstractmethod
+    def header(self, sim: Simulation) -> bytes:
+        """The beginning of a new file."""
+
+    @abstractmethod
+    def record(self, sim: Simulation, step: int) -> bytes:
+        """What one report adds to the file."""
+
+    def footer(self) -> bytes:
+        """What ends a finished file; cut off again when a later run goes on."""
+        return b""
+
+    def go_on(self, sim: Simulation, header: bytes) -> None:
+        """Raise ReporterError if a file that begins with `header` cannot be continued by this run."""
+        if header != self.header(sim):
+            raise ReporterError(f"{self._name}: was begun with other columns or atoms than this run has (choose another path)")
+
+    @property
+    def _name(self) -> str:
+        return f"{type(self).__name__} {self.path!r}"
+
+    def open(self, sim: Simulation) -> None:
+        """Open the file: anew, or to go on where the checkpoint was written."""
+        self._sim = sim
+        known = sim.files.get(self.path)
+        try:
+            if known is None or not os.path.exists(self.path):
+                if sim.resumed_from is not None and os.path.exists(self.path):
+                    raise ReporterError(f"{self._name}: exists, but was not being written when {sim.resumed_from!r} was saved "
+                                        "(move it away, or choose another path)")
+                self._file = open(self.path, "wb", buffering=0)  # noqa: SIM115
+                self._end = 0
+                self._append(self.header(sim))
+            else:
+                size = os.path.getsize(self.path)
+                if size < known:
+                    raise ReporterError(f"{self._name}: must hold the {known} bytes it held when the state was saved, "
+                                        f"got {size} (records are missing; move the file away to begin a new one)")
+                self._file = open(self.path, "r+b", buffering=0)  # noqa: SIM115
+                self._end = known
+                self._cut()
+                self._file.seek(0)
+                self.go_on(sim, self._file.read(len(self.header(sim))))
+                self._file.seek(known)
+        except OSError as error:
+            self._release()
+            raise ReporterError(f"{self._name}: cannot be written: {error.strerror or error}") from error
+        except BaseException:
+            self._release()
+            raise
+        sim.files[self.path] = self._end
+
+    def report(self, sim: Simulation, step: int) -> None:
+        """Append a record; one that does not fit on the disk is taken back whole."""
+        data = self.record(sim, step)
+        try:
+            self._append(data)
+        except OSError as error:
+            self._cut()
+            raise ReporterError(f"{self._name}: step {step} could not be written: {error.strerror or error}") from error
+        sim.files[self.path] = self._end
+
+    def sync(self) -> None:
+        """Wait until the disk has everything."""
+        os.fsync(self._file.fileno())
+
+    def close(self) -> None:
+        """Write the footer and close the file."""
+        try:
+            end = self._end
+            try:
+                self._append(self.footer())
+            except OSError:  # the disk is full: records matter, the footer does not
+                self._end = end
+                self._cut()
+        finally:
+            self._release()
+
+    def _append(self, data: bytes) -> None:
+        view = memoryview(data)
+        while view:
+            view = view[self._file.write(view):]
+        self._end += len(data)
+
+    def _cut(self) -> None:
+        self._file.truncate(self._end)
+        self._file.seek(self._end)
+
+    def _release(self) -> None:
+        file = self.__dict__.pop("_file", None)
+        if file is not None:
+            file.close()

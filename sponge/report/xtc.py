@@ -1,0 +1,58 @@
+"""`XTC`: a compressed trajectory in GROMACS's format."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from triskele.sponge.report.optional import need
+from triskele.sponge.report.reporter import FileReporter
+
+if TYPE_CHECKING:
+    from triskele.sponge.simulation import Simulation
+
+__all__ = ["XTC"]
+
+
+class XTC(FileReporter):
+    """Writes positions rounded to 0.001 nm, step, time and box; needs MDTraj.
+
+    Frames of the format know nothing of each other: MDTraj compresses each one by itself, and it is appended here, so
+    that a file can be continued, and is whole up to the last frame at any time.
+
+    Parameters
+    ----------
+    path : str or path
+    every : int
+        In steps.
+
+    Raises
+    ------
+    ImportError
+        If MDTraj is not installed.
+    """
+
+    def __init__(self, path: str | os.PathLike, every: int):
+        super().__init__(path, every)
+        self._format = need("mdtraj.formats", "XTC").XTCTrajectoryFile
+
+    def header(self, sim: Simulation) -> bytes:
+        """Nothing: every frame carries all that belongs to it."""
+        return b""
+
+    def record(self, sim: Simulation, step: int) -> bytes:
+        """One frame."""
+        box = np.zeros((3, 3)) if sim.box is None else sim.box
+        handle, name = tempfile.mkstemp(suffix=".xtc")
+        os.close(handle)
+        try:
+            with self._format(name, "w") as file:
+                file.write(sim.positions[None].astype(np.float32), time=np.array([sim.time], np.float32),
+                           step=np.array([step], np.int32), box=box[None].astype(np.float32))
+            with open(name, "rb") as file:
+                return file.read()
+        finally:
+            os.unlink(name)

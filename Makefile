@@ -1,11 +1,11 @@
 # Two commands do everything on a machine with Python 3.11 or newer: `make demo` and `make test`.
 PYTHON ?= python3
-EXAMPLE = examples/core/fit_ode.py
+EXAMPLES = examples/core/fit_ode.py examples/sponge/solvated_peptide.py
 
 demo:
 	$(PYTHON) -m venv .venv
 	.venv/bin/pip install --quiet -e ".[plot]"
-	.venv/bin/python $(EXAMPLE)
+	for example in $(EXAMPLES); do .venv/bin/python $$example || exit 1; done
 
 test:
 	$(PYTHON) -m venv .venv
@@ -19,6 +19,7 @@ bench:
 	$(PYTHON) -m venv .venv
 	.venv/bin/pip install --quiet -e ".[bench]"
 	.venv/bin/python -m tests.benchmarks core
+	.venv/bin/python -m tests.benchmarks sponge
 
 lint:
 	.venv/bin/ruff check .

@@ -1,4 +1,4 @@
-"""The README does not promise what is not there: its examples run, and every name in its table exists."""
+"""The core's README does not promise what is not there: its examples run, and every name in its table exists."""
 
 import re
 from pathlib import Path
@@ -7,7 +7,7 @@ import numpy as np
 
 from triskele import core
 
-README = (Path(__file__).parents[2] / "README.md").read_text()
+README = (Path(__file__).parents[2] / "core" / "README.md").read_text()
 FIRST, *OTHERS = [block for block in re.findall(r"```python\n(.*?)```", README, re.S) if "import" in block or "core.jit" in block]
 
 

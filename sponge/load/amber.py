@@ -1,0 +1,326 @@
+"""AMBER topologies: a prmtop with its inpcrd or restart becomes a `System`.
+
+Units of the file (manual of AMBER, "prmtop file format"): angstrom, kcal/mol, charges in e times 18.2223, indices of atoms
+times three, force constants without the factor 1/2.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from triskele.sponge import units
+from triskele.sponge.box import from_lengths_angles
+from triskele.sponge.errors import FileFormatError
+from triskele.sponge.load.amber_files import Prmtop, read_restart
+from triskele.sponge.load.terms import Terms, constrain, guess_elements, water_atoms
+from triskele.sponge.potentials.mixing import LJTable
+from triskele.sponge.system import System
+from triskele.sponge.topology import Topology
+from triskele.sponge.virtual_sites import OutOfPlane, ThreeParticleAverage, VirtualSite
+
+__all__ = ["load_amber"]
+
+CHARGE = 18.2223  # the file's unit of charge, in 1/e; its square is AMBER's Coulomb constant in kcal/mol A
+OUT_OF_PLANE = np.radians(54.735)  # half the angle between the lone pairs of five-site water, AMBER's constant
+KCAL = units.kcal_per_mol
+A12, B6 = KCAL * 1e-12, KCAL * 1e-6  # kcal/mol A^12 and A^6 in our units
+
+# Sections that stand for terms we do not have; leaving them out would give a wrong number silently.
+_UNKNOWN = {"LENNARD_JONES_CCOEF": "12-6-4 Lennard-Jones", "POLARIZABILITY": "polarisable atoms",
+            "AMOEBA_FORCEFIELD": "AMOEBA"}
+
+_GB_OPTIONS = ("salt", "temperature", "kappa", "solvent_dielectric", "solute_dielectric", "surface_tension")
+
+
+def _check_supported(top: Prmtop) -> None:
+    for section, what in _UNKNOWN.items():
+        if section in top:
+            raise FileFormatError(f"{top.path}: section {section} ({what}) is not supported")
+    for pointer, what in {"IFPERT": "perturbed atoms", "IFCAP": "a water cap"}.items():
+        if top.pointers[pointer]:
+            raise FileFormatError(f"{top.path}: {what} ({pointer} = {top.pointers[pointer]}) is not supported")
+    for section in ("HBOND_ACOEF", "HBOND_BCOEF"):
+        if top.pointers["NPHB"] and np.any(top.get(section)):
+            raise FileFormatError(f"{top.path}: section {section} must be zero, 10-12 hydrogen bonds are not supported")
+
+
+def _topology(top: Prmtop, bonds: np.ndarray) -> Topology:
+    names, masses = top.get("ATOM_NAME"), top.get("MASS")
+    n, residues = len(names), top.pointers["NRES"]
+    elements = top.get("ATOMIC_NUMBER") if "ATOMIC_NUMBER" in top else guess_elements(masses, names)
+    elements = np.where((masses > 0) & (elements > 0), elements, 0)
+    start = top.get("RESIDUE_POINTER") - 1
+    if start[0] != 0 or np.any(np.diff(start) <= 0) or start[-1] >= n:
+        raise FileFormatError(f"{top.path}: section RESIDUE_POINTER must rise from 1 to at most {n}, got {start + 1}")
+    residue = np.repeat(np.arange(residues), np.diff(np.r_[start, n]))
+    ids = top.get("RESIDUE_NUMBER", residues).astype(str) if "RESIDUE_NUMBER" in top else np.arange(1, residues + 1).astype(str)
+    chains, chain = ["A"], np.zeros(residues, int)
+    if "RESIDUE_CHAINID" in top:
+        labels = top.get("RESIDUE_CHAINID", residues)
+        chain = np.cumsum(np.r_[False, labels[1:] != labels[:-1]])
+        chains = labels[np.r_[True, labels[1:] != labels[:-1]]]
+    # AMBER lists a bond between the hydrogens of water, which is there to hold the angle
+    no_bond = (elements[bonds] == 1).all(1)
+    return Topology(names, elements, residue, top.get("RESIDUE_LABEL"), ids, chain, chains, bonds[~no_bond])
+
+
+def _indices(top: Prmtop, kind: str, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """Atoms as the file has them [m, k] (times three, with signs) and types [m] of BONDS, ANGLES or DIHEDRALS."""
+    rows = np.concatenate([top.get(f"{kind}_INC_HYDROGEN"), top.get(f"{kind}_WITHOUT_HYDROGEN")]).reshape(-1, k + 1)
+    atoms, types = rows[:, :k], rows[:, k] - 1
+    known = top.pointers[{"BONDS": "NUMBND", "ANGLES": "NUMANG", "DIHEDRALS": "NPTRA"}[kind]]
+    _check_range(top, kind, np.abs(atoms) // 3, types, known)
+    return atoms, types
+
+
+def _check_range(top: Prmtop, kind: str, atoms: np.ndarray, types: np.ndarray, known: int) -> None:
+    n = top.pointers["NATOM"]
+    if atoms.size and (atoms.min() < 0 or atoms.max() >= n):
+        raise FileFormatError(f"{top.path}: {kind} must name atoms 1 to {n}, got {atoms.min() + 1} to {atoms.max() + 1}")
+    if types.size and (types.min() < 0 or types.max() >= known):
+        raise FileFormatError(f"{top.path}: {kind} must name types 1 to {known}, got {types.min() + 1} to {types.max() + 1}")
+
+
+def _charmm(top: Prmtop, name: str, k: int, value: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Atoms [m, k], force constants (kcal/mol) and equilibrium values of terms that CHAMBER adds; indices begin at 1."""
+    section = f"CHARMM_{name}S" if name == "IMPROPER" else f"CHARMM_{name}"
+    if section not in top:
+        return np.empty((0, k), int), np.empty(0), np.empty(0)
+    rows = top.get(section).reshape(-1, k + 1)
+    constants, values = top.get(f"CHARMM_{name}_FORCE_CONSTANT"), top.get(f"CHARMM_{name}_{value}")
+    atoms, types = np.abs(rows[:, :k]) - 1, rows[:, k] - 1
+    _check_range(top, section, atoms, types, len(constants))
+    return atoms, constants[types], values[types]
+
+
+def _cmap(top: Prmtop) -> tuple[np.ndarray, np.ndarray, np.ndarray, list[np.ndarray]]:
+    """Atoms of the two torsions [m, 4] and map [m] of each cross term, and the maps in kJ/mol."""
+    prefix = "CHARMM_CMAP" if "CHARMM_CMAP_COUNT" in top else "CMAP"
+    if f"{prefix}_COUNT" not in top:
+        return np.empty((0, 4), int), np.empty((0, 4), int), np.empty(0, int), []
+    terms, count = (int(x) for x in top.get(f"{prefix}_COUNT")[:2])
+    maps = []
+    for k, size in enumerate(top.get(f"{prefix}_RESOLUTION", count)):
+        grid = KCAL * top.get(f"{prefix}_PARAMETER_{k + 1:02d}", int(size) ** 2).reshape(size, size)
+        maps.append(np.roll(grid, (-(size // 2), -(size // 2)), (0, 1)))  # the file begins at -180 degrees
+    rows = top.get(f"{prefix}_INDEX", 6 * terms).reshape(-1, 6)
+    atoms, types = rows[:, :5] - 1, rows[:, 5] - 1
+    _check_range(top, f"{prefix}_INDEX", atoms, types, count)
+    return atoms[:, :4], atoms[:, 1:], types, maps
+
+
+def _exclusions(top: Prmtop) -> np.ndarray:
+    count = top.get("NUMBER_EXCLUDED_ATOMS")
+    partner = top.get("EXCLUDED_ATOMS_LIST") - 1  # -1 stands for "none"
+    if count.sum() != len(partner):
+        raise FileFormatError(f"{top.path}: section EXCLUDED_ATOMS_LIST must hold {count.sum()} entries, got {len(partner)}")
+    pairs = np.stack([np.repeat(np.arange(len(count)), count), partner], axis=1)
+    return pairs[partner >= 0]
+
+
+def _coefficients(top: Prmtop, kind: str = "") -> tuple[np.ndarray, np.ndarray]:
+    """Lennard-Jones A and B by pair of types [t, t], in our units; `kind` is "14_" for CHARMM's own of 1-4 pairs."""
+    t = top.pointers["NTYPES"]
+    index = top.get("NONBONDED_PARM_INDEX").reshape(t, t)
+    a, b = top.get(f"LENNARD_JONES_{kind}ACOEF") * A12, top.get(f"LENNARD_JONES_{kind}BCOEF") * B6
+    if index.max() > len(a):
+        raise FileFormatError(f"{top.path}: section NONBONDED_PARM_INDEX must name coefficients 1 to {len(a)}, got {index.max()}")
+    used = index > 0  # a negative index is a 10-12 pair, all of which are zero
+    a, b = np.where(used, a[np.maximum(index, 1) - 1], 0.0), np.where(used, b[np.maximum(index, 1) - 1], 0.0)
+    return a, b
+
+
+def _sigma_epsilon(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """sigma and epsilon of a / r^12 - b / r^6; no interaction has sigma 0.1 nm and epsilon 0."""
+    some = (a > 0) & (b > 0)
+    a, b = np.where(some, a, 1.0), np.where(some, b, 1.0)
+    return np.where(some, (a / b) ** (1 / 6), 0.1), np.where(some, b * b / (4 * a), 0.0)
+
+
+def _lennard_jones(top: Prmtop) -> dict[str, Any]:
+    """Arguments of `Nonbonded`: sigmas and epsilons of atoms when those of pairs follow from them, else a table."""
+    types = top.get("ATOM_TYPE_INDEX") - 1
+    if types.min() < 0 or types.max() >= top.pointers["NTYPES"]:
+        raise FileFormatError(f"{top.path}: section ATOM_TYPE_INDEX must lie in 1 to {top.pointers['NTYPES']}, "
+                              f"got {types.min() + 1} to {types.max() + 1}")
+    a, b = _coefficients(top)
+    sigma, epsilon = _sigma_epsilon(np.diag(a), np.diag(b))
+    mixed_sigma = (sigma[:, None] + sigma) / 2
+    depth = 4 * np.sqrt(epsilon[:, None] * epsilon)
+    # nine digits are printed: the file's rounding, raised to the twelfth power, stays below this
+    if np.allclose(a, depth * mixed_sigma**12, rtol=1e-6, atol=0) and np.allclose(b, depth * mixed_sigma**6, rtol=1e-6, atol=0):
+        return {"sigmas": sigma[types], "epsilons": epsilon[types]}
+    return {"sigmas": None, "epsilons": None, "mixing": LJTable(types, a, b)}
+
+
+def _pair14(top: Prmtop, quads: np.ndarray, types: np.ndarray) -> tuple[np.ndarray, ...]:
+    """The ends of proper torsions that are marked for it, and their charge products, sigmas and epsilons."""
+    chamber = "CTITLE" in top
+    marked = (quads[:, 2] > 0) & (quads[:, 3] > 0)
+    pairs, types = quads[marked][:, [0, 3]] // 3, types[marked]
+    # factors of files that have none: those of the AMBER force fields up to 2011, and of CHARMM
+    scee = top.get("SCEE_SCALE_FACTOR")[types] if "SCEE_SCALE_FACTOR" in top else np.full(len(types), 1.0 if chamber else 1.2)
+    scnb = top.get("SCNB_SCALE_FACTOR")[types] if "SCNB_SCALE_FACTOR" in top else np.full(len(types), 1.0 if chamber else 2.0)
+    if np.any(scee == 0) or np.any(scnb == 0):
+        raise FileFormatError(f"{top.path}: SCEE_SCALE_FACTOR and SCNB_SCALE_FACTOR of torsions with 1-4 pairs must not be 0")
+    charges = top.get("CHARGE") / CHARGE
+    sigma, epsilon = _sigma_epsilon(*_coefficients(top, "14_" if chamber else ""))
+    i, j = (top.get("ATOM_TYPE_INDEX") - 1)[pairs.T]
+    return pairs, charges[pairs].prod(1) / scee, sigma[i, j], epsilon[i, j] / scnb
+
+
+def _box(top: Prmtop) -> np.ndarray:
+    beta, *lengths = top.get("BOX_DIMENSIONS", 4)
+    return from_lengths_angles(0.1 * np.array(lengths), np.radians([beta] * 3))
+
+
+def _virtual_sites(top: Prmtop, topology: Topology, bonds: np.ndarray, lengths: np.ndarray) -> list[VirtualSite]:
+    """The extra points of four- and five-site water, placed by the lengths of the file's bonds."""
+    points = np.flatnonzero((topology.elements == 0) & (top.get("MASS") == 0))
+    if not len(points):
+        return []
+    water = water_atoms(topology)
+    if not np.all(water[points]):
+        bad = points[~water[points]][0]
+        raise FileFormatError(f"{top.path}: extra points must belong to water, got {topology.describe(bad)}")
+    known = dict(zip((tuple(sorted(p)) for p in bonds.tolist()), lengths.tolist()))
+    of_residue: dict[int, list[int]] = {}
+    for p in points.tolist():
+        of_residue.setdefault(int(topology.residue_index[p]), []).append(p)
+    first = np.searchsorted(topology.residue_index, np.arange(len(topology.residue_names) + 1))
+    four: list[tuple] = []
+    five: list[tuple] = []
+    for r, sites in of_residue.items():
+        atoms = np.arange(first[r], first[r + 1])
+        o = int(atoms[topology.elements[atoms] == 8][0])
+        h1, h2 = (int(h) for h in atoms[topology.elements[atoms] == 1])
+        try:
+            oh, hh, oe = known[tuple(sorted((o, h1)))], known[(h1, h2)], known[tuple(sorted((o, sites[0])))]
+        except KeyError:
+            raise FileFormatError(f"{top.path}: water with extra points must have bonds O-H, H-H and O-EP, not so in residue "
+                                  f"{topology.residue_names[r]} {topology.residue_ids[r]}") from None
+        height = np.sqrt(oh**2 - (hh / 2) ** 2)  # from the oxygen to the line between the hydrogens
+        if len(sites) == 1:
+            w = oe / height
+            four.append((sites[0], (o, h1, h2), (1 - w, w / 2, w / 2)))
+        elif len(sites) == 2:
+            w = np.cos(OUT_OF_PLANE) * oe / height
+            cross = np.sin(OUT_OF_PLANE) * oe / (height * hh)  # |r12 x r13| is twice the triangle's area
+            five += [(sites[0], (o, h1, h2), w / 2, w / 2, cross), (sites[1], (o, h1, h2), w / 2, w / 2, -cross)]
+        else:
+            raise FileFormatError(f"{top.path}: water must have one or two extra points, got {len(sites)} in residue "
+                                  f"{topology.residue_ids[r]}")
+    kinds: list[VirtualSite] = []
+    if four:
+        kinds.append(ThreeParticleAverage(*(np.array(x) for x in zip(*four))))
+    if five:
+        kinds.append(OutOfPlane(*(np.array(x) for x in zip(*five))))
+    return kinds
+
+
+def load_amber(prmtop: str | Path, coordinates: str | Path | None = None, *, method: str | None = None,
+               constraints: str | None = None, rigid_water: bool = True, hydrogen_mass: float | None = None,
+               implicit_solvent: str | None = None, **options: Any) -> System:
+    """Read an AMBER system.
+
+    Parameters
+    ----------
+    prmtop : str or Path
+        Topology and parameters (.prmtop, .parm7), gzipped or not; CHAMBER's files of CHARMM force fields too.
+    coordinates : str or Path, optional
+        Coordinates, velocities and box (.inpcrd, .rst7, .crd, .ncrst), ASCII or NetCDF.
+    method : str, optional
+        Of `Nonbonded`; when left out "pme" in a box and "none" without one.
+    constraints : {None, "h-bonds", "all-bonds", "h-angles"}
+        Bonds with hydrogen; all bonds; these and the angles H-X-H and H-O-X.
+    rigid_water : bool
+        Whether waters are rigid whatever `constraints` says.
+    hydrogen_mass : float, optional
+        Mass of hydrogens in dalton, taken from the atoms they are bound to; water keeps its own.
+    implicit_solvent : {"hct", "obc1", "obc2", "gbn", "gbn2"}, optional
+        Generalized Born model, with the radii of the file.
+    **options
+        Of `Nonbonded` (cutoff, switch, tolerance, ...) and, with an implicit solvent, of `GB` (salt, ...).
+
+    Returns
+    -------
+    System
+
+    Raises
+    ------
+    FileFormatError
+        If a file is truncated, of another kind, or holds terms that are not supported.
+
+    Examples
+    --------
+    >>> from triskele import sponge
+    >>> system = sponge.load("dhfr.prmtop", "dhfr.inpcrd", constraints="h-bonds")  # doctest: +SKIP
+    """
+    top = Prmtop(prmtop)
+    _check_supported(top)
+    n = top.pointers["NATOM"]
+    start = {"positions": None, "velocities": None, "box": None} if coordinates is None else read_restart(coordinates)
+    if start["positions"] is not None and len(start["positions"]) != n:
+        raise FileFormatError(f"{coordinates}: must hold the {n} atoms of {prmtop}, got {len(start['positions'])}")
+    box = None
+    if top.pointers["IFBOX"]:
+        box = _box(top) if start["box"] is None else start["box"]
+    terms = Terms(str(prmtop), n)
+    gb = {name: options.pop(name) for name in _GB_OPTIONS if name in options}
+    if implicit_solvent is None and gb:
+        raise TypeError(f"load: {', '.join(gb)} belong to an implicit solvent, got none (pass implicit_solvent='obc2')")
+
+    bonds, types = _indices(top, "BONDS", 2)
+    bonds, r0 = bonds // 3, 0.1 * top.get("BOND_EQUIL_VALUE")[types]
+    k_bond = 2 * KCAL * 100 * top.get("BOND_FORCE_CONSTANT")[types]
+    angles, types = _indices(top, "ANGLES", 3)
+    angles, theta0 = angles // 3, top.get("ANGLE_EQUIL_VALUE")[types]
+    k_angle = 2 * KCAL * top.get("ANGLE_FORCE_CONSTANT")[types]
+    topology = _topology(top, bonds)
+    fixed, free_bonds, free_angles = constrain(topology, bonds, r0, angles, theta0, constraints, rigid_water)
+    terms.bonds(bonds[free_bonds], k_bond[free_bonds], r0[free_bonds])
+    terms.angles(angles[free_angles], k_angle[free_angles], theta0[free_angles])
+    atoms, k, value = _charmm(top, "UREY_BRADLEY", 2, "EQUIL_VALUE")
+    terms.urey_bradley(atoms, 2 * KCAL * 100 * k, 0.1 * value)
+    quads, types = _indices(top, "DIHEDRALS", 4)
+    terms.torsions(np.abs(quads) // 3, KCAL * top.get("DIHEDRAL_FORCE_CONSTANT")[types],
+                   np.rint(top.get("DIHEDRAL_PERIODICITY")[types]), top.get("DIHEDRAL_PHASE")[types])
+    atoms, k, value = _charmm(top, "IMPROPER", 4, "PHASE")
+    terms.impropers(atoms, 2 * KCAL * k, value)
+    terms.cmap(*_cmap(top))
+
+    charges = top.get("CHARGE") / CHARGE
+    if method is None:
+        method = "none" if box is None else "pme"
+    lj = _lennard_jones(top)
+    terms.nonbonded(charges, lj.pop("sigmas"), lj.pop("epsilons"), {"method": method} | lj | options)
+    terms.exclusions = _exclusions(top)
+    terms.pairs(*_pair14(top, quads, types))
+    if implicit_solvent is not None:
+        terms.generalized_born(charges=charges, **_implicit_solvent(top, topology, implicit_solvent, **gb))
+    system = System(topology, top.get("MASS"), box, start["positions"], start["velocities"], constraints=fixed,
+                    virtual_sites=_virtual_sites(top, topology, bonds, r0), exclusions=terms.exclusions)
+    terms.add_to(system)
+    if hydrogen_mass is not None:
+        system.repartition_hydrogen_mass(hydrogen_mass)
+    return system
+
+
+def _implicit_solvent(top: Prmtop, topology: Topology, model: str, salt: float = 0.0, temperature: float = 298.15,
+                      **options: Any) -> dict[str, Any]:
+    """Arguments of `GB`: radii of the file; screening factors of the file too, but for the GBn models, which bring their own."""
+    from triskele.sponge.potentials.gb import debye_kappa
+    from triskele.sponge.potentials.gb_tables import MODELS, standard_parameters
+
+    if model not in MODELS:
+        raise ValueError(f"implicit_solvent: must be one of {', '.join(MODELS)}, got {model!r}")
+    parameters = standard_parameters(topology, model)
+    parameters["radii"] = 0.1 * top.get("RADII")
+    if not MODELS[model].neck:
+        parameters["scales"] = top.get("SCREEN")
+    if "kappa" not in options:
+        options["kappa"] = debye_kappa(salt, temperature, options.get("solvent_dielectric", 78.5))
+    return parameters | {"model": model} | options

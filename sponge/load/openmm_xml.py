@@ -1,0 +1,234 @@
+"""OpenMM's XML: a serialized `System` becomes ours; a serialized `State` gives positions, velocities and box."""
+
+from __future__ import annotations
+
+import warnings
+import xml.etree.ElementTree as ET
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from triskele.sponge import virtual_sites
+from triskele.sponge.errors import FileFormatError
+from triskele.sponge.load import openmm_custom
+from triskele.sponge.load.amber_files import read_bytes
+from triskele.sponge.load.terms import Terms, guess_elements, molecules_as_residues
+from triskele.sponge.system import Constraints, System
+from triskele.sponge.topology import Topology
+
+__all__ = ["load_openmm", "read_state", "read_xml"]
+
+# Parts of an OpenMM System that are settings of a run to us
+_RUN = ("MonteCarloBarostat", "MonteCarloAnisotropicBarostat", "MonteCarloMembraneBarostat", "MonteCarloFlexibleBarostat",
+        "AndersenThermostat")
+_METHODS = ("none", "reaction_field", "reaction_field", "ewald", "pme", "ljpme")  # by NonbondedForce's number
+
+
+def read_xml(path: str | Path) -> ET.Element:
+    """The root element of an XML file, gzipped or not.
+
+    Raises
+    ------
+    FileFormatError
+        If it is not well-formed; the message names the line.
+    """
+    try:
+        return ET.fromstring(read_bytes(path))
+    except ET.ParseError as error:
+        raise FileFormatError(f"{path}: must be XML, got {error} (is the file truncated?)") from None
+
+
+def table(parent: ET.Element | None, *keys: str) -> np.ndarray:
+    """Attributes of all children as numbers [children, keys]."""
+    if parent is None:
+        return np.empty((0, len(keys)))
+    try:
+        return np.array([[child.attrib[k] for k in keys] for child in parent],
+                        np.float64).reshape(-1, len(keys))
+    except (KeyError, ValueError) as error:
+        raise FileFormatError(f"{parent.tag}: every entry must have numbers {', '.join(keys)}, got {error}") from None
+
+
+def read_state(root: ET.Element) -> dict[str, Any]:
+    """Positions (nm), velocities (nm/ps), box and time (ps) of a serialized State; None for what it lacks."""
+    vectors = {name: table(root.find(tag), "x", "y", "z") for name, tag in (("positions", "Positions"), ("velocities", "Velocities"))}
+    box = root.find("PeriodicBoxVectors")
+    return {k: v if len(v) else None for k, v in vectors.items()} | {
+        "box": None if box is None else table(box, "x", "y", "z"), "time": float(root.get("time", "nan"))}
+
+
+def load_openmm(path: str | Path, topology: Topology | None = None, positions: Any = None, velocities: Any = None,
+                box: Any = None) -> System:
+    """Read an OpenMM ``System`` as `XmlSerializer` writes it.
+
+    Forces that OpenMM's own readers of force fields write are known: harmonic bonds and angles, periodic and
+    Ryckaert-Bellemans torsions, cross terms, NonbondedForce, GBSAOBCForce, CustomGBForce of the implicit solvents HCT, OBC,
+    GBn and GBn2, Lennard-Jones by tables, harmonic custom bonds, torsions and restraints.
+
+    Parameters
+    ----------
+    path : str or Path
+        XML, gzipped or not.
+    topology : Topology, optional
+        Names and residues, which the file does not have; without it each molecule is a residue.
+    positions, velocities : array [n, 3], optional
+        In nm and nm/ps.
+    box : array [3, 3], optional
+        In place of the file's; used if any force is periodic.
+
+    Raises
+    ------
+    FileFormatError
+        If the file is no System, or holds a force of another form; the message names the force.
+    """
+    root = read_xml(path)
+    if root.tag != "System":
+        hint = {"ForceField": " (a force field: pass it as forcefield=, with a structure)",
+                "State": " (a State: pass it second, after the System)"}.get(root.tag, "")
+        raise FileFormatError(f"{path}: must hold a System, got {root.tag}{hint}")
+    particles = root.find("Particles")
+    if particles is None or root.find("Forces") is None:
+        raise FileFormatError(f"{path}: a System must have Particles and Forces")
+    masses = np.array([float(p.attrib["mass"]) for p in particles])
+    n = len(masses)
+    fixed = table(root.find("Constraints"), "p1", "p2", "d")
+    constraints = Constraints(fixed[:, :2].astype(int), fixed[:, 2])
+    sites = _virtual_sites(path, particles)
+    terms = Terms(str(path), n)
+    periodic, remove = False, False
+    for force in root.find("Forces"):
+        kind = force.get("type", "")
+        if kind == "CMMotionRemover":
+            remove = True
+        elif kind in _RUN:
+            warnings.warn(f"{path}: {kind} is a part of the run, not of the system, and left out (see Simulation)", stacklevel=3)
+        elif kind in _READERS:
+            where = f"{path}: {kind}" + (f" {force.get('name')!r}" if force.get("name", kind) != kind else "")
+            periodic |= bool(_READERS[kind](terms, force, where))
+        elif kind in openmm_custom.READERS:
+            where = f"{path}: {kind}" + (f" {force.get('name')!r}" if force.get("name", kind) != kind else "")
+            periodic |= bool(openmm_custom.READERS[kind](terms, force, where))
+        else:
+            known = ", ".join([*_READERS, *openmm_custom.READERS])
+            raise FileFormatError(f"{path}: force {kind} {force.get('name', '')!r} is not supported; known are {known}")
+    if periodic and box is None:
+        box = table(root.find("PeriodicBoxVectors"), "x", "y", "z")
+    if topology is None:
+        of_sites = [np.stack([s.sites, s.parents[:, 0]], axis=1) for s in sites]
+        bonds = np.concatenate([terms.bonded_pairs(), constraints.pairs, *of_sites])
+        elements = guess_elements(masses)
+        for kind in sites:
+            elements[kind.sites] = 0
+        topology = molecules_as_residues(elements, np.unique(np.sort(bonds, axis=1), axis=0))
+    if topology.n != n:
+        raise FileFormatError(f"{path}: must hold the {topology.n} atoms of the structure, got {n}")
+    system = System(topology, masses, box if periodic else None, positions, velocities, constraints=constraints,
+                    virtual_sites=sites, exclusions=terms.exclusions, remove_com_motion=remove)
+    terms.add_to(system)
+    return system
+
+
+def _virtual_sites(path: str | Path, particles: ET.Element) -> list[virtual_sites.VirtualSite]:
+    found: dict[tuple, list] = {}
+    for i, particle in enumerate(particles):
+        for site in particle:
+            found.setdefault((site.tag, sum(k[0] == "p" and k[1:].isdigit() for k in site.attrib)), []).append((i, site.attrib))
+    kinds: list[virtual_sites.VirtualSite] = []
+    for (tag, k), entries in found.items():
+        numbers = lambda *keys, entries=entries: np.array([[float(a[key]) for key in keys] for _, a in entries])  # noqa: E731
+        each = lambda name, k=k: [f"{name}{j + 1}" for j in range(k)]  # noqa: E731
+        atoms, parents = np.array([i for i, _ in entries]), numbers(*each("p")).astype(int)
+        match tag:
+            case "TwoParticleAverageSite":
+                kinds.append(virtual_sites.TwoParticleAverage(atoms, parents, numbers("w1", "w2")))
+            case "ThreeParticleAverageSite":
+                kinds.append(virtual_sites.ThreeParticleAverage(atoms, parents, numbers("w1", "w2", "w3")))
+            case "OutOfPlaneSite":
+                kinds.append(virtual_sites.OutOfPlane(atoms, parents, *numbers("w12", "w13", "wc").T))
+            case "LocalCoordinatesSite":
+                kinds.append(virtual_sites.LocalCoordinates(atoms, parents, numbers(*each("wo")), numbers(*each("wx")),
+                                                            numbers(*each("wy")), numbers("pos1", "pos2", "pos3")))
+            case _:
+                raise FileFormatError(f"{path}: virtual site {tag} of particle {atoms[0]} is not supported")
+    return kinds
+
+
+# -- forces: each reader adds to the terms and says whether the force is periodic ----------------------------------------
+
+
+def _bonds(terms: Terms, force: ET.Element, where: str) -> bool:
+    t = table(force.find("Bonds"), "p1", "p2", "d", "k")
+    terms.bonds(t[:, :2], k=t[:, 3], r0=t[:, 2])
+    return False
+
+
+def _angles(terms: Terms, force: ET.Element, where: str) -> bool:
+    t = table(force.find("Angles"), "p1", "p2", "p3", "a", "k")
+    terms.angles(t[:, :3], k=t[:, 4], theta0=t[:, 3])
+    return False
+
+
+def _torsions(terms: Terms, force: ET.Element, where: str) -> bool:
+    t = table(force.find("Torsions"), "p1", "p2", "p3", "p4", "k", "periodicity", "phase")
+    terms.torsions(t[:, :4], k=t[:, 4], periodicity=t[:, 5], phase=t[:, 6])
+    return False
+
+
+def _ryckaert_bellemans(terms: Terms, force: ET.Element, where: str) -> bool:
+    t = table(force.find("Torsions"), "p1", "p2", "p3", "p4", *(f"c{k}" for k in range(6)))
+    terms.ryckaert_bellemans(t[:, :4], t[:, 4:])
+    return False
+
+
+def _cmap(terms: Terms, force: ET.Element, where: str) -> bool:
+    maps = []
+    for entry in force.find("Maps"):
+        size = int(entry.get("size"))
+        energies = table(entry, "e")
+        if energies.size != size * size:
+            raise FileFormatError(f"{where}: map {len(maps)} must hold {size * size} energies, got {energies.size}")
+        maps.append(energies.reshape(size, size).T)  # the first angle runs fastest in the file
+    t = table(force.find("Torsions"), "map", "a1", "a2", "a3", "a4", "b1", "b2", "b3", "b4").astype(int)
+    terms.cmap(t[:, 1:5], t[:, 5:], t[:, 0], maps)
+    return False
+
+
+def _nonbonded(terms: Terms, force: ET.Element, where: str) -> bool:
+    for offsets in ("ParticleOffsets", "ExceptionOffsets"):
+        if len(force.find(offsets) if force.find(offsets) is not None else ()):
+            raise FileFormatError(f"{where}: {offsets} (parameters that depend on global ones) are not supported")
+    if force.get("includeDirectSpace", "1") == "0":
+        raise FileFormatError(f"{where}: must include direct space")
+    number = int(force.attrib["method"])
+    options: dict[str, Any] = {"method": _METHODS[number], "cutoff": float(force.attrib["cutoff"]),
+                               "tolerance": float(force.attrib["ewaldTolerance"]),
+                               "dispersion_correction": force.get("dispersionCorrection") == "1",
+                               "dielectric": float(force.attrib["rfDielectric"])}
+    if force.get("useSwitchingFunction") == "1":
+        options["switch"] = float(force.attrib["switchingDistance"])
+    for alpha, grid, name in (("alpha", ("nx", "ny", "nz"), ""), ("ljAlpha", ("ljnx", "ljny", "ljnz"), "lj_")):
+        if float(force.get(alpha, "0")) != 0:
+            options[f"{name}alpha"] = float(force.attrib[alpha])
+            options[f"{name}grid"] = tuple(int(force.attrib[k]) for k in grid)
+    p = table(force.find("Particles"), "q", "sig", "eps")
+    terms.nonbonded(p[:, 0], p[:, 1], p[:, 2], options)
+    e = table(force.find("Exceptions"), "p1", "p2", "q", "sig", "eps")
+    terms.exceptions(e[:, :2], e[:, 2], e[:, 3], e[:, 4])
+    return number >= 2
+
+
+def _gbsa_obc(terms: Terms, force: ET.Element, where: str) -> bool:
+    p = table(force.find("Particles"), "q", "r", "scale")
+    if force.get("method") != "0":
+        raise FileFormatError(f"{where}: must have no cut-off, others are not supported")
+    terms.generalized_born(model="obc2", charges=p[:, 0], radii=p[:, 1], scales=p[:, 2],
+                           solute_dielectric=float(force.attrib["soluteDielectric"]),
+                           solvent_dielectric=float(force.attrib["solventDielectric"]),
+                           surface_tension=4 * np.pi * float(force.get("surfaceAreaEnergy", "2.25936")))
+    return False
+
+
+_READERS = {"HarmonicBondForce": _bonds, "HarmonicAngleForce": _angles, "PeriodicTorsionForce": _torsions,
+            "RBTorsionForce": _ryckaert_bellemans, "CMAPTorsionForce": _cmap, "NonbondedForce": _nonbonded,
+            "GBSAOBCForce": _gbsa_obc}

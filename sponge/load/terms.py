@@ -1,0 +1,242 @@
+"""What all readers share: elements from masses, which bonds and angles become constraints, and adding terms to a system."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from triskele.sponge.elements import NUMBERS, SYMBOLS
+from triskele.sponge.errors import FileFormatError
+from triskele.sponge.system import Constraints, System
+from triskele.sponge.topology import Topology
+
+__all__ = ["CONSTRAINTS", "Terms", "constrain", "guess_elements", "molecules_as_residues", "water_atoms"]
+
+CONSTRAINTS = (None, "h-bonds", "all-bonds", "h-angles")
+
+# Standard atomic weights (CIAAW 2021, rounded) of the elements that force fields have parameters for.
+_WEIGHTS = {
+    1: 1.008, 3: 6.94, 5: 10.81, 6: 12.011, 7: 14.007, 8: 15.999, 9: 18.998, 10: 20.180, 11: 22.990, 12: 24.305, 13: 26.982,
+    14: 28.085, 15: 30.974, 16: 32.06, 17: 35.45, 18: 39.95, 19: 39.098, 20: 40.078, 25: 54.938, 26: 55.845, 27: 58.933,
+    28: 58.693, 29: 63.546, 30: 65.38, 34: 78.971, 35: 79.904, 36: 83.798, 37: 85.468, 38: 87.62, 47: 107.868, 48: 112.414,
+    53: 126.904, 54: 131.293, 55: 132.905, 56: 137.327, 78: 195.084, 79: 196.967, 80: 200.592, 82: 207.2,
+}  # fmt: skip
+
+def guess_elements(masses: np.ndarray, names: np.ndarray | None = None) -> np.ndarray:
+    """Atomic numbers from masses, and from names where masses have been repartitioned; 0 where nothing fits."""
+    masses = np.asarray(masses, np.float64)
+    numbers, weights = np.array(list(_WEIGHTS)), np.array(list(_WEIGHTS.values()))
+    nearest = np.argmin(np.abs(masses[:, None] - weights), axis=1)
+    close = np.abs(masses - weights[nearest]) < 0.05
+    elements = np.where(close & (masses > 0), numbers[nearest], 0)
+    elements[(elements == 0) & (masses > 1.0) & (masses <= 4.0)] = 1  # deuterium, and hydrogen made heavier
+    for i in np.flatnonzero((elements == 0) & (masses > 0)) if names is not None else ():
+        name = str(names[i]).strip("0123456789+-'* ").upper()
+        elements[i] = NUMBERS.get(name[:2], 0) if masses[i] > 20 else NUMBERS.get(name[:1], 0)
+    return elements.astype(np.int32)
+
+
+def water_atoms(topology: Topology) -> np.ndarray:
+    """Which atoms belong to a residue of one oxygen and two hydrogens (and sites without an element), bool [n]."""
+    t = topology
+    count = [np.bincount(t.residue_index, t.elements == z, len(t.residue_names)) for z in (8, 1)]
+    others = np.bincount(t.residue_index, ~np.isin(t.elements, (0, 1, 8)), len(t.residue_names))
+    return ((count[0] == 1) & (count[1] == 2) & (others == 0))[t.residue_index]
+
+
+def molecules_as_residues(elements: np.ndarray, bonds: np.ndarray) -> Topology:
+    """A topology for files that name nothing: each molecule is a residue, water is HOH, atoms are called by their element."""
+    n = len(elements)
+    residue = Topology.of_particles(n, bonds=bonds).molecules
+    molecules = int(residue.max(initial=-1)) + 1
+    names = np.array([symbol or "X" for symbol in SYMBOLS])[elements]
+    ids, chain = np.arange(1, molecules + 1).astype(str), np.zeros(molecules, int)
+    topology = Topology(names, elements, residue, np.full(molecules, "MOL"), ids, chain, ["A"], bonds)
+    water = np.bincount(residue, water_atoms(topology), molecules) > 0
+    return Topology(names, elements, residue, np.where(water, "HOH", "MOL"), ids, chain, ["A"], bonds)
+
+
+def constrain(topology: Topology, bonds: np.ndarray, lengths: np.ndarray, angles: np.ndarray, values: np.ndarray,
+              kind: str | None, rigid_water: bool) -> tuple[Constraints, np.ndarray, np.ndarray]:
+    """Turn bonds and angles into constraints.
+
+    Parameters
+    ----------
+    topology : Topology
+    bonds, lengths : int array [b, 2], array [b]
+        In nm.
+    angles, values : int array [a, 3], array [a]
+        In radians.
+    kind : {None, "h-bonds", "all-bonds", "h-angles"}
+        Bonds with hydrogen; all bonds; these and the angles H-X-H and H-O-X.
+    rigid_water : bool
+        Whether waters are rigid whatever `kind` says.
+
+    Returns
+    -------
+    constraints : Constraints
+    free_bonds, free_angles : bool array
+        Those that keep their potential.
+    """
+    if kind not in CONSTRAINTS:
+        raise ValueError(f"constraints: must be one of {', '.join(map(repr, CONSTRAINTS))}, got {kind!r}")
+    elements, water = topology.elements, water_atoms(topology)
+    bonds, angles = np.asarray(bonds, np.int64).reshape(-1, 2), np.asarray(angles, np.int64).reshape(-1, 3)
+    atoms = (elements[bonds] > 0).all(1)  # no constraint to a site without mass
+    of_water = water[bonds].all(1)
+    with_hydrogen = (elements[bonds] == 1).any(1)
+    fixed = of_water & rigid_water
+    if kind:
+        fixed |= with_hydrogen | (kind != "h-bonds")
+    fixed &= atoms
+    ends = elements[angles[:, [0, 2]]] == 1
+    fixed_angles = np.zeros(len(angles), bool)
+    if kind == "h-angles":
+        fixed_angles |= ends.all(1) | (ends.any(1) & (elements[angles[:, 1]] == 8))
+    if rigid_water:
+        fixed_angles |= water[angles].all(1) & ends.all(1)
+    pairs = np.sort(bonds[fixed], axis=1)
+    distances = np.asarray(lengths, np.float64)[fixed]
+    if np.any(fixed_angles):  # the third side of the triangle
+        n = topology.n
+        known = pairs @ [n, 1]
+        order = np.argsort(known)
+        side = []
+        for a, b in ((0, 1), (1, 2)):
+            key = np.sort(angles[fixed_angles][:, [a, b]], axis=1) @ [n, 1]
+            at = np.minimum(np.searchsorted(known, key, sorter=order), max(len(known) - 1, 0))
+            if len(known) == 0 or np.any(known[order[at]] != key):
+                raise ValueError("constraints: an angle can only be fixed if both its bonds are, got an angle without bonds")
+            side.append(distances[order[at]])
+        third = np.sqrt(side[0] ** 2 + side[1] ** 2 - 2 * side[0] * side[1] * np.cos(np.asarray(values)[fixed_angles]))
+        pairs = np.concatenate([pairs, np.sort(angles[fixed_angles][:, [0, 2]], axis=1)])
+        distances = np.concatenate([distances, third])
+    _, first = np.unique(pairs, axis=0, return_index=True)  # a bond between the hydrogens wins over the angle
+    first.sort()
+    return Constraints(pairs[first], distances[first]), ~(fixed | ~atoms), ~fixed_angles
+
+
+class Terms:
+    """Terms of the energy as a file lists them, to be turned into potentials.
+
+    Readers call a method for each section; empty ones leave no trace. Indices may come as floats, as text files give them.
+
+    Parameters
+    ----------
+    where : str
+        The file, for errors.
+    n : int
+        Number of atoms.
+    """
+
+    def __init__(self, where: str, n: int):
+        self.where, self.n = where, n
+        self.exclusions = np.empty((0, 2), np.int64)
+        self._add: list[Any] = []  # functions that make a potential
+        self._pairs: list[np.ndarray] = []
+        self._lennard_jones: dict[str, Any] | None = None
+        self._charges: np.ndarray | None = None
+
+    def _term(self, make: Any, atoms: np.ndarray, **parameters: np.ndarray) -> None:
+        atoms = np.asarray(atoms).astype(np.int64)
+        if len(atoms):
+            if atoms.min() < 0 or atoms.max() >= self.n:
+                raise FileFormatError(f"{self.where}: {make.__name__} must name atoms 0 to {self.n - 1}, got {atoms.min()} to {atoms.max()}")
+            self._add.append(lambda: make(atoms, **parameters))
+
+    def bonds(self, atoms: Any, k: Any, r0: Any) -> None:
+        """Harmonic bonds [m, 2], k/2 (r - r0)^2."""
+        from triskele.sponge.potentials.harmonic_bond import harmonic_bond
+
+        self._pairs.append(np.asarray(atoms).astype(np.int64))
+        self._term(harmonic_bond, atoms, k=k, r0=r0)
+
+    def bonded_pairs(self) -> np.ndarray:
+        """All pairs joined by bonds [m, 2]."""
+        return np.concatenate([np.empty((0, 2), np.int64), *self._pairs])
+
+    def urey_bradley(self, atoms: Any, k: Any, r0: Any) -> None:
+        """Springs between outer atoms of angles [m, 2], k/2 (r - r0)^2."""
+        from triskele.sponge.potentials.urey_bradley import urey_bradley
+
+        self._term(urey_bradley, atoms, k=k, r0=r0)
+
+    def angles(self, atoms: Any, k: Any, theta0: Any) -> None:
+        """Harmonic angles [m, 3], k/2 (theta - theta0)^2."""
+        from triskele.sponge.potentials.harmonic_angle import harmonic_angle
+
+        self._term(harmonic_angle, atoms, k=k, theta0=theta0)
+
+    def torsions(self, atoms: Any, k: Any, periodicity: Any, phase: Any) -> None:
+        """Periodic torsions [m, 4], k (1 + cos(n phi - phase))."""
+        from triskele.sponge.potentials.periodic_torsion import periodic_torsion
+
+        self._term(periodic_torsion, atoms, k=k, periodicity=periodicity, phase=phase)
+
+    def impropers(self, atoms: Any, k: Any, phi0: Any) -> None:
+        """Harmonic impropers [m, 4], k/2 (phi - phi0)^2."""
+        from triskele.sponge.potentials.harmonic_improper import harmonic_improper
+
+        self._term(harmonic_improper, atoms, k=k, phi0=phi0)
+
+    def ryckaert_bellemans(self, atoms: Any, c: np.ndarray) -> None:
+        """Ryckaert-Bellemans torsions [m, 4] with coefficients [m, 6]."""
+        from triskele.sponge.potentials.ryckaert_bellemans import ryckaert_bellemans
+
+        self._term(ryckaert_bellemans, atoms, **{f"c{k}": c[:, k] for k in range(6)})
+
+    def cmap(self, phi: np.ndarray, psi: np.ndarray, types: np.ndarray, maps: list[np.ndarray]) -> None:
+        """Cross terms of torsions [m, 4] each; maps [n, n] in kJ/mol from 0 on, ``map[i, j]`` at phi i and psi j."""
+        from triskele.sponge.potentials.cmap import CMAP
+
+        sizes = np.array([len(m) for m in maps])
+        for size in np.unique(sizes[types]) if len(types) else ():
+            used = np.unique(types[sizes[types] == size])
+            rows = np.isin(types, used)
+            grids, kinds = np.stack([maps[t] for t in used]), np.searchsorted(used, types[rows])
+            self._add.append(lambda g=grids, r=rows, k=kinds: CMAP(g, phi[r], psi[r], k))
+
+    def nonbonded(self, charges: np.ndarray, sigmas: Any, epsilons: Any, options: dict[str, Any]) -> None:
+        """Parameters of all atoms, and options of `Nonbonded`."""
+        self._charges = charges
+        self._lennard_jones = {"sigmas": sigmas, "epsilons": epsilons} | options
+
+    def lennard_jones_table(self, table: Any, options: dict[str, Any]) -> None:
+        """Lennard-Jones by pair of types; takes the place of the atoms' own, which must have no depth."""
+        own = self._lennard_jones
+        if own is not None and own.get("epsilons") is not None and np.any(own["epsilons"] != 0):
+            raise FileFormatError(f"{self.where}: must have Lennard-Jones parameters once, got those of atoms and a table")
+        self._lennard_jones = (own or {}) | {"sigmas": None, "epsilons": None, "mixing": table} | options
+
+    def exceptions(self, atoms: np.ndarray, charge_product: np.ndarray, sigma: np.ndarray, epsilon: np.ndarray) -> None:
+        """Pairs left out of `Nonbonded`; those that have parameters of their own become 1-4 pairs."""
+        atoms = np.asarray(atoms).astype(np.int64)
+        self.exclusions = np.concatenate([self.exclusions, atoms])
+        some = (charge_product != 0) | (epsilon != 0)
+        self.pairs(atoms[some], charge_product[some], sigma[some], epsilon[some])
+
+    def pairs(self, atoms: np.ndarray, charge_product: np.ndarray, sigma: np.ndarray, epsilon: np.ndarray) -> None:
+        """Pairs with parameters of their own [m, 2]."""
+        from triskele.sponge.potentials.pair14 import pair14
+
+        self._term(pair14, atoms, charge_product=charge_product, sigma=sigma, epsilon=epsilon)
+
+    def generalized_born(self, **parameters: Any) -> None:
+        """Arguments of `GB`."""
+        from triskele.sponge.potentials.gb import GB
+
+        self._add.append(lambda: GB(**parameters))
+
+    def potential(self, make: Any) -> None:
+        """Any other potential, made by a function without arguments."""
+        self._add.append(make)
+
+    def add_to(self, system: System) -> None:
+        """Make all potentials and add them to the system."""
+        if self._lennard_jones is not None:
+            from triskele.sponge.potentials.nonbonded import Nonbonded
+
+            system.add(Nonbonded(self._charges, **self._lennard_jones))
+        for make in self._add:
+            system.add(make())

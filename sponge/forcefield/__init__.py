@@ -1,0 +1,14 @@
+"""Force fields in OpenMM's XML format: reading them, matching residues with templates, and making systems.
+
+Examples
+--------
+>>> from triskele.sponge import forcefield
+>>> field = forcefield.ForceField("amber14/protein.ff14SB", "amber14/tip3p")
+>>> field.templates["CYX"].names[-2:]
+('C', 'O')
+"""
+
+from triskele.sponge.forcefield.create import create_system
+from triskele.sponge.forcefield.ffxml import ForceField, shipped
+
+__all__ = ["ForceField", "create_system", "shipped"]

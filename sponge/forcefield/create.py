@@ -1,0 +1,256 @@
+"""`create_system`: a topology and a force field become a system."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from triskele.sponge import virtual_sites
+from triskele.sponge.errors import MissingParameterError
+from triskele.sponge.forcefield.assign import Assignment, assign_templates
+from triskele.sponge.forcefield.bonded import find_impropers, find_terms
+from triskele.sponge.forcefield.ffxml import ForceField
+from triskele.sponge.forcefield.nonbonded import atom_parameters, build_nonbonded
+from triskele.sponge.forcefield.topology_terms import (bonded_angles, bonded_impropers, bonded_propers, five_chains,
+                                                       neighbor_lists)
+from triskele.sponge.load.terms import constrain
+from triskele.sponge.system import Constraints, System
+from triskele.sponge.topology import Topology, graph_distances
+
+__all__ = ["create_system"]
+
+_GB_OPTIONS = ("solvent_dielectric", "solute_dielectric", "kappa", "surface_tension")
+
+
+def create_system(topology: Topology, positions: Any = None, box: Any = None, forcefield: Any = (), *, method: str | None = None,
+                  constraints: str | None = None, rigid_water: bool = True, hydrogen_mass: float | None = None,
+                  implicit_solvent: str | None = None, **options: Any) -> System:
+    """A system with the parameters of a force field.
+
+    Each residue is matched with a template by its elements and bonds, so that disulfides, ends of chains and protonation states
+    are found by themselves; names only decide between templates that fit alike.
+
+    Parameters
+    ----------
+    topology : Topology
+        With hydrogens, and the bonds of all residues.
+    positions : float array [n, 3], optional
+        In nm; virtual sites are placed anew.
+    box : as for `System`, optional
+    forcefield : ForceField, str, path, or sequence of these names
+        See `ForceField`; ``["amber14/protein.ff14SB", "amber14/tip3p"]``.
+    method : str, optional
+        Of `Nonbonded`; when left out "pme" in a box and "none" without one.
+    constraints : {None, "h-bonds", "all-bonds", "h-angles"}
+        Bonds with hydrogen; all bonds; these and the angles H-X-H and H-O-X.
+    rigid_water : bool
+        Whether waters are rigid whatever `constraints` says.
+    hydrogen_mass : float, optional
+        Mass of hydrogens in dalton, taken from the atoms they are bound to; water keeps its own.
+    implicit_solvent : {"hct", "obc1", "obc2", "gbn", "gbn2"}, optional
+        Generalized Born model, with the standard radii of the model.
+    **options
+        Of `Nonbonded` (cutoff, switch, tolerance, ...) and, with an implicit solvent, of `GB` (solvent_dielectric, kappa, ...).
+
+    Returns
+    -------
+    System
+
+    Raises
+    ------
+    MissingTemplateError
+        A residue fits no template: the message names it, the nearest template, and what differs.
+    MissingParameterError
+        A bond, angle or torsion has no parameters: the message names atoms and types. A kind of term that the force field has no
+        section for at all is left out.
+
+    Examples
+    --------
+    >>> from triskele.sponge import build
+    >>> water = build.water_box("tip3p", n=27)
+    >>> system = create_system(water.topology, water.positions, water.box, "amber14/tip3p", cutoff=0.4)
+    >>> len(system.constraints)
+    81
+    """
+    field = _forcefield(forcefield)
+    assignment = assign_templates(topology, field)
+    gb = {name: options.pop(name) for name in _GB_OPTIONS if implicit_solvent and name in options}
+    masses = np.array([t.mass for t in assignment.types])[assignment.atom_type]
+    sites, shared = _sites(assignment)
+    bonds, angles, fixed = _bonds_and_angles(topology, field, assignment, constraints, rigid_water)
+    graph = _exclusion_graph(topology.bonds, shared)
+    one, two, three = graph_distances(graph, topology.n)
+    system = System(topology, masses, box, positions, constraints=_template_constraints(fixed, assignment), virtual_sites=sites,
+                    exclusions=np.concatenate([one, two, three]))
+    if sites and system.positions is not None:
+        system.positions = virtual_sites.place_all(sites, system.positions)
+    if hydrogen_mass is not None:
+        system.repartition_hydrogen_mass(hydrogen_mass)
+    _add_bonded(system, topology, field, assignment, bonds, angles)
+    if field.nonbonded is not None or field.lennard_jones is not None:
+        parameters = atom_parameters(field, assignment)
+        chosen = method or ("none" if box is None else "pme")
+        nonbonded, pairs = build_nonbonded(field, assignment, parameters, three, method=chosen, **options)
+        system.add(nonbonded)
+        if pairs is not None:
+            system.add(pairs)
+        if implicit_solvent:
+            _add_gb(system, topology, parameters["charge"], implicit_solvent, gb)
+    elif options or method or implicit_solvent:
+        raise MissingParameterError(f"create_system: the force field ({', '.join(field.names)}) must have a NonbondedForce for these options, got none: "
+                                    f"{', '.join([*options, *(['method'] if method else []), *(['implicit_solvent'] if implicit_solvent else [])])}")
+    system.check()
+    return system
+
+
+def _forcefield(given):
+    if isinstance(given, ForceField):
+        return given
+    return ForceField(*([given] if isinstance(given, (str, Path)) else list(given) if isinstance(given, Sequence) else [given]))
+
+
+def _sites(assignment: Assignment):
+    """Virtual sites, one object for each kind of site of a template, and pairs (site, atom whose exclusions it shares)."""
+    sites: list = []
+    shared = []
+    merged: dict = {}
+    for template, atoms in assignment.groups:
+        for site in template.sites:
+            merged.setdefault((site.kind, site.weights, len(site.parents)), []).append(
+                (atoms[:, site.index], atoms[:, list(site.parents)]))
+            shared.append(np.column_stack([atoms[:, site.index], atoms[:, site.shares]]))
+    for (kind, weights, n), members in merged.items():
+        index = np.concatenate([m[0] for m in members])
+        parents = np.concatenate([m[1] for m in members])
+        w = np.array(weights)
+        if kind == "average2":
+            sites.append(virtual_sites.TwoParticleAverage(index, parents, w))
+        elif kind == "average3":
+            sites.append(virtual_sites.ThreeParticleAverage(index, parents, w))
+        elif kind == "outOfPlane":
+            sites.append(virtual_sites.OutOfPlane(index, parents, *w))
+        else:
+            sites.append(virtual_sites.LocalCoordinates(index, parents, w[:n], w[n:2 * n], w[2 * n:3 * n], w[3 * n:]))
+    return sites, np.concatenate(shared) if shared else np.empty((0, 2), np.int64)
+
+
+def _exclusion_graph(bonds, shared):
+    """Bonds for counting separations: a virtual site has those of its atom, and one to it."""
+    if not len(shared):
+        return bonds
+    children: dict[int, list[int]] = {}
+    for site, atom in shared.tolist():
+        children.setdefault(atom, []).append(site)
+    touched = np.isin(bonds, shared[:, 1]).any(axis=1)
+    extra = [(s, t) for i, j in bonds[touched].tolist() for s in [i, *children.get(i, ())] for t in [j, *children.get(j, ())]]
+    return np.concatenate([bonds, np.array(extra, np.int64).reshape(-1, 2), shared])
+
+
+def _bonds_and_angles(topology, field, assignment, constraints, rigid_water):
+    """(atoms, k, length) of bonds and (atoms, k, angle) of angles that have a potential, and the constraints."""
+    bonds = topology.bonds.astype(np.int64)
+    needed = "HarmonicBondForce" in field.sections
+    index = find_terms("bond", bonds, field.bonds, assignment, topology, needed)
+    bonds, parameters = bonds[index >= 0], np.array(field.bonds.values or [(0.0, 0.0)])[index[index >= 0]]
+    starts, near = neighbor_lists(topology.bonds, topology.n)
+    angles = bonded_angles(starts, near)
+    index = find_terms("angle", angles, field.angles, assignment, topology, "HarmonicAngleForce" in field.sections)
+    angles, bend = angles[index >= 0], np.array(field.angles.values or [(0.0, 0.0)])[index[index >= 0]]
+    fixed, b, a = constrain(topology, bonds, parameters[:, 0], angles, bend[:, 0], constraints, rigid_water)
+    b, a = b & (parameters[:, 1] != 0), a & (bend[:, 1] != 0)
+    return (bonds[b], parameters[b, 1], parameters[b, 0]), (angles[a], bend[a, 1], bend[a, 0]), fixed
+
+
+def _template_constraints(fixed, assignment):
+    """Constraints that templates ask for take the place of others between the same atoms."""
+    asked = {}
+    for template, atoms in assignment.groups:
+        for i, j, distance in template.constraints:
+            asked |= {(min(p), max(p)): distance for p in atoms[:, [i, j]].tolist()}
+    if not asked:
+        return fixed
+    known = {tuple(p): d for p, d in zip(fixed.pairs.tolist(), fixed.distances.tolist())} | asked
+    return Constraints(np.array(list(known)), np.array(list(known.values())))
+
+
+def _add_bonded(system, topology, field, assignment, bonds, angles):
+    from triskele.sponge.potentials.cmap import CMAP
+    from triskele.sponge.potentials.harmonic_angle import harmonic_angle
+    from triskele.sponge.potentials.harmonic_bond import harmonic_bond
+    from triskele.sponge.potentials.periodic_torsion import periodic_torsion
+    from triskele.sponge.potentials.ryckaert_bellemans import ryckaert_bellemans
+
+    if len(bonds[0]):
+        system.add(harmonic_bond(bonds[0], k=bonds[1], r0=bonds[2]))
+    if len(angles[0]):
+        system.add(harmonic_angle(angles[0], k=angles[1], theta0=angles[2]))
+    starts, near = neighbor_lists(topology.bonds, topology.n)
+    propers, candidates = bonded_propers(topology.bonds, starts, near), bonded_impropers(starts, near)
+    periodic, rb = len(field.propers) > 0, len(field.rb_propers) > 0
+    index = find_terms("proper", propers, field.propers, assignment, topology, needed=periodic and not rb)
+    atoms, terms = [], []
+    _collect(atoms, terms, propers[index >= 0], [field.propers.values[k] for k in index[index >= 0]])
+    rows, index = find_impropers(candidates, field.impropers, assignment, topology)
+    for row, order in _trefoils(rows, [field.impropers.values[k][0] for k in index]):
+        _collect(atoms, terms, row, [field.impropers.values[k][1] for k in index[order]])
+    if atoms:
+        periodicity, phase, k = np.array(terms).T
+        system.add(periodic_torsion(np.array(atoms), k=k, periodicity=periodicity, phase=phase))
+    index = find_terms("proper", propers, field.rb_propers, assignment, topology, needed=rb and not periodic)
+    rows, improper = find_impropers(candidates, field.rb_impropers, assignment, topology)
+    if rb and len(rows) + np.sum(index >= 0):
+        values = [field.rb_propers.values[k] for k in index[index >= 0]] + [field.rb_impropers.values[k][1] for k in improper]
+        c = np.array(values).T
+        system.add(ryckaert_bellemans(np.concatenate([propers[index >= 0], rows]), *c))
+    if len(field.cmaps):
+        atoms, maps, kinds = _cmap_terms(field, assignment, topology, propers, starts, near)
+        if len(atoms):
+            system.add(CMAP(maps, atoms[:, :4], atoms[:, 1:], kinds))
+
+
+def _collect(atoms, terms, rows, series):
+    for row, several in zip(rows.tolist(), series):
+        for term in several:
+            if term[2] != 0:
+                atoms.append(row)
+                terms.append(term)
+
+
+def _trefoils(rows, orderings):
+    """Impropers as they are, and those of ordering "smirnoff" as three with the bound atoms turned round."""
+    around = np.array([o == "smirnoff" for o in orderings], bool)
+    yield rows[~around], np.flatnonzero(~around)
+    for turn in ([0, 1, 2, 3], [0, 2, 3, 1], [0, 3, 1, 2]):
+        yield rows[around][:, turn], np.flatnonzero(around)
+
+
+def _cmap_terms(field, assignment, topology, propers, starts, near):
+    """Chains [m, 5] with a map, the maps in use [t, size, size] (first angle along the rows), and the map of each chain."""
+    fits = np.zeros(len(assignment.types), bool)
+    for pattern in field.cmaps.patterns:
+        for key in pattern[1:4]:
+            fits |= np.array([key is None or key[1] == (t.name if key[0] == "type" else t.cls) for t in assignment.types])
+    middle = fits[assignment.atom_type[propers[:, 1:3]]].all(axis=1)
+    chains = five_chains(propers[middle], starts, near)
+    index = find_terms("CMAP torsion", chains, field.cmaps, assignment, topology, needed=False)
+    chains, kinds = chains[index >= 0], np.array(field.cmaps.values)[index[index >= 0]]
+    used, kinds = np.unique(kinds, return_inverse=True)
+    backwards = [field.cmaps.find(tuple(assignment.types[t] for t in assignment.atom_type[c]), both_ways=False) is None for c in chains]
+    chains[backwards] = chains[backwards][:, ::-1]
+    sizes = {field.maps[k].shape for k in used}
+    if len(sizes) > 1:
+        raise MissingParameterError(f"create_system: CMAP tables must be of one size, got {sizes}")
+    # a file's values run over the first angle fastest
+    return chains, np.array([field.maps[k].T for k in used]), kinds
+
+
+def _add_gb(system, topology, charges, model, options):
+    from triskele.sponge.potentials.gb import GB
+    from triskele.sponge.potentials.gb_tables import MODELS, standard_parameters
+
+    if model not in MODELS:
+        raise ValueError(f"create_system: implicit_solvent must be one of {', '.join(MODELS)}, got {model!r}")
+    system.add(GB(charges, model=model, **standard_parameters(topology, model), **options))

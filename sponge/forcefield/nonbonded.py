@@ -1,0 +1,119 @@
+"""Charges and Lennard-Jones parameters of atoms, and the 1-4 pairs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from triskele.sponge.errors import MissingParameterError
+from triskele.sponge.forcefield.assign import Assignment
+from triskele.sponge.forcefield.ffxml import ForceField, NonbondedTypes
+
+__all__ = ["atom_parameters", "build_nonbonded"]
+
+
+def atom_parameters(field: ForceField, assignment: Assignment) -> dict[str, np.ndarray]:
+    """"charge" (e), "sigma" (nm) and "epsilon" (kJ/mol) of each atom [n], and "sigma14", "epsilon14" for 1-4 pairs.
+
+    Raises
+    ------
+    MissingParameterError
+        If a type has no entry, or an entry and the residue both lack a value.
+    """
+    out = {name: np.zeros(len(assignment.atom_type)) for name in ("charge", "sigma", "epsilon", "sigma14", "epsilon14")}
+    for template, atoms in assignment.groups:
+        for k, kind in enumerate(template.types):
+            values = _values(field, template, k, field.types[kind])
+            for name, column in out.items():
+                column[atoms[:, k]] = values[name]
+    return out
+
+
+def _values(field, template, k, kind):
+    values = {"charge": 0.0, "sigma": 0.0, "epsilon": 0.0}
+    lj = field.lennard_jones
+    for section, names in ((field.nonbonded, ("charge",) if lj else ("charge", "sigma", "epsilon")), (lj, ("sigma", "epsilon"))):
+        if section is None:
+            continue
+        entry = _entry(section, kind)
+        if entry is None:
+            raise MissingParameterError(f"create_system: every atom type must have non-bonded parameters, got none for type {kind.name!r} (class "
+                                        f"{kind.cls!r}; atom {template.names[k]} of residue template {template.name})")
+        for name in names:
+            text = entry.get(name, template.attributes[k].get(name))
+            if text is None:
+                raise MissingParameterError(f"create_system: {name} must be given by the type or the residue, got none for atom {template.names[k]} of "
+                                            f"residue template {template.name}")
+            values[name] = float(text)
+        if "sigma" in names:
+            values["sigma14"], values["epsilon14"] = entry.get("sigma14", values["sigma"]), entry.get("epsilon14", values["epsilon"])
+    return {"sigma14": values["sigma"], "epsilon14": values["epsilon"]} | values
+
+
+def _entry(section: NonbondedTypes, kind):
+    by_key = section.by_key
+    return next((by_key[key] for key in (("type", kind.name), ("class", kind.cls), None) if key in by_key), None)
+
+
+def build_nonbonded(field: ForceField, assignment: Assignment, atoms: dict[str, np.ndarray], pairs: np.ndarray, **options: Any):
+    """The Nonbonded potential, and the 1-4 pairs as a potential (None if there are none that act).
+
+    Parameters
+    ----------
+    atoms : dict
+        From `atom_parameters`.
+    pairs : int array [m, 2]
+        Atoms three bonds apart.
+    options
+        Of `Nonbonded`.
+    """
+    from triskele.sponge.potentials.nonbonded import Nonbonded
+    from triskele.sponge.potentials.pair14 import pair14
+
+    q, sigma, epsilon = (atoms[name] for name in ("charge", "sigma", "epsilon"))
+    sections = [s for s in (field.lennard_jones, field.nonbonded) if s is not None]
+    dispersion = next((s.dispersion for s in sections if s.dispersion is not None), None)
+    if dispersion is not None:
+        options.setdefault("dispersion_correction", dispersion)
+    coulomb14 = field.nonbonded.coulomb14 if field.nonbonded is not None else 0.0
+    i, j = pairs.T
+    sigma14 = 0.5 * (atoms["sigma14"][i] + atoms["sigma14"][j])
+    epsilon14 = np.sqrt(atoms["epsilon14"][i] * atoms["epsilon14"][j])
+    if field.nbfix:
+        table, special = _table(field, assignment, sigma, epsilon)
+        nonbonded = Nonbonded(q, mixing=table, **options)
+        for row, (a, b) in enumerate(zip(assignment.atom_type[i], assignment.atom_type[j])):
+            if (a, b) in special:
+                sigma14[row], epsilon14[row] = special[a, b]
+    else:
+        nonbonded = Nonbonded(q, sigma, epsilon, **options)
+    product, epsilon14 = coulomb14 * q[i] * q[j], sections[0].lj14 * epsilon14
+    acts = (product != 0) | (epsilon14 != 0)
+    if not np.any(acts):
+        return nonbonded, None
+    return nonbonded, pair14(pairs[acts], charge_product=product[acts], sigma=sigma14[acts], epsilon=epsilon14[acts])
+
+
+def _table(field, assignment, sigma, epsilon):
+    """Table of pairs of types with the force field's exceptions from mixing, and these by pair of types."""
+    from triskele.sponge.potentials.mixing import LJTable
+
+    _, first = np.unique(assignment.atom_type, return_index=True)  # types in use are numbered without gaps
+    s = 0.5 * (sigma[first][:, None] + sigma[first])
+    e = np.sqrt(epsilon[first][:, None] * epsilon[first])
+    special: dict = {}
+    for one, two, own_sigma, own_epsilon in field.nbfix:
+        for a in _of_key(one, assignment):
+            for b in _of_key(two, assignment):
+                if special.setdefault((a, b), (own_sigma, own_epsilon)) != (own_sigma, own_epsilon):
+                    raise MissingParameterError("create_system: a pair of types must have one NBFIX entry, got several for "
+                                                f"{assignment.types[a].name} and {assignment.types[b].name}")
+                special[b, a] = special[a, b]
+    for (a, b), (own_sigma, own_epsilon) in special.items():
+        s[a, b], e[a, b] = own_sigma, own_epsilon
+    return LJTable.from_sigma_epsilon(assignment.atom_type, s, e), special
+
+
+def _of_key(key, assignment):
+    return [k for k, t in enumerate(assignment.types) if key is None or key[1] == (t.name if key[0] == "type" else t.cls)]

@@ -23,6 +23,8 @@ def as_box(box: Any, where: str = "box") -> np.ndarray:
     ----------
     box : float, array [3] or [3, 3]
         Edge of a cube, edges of a rectangular box, or the three vectors as rows, in nm.
+    where : str
+        Who asks, for the error.
 
     Raises
     ------

@@ -9,7 +9,7 @@ import numpy as np
 from triskele.core.kernels import simd
 from triskele.core.kernels.njit import device, kernel
 from triskele.sponge.potential import Potential
-from triskele.sponge.potentials.term_kernels import arms8, close_chunk, open_chunk, torsion8, torsion_forces8
+from triskele.sponge.potentials.term_kernels import angle8, arms8, close_chunk, is_term, open_box, open_chunk, torsion8, torsion_forces8
 from triskele.sponge.potentials.terms import plan_terms, torsions
 
 __all__ = ["CMAP"]
@@ -42,10 +42,10 @@ def cell_data(maps: Any) -> Any:
 
 
 @device
-def _cell(phi, scale, n):
+def _cell(cosine, sine, scale, n):
     """The cell of an angle and the place in it."""
-    x = phi * scale
-    x = simd.select(x < 0.0, x + n, x)
+    x = angle8(cosine, simd.abs(sine)) * scale
+    x = simd.select(sine < 0.0, n - x, x)
     low = simd.minimum(simd.floor(x), n - 1.0)
     return low, x - low
 
@@ -54,18 +54,20 @@ def _cell(phi, scale, n):
 def cmap_terms(chunk, positions, box, flags, layout, atoms, params, buffer, rows, coefficients):
     """Terms with the coefficients [cells, 4, 4] of u^a v^b; params of a term: number of the map, cells along an angle."""
     first, terms, shift = open_chunk(chunk, layout, buffer)
+    cell = open_box(box)
     zero = simd.splat(0.0, 8)
     energy = vxx = vxy = vxz = vyy = vyz = vzz = zero
-    for block in range((terms + 7) // 8):
+    blocks = (terms + 7) // 8
+    for block in range(blocks):
         at = (first + block) * 64
         table, n = simd.load(params, (first + block) * 16, 8), simd.load(params, (first + block) * 16 + 8, 8)
         scale = n * (0.5 / np.pi)
-        ax, ay, az, bx, by, bz, cx, cy, cz = arms8(positions, box, atoms, at)
+        ax, ay, az, bx, by, bz, cx, cy, cz = arms8(positions, cell, atoms, at)
         cos1, sin1, mx, my, mz, nx, ny, nz, inv_m2, inv_n2, b2, inv_b = torsion8(ax, ay, az, bx, by, bz, cx, cy, cz)
-        dx, dy, dz, ex, ey, ez, fx, fy, fz = arms8(positions, box, atoms, at + 32)
+        dx, dy, dz, ex, ey, ez, fx, fy, fz = arms8(positions, cell, atoms, at + 32)
         cos2, sin2, px, py, pz, qx, qy, qz, inv_p2, inv_q2, e2, inv_e = torsion8(dx, dy, dz, ex, ey, ez, fx, fy, fz)
-        i, x = _cell(simd.atan2(sin1, cos1), scale, n)
-        j, y = _cell(simd.atan2(sin2, cos2), scale, n)
+        i, x = _cell(cos1, sin1, scale, n)
+        j, y = _cell(cos2, sin2, scale, n)
         place = 16 * simd.convert((table * n + i) * n + j, np.int32)
         u = dux = duy = zero
         for a in range(3, -1, -1):  # Horner's scheme in x, and within in y
@@ -74,7 +76,7 @@ def cmap_terms(chunk, positions, box, flags, layout, atoms, params, buffer, rows
             dux = simd.fma(dux, x, u)
             u = simd.fma(u, x, simd.fma(simd.fma(simd.fma(c3, y, c2), y, c1), y, c0))
             duy = simd.fma(duy, x, simd.fma(simd.fma(3.0 * c3, y, 2.0 * c2), y, c1))
-        inside = simd.iota(8) < np.int32(terms - 8 * block)
+        inside = is_term(block, blocks, terms)
         energy += simd.select(inside, u, zero)
         dux, duy = simd.select(inside, dux, zero) * scale, simd.select(inside, duy, zero) * scale
         xx, xy, xz, yy, yz, zz = torsion_forces8(buffer, shift, atoms, at, dux, ax, ay, az, bx, by, bz, cx, cy, cz,

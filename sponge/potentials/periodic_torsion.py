@@ -12,7 +12,7 @@ import numpy as np
 
 from triskele.core.kernels import simd
 from triskele.core.kernels.njit import kernel
-from triskele.sponge.potentials.term_kernels import arms8, close_chunk, open_chunk, torsion8, torsion_forces8
+from triskele.sponge.potentials.term_kernels import arms8, close_chunk, is_term, open_box, open_chunk, torsion8, torsion_forces8
 from triskele.sponge.potentials.terms import TORSION, generated_kernel, plan_terms, torsion_potential
 
 __all__ = ["periodic_torsion"]
@@ -24,12 +24,14 @@ _HIGHEST = 8  # periodicity in a series; force fields go to 6
 def series_terms(chunk, positions, box, flags, layout, atoms, params, buffer, rows):
     """Terms u = a_0 + sum over n of a_n cos(n phi) + b_n sin(n phi); params of a term are a_0, a_1, b_1, a_2, ..."""
     first, terms, shift = open_chunk(chunk, layout, buffer)
+    cell = open_box(box)
     n_params = params.size // (atoms.size // 4)
     zero = simd.splat(0.0, 8)
     energy = vxx = vxy = vxz = vyy = vyz = vzz = zero
-    for block in range((terms + 7) // 8):
+    blocks = (terms + 7) // 8
+    for block in range(blocks):
         at = (first + block) * 32
-        ax, ay, az, bx, by, bz, cx, cy, cz = arms8(positions, box, atoms, at)
+        ax, ay, az, bx, by, bz, cx, cy, cz = arms8(positions, cell, atoms, at)
         c1, s1, mx, my, mz, nx, ny, nz, inv_m2, inv_n2, b2, inv_b = torsion8(ax, ay, az, bx, by, bz, cx, cy, cz)
         p = (first + block) * 8 * n_params
         u, du, c, s = simd.load(params, p, 8), zero, simd.splat(1.0, 8), zero
@@ -38,7 +40,7 @@ def series_terms(chunk, positions, box, flags, layout, atoms, params, buffer, ro
             a, b = simd.load(params, p + 8 * (2 * n - 1), 8), simd.load(params, p + 16 * n, 8)
             u = simd.fma(a, c, simd.fma(b, s, u))
             du = simd.fma(float(n), b * c - a * s, du)
-        inside = simd.iota(8) < np.int32(terms - 8 * block)
+        inside = is_term(block, blocks, terms)
         energy += simd.select(inside, u, zero)
         du = simd.select(inside, du, zero)
         xx, xy, xz, yy, yz, zz = torsion_forces8(buffer, shift, atoms, at, du, ax, ay, az, bx, by, bz, cx, cy, cz,

@@ -11,6 +11,8 @@ terms, first atom, number of atoms, where they begin in the buffer); atoms [bloc
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from triskele.core.kernels import simd
@@ -69,14 +71,22 @@ def add8(buffer, shift, atoms, at, x, y, z):
 
 
 @device
-def image8(x, y, z, box):
+def open_box(box):
+    """Edges and inverse edges, read once: a loop that writes forces could not tell that the box stays as it is."""
+    ax, by, cz = box[0, 0], box[1, 1], box[2, 2]
+    return ax, box[1, 0], by, box[2, 0], box[2, 1], cz, 1.0 / ax, 1.0 / by, 1.0 / cz
+
+
+@device
+def image8(x, y, z, cell):
     """Nearest images of eight differences; unchanged in a box of zeros."""
-    if simd.load_scalar(box, 0) != 0.0:
-        n = simd.rint(z * (1.0 / simd.load_scalar(box, 8)))
-        x, y, z = x - n * simd.load_scalar(box, 6), y - n * simd.load_scalar(box, 7), z - n * simd.load_scalar(box, 8)
-        n = simd.rint(y * (1.0 / simd.load_scalar(box, 4)))
-        x, y = x - n * simd.load_scalar(box, 3), y - n * simd.load_scalar(box, 4)
-        x = x - simd.rint(x * (1.0 / simd.load_scalar(box, 0))) * simd.load_scalar(box, 0)
+    ax, bx, by, cx, cy, cz, inv_a, inv_b, inv_c = cell
+    if ax != 0.0:
+        n = simd.rint(z * inv_c)
+        x, y, z = x - n * cx, y - n * cy, z - n * cz
+        n = simd.rint(y * inv_b)
+        x, y = x - n * bx, y - n * by
+        x = x - simd.rint(x * inv_a) * ax
     return x, y, z
 
 
@@ -87,6 +97,16 @@ def open_chunk(chunk, layout, buffer):
     for i in range(n):
         simd.store(buffer, start + 4 * i, simd.splat(0.0, 4))
     return layout[chunk, 0], layout[chunk, 1], start - 4 * layout[chunk, 2]
+
+
+@device
+def is_term(block, blocks, terms):
+    """Which lanes hold a term. Lane k has terms k * blocks ... (k + 1) * blocks - 1, one in each block.
+
+    So terms that follow each other, which mostly share atoms, are added to the same forces in different blocks: within
+    one, each addition would wait for the one before to come back from memory.
+    """
+    return simd.iota(8) * np.int32(blocks) + np.int32(block) < np.int32(terms)
 
 
 @device
@@ -106,7 +126,34 @@ def close_chunk(chunk, flags, rows, u, xx, xy, xz, yy, yz, zz):
 @device
 def inverse_root(x):
     """1/sqrt(x), and 0 where x is 0: a force along a direction that does not exist is none."""
-    return simd.select(x > 0.0, simd.rsqrt_fast(x, 2), simd.select(x == 0.0, 0.0 * x, x / 0.0))
+    return simd.select(x == 0.0, x, simd.rsqrt_fast(x, 2))
+
+
+# asin(x) = x + sum over n >= 1 of (2n)!/(4^n n!^2 (2n + 1)) x^(2n + 1): up to n = 11 it is exact to 1e-17 for x < sin(pi/16).
+_ASIN = tuple(math.comb(2 * n, n) / (4**n * (2 * n + 1)) for n in range(1, 12))
+_OCTANT, _NEAR, _FAR = math.tan(math.pi / 8), math.pi / 16, 3 * math.pi / 16
+_COS_NEAR, _SIN_NEAR, _COS_FAR, _SIN_FAR = math.cos(_NEAR), math.sin(_NEAR), math.cos(_FAR), math.sin(_FAR)
+
+
+@device
+def angle8(cosine, sine):
+    """The angle in [0, pi] with this cosine and (positive) sine, whose squares must add up to 1; good to 4e-16.
+
+    Brought into [0, pi/4] by symmetry, and within pi/16 of pi/16 or 3 pi/16 by a rotation: no division, unlike atan2.
+    """
+    a = simd.abs(cosine)
+    swap = a < sine
+    p, q = simd.select(swap, a, sine), simd.select(swap, sine, a)
+    far = q * _OCTANT < p
+    x = p * simd.select(far, simd.splat(_COS_FAR, 8), _COS_NEAR) - q * simd.select(far, simd.splat(_SIN_FAR, 8), _SIN_NEAR)
+    z = x * x
+    z2 = z * z
+    even = simd.fma(simd.fma(simd.fma(simd.fma(z2, _ASIN[9], _ASIN[7]), z2, _ASIN[5]), z2, _ASIN[3]), z2, _ASIN[1])
+    odd = simd.fma(simd.fma(simd.fma(simd.fma(simd.fma(z2, _ASIN[10], _ASIN[8]), z2, _ASIN[6]), z2, _ASIN[4]), z2, _ASIN[2]), z2,
+                   _ASIN[0])  # fmt: skip
+    y = simd.fma(x * z, simd.fma(z, even, odd), x) + simd.select(far, simd.splat(_FAR, 8), _NEAR)
+    y = simd.select(swap, 0.5 * math.pi - y, y)
+    return simd.select(cosine < 0.0, math.pi - y, y)
 
 
 @device
@@ -124,17 +171,19 @@ def dot(ax, ay, az, bx, by, bz):
 def bond_loop(value, n_params, chunk, positions, box, flags, layout, atoms, params, buffer, rows):
     """`value(r, inv_r, r2, params, at)` -> u, u'/r of eight pairs, whose parameters begin at `params[at]`."""
     first, terms, shift = open_chunk(chunk, layout, buffer)
+    cell = open_box(box)
     zero = simd.splat(0.0, 8)
     energy = vxx = vxy = vxz = vyy = vyz = vzz = zero
-    for block in range((terms + 7) // 8):
+    blocks = (terms + 7) // 8
+    for block in range(blocks):
         at = (first + block) * 16
         ax, ay, az = load8(positions, atoms, at)
         bx, by, bz = load8(positions, atoms, at + 8)
-        x, y, z = image8(ax - bx, ay - by, az - bz, box)
+        x, y, z = image8(ax - bx, ay - by, az - bz, cell)
         r2 = dot(x, y, z, x, y, z)
         inv_r = inverse_root(r2)
         u, f = value(r2 * inv_r, inv_r, r2, params, (first + block) * 8 * n_params)
-        inside = simd.iota(8) < np.int32(terms - 8 * block)
+        inside = is_term(block, blocks, terms)
         energy += simd.select(inside, u, zero)
         f = simd.select(inside, -f, zero)
         fx, fy, fz = f * x, f * y, f * z
@@ -153,23 +202,26 @@ def angle_loop(value, n_params, chunk, positions, box, flags, layout, atoms, par
     from cross products, which keep their digits near 0 and pi; where all three atoms lie on a line it is taken as 0.
     """
     first, terms, shift = open_chunk(chunk, layout, buffer)
+    cell = open_box(box)
     zero = simd.splat(0.0, 8)
     energy = vxx = vxy = vxz = vyy = vyz = vzz = zero
-    for block in range((terms + 7) // 8):
+    blocks = (terms + 7) // 8
+    for block in range(blocks):
         at = (first + block) * 24
         jx, jy, jz = load8(positions, atoms, at + 8)
         ax, ay, az = load8(positions, atoms, at)
-        ax, ay, az = image8(ax - jx, ay - jy, az - jz, box)
+        ax, ay, az = image8(ax - jx, ay - jy, az - jz, cell)
         bx, by, bz = load8(positions, atoms, at + 16)
-        bx, by, bz = image8(bx - jx, by - jy, bz - jz, box)
+        bx, by, bz = image8(bx - jx, by - jy, bz - jz, cell)
         a2, b2 = dot(ax, ay, az, ax, ay, az), dot(bx, by, bz, bx, by, bz)
         cx, cy, cz = cross(ax, ay, az, bx, by, bz)
         c2, ab = dot(cx, cy, cz, cx, cy, cz), dot(ax, ay, az, bx, by, bz)
         inv_c = inverse_root(c2)
         c = c2 * inv_c
         inv_ab = inverse_root(a2 * b2)
-        u, du = value(simd.atan2(c, ab), ab * inv_ab, c * inv_ab, params, (first + block) * 8 * n_params)
-        inside = simd.iota(8) < np.int32(terms - 8 * block)
+        cosine, sine = ab * inv_ab, c * inv_ab
+        u, du = value(angle8(cosine, sine), cosine, sine, params, (first + block) * 8 * n_params)
+        inside = is_term(block, blocks, terms)
         energy += simd.select(inside, u, zero)
         f = simd.select(inside, du, zero) * inv_c
         # -du dtheta/da, with dtheta/da = a x c / (a^2 |c|); likewise -b x c for the other arm
@@ -191,14 +243,14 @@ def angle_loop(value, n_params, chunk, positions, box, flags, layout, atoms, par
 
 
 @device
-def arms8(positions, box, atoms, at):
+def arms8(positions, cell, atoms, at):
     """The three bonds of eight chains of four atoms."""
     ax, ay, az = load8(positions, atoms, at)
     bx, by, bz = load8(positions, atoms, at + 8)
     cx, cy, cz = load8(positions, atoms, at + 16)
     dx, dy, dz = load8(positions, atoms, at + 24)
-    return (*image8(bx - ax, by - ay, bz - az, box), *image8(cx - bx, cy - by, cz - bz, box),
-            *image8(dx - cx, dy - cy, dz - cz, box))  # fmt: skip
+    return (*image8(bx - ax, by - ay, bz - az, cell), *image8(cx - bx, cy - by, cz - bz, cell),
+            *image8(dx - cx, dy - cy, dz - cz, cell))  # fmt: skip
 
 
 @device
@@ -242,14 +294,17 @@ def torsion_forces8(buffer, shift, atoms, at, du, ax, ay, az, bx, by, bz, cx, cy
 def torsion_loop(value, n_params, chunk, positions, box, flags, layout, atoms, params, buffer, rows):
     """`value(phi, cos_phi, sin_phi, params, at)` -> u, u' of eight torsions."""
     first, terms, shift = open_chunk(chunk, layout, buffer)
+    cell = open_box(box)
     zero = simd.splat(0.0, 8)
     energy = vxx = vxy = vxz = vyy = vyz = vzz = zero
-    for block in range((terms + 7) // 8):
+    blocks = (terms + 7) // 8
+    for block in range(blocks):
         at = (first + block) * 32
-        ax, ay, az, bx, by, bz, cx, cy, cz = arms8(positions, box, atoms, at)
+        ax, ay, az, bx, by, bz, cx, cy, cz = arms8(positions, cell, atoms, at)
         cos_phi, sin_phi, mx, my, mz, nx, ny, nz, inv_m2, inv_n2, b2, inv_b = torsion8(ax, ay, az, bx, by, bz, cx, cy, cz)
-        u, du = value(simd.atan2(sin_phi, cos_phi), cos_phi, sin_phi, params, (first + block) * 8 * n_params)
-        inside = simd.iota(8) < np.int32(terms - 8 * block)
+        phi = simd.copysign(angle8(cos_phi, simd.abs(sin_phi)), sin_phi)
+        u, du = value(phi, cos_phi, sin_phi, params, (first + block) * 8 * n_params)
+        inside = is_term(block, blocks, terms)
         energy += simd.select(inside, u, zero)
         du = simd.select(inside, du, zero)
         xx, xy, xz, yy, yz, zz = torsion_forces8(buffer, shift, atoms, at, du, ax, ay, az, bx, by, bz, cx, cy, cz,

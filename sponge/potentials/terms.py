@@ -142,8 +142,9 @@ def plan_terms(engine: Any, kernel: Any, atoms: np.ndarray, params: np.ndarray, 
     blocks = -(-np.diff(cuts) // LANES)
     first = np.cumsum([0, *blocks])
     layout = np.stack([first[:-1], np.diff(cuts), low, width, np.cumsum([0, *width[:-1]])], axis=1).astype(np.int64)
-    # the last block of a chunk is filled up with its last term, which the kernel leaves out
-    place = np.concatenate([np.minimum(np.arange(LANES * b) + s, e - 1) for b, s, e in zip(blocks, cuts[:-1], cuts[1:], strict=True)])
+    # a lane has successive terms; places that are left over take the last term, which the kernel then leaves out
+    place = np.concatenate([np.minimum(np.arange(LANES * b).reshape(LANES, b).T.ravel() + s, e - 1)
+                            for b, s, e in zip(blocks, cuts[:-1], cuts[1:], strict=True)])  # fmt: skip
 
     def blocked(values):
         return np.ascontiguousarray(values[place].reshape(-1, LANES, values.shape[1]).swapaxes(1, 2)).reshape(-1)

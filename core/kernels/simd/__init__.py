@@ -72,6 +72,7 @@ from triskele.core.kernels.simd.math import (
     trunc,
 )
 from triskele.core.kernels.simd.memory import (
+    address,
     gather,
     gather_masked,
     load,
@@ -90,7 +91,7 @@ from triskele.core.kernels.simd.vector import Vec
 globals().update({name: getattr(_math, name) for name in vecmath.names()})
 
 __all__ = [
-    "Vec", "abs", "all", "any", "bitcast", "bits", "ceil", "concat", "convert", "copysign", "extract", "floor", "fma",
+    "Vec", "abs", "address", "all", "any", "bitcast", "bits", "ceil", "concat", "convert", "copysign", "extract", "floor", "fma",
     "from_bits", "gather", "gather_masked", "high", "insert", "iota", "load", "load_masked", "load_scalar", "load_splat",
     "low", "max", "maximum", "min", "minimum", "philox4x32", "rcp_fast", "rint", "rsqrt_fast", "scatter", "scatter_masked", "select",
     "shuffle", "shuffle2", "splat", "sqrt", "store", "store_masked", "sum", "trunc", *vecmath.names(),

@@ -20,6 +20,21 @@ from triskele.core.kernels.simd.vector import (
 )
 
 
+@intrinsic
+def address(typingctx, array, index):
+    """Pointer to `array[index]`: taken by everything here in place of an array (but for gather and scatter).
+
+    Arrays are counted references, and the counting stays in loops that call inlined functions and branch; pointers
+    cost nothing. The array must live as long.
+    """
+    result = types.CPointer(element_of(array, "address"))
+
+    def codegen(context, builder, sig, args):
+        return pointer(context, builder, sig.args[0], args[0], args[1])
+
+    return result(array, types.intp), codegen
+
+
 @intrinsic(prefer_literal=True)
 def load(typingctx, array, index, width):
     """`width` consecutive elements from `array[index]` on."""

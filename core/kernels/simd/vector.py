@@ -84,6 +84,8 @@ def common(where, *vs):
 
 
 def element_of(a, where):
+    if isinstance(a, types.CPointer):
+        return a.dtype
     if not isinstance(a, types.Array) or a.layout not in "CF" or (a.layout == "F" and a.ndim > 1):
         raise TypingError(f"simd.{where}: array must be C-contiguous, got {a}")
     if a.dtype not in LLVM or a.dtype == types.boolean:
@@ -92,6 +94,8 @@ def element_of(a, where):
 
 
 def pointer(context, builder, array_type, array, index):
+    if isinstance(array_type, types.CPointer):
+        return builder.gep(array, [index])
     return builder.gep(context.make_array(array_type)(context, builder, array).data, [index])
 
 

@@ -21,7 +21,7 @@ _HOME = {
     }.items()
     for name in names.split()
 }
-_MODULES = ("analysis", "box", "build", "errors", "units")
+_MODULES = ("analysis", "box", "build", "errors", "load", "units")
 
 
 def __getattr__(name: str) -> _Any:

@@ -1,11 +1,8 @@
 """Kernels of `GB`: double precision, eight partners at a time, every atom with every other.
 
-In stages: coordinates as rows (`pack_atoms`); Born radii, and what each atom contributes alone (`born_radii`); energies of
-pairs, direct forces and derivatives by the radii (`pair_terms`); derivatives by the integrals (`chain_radii`); forces
-through the integrals (`descreening_forces`). A pair is taken once; rows of atoms are dealt out to the chunks in turn, each
-of which has sums of its own that are added up in fixed order.
-
-Arrays are padded to a multiple of 8 atoms; padding lies far away, without charge and screening.
+In stages: coordinates as rows (`dense_kernels`, which says how pairs are dealt out); Born radii, and what each atom
+contributes alone (`born_radii`); energies of pairs, direct forces and derivatives by the radii (`pair_terms`); derivatives by
+the integrals (`chain_radii`); forces through the integrals (`descreening_forces`). Padding has no charge and no screening.
 """
 
 from __future__ import annotations
@@ -17,9 +14,10 @@ import numpy as np
 from triskele.core.kernels import simd
 from triskele.core.kernels.njit import device, kernel
 from triskele.sponge.engine.task import ENERGY
+from triskele.sponge.potentials.dense_kernels import CHARGE, X, Y, Z, eight, one
 
-# Rows of the table of atoms [ATOM_ROWS, padded]: positions, parameters, results
-X, Y, Z, CHARGE, RHO, SCREEN, RADIUS, ALPHA, BETA, GAMMA, BORN, BORN_BY_INTEGRAL, BY_BORN, BY_INTEGRAL = range(14)
+# Rows of the table of atoms [ATOM_ROWS, padded] after X, Y, Z, CHARGE: parameters, results
+RHO, SCREEN, RADIUS, ALPHA, BETA, GAMMA, BORN, BORN_BY_INTEGRAL, BY_BORN, BY_INTEGRAL = range(4, 14)
 ATOM_ROWS = 14
 # Constants: 1/dielectric inside and outside, ..., whether radii are rescaled
 SOLUTE, SOLVENT, KAPPA, TENSION, PROBE, NECK, NECK_CUTOFF, RESCALED, COULOMB = range(9)
@@ -27,16 +25,6 @@ N_CONSTANTS = 9
 # Rows of a chunk's sums [chunks, SUM_ROWS, padded]: forces, derivatives by Born radii
 BY = 3
 SUM_ROWS = 4
-_FAR = 1e4  # nm
-
-
-@kernel(nogil=True)
-def pack_atoms(chunk, positions, atoms):  # positions [n, 3]
-    n = len(positions)
-    for i in range(n):
-        atoms[X, i], atoms[Y, i], atoms[Z, i] = positions[i, 0], positions[i, 1], positions[i, 2]
-    for i in range(n, atoms.shape[1]):
-        atoms[X, i] = _FAR * (1 + i - n)
 
 
 @device(forceinline=True)
@@ -73,16 +61,6 @@ def _neck_slope(r, d0, m0):
     return -10.0 * m0 * x * (2.0 + 1.8 * x2 * x2) * inverse * inverse
 
 
-@device(forceinline=True)
-def _row(atoms, row, j):
-    return simd.load(atoms, row * atoms.shape[1] + j, 8)
-
-
-@device(forceinline=True)
-def _own(atoms, row, i):
-    return simd.load_splat(atoms, row * atoms.shape[1] + i, 8)
-
-
 @kernel(nogil=True)
 def born_radii(chunk, chunks, n, atoms, kinds, d0, m0, constants, rows, flags):  # kinds int64 [padded]; d0, m0 [t, t]
     energy = 0.0
@@ -90,18 +68,18 @@ def born_radii(chunk, chunks, n, atoms, kinds, d0, m0, constants, rows, flags): 
     neck, rescaled = constants[NECK], constants[RESCALED] != 0.0
     solute, solvent, kappa = constants[SOLUTE], constants[SOLVENT], constants[KAPPA]
     for i in range(chunk, n, chunks):
-        x, y, z = _own(atoms, X, i), _own(atoms, Y, i), _own(atoms, Z, i)
-        rho_i, radius_i = _own(atoms, RHO, i), _own(atoms, RADIUS, i)
+        x, y, z = one(atoms, X, i), one(atoms, Y, i), one(atoms, Z, i)
+        rho_i, radius_i = one(atoms, RHO, i), one(atoms, RADIUS, i)
         total = simd.splat(0.0, 8)
         for j in range(0, atoms.shape[1], 8):
-            dx, dy, dz = x - _row(atoms, X, j), y - _row(atoms, Y, j), z - _row(atoms, Z, j)
+            dx, dy, dz = x - eight(atoms, X, j), y - eight(atoms, Y, j), z - eight(atoms, Z, j)
             other = simd.iota(8) != np.int32(i - j)
             r2 = simd.select(other, dx * dx + dy * dy + dz * dz, 1.0)
             rinv = simd.rsqrt_fast(r2, 2)
             r = r2 * rinv
-            value = _integral(r, rinv, rho_i, _row(atoms, SCREEN, j))
+            value = _integral(r, rinv, rho_i, eight(atoms, SCREEN, j))
             if neck != 0.0:
-                near = r < radius_i + _row(atoms, RADIUS, j) + constants[NECK_CUTOFF]
+                near = r < radius_i + eight(atoms, RADIUS, j) + constants[NECK_CUTOFF]
                 if simd.any(near):
                     at = simd.load(kinds, j, 8) + kinds[i] * t
                     value = value + simd.select(near, neck * _neck(r, simd.gather(d0, at), simd.gather(m0, at)), 0.0)
@@ -138,17 +116,17 @@ def pair_terms(chunk, chunks, n, atoms, constants, sums, rows, flags):
     for k in range(0, SUM_ROWS * padded, 8):
         simd.store(sums, start + k, simd.splat(0.0, 8))
     for i in range(chunk, n, chunks):
-        x, y, z = _own(atoms, X, i), _own(atoms, Y, i), _own(atoms, Z, i)
-        charge = _own(atoms, CHARGE, i) * constants[COULOMB]
-        born = _own(atoms, BORN, i)
+        x, y, z = one(atoms, X, i), one(atoms, Y, i), one(atoms, Z, i)
+        charge = one(atoms, CHARGE, i) * constants[COULOMB]
+        born = one(atoms, BORN, i)
         half_inverse = 0.25 * simd.rcp_fast(born, 2)
         fx = simd.splat(0.0, 8)
         fy, fz, by = fx, fx, fx
         for j in range(i & -8, padded, 8):
-            dx, dy, dz = x - _row(atoms, X, j), y - _row(atoms, Y, j), z - _row(atoms, Z, j)
+            dx, dy, dz = x - eight(atoms, X, j), y - eight(atoms, Y, j), z - eight(atoms, Z, j)
             r2 = dx * dx + dy * dy + dz * dz
-            qq = charge * simd.select(simd.iota(8) > np.int32(i - j), _row(atoms, CHARGE, j), 0.0)
-            born_j = _row(atoms, BORN, j)
+            qq = charge * simd.select(simd.iota(8) > np.int32(i - j), eight(atoms, CHARGE, j), 0.0)
+            born_j = eight(atoms, BORN, j)
             quarter_inverse = half_inverse * simd.rcp_fast(born_j, 2)
             product = born * born_j
             spread = simd.exp(-(r2 * quarter_inverse))
@@ -199,20 +177,20 @@ def descreening_forces(chunk, chunks, n, atoms, kinds, d0, m0, constants, sums):
     t = len(d0)
     neck = constants[NECK]
     for i in range(chunk, n, chunks):
-        x, y, z = _own(atoms, X, i), _own(atoms, Y, i), _own(atoms, Z, i)
-        rho, screen, radius, by = _own(atoms, RHO, i), _own(atoms, SCREEN, i), _own(atoms, RADIUS, i), _own(atoms, BY_INTEGRAL, i)
+        x, y, z = one(atoms, X, i), one(atoms, Y, i), one(atoms, Z, i)
+        rho, screen, radius, by = one(atoms, RHO, i), one(atoms, SCREEN, i), one(atoms, RADIUS, i), one(atoms, BY_INTEGRAL, i)
         fx = simd.splat(0.0, 8)
         fy, fz = fx, fx
         for j in range(i & -8, padded, 8):
-            dx, dy, dz = x - _row(atoms, X, j), y - _row(atoms, Y, j), z - _row(atoms, Z, j)
+            dx, dy, dz = x - eight(atoms, X, j), y - eight(atoms, Y, j), z - eight(atoms, Z, j)
             later = simd.iota(8) > np.int32(i - j)
             r2 = simd.select(later, dx * dx + dy * dy + dz * dz, 1.0)
             rinv = simd.rsqrt_fast(r2, 2)
             r = r2 * rinv
-            by_j = _row(atoms, BY_INTEGRAL, j)
-            slope = by * _integral_slope(r, rinv, rho, _row(atoms, SCREEN, j)) + by_j * _integral_slope(r, rinv, _row(atoms, RHO, j), screen)
+            by_j = eight(atoms, BY_INTEGRAL, j)
+            slope = by * _integral_slope(r, rinv, rho, eight(atoms, SCREEN, j)) + by_j * _integral_slope(r, rinv, eight(atoms, RHO, j), screen)
             if neck != 0.0:
-                near = r < radius + _row(atoms, RADIUS, j) + constants[NECK_CUTOFF]
+                near = r < radius + eight(atoms, RADIUS, j) + constants[NECK_CUTOFF]
                 if simd.any(near):
                     kind = simd.load(kinds, j, 8)
                     at, turned = kind + kinds[i] * t, kind * t + kinds[i]
@@ -229,20 +207,3 @@ def descreening_forces(chunk, chunks, n, atoms, kinds, d0, m0, constants, sums):
         sums[chunk, 0, i] += simd.sum(fx)
         sums[chunk, 1, i] += simd.sum(fy)
         sums[chunk, 2, i] += simd.sum(fz)
-
-
-@kernel(nogil=True)
-def add_forces(chunk, starts, sums, positions, forces, rows, first_row, flags):
-    virial = flags[ENERGY] != 0
-    if virial:
-        for k in range(1, 10):
-            rows[first_row + chunk, k] = 0.0
-    for i in range(starts[chunk], starts[chunk + 1]):
-        for a in range(3):
-            f = 0.0
-            for c in range(len(sums)):
-                f += sums[c, a, i]
-            forces[i, a] += f
-            if virial:
-                for b in range(3):
-                    rows[first_row + chunk, 1 + 3 * a + b] += f * positions[i, b]

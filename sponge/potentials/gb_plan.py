@@ -10,6 +10,7 @@ from triskele.sponge import units
 from triskele.sponge.engine.task import Task
 from triskele.sponge.potential import ROW, Plan
 from triskele.sponge.potentials import gb_kernels as kernels
+from triskele.sponge.potentials.dense_kernels import add_forces, pack_atoms
 from triskele.sponge.potentials.gb_tables import NECK_CUTOFF
 
 if TYPE_CHECKING:
@@ -48,13 +49,13 @@ def plan(potential: GB, engine: Engine) -> Plan:
     rows = np.zeros((2 * chunks + engine.atom_chunks, ROW))
     return Plan(
         stages=[
-            [Task(kernels.pack_atoms, engine.positions, atoms)],
+            [Task(pack_atoms, engine.positions, atoms)],
             [Task(kernels.born_radii, chunks, n, atoms, kinds, d0, m0, constants, rows, engine.flags, chunks=chunks)],
             [Task(kernels.pair_terms, chunks, n, atoms, constants, sums, rows, engine.flags, chunks=chunks)],
             [Task(kernels.chain_radii, chunks, n, atoms, sums, chunks=chunks)],
             [Task(kernels.descreening_forces, chunks, n, atoms, kinds, d0, m0, constants, sums, chunks=chunks)],
         ],
-        reduce=[Task(kernels.add_forces, engine.atom_starts, sums, engine.positions, engine.forces, rows, 2 * chunks, engine.flags,
+        reduce=[Task(add_forces, engine.atom_starts, sums, engine.positions, engine.forces, rows, 2 * chunks, engine.flags,
                      chunks=engine.atom_chunks)],
         rows=rows,
     )

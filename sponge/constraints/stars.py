@@ -73,7 +73,7 @@ def star_positions(chunk, starts, sizes, atoms, squares, weights, tolerance, old
     # where there is no leaf; squares [groups, 4, 8] of lengths; weights [groups, 4, 8] inverse masses, 0 without a leaf;
     # inverse_dt [1]: velocities gain the displacement times this
     per_time = simd.splat(inverse_dt[0], 8)
-    zero = per_time * 0.0
+    zero, one = simd.splat(0.0, 8), simd.splat(1.0, 8)
     for group in range(starts[chunk], starts[chunk + 1]):
         at = 4 * LANES * group
         i0, i1 = simd.load(atoms, at, 8), simd.load(atoms, at + 8, 8)
@@ -103,7 +103,7 @@ def star_positions(chunk, starts, sizes, atoms, squares, weights, tolerance, old
         x2, x3 = load_vectors(positions, i2), load_vectors(positions, i3)
         r2, r3 = _minus(load_vectors(old, i2), o0), _minus(load_vectors(old, i3), o0)
         s2, s3 = _minus(x2, x0), _minus(x3, x0)
-        empty = simd.select(w3 == 0.0, zero + 1.0, zero)
+        empty = simd.select(w3 == 0.0, one, zero)
         t1, t2, t3 = zero, zero, zero
         limit = 2.0 * tolerance[0]
         broken = np.uint64(255)
@@ -119,11 +119,10 @@ def star_positions(chunk, starts, sizes, atoms, squares, weights, tolerance, old
             u1, u2, u3 = _solve((w0 + w1) * a, w0 * b, w0 * c, w0 * d, (w0 + w2) * e, w0 * f,
                                 w0 * g, w0 * h, (w0 + w3) * i + empty, 0.5 * g1, 0.5 * g2, 0.5 * g3)  # fmt: skip
             t1, t2, t3 = t1 + u1, t2 + u2, t3 + u3
-            all_ = (u1 * w0, u2 * w0, u3 * w0)
-            back = (all_[0] * r1[0] + all_[1] * r2[0] + all_[2] * r3[0], all_[0] * r1[1] + all_[1] * r2[1] + all_[2] * r3[1],
-                    all_[0] * r1[2] + all_[1] * r2[2] + all_[2] * r3[2])  # fmt: skip
-            s1, s2, s3 = (_minus(_moved(s1, -(u1 * w1), r1), back), _minus(_moved(s2, -(u2 * w2), r2), back),
-                          _minus(_moved(s3, -(u3 * w3), r3), back))  # fmt: skip
+            back = _moved(_moved(_moved((zero, zero, zero), -(w0 * u1), r1), -(w0 * u2), r2), -(w0 * u3), r3)
+            s1 = _moved(_moved(s1, -(w1 * u1), r1), one, back)
+            s2 = _moved(_moved(s2, -(w2 * u2), r2), one, back)
+            s3 = _moved(_moved(s3, -(w3 * u3), r3), one - empty, back)
         _report(flags, atoms, group, broken)
         n0 = _moved(_moved(_moved(x0, w0 * t1, r1), w0 * t2, r2), w0 * t3, r3)
         n1, n2, n3 = _moved(x1, -(w1 * t1), r1), _moved(x2, -(w2 * t2), r2), _moved(x3, -(w3 * t3), r3)
@@ -158,7 +157,7 @@ def star_velocities(chunk, starts, sizes, atoms, weights, positions, velocities)
         w2, w3 = simd.load(weights, at + 16, 8), simd.load(weights, at + 24, 8)
         r2, r3 = _minus(load_vectors(positions, i2), x0), _minus(load_vectors(positions, i3), x0)
         v2, v3 = load_vectors(velocities, i2), load_vectors(velocities, i3)
-        empty = simd.select(w3 == 0.0, w0 * 0.0 + 1.0, w0 * 0.0)
+        empty = simd.select(w3 == 0.0, simd.splat(1.0, 8), simd.splat(0.0, 8))
         b, c, f = w0 * _dot(r1, r2), w0 * _dot(r1, r3), w0 * _dot(r2, r3)
         t1, t2, t3 = _solve((w0 + w1) * _dot(r1, r1), b, c, b, (w0 + w2) * _dot(r2, r2), f,
                             c, f, (w0 + w3) * _dot(r3, r3) + empty,

@@ -12,7 +12,7 @@ from triskele.sponge.forcefield.ffxml import AtomType, ForceField
 from triskele.sponge.forcefield.templates import Graph, Template, match
 from triskele.sponge.topology import Topology
 
-__all__ = ["Assignment", "assign_templates"]
+__all__ = ["Assignment", "assign_templates", "residue_graphs"]
 
 
 @dataclass(eq=False)
@@ -38,7 +38,7 @@ def assign_templates(topology: Topology, forcefield: ForceField) -> Assignment:
     """
     if np.any(np.diff(topology.residue_index) < 0):
         raise ValueError("create_system: atoms of a residue must follow each other, got a topology with mixed residues")
-    kinds = _kinds(topology)
+    kinds = residue_graphs(topology)
     by_signature: dict[tuple, list[Template]] = {}
     for template in forcefield.templates.values():
         by_signature.setdefault(template.signature, []).append(template)
@@ -90,7 +90,7 @@ def describe(topology, residue):
     return f"residue {topology.residue_ids[residue]} {topology.residue_names[residue]} (chain {chain or '-'})"
 
 
-def _kinds(topology) -> list[tuple[np.ndarray, Graph]]:
+def residue_graphs(topology) -> list[tuple[np.ndarray, Graph]]:
     """Residues that are alike in names, elements and bonds, in the order of the first of each kind, with their graph."""
     residues = len(topology.residue_names)
     starts = np.searchsorted(topology.residue_index, np.arange(residues + 1))

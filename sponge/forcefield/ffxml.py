@@ -20,7 +20,7 @@ from triskele.sponge.errors import FileFormatError
 from triskele.sponge.forcefield.tables import TermTable
 from triskele.sponge.forcefield.templates import SiteTemplate, Template
 
-__all__ = ["AtomType", "ForceField", "shipped"]
+__all__ = ["AtomType", "ForceField", "read_source", "shipped"]
 
 _ORDERINGS = ("default", "charmm", "amber", "smirnoff")
 _REFUSED = {"Script": "it runs Python code, which is not done here (for implicit solvent: create_system(..., implicit_solvent=...))",
@@ -381,6 +381,11 @@ def _load(sources):
             beside = None if folder is None else folder / e.attrib["file"]
             queue.append(beside if beside is not None and beside.is_file() else e.attrib["file"])
     return roots
+
+
+def read_source(source: str | Path) -> bytes:
+    """XML of a shipped force field or a file, unpacked."""
+    return _open(source)[1]
 
 
 def _open(source):

@@ -1,0 +1,377 @@
+"""Building of systems: water boxes, missing hydrogens and atoms, solvent and ions.
+
+`water_box` and `add_virtual_sites` are done here; `add_hydrogens` and `solvate` use OpenMM's Modeller, and PDBFixer for missing heavy
+atoms, where these are installed (``pip install triskele[md]``).
+"""
+
+from __future__ import annotations
+
+import io
+import random
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from triskele.sponge import box as boxes
+from triskele.sponge import units
+from triskele.sponge.forcefield.assign import residue_graphs
+from triskele.sponge.forcefield.ffxml import ForceField, read_source
+from triskele.sponge.forcefield.templates import Graph, match
+from triskele.sponge.load.structure import Structure, standard_residue
+from triskele.sponge.topology import Topology
+
+__all__ = ["add_hydrogens", "add_virtual_sites", "solvate", "water_box"]
+
+WATER_MODELS = ("tip3p", "tip3pfb", "spce", "tip4pew", "opc", "opc3")
+
+
+def water_box(model: str = "tip3p", n: int | None = None, size: Any = None, density: float = 0.997, seed: int = 0) -> Structure:
+    """A periodic box of rigid water.
+
+    Molecules stand on a face-centred lattice, turned at random; neighbours are 0.35 nm apart at the density of water, so that
+    nothing overlaps and a minimiser has little to do.
+
+    Parameters
+    ----------
+    model : {"tip3p", "tip3pfb", "spce", "tip4pew", "opc", "opc3"}
+        Geometry and virtual sites are those of the force field ``"amber14/" + model``.
+    n : int, optional
+        Number of molecules; from `size` and `density` when left out.
+    size : float, array [3] or [3, 3], optional
+        Box in nm, see `box.as_box`; a cube of the right density when left out.
+    density : float
+        In g/cm^3; not used if both `n` and `size` are given.
+    seed : int
+        Of the orientations.
+
+    Returns
+    -------
+    Structure
+
+    Raises
+    ------
+    ValueError
+        If the model is not known, neither `n` nor `size` is given, or molecules would overlap.
+
+    Examples
+    --------
+    >>> water = water_box("opc", n=64)
+    >>> water.topology.n, round(float(water.box[0, 0]), 3)
+    (256, 1.243)
+    """
+    if model not in WATER_MODELS:
+        raise ValueError(f"water_box: model must be one of {', '.join(WATER_MODELS)}, got {model!r}")
+    if n is None and size is None:
+        raise ValueError("water_box: a number of molecules n or a size must be given, got neither")
+    if not 0 < density < np.inf:
+        raise ValueError(f"water_box: density must be positive (g/cm^3), got {density}")
+    field = ForceField(f"amber14/{model}")
+    template = field.templates["HOH"]
+    mass = sum(field.types[t].mass for t in template.types)
+    if size is None:
+        if n < 1:
+            raise ValueError(f"water_box: n must be positive, got {n}")
+        size = (n * mass / (density / units.DENSITY)) ** (1 / 3)
+    box = boxes.as_box(size, "water_box")
+    if n is None:
+        n = round(boxes.volume(box) * density / units.DENSITY / mass)
+    if n < 1:
+        raise ValueError(f"water_box: the box must hold a molecule, got a volume of {boxes.volume(box):.4f} nm^3 at {density} g/cm^3")
+    random_numbers = np.random.default_rng(seed)
+    centers = _lattice(n, box, random_numbers)
+    positions = centers[:, None] + np.einsum("mab,kb->mka", _rotations(n, random_numbers), _molecule(field, template))
+    size_of = len(template.names)
+    index = np.arange(n)
+    bonds = (template.bonds + size_of * index[:, None, None]).reshape(-1, 2)
+    topology = Topology(np.tile(template.names, n), np.tile(template.elements, n), np.repeat(index, size_of), np.full(n, "HOH"),
+                        (index + 1).astype(str), np.zeros(n, int), ["A"], bonds)
+    return Structure(topology, positions.reshape(-1, 3), box)
+
+
+def _molecule(field, template):
+    """Positions of the atoms and sites of a water molecule, the oxygen in the origin."""
+    types = [field.types[t] for t in template.types]
+    o, h1, h2 = (template.names.index(name) for name in ("O", "H1", "H2"))
+    length = field.bonds.values[field.bonds.find((types[o], types[h1]))][0]
+    angle = field.angles.values[field.angles.find((types[h1], types[o], types[h2]))][0]
+    positions = np.zeros((len(types), 3))
+    positions[h1], positions[h2] = ([length * np.cos(angle / 2), s * length * np.sin(angle / 2), 0] for s in (1, -1))
+    for site in template.sites:
+        positions[site.index] = np.array(site.weights) @ positions[list(site.parents)]  # all models here have average sites
+    return positions
+
+
+def _lattice(n, box, random_numbers):
+    """`n` points of a face-centred lattice that fits the box, [n, 3]; surplus points are taken out at random."""
+    edges = np.linalg.norm(box, axis=1)
+    best = None
+    spacing = (4 * boxes.volume(box) / n) ** (1 / 3)
+    low = np.maximum(np.floor(edges / spacing).astype(int), 1)
+    for counts in np.ndindex(3, 3, 3):
+        cells = low + counts
+        if 4 * cells.prod() >= n:
+            # the smallest distance between points, for boxes that are not too skewed
+            sides = edges / cells
+            distance = 0.5 * np.sqrt(min(sides[0]**2 + sides[1]**2, sides[0]**2 + sides[2]**2, sides[1]**2 + sides[2]**2))
+            if best is None or distance > best[0] + 1e-12:
+                best = distance, cells
+    distance, cells = best
+    if distance < 0.24:  # nm; a third of the volume of water at 1 g/cm^3
+        raise ValueError(f"water_box: molecules must have room, got {n} in {boxes.volume(box):.3f} nm^3 (neighbours would be {distance:.3f} nm apart)")
+    basis = np.array([[0, 0, 0], [0.5, 0.5, 0], [0.5, 0, 0.5], [0, 0.5, 0.5]]) + 0.25
+    corners = np.stack(np.meshgrid(*(np.arange(c) for c in cells), indexing="ij"), axis=-1).reshape(-1, 1, 3)
+    points = ((corners + basis) / cells).reshape(-1, 3)
+    keep = np.sort(random_numbers.choice(len(points), n, replace=False))
+    return points[keep] @ box
+
+
+def _rotations(n, random_numbers):
+    """Uniform random rotations [n, 3, 3], from quaternions."""
+    q = random_numbers.normal(size=(n, 4))
+    w, x, y, z = (q / np.linalg.norm(q, axis=1, keepdims=True)).T
+    return np.stack([1 - 2 * (y * y + z * z), 2 * (x * y - z * w), 2 * (x * z + y * w),
+                     2 * (x * y + z * w), 1 - 2 * (x * x + z * z), 2 * (y * z - x * w),
+                     2 * (x * z - y * w), 2 * (y * z + x * w), 1 - 2 * (x * x + y * y)], axis=-1).reshape(n, 3, 3)
+
+
+def add_virtual_sites(structure: Structure, forcefield: Any) -> Structure:
+    """Add the virtual sites that templates have and the structure lacks, as for crystal waters under a four-site model.
+
+    Parameters
+    ----------
+    structure : Structure
+    forcefield : ForceField, str, path or sequence of these names
+
+    Returns
+    -------
+    Structure
+        Sites follow the atoms of their residue; they stand at their first parent until `create_system` places them.
+    """
+    field = _field(forcefield)
+    t = structure.topology
+    bare = {}
+    for template in field.templates.values():
+        if template.sites:
+            atoms = template.elements > 0
+            where = np.cumsum(atoms) - 1
+            graph = Graph(template.name, tuple(np.array(template.names)[atoms].tolist()), template.elements[atoms],
+                          where[template.bonds], template.external[atoms])
+            bare.setdefault(graph.signature, []).append((graph, np.array(template.names)[~atoms].tolist()))
+    extra = [()] * len(t.residue_names)
+    for residues, graph in residue_graphs(t):
+        found = next((names for other, names in bare.get(graph.signature, ()) if match(other, graph) is not None), ())
+        for r in residues if found else ():
+            extra[r] = found
+    ends = np.searchsorted(t.residue_index, np.arange(len(extra)), side="right")
+    at = np.array([ends[r] for r, names in enumerate(extra) for _ in names], np.int64)
+    owner = np.array([r for r, names in enumerate(extra) for _ in names], np.int64)
+    if not len(at):
+        return structure
+    first = np.searchsorted(t.residue_index, owner)
+    shift = np.arange(t.n) + np.searchsorted(at, np.arange(t.n), side="right")
+    names = np.insert(t.names.astype(object), at, [name for names in extra for name in names]).astype(str)
+    topology = Topology(names, np.insert(t.elements, at, 0), np.insert(t.residue_index, at, owner), t.residue_names, t.residue_ids,
+                        t.chain_index, t.chain_ids, shift[t.bonds])
+    return Structure(topology, np.insert(structure.positions, at, structure.positions[first], axis=0), structure.box)
+
+
+# -- through OpenMM --------------------------------------------------------------------------------------------------------
+
+_STATES = {"HID": "HID", "HIE": "HIE", "HIP": "HIP", "HSD": "HID", "HSE": "HIE", "HSP": "HIP", "ASH": "ASH", "ASPP": "ASH", "GLH": "GLH",
+           "GLUP": "GLH", "LYN": "LYN", "LSN": "LYN", "CYX": "CYX"}
+
+
+def add_hydrogens(structure: Structure, ph: float = 7.0, missing_atoms: bool = False, forcefield: Any = None) -> Structure:
+    """Add missing hydrogens, in the protonation states of a pH or of the residues' names.
+
+    HID, HIE, HIP, ASH, GLH, LYN and CYX (and CHARMM's names for these) keep their state; HIS is decided by hydrogen bonds, the others
+    by model pKa values. Hydrogens that are there stay.
+
+    Parameters
+    ----------
+    structure : Structure
+    ph : float
+    missing_atoms : bool
+        Whether missing heavy atoms, terminal oxygens included, are added first (needs PDBFixer).
+    forcefield : sequence of names or paths, optional
+        With which hydrogens are relaxed; needed for residues that are not standard. Also adds its virtual sites.
+
+    Returns
+    -------
+    Structure
+
+    Raises
+    ------
+    ImportError
+        If OpenMM, or PDBFixer for missing atoms, is not installed.
+    """
+    app = _openmm("add_hydrogens")
+    states = [_STATES.get(str(name)) for name in structure.topology.residue_names]
+    topology, positions = _to_openmm(structure, app)
+    if missing_atoms:
+        topology, positions = _complete(topology, positions, app)
+    modeller = app.Modeller(topology, positions)
+    field = None if forcefield is None else _openmm_field(forcefield, app)
+    with _seeded(0):
+        modeller.addHydrogens(field, pH=ph, variants=states)
+        if field is not None:
+            modeller.addExtraParticles(field)
+    return _from_openmm(modeller.topology, modeller.positions, structure.box)
+
+
+def solvate(structure: Structure, forcefield: Any, model: str = "tip3p", *, padding: float | None = None, size: Any = None, shape: str = "cube",
+            ionic_strength: float = 0.0, positive: str = "Na+", negative: str = "Cl-", neutralize: bool = True,
+            seed: int = 0) -> Structure:
+    """Surround a structure, which must have its hydrogens, with water and ions.
+
+    Parameters
+    ----------
+    structure : Structure
+    forcefield : sequence of names or paths
+        Of solute, water and ions; see `ForceField`.
+    model : {"tip3p", "tip3pfb", "spce", "tip4pew", "opc", "opc3"}
+    padding : float, optional
+        Least distance in nm between images of the solute, halved: the box is the solute's sphere and twice this. Give either
+        this or `size`; with neither, the structure's own box is filled.
+    size : array [3] or [3, 3], optional
+        Box in nm.
+    shape : {"cube", "dodecahedron", "octahedron"}
+        Of the box with `padding`.
+    ionic_strength : float
+        In mol/l, of `positive` and `negative` ions, beyond those that neutralise.
+    neutralize : bool
+    seed : int
+        Of the places of the ions.
+
+    Returns
+    -------
+    Structure
+
+    Raises
+    ------
+    ImportError
+        If OpenMM is not installed.
+    MissingTemplateError
+        If a residue of the structure has no template.
+    """
+    if model not in WATER_MODELS:
+        raise ValueError(f"solvate: model must be one of {', '.join(WATER_MODELS)}, got {model!r}")
+    if padding is not None and size is not None:
+        raise ValueError("solvate: either padding or size must be given, got both")
+    if padding is None and size is None and structure.box is None:
+        raise ValueError("solvate: padding or size must be given for a structure without a box, got neither")
+    if padding is not None and shape not in ("cube", "dodecahedron", "octahedron"):
+        raise ValueError(f"solvate: shape must be cube, dodecahedron or octahedron, got {shape!r}")
+    if ionic_strength < 0:
+        raise ValueError(f"solvate: ionic_strength must be >= 0 (mol/l), got {ionic_strength}")
+    app = _openmm("solvate")
+    import openmm
+    from openmm import unit
+
+    from triskele.sponge.forcefield.assign import assign_templates
+
+    structure = add_virtual_sites(structure, forcefield)
+    assign_templates(structure.topology, _field(forcefield))  # OpenMM's own message says less
+    topology, positions = _to_openmm(structure, app)
+    modeller = app.Modeller(topology, positions)
+    given: dict[str, Any] = {}
+    if padding is not None:
+        given = {"padding": padding * unit.nanometer, "boxShape": shape}
+    elif size is not None:
+        given = {"boxVectors": [openmm.Vec3(*row) * unit.nanometer for row in boxes.as_box(size, "solvate")]}
+    # the shape of these molecules is corrected by the force field's constraints
+    similar = {"tip3pfb": "tip3p", "opc3": "spce", "opc": "tip4pew"}.get(model, model)
+    with _seeded(seed):
+        modeller.addSolvent(_openmm_field(forcefield, app), model=similar, ionicStrength=ionic_strength * unit.molar, positiveIon=positive,
+                            negativeIon=negative, neutralize=neutralize, **given)
+    vectors = np.array([[c for c in v] for v in modeller.topology.getPeriodicBoxVectors().value_in_unit(unit.nanometer)])
+    return _from_openmm(modeller.topology, modeller.positions, boxes.as_box(vectors))
+
+
+def _openmm(where):
+    try:
+        from openmm import app
+    except ImportError:
+        raise ImportError(f"{where}: OpenMM must be installed (pip install triskele[md])") from None
+    return app
+
+
+def _field(forcefield):
+    if isinstance(forcefield, ForceField):
+        return forcefield
+    return ForceField(*([forcefield] if isinstance(forcefield, (str, Path)) else forcefield))
+
+
+def _openmm_field(forcefield, app):
+    if isinstance(forcefield, ForceField):
+        raise TypeError("build: the force field must be given by names or paths, got a ForceField")
+    sources = [forcefield] if isinstance(forcefield, (str, Path)) else forcefield
+    return app.ForceField(*(io.StringIO(read_source(s).decode()) for s in sources))
+
+
+class _seeded:
+    """Python's own random numbers, which OpenMM draws from, started anew and given back as they were."""
+
+    def __init__(self, seed):
+        self.seed = seed
+
+    def __enter__(self):
+        self.state = random.getstate()
+        random.seed(self.seed)
+
+    def __exit__(self, *error):
+        random.setstate(self.state)
+
+
+def _complete(topology, positions, app):
+    try:
+        from pdbfixer import PDBFixer
+    except ImportError:
+        raise ImportError("add_hydrogens: PDBFixer must be installed for missing atoms (pip install triskele[md])") from None
+    text = io.StringIO()
+    app.PDBFile.writeFile(topology, positions, text, keepIds=True)
+    text.seek(0)
+    fixer = PDBFixer(pdbfile=text)
+    fixer.missingResidues = {}
+    fixer.findMissingAtoms()
+    fixer.addMissingAtoms(seed=1)
+    return fixer.topology, fixer.positions
+
+
+def _to_openmm(structure, app):
+    """OpenMM's topology, under its names of standard residues and atoms, and positions."""
+    import openmm
+    from openmm import unit
+
+    t = structure.topology
+    topology = app.Topology()
+    chains = [topology.addChain(str(c)) for c in t.chain_ids]
+    entries = [standard_residue(str(name)) for name in t.residue_names]
+    residues = [topology.addResidue(e[0] if e else str(name), chains[c], *_number_and_code(str(number)))
+                for name, e, c, number in zip(t.residue_names, entries, t.chain_index, t.residue_ids)]
+    atoms = []
+    for name, element, r in zip(t.names.tolist(), t.elements.tolist(), t.residue_index.tolist()):
+        entry = entries[r]
+        known = entry is None or any(name in bond for bond in entry[1])
+        atoms.append(topology.addAtom(name if known else entry[2].get(name, name),
+                                      app.Element.getByAtomicNumber(element) if element else None, residues[r]))
+    for i, j in t.bonds.tolist():
+        topology.addBond(atoms[i], atoms[j])
+    if structure.box is not None:
+        topology.setPeriodicBoxVectors([openmm.Vec3(*row) for row in structure.box] * unit.nanometer)
+    return topology, [openmm.Vec3(*row) for row in structure.positions] * unit.nanometer
+
+
+def _number_and_code(text):
+    return (text[:-1], text[-1]) if len(text) > 1 and text[-1].isalpha() else (text, "")
+
+
+def _from_openmm(topology, positions, box):
+    from openmm import unit
+
+    atoms, residues = list(topology.atoms()), list(topology.residues())
+    mine = Topology([a.name for a in atoms], [a.element.atomic_number if a.element else 0 for a in atoms], [a.residue.index for a in atoms],
+                    [r.name for r in residues], [f"{r.id}{r.insertionCode.strip()}" for r in residues], [r.chain.index for r in residues],
+                    [c.id for c in topology.chains()], [(b[0].index, b[1].index) for b in topology.bonds()])
+    return Structure(mine, np.array(positions.value_in_unit(unit.nanometer)), box)

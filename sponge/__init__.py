@@ -17,7 +17,8 @@ _HOME = {
         "topology": "Topology",
         "potential": "Plan Potential",
         "engine.engine": "Engine",
-        "simulation": "Simulation",
+        "simulation": "Simulation State",
+        "report": "CSV DCD H5MD PDB XTC Callback Checkpoint Log Reporter",
     }.items()
     for name in names.split()
 }

@@ -50,6 +50,7 @@ class Fluctuations:
         """Draw the fluctuation of each atom."""
         ax = axes(ax, xlabel="atom", ylabel="RMSF [nm]")
         ax.plot(self.atoms, self.value, **style)
+        ax.xaxis.get_major_locator().set_params(integer=True)
         ax.set_ylim(bottom=0)
         return ax
 

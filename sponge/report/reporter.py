@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
 
 from triskele.sponge.errors import ReporterError
@@ -14,7 +13,7 @@ if TYPE_CHECKING:
 __all__ = ["FileReporter", "Reporter"]
 
 
-class Reporter(ABC):
+class Reporter:
     """Looks at a simulation every so many steps.
 
     A run calls `open` before its first step, `report` after each step whose number is a multiple of `every`, `tick` a few
@@ -39,9 +38,9 @@ class Reporter(ABC):
     def open(self, sim: Simulation) -> None:
         """Get ready; raising here stops the run before its first step."""
 
-    @abstractmethod
     def report(self, sim: Simulation, step: int) -> None:
         """Record the state of `sim`, which has made `step` steps."""
+        raise NotImplementedError
 
     def tick(self, sim: Simulation) -> None:
         """Called several times a second; for progress bars."""
@@ -71,13 +70,13 @@ class FileReporter(Reporter):
         super().__init__(every)
         self.path = os.fspath(path)
 
-    @abstractmethod
     def header(self, sim: Simulation) -> bytes:
         """The beginning of a new file."""
+        raise NotImplementedError
 
-    @abstractmethod
     def record(self, sim: Simulation, step: int) -> bytes:
         """What one report adds to the file."""
+        raise NotImplementedError
 
     def footer(self) -> bytes:
         """What ends a finished file; cut off again when a later run goes on."""

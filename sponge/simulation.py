@@ -1,0 +1,400 @@
+"""`Simulation`: a system in motion."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from triskele.sponge import box as boxes
+from triskele.sponge import units
+from triskele.sponge.checkpoint import differences, fingerprint, read_checkpoint, write_checkpoint
+from triskele.sponge.engine.engine import Engine, Runner
+from triskele.sponge.engine.program import Phase
+from triskele.sponge.engine.task import ENERGY, FORCES_VALID, REBUILD, STEP
+from triskele.sponge.errors import CheckpointError
+from triskele.sponge.guard import Guard
+from triskele.sponge.integrators.base import Integrator
+from triskele.sponge.integrators.temperature import degrees_of_freedom, kinetic_energy, set_thermal_velocities
+from triskele.sponge.report.reporter import Reporter
+from triskele.sponge.run_loop import run
+from triskele.sponge.system import System
+
+__all__ = ["Simulation", "State"]
+
+
+@dataclass(frozen=True, eq=False)
+class State:
+    """A moment of a simulation: arrays of its own, that do not change when the run goes on.
+
+    Attributes
+    ----------
+    step : int
+    time : float
+        In ps.
+    positions, velocities : array [n, 3]
+        In nm and nm/ps.
+    box : array [3, 3] or None
+        In nm.
+    """
+
+    step: int
+    time: float
+    positions: np.ndarray
+    velocities: np.ndarray
+    box: np.ndarray | None
+
+
+class Simulation:
+    """Moves the atoms of a system.
+
+    Parameters
+    ----------
+    system : System
+        Must not change afterwards: its parameters are compiled into the run.
+    integrator : Integrator
+        Such as ``sponge.LangevinMiddle(temperature=300, friction=1.0, timestep=0.002)``.
+    seed : int
+        Of all random numbers; the same seed gives the same run, on any number of threads.
+    barostat : Barostat, optional
+        Keeps the pressure.
+    precision : {"mixed", "double"}
+        Of pair forces and the mesh; positions, sums and the integration are float64 in both.
+    positions : array [n, 3], optional
+        In nm; those of the system when left out.
+    velocities : array [n, 3], optional
+        In nm/ps. When left out, those of the system; when it has none, they are drawn from the Maxwell-Boltzmann
+        distribution at the integrator's temperature, or are 0 if it has no temperature.
+
+    Attributes
+    ----------
+    files : dict of str to int
+        How long each file of a reporter is; part of checkpoints.
+    resumed_from : str or None
+        The checkpoint from which the state comes.
+
+    Examples
+    --------
+    >>> from triskele import sponge
+    >>> system = sponge.System(sponge.Topology.of_particles(2), [12.0, 12.0], positions=[[0, 0, 0], [0.16, 0, 0]])
+    >>> bond = system.add(sponge.harmonic_bond([[0, 1]], k=1000.0, r0=0.15))
+    >>> sim = sponge.Simulation(system, sponge.LangevinMiddle(temperature=300, friction=1.0, timestep=0.001), seed=1)
+    >>> sim.run(100)
+    >>> sim.step, round(sim.time, 3)
+    (100, 0.1)
+    """
+
+    def __init__(self, system: System, integrator: Integrator, *, seed: int = 0, barostat: Any = None,
+                 precision: Literal["mixed", "double"] = "mixed", positions: Any = None, velocities: Any = None):
+        if not isinstance(system, System):
+            raise TypeError(f"Simulation: system must be a System, got {type(system).__name__}")
+        if not isinstance(integrator, Integrator):
+            raise TypeError(f"Simulation: integrator must be an Integrator, got {type(integrator).__name__}")
+        if isinstance(seed, bool) or not hasattr(seed, "__index__") or seed < 0:
+            raise ValueError(f"Simulation: seed must be a whole number >= 0, got {seed!r}")
+        if positions is None and system.positions is None:
+            raise ValueError("Simulation: positions are needed; give them, or set system.positions")
+        self.system, self.integrator, self.barostat = system, integrator, barostat
+        self.seed, self.precision = int(seed), precision
+        self.files: dict[str, int] = {}
+        self.resumed_from: str | None = None
+        self.target = 0  # step at which the present run ends
+        self._engine = Engine(system, precision)
+        self._engine.seed = self.seed
+        self._runner = Runner(self._engine, self._phases)
+        self._evaluator = Runner(self._engine, self._engine.force_phases)
+        self._guard = Guard(self)
+        self._freedom = degrees_of_freedom(system)
+        self._prepared = False
+        self._measured: dict[str, float] | None = None  # energies of the present state
+        self._rate = 0.0  # steps per second
+        if positions is not None:
+            self.positions = positions
+        if velocities is not None:
+            self.velocities = velocities
+        elif system.velocities is None and self._temperature_wanted is not None:
+            self.thermalize()
+
+    def _phases(self) -> list[Phase]:
+        engine = self._engine
+        phases = self.integrator.plan(engine, engine.force_phases())
+        if self.barostat is not None:
+            phases = phases + self.barostat.plan(engine)
+        return phases + self._guard.phases()
+
+    # -- state ----------------------------------------------------------------------------------------------------------
+
+    @property
+    def step(self) -> int:
+        """Number of steps made."""
+        return int(self._engine.flags[STEP])
+
+    @property
+    def timestep(self) -> float:
+        """In ps."""
+        return self.integrator.timestep
+
+    @property
+    def time(self) -> float:
+        """In ps."""
+        return self.step * self.timestep
+
+    @property
+    def positions(self) -> np.ndarray:
+        """Positions [n, 3] in nm, a copy; not wrapped into the box. Can be set."""
+        return self._engine.positions.copy()
+
+    @positions.setter
+    def positions(self, values: Any) -> None:
+        self._engine.positions[:] = self._vectors("positions", values)
+        self._touched()
+
+    @property
+    def velocities(self) -> np.ndarray:
+        """Velocities [n, 3] in nm/ps, a copy. Can be set."""
+        return self._engine.velocities.copy()
+
+    @velocities.setter
+    def velocities(self, values: Any) -> None:
+        self._engine.velocities[:] = self._vectors("velocities", values)
+        self._touched()
+
+    @property
+    def box(self) -> np.ndarray | None:
+        """Box [3, 3] in nm, a copy, or None. Can be set."""
+        return self._engine.box.copy() if self._engine.periodic else None
+
+    @box.setter
+    def box(self, value: Any) -> None:
+        if not self._engine.periodic:
+            raise ValueError("Simulation: a box cannot be given to a system that is not periodic (set system.box before)")
+        self._engine.box[:] = boxes.as_box(value, "Simulation: box")
+        self._engine.box_changed()
+        self._touched()
+
+    def state(self) -> State:
+        """Step, time, positions, velocities and box, as copies."""
+        return State(self.step, self.time, self.positions, self.velocities, self.box)
+
+    def thermalize(self, temperature: float | None = None, seed: int | None = None) -> None:
+        """Draw velocities from the Maxwell-Boltzmann distribution; constraints are kept, and the centre of mass rests.
+
+        Parameters
+        ----------
+        temperature : float, optional
+            In K; the integrator's when left out.
+        seed : int, optional
+            The simulation's when left out.
+        """
+        temperature = self._temperature_wanted if temperature is None else temperature
+        if temperature is None:
+            raise ValueError(f"thermalize: a temperature is needed, because {type(self.integrator).__name__} has none")
+        set_thermal_velocities(self._engine, temperature, seed)
+        self._touched()
+
+    # -- observables ----------------------------------------------------------------------------------------------------
+
+    @property
+    def degrees_of_freedom(self) -> int:
+        """Three for each atom with mass, less one for each constraint, less three if the centre of mass is held."""
+        return self._freedom
+
+    @property
+    def kinetic_energy(self) -> float:
+        """In kJ/mol."""
+        return kinetic_energy(self._engine.masses, self._engine.velocities)
+
+    @property
+    def temperature(self) -> float:
+        """Instantaneous temperature in K."""
+        return 2 * self.kinetic_energy / max(self._freedom, 1) / units.GAS_CONSTANT
+
+    def energies(self) -> dict[str, float]:
+        """Energies and what goes with them, at the present positions.
+
+        They are computed on the side: a run goes on bit for bit as if nobody had asked.
+
+        Returns
+        -------
+        dict of str to float
+            Every term by its name, "potential", "kinetic" and "total" (kJ/mol), "temperature" (K), and for periodic systems
+            "pressure" (bar), "volume" (nm^3) and "density" (g/cm^3). The pressure is that of the molecules (bonded atoms)
+            as wholes, whose mean equals that of the atoms, and which fluctuates less.
+        """
+        if self._measured is None:
+            self._measured = self._measure()
+        return dict(self._measured)
+
+    def _measure(self):
+        engine = self._engine
+        forces, step, before, valid = engine.forces.copy(), engine.flags[STEP], engine.flags[ENERGY], engine.flags[FORCES_VALID]
+        engine.flags[ENERGY] = 1
+        try:
+            self._evaluator.run(1)
+            result = engine.energies()
+            virial = np.trace(engine.virial()) if engine.periodic else 0.0
+            if engine.periodic:
+                virial -= self._inner_virial()
+        finally:
+            engine.flags[STEP], engine.flags[ENERGY], engine.flags[FORCES_VALID] = step, before, valid
+            engine.forces[:] = forces
+        result["potential"] = sum(result.values())
+        result["kinetic"] = self.kinetic_energy
+        result["total"] = result["potential"] + result["kinetic"]
+        result["temperature"] = self.temperature
+        if engine.periodic:
+            volume = float(boxes.volume(engine.box))
+            result["pressure"] = float((2 * self._molecular_kinetic() + virial) / (3 * volume) * units.BAR_PER_PRESSURE)
+            result["volume"] = volume
+            result["density"] = float(engine.masses.sum() / volume * units.DENSITY)
+        return result
+
+    def _inner_virial(self):
+        """Sum of force times position relative to the centre of the molecule: what molecules as wholes do not feel."""
+        engine, molecule = self._engine, self.system.topology.molecules
+        mass = np.bincount(molecule, engine.masses)
+        total = np.stack([np.bincount(molecule, engine.masses * x) for x in engine.positions.T], 1)
+        centre = total / np.where(mass > 0, mass, 1.0)[:, None]
+        moving = (mass > 0)[molecule]
+        return float(np.einsum("ia,ia->", engine.forces[moving], (engine.positions - centre[molecule])[moving]))
+
+    def _molecular_kinetic(self):
+        engine, molecule = self._engine, self.system.topology.molecules
+        mass = np.bincount(molecule, engine.masses)
+        momentum = np.stack([np.bincount(molecule, engine.masses * v) for v in engine.velocities.T], 1)
+        return 0.5 * float(np.sum((momentum**2).sum(1)[mass > 0] / mass[mass > 0]))
+
+    # -- motion ---------------------------------------------------------------------------------------------------------
+
+    def minimize(self, tolerance: float = 10.0, max_steps: int = 0) -> None:
+        """Move to a minimum of the potential energy; see `minimize.minimize`."""
+        raise NotImplementedError
+
+    def run(self, steps: int | None = None, *, time: str | float | None = None, report: Sequence[Reporter] | Reporter = ()) -> None:
+        """Make steps.
+
+        The loop is compiled: Python is entered for reports, and a few times a second for progress bars and Ctrl-C, which
+        ends the run after a whole step, with all files closed.
+
+        Parameters
+        ----------
+        steps : int
+        time : str or float
+            In place of steps: "1 ns", or a number of ps.
+        report : sequence of Reporter
+            Each acts when the number of the step is a multiple of its `every`.
+
+        Raises
+        ------
+        BrokenSimulationError
+            If positions, velocities or forces are no longer finite; says where, when and why, and leaves the last good state
+            on the disk.
+        ReporterError
+            If a reporter cannot write. Whatever a reporter raises, the state is saved, and other reporters are closed.
+        """
+        run(self, self._steps(steps, time), [report] if isinstance(report, Reporter) else list(report))
+
+    def _steps(self, steps, time):
+        if (steps is None) == (time is None):
+            raise ValueError("run: give either a number of steps or a time")
+        if time is not None:
+            return round(units.parse_time(time) / self.timestep)
+        if isinstance(steps, bool) or not hasattr(steps, "__index__") or steps < 0:
+            raise ValueError(f"run: steps must be a whole number >= 0, got {steps!r} (a time is given as time='1 ns')")
+        return int(steps)
+
+    def _advance(self, steps: int) -> None:
+        """Make steps without any reporting."""
+        self._measured = None
+        if not self._prepared:
+            self.integrator.prepare(self._engine)
+            self._prepared = True
+        self._runner.run(steps)
+
+    def _touched(self) -> None:
+        """The state has been changed from outside."""
+        self._engine.flags[REBUILD] = 1
+        self._engine.flags[FORCES_VALID] = 0
+        self._prepared, self._measured = False, None
+
+    # -- checkpoints ----------------------------------------------------------------------------------------------------
+
+    def save_checkpoint(self, path: str | os.PathLike) -> None:
+        """Write everything that a run needs to go on, bit for bit.
+
+        The file is replaced as a whole or not at all. The neighbour list is built anew afterwards, as it is when the
+        checkpoint is loaded.
+
+        Raises
+        ------
+        OSError
+            If it cannot be written.
+        """
+        arrays, meta = self._snapshot()
+        meta.update(fingerprint=fingerprint(self), files=self.files)
+        write_checkpoint(path, arrays, meta)
+        self._touched()
+
+    def load_checkpoint(self, path: str | os.PathLike) -> None:
+        """Go back to the state that was saved; the next run goes on with it, and with the files of its reporters.
+
+        Raises
+        ------
+        CheckpointError
+            If the file is damaged, or belongs to another system, integrator, barostat, seed or precision.
+
+        Examples
+        --------
+        >>> sim = sponge.Simulation(system, integrator, seed=1)  # doctest: +SKIP
+        >>> sim.load_checkpoint("run.chk")  # doctest: +SKIP
+        >>> sim.run(100_000 - sim.step, report=[sponge.DCD("traj.dcd", 500), sponge.Checkpoint("run.chk", 5000)])  # doctest: +SKIP
+        """
+        path = os.fspath(path)
+        arrays, meta = read_checkpoint(path)
+        here = fingerprint(self)
+        if meta["fingerprint"] != here:
+            raise CheckpointError(f"checkpoint {path!r}: must belong to the same system and settings, but these differ: "
+                                  + ", ".join(differences(meta["fingerprint"], here)))
+        self._restore(arrays, meta)
+        self.files, self.resumed_from = dict(meta["files"]), path
+
+    def _snapshot(self):
+        """The state in memory: arrays, and numbers."""
+        engine = self._engine
+        arrays = {name: getattr(engine, name).copy() for name in ("positions", "velocities", "forces", "box")}
+        arrays.update({f"store/{name}": np.copy(values) for name, values in engine.store.items()})
+        return arrays, {"step": self.step, "time": self.time}
+
+    def _restore(self, arrays, meta):
+        engine = self._engine
+        self._runner.program.restart()  # makes the plans, and with them the store
+        for name in ("positions", "velocities", "forces", "box"):
+            getattr(engine, name)[:] = arrays[name]
+        for name, values in arrays.items():
+            if name.startswith("store/"):
+                engine.store[name.removeprefix("store/")][...] = values
+        if engine.periodic:
+            engine.box_changed()
+        engine.flags[STEP] = meta["step"]
+        self._touched()
+
+    # -- small things ---------------------------------------------------------------------------------------------------
+
+    @property
+    def _temperature_wanted(self):
+        return getattr(self.integrator, "temperature", None)
+
+    def _vectors(self, name, values):
+        values = np.array(values, np.float64)
+        if values.shape != (self.system.n, 3):
+            raise ValueError(f"Simulation: {name} must have shape {(self.system.n, 3)}, got {values.shape}")
+        if not np.isfinite(values).all():
+            bad = int(np.argmin(np.isfinite(values).all(1)))
+            raise ValueError(f"Simulation: {name} must be finite, got {values[bad]} for {self.system.topology.describe(bad)}")
+        return values
+
+    def __repr__(self):
+        return f"<Simulation: {self.system.n} atoms, {type(self.integrator).__name__}, step {self.step}, {self.time:g} ps>"

@@ -17,12 +17,19 @@ _HOME = {
         "topology": "Topology",
         "potential": "Plan Potential",
         "engine.engine": "Engine",
+        "potentials.terms": "angle_potential bond_potential torsion_potential",
+        "potentials.pair_terms": "pair_potential",
+        **{f"potentials.{name}": name for name in ("harmonic_angle", "harmonic_bond", "harmonic_improper", "pair14",
+                                                   "periodic_torsion", "ryckaert_bellemans", "urey_bradley")},
+        "potentials.cmap": "CMAP",
+        "potentials.function": "ASEPotential FunctionPotential",
+        "potentials.restraints": "PositionRestraint angle_restraint distance_restraint torsion_restraint",
         "simulation": "Simulation State",
         "report": "CSV DCD H5MD PDB XTC Callback Checkpoint Log Reporter",
     }.items()
     for name in names.split()
 }
-_MODULES = ("analysis", "box", "build", "errors", "load", "units")
+_MODULES = ("analysis", "box", "build", "errors", "load", "testing", "units")
 
 
 def __getattr__(name: str) -> _Any:

@@ -9,7 +9,16 @@ import numpy as np
 from triskele.core.kernels import simd
 from triskele.core.kernels.njit import device, kernel
 from triskele.sponge.potential import Potential
-from triskele.sponge.potentials.term_kernels import angle8, arms8, close_chunk, is_term, open_box, open_chunk, torsion8, torsion_forces8
+from triskele.sponge.potentials.term_kernels import (
+    angle8,
+    arms8,
+    close_chunk,
+    is_term,
+    open_box,
+    open_chunk,
+    torsion8,
+    torsion_forces8,
+)
 from triskele.sponge.potentials.terms import plan_terms, torsions
 
 __all__ = ["CMAP"]
@@ -148,3 +157,12 @@ class CMAP(Potential):
         coefficients = np.ascontiguousarray(np.einsum("ra,tijrs,sb->tijab", _HERMITE, cell_data(maps), _HERMITE)).reshape(-1)
         params = np.stack([self.types, np.full(len(self.types), maps.shape[-1])], axis=1).astype(np.float64)
         return plan_terms(engine, cmap_terms, np.concatenate([self.phi, self.psi], axis=1), params, 512, coefficients)
+
+
+def example():
+    """Systems for `testing`."""
+    from triskele.sponge.testing import example_system
+
+    maps = np.random.default_rng(3).normal(size=(2, 12, 12))
+    phi = np.arange(4) + np.arange(7)[:, None]
+    return [example_system(CMAP(maps, phi, phi + 1, np.arange(7) % 2), box=box) for box in (None, [0.7, 0.8, 0.9])]

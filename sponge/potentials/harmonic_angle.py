@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from triskele.sponge.potentials.terms import angle_potential
 
 __all__ = ["harmonic_angle"]
@@ -26,3 +28,12 @@ def harmonic_angle(theta, k, theta0):
     <harmonic_angle 'angle': k (1,), theta0 (1,)>
     """
     return 0.5 * k * (theta - theta0) ** 2
+
+
+def example():
+    """Systems for `testing`."""
+    from triskele.sponge.testing import example_system
+
+    k, theta0 = np.linspace(200.0, 600.0, 10), np.linspace(1.5, 2.2, 10)
+    angles = np.stack([np.arange(10), np.arange(1, 11), np.arange(2, 12)], axis=1)
+    return [example_system(harmonic_angle(angles, k=k, theta0=theta0), box=box) for box in (None, [0.7, 0.8, 0.9])]

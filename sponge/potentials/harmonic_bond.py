@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from triskele.sponge.potentials.terms import bond_potential
 
 __all__ = ["harmonic_bond"]
@@ -25,3 +27,12 @@ def harmonic_bond(r, k, r0):
     <harmonic_bond 'bond': k (1,), r0 (1,)>
     """
     return 0.5 * k * (r - r0) ** 2
+
+
+def example():
+    """Systems for `testing`."""
+    from triskele.sponge.testing import example_system
+
+    k, r0 = np.linspace(1e4, 3e5, 11), np.linspace(0.1, 0.16, 11)
+    bonds = np.stack([np.arange(11), np.arange(1, 12)], axis=1)
+    return [example_system(harmonic_bond(bonds, k=k, r0=r0), box=box) for box in (None, [[0.9, 0, 0], [0.2, 0.8, 0], [-0.1, 0.3, 0.9]])]

@@ -26,3 +26,11 @@ def harmonic_improper(phi, k, phi0):
     """
     d = phi - phi0
     return 0.5 * k * (d - 2 * math.pi * np.rint(d / (2 * math.pi))) ** 2
+
+
+def example():
+    """Systems for `testing`."""
+    from triskele.sponge.testing import example_system
+
+    chains = [[i, i + 1, i + 2, i + 3] for i in range(9)]
+    return example_system(harmonic_improper(chains, k=np.linspace(20.0, 90.0, 9), phi0=np.linspace(-3.0, 3.0, 9)))

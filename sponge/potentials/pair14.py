@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from triskele.sponge.potentials.terms import bond_potential
 from triskele.sponge.units import COULOMB
 
@@ -26,3 +28,11 @@ def pair14(r, charge_product, sigma, epsilon):
     """
     attraction = (sigma / r) ** 6
     return COULOMB * charge_product / r + 4 * epsilon * (attraction * attraction - attraction)
+
+
+def example():
+    """Systems for `testing`."""
+    from triskele.sponge.testing import example_system
+
+    pairs = [[i, i + 3] for i in range(9)]
+    return example_system(pair14(pairs, charge_product=np.linspace(-0.2, 0.2, 9), sigma=np.linspace(0.2, 0.3, 9), epsilon=0.4))

@@ -12,7 +12,15 @@ import numpy as np
 
 from triskele.core.kernels import simd
 from triskele.core.kernels.njit import kernel
-from triskele.sponge.potentials.term_kernels import arms8, close_chunk, is_term, open_box, open_chunk, torsion8, torsion_forces8
+from triskele.sponge.potentials.term_kernels import (
+    arms8,
+    close_chunk,
+    is_term,
+    open_box,
+    open_chunk,
+    torsion8,
+    torsion_forces8,
+)
 from triskele.sponge.potentials.terms import TORSION, generated_kernel, plan_terms, torsion_potential
 
 __all__ = ["periodic_torsion"]
@@ -95,3 +103,16 @@ def periodic_torsion(phi, k, periodicity, phase):
     <periodic_torsion 'torsion': k (1,), periodicity (1,), phase (1,)>
     """
     return k * (1 + math.cos(periodicity * phi - phase))
+
+
+def example():
+    """Systems for `testing`."""
+    from triskele.sponge.testing import example_system
+
+    chains = np.arange(4) + np.arange(9)[:, None]
+    chains = np.concatenate([chains, chains[:5], chains[:3, ::-1]])
+    m = len(chains)
+    torsions = [periodic_torsion(chains, k=np.linspace(-4.0, 15.0, m), periodicity=periodicity, phase=np.linspace(-1.0, 3.0, m))
+                for periodicity in (1 + np.arange(m) % 6, np.full(m, 11.0))]  # the latter is no short Fourier series
+    boxes = None, [[0.9, 0, 0], [0.2, 0.8, 0], [-0.1, 0.3, 0.9]]
+    return [example_system(*torsions), example_system(torsions[0], box=boxes[1])]

@@ -21,3 +21,10 @@ def urey_bradley(r, k, r0):
         In nm.
     """
     return 0.5 * k * (r - r0) ** 2
+
+
+def example():
+    """Systems for `testing`."""
+    from triskele.sponge.testing import example_system
+
+    return example_system(urey_bradley([[0, 2], [3, 1], [2, 4]], k=[5e3, 1e4, 2e4], r0=0.25))

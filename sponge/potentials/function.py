@@ -1,0 +1,204 @@
+"""Potentials from any function of the positions, and from calculators of ASE."""
+
+from __future__ import annotations
+
+import inspect
+import os
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from triskele import core
+from triskele.sponge import units
+from triskele.sponge.box import displacement, volume
+from triskele.sponge.engine.task import Task
+from triskele.sponge.potential import ROW, Plan, Potential, add_forces
+
+__all__ = ["ASEPotential", "FunctionPotential"]
+
+
+class FunctionPotential(Potential):
+    """A term of the energy from a function of all positions. Runs as one call to Python per step.
+
+    Parameters
+    ----------
+    function : callable
+        ``function(positions, **params)`` -> energy in kJ/mol: NumPy code that the core can trace. If it has an argument
+        `box`, it receives the box [3, 3], or None.
+    params : mapping of str to array, optional
+        The function's further arguments: what one may want to differentiate by.
+    name : str, optional
+        The function's when left out.
+
+    Examples
+    --------
+    >>> def radius_of_gyration(positions, k, target):
+    ...     d = positions - np.mean(positions, axis=0)
+    ...     return 0.5 * k * (np.sqrt(np.mean(np.sum(d * d, axis=1))) - target) ** 2
+    >>> FunctionPotential(radius_of_gyration, {"k": 1000.0, "target": 0.5})
+    <FunctionPotential 'radius_of_gyration': k (), target ()>
+    """
+
+    def __init__(self, function: Callable, params: Mapping[str, Any] | None = None, name: str | None = None):
+        self.function = function
+        self.name = name or getattr(function, "__name__", "function").strip("<>")
+        self.params = {key: np.array(value, np.float64) for key, value in (params or {}).items()}
+        self._takes_box = False
+        try:
+            arguments = inspect.signature(function).parameters
+        except (TypeError, ValueError):  # a builtin without signature
+            return
+        named = [p.name for p in arguments.values()][1:]
+        self._takes_box = "box" in named
+        anything = any(p.kind is p.VAR_KEYWORD for p in arguments.values())
+        unknown = [key for key in self.params if key not in named]
+        missing = [p.name for p in list(arguments.values())[1:] if p.name != "box" and p.name not in self.params
+                   and p.default is p.empty and p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]  # fmt: skip
+        if missing or (unknown and not anything):
+            raise TypeError(f"{self.name}: params must be those of the function ({', '.join(n for n in named if n != 'box') or 'none'}), "
+                            f"got {', '.join(self.params) or 'none'}")
+
+    def energy(self, params, positions, box):
+        more = {"box": box} if self._takes_box else {}
+        return self.function(positions, **more, **params)
+
+    def __reduce__(self):
+        return _restore, (type(self), _Handle(self.function), {k: v for k, v in self.__dict__.items() if k != "function"})
+
+
+class _Handle:
+    """A function that may be local or nameless: it comes back in this process, and by its name in others."""
+
+    _functions: dict[int, Callable] = {}
+
+    def __init__(self, function):
+        self._functions[id(function)] = function
+        self.key = os.getpid(), id(function)
+        self.module, self.qualname = getattr(function, "__module__", ""), getattr(function, "__qualname__", repr(function))
+
+    def get(self):
+        if self.key[0] == os.getpid() and self.key[1] in self._functions:
+            return self._functions[self.key[1]]
+        try:
+            found: Any = __import__(self.module, fromlist=["_"])
+            for part in self.qualname.split("."):
+                found = getattr(found, part)
+        except (ImportError, AttributeError, ValueError):
+            raise ValueError(f"potential: the function {self.qualname} of {self.module} cannot be imported here "
+                             "(define it at the top of a module)") from None
+        return found
+
+
+def _restore(cls, handle, state):
+    potential = object.__new__(cls)
+    potential.__dict__.update(state, function=handle.get())
+    return potential
+
+
+class ASEPotential(Potential):
+    """A term of the energy from a calculator of ASE. Runs as one call to Python per step.
+
+    Parameters
+    ----------
+    calculator : ase.calculators.calculator.Calculator
+        Its energies (eV) and forces (eV/Å) are converted.
+    atoms : ase.Atoms
+        Species, and whatever else the calculator reads, of the atoms it acts on; positions and cell come from the run.
+    indices : int array, optional
+        Which atoms of the system those are; all when left out.
+    name : str
+
+    Notes
+    -----
+    `energy` can be differentiated once by the positions, from the calculator's forces. The virial in a periodic box comes
+    from the calculator's stress; it is NaN if there is none.
+    """
+
+    def __init__(self, calculator: Any, atoms: Any, indices: Any = None, name: str = "ase"):
+        self.name, self.params = name, {}
+        self._atoms = atoms.copy()
+        self._atoms.calc = calculator
+        self.indices = np.arange(len(atoms)) if indices is None else np.asarray(indices, np.int64)
+        if len(self.indices) != len(atoms):
+            raise ValueError(f"ase potential: indices must name {len(atoms)} atoms, got {len(self.indices)}")
+
+    def check(self, system):
+        if len(self.indices) and not 0 <= self.indices.min() <= self.indices.max() < system.n:
+            raise ValueError(f"ase potential {self.name!r}: indices must be 0 to {system.n - 1}, got {self.indices.min()} to "
+                             f"{self.indices.max()}")
+
+    def evaluate(self, positions: np.ndarray, box: np.ndarray | None) -> tuple[float, np.ndarray]:
+        """Energy (kJ/mol) and forces (kJ/mol/nm, [m, 3]) of the calculator's atoms."""
+        self._atoms.set_positions(np.asarray(positions)[self.indices] / units.angstrom)
+        if box is not None:
+            self._atoms.set_cell(np.asarray(box) / units.angstrom)
+            self._atoms.pbc = True
+        return (float(self._atoms.get_potential_energy()) * units.eV,
+                np.asarray(self._atoms.get_forces(), np.float64) * (units.eV / units.angstrom))
+
+    def energy(self, params, positions, box):
+        if box is None:
+            return _energy_of(self)(positions)
+        return _energy_of(self, periodic=True)(positions, box)
+
+    def plan(self, engine):
+        forces, rows = np.zeros((engine.n, 3)), np.zeros((1, ROW))
+
+        def call():
+            box = engine.box if engine.periodic else None
+            rows[0, 0], own = self.evaluate(engine.positions, box)
+            forces[self.indices] = own
+            if box is None:
+                rows[0, 1:] = (own.T @ engine.positions[self.indices]).ravel()
+            else:
+                rows[0, 1:] = self._virial()
+
+        reduce = Task(add_forces, engine.atom_starts, forces, engine.forces, chunks=engine.atom_chunks)
+        return Plan(call=call, rows=rows, reduce=[reduce])
+
+    def _virial(self):
+        from ase.calculators.calculator import PropertyNotImplementedError
+
+        try:
+            return -units.eV * self._atoms.get_volume() * self._atoms.get_stress(voigt=False).ravel()
+        except (PropertyNotImplementedError, NotImplementedError):
+            return np.full(9, np.nan)
+
+
+def _energy_of(potential: ASEPotential, periodic: bool = False) -> Any:
+    """The calculator as an operator of the core."""
+    def value(positions, box=None):
+        return np.float64(potential.evaluate(positions, box)[0])
+
+    def slope(positions, box=None):
+        gradient = np.zeros(np.shape(positions))
+        gradient[potential.indices] = -potential.evaluate(positions, box)[1]
+        return gradient
+
+    name = f"ase_{id(potential)}_{periodic}"
+    energy = core.custom_op(value, out=lambda x, *box: core.spec((), np.float64), mode="python", name=name)
+    gradient = core.custom_op(slope, out=lambda x, *box: x, mode="python", name=f"{name}_gradient")
+    if periodic:
+        energy.vjp(lambda ct, out, x, box: (ct * gradient(x, box), None))
+    else:
+        energy.vjp(lambda ct, out, x: ct * gradient(x))
+    return energy
+
+
+def _gyration(positions, k, target):
+    d = positions - np.mean(positions, axis=0)
+    return 0.5 * k * (np.sqrt(np.mean(np.sum(d * d, axis=1))) - target) ** 2
+
+
+def _per_volume(positions, box, k):
+    d = displacement(positions[1:] - positions[:-1], box)
+    return k * np.sum(d * d) / volume(box)
+
+
+def example():
+    """Systems for `testing`."""
+    from triskele.sponge.testing import example_system
+
+    return [example_system(FunctionPotential(_gyration, {"k": 1000.0, "target": 0.3}, name="gyration")),
+            example_system(FunctionPotential(_per_volume, {"k": 10.0}), box=[[0.9, 0, 0], [0.2, 0.8, 0], [-0.1, 0.3, 0.9]])]

@@ -1,0 +1,177 @@
+"""Restraints: springs that hold positions, distances, angles or torsion angles, with or without a flat bottom."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from triskele.core.kernels.njit import kernel
+from triskele.sponge.box import displacement, minimum_image
+from triskele.sponge.engine.task import ENERGY, Task
+from triskele.sponge.potential import ROW, Plan, Potential
+from triskele.sponge.potentials.terms import angle_potential, bond_potential, torsion_potential
+
+__all__ = ["PositionRestraint", "angle_restraint", "distance_restraint", "torsion_restraint"]
+
+
+@bond_potential
+def distance_restraint(r, k, lower, upper):
+    """Restraint of a distance, u = k/2 d^2 with the part d of r outside of [lower, upper].
+
+    Parameters
+    ----------
+    atoms : int array [m, 2]
+    k : float or array [m]
+        In kJ/mol/nm^2.
+    lower, upper : float or array [m]
+        In nm; equal for a plain spring.
+
+    Examples
+    --------
+    >>> distance_restraint([[0, 9]], k=500.0, lower=0.3, upper=0.5)
+    <distance_restraint 'distance_restraint': k (1,), lower (1,), upper (1,)>
+    """
+    return 0.5 * k * (max(r - upper, 0.0) + max(lower - r, 0.0)) ** 2
+
+
+@angle_potential
+def angle_restraint(theta, k, lower, upper):
+    """Restraint of an angle, u = k/2 d^2 with the part d of theta outside of [lower, upper].
+
+    Parameters
+    ----------
+    atoms : int array [m, 3]
+        The middle atom is the second.
+    k : float or array [m]
+        In kJ/mol/rad^2.
+    lower, upper : float or array [m]
+        In radians; equal for a plain spring.
+    """
+    return 0.5 * k * (max(theta - upper, 0.0) + max(lower - theta, 0.0)) ** 2
+
+
+@torsion_potential
+def torsion_restraint(phi, k, phi0, width=0.0):
+    """Restraint of a torsion angle, u = k/2 max(0, |phi - phi0| - width)^2, the difference taken into [-pi, pi].
+
+    Parameters
+    ----------
+    atoms : int array [m, 4]
+    k : float or array [m]
+        In kJ/mol/rad^2.
+    phi0 : float or array [m]
+        In radians.
+    width : float or array [m]
+        Half the width of the flat bottom in radians.
+    """
+    d = phi - phi0
+    return 0.5 * k * max(abs(d - 2 * math.pi * np.rint(d / (2 * math.pi))) - width, 0.0) ** 2
+
+
+@kernel(nogil=True)
+def restrain(chunk, positions, box, flags, first, atoms, params, rows, forces):
+    """Add the forces on the restrained atoms `first[chunk]` to `first[chunk + 1]`; params [m, 5]: k, width, reference."""
+    periodic = box[0, 0] != 0.0
+    energy = 0.0
+    row = rows[chunk]
+    row[:] = 0.0
+    for i in range(first[chunk], first[chunk + 1]):
+        a = atoms[i]
+        x, y, z = positions[a, 0] - params[i, 2], positions[a, 1] - params[i, 3], positions[a, 2] - params[i, 4]
+        if periodic:
+            x, y, z = minimum_image(x, y, z, box)
+        r = math.sqrt(x * x + y * y + z * z)
+        out = r - params[i, 1]
+        if out <= 0.0:
+            continue
+        f = -params[i, 0] * out / r
+        forces[a, 0] += f * x
+        forces[a, 1] += f * y
+        forces[a, 2] += f * z
+        if flags[ENERGY]:
+            energy += 0.5 * params[i, 0] * out * out
+            for b in range(3):  # the positions that the box scales are the images next to the reference
+                at = params[i, 2 + b] + (x if b == 0 else y if b == 1 else z)
+                row[1 + b] += f * x * at
+                row[4 + b] += f * y * at
+                row[7 + b] += f * z * at
+    row[0] = energy
+
+
+class PositionRestraint(Potential):
+    """Restraint of positions, u = k/2 max(0, |r - reference| - width)^2, of the nearest image where there is a box.
+
+    The references stay where they are when a barostat changes the box.
+
+    Parameters
+    ----------
+    atoms : int array [m]
+    k : float or array [m]
+        In kJ/mol/nm^2.
+    reference : array [m, 3]
+        In nm.
+    width : float or array [m]
+        Radius of the flat bottom in nm.
+    name : str
+
+    Examples
+    --------
+    >>> PositionRestraint([4, 6], k=1000.0, reference=np.zeros((2, 3)))
+    <PositionRestraint 'position_restraint': k (2,), reference (2, 3), width (2,)>
+    """
+
+    invariant = False
+
+    def __init__(self, atoms: Any, k: Any, reference: Any, width: Any = 0.0, name: str = "position_restraint"):
+        self.name = name
+        self.atoms = np.ascontiguousarray(atoms, np.int32).reshape(-1)
+        m = len(self.atoms)
+        if np.shape(reference) != (m, 3):
+            raise ValueError(f"position_restraint: reference must have shape {(m, 3)}, got {np.shape(reference)}")
+        self.params = {"k": np.array(np.broadcast_to(np.asarray(k, np.float64), (m,))),
+                       "reference": np.array(reference, np.float64),
+                       "width": np.array(np.broadcast_to(np.asarray(width, np.float64), (m,)))}  # fmt: skip
+
+    def energy(self, params, positions, box):
+        d = displacement(positions[self.atoms] - params["reference"], box)
+        square, width = np.sum(d * d, axis=-1), params["width"]
+        outside = square > width * width
+        # where the width is 0 the square needs no root, whose derivatives do not exist at the reference
+        root = np.sqrt(np.where(outside, square, 1.0))
+        reached = np.where(width > 0, np.where(outside, (root - width) ** 2, 0.0), square - 2 * width * root)
+        return 0.5 * np.sum(params["k"] * reached)
+
+    def check(self, system):
+        where = f"position_restraint {self.name!r}"
+        if len(self.atoms) and not 0 <= self.atoms.min() <= self.atoms.max() < system.n:
+            raise ValueError(f"{where}: atoms must be 0 to {system.n - 1}, got {self.atoms.min()} to {self.atoms.max()}")
+        for name, values in self.params.items():
+            if not np.all(np.isfinite(values)):
+                raise ValueError(f"{where}: parameter {name} must be finite")
+        if np.any(self.params["width"] < 0):
+            raise ValueError(f"{where}: width must be >= 0, got {self.params['width'].min()}")
+
+    def plan(self, engine):
+        order = np.argsort(self.atoms, kind="stable")
+        atoms = self.atoms[order]
+        params = np.column_stack([self.params["k"], self.params["width"], self.params["reference"]])[order]
+        first = np.searchsorted(atoms, engine.atom_starts).astype(np.int64)
+        rows = np.zeros((engine.atom_chunks, ROW))
+        task = Task(restrain, engine.positions, engine.box, engine.flags, first, atoms, params, rows, engine.forces,
+                    chunks=engine.atom_chunks)  # fmt: skip
+        return Plan(reduce=[task], rows=rows)
+
+
+def example():
+    """Systems for `testing`."""
+    from triskele.sponge.testing import example_system
+
+    restraints = [
+        distance_restraint([[0, 9], [1, 5], [2, 8]], k=500.0, lower=[0.1, 0.9, 0.2], upper=[0.15, 1.2, 0.21]),
+        angle_restraint([[0, 4, 9], [1, 2, 3], [3, 4, 6]], k=80.0, lower=[0.5, 2.9, 1.0], upper=[0.6, 3.0, 2.5]),
+        torsion_restraint([[0, 1, 2, 3], [3, 4, 5, 6], [1, 4, 6, 9]], k=50.0, phi0=[3.0, -3.0, 0.5], width=[0.0, 0.3, 0.5]),
+        PositionRestraint([0, 3, 7, 3], k=900.0, reference=np.full((4, 3), 0.1), width=[0.0, 0.1, 0.05, 3.0]),
+    ]
+    return [example_system(*restraints), example_system(restraints[3], box=[0.9, 0.9, 0.9])]

@@ -1,0 +1,174 @@
+"""Prepared systems from files: ``sponge.load("system.prmtop", "system.inpcrd")``.
+
+The package can be called: `load` is what it does, and its modules hold the formats.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from triskele.sponge.errors import FileFormatError
+
+__all__ = ["load"]
+
+# What a file's suffix says (a further .gz is looked through). A .top may also be an AMBER file: its first bytes tell.
+SUFFIXES = {
+    ".prmtop": "AMBER topology", ".parm7": "AMBER topology", ".top": "GROMACS topology", ".psf": "CHARMM topology",
+    ".xml": "OpenMM XML", ".pdb": "PDB", ".ent": "PDB", ".cif": "mmCIF", ".mmcif": "mmCIF", ".pdbx": "mmCIF",
+    ".inpcrd": "AMBER coordinates", ".rst7": "AMBER coordinates", ".rst": "AMBER coordinates", ".restrt": "AMBER coordinates",
+    ".ncrst": "AMBER coordinates", ".crd": "AMBER coordinates", ".gro": "GROMACS coordinates",
+    ".prm": "CHARMM parameters", ".rtf": "CHARMM parameters", ".par": "CHARMM parameters", ".str": "CHARMM parameters",
+}  # fmt: skip
+_STRUCTURES = ("PDB", "mmCIF")
+_COORDINATES = ("AMBER coordinates", "GROMACS coordinates", *_STRUCTURES)
+
+
+def load(*files: str | Path, forcefield: Any = None, **options: Any) -> Any:
+    """Read a system from its files.
+
+    Parameters
+    ----------
+    *files : str or Path
+        A topology with coordinates: AMBER (.prmtop with .inpcrd or .rst7), OpenMM (a System as .xml, with a State or a .pdb),
+        GROMACS (.top with .gro), CHARMM (.psf with parameter files and coordinates); or one structure (.pdb, .cif) with
+        `forcefield`. Files may be gzipped.
+    forcefield : ForceField, str or sequence of str, optional
+        For structures: names of shipped force fields or ffxml files, such as ``["amber14/protein.ff14SB", "amber14/tip3p"]``.
+    **options
+        constraints, rigid_water, hydrogen_mass, implicit_solvent, method, cutoff, switch, tolerance, ...: see
+        `load.amber.load_amber` and `forcefield.create_system`. An OpenMM System has its own and takes none.
+
+    Returns
+    -------
+    System
+
+    Raises
+    ------
+    FileNotFoundError
+        If a file does not exist.
+    FileFormatError
+        If a file is truncated, broken, of another kind, or the files do not fit together.
+
+    Examples
+    --------
+    >>> from triskele import sponge
+    >>> system = sponge.load("dhfr.prmtop", "dhfr.inpcrd", constraints="h-bonds")  # doctest: +SKIP
+    >>> system = sponge.load("1ubq.pdb", forcefield=["amber14/protein.ff14SB", "amber14/tip3p"])  # doctest: +SKIP
+    """
+    paths = [Path(f) for f in files]
+    if not paths:
+        raise TypeError("load: a file is needed, got none")
+    kinds = [_kind(path) for path in paths]
+    by_kind: dict[str, list[Path]] = {}
+    for path, kind in zip(paths, kinds):
+        by_kind.setdefault(kind, []).append(path)
+    if forcefield is not None and kinds[0] not in _STRUCTURES:
+        raise TypeError(f"load: forcefield goes with a structure (.pdb, .cif), got {kinds[0]} {paths[0]}, which has its own parameters")
+    for kind, found in by_kind.items():
+        if len(found) > 1 and kind not in ("CHARMM parameters", "OpenMM XML"):
+            raise TypeError(f"load: at most one file may be {kind}, got {', '.join(map(str, found))}")
+    for topology, reader in _READERS.items():
+        if topology in by_kind:
+            return reader(by_kind, **options)
+    if len(paths) > 1 or kinds[0] not in _STRUCTURES:
+        raise TypeError(f"load: a topology or one structure is needed, got {', '.join(f'{p} ({k})' for p, k in zip(paths, kinds))}")
+    if forcefield is None:
+        raise TypeError(f"load: {paths[0]} has no parameters: forcefield is needed (for example ['amber14/protein.ff14SB', 'amber14/tip3p'])")
+    if kinds[0] == "PDB":
+        from triskele.sponge.load.pdb import load_pdb
+
+        return load_pdb(paths[0], forcefield, **options)
+    from triskele.sponge.load.mmcif import load_mmcif
+
+    return load_mmcif(paths[0], forcefield, **options)
+
+
+def _kind(path: Path) -> str:
+    name = path.name.removesuffix(".gz")
+    suffix = Path(name).suffix.lower()
+    if suffix not in SUFFIXES:
+        raise FileFormatError(f"{path}: the suffix must be one of {', '.join(SUFFIXES)} (or one of these with .gz), got {suffix!r}")
+    if not path.is_file():
+        raise FileNotFoundError(f"load: {path} must be a file, found {'a folder' if path.is_dir() else 'none'} (working folder {Path.cwd()})")
+    kind = SUFFIXES[suffix]
+    if suffix == ".top":
+        from triskele.sponge.load.amber_files import read_bytes
+
+        kind = "AMBER topology" if read_bytes(path).startswith((b"%VERSION", b"%FLAG")) else kind
+    return kind
+
+
+def _coordinates(by_kind: dict[str, list[Path]], used: str) -> dict[str, Any]:
+    """positions, velocities, box and topology (None where a file lacks them) of the coordinate file among the files."""
+    found = [path for kind in _COORDINATES for path in by_kind.get(kind, ())]
+    foreign = [path for kind, paths in by_kind.items() if kind not in (*_COORDINATES, used, "CHARMM parameters") for path in paths]
+    if len(found) > 1 or foreign:
+        raise TypeError(f"load: {used} goes with one file of coordinates, got {', '.join(map(str, [*found, *foreign]))}")
+    if not found:
+        return {"positions": None, "velocities": None, "box": None, "topology": None}
+    path = found[0]
+    match _kind(path):
+        case "AMBER coordinates":
+            from triskele.sponge.load.amber_files import read_restart
+
+            return read_restart(path) | {"topology": None}
+        case "GROMACS coordinates":
+            from triskele.sponge.load.gro import read_gro
+
+            return read_gro(path) | {"topology": None}
+        case "PDB":
+            from triskele.sponge.load.pdb import read_pdb as read
+        case _:
+            from triskele.sponge.load.mmcif import read_mmcif as read
+    structure = read(path)
+    return {"positions": structure.positions, "velocities": None, "box": structure.box, "topology": structure.topology}
+
+
+def _amber(by_kind, **options):
+    from triskele.sponge.load.amber import load_amber
+
+    start = _coordinates(by_kind, "AMBER topology")
+    return load_amber(by_kind["AMBER topology"][0], start["positions"], start["velocities"], start["box"], **options)
+
+
+def _openmm(by_kind, **options):
+    from triskele.sponge.load.openmm_xml import load_openmm, read_state, read_xml
+
+    if options:
+        raise TypeError(f"load: an OpenMM System has its own settings, got {', '.join(options)} (use system.nonbonded.update)")
+    states = {path: root for path in by_kind["OpenMM XML"] if (root := read_xml(path)).tag == "State"}
+    systems = [path for path in by_kind["OpenMM XML"] if path not in states]
+    if len(systems) != 1 or len(states) > 1:
+        raise TypeError(f"load: one OpenMM System and at most one State, got {', '.join(map(str, by_kind['OpenMM XML']))}")
+    start = _coordinates(by_kind, "OpenMM XML")
+    start.pop("time", None)
+    for root in states.values():
+        start |= {k: v for k, v in read_state(root).items() if k != "time" and v is not None}
+    return load_openmm(systems[0], **start)
+
+
+def _parmed(by_kind, **options):
+    from triskele.sponge.load.parmed import load_parmed
+
+    kind = "GROMACS topology" if "GROMACS topology" in by_kind else "CHARMM topology"
+    start = _coordinates(by_kind, kind)
+    return load_parmed(by_kind[kind][0], by_kind.get("CHARMM parameters", []), start["positions"], start["velocities"], start["box"],
+                       **options)
+
+
+_READERS = {"AMBER topology": _amber, "GROMACS topology": _parmed, "CHARMM topology": _parmed, "OpenMM XML": _openmm}
+
+
+class _Callable(ModuleType):
+    """The package itself answers to ``sponge.load(...)``: its name is that of the function, and an import of one of its modules
+    puts the package in place of any function of that name."""
+
+    def __call__(self, *files, forcefield=None, **options):
+        return load(*files, forcefield=forcefield, **options)
+
+
+_Callable.__call__.__doc__ = load.__doc__
+sys.modules[__name__].__class__ = _Callable

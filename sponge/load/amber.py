@@ -14,7 +14,7 @@ import numpy as np
 from triskele.sponge import units
 from triskele.sponge.box import from_lengths_angles
 from triskele.sponge.errors import FileFormatError
-from triskele.sponge.load.amber_files import Prmtop, read_restart
+from triskele.sponge.load.amber_files import Prmtop
 from triskele.sponge.load.terms import Terms, constrain, guess_elements, water_atoms
 from triskele.sponge.potentials.mixing import LJTable
 from triskele.sponge.system import System
@@ -221,17 +221,19 @@ def _virtual_sites(top: Prmtop, topology: Topology, bonds: np.ndarray, lengths: 
     return kinds
 
 
-def load_amber(prmtop: str | Path, coordinates: str | Path | None = None, *, method: str | None = None,
+def load_amber(prmtop: str | Path, positions: Any = None, velocities: Any = None, box: Any = None, *, method: str | None = None,
                constraints: str | None = None, rigid_water: bool = True, hydrogen_mass: float | None = None,
                implicit_solvent: str | None = None, **options: Any) -> System:
-    """Read an AMBER system.
+    """Read an AMBER system; `load` reads its coordinates along with it.
 
     Parameters
     ----------
     prmtop : str or Path
         Topology and parameters (.prmtop, .parm7), gzipped or not; CHAMBER's files of CHARMM force fields too.
-    coordinates : str or Path, optional
-        Coordinates, velocities and box (.inpcrd, .rst7, .crd, .ncrst), ASCII or NetCDF.
+    positions, velocities : array [n, 3], optional
+        In nm and nm/ps, as from `amber_files.read_restart`.
+    box : array [3, 3], optional
+        In place of the file's, if the file says that there is one.
     method : str, optional
         Of `Nonbonded`; when left out "pme" in a box and "none" without one.
     constraints : {None, "h-bonds", "all-bonds", "h-angles"}
@@ -262,12 +264,12 @@ def load_amber(prmtop: str | Path, coordinates: str | Path | None = None, *, met
     top = Prmtop(prmtop)
     _check_supported(top)
     n = top.pointers["NATOM"]
-    start = {"positions": None, "velocities": None, "box": None} if coordinates is None else read_restart(coordinates)
-    if start["positions"] is not None and len(start["positions"]) != n:
-        raise FileFormatError(f"{coordinates}: must hold the {n} atoms of {prmtop}, got {len(start['positions'])}")
-    box = None
-    if top.pointers["IFBOX"]:
-        box = _box(top) if start["box"] is None else start["box"]
+    if positions is not None and len(positions) != n:
+        raise FileFormatError(f"{prmtop}: has {n} atoms, got coordinates of {len(positions)} (do the files belong together?)")
+    if not top.pointers["IFBOX"]:
+        box = None
+    elif box is None:
+        box = _box(top)
     terms = Terms(str(prmtop), n)
     gb = {name: options.pop(name) for name in _GB_OPTIONS if name in options}
     if implicit_solvent is None and gb:
@@ -301,7 +303,7 @@ def load_amber(prmtop: str | Path, coordinates: str | Path | None = None, *, met
     terms.pairs(*_pair14(top, quads, types))
     if implicit_solvent is not None:
         terms.generalized_born(charges=charges, **_implicit_solvent(top, topology, implicit_solvent, **gb))
-    system = System(topology, top.get("MASS"), box, start["positions"], start["velocities"], constraints=fixed,
+    system = System(topology, top.get("MASS"), box, positions, velocities, constraints=fixed,
                     virtual_sites=_virtual_sites(top, topology, bonds, r0), exclusions=terms.exclusions)
     terms.add_to(system)
     if hydrogen_mass is not None:

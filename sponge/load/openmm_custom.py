@@ -17,6 +17,7 @@ from triskele.sponge.load.terms import Terms
 from triskele.sponge.potentials.gb import PROBE
 from triskele.sponge.potentials.gb_tables import MODELS, NECK_CUTOFF
 from triskele.sponge.potentials.mixing import LJTable
+from triskele.sponge.potentials.restraints import PositionRestraint
 from triskele.sponge.units import COULOMB
 
 __all__ = ["READERS"]
@@ -129,9 +130,7 @@ def _external(terms: Terms, force: ET.Element, where: str) -> bool:
     expected = [0.5 * np.sum(k * (p[:, None] - r0) ** 2, axis=0) for p in points]
     if not _same(k, k[0]) or not _same(np.stack([energy(*p) for p in points]), np.stack(expected)):
         raise _refuse(where, force, "harmonic in x, y and z, zero at its minimum")
-    from triskele.sponge.potentials.restraints import position_restraint
-
-    terms.potential(lambda: position_restraint(atoms[:, 0], positions=r0.T, k=k[0]))
+    terms.potential(lambda: PositionRestraint(atoms[:, 0], k[0], r0.T))
     return False
 
 

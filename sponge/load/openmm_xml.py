@@ -121,8 +121,9 @@ def load_openmm(path: str | Path, topology: Topology | None = None, positions: A
         for kind in sites:
             elements[kind.sites] = 0
         topology = molecules_as_residues(elements, np.unique(np.sort(bonds, axis=1), axis=0))
-    if topology.n != n:
-        raise FileFormatError(f"{path}: must hold the {topology.n} atoms of the structure, got {n}")
+    for what, found in (("structure", topology.n), ("set of coordinates", n if positions is None else len(positions))):
+        if found != n:
+            raise FileFormatError(f"{path}: has {n} atoms, got a {what} of {found} (do the files belong together?)")
     system = System(topology, masses, box if periodic else None, positions, velocities, constraints=constraints,
                     virtual_sites=sites, exclusions=terms.exclusions, remove_com_motion=remove)
     terms.add_to(system)
@@ -201,11 +202,12 @@ def _nonbonded(terms: Terms, force: ET.Element, where: str) -> bool:
     if force.get("includeDirectSpace", "1") == "0":
         raise FileFormatError(f"{where}: must include direct space")
     number = int(force.attrib["method"])
-    options: dict[str, Any] = {"method": _METHODS[number], "cutoff": float(force.attrib["cutoff"]),
-                               "tolerance": float(force.attrib["ewaldTolerance"]),
+    options: dict[str, Any] = {"method": _METHODS[number], "tolerance": float(force.attrib["ewaldTolerance"]),
                                "dispersion_correction": force.get("dispersionCorrection") == "1",
                                "dielectric": float(force.attrib["rfDielectric"])}
-    if force.get("useSwitchingFunction") == "1":
+    if number:  # without a method the file's cut-off means nothing, and may be 0
+        options["cutoff"] = float(force.attrib["cutoff"])
+    if number and force.get("useSwitchingFunction") == "1":
         options["switch"] = float(force.attrib["switchingDistance"])
     for alpha, grid, name in (("alpha", ("nx", "ny", "nz"), ""), ("ljAlpha", ("ljnx", "ljny", "ljnz"), "lj_")):
         if float(force.get(alpha, "0")) != 0:

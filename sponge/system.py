@@ -15,6 +15,7 @@ from triskele.sponge import units
 from triskele.sponge.errors import ConstraintError
 from triskele.sponge.potential import Potential
 from triskele.sponge.topology import Topology
+from triskele.sponge.virtual_sites import check as check_sites
 
 __all__ = ["Constraints", "System"]
 
@@ -195,6 +196,7 @@ class System:
                 k = int(np.argmax(massless.any(1)))
                 raise ConstraintError(f"constraints: atoms must have mass, got 0 for {self.topology.describe(pairs[k][np.argmax(massless[k])])} "
                                       f"in constraint {k}")
+        check_sites(self)
         for p in self.potentials:
             p.check(self)
 

@@ -12,9 +12,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+from triskele.sponge.engine.task import Task
+
+if TYPE_CHECKING:
+    from triskele.sponge.engine.engine import Engine
+    from triskele.sponge.system import System
 
 __all__ = ["LocalCoordinates", "OutOfPlane", "ThreeParticleAverage", "TwoParticleAverage", "VirtualSite", "place_all"]
 
@@ -226,3 +232,82 @@ def place_all(virtual_sites: Sequence[VirtualSite], positions: Any) -> Any:
     for kind in virtual_sites:
         positions = kind.place(positions)
     return positions
+
+
+# ------------------------------------------------------------------------------------------------------- compiled form
+def place_tasks(engine: Engine) -> list[Task]:
+    """Tasks, with the engine's chunks of atoms, that place all sites; none without sites."""
+    if not engine.system.virtual_sites:
+        return []
+    from triskele.sponge.virtual_site_kernels import place_sites
+
+    return [Task(place_sites, *_tables(engine), engine.positions, chunks=engine.atom_chunks)]
+
+
+def plan(engine: Engine) -> tuple[list[Task], list[Task], np.ndarray]:
+    """Tasks that place all sites, and those that hand their forces on to the parents.
+
+    Returns
+    -------
+    place, spread : list of Task
+    rows : float array [chunks, 10]
+        Energies (0) and virials that are to be added to those of the potentials: what the virial gains when forces act on
+        the parents of sites that are not fixed averages.
+    """
+    from triskele.sponge.virtual_site_kernels import spread_forces
+
+    rows = np.zeros((engine.atom_chunks, 10))
+    spread = Task(spread_forces, *_tables(engine), engine.positions, engine.forces, rows, chunks=engine.atom_chunks)
+    return place_tasks(engine), [spread], rows
+
+
+def _tables(engine):
+    """Arrays of the kernels: sites in the order of the engine's chunks."""
+    from triskele.sponge.virtual_site_kernels import AVERAGE, FRAME, OUT_OF_PLANE
+
+    kinds, sites, counts, parents, weights, local = [], [], [], [], [], []
+    for kind in engine.system.virtual_sites:
+        m, k = kind.parents.shape
+        w = np.zeros((m, k, 3))
+        if isinstance(kind, OutOfPlane):
+            code, p = OUT_OF_PLANE, np.column_stack([kind.weight12, kind.weight13, kind.weight_cross])
+        elif isinstance(kind, LocalCoordinates):
+            code, p = FRAME, kind.local
+            w[:] = np.stack([kind.origin_weights, kind.x_weights, kind.y_weights], axis=2)
+        else:
+            code, p = AVERAGE, np.zeros((m, 3))
+            w[:, :, 0] = kind.weights
+        kinds.append(np.full(m, code, np.int8))
+        sites.append(kind.sites)
+        counts.append(np.full(m, k))
+        parents.append(kind.parents.ravel())
+        weights.append(w.reshape(-1, 3))
+        local.append(p)
+    kinds, sites, counts, local = (np.concatenate(a) for a in (kinds, sites, counts, local))
+    parents, weights = np.concatenate(parents), np.concatenate(weights)
+    first = np.cumsum(counts) - counts
+    order = np.argsort(sites, kind="stable")
+    where = np.concatenate([np.arange(first[s], first[s] + counts[s]) for s in order])
+    starts = np.searchsorted(sites[order], engine.atom_starts).astype(np.int64)
+    ranges = np.concatenate([[0], np.cumsum(counts[order])]).astype(np.int64)
+    return (starts, kinds[order], sites[order], ranges, np.ascontiguousarray(parents[where], np.int32), weights[where],
+            np.ascontiguousarray(local[order]))
+
+
+def check(system: System) -> None:
+    """Raise ValueError if sites do not fit the system."""
+    if not system.virtual_sites:
+        return
+    sites = np.concatenate([kind.sites for kind in system.virtual_sites])
+    parents = np.concatenate([kind.parents.ravel() for kind in system.virtual_sites])
+    describe = system.topology.describe
+    everything = np.concatenate([sites, parents])
+    if everything.min() < 0 or everything.max() >= system.n:
+        raise ValueError(f"virtual sites: must name atoms 0 to {system.n - 1}, got {everything.min()} to {everything.max()}")
+    for atom in sites[system.masses[sites] != 0][:1]:
+        raise ValueError(f"virtual site {describe(atom)}: mass must be 0, got {system.masses[atom]:g}")
+    values, count = np.unique(sites, return_counts=True)
+    for atom in values[count > 1][:1]:
+        raise ValueError(f"virtual site {describe(atom)}: must be placed by one rule, got {count[values == atom][0]}")
+    for atom in parents[np.isin(parents, sites)][:1]:
+        raise ValueError(f"virtual site {describe(atom)}: must not be the parent of another site, got one that is")

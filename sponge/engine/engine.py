@@ -91,6 +91,7 @@ class Engine:
         self.version = 0  # counts how often the plans were made anew
         self.handlers: dict[int, Callable[[Engine], bool]] = {}
         self._neighbors: dict[Any, Any] = {}
+        self._site_rows = np.zeros((1, 10))  # virial that virtual sites add
         self._make_plans()
         self._runner = Runner(self, self.force_phases)
 
@@ -129,7 +130,7 @@ class Engine:
         if self.system.virtual_sites:
             from triskele.sponge.virtual_sites import plan as plan_sites
 
-            place, spread = plan_sites(self)
+            place, spread, self._site_rows = plan_sites(self)
         phases = [Phase(place, "sequence", name="virtual sites")] if place else []
         for plan in plans:
             phases += [p for p in plan.before if p not in phases]
@@ -173,7 +174,7 @@ class Engine:
 
     def virial(self) -> np.ndarray:
         """Virial W_ab = sum f_a r_b (kJ/mol), as last computed with the flag ENERGY."""
-        return sum((np.sum(plan.rows[:, 1:], axis=0) for plan in self.plans.values()), np.zeros(9)).reshape(3, 3)
+        return sum((np.sum(plan.rows[:, 1:], axis=0) for plan in self.plans.values()), self._site_rows[:, 1:].sum(0)).reshape(3, 3)
 
 
 class Runner:

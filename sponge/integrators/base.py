@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from triskele.core.kernels.njit import kernel
 from triskele.sponge import units
+from triskele.sponge.engine.program import Phase
+from triskele.sponge.engine.task import FORCES_STALE, Task
 
 if TYPE_CHECKING:
     from triskele.sponge.engine.engine import Engine
-    from triskele.sponge.engine.program import Phase
 
 __all__ = ["Integrator"]
 
 _POSITIVE = ("timestep", "temperature", "friction", "relaxation_time", "constraint_tolerance")
 
 
-@dataclass(frozen=True)
 class Integrator:
     """A scheme that moves the atoms. Subclasses are frozen dataclasses, one to a file.
 
@@ -27,14 +28,11 @@ class Integrator:
 
     Attributes
     ----------
-    needs_forces : bool
-        Whether a step begins with the forces of its positions in ``engine.forces``: the caller then calls `prepare`
-        before a run, and whenever positions, box or potentials have been changed from outside.
+    timestep : float
+        In ps.
     """
 
     timestep: float
-
-    needs_forces = False
 
     def __post_init__(self):
         for f in fields(self):
@@ -54,13 +52,8 @@ class Integrator:
         raise NotImplementedError
 
     def prepare(self, engine: Engine) -> None:
-        """Make everything valid that the first step takes for granted."""
-        if self.needs_forces:
-            engine.compute(energy=False)
-
-    def state(self, engine: Engine) -> dict[str, np.ndarray]:
-        """Arrays besides positions, velocities and box that a restart must put back in place, by name."""
-        return {}
+        """To be called before a run, and whenever positions, box or potentials have been changed from outside."""
+        engine.flags[FORCES_STALE] = 1
 
     def heat(self, engine: Engine) -> float:
         """What must be added to kinetic and potential energy to get a conserved quantity, in kJ/mol.
@@ -72,6 +65,24 @@ class Integrator:
     def _thermal(self) -> float:
         """RT in kJ/mol."""
         return units.GAS_CONSTANT * self.temperature  # type: ignore[attr-defined]
+
+
+def with_forces(forces: list[Phase], tasks: list[Task]) -> list[Phase]:
+    """Force phases, then `tasks` in sequence: in one phase with the sum of forces, when that is the last."""
+    if forces and forces[-1].mode == "sequence" and forces[-1].tasks:
+        return [*forces[:-1], replace(forces[-1], tasks=[*forces[-1].tasks, *tasks], name="sum of forces, integrator")]
+    return [*forces, Phase(tasks, "sequence", name="integrator")]
+
+
+def fresh_forces(engine: Engine, forces: list[Phase]) -> list[Phase]:
+    """For schemes whose steps begin with the forces of the positions: these are computed when someone has moved atoms."""
+    guarded = [replace(p, flag=FORCES_STALE) if p.flag is None else p for p in forces]
+    return [*guarded, Phase([Task(_mark_fresh, engine.flags)], flag=FORCES_STALE, name="forces at the start")]
+
+
+@kernel(nogil=True)
+def _mark_fresh(chunk, flags):
+    flags[FORCES_STALE] = 0
 
 
 def kept(engine: Any, name: str, initial: Any) -> np.ndarray:

@@ -1,0 +1,210 @@
+"""Per-atom work of the integrators: kicks, drifts, noise, sums over atoms. Eight or sixteen atoms at a time.
+
+Coordinates are taken as they lie, x y z x y z ..., so that three vectors hold eight atoms and numbers per atom are spread
+over them. The last vectors of a chunk are masked.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from triskele.core.kernels import simd
+from triskele.core.kernels.njit import device, kernel
+from triskele.core.kernels.philox_kernels import normal_pair32
+from triskele.sponge.engine.task import STEP
+
+__all__ = ["brownian", "drift", "kick", "kick_drift", "kinetic", "langevin", "momentum", "remove_momentum", "scale"]
+
+# Last word of the counter of each kind of random number; those of core.random end in 0 to 4.
+NOISE = 64  # + the number of the inner step
+VELOCITIES = 32
+BUSSI = 33
+_SPREAD = ((0, 0, 0, 1, 1, 1, 2, 2), (2, 3, 3, 3, 4, 4, 4, 5), (5, 5, 6, 6, 6, 7, 7, 7))
+_S0, _S1, _S2 = _SPREAD
+# sixteen x, then sixteen y, then sixteen z, as x y z x y z ...
+_T0, _T1, _T2 = (tuple(16 * (k % 3) + k // 3 for k in range(16 * part, 16 * part + 16)) for part in range(3))
+
+
+@device
+def _masks(atoms):
+    """Which of the 24 coordinates of eight atoms belong to the first `atoms`."""
+    lane, last = simd.iota(8), np.int32(3 * atoms)
+    return lane < last, lane < np.int32(last - np.int32(8)), lane < np.int32(last - np.int32(16))
+
+
+@device
+def _load(array, i, masks):
+    zero = simd.splat(0.0, 8)
+    return (simd.load_masked(array, 3 * i, masks[0], zero), simd.load_masked(array, 3 * i + 8, masks[1], zero),
+            simd.load_masked(array, 3 * i + 16, masks[2], zero))  # fmt: skip
+
+
+@device
+def _store(array, i, masks, v):
+    simd.store_masked(array, 3 * i, v[0], masks[0])
+    simd.store_masked(array, 3 * i + 8, v[1], masks[1])
+    simd.store_masked(array, 3 * i + 16, v[2], masks[2])
+
+
+@device
+def _per_atom(array, i, atoms):
+    """A number of each of eight atoms, [n], spread over their coordinates."""
+    w = simd.load_masked(array, i, simd.iota(8) < np.int32(atoms), simd.splat(0.0, 8))
+    return simd.shuffle(w, _S0), simd.shuffle(w, _S1), simd.shuffle(w, _S2)
+
+
+@device
+def _combine(a, x, b, y):
+    """a x + b y, for numbers a and b."""
+    return simd.fma(x[0], a, y[0] * b), simd.fma(x[1], a, y[1] * b), simd.fma(x[2], a, y[2] * b)
+
+
+@device
+def _add(x, w, y):
+    """x + w y, for coordinates w."""
+    return simd.fma(w[0], y[0], x[0]), simd.fma(w[1], y[1], x[1]), simd.fma(w[2], y[2], x[2])
+
+
+@kernel(nogil=True)
+def kick(chunk, starts, velocities, forces, inverse_masses, time):  # time [1]
+    last = starts[chunk + 1]
+    for i in range(starts[chunk], last, 8):
+        atoms = min(last - i, 8)
+        masks = _masks(atoms)
+        w, v, f = _per_atom(inverse_masses, i, atoms), _load(velocities, i, masks), _load(forces, i, masks)
+        t = time[0]
+        _store(velocities, i, masks, _add(v, (w[0] * t, w[1] * t, w[2] * t), f))
+
+
+@kernel(nogil=True)
+def drift(chunk, starts, positions, old, velocities, time):  # time [1]; old gets the positions before
+    last = starts[chunk + 1]
+    for i in range(starts[chunk], last, 8):
+        masks = _masks(min(last - i, 8))
+        x = _load(positions, i, masks)
+        _store(old, i, masks, x)
+        _store(positions, i, masks, _combine(1.0, x, time[0], _load(velocities, i, masks)))
+
+
+@kernel(nogil=True)
+def kick_drift(chunk, starts, positions, old, velocities, forces, inverse_masses, kick_time, time, factor):
+    # v = factor v + kick_time f/m; x += time v
+    last = starts[chunk + 1]
+    for i in range(starts[chunk], last, 8):
+        atoms = min(last - i, 8)
+        masks = _masks(atoms)
+        w, v, f = _per_atom(inverse_masses, i, atoms), _load(velocities, i, masks), _load(forces, i, masks)
+        t, s = kick_time[0], factor[0]
+        v = _add((v[0] * s, v[1] * s, v[2] * s), (w[0] * t, w[1] * t, w[2] * t), f)
+        x = _load(positions, i, masks)
+        _store(old, i, masks, x)
+        _store(velocities, i, masks, v)
+        _store(positions, i, masks, _combine(1.0, x, time[0], v))
+
+
+@kernel(nogil=True)
+def scale(chunk, starts, velocities, factor):  # factor [1]
+    for i in range(starts[chunk], starts[chunk + 1]):
+        for a in range(3):
+            velocities[i, a] *= factor[0]
+
+
+@device
+def _normals(first, key, flags, kind):
+    """Normal numbers of sixteen atoms from `first` on, as six vectors of float64 in the order of coordinates.
+
+    The number for axis a of an atom is a function of key, step, kind, atom and a. The words of a block give two pairs of
+    float32 normals, of which three numbers are used; beyond 6.7 standard deviations there are none.
+    """
+    step = np.uint64(flags[STEP])
+    words = simd.philox4x32(simd.convert(simd.iota(16), np.uint32) + np.uint32(first), np.uint32(step),
+                            np.uint32(step >> np.uint64(32)), np.uint32(kind), key[0], key[1])  # fmt: skip
+    x, y = normal_pair32(words[0], words[1])
+    z, _ = normal_pair32(words[2], words[3])
+    xyz = simd.concat(simd.concat(x, y), simd.concat(z, z))
+    p, q, r = simd.shuffle(xyz, _T0), simd.shuffle(xyz, _T1), simd.shuffle(xyz, _T2)
+    return ((simd.convert(simd.low(p), np.float64), simd.convert(simd.high(p), np.float64), simd.convert(simd.low(q), np.float64)),
+            (simd.convert(simd.high(q), np.float64), simd.convert(simd.low(r), np.float64), simd.convert(simd.high(r), np.float64)))  # fmt: skip
+
+
+@device
+def _langevin(i, last, positions, old, velocities, noise, decay, half, normals):
+    atoms = min(last - i, 8)
+    masks = _masks(atoms)
+    w, v, x = _per_atom(noise, i, atoms), _load(velocities, i, masks), _load(positions, i, masks)
+    new = _add((v[0] * decay, v[1] * decay, v[2] * decay), w, normals)
+    _store(old, i, masks, x)
+    _store(velocities, i, masks, new)
+    _store(positions, i, masks, _combine(1.0, x, half, (v[0] + new[0], v[1] + new[1], v[2] + new[2])))
+
+
+@kernel(nogil=True)
+def langevin(chunk, starts, positions, old, velocities, noise, decay, half, key, kind, flags):
+    # x += half v; v = decay v + noise R; x += half v. noise [n]; decay, half [1]
+    last = starts[chunk + 1]
+    for i in range(starts[chunk], last, 16):
+        lower, upper = _normals(i, key, flags, kind)
+        _langevin(i, last, positions, old, velocities, noise, decay[0], half[0], lower)
+        if i + 8 < last:
+            _langevin(i + 8, last, positions, old, velocities, noise, decay[0], half[0], upper)
+
+
+@device
+def _brownian(i, last, positions, old, velocities, forces, mobility, noise, per_time, normals):
+    atoms = min(last - i, 8)
+    masks = _masks(atoms)
+    x = _load(positions, i, masks)
+    d = _add(_add((x[0] * 0.0, x[1] * 0.0, x[2] * 0.0), _per_atom(mobility, i, atoms), _load(forces, i, masks)),
+             _per_atom(noise, i, atoms), normals)  # fmt: skip
+    _store(old, i, masks, x)
+    _store(velocities, i, masks, (d[0] * per_time, d[1] * per_time, d[2] * per_time))
+    _store(positions, i, masks, _combine(1.0, x, 1.0, d))
+
+
+@kernel(nogil=True)
+def brownian(chunk, starts, positions, old, velocities, forces, mobility, noise, per_time, key, kind, flags):
+    # x += mobility f + noise R; velocities get the displacement times per_time [1]; mobility, noise [n]
+    last = starts[chunk + 1]
+    for i in range(starts[chunk], last, 16):
+        lower, upper = _normals(i, key, flags, kind)
+        _brownian(i, last, positions, old, velocities, forces, mobility, noise, per_time[0], lower)
+        if i + 8 < last:
+            _brownian(i + 8, last, positions, old, velocities, forces, mobility, noise, per_time[0], upper)
+
+
+@kernel(nogil=True)
+def kinetic(chunk, starts, velocities, masses, sums):  # sums [chunks]: m v^2 of each chunk
+    last = starts[chunk + 1]
+    total = simd.splat(0.0, 8)
+    for i in range(starts[chunk], last, 8):
+        atoms = min(last - i, 8)
+        w, v = _per_atom(masses, i, atoms), _load(velocities, i, _masks(atoms))
+        total = simd.fma(w[0] * v[0], v[0], simd.fma(w[1] * v[1], v[1], simd.fma(w[2] * v[2], v[2], total)))
+    sums[chunk] = simd.sum(total)
+
+
+@kernel(nogil=True)
+def momentum(chunk, starts, velocities, masses, sums):  # sums [chunks, 4]: momentum and mass of each chunk
+    px, py, pz, m = 0.0, 0.0, 0.0, 0.0
+    for i in range(starts[chunk], starts[chunk + 1]):
+        px += masses[i] * velocities[i, 0]
+        py += masses[i] * velocities[i, 1]
+        pz += masses[i] * velocities[i, 2]
+        m += masses[i]
+    sums[chunk, 0], sums[chunk, 1], sums[chunk, 2], sums[chunk, 3] = px, py, pz, m
+
+
+@kernel(nogil=True)
+def remove_momentum(chunk, starts, velocities, masses, sums):
+    px, py, pz, m = 0.0, 0.0, 0.0, 0.0
+    for c in range(sums.shape[0]):
+        px += sums[c, 0]
+        py += sums[c, 1]
+        pz += sums[c, 2]
+        m += sums[c, 3]
+    px, py, pz = px / m, py / m, pz / m
+    for i in range(starts[chunk], starts[chunk + 1]):
+        if masses[i] > 0:
+            velocities[i, 0] -= px
+            velocities[i, 1] -= py
+            velocities[i, 2] -= pz

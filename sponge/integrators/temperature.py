@@ -1,0 +1,85 @@
+"""Temperature: degrees of freedom, kinetic energy, thermal velocities, and the motion of the centre of mass."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from triskele.core import random
+from triskele.sponge import units
+from triskele.sponge.constraints.partition import partition
+from triskele.sponge.constraints.solver import solver_of
+from triskele.sponge.engine.program import Phase
+from triskele.sponge.engine.task import Task
+from triskele.sponge.integrators.kernels import VELOCITIES, momentum, remove_momentum
+
+if TYPE_CHECKING:
+    from triskele.sponge.engine.engine import Engine
+    from triskele.sponge.system import System
+
+__all__ = ["degrees_of_freedom", "kinetic_energy", "remove_com_motion", "set_thermal_velocities", "temperature"]
+
+_EVERY = 10  # steps between removals of the motion of the centre of mass
+
+
+def degrees_of_freedom(system: System) -> int:
+    """Three for each atom with mass, less the constraints, less three when the motion of the centre of mass is taken out."""
+    massive = int(np.count_nonzero(system.masses))
+    held = len(partition(system).pairs) if len(system.constraints) else 0
+    return 3 * massive - held - (3 if system.remove_com_motion and massive > 1 else 0)
+
+
+def kinetic_energy(masses: np.ndarray, velocities: np.ndarray) -> float:
+    """In kJ/mol, from masses [n] in dalton and velocities [n, 3] in nm/ps."""
+    return 0.5 * float(np.einsum("i,ia,ia->", masses, velocities, velocities))
+
+
+def temperature(system: System, velocities: np.ndarray) -> float:
+    """In K: twice the kinetic energy over R and the degrees of freedom."""
+    return 2 * kinetic_energy(system.masses, velocities) / (units.GAS_CONSTANT * degrees_of_freedom(system))
+
+
+def set_thermal_velocities(engine: Engine, temperature: float, seed: int | None = None) -> None:
+    """Draw ``engine.velocities`` from Maxwell and Boltzmann's distribution at the engine's positions.
+
+    What would change constrained lengths is projected out, which leaves the distribution of the constrained system, and
+    so is the motion of the centre of mass, if the system's is taken out in runs.
+
+    Parameters
+    ----------
+    temperature : float
+        In K.
+    seed : int, optional
+        ``engine.seed`` when left out.
+    """
+    if not 0 <= temperature < np.inf:
+        raise ValueError(f"velocities: temperature must be >= 0, got {temperature!r}")
+    key = random.fold_in(random.key(engine.seed if seed is None else seed), VELOCITIES)
+    speed = np.sqrt(units.GAS_CONSTANT * temperature * engine.inverse_masses)
+    engine.velocities[:] = np.asarray(random.normal(key, (engine.n, 3))) * speed[:, None]
+    for task in solver_of(engine).velocities():
+        task.run()
+    if engine.system.remove_com_motion and np.count_nonzero(engine.masses) > 1:
+        for phase in remove_com_motion(engine):
+            for task in phase.tasks:
+                task.run()
+
+
+def remove_com_motion(engine: Engine, every: int = 1) -> list[Phase]:
+    """Phases that take the velocity of the centre of mass from all velocities, in steps that are multiples of `every`."""
+    sums = np.zeros((engine.atom_chunks, 4))
+    arrays = (engine.atom_starts, engine.velocities, engine.masses, sums)
+    return [Phase([Task(f, *arrays, chunks=engine.atom_chunks)], every=every, name="centre of mass")
+            for f in (momentum, remove_momentum)]  # fmt: skip
+
+
+def com_phases(engine: Engine) -> list[Phase]:
+    """Those of a run: none when the system's motion is left alone."""
+    wanted = engine.system.remove_com_motion and np.count_nonzero(engine.masses) > 1
+    return remove_com_motion(engine, _EVERY) if wanted else []
+
+
+def thermal_speeds(engine: Engine, thermal: float) -> Any:
+    """Standard deviation of each atom's velocity per axis (nm/ps) for RT in kJ/mol; 0 without mass."""
+    return np.sqrt(thermal * engine.inverse_masses)

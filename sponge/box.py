@@ -73,8 +73,9 @@ def angles_and_lengths(box: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def volume(box: Any) -> Any:
-    """Volume in nm^3; can be differentiated."""
-    return box[0, 0] * box[1, 1] * box[2, 2]
+    """Volume in nm^3; can be differentiated, by the zeros of the box too."""
+    (ax, ay, az), (bx, by, bz), (cx, cy, cz) = ((row[0], row[1], row[2]) for row in box)
+    return ax * (by * cz - bz * cy) + ay * (bz * cx - bx * cz) + az * (bx * cy - by * cx)
 
 
 def largest_cutoff(box: np.ndarray) -> float:
@@ -90,13 +91,9 @@ def displacement(d: Any, box: Any) -> Any:
     """
     if box is None:
         return d
-    x, y, z = d[..., 0], d[..., 1], d[..., 2]
-    n = np.rint(z / box[2, 2])
-    x, y, z = x - n * box[2, 0], y - n * box[2, 1], z - n * box[2, 2]
-    n = np.rint(y / box[1, 1])
-    x, y = x - n * box[1, 0], y - n * box[1, 1]
-    n = np.rint(x / box[0, 0])
-    return np.stack([x - n * box[0, 0], y, z], axis=-1)
+    for k in (2, 1, 0):  # whole rows, zeros of the box included: these have derivatives too
+        d = d - np.rint(d[..., k : k + 1] / box[k, k]) * box[k]
+    return d
 
 
 @device

@@ -25,11 +25,15 @@ _HOME = {
         "potentials.function": "ASEPotential FunctionPotential",
         "potentials.restraints": "PositionRestraint angle_restraint distance_restraint torsion_restraint",
         "simulation": "Simulation State",
+        "forcefield": "ForceField create_system",
+        "load.structure": "Structure",
+        "load.pdb": "read_pdb write_pdb",
+        "load.mmcif": "read_mmcif",
         "report": "CSV DCD H5MD PDB XTC Callback Checkpoint Log Reporter",
     }.items()
     for name in names.split()
 }
-_MODULES = ("analysis", "box", "build", "errors", "load", "testing", "units")
+_MODULES = ("analysis", "box", "build", "errors", "forcefield", "load", "testing", "units")
 
 
 def __getattr__(name: str) -> _Any:

@@ -39,14 +39,14 @@ def _bond_kinds(graph):
 
 
 def _distance(template, graph):
-    """How far a template is from a residue: heavy atoms count most, then atoms, links, bonds, and the name."""
+    """How far a template is from a residue: heavy atoms count most, then links to others, atoms, names and bonds."""
     atoms = _difference(_counts(template), _counts(graph))
     heavy = sum(abs(n) for e, n in atoms.items() if e > 1)
     names = len(set(template.names) ^ set(graph.names))
     bonds = sum(abs(n) for n in _difference(_bond_kinds(template), _bond_kinds(graph)).values())
-    links = int(np.abs(np.sort(template.external)[::-1][:4].sum() - graph.external.sum()))
-    same = template.name == graph.name or template.name[-3:] == graph.name[-3:]
-    return heavy + (0 if same else 2), sum(abs(n) for n in atoms.values()) + 2 * links, names, bonds, template.name != graph.name
+    links = abs(int(template.external.sum() - graph.external.sum()))
+    same = template.name[-3:] == graph.name[-3:]  # NALA and CALA are ALA
+    return heavy + (0 if same else 2), links, sum(abs(n) for n in atoms.values()), names, bonds, template.name != graph.name
 
 
 def _difference(wanted, got):

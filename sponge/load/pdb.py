@@ -181,7 +181,7 @@ def _elements(symbols, padded, residue_names, rows, where):
     out = np.empty(len(rows), np.int32)
     for i, key in enumerate(zip(symbols.tolist(), padded.tolist(), residue_names.tolist())):
         if key not in found:
-            found[key] = _element(*key)
+            found[key] = element_of(*key)
         if found[key] is None:
             raise FileFormatError(f"{where}, line {rows[i] + 1}: the element must be known, got {key[0] or 'none'} for atom {key[1].strip()} of "
                                   f"{key[2]} (columns 77 and 78)")
@@ -189,13 +189,15 @@ def _elements(symbols, padded, residue_names, rows, where):
     return out
 
 
-def _element(symbol, name, residue):
+def element_of(symbol: str, name: str, residue: str) -> int | None:
+    """Atomic number from columns 77-78, or from the name in its four columns; 0 for virtual sites, None if not known."""
     symbol = symbol.upper()
     if symbol in NUMBERS:
         return NUMBERS[symbol]
     if symbol == "D":
         return 1
-    if symbol in ("EP", "LP", "VS") or name.strip() in ("EP", "EPW", "MW", "M", "LP1", "LP2", "EP1", "EP2") and symbol in ("", "M", "E"):
+    entry = standard_residue(residue)
+    if symbol in ("EP", "LP", "VS", "M") or not symbol and entry and entry[3] == "water" and name.strip()[:1].upper() not in "OHD123":
         return 0
     if symbol:
         return None
@@ -204,7 +206,7 @@ def _element(symbol, name, residue):
     single = residue.upper().rstrip("0123456789+-")
     if bare == single and bare in NUMBERS:  # an ion: its residue is called like its element
         return NUMBERS[bare]
-    if standard_residue(residue) is None and name[0] not in " 0123456789" and name[:2].upper().strip() in NUMBERS and letters[:1] != "H":
+    if entry is None and name[0] not in " 0123456789" and name[:2].upper().strip() in NUMBERS and letters[:1] != "H":
         return NUMBERS[name[:2].upper().strip()]
     return NUMBERS.get(letters[:1])
 

@@ -37,7 +37,7 @@ class Integrator:
     def __post_init__(self):
         for f in fields(self):
             value = getattr(self, f.name)
-            if f.name in _POSITIVE and not (np.isscalar(value) and np.isreal(value) and 0 < value < np.inf):
+            if f.name in _POSITIVE and not (value is None and f.default is None) and not (np.isscalar(value) and np.isreal(value) and 0 < value < np.inf):
                 raise ValueError(f"{type(self).__name__}: {f.name} must be a positive number, got {value!r}")
 
     def plan(self, engine: Engine, forces: list[Phase]) -> list[Phase]:

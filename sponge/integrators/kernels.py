@@ -13,7 +13,7 @@ from triskele.core.kernels.njit import device, kernel
 from triskele.core.kernels.philox_kernels import normal_pair32
 from triskele.sponge.engine.task import STEP
 
-__all__ = ["brownian", "drift", "kick", "kick_drift", "kinetic", "langevin", "momentum", "remove_momentum", "scale"]
+__all__ = ["brownian", "copy_forces", "kick", "kick_drift", "kinetic", "langevin", "momentum", "remove_momentum", "scale"]
 
 # Last word of the counter of each kind of random number; those of core.random end in 0 to 4.
 NOISE = 64  # + the number of the inner step
@@ -77,16 +77,6 @@ def kick(chunk, starts, velocities, forces, inverse_masses, time):  # time [1]
 
 
 @kernel(nogil=True)
-def drift(chunk, starts, positions, old, velocities, time):  # time [1]; old gets the positions before
-    last = starts[chunk + 1]
-    for i in range(starts[chunk], last, 8):
-        masks = _masks(min(last - i, 8))
-        x = _load(positions, i, masks)
-        _store(old, i, masks, x)
-        _store(positions, i, masks, _combine(1.0, x, time[0], _load(velocities, i, masks)))
-
-
-@kernel(nogil=True)
 def kick_drift(chunk, starts, positions, old, velocities, forces, inverse_masses, kick_time, time, factor):
     # v = factor v + kick_time f/m; x += time v
     last = starts[chunk + 1]
@@ -100,6 +90,13 @@ def kick_drift(chunk, starts, positions, old, velocities, forces, inverse_masses
         _store(old, i, masks, x)
         _store(velocities, i, masks, v)
         _store(positions, i, masks, _combine(1.0, x, time[0], v))
+
+
+@kernel(nogil=True)
+def copy_forces(chunk, starts, source, target):  # [n, 3]
+    for i in range(starts[chunk], starts[chunk + 1]):
+        for a in range(3):
+            target[i, a] = source[i, a]
 
 
 @kernel(nogil=True)

@@ -1,0 +1,63 @@
+"""Overdamped Langevin dynamics."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from triskele.core import random
+from triskele.sponge.constraints.solver import solver_of
+from triskele.sponge.engine.program import Phase
+from triskele.sponge.engine.task import Task
+from triskele.sponge.integrators.base import Integrator, with_forces
+from triskele.sponge.integrators.kernels import NOISE, brownian
+from triskele.sponge.integrators.temperature import thermal_speeds
+from triskele.sponge.virtual_sites import place_tasks
+
+__all__ = ["Brownian"]
+
+
+@dataclass(frozen=True)
+class Brownian(Integrator):
+    """Positions that diffuse under forces, without inertia: x += dt f/(m g) + sqrt(2 RT dt/(m g)) R [1]_.
+
+    Of first order. Velocities are the displacements over the time step, so that kinetic energies mean nothing.
+
+    Parameters
+    ----------
+    temperature : float
+        In K.
+    friction : float
+        The g above, in 1/ps.
+    timestep : float
+        In ps.
+    constraint_tolerance : float
+        Largest relative error of constrained lengths.
+
+    References
+    ----------
+    .. [1] Ermak, McCammon, J. Chem. Phys. 69 (1978) 1352. doi:10.1063/1.436761
+    """
+
+    temperature: float
+    friction: float
+    timestep: float
+    constraint_tolerance: float = 1e-6
+
+    def plan(self, engine: Any, forces: list[Phase]) -> list[Phase]:
+        solver, dt, chunks = solver_of(engine), self.timestep, engine.atom_chunks
+        mobility = dt / self.friction * engine.inverse_masses
+        noise = np.sqrt(2 * self._thermal() * mobility)
+        per_time = np.array([1 / dt])
+        step = [
+            Task(brownian, engine.atom_starts, engine.positions, solver.old, engine.velocities, engine.forces, mobility, noise,
+                 per_time, np.asarray(random.key(engine.seed)), NOISE, engine.flags, chunks=chunks),
+            *solver.positions(per_time, self.constraint_tolerance),
+            *place_tasks(engine),
+        ]  # fmt: skip
+        return with_forces(forces, step)
+
+    def heat(self, engine: Any) -> float:
+        return np.nan

@@ -1,0 +1,102 @@
+"""Several time steps: dear, slow forces less often than cheap, fast ones."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from triskele.sponge.engine.program import Phase
+from triskele.sponge.engine.task import Task
+from triskele.sponge.integrators.base import Integrator, fresh_forces, with_forces
+from triskele.sponge.integrators.kernels import NOISE, copy_forces, kick
+from triskele.sponge.integrators.langevin_middle import middle_step
+from triskele.sponge.integrators.temperature import com_phases
+from triskele.sponge.integrators.velocity_verlet import verlet_halves
+
+__all__ = ["RESPA"]
+
+
+@dataclass(frozen=True)
+class RESPA(Integrator):
+    """The reversible reference system propagator algorithm with two levels [1]_.
+
+    A step is half a kick by the slow forces, `inner` steps of velocity Verlet under the fast ones, and half a kick by the
+    slow forces. With a friction, the inner steps are those of the Langevin middle scheme.
+
+    Parameters
+    ----------
+    timestep : float
+        Of the slow forces, in ps.
+    inner : int
+        Steps of the fast forces in one of the slow ones.
+    fast : sequence of str
+        Names of the potentials that are fast; all others are slow.
+    temperature : float, optional
+        In K; with `friction`.
+    friction : float, optional
+        In 1/ps; without it the energy is constant.
+    constraint_tolerance : float
+        Largest relative error of constrained lengths.
+
+    References
+    ----------
+    .. [1] Tuckerman, Berne, Martyna, "Reversible multiple time scale molecular dynamics", J. Chem. Phys. 97 (1992) 1990.
+       doi:10.1063/1.463137
+
+    Examples
+    --------
+    >>> RESPA(timestep=0.004, inner=4, fast=["bond", "angle", "torsion"]).inner
+    4
+    """
+
+    timestep: float
+    inner: int
+    fast: Sequence[str]
+    temperature: float | None = None
+    friction: float | None = None
+    constraint_tolerance: float = 1e-6
+
+    def __post_init__(self):
+        if (self.temperature is None) != (self.friction is None):
+            raise ValueError(f"RESPA: temperature and friction go together, got {self.temperature} and {self.friction}")
+        super().__post_init__()
+        if not isinstance(self.inner, int) or self.inner < 1:
+            raise ValueError(f"RESPA: inner must be a whole number >= 1, got {self.inner!r}")
+        if isinstance(self.fast, str):
+            raise TypeError(f"RESPA: fast must be a sequence of names, got the string {self.fast!r}")
+        object.__setattr__(self, "fast", tuple(self.fast))
+
+    def plan(self, engine: Any, forces: list[Phase]) -> list[Phase]:
+        del forces  # the two groups have phases of their own
+        for name in self.fast:
+            if name not in engine.plans:
+                raise ValueError(f"RESPA: fast must name potentials of the system, got {name!r}; it has {', '.join(engine.plans)}")
+        fast = engine.force_phases(self.fast)
+        slow = engine.force_phases([name for name in engine.plans if name not in self.fast])
+        small = self.timestep / self.inner
+        if self.friction is not None:
+            # half kicks at the end of a step and at the beginning of the next are one, as in the middle scheme itself
+            phases = [*com_phases(engine), *with_forces(slow, [_kick(engine, engine.forces, self.timestep)])]
+            for k in range(self.inner):
+                phases += with_forces(fast, middle_step(engine, self, np.array([small]), NOISE + k, small))
+            return phases
+        kept_slow, starts = np.zeros((engine.n, 3)), engine.atom_starts
+        keep = Task(copy_forces, starts, engine.forces, kept_slow, chunks=engine.atom_chunks)
+        both = [*with_forces(slow, [keep]), *fast]  # leaves the fast ones in engine.forces
+        half = _kick(engine, kept_slow, self.timestep / 2)
+        first, second = verlet_halves(engine, small, self.constraint_tolerance)
+        phases = [*fresh_forces(engine, both), *com_phases(engine), Phase([half, *first], "sequence", name="integrator")]
+        for _ in range(self.inner - 1):
+            phases += [*with_forces(fast, second), Phase(first, "sequence", name="integrator")]
+        return phases + with_forces(both, [half, *second])
+
+    def heat(self, engine: Any) -> float:
+        return 0.0 if self.friction is None else np.nan
+
+
+def _kick(engine, forces, time):
+    return Task(kick, engine.atom_starts, engine.velocities, forces, engine.inverse_masses, np.array([time]),
+                chunks=engine.atom_chunks)  # fmt: skip

@@ -7,8 +7,24 @@ Pure functions, differentiable to second order in their first three arguments:
 - ``ewald_energy(charges, positions, box, alpha, counts)``: plain Ewald.
 
 All include self energy and, for charges, the neutralising background; none knows of excluded pairs.
+
+Compiled forms for a potential's plan, with attributes ``before`` (tasks to run ahead of the stages), ``stages``, ``reduce``,
+``rows`` and methods ``update_box()``, ``update_charges(charges)``, ``charge_gradient()``:
+
+- ``PME(engine, charges, alpha, grid, order=5, *, dispersion=False, builds=None)``: `grid` from ``grid_size(wanted)``.
 """
+
+from importlib import import_module as _import_module
+from typing import Any as _Any
 
 from triskele.sponge.pme.energy import dispersion_reciprocal_energy, ewald_energy, reciprocal_energy, spline_moduli
 
-__all__ = ["dispersion_reciprocal_energy", "ewald_energy", "reciprocal_energy", "spline_moduli"]
+__all__ = ["PME", "dispersion_reciprocal_energy", "ewald_energy", "grid_size", "reciprocal_energy", "spline_moduli"]
+
+_ON_FIRST_USE = {"PME": "mesh", "grid_size": "mesh"}  # what needs the compiler
+
+
+def __getattr__(name: str) -> _Any:
+    if name in _ON_FIRST_USE:
+        return getattr(_import_module(f"{__name__}.{_ON_FIRST_USE[name]}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -22,7 +22,7 @@ from triskele.core.kernels.simd.vector import (
 
 @intrinsic
 def address(typingctx, array, index):
-    """Pointer to `array[index]`: taken by everything here in place of an array (but for gather and scatter).
+    """Pointer to `array[index]`: taken by everything here in place of an array.
 
     Arrays are counted references, and the counting stays in loops that call inlined functions and branch; pointers
     cost nothing. The array must live as long.
@@ -138,7 +138,7 @@ def gather_masked(typingctx, array, indices, mask, other):
     def codegen(context, builder, sig, args):
         name, text = _indexed("gather", vec, indices)
         link(context, name, text)
-        p = context.make_array(sig.args[0])(context, builder, args[0]).data
+        p = pointer(context, builder, sig.args[0], args[0], ir.Constant(ir.IntType(64), 0))
         return call(builder, f"tsk.{name}", vec.llvm, [p, *args[1:]])
 
     return vec(array, indices, mask, vec), codegen
@@ -152,7 +152,7 @@ def gather(typingctx, array, indices):
     def codegen(context, builder, sig, args):
         name, text = _indexed("gather", vec, indices)
         link(context, name, text)
-        p = context.make_array(sig.args[0])(context, builder, args[0]).data
+        p = pointer(context, builder, sig.args[0], args[0], ir.Constant(ir.IntType(64), 0))
         everywhere = ir.Constant(vec.mask.llvm, [1] * vec.n)
         return call(builder, f"tsk.{name}", vec.llvm, [p, args[1], everywhere, ir.Constant(vec.llvm, ir.Undefined)])
 
@@ -169,7 +169,7 @@ def scatter_masked(typingctx, array, indices, v, mask):
     def codegen(context, builder, sig, args):
         name, text = _indexed("scatter", v, indices)
         link(context, name, text)
-        p = context.make_array(sig.args[0])(context, builder, args[0]).data
+        p = pointer(context, builder, sig.args[0], args[0], ir.Constant(ir.IntType(64), 0))
         call(builder, f"tsk.{name}", ir.VoidType(), [p, args[1], args[3], args[2]])
         return context.get_dummy_value()
 
@@ -185,7 +185,7 @@ def scatter(typingctx, array, indices, v):
     def codegen(context, builder, sig, args):
         name, text = _indexed("scatter", v, indices)
         link(context, name, text)
-        p = context.make_array(sig.args[0])(context, builder, args[0]).data
+        p = pointer(context, builder, sig.args[0], args[0], ir.Constant(ir.IntType(64), 0))
         everywhere = ir.Constant(v.mask.llvm, [1] * v.n)
         call(builder, f"tsk.{name}", ir.VoidType(), [p, args[1], everywhere, args[2]])
         return context.get_dummy_value()

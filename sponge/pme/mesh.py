@@ -1,0 +1,217 @@
+"""`Mesh`: the compiled form of smooth particle mesh Ewald, as stages of tasks for a plan."""
+
+from __future__ import annotations
+
+from math import comb, factorial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from triskele.core.kernels import fft
+from triskele.sponge.engine.task import Task
+from triskele.sponge.pme import mesh_kernels as mesh
+from triskele.sponge.pme import transform_kernels as transforms
+from triskele.sponge.pme.energy import spline_moduli
+from triskele.sponge.potential import ROW
+from triskele.sponge.units import COULOMB
+
+if TYPE_CHECKING:
+    from triskele.sponge.engine.engine import Engine
+
+__all__ = ["PME", "grid_size"]
+
+_ORDERS = (4, 5, 6)
+_ATOMS_PER_CHUNK = 2000  # of spreading: some 25 us
+_POINTS_PER_CHUNK = 30_000  # of transforms: some 25 us
+_MOST_CHUNKS = 64
+_MARGIN = 1  # planes that an atom may go between two sortings without becoming a stray
+_SPARE = 8  # points of a plane beyond its period
+
+
+def grid_size(wanted: tuple[int, int, int]) -> tuple[int, int, int]:
+    """The smallest grid of at least `wanted` points that the transforms can handle: factors 2, 3, 5 and 7."""
+    x, y, z = (fft.next_length(n) for n in wanted)
+    return x, y, z
+
+
+class PME:
+    """Reciprocal part of particle mesh Ewald for charges, or for the coefficients of dispersion.
+
+    Parameters
+    ----------
+    engine : Engine
+        Of a periodic system; `positions`, `forces` and `box` are read and written in place.
+    charges : array [n]
+        In e; for dispersion the square roots of C6.
+    alpha : float
+        Splitting parameter in 1/nm.
+    grid : tuple of three int
+        See `grid_size`.
+    order : {4, 5, 6}
+        Of the splines.
+    dispersion : bool
+        Sum -c_i c_j / r^6 in place of q_i q_j / r.
+    builds : int64 array [1], optional
+        Counts the rebuilds of the neighbour list; after each the atoms are sorted anew. Left out: at each evaluation.
+
+    Attributes
+    ----------
+    before : list of Task
+        To be run ahead of the stages.
+    stages : list of list of Task
+        Spread; transform planes; solve along x; transform planes back; gather.
+    reduce : list of Task
+        Adds the forces.
+    rows : ndarray [m, 10]
+        Energy and virial, with self energy and neutralising background.
+    """
+
+    def __init__(self, engine: Engine, charges: Any, alpha: float, grid: tuple[int, int, int], order: int = 5, *,
+                 dispersion: bool = False, builds: np.ndarray | None = None):
+        if order not in _ORDERS:
+            raise ValueError(f"pme: order must be one of {_ORDERS}, got {order}")
+        if min(grid) < order:
+            raise ValueError(f"pme: grid must have at least {order} points along each axis for order {order}, got {tuple(grid)}")
+        dtype = np.dtype(np.float64 if engine.precision == "double" else np.float32)
+        n, self.engine, self.alpha, self.grid, self.dispersion = engine.n, engine, float(alpha), tuple(grid), dispersion
+        self.charges = np.zeros(n, dtype)
+        self._layout = layout = fft.Layout(grid, dtype, margin=_SPARE)
+        nx, ny, nz = layout.shape
+        bricks_y, bricks_z = (max((m + order - 2) // 4 + 1, (m - 1) // 4 + 2) for m in (ny, nz))
+        bricks_y = -(-bricks_y // 4) * 4
+        plane = (bricks_y * bricks_z | 1) * fft.LANES
+        sizes = np.array([nx, ny, nz, order, bricks_y, bricks_z, plane, 0], np.int64)
+
+        slabs, pieces, piece_starts = _slabs(n, nx, order)
+        chunks = len(slabs)
+        starts = np.zeros(chunks + 1, np.int64)
+        starts[-1] = n
+        atoms = np.zeros(n + 16, np.int32)
+        atoms[:n] = np.arange(n)
+        n_planes = int(slabs[-1, mesh.AT] + slabs[-1, mesh.WIDTH])
+        spread_mesh = fft.aligned(n_planes * plane, dtype)
+        field_mesh = fft.aligned((nx + order - 1) * plane, dtype)
+        splines, slopes = (t.astype(dtype).ravel() for t in spline_polynomials(order))
+        self._geometry, self._inverse = np.zeros(24), np.zeros((3, 3))
+        self.field = fft.aligned(4 * n, dtype)  # force and potential at each atom
+        strays, n_strays = np.zeros(n, np.int64), np.zeros(chunks, np.int64)
+        blocks = _chunks(n, _ATOMS_PER_CHUNK)
+        scratch, marks = fft.aligned(max(chunks, blocks) * mesh.SCRATCH, dtype), np.zeros(48 * max(chunks, blocks), np.int32)
+
+        lines = layout.blocks * ny
+        self._green, self._virial = fft.aligned(lines * nx * fft.LANES, dtype), fft.aligned(lines * nx * fft.LANES, dtype)
+        moduli = [1 / spline_moduli(m, order) for m in layout.shape]
+        half = nz // 2 + 1
+        z_moduli, twice = np.zeros(layout.blocks * fft.LANES), np.zeros(layout.blocks * fft.LANES)
+        z_moduli[:half], twice[:half] = moduli[2][:half], 2.0
+        twice[[0, half - 1] if nz % 2 == 0 else 0] = 1.0
+        self._moduli = moduli[0], moduli[1], z_moduli
+        by_planes = min(_chunks(nx * ny * nz, _POINTS_PER_CHUNK), nx)
+        by_lines = min(_chunks(nx * ny * nz, _POINTS_PER_CHUNK), lines)
+        spectrum = fft.aligned(layout.spectrum, dtype)
+        rows_in, rows_out = (fft.aligned(by_planes * layout.rows, dtype).reshape(by_planes, -1) for _ in range(2))
+        work_in, work_out = (fft.aligned(by_planes * layout.scratch, dtype).reshape(by_planes, -1) for _ in range(2))
+        work_x = fft.aligned(by_lines * 6 * nx * fft.LANES, dtype).reshape(by_lines, -1)
+        self.rows = np.zeros((by_lines + 1, ROW))
+
+        x_tables, y_tables, z_tables = zip(layout.passes, layout.twiddles)
+        geometry, r = self._geometry, engine.positions
+        self.before = []
+        if chunks > 1:
+            if builds is None:
+                builds = np.full(1, -1, np.int64)
+            keys, counts = np.zeros(n, np.int32), np.zeros(nx * bricks_y + 1, np.int64)
+            seen = np.full(1, -2, np.int64)
+            self.before = [Task(mesh.sort, r, geometry, sizes, slabs, builds, seen, keys, counts, atoms, starts)]
+        self.stages = [
+            [Task(mesh.spread, r, self.charges, geometry, splines, sizes, slabs, atoms, starts, spread_mesh, scratch, marks,
+                  strays, n_strays, chunks=chunks)],
+            [Task(transforms.forward, by_planes, r, self.charges, geometry, splines, sizes, layout.sizes, pieces, piece_starts,
+                  starts, strays, n_strays, spread_mesh, rows_in, work_in, spectrum, *y_tables, *z_tables, chunks=by_planes)],
+            [Task(transforms.solve, by_lines, layout.sizes, spectrum, work_x, self._green, self._virial, self._inverse, twice,
+                  *x_tables, self.rows, engine.flags, chunks=by_lines)],
+            [Task(transforms.backward, by_planes, sizes, layout.sizes, spectrum, rows_out, work_out, field_mesh, *y_tables,
+                  *z_tables, chunks=by_planes)],
+            [Task(mesh.gather, blocks, r, self.charges, geometry, splines, slopes, sizes, atoms, field_mesh, scratch, marks,
+                  self.field, chunks=blocks)],
+        ]
+        self.reduce = [Task(mesh.add_forces, engine.atom_starts, self.field, engine.forces, chunks=engine.atom_chunks)]
+        self.update_charges(charges)
+
+    def update_charges(self, charges: Any) -> None:
+        """Take new charges."""
+        self._exact = np.array(charges, float)
+        if self._exact.shape != self.charges.shape:
+            raise ValueError(f"pme: charges must have shape {self.charges.shape}, got {self._exact.shape}")
+        self.charges[:] = self._exact
+        self.update_box()
+
+    def update_box(self) -> None:
+        """Take the engine's box: geometry and influence function."""
+        box, n = self.engine.box, self.grid
+        inverse = np.linalg.inv(box)
+        self._inverse[:] = inverse
+        self._geometry[:9] = [*inverse[:, 0], *inverse[1:, 1], inverse[2, 2], *n]
+        self._geometry[12:].reshape(3, 4)[:, :3] = -inverse.T * np.array(n, float)[:, None]
+        volume = box[0, 0] * box[1, 1] * box[2, 2]
+        scale = -(np.pi**1.5) * self.alpha**3 / 3 / volume if self.dispersion else COULOMB / (np.pi * volume)
+        transforms.influence(0, 1, int(self.dispersion), self.alpha, scale, self._layout.sizes, self._inverse, *self._moduli,
+                             self._green, self._virial)
+        own, background = self._own_energy(volume)
+        self.rows[-1] = 0.0
+        self.rows[-1, 0] = own + background
+        self.rows[-1, [1, 5, 9]] = background
+
+    def charge_gradient(self) -> np.ndarray:
+        """Derivatives of the energy by the charges (kJ/mol/e), as of the last evaluation."""
+        potential = self.field.reshape(-1, 4)[:, 3].astype(float)
+        if self.dispersion:
+            return potential + self.alpha**6 / 6 * self._exact
+        box = self.engine.box
+        background = -np.pi / self.alpha**2 * self._exact.sum() / (box[0, 0] * box[1, 1] * box[2, 2])
+        return potential + COULOMB * (background - 2 * self.alpha / np.sqrt(np.pi) * self._exact)
+
+    def _own_energy(self, volume):
+        """Self energy, and the energy of the neutralising background, which goes as 1 / volume."""
+        if self.dispersion:
+            return self.alpha**6 / 12 * np.sum(self._exact**2), 0.0
+        background = -COULOMB * np.pi / (2 * self.alpha**2 * volume) * np.sum(self._exact) ** 2
+        return -COULOMB * self.alpha / np.sqrt(np.pi) * np.sum(self._exact**2), background
+
+
+def spline_polynomials(order: int) -> tuple[np.ndarray, np.ndarray]:
+    """Weight of grid point first + k, and its slope, as polynomials of the fraction: coefficients [k, power], padded to 8.
+
+    Cardinal splines written out: M_p(x) = sum_j (-1)^j C(p, j) (x - j)_+^(p - 1) / (p - 1)!, of which point first + k
+    takes the piece at x = f + p - 1 - k (Essmann et al., J. Chem. Phys. 103, 8577 (1995), equation 4.1).
+    """
+    values, slopes = np.zeros((order, 8)), np.zeros((order, 8))
+    for k in range(order):
+        piece = order - 1 - k
+        for j in range(piece + 1):
+            for power in range(order):
+                values[k, power] += ((-1) ** j * comb(order, j) * comb(order - 1, power) * float(piece - j) ** (order - 1 - power)
+                                     / factorial(order - 1))
+        slopes[k, : order - 1] = values[k, 1:order] * np.arange(1, order)
+    return values, slopes
+
+
+def _chunks(work, size):
+    return int(np.clip(work // size, 1, _MOST_CHUNKS))
+
+
+def _slabs(n, nx, order):
+    """The planes of each chunk of spreading, and which planes of the chunks' memory make up each plane of the mesh."""
+    chunks = min(_chunks(n, _ATOMS_PER_CHUNK), nx // (order + 2 * _MARGIN + 1))
+    slabs = np.zeros((max(chunks, 1), mesh.N_SLAB), np.int64)
+    owners: list[list[int]] = [[] for _ in range(nx)]
+    at = 0
+    for c, slab in enumerate(slabs):
+        first, end = c * nx // len(slabs), (c + 1) * nx // len(slabs)
+        margin = _MARGIN if len(slabs) > 1 else 0
+        slab[[mesh.FIRST, mesh.WIDTH, mesh.AT, mesh.OWN]] = (first - margin) % nx, end - first + 2 * margin + order - 1, at, end - first
+        for k in range(slab[mesh.WIDTH]):
+            owners[(first - margin + k) % nx].append(at + k)
+        at += slab[mesh.WIDTH]
+    starts = np.cumsum([0, *[len(o) for o in owners]])
+    return slabs, np.concatenate(owners).astype(np.int64), starts.astype(np.int64)

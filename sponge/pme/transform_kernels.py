@@ -1,0 +1,240 @@
+"""From the mesh of charges to the mesh of potentials: planes, lines along x with the influence function, planes."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from triskele.core.kernels import simd
+from triskele.core.kernels.fft import LANES, plane_backward, plane_forward, transform
+from triskele.core.kernels.njit import device, kernel
+from triskele.sponge.engine.task import ENERGY
+from triskele.sponge.pme.mesh_kernels import BRICKS_Y, BRICKS_Z, NX, NY, NZ, ORDER, PLANE
+
+__all__ = ["backward", "forward", "influence", "solve"]
+
+# words of a `Layout`'s sizes
+_BLOCKS: Final = 3
+_SPECTRUM: Final = 5
+_ROW: Final = 6
+
+_LOW_HALVES = (0, 4, 8, 12, 16, 20, 24, 28, 1, 5, 9, 13, 17, 21, 25, 29)
+_HIGH_HALVES = (2, 6, 10, 14, 18, 22, 26, 30, 3, 7, 11, 15, 19, 23, 27, 31)
+_FIRST = (0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23)
+_SECOND = (8, 9, 10, 11, 12, 13, 14, 15, 24, 25, 26, 27, 28, 29, 30, 31)
+_BRICKS_LOW = (0, 4, 16, 20, 1, 5, 17, 21, 2, 6, 18, 22, 3, 7, 19, 23)
+
+
+@device
+def _four_rows(a, b, c, d):
+    """Four bricks side by side in y, lanes (y, z), as four rows: lanes y, one for each z."""
+    p, q, r, s = (simd.shuffle2(a, b, _LOW_HALVES), simd.shuffle2(a, b, _HIGH_HALVES), simd.shuffle2(c, d, _LOW_HALVES),
+                  simd.shuffle2(c, d, _HIGH_HALVES))
+    return simd.shuffle2(p, r, _FIRST), simd.shuffle2(p, r, _SECOND), simd.shuffle2(q, s, _FIRST), simd.shuffle2(q, s, _SECOND)
+
+
+@device
+def _four_bricks(a, b, c, d):
+    """The opposite of `_four_rows`."""
+    p, q, r, s = (simd.shuffle2(a, b, (0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23)),
+                  simd.shuffle2(a, b, (8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31)),
+                  simd.shuffle2(c, d, (0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23)),
+                  simd.shuffle2(c, d, (8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31)))
+    return (simd.shuffle2(p, r, (0, 1, 16, 17, 2, 3, 18, 19, 4, 5, 20, 21, 6, 7, 22, 23)),
+            simd.shuffle2(p, r, (8, 9, 24, 25, 10, 11, 26, 27, 12, 13, 28, 29, 14, 15, 30, 31)),
+            simd.shuffle2(q, s, (0, 1, 16, 17, 2, 3, 18, 19, 4, 5, 20, 21, 6, 7, 22, 23)),
+            simd.shuffle2(q, s, (8, 9, 24, 25, 10, 11, 26, 27, 12, 13, 28, 29, 14, 15, 30, 31)))
+
+
+@kernel(nogil=True)
+def forward(chunk, chunks, positions, charges, geometry, splines, sizes, layout, pieces, piece_starts, starts, strays, n_strays,
+            mesh, rows, scratch, spectrum, y_table, y_twiddles, z_table, z_twiddles):
+    """Transform the chunk's planes along z and y.
+
+    pieces[piece_starts[x] : piece_starts[x + 1]] are the planes of the mesh, of several chunks of `spread`, whose sum is
+    plane x. rows and scratch [chunks, ...].
+    """
+    ny, nz, plane, line, row = sizes[NY], sizes[NZ], sizes[PLANE], LANES * sizes[BRICKS_Z], layout[_ROW]
+    r, s, m = simd.address(rows, chunk * rows.shape[1]), simd.address(scratch, chunk * scratch.shape[1]), simd.address(mesh, 0)
+    halo = sizes[ORDER] - 1
+    for x in range(chunk * sizes[NX] // chunks, (chunk + 1) * sizes[NX] // chunks):
+        for y in range(0, sizes[BRICKS_Y], 4):
+            for z in range(sizes[BRICKS_Z]):
+                at = y * line + z * LANES
+                p = simd.address(m, pieces[piece_starts[x]] * plane + at)
+                a, b, c, d = simd.load(p, 0, 16), simd.load(p, line, 16), simd.load(p, 2 * line, 16), simd.load(p, 3 * line, 16)
+                for k in range(piece_starts[x] + 1, piece_starts[x + 1]):
+                    p = simd.address(m, pieces[k] * plane + at)
+                    a, b, c, d = (a + simd.load(p, 0, 16), b + simd.load(p, line, 16), c + simd.load(p, 2 * line, 16),
+                                  d + simd.load(p, 3 * line, 16))
+                a, b, c, d = _four_rows(a, b, c, d)
+                to = 4 * z * row + 4 * y
+                simd.store(r, to, a)
+                simd.store(r, to + row, b)
+                simd.store(r, to + 2 * row, c)
+                simd.store(r, to + 3 * row, d)
+        for z in range(nz + halo):  # what lies beyond the period
+            simd.store(r, z * row, simd.load(r, z * row, 8) + simd.load(r, z * row + ny, 8))
+        for z in range(halo):
+            for y in range(0, row, 16):
+                simd.store(r, z * row + y, simd.load(r, z * row + y, 16) + simd.load(r, (z + nz) * row + y, 16))
+        for k in range(n_strays.shape[0]):
+            for i in range(starts[k], starts[k] + n_strays[k]):
+                _add_stray(strays[i], x, positions, charges, geometry, splines, sizes, row, rows, chunk)
+        plane_forward(r, s, simd.address(spectrum, x * layout[_SPECTRUM]), simd.address(layout, 0), simd.address(y_table, 0),
+                      simd.address(y_twiddles, 0), simd.address(z_table, 0), simd.address(z_twiddles, 0))
+
+
+@device
+def _add_stray(atom, plane, positions, charges, geometry, splines, sizes, row, rows, chunk):
+    """Spread one atom over one plane."""
+    order = sizes[ORDER]
+    x, y, z = positions[atom, 0], positions[atom, 1], positions[atom, 2]
+    s = (x * geometry[0] + y * geometry[1] + z * geometry[2], y * geometry[3] + z * geometry[4], z * geometry[5])
+    u = ((s[0] - np.floor(s[0])) * sizes[NX], (s[1] - np.floor(s[1])) * sizes[NY], (s[2] - np.floor(s[2])) * sizes[NZ])
+    ix, iy, iz = min(np.int64(u[0]), sizes[NX] - 1), min(np.int64(u[1]), sizes[NY] - 1), min(np.int64(u[2]), sizes[NZ] - 1)
+    k = (plane - ix) % sizes[NX]
+    if k >= order:
+        return
+    wx = charges[atom] * _weight(splines, order, k, u[0] - ix)
+    for j in range(order):
+        wy = wx * _weight(splines, order, j, u[1] - iy)
+        for i in range(order):
+            rows[chunk, ((iz + i) % sizes[NZ]) * row + (iy + j) % sizes[NY]] += wy * _weight(splines, order, i, u[2] - iz)
+
+
+@device
+def _weight(splines, order, k, fraction):
+    w = np.float64(splines[8 * k + order - 1])
+    for j in range(order - 2, -1, -1):
+        w = w * fraction + splines[8 * k + j]
+    return w
+
+
+@kernel(nogil=True)
+def solve(chunk, chunks, layout, spectrum, scratch, green, virial, inverse, twice, table, twiddles, rows, flags):
+    """Along x: transform, multiply by the influence function, transform back; energy and virial into rows[chunk].
+
+    green, virial [lines, nx, 16]: influence function (half of it) and its part of the virial; twice [blocks * 16]:
+    how often a frequency along z stands in the whole spectrum.
+    """
+    nx, ny, step = layout[NX], layout[NY], layout[_SPECTRUM]
+    lines, size = ny * layout[_BLOCKS], nx * LANES
+    s = simd.address(scratch, chunk * scratch.shape[1])
+    line, work = s, simd.address(s, 2 * size)
+    wide = layout[7]  # 2 * LANES
+    t, w = simd.address(table, 0), simd.address(twiddles, 0)
+    if flags[ENERGY]:
+        rows[chunk, :] = 0.0
+    for k in range(chunk * lines // chunks, (chunk + 1) * lines // chunks):
+        of = simd.address(spectrum, k * wide)
+        transform(of, simd.address(of, LANES), step, work, line, simd.address(line, LANES), wide, t, w)
+        if flags[ENERGY]:
+            _energy(line, k, nx, ny, green, virial, inverse, twice, chunk, rows)
+        g = simd.address(green, k * size)
+        for x in range(nx):
+            f = simd.load(g, x * LANES, 16)
+            simd.store(line, x * wide, f * simd.load(line, x * wide, 16))
+            simd.store(line, x * wide + LANES, f * simd.load(line, x * wide + LANES, 16))
+        transform(simd.address(line, LANES), line, wide, work, simd.address(of, LANES), of, step, t, w)
+
+
+@device
+def _vector(kx, ky, kz, inverse):
+    """Reciprocal vector of frequencies, kz a vector."""
+    return (inverse[0, 0] * kx + inverse[0, 1] * ky + inverse[0, 2] * kz, inverse[1, 0] * kx + inverse[1, 1] * ky + inverse[1, 2] * kz,
+            inverse[2, 0] * kx + inverse[2, 1] * ky + inverse[2, 2] * kz)
+
+
+@device
+def _signed(k, n):
+    return np.float64(k if k < (n + 1) // 2 else k - n)
+
+
+@device
+def _energy(line, k, nx, ny, green, virial, inverse, twice, chunk, rows):
+    """Add energy and virial of a line of the spectrum, of which `line` holds the double, to rows[chunk]."""
+    block, ky = k // ny, _signed(k % ny, ny)
+    kz = simd.convert(simd.iota(16), np.float64) + LANES * block
+    zero = simd.splat(0.0, 16)
+    energy, xx, xy, xz, yy, yz, zz = zero, zero, zero, zero, zero, zero, zero
+    weight = simd.load(twice, block * LANES, 16) * 0.25
+    for x in range(nx):
+        at = (k * nx + x) * LANES
+        re = simd.convert(simd.load(line, x * 2 * LANES, 16), np.float64)
+        im = simd.convert(simd.load(line, x * 2 * LANES + LANES, 16), np.float64)
+        power = weight * (re * re + im * im)
+        energy = energy + power * simd.convert(simd.load(green, at, 16), np.float64)
+        v = power * simd.convert(simd.load(virial, at, 16), np.float64)
+        mx, my, mz = _vector(_signed(x, nx), ky, kz, inverse)
+        xx, xy, xz = xx + v * mx * mx, xy + v * mx * my, xz + v * mx * mz
+        yy, yz, zz = yy + v * my * my, yz + v * my * mz, zz + v * mz * mz
+    e, vxy, vxz, vyz = simd.sum(energy), simd.sum(xy), simd.sum(xz), simd.sum(yz)
+    rows[chunk, 0] += e
+    rows[chunk, 1] += e + simd.sum(xx)
+    rows[chunk, 5] += e + simd.sum(yy)
+    rows[chunk, 9] += e + simd.sum(zz)
+    for a, b, v in ((2, 4, vxy), (3, 7, vxz), (6, 8, vyz)):
+        rows[chunk, a] += v
+        rows[chunk, b] += v
+
+
+@kernel(nogil=True)
+def backward(chunk, chunks, sizes, layout, spectrum, rows, scratch, mesh, y_table, y_twiddles, z_table, z_twiddles):
+    """Transform the chunk's planes back along y and z into bricks, with copies of what lies beyond the period."""
+    nx, ny, nz, plane, line, row = sizes[NX], sizes[NY], sizes[NZ], sizes[PLANE], LANES * sizes[BRICKS_Z], layout[_ROW]
+    r, s = simd.address(rows, chunk * rows.shape[1]), simd.address(scratch, chunk * scratch.shape[1])
+    for x in range(chunk * nx // chunks, (chunk + 1) * nx // chunks):
+        plane_backward(simd.address(spectrum, x * layout[_SPECTRUM]), s, r, simd.address(layout, 0), simd.address(y_table, 0),
+                       simd.address(y_twiddles, 0), simd.address(z_table, 0), simd.address(z_twiddles, 0))
+        for z in range(nz):
+            simd.store(r, z * row + ny, simd.load(r, z * row, 8))
+        for z in range(nz, 4 * sizes[BRICKS_Z]):
+            for y in range(0, row, 16):
+                simd.store(r, z * row + y, simd.load(r, (z - nz) * row + y, 16))
+        for y in range(0, sizes[BRICKS_Y], 4):
+            for z in range(sizes[BRICKS_Z]):
+                of = 4 * z * row + 4 * y
+                a, b, c, d = _four_bricks(simd.load(r, of, 16), simd.load(r, of + row, 16), simd.load(r, of + 2 * row, 16),
+                                          simd.load(r, of + 3 * row, 16))
+                for copy in range(x, nx + sizes[ORDER] - 1, nx):
+                    p = simd.address(mesh, copy * plane + y * line + z * LANES)
+                    simd.store(p, 0, a)
+                    simd.store(p, line, b)
+                    simd.store(p, 2 * line, c)
+                    simd.store(p, 3 * line, d)
+
+
+@kernel(nogil=True)
+def influence(chunk, chunks, dispersion, alpha, scale, layout, inverse, moduli_x, moduli_y, moduli_z, green, virial):
+    """Half the influence function over the moduli [n] (their inverses; 0 where there is no such frequency), and its virial.
+
+    The virial of a frequency is energy (1 + v m m), m its vector and v = d ln f / d ln m / m^2 for the function f(m).
+    """
+    nx, ny = layout[NX], layout[NY]
+    lines = ny * layout[_BLOCKS]
+    b_per_m, zero = np.pi / alpha, simd.splat(0.0, 16)
+    for k in range(chunk * lines // chunks, (chunk + 1) * lines // chunks):
+        block, ky = k // ny, _signed(k % ny, ny)
+        kz = simd.convert(simd.iota(16), np.float64) + LANES * block
+        by = simd.load(moduli_z, block * LANES, 16) * (0.5 * scale * moduli_y[k % ny])
+        for x in range(nx):
+            mx, my, mz = _vector(_signed(x, nx), ky, kz, inverse)
+            square = mx * mx + my * my + mz * mz
+            origin = square == 0.0
+            safe = simd.select(origin, 1.0, square)
+            b2 = safe * (b_per_m * b_per_m)
+            decay = simd.exp(-b2)
+            if dispersion:
+                b = simd.sqrt(b2)
+                tail = simd.erfc(b) * b2 * np.sqrt(np.pi)
+                f, slope = 2.0 * tail * b + (1.0 - 2.0 * b2) * decay, b * (6.0 * tail - 6.0 * b * decay) / safe
+                f, slope = simd.select(origin, 1.0, f), simd.select(origin, zero, slope)
+            else:
+                f = simd.select(origin, zero, decay / safe)
+                slope = f * (-2.0 - 2.0 * b2) / safe
+            factor = by * moduli_x[x]
+            at = (k * nx + x) * LANES
+            simd.store(green, at, simd.convert(f * factor, green.dtype))
+            simd.store(virial, at, simd.convert(slope * factor, green.dtype))

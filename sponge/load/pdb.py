@@ -152,7 +152,7 @@ def _residue_ids(ids):
     wide = np.array([t[:1].isalpha() for t in ids.tolist()])
     if np.any(wide):
         ids = ids.astype("U12")
-        ids[wide] = [t if (number := _decode36(t[:4])) is None else f"{number}{t[4:]}" for t in ids[wide].tolist()]
+        ids[wide] = [t if (number := _decode36(t[:4], 4)) is None else f"{number}{t[4:]}" for t in ids[wide].tolist()]
     return ids
 
 
@@ -219,6 +219,8 @@ def _box(cell, where):
         values = [float(v) for v in (line[6:15], line[15:24], line[24:33], line[33:40], line[40:47], line[47:54])]
         if values[:3] == [1.0, 1.0, 1.0] or values[:3] == [0.0, 0.0, 0.0]:
             return None
+        if not all(0 < angle < 180 for angle in values[3:]):
+            raise ValueError("angles must lie between 0 and 180 degrees")
         return boxes.from_lengths_angles(np.array(values[:3]) / 10, np.radians(values[3:]))
     except ValueError as error:
         raise FileFormatError(f"{where}, line {k + 1}: CRYST1 must hold three lengths and three angles, got {line[6:54].strip()!r} "
@@ -230,7 +232,7 @@ def _conect(links, where):
     pairs = []
     for k, line in links:
         fields = [line[c:c + 5].strip() for c in range(6, min(len(line.rstrip()), 31), 5)]
-        if not fields or any(f and _decode36(f) is None for f in fields):
+        if not fields or any(f and _decode36(f, 5) is None for f in fields):
             raise FileFormatError(f"{where}, line {k + 1}: CONECT must hold atom numbers in columns of five, got {line[6:].strip()!r}")
         pairs += [(fields[0], other) for other in fields[1:] if other and fields[0]]
     return pairs
@@ -241,16 +243,20 @@ def _conect(links, where):
 _DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
-def _decode36(text: str) -> int | None:
-    """Number of a decimal, base-16 or hybrid-36 field; None if it is none of these."""
+def _decode36(text: str, width: int) -> int | None:
+    """Number of a decimal, base-16 or hybrid-36 field of `width` columns; None if it is none of these."""
     try:
-        if text[0].isdigit() or text[0] == "-":
-            return int(text) if text.lstrip("-").isdigit() else int(text, 16)
-        upper = int(text, 36) - 10 * 36 ** (len(text) - 1) + 10 ** len(text)
-        if text.isupper() or not text.lower().islower():
-            return upper
-        return upper + 26 * 36 ** (len(text) - 1) if text == text.lower() else None
-    except (ValueError, IndexError):
+        if text.lstrip("-").isdigit():
+            return int(text)
+        if len(text) != width or not text.isalnum():
+            return None
+        if text[0].isdigit():
+            return int(text, 16)
+        above = int(text, 36) - 10 * 36 ** (width - 1) + 10**width
+        if text == text.upper():
+            return above
+        return above + 26 * 36 ** (width - 1) if text == text.lower() else None
+    except ValueError:
         return None
 
 
@@ -276,7 +282,7 @@ def _encode36(number: int, width: int) -> str:
 def write_pdb(path: str | Path | TextIO, topology: Topology, positions: np.ndarray, box: np.ndarray | None = None) -> None:
     """Write a PDB file: one model, or one for each of several sets of positions.
 
-    Atoms of residues that are not standard are HETATM and have CONECT records, as have disulfides.
+    Water and residues that are not standard are HETATM; the latter have CONECT records, as have disulfides.
 
     Parameters
     ----------
@@ -329,7 +335,8 @@ def _fixed_columns(topology):
     last = len(names) - 1
     serials = _serials(topology)
     column = [_residue_columns(topology, r) for r in range(len(topology.residue_names))]
-    record = ["ATOM  " if standard_residue(str(n)) else "HETATM" for n in topology.residue_names]
+    kinds = [standard_residue(str(n)) for n in topology.residue_names]
+    record = ["ATOM  " if kind and kind[3] != "water" else "HETATM" for kind in kinds]
     for i, name in enumerate(names):
         r = residue[i]
         symbol = SYMBOLS[elements[i]] or "EP"

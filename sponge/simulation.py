@@ -122,7 +122,7 @@ class Simulation:
         engine = self._engine
         phases = self.integrator.plan(engine, engine.force_phases())
         if self.barostat is not None:
-            phases = phases + self.barostat.plan(engine)
+            phases = self.barostat.plan(engine, self.integrator, phases)
         return phases + self._guard.phases()
 
     # -- state ----------------------------------------------------------------------------------------------------------

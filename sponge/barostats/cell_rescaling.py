@@ -1,0 +1,102 @@
+"""Stochastic cell rescaling."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from triskele.core import random
+from triskele.sponge import box as boxes
+from triskele.sponge import units
+from triskele.sponge.barostats.base import AXES, Barostat, Snapshot, check_box, check_engine, step_key
+from triskele.sponge.barostats.molecules import Molecules
+from triskele.sponge.engine.program import Phase
+from triskele.sponge.engine.task import ENERGY, FORCES_STALE, STEP
+
+__all__ = ["StochasticCellRescaling"]
+
+_KIND = 41  # of its random numbers
+
+
+@dataclass(frozen=True)
+class StochasticCellRescaling(Barostat):
+    """Constant pressure by first-order relaxation of the volume with the noise that makes it canonical [1]_.
+
+    For each group of d axes scaled together, e = ln of the product of their lengths follows
+    de = b d/(3 tau) (P - P0) dt + sqrt(2 RT b d/(3 V tau)) dW, with b the compressibility [1, equations 7, 15 and 16; 2]_.
+    P is the pressure of molecules as wholes: their centres of mass are scaled, and the velocities of these inversely.
+
+    Parameters
+    ----------
+    pressure : float or sequence of float
+        In bar; one, or one for each group of axes.
+    temperature : float, optional
+        In K; the integrator's when left out.
+    relaxation_time : float
+        The tau above, in ps.
+    compressibility : float
+        The b above, in 1/bar; that of water when left out. A wrong one changes the relaxation time, not the ensemble.
+    coupling : {"isotropic", "semi-isotropic", "anisotropic"}
+        All axes together; x and y together and z; each axis by itself.
+    every : int
+        Steps between changes.
+
+    References
+    ----------
+    .. [1] Bernetti, Bussi, "Pressure control using stochastic cell rescaling", J. Chem. Phys. 153 (2020) 114107.
+       doi:10.1063/5.0020514
+    .. [2] Del Tatto, Raiteri, Bernetti, Bussi, "Molecular dynamics of solids at constant pressure and stress using
+       anisotropic stochastic cell rescaling", Appl. Sci. 12 (2022) 1139. doi:10.3390/app12031139
+
+    Examples
+    --------
+    >>> StochasticCellRescaling(pressure=1.0, relaxation_time=2.0).every
+    10
+    """
+
+    pressure: float | Sequence[float]
+    temperature: float | None = None
+    relaxation_time: float = 5.0
+    compressibility: float = 4.5e-5
+    coupling: str = "isotropic"
+    every: int = 10
+
+    def __post_init__(self):
+        super().__post_init__()
+        for name in ("relaxation_time", "compressibility"):
+            if not 0 < getattr(self, name) < np.inf:
+                raise ValueError(f"StochasticCellRescaling: {name} must be positive, got {getattr(self, name)!r}")
+
+    def plan(self, engine: Any, integrator: Any, step: list[Phase]) -> list[Phase]:
+        check_engine("StochasticCellRescaling", engine)
+        whole, thermal = Molecules(engine), self._thermal(integrator)
+        groups, targets = AXES[self.coupling], self._targets()
+        rate = self.compressibility * units.BAR_PER_PRESSURE / self.relaxation_time * self.every * integrator.timestep
+
+        def want():
+            engine.flags[ENERGY] = 1
+
+        def rescale():
+            engine.flags[ENERGY] = 0
+            number = int(engine.flags[STEP])
+            before, volume = Snapshot(engine), boxes.volume(engine.box)
+            noise = np.asarray(random.normal(step_key(engine, _KIND, number), (len(groups),)))
+            pressure, factors = whole.pressure(), np.ones(3)
+            for axes, target, r in zip(groups, targets, noise):
+                share = len(axes) / 3 * rate
+                change = share * (pressure[list(axes)].mean() - target) + np.sqrt(2 * thermal * share / volume) * r
+                factors[list(axes)] = np.exp(change / len(axes))
+            try:
+                whole.scale(factors)
+                check_box(engine, "StochasticCellRescaling", number)
+            except Exception:
+                before.restore()
+                raise
+            whole.scale_velocities(1 / factors)
+            engine.flags[FORCES_STALE] = 1
+
+        return [Phase(call=want, every=self.every, name="barostat"), *step,
+                Phase(call=rescale, every=self.every, name="barostat")]  # fmt: skip

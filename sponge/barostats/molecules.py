@@ -1,0 +1,77 @@
+"""Molecules as wholes: centres of mass, scaling of boxes, and the pressure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from triskele.sponge import box as boxes
+from triskele.sponge.constraints.clusters import connected, constraint_clusters
+
+if TYPE_CHECKING:
+    from triskele.sponge.engine.engine import Engine
+    from triskele.sponge.system import System
+
+__all__ = ["Molecules", "molecules"]
+
+
+def molecules(system: System) -> np.ndarray:
+    """Molecule of each atom [n]: what bonds, constraints and virtual sites hold together."""
+    n = system.n
+    cluster = constraint_clusters(system)
+    first = np.full(cluster.max(initial=-1) + 1, n)
+    np.minimum.at(first, cluster, np.arange(n))
+    joined = np.stack([first[cluster], np.arange(n)], axis=1)
+    return connected(np.concatenate([np.asarray(system.topology.bonds, np.int64).reshape(-1, 2), joined]), n)
+
+
+class Molecules:
+    """An engine's molecules.
+
+    Attributes
+    ----------
+    count : int
+        Number of molecules that have mass.
+    """
+
+    def __init__(self, engine: Engine):
+        self.engine = engine
+        self.of = molecules(engine.system)
+        self.masses = np.bincount(self.of, engine.masses)
+        self.count = int(np.count_nonzero(self.masses))
+        size = np.bincount(self.of)
+        # atoms without mass that are alone move with themselves
+        weights = np.where(self.masses[self.of] > 0, engine.masses, 1.0)
+        self._weights = weights / np.where(self.masses > 0, self.masses, size)[self.of]
+
+    def centres(self, vectors: np.ndarray) -> np.ndarray:
+        """Mass-weighted mean over each molecule, [molecules, 3], of positions or velocities [n, 3]."""
+        return np.stack([np.bincount(self.of, self._weights * x) for x in vectors.T], axis=1)
+
+    def scale(self, factors: np.ndarray) -> None:
+        """Multiply box and centres of mass by `factors` [3]; molecules keep their shapes."""
+        engine = self.engine
+        engine.positions += ((factors - 1) * self.centres(engine.positions))[self.of]
+        engine.box *= factors
+        engine.box_changed()
+
+    def scale_velocities(self, factors: np.ndarray) -> None:
+        """Multiply the velocities of the centres of mass by `factors` [3]."""
+        v = self.engine.velocities
+        gain = ((factors - 1) * self.centres(v))[self.of]
+        gain[self.engine.masses == 0] = 0.0
+        v += gain
+
+    def pressure(self) -> np.ndarray:
+        """The diagonal of the pressure in kJ/mol/nm^3, [3], of molecules as wholes.
+
+        From the virial last computed, the forces and the velocities. Forces within molecules, those of constraints among
+        them, do not come in, as they sum to nothing over a molecule: W - sum f (r - R) is the virial that belongs to
+        scaling the centres of mass R, and the kinetic energy is that of the centres.
+        """
+        engine = self.engine
+        r = engine.positions - self.centres(engine.positions)[self.of]
+        virial = np.diag(engine.virial()) - np.einsum("ia,ia->a", engine.forces, r)
+        kinetic = self.masses @ self.centres(engine.velocities) ** 2
+        return (kinetic + virial) / boxes.volume(engine.box)

@@ -1,0 +1,148 @@
+"""How wide the buffers of a neighbour list must be, and how often to build and prune it.
+
+Between two builds a pair of atoms may come within the cut-off unseen. Its missing energy, averaged over thermal
+displacements, is a drift of the total energy; the buffer is chosen so that an upper estimate of the drift stays below a
+tolerance: S. Pall and B. Hess, Comput. Phys. Commun. 184, 2641 (2013), eq. 4-7.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from scipy.special import erfc
+
+from triskele.sponge.units import COULOMB, GAS_CONSTANT
+
+if TYPE_CHECKING:
+    from triskele.sponge.engine.engine import Engine
+
+__all__ = ["Schedule", "drift", "schedule"]
+
+# Relative costs of work on one cluster pair, measured on water: pair forces, pruning, search. Clusters are larger than
+# points: effective radii of spheres are larger by about half their width.
+_PAIR, _PRUNE, _BUILD, _CLUSTER = 25.0, 8.0, 30.0, 0.17
+_BOND = 0.11  # nm: longer than bonds of hydrogen
+
+
+class Schedule(NamedTuple):
+    """Radii of the two lists (nm), and force evaluations between builds and between prunings."""
+
+    outer: float
+    inner: float
+    every: int
+    prune_every: int
+
+
+def drift(buffer, variance, slope, curvature, cutoff, density):
+    """Energy drift per atom in kJ/mol of pairs that cross a buffer unseen.
+
+    Parameters
+    ----------
+    buffer : float
+        Width in nm.
+    variance : array [t, t]
+        Of the relative displacement along one axis, nm^2.
+    slope, curvature : array [t, t]
+        First and second derivative of the pair energies at the cut-off.
+    cutoff : float
+    density : array [t]
+        Atoms of each type in 1/nm^3.
+    """
+    s = np.sqrt(variance)
+    g = np.exp(-0.5 * (buffer / s) ** 2) / np.sqrt(2 * np.pi)
+    e = 0.5 * erfc(buffer / s / np.sqrt(2))
+    first = 0.5 * slope * (buffer * s * g - (buffer**2 + variance) * e)
+    second = curvature / 6 * (s * (buffer**2 + 2 * variance) * g - buffer * (buffer**2 + 3 * variance) * e)
+    per_pair = 4 * np.pi * (cutoff + buffer + s) ** 2 * (np.abs(first) + np.abs(second))
+    return float(0.5 * density @ per_pair @ density / np.sum(density))
+
+
+def schedule(engine: Engine, cutoff: float, temperature: float, timestep: float, tolerance: float) -> Schedule:
+    """The cheapest radii and intervals within the tolerance (kJ/mol/ps per atom)."""
+    spread, density, slope, curvature = _types(engine, cutoff)
+    volume_terms = {}
+
+    def radius(life):
+        """Of a list that is used `life` times."""
+        if life not in volume_terms:
+            time = max(life - 1, 0) * timestep
+            free, bound = spread
+            v = GAS_CONSTANT * temperature * time**2 * free
+            v = v + np.minimum(GAS_CONSTANT * temperature * time**2 * bound[0], bound[1])
+            variance = np.maximum(v[:, None] + v, 1e-12)
+            low, high = 0.0, 1.0
+            for _ in range(22):
+                middle = 0.5 * (low + high)
+                if drift(middle, variance, slope, curvature, cutoff, density) > tolerance * max(time, timestep):
+                    low = middle
+                else:
+                    high = middle
+            volume_terms[life] = cutoff + high
+        return volume_terms[life]
+
+    largest = 0.95 * float(np.min(np.diag(engine.box))) if engine.periodic else np.inf
+    best, least = Schedule(radius(2), radius(2), 2, 1), np.inf
+    for prune_every in (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20):
+        inner = radius(prune_every)
+        for builds in (1, 2, 3, 4, 5, 6, 8, 10, 14, 20, 30):
+            every = prune_every * builds
+            if every > 200:
+                break
+            outer = max(radius(every), inner)
+            if outer > largest:
+                break
+            cost = (
+                _PAIR * (inner + _CLUSTER) ** 3
+                + (outer + _CLUSTER) ** 3 * ((_PRUNE / prune_every if builds > 1 else 0.0) + (_BUILD + _PRUNE) / every)
+            )
+            if cost < least:
+                best, least = Schedule(outer, inner, every, prune_every), cost
+    return best
+
+
+def _types(engine, cutoff):
+    """Kinds of atoms: (1/mass of what moves freely, (1/mass, bound) of what turns about it), density, V' and V''."""
+    masses = engine.masses
+    charges, sigmas, epsilons, slope_q, curvature_q = _pair_energies(engine.system, cutoff)
+    # A light atom bound to a heavier one flies with it, and turns about it, which carries it no farther than a bond.
+    carrier = np.arange(engine.n)
+    bonds = np.concatenate([engine.system.constraints.pairs, engine.system.topology.bonds]).reshape(-1, 2)
+    for pair in (bonds, bonds[:, ::-1]):
+        light = masses[pair[:, 0]] < 0.5 * masses[pair[:, 1]]
+        carrier[pair[light, 0]] = pair[light, 1]
+    inverse = np.where(masses > 0, 1 / np.where(masses > 0, masses, 1), 1 / 16)
+    bound = carrier != np.arange(engine.n)
+    rows = np.stack([np.where(bound, inverse[carrier], inverse), np.where(bound, inverse, 0), np.round(np.abs(charges), 1),
+                     np.round(sigmas, 2), np.round(epsilons, 1)], 1)  # fmt: skip
+    kinds, which, number = np.unique(rows, axis=0, return_inverse=True, return_counts=True)
+    sums = [np.bincount(which.ravel(), w) / number for w in (np.abs(charges), sigmas, epsilons)]
+    q, sigma, epsilon = sums
+    if engine.periodic and np.all(np.diag(engine.box) > 0):
+        volume = float(np.prod(np.diag(engine.box)))
+    else:
+        volume = engine.n / 100
+    s, e = 0.5 * (sigma[:, None] + sigma), np.sqrt(epsilon[:, None] * epsilon)
+    sr6 = (s / cutoff) ** 6
+    slope = np.abs(24 * e * (sr6 - 2 * sr6**2) / cutoff) + q[:, None] * q * slope_q
+    curvature = np.abs(24 * e * (26 * sr6**2 - 7 * sr6) / cutoff**2) + q[:, None] * q * curvature_q
+    # two thirds of a bond length squared: the variance along one axis between two random directions
+    return (kinds[:, 0], (kinds[:, 1] * 2 / 3, 2 / 3 * _BOND**2)), number / volume, slope, curvature
+
+
+def _pair_energies(system, cutoff):
+    """Charges, sigmas, epsilons, and |V'|, |V''| at the cut-off of the Coulomb energy of two unit charges."""
+    nonbonded = system.nonbonded
+    params, method = nonbonded.params, nonbonded.method
+    get = lambda name: np.asarray(params[name], float) if name in params else np.zeros(system.n)
+    r = cutoff
+    if method in ("pme", "ewald", "ljpme"):
+        a = nonbonded.alpha
+        gauss = 2 * a / np.sqrt(np.pi) * np.exp(-((a * r) ** 2))
+        slope = erfc(a * r) / r**2 + gauss / r
+        curvature = 2 * erfc(a * r) / r**3 + gauss * (2 / r**2 + 2 * a * a)
+    else:
+        slope, curvature = 1 / r**2, 3 / r**3
+        if method == "reaction_field":
+            slope = 3 / r**2 / (2 * nonbonded.dielectric + 1)
+    return get("charges"), get("sigmas"), get("epsilons"), COULOMB * slope, COULOMB * curvature

@@ -1,0 +1,177 @@
+"""Sorting atoms into clusters of four: columns of the xy plane, within a column by z.
+
+Kernels, in the order in which they run. All are chunked by atoms or by columns, and sort stably, so that the order of
+the atoms depends on the positions alone.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from triskele.core.kernels.njit import device, kernel
+from triskele.sponge.neighbors.state import CLUSTERS, COLUMN, COLUMNS_X, COLUMNS_Y, FAR, LOW, SPREAD, WIDE
+
+__all__ = ["columns", "count", "fill", "place", "start", "wrap"]
+
+_MOST_TURNS = 1.0e9  # an atom farther away than this many boxes is lost; it is left where it is
+
+
+@device
+def _turns(x, edge):
+    """How many edges to subtract so that x lies in [0, edge)."""
+    k = np.floor(x / edge)
+    return k if abs(k) < _MOST_TURNS else 0.0  # of NaN: 0
+
+
+@kernel(nogil=True)
+def wrap(chunk, chunks, positions, box, periodic, turns, wrapped, extent):
+    """Positions inside the brick that repeats; extent[chunk] holds the lowest and highest coordinates."""
+    n = positions.shape[0]
+    low_x, low_y, low_z = np.inf, np.inf, np.inf
+    high_x, high_y, high_z = -np.inf, -np.inf, -np.inf
+    for i in range(chunk * n // chunks, (chunk + 1) * n // chunks):
+        x, y, z = positions[i, 0], positions[i, 1], positions[i, 2]
+        if periodic:
+            c = _turns(z, box[2, 2])
+            x, y, z = x - c * box[2, 0], y - c * box[2, 1], z - c * box[2, 2]
+            b = _turns(y, box[1, 1])
+            x, y = x - b * box[1, 0], y - b * box[1, 1]
+            a = _turns(x, box[0, 0])
+            x = x - a * box[0, 0]
+            turns[i, 0], turns[i, 1], turns[i, 2] = a, b, c
+        # a lost atom is sorted somewhere; its true coordinates are what forces see
+        x = x if abs(x) < 1.0e9 else 0.0
+        y = y if abs(y) < 1.0e9 else 0.0
+        z = z if abs(z) < 1.0e9 else 0.0
+        wrapped[i, 0], wrapped[i, 1], wrapped[i, 2] = x, y, z
+        low_x, high_x = min(low_x, x), max(high_x, x)
+        low_y, high_y = min(low_y, y), max(high_y, y)
+        low_z, high_z = min(low_z, z), max(high_z, z)
+    extent[chunk, 0], extent[chunk, 1], extent[chunk, 2] = low_x, low_y, low_z
+    extent[chunk, 3], extent[chunk, 4], extent[chunk, 5] = high_x, high_y, high_z
+
+
+@kernel(nogil=True)
+def columns(chunk, n, box, periodic, extent, most_columns, geometry, state):
+    """Choose the grid: columns whose width is the edge of a cube that holds four atoms."""
+    for a in range(3):
+        if periodic:
+            low, wide = 0.0, box[a, a]
+        else:
+            low, high = extent[0, a], extent[0, 3 + a]
+            for c in range(1, extent.shape[0]):
+                low, high = min(low, extent[c, a]), max(high, extent[c, 3 + a])
+            wide = max(high - low, 1.0e-3)
+        geometry[LOW + a], geometry[WIDE + a] = low, wide
+    wx, wy, wz = geometry[WIDE], geometry[WIDE + 1], geometry[WIDE + 2]
+    width = (4.0 * wx * wy * wz / max(n, 1)) ** (1.0 / 3.0)
+    width = max(width, np.sqrt(wx * wy / most_columns), max(wx, wy) / most_columns)
+    nx, ny = max(1, int(wx / width)), max(1, int(wy / width))
+    state[COLUMNS_X], state[COLUMNS_Y] = nx, ny
+    geometry[COLUMN], geometry[COLUMN + 1] = wx / nx, wy / ny
+
+
+@kernel(nogil=True)
+def count(chunk, chunks, wrapped, groups, n_groups, geometry, state, keys, counts):
+    """Column (and group) of each atom, and how many atoms of this chunk each one gets."""
+    n, nx, ny = wrapped.shape[0], state[COLUMNS_X], state[COLUMNS_Y]
+    for k in range(nx * ny * n_groups):
+        counts[chunk, k] = 0
+    for i in range(chunk * n // chunks, (chunk + 1) * n // chunks):
+        cx = min(max(int((wrapped[i, 0] - geometry[LOW]) / geometry[COLUMN]), 0), nx - 1)
+        cy = min(max(int((wrapped[i, 1] - geometry[LOW + 1]) / geometry[COLUMN + 1]), 0), ny - 1)
+        key = (cx * ny + cy) * n_groups + (groups[i] if n_groups > 1 else 0)
+        keys[i] = key
+        counts[chunk, key] += 1
+
+
+@kernel(nogil=True)
+def start(chunk, chunks, n_groups, state, counts, atom_start, cluster_start, prune, flags):
+    """Where each column begins among atoms and clusters; counts[chunk, key] becomes where that chunk's share begins."""
+    atoms, clusters = 0, 0
+    for key in range(state[COLUMNS_X] * state[COLUMNS_Y] * n_groups):
+        atom_start[key], cluster_start[key] = atoms, clusters
+        first = atoms
+        for c in range(chunks):
+            here = counts[c, key]
+            counts[c, key] = atoms
+            atoms += here
+        clusters += (atoms - first + 3) // 4
+    last = state[COLUMNS_X] * state[COLUMNS_Y] * n_groups
+    atom_start[last], cluster_start[last] = atoms, clusters
+    state[CLUSTERS] = clusters
+    flags[prune] = 1  # a new list is pruned
+
+
+@kernel(nogil=True)
+def place(chunk, chunks, keys, counts, order):
+    """Atoms by column, in the order of their numbers."""
+    n = keys.shape[0]
+    for i in range(chunk * n // chunks, (chunk + 1) * n // chunks):
+        key = keys[i]
+        order[counts[chunk, key]] = i
+        counts[chunk, key] += 1
+
+
+@device
+def _sort(order, first, last, wrapped):
+    """Heap sort of order[first:last] by z; equal z by number, so that the result does not depend on the input's order."""
+    n = last - first
+    for begin in range(n // 2 - 1, -1, -1):
+        _sift(order, first, begin, n, wrapped)
+    for end in range(n - 1, 0, -1):
+        order[first], order[first + end] = order[first + end], order[first]
+        _sift(order, first, 0, end, wrapped)
+
+
+@device
+def _is_before(a, b, wrapped):
+    return wrapped[a, 2] < wrapped[b, 2] or (wrapped[a, 2] == wrapped[b, 2] and a < b)
+
+
+@device
+def _sift(order, first, root, n, wrapped):
+    moved = order[first + root]
+    while True:
+        child = 2 * root + 1
+        if child >= n:
+            break
+        if child + 1 < n and _is_before(order[first + child], order[first + child + 1], wrapped):
+            child += 1
+        if not _is_before(moved, order[first + child], wrapped):
+            break
+        order[first + root] = order[first + child]
+        root = child
+    order[first + root] = moved
+
+
+@kernel(nogil=True)
+def fill(chunk, chunks, n_groups, state, atom_start, cluster_start, order, wrapped, has_lj, atoms, slots, xs, built_xs,
+         low, high, lj):  # fmt: skip
+    """Sort each column by z and cut it into clusters.
+
+    atoms [slots] is the atom of a slot (-1 for padding), slots [n] the slot of an atom, xs the blocks x4 y4 z4 w4,
+    low and high [clusters, 3] the bounding boxes, lj [clusters] whether an atom has Lennard-Jones parameters.
+    """
+    keys = state[COLUMNS_X] * state[COLUMNS_Y] * n_groups
+    for key in range(chunk * keys // chunks, (chunk + 1) * keys // chunks):
+        _sort(order, atom_start[key], atom_start[key + 1], wrapped)
+        i, last = atom_start[key], atom_start[key + 1]
+        for cluster in range(cluster_start[key], cluster_start[key + 1]):
+            lj[cluster] = 0
+            for lane in range(4):
+                slot, base = cluster * 4 + lane, cluster * 16 + lane
+                if i < last:
+                    atom = order[i]
+                    atoms[slot], slots[atom] = atom, slot
+                    for a in range(3):
+                        x = xs.dtype.type(wrapped[atom, a])
+                        xs[base + 4 * a] = built_xs[base + 4 * a] = x
+                        low[cluster, a] = x if lane == 0 else min(low[cluster, a], x)
+                        high[cluster, a] = x if lane == 0 else max(high[cluster, a], x)
+                    lj[cluster] |= has_lj[atom]
+                else:
+                    atoms[slot] = -1
+                    for a in range(3):
+                        xs[base + 4 * a] = FAR + SPREAD * slot
+                i += 1

@@ -1,0 +1,269 @@
+"""`NeighborList`: cluster pairs within a cut-off, kept up to date inside the step loop.
+
+Atoms are sorted into clusters of four; a pair of clusters is 16 pairs of atoms, one vector of sixteen lanes (S. Pall and
+B. Hess, Comput. Phys. Commun. 184, 2641 (2013), eq. 4-7, https://doi.org/10.1016/j.cpc.2013.06.003). There are two lists:
+an outer one, built rarely with a wide buffer, and an inner one that is pruned from it every few steps.
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from triskele.sponge.engine.program import Phase
+from triskele.sponge.engine.task import Task
+from triskele.sponge.errors import BoxError
+from triskele.sponge.neighbors import grid, search
+from triskele.sponge.neighbors.buffer import schedule
+from triskele.sponge.neighbors.state import (
+    CUTOFF,
+    EVERY,
+    INNER,
+    N_GEOMETRY,
+    N_STATE,
+    OUTER,
+    OVERFLOW,
+    PRUNE_EVERY,
+    SMALL_BOX,
+    STEP_TIME,
+    WORDS,
+)
+from triskele.sponge.units import GAS_CONSTANT
+
+if TYPE_CHECKING:
+    from triskele.sponge.engine.engine import Engine
+
+__all__ = ["NeighborList", "PairList"]
+
+_FIRST_WORD, _LAST_WORD = 8, 16  # of Engine.flags: two for each list
+_BUFFER = 0.1  # nm: of a list without a schedule, which is built anew when an atom has gone half of it
+# Image vectors of which half are visited: a reduced box leans by up to half an edge per vector, so that a brick of
+# atoms meets images up to three edges away along x.
+_IMAGES = [(0, 0, 0)] + [n for n in itertools.product(range(-3, 4), range(-2, 3), (-1, 0, 1)) if n < (0, 0, 0)]
+
+
+class PairList:
+    """Cluster pairs of one kind: arrays [chunks, ...] that the kernels of `nonbonded_kernels` read.
+
+    Attributes
+    ----------
+    entries : int32 [chunks, capacity, 8]
+        Words I, SHIFT, START, LJ_END, PLAIN_END, END of `state`.
+    n_entries : int64 [chunks]
+    pairs : int32 [chunks, capacity]
+        Second clusters.
+    masks : int32 [chunks, capacity]
+        Sixteen bits: pairs of atoms 4a + b that count.
+    touched : int32 [chunks, capacity]
+        Clusters that get a force, in the order of the chunk's buffer.
+    touched_by : uint8 [chunks, clusters]
+        The same as a table.
+    n_touched, window : int64 [chunks]
+        Their number, and the cluster that the first block of the buffer belongs to.
+    """
+
+    def __init__(self, kind: int, chunks: int, n_pairs: int, n_entries: int, n_touched: int, n_clusters: int):
+        self.kind = kind
+        self.outer_entries, self.entries = (np.zeros((chunks, n_entries, WORDS), np.int32) for _ in range(2))
+        self.n_outer, self.n_entries = np.zeros(chunks, np.int64), np.zeros(chunks, np.int64)
+        # one more than the search fills: pruning writes before it knows whether to keep
+        self.outer_pairs, self.pairs = (np.zeros((chunks, n_pairs + 1), np.int32) for _ in range(2))
+        self.outer_masks, self.masks = (np.zeros((chunks, n_pairs + 1), np.int32) for _ in range(2))
+        self.touched = np.zeros((chunks, n_touched), np.int32)
+        self.touched_by = np.zeros((chunks, n_clusters), np.uint8)
+        self.n_touched, self.window = np.zeros(chunks, np.int64), np.zeros(chunks, np.int64)
+
+
+class NeighborList:
+    """Pairs of atoms within a cut-off, as pairs of clusters of four.
+
+    Without a schedule the list is strict: it is built anew before any atom has gone half the buffer, and holds every
+    pair within the cut-off at every step. `schedule` trades this for speed within a tolerance of energy drift.
+
+    Parameters
+    ----------
+    engine : Engine
+        Gives positions, box, exclusions, groups and precision.
+    cutoff : float
+        In nm.
+
+    Attributes
+    ----------
+    xs : float32 or float64 [clusters * 16]
+        Sorted coordinates in blocks x4 y4 z4 w4 (w unused), in the brick that repeats.
+    atoms : int32 [clusters * 4]
+        Atom of each slot, -1 for padding.
+    slots : int32 [n]
+        Slot of each atom.
+    shifts : float64 [images * 3]
+        Image vectors; added to the first cluster of an entry.
+    lists : list of PairList
+        One, or with groups three: pairs with 0, 1 and 2 clusters of group 1.
+    word : int
+        Of `Engine.flags`: not 0 in an evaluation for which the list is built, so a condition for sorting parameters.
+    chunks : int
+        Of lists and force buffers; depends on the number of atoms alone.
+    before : list of Phase
+        To run ahead of the pair kernels.
+
+    Raises
+    ------
+    BoxError
+        If the cut-off is over half the smallest edge of the box.
+    """
+
+    def __init__(self, engine: Engine, cutoff: float):
+        self.engine, self.cutoff = engine, float(cutoff)
+        if not 0 < self.cutoff < np.inf:
+            raise ValueError(f"neighbour list: cut-off must be positive and finite, got {cutoff}")
+        n = engine.n
+        self.real = np.dtype(np.float32 if engine.precision == "mixed" else np.float64)
+        self.chunks = max(1, min(n // 500, 16) if n < 32_000 else min(n // 2000, 64))
+        self.word = _FIRST_WORD + 2 * len(engine._neighbors)
+        if self.word >= _LAST_WORD:
+            raise ValueError(f"neighbour list: at most {(_LAST_WORD - _FIRST_WORD) // 2} different cut-offs can be used at once")
+        self._sort_chunks = int(np.clip(n // 4096, 1, 32))
+        self._groups = np.zeros(1, np.int8) if engine.groups is None else engine.groups
+        self._n_groups = 1 if engine.groups is None else 2
+        self._most_columns = max(1, n // 8)
+        most_clusters = (n + 3) // 4 + self._most_columns * self._n_groups
+        self.geometry, self.state = np.zeros(N_GEOMETRY), np.zeros(N_STATE, np.int64)
+        self.geometry[CUTOFF] = self.cutoff
+        self._turns = np.zeros((n, 3))
+        self._wrapped = np.zeros((n, 3))
+        self._extent = np.zeros((self._sort_chunks, 6))
+        self._keys = np.zeros(n, np.int32)
+        self._counts = np.zeros((self._sort_chunks, self._most_columns * self._n_groups), np.int32)
+        self._atom_start = np.zeros(self._most_columns * self._n_groups + 1, np.int64)
+        self.cluster_start = np.zeros(self._most_columns * self._n_groups + 1, np.int64)
+        self._order = np.zeros(n, np.int32)
+        self.atoms, self.slots = np.full(4 * most_clusters, -1, np.int32), np.zeros(n, np.int32)
+        self.xs, self._built_xs = np.zeros(16 * most_clusters, self.real), np.zeros(16 * most_clusters, self.real)
+        self._low, self._high = np.zeros((most_clusters, 3), self.real), np.zeros((most_clusters, 3), self.real)
+        self._cluster_lj = np.zeros(most_clusters, np.uint8)
+        self.has_lj = np.ones(n, np.uint8)  # atoms with Lennard-Jones parameters; a potential may clear it
+        self._thermal = np.zeros(n)
+        self.images = np.array(_IMAGES if engine.periodic else _IMAGES[:1], np.float64)
+        self.shifts = np.zeros(3 * len(self.images))
+        self._excluded_start, self._excluded = _by_atom(engine.system.exclusions, n)
+        self._marks = np.zeros((self.chunks, most_clusters), np.int32)
+        self._scratch_size = 4096
+        # the first guess of sizes: a liquid of 100 atoms/nm^3; they grow when that is not enough
+        half_shell = 0.5 * min(100 * 4.19 * (self.cutoff + _BUFFER) ** 3, n)
+        per_chunk = most_clusters // self.chunks + 1
+        self._sizes = {"pairs": int(per_chunk * half_shell * 0.6) + 512, "entries": per_chunk * 6 + 64,
+                       "touched": min(most_clusters, 8 * per_chunk + 512)}
+        self.strict()
+        self._allocate()
+        engine.on_status(OVERFLOW, _grow)
+        engine.on_status(SMALL_BOX, _box_too_small)
+
+    # ------------------------------------------------------------------------------------------------------ radii
+    def strict(self) -> None:
+        """Never miss a pair: build anew before an atom has gone half the buffer."""
+        self._set(self.cutoff + _BUFFER, self.cutoff + _BUFFER, 0, 0, 0.0)
+
+    def schedule(self, temperature: float, timestep: float, tolerance: float = 0.005) -> None:
+        """Choose radii and intervals for a run, from the energy drift that pairs missed meanwhile may cause.
+
+        Parameters
+        ----------
+        temperature : float
+            In K: the highest that the run is meant to have.
+        timestep : float
+            Time between two evaluations of pair forces, in ps.
+        tolerance : float
+            Drift in kJ/mol/ps per atom; 0 is `strict`.
+        """
+        if tolerance <= 0 or temperature <= 0 or timestep <= 0:
+            self.strict()
+            return
+        chosen = schedule(self.engine, self.cutoff, temperature, timestep, tolerance)
+        self._set(chosen.outer, chosen.inner, chosen.every, chosen.prune_every, timestep)
+        masses = self.engine.masses
+        lightest = min(masses[masses > 0], default=1.0)
+        # seven standard deviations, squared: of 10^6 atoms in 10^5 builds none goes farther by thermal motion
+        self._thermal[:] = 49 * GAS_CONSTANT * temperature / np.where(masses > 0, masses, lightest)
+
+    def _set(self, outer, inner, every, prune_every, timestep):
+        if self.engine.periodic:
+            # image vectors reach up to nearly an edge
+            outer = max(self.cutoff, min(outer, 0.95 * float(np.min(np.diag(self.engine.box))) or outer))
+        self.geometry[OUTER], self.geometry[INNER] = outer, min(inner, outer)
+        self.geometry[EVERY], self.geometry[PRUNE_EVERY], self.geometry[STEP_TIME] = every, prune_every, timestep
+        for word in range(_FIRST_WORD, _LAST_WORD, 2):
+            self.engine.flags[word] = 1
+
+    # ------------------------------------------------------------------------------------------------------ arrays
+    def _allocate(self):
+        kinds = [-1] if self._n_groups == 1 else [0, 1, 2]
+        self.lists = [
+            PairList(k, self.chunks, self._sizes["pairs"], self._sizes["entries"], self._sizes["touched"], len(self.atoms) // 4)
+            for k in kinds
+        ]
+        self._scratch = np.zeros((self.chunks, 5, self._scratch_size), np.int32)
+        self.before = self._phases()
+
+    def _phases(self) -> list[Phase]:
+        e, need, pruning = self.engine, self.word, self.word + 1
+        c, periodic, g = self._sort_chunks, int(e.periodic), self._n_groups
+        sort = [
+            [Task(grid.wrap, c, e.positions, e.box, periodic, self._turns, self._wrapped, self._extent, chunks=c)],
+            [Task(grid.columns, e.n, e.box, periodic, self._extent, self._most_columns, self.geometry, self.state)],
+            [Task(grid.count, c, self._wrapped, self._groups, g, self.geometry, self.state, self._keys, self._counts, chunks=c)],
+            [Task(grid.start, c, g, self.state, self._counts, self._atom_start, self.cluster_start, pruning, e.flags)],
+            [Task(grid.place, c, self._keys, self._counts, self._order, chunks=c)],
+            [Task(grid.fill, self.chunks, g, self.state, self._atom_start, self.cluster_start, self._order, self._wrapped,
+                  self.has_lj, self.atoms, self.slots, self.xs, self._built_xs, self._low, self._high, self._cluster_lj,
+                  chunks=self.chunks)],
+        ]  # fmt: skip
+        searches = [
+            Task(search.search, self.chunks, p.kind, g, self._groups, e.flags, self.images, self.shifts, self.geometry,
+                 self.state, self.cluster_start, self.atoms, self.slots, self.xs, self._low, self._high, self._cluster_lj,
+                 self._excluded_start, self._excluded, self._marks, self._scratch, p.outer_entries, p.n_outer,
+                 p.outer_pairs, p.outer_masks, p.touched, p.n_touched, p.touched_by, p.window, chunks=self.chunks)
+            for p in self.lists
+        ]  # fmt: skip
+        prunes = [
+            Task(search.prune, self.geometry, self.shifts, self.xs, p.outer_entries, p.n_outer, p.outer_pairs, p.outer_masks,
+                 p.entries, p.n_entries, p.pairs, p.masks, chunks=self.chunks)
+            for p in self.lists
+        ]  # fmt: skip
+        tick = Task(search.clock, need, pruning, _FIRST_WORD, _LAST_WORD, e.flags, e.box, periodic, self.images, self.shifts,
+                    self.geometry, self.state)
+        move = Task(search.refresh, self.chunks, need, e.flags, e.positions, e.box, periodic, self._turns, self.atoms,
+                    self._thermal, self.geometry, self.state, self.xs, self._built_xs, chunks=self.chunks)
+        phases = [Phase([tick], name="list clock"), Phase([move], name="sorted coordinates")]
+        phases += [Phase(tasks, flag=need, redo=k == 0, name=f"list {tasks[0].kernel.__name__}") for k, tasks in enumerate(sort)]
+        # searches share marks and scratch, so each kind is a phase
+        phases += [Phase([s], flag=need, name="list search") for s in searches]
+        phases.append(Phase([Task(search.finish, need, e.flags, self.geometry, self.state)], flag=need, name="list finish"))
+        phases.append(Phase(prunes, flag=pruning, name="list prune"))
+        return phases
+
+
+def _by_atom(pairs: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Partners of each atom: where they start [n + 1], and the partners."""
+    pairs = np.asarray(pairs, np.int64).reshape(-1, 2)
+    a, b = np.r_[pairs[:, 0], pairs[:, 1]], np.r_[pairs[:, 1], pairs[:, 0]]
+    order = np.lexsort((b, a))
+    return np.r_[0, np.cumsum(np.bincount(a, minlength=n))].astype(np.int64), b[order].astype(np.int32)
+
+
+def _grow(engine: Engine) -> bool:
+    """Double the arrays of the lists that are full; the plans are made anew with them."""
+    for neighbors in engine._neighbors.values():
+        for key in neighbors._sizes:
+            neighbors._sizes[key] *= 2
+        neighbors._sizes["touched"] = min(neighbors._sizes["touched"], len(neighbors.atoms) // 4)
+        neighbors._scratch_size *= 2
+        neighbors._allocate()
+    return True
+
+
+def _box_too_small(engine: Engine) -> bool:
+    cutoff = max(neighbors.cutoff for neighbors in engine._neighbors.values())
+    raise BoxError(f"neighbour list: the box must be at least twice the cut-off of {cutoff} nm wide, got a box of "
+                   f"{engine.box.tolist()} (a smaller cut-off, or a larger system)")

@@ -1,0 +1,317 @@
+"""The half list of cluster pairs: search, pruning, and the check of how far atoms have gone.
+
+A pair of clusters in one image is listed once: the image vector's first nonzero count is negative, or, in the home
+image, the second cluster does not come before the first. Chunk c owns the clusters from c*clusters/chunks on, its own
+stretch of the list, and the buffer its forces go to.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from triskele.core.kernels import simd
+from triskele.core.kernels.njit import device, kernel
+from triskele.sponge.engine.task import REBUILD, STATUS, STATUS_INFO
+from triskele.sponge.neighbors.lanes import first, second
+from triskele.sponge.neighbors.state import (
+    AGE,
+    BUILDS,
+    CLUSTERS,
+    COLUMN,
+    COLUMNS_X,
+    COLUMNS_Y,
+    CUTOFF,
+    EARLY,
+    END,
+    EVERY,
+    INNER,
+    LJ_END,
+    LOW,
+    OUTER,
+    OVERFLOW,
+    PLAIN_END,
+    PRUNE_EVERY,
+    SHIFT,
+    SMALL_BOX,
+    START,
+    STEP_TIME,
+    WIDE,
+    I,
+)
+
+__all__ = ["clock", "finish", "prune", "refresh", "search"]
+
+_ALL_PAIRS = 0xFFFF
+
+
+@kernel(nogil=True)
+def clock(chunk, need, prune, first_word, last_word, flags, box, periodic, images, shifts, geometry, state):
+    """Decide at the beginning of a force evaluation whether to build or prune; compute the image vectors."""
+    if flags[need] == 2:  # was built for the last evaluation
+        flags[need] = 0
+    if flags[REBUILD]:
+        flags[REBUILD] = 0
+        for word in range(first_word, last_word, 2):
+            flags[word] = 1
+    state[AGE] += 1
+    if geometry[EVERY] > 0.0 and state[AGE] >= geometry[EVERY]:
+        flags[need] = 1
+    flags[prune] = 1 if geometry[PRUNE_EVERY] > 0.0 and state[AGE] % np.int64(geometry[PRUNE_EVERY]) == 0 else 0
+    if periodic:
+        for s in range(images.shape[0]):
+            for a in range(3):
+                v = images[s, 0] * box[0, a] + images[s, 1] * box[1, a] + images[s, 2] * box[2, a]
+                shifts[3 * s + a] = v
+        if min(box[0, 0], min(box[1, 1], box[2, 2])) < 2.0 * geometry[CUTOFF]:
+            flags[STATUS] = SMALL_BOX
+
+
+@kernel(nogil=True)
+def refresh(chunk, chunks, need, flags, positions, box, periodic, turns, atoms, thermal, geometry, state, xs, built_xs):
+    """Sorted coordinates from positions; asks for a new list when an atom has gone farther than the list allows."""
+    if flags[need]:
+        return
+    half = 0.5 * (geometry[OUTER] - geometry[CUTOFF])
+    # with a schedule the buffers allow for thermal motion: seven standard deviations of free flight
+    time = state[AGE] * geometry[STEP_TIME]
+    allowed, per_thermal = half * half, time * time
+    near = True
+    for slot in range(4 * (chunk * state[CLUSTERS] // chunks), 4 * ((chunk + 1) * state[CLUSTERS] // chunks)):
+        atom = atoms[slot]
+        if atom < 0:
+            continue
+        x, y, z = positions[atom, 0], positions[atom, 1], positions[atom, 2]
+        if periodic:
+            a, b, c = turns[atom, 0], turns[atom, 1], turns[atom, 2]
+            x = x - (a * box[0, 0] + b * box[1, 0] + c * box[2, 0])
+            y = y - (b * box[1, 1] + c * box[2, 1])
+            z = z - c * box[2, 2]
+        o = 4 * slot - 3 * (slot & 3)  # 16 (slot // 4) + slot % 4
+        xs[o], xs[o + 4], xs[o + 8] = x, y, z
+        dx, dy, dz = x - built_xs[o], y - built_xs[o + 4], z - built_xs[o + 8]
+        near &= dx * dx + dy * dy + dz * dz <= max(allowed, thermal[atom] * per_thermal)
+    if not near:
+        flags[need] = 1
+
+
+@device
+def _mark(clusters, slots, atoms, excluded_start, excluded, i, mark, marked, masks):
+    """Note for each cluster that has exclusions with cluster i which of the sixteen pairs are left; their number."""
+    n = 0
+    for a in range(4):
+        atom = atoms[4 * i + a]
+        if atom < 0:
+            continue
+        for k in range(excluded_start[atom], excluded_start[atom + 1]):
+            slot = slots[excluded[k]]
+            j = slot >> 2
+            if mark[j] == 0:
+                if n == marked.shape[0]:
+                    return -1
+                marked[n], masks[n] = j, _ALL_PAIRS
+                n += 1
+                mark[j] = n
+            masks[mark[j] - 1] &= ~(1 << (4 * a + (slot & 3)))
+    return n
+
+
+@kernel(nogil=True)
+def search(chunk, chunks, kind, n_groups, groups, flags, images, shifts, geometry, state, cluster_start, atoms, slots, xs,
+           low, high, lj, excluded_start, excluded, marks, scratch, entries, n_entries, pairs, masks, touched,
+           n_touched, touched_by, window):  # fmt: skip
+    """Build the outer list of this chunk's clusters, and the list of clusters that its forces touch.
+
+    kind is -1 for all pairs, else the number of clusters of group 1 in the pair: 0, 1 or 2.
+    """
+    clusters, n_x, n_y = state[CLUSTERS], state[COLUMNS_X], state[COLUMNS_Y]
+    real = xs.dtype.type
+    outer = geometry[OUTER]
+    # a margin for the rounding of bounding boxes to xs' precision
+    reach, reach2, limit2 = outer * (1.0 + 1.0e-6) + 1.0e-6, (outer + 2.0e-6) ** 2, real(outer * outer)
+    mark, mine, pair, mask = marks[chunk], entries[chunk], pairs[chunk], masks[chunk]
+    plain, masked, masked_mask = scratch[chunk, 0], scratch[chunk, 1], scratch[chunk, 2]
+    hit, hit_mask = scratch[chunk, 3], scratch[chunk, 4]
+    mark[:clusters] = 0
+    home_low, home_high = chunk * clusters // chunks, (chunk + 1) * clusters // chunks
+    n_pairs, n_mine, full = 0, 0, False
+    for i in range(home_low, home_high):
+        n_hit = _mark(clusters, slots, atoms, excluded_start, excluded, i, mark, hit, hit_mask)
+        if n_hit < 0:
+            full = True
+            break
+        group_i = np.int64(groups[atoms[4 * i]]) if n_groups > 1 else 0
+        group_j = kind - group_i if kind >= 0 else 0
+        ix, iy, iz = first(xs, 16 * i), first(xs, 16 * i + 4), first(xs, 16 * i + 8)
+        for s in range(images.shape[0]):
+            sx, sy, sz = shifts[3 * s], shifts[3 * s + 1], shifts[3 * s + 2]
+            low_x, low_y, low_z = low[i, 0] + sx - reach, low[i, 1] + sy - reach, low[i, 2] + sz - reach
+            high_x, high_y, high_z = high[i, 0] + sx + reach, high[i, 1] + sy + reach, high[i, 2] + sz + reach
+            if (
+                low_x > geometry[LOW] + geometry[WIDE]
+                or low_y > geometry[LOW + 1] + geometry[WIDE + 1]
+                or low_z > geometry[LOW + 2] + geometry[WIDE + 2]
+                or high_x < geometry[LOW]
+                or high_y < geometry[LOW + 1]
+                or high_z < geometry[LOW + 2]
+                or (kind >= 0 and (group_j < 0 or group_j > 1))
+            ):
+                continue
+            x0 = max(0, int(np.floor((low_x - geometry[LOW]) / geometry[COLUMN])))
+            x1 = min(n_x - 1, int(np.floor((high_x - geometry[LOW]) / geometry[COLUMN])))
+            y0 = max(0, int(np.floor((low_y - geometry[LOW + 1]) / geometry[COLUMN + 1])))
+            y1 = min(n_y - 1, int(np.floor((high_y - geometry[LOW + 1]) / geometry[COLUMN + 1])))
+            jx, jy, jz = ix + real(sx), iy + real(sy), iz + real(sz)
+            begin, n_plain, n_masked = n_pairs, 0, 0
+            for column_x in range(x0, x1 + 1):
+                edge = geometry[LOW] + column_x * geometry[COLUMN]
+                dx = max(0.0, max(low_x + reach - edge - geometry[COLUMN], edge - (high_x - reach)))
+                for column_y in range(y0, y1 + 1):
+                    edge = geometry[LOW + 1] + column_y * geometry[COLUMN + 1]
+                    dy = max(0.0, max(low_y + reach - edge - geometry[COLUMN + 1], edge - (high_y - reach)))
+                    if dx * dx + dy * dy >= reach2:
+                        continue
+                    for group in range(n_groups):
+                        if kind >= 0 and group != group_j:
+                            continue
+                        key = (column_x * n_y + column_y) * n_groups + group
+                        j, last = cluster_start[key], cluster_start[key + 1]
+                        if s == 0:
+                            j = max(j, i)
+                        top = last
+                        while j < top:  # the first cluster that reaches up to low_z
+                            middle = (j + top) // 2
+                            if high[middle, 2] < low_z:
+                                j = middle + 1
+                            else:
+                                top = middle
+                        while j < last and low[j, 2] <= high_z:
+                            o = 16 * j
+                            ux = jx - second(xs, o)
+                            uy = jy - second(xs, o + 4)
+                            uz = jz - second(xs, o + 8)
+                            r2 = simd.fma(ux, ux, simd.fma(uy, uy, uz * uz))
+                            if simd.any(r2 < limit2):
+                                bits = _ALL_PAIRS
+                                if mark[j] > 0:
+                                    bits = hit_mask[mark[j] - 1]
+                                if s == 0 and j == i:
+                                    bits &= 0x08CE  # each pair within the cluster once
+                                if (
+                                    n_pairs + n_plain + n_masked == pair.shape[0]
+                                    or n_plain == plain.shape[0]
+                                    or n_masked == masked.shape[0]
+                                ):
+                                    full = True
+                                    break
+                                if bits != _ALL_PAIRS:
+                                    if bits != 0:
+                                        masked[n_masked], masked_mask[n_masked] = j, bits
+                                        n_masked += 1
+                                elif lj[i] != 0 and lj[j] != 0:
+                                    pair[n_pairs] = j
+                                    n_pairs += 1
+                                else:
+                                    plain[n_plain] = j
+                                    n_plain += 1
+                            j += 1
+                        if full:
+                            break
+                    if full:
+                        break
+                if full:
+                    break
+            if full or n_mine == mine.shape[0]:
+                full = True
+                break
+            if n_pairs + n_plain + n_masked > begin:
+                entry = mine[n_mine]
+                entry[I], entry[SHIFT], entry[START], entry[LJ_END] = i, s, begin, n_pairs
+                for k in range(n_plain):
+                    pair[n_pairs + k] = plain[k]
+                n_pairs += n_plain
+                entry[PLAIN_END] = n_pairs
+                for k in range(n_masked):
+                    pair[n_pairs + k], mask[n_pairs + k] = masked[k], masked_mask[k]
+                n_pairs += n_masked
+                entry[END] = n_pairs
+                n_mine += 1
+        for k in range(n_hit):
+            mark[hit[k]] = 0
+        if full:
+            break
+    if full:
+        mark[:clusters] = 0
+        flags[STATUS], flags[STATUS_INFO] = OVERFLOW, chunk
+        n_entries[chunk], n_touched[chunk] = 0, 0
+        return
+    n_entries[chunk] = n_mine
+    # forces of this chunk touch its own clusters and the partners; buffers hold the stretch that starts after the
+    # longest gap, counted around the periodic row of clusters
+    for e in range(n_mine):
+        mark[mine[e, I]] = 1
+        for k in range(mine[e, START], mine[e, END]):
+            mark[pair[k]] = 1
+    gap, longest, origin = 0, -1, 0
+    for k in range(2 * clusters):
+        j = k if k < clusters else k - clusters
+        if mark[j]:
+            if gap > longest:
+                longest, origin = gap, j
+            gap = 0
+        else:
+            gap += 1
+    window[chunk] = origin
+    n = 0
+    for k in range(clusters):
+        j = origin + k
+        j = j if j < clusters else j - clusters
+        touched_by[chunk, j] = mark[j] != 0
+        if mark[j]:
+            if k >= touched.shape[1]:  # as many as a buffer holds
+                flags[STATUS], flags[STATUS_INFO] = OVERFLOW, chunk
+                break
+            touched[chunk, n] = j
+            n += 1
+    mark[:clusters] = 0
+    n_touched[chunk] = n
+
+
+@kernel(nogil=True)
+def prune(chunk, geometry, shifts, xs, entries, n_entries, pairs, masks, kept, n_kept, kept_pairs, kept_masks):
+    """The inner list: those cluster pairs of the outer list that have a pair of atoms within the inner radius."""
+    real = xs.dtype.type
+    limit2 = real(geometry[INNER] * geometry[INNER])
+    mine, pair, mask = entries[chunk], pairs[chunk], masks[chunk]
+    to, to_pair, to_mask = kept[chunk], kept_pairs[chunk], kept_masks[chunk]
+    n, n_to = 0, 0
+    for e in range(n_entries[chunk]):
+        i, s = mine[e, I], mine[e, SHIFT]
+        ix = first(xs, 16 * i) + real(shifts[3 * s])
+        iy = first(xs, 16 * i + 4) + real(shifts[3 * s + 1])
+        iz = first(xs, 16 * i + 8) + real(shifts[3 * s + 2])
+        begin = n
+        to[n_to, START] = n
+        for run in range(LJ_END, END + 1):
+            for k in range(mine[e, run - 1], mine[e, run]):
+                j = simd.load_scalar(pair, k)
+                ux = ix - second(xs, 16 * j)
+                uy = iy - second(xs, 16 * j + 4)
+                uz = iz - second(xs, 16 * j + 8)
+                r2 = simd.fma(ux, ux, simd.fma(uy, uy, uz * uz))
+                to_pair[n], to_mask[n] = j, mask[k]
+                n += simd.any(r2 < limit2)
+            to[n_to, run] = n
+        if n > begin:
+            to[n_to, I], to[n_to, SHIFT] = i, s
+            n_to += 1
+    n_kept[chunk] = n_to
+
+
+@kernel(nogil=True)
+def finish(chunk, need, flags, geometry, state):
+    """Count the build."""
+    if geometry[EVERY] > 0.0 and 0 < state[AGE] < geometry[EVERY]:
+        state[EARLY] += 1
+    state[BUILDS] += 1
+    state[AGE] = 0
+    flags[need] = 2

@@ -1,0 +1,47 @@
+"""Words of a neighbour list's state, shared by its kernels.
+
+A list has two words of `Engine.flags` of its own: need (1: build anew, 2: has been built for this evaluation) and prune.
+They are conditions of its phases.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+# of `NeighborList.state` (int64)
+CLUSTERS: Final = 0  # number of clusters
+COLUMNS_X: Final = 1
+COLUMNS_Y: Final = 2
+AGE: Final = 3  # force evaluations since the list was built
+BUILDS: Final = 4  # how often it was built
+EARLY: Final = 5  # how often because an atom had gone too far
+N_STATE: Final = 8
+
+# of `NeighborList.geometry` (float64)
+LOW: Final = 0  # 3: corner of the region that holds the sorted atoms
+WIDE: Final = 3  # 3: its edges
+COLUMN: Final = 6  # 2: edges of a column
+OUTER: Final = 8  # radius of the outer list
+INNER: Final = 9  # radius of the pruned list
+CUTOFF: Final = 10
+STEP_TIME: Final = 11  # ps between two force evaluations, 0 without a schedule
+EVERY: Final = 12  # evaluations between two builds
+PRUNE_EVERY: Final = 13
+N_GEOMETRY: Final = 16
+
+# an entry of the cluster-pair list: eight int32 words. The clusters paired with one cluster in one image stand in three
+# runs: those with Lennard-Jones parameters in both clusters, those without, and those with some pairs masked.
+I: Final = 0
+SHIFT: Final = 1
+START: Final = 2
+LJ_END: Final = 3
+PLAIN_END: Final = 4
+END: Final = 5
+WORDS: Final = 8
+
+# status codes
+OVERFLOW: Final = 21  # a pair list, entry list or force window is full
+SMALL_BOX: Final = 22  # the cut-off is over half the box
+
+FAR = 1.0e4  # nm: where padding slots begin, SPREAD apart from one another, out of any cut-off
+SPREAD = 16.0

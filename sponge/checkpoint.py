@@ -101,7 +101,7 @@ def fingerprint(sim: Simulation) -> dict[str, Any]:
     system = sim.system
     return json.loads(json.dumps({
         "atoms": system.n,
-        "periodic": system.box is not None,
+        "first box": _describe(system.box),  # from which mesh and cut-offs were planned
         "masses": _describe(system.masses),
         "constraints": _describe([system.constraints.pairs, system.constraints.distances]),
         "virtual sites": _describe(system.virtual_sites),
@@ -110,8 +110,8 @@ def fingerprint(sim: Simulation) -> dict[str, Any]:
         "potentials": {p.name: _fields(p) for p in system.potentials},
         "integrator": _fields(sim.integrator),
         "barostat": None if sim.barostat is None else _fields(sim.barostat),
-        "sampling": [_fields(s) for s in sim.sampling],
         "precision": sim.precision,
+        "seed": sim.seed,
     }))
 
 

@@ -60,8 +60,8 @@ class Log(Reporter):
         if sim.box is not None:
             head.append("box".rjust(20))
             units.append("nm".rjust(20))
-        self._print(" ".join([*head, "ns/day".rjust(8), "left".rjust(9)]))
-        self._print(" ".join([*units, " " * 8, " " * 9]).rstrip())
+        self._print(" ".join([*head, "ns/day".rjust(9), "left".rjust(9)]))
+        self._print(" ".join([*units, " " * 9, " " * 9]).rstrip())
 
     def report(self, sim: Simulation, step: int) -> None:
         """Print a line."""
@@ -71,7 +71,7 @@ class Log(Reporter):
             cells.append(" x ".join(f"{x:.3f}" for x in np.diag(sim.box)).rjust(20))
         speed = self._clock.ns_per_day(sim)
         left = self._clock.left(sim)
-        cells += ["-".rjust(8) if speed is None else f"{speed:8.4g}", "-".rjust(9) if left is None else left.rjust(9)]
+        cells += ["-".rjust(9) if speed is None else _speed(speed).rjust(9), "-".rjust(9) if left is None else left.rjust(9)]
         self._print(" ".join(cells))
 
     def tick(self, sim: Simulation) -> None:
@@ -89,6 +89,10 @@ class Log(Reporter):
     def _print(self, line):
         (print if self._bar is None else self._bar.print)(line)
         sys.stdout.flush()
+
+
+def _speed(ns_per_day):
+    return f"{ns_per_day:.0f}" if ns_per_day >= 1000 else f"{ns_per_day:.3g}"
 
 
 class _Clock:
@@ -136,7 +140,7 @@ class _TqdmBar:
     def move(self, sim, clock):
         speed = clock.ns_per_day(sim)
         if speed is not None:
-            self.bar.set_postfix_str(f"{speed:.4g} ns/day", refresh=False)
+            self.bar.set_postfix_str(f"{_speed(speed)} ns/day", refresh=False)
         self.bar.update(sim.step - self.bar.n)
 
     def print(self, line):
@@ -153,7 +157,7 @@ class _PlainBar:
     def move(self, sim, clock):
         done = (sim.step - self.start) / max(self.target - self.start, 1)
         speed, left = clock.ns_per_day(sim), clock.left(sim)
-        after = "" if speed is None else f"  {speed:.4g} ns/day, {left} left"
+        after = "" if speed is None else f"  {_speed(speed)} ns/day, {left} left"
         sys.stderr.write(f"\r[{'=' * int(40 * done):<40}] {100 * done:5.1f} %{after}\x1b[K")
         sys.stderr.flush()
 

@@ -100,7 +100,7 @@ class FileReporter(Reporter):
                 if sim.resumed_from is not None and os.path.exists(self.path):
                     raise ReporterError(f"{self._name}: exists, but was not being written when {sim.resumed_from!r} was saved "
                                         "(move it away, or choose another path)")
-                self._file = open(self.path, "wb", buffering=0)  # noqa: SIM115
+                self._file = open(self.path, "w+b", buffering=0)  # noqa: SIM115
                 self._end = 0
                 self._append(self.header(sim))
             else:

@@ -89,14 +89,3 @@ class Snapshot:
             array[:] = copy
         self._engine.box_changed()
 
-
-def check_box(engine: Engine, name: str, step: int) -> None:
-    """Raise BoxError if a potential cannot be computed in the present box."""
-    for potential in engine.potentials:
-        check = getattr(potential, "check_box", None)
-        if check is None:
-            continue
-        try:
-            check(engine.box)
-        except BoxError as error:
-            raise BoxError(f"{name}, step {step}: the box has become too small; {error}") from None

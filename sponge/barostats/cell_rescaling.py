@@ -11,7 +11,7 @@ import numpy as np
 from triskele.core import random
 from triskele.sponge import box as boxes
 from triskele.sponge import units
-from triskele.sponge.barostats.base import AXES, Barostat, Snapshot, check_box, check_engine, step_key
+from triskele.sponge.barostats.base import AXES, Barostat, Snapshot, check_engine, step_key
 from triskele.sponge.barostats.molecules import Molecules
 from triskele.sponge.engine.program import Phase
 from triskele.sponge.engine.task import ENERGY, FORCES_STALE, STEP
@@ -90,8 +90,7 @@ class StochasticCellRescaling(Barostat):
                 change = share * (pressure[list(axes)].mean() - target) + np.sqrt(2 * thermal * share / volume) * r
                 factors[list(axes)] = np.exp(change / len(axes))
             try:
-                whole.scale(factors)
-                check_box(engine, "StochasticCellRescaling", number)
+                whole.scale(factors, "StochasticCellRescaling")
             except Exception:
                 before.restore()
                 raise

@@ -8,6 +8,8 @@ import numpy as np
 
 from triskele.sponge import box as boxes
 from triskele.sponge.constraints.clusters import connected, constraint_clusters
+from triskele.sponge.engine.task import STEP
+from triskele.sponge.errors import BoxError
 
 if TYPE_CHECKING:
     from triskele.sponge.engine.engine import Engine
@@ -49,11 +51,23 @@ class Molecules:
         """Mass-weighted mean over each molecule, [molecules, 3], of positions or velocities [n, 3]."""
         return np.stack([np.bincount(self.of, self._weights * x) for x in vectors.T], axis=1)
 
-    def scale(self, factors: np.ndarray) -> None:
-        """Multiply box and centres of mass by `factors` [3]; molecules keep their shapes."""
+    def scale(self, factors: np.ndarray, who: str) -> None:
+        """Multiply box and centres of mass by `factors` [3]; molecules keep their shapes.
+
+        Raises
+        ------
+        BoxError
+            If a potential cannot be computed in the new box; the message begins with `who`. Positions and box have changed.
+        """
         engine = self.engine
         engine.positions += ((factors - 1) * self.centres(engine.positions))[self.of]
         engine.box *= factors
+        for potential in engine.potentials:
+            if hasattr(potential, "check_box"):
+                try:
+                    potential.check_box(engine.box)
+                except BoxError as error:
+                    raise BoxError(f"{who}, step {engine.flags[STEP]}: the box has become too small; {error}") from None
         engine.box_changed()
 
     def scale_velocities(self, factors: np.ndarray) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from triskele.core import random
 from triskele.sponge import box as boxes
-from triskele.sponge.barostats.base import AXES, Barostat, Snapshot, check_box, check_engine, step_key
+from triskele.sponge.barostats.base import AXES, Barostat, Snapshot, check_engine, step_key
 from triskele.sponge.barostats.molecules import Molecules
 from triskele.sponge.engine.program import Phase
 from triskele.sponge.engine.task import FORCES_STALE, STEP
@@ -82,8 +82,7 @@ class MonteCarloBarostat(Barostat):
                 energy = _energy(engine)
                 accepted = False
                 if new > 0:
-                    whole.scale(factors)
-                    check_box(engine, "MonteCarloBarostat", number)
+                    whole.scale(factors, "MonteCarloBarostat")
                     work = _energy(engine) - energy + targets[group] * (new - volume)
                     work -= whole.count * thermal * np.log(new / volume)
                     accepted = bool(work <= 0 or luck < np.exp(-work / thermal))

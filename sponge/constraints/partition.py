@@ -44,8 +44,8 @@ class Partition:
     lengths: np.ndarray
 
 
-def partition(system: Any) -> Partition:
-    """Sort the constraints of `system`.
+def partition(system: Any, masses: np.ndarray | None = None) -> Partition:
+    """Sort the constraints of `system`, as atoms of `masses` [n], its own when left out.
 
     Raises
     ------
@@ -66,7 +66,7 @@ def partition(system: Any) -> Partition:
     triangles = np.flatnonzero((atoms == 3) & (count == 3))
     members = order[first[triangles, None] + np.arange(3)]
     start = first_atom[ids[triangles]]
-    water, water_lengths = _symmetric(pairs[members] - start[:, None, None], lengths[members], start, system.masses)
+    water, water_lengths = _symmetric(pairs[members] - start[:, None, None], lengths[members], start, system.masses if masses is None else masses)
 
     stars, star_lengths, star = [], [], np.zeros(len(ids), bool)
     for k in range(1, _MOST_LEAVES + 1):

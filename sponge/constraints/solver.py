@@ -36,6 +36,8 @@ class Solver:
     Parameters
     ----------
     engine : Engine
+    masses : float array [n], optional
+        What the constraint forces divide their displacements by; the engine's masses when left out.
 
     Attributes
     ----------
@@ -49,17 +51,18 @@ class Solver:
         If the system's constraints contradict each other or touch atoms without mass.
     """
 
-    def __init__(self, engine: Engine):
+    def __init__(self, engine: Engine, masses: np.ndarray | None = None):
         self.chunks, self.flags = engine.atom_chunks, engine.flags
         self.old = np.zeros((engine.n, 3))
         self._positions, self._velocities = engine.positions, engine.velocities
-        self._weights = engine.inverse_masses
-        parts = partition(engine.system)
+        self._masses = engine.masses if masses is None else masses
+        self._weights = np.divide(1.0, self._masses, out=np.zeros(engine.n), where=self._masses > 0)
+        parts = partition(engine.system, self._masses)
         self.count = len(parts.pairs)
         chunk_of = lambda atom: np.searchsorted(engine.atom_starts, atom, side="right") - 1  # noqa: E731
-        self._waters = self._make_waters(parts, engine, chunk_of) if len(parts.waters) else None
-        self._stars = self._make_stars(parts, engine, chunk_of) if len(parts.stars) else None
-        self._rest = self._make_rest(parts, engine, chunk_of) if parts.rest else None
+        self._waters = self._make_waters(parts, chunk_of) if len(parts.waters) else None
+        self._stars = self._make_stars(parts, chunk_of) if len(parts.stars) else None
+        self._rest = self._make_rest(parts, chunk_of) if parts.rest else None
         engine.on_status(NOT_CONVERGED, _raise_not_converged)
 
     def positions(self, inverse_dt: np.ndarray, tolerance: float) -> list[Task]:
@@ -97,28 +100,28 @@ class Solver:
                               t.update_starts, self._weights, *scratch, *state, chunks=self.chunks))
         return tasks
 
-    def _make_waters(self, parts, engine, chunk_of):
-        masses = engine.masses
+    def _make_waters(self, parts, chunk_of):
+        masses = self._masses
         known, kinds = np.unique(np.column_stack([parts.water_lengths, masses[parts.waters], masses[parts.waters + 1]]), axis=0,
                                  return_inverse=True)
         starts, groups, kinds = _groups(chunk_of(parts.waters), kinds.reshape(-1), self.chunks)
         return starts, parts.waters[groups].astype(np.int32), kinds, np.array([water_parameters(*k) for k in known])
 
-    def _make_stars(self, parts, engine, chunk_of):
+    def _make_stars(self, parts, chunk_of):
         stars = parts.stars
         starts, groups, sizes = _groups(chunk_of(stars[:, 0]), (stars[:, 1:] >= 0).sum(1), self.chunks)
         atoms = stars[groups].transpose(0, 2, 1)  # [groups, 4, 8]
         missing = atoms < 0
         atoms = np.where(missing, atoms[:, :1], atoms)
-        weights = np.where(missing, 0.0, engine.inverse_masses[atoms])
+        weights = np.where(missing, 0.0, self._weights[atoms])
         squares = np.zeros(atoms.shape)
         squares[:, 1:] = parts.star_lengths[groups].transpose(0, 2, 1) ** 2
         return starts, sizes, np.ascontiguousarray(atoms, np.int32), squares, np.ascontiguousarray(weights)
 
-    def _make_rest(self, parts, engine, chunk_of):
+    def _make_rest(self, parts, chunk_of):
         chunk = chunk_of(np.array([parts.pairs[c[0], 0] for c in parts.rest]))
         order = np.argsort(chunk, kind="stable")
-        tables = elimination([parts.rest[c] for c in order], parts.pairs, parts.lengths, engine.inverse_masses)
+        tables = elimination([parts.rest[c] for c in order], parts.pairs, parts.lengths, self._weights)
         starts = np.searchsorted(chunk[order], np.arange(self.chunks + 1)).astype(np.int64)
         m = len(tables.pairs)
         return starts, tables, (np.zeros((m, 3)), np.zeros(m), np.zeros(m), np.zeros(len(tables.rows)))

@@ -5,20 +5,23 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
 
 from triskele.sponge import box as boxes
 from triskele.sponge import units
+from triskele.sponge.barostats.molecules import Molecules
 from triskele.sponge.checkpoint import differences, fingerprint, read_checkpoint, write_checkpoint
 from triskele.sponge.engine.engine import Engine, Runner
 from triskele.sponge.engine.program import Phase
-from triskele.sponge.engine.task import ENERGY, FORCES_VALID, REBUILD, STEP
+from triskele.sponge.engine.task import ENERGY, FORCES_STALE, REBUILD, STEP
 from triskele.sponge.errors import CheckpointError
 from triskele.sponge.guard import Guard
 from triskele.sponge.integrators.base import Integrator
 from triskele.sponge.integrators.temperature import degrees_of_freedom, kinetic_energy, set_thermal_velocities
+from triskele.sponge.minimize import Minimum, minimize
 from triskele.sponge.report.reporter import Reporter
 from triskele.sponge.run_loop import run
 from triskele.sponge.system import System
@@ -108,7 +111,7 @@ class Simulation:
         self._evaluator = Runner(self._engine, self._engine.force_phases)
         self._guard = Guard(self)
         self._freedom = degrees_of_freedom(system)
-        self._prepared = False
+        self._drawn = False  # whether velocities were drawn, not given
         self._measured: dict[str, float] | None = None  # energies of the present state
         self._rate = 0.0  # steps per second
         if positions is not None:
@@ -117,6 +120,7 @@ class Simulation:
             self.velocities = velocities
         elif system.velocities is None and self._temperature_wanted is not None:
             self.thermalize()
+            self._drawn = True
 
     def _phases(self) -> list[Phase]:
         engine = self._engine
@@ -230,48 +234,56 @@ class Simulation:
 
     def _measure(self):
         engine = self._engine
-        forces, step, before, valid = engine.forces.copy(), engine.flags[STEP], engine.flags[ENERGY], engine.flags[FORCES_VALID]
+        forces, step, before = engine.forces.copy(), engine.flags[STEP], engine.flags[ENERGY]
         engine.flags[ENERGY] = 1
         try:
             self._evaluator.run(1)
             result = engine.energies()
-            virial = np.trace(engine.virial()) if engine.periodic else 0.0
-            if engine.periodic:
-                virial -= self._inner_virial()
+            pressure = self._molecules.pressure().mean() if engine.periodic else None
         finally:
-            engine.flags[STEP], engine.flags[ENERGY], engine.flags[FORCES_VALID] = step, before, valid
+            engine.flags[STEP], engine.flags[ENERGY] = step, before
             engine.forces[:] = forces
         result["potential"] = sum(result.values())
         result["kinetic"] = self.kinetic_energy
         result["total"] = result["potential"] + result["kinetic"]
         result["temperature"] = self.temperature
-        if engine.periodic:
+        if pressure is not None:
             volume = float(boxes.volume(engine.box))
-            result["pressure"] = float((2 * self._molecular_kinetic() + virial) / (3 * volume) * units.BAR_PER_PRESSURE)
+            result["pressure"] = float(pressure * units.BAR_PER_PRESSURE)
             result["volume"] = volume
             result["density"] = float(engine.masses.sum() / volume * units.DENSITY)
         return result
 
-    def _inner_virial(self):
-        """Sum of force times position relative to the centre of the molecule: what molecules as wholes do not feel."""
-        engine, molecule = self._engine, self.system.topology.molecules
-        mass = np.bincount(molecule, engine.masses)
-        total = np.stack([np.bincount(molecule, engine.masses * x) for x in engine.positions.T], 1)
-        centre = total / np.where(mass > 0, mass, 1.0)[:, None]
-        moving = (mass > 0)[molecule]
-        return float(np.einsum("ia,ia->", engine.forces[moving], (engine.positions - centre[molecule])[moving]))
-
-    def _molecular_kinetic(self):
-        engine, molecule = self._engine, self.system.topology.molecules
-        mass = np.bincount(molecule, engine.masses)
-        momentum = np.stack([np.bincount(molecule, engine.masses * v) for v in engine.velocities.T], 1)
-        return 0.5 * float(np.sum((momentum**2).sum(1)[mass > 0] / mass[mass > 0]))
+    @cached_property
+    def _molecules(self):
+        return Molecules(self._engine)
 
     # -- motion ---------------------------------------------------------------------------------------------------------
 
-    def minimize(self, tolerance: float = 10.0, max_steps: int = 0) -> None:
-        """Move to a minimum of the potential energy; see `minimize.minimize`."""
-        raise NotImplementedError
+    def minimize(self, tolerance: float = 10.0, max_steps: int = 0, method: Literal["lbfgs", "fire"] = "lbfgs") -> Minimum:
+        """Move the atoms to a local minimum of the potential energy; constraints are kept.
+
+        Velocities stay, unless they were drawn for this simulation: these are drawn again.
+
+        Parameters
+        ----------
+        tolerance : float
+            Root mean square of the components of the force to stop at, in kJ/mol/nm.
+        max_steps : int
+            Steps to stop after; 0 for no limit.
+        method : {"lbfgs", "fire"}
+
+        Returns
+        -------
+        Minimum
+            Energy, force, number of steps, and whether the tolerance was reached.
+        """
+        try:
+            return minimize(self._engine, tolerance, max_steps, method)
+        finally:
+            self._touched()
+            if self._drawn:
+                self.thermalize()
 
     def run(self, steps: int | None = None, *, time: str | float | None = None, report: Sequence[Reporter] | Reporter = ()) -> None:
         """Make steps.
@@ -309,16 +321,12 @@ class Simulation:
     def _advance(self, steps: int) -> None:
         """Make steps without any reporting."""
         self._measured = None
-        if not self._prepared:
-            self.integrator.prepare(self._engine)
-            self._prepared = True
         self._runner.run(steps)
 
     def _touched(self) -> None:
         """The state has been changed from outside."""
-        self._engine.flags[REBUILD] = 1
-        self._engine.flags[FORCES_VALID] = 0
-        self._prepared, self._measured = False, None
+        self._engine.flags[REBUILD] = self._engine.flags[FORCES_STALE] = 1
+        self._measured = None
 
     # -- checkpoints ----------------------------------------------------------------------------------------------------
 

@@ -15,8 +15,8 @@ import math
 import os
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
-from functools import cache
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache, lru_cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -56,10 +56,13 @@ class Output(NamedTuple):
         Arguments to differentiate by, one after the other; () is the value.
     times : tuple of (str, int)
         Factors, such as ``(("r", -1),)`` for u'(r)/r.
+    scale : float
+        One more factor.
     """
 
     partial: tuple[str, ...] = ()
     times: tuple[tuple[str, int], ...] = ()
+    scale: float = 1.0
 
 
 # ------------------------------------------------------------------------------------------------- graph -> expressions
@@ -151,8 +154,10 @@ class _Reader:
 class _Writer:
     """Lines of Python in which every needed power, product and node has a name."""
 
-    def __init__(self, algebra: Algebra, known: Mapping[str, str], dtype: str, width: int):
-        self.algebra, self.known, self.dtype, self.width = algebra, known, dtype, width
+    def __init__(self, algebra: Algebra, arguments: Mapping[str, str], known: Mapping[str, str], dtype: str, width: int,
+                 number: Callable[[float], str] | None):  # fmt: skip
+        self.algebra, self.arguments, self.known, self.dtype, self.width = algebra, arguments, known, dtype, width
+        self._given_number = number
         self.lines: list[str] = []
         self._names: dict[Any, str] = {}
 
@@ -166,11 +171,13 @@ class _Writer:
         return self._name(f"-{product}" if term.number == -1 else f"{self._number(term.number)} * {product}")
 
     def vector(self, term: Term) -> str:
-        if term.factors:
+        if term.factors or self._given_number:
             return self.value(term)
         return self._name(f"simd.splat(np.{self.dtype}({self._number(term.number)}), {self.width})")
 
     def _number(self, x: float) -> str:
+        if self._given_number:
+            return self._given_number(float(x))
         return repr(float(x)) if math.isfinite(x) else "np.nan" if x != x else "np.inf" if x > 0 else "-np.inf"
 
     def _name(self, text: str) -> str:
@@ -211,7 +218,7 @@ class _Writer:
     def _node(self, index: int) -> str:
         kind, *terms = self.algebra.nodes[index]
         if kind == "input":
-            return terms[0]
+            return self.arguments[terms[0]]
         if index not in self._names:
             self._names[index] = self._written(kind, terms)
         return self._names[index]
@@ -234,21 +241,22 @@ class _Writer:
         return self.known[call] if call in self.known else self._name(f"simd.{call}")
 
 
-@cache
+@lru_cache(64)
 def _terms(function: Elementwise, outputs: tuple[Output, ...], where: str) -> tuple[Algebra, tuple[Term, ...]]:
     reader = _Reader(function.names, where)
     terms = []
-    for partial, times in outputs:
-        term = reader.read(function.partial(*partial) if partial else function)
+    for partial, times, scale in outputs:
+        term = reader.algebra.multiply(Term(scale), reader.read(function.partial(*partial) if partial else function))
         for name, n in times:
             term = reader.algebra.multiply(term, reader.algebra.power(reader.inputs[function.names.index(name)], n))
         terms.append(term)
     return reader.algebra, tuple(terms)
 
 
-def expressions(function: Elementwise, outputs: Sequence[Output], *, known: Mapping[str, str] | None = None,
-                dtype: str = "float64", width: int = 8, where: str = "") -> tuple[list[str], list[str]]:  # fmt: skip
-    """Source lines that compute partial derivatives of a scalar function, all together, from vectors named as its arguments.
+def expressions(function: Elementwise, outputs: Sequence[Output], *, arguments: Sequence[str] | None = None,
+                known: Mapping[str, str] | None = None, dtype: str = "float64", width: int = 8,
+                number: Callable[[float], str] | None = None, where: str = "") -> tuple[list[str], list[str]]:  # fmt: skip
+    """Source lines that compute partial derivatives of a scalar function, all together, from vectors.
 
     Parameters
     ----------
@@ -256,12 +264,16 @@ def expressions(function: Elementwise, outputs: Sequence[Output], *, known: Mapp
         As made by `core.elementwise`.
     outputs : sequence of Output
         What to compute.
+    arguments : sequence of str, optional
+        Names of the vectors; those of the function's arguments when left out. The lines name their own v0, v1, ...
     known : mapping of str to str, optional
         Names of vectors that are there already, by what they are: ``"1/r"``, ``"r**2"``, ``"cos(phi)"``.
     dtype : {"float64", "float32"}
         Of all vectors.
     width : int
         Their lanes.
+    number : callable, optional
+        Returns the name of a vector that holds a number; literals are written when left out.
     where : str
         Begins the error messages.
 
@@ -288,7 +300,8 @@ def expressions(function: Elementwise, outputs: Sequence[Output], *, known: Mapp
     ('v0 = r - r0', ['v4', 'v1'])
     """
     algebra, terms = _terms(function, tuple(outputs), where or function.__name__)
-    writer = _Writer(algebra, known or {}, dtype, width)
+    named = dict(zip(function.names, arguments or function.names, strict=True))
+    writer = _Writer(algebra, named, known or {}, dtype, width, number)
     names = [writer.vector(t) for t in terms]
     return writer.lines, names
 

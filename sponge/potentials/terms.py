@@ -66,15 +66,14 @@ class Kind(NamedTuple):
     coordinate: Callable  # (positions, box, atoms) -> [m]
     loop: str  # in term_kernels
     given: tuple[str, ...]  # vectors that the loop computes: the coordinate, and what comes for free
-    known: dict[str, str]  # what those are, in terms of the coordinate; {x} stands for its name
-    derivative: tuple[tuple[str, int], ...]  # the loop wants u' times these powers of the coordinate
+    known: dict[str, str]  # what those are, in terms of the coordinate
+    power: int  # of the coordinate: the loop wants u' times this
     chunk: int  # terms in a chunk: some 20 us of work
 
 
-BOND = Kind(2, distances, "bond_loop", ("{x}", "inverse_", "square_"), {"1/{x}": "inverse_", "{x}**2": "square_"},
-            (("{x}", -1),), 4096)  # fmt: skip
-ANGLE = Kind(3, angles, "angle_loop", ("{x}", "cos_", "sin_"), {"cos({x})": "cos_", "sin({x})": "sin_"}, (), 2048)
-TORSION = Kind(4, torsions, "torsion_loop", ("{x}", "cos_", "sin_"), {"cos({x})": "cos_", "sin({x})": "sin_"}, (), 1024)
+BOND = Kind(2, distances, "bond_loop", ("x", "inverse", "square"), {"1/x": "inverse", "x**2": "square"}, -1, 4096)
+ANGLE = Kind(3, angles, "angle_loop", ("x", "cosine", "sine"), {"cos(x)": "cosine", "sin(x)": "sine"}, 0, 2048)
+TORSION = Kind(4, torsions, "torsion_loop", ("x", "cosine", "sine"), {"cos(x)": "cosine", "sin(x)": "sine"}, 0, 1024)
 
 _SOURCE = """from triskele.core.kernels import simd
 from triskele.core.kernels.njit import device, kernel
@@ -83,7 +82,7 @@ import numpy as np
 
 
 @device
-def value({given}, params_, at_):
+def value({given}, params, at):
 {body}
     return {results}
 
@@ -97,13 +96,13 @@ def terms(chunk, positions, box, flags, layout, atoms, params, buffer, rows):
 def generated_kernel(function: Elementwise, kind: Kind) -> Any:
     """The kernel for terms of one function."""
     x, *params = function.names
+    names = [f"p{k}" for k in range(len(params))]
     lines, results = expressions(
-        function, [Output(), Output((x,), tuple((name.format(x=x), n) for name, n in kind.derivative))],
-        known={key.format(x=x): name for key, name in kind.known.items()}, where=f"{function.__name__}",
-    )  # fmt: skip
-    loads = [f"{name} = simd.load(params_, at_ + {LANES * k}, {LANES})" for k, name in enumerate(params)]
+        function, [Output(), Output((x,), ((x, kind.power),))], arguments=["x", *names], known=kind.known, where=function.__name__
+    )
+    loads = [f"{name} = simd.load(params, at + {LANES * k}, {LANES})" for k, name in enumerate(names)]
     source = _SOURCE.format(
-        loop=kind.loop, given=", ".join(g.format(x=x) for g in kind.given), n_params=len(params),
+        loop=kind.loop, given=", ".join(kind.given), n_params=len(params),
         body="\n".join(f"    {line}" for line in [*loads, *lines]), results=", ".join(results),
     )  # fmt: skip
     return load_module(source, function.__name__).terms
@@ -207,10 +206,15 @@ class TermPotential(Potential):
         return plan_terms(engine, generated_kernel(self.function, self.kind), self.atoms, params, self.kind.chunk)
 
     def __reduce__(self):
-        return _restore, (type(self).__module__, type(self).__qualname__, self.__dict__)
+        return class_and_state(self)
 
 
 _CLASSES: dict[tuple[str, str], type] = {}  # made by decorators, for copies of potentials that are defined in functions
+
+
+def class_and_state(potential: Potential) -> tuple:
+    """How pickle takes a potential whose class is made by a decorator."""
+    return _restore, (type(potential).__module__, type(potential).__qualname__, potential.__dict__)
 
 
 def _restore(module, qualname, state):

@@ -1,0 +1,250 @@
+"""Potentials between all pairs of atoms from a scalar function of their distance: `pair_potential`.
+
+The compiled form is generated: the function and its derivative as vector code (`codegen`) inside the loops over cluster
+pairs that the built-in Lennard-Jones and Coulomb kernels use (`nonbonded_kernels`).
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from typing import Any, ClassVar
+
+import numpy as np
+
+from triskele.core.transforms.elementwise import Elementwise, elementwise
+from triskele.sponge.at_values import Part, at_values
+from triskele.sponge.box import displacement, largest_cutoff
+from triskele.sponge.errors import BoxError
+from triskele.sponge.potential import Potential
+from triskele.sponge.potentials.mixing import root
+from triskele.sponge.potentials.nonbonded_pairs import find_pairs
+from triskele.sponge.potentials.terms import class_and_state, potential_class
+
+__all__ = ["PairPotential", "pair_potential"]
+
+RULES = ("arithmetic", "geometric", "product")
+_BLOCK = 1 << 15  # pairs of the pure energy that are worked on at once
+_OWN = ("name", "cutoff", "switch", "shift", "mixing", "types")  # arguments of the potential itself
+
+
+class PairPotential(Potential):
+    """A sum over all pairs of atoms that are not among the system's exclusions. Made by `pair_potential`.
+
+    Parameters
+    ----------
+    cutoff : float, optional
+        In nm; all pairs, without images, when left out.
+    switch : float, optional
+        Distance (nm) from which the energy is brought to zero at the cut-off by the factor 1 - 10 x^3 + 15 x^4 - 6 x^5,
+        x = (r - switch) / (cutoff - switch).
+    shift : bool
+        Take the energy at the cut-off off every pair.
+    mixing : str or dict of str to str, optional
+        How parameters [n] of atoms combine: "arithmetic" (mean), "geometric" (root of the product) or "product"; for all of
+        them or by name.
+    types : int array [n], optional
+        Type of each atom, for parameters that are tables [t, t].
+    name : str, optional
+    **params : float, array [n] or array [t, t]
+        The function's other arguments, by name: for all pairs alike, by atom, or by types of both atoms.
+    """
+
+    function: ClassVar[Elementwise]
+    default_name: ClassVar[str]
+
+    def __init__(self, *, name: str | None = None, cutoff: float | None = None, switch: float | None = None, shift: bool = False,
+                 mixing: str | Mapping[str, str] | None = None, types: Any = None, **params: Any):
+        where = type(self).__name__
+        self.name = name or self.default_name
+        self.cutoff, self.switch = (None if x is None else float(x) for x in (cutoff, switch))
+        self.shift = bool(shift)
+        if cutoff is not None and not 0 < self.cutoff < np.inf:
+            raise ValueError(f"{where}: cutoff must be positive (nm), got {cutoff}")
+        if cutoff is None and (switch is not None or shift):
+            raise ValueError(f"{where}: switch and shift need a cutoff")
+        if switch is not None and not 0 < self.switch < self.cutoff:
+            raise ValueError(f"{where}: switch must lie between 0 and the cut-off {cutoff} nm, got {switch}")
+        self.types = None if types is None else np.ascontiguousarray(types, np.int32).reshape(-1)
+        self.params, self.rules = {}, {}
+        names = self.function.names[1:]
+        if unknown := [n for n in params if n not in names]:
+            raise TypeError(f"{where}: parameters must be {', '.join(names) or 'none'}, got {', '.join(unknown)}")
+        if isinstance(mixing, Mapping) and (unknown := [n for n in mixing if n not in names]):
+            raise TypeError(f"{where}: mixing must name some of {', '.join(names)}, got {', '.join(unknown)}")
+        defaults = {p.name: p.default for p in self.function._signature.parameters.values() if p.default is not p.empty}
+        for n in names:
+            if n not in params and n not in defaults:
+                raise TypeError(f"{where}: parameter {n} is missing (parameters: {', '.join(names)})")
+            self.params[n] = np.array(params.get(n, defaults.get(n)), np.float64)
+            self.rules[n] = self._rule(where, n, mixing.get(n) if isinstance(mixing, Mapping) else mixing)
+        self.exclusions = np.empty((0, 2), np.int32)
+
+    def _rule(self, where, name, rule):
+        values = self.params[name]
+        if values.ndim == 0:
+            return "same"
+        if values.ndim == 2:
+            if self.types is None or values.shape[0] != values.shape[1]:
+                raise ValueError(f"{where}: parameter {name} of shape {values.shape} must be square, and types must be given")
+            if self.types.size and not 0 <= self.types.min() <= self.types.max() < len(values):
+                raise ValueError(f"{where}: types must be 0 to {len(values) - 1} for {name}, got {self.types.min()} to {self.types.max()}")
+            if not np.allclose(values, values.T, rtol=1e-12, atol=0, equal_nan=True):
+                raise ValueError(f"{where}: the table {name} must be symmetric")
+            return "table"
+        if values.ndim > 2:
+            raise ValueError(f"{where}: parameter {name} must be a number, one per atom or a table, got shape {values.shape}")
+        if rule not in RULES:
+            raise ValueError(f"{where}: mixing must say how {name} of two atoms combine, one of {', '.join(RULES)}, got {rule!r}")
+        if rule == "geometric" and np.any(values < 0):
+            raise ValueError(f"{where}: parameter {name} must be >= 0 for geometric mixing, got {values.min()}")
+        return rule
+
+    def check(self, system):
+        where = f"{type(self).__name__} {self.name!r}"
+        self.exclusions = system.exclusions
+        for name, values in self.params.items():
+            if values.ndim == 1 and len(values) != system.n:
+                raise ValueError(f"{where}: parameter {name} must be one for each of {system.n} atoms, got {len(values)}")
+            if not np.all(np.isfinite(values)):
+                of = f" for {system.topology.describe(int(np.argmin(np.isfinite(values))))}" if values.ndim == 1 else ""
+                raise ValueError(f"{where}: parameter {name} must be finite, got {values[~np.isfinite(values)][0]}{of}")
+        if self.types is not None and len(self.types) != system.n:
+            raise ValueError(f"{where}: types must be one for each of {system.n} atoms, got {len(self.types)}")
+        self.check_box(system.box)
+
+    def check_box(self, box: np.ndarray | None) -> None:
+        """Raise BoxError if the cut-off is too long for the box."""
+        if box is not None and self.cutoff is not None and self.cutoff > largest_cutoff(box):
+            raise BoxError(f"{self.name}: the cut-off must be at most half the smallest box edge {2 * largest_cutoff(box):.4g} nm, "
+                           f"got {self.cutoff} nm (a smaller cutoff, or a larger box)")
+
+    def energy(self, params, positions, box):
+        if self.cutoff is None:
+            box = None
+        leaves = [params[n] for n in self.rules] + [positions] + ([] if box is None else [box])
+        return at_values(_Terms(self, box is not None), *leaves)
+
+    def pair_function(self) -> Elementwise:
+        """The energy of one pair: the function with shift and switch."""
+        return _truncated(self.function, self.cutoff, self.switch, self.shift)
+
+    def plan(self, engine):
+        from triskele.sponge.potentials import pair_kernels
+
+        return pair_kernels.plan(self, engine)
+
+    def __reduce__(self):
+        return class_and_state(self)
+
+
+# ---------------------------------------------------------------------------------------------------------- pure energy
+@lru_cache(64)
+def _truncated(function, cutoff, switch, shift):
+    if not shift and switch is None:
+        return function
+
+    def energy(r, *params):
+        u = function(r, *params)
+        if shift:
+            u = u - function(cutoff, *params)
+        if switch is not None:
+            x = max((r - switch) * (1 / (cutoff - switch)), 0.0)
+            u = u * (1 - x * x * x * (10 - x * (15 - 6 * x)))
+        return u
+
+    energy.__name__ = energy.__qualname__ = function.__name__
+    return Elementwise(energy, function.names)
+
+
+class _Terms:
+    """The sum at given values, in blocks of pairs."""
+
+    def __init__(self, potential, periodic):
+        self.potential, self.periodic = potential, periodic
+
+    def __call__(self, *leaves):
+        p = self.potential
+        positions, box = (leaves[-2], leaves[-1]) if self.periodic else (leaves[-1], None)
+        p.check_box(box)
+        pairs = find_pairs(positions, box, p.cutoff, p.exclusions)
+        function = _block_function(p.pair_function(), tuple(p.rules.items()), self.periodic)
+        parts = []
+        for start in range(0, len(pairs), _BLOCK):
+            block, real = pairs[start : start + _BLOCK], None
+            if len(pairs) > 2 * _BLOCK:  # the last is filled up, so that all have one shape
+                real = np.arange(_BLOCK) < len(block)
+                block = np.concatenate([block, np.broadcast_to(pairs[0], (_BLOCK - len(block), 2))])
+            i, j = np.ascontiguousarray(block.T)
+            types = None if p.types is None else (p.types[i], p.types[j])
+            parts.append(Part(function, (i, j, types, real), real is not None))
+        return parts
+
+
+@lru_cache(64)
+def _block_function(function, rules, periodic):
+    def energy(data, *leaves):
+        i, j, types, real = data
+        positions, box = (leaves[-2], leaves[-1]) if periodic else (leaves[-1], None)
+        d = displacement(positions[i] - positions[j], box)
+        square = np.sum(d * d, axis=-1)
+        if real is not None:
+            square = np.where(real, square, 1.0)
+        u = function(np.sqrt(square), *[_mixed(rule, x, i, j, types) for (_, rule), x in zip(rules, leaves, strict=False)])
+        return np.sum(u if real is None else np.where(real, u, 0.0))
+
+    return energy
+
+
+def _mixed(rule, values, i, j, types):
+    if rule == "same":
+        return values
+    if rule == "table":
+        a, b = types
+        return 0.5 * (values[a, b] + values[b, a])  # the two halves of the table share a derivative
+    if rule == "arithmetic":
+        return 0.5 * (values[i] + values[j])
+    return values[i] * values[j] if rule == "product" else root(values)[i] * root(values)[j]
+
+
+# ------------------------------------------------------------------------------------------------------------ decorator
+def pair_potential(function: Callable | None = None, *, name: str | None = None) -> Any:
+    """Make a potential between all pairs of atoms from the energy of one pair as a function of the distance.
+
+    Parameters
+    ----------
+    function : callable
+        ``function(r, ...)`` -> energy in kJ/mol, of the distance in nm and of any further parameters: a function of scalars
+        as for `core.elementwise`.
+    name : str, optional
+        Under which energies are reported; the function's when left out.
+
+    Returns
+    -------
+    type
+        A subclass of `PairPotential`: call it with the parameters, cut-off and mixing rules.
+
+    Examples
+    --------
+    >>> import math
+    >>> @pair_potential
+    ... def buckingham(r, a, b, c):
+    ...     return a * math.exp(-b * r) - c / r**6
+    >>> buckingham(a=1e5, b=[35.0, 36.0], c=2e-3, cutoff=1.0, mixing={"b": "arithmetic"})
+    <buckingham 'buckingham': a (), b (2,), c ()>
+    """
+
+    def decorate(function):
+        own = function if isinstance(function, Elementwise) else elementwise(function)
+        if not own.names:
+            raise TypeError(f"{own.__name__}: the function's first argument must be the distance, got none")
+        if taken := sorted(set(_OWN) & set(own.names)):
+            raise TypeError(f"{own.__name__}: an argument must not be called {taken[0]!r}, which the potential needs itself")
+        keyword = inspect.Parameter.KEYWORD_ONLY
+        parameters = [p.replace(kind=keyword) for p in list(own._signature.parameters.values())[1:]]
+        parameters += [p for p in inspect.signature(PairPotential).parameters.values() if p.kind is keyword]
+        return potential_class(PairPotential, own, function=own, default_name=name or own.__name__,
+                               __signature__=inspect.Signature(parameters))  # fmt: skip
+
+    return decorate if function is None else decorate(function)

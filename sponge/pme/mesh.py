@@ -25,7 +25,7 @@ _ATOMS_PER_CHUNK = 2000  # of spreading: some 25 us
 _POINTS_PER_CHUNK = 30_000  # of transforms: some 25 us
 _MOST_CHUNKS = 64
 _MARGIN = 1  # planes that an atom may go between two sortings without becoming a stray
-_SPARE = 8  # points of a plane beyond its period
+_SPARE = 12  # points of a plane beyond its period
 
 
 def grid_size(wanted: tuple[int, int, int]) -> tuple[int, int, int]:
@@ -75,28 +75,32 @@ class PME:
         dtype = np.dtype(np.float64 if engine.precision == "double" else np.float32)
         n, self.engine, self.alpha, self.grid, self.dispersion = engine.n, engine, float(alpha), tuple(grid), dispersion
         self.charges = np.zeros(n, dtype)
+        wide = order == 6
+        points = 6 if wide else 5
         self._layout = layout = fft.Layout(grid, dtype, margin=_SPARE)
         nx, ny, nz = layout.shape
-        bricks_y, bricks_z = (max((m + order - 2) // 4 + 1, (m - 1) // 4 + 2) for m in (ny, nz))
+        bricks_y, bricks_z = ((m - 1) // 4 + (3 if wide else 2) for m in (ny, nz))
         bricks_y = -(-bricks_y // 4) * 4
         plane = (bricks_y * bricks_z | 1) * fft.LANES
-        sizes = np.array([nx, ny, nz, order, bricks_y, bricks_z, plane, 0], np.int64)
+        sizes = np.array([nx, ny, nz, points, bricks_y, bricks_z, plane, 0], np.int64)
 
-        slabs, pieces, piece_starts = _slabs(n, nx, order)
+        slabs, pieces, piece_starts = _slabs(n, nx, points)
         chunks = len(slabs)
         starts = np.zeros(chunks + 1, np.int64)
         starts[-1] = n
         atoms = np.zeros(n + 16, np.int32)
-        atoms[:n] = np.arange(n)
+        atoms[:n] = slots = np.arange(n, dtype=np.int32)
         n_planes = int(slabs[-1, mesh.AT] + slabs[-1, mesh.WIDTH])
         spread_mesh = fft.aligned(n_planes * plane, dtype)
-        field_mesh = fft.aligned((nx + order - 1) * plane, dtype)
-        splines, slopes = (t.astype(dtype).ravel() for t in spline_polynomials(order))
-        self._geometry, self._inverse = np.zeros(24), np.zeros((3, 3))
-        self.field = fft.aligned(4 * n, dtype)  # force and potential at each atom
+        field_mesh = fft.aligned((nx + points - 1) * plane, dtype)
+        values, slopes = (_coefficients(t, points - k, wide).astype(dtype) for k, t in enumerate(spline_polynomials(order)))
+        self._geometry, self._inverse = np.zeros(64), np.zeros((3, 3))
+        padded = -(-n // 16) * 16 + 1
+        fractions, places = np.zeros((3, padded + 15), dtype), np.zeros((2, padded + 15), np.int32)
+        self._field, self._slots = fft.aligned(4 * (n + 16), dtype), slots
         strays, n_strays = np.zeros(n, np.int64), np.zeros(chunks, np.int64)
         blocks = _chunks(n, _ATOMS_PER_CHUNK)
-        scratch, marks = fft.aligned(max(chunks, blocks) * mesh.SCRATCH, dtype), np.zeros(48 * max(chunks, blocks), np.int32)
+        scratch = fft.aligned(max(chunks, blocks) * mesh.SCRATCH, dtype)
 
         lines = layout.blocks * ny
         self._green, self._virial = fft.aligned(lines * nx * fft.LANES, dtype), fft.aligned(lines * nx * fft.LANES, dtype)
@@ -122,20 +126,20 @@ class PME:
                 builds = np.full(1, -1, np.int64)
             keys, counts = np.zeros(n, np.int32), np.zeros(nx * bricks_y + 1, np.int64)
             seen = np.full(1, -2, np.int64)
-            self.before = [Task(mesh.sort, r, geometry, sizes, slabs, builds, seen, keys, counts, atoms, starts)]
+            self.before = [Task(mesh.sort, r, geometry, sizes, slabs, builds, seen, keys, counts, atoms, slots, starts)]
         self.stages = [
-            [Task(mesh.spread, r, self.charges, geometry, splines, sizes, slabs, atoms, starts, spread_mesh, scratch, marks,
-                  strays, n_strays, chunks=chunks)],
-            [Task(transforms.forward, by_planes, r, self.charges, geometry, splines, sizes, layout.sizes, pieces, piece_starts,
+            [Task(mesh.spread_wide if wide else mesh.spread, r, self.charges, geometry, values, sizes, slabs, atoms, starts,
+                  spread_mesh, scratch, fractions, places, strays, n_strays, chunks=chunks)],
+            [Task(transforms.forward, by_planes, r, self.charges, geometry, values, sizes, layout.sizes, pieces, piece_starts,
                   starts, strays, n_strays, spread_mesh, rows_in, work_in, spectrum, *y_tables, *z_tables, chunks=by_planes)],
             [Task(transforms.solve, by_lines, layout.sizes, spectrum, work_x, self._green, self._virial, self._inverse, twice,
                   *x_tables, self.rows, engine.flags, chunks=by_lines)],
             [Task(transforms.backward, by_planes, sizes, layout.sizes, spectrum, rows_out, work_out, field_mesh, *y_tables,
                   *z_tables, chunks=by_planes)],
-            [Task(mesh.gather, blocks, r, self.charges, geometry, splines, slopes, sizes, atoms, field_mesh, scratch, marks,
-                  self.field, chunks=blocks)],
+            [Task(mesh.gather_wide if wide else mesh.gather, blocks, self.charges, geometry, values, slopes, sizes, atoms,
+                  field_mesh, scratch, fractions, places, self._field, chunks=blocks)],
         ]
-        self.reduce = [Task(mesh.add_forces, engine.atom_starts, self.field, engine.forces, chunks=engine.atom_chunks)]
+        self.reduce = [Task(mesh.add_forces, engine.atom_starts, slots, self._field, engine.forces, chunks=engine.atom_chunks)]
         self.update_charges(charges)
 
     def update_charges(self, charges: Any) -> None:
@@ -152,7 +156,7 @@ class PME:
         inverse = np.linalg.inv(box)
         self._inverse[:] = inverse
         self._geometry[:9] = [*inverse[:, 0], *inverse[1:, 1], inverse[2, 2], *n]
-        self._geometry[12:].reshape(3, 4)[:, :3] = -inverse.T * np.array(n, float)[:, None]
+        self._geometry[16:].reshape(3, 4, 4)[:, :, :3] = (-inverse.T * np.array(n, float)[:, None])[:, None]
         volume = box[0, 0] * box[1, 1] * box[2, 2]
         scale = -(np.pi**1.5) * self.alpha**3 / 3 / volume if self.dispersion else COULOMB / (np.pi * volume)
         transforms.influence(0, 1, int(self.dispersion), self.alpha, scale, self._layout.sizes, self._inverse, *self._moduli,
@@ -164,7 +168,7 @@ class PME:
 
     def charge_gradient(self) -> np.ndarray:
         """Derivatives of the energy by the charges (kJ/mol/e), as of the last evaluation."""
-        potential = self.field.reshape(-1, 4)[:, 3].astype(float)
+        potential = self._field.reshape(-1, 4)[self._slots, 3].astype(float)
         if self.dispersion:
             return potential + self.alpha**6 / 6 * self._exact
         box = self.engine.box
@@ -196,20 +200,39 @@ def spline_polynomials(order: int) -> tuple[np.ndarray, np.ndarray]:
     return values, slopes
 
 
+def _coefficients(polynomials, powers, wide):
+    """The layout of coefficients that the kernels read: by point and power; then rows of lanes shifted within bricks."""
+    rows = polynomials[:, powers - 1 :: -1].T  # highest power first, [power, point]
+    k = len(polynomials)
+    if wide:
+        table = np.zeros((4, 6, 16))
+        for shift in range(4):
+            table[shift, :powers, shift : shift + k] = rows
+    else:
+        table = np.zeros((4, 4, 5, 16))
+        for y in range(4):
+            for z in range(4):
+                table[y, z, :powers, y : y + k] = rows
+                table[y, z, :powers, 8 + z : 8 + z + k] = rows
+    head = np.zeros((6, 8))
+    head[:k] = polynomials
+    return np.concatenate([head.ravel(), table.ravel()])
+
+
 def _chunks(work, size):
     return int(np.clip(work // size, 1, _MOST_CHUNKS))
 
 
-def _slabs(n, nx, order):
+def _slabs(n, nx, points):
     """The planes of each chunk of spreading, and which planes of the chunks' memory make up each plane of the mesh."""
-    chunks = min(_chunks(n, _ATOMS_PER_CHUNK), nx // (order + 2 * _MARGIN + 1))
+    chunks = min(_chunks(n, _ATOMS_PER_CHUNK), nx // (points + 2 * _MARGIN + 1))
     slabs = np.zeros((max(chunks, 1), mesh.N_SLAB), np.int64)
     owners: list[list[int]] = [[] for _ in range(nx)]
     at = 0
     for c, slab in enumerate(slabs):
         first, end = c * nx // len(slabs), (c + 1) * nx // len(slabs)
         margin = _MARGIN if len(slabs) > 1 else 0
-        slab[[mesh.FIRST, mesh.WIDTH, mesh.AT, mesh.OWN]] = (first - margin) % nx, end - first + 2 * margin + order - 1, at, end - first
+        slab[[mesh.FIRST, mesh.WIDTH, mesh.AT, mesh.OWN]] = (first - margin) % nx, end - first + 2 * margin + points - 1, at, end - first
         for k in range(slab[mesh.WIDTH]):
             owners[(first - margin + k) % nx].append(at + k)
         at += slab[mesh.WIDTH]

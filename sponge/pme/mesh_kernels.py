@@ -2,11 +2,15 @@
 
 The mesh is kept in bricks: 4 x 4 points in y and z make one vector of 16 lanes (a cache line in float32). The 5 x 5
 points of a spline of order 5 always lie in 2 x 2 bricks, so that an atom touches 4 aligned vectors in each of 5 planes.
-A plane has points beyond its period, which `transform_kernels` folds back (charges) or fills (potentials).
+Those of order 6 lie in 3 x 3 bricks; order 4 is treated as order 5 with a weight of zero. A plane has points beyond its
+period, which `transform_kernels` folds back (charges) or fills (potentials).
 
-Atoms are handled 16 at a time up to their weights, then one by one. Each chunk of `spread` owns some planes, and the
-planes about them that its atoms reach, in memory of its own; which atoms it has is decided by `sort` now and then. One
-that has since gone farther than a plane is left to the transform (`strays`), so that the result is right at any time.
+Weights are polynomials of an atom's place between grid points. Along x they are evaluated for 16 atoms at once; along y
+and z for one atom in the lanes of a vector, from coefficients that are shifted to its place within the brick.
+
+Each chunk of `spread` owns some planes, and the planes about them that its atoms reach, in memory of its own; which atoms
+it has is decided by `sort` now and then. One that has since gone farther than a plane is left to the transform
+(`strays`), so that the result is right at any time.
 """
 
 from __future__ import annotations
@@ -16,84 +20,57 @@ from typing import Final
 import numpy as np
 
 from triskele.core.kernels import simd
-from triskele.core.kernels.fft_passes import transpose
 from triskele.core.kernels.njit import device, kernel, template
 
-__all__ = ["add_forces", "gather", "sort", "spread"]
+__all__ = ["add_forces", "gather", "gather_wide", "sort", "spread", "spread_wide"]
 
 # words of `sizes` (int64)
 NX: Final = 0
 NY: Final = 1
 NZ: Final = 2
-ORDER: Final = 3
+POINTS: Final = 3  # that an atom reaches along each axis
 BRICKS_Y: Final = 4
 BRICKS_Z: Final = 5
 PLANE: Final = 6  # elements of a plane of bricks
 N_SIZES: Final = 8
 
-# words of `slabs` (int64), four for each chunk of `spread`
-FIRST: Final = 0  # plane that its memory begins with
+# words of `slabs` (int64 [chunks, N_SLAB])
+FIRST: Final = 0  # plane that a chunk's memory begins with
 WIDTH: Final = 1  # planes in its memory
 AT: Final = 2  # where its memory begins in the mesh, in planes
 OWN: Final = 3  # planes whose atoms it has
 N_SLAB: Final = 4
 
-# elements of the scratch of a chunk
-_X: Final = 256  # after 16 rows to be transposed: weights along x, [order, 16]
-_DX: Final = 352  # their derivatives
-_YZ: Final = 464  # for each atom 32 elements: at 0 the weights along y, at 9 those along z, with zeros about them
-_DYZ: Final = 992  # their derivatives
-SCRATCH: Final = 1536
+TABLE: Final = 48  # in arrays of coefficients: [6, 8] by point and power, then rows of 16 lanes
+SCRATCH: Final = 512  # elements for each chunk: weights along x [6, 16], their slopes, results [16, 16]
+_SLOPES: Final = 96
+_RESULTS: Final = 192
 
-_ROWS4 = (0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3)
-_COLUMNS_LOW = (0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3)
-_COLUMNS_HIGH = (4, 4, 4, 4, 5, 5, 5, 5, 6, 6, 6, 6, 7, 7, 7, 7)
+_LOW_Y = (0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3)
+_HIGH_Y = (4, 4, 4, 4, 5, 5, 5, 5, 6, 6, 6, 6, 7, 7, 7, 7)
+_TOP_Y = (8, 8, 8, 8, 9, 9, 9, 9, 10, 10, 10, 10, 11, 11, 11, 11)
+_LOW_Z = (0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3)
+_HIGH_Z = (4, 5, 6, 7, 4, 5, 6, 7, 4, 5, 6, 7, 4, 5, 6, 7)
+_TOP_Z = (8, 9, 10, 11, 8, 9, 10, 11, 8, 9, 10, 11, 8, 9, 10, 11)
+_PAST_Z = (12, 13, 14, 15, 12, 13, 14, 15, 12, 13, 14, 15, 12, 13, 14, 15)
 _EVEN = (0, 16, 2, 18, 4, 20, 6, 22, 8, 24, 10, 26, 12, 28, 14, 30)
 _ODD = (1, 17, 3, 19, 5, 21, 7, 23, 9, 25, 11, 27, 13, 29, 15, 31)
 _PAIRS_EVEN = (0, 1, 16, 17, 4, 5, 20, 21, 8, 9, 24, 25, 12, 13, 28, 29)
 _PAIRS_ODD = (2, 3, 18, 19, 6, 7, 22, 23, 10, 11, 26, 27, 14, 15, 30, 31)
-
-
-@device
-def _wrapped(s, n):
-    """Mesh coordinate in [0, n] of the fractional coordinate `s`, and its floor in 0 ... n - 1; for NaN n - 1."""
-    u = (s - simd.floor(s)) * n
-    return u, simd.maximum(simd.minimum(simd.floor(u), n - 1.0), simd.splat(0.0, 16))
-
-
-@device
-def coordinates(positions, geometry, atoms):
-    """Mesh coordinates of 16 atoms, with their floors, each three float64 vectors; arrays are pointers."""
-    i, g = atoms * 3, geometry
-    x, y, z = simd.gather(positions, i), simd.gather(positions, i + 1), simd.gather(positions, i + 2)
-    ux, bx = _wrapped(x * simd.load_splat(g, 0, 16) + y * simd.load_splat(g, 1, 16) + z * simd.load_splat(g, 2, 16),
-                      simd.load_splat(g, 6, 16))
-    uy, by = _wrapped(y * simd.load_splat(g, 3, 16) + z * simd.load_splat(g, 4, 16), simd.load_splat(g, 7, 16))
-    uz, bz = _wrapped(z * simd.load_splat(g, 5, 16), simd.load_splat(g, 8, 16))
-    return ux, uy, uz, bx, by, bz
-
-
-@device
-def _weights(fx, fy, fz, splines, order, x, rows):
-    """Weights along x at `x`; those along y and z into rows 0 ... and 9 ... of the 16 rows. All arrays are pointers."""
-    for k in range(order):
-        top = simd.load_splat(splines, 8 * k + order - 1, 16)
-        ax, ay, az = top, top, top
-        for j in range(order - 1):
-            c = simd.load_splat(splines, 8 * k + order - 2 - j, 16)
-            ax, ay, az = simd.fma(ax, fx, c), simd.fma(ay, fy, c), simd.fma(az, fz, c)
-        simd.store(x, 16 * k, ax)
-        simd.store(rows, 16 * k, ay)
-        simd.store(rows, 16 * (k + 9), az)
+_FOURS_EVEN = (0, 1, 2, 3, 16, 17, 18, 19, 8, 9, 10, 11, 24, 25, 26, 27)
+_FOURS_ODD = (4, 5, 6, 7, 20, 21, 22, 23, 12, 13, 14, 15, 28, 29, 30, 31)
+_EIGHTS_EVEN = (0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23)
+_EIGHTS_ODD = (8, 9, 10, 11, 12, 13, 14, 15, 24, 25, 26, 27, 28, 29, 30, 31)
 
 
 @kernel(nogil=True)
-def sort(chunk, positions, geometry, sizes, slabs, builds, seen, keys, counts, order, starts):
+def sort(chunk, positions, geometry, sizes, slabs, builds, seen, keys, counts, order, slots, starts):
     """Order the atoms by plane and column of bricks, and share them among the chunks of `spread`, after each rebuild.
 
-    `builds` [1] counts the rebuilds of the neighbour list; `seen` [1] is its value at the last sorting.
+    `builds` [1] counts the rebuilds of the neighbour list; `seen` [1] is its value at the last sorting. order (slot to
+    atom) and slots (atom to slot) are int32.
     """
-    if seen[0] == builds[0]:
+    if seen[0] == builds[0] and builds[0] >= 0:
         return
     seen[0] = builds[0]
     n, nx, columns = positions.shape[0], sizes[NX], sizes[BRICKS_Y]
@@ -111,7 +88,7 @@ def sort(chunk, positions, geometry, sizes, slabs, builds, seen, keys, counts, o
     for k in range(nx * columns):
         counts[k + 1] += counts[k]
     plane = 0
-    for c in range(slabs.shape[0]):  # the planes that a chunk owns end where the next one's begin
+    for c in range(slabs.shape[0]):
         starts[c] = counts[plane * columns]
         plane += slabs[c, OWN]
     starts[slabs.shape[0]] = n
@@ -119,57 +96,91 @@ def sort(chunk, positions, geometry, sizes, slabs, builds, seen, keys, counts, o
         at = counts[keys[i]]
         counts[keys[i]] = at + 1
         order[at] = i
+        slots[i] = at
 
 
-@kernel(nogil=True)
-def spread(chunk, positions, charges, geometry, splines, sizes, slabs, order, starts, mesh, scratch, marks, strays, n_strays):
-    """Spread the charges of the chunk's atoms over its planes.
+@device
+def _wrapped(s, n):
+    """Mesh coordinate in [0, n] of the fractional coordinate `s`, and its floor in 0 ... n - 1; for NaN n - 1."""
+    u = (s - simd.floor(s)) * n
+    return u, simd.maximum(simd.minimum(simd.floor(u), n - 1.0), simd.splat(0.0, 16))
 
-    charges and mesh have the mesh's dtype; marks int32 [chunks, 48] is scratch; strays int64 [n] receives from
-    starts[chunk] on the atoms out of reach, n_strays their number.
-    """
-    points, plane, line, wide = sizes[ORDER], sizes[PLANE], 16 * sizes[BRICKS_Z], slabs[chunk, WIDTH]
+
+@template
+def _along_x(f, coefficients, points, powers, x):
+    """Weights (or slopes) of 16 atoms along x, [points, 16] at `x`; arrays are pointers."""
+    for k in range(points):
+        w = simd.load_splat(coefficients, 8 * k + powers - 1, 16)
+        for j in range(powers - 1):
+            w = simd.fma(w, f, simd.load_splat(coefficients, 8 * k + powers - 2 - j, 16))
+        simd.store(x, 16 * k, w)
+
+
+@template
+def _polynomial(f, coefficients, powers):
+    """Polynomials with rows of coefficients, the highest power first."""
+    w = simd.load(coefficients, 0, 16)
+    for j in range(1, powers):
+        w = simd.fma(w, f, simd.load(coefficients, 16 * j, 16))
+    return w
+
+
+# ---------------------------------------------------------------------------------------------------------------- spread
+@template
+def _spread(add_atom, points, per_place, chunk, positions, charges, geometry, values, sizes, slabs, order, starts, mesh, scratch,
+            fractions, places, strays, n_strays):
+    plane, line, wide = sizes[PLANE], 16 * sizes[BRICKS_Z], slabs[chunk, WIDTH]
+    shift = slabs[chunk, FIRST] * plane
     bricks = simd.address(mesh, slabs[chunk, AT] * plane)
     zero = simd.splat(mesh.dtype.type(0), 16)
     for k in range(0, wide * plane, 16):
         simd.store(bricks, k, zero)
-    s, mark = simd.address(scratch, chunk * SCRATCH), simd.address(marks, 48 * chunk)
-    x, yz = simd.address(s, _X), simd.address(s, _YZ)
-    q, r, table, g, sorted_atoms = (simd.address(charges, 0), simd.address(positions, 0), simd.address(splines, 0),
-                                    simd.address(geometry, 0), simd.address(order, 0))
-    low, last, nx = np.int32(slabs[chunk, FIRST]), np.int32(wide - points), np.int32(sizes[NX])
+    q, r, table, g, atoms = (simd.address(charges, 0), simd.address(positions, 0), simd.address(values, 0),
+                             simd.address(geometry, 0), simd.address(order, 0))
+    x, n = simd.address(scratch, chunk * SCRATCH), fractions.shape[1]
+    fy, fz = simd.address(fractions, n), simd.address(fractions, 2 * n)
+    to, shape, reach = simd.address(places, 0), simd.address(places, n), (wide - points) * plane
     first, count, end = starts[chunk], np.int64(0), starts[chunk + 1]
     for at in range(first, end, 16):
-        ux, uy, uz, bx, by, bz = coordinates(r, g, simd.load(sorted_atoms, at, 16))
-        _weights(simd.convert(ux - bx, mesh.dtype), simd.convert(uy - by, mesh.dtype), simd.convert(uz - bz, mesh.dtype),
-                 table, points, x, s)
-        transpose(s, 16 + 0 * at, yz, 32 + 0 * at)
-        ix, iy, iz = simd.convert(bx, np.int32) - low, simd.convert(by, np.int32), simd.convert(bz, np.int32)
-        ix = simd.select(ix < 0, ix + nx, ix)
-        base = ix * np.int32(plane) + (iy >> 2) * np.int32(line) + (iz >> 2) * 16
-        simd.store(mark, 0, simd.select(ix > last, -1, base))
-        simd.store(mark, 16, iy & 3)
-        simd.store(mark, 32, iz & 3)
+        i = simd.load(atoms, at, 16)
+        rx, ry, rz = simd.gather(r, i * 3), simd.gather(r, i * 3 + 1), simd.gather(r, i * 3 + 2)
+        ux, bx = _wrapped(rx * simd.load_splat(g, 0, 16) + ry * simd.load_splat(g, 1, 16) + rz * simd.load_splat(g, 2, 16),
+                          simd.load_splat(g, 6, 16))
+        uy, by = _wrapped(ry * simd.load_splat(g, 3, 16) + rz * simd.load_splat(g, 4, 16), simd.load_splat(g, 7, 16))
+        uz, bz = _wrapped(rz * simd.load_splat(g, 5, 16), simd.load_splat(g, 8, 16))
+        fx = simd.convert(ux - bx, mesh.dtype)
+        simd.store(fractions, at, fx)
+        simd.store(fy, at, simd.convert(uy - by, mesh.dtype))
+        simd.store(fz, at, simd.convert(uz - bz, mesh.dtype))
+        ix, iy, iz = simd.convert(bx, np.int32), simd.convert(by, np.int32), simd.convert(bz, np.int32)
+        # atoms beyond `end` are the next chunk's, which writes the same
+        simd.store(to, at, ix * np.int32(plane) + (iy >> 2) * np.int32(line) + (iz >> 2) * 16)
+        simd.store(shape, at, (((iy & 3) << 2) + (iz & 3)) * np.int32(per_place))
+        _along_x(fx, table, points, points, x)
+        charge = simd.gather(q, i)
+        for k in range(points):
+            simd.store(x, 16 * k, simd.load(x, 16 * k, 16) * charge)
         for a in range(min(16, end - at)):
-            atom, to = np.int64(simd.load_scalar(sorted_atoms, at + a)), np.int64(simd.load_scalar(mark, a))
-            if to < 0:
-                strays[first + count] = atom
+            place = np.int64(simd.load_scalar(to, at + a)) - shift
+            if place < 0:
+                place += sizes[NX] * plane
+            if place >= reach + plane:
+                strays[first + count] = simd.load_scalar(atoms, at + a)
                 count += 1
             else:
-                _add_atom(simd.address(bricks, to), plane, line, simd.address(x, a), simd.load_scalar(q, atom),
-                          simd.address(yz, 32 * a - simd.load_scalar(mark, a + 16)),
-                          simd.address(yz, 32 * a + 9 - simd.load_scalar(mark, a + 32)), points)
+                add_atom(simd.address(bricks, place), plane, line, simd.address(x, a), simd.load_splat(fy, at + a, 16),
+                         simd.load_splat(fz, at + a, 16), table, np.int64(simd.load_scalar(shape, at + a)))
     n_strays[chunk] = count
 
 
 @template
-def _add_atom(bricks, plane, line, x, charge, y, z, points):
-    """Add charge * x[k] * y * z to the bricks of `points` planes."""
-    y8 = simd.load(y, 0, 8)
-    y0, y1 = simd.shuffle(y8, _COLUMNS_LOW) * charge, simd.shuffle(y8, _COLUMNS_HIGH) * charge
-    z0, z1 = simd.shuffle(simd.load(z, 0, 4), _ROWS4), simd.shuffle(simd.load(z, 4, 4), _ROWS4)
+def _add_narrow(bricks, plane, line, x, fy, fz, table, shape):
+    """Add the products of the weights to 2 x 2 bricks of 5 planes; lanes 0-7 of a row are y, 8-15 z."""
+    f = simd.select(simd.from_bits(np.uint64(0xFF), 16), fy, fz)
+    w = _polynomial(f, simd.address(table, TABLE + shape), 5)
+    y0, y1, z0, z1 = simd.shuffle(w, _LOW_Y), simd.shuffle(w, _HIGH_Y), simd.shuffle(w, _TOP_Z), simd.shuffle(w, _PAST_Z)
     w00, w01, w10, w11 = y0 * z0, y0 * z1, y1 * z0, y1 * z1
-    for k in range(points):
+    for k in range(5):
         w, p = simd.load_splat(x, 16 * k, 16), simd.address(bricks, k * plane)
         simd.store(p, 0, simd.fma(w, w00, simd.load(p, 0, 16)))
         simd.store(p, 16, simd.fma(w, w01, simd.load(p, 16, 16)))
@@ -177,73 +188,151 @@ def _add_atom(bricks, plane, line, x, charge, y, z, points):
         simd.store(p, line + 16, simd.fma(w, w11, simd.load(p, line + 16, 16)))
 
 
+@template
+def _add_wide(bricks, plane, line, x, fy, fz, table, shape):
+    """The same for 3 x 3 bricks of 6 planes; a row has 12 lanes for one axis."""
+    y = _polynomial(fy, simd.address(table, TABLE + (shape >> 2) * 96), 6)
+    z = _polynomial(fz, simd.address(table, TABLE + (shape & 3) * 96), 6)
+    z0, z1, z2 = simd.shuffle(z, _LOW_Z), simd.shuffle(z, _HIGH_Z), simd.shuffle(z, _TOP_Z)
+    for k in range(6):
+        w = simd.load_splat(x, 16 * k, 16)
+        for b, v in enumerate((simd.shuffle(y, _LOW_Y), simd.shuffle(y, _HIGH_Y), simd.shuffle(y, _TOP_Y))):
+            p = simd.address(bricks, k * plane + b * line)
+            v = v * w
+            simd.store(p, 0, simd.fma(v, z0, simd.load(p, 0, 16)))
+            simd.store(p, 16, simd.fma(v, z1, simd.load(p, 16, 16)))
+            simd.store(p, 32, simd.fma(v, z2, simd.load(p, 32, 16)))
+
+
 @kernel(nogil=True)
-def gather(chunk, chunks, positions, charges, geometry, splines, slopes, sizes, order, mesh, scratch, marks, field):
-    """Force and potential at the chunk's share of the atoms: field [n, 4] of the mesh's dtype, in kJ/mol/nm and kJ/mol/e."""
-    points, plane, line = sizes[ORDER], sizes[PLANE], 16 * sizes[BRICKS_Z]
-    s, mark = simd.address(scratch, chunk * SCRATCH), simd.address(marks, 48 * chunk)
-    x, dx, yz, dyz = simd.address(s, _X), simd.address(s, _DX), simd.address(s, _YZ), simd.address(s, _DYZ)
-    q, r, table, d_table, g, sorted_atoms, bricks, out = (
-        simd.address(charges, 0), simd.address(positions, 0), simd.address(splines, 0), simd.address(slopes, 0),
-        simd.address(geometry, 0), simd.address(order, 0), simd.address(mesh, 0), simd.address(field, 0))
-    # rows that take (dE/du_x, dE/du_y, dE/du_z) to (force, 0)
-    to_x, to_y, to_z = (simd.convert(simd.load(g, 12, 4), mesh.dtype), simd.convert(simd.load(g, 16, 4), mesh.dtype),
-                        simd.convert(simd.load(g, 20, 4), mesh.dtype))
-    n = positions.shape[0]
-    first, end = 16 * (chunk * ((n + 15) // 16) // chunks), min(n, 16 * ((chunk + 1) * ((n + 15) // 16) // chunks))
-    for at in range(first, end, 16):
-        ux, uy, uz, bx, by, bz = coordinates(r, g, simd.load(sorted_atoms, at, 16))
-        fx, fy, fz = (simd.convert(ux - bx, mesh.dtype), simd.convert(uy - by, mesh.dtype), simd.convert(uz - bz, mesh.dtype))
-        _weights(fx, fy, fz, table, points, x, s)
-        transpose(s, 16 + 0 * at, yz, 32 + 0 * at)
-        _weights(fx, fy, fz, d_table, points, dx, s)
-        transpose(s, 16 + 0 * at, dyz, 32 + 0 * at)
-        ix, iy, iz = simd.convert(bx, np.int32), simd.convert(by, np.int32), simd.convert(bz, np.int32)
-        simd.store(mark, 0, ix * np.int32(plane) + (iy >> 2) * np.int32(line) + (iz >> 2) * 16)
-        simd.store(mark, 16, iy & 3)
-        simd.store(mark, 32, iz & 3)
-        for a in range(min(16, end - at)):
-            atom = np.int64(simd.load_scalar(sorted_atoms, at + a))
-            y, z = 32 * a - simd.load_scalar(mark, a + 16), 32 * a + 9 - simd.load_scalar(mark, a + 32)
-            v = _at_atom(simd.address(bricks, np.int64(simd.load_scalar(mark, a))), plane, line, simd.address(x, a),
-                         simd.address(dx, a), simd.address(yz, y), simd.address(dyz, y), simd.address(yz, z),
-                         simd.address(dyz, z), points)
-            force = (simd.shuffle(v, (0, 0, 0, 0)) * to_x + simd.shuffle(v, (1, 1, 1, 1)) * to_y
-                     + simd.shuffle(v, (2, 2, 2, 2)) * to_z)
-            force = force * simd.load_scalar(q, atom)
-            simd.store(out, 4 * atom, simd.shuffle2(force, v, (0, 1, 2, 7)))
+def spread(chunk, positions, charges, geometry, values, sizes, slabs, order, starts, mesh, scratch, fractions, places, strays,
+           n_strays):
+    """Spread the charges of the chunk's atoms over its planes, order up to 5.
+
+    charges, mesh and fractions [3, n + 16] have the mesh's dtype. fractions and places int32 [2, n + 16] receive, by
+    slot, where the atoms are, for `gather`; strays int64 [n] from starts[chunk] on the atoms out of reach, n_strays
+    their number.
+    """
+    _spread(_add_narrow, 5, 80, chunk, positions, charges, geometry, values, sizes, slabs, order, starts, mesh, scratch,
+            fractions, places, strays, n_strays)
+
+
+@kernel(nogil=True)
+def spread_wide(chunk, positions, charges, geometry, values, sizes, slabs, order, starts, mesh, scratch, fractions, places,
+                strays, n_strays):
+    """The same for order 6."""
+    _spread(_add_wide, 6, 1, chunk, positions, charges, geometry, values, sizes, slabs, order, starts, mesh, scratch,
+            fractions, places, strays, n_strays)
+
+
+# ---------------------------------------------------------------------------------------------------------------- gather
+@template
+def _gather(at_atom, points, chunk, chunks, charges, geometry, values, slopes, sizes, order, mesh, scratch, fractions, places,
+            field):
+    plane, line = sizes[PLANE], 16 * sizes[BRICKS_Z]
+    q, g, bricks, atoms = simd.address(charges, 0), simd.address(geometry, 0), simd.address(mesh, 0), simd.address(order, 0)
+    table, d_table, x = simd.address(values, 0), simd.address(slopes, 0), simd.address(scratch, chunk * SCRATCH)
+    dx, results, n = simd.address(x, _SLOPES), simd.address(x, _RESULTS), fractions.shape[1]
+    fy, fz = simd.address(fractions, n), simd.address(fractions, 2 * n)
+    of, shape = simd.address(places, 0), simd.address(places, n)
+    # rows that take (dE/du_x, dE/du_y, dE/du_z, potential) to (force / charge, 0)
+    to_x, to_y, to_z = (simd.convert(simd.load(g, 16, 16), mesh.dtype), simd.convert(simd.load(g, 32, 16), mesh.dtype),
+                        simd.convert(simd.load(g, 48, 16), mesh.dtype))
+    is_force = simd.from_bits(np.uint64(0x7777), 16)
+    blocks = (n - 1) // 16
+    for block in range(chunk * blocks // chunks, (chunk + 1) * blocks // chunks):
+        at = 16 * block
+        fx = simd.load(fractions, at, 16)
+        _along_x(fx, table, points, points, x)
+        _along_x(fx, d_table, points, points - 1, dx)
+        for a in range(16):
+            p = simd.address(bricks, np.int64(simd.load_scalar(of, at + a)))
+            v = at_atom(p, plane, line, simd.address(x, a), simd.address(dx, a), simd.load_splat(fy, at + a, 16),
+                        simd.load_splat(fz, at + a, 16), table, d_table, np.int64(simd.load_scalar(shape, at + a)))
+            simd.store(results, 16 * a, v)
+        charge = simd.gather(q, simd.load(atoms, at, 16))
+        simd.store(x, 0, charge)
+        for a in range(0, 16, 4):
+            p = simd.address(results, 16 * a)
+            u, v = simd.load(p, 0, 16), simd.load(p, 16, 16)
+            u = simd.shuffle2(u, v, _FOURS_EVEN) + simd.shuffle2(u, v, _FOURS_ODD)
+            v, w = simd.load(p, 32, 16), simd.load(p, 48, 16)
+            v = simd.shuffle2(v, w, _FOURS_EVEN) + simd.shuffle2(v, w, _FOURS_ODD)
+            v = simd.shuffle2(u, v, _EIGHTS_EVEN) + simd.shuffle2(u, v, _EIGHTS_ODD)
+            force = (simd.shuffle(v, (0, 0, 0, 0, 4, 4, 4, 4, 8, 8, 8, 8, 12, 12, 12, 12)) * to_x
+                     + simd.shuffle(v, (1, 1, 1, 1, 5, 5, 5, 5, 9, 9, 9, 9, 13, 13, 13, 13)) * to_y
+                     + simd.shuffle(v, (2, 2, 2, 2, 6, 6, 6, 6, 10, 10, 10, 10, 14, 14, 14, 14)) * to_z)
+            force = force * simd.shuffle(simd.load(x, a, 4), _LOW_Y)
+            simd.store(field, 4 * (at + a), simd.select(is_force, force, v))
 
 
 @template
-def _at_atom(bricks, plane, line, x, dx, y, dy, z, dz, points):
-    """The three derivatives of the potential, and the potential."""
-    zero = simd.load(bricks, 0, 16)
-    zero = zero - zero
-    a00, a01, a10, a11, d00, d01, d10, d11 = zero, zero, zero, zero, zero, zero, zero, zero
-    for k in range(points):
+def _sums(along_x, along_y, along_z, value):
+    """Lanes 4 k ... 4 k + 3 of the result are partial sums of the four vectors, to be summed over k."""
+    u = simd.shuffle2(along_x, along_y, _EVEN) + simd.shuffle2(along_x, along_y, _ODD)
+    v = simd.shuffle2(along_z, value, _EVEN) + simd.shuffle2(along_z, value, _ODD)
+    return simd.shuffle2(u, v, _PAIRS_EVEN) + simd.shuffle2(u, v, _PAIRS_ODD)
+
+
+@template
+def _at_narrow(bricks, plane, line, x, dx, fy, fz, table, d_table, shape):
+    """Partial sums of the three derivatives of the potential by mesh coordinates, and of the potential."""
+    w, dw = simd.load_splat(x, 0, 16), simd.load_splat(dx, 0, 16)
+    b00, b01, b10, b11 = simd.load(bricks, 0, 16), simd.load(bricks, 16, 16), simd.load(bricks, line, 16), simd.load(bricks, line + 16, 16)
+    a00, a01, a10, a11, d00, d01, d10, d11 = w * b00, w * b01, w * b10, w * b11, dw * b00, dw * b01, dw * b10, dw * b11
+    for k in range(1, 5):
         w, dw, p = simd.load_splat(x, 16 * k, 16), simd.load_splat(dx, 16 * k, 16), simd.address(bricks, k * plane)
         b00, b01, b10, b11 = simd.load(p, 0, 16), simd.load(p, 16, 16), simd.load(p, line, 16), simd.load(p, line + 16, 16)
         a00, a01, a10, a11 = simd.fma(w, b00, a00), simd.fma(w, b01, a01), simd.fma(w, b10, a10), simd.fma(w, b11, a11)
         d00, d01, d10, d11 = simd.fma(dw, b00, d00), simd.fma(dw, b01, d01), simd.fma(dw, b10, d10), simd.fma(dw, b11, d11)
-    z0, z1 = simd.shuffle(simd.load(z, 0, 4), _ROWS4), simd.shuffle(simd.load(z, 4, 4), _ROWS4)
-    s0, s1 = simd.shuffle(simd.load(dz, 0, 4), _ROWS4), simd.shuffle(simd.load(dz, 4, 4), _ROWS4)
-    y8, t8 = simd.load(y, 0, 8), simd.load(dy, 0, 8)
-    y0, y1 = simd.shuffle(y8, _COLUMNS_LOW), simd.shuffle(y8, _COLUMNS_HIGH)
-    t0, t1 = simd.shuffle(t8, _COLUMNS_LOW), simd.shuffle(t8, _COLUMNS_HIGH)
-    low, high = a00 * z0 + a01 * z1, a10 * z0 + a11 * z1
-    value, along_y = y0 * low + y1 * high, t0 * low + t1 * high
-    along_z = y0 * (a00 * s0 + a01 * s1) + y1 * (a10 * s0 + a11 * s1)
-    along_x = y0 * (d00 * z0 + d01 * z1) + y1 * (d10 * z0 + d11 * z1)
-    # the sums of four vectors' lanes
-    u = simd.shuffle2(along_x, along_y, _EVEN) + simd.shuffle2(along_x, along_y, _ODD)
-    v = simd.shuffle2(along_z, value, _EVEN) + simd.shuffle2(along_z, value, _ODD)
-    w = simd.shuffle2(u, v, _PAIRS_EVEN) + simd.shuffle2(u, v, _PAIRS_ODD)
-    w = simd.low(w) + simd.high(w)
-    return simd.low(w) + simd.high(w)
+    f = simd.select(simd.from_bits(np.uint64(0xFF), 16), fy, fz)
+    w = _polynomial(f, simd.address(table, TABLE + shape), 5)
+    y0, y1, z0, z1 = simd.shuffle(w, _LOW_Y), simd.shuffle(w, _HIGH_Y), simd.shuffle(w, _TOP_Z), simd.shuffle(w, _PAST_Z)
+    low, high, d_low, d_high = a00 * z0 + a01 * z1, a10 * z0 + a11 * z1, d00 * z0 + d01 * z1, d10 * z0 + d11 * z1
+    w = _polynomial(f, simd.address(d_table, TABLE + shape), 4)
+    t0, t1, s0, s1 = simd.shuffle(w, _LOW_Y), simd.shuffle(w, _HIGH_Y), simd.shuffle(w, _TOP_Z), simd.shuffle(w, _PAST_Z)
+    return _sums(y0 * d_low + y1 * d_high, t0 * low + t1 * high, y0 * (a00 * s0 + a01 * s1) + y1 * (a10 * s0 + a11 * s1),
+                 y0 * low + y1 * high)
+
+
+@template
+def _at_wide(bricks, plane, line, x, dx, fy, fz, table, d_table, shape):
+    of_y, of_z = TABLE + (shape >> 2) * 96, TABLE + (shape & 3) * 96
+    y, z = _polynomial(fy, simd.address(table, of_y), 6), _polynomial(fz, simd.address(table, of_z), 6)
+    t, s = _polynomial(fy, simd.address(d_table, of_y), 5), _polynomial(fz, simd.address(d_table, of_z), 5)
+    ys = simd.shuffle(y, _LOW_Y), simd.shuffle(y, _HIGH_Y), simd.shuffle(y, _TOP_Y)
+    ts = simd.shuffle(t, _LOW_Y), simd.shuffle(t, _HIGH_Y), simd.shuffle(t, _TOP_Y)
+    zs = simd.shuffle(z, _LOW_Z), simd.shuffle(z, _HIGH_Z), simd.shuffle(z, _TOP_Z)
+    ss = simd.shuffle(s, _LOW_Z), simd.shuffle(s, _HIGH_Z), simd.shuffle(s, _TOP_Z)
+    zero = y - y
+    along_x, along_y, along_z, value = zero, zero, zero, zero
+    for b in range(3):
+        for c in range(3):
+            sum_x, slope_x = zero, zero
+            for k in range(6):
+                v = simd.load(bricks, k * plane + b * line + 16 * c, 16)
+                sum_x = simd.fma(simd.load_splat(x, 16 * k, 16), v, sum_x)
+                slope_x = simd.fma(simd.load_splat(dx, 16 * k, 16), v, slope_x)
+            along_x, along_z = simd.fma(ys[b] * zs[c], slope_x, along_x), simd.fma(ys[b] * ss[c], sum_x, along_z)
+            along_y, value = simd.fma(ts[b] * zs[c], sum_x, along_y), simd.fma(ys[b] * zs[c], sum_x, value)
+    return _sums(along_x, along_y, along_z, value)
 
 
 @kernel(nogil=True)
-def add_forces(chunk, starts, field, forces):
+def gather(chunk, chunks, charges, geometry, values, slopes, sizes, order, mesh, scratch, fractions, places, field):
+    """Force and potential at the chunk's share of the slots: field [(n + 16) * 4], kJ/mol/nm and kJ/mol/e; order up to 5."""
+    _gather(_at_narrow, 5, chunk, chunks, charges, geometry, values, slopes, sizes, order, mesh, scratch, fractions, places, field)
+
+
+@kernel(nogil=True)
+def gather_wide(chunk, chunks, charges, geometry, values, slopes, sizes, order, mesh, scratch, fractions, places, field):
+    """The same for order 6."""
+    _gather(_at_wide, 6, chunk, chunks, charges, geometry, values, slopes, sizes, order, mesh, scratch, fractions, places, field)
+
+
+@kernel(nogil=True)
+def add_forces(chunk, starts, slots, field, forces):
     for i in range(starts[chunk], starts[chunk + 1]):
+        at = 4 * np.int64(slots[i])
         for a in range(3):
-            forces[i, a] += np.float64(field[4 * i + a])
+            forces[i, a] += np.float64(field[at + a])

@@ -10,7 +10,7 @@ from triskele.core.kernels import simd
 from triskele.core.kernels.fft import LANES, plane_backward, plane_forward, transform
 from triskele.core.kernels.njit import device, kernel
 from triskele.sponge.engine.task import ENERGY
-from triskele.sponge.pme.mesh_kernels import BRICKS_Y, BRICKS_Z, NX, NY, NZ, ORDER, PLANE
+from triskele.sponge.pme.mesh_kernels import BRICKS_Y, BRICKS_Z, NX, NY, NZ, PLANE, POINTS
 
 __all__ = ["backward", "forward", "influence", "solve"]
 
@@ -48,7 +48,7 @@ def _four_bricks(a, b, c, d):
 
 
 @kernel(nogil=True)
-def forward(chunk, chunks, positions, charges, geometry, splines, sizes, layout, pieces, piece_starts, starts, strays, n_strays,
+def forward(chunk, chunks, positions, charges, geometry, values, sizes, layout, pieces, piece_starts, starts, strays, n_strays,
             mesh, rows, scratch, spectrum, y_table, y_twiddles, z_table, z_twiddles):
     """Transform the chunk's planes along z and y.
 
@@ -57,7 +57,7 @@ def forward(chunk, chunks, positions, charges, geometry, splines, sizes, layout,
     """
     ny, nz, plane, line, row = sizes[NY], sizes[NZ], sizes[PLANE], LANES * sizes[BRICKS_Z], layout[_ROW]
     r, s, m = simd.address(rows, chunk * rows.shape[1]), simd.address(scratch, chunk * scratch.shape[1]), simd.address(mesh, 0)
-    halo = sizes[ORDER] - 1
+    halo = sizes[POINTS] - 1
     for x in range(chunk * sizes[NX] // chunks, (chunk + 1) * sizes[NX] // chunks):
         for y in range(0, sizes[BRICKS_Y], 4):
             for z in range(sizes[BRICKS_Z]):
@@ -81,34 +81,34 @@ def forward(chunk, chunks, positions, charges, geometry, splines, sizes, layout,
                 simd.store(r, z * row + y, simd.load(r, z * row + y, 16) + simd.load(r, (z + nz) * row + y, 16))
         for k in range(n_strays.shape[0]):
             for i in range(starts[k], starts[k] + n_strays[k]):
-                _add_stray(strays[i], x, positions, charges, geometry, splines, sizes, row, rows, chunk)
+                _add_stray(strays[i], x, positions, charges, geometry, values, sizes, row, rows, chunk)
         plane_forward(r, s, simd.address(spectrum, x * layout[_SPECTRUM]), simd.address(layout, 0), simd.address(y_table, 0),
                       simd.address(y_twiddles, 0), simd.address(z_table, 0), simd.address(z_twiddles, 0))
 
 
 @device
-def _add_stray(atom, plane, positions, charges, geometry, splines, sizes, row, rows, chunk):
+def _add_stray(atom, plane, positions, charges, geometry, values, sizes, row, rows, chunk):
     """Spread one atom over one plane."""
-    order = sizes[ORDER]
+    points = sizes[POINTS]
     x, y, z = positions[atom, 0], positions[atom, 1], positions[atom, 2]
     s = (x * geometry[0] + y * geometry[1] + z * geometry[2], y * geometry[3] + z * geometry[4], z * geometry[5])
     u = ((s[0] - np.floor(s[0])) * sizes[NX], (s[1] - np.floor(s[1])) * sizes[NY], (s[2] - np.floor(s[2])) * sizes[NZ])
     ix, iy, iz = min(np.int64(u[0]), sizes[NX] - 1), min(np.int64(u[1]), sizes[NY] - 1), min(np.int64(u[2]), sizes[NZ] - 1)
     k = (plane - ix) % sizes[NX]
-    if k >= order:
+    if k >= points:
         return
-    wx = charges[atom] * _weight(splines, order, k, u[0] - ix)
-    for j in range(order):
-        wy = wx * _weight(splines, order, j, u[1] - iy)
-        for i in range(order):
-            rows[chunk, ((iz + i) % sizes[NZ]) * row + (iy + j) % sizes[NY]] += wy * _weight(splines, order, i, u[2] - iz)
+    wx = charges[atom] * _weight(values, points, k, u[0] - ix)
+    for j in range(points):
+        wy = wx * _weight(values, points, j, u[1] - iy)
+        for i in range(points):
+            rows[chunk, ((iz + i) % sizes[NZ]) * row + (iy + j) % sizes[NY]] += wy * _weight(values, points, i, u[2] - iz)
 
 
 @device
-def _weight(splines, order, k, fraction):
-    w = np.float64(splines[8 * k + order - 1])
-    for j in range(order - 2, -1, -1):
-        w = w * fraction + splines[8 * k + j]
+def _weight(values, points, k, fraction):
+    w = np.float64(values[8 * k + points - 1])
+    for j in range(points - 2, -1, -1):
+        w = w * fraction + values[8 * k + j]
     return w
 
 
@@ -198,7 +198,7 @@ def backward(chunk, chunks, sizes, layout, spectrum, rows, scratch, mesh, y_tabl
                 of = 4 * z * row + 4 * y
                 a, b, c, d = _four_bricks(simd.load(r, of, 16), simd.load(r, of + row, 16), simd.load(r, of + 2 * row, 16),
                                           simd.load(r, of + 3 * row, 16))
-                for copy in range(x, nx + sizes[ORDER] - 1, nx):
+                for copy in range(x, nx + sizes[POINTS] - 1, nx):
                     p = simd.address(mesh, copy * plane + y * line + z * LANES)
                     simd.store(p, 0, a)
                     simd.store(p, line, b)

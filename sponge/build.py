@@ -29,8 +29,8 @@ WATER_MODELS = ("tip3p", "tip3pfb", "spce", "tip4pew", "opc", "opc3")
 def water_box(model: str = "tip3p", n: int | None = None, size: Any = None, density: float = 0.997, seed: int = 0) -> Structure:
     """A periodic box of rigid water.
 
-    Molecules stand on a face-centred lattice, turned at random; neighbours are 0.35 nm apart at the density of water, so that
-    nothing overlaps and a minimiser has little to do.
+    Molecules stand on a cubic lattice, turned at random; neighbours are about 0.3 nm apart at the density of water, so that nothing
+    overlaps and a minimiser has little to do.
 
     Parameters
     ----------
@@ -102,26 +102,31 @@ def _molecule(field, template):
     return positions
 
 
+# Cubic lattices, as the points of their cell: simple, body-centred, face-centred
+_CELLS = [np.array(cell) for cell in ([[0, 0, 0]], [[0, 0, 0], [0.5, 0.5, 0.5]], [[0, 0, 0], [0.5, 0.5, 0], [0.5, 0, 0.5], [0, 0.5, 0.5]])]
+_CLOSEST = 0.24  # nm; oxygens in liquid water come no closer
+
+
 def _lattice(n, box, random_numbers):
-    """`n` points of a face-centred lattice that fits the box, [n, 3]; surplus points are taken out at random."""
+    """`n` points [n, 3] of the lattice that has the most room among those that fit the box; surplus points are taken out at random."""
     edges = np.linalg.norm(box, axis=1)
-    best = None
-    spacing = (4 * boxes.volume(box) / n) ** (1 / 3)
-    low = np.maximum(np.floor(edges / spacing).astype(int), 1)
-    for counts in np.ndindex(3, 3, 3):
-        cells = low + counts
-        if 4 * cells.prod() >= n:
-            # the smallest distance between points, for boxes that are not too skewed
-            sides = edges / cells
-            distance = 0.5 * np.sqrt(min(sides[0]**2 + sides[1]**2, sides[0]**2 + sides[2]**2, sides[1]**2 + sides[2]**2))
-            if best is None or distance > best[0] + 1e-12:
-                best = distance, cells
-    distance, cells = best
-    if distance < 0.24:  # nm; a third of the volume of water at 1 g/cm^3
+    around = np.array(list(np.ndindex(3, 3, 3))) - 1
+    best = (0.0, None, None)
+    for cell in _CELLS:
+        low = np.maximum(np.floor(edges / (len(cell) * boxes.volume(box) / n) ** (1 / 3)).astype(int), 1)
+        for more in np.ndindex(3, 3, 3):
+            cells = low + more
+            if len(cell) * cells.prod() >= n:
+                steps = ((cell[:, None] + around) / cells).reshape(-1, 3) @ box
+                length = np.linalg.norm(steps, axis=1)
+                distance = length[length > 1e-9].min()
+                if distance > best[0] + 1e-12:
+                    best = distance, cells, cell
+    distance, cells, cell = best
+    if distance < _CLOSEST:
         raise ValueError(f"water_box: molecules must have room, got {n} in {boxes.volume(box):.3f} nm^3 (neighbours would be {distance:.3f} nm apart)")
-    basis = np.array([[0, 0, 0], [0.5, 0.5, 0], [0.5, 0, 0.5], [0, 0.5, 0.5]]) + 0.25
     corners = np.stack(np.meshgrid(*(np.arange(c) for c in cells), indexing="ij"), axis=-1).reshape(-1, 1, 3)
-    points = ((corners + basis) / cells).reshape(-1, 3)
+    points = ((corners + cell + 0.25) / cells).reshape(-1, 3)
     keep = np.sort(random_numbers.choice(len(points), n, replace=False))
     return points[keep] @ box
 

@@ -189,8 +189,10 @@ def _add_bonded(system, topology, field, assignment, bonds, angles):
         system.add(harmonic_angle(angles[0], k=angles[1], theta0=angles[2]))
     starts, near = neighbor_lists(topology.bonds, topology.n)
     propers, candidates = bonded_propers(topology.bonds, starts, near), bonded_impropers(starts, near)
-    periodic, rb = len(field.propers) > 0, len(field.rb_propers) > 0
-    index = find_terms("proper", propers, field.propers, assignment, topology, needed=periodic and not rb)
+    by_rb = find_terms("proper", propers, field.rb_propers, assignment, topology, needed=False)
+    index = find_terms("proper", propers, field.propers, assignment, topology, needed=False)
+    if len(field.propers) + len(field.rb_propers):  # each torsion must have terms of one kind at least
+        find_terms("proper", propers[(index < 0) & (by_rb < 0)], field.propers, assignment, topology)
     atoms, terms = [], []
     _collect(atoms, terms, propers[index >= 0], [field.propers.values[k] for k in index[index >= 0]])
     rows, index = find_impropers(candidates, field.impropers, assignment, topology)
@@ -199,12 +201,11 @@ def _add_bonded(system, topology, field, assignment, bonds, angles):
     if atoms:
         periodicity, phase, k = np.array(terms).T
         system.add(periodic_torsion(np.array(atoms), k=k, periodicity=periodicity, phase=phase))
-    index = find_terms("proper", propers, field.rb_propers, assignment, topology, needed=rb and not periodic)
     rows, improper = find_impropers(candidates, field.rb_impropers, assignment, topology)
-    if rb and len(rows) + np.sum(index >= 0):
-        values = [field.rb_propers.values[k] for k in index[index >= 0]] + [field.rb_impropers.values[k][1] for k in improper]
-        c = np.array(values).T
-        system.add(ryckaert_bellemans(np.concatenate([propers[index >= 0], rows]), *c))
+    values = [field.rb_propers.values[k] for k in by_rb[by_rb >= 0]] + [field.rb_impropers.values[k][1] for k in improper]
+    if values:
+        coefficients = {f"c{n}": c for n, c in enumerate(np.array(values).T)}
+        system.add(ryckaert_bellemans(np.concatenate([propers[by_rb >= 0], rows]), **coefficients))
     if len(field.cmaps):
         atoms, maps, kinds = _cmap_terms(field, assignment, topology, propers, starts, near)
         if len(atoms):

@@ -39,14 +39,18 @@ def _bond_kinds(graph):
 
 
 def _distance(template, graph):
-    """How far a template is from a residue: heavy atoms count most, then links to others, atoms, names and bonds."""
+    """How far a template is from a residue: heavy atoms and links to others count most, then atoms, names and bonds."""
     atoms = _difference(_counts(template), _counts(graph))
     heavy = sum(abs(n) for e, n in atoms.items() if e > 1)
     names = len(set(template.names) ^ set(graph.names))
     bonds = sum(abs(n) for n in _difference(_bond_kinds(template), _bond_kinds(graph)).values())
-    links = abs(int(template.external.sum() - graph.external.sum()))
+    ends = [Counter({n: int(e) for n, e in zip(g.names, g.external) if e}) for g in (template, graph)]
+    if all(name in template.names for name in ends[1]):
+        links = sum(abs(n) for n in _difference(*ends).values())
+    else:
+        links = abs(int(template.external.sum() - graph.external.sum()))
     same = template.name[-3:] == graph.name[-3:]  # NALA and CALA are ALA
-    return heavy + (0 if same else 2), links, sum(abs(n) for n in atoms.values()), names, bonds, template.name != graph.name
+    return heavy + links + (0 if same else 2), sum(abs(n) for n in atoms.values()), names, bonds, template.name != graph.name
 
 
 def _difference(wanted, got):
@@ -104,15 +108,14 @@ def _hint(topology, residue, graph, nearest, forcefield):
     if not known:
         return "load its parameters: forcefield=[..., 'residue.xml'], or take the residue out"
     if set(difference) == {0} and difference[0] < 0:
-        return "the model has virtual sites: add them with sponge.build.add_hydrogens or sponge.build.solvate"
+        return "the model has virtual sites: add them with sponge.build.add_virtual_sites"
     if 1 not in graph.elements and difference.get(1, 0) < 0 and not any(n < 0 for n in heavy.values()):
         return "it has no hydrogens: add them with sponge.build.add_hydrogens"
     if any(n < 0 for n in heavy.values()):
-        terminal = heavy == {8: -1} and "OXT" in nearest.names and "OXT" not in graph.names
-        return ("the end of a chain needs OXT or a cap" if terminal else "atoms are missing in the file") + \
-            ": complete it with sponge.build.add_hydrogens(..., missing_atoms=True)"
+        return "atoms are missing in the file: complete it with sponge.build.add_hydrogens(..., missing_atoms=True)"
     if not difference and int(graph.external.sum()) < int(nearest.external.sum()):
-        return "a gap in the chain, or a partner beyond 0.25 nm: complete the chain, or cap its ends"
+        return ("the chain ends or has a gap here, or the partner is beyond 0.25 nm: fill the gap, or end the chain with OXT, as "
+                "sponge.build.add_hydrogens(..., missing_atoms=True) does, or with a cap")
     if not difference and int(graph.external.sum()) > int(nearest.external.sum()):
         return "it is bound to more residues than the force field knows: see CONECT records and disulfides"
     if set(difference) == {1}:

@@ -1,0 +1,199 @@
+"""Building: water boxes, virtual sites, hydrogens, solvent and ions."""
+
+import builtins
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.spatial import cKDTree
+
+from tests.sponge.reference import DATA
+from triskele.sponge import box as boxes
+from triskele.sponge import build, units
+from triskele.sponge.errors import BoxError, MissingTemplateError
+from triskele.sponge.forcefield import create_system
+from triskele.sponge.load.pdb import read_pdb
+from triskele.sponge.load.structure import Structure
+from triskele.sponge.topology import Topology
+
+BPTI = DATA / "bpti_ff14sb_vacuum" / "bpti.pdb"
+PROTEIN = "amber14/protein.ff14SB"
+
+
+def nearest_contact(structure):
+    """Smallest distance between atoms of different residues, over images."""
+    t, images = structure.topology, np.array(list(np.ndindex(3, 3, 3))) - 1
+    copies = (structure.positions[None] + (images @ structure.box)[:, None]).reshape(-1, 3)
+    tree, home = cKDTree(copies), len(structure.positions)
+    distance, other = tree.query(structure.positions, k=6)
+    middle = 13 * home
+    apart = (t.residue_index[other % home] != t.residue_index[:, None]) | (np.abs(other - middle - np.arange(home)[:, None]) > 5 * home)
+    return distance[apart].min()
+
+
+# -- water -----------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("model", build.WATER_MODELS)
+def test_water_has_the_geometry_of_its_force_field(model):
+    water = build.water_box(model, n=60)
+    system = create_system(water.topology, water.positions, water.box, f"amber14/{model}", cutoff=0.5)
+    i, j = system.constraints.pairs.T
+    np.testing.assert_allclose(np.linalg.norm(water.positions[i] - water.positions[j], axis=1), system.constraints.distances, rtol=1e-12)
+    assert len(system.constraints) == 180
+    np.testing.assert_allclose(system.positions, water.positions, atol=1e-12)  # virtual sites are in place already
+    assert boxes.volume(water.box) == pytest.approx(system.masses.sum() * units.DENSITY / 0.997, rel=1e-9)
+
+
+@given(st.integers(1, 300), st.integers(0, 5))
+@settings(max_examples=25, deadline=None)
+def test_water_of_any_number_does_not_overlap(n, seed):
+    water = build.water_box(n=n, seed=seed)
+    assert water.topology.n == 3 * n
+    assert nearest_contact(water) > 0.1  # nm; hydrogens of lattice neighbours at the worst
+
+
+@pytest.mark.parametrize("size", [2.0, [2.0, 2.5, 1.5], [[2.5, 0, 0], [0.8, 2.4, 0], [-0.8, 0.9, 2.3]]], ids=["cube", "edges", "triclinic"])
+def test_water_fills_a_given_box_at_its_density(size):
+    water = build.water_box("spce", size=size, density=0.9)
+    mass = water.topology.n / 3 * (15.99943 + 2 * 1.007947)
+    assert mass * units.DENSITY / boxes.volume(water.box) == pytest.approx(0.9, rel=5e-3)
+    assert nearest_contact(water) > 0.1
+
+
+def test_water_depends_on_the_seed_alone():
+    a, b, c = (build.water_box(n=20, seed=s) for s in (3, 3, 4))
+    np.testing.assert_array_equal(a.positions, b.positions)
+    assert np.any(a.positions != c.positions)
+
+
+def test_orientations_are_uniform():
+    """Mean and variance of the dipole's components: 0 and 1/3."""
+    water = build.water_box(n=3000)
+    o, h1, h2 = water.positions.reshape(-1, 3, 3).transpose(1, 0, 2)
+    dipole = h1 + h2 - 2 * o
+    dipole /= np.linalg.norm(dipole, axis=1, keepdims=True)
+    assert np.all(np.abs(dipole.mean(axis=0)) < 5 * (1 / 3 / 3000) ** 0.5)
+    np.testing.assert_allclose(dipole.T @ dipole / 3000, np.eye(3) / 3, atol=0.03)
+
+
+@pytest.mark.parametrize(("options", "message", "error"), [
+    ({}, "n or a size must be given", ValueError), ({"n": 0}, "n must be positive, got 0", ValueError),
+    ({"n": 10, "model": "tip9p"}, "model must be one of tip3p,.* got 'tip9p'", ValueError),
+    ({"size": 0.2}, "must hold a molecule", ValueError), ({"n": 100, "size": 1.0}, "molecules must have room, got 100", ValueError),
+    ({"n": 10, "density": -1}, "density must be positive", ValueError), ({"size": [1, 2]}, "three lengths", BoxError)])
+def test_bad_requests_for_water(options, message, error):
+    with pytest.raises(error, match=message):
+        build.water_box(**options)
+
+
+# -- virtual sites ---------------------------------------------------------------------------------------------------------
+
+
+def test_sites_are_added_to_water_and_placed():
+    water = build.water_box("opc", n=8)
+    t, atoms = water.topology, water.topology.elements > 0
+    place = np.cumsum(atoms) - 1
+    bare = Structure(Topology(t.names[atoms], t.elements[atoms], t.residue_index[atoms], t.residue_names, t.residue_ids, t.chain_index, t.chain_ids,
+                              place[t.bonds]), water.positions[atoms], water.box)
+    full = build.add_virtual_sites(bare, "amber14/opc")
+    for name in ("names", "elements", "residue_index", "bonds"):
+        np.testing.assert_array_equal(getattr(full.topology, name), getattr(t, name))
+    system = create_system(full.topology, full.positions, full.box, "amber14/opc", cutoff=0.3)
+    np.testing.assert_allclose(system.positions, water.positions, atol=1e-6)
+    assert build.add_virtual_sites(full, "amber14/opc") is full
+
+
+# -- through OpenMM --------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def heavy():
+    """BPTI without hydrogens."""
+    s = read_pdb(BPTI)
+    return _without(s, s.topology.elements == 1)
+
+
+def _without(s, drop):
+    t, keep = s.topology, ~drop
+    place = np.cumsum(keep) - 1
+    return Structure(Topology(t.names[keep], t.elements[keep], t.residue_index[keep], t.residue_names, t.residue_ids, t.chain_index, t.chain_ids,
+                              place[t.bonds[keep[t.bonds].all(1)]]), s.positions[keep], s.box)
+
+
+def test_hydrogens_are_added(heavy):
+    pytest.importorskip("openmm")
+    full = build.add_hydrogens(heavy)
+    system = create_system(full.topology, full.positions, None, PROTEIN)
+    assert system.n == 892
+    assert system.nonbonded.params["charges"].sum() == pytest.approx(6)  # BPTI at neutral pH
+    kept = full.topology.elements > 1
+    np.testing.assert_array_equal(full.positions[kept], heavy.positions)
+    assert full.topology.residue_ids.tolist() == heavy.topology.residue_ids.tolist()
+
+
+def test_protonation_follows_ph_and_names(heavy):
+    pytest.importorskip("openmm")
+    t = heavy.topology
+    acid = build.add_hydrogens(heavy, ph=1.0)
+    assert create_system(acid.topology, forcefield=PROTEIN).nonbonded.params["charges"].sum() > 9
+    names = t.residue_names.copy()
+    names[2] = "ASH"
+    assert t.residue_names[2] == "ASP"
+    named = Structure(Topology(t.names, t.elements, t.residue_index, names, t.residue_ids, t.chain_index, t.chain_ids, t.bonds), heavy.positions)
+    full = build.add_hydrogens(named)
+    assert create_system(full.topology, forcefield=PROTEIN).nonbonded.params["charges"].sum() == pytest.approx(7)
+
+
+def test_missing_atoms_are_added(heavy):
+    pytest.importorskip("pdbfixer")
+    t = heavy.topology
+    full = build.add_hydrogens(_without(heavy, (t.names == "OXT") | (t.names == "NZ")), missing_atoms=True)
+    create_system(full.topology, full.positions, None, PROTEIN)
+    assert full.topology.n == 892
+
+
+@pytest.mark.parametrize(("water", "shape"), [("tip3p", "cube"), ("opc", "dodecahedron")])
+def test_solvent_and_ions(heavy, water, shape):
+    pytest.importorskip("openmm")
+    sources = [PROTEIN, f"amber14/{water}"]
+    solute = build.add_hydrogens(heavy)
+    full = build.solvate(solute, sources, water, padding=0.6, shape=shape, ionic_strength=0.15)
+    system = create_system(full.topology, full.positions, full.box, sources, constraints="h-bonds")
+    assert system.nonbonded.params["charges"].sum() == pytest.approx(0, abs=1e-9)
+    kinds = {n: int(np.sum(full.topology.residue_names == n)) for n in ("HOH", "NA", "CL")}
+    assert kinds["CL"] - kinds["NA"] == 6
+    concentration = kinds["NA"] / (kinds["HOH"] * 0.018)  # mol/l; water is 55.4 mol/l
+    assert concentration == pytest.approx(0.15, abs=0.05)
+    np.testing.assert_allclose(full.box, boxes.as_box(full.box))
+    again = build.solvate(solute, sources, water, padding=0.6, shape=shape, ionic_strength=0.15)
+    np.testing.assert_array_equal(full.positions, again.positions)
+
+
+def test_solvate_says_what_is_missing(heavy):
+    pytest.importorskip("openmm")
+    with pytest.raises(MissingTemplateError, match="residue 1 ARG .* no hydrogens"):
+        build.solvate(heavy, [PROTEIN, "amber14/tip3p"], padding=0.5)
+
+
+@pytest.mark.parametrize(("options", "message"), [
+    ({}, "padding or size must be given"), ({"padding": 1.0, "size": 3.0}, "got both"), ({"padding": 1, "shape": "ball"}, "got 'ball'"),
+    ({"padding": 1, "ionic_strength": -1}, "must be >= 0"), ({"padding": 1, "model": "ice"}, "got 'ice'")])
+def test_bad_requests_for_solvent(heavy, options, message):
+    with pytest.raises(ValueError, match=message):
+        build.solvate(heavy, [PROTEIN, "amber14/tip3p"], **options)
+
+
+def test_without_openmm_the_error_names_the_extra(heavy, monkeypatch):
+    true_import = builtins.__import__
+
+    def no_openmm(name, *args, **kwargs):
+        if name.split(".")[0] in ("openmm", "pdbfixer"):
+            raise ImportError(name)
+        return true_import(name, *args, **kwargs)
+
+    monkeypatch.setattr(builtins, "__import__", no_openmm)
+    for call in (lambda: build.add_hydrogens(heavy), lambda: build.solvate(heavy, PROTEIN, padding=1)):
+        with pytest.raises(ImportError, match=r"pip install triskele\[md\]"):
+            call()

@@ -1,0 +1,480 @@
+"""Force fields in ffxml: energies of whole proteins, every template, protonation states, and the errors."""
+
+import re
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.sponge.reference import DATA, load_reference
+from triskele.sponge.errors import FileFormatError, MissingParameterError, MissingTemplateError
+from triskele.sponge.forcefield import ForceField, create_system, shipped
+from triskele.sponge.forcefield.tables import TermTable
+from triskele.sponge.forcefield.templates import Graph, match
+from triskele.sponge.load.pdb import load_pdb, read_pdb
+from triskele.sponge.load.structure import Structure
+from triskele.sponge.topology import Topology
+
+BPTI = DATA / "bpti_ff14sb_vacuum" / "bpti.pdb"
+DHFR = DATA / "dhfr_pme" / "5dfr_solv-cube_equil.pdb.gz"
+PROTEINS = ("amber14/protein.ff14SB", "amber19/protein.ff19SB")
+TERMS = {"bond": "HarmonicBondForce", "angle": "HarmonicAngleForce", "torsion": "PeriodicTorsionForce", "cmap": "CMAPTorsionForce"}
+
+
+@pytest.fixture(scope="module")
+def bpti():
+    return read_pdb(BPTI)
+
+
+def energies(system, positions):
+    return {p.name: float(p.energy(p.params, positions, system.box)) for p in system.potentials}
+
+
+# -- energies --------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("name", "forcefield"), [("bpti_ff14sb_vacuum", PROTEINS[0]), ("bpti_ff19sb_vacuum", PROTEINS[1])])
+def test_every_term_of_a_protein(bpti, name, forcefield):
+    reference = load_reference(name)
+    system = create_system(bpti.topology, bpti.positions, None, forcefield)
+    found = energies(system, reference.positions)
+    for term, other in TERMS.items():
+        if other in reference.energies:
+            assert found[term] == pytest.approx(reference.energies[other], rel=1e-9), term
+    assert found["nonbonded"] + found["pair14"] == pytest.approx(reference.energies["NonbondedForce"], rel=1e-9)
+    assert system.n == 892 and not len(system.constraints)
+
+
+@pytest.mark.parametrize(("forcefield", "expected"), [
+    # OpenMM 8.6.1, Reference platform, positions of the PDB file
+    (PROTEINS[0], {"bond": 1722.2037322856388, "angle": 4893.82483805666, "torsion": 8723.551371849706}),
+    (PROTEINS[1], {"bond": 1722.2037322856388, "angle": 4893.82483805666, "torsion": 3844.7603700253762, "cmap": 689.5380298875616})])
+def test_bonded_terms_of_a_solvated_protein(forcefield, expected):
+    s = read_pdb(DHFR)
+    system = create_system(s.topology, s.positions, s.box, [forcefield, "amber14/tip3p"])
+    for name, energy in expected.items():
+        p = system[name]
+        assert float(p.energy(p.params, s.positions, s.box)) == pytest.approx(energy, rel=1e-9), name
+    assert system.nonbonded.method == "pme" and len(system.constraints) == 3 * 7023
+
+
+@pytest.mark.parametrize(("folder", "forcefield"), [("water_tip3p", "tip3p"), ("water_spce", "spce"), ("water_tip4pew", "tip4pew"), ("water_opc", "opc")])
+def test_water_is_that_of_the_references(folder, forcefield):
+    """Charges, masses, constraints and sites, read from the XML of the reference."""
+    from triskele.sponge.load.openmm_xml import load_openmm
+
+    other = load_openmm(load_reference(folder).xml)
+    atoms = other.n // 500
+    names = ["O", "H1", "H2", "M"][:atoms]
+    topology = Topology(names * 500, [8, 1, 1, 0][:atoms] * 500, np.repeat(np.arange(500), atoms), ["HOH"] * 500, np.arange(500).astype(str),
+                        np.zeros(500, int), ["A"], (np.array([[0, 1], [0, 2]]) + atoms * np.arange(500)[:, None, None]).reshape(-1, 2))
+    system = create_system(topology, None, other.box, f"amber14/{forcefield}")
+    np.testing.assert_array_equal(system.masses, other.masses)
+    for name in ("charges", "sigmas", "epsilons"):
+        np.testing.assert_allclose(system.nonbonded.params[name], other.nonbonded.params[name], rtol=1e-12)
+    assert _by_pair(system.constraints) == pytest.approx(_by_pair(other.constraints), rel=1e-9)
+    assert {tuple(e) for e in system.exclusions.tolist()} == {tuple(e) for e in other.exclusions.tolist()}
+    if atoms == 4:
+        np.testing.assert_allclose(system.virtual_sites[0].weights[0], other.virtual_sites[0].weights[0], rtol=1e-9)
+
+
+def _by_pair(constraints):
+    return {tuple(sorted(p)): d for p, d in zip(constraints.pairs.tolist(), constraints.distances)}
+
+
+def test_implicit_solvent(bpti):
+    reference = load_reference("bpti_ff14sb_obc2")
+    system = create_system(bpti.topology, bpti.positions, None, PROTEINS[0], implicit_solvent="obc2")
+    gb = system["gb"]
+    assert float(gb.energy(gb.params, reference.positions, None)) == pytest.approx(reference.energies["CustomGBForce"], rel=1e-6)
+
+
+# -- the same systems as OpenMM's ForceField -------------------------------------------------------------------------------
+
+
+def chain_of(field, names, head="N", tail="C"):
+    """A topology of templates joined head to tail, cysteines CYX in pairs."""
+    templates = [field.templates[n] for n in names]
+    starts = np.cumsum([0, *(len(t.names) for t in templates)])
+    bonds = [(t.bonds + s).tolist() for t, s in zip(templates, starts)]
+    at = [{n: s + k for k, n in enumerate(t.names)} for t, s in zip(templates, starts)]
+    links = [[a[tail], b[head]] for a, b in zip(at, at[1:])]
+    sulfurs = [a["SG"] for a, n in zip(at, names) if n.endswith("CYX")]
+    bridges = [sulfurs[k:k + 2] for k in range(0, len(sulfurs), 2)]
+    return Topology([n for t in templates for n in t.names], np.concatenate([t.elements for t in templates]),
+                    np.repeat(np.arange(len(names)), np.diff(starts)), names, np.arange(1, len(names) + 1).astype(str),
+                    np.zeros(len(names), int), ["A"], sum(bonds, []) + links + bridges)
+
+
+def chains(name):
+    """Chains that hold every template of a force field with one or two ends."""
+    field = ForceField(name)
+    if "protein" not in name:
+        middle = [n for n, t in field.templates.items() if t.external.sum() == 2]
+        ends = [[n for n in field.templates if n.endswith(end)] for end in "53"]
+        return [(field, chain_of(field, [five, *middle, three], "P", "O3'")) for five, three in zip(*ends)]
+    middle = [n for n, t in field.templates.items() if len(n) == 3 and n not in ("ACE", "NME", "NHE")]
+    out = [["ACE", *middle, "CYX", "NME"], ["ACE", "ALA", "NHE"]]
+    heads = [n for n in field.templates if len(n) == 4 and n[0] == "N"]
+    tails = [n for n in field.templates if len(n) == 4 and n[0] == "C"]
+    for k in range(max(len(heads), len(tails))):
+        names = [heads[k % len(heads)], "GLY", tails[k % len(tails)]]
+        out.append(names if sum("CYX" in n for n in names) % 2 == 0 else [*names[:2], "CYX", names[2]])
+    return [(field, chain_of(field, names)) for names in out]
+
+
+def openmm_topology(t):
+    from openmm import app
+
+    top = app.Topology()
+    chain = top.addChain("A")
+    residues = [top.addResidue(str(n), chain) for n in t.residue_names]
+    atoms = [top.addAtom(str(n), app.Element.getByAtomicNumber(int(e)) if e else None, residues[r])
+             for n, e, r in zip(t.names, t.elements, t.residue_index)]
+    for i, j in t.bonds.tolist():
+        top.addBond(atoms[i], atoms[j])
+    return top
+
+
+def terms_of(system):
+    """Atoms and parameters of OpenMM's forces, in the order of one of our term lists."""
+    import openmm
+
+    found = {}
+    for force in system.getForces():
+        if isinstance(force, openmm.HarmonicBondForce):
+            found["bond"] = [(i, j, k._value, r._value) for i, j, r, k in map(force.getBondParameters, range(force.getNumBonds()))]
+        elif isinstance(force, openmm.HarmonicAngleForce):
+            found["angle"] = [(i, j, k, c._value, t._value) for i, j, k, t, c in map(force.getAngleParameters, range(force.getNumAngles()))]
+        elif isinstance(force, openmm.PeriodicTorsionForce):
+            found["torsion"] = [(i, j, k, l, c._value, n, p._value) for i, j, k, l, n, p, c in
+                                map(force.getTorsionParameters, range(force.getNumTorsions()))]
+        elif isinstance(force, openmm.NonbondedForce):
+            found["atoms"] = [tuple(v._value for v in force.getParticleParameters(i)) for i in range(force.getNumParticles())]
+            pairs = [force.getExceptionParameters(i) for i in range(force.getNumExceptions())]
+            found["exclusions"] = [tuple(sorted(p[:2])) for p in pairs]
+            found["pair14"] = [(*sorted(p[:2]), *(v._value for v in p[2:])) for p in pairs if p[2]._value or p[4]._value]
+        elif isinstance(force, openmm.CMAPTorsionForce):
+            found["cmap"] = sorted(tuple(force.getTorsionParameters(i)[1:]) for i in range(force.getNumTorsions()))
+    return found
+
+
+def one_way(rows, atoms):
+    """Terms sorted, each in the direction in which its first atom is below its last."""
+    rows = [(*(r[:atoms] if r[0] < r[atoms - 1] else r[:atoms][::-1]), *(round(v, 9) for v in r[atoms:])) for r in rows]
+    return sorted(rows)
+
+
+@pytest.mark.parametrize("name", [*PROTEINS, "amber14/DNA.OL15", "amber19/DNA.OL21", "amber14/RNA.OL3"])
+def test_every_template_gives_the_terms_of_openmm(name):
+    app = pytest.importorskip("openmm.app")
+    other = app.ForceField(f"{name}.xml")
+    seen = set()
+    for field, topology in chains(name):
+        system, theirs = create_system(topology, forcefield=field), terms_of(other.createSystem(openmm_topology(topology)))
+        seen |= set(topology.residue_names.tolist())
+        for term, atoms, columns in (("bond", 2, "k r0"), ("angle", 3, "k theta0"), ("torsion", 4, "k periodicity phase"),
+                                     ("pair14", 2, "charge_product sigma epsilon")):
+            p = system[term]
+            mine = [(*a, *v) for a, v in zip(p.atoms.tolist(), zip(*(p.params[c].tolist() for c in columns.split())))]
+            assert one_way(mine, atoms) == one_way(theirs[term], atoms), (term, topology.residue_names)
+        params = system.nonbonded.params
+        np.testing.assert_allclose(np.column_stack([params["charges"], params["sigmas"], params["epsilons"]]), theirs["atoms"], rtol=1e-12)
+        assert sorted(map(tuple, system.exclusions.tolist())) == sorted(theirs["exclusions"])
+        if theirs.get("cmap"):
+            cmap = system["cmap"]
+            assert sorted(map(tuple, np.concatenate([cmap.phi, cmap.psi], 1).tolist())) == theirs["cmap"]
+    assert len(seen) >= len(ForceField(name).templates) - 6  # lone nucleosides are left
+
+
+@pytest.mark.parametrize(("constraints", "theirs"), [(None, "None"), ("h-bonds", "HBonds"), ("all-bonds", "AllBonds"), ("h-angles", "HAngles")])
+@pytest.mark.parametrize("rigid_water", [True, False])
+@pytest.mark.parametrize("hydrogen_mass", [None, 3.0])
+def test_constraints_and_masses_of_openmm(constraints, theirs, rigid_water, hydrogen_mass):
+    app = pytest.importorskip("openmm.app")
+    if not rigid_water and hydrogen_mass:
+        pytest.skip("OpenMM makes the hydrogens of flexible water heavier too")
+    protein = chain_of(ForceField(PROTEINS[0]), ["ACE", "SER", "HIP", "NME"])
+    n = protein.n
+    t = Topology([*protein.names, "O", "H1", "H2"], [*protein.elements, 8, 1, 1], [*protein.residue_index, 4, 4, 4], [*protein.residue_names, "HOH"],
+                 [*protein.residue_ids, "5"], np.zeros(5, int), ["A"], [*protein.bonds.tolist(), [n, n + 1], [n, n + 2]])
+    sources = [PROTEINS[0], "amber14/tip3p"]
+    other = app.ForceField(*(f"{s}.xml" for s in sources)).createSystem(openmm_topology(t), constraints=getattr(app, theirs, None),
+                                                                     rigidWater=rigid_water, hydrogenMass=hydrogen_mass)
+    mine = create_system(t, forcefield=sources, constraints=constraints, rigid_water=rigid_water, hydrogen_mass=hydrogen_mass)
+    fixed = [other.getConstraintParameters(i) for i in range(other.getNumConstraints())]
+    assert _by_pair(mine.constraints) == pytest.approx({tuple(sorted((i, j))): d._value for i, j, d in fixed}, rel=1e-12)
+    np.testing.assert_allclose(mine.masses, [other.getParticleMass(i)._value for i in range(t.n)], rtol=1e-12)
+    terms = terms_of(other)
+    assert {k: len(mine[k].atoms) if k in mine else 0 for k in ("bond", "angle")} == {k: len(terms[k]) for k in ("bond", "angle")}
+
+
+# -- matching --------------------------------------------------------------------------------------------------------------
+
+
+@given(st.randoms(use_true_random=False), st.sampled_from(["TRP", "HIP", "CYX", "NPRO", "CARG", "GLH"]), st.booleans())
+@settings(max_examples=40, deadline=None)
+def test_a_template_is_found_whatever_the_order_and_names_of_atoms(random, name, named):
+    template = ForceField(PROTEINS[0]).templates[name]
+    order = list(range(len(template.names)))
+    random.shuffle(order)
+    place = np.argsort(order)
+    graph = Graph("X", tuple(template.names[k] if named else f"A{k}" for k in order), template.elements[order], place[template.bonds],
+                  template.external[order])
+    found = match(template, graph)
+    if named:
+        assert found.tolist() == order
+    assert sorted(found) == list(range(len(order)))
+    assert template.elements[found].tolist() == graph.elements.tolist()
+    assert {frozenset(b) for b in found[graph.bonds].tolist()} == {frozenset(b) for b in template.bonds.tolist()}
+
+
+def test_no_match_with_a_bond_moved():
+    template = ForceField(PROTEINS[0]).templates["ALA"]
+    where = {n: k for k, n in enumerate(template.names)}
+    bonds = template.bonds.copy()
+    moved = [set(b) == {where["CB"], where["HB1"]} for b in bonds.tolist()].index(True)
+    bonds[moved] = [where["CA"], where["HB1"]]
+    assert match(template, Graph("ALA", template.names, template.elements, bonds, template.external)) is None
+
+
+@pytest.mark.parametrize(("names", "charge"), [(["HID"], 0), (["HIE"], 0), (["HIP"], 1), (["ASP"], -1), (["ASH"], 0), (["GLU"], -1), (["GLH"], 0),
+                                               (["LYS"], 1), (["LYN"], 0), (["CYS"], 0), (["CYM"], -1), (["CYX", "GLY", "CYX"], 0)])
+def test_protonation_states_are_found_without_names(names, charge):
+    """Every residue is called XXX; the graph alone decides, and the charge shows what was found."""
+    field = ForceField(PROTEINS[0])
+    t = chain_of(field, ["ACE", *names, "NME"])
+    t = Topology(t.names, t.elements, t.residue_index, ["XXX"] * len(t.residue_names), t.residue_ids, t.chain_index, t.chain_ids, t.bonds)
+    assert create_system(t, forcefield=field).nonbonded.params["charges"].sum() == pytest.approx(charge, abs=1e-9)
+
+
+def test_names_decide_between_ions_of_one_element():
+    def system(name):
+        return create_system(Topology([name], [26], [0], [name], ["1"], [0], ["A"]), forcefield="amber14/tip3p")
+    assert system("FE2").nonbonded.params["charges"] == 2
+    assert system("FE").nonbonded.params["charges"] == 3
+    with pytest.raises(MissingTemplateError, match=r"must fit one template, got .*FE2.* for residue 1 IRON \(chain A\)"):
+        system("IRON")
+
+
+# -- residues without a template -------------------------------------------------------------------------------------------
+
+
+def without(structure, drop):
+    """A structure without the atoms of a mask."""
+    t, keep = structure.topology, ~drop
+    new = np.cumsum(keep) - 1
+    return Structure(Topology(t.names[keep], t.elements[keep], t.residue_index[keep], t.residue_names, t.residue_ids, t.chain_index, t.chain_ids,
+                              new[t.bonds[keep[t.bonds].all(1)]]), structure.positions[keep], structure.box)
+
+
+def fails(structure, *parts, forcefield=PROTEINS[0], error=MissingTemplateError):
+    with pytest.raises(error) as caught:
+        create_system(structure.topology, structure.positions, structure.box, forcefield)
+    for part in parts:
+        assert re.search(part, str(caught.value)), str(caught.value)
+
+
+def test_missing_heavy_atom(bpti):
+    t = bpti.topology
+    broken = without(bpti, (t.residue_ids[t.residue_index] == "3") & (t.names == "OD1"))
+    fails(broken, r"no template for residue 3 ASP \(chain A\)", "nearest is ASP", r"1 O too few \(OD1\)", "missing_atoms=True")
+
+
+def test_missing_hydrogens(bpti):
+    fails(without(bpti, bpti.topology.elements == 1), r"residue 1 ARG \(chain A\)", "nearest is NARG", "15 H too few", "add_hydrogens")
+
+
+def test_missing_terminal_oxygen(bpti):
+    fails(without(bpti, bpti.topology.names == "OXT"), r"residue 58 ALA \(chain A\)", "nearest is ALA", "end the chain with OXT")
+
+
+def test_missing_bond(bpti):
+    t = bpti.topology
+    drop = [set(t.names[b]) == {"CA", "CB"} and t.residue_ids[t.residue_index[b[0]]] == "3" for b in t.bonds]
+    broken = Structure(Topology(t.names, t.elements, t.residue_index, t.residue_names, t.residue_ids, t.chain_index, t.chain_ids,
+                                t.bonds[~np.array(drop)]), bpti.positions)
+    fails(broken, "residue 3 ASP", "nearest is ASP", "lacks bond CA-CB")
+
+
+def test_gap_in_the_chain(bpti):
+    t = bpti.topology
+    gap = without(bpti, np.isin(t.residue_ids[t.residue_index], ["3", "4"]))
+    fails(gap, "residue 2 PRO", r"bond to other residues \(at N\) instead of 2 \(at N, C\)", "has a gap here")
+
+
+def test_residue_that_is_not_known(tmp_path):
+    path = tmp_path / "lig.pdb"
+    path.write_text("HETATM    1  C1  LIG B  37       0.000   0.000   0.000  1.00  0.00           C\n"
+                    "HETATM    2  O1  LIG B  37       1.200   0.000   0.000  1.00  0.00           O\n")
+    fails(read_pdb(path), r"residue 37 LIG \(chain B\)", "CONECT", "residue.xml")
+
+
+def test_water_without_its_site(bpti):
+    t = Topology(["O", "H1", "H2"], [8, 1, 1], [0, 0, 0], ["HOH"], ["9"], [0], ["W"], [[0, 1], [0, 2]])
+    fails(Structure(t, np.zeros((3, 3))), r"residue 9 HOH \(chain W\)", r"1 virtual site too few \(M\)", "add_virtual_sites", forcefield="amber14/opc")
+
+
+# -- files -----------------------------------------------------------------------------------------------------------------
+
+DIATOMIC = """<ForceField>
+ <AtomTypes><Type name="a" class="A" element="C" mass="12.0"/><Type name="b" class="B" element="O" mass="16.0"/></AtomTypes>
+ <Residues><Residue name="CMO"><Atom name="C" type="a" charge="0.1"/><Atom name="O" type="b" charge="-0.1"/><Bond from="0" to="1"/></Residue></Residues>
+ <HarmonicBondForce>{bond}</HarmonicBondForce>
+ <NonbondedForce coulomb14scale="0.8333333333333334" lj14scale="0.5"><UseAttributeFromResidue name="charge"/>
+  <Atom class="A" sigma="0.3" epsilon="0.4"/>{atom}</NonbondedForce>{more}
+</ForceField>"""
+BOND = '<Bond class1="B" class2="A" length="0.11" k="1000"/>'
+ATOM = '<Atom type="b" sigma="0.29" epsilon="0.5"/>'
+CO = Topology(["C", "O"], [6, 8], [0, 0], ["CMO"], ["1"], [0], ["A"], [[0, 1]])
+
+
+@pytest.fixture
+def write(tmp_path):
+    def write(bond=BOND, atom=ATOM, more="", text=DIATOMIC):
+        path = tmp_path / "own.xml"
+        path.write_text(text.format(bond=bond, atom=atom, more=more))
+        return path
+    return write
+
+
+def test_file_of_ones_own(write):
+    system = create_system(CO, [[0, 0, 0], [0.12, 0, 0]], None, write())
+    assert system["bond"].params["r0"] == 0.11
+    assert system.nonbonded.params["charges"].tolist() == [0.1, -0.1]
+    assert system.exclusions.tolist() == [[0, 1]]
+
+
+def test_missing_bond_names_atoms_and_types(write):
+    with pytest.raises(MissingParameterError, match=r"every bond, got none for atom 0 \(CMO 1 C\) - atom 1 \(CMO 1 O\) of types a, b"):
+        create_system(CO, forcefield=write(bond=""))
+
+
+def test_missing_nonbonded_type(write):
+    with pytest.raises(MissingParameterError, match=r"none for type 'b' \(class 'B'; atom O of residue template CMO\)"):
+        create_system(CO, forcefield=write(atom=""))
+
+
+@pytest.mark.parametrize(("more", "message"), [
+    ("<Script>import os</Script>", "<Script> cannot be read: it runs Python code"),
+    ("<AmoebaBondForce/>", "got <AmoebaBondForce>, a term that is not supported"),
+    ("<Patches/>", "<Patches> cannot be read"),
+    ('<HarmonicAngleForce><Angle class1="A" class2="B" class3="A" angle="2"/></HarmonicAngleForce>', "attribute 'k' is missing"),
+    ('<HarmonicAngleForce><Angle class1="A" class2="B" class3="A" angle="2" k="nan"/></HarmonicAngleForce>', "parameters must be finite, got k='nan'"),
+    ('<HarmonicBondForce><Bond class1="A" type1="a" class2="B" length="1" k="1"/></HarmonicBondForce>', "must give class1 or type1"),
+    ('<NonbondedForce coulomb14scale="0.5" lj14scale="0.5"/>', "scales of 1-4 pairs must agree"),
+    ("<CMAPTorsionForce><Map>1 2 3</Map></CMAPTorsionForce>", "a CMAP must be square, got 3 values"),
+    ("<Residues><Residue name='X'><Atom name='Q' type='zz'/></Residue></Residues>", "must be defined, got 'zz'"),
+    ("<Residues><Residue name='CMO'><Atom name='Q' type='a'/></Residue></Residues>", "'CMO' must be defined once"),
+    ("<AtomTypes><Type name='a' class='A' element='C' mass='13'/></AtomTypes>", "'a' must be defined once"),
+    ("<AtomTypes><Type name='c' class='A' element='Zz' mass='13'/></AtomTypes>", "got 'Zz' for type 'c'"),
+])
+def test_bad_files_name_file_and_element(write, more, message):
+    with pytest.raises(FileFormatError, match=r"(own\.xml.*|)" + message):
+        ForceField(write(more=more))
+
+
+def test_no_xml(tmp_path):
+    path = tmp_path / "own.xml"
+    path.write_text("<ForceField><AtomTypes>")
+    with pytest.raises(FileFormatError, match=r"own\.xml: must be XML"):
+        ForceField(path)
+    path.write_text("<System/>")
+    with pytest.raises(FileFormatError, match="outermost element .* got <System>"):
+        ForceField(path)
+
+
+def test_unknown_name_lists_the_known():
+    with pytest.raises(FileNotFoundError, match="amber14/protein.ff14SB.*got 'amber99'"):
+        ForceField("amber99")
+
+
+def test_shipped_force_fields_are_whole():
+    """All types of all templates have parameters, and charges of residues are whole numbers."""
+    for name in shipped():
+        field = ForceField(name)
+        keys = {("type", t.name) for t in field.types.values()
+                if field.nonbonded.by_key.keys() & {("type", t.name), ("class", t.cls), None}}
+        for t in field.templates.values():
+            assert {("type", k) for k in t.types} <= keys, (name, t.name)
+            if "charge" in field.nonbonded.from_residue and not re.fullmatch(r"[RD]?[ACGTU][35]", t.name):  # ends of strands carry fractions
+                total = sum(float(a["charge"]) for a in t.attributes)
+                assert total == pytest.approx(round(total), abs=2e-4), (name, t.name)
+
+
+def test_includes_are_read(tmp_path, write):
+    write()
+    (tmp_path / "all.xml").write_text('<ForceField><Include file="own.xml"/><Include file="amber14/tip3p.xml"/></ForceField>')
+    assert {"CMO", "HOH"} <= set(ForceField(tmp_path / "all.xml").templates)
+
+
+def test_override_level_decides(tmp_path, write):
+    other = tmp_path / "other.xml"
+    other.write_text('<ForceField><Residues><Residue name="CMO" override="1"><Atom name="C" type="a" charge="1"/><Atom name="O" type="b" charge="-1"/>'
+                     '<Bond from="0" to="1"/></Residue></Residues></ForceField>')
+    for sources in ([write(), other], [other, write()]):
+        assert create_system(CO, forcefield=sources).nonbonded.params["charges"].tolist() == [1, -1]
+
+
+# -- rules of definitions --------------------------------------------------------------------------------------------------
+
+
+def test_specific_definitions_go_before_wildcards_and_early_before_late():
+    from triskele.sponge.forcefield.ffxml import AtomType
+
+    a, b = AtomType("a", "A", 1.0, 6), AtomType("b", "B", 1.0, 6)
+    table = TermTable(2)
+    table.add((None, ("class", "B")), "wild")
+    table.add((("class", "B"), ("type", "a")), "first")
+    table.add((("class", "A"), ("class", "B")), "second")
+    assert table.values[table.find((a, b))] == "first"
+    assert table.values[table.find((b, b))] == "wild"
+    assert table.find((a, a)) is None
+
+
+def test_torsions_of_both_kinds_and_nbfix_match_openmm(tmp_path):
+    """A made-up chain with Ryckaert-Bellemans and periodic torsions, impropers of each ordering, and pair exceptions."""
+    pytest.importorskip("openmm")
+    import openmm
+    from openmm import app
+
+    path = tmp_path / "chain.xml"
+    path.write_text("""<ForceField>
+ <AtomTypes>""" + "".join(f'<Type name="{n}" class="{n.upper()}" element="{e}" mass="12.0"/>' for n, e in zip("abcdef", "CCNOCF")) + """</AtomTypes>
+ <Residues><Residue name="MOL">""" + "".join(f'<Atom name="{n.upper()}" type="{n}" charge="{q}"/>' for n, q in zip("abcdef", (.1, -.2, .3, -.1, -.2, .1))) + """
+  <Bond from="0" to="1"/><Bond from="1" to="2"/><Bond from="2" to="3"/><Bond from="3" to="4"/><Bond from="1" to="5"/></Residue></Residues>
+ <HarmonicBondForce><Bond class1="" class2="" length="0.15" k="1000"/></HarmonicBondForce>
+ <HarmonicAngleForce><Angle class1="" class2="" class3="" angle="2" k="100"/></HarmonicAngleForce>
+ <RBTorsionForce ordering="charmm"><Proper class1="A" class2="B" class3="C" class4="D" c0="1" c1="2" c2="3" c3="4" c4="5" c5="6"/>
+  <Proper class1="F" class2="B" class3="C" class4="D" c0="0" c1="0" c2="1" c3="0" c4="0" c5="0"/><Improper class1="B" class2="C" class3="A" class4="F" c0="1" c1="1" c2="2" c3="2" c4="3" c5="3"/></RBTorsionForce>
+ <PeriodicTorsionForce><Proper class1="" class2="C" class3="D" class4="" periodicity1="3" phase1="0.5" k1="2" periodicity2="1" phase2="1" k2="4"/>
+  <Improper class1="B" class2="" class3="" class4="F" periodicity1="2" phase1="3.1" k1="5"/></PeriodicTorsionForce>
+ <NonbondedForce coulomb14scale="0.8" lj14scale="0"><UseAttributeFromResidue name="charge"/><Atom class="" sigma="1" epsilon="0"/></NonbondedForce>
+ <LennardJonesForce lj14scale="0.5">""" + "".join(f'<Atom type="{n}" sigma="{.3 + .01 * k}" epsilon="{.2 + .1 * k}"/>' for k, n in enumerate("abcdef")) + """
+  <NBFixPair type1="a" type2="e" sigma="0.4" epsilon="1.5"/><NBFixPair type1="f" type2="d" sigma="0.2" epsilon="0.7"/></LennardJonesForce>
+</ForceField>""")
+    topology = Topology(list("ABCDEF"), [6, 6, 7, 8, 6, 9], [0] * 6, ["MOL"], ["1"], [0], ["A"], [[0, 1], [1, 2], [2, 3], [3, 4], [1, 5]])
+    positions = np.array([[0, 0, 0], [.15, 0, 0], [.2, .14, 0], [.34, .16, .05], [.4, .2, .19], [.2, -.08, .11]])
+    other = app.ForceField(str(path)).createSystem(openmm_topology(topology), removeCMMotion=False)
+    context = openmm.Context(other, openmm.VerletIntegrator(0.001), openmm.Platform.getPlatformByName("Reference"))
+    context.setPositions(positions)
+    system = create_system(topology, positions, None, path)
+    assert {"torsion", "pair14"} < set(energies(system, positions))
+    assert sum(energies(system, positions).values()) == pytest.approx(context.getState(getEnergy=True).getPotentialEnergy()._value, rel=1e-9)
+
+
+# -- loading ---------------------------------------------------------------------------------------------------------------
+
+
+def test_load_pdb_passes_options(tmp_path):
+    system = load_pdb(BPTI, PROTEINS[0], constraints="h-bonds", hydrogen_mass=4.0, method="cutoff", cutoff=1.1)
+    assert len(system.constraints) == np.sum(system.topology.elements == 1)
+    assert system.masses[system.topology.elements == 1].tolist() == [4.0] * len(system.constraints)
+    assert (system.nonbonded.method, system.nonbonded.cutoff) == ("cutoff", 1.1)
+    assert system.masses.sum() == pytest.approx(load_pdb(BPTI, PROTEINS[0]).masses.sum())
+
+
+def test_unknown_option(bpti):
+    with pytest.raises(TypeError, match="cutof"):
+        create_system(bpti.topology, bpti.positions, None, PROTEINS[0], cutof=1.0)

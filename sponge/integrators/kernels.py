@@ -10,8 +10,8 @@ import numpy as np
 
 from triskele.core.kernels import simd
 from triskele.core.kernels.njit import device, kernel
-from triskele.core.kernels.philox_kernels import normal_pair32
 from triskele.sponge.engine.task import STEP
+from triskele.sponge.integrators.noise import normals
 
 __all__ = ["brownian", "copy_forces", "kick", "kick_drift", "kinetic", "langevin", "momentum", "remove_momentum", "scale"]
 
@@ -21,8 +21,6 @@ VELOCITIES = 32
 BUSSI = 33
 _SPREAD = ((0, 0, 0, 1, 1, 1, 2, 2), (2, 3, 3, 3, 4, 4, 4, 5), (5, 5, 6, 6, 6, 7, 7, 7))
 _S0, _S1, _S2 = _SPREAD
-# sixteen x, then sixteen y, then sixteen z, as x y z x y z ...
-_T0, _T1, _T2 = (tuple(16 * (k % 3) + k // 3 for k in range(16 * part, 16 * part + 16)) for part in range(3))
 
 
 @device
@@ -107,24 +105,6 @@ def scale(chunk, starts, velocities, factor):  # factor [1]
 
 
 @device
-def _normals(first, key, flags, kind):
-    """Normal numbers of sixteen atoms from `first` on, as six vectors of float64 in the order of coordinates.
-
-    The number for axis a of an atom is a function of key, step, kind, atom and a. The words of a block give two pairs of
-    float32 normals, of which three numbers are used; beyond 6.7 standard deviations there are none.
-    """
-    step = np.uint64(flags[STEP])
-    words = simd.philox4x32(simd.convert(simd.iota(16), np.uint32) + np.uint32(first), np.uint32(step),
-                            np.uint32(step >> np.uint64(32)), np.uint32(kind), key[0], key[1])  # fmt: skip
-    x, y = normal_pair32(words[0], words[1])
-    z, _ = normal_pair32(words[2], words[3])
-    xyz = simd.concat(simd.concat(x, y), simd.concat(z, z))
-    p, q, r = simd.shuffle(xyz, _T0), simd.shuffle(xyz, _T1), simd.shuffle(xyz, _T2)
-    return ((simd.convert(simd.low(p), np.float64), simd.convert(simd.high(p), np.float64), simd.convert(simd.low(q), np.float64)),
-            (simd.convert(simd.high(q), np.float64), simd.convert(simd.low(r), np.float64), simd.convert(simd.high(r), np.float64)))  # fmt: skip
-
-
-@device
 def _langevin(i, last, positions, old, velocities, noise, decay, half, normals):
     atoms = min(last - i, 8)
     masks = _masks(atoms)
@@ -138,9 +118,9 @@ def _langevin(i, last, positions, old, velocities, noise, decay, half, normals):
 @kernel(nogil=True)
 def langevin(chunk, starts, positions, old, velocities, noise, decay, half, key, kind, flags):
     # x += half v; v = decay v + noise R; x += half v. noise [n]; decay, half [1]
-    last = starts[chunk + 1]
+    last, k0, k1, step = starts[chunk + 1], key[0], key[1], np.uint64(flags[STEP])
     for i in range(starts[chunk], last, 16):
-        lower, upper = _normals(i, key, flags, kind)
+        lower, upper = normals(i, k0, k1, step, kind)
         _langevin(i, last, positions, old, velocities, noise, decay[0], half[0], lower)
         if i + 8 < last:
             _langevin(i + 8, last, positions, old, velocities, noise, decay[0], half[0], upper)
@@ -161,9 +141,9 @@ def _brownian(i, last, positions, old, velocities, forces, mobility, noise, per_
 @kernel(nogil=True)
 def brownian(chunk, starts, positions, old, velocities, forces, mobility, noise, per_time, key, kind, flags):
     # x += mobility f + noise R; velocities get the displacement times per_time [1]; mobility, noise [n]
-    last = starts[chunk + 1]
+    last, k0, k1, step = starts[chunk + 1], key[0], key[1], np.uint64(flags[STEP])
     for i in range(starts[chunk], last, 16):
-        lower, upper = _normals(i, key, flags, kind)
+        lower, upper = normals(i, k0, k1, step, kind)
         _brownian(i, last, positions, old, velocities, forces, mobility, noise, per_time[0], lower)
         if i + 8 < last:
             _brownian(i + 8, last, positions, old, velocities, forces, mobility, noise, per_time[0], upper)

@@ -31,6 +31,8 @@ _HOME = {
         "integrators.nose_hoover": "NoseHoover",
         "integrators.respa": "RESPA",
         "integrators.velocity_verlet": "VelocityVerlet",
+        "barostats.cell_rescaling": "StochasticCellRescaling",
+        "barostats.monte_carlo": "MonteCarloBarostat",
         "forcefield": "ForceField create_system",
         "load.structure": "Structure",
         "load.pdb": "read_pdb write_pdb",

@@ -313,7 +313,12 @@ class Simulation:
         if (steps is None) == (time is None):
             raise ValueError("run: give either a number of steps or a time")
         if time is not None:
-            return round(units.parse_time(time) / self.timestep)
+            span = units.parse_time(time)
+            if not 0 <= span < np.inf:
+                raise ValueError(f"run: time must be >= 0, got {time!r}")
+            if 0 < span < 0.5 * self.timestep:
+                raise ValueError(f"run: time is less than half of a time step of {self.timestep} ps, got {time!r}")
+            return round(span / self.timestep)
         if isinstance(steps, bool) or not hasattr(steps, "__index__") or steps < 0:
             raise ValueError(f"run: steps must be a whole number >= 0, got {steps!r} (a time is given as time='1 ns')")
         return int(steps)

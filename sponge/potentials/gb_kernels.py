@@ -37,12 +37,11 @@ def _integral(r, rinv, rho, s):  # `gb.descreening`
 
 
 @device(forceinline=True)
-def _integral_slope(r, rinv, rho, s):  # by r; the derivatives through the bounds r + s and r - s vanish
+def _integral_slope(r, rinv, rho, s):  # by r; what comes through the bounds r + s and |r - s| cancels
     lower, up = simd.maximum(simd.abs(r - s), rho), simd.rcp_fast(r + s, 2)
     low = simd.rcp_fast(lower, 2)
     rinv2 = rinv * rinv
     slope = 0.125 * (1.0 + s * s * rinv2) * (up * up - low * low) - 0.25 * simd.log(lower * up) * rinv2
-    slope = slope - simd.select(s - r > rho, low * low, 0.0)
     return simd.select(r + s > rho, slope, 0.0)
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from triskele.sponge.at_values import at_values
 from triskele.sponge import box as boxes
 from triskele.sponge.errors import BoxError
+from triskele.sponge.pme.mesh import grid_size
 from triskele.sponge.potential import Plan, Potential
 from triskele.sponge.potentials import ewald_parameters, nonbonded_energy
 from triskele.sponge.potentials.mixing import RULES, LJTable
@@ -191,10 +192,10 @@ class Nonbonded(Potential):
             if self.method == "ewald":
                 form["wave_vectors"] = self.wave_vectors or ewald_parameters.wave_vectors(box, alpha, self.tolerance)
             else:
-                form["grid"] = self.grid or ewald_parameters.grid_size(box, alpha, self.tolerance)
+                form["grid"] = self.grid or grid_size(ewald_parameters.grid_size(box, alpha, self.tolerance))
             if self.method == "ljpme":
                 form["lj_alpha"] = self.lj_alpha or ewald_parameters.splitting(self.cutoff, self.tolerance)
-                form["lj_grid"] = self.lj_grid or ewald_parameters.grid_size(box, form["lj_alpha"], self.tolerance, dispersion=True)
+                form["lj_grid"] = self.lj_grid or grid_size(ewald_parameters.grid_size(box, form["lj_alpha"], self.tolerance, dispersion=True))
         return nonbonded_energy.Form(**form)
 
     # -- energy ---------------------------------------------------------------------------------------------------------

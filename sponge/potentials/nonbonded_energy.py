@@ -16,7 +16,7 @@ from triskele.sponge.potentials.mixing import root
 from triskele.sponge.potentials.nonbonded_pairs import find_pairs
 from triskele.sponge.units import COULOMB
 
-__all__ = ["Form", "long_range_dispersion", "terms"]
+__all__ = ["Form", "long_range_dispersion", "reciprocal", "terms"]
 
 _BLOCK = 1 << 15  # pairs that are worked on at once
 
@@ -138,7 +138,7 @@ def _rest_function(form, names, periodic):
         params, positions, box = _split(names, periodic, leaves)
         e = 0.0 * np.sum(positions[:1])
         if form.alpha:
-            e = e + _excluded(form, params, positions, box, exclusions) + _reciprocal(form, params, positions, box)
+            e = e + _excluded(form, params, positions, box, exclusions) + reciprocal(form, params, positions, box)
         if form.dispersion:
             e = e + long_range_dispersion(form, params, types) / boxes.volume(box)
         return e
@@ -176,8 +176,8 @@ def _screened_over(x):
     return np.where(small, series, (1 - np.exp(-z) * (1 + z + 0.5 * z * z)) / z**3)
 
 
-def _reciprocal(form, params, positions, box):
-    """The sum over wave vectors, with self energy and neutralising background."""
+def reciprocal(form, params, positions, box):
+    """The sums over wave vectors, with self energies and neutralising background."""
     q = params["charges"]
     if form.method == "ewald":
         return pme.ewald_energy(q, positions, box, form.alpha, form.wave_vectors)

@@ -2,30 +2,146 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from triskele import core
+from triskele.sponge import box as boxes
 from triskele.sponge import units
+from triskele.sponge.engine.program import Phase
 from triskele.sponge.engine.task import Task
-from triskele.sponge.potential import ROW, Plan
+from triskele.sponge.neighbors.state import BUILDS
+from triskele.sponge.pme.mesh import PME, grid_size
+from triskele.sponge.potential import ROW, Plan, add_forces
 from triskele.sponge.potentials import dense_kernels as dense
+from triskele.sponge.potentials.exclusion_kernels import by_first_atom, excluded_pairs, polynomials
+from triskele.sponge.potentials.nonbonded_energy import long_range_dispersion
+from triskele.sponge.potentials.nonbonded_forms import PairForm, plan_pairs
 
 if TYPE_CHECKING:
     from triskele.sponge.engine.engine import Engine
     from triskele.sponge.potentials.nonbonded import Nonbonded
 
-__all__ = ["plan"]
+__all__ = ["NonbondedPlan", "plan"]
 
 _CHUNK_PAIRS = 16000  # of all pairs: some 30 us
 _MOST_CHUNKS = 32
+
+
+class NonbondedPlan(Plan):
+    """Several plans as one.
+
+    Attributes
+    ----------
+    pairs : PairPlan
+        Pairs within the cut-off.
+    coulomb, dispersion : PME or None
+        Reciprocal sums.
+    """
+
+    def __init__(self, pairs: Any, parts: list[Any], coulomb: PME | None, dispersion: PME | None, update_box: list[Callable[[], None]],
+                 call: Callable[[], None] | None):
+        self.pairs, self.coulomb, self.dispersion = pairs, coulomb, dispersion
+        self._parts = [pairs, *parts]
+        self.before = list(pairs.before)
+        tasks = [t for m in (coulomb, dispersion) if m is not None for t in m.before]
+        if tasks:
+            self.before.append(Phase(tasks, name="mesh sort"))
+        deepest = max(len(p.stages) for p in self._parts)
+        self.stages = [[t for p in self._parts if k < len(p.stages) for t in p.stages[k]] for k in range(deepest)]
+        self.reduce = [t for p in self._parts for t in p.reduce]
+        self.call = call
+        self._update_box = update_box
+
+    @property
+    def rows(self) -> np.ndarray:
+        """Energies and virials of all parts."""
+        return np.concatenate([p.rows for p in self._parts])
+
+    def update_box(self) -> None:
+        """Take the engine's box."""
+        for update in self._update_box:
+            update()
 
 
 def plan(potential: Nonbonded, engine: Engine) -> Plan:
     """Tasks and arrays for `engine`."""
     if potential.method == "none":
         return _all_pairs(potential, engine)
-    raise NotImplementedError
+    params = potential.params
+    box = engine.box if engine.periodic else None
+    form = potential.form(box)
+    charged = bool(np.any(params["charges"]))
+    coulomb = {"reaction_field": "reaction_field", "cutoff": "cutoff"}.get(form.method, "ewald") if charged else "none"
+    table = None
+    if form.mixing == "table":
+        table = 0.5 * (params["a"] + params["a"].T), 0.5 * (params["b"] + params["b"].T)
+    pair_form = PairForm(form.mixing, coulomb, form.cutoff, engine.precision == "double", switch=form.switch, alpha=form.alpha,
+                         k_rf=form.k_rf, c_rf=form.c_rf, dispersion_alpha=form.lj_alpha or None, table=table)
+    pairs = plan_pairs(engine, pair_form, charges=params["charges"], sigmas=params.get("sigmas"), epsilons=params.get("epsilons"),
+                       types=potential.types)
+    parts, updates = [], []
+    meshes: list[PME | None] = [None, None]
+    call = None
+    if form.alpha and (charged or form.lj_alpha):
+        roots = 2 * np.sqrt(params["epsilons"]) * params["sigmas"] ** 3 if form.lj_alpha else np.zeros(engine.n)
+        parts.append(_exclusions(potential, engine, form, roots))
+        if form.method == "ewald" or any(g is not None and grid_size(g) != g for g in (form.grid, form.lj_grid)):
+            sums, call = _reciprocal_by_call(potential, engine, form)
+            parts.append(sums)
+        else:
+            builds = engine.neighbors(form.cutoff).state[BUILDS : BUILDS + 1]
+            if charged:
+                meshes[0] = PME(engine, params["charges"], form.alpha, form.grid, form.order, builds=builds)
+            if form.lj_alpha:
+                meshes[1] = PME(engine, roots, form.lj_alpha, form.lj_grid, form.order, dispersion=True, builds=builds)
+            parts += [m for m in meshes if m is not None]
+            updates += [m.update_box for m in meshes if m is not None]
+    if form.dispersion:
+        tail = Plan()
+        amount = float(long_range_dispersion(form, params, potential.types))
+
+        def update():
+            tail.rows[0, [0, 1, 5, 9]] = amount / boxes.volume(engine.box)
+
+        update()
+        parts.append(tail)
+        updates.append(update)
+    return NonbondedPlan(pairs, parts, *meshes, updates, call)
+
+
+def _exclusions(potential, engine, form, roots):
+    starts, partners, atoms = by_first_atom(potential.exclusions, engine.n)
+    chunks = len(atoms) - 1
+    forces, rows = np.zeros((engine.n, 3)), np.zeros((chunks, ROW))
+    charges = np.sqrt(units.COULOMB) * potential.params["charges"]
+    task = Task(excluded_pairs, atoms, starts, partners, engine.positions, charges, roots, engine.box, form.alpha, form.lj_alpha,
+                polynomials(), forces, rows, engine.flags, chunks=chunks)
+    return Plan(stages=[[task]] if len(partners) else [], rows=rows,
+                reduce=[Task(add_forces, engine.atom_starts, forces, engine.forces, chunks=engine.atom_chunks)] if len(partners) else [])
+
+
+def _reciprocal_by_call(potential, engine, form):
+    """Reciprocal sums that have no kernels, plain Ewald's and those on grids with large prime factors: once per step from Python."""
+    from triskele.sponge.potentials.nonbonded_energy import reciprocal
+
+    forces, rows = np.zeros((engine.n, 3)), np.zeros((1, ROW))
+    unit = np.eye(3)
+
+    def strained(strain, positions, params, box):
+        return reciprocal(form, params, positions @ (unit + strain), box @ (unit + strain))
+
+    gradient = core.jit(core.value_and_grad(strained, (0, 1)))
+
+    def call():
+        value, (by_strain, by_position) = gradient(np.zeros((3, 3)), engine.positions, potential.params, engine.box)
+        np.negative(by_position, out=forces)
+        rows[0, 0] = value
+        rows[0, 1:] = -by_strain.T.ravel()
+
+    return Plan(rows=rows, reduce=[Task(add_forces, engine.atom_starts, forces, engine.forces, chunks=engine.atom_chunks)]), call
 
 
 def _all_pairs(potential, engine):

@@ -77,15 +77,25 @@ def water_box(model: str = "tip3p", n: int | None = None, size: Any = None, dens
     if n is None:
         n = round(boxes.volume(box) * density / units.DENSITY / mass)
     if n < 1:
-        raise ValueError(f"water_box: the box must hold a molecule, got a volume of {boxes.volume(box):.4f} nm^3 at {density} g/cm^3")
+        raise ValueError(
+            f"water_box: the box must hold a molecule, got a volume of {boxes.volume(box):.4f} nm^3 at {density} g/cm^3"
+        )
     random_numbers = np.random.default_rng(seed)
     centers = _lattice(n, box, random_numbers)
     positions = centers[:, None] + np.einsum("mab,kb->mka", _rotations(n, random_numbers), _molecule(field, template))
     size_of = len(template.names)
     index = np.arange(n)
     bonds = (template.bonds + size_of * index[:, None, None]).reshape(-1, 2)
-    topology = Topology(np.tile(template.names, n), np.tile(template.elements, n), np.repeat(index, size_of), np.full(n, "HOH"),
-                        (index + 1).astype(str), np.zeros(n, int), ["A"], bonds)
+    topology = Topology(
+        np.tile(template.names, n),
+        np.tile(template.elements, n),
+        np.repeat(index, size_of),
+        np.full(n, "HOH"),
+        (index + 1).astype(str),
+        np.zeros(n, int),
+        ["A"],
+        bonds,
+    )
     return Structure(topology, positions.reshape(-1, 3), box)
 
 
@@ -103,7 +113,10 @@ def _molecule(field, template):
 
 
 # Cubic lattices, as the points of their cell: simple, body-centred, face-centred
-_CELLS = [np.array(cell) for cell in ([[0, 0, 0]], [[0, 0, 0], [0.5, 0.5, 0.5]], [[0, 0, 0], [0.5, 0.5, 0], [0.5, 0, 0.5], [0, 0.5, 0.5]])]
+_CELLS = [
+    np.array(cell)
+    for cell in ([[0, 0, 0]], [[0, 0, 0], [0.5, 0.5, 0.5]], [[0, 0, 0], [0.5, 0.5, 0], [0.5, 0, 0.5], [0, 0.5, 0.5]])
+]
 _CLOSEST = 0.24  # nm; oxygens in liquid water come no closer
 
 
@@ -124,7 +137,9 @@ def _lattice(n, box, random_numbers):
                     best = distance, cells, cell
     distance, cells, cell = best
     if distance < _CLOSEST:
-        raise ValueError(f"water_box: molecules must have room, got {n} in {boxes.volume(box):.3f} nm^3 (neighbours would be {distance:.3f} nm apart)")
+        raise ValueError(
+            f"water_box: molecules must have room, got {n} in {boxes.volume(box):.3f} nm^3 (neighbours would be {distance:.3f} nm apart)"
+        )
     corners = np.stack(np.meshgrid(*(np.arange(c) for c in cells), indexing="ij"), axis=-1).reshape(-1, 1, 3)
     points = ((corners + cell + 0.25) / cells).reshape(-1, 3)
     keep = np.sort(random_numbers.choice(len(points), n, replace=False))
@@ -135,9 +150,20 @@ def _rotations(n, random_numbers):
     """Uniform random rotations [n, 3, 3], from quaternions."""
     q = random_numbers.normal(size=(n, 4))
     w, x, y, z = (q / np.linalg.norm(q, axis=1, keepdims=True)).T
-    return np.stack([1 - 2 * (y * y + z * z), 2 * (x * y - z * w), 2 * (x * z + y * w),
-                     2 * (x * y + z * w), 1 - 2 * (x * x + z * z), 2 * (y * z - x * w),
-                     2 * (x * z - y * w), 2 * (y * z + x * w), 1 - 2 * (x * x + y * y)], axis=-1).reshape(n, 3, 3)
+    return np.stack(
+        [
+            1 - 2 * (y * y + z * z),
+            2 * (x * y - z * w),
+            2 * (x * z + y * w),
+            2 * (x * y + z * w),
+            1 - 2 * (x * x + z * z),
+            2 * (y * z - x * w),
+            2 * (x * z - y * w),
+            2 * (y * z + x * w),
+            1 - 2 * (x * x + y * y),
+        ],
+        axis=-1,
+    ).reshape(n, 3, 3)
 
 
 def add_virtual_sites(structure: Structure, forcefield: Any) -> Structure:
@@ -160,8 +186,13 @@ def add_virtual_sites(structure: Structure, forcefield: Any) -> Structure:
         if template.sites:
             atoms = template.elements > 0
             where = np.cumsum(atoms) - 1
-            graph = Graph(template.name, tuple(np.array(template.names)[atoms].tolist()), template.elements[atoms],
-                          where[template.bonds], template.external[atoms])
+            graph = Graph(
+                template.name,
+                tuple(np.array(template.names)[atoms].tolist()),
+                template.elements[atoms],
+                where[template.bonds],
+                template.external[atoms],
+            )
             bare.setdefault(graph.signature, []).append((graph, np.array(template.names)[~atoms].tolist()))
     extra = [()] * len(t.residue_names)
     for residues, graph in residue_graphs(t):
@@ -176,15 +207,36 @@ def add_virtual_sites(structure: Structure, forcefield: Any) -> Structure:
     first = np.searchsorted(t.residue_index, owner)
     shift = np.arange(t.n) + np.searchsorted(at, np.arange(t.n), side="right")
     names = np.insert(t.names.astype(object), at, [name for names in extra for name in names]).astype(str)
-    topology = Topology(names, np.insert(t.elements, at, 0), np.insert(t.residue_index, at, owner), t.residue_names, t.residue_ids,
-                        t.chain_index, t.chain_ids, shift[t.bonds])
+    topology = Topology(
+        names,
+        np.insert(t.elements, at, 0),
+        np.insert(t.residue_index, at, owner),
+        t.residue_names,
+        t.residue_ids,
+        t.chain_index,
+        t.chain_ids,
+        shift[t.bonds],
+    )
     return Structure(topology, np.insert(structure.positions, at, structure.positions[first], axis=0), structure.box)
 
 
 # -- through OpenMM --------------------------------------------------------------------------------------------------------
 
-_STATES = {"HID": "HID", "HIE": "HIE", "HIP": "HIP", "HSD": "HID", "HSE": "HIE", "HSP": "HIP", "ASH": "ASH", "ASPP": "ASH", "GLH": "GLH",
-           "GLUP": "GLH", "LYN": "LYN", "LSN": "LYN", "CYX": "CYX"}
+_STATES = {
+    "HID": "HID",
+    "HIE": "HIE",
+    "HIP": "HIP",
+    "HSD": "HID",
+    "HSE": "HIE",
+    "HSP": "HIP",
+    "ASH": "ASH",
+    "ASPP": "ASH",
+    "GLH": "GLH",
+    "GLUP": "GLH",
+    "LYN": "LYN",
+    "LSN": "LYN",
+    "CYX": "CYX",
+}
 
 
 def add_hydrogens(structure: Structure, ph: float = 7.0, missing_atoms: bool = False, forcefield: Any = None) -> Structure:
@@ -225,9 +277,20 @@ def add_hydrogens(structure: Structure, ph: float = 7.0, missing_atoms: bool = F
     return _from_openmm(modeller.topology, modeller.positions, structure.box)
 
 
-def solvate(structure: Structure, forcefield: Any, model: str = "tip3p", *, padding: float | None = None, size: Any = None, shape: str = "cube",
-            ionic_strength: float = 0.0, positive: str = "Na+", negative: str = "Cl-", neutralize: bool = True,
-            seed: int = 0) -> Structure:
+def solvate(
+    structure: Structure,
+    forcefield: Any,
+    model: str = "tip3p",
+    *,
+    padding: float | None = None,
+    size: Any = None,
+    shape: str = "cube",
+    ionic_strength: float = 0.0,
+    positive: str = "Na+",
+    negative: str = "Cl-",
+    neutralize: bool = True,
+    seed: int = 0,
+) -> Structure:
     """Surround a structure, which must have its hydrogens, with water and ions.
 
     Parameters
@@ -288,8 +351,15 @@ def solvate(structure: Structure, forcefield: Any, model: str = "tip3p", *, padd
     # the shape of these molecules is corrected by the force field's constraints
     similar = {"tip3pfb": "tip3p", "opc3": "spce", "opc": "tip4pew"}.get(model, model)
     with _seeded(seed):
-        modeller.addSolvent(_openmm_field(forcefield, app), model=similar, ionicStrength=ionic_strength * unit.molar, positiveIon=positive,
-                            negativeIon=negative, neutralize=neutralize, **given)
+        modeller.addSolvent(
+            _openmm_field(forcefield, app),
+            model=similar,
+            ionicStrength=ionic_strength * unit.molar,
+            positiveIon=positive,
+            negativeIon=negative,
+            neutralize=neutralize,
+            **given,
+        )
     vectors = np.array([[c for c in v] for v in modeller.topology.getPeriodicBoxVectors().value_in_unit(unit.nanometer)])
     return _from_openmm(modeller.topology, modeller.positions, boxes.as_box(vectors))
 
@@ -353,14 +423,21 @@ def _to_openmm(structure, app):
     topology = app.Topology()
     chains = [topology.addChain(str(c)) for c in t.chain_ids]
     entries = [standard_residue(str(name)) for name in t.residue_names]
-    residues = [topology.addResidue(e[0] if e else str(name), chains[c], *_number_and_code(str(number)))
-                for name, e, c, number in zip(t.residue_names, entries, t.chain_index, t.residue_ids)]
+    residues = [
+        topology.addResidue(e[0] if e else str(name), chains[c], *_number_and_code(str(number)))
+        for name, e, c, number in zip(t.residue_names, entries, t.chain_index, t.residue_ids)
+    ]
     atoms = []
     for name, element, r in zip(t.names.tolist(), t.elements.tolist(), t.residue_index.tolist()):
         entry = entries[r]
         known = entry is None or any(name in bond for bond in entry[1])
-        atoms.append(topology.addAtom(name if known else entry[2].get(name, name),
-                                      app.Element.getByAtomicNumber(element) if element else None, residues[r]))
+        atoms.append(
+            topology.addAtom(
+                name if known else entry[2].get(name, name),
+                app.Element.getByAtomicNumber(element) if element else None,
+                residues[r],
+            )
+        )
     for i, j in t.bonds.tolist():
         topology.addBond(atoms[i], atoms[j])
     if structure.box is not None:
@@ -376,7 +453,14 @@ def _from_openmm(topology, positions, box):
     from openmm import unit
 
     atoms, residues = list(topology.atoms()), list(topology.residues())
-    mine = Topology([a.name for a in atoms], [a.element.atomic_number if a.element else 0 for a in atoms], [a.residue.index for a in atoms],
-                    [r.name for r in residues], [f"{r.id}{r.insertionCode.strip()}" for r in residues], [r.chain.index for r in residues],
-                    [c.id for c in topology.chains()], [(b[0].index, b[1].index) for b in topology.bonds()])
+    mine = Topology(
+        [a.name for a in atoms],
+        [a.element.atomic_number if a.element else 0 for a in atoms],
+        [a.residue.index for a in atoms],
+        [r.name for r in residues],
+        [f"{r.id}{r.insertionCode.strip()}" for r in residues],
+        [r.chain.index for r in residues],
+        [c.id for c in topology.chains()],
+        [(b[0].index, b[1].index) for b in topology.bonds()],
+    )
     return Structure(mine, np.array(positions.value_in_unit(unit.nanometer)), box)

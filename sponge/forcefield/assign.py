@@ -73,15 +73,19 @@ def _choose(graph, candidates, residue, topology, forcefield):
     if not named and any(not _same(first, other) for other in found[1:]):
         raise MissingTemplateError(
             f"create_system: a residue must fit one template, got {', '.join(t.name for t, _ in found)} for {describe(topology, residue)}, which "
-            "differ in their parameters (call the residue by the name of the one that is meant)")
+            "differ in their parameters (call the residue by the name of the one that is meant)"
+        )
     return first
 
 
 def _same(a, b):
     """Whether two matches give all atoms the same types and parameters."""
     (ta, pa), (tb, pb) = a, b
-    return (all(ta.types[i] == tb.types[j] and ta.attributes[i] == tb.attributes[j] for i, j in zip(pa, pb))
-            and len(ta.sites) == len(tb.sites) and len(ta.constraints) == len(tb.constraints))
+    return (
+        all(ta.types[i] == tb.types[j] and ta.attributes[i] == tb.attributes[j] for i, j in zip(pa, pb))
+        and len(ta.sites) == len(tb.sites)
+        and len(ta.constraints) == len(tb.constraints)
+    )
 
 
 def describe(topology, residue):
@@ -112,12 +116,19 @@ def residue_graphs(topology) -> list[tuple[np.ndarray, Graph]]:
         rows = np.flatnonzero((shape == s) & (sizes > 0))
         atoms = starts[rows][:, None] + np.arange(sizes[rows[0]])
         pairs = bond_starts[rows][:, None] + np.arange(bond_starts[rows[0] + 1] - bond_starts[rows[0]])
-        key = np.concatenate([kind[rows][:, None], name[atoms], topology.elements[atoms], external[atoms],
-                              local[pairs].reshape(len(rows), -1)], axis=1)
+        key = np.concatenate(
+            [kind[rows][:, None], name[atoms], topology.elements[atoms], external[atoms], local[pairs].reshape(len(rows), -1)],
+            axis=1,
+        )
         _, first, inverse = np.unique(key, axis=0, return_index=True, return_inverse=True)
         members = np.split(np.argsort(inverse, kind="stable"), np.cumsum(np.bincount(inverse))[:-1])
         for k, m in zip(first, members):
-            graph = Graph(str(topology.residue_names[rows[k]]), tuple(topology.names[atoms[k]].tolist()),
-                          topology.elements[atoms[k]].astype(np.int64), local[pairs[k]].astype(np.int64), external[atoms[k]])
+            graph = Graph(
+                str(topology.residue_names[rows[k]]),
+                tuple(topology.names[atoms[k]].tolist()),
+                topology.elements[atoms[k]].astype(np.int64),
+                local[pairs[k]].astype(np.int64),
+                external[atoms[k]],
+            )
             found.append((rows[m], graph))
     return sorted(found, key=lambda entry: entry[0][0])

@@ -14,8 +14,9 @@ from triskele.sponge.topology import Topology
 __all__ = ["Impropers", "find_impropers", "find_terms"]
 
 
-def find_terms(what: str, atoms: np.ndarray, table: TermTable, assignment: Assignment, topology: Topology,
-               needed: bool = True) -> np.ndarray:
+def find_terms(
+    what: str, atoms: np.ndarray, table: TermTable, assignment: Assignment, topology: Topology, needed: bool = True
+) -> np.ndarray:
     """Index into the table's values for each term [m]; -1 where there is none.
 
     Parameters
@@ -45,7 +46,8 @@ def find_terms(what: str, atoms: np.ndarray, table: TermTable, assignment: Assig
         raise MissingParameterError(
             f"create_system: the force field must have parameters for every {what}, got none for "
             f"{' - '.join(topology.describe(a) for a in first)} of types {types}{others} (add <{what.capitalize()} {pattern} ... /> in a file "
-            "of your own; with k=0 if nothing is meant to act)")
+            "of your own; with k=0 if nothing is meant to act)"
+        )
     return out
 
 
@@ -71,14 +73,15 @@ class Impropers:
 
         The last definition without wildcards, else the first with.
         """
-        candidates = sorted(k for key in (("type", center.name), ("class", center.cls), None) for k in self.by_center.get(key, ()))
+        candidates = sorted(
+            k for key in (("type", center.name), ("class", center.cls), None) for k in self.by_center.get(key, ())
+        )
         best = None
         for k in candidates:
             pattern = self.table.patterns[k]
             if best is not None and None in pattern:
                 continue
-            places = next((p for p in permutations(range(3))
-                           if all(_fits(pattern[q + 1], bound[p[q]]) for q in range(3))), None)
+            places = next((p for p in permutations(range(3)) if all(_fits(pattern[q + 1], bound[p[q]]) for q in range(3))), None)
             if places is not None:
                 best = (k, places)
         return best
@@ -88,7 +91,9 @@ def _fits(key, kind):
     return key is None or (key[1] == kind.name if key[0] == "type" else key[1] == kind.cls)
 
 
-def find_impropers(candidates: np.ndarray, table: TermTable, assignment: Assignment, topology: Topology) -> tuple[np.ndarray, np.ndarray]:
+def find_impropers(
+    candidates: np.ndarray, table: TermTable, assignment: Assignment, topology: Topology
+) -> tuple[np.ndarray, np.ndarray]:
     """Impropers that the force field defines: atoms [m, 4] in the order of the torsion, and index into the table's values [m].
 
     Where the pattern leaves the order of the atoms open, it follows the rule of the file's `ordering`: "amber" sorts by residue and
@@ -99,7 +104,9 @@ def find_impropers(candidates: np.ndarray, table: TermTable, assignment: Assignm
     if not len(table) or not len(candidates):
         return np.empty((0, 4), np.int64), np.empty(0, np.int64)
     bound = candidates[:, 1:]
-    place = assignment.template_atom[bound] + topology.residue_index[bound].astype(np.int64) * (assignment.template_atom.max() + 1)
+    place = assignment.template_atom[bound] + topology.residue_index[bound].astype(np.int64) * (
+        assignment.template_atom.max() + 1
+    )
     rank = np.argsort(np.argsort(place, axis=1), axis=1)
     unique, first, inverse = _unique_rows(assignment.atom_type[candidates], len(assignment.types))
     definitions = Impropers(table)

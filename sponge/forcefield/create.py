@@ -14,8 +14,13 @@ from triskele.sponge.forcefield.assign import Assignment, assign_templates
 from triskele.sponge.forcefield.bonded import find_impropers, find_terms
 from triskele.sponge.forcefield.ffxml import ForceField
 from triskele.sponge.forcefield.nonbonded import atom_parameters, build_nonbonded
-from triskele.sponge.forcefield.topology_terms import (bonded_angles, bonded_impropers, bonded_propers, five_chains,
-                                                       neighbor_lists)
+from triskele.sponge.forcefield.topology_terms import (
+    bonded_angles,
+    bonded_impropers,
+    bonded_propers,
+    five_chains,
+    neighbor_lists,
+)
 from triskele.sponge.load.terms import constrain
 from triskele.sponge.system import Constraints, System
 from triskele.sponge.topology import Topology, graph_distances
@@ -25,9 +30,19 @@ __all__ = ["create_system"]
 _GB_OPTIONS = ("solvent_dielectric", "solute_dielectric", "kappa", "surface_tension")
 
 
-def create_system(topology: Topology, positions: Any = None, box: Any = None, forcefield: Any = (), *, method: str | None = None,
-                  constraints: str | None = None, rigid_water: bool = True, hydrogen_mass: float | None = None,
-                  implicit_solvent: str | None = None, **options: Any) -> System:
+def create_system(
+    topology: Topology,
+    positions: Any = None,
+    box: Any = None,
+    forcefield: Any = (),
+    *,
+    method: str | None = None,
+    constraints: str | None = None,
+    rigid_water: bool = True,
+    hydrogen_mass: float | None = None,
+    implicit_solvent: str | None = None,
+    **options: Any,
+) -> System:
     """A system with the parameters of a force field.
 
     Each residue is matched with a template by its elements and bonds, so that disulfides, ends of chains and protonation states
@@ -83,8 +98,15 @@ def create_system(topology: Topology, positions: Any = None, box: Any = None, fo
     bonds, angles, fixed = _bonds_and_angles(topology, field, assignment, constraints, rigid_water)
     graph = _exclusion_graph(topology.bonds, shared)
     one, two, three = graph_distances(graph, topology.n)
-    system = System(topology, masses, box, positions, constraints=_template_constraints(fixed, assignment), virtual_sites=sites,
-                    exclusions=np.concatenate([one, two, three]))
+    system = System(
+        topology,
+        masses,
+        box,
+        positions,
+        constraints=_template_constraints(fixed, assignment),
+        virtual_sites=sites,
+        exclusions=np.concatenate([one, two, three]),
+    )
     if sites and system.positions is not None:
         system.positions = virtual_sites.place_all(sites, system.positions)
     if hydrogen_mass is not None:
@@ -100,8 +122,10 @@ def create_system(topology: Topology, positions: Any = None, box: Any = None, fo
         if implicit_solvent:
             _add_gb(system, topology, parameters["charge"], implicit_solvent, gb)
     elif options or method or implicit_solvent:
-        raise MissingParameterError(f"create_system: the force field ({', '.join(field.names)}) must have a NonbondedForce for these options, got none: "
-                                    f"{', '.join([*options, *(['method'] if method else []), *(['implicit_solvent'] if implicit_solvent else [])])}")
+        raise MissingParameterError(
+            f"create_system: the force field ({', '.join(field.names)}) must have a NonbondedForce for these options, got none: "
+            f"{', '.join([*options, *(['method'] if method else []), *(['implicit_solvent'] if implicit_solvent else [])])}"
+        )
     system.check()
     return system
 
@@ -120,7 +144,8 @@ def _sites(assignment: Assignment):
     for template, atoms in assignment.groups:
         for site in template.sites:
             merged.setdefault((site.kind, site.weights, len(site.parents)), []).append(
-                (atoms[:, site.index], atoms[:, list(site.parents)]))
+                (atoms[:, site.index], atoms[:, list(site.parents)])
+            )
             shared.append(np.column_stack([atoms[:, site.index], atoms[:, site.shares]]))
     for (kind, weights, n), members in merged.items():
         index = np.concatenate([m[0] for m in members])
@@ -133,7 +158,7 @@ def _sites(assignment: Assignment):
         elif kind == "outOfPlane":
             sites.append(virtual_sites.OutOfPlane(index, parents, *w))
         else:
-            sites.append(virtual_sites.LocalCoordinates(index, parents, w[:n], w[n:2 * n], w[2 * n:3 * n], w[3 * n:]))
+            sites.append(virtual_sites.LocalCoordinates(index, parents, w[:n], w[n : 2 * n], w[2 * n : 3 * n], w[3 * n :]))
     return sites, np.concatenate(shared) if shared else np.empty((0, 2), np.int64)
 
 
@@ -239,7 +264,9 @@ def _cmap_terms(field, assignment, topology, propers, starts, near):
     index = find_terms("CMAP torsion", chains, field.cmaps, assignment, topology, needed=False)
     chains, kinds = chains[index >= 0], np.array(field.cmaps.values)[index[index >= 0]]
     used, kinds = np.unique(kinds, return_inverse=True)
-    backwards = [field.cmaps.find(tuple(assignment.types[t] for t in assignment.atom_type[c]), both_ways=False) is None for c in chains]
+    backwards = [
+        field.cmaps.find(tuple(assignment.types[t] for t in assignment.atom_type[c]), both_ways=False) is None for c in chains
+    ]
     chains[backwards] = chains[backwards][:, ::-1]
     sizes = {field.maps[k].shape for k in used}
     if len(sizes) > 1:

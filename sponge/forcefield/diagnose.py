@@ -114,8 +114,10 @@ def _hint(topology, residue, graph, nearest, forcefield):
     if any(n < 0 for n in heavy.values()):
         return "atoms are missing in the file: complete it with sponge.build.add_hydrogens(..., missing_atoms=True)"
     if not difference and int(graph.external.sum()) < int(nearest.external.sum()):
-        return ("the chain ends or has a gap here, or the partner is beyond 0.25 nm: fill the gap, or end the chain with OXT, as "
-                "sponge.build.add_hydrogens(..., missing_atoms=True) does, or with a cap")
+        return (
+            "the chain ends or has a gap here, or the partner is beyond 0.25 nm: fill the gap, or end the chain with OXT, as "
+            "sponge.build.add_hydrogens(..., missing_atoms=True) does, or with a cap"
+        )
     if not difference and int(graph.external.sum()) > int(nearest.external.sum()):
         return "it is bound to more residues than the force field knows: see CONECT records and disulfides"
     if set(difference) == {1}:

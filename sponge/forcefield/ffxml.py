@@ -23,9 +23,11 @@ from triskele.sponge.forcefield.templates import SiteTemplate, Template
 __all__ = ["AtomType", "ForceField", "read_source", "shipped"]
 
 _ORDERINGS = ("default", "charmm", "amber", "smirnoff")
-_REFUSED = {"Script": "it runs Python code, which is not done here (for implicit solvent: create_system(..., implicit_solvent=...))",
-            "InitializationScript": "it runs Python code, which is not done here",
-            "Patches": "patches of residues (CHARMM's way of termini and links) are not supported (a .psf file can be read through ParmEd)"}
+_REFUSED = {
+    "Script": "it runs Python code, which is not done here (for implicit solvent: create_system(..., implicit_solvent=...))",
+    "InitializationScript": "it runs Python code, which is not done here",
+    "Patches": "patches of residues (CHARMM's way of termini and links) are not supported (a .psf file can be read through ParmEd)",
+}
 _IGNORED = ("Info", "AtomTypes", "Residues", "Include")
 
 
@@ -112,8 +114,10 @@ class ForceField:
             if child.tag in _REFUSED:
                 raise FileFormatError(f"{name}: element <{child.tag}> cannot be read: {_REFUSED[child.tag]}")
             if child.tag not in _IGNORED and child.tag not in TERMS:
-                raise FileFormatError(f"{name}: elements must be of {', '.join((*_IGNORED, *TERMS))}, got <{child.tag}>, a term that is "
-                                      "not supported")
+                raise FileFormatError(
+                    f"{name}: elements must be of {', '.join((*_IGNORED, *TERMS))}, got <{child.tag}>, a term that is "
+                    "not supported"
+                )
         for e in root.iterfind("AtomTypes/Type"):
             symbol = e.get("element", "")
             if symbol and symbol.upper() not in NUMBERS:
@@ -127,8 +131,10 @@ class ForceField:
             template = self._template(name, e)
             old = self.templates.get(template.name)
             if old is not None and old.override == template.override:
-                raise FileFormatError(f"{name}: residue template {template.name!r} must be defined once for each override level, got another at "
-                                      f"level {template.override} in a file read before")
+                raise FileFormatError(
+                    f"{name}: residue template {template.name!r} must be defined once for each override level, got another at "
+                    f"level {template.override} in a file read before"
+                )
             if old is None or template.override > old.override:
                 self.templates[template.name] = template
 
@@ -138,38 +144,54 @@ class ForceField:
         names = tuple(a.attrib["name"] for a in atoms)
         where = {n: k for k, n in enumerate(names)}
         if len(where) != len(names):
-            raise FileFormatError(f"{name}: atoms of residue template {residue!r} must have different names, got {', '.join(names)}")
+            raise FileFormatError(
+                f"{name}: atoms of residue template {residue!r} must have different names, got {', '.join(names)}"
+            )
         types = tuple(a.attrib["type"] for a in atoms)
         unknown = next((t for t in types if t not in self.types), None)
         if unknown is not None:
             raise FileFormatError(f"{name}: atom types of residue template {residue!r} must be defined, got {unknown!r}")
         for child in e:
             if child.tag not in ("Atom", "Bond", "ExternalBond", "VirtualSite", "Constraint"):
-                raise FileFormatError(f"{name}: residue template {residue!r} must hold atoms, bonds, virtual sites and constraints, got "
-                                      f"<{child.tag}>")
+                raise FileFormatError(
+                    f"{name}: residue template {residue!r} must hold atoms, bonds, virtual sites and constraints, got "
+                    f"<{child.tag}>"
+                )
 
         def index(element, by_name, by_number):
             if by_name in element.attrib:
                 if element.attrib[by_name] not in where:
-                    raise FileFormatError(f"{name}: residue template {residue!r} has no atom {element.attrib[by_name]!r}, which a <{element.tag}> names")
+                    raise FileFormatError(
+                        f"{name}: residue template {residue!r} has no atom {element.attrib[by_name]!r}, which a <{element.tag}> names"
+                    )
                 return where[element.attrib[by_name]]
             k = int(element.attrib[by_number])
             if not 0 <= k < len(names):
-                raise FileFormatError(f"{name}: residue template {residue!r} has {len(names)} atoms, got atom {k} in a <{element.tag}>")
+                raise FileFormatError(
+                    f"{name}: residue template {residue!r} has {len(names)} atoms, got atom {k} in a <{element.tag}>"
+                )
             return k
 
         external = np.zeros(len(names), np.int64)
         for b in e.iterfind("ExternalBond"):
             external[index(b, "atomName", "from")] += 1
         return Template(
-            name=residue, names=names, types=types, elements=np.array([self.types[t].element for t in types], np.int64),
+            name=residue,
+            names=names,
+            types=types,
+            elements=np.array([self.types[t].element for t in types], np.int64),
             attributes=tuple({k: v for k, v in a.attrib.items() if k not in ("name", "type")} for a in atoms),
-            bonds=np.array([(index(b, "atomName1", "from"), index(b, "atomName2", "to")) for b in e.iterfind("Bond")],
-                           np.int64).reshape(-1, 2),
-            external=external, sites=tuple(_site(s, index) for s in e.iterfind("VirtualSite")),
-            constraints=tuple((index(c, "atomName1", ""), index(c, "atomName2", ""), float(c.attrib["distance"]))
-                              for c in e.iterfind("Constraint")),
-            override=int(e.get("override", 0)))
+            bonds=np.array(
+                [(index(b, "atomName1", "from"), index(b, "atomName2", "to")) for b in e.iterfind("Bond")], np.int64
+            ).reshape(-1, 2),
+            external=external,
+            sites=tuple(_site(s, index) for s in e.iterfind("VirtualSite")),
+            constraints=tuple(
+                (index(c, "atomName1", ""), index(c, "atomName2", ""), float(c.attrib["distance"]))
+                for c in e.iterfind("Constraint")
+            ),
+            override=int(e.get("override", 0)),
+        )
 
     def _read_terms(self, name, root):
         for child in root:
@@ -210,11 +232,14 @@ def _site(s, index):
     if kind == "localCoords":
         n = sum(1 for k in s.attrib if k[:2] == "wo")
         weights = tuple(float(s.attrib[f"{w}{k + 1}"]) for w in ("wo", "wx", "wy") for k in range(n)) + tuple(
-            float(s.attrib[f"p{k}"]) for k in (1, 2, 3))
+            float(s.attrib[f"p{k}"]) for k in (1, 2, 3)
+        )
     elif kind in ("average2", "average3", "outOfPlane"):
         n = 2 if kind == "average2" else 3
-        weights = tuple(float(s.attrib[w]) for w in (("weight12", "weight13", "weightCross") if kind == "outOfPlane" else
-                                                     [f"weight{k + 1}" for k in range(n)]))
+        weights = tuple(
+            float(s.attrib[w])
+            for w in (("weight12", "weight13", "weightCross") if kind == "outOfPlane" else [f"weight{k + 1}" for k in range(n)])
+        )
     else:
         raise FileFormatError(f"virtual sites must be of type average2, average3, outOfPlane or localCoords, got {kind!r}")
     parents = tuple(index(s, f"atomName{k + 1}", f"atom{k + 1}") for k in range(n))
@@ -235,6 +260,7 @@ def _read_simple(tag, table, parameters):
             keys = self.keys(e, getattr(self, table).n)
             if keys is not None:
                 getattr(self, table).add(keys, tuple(_number(name, e, p) for p in parameters))
+
     return read
 
 
@@ -284,7 +310,9 @@ def _read_cmap(self, name, section):
     for e in section.iterfind("Torsion"):
         k = offset + int(e.attrib["map"])
         if not offset <= k < len(self.maps):
-            raise FileFormatError(f"{name}: a CMAP torsion must name one of {len(self.maps) - offset} maps, got {e.attrib['map']}")
+            raise FileFormatError(
+                f"{name}: a CMAP torsion must name one of {len(self.maps) - offset} maps, got {e.attrib['map']}"
+            )
         keys = self.keys(e, 5)
         if keys is not None:
             self.cmaps.add(keys, k)
@@ -310,8 +338,10 @@ def _merge(self, name, section, old, new, wanted):
     if old is not None:
         # files round the factor 5/6 differently
         if abs(old.coulomb14 - new.coulomb14) > 1e-5 or abs(old.lj14 - new.lj14) > 1e-5:
-            raise FileFormatError(f"{name}: scales of 1-4 pairs must agree with the files read before, got {new.coulomb14:g} and {new.lj14:g} "
-                                  f"after {old.coulomb14:g} and {old.lj14:g}")
+            raise FileFormatError(
+                f"{name}: scales of 1-4 pairs must agree with the files read before, got {new.coulomb14:g} and {new.lj14:g} "
+                f"after {old.coulomb14:g} and {old.lj14:g}"
+            )
         if None not in (old.dispersion, new.dispersion) and old.dispersion != new.dispersion:
             raise FileFormatError(f"{name}: useDispersionCorrection must agree with the files read before, got {new.dispersion}")
         old.dispersion = new.dispersion if old.dispersion is None else old.dispersion
@@ -322,7 +352,9 @@ def _merge(self, name, section, old, new, wanted):
         if key is not None:
             missing = [w for w in wanted if w not in from_residue and w not in e.attrib]
             if missing:
-                raise FileFormatError(f"{name}: <{section.tag}> must give {', '.join(missing)} of each type, got {dict(e.attrib)}")
+                raise FileFormatError(
+                    f"{name}: <{section.tag}> must give {', '.join(missing)} of each type, got {dict(e.attrib)}"
+                )
             extra = [w for w in ("sigma14", "epsilon14") if w in e.attrib]
             new.by_key[key[0]] = {w: _number(name, e, w) for w in (*wanted, *extra) if w not in from_residue and w in e.attrib}
     return new
@@ -354,8 +386,13 @@ def shipped() -> list[str]:
     True
     """
     data = files("triskele.sponge") / "data"
-    found = [f"{folder.name}/{f.name[:-7]}" for folder in data.iterdir() if folder.is_dir() for f in folder.iterdir()
-             if f.name.endswith(".xml.gz")]
+    found = [
+        f"{folder.name}/{f.name[:-7]}"
+        for folder in data.iterdir()
+        if folder.is_dir()
+        for f in folder.iterdir()
+        if f.name.endswith(".xml.gz")
+    ]
     return sorted([*found, *_SAME])
 
 
@@ -374,8 +411,10 @@ def _load(sources):
         except ElementTree.ParseError as error:
             raise FileFormatError(f"{name}: must be XML, got an error: {error}") from None
         if root.tag != "ForceField":
-            raise FileFormatError(f"{name}: the outermost element of a force field must be <ForceField>, got <{root.tag}>"
-                                  + (" (an OpenMM System: use sponge.load on it alone)" if root.tag == "System" else ""))
+            raise FileFormatError(
+                f"{name}: the outermost element of a force field must be <ForceField>, got <{root.tag}>"
+                + (" (an OpenMM System: use sponge.load on it alone)" if root.tag == "System" else "")
+            )
         roots.append((name, root))
         for e in root.iterfind("Include"):
             beside = None if folder is None else folder / e.attrib["file"]

@@ -14,7 +14,7 @@ __all__ = ["atom_parameters", "build_nonbonded"]
 
 
 def atom_parameters(field: ForceField, assignment: Assignment) -> dict[str, np.ndarray]:
-    """"charge" (e), "sigma" (nm) and "epsilon" (kJ/mol) of each atom [n], and "sigma14", "epsilon14" for 1-4 pairs.
+    """ "charge" (e), "sigma" (nm) and "epsilon" (kJ/mol) of each atom [n], and "sigma14", "epsilon14" for 1-4 pairs.
 
     Raises
     ------
@@ -38,16 +38,23 @@ def _values(field, template, k, kind):
             continue
         entry = _entry(section, kind)
         if entry is None:
-            raise MissingParameterError(f"create_system: every atom type must have non-bonded parameters, got none for type {kind.name!r} (class "
-                                        f"{kind.cls!r}; atom {template.names[k]} of residue template {template.name})")
+            raise MissingParameterError(
+                f"create_system: every atom type must have non-bonded parameters, got none for type {kind.name!r} (class "
+                f"{kind.cls!r}; atom {template.names[k]} of residue template {template.name})"
+            )
         for name in names:
             text = entry.get(name, template.attributes[k].get(name))
             if text is None:
-                raise MissingParameterError(f"create_system: {name} must be given by the type or the residue, got none for atom {template.names[k]} of "
-                                            f"residue template {template.name}")
+                raise MissingParameterError(
+                    f"create_system: {name} must be given by the type or the residue, got none for atom {template.names[k]} of "
+                    f"residue template {template.name}"
+                )
             values[name] = float(text)
         if "sigma" in names:
-            values["sigma14"], values["epsilon14"] = entry.get("sigma14", values["sigma"]), entry.get("epsilon14", values["epsilon"])
+            values["sigma14"], values["epsilon14"] = (
+                entry.get("sigma14", values["sigma"]),
+                entry.get("epsilon14", values["epsilon"]),
+            )
     return {"sigma14": values["sigma"], "epsilon14": values["epsilon"]} | values
 
 
@@ -107,8 +114,10 @@ def _table(field, assignment, sigma, epsilon):
         for a in _of_key(one, assignment):
             for b in _of_key(two, assignment):
                 if special.setdefault((a, b), (own_sigma, own_epsilon)) != (own_sigma, own_epsilon):
-                    raise MissingParameterError("create_system: a pair of types must have one NBFIX entry, got several for "
-                                                f"{assignment.types[a].name} and {assignment.types[b].name}")
+                    raise MissingParameterError(
+                        "create_system: a pair of types must have one NBFIX entry, got several for "
+                        f"{assignment.types[a].name} and {assignment.types[b].name}"
+                    )
                 special[b, a] = special[a, b]
     for (a, b), (own_sigma, own_epsilon) in special.items():
         s[a, b], e[a, b] = own_sigma, own_epsilon

@@ -98,7 +98,9 @@ def _refine(*graphs):
         if len(palette) == count:
             return plain
         count = len(palette)
-        colors = [[(side[i], *sorted(side[j] for j in g.neighbors[i])) for i in range(len(side))] for g, side in zip(graphs, plain)]
+        colors = [
+            [(side[i], *sorted(side[j] for j in g.neighbors[i])) for i in range(len(side))] for g, side in zip(graphs, plain)
+        ]
 
 
 def _search(template, graph, template_colors, graph_colors):
@@ -115,8 +117,11 @@ def _search(template, graph, template_colors, graph_colors):
             return True
         i = order[depth]
         near = next((int(found[j]) for j in graph.neighbors[i] if found[j] >= 0), None)
-        options = [k for k in (range(len(order)) if near is None else template.neighbors[near])
-                   if not used[k] and template_colors[k] == graph_colors[i]]
+        options = [
+            k
+            for k in (range(len(order)) if near is None else template.neighbors[near])
+            if not used[k] and template_colors[k] == graph_colors[i]
+        ]
         options.sort(key=lambda k: (template.names[k] != graph.names[i], template.names[k] in names, k))
         for k in options:
             if fits(i, k):

@@ -71,12 +71,17 @@ def read_mmcif(path: str | Path, *, model: int | None = None, altloc: str = "hig
     if chosen is None:
         raise FileFormatError(f"{where}: there must be a model {model}, got {', '.join(str(m.num) for m in structure)}")
     atoms = _records(chosen, where)
-    links = [_serials(c, chosen) for c in structure.connections
-             if c.type in (gemmi.ConnectionType.Covale, gemmi.ConnectionType.Disulf) and c.asu != gemmi.Asu.Different]
+    links = [
+        _serials(c, chosen)
+        for c in structure.connections
+        if c.type in (gemmi.ConnectionType.Covale, gemmi.ConnectionType.Disulf) and c.asu != gemmi.Asu.Different
+    ]
     cell = structure.cell
     lengths = np.array([cell.a, cell.b, cell.c]) / 10
     box = boxes.from_lengths_angles(lengths, np.radians([cell.alpha, cell.beta, cell.gamma])) if np.all(lengths > 0.1) else None
-    return assemble(atoms, box, where, altloc, np.array([pair for pair in links if pair is not None]).reshape(-1, 2), _components(block))
+    return assemble(
+        atoms, box, where, altloc, np.array([pair for pair in links if pair is not None]).reshape(-1, 2), _components(block)
+    )
 
 
 def _records(model, where):
@@ -88,23 +93,49 @@ def _records(model, where):
                 segment, before = segment + 1, (chain.name, residue.subchain)
             number = f"{residue.seqid.num}{residue.seqid.icode.strip()}"
             for atom in residue:
-                rows.append((atom.name, "" if atom.altloc == "\0" else atom.altloc, residue.name, number, chain.name, segment,
-                             atom.element.atomic_number, atom.pos.tolist(), atom.occ, atom.serial))
+                rows.append(
+                    (
+                        atom.name,
+                        "" if atom.altloc == "\0" else atom.altloc,
+                        residue.name,
+                        number,
+                        chain.name,
+                        segment,
+                        atom.element.atomic_number,
+                        atom.pos.tolist(),
+                        atom.occ,
+                        atom.serial,
+                    )
+                )
     if not rows:
         raise FileFormatError(f"{where}: there must be atoms (_atom_site), got none")
     columns = list(zip(*rows))
     positions = np.array(columns[7]) / 10
     # files without elements, and virtual sites, have X
-    elements = [e or element_of("", name if len(name) > 3 else f" {name:<3}", residue) for e, name, residue in
-                zip(columns[6], columns[0], columns[2])]
+    elements = [
+        e or element_of("", name if len(name) > 3 else f" {name:<3}", residue)
+        for e, name, residue in zip(columns[6], columns[0], columns[2])
+    ]
     for bad, what in ((~np.isfinite(positions).all(axis=1), "finite coordinates"), (np.equal(elements, None), "a known element")):
         if np.any(bad):
             k = int(np.argmax(bad))
-            raise FileFormatError(f"{where}: every atom must have {what}, got another for atom {columns[9][k]} ({columns[2][k]} {columns[3][k]} "
-                                  f"{columns[0][k]})")
-    return AtomRecords(names=np.array(columns[0]), altlocs=np.array(columns[1]), residue_names=np.array(columns[2]), residue_ids=np.array(columns[3]),
-                       chain_ids=np.array(columns[4]), segments=np.array(columns[5]), elements=np.array(elements), positions=positions,
-                       occupancies=np.array(columns[8]), lines=np.array(columns[9]), serials=np.array(columns[9]))
+            raise FileFormatError(
+                f"{where}: every atom must have {what}, got another for atom {columns[9][k]} ({columns[2][k]} {columns[3][k]} "
+                f"{columns[0][k]})"
+            )
+    return AtomRecords(
+        names=np.array(columns[0]),
+        altlocs=np.array(columns[1]),
+        residue_names=np.array(columns[2]),
+        residue_ids=np.array(columns[3]),
+        chain_ids=np.array(columns[4]),
+        segments=np.array(columns[5]),
+        elements=np.array(elements),
+        positions=positions,
+        occupancies=np.array(columns[8]),
+        lines=np.array(columns[9]),
+        serials=np.array(columns[9]),
+    )
 
 
 def _serials(connection, model):

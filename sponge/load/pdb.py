@@ -6,6 +6,7 @@ and read as hybrid-36 (R. W. Grosse-Kunstleve, cci.lbl.gov/hybrid_36); those of 
 
 from __future__ import annotations
 
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -112,19 +113,25 @@ def _sort_lines(lines, model, where):
         elif head == "ENDMDL":
             current = "between"
         elif head == "CRYST1":
-            cell = (k, line)
+            cell = (k, line) if cell is None or not rows else cell  # the last one before the model's atoms
         elif line[:4] in ("ATOM", "HETA"):
-            raise FileFormatError(f"{where}, line {k + 1}: an atom's record must begin with 'ATOM  ' or 'HETATM', got {line[:6]!r}")
+            raise FileFormatError(
+                f"{where}, line {k + 1}: an atom's record must begin with 'ATOM  ' or 'HETATM', got {line[:6]!r}"
+            )
     if model is not None and model not in seen and not (model == 1 and not seen):
-        raise FileFormatError(f"{where}: there must be a model {model}, got {', '.join(map(str, seen)) or 'a file without models'}")
+        raise FileFormatError(
+            f"{where}: there must be a model {model}, got {', '.join(map(str, seen)) or 'a file without models'}"
+        )
     return rows, segments, links, cell
 
 
 def _atom_records(lines, rows, segments, where):
     short = next((k for k in rows if len(lines[k]) < 54), None)
     if short is not None:
-        raise FileFormatError(f"{where}, line {short + 1}: an atom's record must have coordinates up to column 54, got "
-                              f"{len(lines[short])} columns (is the file truncated?)")
+        raise FileFormatError(
+            f"{where}, line {short + 1}: an atom's record must have coordinates up to column 54, got "
+            f"{len(lines[short])} columns (is the file truncated?)"
+        )
     table = np.array([lines[k][:80].ljust(80).encode("latin-1") for k in rows], "S80").view("S1").reshape(-1, 80)
 
     def column(lo, hi):
@@ -135,16 +142,29 @@ def _atom_records(lines, rows, segments, where):
 
     positions = np.stack([_numbers(column(30 + 8 * d, 38 + 8 * d), "xyz"[d], rows, where) for d in range(3)], axis=1)
     occupancy = column(54, 60)
-    occupancies = np.ones(len(rows)) if np.all(np.char.strip(occupancy) == b"") else _numbers(
-        np.where(np.char.strip(occupancy) == b"", b"1.0", occupancy), "occupancy", rows, where)
+    occupancies = (
+        np.ones(len(rows))
+        if np.all(np.char.strip(occupancy) == b"")
+        else _numbers(np.where(np.char.strip(occupancy) == b"", b"1.0", occupancy), "occupancy", rows, where)
+    )
     names, residue_names = text(12, 16), text(17, 21)
     empty = np.flatnonzero(names == "")
     if len(empty):
         raise FileFormatError(f"{where}, line {rows[empty[0]] + 1}: an atom must have a name in columns 13 to 16, got none")
     elements = _elements(text(76, 78), column(12, 16).astype(str), residue_names, rows, where)
-    return AtomRecords(names=names, altlocs=text(16, 17), residue_names=residue_names, residue_ids=_residue_ids(text(22, 27)),
-                       chain_ids=text(21, 22), segments=np.array(segments), elements=elements, positions=positions / 10,
-                       occupancies=occupancies, lines=np.array(rows) + 1, serials=text(6, 11))
+    return AtomRecords(
+        names=names,
+        altlocs=text(16, 17),
+        residue_names=residue_names,
+        residue_ids=_residue_ids(text(22, 27)),
+        chain_ids=text(21, 22),
+        segments=np.array(segments),
+        elements=elements,
+        positions=positions / 10,
+        occupancies=occupancies,
+        lines=np.array(rows) + 1,
+        serials=text(6, 11),
+    )
 
 
 def _residue_ids(ids):
@@ -163,8 +183,9 @@ def _numbers(column, what, rows, where):
         values = np.array([_number_or_nan(v) for v in column])
     bad = np.flatnonzero(~np.isfinite(values))
     if len(bad):
-        raise FileFormatError(f"{where}, line {rows[bad[0]] + 1}: {what} must be a finite number, got "
-                              f"{column[bad[0]].decode('latin-1').strip()!r}")
+        raise FileFormatError(
+            f"{where}, line {rows[bad[0]] + 1}: {what} must be a finite number, got {column[bad[0]].decode('latin-1').strip()!r}"
+        )
     return values
 
 
@@ -183,8 +204,10 @@ def _elements(symbols, padded, residue_names, rows, where):
         if key not in found:
             found[key] = element_of(*key)
         if found[key] is None:
-            raise FileFormatError(f"{where}, line {rows[i] + 1}: the element must be known, got {key[0] or 'none'} for atom {key[1].strip()} of "
-                                  f"{key[2]} (columns 77 and 78)")
+            raise FileFormatError(
+                f"{where}, line {rows[i] + 1}: the element must be known, got {key[0] or 'none'} for atom {key[1].strip()} of "
+                f"{key[2]} (columns 77 and 78)"
+            )
         out[i] = found[key]
     return out
 
@@ -197,7 +220,13 @@ def element_of(symbol: str, name: str, residue: str) -> int | None:
     if symbol == "D":
         return 1
     entry = standard_residue(residue)
-    if symbol in ("EP", "LP", "VS", "M") or not symbol and entry and entry[3] == "water" and name.strip()[:1].upper() not in "OHD123":
+    if (
+        symbol in ("EP", "LP", "VS", "M")
+        or not symbol
+        and entry
+        and entry[3] == "water"
+        and name.strip()[:1].upper() not in "OHD123"
+    ):
         return 0
     if symbol:
         return None
@@ -223,17 +252,20 @@ def _box(cell, where):
             raise ValueError("angles must lie between 0 and 180 degrees")
         return boxes.from_lengths_angles(np.array(values[:3]) / 10, np.radians(values[3:]))
     except ValueError as error:
-        raise FileFormatError(f"{where}, line {k + 1}: CRYST1 must hold three lengths and three angles, got {line[6:54].strip()!r} "
-                              f"({error})") from None
+        raise FileFormatError(
+            f"{where}, line {k + 1}: CRYST1 must hold three lengths and three angles, got {line[6:54].strip()!r} ({error})"
+        ) from None
 
 
 def _conect(links, where):
     """Pairs of atom numbers (as text, the way atoms' records spell them)."""
     pairs = []
     for k, line in links:
-        fields = [line[c:c + 5].strip() for c in range(6, min(len(line.rstrip()), 31), 5)]
+        fields = [line[c : c + 5].strip() for c in range(6, min(len(line.rstrip()), 31), 5)]
         if not fields or any(f and _decode36(f, 5) is None for f in fields):
-            raise FileFormatError(f"{where}, line {k + 1}: CONECT must hold atom numbers in columns of five, got {line[6:].strip()!r}")
+            raise FileFormatError(
+                f"{where}, line {k + 1}: CONECT must hold atom numbers in columns of five, got {line[6:].strip()!r}"
+            )
         pairs += [(fields[0], other) for other in fields[1:] if other and fields[0]]
     return pairs
 
@@ -302,11 +334,11 @@ def write_pdb(path: str | Path | TextIO, topology: Topology, positions: np.ndarr
     frames = positions[None] if positions.ndim == 2 else positions
     if frames.ndim != 3 or frames.shape[1:] != (topology.n, 3):
         raise ValueError(f"write_pdb: positions must have shape {(topology.n, 3)} (or several of them), got {positions.shape}")
-    parts = [] if box is None else [_cryst1(box)]
+    parts = [] if box is None else [cryst1(box)]
     for k, frame in enumerate(frames):
         body = pdb_model(topology, frame)
         parts.append(f"MODEL     {k + 1:4d}\n{body}ENDMDL\n" if len(frames) > 1 else body)
-    parts += [_conect_lines(topology), "END\n"]
+    parts += [conect_lines(topology), "END\n"]
     if hasattr(path, "write"):
         path.write("".join(parts))
     else:
@@ -319,13 +351,16 @@ def pdb_model(topology: Topology, positions: np.ndarray) -> str:
     bad = ~np.all((angstrom > -999.9995) & (angstrom < 9999.9995), axis=1)
     if np.any(bad):
         atom = int(np.argmax(bad))
-        raise ValueError(f"write_pdb: positions must be finite and fit the format's columns (-100 to 1000 nm), got "
-                         f"{positions[atom]} for {topology.describe(atom)}")
+        raise ValueError(
+            f"write_pdb: positions must be finite and fit the format's columns (-100 to 1000 nm), got "
+            f"{positions[atom]} for {topology.describe(atom)}"
+        )
     heads, tails = _fixed_columns(topology)
     coordinates = [f"{x:8.3f}{y:8.3f}{z:8.3f}" for x, y, z in angstrom.tolist()]
     return "".join(h + c + t for h, c, t in zip(heads, coordinates, tails))
 
 
+@lru_cache(maxsize=2)
 def _fixed_columns(topology):
     """What stands before and after the coordinates of each atom; TER lines stand before the next atom."""
     heads, tails = [], []
@@ -340,7 +375,9 @@ def _fixed_columns(topology):
     for i, name in enumerate(names):
         r = residue[i]
         symbol = SYMBOLS[elements[i]] or "EP"
-        field = name[:4].ljust(4) if len(name) >= 4 or len(symbol) == 2 and name.upper().startswith(symbol.upper()) else f" {name:<3}"
+        field = (
+            name[:4].ljust(4) if len(name) >= 4 or len(symbol) == 2 and name.upper().startswith(symbol.upper()) else f" {name:<3}"
+        )
         heads.append(f"{record[r]}{_encode36(serials[i], 5)} {field} {column[r]}   ")
         ends = i == last or chain[residue[i + 1]] != chain[r]
         ter = f"TER   {_encode36(serials[i] + 1, 5)}      {column[r]}\n" if ends else ""
@@ -357,7 +394,9 @@ def _residue_columns(topology, r):
     """Columns 18 to 27: residue name, chain, number and insertion code."""
     name, chain = str(topology.residue_names[r]), str(topology.chain_ids[topology.chain_index[r]])
     text = str(topology.residue_ids[r])
-    number, code = (text[:-1], text[-1]) if len(text) > 1 and text[-1].isalpha() and text[:-1].lstrip("-").isdigit() else (text, " ")
+    number, code = (
+        (text[:-1], text[-1]) if len(text) > 1 and text[-1].isalpha() and text[:-1].lstrip("-").isdigit() else (text, " ")
+    )
     if number.lstrip("-").isdigit() and not -999 <= int(number) <= 9999:
         number = _encode36(int(number), 4) if int(number) > 0 else number
     if len(number) > 4 or len(name) > 4:
@@ -365,14 +404,14 @@ def _residue_columns(topology, r):
     return f"{name[:3]:>3}{name[3:]:1}{chain[:1]:1}{number:>4}{code}"
 
 
-def _cryst1(box):
+def cryst1(box):
     lengths, angles = boxes.angles_and_lengths(box)
     a, b, c = lengths * 10
     alpha, beta, gamma = np.degrees(angles)
     return f"CRYST1{a:9.3f}{b:9.3f}{c:9.3f}{alpha:7.2f}{beta:7.2f}{gamma:7.2f} P 1           1 \n"
 
 
-def _conect_lines(topology):
+def conect_lines(topology):
     """CONECT records of the bonds that a reader cannot know from the residues' names."""
     table = {n: standard_residue(str(n)) for n in set(topology.residue_names.tolist())}
     kind = [table[n] for n in topology.residue_names.tolist()]
@@ -388,5 +427,5 @@ def _conect_lines(topology):
     for i in sorted(links):
         others = sorted(links[i])
         for k in range(0, len(others), 4):
-            lines.append("CONECT" + "".join(_encode36(serial[a], 5) for a in [i, *others[k:k + 4]]) + "\n")
+            lines.append("CONECT" + "".join(_encode36(serial[a], 5) for a in [i, *others[k : k + 4]]) + "\n")
     return "".join(lines)

@@ -64,8 +64,14 @@ class AtomRecords:
         return AtomRecords(**{k: None if v is None else v[keep] for k, v in vars(self).items()})
 
 
-def assemble(atoms: AtomRecords, box: np.ndarray | None, where: str, altloc: str = "highest",
-             links: np.ndarray | None = None, components: dict | None = None) -> Structure:
+def assemble(
+    atoms: AtomRecords,
+    box: np.ndarray | None,
+    where: str,
+    altloc: str = "highest",
+    links: np.ndarray | None = None,
+    components: dict | None = None,
+) -> Structure:
     """Residues, chains and bonds from the atom records of a file.
 
     Parameters
@@ -91,8 +97,15 @@ def assemble(atoms: AtomRecords, box: np.ndarray | None, where: str, altloc: str
     first = np.flatnonzero(start)
     _check_duplicates(atoms, residue, where)
     chain_start = np.r_[True, _changes(atoms.segments[first], atoms.chain_ids[first])]
-    topology = Topology(atoms.names, atoms.elements, residue, atoms.residue_names[first], atoms.residue_ids[first],
-                        np.cumsum(chain_start) - 1, atoms.chain_ids[first][chain_start])
+    topology = Topology(
+        atoms.names,
+        atoms.elements,
+        residue,
+        atoms.residue_names[first],
+        atoms.residue_ids[first],
+        np.cumsum(chain_start) - 1,
+        atoms.chain_ids[first][chain_start],
+    )
     bonds = [standard_bonds(topology, atoms.positions, box, components)]
     if links is not None and len(links):
         bonds.append(_linked(atoms, topology, links, where))
@@ -137,9 +150,11 @@ def _check_duplicates(atoms, residue, where):
     same = np.flatnonzero(np.diff(key[order]) == 0)
     if len(same):
         i, j = order[same[0]], order[same[0] + 1]
-        raise FileFormatError(f"{where}, line {atoms.lines[j]}: an atom must occur once in a residue, got {atoms.names[j]} of "
-                              f"{atoms.residue_names[j]} {atoms.residue_ids[j]} (chain {atoms.chain_ids[j]}) again after line "
-                              f"{atoms.lines[i]} (are two residues numbered alike?)")
+        raise FileFormatError(
+            f"{where}, line {atoms.lines[j]}: an atom must occur once in a residue, got {atoms.names[j]} of "
+            f"{atoms.residue_names[j]} {atoms.residue_ids[j]} (chain {atoms.chain_ids[j]}) again after line "
+            f"{atoms.lines[i]} (are two residues numbered alike?)"
+        )
 
 
 def _linked(atoms, topology, links, where):
@@ -152,8 +167,10 @@ def _linked(atoms, topology, links, where):
         if a not in known or b not in known:
             continue  # an atom of another model or place
         if len(known[a]) > 1 or len(known[b]) > 1:
-            raise FileFormatError(f"{where}: bonds must name one atom each, got number {a if len(known[a]) > 1 else b} for "
-                                  f"{max(len(known[a]), len(known[b]))} atoms (write the file with unique atom numbers)")
+            raise FileFormatError(
+                f"{where}: bonds must name one atom each, got number {a if len(known[a]) > 1 else b} for "
+                f"{max(len(known[a]), len(known[b]))} atoms (write the file with unique atom numbers)"
+            )
         i, j = known[a][0], known[b][0]
         metal = is_metal(topology.elements[i]) or is_metal(topology.elements[j])
         if i != j and not (metal and topology.residue_index[i] != topology.residue_index[j]):
@@ -184,8 +201,9 @@ def standard_residue(name: str) -> tuple | None:
     return None
 
 
-def standard_bonds(topology: Topology, positions: np.ndarray, box: np.ndarray | None = None,
-                   components: dict | None = None) -> np.ndarray:
+def standard_bonds(
+    topology: Topology, positions: np.ndarray, box: np.ndarray | None = None, components: dict | None = None
+) -> np.ndarray:
     """Bonds of amino acids, nucleotides and water by their atom names, and disulfide bridges by distance.
 
     Residues that follow each other in a chain are joined if their atoms are no further apart than 0.25 nm. Hydrogens of

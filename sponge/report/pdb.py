@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from triskele.sponge.load.pdb import _conect_lines, _cryst1, pdb_model
+from triskele.sponge.load.pdb import conect_lines, cryst1, pdb_model
 from triskele.sponge.report.reporter import FileReporter
 
 if TYPE_CHECKING:
@@ -36,10 +36,10 @@ class PDB(FileReporter):
 
     def record(self, sim: Simulation, step: int) -> bytes:
         """One model."""
-        box = "" if sim.box is None else _cryst1(sim.box)
+        box = "" if sim.box is None else cryst1(sim.box)
         body = pdb_model(sim.system.topology, sim.positions)
         return f"{box}MODEL {step // self.every % 100_000_000:8d}\n{body}ENDMDL\n".encode()
 
     def footer(self) -> bytes:
         """Bonds of residues that are not standard, and the end of the file."""
-        return (_conect_lines(self._sim.system.topology) + "END\n").encode()
+        return (conect_lines(self._sim.system.topology) + "END\n").encode()

@@ -28,7 +28,9 @@ def nearest_contact(structure):
     tree, home = cKDTree(copies), len(structure.positions)
     distance, other = tree.query(structure.positions, k=6)
     middle = 13 * home
-    apart = (t.residue_index[other % home] != t.residue_index[:, None]) | (np.abs(other - middle - np.arange(home)[:, None]) > 5 * home)
+    apart = (t.residue_index[other % home] != t.residue_index[:, None]) | (
+        np.abs(other - middle - np.arange(home)[:, None]) > 5 * home
+    )
     return distance[apart].min()
 
 
@@ -40,7 +42,9 @@ def test_water_has_the_geometry_of_its_force_field(model):
     water = build.water_box(model, n=60)
     system = create_system(water.topology, water.positions, water.box, f"amber14/{model}", cutoff=0.5)
     i, j = system.constraints.pairs.T
-    np.testing.assert_allclose(np.linalg.norm(water.positions[i] - water.positions[j], axis=1), system.constraints.distances, rtol=1e-12)
+    np.testing.assert_allclose(
+        np.linalg.norm(water.positions[i] - water.positions[j], axis=1), system.constraints.distances, rtol=1e-12
+    )
     assert len(system.constraints) == 180
     np.testing.assert_allclose(system.positions, water.positions, atol=1e-12)  # virtual sites are in place already
     assert boxes.volume(water.box) == pytest.approx(system.masses.sum() * units.DENSITY / 0.997, rel=1e-9)
@@ -54,7 +58,9 @@ def test_water_of_any_number_does_not_overlap(n, seed):
     assert nearest_contact(water) > 0.1  # nm; hydrogens of lattice neighbours at the worst
 
 
-@pytest.mark.parametrize("size", [2.0, [2.0, 2.5, 1.5], [[2.5, 0, 0], [0.8, 2.4, 0], [-0.8, 0.9, 2.3]]], ids=["cube", "edges", "triclinic"])
+@pytest.mark.parametrize(
+    "size", [2.0, [2.0, 2.5, 1.5], [[2.5, 0, 0], [0.8, 2.4, 0], [-0.8, 0.9, 2.3]]], ids=["cube", "edges", "triclinic"]
+)
 def test_water_fills_a_given_box_at_its_density(size):
     water = build.water_box("spce", size=size, density=0.9)
     mass = water.topology.n / 3 * (15.99943 + 2 * 1.007947)
@@ -78,11 +84,18 @@ def test_orientations_are_uniform():
     np.testing.assert_allclose(dipole.T @ dipole / 3000, np.eye(3) / 3, atol=0.03)
 
 
-@pytest.mark.parametrize(("options", "message", "error"), [
-    ({}, "n or a size must be given", ValueError), ({"n": 0}, "n must be positive, got 0", ValueError),
-    ({"n": 10, "model": "tip9p"}, "model must be one of tip3p,.* got 'tip9p'", ValueError),
-    ({"size": 0.2}, "must hold a molecule", ValueError), ({"n": 100, "size": 1.0}, "molecules must have room, got 100", ValueError),
-    ({"n": 10, "density": -1}, "density must be positive", ValueError), ({"size": [1, 2]}, "three lengths", BoxError)])
+@pytest.mark.parametrize(
+    ("options", "message", "error"),
+    [
+        ({}, "n or a size must be given", ValueError),
+        ({"n": 0}, "n must be positive, got 0", ValueError),
+        ({"n": 10, "model": "tip9p"}, "model must be one of tip3p,.* got 'tip9p'", ValueError),
+        ({"size": 0.2}, "must hold a molecule", ValueError),
+        ({"n": 100, "size": 1.0}, "molecules must have room, got 100", ValueError),
+        ({"n": 10, "density": -1}, "density must be positive", ValueError),
+        ({"size": [1, 2]}, "three lengths", BoxError),
+    ],
+)
 def test_bad_requests_for_water(options, message, error):
     with pytest.raises(error, match=message):
         build.water_box(**options)
@@ -95,8 +108,20 @@ def test_sites_are_added_to_water_and_placed():
     water = build.water_box("opc", n=8)
     t, atoms = water.topology, water.topology.elements > 0
     place = np.cumsum(atoms) - 1
-    bare = Structure(Topology(t.names[atoms], t.elements[atoms], t.residue_index[atoms], t.residue_names, t.residue_ids, t.chain_index, t.chain_ids,
-                              place[t.bonds]), water.positions[atoms], water.box)
+    bare = Structure(
+        Topology(
+            t.names[atoms],
+            t.elements[atoms],
+            t.residue_index[atoms],
+            t.residue_names,
+            t.residue_ids,
+            t.chain_index,
+            t.chain_ids,
+            place[t.bonds],
+        ),
+        water.positions[atoms],
+        water.box,
+    )
     full = build.add_virtual_sites(bare, "amber14/opc")
     for name in ("names", "elements", "residue_index", "bonds"):
         np.testing.assert_array_equal(getattr(full.topology, name), getattr(t, name))
@@ -118,8 +143,20 @@ def heavy():
 def _without(s, drop):
     t, keep = s.topology, ~drop
     place = np.cumsum(keep) - 1
-    return Structure(Topology(t.names[keep], t.elements[keep], t.residue_index[keep], t.residue_names, t.residue_ids, t.chain_index, t.chain_ids,
-                              place[t.bonds[keep[t.bonds].all(1)]]), s.positions[keep], s.box)
+    return Structure(
+        Topology(
+            t.names[keep],
+            t.elements[keep],
+            t.residue_index[keep],
+            t.residue_names,
+            t.residue_ids,
+            t.chain_index,
+            t.chain_ids,
+            place[t.bonds[keep[t.bonds].all(1)]],
+        ),
+        s.positions[keep],
+        s.box,
+    )
 
 
 def test_hydrogens_are_added(heavy):
@@ -141,7 +178,9 @@ def test_protonation_follows_ph_and_names(heavy):
     names = t.residue_names.copy()
     names[2] = "ASH"
     assert t.residue_names[2] == "ASP"
-    named = Structure(Topology(t.names, t.elements, t.residue_index, names, t.residue_ids, t.chain_index, t.chain_ids, t.bonds), heavy.positions)
+    named = Structure(
+        Topology(t.names, t.elements, t.residue_index, names, t.residue_ids, t.chain_index, t.chain_ids, t.bonds), heavy.positions
+    )
     full = build.add_hydrogens(named)
     assert create_system(full.topology, forcefield=PROTEIN).nonbonded.params["charges"].sum() == pytest.approx(7)
 
@@ -177,9 +216,16 @@ def test_solvate_says_what_is_missing(heavy):
         build.solvate(heavy, [PROTEIN, "amber14/tip3p"], padding=0.5)
 
 
-@pytest.mark.parametrize(("options", "message"), [
-    ({}, "padding or size must be given"), ({"padding": 1.0, "size": 3.0}, "got both"), ({"padding": 1, "shape": "ball"}, "got 'ball'"),
-    ({"padding": 1, "ionic_strength": -1}, "must be >= 0"), ({"padding": 1, "model": "ice"}, "got 'ice'")])
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({}, "padding or size must be given"),
+        ({"padding": 1.0, "size": 3.0}, "got both"),
+        ({"padding": 1, "shape": "ball"}, "got 'ball'"),
+        ({"padding": 1, "ionic_strength": -1}, "must be >= 0"),
+        ({"padding": 1, "model": "ice"}, "got 'ice'"),
+    ],
+)
 def test_bad_requests_for_solvent(heavy, options, message):
     with pytest.raises(ValueError, match=message):
         build.solvate(heavy, [PROTEIN, "amber14/tip3p"], **options)

@@ -17,22 +17,39 @@ from triskele.sponge.topology import Topology
 BPTI = DATA / "bpti_ff14sb_vacuum" / "bpti.pdb"
 
 
-def line(name, residue="ALA", number=1, xyz=(0.0, 0.0, 0.0), *, record="ATOM", serial=1, altloc="", chain="A", code="", occupancy=1.0, element=None):
+def line(
+    name,
+    residue="ALA",
+    number=1,
+    xyz=(0.0, 0.0, 0.0),
+    *,
+    record="ATOM",
+    serial=1,
+    altloc="",
+    chain="A",
+    code="",
+    occupancy=1.0,
+    element=None,
+):
     """One atom's record."""
     element = name[0] if element is None else element
     field = name if len(name) == 4 else f" {name}"
     x, y, z = xyz
-    return (f"{record:<6}{serial:>5} {field:<4}{altloc:1}{residue:>3} {chain:1}{number:>4}{code:1}   {x:8.3f}{y:8.3f}{z:8.3f}"
-            f"{occupancy:6.2f}{0:6.2f}          {element:>2}")
+    return (
+        f"{record:<6}{serial:>5} {field:<4}{altloc:1}{residue:>3} {chain:1}{number:>4}{code:1}   {x:8.3f}{y:8.3f}{z:8.3f}"
+        f"{occupancy:6.2f}{0:6.2f}          {element:>2}"
+    )
 
 
 @pytest.fixture
 def read(tmp_path):
     """Write lines to a file and read it."""
+
     def read(*lines, **options):
         path = tmp_path / "it.pdb"
         path.write_text("\n".join(lines) + "\n")
         return read_pdb(path, **options)
+
     return read
 
 
@@ -64,8 +81,11 @@ def test_solvated_protein():
     assert np.sum(molecules == 3) == 7023
 
 
-@pytest.mark.parametrize("file", [BPTI, DATA / "dhfr_pme" / "5dfr_solv-cube_equil.pdb.gz", DATA / "ala2_explicit_pme" / "ala2_explicit_pme.pdb.gz"],
-                         ids=["bpti", "dhfr", "ala2"])
+@pytest.mark.parametrize(
+    "file",
+    [BPTI, DATA / "dhfr_pme" / "5dfr_solv-cube_equil.pdb.gz", DATA / "ala2_explicit_pme" / "ala2_explicit_pme.pdb.gz"],
+    ids=["bpti", "dhfr", "ala2"],
+)
 def test_same_bonds_and_elements_as_openmm(file, tmp_path):
     app = pytest.importorskip("openmm.app")
     path = unpacked(file, tmp_path) if file.suffix == ".gz" else file
@@ -106,7 +126,9 @@ def test_open_file_takes_models():
 # -- numbers beyond the columns --------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("number", "text"), [(99999, "99999"), (100000, "A0000"), (100035, "A000Z"), (43770015, "ZZZZZ"), (43770016, "a0000")])
+@pytest.mark.parametrize(
+    ("number", "text"), [(99999, "99999"), (100000, "A0000"), (100035, "A000Z"), (43770015, "ZZZZZ"), (43770016, "a0000")]
+)
 def test_hybrid36_of_its_definition(number, text):
     assert pdb._encode36(number, 5) == text
     assert pdb._decode36(text.strip(), 5) == number
@@ -135,9 +157,14 @@ def test_more_than_99999_atoms(tmp_path):
 # -- alternate locations, chains, insertion codes --------------------------------------------------------------------------
 
 
-SERINE = [line("N"), line("CA", xyz=(1.46, 0, 0)),
-          line("CB", xyz=(2, 1, 0), altloc="A", occupancy=0.4), line("CB", xyz=(2, -1, 0), altloc="B", occupancy=0.6),
-          line("OG", xyz=(3, 1, 0), altloc="A", occupancy=0.4), line("OG", xyz=(3, -1, 0), altloc="B", occupancy=0.6)]
+SERINE = [
+    line("N"),
+    line("CA", xyz=(1.46, 0, 0)),
+    line("CB", xyz=(2, 1, 0), altloc="A", occupancy=0.4),
+    line("CB", xyz=(2, -1, 0), altloc="B", occupancy=0.6),
+    line("OG", xyz=(3, 1, 0), altloc="A", occupancy=0.4),
+    line("OG", xyz=(3, -1, 0), altloc="B", occupancy=0.6),
+]
 
 
 @pytest.mark.parametrize(("altloc", "y"), [("highest", -0.1), ("first", 0.1), ("A", 0.1), ("B", -0.1)])
@@ -153,8 +180,12 @@ def test_atom_that_the_chosen_location_lacks_is_kept(read):
 
 
 def test_two_kinds_of_residue_in_one_place(read):
-    s = read(line("N", "SER", altloc="A", occupancy=0.3), line("OG", "SER", altloc="A", occupancy=0.3),
-             line("N", "THR", altloc="B", occupancy=0.7), line("CG2", "THR", altloc="B", occupancy=0.7))
+    s = read(
+        line("N", "SER", altloc="A", occupancy=0.3),
+        line("OG", "SER", altloc="A", occupancy=0.3),
+        line("N", "THR", altloc="B", occupancy=0.7),
+        line("CG2", "THR", altloc="B", occupancy=0.7),
+    )
     assert s.topology.residue_names.tolist() == ["THR"] and s.topology.names.tolist() == ["N", "CG2"]
 
 
@@ -171,9 +202,24 @@ def test_insertion_codes_make_residues(read):
 # -- elements --------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("name", "residue", "element"), [(" CA ", "ALA", 6), ("CA  ", "CA", 20), ("HG11", "VAL", 1), ("1HB ", "ALA", 1), (" OXT", "ALA", 8),
-                                                          ("ZN  ", "ZN", 30), ("CL  ", "CL", 17), ("CL1 ", "LIG", 17), (" C1 ", "LIG", 6),
-                                                          ("NA  ", "NA+", 11), (" M  ", "HOH", 0), (" MW ", "SOL", 0), (" SE ", "MSE", 16)])
+@pytest.mark.parametrize(
+    ("name", "residue", "element"),
+    [
+        (" CA ", "ALA", 6),
+        ("CA  ", "CA", 20),
+        ("HG11", "VAL", 1),
+        ("1HB ", "ALA", 1),
+        (" OXT", "ALA", 8),
+        ("ZN  ", "ZN", 30),
+        ("CL  ", "CL", 17),
+        ("CL1 ", "LIG", 17),
+        (" C1 ", "LIG", 6),
+        ("NA  ", "NA+", 11),
+        (" M  ", "HOH", 0),
+        (" MW ", "SOL", 0),
+        (" SE ", "MSE", 16),
+    ],
+)
 def test_elements_from_names(name, residue, element):
     assert pdb.element_of("", name, residue) == element
 
@@ -188,24 +234,36 @@ def test_element_columns_go_before_names(read):
 def test_residues_are_joined_unless_far_apart(read):
     def pair(distance):
         return read(line("C", number=1), line("N", number=2, xyz=(distance, 0, 0)))
+
     assert len(pair(1.4).topology.bonds) == 1
     assert len(pair(9.0).topology.bonds) == 0
 
 
 def test_residues_are_joined_across_the_box(read):
-    s = read("CRYST1   20.000   20.000   20.000  90.00  90.00  90.00 P 1           1",
-             line("C", number=1), line("N", number=2, xyz=(18.7, 0, 0)))
+    s = read(
+        "CRYST1   20.000   20.000   20.000  90.00  90.00  90.00 P 1           1",
+        line("C", number=1),
+        line("N", number=2, xyz=(18.7, 0, 0)),
+    )
     assert len(s.topology.bonds) == 1
 
 
 def test_old_names_of_hydrogens(read):
-    s = read(line("N"), line("CA", xyz=(1.46, 0, 0)), line("HN", xyz=(-0.5, 0.9, 0)), line("1HA1", xyz=(1.8, 1.0, 0), element="H"))
+    s = read(
+        line("N"), line("CA", xyz=(1.46, 0, 0)), line("HN", xyz=(-0.5, 0.9, 0)), line("1HA1", xyz=(1.8, 1.0, 0), element="H")
+    )
     assert bond_names(s) == {frozenset(("N", "CA")), frozenset(("N", "HN")), frozenset(("CA", "1HA1"))}
 
 
 def test_conect_records(read):
-    s = read(line("C1", "LIG", record="HETATM", serial=7), line("C2", "LIG", record="HETATM", serial=8), line("C3", "LIG", record="HETATM", serial=9),
-             "CONECT    7    8    9", "CONECT    8    7", "CONECT    8    7")
+    s = read(
+        line("C1", "LIG", record="HETATM", serial=7),
+        line("C2", "LIG", record="HETATM", serial=8),
+        line("C3", "LIG", record="HETATM", serial=9),
+        "CONECT    7    8    9",
+        "CONECT    8    7",
+        "CONECT    8    7",
+    )
     assert s.topology.bonds.tolist() == [[0, 1], [0, 2]]
 
 
@@ -241,21 +299,31 @@ def test_unit_cell_of_nmr_structures_is_no_box(read):
 # -- broken files ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("lines", "message"), [
-    ([line("N"), line("CA")[:50]], "line 2: .* up to column 54, got 50 columns"),
-    ([line("N"), line("CA").replace("   0.000   0.000", "     nan   0.000", 1)], "line 2: x must be a finite number, got 'nan'"),
-    ([line("N"), line("CA")[:38] + "  ******" + line("CA")[46:]], r"line 2: y must be a finite number, got '\*\*\*\*\*\*'"),
-    ([line("N"), line("CA"), line("CA", xyz=(9, 9, 9))], r"line 3: .* CA of ALA 1 \(chain A\) again after line 2"),
-    ([line("N", element="Qq")], "line 1: the element must be known, got Qq for atom N of ALA"),
-    ([line("  ", element="C")], "line 1: an atom must have a name"),
-    (["REMARK nothing"], "must hold ATOM or HETATM records, got none in 1 lines"),
-    (["CRYST1   50.000   50.000   ", line("CA")], "line 1: CRYST1 must hold three lengths"),
-    (["CRYST1   50.000   50.000   50.000  90.00  90.00 190.00 P 1", line("CA")], "line 1: CRYST1"),
-    (["MODEL      one", line("CA")], "line 1: MODEL must have a number, got 'one'"),
-    (["ATOM 1 CA ALA A 1 0.0 0.0 0.0"], "line 1: an atom's record must"),
-    ([line("CA"), "CONECT  x1y    2"], "line 2: CONECT must hold atom numbers"),
-    ([line("C1", "LIG"), line("C2", "LIG", serial=1), "CONECT    1    1"], "must name one atom each, got number 1 for 2 atoms"),
-], ids=lambda x: None if isinstance(x, list) else x[:30])
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        ([line("N"), line("CA")[:50]], "line 2: .* up to column 54, got 50 columns"),
+        (
+            [line("N"), line("CA").replace("   0.000   0.000", "     nan   0.000", 1)],
+            "line 2: x must be a finite number, got 'nan'",
+        ),
+        ([line("N"), line("CA")[:38] + "  ******" + line("CA")[46:]], r"line 2: y must be a finite number, got '\*\*\*\*\*\*'"),
+        ([line("N"), line("CA"), line("CA", xyz=(9, 9, 9))], r"line 3: .* CA of ALA 1 \(chain A\) again after line 2"),
+        ([line("N", element="Qq")], "line 1: the element must be known, got Qq for atom N of ALA"),
+        ([line("  ", element="C")], "line 1: an atom must have a name"),
+        (["REMARK nothing"], "must hold ATOM or HETATM records, got none in 1 lines"),
+        (["CRYST1   50.000   50.000   ", line("CA")], "line 1: CRYST1 must hold three lengths"),
+        (["CRYST1   50.000   50.000   50.000  90.00  90.00 190.00 P 1", line("CA")], "line 1: CRYST1"),
+        (["MODEL      one", line("CA")], "line 1: MODEL must have a number, got 'one'"),
+        (["ATOM 1 CA ALA A 1 0.0 0.0 0.0"], "line 1: an atom's record must"),
+        ([line("CA"), "CONECT  x1y    2"], "line 2: CONECT must hold atom numbers"),
+        (
+            [line("C1", "LIG"), line("C2", "LIG", serial=1), "CONECT    1    1"],
+            "must name one atom each, got number 1 for 2 atoms",
+        ),
+    ],
+    ids=lambda x: None if isinstance(x, list) else x[:30],
+)
 def test_broken_files_name_file_and_line(read, lines, message):
     with pytest.raises(FileFormatError, match=r"it\.pdb.*" + message):
         read(*lines)

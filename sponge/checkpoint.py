@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import inspect
 import io
 import json
 import os
@@ -144,7 +145,8 @@ def _fields(thing) -> dict[str, Any]:
     if dataclasses.is_dataclass(thing):
         values = {f.name: getattr(thing, f.name) for f in dataclasses.fields(thing)}
     else:
-        values = vars(thing)
+        # a potential made from a function has it in a class of its own
+        values = {k: v for k, v in vars(type(thing)).items() if k == "function"} | vars(thing)
     return {"class": type(thing).__name__, **{k: _describe(v) for k, v in values.items() if not k.startswith("_")}}
 
 
@@ -164,7 +166,7 @@ def _describe(value: Any) -> Any:
         return "#" + hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
     if isinstance(value, type):
         return value.__qualname__
-    code = getattr(value, "__code__", None)
+    code = getattr(inspect.unwrap(value) if callable(value) else None, "__code__", None)
     if code is not None:  # a function of the user's: its body counts
         return "#" + hashlib.sha256(code.co_code + repr([c for c in code.co_consts if not hasattr(c, "co_code")]).encode()).hexdigest()[:16]
     if callable(value) and hasattr(value, "__qualname__"):

@@ -13,7 +13,6 @@ from triskele.sponge.engine.program import Phase
 from triskele.sponge.engine.task import Task
 from triskele.sponge.integrators.base import Integrator, with_forces
 from triskele.sponge.integrators.kernels import NOISE, brownian
-from triskele.sponge.integrators.temperature import thermal_speeds
 from triskele.sponge.virtual_sites import place_tasks
 
 __all__ = ["Brownian"]

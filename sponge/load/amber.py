@@ -140,8 +140,8 @@ def _sigma_epsilon(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray
     return np.where(some, (a / b) ** (1 / 6), 0.1), np.where(some, b * b / (4 * a), 0.0)
 
 
-def _lennard_jones(top: Prmtop) -> dict[str, Any]:
-    """Arguments of `Nonbonded`: sigmas and epsilons of atoms when those of pairs follow from them, else a table."""
+def _lennard_jones(top: Prmtop, terms: Terms, charges: np.ndarray, options: dict[str, Any]) -> None:
+    """Sigmas and epsilons of atoms when those of pairs follow from them, else a table."""
     types = top.get("ATOM_TYPE_INDEX") - 1
     if types.min() < 0 or types.max() >= top.pointers["NTYPES"]:
         raise FileFormatError(f"{top.path}: section ATOM_TYPE_INDEX must lie in 1 to {top.pointers['NTYPES']}, "
@@ -152,8 +152,10 @@ def _lennard_jones(top: Prmtop) -> dict[str, Any]:
     depth = 4 * np.sqrt(epsilon[:, None] * epsilon)
     # nine digits are printed: the file's rounding, raised to the twelfth power, stays below this
     if np.allclose(a, depth * mixed_sigma**12, rtol=1e-6, atol=0) and np.allclose(b, depth * mixed_sigma**6, rtol=1e-6, atol=0):
-        return {"sigmas": sigma[types], "epsilons": epsilon[types]}
-    return {"sigmas": None, "epsilons": None, "mixing": LJTable(types, a, b)}
+        terms.nonbonded(charges, sigma[types], epsilon[types], options)
+    else:
+        terms.nonbonded(charges, None, None, options)
+        terms.lennard_jones_table(LJTable(types, a, b), {})
 
 
 def _pair14(top: Prmtop, quads: np.ndarray, types: np.ndarray) -> tuple[np.ndarray, ...]:
@@ -297,8 +299,7 @@ def load_amber(prmtop: str | Path, positions: Any = None, velocities: Any = None
     charges = top.get("CHARGE") / CHARGE
     if method is None:
         method = "none" if box is None else "pme"
-    lj = _lennard_jones(top)
-    terms.nonbonded(charges, lj.pop("sigmas"), lj.pop("epsilons"), {"method": method} | lj | options)
+    _lennard_jones(top, terms, charges, {"method": method} | options)
     terms.exclusions = _exclusions(top)
     terms.pairs(*_pair14(top, quads, types))
     if implicit_solvent is not None:

@@ -39,7 +39,7 @@ _COUNTS = {
     "DIHEDRALS_INC_HYDROGEN": "5 * NPHIH", "DIHEDRALS_WITHOUT_HYDROGEN": "5 * NPHIA", "EXCLUDED_ATOMS_LIST": "NNB",
     "HBOND_ACOEF": "NPHB", "HBOND_BCOEF": "NPHB",
 }  # fmt: skip
-_FORMAT = re.compile(rb"\(\s*(\d*)\s*([aAiIeEfFgG])\s*(\d+)")
+_FORMAT = re.compile(rb"\(\s*(\d*)\s*\(?\s*([aAiIeEfFgG])\s*(\d+)")  # such as (5E16.8), (20a4), (8(F9.5))
 
 
 def read_bytes(path: str | Path) -> bytes:
@@ -235,20 +235,23 @@ def _ascii(path: str | Path, data: bytes) -> dict[str, Any]:
     cell = None
     if box:
         edge = columns(lines[-1], 12, 6, float, f"{path}: box (last line)")
-        if len(edge) not in (3, 6):
-            raise FileFormatError(f"{path}: box (last line) must hold 3 lengths and 3 angles, got {len(edge)} numbers")
-        cell = _cell(path, edge[:3], edge[3:] if len(edge) == 6 else np.full(3, 90.0))
+        if len(edge) != 6:
+            raise FileFormatError(f"{path}: box (last line) must hold 3 lengths and 3 angles, got {len(edge)} numbers (is the file truncated?)")
+        cell = _cell(path, edge[:3], edge[3:])
     return {"positions": blocks[0] * 0.1, "velocities": blocks[1] * VELOCITY if velocities else None, "box": cell, "time": time}
 
 
 def _cell(path: str | Path, lengths: np.ndarray, angles: np.ndarray) -> np.ndarray | None:
     if not np.any(lengths):  # what programs write for "no box"
         return None
-    try:
-        return from_lengths_angles(0.1 * lengths, np.radians(angles))
-    except ValueError as error:
-        raise FileFormatError(f"{path}: box must have positive lengths and possible angles, got {lengths} A, {angles} "
-                              f"degrees ({error})") from None
+    # no angle of a cell that is used is sharper; the line may be one of velocities in a file that was cut off
+    if np.all((angles > 15) & (angles < 165)) and np.all(lengths > 0):
+        try:
+            return from_lengths_angles(0.1 * lengths, np.radians(angles))
+        except ValueError:
+            pass
+    raise FileFormatError(f"{path}: the box must have positive lengths and possible angles, got {lengths} A and {angles} degrees "
+                          "(is the file truncated?)")
 
 
 def _netcdf(path: str | Path, data: bytes) -> dict[str, Any]:

@@ -135,8 +135,9 @@ class Terms:
         self.exclusions = np.empty((0, 2), np.int64)
         self._add: list[Any] = []  # functions that make a potential
         self._pairs: list[np.ndarray] = []
-        self._lennard_jones: dict[str, Any] | None = None
-        self._charges: np.ndarray | None = None
+        self._atoms: dict[str, Any] | None = None
+        self._table: Any = None
+        self._options: dict[str, Any] = {}
 
     def _term(self, make: Any, atoms: np.ndarray, **parameters: np.ndarray) -> None:
         atoms = np.asarray(atoms).astype(np.int64)
@@ -199,15 +200,11 @@ class Terms:
 
     def nonbonded(self, charges: np.ndarray, sigmas: Any, epsilons: Any, options: dict[str, Any]) -> None:
         """Parameters of all atoms, and options of `Nonbonded`."""
-        self._charges = charges
-        self._lennard_jones = {"sigmas": sigmas, "epsilons": epsilons} | options
+        self._atoms, self._options = {"charges": charges, "sigmas": sigmas, "epsilons": epsilons}, options | self._options
 
     def lennard_jones_table(self, table: Any, options: dict[str, Any]) -> None:
-        """Lennard-Jones by pair of types; takes the place of the atoms' own, which must have no depth."""
-        own = self._lennard_jones
-        if own is not None and own.get("epsilons") is not None and np.any(own["epsilons"] != 0):
-            raise FileFormatError(f"{self.where}: must have Lennard-Jones parameters once, got those of atoms and a table")
-        self._lennard_jones = (own or {}) | {"sigmas": None, "epsilons": None, "mixing": table} | options
+        """Lennard-Jones by pair of types, in place of the atoms' own, which must have no depth; its options win."""
+        self._table, self._options = table, self._options | options
 
     def exceptions(self, atoms: np.ndarray, charge_product: np.ndarray, sigma: np.ndarray, epsilon: np.ndarray) -> None:
         """Pairs left out of `Nonbonded`; those that have parameters of their own become 1-4 pairs."""
@@ -234,9 +231,19 @@ class Terms:
 
     def add_to(self, system: System) -> None:
         """Make all potentials and add them to the system."""
-        if self._lennard_jones is not None:
-            from triskele.sponge.potentials.nonbonded import Nonbonded
-
-            system.add(Nonbonded(self._charges, **self._lennard_jones))
+        if self._atoms is not None or self._table is not None:
+            system.add(self._nonbonded())
         for make in self._add:
             system.add(make())
+
+    def _nonbonded(self) -> Any:
+        from triskele.sponge.potentials.nonbonded import Nonbonded
+
+        atoms, options = self._atoms or {"charges": np.zeros(self.n)}, dict(self._options)
+        if self._table is not None:
+            if atoms.get("epsilons") is not None and np.any(atoms["epsilons"] != 0):
+                raise FileFormatError(f"{self.where}: must have Lennard-Jones parameters once, got those of atoms and a table")
+            atoms = {"charges": atoms["charges"], "mixing": self._table}
+        elif "mixing" in options:
+            atoms["mixing"] = options.pop("mixing")
+        return Nonbonded(**atoms, method="none").update(**options)

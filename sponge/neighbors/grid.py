@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from triskele.core.kernels.njit import device, kernel
-from triskele.sponge.neighbors.state import CLUSTERS, COLUMN, COLUMNS_X, COLUMNS_Y, FAR, LOW, SPREAD, WIDE
+from triskele.sponge.neighbors.state import CLUSTERS, COLUMN, COLUMNS_X, COLUMNS_Y, FAR, LATTICE, LOW, SPREAD, WIDE
 
 __all__ = ["columns", "count", "fill", "place", "start", "wrap"]
 
@@ -172,6 +172,7 @@ def fill(chunk, chunks, n_groups, state, atom_start, cluster_start, order, wrapp
                     lj[cluster] |= has_lj[atom]
                 else:
                     atoms[slot] = -1
-                    for a in range(3):
-                        xs[base + 4 * a] = FAR + SPREAD * slot
+                    xs[base] = FAR + SPREAD * (slot % LATTICE)
+                    xs[base + 4] = FAR + SPREAD * (slot // LATTICE % LATTICE)
+                    xs[base + 8] = FAR + SPREAD * (slot // (LATTICE * LATTICE))
                 i += 1

@@ -29,6 +29,7 @@ from triskele.sponge.neighbors.state import (
     SMALL_BOX,
     STEP_TIME,
     WORDS,
+    aligned_zeros,
 )
 from triskele.sponge.units import GAS_CONSTANT
 
@@ -140,7 +141,7 @@ class NeighborList:
         self.cluster_start = np.zeros(self._most_columns * self._n_groups + 1, np.int64)
         self._order = np.zeros(n, np.int32)
         self.atoms, self.slots = np.full(4 * most_clusters, -1, np.int32), np.zeros(n, np.int32)
-        self.xs, self._built_xs = np.zeros(16 * most_clusters, self.real), np.zeros(16 * most_clusters, self.real)
+        self.xs, self._built_xs = (aligned_zeros(16 * most_clusters, self.real) for _ in range(2))
         self._low, self._high = np.zeros((most_clusters, 3), self.real), np.zeros((most_clusters, 3), self.real)
         self._cluster_lj = np.zeros(most_clusters, np.uint8)
         self.has_lj = np.ones(n, np.uint8)  # atoms with Lennard-Jones parameters; a potential may clear it

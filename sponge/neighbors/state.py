@@ -6,7 +6,9 @@ They are conditions of its phases.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
+
+import numpy as np
 
 # of `NeighborList.state` (int64)
 CLUSTERS: Final = 0  # number of clusters
@@ -43,5 +45,17 @@ WORDS: Final = 8
 OVERFLOW: Final = 21  # a pair list, entry list or force window is full
 SMALL_BOX: Final = 22  # the cut-off is over half the box
 
-FAR = 1.0e4  # nm: where padding slots begin, SPREAD apart from one another, out of any cut-off
+# Padding slots stand on a lattice of their own, out of any cut-off of atoms and of one another. Not farther than needed:
+# (sigma/r)^6 must not become subnormal in float32, which would cost a hundred times an ordinary multiplication.
+FAR = 1000.0  # nm
 SPREAD = 16.0
+LATTICE = 128  # points along an axis
+
+
+def aligned_zeros(shape: tuple[int, ...] | int, dtype: Any) -> np.ndarray:
+    """Zeros that begin at a cache line: vectors of 64 bytes that lie across two lines take twice the time."""
+    dtype = np.dtype(dtype)
+    size = int(np.prod(shape)) * dtype.itemsize
+    raw = np.zeros(size + 64, np.uint8)
+    start = -raw.ctypes.data % 64
+    return raw[start : start + size].view(dtype).reshape(shape)

@@ -126,7 +126,9 @@ class PME:
                 builds = np.full(1, -1, np.int64)
             keys, counts = np.zeros(n, np.int32), np.zeros(nx * bricks_y + 1, np.int64)
             seen = np.full(1, -2, np.int64)
-            self.before = [Task(mesh.sort, r, geometry, sizes, slabs, builds, seen, keys, counts, atoms, slots, starts)]
+            own = slabs[:, mesh.OWN]
+            owners = np.repeat(np.stack([np.cumsum(own) - own, own], 1), own, axis=0)
+            self.before = [Task(mesh.sort, r, geometry, sizes, slabs, owners, builds, seen, keys, counts, atoms, slots, starts)]
         self.stages = [
             [Task(mesh.spread_wide if wide else mesh.spread, r, self.charges, geometry, values, sizes, slabs, atoms, starts,
                   spread_mesh, scratch, fractions, places, strays, n_strays, chunks=chunks)],

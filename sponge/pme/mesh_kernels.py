@@ -64,10 +64,10 @@ _EIGHTS_ODD = (8, 9, 10, 11, 12, 13, 14, 15, 24, 25, 26, 27, 28, 29, 30, 31)
 
 
 @kernel(nogil=True)
-def sort(chunk, positions, geometry, sizes, slabs, builds, seen, keys, counts, order, slots, starts):
-    """Order the atoms by plane and column of bricks, and share them among the chunks of `spread`, after each rebuild.
+def sort(chunk, positions, geometry, sizes, slabs, owners, builds, seen, keys, counts, order, slots, starts):
+    """Order the atoms by chunk of `spread`, row of bricks and plane, after each rebuild: what a row needs fits in L1.
 
-    `builds` [1] counts the rebuilds of the neighbour list; `seen` [1] is its value at the last sorting. order (slot to
+    owners [nx, 2]: first plane and number of planes of the chunk that has a plane. `builds` [1] counts the rebuilds of the neighbour list; `seen` [1] is its value at the last sorting. order (slot to
     atom) and slots (atom to slot) are int32.
     """
     if seen[0] == builds[0] and builds[0] >= 0:
@@ -82,7 +82,9 @@ def sort(chunk, positions, geometry, sizes, slabs, builds, seen, keys, counts, o
         u, v = (u - np.floor(u)) * geometry[6], (v - np.floor(v)) * geometry[7]
         if not (u < nx and v < sizes[NY]):  # NaN, or rounded up
             u, v = 0.0, 0.0
-        key = np.int64(u) * columns + (np.int64(v) >> 2)
+        plane = np.int64(u)
+        first, own = owners[plane, 0], owners[plane, 1]
+        key = first * columns + (np.int64(v) >> 2) * own + plane - first
         keys[i] = key
         counts[key + 1] += 1
     for k in range(nx * columns):

@@ -38,7 +38,7 @@ from triskele.core.kernels.njit import kernel, template
 from triskele.sponge.engine.program import Phase
 from triskele.sponge.engine.task import ENERGY, Task
 from triskele.sponge.neighbors.lanes import first, second
-from triskele.sponge.neighbors.state import CLUSTERS, END, PLAIN_END, SHIFT, START, I, LJ_END
+from triskele.sponge.neighbors.state import CLUSTERS, END, PLAIN_END, SHIFT, START, I, LJ_END, aligned_zeros
 from triskele.sponge.potential import ROW, Plan
 
 if TYPE_CHECKING:
@@ -188,7 +188,8 @@ def energy_loop(chunk, state, shifts, entries, n_entries, pairs, masks, touched,
             at = 48 * (at + clusters * (at < 0))
             dx, dy, dz = ix - second(xs, 16 * j), iy - second(xs, 16 * j + 4), iz - second(xs, 16 * j + 8)
             r2 = simd.fma(dx, dx, simd.fma(dy, dy, dz * dz))
-            inside = (r2 < c[0]) & simd.from_bits(np.uint64(simd.load_scalar(mask, k)), 16)
+            bits = simd.load_scalar(mask, k) if k >= mine[e, PLAIN_END] else np.int32(-1)  # only masked pairs have bits
+            inside = (r2 < c[0]) & simd.from_bits(np.uint64(bits), 16)
             du, f = energy(r2, p, load(params, j, second), c)
             f = simd.select(inside, f, zero)
             u = u + simd.select(inside, du, zero)
@@ -243,7 +244,8 @@ def gradient_loop(chunk, state, shifts, entries, n_entries, pairs, masks, touche
             at = 48 * (at + clusters * (at < 0))
             dx, dy, dz = ix - second(xs, 16 * j), iy - second(xs, 16 * j + 4), iz - second(xs, 16 * j + 8)
             r2 = simd.fma(dx, dx, simd.fma(dy, dy, dz * dz))
-            inside = (r2 < c[0]) & simd.from_bits(np.uint64(simd.load_scalar(mask, k)), 16)
+            bits = simd.load_scalar(mask, k) if k >= mine[e, PLAIN_END] else np.int32(-1)  # only masked pairs have bits
+            inside = (r2 < c[0]) & simd.from_bits(np.uint64(bits), 16)
             own, other = gradient(r2, p, load(params, j, second), c)
             ga = ga + simd.select(inside, own[0], zero)
             gb = gb + simd.select(inside, own[1], zero)
@@ -337,15 +339,15 @@ class PairPlan(Plan):
         n_clusters = len(neighbors.atoms) // 4
         self.values = np.ascontiguousarray(values, np.float64)
         self.numbers = np.ascontiguousarray(numbers, real)
-        params = np.zeros(4 * n_clusters * self.values.shape[1], real)
+        params = aligned_zeros(4 * n_clusters * self.values.shape[1], real)
         sort = Task(sort_params, chunks, state, neighbors.atoms, self.values, params, chunks=chunks)
         rows = np.zeros((len(neighbors.lists) * chunks, ROW))
         pair_tasks, sums, adds, self.parts = [], [], [], []
         for k, part in enumerate(neighbors.lists):
             # lazily mapped: pages that no force falls on cost nothing
-            wide = np.zeros((chunks, 48 * part.touched.shape[1]), real)
-            blocks = np.zeros((chunks, 16 * part.touched.shape[1]), real)
-            sorted_forces, mine = np.zeros(16 * n_clusters), rows[k * chunks : (k + 1) * chunks]
+            wide = aligned_zeros((chunks, 48 * part.touched.shape[1]), real)
+            blocks = aligned_zeros((chunks, 16 * part.touched.shape[1]), real)
+            sorted_forces, mine = aligned_zeros(16 * n_clusters, np.float64), rows[k * chunks : (k + 1) * chunks]
             args = (state, neighbors.shifts, part.entries, part.n_entries, part.pairs, part.masks, part.touched, part.n_touched,
                     part.window, neighbors.xs, params, self.numbers, wide, blocks, mine, engine.flags)  # fmt: skip
             pair_tasks += [Task(force, *args, chunks=chunks), Task(energy, *args, chunks=chunks)]

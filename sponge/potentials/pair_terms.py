@@ -7,6 +7,7 @@ pairs that the built-in Lennard-Jones and Coulomb kernels use (`nonbonded_kernel
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any, ClassVar
@@ -248,3 +249,30 @@ def pair_potential(function: Callable | None = None, *, name: str | None = None)
                                __signature__=inspect.Signature(parameters))  # fmt: skip
 
     return decorate if function is None else decorate(function)
+
+
+def _exponential_6(r, a, b, c):
+    return a * math.exp(-b * r) - c / r**6
+
+
+def _lennard_jones(r, sigma, epsilon):
+    attraction = (sigma / r) ** 6
+    return 4 * epsilon * (attraction * attraction - attraction)
+
+
+def example():
+    """Systems for `testing`."""
+    from triskele.sponge.testing import example_system
+
+    exponential_6, lennard_jones = (pair_potential(f) for f in (_exponential_6, _lennard_jones))
+    n = 14
+    ramp = np.linspace(0.05, 0.15, n)
+    tables = {"a": [[300.0, 200.0], [200.0, 100.0]], "types": np.arange(n) % 2}
+    atoms = {"sigma": ramp, "epsilon": 1 + 5 * ramp, "mixing": {"sigma": "arithmetic", "epsilon": "geometric"}}
+    bonds = np.stack([np.arange(n - 1), np.arange(1, n)], axis=1)
+    leaning = [[1.6, 0, 0], [0.3, 1.5, 0], [-0.2, 0.4, 1.7]]
+    return [
+        example_system(lennard_jones(**atoms), exponential_6(**tables, b=20.0, c=ramp, mixing="product"), n=n, exclusions=bonds),
+        *[example_system(lennard_jones(**atoms, cutoff=0.6, switch=0.45), exponential_6(**tables, b=20.0, c=1e-4, cutoff=0.6, shift=True),
+                         n=n, exclusions=bonds, box=box) for box in (None, leaning)],
+    ]  # fmt: skip

@@ -1,6 +1,5 @@
 """Force fields in ffxml: energies of whole proteins, every template, protonation states, and the errors."""
 
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -347,37 +346,24 @@ def test_specific_definitions_go_before_wildcards_and_early_before_late():
     assert table.find((a, a)) is None
 
 
-def test_torsions_of_both_kinds_and_nbfix_match_openmm(tmp_path):
+@pytest.mark.parametrize("ordering", ["default", "charmm", "amber", "smirnoff"])
+@pytest.mark.parametrize(
+    "improper",
+    [
+        'class1="B" class2="" class3="" class4="F"',
+        'class1="B" class2="F" class3="A" class4="C"',
+        'class1="B" class2="" class3="A" class4=""',
+    ],
+)
+def test_torsions_of_both_kinds_and_nbfix_match_openmm(tmp_path, ordering, improper):
     """A made-up chain with Ryckaert-Bellemans and periodic torsions, impropers of each ordering, and pair exceptions."""
     pytest.importorskip("openmm")
     import openmm
     from openmm import app
 
     path = tmp_path / "chain.xml"
-    path.write_text(
-        """<ForceField>
- <AtomTypes>"""
-        + "".join(f'<Type name="{n}" class="{n.upper()}" element="{e}" mass="12.0"/>' for n, e in zip("abcdef", "CCNOCF"))
-        + """</AtomTypes>
- <Residues><Residue name="MOL">"""
-        + "".join(
-            f'<Atom name="{n.upper()}" type="{n}" charge="{q}"/>' for n, q in zip("abcdef", (0.1, -0.2, 0.3, -0.1, -0.2, 0.1))
-        )
-        + """
-  <Bond from="0" to="1"/><Bond from="1" to="2"/><Bond from="2" to="3"/><Bond from="3" to="4"/><Bond from="1" to="5"/></Residue></Residues>
- <HarmonicBondForce><Bond class1="" class2="" length="0.15" k="1000"/></HarmonicBondForce>
- <HarmonicAngleForce><Angle class1="" class2="" class3="" angle="2" k="100"/></HarmonicAngleForce>
- <RBTorsionForce ordering="charmm"><Proper class1="A" class2="B" class3="C" class4="D" c0="1" c1="2" c2="3" c3="4" c4="5" c5="6"/>
-  <Proper class1="F" class2="B" class3="C" class4="D" c0="0" c1="0" c2="1" c3="0" c4="0" c5="0"/><Improper class1="B" class2="C" class3="A" class4="F" c0="1" c1="1" c2="2" c3="2" c4="3" c5="3"/></RBTorsionForce>
- <PeriodicTorsionForce><Proper class1="" class2="C" class3="D" class4="" periodicity1="3" phase1="0.5" k1="2" periodicity2="1" phase2="1" k2="4"/>
-  <Improper class1="B" class2="" class3="" class4="F" periodicity1="2" phase1="3.1" k1="5"/></PeriodicTorsionForce>
- <NonbondedForce coulomb14scale="0.8" lj14scale="0"><UseAttributeFromResidue name="charge"/><Atom class="" sigma="1" epsilon="0"/></NonbondedForce>
- <LennardJonesForce lj14scale="0.5">"""
-        + "".join(f'<Atom type="{n}" sigma="{0.3 + 0.01 * k}" epsilon="{0.2 + 0.1 * k}"/>' for k, n in enumerate("abcdef"))
-        + """
-  <NBFixPair type1="a" type2="e" sigma="0.4" epsilon="1.5"/><NBFixPair type1="f" type2="d" sigma="0.2" epsilon="0.7"/></LennardJonesForce>
-</ForceField>"""
-    )
+    text = (DATA / "pdb" / "chain.xml").read_text()
+    path.write_text(text.replace("ORDER", ordering).replace("IMPROPER", improper))
     topology = Topology(
         list("ABCDEF"), [6, 6, 7, 8, 6, 9], [0] * 6, ["MOL"], ["1"], [0], ["A"], [[0, 1], [1, 2], [2, 3], [3, 4], [1, 5]]
     )
@@ -390,6 +376,42 @@ def test_torsions_of_both_kinds_and_nbfix_match_openmm(tmp_path):
     assert sum(energies(system, positions).values()) == pytest.approx(
         context.getState(getEnergy=True).getPotentialEnergy()._value, rel=1e-9
     )
+
+
+SITES = {
+    "average2": 'weight1="0.3" weight2="0.7"', "average3": 'weight1="0.2" weight2="0.3" weight3="0.5"',
+    "outOfPlane": 'weight12="-0.3" weight13="-0.4" weightCross="-6.4"',
+    "localCoords": 'wo1="0.2" wo2="0.3" wo3="0.5" wx1="-1" wx2="0.5" wx3="0.5" wy1="0" wy2="-1" wy3="1" p1="0.01" p2="0.02" p3="-0.03"',
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", SITES)
+def test_virtual_sites_of_every_kind_match_openmm(tmp_path, kind):
+    """Positions of the site, and whom it does not interact with."""
+    openmm = pytest.importorskip("openmm")
+    from openmm import app
+
+    path = tmp_path / "site.xml"
+    parents = "".join(f' atomName{k}="{n}"' for k, n in enumerate("ABC"[: 2 if kind == "average2" else 3], 1))
+    path.write_text(f"""<ForceField><AtomTypes><Type name="a" class="a" element="C" mass="12"/><Type name="m" class="m" mass="0"/></AtomTypes>
+ <Residues><Residue name="MOL">{"".join(f'<Atom name="{n}" type="{t}" charge="0.1"/>' for n, t in zip("ABCDEM", "aaaaam"))}
+  <VirtualSite type="{kind}" siteName="M"{parents} {SITES[kind]}/>
+  {"".join(f'<Bond atomName1="{i}" atomName2="{j}"/>' for i, j in ("AB", "BC", "CD", "DE"))}</Residue></Residues>
+ <NonbondedForce coulomb14scale="0.5" lj14scale="0.5"><UseAttributeFromResidue name="charge"/><Atom class="" sigma="0.3" epsilon="0.1"/></NonbondedForce>
+</ForceField>""")
+    topology = Topology(list("ABCDEM"), [6, 6, 6, 6, 6, 0], [0] * 6, ["MOL"], ["1"], [0], ["A"], [[0, 1], [1, 2], [2, 3], [3, 4]])
+    positions = np.random.default_rng(1).uniform(0, 0.5, (6, 3))
+    other = app.ForceField(str(path)).createSystem(openmm_topology(topology))
+    context = openmm.Context(other, openmm.VerletIntegrator(0.001), openmm.Platform.getPlatformByName("Reference"))
+    context.setPositions(positions)
+    context.computeVirtualSites()
+    system = create_system(topology, positions, None, path)
+    np.testing.assert_allclose(
+        system.positions, context.getState(getPositions=True).getPositions(asNumpy=True)._value, atol=1e-12
+    )
+    theirs = terms_of(other)
+    assert sorted(map(tuple, system.exclusions.tolist())) == sorted(theirs["exclusions"])
+    assert sorted(map(tuple, system["pair14"].atoms.tolist())) == sorted(p[:2] for p in theirs["pair14"])
 
 
 # -- loading ---------------------------------------------------------------------------------------------------------------

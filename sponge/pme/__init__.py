@@ -12,6 +12,7 @@ Compiled forms for a potential's plan, with attributes ``before`` (tasks to run 
 ``rows`` and methods ``update_box()``, ``update_charges(charges)``, ``charge_gradient()``:
 
 - ``PME(engine, charges, alpha, grid, order=5, *, dispersion=False, builds=None)``: `grid` from ``grid_size(wanted)``.
+- ``Ewald(engine, charges, alpha, counts)``.
 """
 
 from importlib import import_module as _import_module
@@ -19,9 +20,9 @@ from typing import Any as _Any
 
 from triskele.sponge.pme.energy import dispersion_reciprocal_energy, ewald_energy, reciprocal_energy, spline_moduli
 
-__all__ = ["PME", "dispersion_reciprocal_energy", "ewald_energy", "grid_size", "reciprocal_energy", "spline_moduli"]
+__all__ = ["Ewald", "PME", "dispersion_reciprocal_energy", "ewald_energy", "grid_size", "reciprocal_energy", "spline_moduli"]
 
-_ON_FIRST_USE = {"PME": "mesh", "grid_size": "mesh"}  # what needs the compiler
+_ON_FIRST_USE = {"Ewald": "ewald", "PME": "mesh", "grid_size": "mesh"}  # what needs the compiler
 
 
 def __getattr__(name: str) -> _Any:

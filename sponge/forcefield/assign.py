@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from triskele.sponge.errors import MissingTemplateError
-from triskele.sponge.forcefield.diagnose import explain
+from triskele.sponge.forcefield.diagnose import describe, explain
 from triskele.sponge.forcefield.ffxml import AtomType, ForceField
 from triskele.sponge.forcefield.templates import Graph, Template, match
 from triskele.sponge.topology import Topology
@@ -19,8 +19,6 @@ __all__ = ["Assignment", "assign_templates", "residue_graphs"]
 class Assignment:
     """Templates of residues, and what follows for the atoms."""
 
-    templates: list[Template]  # [kinds], those in use
-    residue_template: np.ndarray  # int [residues]
     template_atom: np.ndarray  # int [n], place in the template
     types: list[AtomType]  # those in use
     atom_type: np.ndarray  # int [n]
@@ -44,38 +42,35 @@ def assign_templates(topology: Topology, forcefield: ForceField) -> Assignment:
         by_signature.setdefault(template.signature, []).append(template)
 
     starts = np.searchsorted(topology.residue_index, np.arange(len(topology.residue_names) + 1))
-    chosen: list[Template] = []
-    number: dict[str, int] = {}
     types: dict[str, int] = {}
-    residue_template = np.empty(len(topology.residue_names), np.int64)
     template_atom = np.empty(topology.n, np.int64)
     atom_type = np.empty(topology.n, np.int64)
-    groups = []
+    groups, missing = [], []
     for residues, graph in kinds:
-        template, places = _choose(graph, by_signature.get(graph.signature, ()), residues[0], topology, forcefield)
-        if template.name not in number:
-            number[template.name] = len(chosen)
-            chosen.append(template)
-        residue_template[residues] = number[template.name]
+        found = _choose(graph, by_signature.get(graph.signature, ()), residues[0], topology)
+        if found is None:
+            missing.append((residues, graph))
+            continue
+        template, places = found
         atoms = starts[residues][:, None] + np.arange(len(graph.names))
         template_atom[atoms] = places
         atom_type[atoms] = np.array([types.setdefault(t, len(types)) for t in template.types], np.int64)[places]
         groups.append((template, atoms[:, np.argsort(places)]))
-    return Assignment(chosen, residue_template, template_atom, [forcefield.types[t] for t in types], atom_type, groups)
+    if missing:
+        raise MissingTemplateError(explain(topology, missing, forcefield))
+    return Assignment(template_atom, [forcefield.types[t] for t in types], atom_type, groups)
 
 
-def _choose(graph, candidates, residue, topology, forcefield):
+def _choose(graph, candidates, residue, topology):
+    """The template that fits and its atoms; None if none does."""
     found = [(template, places) for template in candidates if (places := match(template, graph)) is not None]
-    if not found:
-        raise MissingTemplateError(explain(topology, residue, graph, forcefield))
     named = [f for f in found if f[0].name == graph.name]
-    first = (named or found)[0]
-    if not named and any(not _same(first, other) for other in found[1:]):
+    if found and not named and any(not _same(found[0], other) for other in found[1:]):
         raise MissingTemplateError(
-            f"create_system: a residue must fit one template, got {', '.join(t.name for t, _ in found)} for {describe(topology, residue)}, which "
-            "differ in their parameters (call the residue by the name of the one that is meant)"
+            f"create_system: a residue must fit one template, got {', '.join(t.name for t, _ in found)} for "
+            f"{describe(topology, residue)}, which differ in their parameters (call the residue by the name of the one that is meant)"
         )
-    return first
+    return next(iter(named or found), None)
 
 
 def _same(a, b):
@@ -86,12 +81,6 @@ def _same(a, b):
         and len(ta.sites) == len(tb.sites)
         and len(ta.constraints) == len(tb.constraints)
     )
-
-
-def describe(topology, residue):
-    """A residue as errors name it."""
-    chain = topology.chain_ids[topology.chain_index[residue]]
-    return f"residue {topology.residue_ids[residue]} {topology.residue_names[residue]} (chain {chain or '-'})"
 
 
 def residue_graphs(topology) -> list[tuple[np.ndarray, Graph]]:

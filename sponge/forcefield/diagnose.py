@@ -9,21 +9,36 @@ import numpy as np
 from triskele.sponge.elements import SYMBOLS
 from triskele.sponge.forcefield.templates import Graph
 
-__all__ = ["explain"]
+__all__ = ["describe", "explain"]
 
 
-def explain(topology, residue: int, graph: Graph, forcefield) -> str:
-    """Message for a residue without a template."""
+def describe(topology, residue: int) -> str:
+    """A residue as errors name it."""
     chain = topology.chain_ids[topology.chain_index[residue]]
-    head = f"create_system: no template for residue {topology.residue_ids[residue]} {graph.name} (chain {chain or '-'})"
+    return f"residue {topology.residue_ids[residue]} {topology.residue_names[residue]} (chain {chain or '-'})"
+
+
+def explain(topology, missing: list[tuple[np.ndarray, Graph]], forcefield) -> str:
+    """Message for residues without a template, given as (numbers of like residues, their graph), the first kind first."""
+    (residue, *_), graph = missing[0]
+    head = f"create_system: no template for {describe(topology, residue)}"
     if not forcefield.templates:
         return f"{head}: the force field ({', '.join(forcefield.names)}) has no residue templates at all"
     nearest = min(forcefield.templates.values(), key=lambda t: _distance(t, graph))
     differences = [d for d in (_atoms(nearest, graph), _bonds(nearest, graph), _external(nearest, graph)) if d]
     if not differences:
         differences = ["the same atoms and numbers of bonds, bound in another order"]
-    hint = _hint(topology, residue, graph, nearest, forcefield)
-    return f"{head}: the nearest is {nearest.name}; the residue has {'; '.join(differences)} ({hint})"
+    hint = _hint(graph, nearest, forcefield)
+    return f"{head}: the nearest is {nearest.name}; the residue has {'; '.join(differences)} ({hint}){_others(topology, missing)}"
+
+
+def _others(topology, missing):
+    """The other residues without a template, by number."""
+    rest = np.sort(np.concatenate([residues for residues, _ in missing]))[1:]
+    if not len(rest):
+        return ""
+    listed = ", ".join(f"{topology.residue_ids[r]} {topology.residue_names[r]}" for r in rest[:5])
+    return f"; {len(rest)} more have none: {listed}{', ...' if len(rest) > 5 else ''}"
 
 
 def _symbol(element):
@@ -98,7 +113,7 @@ def _external(template, graph):
     return f"{got} bond{'s' if got != 1 else ''} to other residues (at {at}) instead of {wanted} (at {should})"
 
 
-def _hint(topology, residue, graph, nearest, forcefield):
+def _hint(graph, nearest, forcefield):
     """What to do about it, from the most likely cause."""
     difference = _difference(_counts(nearest), _counts(graph))
     known = any(t.name[-3:] == graph.name[-3:] for t in forcefield.templates.values()) or _known_residue(graph.name)

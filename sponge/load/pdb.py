@@ -212,6 +212,10 @@ def _elements(symbols, padded, residue_names, rows, where):
     return out
 
 
+# Ions by the names of their residues: elements, and what CHARMM calls them
+_IONS = NUMBERS | {"SOD": 11, "CLA": 17, "POT": 19, "CES": 55, "CAL": 20, "LIT": 3, "RUB": 37, "CAD": 48, "BAR": 56}
+
+
 def element_of(symbol: str, name: str, residue: str) -> int | None:
     """Atomic number from columns 77-78, or from the name in its four columns; 0 for virtual sites, None if not known."""
     symbol = symbol.upper()
@@ -233,8 +237,8 @@ def element_of(symbol: str, name: str, residue: str) -> int | None:
     letters = name.strip().upper().lstrip("0123456789")
     bare = letters.rstrip("0123456789+-")
     single = residue.upper().rstrip("0123456789+-")
-    if bare == single and bare in NUMBERS:  # an ion: its residue is called like its element
-        return NUMBERS[bare]
+    if bare == single and bare in _IONS:  # an ion: its residue is called like its atom
+        return _IONS[bare]
     if entry is None and name[0] not in " 0123456789" and name[:2].upper().strip() in NUMBERS and letters[:1] != "H":
         return NUMBERS[name[:2].upper().strip()]
     return NUMBERS.get(letters[:1])

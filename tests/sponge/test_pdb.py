@@ -215,6 +215,8 @@ def test_insertion_codes_make_residues(read):
         ("CL1 ", "LIG", 17),
         (" C1 ", "LIG", 6),
         ("NA  ", "NA+", 11),
+        (" SOD", "SOD", 11),
+        ("CLA ", "CLA", 17),
         (" M  ", "HOH", 0),
         (" MW ", "SOL", 0),
         (" SE ", "MSE", 16),

@@ -164,7 +164,8 @@ def test_no_solution_names_the_atoms(name, rng):
         solved(system, move * np.nan)
 
 
-def test_a_run_ends_with_the_error(rng):
+def test_a_run_ends_with_the_error(rng, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # where the last good state goes
     system = mixture(["XH"] * 3, rng)
     system.velocities[1] = [900.0, 0, 0]
     sim = sponge.Simulation(system, sponge.VelocityVerlet(timestep=0.002))

@@ -74,6 +74,7 @@ def _difference(wanted, got):
 
 def _amount(n, what, names):
     listed = f" ({', '.join(names)})" if names and len(names) <= 6 else ""
+    what += "s" if what == "virtual site" and abs(n) > 1 else ""
     return f"{abs(n)} {what} {'too many' if n > 0 else 'too few'}{listed}"
 
 
@@ -124,6 +125,8 @@ def _hint(graph, nearest, forcefield):
         return "load its parameters: forcefield=[..., 'residue.xml'], or take the residue out"
     if set(difference) == {0} and difference[0] < 0:
         return "the model has virtual sites: add them with sponge.build.add_virtual_sites"
+    if set(difference) == {0}:
+        return "the force field's model has no such sites: load another, or take them out of the file"
     if 1 not in graph.elements and difference.get(1, 0) < 0 and not any(n < 0 for n in heavy.values()):
         return "it has no hydrogens: add them with sponge.build.add_hydrogens"
     if any(n < 0 for n in heavy.values()):

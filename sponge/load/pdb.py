@@ -169,10 +169,12 @@ def _atom_records(lines, rows, segments, where):
 
 def _residue_ids(ids):
     """Numbers beyond 9,999 as decimals."""
-    wide = np.array([t[:1].isalpha() for t in ids.tolist()])
+    wide = np.char.isalpha(ids.astype("U1"))
     if np.any(wide):
+        fields, inverse = np.unique(ids[wide], return_inverse=True)
+        decoded = [t if (number := _decode36(t[:4], 4)) is None else f"{number}{t[4:]}" for t in fields.tolist()]
         ids = ids.astype("U12")
-        ids[wide] = [t if (number := _decode36(t[:4], 4)) is None else f"{number}{t[4:]}" for t in ids[wide].tolist()]
+        ids[wide] = np.array(decoded)[inverse]
     return ids
 
 

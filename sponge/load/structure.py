@@ -17,6 +17,7 @@ from triskele.sponge.topology import Topology
 
 __all__ = ["AtomRecords", "Structure", "assemble", "standard_bonds"]
 
+_ENDS = ("C", "O3'")  # atoms of a residue that the next one may be bound to
 _LONGEST_LINK = 0.25  # nm; a bond between residues that would be longer is a gap in the chain (C-N 0.13, O-P 0.16 nm)
 _LONGEST_HYDROGEN = 0.15  # nm; longer than S-H, the longest bond to a hydrogen of a standard residue
 _LONGEST_DISULFIDE = 0.3  # nm; S-S is 0.205 nm, badly refined ones reach 0.25, unbound sulfurs do not come below 0.33
@@ -224,7 +225,7 @@ def standard_bonds(
         key = (kind, *plain[lo:hi])
         if key not in local:
             local[key] = _bonds_of_names(kind, plain[lo:hi], topology.elements[lo:hi], components)
-        inner, links, unknown, where = local[key]
+        inner, links, unknown, ends = local[key]
         if len(inner):
             pairs.append(inner + lo)
         for k in unknown:
@@ -233,18 +234,18 @@ def standard_bonds(
         for tail, k in links:
             if tail in previous and _distance(positions[previous[tail]], positions[lo + k], box) < _LONGEST_LINK:
                 pairs.append(np.array([[previous[tail], lo + k]]))
-        tails = {name: lo + k for name, k in where.items()}
+        tails = {name: lo + k for name, k in ends}
     pairs.append(_disulfides(topology, positions, box))
     return np.concatenate(pairs).astype(np.int32).reshape(-1, 2)
 
 
 def _bonds_of_names(kind, names, elements, components):
-    """Bonds [m, 2] inside a residue, ("atom of the residue before", atom) links, hydrogens not known, and {name: atom}."""
+    """Bonds [m, 2] inside a residue, ("atom of the residue before", atom) links, hydrogens not known, and (name, atom) of its ends."""
     entry = standard_residue(kind)
     if components and kind in components:
         entry = (kind, components[kind], {}, "")
     if entry is None:
-        return np.empty((0, 2), np.int64), [], [], {name: k for k, name in enumerate(names)}
+        return np.empty((0, 2), np.int64), [], [], [(name, names.index(name)) for name in _ENDS if name in names]
     _, bonds, aliases, _ = entry
     known = {name for bond in bonds for name in bond}
     where = {name if name in known else aliases.get(name, name): k for k, name in reversed(list(enumerate(names)))}
@@ -252,7 +253,7 @@ def _bonds_of_names(kind, names, elements, components):
     links = [(a[1:], where[b]) for a, b in bonds if a[0] == "-" and b in where]
     bound = set(inner.ravel().tolist())
     unknown = [k for k in range(len(names)) if elements[k] == 1 and k not in bound] if len(names) > 1 else []
-    return inner, links, unknown, where
+    return inner, links, unknown, [(name, where[name]) for name in _ENDS if name in where]
 
 
 def _nearest_heavy(h, lo, hi, topology, positions, box):

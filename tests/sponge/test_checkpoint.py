@@ -1,0 +1,227 @@
+"""Checkpoints: a resumed run equals the uninterrupted one bit for bit; damaged and foreign files are refused."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from triskele import sponge
+from triskele.sponge.checkpoint import differences, read_checkpoint, write_checkpoint
+from triskele.sponge.errors import CheckpointError
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def springs(integrator=None, k=1000.0, n=10, box=None, remove=True, **options):
+    """Dimers on springs."""
+    x = np.random.default_rng(0).uniform(0, 2, (n, 3))
+    x[1::2] = x[::2] + [0.16, 0, 0]
+    pairs = np.arange(n).reshape(-1, 2)
+    system = sponge.System(sponge.Topology.of_particles(n, "C", 6, pairs), np.full(n, 12.0), box, x, remove_com_motion=remove)
+    system.add(sponge.harmonic_bond(pairs, k=k, r0=0.15))
+    integrator = integrator or sponge.LangevinMiddle(temperature=300, friction=1.0, timestep=0.002)
+    return sponge.Simulation(system, integrator, **{"seed": 1, **options})
+
+
+# -- the same run -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("integrator", [
+    sponge.LangevinMiddle(temperature=300, friction=1.0, timestep=0.002), sponge.VelocityVerlet(timestep=0.002),
+    sponge.NoseHoover(temperature=300, relaxation_time=0.1, timestep=0.002), sponge.Bussi(temperature=300, relaxation_time=0.1, timestep=0.002),
+    sponge.Brownian(temperature=300, friction=50.0, timestep=0.002), sponge.RESPA(timestep=0.002, inner=2, fast=["bond"]),
+], ids=lambda i: type(i).__name__)
+def test_every_integrator_resumes_bit_for_bit(tmp_path, integrator):
+    def make():
+        sim = springs(integrator)
+        sim.thermalize(300, seed=5)
+        return sim
+
+    whole = make()
+    whole.run(50, report=sponge.Checkpoint(tmp_path / "a.chk", 20))  # the last one is that of step 40
+    resumed = make()
+    resumed.load_checkpoint(tmp_path / "a.chk")
+    resumed.run(10)
+    assert resumed.step == 50
+    assert np.array_equal(resumed.positions, whole.positions) and np.array_equal(resumed.velocities, whole.velocities)
+
+
+SCRIPT = """
+import sys
+from pathlib import Path
+from triskele import sponge
+
+folder = Path({root!r}) / "tests/data/sponge/ala2_explicit_pme"
+system = sponge.load.load(folder / "alanine-dipeptide.prmtop.gz", folder / "alanine-dipeptide.crd.gz", constraints="h-bonds")
+system.nonbonded.update(tolerance=1e-4)
+sim = sponge.Simulation(system, sponge.LangevinMiddle(temperature=300, friction=1.0, timestep=0.002), seed=3,
+                        barostat=sponge.MonteCarloBarostat(pressure=1.0, every=5))
+report = [sponge.DCD("a.dcd", 2), sponge.CSV("a.csv", 4), sponge.Checkpoint("a.chk", 20)]
+if sys.argv[1] == "resume":
+    sim.load_checkpoint("a.chk")
+print("step", sim.step, flush=True)
+sim.run(int(sys.argv[2]) - sim.step, report=report)
+sim.save_checkpoint("end.chk")
+"""
+
+
+def start(folder, *arguments):
+    folder.mkdir(exist_ok=True)
+    return subprocess.Popen([sys.executable, "-c", SCRIPT.format(root=str(ROOT)), *arguments], cwd=folder, stdout=subprocess.PIPE,
+                            env={**os.environ, "PYTHONPATH": str(ROOT / ".src")})
+
+
+def finish(process):
+    process.communicate(timeout=300)
+    assert process.returncode == 0
+
+
+def test_a_run_killed_at_any_moment_resumes_bit_for_bit(tmp_path):
+    # Langevin dynamics, constraints, a mesh, and a barostat that changes the box
+    finish(start(tmp_path / "whole", "new", "200"))
+    killed = start(tmp_path / "killed", "new", "100000")
+    checkpoint, deadline = tmp_path / "killed" / "a.chk", time.monotonic() + 200
+    while not checkpoint.exists() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    killed.send_signal(signal.SIGKILL)
+    killed.communicate()
+    middle, meta = read_checkpoint(checkpoint)
+    assert 20 <= meta["step"] < 200
+    finish(start(tmp_path / "killed", "resume", "200"))
+    whole, resumed = ({p.name: p for p in (tmp_path / name).iterdir()} for name in ("whole", "killed"))
+    (a, _), (b, _) = read_checkpoint(whole["end.chk"]), read_checkpoint(resumed["end.chk"])
+    assert set(a) == set(b) and all(np.array_equal(a[name], b[name]) for name in a)
+    assert not np.array_equal(a["box"], middle["box"])  # the barostat was at work
+    for name in ("a.dcd", "a.csv"):
+        assert whole[name].read_bytes() == resumed[name].read_bytes()
+
+
+def test_a_state_goes_back_in_the_same_simulation(tmp_path):
+    sim = springs()
+    sim.run(10)
+    sim.save_checkpoint(tmp_path / "a.chk")
+    sim.run(15)
+    end = sim.positions
+    sim.load_checkpoint(tmp_path / "a.chk")
+    assert sim.step == 10
+    sim.run(15)
+    assert np.array_equal(sim.positions, end)
+
+
+# -- other settings -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("change, message", [
+    ({"k": 1001.0}, r"differ: potentials bond: params: k \(other values\)$"),
+    ({"n": 12}, r"atoms \(10 in the checkpoint, 12 here\), masses \(other values\)"),
+    ({"box": 3.0}, r"first box \(none in the checkpoint, #\w+ here\)$"),
+    ({"remove": False}, r"removal of centre-of-mass motion \(True in the checkpoint, False here\)"),
+    ({"seed": 2}, r"differ: seed \(1 in the checkpoint, 2 here\)$"),
+    ({"precision": "double"}, r"differ: precision \(mixed in the checkpoint, double here\)$"),
+    ({"integrator": sponge.LangevinMiddle(temperature=310, friction=1.0, timestep=0.002)},
+     r"differ: integrator temperature \(300 in the checkpoint, 310 here\)$"),
+    ({"integrator": sponge.VelocityVerlet(timestep=0.002)}, r"integrator class \(LangevinMiddle in the checkpoint, VelocityVerlet here\)"),
+])
+def test_a_checkpoint_of_another_run_is_refused(tmp_path, change, message):
+    springs().save_checkpoint(tmp_path / "a.chk")
+    other = springs(**change)
+    with pytest.raises(CheckpointError, match="must belong to the same system and settings, but these differ: "):
+        other.load_checkpoint(tmp_path / "a.chk")
+    with pytest.raises(CheckpointError, match=message):
+        other.load_checkpoint(tmp_path / "a.chk")
+
+
+def test_an_equal_run_is_not_refused(tmp_path):
+    springs(k=np.full(5, 1000.0)).save_checkpoint(tmp_path / "a.chk")
+    springs(integrator=sponge.LangevinMiddle(friction=1, temperature=300.0, timestep=0.002)).load_checkpoint(tmp_path / "a.chk")
+
+
+def test_the_function_of_a_potential_counts(tmp_path):
+    def make(power):
+        potential = sponge.bond_potential((lambda r, k: k * r**2) if power == 2 else (lambda r, k: k * r**3))
+        system = sponge.System(sponge.Topology.of_particles(2), [1.0, 1.0], positions=[[0, 0, 0], [0.1, 0, 0]])
+        system.add(potential([[0, 1]], k=[1.0]))
+        return sponge.Simulation(system, sponge.VelocityVerlet(timestep=0.001))
+
+    make(2).save_checkpoint(tmp_path / "a.chk")
+    make(2).load_checkpoint(tmp_path / "a.chk")
+    with pytest.raises(CheckpointError, match="differ"):
+        make(3).load_checkpoint(tmp_path / "a.chk")
+
+
+def test_differences_in_words():
+    a = {"x": 1, "y": {"class": "A", "z": "#12"}, "only": 2, "same": None}
+    b = {"x": 2, "y": {"class": "A", "z": "#34"}, "new": 3, "same": None}
+    assert differences(a, b) == ["x (1 in the checkpoint, 2 here)", "y z (other values)", "only (only in the checkpoint)", "new (only here)"]
+
+
+# -- files --------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def checkpoint(tmp_path):
+    path = tmp_path / "a.chk"
+    springs().save_checkpoint(path)
+    return path
+
+
+def test_arrays_and_numbers_come_back(tmp_path):
+    arrays = {"x": np.arange(6.0).reshape(2, 3), "store/k": np.array(3), "empty": np.zeros((0, 3))}
+    write_checkpoint(tmp_path / "a.chk", arrays, {"step": 7, "time": 0.1 + 0.2})
+    found, meta = read_checkpoint(tmp_path / "a.chk")
+    assert meta == {"step": 7, "time": 0.1 + 0.2} and set(found) == set(arrays)
+    assert all(np.array_equal(found[name], arrays[name]) and found[name].shape == arrays[name].shape for name in arrays)
+
+
+@pytest.mark.parametrize("spoil, message", [
+    (lambda data: b"", "got an empty file"), (lambda data: b"PK" + data, "got a file of another kind"), (lambda data: data[:30], "another kind"),
+    (lambda data: data[:16] + b"\2" + data[17:], "version must be 1, got 2"), (lambda data: data[:-1], "the file was cut off"),
+    (lambda data: data[:100], "the file was cut off"), (lambda data: data + b"x", "has something appended"),
+    (lambda data: data[:200] + bytes([data[200] ^ 1]) + data[201:], "the checksum does not fit"),
+])
+def test_damaged_files_are_refused(checkpoint, spoil, message):
+    checkpoint.write_bytes(spoil(checkpoint.read_bytes()))
+    sim = springs()
+    with pytest.raises(CheckpointError, match=f"checkpoint '.*a.chk': .*{message}"):
+        sim.load_checkpoint(checkpoint)
+    assert sim.step == 0 and sim.resumed_from is None
+
+
+def test_a_file_that_is_not_there(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        springs().load_checkpoint(tmp_path / "none.chk")
+
+
+@settings(max_examples=60, deadline=None)
+@given(data=st.data())
+def test_no_flipped_bit_goes_unseen(tmp_path_factory, data):
+    path = tmp_path_factory.mktemp("bits") / "a.chk"
+    write_checkpoint(path, {"x": np.arange(5.0)}, {"step": 1})
+    content = bytearray(path.read_bytes())
+    content[data.draw(st.integers(0, len(content) - 1))] ^= 1 << data.draw(st.integers(0, 7))
+    path.write_bytes(content)
+    with pytest.raises(CheckpointError):
+        read_checkpoint(path)
+
+
+def test_a_checkpoint_that_cannot_be_written_leaves_nothing(tmp_path, monkeypatch):
+    sim = springs()
+    with pytest.raises(FileNotFoundError):
+        sim.save_checkpoint(tmp_path / "none" / "a.chk")
+    monkeypatch.setattr(os, "replace", lambda *_: (_ for _ in ()).throw(OSError("no")))
+    with pytest.raises(OSError, match="no"):
+        sim.save_checkpoint(tmp_path / "a.chk")
+    assert not list(tmp_path.iterdir())
+
+
+def test_permissions_follow_the_umask(tmp_path):
+    springs().save_checkpoint(tmp_path / "a.chk")
+    (tmp_path / "b").touch()
+    assert (tmp_path / "a.chk").stat().st_mode == (tmp_path / "b").stat().st_mode

@@ -1,6 +1,6 @@
 """Fourier transforms for compiled loops: 16 lines at once in the lanes of vectors, float32 or float64.
 
-A length is a product of 2, 3, 5 and 7 (`next_length`). Complex vectors are two real vectors of 16 lanes; `transform`
+Lengths with no prime factor beyond 7 (`next_length`) are quick; another prime p takes p operations an element. Complex vectors are two real vectors of 16 lanes; `transform`
 takes 16 lines whose elements lie at any stride. A real three-dimensional array is transformed plane by plane:
 
 - a plane x is `rows`: element (y, z) at ``z * row + y``, so that the lanes run over y;
@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from triskele.core.kernels import simd
-from triskele.core.kernels.fft_passes import LANES, constants, run_pass, transpose
+from triskele.core.kernels.fft_passes import LANES, RADICES, constants, run_pass, transpose
 from triskele.core.kernels.njit import device
 
 __all__ = ["LANES", "Layout", "aligned", "next_length", "passes", "plane_backward", "plane_forward", "transform"]
@@ -33,44 +33,41 @@ _CONSTANTS = 16  # at the start of the twiddle factors
 
 
 def next_length(n: int) -> int:
-    """The smallest possible length >= n: a product of 2, 3, 5 and 7, at least 6, and not 7."""
-    n = max(int(n), 6)
-    while not _radices(n):
+    """The smallest length >= n that is quick to transform: a product of 2, 3, 5 and 7."""
+    n = max(int(n), 1)
+    while max(_radices(n), default=1) > 8:
         n += 1
     return n
 
 
 def _radices(n: int) -> list[int]:
-    """The factors of n among 2, 3, 4, 5, 7, 8, largest first; empty if there are others or fewer than two."""
-    found, rest = [], n
-    for p in (7, 5, 3):
-        while rest % p == 0:
-            found.append(p)
-            rest //= p
-    twos = rest.bit_length() - 1
-    if rest != 1 << twos:
-        return []
-    if n in (4, 8):
-        found += [2, n // 2]
-    elif twos % 3 == 1 and twos > 1:
-        found += [4, 4] + [8] * (twos // 3 - 1)
+    """Factors of n: primes, but 8 and 4 in place of twos; largest first."""
+    primes, p = [], 2
+    while n > 1:
+        if n % p:
+            p += 1
+        else:
+            primes.append(p)
+            n //= p
+    eights, left = divmod(primes.count(2), 3)
+    if left == 1 and eights:
+        eights, fours, twos = eights - 1, 2, 0
     else:
-        found += [8] * (twos // 3) + [[], [2], [4]][twos % 3]
-    return sorted(found, reverse=True) if len(found) > 1 else []
+        fours, twos = left // 2, left % 2
+    return sorted([8] * eights + [4] * fours + [2] * twos + [p for p in primes if p > 2], reverse=True)
 
 
 def passes(n: int, dtype: Any) -> tuple[np.ndarray, np.ndarray]:
     """Passes of a transform of length `n`, int64 [passes, 4] (radix, blocks, stride, first twiddle), and its constants."""
-    found = _radices(n)
-    if not found:
-        raise ValueError(f"fft: length must be a product of at least two of 2, 3, 5 and 7, got {n} (next: {next_length(n)})")
     table, twiddles = [], [np.zeros(_CONSTANTS)]
     twiddles[0][: len(constants())] = constants()
     rest, stride, at = n, 1, _CONSTANTS
-    for radix in found:
+    for radix in _radices(n):
         blocks = rest // radix
         table.append((radix, blocks, stride, at))
         angle = -2 * np.pi / rest * np.outer(np.arange(blocks), np.arange(1, radix)).ravel()
+        if radix not in RADICES:  # followed by the roots of one
+            angle = np.concatenate([angle, -2 * np.pi / radix * np.arange(radix)])
         twiddles.append(np.stack([np.cos(angle), np.sin(angle)], 1).ravel())
         at += twiddles[-1].size
         rest, stride = blocks, stride * radix
@@ -124,7 +121,7 @@ class Layout:
 def transform(re, im, stride, work, out_re, out_im, out_stride, table, twiddles):
     """Transform 16 lines of complex vectors, whose element k is at ``re[k * stride]`` and ``im[k * stride]``.
 
-    Arrays are pointers (`simd.address`). `work` holds two copies of the lines; the output may be the input. Swapping
+    Arrays are pointers (`simd.address`). `work` holds two copies of the lines; the output must be elsewhere than the input. Swapping
     (re, im) and (out_re, out_im) gives the opposite transform.
     """
     last = simd.load_scalar(table, 0) - 1

@@ -1,6 +1,7 @@
-"""One pass of Stockham's transform over vectors of 16 lanes, for the radices 2, 3, 4, 5, 7 and 8, and a 16 x 16 transpose.
+"""One pass of Stockham's transform over vectors of 16 lanes, and a 16 x 16 transpose.
 
-They are written in LLVM's instructions, which takes Numba's type inference a tenth of the time.
+They are written in LLVM's instructions, which takes a tenth of the time that Numba needs for the like. There is code for
+the radices 2, 3, 4, 5, 7 and 8, and a plain sum for other primes.
 
 A pass of radix r over n = r * blocks elements (in `copies` interleaved copies) reads elements p + k * blocks,
 k = 0 ... r - 1, transforms the r of them, multiplies number k by exp(-2 pi i p k / n) and writes them side by side.
@@ -130,7 +131,8 @@ def run_pass(typingctx, re, im, stride, out_re, out_im, out_stride, radix, block
         re, im, stride, out_re, out_im, out_stride, radix, blocks, copies, table, twiddles = args
         lines = _Lines(builder, sig.args[0].dtype, table)
         done = builder.append_basic_block("passed")
-        choice = builder.switch(radix, done)
+        other = builder.append_basic_block("other")
+        choice = builder.switch(radix, other)
         for r in RADICES:
             block = builder.append_basic_block(f"radix{r}")
             choice.add_case(I64(r), block)
@@ -156,10 +158,44 @@ def run_pass(typingctx, re, im, stride, out_re, out_im, out_stride, radix, block
                 with cgutils.for_range(builder, copies) as loop:
                     butterfly(p, loop.index, True)
             builder.branch(done)
+        builder.position_at_end(other)
+        _plain_sum(builder, lines, args)
+        builder.branch(done)
         builder.position_at_end(done)
         return context.get_dummy_value()
 
     return sig, codegen
+
+
+def _plain_sum(builder, lines, args):
+    """A pass of any radix; the roots of one follow the twiddle factors."""
+    re, im, stride, out_re, out_im, out_stride, radix, blocks, copies, _, twiddles = args
+    zero, one, two, mul, add = I64(0), I64(1), I64(2), builder.mul, builder.add
+    step, out_step = mul(mul(copies, blocks), stride), mul(copies, out_stride)
+    others = builder.sub(radix, one)
+    roots = mul(two, mul(blocks, others))
+    sums = [cgutils.alloca_once(builder, Vec(lines.scalar, LANES).llvm) for _ in range(2)]
+
+    def factor(index):
+        return [lines.number(twiddles, add(index, part)) for part in (zero, one)]
+
+    with cgutils.for_range(builder, mul(blocks, copies)) as loop:
+        p, q = builder.udiv(loop.index, copies), builder.urem(loop.index, copies)
+        of, to = mul(add(mul(copies, p), q), stride), mul(add(mul(mul(copies, radix), p), q), out_stride)
+        with cgutils.for_range(builder, radix) as outputs:
+            k = outputs.index
+            for at, v in zip(sums, lines.load(re, im, of)):
+                builder.store(v, at)
+            with cgutils.for_range(builder, others) as inputs:
+                j = add(inputs.index, one)
+                root = factor(add(roots, mul(two, builder.urem(mul(j, k), radix))))
+                x = lines.times(lines.load(re, im, add(of, mul(j, step))), *root)
+                for at, v in zip(sums, lines.add(tuple(builder.load(s) for s in sums), x)):
+                    builder.store(v, at)
+            y = tuple(builder.load(s) for s in sums)
+            first = builder.icmp_signed("==", k, zero)
+            at = builder.select(first, roots, mul(two, add(mul(p, others), builder.sub(k, one))))  # the first root is 1
+            lines.store(out_re, out_im, add(to, mul(k, out_step)), lines.times(y, *factor(at)))
 
 
 @intrinsic

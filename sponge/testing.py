@@ -103,8 +103,7 @@ class _Checker:
         self.near(-engine.virial(), by_strain.T, "virial of the plan against the pure energy's strain derivative", scale=size)
         again = engine.forces.copy()
         engine.compute(self.x, self.box, energy=False)
-        if not np.array_equal(again, engine.forces):
-            raise AssertionError(f"{self.potential.name}: forces must not depend on whether energies are computed")
+        self.near(engine.forces, again, "forces computed without energies", rtol=1e-11)
 
     def mixed(self):
         engine = Engine(self.system, "mixed")

@@ -166,10 +166,13 @@ class System:
         ValueError
             If a heavy atom would lose all its mass.
         """
+        from triskele.sponge.load.terms import water_atoms
+
+        if not mass > 0:
+            raise ValueError(f"hydrogen mass: must be positive (dalton), got {mass}")
         t = self.topology
         i, j = np.concatenate([t.bonds, t.bonds[:, ::-1]]).T
-        rigid_water = np.isin(t.residue_names, ["HOH", "WAT", "SOL", "TIP3", "H2O", "TIP", "TP3", "T3P", "OPC", "SPC"])[t.residue_index]
-        moves = (t.elements[i] == 1) & (t.elements[j] > 1) & ~rigid_water[i]
+        moves = (t.elements[i] == 1) & (t.elements[j] > 1) & ~water_atoms(t)[i]
         new = self.masses.copy()
         gain = mass - self.masses[i[moves]]
         np.add.at(new, i[moves], gain)

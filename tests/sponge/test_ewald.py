@@ -53,8 +53,9 @@ def pure_parts(f, charges, positions, box, *settings):
     return energy, potential, -gradient, -by_strain
 
 
-def close(found, expected, tolerance):
-    np.testing.assert_allclose(found, expected, rtol=0, atol=tolerance * max(np.abs(expected).max(), 1.0))
+def close(found, expected, tolerance, least=1.0):
+    """Equal to `tolerance` of the largest element, or of `least` where all are small differences of larger numbers."""
+    np.testing.assert_allclose(found, expected, rtol=0, atol=tolerance * max(np.abs(expected).max(), least))
 
 
 def test_the_sum_written_out():

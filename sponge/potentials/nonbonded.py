@@ -217,6 +217,12 @@ class Nonbonded(Potential):
 
         return plan(self, engine)
 
+    def param_gradients(self, engine: Engine) -> dict[str, np.ndarray] | None:
+        """Derivatives of the energy by all parameters at what `engine` has last computed; None if there are no kernels for them."""
+        from triskele.sponge.potentials.nonbonded_gradients import gradients
+
+        return gradients(self, engine)
+
 
 class _Terms:
     """The energy of a Nonbonded at given values, as a list of functions that add up to it."""

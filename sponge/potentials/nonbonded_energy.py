@@ -16,7 +16,7 @@ from triskele.sponge.potentials.mixing import root
 from triskele.sponge.potentials.nonbonded_pairs import find_pairs
 from triskele.sponge.units import COULOMB
 
-__all__ = ["Form", "long_range_dispersion", "reciprocal", "terms"]
+__all__ = ["Form", "excluded", "long_range_dispersion", "reciprocal", "terms"]
 
 _BLOCK = 1 << 15  # pairs that are worked on at once
 
@@ -138,7 +138,7 @@ def _rest_function(form, names, periodic):
         params, positions, box = _split(names, periodic, leaves)
         e = 0.0 * np.sum(positions[:1])
         if form.alpha:
-            e = e + _excluded(form, params, positions, box, exclusions) + reciprocal(form, params, positions, box)
+            e = e + excluded(form, params, positions, box, exclusions) + reciprocal(form, params, positions, box)
         if form.dispersion:
             e = e + long_range_dispersion(form, params, types) / boxes.volume(box)
         return e
@@ -146,7 +146,7 @@ def _rest_function(form, names, periodic):
     return energy
 
 
-def _excluded(form, params, positions, box, exclusions):
+def excluded(form: Form, params: dict[str, Any], positions: Any, box: Any, exclusions: np.ndarray) -> Any:
     """The reciprocal sum holds excluded pairs too: they are taken out again."""
     i, j = exclusions.T
     d = boxes.displacement(positions[i] - positions[j], box)
@@ -176,7 +176,7 @@ def _screened_over(x):
     return np.where(small, series, (1 - np.exp(-z) * (1 + z + 0.5 * z * z)) / z**3)
 
 
-def reciprocal(form, params, positions, box):
+def reciprocal(form: Form, params: dict[str, Any], positions: Any, box: Any) -> Any:
     """The sums over wave vectors, with self energies and neutralising background."""
     q = params["charges"]
     if form.method == "ewald":

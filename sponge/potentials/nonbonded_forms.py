@@ -84,7 +84,8 @@ class PairForm:
             gradient = [*start, *q_gradient, *lj_force, *lj_energy, *lj_gradient]
             own = ["j[0] * phi"] * charge + ["by_size" if mixing == "lorentz_berthelot" else f"by_size * j[{size}]", f"j[{size + 1}] * by_depth"]
             other = ["i[0] * phi"] * charge + ["by_size" if mixing == "lorentz_berthelot" else f"by_size * i[{size}]", f"i[{size + 1}] * by_depth"]
-            gradient.append(f"return ({', '.join(own)}), ({', '.join(other)})")
+            nothing = [self._number(0.0)] * (not charge)  # the loop sums three
+            gradient.append(f"return ({', '.join(own + nothing)}), ({', '.join(other + nothing)})")
         self.functions = {"force": force, "plain": plain, "energy": energy, "gradient": gradient}
         self.source = self._module()
 

@@ -222,7 +222,7 @@ def energy_loop(chunk, state, shifts, entries, n_entries, pairs, masks, touched,
 @template
 def gradient_loop(chunk, state, shifts, entries, n_entries, pairs, masks, touched, n_touched, window, xs, params, numbers,
                   sums, blocks, rows, flags, constants, load, gradient):  # fmt: skip
-    """Derivatives of the energy by up to three parameters of each atom, in place of forces.
+    """Derivatives of the energy by three parameters of each atom, in place of forces.
 
     gradient(r2, i, j, c) returns the derivatives by the parameters of the first atom, and those by the second's, as tuples.
     """
@@ -251,9 +251,8 @@ def gradient_loop(chunk, state, shifts, entries, n_entries, pairs, masks, touche
             gb = gb + simd.select(inside, own[1], zero)
             simd.store(total, at, simd.load(total, at, 16) + simd.select(inside, other[0], zero))
             simd.store(total, at + 16, simd.load(total, at + 16, 16) + simd.select(inside, other[1], zero))
-            if len(own) > 2:
-                gc = gc + simd.select(inside, own[2], zero)
-                simd.store(total, at + 32, simd.load(total, at + 32, 16) + simd.select(inside, other[2], zero))
+            gc = gc + simd.select(inside, own[2], zero)
+            simd.store(total, at + 32, simd.load(total, at + 32, 16) + simd.select(inside, other[2], zero))
         at = i - origin
         at = 48 * (at + clusters * (at < 0))
         _add_quarters(total, at, ga)

@@ -37,13 +37,15 @@ class NonbondedPlan(Plan):
     ----------
     pairs : PairPlan
         Pairs within the cut-off.
+    form : PairForm
+        Their formulas.
     coulomb, dispersion : PME or None
         Reciprocal sums.
     """
 
-    def __init__(self, pairs: Any, parts: list[Any], coulomb: PME | None, dispersion: PME | None, update_box: list[Callable[[], None]],
-                 call: Callable[[], None] | None):
-        self.pairs, self.coulomb, self.dispersion = pairs, coulomb, dispersion
+    def __init__(self, pairs: Any, form: PairForm, parts: list[Any], coulomb: PME | None, dispersion: PME | None,
+                 update_box: list[Callable[[], None]], call: Callable[[], None] | None):
+        self.pairs, self.form, self.coulomb, self.dispersion = pairs, form, coulomb, dispersion
         self._parts = [pairs, *parts]
         self.before = list(pairs.before)
         tasks = [t for m in (coulomb, dispersion) if m is not None for t in m.before]
@@ -109,7 +111,7 @@ def plan(potential: Nonbonded, engine: Engine) -> Plan:
         update()
         parts.append(tail)
         updates.append(update)
-    return NonbondedPlan(pairs, parts, *meshes, updates, call)
+    return NonbondedPlan(pairs, pair_form, parts, *meshes, updates, call)
 
 
 def _exclusions(potential, engine, form, roots):

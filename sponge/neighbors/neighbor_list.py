@@ -19,6 +19,7 @@ from triskele.sponge.neighbors import grid, search
 from triskele.sponge.neighbors.buffer import schedule
 from triskele.sponge.neighbors.state import (
     CUTOFF,
+    END,
     EVERY,
     INNER,
     N_GEOMETRY,
@@ -26,9 +27,12 @@ from triskele.sponge.neighbors.state import (
     OUTER,
     OVERFLOW,
     PRUNE_EVERY,
+    SHIFT,
     SMALL_BOX,
+    START,
     STEP_TIME,
     WORDS,
+    I,
     aligned_zeros,
 )
 from triskele.sponge.units import GAS_CONSTANT
@@ -243,6 +247,36 @@ class NeighborList:
         phases.append(Phase([Task(search.finish, need, e.flags, self.geometry, self.state)], flag=need, name="list finish"))
         phases.append(Phase(prunes, flag=pruning, name="list prune"))
         return phases
+
+    # ------------------------------------------------------------------------------------------------------- looking
+    def listed_pairs(self, kind: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The pairs of atoms that the kernels now look at, whether within the cut-off or in the buffer.
+
+        Parameters
+        ----------
+        kind : int
+            Number in `lists`.
+
+        Returns
+        -------
+        i, j : int array [m]
+        shift : float64 array [m, 3]
+            Such that positions[i] - positions[j] + shift is the difference of the pair's positions.
+        """
+        part, found = self.lists[kind], []
+        for c in range(self.chunks):
+            for entry in part.entries[c, : part.n_entries[c]]:
+                k = np.arange(entry[START], entry[END])
+                bits = part.masks[c, k][:, None] >> np.arange(16) & 1
+                row, lane = np.nonzero(bits)
+                i = self.atoms[4 * entry[I] + lane // 4]
+                j = self.atoms[4 * part.pairs[c, k[row]] + lane % 4]
+                found.append(np.stack([i, j, np.full(len(i), entry[SHIFT])], 1))
+        i, j, image = np.concatenate([np.zeros((0, 3), np.int64), *found]).T
+        real = (i >= 0) & (j >= 0)
+        i, j, image = i[real], j[real], image[real]
+        turns = self.images[image] - self._turns[i] + self._turns[j]
+        return i, j, turns @ self.engine.box
 
 
 def _by_atom(pairs: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:

@@ -208,7 +208,7 @@ def search(chunk, chunks, kind, n_groups, groups, flags, images, shifts, geometr
                                         masked[n_masked], masked_mask[n_masked] = j, bits
                                         n_masked += 1
                                 elif lj[i] != 0 and lj[j] != 0:
-                                    pair[n_pairs] = j
+                                    pair[n_pairs], mask[n_pairs] = j, bits
                                     n_pairs += 1
                                 else:
                                     plain[n_plain] = j
@@ -227,7 +227,7 @@ def search(chunk, chunks, kind, n_groups, groups, flags, images, shifts, geometr
                 entry = mine[n_mine]
                 entry[I], entry[SHIFT], entry[START], entry[LJ_END] = i, s, begin, n_pairs
                 for k in range(n_plain):
-                    pair[n_pairs + k] = plain[k]
+                    pair[n_pairs + k], mask[n_pairs + k] = plain[k], _ALL_PAIRS
                 n_pairs += n_plain
                 entry[PLAIN_END] = n_pairs
                 for k in range(n_masked):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from triskele.sponge.forcefield.topology_terms import (
     five_chains,
     neighbor_lists,
 )
-from triskele.sponge.load.terms import constrain
+from triskele.sponge.load.terms import constrain, water_atoms
 from triskele.sponge.system import Constraints, System
 from triskele.sponge.topology import Topology, graph_distances
 
@@ -66,7 +67,7 @@ def create_system(
     hydrogen_mass : float, optional
         Mass of hydrogens in dalton, taken from the atoms they are bound to; water keeps its own.
     implicit_solvent : {"hct", "obc1", "obc2", "gbn", "gbn2"}, optional
-        Generalized Born model, with the standard radii of the model.
+        Generalized Born model, with the standard radii of the model. It has no box: the structure's is left out.
     **options
         Of `Nonbonded` (cutoff, switch, tolerance, ...) and, with an implicit solvent, of `GB` (solvent_dielectric, kappa, ...).
 
@@ -91,6 +92,9 @@ def create_system(
     81
     """
     field = _forcefield(forcefield)
+    topology = _each_bond_once(topology)
+    if implicit_solvent:
+        box, method = None, method or "none"
     assignment = assign_templates(topology, field)
     gb = {name: options.pop(name) for name in _GB_OPTIONS if implicit_solvent and name in options}
     masses = np.array([t.mass for t in assignment.types])[assignment.atom_type]
@@ -136,6 +140,14 @@ def _forcefield(given):
     return ForceField(*([given] if isinstance(given, (str, Path)) else list(given) if isinstance(given, Sequence) else [given]))
 
 
+def _each_bond_once(topology):
+    bonds = np.unique(np.sort(topology.bonds, axis=1), axis=0)
+    if np.any(bonds[:, 0] == bonds[:, 1]):
+        atom = int(bonds[np.argmax(bonds[:, 0] == bonds[:, 1]), 0])
+        raise ValueError(f"create_system: bonds must join two atoms, got one of {topology.describe(atom)} with itself")
+    return topology if len(bonds) == len(topology.bonds) else replace(topology, bonds=bonds)
+
+
 def _sites(assignment: Assignment):
     """Virtual sites, one object for each kind of site of a template, and pairs (site, atom whose exclusions it shares)."""
     sites: list = []
@@ -177,12 +189,15 @@ def _exclusion_graph(bonds, shared):
 def _bonds_and_angles(topology, field, assignment, constraints, rigid_water):
     """(atoms, k, length) of bonds and (atoms, k, angle) of angles that have a potential, and the constraints."""
     bonds = topology.bonds.astype(np.int64)
-    needed = "HarmonicBondForce" in field.sections
-    index = find_terms("bond", bonds, field.bonds, assignment, topology, needed)
+    rigid = water_atoms(topology) & rigid_water
+    index = find_terms("bond", bonds, field.bonds, assignment, topology, "HarmonicBondForce" in field.sections)
+    # constraints need lengths even where the force field has no such term
+    find_terms("bond", bonds[(index < 0) & (rigid[bonds].all(1) | (constraints is not None))], field.bonds, assignment, topology)
     bonds, parameters = bonds[index >= 0], np.array(field.bonds.values or [(0.0, 0.0)])[index[index >= 0]]
     starts, near = neighbor_lists(topology.bonds, topology.n)
     angles = bonded_angles(starts, near)
     index = find_terms("angle", angles, field.angles, assignment, topology, "HarmonicAngleForce" in field.sections)
+    find_terms("angle", angles[(index < 0) & rigid[angles].all(1)], field.angles, assignment, topology)
     angles, bend = angles[index >= 0], np.array(field.angles.values or [(0.0, 0.0)])[index[index >= 0]]
     fixed, b, a = constrain(topology, bonds, parameters[:, 0], angles, bend[:, 0], constraints, rigid_water)
     b, a = b & (parameters[:, 1] != 0), a & (bend[:, 1] != 0)

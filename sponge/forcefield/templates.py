@@ -112,26 +112,26 @@ def _search(template, graph, template_colors, graph_colors):
     def fits(i, k):
         return all(found[j] < 0 or int(found[j]) in template.neighbors[k] for j in graph.neighbors[i])
 
-    def place(depth):
-        if depth == len(order):
-            return True
-        i = order[depth]
+    def options(i):
         near = next((int(found[j]) for j in graph.neighbors[i] if found[j] >= 0), None)
-        options = [
-            k
-            for k in (range(len(order)) if near is None else template.neighbors[near])
-            if not used[k] and template_colors[k] == graph_colors[i]
-        ]
-        options.sort(key=lambda k: (template.names[k] != graph.names[i], template.names[k] in names, k))
-        for k in options:
-            if fits(i, k):
-                found[i], used[k] = k, True
-                if place(depth + 1):
-                    return True
-                found[i], used[k] = -1, False
-        return False
+        free = [k for k in (range(len(order)) if near is None else template.neighbors[near]) if not used[k]]
+        free = [k for k in free if template_colors[k] == graph_colors[i] and fits(i, k)]
+        return iter(sorted(free, key=lambda k: (template.names[k] != graph.names[i], template.names[k] in names, k)))
 
-    return found if place(0) else None
+    open_options = [options(order[0])]  # for each atom placed, and the next
+    while open_options:
+        i = order[len(open_options) - 1]
+        if found[i] >= 0:  # back from further down: this place does not work out
+            used[found[i]], found[i] = False, -1
+        k = next(open_options[-1], None)
+        if k is None:
+            open_options.pop()
+            continue
+        found[i], used[k] = k, True
+        if len(open_options) == len(order):
+            return found
+        open_options.append(options(order[len(open_options)]))
+    return None
 
 
 def _bonded_order(graph, colors):

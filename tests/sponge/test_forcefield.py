@@ -1,5 +1,7 @@
 """Force fields in ffxml: energies of whole proteins, every template, protonation states, and the errors."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -284,6 +286,31 @@ def test_a_template_is_found_whatever_the_order_and_names_of_atoms(random, name,
     assert {frozenset(b) for b in found[graph.bonds].tolist()} == {frozenset(b) for b in template.bonds.tolist()}
 
 
+def test_large_templates_with_other_names():
+    """A chain of 1,200 atoms, in reverse: the search must not recurse."""
+    n = 1200
+    elements = np.full(n, 6)
+    elements[0] = 8
+    bonds = np.stack([np.arange(n - 1), np.arange(1, n)], 1)
+    names = tuple(f"T{k}" for k in range(n))
+    template = Graph("P", names, elements, bonds, np.zeros(n, int))
+    graph = Graph("P", tuple(f"G{k}" for k in range(n)), elements[::-1].copy(), bonds, np.zeros(n, int))
+    assert match(template, graph).tolist() == list(range(n))[::-1]
+
+
+def test_search_goes_back_where_colors_do_not_decide():
+    """Two regular graphs with all atoms alike: a six-ring, and two three-rings."""
+    ring = np.array([[k, (k + 1) % 6] for k in range(6)])
+    triangles = np.array([[0, 1], [1, 2], [0, 2], [3, 4], [4, 5], [3, 5]])
+    make = [
+        Graph("R", tuple(f"{c}{k}" for k in range(6)), np.full(6, 6), bonds, np.zeros(6, int))
+        for c, bonds in (("A", ring), ("B", triangles), ("C", np.random.default_rng(0).permutation(6)[ring]))
+    ]
+    assert match(make[0], make[1]) is None and match(make[1], make[0]) is None
+    found = match(make[0], make[2])
+    assert {frozenset(b) for b in found[make[2].bonds].tolist()} == {frozenset(b) for b in ring.tolist()}
+
+
 def test_no_match_with_a_bond_moved():
     template = ForceField(PROTEINS[0]).templates["ALA"]
     where = {n: k for k, n in enumerate(template.names)}
@@ -423,6 +450,21 @@ def test_load_pdb_passes_options(tmp_path):
     assert system.masses[system.topology.elements == 1].tolist() == [4.0] * len(system.constraints)
     assert (system.nonbonded.method, system.nonbonded.cutoff) == ("cutoff", 1.1)
     assert system.masses.sum() == pytest.approx(load_pdb(BPTI, PROTEINS[0]).masses.sum())
+
+
+def test_bonds_given_twice_act_once(bpti):
+    t = bpti.topology
+    twice = replace(t, bonds=np.concatenate([t.bonds, t.bonds[:, ::-1]]))
+    assert len(create_system(twice, forcefield=PROTEINS[0])["bond"].atoms) == len(t.bonds)
+    with pytest.raises(ValueError, match=r"got one of atom 3 \(ARG 1 O\) with itself"):
+        create_system(replace(t, bonds=np.concatenate([t.bonds, [[3, 3]]])), forcefield=PROTEINS[0])
+
+
+def test_implicit_solvent_has_no_box(bpti):
+    system = create_system(bpti.topology, bpti.positions, [5.0, 5.0, 5.0], PROTEINS[0], implicit_solvent="gbn2", kappa=1.0)
+    assert system.box is None and system.nonbonded.method == "none" and system["gb"].kappa == 1.0
+    with pytest.raises(ValueError, match="pme"):
+        create_system(bpti.topology, bpti.positions, [5.0, 5.0, 5.0], PROTEINS[0], implicit_solvent="gbn2", method="pme").energy()
 
 
 def test_unknown_option(bpti):

@@ -153,6 +153,13 @@ def test_missing_bond_names_atoms_and_types(write):
         create_system(CO, forcefield=write(bond=""))
 
 
+def test_constraints_need_lengths(write):
+    path = write(text=DIATOMIC.replace("<HarmonicBondForce>{bond}</HarmonicBondForce>", ""))
+    assert "bond" not in create_system(CO, forcefield=path)  # a force field without bonds at all
+    with pytest.raises(MissingParameterError, match="every bond"):
+        create_system(CO, forcefield=path, constraints="all-bonds")
+
+
 def test_missing_nonbonded_type(write):
     with pytest.raises(MissingParameterError, match=r"none for type 'b' \(class 'B'; atom O of residue template CMO\)"):
         create_system(CO, forcefield=write(atom=""))

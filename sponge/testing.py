@@ -104,6 +104,11 @@ class _Checker:
         again = engine.forces.copy()
         engine.compute(self.x, self.box, energy=False)
         self.near(engine.forces, again, "forces computed without energies", rtol=1e-11)
+        gradients = getattr(self.potential, "param_gradients", lambda engine: None)(engine) or {}
+        params = self.potential.params
+        expected = core.grad(lambda p: self.energy(self.x, params={**params, **p}))({n: params[n] for n in gradients}) if gradients else {}
+        for name, found in gradients.items():
+            self.near(found, expected[name], f"compiled derivative by {name}")
 
     def mixed(self):
         engine = Engine(self.system, "mixed")

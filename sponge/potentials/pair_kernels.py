@@ -10,7 +10,8 @@ import numpy as np
 from triskele.core.kernels import simd
 from triskele.core.kernels.njit import template
 from triskele.sponge.codegen import Output, expressions, load_module
-from triskele.sponge.engine.task import ENERGY, Task
+from triskele.sponge.engine.program import Phase, Program
+from triskele.sponge.engine.task import ENERGY, N_FLAGS, Task
 from triskele.sponge.potential import ROW, Plan
 from triskele.sponge.potentials import dense_kernels as dense
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from triskele.sponge.engine.engine import Engine
     from triskele.sponge.potentials.pair_terms import PairPotential
 
-__all__ = ["all_pairs_loop", "plan"]
+__all__ = ["all_pairs_loop", "gradients", "plan"]
 
 _CHUNK_PAIRS = 16000  # of all pairs: some 30 us
 _MOST_CHUNKS = 32
@@ -68,22 +69,24 @@ class _Code:
             self.numbers.append(value)
         return f"c[{self.numbers.index(value)}]"
 
-    def body(self, outputs: list[Output]) -> list[str]:
-        """Lines of a function of r2, i, j and c that return the outputs."""
+    def body(self, outputs: list[Output]) -> tuple[list[str], list[str]]:
+        """Lines of a function of r2, i, j and c, and the names of the outputs."""
         lines, results = expressions(
             self.function, outputs, arguments=self.arguments, known={"1/r": "inverse", "r**2": "r2"}, dtype=self.dtype,
             width=self.width, number=self.number, where=self.function.__name__,
         )  # fmt: skip
         used = set(re.findall(r"\w+", "\n".join([*lines, *results])))
-        start = [f"inverse = simd.rsqrt_fast(r2, {1 if self.dtype == 'float32' else 2})", *(["r = r2 * inverse"] if "r" in used else [])]
+        # the processor's estimate is for vectors of 512 bits
+        start = ("inverse = simd.rsqrt_fast(r2, 1)" if self.dtype == "float32" else "inverse = simd.rsqrt_fast(r2, 2)" if self.width == 8
+                 else "inverse = simd.concat(simd.rsqrt_fast(simd.low(r2), 2), simd.rsqrt_fast(simd.high(r2), 2))")  # fmt: skip
         mixing = [line for line in self.mixing if line.split(" ")[0] in used]
-        return [*start, *mixing, *lines, f"return {', '.join(results)}"]
+        return [start, *(["r = r2 * inverse"] if "r" in used else []), *mixing, *lines], results
 
-    def text(self, name: str, lines: list[str]) -> str:
-        """Source of such a function."""
+    def text(self, name: str, lines: list[str], results: str) -> str:
+        """Source of such a function; to be called when all numbers are known."""
         if self.tables:
             lines = [f"table = c[{len(self.numbers)}]", *lines]
-        body = "\n".join(f"    {line}" for line in lines).replace("N_NUMBERS", str(len(self.numbers)))
+        body = "\n".join(f"    {line}" for line in [*lines, f"return {results}"]).replace("N_NUMBERS", str(len(self.numbers)))
         return f"\n\n@template\ndef {name}(r2, i, j, c):\n{body}\n"
 
     def constants(self) -> str:
@@ -94,15 +97,17 @@ class _Code:
         """What `constants` reads."""
         return np.concatenate([self.numbers, *[t.ravel() for t in self.tables]])
 
-    def outputs(self) -> tuple[list[Output], list[Output]]:
-        force = Output((self.function.names[0],), ((self.function.names[0], -1),), -1.0)
-        return [force], [Output(), force]
+
+def _functions(code: _Code) -> str:
+    """Sources of `force` and `energy`."""
+    r = code.function.names[0]
+    slope = Output((r,), ((r, -1),), -1.0)
+    bodies = [("force", code.body([slope])), ("energy", code.body([Output(), slope]))]
+    return "".join(code.text(name, lines, ", ".join(results)) for name, (lines, results) in bodies)
 
 
-def _source(code: _Code, load: str, imports: str, kernels: list[tuple[str, str, str, str]]) -> str:
-    force, energy = (code.body(o) for o in code.outputs())
-    # both bodies come first: they collect the numbers
-    functions = code.text("force", force) + code.text("energy", energy)
+def _source(code: _Code, load: str, imports: str, functions: str, kernels: list[tuple[str, str, str, str]]) -> str:
+    """Source of a module; `functions` are written first, since they collect the numbers."""
     return ("import numpy as np\n\nfrom triskele.core.kernels import simd\n"
             f"from triskele.core.kernels.njit import kernel, template\n{imports}\n" + code.constants() + load + functions
             + "".join(f"\n\n@kernel(nogil=True)\ndef {name}({arguments}):\n    {loop}({arguments}, constants, load, {function})\n"
@@ -110,20 +115,83 @@ def _source(code: _Code, load: str, imports: str, kernels: list[tuple[str, str, 
 
 
 # --------------------------------------------------------------------------------------------------------- cluster pairs
-def _cluster_pairs(potential: PairPotential, engine: Engine) -> Plan:
-    from triskele.sponge.potentials.nonbonded_kernels import PairPlan
-
+def _cluster_code(potential: PairPotential, engine: Engine) -> tuple[_Code, str]:
     code = _Code(potential, "float32" if engine.precision == "mixed" else "float64", 16, [potential.cutoff**2])
     p = len(code.columns)
     loads = ", ".join(f"lanes(params, {4 * p} * cluster + {4 * k})" for k in range(p))
+    return code, f"\n\n@template\ndef load(params, cluster, lanes):\n    return ({loads},)\n"
+
+
+def _cluster_pairs(potential: PairPotential, engine: Engine) -> Plan:
+    from triskele.sponge.potentials.nonbonded_kernels import PairPlan
+
+    code, load = _cluster_code(potential, engine)
     source = _source(
-        code, f"\n\n@template\ndef load(params, cluster, lanes):\n    return ({loads},)\n",
-        "from triskele.sponge.potentials.nonbonded_kernels import energy_loop, force_loop",
+        code, load, "from triskele.sponge.potentials.nonbonded_kernels import energy_loop, force_loop", _functions(code),
         [("forces", "force_loop", _CLUSTER_ARGUMENTS, "force"), ("energies", "energy_loop", _CLUSTER_ARGUMENTS, "energy")],
     )  # fmt: skip
     module = load_module(source, code.function.__name__)
     values = np.stack([np.broadcast_to(c, (engine.n,)) for c in code.columns], axis=1)
     return PairPlan(engine, engine.neighbors(potential.cutoff), module.forces, module.energies, values, code.table())
+
+
+def gradients(potential: PairPotential, engine: Engine) -> dict[str, np.ndarray] | None:
+    """Derivatives by all parameters over the pairs that `engine` has last computed; None without cut-off and for tables.
+
+    Three parameters at a time take the place of the three components of forces.
+    """
+    if potential.cutoff is None or "table" in potential.rules.values():
+        return None
+    code, load = _cluster_code(potential, engine)
+    names, functions, kernels = list(potential.rules), "", []
+    columns = iter(range(len(code.columns)))
+    column = {name: None if rule == "same" else next(columns) for name, rule in potential.rules.items()}
+    for first in range(0, len(names), 3):
+        group = names[first : first + 3]
+        lines, results = code.body([Output((n,)) for n in group])
+        own, other = [], []
+        for name, slope in zip(group, results, strict=True):
+            k = column[name]
+            added = potential.rules[name] in ("same", "arithmetic")
+            own.append(slope if added else f"{slope} * j[{k}]")
+            other.append("zero" if k is None else slope if added else f"{slope} * i[{k}]")
+        zeros = ["zero"] * (3 - len(group))
+        lines.append(f"zero = simd.splat(np.{code.dtype}(0), {code.width})")
+        functions += code.text(f"gradient{first}", lines, f"({', '.join(own + zeros)}), ({', '.join(other + zeros)})")
+        kernels.append((f"parameters{first}", "gradient_loop", _CLUSTER_ARGUMENTS, f"gradient{first}"))
+    source = _source(code, load, "from triskele.sponge.potentials.nonbonded_kernels import gradient_loop", functions, kernels)
+    module, numbers = load_module(source, code.function.__name__), code.table().astype(engine.neighbors(potential.cutoff).real)
+    found = {}
+    for first in range(0, len(names), 3):
+        rows = _sum_over_pairs(potential, engine, getattr(module, f"parameters{first}"), numbers)
+        for name, row in zip(names[first : first + 3], rows, strict=False):
+            found[name] = _by_values(potential, name, row)
+    return found
+
+
+def _sum_over_pairs(potential, engine, kernel, numbers):
+    """Three rows [n] of a kernel made of `gradient_loop`, with the arrays of the potential's plan."""
+    plan, first, second, results = engine.plans[potential.name], [], [], []
+    for force, add in zip(plan.stages[0][::2], plan.stages[1], strict=True):  # of each list: forces and energies; sum over chunks
+        args, result = list(force.args), np.zeros_like(add.args[-1])
+        args[_CLUSTER_ARGUMENTS.split(", ").index("numbers") - 1] = numbers
+        first.append(Task(kernel, *args, chunks=force.chunks))
+        second.append(Task(add.kernel, *add.args[:-1], result, chunks=add.chunks))
+        results.append(result)
+    Program([Phase(first, name="parameters"), Phase(second, name="sum")], np.zeros(N_FLAGS, np.int64)).run(1)
+    slots = engine.neighbors(potential.cutoff).slots.astype(np.int64)
+    at = 16 * (slots // 4) + slots % 4
+    return [sum(r[at + 4 * k] for r in results) for k in range(3)]
+
+
+def _by_values(potential, name, row):
+    """From derivatives by the kernel's columns to those by the parameter."""
+    rule, values = potential.rules[name], potential.params[name]
+    if rule == "same":
+        return np.sum(row)
+    if rule == "geometric":
+        return np.where(values > 0, 0.5 * row / np.sqrt(np.where(values > 0, values, 1.0)), 0.0)
+    return 0.5 * row if rule == "arithmetic" else row
 
 
 # ------------------------------------------------------------------------------------------------------------ all pairs
@@ -176,7 +244,7 @@ def _all_pairs(potential: PairPotential, engine: Engine) -> Plan:
     loads = ", ".join(f"lanes(atoms, {3 + k}, at)" for k in range(len(code.columns)))
     source = _source(
         code, f"\n\n@template\ndef load(atoms, at, lanes):\n    return ({loads},)\n",
-        "from triskele.sponge.potentials.pair_kernels import all_pairs_loop",
+        "from triskele.sponge.potentials.pair_kernels import all_pairs_loop", _functions(code),
         [("forces", "all_pairs_loop", _DENSE_ARGUMENTS, "energy")],
     )  # fmt: skip
     chunks, padded = int(np.clip(n * n // 2 // _CHUNK_PAIRS, 1, _MOST_CHUNKS)), -(-n // 8) * 8

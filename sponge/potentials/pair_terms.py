@@ -10,7 +10,7 @@ import inspect
 import math
 from collections.abc import Callable, Mapping
 from functools import lru_cache
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -22,6 +22,9 @@ from triskele.sponge.potential import Potential
 from triskele.sponge.potentials.mixing import root
 from triskele.sponge.potentials.nonbonded_pairs import find_pairs
 from triskele.sponge.potentials.terms import class_and_state, potential_class
+
+if TYPE_CHECKING:
+    from triskele.sponge.engine.engine import Engine
 
 __all__ = ["PairPotential", "pair_potential"]
 
@@ -135,6 +138,12 @@ class PairPotential(Potential):
         from triskele.sponge.potentials import pair_kernels
 
         return pair_kernels.plan(self, engine)
+
+    def param_gradients(self, engine: Engine) -> dict[str, np.ndarray] | None:
+        """Derivatives of the energy by all parameters at what `engine` has last computed; None if there are no kernels for them."""
+        from triskele.sponge.potentials import pair_kernels
+
+        return pair_kernels.gradients(self, engine)
 
     def __reduce__(self):
         return class_and_state(self)

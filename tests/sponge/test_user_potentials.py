@@ -6,11 +6,11 @@ import pickle
 import numpy as np
 import pytest
 
+from tests.sponge.reference import load_reference
 from triskele import core, sponge
 from triskele.sponge.engine.engine import Engine
 from triskele.sponge.errors import BoxError
 from triskele.sponge.testing import check_potential, example_system
-from tests.sponge.reference import load_reference
 
 
 @sponge.bond_potential
@@ -86,7 +86,7 @@ def test_lennard_jones_of_another_program():
         assert np.linalg.norm(engine.forces - forces) < tolerance * np.linalg.norm(forces)
 
 
-@pytest.mark.parametrize("options", [{}, {"shift": True}, {"switch": 0.7}, {"switch": 0.7, "shift": True}], ids=str)
+@pytest.mark.parametrize("options", [{"shift": True}, {"switch": 0.7}], ids=str)
 def test_two_atoms_across_the_cutoff(options):
     potential = buckingham(a=1e5, b=35.0, c=2e-3, cutoff=1.0, **options)
     system = sponge.System(sponge.Topology.of_particles(2), [1.0, 1.0])

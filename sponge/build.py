@@ -16,8 +16,9 @@ import numpy as np
 from triskele.sponge import box as boxes
 from triskele.sponge import units
 from triskele.sponge.forcefield.assign import residue_graphs
+from triskele.sponge.forcefield.create import as_forcefield
 from triskele.sponge.forcefield.ffxml import ForceField, read_source
-from triskele.sponge.forcefield.templates import Graph, match
+from triskele.sponge.forcefield.templates import Template, match
 from triskele.sponge.load.structure import Structure, standard_residue
 from triskele.sponge.topology import Topology
 
@@ -179,14 +180,14 @@ def add_virtual_sites(structure: Structure, forcefield: Any) -> Structure:
     Structure
         Sites follow the atoms of their residue; they stand at their first parent until `create_system` places them.
     """
-    field = _field(forcefield)
+    field = as_forcefield(forcefield)
     t = structure.topology
     bare = {}
     for template in field.templates.values():
         if template.sites:
             atoms = template.elements > 0
             where = np.cumsum(atoms) - 1
-            graph = Graph(
+            graph = Template(
                 template.name,
                 tuple(np.array(template.names)[atoms].tolist()),
                 template.elements[atoms],
@@ -340,7 +341,7 @@ def solvate(
     from triskele.sponge.forcefield.assign import assign_templates
 
     structure = add_virtual_sites(structure, forcefield)
-    assign_templates(structure.topology, _field(forcefield))  # OpenMM's own message says less
+    assign_templates(structure.topology, as_forcefield(forcefield))  # OpenMM's own message says less
     topology, positions = _to_openmm(structure, app)
     modeller = app.Modeller(topology, positions)
     given: dict[str, Any] = {}
@@ -370,12 +371,6 @@ def _openmm(where):
     except ImportError:
         raise ImportError(f"{where}: OpenMM must be installed (pip install triskele[md])") from None
     return app
-
-
-def _field(forcefield):
-    if isinstance(forcefield, ForceField):
-        return forcefield
-    return ForceField(*([forcefield] if isinstance(forcefield, (str, Path)) else forcefield))
 
 
 def _openmm_field(forcefield, app):

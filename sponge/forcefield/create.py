@@ -26,7 +26,7 @@ from triskele.sponge.load.terms import constrain, water_atoms
 from triskele.sponge.system import Constraints, System
 from triskele.sponge.topology import Topology, graph_distances
 
-__all__ = ["create_system"]
+__all__ = ["as_forcefield", "create_system"]
 
 _GB_OPTIONS = ("solvent_dielectric", "solute_dielectric", "kappa", "surface_tension")
 
@@ -91,7 +91,7 @@ def create_system(
     >>> len(system.constraints)
     81
     """
-    field = _forcefield(forcefield)
+    field = as_forcefield(forcefield)
     topology = _each_bond_once(topology)
     if implicit_solvent:
         box, method = None, method or "none"
@@ -107,7 +107,7 @@ def create_system(
         masses,
         box,
         positions,
-        constraints=_template_constraints(fixed, assignment),
+        constraints=fixed,
         virtual_sites=sites,
         exclusions=np.concatenate([one, two, three]),
     )
@@ -134,7 +134,8 @@ def create_system(
     return system
 
 
-def _forcefield(given):
+def as_forcefield(given: Any) -> ForceField:
+    """A ForceField as it is; names and paths as a new one."""
     if isinstance(given, ForceField):
         return given
     return ForceField(*([given] if isinstance(given, (str, Path)) else list(given) if isinstance(given, Sequence) else [given]))
@@ -201,19 +202,21 @@ def _bonds_and_angles(topology, field, assignment, constraints, rigid_water):
     angles, bend = angles[index >= 0], np.array(field.angles.values or [(0.0, 0.0)])[index[index >= 0]]
     fixed, b, a = constrain(topology, bonds, parameters[:, 0], angles, bend[:, 0], constraints, rigid_water)
     b, a = b & (parameters[:, 1] != 0), a & (bend[:, 1] != 0)
+    asked = _template_constraints(assignment)
+    if asked:  # these take the place of bonds, and of constraints with other lengths
+        b &= np.array([tuple(sorted(pair)) not in asked for pair in bonds.tolist()], bool)
+        known = {tuple(p): d for p, d in zip(fixed.pairs.tolist(), fixed.distances.tolist())} | asked
+        fixed = Constraints(np.array(list(known)), np.array(list(known.values())))
     return (bonds[b], parameters[b, 1], parameters[b, 0]), (angles[a], bend[a, 1], bend[a, 0]), fixed
 
 
-def _template_constraints(fixed, assignment):
-    """Constraints that templates ask for take the place of others between the same atoms."""
+def _template_constraints(assignment):
+    """Distances that templates ask for, by pair of atoms."""
     asked = {}
     for template, atoms in assignment.groups:
         for i, j, distance in template.constraints:
             asked |= {(min(p), max(p)): distance for p in atoms[:, [i, j]].tolist()}
-    if not asked:
-        return fixed
-    known = {tuple(p): d for p, d in zip(fixed.pairs.tolist(), fixed.distances.tolist())} | asked
-    return Constraints(np.array(list(known)), np.array(list(known.values())))
+    return asked
 
 
 def _add_bonded(system, topology, field, assignment, bonds, angles):

@@ -19,6 +19,7 @@ from triskele.sponge.elements import NUMBERS
 from triskele.sponge.errors import FileFormatError
 from triskele.sponge.forcefield.tables import TermTable
 from triskele.sponge.forcefield.templates import SiteTemplate, Template
+from triskele.sponge.load.structure import standard_residue
 
 __all__ = ["AtomType", "ForceField", "read_source", "shipped"]
 
@@ -218,6 +219,15 @@ class ForceField:
                     return None
                 out.append(("class", cls))
         return tuple(out)
+
+    def components(self) -> dict[str, list[tuple[str, str]]]:
+        """Bonds of the templates of residues that are not standard, by names; those that join amino acids included."""
+        found = {}
+        for name, t in self.templates.items():
+            if standard_residue(name) is None and len(t.names) > 1:
+                found[name] = [(t.names[i], t.names[j]) for i, j in t.bonds.tolist()]
+                found[name] += [("-C", "N")] if "N" in t.names and t.external[t.names.index("N")] else []
+        return found
 
     @property
     def classes(self) -> frozenset:

@@ -57,18 +57,18 @@ class Template(Graph):
     override: int = 0
 
 
-def match(template: Graph, graph: Graph) -> np.ndarray | None:
+def match(template: Template, graph: Graph) -> np.ndarray | None:
     """Atom of the template for each atom of the residue, or None if the two graphs differ.
 
     Elements, bonds and the number of bonds that lead out are the same for matched atoms. Among equal atoms, those of the same name
-    go together.
+    go together; particles without an element must have the same name, unless they are virtual sites.
     """
     if template.signature != graph.signature:
         return None
     by_name = _match_names(template, graph)
     if by_name is not None:
         return by_name
-    colors = _refine(template, graph)
+    colors = _refine(template, graph, not template.sites)
     return None if colors is None else _search(template, graph, *colors)
 
 
@@ -86,9 +86,16 @@ def _edges(bonds):
     return {(min(b), max(b)) for b in bonds.tolist()}
 
 
-def _refine(*graphs):
+def _refine(template, graph, by_name):
     """Colors of the atoms of both graphs such that only atoms of one color can match; None if the colors differ."""
-    colors = [[(int(e), len(near), int(x)) for e, near, x in zip(g.elements, g.neighbors, g.external)] for g in graphs]
+    graphs = (template, graph)
+    colors = [
+        [
+            (int(e), name if by_name and e == 0 else "", len(near), int(x))
+            for e, name, near, x in zip(g.elements, g.names, g.neighbors, g.external)
+        ]
+        for g in graphs
+    ]
     count = 0
     while True:
         palette = {c: k for k, c in enumerate(sorted({c for side in colors for c in side}))}

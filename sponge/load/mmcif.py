@@ -22,13 +22,16 @@ def load_mmcif(path: str | Path, forcefield: Any, *, model: int | None = None, a
     -------
     System
     """
-    from triskele.sponge.forcefield import create_system
+    from triskele.sponge.forcefield import as_forcefield, create_system
 
-    structure = read_mmcif(path, model=model, altloc=altloc)
-    return create_system(structure.topology, structure.positions, structure.box, forcefield, **options)
+    field = as_forcefield(forcefield)
+    structure = read_mmcif(path, model=model, altloc=altloc, components=field.components())
+    return create_system(structure.topology, structure.positions, structure.box, field, **options)
 
 
-def read_mmcif(path: str | Path, *, model: int | None = None, altloc: str = "highest") -> Structure:
+def read_mmcif(
+    path: str | Path, *, model: int | None = None, altloc: str = "highest", components: dict | None = None
+) -> Structure:
     """Atoms, bonds, positions and box of an mmCIF file, under the authors' chain names and residue numbers.
 
     Bonds come from the standard residues, from disulfides (by distance), from covalent ``_struct_conn`` records, and from
@@ -41,6 +44,8 @@ def read_mmcif(path: str | Path, *, model: int | None = None, altloc: str = "hig
     model : int, optional
         Number of the model; the first by default.
     altloc : "highest", "first" or a letter
+    components : dict, optional
+        Bonds of residues that neither are standard nor described by the file; see `pdb.read_pdb`.
 
     Returns
     -------
@@ -80,7 +85,12 @@ def read_mmcif(path: str | Path, *, model: int | None = None, altloc: str = "hig
     lengths = np.array([cell.a, cell.b, cell.c]) / 10
     box = boxes.from_lengths_angles(lengths, np.radians([cell.alpha, cell.beta, cell.gamma])) if np.all(lengths > 0.1) else None
     return assemble(
-        atoms, box, where, altloc, np.array([pair for pair in links if pair is not None]).reshape(-1, 2), _components(block)
+        atoms,
+        box,
+        where,
+        altloc,
+        np.array([pair for pair in links if pair is not None]).reshape(-1, 2),
+        (components or {}) | _components(block),
     )
 
 

@@ -24,6 +24,9 @@ __all__ = ["load_pdb", "pdb_model", "read_pdb", "write_pdb"]
 def load_pdb(path: str | Path, forcefield: Any, *, model: int | None = None, altloc: str = "highest", **options: Any):
     """A system from a PDB file and a force field.
 
+    Residues that are not standard have their bonds from CONECT records or, where their atoms are called alike, from the force
+    field's template of the same name.
+
     Parameters
     ----------
     path : path
@@ -39,13 +42,14 @@ def load_pdb(path: str | Path, forcefield: Any, *, model: int | None = None, alt
     -------
     System
     """
-    from triskele.sponge.forcefield import create_system
+    from triskele.sponge.forcefield import as_forcefield, create_system
 
-    structure = read_pdb(path, model=model, altloc=altloc)
-    return create_system(structure.topology, structure.positions, structure.box, forcefield, **options)
+    field = as_forcefield(forcefield)
+    structure = read_pdb(path, model=model, altloc=altloc, components=field.components())
+    return create_system(structure.topology, structure.positions, structure.box, field, **options)
 
 
-def read_pdb(path: str | Path, *, model: int | None = None, altloc: str = "highest") -> Structure:
+def read_pdb(path: str | Path, *, model: int | None = None, altloc: str = "highest", components: dict | None = None) -> Structure:
     """Atoms, bonds, positions and box of a PDB file.
 
     Chains end at TER and where the chain's letter changes. Bonds come from the standard residues, from disulfides (by distance)
@@ -60,6 +64,9 @@ def read_pdb(path: str | Path, *, model: int | None = None, altloc: str = "highe
         Number in the MODEL record; the first model by default.
     altloc : "highest", "first" or a letter
         Which of alternate locations is kept, one for each residue: of the highest total occupancy by default.
+    components : dict, optional
+        Bonds of residues that are not standard, by names: ``{"LIG": [("C1", "O1"), ...]}``; an atom "-C" is that of the residue
+        before.
 
     Returns
     -------
@@ -86,7 +93,7 @@ def read_pdb(path: str | Path, *, model: int | None = None, altloc: str = "highe
     if not rows:
         raise FileFormatError(f"{where}: must hold ATOM or HETATM records, got none in {len(lines)} lines")
     atoms = _atom_records(lines, rows, segments, where)
-    return assemble(atoms, _box(cell, where), where, altloc, _conect(links, where))
+    return assemble(atoms, _box(cell, where), where, altloc, _conect(links, where), components)
 
 
 def _sort_lines(lines, model, where):

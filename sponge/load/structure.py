@@ -241,12 +241,11 @@ def standard_bonds(
 
 def _bonds_of_names(kind, names, elements, components):
     """Bonds [m, 2] inside a residue, ("atom of the residue before", atom) links, hydrogens not known, and (name, atom) of its ends."""
-    entry = standard_residue(kind)
-    if components and kind in components:
-        entry = (kind, components[kind], {}, "")
-    if entry is None:
+    standard, own = standard_residue(kind), (components or {}).get(kind)
+    if standard is None and own is None:
         return np.empty((0, 2), np.int64), [], [], [(name, names.index(name)) for name in _ENDS if name in names]
-    _, bonds, aliases, _ = entry
+    bonds, aliases = (standard[1], standard[2]) if standard else ([], {})
+    bonds = [*bonds, *(own or ())]
     known = {name for bond in bonds for name in bond}
     where = {name if name in known else aliases.get(name, name): k for k, name in reversed(list(enumerate(names)))}
     inner = np.array([(where[a], where[b]) for a, b in bonds if a in where and b in where], np.int64).reshape(-1, 2)

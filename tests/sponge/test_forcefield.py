@@ -11,8 +11,8 @@ from tests.sponge.reference import DATA, load_reference
 from triskele.sponge.errors import MissingTemplateError
 from triskele.sponge.forcefield import ForceField, create_system
 from triskele.sponge.forcefield.tables import TermTable
-from triskele.sponge.forcefield.templates import Graph, match
-from triskele.sponge.load.pdb import load_pdb, read_pdb
+from triskele.sponge.forcefield.templates import Graph, Template, match
+from triskele.sponge.load.pdb import load_pdb, read_pdb, write_pdb
 from triskele.sponge.topology import Topology
 
 BPTI = DATA / "bpti_ff14sb_vacuum" / "bpti.pdb"
@@ -293,7 +293,7 @@ def test_large_templates_with_other_names():
     elements[0] = 8
     bonds = np.stack([np.arange(n - 1), np.arange(1, n)], 1)
     names = tuple(f"T{k}" for k in range(n))
-    template = Graph("P", names, elements, bonds, np.zeros(n, int))
+    template = Template("P", names, elements, bonds, np.zeros(n, int))
     graph = Graph("P", tuple(f"G{k}" for k in range(n)), elements[::-1].copy(), bonds, np.zeros(n, int))
     assert match(template, graph).tolist() == list(range(n))[::-1]
 
@@ -303,12 +303,18 @@ def test_search_goes_back_where_colors_do_not_decide():
     ring = np.array([[k, (k + 1) % 6] for k in range(6)])
     triangles = np.array([[0, 1], [1, 2], [0, 2], [3, 4], [4, 5], [3, 5]])
     make = [
-        Graph("R", tuple(f"{c}{k}" for k in range(6)), np.full(6, 6), bonds, np.zeros(6, int))
+        Template("R", tuple(f"{c}{k}" for k in range(6)), np.full(6, 6), bonds, np.zeros(6, int))
         for c, bonds in (("A", ring), ("B", triangles), ("C", np.random.default_rng(0).permutation(6)[ring]))
     ]
     assert match(make[0], make[1]) is None and match(make[1], make[0]) is None
     found = match(make[0], make[2])
     assert {frozenset(b) for b in found[make[2].bonds].tolist()} == {frozenset(b) for b in ring.tolist()}
+
+
+def test_beads_without_an_element_match_by_name():
+    beads = Template("B", ("BB", "SC"), np.zeros(2, int), np.array([[0, 1]]), np.zeros(2, int))
+    assert match(beads, Graph("B", ("SC", "BB"), beads.elements, beads.bonds, beads.external)).tolist() == [1, 0]
+    assert match(beads, Graph("B", ("S1", "BB"), beads.elements, beads.bonds, beads.external)) is None
 
 
 def test_no_match_with_a_bond_moved():
@@ -412,6 +418,24 @@ SITES = {
 }  # fmt: skip
 
 
+def test_constraints_of_templates_match_openmm(tmp_path):
+    """They replace bonds, and constraints of other lengths."""
+    app = pytest.importorskip("openmm.app")
+    path = tmp_path / "fixed.xml"
+    path.write_text("""<ForceField><AtomTypes><Type name="a" class="a" element="C" mass="12"/><Type name="h" class="h" element="H" mass="1"/></AtomTypes>
+ <Residues><Residue name="MOL"><Atom name="A" type="a"/><Atom name="B" type="a"/><Atom name="H" type="h"/><Bond from="0" to="1"/>
+  <Bond from="1" to="2"/><Constraint atomName1="B" atomName2="A" distance="0.16"/><Constraint atomName1="A" atomName2="H" distance="0.2"/></Residue></Residues>
+ <HarmonicBondForce><Bond class1="a" class2="" length="0.1" k="1000"/></HarmonicBondForce>
+</ForceField>""")
+    topology = Topology(list("ABH"), [6, 6, 1], [0] * 3, ["MOL"], ["1"], [0], ["A"], [[0, 1], [1, 2]])
+    for constraints, theirs in ((None, None), ("all-bonds", app.AllBonds)):
+        other = app.ForceField(str(path)).createSystem(openmm_topology(topology), constraints=theirs)
+        fixed = [other.getConstraintParameters(i) for i in range(other.getNumConstraints())]
+        system = create_system(topology, forcefield=path, constraints=constraints)
+        assert _by_pair(system.constraints) == pytest.approx({tuple(sorted((i, j))): d._value for i, j, d in fixed})
+        assert (len(system["bond"].atoms) if "bond" in system else 0) == len(terms_of(other)["bond"])
+
+
 @pytest.mark.parametrize("kind", SITES)
 def test_virtual_sites_of_every_kind_match_openmm(tmp_path, kind):
     """Positions of the site, and whom it does not interact with."""
@@ -450,6 +474,16 @@ def test_load_pdb_passes_options(tmp_path):
     assert system.masses[system.topology.elements == 1].tolist() == [4.0] * len(system.constraints)
     assert (system.nonbonded.method, system.nonbonded.cutoff) == ("cutoff", 1.1)
     assert system.masses.sum() == pytest.approx(load_pdb(BPTI, PROTEINS[0]).masses.sum())
+
+
+def test_bonds_of_ones_own_residues_come_from_their_templates(tmp_path):
+    """A ligand and a modified amino acid (hydroxyproline) in a PDB file without CONECT records."""
+    t = chain_of(ForceField(PROTEINS[0]), ["ACE", "HYP", "NME"])
+    write_pdb(tmp_path / "hyp.pdb", t, np.random.default_rng(0).uniform(0, 0.2, (t.n, 3)))
+    text = (tmp_path / "hyp.pdb").read_text()
+    (tmp_path / "hyp.pdb").write_text("".join(line for line in text.splitlines(True) if not line.startswith("CONECT")))
+    system = load_pdb(tmp_path / "hyp.pdb", PROTEINS[0])
+    assert {tuple(b) for b in system.topology.bonds.tolist()} == {tuple(sorted(b)) for b in t.bonds.tolist()}
 
 
 def test_bonds_given_twice_act_once(bpti):

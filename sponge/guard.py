@@ -85,7 +85,11 @@ class Guard:
                 raise _Broken
         except Exception as error:
             # constraints that do not converge, atoms out of every cell: forces that broke may be behind it
-            explained = self._find(sim.step + 1, isinstance(error, _Broken))
+            step, atom = sim.step, self._bad_atom()
+            explained = self._find(step + 1, isinstance(error, _Broken))
+            if explained is None and atom >= 0:
+                explained = (f"{sim.system.topology.describe(atom)}: position or velocity out of bounds at step {step}, "
+                             "which does not happen again when the steps since the last good state are repeated")
             self._restore()
             saved = save_last_good(sim, self.path)
             if explained is None:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from triskele.sponge.engine.task import FORCES_STALE
 from triskele.sponge.guard import last_good_path, save_last_good
 from triskele.sponge.report.checkpoint import Checkpoint
 from triskele.sponge.report.reporter import Reporter
@@ -68,6 +69,8 @@ def _loop(sim, reporters, interrupted):
             r.tick(sim)
         if sim.step == due:
             _report(sim, reporters)
+            if sim._engine.flags[FORCES_STALE]:  # a callback may have changed the state
+                sim._guard.remember()
 
 
 def _report(sim, reporters):

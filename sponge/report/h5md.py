@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 __all__ = ["H5MD"]
 
+_STEP, _TIME = "particles/all/position/step", "particles/all/position/time"
+
 
 class H5MD(Reporter):
     """Writes an H5MD 1.1 file (de Buyl, Colberg and Hofling, Comput. Phys. Commun. 185, 1546 (2014)); needs h5py.
@@ -73,13 +75,13 @@ class H5MD(Reporter):
         values = {"particles/all/position": sim.positions, **({"particles/all/velocity": sim.velocities} if self.velocities else {}),
                   **({} if sim.box is None else {"particles/all/box/edges": sim.box}),
                   **{f"observables/{name}": value for name, value in sim.energies().items()}}
+        values = {f"{name}/value": value for name, value in values.items()}
         k = self._frames
         try:
-            for name, value in values.items():
-                for part, x in (("step", step), ("time", sim.time), ("value", value)):
-                    data = self._file[f"{name}/{part}"]
-                    data.resize(k + 1, axis=0)
-                    data[k] = x
+            for name, value in {_STEP: step, _TIME: sim.time, **values}.items():
+                data = self._file[name]
+                data.resize(k + 1, axis=0)
+                data[k] = value
             self._file.flush()
         except OSError as error:
             raise self._error(f"step {step} could not be written: {error}") from error
@@ -119,15 +121,20 @@ class H5MD(Reporter):
 
     def _element(self, name, shape, dtype, unit):
         group = self._file.create_group(name)
-        for part, kind, each in (("step", np.int64, ()), ("time", np.float64, ()), ("value", dtype, shape)):
-            # a chunk of a large value is one frame
-            rows = max(1, min(1024, 65536 // max(1, int(np.prod(each)))))
-            group.create_dataset(part, (0, *each), kind, maxshape=(None, *each), chunks=(rows, *each))
-        group["time"].attrs["unit"] = "ps"
-        group["value"].attrs["unit"] = unit
+        if _STEP not in self._file:
+            self._series(_STEP, np.int64)
+            self._series(_TIME, np.float64).attrs["unit"] = "ps"
+        else:  # elements that are written together share their steps and times
+            group["step"], group["time"] = self._file[_STEP], self._file[_TIME]
+        self._series(f"{name}/value", dtype, shape).attrs["unit"] = unit
+
+    def _series(self, name, dtype, shape=()):
+        # a chunk of a large value is one frame
+        rows = max(1, min(1024, 65536 // max(1, int(np.prod(shape)))))
+        return self._file.create_dataset(name, (0, *shape), dtype, maxshape=(None, *shape), chunks=(rows, *shape))
 
     def _go_on(self, sim, known):
-        steps = self._file["particles/all/position/step"]
+        steps = self._file[_STEP]
         n = self._file["particles/all/position/value"].shape[1]
         if n != sim.system.n:
             raise self._error(f"holds {n} atoms, this run has {sim.system.n} (choose another path)")

@@ -84,6 +84,29 @@ def test_a_callback_that_breaks_the_state_is_refused():
     assert np.isfinite(sim.positions).all()
 
 
+def test_what_a_callback_did_is_not_undone_by_looking_for_the_cause():
+    sim = chain()
+
+    def push(sim):
+        if sim.step == 50:
+            v = sim.velocities
+            v[3, 0] = 10.0
+            sim.velocities = v
+
+    with pytest.raises(BrokenSimulationError, match="NaN force from term 'cusp' at step 9[456] "):
+        sim.run(200, report=sponge.Callback(10, push))
+
+
+def test_atoms_that_are_moved_behind_its_back():
+    sim = chain()
+
+    def spoil(sim):
+        sim._engine.velocities[1, 2] = np.nan
+
+    with pytest.raises(BrokenSimulationError, match=r"atom \d \(.*\): position or velocity out of bounds at step \d+, which does not"):
+        sim.run(100, report=sponge.Callback(10, spoil))
+
+
 def test_forces_that_are_broken_from_the_start():
     sim = chain()
     x = sim.positions

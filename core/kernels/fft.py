@@ -27,8 +27,12 @@ from triskele.core.kernels import simd
 from triskele.core.kernels.fft_passes import LANES, RADICES, constants, run_pass, transpose
 from triskele.core.kernels.njit import device
 
-__all__ = ["LANES", "Layout", "aligned", "next_length", "passes", "plane_backward", "plane_forward", "transform"]
+__all__ = ["INNER", "LANES", "OUTER", "Layout", "aligned", "next_length", "passes", "plane_backward", "plane_forward", "transform"]
 
+# Numba writes two wrappers for each function, a sixth of the time to compile it: functions that are only called from others
+# need none, kernels not the one for C.
+INNER = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+OUTER = {"nogil": True, "no_cfunc_wrapper": True}
 _CONSTANTS = 16  # at the start of the twiddle factors
 
 
@@ -117,7 +121,7 @@ class Layout:
         self.scratch = (6 * max(ny, nz) + 4 * LANES * self.blocks + 4 * LANES * self.blocks * tiles) * LANES
 
 
-@device
+@device(**INNER)
 def transform(re, im, stride, work, out_re, out_im, out_stride, table, twiddles):
     """Transform 16 lines of complex vectors, whose element k is at ``re[k * stride]`` and ``im[k * stride]``.
 
@@ -138,7 +142,7 @@ def transform(re, im, stride, work, out_re, out_im, out_stride, table, twiddles)
         re, im, stride = to_re, to_im, to_stride
 
 
-@device
+@device(**INNER)
 def _regions(scratch, sizes):
     """One line, the work space of `transform`, the parted lines and the plane's lines, all in the scratch."""
     longest = max(simd.load_scalar(sizes, 1), simd.load_scalar(sizes, 2)) * 2 * LANES
@@ -146,7 +150,7 @@ def _regions(scratch, sizes):
     return scratch, simd.address(scratch, longest), simd.address(scratch, 3 * longest), simd.address(scratch, parted)
 
 
-@device
+@device(**INNER)
 def plane_forward(rows, scratch, spectrum, sizes, y_table, y_twiddles, z_table, z_twiddles):
     """Transform the plane `rows` along z and y into a plane of the `spectrum`. All arguments are pointers."""
     ny, nz, blocks = simd.load_scalar(sizes, 1), simd.load_scalar(sizes, 2), simd.load_scalar(sizes, 3)
@@ -169,7 +173,7 @@ def plane_forward(rows, scratch, spectrum, sizes, y_table, y_twiddles, z_table, 
         transform(of, simd.address(of, LANES), wide, work, to, simd.address(to, LANES), wide, y_table, y_twiddles)
 
 
-@device
+@device(**INNER)
 def plane_backward(spectrum, scratch, rows, sizes, y_table, y_twiddles, z_table, z_twiddles):
     """Transform a plane of the `spectrum` back into `rows`. All arguments are pointers."""
     ny, nz, blocks = simd.load_scalar(sizes, 1), simd.load_scalar(sizes, 2), simd.load_scalar(sizes, 3)
@@ -191,7 +195,7 @@ def plane_backward(spectrum, scratch, rows, sizes, y_table, y_twiddles, z_table,
         transform(simd.address(line, LANES), line, wide, work, simd.address(to, LANES), to, row, z_table, z_twiddles)
 
 
-@device
+@device(**INNER)
 def _part(here, there, to, step):
     """From the transform of x + i y at k (`here`) and -k (`there`) twice the transforms of x and y at k."""
     re, im = simd.load(here, 0, 16), simd.load(here, LANES, 16)
@@ -202,7 +206,7 @@ def _part(here, there, to, step):
     simd.store(to, 3 * step, other_re - re)
 
 
-@device
+@device(**INNER)
 def _join(of, step, here, there, same):
     """The opposite of `_part`. Imaginary parts that a real line's spectrum cannot have (at 0 and n/2) drop out."""
     x_re, x_im = simd.load(of, 0, 16), simd.load(of, step, 16)

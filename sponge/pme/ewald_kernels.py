@@ -11,13 +11,14 @@ import math
 import numpy as np
 
 from triskele.core.kernels import simd
+from triskele.core.kernels.fft import INNER, OUTER
 from triskele.core.kernels.njit import device, kernel
 from triskele.sponge.engine.task import ENERGY
 
 __all__ = ["field", "structure", "waves"]
 
 
-@kernel(nogil=True)
+@kernel(**OUTER)
 def waves(chunk, starts, positions, inverse, x_waves, y_waves, z_waves):
     """exp(2 pi i n s): x_waves, y_waves [2, n, atoms] (re, im); z_waves [atoms, 2, lanes]."""
     for i in range(starts[chunk], starts[chunk + 1]):
@@ -37,7 +38,7 @@ def waves(chunk, starts, positions, inverse, x_waves, y_waves, z_waves):
                     re, im = re * c - im * d, re * d + im * c
 
 
-@device
+@device(**INNER)
 def _plane_wave(pairs, pair, x_waves, y_waves, i):
     """exp(2 pi i (nx s_x + ny s_y)) of atom i."""
     nx, ny = pairs[pair, 0], pairs[pair, 1]
@@ -48,7 +49,7 @@ def _plane_wave(pairs, pair, x_waves, y_waves, i):
     return a * c - b * d, a * d + b * c
 
 
-@kernel(nogil=True)
+@kernel(**OUTER)
 def structure(chunk, chunks, charges, pairs, inverse, x_waves, y_waves, z_waves, influence, slope, sums, rows, flags):
     """Structure factors of the chunk's pairs (nx, ny), times the influence function; energy and virial into rows[chunk].
 
@@ -84,7 +85,7 @@ def structure(chunk, chunks, charges, pairs, inverse, x_waves, y_waves, z_waves,
             simd.store(sums, at + 3 * lanes, up_re + down_re)
 
 
-@device
+@device(**INNER)
 def _energy(rows, chunk, nx, ny, block, inverse, energy, virial, sign):
     nz = sign * (simd.convert(simd.iota(16), np.float64) + np.float64(block))
     mx = inverse[0, 0] * nx + inverse[0, 1] * ny + inverse[0, 2] * nz
@@ -100,7 +101,7 @@ def _energy(rows, chunk, nx, ny, block, inverse, energy, virial, sign):
         rows[chunk, b] += v
 
 
-@kernel(nogil=True)
+@kernel(**OUTER)
 def field(chunk, starts, charges, pairs, inverse, x_waves, y_waves, z_waves, sums, forces, potentials):
     """Add the forces on the chunk's atoms to `forces`; potentials [n]."""
     lanes = z_waves.shape[2]

@@ -20,6 +20,7 @@ from typing import Final
 import numpy as np
 
 from triskele.core.kernels import simd
+from triskele.core.kernels.fft import INNER, OUTER
 from triskele.core.kernels.njit import device, kernel, template
 
 __all__ = ["add_forces", "gather", "gather_wide", "sort", "spread", "spread_wide"]
@@ -63,7 +64,7 @@ _EIGHTS_EVEN = (0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23)
 _EIGHTS_ODD = (8, 9, 10, 11, 12, 13, 14, 15, 24, 25, 26, 27, 28, 29, 30, 31)
 
 
-@kernel(nogil=True)
+@kernel(**OUTER)
 def sort(chunk, positions, geometry, sizes, slabs, owners, builds, seen, keys, counts, order, slots, starts):
     """Order the atoms by chunk of `spread`, row of bricks and plane, after each rebuild: what a row needs fits in L1.
 
@@ -101,14 +102,14 @@ def sort(chunk, positions, geometry, sizes, slabs, owners, builds, seen, keys, c
         slots[i] = at
 
 
-@device
+@device(**INNER)
 def _wrapped(s, n):
     """Mesh coordinate in [0, n] of the fractional coordinate `s`, and its floor in 0 ... n - 1; for NaN n - 1."""
     u = (s - simd.floor(s)) * n
     return u, simd.maximum(simd.minimum(simd.floor(u), n - 1.0), simd.splat(0.0, 16))
 
 
-@template
+@template(**INNER)
 def _along_x(f, coefficients, points, powers, x):
     """Weights (or slopes) of 16 atoms along x, [points, 16] at `x`; arrays are pointers."""
     for k in range(points):
@@ -118,7 +119,7 @@ def _along_x(f, coefficients, points, powers, x):
         simd.store(x, 16 * k, w)
 
 
-@template
+@template(**INNER)
 def _polynomial(f, coefficients, powers):
     """Polynomials with rows of coefficients, the highest power first."""
     w = simd.load(coefficients, 0, 16)
@@ -128,7 +129,7 @@ def _polynomial(f, coefficients, powers):
 
 
 # ---------------------------------------------------------------------------------------------------------------- spread
-@template
+@template(**INNER)
 def _spread(add_atom, points, per_place, chunk, positions, charges, geometry, values, sizes, slabs, order, starts, mesh, scratch,
             fractions, places, strays, n_strays):
     plane, line, wide = sizes[PLANE], 16 * sizes[BRICKS_Z], slabs[chunk, WIDTH]
@@ -175,7 +176,7 @@ def _spread(add_atom, points, per_place, chunk, positions, charges, geometry, va
     n_strays[chunk] = count
 
 
-@template
+@template(**INNER)
 def _add_narrow(bricks, plane, line, x, fy, fz, table, shape):
     """Add the products of the weights to 2 x 2 bricks of 5 planes; lanes 0-7 of a row are y, 8-15 z."""
     f = simd.select(simd.from_bits(np.uint64(0xFF), 16), fy, fz)
@@ -190,7 +191,7 @@ def _add_narrow(bricks, plane, line, x, fy, fz, table, shape):
         simd.store(p, line + 16, simd.fma(w, w11, simd.load(p, line + 16, 16)))
 
 
-@template
+@template(**INNER)
 def _add_wide(bricks, plane, line, x, fy, fz, table, shape):
     """The same for 3 x 3 bricks of 6 planes; a row has 12 lanes for one axis."""
     y = _polynomial(fy, simd.address(table, TABLE + (shape >> 2) * 96), 6)
@@ -206,7 +207,7 @@ def _add_wide(bricks, plane, line, x, fy, fz, table, shape):
             simd.store(p, 32, simd.fma(v, z2, simd.load(p, 32, 16)))
 
 
-@kernel(nogil=True)
+@kernel(**OUTER)
 def spread(chunk, positions, charges, geometry, values, sizes, slabs, order, starts, mesh, scratch, fractions, places, strays,
            n_strays):
     """Spread the charges of the chunk's atoms over its planes, order up to 5.
@@ -219,7 +220,7 @@ def spread(chunk, positions, charges, geometry, values, sizes, slabs, order, sta
             fractions, places, strays, n_strays)
 
 
-@kernel(nogil=True)
+@kernel(**OUTER)
 def spread_wide(chunk, positions, charges, geometry, values, sizes, slabs, order, starts, mesh, scratch, fractions, places,
                 strays, n_strays):
     """The same for order 6."""
@@ -228,7 +229,7 @@ def spread_wide(chunk, positions, charges, geometry, values, sizes, slabs, order
 
 
 # ---------------------------------------------------------------------------------------------------------------- gather
-@template
+@template(**INNER)
 def _gather(at_atom, points, chunk, chunks, charges, geometry, values, slopes, sizes, order, mesh, scratch, fractions, places,
             field):
     plane, line = sizes[PLANE], 16 * sizes[BRICKS_Z]
@@ -268,7 +269,7 @@ def _gather(at_atom, points, chunk, chunks, charges, geometry, values, slopes, s
             simd.store(field, 4 * (at + a), simd.select(is_force, force, v))
 
 
-@template
+@template(**INNER)
 def _sums(along_x, along_y, along_z, value):
     """Lanes 4 k ... 4 k + 3 of the result are partial sums of the four vectors, to be summed over k."""
     u = simd.shuffle2(along_x, along_y, _EVEN) + simd.shuffle2(along_x, along_y, _ODD)
@@ -276,7 +277,7 @@ def _sums(along_x, along_y, along_z, value):
     return simd.shuffle2(u, v, _PAIRS_EVEN) + simd.shuffle2(u, v, _PAIRS_ODD)
 
 
-@template
+@template(**INNER)
 def _at_narrow(bricks, plane, line, x, dx, fy, fz, table, d_table, shape):
     """Partial sums of the three derivatives of the potential by mesh coordinates, and of the potential."""
     w, dw = simd.load_splat(x, 0, 16), simd.load_splat(dx, 0, 16)
@@ -297,7 +298,7 @@ def _at_narrow(bricks, plane, line, x, dx, fy, fz, table, d_table, shape):
                  y0 * low + y1 * high)
 
 
-@template
+@template(**INNER)
 def _at_wide(bricks, plane, line, x, dx, fy, fz, table, d_table, shape):
     of_y, of_z = TABLE + (shape >> 2) * 96, TABLE + (shape & 3) * 96
     y, z = _polynomial(fy, simd.address(table, of_y), 6), _polynomial(fz, simd.address(table, of_z), 6)
@@ -320,19 +321,19 @@ def _at_wide(bricks, plane, line, x, dx, fy, fz, table, d_table, shape):
     return _sums(along_x, along_y, along_z, value)
 
 
-@kernel(nogil=True)
+@kernel(**OUTER)
 def gather(chunk, chunks, charges, geometry, values, slopes, sizes, order, mesh, scratch, fractions, places, field):
     """Force and potential at the chunk's share of the slots: field [(n + 16) * 4], kJ/mol/nm and kJ/mol/e; order up to 5."""
     _gather(_at_narrow, 5, chunk, chunks, charges, geometry, values, slopes, sizes, order, mesh, scratch, fractions, places, field)
 
 
-@kernel(nogil=True)
+@kernel(**OUTER)
 def gather_wide(chunk, chunks, charges, geometry, values, slopes, sizes, order, mesh, scratch, fractions, places, field):
     """The same for order 6."""
     _gather(_at_wide, 6, chunk, chunks, charges, geometry, values, slopes, sizes, order, mesh, scratch, fractions, places, field)
 
 
-@kernel(nogil=True)
+@kernel(**OUTER)
 def add_forces(chunk, starts, slots, field, forces):
     for i in range(starts[chunk], starts[chunk + 1]):
         at = 4 * np.int64(slots[i])

@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 
 from triskele.core.kernels import simd
-from triskele.core.kernels.fft import LANES, plane_backward, plane_forward, transform
+from triskele.core.kernels.fft import INNER, LANES, OUTER, plane_backward, plane_forward, transform
 from triskele.core.kernels.njit import device, kernel
 from triskele.sponge.engine.task import ENERGY
 from triskele.sponge.pme.mesh_kernels import BRICKS_Y, BRICKS_Z, NX, NY, NZ, PLANE, POINTS
@@ -26,7 +26,7 @@ _SECOND = (8, 9, 10, 11, 12, 13, 14, 15, 24, 25, 26, 27, 28, 29, 30, 31)
 _BRICKS_LOW = (0, 4, 16, 20, 1, 5, 17, 21, 2, 6, 18, 22, 3, 7, 19, 23)
 
 
-@device
+@device(**INNER)
 def _four_rows(a, b, c, d):
     """Four bricks side by side in y, lanes (y, z), as four rows: lanes y, one for each z."""
     p, q, r, s = (simd.shuffle2(a, b, _LOW_HALVES), simd.shuffle2(a, b, _HIGH_HALVES), simd.shuffle2(c, d, _LOW_HALVES),
@@ -34,7 +34,7 @@ def _four_rows(a, b, c, d):
     return simd.shuffle2(p, r, _FIRST), simd.shuffle2(p, r, _SECOND), simd.shuffle2(q, s, _FIRST), simd.shuffle2(q, s, _SECOND)
 
 
-@device
+@device(**INNER)
 def _four_bricks(a, b, c, d):
     """The opposite of `_four_rows`."""
     p, q, r, s = (simd.shuffle2(a, b, (0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23)),
@@ -47,7 +47,7 @@ def _four_bricks(a, b, c, d):
             simd.shuffle2(q, s, (8, 9, 24, 25, 10, 11, 26, 27, 12, 13, 28, 29, 14, 15, 30, 31)))
 
 
-@kernel(nogil=True)
+@kernel(**OUTER)
 def forward(chunk, chunks, positions, charges, geometry, values, sizes, layout, pieces, piece_starts, starts, strays, n_strays,
             mesh, rows, scratch, spectrum, y_table, y_twiddles, z_table, z_twiddles):
     """Transform the chunk's planes along z and y.
@@ -81,38 +81,55 @@ def forward(chunk, chunks, positions, charges, geometry, values, sizes, layout, 
                 simd.store(r, z * row + y, simd.load(r, z * row + y, 16) + simd.load(r, (z + nz) * row + y, 16))
         for k in range(n_strays.shape[0]):
             for i in range(starts[k], starts[k] + n_strays[k]):
-                _add_stray(strays[i], x, positions, charges, geometry, values, sizes, row, rows, chunk)
+                atom = strays[i]
+                _add_stray(x, simd.address(positions, 3 * atom), charges[atom], simd.address(geometry, 0), simd.address(values, 0),
+                           simd.address(sizes, 0), row, r)
         plane_forward(r, s, simd.address(spectrum, x * layout[_SPECTRUM]), simd.address(layout, 0), simd.address(y_table, 0),
                       simd.address(y_twiddles, 0), simd.address(z_table, 0), simd.address(z_twiddles, 0))
 
 
-@device
-def _add_stray(atom, plane, positions, charges, geometry, values, sizes, row, rows, chunk):
-    """Spread one atom over one plane."""
-    points = sizes[POINTS]
-    x, y, z = positions[atom, 0], positions[atom, 1], positions[atom, 2]
-    s = (x * geometry[0] + y * geometry[1] + z * geometry[2], y * geometry[3] + z * geometry[4], z * geometry[5])
-    u = ((s[0] - np.floor(s[0])) * sizes[NX], (s[1] - np.floor(s[1])) * sizes[NY], (s[2] - np.floor(s[2])) * sizes[NZ])
-    ix, iy, iz = min(np.int64(u[0]), sizes[NX] - 1), min(np.int64(u[1]), sizes[NY] - 1), min(np.int64(u[2]), sizes[NZ] - 1)
-    k = (plane - ix) % sizes[NX]
+@device(**INNER)
+def _add_stray(plane, position, charge, geometry, values, sizes, row, rows):
+    """Spread one atom over one plane; arrays are pointers."""
+    points, nx = simd.load_scalar(sizes, POINTS), simd.load_scalar(sizes, NX)
+    x, y, z = simd.load_scalar(position, 0), simd.load_scalar(position, 1), simd.load_scalar(position, 2)
+    g = geometry
+    ix, fx = _place(x * simd.load_scalar(g, 0) + y * simd.load_scalar(g, 1) + z * simd.load_scalar(g, 2), nx)
+    k = plane - ix
+    if k < 0:
+        k += nx
     if k >= points:
         return
-    wx = charges[atom] * _weight(values, points, k, u[0] - ix)
+    ny, nz = simd.load_scalar(sizes, NY), simd.load_scalar(sizes, NZ)
+    iy, fy = _place(y * simd.load_scalar(g, 3) + z * simd.load_scalar(g, 4), ny)
+    iz, fz = _place(z * simd.load_scalar(g, 5), nz)
+    wx = charge * _weight(values, points, k, fx)
     for j in range(points):
-        wy = wx * _weight(values, points, j, u[1] - iy)
+        wy = wx * _weight(values, points, j, fy)
+        to = simd.address(rows, iy + j - (ny if iy + j >= ny else 0))
         for i in range(points):
-            rows[chunk, ((iz + i) % sizes[NZ]) * row + (iy + j) % sizes[NY]] += wy * _weight(values, points, i, u[2] - iz)
+            at = (iz + i - (nz if iz + i >= nz else 0)) * row
+            v = simd.load(to, at, 1)
+            simd.store(to, at, v + wy * _weight(values, points, i, fz))
 
 
-@device
+@device(**INNER)
+def _place(s, n):
+    """Grid point and fraction of a fractional coordinate."""
+    u = (s - np.floor(s)) * n
+    i = max(min(np.int64(u), n - 1), 0)  # NaN gives the lowest integer
+    return i, u - i
+
+
+@device(**INNER)
 def _weight(values, points, k, fraction):
-    w = np.float64(values[8 * k + points - 1])
+    w = np.float64(simd.load_scalar(values, 8 * k + points - 1))
     for j in range(points - 2, -1, -1):
-        w = w * fraction + values[8 * k + j]
+        w = w * fraction + simd.load_scalar(values, 8 * k + j)
     return w
 
 
-@kernel(nogil=True)
+@kernel(**OUTER)
 def solve(chunk, chunks, layout, spectrum, scratch, green, virial, inverse, twice, table, twiddles, rows, flags):
     """Along x: transform, multiply by the influence function, transform back; energy and virial into rows[chunk].
 
@@ -140,19 +157,19 @@ def solve(chunk, chunks, layout, spectrum, scratch, green, virial, inverse, twic
         transform(simd.address(line, LANES), line, wide, work, simd.address(of, LANES), of, step, t, w)
 
 
-@device
+@device(**INNER)
 def _vector(kx, ky, kz, inverse):
     """Reciprocal vector of frequencies, kz a vector."""
     return (inverse[0, 0] * kx + inverse[0, 1] * ky + inverse[0, 2] * kz, inverse[1, 0] * kx + inverse[1, 1] * ky + inverse[1, 2] * kz,
             inverse[2, 0] * kx + inverse[2, 1] * ky + inverse[2, 2] * kz)
 
 
-@device
+@device(**INNER)
 def _signed(k, n):
     return np.float64(k if k < (n + 1) // 2 else k - n)
 
 
-@device
+@device(**INNER)
 def _energy(line, k, nx, ny, green, virial, inverse, twice, chunk, rows):
     """Add energy and virial of a line of the spectrum, of which `line` holds the double, to rows[chunk]."""
     block, ky = k // ny, _signed(k % ny, ny)
@@ -180,7 +197,7 @@ def _energy(line, k, nx, ny, green, virial, inverse, twice, chunk, rows):
         rows[chunk, b] += v
 
 
-@kernel(nogil=True)
+@kernel(**OUTER)
 def backward(chunk, chunks, sizes, layout, spectrum, rows, scratch, mesh, y_table, y_twiddles, z_table, z_twiddles):
     """Transform the chunk's planes back along y and z into bricks, with copies of what lies beyond the period."""
     nx, ny, nz, plane, line, row = sizes[NX], sizes[NY], sizes[NZ], sizes[PLANE], LANES * sizes[BRICKS_Z], layout[_ROW]
@@ -206,7 +223,7 @@ def backward(chunk, chunks, sizes, layout, spectrum, rows, scratch, mesh, y_tabl
                     simd.store(p, 3 * line, d)
 
 
-@kernel(nogil=True)
+@kernel(**OUTER)
 def influence(chunk, chunks, dispersion, alpha, scale, layout, inverse, moduli_x, moduli_y, moduli_z, green, virial):
     """Half the influence function over the moduli [n] (their inverses; 0 where there is no such frequency), and its virial.
 

@@ -7,8 +7,9 @@ generated: the function and its derivative as vector code (`codegen`) inside the
 from __future__ import annotations
 
 import inspect
-import sys
+import os
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -209,30 +210,34 @@ class TermPotential(Potential):
         return class_and_state(self)
 
 
-_CLASSES: dict[tuple[str, str], type] = {}  # made by decorators, for copies of potentials that are defined in functions
+_CLASSES: dict[int, type] = {}  # made by decorators in this process, which need not have names that can be imported
 
 
 def class_and_state(potential: Potential) -> tuple:
     """How pickle takes a potential whose class is made by a decorator."""
-    return _restore, (type(potential).__module__, type(potential).__qualname__, potential.__dict__)
+    cls = type(potential)
+    return _restore, (cls.__module__, cls.__qualname__, (os.getpid(), id(cls)), potential.__dict__)
 
 
-def _restore(module, qualname, state):
-    cls = _CLASSES.get((module, qualname))
+def _restore(module, qualname, key, state):
+    cls = _CLASSES.get(key[1]) if key[0] == os.getpid() else None
     if cls is None:
-        cls = sys.modules.get(module) or __import__(module, fromlist=["_"])
-        for part in qualname.split("."):
-            cls = getattr(cls, part)
+        try:
+            cls = import_module(module)
+            for part in qualname.split("."):
+                cls = getattr(cls, part)
+        except (ImportError, AttributeError, ValueError):
+            raise ValueError(f"potential: {qualname} of {module} cannot be imported here (define it at the top of a module)") from None
     potential = object.__new__(cls)
     potential.__dict__.update(state)
     return potential
 
 
 def potential_class(base: type, function: Callable, /, **attributes: Any) -> type:
-    """A subclass of `base` under the name of `function`, which pickle finds again."""
+    """A subclass of `base` under the name of `function`."""
     attributes |= {"__module__": function.__module__, "__qualname__": function.__qualname__, "__doc__": function.__doc__}
     cls = type(function.__name__, (base,), attributes)
-    _CLASSES[function.__module__, function.__qualname__] = cls
+    _CLASSES[id(cls)] = cls
     return cls
 
 

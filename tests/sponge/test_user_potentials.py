@@ -151,6 +151,18 @@ def test_names_of_arguments_are_free():
     assert bonds.energy() == pytest.approx(system.energy(), rel=1e-13)
 
 
+def test_derivatives_by_many_parameters():
+    @sponge.pair_potential
+    def five(r, a, b, c, d, e):
+        return a * b * math.exp(-d * r) - c / r**6 + e * r
+
+    n = 40
+    ramp = np.linspace(0.5, 1.5, n)
+    potential = five(a=ramp, b=1 + ramp, c=1e-5, d=1 + ramp, e=ramp, cutoff=0.5,
+                     mixing={"a": "product", "b": "geometric", "d": "arithmetic", "e": "product"})  # fmt: skip
+    check_potential(potential, example_system(n=n, box=[1.1, 1.2, 1.3], exclusions=[[0, 1], [4, 9]]), order=1)
+
+
 # ------------------------------------------------------------------------------------------------------------ functions
 def _spring_to(positions, k, box=None):
     return 0.5 * k * np.sum(positions[0] ** 2) + (0.0 if box is None else np.sum(box))
@@ -174,6 +186,32 @@ def test_systems_with_functions_can_be_copied():
     copy = system.copy()
     assert copy.energy() == pytest.approx(system.energy(), rel=1e-14)
     assert pickle.loads(pickle.dumps(morse([[0, 1]], depth=1.0, width=1.0, r0=1.0))).params["width"] == [1.0]
+
+
+def test_copies_keep_their_function_when_the_name_is_defined_again():
+    def define(power):
+        @sponge.bond_potential
+        def form(r, k):
+            return k * r**power
+
+        return form
+
+    systems = [example_system(define(power)([[0, 1]], k=2.0)) for power in (2, 3)]
+    r = np.linalg.norm(systems[0].positions[0] - systems[0].positions[1])
+    assert [s.copy().energy() for s in systems] == pytest.approx([2 * r**2, 2 * r**3])
+
+
+def test_local_functions_cannot_go_to_other_processes(monkeypatch):
+    @sponge.bond_potential
+    def local(r, k):
+        return k * r
+
+    for potential in (local([[0, 1]], k=2.0), sponge.FunctionPotential(lambda x: np.sum(x))):
+        data = pickle.dumps(potential)
+        with monkeypatch.context() as m:
+            m.setattr("os.getpid", lambda: -1)
+            with pytest.raises(ValueError, match="cannot be imported here"):
+                pickle.loads(data)
 
 
 def test_ase_calculator():

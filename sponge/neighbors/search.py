@@ -310,7 +310,7 @@ def prune(chunk, geometry, shifts, xs, entries, n_entries, pairs, masks, kept, n
 @kernel(nogil=True)
 def finish(chunk, need, flags, geometry, state):
     """Count the build."""
-    if geometry[EVERY] > 0.0 and 0 < state[AGE] < geometry[EVERY]:
+    if state[BUILDS] > 0 and 0 < state[AGE] < geometry[EVERY]:
         state[EARLY] += 1
     state[BUILDS] += 1
     state[AGE] = 0

@@ -16,7 +16,7 @@ COLUMNS_X: Final = 1
 COLUMNS_Y: Final = 2
 AGE: Final = 3  # force evaluations since the list was built
 BUILDS: Final = 4  # how often it was built
-EARLY: Final = 5  # how often because an atom had gone too far
+EARLY: Final = 5  # how often before its time, as when an atom has gone too far
 N_STATE: Final = 8
 
 # of `NeighborList.geometry` (float64)

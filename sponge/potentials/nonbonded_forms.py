@@ -21,13 +21,15 @@ import numpy as np
 from scipy.special import erf
 
 from triskele.sponge.codegen import load_module
+from triskele.sponge.engine.program import Phase, Program
+from triskele.sponge.engine.task import N_FLAGS
 from triskele.sponge.potentials.nonbonded_kernels import PairPlan
 from triskele.sponge.units import COULOMB
 
 if TYPE_CHECKING:
     from triskele.sponge.engine.engine import Engine
 
-__all__ = ["PairForm", "plan_pairs"]
+__all__ = ["PairForm", "ewald_root", "pair_gradients", "plan_pairs"]
 
 
 class PairForm:
@@ -289,3 +291,39 @@ def pair_values(form: PairForm, charges=None, sigmas=None, epsilons=None, types=
         "dispersion": lambda: 2 * sigmas**3 * np.sqrt(epsilons),
     }
     return np.stack([columns[name]() for name in form.parameters], 1)
+
+
+def pair_gradients(engine: Engine, form: PairForm, plan: PairPlan, charges: np.ndarray | None = None, sigmas: np.ndarray | None = None,
+                   epsilons: np.ndarray | None = None, types: np.ndarray | None = None) -> dict[str, np.ndarray]:  # fmt: skip
+    """Derivatives of the energy by all parameters of the atoms at once, at the engine's present list and positions.
+
+    Parameters
+    ----------
+    engine : Engine
+        After `compute`.
+    form : PairForm
+        Without a table and without LJ-PME.
+    plan : PairPlan
+        Made by `plan_pairs` for this form.
+    charges, sigmas, epsilons : arrays [n]
+        As given to `plan_pairs`.
+
+    Returns
+    -------
+    dict of str to float64 array [n]
+        "charges" (if the form has them), "sigmas", "epsilons"; 0 by an epsilon that is 0, where there is no derivative.
+    """
+    if form.functions["gradient"] is None:
+        raise ValueError("pair_gradients: tables and LJ-PME have none, differentiate `energy_function` instead")
+    phases = plan.gradient_phases(load_module(form.source, "pairs").pair_gradients)
+    Program([Phase(tasks) for tasks in phases], np.zeros(N_FLAGS, np.int64)).run(1)
+    sums = plan.gradient_sums[engine.neighbors(form.cutoff).slots]
+    found = {}
+    for k, name in enumerate(form.parameters):
+        if name == "charge":
+            found["charges"] = np.sqrt(COULOMB / 8) * sums[:, k]
+        elif name == "size":
+            found["sigmas"] = sums[:, k] / (4 if form.mixing == "lorentz_berthelot" else 2)
+        else:
+            found["epsilons"] = np.divide(0.5 * sums[:, k], np.sqrt(epsilons), out=np.zeros(engine.n), where=np.asarray(epsilons) > 0)
+    return found

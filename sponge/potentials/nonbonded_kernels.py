@@ -354,4 +354,20 @@ class PairPlan(Plan):
             adds.append(Task(add_sorted, engine.atom_starts, neighbors.slots, sorted_forces, engine.forces, chunks=engine.atom_chunks))
             self.parts.append((sorted_forces, mine))
         before = [*neighbors.before, Phase([sort], flag=neighbors.word, name="sort parameters")]
+        self._neighbors, self._arguments = neighbors, [t.args for t in pair_tasks[::2]]
         super().__init__(stages=[pair_tasks, sums], reduce=adds, rows=rows, before=before)
+
+    def gradient_phases(self, gradient: Any) -> list[list[Task]]:
+        """Tasks that set `gradient_sums` by a kernel made of `gradient_loop`; they use the buffers of the forces."""
+        chunks, state = self._neighbors.chunks, self._neighbors.state
+        phases = []
+        self._sums = [aligned_zeros(len(self._neighbors.atoms) * 4, np.float64) for _ in self._arguments]
+        for part, arguments, total in zip(self._neighbors.lists, self._arguments, self._sums):
+            phases.append([Task(gradient, *arguments, chunks=chunks)])
+            phases.append([Task(sum_chunks, chunks, state, part.touched_by, part.window, arguments[13], total, chunks=chunks)])
+        return phases
+
+    @property
+    def gradient_sums(self) -> np.ndarray:
+        """Derivatives by the first three parameters of each slot [slots, 3]."""
+        return sum(self._sums).reshape(-1, 4, 4)[:, :3].swapaxes(1, 2).reshape(-1, 3)

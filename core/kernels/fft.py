@@ -22,9 +22,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numba.np.numpy_support import from_dtype
 
 from triskele.core.kernels import simd
-from triskele.core.kernels.fft_passes import LANES, RADICES, constants, run_pass, transpose
+from triskele.core.kernels.fft_passes import LANES, RADICES, compile_transform, constants, transform, transpose
 from triskele.core.kernels.njit import device
 
 __all__ = ["INNER", "LANES", "OUTER", "Layout", "aligned", "next_length", "passes", "plane_backward", "plane_forward", "transform"]
@@ -63,6 +64,7 @@ def _radices(n: int) -> list[int]:
 
 def passes(n: int, dtype: Any) -> tuple[np.ndarray, np.ndarray]:
     """Passes of a transform of length `n`, int64 [passes, 4] (radix, blocks, stride, first twiddle), and its constants."""
+    compile_transform(from_dtype(np.dtype(dtype)))
     table, twiddles = [], [np.zeros(_CONSTANTS)]
     twiddles[0][: len(constants())] = constants()
     rest, stride, at = n, 1, _CONSTANTS
@@ -119,27 +121,6 @@ class Layout:
         self.rows = self.row * (nz + margin)
         self.spectrum = self.plane * nx
         self.scratch = (6 * max(ny, nz) + 4 * LANES * self.blocks + 4 * LANES * self.blocks * tiles) * LANES
-
-
-@device(**INNER)
-def transform(re, im, stride, work, out_re, out_im, out_stride, table, twiddles):
-    """Transform 16 lines of complex vectors, whose element k is at ``re[k * stride]`` and ``im[k * stride]``.
-
-    Arrays are pointers (`simd.address`). `work` holds two copies of the lines; the output must be elsewhere than the input. Swapping
-    (re, im) and (out_re, out_im) gives the opposite transform.
-    """
-    last = simd.load_scalar(table, 0) - 1
-    size = simd.load_scalar(table, 1) * simd.load_scalar(table, 2) * 2 * LANES
-    for k in range(last + 1):
-        radix, blocks = simd.load_scalar(table, 4 * k + 1), simd.load_scalar(table, 4 * k + 2)
-        copies, at = simd.load_scalar(table, 4 * k + 3), simd.load_scalar(table, 4 * k + 4)
-        if k < last:
-            to_re, to_im = simd.address(work, (k & 1) * size), simd.address(work, (k & 1) * size + LANES)
-            to_stride = 2 * LANES * simd.load_scalar(table, 3)  # not a literal, which would be another function
-        else:
-            to_re, to_im, to_stride = out_re, out_im, out_stride
-        run_pass(re, im, stride, to_re, to_im, to_stride, radix, blocks, copies, twiddles, simd.address(twiddles, at))
-        re, im, stride = to_re, to_im, to_stride
 
 
 @device(**INNER)

@@ -1,7 +1,6 @@
-"""One pass of Stockham's transform over vectors of 16 lanes, and a 16 x 16 transpose.
+"""Stockham's transform over vectors of 16 lanes, and a 16 x 16 transpose, in LLVM's instructions.
 
-They are written in LLVM's instructions, which takes a tenth of the time that Numba needs for the like. There is code for
-the radices 2, 3, 4, 5, 7 and 8, and a plain sum for other primes.
+There is code for the radices 2, 3, 4, 5, 7 and 8, and a plain sum for other primes.
 
 A pass of radix r over n = r * blocks elements (in `copies` interleaved copies) reads elements p + k * blocks,
 k = 0 ... r - 1, transforms the r of them, multiplies number k by exp(-2 pi i p k / n) and writes them side by side.
@@ -10,13 +9,16 @@ k = 0 ... r - 1, transforms the r of them, multiplies number k by exp(-2 pi i p 
 from __future__ import annotations
 
 import math
+from functools import cache
 
+import llvmlite.binding
 from llvmlite import ir
 from numba.core import cgutils, types
 from numba.core.errors import TypingError
 from numba.extending import intrinsic
 
-from triskele.core.kernels.simd.vector import FLAGS, I32, Vec, splat_value
+from triskele.core.kernels import native
+from triskele.core.kernels.simd.vector import FLAGS, I32, LLVM, Vec, splat_value
 
 LANES = 16
 RADICES = (2, 3, 4, 5, 7, 8)
@@ -119,52 +121,107 @@ class _Lines:
         return out
 
 
+@cache
+def compile_transform(scalar) -> None:
+    """Machine code of `transform` for Numba's float32 or float64, under a name that kernels find, also cached ones.
+
+    It is one function for all kernels, since LLVM takes longer for it than for most of them.
+    """
+    address = native.load(_transform_text(scalar), {}, opt=2).address(_symbol(scalar))
+    llvmlite.binding.add_symbol(_symbol(scalar), address)
+
+
+def _symbol(scalar):
+    return f"tsk_fft_f{scalar.bitwidth}"
+
+
+def _signature(scalar):
+    p, n = LLVM[scalar].as_pointer(), I64
+    return ir.FunctionType(ir.VoidType(), [p, p, n, p, p, p, n, n.as_pointer(), p])
+
+
 @intrinsic
-def run_pass(typingctx, re, im, stride, out_re, out_im, out_stride, radix, blocks, copies, table, twiddles):
-    """A pass over elements at multiples of `stride` from `re` and `im` on; arrays are pointers (`simd.address`)."""
-    if not isinstance(re, types.CPointer) or any(p != re for p in (im, out_re, out_im, table, twiddles)):
-        raise TypingError(f"run_pass: arrays must be pointers to one dtype, got {re}, {im}, {out_re}, {out_im}, {table}, {twiddles}")
+def transform(typingctx, re, im, stride, work, out_re, out_im, out_stride, table, twiddles):
+    """Transform 16 lines of complex vectors, whose element k is at ``re[k * stride]`` and ``im[k * stride]``.
+
+    Arrays are pointers (`simd.address`); `table` and `twiddles` come from `fft.passes`. `work` holds two copies of the
+    lines; the output must be elsewhere than the input. Swapping (re, im) and (out_re, out_im) gives the opposite
+    transform.
+    """
+    if not isinstance(re, types.CPointer) or any(p != re for p in (im, work, out_re, out_im, twiddles)):
+        raise TypingError(f"transform: arrays must be pointers to one dtype, got {re}, {im}, {work}, {out_re}, {out_im}, {twiddles}")
     n = types.int64
-    sig = types.void(re, im, n, out_re, out_im, n, n, n, n, table, twiddles)
+    sig = types.void(re, im, n, work, out_re, out_im, n, types.CPointer(n), twiddles)
 
     def codegen(context, builder, sig, args):
-        re, im, stride, out_re, out_im, out_stride, radix, blocks, copies, table, twiddles = args
-        lines = _Lines(builder, sig.args[0].dtype, table)
-        done = builder.append_basic_block("passed")
-        other = builder.append_basic_block("other")
-        choice = builder.switch(radix, other)
-        for r in RADICES:
-            block = builder.append_basic_block(f"radix{r}")
-            choice.add_case(I64(r), block)
-            builder.position_at_end(block)
-            step = builder.mul(builder.mul(copies, blocks), stride)
-            out_step = builder.mul(copies, out_stride)
-
-            def butterfly(p, q, twiddled, r=r, step=step, out_step=out_step):
-                of = builder.mul(builder.add(builder.mul(copies, p), q), stride)
-                to = builder.mul(builder.add(builder.mul(builder.mul(copies, I64(r)), p), q), out_stride)
-                x = [lines.load(re, im, builder.add(of, builder.mul(I64(k), step))) for k in range(r)]
-                w = builder.mul(p, I64(2 * (r - 1)))
-                for k, y in enumerate(lines.transform(x)):
-                    if twiddled and k:
-                        at = [builder.add(w, I64(2 * (k - 1) + part)) for part in (0, 1)]
-                        y = lines.times(y, *(lines.number(twiddles, a) for a in at))
-                    lines.store(out_re, out_im, builder.add(to, builder.mul(I64(k), out_step)), y)
-
-            with cgutils.for_range(builder, copies) as loop:
-                butterfly(I64(0), loop.index, False)
-            with cgutils.for_range(builder, builder.sub(blocks, I64(1))) as outer:
-                p = builder.add(outer.index, I64(1))
-                with cgutils.for_range(builder, copies) as loop:
-                    butterfly(p, loop.index, True)
-            builder.branch(done)
-        builder.position_at_end(other)
-        _plain_sum(builder, lines, args)
-        builder.branch(done)
-        builder.position_at_end(done)
+        compile_transform(re.dtype)
+        builder.call(cgutils.get_or_insert_function(builder.module, _signature(re.dtype), _symbol(re.dtype)), args)
         return context.get_dummy_value()
 
     return sig, codegen
+
+
+def _transform_text(scalar):
+    module = ir.Module("fft")
+    function = ir.Function(module, _signature(scalar), _symbol(scalar))
+    builder = ir.IRBuilder(function.append_basic_block())
+    re, im, stride, work, out_re, out_im, out_stride, table, twiddles = function.args
+    word = lambda index: builder.load(builder.gep(table, [index]))  # noqa: E731
+    one, two, lanes = I64(1), I64(2), I64(LANES)
+    wide = I64(2 * LANES)
+    last = builder.sub(word(I64(0)), one)
+    size = builder.mul(builder.mul(word(one), word(two)), wide)
+    now = [cgutils.alloca_once_value(builder, v) for v in (re, im, stride)]
+    with cgutils.for_range(builder, builder.add(last, one)) as loop:
+        k = loop.index
+        radix, blocks, copies, at = (word(builder.add(builder.mul(k, I64(4)), I64(1 + w))) for w in range(4))
+        half = builder.mul(builder.and_(k, one), size)
+        ends = builder.icmp_signed("==", k, last)
+        to = [builder.select(ends, a, b) for a, b in (
+            (out_re, builder.gep(work, [half])), (out_im, builder.gep(work, [builder.add(half, lanes)])), (out_stride, wide))]
+        source = [builder.load(v) for v in now]
+        _pass(builder, scalar, (*source, *to, radix, blocks, copies, twiddles, builder.gep(twiddles, [at])))
+        for v, slot in zip(to, now):
+            builder.store(v, slot)
+    builder.ret_void()
+    return str(module)
+
+
+def _pass(builder, scalar, args):
+    """A pass over elements at multiples of `stride` from `re` and `im` on."""
+    re, im, stride, out_re, out_im, out_stride, radix, blocks, copies, table, twiddles = args
+    lines = _Lines(builder, scalar, table)
+    done, other = builder.append_basic_block("passed"), builder.append_basic_block("other")
+    choice = builder.switch(radix, other)
+    for r in RADICES:
+        block = builder.append_basic_block(f"radix{r}")
+        choice.add_case(I64(r), block)
+        builder.position_at_end(block)
+        step = builder.mul(builder.mul(copies, blocks), stride)
+        out_step = builder.mul(copies, out_stride)
+
+        def butterfly(p, q, twiddled, r=r, step=step, out_step=out_step):
+            of = builder.mul(builder.add(builder.mul(copies, p), q), stride)
+            to = builder.mul(builder.add(builder.mul(builder.mul(copies, I64(r)), p), q), out_stride)
+            x = [lines.load(re, im, builder.add(of, builder.mul(I64(k), step))) for k in range(r)]
+            w = builder.mul(p, I64(2 * (r - 1)))
+            for k, y in enumerate(lines.transform(x)):
+                if twiddled and k:
+                    at = [builder.add(w, I64(2 * (k - 1) + part)) for part in (0, 1)]
+                    y = lines.times(y, *(lines.number(twiddles, a) for a in at))
+                lines.store(out_re, out_im, builder.add(to, builder.mul(I64(k), out_step)), y)
+
+        with cgutils.for_range(builder, copies) as loop:
+            butterfly(I64(0), loop.index, False)
+        with cgutils.for_range(builder, builder.sub(blocks, I64(1))) as outer:
+            p = builder.add(outer.index, I64(1))
+            with cgutils.for_range(builder, copies) as loop:
+                butterfly(p, loop.index, True)
+        builder.branch(done)
+    builder.position_at_end(other)
+    _plain_sum(builder, lines, args)
+    builder.branch(done)
+    builder.position_at_end(done)
 
 
 def _plain_sum(builder, lines, args):

@@ -68,7 +68,7 @@ class Impropers:
         for k, pattern in enumerate(table.patterns):
             self.by_center.setdefault(pattern[0], []).append(k)
 
-    def find(self, center, bound) -> tuple[int, tuple[int, int, int]] | None:
+    def find(self, center, bound) -> tuple[int, tuple[int, ...]] | None:
         """Definition for a central type and three bound ones, and which of these take the pattern's other places.
 
         The last definition without wildcards, else the first with.

@@ -13,7 +13,7 @@ from triskele.sponge import virtual_sites
 from triskele.sponge.errors import MissingParameterError
 from triskele.sponge.forcefield.assign import Assignment, assign_templates
 from triskele.sponge.forcefield.bonded import find_impropers, find_terms
-from triskele.sponge.forcefield.ffxml import ForceField
+from triskele.sponge.forcefield.ffxml import ForceField, shipped
 from triskele.sponge.forcefield.nonbonded import atom_parameters, build_nonbonded
 from triskele.sponge.forcefield.topology_terms import (
     bonded_angles,
@@ -138,6 +138,8 @@ def as_forcefield(given: Any) -> ForceField:
     """A ForceField as it is; names and paths as a new one."""
     if isinstance(given, ForceField):
         return given
+    if given is None:
+        raise ValueError(f"forcefield: must be names, paths or a ForceField, got None; shipped are {', '.join(shipped())}")
     return ForceField(*([given] if isinstance(given, (str, Path)) else list(given) if isinstance(given, Sequence) else [given]))
 
 

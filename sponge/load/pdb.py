@@ -141,6 +141,12 @@ def _atom_records(lines, rows, segments, where):
         )
     table = np.array([lines[k][:80].ljust(80).encode("latin-1") for k in rows], "S80").view("S1").reshape(-1, 80)
 
+    foreign = np.flatnonzero(np.any((table.view(np.uint8) > 126) | (table.view(np.uint8) < 32), axis=1))
+    if len(foreign):
+        raise FileFormatError(
+            f"{where}, line {rows[foreign[0]] + 1}: an atom's record must be plain text (ASCII), got another character"
+        )
+
     def column(lo, hi):
         return np.ascontiguousarray(table[:, lo:hi]).view(f"S{hi - lo}").ravel()
 

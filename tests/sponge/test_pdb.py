@@ -359,6 +359,22 @@ def test_a_file_cut_anywhere_is_read_or_refused(tmp_path_factory, length):
     assert np.all(np.isfinite(structure.positions)) and structure.topology.n <= 40
 
 
+@given(st.lists(st.tuples(st.integers(0, 100 * 80), st.sampled_from("0123456789 -.ABCZna*\n\x00\xff")), min_size=1, max_size=4))
+@settings(max_examples=80, deadline=None)
+def test_a_damaged_file_is_read_or_refused(tmp_path_factory, damage):
+    data = bytearray(b"".join(BPTI.read_bytes().splitlines(True)[:100]))
+    for place, character in damage:
+        data[place % len(data)] = ord(character)
+    path = tmp_path_factory.mktemp("bad") / "bad.pdb"
+    path.write_bytes(data)
+    try:
+        structure = read_pdb(path)
+    except FileFormatError as error:
+        assert "bad.pdb" in str(error)
+        return
+    assert np.all(np.isfinite(structure.positions))
+
+
 # -- mmCIF -----------------------------------------------------------------------------------------------------------------
 
 

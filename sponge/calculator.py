@@ -15,9 +15,10 @@ from triskele.sponge.system import System
 __all__ = ["Calculator"]
 
 _ase = need("ase.calculators.calculator", "Calculator")
+_Base: Any = _ase.Calculator
 
 
-class Calculator(_ase.Calculator):
+class Calculator(_Base):
     """A calculator of ASE for a system of ours.
 
     Parameters
@@ -47,15 +48,19 @@ class Calculator(_ase.Calculator):
         self.precision = precision
         self._engine: Engine | None = None
 
-    def calculate(self, atoms: Any = None, properties: Any = ("energy",), system_changes: Any = _ase.all_changes) -> None:
+    def calculate(
+        self, atoms: Any = None, properties: Any = ("energy",), system_changes: Any = _ase.all_changes
+    ) -> None:
         """As ASE calls it; stress is there for periodic systems."""
         super().calculate(atoms, properties, system_changes)
         if len(self.atoms) != self.system.n:
             raise ValueError(f"Calculator: the system has {self.system.n} atoms, got {len(self.atoms)}")
         periodic = self.system.box is not None
         if periodic != bool(np.any(self.atoms.pbc)) or (periodic and not np.all(self.atoms.pbc)):
-            raise ValueError(f"Calculator: the atoms must be periodic in {'all' if periodic else 'no'} directions, as the system, "
-                             f"got pbc={self.atoms.pbc.tolist()}")
+            raise ValueError(
+                f"Calculator: the atoms must be periodic in {'all' if periodic else 'no'} directions, as the system, "
+                f"got pbc={self.atoms.pbc.tolist()}"
+            )
         turn, box = np.eye(3), None
         if periodic:
             cell, turn = self.atoms.cell.standard_form()  # cell = lower triangular @ turn
@@ -65,8 +70,10 @@ class Calculator(_ase.Calculator):
         engine = self._engine
         engine.compute(self.atoms.positions @ turn.T * units.angstrom, box, True)
         per_eV = 1 / units.eV
-        self.results = {"energy": sum(engine.energies().values()) * per_eV,
-                        "forces": engine.forces @ turn * (per_eV * units.angstrom)}
+        self.results = {
+            "energy": sum(engine.energies().values()) * per_eV,
+            "forces": engine.forces @ turn * (per_eV * units.angstrom),
+        }
         if periodic:
             strain = -turn.T @ engine.virial() @ turn / volume(box) * (per_eV * units.angstrom**3)
             self.results["stress"] = (0.5 * (strain + strain.T)).ravel()[[0, 4, 8, 5, 2, 1]]

@@ -133,6 +133,7 @@ def _positions(system: System, positions: Any, where: str) -> np.ndarray:
     positions = np.asarray(positions, np.float64)
     frames = positions[None] if positions.ndim == 2 else positions
     if frames.shape[1:] != (system.n, 3):
-        raise ValueError(f"{where}: positions must have shape {(system.n, 3)} or [frames, {system.n}, 3], got {positions.shape}")
+        raise ValueError(
+            f"{where}: positions must have shape {(system.n, 3)} or [frames, {system.n}, 3], got {positions.shape}"
+        )
     return frames
-

@@ -16,7 +16,12 @@ from triskele.sponge.potentials.harmonic_improper import harmonic_improper
 from triskele.sponge.potentials.nonbonded import Nonbonded
 from triskele.sponge.potentials.pair14 import pair14
 from triskele.sponge.potentials.periodic_torsion import periodic_torsion
-from triskele.sponge.potentials.restraints import PositionRestraint, angle_restraint, distance_restraint, torsion_restraint
+from triskele.sponge.potentials.restraints import (
+    PositionRestraint,
+    angle_restraint,
+    distance_restraint,
+    torsion_restraint,
+)
 from triskele.sponge.potentials.ryckaert_bellemans import ryckaert_bellemans
 from triskele.sponge.potentials.urey_bradley import urey_bradley
 from triskele.sponge.report.optional import need
@@ -62,7 +67,9 @@ def convert(system: System) -> Any:
         for force in _forces(mm, system, potential, exceptions):
             force.setName(potential.name)
             if system.box is not None and hasattr(force, "setUsesPeriodicBoundaryConditions"):
-                force.setUsesPeriodicBoundaryConditions(True)  # as ours: differences of positions are their nearest images
+                force.setUsesPeriodicBoundaryConditions(
+                    True
+                )  # as ours: differences of positions are their nearest images
             omm.addForce(force)
     if system.remove_com_motion:
         omm.addForce(mm.CMMotionRemover())
@@ -83,7 +90,11 @@ def _forces(mm: Any, system: System, potential: Any, exceptions: Any) -> list[An
     kind = type(potential)
     if potential is exceptions:
         return []
-    if kind is periodic_torsion and np.all(potential.params["periodicity"] >= 1) and np.all(potential.params["periodicity"] % 1 == 0):
+    if (
+        kind is periodic_torsion
+        and np.all(potential.params["periodicity"] >= 1)
+        and np.all(potential.params["periodicity"] % 1 == 0)
+    ):
         force = mm.PeriodicTorsionForce()
         rows = zip(potential.atoms.tolist(), *(potential.params[k] for k in ("periodicity", "phase", "k")))
         for atoms, n, phase, k in rows:
@@ -108,7 +119,9 @@ def _forces(mm: Any, system: System, potential: Any, exceptions: Any) -> list[An
             return [make(mm, system, potential)]
     if isinstance(potential, Nonbonded):
         return _nonbonded(mm, system, potential, exceptions)
-    raise ValueError(f"to_openmm: {kind.__name__} {potential.name!r} has no counterpart in OpenMM (remove it, or write it as a force there)")
+    raise ValueError(
+        f"to_openmm: {kind.__name__} {potential.name!r} has no counterpart in OpenMM (remove it, or write it as a force there)"
+    )
 
 
 def _cmap(mm: Any, system: System, potential: CMAP) -> Any:
@@ -121,9 +134,15 @@ def _cmap(mm: Any, system: System, potential: CMAP) -> Any:
 
 
 def _position_restraint(mm: Any, system: System, potential: PositionRestraint) -> Any:
-    distance = "periodicdistance(x, y, z, x0, y0, z0)" if system.box is not None else "sqrt((x-x0)^2 + (y-y0)^2 + (z-z0)^2)"
+    distance = (
+        "periodicdistance(x, y, z, x0, y0, z0)" if system.box is not None else "sqrt((x-x0)^2 + (y-y0)^2 + (z-z0)^2)"
+    )
     # the plain spring needs no root, whose derivative does not exist at the reference
-    square = f"select(width, max({distance} - width, 0)^2, {distance}^2)" if np.any(potential.params["width"]) else f"{distance}^2"
+    square = (
+        f"select(width, max({distance} - width, 0)^2, {distance}^2)"
+        if np.any(potential.params["width"])
+        else f"{distance}^2"
+    )
     force = mm.CustomExternalForce(f"0.5*k*{square}")
     for name in ("k", "width", "x0", "y0", "z0"):
         force.addPerParticleParameter(name)
@@ -138,15 +157,25 @@ def _nonbonded(mm: Any, system: System, potential: Nonbonded, exceptions: Any) -
     form = potential.form(system.box)
     charged = bool(np.any(p["charges"]))
     if method == "cutoff" and charged:
-        raise ValueError("to_openmm: OpenMM has no truncated Coulomb interaction without reaction field (use method='reaction_field')")
+        raise ValueError(
+            "to_openmm: OpenMM has no truncated Coulomb interaction without reaction field (use method='reaction_field')"
+        )
     if method in ("pme", "ljpme") and potential.order != 5:
         raise ValueError(f"to_openmm: OpenMM's splines are of order 5, got order={potential.order}")
     if method == "ewald" and (potential.alpha is not None or potential.wave_vectors is not None):
         raise ValueError("to_openmm: OpenMM's Ewald sum takes only a tolerance, got alpha or wave_vectors")
     force = mm.NonbondedForce()
     cut = force.CutoffPeriodic if periodic else force.CutoffNonPeriodic
-    force.setNonbondedMethod({"none": force.NoCutoff, "cutoff": cut, "reaction_field": cut, "ewald": force.Ewald, "pme": force.PME,
-                              "ljpme": force.LJPME}[method])
+    force.setNonbondedMethod(
+        {
+            "none": force.NoCutoff,
+            "cutoff": cut,
+            "reaction_field": cut,
+            "ewald": force.Ewald,
+            "pme": force.PME,
+            "ljpme": force.LJPME,
+        }[method]
+    )
     force.setCutoffDistance(potential.cutoff)
     force.setReactionFieldDielectric(potential.dielectric)
     force.setEwaldErrorTolerance(potential.tolerance)
@@ -176,7 +205,9 @@ def _nonbonded(mm: Any, system: System, potential: Nonbonded, exceptions: Any) -
 def _mixed(mm: Any, system: System, potential: Nonbonded, form: Any) -> Any:
     """Lennard-Jones with mixing rules that OpenMM's own force does not have."""
     if potential.method == "ljpme":
-        raise ValueError(f"to_openmm: OpenMM's LJ-PME mixes by Lorentz and Berthelot in direct space, got {potential.mixing!r}")
+        raise ValueError(
+            f"to_openmm: OpenMM's LJ-PME mixes by Lorentz and Berthelot in direct space, got {potential.mixing!r}"
+        )
     p = potential.params
     if potential.mixing == "table":
         force = mm.CustomNonbondedForce("a(type1, type2)/r^12 - b(type1, type2)/r^6")
@@ -207,7 +238,13 @@ def _gb(mm: Any, system: System, potential: GB) -> Any:
     """The formulas of `GB`; the neck's tables are interpolated for the radii that occur."""
     p, c = potential.params, potential.constants
     force = mm.CustomGBForce()
-    names = ["charge", "radius", "scale", *(["alpha", "beta", "gamma"] if c.rescaling is not None else []), *(["kind"] if c.neck else [])]
+    names = [
+        "charge",
+        "radius",
+        "scale",
+        *(["alpha", "beta", "gamma"] if c.rescaling is not None else []),
+        *(["kind"] if c.neck else []),
+    ]
     for name in names:
         force.addPerParticleParameter(name)
     radii, kind = np.unique(p["radii"], return_inverse=True)
@@ -216,21 +253,38 @@ def _gb(mm: Any, system: System, potential: GB) -> Any:
         at = np.clip((radii - 0.1) / 0.005, 0, 20)
         hats = np.maximum(0, 1 - np.abs(at[:, None] - np.arange(21)))
         for name, table in zip(("d0", "m0"), neck_tables()):
-            force.addTabulatedFunction(name, mm.Discrete2DFunction(len(radii), len(radii), (hats @ table @ hats.T).T.ravel().tolist()))
-        neck = (f" + {c.neck!r}*step(radius1 + radius2 + {NECK_CUTOFF!r} - r)*m0(kind1, kind2)/(1 + x2 + 0.3*x2^3)")
-    force.addComputedValue("I", (
-        f"select(step(r + s - rho), 0.5*(1/L - 1/U + 0.25*(r - s^2/r)*(1/U^2 - 1/L^2) + 0.5*log(L/U)/r) + select(step(s - r - rho), "
-        f"1/rho - 1/L, 0), 0){neck}; {'x2 = ((r - d0(kind1, kind2))/0.1)^2; ' if c.neck else ''}L = max(rho, D); U = r + s; D = abs(r - s); "
-        f"s = scale2*(radius2 - {c.offset!r}); rho = radius1 - {c.offset!r}"), force.ParticlePairNoExclusions)
+            force.addTabulatedFunction(
+                name, mm.Discrete2DFunction(len(radii), len(radii), (hats @ table @ hats.T).T.ravel().tolist())
+            )
+        neck = f" + {c.neck!r}*step(radius1 + radius2 + {NECK_CUTOFF!r} - r)*m0(kind1, kind2)/(1 + x2 + 0.3*x2^3)"
+    force.addComputedValue(
+        "I",
+        (
+            f"select(step(r + s - rho), 0.5*(1/L - 1/U + 0.25*(r - s^2/r)*(1/U^2 - 1/L^2) + 0.5*log(L/U)/r) + select(step(s - r - rho), "
+            f"1/rho - 1/L, 0), 0){neck}; {'x2 = ((r - d0(kind1, kind2))/0.1)^2; ' if c.neck else ''}L = max(rho, D); U = r + s; D = abs(r - s); "
+            f"s = scale2*(radius2 - {c.offset!r}); rho = radius1 - {c.offset!r}"
+        ),
+        force.ParticlePairNoExclusions,
+    )
     born = "rho/(1 - psi)" if c.rescaling is None else "1/(1/rho - tanh(psi*(alpha - psi*(beta - psi*gamma)))/radius)"
     force.addComputedValue("B", f"{born}; psi = rho*I; rho = radius - {c.offset!r}", force.SingleParticle)
     inside, outside = 1 / potential.solute_dielectric, 1 / potential.solvent_dielectric
     screened = lambda f: f"({inside!r} - {outside!r}*exp(-{potential.kappa!r}*{f}))"  # noqa: E731
-    force.addEnergyTerm(f"-0.5*{COULOMB!r}*{screened('B')}*charge^2/B + {potential.surface_tension!r}*(radius + {PROBE!r})^2*(radius/B)^6",
-                        force.SingleParticle)
-    force.addEnergyTerm(f"-{COULOMB!r}*{screened('f')}*charge1*charge2/f; f = sqrt(r^2 + B1*B2*exp(-r^2/(4*B1*B2)))",
-                        force.ParticlePairNoExclusions)
-    columns = [p["charges"], p["radii"], p["scales"], *(p[k] for k in names[3:] if k != "kind"), *([kind] if c.neck else [])]
+    force.addEnergyTerm(
+        f"-0.5*{COULOMB!r}*{screened('B')}*charge^2/B + {potential.surface_tension!r}*(radius + {PROBE!r})^2*(radius/B)^6",
+        force.SingleParticle,
+    )
+    force.addEnergyTerm(
+        f"-{COULOMB!r}*{screened('f')}*charge1*charge2/f; f = sqrt(r^2 + B1*B2*exp(-r^2/(4*B1*B2)))",
+        force.ParticlePairNoExclusions,
+    )
+    columns = [
+        p["charges"],
+        p["radii"],
+        p["scales"],
+        *(p[k] for k in names[3:] if k != "kind"),
+        *([kind] if c.neck else []),
+    ]
     for row in np.stack(columns, axis=1).tolist():
         force.addParticle(row)
     return force

@@ -66,7 +66,9 @@ def load(*files: str | Path, forcefield: Any = None, **options: Any) -> Any:
     for path, kind in zip(paths, kinds):
         by_kind.setdefault(kind, []).append(path)
     if forcefield is not None and kinds[0] not in _STRUCTURES:
-        raise TypeError(f"load: forcefield goes with a structure (.pdb, .cif), got {kinds[0]} {paths[0]}, which has its own parameters")
+        raise TypeError(
+            f"load: forcefield goes with a structure (.pdb, .cif), got {kinds[0]} {paths[0]}, which has its own parameters"
+        )
     for kind, found in by_kind.items():
         if len(found) > 1 and kind not in ("CHARMM parameters", "OpenMM XML"):
             raise TypeError(f"load: at most one file may be {kind}, got {', '.join(map(str, found))}")
@@ -74,9 +76,13 @@ def load(*files: str | Path, forcefield: Any = None, **options: Any) -> Any:
         if topology in by_kind:
             return reader(by_kind, **options)
     if len(paths) > 1 or kinds[0] not in _STRUCTURES:
-        raise TypeError(f"load: a topology or one structure is needed, got {', '.join(f'{p} ({k})' for p, k in zip(paths, kinds))}")
+        raise TypeError(
+            f"load: a topology or one structure is needed, got {', '.join(f'{p} ({k})' for p, k in zip(paths, kinds))}"
+        )
     if forcefield is None:
-        raise TypeError(f"load: {paths[0]} has no parameters: forcefield is needed (for example ['amber14/protein.ff14SB', 'amber14/tip3p'])")
+        raise TypeError(
+            f"load: {paths[0]} has no parameters: forcefield is needed (for example ['amber14/protein.ff14SB', 'amber14/tip3p'])"
+        )
     if kinds[0] == "PDB":
         from triskele.sponge.load.pdb import load_pdb
 
@@ -90,9 +96,13 @@ def _kind(path: Path) -> str:
     name = path.name.removesuffix(".gz")
     suffix = Path(name).suffix.lower()
     if suffix not in SUFFIXES:
-        raise FileFormatError(f"{path}: the suffix must be one of {', '.join(SUFFIXES)} (or one of these with .gz), got {suffix!r}")
+        raise FileFormatError(
+            f"{path}: the suffix must be one of {', '.join(SUFFIXES)} (or one of these with .gz), got {suffix!r}"
+        )
     if not path.is_file():
-        raise FileNotFoundError(f"load: {path} must be a file, found {'a folder' if path.is_dir() else 'none'} (working folder {Path.cwd()})")
+        raise FileNotFoundError(
+            f"load: {path} must be a file, found {'a folder' if path.is_dir() else 'none'} (working folder {Path.cwd()})"
+        )
     kind = SUFFIXES[suffix]
     if suffix == ".top":
         from triskele.sponge.load.amber_files import read_bytes
@@ -104,9 +114,16 @@ def _kind(path: Path) -> str:
 def _coordinates(by_kind: dict[str, list[Path]], used: str) -> dict[str, Any]:
     """positions, velocities, box and topology (None where a file lacks them) of the coordinate file among the files."""
     found = [path for kind in _COORDINATES for path in by_kind.get(kind, ())]
-    foreign = [path for kind, paths in by_kind.items() if kind not in (*_COORDINATES, used, "CHARMM parameters") for path in paths]
+    foreign = [
+        path
+        for kind, paths in by_kind.items()
+        if kind not in (*_COORDINATES, used, "CHARMM parameters")
+        for path in paths
+    ]
     if len(found) > 1 or foreign:
-        raise TypeError(f"load: {used} goes with one file of coordinates, got {', '.join(map(str, [*found, *foreign]))}")
+        raise TypeError(
+            f"load: {used} goes with one file of coordinates, got {', '.join(map(str, [*found, *foreign]))}"
+        )
     if not found:
         return {"positions": None, "velocities": None, "box": None, "topology": None}
     path = found[0]
@@ -138,11 +155,15 @@ def _openmm(by_kind, **options):
     from triskele.sponge.load.openmm_xml import load_openmm, read_state, read_xml
 
     if options:
-        raise TypeError(f"load: an OpenMM System has its own settings, got {', '.join(options)} (use system.nonbonded.update)")
+        raise TypeError(
+            f"load: an OpenMM System has its own settings, got {', '.join(options)} (use system.nonbonded.update)"
+        )
     states = {path: root for path in by_kind["OpenMM XML"] if (root := read_xml(path)).tag == "State"}
     systems = [path for path in by_kind["OpenMM XML"] if path not in states]
     if len(systems) != 1 or len(states) > 1:
-        raise TypeError(f"load: one OpenMM System and at most one State, got {', '.join(map(str, by_kind['OpenMM XML']))}")
+        raise TypeError(
+            f"load: one OpenMM System and at most one State, got {', '.join(map(str, by_kind['OpenMM XML']))}"
+        )
     start = _coordinates(by_kind, "OpenMM XML")
     start.pop("time", None)
     for root in states.values():
@@ -155,8 +176,14 @@ def _parmed(by_kind, **options):
 
     kind = "GROMACS topology" if "GROMACS topology" in by_kind else "CHARMM topology"
     start = _coordinates(by_kind, kind)
-    return load_parmed(by_kind[kind][0], by_kind.get("CHARMM parameters", []), start["positions"], start["velocities"], start["box"],
-                       **options)
+    return load_parmed(
+        by_kind[kind][0],
+        by_kind.get("CHARMM parameters", []),
+        start["positions"],
+        start["velocities"],
+        start["box"],
+        **options,
+    )
 
 
 _READERS = {"AMBER topology": _amber, "GROMACS topology": _parmed, "CHARMM topology": _parmed, "OpenMM XML": _openmm}

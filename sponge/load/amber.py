@@ -29,8 +29,11 @@ KCAL = units.kcal_per_mol
 A12, B6 = KCAL * 1e-12, KCAL * 1e-6  # kcal/mol A^12 and A^6 in our units
 
 # Sections that stand for terms we do not have; leaving them out would give a wrong number silently.
-_UNKNOWN = {"LENNARD_JONES_CCOEF": "12-6-4 Lennard-Jones", "POLARIZABILITY": "polarisable atoms",
-            "AMOEBA_FORCEFIELD": "AMOEBA"}
+_UNKNOWN = {
+    "LENNARD_JONES_CCOEF": "12-6-4 Lennard-Jones",
+    "POLARIZABILITY": "polarisable atoms",
+    "AMOEBA_FORCEFIELD": "AMOEBA",
+}
 
 _GB_OPTIONS = ("salt", "temperature", "kappa", "solvent_dielectric", "solute_dielectric", "surface_tension")
 
@@ -56,7 +59,11 @@ def _topology(top: Prmtop, bonds: np.ndarray) -> Topology:
     if start[0] != 0 or np.any(np.diff(start) <= 0) or start[-1] >= n:
         raise FileFormatError(f"{top.path}: section RESIDUE_POINTER must rise from 1 to at most {n}, got {start + 1}")
     residue = np.repeat(np.arange(residues), np.diff(np.r_[start, n]))
-    ids = top.get("RESIDUE_NUMBER", residues).astype(str) if "RESIDUE_NUMBER" in top else np.arange(1, residues + 1).astype(str)
+    ids = (
+        top.get("RESIDUE_NUMBER", residues).astype(str)
+        if "RESIDUE_NUMBER" in top
+        else np.arange(1, residues + 1).astype(str)
+    )
     chains, chain = ["A"], np.zeros(residues, int)
     if "RESIDUE_CHAINID" in top:
         labels = top.get("RESIDUE_CHAINID", residues)
@@ -79,9 +86,13 @@ def _indices(top: Prmtop, kind: str, k: int) -> tuple[np.ndarray, np.ndarray]:
 def _check_range(top: Prmtop, kind: str, atoms: np.ndarray, types: np.ndarray, known: int) -> None:
     n = top.pointers["NATOM"]
     if atoms.size and (atoms.min() < 0 or atoms.max() >= n):
-        raise FileFormatError(f"{top.path}: {kind} must name atoms 1 to {n}, got {atoms.min() + 1} to {atoms.max() + 1}")
+        raise FileFormatError(
+            f"{top.path}: {kind} must name atoms 1 to {n}, got {atoms.min() + 1} to {atoms.max() + 1}"
+        )
     if types.size and (types.min() < 0 or types.max() >= known):
-        raise FileFormatError(f"{top.path}: {kind} must name types 1 to {known}, got {types.min() + 1} to {types.max() + 1}")
+        raise FileFormatError(
+            f"{top.path}: {kind} must name types 1 to {known}, got {types.min() + 1} to {types.max() + 1}"
+        )
 
 
 def _charmm(top: Prmtop, name: str, k: int, value: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -116,7 +127,9 @@ def _exclusions(top: Prmtop) -> np.ndarray:
     count = top.get("NUMBER_EXCLUDED_ATOMS")
     partner = top.get("EXCLUDED_ATOMS_LIST") - 1  # -1 stands for "none"
     if count.sum() != len(partner):
-        raise FileFormatError(f"{top.path}: section EXCLUDED_ATOMS_LIST must hold {count.sum()} entries, got {len(partner)}")
+        raise FileFormatError(
+            f"{top.path}: section EXCLUDED_ATOMS_LIST must hold {count.sum()} entries, got {len(partner)}"
+        )
     pairs = np.stack([np.repeat(np.arange(len(count)), count), partner], axis=1)
     return pairs[partner >= 0]
 
@@ -127,7 +140,9 @@ def _coefficients(top: Prmtop, kind: str = "") -> tuple[np.ndarray, np.ndarray]:
     index = top.get("NONBONDED_PARM_INDEX").reshape(t, t)
     a, b = top.get(f"LENNARD_JONES_{kind}ACOEF") * A12, top.get(f"LENNARD_JONES_{kind}BCOEF") * B6
     if index.max() > len(a):
-        raise FileFormatError(f"{top.path}: section NONBONDED_PARM_INDEX must name coefficients 1 to {len(a)}, got {index.max()}")
+        raise FileFormatError(
+            f"{top.path}: section NONBONDED_PARM_INDEX must name coefficients 1 to {len(a)}, got {index.max()}"
+        )
     used = index > 0  # a negative index is a 10-12 pair, all of which are zero
     a, b = np.where(used, a[np.maximum(index, 1) - 1], 0.0), np.where(used, b[np.maximum(index, 1) - 1], 0.0)
     return a, b
@@ -144,14 +159,18 @@ def _lennard_jones(top: Prmtop, terms: Terms, charges: np.ndarray, options: dict
     """Sigmas and epsilons of atoms when those of pairs follow from them, else a table."""
     types = top.get("ATOM_TYPE_INDEX") - 1
     if types.min() < 0 or types.max() >= top.pointers["NTYPES"]:
-        raise FileFormatError(f"{top.path}: section ATOM_TYPE_INDEX must lie in 1 to {top.pointers['NTYPES']}, "
-                              f"got {types.min() + 1} to {types.max() + 1}")
+        raise FileFormatError(
+            f"{top.path}: section ATOM_TYPE_INDEX must lie in 1 to {top.pointers['NTYPES']}, "
+            f"got {types.min() + 1} to {types.max() + 1}"
+        )
     a, b = _coefficients(top)
     sigma, epsilon = _sigma_epsilon(np.diag(a), np.diag(b))
     mixed_sigma = (sigma[:, None] + sigma) / 2
     depth = 4 * np.sqrt(epsilon[:, None] * epsilon)
     # nine digits are printed: the file's rounding, raised to the twelfth power, stays below this
-    if np.allclose(a, depth * mixed_sigma**12, rtol=1e-6, atol=0) and np.allclose(b, depth * mixed_sigma**6, rtol=1e-6, atol=0):
+    if np.allclose(a, depth * mixed_sigma**12, rtol=1e-6, atol=0) and np.allclose(
+        b, depth * mixed_sigma**6, rtol=1e-6, atol=0
+    ):
         terms.nonbonded(charges, sigma[types], epsilon[types], options)
     else:
         terms.nonbonded(charges, None, None, options)
@@ -164,10 +183,20 @@ def _pair14(top: Prmtop, quads: np.ndarray, types: np.ndarray) -> tuple[np.ndarr
     marked = (quads[:, 2] > 0) & (quads[:, 3] > 0)
     pairs, types = quads[marked][:, [0, 3]] // 3, types[marked]
     # factors of files that have none: those of the AMBER force fields up to 2011, and of CHARMM
-    scee = top.get("SCEE_SCALE_FACTOR")[types] if "SCEE_SCALE_FACTOR" in top else np.full(len(types), 1.0 if chamber else 1.2)
-    scnb = top.get("SCNB_SCALE_FACTOR")[types] if "SCNB_SCALE_FACTOR" in top else np.full(len(types), 1.0 if chamber else 2.0)
+    scee = (
+        top.get("SCEE_SCALE_FACTOR")[types]
+        if "SCEE_SCALE_FACTOR" in top
+        else np.full(len(types), 1.0 if chamber else 1.2)
+    )
+    scnb = (
+        top.get("SCNB_SCALE_FACTOR")[types]
+        if "SCNB_SCALE_FACTOR" in top
+        else np.full(len(types), 1.0 if chamber else 2.0)
+    )
     if np.any(scee == 0) or np.any(scnb == 0):
-        raise FileFormatError(f"{top.path}: SCEE_SCALE_FACTOR and SCNB_SCALE_FACTOR of torsions with 1-4 pairs must not be 0")
+        raise FileFormatError(
+            f"{top.path}: SCEE_SCALE_FACTOR and SCNB_SCALE_FACTOR of torsions with 1-4 pairs must not be 0"
+        )
     charges = top.get("CHARGE") / CHARGE
     sigma, epsilon = _sigma_epsilon(*_coefficients(top, "14_" if chamber else ""))
     i, j = (top.get("ATOM_TYPE_INDEX") - 1)[pairs.T]
@@ -202,8 +231,10 @@ def _virtual_sites(top: Prmtop, topology: Topology, bonds: np.ndarray, lengths: 
         try:
             oh, hh, oe = known[tuple(sorted((o, h1)))], known[(h1, h2)], known[tuple(sorted((o, sites[0])))]
         except KeyError:
-            raise FileFormatError(f"{top.path}: water with extra points must have bonds O-H, H-H and O-EP, not so in residue "
-                                  f"{topology.residue_names[r]} {topology.residue_ids[r]}") from None
+            raise FileFormatError(
+                f"{top.path}: water with extra points must have bonds O-H, H-H and O-EP, not so in residue "
+                f"{topology.residue_names[r]} {topology.residue_ids[r]}"
+            ) from None
         height = np.sqrt(oh**2 - (hh / 2) ** 2)  # from the oxygen to the line between the hydrogens
         if len(sites) == 1:
             w = oe / height
@@ -213,8 +244,10 @@ def _virtual_sites(top: Prmtop, topology: Topology, bonds: np.ndarray, lengths: 
             cross = np.sin(OUT_OF_PLANE) * oe / (height * hh)  # |r12 x r13| is twice the triangle's area
             five += [(sites[0], (o, h1, h2), w / 2, w / 2, cross), (sites[1], (o, h1, h2), w / 2, w / 2, -cross)]
         else:
-            raise FileFormatError(f"{top.path}: water must have one or two extra points, got {len(sites)} in residue "
-                                  f"{topology.residue_ids[r]}")
+            raise FileFormatError(
+                f"{top.path}: water must have one or two extra points, got {len(sites)} in residue "
+                f"{topology.residue_ids[r]}"
+            )
     kinds: list[VirtualSite] = []
     if four:
         kinds.append(ThreeParticleAverage(*(np.array(x) for x in zip(*four))))
@@ -223,9 +256,19 @@ def _virtual_sites(top: Prmtop, topology: Topology, bonds: np.ndarray, lengths: 
     return kinds
 
 
-def load_amber(prmtop: str | Path, positions: Any = None, velocities: Any = None, box: Any = None, *, method: str | None = None,
-               constraints: str | None = None, rigid_water: bool = True, hydrogen_mass: float | None = None,
-               implicit_solvent: str | None = None, **options: Any) -> System:
+def load_amber(
+    prmtop: str | Path,
+    positions: Any = None,
+    velocities: Any = None,
+    box: Any = None,
+    *,
+    method: str | None = None,
+    constraints: str | None = None,
+    rigid_water: bool = True,
+    hydrogen_mass: float | None = None,
+    implicit_solvent: str | None = None,
+    **options: Any,
+) -> System:
     """Read an AMBER system; `load` reads its coordinates along with it.
 
     Parameters
@@ -267,7 +310,9 @@ def load_amber(prmtop: str | Path, positions: Any = None, velocities: Any = None
     _check_supported(top)
     n = top.pointers["NATOM"]
     if positions is not None and len(positions) != n:
-        raise FileFormatError(f"{prmtop}: has {n} atoms, got coordinates of {len(positions)} (do the files belong together?)")
+        raise FileFormatError(
+            f"{prmtop}: has {n} atoms, got coordinates of {len(positions)} (do the files belong together?)"
+        )
     if not top.pointers["IFBOX"]:
         box = None
     elif box is None:
@@ -290,8 +335,12 @@ def load_amber(prmtop: str | Path, positions: Any = None, velocities: Any = None
     atoms, k, value = _charmm(top, "UREY_BRADLEY", 2, "EQUIL_VALUE")
     terms.urey_bradley(atoms, 2 * KCAL * 100 * k, 0.1 * value)
     quads, types = _indices(top, "DIHEDRALS", 4)
-    terms.torsions(np.abs(quads) // 3, KCAL * top.get("DIHEDRAL_FORCE_CONSTANT")[types],
-                   np.rint(top.get("DIHEDRAL_PERIODICITY")[types]), top.get("DIHEDRAL_PHASE")[types])
+    terms.torsions(
+        np.abs(quads) // 3,
+        KCAL * top.get("DIHEDRAL_FORCE_CONSTANT")[types],
+        np.rint(top.get("DIHEDRAL_PERIODICITY")[types]),
+        top.get("DIHEDRAL_PHASE")[types],
+    )
     atoms, k, value = _charmm(top, "IMPROPER", 4, "PHASE")
     terms.impropers(atoms, 2 * KCAL * k, value)
     terms.cmap(*_cmap(top))
@@ -304,16 +353,25 @@ def load_amber(prmtop: str | Path, positions: Any = None, velocities: Any = None
     terms.pairs(*_pair14(top, quads, types))
     if implicit_solvent is not None:
         terms.generalized_born(charges=charges, **_implicit_solvent(top, topology, implicit_solvent, **gb))
-    system = System(topology, top.get("MASS"), box, positions, velocities, constraints=fixed,
-                    virtual_sites=_virtual_sites(top, topology, bonds, r0), exclusions=terms.exclusions)
+    system = System(
+        topology,
+        top.get("MASS"),
+        box,
+        positions,
+        velocities,
+        constraints=fixed,
+        virtual_sites=_virtual_sites(top, topology, bonds, r0),
+        exclusions=terms.exclusions,
+    )
     terms.add_to(system)
     if hydrogen_mass is not None:
         system.repartition_hydrogen_mass(hydrogen_mass)
     return system
 
 
-def _implicit_solvent(top: Prmtop, topology: Topology, model: str, salt: float = 0.0, temperature: float = 298.15,
-                      **options: Any) -> dict[str, Any]:
+def _implicit_solvent(
+    top: Prmtop, topology: Topology, model: str, salt: float = 0.0, temperature: float = 298.15, **options: Any
+) -> dict[str, Any]:
     """Arguments of `GB`: radii of the file; screening factors of the file too, but for the GBn models, which bring their own."""
     from triskele.sponge.potentials.gb import debye_kappa
     from triskele.sponge.potentials.gb_tables import MODELS, standard_parameters

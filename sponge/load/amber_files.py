@@ -22,8 +22,10 @@ __all__ = ["Prmtop", "columns", "read_bytes", "read_restart"]
 # AMBER's unit of time is 1/20.455 ps (its manual); lengths are in angstroms.
 VELOCITY = 20.455 * 0.1
 
-_POINTERS = ("NATOM NTYPES NBONH MBONA NTHETH MTHETA NPHIH MPHIA NHPARM NPARM NNB NRES NBONA NTHETA NPHIA NUMBND NUMANG "
-             "NPTRA NATYP NPHB IFPERT NBPER NGPER NDPER MBPER MGPER MDPER IFBOX NMXRS IFCAP NUMEXTRA").split()
+_POINTERS = (
+    "NATOM NTYPES NBONH MBONA NTHETH MTHETA NPHIH MPHIA NHPARM NPARM NNB NRES NBONA NTHETA NPHIA NUMBND NUMANG "
+    "NPTRA NATYP NPHB IFPERT NBPER NGPER NDPER MBPER MGPER MDPER IFBOX NMXRS IFCAP NUMEXTRA"
+).split()
 
 # How many entries a section must hold, in terms of the pointers; a file that was cut off fails here.
 _COUNTS = {
@@ -86,8 +88,10 @@ def _padded(line: bytes, width: int, per_line: int, dtype: Any, where: str) -> b
         return line.ljust(-(-len(line) // width) * width)
     line = line.rstrip()
     if len(line) % width:  # numbers end at the right edge of their column, unless the file ends in the midst of one
-        raise FileFormatError(f"{where}: must hold columns of {width} characters, got a line of {len(line)}: "
-                              f"{line[-40:].decode('latin-1')!r} (is the file truncated?)")
+        raise FileFormatError(
+            f"{where}: must hold columns of {width} characters, got a line of {len(line)}: "
+            f"{line[-40:].decode('latin-1')!r} (is the file truncated?)"
+        )
     return line
 
 
@@ -127,8 +131,10 @@ class Prmtop:
         self.path = Path(path)
         data = read_bytes(path)
         if not data.startswith(b"%VERSION") and b"%FLAG" not in data[:1000]:
-            raise FileFormatError(f"{path}: must be an AMBER prmtop beginning with %VERSION or %FLAG, got "
-                                  f"{data[:30]!r} (files of AMBER 6 and before must be converted)")
+            raise FileFormatError(
+                f"{path}: must be an AMBER prmtop beginning with %VERSION or %FLAG, got "
+                f"{data[:30]!r} (files of AMBER 6 and before must be converted)"
+            )
         self._sections: dict[str, tuple[bytes, int, int, Any, int]] = {}
         for part in data.split(b"%FLAG")[1:]:
             flag, _, rest = part.partition(b"\n")
@@ -149,8 +155,10 @@ class Prmtop:
                 form = _FORMAT.search(rest[start:end])
             start = end + 1
         if form is None:
-            raise FileFormatError(f"{self.path}: section {name} must have a line such as %FORMAT(5E16.8), got none "
-                                  "(is the file truncated?)")
+            raise FileFormatError(
+                f"{self.path}: section {name} must have a line such as %FORMAT(5E16.8), got none "
+                "(is the file truncated?)"
+            )
         kind = {"A": str, "I": int}.get(form[2].decode().upper(), float)
         self._sections[name] = (rest[start:], int(form[3]), int(form[1] or 1), kind, rest.count(b"\n"))
 
@@ -168,7 +176,9 @@ class Prmtop:
         if name in self._values:
             return self._values[name]
         if name not in self._sections:
-            raise FileFormatError(f"{self.path}: must have a section {name} (is the file truncated, or of another kind?)")
+            raise FileFormatError(
+                f"{self.path}: must have a section {name} (is the file truncated, or of another kind?)"
+            )
         block, width, per_line, dtype, _ = self._sections[name]
         values = columns(block, width, per_line, dtype, f"{self.path}: section {name}")
         reason = ""
@@ -180,8 +190,10 @@ class Prmtop:
                 values = np.concatenate([values, np.full(max(0, count - len(values)), "")])[: max(count, len(values))]
                 values = values[:count] if not np.any(values[count:] != "") else values
             if len(values) != count:
-                raise FileFormatError(f"{self.path}: section {name} must hold {count}{reason} entries, got {len(values)} "
-                                      "(is the file truncated?)")
+                raise FileFormatError(
+                    f"{self.path}: section {name} must hold {count}{reason} entries, got {len(values)} "
+                    "(is the file truncated?)"
+                )
         self._values[name] = values
         return values
 
@@ -211,8 +223,10 @@ def _ascii(path: str | Path, data: bytes) -> dict[str, Any]:
         time = float(words[1]) if len(words) > 1 else None
     except (IndexError, ValueError):
         got = lines[1][:40] if len(lines) > 1 else b""
-        raise FileFormatError(f"{path}: line 2 must hold the number of atoms, got {got.decode('latin-1')!r} "
-                              "(is it an AMBER inpcrd or restart file?)") from None
+        raise FileFormatError(
+            f"{path}: line 2 must hold the number of atoms, got {got.decode('latin-1')!r} "
+            "(is it an AMBER inpcrd or restart file?)"
+        ) from None
     per, rest = (n + 1) // 2, len(lines) - 2
     # Coordinates take `per` lines, velocities as many again, the box one; only a file of one or two atoms can be unclear.
     if n <= 2 and rest == 2:
@@ -222,23 +236,34 @@ def _ascii(path: str | Path, data: bytes) -> dict[str, Any]:
     elif rest in (per, per + 1, 2 * per, 2 * per + 1):
         velocities, box = rest >= 2 * per, rest in (per + 1, 2 * per + 1)
     else:
-        raise FileFormatError(f"{path}: {n} atoms must have {per} lines of coordinates, and may have {per} of velocities "
-                              f"and 1 of the box, got {rest} lines (is the file truncated?)")
+        raise FileFormatError(
+            f"{path}: {n} atoms must have {per} lines of coordinates, and may have {per} of velocities "
+            f"and 1 of the box, got {rest} lines (is the file truncated?)"
+        )
     blocks = []
     for k in range(1 + velocities):
         block = b"\n".join(lines[2 + k * per : 2 + (k + 1) * per]) + b"\n"
         what = ("coordinates", "velocities")[k]
         values = columns(block, 12, 6, float, f"{path}: {what}")
         if len(values) != 3 * n:
-            raise FileFormatError(f"{path}: {what} must hold {3 * n} numbers, got {len(values)} (is the file truncated?)")
+            raise FileFormatError(
+                f"{path}: {what} must hold {3 * n} numbers, got {len(values)} (is the file truncated?)"
+            )
         blocks.append(values.reshape(n, 3))
     cell = None
     if box:
         edge = columns(lines[-1], 12, 6, float, f"{path}: box (last line)")
         if len(edge) != 6:
-            raise FileFormatError(f"{path}: box (last line) must hold 3 lengths and 3 angles, got {len(edge)} numbers (is the file truncated?)")
+            raise FileFormatError(
+                f"{path}: box (last line) must hold 3 lengths and 3 angles, got {len(edge)} numbers (is the file truncated?)"
+            )
         cell = _cell(path, edge[:3], edge[3:])
-    return {"positions": blocks[0] * 0.1, "velocities": blocks[1] * VELOCITY if velocities else None, "box": cell, "time": time}
+    return {
+        "positions": blocks[0] * 0.1,
+        "velocities": blocks[1] * VELOCITY if velocities else None,
+        "box": cell,
+        "time": time,
+    }
 
 
 def _cell(path: str | Path, lengths: np.ndarray, angles: np.ndarray) -> np.ndarray | None:
@@ -250,8 +275,10 @@ def _cell(path: str | Path, lengths: np.ndarray, angles: np.ndarray) -> np.ndarr
             return from_lengths_angles(0.1 * lengths, np.radians(angles))
         except ValueError:
             pass
-    raise FileFormatError(f"{path}: the box must have positive lengths and possible angles, got {lengths} A and {angles} degrees "
-                          "(is the file truncated?)")
+    raise FileFormatError(
+        f"{path}: the box must have positive lengths and possible angles, got {lengths} A and {angles} degrees "
+        "(is the file truncated?)"
+    )
 
 
 def _netcdf(path: str | Path, data: bytes) -> dict[str, Any]:
@@ -265,15 +292,19 @@ def _netcdf(path: str | Path, data: bytes) -> dict[str, Any]:
         convention = getattr(file, "Conventions", b"").decode()
         shape = variables["coordinates"].shape if "coordinates" in variables else None
         if shape is None or len(shape) != 2 or "AMBERRESTART" not in convention:
-            raise FileFormatError(f"{path}: must be an AMBER restart in NetCDF with coordinates [atoms, 3], got conventions "
-                                  f"{convention!r} and coordinates {shape} (trajectories have one more dimension)")
+            raise FileFormatError(
+                f"{path}: must be an AMBER restart in NetCDF with coordinates [atoms, 3], got conventions "
+                f"{convention!r} and coordinates {shape} (trajectories have one more dimension)"
+            )
         positions = np.array(variables["coordinates"][:], np.float64)
         velocities = cell = time = None
         if "velocities" in variables:
             scale = getattr(variables["velocities"], "scale_factor", 20.455)
             velocities = np.array(variables["velocities"][:], np.float64) * (float(scale) * 0.1)
         if "cell_lengths" in variables and "cell_angles" in variables:
-            cell = _cell(path, np.array(variables["cell_lengths"][:], float), np.array(variables["cell_angles"][:], float))
+            cell = _cell(
+                path, np.array(variables["cell_lengths"][:], float), np.array(variables["cell_angles"][:], float)
+            )
         if "time" in variables:
             time = float(np.ravel(variables["time"][()])[0])
         file.close()

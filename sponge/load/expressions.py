@@ -12,12 +12,36 @@ from triskele.sponge.errors import FileFormatError
 
 __all__ = ["evaluate"]
 
-_OPERATORS = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv,
-              ast.Pow: operator.pow, ast.USub: operator.neg, ast.UAdd: operator.pos}
-_FUNCTIONS = {"sqrt": np.sqrt, "exp": np.exp, "log": np.log, "sin": np.sin, "cos": np.cos, "tan": np.tan, "tanh": np.tanh,
-              "asin": np.arcsin, "acos": np.arccos, "atan": np.arctan, "atan2": np.arctan2, "abs": np.abs, "min": np.minimum,
-              "max": np.maximum, "floor": np.floor, "ceil": np.ceil, "step": lambda x: np.where(x < 0, 0.0, 1.0),
-              "select": lambda c, a, b: np.where(c != 0, a, b), "delta": lambda x: np.where(x == 0, 1.0, 0.0)}
+_OPERATORS = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.Pow: operator.pow,
+    ast.USub: operator.neg,
+    ast.UAdd: operator.pos,
+}
+_FUNCTIONS = {
+    "sqrt": np.sqrt,
+    "exp": np.exp,
+    "log": np.log,
+    "sin": np.sin,
+    "cos": np.cos,
+    "tan": np.tan,
+    "tanh": np.tanh,
+    "asin": np.arcsin,
+    "acos": np.arccos,
+    "atan": np.arctan,
+    "atan2": np.arctan2,
+    "abs": np.abs,
+    "min": np.minimum,
+    "max": np.maximum,
+    "floor": np.floor,
+    "ceil": np.ceil,
+    "step": lambda x: np.where(x < 0, 0.0, 1.0),
+    "select": lambda c, a, b: np.where(c != 0, a, b),
+    "delta": lambda x: np.where(x == 0, 1.0, 0.0),
+}
 
 
 def evaluate(expression: str, values: dict[str, Any], where: str) -> Any:

@@ -35,33 +35,49 @@ def read_gro(path: str | Path) -> dict[str, Any]:
     try:
         n = int(lines[1])
     except (IndexError, ValueError):
-        raise FileFormatError(f"{path}: line 2 must hold the number of atoms, got {lines[1][:40]!r}" if len(lines) > 1 else
-                              f"{path}: must have a title and a number of atoms, got {len(lines)} line") from None
+        raise FileFormatError(
+            f"{path}: line 2 must hold the number of atoms, got {lines[1][:40]!r}"
+            if len(lines) > 1
+            else f"{path}: must have a title and a number of atoms, got {len(lines)} line"
+        ) from None
     rows = lines[2 : n + 2]
     if len(lines) < n + 3 or not lines[n + 2].strip():
-        raise FileFormatError(f"{path}: must have {n} lines of atoms and one of the box, got {max(0, len(lines) - 3)} (is it truncated?)")
+        raise FileFormatError(
+            f"{path}: must have {n} lines of atoms and one of the box, got {max(0, len(lines) - 3)} (is it truncated?)"
+        )
     if not n:
         raise FileFormatError(f"{path}: there must be atoms, got none")
     first = rows[0].find(".", 20)
     width = rows[0].find(".", first + 1) - first
     with_velocities = len(rows[0].rstrip()) >= 20 + 3 * width + 3 * (width + 1) - 3
     values = np.empty((n, 6 if with_velocities else 3))
-    ends = [20 + width * k for k in range(4)] + ([20 + 3 * width + (width) * k for k in (1, 2, 3)] if with_velocities else [])
+    ends = [20 + width * k for k in range(4)] + (
+        [20 + 3 * width + (width) * k for k in (1, 2, 3)] if with_velocities else []
+    )
     for i, row in enumerate(rows):
         try:
             values[i] = [float(row[a:b]) for a, b in zip(ends[:-1], ends[1:])]
         except ValueError:
-            raise FileFormatError(f"{path}, line {i + 3}: must hold numbers in columns of {width} characters from column 21 on, "
-                                  f"got {row[20:].rstrip()!r}") from None
+            raise FileFormatError(
+                f"{path}, line {i + 3}: must hold numbers in columns of {width} characters from column 21 on, "
+                f"got {row[20:].rstrip()!r}"
+            ) from None
     try:
         edges = np.array(lines[n + 2].split(), np.float64)
     except ValueError:
         edges = np.empty(0)
     decimals = {len(word.partition(".")[2]) for word in lines[n + 2].split()}
-    if len(edges) not in (3, 9) or (len(lines) == n + 3 and len(decimals) > 1):  # without an end of line, and a shorter number
-        raise FileFormatError(f"{path}, line {n + 3}: the box must be 3 or 9 numbers, got {lines[n + 2].strip()!r} (is the file truncated?)")
+    if len(edges) not in (3, 9) or (
+        len(lines) == n + 3 and len(decimals) > 1
+    ):  # without an end of line, and a shorter number
+        raise FileFormatError(
+            f"{path}, line {n + 3}: the box must be 3 or 9 numbers, got {lines[n + 2].strip()!r} (is the file truncated?)"
+        )
     box = np.diag(edges[:3])
     if len(edges) == 9:  # v1y v1z v2x v2z v3x v3y
         box[[0, 0, 1, 1, 2, 2], [1, 2, 0, 2, 0, 1]] = edges[3:]
-    return {"positions": values[:, :3].copy(), "velocities": values[:, 3:].copy() if with_velocities else None,
-            "box": as_box(box, str(path)) if np.any(edges) else None}
+    return {
+        "positions": values[:, :3].copy(),
+        "velocities": values[:, 3:].copy() if with_velocities else None,
+        "box": as_box(box, str(path)) if np.any(edges) else None,
+    }

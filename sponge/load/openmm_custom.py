@@ -28,7 +28,9 @@ def _parameters(force: ET.Element, per: str, entries: str, atoms: tuple[str, ...
     names = [p.attrib["name"] for p in _children(force, per)]
     rows = _children(force, entries)
     numbers = np.array([[float(r.attrib[a]) for a in atoms] for r in rows]).reshape(len(rows), len(atoms)).astype(int)
-    values: dict[str, Any] = {p.attrib["name"]: float(p.attrib["default"]) for p in _children(force, "GlobalParameters")}
+    values: dict[str, Any] = {
+        p.attrib["name"]: float(p.attrib["default"]) for p in _children(force, "GlobalParameters")
+    }
     for k, name in enumerate(names):
         values[name] = np.array([float(r.attrib[f"param{k + 1}"]) for r in rows])
     return numbers, values
@@ -53,7 +55,9 @@ def _bond(terms: Terms, force: ET.Element, where: str) -> bool:
     atoms, values = _parameters(force, "PerBondParameters", "Bonds", ("p1", "p2"))
     if not len(atoms):
         return False
-    energy = lambda r: evaluate(force.attrib["energy"], values | {"r": np.asarray(r)[:, None]}, where) + np.zeros((1, len(atoms)))  # noqa: E731
+    energy = lambda r: (
+        evaluate(force.attrib["energy"], values | {"r": np.asarray(r)[:, None]}, where) + np.zeros((1, len(atoms)))
+    )  # noqa: E731
     r = np.array([0.1, 0.2, 0.3, 0.15, 0.22, 0.37])
     u = energy(r)
     k = (u[0] - 2 * u[1] + u[2]) / 0.01
@@ -105,7 +109,11 @@ def _torsion(terms: Terms, force: ET.Element, where: str) -> bool:
         ki = (a - 2 * b + c) / 0.01
         phi = start - (c - a) / 0.2 / np.where(ki != 0, ki, 1)
         d = check - phi
-        right = np.all(np.abs(u - 0.5 * ki * (d - 2 * np.pi * np.rint(d / (2 * np.pi))) ** 2) < 1e-7 * np.abs(u).max(0, initial=1e-30), axis=0)
+        right = np.all(
+            np.abs(u - 0.5 * ki * (d - 2 * np.pi * np.rint(d / (2 * np.pi))) ** 2)
+            < 1e-7 * np.abs(u).max(0, initial=1e-30),
+            axis=0,
+        )
         k, phi0 = np.where(right, ki, k), np.where(right, phi, phi0)
     if np.any(np.isnan(k)):
         raise _refuse(where, force, "harmonic in the torsion angle")
@@ -143,7 +151,11 @@ def _nonbonded(terms: Terms, force: ET.Element, where: str) -> bool:
     types = values[names[0]].astype(int)
     t = int(types.max()) + 1
     i, j = np.meshgrid(np.arange(t), np.arange(t), indexing="ij")
-    known = {k: v for k, v in values.items() if k != names[0]} | _tables(force, where) | {f"{names[0]}1": i, f"{names[0]}2": j}
+    known = (
+        {k: v for k, v in values.items() if k != names[0]}
+        | _tables(force, where)
+        | {f"{names[0]}1": i, f"{names[0]}2": j}
+    )
     r = np.array([0.25, 0.31, 0.4])
     u = np.stack([evaluate(force.attrib["energy"], known | {"r": x}, where) + np.zeros((t, t)) for x in r])
     basis = np.stack([r**-12.0, -(r**-6.0)], axis=1)
@@ -154,8 +166,14 @@ def _nonbonded(terms: Terms, force: ET.Element, where: str) -> bool:
     if force.get("useSwitchingFunction") == "1":
         options["switch"] = float(force.attrib["switchingDistance"])
     terms.lennard_jones_table(LJTable(types, (a + a.T) / 2, (b + b.T) / 2), options)
-    terms.exclusions = np.concatenate([terms.exclusions, np.array(
-        [[int(e.attrib["p1"]), int(e.attrib["p2"])] for e in _children(force, "Exclusions")], int).reshape(-1, 2)])
+    terms.exclusions = np.concatenate(
+        [
+            terms.exclusions,
+            np.array([[int(e.attrib["p1"]), int(e.attrib["p2"])] for e in _children(force, "Exclusions")], int).reshape(
+                -1, 2
+            ),
+        ]
+    )
     return force.get("method") == "2"
 
 
@@ -166,7 +184,9 @@ def _tables(force: ET.Element, where: str) -> dict[str, Any]:
             raise FileFormatError(f"{where}: tables must be of type Discrete2DFunction, got {function.get('type')}")
         x, y = int(function.attrib["xsize"]), int(function.attrib["ysize"])
         grid = np.array([float(v.attrib["v"]) for v in _children(function, "Values")]).reshape(y, x).T
-        tables[function.attrib["name"]] = lambda i, j, grid=grid: grid[np.asarray(i).astype(int), np.asarray(j).astype(int)]
+        tables[function.attrib["name"]] = lambda i, j, grid=grid: grid[
+            np.asarray(i).astype(int), np.asarray(j).astype(int)
+        ]
     return tables
 
 
@@ -179,28 +199,46 @@ def _generalized_born(terms: Terms, force: ET.Element, where: str) -> bool:
     if force.get("method") != "0":
         raise FileFormatError(f"{where}: must have no cut-off, others are not supported")
     if not {"charge", "or", "sr"} <= set(values) or _children(force, "Exclusions"):
-        raise FileFormatError(f"{where}: must be an implicit solvent with parameters charge, or, sr and no exclusions, got {', '.join(values)}")
+        raise FileFormatError(
+            f"{where}: must be an implicit solvent with parameters charge, or, sr and no exclusions, got {', '.join(values)}"
+        )
     values = {("offset_radius" if k == "or" else k): v for k, v in values.items()}  # `or` is a word of Python
-    computed = {c.attrib["name"]: (_renamed(c.attrib["expression"]), c.attrib["type"]) for c in _children(force, "ComputedValues")}
+    computed = {
+        c.attrib["name"]: (_renamed(c.attrib["expression"]), c.attrib["type"])
+        for c in _children(force, "ComputedValues")
+    }
     energies = [(_renamed(t.attrib["expression"]), t.attrib["type"]) for t in _children(force, "EnergyTerms")]
     if {k: v[1] for k, v in computed.items()} != {"I": "2", "B": "0"}:
         raise FileFormatError(f"{where}: must compute I of pairs and B of particles, got {', '.join(computed)}")
     tables = _tables(force, where)
     model = next((m for m in MODELS if _is_model(m, computed, values, tables, where)), None)
     if model is None:
-        raise FileFormatError(f"{where}: Born radii must be those of {', '.join(MODELS)}, got I = {computed['I'][0]!r}, B = {computed['B'][0]!r}")
+        raise FileFormatError(
+            f"{where}: Born radii must be those of {', '.join(MODELS)}, got I = {computed['I'][0]!r}, B = {computed['B'][0]!r}"
+        )
     found: dict[str, Any] = {"surface_tension": 0.0}
     for expression, kind in energies:
         _energy_term(found, expression, kind, MODELS[model].offset, where)
     if not {"single", "pair"} <= set(found) or found.pop("single") != (pair := found.pop("pair")):
-        raise FileFormatError(f"{where}: must have the energies of single charges and of pairs, with the same constants")
+        raise FileFormatError(
+            f"{where}: must have the energies of single charges and of pairs, with the same constants"
+        )
     prefactor, solute, solvent, found["kappa"] = pair
     # the file's Coulomb constant may differ in its last digits from ours: dielectric constants make up for it
-    found["solute_dielectric"], found["solvent_dielectric"] = solute * COULOMB / prefactor, solvent * COULOMB / prefactor
+    found["solute_dielectric"], found["solvent_dielectric"] = (
+        solute * COULOMB / prefactor,
+        solvent * COULOMB / prefactor,
+    )
     rho = values["offset_radius"]
     rescaling = {name: values[name] for name in ("alpha", "beta", "gamma") if name in values}
-    terms.generalized_born(model=model, charges=values["charge"], radii=rho + MODELS[model].offset, scales=values["sr"] / rho,
-                           **rescaling, **found)
+    terms.generalized_born(
+        model=model,
+        charges=values["charge"],
+        radii=rho + MODELS[model].offset,
+        scales=values["sr"] / rho,
+        **rescaling,
+        **found,
+    )
     return False
 
 
@@ -217,7 +255,9 @@ def _is_model(name: str, computed: dict, values: dict, tables: dict, where: str)
     # the integral, at distances from within the other sphere's shell to beyond the neck
     rho1, s2, r = 0.15, 0.12, np.array([0.2, 0.29, 0.35, 0.6, 0.9, 1.2])
     lower, upper = np.maximum(rho1, np.abs(r - s2)), r + s2
-    integral = 0.5 * (1 / lower - 1 / upper + 0.25 * (r - s2**2 / r) * (upper**-2 - lower**-2) + 0.5 * np.log(lower / upper) / r)
+    integral = 0.5 * (
+        1 / lower - 1 / upper + 0.25 * (r - s2**2 / r) * (upper**-2 - lower**-2) + 0.5 * np.log(lower / upper) / r
+    )
     pair = {"r": r, "offset_radius1": rho1, "offset_radius2": 0.14, "sr2": s2, "radindex1": 0, "radindex2": 0} | tables
     if model.neck:
         d0, m0 = tables["getd0"](0, 0), tables["getm0"](0, 0)
@@ -267,8 +307,16 @@ def _energy_term(found: dict, expression: str, kind: str, offset: float, where: 
         if _same(got, got[0] / shape[0] * shape):
             found["pair"] = (round(float(got[0] / shape[0]), 9), solute, solvent, kappa)
             return
-    raise FileFormatError(f"{where}: energy terms must be those of generalized Born and of a surface area, got {expression!r}")
+    raise FileFormatError(
+        f"{where}: energy terms must be those of generalized Born and of a surface area, got {expression!r}"
+    )
 
 
-READERS = {"CustomBondForce": _bond, "CustomAngleForce": _angle, "CustomTorsionForce": _torsion,
-           "CustomExternalForce": _external, "CustomNonbondedForce": _nonbonded, "CustomGBForce": _generalized_born}
+READERS = {
+    "CustomBondForce": _bond,
+    "CustomAngleForce": _angle,
+    "CustomTorsionForce": _torsion,
+    "CustomExternalForce": _external,
+    "CustomNonbondedForce": _nonbonded,
+    "CustomGBForce": _generalized_born,
+}

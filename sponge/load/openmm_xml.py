@@ -20,8 +20,13 @@ from triskele.sponge.topology import Topology
 __all__ = ["load_openmm", "read_state", "read_xml"]
 
 # Parts of an OpenMM System that are settings of a run to us
-_RUN = ("MonteCarloBarostat", "MonteCarloAnisotropicBarostat", "MonteCarloMembraneBarostat", "MonteCarloFlexibleBarostat",
-        "AndersenThermostat")
+_RUN = (
+    "MonteCarloBarostat",
+    "MonteCarloAnisotropicBarostat",
+    "MonteCarloMembraneBarostat",
+    "MonteCarloFlexibleBarostat",
+    "AndersenThermostat",
+)
 _METHODS = ("none", "reaction_field", "reaction_field", "ewald", "pme", "ljpme")  # by NonbondedForce's number
 
 
@@ -44,22 +49,27 @@ def table(parent: ET.Element | None, *keys: str) -> np.ndarray:
     if parent is None:
         return np.empty((0, len(keys)))
     try:
-        return np.array([[child.attrib[k] for k in keys] for child in parent],
-                        np.float64).reshape(-1, len(keys))
+        return np.array([[child.attrib[k] for k in keys] for child in parent], np.float64).reshape(-1, len(keys))
     except (KeyError, ValueError) as error:
         raise FileFormatError(f"{parent.tag}: every entry must have numbers {', '.join(keys)}, got {error}") from None
 
 
 def read_state(root: ET.Element) -> dict[str, Any]:
     """Positions (nm), velocities (nm/ps), box and time (ps) of a serialized State; None for what it lacks."""
-    vectors = {name: table(root.find(tag), "x", "y", "z") for name, tag in (("positions", "Positions"), ("velocities", "Velocities"))}
+    vectors = {
+        name: table(root.find(tag), "x", "y", "z")
+        for name, tag in (("positions", "Positions"), ("velocities", "Velocities"))
+    }
     box = root.find("PeriodicBoxVectors")
     return {k: v if len(v) else None for k, v in vectors.items()} | {
-        "box": None if box is None else table(box, "x", "y", "z"), "time": float(root.get("time", "nan"))}
+        "box": None if box is None else table(box, "x", "y", "z"),
+        "time": float(root.get("time", "nan")),
+    }
 
 
-def load_openmm(path: str | Path, topology: Topology | None = None, positions: Any = None, velocities: Any = None,
-                box: Any = None) -> System:
+def load_openmm(
+    path: str | Path, topology: Topology | None = None, positions: Any = None, velocities: Any = None, box: Any = None
+) -> System:
     """Read an OpenMM ``System`` as `XmlSerializer` writes it.
 
     Forces that OpenMM's own readers of force fields write are known: harmonic bonds and angles, periodic and
@@ -84,8 +94,10 @@ def load_openmm(path: str | Path, topology: Topology | None = None, positions: A
     """
     root = read_xml(path)
     if root.tag != "System":
-        hint = {"ForceField": " (a force field: pass it as forcefield=, with a structure)",
-                "State": " (a State: pass it second, after the System)"}.get(root.tag, "")
+        hint = {
+            "ForceField": " (a force field: pass it as forcefield=, with a structure)",
+            "State": " (a State: pass it second, after the System)",
+        }.get(root.tag, "")
         raise FileFormatError(f"{path}: must hold a System, got {root.tag}{hint}")
     particles = root.find("Particles")
     if particles is None or root.find("Forces") is None:
@@ -102,7 +114,9 @@ def load_openmm(path: str | Path, topology: Topology | None = None, positions: A
         if kind == "CMMotionRemover":
             remove = True
         elif kind in _RUN:
-            warnings.warn(f"{path}: {kind} is a part of the run, not of the system, and left out (see Simulation)", stacklevel=3)
+            warnings.warn(
+                f"{path}: {kind} is a part of the run, not of the system, and left out (see Simulation)", stacklevel=3
+            )
         elif kind in _READERS:
             where = f"{path}: {kind}" + (f" {force.get('name')!r}" if force.get("name", kind) != kind else "")
             periodic |= bool(_READERS[kind](terms, force, where))
@@ -124,8 +138,17 @@ def load_openmm(path: str | Path, topology: Topology | None = None, positions: A
     for what, found in (("structure", topology.n), ("set of coordinates", n if positions is None else len(positions))):
         if found != n:
             raise FileFormatError(f"{path}: has {n} atoms, got a {what} of {found} (do the files belong together?)")
-    system = System(topology, masses, box if periodic else None, positions, velocities, constraints=constraints,
-                    virtual_sites=sites, exclusions=terms.exclusions, remove_com_motion=remove)
+    system = System(
+        topology,
+        masses,
+        box if periodic else None,
+        positions,
+        velocities,
+        constraints=constraints,
+        virtual_sites=sites,
+        exclusions=terms.exclusions,
+        remove_com_motion=remove,
+    )
     terms.add_to(system)
     return system
 
@@ -134,7 +157,9 @@ def _virtual_sites(path: str | Path, particles: ET.Element) -> list[virtual_site
     found: dict[tuple, list] = {}
     for i, particle in enumerate(particles):
         for site in particle:
-            found.setdefault((site.tag, sum(k[0] == "p" and k[1:].isdigit() for k in site.attrib)), []).append((i, site.attrib))
+            found.setdefault((site.tag, sum(k[0] == "p" and k[1:].isdigit() for k in site.attrib)), []).append(
+                (i, site.attrib)
+            )
     kinds: list[virtual_sites.VirtualSite] = []
     for (tag, k), entries in found.items():
         numbers = lambda *keys, entries=entries: np.array([[float(a[key]) for key in keys] for _, a in entries])  # noqa: E731
@@ -148,8 +173,16 @@ def _virtual_sites(path: str | Path, particles: ET.Element) -> list[virtual_site
             case "OutOfPlaneSite":
                 kinds.append(virtual_sites.OutOfPlane(atoms, parents, *numbers("w12", "w13", "wc").T))
             case "LocalCoordinatesSite":
-                kinds.append(virtual_sites.LocalCoordinates(atoms, parents, numbers(*each("wo")), numbers(*each("wx")),
-                                                            numbers(*each("wy")), numbers("pos1", "pos2", "pos3")))
+                kinds.append(
+                    virtual_sites.LocalCoordinates(
+                        atoms,
+                        parents,
+                        numbers(*each("wo")),
+                        numbers(*each("wx")),
+                        numbers(*each("wy")),
+                        numbers("pos1", "pos2", "pos3"),
+                    )
+                )
             case _:
                 raise FileFormatError(f"{path}: virtual site {tag} of particle {atoms[0]} is not supported")
     return kinds
@@ -202,9 +235,12 @@ def _nonbonded(terms: Terms, force: ET.Element, where: str) -> bool:
     if force.get("includeDirectSpace", "1") == "0":
         raise FileFormatError(f"{where}: must include direct space")
     number = int(force.attrib["method"])
-    options: dict[str, Any] = {"method": _METHODS[number], "tolerance": float(force.attrib["ewaldTolerance"]),
-                               "dispersion_correction": force.get("dispersionCorrection") == "1",
-                               "dielectric": float(force.attrib["rfDielectric"])}
+    options: dict[str, Any] = {
+        "method": _METHODS[number],
+        "tolerance": float(force.attrib["ewaldTolerance"]),
+        "dispersion_correction": force.get("dispersionCorrection") == "1",
+        "dielectric": float(force.attrib["rfDielectric"]),
+    }
     if number:  # without a method the file's cut-off means nothing, and may be 0
         options["cutoff"] = float(force.attrib["cutoff"])
     if number and force.get("useSwitchingFunction") == "1":
@@ -224,13 +260,24 @@ def _gbsa_obc(terms: Terms, force: ET.Element, where: str) -> bool:
     p = table(force.find("Particles"), "q", "r", "scale")
     if force.get("method") != "0":
         raise FileFormatError(f"{where}: must have no cut-off, others are not supported")
-    terms.generalized_born(model="obc2", charges=p[:, 0], radii=p[:, 1], scales=p[:, 2],
-                           solute_dielectric=float(force.attrib["soluteDielectric"]),
-                           solvent_dielectric=float(force.attrib["solventDielectric"]),
-                           surface_tension=4 * np.pi * float(force.get("surfaceAreaEnergy", "2.25936")))
+    terms.generalized_born(
+        model="obc2",
+        charges=p[:, 0],
+        radii=p[:, 1],
+        scales=p[:, 2],
+        solute_dielectric=float(force.attrib["soluteDielectric"]),
+        solvent_dielectric=float(force.attrib["solventDielectric"]),
+        surface_tension=4 * np.pi * float(force.get("surfaceAreaEnergy", "2.25936")),
+    )
     return False
 
 
-_READERS = {"HarmonicBondForce": _bonds, "HarmonicAngleForce": _angles, "PeriodicTorsionForce": _torsions,
-            "RBTorsionForce": _ryckaert_bellemans, "CMAPTorsionForce": _cmap, "NonbondedForce": _nonbonded,
-            "GBSAOBCForce": _gbsa_obc}
+_READERS = {
+    "HarmonicBondForce": _bonds,
+    "HarmonicAngleForce": _angles,
+    "PeriodicTorsionForce": _torsions,
+    "RBTorsionForce": _ryckaert_bellemans,
+    "CMAPTorsionForce": _cmap,
+    "NonbondedForce": _nonbonded,
+    "GBSAOBCForce": _gbsa_obc,
+}

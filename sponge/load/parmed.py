@@ -28,8 +28,17 @@ __all__ = ["from_parmed", "load_parmed"]
 KCAL, A = units.kcal_per_mol, units.angstrom
 
 
-def load_parmed(topology: str | Path, parameters: Sequence[str | Path] = (), positions: Any = None, velocities: Any = None,
-                box: Any = None, *, include: str | Path | None = None, defines: dict[str, str] | None = None, **options: Any) -> System:
+def load_parmed(
+    topology: str | Path,
+    parameters: Sequence[str | Path] = (),
+    positions: Any = None,
+    velocities: Any = None,
+    box: Any = None,
+    *,
+    include: str | Path | None = None,
+    defines: dict[str, str] | None = None,
+    **options: Any,
+) -> System:
     """Read a GROMACS .top or a CHARMM .psf; `load` reads the coordinates along with it.
 
     Parameters
@@ -90,9 +99,19 @@ def _plain(path: str | Path, folder: str) -> str:
     return str(target)
 
 
-def from_parmed(structure: Any, positions: Any = None, velocities: Any = None, box: Any = None, *, method: str | None = None,
-                constraints: str | None = None, rigid_water: bool = True, hydrogen_mass: float | None = None,
-                where: str = "parmed", **options: Any) -> System:
+def from_parmed(
+    structure: Any,
+    positions: Any = None,
+    velocities: Any = None,
+    box: Any = None,
+    *,
+    method: str | None = None,
+    constraints: str | None = None,
+    rigid_water: bool = True,
+    hydrogen_mass: float | None = None,
+    where: str = "parmed",
+    **options: Any,
+) -> System:
     """A system from a ParmEd ``Structure`` with parameters.
 
     Parameters
@@ -102,6 +121,8 @@ def from_parmed(structure: Any, positions: Any = None, velocities: Any = None, b
         As for `System`.
     method, constraints, rigid_water, hydrogen_mass
         As for `load_amber`.
+    where : str
+        How errors call it.
     **options
         Others of `Nonbonded`.
 
@@ -116,12 +137,21 @@ def from_parmed(structure: Any, positions: Any = None, velocities: Any = None, b
     n = len(s.atoms)
     if getattr(s, "unknown_functional", False):
         raise FileFormatError(f"{where}: contains functions that are not supported by ParmEd")
-    for kind in ("trigonal_angles", "out_of_plane_bends", "pi_torsions", "stretch_bends", "torsion_torsions", "chiral_frames",
-                 "multipole_frames"):
+    for kind in (
+        "trigonal_angles",
+        "out_of_plane_bends",
+        "pi_torsions",
+        "stretch_bends",
+        "torsion_torsions",
+        "chiral_frames",
+        "multipole_frames",
+    ):
         if getattr(s, kind, None):
             raise FileFormatError(f"{where}: terms of kind {kind} are not supported")
     if positions is not None and len(positions) != n:
-        raise FileFormatError(f"{where}: has {n} atoms, got coordinates of {len(positions)} (do the files belong together?)")
+        raise FileFormatError(
+            f"{where}: has {n} atoms, got coordinates of {len(positions)} (do the files belong together?)"
+        )
     terms = Terms(where, n)
     topology = _topology(s)
     bonds, (k_bond, r0) = _list(where, s.bonds, 2, "k", "req")
@@ -135,8 +165,12 @@ def from_parmed(structure: Any, positions: Any = None, velocities: Any = None, b
     # a dihedral may have a list of types, one for each periodicity
     series = [(d, t) for d in s.dihedrals for t in (d.type if isinstance(d.type, list) else [d.type])]
     _require(where, "dihedrals", [t for _, t in series])
-    terms.torsions(np.array([_atoms(d, 4) for d, _ in series]).reshape(-1, 4), KCAL * np.array([t.phi_k for _, t in series]),
-                   np.array([t.per for _, t in series]), np.radians([t.phase for _, t in series]))
+    terms.torsions(
+        np.array([_atoms(d, 4) for d, _ in series]).reshape(-1, 4),
+        KCAL * np.array([t.phi_k for _, t in series]),
+        np.array([t.per for _, t in series]),
+        np.radians([t.phase for _, t in series]),
+    )
     atoms, c = _list(where, s.rb_torsions, 4, "c0", "c1", "c2", "c3", "c4", "c5")
     terms.ryckaert_bellemans(atoms, KCAL * c.T)
     atoms, (k, value) = _list(where, s.impropers, 4, "psi_k", "psi_eq")
@@ -146,8 +180,16 @@ def from_parmed(structure: Any, positions: Any = None, velocities: Any = None, b
     terms.exclusions = _exclusions(s, topology)
     _nonbonded(terms, s, where, {"method": method or ("none" if box is None else "pme")} | options)
     terms.pairs(*_pair14(s, where))
-    system = System(topology, [x.mass for x in s.atoms], box, positions, velocities, constraints=fixed, virtual_sites=sites,
-                    exclusions=terms.exclusions)
+    system = System(
+        topology,
+        [x.mass for x in s.atoms],
+        box,
+        positions,
+        velocities,
+        constraints=fixed,
+        virtual_sites=sites,
+        exclusions=terms.exclusions,
+    )
     terms.add_to(system)
     if hydrogen_mass is not None:
         system.repartition_hydrogen_mass(hydrogen_mass)
@@ -167,7 +209,9 @@ def _require(where: str, what: str, types: list) -> None:
 def _list(where: str, terms: list, k: int, *parameters: str) -> tuple[np.ndarray, np.ndarray]:
     """Atoms [m, k] and parameters [p, m]."""
     _require(where, type(terms[0]).__name__ if len(terms) else "", [t.type for t in terms])
-    values = np.array([[getattr(t.type, p) for p in parameters] for t in terms], np.float64).reshape(-1, len(parameters))
+    values = np.array([[getattr(t.type, p) for p in parameters] for t in terms], np.float64).reshape(
+        -1, len(parameters)
+    )
     return np.array([_atoms(t, k) for t in terms], np.int64).reshape(-1, k), values.T
 
 
@@ -178,9 +222,16 @@ def _topology(s: Any) -> Topology:
     change = np.array([i > 0 and chains[i] != chains[i - 1] for i in range(len(chains))], int)
     bonds = [(b.atom1.idx, b.atom2.idx) for b in s.bonds if not b.atom1.element == b.atom2.element == 1]
     elements = [0 if isinstance(a, parmed.ExtraPoint) else max(a.element, 0) for a in s.atoms]
-    return Topology([a.name for a in s.atoms], elements, [a.residue.idx for a in s.atoms], [r.name for r in s.residues],
-                    [f"{r.number}{r.insertion_code}" for r in s.residues], np.cumsum(change),
-                    [c for i, c in enumerate(chains) if i == 0 or change[i]], np.array(bonds).reshape(-1, 2))
+    return Topology(
+        [a.name for a in s.atoms],
+        elements,
+        [a.residue.idx for a in s.atoms],
+        [r.name for r in s.residues],
+        [f"{r.number}{r.insertion_code}" for r in s.residues],
+        np.cumsum(change),
+        [c for i, c in enumerate(chains) if i == 0 or change[i]],
+        np.array(bonds).reshape(-1, 2),
+    )
 
 
 def _cmap(terms: Terms, s: Any) -> None:
@@ -262,7 +313,11 @@ def _pair14(s: Any, where: str) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.
         else:
             sigma = (i.sigma_14 + j.sigma_14) / 2 if s.combining_rule == "lorentz" else (i.sigma_14 * j.sigma_14) ** 0.5
             epsilon = abs(i.epsilon_14 * j.epsilon_14) ** 0.5
-        pairs[tuple(sorted((i.idx, j.idx)))] = (i.charge * j.charge / first.scee, A * sigma, KCAL * epsilon / first.scnb)
+        pairs[tuple(sorted((i.idx, j.idx)))] = (
+            i.charge * j.charge / first.scee,
+            A * sigma,
+            KCAL * epsilon / first.scnb,
+        )
     values = np.array(list(pairs.values())).reshape(-1, 3)
     return np.array(list(pairs), np.int64).reshape(-1, 2), values[:, 0], values[:, 1], values[:, 2]
 
@@ -274,10 +329,15 @@ def _virtual_sites(s: Any, where: str) -> list[VirtualSite]:
     for atom in s.atoms:
         if isinstance(atom, parmed.ExtraPoint):
             frame = atom.frame_type
-            kind = {"TwoParticleExtraPointFrame": TwoParticleAverage, "ThreeParticleExtraPointFrame": ThreeParticleAverage,
-                    "OutOfPlaneExtraPointFrame": OutOfPlane}.get(type(frame).__name__)
+            kind = {
+                "TwoParticleExtraPointFrame": TwoParticleAverage,
+                "ThreeParticleExtraPointFrame": ThreeParticleAverage,
+                "OutOfPlaneExtraPointFrame": OutOfPlane,
+            }.get(type(frame).__name__)
             if kind is None:
-                raise FileFormatError(f"{where}: virtual site {atom.name} of residue {atom.residue.name} is of a kind that is not supported")
+                raise FileFormatError(
+                    f"{where}: virtual site {atom.name} of residue {atom.residue.name} is of a kind that is not supported"
+                )
             kinds.setdefault(kind, []).append((atom.idx, [a.idx for a in frame.get_atoms()], frame.get_weights()))
     found: list[VirtualSite] = []
     for kind, entries in kinds.items():

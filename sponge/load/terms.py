@@ -23,6 +23,7 @@ _WEIGHTS = {
     53: 126.904, 54: 131.293, 55: 132.905, 56: 137.327, 78: 195.084, 79: 196.967, 80: 200.592, 82: 207.2,
 }  # fmt: skip
 
+
 def guess_elements(masses: np.ndarray, names: np.ndarray | None = None) -> np.ndarray:
     """Atomic numbers from masses, and from names where masses have been repartitioned; 0 where nothing fits."""
     masses = np.asarray(masses, np.float64)
@@ -31,8 +32,8 @@ def guess_elements(masses: np.ndarray, names: np.ndarray | None = None) -> np.nd
     close = np.abs(masses - weights[nearest]) < 0.05
     elements = np.where(close & (masses > 0), numbers[nearest], 0)
     elements[(elements == 0) & (masses > 1.0) & (masses <= 4.0)] = 1  # deuterium, and hydrogen made heavier
-    for i in np.flatnonzero((elements == 0) & (masses > 0)) if names is not None else ():
-        name = str(names[i]).strip("0123456789+-'* ").upper()
+    for i in () if names is None else np.flatnonzero((elements == 0) & (masses > 0)):
+        name = str(np.asarray(names)[i]).strip("0123456789+-'* ").upper()
         elements[i] = NUMBERS.get(name[:2], 0) if masses[i] > 20 else NUMBERS.get(name[:1], 0)
     return elements.astype(np.int32)
 
@@ -57,8 +58,15 @@ def molecules_as_residues(elements: np.ndarray, bonds: np.ndarray) -> Topology:
     return Topology(names, elements, residue, np.where(water, "HOH", "MOL"), ids, chain, ["A"], bonds)
 
 
-def constrain(topology: Topology, bonds: np.ndarray, lengths: np.ndarray, angles: np.ndarray, values: np.ndarray,
-              kind: str | None, rigid_water: bool) -> tuple[Constraints, np.ndarray, np.ndarray]:
+def constrain(
+    topology: Topology,
+    bonds: np.ndarray,
+    lengths: np.ndarray,
+    angles: np.ndarray,
+    values: np.ndarray,
+    kind: str | None,
+    rigid_water: bool,
+) -> tuple[Constraints, np.ndarray, np.ndarray]:
     """Turn bonds and angles into constraints.
 
     Parameters
@@ -86,7 +94,7 @@ def constrain(topology: Topology, bonds: np.ndarray, lengths: np.ndarray, angles
     atoms = (elements[bonds] > 0).all(1)  # no constraint to a site without mass
     of_water = water[bonds].all(1)
     with_hydrogen = (elements[bonds] == 1).any(1)
-    fixed = of_water & rigid_water
+    fixed = of_water & np.full(len(bonds), rigid_water)
     if kind:
         fixed |= with_hydrogen | (kind != "h-bonds")
     fixed &= atoms
@@ -107,7 +115,9 @@ def constrain(topology: Topology, bonds: np.ndarray, lengths: np.ndarray, angles
             key = np.sort(angles[fixed_angles][:, [a, b]], axis=1) @ [n, 1]
             at = np.minimum(np.searchsorted(known, key, sorter=order), max(len(known) - 1, 0))
             if len(known) == 0 or np.any(known[order[at]] != key):
-                raise ValueError("constraints: an angle can only be fixed if both its bonds are, got an angle without bonds")
+                raise ValueError(
+                    "constraints: an angle can only be fixed if both its bonds are, got an angle without bonds"
+                )
             side.append(distances[order[at]])
         third = np.sqrt(side[0] ** 2 + side[1] ** 2 - 2 * side[0] * side[1] * np.cos(np.asarray(values)[fixed_angles]))
         pairs = np.concatenate([pairs, np.sort(angles[fixed_angles][:, [0, 2]], axis=1)])
@@ -143,7 +153,9 @@ class Terms:
         atoms = np.asarray(atoms).astype(np.int64)
         if len(atoms):
             if atoms.min() < 0 or atoms.max() >= self.n:
-                raise FileFormatError(f"{self.where}: {make.__name__} must name atoms 0 to {self.n - 1}, got {atoms.min()} to {atoms.max()}")
+                raise FileFormatError(
+                    f"{self.where}: {make.__name__} must name atoms 0 to {self.n - 1}, got {atoms.min()} to {atoms.max()}"
+                )
             self._add.append(lambda: make(atoms, **parameters))
 
     def bonds(self, atoms: Any, k: Any, r0: Any) -> None:
@@ -200,7 +212,10 @@ class Terms:
 
     def nonbonded(self, charges: np.ndarray, sigmas: Any, epsilons: Any, options: dict[str, Any]) -> None:
         """Parameters of all atoms, and options of `Nonbonded`."""
-        self._atoms, self._options = {"charges": charges, "sigmas": sigmas, "epsilons": epsilons}, options | self._options
+        self._atoms, self._options = (
+            {"charges": charges, "sigmas": sigmas, "epsilons": epsilons},
+            options | self._options,
+        )
 
     def lennard_jones_table(self, table: Any, options: dict[str, Any]) -> None:
         """Lennard-Jones by pair of types, in place of the atoms' own, which must have no depth; its options win."""
@@ -242,7 +257,9 @@ class Terms:
         atoms, options = self._atoms or {"charges": np.zeros(self.n)}, dict(self._options)
         if self._table is not None:
             if atoms.get("epsilons") is not None and np.any(atoms["epsilons"] != 0):
-                raise FileFormatError(f"{self.where}: must have Lennard-Jones parameters once, got those of atoms and a table")
+                raise FileFormatError(
+                    f"{self.where}: must have Lennard-Jones parameters once, got those of atoms and a table"
+                )
             atoms = {"charges": atoms["charges"], "mixing": self._table}
         elif "mixing" in options:
             atoms["mixing"] = options.pop("mixing")

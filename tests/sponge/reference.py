@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 DATA = Path(__file__).resolve().parents[1] / "data" / "sponge"
 NAMES = sorted(str(path.parent.relative_to(DATA)) for path in DATA.rglob("ref.json"))
@@ -44,3 +45,24 @@ def unpacked(path, folder):
     target = Path(folder) / Path(path).name.removesuffix(".gz")
     target.write_bytes(gzip.decompress((DATA / path).read_bytes()))
     return target
+
+
+def pure_energies(system):
+    """Energies of all terms by their definitions."""
+    return {p.name: float(p.energy(p.params, system.positions, system.box)) for p in system.potentials}
+
+
+def openmm_energies(omm_system, positions, box=None):
+    """Energies of all forces by name, from OpenMM's reference platform."""
+    mm = pytest.importorskip("openmm")
+    for k, force in enumerate(omm_system.getForces()):
+        force.setForceGroup(k)
+    if box is not None:
+        omm_system.setDefaultPeriodicBoxVectors(*box)
+    context = mm.Context(omm_system, mm.VerletIntegrator(0.001), mm.Platform.getPlatformByName("Reference"))
+    context.setPositions(positions)
+    names = [force.getName() for force in omm_system.getForces()]
+    found: dict = {}
+    for k, name in enumerate(names):
+        found[name] = found.get(name, 0.0) + context.getState(getEnergy=True, groups=1 << k).getPotentialEnergy()._value
+    return found

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tests.sponge.reference import DATA, load_reference
+from tests.sponge.reference import DATA, load_reference, pure_energies
 from triskele import sponge
 from triskele.sponge import units
 from triskele.sponge.load.openmm_xml import load_openmm
@@ -21,10 +21,6 @@ def context_of(omm, system):
     context = mm.Context(omm, mm.VerletIntegrator(0.001), mm.Platform.getPlatformByName("Reference"))
     context.setPositions(system.positions)
     return context
-
-
-def pure_energies(system):
-    return {p.name: float(p.energy(p.params, system.positions, system.box)) for p in system.potentials}
 
 
 def compare(system, rel=1e-9):
@@ -71,7 +67,11 @@ class TestOpenMM:
         n = 8
         box = np.array([[2.0, 0, 0], [0.3, 2.1, 0], [-0.4, 0.5, 2.2]])
         system = sponge.System(sponge.Topology.of_particles(n), np.ones(n), box, rng.uniform(-1, 3, (n, 3)))
-        pairs, triples, chains = np.array([[0, 1], [2, 5]]), np.array([[0, 1, 2], [3, 4, 5]]), np.array([[0, 1, 2, 3], [4, 5, 6, 7]])
+        pairs, triples, chains = (
+            np.array([[0, 1], [2, 5]]),
+            np.array([[0, 1, 2], [3, 4, 5]]),
+            np.array([[0, 1, 2, 3], [4, 5, 6, 7]]),
+        )
         for potential in (
             sponge.harmonic_bond(pairs, k=[100.0, 200.0], r0=0.1), sponge.urey_bradley(pairs, k=50.0, r0=0.2),
             sponge.harmonic_angle(triples, k=[30.0, 40.0], theta0=[1.0, 2.0]),
@@ -91,7 +91,10 @@ class TestOpenMM:
         for k, force in enumerate(omm.getForces()):
             force.setForceGroup(k)
         context = context_of(omm, system)
-        theirs = {name: context.getState(getEnergy=True, groups=1 << k).getPotentialEnergy()._value for k, name in enumerate(names)}
+        theirs = {
+            name: context.getState(getEnergy=True, groups=1 << k).getPotentialEnergy()._value
+            for k, name in enumerate(names)
+        }
         assert theirs == pytest.approx(ours, rel=1e-9)
 
     @pytest.mark.parametrize("method", ["none", "cutoff"])
@@ -100,11 +103,20 @@ class TestOpenMM:
         """OpenMM's integral of the tail is numerical."""
         n = 30
         grid = np.stack(np.meshgrid(*[np.arange(4)] * 3), -1).reshape(-1, 3)[:n]
-        system = sponge.System(sponge.Topology.of_particles(n), np.ones(n), 2.4, 0.6 * grid + rng.uniform(-0.1, 0.1, (n, 3)),
-                               exclusions=[[0, 1], [4, 9]])
+        system = sponge.System(
+            sponge.Topology.of_particles(n),
+            np.ones(n),
+            2.4,
+            0.6 * grid + rng.uniform(-0.1, 0.1, (n, 3)),
+            exclusions=[[0, 1], [4, 9]],
+        )
         sigma, epsilon, types = rng.uniform(0.2, 0.4, 3), rng.uniform(0.2, 1, 3), np.arange(n) % 3
         if mixing == "table":
-            values = {"mixing": LJTable.from_sigma_epsilon(types, 0.4 * np.sqrt(sigma[:, None] * sigma) + 0.1, np.sqrt(epsilon[:, None] * epsilon))}
+            values = {
+                "mixing": LJTable.from_sigma_epsilon(
+                    types, 0.4 * np.sqrt(sigma[:, None] * sigma) + 0.1, np.sqrt(epsilon[:, None] * epsilon)
+                )
+            }
         else:
             values = {"mixing": "geometric", "sigmas": sigma[types], "epsilons": epsilon[types]}
         system.add(Nonbonded(np.zeros(n), method=method, cutoff=1.0, switch=0.8, **values))
@@ -117,8 +129,11 @@ class TestOpenMM:
         with pytest.raises(ValueError, match="'mine' has no counterpart in OpenMM"):
             system.to_openmm()
         system.remove("mine")
-        for options, message in (({"method": "cutoff"}, "reaction_field"), ({"method": "pme", "order": 4}, "order 5"),
-                                 ({"method": "ewald", "wave_vectors": (5, 5, 5)}, "tolerance")):
+        for options, message in (
+            ({"method": "cutoff"}, "reaction_field"),
+            ({"method": "pme", "order": 4}, "order 5"),
+            ({"method": "ewald", "wave_vectors": (5, 5, 5)}, "tolerance"),
+        ):
             system.add(Nonbonded([1.0, -1.0], [0.3, 0.3], [1.0, 1.0], **options))
             with pytest.raises(ValueError, match=message):
                 system.to_openmm()
@@ -138,7 +153,10 @@ def load_from_text(text, positions, box):
 class TestMDTraj:
     def test_topology_and_positions(self):
         pytest.importorskip("mdtraj")
-        system = sponge.load(DATA / "ala2_explicit_pme" / "alanine-dipeptide.prmtop.gz", DATA / "ala2_explicit_pme" / "alanine-dipeptide.crd.gz")
+        system = sponge.load(
+            DATA / "ala2_explicit_pme" / "alanine-dipeptide.prmtop.gz",
+            DATA / "ala2_explicit_pme" / "alanine-dipeptide.crd.gz",
+        )
         trajectory = system.to_mdtraj()
         t = trajectory.topology
         assert (t.n_atoms, t.n_residues, t.n_bonds) == (2269, 752, len(system.topology.bonds))
@@ -150,7 +168,9 @@ class TestMDTraj:
 
     def test_frames(self, rng):
         mdtraj = pytest.importorskip("mdtraj")
-        system = sponge.load(DATA / "ala2_vacuum" / "alanine-dipeptide.prmtop", DATA / "ala2_vacuum" / "alanine-dipeptide.crd")
+        system = sponge.load(
+            DATA / "ala2_vacuum" / "alanine-dipeptide.prmtop", DATA / "ala2_vacuum" / "alanine-dipeptide.crd"
+        )
         frames = system.positions + rng.normal(0, 0.01, (5, 1, 3)) * np.ones((1, 22, 1))
         trajectory = system.to_mdtraj(frames)
         assert trajectory.n_frames == 5 and trajectory.unitcell_vectors is None
@@ -189,7 +209,9 @@ class TestASE:
         assert atoms.get_forces() * units.eV * 10 == pytest.approx(system.forces(), rel=1e-9, abs=1e-8)
         if system.box is not None:
             stress = atoms.get_stress(voigt=False)
-            assert stress * 1000 * units.eV == pytest.approx(-0.5 * (system.virial() + system.virial().T) / sponge.box.volume(system.box), rel=1e-8, abs=1e-6)
+            assert stress * 1000 * units.eV == pytest.approx(
+                -0.5 * (system.virial() + system.virial().T) / sponge.box.volume(system.box), rel=1e-8, abs=1e-6
+            )
 
     def test_stress_is_the_derivative_by_strain(self):
         pytest.importorskip("ase")
@@ -226,14 +248,20 @@ class TestASE:
         turned.calc = sponge.Calculator(system)
         assert turned.get_potential_energy() == pytest.approx(atoms.get_potential_energy(), rel=1e-10)
         assert turned.get_forces() == pytest.approx(atoms.get_forces() @ turn.T, rel=1e-8, abs=1e-9)
-        assert turned.get_stress(voigt=False) == pytest.approx(turn @ atoms.get_stress(voigt=False) @ turn.T, rel=1e-7, abs=1e-10)
+        assert turned.get_stress(voigt=False) == pytest.approx(
+            turn @ atoms.get_stress(voigt=False) @ turn.T, rel=1e-7, abs=1e-10
+        )
 
     def test_dynamics_conserves_energy(self):
         """ASE's velocity Verlet with our forces: the drift falls with the square of the step."""
         verlet = pytest.importorskip("ase.md.verlet").VelocityVerlet
         ase_units = pytest.importorskip("ase.units")
-        system = sponge.load(DATA / "ala2_vacuum" / "alanine-dipeptide.prmtop", DATA / "ala2_vacuum" / "alanine-dipeptide.crd")
-        noise = np.random.default_rng(5).normal(size=(22, 3)) * np.sqrt(units.GAS_CONSTANT * 300 / system.masses[:, None])
+        system = sponge.load(
+            DATA / "ala2_vacuum" / "alanine-dipeptide.prmtop", DATA / "ala2_vacuum" / "alanine-dipeptide.crd"
+        )
+        noise = np.random.default_rng(5).normal(size=(22, 3)) * np.sqrt(
+            units.GAS_CONSTANT * 300 / system.masses[:, None]
+        )
         spread = []
         for step in (1.0, 0.5):
             system.velocities = noise

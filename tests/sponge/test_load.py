@@ -1,318 +1,19 @@
-"""Reading prepared systems: AMBER's files against OpenMM's own reader term by term, and what happens with broken files."""
+"""Reading prepared systems: OpenMM's XML, GROMACS and CHARMM through ParmEd, and what happens with broken files."""
 
 import gzip
 import shutil
-import warnings
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from tests.sponge.reference import DATA, load_reference, unpacked
+from tests.sponge.reference import DATA, load_reference, openmm_energies, pure_energies, unpacked
 from triskele import sponge
 from triskele.sponge.errors import FileFormatError
-from triskele.sponge.load.amber import load_amber
-from triskele.sponge.load.amber_files import columns, read_restart
 from triskele.sponge.load.expressions import evaluate
 from triskele.sponge.load.openmm_xml import load_openmm
-from triskele.sponge.potentials.ewald_parameters import grid_size
-from triskele.sponge.units import degree, kcal_per_mol
 
 VACUUM = [DATA / "ala2_vacuum" / f"alanine-dipeptide.{suffix}" for suffix in ("prmtop", "crd")]
 WATER = [DATA / "ala2_explicit_pme" / f"alanine-dipeptide.{suffix}.gz" for suffix in ("prmtop", "crd")]
-BPTI = [DATA / "amber" / f"bpti19.{suffix}.gz" for suffix in ("prmtop", "rst7")]
-CHAMBER = [DATA / "amber" / f"chamber.{suffix}.gz" for suffix in ("prmtop", "rst7")]
-
-
-def pure_energies(system):
-    """Energies of all terms by their definitions."""
-    return {p.name: float(p.energy(p.params, system.positions, system.box)) for p in system.potentials}
-
-
-def openmm_energies(omm_system, positions, box=None):
-    """Energies of all forces by name, from OpenMM's reference platform."""
-    mm = pytest.importorskip("openmm")
-    for k, force in enumerate(omm_system.getForces()):
-        force.setForceGroup(k)
-    if box is not None:
-        omm_system.setDefaultPeriodicBoxVectors(*box)
-    context = mm.Context(omm_system, mm.VerletIntegrator(0.001), mm.Platform.getPlatformByName("Reference"))
-    context.setPositions(positions)
-    names = [force.getName() for force in omm_system.getForces()]
-    found: dict = {}
-    for k, name in enumerate(names):
-        found[name] = found.get(name, 0.0) + context.getState(getEnergy=True, groups=1 << k).getPotentialEnergy()._value
-    return found
-
-
-def compare(system, omm_system, extra=None, rel=1e-9):
-    """All terms of ours and of an OpenMM system agree; `extra` maps further names."""
-    ours, theirs = pure_energies(system), openmm_energies(omm_system, system.positions, system.box)
-    theirs.pop("CMMotionRemover", None)
-    if "LennardJones" in theirs or "CustomNonbondedForce" in theirs:
-        theirs["NonbondedForce"] += theirs.pop("LennardJones", 0.0) + theirs.pop("CustomNonbondedForce", 0.0)
-    names = {"HarmonicBondForce": ["bond"], "HarmonicAngleForce": ["angle"], "PeriodicTorsionForce": ["torsion"], "CMAPTorsionForce": ["cmap"],
-             "NonbondedForce": ["nonbonded", "pair14"], "UreyBradleyForce": ["urey_bradley"], "ImproperTorsionForce": ["improper"],
-             "GBSAOBCForce": ["gb"], "CustomGBForce": ["gb"]} | (extra or {})  # fmt: skip
-    seen = set()
-    for name, value in theirs.items():
-        assert sum(ours.get(n, 0.0) for n in names[name]) == pytest.approx(value, rel=rel, abs=1e-9), name
-        seen.update(names[name])
-    assert set(ours) <= seen
-    assert system.masses == pytest.approx([omm_system.getParticleMass(i)._value for i in range(system.n)], rel=1e-12)
-    fixed = {tuple(sorted(p)): d for p, d in zip(system.constraints.pairs.tolist(), system.constraints.distances)}
-    expected = [omm_system.getConstraintParameters(i) for i in range(omm_system.getNumConstraints())]
-    assert fixed == pytest.approx({tuple(sorted((i, j))): d._value for i, j, d in expected}, rel=1e-12)
-
-
-def unzipped(paths, tmp_path):
-    return [str(unpacked(p.relative_to(DATA), tmp_path)) if p.suffix == ".gz" else str(p) for p in paths]
-
-
-class TestAmber:
-    @pytest.mark.parametrize("constraints", [None, "h-bonds", "all-bonds", "h-angles"])
-    @pytest.mark.parametrize("rigid_water", [True, False])
-    def test_constraints(self, constraints, rigid_water, tmp_path):
-        app = pytest.importorskip("openmm.app")
-        top = app.AmberPrmtopFile(unzipped(WATER, tmp_path)[0])
-        kinds = {None: None, "h-bonds": app.HBonds, "all-bonds": app.AllBonds, "h-angles": app.HAngles}
-        system = sponge.load(*WATER, constraints=constraints, rigid_water=rigid_water, method="none")
-        if constraints == "h-angles":  # OpenMM's reader of these angles adds none to water, whose sides are listed as bonds
-            assert len(system.constraints) > len(sponge.load(*WATER, constraints="all-bonds").constraints)
-        elif constraints is not None or rigid_water:
-            compare(system, top.createSystem(constraints=kinds[constraints], rigidWater=rigid_water))
-        else:
-            assert len(system.constraints) == 0
-
-    def test_periodic(self, tmp_path):
-        app, mm_unit = pytest.importorskip("openmm.app"), pytest.importorskip("openmm.unit")
-        top = app.AmberPrmtopFile(unzipped(WATER, tmp_path)[0])
-        settings = {"nonbondedMethod": app.PME, "nonbondedCutoff": 0.8 * mm_unit.nanometer, "ewaldErrorTolerance": 1e-4}
-        system = sponge.load(*WATER, cutoff=0.8, tolerance=1e-4, switch=0.7, constraints="h-bonds", hydrogen_mass=3.0)
-        form = system.nonbonded.form(system.box)  # our own mesh has only sizes that are quick to transform
-        system.nonbonded.update(grid=grid_size(system.box, form.alpha, 1e-4))
-        compare(system, top.createSystem(**settings, switchDistance=0.7 * mm_unit.nanometer, constraints=app.HBonds,
-                                         hydrogenMass=3.0 * mm_unit.dalton))
-
-    @pytest.mark.parametrize("model", ["hct", "obc1", "obc2", "gbn", "gbn2"])
-    def test_implicit_solvent(self, model):
-        """OpenMM's custom forces have another Coulomb constant, 138.935485 in place of 138.935458."""
-        app = pytest.importorskip("openmm.app")
-        names = {"hct": app.HCT, "obc1": app.OBC1, "obc2": app.OBC2, "gbn": app.GBn, "gbn2": app.GBn2}
-        system = sponge.load(*VACUUM, implicit_solvent=model, kappa=0.7)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about radii of a set that the model was not made with
-            omm = app.AmberPrmtopFile(str(VACUUM[0])).createSystem(implicitSolvent=names[model], implicitSolventKappa=0.7)
-        compare(system, omm, rel=4e-7)
-
-    def test_salt_is_a_debye_length(self):
-        dilute, salty = (sponge.load(*VACUUM, implicit_solvent="obc2", salt=c)["gb"].kappa for c in (0.1, 0.4))
-        assert salty == pytest.approx(2 * dilute)
-        with pytest.raises(TypeError, match="salt belong to an implicit solvent"):
-            sponge.load(*VACUUM, salt=0.1)
-
-    def test_cross_terms(self, tmp_path):
-        app = pytest.importorskip("openmm.app")
-        system = sponge.load(*BPTI)
-        assert len(system["cmap"].types) == 56
-        compare(system, app.AmberPrmtopFile(unzipped(BPTI, tmp_path)[0]).createSystem())
-
-    def test_a_changed_pair_of_types_makes_a_table(self, tmp_path):
-        app = pytest.importorskip("openmm.app")
-        system = sponge.load(DATA / "amber" / "nbfix.prmtop.gz", VACUUM[1])
-        assert system.nonbonded.mixing == "table"
-        compare(system, app.AmberPrmtopFile(str(unpacked("amber/nbfix.prmtop.gz", tmp_path))).createSystem())
-
-    def test_chamber(self, tmp_path):
-        """Urey-Bradley terms, harmonic impropers, cross terms and 1-4 coefficients of CHARMM."""
-        app = pytest.importorskip("openmm.app")
-        system = sponge.load(*CHAMBER, method="none")
-        assert {"urey_bradley", "improper", "cmap"} <= {p.name for p in system.potentials}
-        compare(system, app.AmberPrmtopFile(unzipped(CHAMBER, tmp_path)[0]).createSystem(nonbondedMethod=app.NoCutoff))
-
-    def test_names(self):
-        t = sponge.load(*WATER).topology
-        assert t.describe(0) == "atom 0 (ACE 1 HH31)" and t.describe(22) == "atom 22 (WAT 4 O)"
-        assert [t.elements[i] for i in (0, 1, 5, 6, 22, 23)] == [1, 6, 8, 7, 8, 1]
-        assert np.bincount(t.molecules).tolist() == [22, *[3] * 749]
-        assert len(t.bonds) == 21 + 2 * 749  # no bonds between hydrogens
-
-    def test_reads_the_same_gzipped_and_with_windows_line_ends(self, tmp_path):
-        windows = tmp_path / "windows.parm7"
-        windows.write_bytes(VACUUM[0].read_bytes().replace(b"\n", b"\r\n"))
-        packed = tmp_path / "packed.prmtop.gz"
-        packed.write_bytes(gzip.compress(VACUUM[0].read_bytes()))
-        expected = pure_energies(sponge.load(*VACUUM))
-        for path in (windows, packed):
-            assert pure_energies(sponge.load(path, VACUUM[1])) == expected
-
-    def test_lines_without_blanks_at_the_end(self, tmp_path):
-        """As editors leave them."""
-        path = tmp_path / "stripped.prmtop"
-        path.write_text("\n".join(line.rstrip() for line in VACUUM[0].read_text().split("\n")))
-        assert pure_energies(sponge.load(path, VACUUM[1])) == pure_energies(sponge.load(*VACUUM))
-
-    def test_a_topology_alone_has_no_positions(self):
-        system = sponge.load(VACUUM[0])
-        assert system.positions is None and system.n == 22
-
-
-def write_prmtop(path, pointers, sections):
-    """A prmtop from integers, floats and names; what is not given is empty."""
-    names = ("NATOM NTYPES NBONH MBONA NTHETH MTHETA NPHIH MPHIA NHPARM NPARM NNB NRES NBONA NTHETA NPHIA NUMBND NUMANG NPTRA NATYP "
-             "NPHB IFPERT NBPER NGPER NDPER MBPER MGPER MDPER IFBOX NMXRS IFCAP NUMEXTRA").split()
-    every = {"CHARGE": [], "BOND_FORCE_CONSTANT": [], "BOND_EQUIL_VALUE": [], "ANGLE_FORCE_CONSTANT": [], "ANGLE_EQUIL_VALUE": [],
-             "DIHEDRAL_FORCE_CONSTANT": [], "DIHEDRAL_PERIODICITY": [], "DIHEDRAL_PHASE": [], "HBOND_ACOEF": [], "HBOND_BCOEF": [],
-             "BONDS_INC_HYDROGEN": [], "BONDS_WITHOUT_HYDROGEN": [], "ANGLES_INC_HYDROGEN": [], "ANGLES_WITHOUT_HYDROGEN": [],
-             "DIHEDRALS_INC_HYDROGEN": [], "DIHEDRALS_WITHOUT_HYDROGEN": []} | sections
-    integers = {k for k in every if "INC_" in k or "WITHOUT" in k or k in ("ATOM_TYPE_INDEX", "NUMBER_EXCLUDED_ATOMS", "RESIDUE_POINTER",
-                "NONBONDED_PARM_INDEX", "EXCLUDED_ATOMS_LIST", "ATOMIC_NUMBER")}  # fmt: skip
-    text = "%VERSION  VERSION_STAMP = V0001.000\n%FLAG POINTERS\n%FORMAT(10I8)\n" + _rows([pointers.get(n, 0) for n in names], 10, "{:8d}")
-    for name, values in every.items():
-        kind = ("(10I8)", 10, "{:8d}") if name in integers else ("(20a4)", 20, "{:4s}") if values and isinstance(values[0], str) \
-            else ("(5E16.8)", 5, "{:16.8E}")
-        text += f"%FLAG {name}\n%FORMAT{kind[0]}\n" + _rows(values, *kind[1:])
-    path.write_text(text)
-    return path
-
-
-def _rows(values, per_line, form):
-    lines = ["".join(form.format(v) for v in values[k : k + per_line]) for k in range(0, len(values), per_line)]
-    return "\n".join(lines or [""]) + "\n"
-
-
-def water_prmtop(path, points):
-    """Two waters with extra points, as AMBER writes TIP4P and TIP5P: bonds O-H, H-H, O-EP."""
-    m, n = 3 + points, 2 * (3 + points)
-    with_h, without = [], []
-    for w in (0, m):
-        with_h += [3 * w, 3 * (w + 1), 1, 3 * w, 3 * (w + 2), 1, 3 * (w + 1), 3 * (w + 2), 2]
-        for p in range(points):
-            without += [3 * w, 3 * (w + 3 + p), 3]
-    names = ["O", "H1", "H2", *(["EPW"] if points == 1 else ["EP1", "EP2"])]
-    excluded = [[j + 1 for j in range(k + 1, m)] or [0] for k in range(m)]
-    flat = [j + (w if j else 0) for w in (0, m) for row in excluded for j in row]
-    charges = [0.0, 9.0, 9.0, -18.0] if points == 1 else [0.0, 4.0, 4.0, -4.0, -4.0]
-    return write_prmtop(path, {
-        "NATOM": n, "NTYPES": 2, "NBONH": 6, "MBONA": 2 * points, "NBONA": 2 * points, "NRES": 2, "NNB": len(flat), "NUMBND": 3,
-        "IFBOX": 1, "NMXRS": m, "NUMEXTRA": 2 * points}, {
-        "ATOM_NAME": names * 2, "CHARGE": charges * 2, "ATOMIC_NUMBER": [8, 1, 1, *[0] * points] * 2,
-        "MASS": [16.0, 1.008, 1.008, *[0.0] * points] * 2, "ATOM_TYPE_INDEX": [1, 2, 2, *[2] * points] * 2,
-        "NUMBER_EXCLUDED_ATOMS": [len(row) for row in excluded] * 2, "NONBONDED_PARM_INDEX": [1, 2, 2, 3], "RESIDUE_LABEL": ["WAT"] * 2,
-        "RESIDUE_POINTER": [1, m + 1], "BOND_FORCE_CONSTANT": [553.0] * 3,
-        "BOND_EQUIL_VALUE": [0.9572, 1.5136, 0.125 if points == 1 else 0.7], "LENNARD_JONES_ACOEF": [6.5e5, 0.0, 0.0],
-        "LENNARD_JONES_BCOEF": [6.5e2, 0.0, 0.0], "BONDS_INC_HYDROGEN": with_h, "BONDS_WITHOUT_HYDROGEN": without,
-        "EXCLUDED_ATOMS_LIST": flat, "BOX_DIMENSIONS": [90.0, 25.0, 25.0, 25.0], "RADIUS_SET": ["none"], "RADII": [1.5] * n,
-        "SCREEN": [0.8] * n, "AMBER_ATOM_TYPE": ["OW", "HW", "HW", *["EP"] * points] * 2})  # fmt: skip
-
-
-@pytest.mark.parametrize("points", [1, 2])
-def test_water_with_extra_points(points, tmp_path):
-    """Weights of virtual sites and what is excluded, against OpenMM's reading of the same file."""
-    app, mm = pytest.importorskip("openmm.app"), pytest.importorskip("openmm")
-    path = water_prmtop(tmp_path / "water.prmtop", points)
-    theta = 104.52 * degree
-    molecule = np.array([[0, 0, 0], [0.09572, 0, 0], [0.09572 * np.cos(theta), 0.09572 * np.sin(theta), 0], *[[0, 0, 0]] * points])
-    positions = np.concatenate([molecule, molecule[:, [1, 2, 0]] + [0.1, 0.1, 0.3]])
-    system = load_amber(path, positions, method="none")
-    assert len(system.constraints) == 6 and len(system.virtual_sites) == 1 and "bond" not in system
-    system.positions = system.virtual_sites[0].place(positions)
-    omm = app.AmberPrmtopFile(str(path)).createSystem()
-    context = mm.Context(omm, mm.VerletIntegrator(0.001), mm.Platform.getPlatformByName("Reference"))
-    context.setPositions(positions)
-    context.computeVirtualSites()
-    placed = context.getState(getPositions=True).getPositions(asNumpy=True)._value
-    assert system.positions == pytest.approx(placed, abs=1e-6 if points == 1 else 3e-6)  # of five sites OpenMM prints the angle short
-    energies = openmm_energies(omm, placed)
-    assert sum(pure_energies(system).values()) == pytest.approx(energies["NonbondedForce"], rel=1e-4)
-
-
-class TestCoordinates:
-    def values(self, rng, n):
-        return rng.uniform(-999, 999, (n, 3)), rng.uniform(-3, 3, (n, 3)), np.array([40.0, 41.0, 42.0]), np.array([80.0, 75.0, 85.0])
-
-    def ascii(self, x, v=None, edges=None, angles=None):
-        rows = lambda a: _rows([*a.ravel()], 6, "{:12.7f}")  # noqa: E731
-        return "title\n" + f"{len(x):5d}  0.1000000E+02\n" + rows(x) + (rows(v) if v is not None else "") + (
-            rows(np.concatenate([edges, angles])) if edges is not None else "")
-
-    @pytest.mark.parametrize("n", [3, 4, 101])
-    @pytest.mark.parametrize("with_velocities", [False, True])
-    @pytest.mark.parametrize("with_box", [False, True])
-    def test_ascii(self, n, with_velocities, with_box, rng, tmp_path):
-        x, v, edges, angles = self.values(rng, n)
-        path = tmp_path / "x.rst7"
-        path.write_text(self.ascii(x, v if with_velocities else None, edges if with_box else None, angles))
-        found = read_restart(path)
-        assert found["positions"] == pytest.approx(x / 10, abs=1e-8)
-        assert found["time"] == 10.0
-        if with_velocities:
-            assert found["velocities"] == pytest.approx(v * 2.0455, abs=1e-6)
-        else:
-            assert found["velocities"] is None
-        if with_box:
-            lengths, corner = sponge.box.angles_and_lengths(sponge.box.from_lengths_angles(edges / 10, angles * degree))
-            assert found["box"] == pytest.approx(sponge.box.from_lengths_angles(lengths, corner))
-        else:
-            assert found["box"] is None
-
-    def test_numbers_that_touch(self, tmp_path):
-        path = tmp_path / "x.inpcrd"
-        path.write_text("title\n    2\n-999.1234567-888.1234567-777.12345671000.12345671234.12345670001.1234567\n")
-        assert read_restart(path)["positions"][1] == pytest.approx([100.01234567, 123.41234567, 0.11234567], abs=1e-9)
-
-    def test_netcdf(self, rng, tmp_path):
-        netcdf_file = pytest.importorskip("scipy.io").netcdf_file
-        x, v, edges, angles = self.values(rng, 7)
-        path = tmp_path / "x.ncrst"
-        with netcdf_file(path, "w", version=2) as file:
-            file.Conventions = "AMBERRESTART"
-            for name, size in (("atom", 7), ("spatial", 3), ("cell_spatial", 3), ("cell_angular", 3)):
-                file.createDimension(name, size)
-            for name, dimensions, values in (("coordinates", ("atom", "spatial"), x), ("velocities", ("atom", "spatial"), v),
-                                             ("cell_lengths", ("cell_spatial",), edges), ("cell_angles", ("cell_angular",), angles)):
-                file.createVariable(name, "d", dimensions)[:] = values
-            file.variables["velocities"].scale_factor = 20.455
-            file.createVariable("time", "d", ())[...] = 12.5
-        found = read_restart(path)
-        assert found["positions"] == pytest.approx(x / 10) and found["velocities"] == pytest.approx(v * 2.0455) and found["time"] == 12.5
-        assert found["box"] == pytest.approx(sponge.box.from_lengths_angles(edges / 10, angles * degree))
-        path.write_bytes(path.read_bytes()[:300])
-        with pytest.raises(FileFormatError, match="NetCDF"):
-            read_restart(path)
-
-    def test_truncated_octahedron(self, tmp_path):
-        """Angles of 109.47 degrees become the reduced box; the volume is 4/9 sqrt(3) a^3."""
-        text = self.ascii(np.zeros((3, 3)), None, np.full(3, 40.0), np.full(3, 109.4712190))
-        path = tmp_path / "x.inpcrd"
-        path.write_text(text)
-        box = read_restart(path)["box"]
-        assert sponge.box.volume(box) == pytest.approx(4 / 9 * np.sqrt(3) * 4.0**3, rel=1e-7)
-        assert np.all(np.abs(box[1:, 0]) <= box[0, 0] / 2 + 1e-9) and abs(box[2, 1]) <= box[1, 1] / 2 + 1e-9
-
-    def test_every_truncation_is_an_error(self, rng, tmp_path):
-        """Cut anywhere, the file must not be read as one of fewer atoms, or with a shorter number."""
-        x, v, edges, angles = self.values(rng, 6)
-        text = self.ascii(x, v, edges, angles).rstrip("\n")
-        path = tmp_path / "x.rst7"
-        whole = [len("\n".join(text.split("\n")[:k])) for k in (5, 8)]  # without velocities and box, and without box
-        for cut in range(1, len(text)):
-            if len(text[:cut].rstrip()) in whole:
-                continue
-            path.write_text(text[:cut])
-            with pytest.raises(FileFormatError):
-                read_restart(path)
-
-
-@settings(max_examples=40, deadline=None)
-@given(st.lists(st.integers(-9_999_999, 99_999_999), min_size=1, max_size=40), st.booleans())
-def test_columns_of_integers(values, strip):
-    """Fields of eight characters, whether they touch or not, also when editors have stripped the lines."""
-    text = _rows(values, 10, "{:8d}")
-    if strip:
-        text = text.rstrip("\n")
-    assert columns(text.encode(), 8, 10, int, "x").tolist() == values
 
 
 class TestOpenMM:
@@ -360,8 +61,12 @@ class TestOpenMM:
             omm.addForce(force)
         positions = rng.uniform(0, 0.5, (5, 3))
         system = load_openmm(self.serialized(tmp_path / "x.xml", omm), positions=positions)
-        assert sum(pure_energies(system).values()) == pytest.approx(sum(openmm_energies(omm, positions).values()), rel=1e-8)
-        assert {"bond", "pair14", "angle", "improper", "position_restraint", "ryckaert_bellemans"} == {p.name for p in system.potentials}
+        assert sum(pure_energies(system).values()) == pytest.approx(
+            sum(openmm_energies(omm, positions).values()), rel=1e-8
+        )
+        assert {"bond", "pair14", "angle", "improper", "position_restraint", "ryckaert_bellemans"} == {
+            p.name for p in system.potentials
+        }
 
     @pytest.mark.parametrize("expression", ["k*(r-0.1)^4", "k*r^3", "k*sin(r)", "k*unknown(r)", "k*(r-missing)^2"])
     def test_other_expressions_are_refused(self, expression, tmp_path):
@@ -392,7 +97,9 @@ class TestOpenMM:
         positions = rng.uniform(0, 0.6, (4, 3))
         system = load_openmm(self.serialized(tmp_path / "x.xml", omm), positions=positions)
         assert system.nonbonded.mixing == "table"
-        assert pure_energies(system)["nonbonded"] == pytest.approx(sum(openmm_energies(omm, positions).values()), rel=1e-12)
+        assert pure_energies(system)["nonbonded"] == pytest.approx(
+            sum(openmm_energies(omm, positions).values()), rel=1e-12
+        )
 
     def test_virtual_sites(self, rng, tmp_path):
         mm, omm = self.particles(7)
@@ -448,8 +155,12 @@ class TestOpenMM:
             load_openmm(self.serialized(tmp_path / "x.xml", omm))
 
     def test_foreign_xml(self, tmp_path):
-        for text, message in (("<ForceField/>", "pass it as forcefield="), ("<System><Particles>", "truncated"), ("nonsense", "must be XML"),
-                              ("<System/>", "Particles and Forces")):
+        for text, message in (
+            ("<ForceField/>", "pass it as forcefield="),
+            ("<System><Particles>", "truncated"),
+            ("nonsense", "must be XML"),
+            ("<System/>", "Particles and Forces"),
+        ):
             (tmp_path / "x.xml").write_text(text)
             with pytest.raises(FileFormatError, match=message):
                 sponge.load(tmp_path / "x.xml")
@@ -469,14 +180,18 @@ class TestParmEd:
     def plain(self, names, tmp_path):
         return [str(unpacked(f"parmed/{n}.gz", tmp_path)) for n in names]
 
-    @pytest.mark.parametrize("top, gro", [("charmm27.top", "peptide_charmm27.gro"), ("amber99sb-ildn.top", "peptide_amber.gro")])
+    @pytest.mark.parametrize(
+        "top, gro", [("charmm27.top", "peptide_charmm27.gro"), ("amber99sb-ildn.top", "peptide_amber.gro")]
+    )
     @pytest.mark.filterwarnings("ignore")
     def test_gromacs(self, top, gro, tmp_path):
         parmed = pytest.importorskip("parmed")
         system = sponge.load(self.FILES / f"{top}.gz", self.FILES / f"{gro}.gz", method="cutoff")
         system.nonbonded.update(method="none")
         ours = pure_energies(system)
-        expected = openmm_energies(parmed.load_file(self.plain([top], tmp_path)[0]).createSystem(rigidWater=False), system.positions)
+        expected = openmm_energies(
+            parmed.load_file(self.plain([top], tmp_path)[0]).createSystem(rigidWater=False), system.positions
+        )
         assert sum(ours.values()) == pytest.approx(sum(expected.values()), rel=1e-9)
         assert ours["nonbonded"] + ours["pair14"] == pytest.approx(expected["NonbondedForce"], rel=1e-9)
         assert sponge.box.volume(system.box) == pytest.approx(28.281, abs=1e-3)
@@ -489,7 +204,9 @@ class TestParmEd:
         system = sponge.load(*(self.FILES / f"peptide.{e}.gz" for e in ("psf", "prm", "rtf")), gro, method="cutoff")
         system.nonbonded.update(method="none")
         psf, prm, rtf = self.plain(["peptide.psf", "peptide.prm", "peptide.rtf"], tmp_path)
-        expected = openmm_energies(app.CharmmPsfFile(psf).createSystem(app.CharmmParameterSet(prm, rtf)), system.positions)
+        expected = openmm_energies(
+            app.CharmmPsfFile(psf).createSystem(app.CharmmParameterSet(prm, rtf)), system.positions
+        )
         ours = pure_energies(system)
         assert sum(ours.values()) == pytest.approx(sum(expected.values()), rel=1e-9)
         assert ours["nonbonded"] + ours["pair14"] == pytest.approx(expected["NonbondedForce"], rel=1e-9)
@@ -524,7 +241,10 @@ class TestErrors:
 
     def test_the_section_and_the_counts_are_named(self, tmp_path):
         size = VACUUM[0].read_bytes().index(b"%FLAG ANGLES_INC_HYDROGEN") + 500
-        with pytest.raises(FileFormatError, match=r"section ANGLES_INC_HYDROGEN must hold 100 = 4 \* NTHETH entries, got \d+ .*truncated"):
+        with pytest.raises(
+            FileFormatError,
+            match=r"section ANGLES_INC_HYDROGEN must hold 100 = 4 \* NTHETH entries, got \d+ .*truncated",
+        ):
             sponge.load(self.truncated(tmp_path, size), VACUUM[1])
 
     @pytest.mark.parametrize("section, message", [("LENNARD_JONES_CCOEF", "12-6-4"), ("AMOEBA_FORCEFIELD", "AMOEBA")])
@@ -585,14 +305,6 @@ class TestErrors:
 
     def test_amber_files_called_top(self, tmp_path):
         shutil.copy(VACUUM[0], tmp_path / "x.top")
-        assert sponge.load(tmp_path / "x.top", VACUUM[1]).energy() == pytest.approx(sponge.load(*VACUUM).energy(), rel=1e-12)
-
-
-def test_constants_of_the_reader():
-    """One bond and one charge, by hand."""
-    system = sponge.load(*VACUUM)
-    bond = system["bond"]
-    assert bond.params["r0"].max() == pytest.approx(0.1526, abs=1e-6)
-    assert bond.params["k"].max() == pytest.approx(2 * 570 * kcal_per_mol * 100)
-    assert system.nonbonded.params["charges"].sum() == pytest.approx(0, abs=1e-6)
-
+        assert sponge.load(tmp_path / "x.top", VACUUM[1]).energy() == pytest.approx(
+            sponge.load(*VACUUM).energy(), rel=1e-12
+        )

@@ -36,7 +36,9 @@ def load(name):
         system.nonbonded.update(grid=settings["grid"])
     elif settings.get("method") == "LJPME":
         alpha, tolerance = settings["alpha_per_nm"], settings["ewald_tolerance"]
-        system.nonbonded.update(grid=grid_size(system.box, alpha, tolerance), lj_grid=grid_size(system.box, alpha, tolerance, True))
+        system.nonbonded.update(
+            grid=grid_size(system.box, alpha, tolerance), lj_grid=grid_size(system.box, alpha, tolerance, True)
+        )
     return reference, system
 
 
@@ -51,7 +53,9 @@ def differences(found, expected):
     expected = dict(expected)
     if "Nonbonded_direct" in expected:
         expected["Nonbonded_direct+PME_reciprocal"] = expected.pop("Nonbonded_direct") + expected.pop("PME_reciprocal")
-    compared = {name: (sum(found.get(t, 0.0) for t in ours), expected[name]) for name, ours in TERMS.items() if name in expected}
+    compared = {
+        name: (sum(found.get(t, 0.0) for t in ours), expected[name]) for name, ours in TERMS.items() if name in expected
+    }
     compared["total"] = (sum(found.values()), expected["total"])
     return {name: (a, b, abs(a - b) / max(abs(b), 1.0)) for name, (a, b) in compared.items()}
 
@@ -78,10 +82,14 @@ def test_ewald_parameters_follow_from_the_tolerance_by_the_same_rules(name):
     assert form.alpha == pytest.approx(reference.settings["alpha_per_nm"], rel=1e-12)
     if "grid" in reference.settings:
         assert list(grid_size(system.box, form.alpha, system.nonbonded.tolerance)) == reference.settings["grid"]
-        assert all(0 <= ours - theirs <= 0.06 * theirs + 1 for ours, theirs in zip(form.grid, reference.settings["grid"]))
+        assert all(
+            0 <= ours - theirs <= 0.06 * theirs + 1 for ours, theirs in zip(form.grid, reference.settings["grid"])
+        )
 
 
-@pytest.mark.parametrize("name", ["ala2_explicit_pme", "ala2_explicit_rf", "ala2_vacuum", "bpti_ff14sb_vacuum", "lj_4000_cut_dispcorr"])
+@pytest.mark.parametrize(
+    "name", ["ala2_explicit_pme", "ala2_explicit_rf", "ala2_vacuum", "bpti_ff14sb_vacuum", "lj_4000_cut_dispcorr"]
+)
 @pytest.mark.parametrize("part", ["LJ", "Coulomb"])
 def test_lennard_jones_and_coulomb_apart(name, part):
     """With charges or well depths zero, what is left is the other part of the reference."""
@@ -94,8 +102,11 @@ def test_lennard_jones_and_coulomb_apart(name, part):
         system.nonbonded.update(dispersion_correction=False)
     found = system.energy_terms()
     e = reference.energies
-    expected = e["LJ_incl_dispersion_correction"] if part == "LJ" else e.get("Coulomb", e.get("Coulomb_direct", 0.0) + e.get(
-        "Coulomb_reciprocal_openmm_group", 0.0))
+    expected = (
+        e["LJ_incl_dispersion_correction"]
+        if part == "LJ"
+        else e.get("Coulomb", e.get("Coulomb_direct", 0.0) + e.get("Coulomb_reciprocal_openmm_group", 0.0))
+    )
     assert found["nonbonded"] + found.get("pair14", 0.0) == pytest.approx(expected, rel=ENERGY, abs=1e-9)
 
 
@@ -154,7 +165,11 @@ def digits(value):
 def nist_configuration(name, folder):
     lines = unpacked(f"nist/{name}.txt.gz", folder).read_text().split("\n")
     rows = [line.split() for line in lines[2:] if line.split()]
-    return np.array(lines[0].split(), float), np.array([r[1:4] for r in rows], float), [r[4] for r in rows if len(r) > 4]
+    return (
+        np.array(lines[0].split(), float),
+        np.array([r[1:4] for r in rows], float),
+        [r[4] for r in rows if len(r) > 4],
+    )
 
 
 @pytest.mark.parametrize("cutoff", [3, 4])
@@ -165,14 +180,18 @@ def test_nist_lennard_jones(number, cutoff, tmp_path):
     published = NIST["lj"][f"config{number}_LRC{cutoff}"]
     n = len(positions)
     system = sponge.System(sponge.Topology.of_particles(n), np.ones(n), box, positions)
-    lj = system.add(Nonbonded(np.zeros(n), np.ones(n), np.ones(n), method="cutoff", cutoff=cutoff, dispersion_correction=False))
+    lj = system.add(
+        Nonbonded(np.zeros(n), np.ones(n), np.ones(n), method="cutoff", cutoff=cutoff, dispersion_correction=False)
+    )
     assert system.energy() == pytest.approx(published["published_U"], abs=digits(published["published_U"]))
     assert system.energy() == pytest.approx(published["U"], rel=1e-10)
     # NIST prints W = -sum r dU/dr with the other sign
     assert -np.trace(system.virial()) == pytest.approx(published["sum_r_dUdr"], rel=1e-10)
     pairs = system.energy()
     lj.update(dispersion_correction=True)
-    assert system.energy() - pairs == pytest.approx(published["published_ULRC"], abs=digits(published["published_ULRC"]))
+    assert system.energy() - pairs == pytest.approx(
+        published["published_ULRC"], abs=digits(published["published_ULRC"])
+    )
 
 
 @pytest.mark.parametrize("number", [1, 2, 3, 4])
@@ -186,8 +205,17 @@ def test_nist_water(number, tmp_path):
     exclusions = np.concatenate([molecule[::3] + [a, b] for a, b in ((0, 1), (0, 2), (1, 2))])
     system = sponge.System(sponge.Topology.of_particles(n), np.ones(n), box / 10, positions / 10, exclusions=exclusions)
     # epsilon/k 78.19743111 K, sigma 3.16555789 A: the page's own constants
-    system.add(Nonbonded(np.where(oxygen, -0.8476, 0.4238), np.full(n, 0.316555789), np.where(oxygen, 78.19743111 * kelvin, 0.0),
-                                method="ewald", cutoff=1.0, alpha=5.6 / (0.1 * box.min()), wave_vectors=(6, 6, 6)))
+    system.add(
+        Nonbonded(
+            np.where(oxygen, -0.8476, 0.4238),
+            np.full(n, 0.316555789),
+            np.where(oxygen, 78.19743111 * kelvin, 0.0),
+            method="ewald",
+            cutoff=1.0,
+            alpha=5.6 / (0.1 * box.min()),
+            wave_vectors=(6, 6, 6),
+        )
+    )
     ours = published["own_double"]
     assert system.energy() / kelvin == pytest.approx(ours["Etotal"], rel=2e-5)
     assert system.energy() / kelvin == pytest.approx(published["published"]["Etotal"], rel=4e-5)
@@ -213,7 +241,9 @@ def test_triclinic_pairs(box, rng):
     positions = fractions @ box + rng.integers(-2, 3, (n, 3)) @ box
     system = sponge.System(sponge.Topology.of_particles(n), np.ones(n), box, positions)
     cutoff = 0.99 * sponge.box.largest_cutoff(box)
-    system.add(Nonbonded(np.zeros(n), np.full(n, 0.3), np.ones(n), method="cutoff", cutoff=cutoff, dispersion_correction=False))
+    system.add(
+        Nonbonded(np.zeros(n), np.full(n, 0.3), np.ones(n), method="cutoff", cutoff=cutoff, dispersion_correction=False)
+    )
     shifts = np.stack(np.meshgrid(*[np.arange(-2, 3)] * 3), -1).reshape(-1, 3) @ box
     d = (fractions @ box)[:, None] - (fractions @ box)[None]
     r = np.linalg.norm(d[None] + shifts[:, None, None], axis=-1)
@@ -229,10 +259,16 @@ def test_triclinic_lattices_have_the_energy_of_the_cube():
     grid = np.stack(np.meshgrid(*[np.arange(2 * k)] * 3, indexing="ij"), -1).reshape(-1, 3)
     charges = np.where(grid.sum(1) % 2 == 0, 1.0, -1.0)
     exact = -1.747564594633182 * sponge.units.COULOMB / nearest * len(grid) / 2
-    for skew in ([0, 0, 0], [2, 0, 0], [2, -2, 4]):  # multiples of the nearest distance that keep the charges alternating
+    for skew in (
+        [0, 0, 0],
+        [2, 0, 0],
+        [2, -2, 4],
+    ):  # multiples of the nearest distance that keep the charges alternating
         box = cell * np.eye(3) + nearest * np.array([[0, 0, 0], [skew[0], 0, 0], [skew[1], skew[2], 0]])
         system = sponge.System(sponge.Topology.of_particles(len(grid)), np.ones(len(grid)), box, nearest * grid)
-        system.add(Nonbonded(charges, np.ones(len(grid)), np.zeros(len(grid)), method="ewald", cutoff=0.9, tolerance=1e-7))
+        system.add(
+            Nonbonded(charges, np.ones(len(grid)), np.zeros(len(grid)), method="ewald", cutoff=0.9, tolerance=1e-7)
+        )
         assert system.energy() == pytest.approx(exact, rel=1e-6)
         system.nonbonded.update(method="pme", grid=(48, 48, 48))
         assert system.energy() == pytest.approx(exact, rel=3e-6)

@@ -301,8 +301,8 @@ def solvate(
         Of solute, water and ions; see `ForceField`.
     model : {"tip3p", "tip3pfb", "spce", "tip4pew", "opc", "opc3"}
     padding : float, optional
-        Least distance in nm between images of the solute, halved: the box is the solute's sphere and twice this. Give either
-        this or `size`; with neither, the structure's own box is filled.
+        Least distance in nm between the solute and its images, half of it on each side: the box is as wide as the solute's bounding
+        sphere and this, and at least twice this. Give either this or `size`; with neither, the structure's own box is filled.
     size : array [3] or [3, 3], optional
         Box in nm.
     shape : {"cube", "dodecahedron", "octahedron"}

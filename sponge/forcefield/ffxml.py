@@ -447,6 +447,7 @@ def _open(source):
         return bare, gzip.decompress((files("triskele.sponge") / "data" / folder / f"{file}.xml.gz").read_bytes()), None
     path = Path(source)
     if not path.is_file():
-        raise FileNotFoundError(f"forcefield: must be a file or one of {', '.join(known)}, got {text!r}")
+        hint = " (for implicit solvent: create_system(..., implicit_solvent='obc2'))" if bare.startswith("implicit/") else ""
+        raise FileNotFoundError(f"forcefield: must be a file or one of {', '.join(known)}, got {text!r}{hint}")
     data = path.read_bytes()
     return text, gzip.decompress(data) if path.suffix == ".gz" else data, path.parent

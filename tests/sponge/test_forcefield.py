@@ -1,6 +1,7 @@
 """Force fields in ffxml: energies of whole proteins, every template, protonation states, and the errors."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -68,6 +69,24 @@ def test_bonded_terms_of_a_solvated_protein(forcefield, expected):
         p = system[name]
         assert float(p.energy(p.params, s.positions, s.box)) == pytest.approx(energy, rel=1e-9), name
     assert system.nonbonded.method == "pme" and len(system.constraints) == 3 * 7023
+
+
+def test_solvated_protein_is_that_of_the_reference():
+    """Every parameter, with force-field files that come with OpenMM."""
+    app = pytest.importorskip("openmm.app")
+    from triskele.sponge.load.openmm_xml import load_openmm
+
+    reference, s = load_reference("dhfr_pme"), read_pdb(DHFR)
+    files = [Path(app.__file__).parent / "data" / f for f in ("amber99sb.xml", "tip3p.xml")]
+    mine = create_system(s.topology, reference.positions, reference.box, files, constraints="h-bonds")
+    other = load_openmm(reference.xml)
+    for name in ("charges", "sigmas", "epsilons"):
+        np.testing.assert_allclose(mine.nonbonded.params[name], other.nonbonded.params[name], rtol=1e-12)
+    for name in ("bond", "angle", "torsion", "pair14"):
+        a, b = (float(x[name].energy(x[name].params, reference.positions, reference.box)) for x in (mine, other))
+        assert a == pytest.approx(b, rel=1e-12) and len(mine[name].atoms) == len(other[name].atoms)
+    assert {tuple(e) for e in mine.exclusions.tolist()} == {tuple(sorted(e)) for e in other.exclusions.tolist()}
+    assert _by_pair(mine.constraints) == pytest.approx(_by_pair(other.constraints), rel=1e-12)
 
 
 @pytest.mark.parametrize(

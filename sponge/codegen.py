@@ -9,12 +9,12 @@ a file are kept by Numba's cache.
 from __future__ import annotations
 
 import functools
-import hashlib
 import importlib.util
 import math
 import os
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, lru_cache
 from pathlib import Path
@@ -44,6 +44,8 @@ _CALLS = {
     "hypot": "hypot", "power": "pow", "sin": "sin", "cos": "cos", "tan": "tan", "arctan": "atan", "arctan2": "atan2",
     "arcsin": "asin", "arccos": "acos",
 }  # fmt: skip
+_DAY = 86400.0  # seconds: how exactly the time of last use of a module is kept
+_KEPT = 60 * _DAY
 _IDENTITY = {"convert", "stop_gradient", "real", "conjugate"}
 
 
@@ -297,7 +299,7 @@ def expressions(function: Elementwise, outputs: Sequence[Output], *, arguments: 
     ...     return 0.5 * k * (r - r0) ** 2
     >>> lines, names = expressions(spring, [Output(), Output(("r",))])
     >>> lines[0], names
-    ('v0 = r - r0', ['v4', 'v1'])
+    ('v0 = r - r0', ['v4', 'v5'])
     """
     algebra, terms = _terms(function, tuple(outputs), where or function.__name__)
     named = dict(zip(function.names, arguments or function.names, strict=True))
@@ -351,10 +353,13 @@ def _write(parent: Path, name: str, source: str) -> Path:
     """Atomic: whoever comes second finds or replaces a complete file. A damaged file is written anew."""
     path, data = parent / name, source.encode()
     try:
-        if hashlib.sha256(path.read_bytes()).digest() == hashlib.sha256(data).digest():
+        if path.read_bytes() == data:
+            if time.time() - path.stat().st_mtime > _DAY:
+                os.utime(path)
             return path
     except FileNotFoundError:
         pass
+    _discard_unused(parent)
     parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     handle, temporary = tempfile.mkstemp(prefix=".tmp-", dir=parent)
     try:
@@ -365,3 +370,15 @@ def _write(parent: Path, name: str, source: str) -> Path:
         os.unlink(temporary)
         raise
     return path
+
+
+def _discard_unused(parent: Path) -> None:
+    """Delete modules that nobody has imported for long, and their machine code."""
+    now = time.time()
+    try:
+        old = [p for p in parent.glob("*.py") if now - p.stat().st_mtime > _KEPT]
+        for path in old:
+            for file in [path, *parent.glob(f"__pycache__/{path.stem}.*")]:
+                file.unlink(missing_ok=True)
+    except OSError:
+        pass  # another process was first, or the folder may only be read

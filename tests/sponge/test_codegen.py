@@ -209,6 +209,14 @@ def test_damaged_file_is_written_anew(tmp_path, monkeypatch):
     assert load_module(source, "test_damaged").VALUE == "damaged"
 
 
+def test_modules_that_are_not_used_go(tmp_path, monkeypatch):
+    monkeypatch.setenv("TRISKELE_CACHE_DIR", str(tmp_path))
+    files = [load_module(f"VALUE = {k}\n", "test_unused").__file__ for k in range(2)]
+    os.utime(files[0], (0, 0))
+    load_module("VALUE = 2\n", "test_unused")
+    assert [os.path.exists(f) for f in files] == [False, True]
+
+
 def test_without_a_writable_folder(tmp_path, monkeypatch):
     (tmp_path / "file").write_text("in the way")
     monkeypatch.setenv("TRISKELE_CACHE_DIR", str(tmp_path / "file"))

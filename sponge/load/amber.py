@@ -79,7 +79,8 @@ def _indices(top: Prmtop, kind: str, k: int) -> tuple[np.ndarray, np.ndarray]:
     rows = np.concatenate([top.get(f"{kind}_INC_HYDROGEN"), top.get(f"{kind}_WITHOUT_HYDROGEN")]).reshape(-1, k + 1)
     atoms, types = rows[:, :k], rows[:, k] - 1
     known = top.pointers[{"BONDS": "NUMBND", "ANGLES": "NUMANG", "DIHEDRALS": "NPTRA"}[kind]]
-    _check_range(top, kind, np.abs(atoms) // 3, types, known)
+    # the signs of torsions' third and fourth atom are marks
+    _check_range(top, kind, (np.abs(atoms) if kind == "DIHEDRALS" else atoms) // 3, types, known)
     return atoms, types
 
 
@@ -100,8 +101,9 @@ def _charmm(top: Prmtop, name: str, k: int, value: str) -> tuple[np.ndarray, np.
     section = f"CHARMM_{name}S" if name == "IMPROPER" else f"CHARMM_{name}"
     if section not in top:
         return np.empty((0, k), int), np.empty(0), np.empty(0)
-    rows = top.get(section).reshape(-1, k + 1)
-    constants, values = top.get(f"CHARMM_{name}_FORCE_CONSTANT"), top.get(f"CHARMM_{name}_{value}")
+    rows = top.rows(section, k + 1)
+    constants = top.get(f"CHARMM_{name}_FORCE_CONSTANT")
+    values = top.get(f"CHARMM_{name}_{value}", len(constants))
     atoms, types = np.abs(rows[:, :k]) - 1, rows[:, k] - 1
     _check_range(top, section, atoms, types, len(constants))
     return atoms, constants[types], values[types]
@@ -117,7 +119,7 @@ def _cmap(top: Prmtop) -> tuple[np.ndarray, np.ndarray, np.ndarray, list[np.ndar
     for k, size in enumerate(top.get(f"{prefix}_RESOLUTION", count)):
         grid = KCAL * top.get(f"{prefix}_PARAMETER_{k + 1:02d}", int(size) ** 2).reshape(size, size)
         maps.append(np.roll(grid, (-(size // 2), -(size // 2)), (0, 1)))  # the file begins at -180 degrees
-    rows = top.get(f"{prefix}_INDEX", 6 * terms).reshape(-1, 6)
+    rows = top.rows(f"{prefix}_INDEX", 6, terms)
     atoms, types = rows[:, :5] - 1, rows[:, 5] - 1
     _check_range(top, f"{prefix}_INDEX", atoms, types, count)
     return atoms[:, :4], atoms[:, 1:], types, maps
@@ -126,12 +128,13 @@ def _cmap(top: Prmtop) -> tuple[np.ndarray, np.ndarray, np.ndarray, list[np.ndar
 def _exclusions(top: Prmtop) -> np.ndarray:
     count = top.get("NUMBER_EXCLUDED_ATOMS")
     partner = top.get("EXCLUDED_ATOMS_LIST") - 1  # -1 stands for "none"
-    if count.sum() != len(partner):
+    if count.sum() != len(partner) or np.any(count < 0):
         raise FileFormatError(
             f"{top.path}: section EXCLUDED_ATOMS_LIST must hold {count.sum()} entries, got {len(partner)}"
         )
-    pairs = np.stack([np.repeat(np.arange(len(count)), count), partner], axis=1)
-    return pairs[partner >= 0]
+    pairs = np.stack([np.repeat(np.arange(len(count)), count), partner], axis=1)[partner >= 0]
+    _check_range(top, "EXCLUDED_ATOMS_LIST", pairs, np.empty(0), 0)
+    return pairs
 
 
 def _coefficients(top: Prmtop, kind: str = "") -> tuple[np.ndarray, np.ndarray]:
@@ -143,6 +146,8 @@ def _coefficients(top: Prmtop, kind: str = "") -> tuple[np.ndarray, np.ndarray]:
         raise FileFormatError(
             f"{top.path}: section NONBONDED_PARM_INDEX must name coefficients 1 to {len(a)}, got {index.max()}"
         )
+    if np.any(index != index.T):
+        raise FileFormatError(f"{top.path}: section NONBONDED_PARM_INDEX must be symmetric in the types")
     used = index > 0  # a negative index is a 10-12 pair, all of which are zero
     a, b = np.where(used, a[np.maximum(index, 1) - 1], 0.0), np.where(used, b[np.maximum(index, 1) - 1], 0.0)
     return a, b
@@ -210,50 +215,48 @@ def _box(top: Prmtop) -> np.ndarray:
 
 def _virtual_sites(top: Prmtop, topology: Topology, bonds: np.ndarray, lengths: np.ndarray) -> list[VirtualSite]:
     """The extra points of four- and five-site water, placed by the lengths of the file's bonds."""
-    points = np.flatnonzero((topology.elements == 0) & (top.get("MASS") == 0))
-    if not len(points):
-        return []
+    n, elements, residue = topology.n, topology.elements, topology.residue_index
+    points = np.flatnonzero((elements == 0) & (top.get("MASS") == 0))
     water = water_atoms(topology)
     if not np.all(water[points]):
         bad = points[~water[points]][0]
         raise FileFormatError(f"{top.path}: extra points must belong to water, got {topology.describe(bad)}")
-    known = dict(zip((tuple(sorted(p)) for p in bonds.tolist()), lengths.tolist()))
-    of_residue: dict[int, list[int]] = {}
-    for p in points.tolist():
-        of_residue.setdefault(int(topology.residue_index[p]), []).append(p)
-    first = np.searchsorted(topology.residue_index, np.arange(len(topology.residue_names) + 1))
-    four: list[tuple] = []
-    five: list[tuple] = []
-    for r, sites in of_residue.items():
-        atoms = np.arange(first[r], first[r + 1])
-        o = int(atoms[topology.elements[atoms] == 8][0])
-        h1, h2 = (int(h) for h in atoms[topology.elements[atoms] == 1])
-        try:
-            oh, hh, oe = known[tuple(sorted((o, h1)))], known[(h1, h2)], known[tuple(sorted((o, sites[0])))]
-        except KeyError:
+    keys = np.sort(bonds, axis=1) @ [n, 1]
+    order = np.argsort(keys)
+
+    def length(i, j):
+        wanted = np.minimum(i, j) * n + np.maximum(i, j)
+        at = order[np.minimum(np.searchsorted(keys, wanted, sorter=order), len(keys) - 1)] if len(keys) else 0
+        if not len(keys) or np.any(keys[at] != wanted):
+            bad = residue[i[np.argmax(keys[at] != wanted) if len(keys) else 0]]
             raise FileFormatError(
                 f"{top.path}: water with extra points must have bonds O-H, H-H and O-EP, not so in residue "
-                f"{topology.residue_names[r]} {topology.residue_ids[r]}"
-            ) from None
-        height = np.sqrt(oh**2 - (hh / 2) ** 2)  # from the oxygen to the line between the hydrogens
-        if len(sites) == 1:
+                f"{topology.residue_names[bad]} {topology.residue_ids[bad]}"
+            )
+        return lengths[at]
+
+    found: list[VirtualSite] = []
+    owners, count = np.unique(residue[points], return_counts=True)
+    for k in np.unique(count):
+        own = np.isin(residue, owners[count == k]) & water
+        o, h = np.flatnonzero(own & (elements == 8)), np.flatnonzero(own & (elements == 1)).reshape(-1, 2)
+        sites = np.flatnonzero(own & (elements == 0)).reshape(-1, k)
+        oe, hh = length(o, sites[:, 0]), length(h[:, 0], h[:, 1])
+        height = np.sqrt(length(o, h[:, 0]) ** 2 - (hh / 2) ** 2)  # from the oxygen to the line between the hydrogens
+        parents = np.stack([o, h[:, 0], h[:, 1]], axis=1)
+        if k == 1:
             w = oe / height
-            four.append((sites[0], (o, h1, h2), (1 - w, w / 2, w / 2)))
-        elif len(sites) == 2:
+            found.append(ThreeParticleAverage(sites[:, 0], parents, np.stack([1 - w, w / 2, w / 2], axis=1)))
+        elif k == 2:
             w = np.cos(OUT_OF_PLANE) * oe / height
             cross = np.sin(OUT_OF_PLANE) * oe / (height * hh)  # |r12 x r13| is twice the triangle's area
-            five += [(sites[0], (o, h1, h2), w / 2, w / 2, cross), (sites[1], (o, h1, h2), w / 2, w / 2, -cross)]
+            for side in (0, 1):
+                found.append(OutOfPlane(sites[:, side], parents, w / 2, w / 2, cross * (1 - 2 * side)))
         else:
             raise FileFormatError(
-                f"{top.path}: water must have one or two extra points, got {len(sites)} in residue "
-                f"{topology.residue_ids[r]}"
+                f"{top.path}: water must have one or two extra points, got {k} in residue {topology.residue_ids[owners[count == k][0]]}"
             )
-    kinds: list[VirtualSite] = []
-    if four:
-        kinds.append(ThreeParticleAverage(*(np.array(x) for x in zip(*four))))
-    if five:
-        kinds.append(OutOfPlane(*(np.array(x) for x in zip(*five))))
-    return kinds
+    return found
 
 
 def load_amber(

@@ -194,8 +194,22 @@ class Prmtop:
                     f"{self.path}: section {name} must hold {count}{reason} entries, got {len(values)} "
                     "(is the file truncated?)"
                 )
+        if dtype is float and not np.all(np.isfinite(values)):
+            bad = int(np.argmin(np.isfinite(values)))
+            raise FileFormatError(
+                f"{self.path}: section {name} must hold finite numbers, got {values[bad]} as entry {bad + 1}"
+            )
         self._values[name] = values
         return values
+
+    def rows(self, name: str, width: int, count: int | None = None) -> np.ndarray:
+        """A section of integers as an array [rows, width]."""
+        values = self.get(name, None if count is None else width * count)
+        if len(values) % width:
+            raise FileFormatError(
+                f"{self.path}: section {name} must hold rows of {width} entries, got {len(values)} entries"
+            )
+        return values.reshape(-1, width)
 
 
 def read_restart(path: str | Path) -> dict[str, Any]:

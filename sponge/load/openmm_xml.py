@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import warnings
 import xml.etree.ElementTree as ET
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -102,30 +104,30 @@ def load_openmm(
     particles = root.find("Particles")
     if particles is None or root.find("Forces") is None:
         raise FileFormatError(f"{path}: a System must have Particles and Forces")
-    masses = np.array([float(p.attrib["mass"]) for p in particles])
+    with _as_written(str(path), "Particles and Constraints"):
+        masses = np.array([float(p.attrib["mass"]) for p in particles])
+        fixed = table(root.find("Constraints"), "p1", "p2", "d")
+        sites = _virtual_sites(path, particles)
     n = len(masses)
-    fixed = table(root.find("Constraints"), "p1", "p2", "d")
     constraints = Constraints(fixed[:, :2].astype(int), fixed[:, 2])
-    sites = _virtual_sites(path, particles)
     terms = Terms(str(path), n)
     periodic, remove = False, False
+    readers = _READERS | openmm_custom.READERS
     for force in root.find("Forces"):
-        kind = force.get("type", "")
+        kind, name = force.get("type", ""), force.get("name", "")
         if kind == "CMMotionRemover":
             remove = True
         elif kind in _RUN:
             warnings.warn(
                 f"{path}: {kind} is a part of the run, not of the system, and left out (see Simulation)", stacklevel=3
             )
-        elif kind in _READERS:
-            where = f"{path}: {kind}" + (f" {force.get('name')!r}" if force.get("name", kind) != kind else "")
-            periodic |= bool(_READERS[kind](terms, force, where))
-        elif kind in openmm_custom.READERS:
-            where = f"{path}: {kind}" + (f" {force.get('name')!r}" if force.get("name", kind) != kind else "")
-            periodic |= bool(openmm_custom.READERS[kind](terms, force, where))
+        elif kind in readers:
+            where = f"{path}: {kind}" + (f" {name!r}" if name not in ("", kind) else "")
+            with _as_written(where, "what OpenMM writes for it"):
+                periodic |= bool(readers[kind](terms, force, where))
+            periodic |= force.get("usesPeriodic") == "1"
         else:
-            known = ", ".join([*_READERS, *openmm_custom.READERS])
-            raise FileFormatError(f"{path}: force {kind} {force.get('name', '')!r} is not supported; known are {known}")
+            raise FileFormatError(f"{path}: force {kind} {name!r} is not supported; known are {', '.join(readers)}")
     if periodic and box is None:
         box = table(root.find("PeriodicBoxVectors"), "x", "y", "z")
     if topology is None:
@@ -151,6 +153,17 @@ def load_openmm(
     )
     terms.add_to(system)
     return system
+
+
+@contextmanager
+def _as_written(where: str, what: str) -> Iterator[None]:
+    """Errors of a file that lacks attributes, or has letters for numbers, name the place."""
+    try:
+        yield
+    except FileFormatError:
+        raise
+    except (KeyError, ValueError, IndexError, TypeError, AttributeError) as error:
+        raise FileFormatError(f"{where}: must have {what}, got {type(error).__name__} {error}") from error
 
 
 def _virtual_sites(path: str | Path, particles: ET.Element) -> list[virtual_sites.VirtualSite]:

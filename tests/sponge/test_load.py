@@ -5,6 +5,8 @@ import shutil
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from tests.sponge.reference import DATA, load_reference, openmm_energies, pure_energies, unpacked
 from triskele import sponge
@@ -148,6 +150,16 @@ class TestOpenMM:
         with pytest.warns(UserWarning, match="MonteCarloBarostat is a part of the run"):
             load_openmm(self.serialized(tmp_path / "x.xml", omm))
 
+    def test_bonded_forces_alone_may_be_periodic(self, tmp_path):
+        mm, omm = self.particles(2)
+        force = mm.HarmonicBondForce()
+        force.addBond(0, 1, 0.1, 100.0)
+        force.setUsesPeriodicBoundaryConditions(True)
+        omm.addForce(force)
+        positions = np.array([[0.0, 0, 0], [1.95, 0, 0]])
+        system = load_openmm(self.serialized(tmp_path / "x.xml", omm), positions=positions)
+        assert system.energy() == pytest.approx(0.5 * 100 * 0.05**2)
+
     def test_unknown_forces_are_named(self, tmp_path):
         mm, omm = self.particles(2)
         omm.addForce(mm.CustomCVForce("0"))
@@ -220,6 +232,26 @@ class TestParmEd:
             path.write_text(text[:cut])
             with pytest.raises(FileFormatError):
                 sponge.load(self.FILES / "amber99sb-ildn.top.gz", path)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.sampled_from(["prmtop", "xml"]), st.integers(0, 10**6), st.integers(1, 300), st.binary(max_size=12))
+def test_damaged_files_are_refused_or_read(tmp_path, kind, start, length, instead):
+    """A piece of a file is lost or overwritten: the error is one of ours, never one from the depth of the reader."""
+    data = (
+        VACUUM[0].read_bytes()
+        if kind == "prmtop"
+        else gzip.decompress((DATA / "ala2_gbn" / "system.xml.gz").read_bytes())
+    )
+    start %= len(data)
+    path = tmp_path / f"damaged.{kind}"
+    path.write_bytes(data[:start] + instead + data[start + length :])
+    try:
+        sponge.load(path)
+    except (ValueError, TypeError) as error:
+        assert isinstance(error, FileFormatError) or str(error).startswith(
+            ("nonbonded", "topology", "system", "GB", "periodic")
+        )
 
 
 class TestErrors:

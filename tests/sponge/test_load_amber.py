@@ -15,6 +15,7 @@ from triskele.sponge.load.amber import load_amber
 from triskele.sponge.load.amber_files import columns, read_restart
 from triskele.sponge.potentials.ewald_parameters import grid_size
 from triskele.sponge.units import degree, kcal_per_mol
+from triskele.sponge.virtual_sites import place_all
 
 VACUUM = [DATA / "ala2_vacuum" / f"alanine-dipeptide.{suffix}" for suffix in ("prmtop", "crd")]
 WATER = [DATA / "ala2_explicit_pme" / f"alanine-dipeptide.{suffix}.gz" for suffix in ("prmtop", "crd")]
@@ -228,8 +229,8 @@ def test_water_with_extra_points(points, tmp_path):
     )
     positions = np.concatenate([molecule, molecule[:, [1, 2, 0]] + [0.1, 0.1, 0.3]])
     system = load_amber(path, positions, method="none")
-    assert len(system.constraints) == 6 and len(system.virtual_sites) == 1 and "bond" not in system
-    system.positions = system.virtual_sites[0].place(positions)
+    assert len(system.constraints) == 6 and len(system.virtual_sites) == points and "bond" not in system
+    system.positions = place_all(system.virtual_sites, positions)
     omm = app.AmberPrmtopFile(str(path)).createSystem()
     context = mm.Context(omm, mm.VerletIntegrator(0.001), mm.Platform.getPlatformByName("Reference"))
     context.setPositions(positions)

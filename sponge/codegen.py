@@ -8,6 +8,7 @@ a file are kept by Numba's cache.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib.util
 import math
@@ -355,7 +356,8 @@ def _write(parent: Path, name: str, source: str) -> Path:
     try:
         if path.read_bytes() == data:
             if time.time() - path.stat().st_mtime > _DAY:
-                os.utime(path)
+                with contextlib.suppress(OSError):  # a folder that may only be read
+                    os.utime(path)
             return path
     except FileNotFoundError:
         pass

@@ -39,6 +39,59 @@ def test_energies_and_forces_of_openmm(name):
     assert compared >= 3
 
 
+def _openmm_force(kind, mm, chains, values, maps):
+    if kind == "harmonic_bond":
+        force = mm.HarmonicBondForce()
+        for atoms, v in zip(chains, values, strict=True):
+            force.addBond(*map(int, atoms[:2]), 0.2, v[0])
+        return force, sponge.harmonic_bond(chains[:, :2], k=values[:, 0], r0=0.2)
+    if kind == "harmonic_angle":
+        force = mm.HarmonicAngleForce()
+        for atoms, v in zip(chains, values, strict=True):
+            force.addAngle(*map(int, atoms[:3]), 1.7, v[0])
+        return force, sponge.harmonic_angle(chains[:, :3], k=values[:, 0], theta0=1.7)
+    if kind == "periodic_torsion":
+        force = mm.PeriodicTorsionForce()
+        for k, (atoms, v) in enumerate(zip(chains, values, strict=True)):
+            force.addTorsion(*map(int, atoms), 1 + k % 6, v[1], v[0])
+        return force, sponge.periodic_torsion(chains, k=values[:, 0], periodicity=1 + np.arange(len(chains)) % 6, phase=values[:, 1])
+    if kind == "ryckaert_bellemans":
+        force = mm.RBTorsionForce()
+        for atoms, v in zip(chains, values, strict=True):
+            force.addTorsion(*map(int, atoms), *v)
+        return force, sponge.ryckaert_bellemans(chains, **{f"c{k}": values[:, k] for k in range(6)})
+    force = mm.CMAPTorsionForce()
+    for m in maps:
+        force.addMap(len(m), m.T.ravel().tolist())
+    types = np.arange(len(chains) - 1) % len(maps)
+    for t, a, b in zip(types, chains[:-1], chains[1:], strict=True):
+        force.addTorsion(int(t), *map(int, a), *map(int, b))
+    return force, sponge.CMAP(maps, chains[:-1], chains[1:], types)
+
+
+@pytest.mark.parametrize("kind", ["harmonic_bond", "harmonic_angle", "periodic_torsion", "ryckaert_bellemans", "cmap"])
+def test_forces_of_openmm_in_a_leaning_box(kind):
+    mm = pytest.importorskip("openmm")
+    rng = np.random.default_rng(7)
+    n, box = 30, np.array([[1.1, 0, 0], [0.3, 1.0, 0], [-0.25, 0.4, 1.2]])
+    x = rng.uniform(0, 1, (n, 3)) @ box
+    chains = np.array([rng.permutation(n)[:4] for _ in range(40)])
+    force, potential = _openmm_force(kind, mm, chains, rng.normal(size=(40, 6)) * 10, rng.normal(size=(3, 12, 12)) * 5)
+    force.setUsesPeriodicBoundaryConditions(True)
+    theirs = mm.System()
+    for _ in range(n):
+        theirs.addParticle(1.0)
+    theirs.setDefaultPeriodicBoxVectors(*box)
+    theirs.addForce(force)
+    context = mm.Context(theirs, mm.VerletIntegrator(0.001), mm.Platform.getPlatformByName("Reference"))
+    context.setPositions(x)
+    state = context.getState(getEnergy=True, getForces=True)
+    forces = state.getForces(asNumpy=True)._value
+    ours = _particles(x, potential, box=box)
+    assert ours.energy() == pytest.approx(state.getPotentialEnergy()._value, rel=1e-9)
+    np.testing.assert_allclose(ours.forces(), forces, rtol=1e-7, atol=1e-9 * np.abs(forces).max())
+
+
 # ------------------------------------------------------------------------------------------------------------- analytic
 def _particles(positions, *potentials, box=None):
     system = sponge.System(sponge.Topology.of_particles(len(positions)), np.ones(len(positions)), positions=positions, box=box)

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from triskele import core
 from triskele.sponge import box as boxes
 from triskele.sponge import units
 from triskele.sponge.engine.program import Phase
 from triskele.sponge.engine.task import Task
 from triskele.sponge.neighbors.state import BUILDS
-from triskele.sponge.pme.mesh import PME, grid_size
+from triskele.sponge.pme.ewald import Ewald
+from triskele.sponge.pme.mesh import PME
 from triskele.sponge.potential import ROW, Plan, add_forces
 from triskele.sponge.potentials import dense_kernels as dense
 from triskele.sponge.potentials.exclusion_kernels import by_first_atom, excluded_pairs, polynomials
@@ -39,12 +39,12 @@ class NonbondedPlan(Plan):
         Pairs within the cut-off.
     form : PairForm
         Their formulas.
-    coulomb, dispersion : PME or None
+    coulomb, dispersion : PME, Ewald or None
         Reciprocal sums.
     """
 
-    def __init__(self, pairs: Any, form: PairForm, parts: list[Any], coulomb: PME | None, dispersion: PME | None,
-                 update_box: list[Callable[[], None]], call: Callable[[], None] | None):
+    def __init__(self, pairs: Any, form: PairForm, parts: list[Any], coulomb: PME | Ewald | None, dispersion: PME | None,
+                 update_box: list[Callable[[], None]]):
         self.pairs, self.form, self.coulomb, self.dispersion = pairs, form, coulomb, dispersion
         self._parts = [pairs, *parts]
         self.before = list(pairs.before)
@@ -54,7 +54,7 @@ class NonbondedPlan(Plan):
         deepest = max(len(p.stages) for p in self._parts)
         self.stages = [[t for p in self._parts if k < len(p.stages) for t in p.stages[k]] for k in range(deepest)]
         self.reduce = [t for p in self._parts for t in p.reduce]
-        self.call = call
+        self.call = None
         self._update_box = update_box
 
     @property
@@ -85,22 +85,20 @@ def plan(potential: Nonbonded, engine: Engine) -> Plan:
     pairs = plan_pairs(engine, pair_form, charges=params["charges"], sigmas=params.get("sigmas"), epsilons=params.get("epsilons"),
                        types=potential.types)
     parts, updates = [], []
-    meshes: list[PME | None] = [None, None]
-    call = None
+    meshes: list[PME | Ewald | None] = [None, None]
     if form.alpha and (charged or form.lj_alpha):
         roots = 2 * np.sqrt(params["epsilons"]) * params["sigmas"] ** 3 if form.lj_alpha else np.zeros(engine.n)
         parts.append(_exclusions(potential, engine, form, roots))
-        if form.method == "ewald" or any(g is not None and grid_size(g) != g for g in (form.grid, form.lj_grid)):
-            sums, call = _reciprocal_by_call(potential, engine, form)
-            parts.append(sums)
+        if form.method == "ewald":
+            meshes[0] = Ewald(engine, params["charges"], form.alpha, form.wave_vectors)
         else:
             builds = engine.neighbors(form.cutoff).state[BUILDS : BUILDS + 1]
             if charged:
                 meshes[0] = PME(engine, params["charges"], form.alpha, form.grid, form.order, builds=builds)
             if form.lj_alpha:
                 meshes[1] = PME(engine, roots, form.lj_alpha, form.lj_grid, form.order, dispersion=True, builds=builds)
-            parts += [m for m in meshes if m is not None]
-            updates += [m.update_box for m in meshes if m is not None]
+        parts += [m for m in meshes if m is not None]
+        updates += [m.update_box for m in meshes if m is not None]
     if form.dispersion:
         tail = Plan()
         amount = float(long_range_dispersion(form, params, potential.types))
@@ -111,7 +109,7 @@ def plan(potential: Nonbonded, engine: Engine) -> Plan:
         update()
         parts.append(tail)
         updates.append(update)
-    return NonbondedPlan(pairs, pair_form, parts, *meshes, updates, call)
+    return NonbondedPlan(pairs, pair_form, parts, *meshes, updates)
 
 
 def _exclusions(potential, engine, form, roots):
@@ -123,27 +121,6 @@ def _exclusions(potential, engine, form, roots):
                 polynomials(), forces, rows, engine.flags, chunks=chunks)
     return Plan(stages=[[task]] if len(partners) else [], rows=rows,
                 reduce=[Task(add_forces, engine.atom_starts, forces, engine.forces, chunks=engine.atom_chunks)] if len(partners) else [])
-
-
-def _reciprocal_by_call(potential, engine, form):
-    """Reciprocal sums that have no kernels, plain Ewald's and those on grids with large prime factors: once per step from Python."""
-    from triskele.sponge.potentials.nonbonded_energy import reciprocal
-
-    forces, rows = np.zeros((engine.n, 3)), np.zeros((1, ROW))
-    unit = np.eye(3)
-
-    def strained(strain, positions, params, box):
-        return reciprocal(form, params, positions @ (unit + strain), box @ (unit + strain))
-
-    gradient = core.jit(core.value_and_grad(strained, (0, 1)))
-
-    def call():
-        value, (by_strain, by_position) = gradient(np.zeros((3, 3)), engine.positions, potential.params, engine.box)
-        np.negative(by_position, out=forces)
-        rows[0, 0] = value
-        rows[0, 1:] = -by_strain.T.ravel()
-
-    return Plan(rows=rows, reduce=[Task(add_forces, engine.atom_starts, forces, engine.forces, chunks=engine.atom_chunks)]), call
 
 
 def _all_pairs(potential, engine):

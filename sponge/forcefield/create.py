@@ -23,6 +23,7 @@ from triskele.sponge.forcefield.topology_terms import (
     neighbor_lists,
 )
 from triskele.sponge.load.terms import constrain, water_atoms
+from triskele.sponge.load.whole import make_whole
 from triskele.sponge.system import Constraints, System
 from triskele.sponge.topology import Topology, graph_distances
 
@@ -54,7 +55,7 @@ def create_system(
     topology : Topology
         With hydrogens, and the bonds of all residues.
     positions : float array [n, 3], optional
-        In nm; virtual sites are placed anew.
+        In nm. Molecules broken at the faces of the box are put together, virtual sites placed anew.
     box : as for `System`, optional
     forcefield : ForceField, str, path, or sequence of these names
         See `ForceField`; ``["amber14/protein.ff14SB", "amber14/tip3p"]``.
@@ -111,8 +112,8 @@ def create_system(
         virtual_sites=sites,
         exclusions=np.concatenate([one, two, three]),
     )
-    if sites and system.positions is not None:
-        system.positions = virtual_sites.place_all(sites, system.positions)
+    if system.positions is not None:
+        system.positions = virtual_sites.place_all(sites, make_whole(system.positions, topology.bonds, system.box))
     if hydrogen_mass is not None:
         system.repartition_hydrogen_mass(hydrogen_mass)
     _add_bonded(system, topology, field, assignment, bonds, angles)

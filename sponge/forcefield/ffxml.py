@@ -48,7 +48,7 @@ class NonbondedTypes:
 
     coulomb14: float
     lj14: float
-    from_residue: frozenset
+    from_residue: set = field(default_factory=set)  # of these, what residues give and not types
     by_key: dict = field(default_factory=dict)  # ("type", name) or ("class", name) -> {"charge", "sigma", "epsilon"}
     dispersion: bool | None = None
 
@@ -64,6 +64,8 @@ class ForceField:
     Attributes
     ----------
     types : dict of AtomType by name
+    classes : set of str
+        Names of all atom classes.
     templates : dict of Template by name
     bonds, angles, propers, impropers, rb_propers, rb_impropers, cmaps : TermTable
     maps : list of float array [size, size]
@@ -88,6 +90,7 @@ class ForceField:
         if not sources:
             raise ValueError(f"forcefield: there must be a name or a file, got none; shipped are {', '.join(shipped())}")
         self.types: dict[str, AtomType] = {}
+        self.classes: set[str] = set()
         self.templates: dict[str, Template] = {}
         self.bonds, self.angles = TermTable(2), TermTable(3)
         self.propers, self.impropers = TermTable(4), TermTable(4)
@@ -103,74 +106,69 @@ class ForceField:
         for step in (self._read_types, self._read_residues, self._read_terms):
             for name, root in roots:
                 try:
-                    step(name, root)
+                    step(root)
+                except FileFormatError as error:
+                    raise FileFormatError(f"{name}: {error}") from None
                 except (KeyError, ValueError) as error:
-                    if isinstance(error, FileFormatError):
-                        raise
                     what = f"attribute {error} is missing" if isinstance(error, KeyError) else str(error)
                     raise FileFormatError(f"{name}: must be a valid force field, got an error: {what}") from error
 
-    def _read_types(self, name, root):
+    def _read_types(self, root):
         for child in root:
             if child.tag in _REFUSED:
-                raise FileFormatError(f"{name}: element <{child.tag}> cannot be read: {_REFUSED[child.tag]}")
+                raise FileFormatError(f"element <{child.tag}> cannot be read: {_REFUSED[child.tag]}")
             if child.tag not in _IGNORED and child.tag not in TERMS:
                 raise FileFormatError(
-                    f"{name}: elements must be of {', '.join((*_IGNORED, *TERMS))}, got <{child.tag}>, a term that is "
-                    "not supported"
+                    f"elements must be of {', '.join((*_IGNORED, *TERMS))}, got <{child.tag}>, a term that is not supported"
                 )
         for e in root.iterfind("AtomTypes/Type"):
             symbol = e.get("element", "")
             if symbol and symbol.upper() not in NUMBERS:
-                raise FileFormatError(f"{name}: elements must be known, got {symbol!r} for type {e.get('name')!r}")
+                raise FileFormatError(f"elements must be known, got {symbol!r} for type {e.get('name')!r}")
             new = AtomType(e.attrib["name"], e.attrib["class"], float(e.attrib["mass"]), NUMBERS.get(symbol.upper(), 0))
+            self.classes.add(new.cls)
             if self.types.setdefault(new.name, new) != new:
-                raise FileFormatError(f"{name}: atom type {new.name!r} must be defined once, got another in a file read before")
+                raise FileFormatError(f"atom type {new.name!r} must be defined once, got another in a file read before")
 
-    def _read_residues(self, name, root):
+    def _read_residues(self, root):
         for e in root.iterfind("Residues/Residue"):
-            template = self._template(name, e)
+            template = self._template(e)
             old = self.templates.get(template.name)
             if old is not None and old.override == template.override:
                 raise FileFormatError(
-                    f"{name}: residue template {template.name!r} must be defined once for each override level, got another at "
+                    f"residue template {template.name!r} must be defined once for each override level, got another at "
                     f"level {template.override} in a file read before"
                 )
             if old is None or template.override > old.override:
                 self.templates[template.name] = template
 
-    def _template(self, name, e):
+    def _template(self, e):
         residue = e.attrib["name"]
         atoms = e.findall("Atom")
         names = tuple(a.attrib["name"] for a in atoms)
         where = {n: k for k, n in enumerate(names)}
         if len(where) != len(names):
-            raise FileFormatError(
-                f"{name}: atoms of residue template {residue!r} must have different names, got {', '.join(names)}"
-            )
+            raise FileFormatError(f"atoms of residue template {residue!r} must have different names, got {', '.join(names)}")
         types = tuple(a.attrib["type"] for a in atoms)
         unknown = next((t for t in types if t not in self.types), None)
         if unknown is not None:
-            raise FileFormatError(f"{name}: atom types of residue template {residue!r} must be defined, got {unknown!r}")
+            raise FileFormatError(f"atom types of residue template {residue!r} must be defined, got {unknown!r}")
         for child in e:
             if child.tag not in ("Atom", "Bond", "ExternalBond", "VirtualSite", "Constraint"):
                 raise FileFormatError(
-                    f"{name}: residue template {residue!r} must hold atoms, bonds, virtual sites and constraints, got "
-                    f"<{child.tag}>"
+                    f"residue template {residue!r} must hold atoms, bonds, virtual sites and constraints, got <{child.tag}>"
                 )
 
         def index(element, by_name, by_number):
             if by_name in element.attrib:
                 if element.attrib[by_name] not in where:
                     raise FileFormatError(
-                        f"{name}: residue template {residue!r} has no atom {element.attrib[by_name]!r}, which a <{element.tag}> names"
+                        f"residue template {residue!r} has no atom {element.attrib[by_name]!r}, which a <{element.tag}> names"
                     )
                 return where[element.attrib[by_name]]
             k = int(element.attrib[by_number])
             if not 0 <= k < len(names):
-                raise FileFormatError(
-                    f"{name}: residue template {residue!r} has {len(names)} atoms, got atom {k} in a <{element.tag}>"
-                )
+                raise FileFormatError(f"residue template {residue!r} has {len(names)} atoms, got atom {k} in a <{element.tag}>")
             return k
 
         external = np.zeros(len(names), np.int64)
@@ -194,11 +192,11 @@ class ForceField:
             override=int(e.get("override", 0)),
         )
 
-    def _read_terms(self, name, root):
+    def _read_terms(self, root):
         for child in root:
             if child.tag in TERMS:
                 self.sections.add(child.tag)
-                TERMS[child.tag](self, name, child)
+                TERMS[child.tag](self, child)
 
     def keys(self, e, n: int) -> tuple | None:
         """Keys of an element's `n` atoms for a TermTable; None if a class or type is not defined (such terms can never act)."""
@@ -229,13 +227,6 @@ class ForceField:
                 found[name] += [("-C", "N")] if "N" in t.names and t.external[t.names.index("N")] else []
         return found
 
-    @property
-    def classes(self) -> frozenset:
-        """Names of all atom classes."""
-        if getattr(self, "_classes", (0, None))[0] != len(self.types):
-            self._classes = (len(self.types), frozenset(t.cls for t in self.types.values()))
-        return self._classes[1]
-
 
 def _site(s, index):
     kind = s.attrib["type"]
@@ -257,116 +248,113 @@ def _site(s, index):
     return SiteTemplate(kind, index(s, "siteName", "index"), parents, weights, shares)
 
 
-def _number(name, e, key):
+def _number(e, key):
     value = float(e.attrib[key])
     if not np.isfinite(value):
-        raise FileFormatError(f"{name}: parameters must be finite, got {key}={e.attrib[key]!r} in <{e.tag}> {dict(e.attrib)}")
+        raise FileFormatError(f"parameters must be finite, got {key}={e.attrib[key]!r} in <{e.tag}> {dict(e.attrib)}")
     return value
 
 
 def _read_simple(tag, table, parameters):
-    def read(self, name, section):
+    def read(forcefield, section):
         for e in section.iterfind(tag):
-            keys = self.keys(e, getattr(self, table).n)
+            keys = forcefield.keys(e, getattr(forcefield, table).n)
             if keys is not None:
-                getattr(self, table).add(keys, tuple(_number(name, e, p) for p in parameters))
+                getattr(forcefield, table).add(keys, tuple(_number(e, p) for p in parameters))
 
     return read
 
 
-def _read_periodic(self, name, section):
-    ordering = _ordering(name, section)
+def _read_periodic(forcefield, section):
+    ordering = _ordering(section)
     for e in section:
-        keys = self.keys(e, 4)
+        keys = forcefield.keys(e, 4)
         if keys is None:
             continue
         terms, k = [], 1
         while f"periodicity{k}" in e.attrib:
-            terms.append((int(e.attrib[f"periodicity{k}"]), _number(name, e, f"phase{k}"), _number(name, e, f"k{k}")))
+            terms.append((int(e.attrib[f"periodicity{k}"]), _number(e, f"phase{k}"), _number(e, f"k{k}")))
             k += 1
         if e.tag == "Proper":
-            self.propers.add(keys, tuple(terms))
+            forcefield.propers.add(keys, tuple(terms))
         else:
-            self.impropers.add(keys, (ordering, tuple(terms)))
+            forcefield.impropers.add(keys, (ordering, tuple(terms)))
 
 
-def _read_rb(self, name, section):
-    ordering = _ordering(name, section) if "ordering" in section.attrib else "charmm"
+def _read_rb(forcefield, section):
+    ordering = _ordering(section) if "ordering" in section.attrib else "charmm"
     for e in section:
-        keys = self.keys(e, 4)
+        keys = forcefield.keys(e, 4)
         if keys is not None:
-            c = tuple(_number(name, e, f"c{k}") for k in range(6))
+            c = tuple(_number(e, f"c{k}") for k in range(6))
             if e.tag == "Proper":
-                self.rb_propers.add(keys, c)
+                forcefield.rb_propers.add(keys, c)
             else:
-                self.rb_impropers.add(keys, (ordering, c))
+                forcefield.rb_impropers.add(keys, (ordering, c))
 
 
-def _ordering(name, section):
+def _ordering(section):
     ordering = section.get("ordering", "default")
     if ordering not in _ORDERINGS:
-        raise FileFormatError(f"{name}: the ordering of impropers must be {', '.join(_ORDERINGS)}, got {ordering!r}")
+        raise FileFormatError(f"the ordering of impropers must be {', '.join(_ORDERINGS)}, got {ordering!r}")
     return ordering
 
 
-def _read_cmap(self, name, section):
-    offset = len(self.maps)
+def _read_cmap(forcefield, section):
+    offset = len(forcefield.maps)
     for e in section.iterfind("Map"):
         values = np.array((e.text or "").split(), np.float64)
         size = round(len(values) ** 0.5)
         if size * size != len(values) or not size:
-            raise FileFormatError(f"{name}: a CMAP must be square, got {len(values)} values")
-        self.maps.append(values.reshape(size, size))
+            raise FileFormatError(f"a CMAP must be square, got {len(values)} values")
+        forcefield.maps.append(values.reshape(size, size))
     for e in section.iterfind("Torsion"):
         k = offset + int(e.attrib["map"])
-        if not offset <= k < len(self.maps):
-            raise FileFormatError(
-                f"{name}: a CMAP torsion must name one of {len(self.maps) - offset} maps, got {e.attrib['map']}"
-            )
-        keys = self.keys(e, 5)
+        if not offset <= k < len(forcefield.maps):
+            raise FileFormatError(f"a CMAP torsion must name one of {len(forcefield.maps) - offset} maps, got {e.attrib['map']}")
+        keys = forcefield.keys(e, 5)
         if keys is not None:
-            self.cmaps.add(keys, k)
+            forcefield.cmaps.add(keys, k)
 
 
-def _read_nonbonded(self, name, section):
-    new = NonbondedTypes(_number(name, section, "coulomb14scale"), _number(name, section, "lj14scale"), frozenset())
-    self.nonbonded = _merge(self, name, section, self.nonbonded, new, ("charge", "sigma", "epsilon"))
+def _read_nonbonded(forcefield, section):
+    new = NonbondedTypes(_number(section, "coulomb14scale"), _number(section, "lj14scale"))
+    forcefield.nonbonded = _merge(forcefield, section, forcefield.nonbonded, new, ("charge", "sigma", "epsilon"))
 
 
-def _read_lennard_jones(self, name, section):
-    new = NonbondedTypes(1.0, _number(name, section, "lj14scale"), frozenset())
-    self.lennard_jones = _merge(self, name, section, self.lennard_jones, new, ("sigma", "epsilon"))
+def _read_lennard_jones(forcefield, section):
+    new = NonbondedTypes(1.0, _number(section, "lj14scale"))
+    forcefield.lennard_jones = _merge(forcefield, section, forcefield.lennard_jones, new, ("sigma", "epsilon"))
     for e in section.iterfind("NBFixPair"):
-        keys = self.keys(e, 2)
+        keys = forcefield.keys(e, 2)
         if keys is not None:
-            self.nbfix.append((*keys, _number(name, e, "sigma"), _number(name, e, "epsilon")))
+            forcefield.nbfix.append((*keys, _number(e, "sigma"), _number(e, "epsilon")))
 
 
-def _merge(self, name, section, old, new, wanted):
+def _merge(forcefield, section, old, new, wanted):
     dispersion = section.get("useDispersionCorrection")
     new.dispersion = None if dispersion is None else dispersion.lower() in ("true", "1")
     if old is not None:
         # files round the factor 5/6 differently
         if abs(old.coulomb14 - new.coulomb14) > 1e-5 or abs(old.lj14 - new.lj14) > 1e-5:
             raise FileFormatError(
-                f"{name}: scales of 1-4 pairs must agree with the files read before, got {new.coulomb14:g} and {new.lj14:g} "
+                f"scales of 1-4 pairs must agree with the files read before, got {new.coulomb14:g} and {new.lj14:g} "
                 f"after {old.coulomb14:g} and {old.lj14:g}"
             )
         if None not in (old.dispersion, new.dispersion) and old.dispersion != new.dispersion:
-            raise FileFormatError(f"{name}: useDispersionCorrection must agree with the files read before, got {new.dispersion}")
+            raise FileFormatError(f"useDispersionCorrection must agree with the files read before, got {new.dispersion}")
         old.dispersion = new.dispersion if old.dispersion is None else old.dispersion
         new = old
     from_residue = {e.attrib["name"] for e in section.iterfind("UseAttributeFromResidue")}
+    new.from_residue |= from_residue
     for e in section.iterfind("Atom"):
-        key = self.keys(e, 1)
+        key = forcefield.keys(e, 1)
         if key is not None:
             missing = [w for w in wanted if w not in from_residue and w not in e.attrib]
             if missing:
-                raise FileFormatError(
-                    f"{name}: <{section.tag}> must give {', '.join(missing)} of each type, got {dict(e.attrib)}"
-                )
+                raise FileFormatError(f"<{section.tag}> must give {', '.join(missing)} of each type, got {dict(e.attrib)}")
             extra = [w for w in ("sigma14", "epsilon14") if w in e.attrib]
-            new.by_key[key[0]] = {w: _number(name, e, w) for w in (*wanted, *extra) if w not in from_residue and w in e.attrib}
+            new.by_key[key[0]] = {w: _number(e, w) for w in (*wanted, *extra) if w not in from_residue and w in e.attrib}
     return new
 
 

@@ -223,7 +223,7 @@ def test_shipped_force_fields_are_whole():
         for t in field.templates.values():
             assert {("type", k) for k in t.types} <= keys, (name, t.name)
             if "charge" in field.nonbonded.from_residue and not re.fullmatch(
-                r"[RD]?[ACGTU][35]", t.name
+                r"[RD]?[ACGTU][35]|OHE", t.name
             ):  # ends of strands carry fractions
                 total = sum(float(a["charge"]) for a in t.attributes)
                 assert total == pytest.approx(round(total), abs=2e-4), (name, t.name)

@@ -12,6 +12,7 @@ from triskele.sponge.errors import FileFormatError
 from triskele.sponge.load import pdb
 from triskele.sponge.load.mmcif import read_mmcif
 from triskele.sponge.load.pdb import read_pdb, write_pdb
+from triskele.sponge.load.whole import make_whole
 from triskele.sponge.topology import Topology
 
 BPTI = DATA / "bpti_ff14sb_vacuum" / "bpti.pdb"
@@ -296,6 +297,31 @@ def test_triclinic_box(read):
 
 def test_unit_cell_of_nmr_structures_is_no_box(read):
     assert read("CRYST1    1.000    1.000    1.000  90.00  90.00  90.00 P 1           1", line("CA")).box is None
+
+
+# -- molecules across the faces of the box ---------------------------------------------------------------------------------
+
+
+@given(st.integers(0, 2**32 - 1))
+@settings(max_examples=30, deadline=None)
+def test_molecules_are_made_whole(seed):
+    """Random trees of bonds in a triclinic box: bonds come out short, and atoms are moved by whole box vectors alone."""
+    random = np.random.default_rng(seed)
+    n, box = 40, np.array([[2.0, 0, 0], [0.7, 1.8, 0], [-0.6, 0.5, 2.2]])
+    bonds = np.array([[random.integers(0, k), k] for k in range(1, n) if random.random() > 0.1]).reshape(-1, 2)
+    whole = random.uniform(0, 2, (n, 3))
+    for i, j in bonds:
+        whole[j] = whole[i] + random.uniform(-0.2, 0.2, 3)
+    first = np.setdiff1d(np.arange(n), bonds[:, 1])
+    moved = whole + np.where(np.isin(np.arange(n), first)[:, None], 0, random.integers(-1, 2, (n, 3))) @ box
+    np.testing.assert_allclose(make_whole(moved, bonds, box), whole, atol=1e-9)
+    assert make_whole(whole, bonds, box) is whole
+
+
+def test_whole_without_bonds_or_box():
+    positions = np.random.default_rng(0).uniform(0, 9, (5, 3))
+    assert make_whole(positions, np.empty((0, 2), int), np.eye(3)) is positions
+    assert make_whole(positions, np.array([[0, 1]]), None) is positions
 
 
 # -- broken files ----------------------------------------------------------------------------------------------------------

@@ -1,0 +1,57 @@
+"""Molecules that a file has broken at the faces of the box are put together again."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from triskele.sponge import box as boxes
+
+__all__ = ["make_whole"]
+
+
+def make_whole(positions: np.ndarray, bonds: np.ndarray, box: np.ndarray | None) -> np.ndarray:
+    """Positions with each molecule in one piece: bound atoms stand at their nearest images.
+
+    The first atom of each molecule stays; molecules that are whole stay bit by bit.
+
+    Parameters
+    ----------
+    positions : float array [n, 3]
+        In nm.
+    bonds : int array [m, 2]
+    box : float array [3, 3] or None
+
+    Returns
+    -------
+    float array [n, 3]
+
+    Examples
+    --------
+    >>> make_whole(np.array([[0.1, 0, 0], [1.95, 0, 0]]), np.array([[0, 1]]), np.eye(3) * 2)[1]
+    array([-0.05,  0.  ,  0.  ])
+    """
+    if box is None or not len(bonds):
+        return positions
+    bonds = np.asarray(bonds, np.int64)
+    step = positions[bonds[:, 1]] - positions[bonds[:, 0]]
+    torn = np.any(np.abs(boxes.displacement(step, box) - step) > 1e-6, axis=1)
+    if not np.any(torn):
+        return positions
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    n = len(positions)
+    molecule = connected_components(coo_array((np.ones(len(bonds)), bonds.T), (n, n)), directed=False)[1]
+    broken = np.unique(molecule[bonds[torn, 0]])
+    ways = bonds[np.isin(molecule[bonds[:, 0]], broken)]
+    ways = np.concatenate([ways, ways[:, ::-1]])
+    out = positions.copy()
+    placed = np.zeros(n, bool)
+    placed[np.unique(molecule, return_index=True)[1]] = True
+    while len(ways):  # outwards from the first atoms, one bond at a time
+        ways = ways[~placed[ways[:, 1]]]
+        edge, first = np.unique(ways[placed[ways[:, 0]], 1], return_index=True)
+        near = out[ways[placed[ways[:, 0]], 0][first]]
+        out[edge] = near + boxes.displacement(positions[edge] - near, box)
+        placed[edge] = True
+    return out

@@ -124,6 +124,7 @@ def settle_positions(chunk, starts, first, kinds, parameters, old, positions, ve
                 lane += 1
             flags[STATUS_INFO] = first[group, lane]
             flags[STATUS] = NOT_CONVERGED
+            continue  # what is finite stays so
         if inverse_dt[0] != 0.0:
             v = load_triples(velocities, atoms)
             store_triples(velocities, atoms, (

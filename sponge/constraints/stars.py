@@ -59,12 +59,11 @@ def _add(velocities, atoms, new, before, per_time):
 
 @device
 def _report(flags, atoms, group, broken):
-    if broken:
-        lane = 0
-        while not (broken >> np.uint64(lane)) & np.uint64(1):
-            lane += 1
-        flags[STATUS_INFO] = atoms[group, 1, lane]
-        flags[STATUS] = NOT_CONVERGED
+    lane = 0
+    while not (broken >> np.uint64(lane)) & np.uint64(1):
+        lane += 1
+    flags[STATUS_INFO] = atoms[group, 1, lane]
+    flags[STATUS] = NOT_CONVERGED
 
 
 @kernel(nogil=True)
@@ -88,8 +87,10 @@ def star_positions(chunk, starts, sizes, atoms, squares, weights, tolerance, old
             rr, sr, off = _dot(r1, r1), _dot(s1, r1), _dot(s1, s1) - d1
             square = sr * sr - rr * off
             t = off / (sr + simd.sqrt(square)) / (w0 + w1)
-            broken = simd.bits((square >= 0.0) & (sr > 0.0))
-            _report(flags, atoms, group, ~broken & np.uint64(255))
+            broken = ~simd.bits((square >= 0.0) & (sr > 0.0)) & np.uint64(255)
+            if broken != 0:
+                _report(flags, atoms, group, broken)
+                continue
             n0, n1 = _moved(x0, w0 * t, r1), _moved(x1, -(w1 * t), r1)
             if inverse_dt[0] != 0.0:
                 _add(velocities, i1, n1, x1, per_time)
@@ -123,7 +124,9 @@ def star_positions(chunk, starts, sizes, atoms, squares, weights, tolerance, old
             s1 = _moved(_moved(s1, -(w1 * u1), r1), one, back)
             s2 = _moved(_moved(s2, -(w2 * u2), r2), one, back)
             s3 = _moved(_moved(s3, -(w3 * u3), r3), one - empty, back)
-        _report(flags, atoms, group, broken)
+        if broken != 0:
+            _report(flags, atoms, group, broken)
+            continue
         n0 = _moved(_moved(_moved(x0, w0 * t1, r1), w0 * t2, r2), w0 * t3, r3)
         n1, n2, n3 = _moved(x1, -(w1 * t1), r1), _moved(x2, -(w2 * t2), r2), _moved(x3, -(w3 * t3), r3)
         # the centre last, as it stands for leaves that are not there

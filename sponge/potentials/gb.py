@@ -208,3 +208,12 @@ def _vector(name, values, n):
     if not np.all(np.isfinite(values)):
         raise ValueError(f"GB: {name} must be finite, got {values[~np.isfinite(values)][0]} for atom {int(np.argmin(np.isfinite(values)))}")
     return values
+
+
+def example():
+    """Systems for `testing`."""
+    from triskele.sponge.testing import example_system
+
+    rng = np.random.default_rng(2)
+    charges, radii, scales = rng.normal(size=12) / 2, rng.uniform(0.11, 0.18, 12), rng.uniform(0.7, 0.9, 12)
+    return [example_system(GB(charges, radii, scales, model=model, kappa=0.7), seed=2) for model in MODELS]

@@ -101,6 +101,11 @@ class Nonbonded(Potential):
                     dielectric=dielectric, alpha=alpha, grid=grid, order=order, lj_alpha=lj_alpha, lj_grid=lj_grid,
                     wave_vectors=wave_vectors)
 
+    @property
+    def invariant(self) -> bool:
+        """Whether moving everything leaves the energy exactly as it is: not so over a mesh."""
+        return self.method not in ("pme", "ljpme")
+
     # -- options --------------------------------------------------------------------------------------------------------
 
     def update(self, **options: Any) -> Nonbonded:
@@ -244,3 +249,20 @@ def _vector(name, values, n):
     if values.ndim != 1 or n is not None and len(values) != n:
         raise ValueError(f"nonbonded: {name} must have shape [{'n' if n is None else n}], got {values.shape}")
     return values
+
+
+def example():
+    """Systems for `testing`."""
+    from triskele.sponge.testing import example_system
+
+    rng = np.random.default_rng(3)
+    n, leaning = 64, np.array([[1.6, 0, 0], [0.3, 1.5, 0], [-0.2, 0.4, 1.7]])
+    charges, sigmas, epsilons = rng.normal(size=n), rng.uniform(0.2, 0.3, n), rng.uniform(0.1, 1, n)
+    lattice = np.stack(np.meshgrid(*[np.arange(4)] * 3), axis=-1).reshape(-1, 3) / 4
+    systems = []
+    for method, box in (("none", None), ("reaction_field", leaning), ("pme", leaning)):
+        system = example_system(n=n, box=box, exclusions=[[0, 1], [1, 2], [0, 2], [5, 7]])
+        system.positions = lattice @ leaning + rng.normal(scale=0.02, size=(n, 3))
+        system.add(Nonbonded(charges - charges.mean(), sigmas, epsilons, method=method, cutoff=0.7, switch=0.6, tolerance=1e-6))
+        systems.append(system)
+    return systems

@@ -108,8 +108,8 @@ def _molecule(field, template):
     angle = field.angles.values[field.angles.find((types[h1], types[o], types[h2]))][0]
     positions = np.zeros((len(types), 3))
     positions[h1], positions[h2] = ([length * np.cos(angle / 2), s * length * np.sin(angle / 2), 0] for s in (1, -1))
-    for site in template.sites:
-        positions[site.index] = np.array(site.weights) @ positions[list(site.parents)]  # all models here have average sites
+    for site in (s for s in template.sites if s.kind == "average3"):  # others are placed by `create_system`
+        positions[site.index] = np.array(site.weights) @ positions[list(site.parents)]
     return positions
 
 
@@ -281,7 +281,6 @@ def add_hydrogens(structure: Structure, ph: float = 7.0, missing_atoms: bool = F
 def solvate(
     structure: Structure,
     forcefield: Any,
-    model: str = "tip3p",
     *,
     padding: float | None = None,
     size: Any = None,
@@ -298,8 +297,7 @@ def solvate(
     ----------
     structure : Structure
     forcefield : sequence of names or paths
-        Of solute, water and ions; see `ForceField`.
-    model : {"tip3p", "tip3pfb", "spce", "tip4pew", "opc", "opc3"}
+        Of solute, water and ions; see `ForceField`. Its residue HOH is the water that is added, in the shape that it has there.
     padding : float, optional
         Least distance in nm between the solute and its images, half of it on each side: the box is as wide as the solute's bounding
         sphere and this, and at least twice this. Give either this or `size`; with neither, the structure's own box is filled.
@@ -324,8 +322,6 @@ def solvate(
     MissingTemplateError
         If a residue of the structure has no template.
     """
-    if model not in WATER_MODELS:
-        raise ValueError(f"solvate: model must be one of {', '.join(WATER_MODELS)}, got {model!r}")
     if padding is not None and size is not None:
         raise ValueError("solvate: either padding or size must be given, got both")
     if padding is None and size is None and structure.box is None:
@@ -340,8 +336,14 @@ def solvate(
 
     from triskele.sponge.forcefield.assign import assign_templates
 
-    structure = add_virtual_sites(structure, forcefield)
-    assign_templates(structure.topology, as_forcefield(forcefield))  # OpenMM's own message says less
+    field = as_forcefield(forcefield)
+    water = field.templates.get("HOH")
+    if water is None:
+        raise ValueError(
+            f"solvate: the force field must have a water model, got {', '.join(field.names)} (add amber14/tip3p or another)"
+        )
+    structure = add_virtual_sites(structure, field)
+    assign_templates(structure.topology, field)  # OpenMM's own message says less
     topology, positions = _to_openmm(structure, app)
     modeller = app.Modeller(topology, positions)
     given: dict[str, Any] = {}
@@ -349,12 +351,10 @@ def solvate(
         given = {"padding": padding * unit.nanometer, "boxShape": shape}
     elif size is not None:
         given = {"boxVectors": [openmm.Vec3(*row) * unit.nanometer for row in boxes.as_box(size, "solvate")]}
-    # the shape of these molecules is corrected by the force field's constraints
-    similar = {"tip3pfb": "tip3p", "opc3": "spce", "opc": "tip4pew"}.get(model, model)
     with _seeded(seed):
         modeller.addSolvent(
             _openmm_field(forcefield, app),
-            model=similar,
+            model=("tip3p", "tip4pew", "tip5p")[min(len(water.sites), 2)],  # the number of sites matters, the shape follows
             ionicStrength=ionic_strength * unit.molar,
             positiveIon=positive,
             negativeIon=negative,
@@ -362,7 +362,29 @@ def solvate(
             **given,
         )
     vectors = np.array([[c for c in v] for v in modeller.topology.getPeriodicBoxVectors().value_in_unit(unit.nanometer)])
-    return _from_openmm(modeller.topology, modeller.positions, boxes.as_box(vectors))
+    full = _from_openmm(modeller.topology, modeller.positions, boxes.as_box(vectors))
+    return _reshape_water(full, len(structure.topology.residue_names), field, water)
+
+
+def _reshape_water(structure, first, field, template):
+    """Waters from residue number `first` on in the shape of their template; oxygens, planes and bisectors stay."""
+    t = structure.topology
+    atoms = np.flatnonzero((t.residue_names[t.residue_index] == "HOH") & (t.residue_index >= first)).reshape(
+        -1, len(template.names)
+    )
+    order = {name: k for k, name in enumerate(t.names[atoms[0]].tolist())} if len(atoms) else {}
+    if set(order) != set(template.names):
+        return structure
+    atoms = atoms[:, [order[name] for name in template.names]]
+    o, h1, h2 = (structure.positions[atoms[:, template.names.index(name)]] for name in ("O", "H1", "H2"))
+    x = h1 + h2 - 2 * o
+    x /= np.linalg.norm(x, axis=1, keepdims=True)
+    y = h1 - h2
+    y -= np.sum(x * y, axis=1, keepdims=True) * x
+    y /= np.linalg.norm(y, axis=1, keepdims=True)
+    positions = structure.positions.copy()
+    positions[atoms] = o[:, None] + np.einsum("ka,amb->mkb", _molecule(field, template), np.stack([x, y, np.cross(x, y)]))
+    return Structure(t, positions, structure.box)
 
 
 def _openmm(where):

@@ -198,20 +198,29 @@ def test_solvent_and_ions(heavy, water, shape):
     pytest.importorskip("openmm")
     sources = [PROTEIN, f"amber14/{water}"]
     solute = build.add_hydrogens(heavy)
-    full = build.solvate(solute, sources, water, padding=0.6, shape=shape, ionic_strength=0.15)
+    full = build.solvate(solute, sources, padding=0.6, shape=shape, ionic_strength=0.15)
     system = create_system(full.topology, full.positions, full.box, sources, constraints="h-bonds")
     assert system.nonbonded.params["charges"].sum() == pytest.approx(0, abs=1e-9)
+    i, j = system.constraints.pairs[
+        system.topology.residue_names[system.topology.residue_index[system.constraints.pairs[:, 0]]] == "HOH"
+    ].T
+    lengths = np.linalg.norm(system.positions[i] - system.positions[j], axis=1)
+    fixed = {tuple(p): d for p, d in zip(system.constraints.pairs.tolist(), system.constraints.distances)}
+    np.testing.assert_allclose(lengths, [fixed[p] for p in zip(i.tolist(), j.tolist())], rtol=1e-9)
+    np.testing.assert_allclose(system.positions, full.positions, atol=1e-9)  # virtual sites are in place
     kinds = {n: int(np.sum(full.topology.residue_names == n)) for n in ("HOH", "NA", "CL")}
     assert kinds["CL"] - kinds["NA"] == 6
     concentration = kinds["NA"] / (kinds["HOH"] * 0.018)  # mol/l; water is 55.4 mol/l
     assert concentration == pytest.approx(0.15, abs=0.05)
     np.testing.assert_allclose(full.box, boxes.as_box(full.box))
-    again = build.solvate(solute, sources, water, padding=0.6, shape=shape, ionic_strength=0.15)
+    again = build.solvate(solute, sources, padding=0.6, shape=shape, ionic_strength=0.15)
     np.testing.assert_array_equal(full.positions, again.positions)
 
 
 def test_solvate_says_what_is_missing(heavy):
     pytest.importorskip("openmm")
+    with pytest.raises(ValueError, match="must have a water model, got amber14/protein.ff14SB"):
+        build.solvate(heavy, PROTEIN, padding=0.5)
     with pytest.raises(MissingTemplateError, match="residue 1 ARG .* no hydrogens"):
         build.solvate(heavy, [PROTEIN, "amber14/tip3p"], padding=0.5)
 
@@ -223,7 +232,6 @@ def test_solvate_says_what_is_missing(heavy):
         ({"padding": 1.0, "size": 3.0}, "got both"),
         ({"padding": 1, "shape": "ball"}, "got 'ball'"),
         ({"padding": 1, "ionic_strength": -1}, "must be >= 0"),
-        ({"padding": 1, "model": "ice"}, "got 'ice'"),
     ],
 )
 def test_bad_requests_for_solvent(heavy, options, message):

@@ -16,7 +16,7 @@ from triskele.sponge.barostats.molecules import Molecules
 from triskele.sponge.checkpoint import differences, fingerprint, read_checkpoint, write_checkpoint
 from triskele.sponge.engine.engine import Engine, Runner
 from triskele.sponge.engine.program import Phase
-from triskele.sponge.engine.task import ENERGY, FORCES_STALE, REBUILD, STEP
+from triskele.sponge.engine.task import FORCES_STALE, REBUILD, STEP
 from triskele.sponge.errors import CheckpointError
 from triskele.sponge.guard import Guard
 from triskele.sponge.integrators.base import Integrator
@@ -108,12 +108,12 @@ class Simulation:
         self._engine = Engine(system, precision)
         self._engine.seed = self.seed
         self._runner = Runner(self._engine, self._phases)
-        self._evaluator = Runner(self._engine, self._engine.force_phases)
         self._guard = Guard(self)
         self._freedom = degrees_of_freedom(system)
         self._drawn = False  # whether velocities were drawn, not given
         self._measured: dict[str, float] | None = None  # energies of the present state
         self._rate = 0.0  # steps per second
+        self._running = False
         if positions is not None:
             self.positions = positions
         if velocities is not None:
@@ -233,30 +233,29 @@ class Simulation:
         return dict(self._measured)
 
     def _measure(self):
-        engine = self._engine
-        forces, step, before = engine.forces.copy(), engine.flags[STEP], engine.flags[ENERGY]
-        engine.flags[ENERGY] = 1
-        try:
-            self._evaluator.run(1)
-            result = engine.energies()
-            pressure = self._molecules.pressure().mean() if engine.periodic else None
-        finally:
-            engine.flags[STEP], engine.flags[ENERGY] = step, before
-            engine.forces[:] = forces
+        observer = self._observer
+        observer.velocities[:] = self._engine.velocities
+        observer.compute(self._engine.positions, self.box)
+        result = observer.energies()
         result["potential"] = sum(result.values())
         result["kinetic"] = self.kinetic_energy
         result["total"] = result["potential"] + result["kinetic"]
         result["temperature"] = self.temperature
-        if pressure is not None:
-            volume = float(boxes.volume(engine.box))
-            result["pressure"] = float(pressure * units.BAR_PER_PRESSURE)
+        if observer.periodic:
+            volume = float(boxes.volume(observer.box))
+            result["pressure"] = float(self._molecules.pressure().mean() * units.BAR_PER_PRESSURE)
             result["volume"] = volume
-            result["density"] = float(engine.masses.sum() / volume * units.DENSITY)
+            result["density"] = float(observer.masses.sum() / volume * units.DENSITY)
         return result
 
     @cached_property
+    def _observer(self):
+        """An engine of its own: a run's neighbour list ages with every evaluation, and must not do so for onlookers."""
+        return Engine(self.system, self.precision)
+
+    @cached_property
     def _molecules(self):
-        return Molecules(self._engine)
+        return Molecules(self._observer)
 
     # -- motion ---------------------------------------------------------------------------------------------------------
 
@@ -278,6 +277,8 @@ class Simulation:
         Minimum
             Energy, force, number of steps, and whether the tolerance was reached.
         """
+        for neighbors in self._engine.neighbor_lists:
+            neighbors.strict()
         try:
             return minimize(self._engine, tolerance, max_steps, method)
         finally:
@@ -326,6 +327,8 @@ class Simulation:
     def _advance(self, steps: int) -> None:
         """Make steps without any reporting."""
         self._measured = None
+        for neighbors in self._engine.neighbor_lists:
+            neighbors.schedule(self._temperature_wanted or 300.0, self.timestep)
         self._runner.run(steps)
 
     def _touched(self) -> None:
@@ -347,7 +350,7 @@ class Simulation:
             If it cannot be written.
         """
         arrays, meta = self._snapshot()
-        meta.update(fingerprint=fingerprint(self), files=self.files)
+        meta.update(fingerprint=self._fingerprint, files=self.files)
         write_checkpoint(path, arrays, meta)
         self._touched()
 
@@ -367,12 +370,16 @@ class Simulation:
         """
         path = os.fspath(path)
         arrays, meta = read_checkpoint(path)
-        here = fingerprint(self)
+        here = self._fingerprint
         if meta["fingerprint"] != here:
             raise CheckpointError(f"checkpoint {path!r}: must belong to the same system and settings, but these differ: "
                                   + ", ".join(differences(meta["fingerprint"], here)))
         self._restore(arrays, meta)
         self.files, self.resumed_from = dict(meta["files"]), path
+
+    @cached_property
+    def _fingerprint(self):
+        return fingerprint(self)
 
     def _snapshot(self):
         """The state in memory: arrays, and numbers."""

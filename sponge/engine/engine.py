@@ -108,6 +108,11 @@ class Engine:
             self._neighbors[cutoff] = NeighborList(self, cutoff)
         return self._neighbors[cutoff]
 
+    @property
+    def neighbor_lists(self) -> list[Any]:
+        """All neighbour lists in use."""
+        return list(self._neighbors.values())
+
     def on_status(self, code: int, handler: Callable[[Engine], bool]) -> None:
         """Let `handler(engine)` deal with a status that a kernel has set; it returns whether the plans must be made anew."""
         self.handlers[code] = handler

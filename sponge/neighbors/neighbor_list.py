@@ -15,8 +15,7 @@ import numpy as np
 from triskele.sponge.engine.program import Phase
 from triskele.sponge.engine.task import Task
 from triskele.sponge.errors import BoxError
-from triskele.sponge.neighbors import grid, search
-from triskele.sponge.neighbors.buffer import schedule
+from triskele.sponge.neighbors import buffer, grid, search
 from triskele.sponge.neighbors.state import (
     CUTOFF,
     END,
@@ -160,6 +159,7 @@ class NeighborList:
         per_chunk = most_clusters // self.chunks + 1
         self._sizes = {"pairs": int(per_chunk * half_shell * 0.6) + 512, "entries": per_chunk * 6 + 64,
                        "touched": min(most_clusters, 8 * per_chunk + 512)}
+        self._scheduled: tuple[float, float, float] | None = (0.0, 0.0, 0.0)  # temperature, time step, tolerance
         self.strict()
         self._allocate()
         engine.on_status(OVERFLOW, _grow)
@@ -168,10 +168,15 @@ class NeighborList:
     # ------------------------------------------------------------------------------------------------------ radii
     def strict(self) -> None:
         """Never miss a pair: build anew before an atom has gone half the buffer."""
+        if self._scheduled is None:
+            return
+        self._scheduled = None
         self._set(self.cutoff + _BUFFER, self.cutoff + _BUFFER, 0, 0, 0.0)
 
     def schedule(self, temperature: float, timestep: float, tolerance: float = 0.005) -> None:
         """Choose radii and intervals for a run, from the energy drift that pairs missed meanwhile may cause.
+
+        A list that only serves potentials other than Nonbonded stays strict.
 
         Parameters
         ----------
@@ -182,10 +187,17 @@ class NeighborList:
         tolerance : float
             Drift in kJ/mol/ps per atom; 0 is `strict`.
         """
+        from triskele.sponge.potentials.nonbonded import Nonbonded
+
+        if not any(isinstance(p, Nonbonded) and p.cutoff == self.cutoff for p in self.engine.potentials):
+            tolerance = 0  # nothing is known of the energies at the cut-off
         if tolerance <= 0 or temperature <= 0 or timestep <= 0:
             self.strict()
             return
-        chosen = schedule(self.engine, self.cutoff, temperature, timestep, tolerance)
+        if self._scheduled == (temperature, timestep, tolerance):
+            return
+        self._scheduled = temperature, timestep, tolerance
+        chosen = buffer.schedule(self.engine, self.cutoff, temperature, timestep, tolerance)
         self._set(chosen.outer, chosen.inner, chosen.every, chosen.prune_every, timestep)
         masses = self.engine.masses
         lightest = min(masses[masses > 0], default=1.0)
@@ -208,7 +220,7 @@ class NeighborList:
             PairList(k, self.chunks, self._sizes["pairs"], self._sizes["entries"], self._sizes["touched"], len(self.atoms) // 4)
             for k in kinds
         ]
-        self._scratch = np.zeros((self.chunks, 5, self._scratch_size), np.int32)
+        self._scratch = np.zeros((self.chunks, 6, self._scratch_size), np.int32)
         self.before = self._phases()
 
     def _phases(self) -> list[Phase]:

@@ -129,11 +129,11 @@ def search(chunk, chunks, kind, n_groups, groups, flags, images, shifts, geometr
     # a margin for the rounding of bounding boxes to xs' precision
     reach, reach2, limit2 = outer * (1.0 + 1.0e-6) + 1.0e-6, (outer + 2.0e-6) ** 2, real(outer * outer)
     mark, mine, pair, mask = marks[chunk], entries[chunk], pairs[chunk], masks[chunk]
-    plain, masked, masked_mask = scratch[chunk, 0], scratch[chunk, 1], scratch[chunk, 2]
-    hit, hit_mask = scratch[chunk, 3], scratch[chunk, 4]
+    near, plain, masked, masked_mask = scratch[chunk, 0], scratch[chunk, 1], scratch[chunk, 2], scratch[chunk, 3]
+    hit, hit_mask = scratch[chunk, 4], scratch[chunk, 5]
     mark[:clusters] = 0
     home_low, home_high = chunk * clusters // chunks, (chunk + 1) * clusters // chunks
-    n_pairs, n_mine, full = 0, 0, False
+    n_pairs, n_mine, full, own_x = 0, 0, False, 0
     for i in range(home_low, home_high):
         n_hit = _mark(clusters, slots, atoms, excluded_start, excluded, i, mark, hit, hit_mask)
         if n_hit < 0:
@@ -142,6 +142,8 @@ def search(chunk, chunks, kind, n_groups, groups, flags, images, shifts, geometr
         group_i = np.int64(groups[atoms[4 * i]]) if n_groups > 1 else 0
         group_j = kind - group_i if kind >= 0 else 0
         ix, iy, iz = first(xs, 16 * i), first(xs, 16 * i + 4), first(xs, 16 * i + 8)
+        while cluster_start[(own_x + 1) * n_y * n_groups] <= i:  # columns of smaller x come before
+            own_x += 1
         for s in range(images.shape[0]):
             sx, sy, sz = shifts[3 * s], shifts[3 * s + 1], shifts[3 * s + 2]
             low_x, low_y, low_z = low[i, 0] + sx - reach, low[i, 1] + sy - reach, low[i, 2] + sz - reach
@@ -161,8 +163,8 @@ def search(chunk, chunks, kind, n_groups, groups, flags, images, shifts, geometr
             y0 = max(0, int(np.floor((low_y - geometry[LOW + 1]) / geometry[COLUMN + 1])))
             y1 = min(n_y - 1, int(np.floor((high_y - geometry[LOW + 1]) / geometry[COLUMN + 1])))
             jx, jy, jz = ix + real(sx), iy + real(sy), iz + real(sz)
-            begin, n_plain, n_masked = n_pairs, 0, 0
-            for column_x in range(x0, x1 + 1):
+            n_near = 0
+            for column_x in range(max(x0, own_x) if s == 0 else x0, x1 + 1):
                 edge = geometry[LOW] + column_x * geometry[COLUMN]
                 dx = max(0.0, max(low_x + reach - edge - geometry[COLUMN], edge - (high_x - reach)))
                 for column_y in range(y0, y1 + 1):
@@ -177,52 +179,49 @@ def search(chunk, chunks, kind, n_groups, groups, flags, images, shifts, geometr
                         j, last = cluster_start[key], cluster_start[key + 1]
                         if s == 0:
                             j = max(j, i)
+                        height = np.sqrt(reach2 - dx * dx - dy * dy) - reach
+                        bottom, ceiling = low_z - height, high_z + height
                         top = last
-                        while j < top:  # the first cluster that reaches up to low_z
+                        while j < top:  # the first cluster that reaches up to the bottom
                             middle = (j + top) // 2
-                            if high[middle, 2] < low_z:
+                            if high[middle, 2] < bottom:
                                 j = middle + 1
                             else:
                                 top = middle
-                        while j < last and low[j, 2] <= high_z:
-                            o = 16 * j
-                            ux = jx - second(xs, o)
-                            uy = jy - second(xs, o + 4)
-                            uz = jz - second(xs, o + 8)
-                            r2 = simd.fma(ux, ux, simd.fma(uy, uy, uz * uz))
-                            if simd.any(r2 < limit2):
-                                bits = _ALL_PAIRS
-                                if mark[j] > 0:
-                                    bits = hit_mask[mark[j] - 1]
-                                if s == 0 and j == i:
-                                    bits &= 0x08CE  # each pair within the cluster once
-                                if (
-                                    n_pairs + n_plain + n_masked == pair.shape[0]
-                                    or n_plain == plain.shape[0]
-                                    or n_masked == masked.shape[0]
-                                ):
-                                    full = True
-                                    break
-                                if bits != _ALL_PAIRS:
-                                    if bits != 0:
-                                        masked[n_masked], masked_mask[n_masked] = j, bits
-                                        n_masked += 1
-                                elif lj[i] != 0 and lj[j] != 0:
-                                    pair[n_pairs], mask[n_pairs] = j, bits
-                                    n_pairs += 1
-                                else:
-                                    plain[n_plain] = j
-                                    n_plain += 1
-                            j += 1
-                        if full:
+                        if n_near + last - j > near.shape[0]:
+                            full = True
                             break
+                        while j < last and low[j, 2] <= ceiling:
+                            ux = jx - second(xs, 16 * j)
+                            uy = jy - second(xs, 16 * j + 4)
+                            uz = jz - second(xs, 16 * j + 8)
+                            r2 = simd.fma(ux, ux, simd.fma(uy, uy, uz * uz))
+                            near[n_near] = j
+                            n_near += simd.any(r2 < limit2)  # no branch: whether a cluster is near is hard to foresee
+                            j += 1
                     if full:
                         break
                 if full:
                     break
-            if full or n_mine == mine.shape[0]:
+            if full or n_mine == mine.shape[0] or n_pairs + n_near > pair.shape[0]:
                 full = True
                 break
+            begin, n_plain, n_masked = n_pairs, 0, 0
+            for k in range(n_near):
+                j = np.int64(near[k])
+                bits = _ALL_PAIRS
+                if mark[j] > 0:
+                    bits = np.int64(hit_mask[mark[j] - 1])
+                if s == 0 and j == i:
+                    bits &= 0x08CE  # each pair within the cluster once
+                if bits != _ALL_PAIRS:
+                    masked[n_masked], masked_mask[n_masked] = j, bits
+                    n_masked += bits != 0
+                else:
+                    pair[n_pairs], mask[n_pairs], plain[n_plain] = j, _ALL_PAIRS, j
+                    both = lj[i] & lj[j]
+                    n_pairs += both
+                    n_plain += 1 - both
             if n_pairs + n_plain + n_masked > begin:
                 entry = mine[n_mine]
                 entry[I], entry[SHIFT], entry[START], entry[LJ_END] = i, s, begin, n_pairs

@@ -54,7 +54,7 @@ def load_parmed(
     include : str or Path, optional
         Folder of GROMACS's force fields, where the .top includes some.
     defines : dict, optional
-        Macros for GROMACS's preprocessor, such as ``{"FLEXIBLE": ""}``.
+        Macros for GROMACS's preprocessor; when left out FLEXIBLE, by which water has bonds and angles to make rigid or not.
     **options
         Those of `from_parmed`.
 
@@ -66,27 +66,56 @@ def load_parmed(
         If ParmEd cannot read a file.
     """
     parmed = need("parmed", "GROMACS and CHARMM topologies")
-    need("parmed.gromacs", "GROMACS topologies")
-    need("parmed.charmm", "CHARMM topologies")
     charmm = Path(topology).name.removesuffix(".gz").lower().endswith(".psf")
     if charmm and not parameters:
         raise TypeError(f"load: {topology} has no parameters: CHARMM parameter files (.prm, .rtf, .str) are needed")
-    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # ParmEd's remarks on styles of files
+    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings(record=True) as remarks:
+        warnings.simplefilter("always")
         try:
             if charmm:
                 structure = parmed.charmm.CharmmPsfFile(_plain(topology, folder))
                 structure.load_parameters(parmed.charmm.CharmmParameterSet(*(_plain(p, folder) for p in parameters)))
             else:
-                if include is not None:
-                    parmed.gromacs.GROMACS_TOPDIR = str(include)
-                structure = parmed.gromacs.GromacsTopologyFile(_plain(topology, folder), defines=defines)
-        except OSError:
+                structure = _gromacs(parmed, topology, _plain(topology, folder), include, defines)
+        except (OSError, FileFormatError):
             raise
         except Exception as error:  # ParmEd raises many kinds
             kind = MissingParameterError if "arameter" in type(error).__name__ else FileFormatError
             raise kind(f"{topology}: cannot be read by ParmEd: {type(error).__name__}: {error}") from error
+    for remark in remarks:  # of the others, that 1-4 pairs are set to zero or are none is as the file says
+        if "not currently supported" in str(remark.message):
+            raise FileFormatError(f"{topology}: ParmEd says {remark.message}")
     return from_parmed(structure, positions, velocities, box, where=str(topology), **options)
+
+
+# Sections of a .top that ParmEd takes into account, or that define types which count only where they are used
+_SECTIONS = set(
+    "defaults atomtypes bondtypes angletypes dihedraltypes cmaptypes pairtypes nonbond_params constrainttypes "
+    "implicit_genborn_params moleculetype atoms bonds pairs angles dihedrals cmap settles virtual_sites3 dummies3 exclusions "
+    "system molecules".split()
+)
+
+
+def _gromacs(parmed: Any, topology: str | Path, path: str, include: Any, defines: dict[str, str] | None) -> Any:
+    """ParmEd's structure of a .top, after a look at its sections: those that ParmEd does not know it passes over in silence."""
+    need("parmed.gromacs", "GROMACS topologies")
+    before = parmed.gromacs.GROMACS_TOPDIR
+    defines = {"FLEXIBLE": "1"} if defines is None else defines  # water's bonds and angles, which become constraints
+    try:
+        if include is not None:
+            parmed.gromacs.GROMACS_TOPDIR = str(include)
+        reader = need("parmed.gromacs._gromacsfile", "GROMACS topologies").GromacsFile
+        file = reader(path, includes=[parmed.gromacs.GROMACS_TOPDIR], defines=dict(defines))
+        for line in file:
+            name = line.strip().strip("[]").strip()
+            if line.strip().startswith("[") and name not in _SECTIONS:
+                raise FileFormatError(
+                    f"{topology}: section [ {name} ] is not supported (known are {', '.join(sorted(_SECTIONS))})"
+                )
+        file.close()
+        return parmed.gromacs.GromacsTopologyFile(path, defines=dict(defines))
+    finally:
+        parmed.gromacs.GROMACS_TOPDIR = before
 
 
 def _plain(path: str | Path, folder: str) -> str:

@@ -134,10 +134,8 @@ def _spread(add_atom, points, per_place, chunk, positions, charges, geometry, va
             fractions, places, strays, n_strays):
     plane, line, wide = sizes[PLANE], 16 * sizes[BRICKS_Z], slabs[chunk, WIDTH]
     shift = slabs[chunk, FIRST] * plane
-    bricks = simd.address(mesh, slabs[chunk, AT] * plane)
+    bricks, rows, cleared = simd.address(mesh, slabs[chunk, AT] * plane), sizes[BRICKS_Y], np.int64(0)
     zero = simd.splat(mesh.dtype.type(0), 16)
-    for k in range(0, wide * plane, 16):
-        simd.store(bricks, k, zero)
     q, r, table, g, atoms = (simd.address(charges, 0), simd.address(positions, 0), simd.address(values, 0),
                              simd.address(geometry, 0), simd.address(order, 0))
     x, n = simd.address(scratch, chunk * SCRATCH), fractions.shape[1]
@@ -156,6 +154,8 @@ def _spread(add_atom, points, per_place, chunk, positions, charges, geometry, va
         simd.store(fy, at, simd.convert(uy - by, mesh.dtype))
         simd.store(fz, at, simd.convert(uz - bz, mesh.dtype))
         ix, iy, iz = simd.convert(bx, np.int32), simd.convert(by, np.int32), simd.convert(bz, np.int32)
+        # rows of bricks are cleared when they are first reached, and so are in the cache
+        cleared = _clear(bricks, cleared, min(rows, (np.int64(simd.max(iy)) >> 2) + (points + 6) // 4), wide, plane, line, zero)
         # atoms beyond `end` are the next chunk's, which writes the same
         simd.store(to, at, ix * np.int32(plane) + (iy >> 2) * np.int32(line) + (iz >> 2) * 16)
         simd.store(shape, at, (((iy & 3) << 2) + (iz & 3)) * np.int32(per_place))
@@ -173,7 +173,19 @@ def _spread(add_atom, points, per_place, chunk, positions, charges, geometry, va
             else:
                 add_atom(simd.address(bricks, place), plane, line, simd.address(x, a), simd.load_splat(fy, at + a, 16),
                          simd.load_splat(fz, at + a, 16), table, np.int64(simd.load_scalar(shape, at + a)))
+    _clear(bricks, cleared, rows, wide, plane, line, zero)
     n_strays[chunk] = count
+
+
+@device(**INNER)
+def _clear(bricks, first, end, planes, plane, line, zero):
+    """Clear the rows of bricks from `first` up to `end`, which is returned if it is greater."""
+    if end <= first:
+        return first
+    for k in range(planes):
+        for at in range(k * plane + first * line, k * plane + end * line, 16):
+            simd.store(bricks, at, zero)
+    return end
 
 
 @template(**INNER)

@@ -255,7 +255,7 @@ def example():
     """Systems for `testing`."""
     from triskele.sponge.testing import example_system
 
-    rng = np.random.default_rng(3)
+    rng = np.random.default_rng(4)
     n, leaning = 64, np.array([[1.6, 0, 0], [0.3, 1.5, 0], [-0.2, 0.4, 1.7]])
     charges, sigmas, epsilons = rng.normal(size=n), rng.uniform(0.2, 0.3, n), rng.uniform(0.1, 1, n)
     lattice = np.stack(np.meshgrid(*[np.arange(4)] * 3), axis=-1).reshape(-1, 3) / 4

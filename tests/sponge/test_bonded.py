@@ -13,7 +13,7 @@ EXAMPLES = {name: (system, potential) for name, system, potential in examples()}
 FORCES = {"bond": "HarmonicBondForce", "angle": "HarmonicAngleForce", "torsion": "PeriodicTorsionForce", "cmap": "CMAPTorsionForce"}
 
 
-@pytest.mark.parametrize("name", EXAMPLES)
+@pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.slow if n.startswith("nonbonded") else ()) for n in EXAMPLES])
 def test_every_potential_is_what_it_claims_to_be(name):
     system, potential = EXAMPLES[name]
     check_potential(system[potential], system)

@@ -29,6 +29,8 @@ def run(sim: Simulation, steps: int, reporters: Sequence[Reporter]) -> None:
     for r in reporters:
         if not isinstance(r, Reporter):
             raise TypeError(f"run: report must be a list of reporters, got {type(r).__name__}")
+    if sim._running:
+        raise RuntimeError("run: must not be called by a reporter of a run that is going on")
     paths = [os.path.abspath(r.path) for r in reporters if hasattr(r, "path")]
     if len(set(paths)) < len(paths):
         raise ValueError(f"run: reporters must write to different files, got {max(paths, key=paths.count)!r} twice")
@@ -37,6 +39,7 @@ def run(sim: Simulation, steps: int, reporters: Sequence[Reporter]) -> None:
     sim.target = sim.step + steps
     sim._guard.path = last_good_path(reporters)
     opened: list[Reporter] = []
+    sim._running = True
     try:
         for r in reporters:
             r.open(sim)
@@ -46,6 +49,8 @@ def run(sim: Simulation, steps: int, reporters: Sequence[Reporter]) -> None:
     except BaseException as error:
         _close(opened, error)
         raise
+    finally:
+        sim._running = False
     _close(opened, None)
     if interrupted:
         raise KeyboardInterrupt(f"run: stopped after step {sim.step}")

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["DCD"]
 
 _AKMA = 0.04888821  # ps: CHARMM's unit of time, sqrt(dalton A^2 / (kcal/mol))
+_LARGEST = 2**31 - 1  # number that the header can hold; steps may be more
 _COUNT_AT = 8  # byte at which the number of frames stands
 
 
@@ -36,7 +37,7 @@ class DCD(FileReporter):
     def header(self, sim: Simulation) -> bytes:
         """The three records at the beginning, with no frames yet."""
         control = np.zeros(20, np.int32)
-        control[1], control[2] = -(-(sim.step + 1) // self.every) * self.every, self.every
+        control[1:3] = np.minimum([(sim.step // self.every + 1) * self.every, self.every], _LARGEST)
         control[9:10].view(np.float32)[0] = sim.timestep / _AKMA
         control[10], control[19] = sim.box is not None, 24  # 24: CHARMM's version that the layout is of
         titles = [b"written by triskele.sponge".ljust(80), b"positions are not wrapped into the box".ljust(80)]
@@ -80,7 +81,7 @@ class DCD(FileReporter):
         self._file.seek(_COUNT_AT)
         self._file.write(struct.pack("<i", frames))
         self._file.seek(_COUNT_AT + 12)
-        self._file.write(struct.pack("<i", first + every * max(frames - 1, 0)))
+        self._file.write(struct.pack("<i", min(first + every * max(frames - 1, 0), _LARGEST)))
         self._file.seek(self._end)
 
     def _at(self, where, size):

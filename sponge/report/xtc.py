@@ -51,7 +51,7 @@ class XTC(FileReporter):
         try:
             with self._format(name, "w") as file:
                 file.write(sim.positions[None].astype(np.float32), time=np.array([sim.time], np.float32),
-                           step=np.array([step], np.int32), box=box[None].astype(np.float32))
+                           step=np.array([step % 2**31], np.int32), box=box[None].astype(np.float32))
             with open(name, "rb") as file:
                 return file.read()
         finally:

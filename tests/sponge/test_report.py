@@ -7,6 +7,8 @@ import signal
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from triskele import sponge
 from triskele.sponge.box import from_lengths_angles
@@ -161,6 +163,25 @@ def test_callbacks_see_and_may_change_the_state():
         sponge.Callback(10, 3)
 
 
+def test_a_callback_cannot_run_the_run_it_belongs_to(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    sim = simulation()
+    with pytest.raises(RuntimeError, match="must not be called by a reporter of a run that is going on"):
+        sim.run(10, report=sponge.Callback(5, lambda sim: sim.run(5)))
+    sim.run(5)
+    assert sim.step == 10
+
+
+def test_steps_beyond_32_bits(tmp_path):
+    pytest.importorskip("mdtraj")
+    sim = simulation()
+    sim._engine.flags[0] = 3_000_000_000
+    sim.run(20, report=[sponge.DCD(tmp_path / "a.dcd", 10), sponge.XTC(tmp_path / "a.xtc", 10), sponge.CSV(tmp_path / "a.csv", 10)])
+    assert len(read_trajectory(tmp_path / "a.dcd")[0]) == 2
+    assert read_trajectory(tmp_path / "a.xtc")[1] == pytest.approx([6e6, 6e6])
+    assert (tmp_path / "a.csv").read_text().splitlines()[-1].startswith("3000000020,6000000.04,")
+
+
 @pytest.mark.parametrize("every", [0, -5, 2.5, True, "10"])
 def test_every_must_be_a_whole_number(every):
     with pytest.raises(ValueError, match="whole number of steps >= 1"):
@@ -218,6 +239,28 @@ def test_a_resumed_run_cuts_off_what_came_after_the_checkpoint(tmp_path, monkeyp
     assert resumed.step == 20 and resumed.resumed_from == "two.chk"
     resumed.run(20, report=[*all_files(tmp_path / "two"), sponge.Checkpoint("two.chk", 20)])
     assert contents(tmp_path / "one") == contents(tmp_path / "two")
+
+
+@settings(max_examples=8, deadline=None)
+@given(cuts=st.lists(st.tuples(st.integers(1, 25), st.booleans()), min_size=1, max_size=5))
+def test_runs_cut_and_killed_anywhere_write_what_one_run_writes(tmp_path_factory, cuts):
+    folder = tmp_path_factory.mktemp("cuts")
+    (folder / "one").mkdir()
+    (folder / "two").mkdir()
+    chk = folder / "a.chk"
+    sim = simulation()
+    sim.save_checkpoint(chk)
+    for steps, killed in cuts:
+        sim.run(steps, report=[*all_files(folder / "two"), sponge.Checkpoint(chk, 7)])
+        if killed:  # what is in memory is lost
+            sim = simulation()
+            sim.load_checkpoint(chk)
+            if sim.step < 7:  # the checkpoint of the beginning knows of no files
+                for path in (folder / "two").iterdir():
+                    path.unlink()
+    sim.run(30, report=[*all_files(folder / "two"), sponge.Checkpoint(chk, 7)])
+    simulation().run(sim.step, report=[*all_files(folder / "one"), sponge.Checkpoint(folder / "b.chk", 7)])
+    assert contents(folder / "one") == contents(folder / "two")
 
 
 def test_a_resumed_run_never_overwrites_files_of_others(tmp_path, monkeypatch):

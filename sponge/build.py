@@ -178,7 +178,11 @@ def add_virtual_sites(structure: Structure, forcefield: Any) -> Structure:
     Returns
     -------
     Structure
-        Sites follow the atoms of their residue; they stand at their first parent until `create_system` places them.
+        Sites follow the atoms of their residue; they stand at its first atom until `create_system` places them.
+
+    Examples
+    --------
+    >>> full = add_virtual_sites(sponge.read_pdb("crystal.pdb"), ["amber19/protein.ff19SB", "amber14/opc"])  # doctest: +SKIP
     """
     field = as_forcefield(forcefield)
     t = structure.topology
@@ -263,6 +267,11 @@ def add_hydrogens(structure: Structure, ph: float = 7.0, missing_atoms: bool = F
     ------
     ImportError
         If OpenMM, or PDBFixer for missing atoms, is not installed.
+
+    Examples
+    --------
+    >>> from triskele import sponge
+    >>> structure = sponge.build.add_hydrogens(sponge.read_pdb("1ubq.pdb"), missing_atoms=True)  # doctest: +SKIP
     """
     app = _openmm("add_hydrogens")
     states = [_STATES.get(str(name)) for name in structure.topology.residue_names]
@@ -321,6 +330,12 @@ def solvate(
         If OpenMM is not installed.
     MissingTemplateError
         If a residue of the structure has no template.
+
+    Examples
+    --------
+    >>> field = ["amber19/protein.ff19SB", "amber14/opc"]
+    >>> full = solvate(structure, field, padding=1.0, ionic_strength=0.15, shape="dodecahedron")  # doctest: +SKIP
+    >>> system = sponge.create_system(full.topology, full.positions, full.box, field, constraints="h-bonds")  # doctest: +SKIP
     """
     if padding is not None and size is not None:
         raise ValueError("solvate: either padding or size must be given, got both")

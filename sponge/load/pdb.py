@@ -349,6 +349,14 @@ def write_pdb(path: str | Path | TextIO, topology: Topology, positions: np.ndarr
     ------
     ValueError
         If positions have another shape, are not finite, or do not fit.
+
+    Examples
+    --------
+    >>> import io
+    >>> text = io.StringIO()
+    >>> write_pdb(text, Topology.of_particles(1, "AR", 18), [[0.1, 0.2, 0.3]])
+    >>> text.getvalue()[:54]
+    'HETATM    1 AR    AR A   1       1.000   2.000   3.000'
     """
     positions = np.asarray(positions, np.float64)
     frames = positions[None] if positions.ndim == 2 else positions

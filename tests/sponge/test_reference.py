@@ -162,6 +162,26 @@ def digits(value):
     return 0.51 * 10.0 ** (np.floor(np.log10(abs(value))) - 4)
 
 
+@sponge.pair_potential
+def force_shifted(r, end):
+    """Lennard-Jones in reduced units, shifted so that energy and force vanish at `end`."""
+    x, y = r**-6.0, end**-6.0
+    slope = -24 * (2 * y * y - y) / end
+    return 4 * (x * x - x) - 4 * (y * y - y) - (r - end) * slope
+
+
+@pytest.mark.parametrize("number", [1, 2, 3, 4])
+def test_nist_force_shifted_lennard_jones(number, tmp_path):
+    """The page's third form, as a potential of one's own."""
+    box, positions, _ = nist_configuration(f"lj_sample_config_periodic{number}", tmp_path)
+    published = NIST["lj"][f"config{number}_LFS3"]
+    system = sponge.System(sponge.Topology.of_particles(len(positions)), np.ones(len(positions)), box, positions)
+    system.add(force_shifted(end=3.0, cutoff=3.0))
+    assert system.energy() == pytest.approx(published["published_U"], abs=digits(published["published_U"]))
+    assert system.energy() == pytest.approx(published["U"], rel=1e-10)
+    assert -np.trace(system.virial()) == pytest.approx(published["sum_r_dUdr"], rel=1e-9)
+
+
 def nist_configuration(name, folder):
     lines = unpacked(f"nist/{name}.txt.gz", folder).read_text().split("\n")
     rows = [line.split() for line in lines[2:] if line.split()]
@@ -224,6 +244,21 @@ def test_nist_water(number, tmp_path):
     m = n // 3
     expected = ours["Edisp"] + ours["ELRC"] * (1 + 1 / m) / (1 + 1 / n)
     assert system.energy() / kelvin == pytest.approx(expected, rel=1e-8)
+
+
+def test_triclinic_lennard_jones_of_nist(tmp_path):
+    """Edges of 10 sigma, angles of 85, 75 and 80 degrees; values that NIST's program FEASST is tested with."""
+    lines = unpacked("nist/lj_triclinic_sample_config_periodic3.xyz.gz", tmp_path).read_text().split("\n")
+    _, lx, ly, lz, xy, xz, yz = map(float, lines[1].split())
+    positions = np.array([line.split()[1:] for line in lines[2:] if line.split()], float)
+    n = len(positions)
+    box = [[lx, 0, 0], [xy, ly, 0], [xz, yz, lz]]
+    system = sponge.System(sponge.Topology.of_particles(n), np.ones(n), box, positions)
+    system.add(Nonbonded(np.zeros(n), np.ones(n), np.ones(n), method="cutoff", cutoff=3, dispersion_correction=False))
+    pairs = system.energy()
+    assert pairs == pytest.approx(-505.78567945268367, rel=1e-11)
+    system.nonbonded.update(dispersion_correction=True)
+    assert system.energy() - pairs == pytest.approx(-29.37186430697248, rel=1e-10)
 
 
 def triclinic_boxes():

@@ -35,7 +35,7 @@ def main(output):
 
     # C=O bonds: by how much does each frequency grow with their stiffness? d(w^2) = v' (dH/dk) v
     element = system.topology.elements
-    pairs = system["bond"].pairs
+    pairs = system["bond"].atoms
     carbonyl = np.flatnonzero((np.sort(element[pairs], axis=1) == [6, 8]).all(axis=1))
 
     def curvature(k, mode):
@@ -48,7 +48,7 @@ def main(output):
     slope = core.jit(core.grad(curvature))
     k0 = params["bond"]["k"][carbonyl]
     share = np.array([np.sum(slope(k0, v) * k0) for v in modes.T]) / np.maximum(squares, 1e-9)
-    amide = np.argsort(share)[-2:]
+    amide = 6 + np.argsort(share[6:])[-2:]
     for m in np.sort(amide):
         print(f"carbonyl stretch {frequency[m]:.0f} per cm: {100 * share[m]:.0f} % of its curvature is the C=O bonds'")
 

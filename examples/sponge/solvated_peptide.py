@@ -9,7 +9,6 @@ mostly in the beta / PII (phi -150 to -60, psi 120 to 180) and alpha_R (phi -80,
 """
 
 import argparse
-import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -24,22 +23,25 @@ def main(output, time):
                          method="pme", cutoff=0.9, constraints="h-bonds")  # fmt: skip
     print(system)
     sim = sponge.Simulation(system, sponge.LangevinMiddle(temperature=300, friction=1.0, timestep=0.002),
-                            barostat=sponge.MonteCarloBarostat(pressure=1.0, temperature=300), seed=1)  # fmt: skip
+                            barostat=sponge.StochasticCellRescaling(pressure=1.0, relaxation_time=1.0), seed=1)  # fmt: skip
     before = sim.energies()["potential"]
     sim.minimize()
     print(f"minimised: potential energy {before:.0f} -> {sim.energies()['potential']:.0f} kJ/mol")
 
-    with tempfile.TemporaryDirectory() as folder:
-        trajectory, table = Path(output).with_suffix(".dcd"), Path(folder) / "run.csv"
-        sim.run(time=time, report=[sponge.Log(every=2500), sponge.CSV(table, every=100), sponge.DCD(trajectory, every=100)])
-        columns = np.genfromtxt(table, delimiter=",", names=True)
-        frames = sponge.analysis.read_dcd(trajectory)
-    print(f"trajectory: {trajectory}, {len(frames.positions)} frames")
+    rows, frames = [], []
 
-    settled = len(columns) // 3
-    density = columns["density"][settled:]
-    print(f"temperature {columns['temperature'][settled:].mean():.1f} K, density {density.mean():.3f} g/cm^3 (TIP3P: 0.98)")
-    angles = sponge.analysis.ramachandran(system.topology, frames.positions)
+    def sample(sim):
+        rows.append([sim.time, *(sim.energies()[name] for name in ("potential", "temperature", "density"))])
+        frames.append(sim.positions)
+
+    trajectory = Path(output).with_suffix(".dcd")
+    sim.run(time=time, report=[sponge.Log(every=2500), sponge.DCD(trajectory, every=100), sponge.Callback(50, sample)])
+    print(f"trajectory: {trajectory}")
+
+    t, potential, temperature, density = np.array(rows).T
+    settled = t > t[-1] / 3
+    print(f"temperature {temperature[settled].mean():.1f} K, density {density[settled].mean():.3f} g/cm^3 (TIP3P: 0.98)")
+    angles = sponge.analysis.ramachandran(np.array(frames), system.topology)
 
     import matplotlib
 
@@ -47,11 +49,10 @@ def main(output, time):
     import matplotlib.pyplot as plt
 
     figure, axes = plt.subplots(2, 2, figsize=(9, 7), layout="constrained")
-    t = columns["time"]
-    for ax, name, label in zip(axes.flat, ["potential", "temperature", "density"],
-                               ["potential energy (kJ/mol)", "temperature (K)", "density (g/cm$^3$)"]):  # fmt: skip
-        ax.plot(t, columns[name], lw=1)
-        ax.set(xlabel="time (ps)", ylabel=label)
+    for ax, values, label in [(axes[0, 0], potential, "potential energy [kJ/mol]"), (axes[0, 1], temperature, "temperature [K]"),
+                              (axes[1, 0], density, "density [g/cm$^3$]")]:  # fmt: skip
+        ax.plot(t, values, lw=1)
+        ax.set(xlabel="t [ps]", ylabel=label)
     angles.plot(axes[1, 1])
     figure.suptitle("Alanine dipeptide in TIP3P water, 300 K, 1 bar")
     figure.savefig(output, dpi=150)

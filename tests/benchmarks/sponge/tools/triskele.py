@@ -23,8 +23,8 @@ def prepare(bench, threads, folder):
     core.set_threads(threads)
     system = load(bench, folder)
     if bench.melt:
-        sim = sponge.Simulation(system, sponge.VelocityVerlet(timestep=bench.timestep), seed=1,
-                                velocities=sponge.thermal_velocities(system, 1.44 * 119.8, seed=1))  # fmt: skip
+        sim = sponge.Simulation(system, sponge.VelocityVerlet(timestep=bench.timestep), seed=1)
+        sim.thermalize(1.44 * 119.8)
     else:
         sim = sponge.Simulation(system, sponge.LangevinMiddle(temperature=300, friction=1.0, timestep=bench.timestep), seed=1)
         sim.minimize(max_steps=50)

@@ -13,6 +13,7 @@ from triskele.sponge import box as boxes
 from triskele.sponge import units
 from triskele.sponge.barostats.base import AXES, Barostat, Snapshot, check_engine, step_key
 from triskele.sponge.barostats.molecules import Molecules
+from triskele.sponge.constraints.solver import solver_of
 from triskele.sponge.engine.program import Phase
 from triskele.sponge.engine.task import ENERGY, FORCES_STALE, STEP
 
@@ -76,15 +77,20 @@ class StochasticCellRescaling(Barostat):
         groups, targets = AXES[self.coupling], self._targets()
         rate = self.compressibility * units.BAR_PER_PRESSURE / self.relaxation_time * self.every * integrator.timestep
 
+        afresh = integrator.forces_at is None
+        positions = solver_of(engine).old if integrator.forces_at == "old" else engine.positions
+
         def want():
             engine.flags[ENERGY] = 1
 
         def rescale():
             engine.flags[ENERGY] = 0
+            if afresh:
+                engine.compute(energy=True)
             number = int(engine.flags[STEP])
-            before, volume = Snapshot(engine), boxes.volume(engine.box)
+            state, volume = Snapshot(engine), boxes.volume(engine.box)
             noise = np.asarray(random.normal(step_key(engine, _KIND, number), (len(groups),)))
-            pressure, factors = whole.pressure(), np.ones(3)
+            pressure, factors = whole.pressure(positions), np.ones(3)
             for axes, target, r in zip(groups, targets, noise):
                 share = len(axes) / 3 * rate
                 change = share * (pressure[list(axes)].mean() - target) + np.sqrt(2 * thermal * share / volume) * r
@@ -92,10 +98,10 @@ class StochasticCellRescaling(Barostat):
             try:
                 whole.scale(factors, "StochasticCellRescaling")
             except Exception:
-                before.restore()
+                state.restore()
                 raise
             whole.scale_velocities(1 / factors)
             engine.flags[FORCES_STALE] = 1
 
-        return [Phase(call=want, every=self.every, name="barostat"), *step,
-                Phase(call=rescale, every=self.every, name="barostat")]  # fmt: skip
+        before = [] if afresh else [Phase(call=want, every=self.every, name="barostat")]
+        return [*before, *step, Phase(call=rescale, every=self.every, name="barostat")]

@@ -68,7 +68,7 @@ class Molecules:
                     potential.check_box(engine.box)
                 except BoxError as error:
                     raise BoxError(f"{who}, step {engine.flags[STEP]}: the box has become too small; {error}") from None
-        engine.box_changed()
+        engine.box_changed(rebuild=False)
 
     def scale_velocities(self, factors: np.ndarray) -> None:
         """Multiply the velocities of the centres of mass by `factors` [3]."""
@@ -77,15 +77,16 @@ class Molecules:
         gain[self.engine.masses == 0] = 0.0
         v += gain
 
-    def pressure(self) -> np.ndarray:
+    def pressure(self, positions: np.ndarray | None = None) -> np.ndarray:
         """The diagonal of the pressure in kJ/mol/nm^3, [3], of molecules as wholes.
 
-        From the virial last computed, the forces and the velocities. Forces within molecules, those of constraints among
+        `positions` [n, 3] are those that forces and virial belong to; the present ones when left out. From the virial last computed, the forces and the velocities. Forces within molecules, those of constraints among
         them, do not come in, as they sum to nothing over a molecule: W - sum f (r - R) is the virial that belongs to
         scaling the centres of mass R, and the kinetic energy is that of the centres.
         """
         engine = self.engine
-        r = engine.positions - self.centres(engine.positions)[self.of]
+        positions = engine.positions if positions is None else positions
+        r = positions - self.centres(positions)[self.of]
         virial = np.diag(engine.virial()) - np.einsum("ia,ia->a", engine.forces, r)
         kinetic = self.masses @ self.centres(engine.velocities) ** 2
         return (kinetic + virial) / boxes.volume(engine.box)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -30,9 +30,13 @@ class Integrator:
     ----------
     timestep : float
         In ps.
+    forces_at : {"old", "new"} or None
+        Which positions ``engine.forces`` belong to at the end of a step: those that the constraint solver keeps as old,
+        the present ones, or, if None, none, so that whoever needs forces has to compute them.
     """
 
     timestep: float
+    forces_at: ClassVar[str | None] = None
 
     def __post_init__(self):
         for f in fields(self):

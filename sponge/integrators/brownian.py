@@ -44,6 +44,7 @@ class Brownian(Integrator):
     friction: float
     timestep: float
     constraint_tolerance: float = 1e-6
+    forces_at = "old"
 
     def plan(self, engine: Any, forces: list[Phase]) -> list[Phase]:
         solver, dt, chunks = solver_of(engine), self.timestep, engine.atom_chunks

@@ -50,6 +50,7 @@ class Bussi(Integrator):
     relaxation_time: float
     timestep: float
     constraint_tolerance: float = 1e-6
+    forces_at = "new"
 
     def plan(self, engine: Any, forces: list[Phase]) -> list[Phase]:
         starts, chunks, v = engine.atom_starts, engine.atom_chunks, engine.velocities

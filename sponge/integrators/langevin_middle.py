@@ -56,6 +56,7 @@ class LangevinMiddle(Integrator):
     friction: float
     timestep: float
     constraint_tolerance: float = 1e-6
+    forces_at = "old"
 
     def plan(self, engine: Any, forces: list[Phase]) -> list[Phase]:
         time = np.array([self.timestep])

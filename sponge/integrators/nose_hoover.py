@@ -54,6 +54,7 @@ class NoseHoover(Integrator):
     timestep: float
     chain: int = 3
     constraint_tolerance: float = 1e-6
+    forces_at = "new"
 
     def __post_init__(self):
         super().__post_init__()

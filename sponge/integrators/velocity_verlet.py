@@ -44,6 +44,7 @@ class VelocityVerlet(Integrator):
 
     timestep: float
     constraint_tolerance: float = 1e-6
+    forces_at = "new"
 
     def plan(self, engine: Any, forces: list[Phase]) -> list[Phase]:
         first, second = verlet_halves(engine, self.timestep, self.constraint_tolerance)

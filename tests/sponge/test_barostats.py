@@ -9,7 +9,9 @@ from triskele import sponge
 from triskele.sponge import box as boxes
 from triskele.sponge import units
 from triskele.sponge.barostats.molecules import Molecules, molecules
+from triskele.sponge.constraints.solver import solver_of
 from triskele.sponge.engine.engine import Engine, Runner
+from triskele.sponge.engine.task import ENERGY
 from triskele.sponge.errors import BoxError
 from triskele.sponge.system import Constraints, System
 from triskele.sponge.topology import Topology
@@ -146,6 +148,34 @@ def test_pressure_is_the_derivative_along_scaled_centres(rng):
     engine.velocities[:] = np.repeat(np.arange(18.0).reshape(6, 3), 4, axis=0)
     engine.compute()
     np.testing.assert_allclose((whole.pressure() - pressure) * volume, 18 * (np.arange(18.0).reshape(6, 3) ** 2).sum(0))
+
+
+@pytest.mark.parametrize("integrator", [sponge.LangevinMiddle(300.0, 1.0, 0.002), sponge.VelocityVerlet(0.002), sponge.Brownian(300.0, 99.0, 0.002),
+                                        sponge.Bussi(300.0, 1.0, 0.002), sponge.NoseHoover(300.0, 1.0, 0.002)],
+                         ids=lambda i: type(i).__name__)  # fmt: skip
+def test_forces_at_the_end_of_a_step_belong_where_the_integrator_says(integrator):
+    """So that the virial, the forces and the positions of a pressure are those of one moment."""
+    engine = Engine(soft_fluid(), "double")
+    Runner(engine, lambda: integrator.plan(engine, engine.force_phases())).run(0)
+    integrator.prepare(engine)
+    engine.flags[ENERGY] = 1
+    Runner(engine, lambda: integrator.plan(engine, engine.force_phases())).run(3)
+    positions = solver_of(engine).old if integrator.forces_at == "old" else engine.positions
+    measured = Molecules(engine).pressure(positions)
+    fresh = Engine(soft_fluid(), "double")
+    fresh.velocities[:] = engine.velocities
+    fresh.compute(positions)
+    np.testing.assert_allclose(measured, Molecules(fresh).pressure(), rtol=1e-12)
+
+
+def test_rescaling_under_respa_computes_all_forces():
+    """Its groups are never in one array: whichever is slow, the pressure is the same."""
+    system = soft_fluid()
+    system.add(Formula("none", lambda p, x, box: 0.0 * (x**2).sum()))
+    barostat = sponge.StochasticCellRescaling(100.0, every=1, relaxation_time=0.5)
+    a = volumes(system, barostat, sponge.RESPA(0.002, 1, ["none"], 300.0, 1.0), 10, 1)[0]
+    b = volumes(system, barostat, sponge.RESPA(0.002, 1, ["soft"], 300.0, 1.0), 10, 1)[0]
+    np.testing.assert_allclose(a, b, rtol=1e-12)
 
 
 def test_molecules_are_held_together_by_bonds_constraints_and_sites():

@@ -71,6 +71,15 @@ class _Math:
 
 
 _math = _Math()
+
+
+def _import(name, *args):
+    """For functions that import ``math`` in their body."""
+    module = builtins.__import__(name, *args)
+    return _math if module is math else module
+
+
+_builtins = {**vars(builtins), "__import__": _import}
 _by_original = {getattr(math, n): n for n in (*_NUMPY, *_SCIPY) if hasattr(math, n)}
 
 
@@ -96,7 +105,7 @@ def _replaced(value: Any, known: dict[int, Any]) -> Any:
     if known and (function.__module__ or "").startswith(("numpy", "scipy", "triskele.core")):
         return value  # called by the user's function: takes arrays as it is
     code = function.__code__
-    namespace: dict[str, Any] = {"__builtins__": builtins, "__name__": function.__module__}
+    namespace: dict[str, Any] = {"__builtins__": _builtins, "__name__": function.__module__}
     cells = tuple([CellType() for _ in code.co_freevars])
     new = FunctionType(code, namespace, function.__name__, function.__defaults__, cells or None)
     new.__kwdefaults__ = function.__kwdefaults__

@@ -270,7 +270,7 @@ def torsion_forces8(buffer, shift, atoms, at, du, ax, ay, az, bx, by, bz, cx, cy
                     b2, inv_b):  # fmt: skip
     """Add the forces of energies with derivatives `du` by phi, and return the virial.
 
-    Blondel and Karplus, J. Comput. Chem. 17, 1132 (1996), equation 27.
+    A. Blondel and M. Karplus, J. Comput. Chem. 17, 1132 (1996): no division by sin(phi).
     """
     b = b2 * inv_b
     outer = du * b

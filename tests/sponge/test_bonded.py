@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
+
+from tests.sponge.reference import load_reference
 from triskele import core, sponge
 from triskele.sponge.engine.engine import Engine
 from triskele.sponge.load.openmm_xml import load_openmm
 from triskele.sponge.testing import check_potential, example_system, examples
-
-from tests.sponge.reference import load_reference
 
 EXAMPLES = {name: (system, potential) for name, system, potential in examples()}
 FORCES = {"bond": "HarmonicBondForce", "angle": "HarmonicAngleForce", "torsion": "PeriodicTorsionForce", "cmap": "CMAPTorsionForce"}

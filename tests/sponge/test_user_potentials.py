@@ -133,6 +133,19 @@ def test_parameters_are_fitted_by_gradient():
     assert gradient["epsilon"] == pytest.approx(potential.energy(potential.params, system.positions, None) / 0.5)
 
 
+def test_modules_may_be_imported_inside():
+    @sponge.pair_potential
+    def yukawa(r, a):
+        import math
+        from math import sqrt
+
+        return a * math.exp(-r) / sqrt(r * r)
+
+    system = example_system(yukawa(a=2.0), n=2)
+    r = np.linalg.norm(system.positions[0] - system.positions[1])
+    assert system.energy() == pytest.approx(2 * np.exp(-r) / r, rel=1e-13)
+
+
 def test_names_of_arguments_are_free():
     @sponge.pair_potential
     def odd(r2, i, j, c, params, simd, np):

@@ -117,6 +117,17 @@ def test_the_pure_energy_is_the_same_function():
     assert energy(system.params(), reference.positions, None) == pytest.approx(reference.energies["total"], rel=ENERGY)
 
 
+@pytest.mark.parametrize("name, options", [("vacuum", {}), ("obc2", {"implicit_solvent": "obc2"})])
+def test_map_of_alanine_dipeptide(name, options):
+    """Energies over phi and psi, from AMBER's files; the positions of the map are kept in single precision."""
+    files = [DATA / "ala2_vacuum" / f"alanine-dipeptide.{suffix}" for suffix in ("prmtop", "crd")]
+    system = sponge.load(*files, **options)
+    with np.load(DATA / "ala2_phi_psi_map" / "map.npz") as file:
+        positions, expected = file[f"{name}_pos"][::4, ::4], file[name][::4, ::4]
+    found = [[system.energy(x.astype(np.float64)) for x in row] for row in positions]
+    assert np.array(found) == pytest.approx(expected, abs=1e-4)
+
+
 @pytest.fixture(scope="module")
 def dhfr():
     """23,558 atoms of protein and water, PME."""

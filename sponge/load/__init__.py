@@ -148,7 +148,9 @@ def _amber(by_kind, **options):
     from triskele.sponge.load.amber import load_amber
 
     start = _coordinates(by_kind, "AMBER topology")
-    return load_amber(by_kind["AMBER topology"][0], start["positions"], start["velocities"], start["box"], **options)
+    path = by_kind["AMBER topology"][0]
+    system = load_amber(path, start["positions"], start["velocities"], start["box"], **options)
+    return _same_atoms(path, system, start["topology"])
 
 
 def _openmm(by_kind, **options):
@@ -176,14 +178,23 @@ def _parmed(by_kind, **options):
 
     kind = "GROMACS topology" if "GROMACS topology" in by_kind else "CHARMM topology"
     start = _coordinates(by_kind, kind)
-    return load_parmed(
-        by_kind[kind][0],
-        by_kind.get("CHARMM parameters", []),
-        start["positions"],
-        start["velocities"],
-        start["box"],
-        **options,
-    )
+    path, parameters = by_kind[kind][0], by_kind.get("CHARMM parameters", [])
+    system = load_parmed(path, parameters, start["positions"], start["velocities"], start["box"], **options)
+    return _same_atoms(path, system, start["topology"])
+
+
+def _same_atoms(path: Path, system: Any, structure: Any) -> Any:
+    """The system, if its atoms are of the elements that the structure has in their place."""
+    if structure is not None:
+        ours, theirs = system.topology.elements, structure.elements
+        wrong = (ours != theirs) & (ours > 0) & (theirs > 0)
+        if wrong.any():
+            i = int(wrong.argmax())
+            raise FileFormatError(
+                f"{path}: {system.topology.describe(i)} must be the same atom in the structure, got "
+                f"{structure.describe(i)} there (are the atoms in another order?)"
+            )
+    return system
 
 
 _READERS = {"AMBER topology": _amber, "GROMACS topology": _parmed, "CHARMM topology": _parmed, "OpenMM XML": _openmm}

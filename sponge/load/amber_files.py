@@ -76,7 +76,7 @@ def columns(block: bytes, width: int, per_line: int, dtype: Any, where: str) -> 
         text = b"".join(_padded(line, width, per_line, dtype, where) for line in lines)
         cut = np.concatenate([cut, np.frombuffer(text, np.uint8).reshape(-1, width)])
     if dtype is str:
-        return np.char.strip(np.ascontiguousarray(cut).view(f"S{width}").ravel().astype(f"U{width}"))
+        return np.char.strip(np.char.decode(np.ascontiguousarray(cut).view(f"S{width}").ravel(), "latin-1"))
     spaced = np.full((len(cut), width + 1), ord(" "), np.uint8)
     spaced[:, :width] = cut
     return _numbers(spaced, dtype, where)

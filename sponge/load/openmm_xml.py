@@ -140,6 +140,14 @@ def load_openmm(
     for what, found in (("structure", topology.n), ("set of coordinates", n if positions is None else len(positions))):
         if found != n:
             raise FileFormatError(f"{path}: has {n} atoms, got a {what} of {found} (do the files belong together?)")
+    # hydrogens are known by their masses, also when these have been made larger; other atoms are not, then
+    light, hydrogen = guess_elements(masses) == 1, topology.elements == 1
+    if np.any(light != hydrogen):
+        i = int(np.argmax(light != hydrogen))
+        raise FileFormatError(
+            f"{path}: particle {i} has a mass of {masses[i]} dalton, got {topology.describe(i)} of the structure there "
+            "(are the atoms in another order?)"
+        )
     system = System(
         topology,
         masses,

@@ -383,6 +383,19 @@ class TestErrors:
         with pytest.raises(FileFormatError, match="has 22 atoms, got a structure of"):
             sponge.load(DATA / "ala2_vacuum" / "system.xml.gz", DATA / "bpti_ff14sb_vacuum" / "bpti.pdb")
 
+    def test_atoms_in_another_order(self, tmp_path):
+        lines = (DATA / "ala2_vacuum" / "ala2_vacuum.pdb").read_text().split("\n")
+        atoms = [k for k, line in enumerate(lines) if line.startswith(("ATOM", "HETATM"))]
+        lines[atoms[0]], lines[atoms[1]] = lines[atoms[1]], lines[atoms[0]]
+        path = tmp_path / "swapped.pdb"
+        path.write_text("\n".join(lines))
+        with pytest.raises(FileFormatError, match="another order"):
+            sponge.load(VACUUM[0], path)
+        with pytest.raises(FileFormatError, match="another order"):
+            sponge.load(DATA / "ala2_vacuum" / "system.xml.gz", path)
+        system = sponge.load(VACUUM[0], DATA / "ala2_vacuum" / "ala2_vacuum.pdb")
+        assert system.positions == pytest.approx(sponge.load(*VACUUM).positions, abs=1e-4)
+
     def test_kinds_of_files(self, tmp_path):
         (tmp_path / "x.doc").write_text("")
         with pytest.raises(FileFormatError, match=r"suffix must be one of \.prmtop, .*\.pdb"):

@@ -148,12 +148,16 @@ class Engine:
         phases.append(Phase([zero, *sums, *spread], "sequence", name="sum of forces"))
         return phases
 
-    def box_changed(self) -> None:
-        """Tell the potentials that `box` has changed."""
+    def box_changed(self, rebuild: bool = True) -> None:
+        """Tell the potentials that `box` has changed.
+
+        Neighbour lists notice for themselves when atoms have gone too far: for a small change they need no `rebuild`.
+        """
         for plan in self.plans.values():
             if plan.update_box is not None:
                 plan.update_box()
-        self.flags[REBUILD] = 1
+        if rebuild:
+            self.flags[REBUILD] = 1
 
     def compute(self, positions: Any = None, box: Any = None, energy: bool = True) -> None:
         """Set `forces`, and with `energy` the energies and virial, once, outside of any step.

@@ -146,11 +146,12 @@ def _sift(order, first, root, n, wrapped):
 
 
 @kernel(nogil=True)
-def fill(chunk, chunks, n_groups, state, atom_start, cluster_start, order, wrapped, has_lj, atoms, slots, xs, built_xs,
-         low, high, lj):  # fmt: skip
+def fill(chunk, chunks, n_groups, state, atom_start, cluster_start, order, wrapped, has_lj, turns, thermal, atoms, slots, xs,
+         built_xs, sorted_turns, low, high, lj):  # fmt: skip
     """Sort each column by z and cut it into clusters.
 
     atoms [slots] is the atom of a slot (-1 for padding), slots [n] the slot of an atom, xs the blocks x4 y4 z4 w4,
+    sorted_turns the blocks of box counts and squared thermal speeds,
     low and high [clusters, 3] the bounding boxes, lj [clusters] whether an atom has Lennard-Jones parameters.
     """
     keys = state[COLUMNS_X] * state[COLUMNS_Y] * n_groups
@@ -164,7 +165,9 @@ def fill(chunk, chunks, n_groups, state, atom_start, cluster_start, order, wrapp
                 if i < last:
                     atom = order[i]
                     atoms[slot], slots[atom] = atom, slot
+                    sorted_turns[base + 12] = thermal[atom]
                     for a in range(3):
+                        sorted_turns[base + 4 * a] = turns[atom, a]
                         x = xs.dtype.type(wrapped[atom, a])
                         xs[base + 4 * a] = built_xs[base + 4 * a] = x
                         low[cluster, a] = x if lane == 0 else min(low[cluster, a], x)

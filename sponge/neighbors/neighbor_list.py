@@ -145,6 +145,7 @@ class NeighborList:
         self._order = np.zeros(n, np.int32)
         self.atoms, self.slots = np.full(4 * most_clusters, -1, np.int32), np.zeros(n, np.int32)
         self.xs, self._built_xs = (aligned_zeros(16 * most_clusters, self.real) for _ in range(2))
+        self._sorted_turns = aligned_zeros(16 * most_clusters, np.float64)
         self._low, self._high = np.zeros((most_clusters, 3), self.real), np.zeros((most_clusters, 3), self.real)
         self._cluster_lj = np.zeros(most_clusters, np.uint8)
         self.has_lj = np.ones(n, np.uint8)  # atoms with Lennard-Jones parameters; a potential may clear it
@@ -233,7 +234,8 @@ class NeighborList:
             [Task(grid.start, c, g, self.state, self._counts, self._atom_start, self.cluster_start, pruning, e.flags)],
             [Task(grid.place, c, self._keys, self._counts, self._order, chunks=c)],
             [Task(grid.fill, self.chunks, g, self.state, self._atom_start, self.cluster_start, self._order, self._wrapped,
-                  self.has_lj, self.atoms, self.slots, self.xs, self._built_xs, self._low, self._high, self._cluster_lj,
+                  self.has_lj, self._turns, self._thermal, self.atoms, self.slots, self.xs, self._built_xs, self._sorted_turns,
+                  self._low, self._high, self._cluster_lj,
                   chunks=self.chunks)],
         ]  # fmt: skip
         searches = [
@@ -250,8 +252,8 @@ class NeighborList:
         ]  # fmt: skip
         tick = Task(search.clock, need, pruning, _FIRST_WORD, _LAST_WORD, e.flags, e.box, periodic, self.images, self.shifts,
                     self.geometry, self.state)
-        move = Task(search.refresh, self.chunks, need, e.flags, e.positions, e.box, periodic, self._turns, self.atoms,
-                    self._thermal, self.geometry, self.state, self.xs, self._built_xs, chunks=self.chunks)
+        move = Task(search.refresh, self.chunks, need, e.flags, e.positions, e.box, periodic, self.atoms,
+                    self._sorted_turns, self.geometry, self.state, self.xs, self._built_xs, chunks=self.chunks)
         phases = [Phase([tick], name="list clock"), Phase([move], name="sorted coordinates")]
         phases += [Phase(tasks, flag=need, redo=k == 0, name=f"list {tasks[0].kernel.__name__}") for k, tasks in enumerate(sort)]
         # searches share marks and scratch, so each kind is a phase

@@ -67,30 +67,34 @@ def clock(chunk, need, prune, first_word, last_word, flags, box, periodic, image
 
 
 @kernel(nogil=True)
-def refresh(chunk, chunks, need, flags, positions, box, periodic, turns, atoms, thermal, geometry, state, xs, built_xs):
+def refresh(chunk, chunks, need, flags, positions, box, periodic, atoms, turns, geometry, state, xs, built_xs):
     """Sorted coordinates from positions; asks for a new list when an atom has gone farther than the list allows."""
     if flags[need]:
         return
+    real = xs.dtype.type
     half = 0.5 * (geometry[OUTER] - geometry[CUTOFF])
     # with a schedule the buffers allow for thermal motion: seven standard deviations of free flight
     time = state[AGE] * geometry[STEP_TIME]
-    allowed, per_thermal = half * half, time * time
-    near = True
-    for slot in range(4 * (chunk * state[CLUSTERS] // chunks), 4 * ((chunk + 1) * state[CLUSTERS] // chunks)):
-        atom = atoms[slot]
-        if atom < 0:
-            continue
-        x, y, z = positions[atom, 0], positions[atom, 1], positions[atom, 2]
+    allowed, per_thermal = simd.splat(real(half * half), 4), real(time * time)
+    ax, bx, by, cx, cy, cz = box[0, 0], box[1, 0], box[1, 1], box[2, 0], box[2, 1], box[2, 2]
+    near = simd.splat(True, 4)
+    for i in range(chunk * state[CLUSTERS] // chunks, (chunk + 1) * state[CLUSTERS] // chunks):
+        atom = simd.load(atoms, 4 * i, 4)
+        there, at = atom >= np.int32(0), simd.maximum(atom, np.int32(0)) * np.int32(3)
+        x, y, z = simd.gather(positions, at), simd.gather(positions, at + np.int32(1)), simd.gather(positions, at + np.int32(2))
         if periodic:
-            a, b, c = turns[atom, 0], turns[atom, 1], turns[atom, 2]
-            x = x - (a * box[0, 0] + b * box[1, 0] + c * box[2, 0])
-            y = y - (b * box[1, 1] + c * box[2, 1])
-            z = z - c * box[2, 2]
-        o = 4 * slot - 3 * (slot & 3)  # 16 (slot // 4) + slot % 4
-        xs[o], xs[o + 4], xs[o + 8] = x, y, z
-        dx, dy, dz = x - built_xs[o], y - built_xs[o + 4], z - built_xs[o + 8]
-        near &= dx * dx + dy * dy + dz * dz <= max(allowed, thermal[atom] * per_thermal)
-    if not near:
+            a, b, c = simd.load(turns, 16 * i, 4), simd.load(turns, 16 * i + 4, 4), simd.load(turns, 16 * i + 8, 4)
+            x, y, z = x - (a * ax + b * bx + c * cx), y - (b * by + c * cy), z - c * cz
+        px, py, pz = simd.convert(x, real), simd.convert(y, real), simd.convert(z, real)
+        dx = px - simd.load(built_xs, 16 * i, 4)
+        dy = py - simd.load(built_xs, 16 * i + 4, 4)
+        dz = pz - simd.load(built_xs, 16 * i + 8, 4)
+        limit = simd.maximum(allowed, per_thermal * simd.convert(simd.load(turns, 16 * i + 12, 4), real))
+        near = near & ((dx * dx + dy * dy + dz * dz <= limit) | ~there)
+        simd.store_masked(xs, 16 * i, px, there)
+        simd.store_masked(xs, 16 * i + 4, py, there)
+        simd.store_masked(xs, 16 * i + 8, pz, there)
+    if not simd.all(near):
         flags[need] = 1
 
 

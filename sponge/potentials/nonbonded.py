@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from triskele.sponge.at_values import at_values
 from triskele.sponge import box as boxes
+from triskele.sponge.at_values import at_values
 from triskele.sponge.errors import BoxError
 from triskele.sponge.pme.mesh import grid_size
 from triskele.sponge.potential import Plan, Potential

@@ -137,16 +137,19 @@ def msd(positions: Any, interval: float, atoms: Any = None, *, boxes: Any = None
 
 
 def _msd_by_fft(x, max_lag):
+    from scipy import fft
+
     frames, n = x.shape[:2]
-    x = x - x.mean(axis=0)  # the squares cancel less
     total = np.zeros(max_lag + 1)
-    size = 1 << int(np.ceil(np.log2(frames + max_lag + 1)))
-    together = max(1, 4_000_000 // (3 * size))  # atoms per transform: memory stays small
+    size = fft.next_fast_len(frames + max_lag + 1, real=True)
+    together = max(1, 1_000_000 // (3 * size))  # atoms per transform: memory stays small
     for begin in range(0, n, together):
-        part = x[:, begin:begin + together].reshape(frames, -1)
-        spectrum = np.fft.rfft(part, size, axis=0)
-        correlation = np.fft.irfft((spectrum * spectrum.conj()).real.sum(1), size)[:max_lag + 1]
-        square = np.r_[0.0, np.cumsum((part * part).sum(1))]
+        part = np.ascontiguousarray(x[:, begin:begin + together].reshape(frames, -1).T)
+        part -= part.mean(axis=1, keepdims=True)  # the squares cancel less
+        spectrum = fft.rfft(part, size)
+        correlation = fft.irfft(np.einsum("xk,xk->k", spectrum.real, spectrum.real) + np.einsum("xk,xk->k", spectrum.imag, spectrum.imag),
+                                size)[:max_lag + 1]
+        square = np.r_[0.0, np.cumsum(np.einsum("xt,xt->t", part, part))]
         lags = np.arange(max_lag + 1)
         # the sum of squares over the first and over the last frames - lag frames
         total += square[frames - lags] + square[-1] - square[lags] - 2 * correlation
@@ -187,10 +190,10 @@ def diffusion_coefficient(positions: Any, interval: float, atoms: Any = None, *,
     if last >= length or len(lags) < 2:
         raise ValueError(f"{where}: fit must hold at least two frames and end within a block of {length * interval:g} ps, got {fit} ps")
 
-    def slope(part):
-        return np.polyfit(lags * interval, _msd_by_fft(part, last)[lags], 1)
+    def line(values):
+        return np.polyfit(lags * interval, values[lags], 1)
 
     whole = msd(x, interval)
-    value, intercept = slope(x)
-    each = [slope(x[k * length:(k + 1) * length])[0] for k in range(blocks)]
+    value, intercept = line(whole.value)
+    each = [line(_msd_by_fft(x[k * length:(k + 1) * length], last))[0] for k in range(blocks)]
     return Diffusion(value / 6, float(np.std(each, ddof=1)) / 6 / np.sqrt(blocks), whole, (lags[0] * interval, lags[-1] * interval), intercept)

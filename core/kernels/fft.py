@@ -28,7 +28,7 @@ from triskele.core.kernels import simd
 from triskele.core.kernels.fft_passes import LANES, RADICES, compile_transform, constants, transform, transpose
 from triskele.core.kernels.njit import device
 
-__all__ = ["INNER", "LANES", "OUTER", "Layout", "aligned", "next_length", "passes", "plane_backward", "plane_forward", "transform"]
+__all__ = ["INNER", "LANES", "OUTER", "Layout", "aligned", "next_length", "passes", "plane_backward", "plane_forward", "transform", "zeros_like"]
 
 # Numba writes two wrappers for each function, a sixth of the time to compile it: functions that are only called from others
 # need none, kernels not the one for C.
@@ -145,6 +145,7 @@ def plane_forward(rows, scratch, spectrum, sizes, y_table, y_twiddles, z_table, 
             _part(simd.address(line, wide * k), simd.address(line, wide * ((nz - k) % nz)), simd.address(parts, k * LANES),
                   blocks * LANES * LANES)
         for q in range(4):
+            _clear(simd.address(parts, q * blocks * LANES * LANES), nz // 2 + 1, blocks * LANES)
             for block in range(blocks):
                 to = ((block * tiles + tile) * 2 + q // 2) * 2 * LANES * LANES + (q % 2) * LANES
                 transpose(simd.address(parts, (q * blocks + block) * LANES * LANES), wide // 2, simd.address(lines, to), wide)
@@ -164,6 +165,7 @@ def plane_backward(spectrum, scratch, rows, sizes, y_table, y_twiddles, z_table,
         of = simd.address(spectrum, block * ny * wide)
         to = simd.address(lines, block * tiles * 4 * LANES * LANES)
         transform(simd.address(of, LANES), of, wide, work, simd.address(to, LANES), to, wide, y_table, y_twiddles)
+        _clear(to, 2 * ny, 2 * tiles * wide)
     for tile in range(tiles):
         for q in range(4):
             for block in range(blocks):
@@ -174,6 +176,19 @@ def plane_backward(spectrum, scratch, rows, sizes, y_table, y_twiddles, z_table,
                   simd.address(line, wide * ((nz - k) % nz)), k == (nz - k) % nz)
         to = simd.address(rows, tile * wide)
         transform(simd.address(line, LANES), line, wide, work, simd.address(to, LANES), to, row, z_table, z_twiddles)
+
+
+@device(**INNER)
+def zeros_like(a):
+    """A vector of zeros for the array that the pointer `a` goes to."""
+    return simd.select(simd.from_bits(np.uint64(0), 16), simd.load(a, 0, 16), 0.0)
+
+
+@device(**INNER)
+def _clear(a, first, end):
+    """Vectors `first` ... `end` - 1."""
+    for k in range(first, end):
+        simd.store(a, k * LANES, zeros_like(a))
 
 
 @device(**INNER)

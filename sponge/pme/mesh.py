@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from triskele.core.kernels import fft
+from triskele.core.kernels.slots import SPACING
 from triskele.sponge.engine.task import Task
 from triskele.sponge.pme import mesh_kernels as mesh
 from triskele.sponge.pme import transform_kernels as transforms
@@ -21,8 +22,9 @@ if TYPE_CHECKING:
 __all__ = ["PME", "grid_size"]
 
 _ORDERS = (4, 5, 6)
-_ATOMS_PER_CHUNK = 2000  # of spreading: some 25 us
-_POINTS_PER_CHUNK = 30_000  # of transforms: some 25 us
+_ATOMS_PER_SPREAD = 2000  # some 30 us; each chunk has planes of its own, which cost something too
+_ATOMS_PER_GATHER = 1000  # some 15 us
+_POINTS_PER_CHUNK = 12_000  # of transforms: some 12 us
 _MOST_CHUNKS = 64
 _MARGIN = 1  # planes that an atom may go between two sortings without becoming a stray
 _SPARE = 12  # points of a plane beyond its period
@@ -62,6 +64,8 @@ class PME:
         Spread; transform planes; solve along x; transform planes back; gather.
     reduce : list of Task
         Adds the forces.
+    scratch : tuple of arrays
+        What stands in them between evaluations does not matter.
     rows : ndarray [m, 10]
         Energy and virial, with self energy and neutralising background.
     """
@@ -99,7 +103,7 @@ class PME:
         fractions, places = np.zeros((3, padded + 15), dtype), np.zeros((2, padded + 15), np.int32)
         self._field, self._slots = fft.aligned(4 * (n + 16), dtype), slots
         strays, n_strays = np.zeros(n, np.int64), np.zeros(chunks, np.int64)
-        blocks = _chunks(n, _ATOMS_PER_CHUNK)
+        blocks = _chunks(n, _ATOMS_PER_GATHER)
         scratch = fft.aligned(max(chunks, blocks) * mesh.SCRATCH, dtype)
 
         lines = layout.blocks * ny
@@ -113,9 +117,10 @@ class PME:
         by_planes = min(_chunks(nx * ny * nz, _POINTS_PER_CHUNK), nx)
         by_lines = min(_chunks(nx * ny * nz, _POINTS_PER_CHUNK), lines)
         spectrum = fft.aligned(layout.spectrum, dtype)
-        rows_in, rows_out = (fft.aligned(by_planes * layout.rows, dtype).reshape(by_planes, -1) for _ in range(2))
-        work_in, work_out = (fft.aligned(by_planes * layout.scratch, dtype).reshape(by_planes, -1) for _ in range(2))
-        work_x = fft.aligned(by_lines * 6 * nx * fft.LANES, dtype).reshape(by_lines, -1)
+        at_once = max(by_planes, by_lines)
+        taken, rows = np.zeros(at_once * SPACING, np.int64), fft.aligned(at_once * layout.rows, dtype).reshape(at_once, -1)
+        work = fft.aligned(at_once * max(layout.scratch, 6 * nx * fft.LANES), dtype).reshape(at_once, -1)
+        self.scratch = scratch, rows, work
         self.rows = np.zeros((by_lines + 1, ROW))
 
         x_tables, y_tables, z_tables = zip(layout.passes, layout.twiddles)
@@ -133,10 +138,10 @@ class PME:
             [Task(mesh.spread_wide if wide else mesh.spread, r, self.charges, geometry, values, sizes, slabs, atoms, starts,
                   spread_mesh, scratch, fractions, places, strays, n_strays, chunks=chunks)],
             [Task(transforms.forward, by_planes, r, self.charges, geometry, values, sizes, layout.sizes, pieces, piece_starts,
-                  starts, strays, n_strays, spread_mesh, rows_in, work_in, spectrum, *y_tables, *z_tables, chunks=by_planes)],
-            [Task(transforms.solve, by_lines, layout.sizes, spectrum, work_x, self._green, self._virial, self._inverse, twice,
+                  starts, strays, n_strays, spread_mesh, taken, rows, work, spectrum, *y_tables, *z_tables, chunks=by_planes)],
+            [Task(transforms.solve, by_lines, layout.sizes, spectrum, taken, work, self._green, self._virial, self._inverse, twice,
                   *x_tables, self.rows, engine.flags, chunks=by_lines)],
-            [Task(transforms.backward, by_planes, sizes, layout.sizes, spectrum, rows_out, work_out, field_mesh, *y_tables,
+            [Task(transforms.backward, by_planes, sizes, layout.sizes, spectrum, taken, rows, work, field_mesh, *y_tables,
                   *z_tables, chunks=by_planes)],
             [Task(mesh.gather_wide if wide else mesh.gather, blocks, self.charges, geometry, values, slopes, sizes, atoms,
                   field_mesh, scratch, fractions, places, self._field, chunks=blocks)],
@@ -227,7 +232,7 @@ def _chunks(work, size):
 
 def _slabs(n, nx, points):
     """The planes of each chunk of spreading, and which planes of the chunks' memory make up each plane of the mesh."""
-    chunks = min(_chunks(n, _ATOMS_PER_CHUNK), nx // (points + 2 * _MARGIN + 1))
+    chunks = min(_chunks(n, _ATOMS_PER_SPREAD), nx // (points + 2 * _MARGIN + 1))
     slabs = np.zeros((max(chunks, 1), mesh.N_SLAB), np.int64)
     owners: list[list[int]] = [[] for _ in range(nx)]
     at = 0

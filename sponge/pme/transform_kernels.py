@@ -7,8 +7,9 @@ from typing import Final
 import numpy as np
 
 from triskele.core.kernels import simd
-from triskele.core.kernels.fft import INNER, LANES, OUTER, plane_backward, plane_forward, transform
+from triskele.core.kernels.fft import INNER, LANES, OUTER, plane_backward, plane_forward, transform, zeros_like
 from triskele.core.kernels.njit import device, kernel
+from triskele.core.kernels.slots import give_slot, take_slot
 from triskele.sponge.engine.task import ENERGY
 from triskele.sponge.pme.mesh_kernels import BRICKS_Y, BRICKS_Z, NX, NY, NZ, PLANE, POINTS
 
@@ -16,6 +17,7 @@ __all__ = ["backward", "forward", "influence", "solve"]
 
 # words of a `Layout`'s sizes
 _BLOCKS: Final = 3
+_TILES: Final = 4
 _SPECTRUM: Final = 5
 _ROW: Final = 6
 
@@ -49,15 +51,15 @@ def _four_bricks(a, b, c, d):
 
 @kernel(**OUTER)
 def forward(chunk, chunks, positions, charges, geometry, values, sizes, layout, pieces, piece_starts, starts, strays, n_strays,
-            mesh, rows, scratch, spectrum, y_table, y_twiddles, z_table, z_twiddles):
+            mesh, slots, rows, scratch, spectrum, y_table, y_twiddles, z_table, z_twiddles):
     """Transform the chunk's planes along z and y.
 
     pieces[piece_starts[x] : piece_starts[x + 1]] are the planes of the mesh, of several chunks of `spread`, whose sum is
-    plane x. rows and scratch [chunks, ...].
+    plane x. rows and scratch [slots, ...].
     """
     ny, nz, plane, line, row = sizes[NY], sizes[NZ], sizes[PLANE], LANES * sizes[BRICKS_Z], layout[_ROW]
-    r, s, m = simd.address(rows, chunk * rows.shape[1]), simd.address(scratch, chunk * scratch.shape[1]), simd.address(mesh, 0)
-    halo = sizes[POINTS] - 1
+    slot = take_slot(slots)
+    r, s, m = simd.address(rows, slot * rows.shape[1]), simd.address(scratch, slot * scratch.shape[1]), simd.address(mesh, 0)
     for x in range(chunk * sizes[NX] // chunks, (chunk + 1) * sizes[NX] // chunks):
         for y in range(0, sizes[BRICKS_Y], 4):
             for z in range(sizes[BRICKS_Z]):
@@ -74,11 +76,7 @@ def forward(chunk, chunks, positions, charges, geometry, values, sizes, layout, 
                 simd.store(r, to + row, b)
                 simd.store(r, to + 2 * row, c)
                 simd.store(r, to + 3 * row, d)
-        for z in range(nz + halo):  # what lies beyond the period
-            simd.store(r, z * row, simd.load(r, z * row, 8) + simd.load(r, z * row + ny, 8))
-        for z in range(halo):
-            for y in range(0, row, 16):
-                simd.store(r, z * row + y, simd.load(r, z * row + y, 16) + simd.load(r, (z + nz) * row + y, 16))
+        _fold(r, ny, nz, row, sizes[POINTS] - 1, layout[_TILES])
         for k in range(n_strays.shape[0]):
             for i in range(starts[k], starts[k] + n_strays[k]):
                 atom = strays[i]
@@ -86,6 +84,25 @@ def forward(chunk, chunks, positions, charges, geometry, values, sizes, layout, 
                            simd.address(sizes, 0), row, r)
         plane_forward(r, s, simd.address(spectrum, x * layout[_SPECTRUM]), simd.address(layout, 0), simd.address(y_table, 0),
                       simd.address(y_twiddles, 0), simd.address(z_table, 0), simd.address(z_twiddles, 0))
+    give_slot(slots, slot)
+
+
+@device(**INNER)
+def _fold(r, ny, nz, row, beyond, tiles):
+    """Add the `beyond` points after the period of the rows at `r` to the first ones, and clear what is after the period."""
+    lane, zero = simd.iota(16), zeros_like(r)
+    for z in range(nz + beyond):
+        after = simd.select(simd.low(lane) < beyond, simd.load(r, z * row + ny, 8), 0.0)
+        simd.store(r, z * row, simd.load(r, z * row, 8) + after)
+    for z in range(beyond):
+        for y in range(0, ny, 16):
+            simd.store(r, z * row + y, simd.load(r, z * row + y, 16) + simd.load(r, (z + nz) * row + y, 16))
+    full = ny & -16
+    for z in range(nz):
+        if full < ny:
+            simd.store(r, z * row + full, simd.select(lane < ny - full, simd.load(r, z * row + full, 16), 0.0))
+        for y in range((ny + 15) & -16, 2 * LANES * tiles, 16):
+            simd.store(r, z * row + y, zero)
 
 
 @device(**INNER)
@@ -130,7 +147,7 @@ def _weight(values, points, k, fraction):
 
 
 @kernel(**OUTER)
-def solve(chunk, chunks, layout, spectrum, scratch, green, virial, inverse, twice, table, twiddles, rows, flags):
+def solve(chunk, chunks, layout, spectrum, slots, scratch, green, virial, inverse, twice, table, twiddles, rows, flags):
     """Along x: transform, multiply by the influence function, transform back; energy and virial into rows[chunk].
 
     green, virial [lines, nx, 16]: influence function (half of it) and its part of the virial; twice [blocks * 16]:
@@ -138,7 +155,8 @@ def solve(chunk, chunks, layout, spectrum, scratch, green, virial, inverse, twic
     """
     nx, ny, step = layout[NX], layout[NY], layout[_SPECTRUM]
     lines, size = ny * layout[_BLOCKS], nx * LANES
-    s = simd.address(scratch, chunk * scratch.shape[1])
+    slot = take_slot(slots)
+    s = simd.address(scratch, slot * scratch.shape[1])
     line, work = s, simd.address(s, 2 * size)
     wide = layout[7]  # 2 * LANES
     t, w = simd.address(table, 0), simd.address(twiddles, 0)
@@ -155,6 +173,7 @@ def solve(chunk, chunks, layout, spectrum, scratch, green, virial, inverse, twic
             simd.store(line, x * wide, f * simd.load(line, x * wide, 16))
             simd.store(line, x * wide + LANES, f * simd.load(line, x * wide + LANES, 16))
         transform(simd.address(line, LANES), line, wide, work, simd.address(of, LANES), of, step, t, w)
+    give_slot(slots, slot)
 
 
 @device(**INNER)
@@ -198,15 +217,17 @@ def _energy(line, k, nx, ny, green, virial, inverse, twice, chunk, rows):
 
 
 @kernel(**OUTER)
-def backward(chunk, chunks, sizes, layout, spectrum, rows, scratch, mesh, y_table, y_twiddles, z_table, z_twiddles):
+def backward(chunk, chunks, sizes, layout, spectrum, slots, rows, scratch, mesh, y_table, y_twiddles, z_table, z_twiddles):
     """Transform the chunk's planes back along y and z into bricks, with copies of what lies beyond the period."""
     nx, ny, nz, plane, line, row = sizes[NX], sizes[NY], sizes[NZ], sizes[PLANE], LANES * sizes[BRICKS_Z], layout[_ROW]
-    r, s = simd.address(rows, chunk * rows.shape[1]), simd.address(scratch, chunk * scratch.shape[1])
+    slot = take_slot(slots)
+    r, s = simd.address(rows, slot * rows.shape[1]), simd.address(scratch, slot * scratch.shape[1])
     for x in range(chunk * nx // chunks, (chunk + 1) * nx // chunks):
         plane_backward(simd.address(spectrum, x * layout[_SPECTRUM]), s, r, simd.address(layout, 0), simd.address(y_table, 0),
                        simd.address(y_twiddles, 0), simd.address(z_table, 0), simd.address(z_twiddles, 0))
         for z in range(nz):
             simd.store(r, z * row + ny, simd.load(r, z * row, 8))
+            simd.store(r, z * row + ny + 8, simd.load(r, z * row + 8, 4))
         for z in range(nz, 4 * sizes[BRICKS_Z]):
             for y in range(0, row, 16):
                 simd.store(r, z * row + y, simd.load(r, (z - nz) * row + y, 16))
@@ -221,6 +242,7 @@ def backward(chunk, chunks, sizes, layout, spectrum, rows, scratch, mesh, y_tabl
                     simd.store(p, line, b)
                     simd.store(p, 2 * line, c)
                     simd.store(p, 3 * line, d)
+    give_slot(slots, slot)
 
 
 @kernel(**OUTER)

@@ -232,6 +232,20 @@ def test_a_lost_atom_shows(n):
     assert np.isfinite(evaluate(PME(engine_of(positions, BOX, "mixed"), charges, 3.0, (40, 36, 35)))[0])
 
 
+@settings(max_examples=8, deadline=None)
+@given(grid=st.tuples(lengths, lengths, lengths), order=st.sampled_from([5, 6]))
+def test_nothing_depends_on_what_scratch_memory_holds(grid, order):
+    charges, positions = ions(25, BOX)
+    found = []
+    for rubbish in (0.0, 1.0, np.nan, np.inf):
+        part = PME(engine_of(positions, BOX, "mixed"), charges, 3.0, grid, order)
+        for array in part.scratch:
+            array[:] = rubbish
+        found.append(evaluate(part))
+    for other in found[1:]:
+        assert all(np.array_equal(a, b) for a, b in zip(found[0], other))
+
+
 def test_bad_arguments():
     charges, positions = ions(4, BOX)
     engine = engine_of(positions, BOX)

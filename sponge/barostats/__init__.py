@@ -1,0 +1,1 @@
+"""Barostats: Monte Carlo, and stochastic cell rescaling."""

@@ -46,7 +46,7 @@ class Tables:
         Constraint of each entry.
     couplings : float array [entries]
         +-1/m of the shared atom, 0 for entries that elimination makes.
-    updates : int32 array [entries of columns over two]
+    updates : int32 array
         For each column, and each pair of its entries with the first not above the second, in order: which entry (or, as
         -1 - row, which diagonal element) is reduced by their product.
     update_starts : int64 array [m + 1]
@@ -100,10 +100,9 @@ def elimination(clusters: list[np.ndarray], pairs: np.ndarray, lengths: np.ndarr
         order.extend(cluster[eliminated])
         starts.append(len(order))
     chosen = np.array(order, np.int64)
-    as_int = lambda x, t: np.array(x, t)  # noqa: E731
-    return Tables(np.ascontiguousarray(pairs[chosen], np.int32).reshape(-1, 2), lengths[chosen] ** 2, as_int(starts, np.int64),
-                  as_int(columns, np.int64), as_int(rows, np.int32), np.array(couplings, np.float64),
-                  as_int(updates, np.int32), as_int(update_starts, np.int64))
+    return Tables(np.ascontiguousarray(pairs[chosen], np.int32).reshape(-1, 2), lengths[chosen] ** 2, np.array(starts, np.int64),
+                  np.array(columns, np.int64), np.array(rows, np.int32), np.array(couplings, np.float64),
+                  np.array(updates, np.int32), np.array(update_starts, np.int64))  # fmt: skip
 
 
 def _least_degree(neighbours: list[set[int]]) -> tuple[list[int], list[list[int]]]:

@@ -8,7 +8,13 @@ from triskele import core, sponge
 from triskele.sponge.engine.engine import Engine
 from triskele.sponge.system import System
 from triskele.sponge.topology import Topology
-from triskele.sponge.virtual_sites import LocalCoordinates, OutOfPlane, ThreeParticleAverage, TwoParticleAverage, place_all
+from triskele.sponge.virtual_sites import (
+    LocalCoordinates,
+    OutOfPlane,
+    ThreeParticleAverage,
+    TwoParticleAverage,
+    place_all,
+)
 
 KINDS = {
     "two": lambda at: TwoParticleAverage(sites=at, parents=(at - 3, at - 1), weights=(0.3, 0.7)),

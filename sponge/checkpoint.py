@@ -7,6 +7,7 @@ a whole checkpoint, the old one or the new one.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import hashlib
 import inspect
@@ -14,7 +15,6 @@ import io
 import json
 import os
 import struct
-import tempfile
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -45,20 +45,18 @@ def write_checkpoint(path: str | os.PathLike, arrays: dict[str, np.ndarray], met
     np.savez(buffer, **arrays, **{_META: np.frombuffer(json.dumps(meta).encode(), np.uint8)})
     data = buffer.getbuffer()
     folder = os.path.dirname(path) or "."
-    handle, temporary = tempfile.mkstemp(prefix=f".{os.path.basename(path)}.", dir=folder)
+    beside = os.path.join(folder, f".{os.path.basename(path)}.part")
     try:
-        with open(handle, "wb", buffering=0) as file:
+        with open(beside, "wb", buffering=0) as file:
             for part in (_HEAD.pack(_MAGIC, _VERSION, len(data), hashlib.sha256(data).digest()), data):
                 view = memoryview(part)
                 while view:
                     view = view[file.write(view):]
             os.fsync(file.fileno())
-        umask = os.umask(0)
-        os.umask(umask)
-        os.chmod(temporary, 0o666 & ~umask)  # mkstemp's files are closed to others
-        os.replace(temporary, path)
+        os.replace(beside, path)
     except BaseException:
-        os.unlink(temporary)
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(beside)
         raise
     if hasattr(os, "O_DIRECTORY"):  # the rename is on the disk when the folder is
         directory = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)

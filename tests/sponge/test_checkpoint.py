@@ -219,9 +219,3 @@ def test_a_checkpoint_that_cannot_be_written_leaves_nothing(tmp_path, monkeypatc
     with pytest.raises(OSError, match="no"):
         sim.save_checkpoint(tmp_path / "a.chk")
     assert not list(tmp_path.iterdir())
-
-
-def test_permissions_follow_the_umask(tmp_path):
-    springs().save_checkpoint(tmp_path / "a.chk")
-    (tmp_path / "b").touch()
-    assert (tmp_path / "a.chk").stat().st_mode == (tmp_path / "b").stat().st_mode

@@ -95,17 +95,18 @@ class Layout:
     ----------
     shape : tuple of three int
     dtype : float32 or float64
+    margin : int
+        Rows and columns to spare in the rows of a plane.
 
     Attributes
     ----------
     sizes : int64 array
         What `plane_forward` and `plane_backward` read: nx, ny, nz, blocks of frequencies, tiles of 32 rows, elements of
-        a plane of the spectrum, of a row.
+        a plane of the spectrum, of a row, of a complex vector.
     passes, twiddles : list of three arrays
         By axis.
     rows, spectrum, scratch : int
-        Elements of the rows of one plane (with `margin` rows and columns to spare), of the whole spectrum, of the scratch
-        of one chunk.
+        Elements of the rows of one plane, of the whole spectrum, and of the scratch that transforming a plane takes.
     """
 
     def __init__(self, shape: tuple[int, int, int], dtype: Any, margin: int = 0):

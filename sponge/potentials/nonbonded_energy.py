@@ -58,6 +58,8 @@ def terms(form: Form, names: tuple[str, ...], periodic: bool, types: np.ndarray 
         i, j = np.ascontiguousarray(block.T)
         parts.append(Part(function, (i, j, None if types is None else (types[i], types[j]), real), many))
     parts.append(Part(_rest_function(form, names, periodic), (exclusions.astype(np.int64), types)))
+    if form.alpha:
+        parts.append(Part(_reciprocal_function(form, names, periodic), None, compile=many))
     return parts
 
 
@@ -131,17 +133,25 @@ def _screened(x):
 
 @cache
 def _rest_function(form, names, periodic):
-    """All that is no sum over near pairs."""
+    """Excluded pairs and the tail."""
 
     def energy(data, *leaves):
         exclusions, types = data
         params, positions, box = _split(names, periodic, leaves)
         e = 0.0 * np.sum(positions[:1])
         if form.alpha:
-            e = e + excluded(form, params, positions, box, exclusions) + reciprocal(form, params, positions, box)
+            e = e + excluded(form, params, positions, box, exclusions)
         if form.dispersion:
             e = e + long_range_dispersion(form, params, types) / boxes.volume(box)
         return e
+
+    return energy
+
+
+@cache
+def _reciprocal_function(form, names, periodic):
+    def energy(data, *leaves):
+        return reciprocal(form, *_split(names, periodic, leaves))
 
     return energy
 

@@ -251,6 +251,19 @@ def test_a_table_made_of_sigmas_is_the_mixing_rule():
     assert by_table.energy() > by_rule.energy()
 
 
+@settings(max_examples=30, deadline=None)
+@given(st.integers(2, 150), st.integers(0, 10**6), st.floats(0.0, 0.49), st.floats(0.2, 1.1), st.booleans())
+def test_pairs_are_all_pairs(n, seed, lean, cutoff, periodic):
+    """Cells or not, triclinic or not: those of a search over all pairs and images, each once, less the excluded ones."""
+    x, box = fluid(n, seed, 2.5, lean)
+    exclusions = np.array([[0, 1]], np.int32)
+    found = find_pairs(x, box if periodic else None, cutoff, exclusions)
+    d = boxes.displacement(x[:, None] - x[None], box if periodic else None)
+    near = np.triu(np.sum(d * d, axis=-1) < cutoff**2, 1)
+    near[0, 1] = False
+    assert sorted(map(tuple, found)) == list(zip(*map(list, np.nonzero(near))))
+
+
 def test_polynomials_of_the_exclusion_correction():
     """Against the closed forms, where these do not cancel, and the first terms of the series at 0."""
     y = np.linspace(0.5, 4, 50)

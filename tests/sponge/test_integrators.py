@@ -13,7 +13,12 @@ from triskele.sponge import units
 from triskele.sponge.engine.engine import Engine
 from triskele.sponge.engine.task import STEP
 from triskele.sponge.integrators.kernels import NOISE
-from triskele.sponge.integrators.temperature import degrees_of_freedom, kinetic_energy, set_thermal_velocities, temperature
+from triskele.sponge.integrators.temperature import (
+    degrees_of_freedom,
+    kinetic_energy,
+    set_thermal_velocities,
+    temperature,
+)
 from triskele.sponge.integrators.testing import Springs, Trial, check_integrator, example_system
 from triskele.sponge.integrators.velocity_verlet import VelocityVerlet
 from triskele.sponge.system import System

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterable
-from functools import cache, partial
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from triskele import core
 from triskele.sponge import box as boxes
 from triskele.sponge.engine.engine import Engine
 from triskele.sponge.potential import Potential
+from triskele.sponge.potentials.nonbonded import Nonbonded
 from triskele.sponge.virtual_sites import place_all
 
 if TYPE_CHECKING:
@@ -55,15 +56,16 @@ def energy_function(system: System, names: Iterable[str] | None = None) -> Energ
 class EnergyFunction:
     """``energy(params, positions, box=None)``, made by `energy_function`.
 
-    `params` is as from ``system.params()``; potentials and parameters that are left out keep their values. Without a box that
-    of the system is used. Virtual sites are placed first, so that the derivative by positions is the negative of
-    ``system.forces``. Under `core.vmap` replicas are computed one after the other, each with all threads.
+    `params` is as from ``system.params()``; potentials and parameters that are left out keep their values. Without a box
+    that of the system is used; meshes of Ewald sums stay those for the system's box. Virtual sites are placed first, so
+    that the derivative by positions is the negative of ``system.forces``. Under `core.vmap` replicas are computed one
+    after the other, each with all threads.
     """
 
     def __init__(self, system: System, names: Iterable[str] | None = None):
         system.check()
         self._system = copy.copy(system)
-        self._system.potentials = [_own_copy(p) for p in system.potentials]
+        self._system.potentials = [_own_copy(p, system.box) for p in system.potentials]
         if names is not None:
             self._system.potentials = [self._system[name] for name in names]
         self._system._engines = {}
@@ -114,9 +116,11 @@ class EnergyFunction:
         return f"<energy function of {self._system.n} atoms: {', '.join(self._defaults)}>"
 
 
-def _own_copy(potential: Potential) -> Potential:
+def _own_copy(potential: Potential, box: np.ndarray | None) -> Potential:
     new = copy.copy(potential)
     new.params = {name: np.array(values, np.float64) for name, values in potential.params.items()}
+    if isinstance(new, Nonbonded) and box is not None:
+        new.fix_mesh(box)
     return new
 
 
@@ -128,6 +132,7 @@ class _Compute:
         self.periodic = system.box is not None
         self.keys = [(p.name, key) for p in system.potentials for key in p.params]
         self._engine: Engine | None = None
+        self._pure_gradients: dict[str, Any] = {}
 
     def split(self, leaves):
         """Parameters by potential, positions and box."""
@@ -179,7 +184,7 @@ class _Compute:
         for (name, key), w in zip(self.keys, wanted):
             if w:
                 if name not in by_params:
-                    by_params[name] = _by_params(self.system[name], engine)
+                    by_params[name] = self._by_params(name, engine)
                 found.append(by_params[name][key])
         n = len(self.keys)
         if wanted[n]:
@@ -190,19 +195,16 @@ class _Compute:
             found.append(np.linalg.solve(np.asarray(box).T, strain))
         return (np.asarray(energy), *found)
 
-
-def _by_params(potential: Potential, engine: Engine) -> dict[str, np.ndarray]:
-    """Derivatives of a potential's energy by its parameters, at the engine's positions."""
-    compiled = getattr(potential, "param_gradients", None)
-    found = compiled(engine) if compiled is not None else None
-    if found is None:
-        found = _jitted(potential)(potential.params, engine.positions, engine.box if engine.periodic else None)
-    return found
-
-
-@cache
-def _jitted(potential):
-    return core.jit(core.grad(potential.energy))
+    def _by_params(self, name, engine):
+        """Derivatives of a potential's energy by its parameters: from kernels if it has some, else from its pure energy."""
+        potential = self.system[name]
+        compiled = getattr(potential, "param_gradients", None)
+        found = compiled(engine) if compiled is not None else None
+        if found is None:
+            if name not in self._pure_gradients:
+                self._pure_gradients[name] = core.jit(core.grad(potential.energy))
+            found = self._pure_gradients[name](potential.params, engine.positions, engine.box if self.periodic else None)
+        return found
 
 
 class _Call:

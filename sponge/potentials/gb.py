@@ -59,7 +59,7 @@ class GB(Potential):
     --------
     >>> ion = GB([1.0], [0.2], [0.8], model="hct", surface_tension=0.0)  # Born's formula
     >>> round(float(ion.energy(ion.params, np.zeros((1, 3)), None)), 3)
-    -359.064
+    -359.072
     """
 
     def __init__(self, charges: Any, radii: Any, scales: Any, model: str = "obc2", solvent_dielectric: float = 78.5,

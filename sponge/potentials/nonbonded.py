@@ -203,6 +203,11 @@ class Nonbonded(Potential):
                 form["lj_grid"] = self.lj_grid or grid_size(ewald_parameters.grid_size(box, form["lj_alpha"], self.tolerance, dispersion=True))
         return nonbonded_energy.Form(**form)
 
+    def fix_mesh(self, box: np.ndarray) -> None:
+        """Make options of the grids and numbers of wave vectors that follow for `box`, so that another box changes none of them."""
+        form = self.form(box)
+        self.grid, self.lj_grid, self.wave_vectors = form.grid, form.lj_grid, form.wave_vectors
+
     # -- energy ---------------------------------------------------------------------------------------------------------
 
     def energy(self, params: dict[str, Any], positions: Any, box: Any) -> Any:

@@ -200,6 +200,7 @@ class Runner:
         if self._program is None or self._version != self.engine.version:
             old = self._program
             self._program, self._version = Program(self.make_phases(), self.engine.flags), self.engine.version
+            self._program.is_current = lambda: self._version == self.engine.version
             if old is not None:
                 self._program._next = old._next
         return self._program
@@ -214,7 +215,9 @@ class Runner:
         """
         flags = self.engine.flags
         last = flags[STEP] + steps
-        while self.program.run(int(last - flags[STEP])) >= 0:
+        while (end := self.program.run(int(last - flags[STEP]))) != -1:
+            if end == -2:  # a phase in Python, such as a barostat's, has had plans made anew
+                continue
             program, code = self.program, int(flags[STATUS])
             flags[STATUS] = 0
             at = program._next

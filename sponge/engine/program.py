@@ -72,6 +72,7 @@ class Program:
     def __init__(self, phases: Sequence[Phase], flags: np.ndarray):
         self.phases = list(phases)
         self.flags = flags
+        self.is_current: Callable[[], bool] = lambda: True  # whether the phases still belong to the engine's plans
         self._records = np.zeros((len(self.phases), _WORDS), np.int64)
         self._tasks = []  # of each phase: entry, context, chunk at which it begins
         for record, phase in zip(self._records, self.phases):
@@ -91,7 +92,8 @@ class Program:
         -------
         int
             -1, or the number of the phase after which ``flags[STATUS]`` is not 0. The next call goes on with that very
-            phase again, in the same step: clear the status, mend the cause, and call `run` for the rest.
+            phase again, in the same step: clear the status, mend the cause, and call `run` for the rest. Or -2, when a call
+            to Python has made the phases outdated: go on with a new program.
         """
         last = int(self.flags[STEP]) + steps
         while True:
@@ -106,6 +108,8 @@ class Program:
             if self.flags[STATUS]:
                 return at
             self._next = at + 1
+            if not self.is_current():
+                return -2
 
     def restart(self) -> None:
         """Forget an interruption: the next `run` begins with the first phase."""

@@ -12,7 +12,11 @@ import numpy as np
 import pytest
 
 from triskele import core, sponge
+from triskele.core.kernels.njit import kernel
 from triskele.sponge import units
+from triskele.sponge.engine.engine import Runner
+from triskele.sponge.engine.program import Phase
+from triskele.sponge.engine.task import STEP, Task
 from triskele.sponge.errors import BoxError
 
 DATA = Path(__file__).resolve().parents[1] / "data" / "sponge"
@@ -94,6 +98,25 @@ def test_seeds_make_runs_differ_and_repeat():
         return sim.positions
 
     assert np.array_equal(end(1), end(1)) and not np.allclose(end(1), end(2))
+
+
+def test_plans_made_anew_by_a_phase_in_python_are_used_at_once():
+    # a barostat computes energies in a smaller box, where the neighbour list may have to grow
+    engine = springs()._engine
+    made = []
+
+    def phases():
+        count = np.zeros(1)
+        made.append(count)
+        return [Phase(call=lambda: engine.replan() if engine.flags[STEP] == 3 and len(made) == 1 else None), Phase([Task(count_up, count)])]
+
+    Runner(engine, phases).run(10)
+    assert [count[0] for count in made] == [3, 7] and engine.flags[STEP] == 10
+
+
+@kernel(nogil=True)
+def count_up(chunk, count):
+    count[0] += 1
 
 
 # -- observables --------------------------------------------------------------------------------------------------------

@@ -114,6 +114,7 @@ class Simulation:
         self._measured: dict[str, float] | None = None  # energies of the present state
         self._rate = 0.0  # steps per second
         self._running = False
+        self._scheduled_box: np.ndarray | None = None  # for which neighbour lists were scheduled
         if positions is not None:
             self.positions = positions
         if velocities is not None:
@@ -279,6 +280,7 @@ class Simulation:
         """
         for neighbors in self._engine.neighbor_lists:
             neighbors.strict()
+        self._scheduled_box = None
         try:
             return minimize(self._engine, tolerance, max_steps, method)
         finally:
@@ -327,9 +329,19 @@ class Simulation:
     def _advance(self, steps: int) -> None:
         """Make steps without any reporting."""
         self._measured = None
-        for neighbors in self._engine.neighbor_lists:
-            neighbors.schedule(self._temperature_wanted or 300.0, self.timestep)
+        if self._scheduled_box is None:
+            self._schedule(self._engine.box)
         self._runner.run(steps)
+
+    def _schedule(self, box):
+        """Choose radii and intervals of neighbour lists for a run that begins in `box`."""
+        engine = self._engine
+        now, self._scheduled_box = engine.box.copy(), box.copy()
+        engine.box[:] = box
+        for neighbors in engine.neighbor_lists:
+            neighbors.strict()
+            neighbors.schedule(self._temperature_wanted or 300.0, self.timestep)
+        engine.box[:] = now
 
     def _touched(self) -> None:
         """The state has been changed from outside."""
@@ -386,6 +398,8 @@ class Simulation:
         engine = self._engine
         arrays = {name: getattr(engine, name).copy() for name in ("positions", "velocities", "forces", "box")}
         arrays.update({f"store/{name}": np.copy(values) for name, values in engine.store.items()})
+        if self._scheduled_box is not None:
+            arrays["scheduled box"] = self._scheduled_box.copy()
         return arrays, {"step": self.step, "time": self.time}
 
     def _restore(self, arrays, meta):
@@ -396,6 +410,8 @@ class Simulation:
         for name, values in arrays.items():
             if name.startswith("store/"):
                 engine.store[name.removeprefix("store/")][...] = values
+        if "scheduled box" in arrays:  # with the box of now, the lists would be others than those of the run that was saved
+            self._schedule(arrays["scheduled box"])
         if engine.periodic:
             engine.box_changed()
         engine.flags[STEP] = meta["step"]

@@ -103,6 +103,24 @@ def test_a_run_killed_at_any_moment_resumes_bit_for_bit(tmp_path):
         assert whole[name].read_bytes() == resumed[name].read_bytes()
 
 
+@pytest.mark.parametrize("barostat", [
+    sponge.StochasticCellRescaling(pressure=1.0, relaxation_time=2.0, every=5), sponge.MonteCarloBarostat(pressure=1.0, every=5),
+], ids=lambda b: type(b).__name__)
+def test_neighbour_lists_do_not_remember_in_which_box_a_run_was_resumed(tmp_path, barostat):
+    folder = ROOT / "tests/data/sponge/ala2_explicit_pme"
+
+    def make():
+        system = sponge.load.load(folder / "alanine-dipeptide.prmtop.gz", folder / "alanine-dipeptide.crd.gz", constraints="h-bonds")
+        return sponge.Simulation(system, sponge.LangevinMiddle(temperature=300, friction=1.0, timestep=0.002), barostat=barostat)
+
+    whole = make()
+    whole.run(80, report=sponge.Checkpoint(tmp_path / "a.chk", 50))
+    resumed = make()
+    resumed.load_checkpoint(tmp_path / "a.chk")
+    resumed.run(30)
+    assert np.array_equal(resumed.positions, whole.positions) and np.array_equal(resumed.box, whole.box)
+
+
 def test_a_state_goes_back_in_the_same_simulation(tmp_path):
     sim = springs()
     sim.run(10)

@@ -125,9 +125,11 @@ class PairForm:
             ]
             energy = [f"u_lj = {n(4.0)} * well * (six + {n(-1.0)})"]
             # dU/d(ln sigma) = 4 eps (12 q^12 - 6 q^6); size is proportional to sigma, or to its square
-            by_size = f"by_size = {n(4.0 if self.mixing == 'lorentz_berthelot' else 2.0)} * g_lj / size"
+            per_size = n(4.0 if self.mixing == "lorentz_berthelot" else 2.0)
+            safe = f"simd.maximum(size, {n(1e-6)})"  # without Lennard-Jones both sizes may be 0
             gradient = [
-                by_size.replace("g_lj", f"well * (six * {n(12.0)} + {n(-6.0)})"),
+                f"by_size = {per_size} * well * (six * {n(12.0)} + {n(-6.0)})",
+                f"by_size = by_size / {safe}" if self.double else f"by_size = by_size * simd.rcp_fast({safe}, 1)",
                 f"by_depth = {n(4.0)} * six * (six + {n(-1.0)})",
             ]
         if self.dispersion_alpha is not None:
@@ -172,18 +174,25 @@ class PairForm:
         if self.coulomb == "reaction_field":
             phi = f"{n(4.0)} * inverse + ({n(8 * self.k_rf)} * r2 - {n(8 * self.c_rf)})"
             return [*product, f"g_q = qq * (inverse - {n(4 * self.k_rf)} * r2)"], [f"u_q = qq * ({phi})"], [f"phi = {phi}"]
-        z = f"z = {n(0.5 * self.alpha)} * r2 * inverse"
-        phi = f"{n(4.0)} * inverse * simd.erfc(z)"
         if self.double:
+            z = f"z = {n(0.5 * self.alpha)} * r2 * inverse"
+            phi = f"{n(4.0)} * inverse * simd.erfc(z)"
             force = [*product, z, "left = inverse * simd.erfc(z)",
                      f"g_q = qq * (left + {n(4 * self.alpha / np.sqrt(np.pi))} * simd.exp(-(z * z)))"]  # fmt: skip
             return force, [f"u_q = {n(4.0)} * qq * left"], [z, f"phi = {phi}"]
-        coefficients = ewald_root(self.alpha, self.cutoff)
-        root = n(float(coefficients[-1]))
-        for x in coefficients[-2::-1]:
-            root = f"simd.fma({root}, r2, {n(float(x))})"
+        root = self._polynomial(ewald_root(self.alpha, self.cutoff))
+        potential = self._polynomial(ewald_root(self.alpha, self.cutoff, energy=True))
         force = [*product, f"root = {root}", "root = root * root", "g_q = qq * (inverse - r2 * (root * root))"]
-        return force, [z, f"u_q = qq * ({phi})"], [z, f"phi = {phi}"]
+        phi = [f"mesh_root = {potential}", "mesh_root = mesh_root * mesh_root",
+               f"phi = {n(4.0)} * inverse - mesh_root * mesh_root"]  # fmt: skip
+        return force, [*phi, "u_q = qq * phi"], phi
+
+    def _polynomial(self, coefficients) -> str:
+        """A polynomial in r2 by Horner's rule."""
+        text = self._number(float(coefficients[-1]))
+        for x in coefficients[-2::-1]:
+            text = f"simd.fma({text}, r2, {self._number(float(x))})"
+        return text
 
     def _module(self) -> str:
         count, p = len(self.numbers), len(self.parameters)
@@ -223,18 +232,22 @@ def _kernel(name, loop, functions):
 
 
 @cache
-def ewald_root(alpha: float, cutoff: float) -> np.ndarray:
+def ewald_root(alpha: float, cutoff: float, energy: bool = False) -> np.ndarray:
     """Coefficients in r^2 of the fourth root of twice the Ewald correction to 1/r^3, for r up to the cut-off.
 
-    The degree is the lowest with which the correction over alpha^3 is right to 1e-6: 6 at OpenMM's and GROMACS's default
-    tolerances. A fit by least squares, reweighted towards equal errors.
+    With `energy`, of the fourth root of 8 erf(alpha r)/r. The degree is the lowest with which the correction over alpha^3 is
+    right to 1e-6, or erf(z)/z to 2e-7: 6 at OpenMM's and GROMACS's default tolerances. A fit by least squares, reweighted
+    towards equal errors.
     """
     largest = (alpha * cutoff) ** 2
-    x = (0.5 - 0.5 * np.cos(np.linspace(0, np.pi, 401))) * largest
-    z = np.sqrt(np.maximum(x, 1e-300))
-    with np.errstate(all="ignore"):
-        exact = np.where(x < 0.03, (4 / 3 - x * (4 / 5 - x * (2 / 7 - x * (2 / 27 - x / 66)))) / np.sqrt(np.pi),
-                         erf(z) / z**3 - 2 / np.sqrt(np.pi) * np.exp(-x) / x)  # fmt: skip
+    x = np.maximum((0.5 - 0.5 * np.cos(np.linspace(0, np.pi, 401))) * largest, 1e-12)
+    z = np.sqrt(x)
+    if energy:
+        exact, scale, enough = erf(z) / z, 8 * alpha, 2e-7
+    else:
+        series = (4 / 3 - x * (4 / 5 - x * (2 / 7 - x * (2 / 27 - x / 66)))) / np.sqrt(np.pi)
+        exact = np.where(x < 0.03, series, erf(z) / z**3 - 2 / np.sqrt(np.pi) * np.exp(-x) / x)
+        scale, enough = 2 * alpha**3, 1e-6
     root, slope = exact**0.25, 4 * exact**0.75
     for degree in range(4, 16):
         powers = np.polynomial.chebyshev.chebvander(2 * x / largest - 1, degree)
@@ -245,10 +258,10 @@ def ewald_root(alpha: float, cutoff: float) -> np.ndarray:
             if error.max() < least:
                 least, best = error.max(), fitted
             weight *= (error / error.max() + 0.02) ** 0.15
-        if least < 1e-6:
+        if least < enough:
             break
-    series = np.polynomial.Chebyshev(best, [0, largest / alpha**2]).convert(kind=np.polynomial.Polynomial)
-    return series.coef * (2 * alpha**3) ** 0.25
+    coefficients = np.polynomial.Chebyshev(best, [0, largest / alpha**2]).convert(kind=np.polynomial.Polynomial).coef
+    return coefficients * scale**0.25
 
 
 def plan_pairs(engine: Engine, form: PairForm, *, charges: np.ndarray | None = None, sigmas: np.ndarray | None = None,

@@ -40,6 +40,7 @@ from triskele.sponge.engine.task import ENERGY, Task
 from triskele.sponge.neighbors.lanes import first, second
 from triskele.sponge.neighbors.state import CLUSTERS, END, PLAIN_END, SHIFT, START, I, LJ_END, aligned_zeros
 from triskele.sponge.potential import ROW, Plan
+from triskele.sponge.potentials.lease import borrow, give_back
 
 if TYPE_CHECKING:
     from triskele.sponge.engine.engine import Engine
@@ -107,7 +108,8 @@ def force_loop_by_class(chunk, state, shifts, entries, n_entries, pairs, masks, 
     if flags[ENERGY]:
         return
     clusters, origin, real = state[CLUSTERS], window[chunk], xs.dtype.type
-    total, mine, pair, mask = sums[chunk], entries[chunk], pairs[chunk], masks[chunk]
+    row = borrow(sums)
+    total, mine, pair, mask = sums[row], entries[chunk], pairs[chunk], masks[chunk]
     _clear(chunk, touched, n_touched[chunk], origin, clusters, total)
     c = constants(numbers)
     zero = simd.splat(real(0), 16)
@@ -130,6 +132,7 @@ def force_loop_by_class(chunk, state, shifts, entries, n_entries, pairs, masks, 
         _add_quarters(total, at + 16, fy)
         _add_quarters(total, at + 32, fz)
     _close(chunk, touched, n_touched[chunk], origin, clusters, total, blocks[chunk])
+    give_back(sums, row)
 
 
 @template
@@ -139,7 +142,8 @@ def force_loop(chunk, state, shifts, entries, n_entries, pairs, masks, touched, 
     if flags[ENERGY]:
         return
     clusters, origin, real = state[CLUSTERS], window[chunk], xs.dtype.type
-    total, mine, pair, mask = sums[chunk], entries[chunk], pairs[chunk], masks[chunk]
+    row = borrow(sums)
+    total, mine, pair, mask = sums[row], entries[chunk], pairs[chunk], masks[chunk]
     _clear(chunk, touched, n_touched[chunk], origin, clusters, total)
     c = constants(numbers)
     zero = simd.splat(real(0), 16)
@@ -160,6 +164,7 @@ def force_loop(chunk, state, shifts, entries, n_entries, pairs, masks, touched, 
         _add_quarters(total, at + 16, fy)
         _add_quarters(total, at + 32, fz)
     _close(chunk, touched, n_touched[chunk], origin, clusters, total, blocks[chunk])
+    give_back(sums, row)
 
 
 @template
@@ -169,7 +174,8 @@ def energy_loop(chunk, state, shifts, entries, n_entries, pairs, masks, touched,
     if not flags[ENERGY]:
         return
     clusters, origin, real = state[CLUSTERS], window[chunk], xs.dtype.type
-    total, mine, pair, mask = sums[chunk], entries[chunk], pairs[chunk], masks[chunk]
+    row = borrow(sums)
+    total, mine, pair, mask = sums[row], entries[chunk], pairs[chunk], masks[chunk]
     _clear(chunk, touched, n_touched[chunk], origin, clusters, total)
     c = constants(numbers)
     zero = simd.splat(real(0), 16)
@@ -212,11 +218,12 @@ def energy_loop(chunk, state, shifts, entries, n_entries, pairs, masks, touched,
         xy_sum += simd.sum(xy)
         xz_sum += simd.sum(xz)
         yz_sum += simd.sum(yz)
-    row = rows[chunk]
-    row[0], row[1], row[5], row[9] = u_sum, xx_sum, yy_sum, zz_sum
-    row[2], row[3], row[6] = xy_sum, xz_sum, yz_sum
-    row[4], row[7], row[8] = xy_sum, xz_sum, yz_sum
+    out = rows[chunk]
+    out[0], out[1], out[5], out[9] = u_sum, xx_sum, yy_sum, zz_sum
+    out[2], out[3], out[6] = xy_sum, xz_sum, yz_sum
+    out[4], out[7], out[8] = xy_sum, xz_sum, yz_sum
     _close(chunk, touched, n_touched[chunk], origin, clusters, total, blocks[chunk])
+    give_back(sums, row)
 
 
 @template
@@ -227,7 +234,8 @@ def gradient_loop(chunk, state, shifts, entries, n_entries, pairs, masks, touche
     gradient(r2, i, j, c) returns the derivatives by the parameters of the first atom, and those by the second's, as tuples.
     """
     clusters, origin, real = state[CLUSTERS], window[chunk], xs.dtype.type
-    total, mine, pair, mask = sums[chunk], entries[chunk], pairs[chunk], masks[chunk]
+    row = borrow(sums)
+    total, mine, pair, mask = sums[row], entries[chunk], pairs[chunk], masks[chunk]
     _clear(chunk, touched, n_touched[chunk], origin, clusters, total)
     c = constants(numbers)
     zero = simd.splat(real(0), 16)
@@ -259,6 +267,7 @@ def gradient_loop(chunk, state, shifts, entries, n_entries, pairs, masks, touche
         _add_quarters(total, at + 16, gb)
         _add_quarters(total, at + 32, gc)
     _close(chunk, touched, n_touched[chunk], origin, clusters, total, blocks[chunk])
+    give_back(sums, row)
 
 
 @template
@@ -343,8 +352,9 @@ class PairPlan(Plan):
         rows = np.zeros((len(neighbors.lists) * chunks, ROW))
         pair_tasks, sums, adds, self.parts = [], [], [], []
         for k, part in enumerate(neighbors.lists):
-            # lazily mapped: pages that no force falls on cost nothing
-            wide = aligned_zeros((chunks, 48 * part.touched.shape[1]), real)
+            # a row for each thread, of which there are never more than chunks; pages never used cost nothing. A line more
+            # than the forces take holds the lock.
+            wide = aligned_zeros((chunks, 48 * part.touched.shape[1] + 16), real)
             blocks = aligned_zeros((chunks, 16 * part.touched.shape[1]), real)
             sorted_forces, mine = aligned_zeros(16 * n_clusters, np.float64), rows[k * chunks : (k + 1) * chunks]
             args = (state, neighbors.shifts, part.entries, part.n_entries, part.pairs, part.masks, part.touched, part.n_touched,

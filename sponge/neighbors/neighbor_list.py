@@ -106,7 +106,7 @@ class NeighborList:
     lists : list of PairList
         One, or with groups three: pairs with 0, 1 and 2 clusters of group 1.
     word : int
-        Of `Engine.flags`: not 0 in an evaluation for which the list is built, so a condition for sorting parameters.
+        The first of the two of `Engine.flags` that are this list's.
     chunks : int
         Of lists and force buffers; depends on the number of atoms alone.
     before : list of Phase
@@ -161,6 +161,7 @@ class NeighborList:
         self._sizes = {"pairs": int(per_chunk * half_shell * 0.6) + 512, "entries": per_chunk * 6 + 64,
                        "touched": min(most_clusters, 8 * per_chunk + 512)}
         self._scheduled: tuple[float, float, float] | None = (0.0, 0.0, 0.0)  # temperature, time step, tolerance
+        self._plans_version = -1
         self.strict()
         self._allocate()
         engine.on_status(OVERFLOW, _grow)
@@ -259,9 +260,16 @@ class NeighborList:
         phases += [Phase(tasks, flag=need, redo=k == 0, name=f"list {tasks[0].kernel.__name__}") for k, tasks in enumerate(sort)]
         # searches share marks and scratch, so each kind is a phase
         phases += [Phase([s], flag=need, name="list search") for s in searches]
-        phases.append(Phase([Task(search.finish, need, e.flags, self.geometry, self.state)], flag=need, name="list finish"))
-        phases.append(Phase(prunes, flag=pruning, name="list prune"))
+        self._sorting = Phase([], flag=need, name="list parameters")
+        finish = Task(search.finish, need, pruning, e.flags, self.geometry, self.state)
+        phases += [self._sorting, Phase(prunes, flag=pruning, name="list prune"), Phase([finish], flag=pruning, name="list finish")]
         return phases
+
+    def after_sorting(self, task: Task) -> None:
+        """Run `task` whenever the atoms have been sorted anew; to be said by every plan that the engine makes."""
+        if self._plans_version != self.engine.version:
+            self._plans_version, self._sorting.tasks = self.engine.version, []
+        self._sorting.tasks = [*self._sorting.tasks, task]
 
     # ------------------------------------------------------------------------------------------------------- looking
     def listed_pairs(self, kind: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -47,8 +47,6 @@ _ALL_PAIRS = 0xFFFF
 @kernel(nogil=True)
 def clock(chunk, need, prune, first_word, last_word, flags, box, periodic, images, shifts, geometry, state):
     """Decide at the beginning of a force evaluation whether to build or prune; compute the image vectors."""
-    if flags[need] == 2:  # was built for the last evaluation
-        flags[need] = 0
     if flags[REBUILD]:
         flags[REBUILD] = 0
         for word in range(first_word, last_word, 2):
@@ -311,10 +309,11 @@ def prune(chunk, geometry, shifts, xs, entries, n_entries, pairs, masks, kept, n
 
 
 @kernel(nogil=True)
-def finish(chunk, need, flags, geometry, state):
-    """Count the build."""
-    if state[BUILDS] > 0 and 0 < state[AGE] < geometry[EVERY]:
-        state[EARLY] += 1
-    state[BUILDS] += 1
-    state[AGE] = 0
-    flags[need] = 2
+def finish(chunk, need, prune, flags, geometry, state):
+    """Count the build, and clear the list's flags."""
+    if flags[need]:
+        if state[BUILDS] > 0 and 0 < state[AGE] < geometry[EVERY]:
+            state[EARLY] += 1
+        state[BUILDS] += 1
+        state[AGE] = 0
+    flags[need] = flags[prune] = 0

@@ -1,7 +1,7 @@
 """Words of a neighbour list's state, shared by its kernels.
 
-A list has two words of `Engine.flags` of its own: need (1: build anew, 2: has been built for this evaluation) and prune.
-They are conditions of its phases.
+A list has two words of `Engine.flags` of its own, need (build anew) and prune. They are conditions of its phases, and 0
+when these are through.
 """
 
 from __future__ import annotations

@@ -35,7 +35,6 @@ import numpy as np
 
 from triskele.core.kernels import simd
 from triskele.core.kernels.njit import kernel, template
-from triskele.sponge.engine.program import Phase
 from triskele.sponge.engine.task import ENERGY, Task
 from triskele.sponge.neighbors.lanes import first, second
 from triskele.sponge.neighbors.state import CLUSTERS, END, PLAIN_END, SHIFT, START, I, LJ_END, aligned_zeros
@@ -363,9 +362,9 @@ class PairPlan(Plan):
             sums.append(Task(sum_chunks, chunks, state, part.touched_by, part.window, blocks, sorted_forces, chunks=chunks))
             adds.append(Task(add_sorted, engine.atom_starts, neighbors.slots, sorted_forces, engine.forces, chunks=engine.atom_chunks))
             self.parts.append((sorted_forces, mine))
-        before = [*neighbors.before, Phase([sort], flag=neighbors.word, name="sort parameters")]
+        neighbors.after_sorting(sort)
         self._neighbors, self._arguments = neighbors, [t.args for t in pair_tasks[::2]]
-        super().__init__(stages=[pair_tasks, sums], reduce=adds, rows=rows, before=before)
+        super().__init__(stages=[pair_tasks, sums], reduce=adds, rows=rows, before=neighbors.before)
 
     def gradient_phases(self, gradient: Any) -> list[list[Task]]:
         """Tasks that set `gradient_sums` by a kernel made of `gradient_loop`; they use the buffers of the forces."""

@@ -108,7 +108,7 @@ class PairForm:
             force = [
                 f"at = {self._tables}",
                 "six = square * square * square",
-                f"repulsion = simd.gather(table, at + np.int32(N_NUMBERS)) * six * six",
+                "repulsion = simd.gather(table, at + np.int32(N_NUMBERS)) * six * six",
                 f"attraction = simd.gather(table, at + np.int32(N_NUMBERS + {t * t})) * six",
                 "g_lj = repulsion - attraction",
             ]

@@ -20,7 +20,7 @@ they are inlined)::
 Lanes outside of the cut-off, excluded pairs and padding are dropped afterwards, whatever the function gives for them
 (infinities and NaN too: r2 is 0 for an atom with itself).
 
-`pair_plan` makes the tasks of such kernels. `force_loop_by_class` has a second force function, for pairs of clusters of
+`PairPlan` makes the tasks of such kernels. `force_loop_by_class` has a second force function, for pairs of clusters of
 which one has no Lennard-Jones parameters.
 
 Forces on second clusters are kept lane by lane (three vectors a cluster) and summed over lanes once per chunk: that
@@ -37,7 +37,7 @@ from triskele.core.kernels import simd
 from triskele.core.kernels.njit import kernel, template
 from triskele.sponge.engine.task import ENERGY, Task
 from triskele.sponge.neighbors.lanes import first, second
-from triskele.sponge.neighbors.state import CLUSTERS, END, PLAIN_END, SHIFT, START, I, LJ_END, aligned_zeros
+from triskele.sponge.neighbors.state import CLUSTERS, END, LJ_END, PLAIN_END, SHIFT, START, I, aligned_zeros
 from triskele.sponge.potential import ROW, Plan
 from triskele.sponge.potentials.lease import borrow, give_back
 
@@ -286,7 +286,7 @@ def two_over_r_exact(r2, three):
 @kernel(nogil=True)
 def sum_chunks(chunk, chunks, state, touched_by, window, blocks, sorted_forces):
     """Add up the chunks' blocks of each cluster, in the order of the chunks, in float64."""
-    clusters, widest = state[CLUSTERS], blocks.shape[1] // 16
+    clusters = state[CLUSTERS]
     for i in range(chunk * clusters // chunks, (chunk + 1) * clusters // chunks):
         total = simd.splat(0.0, 16)
         for c in range(chunks):

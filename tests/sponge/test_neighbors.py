@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from tests.twins.pair_forces import all_pairs
 from triskele import core
 from triskele.sponge.box import as_box, largest_cutoff

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+
 from tests.twins import pair_forces as twin
 from triskele import core
 from triskele.sponge.box import as_box

@@ -316,7 +316,10 @@ def solvate(
         Of the box with `padding`.
     ionic_strength : float
         In mol/l, of `positive` and `negative` ions, beyond those that neutralise.
+    positive, negative : str
+        Kinds of the ions that are added.
     neutralize : bool
+        Whether ions are added until the box has no charge.
     seed : int
         Of the places of the ions.
 

@@ -24,6 +24,12 @@ def find_terms(
     what : str
         Name of the terms in errors.
     atoms : int array [m, k]
+    table : TermTable
+        Values by the types of k atoms.
+    assignment : Assignment
+        Types of all atoms.
+    topology : Topology
+        Names the atoms in errors.
     needed : bool
         Whether a term without parameters is an error.
 

@@ -68,6 +68,9 @@ def build_nonbonded(field: ForceField, assignment: Assignment, atoms: dict[str, 
 
     Parameters
     ----------
+    field : ForceField
+    assignment : Assignment
+        Types of all atoms.
     atoms : dict
         From `atom_parameters`.
     pairs : int array [m, 2]

@@ -48,6 +48,7 @@ def set_thermal_velocities(engine: Engine, temperature: float, seed: int | None 
 
     Parameters
     ----------
+    engine : Engine
     temperature : float
         In K.
     seed : int, optional

@@ -52,6 +52,8 @@ def example_system(units: int = 1, constraints: bool = True, seed: int = 1) -> S
         The system is so many times twelve atoms: two kinds of hydrides, a chain, a free atom and a virtual site.
     constraints : bool
         Whether there are constraints (water, XH2, three in a row) and the virtual site.
+    seed : int
+        Of the displacements of the atoms.
     """
     rng = np.random.default_rng(seed)
     n = 12 * units

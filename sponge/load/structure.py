@@ -77,6 +77,11 @@ def assemble(
 
     Parameters
     ----------
+    atoms : AtomRecords
+    box : array [3, 3] or None
+        In nm.
+    where : str
+        Begins the error messages.
     altloc : "highest", "first" or a letter
         Which of several places of a residue's atoms is kept: that of the highest total occupancy (the first of equals), the first
         in the file, or the named one (where a residue has no such place, the one of highest occupancy).

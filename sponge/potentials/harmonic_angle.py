@@ -21,6 +21,7 @@ def harmonic_angle(theta, k, theta0):
         In kJ/mol/rad^2. AMBER and CHARMM write k (theta - theta0)^2: take twice their constant.
     theta0 : float or array [m]
         In radians.
+    name : str, optional
 
     Examples
     --------

@@ -20,6 +20,7 @@ def harmonic_bond(r, k, r0):
         In kJ/mol/nm^2. AMBER and CHARMM write k (r - r0)^2: take twice their constant.
     r0 : float or array [m]
         In nm.
+    name : str, optional
 
     Examples
     --------

@@ -23,6 +23,7 @@ def harmonic_improper(phi, k, phi0):
         In kJ/mol/rad^2. CHARMM writes k (phi - phi0)^2: take twice its constant.
     phi0 : float or array [m]
         In radians.
+    name : str, optional
     """
     d = phi - phi0
     return 0.5 * k * (d - 2 * math.pi * np.rint(d / (2 * math.pi))) ** 2

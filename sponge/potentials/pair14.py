@@ -25,6 +25,7 @@ def pair14(r, charge_product, sigma, epsilon):
         In nm.
     epsilon : float or array [m]
         In kJ/mol, scaling included.
+    name : str, optional
     """
     attraction = (sigma / r) ** 6
     return COULOMB * charge_product / r + 4 * epsilon * (attraction * attraction - attraction)

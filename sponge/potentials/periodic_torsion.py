@@ -96,6 +96,7 @@ def periodic_torsion(phi, k, periodicity, phase):
         n.
     phase : float or array [m]
         In radians.
+    name : str, optional
 
     Examples
     --------

@@ -27,6 +27,7 @@ def distance_restraint(r, k, lower, upper):
         In kJ/mol/nm^2.
     lower, upper : float or array [m]
         In nm; equal for a plain spring.
+    name : str, optional
 
     Examples
     --------
@@ -48,6 +49,7 @@ def angle_restraint(theta, k, lower, upper):
         In kJ/mol/rad^2.
     lower, upper : float or array [m]
         In radians; equal for a plain spring.
+    name : str, optional
     """
     return 0.5 * k * (max(theta - upper, 0.0) + max(lower - theta, 0.0)) ** 2
 
@@ -65,6 +67,7 @@ def torsion_restraint(phi, k, phi0, width=0.0):
         In radians.
     width : float or array [m]
         Half the width of the flat bottom in radians.
+    name : str, optional
     """
     d = phi - phi0
     return 0.5 * k * max(abs(d - 2 * math.pi * np.rint(d / (2 * math.pi))) - width, 0.0) ** 2

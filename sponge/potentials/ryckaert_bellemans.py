@@ -18,6 +18,7 @@ def ryckaert_bellemans(phi, c0, c1, c2, c3, c4, c5):
     atoms : int array [m, 4]
     c0, c1, c2, c3, c4, c5 : float or array [m]
         In kJ/mol.
+    name : str, optional
 
     References
     ----------

@@ -19,6 +19,7 @@ def urey_bradley(r, k, r0):
         In kJ/mol/nm^2. CHARMM writes k (r - r0)^2: take twice its constant.
     r0 : float or array [m]
         In nm.
+    name : str, optional
     """
     return 0.5 * k * (r - r0) ** 2
 

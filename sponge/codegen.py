@@ -109,9 +109,9 @@ class _Reader:
             case "reciprocal":
                 return a.power(x[0], -1)
             case "power" if not x[1].factors and (2 * x[1].number).is_integer() and abs(x[1].number) <= 32:
-                whole = math.floor(x[1].number)
-                half = a.node("sqrt", x[0]) if x[1].number != whole else Term(1.0)
-                return a.multiply(a.power(x[0], whole), half) if whole else half
+                n = math.floor(x[1].number)
+                half = a.node("sqrt", x[0]) if x[1].number != n else Term(1.0)
+                return a.multiply(a.power(x[0], n), half) if n else half
             case "select":
                 return a.select(*x)
             case "sign":

@@ -55,6 +55,10 @@ class Plan:
     before: list[Phase] = field(default_factory=list)
     call: Callable[[], None] | None = None
 
+    def totals(self) -> np.ndarray:
+        """Energy and virial [10], the sum over rows."""
+        return self.rows.sum(axis=0)
+
 
 @kernel(nogil=True)
 def add_forces(chunk, starts, source, forces):  # source, forces [n, 3]

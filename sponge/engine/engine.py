@@ -179,11 +179,11 @@ class Engine:
 
     def energies(self) -> dict[str, float]:
         """Energy of every term (kJ/mol), as last computed with the flag ENERGY."""
-        return {name: float(np.sum(plan.rows[:, 0])) for name, plan in self.plans.items()}
+        return {name: float(plan.totals()[0]) for name, plan in self.plans.items()}
 
     def virial(self) -> np.ndarray:
         """Virial W_ab = sum f_a r_b (kJ/mol), as last computed with the flag ENERGY."""
-        return sum((np.sum(plan.rows[:, 1:], axis=0) for plan in self.plans.values()), self._site_rows[:, 1:].sum(0)).reshape(3, 3)
+        return sum((plan.totals()[1:] for plan in self.plans.values()), self._site_rows[:, 1:].sum(0)).reshape(3, 3)
 
 
 class Runner:

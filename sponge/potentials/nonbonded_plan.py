@@ -47,25 +47,23 @@ class NonbondedPlan(Plan):
                  update_box: list[Callable[[], None]]):
         self.pairs, self.form, self.coulomb, self.dispersion = pairs, form, coulomb, dispersion
         self._parts = [pairs, *parts]
-        self.before = list(pairs.before)
+        before = list(pairs.before)
         tasks = [t for m in (coulomb, dispersion) if m is not None for t in m.before]
         if tasks:
-            self.before.append(Phase(tasks, name="mesh sort"))
+            before.append(Phase(tasks, name="mesh sort"))
         deepest = max(len(p.stages) for p in self._parts)
-        self.stages = [[t for p in self._parts if k < len(p.stages) for t in p.stages[k]] for k in range(deepest)]
-        self.reduce = [t for p in self._parts for t in p.reduce]
-        self.call = None
-        self._update_box = update_box
+        stages = [[t for p in self._parts if k < len(p.stages) for t in p.stages[k]] for k in range(deepest)]
 
-    @property
-    def rows(self) -> np.ndarray:
-        """Energies and virials of all parts."""
-        return np.concatenate([p.rows for p in self._parts])
+        def update_all():
+            for update in update_box:
+                update()
 
-    def update_box(self) -> None:
-        """Take the engine's box."""
-        for update in self._update_box:
-            update()
+        super().__init__(stages=stages, reduce=[t for p in self._parts for t in p.reduce], rows=pairs.rows, update_box=update_all,
+                         before=before)
+
+    def totals(self) -> np.ndarray:
+        """Energy and virial [10] of all parts; `rows` are those of the pairs."""
+        return np.sum([p.rows.sum(axis=0) for p in self._parts], axis=0)
 
 
 def plan(potential: Nonbonded, engine: Engine) -> Plan:
@@ -85,20 +83,22 @@ def plan(potential: Nonbonded, engine: Engine) -> Plan:
     pairs = plan_pairs(engine, pair_form, charges=params["charges"], sigmas=params.get("sigmas"), epsilons=params.get("epsilons"),
                        types=potential.types)
     parts, updates = [], []
-    meshes: list[PME | Ewald | None] = [None, None]
+    coulomb_sum: PME | Ewald | None = None
+    dispersion_sum: PME | None = None
     if form.alpha and (charged or form.lj_alpha):
         roots = 2 * np.sqrt(params["epsilons"]) * params["sigmas"] ** 3 if form.lj_alpha else np.zeros(engine.n)
         parts.append(_exclusions(potential, engine, form, roots))
         if form.method == "ewald":
-            meshes[0] = Ewald(engine, params["charges"], form.alpha, form.wave_vectors)
+            coulomb_sum = Ewald(engine, params["charges"], form.alpha, form.wave_vectors)
         else:
             builds = engine.neighbors(form.cutoff).state[BUILDS : BUILDS + 1]
             if charged:
-                meshes[0] = PME(engine, params["charges"], form.alpha, form.grid, form.order, builds=builds)
+                coulomb_sum = PME(engine, params["charges"], form.alpha, form.grid, form.order, builds=builds)
             if form.lj_alpha:
-                meshes[1] = PME(engine, roots, form.lj_alpha, form.lj_grid, form.order, dispersion=True, builds=builds)
-        parts += [m for m in meshes if m is not None]
-        updates += [m.update_box for m in meshes if m is not None]
+                dispersion_sum = PME(engine, roots, form.lj_alpha, form.lj_grid, form.order, dispersion=True, builds=builds)
+        sums = [s for s in (coulomb_sum, dispersion_sum) if s is not None]
+        parts += sums
+        updates += [s.update_box for s in sums]
     if form.dispersion:
         tail = Plan()
         amount = float(long_range_dispersion(form, params, potential.types))
@@ -109,7 +109,7 @@ def plan(potential: Nonbonded, engine: Engine) -> Plan:
         update()
         parts.append(tail)
         updates.append(update)
-    return NonbondedPlan(pairs, pair_form, parts, *meshes, updates)
+    return NonbondedPlan(pairs, pair_form, parts, coulomb_sum, dispersion_sum, updates)
 
 
 def _exclusions(potential, engine, form, roots):

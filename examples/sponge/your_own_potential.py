@@ -61,7 +61,7 @@ def main(output):
         sim = sponge.Simulation(system, sponge.LangevinMiddle(temperature=TEMPERATURE, friction=1.0, timestep=0.01), seed=1)
         sim.run(2000)
         start, frames = time.perf_counter(), []
-        sim.run(2000, report=[sponge.Callback(100, lambda sim: frames.append(sim.positions))])
+        sim.run(2000, report=[sponge.Callback(100, lambda sim, frames=frames: frames.append(sim.positions))])
         rate = 2000 / (time.perf_counter() - start)
         found[name] = sponge.analysis.rdf(np.array(frames), boxes=sim.box, r_max=1.6)
         peak = found[name].r[np.argmax(found[name].g)]

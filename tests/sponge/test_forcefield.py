@@ -363,11 +363,11 @@ def test_no_match_with_a_bond_moved():
     ],
 )
 def test_protonation_states_are_found_without_names(names, charge):
-    """Every residue is called XXX; the graph alone decides, and the charge shows what was found."""
+    """Every residue is called ZZZ; the graph alone decides, and the charge shows what was found."""
     field = ForceField(PROTEINS[0])
     t = chain_of(field, ["ACE", *names, "NME"])
     t = Topology(
-        t.names, t.elements, t.residue_index, ["XXX"] * len(t.residue_names), t.residue_ids, t.chain_index, t.chain_ids, t.bonds
+        t.names, t.elements, t.residue_index, ["ZZZ"] * len(t.residue_names), t.residue_ids, t.chain_index, t.chain_ids, t.bonds
     )
     assert create_system(t, forcefield=field).nonbonded.params["charges"].sum() == pytest.approx(charge, abs=1e-9)
 

@@ -111,7 +111,7 @@ def main(arguments=None):
                 rows.append([bench.name, str(threads), bench.unit, rate(bench, mine) if mine else "failed", *cell, start])
     header = ["system", "threads", "unit", "triskele", *peers, "start, s: cold / warm"]
     print("In brackets: triskele's rate over this tool's; medians. Starts run to the end of the first step, minimisation included.\n")
-    for k, row in enumerate([header, ["---"] * len(header), *rows]):
+    for row in [header, ["---"] * len(header), *rows]:
         print("| " + " | ".join(row) + " |")
 
 

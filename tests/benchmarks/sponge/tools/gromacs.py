@@ -90,7 +90,6 @@ def water_blocks(system):
 
 
 def write_topology(system, path):
-    import openmm
     import openmm.unit as u
 
     n = system.getNumParticles()

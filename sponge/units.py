@@ -56,10 +56,3 @@ def parse_time(text: str | float) -> float:
         return float(number) * _TIMES[unit]
     except (ValueError, KeyError):
         raise ValueError(f"time: must be a number with one of {', '.join(_TIMES)}, got {text!r} (for example '1 ns')") from None
-
-
-def ladder(lowest: float, highest: float, n: int, spacing: str = "linear") -> np.ndarray:
-    """`n` temperatures in K from `lowest` to `highest`, with equal differences or equal ratios ("geometric")."""
-    if spacing not in ("linear", "geometric"):
-        raise ValueError(f"ladder: spacing must be 'linear' or 'geometric', got {spacing!r}")
-    return (np.linspace if spacing == "linear" else np.geomspace)(lowest, highest, n)

@@ -62,11 +62,6 @@ class VirtualSite:
                 raise ValueError(f"{name}: {key} must be finite, got {value[~np.isfinite(value)][0]}")
             object.__setattr__(self, key, value)
 
-    @property
-    def is_linear(self) -> bool:
-        """Whether positions are fixed averages, so that the virial needs no correction."""
-        return False
-
     def positions_of(self, parents: Any) -> Any:
         """Positions [m, 3] from those of the parents [m, k, 3]; can be differentiated."""
         raise NotImplementedError
@@ -117,10 +112,6 @@ class TwoParticleAverage(VirtualSite):
         self._shape(2, weights=(2,))
         _check_sum("TwoParticleAverage", "weights", self.weights, 1)
 
-    @property
-    def is_linear(self) -> bool:
-        return True
-
     def positions_of(self, parents: Any) -> Any:
         return (self.weights[:, :, None] * parents).sum(1)
 
@@ -142,10 +133,6 @@ class ThreeParticleAverage(VirtualSite):
     def __post_init__(self):
         self._shape(3, weights=(3,))
         _check_sum("ThreeParticleAverage", "weights", self.weights, 1)
-
-    @property
-    def is_linear(self) -> bool:
-        return True
 
     def positions_of(self, parents: Any) -> Any:
         return (self.weights[:, :, None] * parents).sum(1)

@@ -16,7 +16,7 @@ import numpy as np
 
 from triskele.core.kernels import native
 
-__all__ = ["ENERGY", "FORCES_STALE", "FORCES_VALID", "NOT_CONVERGED", "N_FLAGS", "REBUILD", "STATUS", "STATUS_INFO", "STEP", "Task"]
+__all__ = ["ENERGY", "FORCES_STALE", "NOT_CONVERGED", "N_FLAGS", "REBUILD", "STATUS", "STATUS_INFO", "STEP", "Task"]
 
 # What the words of `Engine.flags` (int64) mean.
 STEP = 0  # number of the step being made
@@ -24,8 +24,7 @@ STATUS = 1  # 0, or the code of what went wrong in a kernel: the loop stops afte
 STATUS_INFO = 2  # an atom, a size, ... that goes with it
 ENERGY = 3  # energies and virials are wanted besides forces
 REBUILD = 4  # neighbour lists must be built anew
-FORCES_VALID = 5  # forces belong to the present positions
-FORCES_STALE = 6  # atoms have been moved from outside: integrators that begin with forces compute them first
+FORCES_STALE = 5  # atoms have been moved from outside: integrators that begin with forces compute them first
 N_FLAGS = 16
 
 # A status: constraints cannot be fulfilled; the information is an atom.

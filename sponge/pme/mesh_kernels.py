@@ -33,7 +33,6 @@ POINTS: Final = 3  # that an atom reaches along each axis
 BRICKS_Y: Final = 4
 BRICKS_Z: Final = 5
 PLANE: Final = 6  # elements of a plane of bricks
-N_SIZES: Final = 8
 
 # words of `slabs` (int64 [chunks, N_SLAB])
 FIRST: Final = 0  # plane that a chunk's memory begins with

@@ -58,7 +58,7 @@ class PairList:
     n_entries : int64 [chunks]
     pairs : int32 [chunks, capacity]
         Second clusters.
-    masks : int32 [chunks, capacity]
+    masks : uint16 [chunks, capacity]
         Sixteen bits: pairs of atoms 4a + b that count.
     touched : int32 [chunks, capacity]
         Clusters that get a force, in the order of the chunk's buffer.
@@ -74,7 +74,7 @@ class PairList:
         self.n_outer, self.n_entries = np.zeros(chunks, np.int64), np.zeros(chunks, np.int64)
         # one more than the search fills: pruning writes before it knows whether to keep
         self.outer_pairs, self.pairs = (np.zeros((chunks, n_pairs + 1), np.int32) for _ in range(2))
-        self.outer_masks, self.masks = (np.zeros((chunks, n_pairs + 1), np.int32) for _ in range(2))
+        self.outer_masks, self.masks = (np.zeros((chunks, n_pairs + 1), np.uint16) for _ in range(2))
         self.touched = np.zeros((chunks, n_touched), np.int32)
         self.touched_by = np.zeros((chunks, n_clusters), np.uint8)
         self.n_touched, self.window = np.zeros(chunks, np.int64), np.zeros(chunks, np.int64)

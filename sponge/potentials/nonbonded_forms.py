@@ -318,7 +318,7 @@ def pair_gradients(engine: Engine, form: PairForm, plan: PairPlan, charges: np.n
         Without a table and without LJ-PME.
     plan : PairPlan
         Made by `plan_pairs` for this form.
-    charges, sigmas, epsilons : arrays [n]
+    charges, sigmas, epsilons, types : arrays [n]
         As given to `plan_pairs`.
 
     Returns

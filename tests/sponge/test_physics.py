@@ -15,7 +15,7 @@ from triskele.sponge import analysis, units
 
 
 def water(name):
-    """895 rigid waters with PME at 0.9 nm and tail correction."""
+    """500 rigid waters with PME at 0.9 nm and tail correction."""
     reference = load_reference(name)
     system = sponge.load(reference.xml)
     system.positions = reference.positions

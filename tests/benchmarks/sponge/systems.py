@@ -94,7 +94,7 @@ def repartition(system, mass=4.0):
 
 
 def water(n):
-    """TIP3P: `n` molecules, 33.37 in a nm^3, tiled from the stored box of 895."""
+    """TIP3P: `n` molecules, 33.37 in a nm^3, cut out of the stored box of 500, repeated."""
 
     def load():
         import openmm

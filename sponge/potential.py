@@ -44,6 +44,8 @@ class Plan:
         Called after ``engine.box`` has changed.
     before : list of Phase
         Run ahead of the stages, such as the check and rebuild of a neighbour list; one that several plans share runs once.
+    jump : float
+        What steps of the energy, such as at a cut-off, add to the pressure, times the volume squared (kJ/mol nm^3).
     call : callable, optional
         A Python function that runs ahead of the stages, for what cannot be compiled.
     """
@@ -54,6 +56,7 @@ class Plan:
     update_box: Callable[[], None] | None = None
     before: list[Phase] = field(default_factory=list)
     call: Callable[[], None] | None = None
+    jump: float = 0.0
 
     def totals(self) -> np.ndarray:
         """Energy and virial [10], the sum over rows."""

@@ -80,13 +80,16 @@ class Molecules:
     def pressure(self, positions: np.ndarray | None = None) -> np.ndarray:
         """The diagonal of the pressure in kJ/mol/nm^3, [3], of molecules as wholes.
 
-        `positions` [n, 3] are those that forces and virial belong to; the present ones when left out. From the virial last computed, the forces and the velocities. Forces within molecules, those of constraints among
-        them, do not come in, as they sum to nothing over a molecule: W - sum f (r - R) is the virial that belongs to
-        scaling the centres of mass R, and the kinetic energy is that of the centres.
+        From the virial last computed, the forces and the velocities; `positions` [n, 3] are those that forces and virial
+        belong to, the present ones when left out. Forces within molecules, those of constraints among them, do not come in,
+        as they sum to nothing over a molecule: W - sum f (r - R) is the virial that belongs to scaling the centres of mass
+        R, and the kinetic energy is that of the centres. Where the tail of Lennard-Jones energies is corrected for, the step
+        at the cut-off, which forces do not know of, is part of the pressure.
         """
         engine = self.engine
         positions = engine.positions if positions is None else positions
         r = positions - self.centres(positions)[self.of]
         virial = np.diag(engine.virial()) - np.einsum("ia,ia->a", engine.forces, r)
         kinetic = self.masses @ self.centres(engine.velocities) ** 2
-        return (kinetic + virial) / boxes.volume(engine.box)
+        volume = boxes.volume(engine.box)
+        return (kinetic + virial + sum(plan.jump for plan in engine.plans.values()) / volume) / volume

@@ -32,8 +32,8 @@ class MonteCarloBarostat(Barostat):
     with probability exp(-(dE + P dV - N RT ln(V'/V)) / RT) for N molecules. The largest amount is adapted until a quarter
     to three quarters are accepted.
 
-    It needs energies alone. Where these jump, at a cut-off without a switch, it feels the jumps, which virials do not: in
-    water cut off at 0.9 nm its pressure is some 130 bar from that of `StochasticCellRescaling`. A switch brings them together.
+    It needs energies alone. Where these jump, at a cut-off without a switch, it feels the jumps, which forces do not: the
+    pressure of simulations counts them only when the Lennard-Jones tail is corrected for.
 
     Parameters
     ----------

@@ -16,7 +16,7 @@ from triskele.sponge.potentials.mixing import root
 from triskele.sponge.potentials.nonbonded_pairs import find_pairs
 from triskele.sponge.units import COULOMB
 
-__all__ = ["Form", "excluded", "long_range_dispersion", "reciprocal", "terms"]
+__all__ = ["Form", "excluded", "jump_at_cutoff", "long_range_dispersion", "reciprocal", "terms"]
 
 _BLOCK = 1 << 15  # pairs that are worked on at once
 
@@ -199,27 +199,41 @@ def reciprocal(form: Form, params: dict[str, Any], positions: Any, box: Any) -> 
 
 
 def long_range_dispersion(form: Form, params: dict[str, Any], types: Any) -> Any:
-    """Mean Lennard-Jones energy beyond the cut-off (and of what the switch takes away) times the volume.
-
-    All n (n + 1) / 2 pairs, an atom with itself included, count alike, as in OpenMM.
-    """
+    """Mean Lennard-Jones energy beyond the cut-off (and of what the switch takes away) times the volume."""
     rc = form.cutoff
+    w12, w6 = 1 / (9 * rc**9), 1 / (3 * rc**3)
+    if form.switch is not None:
+        more12, more6 = _lost_by_switch(form.switch, rc)
+        w12, w6 = w12 + more12, w6 + more6
+    sum12, sum6 = _mean_sums(form, params, types)
+    return 16 * np.pi * (sum12 * w12 - sum6 * w6)
+
+
+def jump_at_cutoff(form: Form, params: dict[str, Any], types: Any) -> float:
+    """What the step of the Lennard-Jones energy at the cut-off adds to the pressure, times the volume squared.
+
+    2 pi/3 N^2 r_c^3 u(r_c), with a mean energy u: with it, and the derivative of the tail's energy, the pressure has the whole
+    tail of the virial (Allen and Tildesley, Computer Simulation of Liquids, 2nd ed., 2017, sections 2.8 and 2.14).
+    """
+    if form.switch is not None:
+        return 0.0
+    sum12, sum6 = _mean_sums(form, params, types)
+    return float(16 * np.pi / 3 * (sum12 / form.cutoff**9 - sum6 / form.cutoff**3))
+
+
+def _mean_sums(form, params, types):
+    """Half of n^2 times the means of e s^12 and e s^6. All n (n + 1) / 2 pairs count alike, an atom with itself among them, as in OpenMM."""
     if form.mixing == "table":
-        t = len(params["a"])
+        t, n = len(params["a"]), len(types)
         count = np.bincount(types, minlength=t).astype(np.float64)
         a, b = 0.5 * (params["a"] + params["a"].T), 0.5 * (params["b"] + params["b"].T)
-        n = len(types)
         sum12 = 0.5 * (count @ a @ count + count @ np.diagonal(a)) / 4
         sum6 = 0.5 * (count @ b @ count + count @ np.diagonal(b)) / 4
     else:
         s, e = params["sigmas"], root(params["epsilons"])
         n = len(s)
         sum12, sum6 = _mean_power(s, e, 12, form.mixing), _mean_power(s, e, 6, form.mixing)
-    w12, w6 = 1 / (9 * rc**9), 1 / (3 * rc**3)
-    if form.switch is not None:
-        more12, more6 = _lost_by_switch(form.switch, rc)
-        w12, w6 = w12 + more12, w6 + more6
-    return 16 * np.pi * n / (n + 1) * (sum12 * w12 - sum6 * w6)
+    return n / (n + 1) * sum12, n / (n + 1) * sum6
 
 
 def _mean_power(s, e, power, mixing):

@@ -17,7 +17,7 @@ from triskele.sponge.pme.mesh import PME
 from triskele.sponge.potential import ROW, Plan, add_forces
 from triskele.sponge.potentials import dense_kernels as dense
 from triskele.sponge.potentials.exclusion_kernels import by_first_atom, excluded_pairs, polynomials
-from triskele.sponge.potentials.nonbonded_energy import long_range_dispersion
+from triskele.sponge.potentials.nonbonded_energy import jump_at_cutoff, long_range_dispersion
 from triskele.sponge.potentials.nonbonded_forms import PairForm, plan_pairs
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class NonbondedPlan(Plan):
     """
 
     def __init__(self, pairs: Any, form: PairForm, parts: list[Any], coulomb: PME | Ewald | None, dispersion: PME | None,
-                 update_box: list[Callable[[], None]]):
+                 update_box: list[Callable[[], None]], jump: float):
         self.pairs, self.form, self.coulomb, self.dispersion = pairs, form, coulomb, dispersion
         self._parts = [pairs, *parts]
         before = list(pairs.before)
@@ -59,7 +59,7 @@ class NonbondedPlan(Plan):
                 update()
 
         super().__init__(stages=stages, reduce=[t for p in self._parts for t in p.reduce], rows=pairs.rows, update_box=update_all,
-                         before=before)
+                         before=before, jump=jump)
 
     def totals(self) -> np.ndarray:
         """Energy and virial [10] of all parts; `rows` are those of the pairs."""
@@ -99,6 +99,7 @@ def plan(potential: Nonbonded, engine: Engine) -> Plan:
         sums = [s for s in (coulomb_sum, dispersion_sum) if s is not None]
         parts += sums
         updates += [s.update_box for s in sums]
+    jump = 0.0
     if form.dispersion:
         tail = Plan()
         amount = float(long_range_dispersion(form, params, potential.types))
@@ -108,8 +109,9 @@ def plan(potential: Nonbonded, engine: Engine) -> Plan:
 
         update()
         parts.append(tail)
+        jump = jump_at_cutoff(form, params, potential.types)
         updates.append(update)
-    return NonbondedPlan(pairs, pair_form, parts, coulomb_sum, dispersion_sum, updates)
+    return NonbondedPlan(pairs, pair_form, parts, coulomb_sum, dispersion_sum, updates, jump)
 
 
 def _exclusions(potential, engine, form, roots):

@@ -13,6 +13,8 @@ import numpy as np
 from scipy.special import erfc
 
 from triskele.sponge.potentials.ewald_parameters import splitting
+from triskele.sponge.potentials.nonbonded import Nonbonded
+from triskele.sponge.potentials.pair_terms import PairPotential
 from triskele.sponge.units import COULOMB, GAS_CONSTANT
 
 if TYPE_CHECKING:
@@ -109,7 +111,7 @@ def schedule(engine: Engine, cutoff: float, temperature: float, timestep: float,
 def _types(engine, cutoff):
     """Kinds of atoms: (1/mass of what moves freely, of what turns about it), density, (V', V'') of each term."""
     masses = engine.masses
-    charges, sigmas, epsilons, slope_q, curvature_q = _pair_energies(engine.system, cutoff)
+    charges, sigmas, epsilons, slope_q, curvature_q = _pair_energies(engine, cutoff)
     # A light atom bound to a heavier one flies with it, and swings about it.
     carrier = np.arange(engine.n)
     bonds = np.concatenate([engine.system.constraints.pairs, engine.system.topology.bonds]).reshape(-1, 2)
@@ -131,13 +133,18 @@ def _types(engine, cutoff):
     sr6 = (s / cutoff) ** 6
     dispersion = 24 * e * (sr6 - 2 * sr6**2) / cutoff, 24 * e * (26 * sr6**2 - 7 * sr6) / cutoff**2
     electric = q[:, None] * q * slope_q, q[:, None] * q * curvature_q
+    others = [tuple(np.full(s.shape, x) for x in p.steepness()) for p in engine.potentials
+              if isinstance(p, PairPotential) and p.cutoff == cutoff]  # fmt: skip
     # turning leaves two of three directions
-    return (kinds[:, 0], kinds[:, 1] * 2 / 3), number / volume, dispersion, electric
+    return (kinds[:, 0], kinds[:, 1] * 2 / 3), number / volume, dispersion, electric, *others
 
 
-def _pair_energies(system, cutoff):
+def _pair_energies(engine, cutoff):
     """Charges, sigmas, epsilons, and V', V'' at the cut-off of the Coulomb energy of two unit charges."""
-    nonbonded = system.nonbonded
+    nonbonded = next((p for p in engine.potentials if isinstance(p, Nonbonded) and p.cutoff == cutoff), None)
+    if nonbonded is None:
+        nothing = np.zeros(engine.n)
+        return nothing, nothing, nothing, 0.0, 0.0
     params, method, r = nonbonded.params, nonbonded.method, cutoff
     if nonbonded.mixing == "table":  # each type as if it met only itself
         a, b = np.diag(params["a"])[nonbonded.types], np.diag(params["b"])[nonbonded.types]

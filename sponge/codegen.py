@@ -26,7 +26,6 @@ import numpy as np
 
 from triskele.core.compile.cache import folder, make_key
 from triskele.core.graph.graph import Const
-from triskele.core.kernels.njit import source_stamp
 from triskele.core.transforms.elementwise import Elementwise
 from triskele.sponge.algebra import Algebra, Term
 
@@ -326,7 +325,7 @@ def load_module(source: str, stem: str) -> ModuleType:
         The same object for the same source. Where the folder cannot be written, the module lives in a temporary
         folder of this process, and is compiled again by the next.
     """
-    key = make_key(source, source_stamp())
+    key = make_key(source)
     name = f"triskele_generated_{stem}_{key[:24]}"
     if name in sys.modules:
         return sys.modules[name]

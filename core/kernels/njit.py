@@ -5,7 +5,8 @@ and is cached on disk. All three are lazy: decorating costs nothing, and Numba i
 called, or first met inside another compiled function.
 
 Numba's own cache checks only the file that a kernel stands in, so it returns stale code when a function that the
-kernel calls is edited elsewhere. Ours is stamped with a hash of all the suite's sources.
+kernel calls is edited elsewhere. Ours is stamped with a hash of all sources of the suite that the file imports, directly
+or through others.
 
 Examples
 --------
@@ -28,6 +29,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import re
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -40,15 +42,45 @@ FASTMATH = frozenset({"contract", "arcp", "nsz", "afn"})
 
 
 @cache
-def source_stamp() -> bytes:
-    """Hash of every source file of the suite."""
-    digest = hashlib.sha256()
-    root = Path(__file__).parents[2]  # .../triskele
-    for package in sorted(p for p in root.iterdir() if (p / "__init__.py").exists()):
-        for path in sorted(package.rglob("*.py")):
-            digest.update(f"{package.name}/{path.relative_to(package)}\0".encode())
-            digest.update(path.read_bytes())
-    return digest.digest()
+def source_stamp(path: str) -> bytes:
+    """Hash of the source file at `path`, and of every file of the suite that it imports, directly or through others."""
+    found, waiting = set(), {Path(path)}
+    while waiting:
+        found |= waiting
+        waiting = set().union(*(_source(p)[1] for p in waiting)) - found
+    return hashlib.sha256(b"".join(sorted(_source(p)[0] for p in found))).digest()
+
+
+_IMPORT = re.compile(r"^(\s*)(?:from triskele([\w.]*) import (\([^)]*\)|.*)|import triskele([\w.]*))", re.MULTILINE)
+
+
+@cache
+def _source(path: Path) -> tuple[bytes, frozenset[Path]]:
+    """Hash of a file, and the files of the suite that it imports (inside functions too).
+
+    Where an imported name is no module, it may come from any file of its package.
+    """
+    root, found, text = Path(__file__).parents[2], set(), path.read_text()  # root: .../triskele
+    for match in _IMPORT.finditer(_TYPES_ONLY.sub("", text)):
+        _, home, names, module = match.groups()
+        if names is None:
+            home, names = module, ""
+        place = root.joinpath(*home.split("."))
+        if not place.is_dir():
+            found.add(place.with_suffix(".py"))
+            continue
+        found.add(place / "__init__.py")
+        for name in re.findall(r"\w+(?=\s*(?:,|\)|#|$|\s+as\s))", names, re.MULTILINE) or ["*"]:
+            inner = place / name
+            if inner.with_suffix(".py").exists():
+                found.add(inner.with_suffix(".py"))
+            else:
+                found.update((inner if inner.is_dir() else place).rglob("*.py"))
+    digest = hashlib.sha256(f"{path.name}\0{text}".encode()).digest()
+    return digest, frozenset(p for p in found if p.exists())
+
+
+_TYPES_ONLY = re.compile(r"^if TYPE_CHECKING:\n(?:[ \t]+.*\n|\n)+", re.MULTILINE)
 
 
 @cache
@@ -76,7 +108,7 @@ def _cache_class() -> type:
         def __init__(self, py_func):
             super().__init__(py_func)
             own = self._cache_file._source_stamp  # of the file, which may lie outside the suite
-            self._cache_file = File(self._cache_path, self._impl.filename_base, (own, source_stamp()))
+            self._cache_file = File(self._cache_path, self._impl.filename_base, (own, source_stamp(py_func.__code__.co_filename)))
 
         def load_overload(self, sig, target_context):
             try:

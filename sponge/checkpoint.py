@@ -109,6 +109,7 @@ def fingerprint(sim: Simulation) -> dict[str, Any]:
         "potentials": {p.name: _fields(p) for p in system.potentials},
         "integrator": _fields(sim.integrator),
         "barostat": None if sim.barostat is None else _fields(sim.barostat),
+        "sampling": {method.name: _fields(method) for method in sim.sampling},
         "precision": sim.precision,
         "seed": sim.seed,
     }))

@@ -1,7 +1,7 @@
 """What a potential is: parameters, a pure energy, and a plan of compiled tasks.
 
 A potential needs no more than `params` and `energy`: NumPy code, from which the core derives forces, virial and all other
-derivatives, and which runs inside the step loop as one call to Python per step. Hot ones override `plan` with kernels.
+derivatives, compiled into the step loop. Hot ones override `plan` with kernels.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import numpy as np
 
 from triskele import core
 from triskele.core.kernels.njit import kernel
+from triskele.sponge.engine.jit_task import JitTask
 from triskele.sponge.engine.program import Phase
 from triskele.sponge.engine.task import Task
 
@@ -70,6 +71,21 @@ def add_forces(chunk, starts, source, forces):  # source, forces [n, 3]
             forces[i, a] += source[i, a]
 
 
+@kernel(nogil=True)
+def subtract_gradient(chunk, starts, gradient, forces):  # gradient, forces [n, 3]
+    for i in range(starts[chunk], starts[chunk + 1]):
+        for a in range(3):
+            forces[i, a] -= gradient[i, a]
+
+
+@kernel(nogil=True)
+def _keep(chunk, energy, by_strain, rows):  # [], [3, 3], [1, 10]
+    rows[0, 0] = energy[()]
+    for a in range(3):
+        for b in range(3):
+            rows[0, 1 + 3 * a + b] = -by_strain[b, a]
+
+
 class Potential:
     """A term of the potential energy. Subclasses set `name` and `params` and define `energy`.
 
@@ -101,24 +117,25 @@ class Potential:
         """Raise ValueError or a subclass if the potential does not fit the system."""
 
     def plan(self, engine: Engine) -> Plan:
-        """The compiled form. This one calls the derivatives of `energy` from Python, once per step."""
+        """The compiled form. This one is what the core makes of `energy` and its derivatives."""
         periodic = engine.periodic
-        forces, rows = np.zeros((engine.n, 3)), np.zeros((1, ROW))
-        unit = np.eye(3)
+        gradient, energy, virial = np.zeros((engine.n, 3)), np.zeros(()), np.zeros((3, 3))
+        rows, unit = np.zeros((1, ROW)), np.eye(3)
 
         def strained(strain, positions, params, box):
             return self.energy(params, positions @ (unit + strain), box @ (unit + strain) if periodic else None)
 
-        gradient = core.jit(core.value_and_grad(strained, (0, 1)))
+        def evaluate(positions, box, *leaves):
+            params = dict(zip(self.params, leaves, strict=True))
+            value, (by_strain, by_position) = core.value_and_grad(strained, (0, 1))(np.zeros((3, 3)), positions, params, box)
+            return value, by_position, by_strain
 
-        def call():
-            value, (by_strain, by_position) = gradient(np.zeros((3, 3)), engine.positions, self.params, engine.box)
-            np.negative(by_position, out=forces)
-            rows[0, 0] = value
-            rows[0, 1:] = -by_strain.T.ravel()
-
-        return Plan(call=call, rows=rows,
-                    reduce=[Task(add_forces, engine.atom_starts, forces, engine.forces, chunks=engine.atom_chunks)])
+        evaluate.__name__ = self.name
+        leaves = [np.asarray(v) for v in self.params.values()]
+        task = JitTask(evaluate, engine, [engine.positions, engine.box, *leaves], [energy, gradient, virial])
+        keep = Task(_keep, energy, virial, rows)
+        return Plan(stages=[[task], [keep]], rows=rows,
+                    reduce=[Task(subtract_gradient, engine.atom_starts, gradient, engine.forces, chunks=engine.atom_chunks)])
 
     def __repr__(self):
         sizes = ", ".join(f"{k} {np.shape(v)}" for k, v in self.params.items())

@@ -24,6 +24,7 @@ from triskele.sponge.integrators.temperature import degrees_of_freedom, kinetic_
 from triskele.sponge.minimize import Minimum, minimize
 from triskele.sponge.report.reporter import Reporter
 from triskele.sponge.run_loop import run
+from triskele.sponge.sampling.base import Sampling
 from triskele.sponge.system import System
 
 __all__ = ["Simulation", "State"]
@@ -64,6 +65,8 @@ class Simulation:
         Of all random numbers; the same seed gives the same run, on any number of threads.
     barostat : Barostat, optional
         Keeps the pressure.
+    sampling : sequence of Sampling
+        Methods that change what is sampled, such as ``[sponge.SITS(...)]``; each belongs to one simulation.
     precision : {"mixed", "double"}
         Of pair forces and the mesh; positions, sums and the integration are float64 in both.
     positions : array [n, 3], optional
@@ -91,7 +94,8 @@ class Simulation:
     """
 
     def __init__(self, system: System, integrator: Integrator, *, seed: int = 0, barostat: Any = None,
-                 precision: Literal["mixed", "double"] = "mixed", positions: Any = None, velocities: Any = None):
+                 sampling: Sequence[Sampling] = (), precision: Literal["mixed", "double"] = "mixed", positions: Any = None,
+                 velocities: Any = None):
         if not isinstance(system, System):
             raise TypeError(f"Simulation: system must be a System, got {type(system).__name__}")
         if not isinstance(integrator, Integrator):
@@ -101,11 +105,14 @@ class Simulation:
         if positions is None and system.positions is None:
             raise ValueError("Simulation: positions are needed; give them, or set system.positions")
         self.system, self.integrator, self.barostat = system, integrator, barostat
+        self.sampling = _methods(sampling, system)
+        for method in self.sampling:
+            method.check(system, integrator)
         self.seed, self.precision = int(seed), precision
         self.files: dict[str, int] = {}
         self.resumed_from: str | None = None
         self.target = 0  # step at which the present run ends
-        self._engine = Engine(system, precision)
+        self._engine = Engine(system, precision, sampling=self.sampling)
         self._engine.seed = self.seed
         self._runner = Runner(self._engine, self._phases)
         self._guard = Guard(self)
@@ -126,6 +133,8 @@ class Simulation:
     def _phases(self) -> list[Phase]:
         engine = self._engine
         phases = self.integrator.plan(engine, engine.force_phases())
+        for method in self.sampling:
+            phases += method.after_step(engine, self.integrator)
         if self.barostat is not None:
             phases = self.barostat.plan(engine, self.integrator, phases)
         return phases + self._guard.phases()
@@ -225,7 +234,8 @@ class Simulation:
         Returns
         -------
         dict of str to float
-            Every term by its name, "potential", "kinetic" and "total" (kJ/mol), "temperature" (K), and for periodic systems
+            Every term by its name, biases of sampling methods among them, "potential" (their sum: what the atoms move in),
+            "kinetic" and "total" (kJ/mol), "temperature" (K), and for periodic systems
             "pressure" (bar), "volume" (nm^3) and "density" (g/cm^3). The pressure is that of the molecules (bonded atoms)
             as wholes, whose mean equals that of the atoms, and which fluctuates less.
         """
@@ -252,7 +262,7 @@ class Simulation:
     @cached_property
     def _observer(self):
         """An engine of its own: a run's neighbour list ages with every evaluation, and must not do so for onlookers."""
-        return Engine(self.system, self.precision)
+        return Engine(self.system, self.precision, sampling=self.sampling)
 
     @cached_property
     def _molecules(self):
@@ -398,6 +408,8 @@ class Simulation:
         engine = self._engine
         arrays = {name: getattr(engine, name).copy() for name in ("positions", "velocities", "forces", "box")}
         arrays.update({f"store/{name}": np.copy(values) for name, values in engine.store.items()})
+        for method in self.sampling:
+            arrays.update({f"sampling/{method.name}/{name}": values for name, values in method.state().items()})
         if self._scheduled_box is not None:
             arrays["scheduled box"] = self._scheduled_box.copy()
         return arrays, {"step": self.step, "time": self.time}
@@ -410,6 +422,9 @@ class Simulation:
         for name, values in arrays.items():
             if name.startswith("store/"):
                 engine.store[name.removeprefix("store/")][...] = values
+        for method in self.sampling:
+            prefix = f"sampling/{method.name}/"
+            method.restore({name.removeprefix(prefix): values for name, values in arrays.items() if name.startswith(prefix)})
         if "scheduled box" in arrays:  # with the box of now, the lists would be others than those of the run that was saved
             self._schedule(arrays["scheduled box"])
         if engine.periodic:
@@ -434,3 +449,15 @@ class Simulation:
 
     def __repr__(self):
         return f"<Simulation: {self.system.n} atoms, {type(self.integrator).__name__}, step {self.step}, {self.time:g} ps>"
+
+
+def _methods(sampling, system):
+    methods = [sampling] if isinstance(sampling, Sampling) else list(sampling)
+    names = [p.name for p in system.potentials]
+    for method in methods:
+        if not isinstance(method, Sampling):
+            raise TypeError(f"Simulation: sampling must be a list of sampling methods, got {type(method).__name__}")
+        if method.name in names:
+            raise ValueError(f"Simulation: names of sampling methods must differ from each other and from the system's potentials, got {method.name!r} twice")
+        names.append(method.name)
+    return methods

@@ -282,6 +282,18 @@ class Jitted:
 
         return Lowered(self._entry(args, kwargs).staged.program, self._name)
 
+    def program(self, *args, **kwargs):
+        """The program for these arguments, for callers in machine code.
+
+        ``program.module.address("main")`` is ``int32 main(ptr inputs, ptr outputs, ptr scratch)``: tables of pointers to
+        the flat arguments and results, and ``program.scratch`` bytes at a multiple of 64. After a return value other than
+        0 ``program.module.raise_pending()`` raises what went wrong.
+        """
+        entry = self._entry(args, kwargs)
+        if entry.captured:
+            raise EscapedTensorError(f"jit of {self._name}: a program by itself cannot read traced values of a transform around it")
+        return entry.staged.program
+
     def numba(self, *args, **kwargs):
         """The program for these arguments (arrays and numbers, not trees) as a function for the user's own Numba code."""
         from triskele.core.compile.numba_form import numba_form

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -12,7 +12,9 @@ from triskele.sponge.engine.program import Phase, Program
 from triskele.sponge.engine.task import ENERGY, N_FLAGS, REBUILD, STATUS, STATUS_INFO, STEP, Task
 
 if TYPE_CHECKING:
+    from triskele.sponge.engine.jit_task import JitTask
     from triskele.sponge.potential import Plan
+    from triskele.sponge.sampling.base import Sampling
     from triskele.sponge.system import System
 
 __all__ = ["Engine", "Runner"]
@@ -41,6 +43,8 @@ class Engine:
         Class of each atom (0 or 1), when pair forces within and between the classes are wanted apart.
     names : iterable of str, optional
         The potentials to compute; all when left out.
+    sampling : sequence of Sampling
+        Methods that change the forces.
     share : Engine, optional
         Use the positions, velocities, box and flags of this one, and compute other potentials for it.
 
@@ -59,11 +63,15 @@ class Engine:
     """
 
     def __init__(self, system: System, precision: Literal["mixed", "double"] = "mixed", *, groups: np.ndarray | None = None,
-                 names: Iterable[str] | None = None, share: Engine | None = None):
+                 names: Iterable[str] | None = None, sampling: Sequence[Sampling] = (), share: Engine | None = None):
         if precision not in ("mixed", "double"):
             raise ValueError(f"engine: precision must be 'mixed' or 'double', got {precision!r}")
         system.check()
         self.system, self.precision, self.n = system, precision, system.n
+        self.sampling = list(sampling)
+        for method in self.sampling:
+            own = method.groups(system)
+            groups = own if own is not None else groups
         self.groups = None if groups is None else np.ascontiguousarray(groups, np.int8)
         wanted = [p.name for p in system.potentials] if names is None else list(names)
         self.potentials = [system[name] for name in wanted]
@@ -90,6 +98,7 @@ class Engine:
         self.periodic = system.box is not None
         self.version = 0  # counts how often the plans were made anew
         self.handlers: dict[int, Callable[[Engine], bool]] = {}
+        self.jit_tasks: list[JitTask] = []
         self._neighbors: dict[Any, Any] = {}
         self._site_rows = np.zeros((1, 10))  # virial that virtual sites add
         self._make_plans()
@@ -118,7 +127,9 @@ class Engine:
         self.handlers[code] = handler
 
     def _make_plans(self):
+        self.jit_tasks.clear()
         self.plans: dict[str, Plan] = {p.name: p.plan(self) for p in self.potentials}
+        self.plans |= {method.name: method.plan(self) for method in self.sampling}
         self.flags[REBUILD] = 1
 
     def replan(self) -> None:

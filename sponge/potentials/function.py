@@ -19,7 +19,7 @@ __all__ = ["ASEPotential", "FunctionPotential"]
 
 
 class FunctionPotential(Potential):
-    """A term of the energy from a function of all positions. Runs as one call to Python per step.
+    """A term of the energy from a function of all positions, compiled into the step loop by the core.
 
     Parameters
     ----------

@@ -1,0 +1,133 @@
+"""Functions compiled by the core as tasks: they run inside the native step loop, without Python."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from triskele import core
+from triskele.core.kernels import native
+from triskele.sponge.engine.task import STATUS
+
+if TYPE_CHECKING:
+    from triskele.sponge.engine.engine import Engine
+
+__all__ = ["JitTask"]
+
+_FAILED = 70  # status: a compiled function has failed
+
+
+class JitTask:
+    """A function that the core compiles, bound to arrays that it reads and arrays that it fills.
+
+    It is one chunk, to be put into a phase of its own when it is large, so that its own loops get all threads. What the
+    core cannot compile runs as a call to Python, with the same results.
+
+    Parameters
+    ----------
+    function : callable
+        NumPy code, or the result of `core.jit`: takes the arrays of `inputs` one by one, returns a tree with as many leaves
+        as there are `outputs`.
+    engine : Engine
+        Errors inside the function are raised by its runner.
+    inputs, outputs : sequence of ndarray
+        C-contiguous; held by address, never copied. Outputs must have the shapes and dtypes of the results.
+
+    Examples
+    --------
+    >>> from triskele import sponge
+    >>> engine = sponge.Engine(sponge.System(sponge.Topology.of_particles(1), [1.0], positions=[[3.0, 4.0, 0.0]]))
+    >>> out = np.zeros(())
+    >>> task = JitTask(lambda x: np.sum(x * x), engine, [engine.positions], [out])
+    >>> task.run()
+    >>> out
+    array(25.)
+    """
+
+    chunks = 1
+
+    def __init__(self, function: Callable, engine: Engine, inputs: Sequence[np.ndarray], outputs: Sequence[np.ndarray]):
+        jitted = function if hasattr(function, "program") else core.jit(function)
+        self.kernel = self  # whose name the phases' errors show
+        self.__name__ = getattr(function, "__name__", "function")
+        arrays = [*inputs, *outputs]
+        if not all(isinstance(a, np.ndarray) and a.flags.c_contiguous and a.flags.aligned for a in arrays):
+            raise TypeError(f"task {self.__name__}: inputs and outputs must be C-contiguous arrays")
+        self._program = program = jitted.program(*inputs)
+        wanted = [(s.shape, s.dtype) for s in program.traced.out_specs]
+        given = [(a.shape, a.dtype) for a in outputs]
+        if wanted != given:
+            raise TypeError(f"task {self.__name__}: the function gives {wanted}, but outputs are {given}")
+        scratch = np.zeros(program.scratch + 64, np.uint8)
+        self._kept = arrays, scratch
+        self._engine_status = engine.flags[STATUS:]
+        self._pointers = np.array([a.ctypes.data for a in arrays], np.int64)
+        at = self._pointers.ctypes.data
+        self.context = np.array([program.module.address("main"), at, at + 8 * len(inputs), -(-scratch.ctypes.data // 64) * 64,
+                                 self._engine_status.ctypes.data, 0], np.int64)
+        engine.on_status(_FAILED, _raise)
+        engine.jit_tasks.append(self)
+
+    @property
+    def entry(self) -> int:
+        """Address of ``void entry(ptr context, i64 chunk)``."""
+        return _entry()
+
+    def run(self) -> None:
+        """Run here and now."""
+        self._engine_status[0] = 0
+        _PROTOTYPE(self.entry)(self.context.ctypes.data, 0)
+        self._engine_status[0] = 0
+        self.check()
+
+    def check(self) -> None:
+        """Raise what went wrong in the last run."""
+        if self.context[5]:
+            self.context[5] = 0
+            self._program.module.raise_pending()
+
+    def __repr__(self):
+        return f"<task {self.__name__}, compiled by the core>"
+
+
+def _raise(engine) -> bool:
+    for task in engine.jit_tasks:
+        task.check()
+    raise RuntimeError("a compiled function failed without saying why")
+
+
+_PROTOTYPE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)
+
+
+@cache
+def _entry() -> int:
+    return native.load(_CALL.replace("$FAILED", str(_FAILED)), {}, opt=1).address("entry")
+
+
+_CALL = """
+define void @entry(ptr %context, i64 %chunk) {
+  %main = load ptr, ptr %context
+  %inputs.p = getelementptr i64, ptr %context, i64 1
+  %inputs = load ptr, ptr %inputs.p
+  %outputs.p = getelementptr i64, ptr %context, i64 2
+  %outputs = load ptr, ptr %outputs.p
+  %scratch.p = getelementptr i64, ptr %context, i64 3
+  %scratch = load ptr, ptr %scratch.p
+  %result = call i32 %main(ptr %inputs, ptr %outputs, ptr %scratch)
+  %failed = icmp ne i32 %result, 0
+  br i1 %failed, label %bad, label %good
+bad:
+  %status.p = getelementptr i64, ptr %context, i64 4
+  %status = load ptr, ptr %status.p
+  store i64 $FAILED, ptr %status
+  %mark.p = getelementptr i64, ptr %context, i64 5
+  store i64 1, ptr %mark.p
+  ret void
+good:
+  ret void
+}
+"""

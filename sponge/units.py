@@ -14,6 +14,8 @@ Examples
 
 from __future__ import annotations
 
+from typing import Literal
+
 import numpy as np
 
 # CODATA 2018 exact constants (SI redefinition of 2019) and the vacuum permittivity of CODATA 2018.
@@ -56,3 +58,42 @@ def parse_time(text: str | float) -> float:
         return float(number) * _TIMES[unit]
     except (ValueError, KeyError):
         raise ValueError(f"time: must be a number with one of {', '.join(_TIMES)}, got {text!r} (for example '1 ns')") from None
+
+
+def ladder(lowest: float, highest: float, n: int, spacing: Literal["geometric", "linear"] = "geometric") -> np.ndarray:
+    """Temperatures from `lowest` to `highest`, both included.
+
+    Parameters
+    ----------
+    lowest, highest : float
+        In K.
+    n : int
+        How many.
+    spacing : {"geometric", "linear"}
+        Neighbours with equal ratios, between which a system of constant heat capacity overlaps equally well everywhere, or
+        with equal differences.
+
+    Returns
+    -------
+    float64 array [n]
+        In K, ascending.
+
+    Raises
+    ------
+    ValueError
+        If the temperatures are not positive, finite and in order, or n is less than 2 (1 if both are the same).
+
+    Examples
+    --------
+    >>> from triskele.sponge import units
+    >>> units.ladder(300, 600, 3, "linear")
+    array([300., 450., 600.])
+    """
+    if not (0 < lowest <= highest < np.inf):
+        raise ValueError(f"ladder: temperatures must be positive, finite and ascending, got {lowest} to {highest} K")
+    least = 1 if lowest == highest else 2
+    if isinstance(n, bool) or not hasattr(n, "__index__") or n < least or (n > 1 and lowest == highest):
+        raise ValueError(f"ladder: n must be a whole number >= {least} (and 1 if both temperatures are the same), got {n!r}")
+    if spacing not in ("geometric", "linear"):
+        raise ValueError(f"ladder: spacing must be 'geometric' or 'linear', got {spacing!r}")
+    return np.geomspace(lowest, highest, int(n)) if spacing == "geometric" else np.linspace(lowest, highest, int(n))

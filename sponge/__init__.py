@@ -28,6 +28,7 @@ _HOME = {
         "potentials.function": "ASEPotential FunctionPotential",
         "potentials.restraints": "PositionRestraint angle_restraint distance_restraint torsion_restraint",
         "simulation": "Simulation State",
+        "sampling.sits": "SITS",
         "calculator": "Calculator",
         "integrators.brownian": "Brownian",
         "integrators.bussi": "Bussi",
@@ -41,11 +42,11 @@ _HOME = {
         "load.structure": "Structure",
         "load.pdb": "read_pdb write_pdb",
         "load.mmcif": "read_mmcif",
-        "report": "CSV DCD H5MD PDB XTC Callback Checkpoint Log Reporter",
+        "report": "CSV DCD H5MD PDB XTC Callback Checkpoint Log Reporter Variables",
     }.items()
     for name in names.split()
 }
-_MODULES = ("analysis", "box", "build", "errors", "forcefield", "load", "testing", "units")
+_MODULES = ("analysis", "box", "build", "cv", "errors", "forcefield", "load", "testing", "units")
 
 
 def __getattr__(name: str) -> _Any:

@@ -49,6 +49,12 @@ class Plan:
         What steps of the energy, such as at a cut-off, add to the pressure, times the volume squared (kJ/mol nm^3).
     call : callable, optional
         A Python function that runs ahead of the stages, for what cannot be compiled.
+    classes : list of int
+        With an `EnergySplit`: the class of each task of `reduce`; all are of class 0 when it is empty.
+    enhanced : list of (int, ndarray [m, 10])
+        Rows of the classes 1 and 2, whose energies the stages fill at every evaluation.
+    after : list of Phase
+        Run between the stages and the sum of forces.
     """
 
     stages: list[list[Task]] = field(default_factory=list)
@@ -58,6 +64,9 @@ class Plan:
     before: list[Phase] = field(default_factory=list)
     call: Callable[[], None] | None = None
     jump: float = 0.0
+    classes: list[int] = field(default_factory=list)
+    enhanced: list[tuple[int, np.ndarray]] = field(default_factory=list)
+    after: list[Phase] = field(default_factory=list)
 
     def totals(self) -> np.ndarray:
         """Energy and virial [10], the sum over rows."""

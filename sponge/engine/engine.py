@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from triskele.sponge.engine.jit_task import JitTask
     from triskele.sponge.potential import Plan
     from triskele.sponge.sampling.base import Sampling
+    from triskele.sponge.sampling.split import EnergySplit
     from triskele.sponge.system import System
 
 __all__ = ["Engine", "Runner"]
@@ -60,6 +61,8 @@ class Engine:
     atom_starts : int64 array [atom_chunks + 1]
         Ranges of atoms for per-atom work; no constraint and no virtual site reaches across a boundary.
     plans : dict of str to Plan
+    split : EnergySplit or None
+        Which energies and forces a sampling method wants apart.
     """
 
     def __init__(self, system: System, precision: Literal["mixed", "double"] = "mixed", *, groups: np.ndarray | None = None,
@@ -69,9 +72,6 @@ class Engine:
         system.check()
         self.system, self.precision, self.n = system, precision, system.n
         self.sampling = list(sampling)
-        for method in self.sampling:
-            own = method.groups(system)
-            groups = own if own is not None else groups
         self.groups = None if groups is None else np.ascontiguousarray(groups, np.int8)
         wanted = [p.name for p in system.potentials] if names is None else list(names)
         self.potentials = [system[name] for name in wanted]
@@ -101,6 +101,12 @@ class Engine:
         self.jit_tasks: list[JitTask] = []
         self._neighbors: dict[Any, Any] = {}
         self._site_rows = np.zeros((1, 10))  # virial that virtual sites add
+        self.split: EnergySplit | None = None
+        for method in self.sampling:
+            split = method.split(self)
+            if split is not None and self.split is not None:
+                raise ValueError(f"engine: only one sampling method can split the energy, got a second one, {method.name!r}")
+            self.split = split or self.split
         self._make_plans()
         self._runner = Runner(self, self.force_phases)
 
@@ -128,7 +134,7 @@ class Engine:
 
     def _make_plans(self):
         self.jit_tasks.clear()
-        self.plans: dict[str, Plan] = {p.name: p.plan(self) for p in self.potentials}
+        self.plans: dict[str, Plan] = {p.name: self.split.plan(p) if self.split else p.plan(self) for p in self.potentials}
         self.plans |= {method.name: method.plan(self) for method in self.sampling}
         self.flags[REBUILD] = 1
 
@@ -139,6 +145,9 @@ class Engine:
 
     def force_phases(self, names: Iterable[str] | None = None) -> list[Phase]:
         """The phases that set `forces` (and rows of energies) from `positions` and `box`; of the potentials `names`, or all."""
+        if names is not None and self.split is not None:
+            raise ValueError("engine: with a sampling method that splits the energy, forces must be computed all at once "
+                             "(not RESPA)")
         chosen = self.plans if names is None else {name: self.plans[name] for name in names}
         plans = list(chosen.values())
         place: list[Task] = []
@@ -154,7 +163,10 @@ class Engine:
         for k in range(max((len(p.stages) for p in plans), default=0)):
             tasks = [t for p in plans if len(p.stages) > k for t in p.stages[k]]
             phases.append(Phase(tasks, name=f"forces {k}"))
-        sums = [t for p in plans for t in p.reduce]
+        if self.split is not None:
+            phases.append(self.split.gather(plans))
+        phases += [phase for p in plans for phase in p.after]
+        sums = [t for p in plans for t in p.reduce] if self.split is None else self.split.sums(plans)
         zero = Task(zero_forces, self.atom_starts, self.forces, chunks=self.atom_chunks)
         phases.append(Phase([zero, *sums, *spread], "sequence", name="sum of forces"))
         return phases
@@ -194,7 +206,10 @@ class Engine:
 
     def virial(self) -> np.ndarray:
         """Virial W_ab = sum f_a r_b (kJ/mol), as last computed with the flag ENERGY."""
-        return sum((plan.totals()[1:] for plan in self.plans.values()), self._site_rows[:, 1:].sum(0)).reshape(3, 3)
+        total = sum((plan.totals()[1:] for plan in self.plans.values()), self._site_rows[:, 1:].sum(0))
+        if self.split is not None:
+            total = total + self.split.virial()
+        return total.reshape(3, 3)
 
 
 class Runner:

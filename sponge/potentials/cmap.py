@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import numpy as np
@@ -133,6 +134,17 @@ class CMAP(Potential):
         if len(self.types) and not 0 <= self.types.min() <= self.types.max() < len(maps):
             raise ValueError(f"CMAP: types must be 0 to {len(maps) - 1}, got {self.types.min()} to {self.types.max()}")
 
+    @property
+    def atoms(self) -> np.ndarray:
+        """Atoms of both angles of each term [m, 8]."""
+        return np.concatenate([self.phi, self.psi], axis=1)
+
+    def subset(self, which: np.ndarray) -> CMAP:
+        """The same with the terms of a mask or of indices `which` only."""
+        part = copy.copy(self)
+        part.phi, part.psi, part.types = (np.ascontiguousarray(a[which]) for a in (self.phi, self.psi, self.types))
+        return part
+
     def energy(self, params, positions, box):
         maps = params["maps"]
         n = maps.shape[-1]
@@ -156,7 +168,7 @@ class CMAP(Potential):
         maps = self.params["maps"]
         coefficients = np.ascontiguousarray(np.einsum("ra,tijrs,sb->tijab", _HERMITE, cell_data(maps), _HERMITE)).reshape(-1)
         params = np.stack([self.types, np.full(len(self.types), maps.shape[-1])], axis=1).astype(np.float64)
-        return plan_terms(engine, cmap_terms, np.concatenate([self.phi, self.psi], axis=1), params, 512, coefficients)
+        return plan_terms(engine, cmap_terms, self.atoms, params, 512, coefficients)
 
 
 def example():

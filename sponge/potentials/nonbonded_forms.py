@@ -214,13 +214,15 @@ class PairForm:
             "import numpy as np\n\n"
             "from triskele.core.kernels import simd\n"
             "from triskele.core.kernels.njit import kernel, template\n"
-            "from triskele.sponge.potentials.nonbonded_kernels import energy_loop, force_loop, force_loop_by_class, gradient_loop\n"
+            "from triskele.sponge.potentials.nonbonded_kernels import (energy_loop, force_energy_loop, force_loop, force_loop_by_class,\n"
+            "                                                          gradient_loop)\n"
             f"from triskele.sponge.potentials.nonbonded_kernels import {inverse} as two_over_r\n\n\n"
             f"@template\ndef constants(numbers):\n    return ({values}, numbers)\n\n\n"
             f"@template\ndef load(params, cluster, lanes):\n    return ({loads},)\n"
             + "".join(map(function, ("force", "plain", "energy", "gradient")))
             + _kernel("pair_forces", "force_loop_by_class" if by_class else "force_loop", "force, plain" if by_class else "force")
             + _kernel("pair_energies", "energy_loop", "energy")
+            + _kernel("pair_both", "force_energy_loop", f"force, {'plain' if by_class else 'force'}, energy")
             + (_kernel("pair_gradients", "gradient_loop", "gradient") if self.functions["gradient"] else "")
         )
 
@@ -290,7 +292,8 @@ def plan_pairs(engine: Engine, form: PairForm, *, charges: np.ndarray | None = N
     if form.mixing == "table":
         a, b = form.table
         numbers += [*np.ravel(a * (12 / 2**14)), *np.ravel(b * (6 / 2**8))]
-    return PairPlan(engine, neighbors, module.pair_forces, module.pair_energies, pair_values(form, charges, sigmas, epsilons, types), numbers)
+    return PairPlan(engine, neighbors, module.pair_forces, module.pair_energies, pair_values(form, charges, sigmas, epsilons, types),
+                    numbers, module.pair_both)  # fmt: skip
 
 
 def pair_values(form: PairForm, charges=None, sigmas=None, epsilons=None, types=None) -> np.ndarray:

@@ -16,6 +16,7 @@ they are inlined)::
                                    per atom, which stand in blocks of four atoms: a4 b4.
     force(r2, i, j, c)             -(dU/dr)/r, from the squared distance, the parameters of both atoms, the constants.
     energy(r2, i, j, c)            for `energy_loop`: U and -(dU/dr)/r; it also sums the virial, into rows[chunk].
+                                   `force_energy_loop` takes forces from `force` and energies from `energy`.
 
 Lanes outside of the cut-off, excluded pairs and padding are dropped afterwards, whatever the function gives for them
 (infinities and NaN too: r2 is 0 for an atom with itself).
@@ -45,7 +46,8 @@ if TYPE_CHECKING:
     from triskele.sponge.engine.engine import Engine
     from triskele.sponge.neighbors import NeighborList
 
-__all__ = ["PairPlan", "energy_loop", "force_loop", "force_loop_by_class", "gradient_loop", "two_over_r", "two_over_r_exact"]
+__all__ = ["PairPlan", "energy_loop", "force_energy_loop", "force_loop", "force_loop_by_class", "gradient_loop", "two_over_r",
+           "two_over_r_exact"]
 
 
 @template
@@ -162,6 +164,66 @@ def force_loop(chunk, state, shifts, entries, n_entries, pairs, masks, touched, 
         _add_quarters(total, at, fx)
         _add_quarters(total, at + 16, fy)
         _add_quarters(total, at + 32, fz)
+    _close(chunk, touched, n_touched[chunk], origin, clusters, total, blocks[chunk])
+    give_back(sums, row)
+
+
+@template
+def _run_both(pair, mask, begin, end, masked, origin, clusters, xs, params, force, ix, iy, iz, pi, fx, fy, fz, u, c, load, f, energy):
+    """As `_run`, with the energy too."""
+    zero = simd.splat(force.dtype.type(0), 16)
+    for k in range(begin, end):
+        j = np.int64(simd.load_scalar(pair, k))
+        at = j - origin
+        at = 48 * (at + clusters * (at < 0))
+        dx, dy, dz = ix - second(xs, 16 * j), iy - second(xs, 16 * j + 4), iz - second(xs, 16 * j + 8)
+        r2 = simd.fma(dx, dx, simd.fma(dy, dy, dz * dz))
+        inside = r2 < c[0]
+        if masked:
+            inside = inside & simd.from_bits(np.uint64(simd.load_scalar(mask, k)), 16)
+        pj = load(params, j, second)
+        s = simd.select(inside, f(r2, pi, pj, c), zero)
+        u = u + simd.select(inside, energy(r2, pi, pj, c)[0], zero)
+        simd.store(force, at, simd.fma(-s, dx, simd.load(force, at, 16)))
+        simd.store(force, at + 16, simd.fma(-s, dy, simd.load(force, at + 16, 16)))
+        simd.store(force, at + 32, simd.fma(-s, dz, simd.load(force, at + 32, 16)))
+        fx, fy, fz = simd.fma(s, dx, fx), simd.fma(s, dy, fy), simd.fma(s, dz, fz)
+    return fx, fy, fz, u
+
+
+@template
+def force_energy_loop(chunk, state, shifts, entries, n_entries, pairs, masks, touched, n_touched, window, xs, params, numbers,
+                      sums, blocks, rows, flags, constants, load, force, force_plain, energy):  # fmt: skip
+    """Forces as `force_loop_by_class` gives them, bit for bit, and the energy, without the virial, into rows[chunk]."""
+    if flags[ENERGY]:
+        return
+    clusters, origin, real = state[CLUSTERS], window[chunk], xs.dtype.type
+    row = borrow(sums)
+    total, mine, pair, mask = sums[row], entries[chunk], pairs[chunk], masks[chunk]
+    _clear(chunk, touched, n_touched[chunk], origin, clusters, total)
+    c = constants(numbers)
+    zero = simd.splat(real(0), 16)
+    u_sum = 0.0
+    for e in range(n_entries[chunk]):
+        i, s = np.int64(mine[e, I]), np.int64(mine[e, SHIFT])
+        ix = first(xs, 16 * i) + real(shifts[3 * s])
+        iy = first(xs, 16 * i + 4) + real(shifts[3 * s + 1])
+        iz = first(xs, 16 * i + 8) + real(shifts[3 * s + 2])
+        p = load(params, i, first)
+        fx, fy, fz, u = zero, zero, zero, zero
+        fx, fy, fz, u = _run_both(pair, mask, mine[e, START], mine[e, LJ_END], False, origin, clusters, xs, params, total,
+                                  ix, iy, iz, p, fx, fy, fz, u, c, load, force, energy)  # fmt: skip
+        fx, fy, fz, u = _run_both(pair, mask, mine[e, LJ_END], mine[e, PLAIN_END], False, origin, clusters, xs, params, total,
+                                  ix, iy, iz, p, fx, fy, fz, u, c, load, force_plain, energy)  # fmt: skip
+        fx, fy, fz, u = _run_both(pair, mask, mine[e, PLAIN_END], mine[e, END], True, origin, clusters, xs, params, total,
+                                  ix, iy, iz, p, fx, fy, fz, u, c, load, force, energy)  # fmt: skip
+        at = i - origin
+        at = 48 * (at + clusters * (at < 0))
+        _add_quarters(total, at, fx)
+        _add_quarters(total, at + 16, fy)
+        _add_quarters(total, at + 32, fz)
+        u_sum += simd.sum(u)
+    rows[chunk, 0] = u_sum
     _close(chunk, touched, n_touched[chunk], origin, clusters, total, blocks[chunk])
     give_back(sums, row)
 
@@ -332,6 +394,8 @@ class PairPlan(Plan):
         Parameters of each atom, in the order in which `load` reads them.
     numbers : array
         What `constants` reads; the first is the square of the cut-off.
+    both : Compiled, optional
+        Made of `force_energy_loop`: takes the place of `force` where an `EnergySplit` wants energies at every evaluation.
 
     Attributes
     ----------
@@ -341,7 +405,8 @@ class PairPlan(Plan):
         For each of ``neighbors.lists``: sorted forces [clusters * 16] in blocks x4 y4 z4 w4, and rows [chunks, 10].
     """
 
-    def __init__(self, engine: Engine, neighbors: NeighborList, force: Any, energy: Any, values: np.ndarray, numbers: np.ndarray):
+    def __init__(self, engine: Engine, neighbors: NeighborList, force: Any, energy: Any, values: np.ndarray, numbers: np.ndarray,
+                 both: Any = None):  # fmt: skip
         real, chunks, state = neighbors.real, neighbors.chunks, neighbors.state
         n_clusters = len(neighbors.atoms) // 4
         self.values = np.ascontiguousarray(values, np.float64)
@@ -350,6 +415,7 @@ class PairPlan(Plan):
         sort = Task(sort_params, chunks, state, neighbors.atoms, self.values, params, chunks=chunks)
         rows = np.zeros((len(neighbors.lists) * chunks, ROW))
         pair_tasks, sums, adds, self.parts = [], [], [], []
+        classes, enhanced = [], []
         for k, part in enumerate(neighbors.lists):
             # a row for each thread, of which there are never more than chunks; pages never used cost nothing. A line more
             # than the forces take holds the lock.
@@ -358,13 +424,19 @@ class PairPlan(Plan):
             sorted_forces, mine = aligned_zeros(16 * n_clusters, np.float64), rows[k * chunks : (k + 1) * chunks]
             args = (state, neighbors.shifts, part.entries, part.n_entries, part.pairs, part.masks, part.touched, part.n_touched,
                     part.window, neighbors.xs, params, self.numbers, wide, blocks, mine, engine.flags)  # fmt: skip
-            pair_tasks += [Task(force, *args, chunks=chunks), Task(energy, *args, chunks=chunks)]
+            classes.append(engine.split.pair_class(part.kind) if engine.split is not None else 0)
+            if classes[-1]:
+                enhanced.append((classes[-1], mine))
+                if both is None:
+                    raise ValueError("pair plan: an energy split needs a kernel for forces and energies")
+            pair_tasks += [Task(both if classes[-1] else force, *args, chunks=chunks), Task(energy, *args, chunks=chunks)]
             sums.append(Task(sum_chunks, chunks, state, part.touched_by, part.window, blocks, sorted_forces, chunks=chunks))
             adds.append(Task(add_sorted, engine.atom_starts, neighbors.slots, sorted_forces, engine.forces, chunks=engine.atom_chunks))
             self.parts.append((sorted_forces, mine))
         neighbors.after_sorting(sort)
         self._neighbors, self._arguments = neighbors, [t.args for t in pair_tasks[::2]]
-        super().__init__(stages=[pair_tasks, sums], reduce=adds, rows=rows, before=neighbors.before)
+        super().__init__(stages=[pair_tasks, sums], reduce=adds, rows=rows, before=neighbors.before, classes=classes,
+                         enhanced=enhanced)  # fmt: skip
 
     def gradient_phases(self, gradient: Any) -> list[list[Task]]:
         """Tasks that set `gradient_sums` by a kernel made of `gradient_loop`; they use the buffers of the forces."""

@@ -19,6 +19,7 @@ from triskele.sponge.potentials import dense_kernels as dense
 from triskele.sponge.potentials.exclusion_kernels import by_first_atom, excluded_pairs, polynomials
 from triskele.sponge.potentials.nonbonded_energy import jump_at_cutoff, long_range_dispersion
 from triskele.sponge.potentials.nonbonded_forms import PairForm, plan_pairs
+from triskele.sponge.sampling.split import REST, SOLUTE
 
 if TYPE_CHECKING:
     from triskele.sponge.engine.engine import Engine
@@ -44,7 +45,7 @@ class NonbondedPlan(Plan):
     """
 
     def __init__(self, pairs: Any, form: PairForm, parts: list[Any], coulomb: PME | Ewald | None, dispersion: PME | None,
-                 update_box: list[Callable[[], None]], jump: float):
+                 update_box: list[Callable[[], None]], jump: float, others: int = 0):
         self.pairs, self.form, self.coulomb, self.dispersion = pairs, form, coulomb, dispersion
         self._parts = [pairs, *parts]
         before = list(pairs.before)
@@ -60,6 +61,8 @@ class NonbondedPlan(Plan):
 
         super().__init__(stages=stages, reduce=[t for p in self._parts for t in p.reduce], rows=pairs.rows, update_box=update_all,
                          before=before, jump=jump)
+        self.classes = [*pairs.classes, *[others for p in parts for _ in p.reduce]]
+        self.enhanced = [*pairs.enhanced, *[(others, p.rows) for p in parts if others]]
 
     def totals(self) -> np.ndarray:
         """Energy and virial [10] of all parts; `rows` are those of the pairs."""
@@ -83,19 +86,21 @@ def plan(potential: Nonbonded, engine: Engine) -> Plan:
     pairs = plan_pairs(engine, pair_form, charges=params["charges"], sigmas=params.get("sigmas"), epsilons=params.get("epsilons"),
                        types=potential.types)
     parts, updates = [], []
+    all_enhanced = engine.split is not None and engine.split.everything
+    rest: Any = engine.split.always if all_enhanced else engine  # for what is not pairs
     coulomb_sum: PME | Ewald | None = None
     dispersion_sum: PME | None = None
     if form.alpha and (charged or form.lj_alpha):
         roots = 2 * np.sqrt(params["epsilons"]) * params["sigmas"] ** 3 if form.lj_alpha else np.zeros(engine.n)
-        parts.append(_exclusions(potential, engine, form, roots))
+        parts.append(_exclusions(potential, rest, form, roots))
         if form.method == "ewald":
-            coulomb_sum = Ewald(engine, params["charges"], form.alpha, form.wave_vectors)
+            coulomb_sum = Ewald(rest, params["charges"], form.alpha, form.wave_vectors)
         else:
             builds = engine.neighbors(form.cutoff).state[BUILDS : BUILDS + 1]
             if charged:
-                coulomb_sum = PME(engine, params["charges"], form.alpha, form.grid, form.order, builds=builds)
+                coulomb_sum = PME(rest, params["charges"], form.alpha, form.grid, form.order, builds=builds)
             if form.lj_alpha:
-                dispersion_sum = PME(engine, roots, form.lj_alpha, form.lj_grid, form.order, dispersion=True, builds=builds)
+                dispersion_sum = PME(rest, roots, form.lj_alpha, form.lj_grid, form.order, dispersion=True, builds=builds)
         sums = [s for s in (coulomb_sum, dispersion_sum) if s is not None]
         parts += sums
         updates += [s.update_box for s in sums]
@@ -111,7 +116,8 @@ def plan(potential: Nonbonded, engine: Engine) -> Plan:
         parts.append(tail)
         jump = jump_at_cutoff(form, params, potential.types)
         updates.append(update)
-    return NonbondedPlan(pairs, pair_form, parts, coulomb_sum, dispersion_sum, updates, jump)
+    return NonbondedPlan(pairs, pair_form, parts, coulomb_sum, dispersion_sum, updates, jump,
+                         others=SOLUTE if all_enhanced else REST)  # fmt: skip
 
 
 def _exclusions(potential, engine, form, roots):

@@ -127,12 +127,13 @@ def _cluster_pairs(potential: PairPotential, engine: Engine) -> Plan:
 
     code, load = _cluster_code(potential, engine)
     source = _source(
-        code, load, "from triskele.sponge.potentials.nonbonded_kernels import energy_loop, force_loop", _functions(code),
-        [("forces", "force_loop", _CLUSTER_ARGUMENTS, "force"), ("energies", "energy_loop", _CLUSTER_ARGUMENTS, "energy")],
+        code, load, "from triskele.sponge.potentials.nonbonded_kernels import energy_loop, force_energy_loop, force_loop", _functions(code),
+        [("forces", "force_loop", _CLUSTER_ARGUMENTS, "force"), ("energies", "energy_loop", _CLUSTER_ARGUMENTS, "energy"),
+         ("both", "force_energy_loop", _CLUSTER_ARGUMENTS, "force, force, energy")],
     )  # fmt: skip
     module = load_module(source, code.function.__name__)
     values = np.stack([np.broadcast_to(c, (engine.n,)) for c in code.columns], axis=1)
-    return PairPlan(engine, engine.neighbors(potential.cutoff), module.forces, module.energies, values, code.table())
+    return PairPlan(engine, engine.neighbors(potential.cutoff), module.forces, module.energies, values, code.table(), module.both)
 
 
 def gradients(potential: PairPotential, engine: Engine) -> dict[str, np.ndarray] | None:

@@ -6,6 +6,7 @@ generated: the function and its derivative as vector code (`codegen`) inside the
 
 from __future__ import annotations
 
+import copy
 import inspect
 import os
 from collections.abc import Callable
@@ -188,6 +189,13 @@ class TermPotential(Potential):
     def coordinates(self, positions: Any, box: Any = None) -> Any:
         """The distances (nm) or angles (radians) that the energy depends on, [m]."""
         return self.kind.coordinate(positions, box, self.atoms)
+
+    def subset(self, which: np.ndarray) -> TermPotential:
+        """The same with the terms of a mask or of indices `which` only."""
+        part = copy.copy(self)
+        part.atoms = np.ascontiguousarray(self.atoms[which])
+        part.params = {name: values[which] for name, values in self.params.items()}
+        return part
 
     def check(self, system):
         where = f"{type(self).__name__} {self.name!r}"

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from triskele.sponge.engine.program import Phase
     from triskele.sponge.integrators.base import Integrator
     from triskele.sponge.potential import Plan
+    from triskele.sponge.sampling.split import EnergySplit
     from triskele.sponge.system import System
 
 __all__ = ["Sampling"]
@@ -38,12 +39,15 @@ class Sampling:
         Called once, by the simulation, before anything else.
         """
 
-    def groups(self, system: System) -> np.ndarray | None:
-        """Class of each atom (int8 [n], 0 or 1), when pair energies within and between classes are wanted apart."""
+    def split(self, engine: Engine) -> EnergySplit | None:
+        """What of the energy is wanted apart, when the method scales it; called before any plan is made."""
         return None
 
     def plan(self, engine: Engine) -> Plan:
         """What adds bias forces to ``engine.forces``; its rows hold the energy and virial of the bias.
+
+        A method that scales forces sets ``engine.split.scales`` in a phase of `Plan.after` and adds an energy; the engine
+        sees to the virial.
 
         It must only read what the method has learned: it is made for engines too that look on from the side.
         """

@@ -39,6 +39,8 @@ _HOME = {
         "barostats.cell_rescaling": "StochasticCellRescaling",
         "barostats.monte_carlo": "MonteCarloBarostat",
         "forcefield": "ForceField create_system",
+        "sampling.replicas": "Replicas",
+        "sampling.replica_exchange": "ReplicaExchange",
         "load.structure": "Structure",
         "load.pdb": "read_pdb write_pdb",
         "load.mmcif": "read_mmcif",

@@ -1,0 +1,96 @@
+"""Replicas shared out over MPI ranks: who owns which, and the few things that ranks tell each other."""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+from typing import Any
+
+import numpy as np
+
+from triskele.core import get_threads
+
+__all__ = ["Ranks"]
+
+# Set by mpiexec and srun for the processes that they start: PMI of MPICH and Intel MPI, Open MPI, Slurm.
+_SIZES = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "SLURM_STEP_NUM_TASKS")
+
+
+class Ranks:
+    """The ranks of an MPI run, or this process alone.
+
+    Parameters
+    ----------
+    n : int
+        Number of replicas, handed out in blocks.
+    comm : mpi4py communicator, optional
+        ``COMM_WORLD`` when left out, if mpiexec has started more than one process.
+
+    Attributes
+    ----------
+    rank, size : int
+    own : range
+        The replicas of this rank.
+    threads : int
+        How many of the processors that it may use are this rank's, when others on the same machine use them too.
+
+    Raises
+    ------
+    ValueError
+        If there are more ranks than replicas.
+    ImportError
+        If mpiexec has started several processes, and mpi4py is missing: each would do the work of all.
+    """
+
+    def __init__(self, n: int, comm: Any = None):
+        self._comm = _world() if comm is None else comm
+        self.rank, self.size = (self._comm.Get_rank(), self._comm.Get_size()) if self._comm is not None else (0, 1)
+        if self.size > n:
+            raise ValueError(f"replicas: there must be at least as many replicas as MPI ranks, got {n} replicas on {self.size} ranks")
+        self._first = [n * r // self.size for r in range(self.size + 1)]
+        self.own = range(self._first[self.rank], self._first[self.rank + 1])
+        here = socket.gethostname(), tuple(sorted(os.sched_getaffinity(0))) if hasattr(os, "sched_getaffinity") else ()
+        self.threads = max(1, get_threads() // self.gather(here).count(here))
+
+    def owner(self, k: int) -> int:
+        """The rank of replica `k`."""
+        return int(np.searchsorted(self._first, k, side="right")) - 1
+
+    def gather(self, item: Any) -> list[Any]:
+        """What all ranks have given, in their order, on all of them."""
+        return [item] if self.size == 1 else self._comm.allgather(item)
+
+    def swap(self, pairs: list[tuple[int, int]], arrays: dict[int, np.ndarray]) -> dict[int, np.ndarray]:
+        """For each own replica in `pairs`, the array of its partner.
+
+        Parameters
+        ----------
+        pairs : list of (int, int)
+            The same on all ranks; no replica is in two.
+        arrays : dict
+            By number of the replica, float64 and all of one shape: those of the own replicas in `pairs`.
+        """
+        result, requests = {}, []
+        for pair in pairs:
+            for k, other in (pair, pair[::-1]):
+                if k in arrays and other in arrays:
+                    result[k] = arrays[other]
+                elif k in arrays:
+                    result[k] = np.empty_like(arrays[k])
+                    rank, tag = self.owner(other), pair[0]
+                    requests += [self._comm.Isend(arrays[k], rank, tag), self._comm.Irecv(result[k], rank, tag)]
+        for request in requests:
+            request.Wait()
+        return result
+
+
+def _world():
+    loaded = sys.modules.get("mpi4py.MPI")
+    if loaded is None:
+        if not any(os.environ.get(name, "1") not in ("", "0", "1") for name in _SIZES):
+            return None
+        from triskele.sponge.report.optional import need
+
+        loaded = need("mpi4py.MPI", "replicas under mpiexec", "mpi")
+    return loaded.COMM_WORLD if loaded.COMM_WORLD.Get_size() > 1 else None

@@ -1,0 +1,407 @@
+"""`Replicas`: several simulations that advance together, on threads of one process or spread over MPI ranks."""
+
+from __future__ import annotations
+
+import builtins
+import contextlib
+import os
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from typing import Any
+
+import numpy as np
+
+from triskele.core import get_threads, random, set_threads
+from triskele.sponge import errors
+from triskele.sponge.checkpoint import differences, read_checkpoint, write_checkpoint
+from triskele.sponge.errors import CheckpointError
+from triskele.sponge.report.checkpoint import Checkpoint
+from triskele.sponge.report.reporter import Reporter
+from triskele.sponge.run_loop import _close, _interrupts, _report
+from triskele.sponge.sampling.ranks import Ranks
+from triskele.sponge.simulation import Simulation
+
+__all__ = ["Replicas", "replica_seed"]
+
+
+def replica_seed(seed: int, k: int) -> int:
+    """A seed for replica `k`, of 64 bits, apart from those of all other replicas and seeds."""
+    low, high = (int(word) for word in random.fold_in(random.key(seed), k))
+    return low | high << 32
+
+
+class Replicas:
+    """Simulations that make their steps together.
+
+    In one process they run on threads. Under ``mpiexec -n 4 python script.py`` the same script spreads them over the
+    ranks: each rank makes those of its block, and results are the same, bit for bit. Whatever a script prints should
+    stand behind ``if replicas.root:``. If a script may fail on one rank alone, outside of the methods here, start it with
+    ``python -m mpi4py script.py``, which then ends all ranks.
+
+    Parameters
+    ----------
+    make : callable
+        ``make(k)`` returns the Simulation of replica k; called for those of this rank. Give each a seed of its own.
+    n : int
+        Number of replicas.
+    every : int
+        Steps after which they wait for each other.
+    comm : mpi4py communicator, optional
+        ``COMM_WORLD`` when left out, if there is more than one rank.
+
+    Attributes
+    ----------
+    n, every : int
+    own : range
+        Numbers of the replicas that this process has.
+    root : bool
+        Whether this is the process that should print and draw.
+
+    Examples
+    --------
+    >>> from triskele import sponge
+    >>> system = sponge.System(sponge.Topology.of_particles(2), [12.0, 12.0], positions=[[0, 0, 0], [0.16, 0, 0]])
+    >>> bond = system.add(sponge.harmonic_bond([[0, 1]], k=1000.0, r0=0.15))
+    >>> integrator = sponge.LangevinMiddle(temperature=300, friction=1.0, timestep=0.001)
+    >>> replicas = sponge.Replicas(lambda k: sponge.Simulation(system, integrator, seed=k), 3)
+    >>> replicas.run(100)
+    >>> replicas.each(lambda sim: sim.step)
+    [100, 100, 100]
+    """
+
+    def __init__(self, make: Callable[[int], Simulation], n: int, *, every: int = 1000, comm: Any = None):
+        where = type(self).__name__
+        for name, value in (("n", n), ("every", every)):
+            if isinstance(value, bool) or not hasattr(value, "__index__") or value < 1:
+                raise ValueError(f"{where}: {name} must be a whole number >= 1, got {value!r}")
+        if not callable(make):
+            raise TypeError(f"{where}: make must be a function that makes the simulation of replica k, got {type(make).__name__}")
+        self.n, self.every = int(n), int(every)
+        self._ranks = Ranks(self.n, comm)
+        self.own, self.root = self._ranks.own, self._ranks.rank == 0
+        self._simulations: dict[int, Simulation] = {}
+        self._step = 0
+
+        def build(k):
+            sim = make(k)
+            if not isinstance(sim, Simulation):
+                raise TypeError(f"{where}: make must return a Simulation, got {type(sim).__name__}")
+            if any(sim is other for other in self._simulations.values()):
+                raise ValueError(f"{where}: make must return a new Simulation for each replica")
+            self._simulations[k] = sim
+            return self._describe(k, sim)
+
+        self._described = self._all(build)
+
+    def __getitem__(self, k: int) -> Simulation:
+        """The simulation of replica `k`, which must be one of this process."""
+        if k not in self._simulations:
+            raise IndexError(f"{type(self).__name__}: replica {k} must be one of {self.own.start} to {self.own.stop - 1}, "
+                             "those of this process (each(...) reaches all)")
+        return self._simulations[k]
+
+    def __len__(self):
+        return self.n
+
+    @property
+    def step(self) -> int:
+        """Number of steps made."""
+        return self._step
+
+    def each(self, function: Callable[[Simulation], Any]) -> list[Any]:
+        """Call ``function(sim)`` for every replica, on threads, such as ``each(lambda sim: sim.minimize())``.
+
+        Parameters
+        ----------
+        function : callable
+            What it returns must be something that can be pickled when there are several ranks.
+
+        Returns
+        -------
+        list
+            What it has returned for all n replicas, on all ranks.
+        """
+        with self._workers() as workers:
+            return self._all(lambda k: function(self._simulations[k]), workers)
+
+    # -- motion -----------------------------------------------------------------------------------------------------------
+
+    def run(self, steps: int | None = None, *, time: str | float | None = None,
+            report: Callable[[int], Reporter | Sequence[Reporter]] | None = None, checkpoint: Checkpoint | None = None) -> None:
+        """Make steps with all replicas.
+
+        Ctrl-C ends the run when all have made the steps up to their next meeting; a second one ends it at once, after
+        which only a checkpoint can be gone on from.
+
+        Parameters
+        ----------
+        steps : int
+        time : str or float
+            In place of steps: "1 ns", or a number of ps.
+        report : callable, optional
+            ``report(k)`` returns the reporters of replica k, with files of their own, such as
+            ``lambda k: sponge.DCD(f"replica{k}.dcd", every=500)``. They are called from threads.
+        checkpoint : Checkpoint, optional
+            Saves all replicas every so many steps, see `save_checkpoint`.
+
+        Raises
+        ------
+        BrokenSimulationError, ReporterError, ...
+            What a replica's run raises, with the number of the replica, on all ranks.
+        """
+        if len(set(self._all(lambda k: self._simulations[k].step) + [self._step])) > 1:
+            raise RuntimeError(f"{type(self).__name__}: replicas must have made the same number of steps, got "
+                               f"{sorted(set(self._all(lambda k: self._simulations[k].step)))} (a run was cut off; load a checkpoint)")
+        target = self._step + self._steps(steps, time)
+        if checkpoint is not None and not isinstance(checkpoint, Checkpoint):
+            raise TypeError(f"run: checkpoint must be a Checkpoint, got {type(checkpoint).__name__}")
+        reporters: dict[int, list[Reporter]] = {k: [] for k in self.own}
+        interrupted: list[int] = []
+        try:
+            self._open(reporters, report, checkpoint, target)
+            with _interrupts() as interrupted, self._workers() as workers:
+                self._all(self._prepare)
+                while self._step < target and not interrupted:
+                    self._segment(target, reporters, checkpoint, workers, interrupted)
+        except BaseException as error:
+            for opened in reporters.values():
+                _close(opened, error)
+            raise
+        finally:
+            for sim in self._simulations.values():
+                sim._running = False
+        self._all(lambda k: _close(reporters[k], None))
+        if interrupted:
+            raise KeyboardInterrupt(f"run: stopped after step {self._step}")
+
+    def _steps(self, steps, time):
+        timesteps = {d["timestep"] for d in self._described}
+        if time is not None and len(timesteps) > 1:
+            raise ValueError(f"run: a time needs replicas of one time step, got {sorted(timesteps)} ps (give steps)")
+        return self._simulations[self.own[0]]._steps(steps, time)
+
+    def _open(self, reporters, report, checkpoint, target):
+        if report is not None and not callable(report):
+            raise TypeError(f"run: report must be a function of the replica's number that returns reporters, got {type(report).__name__}")
+
+        def make(k):
+            made = report(k) if report is not None else []
+            made = [made] if isinstance(made, Reporter) else list(made)
+            for r in made:
+                if not isinstance(r, Reporter) or isinstance(r, Checkpoint):
+                    raise TypeError(f"run: report must return reporters, got {type(r).__name__}"
+                                    + (" (use run(..., checkpoint=...))" if isinstance(r, Checkpoint) else ""))
+            return made, [os.path.abspath(r.path) for r in made if hasattr(r, "path")]
+
+        made = {}
+
+        def names(k):
+            made[k], paths = make(k)
+            return paths
+
+        paths = [path for own in self._all(names) for path in own]
+        if len(set(paths)) < len(paths):
+            raise ValueError(f"run: reporters must write to different files, got {max(paths, key=paths.count)!r} twice")
+        stem, ending = os.path.splitext(checkpoint.path) if checkpoint is not None else ("run", ".chk")
+
+        def open_all(k):
+            sim = self._simulations[k]
+            sim.target, sim._guard.path, sim._running = target, f"{stem}.replica{k}.last_good{ending or '.chk'}", True
+            for r in made[k]:
+                r.open(sim)
+                reporters[k].append(r)
+
+        self._all(open_all)
+
+    def _prepare(self, k):
+        """Compile what the loop needs: in one thread, as several would only wait for each other."""
+        sim = self._simulations[k]
+        if sim._scheduled_box is None:
+            sim._schedule(sim._engine.box)
+        _ = sim._runner.program
+
+    def _segment(self, target, reporters, checkpoint, workers, interrupted):
+        """Steps up to the next meeting, which follows the reports of its step."""
+        intervals = [self.every] + ([checkpoint.every] if checkpoint is not None else [])
+        due = min([target, *((self._step // i + 1) * i for i in intervals)])
+        meet = due % self.every == 0
+
+        def work(k):
+            _advance(self._simulations[k], reporters[k], due)
+            return self._news(k, self._simulations[k]) if meet else None
+
+        news = self._all(work, workers, interrupted)
+        self._step = due
+        if meet:
+            self._meet(news)
+        if checkpoint is not None and due % checkpoint.every == 0:
+            self._all(lambda k: [r.sync() for r in reporters[k]])
+            self.save_checkpoint(checkpoint.path)
+
+    # -- for subclasses ---------------------------------------------------------------------------------------------------
+
+    def _describe(self, k: int, sim: Simulation) -> dict[str, Any]:
+        """What all ranks need to know of a replica."""
+        return {"timestep": sim.timestep}
+
+    def _news(self, k: int, sim: Simulation) -> Any:
+        """What a replica, in its thread, brings to a meeting."""
+
+    def _meet(self, news: list[Any]) -> None:
+        """What is done at a meeting: the same on all ranks."""
+
+    def _options(self) -> dict[str, Any]:
+        """What must agree for a checkpoint to fit, besides the simulations."""
+        return {"kind": type(self).__name__, "number of replicas": self.n, "every": self.every}
+
+    def _arrays(self) -> dict[str, np.ndarray]:
+        """What the ensemble has recorded."""
+        return {}
+
+    def _take(self, arrays: dict[str, np.ndarray]) -> None:
+        """Go back to that."""
+
+    # -- checkpoints ------------------------------------------------------------------------------------------------------
+
+    def save_checkpoint(self, path: str | os.PathLike) -> None:
+        """Write the state of all replicas: a file for each, and, when these are complete, the one of `path`, which names them.
+
+        At any moment `path` belongs to a complete set, the old one or the new one. With several ranks all must see the
+        same folder.
+        """
+        path = os.fspath(path)
+        before = self._tag(path)
+        tag = f"{self._step}b" if before == f"{self._step}" else f"{self._step}"
+        self._all(lambda k: self._simulations[k].save_checkpoint(_member(path, tag, k)))
+        meta = {"step": self._step, "tag": tag, "options": self._options()}
+        self._root(lambda: write_checkpoint(path, self._arrays(), meta))
+        if before is not None:
+            for k in self.own:
+                with contextlib.suppress(FileNotFoundError):
+                    os.unlink(_member(path, before, k))
+
+    def _tag(self, path):
+        """That of the set which is there; agreed upon before anyone writes."""
+        def read():
+            with contextlib.suppress(FileNotFoundError, CheckpointError):
+                return read_checkpoint(path)[1].get("tag")
+        return self._root(read)
+
+    def load_checkpoint(self, path: str | os.PathLike) -> None:
+        """Go back to the state that was saved; the number of ranks may be another one.
+
+        Raises
+        ------
+        CheckpointError
+            If files are damaged or missing, or belong to another system, number of replicas, seed, and so on.
+        """
+        path = os.fspath(path)
+        arrays, meta = read_checkpoint(path)
+        if "tag" not in meta:
+            raise CheckpointError(f"checkpoint {path!r}: must be that of several replicas, got that of a single simulation")
+        if found := differences(meta["options"], self._options()):
+            raise CheckpointError(f"checkpoint {path!r}: must belong to the same replicas, but these differ: {', '.join(found)}")
+
+        def load(k):
+            name = _member(path, meta["tag"], k)
+            try:
+                self._simulations[k].load_checkpoint(name)
+            except FileNotFoundError:
+                raise CheckpointError(f"checkpoint {path!r}: the file {name!r} that belongs to it is missing") from None
+            if self._simulations[k].step != meta["step"]:
+                raise CheckpointError(f"checkpoint {path!r}: must be of one step, got {meta['step']}, "
+                                      f"and {self._simulations[k].step} in {name!r}")
+
+        self._all(load)
+        self._step = meta["step"]
+        self._take(arrays)
+
+    # -- threads, ranks and failures --------------------------------------------------------------------------------------
+
+    @contextlib.contextmanager
+    def _workers(self) -> Iterator[ThreadPoolExecutor]:
+        """Threads for the replicas of this process; with as many replicas as processors each computes on its own."""
+        before, here = get_threads(), self._ranks.threads
+        set_threads(1 if len(self.own) >= here else here)
+        try:
+            with ThreadPoolExecutor(min(len(self.own), here), "replica") as workers:
+                yield workers
+        finally:
+            set_threads(before)
+
+    def _all(self, function, workers=None, interrupted=None) -> list[Any]:
+        """``function(k)`` of all replicas, gathered from all ranks; raises everywhere if it fails anywhere."""
+        results: dict[int, Any] = {}
+        failed: dict[int, BaseException] = {}
+
+        def guarded(k):
+            try:
+                results[k] = function(k)
+            except Exception as error:
+                failed[k] = error
+
+        if workers is None:
+            for k in self.own:
+                guarded(k)
+        else:
+            tasks = [workers.submit(guarded, k) for k in self.own]
+            try:
+                wait(tasks)
+            except BaseException:  # a second Ctrl-C
+                for task in tasks:
+                    task.cancel()
+                raise
+        told = {k: (type(error).__name__, str(error)) for k, error in failed.items()}
+        gathered = self._ranks.gather((results, told, bool(interrupted)))
+        if interrupted is not None and not interrupted and any(stop for *_, stop in gathered):
+            interrupted.append(0)
+        for rank, (_, others, _) in enumerate(gathered):
+            for k, (kind, text) in others.items():
+                at = f"replica {k}" if self._ranks.size == 1 else f"replica {k} (rank {rank})"
+                raise _error(kind, f"{at}: {text}") from failed.get(k)
+        merged = {k: value for own, *_ in gathered for k, value in own.items()}
+        return [merged[k] for k in range(self.n)]
+
+    def _root(self, function):
+        """``function()`` on the first rank; its result, or its failure, on all."""
+        result = told = None
+        if self.root:
+            try:
+                result = function()
+            except Exception as error:
+                told = type(error).__name__, str(error)
+        result, told = self._ranks.gather((result, told))[0]
+        if told is not None:
+            raise _error(*told)
+        return result
+
+    def __repr__(self):
+        spread = f" on {self._ranks.size} ranks" if self._ranks.size > 1 else ""
+        return f"<{type(self).__name__}: {self.n} replicas{spread}, step {self._step}>"
+
+
+def _advance(sim: Simulation, reporters: list[Reporter], until: int) -> None:
+    """Steps and reports of one replica, up to step `until`."""
+    sim._guard.remember()
+    while sim.step < until:
+        due = min([until, *((sim.step // r.every + 1) * r.every for r in reporters)])
+        sim._guard.advance(due - sim.step)
+        _report(sim, reporters)
+
+
+def _member(path: str, tag: str, k: int) -> str:
+    stem, ending = os.path.splitext(path)
+    return f"{stem}.{tag}.{k}{ending}"
+
+
+def _error(kind: str, text: str) -> Exception:
+    """The error of another rank: of its class, where that takes a text."""
+    found = getattr(errors, kind, None) or getattr(builtins, kind, None)
+    if found is KeyError or not (isinstance(found, type) and issubclass(found, Exception)):
+        return RuntimeError(f"{text} ({kind})")
+    try:
+        return found(text)
+    except TypeError:
+        return RuntimeError(f"{text} ({kind})")
+
+

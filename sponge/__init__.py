@@ -41,6 +41,8 @@ _HOME = {
         "forcefield": "ForceField create_system",
         "sampling.replicas": "Replicas",
         "sampling.replica_exchange": "ReplicaExchange",
+        "sampling.rest2": "rest2",
+        "sampling.multiple_walkers": "MultipleWalkers",
         "load.structure": "Structure",
         "load.pdb": "read_pdb write_pdb",
         "load.mmcif": "read_mmcif",

@@ -8,6 +8,7 @@ from triskele.sponge.report.h5md import H5MD
 from triskele.sponge.report.log import Log
 from triskele.sponge.report.pdb import PDB
 from triskele.sponge.report.reporter import FileReporter, Reporter
+from triskele.sponge.report.variables import Variables
 from triskele.sponge.report.xtc import XTC
 
-__all__ = ["CSV", "DCD", "H5MD", "PDB", "XTC", "Callback", "Checkpoint", "FileReporter", "Log", "Reporter"]
+__all__ = ["CSV", "DCD", "H5MD", "PDB", "XTC", "Callback", "Checkpoint", "FileReporter", "Log", "Reporter", "Variables"]

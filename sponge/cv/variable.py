@@ -1,0 +1,103 @@
+"""`CollectiveVariable`: what a collective variable is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from triskele.sponge.system import System
+
+__all__ = ["CollectiveVariable", "VariableError", "as_variables"]
+
+
+class VariableError(RuntimeError):
+    """A collective variable or its gradient is not defined, or has left the grid of a bias; the message says where and when."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class CollectiveVariable:
+    """A number that depends on the positions of some atoms. Made by the functions of `sponge.cv`.
+
+    Parameters
+    ----------
+    name : str
+        For records and errors.
+    atoms : int array [k]
+        The atoms it depends on; only these are looked at.
+    function : callable
+        ``function(x, box, **options)`` -> scalar, of the positions [k, 3] of `atoms` in nm and of the box [3, 3] or None:
+        NumPy code that the core can trace.
+    period : (float, float), optional
+        The ends of the range of a periodic variable, which are one point.
+    options : dict
+        Constants of the function.
+    undefined : str
+        Where the gradient does not exist, in words, for errors.
+
+    Examples
+    --------
+    >>> from triskele.sponge import cv
+    >>> float(cv.distance(0, 1)(np.array([[0.0, 0.0, 0.0], [0.3, 0.4, 0.0]])))
+    0.5
+    """
+
+    name: str
+    atoms: np.ndarray
+    function: Callable
+    period: tuple[float, float] | None = None
+    options: dict[str, Any] = field(default_factory=dict)
+    undefined: str = ""
+
+    def local(self, x: Any, box: Any = None) -> Any:
+        """The value from the positions [k, 3] of `atoms` alone."""
+        value = self.function(x, box, **self.options)
+        if np.shape(value) != ():
+            raise TypeError(f"collective variable {self.name}: must be a number, got an array of shape {np.shape(value)}")
+        return value
+
+    def __call__(self, positions: Any, box: Any = None) -> Any:
+        """The value, for positions [n, 3] of all atoms in nm and the box [3, 3] or None; can be differentiated."""
+        return self.local(positions[self.atoms], box)
+
+    def difference(self, value: Any, origin: Any) -> Any:
+        """``value - origin``, for a periodic variable the shortest way around."""
+        d = value - origin
+        if self.period is None:
+            return d
+        length = self.period[1] - self.period[0]
+        return d - length * np.rint(d / length)
+
+    def check(self, system: System, where: str) -> None:
+        """Raise ValueError if the variable does not fit the system."""
+        if self.atoms.max() >= system.n:
+            raise ValueError(f"{where}: atoms of {self.name} must be below {system.n}, got {self.atoms.max()}")
+
+    def __repr__(self):
+        return f"<{self.name}>"
+
+
+def as_variables(where: str, cvs: Any) -> list[CollectiveVariable]:
+    """One collective variable or several, as a list."""
+    found = [cvs] if isinstance(cvs, CollectiveVariable) else list(cvs) if isinstance(cvs, Iterable) else [cvs]
+    for variable in found:
+        if not isinstance(variable, CollectiveVariable):
+            raise TypeError(f"{where}: collective variables must be made by sponge.cv, got {type(variable).__name__} "
+                            "(cv.function takes any function)")
+    if not found:
+        raise ValueError(f"{where}: at least one collective variable is needed")
+    return found
+
+
+def as_atoms(where: str, atoms: Any, least: int = 1, exactly: int | None = None) -> np.ndarray:
+    """Numbers of atoms: whole, not negative, different."""
+    given = np.asarray(atoms)
+    if given.ndim != 1 or given.dtype.kind not in "iu" or len(given) < least or (exactly is not None and len(given) != exactly):
+        wanted = f"{exactly} numbers" if exactly is not None else f"at least {least} number{'s' * (least > 1)}"
+        raise ValueError(f"{where}: atoms must be {wanted} of atoms, got {atoms!r:.80}")
+    if given.min() < 0 or len(np.unique(given)) < len(given):
+        raise ValueError(f"{where}: atoms must be different and >= 0, got {given.tolist()!r:.80}")
+    return given.astype(np.int64)

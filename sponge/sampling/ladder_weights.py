@@ -1,0 +1,293 @@
+r"""Estimators of the weights n_k of a ladder of temperatures, which make all temperatures equally probable.
+
+A run with weights n_k draws the enhanced energy E with density Omega(E) sum_k n_k exp(-beta_k E). The share of temperature
+k is P_k = <n_k exp(-beta_k E) / sum_j n_j exp(-beta_j E)>, and P_k = 1/N for all k when n_k is proportional to 1/Z_k. The
+estimators differ in how they learn that:
+
+- `Iteration`: ratios n_{k+1} / n_k, averaged over blocks with their overlaps as weights;
+- `MBAR`: ln Z_k from all energies of all blocks at once;
+- `Approximation`: a small step after each energy, with a gain that falls like 1/t.
+
+All work with ln n_k, whose mean is kept at 0. A constant added to E only turns ln n_k by beta_k times that constant.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from triskele.core.kernels.njit import kernel
+from triskele.sponge.sampling.reweighting import EnergyHistogram, logsumexp, solve
+
+__all__ = ["ESTIMATORS", "MBAR", "Approximation", "Iteration", "LadderWeights", "from_mean_energies", "from_one_temperature"]
+
+
+def from_mean_energies(betas: Any, energies: Any) -> np.ndarray:
+    r"""ln n_k from the mean energy of each temperature, by the trapezoidal rule.
+
+    .. math:: \ln n_{k+1} - \ln n_k = (\beta_{k+1} - \beta_k) (\langle E\rangle_k + \langle E\rangle_{k+1}) / 2,
+
+    because d ln Z / d beta = -<E> (Park and Pande, Phys. Rev. E 76, 016703 (2007), eq. 6).
+
+    Parameters
+    ----------
+    betas, energies : array [N]
+        In mol/kJ and kJ/mol.
+
+    Examples
+    --------
+    >>> from_mean_energies([0.4, 0.2], [10.0, 20.0])
+    array([ 1.5, -1.5])
+    """
+    betas, energies = np.asarray(betas, np.float64), np.asarray(energies, np.float64)
+    if betas.shape != energies.shape or betas.ndim != 1 or not np.isfinite(energies).all():
+        raise ValueError(f"from_mean_energies: energies must be finite, one for each of the {betas.size} temperatures, got {energies}")
+    log_n = np.concatenate([[0.0], np.cumsum(np.diff(betas) * (energies[1:] + energies[:-1]) / 2)])
+    return log_n - log_n.mean()
+
+
+def from_one_temperature(betas: np.ndarray, energies: np.ndarray, beta: float) -> np.ndarray:
+    """ln n_k from energies [m] drawn at one temperature, as if the heat capacity were the same at all others."""
+    mean, variance = float(energies.mean()), float(energies.var())
+    capacity = beta**2 * variance  # dE/d(1/beta)
+    # <E>(beta) = mean + capacity (1/beta_k - 1/beta), integrated over beta
+    log_n = (mean - capacity / beta) * (betas - beta) + capacity * np.log(betas / beta)
+    return log_n - log_n.mean()
+
+
+class LadderWeights:
+    """What learns ln n_k from energies.
+
+    Parameters
+    ----------
+    betas : array [N]
+        Inverse temperatures of the ladder, mol/kJ.
+    beta : float
+        Of the simulation.
+
+    Attributes
+    ----------
+    log_n : float64 array [N]
+        The estimate; zeros before the first block.
+    """
+
+    online = False  # whether it learns inside the step loop, from `task`
+
+    def __init__(self, betas: Any, beta: float):
+        self.betas, self.beta = np.array(betas, np.float64), float(beta)
+        self.log_n = np.zeros(len(self.betas))
+
+    def add(self, energies: np.ndarray, log_n: np.ndarray | None) -> None:
+        """Take in a block of energies [m], drawn with `log_n` [N], or from plain dynamics if that is None."""
+        raise NotImplementedError
+
+    def update(self) -> None:
+        """Bring `log_n` up to date with the blocks that were added."""
+
+    def state(self) -> dict[str, np.ndarray]:
+        """All that has been learned, as arrays of their own."""
+        return {"log_n": self.log_n.copy()}
+
+    def restore(self, state: dict[str, np.ndarray]) -> None:
+        """Go back to such a state."""
+        self.log_n[:] = state["log_n"]
+
+    def _set(self, log_n):
+        self.log_n[:] = log_n - log_n.mean()
+
+
+class Iteration(LadderWeights):
+    r"""Iteration of the ratios m_k = n_{k+1} / n_k over blocks (Gao, J. Chem. Phys. 128, 064105 (2008); Yang and Gao, J. Chem.
+    Phys. 131, 214109 (2009)).
+
+    A block drawn with m_k has seen P_k, and gives the ratio m_k P_k / P_{k+1}, with the weight
+    w_k = sum_t sqrt(P_k(t) P_{k+1}(t)): how much of both temperatures it has seen. With the sum W_k of the weights of all
+    earlier blocks,
+
+    .. math:: m_k \leftarrow (W_k m_k + w_k m_k P_k / P_{k+1}) / (W_k + w_k), \quad W_k \leftarrow W_k + w_k .
+
+    Parameters
+    ----------
+    betas, beta
+        As for `LadderWeights`.
+    """
+
+    def __init__(self, betas: Any, beta: float):
+        super().__init__(betas, beta)
+        self.log_w = np.full(len(self.betas) - 1, -np.inf)
+
+    def add(self, energies: np.ndarray, log_n: np.ndarray | None) -> None:
+        """Take in a block; see `LadderWeights.add`."""
+        if log_n is None:
+            if not np.isfinite(self.log_w).any():
+                self._set(from_one_temperature(self.betas, energies, self.beta))
+            return
+        terms = log_n - energies[:, None] * self.betas
+        terms -= logsumexp(terms, 1)[:, None]  # ln P_k(t): every sample alike, the first one too
+        share = logsumexp(terms, 0)
+        weight = logsumexp(0.5 * (terms[:, 1:] + terms[:, :-1]), 0)
+        ratio = np.diff(log_n) - np.diff(share)
+        total = np.logaddexp(self.log_w, weight)
+        mean = np.logaddexp(self.log_w + np.diff(self.log_n), weight + ratio) - total
+        self.log_w = total
+        self._set(np.concatenate([[0.0], np.cumsum(mean)]))
+
+    def state(self) -> dict[str, np.ndarray]:
+        """All that has been learned."""
+        return {**super().state(), "log_w": self.log_w.copy()}
+
+    def restore(self, state: dict[str, np.ndarray]) -> None:
+        """Go back to such a state."""
+        super().restore(state)
+        self.log_w = state["log_w"].copy()
+
+
+class MBAR(LadderWeights):
+    """ln n_k = -ln Z_k from all energies that were ever drawn, each with the n_k it was drawn with.
+
+    Energies are kept in an `EnergyHistogram`, so that a solution costs the same however long the run is. It is sought
+    again when there are 10 % more samples.
+
+    Parameters
+    ----------
+    betas, beta
+        As for `LadderWeights`.
+    """
+
+    def __init__(self, betas: Any, beta: float):
+        super().__init__(betas, beta)
+        self._all = np.concatenate([[self.beta], self.betas])  # plain dynamics counts as one more temperature
+        self._histogram = EnergyHistogram(self._all)
+        self._samples = np.zeros(0)
+        self._rows = np.zeros((0, len(self._all)))
+        self._log_z: np.ndarray | None = None
+        self._solved = 0.0  # samples there were at the last solution
+
+    def add(self, energies: np.ndarray, log_n: np.ndarray | None) -> None:
+        """Take in a block; see `LadderWeights.add`."""
+        row = np.full(len(self._all), -np.inf)
+        if log_n is None:
+            row[0] = 0.0
+            if not len(self._samples):
+                self._set(from_one_temperature(self.betas, energies, self.beta))
+        else:
+            row[1:] = log_n
+        self._histogram.add(energies)
+        if len(self._rows) and np.array_equal(self._rows[-1], row):
+            self._samples[-1] += len(energies)
+        else:
+            self._samples = np.append(self._samples, float(len(energies)))
+            self._rows = np.vstack([self._rows, row])
+
+    def update(self) -> None:
+        """Solve for ln Z_k, unless there is little more to learn from than last time."""
+        total = self._samples.sum()
+        if np.isneginf(self._rows[:, 1:]).all() or total < 1.1 * self._solved:
+            return  # one temperature alone: the guess of `add` is better
+        histogram = self._histogram
+        self._log_z = solve(histogram.energy, histogram.count, self._samples, self._rows, self._all, self._log_z, 1e-4, 200)[0]
+        self._solved = total
+        self._set(-self._log_z[1:])
+
+    def state(self) -> dict[str, np.ndarray]:
+        """All that has been learned."""
+        histogram = self._histogram
+        return {**super().state(), "samples": self._samples.copy(), "rows": self._rows, "index": histogram.index,
+                "count": histogram.count, "total": histogram.total, "origin": np.array(histogram.origin),
+                "solved": np.array(self._solved), "log_z": np.zeros(0) if self._log_z is None else self._log_z}
+
+    def restore(self, state: dict[str, np.ndarray]) -> None:
+        """Go back to such a state."""
+        super().restore(state)
+        histogram = self._histogram
+        histogram.index, histogram.count, histogram.total = state["index"], state["count"], state["total"]
+        histogram.origin, self._solved = float(state["origin"]), float(state["solved"])
+        self._samples, self._rows = state["samples"].copy(), state["rows"]
+        self._log_z = state["log_z"] if len(state["log_z"]) else None
+
+
+# Words of `Approximation.numbers`.
+_SEEN, _GAIN, _SINCE, _FALLS = 0, 1, 2, 3
+
+
+@kernel(nogil=True)
+def approximate(chunk, on, energy, betas, log_n, numbers, sums, shares):
+    """One step from one energy: ln n_k -= gain (N P_k - 1). `sums` and `shares` [N] are room of its own."""
+    if on[0] == 0:
+        return
+    n = len(betas)
+    top = -math.inf
+    for k in range(n):
+        shares[k] = log_n[k] - betas[k] * energy[0]
+        top = max(top, shares[k])
+    total = 0.0
+    for k in range(n):
+        shares[k] = math.exp(shares[k] - top)
+        total += shares[k]
+    numbers[_SEEN] += 1.0
+    numbers[_SINCE] += 1.0
+    farthest = 0.0
+    for k in range(n):
+        share = n * shares[k] / total
+        log_n[k] -= numbers[_GAIN] * (share - 1.0)
+        sums[k] += share
+        farthest = max(farthest, abs(sums[k] / numbers[_SINCE] - 1.0))
+    if numbers[_FALLS] == 0.0:
+        if farthest < 0.5 and numbers[_SINCE] >= n:
+            numbers[_GAIN] *= 0.5
+            numbers[_SINCE] = 0.0
+            for k in range(n):
+                sums[k] = 0.0
+            if numbers[_GAIN] * numbers[_SEEN] <= 1.0:
+                numbers[_FALLS] = 1.0
+    else:
+        numbers[_GAIN] = 1.0 / numbers[_SEEN]
+
+
+class Approximation(LadderWeights):
+    """Stochastic approximation: after every energy, ln n_k falls by gain (N P_k - 1).
+
+    The gain is constant at first, 1/N, and is halved whenever the mean shares P_k since the last change are flat to 50 %.
+    When it has come down to 1/t, t being the number of energies, it follows that: the law of best convergence (Belardinelli
+    and Pereyra, J. Chem. Phys. 127, 184105 (2007); Tan, J. Comput. Graph. Stat. 26, 54 (2017), eq. 14).
+
+    Parameters
+    ----------
+    betas, beta
+        As for `LadderWeights`.
+    """
+
+    online = True
+
+    def __init__(self, betas: Any, beta: float):
+        super().__init__(betas, beta)
+        n = len(self.betas)
+        self.numbers = np.array([0.0, 1.0 / n, 0.0, 0.0])
+        self.sums, self._shares = np.zeros(n), np.zeros(n)
+
+    def arguments(self, on: np.ndarray, energy: np.ndarray) -> tuple[np.ndarray, ...]:
+        """Arguments of the kernel `approximate` after its chunk: it works while ``on[0]`` is not 0, on ``energy[0]``."""
+        return on, energy, self.betas, self.log_n, self.numbers, self.sums, self._shares
+
+    def add(self, energies: np.ndarray, log_n: np.ndarray | None) -> None:
+        """Take in a block from plain dynamics as a start; other energies have been used when they were drawn."""
+        if log_n is None and self.numbers[_SEEN] == 0:
+            self._set(from_one_temperature(self.betas, energies, self.beta))
+
+    def learn(self, energy: float) -> None:
+        """Take in one energy, drawn with the present `log_n`."""
+        approximate(0, *self.arguments(np.ones(1, np.int64), np.array([energy], np.float64)))
+
+    def state(self) -> dict[str, np.ndarray]:
+        """All that has been learned."""
+        return {**super().state(), "numbers": self.numbers.copy(), "sums": self.sums.copy()}
+
+    def restore(self, state: dict[str, np.ndarray]) -> None:
+        """Go back to such a state."""
+        super().restore(state)
+        self.numbers[:], self.sums[:] = state["numbers"], state["sums"]
+
+
+ESTIMATORS = {"iteration": Iteration, "mbar": MBAR, "approximation": Approximation}

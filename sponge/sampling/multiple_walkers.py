@@ -1,0 +1,68 @@
+"""`MultipleWalkers`: simulations that share what their sampling methods learn."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from triskele.sponge.checkpoint import _fields, differences
+from triskele.sponge.sampling.base import Sampling
+from triskele.sponge.sampling.replicas import Replicas
+from triskele.sponge.simulation import Simulation
+
+__all__ = ["MultipleWalkers"]
+
+
+class MultipleWalkers(Replicas):
+    """Walkers with a common bias: every so many steps each takes over what all have learned since the last time.
+
+    Parameters
+    ----------
+    make : callable
+        ``make(k)`` returns the Simulation of walker k, with sampling methods of its own (made anew in each call, with the same
+        options) and a seed of its own.
+    n : int
+        Number of walkers.
+    every : int
+        Steps between exchanges of news.
+    comm : mpi4py communicator, optional
+        See `Replicas`.
+
+    Raises
+    ------
+    ValueError
+        If there are no sampling methods, they differ from walker to walker, or one cannot be shared.
+
+    Examples
+    --------
+    >>> walkers = sponge.MultipleWalkers(lambda k: sponge.Simulation(system, integrator, seed=k,
+    ...                                  sampling=sponge.Metadynamics(...)), 4, every=500)  # doctest: +SKIP
+    >>> walkers.run(100_000)  # doctest: +SKIP
+    """
+
+    def __init__(self, make: Callable[[int], Simulation], n: int, *, every: int = 1000, comm: Any = None):
+        super().__init__(make, n, every=every, comm=comm)
+        first = self._described[0]["methods"]
+        if not first:
+            raise ValueError("MultipleWalkers: the simulations must have sampling methods, got none")
+        for k, described in enumerate(self._described):
+            if found := differences(described["methods"], first):
+                raise ValueError(f"MultipleWalkers: all walkers must have the same sampling methods, but those of walker {k} differ from "
+                                 f"those of walker 0: {', '.join(found).replace('in the checkpoint', f'in {k}').replace('here', 'in 0')}")
+        if len({m for sim in self._simulations.values() for m in sim.sampling}) < len(self.own) * len(first):
+            raise ValueError("MultipleWalkers: make must make new sampling methods for each walker")
+
+    def _describe(self, k, sim):
+        for method in sim.sampling:
+            if type(method).news is Sampling.news or type(method).receive is Sampling.receive:
+                raise ValueError(f"MultipleWalkers: {type(method).__name__} cannot be shared by several walkers")
+        return {**super()._describe(k, sim), "methods": {method.name: _fields(method) for method in sim.sampling}}
+
+    def _news(self, k, sim):
+        return [method.news() for method in sim.sampling]
+
+    def _meet(self, news):
+        for sim in self._simulations.values():
+            for i, method in enumerate(sim.sampling):
+                method.receive([walker[i] for walker in news])
+            sim._touched()

@@ -1,0 +1,129 @@
+"""`rest2`: a system whose solute is as if at another temperature."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from triskele.sponge.potential import Potential
+from triskele.sponge.potentials.cmap import CMAP
+from triskele.sponge.potentials.gb import GB
+from triskele.sponge.potentials.mixing import LJTable
+from triskele.sponge.potentials.nonbonded import Nonbonded
+from triskele.sponge.system import System
+
+__all__ = ["rest2"]
+
+# Parameters by term that the energy is linear in: torsions, and pairs three bonds apart.
+_LINEAR = {"periodic_torsion": ("k",), "ryckaert_bellemans": ("c0", "c1", "c2", "c3", "c4", "c5"), "pair14": ("charge_product", "epsilon")}
+
+
+def rest2(system: System, solute: Any, temperature: float, reference: float) -> System:
+    r"""A copy of `system` for replica exchange with solute tempering [1]_.
+
+    With lambda = reference / temperature, all of them simulated at the temperature `reference`, its energy is
+
+    .. math:: U = \lambda U_{pp} + \sqrt{\lambda} U_{pw} + U_{ww}
+
+    in the nonbonded, 1-4, torsion and CMAP terms, by scaling parameters [2]_: charges of the solute by sqrt(lambda), its
+    Lennard-Jones well depths by lambda, and torsions, 1-4 pairs and maps by lambda if all of their atoms are the solute's, by
+    sqrt(lambda) if some are. Bonds, angles, harmonic impropers, restraints and potentials of the user's own stay as they are;
+    in implicit solvent the charges of the solute are scaled, too, so that its polarisation goes with lambda.
+
+    Parameters
+    ----------
+    system : System
+    solute : int array
+        Atoms, or a boolean array [n].
+    temperature : float
+        Of the solute, in K.
+    reference : float
+        That of the simulation, in K.
+
+    Returns
+    -------
+    System
+        With parameters of its own.
+
+    Raises
+    ------
+    ValueError
+        If the solute is empty, or names atoms that there are not.
+
+    References
+    ----------
+    .. [1] Wang, Friesner, Berne, "Replica exchange with solute scaling: a more efficient version of replica exchange with solute
+       tempering (REST2)", J. Phys. Chem. B 115 (2011) 9431. doi:10.1021/jp204407d
+    .. [2] Bussi, "Hamiltonian replica exchange in GROMACS: a flexible implementation", Mol. Phys. 112 (2014) 379.
+       doi:10.1080/00268976.2013.824126
+
+    Examples
+    --------
+    >>> from triskele import sponge
+    >>> import numpy as np
+    >>> system = sponge.System(sponge.Topology.of_particles(2), [12.0, 12.0], positions=[[0, 0, 0], [0.5, 0, 0]])
+    >>> pair = system.add(sponge.Nonbonded([1.0, 1.0], [0.3, 0.3], [0.0, 0.0], method="none"))
+    >>> hot = sponge.rest2(system, [0], temperature=400.0, reference=300.0)
+    >>> round(hot.energy() / system.energy(), 6)  # sqrt(3/4)
+    0.866025
+    """
+    inside = _solute(system, solute)
+    for name, value in (("temperature", temperature), ("reference", reference)):
+        if not 0 < value < np.inf:
+            raise ValueError(f"rest2: {name} must be positive (K), got {value!r}")
+    factor = reference / temperature
+    root = np.sqrt(factor)
+    scaled = system.copy()
+    for potential in scaled.potentials:
+        _scale(potential, inside, factor, root)
+    return scaled
+
+
+def _solute(system, solute):
+    solute = np.asarray(solute)
+    if solute.dtype == bool:
+        if solute.shape != (system.n,):
+            raise ValueError(f"rest2: solute as booleans must have shape {(system.n,)}, got {solute.shape}")
+        inside = solute.copy()
+    else:
+        if solute.size and (solute.dtype.kind not in "iu" or solute.min() < 0 or solute.max() >= system.n):
+            raise ValueError(f"rest2: solute must name atoms 0 to {system.n - 1}, got {solute.min()} to {solute.max()}")
+        inside = np.zeros(system.n, bool)
+        inside[solute.astype(np.int64)] = True
+    if not inside.any():
+        raise ValueError("rest2: the solute must have at least one atom, got none")
+    return inside
+
+
+def _scale(potential: Potential, inside: np.ndarray, factor: float, root: float) -> None:
+    params, name = potential.params, type(potential).__name__
+    if isinstance(potential, (Nonbonded, GB)):
+        params["charges"] = np.where(inside, params["charges"] * root, params["charges"])
+    if isinstance(potential, Nonbonded) and potential.mixing == "table":
+        _scale_table(potential, inside, root)
+    elif isinstance(potential, Nonbonded):
+        params["epsilons"] = np.where(inside, params["epsilons"] * factor, params["epsilons"])
+    elif name in _LINEAR:
+        by_term = _of_terms(inside[potential.atoms], factor, root)  # type: ignore[attr-defined]
+        params.update({key: params[key] * by_term for key in _LINEAR[name]})
+    elif isinstance(potential, CMAP):
+        by_term = _of_terms(inside[np.concatenate([potential.phi, potential.psi], axis=1)], factor, root)
+        kinds, potential.types = np.unique(np.stack([potential.types, by_term]), axis=1, return_inverse=True)
+        potential.types = potential.types.reshape(-1).astype(np.int32)
+        params["maps"] = params["maps"][kinds[0].astype(np.int64)] * kinds[1][:, None, None]
+
+
+def _of_terms(inside, factor, root):
+    """By how much each term is scaled, from whether its atoms are the solute's [m, atoms]."""
+    return np.where(inside.all(1), factor, np.where(inside.any(1), root, 1.0))
+
+
+def _scale_table(potential, inside, root):
+    """A type of its own for each type of the solute's atoms, with coefficients scaled by root for each such atom of a pair."""
+    kinds, types = np.unique(np.stack([potential.types, inside]), axis=1, return_inverse=True)
+    scale = np.where(kinds[1], root, 1.0)
+    a, b = (potential.params[x][np.ix_(kinds[0], kinds[0])] * np.outer(scale, scale) for x in ("a", "b"))
+    table = LJTable(types.reshape(-1), a, b)
+    potential.types = table.types
+    potential.params.update(a=table.a, b=table.b)

@@ -25,6 +25,7 @@ _HOME = {
         "potentials.gb": "GB",
         "potentials.mixing": "LJTable",
         "potentials.nonbonded": "Nonbonded",
+        "potentials.bias": "BiasPotential umbrella",
         "potentials.function": "ASEPotential FunctionPotential",
         "potentials.restraints": "PositionRestraint angle_restraint distance_restraint torsion_restraint",
         "simulation": "Simulation State",

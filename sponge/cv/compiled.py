@@ -1,0 +1,134 @@
+"""`Evaluation`: collective variables, their gradients and the forces of a bias on them, inside the step loop."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from triskele import core
+from triskele.sponge.cv.kernels import finish, spread
+from triskele.sponge.cv.variable import CollectiveVariable, VariableError
+from triskele.sponge.engine.jit_task import JitTask
+from triskele.sponge.engine.task import STEP, Task
+from triskele.sponge.potential import ROW, Plan
+
+if TYPE_CHECKING:
+    from triskele.sponge.engine.engine import Engine
+
+__all__ = ["Evaluation", "status_code"]
+
+_FIRST_STATUS = 1000
+_codes: dict[str, int] = {}
+
+
+def status_code(what: str) -> int:
+    """A status of kernels for `what`, the same for every engine of the process."""
+    return _codes.setdefault(what, _FIRST_STATUS + len(_codes))
+
+
+class Evaluation:
+    """Collective variables of one engine, and a bias on them.
+
+    One task computes everything from a copy of the few atoms that matter. A bias that is not given as a function is to be
+    put into `bias` and `slopes` by tasks between `first` and `last`.
+
+    Parameters
+    ----------
+    engine : Engine
+    cvs : sequence of CollectiveVariable
+    where : str
+        Begins error messages; different for every bias of a system.
+    energy : callable, optional
+        ``energy(s1, s2, ..., *leaves)`` -> bias in kJ/mol.
+    leaves : sequence of ndarray
+        Held by address.
+
+    Attributes
+    ----------
+    values, slopes : float64 arrays [m]
+        The variables, and the derivatives of the bias by them.
+    bias : float64 array []
+        In kJ/mol.
+    gradients : float64 array [k, 3]
+        Of the variables, one after the other, by the positions of their atoms.
+    rows : float64 array [1, 10]
+        As in `Plan`.
+    """
+
+    def __init__(self, engine: Engine, cvs: Sequence[CollectiveVariable], where: str, energy: Callable | None = None,
+                 leaves: Sequence[np.ndarray] = ()):
+        self.engine, self.cvs, self.where = engine, list(cvs), where
+        m = len(self.cvs)
+        self._atoms = np.concatenate([v.atoms for v in self.cvs]).astype(np.int64)
+        self._owners = np.repeat(np.arange(m), [len(v.atoms) for v in self.cvs]).astype(np.int64)
+        self.values, self.slopes, self.bias = np.zeros(m), np.zeros(m), np.zeros(())
+        self.gradients = np.zeros((len(self._atoms), 3))
+        self._by_box = np.zeros((m if engine.periodic else 0, 3, 3))
+        self.rows = np.zeros((1, ROW))
+        outputs = [self.values, self.gradients]
+        outputs += [self._by_box] if engine.periodic else []
+        outputs += [self.bias, self.slopes] if energy else []
+        inputs = [engine.positions, *([engine.box] if engine.periodic else []), *leaves]
+        self.first = JitTask(_function(self.cvs, engine.periodic, energy, where), engine, inputs, outputs)
+        code = status_code(f"{where}: undefined")
+        engine.on_status(code, self._explain)
+        self.last = Task(finish, engine.flags, code, engine.positions, engine.box, self.values, self.gradients, self._by_box,
+                         self._owners, self._atoms, self.slopes, self.bias, self.rows)  # fmt: skip
+
+    def plan(self, *between: Task) -> Plan:
+        """The plan of the bias; `between` are tasks that set `bias` and `slopes`."""
+        engine = self.engine
+        order = np.argsort(self._atoms, kind="stable").astype(np.int64)
+        first = np.searchsorted(self._atoms[order], engine.atom_starts).astype(np.int64)
+        reduce = Task(spread, first, order, self._owners, self._atoms, self.gradients, self.slopes, engine.forces,
+                      chunks=engine.atom_chunks)  # fmt: skip
+        return Plan(stages=[[self.first], *([t] for t in between), [self.last]], reduce=[reduce], rows=self.rows)
+
+    def at_step(self) -> str:
+        """Where the run stands, in words."""
+        return f"at step {self.engine.flags[STEP]}"
+
+    def _explain(self, engine) -> bool:
+        describe = engine.system.topology.describe
+        for c, variable in enumerate(self.cvs):
+            gradient = self.gradients[self._owners == c]
+            if np.isfinite(self.values[c]) and np.isfinite(gradient).all():
+                continue
+            atoms = ", ".join(describe(a) for a in variable.atoms[:6]) + ("" if len(variable.atoms) <= 6 else ", ...")
+            if not np.isfinite(engine.positions[variable.atoms]).all():
+                raise VariableError(f"{self.where}: positions must be finite for {variable.name}, {self.at_step()} ({atoms})")
+            hint = f": it does not exist {variable.undefined}" if variable.undefined else ""
+            raise VariableError(f"{self.where}: {variable.name} must have a gradient, got value {self.values[c]:g} and a gradient that "
+                                f"is not finite {self.at_step()}{hint} ({atoms})")
+        at = ", ".join(f"{v.name} = {s:g}" for v, s in zip(self.cvs, self.values))
+        raise VariableError(f"{self.where}: the bias and its slopes must be finite, got {self.bias} and {self.slopes.tolist()} "
+                            f"{self.at_step()}, where {at}")
+
+
+def _function(cvs: list[CollectiveVariable], periodic: bool, energy: Callable | None, name: str) -> Callable:
+    """What the core compiles: positions, box if there is one, and leaves -> the arrays of an `Evaluation`."""
+
+    def evaluate(positions: Any, *rest: Any) -> list[Any]:
+        box, leaves = (rest[0], rest[1:]) if periodic else (None, rest)
+        values, by_position, by_box = [], [], []
+        for variable in cvs:
+            x = positions[variable.atoms]
+            if periodic:
+                value, (dx, db) = core.value_and_grad(variable.local, (0, 1))(x, box)
+                by_box.append(db)
+            else:
+                value, dx = core.value_and_grad(variable.local)(x)
+            values.append(value)
+            by_position.append(dx)
+        found = [np.stack(values), np.concatenate(by_position)]
+        if periodic:
+            found.append(np.stack(by_box))
+        if energy is not None:
+            bias, slopes = core.value_and_grad(lambda s: energy(*(s[k] for k in range(len(cvs))), *leaves))(found[0])
+            found += [bias, slopes]
+        return found
+
+    evaluate.__name__ = name
+    return evaluate

@@ -1,0 +1,131 @@
+"""Static biases on collective variables."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from triskele.sponge import cv
+from triskele.sponge.cv.compiled import Evaluation
+from triskele.sponge.cv.variable import as_variables
+from triskele.sponge.potential import Potential
+
+__all__ = ["BiasPotential", "umbrella"]
+
+
+class BiasPotential(Potential):
+    """A term of the energy from a function of collective variables, compiled into the step loop by the core.
+
+    Parameters
+    ----------
+    function : callable
+        ``function(s1, s2, ..., **params)`` -> energy in kJ/mol: NumPy code of scalars that the core can trace.
+    cvs : CollectiveVariable or sequence of CollectiveVariable
+        The s1, s2, ...
+    params : mapping of str to array, optional
+        The function's further arguments: what one may want to differentiate by.
+    name : str
+        Under which the energy is reported.
+
+    Raises
+    ------
+    VariableError
+        From a run, when a variable or its gradient is not defined; says which, when, and for which atoms.
+
+    Examples
+    --------
+    >>> def wall(r, k, upper):
+    ...     return 0.5 * k * np.maximum(r - upper, 0.0) ** 2
+    >>> BiasPotential(wall, cv.distance(0, 9), {"k": 5000.0, "upper": 1.2}, name="wall")
+    <BiasPotential 'wall': k (), upper ()>
+    """
+
+    def __init__(self, function: Callable, cvs: Any, params: Mapping[str, Any] | None = None, name: str = "bias"):
+        where = f"bias {name!r}"
+        if not callable(function):
+            raise TypeError(f"{where}: must be a function of collective variables, got {type(function).__name__}")
+        self.function, self.name = function, name
+        self.cvs = as_variables(where, cvs)
+        self.params = {key: np.array(value, np.float64) for key, value in (params or {}).items()}
+        for key, value in self.params.items():
+            if not np.isfinite(value).all():
+                raise ValueError(f"{where}: parameter {key} must be finite, got {value}")
+        try:
+            inspect.signature(function).bind(*self.cvs, **self.params)
+        except TypeError as error:
+            raise TypeError(f"{where}: the function must take {len(self.cvs)} variables and the parameters "
+                            f"{', '.join(self.params) or 'none'}: {error}") from None
+        except ValueError:  # a builtin without signature
+            pass
+
+    def energy(self, params, positions, box):
+        return self.function(*(variable(positions, box) for variable in self.cvs), **params)
+
+    def check(self, system):
+        for variable in self.cvs:
+            variable.check(system, f"bias {self.name!r}")
+
+    def plan(self, engine):
+        m, names = len(self.cvs), list(self.params)
+
+        def energy(*values):
+            return self.function(*values[:m], **dict(zip(names, values[m:], strict=True)))
+
+        return Evaluation(engine, self.cvs, f"bias {self.name!r}", energy, list(self.params.values())).plan()
+
+
+def umbrella(cvs: Any, centre: Any, k: Any, *, name: str = "umbrella") -> BiasPotential:
+    r"""Harmonic bias :math:`\sum_c k_c (s_c - s_c^0)^2 / 2` on collective variables; periodic ones go the shortest way.
+
+    Parameters
+    ----------
+    cvs : CollectiveVariable or sequence of m CollectiveVariable
+    centre : float or array [m]
+        The s0, in the variables' units.
+    k : float or array [m]
+        In kJ/mol per square of the variable's unit.
+    name : str
+        Under which the energy is reported.
+
+    Examples
+    --------
+    >>> umbrella(cv.torsion(4, 6, 8, 14), centre=-1.2, k=200.0)
+    <BiasPotential 'umbrella': centre (1,), k (1,)>
+    """
+    where = f"umbrella {name!r}"
+    found = as_variables(where, cvs)
+    params = {}
+    for key, given in (("centre", centre), ("k", k)):
+        value = np.asarray(given, np.float64)
+        if value.shape not in ((), (len(found),)):
+            raise ValueError(f"{where}: {key} must be a number or one for each of {len(found)} variables, got shape {value.shape}")
+        params[key] = np.broadcast_to(value, (len(found),))
+
+    def energy(*values: Any, centre: Any, k: Any) -> Any:
+        total = 0.0
+        for c, variable in enumerate(found):
+            total = total + 0.5 * k[c] * variable.difference(values[c], centre[c]) ** 2
+        return total
+
+    energy.__name__ = "harmonic"
+    return BiasPotential(energy, found, params, name)
+
+
+def _product(a, b, k):
+    return k * np.cos(a) * b**2
+
+
+def example():
+    """Systems for `testing`."""
+    from triskele.sponge.testing import example_system
+
+    biases = [
+        umbrella([cv.torsion(0, 1, 2, 3), cv.distance(0, 9), cv.angle(2, 5, 4)], centre=[3.0, 0.5, 1.0], k=[30.0, 2000.0, 100.0]),
+        BiasPotential(_product, [cv.torsion(3, 4, 5, 6), cv.coordination([0, 1], [7, 8, 9], r0=0.3)], {"k": 20.0}, name="product"),
+    ]
+    whole = umbrella([cv.rmsd(range(6), np.eye(3)[np.arange(6) % 3] + np.arange(18).reshape(6, 3) % 5), cv.radius_of_gyration(range(12))],
+                     centre=[0.1, 0.2], k=1000.0, name="shape")  # fmt: skip
+    return [example_system(*biases, whole), example_system(*biases, box=[[0.9, 0, 0], [0.2, 0.8, 0], [-0.1, 0.3, 0.9]])]

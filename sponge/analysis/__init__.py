@@ -7,14 +7,26 @@ arrays; ``plot(ax=None)`` draws with matplotlib, into `ax` or a new figure, and 
 
 from triskele.sponge.analysis.diffusion import Diffusion, MeanSquareDisplacement, diffusion_coefficient, msd, unwrap
 from triskele.sponge.analysis.drift import EnergyDrift, energy_drift
-from triskele.sponge.analysis.landscape import FreeEnergy, free_energy
+from triskele.sponge.analysis.landscape import FreeEnergy, LocalMinimum, free_energy
 from triskele.sponge.analysis.mass_density import Density, density
+from triskele.sponge.analysis.populations import Populations, Rectangle, populations
+from triskele.sponge.analysis.profile import Profile, profile
+from triskele.sponge.analysis.mbar import Mbar, mbar
 from triskele.sponge.analysis.radial import RadialDistribution, rdf
-from triskele.sponge.analysis.statistics import Blocking, Mean, block_average, mean, statistical_inefficiency
+from triskele.sponge.analysis.statistics import (
+           Blocking,
+           Mean,
+           block_average,
+           effective_samples,
+           mean,
+           statistical_inefficiency,
+)
 from triskele.sponge.analysis.superposition import Fluctuations, RmsDeviation, rmsd, rmsf, superpose
 from triskele.sponge.analysis.torsions import Ramachandran, dihedrals, phi_psi_atoms, ramachandran
+from triskele.sponge.analysis.wham import Wham, wham
 
-__all__ = ["Blocking", "Density", "Diffusion", "EnergyDrift", "Fluctuations", "FreeEnergy", "Mean", "MeanSquareDisplacement",
-           "RadialDistribution", "Ramachandran", "RmsDeviation", "block_average", "density", "diffusion_coefficient", "dihedrals",
-           "energy_drift", "free_energy", "mean", "msd", "phi_psi_atoms", "ramachandran", "rdf", "rmsd", "rmsf",
-           "statistical_inefficiency", "superpose", "unwrap"]
+__all__ = ["Blocking", "Density", "Diffusion", "EnergyDrift", "Fluctuations", "FreeEnergy", "LocalMinimum", "Mean",
+           "MeanSquareDisplacement", "Populations", "Profile", "RadialDistribution", "Ramachandran", "Rectangle",
+           "RmsDeviation", "block_average", "density", "diffusion_coefficient", "dihedrals", "effective_samples",
+           "energy_drift", "free_energy", "mbar", "mean", "msd", "phi_psi_atoms", "populations", "profile", "ramachandran", "rdf",
+           "rmsd", "rmsf", "statistical_inefficiency", "superpose", "unwrap", "wham"]

@@ -1,4 +1,4 @@
-"""Free energy as a function of two angles, from a histogram."""
+"""Free energy as a function of two angles, with errors, and its minima."""
 
 from __future__ import annotations
 
@@ -8,9 +8,36 @@ from typing import Any
 import numpy as np
 
 from triskele.sponge import units
+from triskele.sponge.analysis.statistics import as_weighted
 from triskele.sponge.analysis.trajectory import axes
+from triskele.sponge.analysis.weighted_histogram import angular, weighted_histogram
 
-__all__ = ["FreeEnergy", "free_energy"]
+__all__ = ["FreeEnergy", "LocalMinimum", "free_energy"]
+
+
+@dataclass(frozen=True)
+class LocalMinimum:
+    """See `FreeEnergy.minima`.
+
+    Attributes
+    ----------
+    phi, psi : float
+        Mean over the bins around it that are within kT, radians.
+    value, error : float
+        Free energy of its lowest bin above the lowest of all, and the standard error of that bin, kJ/mol.
+    depth : float
+        Height of the barrier to the next minimum that is deeper, kJ/mol; infinite for the deepest, and where bins that were
+        never visited lie in between.
+    """
+
+    phi: float
+    psi: float
+    value: float
+    error: float
+    depth: float
+
+    def __str__(self):
+        return f"({np.degrees(self.phi):.0f}°, {np.degrees(self.psi):.0f}°): {self.value:.2f} ± {self.error:.2f} kJ/mol"
 
 
 @dataclass(frozen=True)
@@ -23,37 +50,162 @@ class FreeEnergy:
         Middles of the bins, radians.
     value : array [bins, bins]
         In kJ/mol above the lowest bin, first index phi; infinite where nothing was sampled.
+    error : array [bins, bins]
+        Standard error of -kT ln p, kJ/mol; about kT where a bin was visited once, infinite where never.
+    probability : array [bins, bins]
+        Of each bin; their sum is 1.
+    temperature : float
+        In K.
+    blocks : int
+        From whose scatter the errors were found.
     """
 
     phi: np.ndarray
     psi: np.ndarray
     value: np.ndarray
+    error: np.ndarray
+    probability: np.ndarray
+    temperature: float
+    blocks: int
 
-    def plot(self, ax: Any = None, *, highest: float | None = None, **style: Any) -> Any:
-        """Draw a map in degrees with contours; `highest` (kJ/mol) ends the scale of colours."""
-        ax = axes(ax, xlabel="φ [°]", ylabel="ψ [°]", xlim=(-180, 180), ylim=(-180, 180), aspect="equal",
-                  xticks=range(-180, 181, 60), yticks=range(-180, 181, 60))
+    def plot(self, ax: Any = None, *, highest: float | None = None, unsure: float | None = None, **style: Any) -> Any:
+        """Draw a map in degrees; bins whose error is above `unsure` are hatched.
+
+        Parameters
+        ----------
+        ax : matplotlib axes, optional
+        highest : float, optional
+            End of the scale of colours, kJ/mol.
+        unsure : float, optional
+            In kJ/mol; half of kT when left out.
+        **style : optional
+            For matplotlib's ``pcolormesh``.
+        """
+        ax = _map_axes(ax)
         seen = np.where(np.isfinite(self.value), self.value, np.nan)
         highest = float(np.nanmax(seen)) or 1.0 if highest is None else highest
-        edge = np.linspace(-180, 180, len(self.phi) + 1)
-        mesh = ax.pcolormesh(edge, edge, seen.T, **{"vmin": 0, "vmax": highest, "cmap": "viridis", "rasterized": True, **style})
-        ax.figure.colorbar(mesh, ax=ax, label="free energy [kJ/mol]")
+        unsure = 0.5 * units.GAS_CONSTANT * self.temperature if unsure is None else unsure
+        self._mesh(ax, seen, "free energy [kJ/mol]", {"vmin": 0, "vmax": highest, "cmap": "viridis", **style})
+        doubtful = np.isfinite(self.error) & (self.error > unsure)
+        if doubtful.any() and min(doubtful.shape) > 1:
+            hatched = ax.contourf(np.degrees(self.phi), np.degrees(self.psi), doubtful.T.astype(float), levels=[0.5, 1.5],
+                                  colors="none", hatches=["//////"])
+            hatched.set(edgecolor="0.75", linewidth=0)
         return ax
 
+    def plot_error(self, ax: Any = None, *, highest: float | None = None, **style: Any) -> Any:
+        """Draw a map of the errors in degrees; `highest` (kJ/mol, else kT) ends the scale of colours."""
+        highest = units.GAS_CONSTANT * self.temperature if highest is None else highest
+        ax = _map_axes(ax)
+        self._mesh(ax, np.where(np.isfinite(self.error), self.error, np.nan), "standard error [kJ/mol]",
+                   {"vmin": 0, "vmax": highest, "cmap": "magma_r", **style})
+        return ax
 
-def free_energy(phi: Any, psi: Any, weights: Any = None, *, temperature: float, bins: int = 60) -> FreeEnergy:
+    def _mesh(self, ax, values, label, style):
+        edge = np.linspace(-180, 180, len(self.phi) + 1)
+        mesh = ax.pcolormesh(edge, edge, values.T, **{"rasterized": True, **style})
+        ax.figure.colorbar(mesh, ax=ax, label=label)
+
+    def minima(self, depth: float | None = None) -> list[LocalMinimum]:
+        """Local minima, from the deepest up.
+
+        Bins are filled from the lowest up, as if with water: a minimum counts when the saddle over which its lake runs
+        into one with a deeper bottom lies at least `depth` above its own, and above twice the errors of the bins in question
+        (persistence: Edelsbrunner, Letscher and Zomorodian, Discrete Comput. Geom. 28, 511 (2002)).
+
+        Parameters
+        ----------
+        depth : float, optional
+            In kJ/mol; half of kT when left out.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> rng = np.random.default_rng(0)
+        >>> where = rng.choice([-1.0, 1.0], 20_000, p=[0.75, 0.25])
+        >>> phi, psi = rng.vonmises(where, 20), rng.vonmises(where, 20)
+        >>> for minimum in free_energy(phi, psi, temperature=300, bins=18, blocks=20).minima():
+        ...     print(minimum)
+        (-59°, -59°): 0.00 ± 0.03 kJ/mol
+        (59°, 58°): 2.57 ± 0.07 kJ/mol
+        """
+        bins = self.value.shape
+        kt = units.GAS_CONSTANT * self.temperature
+        depth = 0.5 * kt if depth is None else depth
+        value, error = self.value.ravel(), self.error.ravel()
+        lake = np.full(value.size, -1)  # bottom of the lake of each flooded bin, by way of others
+        barrier = {}  # of each bottom, its height over it
+
+        def bottom_of(bin):
+            while lake[bin] != bin:
+                bin = lake[bin]
+            return bin
+
+        for bin in np.argsort(value, kind="stable"):
+            if not np.isfinite(value[bin]):
+                break
+            i, j = divmod(int(bin), bins[1])
+            around = [(i + di) % bins[0] * bins[1] + (j + dj) % bins[1] for di in (-1, 0, 1) for dj in (-1, 0, 1) if di or dj]
+            bottoms = sorted({bottom_of(k) for k in around if lake[k] >= 0}, key=lambda k: (value[k], k))
+            lake[bin] = bottoms[0] if bottoms else bin
+            for k in bottoms[1:]:
+                sure = 2 * np.hypot(error[k], error[bin])
+                if value[bin] - value[k] >= max(depth, sure):
+                    barrier[int(k)] = value[bin] - value[k]
+                lake[k] = bottoms[0]
+        # what never ran into another: the deepest, and those beyond bins that were not visited, if they are more than noise
+        flooded = np.flatnonzero(lake >= 0)
+        bottoms = np.array([bottom_of(k) for k in flooded], int)
+        for k in np.unique(bottoms):
+            own = flooded[bottoms == k]
+            highest = own[np.argmax(value[own])]
+            if k == np.argmin(value) or value[highest] - value[k] >= max(depth, 2 * np.hypot(error[k], error[highest])):
+                barrier[int(k)] = np.inf
+        return sorted((self._minimum(k, height, kt) for k, height in barrier.items()), key=lambda m: m.value)
+
+    def _minimum(self, bin, barrier, kt):
+        i, j = divmod(bin, self.value.shape[1])
+        # bins within kT of the bottom that hang together with it
+        low = self.value <= self.value[i, j] + min(kt, barrier)
+        reached = np.zeros_like(low)
+        reached[i, j] = True
+        while True:
+            grown = reached.copy()
+            for axis in (0, 1):
+                grown |= np.roll(grown, 1, axis) | np.roll(grown, -1, axis)
+            grown &= low
+            if np.array_equal(grown, reached):
+                break
+            reached = grown
+        p = np.where(reached, self.probability, 0)
+        phi = np.angle(p.sum(1) @ np.exp(1j * self.phi))
+        psi = np.angle(p.sum(0) @ np.exp(1j * self.psi))
+        return LocalMinimum(float(phi), float(psi), float(self.value[i, j]), float(self.error[i, j]), float(barrier))
+
+
+def _map_axes(ax):
+    return axes(ax, xlabel="φ [°]", ylabel="ψ [°]", xlim=(-180, 180), ylim=(-180, 180), aspect="equal",
+                xticks=range(-180, 181, 60), yticks=range(-180, 181, 60))
+
+
+def free_energy(phi: Any, psi: Any, weights: Any = None, *, temperature: float, bins: int = 60, blocks: int | None = None) -> FreeEnergy:
     """Free energy -kT ln p(phi, psi) on a periodic grid of two angles.
+
+    Errors come from the scatter of blocks of consecutive samples, at least five times as long as the weighted angles stay
+    correlated, if the run is long enough for ten of them.
 
     Parameters
     ----------
-    phi, psi : array of any one shape
-        In radians.
+    phi, psi : array [samples] or [samples, series]
+        In radians. Series are independent runs, such as walkers; time goes along the first axis.
     weights : array of that shape (or broadcast to it), optional
         Of the samples, such as those that take a biased run back to `temperature`.
     temperature : float
         In K.
     bins : int
         In each direction.
+    blocks : int, optional
+        In place of that choice: how many, in all series together.
 
     Examples
     --------
@@ -63,21 +215,22 @@ def free_energy(phi: Any, psi: Any, weights: Any = None, *, temperature: float, 
     0.693
     """
     where = "free_energy"
-    phi, psi = np.asarray(phi, np.float64), np.asarray(psi, np.float64)
-    if phi.shape != psi.shape or not phi.size:
-        raise ValueError(f"{where}: phi and psi must have the same shape and at least one sample, got {phi.shape} and {psi.shape}")
-    if not (np.isfinite(phi).all() and np.isfinite(psi).all()):
-        raise ValueError(f"{where}: phi and psi must be finite")
+    if np.shape(phi) != np.shape(psi):
+        raise ValueError(f"{where}: phi and psi must have the same shape, got {np.shape(phi)} and {np.shape(psi)}")
     if not temperature > 0 or bins < 1:
         raise ValueError(f"{where}: temperature must be > 0 K and bins >= 1, got {temperature} and {bins}")
-    if weights is not None:
-        weights = np.broadcast_to(np.asarray(weights, np.float64), phi.shape).ravel()
-        if not (np.isfinite(weights).all() and np.all(weights >= 0) and weights.sum() > 0):
-            raise ValueError(f"{where}: weights must be finite and >= 0, and not all 0")
-    edge = np.linspace(-np.pi, np.pi, bins + 1)
-    wrapped = [np.mod(x.ravel() + np.pi, 2 * np.pi) - np.pi for x in (phi, psi)]
-    count = np.histogram2d(*wrapped, bins=[edge, edge], weights=weights)[0]
-    value = np.full_like(count, np.inf)
-    value[count > 0] = -units.GAS_CONSTANT * temperature * np.log(count[count > 0] / count.max())
-    middle = 0.5 * (edge[1:] + edge[:-1])
-    return FreeEnergy(middle, middle, value)
+    if blocks is not None and blocks < 2:
+        raise ValueError(f"{where}: blocks must be >= 2, got {blocks}")
+    phi, w = as_weighted(where, phi, weights)
+    psi = as_weighted(where, psi, None)[0]
+    i, j = (np.floor((np.mod(x + np.pi, 2 * np.pi)) * (bins / (2 * np.pi))).astype(np.int64) % bins for x in (phi, psi))
+    slow = angular(phi, 2 * np.pi) + angular(psi, 2 * np.pi)
+    p, error, count = weighted_histogram(i * bins + j, w, bins * bins, slow, blocks)
+    kt = units.GAS_CONSTANT * temperature
+    value, spread = np.full_like(p, np.inf), np.full_like(p, np.inf)
+    seen = p > 0
+    value[seen] = kt * np.log(p.max() / p[seen])
+    spread[seen] = kt * error[seen] / p[seen]
+    middle = (np.arange(bins) + 0.5) * (2 * np.pi / bins) - np.pi
+    square = (bins, bins)
+    return FreeEnergy(middle, middle, value.reshape(square), spread.reshape(square), p.reshape(square), float(temperature), count)

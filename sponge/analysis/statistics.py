@@ -1,4 +1,4 @@
-"""Means of correlated time series, with honest errors."""
+"""Means of correlated time series, weighted or not, with honest errors."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from triskele.sponge.analysis.trajectory import as_series, axes
 
-__all__ = ["Blocking", "Mean", "block_average", "mean", "statistical_inefficiency"]
+__all__ = ["Blocking", "Mean", "block_average", "effective_samples", "mean", "statistical_inefficiency"]
 
 
 @dataclass(frozen=True)
@@ -79,13 +79,27 @@ def statistical_inefficiency(x: Any) -> float:
         At least 1; 1 for a constant.
     """
     x = as_series("statistical_inefficiency", "x", x)
-    n = len(x)
-    x = x - x.mean()
-    variance = x @ x / n
-    if n < 4 or variance <= (1e-15 * max(1.0, np.abs(x).max())) ** 2:
+    return inefficiency((x - x.mean())[:, None], float(np.abs(x).max()))
+
+
+def inefficiency(deviations: np.ndarray, scale: float = 0.0) -> float:
+    """Statistical inefficiency of deviations [samples, series] from one mean, their autocorrelation pooled over all series.
+
+    So series that stay at different values are seen to be correlated for as long as they last.
+
+    Parameters
+    ----------
+    deviations : array [samples, series]
+    scale : float
+        Deviations below 1e-15 of it (or of 1) are rounding errors.
+    """
+    n = len(deviations)
+    variance = np.mean(deviations**2)
+    if n < 4 or variance <= (1e-15 * max(1.0, scale)) ** 2:
         return 1.0
-    spectrum = np.fft.rfft(x, 2 * n)
-    correlation = np.fft.irfft((spectrum * spectrum.conj()).real, 2 * n)[:n] / (np.arange(n, 0, -1) * variance)
+    spectrum = np.fft.rfft(deviations, 2 * n, axis=0)
+    power = np.mean(spectrum.real**2 + spectrum.imag**2, axis=1)
+    correlation = np.fft.irfft(power, 2 * n)[:n] / (np.arange(n, 0, -1) * variance)
     g = 1.0
     for t in range(1, n - 1, 2):
         if correlation[t] + correlation[t + 1] <= 0:
@@ -94,8 +108,40 @@ def statistical_inefficiency(x: Any) -> float:
     return float(max(g, 1.0))
 
 
-def mean(x: Any) -> Mean:
-    """Mean of a correlated series, and its standard error sqrt(g var / N) with the inefficiency g.
+def as_weighted(where: str, x: Any, weights: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Samples [samples, series] and their weights of the same shape, whose mean is 1."""
+    x = np.asarray(x, np.float64)
+    if x.ndim not in (1, 2) or not x.size:
+        raise ValueError(f"{where}: samples must have shape [samples] or [samples, series], none of them 0, got {x.shape}")
+    if not np.isfinite(x).all():
+        first = np.argwhere(~np.isfinite(x))[0]
+        raise ValueError(f"{where}: samples must be finite, got {x[tuple(first)]} at {', '.join(map(str, first))}")
+    try:
+        w = np.broadcast_to(1.0 if weights is None else np.asarray(weights, np.float64), x.shape)
+    except ValueError:
+        raise ValueError(f"{where}: weights must have the shape of the samples, {x.shape}, got {np.shape(weights)}") from None
+    if not (np.isfinite(w).all() and np.all(w >= 0) and w.max() > 0):
+        raise ValueError(f"{where}: weights must be finite and >= 0, and not all 0")
+    w = w / w.max()  # their sum must not overflow
+    return x.reshape(len(x), -1), (w / w.mean()).reshape(len(x), -1)
+
+
+def mean(x: Any, weights: Any = None) -> Mean:
+    r"""Mean of a correlated series, weighted or not, and its standard error.
+
+    .. math:: \bar x = \sum_t w_t x_t / \sum_t w_t, \qquad
+              \sigma^2 = g_y \langle y^2 \rangle / (N \bar w^2), \quad y_t = w_t (x_t - \bar x)
+
+    The error is that of the ratio of two means to first order (delta method: Owen, Monte Carlo theory, methods and
+    examples (2013), eq. 9.8, which is this for uncorrelated samples), with the inefficiency g of `statistical_inefficiency`,
+    here that of y: neither the correlation of x nor that of the weights alone would do.
+
+    Parameters
+    ----------
+    x : array [samples] or [samples, series]
+        Series are independent runs of one ensemble, such as walkers; time goes along the first axis.
+    weights : array of the same shape (or broadcast to it), optional
+        Of the samples, such as those that take a biased run back to its target.
 
     Examples
     --------
@@ -104,9 +150,53 @@ def mean(x: Any) -> Mean:
     >>> bool(abs(result.value - 300) < 0.4 and 0.08 < result.error < 0.2)
     True
     """
-    x = as_series("mean", "x", x)
-    g = statistical_inefficiency(x)
-    return Mean(float(x.mean()), float(np.sqrt(g * x.var(ddof=1 if len(x) > 1 else 0) / len(x))), g)
+    x, w = as_weighted("mean", x, weights)
+    value = float(np.sum(w * x) / np.sum(w))
+    y = w * (x - value)
+    g = inefficiency(y, float(np.abs(x).max()))
+    return Mean(value, float(np.sqrt(g * np.sum(y * y) / max(x.size - 1, 1) / x.size)), g)
+
+
+def effective_samples(x: Any, weights: Any = None, *, period: float | None = None) -> float:
+    r"""How many independent samples, drawn from the target itself, would give the mean of x with the same error.
+
+    .. math:: N_{eff} = \frac{\mathrm{var}_w(x)}{\sigma^2(\bar x)}
+              = \frac{(\sum_t w_t)^2 \, \mathrm{var}_w(x)}{g_y \sum_t w_t^2 (x_t - \bar x)^2}
+
+    with the error of `mean`. For equal weights this is N / g; for weights of uncorrelated samples that have nothing to do
+    with x it is that of Kish (Survey Sampling (1965), section 11.7), (sum w)^2 / sum w^2. A run that has not yet seen where x
+    can go cannot know: then this is too many.
+
+    Parameters
+    ----------
+    x : array [samples] or [samples, series]
+        As for `mean`.
+    weights : array of the same shape (or broadcast to it), optional
+    period : float, optional
+        Of x, such as 2 pi for an angle, whose mean says nothing: the lesser of the numbers for its cosine and sine.
+
+    Raises
+    ------
+    ValueError
+        If x is the same in all samples that have weight.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> x = np.repeat(np.random.default_rng(0).normal(size=1000), 5)  # every sample five times
+    >>> bool(800 < effective_samples(x) < 1200)
+    True
+    """
+    where = "effective_samples"
+    if period is not None:
+        angle = 2 * np.pi / period * np.asarray(x, np.float64)
+        return min(effective_samples(np.cos(angle), weights), effective_samples(np.sin(angle), weights))
+    x, w = as_weighted(where, x, weights)
+    average = mean(x, w)
+    variance = float(np.sum(w * (x - average.value) ** 2) / np.sum(w))
+    if not average.error > 0 or variance <= (1e-15 * max(1.0, np.abs(x).max())) ** 2:
+        raise ValueError(f"{where}: x must vary, got {average.value} in all {x.size} samples")
+    return min(variance / average.error**2, float(x.size))
 
 
 def block_average(x: Any) -> Blocking:

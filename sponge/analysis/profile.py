@@ -1,0 +1,115 @@
+"""Free energy along one coordinate, with errors."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from triskele.sponge import units
+from triskele.sponge.analysis.statistics import as_weighted
+from triskele.sponge.analysis.trajectory import axes
+from triskele.sponge.analysis.weighted_histogram import angular, weighted_histogram
+
+__all__ = ["Profile", "profile"]
+
+
+@dataclass(frozen=True)
+class Profile:
+    """See `profile`.
+
+    Attributes
+    ----------
+    x : array [bins]
+        Middles of the bins.
+    value : array [bins]
+        In kJ/mol above the lowest bin; infinite where nothing was sampled.
+    error : array [bins]
+        Standard error of -kT ln p, kJ/mol; infinite where nothing was sampled.
+    probability : array [bins]
+        Of each bin; their sum is 1.
+    temperature : float
+        In K.
+    blocks : int
+        From whose scatter the errors were found.
+    """
+
+    x: np.ndarray
+    value: np.ndarray
+    error: np.ndarray
+    probability: np.ndarray
+    temperature: float
+    blocks: int
+
+    def plot(self, ax: Any = None, *, degrees: bool = False, **style: Any) -> Any:
+        """Draw the free energy with a band of one standard error to both sides, against x or x in `degrees`."""
+        ax = axes(ax, xlabel="angle [°]" if degrees else "x", ylabel="free energy [kJ/mol]")
+        x = np.degrees(self.x) if degrees else self.x
+        seen = np.isfinite(self.value) & np.isfinite(self.error)
+        value, error = (np.where(seen, y, np.nan) for y in (self.value, self.error))
+        (line,) = ax.plot(x, value, **style)
+        ax.fill_between(x, value - error, value + error, color=line.get_color(), alpha=0.3, linewidth=0)
+        return ax
+
+
+def profile(x: Any, weights: Any = None, *, temperature: float, bins: int = 60, period: tuple[float, float] | None = None,
+            limits: tuple[float, float] | None = None, blocks: int | None = None) -> Profile:
+    """Free energy -kT ln p(x) along a coordinate, from a histogram.
+
+    Errors come from the scatter of blocks, as in `free_energy`.
+
+    Parameters
+    ----------
+    x : array [samples] or [samples, series]
+        Series are independent runs, such as walkers; time goes along the first axis.
+    weights : array of that shape (or broadcast to it), optional
+        Of the samples, such as those that take a biased run back to `temperature`.
+    temperature : float
+        In K.
+    bins : int
+    period : tuple of float, optional
+        Ends of one period of x, such as (-pi, pi): the bins fill it, and x is wrapped into it.
+    limits : tuple of float, optional
+        Ends of the bins of what is not periodic, from the least to the greatest x when left out. Samples outside count for
+        none of them: p is that within the limits.
+    blocks : int, optional
+        How many, in place of a choice by the correlation of x.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> x = np.random.default_rng(0).normal(size=20_000)  # -kT ln p = kT x^2 / 2
+    >>> result = profile(x, temperature=300.0, bins=7, limits=(-3.5, 3.5))
+    >>> (result.value / (units.GAS_CONSTANT * 300.0)).round(1)[1:6]
+    array([1.9, 0.4, 0. , 0.4, 1.8])
+    """
+    where = "profile"
+    if not temperature > 0 or bins < 1:
+        raise ValueError(f"{where}: temperature must be > 0 K and bins >= 1, got {temperature} and {bins}")
+    if blocks is not None and blocks < 2:
+        raise ValueError(f"{where}: blocks must be >= 2, got {blocks}")
+    if period is not None and limits is not None:
+        raise ValueError(f"{where}: either period or limits can be given, not both")
+    x, w = as_weighted(where, x, weights)
+    low, high = period or limits or (float(x.min()), float(x.max()))
+    if not low < high:
+        raise ValueError(f"{where}: the bins must have a width, got ends {low} and {high}")
+    place = (x - low) * (bins / (high - low))
+    if period is None:
+        slow = [(x - x.mean()) / max(x.std(), 1e-300)]
+        inside = (x >= low) & (x <= high)
+        if not np.any(w[inside] > 0):
+            raise ValueError(f"{where}: no sample lies within the limits {low} to {high}, got {x.min()} to {x.max()}")
+        w = np.where(inside, w, 0.0)
+        index = np.clip(place, 0, bins - 1).astype(np.int64)
+    else:
+        slow = angular(x, high - low)
+        index = np.floor(np.mod(place, bins)).astype(np.int64) % bins
+    p, error, count = weighted_histogram(index, w, bins, slow, blocks)
+    kt = units.GAS_CONSTANT * temperature
+    value, spread = np.full(bins, np.inf), np.full(bins, np.inf)
+    seen = p > 0
+    value[seen] = kt * np.log(p.max() / p[seen])
+    spread[seen] = kt * error[seen] / p[seen]
+    return Profile(low + (np.arange(bins) + 0.5) * (high - low) / bins, value, spread, p, float(temperature), count)

@@ -9,9 +9,9 @@ from triskele.sponge.analysis.diffusion import Diffusion, MeanSquareDisplacement
 from triskele.sponge.analysis.drift import EnergyDrift, energy_drift
 from triskele.sponge.analysis.landscape import FreeEnergy, LocalMinimum, free_energy
 from triskele.sponge.analysis.mass_density import Density, density
+from triskele.sponge.analysis.mbar import Mbar, mbar
 from triskele.sponge.analysis.populations import Populations, Rectangle, populations
 from triskele.sponge.analysis.profile import Profile, profile
-from triskele.sponge.analysis.mbar import Mbar, mbar
 from triskele.sponge.analysis.radial import RadialDistribution, rdf
 from triskele.sponge.analysis.statistics import (
            Blocking,
@@ -25,8 +25,8 @@ from triskele.sponge.analysis.superposition import Fluctuations, RmsDeviation, r
 from triskele.sponge.analysis.torsions import Ramachandran, dihedrals, phi_psi_atoms, ramachandran
 from triskele.sponge.analysis.wham import Wham, wham
 
-__all__ = ["Blocking", "Density", "Diffusion", "EnergyDrift", "Fluctuations", "FreeEnergy", "LocalMinimum", "Mean",
+__all__ = ["Blocking", "Density", "Diffusion", "EnergyDrift", "Fluctuations", "FreeEnergy", "LocalMinimum", "Mbar", "Mean",
            "MeanSquareDisplacement", "Populations", "Profile", "RadialDistribution", "Ramachandran", "Rectangle",
-           "RmsDeviation", "block_average", "density", "diffusion_coefficient", "dihedrals", "effective_samples",
+           "RmsDeviation", "Wham", "block_average", "density", "diffusion_coefficient", "dihedrals", "effective_samples",
            "energy_drift", "free_energy", "mbar", "mean", "msd", "phi_psi_atoms", "populations", "profile", "ramachandran", "rdf",
            "rmsd", "rmsf", "statistical_inefficiency", "superpose", "unwrap", "wham"]

@@ -180,7 +180,7 @@ def wham(samples: Sequence[Any], centres: Any = None, k: Any = None, *, temperat
     weight, log_c = effective[:, seen], log_c[:, seen]
     f, log_p, iterations = _solve(weight, log_c, np.zeros(len(data)), tolerance)
     overlap = _overlap(weight.sum(1), f, log_p, log_c)
-    _warn(overlap)
+    warn_of_gaps("wham: windows", overlap, np.arange(len(data)), 3)
     replicates = np.zeros((bootstrap, seen.sum()))
     drawn_f = np.zeros((bootstrap, len(f)))
     rng = np.random.default_rng(seed)
@@ -369,19 +369,19 @@ def _overlap(total, f, log_p, log_c):
     return np.exp(log_q) @ share.T
 
 
-def _warn(overlap):
-    """Windows in groups with too little between them: the first such group is told about."""
+def warn_of_gaps(what: str, overlap: np.ndarray, among: np.ndarray, stacklevel: int) -> None:
+    """Warn if the states `among` fall into groups with too little overlap between them."""
     linked = np.maximum(overlap, overlap.T) >= _OVERLAP
-    group, waiting = {0}, [0]
+    group, waiting = {int(among[0])}, [int(among[0])]
     while waiting:
         for other in np.flatnonzero(linked[waiting.pop()]):
             if other not in group:
                 group.add(int(other))
                 waiting.append(int(other))
-    if len(group) < len(overlap):
-        others = sorted(set(range(len(overlap))) - group)
-        warnings.warn(f"wham: windows {_listed(sorted(group))} do not overlap with windows {_listed(others)}: the free energy between "
-                      "them is not determined (more windows in between, or softer biases)", stacklevel=3)
+    others = [int(k) for k in among if k not in group]
+    if others:
+        warnings.warn(f"{what} {_listed([int(k) for k in among if k in group])} do not overlap with {_listed(others)}: the free energy "
+                      "between them is not determined (more in between, or softer biases)", stacklevel=stacklevel)
 
 
 def _listed(numbers):

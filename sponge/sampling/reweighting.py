@@ -288,9 +288,9 @@ class Reweighting:
         """ln Z(T) / Z(T0) of the enhanced energy [m], and standard errors, for temperatures [m] in K and that of the simulation."""
         return self._with_errors(temperatures, lambda logs, energy: logsumexp(logs, 0) - logsumexp(logs[:, :1], 0))
 
-    def mean_energy(self, temperatures: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Mean enhanced energy [m] in kJ/mol, and standard errors."""
-        return self._with_errors(temperatures, lambda logs, energy: _moments(logs, energy)[0])
+    def mean_energy(self, temperatures: Any, errors: bool = True) -> tuple[np.ndarray, np.ndarray]:
+        """Mean enhanced energy [m] in kJ/mol, and standard errors (NaN without `errors`, which take time)."""
+        return self._with_errors(temperatures, lambda logs, energy: _moments(logs, energy)[0], errors)
 
     def heat_capacity(self, temperatures: Any) -> tuple[np.ndarray, np.ndarray]:
         """Heat capacity (<E^2> - <E>^2) / (R T^2) [m] in kJ/mol/K, and standard errors; momenta not included."""
@@ -303,7 +303,7 @@ class Reweighting:
             raise ValueError(f"Reweighting: temperatures must be positive and finite, got {temperatures}")
         return np.concatenate([[self.beta], 1 / (units.GAS_CONSTANT * temperatures)])
 
-    def _with_errors(self, temperatures, function):
+    def _with_errors(self, temperatures, function, errors=True):
         """A function of ln weights [bins, 1 + m] (the first: the simulation's temperature) and energies, with errors from
         leaving out one piece of the run after the other (jackknife)."""
         betas = self._beta_of(temperatures)
@@ -317,6 +317,8 @@ class Reweighting:
 
         whole = self._histogram.count
         value = evaluate(whole, self._samples)
+        if not errors:
+            return value[1:], np.full(len(value) - 1, np.nan)
         pieces = np.array_split(np.arange(len(self.energies)), _PIECES)
         if len(pieces[-1]) < 2:
             raise ValueError(f"Reweighting: at least {2 * _PIECES} samples are needed for errors, got {len(self.energies)}")

@@ -1,23 +1,36 @@
-"""`SITS`: integrated tempering of a solute."""
+"""`SITS`: integrated tempering of a solute, or of everything."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from triskele.sponge.engine.engine import Engine
 from triskele.sponge.engine.program import Phase
-from triskele.sponge.engine.task import Task
+from triskele.sponge.engine.task import STEP, Task
 from triskele.sponge.potential import ROW, Plan
 from triskele.sponge.sampling.base import Sampling
-from triskele.sponge.sampling.sits_kernels import factor
+from triskele.sponge.sampling.history import History
+from triskele.sponge.sampling.ladder_weights import ESTIMATORS, LadderWeights, approximate, from_mean_energies
+from triskele.sponge.sampling.reweighting import Reweighting, mean_probabilities
+from triskele.sponge.sampling.sits_kernels import factor, record
+from triskele.sponge.sampling.sits_sharing import Sharing
 from triskele.sponge.sampling.split import EnergySplit, enhanced_terms, solute_mask
 from triskele.sponge.units import GAS_CONSTANT
+
+if TYPE_CHECKING:
+    from triskele.sponge.integrators.base import Integrator
+    from triskele.sponge.simulation import Simulation
+    from triskele.sponge.system import System
 
 __all__ = ["SITS"]
 
 _MODES = ("observe", "iterate", "produce")
+_OBSERVE, _ITERATE, _PRODUCE = range(3)
+_ALONE = -1e9  # ln n of temperatures that take no part
+_MOVED = 0.1  # change of ln n_k within an epoch beyond which its samples cannot be reweighted
 
 
 class SITS(Sampling):
@@ -25,101 +38,483 @@ class SITS(Sampling):
 
     .. math:: U_\text{eff} = U - E - \frac{1}{\beta_0} \ln \sum_k n_k e^{-\beta_k E}, \quad E = U_\text{pp} + \alpha U_\text{pw}
 
+    E has large fluctuations when n_k makes all temperatures equally probable. It begins with plain dynamics, whose energies
+    give a first guess of n_k; then n_k is improved after every block (mode "iterate"). For results, `produce` keeps it as
+    it is, and `weights` takes what was sampled to the temperature of interest.
+
     Parameters
     ----------
     solute : sequence of int or bool array [n], optional
         Its atoms; None for integrated tempering of everything.
-    temperatures : array [K]
-        The ladder in K.
+    temperatures : array [N]
+        The ladder in K, such as ``units.ladder(280, 600, 60)``. Neighbours must overlap; more of them cost next to nothing.
     cross : float
         The alpha above, from 0 to 1.
     temperature : float, optional
         In K, of which averages are wanted; the integrator's when left out.
     terms : sequence of str, optional
-        Names of potentials whose terms in the solute belong to E besides pairs; torsions, 1-4 pairs and CMAP when left out.
+        Names of potentials whose terms in the solute belong to E besides pairs; when left out, torsions, 1-4 pairs and CMAP,
+        or everything if there is no solute.
     reciprocal : bool
         Whether E contains the reciprocal sum of the solute.
+    estimator : {"mbar", "iteration", "approximation"}
+        How n_k is learned; see `sponge.sampling.ladder_weights`.
+    every : int
+        Steps between recorded energies. States that are to be reweighted must be among the recorded ones.
+    block : int
+        Recorded energies between improvements of n_k.
     name : str
+
+    References
+    ----------
+    .. [1] Gao, "An integrate-over-temperature approach for enhanced sampling", J. Chem. Phys. 128, 064105 (2008).
+       doi:10.1063/1.2825614
+    .. [2] Yang, Gao, "Selective integrated tempering method", J. Chem. Phys. 131, 214109 (2009). doi:10.1063/1.3266563
+
+    Examples
+    --------
+    >>> sits = sponge.SITS(solute=range(22), temperatures=units.ladder(280, 600, 60))  # doctest: +SKIP
+    >>> sim = sponge.Simulation(system, integrator, sampling=[sits])  # doctest: +SKIP
+    >>> sim.run(time="2 ns")  # doctest: +SKIP
+    >>> sits.produce()  # doctest: +SKIP
+    >>> angles = sponge.Variables({"phi": phi}, every=50)  # doctest: +SKIP
+    >>> sim.run(time="20 ns", report=[angles])  # doctest: +SKIP
+    >>> weights = sits.weights(angles.steps)  # doctest: +SKIP
     """
 
     def __init__(self, solute: Any = None, temperatures: Any = (), cross: float = 0.5, temperature: float | None = None,
-                 terms: Sequence[str] | None = None, reciprocal: bool = False, name: str = "sits"):
+                 terms: Sequence[str] | None = None, reciprocal: bool = False,
+                 estimator: Literal["mbar", "iteration", "approximation"] = "mbar", every: int = 10, block: int = 500,
+                 name: str = "sits"):
         self.name = name
         self.solute = None if solute is None else np.array(solute)
         self.temperatures = np.sort(np.array(temperatures, np.float64).reshape(-1))
         self.cross, self.temperature, self.reciprocal = float(cross), temperature, bool(reciprocal)
         self.terms = None if terms is None else tuple(terms)
+        self.estimator, self.every, self.block = estimator, _whole("every", every, 1), _whole("block", block, 10)
         if len(self.temperatures) == 0 or not np.all(np.isfinite(self.temperatures)) or self.temperatures[0] <= 0:
             raise ValueError(f"SITS: temperatures must be positive numbers, at least one, got {temperatures!r}")
         if not 0 <= self.cross <= 1:
             raise ValueError(f"SITS: cross must be from 0 to 1, got {cross}")
         if temperature is not None and not 0 < temperature < np.inf:
             raise ValueError(f"SITS: temperature must be a positive number, got {temperature!r}")
-        self._betas = 1 / (GAS_CONSTANT * self.temperatures)
-        self._log_n = np.zeros(len(self.temperatures))
-        self._biased = np.ones(1, np.int64)
-        self._mode = np.array([_MODES.index("iterate")])
-        self._mask: np.ndarray | None = None
-        self._beta = np.nan
+        if estimator not in ESTIMATORS:
+            raise ValueError(f"SITS: estimator must be one of {', '.join(ESTIMATORS)}, got {estimator!r}")
+        if isinstance(terms, str):
+            raise TypeError(f"SITS: terms must be a sequence of names of potentials, got the string {terms!r}")
+        self._mode = _ITERATE
+        self._log_n = np.zeros(len(self.temperatures))  # one array for good: kernels are bound to it
+        self._started = len(self._log_n) == 1  # whether there is an n_k
+        self._biased, self._online = np.zeros(1, np.int64), np.zeros(1, np.int64)
+        self._buffer, self._count = np.zeros((self.block + 2, 3)), np.zeros(1, np.int64)
+        self._history = History(len(self._log_n))
+        self._used = 0  # records that the estimator has seen, or will not see
+        self._learner: LadderWeights | None = None
+        self._sharing: Sharing | None = None
+        self._engine: Engine | None = None
+        self._found: tuple[tuple[int, int], Reweighting] | None = None
+        self._begin()
 
-    def check(self, system, integrator):
+    def check(self, system: System, integrator: Integrator) -> None:
+        """Take over atoms, terms and temperature."""
+        if self._learner is not None:
+            raise ValueError("SITS: belongs to one simulation, and has one already (make another one)")
         temperature = self.temperature if self.temperature is not None else getattr(integrator, "temperature", None)
         if temperature is None:
             raise ValueError(f"SITS: temperature must be given, as {type(integrator).__name__} has none")
         low, high = self.temperatures[[0, -1]]
         if not low * (1 - 1e-12) <= temperature <= high * (1 + 1e-12):
             raise ValueError(f"SITS: the ladder must contain the temperature of {temperature} K, got {low} to {high} K")
-        self._beta = 1 / (GAS_CONSTANT * temperature)
+        self._target = float(temperature)
+        self._beta, self._betas = 1 / (GAS_CONSTANT * temperature), 1 / (GAS_CONSTANT * self.temperatures)
         self._mask = solute_mask(system, self.solute, "SITS: solute")
-        self._terms = "all" if self.solute is None else enhanced_terms(system, self.terms, "SITS: terms")
+        everything = self.solute is None and self.terms is None
+        self._terms: Any = "all" if everything else enhanced_terms(system, self.terms, "SITS: terms")
+        self._learner = ESTIMATORS[self.estimator](self._betas, self._beta)
+        self._learner.log_n = self._log_n
 
-    def split(self, engine):
+    def split(self, engine: Engine) -> EnergySplit:
+        """The energy split that belongs to the solute."""
         return EnergySplit(engine, self._mask, self._terms, self.reciprocal)
 
-    def plan(self, engine):
-        rows, values = np.zeros((1, ROW)), np.zeros(3)
-        split = engine.split
+    def plan(self, engine: Engine) -> Plan:
+        """The bias, as a phase between energies and sum of forces."""
+        rows, values, split = np.zeros((1, ROW)), np.zeros(3), engine.split
+        assert split is not None
         task = Task(factor, self._biased, split.energies, self.cross, self._beta, self._betas, self._log_n, split.scales, rows, values)
-        return Plan(rows=rows, after=[Phase([task], name="SITS")])
+        return Plan(rows=rows, after=[Phase([task], name=self.name)])
 
-    # -- modes ----------------------------------------------------------------------------------------------------------
+    def after_step(self, engine: Engine, integrator: Integrator) -> list[Phase]:
+        """Records, and improvements of n_k."""
+        assert engine.split is not None
+        self._engine, enhanced = engine, np.zeros(1)
+        ahead = int(integrator.forces_at == "new")
+        task = Task(record, engine.flags, ahead, self.every, engine.split.energies, self.cross, enhanced, self._buffer, self._count)
+        phases = [Phase([task], name=f"{self.name}: records")]
+        if self._learner.online:
+            task = Task(approximate, *self._learner.arguments(self._online, enhanced))
+            phases.append(Phase([task], every=self.every, name=f"{self.name}: approximation"))
+        return [*phases, Phase(call=self._learn, every=self.every * self.block, name=f"{self.name}: n_k")]
+
+    # -- modes --------------------------------------------------------------------------------------------------------------
+
     @property
     def mode(self) -> str:
         """ "observe", "iterate" or "produce"."""
-        return _MODES[int(self._mode[0])]
+        return _MODES[self._mode]
 
     def observe(self) -> SITS:
         """Run without bias: energies are recorded, forces are those of the system."""
-        return self._set("observe")
+        return self._set(_OBSERVE)
 
     def iterate(self) -> SITS:
         """Run with a bias that is being improved."""
-        return self._set("iterate")
+        return self._set(_ITERATE)
 
     def produce(self) -> SITS:
-        """Run with the bias as it is."""
-        return self._set("produce")
+        """Run with the bias as it is.
+
+        Raises
+        ------
+        ValueError
+            If n_k has neither been learned nor given.
+        """
+        if not self._started:
+            raise ValueError("SITS: n_k must have been learned or set before produce (run in mode iterate for at least "
+                             f"{self.every * self.block} steps, or set log_n)")
+        return self._set(_PRODUCE)
 
     def _set(self, mode):
-        self._mode[0] = _MODES.index(mode)
-        self._biased[0] = mode != "observe"
+        self._mode = mode
+        self._begin()
         return self
+
+    def _begin(self):
+        """Mode or n_k have changed: what comes is another epoch."""
+        self._flush()
+        self._switch()
+        if self._history.begin(self._mode, self._log_n if self._biased[0] else np.full(len(self._log_n), np.nan)):
+            self._used = len(self._history.records)
+
+    def _switch(self):
+        biased = self._started and self._mode != _OBSERVE
+        self._biased[0], self._online[0] = biased, biased and self._mode == _ITERATE
 
     @property
     def log_n(self) -> np.ndarray:
-        """ln n_k, an array [K] of its own; can be set."""
+        """ln n_k, an array [N] of its own; can be set."""
         return self._log_n.copy()
 
     @log_n.setter
-    def log_n(self, values):
+    def log_n(self, values: Any) -> None:
         values = np.array(values, np.float64)
-        if values.shape != self._log_n.shape or not np.all(np.isfinite(values)):
-            raise ValueError(f"SITS: log_n must be {len(self._log_n)} finite numbers, got {values}")
-        self._log_n[:] = values
+        if values.shape != self.temperatures.shape or not np.all(np.isfinite(values)):
+            raise ValueError(f"SITS: log_n must be {len(self.temperatures)} finite numbers, got {values}")
+        self._log_n[:] = values - values.mean()
+        self._started = True
+        self._begin()
 
-    # -- restarts -------------------------------------------------------------------------------------------------------
-    def state(self):
-        return {"log_n": self._log_n.copy(), "mode": self._mode.copy(), "biased": self._biased.copy()}
+    # -- learning -----------------------------------------------------------------------------------------------------------
 
-    def restore(self, state):
-        self._log_n[:], self._mode[:], self._biased[:] = state["log_n"], state["mode"], state["biased"]
+    def _flush(self):
+        if n := int(self._count[0]):
+            self._history.records.append(self._buffer[:n])
+            self._count[0] = 0
+
+    def _learn(self):
+        self._flush()
+        if self._mode != _ITERATE or self._sharing is not None or len(self._history.records) - self._used < self.block:
+            return
+        energies = self._energies_of(self._history.records.values[self._used:])
+        self._used = len(self._history.records)
+        self._learner.add(energies, self._log_n.copy() if self._started else None)
+        self._learner.update()
+        self._learned()
+
+    def _learned(self):
+        if not np.isfinite(self._log_n).all():
+            raise FloatingPointError(f"SITS: n_k are no longer finite: ln n_k = {self._log_n}")
+        self._started = True
+        self._begin()
+
+    def _energies_of(self, records):
+        energies = records[:, 1] + self.cross * records[:, 2]
+        if not np.isfinite(energies).all():
+            bad = int(np.argmin(np.isfinite(energies)))
+            raise FloatingPointError(f"SITS: the enhanced energy must be finite, got {energies[bad]} at state {records[bad, 0]:.0f}")
+        return energies
+
+    def initialize(self, sim: Simulation, steps: int, temperatures: int = 5) -> None:
+        """A first n_k from mean energies: a short run at each of a few temperatures of the ladder, from the lowest up.
+
+        The simulation moves on by these runs. In between, <E> is taken as linear in the temperature.
+
+        Parameters
+        ----------
+        sim : Simulation
+            To which this method belongs.
+        steps : int
+            Of each run; the energies of the second half count.
+        temperatures : int
+            How many.
+        """
+        if self not in sim.sampling:
+            raise ValueError("SITS: initialize must be given the simulation that this method belongs to")
+        n = len(self.temperatures)
+        chosen = np.unique(np.linspace(0, n - 1, min(temperatures, n)).round().astype(int))
+        if temperatures < 2 or steps < 4 * self.every:
+            raise ValueError(f"SITS: initialize needs at least 2 temperatures and {4 * self.every} steps, got {temperatures} and {steps}")
+        mode, means = self._mode, []
+        self._mode = _PRODUCE
+        try:
+            for k in chosen:
+                self._log_n[:] = _ALONE
+                self._log_n[k] = 0.0  # one temperature alone: f_b = beta_k / beta
+                self._started = True
+                self._begin()
+                sim.run(steps)
+                self._flush()
+                energies = self._energies_of(self._history.records.values[self._history.first:])
+                means.append(energies[len(energies) // 2:].mean())
+        finally:
+            self._mode = mode
+        self.log_n = from_mean_energies(self._betas, np.interp(self.temperatures, self.temperatures[chosen], means))
+
+    # -- what was recorded --------------------------------------------------------------------------------------------------
+
+    @property
+    def _records(self) -> np.ndarray:
+        self._flush()
+        return self._history.records.values
+
+    @property
+    def steps(self) -> np.ndarray:
+        """Numbers of the recorded states, int64 [m]."""
+        return self._records[:, 0].astype(np.int64)
+
+    @property
+    def energies(self) -> np.ndarray:
+        """Enhanced energy E of the recorded states in kJ/mol [m]."""
+        return self._records[:, 1] + self.cross * self._records[:, 2]
+
+    @property
+    def parts(self) -> np.ndarray:
+        """U_pp and U_pw of the recorded states in kJ/mol [m, 2]."""
+        return self._records[:, 1:].copy()
+
+    @property
+    def produced(self) -> np.ndarray:
+        """Whether n_k was kept as it was, bool [m]: states recorded in mode "produce"."""
+        return self._history.modes[self._history.epoch_of(np.arange(len(self._records)))] == _PRODUCE
+
+    def shares(self) -> np.ndarray:
+        """P_k [N] of the latest n_k that states were drawn with; NaN when there are none."""
+        history, count = self._history, len(self._records)
+        filled = np.flatnonzero(np.isfinite(history.log_n[:, 0]) & (history.epochs.values[:, 0] < count))
+        if not len(filled):
+            return np.full(len(self._log_n), np.nan)
+        first, last = np.append(history.epochs.values[:, 0], count).astype(np.int64)[filled[-1]:][:2]
+        return mean_probabilities(self.energies[first:last], self._betas, history.log_n[filled[-1]])
+
+    def flatness(self) -> float:
+        """max |N P_k - 1| of the latest n_k that states were drawn with: 0 when all temperatures are equally probable."""
+        return float(np.abs(len(self._log_n) * self.shares() - 1).max())
+
+    @property
+    def round_trips(self) -> int:
+        """How often E went from its mean at the lowest temperature to its mean at the highest, and back."""
+        energies = self.energies
+        if len(energies) < 2 or len(self.temperatures) < 2:
+            return 0
+        low, high = self._reweighting().mean_energy(self.temperatures[[0, -1]], errors=False)[0]
+        side = np.where(energies <= low, -1, np.where(energies >= high, 1, 0))
+        side = side[side != 0]
+        return int(np.count_nonzero(np.diff(side) == -2) - (len(side) > 0 and side[0] == 1 and -1 in side))
+
+    def report(self) -> str:
+        """Mode, number of records, flatness and round trips, in one line."""
+        return (f"{self.name}: {self.mode}, {len(self._records)} energies, flatness {self.flatness():.3f}, "
+                f"{self.round_trips} round trips")
+
+    # -- other temperatures -------------------------------------------------------------------------------------------------
+
+    def weights(self, steps: Any = None, temperature: float | None = None) -> np.ndarray:
+        """Weights of states, of sum 1, that turn what was sampled into averages at a temperature.
+
+        Parameters
+        ----------
+        steps : int array [m], optional
+            Numbers of the states, such as those of a reporter; all recorded ones (`steps`) when left out. States recorded
+            while n_k moved too much (stochastic approximation in its beginning) have weight 0.
+        temperature : float, optional
+            In K; that of the simulation when left out. Others only if E is all of the potential energy.
+
+        Returns
+        -------
+        array [m]
+
+        Raises
+        ------
+        ValueError
+            If a state was not recorded, or the temperature is outside of the ladder.
+
+        Warns
+        -----
+        PoorOverlapWarning
+            If the weights are worth fewer than 20 independent samples.
+        """
+        temperature = self._temperature_of(temperature)
+        if steps is None:
+            numbers, reweighting = np.arange(len(self._records)), self._reweighting()
+        else:
+            numbers, reweighting = self._numbers(np.asarray(steps))
+        place = np.cumsum(self._usable()) - 1  # of a record among those that can be used
+        usable = np.append(self._usable(), True)[numbers]
+        place = np.append(place, len(reweighting.energies) - 1)
+        weights = np.zeros(len(numbers))
+        weights[usable] = reweighting.weights(temperature, place[numbers[usable]], "SITS.weights")
+        return weights
+
+    def free_energies(self, temperatures: Any = None) -> tuple[np.ndarray, np.ndarray]:
+        """Reduced free energies -ln Z(T) / Z(T0) of the enhanced energy, and their standard errors.
+
+        With E all of the potential energy this is A(T) / RT - A(T0) / RT0, without the momenta.
+
+        Parameters
+        ----------
+        temperatures : array [m], optional
+            In K, within the ladder; the ladder when left out.
+
+        Returns
+        -------
+        value, error : array [m]
+            Pure numbers.
+        """
+        value, error = self._reweighting().log_partition(self._ladder(temperatures))
+        return -value, error
+
+    def heat_capacity(self, temperatures: Any = None) -> tuple[np.ndarray, np.ndarray]:
+        """Heat capacity (<E^2> - <E>^2) / (R T^2) in kJ/mol/K (without the momenta), and its standard errors.
+
+        Parameters
+        ----------
+        temperatures : array [m], optional
+            In K, within the ladder; the ladder when left out.
+        """
+        return self._reweighting().heat_capacity(self._ladder(temperatures))
+
+    def _temperature_of(self, temperature):
+        if temperature is None:
+            return self._target
+        self._ladder(temperature)
+        if self._terms != "all" and not np.isclose(temperature, self._target, rtol=1e-9):
+            raise ValueError(f"SITS: states can be taken to {temperature} K only if the enhanced energy is all of the potential energy; "
+                             f"here it is a part, and what was sampled belongs to {self._target} K")
+        return float(temperature)
+
+    def _ladder(self, temperatures):
+        low, high = self.temperatures[[0, -1]]
+        wanted = self.temperatures if temperatures is None else np.atleast_1d(np.asarray(temperatures, np.float64))
+        inside = (wanted >= low * (1 - 1e-9)) & (wanted <= high * (1 + 1e-9))
+        if not inside.all():
+            raise ValueError(f"SITS: temperature must be within the ladder, {low:g} to {high:g} K, got {wanted[~inside][0]:g}")
+        return wanted
+
+    def _usable(self):
+        """Whether n_k was nearly the same while a record's epoch lasted, bool [m]."""
+        history, records = self._history, self._records
+        if not self._learner.online:
+            return np.ones(len(records), bool)
+        rows = history.log_n
+        end = np.vstack([rows[1:], self._log_n])
+        with np.errstate(invalid="ignore"):
+            moved = (np.abs(end - rows).max(1) > _MOVED) & (history.modes == _ITERATE) & np.isfinite(rows[:, 0])
+        return ~moved[history.epoch_of(np.arange(len(records)))]
+
+    def _reweighting(self, extra=()):
+        """All records that can be used, and energies `extra` drawn as the last of them."""
+        history, records, usable = self._history, self._records, self._usable()
+        size = len(records), len(history.epochs)
+        if self._found is not None and self._found[0] == size and not extra:
+            return self._found[1]
+        if not usable.any():
+            raise ValueError("SITS: no state was recorded that can be reweighted (run on; with estimator='approximation', "
+                             "until n_k settles, or call produce())")
+        epochs = history.epoch_of(np.flatnonzero(usable))
+        energies = self._energies_of(records[usable])
+        found = Reweighting(np.append(energies, extra), history.log_n, self.temperatures, self._target,
+                            np.append(epochs, [epochs[-1]] * len(extra)).astype(np.int64))
+        if not extra:
+            self._found = size, found
+        return found
+
+    def _numbers(self, steps):
+        """Numbers of the records of states; the present state, which comes into the records in the next step, counts as one more."""
+        known = self.steps
+        if steps.ndim != 1 or steps.dtype.kind not in "iu":
+            raise ValueError(f"SITS.weights: steps must be whole numbers [m], got {steps.dtype} of shape {steps.shape}")
+        numbers = np.minimum(np.searchsorted(known, steps), max(len(known) - 1, 0))
+        missing = np.ones(len(steps), bool) if not len(known) else known[numbers] != steps
+        if not missing.any():
+            return numbers, self._reweighting()
+        here = -1 if self._engine is None else int(self._engine.flags[STEP])
+        if wrong := sorted({int(s) for s in steps[missing]} - {here}):
+            raise ValueError(f"SITS.weights: steps must be among those recorded (multiples of {self.every}, from "
+                             f"{known[0] if len(known) else 'none'} to {known[-1] if len(known) else 'none'}), got {wrong[0]}")
+        numbers[missing] = len(known)
+        return numbers, self._reweighting((self._present_energy(),))
+
+    def _present_energy(self):
+        here = self._engine
+        engine = Engine(here.system, here.precision, sampling=[self])
+        engine.compute(here.positions, here.box if here.periodic else None)
+        return float(engine.split.energies[0] + self.cross * engine.split.energies[1])
+
+    # -- restarts and walkers -----------------------------------------------------------------------------------------------
+
+    def state(self) -> dict[str, np.ndarray]:
+        """All that was learned and recorded; what was recorded is not copied, as it only grows."""
+        self._flush()
+        shared = {} if self._sharing is None else self._sharing.state()
+        return {"mode": np.array([self._mode, self._started, self._used]), "records": self._history.records.values,
+                "epochs": self._history.epochs.values, **{f"estimator/{k}": v for k, v in self._learner.state().items()},
+                **{f"sharing/{k}": v for k, v in shared.items()}}
+
+    def restore(self, state: dict[str, np.ndarray]) -> None:
+        """Go back to such a state."""
+        self._mode, self._started, self._used = int(state["mode"][0]), bool(state["mode"][1]), int(state["mode"][2])
+        self._history.records.become(state["records"])
+        self._history.epochs.become(state["epochs"])
+        self._learner.restore(_below("estimator/", state))
+        shared = _below("sharing/", state)
+        self._sharing = Sharing(self._learner, shared) if shared else None
+        self._count[0] = 0
+        self._switch()
+        self._found = None
+
+    def news(self) -> dict[str, np.ndarray]:
+        """Energies recorded since the last `receive`, and the n_k they were drawn with. From now on n_k changes in `receive`."""
+        self._flush()
+        if self._sharing is None:
+            self._sharing = Sharing(self._learner)
+        history, first = self._history, self._used if self._mode == _ITERATE else len(self._history.records)
+        rows, epochs = np.unique(history.epoch_of(np.arange(first, len(history.records))), return_inverse=True)
+        return {"energies": self._energies_of(history.records.values[first:]), "epochs": epochs, "log_n": history.log_n[rows],
+                "started": np.array(self._started), **{f"estimator/{k}": v for k, v in self._learner.state().items()}}
+
+    def receive(self, news: Sequence[dict[str, np.ndarray]]) -> None:
+        """Learn from the news of all walkers."""
+        assert self._sharing is not None
+        self._used = len(self._records)
+        if self._mode == _ITERATE and self._sharing.learn(news, self.block):
+            self._learned()
+
+
+def _whole(what, value, least):
+    if isinstance(value, bool) or not hasattr(value, "__index__") or value < least:
+        raise ValueError(f"SITS: {what} must be a whole number >= {least}, got {value!r}")
+    return int(value)
+
+
+def _below(prefix, state):
+    return {name.removeprefix(prefix): values for name, values in state.items() if name.startswith(prefix)}

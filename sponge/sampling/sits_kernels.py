@@ -7,8 +7,9 @@ import math
 import numpy as np
 
 from triskele.core.kernels.njit import kernel
+from triskele.sponge.engine.task import STEP
 
-__all__ = ["factor"]
+__all__ = ["factor", "record"]
 
 
 @kernel(nogil=True)
@@ -34,3 +35,14 @@ def factor(chunk, biased, energies, cross, beta, betas, log_n, scales, row, valu
         scales[0], scales[1], row[0, 0] = f, 1.0 + cross * (f - 1.0), -e - values[2] / beta
     else:
         scales[0], scales[1], row[0, 0] = 1.0, 1.0, 0.0
+
+
+@kernel(nogil=True)
+def record(chunk, flags, ahead, every, energies, cross, enhanced, buffer, count):
+    """Keep state number, U_pp and U_pw of every so many states; energies are those of state flags[STEP] + ahead."""
+    enhanced[0] = energies[0] + cross * energies[1]
+    state = flags[STEP] + ahead
+    if state % every == 0:
+        k = count[0]
+        buffer[k, 0], buffer[k, 1], buffer[k, 2] = state, energies[0], energies[1]
+        count[0] = k + 1

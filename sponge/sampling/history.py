@@ -1,0 +1,88 @@
+"""What a run over a ladder of temperatures has recorded: energies, and the n_k that they were drawn with."""
+
+from __future__ import annotations
+
+import numpy as np
+
+__all__ = ["History", "Rows"]
+
+
+class Rows:
+    """A table that only grows: views of what it held stay as they are.
+
+    Parameters
+    ----------
+    width : int
+        Numbers (float64) in a row.
+    """
+
+    def __init__(self, width: int):
+        self._all, self._n = np.empty((16, width)), 0
+
+    def __len__(self):
+        return self._n
+
+    @property
+    def values(self) -> np.ndarray:
+        """All rows [m, width]: a view that does not change later."""
+        return self._all[:self._n]
+
+    def append(self, rows: np.ndarray) -> None:
+        """Add rows [k, width]."""
+        end = self._n + len(rows)
+        if end > len(self._all):
+            grown = np.empty((max(end, 2 * len(self._all)), self._all.shape[1]))
+            grown[:self._n] = self.values
+            self._all = grown
+        self._all[self._n:end] = rows
+        self._n = end
+
+    def become(self, rows: np.ndarray) -> None:
+        """Hold other rows [k, width] in place of all; views of the old ones stay as they are."""
+        self._all, self._n = np.array(rows, np.float64).reshape(-1, self._all.shape[1]), len(rows)
+
+
+class History:
+    """Energies of states, in epochs within which mode and n_k were the same.
+
+    Parameters
+    ----------
+    temperatures : int
+        Number of temperatures of the ladder.
+    """
+
+    def __init__(self, temperatures: int):
+        self.records = Rows(3)  # number of the state, U_pp, U_pw
+        self.epochs = Rows(2 + temperatures)  # number of the first record, mode, ln n_k (NaN: plain dynamics)
+
+    def begin(self, mode: int, log_n: np.ndarray) -> bool:
+        """What is recorded from now on is drawn in this mode with these ln n_k; whether that is anything new."""
+        row = np.concatenate([[len(self.records), mode], log_n])
+        epochs = self.epochs.values
+        if len(epochs) and np.array_equal(epochs[-1, 1:], row[1:], equal_nan=True):
+            return False
+        if len(epochs) and epochs[-1, 0] == len(self.records):  # the last one has remained empty
+            self.epochs.become(epochs[:-1])
+            self.begin(mode, log_n)
+        else:
+            self.epochs.append(row[None])
+        return True
+
+    @property
+    def first(self) -> int:
+        """Number of the first record of the present epoch."""
+        return int(self.epochs.values[-1, 0])
+
+    @property
+    def log_n(self) -> np.ndarray:
+        """ln n_k of each epoch [epochs, N]; NaN for plain dynamics."""
+        return self.epochs.values[:, 2:]
+
+    @property
+    def modes(self) -> np.ndarray:
+        """Mode of each epoch [epochs]."""
+        return self.epochs.values[:, 1].astype(np.int64)
+
+    def epoch_of(self, records: np.ndarray) -> np.ndarray:
+        """Number of the epoch of each of some records."""
+        return np.searchsorted(self.epochs.values[:, 0], records, side="right") - 1

@@ -1,0 +1,74 @@
+"""How walkers of SITS learn one n_k together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from triskele.sponge.sampling.ladder_weights import LadderWeights
+
+__all__ = ["Sharing"]
+
+
+class Sharing:
+    """What all walkers know alike, and energies that wait until there are enough for a block.
+
+    All walkers feed the same news in the same order into the same estimator, and so agree bit for bit. At first they take
+    over what walker 0 knows.
+
+    Parameters
+    ----------
+    learner : LadderWeights
+    state : dict, optional
+        Of a restart.
+    """
+
+    def __init__(self, learner: LadderWeights, state: dict[str, Any] | None = None):
+        self._learner = learner
+        self._common: dict[str, np.ndarray] | None = None
+        self._energies, self._rows = np.zeros(0), np.zeros((0, len(learner.log_n)))  # that wait, and what they were drawn with
+        if state is not None and "energies" in state:
+            self._energies, self._rows = state["energies"], state["rows"]
+            self._common = {k.removeprefix("common/"): v for k, v in state.items() if k.startswith("common/")} or None
+
+    def state(self) -> dict[str, np.ndarray]:
+        """All of it, as arrays that do not change later."""
+        return {"energies": self._energies, "rows": self._rows, **{f"common/{k}": v for k, v in (self._common or {}).items()}}
+
+    def learn(self, news: Sequence[dict[str, np.ndarray]], block: int) -> bool:
+        """Take in the news of all walkers; whether n_k may have changed."""
+        states = [{k.removeprefix("estimator/"): v for k, v in walker.items() if k.startswith("estimator/")} for walker in news]
+        first = self._common is None
+        if self._common is None:
+            self._common = states[0]
+        started = bool(news[0]["started"])
+        if self._learner.online and started and not first:
+            self._merge(states)
+        else:
+            self._learner.restore(self._common)
+        self._energies = np.concatenate([self._energies, *[walker["energies"] for walker in news]])
+        self._rows = np.concatenate([self._rows, *[walker["log_n"][walker["epochs"]] for walker in news]])
+        enough = len(self._energies) >= block
+        if enough:
+            kinds, kind = np.unique(self._rows, axis=0, return_inverse=True, equal_nan=True)
+            for k, row in enumerate(kinds):
+                self._learner.add(self._energies[kind.ravel() == k], None if np.isnan(row[0]) else row)
+            self._learner.update()
+            self._energies, self._rows = np.zeros(0), self._rows[:0]
+        self._common = self._learner.state()
+        return enough or started
+
+    def _merge(self, states):
+        """Sum of what stochastic approximation has done in all walkers."""
+        common = self._common
+        assert common is not None
+        merged = {k: common[k] + sum(s[k] - common[k] for s in states) for k in ("log_n", "numbers", "sums")}
+        numbers = np.array([s["numbers"] for s in states])
+        seen, since = merged["numbers"][[0, 2]]
+        gain, falls = numbers[:, 1].min(), numbers[:, 3].max()
+        if (numbers[:, 1] != common["numbers"][1]).any():  # some have made it smaller, and begun a new mean of shares
+            since, merged["sums"] = 0.0, np.zeros_like(common["sums"])
+        merged["numbers"] = np.array([seen, 1.0 / seen if falls else gain, since, falls])
+        self._learner.restore(merged)

@@ -280,8 +280,9 @@ def _native_caller(module, inputs, outputs, scratch_bytes, release_gil, scalars)
         module.address("main"), len(inputs), len(outputs), release_gil, arena, scratch_bytes, 0, id(MISS), id(keep[3]),
         id(np.ndarray), ctypes.addressof(in_records), ctypes.addressof(out_records), sum(s.donated for s in inputs),
     )  # fmt: skip
-    owner = (ctypes.addressof(table), table, *keep)  # the C function's `self`: address first, then what must stay alive
-    return _new_function(ctypes.addressof(_method()), owner, None)
+    method = _method()  # kept below: of two threads that make it at once, one has its own, which the cache forgets
+    owner = (ctypes.addressof(table), table, method, *keep)  # the C function's `self`: address first, then what must stay alive
+    return _new_function(ctypes.addressof(method), owner, None)
 
 
 _new_function = ctypes.pythonapi.PyCFunction_NewEx

@@ -299,13 +299,13 @@ def test_caller_owns_what_it_needs_and_nothing_else():
     assert alive() is None
 
 
-@pytest.mark.skipif(not wrapper._layout_is_known(), reason="callers through ctypes have no method")
 def test_caller_keeps_its_method_when_another_thread_made_one_as_well():
     """Of two threads that make the shared method at once, one has its own, which the cache does not hold."""
     f = caller(np.sort, [InputSpec((50,), F8)], [OutputSpec((50,), F8)])
     wrapper._method.cache_clear()
     gc.collect()
-    assert any(isinstance(item, wrapper._MethodDef) for item in f.__self__)
+    if wrapper._layout_is_known():  # callers through ctypes have no method
+        assert any(isinstance(item, wrapper._MethodDef) for item in f.__self__)
     assert np.array_equal(f(np.arange(50.0)[::-1].copy()), np.arange(50.0))
 
 

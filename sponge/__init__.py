@@ -29,6 +29,7 @@ _HOME = {
         "potentials.function": "ASEPotential FunctionPotential",
         "potentials.restraints": "PositionRestraint angle_restraint distance_restraint torsion_restraint",
         "simulation": "Simulation State",
+        "sampling.metadynamics": "Metadynamics",
         "sampling.sits": "SITS",
         "calculator": "Calculator",
         "integrators.brownian": "Brownian",
@@ -43,7 +44,9 @@ _HOME = {
         "sampling.replicas": "Replicas",
         "sampling.replica_exchange": "ReplicaExchange",
         "sampling.rest2": "rest2",
+        "sampling.umbrella": "UmbrellaSampling",
         "sampling.multiple_walkers": "MultipleWalkers",
+        "learn.neural_potential": "NeuralPotential",
         "load.structure": "Structure",
         "load.pdb": "read_pdb write_pdb",
         "load.mmcif": "read_mmcif",
@@ -51,7 +54,7 @@ _HOME = {
     }.items()
     for name in names.split()
 }
-_MODULES = ("analysis", "box", "build", "cv", "errors", "forcefield", "load", "testing", "units")
+_MODULES = ("analysis", "box", "build", "cv", "errors", "forcefield", "learn", "load", "testing", "units")
 
 
 def __getattr__(name: str) -> _Any:

@@ -1,0 +1,208 @@
+"""What networks for energies have in common: elements, cut-off, reference energies; how they are kept in files."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any, TypeVar
+
+import numpy as np
+
+from triskele import core
+from triskele.sponge import units
+from triskele.sponge.elements import NUMBERS, SYMBOLS
+
+__all__ = ["Network", "load", "neighbor_matrix", "save"]
+
+_NETWORKS = {"BehlerParrinello": "behler_parrinello", "PaiNN": "painn"}
+_Self = TypeVar("_Self", bound="Network")
+
+
+class Network:
+    """A sum of energies of atoms, each of which sees its neighbours within a cut-off.
+
+    Networks are frozen dataclasses: trees of weights, that transforms and optimisers of the core take whole. What is not
+    trained stands in fields of the structure, the same for all networks:
+
+    Attributes
+    ----------
+    elements : tuple of int
+        Atomic numbers that the network knows.
+    cutoff : float
+        In nm.
+    reference : tuple of float
+        Energy of an atom of each element (kJ/mol), added to what the network says.
+    scale : float
+        Energy (kJ/mol) that stands for 1 in the network's output.
+    """
+
+    elements: tuple[int, ...]
+    cutoff: float
+    reference: tuple[float, ...]
+    scale: float
+
+    def outputs(self, species: Any, neighbors: Any, vectors: Any) -> Any:
+        """Energy of each atom [n], without unit and reference, in the precision of the weights."""
+        raise NotImplementedError
+
+    def options(self) -> dict[str, int | float]:
+        """What `init` was given besides elements and cut-off: numbers."""
+        raise NotImplementedError
+
+    def energies(self, species: Any, neighbors: Any, vectors: Any) -> Any:
+        """Energy of each atom in kJ/mol, float64 [n].
+
+        Parameters
+        ----------
+        species : int array [n]
+            Places in `elements`.
+        neighbors : int array [n, k]
+            Neighbours of each atom: each pair stands in the rows of both. Free places repeat any atom.
+        vectors : array [n, k, 3]
+            From the atom to its neighbours, in nm; at free places longer than the cut-off.
+        """
+        out = self.outputs(species, neighbors, vectors)
+        return out.astype(np.float64) * self.scale + core.numpy.take(np.array(self.reference, np.float64), species, axis=0)
+
+    def species(self, numbers: Any, where: str = "network", names: Sequence[str] | None = None) -> np.ndarray:
+        """Places in `elements` of atomic numbers or symbols, int32 [n].
+
+        Parameters
+        ----------
+        numbers : sequence of int or str
+        where : str
+            Who asks, for errors.
+        names : sequence of str, optional
+            What errors call the atoms.
+
+        Raises
+        ------
+        ValueError
+            If an atom's element is not one that the network knows; it is named.
+        """
+        numbers = atomic_numbers(numbers, where)
+        known = np.array(self.elements)
+        found = numbers[:, None] == known
+        if not np.all(found.any(1)):
+            k = int(np.argmin(found.any(1)))
+            symbol = SYMBOLS[numbers[k]] or "no element"
+            raise ValueError(f"{where}: the network knows {', '.join(SYMBOLS[z] for z in self.elements)}, got "
+                             f"{names[k] if names is not None else f'atom {k}'}, which is {symbol}")
+        return np.argmax(found, axis=1).astype(np.int32)
+
+    @property
+    def dtype(self) -> np.dtype:
+        """Of the weights."""
+        return np.result_type(*core.tree.leaves(self))
+
+    def astype(self: _Self, dtype: Any) -> _Self:
+        """The same network with weights of another dtype."""
+        return core.tree.map(lambda w: np.asarray(w, dtype), self)
+
+
+def atomic_numbers(elements: Any, where: str = "network") -> np.ndarray:
+    """Atomic numbers, int64 [n], of numbers or symbols."""
+    out = []
+    for k, e in enumerate(elements):
+        if isinstance(e, str):
+            if e.upper() not in NUMBERS:
+                raise ValueError(f"{where}: elements must be atomic numbers or symbols, got {e!r} for atom {k}")
+            e = NUMBERS[e.upper()]
+        if not 0 <= int(e) < len(SYMBOLS):
+            raise ValueError(f"{where}: atomic numbers must be 0 to {len(SYMBOLS) - 1}, got {e} for atom {k}")
+        out.append(int(e))
+    return np.array(out, np.int64)
+
+
+def known_elements(elements: Any, where: str) -> tuple[int, ...]:
+    """The elements of a new network, by rising atomic number."""
+    numbers = sorted({int(z) for z in atomic_numbers(elements, where)})
+    if not numbers or numbers[0] == 0:
+        raise ValueError(f"{where}: elements must be chemical elements, at least one, got {list(elements)}")
+    return tuple(numbers)
+
+
+def positive(where: str, **values: Any) -> None:
+    """Raise unless all values are positive and finite."""
+    for name, value in values.items():
+        if not (np.isfinite(value) and value > 0):
+            raise ValueError(f"{where}: {name} must be positive, got {value}")
+
+
+def neighbor_matrix(pairs: np.ndarray, n: int, least: int = 1) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Neighbours of each atom from pairs of atoms.
+
+    Parameters
+    ----------
+    pairs : int array [m, 2]
+        Each pair once.
+    n : int
+        Number of atoms.
+    least : int
+        Columns to have at least.
+
+    Returns
+    -------
+    neighbors : int32 [n, k]
+        Each atom's own number at free places.
+    which : int64 [n, k]
+        The pair that each place stands for; 0 at free places.
+    sign : int8 [n, k]
+        1 where the row's atom is the first of the pair, -1 where it is the second, 0 at free places.
+    """
+    rows = np.concatenate([pairs[:, 0], pairs[:, 1]]).astype(np.int64)
+    others = np.concatenate([pairs[:, 1], pairs[:, 0]])
+    order = np.lexsort((others, rows))
+    count = np.bincount(rows, minlength=n)
+    column = np.arange(len(rows)) - np.repeat(np.cumsum(count) - count, count)
+    k = max(int(count.max(initial=0)), least)
+    neighbors = np.repeat(np.arange(n, dtype=np.int32)[:, None], k, 1)
+    which, sign = np.zeros((n, k), np.int64), np.zeros((n, k), np.int8)
+    at = rows[order], column
+    neighbors[at], which[at], sign[at] = others[order], order % max(len(pairs), 1), np.where(order < len(pairs), 1, -1)
+    return neighbors, which, sign
+
+
+def save(path: str | os.PathLike, network: Network) -> None:
+    """Write a network with its elements, cut-off, units and reference energies into one file.
+
+    Parameters
+    ----------
+    path : path-like
+        By custom ending in ``.safetensors``.
+    network : Network
+    """
+    weights = core.tree.leaves(network)
+    core.save(path, {type(network).__name__: {
+        "elements": np.array(network.elements, np.int64), "cutoff": network.cutoff, "scale": network.scale,
+        "reference": np.array(network.reference, np.float64), "options": dict(network.options()),
+        "bits": 8 * network.dtype.itemsize, "units": {"nm": units.nm, "kJ_per_mol": units.kJ_per_mol},
+        "weights": {str(k): w for k, w in enumerate(weights)},
+    }})  # fmt: skip
+
+
+def load(path: str | os.PathLike) -> Network:
+    """Read a network written by `save`.
+
+    Raises
+    ------
+    ValueError
+        If the file holds something else.
+    """
+    found = core.load(path)
+    name = next(iter(found), "") if isinstance(found, dict) else ""
+    if name not in _NETWORKS or not isinstance(found[name], dict) or "weights" not in found[name]:
+        raise ValueError(f"load: {os.fspath(path)} must hold a network ({', '.join(_NETWORKS)}), got {name or 'something else'}")
+    parts = found[name]
+    cls = getattr(import_module(f"triskele.sponge.learn.{_NETWORKS[name]}"), name)
+    dtype = {32: np.float32, 64: np.float64}[int(parts["bits"])]
+    options = {key: value for key, value in parts["options"].items()}
+    like = cls.init(core.random.key(0), [int(z) for z in parts["elements"]], cutoff=float(parts["cutoff"]), dtype=dtype, **options)
+    leaves, structure = core.tree.flatten(like)
+    weights = [parts["weights"].get(str(k)) for k in range(len(leaves))]
+    if len(weights) != len(parts["weights"]) or any(np.shape(w) != np.shape(x) for w, x in zip(weights, leaves, strict=True)):
+        raise ValueError(f"load: {os.fspath(path)} does not hold the weights of a {name} with {options}")
+    return dataclasses.replace(core.tree.unflatten(structure, weights), scale=float(parts["scale"]),
+                               reference=tuple(float(e) for e in parts["reference"]))

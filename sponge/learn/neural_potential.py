@@ -1,0 +1,233 @@
+"""`NeuralPotential`: a network as a term of the potential energy of a system."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from triskele import core
+from triskele.core.kernels.njit import kernel
+from triskele.sponge.at_values import Part, at_values
+from triskele.sponge.box import displacement
+from triskele.sponge.engine.jit_task import JitTask
+from triskele.sponge.engine.program import Phase
+from triskele.sponge.engine.task import Task
+from triskele.sponge.errors import BoxError
+from triskele.sponge.learn.network import Network, neighbor_matrix
+from triskele.sponge.neighbors.edges import FULL, Edges
+from triskele.sponge.potential import ROW, Plan, Potential, add_forces
+from triskele.sponge.potentials.nonbonded_pairs import find_pairs
+
+if TYPE_CHECKING:
+    from triskele.sponge.engine.engine import Engine
+    from triskele.sponge.system import System
+
+__all__ = ["NeuralPotential"]
+
+
+class NeuralPotential(Potential):
+    """A network's energy, of all atoms or of some, alone or on top of a force field.
+
+    Exclusions of the system play no part: the network sees every neighbour within its cut-off. In mixed precision it
+    computes as it was trained (float32 as a rule), in double precision in float64; energies are summed in float64.
+
+    Parameters
+    ----------
+    network : Network
+        Such as `learn.PaiNN`, or what `learn.train` or `learn.load` gave.
+    params : mapping of str to array, optional
+        Weights to use in place of the network's, named as in the attribute `params`.
+    atoms : int array [m], optional
+        The atoms it acts on; all when left out.
+    elements : sequence of str or int [m], optional
+        Elements of these atoms, when they are not those of the topology.
+    name : str
+
+    Attributes
+    ----------
+    network : Network
+
+    Raises
+    ------
+    ValueError
+        When added to a system that has an element which the network does not know; the atom is named.
+
+    Examples
+    --------
+    >>> from triskele.sponge import learn
+    >>> net = learn.PaiNN.init(core.random.key(0), ["Ar"], cutoff=0.6, features=8)
+    >>> positions = [[0.0, 0.0, 0.0], [0.37, 0.0, 0.0]]
+    >>> system = sponge.System(sponge.Topology.of_particles(2, "AR", element=18), [39.9, 39.9], positions=positions)
+    >>> _ = system.add(NeuralPotential(net))
+    >>> forces = system.forces()
+    >>> bool(np.allclose(forces[0], -forces[1]))
+    True
+    """
+
+    def __init__(self, network: Network, params: Any = None, *, atoms: Any = None, elements: Any = None, name: str = "network"):
+        if not isinstance(network, Network):
+            raise TypeError(f"neural potential: a network is wanted (learn.PaiNN, learn.load(...)), got {type(network).__name__}")
+        self.name, self.network = name, network
+        self.params = {key: np.array(w, np.float64) for key, w in named_weights(network)}
+        for key, value in dict(params or {}).items():
+            if key not in self.params or np.shape(value) != np.shape(self.params[key]):
+                raise ValueError(f"neural potential: params must be named and shaped as the network's weights, got {key!r} "
+                                 f"{np.shape(value)}")
+            self.params[key] = np.array(value, np.float64)
+        self.atoms = None if atoms is None else np.array(atoms, np.int64)
+        if self.atoms is not None and (self.atoms.ndim != 1 or len(np.unique(self.atoms)) != len(self.atoms)):
+            raise ValueError(f"neural potential: atoms must be a list of different numbers, got shape {self.atoms.shape}")
+        self.elements = None if elements is None else list(elements)
+        self._species: np.ndarray | None = None
+
+    def check(self, system: System) -> None:
+        n = system.n if self.atoms is None else len(self.atoms)
+        if self.atoms is not None and n and not 0 <= self.atoms.min() <= self.atoms.max() < system.n:
+            raise ValueError(f"neural potential {self.name!r}: atoms must be 0 to {system.n - 1}, got {self.atoms.min()} to "
+                             f"{self.atoms.max()}")
+        if n == 0:
+            raise ValueError(f"neural potential {self.name!r}: there must be atoms, got none")
+        who = np.arange(n) if self.atoms is None else self.atoms
+        elements = system.topology.elements[who] if self.elements is None else self.elements
+        if len(elements) != n:
+            raise ValueError(f"neural potential {self.name!r}: elements must be given for {n} atoms, got {len(elements)}")
+        names = _Names(system.topology, who)
+        self._species = self.network.species(elements, f"neural potential {self.name!r}", names)
+        if system.box is not None and 2 * self.network.cutoff > float(np.min(np.diag(system.box))):
+            raise BoxError(f"neural potential {self.name!r}: the box must be at least twice the cut-off of {self.network.cutoff} nm "
+                           f"wide, got {np.diag(system.box).tolist()} nm")
+
+    def energy(self, params, positions, box):
+        leaves = [*params.values(), positions, *([] if box is None else [box])]
+        return at_values(_Chosen(self, box is not None), *leaves)
+
+    def plan(self, engine):
+        return NeuralPlan(self, engine)
+
+    def __repr__(self):
+        who = "all atoms" if self.atoms is None else f"{len(self.atoms)} atoms"
+        return f"<NeuralPotential {self.name!r}: {type(self.network).__name__} of {who}, cut-off {self.network.cutoff} nm>"
+
+
+class _Names:
+    """Atoms as errors name them, when they do."""
+
+    def __init__(self, topology, atoms):
+        self._topology, self._atoms = topology, atoms
+
+    def __getitem__(self, k):
+        return self._topology.describe(int(self._atoms[k]))
+
+
+def named_weights(network: Network) -> list[tuple[str, np.ndarray]]:
+    """The weights of a network with their paths in the tree, in the order of its leaves."""
+    found: list[tuple[str, np.ndarray]] = []
+
+    def walk(value, path):
+        inner = core.tree.inner(value)
+        if value is None:
+            return
+        if inner is None:
+            found.append((path, np.asarray(value)))
+            return
+        for name, child in zip(inner[1], inner[2], strict=True):
+            walk(child, f"{path}.{name}" if path else str(name))
+
+    walk(network, "")
+    return found
+
+
+class _Chosen:
+    """Which pairs there are, for the energy at values."""
+
+    def __init__(self, potential, periodic):
+        self._potential, self._periodic = potential, periodic
+        self._atoms = potential.atoms
+        self._count = len(potential.params)
+        self._function = _pure(core.tree.structure(potential.network), self._count, periodic)
+
+    def __call__(self, *values):
+        positions, box = values[self._count], values[-1] if self._periodic else None
+        own = positions if self._atoms is None else positions[self._atoms]
+        pairs = find_pairs(np.ascontiguousarray(own), box, self._potential.network.cutoff, np.zeros((0, 2), np.int64))
+        neighbors, _, sign = neighbor_matrix(pairs, len(own))
+        return [Part(self._function, (self._potential._species, neighbors, sign != 0, self._atoms))]
+
+
+@cache
+def _pure(structure, count, periodic):
+    def energy(data, *leaves):
+        species, neighbors, real, atoms = data
+        network = core.tree.unflatten(structure, leaves[:count])
+        positions = leaves[count] if atoms is None else leaves[count][atoms]
+        vectors = displacement(positions[neighbors] - positions[:, None], leaves[-1] if periodic else None)
+        away = np.array([2.0 * network.cutoff, 0.0, 0.0])
+        vectors = np.where(real[..., None], vectors, away)
+        return np.sum(network.energies(species, neighbors, vectors))
+
+    return energy
+
+
+@kernel(nogil=True)
+def scatter(chunk, atoms, neighbors, vectors, counts, gradients, energy, forces, rows):
+    """Forces and virial from derivatives by the vectors of the edges."""
+    for i in range(atoms.shape[0]):
+        for a in range(3):
+            forces[atoms[i], a] = 0.0
+    for k in range(rows.shape[1]):
+        rows[0, k] = 0.0
+    rows[0, 0] = energy[()]
+    for i in range(neighbors.shape[0]):
+        own = atoms[i]
+        for k in range(counts[i]):
+            other = atoms[neighbors[i, k]]
+            for a in range(3):
+                g = np.float64(gradients[i, k, a])
+                forces[own, a] += g
+                forces[other, a] -= g
+                for b in range(3):
+                    rows[0, 1 + 3 * a + b] -= g * vectors[i, k, b]
+
+
+class NeuralPlan(Plan):
+    """Edges, the network on them with derivatives by their vectors, and what this means for the atoms.
+
+    Attributes
+    ----------
+    edges : Edges
+    """
+
+    def __init__(self, potential: NeuralPotential, engine: Engine, places: int = 0):
+        network = potential.network
+        dtype = np.dtype(np.float64) if engine.precision == "double" else network.dtype
+        self.potential = potential
+        self.edges = edges = Edges(engine, network.cutoff, potential.atoms, places, dtype)
+        structure = core.tree.structure(network)
+        weights = [np.array(w, dtype) for w in potential.params.values()]
+        energy, gradients, forces = np.zeros(()), np.zeros_like(edges.vectors), np.zeros((engine.n, 3))
+        rows = np.zeros((1, ROW))
+
+        def evaluate(species, neighbors, vectors, *weights):
+            network = core.tree.unflatten(structure, weights)
+            return core.value_and_grad(lambda v: np.sum(network.energies(species, neighbors, v)))(vectors)
+
+        evaluate.__name__ = potential.name
+        assert potential._species is not None
+        compute = JitTask(evaluate, engine, [potential._species, edges.neighbors, edges.vectors, *weights], [energy, gradients])
+        atoms = np.ascontiguousarray(edges.atoms, np.int64)
+        sums = Task(scatter, atoms, edges.neighbors, edges.vectors, edges.counts, gradients, energy, forces, rows)
+        # a phase of its own: the network's loops get all threads
+        super().__init__(before=[*edges.before, Phase([compute], name=potential.name)], stages=[[sums]], rows=rows,
+                         reduce=[Task(add_forces, engine.atom_starts, forces, engine.forces, chunks=engine.atom_chunks)])
+        engine.on_status(FULL, _grow)
+
+
+def _grow(engine: Engine) -> bool:
+    """Longer rows where they are needed. Only those plans are made anew: others go on with what they have prepared."""
+    for name, plan in engine.plans.items():
+        if isinstance(plan, NeuralPlan) and plan.edges.most[0] > plan.edges.neighbors.shape[1]:
+            engine.plans[name] = NeuralPlan(plan.potential, engine, int(plan.edges.most[0] * 1.15) + 2)
+    engine.version += 1
+    return False

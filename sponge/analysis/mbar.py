@@ -48,7 +48,7 @@ class Mbar:
             Reduced potential of the state, which need not have been sampled; that of the first when left out.
         """
         reduced = self._target(reduced)
-        log_d = np.logaddexp.reduce(np.log(np.maximum(self.counts, 1e-300))[:, None] + self._f[:, None] - self._reduced, axis=0)
+        log_d = np.logaddexp.reduce((np.log(np.maximum(self.counts, 1e-300)) + self._f)[:, None] - self._reduced, axis=0)
         log_w = -reduced - log_d
         return np.exp(log_w - np.logaddexp.reduce(log_w))
 
@@ -112,8 +112,9 @@ class Mbar:
 
     def _inefficiency(self, terms):
         """Of the terms that add up to an estimate."""
-        if len(set(self.counts.tolist())) == 1:
-            return statistical_inefficiency(terms.reshape(len(self.counts), -1).sum(0))
+        some = self.counts[self.counts > 0]
+        if np.all(some == some[0]):
+            return statistical_inefficiency(terms.reshape(len(some), -1).sum(0))
         starts = np.cumsum([0, *self.counts])
         return max(statistical_inefficiency(terms[a:b]) for a, b in zip(starts, starts[1:], strict=False) if b - a >= _LEAST)
 

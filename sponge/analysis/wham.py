@@ -72,25 +72,24 @@ class Wham:
         error = self.replicates[:, inside].sum(1).std(ddof=1) if len(self.replicates) > 1 else np.nan
         return float(self.probability[inside].sum()), float(error)
 
-    def plot(self, ax: Any = None, **style: Any) -> Any:
-        """Draw the profile with a band of two standard errors, or the map."""
-        if len(self.middles) == 1:
-            ax = axes(ax, xlabel="variable", ylabel="free energy [kJ/mol]")
-            seen = np.isfinite(self.value)
-            x, y, error = self.middles[0][seen], self.value[seen], self.error[seen]
-            line, = ax.plot(x, y, **style)
-            if np.isfinite(error).all():
-                ax.fill_between(x, y - 2 * error, y + 2 * error, color=line.get_color(), alpha=0.3, linewidth=0)
-            return ax
-        ax = axes(ax, xlabel="first variable", ylabel="second variable")
+    def plot(self, ax: Any = None, *, degrees: bool = False, **style: Any) -> Any:
+        """Draw the profile with a band of one standard error to both sides, or the map; angles in `degrees`."""
+        middles = [np.degrees(x) if degrees else x for x in self.middles]
         seen = np.where(np.isfinite(self.value), self.value, np.nan)
-        mesh = ax.pcolormesh(*self.middles, seen.T, **{"cmap": "viridis", "rasterized": True, "shading": "nearest", **style})
+        if len(middles) == 1:
+            ax = axes(ax, xlabel="angle [°]" if degrees else "x", ylabel="free energy [kJ/mol]")
+            (line,) = ax.plot(middles[0], seen, **style)
+            if len(self.replicates):
+                ax.fill_between(middles[0], seen - self.error, seen + self.error, color=line.get_color(), alpha=0.3, linewidth=0)
+            return ax
+        ax = axes(ax, xlabel="first angle [°]" if degrees else "x", ylabel="second angle [°]" if degrees else "y")
+        mesh = ax.pcolormesh(*middles, seen.T, **{"cmap": "viridis", "rasterized": True, "shading": "nearest", **style})
         ax.figure.colorbar(mesh, ax=ax, label="free energy [kJ/mol]")
         return ax
 
 
 def wham(samples: Sequence[Any], centres: Any = None, k: Any = None, *, temperature: float, bias: Sequence[Callable] | None = None,
-         bins: int | Sequence[int] = 60, period: Any = None, bounds: Any = None, tolerance: float = 1e-8, bootstrap: int = 100,
+         bins: int | Sequence[int] = 60, period: Any = None, limits: Any = None, tolerance: float = 1e-8, bootstrap: int = 100,
          seed: int = 0) -> Wham:
     r"""Free energy along one or two variables from windows with known biases.
 
@@ -117,7 +116,7 @@ def wham(samples: Sequence[Any], centres: Any = None, k: Any = None, *, temperat
     bins : int or (int, int)
     period : (low, high), or two of them or None, optional
         Of periodic variables, such as ``(-np.pi, np.pi)``.
-    bounds : (low, high), or two of them, optional
+    limits : (low, high), or two of them, optional
         What the bins cover; all samples, or the period, when left out.
     tolerance : float
         Largest error of the expected number of samples in a window, over all samples.
@@ -167,12 +166,12 @@ def wham(samples: Sequence[Any], centres: Any = None, k: Any = None, *, temperat
     thermal = units.GAS_CONSTANT * temperature
     periods = _intervals("period", period, dimensions)
     data = [_wrapped(x, periods) for x in data]
-    edges = _edges(data, bins, periods, bounds, dimensions)
+    edges = _edges(data, bins, periods, limits, dimensions)
     functions = _biases(len(data), centres, k, bias, dimensions, periods)
     shape = tuple(len(e) - 1 for e in edges)
     counts = np.array([np.histogramdd(x, bins=edges)[0].ravel() for x in data])
     if np.any(counts.sum(1) == 0):
-        raise ValueError(f"wham: every window must have samples within the bounds, got none in window {int(np.argmin(counts.sum(1)))}")
+        raise ValueError(f"wham: every window must have samples within the limits, got none in window {int(np.argmin(counts.sum(1)))}")
     log_c = np.array([_log_mean(f, edges, thermal) for f in functions])
     inefficiency = np.array([_inefficiency(x, periods) for x in data])
     effective = counts / inefficiency[:, None]
@@ -240,16 +239,16 @@ def _wrapped(x, periods):
     return x
 
 
-def _edges(data, bins, periods, bounds, dimensions):
+def _edges(data, bins, periods, limits, dimensions):
     bins = [bins] * dimensions if np.ndim(bins) == 0 else list(bins)
     if len(bins) != dimensions or any(isinstance(b, bool) or not hasattr(b, "__index__") or b < 1 for b in bins):
         raise ValueError(f"wham: bins must be whole numbers >= 1, one for each of {dimensions} variables, got {bins}")
     edges = []
-    for d, given in enumerate(_intervals("bounds", bounds, dimensions)):
+    for d, given in enumerate(_intervals("limits", limits, dimensions)):
         if given is None:
             given = periods[d] or (min(x[:, d].min() for x in data), max(x[:, d].max() for x in data))
         if not given[0] < given[1]:
-            raise ValueError(f"wham: samples must differ, got {given[0]} only (give bounds)")
+            raise ValueError(f"wham: samples must differ, got {given[0]} only (give limits)")
         edges.append(np.linspace(*given, bins[d] + 1))
     return edges
 
@@ -297,7 +296,7 @@ def _log_mean(bias, edges, thermal):
         u = np.broadcast_to(np.asarray(bias(*np.broadcast_arrays(x, y)), np.float64), shape)
         result = np.logaddexp.reduce(np.logaddexp.reduce(log_w[:, None, None] + log_w - u / thermal, axis=3), axis=1).ravel()
     if not np.isfinite(result).all():
-        raise ValueError("wham: biases must be finite within the bounds")
+        raise ValueError("wham: biases must be finite within the limits")
     return result
 
 
@@ -333,7 +332,9 @@ def _solve(counts, log_c, f, tolerance):
         share = np.exp((log_n + f)[:, None] + log_c - log_d)  # that a sample of a bin is one of a window
         gradient = share @ per_bin - total
         if np.abs(gradient).max() <= tolerance * all_:
-            break
+            log_p = np.full(n_bins, -np.inf)
+            log_p[used] = np.log(per_bin) - log_d
+            return f - f[0], log_p - np.logaddexp.reduce(log_p), iteration
         hessian = np.diag(share @ per_bin) - (share * per_bin) @ share.T
         step = np.zeros_like(f)
         # the offset of all f is free, and so is that between windows without overlap
@@ -351,13 +352,8 @@ def _solve(counts, log_c, f, tolerance):
         else:
             f = f + length * step
         value, log_d = function(f)
-    else:
-        raise ValueError(f"wham: did not converge to {tolerance} in 500 iterations, got an error of {np.abs(gradient).max() / all_:.1e} "
-                         "(do the windows overlap?)")
-    log_p = np.full(n_bins, -np.inf)
-    log_p[used] = np.log(per_bin) - log_d
-    norm = np.logaddexp.reduce(log_p)
-    return f - f[0], log_p - norm, iteration
+    raise ValueError(f"wham: did not converge to {tolerance} in 500 iterations, got an error of {np.abs(gradient).max() / all_:.1e} "
+                     "(do the windows overlap?)")
 
 
 def _overlap(total, f, log_p, log_c):

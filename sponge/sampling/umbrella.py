@@ -1,0 +1,238 @@
+"""`UmbrellaSampling`: windows along collective variables, and the free energy from all of them."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any, Literal
+
+import numpy as np
+
+from triskele.sponge import units
+from triskele.sponge.analysis.mbar import Mbar, mbar
+from triskele.sponge.analysis.wham import Wham, wham
+from triskele.sponge.cv.compiled import Evaluation
+from triskele.sponge.cv.variable import CollectiveVariable, as_variables
+from triskele.sponge.engine.program import Phase
+from triskele.sponge.engine.task import Task
+from triskele.sponge.integrators.base import Integrator
+from triskele.sponge.potentials.bias import umbrella
+from triskele.sponge.report.checkpoint import Checkpoint
+from triskele.sponge.report.reporter import Reporter
+from triskele.sponge.sampling.base import Sampling
+from triskele.sponge.sampling.replicas import Replicas, replica_seed
+from triskele.sponge.sampling.umbrella_kernels import keep_values
+from triskele.sponge.simulation import Simulation
+from triskele.sponge.system import System
+
+__all__ = ["UmbrellaSampling"]
+
+
+class UmbrellaSampling(Replicas):
+    """Replicas that are held at different values of one or more collective variables by harmonic biases [1]_.
+
+    Parameters
+    ----------
+    system : System
+        Without the biases.
+    cvs : CollectiveVariable or sequence of CollectiveVariable
+    centres : array [windows] or [windows, cvs]
+        Where each window is held.
+    k : float, array [cvs] or [windows, cvs]
+        Force constants in kJ/mol per square of the variable's unit; [windows] with one variable.
+    integrator : Integrator
+        One with a temperature.
+    record : int
+        Steps between records of the variables.
+    every : int
+        Steps after which the windows wait for each other.
+    seed : int
+    positions : array [windows, n, 3], optional
+        Where each window starts, in nm; all at those of the system when left out.
+    barostat : Barostat, optional
+    precision : {"mixed", "double"}
+    comm : mpi4py communicator, optional
+        See `Replicas`.
+
+    Attributes
+    ----------
+    centres, k : float arrays [windows, cvs]
+
+    References
+    ----------
+    .. [1] Torrie, Valleau, "Nonphysical sampling distributions in Monte Carlo free-energy estimation: umbrella sampling",
+       J. Comput. Phys. 23 (1977) 187. doi:10.1016/0021-9991(77)90121-8
+
+    Examples
+    --------
+    >>> from triskele import sponge
+    >>> import numpy as np
+    >>> system = sponge.System(sponge.Topology.of_particles(2), [12.0, 12.0], positions=[[0, 0, 0], [0.16, 0, 0]])
+    >>> bond = system.add(sponge.harmonic_bond([[0, 1]], k=1000.0, r0=0.15))
+    >>> integrator = sponge.LangevinMiddle(temperature=300, friction=10.0, timestep=0.001)
+    >>> windows = sponge.UmbrellaSampling(system, sponge.cv.distance(0, 1), [0.1, 0.15, 0.2], k=2000.0, integrator=integrator)
+    >>> windows.equilibrate(100)
+    >>> windows.run(2000)
+    >>> len(windows.samples), windows.samples[0].shape
+    (3, (40, 1))
+    """
+
+    def __init__(self, system: System, cvs: CollectiveVariable | Sequence[CollectiveVariable], centres: Any, k: Any,
+                 integrator: Integrator, *, record: int = 50, every: int = 1000, seed: int = 0, positions: Any = None,
+                 barostat: Any = None, precision: Literal["mixed", "double"] = "mixed", comm: Any = None):
+        where = "UmbrellaSampling"
+        if not isinstance(system, System):
+            raise TypeError(f"{where}: system must be a System, got {type(system).__name__}")
+        if getattr(integrator, "temperature", None) is None:
+            raise TypeError(f"{where}: integrator must be one with a temperature, such as LangevinMiddle, got {type(integrator).__name__}")
+        self.cvs = as_variables(where, cvs)
+        centres = np.array(centres, np.float64)
+        self.centres = centres[:, None] if centres.ndim == 1 and len(self.cvs) == 1 else centres
+        if self.centres.ndim != 2 or self.centres.shape[1] != len(self.cvs) or not np.isfinite(self.centres).all():
+            raise ValueError(f"{where}: centres must be finite numbers [windows{', cvs' if len(self.cvs) > 1 else ''}], got shape {centres.shape}")
+        k = np.array(k, np.float64)
+        k = k[:, None] if k.ndim == 1 and len(self.cvs) == 1 and len(k) == len(self.centres) else k
+        if np.broadcast_shapes(k.shape, self.centres.shape) != self.centres.shape or not (np.isfinite(k).all() and np.all(k > 0)):
+            raise ValueError(f"{where}: k must be positive, a number or of shape {self.centres.shape[1:]} or {self.centres.shape}, got {k}")
+        self.k = np.array(np.broadcast_to(k, self.centres.shape))
+        n = len(self.centres)
+        if positions is not None and np.shape(positions) != (n, system.n, 3):
+            raise ValueError(f"{where}: positions must have shape {(n, system.n, 3)}, got {np.shape(positions)}")
+        self.temperature, self.seed = float(integrator.temperature), seed
+        if isinstance(record, bool) or not hasattr(record, "__index__") or not 1 <= record:
+            raise ValueError(f"{where}: record must be a whole number of steps >= 1, got {record!r}")
+        self.record = int(record)
+        self._windows: dict[int, _Window] = {}
+        self._recording = False
+        self._samples: list[list[np.ndarray]] = [[] for _ in range(n)]
+
+        def make(w):
+            self._windows[w] = _Window(self.cvs, self.centres[w], self.k[w], self.record, every // self.record + 2)
+            return Simulation(system, integrator, seed=replica_seed(seed, w), barostat=barostat, precision=precision,
+                              sampling=self._windows[w], positions=None if positions is None else positions[w])
+
+        super().__init__(make, n, every=every, comm=comm)
+
+    @property
+    def samples(self) -> list[np.ndarray]:
+        """The recorded values of each window, [m, cvs], in the order of time."""
+        return [np.concatenate(rows) if rows else np.zeros((0, len(self.cvs))) for rows in self._samples]
+
+    def equilibrate(self, steps: int | None = None, *, time: str | float | None = None) -> None:
+        """Make steps that are not recorded.
+
+        Parameters
+        ----------
+        steps : int
+        time : str or float
+            In place of steps.
+        """
+        super().run(steps, time=time)
+
+    def run(self, steps: int | None = None, *, time: str | float | None = None,
+            report: Callable[[int], Reporter | Sequence[Reporter]] | None = None, checkpoint: Checkpoint | None = None) -> None:
+        """Make steps, and record the variables after each step whose number is a multiple of `record`.
+
+        Parameters
+        ----------
+        steps : int
+        time : str or float
+            In place of steps.
+        report, checkpoint
+            As for `Replicas.run`; the checkpoint's `every` must be a multiple of the windows' own.
+        """
+        if checkpoint is not None and checkpoint.every % self.every:
+            raise ValueError(f"UmbrellaSampling: the checkpoint's every must be a multiple of {self.every} steps, got {checkpoint.every}")
+        for k, window in self._windows.items():
+            window.skip(self._simulations[k])
+        self._recording = True
+        try:
+            super().run(steps, time=time, report=report, checkpoint=checkpoint)
+        finally:
+            self._recording = False
+        self._collect(self._all(lambda w: self._windows[w].take(self._simulations[w])))
+
+    def wham(self, bins: int | Sequence[int] = 60, **options: Any) -> Wham:
+        """The free energy along one or two variables, see `analysis.wham`.
+
+        Parameters
+        ----------
+        bins : int or (int, int)
+        **options
+            Such as `limits` and `bootstrap`.
+        """
+        return wham(self.samples, self.centres, self.k, temperature=self.temperature, bins=bins,
+                    period=[v.period for v in self.cvs], **options)
+
+    def mbar(self) -> Mbar:
+        """All samples (``np.concatenate(windows.samples)``) with their weights in the ensemble without biases, see `analysis.mbar`.
+
+        State 0 is without bias, state 1 + w is window w.
+        """
+        s = np.concatenate(self.samples)
+        apart = np.stack([v.difference(s[:, c], self.centres[:, c, None]) for c, v in enumerate(self.cvs)], axis=-1)
+        bias = 0.5 * np.einsum("wc,wsc->ws", self.k, apart**2) / (units.GAS_CONSTANT * self.temperature)
+        return mbar(np.concatenate([np.zeros((1, len(s))), bias]), np.array([0, *map(len, self.samples)]))
+
+    def _news(self, k, sim):
+        return self._windows[k].take(sim) if self._recording else None
+
+    def _meet(self, news):
+        if self._recording:
+            self._collect(news)
+
+    def _collect(self, news):
+        for rows, new in zip(self._samples, news, strict=True):
+            if len(new):
+                rows.append(new)
+
+    def _options(self):
+        return {**super()._options(), "seed": self.seed, "record": self.record, "centres": self.centres.tolist(), "k": self.k.tolist()}
+
+    def _arrays(self):
+        return {f"samples/{w}": values for w, values in enumerate(self.samples)}
+
+    def _take(self, arrays):
+        self._samples = [[arrays[f"samples/{w}"]] for w in range(self.n)]
+
+
+class _Window(Sampling):
+    """The bias of a window; its variables, which the bias computes in each step anyway, are kept by number of the state."""
+
+    def __init__(self, cvs, centre, k, record, slots):
+        self.name, self.record = "umbrella", record
+        self._bias = umbrella(cvs, centre, k)
+        self.centre, self.k = self._bias.params["centre"], self._bias.params["k"]
+        self._buffer = np.zeros((slots, len(cvs)))
+        self._evaluations = weakref.WeakKeyDictionary()
+        self._taken = 0  # the last state that was
+
+    def check(self, system, integrator):
+        self._bias.check(system)
+        if integrator.forces_at is None:
+            raise ValueError(f"UmbrellaSampling: integrator must keep the forces of its steps, as LangevinMiddle does, got {type(integrator).__name__}")
+
+    def plan(self, engine):
+        def energy(*values):
+            return self._bias.function(*values[:-2], centre=values[-2], k=values[-1])
+
+        self._evaluations[engine] = Evaluation(engine, self._bias.cvs, "UmbrellaSampling", energy, [self.centre, self.k])
+        return self._evaluations[engine].plan()
+
+    def after_step(self, engine, integrator):
+        values = self._evaluations[engine].values
+        shift = int(integrator.forces_at == "new")
+        return [Phase([Task(keep_values, engine.flags, shift, self.record, values, self._buffer)], name="umbrella")]
+
+    def skip(self, sim):
+        """Take nothing of what was before the present state."""
+        self._taken = sim.step
+
+    def take(self, sim):
+        """The records after those that were taken before, up to the present state."""
+        numbers = np.arange(self._taken // self.record + 1, sim.step // self.record + 1)
+        rows = self._buffer[numbers % len(self._buffer)]
+        if len(numbers) and sim.step % self.record == 0:  # its forces may not have been computed yet
+            rows[-1] = [float(v(sim.positions, sim.box)) for v in self._bias.cvs]
+        self._taken = sim.step
+        return rows

@@ -209,7 +209,7 @@ def long_range_dispersion(form: Form, params: dict[str, Any], types: Any) -> Any
     return 16 * np.pi * (sum12 * w12 - sum6 * w6)
 
 
-def jump_at_cutoff(form: Form, params: dict[str, Any], types: Any) -> float:
+def jump_at_cutoff(form: Form, params: dict[str, Any], types: Any) -> Any:
     """What the step of the Lennard-Jones energy at the cut-off adds to the pressure, times the volume squared.
 
     2 pi/3 N^2 r_c^3 u(r_c), with a mean energy u: with it, and the derivative of the tail's energy, the pressure has the whole
@@ -218,7 +218,7 @@ def jump_at_cutoff(form: Form, params: dict[str, Any], types: Any) -> float:
     if form.switch is not None:
         return 0.0
     sum12, sum6 = _mean_sums(form, params, types)
-    return float(16 * np.pi / 3 * (sum12 / form.cutoff**9 - sum6 / form.cutoff**3))
+    return 16 * np.pi / 3 * (sum12 / form.cutoff**9 - sum6 / form.cutoff**3)
 
 
 def _mean_sums(form, params, types):

@@ -1,0 +1,123 @@
+"""What both ways of differentiating a trajectory share: the integrator in numbers, and its noise."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from triskele import core
+from triskele.core import tree
+from triskele.sponge import units
+from triskele.sponge.differentiate.noise import fill_noise
+from triskele.sponge.errors import BrokenSimulationError
+from triskele.sponge.integrators.langevin_middle import LangevinMiddle
+from triskele.sponge.integrators.velocity_verlet import VelocityVerlet
+
+__all__ = ["Path", "Scheme", "check_state", "finite", "noise"]
+
+
+class Path(NamedTuple):
+    """What a trajectory returns.
+
+    Attributes
+    ----------
+    positions, velocities : array [n, 3]
+        At the end; velocities of Langevin dynamics stand at the half step before.
+    observed : tree of arrays [records, ...]
+        What `observe` returned after every so many steps; None without it.
+    """
+
+    positions: Any
+    velocities: Any
+    observed: Any
+
+
+@dataclass(frozen=True, eq=False)
+class Scheme:
+    """An integrator in numbers. A step is: v += kick F; x += half v; v = decay v + noise R; x += half v.
+
+    Velocity Verlet is the same without noise, between a half kick back at the beginning and a half kick at the end.
+    """
+
+    steps: int
+    every: int
+    kick: np.ndarray  # [n, 1]: timestep / mass
+    half: float
+    decay: float
+    noise: np.ndarray | None  # [n, 1]
+    calls: dict[Any, Any] = field(default_factory=dict)  # compiled functions, by structure of their arguments
+
+    @property
+    def verlet(self) -> bool:
+        """Whether velocities begin and end at the times of positions."""
+        return self.noise is None
+
+    @property
+    def records(self) -> int:
+        """How often `observe` is called."""
+        return self.steps // self.every
+
+    @classmethod
+    def of(cls, integrator: Any, masses: Any, steps: int, every: int | None) -> Scheme:
+        """That of an integrator of sponge.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If it is another integrator than these two, masses are not positive, or steps are no multiple of `every`.
+        """
+        where = "trajectory"
+        if not isinstance(integrator, (VelocityVerlet, LangevinMiddle)):
+            raise TypeError(f"{where}: the integrator must be VelocityVerlet or LangevinMiddle, got {type(integrator).__name__}")
+        masses = np.asarray(masses, np.float64)
+        if masses.ndim != 1 or not np.all((masses > 0) & np.isfinite(masses)):
+            raise ValueError(f"{where}: masses must be positive numbers [n] (no virtual sites, no frozen atoms), got {masses}")
+        every = steps if every is None else every
+        for name, value in (("steps", steps), ("every", every)):
+            if isinstance(value, bool) or not hasattr(value, "__index__") or value < 1:
+                raise ValueError(f"{where}: {name} must be a whole number >= 1, got {value!r}")
+        if steps % every:
+            raise ValueError(f"{where}: steps must be a multiple of every, got {steps} and {every}")
+        dt, masses = integrator.timestep, masses[:, None]
+        if isinstance(integrator, VelocityVerlet):
+            return cls(int(steps), int(every), dt / masses, dt / 2, 1.0, None)
+        width = np.sqrt(units.GAS_CONSTANT * integrator.temperature / masses * -np.expm1(-2 * integrator.friction * dt))
+        return cls(int(steps), int(every), dt / masses, dt / 2, float(np.exp(-integrator.friction * dt)), width)
+
+
+noise = core.custom_op(out=lambda step, key, like: core.spec(like.shape), batch="sequential")(fill_noise)
+"""``noise(step, key, like)``: normal numbers of the shape of `like` [n, 3], those of the engine's thermostats in this step."""
+
+
+@core.custom_op(out=lambda good, *leaves, steps: tuple(leaves), mode="python", batch="sequential")
+def _finite(good, *leaves, steps):
+    if good < steps or not all(np.isfinite(x).all() for x in leaves):
+        raise BrokenSimulationError(f"trajectory: positions must stay finite, but are not after step {min(int(good) + 1, steps)} "
+                                    "(a shorter time step, or starting positions that are less strained)")
+    return tuple(np.asarray(x) for x in leaves)
+
+
+@_finite.vjp
+def _(cotangents, outs, good, *leaves, steps):
+    return None, *_finite(good, *cotangents, steps=steps)  # compiled gradients may not need the values at all
+
+
+def finite(good: Any, steps: int, values: Any) -> Any:
+    """`values`, a tree, once they are seen to be finite; `good` says after how many of the steps they still were.
+
+    Raises
+    ------
+    BrokenSimulationError
+        If they are not.
+    """
+    leaves, structure = tree.flatten(values)
+    return tree.unflatten(structure, _finite(good, *leaves, steps=steps))
+
+
+def check_state(n: int, positions: Any, velocities: Any) -> None:
+    """Raise if shapes are wrong."""
+    for name, value in (("positions", positions), ("velocities", velocities)):
+        if np.shape(value) != (n, 3):
+            raise ValueError(f"trajectory: {name} must have shape {(n, 3)}, got {np.shape(value)}")

@@ -50,7 +50,7 @@ def _angle(x, box):
     c = cross(a, b)
     square = np.sum(c * c)
     flat = square <= _ON_A_LINE**2 * np.sum(a * a) * np.sum(b * b)
-    return np.arctan2(np.sqrt(np.where(flat, 0.0, square)), np.sum(a * b))
+    return np.arctan2(np.sqrt(square * np.where(flat, 0.0, 1.0)), np.sum(a * b))
 
 
 def angle(i: int, j: int, k: int, *, name: str | None = None) -> CollectiveVariable:

@@ -1,0 +1,394 @@
+"""`Metadynamics`: a bias on collective variables that grows where the run has been."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from triskele.sponge import units
+from triskele.sponge.cv.compiled import Evaluation, status_code
+from triskele.sponge.cv.variable import CollectiveVariable, VariableError, as_variables
+from triskele.sponge.engine.program import Phase
+from triskele.sponge.engine.task import Task
+from triskele.sponge.sampling import metadynamics_kernels as kernels
+from triskele.sponge.sampling.base import Sampling
+
+__all__ = ["BiasEstimate", "Metadynamics"]
+
+_ROWS = 1024  # of the table that kernels fill: when it is full, Python puts it away
+_MOST_NODES = 10_000_000
+_NODES_PER_SIGMA = 5  # cubic interpolation is then right to 1e-5 of a hill's height
+
+
+@dataclass(frozen=True)
+class BiasEstimate:
+    """Free energy from the bias of metadynamics; see `Metadynamics.free_energy`.
+
+    Attributes
+    ----------
+    axes : list of array
+        Values of each variable at the nodes of the grid.
+    value : array [n1, ...]
+        In kJ/mol, 0 at the minimum.
+    error : array [n1, ...] or None
+        Standard error in kJ/mol; infinite where a block of the run has not been.
+    """
+
+    axes: list[np.ndarray]
+    value: np.ndarray
+    error: np.ndarray | None
+
+
+class Metadynamics(Sampling):
+    r"""Metadynamics, plain [1]_ or well-tempered [2]_: Gaussian hills, put where the run has been.
+
+    .. math:: V(s, t) = \sum_{t' < t} h\, e^{-V(s_{t'}, t') / R \Delta T} \exp\Big(-\sum_c \frac{(s_c - s_c(t'))^2}{2\sigma_c^2}\Big),
+              \quad \Delta T = (\gamma - 1) T
+
+    with the bias factor gamma; plain metadynamics has no damping of heights. The hills are kept on a grid, between whose
+    nodes the bias is interpolated by cubic polynomials in each variable, and forces are the slopes of just these. Hills on
+    periodic variables count with all their images. Everything happens inside the step loop.
+
+    Parameters
+    ----------
+    cvs : CollectiveVariable or sequence of one to three
+    sigma : float or sequence of float
+        Widths of the hills, in the variables' units.
+    height : float
+        Of the first hill in kJ/mol.
+    every : int
+        Steps between hills. The first is added at state `every`, after its forces have been computed.
+    bias_factor : float, optional
+        The gamma above, > 1; without it hills keep their height.
+    temperature : float, optional
+        In K; the integrator's when left out.
+    grid : sequence, optional
+        For each variable (lowest, highest), or (lowest, highest, intervals); a periodic one may have None, or the number of
+        intervals alone. For one variable the outer sequence can be left out. A fifth of sigma is taken where the number is
+        left out, and more than half of it is refused.
+    record : int, optional
+        Steps between records of variables and bias, a divisor of `every`; every hill when left out.
+    name : str
+        Under which the energy of the bias is reported.
+
+    Attributes
+    ----------
+    axes : list of array
+        Values of each variable at the nodes of the grid.
+
+    Raises
+    ------
+    VariableError
+        From a run, when a variable leaves the grid, or it or its gradient is not defined.
+
+    References
+    ----------
+    .. [1] Laio, Parrinello, "Escaping free-energy minima", PNAS 99 (2002) 12562. doi:10.1073/pnas.202427399
+    .. [2] Barducci, Bussi, Parrinello, "Well-tempered metadynamics", Phys. Rev. Lett. 100 (2008) 020603, equations 2 and 3.
+       doi:10.1103/PhysRevLett.100.020603
+    .. [3] Tiwary, Parrinello, "A time-independent free energy estimator for metadynamics", J. Phys. Chem. B 119 (2015) 736,
+       equations 5 and 12. doi:10.1021/jp504920s
+
+    Examples
+    --------
+    >>> from triskele.sponge import cv
+    >>> phi, psi = cv.torsion(4, 6, 8, 14), cv.torsion(6, 8, 14, 16)
+    >>> bias = Metadynamics([phi, psi], sigma=0.35, height=1.2, every=500, bias_factor=8)
+    >>> [len(axis) for axis in bias.axes]
+    [90, 90]
+    """
+
+    def __init__(self, cvs: CollectiveVariable | Sequence[CollectiveVariable], sigma: Any, height: float, every: int,
+                 bias_factor: float | None = None, temperature: float | None = None, grid: Any = None, record: int | None = None,
+                 name: str = "metadynamics"):
+        where = type(self).__name__
+        self.name = name
+        self.cvs = as_variables(where, cvs)
+        d = len(self.cvs)
+        if d > 3:
+            raise ValueError(f"{where}: at most 3 collective variables fit a grid, got {d}")
+        widths = np.asarray(sigma, np.float64)
+        if widths.shape not in ((), (d,)) or not np.all((widths > 0) & np.isfinite(widths)):
+            raise ValueError(f"{where}: sigma must be a positive number, or one for each of {d} variables, got {sigma!r}")
+        self.sigma = np.broadcast_to(widths, (d,)).tolist()
+        if not 0 < height < np.inf:
+            raise ValueError(f"{where}: height must be a positive energy in kJ/mol, got {height!r}")
+        record = every if record is None else record
+        for key, value in (("every", every), ("record", record)):
+            if isinstance(value, bool) or not hasattr(value, "__index__") or value < 1:
+                raise ValueError(f"{where}: {key} must be a whole number of steps >= 1, got {value!r}")
+        if every % record:
+            raise ValueError(f"{where}: record must divide the {every} steps between hills, got {record}")
+        if bias_factor is not None and not 1 < bias_factor < np.inf:
+            raise ValueError(f"{where}: bias_factor must be > 1, got {bias_factor!r} (None keeps the height of hills)")
+        if temperature is not None and not 0 < temperature < np.inf:
+            raise ValueError(f"{where}: temperature must be a positive number of K, got {temperature!r}")
+        self.height, self.every, self.record = float(height), int(every), int(record)
+        self.bias_factor, self.temperature = bias_factor, temperature
+        self.grid = _grid(where, self.cvs, self.sigma, grid)
+
+        nodes = [n if v.period else n + 1 for v, (_, _, n) in zip(self.cvs, self.grid)]
+        if math.prod(nodes) > _MOST_NODES:
+            raise ValueError(f"{where}: the grid must have at most {_MOST_NODES} nodes, got {' x '.join(map(str, nodes))} (fewer intervals)")
+        self._shape = np.array([[n, v.period is not None] for n, v in zip(nodes, self.cvs)], np.int64)
+        self._range = np.array([[low, (high - low) / n, s] for (low, high, n), s in zip(self.grid, self.sigma)])
+        self._grid = np.zeros((2**d, math.prod(nodes)))
+        reach = int(max(np.ceil(kernels.REACH * self._range[:, 2] / self._range[:, 1]))) * 2 + 3
+        self._scratch = np.zeros((3, reach), np.int64), np.zeros((3, 2, reach))
+        self._active = np.ones(1, np.int64)
+        self._now = np.zeros(1)
+        self._options = np.array([self.height, 0.0, 1.0, 0.0])
+        self._temperature: float | None = None
+        self._set_temperature(temperature)
+        self._table, self._counts = np.zeros((_ROWS, d + 4)), np.zeros(2, np.int64)
+        self._full: list[np.ndarray] = []  # tables that were filled, which nobody changes any more
+        self._common: np.ndarray | None = None  # the grid that all walkers agreed on last
+        self._shared = 0  # rows whose hills are in it
+
+    def _set_temperature(self, temperature):
+        self._temperature = temperature
+        if temperature is None:
+            return
+        beta = 1 / (units.GAS_CONSTANT * temperature)
+        damping = 0.0 if self.bias_factor is None else 1 / (self.bias_factor - 1)
+        self._options[1:] = beta * damping, beta * (1 + damping), beta * damping
+
+    # -- in a simulation ------------------------------------------------------------------------------------------------
+
+    def check(self, system, integrator):
+        where = f"Metadynamics {self.name!r}"
+        for variable in self.cvs:
+            variable.check(system, where)
+        if integrator.forces_at is None:
+            raise ValueError(f"{where}: the integrator must compute all forces once a step, which {type(integrator).__name__} does not")
+        self._set_temperature(self.temperature if self.temperature is not None else getattr(integrator, "temperature", None))
+        if self.bias_factor is not None and self._temperature is None:
+            raise ValueError(f"{where}: with a bias factor, temperature must be given, as {type(integrator).__name__} has none")
+
+    def plan(self, engine):
+        where = f"Metadynamics {self.name!r}"
+        found = Evaluation(engine, self.cvs, where)
+        code = status_code(f"{where}: outside")
+
+        def outside(engine) -> bool:
+            for variable, value, (low, high, _) in zip(self.cvs, found.values, self.grid):
+                if variable.period is None and not low <= value <= high:
+                    raise VariableError(f"{where}: {variable.name} must stay on the grid from {low:g} to {high:g}, got {value:.6g} "
+                                        f"{found.at_step()} (widen `grid`, or add a wall with BiasPotential)")
+            raise VariableError(f"{where}: a variable has left the grid {found.at_step()}")
+
+        engine.on_status(code, outside)
+        task = Task(kernels.bias_of, engine.flags, code, self._shape, self._range, self._grid, found.values,
+                    np.zeros((len(self.cvs), 8)), found.slopes, found.bias)  # fmt: skip
+        plan = found.plan(task)
+        plan.evaluation = found
+        return plan
+
+    def after_step(self, engine, integrator):
+        found = engine.plans[self.name].evaluation
+        code = status_code(f"Metadynamics {self.name!r}: full")
+        engine.on_status(code, self._put_away)
+        ahead = int(integrator.forces_at == "new")
+        task = Task(kernels.deposit, engine.flags, code, ahead, self.record, self.every, self._active, found.values, found.bias,
+                    self._options, self._shape, self._range, self._grid, self._now, self._table, self._counts, *self._scratch)  # fmt: skip
+        return [Phase([task], name=self.name, redo=True)]
+
+    def _put_away(self, engine) -> bool:
+        self._full.append(self._table.copy())
+        self._counts[0] = 0
+        return False
+
+    def freeze(self, frozen: bool = True) -> Metadynamics:
+        """Add no more hills (records go on), or go on with them."""
+        self._active[0] = not frozen
+        return self
+
+    # -- results --------------------------------------------------------------------------------------------------------
+
+    @property
+    def axes(self) -> list[np.ndarray]:
+        """Values of each variable at the nodes of the grid."""
+        return [low + h * np.arange(n) for (n, _), (low, h, _) in zip(self._shape.tolist(), self._range.tolist())]
+
+    @property
+    def steps(self) -> np.ndarray:
+        """Numbers of the recorded states [m]."""
+        return self._rows()[:, 0].astype(np.int64)
+
+    @property
+    def values(self) -> np.ndarray:
+        """The variables in the recorded states [m, d]."""
+        return self._rows()[:, 1:-3]
+
+    @property
+    def heights(self) -> np.ndarray:
+        """Heights of the hills added at the recorded states [m] in kJ/mol, 0 where none was."""
+        return self._rows()[:, -1]
+
+    def _rows(self):
+        return np.concatenate([*self._full, self._table[: self._counts[0]]])
+
+    def bias(self, *values: Any) -> np.ndarray:
+        """The bias in kJ/mol.
+
+        Parameters
+        ----------
+        *values : array
+            Of each variable, of shapes that broadcast.
+
+        Raises
+        ------
+        ValueError
+            If some lie outside of the grid.
+        """
+        d = len(self.cvs)
+        if len(values) != d:
+            raise ValueError(f"Metadynamics.bias: values of {d} variables are needed, got {len(values)}")
+        points = np.stack(np.broadcast_arrays(*(np.asarray(v, np.float64) for v in values)), axis=-1)
+        result = np.zeros(points.shape[:-1])
+        kernels.bias_at(np.ascontiguousarray(points.reshape(-1, d)), self._shape, self._range, self._grid, np.zeros((d, 8)), np.zeros(d),
+                        result.reshape(-1))  # fmt: skip
+        if np.isnan(result).any():
+            raise ValueError(f"Metadynamics.bias: values must lie on the grid, got {points[np.isnan(result)][0].tolist()}")
+        return result
+
+    def weights(self, steps: Any = None) -> np.ndarray:
+        """Weights that take recorded states to the unbiased ensemble, exp((V(s, t) - c(t)) / RT) of mean 1 [3]_.
+
+        The constant c(t) makes weights of different times comparable. Those of the first crossings, when the bias changes
+        from one hill to the next, are the worst.
+
+        Parameters
+        ----------
+        steps : int array [m], optional
+            Numbers of states; all that were recorded when left out.
+
+        Returns
+        -------
+        array [m]
+        """
+        where = "Metadynamics.weights"
+        rows = self._rows()
+        if steps is not None:
+            wanted = np.asarray(steps)
+            known = rows[:, 0].astype(np.int64)
+            at = np.minimum(np.searchsorted(known, wanted), max(len(known) - 1, 0))
+            if not len(known) or np.any(known[at] != wanted):
+                missing = wanted if not len(known) else wanted[known[at] != wanted]
+                raise ValueError(f"{where}: states must have been recorded, but {missing[0]} was not (record = {self.record})")
+            rows = rows[at]
+        if not len(rows):
+            raise ValueError(f"{where}: nothing was recorded yet")
+        log = (rows[:, -3] - rows[:, -2]) / (units.GAS_CONSTANT * self._known_temperature(where))
+        weight = np.exp(log - log.max())
+        return weight / weight.mean()
+
+    def free_energy(self, blocks: int = 5, skip: float = 0.2) -> BiasEstimate:
+        """Free energy of the variables, -gamma / (gamma - 1) V, or -V of plain metadynamics, with an error bar.
+
+        The error is that between blocks of this walker's run, each reweighted (see `weights`) and smoothed by a hill.
+
+        Parameters
+        ----------
+        blocks : int
+            At least 2; 0 for no error.
+        skip : float
+            Part of the records at the beginning that blocks leave out.
+        """
+        where = "Metadynamics.free_energy"
+        shape = self._shape[:, 0]
+        factor = 1.0 if self.bias_factor is None else self.bias_factor / (self.bias_factor - 1)
+        value = factor * (self._grid[0].max() - self._grid[0])
+        error = None
+        if blocks:
+            if blocks < 2 or not 0 <= skip < 1:
+                raise ValueError(f"{where}: blocks must be 0 or >= 2 and skip from 0 to 1, got {blocks} and {skip}")
+            thermal = units.GAS_CONSTANT * self._known_temperature(where)
+            first = int(skip * len(self.steps))
+            points, weights = np.ascontiguousarray(self.values[first:]), self.weights()[first:] if len(self.steps) else np.zeros(0)
+            if len(points) < 2 * blocks:
+                raise ValueError(f"{where}: {blocks} blocks need at least {2 * blocks} records, got {len(points)} (run on, or blocks=0)")
+            found = []
+            for part in np.array_split(np.arange(len(points)), blocks):
+                density = np.zeros_like(self._grid)
+                kernels.add_hills(points[part], weights[part], self._shape, self._range, density, *self._scratch)
+                found.append(density[0] / density[0].sum())
+            seen = np.min(found, axis=0) > 0
+            energies = -thermal * np.log(np.where(seen, found, 1.0))
+            error = np.where(seen, energies.std(axis=0, ddof=1) / np.sqrt(blocks), np.inf).reshape(shape)
+        return BiasEstimate(self.axes, value.reshape(shape), error)
+
+    def _known_temperature(self, where):
+        if self._temperature is None:
+            raise ValueError(f"{where}: needs a temperature (give it to Metadynamics, or use an integrator that has one)")
+        return self._temperature
+
+    # -- restarts and walkers -------------------------------------------------------------------------------------------
+
+    def state(self):
+        """Grid, constant and records; full tables are handed out as they are, since nobody changes them."""
+        state = {"grid": self._grid.copy(), "now": self._now.copy(), "active": self._active.copy(), "counts": self._counts.copy(),
+                 "records": self._table[: self._counts[0]].copy(), "shared": np.array(self._shared)}
+        state.update({f"records/{k}": table for k, table in enumerate(self._full)})
+        if self._common is not None:
+            state["common"] = self._common.copy()
+        return state
+
+    def restore(self, state):
+        self._grid[:], self._now[:], self._active[:], self._counts[:] = (state[k] for k in ("grid", "now", "active", "counts"))
+        self._table[: len(state["records"])] = state["records"]
+        self._full = [state[f"records/{k}"] for k in range(sum(key.startswith("records/") for key in state))]
+        self._shared = int(state["shared"])
+        self._common = state["common"].copy() if "common" in state else None
+
+    def news(self):
+        """Centres and heights of the hills since the last `receive`."""
+        rows = self._rows()[self._shared:]
+        rows = rows[rows[:, -1] > 0]
+        return {"hills": np.column_stack([rows[:, 1:-3], rows[:, -1]])}
+
+    def receive(self, news):
+        """Put the hills of all walkers on the grid that they had in common before."""
+        if self._common is None:
+            self._common = np.zeros_like(self._grid)
+        for own in news:
+            hills = np.asarray(own["hills"], np.float64)
+            kernels.add_hills(np.ascontiguousarray(hills[:, :-1]), np.ascontiguousarray(hills[:, -1]), self._shape, self._range,
+                              self._common, *self._scratch)  # fmt: skip
+        self._grid[:] = self._common
+        self._now[0] = kernels.constant(self._grid[0], *self._options[2:])
+        self._shared = len(self._full) * _ROWS + int(self._counts[0])
+
+
+def _grid(where: str, cvs: list[CollectiveVariable], sigma: list[float], given: Any) -> list[tuple[float, float, int]]:
+    """Lowest value, highest value and number of intervals of each variable."""
+    d = len(cvs)
+    entries = [None] * d if given is None else [given] if isinstance(given, int) else list(given)
+    if d == 1 and len(entries) in (2, 3) and all(np.isscalar(e) for e in entries):
+        entries = [tuple(entries)]
+    if len(entries) != d:
+        raise ValueError(f"{where}: grid must have an entry for each of {d} variables, got {given!r}")
+    found = []
+    for variable, width, entry in zip(cvs, sigma, entries):
+        entry = (entry,) if entry is None or np.isscalar(entry) else tuple(entry)
+        if len(entry) == 1:
+            if variable.period is None:
+                raise ValueError(f"{where}: grid must say from where to where {variable.name} goes, got {entry[0]!r}")
+            entry = (*variable.period, *(e for e in entry if e is not None))
+        low, high = float(entry[0]), float(entry[1])
+        if not (-np.inf < low < high < np.inf) or len(entry) > 3:
+            raise ValueError(f"{where}: grid of {variable.name} must be (lowest, highest) or (lowest, highest, intervals), got {entry!r}")
+        if variable.period is not None and not np.allclose((low, high), variable.period, rtol=1e-12):
+            raise ValueError(f"{where}: grid of {variable.name}, which is periodic, must be its period {variable.period}, got {(low, high)}")
+        n = entry[2] if len(entry) == 3 else math.ceil((high - low) / width * _NODES_PER_SIGMA)
+        if isinstance(n, bool) or not hasattr(n, "__index__") or n < 2:
+            raise ValueError(f"{where}: grid of {variable.name} must have a whole number of intervals >= 2, got {n!r}")
+        if (high - low) / n > 0.5 * width * (1 + 1e-12):
+            raise ValueError(f"{where}: intervals of the grid of {variable.name} must be at most half of sigma = {width:g}, got "
+                             f"{(high - low) / n:.3g} (at least {math.ceil(2 * (high - low) / width)} intervals)")
+        found.append((low, high, int(n)))
+    return found

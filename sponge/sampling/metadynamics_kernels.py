@@ -1,0 +1,206 @@
+"""Kernels of metadynamics: Gaussian hills on a grid, cubic interpolation between its nodes, and their deposition.
+
+A grid of up to three variables is a float64 array [2^d, nodes]: at every node the bias and its mixed derivatives of first
+order in each variable, times the spacings; the last variable changes fastest, and bit d - 1 - k of the first index says
+whether the derivative by variable k is meant. These are the data of tensor products of cubic Hermite polynomials, which
+join with continuous slopes, and whose derivatives are the slopes that forces need.
+
+What a grid looks like stands in ``shape`` int64 [d, 2] (nodes, whether periodic) and ``range_`` float64 [d, 3] (value of the
+first node, spacing, sigma).
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from triskele.core.kernels import simd
+from triskele.core.kernels.njit import device, kernel
+
+# the words of Engine.flags that are used here, as engine.task has them
+_STEP, _STATUS = 0, 1
+
+# Hills are cut off where they have fallen to 2e-11 of their height.
+REACH = 7.0  # sigma
+
+_LANES = 8
+
+
+@device
+def interpolate(s, shape, range_, grid, work, slopes):
+    """Bias at `s` [d], and its derivatives into `slopes` [d]; -1 as second result, or the variable outside of the grid.
+
+    `work` is float64 [d, 8]. Values that are not finite give a bias that is not.
+    """
+    d = shape.shape[0]
+    node, strides = work[:, 0], work[:, 1]
+    # the node before s, and polynomials of the place t in the cell: values and slopes at both ends
+    basis = work[:, 2:6]
+    stride = 1.0
+    for k in range(d - 1, -1, -1):
+        u = (s[k] - range_[k, 0]) / range_[k, 1]
+        n = shape[k, 0]
+        if not math.isfinite(u):
+            slopes[:] = np.nan
+            return np.nan, -1
+        if shape[k, 1]:
+            u -= n * math.floor(u / n)
+            i = min(int(u), n - 1)  # u may have been rounded up to n
+        else:
+            if not 0.0 <= u <= n - 1:
+                return 0.0, k
+            i = min(int(u), n - 2)
+        t = u - i
+        node[k], strides[k] = i, stride
+        basis[k, 0], basis[k, 1] = (1.0 + 2.0 * t) * (1.0 - t) * (1.0 - t), t * (1.0 - t) * (1.0 - t)
+        basis[k, 2], basis[k, 3] = t * t * (3.0 - 2.0 * t), t * t * (t - 1.0)
+        work[k, 6], work[k, 7] = t, 0.0
+        stride *= n
+    value = 0.0
+    slopes[:] = 0.0
+    for corner in range(1 << d):
+        at = 0
+        for k in range(d):
+            far = (corner >> (d - 1 - k)) & 1
+            i = int(node[k]) + far
+            if shape[k, 1] and i == shape[k, 0]:
+                i = 0
+            at += i * int(strides[k])
+        for part in range(1 << d):
+            data = grid[part, at]
+            product = data
+            for k in range(d):
+                product *= basis[k, 2 * ((corner >> (d - 1 - k)) & 1) + ((part >> (d - 1 - k)) & 1)]
+            value += product
+            for e in range(d):
+                product = data
+                for k in range(d):
+                    far, slope = (corner >> (d - 1 - k)) & 1, (part >> (d - 1 - k)) & 1
+                    product *= _derivative(work[k, 6], far, slope) if k == e else basis[k, 2 * far + slope]
+                slopes[e] += product / range_[e, 1]
+    return value, -1
+
+
+@device
+def _derivative(t, far, slope):
+    """Of the polynomials of `interpolate` by t."""
+    if far:
+        return t * (3.0 * t - 2.0) if slope else 6.0 * t * (1.0 - t)
+    return (1.0 - t) * (1.0 - 3.0 * t) if slope else -6.0 * t * (1.0 - t)
+
+
+@device
+def add_hill(s, height, shape, range_, grid, places, factors):
+    """Add a Gaussian at `s` [d]; on periodic axes all its images.
+
+    places int64 [3, m] and factors float64 [3, 2, m], m at least the nodes within reach, are scratch memory.
+    """
+    d = shape.shape[0]
+    for k in range(3):
+        axis = k - (3 - d)  # axes that are not there have one node
+        if axis < 0:
+            places[k, 0], places[k, 1] = 1, 0
+            factors[k, 0, 1] = 1.0
+            factors[k, 1, 1] = 0.0
+            continue
+        n, h, sigma = shape[axis, 0], range_[axis, 1], range_[axis, 2]
+        u = (s[axis] - range_[axis, 0]) / h
+        first, last = math.ceil(u - REACH * sigma / h), math.floor(u + REACH * sigma / h)
+        if not shape[axis, 1]:
+            first, last = max(first, 0), min(last, n - 1)
+        count = max(last - first + 1, 0)
+        places[k, 0] = count
+        for j in range(count):
+            x = (first + j - u) * h / sigma
+            g = math.exp(-0.5 * x * x)
+            places[k, 1 + j] = (first + j) - n * math.floor((first + j) / n)
+            factors[k, 0, 1 + j] = g
+            factors[k, 1, 1 + j] = -x * g * h / sigma
+    n1 = shape[d - 2, 0] if d > 1 else 1
+    n2 = shape[d - 1, 0]
+    for part in range(1 << d):
+        p0, p1, p2 = (part >> 2) & 1, (part >> 1) & 1, part & 1
+        for a in range(1, 1 + places[0, 0]):
+            for b in range(1, 1 + places[1, 0]):
+                w = height * factors[0, p0, a] * factors[1, p1, b]
+                at = (places[0, a] * n1 + places[1, b]) * n2
+                for c in range(1, 1 + places[2, 0]):
+                    grid[part, at + places[2, c]] += w * factors[2, p2, c]
+
+
+@device
+def offset(values, upper, lower):
+    r"""(ln sum exp(upper V) - ln sum exp(lower V)) / (upper - lower) over the nodes, with upper > lower >= 0, V >= 0."""
+    n, largest = values.size, values[0]
+    for i in range(n):
+        largest = max(largest, values[i])
+    whole = n - n % _LANES
+    many, few = simd.splat(0.0, _LANES), simd.splat(0.0, _LANES)
+    for i in range(0, whole, _LANES):
+        v = simd.load(values, i, _LANES) - largest
+        many += simd.exp(v * upper)
+        few += simd.exp(v * lower)
+    a, b = simd.sum(many), simd.sum(few)
+    for i in range(whole, n):
+        a += math.exp((values[i] - largest) * upper)
+        b += math.exp((values[i] - largest) * lower)
+    return largest + (math.log(a) - math.log(b)) / (upper - lower)
+
+
+@kernel(nogil=True)
+def bias_of(chunk, flags, code, shape, range_, grid, values, work, slopes, bias):
+    """Bias [] and slopes [d] at the variables' values [d]; status `code` when they have left the grid."""
+    bias[()], outside = interpolate(values, shape, range_, grid, work, slopes)
+    if outside >= 0:
+        flags[_STATUS] = code
+
+
+@kernel(nogil=True)
+def deposit(chunk, flags, code, ahead, record, every, active, values, bias, options, shape, range_, grid, now, table, counts, places,
+            factors):
+    """Add a row to `table` and a hill to `grid`, when it is time; status `code` when the table is full.
+
+    options [4]: height, 1 / (R delta T), upper and lower factor of `offset`; now [1]: the constant c. A row is the number of
+    the state, the variables, the bias and c before the hill, and its height. counts [2]: rows, and the state of the last one,
+    so that a state that comes twice, because a later phase had to be mended, gets no second hill.
+    """
+    state = flags[_STEP] + ahead
+    if state % record != 0 or state == 0 or state == counts[1]:
+        return
+    n, d = counts[0], values.size
+    if n == table.shape[0]:
+        flags[_STATUS] = code
+        return
+    counts[0], counts[1] = n + 1, state
+    row = table[n]
+    row[0] = state
+    for k in range(d):
+        row[1 + k] = values[k]
+    row[d + 1], row[d + 2], row[d + 3] = bias[()], now[0], 0.0
+    if state % every == 0 and active[0]:
+        height = options[0] * math.exp(-options[1] * bias[()])
+        row[d + 3] = height
+        add_hill(values, height, shape, range_, grid, places, factors)
+        now[0] = offset(grid[0], options[2], options[3])
+
+
+@kernel(nogil=True)
+def add_hills(hills, weights, shape, range_, grid, places, factors):
+    """Add hills at `hills` [m, d] with heights `weights` [m]."""
+    for i in range(len(hills)):
+        add_hill(hills[i], weights[i], shape, range_, grid, places, factors)
+
+
+@kernel(nogil=True)
+def bias_at(points, shape, range_, grid, work, slopes, result):
+    """Bias at points [m, d] into `result` [m], NaN outside of the grid; returns nothing."""
+    for i in range(len(points)):
+        value, outside = interpolate(points[i], shape, range_, grid, work, slopes)
+        result[i] = value if outside < 0 else np.nan
+
+
+@kernel(nogil=True)
+def constant(values, upper, lower):
+    """`offset`, from outside of the loop."""
+    return offset(values, upper, lower)

@@ -1,0 +1,379 @@
+"""Metadynamics: hills and their interpolation against direct sums, known free energies, constants of motion, restarts, walkers."""
+
+import numpy as np
+import pytest
+
+from triskele import core, sponge
+from triskele.sponge import cv, units
+from triskele.sponge.testing import example_system
+
+X, Y, Z = (cv.function(lambda x, k=k: x[0, k], [0], name="xyz"[k]) for k in range(3))
+RT = units.GAS_CONSTANT * 300.0
+
+
+def particle(energy=None, start=(0.0, 0.0, 0.0), **params):
+    """One particle of 10 dalton in a potential."""
+    system = sponge.System(sponge.Topology.of_particles(1), [10.0], positions=[start], remove_com_motion=False)
+    if energy is not None:
+        system.add(sponge.FunctionPotential(energy, params or None))
+    return system
+
+
+def langevin(system, sampling, seed=1, friction=5.0, timestep=0.005):
+    return sponge.Simulation(system, sponge.LangevinMiddle(temperature=300, friction=friction, timestep=timestep), seed=seed,
+                             sampling=sampling)  # fmt: skip
+
+
+def torsion_chain(*more):
+    """Four atoms with a torsion of two unequal wells, the rest nearly stiff."""
+    x = [[0.1, 0.1, 0], [0, 0, 0], [0.15, 0, 0], [0.2, -0.1, 0.05]]
+    system = sponge.System(sponge.Topology.of_particles(4), [12.0] * 4, positions=x)
+    system.add(sponge.harmonic_bond([[0, 1], [1, 2], [2, 3]], k=2e4, r0=0.15))
+    system.add(sponge.harmonic_angle([[0, 1, 2], [1, 2, 3]], k=400.0, theta0=1.95))
+    system.add(sponge.torsion_potential(two_wells)([[0, 1, 2, 3]]))
+    for p in more:
+        system.add(p)
+    return system
+
+
+def two_wells(phi):
+    return 9.0 * (1 + np.cos(2 * phi - 0.4)) + 3.0 * np.cos(phi)
+
+
+PHI = cv.torsion(0, 1, 2, 3, name="phi")
+
+
+# ------------------------------------------------------------------------------------------------------------------ the grid
+@pytest.mark.parametrize("d", [1, 2, 3])
+def test_hills_on_the_grid_are_the_direct_sum_of_gaussians(d):
+    """At the nodes to rounding and cut-off; between them to the error of cubic interpolation."""
+    cvs = [PHI, X, Y][:d]
+    bias = sponge.Metadynamics(cvs, [0.3, 0.2, 0.25][:d], height=1.0, every=10, grid=[None, (-1.0, 1.5), (-2.0, 1.0)][:d])
+    rng = np.random.default_rng(d)
+    centres = np.column_stack([rng.uniform(-4, 4, 30), rng.uniform(-1, 1.5, 30), rng.uniform(-2, 1, 30)])[:, :d]
+    heights = rng.uniform(0.2, 1.5, 30)
+    bias.receive([{"hills": np.column_stack([centres, heights])}])
+
+    def direct(*s):
+        total = 0.0
+        for image in (-2, -1, 0, 1, 2):  # of the torsion
+            square = ((s[0][..., None] - centres[:, 0] + 2 * np.pi * image) / 0.3) ** 2
+            for k in range(1, d):
+                square = square + ((s[k][..., None] - centres[:, k]) / bias.sigma[k]) ** 2
+            total = total + np.sum(heights * np.exp(-0.5 * square), axis=-1)
+        return total
+
+    nodes = [rng.choice(axis, 2000) for axis in bias.axes]
+    np.testing.assert_allclose(bias.bias(*nodes), direct(*nodes), atol=1e-9)
+    between = [rng.uniform(-3, 3, 500), rng.uniform(-1, 1.5, 500), rng.uniform(-2, 1, 500)][:d]
+    np.testing.assert_allclose(bias.bias(*between), direct(*between), atol=2e-4)
+
+
+@pytest.mark.parametrize("d", [1, 2, 3])
+def test_forces_are_the_slopes_of_the_interpolated_bias(d):
+    x0 = np.array([0.13, -0.4, 0.77])
+    bias = sponge.Metadynamics([X, Y, Z][:d], 0.3, height=1.0, every=10, grid=[(-2.0, 2.0)] * d)
+    rng = np.random.default_rng(d)
+    bias.receive([{"hills": np.column_stack([rng.uniform(-1, 1, (40, d)), np.ones(40)])}])
+    engine = sponge.Engine(particle(), sampling=[bias])
+    engine.compute([x0])
+    assert engine.energies()["metadynamics"] == pytest.approx(float(bias.bias(*x0[:d])), rel=1e-12)
+    h = 1e-6
+    for k in range(d):
+        step = h * np.eye(3)[k]
+        slope = (bias.bias(*(x0 + step)[:d]) - bias.bias(*(x0 - step)[:d])) / (2 * h)
+        assert engine.forces[0, k] == pytest.approx(-slope, abs=1e-7)
+
+
+def test_virial_of_a_bias_against_strain():
+    """Of a variable between periodic images and of one that is not, in a triclinic box."""
+    box = np.array([[0.9, 0, 0], [0.2, 0.8, 0], [-0.1, 0.3, 0.9]])
+    bias = sponge.Metadynamics([cv.distance(0, 11), cv.radius_of_gyration(range(5))], 0.1, height=9.0, every=10, grid=[(0.0, 1.0), (0.0, 1.0)])
+    system = example_system(box=box)
+    engine = sponge.Engine(system, sampling=[bias])
+    x = np.array(system.positions)
+    s = [float(v(x, box)) for v in bias.cvs]
+    bias.receive([{"hills": np.array([[s[0] - 0.05, s[1] + 0.08, 9.0]])}])
+    engine.compute(x)
+    virial, h = engine.virial(), 1e-6
+    for a, b in np.ndindex(3, 3):
+        strain = np.zeros((3, 3))
+        strain[a, b] = h
+        up, down = (float(bias.bias(*(v(x @ (np.eye(3) + e), box @ (np.eye(3) + e)) for v in bias.cvs))) for e in (strain, -strain))
+        assert virial[b, a] == pytest.approx(-(up - down) / (2 * h), abs=1e-6)
+
+
+def test_energy_is_conserved_on_a_frozen_bias():
+    """Which the slope of the interpolation has to be exact for; the nodes are as far apart as is allowed."""
+    bias = sponge.Metadynamics(PHI, sigma=0.2, height=4.0, every=10, grid=63)
+    bias.receive([{"hills": np.column_stack([np.linspace(-3, 3, 25), np.random.default_rng(1).uniform(1, 9, 25)])}])
+    spread = []
+    for timestep in (0.001, 0.0005):
+        sim = sponge.Simulation(torsion_chain(), sponge.VelocityVerlet(timestep=timestep), sampling=[bias.freeze()], precision="double")
+        sim.thermalize(300, seed=3)
+        total = []
+        sim.run(round(4 / timestep), report=sponge.Callback(round(0.02 / timestep), lambda sim: total.append(sim.energies()["total"])))
+        spread.append(np.std(total))
+        assert abs(np.mean(total[-50:]) - np.mean(total[:50])) < 0.5 * spread[-1]
+    assert spread[1] < 0.35 * spread[0]  # of second order: nothing but the time step's error
+
+
+# --------------------------------------------------------------------------------------------------------------- the method
+def test_heights_and_records():
+    """Hills every 20 steps of a height that the bias of the moment damps; the table holds more rows than it is long."""
+    gamma = 4.0
+    bias = sponge.Metadynamics(X, 0.1, height=1.0, every=20, record=10, bias_factor=gamma, grid=(-5, 5, 500))
+    record = sponge.Variables({"x": X}, every=10)
+    sim = langevin(particle(lambda x: 40.0 * np.sum(x * x)), [bias])
+    sim.run(25_000, report=record)
+    # forces of step s belong to state s: state 25,000 comes with the next step
+    assert bias.steps.tolist() == list(range(10, 25_000, 10))
+    np.testing.assert_allclose(bias.values[:, 0], record["x"][:-1], rtol=1e-12)
+    hills = bias.heights > 0
+    assert np.array_equal(hills, bias.steps % 20 == 0)
+
+    twin = sponge.Metadynamics(X, 0.1, height=1.0, every=20, bias_factor=gamma, grid=(-5, 5, 500))
+    for centre, height in list(zip(bias.values[hills, 0], bias.heights[hills]))[:50]:
+        assert height == pytest.approx(np.exp(-float(twin.bias(centre)) / (RT * (gamma - 1))), rel=1e-9)
+        twin.receive([{"hills": np.array([[centre, height]])}])
+
+
+def test_records_of_velocity_verlet_belong_to_the_present_state():
+    bias = sponge.Metadynamics(X, 0.1, height=0.1, every=20, temperature=300.0, grid=(-5, 5))
+    record = sponge.Variables({"x": X}, every=20)
+    sim = sponge.Simulation(particle(lambda x: 40.0 * np.sum(x * x)), sponge.VelocityVerlet(timestep=0.005), sampling=[bias])
+    sim.velocities = [[0.4, 0.1, 0.3]]
+    sim.run(200, report=record)
+    assert bias.steps.tolist() == record.steps.tolist() == list(range(20, 201, 20))
+    np.testing.assert_allclose(bias.values[:, 0], record["x"], rtol=1e-12)
+
+
+def test_constant_of_the_bias():
+    """Tiwary and Parrinello's c(t) from the integrals, by quadrature over the direct sum of hills."""
+    for gamma in (None, 5.0):
+        bias = sponge.Metadynamics(PHI, 0.3, height=2.0, every=10, bias_factor=gamma, temperature=300.0, record=5)
+        sim = langevin(torsion_chain(), [bias], timestep=0.002)
+        sim.run(2001)
+        s = np.linspace(-np.pi, np.pi, 20_000, endpoint=False)
+        beta = 1 / RT
+        lower = 0.0 if gamma is None else beta / (gamma - 1)
+        v = bias.bias(s)
+        expected = (np.log(np.mean(np.exp((beta + lower) * v))) - np.log(np.mean(np.exp(lower * v)))) / beta
+        sim.run(5)  # the next record has the constant that holds now
+        assert bias._rows()[-1, -2] == pytest.approx(expected, rel=1e-4)
+
+
+def test_weights_are_those_of_the_records():
+    bias = sponge.Metadynamics(PHI, 0.3, height=2.0, every=10, bias_factor=5, record=5)
+    with pytest.raises(ValueError, match="nothing was recorded yet"):
+        bias.weights()
+    langevin(torsion_chain(), [bias], timestep=0.002).run(500)
+    all_of_them = bias.weights()
+    assert all_of_them.mean() == pytest.approx(1.0)
+    some = bias.weights(bias.steps[3::7])
+    np.testing.assert_allclose(some / some[0], all_of_them[3::7] / all_of_them[3], rtol=1e-12)
+    with pytest.raises(ValueError, match=r"states must have been recorded, but 12 was not \(record = 5\)"):
+        bias.weights([10, 12])
+
+
+def torsion_free_energy(phi):
+    """Of `torsion_chain`: bonds and angles depend on no torsion, and the Jacobian does not either."""
+    f = two_wells(phi)
+    return f - f.min()
+
+
+@pytest.mark.parametrize("bias_factor", [None, 6.0])
+def test_periodic_torsion(bias_factor):
+    """Barriers of 18 kJ/mol = 7 RT; the free energy comes out within its error, from the bias and by weights."""
+    bias = sponge.Metadynamics(PHI, 0.25, height=0.5 if bias_factor is None else 1.5, every=100, bias_factor=bias_factor, record=20)
+    sim = langevin(torsion_chain(), [bias], timestep=0.003)
+    sim.run(400_000)
+    found = bias.free_energy()
+    exact = torsion_free_energy(found.axes[0])
+    low = exact < 15
+    difference = (found.value - exact)[low]
+    assert np.std(difference) < (1.2 if bias_factor is None else 0.6)
+
+    phi, weights = bias.values[5000:, 0], bias.weights()[5000:]
+    count, edge = np.histogram(phi, 24, (-np.pi, np.pi), weights=weights)
+    middle = 0.5 * (edge[1:] + edge[:-1])
+    expected = torsion_free_energy(middle)
+    estimate = -RT * np.log(count)
+    low = expected < 8
+    assert np.std((estimate - expected)[low]) < 0.6
+    assert np.all(found.error[exact < 8] < 1.5)
+
+
+def test_well_tempered_bias_is_a_part_of_the_free_energy():
+    """V = -(1 - 1/gamma) F in the long run: a double well along x, at once in a harmonic y."""
+    gamma = 5.0
+
+    def double_well(x):
+        return 12.0 * (x[0, 0] ** 2 - 1.0) ** 2 + 3.0 * x[0, 0] + 50.0 * (x[0, 1] ** 2 + x[0, 2] ** 2)
+
+    bias = sponge.Metadynamics(X, 0.15, height=1.0, every=100, bias_factor=gamma, grid=(-2.5, 2.5))
+    langevin(particle(double_well, start=(-1.0, 0, 0)), [bias], timestep=0.01).run(600_000)
+    x = np.linspace(-1.5, 1.4, 60)
+    exact = 12 * (x**2 - 1) ** 2 + 3 * x
+    low = exact < exact.min() + 12
+    v = bias.bias(x)[low] + (1 - 1 / gamma) * exact[low]
+    assert np.std(v) < 0.45
+
+
+# --------------------------------------------------------------------------------------------------- restarts and walkers
+def test_a_resumed_run_has_the_same_bits(tmp_path):
+    def make():
+        bias = sponge.Metadynamics([PHI, cv.distance(0, 3)], [0.3, 0.05], height=1.0, every=3, bias_factor=5, grid=[None, (0.0, 1.0)])
+        return bias, langevin(torsion_chain(), [bias], timestep=0.002)
+
+    whole, sim = make()
+    sim.run(3500)  # more rows than a table has
+    sim.save_checkpoint(tmp_path / "run.chk")
+    sim.run(500)
+    again, resumed = make()
+    resumed.load_checkpoint(tmp_path / "run.chk")
+    resumed.run(500)
+    assert np.array_equal(sim.positions, resumed.positions)
+    assert np.array_equal(whole._grid, again._grid)
+    assert np.array_equal(whole._rows(), again._rows()) and len(whole.steps) > 1024
+    other = sponge.Metadynamics(PHI, 0.3, height=1.0, every=3)
+    with pytest.raises(sponge.errors.CheckpointError, match="sampling"):
+        langevin(torsion_chain(), [other], timestep=0.002).load_checkpoint(tmp_path / "run.chk")
+
+
+def test_states_do_not_change_later():
+    bias = sponge.Metadynamics(PHI, 0.3, height=1.0, every=2, bias_factor=5)
+    sim = langevin(torsion_chain(), [bias], timestep=0.002)
+    sim.run(3000)
+    state = bias.state()
+    kept = {name: values.copy() for name, values in state.items()}
+    sim.run(3000)
+    assert all(np.array_equal(state[name], kept[name]) for name in kept)
+    bias.restore(state)
+    assert np.array_equal(bias._rows()[:, 0], np.arange(2, 3000, 2)) and np.array_equal(bias._grid, kept["grid"])
+
+
+def test_walkers_share_one_bias():
+    def walker(seed):
+        bias = sponge.Metadynamics(PHI, 0.3, height=1.0, every=50, bias_factor=5)
+        return bias, langevin(torsion_chain(), [bias], seed=seed, timestep=0.002)
+
+    pairs = [walker(1), walker(2)]
+    for _ in range(4):
+        for _, sim in pairs:
+            sim.run(500)
+        news = [bias.news() for bias, _ in pairs]
+        for bias, _ in pairs:
+            bias.receive(news)
+        assert np.array_equal(pairs[0][0]._grid, pairs[1][0]._grid)
+    hills = [np.column_stack([bias.values, bias.heights]) for bias, _ in pairs]
+    twin = sponge.Metadynamics(PHI, 0.3, height=1.0, every=50, bias_factor=5)
+    twin.receive([{"hills": np.concatenate(hills)}])
+    s = np.linspace(-3, 3, 50)
+    np.testing.assert_allclose(pairs[0][0].bias(s), twin.bias(s), rtol=1e-12)
+    assert pairs[0][0].news()["hills"].shape == (0, 2)
+    # a walker goes on alone from a state in which others' hills are on its grid
+    state = pairs[0][0].state()
+    pairs[0][1].run(200)
+    assert len(pairs[0][0].news()["hills"]) == 4
+    pairs[0][0].restore(state)
+    assert len(pairs[0][0].news()["hills"]) == 0
+
+
+def test_walkers_are_damped_by_each_others_hills_from_the_exchange_on():
+    bias = sponge.Metadynamics(PHI, 0.3, height=1.0, every=50, bias_factor=3)
+    sim = langevin(torsion_chain(), [bias], timestep=0.002)
+    bias.receive([{"hills": np.column_stack([np.linspace(-3, 3, 40), np.full(40, 2.0)])}])
+    sim.run(101)
+    assert np.all(bias.heights < 0.2)
+
+
+# ---------------------------------------------------------------------------------------------------------------- bad input
+def test_leaving_the_grid_is_an_error(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    bias = sponge.Metadynamics(X, 0.1, height=1.0, every=20, grid=(-0.2, 0.2))
+    with pytest.raises(cv.VariableError, match=r"Metadynamics 'metadynamics': x must stay on the grid from -0.2 to 0.2, got .* at step "
+                                               r"\d+ \(widen `grid`, or add a wall with BiasPotential\)"):  # fmt: skip
+        langevin(particle(), [bias]).run(10_000)
+
+
+def test_undefined_gradient_is_an_error_that_names_it(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    line = sponge.System(sponge.Topology.of_particles(4), np.ones(4), positions=np.outer(np.arange(4), [0.1, 0.2, 0.3]))
+    message = "phi must have a gradient, got value nan .* at step 0: it does not exist where three atoms in sequence lie on a line"
+    with pytest.raises(cv.VariableError, match=f"Metadynamics 'metadynamics': {message}"):
+        langevin(line, [sponge.Metadynamics(PHI, 0.3, height=1.0, every=10)]).run(10)
+    for variable, where in ((cv.distance(0, 1), "at distance 0"), (cv.rmsd(range(4), np.eye(4, 3)), "not unique"),
+                            (cv.angle(0, 1, 2), "lie on a line"), (PHI, "lie on a line")):  # fmt: skip
+        places = [0, 0, 1, 2] if "distance" in variable.name else range(4)
+        system = sponge.System(sponge.Topology.of_particles(4), np.ones(4), positions=np.outer(places, [0.1, 0.2, 0.3]))
+        system.add(sponge.umbrella(variable, centre=0.3, k=10.0))
+        with pytest.raises(cv.VariableError, match=f"bias 'umbrella': .* must have a gradient, .*{where}"):
+            langevin(system, []).run(10)
+
+
+@pytest.mark.parametrize(("options", "message"), [
+    ({"sigma": 0.0}, "sigma must be a positive number"),
+    ({"sigma": [0.1, 0.2]}, "one for each of 1 variables"),
+    ({"height": -1.0}, "height must be a positive energy"),
+    ({"every": 0}, "every must be a whole number"),
+    ({"record": 7}, "record must divide the 10 steps"),
+    ({"bias_factor": 1.0}, "bias_factor must be > 1"),
+    ({"grid": 12}, "at most half of sigma .*at least 42 intervals"),
+    ({"grid": (0.0, 3.0)}, "must be its period"),
+    ({"cvs": X}, "grid must say from where to where x goes"),
+    ({"cvs": [X, Y, Z, PHI]}, "at most 3"),
+    ({"cvs": []}, "at least one"),
+    ({"cvs": 3}, "must be made by sponge.cv"),
+    ({"cvs": [X, Y, Z], "sigma": 0.01, "grid": [(0, 9)] * 3}, "at most 10000000 nodes"),
+])  # fmt: skip
+def test_bad_options(options, message):
+    with pytest.raises((TypeError, ValueError), match=message):
+        sponge.Metadynamics(**{"cvs": PHI, "sigma": 0.3, "height": 1.0, "every": 10, **options})
+
+
+def test_options_that_do_not_fit_the_simulation():
+    with pytest.raises(ValueError, match="temperature must be given, as VelocityVerlet has none"):
+        sponge.Simulation(torsion_chain(), sponge.VelocityVerlet(timestep=0.001),
+                          sampling=[sponge.Metadynamics(PHI, 0.3, height=1.0, every=10, bias_factor=3)])
+    with pytest.raises(ValueError, match="atoms of .* must be below 4"):
+        langevin(torsion_chain(), [sponge.Metadynamics(cv.torsion(1, 2, 3, 4), 0.3, height=1.0, every=10)])
+    with pytest.raises(ValueError, match="forces once a step, which RESPA does not"):
+        sponge.Simulation(torsion_chain(), sponge.RESPA(timestep=0.002, inner=2, fast=["harmonic_bond"]),
+                          sampling=[sponge.Metadynamics(PHI, 0.3, height=1.0, every=10)])
+
+
+# ------------------------------------------------------------------------------------------------------------ static biases
+def test_umbrella_moves_the_mean():
+    """A harmonic bias on a free particle: mean and variance of its coordinate, and the slope by the centre."""
+    system = particle(lambda x: 20.0 * np.sum(x * x))
+    bias = system.add(sponge.umbrella(X, centre=1.0, k=60.0))
+    sim = langevin(system, [])
+    record = sponge.Variables({"x": X}, every=20)
+    sim.run(200_000, report=record)
+    x = record["x"]
+    # 20 x^2 + 30 (x - 1)^2 = 50 (x - 0.6)^2 + ...
+    assert x.mean() == pytest.approx(0.6, abs=0.02)
+    assert x.var() == pytest.approx(RT / 100, rel=0.08)
+    slope = core.grad(lambda p: bias.energy(p, np.array([[0.3, 0, 0]]), None))(bias.params)
+    assert slope["centre"][0] == pytest.approx(-60.0 * (0.3 - 1.0)) and slope["k"][0] == pytest.approx(0.5 * 0.7**2)
+
+
+def test_umbrella_goes_the_short_way_around():
+    bias = sponge.umbrella(PHI, centre=3.0, k=10.0)
+    x = example_system().positions
+    phi = float(PHI(x))
+    d = (phi - 3.0 + np.pi) % (2 * np.pi) - np.pi
+    assert float(bias.energy(bias.params, x, None)) == pytest.approx(5.0 * d * d)
+
+
+@pytest.mark.parametrize(("make", "message"), [
+    (lambda: sponge.umbrella(PHI, [0.0, 1.0], 3.0), "centre must be a number or one for each of 1 variables"),
+    (lambda: sponge.umbrella(PHI, np.nan, 3.0), "parameter centre must be finite"),
+    (lambda: sponge.umbrella([], 0.0, 3.0), "at least one collective variable"),
+    (lambda: sponge.BiasPotential(lambda s, k: k * s, [PHI, X], {"k": 1.0}), "must take 2 variables and the parameters k"),
+    (lambda: sponge.BiasPotential(3.0, PHI), "must be a function"),
+])  # fmt: skip
+def test_bad_biases(make, message):
+    with pytest.raises((TypeError, ValueError), match=message):
+        make()

@@ -1,4 +1,4 @@
-"""MBAR: averages and free energies from samples of several states, by way of pymbar."""
+"""MBAR: averages and free energies from samples of several states."""
 
 from __future__ import annotations
 
@@ -6,17 +6,18 @@ import contextlib
 import logging
 import warnings
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from triskele.sponge.analysis.statistics import statistical_inefficiency
-from triskele.sponge.analysis.wham import warn_of_gaps
+from triskele.sponge.analysis.wham import log_sum, solve, warn_of_gaps
 from triskele.sponge.report.optional import need
 
 __all__ = ["Mbar", "mbar"]
 
-_LEAST = 10  # samples of a state: below, errors say nothing
+_LEAST = 10  # samples: errors of fewer say nothing
+_TOLERANCE = 1e-10  # of the expected number of samples in a state, over all samples
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,29 +29,34 @@ class Mbar:
     free_energies, errors : array [states]
         Reduced (in units of RT of each state), relative to the first state, and standard errors.
     overlap : array [states, states]
-        Chance that a sample of the row's state might as well be one of the column's.
+        Chance that a sample of the row's state might as well be one of the column's; rows of states without samples are those
+        of their weights.
     counts : int array [states]
+        Samples that were used.
+    used : bool array [samples]
+        Which these are, of those that were given.
     """
 
     free_energies: np.ndarray
     errors: np.ndarray
     overlap: np.ndarray
     counts: np.ndarray
-    _solved: Any = field(repr=False)
+    used: np.ndarray
     _reduced: np.ndarray = field(repr=False)
+    _w: np.ndarray = field(repr=False)  # of all states, [states, samples]
+    _log_d: np.ndarray = field(repr=False)
 
     def weights(self, reduced: Any = None) -> np.ndarray:
-        """Weights of all samples in a state, [samples]; the sum is 1.
+        """Weights of all samples in a state, [samples]; their sum is 1, and samples that were not used have 0.
 
         Parameters
         ----------
         reduced : array of as many elements as there are samples, optional
             Reduced potential of the state, which need not have been sampled; that of the first when left out.
         """
-        reduced = self._target(reduced)
-        log_d = np.logaddexp.reduce((np.log(np.maximum(self.counts, 1e-300)) + self._f)[:, None] - self._reduced, axis=0)
-        log_w = -reduced - log_d
-        return np.exp(log_w - np.logaddexp.reduce(log_w))
+        result = np.zeros(len(self.used))
+        result[self.used] = self._weights(self._target(reduced))
+        return result
 
     def effective_samples(self, reduced: Any = None) -> float:
         """How many samples of the state itself would be worth as much, were all independent: 1 / sum of weights squared (Kish).
@@ -60,12 +66,13 @@ class Mbar:
         reduced : array, optional
             As for `weights`.
         """
-        return float(1 / np.sum(self.weights(reduced) ** 2))
+        return float(1 / np.sum(self._weights(self._target(reduced)) ** 2))
 
     def mean(self, values: Any, reduced: Any = None) -> tuple[float, float]:
         """Mean of an observable in a state, and its standard error; of a region's indicator (0 or 1), its population.
 
-        Samples may be correlated in time: when all states have equally many, sample i of each is taken to be of the same moment.
+        Errors allow for correlation in time. When all states have equally many samples, sample i of each is taken to be of the
+        same moment.
 
         Parameters
         ----------
@@ -79,18 +86,19 @@ class Mbar:
         UserWarning
             If fewer than 10 samples count in the state.
         """
-        reduced = self._target(reduced)
-        values = self._sampled("values", values)
-        w = self.weights(reduced)
+        reduced, values = self._target(reduced), self._sampled("values", values)
+        w = self._weights(reduced)
         if (effective := 1 / np.sum(w * w)) < _LEAST:
             warnings.warn(f"mbar: only {effective:.1f} samples count in this state: it overlaps too little with those that were sampled",
                           stacklevel=2)
         middle = float(w @ values)
         if np.ptp(values) == 0:
             return middle, 0.0
-        with _quiet():
-            sigma = float(self._solved.compute_expectations(values, u_kn=reduced)["sigma"][0])
-        return middle, sigma * np.sqrt(self._inefficiency(w * (values - middle)))
+        positive = values - values.min() + np.ptp(values)  # the formula needs an observable that can be a weight
+        size = float(w @ positive)
+        theta = self._covariance(w, w * positive / size)
+        error = size * np.sqrt(max(theta[-1, -1] + theta[-2, -2] - 2 * theta[-1, -2], 0.0))
+        return middle, float(error * np.sqrt(self._inefficiency(w * (values - middle))))
 
     def free_energy(self, reduced: Any) -> tuple[float, float]:
         """Reduced free energy of a state relative to the first, and its standard error.
@@ -101,37 +109,56 @@ class Mbar:
             As for `weights`.
         """
         reduced = self._target(reduced)
-        with _quiet():
-            found = self._solved.compute_perturbed_free_energies(np.stack([self._reduced[0], reduced]))
-        g = max(self._inefficiency(self.weights(u)) for u in (self._reduced[0], reduced))
-        return float(found["Delta_f"][0, 1]), float(found["dDelta_f"][0, 1] * np.sqrt(g))
+        return self._difference(reduced)
 
-    @property
-    def _f(self):
-        return np.asarray(self._solved.f_k)
+    def _difference(self, reduced):
+        first, other = self._weights(self._reduced[0]), self._weights(reduced)
+        theta = self._covariance(first, other)
+        g = self._inefficiency(first - other)
+        error = np.sqrt(max(theta[-1, -1] + theta[-2, -2] - 2 * theta[-1, -2], 0.0) * g)
+        return float(log_sum(-self._reduced[0] - self._log_d) - log_sum(-reduced - self._log_d)), float(error)
+
+    def _weights(self, reduced):
+        log_w = -reduced - self._log_d
+        return np.exp(log_w - log_sum(log_w))
+
+    def _covariance(self, *columns):
+        """Covariance of the logarithms of the normalisations of all states and of further columns of weights [1, eq. 8]."""
+        w = np.concatenate([self._w, np.stack(columns)])
+        n = np.concatenate([self.counts, np.zeros(len(columns))])
+        squares, v = np.linalg.eigh(w @ w.T)
+        kept = squares > squares.max() * 1e-14
+        vs = v[:, kept] * np.sqrt(squares[kept])
+        inner = np.eye(kept.sum()) - vs.T @ (n[:, None] * vs)
+        return vs @ np.linalg.pinv(inner, rcond=1e-10, hermitian=True) @ vs.T
 
     def _inefficiency(self, terms):
-        """Of the terms that add up to an estimate."""
+        """Of terms that add up to an estimate."""
         some = self.counts[self.counts > 0]
         if np.all(some == some[0]):
             return statistical_inefficiency(terms.reshape(len(some), -1).sum(0))
-        starts = np.cumsum([0, *self.counts])
-        return max(statistical_inefficiency(terms[a:b]) for a, b in zip(starts, starts[1:], strict=False) if b - a >= _LEAST)
+        parts = np.split(terms, np.cumsum(some)[:-1])
+        sizes = np.array([p @ p for p in parts])
+        return float(np.array([statistical_inefficiency(p) for p in parts]) @ sizes / max(sizes.sum(), 1e-300)) or 1.0
 
     def _target(self, reduced):
         return self._reduced[0] if reduced is None else self._sampled("reduced", reduced)
 
     def _sampled(self, name, values):
         values = np.asarray(values, np.float64).ravel()
-        if values.size != self._reduced.shape[1]:
-            raise ValueError(f"mbar: {name} must have one element for each of {self._reduced.shape[1]} samples, got {values.size}")
+        if values.size != len(self.used):
+            raise ValueError(f"mbar: {name} must have one element for each of {len(self.used)} samples, got {values.size}")
         if not np.isfinite(values).all():
             raise ValueError(f"mbar: {name} must be finite")
-        return np.ascontiguousarray(values)
+        return values[self.used]
 
 
-def mbar(reduced: Any, counts: Any = None) -> Mbar:
-    """Combine samples of several states by the multistate Bennett acceptance ratio [1]_; needs pymbar.
+def mbar(reduced: Any, counts: Any = None, *, inefficiency: Any = None, solver: Literal["newton", "pymbar"] = "newton") -> Mbar:
+    r"""Combine samples of several states by the multistate Bennett acceptance ratio [1]_.
+
+    The reduced free energies f of the states solve
+
+    .. math:: f_i = -\ln \sum_n \frac{e^{-u_i(x_n)}}{\sum_k N_k e^{f_k - u_k(x_n)}}
 
     Parameters
     ----------
@@ -139,7 +166,11 @@ def mbar(reduced: Any, counts: Any = None) -> Mbar:
         Reduced potential of every state (rows) at every sample, (U + P V) / RT; samples of the first state come first, in the
         order of time. In the second form, with m samples of each state, the second index is the state that was sampled.
     counts : int array [states], optional
-        Samples of each state; not for the second form.
+        Samples of each state, 0 for one that was not sampled; not for the second form.
+    inefficiency : float or array [states], optional
+        Of each state's samples, so many are worth one: only every so manieth is used.
+    solver : {"newton", "pymbar"}
+        Who solves the equations: Newton's method here, or pymbar.
 
     Returns
     -------
@@ -148,9 +179,9 @@ def mbar(reduced: Any, counts: Any = None) -> Mbar:
     Raises
     ------
     ValueError
-        If shapes do not fit, numbers are not finite, or a state has too few samples.
+        If shapes do not fit, numbers are not finite, or a state has fewer than 10 samples.
     ImportError
-        If pymbar is missing.
+        If pymbar is asked for and missing.
 
     Warns
     -----
@@ -171,6 +202,30 @@ def mbar(reduced: Any, counts: Any = None) -> Mbar:
     >>> bool(abs(result.free_energies[1] - 0.5 * np.log(2)) < 4 * result.errors[1])
     True
     """
+    reduced, counts = _checked(reduced, counts)
+    if solver not in ("newton", "pymbar"):
+        raise ValueError(f"mbar: solver must be 'newton' or 'pymbar', got {solver!r}")
+    used = np.ones(reduced.shape[1], bool)
+    if inefficiency is not None:
+        used, counts = _thinned(counts, inefficiency)
+        reduced = reduced[:, used]
+    some = counts > 0
+    if np.any(counts[some] < _LEAST) or not some.any():
+        bad = int(np.argmax(some & (counts < _LEAST)))
+        raise ValueError(f"mbar: there must be at least {_LEAST} independent samples of each state that was sampled, got {counts[bad]} of "
+                         f"state {bad} (a longer run)")
+    f = _by_pymbar(reduced, counts) if solver == "pymbar" else _by_newton(reduced[some], counts[some])
+    log_d = log_sum((np.log(counts[some]) + f)[:, None] - reduced[some])
+    everyone = -log_sum((-reduced - log_d).T)
+    w = np.exp(everyone[:, None] - reduced - log_d)
+    overlap = (w @ w.T) * counts
+    warn_of_gaps("mbar: states", overlap, np.flatnonzero(some), 3)
+    result = Mbar(everyone - everyone[0], np.zeros(len(counts)), overlap, counts, used, reduced, w, log_d)
+    result.errors[1:] = [result._difference(u)[1] for u in reduced[1:]]
+    return result
+
+
+def _checked(reduced, counts):
     reduced = np.asarray(reduced, np.float64)
     if reduced.ndim == 3 and counts is None and reduced.shape[0] == reduced.shape[1]:
         counts = np.full(len(reduced), reduced.shape[2])
@@ -180,34 +235,41 @@ def mbar(reduced: Any, counts: Any = None) -> Mbar:
     counts = np.asarray(counts)
     if counts.shape != reduced.shape[:1] or counts.dtype.kind not in "iu" or np.any(counts < 0) or counts.sum() != reduced.shape[1]:
         raise ValueError(f"mbar: counts must be whole numbers, one for each of {len(reduced)} states, with the sum {reduced.shape[1]}, got {counts}")
-    if np.any((counts > 0) & (counts < _LEAST)) or not counts.sum():
-        bad = int(np.argmax((counts > 0) & (counts < _LEAST)))
-        raise ValueError(f"mbar: there must be at least {_LEAST} samples of each state that was sampled, got {counts[bad]} of state {bad} "
-                         "(a longer run)")
     if not np.isfinite(reduced).all():
         bad = np.argwhere(~np.isfinite(reduced))[0]
         raise ValueError(f"mbar: reduced must be finite, got {reduced[tuple(bad)]} for state {bad[0]} at sample {bad[1]}")
-    with _quiet():
-        pymbar = need("pymbar", "mbar")
-        solved = pymbar.MBAR(np.ascontiguousarray(reduced), counts.astype(np.int64))
-        between = solved.compute_free_energy_differences()
-        overlap = np.asarray(solved.compute_overlap()["matrix"])
-    warn_of_gaps("mbar: states", overlap, np.flatnonzero(counts), 3)
-    result = Mbar(np.asarray(between["Delta_f"])[0], np.asarray(between["dDelta_f"])[0], overlap, counts.astype(np.int64), solved, reduced)
-    g = np.array([result._inefficiency(result.weights(u)) for u in reduced])
-    result.errors[:] *= np.sqrt(np.maximum(g, g[0]))
-    return result
+    return reduced, counts.astype(np.int64)
 
 
-@contextlib.contextmanager
-def _quiet():
-    """pymbar speaks through logging of its timeseries and of JAX, and solvers that fail and are tried again warn."""
+def _thinned(counts, inefficiency):
+    g = np.broadcast_to(np.asarray(inefficiency, np.float64), counts.shape)
+    if not np.all(g >= 1):
+        raise ValueError(f"mbar: inefficiency must be at least 1, got {inefficiency}")
+    masks = []
+    for n, every in zip(counts, g, strict=True):
+        mask = np.zeros(n, bool)
+        mask[np.ceil(np.arange(0, n, every)).astype(np.int64).clip(max=max(n - 1, 0))] = True
+        masks.append(mask)
+    return np.concatenate(masks), np.array([m.sum() for m in masks])
+
+
+def _by_newton(reduced, counts):
+    n = reduced.shape[1]
+    lowest = reduced.min(axis=0)  # an offset of a sample changes nothing
+    start = np.cumsum([0, *counts])
+    f = np.array([np.mean(reduced[k, a:b] - lowest[a:b]) for k, (a, b) in enumerate(zip(start, start[1:], strict=False))])
+    return solve(counts.astype(np.float64), np.ones(n), lowest - reduced, f - f[0], _TOLERANCE)[0]
+
+
+def _by_pymbar(reduced, counts):
+    """pymbar speaks through logging, of its timeseries and of JAX, and solvers that fail and are tried again warn."""
     logger = logging.getLogger("pymbar")
     level = logger.level
     logger.setLevel(logging.ERROR)
     try:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), contextlib.redirect_stdout(None):
             warnings.simplefilter("ignore")
-            yield
+            pymbar = need("pymbar", "mbar with solver='pymbar'")
+            return np.asarray(pymbar.MBAR(reduced, counts, relative_tolerance=1e-12).f_k)[counts > 0]
     finally:
         logger.setLevel(level)

@@ -173,11 +173,11 @@ def wham(samples: Sequence[Any], centres: Any = None, k: Any = None, *, temperat
     if np.any(counts.sum(1) == 0):
         raise ValueError(f"wham: every window must have samples within the limits, got none in window {int(np.argmin(counts.sum(1)))}")
     log_c = np.array([_log_mean(f, edges, thermal) for f in functions])
-    inefficiency = np.array([_inefficiency(x, periods) for x in data])
+    inefficiency = np.array([inefficiency_of(x, periods) for x in data])
     effective = counts / inefficiency[:, None]
     seen = counts.sum(0) > 0
     weight, log_c = effective[:, seen], log_c[:, seen]
-    f, log_p, iterations = _solve(weight, log_c, np.zeros(len(data)), tolerance)
+    f, log_p, iterations = solve(weight.sum(1), weight.sum(0), log_c, np.zeros(len(data)), tolerance)
     overlap = _overlap(weight.sum(1), f, log_p, log_c)
     warn_of_gaps("wham: windows", overlap, np.arange(len(data)), 3)
     replicates = np.zeros((bootstrap, seen.sum()))
@@ -186,8 +186,7 @@ def wham(samples: Sequence[Any], centres: Any = None, k: Any = None, *, temperat
     for r in range(bootstrap):
         drawn = np.maximum(rng.gamma(weight), 1e-300 * (weight > 0))
         drawn *= (weight.sum(1) / drawn.sum(1))[:, None]
-        drawn_f[r], drawn_p, _ = _solve(drawn, log_c, f, tolerance)
-        replicates[r] = drawn_p
+        drawn_f[r], replicates[r], _ = solve(drawn.sum(1), drawn.sum(0), log_c, f, tolerance)
     error = _spread(-thermal * replicates, weight) if bootstrap else np.full(seen.sum(), np.nan)
     offsets = thermal * (drawn_f - drawn_f[:, :1])
     value = -thermal * (log_p - log_p.max())
@@ -300,8 +299,8 @@ def _log_mean(bias, edges, thermal):
     return result
 
 
-def _inefficiency(x, periods):
-    """The largest of the variables; of periodic ones, about the mean direction."""
+def inefficiency_of(x: np.ndarray, periods: Sequence[Any]) -> float:
+    """Statistical inefficiency of variables [m, d]: the largest; of periodic ones, about the mean direction."""
     worst = 1.0
     for d, p in enumerate(periods):
         v = x[:, d]
@@ -312,19 +311,34 @@ def _inefficiency(x, periods):
     return worst
 
 
-def _solve(counts, log_c, f, tolerance):
-    """f [windows] (the first 0), logarithm of p [bins] and number of iterations.
+def solve(total: np.ndarray, per_bin: np.ndarray, log_c: np.ndarray, f: np.ndarray, tolerance: float) -> tuple[np.ndarray, np.ndarray, int]:
+    """Solve the equations of WHAM, or of MBAR, where every sample has a bin of its own.
 
     Minimises the convex A(f) = sum_b M_b ln sum_w N_w exp(f_w) c_wb - sum_w N_w f_w, whose gradient is the expected number of
     samples in a window less the one that there are.
+
+    Parameters
+    ----------
+    total, per_bin : array [windows], array [bins]
+        N and M, all positive.
+    log_c : array [windows, bins]
+    f : array [windows]
+        To begin with.
+    tolerance : float
+        Largest element of the gradient, over the number of all samples.
+
+    Returns
+    -------
+    f : array [windows]
+        The first is 0.
+    log_p : array [bins]
+        Logarithm of the probabilities.
+    iterations : int
     """
-    total, per_bin = counts.sum(1), counts.sum(0)
-    used = per_bin > 0
-    per_bin, log_c, n_bins = per_bin[used], log_c[:, used], len(used)
     log_n, all_ = np.log(total), total.sum()
 
     def function(f):
-        log_d = np.logaddexp.reduce((log_n + f)[:, None] + log_c, axis=0)
+        log_d = log_sum((log_n + f)[:, None] + log_c)
         return per_bin @ log_d - total @ f, log_d
 
     value, log_d = function(f)
@@ -332,36 +346,39 @@ def _solve(counts, log_c, f, tolerance):
         share = np.exp((log_n + f)[:, None] + log_c - log_d)  # that a sample of a bin is one of a window
         gradient = share @ per_bin - total
         if np.abs(gradient).max() <= tolerance * all_:
-            log_p = np.full(n_bins, -np.inf)
-            log_p[used] = np.log(per_bin) - log_d
-            return f - f[0], log_p - np.logaddexp.reduce(log_p), iteration
+            log_p = np.log(per_bin) - log_d
+            return f - f[0], log_p - log_sum(log_p), iteration
         hessian = np.diag(share @ per_bin) - (share * per_bin) @ share.T
         step = np.zeros_like(f)
         # the offset of all f is free, and so is that between windows without overlap
         step[1:] = -np.linalg.lstsq(hessian[1:, 1:], gradient[1:], rcond=1e-13)[0]
         length = min(1.0, 20.0 / max(np.abs(step).max(), 1e-300))
         slope = gradient @ step
-        while True:
-            trial, trial_d = function(f + length * step)
-            if trial <= value + 1e-4 * length * slope + 1e-12 * abs(value) or length < 1e-10:
+        while length > 1e-10:
+            trial, _ = function(f + length * step)
+            if trial <= value + 1e-4 * length * slope + 1e-12 * abs(value):
                 break
             length *= 0.5
-        if length < 1e-10:  # the step of the fixed-point iteration always goes down
-            trial_f = f - np.log(np.maximum(share @ per_bin, 1e-300) / total)
-            f = trial_f - trial_f[0]
-        else:
-            f = f + length * step
+        # the step of the fixed-point iteration always goes down
+        f = f + length * step if length > 1e-10 else f - np.log(np.maximum(share @ per_bin, 1e-300) / total)
+        f = f - f[0]
         value, log_d = function(f)
-    raise ValueError(f"wham: did not converge to {tolerance} in 500 iterations, got an error of {np.abs(gradient).max() / all_:.1e} "
-                     "(do the windows overlap?)")
+    raise ValueError(f"free energies of windows: did not converge to {tolerance} in 500 iterations, got an error of "
+                     f"{np.abs(gradient).max() / all_:.1e} (do the windows overlap?)")
+
+
+def log_sum(x: np.ndarray) -> Any:
+    """Logarithm of the sum of exp(x) over the first axis."""
+    top = x.max(axis=0)
+    return top + np.log(np.exp(x - top).sum(axis=0))
 
 
 def _overlap(total, f, log_p, log_c):
     """O_vw = N_w sum_b q_vb p(w | b), with the density q_v of window v (Klimovich, Shirts, Mobley, J. Comput.-Aided Mol. Des. 29, 397 (2015))."""
     log_q = f[:, None] + log_p + log_c
-    log_q = log_q - np.logaddexp.reduce(log_q, axis=1, keepdims=True)
+    log_q = log_q - log_sum(log_q.T)[:, None]
     log_w = (np.log(total) + f)[:, None] + log_c
-    share = np.exp(log_w - np.logaddexp.reduce(log_w, axis=0))
+    share = np.exp(log_w - log_sum(log_w))
     return np.exp(log_q) @ share.T
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from triskele.core import random
 from triskele.sponge import box as boxes
 from triskele.sponge import units
+from triskele.sponge.analysis.mbar import Mbar, mbar
 from triskele.sponge.integrators.base import Integrator
 from triskele.sponge.sampling.base import Sampling
 from triskele.sponge.sampling.replicas import Replicas, replica_seed
@@ -168,6 +169,29 @@ class ReplicaExchange(Replicas):
         walkers = np.concatenate([self.walkers, self._order[None]])
         at = walkers[np.searchsorted(self.steps, steps)]  # [m, n]
         return frames[np.argsort(at, axis=1).T, np.arange(len(steps))]
+
+    def mbar(self, discard: int = 0) -> Mbar:
+        """All recorded configurations with their weights in every state, see `analysis.mbar`.
+
+        An observable is given for the configurations in the states before the attempts, ``result.mean(phi[:, discard:])`` with
+        phi [n, m]; another temperature T by the reduced potential ``rex.energies.T[:, discard:] / (units.GAS_CONSTANT * T)``.
+
+        Parameters
+        ----------
+        discard : int
+            The first attempts, to be left out.
+
+        Raises
+        ------
+        ValueError
+            If there are too few attempts, or states differ by more than their temperature: then the energy of each in all
+            configurations has to be computed, and given to `analysis.mbar`.
+        """
+        if self._cross:
+            raise ValueError("ReplicaExchange.mbar: states must differ by their temperature only (give analysis.mbar the energies of all "
+                             "states in all configurations)")
+        h = (self.energies + self._pressure * self.volumes).T[:, discard:]
+        return mbar(h / (units.GAS_CONSTANT * self.temperatures[:, None, None]))
 
     # -- exchanges --------------------------------------------------------------------------------------------------------
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from triskele.sponge import units
 from triskele.sponge.analysis.mbar import Mbar, mbar
-from triskele.sponge.analysis.wham import Wham, wham
+from triskele.sponge.analysis.wham import Wham, inefficiency_of, wham
 from triskele.sponge.cv.compiled import Evaluation
 from triskele.sponge.cv.variable import CollectiveVariable, as_variables
 from triskele.sponge.engine.program import Phase
@@ -167,12 +167,14 @@ class UmbrellaSampling(Replicas):
     def mbar(self) -> Mbar:
         """All samples (``np.concatenate(windows.samples)``) with their weights in the ensemble without biases, see `analysis.mbar`.
 
-        State 0 is without bias, state 1 + w is window w.
+        State 0 is without bias, state 1 + w is window w. Samples of a window are used as often as they are independent.
         """
         s = np.concatenate(self.samples)
         apart = np.stack([v.difference(s[:, c], self.centres[:, c, None]) for c, v in enumerate(self.cvs)], axis=-1)
         bias = 0.5 * np.einsum("wc,wsc->ws", self.k, apart**2) / (units.GAS_CONSTANT * self.temperature)
-        return mbar(np.concatenate([np.zeros((1, len(s))), bias]), np.array([0, *map(len, self.samples)]))
+        periods = [v.period for v in self.cvs]
+        return mbar(np.concatenate([np.zeros((1, len(s))), bias]), np.array([0, *map(len, self.samples)]),
+                    inefficiency=[1.0, *(inefficiency_of(x, periods) if len(x) else 1.0 for x in self.samples)])
 
     def _news(self, k, sim):
         return self._windows[k].take(sim) if self._recording else None

@@ -4,10 +4,13 @@ from importlib import import_module as _import_module
 from typing import Any as _Any
 
 _HOME = {
+    "Batches": "dataset", "Dataset": "dataset", "read_dataset": "dataset", "record": "dataset",
+    "BehlerParrinello": "behler_parrinello", "PaiNN": "painn",
     "Network": "network", "load": "network", "save": "network",
-    "PaiNN": "painn",
+    "Errors": "train", "History": "train", "Training": "train", "evaluate": "train", "fitted": "train", "train": "train",
 }  # fmt: skip
-__all__ = ["Network", "PaiNN", "load", "save"]
+__all__ = ["Batches", "BehlerParrinello", "Dataset", "Errors", "History", "Network", "PaiNN", "Training", "evaluate", "fitted",
+           "load", "read_dataset", "record", "save", "train"]
 
 
 def __getattr__(name: str) -> _Any:

@@ -14,7 +14,7 @@ from triskele import core
 from triskele.sponge import units
 from triskele.sponge.elements import NUMBERS, SYMBOLS
 
-__all__ = ["Network", "load", "neighbor_matrix", "save"]
+__all__ = ["Network", "load", "neighbor_rows", "save"]
 
 _NETWORKS = {"BehlerParrinello": "behler_parrinello", "PaiNN": "painn"}
 _Self = TypeVar("_Self", bound="Network")
@@ -131,38 +131,30 @@ def positive(where: str, **values: Any) -> None:
             raise ValueError(f"{where}: {name} must be positive, got {value}")
 
 
-def neighbor_matrix(pairs: np.ndarray, n: int, least: int = 1) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Neighbours of each atom from pairs of atoms.
+def neighbor_rows(atoms: np.ndarray, others: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Rows of neighbours from pairs of atoms.
 
     Parameters
     ----------
-    pairs : int array [m, 2]
-        Each pair once.
+    atoms, others : int array [m]
+        An atom and a neighbour of it; both directions of each pair.
     n : int
         Number of atoms.
-    least : int
-        Columns to have at least.
 
     Returns
     -------
     neighbors : int32 [n, k]
-        Each atom's own number at free places.
+        Neighbours of each atom, rising; its own number at free places. There is at least one place.
     which : int64 [n, k]
-        The pair that each place stands for; 0 at free places.
-    sign : int8 [n, k]
-        1 where the row's atom is the first of the pair, -1 where it is the second, 0 at free places.
+        The pair in each place; -1 at free places.
     """
-    rows = np.concatenate([pairs[:, 0], pairs[:, 1]]).astype(np.int64)
-    others = np.concatenate([pairs[:, 1], pairs[:, 0]])
-    order = np.lexsort((others, rows))
-    count = np.bincount(rows, minlength=n)
-    column = np.arange(len(rows)) - np.repeat(np.cumsum(count) - count, count)
-    k = max(int(count.max(initial=0)), least)
-    neighbors = np.repeat(np.arange(n, dtype=np.int32)[:, None], k, 1)
-    which, sign = np.zeros((n, k), np.int64), np.zeros((n, k), np.int8)
-    at = rows[order], column
-    neighbors[at], which[at], sign[at] = others[order], order % max(len(pairs), 1), np.where(order < len(pairs), 1, -1)
-    return neighbors, which, sign
+    order = np.lexsort((others, atoms))
+    count = np.bincount(atoms, minlength=n)
+    column = np.arange(len(atoms)) - np.repeat(np.cumsum(count) - count, count)
+    k = max(int(count.max(initial=0)), 1)
+    neighbors, which = np.repeat(np.arange(n, dtype=np.int32)[:, None], k, 1), np.full((n, k), -1)
+    neighbors[atoms[order], column], which[atoms[order], column] = others[order], order
+    return neighbors, which
 
 
 def save(path: str | os.PathLike, network: Network) -> None:

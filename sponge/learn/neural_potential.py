@@ -15,7 +15,7 @@ from triskele.sponge.engine.jit_task import JitTask
 from triskele.sponge.engine.program import Phase
 from triskele.sponge.engine.task import Task
 from triskele.sponge.errors import BoxError
-from triskele.sponge.learn.network import Network, neighbor_matrix
+from triskele.sponge.learn.network import Network, neighbor_rows
 from triskele.sponge.neighbors.edges import FULL, Edges
 from triskele.sponge.potential import ROW, Plan, Potential, add_forces
 from triskele.sponge.potentials.nonbonded_pairs import find_pairs
@@ -152,8 +152,8 @@ class _Chosen:
         positions, box = values[self._count], values[-1] if self._periodic else None
         own = positions if self._atoms is None else positions[self._atoms]
         pairs = find_pairs(np.ascontiguousarray(own), box, self._potential.network.cutoff, np.zeros((0, 2), np.int64))
-        neighbors, _, sign = neighbor_matrix(pairs, len(own))
-        return [Part(self._function, (self._potential._species, neighbors, sign != 0, self._atoms))]
+        neighbors, which = neighbor_rows(*np.concatenate([pairs, pairs[:, ::-1]]).T, len(own))
+        return [Part(self._function, (self._potential._species, neighbors, which >= 0, self._atoms))]
 
 
 @cache

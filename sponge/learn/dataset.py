@@ -1,0 +1,332 @@
+"""Configurations with energies and forces, to learn from: files of ASE, splits, reference energies, padded batches."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from triskele.sponge import units
+from triskele.sponge.elements import SYMBOLS
+from triskele.sponge.errors import FileFormatError
+from triskele.sponge.learn.network import Network, atomic_numbers, neighbor_rows
+from triskele.sponge.potentials.nonbonded_pairs import find_pairs
+from triskele.sponge.report.optional import need
+
+__all__ = ["Batches", "Dataset", "read_dataset", "record"]
+
+_CLOSEST = 0.01  # nm: no two atoms of a sensible configuration are closer
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """Configurations with their energies and forces.
+
+    Parameters
+    ----------
+    elements : sequence of int arrays [n]
+        Atomic numbers of each frame.
+    positions : sequence of arrays [n, 3]
+        In nm.
+    energies : array [frames]
+        In kJ/mol.
+    forces : sequence of arrays [n, 3]
+        In kJ/mol/nm.
+    boxes : sequence of array [3, 3] or None
+        Periodic cells as rows in nm, of any shape and size; None for a frame without. All None when left out.
+
+    Raises
+    ------
+    ValueError
+        If lengths or shapes do not agree, or something is not finite: the frame and the atom are named.
+
+    Examples
+    --------
+    >>> data = Dataset([[1, 1]] * 4, [[[0, 0, 0], [0.07 + 0.01 * k, 0, 0]] for k in range(4)], np.zeros(4), np.zeros((4, 2, 3)))
+    >>> [len(part) for part in data.split(2, 1, 1, seed=1)]
+    [2, 1, 1]
+    """
+
+    elements: Sequence[np.ndarray]
+    positions: Sequence[np.ndarray]
+    energies: np.ndarray
+    forces: Sequence[np.ndarray]
+    boxes: Sequence[np.ndarray | None] = field(default=())
+
+    def __post_init__(self):
+        frames = len(self.positions)
+        boxes = list(self.boxes) if len(self.boxes) else [None] * frames
+        values = {
+            "elements": [atomic_numbers(z, f"dataset: frame {k}") for k, z in enumerate(self.elements)],
+            "positions": [np.array(x, np.float64) for x in self.positions],
+            "energies": np.array(self.energies, np.float64),
+            "forces": [np.array(f, np.float64) for f in self.forces],
+            "boxes": [None if b is None else np.array(b, np.float64) for b in boxes],
+        }
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+            if len(value) != frames:
+                raise ValueError(f"dataset: {name} must be given for {frames} frames, got {len(value)}")
+        for k in range(frames):
+            n = len(self.elements[k])
+            for name in ("positions", "forces"):
+                array = values[name][k]
+                if array.shape != (n, 3):
+                    raise ValueError(f"dataset: frame {k}: {name} must have shape {(n, 3)}, got {array.shape}")
+                if not np.all(np.isfinite(array)):
+                    atom = int(np.argmin(np.isfinite(array).all(1)))
+                    raise ValueError(f"dataset: frame {k}: {name} must be finite, got {array[atom].tolist()} for atom {atom} "
+                                     f"({SYMBOLS[self.elements[k][atom]]})")
+            if not np.isfinite(self.energies[k]):
+                raise ValueError(f"dataset: frame {k}: the energy must be finite, got {self.energies[k]}")
+
+    def __len__(self):
+        return len(self.positions)
+
+    def __getitem__(self, which: Any) -> Dataset:
+        """The frames of a slice, a mask or an array of numbers."""
+        which = np.arange(len(self))[which]
+        if which.ndim != 1:
+            which = which.reshape(-1)
+        return Dataset([self.elements[k] for k in which], [self.positions[k] for k in which], self.energies[which],
+                       [self.forces[k] for k in which], [self.boxes[k] for k in which])
+
+    def split(self, *sizes: float, seed: int = 0) -> list[Dataset]:
+        """Parts without common frames, drawn at random.
+
+        Parameters
+        ----------
+        *sizes : int or float
+            Frames in each part, such as for training, validation and test; fractions of all frames where below 1.
+        seed : int
+
+        Raises
+        ------
+        ValueError
+            If there are not enough frames, or a part would be empty.
+        """
+        counts = [round(s * len(self)) if 0 < s < 1 else int(s) for s in sizes]
+        if sum(counts) > len(self) or min(counts, default=0) < 1:
+            raise ValueError(f"dataset: parts must have at least one frame each and {len(self)} together, got {counts}")
+        order = np.random.default_rng(seed).permutation(len(self))
+        ends = np.cumsum([0, *counts])
+        return [self[np.sort(order[a:b])] for a, b in zip(ends, ends[1:], strict=False)]
+
+    @property
+    def force_rms(self) -> float:
+        """Root mean square of the components of the forces, in kJ/mol/nm."""
+        return float(np.sqrt(np.mean(np.concatenate([f.ravel() for f in self.forces]) ** 2)))
+
+    def known_elements(self) -> tuple[int, ...]:
+        """Atomic numbers that occur, rising."""
+        return tuple(int(z) for z in np.unique(np.concatenate(self.elements)))
+
+    def reference_energies(self) -> dict[int, float]:
+        """Energy of an atom of each element in kJ/mol, by least squares (of least norm where the data leave it open).
+
+        Examples
+        --------
+        >>> Dataset([[1, 8]] * 2, np.eye(2, 3)[None] * [[[0.1]], [[0.2]]], [-30.0, -34.0], np.zeros((2, 2, 3))).reference_energies()
+        {1: -16.0, 8: -16.0}
+        """
+        known = self.known_elements()
+        counts = np.array([[np.sum(z == e) for e in known] for z in self.elements], np.float64)
+        found = np.linalg.lstsq(counts, self.energies, rcond=None)[0]
+        return {e: round(float(v), 9) for e, v in zip(known, found, strict=True)}
+
+    def write(self, path: str | os.PathLike) -> None:
+        """Write an extended XYZ file (or what the ending says, of ASE's formats) in eV and Å.
+
+        Raises
+        ------
+        ImportError
+            Without ASE (extra `md`).
+        """
+        need("ase", "dataset", "md")
+        from ase import Atoms
+        from ase.calculators.singlepoint import SinglePointCalculator
+        from ase.io import write
+
+        frames = []
+        for k in range(len(self)):
+            box = self.boxes[k]
+            atoms = Atoms(self.elements[k], self.positions[k] / units.angstrom, pbc=box is not None,
+                          cell=None if box is None else box / units.angstrom)
+            atoms.calc = SinglePointCalculator(atoms, energy=self.energies[k] / units.eV, forces=self.forces[k] / (units.eV / units.angstrom))
+            frames.append(atoms)
+        path = os.fspath(path)
+        write(path, frames, **({"format": "extxyz"} if path.endswith("xyz") else {}))
+
+
+def read_dataset(path: str | os.PathLike, index: str = ":", energy: str | None = None, forces: str | None = None) -> Dataset:
+    """Read configurations from extended XYZ, a database of ASE, or another format of ASE; eV and Å become kJ/mol and nm.
+
+    Parameters
+    ----------
+    path : path-like
+    index : str
+        Frames, as ASE writes slices: ``"::10"`` is every tenth.
+    energy, forces : str, optional
+        Names in the file, where they are not the usual ones.
+
+    Raises
+    ------
+    FileFormatError
+        If the file cannot be read, or a frame has no energy or forces.
+    ValueError
+        If something is not finite.
+    ImportError
+        Without ASE (extra `md`).
+    """
+    need("ase", "read_dataset", "md")
+    from ase.io import read
+
+    where = os.fspath(path)
+    if not os.path.exists(where):
+        raise FileNotFoundError(f"read_dataset: there is no file {where!r}")
+    try:
+        frames = read(where, index)
+    except Exception as error:  # readers of all formats raise what they like
+        raise FileFormatError(f"read_dataset: {where!r} cannot be read: {type(error).__name__}: {error}") from error
+    frames = frames if isinstance(frames, list) else [frames]
+    parts: list[list[Any]] = [[], [], [], [], []]
+    for k, atoms in enumerate(frames):
+        if any(atoms.pbc) and not all(atoms.pbc):
+            raise FileFormatError(f"read_dataset: {where!r}, frame {k}: must be periodic in all directions or in none, got {atoms.pbc.tolist()}")
+        values = [atoms.numbers, atoms.positions * units.angstrom, _value(atoms, energy, "energy", where, k),
+                  _value(atoms, forces, "forces", where, k), np.array(atoms.cell) * units.angstrom if any(atoms.pbc) else None]
+        for part, value in zip(parts, values, strict=True):
+            part.append(value)
+    numbers, positions, energies, all_forces, boxes = parts
+    return Dataset(numbers, positions, np.array(energies) * units.eV, [f * (units.eV / units.angstrom) for f in all_forces], boxes)
+
+
+def _value(atoms, name, kind, where, frame):
+    results = getattr(atoms.calc, "results", {}) or {}
+    for place in (results, atoms.info if kind == "energy" else atoms.arrays, atoms.info.get("data") or {}):
+        if (name or kind) in place:
+            return place[name or kind]
+    raise FileFormatError(f"read_dataset: {where!r}, frame {frame}: there must be {kind}, got "
+                          f"{', '.join([*results, *atoms.info, *atoms.arrays]) or 'nothing'} (name it with {kind}=...)")
+
+
+def record(sim: Any, frames: int, every: int) -> Dataset:
+    """Run a simulation, and take configurations with its system's energies and forces, in double precision.
+
+    Parameters
+    ----------
+    sim : Simulation
+        Goes on from where it is.
+    frames : int
+    every : int
+        Steps between two frames.
+    """
+    system, found = sim.system, []
+    for _ in range(frames):
+        sim.run(every)
+        x, box = sim.positions, sim.box
+        forces = system.forces(x, box)
+        found.append((x, system.energy(x, box), forces, box))
+    positions, energies, forces, boxes = zip(*found, strict=True)
+    return Dataset([system.topology.elements] * frames, positions, np.array(energies), forces, boxes)
+
+
+class Batch(NamedTuple):
+    """Frames in one shape: b frames of n atoms with k neighbours each, one frame after the other in flat arrays.
+
+    `real` is 0 for atoms, and `frame` for frames, that only fill up.
+    """
+
+    species: np.ndarray  # int32 [b * n]
+    positions: np.ndarray  # [b * n, 3]
+    neighbors: np.ndarray  # int32 [b * n, k]
+    offsets: np.ndarray  # [b * n, k, 3]: to the image of the neighbour
+    real: np.ndarray  # [b * n]
+    energies: np.ndarray  # float64 [b]
+    forces: np.ndarray  # [b * n, 3]
+    frame: np.ndarray  # [b]
+
+
+class Batches:
+    """A data set as a network takes it, in batches of one shape.
+
+    Parameters
+    ----------
+    data : Dataset
+    network : Network
+        For its elements, cut-off and precision.
+    size : int
+        Frames in a batch.
+
+    Raises
+    ------
+    ValueError
+        If an element is not known to the network, or two atoms are in one place; frame and atom are named.
+    """
+
+    def __init__(self, data: Dataset, network: Network, size: int):
+        if size < 1 or len(data) < 1:
+            raise ValueError(f"batches: there must be frames, and at least one in a batch, got {len(data)} and {size}")
+        self.size, frames = min(size, len(data)), len(data)
+        found = [_neighborhood(data, k, network) for k in range(frames)]
+        n, places = max(map(len, data.positions)), max(f[0].shape[1] for f in found)
+        dtype, away = network.dtype, 2 * network.cutoff
+        self.species, self.real = np.zeros((frames, n), np.int32), np.zeros((frames, n), dtype)
+        self.positions, self.forces = np.zeros((frames, n, 3), dtype), np.zeros((frames, n, 3), dtype)
+        self.neighbors = np.broadcast_to(np.arange(n, dtype=np.int32)[:, None], (frames, n, places)).copy()
+        self.offsets = np.zeros((frames, n, places, 3), dtype)
+        self.offsets[..., 0] = away
+        self.energies = data.energies.copy()
+        for k, (neighbors, offsets) in enumerate(found):
+            m, own = neighbors.shape
+            self.species[k, :m] = network.species(data.elements[k], f"dataset: frame {k}")
+            self.real[k, :m] = 1
+            self.positions[k, :m] = data.positions[k] - data.positions[k].mean(0)
+            self.forces[k, :m] = data.forces[k]
+            self.neighbors[k, :m, :own], self.offsets[k, :m, :own] = neighbors, offsets
+
+    def __len__(self):
+        return -(-len(self.energies) // self.size)
+
+    def __call__(self, order: np.ndarray | None = None) -> Iterator[Batch]:
+        """The batches, with frames in this order; the last is filled up with frames that do not count."""
+        order = np.arange(len(self.energies)) if order is None else order
+        n = self.species.shape[1]
+        first = np.repeat(np.arange(self.size, dtype=np.int32) * n, n)[:, None]
+        for k in range(len(self)):
+            frames = order[k * self.size : (k + 1) * self.size]
+            counts = np.arange(self.size) < len(frames)
+            which = np.concatenate([frames, np.repeat(frames[:1], self.size - len(frames))])
+
+            def flat(array, which=which):
+                return np.ascontiguousarray(array[which].reshape(-1, *array.shape[2:]))
+
+            real = flat(self.real) * np.repeat(counts, n).astype(self.real.dtype)
+            yield Batch(flat(self.species), flat(self.positions), flat(self.neighbors) + first, flat(self.offsets), real,
+                        self.energies[which], flat(self.forces), counts.astype(np.float64))
+
+
+def _neighborhood(data: Dataset, k: int, network: Network) -> tuple[np.ndarray, np.ndarray]:
+    """Neighbours [n, places] and offsets [n, places, 3] of a frame; images of any number of cells away count."""
+    x, box, cutoff = data.positions[k], data.boxes[k], network.cutoff
+    n = len(x)
+    if box is None:
+        pairs = find_pairs(np.ascontiguousarray(x), None, cutoff, np.zeros((0, 2), np.int64))
+        rows, others = np.concatenate([pairs, pairs[:, ::-1]]).T
+        shifts = np.zeros((len(rows), 3))
+    else:
+        need("ase", "dataset", "md")
+        from ase.neighborlist import primitive_neighbor_list
+
+        rows, others, shifts = primitive_neighbor_list("ijS", [True] * 3, box, x, cutoff)
+        shifts = shifts @ box
+    distance = np.linalg.norm(x[others] - x[rows] + shifts, axis=1)
+    if len(distance) and distance.min() < _CLOSEST:
+        e = int(np.argmin(distance))
+        raise ValueError(f"dataset: frame {k}: atoms must not be in one place, got {distance[e]:.3g} nm between atoms {rows[e]} and {others[e]}")
+    neighbors, which = neighbor_rows(rows, others, n)
+    offsets = np.where((which >= 0)[..., None], shifts[which] if len(shifts) else 0.0, [2 * cutoff, 0.0, 0.0])
+    return neighbors, offsets

@@ -1,0 +1,350 @@
+"""Training networks on energies and forces, which are derivatives themselves."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from triskele import core
+from triskele.core import optim
+from triskele.sponge.errors import CheckpointError
+from triskele.sponge.learn.dataset import Batch, Batches, Dataset
+from triskele.sponge.learn.network import Network
+from triskele.sponge.report.optional import need
+
+__all__ = ["Errors", "History", "Training", "evaluate", "fitted", "train"]
+
+_LENGTH = 0.03  # nm: a network's output of 1 stands for the work of a typical force over this way
+
+
+@dataclass(frozen=True)
+class Errors:
+    """How far a network is from a data set.
+
+    Attributes
+    ----------
+    energy_rmse, energy_mae : float
+        Of the energy per atom, kJ/mol.
+    force_rmse, force_mae : float
+        Of the components of the forces, kJ/mol/nm.
+    relative : float
+        Root mean square error of the forces over their root mean square.
+    energies : array [frames]
+        What the network predicts, kJ/mol.
+    forces : list of array [n, 3]
+    """
+
+    energy_rmse: float
+    energy_mae: float
+    force_rmse: float
+    force_mae: float
+    relative: float
+    energies: np.ndarray
+    forces: list[np.ndarray]
+
+    def __repr__(self):
+        return (f"<Errors: energy {self.energy_rmse:.3g} kJ/mol per atom, forces {self.force_rmse:.3g} kJ/mol/nm, "
+                f"{100 * self.relative:.2f} % of their rms>")
+
+
+@dataclass
+class History:
+    """What a training has gone through, one entry for each epoch.
+
+    Attributes
+    ----------
+    loss : list of float
+        Mean over the epoch's batches.
+    validation : list of float
+        The same of the validation set, after the epoch.
+    energy_rmse, force_rmse : list of float
+        On the validation set, kJ/mol per atom and kJ/mol/nm.
+    rate : list of float
+        Learning rate at the end of the epoch.
+    """
+
+    loss: list[float] = dataclasses.field(default_factory=list)
+    validation: list[float] = dataclasses.field(default_factory=list)
+    energy_rmse: list[float] = dataclasses.field(default_factory=list)
+    force_rmse: list[float] = dataclasses.field(default_factory=list)
+    rate: list[float] = dataclasses.field(default_factory=list)
+
+    def plot(self, path: str | os.PathLike | None = None) -> Any:
+        """Draw the curves; returns the figure of Matplotlib, and writes it to `path`."""
+        figure = need("matplotlib.figure", "history", "plot").Figure(figsize=(9, 3.2), layout="constrained")
+        epochs = np.arange(1, len(self.loss) + 1)
+        left, right = figure.subplots(1, 2)
+        left.semilogy(epochs, self.loss, label="training")
+        left.semilogy(epochs, self.validation, label="validation")
+        left.set(xlabel="epoch", ylabel="loss")
+        left.legend(frameon=False)
+        right.semilogy(epochs, self.force_rmse, "C2")
+        right.set(xlabel="epoch", ylabel="force error / kJ mol$^{-1}$ nm$^{-1}$")
+        if path is not None:
+            figure.savefig(path, dpi=150)
+        return figure
+
+
+@dataclass(frozen=True)
+class Training:
+    """What `train` found.
+
+    Attributes
+    ----------
+    network : Network
+        With the weights of the epoch that was best on the validation set.
+    best : int
+        That epoch, counted from 1.
+    history : History
+    last : Network
+        With the weights of the last epoch.
+    """
+
+    network: Network
+    best: int
+    history: History
+    last: Network
+
+
+def fitted(network: Network, data: Dataset) -> Network:
+    """The network with reference energies by least squares, and a scale from the size of the forces.
+
+    Parameters
+    ----------
+    network : Network
+    data : Dataset
+    """
+    found = data.reference_energies()
+    reference = tuple(found.get(z, 0.0) for z in network.elements)
+    return dataclasses.replace(network, reference=reference, scale=max(data.force_rms * _LENGTH, 1e-6))
+
+
+def train(network: Network, data: Dataset, epochs: int, *, validation: Dataset | float = 0.1, batch: int = 8,
+          rate: float | Callable = 2e-3, optimizer: Any = None, energy_weight: float = 0.1, force_weight: float = 1.0,
+          clip: float = 10.0, patience: int | None = None, seed: int = 0, checkpoint: str | os.PathLike | None = None,
+          progress: bool = True) -> Training:  # fmt: skip
+    """Train a network on energies and forces.
+
+    The loss is ``energy_weight`` times the mean square error of the energy per atom, in units of the standard deviation
+    of the data after `fitted`, plus ``force_weight`` times that of the forces, in units of their root mean square.
+
+    Parameters
+    ----------
+    network : Network
+        A fresh one (without reference energies) is `fitted` to the data first; another goes on from its weights.
+    data : Dataset
+    epochs : int
+        Times to go through all frames.
+    validation : Dataset or float
+        Frames to judge by, or the fraction of `data` to set apart for it.
+    batch : int
+        Frames in a step.
+    rate : float or schedule
+        Learning rate: a number falls to a hundredth along half a cosine, after a short warm-up; or a schedule of `core.optim`.
+    optimizer : optional
+        Another one of `core.optim`; Adam at `rate` when left out.
+    energy_weight, force_weight : float
+    clip : float
+        Largest norm of the gradient.
+    patience : int, optional
+        Epochs without progress on the validation set after which to stop.
+    seed : int
+        Of the order of frames and of the validation set.
+    checkpoint : path-like, optional
+        Written after every epoch; if it is there, training goes on from it, bit for bit.
+    progress : bool
+        Whether to show a bar (tqdm, extra `md`).
+
+    Returns
+    -------
+    Training
+
+    Raises
+    ------
+    ValueError
+        If options or data make no sense.
+    FloatingPointError
+        If the loss is no longer finite.
+    CheckpointError
+        If the checkpoint belongs to another training.
+
+    Examples
+    --------
+    >>> from triskele.sponge import learn
+    >>> r = np.linspace(0.08, 0.2, 16)
+    >>> x = np.stack([np.zeros((16, 3)), np.stack([r, 0 * r, 0 * r], 1)], 1)
+    >>> f = -5e4 * (r - 0.12)[:, None, None] * np.array([[-1.0, 0, 0], [1, 0, 0]])
+    >>> data = learn.Dataset([["O", "O"]] * 16, x, 2.5e4 * (r - 0.12) ** 2, f)
+    >>> net = learn.PaiNN.init(core.random.key(0), ["O"], cutoff=0.3, features=8, layers=1, radial=6)
+    >>> found = learn.train(net, data, epochs=20, batch=4, progress=False)
+    >>> found.history.validation[-1] < found.history.validation[0]
+    True
+    """
+    _check(epochs=epochs, batch=batch, clip=clip, patience=1 if patience is None else patience)
+    if energy_weight < 0 or force_weight < 0 or energy_weight + force_weight == 0:
+        raise ValueError(f"train: weights must be >= 0 and not both 0, got {energy_weight} and {force_weight}")
+    if not isinstance(validation, Dataset):
+        if not 0 < validation < 1:
+            raise ValueError(f"train: validation must be a Dataset or a fraction between 0 and 1, got {validation}")
+        held = max(1, round(validation * len(data)))
+        data, validation = data.split(len(data) - held, held, seed=seed)
+    if not any(network.reference) and network.scale == 1.0:
+        network = fitted(network, data)
+    batches, held_out = Batches(data, network, batch), Batches(validation, network, batch)
+    if optimizer is None:
+        steps = epochs * len(batches)
+        schedule = rate if callable(rate) else optim.warmup(min(100, steps // 10), optim.cosine_decay(rate, steps, 0.01 * rate))
+        optimizer = optim.Adam(schedule)
+    scales = _scales(network, data)
+    weights = energy_weight / scales[0], force_weight / scales[1]
+
+    def step(network, state, data):
+        (loss, _), grads = core.value_and_grad(_loss, has_aux=True)(network, data, weights)
+        network, state = optimizer.step(network, optim.clip_by_global_norm(grads, clip), state)
+        return network, state, loss
+
+    step, judge = core.jit(step), core.jit(lambda network, data: _loss(network, data, weights))
+    now = _State(network, optimizer.init(network), network, History())
+    tag = [seed, batch, len(data), len(validation), energy_weight, force_weight, clip, float(np.sum(data.energies))]
+    if checkpoint is not None and os.path.exists(checkpoint):
+        now = _State.load(checkpoint, now, tag)
+    history = now.history
+    bar = _bar(epochs, len(history.loss)) if progress else None
+    for epoch in range(len(history.loss), epochs):
+        if patience is not None and epoch - now.best >= patience:
+            break
+        total = 0.0
+        for data_ in batches(np.random.default_rng([seed, epoch]).permutation(len(batches.energies))):
+            now.network, now.state, loss = step(now.network, now.state, data_)
+            total += float(loss)
+            if not np.isfinite(total):
+                raise FloatingPointError(f"train: the loss must stay finite, got {float(loss)} in epoch {epoch + 1} (a lower rate, or "
+                                         "broken data)")
+        sums = np.sum([np.array(judge(now.network, d)[1]) for d in held_out()], axis=0)
+        energy, force = np.sqrt(sums[0] / sums[1]), np.sqrt(sums[2] / sums[3])
+        history.loss.append(total / len(batches))
+        history.validation.append(float(weights[0] * energy**2 + weights[1] * force**2))
+        history.energy_rmse.append(float(energy))
+        history.force_rmse.append(float(force))
+        chosen = optimizer.learning_rate
+        history.rate.append(float(chosen(now.state.count) if callable(chosen) else chosen))
+        if history.validation[-1] <= min(history.validation):
+            now.best_network, now.best = now.network, epoch + 1
+        if checkpoint is not None:
+            now.save(checkpoint, tag)
+        if bar is not None:
+            bar.set_postfix_str(f"energy {energy:.3g} kJ/mol/atom, forces {100 * force / data.force_rms:.2f} %", refresh=False)
+            bar.update()
+    if bar is not None:
+        bar.close()
+    return Training(now.best_network, now.best, history, now.network)
+
+
+def evaluate(network: Network, data: Dataset, batch: int = 16) -> Errors:
+    """Compare a network with a data set.
+
+    Parameters
+    ----------
+    network : Network
+    data : Dataset
+    batch : int
+        Frames computed at once.
+    """
+    batches = Batches(data, network, batch)
+    predict = core.jit(_predict)
+    energies, forces = [], []
+    for b in batches():
+        e, f = predict(network, b)
+        energies.append(e[b.frame > 0])
+        forces.append(f.reshape(batches.size, -1, 3)[b.frame > 0])
+    found = np.concatenate(energies)
+    by_frame = [f[: len(x)].astype(np.float64) for f, x in zip(np.concatenate(forces), data.positions, strict=True)]
+    e = (found - data.energies) / np.array([len(x) for x in data.positions])
+    f = np.concatenate([(a - b).ravel() for a, b in zip(by_frame, data.forces, strict=True)])
+    rmse = float(np.sqrt(np.mean(f**2)))
+    return Errors(float(np.sqrt(np.mean(e**2))), float(np.mean(np.abs(e))), rmse, float(np.mean(np.abs(f))),
+                  rmse / max(data.force_rms, 1e-300), found, by_frame)
+
+
+def _predict(network, data):
+    """Energies of frames and forces of atoms."""
+    frames = len(data.frame)
+
+    def energy(x):
+        vectors = x[data.neighbors] - x[:, None] + data.offsets
+        atoms = network.energies(data.species, data.neighbors, vectors) * data.real
+        each = np.sum(np.reshape(atoms, (frames, -1)), axis=1)
+        return np.sum(each), each
+
+    (_, each), gradient = core.value_and_grad(energy, has_aux=True)(data.positions)
+    return each, -gradient
+
+
+def _loss(network, data, weights):
+    """The loss; and sums of squares and their numbers, of energies per atom and of forces."""
+    energies, forces = _predict(network, data)
+    atoms = np.sum(np.reshape(data.real, (len(data.frame), -1)), axis=1)
+    e = (energies - data.energies) / np.maximum(atoms, 1.0) * data.frame
+    f = (forces - data.forces) * data.real[:, None]
+    sums = np.sum(e * e), np.sum(data.frame), np.sum(f * f), 3 * np.sum(data.real)
+    return weights[0] * sums[0] / sums[1] + weights[1] * sums[2] / sums[3], sums
+
+
+def _scales(network, data):
+    """Squares of what errors are measured in: of energies per atom, of forces."""
+    reference = dict(zip(network.elements, network.reference, strict=True))
+    rest = [(e - sum(reference[int(z)] for z in numbers)) / len(numbers)
+            for e, numbers in zip(data.energies, data.elements, strict=True)]  # fmt: skip
+    return max(float(np.mean(np.square(rest))), 1e-6), max(data.force_rms**2, 1e-6)
+
+
+@dataclass
+class _State:
+    """Where a training is."""
+
+    network: Any
+    state: Any
+    best_network: Any
+    history: History
+    best: int = 0
+
+    def save(self, path, tag):
+        history = {name: np.array(values) for name, values in vars(self.history).items()}
+        core.save(path, {"tag": np.array(tag, np.float64), "best": self.best, "history": history, "trees": self._leaves()})
+
+    def _leaves(self):
+        return {name: {str(k): np.asarray(x) for k, x in enumerate(core.tree.leaves(getattr(self, name)))}
+                for name in ("network", "state", "best_network")}
+
+    @classmethod
+    def load(cls, path, fresh, tag):
+        try:
+            found = core.load(path)
+            same = np.array_equal(found["tag"], np.array(tag, np.float64))
+            shapes = {n: {k: v.shape for k, v in t.items()} for n, t in fresh._leaves().items()}
+            same = same and shapes == {n: {k: v.shape for k, v in t.items()} for n, t in found["trees"].items()}
+        except Exception as error:
+            raise CheckpointError(f"train: {os.fspath(path)!r} cannot be read: {error}") from error
+        if not same:
+            raise CheckpointError(f"train: {os.fspath(path)!r} must belong to the same training, but network, data or options differ")
+        trees = {}
+        for name, leaves in found["trees"].items():
+            old, structure = core.tree.flatten(getattr(fresh, name))
+            values = [leaves[str(k)] if isinstance(x, np.ndarray) else type(x)(leaves[str(k)][()]) for k, x in enumerate(old)]
+            trees[name] = core.tree.unflatten(structure, values)
+        return cls(**trees, history=History(**{name: list(values) for name, values in found["history"].items()}), best=int(found["best"]))
+
+
+def _bar(epochs, done):
+    return need("tqdm", "train", "md").tqdm(total=epochs, initial=done, desc="train", unit="epoch")
+
+
+def _check(**values):
+    for name, value in values.items():
+        if not value > 0:
+            raise ValueError(f"train: {name} must be positive, got {value}")

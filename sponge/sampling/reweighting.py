@@ -20,7 +20,7 @@ import numpy as np
 from triskele.sponge import units
 from triskele.sponge.analysis.statistics import statistical_inefficiency
 
-__all__ = ["EnergyHistogram", "PoorOverlapWarning", "Reweighting", "effective_samples", "log_mixture", "mean_probabilities", "solve"]
+__all__ = ["EnergyHistogram", "PoorOverlapWarning", "Reweighting", "kish", "log_mixture", "mean_probabilities", "solve"]
 
 _ROWS = 1 << 14  # samples at once: with 60 temperatures 8 MB
 _PIECES = 20  # of a run, for the jackknife
@@ -167,7 +167,7 @@ def solve(energy: np.ndarray, count: np.ndarray, samples: np.ndarray, log_n: np.
     return x + f, mixture_of_all(samples, log_n, x + f)
 
 
-def effective_samples(weights: Any, epochs: Any = None) -> float:
+def kish(weights: Any, epochs: Any = None) -> float:
     """How many independent, equally weighted samples a weighted series is worth.
 
     Kish's (sum w)^2 / sum w^2, divided by the statistical inefficiency of the weights, which are in order of time.
@@ -182,12 +182,12 @@ def effective_samples(weights: Any, epochs: Any = None) -> float:
     Examples
     --------
     >>> import numpy as np
-    >>> effective_samples(np.ones(100))
+    >>> kish(np.ones(100))
     100.0
     """
     weights = np.asarray(weights, np.float64)
     if weights.ndim != 1 or not len(weights) or not np.isfinite(weights).all() or weights.min() < 0 or not weights.max() > 0:
-        raise ValueError("effective_samples: weights must be a series of finite numbers >= 0, not all 0")
+        raise ValueError("kish: weights must be a series of finite numbers >= 0, not all 0")
     weights = weights / weights.max()
     kish = weights.sum() ** 2 / (weights @ weights)
     alike = weights if epochs is None else weights[epochs == np.bincount(epochs).argmax()]
@@ -276,7 +276,7 @@ class Reweighting:
         log_c = mixture_of_all(samples, self._log_n, self._log_z)
         logs = -energies / (units.GAS_CONSTANT * temperature) - log_mixture(energies, self._betas, log_c)
         weights = np.exp(logs - logs.max())
-        effective = effective_samples(weights, epochs)
+        effective = kish(weights, epochs)
         if effective < _FEWEST:
             warnings.warn(f"{where}: at {temperature:g} K, {len(weights)} samples are worth {effective:.1f} independent ones "
                           "(sample longer, or nearer to that temperature)", PoorOverlapWarning, stacklevel=3)

@@ -22,7 +22,7 @@ from triskele.sponge.sampling.reweighting import (
     EnergyHistogram,
     PoorOverlapWarning,
     Reweighting,
-    effective_samples,
+    kish,
     log_mixture,
     mean_probabilities,
     solve,
@@ -310,13 +310,13 @@ def test_poor_overlap_is_said():
 
 
 def test_effective_samples():
-    assert effective_samples(np.ones(50)) == 50
-    assert effective_samples(np.r_[1.0, np.zeros(99)]) == pytest.approx(1, abs=0.1)
+    assert kish(np.ones(50)) == 50
+    assert kish(np.r_[1.0, np.zeros(99)]) == pytest.approx(1, abs=0.1)
     slow = np.repeat(np.random.default_rng(0).random(300), 20)  # each value twenty times: 300 samples
-    assert effective_samples(slow) < 450
+    assert kish(slow) < 450
     for bad in ([], [-1.0, 2.0], [np.nan, 1.0], [0.0, 0.0], [[1.0]]):
         with pytest.raises(ValueError, match="finite numbers >= 0"):
-            effective_samples(bad)
+            kish(bad)
 
 
 @pytest.mark.parametrize("change, message", [

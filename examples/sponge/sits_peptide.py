@@ -1,0 +1,125 @@
+"""Alanine dipeptide in water: the free-energy surface of phi and psi at 300 K, by selective integrated tempering.
+
+The peptide (Amber ff96, 749 TIP3P waters, 2,269 atoms) is tempered from 280 to 600 K, and with it the share `cross` of its
+interaction with water; the water stays at 300 K. Whatever the share, populations at 300 K must come out the same. `--plain`
+runs the same without tempering, for comparison.
+
+A run takes its first part (`--learn`, a quarter as long by default) to learn n_k, and keeps n_k for the rest. It writes a checkpoint
+every few seconds: the same command again goes on where it was, and a longer `--ns` makes a run longer.
+
+    python examples/sponge/sits_peptide.py [--ns 0.1] [--cross 0.5] [--plain] [--folder sits_peptide]
+"""
+
+import argparse
+from pathlib import Path
+
+import numpy as np
+
+from triskele import core, sponge
+from triskele.sponge import analysis, cv, units
+
+DATA = Path(__file__).parent / "data"
+T0 = 300.0
+SOLUTE = range(22)
+EVERY = 50  # steps between records of the angles
+STEPS_PER_NS = 500_000
+PHI, PSI = cv.torsion(4, 6, 8, 14), cv.torsion(6, 8, 14, 16)
+REGIONS = {
+    "beta": analysis.Rectangle(np.radians((120, 0)), np.radians((50, -120))),
+    "alpha R": analysis.Rectangle(np.radians((120, 0)), np.radians((-120, 50))),
+    "phi > 0": analysis.Rectangle(np.radians((0, 120))),
+}
+
+
+def thermostat():
+    return sponge.LangevinMiddle(temperature=T0, friction=1.0, timestep=0.002)
+
+
+def equilibrated(path):
+    """The system at the density it has at 1 bar, and at 300 K; made once, so that all runs begin with the same box."""
+    system = sponge.load(DATA / "alanine-dipeptide.prmtop.gz", DATA / "alanine-dipeptide.crd.gz",
+                         method="pme", cutoff=0.9, constraints="h-bonds")  # fmt: skip
+    if not path.exists():
+        sim = sponge.Simulation(system, thermostat(), barostat=sponge.StochasticCellRescaling(pressure=1.0, relaxation_time=1.0), seed=1)
+        sim.minimize()
+        sim.run(25_000)
+        np.savez(path, positions=sim.positions, velocities=sim.velocities, box=sim.box)
+    saved = np.load(path)
+    system.positions, system.velocities, system.box = saved["positions"], saved["velocities"], saved["box"]
+    return system
+
+
+def simulate(ns, learn, cross, plain, seed, highest, folder):
+    """A run, or what is missing of it: SITS, and the recorded states with their angles."""
+    name = folder / (("plain" if plain else f"cross{cross:g}") + f"-{seed}")
+    sits = sponge.SITS(SOLUTE, units.ladder(280, highest, 60), cross=cross)
+    sim = sponge.Simulation(equilibrated(folder / "equilibrated.npz"), thermostat(), sampling=[sits], seed=seed)
+    checkpoint = name.with_suffix(".chk")
+    if checkpoint.exists():
+        sim.load_checkpoint(checkpoint)
+        print(f"goes on at {sim.time / 1000:.3f} ns")
+    elif plain:
+        sits.observe()
+    report = [sponge.Variables({"phi": PHI, "psi": PSI}, EVERY, name.with_suffix(".csv")), sponge.Checkpoint(checkpoint, 5000),
+              sponge.Log(every=25_000, progress=False)]  # fmt: skip
+    first = round(learn * STEPS_PER_NS)
+    sim.run(max(0, first - sim.step), report=report)
+    if sits.mode == "iterate":
+        sits.produce()
+    sim.run(max(0, first + round(ns * STEPS_PER_NS) - sim.step), report=report)
+    sim.save_checkpoint(checkpoint)
+    table = np.loadtxt(name.with_suffix(".csv"), delimiter=",", skiprows=1)
+    table = table[table[:, 0] > first]
+    return sits, table[:, 0].astype(int), table[:, 2], table[:, 3]
+
+
+def describe(sits, states, phi, psi, weights, plain):
+    """Print what was found."""
+    force_evaluations = states[-1] - states[0]
+    print(f"{force_evaluations * 0.002 / 1000:.3f} ns of production: {sits.report()}")
+    print(f"populations at {T0:.0f} K: {analysis.populations(phi, psi, REGIONS, weights)}")
+    effective = {name: analysis.effective_samples(x, weights, period=2 * np.pi) for name, x in (("phi", phi), ("psi", psi))}
+    side = np.where((phi > 0.3) & (phi < 1.8), 1, np.where((phi < -0.5) & (phi > -2.6), -1, 0))
+    visits = np.count_nonzero(np.diff(side[side != 0]))
+    print("effective samples per million force evaluations: "
+          + ", ".join(f"{name} {value / force_evaluations * 1e6:.1f}" for name, value in effective.items())
+          + f"; crossings of phi = 0: {visits} ({visits / force_evaluations * 1e6:.1f} per million)")
+    if not plain:
+        value, error = sits.free_energies([280, 400, 600])
+        print("enhanced energy: -ln Z(T) / Z(300 K) = " + ", ".join(f"{v:.2f} ± {e:.2f} at {t} K" for v, e, t in zip(value, error, (280, 400, 600))))
+
+
+def main(ns, learn, cross, plain, seed, highest, folder, threads):
+    core.set_threads(threads)
+    folder = Path(folder)
+    folder.mkdir(exist_ok=True)
+    sits, states, phi, psi = simulate(ns, ns / 4 if learn is None else learn, cross, plain, seed, highest, folder)
+    weights = None if plain else sits.weights(states)
+    describe(sits, states, phi, psi, weights, plain)
+
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4.5), layout="constrained")
+    analysis.free_energy(phi, psi, weights, temperature=T0, bins=48).plot(left, highest=30.0)
+    left.set(title=f"{T0:.0f} K, " + ("plain dynamics" if plain else f"cross = {cross:g}"))
+    right.plot(sits.steps * 2e-6, sits.energies, ",", color="C0")
+    right.set(xlabel="time [ns]", ylabel="enhanced energy [kJ/mol]")
+    output = folder / (("plain" if plain else f"cross{cross:g}") + f"-{seed}.png")
+    figure.savefig(output, dpi=150)
+    print(f"picture: {output}")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--ns", type=float, default=0.1, help="of production")
+    parser.add_argument("--learn", type=float, help="ns in which n_k is learned; a quarter of --ns when left out")
+    parser.add_argument("--cross", type=float, default=0.5, help="share of the peptide-water energy that is enhanced")
+    parser.add_argument("--plain", action="store_true", help="plain dynamics, for comparison")
+    parser.add_argument("--highest", type=float, default=600.0, help="end of the ladder in K")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--folder", default="sits_peptide", help="for checkpoints, tables and pictures")
+    main(**vars(parser.parse_args()))

@@ -55,6 +55,8 @@ class PME:
         Sum -c_i c_j / r^6 in place of q_i q_j / r.
     builds : int64 array [1], optional
         Counts the rebuilds of the neighbour list; after each the atoms are sorted anew. Left out: at each evaluation.
+    felt : array [n], optional
+        What feels the field, when it is not the charges that make it.
 
     Attributes
     ----------
@@ -71,7 +73,7 @@ class PME:
     """
 
     def __init__(self, engine: Engine, charges: Any, alpha: float, grid: tuple[int, int, int], order: int = 5, *,
-                 dispersion: bool = False, builds: np.ndarray | None = None):
+                 dispersion: bool = False, builds: np.ndarray | None = None, felt: Any = None):
         if order not in _ORDERS:
             raise ValueError(f"pme: order must be one of {_ORDERS}, got {order}")
         if min(grid) < order:
@@ -79,6 +81,7 @@ class PME:
         dtype = np.dtype(np.float64 if engine.precision == "double" else np.float32)
         n, self.engine, self.alpha, self.grid, self.dispersion = engine.n, engine, float(alpha), tuple(grid), dispersion
         self.charges = np.zeros(n, dtype)
+        felt = self.charges if felt is None else np.array(felt, dtype)
         wide = order == 6
         points = 6 if wide else 5
         self._layout = layout = fft.Layout(grid, dtype, margin=_SPARE)
@@ -143,7 +146,7 @@ class PME:
                   *x_tables, self.rows, engine.flags, chunks=by_lines)],
             [Task(transforms.backward, by_planes, sizes, layout.sizes, spectrum, taken, rows, work, field_mesh, *y_tables,
                   *z_tables, chunks=by_planes)],
-            [Task(mesh.gather_wide if wide else mesh.gather, blocks, self.charges, geometry, values, slopes, sizes, atoms,
+            [Task(mesh.gather_wide if wide else mesh.gather, blocks, felt, geometry, values, slopes, sizes, atoms,
                   field_mesh, scratch, fractions, places, self._field, chunks=blocks)],
         ]
         self.reduce = [Task(mesh.add_forces, engine.atom_starts, slots, self._field, engine.forces, chunks=engine.atom_chunks)]

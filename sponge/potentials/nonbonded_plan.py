@@ -14,6 +14,7 @@ from triskele.sponge.engine.task import Task
 from triskele.sponge.neighbors.state import BUILDS
 from triskele.sponge.pme.ewald import Ewald
 from triskele.sponge.pme.mesh import PME
+from triskele.sponge.pme.split import SplitPME
 from triskele.sponge.potential import ROW, Plan, add_forces
 from triskele.sponge.potentials import dense_kernels as dense
 from triskele.sponge.potentials.exclusion_kernels import by_first_atom, excluded_pairs, polynomials
@@ -45,7 +46,7 @@ class NonbondedPlan(Plan):
     """
 
     def __init__(self, pairs: Any, form: PairForm, parts: list[Any], coulomb: PME | Ewald | None, dispersion: PME | None,
-                 update_box: list[Callable[[], None]], jump: float, others: int = 0):
+                 update_box: list[Callable[[], None]], jump: float):
         self.pairs, self.form, self.coulomb, self.dispersion = pairs, form, coulomb, dispersion
         self._parts = [pairs, *parts]
         before = list(pairs.before)
@@ -61,8 +62,9 @@ class NonbondedPlan(Plan):
 
         super().__init__(stages=stages, reduce=[t for p in self._parts for t in p.reduce], rows=pairs.rows, update_box=update_all,
                          before=before, jump=jump)
-        self.classes = [*pairs.classes, *[others for p in parts for _ in p.reduce]]
-        self.enhanced = [*pairs.enhanced, *[(others, p.rows) for p in parts if others]]
+        self.classes = [k for p in self._parts for k in getattr(p, "classes", ()) or [REST] * len(p.reduce)]
+        self.enhanced = [e for p in self._parts for e in getattr(p, "enhanced", ())]
+        self.after = [phase for p in self._parts for phase in getattr(p, "after", ())]
 
     def totals(self) -> np.ndarray:
         """Energy and virial [10] of all parts; `rows` are those of the pairs."""
@@ -86,23 +88,27 @@ def plan(potential: Nonbonded, engine: Engine) -> Plan:
     pairs = plan_pairs(engine, pair_form, charges=params["charges"], sigmas=params.get("sigmas"), epsilons=params.get("epsilons"),
                        types=potential.types)
     parts, updates = [], []
-    all_enhanced = engine.split is not None and engine.split.everything
-    rest: Any = engine.split.always if all_enhanced else engine  # for what is not pairs
+    split = engine.split if engine.split is not None and engine.split.reciprocal else None
+    as_solute = split is not None and split.whole
+    whole: Any = split.always if as_solute else engine  # for reciprocal sums
+    mesh: Any = PME if split is None or as_solute else SplitPME
     coulomb_sum: PME | Ewald | None = None
     dispersion_sum: PME | None = None
     if form.alpha and (charged or form.lj_alpha):
         roots = 2 * np.sqrt(params["epsilons"]) * params["sigmas"] ** 3 if form.lj_alpha else np.zeros(engine.n)
-        parts.append(_exclusions(potential, rest, form, roots))
+        parts += _exclusions(potential, engine, form, roots, split)
         if form.method == "ewald":
-            coulomb_sum = Ewald(rest, params["charges"], form.alpha, form.wave_vectors)
+            if split is not None and not as_solute:
+                raise ValueError("energy split: the reciprocal part of method 'ewald' cannot be split (use 'pme')")
+            coulomb_sum = Ewald(whole, params["charges"], form.alpha, form.wave_vectors)
         else:
             builds = engine.neighbors(form.cutoff).state[BUILDS : BUILDS + 1]
             if charged:
-                coulomb_sum = PME(rest, params["charges"], form.alpha, form.grid, form.order, builds=builds)
+                coulomb_sum = mesh(whole, params["charges"], form.alpha, form.grid, form.order, builds=builds)
             if form.lj_alpha:
-                dispersion_sum = PME(rest, roots, form.lj_alpha, form.lj_grid, form.order, dispersion=True, builds=builds)
+                dispersion_sum = mesh(whole, roots, form.lj_alpha, form.lj_grid, form.order, dispersion=True, builds=builds)
         sums = [s for s in (coulomb_sum, dispersion_sum) if s is not None]
-        parts += sums
+        parts += [_of_solute(Plan(stages=s.stages, reduce=s.reduce, rows=s.rows)) for s in sums] if as_solute else sums
         updates += [s.update_box for s in sums]
     jump = 0.0
     if form.dispersion:
@@ -113,15 +119,31 @@ def plan(potential: Nonbonded, engine: Engine) -> Plan:
             tail.rows[0, [0, 1, 5, 9]] = amount / boxes.volume(engine.box)
 
         update()
-        parts.append(tail)
+        parts.append(_of_solute(tail) if split is not None and split.everything else tail)
         jump = jump_at_cutoff(form, params, potential.types)
         updates.append(update)
-    return NonbondedPlan(pairs, pair_form, parts, coulomb_sum, dispersion_sum, updates, jump,
-                         others=SOLUTE if all_enhanced else REST)  # fmt: skip
+    return NonbondedPlan(pairs, pair_form, parts, coulomb_sum, dispersion_sum, updates, jump)
 
 
-def _exclusions(potential, engine, form, roots):
-    starts, partners, atoms = by_first_atom(potential.exclusions, engine.n)
+def _of_solute(part):
+    part.classes, part.enhanced = [SOLUTE] * len(part.reduce), [(SOLUTE, part.rows)]
+    return part
+
+
+def _exclusions(potential, engine, form, roots, split):
+    pairs = potential.exclusions
+    if split is None:
+        return [_excluded(potential, engine, form, roots, pairs)]
+    classes, parts = split.solute[pairs].sum(1), []
+    for k in range(3):
+        part = _excluded(potential, split.always if k else engine, form, roots, pairs[classes == k])
+        part.classes, part.enhanced = [k] * len(part.reduce), [(k, part.rows)] * (k > 0)
+        parts.append(part)
+    return parts
+
+
+def _excluded(potential, engine, form, roots, pairs):
+    starts, partners, atoms = by_first_atom(pairs, engine.n)
     chunks = len(atoms) - 1
     forces, rows = np.zeros((engine.n, 3)), np.zeros((chunks, ROW))
     charges = np.sqrt(units.COULOMB) * potential.params["charges"]

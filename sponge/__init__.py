@@ -40,6 +40,7 @@ _HOME = {
         "integrators.velocity_verlet": "VelocityVerlet",
         "barostats.cell_rescaling": "StochasticCellRescaling",
         "barostats.monte_carlo": "MonteCarloBarostat",
+        "fitting": "fit",
         "forcefield": "ForceField create_system",
         "sampling.replicas": "Replicas",
         "sampling.replica_exchange": "ReplicaExchange",
@@ -54,7 +55,7 @@ _HOME = {
     }.items()
     for name in names.split()
 }
-_MODULES = ("analysis", "box", "build", "cv", "errors", "forcefield", "learn", "load", "testing", "units")
+_MODULES = ("analysis", "box", "build", "cv", "differentiate", "errors", "forcefield", "learn", "load", "targets", "testing", "units")
 
 
 def __getattr__(name: str) -> _Any:

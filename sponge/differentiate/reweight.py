@@ -14,7 +14,7 @@ from triskele.sponge import units
 from triskele.sponge.derivatives import EnergyFunction
 from triskele.sponge.differentiate.observables import Observable, function
 
-__all__ = ["Ensemble", "PoorOverlapError"]
+__all__ = ["Ensemble", "OverFrames", "PoorOverlapError"]
 
 _BATCH = 1 << 18  # squared numbers of atoms that are worked on at once
 
@@ -82,7 +82,7 @@ class Ensemble:
         self._params: list[Any] = []
         self._reduced = np.empty((0, 0))  # beta U of each reference in all frames
         self._log_mixture = np.empty(0)
-        self._made: dict[Any, _Frames] = {}
+        self._made: dict[Any, OverFrames] = {}
         self._fixed: dict[Any, np.ndarray] = {}
 
     def __len__(self):
@@ -192,7 +192,7 @@ class Ensemble:
         leaves = [x if isinstance(x, core.Tensor) else np.asarray(x, np.float64) for x in leaves]
         key = f, structure
         if key not in self._made:
-            self._made[key] = _Frames(f, structure, self.positions, self.boxes)
+            self._made[key] = OverFrames(f, structure, self.positions, self.boxes)
         call = self._made[key]
         if not any(isinstance(x, core.Tensor) for x in leaves):
             return call.values(leaves)
@@ -228,29 +228,43 @@ def _free_energies(reduced, counts):
     raise PoorOverlapError("Ensemble: the references must overlap, but MBAR's equations do not converge (parameters closer to each other)")
 
 
-class _Frames:
-    """A function of a frame, in all frames: compiled for some frames at once, where the function is the core's to compile."""
+class OverFrames:
+    """A function of a frame, in all frames: compiled, for some frames at once, unless it says that it calls kernels.
 
-    def __init__(self, f, structure, positions, boxes):
+    Parameters
+    ----------
+    f : callable
+        ``f(params, positions, box)`` -> number or array. With an attribute `kernels` that is true it is called as it is.
+    structure : tree structure or None
+        Of `params`; None for a single array.
+    positions : array [frames, n, 3]
+    boxes : array [frames, 3, 3] or None
+    """
+
+    def __init__(self, f: Callable[..., Any], structure: Any, positions: np.ndarray, boxes: np.ndarray | None):
         self.positions, self.boxes = positions, boxes
-        compiled = not isinstance(f, EnergyFunction)
+        compiled = not (isinstance(f, EnergyFunction) or getattr(f, "kernels", False))
         self.size = min(max(_BATCH // positions.shape[1] ** 2, 1), 256, len(positions)) if compiled else 1
         axes = (None, 0, None if boxes is None else 0)
 
         def value(leaves, x, box):
-            return f(tree.unflatten(structure, leaves), x, box) + 0.0
+            return f(leaves[0] if structure is None else tree.unflatten(structure, leaves), x, box) + 0.0
 
-        def jacobian(leaves, x, box):
-            if np.shape(value(leaves, x, box)) == ():
+        def both(leaves, x, box):
+            y = value(leaves, x, box)
+            if np.shape(y) == ():
                 return core.value_and_grad(value)(leaves, x, box)
-            return value(leaves, x, box), core.jacrev(value)(leaves, x, box)
+            outputs, inputs = np.size(y), sum(np.size(leaf) for leaf in leaves)
+            return y, (core.jacfwd if inputs < outputs else core.jacrev)(value)(leaves, x, box)
 
         def of_several(g):
-            return core.jit(core.vmap(g, axes)) if compiled else lambda leaves, x, box: core.tree.map(lambda y: y[None], g(leaves, x[0], None if box is None else box[0]))
+            if compiled:
+                return core.jit(core.vmap(g, axes))
+            return lambda leaves, x, box: core.tree.map(lambda y: np.asarray(y)[None], g(leaves, x[0], None if box is None else box[0]))
 
-        self.value, self._values, self._jacobians = value, of_several(value), of_several(jacobian)
+        self.value, self._values, self._jacobians = value, of_several(value), of_several(both)
 
-    def each(self, g, leaves):
+    def _each(self, g, leaves):
         """``g(leaves, positions, boxes)`` over batches of one size, put together; the last is filled up."""
         found = []
         for start in range(0, len(self.positions), self.size):
@@ -258,12 +272,13 @@ class _Frames:
             found.append(g(leaves, self.positions[some], None if self.boxes is None else self.boxes[some]))
         return core.tree.map(lambda *parts: np.concatenate(parts)[: len(self.positions)], *found)
 
-    def values(self, leaves):
-        return self.each(self._values, leaves)
+    def values(self, leaves: Any) -> np.ndarray:
+        """Values [frames, ...] for the leaves of `params`."""
+        return self._each(self._values, leaves)
 
-    def jacobians(self, leaves):
+    def jacobians(self, leaves: Any) -> tuple[np.ndarray, ...]:
         """Values [frames, ...], and their derivatives by every leaf [frames, ..., *leaf]."""
-        values, jacobians = self.each(self._jacobians, leaves)
+        values, jacobians = self._each(self._jacobians, leaves)
         return values, *[np.asarray(j) for j in jacobians]
 
 

@@ -1,0 +1,124 @@
+"""The numbers that a fit may change, as one vector that starts at zero."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from triskele.sponge.differentiate.energy import complete
+
+if TYPE_CHECKING:
+    from triskele.sponge.system import System
+
+__all__ = ["Parameters"]
+
+_KINDS = ("positive", "free")
+
+
+class Parameters:
+    """Free parameters of a system, and how its arrays of parameters follow from them.
+
+    Parameters
+    ----------
+    system : System
+    free : sequence of str, mapping, or (mapping, callable)
+        Names as in ``system.params()``, ``["nonbonded/epsilons", "bond/k"]``: entries of an array that are equal at the
+        start are one parameter, as atoms of a type are, and zeros stay zeros. What is positive at the start stays positive;
+        a mapping from names to "positive" or "free" says otherwise. Or a mapping of start values, and a function that
+        takes such a mapping to what changes in ``system.params()``: ``({"q": 0.4}, lambda theta: {"nonbonded":
+        {"charges": theta["q"] * pattern}})``.
+
+    Attributes
+    ----------
+    start : dict of str to array
+        The parameters at the beginning.
+    size : int
+        How many numbers these are. The fit works with a vector u of them: exp(u) times the start for positive parameters,
+        u times the size of the start more than it for others.
+    """
+
+    def __init__(self, system: System, free: Any):
+        self._function: Callable[[dict[str, Any]], Any] | None = None
+        kinds: dict[str, str] = {}
+        if isinstance(free, tuple) and len(free) == 2 and callable(free[1]):
+            if not isinstance(free[0], Mapping):
+                raise TypeError(f"fit: start values must be a mapping of names to numbers, got {type(free[0]).__name__}")
+            self.start = {name: np.array(values, np.float64) for name, values in free[0].items()}
+            self._function = free[1]
+            kinds = dict.fromkeys(self.start, "free")
+        else:
+            self._groups: dict[str, tuple[str, str, np.ndarray, np.ndarray]] = {}
+            self.start = {}
+            if isinstance(free, str):
+                free = [free]
+            for name in free:
+                potential, _, key = name.rpartition("/")
+                complete(system, {potential: {key: None}}, "fit")
+                values = np.asarray(system[potential].params[key])
+                unique, group = np.unique(values[values != 0], return_inverse=True)
+                if not len(unique):
+                    raise ValueError(f"fit: {name!r} must have entries that are not 0")
+                self._groups[name] = potential, key, values, group
+                self.start[name] = unique if len(unique) > 1 else unique[0]
+                kind = free[name] if isinstance(free, Mapping) else "positive" if np.all(unique > 0) else "free"
+                if kind not in _KINDS or kind == "positive" and not np.all(unique > 0):
+                    raise ValueError(f"fit: {name!r} must be 'free', or 'positive' with positive values, got {kind!r} and {unique}")
+                kinds[name] = kind
+        if not self.start:
+            raise ValueError("fit: there must be at least one parameter to change")
+        for name, values in self.start.items():
+            if not np.isfinite(values).all():
+                raise ValueError(f"fit: start values must be finite, got {values} for {name!r}")
+        self._kinds = kinds
+        self.sizes = {name: np.size(values) for name, values in self.start.items()}
+        self.size = sum(self.sizes.values())
+        if self._function is not None:  # names and shapes that are wrong are found now
+            changes = self._function(self.start)
+            full = complete(system, changes, "fit")
+            for potential, values in changes.items():
+                for key, value in values.items():
+                    if np.shape(value) != np.shape(system[potential].params[key]):
+                        raise ValueError(f"fit: the function must return shape {np.shape(system[potential].params[key])} for "
+                                         f"{potential + '/' + key!r}, got {np.shape(full[potential][key])}")
+
+    def values(self, u: Any) -> dict[str, Any]:
+        """The parameters by name, from the vector u [size]."""
+        found, at = {}, 0
+        for name, start in self.start.items():
+            part = u[at : at + self.sizes[name]]
+            part = part[0] if np.ndim(start) == 0 else np.reshape(part, np.shape(start))
+            if self._kinds[name] == "positive":
+                found[name] = start * np.exp(part)
+            else:
+                found[name] = start + np.where(start == 0, 1.0, np.abs(start)) * part
+            at += self.sizes[name]
+        return found
+
+    def params(self, u: Any) -> dict[str, dict[str, Any]]:
+        """What changes in ``system.params()``."""
+        theta = self.values(u)
+        if self._function is not None:
+            return self._function(theta)
+        changes: dict[str, dict[str, Any]] = {}
+        for name, (potential, key, values, group) in self._groups.items():
+            spread = np.zeros(values.shape)
+            where = np.nonzero(values.ravel() != 0)[0]
+            own = np.reshape(theta[name], (-1,))[group]
+            index = np.zeros(values.size, np.int64)
+            index[where] = np.arange(len(where))
+            flat = np.where(values.ravel() != 0, own[index], spread.ravel())
+            changes.setdefault(potential, {})[key] = np.reshape(flat, values.shape)
+        return changes
+
+    def errors(self, u: np.ndarray, of_u: np.ndarray) -> dict[str, Any]:
+        """Standard errors of the parameters from those of u."""
+        found, at = {}, 0
+        theta = self.values(u)
+        for name, start in self.start.items():
+            part = of_u[at : at + self.sizes[name]].reshape(np.shape(start))
+            positive = self._kinds[name] == "positive"
+            found[name] = part * (theta[name] if positive else np.where(start == 0, 1.0, np.abs(start)))
+            at += self.sizes[name]
+        return found

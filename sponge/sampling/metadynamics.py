@@ -21,7 +21,7 @@ __all__ = ["BiasEstimate", "Metadynamics"]
 
 _ROWS = 1024  # of the table that kernels fill: when it is full, Python puts it away
 _MOST_NODES = 10_000_000
-_NODES_PER_SIGMA = 5  # cubic interpolation is then right to 1e-5 of a hill's height
+_NODES_PER_SIGMA = (5, 5, 3)  # of grids of so many variables; interpolation is right to 1e-5 and 1e-4 of a hill's height
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class Metadynamics(Sampling):
     grid : sequence, optional
         For each variable (lowest, highest), or (lowest, highest, intervals); a periodic one may have None, or the number of
         intervals alone. For one variable the outer sequence can be left out. A fifth of sigma is taken where the number is
-        left out, and more than half of it is refused.
+        left out (a third with three variables), and more than half of it is refused.
     record : int, optional
         Steps between records of variables and bias, a divisor of `every`; every hill when left out.
     name : str
@@ -183,7 +183,7 @@ class Metadynamics(Sampling):
 
         engine.on_status(code, outside)
         task = Task(kernels.bias_of, engine.flags, code, self._shape, self._range, self._grid, found.values,
-                    np.zeros((len(self.cvs), 8)), found.slopes, found.bias)  # fmt: skip
+                    *_scratch(), found.slopes, found.bias)  # fmt: skip
         plan = found.plan(task)
         plan.evaluation = found
         return plan
@@ -250,7 +250,7 @@ class Metadynamics(Sampling):
             raise ValueError(f"Metadynamics.bias: values of {d} variables are needed, got {len(values)}")
         points = np.stack(np.broadcast_arrays(*(np.asarray(v, np.float64) for v in values)), axis=-1)
         result = np.zeros(points.shape[:-1])
-        kernels.bias_at(np.ascontiguousarray(points.reshape(-1, d)), self._shape, self._range, self._grid, np.zeros((d, 8)), np.zeros(d),
+        kernels.bias_at(np.ascontiguousarray(points.reshape(-1, d)), self._shape, self._range, self._grid, *_scratch(), np.zeros(d),
                         result.reshape(-1))  # fmt: skip
         if np.isnan(result).any():
             raise ValueError(f"Metadynamics.bias: values must lie on the grid, got {points[np.isnan(result)][0].tolist()}")
@@ -364,6 +364,11 @@ class Metadynamics(Sampling):
         self._shared = len(self._full) * _ROWS + int(self._counts[0])
 
 
+def _scratch():
+    """Memory that `kernels.interpolate` works in."""
+    return np.zeros((3, 4), np.int64), np.zeros((3, 8))
+
+
 def _grid(where: str, cvs: list[CollectiveVariable], sigma: list[float], given: Any) -> list[tuple[float, float, int]]:
     """Lowest value, highest value and number of intervals of each variable."""
     d = len(cvs)
@@ -384,7 +389,7 @@ def _grid(where: str, cvs: list[CollectiveVariable], sigma: list[float], given: 
             raise ValueError(f"{where}: grid of {variable.name} must be (lowest, highest) or (lowest, highest, intervals), got {entry!r}")
         if variable.period is not None and not np.allclose((low, high), variable.period, rtol=1e-12):
             raise ValueError(f"{where}: grid of {variable.name}, which is periodic, must be its period {variable.period}, got {(low, high)}")
-        n = entry[2] if len(entry) == 3 else math.ceil((high - low) / width * _NODES_PER_SIGMA)
+        n = entry[2] if len(entry) == 3 else math.ceil((high - low) / width * _NODES_PER_SIGMA[d - 1])
         if isinstance(n, bool) or not hasattr(n, "__index__") or n < 2:
             raise ValueError(f"{where}: grid of {variable.name} must have a whole number of intervals >= 2, got {n!r}")
         if (high - low) / n > 0.5 * width * (1 + 1e-12):

@@ -21,73 +21,70 @@ from triskele.core.kernels.njit import device, kernel
 # the words of Engine.flags that are used here, as engine.task has them
 _STEP, _STATUS = 0, 1
 
-# Hills are cut off where they have fallen to 2e-11 of their height.
-REACH = 7.0  # sigma
+# Hills are cut off where they have fallen to 1.5e-8 of their height.
+REACH = 6.0  # sigma
 
 _LANES = 8
 
 
 @device
-def interpolate(s, shape, range_, grid, work, slopes):
+def interpolate(s, shape, range_, grid, at, basis, slopes):
     """Bias at `s` [d], and its derivatives into `slopes` [d]; -1 as second result, or the variable outside of the grid.
 
-    `work` is float64 [d, 8]. Values that are not finite give a bias that is not.
+    at int64 [3, 4] and basis float64 [3, 8] are scratch memory. Values that are not finite give a bias that is not.
     """
-    d = shape.shape[0]
-    node, strides = work[:, 0], work[:, 1]
-    # the node before s, and polynomials of the place t in the cell: values and slopes at both ends
-    basis = work[:, 2:6]
-    stride = 1.0
-    for k in range(d - 1, -1, -1):
-        u = (s[k] - range_[k, 0]) / range_[k, 1]
-        n = shape[k, 0]
+    d, nodes = shape.shape[0], grid.shape[1]
+    stride = 1
+    for k in range(2, -1, -1):
+        axis = k - (3 - d)
+        if axis < 0:  # axes that are not there have one node
+            at[k, 0], basis[k, 0], basis[k, 4] = 0, 1.0, 0.0
+            continue
+        n, h = shape[axis, 0], range_[axis, 1]
+        u = (s[axis] - range_[axis, 0]) / h
         if not math.isfinite(u):
             slopes[:] = np.nan
             return np.nan, -1
-        if shape[k, 1]:
+        if shape[axis, 1]:
             u -= n * math.floor(u / n)
             i = min(int(u), n - 1)  # u may have been rounded up to n
+            following = i + 1 if i + 1 < n else 0
         else:
             if not 0.0 <= u <= n - 1:
-                return 0.0, k
+                return 0.0, axis
             i = min(int(u), n - 2)
+            following = i + 1
         t = u - i
-        node[k], strides[k] = i, stride
-        basis[k, 0], basis[k, 1] = (1.0 + 2.0 * t) * (1.0 - t) * (1.0 - t), t * (1.0 - t) * (1.0 - t)
-        basis[k, 2], basis[k, 3] = t * t * (3.0 - 2.0 * t), t * t * (t - 1.0)
-        work[k, 6], work[k, 7] = t, 0.0
+        r = 1.0 - t
+        # value and slope at this node, then at the next: where their data stand, their polynomials, the derivatives of these
+        part = nodes << (d - 1 - axis)
+        at[k, 0], at[k, 1], at[k, 2], at[k, 3] = i * stride, i * stride + part, following * stride, following * stride + part
+        basis[k, 0], basis[k, 1], basis[k, 2], basis[k, 3] = (1.0 + 2.0 * t) * r * r, t * r * r, t * t * (3.0 - 2.0 * t), -t * t * r
+        basis[k, 4], basis[k, 5], basis[k, 6], basis[k, 7] = -6.0 * t * r / h, r * (1.0 - 3.0 * t) / h, 6.0 * t * r / h, t * (3.0 * t - 2.0) / h
         stride *= n
-    value = 0.0
-    slopes[:] = 0.0
-    for corner in range(1 << d):
-        at = 0
-        for k in range(d):
-            far = (corner >> (d - 1 - k)) & 1
-            i = int(node[k]) + far
-            if shape[k, 1] and i == shape[k, 0]:
-                i = 0
-            at += i * int(strides[k])
-        for part in range(1 << d):
-            data = grid[part, at]
-            product = data
-            for k in range(d):
-                product *= basis[k, 2 * ((corner >> (d - 1 - k)) & 1) + ((part >> (d - 1 - k)) & 1)]
-            value += product
-            for e in range(d):
-                product = data
-                for k in range(d):
-                    far, slope = (corner >> (d - 1 - k)) & 1, (part >> (d - 1 - k)) & 1
-                    product *= _derivative(work[k, 6], far, slope) if k == e else basis[k, 2 * far + slope]
-                slopes[e] += product / range_[e, 1]
+    data = grid.reshape(grid.size)
+    value, s0, s1, s2 = 0.0, 0.0, 0.0, 0.0
+    for p in range(4 if d > 2 else 1):
+        v, v1, v2 = 0.0, 0.0, 0.0
+        for q in range(4 if d > 1 else 1):
+            w, w2 = 0.0, 0.0
+            for r in range(4):
+                x = data[at[0, p] + at[1, q] + at[2, r]]
+                w += x * basis[2, r]
+                w2 += x * basis[2, 4 + r]
+            v += w * basis[1, q]
+            v1 += w * basis[1, 4 + q]
+            v2 += w2 * basis[1, q]
+        value += v * basis[0, p]
+        s0 += v * basis[0, 4 + p]
+        s1 += v1 * basis[0, p]
+        s2 += v2 * basis[0, p]
+    slopes[d - 1] = s2
+    if d > 1:
+        slopes[d - 2] = s1
+    if d > 2:
+        slopes[0] = s0
     return value, -1
-
-
-@device
-def _derivative(t, far, slope):
-    """Of the polynomials of `interpolate` by t."""
-    if far:
-        return t * (3.0 * t - 2.0) if slope else 6.0 * t * (1.0 - t)
-    return (1.0 - t) * (1.0 - 3.0 * t) if slope else -6.0 * t * (1.0 - t)
 
 
 @device
@@ -149,9 +146,9 @@ def offset(values, upper, lower):
 
 
 @kernel(nogil=True)
-def bias_of(chunk, flags, code, shape, range_, grid, values, work, slopes, bias):
+def bias_of(chunk, flags, code, shape, range_, grid, values, at, basis, slopes, bias):
     """Bias [] and slopes [d] at the variables' values [d]; status `code` when they have left the grid."""
-    bias[()], outside = interpolate(values, shape, range_, grid, work, slopes)
+    bias[()], outside = interpolate(values, shape, range_, grid, at, basis, slopes)
     if outside >= 0:
         flags[_STATUS] = code
 
@@ -193,10 +190,10 @@ def add_hills(hills, weights, shape, range_, grid, places, factors):
 
 
 @kernel(nogil=True)
-def bias_at(points, shape, range_, grid, work, slopes, result):
+def bias_at(points, shape, range_, grid, at, basis, slopes, result):
     """Bias at points [m, d] into `result` [m], NaN outside of the grid; returns nothing."""
     for i in range(len(points)):
-        value, outside = interpolate(points[i], shape, range_, grid, work, slopes)
+        value, outside = interpolate(points[i], shape, range_, grid, at, basis, slopes)
         result[i] = value if outside < 0 else np.nan
 
 

@@ -140,6 +140,7 @@ class Metadynamics(Sampling):
         reach = int(max(np.ceil(kernels.REACH * self._range[:, 2] / self._range[:, 1]))) * 2 + 3
         self._scratch = np.zeros((3, reach), np.int64), np.zeros((3, 2, reach))
         self._active = np.ones(1, np.int64)
+        self._taken = False  # by a simulation
         self._now = np.zeros(1)
         self._options = np.array([self.height, 0.0, 1.0, 0.0])
         self._temperature: float | None = None
@@ -161,6 +162,9 @@ class Metadynamics(Sampling):
 
     def check(self, system, integrator):
         where = f"Metadynamics {self.name!r}"
+        if self._taken and self._active[0]:
+            raise ValueError(f"{where}: belongs to one simulation, and has one already (make another one, or freeze it)")
+        self._taken = True
         for variable in self.cvs:
             variable.check(system, where)
         if integrator.forces_at is None:

@@ -112,7 +112,9 @@ def test_energy_is_conserved_on_a_frozen_bias():
         sim = sponge.Simulation(torsion_chain(), sponge.VelocityVerlet(timestep=timestep), sampling=[bias.freeze()])
         sim.thermalize(300, seed=3)
         total = []
-        sim.run(round(2 / timestep), report=sponge.Callback(round(0.02 / timestep), lambda sim: total.append(sim.energies()["total"])))
+        for _ in range(100):
+            sim.run(round(0.02 / timestep))
+            total.append(sim.energies()["total"])
         spread.append(np.std(total))
         assert abs(np.mean(total[-50:]) - np.mean(total[:50])) < 0.5 * spread[-1]
     assert spread[1] < 0.35 * spread[0]  # of second order: nothing but the time step's error
@@ -288,6 +290,49 @@ def test_walkers_are_damped_by_each_others_hills_from_the_exchange_on():
     assert np.all(bias.heights < 0.2)
 
 
+def test_walkers_on_threads_are_those_of_one_process():
+    def make(k):
+        bias = sponge.Metadynamics(PHI, 0.3, height=1.0, every=50, bias_factor=5)
+        return langevin(torsion_chain(), [bias], seed=k, timestep=0.002)
+
+    walkers = sponge.MultipleWalkers(make, 2, every=500)
+    walkers.run(1000)
+    sims = [make(0), make(1)]
+    for _ in range(2):
+        for sim in sims:
+            sim.run(500)
+        news = [sim.sampling[0].news() for sim in sims]
+        for sim in sims:
+            sim.sampling[0].receive(news)
+            sim._touched()
+    for k, sim in enumerate(sims):
+        assert np.array_equal(walkers[k].positions, sim.positions)
+        assert np.array_equal(walkers[k].sampling[0]._grid, sim.sampling[0]._grid)
+
+
+# ------------------------------------------------------------------------------------------------------- with other methods
+def test_metadynamics_of_an_integrated_tempering_run():
+    """Forces and energies of the two biases add up, and tempering does not see the hills."""
+    def make(*names):
+        bias = sponge.Metadynamics(PHI, 0.3, height=1.0, every=50, bias_factor=5)
+        bias.receive([{"hills": np.column_stack([np.linspace(-3, 3, 20), np.linspace(0, 3, 20)])}])
+        sits = sponge.SITS(temperatures=units.ladder(280, 800, 20))
+        sim = langevin(torsion_chain(), [{"bias": bias, "sits": sits}[name] for name in names])
+        sits.log_n = np.linspace(0, 3, 20)
+        sits.produce()
+        sim._engine.compute()
+        return sim, sim._engine.forces.copy(), sim._engine.energies()
+
+    (_, plain, _), (_, hills, by_hills), (_, tempered, by_tempering), (both, sum_, by_both) = (
+        make(), make("bias"), make("sits"), make("bias", "sits"))
+    assert np.abs(hills - plain).max() > 1 and np.abs(tempered - plain).max() > 1
+    np.testing.assert_allclose(sum_ - plain, (hills - plain) + (tempered - plain), atol=1e-10)
+    assert by_both["metadynamics"] == by_hills["metadynamics"] and by_both["sits"] == by_tempering["sits"]
+    both.run(200)
+    bias, sits = both.sampling
+    assert bias.steps.tolist() == [50, 100, 150] and np.isfinite(bias.weights()).all() and sits.steps[-1] >= 190
+
+
 # ---------------------------------------------------------------------------------------------------------------- bad input
 def test_leaving_the_grid_is_an_error(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
@@ -330,6 +375,14 @@ def test_undefined_gradient_is_an_error_that_names_it(tmp_path, monkeypatch):
 def test_bad_options(options, message):
     with pytest.raises((TypeError, ValueError), match=message):
         sponge.Metadynamics(**{"cvs": PHI, "sigma": 0.3, "height": 1.0, "every": 10, **options})
+
+
+def test_a_bias_belongs_to_one_simulation():
+    bias = sponge.Metadynamics(PHI, 0.3, height=1.0, every=10)
+    langevin(torsion_chain(), [bias])
+    with pytest.raises(ValueError, match="belongs to one simulation, and has one already"):
+        langevin(torsion_chain(), [bias])
+    langevin(torsion_chain(), [bias.freeze()])
 
 
 def test_options_that_do_not_fit_the_simulation():

@@ -5,7 +5,7 @@ k is P_k = <n_k exp(-beta_k E) / sum_j n_j exp(-beta_j E)>, and P_k = 1/N for al
 estimators differ in how they learn that:
 
 - `Iteration`: ratios n_{k+1} / n_k, averaged over blocks with their overlaps as weights;
-- `MBAR`: ln Z_k from all energies of all blocks at once;
+- `MBAR`: ln Z_k from the energies of all blocks at once;
 - `Approximation`: a small step after each energy, with a gain that falls like 1/t.
 
 All work with ln n_k, whose mean is kept at 0. A constant added to E only turns ln n_k by beta_k times that constant.
@@ -144,11 +144,34 @@ class Iteration(LadderWeights):
         self.log_w = state["log_w"].copy()
 
 
-class MBAR(LadderWeights):
-    """ln n_k = -ln Z_k from all energies that were ever drawn, each with the n_k it was drawn with.
+class _Generation:
+    """Energies of some blocks in a row, and the n_k they were drawn with."""
 
-    Energies are kept in an `EnergyHistogram`, so that a solution costs the same however long the run is. It is sought
-    again when there are 10 % more samples.
+    def __init__(self, betas: np.ndarray):
+        self.histogram = EnergyHistogram(betas)
+        self.samples = np.zeros(0)
+        self.rows = np.zeros((0, len(betas)))
+
+    def add(self, energies, row):
+        self.histogram.add(energies)
+        if len(self.rows) and np.array_equal(self.rows[-1], row):
+            self.samples = np.append(self.samples[:-1], self.samples[-1] + len(energies))
+        else:
+            self.samples, self.rows = np.append(self.samples, float(len(energies))), np.vstack([self.rows, row])
+
+    @property
+    def size(self) -> float:
+        return float(self.samples.sum())
+
+
+class MBAR(LadderWeights):
+    """ln n_k = -ln Z_k from the energies of all blocks together, each with the n_k it was drawn with.
+
+    Blocks from before the system has found its most important states contradict later ones, and would hold the solution
+    back until they are outvoted. They are forgotten in generations: when there are as many new energies as in the generation
+    before, that one is dropped, so that the last half to two thirds of all energies count. A solution is sought
+    again when there are 10 % more of them; energies are kept in an `EnergyHistogram`, so that it costs the same however long the
+    run is.
 
     Parameters
     ----------
@@ -159,52 +182,51 @@ class MBAR(LadderWeights):
     def __init__(self, betas: Any, beta: float):
         super().__init__(betas, beta)
         self._all = np.concatenate([[self.beta], self.betas])  # plain dynamics counts as one more temperature
-        self._histogram = EnergyHistogram(self._all)
-        self._samples = np.zeros(0)
-        self._rows = np.zeros((0, len(self._all)))
+        self._old, self._new = _Generation(self._all), _Generation(self._all)
         self._log_z: np.ndarray | None = None
-        self._solved = 0.0  # samples there were at the last solution
+        self._seen = self._solved = 0.0  # energies in all, and at the last solution
 
     def add(self, energies: np.ndarray, log_n: np.ndarray | None) -> None:
         """Take in a block; see `LadderWeights.add`."""
         row = np.full(len(self._all), -np.inf)
         if log_n is None:
             row[0] = 0.0
-            if not len(self._samples):
+            if not self._seen:
                 self._set(from_one_temperature(self.betas, energies, self.beta))
         else:
             row[1:] = log_n
-        self._histogram.add(energies)
-        if len(self._rows) and np.array_equal(self._rows[-1], row):
-            self._samples[-1] += len(energies)
-        else:
-            self._samples = np.append(self._samples, float(len(energies)))
-            self._rows = np.vstack([self._rows, row])
+        if self._new.size >= max(self._old.size, 1):
+            self._old, self._new = self._new, _Generation(self._all)
+        self._new.add(energies, row)
+        self._seen += len(energies)
 
     def update(self) -> None:
         """Solve for ln Z_k, unless there is little more to learn from than last time."""
-        total = self._samples.sum()
-        if np.isneginf(self._rows[:, 1:]).all() or total < 1.1 * self._solved:
+        rows = np.vstack([self._old.rows, self._new.rows])
+        if np.isneginf(rows[:, 1:]).all() or self._seen < 1.1 * self._solved:
             return  # one temperature alone: the guess of `add` is better
-        histogram = self._histogram
-        self._log_z = solve(histogram.energy, histogram.count, self._samples, self._rows, self._all, self._log_z, 1e-4, 200)[0]
-        self._solved = total
+        energy, count = (np.concatenate([getattr(g.histogram, what) for g in (self._old, self._new)]) for what in ("energy", "count"))
+        samples = np.concatenate([self._old.samples, self._new.samples])
+        self._log_z = solve(energy, count, samples, rows, self._all, self._log_z, 1e-4, 200)[0]
+        self._solved = self._seen
         self._set(-self._log_z[1:])
 
     def state(self) -> dict[str, np.ndarray]:
         """All that has been learned."""
-        histogram = self._histogram
-        return {**super().state(), "samples": self._samples.copy(), "rows": self._rows, "index": histogram.index,
-                "count": histogram.count, "total": histogram.total, "origin": np.array(histogram.origin),
-                "solved": np.array(self._solved), "log_z": np.zeros(0) if self._log_z is None else self._log_z}
+        parts = {f"{name}/{what}": np.asarray(values) for name, g in (("old", self._old), ("new", self._new))
+                 for what, values in (("samples", g.samples), ("rows", g.rows), *vars(g.histogram).items())}
+        return {**super().state(), **parts, "seen": np.array([self._seen, self._solved]),
+                "log_z": np.zeros(0) if self._log_z is None else self._log_z}
 
     def restore(self, state: dict[str, np.ndarray]) -> None:
         """Go back to such a state."""
         super().restore(state)
-        histogram = self._histogram
-        histogram.index, histogram.count, histogram.total = state["index"], state["count"], state["total"]
-        histogram.origin, self._solved = float(state["origin"]), float(state["solved"])
-        self._samples, self._rows = state["samples"].copy(), state["rows"]
+        for name, g in (("old", self._old), ("new", self._new)):
+            g.samples, g.rows = state[f"{name}/samples"], state[f"{name}/rows"]
+            for what in vars(g.histogram):
+                values = state[f"{name}/{what}"]
+                setattr(g.histogram, what, values if values.ndim else float(values))
+        self._seen, self._solved = (float(x) for x in state["seen"])
         self._log_z = state["log_z"] if len(state["log_z"]) else None
 
 

@@ -104,6 +104,7 @@ class SITS(Sampling):
             raise TypeError(f"SITS: terms must be a sequence of names of potentials, got the string {terms!r}")
         self._mode = _ITERATE
         self._log_n = np.zeros(len(self.temperatures))  # one array for good: kernels are bound to it
+        self._initializing = False
         self._started = len(self._log_n) == 1  # whether there is an n_k
         self._biased, self._online = np.zeros(1, np.int64), np.zeros(1, np.int64)
         self._buffer, self._count = np.zeros((self.block + 2, 3)), np.zeros(1, np.int64)
@@ -198,7 +199,7 @@ class SITS(Sampling):
 
     def _switch(self):
         biased = self._started and self._mode != _OBSERVE
-        self._biased[0], self._online[0] = biased, biased and self._mode == _ITERATE
+        self._biased[0], self._online[0] = biased, biased and self._mode == _ITERATE and not self._initializing
 
     @property
     def log_n(self) -> np.ndarray:
@@ -223,7 +224,8 @@ class SITS(Sampling):
 
     def _learn(self):
         self._flush()
-        if self._mode != _ITERATE or self._sharing is not None or len(self._history.records) - self._used < self.block:
+        waiting = self._mode != _ITERATE or self._initializing or self._sharing is not None
+        if waiting or len(self._history.records) - self._used < self.block:
             return
         energies = self._energies_of(self._history.records.values[self._used:])
         self._used = len(self._history.records)
@@ -265,7 +267,7 @@ class SITS(Sampling):
         if temperatures < 2 or steps < 4 * self.every:
             raise ValueError(f"SITS: initialize needs at least 2 temperatures and {4 * self.every} steps, got {temperatures} and {steps}")
         mode, means = self._mode, []
-        self._mode = _PRODUCE
+        self._mode, self._initializing = _ITERATE, True
         try:
             for k in chosen:
                 self._log_n[:] = _ALONE
@@ -277,7 +279,7 @@ class SITS(Sampling):
                 energies = self._energies_of(self._history.records.values[self._history.first:])
                 means.append(energies[len(energies) // 2:].mean())
         finally:
-            self._mode = mode
+            self._mode, self._initializing = mode, False
         self.log_n = from_mean_energies(self._betas, np.interp(self.temperatures, self.temperatures[chosen], means))
 
     # -- what was recorded --------------------------------------------------------------------------------------------------
@@ -344,8 +346,9 @@ class SITS(Sampling):
         Parameters
         ----------
         steps : int array [m], optional
-            Numbers of the states, such as those of a reporter; all recorded ones (`steps`) when left out. States recorded
-            while n_k moved too much (stochastic approximation in its beginning) have weight 0.
+            Numbers of the states, such as those of a reporter; all recorded ones (`steps`) when left out. Those from
+            mode "iterate" have weight 0 once there are others, and also where n_k moved at every step (stochastic
+            approximation in its beginning).
         temperature : float, optional
             In K; that of the simulation when left out. Others only if E is all of the potential energy.
 
@@ -421,15 +424,17 @@ class SITS(Sampling):
         return wanted
 
     def _usable(self):
-        """Whether n_k was nearly the same while a record's epoch lasted, bool [m]."""
-        history, records = self._history, self._records
-        if not self._learner.online:
-            return np.ones(len(records), bool)
-        rows = history.log_n
-        end = np.vstack([rows[1:], self._log_n])
-        with np.errstate(invalid="ignore"):
-            moved = (np.abs(end - rows).max(1) > _MOVED) & (history.modes == _ITERATE) & np.isfinite(rows[:, 0])
-        return ~moved[history.epoch_of(np.arange(len(records)))]
+        """Which records are reweighted, bool [m]: none from mode "iterate" once there are others; none while n_k moved."""
+        history, count = self._history, len(self._records)
+        rows, learning = history.log_n, history.modes == _ITERATE
+        useless = np.zeros(len(rows), bool)
+        if self._learner.online:
+            with np.errstate(invalid="ignore"):
+                useless = learning & (np.abs(np.vstack([rows[1:], self._log_n]) - rows).max(1) > _MOVED)
+        epochs = history.epoch_of(np.arange(count))
+        if count and not learning[epochs].all():
+            useless |= learning
+        return ~useless[epochs]
 
     def _reweighting(self, extra=()):
         """All records that can be used, and energies `extra` drawn as the last of them."""

@@ -112,7 +112,7 @@ def test_initialize_gives_flat_shares_at_once():
 def test_walkers_agree_and_learn_from_each_other():
     walkers = sponge.MultipleWalkers(lambda k: sponge.Simulation(springs(), langevin(), seed=k, sampling=[tempering()]), 3, every=500)
     walkers.run(12_000)
-    shared = [sim.sampling[0] for sim in walkers.simulations]
+    shared = walkers.each(lambda sim: sim.sampling[0])
     assert all(np.array_equal(s.log_n, shared[0].log_n) for s in shared)
     assert not np.array_equal(shared[0].energies, shared[1].energies)
     assert np.abs(shared[0].log_n - EXACT).max() < 0.3
@@ -122,7 +122,7 @@ def test_walkers_share_stochastic_approximation():
     walkers = sponge.MultipleWalkers(lambda k: sponge.Simulation(springs(), langevin(), seed=k, sampling=[tempering(estimator="approximation")]),
                                      3, every=500)
     walkers.run(30_000)
-    shared = [sim.sampling[0] for sim in walkers.simulations]
+    shared = walkers.each(lambda sim: sim.sampling[0])
     assert all(np.array_equal(s.log_n, shared[0].log_n) for s in shared)
     assert np.abs(shared[0].log_n - EXACT).max() < 0.3
     assert shared[0]._learner.numbers[0] == pytest.approx(3 * 2950, rel=0.05)  # energies of all three, but for the start
@@ -277,11 +277,11 @@ def test_walkers_go_on_bit_for_bit():
     whole, parts = sponge.MultipleWalkers(make, 2, every=300), sponge.MultipleWalkers(make, 2, every=300)
     whole.run(4200)
     parts.run(2100)
-    saved = [sim.sampling[0].state() for sim in parts.simulations]
-    for sim, state in zip(parts.simulations, saved):
-        sim.sampling[0].restore(state)
+    saved = parts.each(lambda sim: sim.sampling[0].state())
+    for method, state in zip(parts.each(lambda sim: sim.sampling[0]), saved):
+        method.restore(state)
     parts.run(2100)
-    assert np.array_equal(whole.simulations[1].sampling[0].log_n, parts.simulations[1].sampling[0].log_n)
+    assert np.array_equal(*(walkers.each(lambda sim: sim.sampling[0].log_n)[1] for walkers in (whole, parts)))
 
 
 def test_a_state_is_cheap_and_stays_as_it_was():

@@ -51,7 +51,7 @@ class FreeEnergy:
     value : array [bins, bins]
         In kJ/mol above the lowest bin, first index phi; infinite where nothing was sampled.
     error : array [bins, bins]
-        Standard error of -kT ln p, kJ/mol; about kT where a bin was visited once, infinite where never.
+        Standard error of -kT ln p, kJ/mol; infinite where a bin was never visited, or in effect in one block only.
     probability : array [bins, bins]
         Of each bin; their sum is 1.
     temperature : float
@@ -86,7 +86,7 @@ class FreeEnergy:
         highest = float(np.nanmax(seen)) or 1.0 if highest is None else highest
         unsure = 0.5 * units.GAS_CONSTANT * self.temperature if unsure is None else unsure
         self._mesh(ax, seen, "free energy [kJ/mol]", {"vmin": 0, "vmax": highest, "cmap": "viridis", **style})
-        doubtful = np.isfinite(self.error) & (self.error > unsure)
+        doubtful = np.isfinite(self.value) & (self.error > unsure)
         if doubtful.any() and min(doubtful.shape) > 1:
             hatched = ax.contourf(np.degrees(self.phi), np.degrees(self.psi), doubtful.T.astype(float), levels=[0.5, 1.5],
                                   colors="none", hatches=["//////"])
@@ -97,7 +97,7 @@ class FreeEnergy:
         """Draw a map of the errors in degrees; `highest` (kJ/mol, else kT) ends the scale of colours."""
         highest = units.GAS_CONSTANT * self.temperature if highest is None else highest
         ax = _map_axes(ax)
-        self._mesh(ax, np.where(np.isfinite(self.error), self.error, np.nan), "standard error [kJ/mol]",
+        self._mesh(ax, np.where(np.isfinite(self.value), np.minimum(self.error, highest), np.nan), "standard error [kJ/mol]",
                    {"vmin": 0, "vmax": highest, "cmap": "magma_r", **style})
         return ax
 
@@ -109,9 +109,9 @@ class FreeEnergy:
     def minima(self, depth: float | None = None) -> list[LocalMinimum]:
         """Local minima, from the deepest up.
 
-        Bins are filled from the lowest up, as if with water: a minimum counts when the saddle over which its lake runs
-        into one with a deeper bottom lies at least `depth` above its own, and above twice the errors of the bins in question
-        (persistence: Edelsbrunner, Letscher and Zomorodian, Discrete Comput. Geom. 28, 511 (2002)).
+        Bins are filled from the lowest up, as if with water: a minimum counts when its error is finite and the saddle over
+        which its lake runs into one with a deeper bottom lies at least `depth` above its own, and more than twice the errors of
+        both (persistence: Edelsbrunner, Letscher and Zomorodian, Discrete Comput. Geom. 28, 511 (2002)).
 
         Parameters
         ----------
@@ -133,6 +133,7 @@ class FreeEnergy:
         kt = units.GAS_CONSTANT * self.temperature
         depth = 0.5 * kt if depth is None else depth
         value, error = self.value.ravel(), self.error.ravel()
+        top = np.minimum(error, kt)  # of a saddle, which may have been crossed once
         lake = np.full(value.size, -1)  # bottom of the lake of each flooded bin, by way of others
         barrier = {}  # of each bottom, its height over it
 
@@ -149,8 +150,7 @@ class FreeEnergy:
             bottoms = sorted({bottom_of(k) for k in around if lake[k] >= 0}, key=lambda k: (value[k], k))
             lake[bin] = bottoms[0] if bottoms else bin
             for k in bottoms[1:]:
-                sure = 2 * np.hypot(error[k], error[bin])
-                if value[bin] - value[k] >= max(depth, sure):
+                if value[bin] - value[k] >= max(depth, 2 * np.hypot(error[k], top[bin])):
                     barrier[int(k)] = value[bin] - value[k]
                 lake[k] = bottoms[0]
         # what never ran into another: the deepest, and those beyond bins that were not visited, if they are more than noise
@@ -159,7 +159,7 @@ class FreeEnergy:
         for k in np.unique(bottoms):
             own = flooded[bottoms == k]
             highest = own[np.argmax(value[own])]
-            if k == np.argmin(value) or value[highest] - value[k] >= max(depth, 2 * np.hypot(error[k], error[highest])):
+            if k == np.argmin(value) or value[highest] - value[k] >= max(depth, 2 * np.hypot(error[k], top[highest])):
                 barrier[int(k)] = np.inf
         return sorted((self._minimum(k, height, kt) for k, height in barrier.items()), key=lambda m: m.value)
 

@@ -26,7 +26,7 @@ class Profile:
     value : array [bins]
         In kJ/mol above the lowest bin; infinite where nothing was sampled.
     error : array [bins]
-        Standard error of -kT ln p, kJ/mol; infinite where nothing was sampled.
+        Standard error of -kT ln p, kJ/mol; infinite where nothing was sampled, or in effect by one block only.
     probability : array [bins]
         Of each bin; their sum is 1.
     temperature : float

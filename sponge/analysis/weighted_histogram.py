@@ -44,7 +44,8 @@ def weighted_histogram(index: np.ndarray, weights: np.ndarray, bins: int, slow: 
     Returns
     -------
     tuple
-        Probabilities [bins], errors [bins] (infinite when there is one sample), number of blocks.
+        Probabilities [bins], errors [bins], number of blocks. The error is infinite where the samples of fewer than two
+        blocks decide, (sum_b n_bk)^2 < 2 sum_b n_bk^2.
     """
     n, series = index.shape
     total = weights.sum()
@@ -59,8 +60,9 @@ def weighted_histogram(index: np.ndarray, weights: np.ndarray, bins: int, slow: 
     probability = flat.sum(0) / total
     if count < 2:
         return probability, np.full(bins, np.inf), count
-    squares = np.sum((flat - weight[:, None] * probability) ** 2, axis=0)
-    return probability, np.sqrt(count / (count - 1) * squares) / total, count
+    error = np.sqrt(count / (count - 1) * np.sum((flat - weight[:, None] * probability) ** 2, axis=0)) / total
+    error[flat.sum(0) ** 2 < 2 * np.sum(flat**2, axis=0)] = np.inf
+    return probability, error, count
 
 
 def _inefficiency(y):

@@ -1,0 +1,213 @@
+"""Alanine dipeptide in vacuum: four ways to the same populations.
+
+At 300 K the peptide (Amber ff96, bonds to hydrogen constant) goes from C7eq or C5 to C7ax, where phi is positive, less than
+once in 100 ns. Integrated tempering (SITS), well-tempered metadynamics in phi and psi, umbrella sampling in phi, and replica
+exchange all have to find the same shares of the three, and those that MBAR finds from long plain runs at 420 to 710 K
+(``REFERENCE``). The table says by how many standard errors the populations differ; the picture shows the free
+energies with their errors.
+
+    python examples/sponge/alanine_vacuum.py [--output alanine_vacuum.png] [--ns 10]
+"""
+
+import argparse
+import itertools
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from triskele import sponge
+from triskele.sponge import analysis, cv, units
+
+DATA = Path(__file__).parent / "data"
+TEMPERATURE = 300.0
+PHI, PSI = cv.torsion(4, 6, 8, 14), cv.torsion(6, 8, 14, 16)
+REGIONS = {"C5": analysis.Rectangle(phi=np.radians((120, -112))),
+           "C7eq": analysis.Rectangle(phi=np.radians((-112, 0))),
+           "C7ax": analysis.Rectangle(phi=np.radians((0, 120)))}  # fmt: skip
+REFERENCE = {"C5": (0.5596, 0.0032), "C7eq": (0.4371, 0.0031), "C7ax": (0.0033, 0.0008)}
+EVERY = 100  # steps between records
+BINS = 45
+
+
+def load():
+    return sponge.load(DATA / "alanine-dipeptide-vacuum.prmtop", DATA / "alanine-dipeptide-vacuum.crd", constraints="h-bonds")
+
+
+def langevin():
+    return sponge.LangevinMiddle(temperature=TEMPERATURE, friction=2.0, timestep=0.002)
+
+
+def record(replicas, ps):
+    """Run each replica for `ps`; step numbers [m], phi and psi [m, replicas]."""
+    records = {}
+
+    def report(k):
+        records[k] = sponge.Variables({"phi": PHI, "psi": PSI}, every=EVERY)
+        return records[k]
+
+    replicas.run(time=ps, report=report)
+    return records[0].steps, *(np.stack([records[k][name] for k in range(replicas.n)], 1) for name in ("phi", "psi"))
+
+
+def weighted(phi, psi, weights):
+    """Surface and populations from weighted runs [m, runs]."""
+    surface = analysis.free_energy(phi, psi, weights, temperature=TEMPERATURE, bins=BINS)
+    return surface, analysis.populations(phi, psi, REGIONS, weights)
+
+
+def from_states(phi, psi, reduced, parts=5):
+    """Surface and populations from MBAR; the error of the surface is the scatter of MBAR of `parts` of the runs.
+
+    phi, psi: [m, states]; reduced: [1 + states, states, m], the first row without bias at 300 K, where nothing was sampled.
+    """
+    m, states = phi.shape
+    counts = np.full(states, m)
+
+    def solve(part):
+        u = reduced[:, :, part]
+        return analysis.mbar(u.reshape(len(u), -1), np.array([0, *counts * 0 + u.shape[2]]))
+
+    def surface(part, weights):
+        return analysis.free_energy(phi[part].T.ravel(), psi[part].T.ravel(), weights, temperature=TEMPERATURE, bins=BINS, blocks=2)
+
+    everything = np.arange(m)
+    result = solve(everything)
+    p = np.array([surface(part, solve(part).weights()).probability for part in np.array_split(everything, parts)])
+    whole = surface(everything, result.weights())
+    with np.errstate(divide="ignore", invalid="ignore"):
+        error = units.GAS_CONSTANT * TEMPERATURE * p.std(0, ddof=1) / np.sqrt(parts) / whole.probability
+    error[(p > 0).sum(0) < 2] = np.inf
+    found = [result.mean(region(phi, psi).T.ravel()) for region in REGIONS.values()]
+    value, spread = np.array(found).T
+    return replace(whole, error=error, blocks=parts), analysis.Populations(tuple(REGIONS), value, spread, np.full(len(found), np.nan))
+
+
+# -- the methods --------------------------------------------------------------------------------------------------------
+
+
+def tempering(ns):
+    """Integrated tempering of everything, 300 to 700 K: two walkers that learn n_k together."""
+    methods = []
+
+    def make(k):
+        methods.append(sponge.SITS(temperatures=units.ladder(290, 700, 40)))
+        return sponge.Simulation(load(), langevin(), seed=k, sampling=methods[k])
+
+    walkers = sponge.MultipleWalkers(make, 2, every=5000)
+    walkers.run(time=150 * ns)  # learns n_k
+    for method in methods:
+        method.produce()
+    steps, phi, psi = record(walkers, 350 * ns)
+    print(f"  SITS: flatness {methods[0].flatness():.3f}, round trips {[m.round_trips for m in methods]}")
+    return weighted(phi, psi, np.stack([m.weights(steps) for m in methods], 1))
+
+
+def metadynamics(ns):
+    """Well-tempered metadynamics in phi and psi: two walkers that fill the same bias."""
+    methods = []
+
+    def make(k):
+        methods.append(sponge.Metadynamics([PHI, PSI], sigma=0.35, height=1.2, every=500, bias_factor=8, record=EVERY))
+        return sponge.Simulation(load(), langevin(), seed=10 + k, sampling=methods[k])
+
+    walkers = sponge.MultipleWalkers(make, 2, every=5000)
+    walkers.run(time=500 * ns)
+    first = len(methods[0].steps) // 5
+    steps = methods[0].steps[first:]
+    phi, psi = np.moveaxis(np.stack([m.values[first:] for m in methods], 1), 2, 0)
+    return weighted(phi, psi, np.stack([m.weights(steps) for m in methods], 1))
+
+
+def umbrella(ns, windows=24):
+    """Harmonic windows along phi, put together by MBAR."""
+    centres = np.linspace(-np.pi, np.pi, windows, endpoint=False)
+    replicas = sponge.UmbrellaSampling(load(), PHI, centres, 120.0, langevin(), record=EVERY, every=5000, seed=20)
+    replicas.equilibrate(time=200 * ns / windows)
+    steps, phi, psi = record(replicas, 800 * ns / windows)
+    apart = np.mod(phi.T - centres[:, None, None] + np.pi, 2 * np.pi) - np.pi  # [bias, window, m]
+    bias = 0.5 * 120.0 * apart**2 / (units.GAS_CONSTANT * TEMPERATURE)
+    return from_states(phi, psi, np.concatenate([np.zeros((1, *bias.shape[1:])), bias]))
+
+
+def exchange(ns):
+    """Replica exchange of six temperatures up to 700 K, all of them reweighted to 300 K by MBAR."""
+    rex = sponge.ReplicaExchange(load(), langevin(), units.ladder(TEMPERATURE, 700, 6), every=EVERY, seed=30)
+    rex.run(time=100 * ns / rex.n)
+    skip = len(rex.steps)
+    steps, phi, psi = record(rex, 900 * ns / rex.n)
+    print(f"  replica exchange: acceptance {rex.acceptance.round(2)}, round trips {rex.round_trips}")
+    energy = rex.energies[skip:].T
+    beta = 1 / (units.GAS_CONSTANT * np.array([TEMPERATURE, *rex.temperatures]))
+    return from_states(phi, psi, beta[:, None, None] * energy)
+
+
+# -- comparison ---------------------------------------------------------------------------------------------------------
+
+
+def report(results):
+    """The table; True if all populations agree within two standard errors."""
+    rows = {name: {region: (p[region].value, p[region].error) for region in REGIONS} for name, (_, p) in results.items()}
+    rows["hot runs + MBAR"] = REFERENCE
+    print(f"\n{'populations at 300 K':22s}" + "".join(f"{region:>20s}" for region in REGIONS))
+    for name, row in rows.items():
+        print(f"{name:22s}" + "".join(f"{value:12.4f} ± {error:.4f}" for value, error in row.values()))
+    worst = 0.0
+    for (one, a), (other, b) in itertools.combinations(rows.items(), 2):
+        for region in REGIONS:
+            z = abs(a[region][0] - b[region][0]) / np.hypot(a[region][1], b[region][1])
+            if not z < 2:
+                print(f"  {one} and {other} differ in {region} by {z:.1f} standard errors")
+            worst = max(worst, z)
+    print(f"largest difference: {worst:.1f} standard errors")
+    return worst
+
+
+def draw(results, output):
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    n = len(results)
+    figure, ax = plt.subplots(3, n, figsize=(4 * n, 10), layout="constrained", height_ratios=[1, 1, 0.8])
+    for k, (name, (surface, found)) in enumerate(results.items()):
+        surface.plot(ax[0, k], highest=45.0)
+        surface.plot_error(ax[1, k])
+        ax[0, k].set_title(name)
+        for minimum in surface.minima()[:3]:
+            ax[0, k].plot(*np.degrees([minimum.phi, minimum.psi]), "r+")
+    for k, region in enumerate(REGIONS):
+        for j, (name, (_, found)) in enumerate(results.items()):
+            ax[2, k].errorbar(j, found[region].value, found[region].error, fmt="o", capsize=3)
+        value, error = REFERENCE[region]
+        ax[2, k].axhspan(value - error, value + error, color="0.8", zorder=0)
+        ax[2, k].set_xticks(range(n), list(results), rotation=20)
+        ax[2, k].set(title=f"{region}; band: hot runs + MBAR", ylabel="population")
+    for name, (surface, _) in results.items():
+        p = surface.probability.sum(1)
+        seen = p > 0
+        ax[2, 3].plot(np.degrees(surface.phi[seen]), units.GAS_CONSTANT * TEMPERATURE * np.log(p.max() / p[seen]), label=name)
+    ax[2, 3].set(xlabel="φ [°]", ylabel="free energy [kJ/mol]")
+    ax[2, 3].legend(fontsize="small")
+    figure.suptitle("Alanine dipeptide (ff96) in vacuum at 300 K: hatched where the error is above kT / 2")
+    figure.savefig(output, dpi=130)
+    print(f"picture: {output}")
+
+
+def main(output, ns):
+    results = {}
+    for name, method in {"SITS": tempering, "metadynamics": metadynamics, "umbrella sampling": umbrella, "replica exchange": exchange}.items():
+        began = time.perf_counter()
+        results[name] = method(ns)
+        print(f"{name}: {time.perf_counter() - began:.0f} s; minima " + "; ".join(map(str, results[name][0].minima()[:3])))
+    report(results)
+    draw(results, output)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--output", default="alanine_vacuum.png", help="where the picture goes")
+    parser.add_argument("--ns", type=float, default=10.0, help="of each method, all replicas together")
+    main(**vars(parser.parse_args()))

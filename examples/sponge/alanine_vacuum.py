@@ -39,12 +39,12 @@ def langevin():
     return sponge.LangevinMiddle(temperature=TEMPERATURE, friction=2.0, timestep=0.002)
 
 
-def record(replicas, ps):
+def record(replicas, ps, every=EVERY):
     """Run each replica for `ps`; step numbers [m], phi and psi [m, replicas]."""
     records = {}
 
     def report(k):
-        records[k] = sponge.Variables({"phi": PHI, "psi": PSI}, every=EVERY)
+        records[k] = sponge.Variables({"phi": PHI, "psi": PSI}, every=every)
         return records[k]
 
     replicas.run(time=ps, report=report)
@@ -88,11 +88,11 @@ def from_states(phi, psi, reduced, parts=5):
 
 
 def tempering(ns):
-    """Integrated tempering of everything, 300 to 700 K: two walkers that learn n_k together."""
+    """Integrated tempering of everything, 290 to 1000 K: two walkers that learn n_k together."""
     methods = []
 
     def make(k):
-        methods.append(sponge.SITS(temperatures=units.ladder(290, 700, 40)))
+        methods.append(sponge.SITS(temperatures=units.ladder(290, 1000, 50)))
         return sponge.Simulation(load(), langevin(), seed=k, sampling=methods[k])
 
     walkers = sponge.MultipleWalkers(make, 2, every=5000)
@@ -131,12 +131,12 @@ def umbrella(ns, windows=24):
     return from_states(phi, psi, np.concatenate([np.zeros((1, *bias.shape[1:])), bias]))
 
 
-def exchange(ns):
-    """Replica exchange of six temperatures up to 700 K, all of them reweighted to 300 K by MBAR."""
-    rex = sponge.ReplicaExchange(load(), langevin(), units.ladder(TEMPERATURE, 700, 6), every=EVERY, seed=30)
+def exchange(ns, every=400):
+    """Replica exchange of eight temperatures up to 1000 K, all of them reweighted to 300 K by MBAR."""
+    rex = sponge.ReplicaExchange(load(), langevin(), units.ladder(TEMPERATURE, 1000, 8), every=every, seed=30)
     rex.run(time=100 * ns / rex.n)
     skip = len(rex.steps)
-    steps, phi, psi = record(rex, 900 * ns / rex.n)
+    steps, phi, psi = record(rex, 900 * ns / rex.n, every)
     print(f"  replica exchange: acceptance {rex.acceptance.round(2)}, round trips {rex.round_trips}")
     energy = rex.energies[skip:].T
     beta = 1 / (units.GAS_CONSTANT * np.array([TEMPERATURE, *rex.temperatures]))

@@ -167,7 +167,7 @@ def draw(kinds, surfaces, shares, effective, output):
 
 def main(ns, cross, plain, lifetime_runs, only_combine, seed, threads, folder, output):
     core.set_threads(threads)
-    folder = Path(folder)
+    folder = Path(folder) if folder else Path(output).with_suffix("") if output else Path("alanine_water")
     folder.mkdir(exist_ok=True)
     everything = cross is None and not plain and not lifetime_runs
     if not only_combine:
@@ -190,6 +190,6 @@ if __name__ == "__main__":
     parser.add_argument("--combine", action="store_true", dest="only_combine", help="only put together what there is")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--folder", default="alanine_water", help="for checkpoints and results")
+    parser.add_argument("--folder", help="for checkpoints and results; that of --output, or alanine_water, when left out")
     parser.add_argument("--output", help="where the picture goes; into the folder when left out")
     main(**vars(parser.parse_args()))

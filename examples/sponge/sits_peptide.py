@@ -51,16 +51,16 @@ def equilibrated(path):
 
 def simulate(ns, learn, cross, plain, seed, highest, folder):
     """A run, or what is missing of it: SITS, and the recorded states with their angles."""
-    name = folder / (("plain" if plain else f"cross{cross:g}") + f"-{seed}")
+    name = ("plain" if plain else f"cross{cross:g}") + f"-{seed}"
     sits = sponge.SITS(SOLUTE, units.ladder(280, highest, 60), cross=cross)
     sim = sponge.Simulation(equilibrated(folder / "equilibrated.npz"), thermostat(), sampling=[sits], seed=seed)
-    checkpoint = name.with_suffix(".chk")
+    checkpoint, table = folder / f"{name}.chk", folder / f"{name}.csv"
     if checkpoint.exists():
         sim.load_checkpoint(checkpoint)
         print(f"goes on at {sim.time / 1000:.3f} ns")
     elif plain:
         sits.observe()
-    report = [sponge.Variables({"phi": PHI, "psi": PSI}, EVERY, name.with_suffix(".csv")), sponge.Checkpoint(checkpoint, 5000),
+    report = [sponge.Variables({"phi": PHI, "psi": PSI}, EVERY, table), sponge.Checkpoint(checkpoint, 5000),
               sponge.Log(every=25_000, progress=False)]  # fmt: skip
     first = round(learn * STEPS_PER_NS)
     sim.run(max(0, first - sim.step), report=report)
@@ -68,9 +68,9 @@ def simulate(ns, learn, cross, plain, seed, highest, folder):
         sits.produce()
     sim.run(max(0, first + round(ns * STEPS_PER_NS) - sim.step), report=report)
     sim.save_checkpoint(checkpoint)
-    table = np.loadtxt(name.with_suffix(".csv"), delimiter=",", skiprows=1)
-    table = table[table[:, 0] > first]
-    return sits, table[:, 0].astype(int), table[:, 2], table[:, 3]
+    rows = np.loadtxt(table, delimiter=",", skiprows=1)
+    rows = rows[rows[:, 0] > first]
+    return sits, rows[:, 0].astype(int), rows[:, 2], rows[:, 3]
 
 
 def describe(sits, states, phi, psi, weights, plain):

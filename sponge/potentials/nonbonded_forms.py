@@ -76,10 +76,11 @@ class PairForm:
         if charge:
             force = [*start, *q_force, *lj_force, "return (g_lj + g_q) * square"]
             plain = [*start, *q_force, "return g_q * square"]
+            plain_energy = [*start, *q_force, *q_energy, "return u_q, g_q * square"]
             energy = [*start, *q_force, *q_energy, *lj_force, *lj_energy, "return u_lj + u_q, (g_lj + g_q) * square"]
         else:
             force = [*start, *lj_force, "return g_lj * square"]
-            plain = None
+            plain = plain_energy = None
             energy = [*start, *lj_force, *lj_energy, "return u_lj, g_lj * square"]
         gradient = None
         if lj_gradient is not None:
@@ -88,7 +89,7 @@ class PairForm:
             other = ["i[0] * phi"] * charge + ["by_size" if mixing == "lorentz_berthelot" else f"by_size * i[{size}]", f"i[{size + 1}] * by_depth"]
             nothing = [self._number(0.0)] * (not charge)  # the loop sums three
             gradient.append(f"return ({', '.join(own + nothing)}), ({', '.join(other + nothing)})")
-        self.functions = {"force": force, "plain": plain, "energy": energy, "gradient": gradient}
+        self.functions = {"force": force, "plain": plain, "energy": energy, "plain_energy": plain_energy, "gradient": gradient}
         self.source = self._module()
 
     def _number(self, value: float) -> str:
@@ -219,10 +220,10 @@ class PairForm:
             f"from triskele.sponge.potentials.nonbonded_kernels import {inverse} as two_over_r\n\n\n"
             f"@template\ndef constants(numbers):\n    return ({values}, numbers)\n\n\n"
             f"@template\ndef load(params, cluster, lanes):\n    return ({loads},)\n"
-            + "".join(map(function, ("force", "plain", "energy", "gradient")))
+            + "".join(map(function, ("force", "plain", "energy", "plain_energy", "gradient")))
             + _kernel("pair_forces", "force_loop_by_class" if by_class else "force_loop", "force, plain" if by_class else "force")
             + _kernel("pair_energies", "energy_loop", "energy")
-            + _kernel("pair_both", "force_energy_loop", f"force, {'plain' if by_class else 'force'}, energy")
+            + _kernel("pair_both", "force_energy_loop", f"energy, {'plain_energy' if by_class else 'energy'}")
             + (_kernel("pair_gradients", "gradient_loop", "gradient") if self.functions["gradient"] else "")
         )
 

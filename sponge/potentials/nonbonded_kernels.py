@@ -16,7 +16,7 @@ they are inlined)::
                                    per atom, which stand in blocks of four atoms: a4 b4.
     force(r2, i, j, c)             -(dU/dr)/r, from the squared distance, the parameters of both atoms, the constants.
     energy(r2, i, j, c)            for `energy_loop`: U and -(dU/dr)/r; it also sums the virial, into rows[chunk].
-                                   `force_energy_loop` takes forces from `force` and energies from `energy`.
+                                   `force_energy_loop` takes another one for pairs without Lennard-Jones parameters.
 
 Lanes outside of the cut-off, excluded pairs and padding are dropped afterwards, whatever the function gives for them
 (infinities and NaN too: r2 is 0 for an atom with itself).
@@ -169,7 +169,7 @@ def force_loop(chunk, state, shifts, entries, n_entries, pairs, masks, touched, 
 
 
 @template
-def _run_both(pair, mask, begin, end, masked, origin, clusters, xs, params, force, ix, iy, iz, pi, fx, fy, fz, u, c, load, f, energy):
+def _run_both(pair, mask, begin, end, masked, origin, clusters, xs, params, force, ix, iy, iz, pi, fx, fy, fz, u, c, load, energy):
     """As `_run`, with the energy too."""
     zero = simd.splat(force.dtype.type(0), 16)
     for k in range(begin, end):
@@ -181,9 +181,9 @@ def _run_both(pair, mask, begin, end, masked, origin, clusters, xs, params, forc
         inside = r2 < c[0]
         if masked:
             inside = inside & simd.from_bits(np.uint64(simd.load_scalar(mask, k)), 16)
-        pj = load(params, j, second)
-        s = simd.select(inside, f(r2, pi, pj, c), zero)
-        u = u + simd.select(inside, energy(r2, pi, pj, c)[0], zero)
+        du, f = energy(r2, pi, load(params, j, second), c)
+        s = simd.select(inside, f, zero)
+        u = u + simd.select(inside, du, zero)
         simd.store(force, at, simd.fma(-s, dx, simd.load(force, at, 16)))
         simd.store(force, at + 16, simd.fma(-s, dy, simd.load(force, at + 16, 16)))
         simd.store(force, at + 32, simd.fma(-s, dz, simd.load(force, at + 32, 16)))
@@ -193,8 +193,8 @@ def _run_both(pair, mask, begin, end, masked, origin, clusters, xs, params, forc
 
 @template
 def force_energy_loop(chunk, state, shifts, entries, n_entries, pairs, masks, touched, n_touched, window, xs, params, numbers,
-                      sums, blocks, rows, flags, constants, load, force, force_plain, energy):  # fmt: skip
-    """Forces as `force_loop_by_class` gives them, bit for bit, and the energy, without the virial, into rows[chunk]."""
+                      sums, blocks, rows, flags, constants, load, energy, energy_plain):  # fmt: skip
+    """Forces as `force_loop_by_class` sums them, bit for bit, and the energy, without the virial, into rows[chunk]."""
     if flags[ENERGY]:
         return
     clusters, origin, real = state[CLUSTERS], window[chunk], xs.dtype.type
@@ -212,11 +212,11 @@ def force_energy_loop(chunk, state, shifts, entries, n_entries, pairs, masks, to
         p = load(params, i, first)
         fx, fy, fz, u = zero, zero, zero, zero
         fx, fy, fz, u = _run_both(pair, mask, mine[e, START], mine[e, LJ_END], False, origin, clusters, xs, params, total,
-                                  ix, iy, iz, p, fx, fy, fz, u, c, load, force, energy)  # fmt: skip
+                                  ix, iy, iz, p, fx, fy, fz, u, c, load, energy)  # fmt: skip
         fx, fy, fz, u = _run_both(pair, mask, mine[e, LJ_END], mine[e, PLAIN_END], False, origin, clusters, xs, params, total,
-                                  ix, iy, iz, p, fx, fy, fz, u, c, load, force_plain, energy)  # fmt: skip
+                                  ix, iy, iz, p, fx, fy, fz, u, c, load, energy_plain)  # fmt: skip
         fx, fy, fz, u = _run_both(pair, mask, mine[e, PLAIN_END], mine[e, END], True, origin, clusters, xs, params, total,
-                                  ix, iy, iz, p, fx, fy, fz, u, c, load, force, energy)  # fmt: skip
+                                  ix, iy, iz, p, fx, fy, fz, u, c, load, energy)  # fmt: skip
         at = i - origin
         at = 48 * (at + clusters * (at < 0))
         _add_quarters(total, at, fx)
@@ -370,6 +370,34 @@ def add_sorted(chunk, starts, slots, sorted_forces, forces):
 
 
 @kernel(nogil=True)
+def sum_chunks_of_some(chunk, chunks, state, touched_by, window, blocks, some, sorted_forces):
+    """As `sum_chunks`, for a list that touches few clusters: those are marked in `some` [clusters]."""
+    clusters = state[CLUSTERS]
+    for i in range(chunk * clusters // chunks, (chunk + 1) * clusters // chunks):
+        some[i] = 0
+        total = simd.splat(0.0, 16)
+        for c in range(chunks):
+            if touched_by[c, i]:
+                at = i - window[c]
+                at += clusters * (at < 0)
+                total = total + simd.convert(simd.load(blocks[c], 16 * at, 16), np.float64)
+                some[i] = 1
+        if some[i]:
+            simd.store(sorted_forces, 16 * i, total)
+
+
+@kernel(nogil=True)
+def add_sorted_of_some(chunk, starts, slots, some, sorted_forces, forces):
+    """As `add_sorted`, after `sum_chunks_of_some`."""
+    for atom in range(starts[chunk], starts[chunk + 1]):
+        slot = np.int64(slots[atom])
+        if some[slot >> 2]:
+            at = 4 * slot - 3 * (slot & 3)
+            for a in range(3):
+                forces[atom, a] += sorted_forces[at + 4 * a]
+
+
+@kernel(nogil=True)
 def sort_params(chunk, chunks, state, atoms, values, params):
     """Parameters [n, p] of the atoms into blocks of four; those of padding are 0."""
     p, clusters = values.shape[1], state[CLUSTERS]
@@ -430,8 +458,11 @@ class PairPlan(Plan):
                 if both is None:
                     raise ValueError("pair plan: an energy split needs a kernel for forces and energies")
             pair_tasks += [Task(both if classes[-1] else force, *args, chunks=chunks), Task(energy, *args, chunks=chunks)]
-            sums.append(Task(sum_chunks, chunks, state, part.touched_by, part.window, blocks, sorted_forces, chunks=chunks))
-            adds.append(Task(add_sorted, engine.atom_starts, neighbors.slots, sorted_forces, engine.forces, chunks=engine.atom_chunks))
+            few = [np.zeros(n_clusters, np.uint8)] if part.kind > 0 else []
+            sums.append(Task(sum_chunks_of_some if few else sum_chunks, chunks, state, part.touched_by, part.window, blocks, *few,
+                             sorted_forces, chunks=chunks))  # fmt: skip
+            adds.append(Task(add_sorted_of_some if few else add_sorted, engine.atom_starts, neighbors.slots, *few, sorted_forces,
+                             engine.forces, chunks=engine.atom_chunks))  # fmt: skip
             self.parts.append((sorted_forces, mine))
         neighbors.after_sorting(sort)
         self._neighbors, self._arguments = neighbors, [t.args for t in pair_tasks[::2]]

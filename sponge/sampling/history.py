@@ -86,3 +86,17 @@ class History:
     def epoch_of(self, records: np.ndarray) -> np.ndarray:
         """Number of the epoch of each of some records."""
         return np.searchsorted(self.epochs.values[:, 0], records, side="right") - 1
+
+    def latest(self) -> tuple[np.ndarray, np.ndarray] | None:
+        """The last ln n_k [N] that states were drawn with, and their records; None if there are none."""
+        starts, count = self.epochs.values[:, 0], len(self.records)
+        filled = np.flatnonzero(np.isfinite(self.log_n[:, 0]) & (starts < count))
+        if not len(filled):
+            return None
+        first, last = np.append(starts, count).astype(np.int64)[filled[-1]:][:2]
+        return self.log_n[filled[-1]], self.records.values[first:last]
+
+    def moved(self, log_n: np.ndarray) -> np.ndarray:
+        """By how much some ln n_k changed while an epoch lasted [epochs], if it changes at every step and is now `log_n`."""
+        with np.errstate(invalid="ignore"):
+            return np.nan_to_num(np.abs(np.vstack([self.log_n[1:], log_n]) - self.log_n).max(1))

@@ -20,7 +20,7 @@ import numpy as np
 from triskele.sponge import units
 from triskele.sponge.analysis.statistics import statistical_inefficiency
 
-__all__ = ["EnergyHistogram", "PoorOverlapWarning", "Reweighting", "kish", "log_mixture", "mean_probabilities", "solve"]
+__all__ = ["EnergyHistogram", "PoorOverlapWarning", "Reweighting", "count_round_trips", "kish", "log_mixture", "mean_probabilities", "solve"]
 
 _ROWS = 1 << 14  # samples at once: with 60 temperatures 8 MB
 _PIECES = 20  # of a run, for the jackknife
@@ -192,6 +192,21 @@ def kish(weights: Any, epochs: Any = None) -> float:
     kish = weights.sum() ** 2 / (weights @ weights)
     alike = weights if epochs is None else weights[epochs == np.bincount(epochs).argmax()]
     return float(kish / statistical_inefficiency(alike))
+
+
+def count_round_trips(energies: np.ndarray, low: float, high: float) -> int:
+    """How often a series [m] went from `low` or below to `high` or above, and back.
+
+    Examples
+    --------
+    >>> count_round_trips(np.array([0.0, 3.0, 1.0, 5.0, 0.0, 5.0]), 0.0, 5.0)
+    1
+    """
+    side = np.where(energies <= low, -1, np.where(energies >= high, 1, 0))
+    side = side[side != 0]
+    if -1 not in side:
+        return 0
+    return int(np.count_nonzero(np.diff(side[np.argmax(side == -1):]) == -2))
 
 
 class Reweighting:

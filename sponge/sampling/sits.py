@@ -14,7 +14,7 @@ from triskele.sponge.potential import ROW, Plan
 from triskele.sponge.sampling.base import Sampling
 from triskele.sponge.sampling.history import History
 from triskele.sponge.sampling.ladder_weights import ESTIMATORS, LadderWeights, approximate, from_mean_energies
-from triskele.sponge.sampling.reweighting import Reweighting, mean_probabilities
+from triskele.sponge.sampling.reweighting import Reweighting, count_round_trips, mean_probabilities
 from triskele.sponge.sampling.sits_kernels import factor, record
 from triskele.sponge.sampling.sits_sharing import Sharing
 from triskele.sponge.sampling.split import EnergySplit, enhanced_terms, solute_mask
@@ -311,12 +311,12 @@ class SITS(Sampling):
 
     def shares(self) -> np.ndarray:
         """P_k [N] of the latest n_k that states were drawn with; NaN when there are none."""
-        history, count = self._history, len(self._records)
-        filled = np.flatnonzero(np.isfinite(history.log_n[:, 0]) & (history.epochs.values[:, 0] < count))
-        if not len(filled):
+        self._flush()
+        drawn = self._history.latest()
+        if drawn is None:
             return np.full(len(self._log_n), np.nan)
-        first, last = np.append(history.epochs.values[:, 0], count).astype(np.int64)[filled[-1]:][:2]
-        return mean_probabilities(self.energies[first:last], self._betas, history.log_n[filled[-1]])
+        log_n, records = drawn
+        return mean_probabilities(self._energies_of(records), self._betas, log_n)
 
     def flatness(self) -> float:
         """max |N P_k - 1| of the latest n_k that states were drawn with: 0 when all temperatures are equally probable."""
@@ -329,9 +329,7 @@ class SITS(Sampling):
         if len(energies) < 2 or len(self.temperatures) < 2:
             return 0
         low, high = self._reweighting().mean_energy(self.temperatures[[0, -1]], errors=False)[0]
-        side = np.where(energies <= low, -1, np.where(energies >= high, 1, 0))
-        side = side[side != 0]
-        return int(np.count_nonzero(np.diff(side) == -2) - (len(side) > 0 and side[0] == 1 and -1 in side))
+        return count_round_trips(energies, low, high)
 
     def report(self) -> str:
         """Mode, number of records, flatness and round trips, in one line."""
@@ -425,14 +423,14 @@ class SITS(Sampling):
 
     def _usable(self):
         """Which records are reweighted, bool [m]: none from mode "iterate" once there are others; none while n_k moved."""
-        history, count = self._history, len(self._records)
-        rows, learning = history.log_n, history.modes == _ITERATE
-        useless = np.zeros(len(rows), bool)
-        if self._learner.online:
-            with np.errstate(invalid="ignore"):
-                useless = learning & (np.abs(np.vstack([rows[1:], self._log_n]) - rows).max(1) > _MOVED)
-        epochs = history.epoch_of(np.arange(count))
-        if count and not learning[epochs].all():
+        self._flush()
+        history = self._history
+        learning = history.modes == _ITERATE
+        useless = np.zeros(len(learning), bool)
+        if self._learner is not None and self._learner.online:
+            useless = learning & (history.moved(self._log_n) > _MOVED)
+        epochs = history.epoch_of(np.arange(len(history.records)))
+        if not learning[epochs].all():
             useless |= learning
         return ~useless[epochs]
 
@@ -454,7 +452,7 @@ class SITS(Sampling):
         return found
 
     def _numbers(self, steps):
-        """Numbers of the records of states; the present state, which comes into the records in the next step, counts as one more."""
+        """Numbers of the records of states; the present one, which is recorded in the next step, counts as one more."""
         known = self.steps
         if steps.ndim != 1 or steps.dtype.kind not in "iu":
             raise ValueError(f"SITS.weights: steps must be whole numbers [m], got {steps.dtype} of shape {steps.shape}")

@@ -199,6 +199,19 @@ def test_mbar_finds_its_way_between_epochs_that_hardly_overlap():
     assert error(-log_z, system) < 0.3
 
 
+def test_mbar_forgets_what_it_learned_before_the_deepest_states_were_found():
+    """20 blocks in a high-lying well, and then another 60 kJ/mol lower: a factor of 10^11 in Z at the lowest temperature."""
+    upper, lower = Oscillators(seed=1), Oscillators(seed=2, offset=-60.0)
+    estimator, log_n = MBAR(BETAS, BETA0), None
+    for block in range(60):
+        estimator.add((upper if block < 20 else lower).draw(log_n, 200), log_n)
+        estimator.update()
+        log_n = estimator.log_n.copy()
+        if block == 19:
+            assert error(log_n, upper) < 0.15
+    assert error(log_n, lower) < 0.15
+
+
 def test_bins_of_energies_change_nothing():
     system = Oscillators()
     energies = system.draw(system.exact, 5000)

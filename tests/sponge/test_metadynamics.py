@@ -5,6 +5,7 @@ import pytest
 
 from triskele import core, sponge
 from triskele.sponge import cv, units
+from triskele.sponge.potentials.terms import angles, distances, torsions
 from triskele.sponge.testing import example_system
 
 X, Y, Z = (cv.function(lambda x, k=k: x[0, k], [0], name="xyz"[k]) for k in range(3))
@@ -24,20 +25,24 @@ def langevin(system, sampling, seed=1, friction=5.0, timestep=0.005):
                              sampling=sampling)  # fmt: skip
 
 
-def torsion_chain(*more):
+def two_wells(phi):
+    return 9.0 * (1 + np.cos(2 * phi - 0.4)) + 3.0 * (1 + np.cos(phi))
+
+
+BONDS, ANGLES, CHAIN = np.array([[0, 1], [1, 2], [2, 3]]), np.array([[0, 1, 2], [1, 2, 3]]), np.array([[0, 1, 2, 3]])
+
+
+def chain_energy(x):
+    stiff = 1e4 * np.sum((distances(x, None, BONDS) - 0.15) ** 2) + 200.0 * np.sum((angles(x, None, ANGLES) - 1.95) ** 2)
+    return stiff + np.sum(two_wells(torsions(x, None, CHAIN)))
+
+
+def torsion_chain():
     """Four atoms with a torsion of two unequal wells, the rest nearly stiff."""
     x = [[0.1, 0.1, 0], [0, 0, 0], [0.15, 0, 0], [0.2, -0.1, 0.05]]
     system = sponge.System(sponge.Topology.of_particles(4), [12.0] * 4, positions=x)
-    system.add(sponge.harmonic_bond([[0, 1], [1, 2], [2, 3]], k=2e4, r0=0.15))
-    system.add(sponge.harmonic_angle([[0, 1, 2], [1, 2, 3]], k=400.0, theta0=1.95))
-    system.add(sponge.periodic_torsion([[0, 1, 2, 3]] * 2, periodicity=[2, 1], phase=[0.4, 0.0], k=[9.0, 3.0]))
-    for p in more:
-        system.add(p)
+    system.add(sponge.FunctionPotential(chain_energy))
     return system
-
-
-def two_wells(phi):
-    return 9.0 * (1 + np.cos(2 * phi - 0.4)) + 3.0 * (1 + np.cos(phi))
 
 
 PHI = cv.torsion(0, 1, 2, 3, name="phi")
@@ -392,7 +397,7 @@ def test_options_that_do_not_fit_the_simulation():
     with pytest.raises(ValueError, match="atoms of .* must be below 4"):
         langevin(torsion_chain(), [sponge.Metadynamics(cv.torsion(1, 2, 3, 4), 0.3, height=1.0, every=10)])
     with pytest.raises(ValueError, match="forces once a step, which RESPA does not"):
-        sponge.Simulation(torsion_chain(), sponge.RESPA(timestep=0.002, inner=2, fast=["harmonic_bond"]),
+        sponge.Simulation(torsion_chain(), sponge.RESPA(timestep=0.002, inner=2, fast=["chain_energy"]),
                           sampling=[sponge.Metadynamics(PHI, 0.3, height=1.0, every=10)])
 
 

@@ -10,8 +10,12 @@ from triskele.sponge.testing import example_system
 PHI, R = cv.torsion(0, 1, 2, 3, name="phi"), cv.distance(0, 11)
 
 
+def springs(x):
+    return 500.0 * np.sum((np.sqrt(np.sum((x[1:] - x[:-1]) ** 2, axis=1)) - 0.15) ** 2)
+
+
 def simulation(box=None, seed=1):
-    system = example_system(sponge.harmonic_bond([[k, k + 1] for k in range(11)], k=1000.0, r0=0.15), box=box)
+    system = example_system(sponge.FunctionPotential(springs), box=box)
     return sponge.Simulation(system, sponge.LangevinMiddle(temperature=300, friction=1.0, timestep=0.001), seed=seed)
 
 

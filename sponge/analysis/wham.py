@@ -192,7 +192,7 @@ def wham(samples: Sequence[Any], centres: Any = None, k: Any = None, *, temperat
     value = -thermal * (log_p - log_p.max())
     return Wham(tuple(0.5 * (e[1:] + e[:-1]) for e in edges), _filled(value, seen, np.inf).reshape(shape),
                 _filled(error, seen, np.nan).reshape(shape), _filled(np.exp(log_p), seen, 0.0).reshape(shape),
-                -thermal * (f - f[0]), offsets.std(0, ddof=1) if bootstrap else np.full(len(f), np.nan), overlap, iterations,
+                thermal * (f - f[0]), offsets.std(0, ddof=1) if bootstrap else np.full(len(f), np.nan), overlap, iterations,
                 effective.sum(1), float(temperature), np.array([_filled(np.exp(p), seen, 0.0).reshape(shape) for p in replicates]))  # fmt: skip
 
 

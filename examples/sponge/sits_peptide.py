@@ -4,7 +4,7 @@ The peptide (Amber ff96, 749 TIP3P waters, 2,269 atoms) is tempered from 280 to 
 interaction with water; the water stays at 300 K. Whatever the share, populations at 300 K must come out the same. `--plain`
 runs the same without tempering, for comparison.
 
-A run takes its first part (`--learn`, a quarter as long by default) to learn n_k, and keeps n_k for the rest. It writes a checkpoint
+A run learns n_k first (`--learn`, a quarter of `--ns` by default), and keeps it for the rest. It writes a checkpoint
 every few seconds: the same command again goes on where it was, and a longer `--ns` makes a run longer.
 
     python examples/sponge/sits_peptide.py [--ns 0.1] [--cross 0.5] [--plain] [--folder sits_peptide]
@@ -93,7 +93,7 @@ def main(ns, learn, cross, plain, seed, highest, folder, threads):
     core.set_threads(threads)
     folder = Path(folder)
     folder.mkdir(exist_ok=True)
-    sits, states, phi, psi = simulate(ns, ns / 4 if learn is None else learn, cross, plain, seed, highest, folder)
+    sits, states, phi, psi = simulate(ns, max(ns / 4, 0.03) if learn is None else learn, cross, plain, seed, highest, folder)
     weights = None if plain else sits.weights(states)
     describe(sits, states, phi, psi, weights, plain)
 
@@ -115,7 +115,7 @@ def main(ns, learn, cross, plain, seed, highest, folder, threads):
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--ns", type=float, default=0.1, help="of production")
-    parser.add_argument("--learn", type=float, help="ns in which n_k is learned; a quarter of --ns when left out")
+    parser.add_argument("--learn", type=float, help="ns in which n_k is learned; when left out a quarter of --ns, or 0.03 if that is more")
     parser.add_argument("--cross", type=float, default=0.5, help="share of the peptide-water energy that is enhanced")
     parser.add_argument("--plain", action="store_true", help="plain dynamics, for comparison")
     parser.add_argument("--highest", type=float, default=600.0, help="end of the ladder in K")

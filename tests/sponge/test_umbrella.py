@@ -1,0 +1,131 @@
+"""Umbrella sampling: potentials of mean force against exact ones, records at the right steps, restarts."""
+
+import numpy as np
+import pytest
+
+from triskele import sponge
+from triskele.sponge import cv, units
+from triskele.sponge.errors import CheckpointError
+
+RT = units.GAS_CONSTANT * 300
+LANGEVIN = sponge.LangevinMiddle(temperature=300, friction=10.0, timestep=0.005)
+CENTRES = np.linspace(0.26, 0.74, 9)
+
+
+@sponge.bond_potential
+def double_well(r, height, middle, width):
+    """Two wells at middle - width and middle + width."""
+    x = (r - middle) / width
+    return height * (x * x - 1) ** 2
+
+
+WELL = {"height": 15.0, "middle": 0.5, "width": 0.15}
+
+
+def dimer(box=None):
+    system = sponge.System(sponge.Topology.of_particles(2), [20.0, 20.0], box, positions=[[0.1, 0.2, 0.3], [0.1, 0.2, 0.65]])
+    system.add(double_well([[0, 1]], **WELL))
+    return system
+
+
+def exact(r):
+    """Potential of mean force of the distance: its shell grows with r^2."""
+    x = (r - WELL["middle"]) / WELL["width"]
+    return WELL["height"] * (x * x - 1) ** 2 - 2 * RT * np.log(r)
+
+
+@pytest.fixture(scope="module")
+def windows():
+    made = sponge.UmbrellaSampling(dimer(), cv.distance(0, 1), CENTRES, 3000.0, LANGEVIN, record=20, seed=3)
+    made.each(lambda sim: sim.minimize())
+    made.equilibrate(1000)
+    made.run(40_000)
+    return made
+
+
+def test_the_potential_of_mean_force_is_right_within_its_errors(windows):
+    assert [x.shape for x in windows.samples] == [(2000, 1)] * 9
+    assert np.abs([x.mean() - c for x, c in zip(windows.samples, CENTRES, strict=True)]).max() < 0.08
+    result = windows.wham(bins=25, limits=(0.28, 0.72), bootstrap=40)
+    d = result.value - exact(result.middles[0])
+    d -= np.average(d, weights=result.error**-2)
+    assert np.all(result.error < 1.0) and np.std(d / result.error) < 1.8
+    r = np.linspace(0.1, 0.9, 2000)
+    p = np.exp(-exact(r) / RT)
+    population, error = result.population(lambda r: r < 0.5)
+    right = p[(r < 0.5) & (r > 0.28)].sum() / p[(r < 0.72) & (r > 0.28)].sum()
+    assert abs(population - right) < 4 * error < 0.4
+
+
+def test_mbar_reweights_any_observable_to_no_bias(windows):
+    result = windows.mbar()
+    s = np.concatenate(windows.samples)[:, 0]
+    r = np.linspace(0.05, 1.0, 4000)
+    p = np.exp(-exact(r) / RT)
+    mean, error = result.mean(s)
+    assert abs(mean - r @ p / p.sum()) < 4 * error < 0.1
+    assert result.counts[0] == 0 and len(result.free_energies) == 10
+
+
+def test_records_are_those_of_a_reporter_of_the_same_steps():
+    made = sponge.UmbrellaSampling(dimer(3.0), [cv.distance(0, 1)], CENTRES[:3], 3000.0, LANGEVIN, record=7, every=50, seed=1)
+    seen = {w: sponge.Variables({"r": cv.distance(0, 1)}, 7) for w in range(3)}
+    made.equilibrate(33)
+    for steps in (100, 41, 26):
+        made.run(steps, report=lambda w: seen[w])
+    assert seen[0].steps.tolist() == list(range(35, 201, 7))
+    for w in range(3):
+        assert made.samples[w][:, 0] == pytest.approx(seen[w]["r"], rel=1e-12)
+
+
+@pytest.mark.parametrize("integrator", [sponge.Bussi(300, 0.1, 0.005), sponge.NoseHoover(300, 0.1, 0.005)], ids=["Bussi", "NoseHoover"])
+def test_records_of_integrators_whose_forces_are_those_of_the_end_of_a_step(integrator):
+    made = sponge.UmbrellaSampling(dimer(), cv.distance(0, 1), CENTRES[:2], 3000.0, integrator, record=5, every=20)
+    seen = {w: sponge.Variables({"r": cv.distance(0, 1)}, 5) for w in range(2)}
+    made.run(63, report=lambda w: seen[w])
+    for w in range(2):
+        assert made.samples[w][:, 0] == pytest.approx(seen[w]["r"], rel=1e-12)
+
+
+def test_windows_resume_bit_for_bit(tmp_path):
+    def make(**options):
+        return sponge.UmbrellaSampling(dimer(), cv.distance(0, 1), CENTRES[:3], 3000.0, LANGEVIN, **{"record": 10, "every": 50, **options})
+
+    whole = make()
+    whole.run(170, checkpoint=sponge.Checkpoint(tmp_path / "a.chk", 100))
+    resumed = make()
+    resumed.load_checkpoint(tmp_path / "a.chk")
+    resumed.run(70)
+    assert [np.array_equal(a, b) for a, b in zip(whole.samples, resumed.samples, strict=True)] == [True] * 3
+    assert all(np.array_equal(whole[w].positions, resumed[w].positions) for w in range(3))
+    with pytest.raises(CheckpointError, match="these differ: record"):
+        make(record=5).load_checkpoint(tmp_path / "a.chk")
+    with pytest.raises(ValueError, match="checkpoint's every must be a multiple of 50 steps, got 70"):
+        whole.run(100, checkpoint=sponge.Checkpoint(tmp_path / "a.chk", 70))
+
+
+def test_too_few_samples_are_an_error_and_windows_far_apart_a_warning():
+    made = sponge.UmbrellaSampling(dimer(), cv.distance(0, 1), [0.3, 0.7], 50_000.0, LANGEVIN, record=10)
+    with pytest.raises(ValueError, match="every window must have samples, got none in window 0"):
+        made.wham()
+    made.run(50)
+    with pytest.raises(ValueError, match="at least 10 independent samples"):
+        made.mbar()
+    made.run(2000)
+    with pytest.warns(UserWarning, match="windows 0 do not overlap with 1"):
+        made.wham(bins=40, bootstrap=0)
+
+
+@pytest.mark.parametrize("arguments, message", [
+    ({"centres": [[0.3, 0.4]]}, "centres must be finite numbers"), ({"centres": [0.3, np.nan]}, "centres must be finite"),
+    ({"k": 0.0}, "k must be positive"), ({"k": [1.0, 2.0, 3.0]}, "k must be positive, a number or of shape"),
+    ({"record": 0}, "record must be a whole number"), ({"positions": np.zeros((3, 2, 3))}, r"positions must have shape \(2, 2, 3\)"),
+])  # fmt: skip
+def test_bad_input_is_refused(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        sponge.UmbrellaSampling(**{"system": dimer(), "cvs": cv.distance(0, 1), "centres": [0.3, 0.4], "k": 100.0, "integrator": LANGEVIN, **arguments})
+
+
+def test_what_has_no_temperature_is_refused():
+    with pytest.raises(TypeError, match="integrator must be one with a temperature"):
+        sponge.UmbrellaSampling(dimer(), cv.distance(0, 1), [0.3], 100.0, sponge.VelocityVerlet(timestep=0.001))

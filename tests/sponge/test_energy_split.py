@@ -137,7 +137,7 @@ class TestParts:
         engine.compute()
         expected = pure_parts(system, np.arange(system.n) < 22)(system.positions, system.box)
         assert engine.split.energies == pytest.approx([float(e) for e in expected], rel=1e-10)
-        close(engine.forces, reference.forces["total"], 1e-6)
+        close(engine.forces, reference.forces["total"], 3e-4)  # its mesh is another
 
     def test_terms_by_name(self):
         system = peptide()
@@ -177,9 +177,12 @@ class TestEffectiveEnergy:
 
     LADDER = np.linspace(280.0, 600.0, 12)
 
-    def sits(self, solute=HEAD, **options):
-        sits = sponge.SITS(solute, self.LADDER, temperature=300.0, **options)
-        sits.log_n = np.linspace(0.0, 70.0, 12)
+    def sits(self, system, cross=0.5, **options):
+        """With n_k that give all temperatures the same weight at about the present energy."""
+        sits = sponge.SITS(HEAD, self.LADDER, temperature=300.0, cross=cross, **options)
+        engine = Engine(system, "double", sampling=[Scaled(HEAD, terms=options.get("terms"))])
+        engine.compute()
+        sits.log_n = (engine.split.energies @ [1, cross] + 5) / (GAS_CONSTANT * self.LADDER)
         return sits.produce()
 
     def effective(self, system, sits, cross):
@@ -199,7 +202,8 @@ class TestEffectiveEnergy:
 
     @pytest.mark.parametrize("cross", [0.0, 0.5, 1.0])
     def test_forces_and_virial_are_its_derivatives(self, cross):
-        system, sits = peptide(), self.sits(cross=cross)
+        system = peptide()
+        sits = self.sits(system, cross)
         sim = sponge.Simulation(system, LANGEVIN, sampling=[sits], precision="double")
         engine = sim._engine
         engine.compute()
@@ -215,7 +219,7 @@ class TestEffectiveEnergy:
 
     def test_forces_against_finite_differences(self):
         system = peptide()
-        engine = sponge.Simulation(system, LANGEVIN, sampling=[self.sits()], precision="double")._engine
+        engine = sponge.Simulation(system, LANGEVIN, sampling=[self.sits(system)], precision="double")._engine
         direction = np.random.default_rng(1).normal(size=(system.n, 3))
 
         def energy(h):
@@ -233,8 +237,7 @@ class TestEffectiveEnergy:
         for offset in (0.0, 100 * kcal_per_mol, -100 * kcal_per_mol, 1e6):
             system = peptide()
             system.add(sponge.FunctionPotential(lambda positions, c: c + 0.0 * positions[0, 0], {"c": offset}, name="offset"))
-            sits = self.sits(terms=[*DEFAULT, "offset"])
-            sits.log_n = sits.log_n + offset / (GAS_CONSTANT * self.LADDER)
+            sits = self.sits(system, terms=[*DEFAULT, "offset"])
             sim = sponge.Simulation(system, LANGEVIN, sampling=[sits], precision="double")
             sim._engine.compute()
             found.append((sim._engine.split.scales.copy(), sim._engine.forces.copy()))
@@ -245,9 +248,11 @@ class TestEffectiveEnergy:
 
     def test_constant_energy(self):
         system = peptide()
-        sponge.Simulation(system, LANGEVIN)  # sets nothing: exclusions belong to the system
-        sim = sponge.Simulation(system, sponge.VelocityVerlet(timestep=0.0005), sampling=[self.sits()], precision="double")
-        sim.minimize(max_steps=100)
+        sim = sponge.Simulation(system, LANGEVIN, precision="double")
+        sim.minimize(max_steps=200)
+        sim.run(400)
+        system.positions = sim.positions
+        sim = sponge.Simulation(system, sponge.VelocityVerlet(timestep=0.0005), sampling=[self.sits(system)], precision="double")
         sim.thermalize(300.0, seed=2)
         start, factors, totals = sim.energies()["total"], [], []
         for _ in range(20):

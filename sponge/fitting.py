@@ -24,7 +24,10 @@ if TYPE_CHECKING:
 __all__ = ["Fit", "Round", "fit"]
 
 _LONGEST = 0.2  # largest change of a parameter, relative to its size, in one step
+_NOTHING = 1e-9  # derivative, in units of a target's error, that is rounding
 _BLOCKS = 10  # of each run, for statistical errors
+_BFGS_STEPS = 6  # of a round, after which new starts are sampled
+_FEW = 20  # parameters for which a matrix of second derivatives is made from differences of gradients
 _SMALL = 1000  # atoms up to which a list of all pairs is faster than the kernels, called from Python frame by frame
 
 
@@ -62,7 +65,7 @@ class Fit:
         What the targets came to, by name.
     history : list of Round
     converged : bool
-        Whether the last step was within `tolerance` or the errors.
+        Whether the last step was within `tolerance` or twice the errors.
     """
 
     system: System
@@ -101,7 +104,7 @@ def fit(system: System, targets: Sequence[Target | EnergiesForces], parameters: 
     rounds : int
         The most rounds.
     tolerance : float
-        Relative change of parameters below which the fit has converged; so it has within their standard errors.
+        Relative change of parameters in a round below which the fit has converged; so it has within twice their errors.
     progress : bool
         Print a line a round.
 
@@ -151,7 +154,7 @@ def fit(system: System, targets: Sequence[Target | EnergiesForces], parameters: 
             shown = ", ".join(f"{name} {np.array2string(np.asarray(v), precision=5)}" for name, v in history[-1].parameters.items())
             print(f"round {number + 1}: loss {history[-1].loss:.4g}, {shown}")
         step, u = np.abs(new - u), new
-        if np.all(step <= np.maximum(tolerance, errors)):
+        if np.all(step <= np.fmax(tolerance, 2 * errors)):
             converged = True
             break
     return problem.result(u, errors, way.reached(u), history, converged)
@@ -210,14 +213,14 @@ class _Problem:
         return found
 
     def check_slopes(self, jacobian):
-        """Raise where nothing depends on a parameter, or a target on none."""
+        """Raise where nothing depends on a parameter, or a target on none; `jacobian` in units of the targets' errors."""
         at = 0
         for t in self.sampled:
-            if not np.any(np.abs(jacobian[at : at + t.value.size]) > 0):
+            if not np.any(np.abs(jacobian[at : at + t.value.size]) > _NOTHING):
                 raise ValueError(f"fit: target {t.name!r} must depend on the parameters, but its gradient is zero (a density needs a barostat)")
             at += t.value.size
         rest = np.concatenate([jacobian, *[g.jacobian for g in self.given if g.jacobian is not None]])
-        if np.any(idle := ~np.any(np.abs(rest) > 0, axis=0)):
+        if np.any(idle := ~np.any(np.abs(rest) > _NOTHING, axis=0)):
             raise ValueError(f"fit: every parameter must have an effect on the targets, but number {int(np.argmax(idle))} of "
                              f"{', '.join(self.parameters.start)} has none")
 
@@ -344,10 +347,10 @@ class _Reweighted:
         values, pull = core.vjp(self._finals, u)
         jacobian = np.array([pull(row)[0] for row in np.eye(len(values))])
         parts = [g.both(u) for g in p.given]
+        jacobian = jacobian / p.scales[:, None]
         p.check_slopes(jacobian)
-        self.jacobian = jacobian / p.scales[:, None]
         return (np.concatenate([(values - p.values) / p.scales, *[r for r, _ in parts]]),
-                np.concatenate([self.jacobian, *[j for _, j in parts]]))
+                np.concatenate([jacobian, *[j for _, j in parts]]))
 
     def loss(self, u):
         return 0.5 * float(np.sum(self._residuals(u) ** 2))
@@ -423,12 +426,13 @@ class _Differentiated:
 
         def finals(us, x, v, boxes, seeds):
             means = core.vmap(averages, (0, 0, 0, 0 if periodic else None, 0))(us, x, v, boxes, seeds)
-            return problem.finals([np.mean(m, axis=0) for m in means])
+            return problem.finals([np.mean(m, axis=0) for m in means]), core.vmap(problem.finals)(means)
 
         def loss(us, *starts):
-            values = finals(us, *starts)
-            return 0.5 * np.sum(((values - problem.values) / problem.scales) ** 2), values
+            values, own = finals(us, *starts)
+            return 0.5 * np.sum(((values - problem.values) / problem.scales) ** 2), (values, own)
 
+        self._curvature: np.ndarray | None = None
         self._slope = core.jit(core.value_and_grad(loss, has_aux=True))
 
     def sample(self, u, number):
@@ -440,13 +444,13 @@ class _Differentiated:
         self._known: dict[bytes, Any] = {}
 
     def _evaluate(self, u):
-        """Loss, gradient of each replica, and the targets' quantities."""
+        """Loss, gradient, and the targets' quantities, from all replicas together and from each."""
         key = np.asarray(u, np.float64).tobytes()
         if key not in self._known:
             (value, finals), slopes = self._slope(np.tile(u, (self.by.replicas, 1)), *self.last, self._seeds)
             parts = [g.both(u) for g in self.problem.given]
             value = float(value) + sum(0.5 * float(np.sum(r**2)) for r, _ in parts)
-            self._known[key] = value, slopes, sum((r @ j for r, j in parts), np.zeros(len(u))), finals
+            self._known[key] = value, slopes.sum(axis=0) + sum((r @ j for r, j in parts), np.zeros(len(u))), *finals
         return self._known[key]
 
     def effective(self, u):
@@ -456,30 +460,49 @@ class _Differentiated:
         return self._evaluate(u)[0]
 
     def minimize(self, u):
-        from scipy.optimize import minimize
-
-        def objective(x):
-            value, slopes, of_given, _ = self._evaluate(x)
-            return value, slopes.sum(axis=0) + of_given
-
-        if not np.any(objective(u)[1]):
+        """BFGS with backtracking, from the curvature of Gauss and Newton where parameters are few."""
+        slope = self._evaluate(u)[1]
+        if not np.any(slope):
             raise ValueError("fit: the targets must depend on the parameters, but the gradient is zero")
-        found = minimize(objective, u, jac=True, method="L-BFGS-B", bounds=[(x - _LONGEST, x + _LONGEST) for x in u],
-                         options={"maxiter": 12, "maxfun": 20, "ftol": 1e-4})
-        return found.x
+        if self._curvature is None:
+            jacobian = self._jacobian(u)
+            scale = np.eye(len(u)) * np.max(np.abs(slope)) / _LONGEST
+            self._curvature = scale if jacobian is None else jacobian.T @ jacobian
+        for _ in range(_BFGS_STEPS):
+            values, vectors = np.linalg.eigh(self._curvature)
+            values = np.maximum(np.abs(values), 1e-6 * np.max(np.abs(values)))
+            step = -vectors @ ((vectors.T @ slope) / values)
+            step *= min(1.0, _LONGEST / np.max(np.abs(step)))
+            before = self.loss(u)
+            while self.loss(u + step) > before + 1e-4 * (slope @ step):
+                step = 0.3 * step
+                if np.max(np.abs(step)) < 1e-5:
+                    return u
+            u, old, slope = u + step, slope, self._evaluate(u + step)[1]
+            change, reach = slope - old, self._curvature @ step
+            if change @ step > 1e-3 * (step @ reach):  # keeps the curvature positive along the step
+                self._curvature = (self._curvature + np.outer(change, change) / (change @ step) - np.outer(reach, reach) / (step @ reach))
+            if before - self.loss(u) < 1e-3 * before or np.max(np.abs(step)) < 2e-4:
+                break
+        return u
+
+    def _jacobian(self, u):
+        """Of all residuals, by differences with the same starts and noise; None where parameters are many."""
+        if len(u) > _FEW:
+            return None
+        h, p = 1e-3, self.problem
+        columns = [(self._evaluate(u + h * e)[2] - self._evaluate(u - h * e)[2]) / (2 * h) / p.scales for e in np.eye(len(u))]
+        return np.concatenate([np.stack(columns, axis=1), *[g.both(u)[1] for g in p.given]])
 
     def errors(self, u):
-        """The scatter of the replicas' gradients, through the curvature of the loss, itself by differences of gradients."""
-        h, count = 1e-3, self.by.replicas
-        _, slopes, of_given, _ = self._evaluate(u)
-        curvature = np.array([self._total(u + h * e) - self._total(u - h * e) for e in np.eye(len(u))]) / (2 * h)
-        d = slopes - slopes.mean(axis=0)
-        solve = np.linalg.pinv(0.5 * (curvature + curvature.T))
-        return np.sqrt(np.diag(solve @ (d.T @ d * count / (count - 1)) @ solve))
-
-    def _total(self, u):
-        _, slopes, of_given, _ = self._evaluate(u)
-        return slopes.sum(axis=0) + of_given
+        """From the scatter of the replicas, through the linearised fit; NaN where parameters are many."""
+        jacobian, count = self._jacobian(u), self.by.replicas
+        if jacobian is None:
+            return np.full(len(u), np.nan)
+        own = self._evaluate(u)[3] / self.problem.scales
+        scatter = np.atleast_2d(np.cov(own.T)) / count
+        solve = np.linalg.pinv(jacobian)[:, : len(scatter)]
+        return np.sqrt(np.diag(solve @ scatter @ solve.T))
 
     def reached(self, u):
-        return self.problem.named(np.asarray(self._evaluate(u)[3]))
+        return self.problem.named(np.asarray(self._evaluate(u)[2]))

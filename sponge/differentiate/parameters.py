@@ -56,7 +56,7 @@ class Parameters:
             for name in free:
                 potential, _, key = name.rpartition("/")
                 complete(system, {potential: {key: None}}, "fit")
-                values = np.asarray(system[potential].params[key])
+                values = np.array(system[potential].params[key])
                 unique, group = np.unique(values[values != 0], return_inverse=True)
                 if not len(unique):
                     raise ValueError(f"fit: {name!r} must have entries that are not 0")

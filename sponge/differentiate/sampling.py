@@ -40,7 +40,7 @@ class Reweighting:
     every: int
     equilibrate: int = 0
     barostat: Any = None
-    least: float = 0.3
+    least: float = 0.1
     seed: int = 0
 
 

@@ -1,0 +1,155 @@
+"""Fits: parameters that are known are found again, by every way; what cannot be fitted is said to be so."""
+
+import numpy as np
+import pytest
+
+from tests.sponge.reference import load_reference
+from triskele import sponge
+from triskele.sponge import differentiate, targets
+from triskele.sponge.load.openmm_xml import load_openmm
+
+T = 300.0
+RT = sponge.units.GAS_CONSTANT * T
+BATH = sponge.LangevinMiddle(temperature=T, friction=5.0, timestep=0.01)
+
+
+def springs(k=100.0, n=40):
+    """Atoms, each tied to its place."""
+    x = np.random.default_rng(0).normal(size=(n, 3))
+    system = sponge.System(sponge.Topology.of_particles(n), np.ones(n), positions=x, remove_com_motion=False)
+    system.add(sponge.FunctionPotential(lambda positions, k: 0.5 * k * np.sum((positions - x) ** 2), {"k": k}, name="springs"))
+    return system, lambda positions, box: np.mean((positions - x) ** 2)
+
+
+def diatomics(count=3):
+    """Bonds of two types, stretched at random."""
+    rng = np.random.default_rng(1)
+    system = sponge.System(sponge.Topology.of_particles(4), np.full(4, 12.0), positions=np.arange(12.0).reshape(4, 3) * 0.06)
+    system.add(sponge.harmonic_bond([[0, 1], [1, 2], [2, 3]], k=[800.0, 1500.0, 800.0], r0=[0.11, 0.13, 0.11]))
+    return system, system.positions + rng.normal(size=(count, 4, 3)) * 0.02
+
+
+# -------------------------------------------------------------------------------------------------- energies and forces
+@pytest.mark.parametrize("given", [("energies",), ("forces",), ("energies", "forces")])
+def test_bonds_from_energies_and_forces(given):
+    """Exact data, the offset of the energies unknown: parameters come back to rounding."""
+    system, frames = diatomics(12)
+    data = {"energies": [system.energy(x) + 123.0 for x in frames], "forces": [system.forces(x) for x in frames]}
+    wrong = system.copy()
+    wrong.set_params({"bond": {"k": [1000.0, 1000.0001, 1000.0], "r0": [0.12, 0.121, 0.12]}})
+    found = sponge.fit(wrong, [targets.energies_forces(frames, **{k: data[k] for k in given})], ["bond/k", "bond/r0"])
+    assert found.parameters["bond/k"] == pytest.approx([800, 1500], rel=1e-6)
+    assert found.parameters["bond/r0"] == pytest.approx([0.11, 0.13], rel=1e-7)
+    assert found.system["bond"].params["k"] == pytest.approx([800, 1500, 800], rel=1e-6)
+    assert wrong["bond"].params["k"][0] == 1000
+    assert found.converged and "bond/k" in str(found)
+
+
+def test_errors_are_those_of_linear_regression():
+    """Noisy energies of one bond, in k alone: the standard error is known."""
+    rng = np.random.default_rng(0)
+    system = sponge.System(sponge.Topology.of_particles(2), [12.0, 12.0], positions=[[0, 0, 0], [0.16, 0, 0]])
+    system.add(sponge.harmonic_bond([[0, 1]], k=1000.0, r0=0.15))
+    r = np.linspace(0.1, 0.2, 200)
+    frames = np.zeros((200, 2, 3))
+    frames[:, 1, 0] = r
+    f, noise = 0.5 * (r - 0.15) ** 2, 0.05
+    found = sponge.fit(system, [targets.energies_forces(frames, 900 * f + noise * rng.normal(size=200), offset=False)], {"bond/k": "free"})
+    assert found.errors["bond/k"] == pytest.approx(noise / np.sqrt(np.sum(f * f)), rel=0.15)
+    assert abs(found.parameters["bond/k"] - 900) < 4 * found.errors["bond/k"]
+
+
+def test_charges_and_torsions_of_a_peptide():
+    """Alanine dipeptide: a scale of all charges, and torsions, from forces; zeros stay zeros."""
+    reference = load_reference("ala2_vacuum")
+    system = load_openmm(reference.xml, positions=reference.positions, box=reference.box)
+    torsion = next(p for p in system.potentials if "torsion" in p.name)
+    frames = system.positions + np.random.default_rng(0).normal(size=(6, system.n, 3)) * 0.01
+    forces = [system.forces(x) for x in frames]
+    charges, k = system.nonbonded.params["charges"], torsion.params["k"]
+    start = {"scale": 0.9, "torsions": 1.3 * np.ones(2)}
+
+    def params(theta):
+        half = np.arange(len(k)) % 2
+        return {system.nonbonded.name: {"charges": theta["scale"] * charges}, torsion.name: {"k": theta["torsions"][half] * k}}
+
+    found = sponge.fit(system, [targets.energies_forces(frames, forces=forces)], (start, params))
+    assert found.parameters["scale"] == pytest.approx(1, rel=1e-6)
+    assert found.parameters["torsions"] == pytest.approx([1, 1], rel=1e-5)
+
+
+def test_zeros_and_ties():
+    system, _ = diatomics()
+    p = differentiate.Parameters(system, {"bond/k": "free"})
+    system["bond"].params["k"][:] = [0.0, 5.0, 5.0]
+    q = differentiate.Parameters(system, ["bond/k"])
+    assert p.size == 2 and q.size == 1
+    assert q.params(np.array([0.1]))["bond"]["k"] == pytest.approx([0, 5 * np.exp(0.1), 5 * np.exp(0.1)])
+    assert p.params(np.array([0.1, 0.2]))["bond"]["k"] == pytest.approx([800 * 1.1, 1500 * 1.2, 800 * 1.1])
+
+
+# --------------------------------------------------------------------------------------------------------------- averages
+def ways():
+    yield differentiate.Reweighting(BATH, steps=10_000, every=50, equilibrate=500)
+    for method in ("reversible", "checkpoint"):
+        yield differentiate.Trajectories(BATH, steps=200, every=10, relax=100, replicas=4, equilibrate=200, method=method)
+
+
+@pytest.mark.parametrize("by", list(ways()), ids=["reweighting", "reversible", "checkpoint"])
+def test_spring_from_its_fluctuations(by):
+    """<x^2> = RT / k: 4 % off at the start, found within the errors, which are small."""
+    system, spread = springs(k=104.0)
+    found = sponge.fit(system, [targets.observable(spread, RT / 100, error=0.01 * RT / 100)], ["springs/k"], by=by, rounds=4)
+    k, error = found.parameters["springs/k"], found.errors["springs/k"]
+    assert error < 6
+    assert abs(k - 100) < 4 * error + 0.2
+    assert found.reached["<lambda>"] == pytest.approx(RT / 100, rel=0.02)
+    assert len(found.history) <= 4 and found.history[-1].loss < found.history[0].loss + 1e-9
+
+
+def test_averages_and_energies_together():
+    """Two targets that disagree: the fit lies where the sum of squares is least."""
+    system, spread = springs(k=100.0)
+    frames = system.positions + np.random.default_rng(2).normal(size=(5, system.n, 3)) * 0.1
+    weak = system.copy()
+    weak.set_params({"springs": {"k": 90.0}})
+    forces = targets.energies_forces(frames, forces=[weak.forces(x) for x in frames], force_error=1e-3)
+    found = sponge.fit(system, [targets.observable(spread, RT / 100), forces], ["springs/k"], by=next(ways()), rounds=3)
+    assert found.parameters["springs/k"] == pytest.approx(90.0, rel=1e-3)
+
+
+# --------------------------------------------------------------------------------------------------------------- bad input
+def test_bad_input():
+    system, spread = springs()
+    target, by = targets.observable(spread, RT / 100), next(ways())
+    with pytest.raises(KeyError, match=r"no parameter 'springs/kk' \(near: springs/k\)"):
+        sponge.fit(system, [target], ["springs/kk"], by=by)
+    with pytest.raises(KeyError, match="no parameter 'spring/k'"):
+        sponge.fit(system, [target], ({"k": 1.0}, lambda theta: {"spring": {"k": theta["k"]}}), by=by)
+    with pytest.raises(ValueError, match="must return shape"):
+        sponge.fit(system, [target], ({"k": np.ones(3)}, lambda theta: {"springs": {"k": theta["k"]}}), by=by)
+    with pytest.raises(ValueError, match="by must say how averages are made"):
+        sponge.fit(system, [target], ["springs/k"])
+    with pytest.raises(TypeError, match="list of targets"):
+        sponge.fit(system, [RT], ["springs/k"], by=by)
+    with pytest.raises(ValueError, match="at least one parameter"):
+        sponge.fit(system, [target], [], by=by)
+    with pytest.raises(ValueError, match="must have a temperature"):
+        sponge.fit(system, [target], ["springs/k"], by=differentiate.Reweighting(sponge.VelocityVerlet(0.001), 100, 10))
+    with pytest.raises(ValueError, match="relax must be"):
+        sponge.fit(system, [target], ["springs/k"], by=differentiate.Trajectories(BATH, 100, 10, relax=100))
+    with pytest.raises(ValueError, match="errors must be positive"):
+        targets.pressure(1.0, error=0.0)
+    with pytest.raises(ValueError, match="forces must be finite and have shape"):
+        targets.energies_forces(np.zeros((2, 3, 3)), forces=np.zeros((2, 3)))
+
+
+def test_what_has_no_gradient():
+    system, spread = springs(n=5)
+    constant = targets.observable(lambda positions, box: 0 * positions[0, 0] + 3.0, 4.0, name="constant")
+    by = differentiate.Reweighting(BATH, steps=200, every=50)
+    with pytest.raises(ValueError, match="target 'constant' must depend on the parameters"):
+        sponge.fit(system, [constant], ["springs/k"], by=by)
+    idle = {"k": 100.0, "nothing": 1.0}, lambda theta: {"springs": {"k": theta["k"]}}
+    with pytest.raises(ValueError, match="number 1 of k, nothing has none"):
+        sponge.fit(system, [targets.observable(spread, RT / 100)], idle, by=by)

@@ -84,7 +84,8 @@ class Evaluation:
         first = np.searchsorted(self._atoms[order], engine.atom_starts).astype(np.int64)
         reduce = Task(spread, first, order, self._owners, self._atoms, self.gradients, self.slopes, engine.forces,
                       chunks=engine.atom_chunks)  # fmt: skip
-        return Plan(stages=[[self.first], *([t] for t in between), [self.last]], reduce=[reduce], rows=self.rows)
+        stages: list[list[Any]] = [[self.first], *([t] for t in between), [self.last]]
+        return Plan(stages=stages, reduce=[reduce], rows=self.rows)
 
     def at_step(self) -> str:
         """Where the run stands, in words."""

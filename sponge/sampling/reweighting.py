@@ -67,11 +67,13 @@ class EnergyHistogram:
     ----------
     betas : array [N]
         That will be asked for.
+    widest : float
+        Largest width of a bin, kJ/mol, where second moments are wanted.
     """
 
-    def __init__(self, betas: np.ndarray):
+    def __init__(self, betas: np.ndarray, widest: float = np.inf):
         spread = float(np.ptp(betas))
-        self.width = 0.05 / spread if spread else np.inf
+        self.width = min(0.05 / spread if spread else np.inf, widest)
         self.origin = np.nan
         self.index = np.zeros(0, np.int64)
         self.count = np.zeros(0)
@@ -255,9 +257,9 @@ class Reweighting:
         if not np.isfinite(self.energies).all():
             bad = int(np.argmin(np.isfinite(self.energies)))
             raise ValueError(f"{where}: energies must be finite, got {self.energies[bad]} for sample {bad}")
-        if not (temperature > 0 and (temperatures > 0).all() and np.isfinite(temperatures).all()):
+        if not (temperature > 0 and np.all(temperatures > 0) and np.all(np.isfinite(temperatures))):
             raise ValueError(f"{where}: temperatures must be positive and finite")
-        plain = np.isnan(rows).all(1)
+        plain: np.ndarray = np.isnan(rows).all(axis=1)
         if not np.isfinite(rows[~plain]).all():
             raise ValueError(f"{where}: log_n must be finite (a row of NaN stands for plain dynamics)")
         if len(self.energies) < 2:
@@ -268,7 +270,7 @@ class Reweighting:
         self._log_n = np.column_stack([np.where(plain, 0.0, -np.inf), np.where(plain[:, None], -np.inf, rows)])
         self._epochs = epochs
         self._samples = np.bincount(epochs, minlength=len(rows)).astype(np.float64)
-        self._histogram = EnergyHistogram(self._betas)
+        self._histogram = EnergyHistogram(self._betas, float(self.energies.std()) / 50 or np.inf)
         self._histogram.add(self.energies)
         self._energy = self._histogram.energy
         self._log_z = solve(self._energy, self._histogram.count, self._samples, self._log_n, self._betas)[0]

@@ -6,7 +6,7 @@ exchange all have to find the same shares of the three, and those that MBAR find
 (``REFERENCE``). The table says by how many standard errors the populations differ; the picture shows the free
 energies with their errors.
 
-    python examples/sponge/alanine_vacuum.py [--output alanine_vacuum.png] [--ns 10]
+    python examples/sponge/alanine_vacuum.py [--output alanine_vacuum.png] [--ns 8]
 """
 
 import argparse
@@ -27,7 +27,7 @@ REGIONS = {"C5": analysis.Rectangle(phi=np.radians((120, -112))),
            "C7eq": analysis.Rectangle(phi=np.radians((-112, 0))),
            "C7ax": analysis.Rectangle(phi=np.radians((0, 120)))}  # fmt: skip
 REFERENCE = {"C5": (0.5614, 0.0027), "C7eq": (0.4293, 0.0027), "C7ax": (0.0093, 0.0007)}
-EVERY = 100  # steps between records
+EVERY = 200  # steps between records
 BINS = 45
 
 
@@ -172,14 +172,14 @@ def draw(results, output):
 
     n = len(results)
     figure, ax = plt.subplots(3, n, figsize=(4 * n, 10), layout="constrained", height_ratios=[1, 1, 0.8])
-    for k, (name, (surface, found)) in enumerate(results.items()):
+    for k, (name, (surface, _)) in enumerate(results.items()):
         surface.plot(ax[0, k], highest=45.0)
         surface.plot_error(ax[1, k])
         ax[0, k].set_title(name)
         for minimum in surface.minima()[:3]:
             ax[0, k].plot(*np.degrees([minimum.phi, minimum.psi]), "r+")
     for k, region in enumerate(REGIONS):
-        for j, (name, (_, found)) in enumerate(results.items()):
+        for j, (_, found) in enumerate(results.values()):
             ax[2, k].errorbar(j, found[region].value, found[region].error, fmt="o", capsize=3)
         value, error = REFERENCE[region]
         ax[2, k].axhspan(value - error, value + error, color="0.8", zorder=0)
@@ -209,5 +209,5 @@ def main(output, ns):
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--output", default="alanine_vacuum.png", help="where the picture goes")
-    parser.add_argument("--ns", type=float, default=10.0, help="of each method, all replicas together")
+    parser.add_argument("--ns", type=float, default=8.0, help="of each method, all replicas together")
     main(**vars(parser.parse_args()))

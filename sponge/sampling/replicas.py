@@ -5,7 +5,7 @@ from __future__ import annotations
 import builtins
 import contextlib
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Any
 
@@ -123,6 +123,27 @@ class Replicas:
         """
         with self._workers() as workers:
             return self._all(lambda k: function(self._simulations[k]), workers)
+
+    def gather(self, values: Mapping[int, Any]) -> list[Any]:
+        """Bring together what the ranks have of their replicas, such as the records of reporters.
+
+        Parameters
+        ----------
+        values : dict
+            By the numbers of this process's replicas, ``replicas.own``.
+
+        Returns
+        -------
+        list
+            Those of all n replicas, on all ranks.
+
+        Examples
+        --------
+        >>> records = {k: sponge.Variables({"phi": phi}, every=100) for k in replicas.own}  # doctest: +SKIP
+        >>> replicas.run(10_000, report=lambda k: records[k])  # doctest: +SKIP
+        >>> series = replicas.gather({k: record["phi"] for k, record in records.items()})  # doctest: +SKIP
+        """
+        return self._all(lambda k: values[k])
 
     # -- motion -----------------------------------------------------------------------------------------------------------
 

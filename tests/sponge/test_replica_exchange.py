@@ -252,9 +252,9 @@ def test_energies_within_the_solute_go_with_lambda_and_those_with_water_with_its
         assert after["nonbonded"] == pytest.approx(factor * pp + np.sqrt(factor) * pw + ww, rel=1e-9)
         for name in after:
             if name != "nonbonded":  # water has bonds and angles alone, which stay
-                expected = factor if name in ("periodic_torsion", "torsion", "pair14") else 1.0
+                expected = factor if name in ("torsion", "pair14") else 1.0
                 assert after[name] == pytest.approx(expected * before[name], rel=1e-12), name
-    assert {"pair14"} < set(before)
+    assert {"torsion", "pair14"} < set(before)
     assert peptide.energy_terms() == before  # a copy
 
 
@@ -269,11 +269,11 @@ def test_terms_half_inside_tables_and_maps_are_scaled():
     system.add(sponge.Nonbonded(rng.normal(size=n), method="none", mixing=sponge.LJTable.from_sigma_epsilon([0, 1, 0, 1, 0, 1], sigma, epsilon)))
     factor = 300.0 / 450.0
     hot = sponge.rest2(system, [0, 1, 2, 3, 4], 450.0, 300.0)
-    assert hot["periodic_torsion"].params["k"] == pytest.approx([4 * factor, 5 * factor, 6 * np.sqrt(factor)])
+    assert hot["torsion"].params["k"] == pytest.approx([4 * factor, 5 * factor, 6 * np.sqrt(factor)])
     both = sponge.rest2(system, range(n), 450.0, 300.0)
     assert both["cmap"].params["maps"].shape == (1, 8, 8)
     x = system.positions
-    for name in ("cmap", "nonbonded", "periodic_torsion"):
+    for name in ("cmap", "nonbonded", "torsion"):
         assert both.energy_terms()[name] == pytest.approx(factor * system.energy_terms()[name], rel=1e-12)
     parts = [sponge.rest2(system, [0, 1, 2, 3, 4], t, 300.0).energy_terms(x)["nonbonded"] for t in (300.0, 300 / 0.81, 300 / 0.64, 300 / 0.49)]
     quadratic = np.polyfit([1.0, 0.9, 0.8], parts[:3], 2)  # in the root of lambda

@@ -8,7 +8,7 @@ together give (k + k p / (1 - p)) / 2 effective samples a unit of time (two-stat
 
 Parts can be run one by one, and longer; the same command again goes on where it was. Whatever there is, is put together:
 
-    python examples/sponge/alanine_water.py [--ns 0.02] [--folder alanine_water]          everything, short
+    python examples/sponge/alanine_water.py [--ns 0.04] [--folder alanine_water]          everything, short
     python examples/sponge/alanine_water.py --ns 4 --cross 0.5 --seed 1 --threads 1       one run
     python examples/sponge/alanine_water.py --ns 4 --plain
     python examples/sponge/alanine_water.py --ns 2 --lifetimes 4
@@ -32,7 +32,7 @@ LABELS = {"plain": "plain", "cross0": "α = 0", "cross0.5": "α = 0.5", "cross1"
 def tempered(ns, cross, plain, seed, folder):
     """One run, and what is left of it: a small file."""
     name = "plain" if plain else f"cross{cross:g}"
-    sits, states, phi, psi = simulate(ns, 0.0 if plain else ns / 4, 0.5 if plain else cross, plain, seed, 600.0, folder)
+    sits, states, phi, psi = simulate(ns, 0.0 if plain else max(ns / 4, 0.025), 0.5 if plain else cross, plain, seed, 600.0, folder)
     weights = np.full(len(phi), 1 / len(phi)) if plain else sits.weights(states)
     shares = np.full(len(sits.temperatures), np.nan) if plain else len(sits.temperatures) * sits.shares()
     np.savez(folder / f"{name}-{seed}.npz", states=states, phi=phi, psi=psi, weights=weights, shares=shares,
@@ -183,7 +183,7 @@ def main(ns, cross, plain, lifetime_runs, only_combine, seed, threads, folder, o
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--ns", type=float, default=0.02, help="of production in each run; a quarter more goes before, to learn n_k")
+    parser.add_argument("--ns", type=float, default=0.04, help="of production in each run; a quarter more goes before, to learn n_k")
     parser.add_argument("--cross", type=float, choices=(0.0, 0.5, 1.0), help="only the tempered run with this share")
     parser.add_argument("--plain", action="store_true", help="only the run without tempering")
     parser.add_argument("--lifetimes", type=int, default=0, dest="lifetime_runs", help="only so many runs that begin at phi > 0")

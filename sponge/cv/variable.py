@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+from triskele.sponge.potentials.function import _Handle as Handle
 
 if TYPE_CHECKING:
     from triskele.sponge.system import System
@@ -78,6 +80,17 @@ class CollectiveVariable:
 
     def __repr__(self):
         return f"<{self.name}>"
+
+    def __reduce__(self):
+        state = {f.name: getattr(self, f.name) for f in fields(self)}
+        # a function of the user's may be local or nameless
+        state["options"] = {key: Handle(value) if callable(value) else value for key, value in self.options.items()}
+        return _restore, (state,)
+
+
+def _restore(state):
+    state["options"] = {key: value.get() if isinstance(value, Handle) else value for key, value in state["options"].items()}
+    return CollectiveVariable(**state)
 
 
 def as_variables(where: str, cvs: Any) -> list[CollectiveVariable]:

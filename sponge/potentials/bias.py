@@ -10,8 +10,9 @@ import numpy as np
 
 from triskele.sponge import cv
 from triskele.sponge.cv.compiled import Evaluation
-from triskele.sponge.cv.variable import as_variables
+from triskele.sponge.cv.variable import CollectiveVariable, as_variables
 from triskele.sponge.potential import Potential
+from triskele.sponge.potentials.function import _Handle
 
 __all__ = ["BiasPotential", "umbrella"]
 
@@ -76,6 +77,16 @@ class BiasPotential(Potential):
 
         return Evaluation(engine, self.cvs, f"bias {self.name!r}", energy, list(self.params.values())).plan()
 
+    def __reduce__(self):
+        function = self.function if isinstance(self.function, _Harmonic) else _Handle(self.function)
+        return _restore, (type(self), function, {key: value for key, value in self.__dict__.items() if key != "function"})
+
+
+def _restore(cls, function, state):
+    potential = object.__new__(cls)
+    potential.__dict__.update(state, function=function.get() if isinstance(function, _Handle) else function)
+    return potential
+
 
 def umbrella(cvs: Any, centre: Any, k: Any, *, name: str = "umbrella") -> BiasPotential:
     r"""Harmonic bias :math:`\sum_c k_c (s_c - s_c^0)^2 / 2` on collective variables; periodic ones go the shortest way.
@@ -104,14 +115,20 @@ def umbrella(cvs: Any, centre: Any, k: Any, *, name: str = "umbrella") -> BiasPo
             raise ValueError(f"{where}: {key} must be a number or one for each of {len(found)} variables, got shape {value.shape}")
         params[key] = np.broadcast_to(value, (len(found),))
 
-    def energy(*values: Any, centre: Any, k: Any) -> Any:
+    return BiasPotential(_Harmonic(found), found, params, name)
+
+
+class _Harmonic:
+    """The energy of `umbrella`."""
+
+    def __init__(self, cvs: list[CollectiveVariable]):
+        self.cvs = cvs
+
+    def __call__(self, *values: Any, centre: Any, k: Any) -> Any:
         total = 0.0
-        for c, variable in enumerate(found):
+        for c, variable in enumerate(self.cvs):
             total = total + 0.5 * k[c] * variable.difference(values[c], centre[c]) ** 2
         return total
-
-    energy.__name__ = "harmonic"
-    return BiasPotential(energy, found, params, name)
 
 
 def _product(a, b, k):

@@ -425,6 +425,16 @@ def test_umbrella_goes_the_short_way_around():
     assert float(bias.energy(bias.params, x, None)) == pytest.approx(5.0 * d * d)
 
 
+def test_copies_of_systems_have_biases_of_their_own():
+    """By way of pickle, with functions that have no name."""
+    system = example_system(sponge.umbrella(PHI, 0.3, 5.0),
+                            sponge.BiasPotential(lambda s, k: k * s, cv.function(lambda x: x[0, 0] ** 2, [3]), {"k": 2.0}))
+    twin = system.copy()
+    assert twin.energy() == system.energy()
+    twin["bias"].params["k"][...] = 3.0
+    assert system["bias"].params["k"] == 2.0
+
+
 @pytest.mark.parametrize(("make", "message"), [
     (lambda: sponge.umbrella(PHI, [0.0, 1.0], 3.0), "centre must be a number or one for each of 1 variables"),
     (lambda: sponge.umbrella(PHI, np.nan, 3.0), "parameter centre must be finite"),

@@ -29,7 +29,7 @@ def from_mean_energies(betas: Any, energies: Any) -> np.ndarray:
 
     .. math:: \ln n_{k+1} - \ln n_k = (\beta_{k+1} - \beta_k) (\langle E\rangle_k + \langle E\rangle_{k+1}) / 2,
 
-    because d ln Z / d beta = -<E> (Park and Pande, Phys. Rev. E 76, 016703 (2007), eq. 6).
+    because d ln Z / d beta = -<E> (Park and Pande, Phys. Rev. E 76, 016703 (2007)).
 
     Parameters
     ----------
@@ -257,7 +257,7 @@ def approximate(chunk, on, energy, betas, log_n, numbers, sums, shares):
         sums[k] += share
         farthest = max(farthest, abs(sums[k] / numbers[_SINCE] - 1.0))
     if numbers[_FALLS] == 0.0:
-        if farthest < 0.5 and numbers[_SINCE] >= n:
+        if farthest < 0.5 and numbers[_SINCE] >= 10.0 * n:  # energies in a row are correlated
             numbers[_GAIN] *= 0.5
             numbers[_SINCE] = 0.0
             for k in range(n):
@@ -271,9 +271,9 @@ def approximate(chunk, on, energy, betas, log_n, numbers, sums, shares):
 class Approximation(LadderWeights):
     """Stochastic approximation: after every energy, ln n_k falls by gain (N P_k - 1).
 
-    The gain is constant at first, 1/N, and is halved whenever the mean shares P_k since the last change are flat to 50 %.
-    When it has come down to 1/t, t being the number of energies, it follows that: the law of best convergence (Belardinelli
-    and Pereyra, J. Chem. Phys. 127, 184105 (2007); Tan, J. Comput. Graph. Stat. 26, 54 (2017), eq. 14).
+    The gain is constant at first, 1/N, and is halved whenever the mean shares P_k since the last change, over at least 10 N
+    energies, are flat to 50 %. When it has come down to 1/t, t being the number of energies, it follows that: the law of best
+    convergence (Belardinelli and Pereyra, J. Chem. Phys. 127, 184105 (2007); Tan, J. Comput. Graph. Stat. 26, 54 (2017)).
 
     Parameters
     ----------

@@ -149,7 +149,7 @@ def draw(kinds, surfaces, shares, effective, output):
         place = np.arange(len(REGIONS)) + 0.12 * (k - 1.5)
         ax[2, 0].errorbar(place, shares[name].value, shares[name].error, fmt="o", capsize=3, label=LABELS[name])
         if name != "plain":
-            ax[2, 1].plot(kinds[name]["temperatures"], kinds[name]["shares"], label=LABELS[name])
+            ax[2, 1].plot(kinds[name]["temperatures"], kinds[name]["shares"], color=f"C{k}")
     ax[2, 0].set(yscale="log", ylabel="population", title="300 K")
     ax[2, 0].set_xticks(range(len(REGIONS)), list(REGIONS))
     ax[2, 0].legend(fontsize="small")

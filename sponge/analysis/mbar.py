@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import warnings
 from dataclasses import dataclass, field
@@ -267,7 +266,7 @@ def _by_pymbar(reduced, counts):
     level = logger.level
     logger.setLevel(logging.ERROR)
     try:
-        with warnings.catch_warnings(), contextlib.redirect_stdout(None):
+        with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             pymbar = need("pymbar", "mbar with solver='pymbar'")
             return np.asarray(pymbar.MBAR(reduced, counts, relative_tolerance=1e-12).f_k)[counts > 0]

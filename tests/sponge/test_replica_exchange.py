@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import optimize, stats
 
-from triskele import sponge
+from triskele import core, sponge
 from triskele.sponge import units
 from triskele.sponge.analysis import statistical_inefficiency
 from triskele.sponge.barostats.base import Barostat
@@ -280,6 +280,23 @@ def test_terms_half_inside_tables_and_maps_are_scaled():
     assert np.polyval(quadratic, 0.7) == pytest.approx(parts[3], rel=1e-9)
     maps = hot["cmap"].params["maps"]  # one term within the solute, one across
     assert len(maps) == 2 and maps[hot["cmap"].types[0]] == pytest.approx(maps[hot["cmap"].types[1]] * np.sqrt(factor))
+
+
+def test_solute_tempering_gives_the_same_numbers_on_any_number_of_threads(peptide):
+    found, before = [], core.get_threads()
+    try:
+        for threads in (1, 2, 8):  # replicas one after the other, side by side, and each with several threads
+            core.set_threads(threads)
+            ladder = [sponge.rest2(peptide, range(22), t, 300.0) for t in (300.0, 306.0, 312.0)]
+            rex = ReplicaExchange(ladder, sponge.LangevinMiddle(300, 1.0, 0.002), every=20, seed=1)
+            rex.run(70)
+            found.append((rex.accepted, rex.cross_energies, rex.each(lambda sim: sim.positions)))
+    finally:
+        core.set_threads(before)
+    assert found[0][0].sum() > 0
+    for accepted, energies, positions in found[1:]:
+        assert np.array_equal(accepted, found[0][0]) and np.array_equal(energies, found[0][1], equal_nan=True)
+        assert np.array_equal(positions, found[0][2])
 
 
 def test_a_solute_that_is_none_is_refused(peptide):

@@ -5,6 +5,7 @@ import pytest
 
 from tests.sponge.reference import DATA, load_reference
 from triskele import core, sponge
+from triskele.sponge.barostats.molecules import Molecules
 from triskele.sponge.box import displacement
 from triskele.sponge.engine.engine import Engine
 from triskele.sponge.load.openmm_xml import load_openmm
@@ -311,27 +312,21 @@ class TestDynamics:
         assert np.array_equal(sim.positions, again.positions)
 
     def test_the_pressure_is_that_of_the_effective_energy(self):
-        """-dU_eff/dV with molecules as wholes, by scaling the box."""
-        reference = load_reference("ala2_explicit_pme")
-        system = load_openmm(reference.xml, positions=reference.positions, box=reference.box)
-        system.nonbonded.update(switch=0.7)  # no jumps at the cut-off, of Lennard-Jones
-        sim = sponge.Simulation(system, LANGEVIN, sampling=[Scaled(range(22), (0.5, 0.75))], precision="double")
-        engine, whole = sim._engine, sponge.barostats.molecules.Molecules(sim._engine)
-        engine.velocities[:] = 0
+        """-dU_eff/dV as the box is scaled with the centres of molecules."""
+        system, scales = peptide(), np.array([0.5, 0.75])
+        system.nonbonded.update(dispersion_correction=False)  # which adds the step at the cut-off
+        engine = Engine(system, "double", sampling=[Scaled(HEAD, scales)])
         engine.compute()
-        pressure = whole.pressure().mean()
-        x, box, h = engine.positions.copy(), engine.box.copy(), 1e-5
+        whole, parts, energy = Molecules(engine), pure_parts(system, HEAD), total(system)
+        centres = whole.centres(system.positions)[whole.of]
 
-        def energy(scale):
-            engine.positions[:], engine.box[:] = x, box
-            whole.scale(np.full(3, scale), "test")
-            engine.compute()
-            parts = engine.split.energies @ [-0.5, -0.25]
-            return sum(engine.energies().values()) + parts
+        def effective(scale):
+            positions, box = system.positions + (scale - 1) * centres, system.box * scale
+            u_pp, u_pw = parts(positions, box)
+            return energy(positions, box) + (scales[0] - 1) * u_pp + (scales[1] - 1) * u_pw
 
-        volume = np.linalg.det(box)
-        slope = (energy(1 + h) - energy(1 - h)) / (volume * ((1 + h) ** 3 - (1 - h) ** 3))
-        assert pressure == pytest.approx(-slope, rel=2e-3)
+        slope = float(core.grad(effective)(1.0))
+        assert whole.pressure().mean() == pytest.approx(-slope / (3 * np.linalg.det(system.box)), rel=1e-8)
 
 
 class TestErrors:

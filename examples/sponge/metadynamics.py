@@ -34,7 +34,7 @@ def main(ns, output):
     print(f"{ns} ns in {took:.0f} s ({sim.step / took:,.0f} steps/s), {np.count_nonzero(bias.heights)} hills, "
           f"the last of {bias.heights[bias.heights > 0][-1]:.3f} kJ/mol")  # fmt: skip
 
-    surface = bias.free_energy(blocks=5)
+    surface = bias.free_energy(blocks=5)  # from the weights of states, and from the bias itself
     degrees = [np.degrees(axis) for axis in surface.axes]
     for name, place in MINIMA.items():
         near = [np.abs((axis - at + 180) % 360 - 180) < 40 for axis, at in zip(degrees, place)]
@@ -55,7 +55,7 @@ def main(ns, output):
     # the first row and column again at the end, which periodic angles come back to
     around = [np.append(axis, axis[0] + 360) for axis in degrees]
     figure, axes = plt.subplots(1, 2, figsize=(11, 4.6), layout="constrained")
-    for ax, data, title, top in ((axes[0], surface.value, "free energy [kJ/mol]", 60), (axes[1], surface.error, "its standard error [kJ/mol]", 3)):
+    for ax, data, title, top in ((axes[0], surface.from_bias, "free energy [kJ/mol]", 60), (axes[1], surface.error, "its standard error [kJ/mol]", 3)):
         data = np.pad(np.minimum(data, top), (0, 1), mode="wrap")
         picture = ax.contourf(*around, data.T, levels=np.linspace(0, top, 25), cmap="viridis")
         figure.colorbar(picture, ax=ax, label=title)

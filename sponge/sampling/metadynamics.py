@@ -17,7 +17,7 @@ from triskele.sponge.engine.task import Task
 from triskele.sponge.sampling import metadynamics_kernels as kernels
 from triskele.sponge.sampling.base import Sampling
 
-__all__ = ["BiasEstimate", "Metadynamics"]
+__all__ = ["FreeEnergyEstimate", "Metadynamics"]
 
 _ROWS = 1024  # of the table that kernels fill: when it is full, Python puts it away
 _MOST_NODES = 10_000_000
@@ -25,22 +25,25 @@ _NODES_PER_SIGMA = (5, 5, 3)  # of grids of so many variables; interpolation is 
 
 
 @dataclass(frozen=True)
-class BiasEstimate:
-    """Free energy from the bias of metadynamics; see `Metadynamics.free_energy`.
+class FreeEnergyEstimate:
+    """See `Metadynamics.free_energy`.
 
     Attributes
     ----------
     axes : list of array
         Values of each variable at the nodes of the grid.
     value : array [n1, ...]
-        In kJ/mol, 0 at the minimum.
-    error : array [n1, ...] or None
-        Standard error in kJ/mol; infinite where a block of the run has not been.
+        From the weights of the recorded states, in kJ/mol, 0 at the minimum; infinite where none is.
+    error : array [n1, ...]
+        Standard error of `value`, between blocks of the run; infinite where one of them has not been.
+    from_bias : array [n1, ...]
+        -gamma / (gamma - 1) V, or -V of plain metadynamics, 0 at the minimum.
     """
 
     axes: list[np.ndarray]
     value: np.ndarray
-    error: np.ndarray | None
+    error: np.ndarray
+    from_bias: np.ndarray
 
 
 class Metadynamics(Sampling):
@@ -291,40 +294,48 @@ class Metadynamics(Sampling):
         weight = np.exp(log - log.max())
         return weight / weight.mean()
 
-    def free_energy(self, blocks: int = 5, skip: float = 0.2) -> BiasEstimate:
-        """Free energy of the variables, -gamma / (gamma - 1) V, or -V of plain metadynamics, with an error bar.
+    def free_energy(self, blocks: int = 5, skip: float = 0.2) -> FreeEnergyEstimate:
+        """Free energy of the variables, with error bars.
 
-        The error is that between blocks of this walker's run, each reweighted (see `weights`) and smoothed by a hill.
+        The density of the recorded states with their weights, smoothed by a quarter of sigma, and its spread over blocks of
+        the run; and the estimate from the bias as it is now, which also has its fluctuations from hill to hill. Of several
+        walkers, only this one's states count for the former.
 
         Parameters
         ----------
         blocks : int
-            At least 2; 0 for no error.
+            At least 2.
         skip : float
-            Part of the records at the beginning that blocks leave out.
+            Part of the records at the beginning that is left out: there the bias grew fastest.
+
+        Raises
+        ------
+        ValueError
+            If there are too few records, or there is no temperature.
         """
         where = "Metadynamics.free_energy"
-        shape = self._shape[:, 0]
+        if blocks < 2 or not 0 <= skip < 1:
+            raise ValueError(f"{where}: blocks must be >= 2 and skip from 0 to 1, got {blocks} and {skip}")
+        thermal = units.GAS_CONSTANT * self._known_temperature(where)
+        first = int(skip * len(self.steps))
+        if len(self.steps) - first < 2 * blocks:
+            raise ValueError(f"{where}: {blocks} blocks need at least {2 * blocks} records, got {len(self.steps) - first} (run on)")
+        points, weights = np.ascontiguousarray(self.values[first:]), self.weights()[first:]
+        narrow = self._range.copy()
+        narrow[:, 2] = np.maximum(0.25 * narrow[:, 2], narrow[:, 1])
+        densities = np.zeros((blocks, self._grid.shape[1]))
+        for part, density in zip(np.array_split(np.arange(len(points)), blocks), densities):
+            hills = np.zeros_like(self._grid)
+            kernels.add_hills(points[part], weights[part], self._shape, narrow, hills, *self._scratch)
+            density[:] = hills[0]
+        total, seen = densities.sum(axis=0), densities.min(axis=0) > 0
+        value = np.where(total > 0, thermal * np.log(total.max() / np.where(total > 0, total, 1.0)), np.inf)
+        parts = -thermal * np.log(np.where(seen, densities / densities.sum(axis=1, keepdims=True), 1.0))
+        error = np.where(seen, parts.std(axis=0, ddof=1) / np.sqrt(blocks), np.inf)
         factor = 1.0 if self.bias_factor is None else self.bias_factor / (self.bias_factor - 1)
-        value = factor * (self._grid[0].max() - self._grid[0])
-        error = None
-        if blocks:
-            if blocks < 2 or not 0 <= skip < 1:
-                raise ValueError(f"{where}: blocks must be 0 or >= 2 and skip from 0 to 1, got {blocks} and {skip}")
-            thermal = units.GAS_CONSTANT * self._known_temperature(where)
-            first = int(skip * len(self.steps))
-            points, weights = np.ascontiguousarray(self.values[first:]), self.weights()[first:] if len(self.steps) else np.zeros(0)
-            if len(points) < 2 * blocks:
-                raise ValueError(f"{where}: {blocks} blocks need at least {2 * blocks} records, got {len(points)} (run on, or blocks=0)")
-            found = []
-            for part in np.array_split(np.arange(len(points)), blocks):
-                density = np.zeros_like(self._grid)
-                kernels.add_hills(points[part], weights[part], self._shape, self._range, density, *self._scratch)
-                found.append(density[0] / density[0].sum())
-            seen = np.min(found, axis=0) > 0
-            energies = -thermal * np.log(np.where(seen, found, 1.0))
-            error = np.where(seen, energies.std(axis=0, ddof=1) / np.sqrt(blocks), np.inf).reshape(shape)
-        return BiasEstimate(self.axes, value.reshape(shape), error)
+        shape = self._shape[:, 0]
+        return FreeEnergyEstimate(self.axes, value.reshape(shape), error.reshape(shape),
+                                  (factor * (self._grid[0].max() - self._grid[0])).reshape(shape))  # fmt: skip
 
     def _known_temperature(self, where):
         if self._temperature is None:

@@ -16,6 +16,7 @@ from triskele.sponge.differentiate.observables import Observable, function
 
 __all__ = ["Ensemble", "OverFrames", "PoorOverlapError"]
 
+_REMEMBERED = 4  # parameters at which values in all frames are kept: a fit asks for them several times over
 _BATCH = 1 << 18  # squared numbers of atoms that are worked on at once
 
 
@@ -263,6 +264,7 @@ class OverFrames:
             return lambda leaves, x, box: core.tree.map(lambda y: np.asarray(y)[None], g(leaves, x[0], None if box is None else box[0]))
 
         self.value, self._values, self._jacobians = value, of_several(value), of_several(both)
+        self._known: dict[tuple[bytes, ...], tuple[Any, Any]] = {}  # values and derivatives at the last parameters
 
     def _each(self, g, leaves):
         """``g(leaves, positions, boxes)`` over batches of one size, put together; the last is filled up."""
@@ -274,12 +276,25 @@ class OverFrames:
 
     def values(self, leaves: Any) -> np.ndarray:
         """Values [frames, ...] for the leaves of `params`."""
-        return self._each(self._values, leaves)
+        known, keep = self._remembered(leaves)
+        return known[0] if known[0] is not None else keep(self._each(self._values, leaves), None)[0]
 
     def jacobians(self, leaves: Any) -> tuple[np.ndarray, ...]:
         """Values [frames, ...], and their derivatives by every leaf [frames, ..., *leaf]."""
-        values, jacobians = self._each(self._jacobians, leaves)
+        known, keep = self._remembered(leaves)
+        values, jacobians = known if known[1] is not None else keep(*self._each(self._jacobians, leaves))
         return values, *[np.asarray(j) for j in jacobians]
+
+    def _remembered(self, leaves):
+        key = tuple(np.asarray(x).tobytes() for x in leaves)
+
+        def keep(*found):
+            while len(self._known) >= _REMEMBERED:
+                self._known.pop(next(iter(self._known)))
+            self._known[key] = found
+            return found
+
+        return self._known.get(key, (None, None)), keep
 
 
 def _spec(leaves, call):

@@ -89,6 +89,7 @@ class ReplicaExchange(Replicas):
         if isinstance(seed, bool) or not hasattr(seed, "__index__") or seed < 0:
             raise ValueError(f"ReplicaExchange: seed must be a whole number >= 0, got {seed!r}")
         self.seed = int(seed)
+        self._key = random.fold_in(random.key(self.seed), _DRAWS)
         self._cross = any(s is not systems[0] for s in systems) or sampling is not None
         self._pressure = _pressure(barostat)  # kJ/mol/nm^3
         n = len(systems)
@@ -214,7 +215,7 @@ class ReplicaExchange(Replicas):
             with self._workers() as workers:
                 cross[:] = self._all(lambda k: self._at(k, there[k]) if k in there else np.nan, workers)
         beta = 1 / (units.GAS_CONSTANT * self.temperatures)
-        draws = np.asarray(random.uniform(random.fold_in(random.fold_in(random.key(self.seed), _DRAWS), number), (self.n,)))
+        draws = np.asarray(random.uniform(random.fold_in(self._key, number), (self.n,)))
         swapped = []
         for i, j in pairs:
             offered_i, offered_j = (cross[i], cross[j]) if self._cross else (energies[j], energies[i])

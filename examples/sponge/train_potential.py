@@ -4,7 +4,7 @@ Configurations at 500 K are drawn with ff14SB and written as extended XYZ. The n
 is judged on configurations that it has never seen, and then moves the molecule at constant energy: the total energy must
 stay, which it does only if forces are exact derivatives of a smooth energy.
 
-    python examples/sponge/train_potential.py [--output train_potential.png] [--epochs 60]
+    python examples/sponge/train_potential.py [--output train_potential.png] [--epochs 50]
 """
 
 import argparse
@@ -61,7 +61,7 @@ def main(output, epochs):
             values.append(sim.time if name == "time" else energies[name])
     t, total = np.array(log["time"]), np.array(log["total"])
     thermal = units.GAS_CONSTANT * 300
-    drift = np.polyfit(t, total, 1)[0] * 1000 / thermal / (3 * molecule.n - 6)
+    drift = np.polyfit(t, total, 1)[0] * 1000 / thermal / (3 * molecule.n - 3)
     print(f"{t[-1]:.0f} ps at constant energy: drift {drift:.2g} kT/ns per degree of freedom, fluctuation {np.std(total):.3f} kJ/mol "
           f"where the kinetic energy fluctuates by {np.std(log['kinetic']):.1f} kJ/mol")
 
@@ -84,5 +84,5 @@ def main(output, epochs):
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--output", default="train_potential.png")
-    parser.add_argument("--epochs", type=int, default=40)
+    parser.add_argument("--epochs", type=int, default=50)
     main(**vars(parser.parse_args()))

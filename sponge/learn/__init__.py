@@ -7,7 +7,8 @@ _HOME = {
     "Batches": "dataset", "Dataset": "dataset", "read_dataset": "dataset", "record": "dataset",
     "BehlerParrinello": "behler_parrinello", "PaiNN": "painn",
     "Network": "network", "load": "network", "save": "network",
-    "Errors": "train", "History": "train", "Training": "train", "evaluate": "train", "fitted": "train", "train": "train",
+    "Errors": "training", "History": "training", "Training": "training", "evaluate": "training", "fitted": "training",
+    "train": "training",
 }  # fmt: skip
 __all__ = ["Batches", "BehlerParrinello", "Dataset", "Errors", "History", "Network", "PaiNN", "Training", "evaluate", "fitted",
            "load", "read_dataset", "record", "save", "train"]

@@ -85,7 +85,7 @@ class BehlerParrinello(Network):
         positive("BehlerParrinello", cutoff=cutoff, features=features, layers=layers, radial=radial)
         numbers = known_elements(elements, "BehlerParrinello")
         m, radial, angular = len(numbers), int(radial), int(angular)
-        inputs = m * radial + m * (m + 1) // 2 * angular * 2 * len(_ZETAS)
+        inputs = m * radial + m * m * angular * 2 * len(_ZETAS)
         sizes = [inputs, *[int(features)] * int(layers), 1]
         keys = core.random.split(key, len(sizes) - 1)
 
@@ -104,7 +104,7 @@ class BehlerParrinello(Network):
         m, dtype = len(self.elements), np.result_type(vectors)
         r = np.sqrt(np.sum(vectors * vectors, axis=-1))
         ends = envelope(r, self.cutoff)
-        kinds = np.equal(species[neighbors][..., None], np.arange(m)).astype(dtype)  # [n, k, m]
+        kinds = np.equal(species[:, None], np.arange(m)).astype(dtype)[neighbors]  # [n, k, m]
         centres = np.linspace(_FIRST, self.cutoff, self.radial).astype(dtype)
         width = (self.cutoff - _FIRST) / self.radial
         near = np.exp(-(((r[..., None] - centres) * (1 / width)) ** 2) * 0.5) * ends[..., None]
@@ -117,7 +117,7 @@ class BehlerParrinello(Network):
         """G5: 2^(1 - zeta) (1 +- cos)^zeta exp(-eta (r1^2 + r2^2)) f1 f2, over pairs of neighbours."""
         n, m = r.shape[0], len(self.elements)
         unit = vectors / r[..., None]
-        cosine = np.sum(unit[:, :, None] * unit[:, None], axis=-1)  # [n, k, k]
+        cosine = unit @ np.swapaxes(unit, 1, 2)  # [n, k, k]
         # of an atom with itself as the second neighbour the cosine is 1: a constant, taken out below
         different = (1 - np.eye(r.shape[1])).astype(dtype)
         widths = np.linspace(0.12, self.cutoff, self.angular)  # nm: how far the radial factors reach
@@ -132,16 +132,17 @@ class BehlerParrinello(Network):
             weighted = factor[..., None] * kinds  # [n, k, m]
             for power in powers:
                 pairs = np.swapaxes(weighted, 1, 2) @ (power @ weighted)  # [n, m, m]
-                out.append(np.stack([pairs[:, a, b] for a in range(m) for b in range(a, m)], axis=-1))
-        return np.reshape(np.stack(out, axis=-1), (n, -1)) * 0.25
+                out.append(np.reshape(pairs, (n, m * m)))
+        return np.concatenate(out, axis=-1) * 0.25
 
     def outputs(self, species, neighbors, vectors):
         x = self.symmetry_functions(species, neighbors, vectors)
-        own = np.equal(species[:, None], np.arange(len(self.elements))).astype(np.result_type(vectors))
-        out = 0.0
-        for k in range(len(self.elements)):
-            h = x
-            for layer in self.layers[:-1]:
-                h = np.tanh(h @ layer.weight[k] + layer.bias[k])
-            out = out + own[:, k] * (h @ self.layers[-1].weight[k] + self.layers[-1].bias[k])[:, 0]
-        return out
+        first, *rest = self.layers
+        m, n_in, width = np.shape(first.weight)
+        # one product for all elements, whose networks then go on side by side; each atom takes that of its own
+        h = x @ np.reshape(np.swapaxes(first.weight, 0, 1), (n_in, m * width))
+        h = np.swapaxes(np.reshape(h, (-1, m, width)), 0, 1) + first.bias[:, None]
+        for layer in rest:
+            h = np.tanh(h) @ layer.weight + layer.bias[:, None]
+        own = np.equal(np.arange(m)[:, None], species).astype(np.result_type(vectors))
+        return np.sum(own * h[..., 0], axis=0)

@@ -264,10 +264,10 @@ class Metadynamics(Sampling):
         return result
 
     def weights(self, steps: Any = None) -> np.ndarray:
-        """Weights that take recorded states to the unbiased ensemble, exp((V(s, t) - c(t)) / RT) of mean 1 [3]_.
+        """Weights that take recorded states to the unbiased ensemble, exp((V(s, t) - c(t)) / RT) [3]_.
 
-        The constant c(t) makes weights of different times comparable. Those of the first crossings, when the bias changes
-        from one hill to the next, are the worst.
+        The constant c(t) makes weights of different times, and of walkers that share a bias, comparable; their mean is about
+        1. Those of the first crossings, when the bias changes from one hill to the next, are the worst.
 
         Parameters
         ----------
@@ -291,8 +291,7 @@ class Metadynamics(Sampling):
         if not len(rows):
             raise ValueError(f"{where}: nothing was recorded yet")
         log = (rows[:, -3] - rows[:, -2]) / (units.GAS_CONSTANT * self._known_temperature(where))
-        weight = np.exp(log - log.max())
-        return weight / weight.mean()
+        return np.exp(log)
 
     def free_energy(self, blocks: int = 5, skip: float = 0.2) -> FreeEnergyEstimate:
         """Free energy of the variables, with error bars.

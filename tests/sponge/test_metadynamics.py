@@ -184,9 +184,7 @@ def test_weights_are_those_of_the_records():
         bias.weights()
     langevin(torsion_chain(), [bias], timestep=0.002).run(500)
     all_of_them = bias.weights()
-    assert all_of_them.mean() == pytest.approx(1.0)
-    some = bias.weights(bias.steps[3::7])
-    np.testing.assert_allclose(some / some[0], all_of_them[3::7] / all_of_them[3], rtol=1e-12)
+    assert np.array_equal(bias.weights(bias.steps[3::7]), all_of_them[3::7])
     with pytest.raises(ValueError, match=r"states must have been recorded, but 12 was not \(record = 5\)"):
         bias.weights([10, 12])
 
@@ -208,6 +206,7 @@ def test_periodic_torsion(bias_factor):
     assert np.std((found.from_bias - exact)[exact < 15]) < (1.2 if bias_factor is None else 0.6)
     assert np.std((found.value - exact)[exact < 10]) < 0.5
     assert np.all(found.error[exact < 10] < 1.0) and found.value.min() == 0
+    assert bias.weights()[5000:].mean() == pytest.approx(1.0, abs=0.25)
 
 
 def test_error_bars_are_of_the_right_size():

@@ -136,7 +136,7 @@ class _Table(FileReporter):
             with open(self.path, "rb") as file:
                 lines = file.read(known).decode().splitlines()[1:]
             try:
-                table = np.array([[float(word) for word in line.split(",")] for line in lines]).reshape(len(lines), -1)
+                table = np.array([[float(word) for word in line.split(",")] for line in lines]).reshape(len(lines), 2 + len(self.owner.variables))
             except ValueError as error:
                 raise ReporterError(f"{self._name}: must hold a table of numbers, got something else ({error})") from error
             self.owner._steps = [int(step) for step in table[:, 0]] if len(table) else []

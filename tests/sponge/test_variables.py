@@ -58,6 +58,15 @@ def test_resumed_records_equal_those_of_one_run(tmp_path):
     assert (tmp_path / "part.csv").read_text().startswith("step,time [ps],phi\n5,")
 
 
+def test_a_table_without_rows_is_gone_on_with(tmp_path):
+    sim = simulation()
+    for steps in (0, 4, 6):  # nothing is recorded before step 5
+        record = sponge.Variables({"phi": PHI, "r": R}, every=5, path=tmp_path / "table.csv")
+        sim.run(steps, report=record)
+    assert record.steps.tolist() == [5, 10]
+    assert len((tmp_path / "table.csv").read_text().splitlines()) == 3
+
+
 def test_bad_input():
     with pytest.raises(TypeError, match="must be a dict of names to collective variables"):
         sponge.Variables([PHI], every=10)

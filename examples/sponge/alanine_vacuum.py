@@ -96,10 +96,10 @@ def tempering(ns):
         return sponge.Simulation(load(), langevin(), seed=k, sampling=methods[k])
 
     walkers = sponge.MultipleWalkers(make, 2, every=5000)
-    walkers.run(time=150 * ns)  # learns n_k
+    walkers.run(time=200 * ns)  # learns n_k
     for method in methods:
         method.produce()
-    steps, phi, psi = record(walkers, 350 * ns)
+    steps, phi, psi = record(walkers, 300 * ns)
     print(f"  SITS: flatness {methods[0].flatness():.3f}, round trips {[m.round_trips for m in methods]}")
     return weighted(phi, psi, np.stack([m.weights(steps) for m in methods], 1))
 

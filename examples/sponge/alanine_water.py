@@ -29,10 +29,10 @@ RIGHT = analysis.Rectangle(phi=(0.0, 2.2))
 LABELS = {"plain": "plain", "cross0": "α = 0", "cross0.5": "α = 0.5", "cross1": "α = 1"}
 
 
-def tempered(ns, cross, plain, seed, folder):
+def tempered(ns, cross, plain, seed, highest, folder):
     """One run, and what is left of it: a small file."""
     name = "plain" if plain else f"cross{cross:g}"
-    sits, states, phi, psi = simulate(ns, 0.0 if plain else max(ns / 4, 0.025), 0.5 if plain else cross, plain, seed, 600.0, folder)
+    sits, states, phi, psi = simulate(ns, 0.0 if plain else max(ns / 4, 0.025), 0.5 if plain else cross, plain, seed, highest, folder)
     weights = np.full(len(phi), 1 / len(phi)) if plain else sits.weights(states)
     shares = np.full(len(sits.temperatures), np.nan) if plain else len(sits.temperatures) * sits.shares()
     np.savez(folder / f"{name}-{seed}.npz", states=states, phi=phi, psi=psi, weights=weights, shares=shares,
@@ -165,16 +165,16 @@ def draw(kinds, surfaces, shares, effective, output):
     print(f"picture: {output}")
 
 
-def main(ns, cross, plain, lifetime_runs, only_combine, seed, threads, folder, output):
+def main(ns, cross, plain, lifetime_runs, only_combine, highest, seed, threads, folder, output):
     core.set_threads(threads)
     folder = Path(folder) if folder else Path(output).with_suffix("") if output else Path("alanine_water")
     folder.mkdir(exist_ok=True)
     everything = cross is None and not plain and not lifetime_runs
     if not only_combine:
         for share in (0.0, 0.5, 1.0) if everything else () if cross is None else (cross,):
-            tempered(ns, share, False, seed, folder)
+            tempered(ns, share, False, seed, highest, folder)
         if plain or everything:
-            tempered(ns, None, True, seed, folder)
+            tempered(ns, None, True, seed, highest, folder)
         if lifetime_runs or everything:
             lifetimes(ns, lifetime_runs or 2, seed, folder)
     if only_combine or everything:
@@ -188,6 +188,7 @@ if __name__ == "__main__":
     parser.add_argument("--plain", action="store_true", help="only the run without tempering")
     parser.add_argument("--lifetimes", type=int, default=0, dest="lifetime_runs", help="only so many runs that begin at phi > 0")
     parser.add_argument("--combine", action="store_true", dest="only_combine", help="only put together what there is")
+    parser.add_argument("--highest", type=float, default=600.0, help="end of the ladder in K (another folder for another ladder)")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--folder", help="for checkpoints and results; that of --output, or alanine_water, when left out")

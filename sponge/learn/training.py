@@ -13,7 +13,7 @@ import numpy as np
 from triskele import core
 from triskele.core import optim
 from triskele.sponge.errors import CheckpointError
-from triskele.sponge.learn.dataset import Batch, Batches, Dataset
+from triskele.sponge.learn.dataset import Batches, Dataset
 from triskele.sponge.learn.network import Network
 from triskele.sponge.report.optional import need
 

@@ -150,14 +150,16 @@ def draw(kinds, surfaces, shares, effective, output):
         ax[2, 0].errorbar(place, shares[name].value, shares[name].error, fmt="o", capsize=3, label=LABELS[name])
         if name != "plain":
             ax[2, 1].plot(kinds[name]["temperatures"], kinds[name]["shares"], color=f"C{k}")
-    ax[2, 0].set(yscale="log", ylabel="population", title="300 K")
+    ax[2, 0].set(yscale="log", ylim=(1e-4, 2), ylabel="population", title="300 K")
     ax[2, 0].set_xticks(range(len(REGIONS)), list(REGIONS))
     ax[2, 0].legend(fontsize="small")
     ax[2, 1].axhspan(0.8, 1.2, color="0.9")
     ax[2, 1].set(xlabel="temperature [K]", ylabel=r"N P$_k$", title="flatness", ylim=(0, 2))
     ax[2, 2].bar(range(len(effective)), [e[1] for e in effective.values()])
     ax[2, 2].set_xticks(range(len(effective)), [LABELS.get(name, "plain,\nfrom lifetimes") for name in effective])
-    ax[2, 2].set(ylabel="per million force evaluations", title="effective samples of φ > 0", yscale="log")
+    ax[2, 2].set(ylabel="per million force evaluations", title="effective samples of φ > 0")
+    if any(e[1] > 0 for e in effective.values()):
+        ax[2, 2].set_yscale("log")
     for unused in ax[2, 3:]:
         unused.set_axis_off()
     figure.suptitle("Alanine dipeptide (ff96) in TIP3P at 300 K: hatched where the error is above kT / 2")

@@ -189,7 +189,7 @@ def draw(results, output):
         p = surface.probability.sum(1)
         seen = p > 0
         ax[2, 3].plot(np.degrees(surface.phi[seen]), units.GAS_CONSTANT * TEMPERATURE * np.log(p.max() / p[seen]), label=name)
-    ax[2, 3].set(xlabel="φ [°]", ylabel="free energy [kJ/mol]")
+    ax[2, 3].set(xlabel="φ [°]", ylabel="free energy [kJ/mol]", ylim=(0, 50))
     ax[2, 3].legend(fontsize="small")
     figure.suptitle("Alanine dipeptide (ff96) in vacuum at 300 K: hatched where the error is above kT / 2")
     figure.savefig(output, dpi=130)

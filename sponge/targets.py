@@ -84,27 +84,56 @@ def rdf(r: Any, g: Any, first: Any = None, second: Any = None, *, width: float |
 
 
 def pressure(value: float, error: float = 50.0) -> Target:
-    """The pressure in bar, at constant volume."""
+    """The pressure in bar, at constant volume.
+
+    Parameters
+    ----------
+    value, error : float
+        In bar; deviations count in units of the error.
+    """
     return _target("pressure", value, error, lambda system, temperature, energy: observables.pressure(system, temperature, energy))
 
 
 def density(value: float, error: float = 0.005) -> Target:
-    """The density in g/cm^3, at constant pressure."""
+    """The density in g/cm^3, at constant pressure.
+
+    Parameters
+    ----------
+    value, error : float
+        In g/cm^3.
+    """
     return _target("density", value, error, lambda system, temperature, energy: observables.density(system))
 
 
 def dipole(value: float, error: float = 1e-4) -> Target:
-    """The mean dipole moment of molecules in e nm."""
+    """The mean dipole moment of molecules in e nm.
+
+    Parameters
+    ----------
+    value, error : float
+        In e nm (1 debye = 0.0208194 e nm).
+    """
     return _target("dipole", value, error, lambda system, temperature, energy: observables.dipole(system))
 
 
 def dielectric(value: float, error: float = 2.0) -> Target:
-    """The static dielectric constant."""
+    """The static dielectric constant.
+
+    Parameters
+    ----------
+    value, error : float
+    """
     return _target("dielectric", value, error, lambda system, temperature, energy: observables.dielectric(system, temperature))
 
 
 def energy(value: float, error: float) -> Target:
-    """The mean potential energy in kJ/mol of the whole system."""
+    """The mean potential energy in kJ/mol of the whole system.
+
+    Parameters
+    ----------
+    value, error : float
+        In kJ/mol.
+    """
     return _target("energy", value, error, lambda system, temperature, energy: observables.energy(system, energy))
 
 

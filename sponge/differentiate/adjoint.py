@@ -21,7 +21,7 @@ _WORD = 62  # bits of a word that are used
 
 
 class Contraction:
-    """v -> rint(c v) for whole numbers v and 1/2 < c < 1, which can be undone.
+    """v -> floor(c v + 1/2) for whole numbers v and 1/2 < c < 1, which can be undone.
 
     The map is not one to one: some results come from two neighbouring numbers. Which of them it was is pushed as a bit
     onto the number's stack, so that a stack grows by 2 (1 - c) bits a step on average.
@@ -43,18 +43,22 @@ class Contraction:
         self.words = -(-steps // self.span)
         self.shape = (self.words, *shape)
 
+    def _map(self, v):
+        # not rint: products of large v have few bits behind the point, and halves that go to even numbers would come in pairs
+        return np.floor(self.c * v + 0.5)
+
     def _lowest(self, y):
         """The smallest number that is mapped to y, and whether the next one is, too."""
         base = np.rint(y / self.c)
-        below, at = np.rint((base - 1) * self.c) == y, np.rint(base * self.c) == y
+        below, at = self._map(base - 1) == y, self._map(base) == y
         low = np.where(below, base - 1, np.where(at, base, base + 1))
-        return low, np.rint((low + 1) * self.c) == y
+        return low, self._map(low + 1) == y
 
     def forward(self, v: np.ndarray, stack: np.ndarray, used: np.ndarray, step: int) -> np.ndarray:
         """Map v, as float64 whole numbers; push onto the word of `stack` [words, ...] for this step."""
         if step % self.span == 0:
             used[...] = 0
-        y = np.rint(self.c * v)
+        y = self._map(v)
         low, two = self._lowest(y)
         word = stack[step // self.span]
         np.copyto(word, 2 * word + (v - low).astype(np.int64), where=two)

@@ -191,7 +191,12 @@ def pressure(system: System, temperature: float, energy: Callable[..., Any] | No
 
 
 def density(system: System) -> Observable:
-    """The density in g/cm^3: of interest where the volume changes."""
+    """The density in g/cm^3: of interest where the volume changes.
+
+    Parameters
+    ----------
+    system : System
+    """
     mass = float(np.sum(system.masses))
     return Observable(lambda params, positions, box=None: mass * units.DENSITY / boxes.volume(box), of_params=False, name="density")
 
@@ -205,6 +210,11 @@ def dipole(system: System) -> Observable:
     """The dipole moment of a molecule, mean over the system's molecules, in e nm (1 debye = 0.0208194 e nm).
 
     Molecules must be whole, as they are in positions of a `Simulation`, and neutral.
+
+    Parameters
+    ----------
+    system : System
+        With a `Nonbonded` potential, whose charges are taken.
     """
     of = molecules(system)
 
@@ -222,6 +232,13 @@ def dielectric(system: System, temperature: float) -> Observable:
     .. math:: \epsilon = 1 + \frac{4\pi k_e}{3 V RT} \left(\langle M^2 \rangle - \langle M \rangle^2\right)
 
     with the dipole moment M of the box. Molecules must be whole and neutral.
+
+    Parameters
+    ----------
+    system : System
+        With a `Nonbonded` potential.
+    temperature : float
+        In K.
 
     References
     ----------

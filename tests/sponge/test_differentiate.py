@@ -146,6 +146,18 @@ def test_contraction_is_undone_bit_for_bit(decay):
     assert np.array_equal(v, start)
 
 
+@pytest.mark.parametrize("size", [1e3, 1e13, 1e15])
+def test_bits_of_a_contraction_are_few(size):
+    """2 (1 - c) of them a step, also where products have few bits behind the point: a word lasts for 15 / friction."""
+    rng = np.random.default_rng(0)
+    contraction = Contraction(0.998, 5000, (100, 3))
+    stack, used = np.zeros(contraction.shape, np.int64), np.zeros((100, 3), np.int64)
+    v = np.zeros((100, 3))
+    for k in range(2000):
+        v = contraction.forward(v, stack, used, k) + np.rint(rng.normal(size=v.shape) * size / 16)
+    assert used.mean() == pytest.approx(2 * 0.002 * 2000, rel=0.1)
+
+
 def test_trajectory_is_retraced_bit_for_bit_where_it_is_chaotic():
     """2,000 steps of a hot Lennard-Jones gas: going back in float64 would miss the start by far.
 

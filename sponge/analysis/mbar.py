@@ -71,7 +71,7 @@ class Mbar:
         """Mean of an observable in a state, and its standard error; of a region's indicator (0 or 1), its population.
 
         Errors allow for correlation in time. When all states have equally many samples, sample i of each is taken to be of the
-        same moment.
+        same moment. Samples that are all alike, such as those of a region that was never seen, say nothing of their error: NaN.
 
         Parameters
         ----------
@@ -92,7 +92,7 @@ class Mbar:
                           stacklevel=2)
         middle = float(w @ values)
         if np.ptp(values) == 0:
-            return middle, 0.0
+            return middle, float("nan")
         positive = values - values.min() + np.ptp(values)  # the formula needs an observable that can be a weight
         size = float(w @ positive)
         theta = self._covariance(w, w * positive / size)

@@ -42,11 +42,12 @@ def test_a_double_well_comes_out_within_its_errors():
     for seed in range(5):
         result = wham(windows(seed), CENTRES, 100.0, temperature=300, bins=30, limits=(-1.5, 1.5), bootstrap=40)
         assert isinstance(result, Wham) and result.iterations < 20 and result.probability.sum() == pytest.approx(1)
-        d = result.value - exact(edges)
-        d -= np.average(d, weights=result.error**-2)
-        assert np.abs(d[result.error < 0.5]).max() < 1.2
-        scaled.append(d / result.error)
-    assert 0.6 < np.std(scaled) < 1.4
+        known = result.error < 1.0  # but for the ends, where hardly anything is sampled
+        d = (result.value - exact(edges))[known]
+        d -= np.average(d, weights=result.error[known] ** -2)
+        assert known.sum() > 25 and np.abs(d).max() < 2.0
+        scaled += (d / result.error[known]).tolist()
+    assert 0.6 < np.std(scaled) < 1.5
     p, error = result.population(lambda x: x > 0)
     weight = np.exp(-double_well(GRID) / RT)
     inside = np.abs(GRID) < 1.5
@@ -172,7 +173,8 @@ def test_mbar_of_harmonic_oscillators_has_the_exact_values_within_its_errors():
     scaled = np.array(scaled)
     assert np.all(np.abs(scaled.mean(0)) < 0.7) and np.all((0.7 < scaled.std(0)) & (scaled.std(0) < 1.35))
     assert result.weights(target).sum() == pytest.approx(1) and 300 < result.effective_samples(target) < 900
-    assert result.mean(np.ones(x.size)) == (pytest.approx(1.0), 0.0)
+    never = result.mean(np.zeros(x.size))
+    assert never[0] == 0 and np.isnan(never[1])
 
 
 def test_pymbar_finds_the_same():

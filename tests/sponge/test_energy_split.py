@@ -55,7 +55,7 @@ def pure_parts(system, mask, terms=DEFAULT, with_reciprocal=False):
     excluded_pairs = nonbonded.exclusions.astype(np.int64)
 
     def charges(of):
-        return params | {"charges": params["charges"] * of}
+        return params | {"charges": params["charges"] * of, "epsilons": params["epsilons"] * of}
 
     def energy(positions, box):
         found = []
@@ -98,10 +98,11 @@ def close(found, expected, tolerance):
 
 
 class TestParts:
-    @pytest.mark.parametrize("reciprocal", [False, True])
-    def test_of_a_peptide(self, reciprocal):
+    @pytest.mark.parametrize("method, reciprocal", [("pme", False), ("pme", True), ("ljpme", True)])
+    def test_of_a_peptide(self, method, reciprocal):
         """Energies, forces with any factors, and the virial, in terms of parts summed directly."""
         system, (pp, pw) = peptide(), (0.4, 1.3)
+        system.nonbonded.update(method=method)
         engine = Engine(system, "double", sampling=[Scaled(HEAD, (pp, pw), reciprocal=reciprocal)])
         engine.compute()
         parts = pure_parts(system, HEAD, with_reciprocal=reciprocal)

@@ -64,7 +64,7 @@ def test_charges_and_torsions_of_a_peptide():
     reference = load_reference("ala2_vacuum")
     system = load_openmm(reference.xml, positions=reference.positions, box=reference.box)
     torsion = next(p for p in system.potentials if "torsion" in p.name)
-    frames = system.positions + np.random.default_rng(0).normal(size=(6, system.n, 3)) * 0.01
+    frames = system.positions + np.random.default_rng(0).normal(size=(3, system.n, 3)) * 0.01
     forces = [system.forces(x) for x in frames]
     charges, k = system.nonbonded.params["charges"], torsion.params["k"]
     start = {"scale": 0.9, "torsions": 1.3 * np.ones(2)}
@@ -116,6 +116,34 @@ def test_averages_and_energies_together():
     forces = targets.energies_forces(frames, forces=[weak.forces(x) for x in frames], force_error=1e-3)
     found = sponge.fit(system, [targets.observable(spread, RT / 100), forces], ["springs/k"], by=next(ways()), rounds=3)
     assert found.parameters["springs/k"] == pytest.approx(90.0, rel=1e-3)
+
+
+def argon(sigma, epsilon):
+    n, edge = 27, 1.11
+    x = np.stack(np.meshgrid(*[np.arange(3)] * 3), -1).reshape(-1, 3) * edge / 3
+    system = sponge.System(sponge.Topology.of_particles(n, "AR", 18), np.full(n, 39.948), edge, x)
+    system.add(sponge.Nonbonded(np.zeros(n), np.full(n, sigma), np.full(n, epsilon), method="cutoff", cutoff=0.54, switch=0.4))
+    return system
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("way", ["reweighting", "reversible", "checkpoint"])
+def test_lennard_jones_from_structure_and_pressure(way):
+    """A drop of argon in a small box: epsilon and sigma come back within four errors, which are a few per cent and per mille."""
+    bath = sponge.LangevinMiddle(temperature=150, friction=2.0, timestep=0.01)
+    r = np.linspace(0.3, 0.5, 15)
+    true = argon(0.34, 1.0)
+    frames = differentiate.sample(true, bath, 40_000, every=50, equilibrate=1000, seed=5)
+    pressure = differentiate.observables.pressure(true, 150)
+    known = differentiate.Ensemble(differentiate.explicit_energy(true), 150).add(true.params(), frames.positions, frames.boxes)
+    g, p = known.average([differentiate.observables.rdf(r), pressure], true.params())
+    by = (differentiate.Reweighting(bath, steps=10_000, every=50, equilibrate=500) if way == "reweighting" else
+          differentiate.Trajectories(bath, steps=120, every=10, relax=60, replicas=12, equilibrate=300, method=way))
+    names = ["nonbonded/epsilons", "nonbonded/sigmas"]
+    found = sponge.fit(argon(0.336, 1.04), [targets.rdf(r, g, error=0.03), targets.pressure(p, error=30.0)], names, by=by, rounds=5)
+    for name, value, largest in zip(names, (1.0, 0.34), (0.15, 0.002)):
+        assert found.errors[name] < largest
+        assert abs(found.parameters[name] - value) < 4 * found.errors[name] + 1e-3 * value
 
 
 # --------------------------------------------------------------------------------------------------------------- bad input

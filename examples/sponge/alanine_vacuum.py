@@ -61,7 +61,8 @@ def weighted(phi, psi, weights):
 
 
 def from_states(phi, psi, reduced, paths=None, parts=5):
-    """Surface and populations from MBAR; the error of the surface is the scatter of MBAR of `parts` of the runs.
+    """Surface and populations from MBAR; the error of the surface is the scatter of MBAR of `parts` of the runs, that of the
+    populations the larger of this and MBAR's own (which knows nothing of motions slower than what is recorded).
 
     phi, psi: [m, states]; reduced: [1 + states, states, m], the first row without bias at 300 K, where nothing was sampled;
     paths: takes [m, states] to [m, runs] along continuous paths; None where runs need not go from region to region (windows).
@@ -78,13 +79,16 @@ def from_states(phi, psi, reduced, paths=None, parts=5):
 
     everything = np.arange(m)
     result = solve(everything)
-    p = np.array([surface(part, solve(part).weights()).probability for part in np.array_split(everything, parts)])
+    pieces = [(part, solve(part).weights()) for part in np.array_split(everything, parts)]
+    p = np.array([surface(part, weights).probability for part, weights in pieces])
+    shares = np.array([[w @ region(phi[part], psi[part]).T.ravel() for region in REGIONS.values()] for part, w in pieces])
     whole = surface(everything, result.weights())
     with np.errstate(divide="ignore", invalid="ignore"):
         error = units.GAS_CONSTANT * TEMPERATURE * p.std(0, ddof=1) / np.sqrt(parts) / whole.probability
     error[(p > 0).sum(0) < 2] = np.inf
     found = [result.mean(region(phi, psi).T.ravel()) for region in REGIONS.values()]
     value, spread = np.array(found).T
+    spread = np.maximum(spread, shares.std(0, ddof=1) / np.sqrt(parts))
     weights = result.weights().reshape(states, m).T
     seen = {name: visits(paths(region(phi, psi)), paths(weights)) if paths else np.inf for name, region in REGIONS.items()}
     return replace(whole, error=error, blocks=parts), analysis.Populations(tuple(REGIONS), value, spread, np.full(len(found), np.nan)), seen
@@ -150,9 +154,12 @@ def umbrella(ns, windows=24):
     return from_states(phi, psi, np.concatenate([np.zeros((1, *bias.shape[1:])), bias]))
 
 
-def exchange(ns, every=400):
-    """Replica exchange of five temperatures up to 1000 K, all of them reweighted to 300 K by MBAR."""
-    rex = sponge.ReplicaExchange(load(), langevin(), units.ladder(TEMPERATURE, 1000, 5), every=every, seed=30)
+def exchange(ns, every=100):
+    """Replica exchange of five temperatures up to 800 K, all of them reweighted to 300 K by MBAR.
+
+    What comes to phi > 0 when hot must cool down before it leaves again: hence the frequent exchange.
+    """
+    rex = sponge.ReplicaExchange(load(), langevin(), units.ladder(TEMPERATURE, 800, 5), every=every, seed=30)
     rex.run(time=250 * ns / rex.n)  # all begin at phi < 0, which takes time to forget
     skip = len(rex.steps)
     steps, phi, psi = record(rex, 1000 * ns / rex.n, every)

@@ -11,7 +11,7 @@ import numpy as np
 
 from triskele import core
 from triskele.core.kernels import native
-from triskele.sponge.engine.task import STATUS
+from triskele.sponge.engine.task import STATUS, Task
 
 if TYPE_CHECKING:
     from triskele.sponge.engine.engine import Engine
@@ -21,7 +21,7 @@ __all__ = ["JitTask"]
 _FAILED = 70  # status: a compiled function has failed
 
 
-class JitTask:
+class JitTask(Task):
     """A function that the core compiles, bound to arrays that it reads and arrays that it fills.
 
     It is one chunk, to be put into a phase of its own when it is large, so that its own loops get all threads. What the
@@ -48,13 +48,11 @@ class JitTask:
     array(25.)
     """
 
-    chunks = 1
-
     def __init__(self, function: Callable, engine: Engine, inputs: Sequence[np.ndarray], outputs: Sequence[np.ndarray]):
         jitted = function if hasattr(function, "program") else core.jit(function)
-        self.kernel = self  # whose name the phases' errors show
+        self.kernel, self.chunks = self, 1  # a kernel has a name, which errors show
         self.__name__ = getattr(function, "__name__", "function")
-        arrays = [*inputs, *outputs]
+        self.args = arrays = (*inputs, *outputs)
         if not all(isinstance(a, np.ndarray) and a.flags.c_contiguous and a.flags.aligned for a in arrays):
             raise TypeError(f"task {self.__name__}: inputs and outputs must be C-contiguous arrays")
         self._program = program = jitted.program(*inputs)
@@ -63,7 +61,7 @@ class JitTask:
         if wanted != given:
             raise TypeError(f"task {self.__name__}: the function gives {wanted}, but outputs are {given}")
         scratch = np.zeros(program.scratch + 64, np.uint8)
-        self._kept = arrays, scratch
+        self._scratch = scratch
         self._engine_status = engine.flags[STATUS:]
         self._pointers = np.array([a.ctypes.data for a in arrays], np.int64)
         at = self._pointers.ctypes.data

@@ -14,14 +14,14 @@ from triskele.sponge.analysis.wham import Wham, inefficiency_of, wham
 from triskele.sponge.cv.compiled import Evaluation
 from triskele.sponge.cv.variable import CollectiveVariable, as_variables
 from triskele.sponge.engine.program import Phase
-from triskele.sponge.engine.task import Task
+from triskele.sponge.engine.task import FORCES_STALE, Task
 from triskele.sponge.integrators.base import Integrator
 from triskele.sponge.potentials.bias import umbrella
 from triskele.sponge.report.checkpoint import Checkpoint
 from triskele.sponge.report.reporter import Reporter
 from triskele.sponge.sampling.base import Sampling
 from triskele.sponge.sampling.replicas import Replicas, replica_seed
-from triskele.sponge.sampling.umbrella_kernels import keep_values
+from triskele.sponge.sampling.umbrella_kernels import keep_values, move_centre
 from triskele.sponge.simulation import Simulation
 from triskele.sponge.system import System
 
@@ -48,7 +48,7 @@ class UmbrellaSampling(Replicas):
         Steps after which the windows wait for each other.
     seed : int
     positions : array [windows, n, 3], optional
-        Where each window starts, in nm; all at those of the system when left out.
+        Where each window starts, in nm; all at those of the system when left out. `equilibrate` brings them to their centres.
     barostat : Barostat, optional
     precision : {"mixed", "double"}
     comm : mpi4py communicator, optional
@@ -119,15 +119,28 @@ class UmbrellaSampling(Replicas):
         return [np.concatenate(rows) if rows else np.zeros((0, len(self.cvs))) for rows in self._samples]
 
     def equilibrate(self, steps: int | None = None, *, time: str | float | None = None) -> None:
-        """Make steps that are not recorded.
+        """Make steps that are not recorded: pull each window to its centre, and let it come to rest there.
+
+        During the first half of the steps the centres move evenly from the present values of the variables, the shortest way,
+        to where they belong. Held there at once, a window far away would get the energy of the whole stretch, enough to turn
+        a peptide bond to cis, from where it does not come back.
+
+        What is slow at a given centre still depends on where a window comes from, such as psi when only phi is held:
+        such a variable needs windows too, or the free energy is wrong by more than its error.
 
         Parameters
         ----------
         steps : int
         time : str or float
-            In place of steps.
+            In place of steps. Long enough for the way: some 10 ps for a torsion.
         """
-        super().run(steps, time=time)
+        half = self._steps(steps, time) // 2
+        try:
+            self._all(lambda w: self._windows[w].pull(self._simulations[w], half))
+            super().run(steps, time=time)
+        finally:
+            for window in self._windows.values():
+                window.hold()
 
     def run(self, steps: int | None = None, *, time: str | float | None = None,
             report: Callable[[int], Reporter | Sequence[Reporter]] | None = None, checkpoint: Checkpoint | None = None) -> None:
@@ -205,6 +218,8 @@ class _Window(Sampling):
         self.name, self.record = "umbrella", record
         self._bias = umbrella(cvs, centre, k)
         self.centre, self.k = self._bias.params["centre"], self._bias.params["k"]
+        self._held = self.centre.copy()  # at; elsewhere than `centre` while it is pulled
+        self._offset, self._span = np.zeros(len(cvs)), np.zeros(2, np.int64)
         self._buffer = np.zeros((slots, len(cvs)))
         self._evaluations = weakref.WeakKeyDictionary()
         self._taken = 0  # the last state that was
@@ -218,13 +233,26 @@ class _Window(Sampling):
         def energy(*values):
             return self._bias.function(*values[:-2], centre=values[-2], k=values[-1])
 
-        self._evaluations[engine] = Evaluation(engine, self._bias.cvs, "UmbrellaSampling", energy, [self.centre, self.k])
+        self._evaluations[engine] = Evaluation(engine, self._bias.cvs, "UmbrellaSampling", energy, [self._held, self.k])
         return self._evaluations[engine].plan()
 
     def after_step(self, engine, integrator):
         values = self._evaluations[engine].values
         shift = int(integrator.forces_at == "new")
-        return [Phase([Task(keep_values, engine.flags, shift, self.record, values, self._buffer)], name="umbrella")]
+        keep = Task(keep_values, engine.flags, shift, self.record, values, self._buffer)
+        return [Phase([keep, Task(move_centre, engine.flags, self._span, self._offset, self.centre, self._held)], name="umbrella")]
+
+    def pull(self, sim, steps):
+        """From the present values of the variables to the centre, in the next `steps` steps."""
+        self._offset[:] = [v.difference(float(v(sim.positions, sim.box)), c) for v, c in zip(self._bias.cvs, self.centre, strict=True)]
+        self._span[:] = sim.step, sim.step + steps
+        self._held[:] = self.centre + self._offset
+        sim._engine.flags[FORCES_STALE] = 1
+
+    def hold(self):
+        """At the centre."""
+        self._offset[:] = 0.0
+        self._held[:] = self.centre
 
     def skip(self, sim):
         """Take nothing of what was before the present state."""

@@ -1,9 +1,9 @@
-"""Kernel of umbrella sampling."""
+"""Kernels of umbrella sampling."""
 
 from triskele.core.kernels.njit import kernel
 from triskele.sponge.engine.task import STEP
 
-__all__ = ["keep_values"]
+__all__ = ["keep_values", "move_centre"]
 
 
 @kernel(nogil=True)
@@ -14,3 +14,11 @@ def keep_values(chunk, flags, shift, every, values, buffer):
         slot = (state // every) % buffer.shape[0]
         for c in range(values.size):
             buffer[slot, c] = values[c]
+
+
+@kernel(nogil=True)
+def move_centre(chunk, flags, span, offset, target, centre):
+    """Bring the centre [m] of a bias from `target` + `offset` to `target`, evenly from the first to the second step of `span`."""
+    left = (span[1] - flags[STEP] - 1) / max(span[1] - span[0], 1)
+    for c in range(centre.size):
+        centre[c] = target[c] + min(max(left, 0.0), 1.0) * offset[c]

@@ -1,4 +1,6 @@
-"""Umbrella sampling: potentials of mean force against exact ones, records at the right steps, restarts."""
+"""Umbrella sampling: windows brought to their centres, potentials of mean force against exact ones, records at the right steps, restarts."""
+
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -55,6 +57,42 @@ def test_the_potential_of_mean_force_is_right_within_its_errors(windows):
     population, error = result.population(lambda r: r < 0.5)
     right = p[(r < 0.5) & (r > 0.28)].sum() / p[(r < 0.72) & (r > 0.28)].sum()
     assert abs(population - right) < 4 * error < 0.4
+
+
+def test_windows_are_brought_to_their_centres_gently():
+    # held there at once, the constraints break; with a weaker bias, some windows get a cis peptide bond
+    data = Path(__file__).parents[1] / "data" / "sponge" / "ala2_vacuum"
+    system = sponge.load(data / "alanine-dipeptide.prmtop", data / "alanine-dipeptide.crd", constraints="h-bonds")
+    phi, omegas = cv.torsion(4, 6, 8, 14), (cv.torsion(1, 4, 6, 8), cv.torsion(8, 14, 16, 18))
+    centres = np.radians([-15.0, -9.0, -3.0, 3.0, 9.0, 15.0])
+    made = sponge.UmbrellaSampling(system, phi, centres, 1000.0, sponge.LangevinMiddle(300, 2.0, 0.002), seed=1)
+    made.equilibrate(time="20 ps")
+    for w in range(6):
+        x = made[w].positions
+        assert abs(phi.difference(float(phi(x)), centres[w])) < 0.3  # six standard deviations
+        assert all(np.cos(float(omega(x))) < -0.5 for omega in omegas)
+
+
+def test_the_bias_is_at_its_centre_after_equilibration_even_one_that_was_cut_off(monkeypatch):
+    made = sponge.UmbrellaSampling(dimer(), cv.distance(0, 1), [0.7], 3000.0, LANGEVIN)
+    segment = made._segment
+
+    def interrupted(*arguments):
+        segment(*arguments)
+        raise KeyboardInterrupt
+
+    def energy_at_centre():
+        return 0.5 * 3000.0 * (float(cv.distance(0, 1)(made[0].positions)) - 0.7) ** 2
+
+    monkeypatch.setattr(made, "_segment", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        made.equilibrate(20_000)
+    assert made.step == 1000 and energy_at_centre() > 100.0  # has hardly moved
+    assert made[0].energies()["umbrella"] == pytest.approx(energy_at_centre())
+    monkeypatch.undo()
+    made.equilibrate(20_000)
+    assert energy_at_centre() < 20.0
+    assert made[0].energies()["umbrella"] == pytest.approx(energy_at_centre())
 
 
 def test_mbar_reweights_any_observable_to_no_bias(windows):

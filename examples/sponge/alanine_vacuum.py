@@ -7,7 +7,7 @@ exchange all have to find the same shares of the three, and those that MBAR find
 energies with their errors. Where hardly any visit to a region decides about its share (C7ax by tempering and exchange in a short
 run), an error bar would say nothing, and none is given.
 
-    python examples/sponge/alanine_vacuum.py [--output alanine_vacuum.png] [--ns 8]
+    python examples/sponge/alanine_vacuum.py [--output alanine_vacuum.png] [--ns 12]
 """
 
 import argparse
@@ -54,14 +54,15 @@ def record(replicas, ps, every=EVERY):
 
 
 def weighted(phi, psi, weights):
-    """Surface and populations from weighted runs [m, runs]."""
+    """Surface, populations, visits and the profile along phi from weighted runs [m, runs]."""
     surface = analysis.free_energy(phi, psi, weights, temperature=TEMPERATURE, bins=BINS)
     found = analysis.populations(phi, psi, REGIONS, weights)
-    return surface, found, {name: visits(region(phi, psi), weights) for name, region in REGIONS.items()}
+    seen = {name: visits(region(phi, psi), weights) for name, region in REGIONS.items()}
+    return surface, found, seen, analysis.profile(phi, weights, temperature=TEMPERATURE, bins=BINS, period=(-np.pi, np.pi))
 
 
-def from_states(phi, psi, reduced, paths=None, parts=5):
-    """Surface and populations from MBAR; the error of the surface is the scatter of MBAR of `parts` of the runs, that of the
+def from_states(phi, psi, reduced, paths=None, parts=8):
+    """The same from MBAR; the error of surface and profile is the scatter of MBAR of `parts` of the runs, that of the
     populations the larger of this and MBAR's own (which knows nothing of motions slower than what is recorded).
 
     phi, psi: [m, states]; reduced: [1 + states, states, m], the first row without bias at 300 K, where nothing was sampled;
@@ -81,17 +82,24 @@ def from_states(phi, psi, reduced, paths=None, parts=5):
     result = solve(everything)
     pieces = [(part, solve(part).weights()) for part in np.array_split(everything, parts)]
     p = np.array([surface(part, weights).probability for part, weights in pieces])
+
+    def error(p, whole):
+        with np.errstate(divide="ignore", invalid="ignore"):
+            found = units.GAS_CONSTANT * TEMPERATURE * p.std(0, ddof=1) / np.sqrt(parts) / whole
+        found[(p > 0).sum(0) < 2] = np.inf
+        return found
+
     shares = np.array([[w @ region(phi[part], psi[part]).T.ravel() for region in REGIONS.values()] for part, w in pieces])
     whole = surface(everything, result.weights())
-    with np.errstate(divide="ignore", invalid="ignore"):
-        error = units.GAS_CONSTANT * TEMPERATURE * p.std(0, ddof=1) / np.sqrt(parts) / whole.probability
-    error[(p > 0).sum(0) < 2] = np.inf
+    line = analysis.profile(phi.T.ravel(), result.weights(), temperature=TEMPERATURE, bins=BINS, period=(-np.pi, np.pi), blocks=2)
     found = [result.mean(region(phi, psi).T.ravel()) for region in REGIONS.values()]
     value, spread = np.array(found).T
     spread = np.maximum(spread, shares.std(0, ddof=1) / np.sqrt(parts))
     weights = result.weights().reshape(states, m).T
     seen = {name: visits(paths(region(phi, psi)), paths(weights)) if paths else np.inf for name, region in REGIONS.items()}
-    return replace(whole, error=error, blocks=parts), analysis.Populations(tuple(REGIONS), value, spread, np.full(len(found), np.nan)), seen
+    return (replace(whole, error=error(p, whole.probability), blocks=parts),
+            analysis.Populations(tuple(REGIONS), value, spread, np.full(len(found), np.nan)), seen,
+            replace(line, error=error(p.sum(2), line.probability), blocks=parts))
 
 
 def visits(inside, weights):
@@ -119,10 +127,10 @@ def tempering(ns):
         return sponge.Simulation(load(), langevin(), seed=k, sampling=methods[k])
 
     walkers = sponge.MultipleWalkers(make, 2, every=5000)
-    walkers.run(time=200 * ns)  # learns n_k
+    walkers.run(time=100 * ns)  # learns n_k
     for method in methods:
         method.produce()
-    steps, phi, psi = record(walkers, 300 * ns)
+    steps, phi, psi = record(walkers, 400 * ns)
     print(f"  SITS: flatness {methods[0].flatness():.3f}, round trips {[m.round_trips for m in methods]}")
     return weighted(phi, psi, np.stack([m.weights(steps) for m in methods], 1))
 
@@ -143,26 +151,32 @@ def metadynamics(ns):
     return weighted(phi, psi, np.stack([m.weights(steps) for m in methods], 1))
 
 
-def umbrella(ns, windows=24):
-    """Harmonic windows along phi, put together by MBAR."""
-    centres = np.linspace(-np.pi, np.pi, windows, endpoint=False)
-    replicas = sponge.UmbrellaSampling(load(), PHI, centres, 120.0, langevin(), record=EVERY, every=5000, seed=21)
+def umbrella(ns, windows=23, k=120.0):
+    """Harmonic windows along phi, put together by MBAR.
+
+    They make an open chain from 15 degrees up over 180 to -15. At phi = 0 psi has two basins (near 65 and -85 degrees) and does
+    not go from one to the other: windows there would keep the basin they came from, and tie the two ends of the chain
+    together by a wrong free energy. Near phi = 130 psi crosses freely.
+    """
+    centres = np.radians(np.linspace(15, 345, windows))
+    replicas = sponge.UmbrellaSampling(load(), PHI, centres, k, langevin(), record=EVERY, every=5000, seed=21)
     replicas.equilibrate(time=200 * ns / windows)
-    steps, phi, psi = record(replicas, 800 * ns / windows)
-    apart = np.mod(phi.T - centres[:, None, None] + np.pi, 2 * np.pi) - np.pi  # [bias, window, m]
-    bias = 0.5 * 120.0 * apart**2 / (units.GAS_CONSTANT * TEMPERATURE)
+    _, phi, psi = record(replicas, 800 * ns / windows)
+    apart = PHI.difference(phi.T, centres[:, None, None])  # [bias, window, m]
+    bias = 0.5 * k * apart**2 / (units.GAS_CONSTANT * TEMPERATURE)
     return from_states(phi, psi, np.concatenate([np.zeros((1, *bias.shape[1:])), bias]))
 
 
 def exchange(ns, every=100):
-    """Replica exchange of five temperatures up to 800 K, all of them reweighted to 300 K by MBAR.
+    """Replica exchange of four temperatures up to 800 K, all of them reweighted to 300 K by MBAR.
 
-    What comes to phi > 0 when hot must cool down before it leaves again: hence the frequent exchange.
+    What comes to phi > 0 when hot must cool down before it leaves again: hence the frequent exchange, and twice the length of
+    the other methods, as only a quarter of it is at 300 K.
     """
-    rex = sponge.ReplicaExchange(load(), langevin(), units.ladder(TEMPERATURE, 800, 5), every=every, seed=30)
-    rex.run(time=250 * ns / rex.n)  # all begin at phi < 0, which takes time to forget
+    rex = sponge.ReplicaExchange(load(), langevin(), units.ladder(TEMPERATURE, 800, 4), every=every, seed=30)
+    rex.run(time=400 * ns / rex.n)  # all begin at phi < 0, which takes time to forget
     skip = len(rex.steps)
-    steps, phi, psi = record(rex, 1000 * ns / rex.n, every)
+    steps, phi, psi = record(rex, 1600 * ns / rex.n, every)
     print(f"  replica exchange: acceptance {rex.acceptance.round(2)}, round trips {rex.round_trips}")
     energy = rex.energies[skip:].T
     beta = 1 / (units.GAS_CONSTANT * np.array([TEMPERATURE, *rex.temperatures]))
@@ -175,7 +189,7 @@ def exchange(ns, every=100):
 def report(results):
     """The table, and by how many standard errors populations differ, where at least `FEWEST` visits decide about them."""
     rows = {name: {region: (p[region].value, p[region].error if seen[region] >= FEWEST else np.nan) for region in REGIONS}
-            for name, (_, p, seen) in results.items()}  # fmt: skip
+            for name, (_, p, seen, _) in results.items()}  # fmt: skip
     rows["hot runs + MBAR"] = REFERENCE
     print(f"\n{'populations at 300 K':22s}" + "".join(f"{region:>20s}" for region in REGIONS))
     for name, row in rows.items():
@@ -187,7 +201,7 @@ def report(results):
             if z >= 2:
                 print(f"  {one} and {other} differ in {region} by {z:.1f} standard errors")
             worst = max(worst, z if np.isfinite(z) else 0.0)
-    for name, (_, _, seen) in results.items():
+    for name, (_, _, seen, _) in results.items():
         for region in REGIONS:
             if seen[region] < FEWEST:
                 print(f"  {name}: {seen[region]:.1f} visits decide about {region}, too few for an error bar (a longer run: --ns)")
@@ -209,17 +223,15 @@ def draw(results, output):
         for minimum in surface.minima()[:3]:
             ax[0, k].plot(*np.degrees([minimum.phi, minimum.psi]), "r+")
     for k, region in enumerate(REGIONS):
-        for j, (_, found, _) in enumerate(results.values()):
+        for j, (_, found, _, _) in enumerate(results.values()):
             ax[2, k].errorbar(j, found[region].value, found[region].error, fmt="o", capsize=3)
         value, error = REFERENCE[region]
         ax[2, k].axhspan(value - error, value + error, color="0.8", zorder=0)
         ax[2, k].set_xticks(range(n), list(results), rotation=20)
         ax[2, k].set(title=f"{region}; band: hot runs + MBAR", ylabel="population")
-    for name, (surface, *_) in results.items():
-        p = surface.probability.sum(1)
-        seen = p > 0
-        ax[2, 3].plot(np.degrees(surface.phi[seen]), units.GAS_CONSTANT * TEMPERATURE * np.log(p.max() / p[seen]), label=name)
-    ax[2, 3].set(xlabel="φ [°]", ylabel="free energy [kJ/mol]", ylim=(0, 50))
+    for name, (*_, line) in results.items():
+        line.plot(ax[2, 3], degrees=True, label=name)
+    ax[2, 3].set(xlabel="φ [°]", ylabel="free energy [kJ/mol]", ylim=(0, 50), title="along φ; bands: standard error")
     ax[2, 3].legend(fontsize="small")
     figure.suptitle("Alanine dipeptide (ff96) in vacuum at 300 K: hatched where the error is above kT / 2")
     figure.savefig(output, dpi=130)
@@ -239,5 +251,5 @@ def main(output, ns):
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--output", default="alanine_vacuum.png", help="where the picture goes")
-    parser.add_argument("--ns", type=float, default=8.0, help="of each method, all replicas together")
+    parser.add_argument("--ns", type=float, default=12.0, help="of each method, all replicas together; replica exchange takes twice as long")
     main(**vars(parser.parse_args()))

@@ -154,7 +154,7 @@ def test_alanine_dipeptide_in_vacuum_by_four_methods():
     kept = json.loads((DATA / "populations.json").read_text())
     wells = np.radians([[-145, 157], [-76, 83], [61, -68]])
     for method in (example.tempering, example.metadynamics, example.umbrella, example.exchange):
-        surface, found, visits = method(12.0)
+        surface, found, visits, _ = method(12.0)
         for name, value in kept["population"].items():
             if visits[name] < example.FEWEST:  # of C7ax, by tempering
                 continue

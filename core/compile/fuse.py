@@ -417,12 +417,16 @@ class Fusion:
 
     def reads_in_place(self, group: Group, new: Var, old: Var) -> bool:
         """Whether `group` may compute its root `new` in the buffer of `old`: each element of `old` is read only to
-        compute that very element of `new`."""
+        compute that very element of `new`.
+
+        Buffers of a nest are promised not to overlap, so that LLVM may move another root's load of `old` beyond the store.
+        """
         root = next(r for r in group.roots if r.var is new)
         if root.axes is not None or new.spec != old.spec or any(v is not old and self.base(v) is old for v in group.reads):
             return False
         own = index_key(self._loops(root.space))
-        return old in self._formula(root)[0] and group.reads[old] == {own} and all(r.space == root.space for r in group.roots)
+        return (group.reads[old] == {own} and all(r.space == root.space for r in group.roots)
+                and all((old in self._formula(r)[0]) == (r is root) for r in group.roots))
 
     def base(self, var: Var) -> Var:
         """The array whose memory `var` is."""

@@ -5,12 +5,12 @@ from typing import Any as _Any
 
 _HOME = {
     "Batches": "dataset", "Dataset": "dataset", "read_dataset": "dataset", "record": "dataset",
-    "PaiNN": "painn",
+    "BehlerParrinello": "behler_parrinello", "PaiNN": "painn",
     "Network": "network", "load": "network", "save": "network",
     "Errors": "training", "History": "training", "Training": "training", "evaluate": "training", "fitted": "training",
     "train": "training",
 }  # fmt: skip
-__all__ = ["Batches", "Dataset", "Errors", "History", "Network", "PaiNN", "Training", "evaluate", "fitted",
+__all__ = ["Batches", "BehlerParrinello", "Dataset", "Errors", "History", "Network", "PaiNN", "Training", "evaluate", "fitted",
            "load", "read_dataset", "record", "save", "train"]
 
 

@@ -16,7 +16,7 @@ from triskele.sponge.elements import NUMBERS, SYMBOLS
 
 __all__ = ["Network", "load", "neighbor_rows", "save"]
 
-_NETWORKS = {"PaiNN": "painn"}
+_NETWORKS = {"BehlerParrinello": "behler_parrinello", "PaiNN": "painn"}
 _Self = TypeVar("_Self", bound="Network")
 
 

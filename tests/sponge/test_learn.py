@@ -10,7 +10,7 @@ from triskele.sponge.learn.neural_potential import NeuralPlan
 from triskele.sponge.testing import check_potential
 
 BOX = np.array([[1.05, 0, 0], [0.3, 1.02, 0], [-0.2, 0.4, 1.1]])
-OPTIONS = {"PaiNN": {"features": 8, "layers": 2, "radial": 6}}
+OPTIONS = {"BehlerParrinello": {"features": 6, "radial": 4, "angular": 2}, "PaiNN": {"features": 8, "layers": 2, "radial": 6}}
 
 
 def network(kind="PaiNN", cutoff=0.5, dtype=np.float64, elements="HCO"):

@@ -153,3 +153,20 @@ def test_a_value_that_is_read_again_keeps_its_place(rng):
         return np.sum(z @ w) + np.sum(y[::-1] @ w @ w) + np.sum(z[:, ::-1] @ w)
 
     np.testing.assert_allclose(core.jit(f)(w, x), f(w, x), rtol=1e-11)
+
+
+def test_a_value_that_several_results_of_a_nest_read_is_not_overwritten_by_one_of_them(rng):
+    """The nest's buffers are promised to LLVM as apart, which then moves loads beyond stores."""
+    def f(x, w):
+        y = x @ w
+        return np.tanh(y) @ w, (y * y) @ w, np.exp(-y) @ w
+
+    x, w = rng.normal(size=(14, 7)), rng.normal(size=(7, 7))
+    program = core.jit(f)._entry((x, w), {}).staged.program
+    unit = program.emitted.module.units[-1]
+    (nest,) = [s for s in unit.fusion.steps if isinstance(s, Group)]
+    (read,) = nest.reads
+    assert len(nest.roots) == 3
+    assert unit.plan.places[read] not in [unit.plan.places[r.var] for r in nest.roots]
+    for found, expected in zip(core.jit(f)(x, w), f(x, w), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)

@@ -121,7 +121,7 @@ def fitted(network: Network, data: Dataset) -> Network:
     """
     found = data.reference_energies()
     reference = tuple(found.get(z, 0.0) for z in network.elements)
-    return dataclasses.replace(network, reference=reference, scale=max(data.force_rms * _LENGTH, 1e-6))
+    return dataclasses.replace(network, reference=reference, scale=max(data.force_rms * _LENGTH, 1e-6))  # type: ignore[type-var]
 
 
 def train(network: Network, data: Dataset, epochs: int, *, validation: Dataset | float = 0.1, batch: int = 8,

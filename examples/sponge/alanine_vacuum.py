@@ -7,7 +7,7 @@ exchange all have to find the same shares of the three, and those that MBAR find
 energies with their errors. Where hardly any visit to a region decides about its share (C7ax by tempering and exchange in a short
 run), an error bar would say nothing, and none is given.
 
-    python examples/sponge/alanine_vacuum.py [--output alanine_vacuum.png] [--ns 12]
+    python examples/sponge/alanine_vacuum.py [--output alanine_vacuum.png] [--ns 16]
 """
 
 import argparse
@@ -167,13 +167,13 @@ def umbrella(ns, windows=23, k=120.0):
     return from_states(phi, psi, np.concatenate([np.zeros((1, *bias.shape[1:])), bias]))
 
 
-def exchange(ns, every=100):
-    """Replica exchange of four temperatures up to 800 K, all of them reweighted to 300 K by MBAR.
+def exchange(ns, every=EVERY):
+    """Replica exchange of four temperatures up to 900 K, all of them reweighted to 300 K by MBAR.
 
     What comes to phi > 0 when hot must cool down before it leaves again: hence the frequent exchange, and twice the length of
     the other methods, as only a quarter of it is at 300 K.
     """
-    rex = sponge.ReplicaExchange(load(), langevin(), units.ladder(TEMPERATURE, 800, 4), every=every, seed=30)
+    rex = sponge.ReplicaExchange(load(), langevin(), units.ladder(TEMPERATURE, 900, 4), every=every, seed=30)
     rex.run(time=400 * ns / rex.n)  # all begin at phi < 0, which takes time to forget
     skip = len(rex.steps)
     steps, phi, psi = record(rex, 1600 * ns / rex.n, every)
@@ -223,8 +223,8 @@ def draw(results, output):
         for minimum in surface.minima()[:3]:
             ax[0, k].plot(*np.degrees([minimum.phi, minimum.psi]), "r+")
     for k, region in enumerate(REGIONS):
-        for j, (_, found, _, _) in enumerate(results.values()):
-            ax[2, k].errorbar(j, found[region].value, found[region].error, fmt="o", capsize=3)
+        for j, (_, found, seen, _) in enumerate(results.values()):
+            ax[2, k].errorbar(j, found[region].value, found[region].error if seen[region] >= FEWEST else None, fmt="o", capsize=3)
         value, error = REFERENCE[region]
         ax[2, k].axhspan(value - error, value + error, color="0.8", zorder=0)
         ax[2, k].set_xticks(range(n), list(results), rotation=20)
@@ -251,5 +251,5 @@ def main(output, ns):
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--output", default="alanine_vacuum.png", help="where the picture goes")
-    parser.add_argument("--ns", type=float, default=12.0, help="of each method, all replicas together; replica exchange takes twice as long")
+    parser.add_argument("--ns", type=float, default=16.0, help="of each method, all replicas together; replica exchange takes twice as long")
     main(**vars(parser.parse_args()))

@@ -29,6 +29,7 @@ REGIONS = {"C5": analysis.Rectangle(phi=np.radians((120, -112))),
            "C7ax": analysis.Rectangle(phi=np.radians((0, 120)))}  # fmt: skip
 REFERENCE = {"C5": (0.5614, 0.003), "C7eq": (0.4293, 0.003), "C7ax": (0.0093, 0.0006)}
 FEWEST = 8  # visits that must decide about a population, for its error to be known
+UNSURE = 0.5 * units.GAS_CONSTANT * TEMPERATURE  # kJ/mol: what has a greater error is left out of the profile
 EVERY = 200  # steps between records
 BINS = 45
 
@@ -230,9 +231,10 @@ def draw(results, output):
         ax[2, k].set_xticks(range(n), list(results), rotation=20)
         ax[2, k].set(title=f"{region}; band: hot runs + MBAR", ylabel="population")
     for name, (*_, line) in results.items():
-        line.plot(ax[2, 3], degrees=True, label=name)
-    ax[2, 3].set(xlabel="φ [°]", ylabel="free energy [kJ/mol]", ylim=(0, 50), title="along φ; bands: standard error")
-    ax[2, 3].legend(fontsize="small")
+        value = np.where(line.error < UNSURE, line.value, np.nan)
+        ax[2, 3].errorbar(np.degrees(line.x), value, line.error, fmt=".-", markersize=3, linewidth=1, capsize=2, label=name)
+    ax[2, 3].set(xlabel="φ [°]", ylabel="free energy [kJ/mol]", ylim=(-2, 55), title="along φ, error below kT / 2")
+    ax[2, 3].legend(fontsize="x-small", loc="upper left")
     figure.suptitle("Alanine dipeptide (ff96) in vacuum at 300 K: hatched where the error is above kT / 2")
     figure.savefig(output, dpi=130)
     print(f"picture: {output}")

@@ -17,7 +17,7 @@ from triskele.sponge.learn.radial import envelope, waves
 
 __all__ = ["Interaction", "PaiNN"]
 
-_TINY = 1e-8  # under the root of squared lengths: their derivative at zero
+_SOFT = 1e-2  # of a squared length, so that forces stay smooth where a vector passes through 0
 
 
 @dataclass(frozen=True)
@@ -132,7 +132,7 @@ class PaiNN(Network):
             ds, dv = _message(x, filters, v, directions, neighbors)
             s, v = s + ds, dv if v is None else v + dv
             u, w = layer.mix[0](v), layer.mix[1](v)
-            lengths = np.sqrt(np.sum(w * w, axis=1) + _TINY)
+            lengths = np.sqrt(np.sum(w * w, axis=1) + _SOFT)
             a = layer.update[1](silu(layer.update[0](np.concatenate([s, lengths], axis=-1))))
             s = s + a[:, :n] + a[:, n : 2 * n] * np.sum(u * w, axis=1)
             v = v + a[:, None, 2 * n :] * u

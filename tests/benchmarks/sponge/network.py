@@ -58,7 +58,7 @@ def schnetpack(net, elements, positions, pairs, displacements):
             return torch.where(x < 1, 1 + x**3 * (-10 + x * (15 - 6 * x)), torch.zeros_like(x))
 
     basis = spk.nn.BesselRBF(RADIAL, CUTOFF)
-    painn = spk.representation.PaiNN(FEATURES, LAYERS, basis, cutoff_fn=Envelope())
+    painn = spk.representation.PaiNN(FEATURES, LAYERS, basis, cutoff_fn=Envelope(), epsilon=1e-2)  # as ours, for smooth forces
     model = spk.model.NeuralNetworkPotential(painn, [spk.atomistic.PairwiseDistances()],
                                              [spk.atomistic.Atomwise(FEATURES, output_key="energy"), spk.atomistic.Forces()]).eval()
     norm = float(np.sqrt(0.2 / CUTOFF) * 0.1)  # of our radial functions

@@ -89,7 +89,7 @@ def describe(sits, states, phi, psi, weights, plain):
         print("enhanced energy: -ln Z(T) / Z(300 K) = " + ", ".join(f"{v:.2f} ± {e:.2f} at {t} K" for v, e, t in zip(value, error, (280, 400, 600))))
 
 
-def main(ns, learn, cross, plain, seed, highest, folder, threads):
+def main(ns, learn, cross, plain, seed, highest, folder, threads, output):
     core.set_threads(threads)
     folder = Path(folder)
     folder.mkdir(exist_ok=True)
@@ -107,7 +107,7 @@ def main(ns, learn, cross, plain, seed, highest, folder, threads):
     left.set(title=f"{T0:.0f} K, " + ("plain dynamics" if plain else f"cross = {cross:g}"))
     right.plot(sits.steps * 2e-6, sits.energies, ",", color="C0")
     right.set(xlabel="time [ns]", ylabel="enhanced energy [kJ/mol]")
-    output = folder / (("plain" if plain else f"cross{cross:g}") + f"-{seed}.png")
+    output = output or folder / (("plain" if plain else f"cross{cross:g}") + f"-{seed}.png")
     figure.savefig(output, dpi=150)
     print(f"picture: {output}")
 
@@ -122,4 +122,5 @@ if __name__ == "__main__":
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--folder", default="sits_peptide", help="for checkpoints, tables and pictures")
+    parser.add_argument("--output", help="where the picture goes; into the folder when left out")
     main(**vars(parser.parse_args()))

@@ -186,7 +186,7 @@ def memory(method, steps):
 
 def test_memory_of_the_reversible_way_is_flat():
     few, many = memory("reversible", 100), memory("reversible", 1600)
-    assert many < few + 3000  # a state takes 9,600 bytes
+    assert many < few + 9000  # a state takes 9,600 bytes, and there are many more
 
 
 # ----------------------------------------------------------------------------------------------------------- bad input

@@ -158,7 +158,7 @@ def train(network: Network, data: Dataset, epochs: int, *, validation: Dataset |
     checkpoint : path-like, optional
         Written after every epoch; if it is there, training goes on from it, bit for bit.
     progress : bool
-        Whether to show a bar (tqdm, extra `md`).
+        Whether to show a bar.
 
     Returns
     -------
@@ -341,7 +341,9 @@ class _State:
 
 
 def _bar(epochs, done):
-    return need("tqdm", "train", "md").tqdm(total=epochs, initial=done, desc="train", unit="epoch")
+    from tqdm import tqdm
+
+    return tqdm(total=epochs, initial=done, desc="train", unit="epoch")
 
 
 def _check(**values):

@@ -140,9 +140,9 @@ class SITS(Sampling):
 
     def plan(self, engine: Engine) -> Plan:
         """The bias, as a phase between energies and sum of forces."""
-        rows, values, split = np.zeros((1, ROW)), np.zeros(3), engine.split
+        rows, split = np.zeros((1, ROW)), engine.split
         assert split is not None
-        task = Task(factor, self._biased, split.energies, self.cross, self._beta, self._betas, self._log_n, split.scales, rows, values)
+        task = Task(factor, self._biased, split.energies, self.cross, self._beta, self._betas, self._log_n, split.scales, rows)
         return Plan(rows=rows, after=[Phase([task], name=self.name)])
 
     def after_step(self, engine: Engine, integrator: Integrator) -> list[Phase]:

@@ -13,13 +13,15 @@ __all__ = ["factor", "record"]
 
 
 @kernel(nogil=True)
-def factor(chunk, biased, energies, cross, beta, betas, log_n, scales, row, values):
+def factor(chunk, biased, energies, cross, beta, betas, log_n, scales, row):
     """Factors of pp and pw forces, and the bias energy, from the enhanced energy E = U_pp + cross U_pw.
 
     With w_k = n_k exp(-beta_k E) / sum_k n_k exp(-beta_k E): U_eff - U = -E - ln(sum_k n_k exp(-beta_k E)) / beta and
-    f_b = d(U_eff - U + E)/dE = sum_k w_k beta_k / beta. `values` gets E, f_b and ln(sum_k ...); `biased` [1] is 0 where
-    nothing is to be changed.
+    f_b = d(U_eff - U + E)/dE = sum_k w_k beta_k / beta. `biased` [1] is 0 where nothing is to be changed.
     """
+    if biased[0] == 0:
+        scales[0], scales[1], row[0, 0] = 1.0, 1.0, 0.0
+        return
     e = energies[0] + cross * energies[1]
     largest = -np.inf
     for k in range(len(betas)):
@@ -30,11 +32,7 @@ def factor(chunk, biased, energies, cross, beta, betas, log_n, scales, row, valu
         total += w
         mean += w * betas[k]
     f = mean / total / beta
-    values[0], values[1], values[2] = e, f, largest + math.log(total)
-    if biased[0]:
-        scales[0], scales[1], row[0, 0] = f, 1.0 + cross * (f - 1.0), -e - values[2] / beta
-    else:
-        scales[0], scales[1], row[0, 0] = 1.0, 1.0, 0.0
+    scales[0], scales[1], row[0, 0] = f, 1.0 + cross * (f - 1.0), -e - (largest + math.log(total)) / beta
 
 
 @kernel(nogil=True)

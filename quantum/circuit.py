@@ -1,0 +1,344 @@
+"""Quantum circuits."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from triskele.quantum import gates
+from triskele.quantum.errors import CircuitError, GateError, ParameterError
+from triskele.quantum.gates.base import Gate
+from triskele.quantum.gates.standard import CONTROLLED
+from triskele.quantum.instruction import BARRIER, MEASURE, RESET, Condition, Instruction
+from triskele.quantum.parameters import Linear, angle
+
+__all__ = ["Circuit"]
+
+
+class Circuit:
+    """A sequence of gates, measurements and channels on qubits.
+
+    Every registered gate is a method: parameters first, then qubits, controls before targets (`rx("a", 2)`, `cx(0, 1)`,
+    `crz(0.5, control, target)`). Methods change the circuit and return it, so that calls can be chained. Qubit 0 is the
+    least significant bit of a basis state's index.
+
+    Parameters
+    ----------
+    num_qubits : int
+    num_clbits : int, optional
+        Classical bits; `measure` adds what it needs.
+
+    Raises
+    ------
+    CircuitError
+        If a number is negative or not an integer.
+
+    Examples
+    --------
+    >>> from triskele import quantum
+    >>> circuit = quantum.Circuit(2).h(0).cx(0, 1).rz("a", 1)
+    >>> circuit.parameters
+    ('a',)
+    >>> len(circuit), circuit.depth()
+    (3, 3)
+    """
+
+    def __init__(self, num_qubits: int, num_clbits: int = 0):
+        for what, number in (("num_qubits", num_qubits), ("num_clbits", num_clbits)):
+            if isinstance(number, bool) or not isinstance(number, (int, np.integer)) or number < 0:
+                raise CircuitError(f"Circuit: {what} must be an integer of at least 0, got {number!r}")
+        self.num_qubits, self.num_clbits = int(num_qubits), int(num_clbits)
+        self._instructions: list[Instruction] = []
+        self._data: frozenset[str] = frozenset()
+        self._condition: Condition | None = None
+
+    # -- what is in it ----------------------------------------------------------------------------------------------
+
+    @property
+    def instructions(self) -> tuple[Instruction, ...]:
+        """All instructions in order."""
+        return tuple(self._instructions)
+
+    def __len__(self) -> int:
+        return len(self._instructions)
+
+    def __iter__(self) -> Iterator[Instruction]:
+        return iter(tuple(self._instructions))
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Circuit):
+            return NotImplemented
+        return (self.num_qubits, self.num_clbits, self._instructions) == (other.num_qubits, other.num_clbits, other._instructions)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All parameter names in order of first appearance, data among them."""
+        return tuple(dict.fromkeys(n for i in self._instructions for n in i.names))
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """Names of trainable parameters in order of first appearance: the order of `theta` everywhere."""
+        return tuple(n for n in self.names if n not in self._data)
+
+    @property
+    def data(self) -> tuple[str, ...]:
+        """Names of data parameters (see `as_encoder`) in order of first appearance: the order of `data` everywhere."""
+        return tuple(n for n in self.names if n in self._data)
+
+    @property
+    def is_unitary(self) -> bool:
+        """Whether it consists of gates (and barriers) alone."""
+        return all(i.is_unitary or i.gate is BARRIER for i in self._instructions)
+
+    def counts(self) -> dict[str, int]:
+        """How often each gate occurs, controls written as leading `c`."""
+        found: dict[str, int] = {}
+        for i in self._instructions:
+            name = "c" * len(i.controls) + i.gate.name
+            found[name] = found.get(name, 0) + 1
+        return found
+
+    def depth(self) -> int:
+        """Length of the longest chain of instructions that share qubits or classical bits; barriers only order."""
+        level: dict[Any, int] = {}
+        for i in self._instructions:
+            wires: list[Any] = [*i.qubits, *i.controls, *(("c", c) for c in i.clbits)]
+            wires += [("c", c) for c in i.condition.clbits] if i.condition else []
+            top = max((level.get(w, 0) for w in wires), default=0) + (i.gate is not BARRIER)
+            level.update((w, top) for w in wires)
+        return max(level.values(), default=0)
+
+    def __repr__(self) -> str:
+        return f"Circuit({self.num_qubits} qubits, {len(self)} instructions, {len(self.parameters)} parameters)"
+
+    # -- building ---------------------------------------------------------------------------------------------------
+
+    def append(self, gate: Any, qubits: Sequence[int] | int, params: Sequence[Any] = (), *, controls: Sequence[int] | int = (),
+               clbits: Sequence[int] = (), condition: Condition | None = None) -> Circuit:  # fmt: skip
+        """Add one instruction.
+
+        Parameters
+        ----------
+        gate : str, Gate or Channel
+            A registered name, with `c` before it for controls (`"cx"`: controls then lead `qubits`), or the thing itself.
+        qubits : int or sequence of int
+            Targets in the gate's order.
+        params : sequence of angles
+            Each a number, a name, a dict of coefficients, an expression string, or made of `Parameter`s.
+        controls : int or sequence of int
+            Qubits that must be 1.
+        clbits : sequence of int
+            Of a measurement.
+        condition : Condition, optional
+            Classical bits and the value they must have.
+
+        Raises
+        ------
+        CircuitError, GateError, ParameterError
+            Unknown gate, qubits out of range or repeated, wrong number of qubits or parameters, an angle that is none.
+        """
+        where = gate if isinstance(gate, str) else gate.name
+        targets = (qubits,) if isinstance(qubits, (int, np.integer)) else tuple(qubits)
+        control = (controls,) if isinstance(controls, (int, np.integer)) else tuple(controls)
+        if isinstance(gate, str):
+            if gate in CONTROLLED:
+                number, inner = CONTROLLED[gate]
+                control, targets, gate = control + targets[:number], targets[number:], inner
+            gate = gates.find(gate)
+        n = self.num_qubits
+        wires = targets + control
+        for q in wires:
+            if not isinstance(q, (int, np.integer)) or not 0 <= q < n:
+                raise CircuitError(f"{where}: qubits must be integers from 0 to {n - 1}, got {q!r}")
+        if len(wires) > 1 and len(set(wires)) != len(wires):
+            raise CircuitError(f"{where}: qubits must differ, got {list(wires)}")
+        if gate.num_qubits is not None and len(targets) != gate.num_qubits:
+            raise CircuitError(f"{where}: acts on {gate.num_qubits} qubits, got {len(targets)}: {list(targets)}")
+        if len(params) != gate.num_params:
+            raise GateError(f"{where}: {gate.num_params} parameters are needed, got {len(params)}")
+        angles = tuple([angle(p, where) for p in params])
+        self._instructions.append(Instruction(gate, targets, angles, control, tuple(clbits), condition or self._condition))
+        return self
+
+    def __getattr__(self, name: str) -> Any:
+        # A registered gate becomes a method when it is first asked for.
+        if name.startswith("_"):
+            raise AttributeError(name)
+        number, inner = CONTROLLED.get(name, (0, name))
+        try:
+            gate = gates.find(inner)
+        except GateError as error:
+            raise AttributeError(f"Circuit has no gate or method {name!r}: {error}") from None
+        method = _gate_method(name, gate, number)
+        setattr(Circuit, name, method)
+        return method.__get__(self)
+
+    def __dir__(self) -> Iterable[str]:
+        return [*super().__dir__(), *gates.names(), *CONTROLLED]
+
+    def measure(self, qubits: Sequence[int] | int, clbits: Sequence[int] | int | None = None) -> Circuit:
+        """Measure qubits into classical bits, those of the same numbers when left out."""
+        qubits = (qubits,) if isinstance(qubits, (int, np.integer)) else tuple(qubits)
+        clbits = qubits if clbits is None else (clbits,) if isinstance(clbits, (int, np.integer)) else tuple(clbits)
+        if len(clbits) != len(qubits):
+            raise CircuitError(f"measure: as many classical bits as qubits, got {len(clbits)} for {len(qubits)}")
+        for q, c in zip(qubits, clbits, strict=True):
+            if not isinstance(c, (int, np.integer)) or c < 0:
+                raise CircuitError(f"measure: classical bits must be integers of at least 0, got {c!r}")
+            self.append(MEASURE, q, clbits=(int(c),))
+            self.num_clbits = max(self.num_clbits, int(c) + 1)
+        return self
+
+    def measure_all(self) -> Circuit:
+        """Measure every qubit into the classical bit of its number."""
+        return self.measure(range(self.num_qubits))
+
+    def reset(self, *qubits: int) -> Circuit:
+        """Set qubits to 0."""
+        for q in qubits:
+            self.append(RESET, q)
+        return self
+
+    def barrier(self, *qubits: int) -> Circuit:
+        """Nothing is moved or merged across it; on all qubits when none are given."""
+        return self.append(BARRIER, qubits or tuple(range(self.num_qubits)))
+
+    @contextlib.contextmanager
+    def when(self, clbits: Sequence[int] | int, value: int = 1) -> Iterator[Circuit]:
+        """What is added inside the `with` is done only if these classical bits (first least significant) hold `value`."""
+        bits = (clbits,) if isinstance(clbits, (int, np.integer)) else tuple(clbits)
+        if any(not 0 <= c < self.num_clbits for c in bits):
+            raise CircuitError(f"when: classical bits must be from 0 to {self.num_clbits - 1}, got {list(bits)}")
+        if self._condition is not None:
+            raise CircuitError("when: conditions cannot be nested (use one condition on all the bits)")
+        self._condition = Condition(bits, int(value))
+        try:
+            yield self
+        finally:
+            self._condition = None
+
+    # -- circuits from circuits -------------------------------------------------------------------------------------
+
+    def copy(self) -> Circuit:
+        """A circuit that can be changed without changing this one."""
+        return self._with(self._instructions)
+
+    def _with(self, instructions: Iterable[Instruction], num_qubits: int | None = None) -> Circuit:
+        new = Circuit(self.num_qubits if num_qubits is None else num_qubits, self.num_clbits)
+        new._instructions, new._data = list(instructions), self._data
+        return new
+
+    def __add__(self, other: Circuit) -> Circuit:
+        return self.copy().extend(other)
+
+    def extend(self, other: Circuit, qubits: Sequence[int] | None = None) -> Circuit:
+        """Add another circuit's instructions, its qubit k being `qubits[k]` here."""
+        if not isinstance(other, Circuit):
+            raise CircuitError(f"extend: a Circuit is needed, got {type(other).__name__}")
+        if qubits is None and other.num_qubits > self.num_qubits:
+            raise CircuitError(f"extend: a circuit on {other.num_qubits} qubits does not fit on {self.num_qubits} (give its qubits here)")
+        if qubits is not None:
+            other = other.remap(qubits, self.num_qubits)
+        if mixed := (set(self.parameters) & set(other.data)) | (set(self.data) & set(other.parameters)):
+            raise ParameterError(f"extend: {sorted(mixed)} are trainable in one circuit and data in the other (rename them)")
+        self._instructions.extend(other._instructions)
+        self.num_clbits = max(self.num_clbits, other.num_clbits)
+        self._data = self._data | other._data
+        return self
+
+    def remap(self, qubits: Sequence[int], num_qubits: int | None = None) -> Circuit:
+        """The circuit with qubit k renamed `qubits[k]`, on `num_qubits` qubits."""
+        new_n = max(self.num_qubits, max(qubits, default=-1) + 1) if num_qubits is None else num_qubits
+        if len(qubits) != self.num_qubits or len(set(qubits)) != len(qubits) or any(not 0 <= q < new_n for q in qubits):
+            raise CircuitError(f"remap: {self.num_qubits} different qubits from 0 to {new_n - 1} are needed, got {list(qubits)}")
+        return self._with((i._replace(qubits=tuple(qubits[q] for q in i.qubits), controls=tuple(qubits[q] for q in i.controls))
+                           for i in self._instructions), new_n)  # fmt: skip
+
+    def repeat(self, times: int) -> Circuit:
+        """The circuit that many times over, with the same parameters."""
+        if times < 0:
+            raise CircuitError(f"repeat: times must be at least 0, got {times}")
+        return self._with(self._instructions * times)
+
+    def inverse(self) -> Circuit:
+        """The circuit that undoes this one.
+
+        Raises
+        ------
+        CircuitError
+            If it has measurements, resets, channels or conditions.
+        """
+        from triskele.quantum.gates.inverse import inverse
+
+        return self._with(inverse(i) for i in reversed(self._instructions))
+
+    def control(self, controls: Sequence[int] | int) -> Circuit:
+        """The circuit done only where `controls` are all 1; they are qubits it does not act on."""
+        control = (controls,) if isinstance(controls, (int, np.integer)) else tuple(controls)
+        n = max(self.num_qubits, max(control, default=-1) + 1)
+        new = Circuit(n, self.num_clbits)
+        new._data = self._data
+        for i in self._instructions:
+            if i.gate is BARRIER:
+                new._instructions.append(i)
+            elif not i.is_unitary:
+                raise CircuitError(f"control: {i.gate.name} cannot be controlled (only gates can)")
+            else:
+                new.append(i.gate, i.qubits, i.params, controls=i.controls + control)
+        return new
+
+    def bind(self, values: Mapping[str, float] | Sequence[float]) -> Circuit:
+        """The circuit with numbers for parameters: a dict by name, or one for each of `parameters` in order.
+
+        Raises
+        ------
+        ParameterError
+            If a name is unknown, the number of values wrong, or a value not finite.
+        """
+        values = self.named(values)
+        return self._with(i._replace(params=tuple(p.bind(values) if type(p) is Linear else p for p in i.params)) if i.params else i
+                          for i in self._instructions)  # fmt: skip
+
+    def named(self, values: Mapping[str, float] | Sequence[float]) -> dict[str, float]:
+        """Parameter values by name, checked; a sequence gives those of `parameters` in order."""
+        if isinstance(values, Mapping):
+            if unknown := set(values) - set(self.names):
+                raise ParameterError(f"bind: no parameters {sorted(unknown)} (this circuit has {list(self.names)})")
+            found = {n: float(v) for n, v in values.items()}
+        else:
+            array = np.asarray(values, float)
+            if array.shape != (len(self.parameters),):
+                raise ParameterError(f"bind: {len(self.parameters)} values are needed, got an array of shape {array.shape}")
+            found = dict(zip(self.parameters, array.tolist(), strict=True))
+        if bad := [n for n, v in found.items() if not np.isfinite(v)]:
+            raise ParameterError(f"bind: {bad[0]} is {found[bad[0]]}: values must be finite")
+        return found
+
+    def rename(self, names: Mapping[str, str]) -> Circuit:
+        """The circuit with other parameter names."""
+        new = self._with(i._replace(params=tuple(p.rename(names) if type(p) is Linear else p for p in i.params)) for i in self._instructions)
+        new._data = frozenset(names.get(n, n) for n in self._data)
+        return new
+
+    def as_encoder(self) -> Circuit:
+        """The circuit with all its parameters being data: given at each call, not trained."""
+        new = self.copy()
+        new._data = frozenset(self.names)
+        return new
+
+
+def _gate_method(name: str, gate: Gate, controls: int) -> Any:
+    first, last = gate.num_params, gate.num_params + controls
+
+    def method(self: Circuit, *arguments: Any) -> Circuit:
+        if len(arguments) != last + gate.num_qubits:
+            raise CircuitError(f"{name}: needs {first} parameters and {last - first + gate.num_qubits} qubits, got {len(arguments)} arguments")
+        return self.append(gate, arguments[last:], arguments[:first], controls=arguments[first:last])
+
+    method.__name__, method.__doc__ = name, f"Add {name}({', '.join(['angle'] * first + ['control'] * controls + ['qubit'] * gate.num_qubits)})."
+    return method

@@ -1,0 +1,35 @@
+"""Errors of circuits, operators and simulators."""
+
+__all__ = ["ChannelError", "CircuitError", "GateError", "OperatorError", "ParameterError", "QASMError", "SimulatorError"]
+
+
+class CircuitError(ValueError):
+    """An instruction or a circuit that makes no sense: qubits out of range or repeated, unknown gate, wrong composition."""
+
+
+class GateError(ValueError):
+    """A gate that is not one: not unitary, wrong shape, wrong number of parameters."""
+
+
+class ParameterError(ValueError):
+    """Parameters missing, unknown, not finite, or of the wrong number."""
+
+
+class OperatorError(ValueError):
+    """An operator that cannot be read, or is not Hermitian where an energy is asked."""
+
+
+class ChannelError(ValueError):
+    """A noise channel that is not trace preserving, or has a probability outside 0 to 1."""
+
+
+class SimulatorError(ValueError):
+    """Something this simulator cannot do, or not in this machine's memory."""
+
+
+class QASMError(ValueError):
+    """OpenQASM text that cannot be read. `line` and `column` count from 1."""
+
+    def __init__(self, message: str, line: int, column: int):
+        super().__init__(f"line {line}, column {column}: {message}")
+        self.line, self.column = line, column

@@ -1,0 +1,6 @@
+"""Gates: one definition each, found by circuits, simulators, files and drawings alike."""
+
+from triskele.quantum.gates import standard as _standard  # noqa: F401 - registers them
+from triskele.quantum.gates.base import Factor, Gate, Pair, Phase, Rotation, find, names, register
+
+__all__ = ["Factor", "Gate", "Pair", "Phase", "Rotation", "find", "names", "register"]

@@ -1,0 +1,213 @@
+"""What a gate is: a constant matrix, or a product of one-angle factors.
+
+A parameterised gate is a product of *factors*, each exp(-i t G) for one angle t that is linear in the gate's
+parameters. There are three kinds, and every simulator, gradient rule and drawing needs to know these three only:
+
+- `Rotation("XY")`: exp(-i t/2 P) of a Pauli string P, one letter a qubit;
+- `Phase()`: diag(1, ..., 1, exp(i t)) on its qubits; on none it is a global phase;
+- `Pair(a, b)`: a rotation in the plane of two basis states, [[c, -s], [s, c]] with c = cos(t/2), s = sin(t/2), or with
+  `imaginary=True` [[c, -i s], [-i s, c]].
+
+Controls distribute over products, so that a controlled gate is the product of its controlled factors.
+A gate is found by everything (methods of `Circuit`, OpenQASM, drawings, tests) once it is registered.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from triskele.quantum.errors import GateError
+
+__all__ = ["Factor", "Gate", "Pair", "Phase", "Rotation", "find", "names", "register"]
+
+_PAULI = {
+    "I": np.eye(2, dtype=complex), "X": np.array([[0, 1], [1, 0]], complex),
+    "Y": np.array([[0, -1j], [1j, 0]]), "Z": np.diag([1.0 + 0j, -1.0]),
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Rotation:
+    """exp(-i t/2 P); letter k of `paulis` (X, Y, Z) acts on the factor's qubit k."""
+
+    paulis: str
+
+    @property
+    def generator(self) -> np.ndarray:
+        """G of exp(-i t G), bit 0 of its index being the first qubit."""
+        return 0.5 * functools.reduce(lambda low, p: np.kron(_PAULI[p], low), self.paulis, np.eye(1))
+
+
+@dataclass(frozen=True)
+class Phase:
+    """diag(1, ..., 1, exp(i t)) on `qubits` qubits; a global phase on none."""
+
+    qubits: int = 1
+
+    @property
+    def generator(self) -> np.ndarray:
+        """G of exp(-i t G)."""
+        g = np.zeros((1 << self.qubits, 1 << self.qubits), complex)
+        g[-1, -1] = -1.0
+        return g
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Rotation in the plane of basis states `a`, `b` (bit k = qubit k); exp(t/2 (|b><a| - |a><b|)), or exp(-i t/2 (|b><a| + |a><b|)).
+
+    `parity` is a mask of qubits: the angle has the opposite sign in states where an odd number of them is 1 (the sign of
+    fermionic excitations after Jordan-Wigner). They are qubits outside the plane, so they are none that differ in a and b.
+    """
+
+    qubits: int
+    a: int
+    b: int
+    imaginary: bool = False
+    free: int = 0  # mask of qubits that may be anything: the rotation acts in each of their states
+    parity: int = 0  # a part of `free`
+
+    @property
+    def generator(self) -> np.ndarray:
+        """G of exp(-i t G)."""
+        g = np.zeros((1 << self.qubits, 1 << self.qubits), complex)
+        for rest in range(1 << self.qubits):
+            if rest & ~self.free:
+                continue
+            sign = -0.5 if (rest & self.parity).bit_count() % 2 else 0.5
+            a, b = self.a | rest, self.b | rest
+            g[b, a], g[a, b] = (sign, sign) if self.imaginary else (1j * sign, -1j * sign)
+        return g
+
+
+@dataclass(frozen=True)
+class Factor:
+    """One factor of a gate: a primitive on some of the gate's qubits, with an angle linear in the gate's parameters."""
+
+    primitive: Rotation | Phase | Pair
+    qubits: tuple[int, ...]
+    coefficients: tuple[float, ...] = (1.0,)
+    constant: float = 0.0
+
+    def angle(self, params: Sequence[Any]) -> Any:
+        """The angle for the gate's parameters: numbers, or anything that can be added and scaled."""
+        total: Any = self.constant
+        for c, p in zip(self.coefficients, params, strict=True):
+            if c:
+                total = total + (p if c == 1.0 else c * p)
+        return total
+
+
+@dataclass(frozen=True, eq=False)
+class Gate:
+    """A kind of gate. Exactly one of `constant`, `factors` and `function` says what it does.
+
+    Attributes
+    ----------
+    name : str
+        Lower case, as in OpenQASM where the gate exists there.
+    num_qubits, num_params : int
+        Targets; controls are the instruction's.
+    constant : (2**q, 2**q) complex array, optional
+        Its matrix; bit k of an index is the gate's qubit k.
+    factors : tuple of Factor, optional
+        In the order in which they act.
+    function : callable, optional
+        Parameters to matrix, in NumPy code that the core can differentiate.
+    label : str
+        What a drawing shows.
+    adjoint : str or callable, optional
+        Name of the inverse of a constant gate, or parameters to parameters of the same gate's inverse. Without it,
+        the inverse negates all parameters where each factor commutes, and else is found from factors or matrix.
+    """
+
+    name: str
+    num_qubits: int
+    num_params: int = 0
+    constant: np.ndarray | None = None
+    factors: tuple[Factor, ...] | None = None
+    function: Callable[..., Any] | None = None
+    label: str = ""
+    adjoint: str | Callable[..., tuple[Any, ...]] | None = None
+
+    def matrix(self, *params: float) -> np.ndarray:
+        """The (2**q, 2**q) complex128 matrix for these parameters; bit k of an index is the gate's qubit k.
+
+        Raises
+        ------
+        GateError
+            If the number of parameters is wrong.
+        """
+        if len(params) != self.num_params:
+            raise GateError(f"gate {self.name}: {self.num_params} parameters are needed, got {len(params)}")
+        if self.constant is not None:
+            return self.constant
+        if self.function is not None:
+            return np.asarray(self.function(*params), complex)
+        total = np.eye(1 << self.num_qubits, dtype=complex)
+        for factor in self.factors or ():
+            total = embed(exponential(factor.primitive, factor.angle(params)), factor.qubits, self.num_qubits) @ total
+        return total
+
+    def __repr__(self) -> str:
+        return f"Gate({self.name!r})"
+
+
+def exponential(primitive: Rotation | Phase | Pair, t: float) -> np.ndarray:
+    """exp(-i t G) of a primitive, as a matrix. G has eigenvalues 0, ±g with one g, so that G^3 = g^2 G."""
+    if isinstance(primitive, Phase):
+        diagonal = np.ones(1 << primitive.qubits, complex)
+        diagonal[-1] = np.exp(1j * t)
+        return np.diag(diagonal)
+    g2 = 4 * (primitive.generator @ primitive.generator)  # projector on the plane: g = 1/2
+    return np.eye(len(g2)) + (np.cos(t / 2) - 1) * g2 - 2j * np.sin(t / 2) * primitive.generator
+
+
+def embed(matrix: np.ndarray, qubits: Sequence[int], n: int) -> np.ndarray:
+    """The matrix of a gate on `qubits` as one on n qubits: (2**n, 2**n)."""
+    k = len(qubits)
+    if tuple(qubits) == tuple(range(n)):
+        return matrix
+    total = np.eye(1 << n, dtype=complex).reshape((2,) * n + (1 << n,))
+    axes = [n - 1 - q for q in reversed(qubits)]
+    total = np.tensordot(matrix.reshape((2,) * (2 * k)), total, (list(range(k, 2 * k)), axes))
+    return np.moveaxis(total, range(k), axes).reshape(1 << n, 1 << n)
+
+
+_REGISTRY: dict[str, Gate] = {}
+
+
+def register(gate: Gate, *aliases: str) -> Gate:
+    """Make `gate` known under its name and `aliases`."""
+    for name in (gate.name, *aliases):
+        if name in _REGISTRY:
+            raise GateError(f"register: there is a gate {name!r} already")
+        _REGISTRY[name] = gate
+    return gate
+
+
+def find(name: str) -> Gate:
+    """The registered gate of that name.
+
+    Raises
+    ------
+    GateError
+        If there is none; the message has names like it.
+    """
+    try:
+        return _REGISTRY[name]
+    except KeyError:
+        import difflib
+
+        close = difflib.get_close_matches(str(name).lower(), _REGISTRY, 3)
+        raise GateError(f"unknown gate {name!r}" + (f" (did you mean {', '.join(close)}?)" if close else "")) from None
+
+
+def names() -> list[str]:
+    """Names of all registered gates, without aliases."""
+    return [name for name, gate in _REGISTRY.items() if gate.name == name]

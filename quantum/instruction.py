@@ -1,0 +1,80 @@
+"""One instruction of a circuit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from triskele.quantum.gates.base import Gate
+from triskele.quantum.parameters import Linear
+
+__all__ = ["BARRIER", "MEASURE", "RESET", "Condition", "Instruction", "Operation"]
+
+
+@dataclass(frozen=True, eq=False)
+class Operation:
+    """What is no gate: a measurement, a reset, a barrier. `num_qubits` None: any number."""
+
+    name: str
+    num_qubits: int | None = 1
+    label: str = ""
+    num_params = 0
+
+
+MEASURE = Operation("measure", 1, "M")
+RESET = Operation("reset", 1, "|0⟩")
+BARRIER = Operation("barrier", None, "")
+
+
+class Condition(NamedTuple):
+    """Classical bits, first one least significant, that must hold `value`."""
+
+    clbits: tuple[int, ...]
+    value: int
+
+
+class Instruction(NamedTuple):
+    """One step of a circuit.
+
+    Attributes
+    ----------
+    gate : Gate, Operation or Channel
+        What is done: anything with `name` and `num_qubits`.
+    qubits : tuple of int
+        Targets in the gate's order.
+    params : tuple of float or Linear
+        One for each parameter of the gate.
+    controls : tuple of int
+        Qubits that must be 1.
+    clbits : tuple of int
+        Where a measurement goes.
+    condition : Condition, optional
+        Done only if these classical bits hold this value.
+    """
+
+    gate: Any
+    qubits: tuple[int, ...]
+    params: tuple[float | Linear, ...] = ()
+    controls: tuple[int, ...] = ()
+    clbits: tuple[int, ...] = ()
+    condition: Condition | None = None
+
+    @property
+    def is_unitary(self) -> bool:
+        """Whether it is a gate without a classical condition."""
+        return isinstance(self.gate, Gate) and self.condition is None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of its parameters."""
+        return tuple(n for p in self.params if type(p) is Linear for n, _ in p.terms)
+
+    def matrix(self, values: dict[str, float] | None = None) -> np.ndarray:
+        """Matrix of the gate with its controls, the qubits being `(*qubits, *controls)`, for these parameter values."""
+        inner = self.gate.matrix(*(p(values or {}) if type(p) is Linear else p for p in self.params))
+        size = len(inner) << len(self.controls)
+        outer = np.eye(size, dtype=complex)
+        outer[size - len(inner) :, size - len(inner) :] = inner
+        return outer

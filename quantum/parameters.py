@@ -1,0 +1,152 @@
+"""Angles of gates: numbers, names, or linear expressions of names."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any
+
+from triskele.quantum.errors import ParameterError
+
+__all__ = ["Linear", "Parameter", "angle"]
+
+
+@dataclass(frozen=True, slots=True)
+class Linear:
+    """A linear expression `constant + sum(coefficient * name)`; sums, and products with numbers, give another.
+
+    Examples
+    --------
+    >>> a, b = Parameter("a"), Parameter("b")
+    >>> 2 * a - b / 4 + 1.0
+    Linear('2*a - 0.25*b + 1')
+    """
+
+    terms: tuple[tuple[str, float], ...]
+    constant: float = 0.0
+
+    def __add__(self, other: Linear | float) -> Linear:
+        if isinstance(other, Real):
+            return Linear(self.terms, self.constant + float(other))
+        if not isinstance(other, Linear):
+            return NotImplemented
+        terms = dict(self.terms)
+        for name, coefficient in other.terms:
+            terms[name] = terms.get(name, 0.0) + coefficient
+        return Linear(tuple((n, c) for n, c in terms.items() if c), self.constant + other.constant)
+
+    def __mul__(self, factor: float) -> Linear:
+        if not isinstance(factor, Real):
+            return NotImplemented
+        return Linear(tuple((n, c * float(factor)) for n, c in self.terms if factor), self.constant * float(factor))
+
+    def __truediv__(self, divisor: float) -> Linear:
+        return self * (1.0 / divisor)
+
+    def __neg__(self) -> Linear:
+        return self * -1.0
+
+    def __sub__(self, other: Linear | float) -> Linear:
+        return self + -other
+
+    def __rsub__(self, other: float) -> Linear:
+        return -self + other
+
+    __radd__, __rmul__ = __add__, __mul__
+
+    def __call__(self, values: Mapping[str, float]) -> float:
+        """The value where the names have these values."""
+        return self.constant + sum(c * values[n] for n, c in self.terms)
+
+    def bind(self, values: Mapping[str, float]) -> Linear | float:
+        """The same with some names replaced by numbers; a float when none is left."""
+        left = tuple((n, c) for n, c in self.terms if n not in values)
+        constant = self.constant + sum(c * float(values[n]) for n, c in self.terms if n in values)
+        return Linear(left, constant) if left else constant
+
+    def rename(self, names: Mapping[str, str]) -> Linear:
+        """The same with other names."""
+        return sum((Linear(((names.get(n, n), c),)) for n, c in self.terms), Linear((), self.constant))
+
+    def __str__(self) -> str:
+        text = ""
+        for name, c in self.terms:
+            size = "" if abs(c) == 1 else f"{abs(c):.12g}*"
+            text += (" - " if c < 0 else " + ") + size + name
+        if self.constant or not text:
+            text += (" - " if self.constant < 0 else " + ") + f"{abs(self.constant):.12g}"
+        return text[3:] if text.startswith(" + ") else "-" + text[3:]
+
+    def __repr__(self) -> str:
+        return f"Linear({str(self)!r})"
+
+
+def Parameter(name: str) -> Linear:  # noqa: N802 - it makes a value, as a class would
+    """The expression that is one named parameter.
+
+    Raises
+    ------
+    ParameterError
+        If `name` is not a name: letters, digits, `_`, `.`, `[`, `]`, not beginning with a digit.
+    """
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        raise ParameterError(f"Parameter: a name is letters, digits, '_', '.', '[', ']', and begins with a letter, got {name!r}")
+    return Linear(((name, 1.0),))
+
+
+def angle(value: Any, where: str = "angle") -> float | Linear:
+    """What a user gave as an angle, as a float or a `Linear`.
+
+    Parameters
+    ----------
+    value : float, str, dict of str to float, or Linear
+        A number; a name, or a sum such as `"2*a - b/4 + pi"`; coefficients by name; an expression.
+    where : str
+        Begins the error message.
+
+    Raises
+    ------
+    ParameterError
+        If it is none of these, or not finite.
+    """
+    if type(value) is float and math.isfinite(value):  # the common case first: this is called for every gate
+        return value
+    if isinstance(value, str):
+        return _parse(value, where)
+    if isinstance(value, Linear):
+        return value if value.terms else angle(value.constant, where)
+    if isinstance(value, Mapping):
+        total = sum((Parameter(n) * angle(c, where) for n, c in value.items()), Linear(()))
+        return total if total.terms else total.constant
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        raise ParameterError(f"{where}: an angle must be a number, a name, a dict of coefficients or an expression, got {value!r}") from None
+    if not math.isfinite(number):
+        raise ParameterError(f"{where}: an angle must be finite, got {number}")
+    return number
+
+
+_NAME = re.compile(r"[^\W\d][\w.\[\]]*")
+_TERM = re.compile(r"\s*([+-]?)\s*(?:(?P<c>\d+\.?\d*(?:[eE][+-]?\d+)?|\.\d+)\s*(?:\*\s*)?)?(?P<n>[^\W\d][\w.\[\]]*)?\s*(?:/\s*(?P<d>\d+\.?\d*))?\s*")
+_CONSTANTS = {"pi": math.pi, "π": math.pi}
+
+
+def _parse(text: str, where: str) -> float | Linear:
+    if _NAME.fullmatch(text) and text not in _CONSTANTS:
+        return Linear(((text, 1.0),))
+    total, place = Linear(()), 0
+    while place < len(text):
+        match = _TERM.match(text, place)
+        if match is None or match["c"] is None and match["n"] is None or place and not match[1]:
+            raise ParameterError(f"{where}: cannot read {text!r} at {text[place:]!r} (a linear expression such as '2*a - b/4 + pi')")
+        c = float(match["c"] or 1.0) / float(match["d"] or 1.0) * (-1.0 if match[1] == "-" else 1.0)
+        name = match["n"]
+        total = total + (c if name is None else c * _CONSTANTS[name] if name in _CONSTANTS else Linear(((name, c),)))
+        place = match.end()
+    if not text.strip():
+        raise ParameterError(f"{where}: an angle is missing, got {text!r}")
+    return total if total.terms else angle(total.constant, where)

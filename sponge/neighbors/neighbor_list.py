@@ -64,6 +64,9 @@ class PairList:
         Clusters that get a force, in the order of the chunk's buffer.
     touched_by : uint8 [chunks, clusters]
         The same as a table.
+    touching : uint8 [clusters, chunks]
+        The chunks that touch each cluster, in order.
+    n_touching : uint8 [clusters]
     n_touched, window : int64 [chunks]
         Their number, and the cluster that the first block of the buffer belongs to.
     """
@@ -77,6 +80,7 @@ class PairList:
         self.outer_masks, self.masks = (np.zeros((chunks, n_pairs + 1), np.uint16) for _ in range(2))
         self.touched = np.zeros((chunks, n_touched), np.int32)
         self.touched_by = np.zeros((chunks, n_clusters), np.uint8)
+        self.touching, self.n_touching = np.zeros((n_clusters, chunks), np.uint8), np.zeros(n_clusters, np.uint8)
         self.n_touched, self.window = np.zeros(chunks, np.int64), np.zeros(chunks, np.int64)
 
 
@@ -241,6 +245,8 @@ class NeighborList:
                  p.outer_pairs, p.outer_masks, p.touched, p.n_touched, p.touched_by, p.window, chunks=self.chunks)
             for p in self.lists
         ]  # fmt: skip
+        inversions = [Task(search.invert, self.chunks, self.state, p.touched_by, p.touching, p.n_touching, chunks=self.chunks)
+                      for p in self.lists]  # fmt: skip
         prunes = [
             Task(search.prune, self.geometry, self.shifts, self.xs, p.outer_entries, p.n_outer, p.outer_pairs, p.outer_masks,
                  p.entries, p.n_entries, p.pairs, p.masks, chunks=self.chunks)
@@ -254,6 +260,7 @@ class NeighborList:
         phases += [Phase(tasks, flag=need, redo=k == 0, name=f"list {tasks[0].kernel.__name__}") for k, tasks in enumerate(sort)]
         # searches share marks and scratch, so each kind is a phase
         phases += [Phase([s], flag=need, name="list search") for s in searches]
+        phases.append(Phase(inversions, flag=need, name="list inversion"))
         self._sorting = Phase([], flag=need, name="list parameters")
         finish = Task(search.finish, need, pruning, e.flags, self.geometry, self.state)
         phases += [self._sorting, Phase(prunes, flag=pruning, name="list prune"), Phase([finish], flag=pruning, name="list finish")]

@@ -39,7 +39,7 @@ from triskele.sponge.neighbors.state import (
     I,
 )
 
-__all__ = ["clock", "finish", "prune", "refresh", "search"]
+__all__ = ["clock", "finish", "invert", "prune", "refresh", "search"]
 
 _ALL_PAIRS = 0xFFFF
 
@@ -137,12 +137,14 @@ def search(chunk, chunks, kind, n_groups, groups, flags, images, shifts, geometr
     home_low, home_high = chunk * clusters // chunks, (chunk + 1) * clusters // chunks
     n_pairs, n_mine, full, own_x = 0, 0, False, 0
     for i in range(home_low, home_high):
+        group_i = np.int64(groups[atoms[4 * i]]) if n_groups > 1 else 0
+        group_j = kind - group_i if kind >= 0 else 0
+        if group_j < 0 or group_j > 1:
+            continue
         n_hit = _mark(clusters, slots, atoms, excluded_start, excluded, i, mark, hit, hit_mask)
         if n_hit < 0:
             full = True
             break
-        group_i = np.int64(groups[atoms[4 * i]]) if n_groups > 1 else 0
-        group_j = kind - group_i if kind >= 0 else 0
         ix, iy, iz = first(xs, 16 * i), first(xs, 16 * i + 4), first(xs, 16 * i + 8)
         while cluster_start[(own_x + 1) * n_y * n_groups] <= i:  # columns of smaller x come before
             own_x += 1
@@ -157,7 +159,6 @@ def search(chunk, chunks, kind, n_groups, groups, flags, images, shifts, geometr
                 or high_x < geometry[LOW]
                 or high_y < geometry[LOW + 1]
                 or high_z < geometry[LOW + 2]
-                or (kind >= 0 and (group_j < 0 or group_j > 1))
             ):
                 continue
             x0 = max(0, int(np.floor((low_x - geometry[LOW]) / geometry[COLUMN])))
@@ -181,6 +182,8 @@ def search(chunk, chunks, kind, n_groups, groups, flags, images, shifts, geometr
                         j, last = cluster_start[key], cluster_start[key + 1]
                         if s == 0:
                             j = max(j, i)
+                        if j >= last:
+                            continue
                         height = np.sqrt(reach2 - dx * dx - dy * dy) - reach
                         bottom, ceiling = low_z - height, high_z + height
                         top = last
@@ -275,6 +278,18 @@ def search(chunk, chunks, kind, n_groups, groups, flags, images, shifts, geometr
             n += 1
     mark[:clusters] = 0
     n_touched[chunk] = n
+
+
+@kernel(nogil=True)
+def invert(chunk, chunks, state, touched_by, touching, n_touching):
+    """From the clusters that chunks touch, the chunks that touch each cluster."""
+    clusters = state[CLUSTERS]
+    for i in range(chunk * clusters // chunks, (chunk + 1) * clusters // chunks):
+        n = 0
+        for c in range(chunks):
+            touching[i, n] = c
+            n += touched_by[c, i]
+        n_touching[i] = n
 
 
 @kernel(nogil=True)

@@ -346,52 +346,26 @@ def two_over_r_exact(r2, three):
 
 
 @kernel(nogil=True)
-def sum_chunks(chunk, chunks, state, touched_by, window, blocks, sorted_forces):
-    """Add up the chunks' blocks of each cluster, in the order of the chunks, in float64."""
+def sum_chunks(chunk, chunks, state, touching, n_touching, window, blocks, sorted_forces):
+    """Add up the chunks' blocks of each cluster that has any, in the order of the chunks, in float64."""
     clusters = state[CLUSTERS]
     for i in range(chunk * clusters // chunks, (chunk + 1) * clusters // chunks):
-        total = simd.splat(0.0, 16)
-        for c in range(chunks):
-            if touched_by[c, i]:
+        if n_touching[i]:
+            total = simd.splat(0.0, 16)
+            for k in range(n_touching[i]):
+                c = np.int64(touching[i, k])
                 at = i - window[c]
                 at += clusters * (at < 0)
                 total = total + simd.convert(simd.load(blocks[c], 16 * at, 16), np.float64)
-        simd.store(sorted_forces, 16 * i, total)
-
-
-@kernel(nogil=True)
-def add_sorted(chunk, starts, slots, sorted_forces, forces):
-    """Add sorted forces to those of the atoms."""
-    for atom in range(starts[chunk], starts[chunk + 1]):
-        slot = np.int64(slots[atom])
-        at = 4 * slot - 3 * (slot & 3)
-        for a in range(3):
-            forces[atom, a] += sorted_forces[at + 4 * a]
-
-
-@kernel(nogil=True)
-def sum_chunks_of_some(chunk, chunks, state, touched_by, window, blocks, some, sorted_forces):
-    """As `sum_chunks`, for a list that touches few clusters: those are marked in `some` [clusters]."""
-    clusters = state[CLUSTERS]
-    for i in range(chunk * clusters // chunks, (chunk + 1) * clusters // chunks):
-        some[i] = 0
-        total = simd.splat(0.0, 16)
-        for c in range(chunks):
-            if touched_by[c, i]:
-                at = i - window[c]
-                at += clusters * (at < 0)
-                total = total + simd.convert(simd.load(blocks[c], 16 * at, 16), np.float64)
-                some[i] = 1
-        if some[i]:
             simd.store(sorted_forces, 16 * i, total)
 
 
 @kernel(nogil=True)
-def add_sorted_of_some(chunk, starts, slots, some, sorted_forces, forces):
-    """As `add_sorted`, after `sum_chunks_of_some`."""
+def add_sorted(chunk, starts, slots, n_touching, sorted_forces, forces):
+    """Add sorted forces to those of the atoms."""
     for atom in range(starts[chunk], starts[chunk + 1]):
         slot = np.int64(slots[atom])
-        if some[slot >> 2]:
+        if n_touching[slot >> 2]:
             at = 4 * slot - 3 * (slot & 3)
             for a in range(3):
                 forces[atom, a] += sorted_forces[at + 4 * a]
@@ -442,12 +416,12 @@ class PairPlan(Plan):
         params = aligned_zeros(4 * n_clusters * self.values.shape[1], real)
         sort = Task(sort_params, chunks, state, neighbors.atoms, self.values, params, chunks=chunks)
         rows = np.zeros((len(neighbors.lists) * chunks, ROW))
+        # a row for each thread, of which no more are busy here than there are chunks; pages never used cost nothing. A line
+        # more than the forces take holds the lock.
+        wide = aligned_zeros((len(neighbors.lists) * chunks, 48 * neighbors.lists[0].touched.shape[1] + 16), real)
         pair_tasks, sums, adds, self.parts = [], [], [], []
         classes, enhanced = [], []
         for k, part in enumerate(neighbors.lists):
-            # a row for each thread, of which there are never more than chunks; pages never used cost nothing. A line more
-            # than the forces take holds the lock.
-            wide = aligned_zeros((chunks, 48 * part.touched.shape[1] + 16), real)
             blocks = aligned_zeros((chunks, 16 * part.touched.shape[1]), real)
             sorted_forces, mine = aligned_zeros(16 * n_clusters, np.float64), rows[k * chunks : (k + 1) * chunks]
             args = (state, neighbors.shifts, part.entries, part.n_entries, part.pairs, part.masks, part.touched, part.n_touched,
@@ -458,11 +432,9 @@ class PairPlan(Plan):
                 if both is None:
                     raise ValueError("pair plan: an energy split needs a kernel for forces and energies")
             pair_tasks += [Task(both if classes[-1] else force, *args, chunks=chunks), Task(energy, *args, chunks=chunks)]
-            few = [np.zeros(n_clusters, np.uint8)] if part.kind > 0 else []
-            sums.append(Task(sum_chunks_of_some if few else sum_chunks, chunks, state, part.touched_by, part.window, blocks, *few,
-                             sorted_forces, chunks=chunks))  # fmt: skip
-            adds.append(Task(add_sorted_of_some if few else add_sorted, engine.atom_starts, neighbors.slots, *few, sorted_forces,
-                             engine.forces, chunks=engine.atom_chunks))  # fmt: skip
+            sums.append(Task(sum_chunks, chunks, state, part.touching, part.n_touching, part.window, blocks, sorted_forces, chunks=chunks))
+            adds.append(Task(add_sorted, engine.atom_starts, neighbors.slots, part.n_touching, sorted_forces, engine.forces,
+                             chunks=engine.atom_chunks))  # fmt: skip
             self.parts.append((sorted_forces, mine))
         neighbors.after_sorting(sort)
         self._neighbors, self._arguments = neighbors, [t.args for t in pair_tasks[::2]]
@@ -476,7 +448,8 @@ class PairPlan(Plan):
         self._sums = [aligned_zeros(len(self._neighbors.atoms) * 4, np.float64) for _ in self._arguments]
         for part, arguments, total in zip(self._neighbors.lists, self._arguments, self._sums):
             phases.append([Task(gradient, *arguments, chunks=chunks)])
-            phases.append([Task(sum_chunks, chunks, state, part.touched_by, part.window, arguments[13], total, chunks=chunks)])
+            phases.append([Task(sum_chunks, chunks, state, part.touching, part.n_touching, part.window, arguments[13], total,
+                                chunks=chunks)])  # fmt: skip
         return phases
 
     @property

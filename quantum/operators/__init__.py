@@ -1,0 +1,5 @@
+"""Operators on qubits and fermions."""
+
+from triskele.quantum.operators.pauli import PauliSum
+
+__all__ = ["PauliSum"]

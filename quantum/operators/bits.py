@@ -1,0 +1,80 @@
+"""Pauli strings as bit masks: word w of a row holds qubits 64 w to 64 w + 63.
+
+A string is i**|x & z| X^x Z^z, so that a qubit with both bits set is Y; |.| counts ones.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+__all__ = ["anticommute", "masks", "merge", "pad", "products"]
+
+_I_POWERS = np.array([1, 1j, -1, -1j])
+
+
+def masks(qubits: int, words: int) -> np.ndarray:
+    """A Python integer of bits as (words,) uint64."""
+    return np.frombuffer(qubits.to_bytes(8 * words, "little"), "<u8").astype(np.uint64)
+
+
+def pad(bits: np.ndarray, words: int) -> np.ndarray:
+    """The same rows with zero words added to make `words`."""
+    return bits if bits.shape[1] == words else np.pad(bits, ((0, 0), (0, words - bits.shape[1])))
+
+
+def count(bits: np.ndarray) -> np.ndarray:
+    """Ones in each row of words (last axis)."""
+    return np.bitwise_count(bits).sum(-1, dtype=np.int64) if bits.shape[-1] != 1 else np.bitwise_count(bits[..., 0])
+
+
+def anticommute(x1: np.ndarray, z1: np.ndarray, x2: np.ndarray, z2: np.ndarray) -> np.ndarray:
+    """Whether strings anticommute; broadcasts over all but the last axis."""
+    return (count(x1 & z2) + count(z1 & x2)) & 1 == 1
+
+
+def products(x1, z1, c1, x2, z2, c2):
+    """Row by row products of strings with coefficients (broadcast): x, z, coefficients."""
+    x, z = x1 ^ x2, z1 ^ z2
+    power = count(x1 & z1) + count(x2 & z2) + 2 * count(z1 & x2) - count(x & z)
+    return x, z, c1 * c2 * _I_POWERS[power & 3]
+
+
+def merge(x: np.ndarray, z: np.ndarray, coefficients: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Equal strings summed, zeros dropped, in order of x then z as numbers, without empty words at the top."""
+    x, z, words = _trim(x, z)
+    if len(x) > 1:
+        order, first = _order(x, z, words)
+        if order is not None:
+            x, z, coefficients = x[order], z[order], coefficients[order]
+        if not first.all():
+            start = np.flatnonzero(first)
+            x, z, coefficients = x[start], z[start], np.add.reduceat(coefficients, start)
+    keep = coefficients != 0
+    if not keep.all():
+        x, z, coefficients = x[keep], z[keep], coefficients[keep]
+        x, z, _ = _trim(x, z)
+    return x, z, coefficients
+
+
+def _trim(x: np.ndarray, z: np.ndarray) -> tuple[np.ndarray, np.ndarray, int]:
+    words = x.shape[1]
+    while words > 1 and not (x[:, words - 1].any() or z[:, words - 1].any()):
+        words -= 1
+    return x[:, :words], z[:, :words], words
+
+
+def _order(x: np.ndarray, z: np.ndarray, words: int) -> tuple[np.ndarray | None, np.ndarray]:
+    """A permutation that sorts the rows (None: sorted already), and which sorted rows differ from the one before."""
+    first = np.ones(len(x), bool)
+    if words == 1 and not ((x | z) >> np.uint64(32)).any():  # one key holds both: numpy sorts it with vector instructions
+        key = (x[:, 0] << np.uint64(32)) | z[:, 0]
+        order = None
+        if (key[1:] < key[:-1]).any():
+            order = np.argsort(key)
+            key = key[order]
+        first[1:] = key[1:] != key[:-1]
+        return order, first
+    order = np.lexsort([*z.T, *x.T])
+    x, z = x[order], z[order]
+    first[1:] = ((x[1:] != x[:-1]) | (z[1:] != z[:-1])).any(1)
+    return order, first

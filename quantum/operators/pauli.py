@@ -1,0 +1,280 @@
+"""Sums of Pauli strings."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable, Iterator, Mapping
+from numbers import Number
+from typing import Any
+
+import numpy as np
+
+from triskele.quantum.errors import OperatorError
+from triskele.quantum.operators import bits
+from triskele.quantum.operators.text import format_coefficient, parse_string, parse_sum, string_of
+
+__all__ = ["PauliSum"]
+
+
+class PauliSum:
+    """A sum of Pauli strings with complex coefficients: a Hamiltonian or any other operator on qubits.
+
+    It never changes: arithmetic gives new sums. Equal strings are merged and terms kept in one order (by `x`, then `z`,
+    as numbers), so that two sums are equal exactly when their arrays are.
+
+    Parameters
+    ----------
+    terms : str, mapping, iterable of pairs, number or PauliSum, optional
+        `"0.5 Z0 Z1 - 1.2 X2"`, `{"Z0 Z1": 0.5}`, `[("Z0 Z1", 0.5)]`; the identity is the empty string (in a sum written as text, a
+        number alone). Zero when left out.
+
+    Raises
+    ------
+    OperatorError
+        Text that cannot be read (with its position), a coefficient that is no finite number.
+
+    Examples
+    --------
+    >>> h = PauliSum("0.5 Z0 Z1 - 1.2 X2")
+    >>> h * h
+    PauliSum('1.69 - 1.2 Z0 Z1 X2')
+    >>> PauliSum("X0") * PauliSum("Y0")
+    PauliSum('1j Z0')
+    """
+
+    __slots__ = ("__dict__", "coefficients", "x", "z")
+    __array_ufunc__ = None  # numpy numbers leave sums and products to us
+    x: np.ndarray
+    z: np.ndarray
+    coefficients: np.ndarray
+
+    def __init__(self, terms: str | Mapping[str, complex] | Iterable[tuple[str, complex]] | complex | PauliSum | None = None):
+        if isinstance(terms, PauliSum):
+            self._set(terms.x, terms.z, terms.coefficients)
+            return
+        if terms is None:
+            read: list[tuple[int, int, complex]] = []
+        elif isinstance(terms, str):
+            read = parse_sum(terms)
+        elif isinstance(terms, Number):
+            read = [(0, 0, _number(terms))]
+        else:
+            read = [_pair(pair) for pair in (terms.items() if isinstance(terms, Mapping) else _iterate(terms))]
+        words = max(1, -(-max((x | z for x, z, _ in read), default=0).bit_length() // 64))
+        blank = np.zeros((0, words), np.uint64)
+        x = np.stack([bits.masks(x, words) for x, _, _ in read]) if read else blank
+        z = np.stack([bits.masks(z, words) for _, z, _ in read]) if read else blank
+        self._merge(x, z, np.array([c for _, _, c in read], complex))
+
+    @classmethod
+    def from_arrays(cls, x: np.ndarray, z: np.ndarray, coefficients: np.ndarray) -> PauliSum:
+        """A sum from bit masks: term k is coefficients[k] * i**|x & z| X^x Z^z.
+
+        Parameters
+        ----------
+        x, z : (terms,) or (terms, words) uint64 array
+            Bit q % 64 of word q // 64 is qubit q. Both bits set is Y.
+        coefficients : (terms,) array
+
+        Raises
+        ------
+        OperatorError
+            Shapes that do not fit, or a coefficient that is not finite.
+        """
+        x, z = (np.atleast_2d(np.asarray(a, np.uint64).T).T for a in (x, z))
+        coefficients = np.array(coefficients, complex)
+        if x.ndim != 2 or x.shape != z.shape or coefficients.shape != x.shape[:1]:
+            raise OperatorError(
+                f"from_arrays: x and z must be (terms, words), coefficients (terms,), got {x.shape}, {z.shape}, {coefficients.shape}"
+            )
+        new = cls.__new__(cls)
+        new._merge(x, z, coefficients)
+        return new
+
+    def _merge(self, x: np.ndarray, z: np.ndarray, coefficients: np.ndarray) -> None:
+        if not np.isfinite(coefficients).all():
+            raise OperatorError(f"PauliSum: coefficients must be finite, got {coefficients[~np.isfinite(coefficients)][0]}")
+        self._set(*bits.merge(x, z, coefficients + 0.0))  # + 0 makes -0 plain zero
+
+    def _set(self, x: np.ndarray, z: np.ndarray, coefficients: np.ndarray) -> None:
+        for name, array in (("x", x), ("z", z), ("coefficients", coefficients)):
+            array = np.ascontiguousarray(array)
+            array.flags.writeable = False
+            setattr(self, name, array)
+
+    # -- what is in it ----------------------------------------------------------------------------------------------
+
+    @functools.cached_property
+    def num_qubits(self) -> int:
+        """The highest qubit that a term acts on, plus one."""
+        used = np.bitwise_or.reduce(self.x | self.z, axis=0, initial=0)
+        return int.from_bytes(used.astype("<u8").tobytes(), "little").bit_length()
+
+    def __len__(self) -> int:
+        return len(self.coefficients)
+
+    def __iter__(self) -> Iterator[tuple[str, complex]]:
+        for x, z, c in zip(self.x, self.z, self.coefficients.tolist(), strict=True):
+            yield string_of(x, z), c
+
+    def __getitem__(self, key: Any) -> Any:
+        """The coefficient of a string (0 if it has none); the term of that number; the sum of terms of a slice, mask or index array."""
+        if isinstance(key, str):
+            x, z = parse_string(key)
+            if max(x, z).bit_length() > 64 * self.x.shape[1]:
+                return 0j
+            words = self.x.shape[1]
+            found = (self.x == bits.masks(x, words)).all(1) & (self.z == bits.masks(z, words)).all(1)
+            return complex(self.coefficients[found].sum())
+        if isinstance(key, (int, np.integer)):
+            return string_of(self.x[key], self.z[key]), complex(self.coefficients[key])
+        return PauliSum.from_arrays(self.x[key], self.z[key], self.coefficients[key])
+
+    def __contains__(self, string: str) -> bool:
+        return self[string] != 0
+
+    @property
+    def constant(self) -> complex:
+        """The coefficient of the identity."""
+        return self[""]
+
+    @property
+    def is_hermitian(self) -> bool:
+        """Whether all coefficients are real, up to 1e-12 of the largest."""
+        c = self.coefficients
+        return bool((abs(c.imag) <= 1e-12 * np.max(abs(c), initial=0.0)).all())
+
+    @property
+    def weights(self) -> np.ndarray:
+        """How many qubits each term acts on, (terms,) int."""
+        return np.asarray(bits.count(self.x | self.z), int)
+
+    # -- arithmetic -------------------------------------------------------------------------------------------------
+
+    def __add__(self, other: Any) -> PauliSum:
+        other = _operand(other)
+        if other is NotImplemented:
+            return NotImplemented
+        words = max(self.x.shape[1], other.x.shape[1])
+        x, z = (np.concatenate([bits.pad(a, words), bits.pad(b, words)]) for a, b in ((self.x, other.x), (self.z, other.z)))
+        return PauliSum.from_arrays(x, z, np.concatenate([self.coefficients, other.coefficients]))
+
+    def __mul__(self, other: Any) -> PauliSum:
+        if isinstance(other, Number):
+            return PauliSum.from_arrays(self.x, self.z, self.coefficients * _number(other))
+        if not isinstance(other, PauliSum):
+            return NotImplemented
+        words = max(self.x.shape[1], other.x.shape[1])
+        left, right = self._padded(words), other._padded(words)
+        x, z, c = bits.products(*(a[:, None] for a in left), *(a[None] for a in right))
+        return PauliSum.from_arrays(x.reshape(-1, words), z.reshape(-1, words), c.reshape(-1))
+
+    def _padded(self, words: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        return bits.pad(self.x, words), bits.pad(self.z, words), self.coefficients
+
+    def __rmul__(self, other: Any) -> PauliSum:
+        return self * other if isinstance(other, Number) else NotImplemented
+
+    def __truediv__(self, other: Any) -> PauliSum:
+        if not isinstance(other, Number):
+            return NotImplemented
+        if other == 0:
+            raise OperatorError("PauliSum: division by zero")
+        return self * (1 / other)
+
+    def __neg__(self) -> PauliSum:
+        return self * -1
+
+    def __sub__(self, other: Any) -> PauliSum:
+        other = _operand(other)
+        return NotImplemented if other is NotImplemented else self + -other
+
+    def __rsub__(self, other: Any) -> PauliSum:
+        return -self + other
+
+    __radd__ = __add__
+
+    def __pow__(self, exponent: int) -> PauliSum:
+        if isinstance(exponent, bool) or not isinstance(exponent, (int, np.integer)) or exponent < 0:
+            raise OperatorError(f"PauliSum: an exponent must be an integer of at least 0, got {exponent!r}")
+        return functools.reduce(lambda total, _: total * self, range(exponent), PauliSum(1))
+
+    def __eq__(self, other: Any) -> bool:
+        other = _operand(other)
+        if other is NotImplemented:
+            return NotImplemented
+        return np.array_equal(self.x, other.x) and np.array_equal(self.z, other.z) and np.array_equal(self.coefficients, other.coefficients)
+
+    __hash__ = None
+
+    def isclose(self, other: Any, tol: float = 1e-12) -> bool:
+        """Whether no coefficient differs by more than `tol`."""
+        return bool((abs((self - other).coefficients) <= tol).all())
+
+    def adjoint(self) -> PauliSum:
+        """The Hermitian conjugate."""
+        return PauliSum.from_arrays(self.x, self.z, self.coefficients.conj())
+
+    def simplify(self, tol: float = 1e-12) -> PauliSum:
+        """Without terms whose coefficient is at most `tol` in size; real and imaginary parts are dropped likewise."""
+        c = np.where(abs(self.coefficients.real) > tol, self.coefficients.real, 0) + 1j * np.where(
+            abs(self.coefficients.imag) > tol, self.coefficients.imag, 0
+        )
+        return PauliSum.from_arrays(self.x, self.z, c)
+
+    # -- matrices and states ----------------------------------------------------------------------------------------
+
+    def matrix(self, num_qubits: int | None = None) -> Any:
+        """The operator as a scipy CSR matrix of complex128, (2**n, 2**n).
+
+        Raises
+        ------
+        OperatorError
+            If a term acts on a qubit that is not there, or the matrix does not fit in memory.
+        """
+        from triskele.quantum.operators.sparse import matrix
+
+        return matrix(self, num_qubits)
+
+    # -- text -------------------------------------------------------------------------------------------------------
+
+    def __str__(self) -> str:
+        text = ""
+        for string, c in self:
+            unit = string and abs(c.real) == 1 and c.imag == 0
+            size = (("-" if not text else " - ") if c.real < 0 else "" if not text else " + ") if unit else format_coefficient(c, not text)
+            text += size + (string if unit else " " + string if string else "")
+        return text or "0"
+
+    def __repr__(self) -> str:
+        if len(self) > 20:
+            return f"PauliSum({len(self)} terms on {self.num_qubits} qubits: {str(self[:3])} ...)"
+        return f"PauliSum({str(self)!r})"
+
+
+def _operand(value: Any) -> Any:
+    return value if isinstance(value, PauliSum) else PauliSum(value) if isinstance(value, Number) else NotImplemented
+
+
+def _number(value: Any) -> complex:
+    try:
+        return complex(value)
+    except (TypeError, ValueError):
+        raise OperatorError(f"PauliSum: a coefficient must be a number, got {value!r}") from None
+
+
+def _iterate(terms: Any) -> Iterable[Any]:
+    try:
+        return iter(terms)
+    except TypeError:
+        raise OperatorError(f"PauliSum: text, a mapping or pairs (string, coefficient) are needed, got {terms!r}") from None
+
+
+def _pair(pair: Any) -> tuple[int, int, complex]:
+    try:
+        string, coefficient = pair
+    except (TypeError, ValueError):
+        string = coefficient = None
+    if not isinstance(string, str):
+        raise OperatorError(f"PauliSum: a term must be a pair such as ('Z0 Z1', 0.5), got {pair!r}")
+    return *parse_string(string), _number(coefficient)

@@ -1,6 +1,6 @@
 """Errors of circuits, operators and simulators."""
 
-__all__ = ["ChannelError", "CircuitError", "GateError", "OperatorError", "ParameterError", "QASMError", "SimulatorError"]
+__all__ = ["ChannelError", "CircuitError", "GateError", "OperatorError", "OptimizerError", "ParameterError", "QASMError", "SimulatorError", "StateError"]
 
 
 class CircuitError(ValueError):
@@ -19,12 +19,20 @@ class OperatorError(ValueError):
     """An operator that cannot be read, or is not Hermitian where an energy is asked."""
 
 
+class OptimizerError(ValueError):
+    """An optimiser that is not known, or does not suit the circuit."""
+
+
 class ChannelError(ValueError):
     """A noise channel that is not trace preserving, or has a probability outside 0 to 1."""
 
 
 class SimulatorError(ValueError):
     """Something this simulator cannot do, or not in this machine's memory."""
+
+
+class StateError(ValueError):
+    """An array that is no quantum state: wrong shape, not normalised, not finite."""
 
 
 class QASMError(ValueError):

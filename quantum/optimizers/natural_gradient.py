@@ -1,0 +1,63 @@
+"""Quantum natural gradient descent."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from triskele.quantum.errors import OptimizerError
+from triskele.quantum.optimizers.objective import Objective
+
+__all__ = ["NaturalGradient"]
+
+
+@dataclass(frozen=True)
+class NaturalGradient:
+    """Steepest descent in the metric of states: ``theta -= rate * (g + regularization)**-1 gradient``.
+
+    g is the Fubini-Study metric, a quarter of the quantum Fisher information [1]_. Needs a function that has a `circuit`,
+    such as an `Expectation` of a state vector.
+
+    Attributes
+    ----------
+    learning_rate : float
+    regularization : float
+        Added to the metric's diagonal, which is singular where parameters are redundant.
+    max_steps : int
+    tolerance : float
+        Converged when no component of the gradient is larger.
+
+    References
+    ----------
+    .. [1] Stokes, Izaac, Killoran, Carleo, "Quantum natural gradient", Quantum 4, 269 (2020), eqs. 3 and 4.
+       doi:10.22331/q-2020-05-25-269
+    """
+
+    learning_rate: float = 0.1
+    regularization: float = 1e-3
+    max_steps: int = 300
+    tolerance: float = 1e-5
+
+    gradient_free = False
+
+    def __post_init__(self) -> None:
+        if not self.learning_rate > 0 or not self.regularization > 0:
+            raise OptimizerError(f"NaturalGradient: learning_rate and regularization must be positive, got {self.learning_rate} and {self.regularization}")
+
+    def minimize(self, objective: Objective, theta: np.ndarray, report: Callable[[np.ndarray, float], None]) -> tuple[np.ndarray, bool, str]:
+        """See `Optimizer.minimize`."""
+        from triskele.quantum.gradients.qfi import qfi
+
+        if objective.circuit is None:
+            raise OptimizerError("NaturalGradient: the function must have a circuit, as an Expectation does (the metric is that of its state)")
+        ridge = self.regularization * np.eye(theta.size)
+        _, gradient = objective.value_and_grad(theta)
+        for _ in range(self.max_steps):
+            if np.max(np.abs(gradient)) <= self.tolerance:
+                return theta, True, f"no component of the gradient is above {self.tolerance:g}"
+            theta = theta - self.learning_rate * np.linalg.solve(0.25 * qfi(objective.circuit, theta) + ridge, gradient)
+            value, gradient = objective.value_and_grad(theta)
+            report(theta, value)
+        return theta, False, f"the limit of {self.max_steps} steps was reached"

@@ -1,0 +1,74 @@
+"""What optimisers are given: a real function of an angle vector, counted and checked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from triskele import core
+
+__all__ = ["Objective"]
+
+
+class Objective:
+    """A real function of an angle vector with its gradient; counts what is asked and refuses what is not finite.
+
+    Parameters
+    ----------
+    function : callable
+        ``function(theta) -> float``. If it has a method ``value_and_grad(theta)``, as an `Expectation` has, gradients come from
+        there, and else from the core. An attribute ``circuit`` serves optimisers that need to see the circuit.
+
+    Attributes
+    ----------
+    evaluations : int
+        Calls so far, with or without gradient.
+    """
+
+    def __init__(self, function: Callable[[Any], Any]):
+        self.function = function
+        self.circuit = getattr(function, "circuit", None)
+        self.evaluations = 0
+        self._both = getattr(function, "value_and_grad", None)
+        self._seen: dict[bytes, tuple[float, np.ndarray | None]] = {}  # of the last few points: steps ask again for what a line search saw
+
+    def __call__(self, theta: np.ndarray) -> float:
+        """The value at `theta`."""
+        if (known := self._seen.get(theta.tobytes())) is None:
+            self.evaluations += 1
+            known = (self._finite(self.function(theta.copy()), theta), None)
+            self._remember(theta, known)
+        return known[0]
+
+    def value_and_grad(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
+        """The value and the gradient at `theta`."""
+        known = self._seen.get(theta.tobytes())
+        if known is None or known[1] is None:
+            self.evaluations += 1
+            if self._both is None:
+                self._both = core.value_and_grad(self.function)
+            value, gradient = self._both(theta.copy())
+            known = self._finite(value, theta), np.asarray(gradient, np.float64)
+            self._finite(known[1], theta)
+            self._remember(theta, known)
+        return known[0], known[1].copy()
+
+    def fresh(self, theta: np.ndarray) -> float:
+        """The value at `theta`, measured again even if it was just asked for: for objectives with shot noise."""
+        self._seen.pop(theta.tobytes(), None)
+        return self(theta)
+
+    def _remember(self, theta: np.ndarray, known: tuple[float, np.ndarray | None]) -> None:
+        if len(self._seen) >= 32:
+            del self._seen[next(iter(self._seen))]
+        self._seen[theta.tobytes()] = known
+
+    def _finite(self, value: Any, theta: np.ndarray) -> Any:
+        array = np.asarray(value)
+        if array.ndim > 0 and array.shape != theta.shape:
+            raise ValueError(f"minimize: the function must return one number, got an array of shape {array.shape}")
+        if not np.all(np.isfinite(array)):
+            raise FloatingPointError(f"minimize: values and gradients must be finite, got {value} at theta = {theta}")
+        return value if array.ndim else float(value)

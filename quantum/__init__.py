@@ -3,8 +3,35 @@
 if __name__ != "triskele.quantum":
     raise ImportError(f"import this package as triskele.quantum, not as {__name__!r}")
 
+import importlib
+from typing import Any
+
 from triskele.quantum.circuit import Circuit
-from triskele.quantum.operators.pauli import PauliSum
 from triskele.quantum.parameters import Parameter
 
-__all__ = ["Circuit", "Parameter", "PauliSum"]
+# public name: module that has it, imported when the name is first used
+_LAZY = {
+    "PauliSum": "triskele.quantum.operators.pauli",
+    "Plan": "triskele.quantum.compile.plan",
+    "plan": "triskele.quantum.compile.plan",
+    "run": "triskele.quantum.simulators.run",
+}
+
+__all__ = sorted(["Circuit", "Parameter", *_LAZY])
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LAZY:
+        try:
+            return importlib.import_module(f"{__name__}.{name}")
+        except ModuleNotFoundError as error:
+            if error.name != f"{__name__}.{name}":
+                raise
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(importlib.import_module(_LAZY[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LAZY})

@@ -16,7 +16,7 @@ import numpy as np
 from triskele import core
 from triskele.sponge import box as boxes
 from triskele.sponge.engine.engine import Engine
-from triskele.sponge.potential import Potential
+from triskele.sponge.potential import Potential, complete
 from triskele.sponge.potentials.nonbonded import Nonbonded
 from triskele.sponge.virtual_sites import place_all
 
@@ -82,15 +82,7 @@ class EnergyFunction:
             If a name is not known, a shape is wrong, or the box does not suit the potentials.
         """
         system = self._system
-        for name, values in params.items():
-            if name not in self._defaults:
-                raise KeyError(f"energy function: no potential {name!r}; there are {', '.join(self._defaults)}")
-            for key, value in values.items():
-                if key not in self._defaults[name]:
-                    raise KeyError(f"energy function: {name!r} has no parameter {key!r}; it has {', '.join(self._defaults[name])}")
-                if np.shape(value) != np.shape(self._defaults[name][key]):
-                    raise ValueError(f"energy function: {key!r} of {name!r} must have shape {np.shape(self._defaults[name][key])}, got {np.shape(value)}")
-        leaves = [params.get(name, {}).get(key, default) for name, own in self._defaults.items() for key, default in own.items()]
+        leaves = [value for values in complete(self._defaults, params, "energy function").values() for value in values.values()]
         if np.shape(positions) != (system.n, 3):
             raise ValueError(f"energy function: positions must have shape {(system.n, 3)}, got {np.shape(positions)}")
         leaves.append(positions)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from triskele.sponge.engine.engine import Engine
     from triskele.sponge.system import System
 
-__all__ = ["Plan", "Potential", "ROW"]
+__all__ = ["Plan", "Potential", "ROW", "complete", "parameter"]
 
 ROW = 10  # of `Plan.rows`: energy, then the nine components of the virial
 
@@ -149,3 +150,41 @@ class Potential:
     def __repr__(self):
         sizes = ", ".join(f"{k} {np.shape(v)}" for k, v in self.params.items())
         return f"<{type(self).__name__} {self.name!r}: {sizes}>"
+
+
+def _values(own, potential, where):
+    if potential not in own:
+        raise KeyError(f"{where}: there is no potential {potential!r}; there are {', '.join(own)}")
+    return own[potential]
+
+
+def parameter(own: dict[str, dict[str, Any]], potential: str, key: str, where: str) -> Any:
+    """A parameter of `own`, such as ``system.params()``.
+
+    Raises
+    ------
+    KeyError
+        If the potential or the parameter does not exist; near names are given.
+    """
+    if key not in _values(own, potential, where):
+        names = [f"{name}/{k}" for name, values in own.items() for k in values]
+        near = get_close_matches(f"{potential}/{key}", names, 3, 0.3)
+        raise KeyError(f"{where}: there is no parameter {potential + '/' + key!r} (near: {', '.join(near or names)})")
+    return own[potential][key]
+
+
+def complete(own: dict[str, dict[str, Any]], params: dict[str, dict[str, Any]], where: str) -> dict[str, dict[str, Any]]:
+    """`params`, and the values of `own` for what is left out.
+
+    Raises
+    ------
+    KeyError, ValueError
+        If a name is not known, or a shape differs.
+    """
+    for potential, values in params.items():
+        _values(own, potential, where)
+        for key, value in values.items():
+            shape = np.shape(parameter(own, potential, key, where))
+            if np.shape(value) != shape:
+                raise ValueError(f"{where}: {potential + '/' + key!r} must have shape {shape}, got {np.shape(value)}")
+    return {potential: {**values, **params.get(potential, {})} for potential, values in own.items()}

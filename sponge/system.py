@@ -13,7 +13,7 @@ from triskele.core import tree
 from triskele.sponge import box as boxes
 from triskele.sponge import units
 from triskele.sponge.errors import ConstraintError
-from triskele.sponge.potential import Potential
+from triskele.sponge.potential import Potential, complete
 from triskele.sponge.topology import Topology
 from triskele.sponge.virtual_sites import check as check_sites
 
@@ -149,14 +149,9 @@ class System:
         KeyError, ValueError
             If a name is not known or a shape differs.
         """
+        complete(self.params(), params, "system")
         for name, values in params.items():
-            own = self[name].params
-            for key, value in values.items():
-                if key not in own:
-                    raise KeyError(f"system: potential {name!r} has no parameter {key!r}; it has {', '.join(own)}")
-                if np.shape(value) != np.shape(own[key]):
-                    raise ValueError(f"system: parameter {key!r} of {name!r} must have shape {np.shape(own[key])}, got {np.shape(value)}")
-                own[key] = np.array(value, np.float64)
+            self[name].params.update({key: np.array(value, np.float64) for key, value in values.items()})
 
     def repartition_hydrogen_mass(self, mass: float = 3.024) -> None:
         """Give hydrogens `mass` dalton, taken from the heavy atom they are bound to; water is left as it is.

@@ -9,6 +9,7 @@ import numpy as np
 
 from triskele import core
 from triskele.sponge import box as boxes
+from triskele.sponge.potential import complete
 from triskele.sponge.potentials import nonbonded_energy
 from triskele.sponge.potentials.nonbonded import Nonbonded
 from triskele.sponge.potentials.pair_terms import PairPotential, _mixed
@@ -16,32 +17,9 @@ from triskele.sponge.potentials.pair_terms import PairPotential, _mixed
 if TYPE_CHECKING:
     from triskele.sponge.system import System
 
-__all__ = ["complete", "explicit_energy"]
+__all__ = ["explicit_energy"]
 
 _MOST_ATOMS = 3000  # 4.5 million pairs, half a GB for each second derivative
-
-
-def complete(system: System, params: dict[str, dict[str, Any]], where: str) -> dict[str, dict[str, Any]]:
-    """`params` with the system's own values for what is left out.
-
-    Raises
-    ------
-    KeyError
-        If a potential or parameter does not exist; near names are given.
-    """
-    own = {p.name: p.params for p in system.potentials}
-    for name, values in params.items():
-        for key in values:
-            if name not in own or key not in own[name]:
-                raise KeyError(f"{where}: there is no parameter {name + '/' + key!r}{_near(own, name + '/' + key)}")
-    return {name: {key: params.get(name, {}).get(key, value) for key, value in values.items()} for name, values in own.items()}
-
-
-def _near(own, wanted):
-    from difflib import get_close_matches
-
-    names = [f"{name}/{key}" for name, values in own.items() for key in values]
-    return f" (near: {', '.join(get_close_matches(wanted, names, 3, 0.3) or names)})"
 
 
 def explicit_energy(system: System) -> Callable[..., Any]:
@@ -93,7 +71,7 @@ def explicit_energy(system: System) -> Callable[..., Any]:
             for p in system.potentials:
                 if hasattr(p, "check_box"):
                     p.check_box(box)
-        params = complete(system, params, where)
+        params = complete(system.params(), params, where)
         total = 0.0
         for name, term in terms.items():
             total = total + term(params[name], positions, box)

@@ -12,7 +12,8 @@ from triskele import core
 from triskele.sponge import box as boxes
 from triskele.sponge import units
 from triskele.sponge.barostats.molecules import molecules
-from triskele.sponge.differentiate.energy import complete, explicit_energy
+from triskele.sponge.differentiate.energy import explicit_energy
+from triskele.sponge.potential import complete
 from triskele.sponge.potentials.nonbonded import Nonbonded
 from triskele.sponge.potentials.nonbonded_energy import jump_at_cutoff
 
@@ -184,7 +185,7 @@ def pressure(system: System, temperature: float, energy: Callable[..., Any] | No
         volume = boxes.volume(box)
         p = (count * units.GAS_CONSTANT * temperature - slope / 3) / volume
         for name, form, types in steps:
-            p = p + jump_at_cutoff(form, complete(system, params, "pressure")[name], types) / volume**2
+            p = p + jump_at_cutoff(form, complete(system.params(), params, "pressure")[name], types) / volume**2
         return p * units.BAR_PER_PRESSURE
 
     return Observable(value, name="pressure")
@@ -202,7 +203,7 @@ def density(system: System) -> Observable:
 
 
 def _total_dipole(system, params, positions):
-    charges = complete(system, params, "dipole")[system.nonbonded.name]["charges"]
+    charges = complete(system.params(), params, "dipole")[system.nonbonded.name]["charges"]
     return charges @ positions
 
 
@@ -219,7 +220,7 @@ def dipole(system: System) -> Observable:
     of = molecules(system)
 
     def value(params, positions, box=None):
-        charges = complete(system, params, "dipole")[system.nonbonded.name]["charges"]
+        charges = complete(system.params(), params, "dipole")[system.nonbonded.name]["charges"]
         moments = core.index_add(np.zeros((int(of.max()) + 1, 3)), of, charges[:, None] * positions)
         return np.mean(np.sqrt(np.sum(moments * moments, axis=1)))
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from triskele.sponge.differentiate.energy import complete
+from triskele.sponge.potential import complete, parameter
 
 if TYPE_CHECKING:
     from triskele.sponge.system import System
@@ -55,8 +55,7 @@ class Parameters:
                 free = [free]
             for name in free:
                 potential, _, key = name.rpartition("/")
-                complete(system, {potential: {key: None}}, "fit")
-                values = np.array(system[potential].params[key])
+                values = np.array(parameter(system.params(), potential, key, "fit"))
                 unique, group = np.unique(values[values != 0], return_inverse=True)
                 if not len(unique):
                     raise ValueError(f"fit: {name!r} must have entries that are not 0")
@@ -75,13 +74,7 @@ class Parameters:
         self.sizes = {name: np.size(values) for name, values in self.start.items()}
         self.size = sum(self.sizes.values())
         if self._function is not None:  # names and shapes that are wrong are found now
-            changes = self._function(self.start)
-            full = complete(system, changes, "fit")
-            for potential, values in changes.items():
-                for key, value in values.items():
-                    if np.shape(value) != np.shape(system[potential].params[key]):
-                        raise ValueError(f"fit: the function must return shape {np.shape(system[potential].params[key])} for "
-                                         f"{potential + '/' + key!r}, got {np.shape(full[potential][key])}")
+            complete(system.params(), self._function(self.start), "fit: what the function returns")
 
     def values(self, u: Any) -> dict[str, Any]:
         """The parameters by name, from the vector u [size]."""

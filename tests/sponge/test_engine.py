@@ -193,7 +193,7 @@ def test_an_engine_can_share_the_state_of_another():
     (lambda s: s.energy(box=3.0), "not periodic"),
     (lambda s: s.energy(precision="half"), "'mixed' or 'double'"),
     (lambda s: s["angle"], "no potential 'angle'"),
-    (lambda s: s.set_params({"trap": {"q": 1}}), "no parameter 'q'"),
+    (lambda s: s.set_params({"trap": {"q": 1}}), "no parameter 'trap/q'"),
     (lambda s: s.set_params({"trap": {"k": np.ones(2)}}), r"must have shape \(\), got \(2,\)"),
 ])  # fmt: skip
 def test_mistakes_are_named(change, message):

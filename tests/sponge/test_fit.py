@@ -152,9 +152,9 @@ def test_bad_input():
     target, by = targets.observable(spread, RT / 100), next(ways())
     with pytest.raises(KeyError, match=r"no parameter 'springs/kk' \(near: springs/k\)"):
         sponge.fit(system, [target], ["springs/kk"], by=by)
-    with pytest.raises(KeyError, match="no parameter 'spring/k'"):
+    with pytest.raises(KeyError, match="no potential 'spring'; there are springs"):
         sponge.fit(system, [target], ({"k": 1.0}, lambda theta: {"spring": {"k": theta["k"]}}), by=by)
-    with pytest.raises(ValueError, match="must return shape"):
+    with pytest.raises(ValueError, match="what the function returns: 'springs/k' must have shape"):
         sponge.fit(system, [target], ({"k": np.ones(3)}, lambda theta: {"springs": {"k": theta["k"]}}), by=by)
     with pytest.raises(ValueError, match="by must say how averages are made"):
         sponge.fit(system, [target], ["springs/k"])

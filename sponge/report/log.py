@@ -31,8 +31,6 @@ _COLUMNS = [
 class Log(Reporter):
     """Prints energies, temperature, pressure, density, box, speed and time left.
 
-    The progress bar is tqdm's when that is installed, otherwise one line that is written over.
-
     Parameters
     ----------
     every : int
@@ -51,7 +49,7 @@ class Log(Reporter):
         self._columns = [c for c in _COLUMNS if c[3](sim, energies) is not None]
         self._clock = _Clock(sim)
         show = sys.stderr.isatty() if self.progress is None else self.progress
-        self._bar = _bar(sim) if show else None
+        self._bar = _Bar(sim) if show else None
         head, units = [], []
         for name, unit, form, _ in self._columns:
             width = int(form[3:].split(".")[0].rstrip("df}"))
@@ -124,17 +122,10 @@ class _Clock:
         return (f"{days}d " if days else "") + f"{hours}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"
 
 
-def _bar(sim):
-    try:
+class _Bar:
+    def __init__(self, sim):
         from tqdm import tqdm
-    except ImportError:
-        return _PlainBar(sim)
-    return _TqdmBar(sim, tqdm)
 
-
-class _TqdmBar:
-    def __init__(self, sim, tqdm):
-        self.tqdm = tqdm
         self.bar = tqdm(total=sim.target, initial=sim.step, unit="step", unit_scale=True, dynamic_ncols=True, file=sys.stderr)
 
     def move(self, sim, clock):
@@ -144,27 +135,7 @@ class _TqdmBar:
         self.bar.update(sim.step - self.bar.n)
 
     def print(self, line):
-        self.tqdm.write(line, file=sys.stdout)
+        self.bar.write(line, file=sys.stdout)
 
     def close(self):
         self.bar.close()
-
-
-class _PlainBar:
-    def __init__(self, sim):
-        self.start, self.target = sim.step, sim.target
-
-    def move(self, sim, clock):
-        done = (sim.step - self.start) / max(self.target - self.start, 1)
-        speed, left = clock.ns_per_day(sim), clock.left(sim)
-        after = "" if speed is None else f"  {_speed(speed)} ns/day, {left} left"
-        sys.stderr.write(f"\r[{'=' * int(40 * done):<40}] {100 * done:5.1f} %{after}\x1b[K")
-        sys.stderr.flush()
-
-    def print(self, line):
-        sys.stderr.write("\r\x1b[K")
-        sys.stderr.flush()
-        print(line)
-
-    def close(self):
-        sys.stderr.write("\n")

@@ -138,12 +138,7 @@ def test_log_prints_a_table(capsys):
     assert len({len(line) for line in lines[2:]}) == 1
 
 
-@pytest.mark.parametrize("tqdm", [True, False])
-def test_log_shows_progress_on_the_side(capsys, monkeypatch, tqdm):
-    if tqdm:
-        pytest.importorskip("tqdm")
-    else:
-        monkeypatch.setitem(__import__("sys").modules, "tqdm", None)
+def test_log_shows_progress_on_the_side(capsys):
     simulation().run(400, report=[sponge.Log(100, progress=True)])
     seen = capsys.readouterr()
     assert [line.split()[0] for line in seen.out.replace("\r", "").splitlines()[2:] if line.strip()][-1] == "400"

@@ -10,8 +10,9 @@ import numpy as np
 
 from triskele.quantum import gates
 from triskele.quantum.errors import CircuitError, GateError, ParameterError
+from triskele.quantum.gates import families
 from triskele.quantum.gates.base import Gate
-from triskele.quantum.gates.standard import CONTROLLED
+from triskele.quantum.gates.standard import CONTROLLED, resolve
 from triskele.quantum.instruction import BARRIER, MEASURE, RESET, Condition, Instruction
 from triskele.quantum.parameters import Linear, angle
 
@@ -142,14 +143,14 @@ class Circuit:
         CircuitError, GateError, ParameterError
             Unknown gate, qubits out of range or repeated, wrong number of qubits or parameters, an angle that is none.
         """
-        where = gate if isinstance(gate, str) else gate.name
+        where = gate if isinstance(gate, str) else getattr(gate, "name", gate)
         targets = (qubits,) if isinstance(qubits, (int, np.integer)) else tuple(qubits)
         control = (controls,) if isinstance(controls, (int, np.integer)) else tuple(controls)
         if isinstance(gate, str):
-            if gate in CONTROLLED:
-                number, inner = CONTROLLED[gate]
-                control, targets, gate = control + targets[:number], targets[number:], inner
-            gate = gates.find(gate)
+            number, gate = resolve(gate)
+            if number != 0:
+                number = len(targets) - gate.num_qubits if number is None else number
+                control, targets = control + targets[:number], targets[number:]
         n = self.num_qubits
         wires = targets + control
         for q in wires:
@@ -169,17 +170,33 @@ class Circuit:
         # A registered gate becomes a method when it is first asked for.
         if name.startswith("_"):
             raise AttributeError(name)
-        number, inner = CONTROLLED.get(name, (0, name))
         try:
-            gate = gates.find(inner)
+            number, gate = resolve(name)
+            method = _gate_method(name, gate, number)
         except GateError as error:
-            raise AttributeError(f"Circuit has no gate or method {name!r}: {error}") from None
-        method = _gate_method(name, gate, number)
+            from triskele.quantum.noise import channels
+
+            method = channels.method(name)
+            if method is None:
+                raise AttributeError(f"Circuit has no gate or method {name!r}: {error}") from None
         setattr(Circuit, name, method)
         return method.__get__(self)
 
     def __dir__(self) -> Iterable[str]:
         return [*super().__dir__(), *gates.names(), *CONTROLLED]
+
+    def unitary(self, matrix: Any, qubits: Sequence[int] | int, *, controls: Sequence[int] | int = ()) -> Circuit:
+        """Add the gate of a unitary matrix (2**q, 2**q), bit k of whose index is `qubits[k]`; GateError if it is not unitary."""
+        return self.append(families.unitary(matrix), qubits, controls=controls)
+
+    def diagonal(self, phases: Sequence[Any], qubits: Sequence[int] | int) -> Circuit:
+        """Add diag(exp(i t_0), exp(i t_1), ...) with an angle for each basis state of `qubits`, the first least significant."""
+        qubits = (qubits,) if isinstance(qubits, (int, np.integer)) else tuple(qubits)
+        return self.append(families.diagonal(len(qubits)), qubits, phases)
+
+    def pauli_rotation(self, paulis: str, angle: Any, qubits: Sequence[int] | int, *, controls: Sequence[int] | int = ()) -> Circuit:
+        """Add exp(-i angle/2 P) of a Pauli string; letter k of `paulis` (I, X, Y, Z) acts on `qubits[k]`."""
+        return self.append(*families.rotation_on(paulis, qubits, angle), controls=controls)
 
     def measure(self, qubits: Sequence[int] | int, clbits: Sequence[int] | int | None = None) -> Circuit:
         """Measure qubits into classical bits, those of the same numbers when left out."""
@@ -332,7 +349,9 @@ class Circuit:
         return new
 
 
-def _gate_method(name: str, gate: Gate, controls: int) -> Any:
+def _gate_method(name: str, gate: Gate, controls: int | None) -> Any:
+    if controls is None:  # mcx([0, 1, 2], 3)
+        return _controls_method(name, gate)
     first, last = gate.num_params, gate.num_params + controls
 
     def method(self: Circuit, *arguments: Any) -> Circuit:
@@ -341,4 +360,16 @@ def _gate_method(name: str, gate: Gate, controls: int) -> Any:
         return self.append(gate, arguments[last:], arguments[:first], controls=arguments[first:last])
 
     method.__name__, method.__doc__ = name, f"Add {name}({', '.join(['angle'] * first + ['control'] * controls + ['qubit'] * gate.num_qubits)})."
+    return method
+
+
+def _controls_method(name: str, gate: Gate) -> Any:
+    first = gate.num_params
+
+    def method(self: Circuit, *arguments: Any) -> Circuit:
+        if len(arguments) != first + 1 + gate.num_qubits:
+            raise CircuitError(f"{name}: needs {first} parameters, a list of controls and {gate.num_qubits} qubits, got {len(arguments)} arguments")
+        return self.append(gate, arguments[first + 1 :], arguments[:first], controls=arguments[first])
+
+    method.__name__, method.__doc__ = name, f"Add {name}({', '.join(['angle'] * first + ['controls'] + ['qubit'] * gate.num_qubits)})."
     return method

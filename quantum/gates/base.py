@@ -23,7 +23,7 @@ import numpy as np
 
 from triskele.quantum.errors import GateError
 
-__all__ = ["Factor", "Gate", "Pair", "Phase", "Rotation", "find", "names", "register"]
+__all__ = ["Factor", "Gate", "Pair", "Phase", "Rotation", "family", "find", "names", "register"]
 
 _PAULI = {
     "I": np.eye(2, dtype=complex), "X": np.array([[0, 1], [1, 0]], complex),
@@ -154,8 +154,36 @@ class Gate:
             total = embed(exponential(factor.primitive, factor.angle(params)), factor.qubits, self.num_qubits) @ total
         return total
 
+    def derivative(self, *params: float) -> np.ndarray:
+        """Derivatives of the matrix with respect to each parameter, (p, 2**q, 2**q) complex128; of a function by the core."""
+        d = 1 << self.num_qubits
+        total = np.zeros((self.num_params, d, d), complex)
+        if self.function is not None:
+            from triskele import core
+
+            ones = np.eye(self.num_params)
+            for k in range(self.num_params):
+                total[k] = core.jvp(self.function, tuple(float(p) for p in params), tuple(ones[k].tolist()))[1]
+        for number, factor in enumerate(self.factors or ()):
+            product = np.eye(d, dtype=complex)
+            for other, f in enumerate(self.factors):
+                u = exponential(f.primitive, f.angle(params))
+                product = embed(-1j * f.primitive.generator @ u if other == number else u, f.qubits, self.num_qubits) @ product
+            total += np.multiply.outer(factor.coefficients, product)
+        return total
+
     def __repr__(self) -> str:
         return f"Gate({self.name!r})"
+
+    def __eq__(self, other: object) -> bool:
+        """Whether both do the same by the same definition, so that circuits read back from a file equal those written."""
+        if self is other or not isinstance(other, Gate):
+            return self is other
+        mine, its = ((g.name, g.num_qubits, g.num_params, g.factors, g.function, g.constant is None) for g in (self, other))
+        return mine == its and (self.constant is None or np.array_equal(self.constant, other.constant))
+
+    def __hash__(self) -> int:
+        return hash(self.name if self.constant is None else (self.name, self.constant.item(0), self.constant.item(-1)))
 
 
 def exponential(primitive: Rotation | Phase | Pair, t: float) -> np.ndarray:
@@ -180,6 +208,7 @@ def embed(matrix: np.ndarray, qubits: Sequence[int], n: int) -> np.ndarray:
 
 
 _REGISTRY: dict[str, Gate] = {}
+_FAMILIES: list[Callable[[str], Gate | None]] = []
 
 
 def register(gate: Gate, *aliases: str) -> Gate:
@@ -191,8 +220,14 @@ def register(gate: Gate, *aliases: str) -> Gate:
     return gate
 
 
+def family(make: Callable[[str], Gate | None]) -> Callable[[str], Gate | None]:
+    """Let `find` ask `make` for gates whose names follow a rule; it returns None where they do not."""
+    _FAMILIES.append(make)
+    return make
+
+
 def find(name: str) -> Gate:
-    """The registered gate of that name.
+    """The registered gate of that name, or the one of a family of that name.
 
     Raises
     ------
@@ -202,6 +237,9 @@ def find(name: str) -> Gate:
     try:
         return _REGISTRY[name]
     except KeyError:
+        for make in _FAMILIES if isinstance(name, str) else ():
+            if (gate := make(name)) is not None:
+                return gate
         import difflib
 
         close = difflib.get_close_matches(str(name).lower(), _REGISTRY, 3)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 
 from triskele.quantum.errors import CircuitError
-from triskele.quantum.gates.base import Gate, find
+from triskele.quantum.gates.base import Factor, Gate, embed, find
+from triskele.quantum.gates.function import Adjoint
 from triskele.quantum.instruction import BARRIER, Instruction
 
 __all__ = ["inverse"]
@@ -28,10 +31,33 @@ def inverse(instruction: Instruction) -> Instruction:
         return instruction._replace(gate=find(gate.adjoint))
     if gate.adjoint is not None:
         return instruction._replace(params=tuple(gate.adjoint(*instruction.params)))
-    if gate.constant is not None:
-        name = gate.name.removesuffix("_dg") if gate.name.endswith("_dg") else gate.name + "_dg"
-        matrix = np.ascontiguousarray(gate.constant.conj().T)
-        return instruction._replace(gate=Gate(name, gate.num_qubits, constant=matrix, label=gate.label + "†"))
-    if gate.factors is not None and all(not f.constant for f in gate.factors):  # factors that commute: fsim, rotations
+    if gate.factors is not None and _negates(gate):
         return instruction._replace(params=tuple(-p for p in instruction.params))
-    raise CircuitError(f"inverse: {gate.name} does not say what its inverse is (give Gate(adjoint=...))")
+    return instruction._replace(gate=_inverse_gate(gate))
+
+
+@functools.lru_cache(1024)
+def _negates(gate: Gate) -> bool:
+    """Whether the inverse is the gate with negated parameters: factors without constants that commute."""
+    if any(f.constant for f in gate.factors):
+        return False
+    if all(set(getattr(f.primitive, "paulis", "Z")) == {"Z"} or not f.qubits for f in gate.factors):
+        return True  # all diagonal, and possibly many
+    g = [embed(f.primitive.generator, f.qubits, gate.num_qubits) for f in gate.factors]
+    return all(np.allclose(a @ b, b @ a, atol=1e-14) for i, a in enumerate(g) for b in g[:i])
+
+
+@functools.lru_cache(1024)
+def _inverse_gate(gate: Gate) -> Gate:
+    if isinstance(gate.function, Adjoint):
+        return gate.function.gate
+    name = gate.name.removesuffix("_dg") if gate.name.endswith("_dg") else gate.name + "_dg"
+    label = gate.label.removesuffix("†") if gate.label.endswith("†") else gate.label + "†"
+    if gate.constant is not None:
+        matrix = np.ascontiguousarray(gate.constant.conj().T)
+        matrix.flags.writeable = False
+        return Gate(name, gate.num_qubits, constant=matrix, label=label)
+    if gate.function is not None:
+        return Gate(name, gate.num_qubits, gate.num_params, function=Adjoint(gate), label=label)
+    factors = tuple(Factor(f.primitive, f.qubits, tuple(-c for c in f.coefficients), -f.constant) for f in reversed(gate.factors))
+    return Gate(name, gate.num_qubits, gate.num_params, factors=factors, label=label)

@@ -4,11 +4,14 @@ Conventions of OpenQASM 3 and Qiskit: R_P(t) = exp(-i t P/2), P(t) = diag(1, exp
 gates are these with controls; `CONTROLLED` has the names they go by.
 """
 
+import re
+
 import numpy as np
 
-from triskele.quantum.gates.base import Factor, Gate, Pair, Phase, Rotation, register
+from triskele.quantum.errors import GateError
+from triskele.quantum.gates.base import Factor, Gate, Pair, Phase, Rotation, find, register
 
-__all__ = ["CONTROLLED"]
+__all__ = ["CONTROLLED", "resolve"]
 
 _R = np.sqrt(0.5)
 
@@ -19,6 +22,16 @@ def _swap_like(*middle: complex) -> np.ndarray:
     return np.array([[1, 0, 0, 0], [0, a, b, 0], [0, b, a, 0], [0, 0, 0, 1]], complex)
 
 
+def _monomial(*entries: tuple[complex, int]) -> np.ndarray:
+    """The matrix that takes basis state j to `entries[j]` = (factor, state)."""
+    m = np.zeros((len(entries), len(entries)), complex)
+    for j, (value, k) in enumerate(entries):
+        m[k, j] = value
+    return m
+
+
+_RC3X = [(1, j) for j in range(16)]
+_RC3X[3], _RC3X[11], _RC3X[7], _RC3X[15] = (1j, 3), (-1j, 11), (-1, 15), (1, 7)
 _CONSTANTS = {  # name: (matrix, inverse, label)
     "id": ([[1, 0], [0, 1]], "id", "I"),
     "x": ([[0, 1], [1, 0]], "x", "X"),
@@ -34,13 +47,20 @@ _CONSTANTS = {  # name: (matrix, inverse, label)
     "swap": (_swap_like(0, 1), "swap", "SWAP"),
     "iswap": (_swap_like(0, 1j), "iswapdg", "iSWAP"),
     "iswapdg": (_swap_like(0, -1j), "iswap", "iSWAP†"),
+    "dcx": (_monomial((1, 0), (1, 2), (1, 3), (1, 1)), "dcxdg", "DCX"),  # cx(0, 1) cx(1, 0)
+    "dcxdg": (_monomial((1, 0), (1, 3), (1, 1), (1, 2)), "dcx", "DCX†"),
+    # Toffoli gates up to phases, of OpenQASM 2's qelib1 (D. Maslov, Phys. Rev. A 93, 022311 (2016), figures 3 and 4); the target is last
+    "rccx": (_monomial((1, 0), (1, 1), (1, 2), (1j, 7), (1, 4), (-1, 5), (1, 6), (-1j, 3)), "rccx", "RCCX"),
+    "rc3x": (_monomial(*_RC3X), "rc3xdg", "RC3X"),
+    "rc3xdg": (_monomial(*_RC3X).conj().T, "rc3x", "RC3X†"),
     # Qiskit's ECR: (IX - XY)/sqrt 2 with its first qubit the right-hand factor
     "ecr": (_R * np.array([[0, 1, 0, 1j], [1, 0, -1j, 0], [0, 1j, 0, 1], [-1j, 0, 1, 0]]), "ecr", "ECR"),
 }  # fmt: skip
+_ALIASES = {"id": ("i",), "rc3x": ("rcccx",)}
 for _name, (_matrix, _inverse, _label) in _CONSTANTS.items():
     _m = np.array(_matrix, complex)
     _m.flags.writeable = False
-    register(Gate(_name, len(_m).bit_length() - 1, constant=_m, adjoint=_inverse, label=_label), *(("i",) if _name == "id" else ()))
+    register(Gate(_name, len(_m).bit_length() - 1, constant=_m, adjoint=_inverse, label=_label), *_ALIASES.get(_name, ()))
 
 for _axes in ("x", "y", "z", "xx", "yy", "zz", "zx", "xy", "xz", "yz"):
     _n = len(_axes)
@@ -59,11 +79,53 @@ register(Gate("fsim", 2, 2, label="fSim", factors=(  # [[c, -i s], [-i s, c]] on
     Factor(Pair(**_01_10, imaginary=True), (0, 1), (2, 0)), Factor(Phase(2), (0, 1), (0, -1)))))  # fmt: skip
 register(Gate("givens", 2, 1, label="Givens", factors=(Factor(Pair(**_01_10), (0, 1), (2,)),)))  # [[c, -s], [s, c]] on |01>, |10>
 register(Gate("xx_plus_yy", 2, 2, label="XX+YY", adjoint=lambda t, b: (-t, b), factors=(  # Qiskit's XXPlusYYGate
-    Factor(Rotation("Z"), (0,), (0, -1)), Factor(Pair(**_01_10, imaginary=True), (0, 1), (1, 0)), Factor(Rotation("Z"), (0,), (0, 1)))))  # fmt: skip
+    Factor(Rotation("Z"), (0,), (0, 1)), Factor(Pair(**_01_10, imaginary=True), (0, 1), (1, 0)), Factor(Rotation("Z"), (0,), (0, -1)))))  # fmt: skip
 
-# names of controlled gates: (number of controls, gate)
+register(Gate("xx_minus_yy", 2, 2, label="XX-YY", adjoint=lambda t, b: (-t, b), factors=(  # Qiskit's XXMinusYYGate
+    Factor(Rotation("Z"), (0,), (0, -1)), Factor(Pair(2, 0b00, 0b11, imaginary=True), (0, 1), (1, 0)), Factor(Rotation("Z"), (0,), (0, 1)))))  # fmt: skip
+register(Gate("swapalpha", 2, 1, label="SWAP^", factors=(  # SWAP to the power t / pi: exp(i t (1 - SWAP)/2)
+    Factor(Pair(**_01_10, imaginary=True), (0, 1)), Factor(Rotation("ZZ"), (0, 1), (0.5,)), Factor(Phase(0), (), (0.25,)))))
+register(Gate("cu", 2, 4, label="CU", adjoint=lambda t, f, l, g: (-t, -l, -f, -g), factors=(  # exp(i g) U(t, f, l), controlled by qubit 0
+    Factor(Phase(1), (0,), (0, 0, 0, 1)), Factor(Phase(2), (0, 1), (0, 0, 1, 0)),
+    Factor(Pair(2, 0b01, 0b11), (0, 1), (1, 0, 0, 0)), Factor(Phase(2), (0, 1), (0, 1, 0, 0)))))  # fmt: skip
+
+# names of controlled gates: (number of controls, gate); `c` before any gate's name, and `c3`, `c4`, ... do the same
 CONTROLLED = {
     "cx": (1, "x"), "cnot": (1, "x"), "cy": (1, "y"), "cz": (1, "z"), "ch": (1, "h"), "cs": (1, "s"), "csdg": (1, "sdg"), "csx": (1, "sx"),
     "crx": (1, "rx"), "cry": (1, "ry"), "crz": (1, "rz"), "cp": (1, "p"), "cphase": (1, "p"), "cu1": (1, "p"), "cu3": (1, "u"),
-    "cswap": (1, "swap"), "ccx": (2, "x"), "toffoli": (2, "x"), "ccz": (2, "z"), "fredkin": (1, "swap"),
+    "cswap": (1, "swap"), "ccx": (2, "x"), "toffoli": (2, "x"), "ccz": (2, "z"), "fredkin": (1, "swap"), "c3sqrtx": (3, "sx"),
 }  # fmt: skip
+
+
+def resolve(name: str) -> tuple[int | None, Gate]:
+    """Number of controls, and the gate without them, of a gate's name.
+
+    `cx`, `ccx`, `c3x`, `crx` ... are gates with controls; `mcx`, `mcp`, `mcrx` ... have any number of them, given as None.
+
+    Raises
+    ------
+    GateError
+        If there is no such gate; the message has names like it.
+
+    Examples
+    --------
+    >>> resolve("ccx"), resolve("c3sx"), resolve("mcp"), resolve("rzz")
+    ((2, Gate('x')), (3, Gate('sx')), (None, Gate('p')), (0, Gate('rzz')))
+    """
+    if name in CONTROLLED:
+        number, inner = CONTROLLED[name]
+        return number, find(inner)
+    try:
+        return 0, find(name)
+    except GateError as error:
+        match = re.fullmatch(r"(m?)c(\d*)(.+)", name) if isinstance(name, str) else None
+        if match is None:
+            raise
+        many, number, inner = match.groups()
+        try:
+            more, gate = (None, find(inner)) if many and not number else resolve(inner)
+        except GateError:
+            raise error from None
+        if more is None and not many or many and number:
+            raise
+        return None if more is None else int(number or 1) + more, gate

@@ -1,0 +1,166 @@
+"""Channels: definitions, forms, reference density matrices of Qiskit and Cirq, and bad input."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.twins.density_matrix import density_matrix
+from triskele import quantum
+from triskele.quantum import noise
+from triskele.quantum.errors import ChannelError
+from triskele.quantum.noise.channel import kraus_of_choi, pauli_strings
+from triskele.quantum.noise.channels import CHANNELS
+
+DATA = Path(__file__).parents[1] / "data" / "quantum" / "noise"
+CASES = json.loads((DATA / "noise_cases.json").read_text())
+DENSITY_MATRICES = np.load(DATA / "noise_density_matrices.npz")
+EXAMPLES = {
+    "bit_flip": (0.2,), "phase_flip": (0.15,), "bit_phase_flip": (0.12,), "depolarizing": (0.1,), "pauli_depolarizing": (0.1,),
+    "pauli_channel": ({"X": 0.05, "Y": 0.1, "Z": 0.2},), "amplitude_damping": (0.3,), "generalized_amplitude_damping": (0.3, 0.7),
+    "phase_damping": (0.25,), "thermal_relaxation": (50.0, 70.0, 20.0), "kraus": ([[[1, 0], [0, 0.8]], [[0, 0.6], [0, 0]]],),
+}  # fmt: skip
+
+
+def reference_circuit(case):
+    """A stored case as a circuit, its channels made by our constructors (Kraus operators for the one that has none)."""
+    circuit = quantum.Circuit(case["n"])
+    for name, qubits, params in case["ops"]:
+        kind = name.removeprefix("channel:")
+        if kind == name:
+            circuit.append(name, qubits, params)
+        elif kind == "pauli":
+            circuit.pauli_channel(dict(zip("XYZ", params, strict=True)), *qubits)
+        elif kind == "reset":
+            operators = np.array(CASES["kraus"]["reset"]["ops"])
+            circuit.kraus(operators[..., 0] + 1j * operators[..., 1], *qubits)
+        else:
+            kind = {"depolarizing_pauli": "pauli_depolarizing", "depolarizing2_pauli": "pauli_depolarizing", "depolarizing_mix": "depolarizing"}.get(kind, kind)
+            getattr(circuit, kind)(*params, *qubits)
+    return circuit
+
+
+@pytest.mark.parametrize("case", CASES["cases"], ids=lambda c: c["name"])
+def test_reference_density_matrices(case):
+    rho = density_matrix(reference_circuit(case))
+    np.testing.assert_allclose(rho, DENSITY_MATRICES[case["name"]], atol=1e-13)
+
+
+def test_every_channel_has_an_example():
+    assert set(EXAMPLES) == set(CHANNELS)
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_forms_of_a_channel_agree(name):
+    channel = getattr(noise, name)(*EXAMPLES[name])
+    size = 1 << channel.num_qubits
+    completeness = sum(k.conj().T @ k for k in channel.kraus)
+    np.testing.assert_allclose(completeness, np.eye(size), atol=1e-12)
+    rng = np.random.default_rng(1)
+    a = rng.normal(size=(size, size)) + 1j * rng.normal(size=(size, size))
+    rho = a @ a.conj().T
+    rho /= np.trace(rho)
+    after = channel(rho)
+    np.testing.assert_allclose(channel.superoperator() @ rho.T.reshape(-1), after.T.reshape(-1), atol=1e-14)
+    choi = channel.choi()
+    assert np.linalg.eigvalsh(choi).min() > -1e-14  # completely positive
+    np.testing.assert_allclose(np.einsum("iajb,ij->ab", choi.reshape((size,) * 4), rho), after, atol=1e-14)
+    strings = pauli_strings(channel.num_qubits)
+    vector = np.einsum("sij,ji->s", strings, rho).real
+    np.testing.assert_allclose(channel.transfer_matrix() @ vector, np.einsum("sij,ji->s", strings, after).real, atol=1e-14)
+    np.testing.assert_allclose(noise.Channel("again", kraus_of_choi(choi))(rho), after, atol=1e-14)
+    if channel.mixture is not None:
+        probabilities, unitaries = channel.mixture
+        assert probabilities.sum() == pytest.approx(1.0, abs=1e-15)
+        np.testing.assert_allclose(np.einsum("k,kij,jl,kml->im", probabilities, unitaries, rho, unitaries.conj()), after, atol=1e-14)
+    if (pauli := channel.pauli_probabilities) is not None:
+        np.testing.assert_allclose(np.einsum("s,sij,jl,sml->im", pauli, strings, rho, strings.conj()), after, atol=1e-14)
+
+
+def test_which_channels_are_mixtures():
+    mixtures = {name for name in EXAMPLES if getattr(noise, name)(*EXAMPLES[name]).mixture is not None}
+    assert mixtures == {"bit_flip", "phase_flip", "bit_phase_flip", "depolarizing", "pauli_depolarizing", "pauli_channel"}
+    half = np.sqrt(0.5)
+    hadamard_half_the_time = noise.kraus([half * np.eye(2), half * half * np.array([[1, 1], [1, -1]])])
+    assert hadamard_half_the_time.mixture is not None and hadamard_half_the_time.pauli_probabilities is None
+    dephasing_in_disguise = noise.kraus(half * np.array([np.diag([1, 1j]), np.diag([1, -1j])]))  # Z half the time
+    np.testing.assert_allclose(dephasing_in_disguise.pauli_probabilities, [0.5, 0, 0.5, 0], atol=1e-15)
+
+
+@given(st.floats(0, 1), st.integers(1, 3))
+def test_two_conventions_of_depolarizing(p, q):
+    ours, other = noise.depolarizing(p, q), noise.pauli_depolarizing(p * (1 - 0.25**q), q)
+    np.testing.assert_allclose(ours.pauli_probabilities, other.pauli_probabilities, atol=1e-15)
+    rho = np.zeros((1 << q, 1 << q))
+    rho[0, 0] = 1.0
+    np.testing.assert_allclose(ours(rho), (1 - p) * rho + p * np.eye(1 << q) / (1 << q), atol=1e-14)
+
+
+def test_largest_depolarizing_has_no_identity():
+    assert noise.depolarizing(4 / 3).pauli_probabilities[0] == pytest.approx(0.0, abs=1e-15)
+
+
+@settings(max_examples=30)
+@given(st.floats(0.1, 100), st.floats(0.01, 2), st.floats(0, 200), st.floats(0, 1))
+def test_thermal_relaxation_is_exponential(t1, ratio, time, excited):
+    channel = noise.thermal_relaxation(t1, ratio * t1, time, excited)
+    after = channel(np.array([[0.25, 0.4], [0.4, 0.75]]))
+    assert after[1, 1].real == pytest.approx(excited + (0.75 - excited) * np.exp(-time / t1), abs=1e-12)
+    assert after[0, 1] == pytest.approx(0.4 * np.exp(-time / (ratio * t1)), abs=1e-12)
+    twice = channel.then(channel)
+    np.testing.assert_allclose(twice.transfer_matrix(), noise.thermal_relaxation(t1, ratio * t1, 2 * time, excited).transfer_matrix(), atol=1e-12)
+
+
+def test_composition_and_tensor_product():
+    a, b = noise.amplitude_damping(0.3), noise.bit_flip(0.2)
+    np.testing.assert_allclose(a.then(b).superoperator(), b.superoperator() @ a.superoperator(), atol=1e-14)
+    np.testing.assert_allclose(a.tensor(b).transfer_matrix(), np.kron(b.transfer_matrix(), a.transfer_matrix()), atol=1e-14)
+    depolarized = noise.depolarizing(0.1, 2)
+    assert len(depolarized.then(depolarized).kraus) <= 16
+    with pytest.raises(ChannelError, match="as many qubits, got 1 and 2"):
+        a.then(depolarized)
+
+
+def test_methods_of_circuits():
+    circuit = quantum.Circuit(3).h(0).depolarizing(0.1, 0).depolarizing(0.1, 0, 2).thermal_relaxation(50, 70, 10, 1, excited_population=0.1)
+    assert [(i.gate.name, i.gate.num_qubits, i.qubits) for i in circuit][1:] == [
+        ("depolarizing", 1, (0,)), ("depolarizing", 2, (0, 2)), ("thermal_relaxation", 1, (1,))]  # fmt: skip
+    assert not circuit.is_unitary
+    assert circuit == circuit.copy() and noise.bit_flip(0.1) != noise.bit_flip(0.2)
+    assert noise.depolarizing(0.01, 10).pauli_probabilities.size == 4**10  # no matrix is made
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: noise.bit_flip(1.5), "bit_flip: p must be from 0 to 1, got 1.5"),
+        (lambda: noise.bit_flip("a"), "bit_flip: p must be a number"),
+        (lambda: noise.bit_flip(float("nan")), "bit_flip: p must be from 0 to 1, got nan"),
+        (lambda: noise.depolarizing(1.2, 2), "depolarizing: p must be from 0 to 1.0666"),
+        (lambda: noise.pauli_depolarizing(1.2), "from 0 to 1, got 1.2"),
+        (lambda: noise.amplitude_damping(-0.1), "gamma must be from 0 to 1, got -0.1"),
+        (lambda: noise.pauli_channel({"X": 0.6, "Y": 0.6}), "must sum to at most 1, got 1.2"),
+        (lambda: noise.pauli_channel({"X": 0.1, "YY": 0.1}), "keys must be strings"),
+        (lambda: noise.pauli_channel({"A": 0.1}), "letters I, X, Y, Z"),
+        (lambda: noise.thermal_relaxation(10, 21, 1), "t2 must be at most 2 t1, got t1 = 10, t2 = 21"),
+        (lambda: noise.thermal_relaxation(0, 1, 1), "t1 must be above 0"),
+        (lambda: noise.thermal_relaxation(1, 1, -1), "time must be at least 0"),
+        (lambda: noise.kraus([[[1, 0], [0, 0.9]]]), "preserve the trace, but sum K.* differs from 1 by 0.19"),
+        (lambda: noise.kraus([np.eye(3)]), r"size 2\*\*q, got 3"),
+        (lambda: noise.kraus([np.eye(2), np.eye(4)]), "matrices of one size"),
+        (lambda: noise.kraus([]), "matrices of one size"),
+        (lambda: noise.kraus([[[np.inf, 0], [0, 1]]]), "must be finite"),
+        (lambda: noise.depolarizing(0.1, 8).kraus, "on 8 qubits are too large"),
+        (lambda: noise.Channel.pauli("p", [0.5, 0.4, 0, 0]), "must sum to 1, got 0.9"),
+        (lambda: noise.Channel.pauli("p", [0.5, 0.5]), r"4\*\*q probabilities"),
+        (lambda: quantum.Circuit(2).bit_flip(0.1, 0, 1), "acts on 1 qubits, got 2"),
+        (lambda: quantum.Circuit(2).depolarizing(0.1), "1 numbers and then qubits"),
+        (lambda: quantum.Circuit(2).kraus([np.eye(2)], 0, 1), "acts on 1 qubits"),
+    ],
+)
+def test_bad_channels_say_what_is_wrong(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()

@@ -92,11 +92,11 @@ class Samples:
             values, numbers = np.unique(rows.view(f"V{rows.shape[1]}").ravel(), return_counts=True)
             bits = np.unpackbits(values.view(np.uint8).reshape(len(values), -1), axis=1, count=self.num_bits)
             return {"".join("01"[b] for b in row): int(c) for row, c in zip(bits, numbers, strict=True)}
-        values, numbers = self._tally()
+        values, numbers = self.tally()
         return {format(v, f"0{self.num_bits}b") if self.num_bits else "": c for v, c in zip(values.tolist(), numbers.tolist(), strict=True)}
 
-    def _tally(self) -> tuple[np.ndarray, np.ndarray]:
-        """Indices that came, ascending, and how often."""
+    def tally(self) -> tuple[np.ndarray, np.ndarray]:
+        """Indices that came, ascending, and how often each: two arrays. At most 63 bits."""
         indices = self.indices
         if self.num_bits <= 20:  # counting is faster than sorting
             numbers = np.bincount(indices, minlength=1)
@@ -121,35 +121,14 @@ class Samples:
         OperatorError
             If it has an X or Y, or a qubit that was not measured.
         """
-        total = np.zeros(len(self))
-        for mask, c in z_terms(observable, self.num_bits, "Samples.expectation"):
-            odd = self.array[:, mask].sum(1, dtype=np.int64) & 1 if len(mask) else np.zeros(len(self), np.int64)
-            total += c * (1.0 - 2.0 * odd)
-        return mean(total)
+        from triskele.quantum.measurement import measured, observable as hermitian
 
-
-def mean(values: np.ndarray, weights: np.ndarray | None = None) -> Estimate:
-    """Mean and its standard error, of values that came `weights` times; the error of one shot is not known: NaN."""
-    shots = values.size if weights is None else int(weights.sum())
-    average = float(np.average(values, weights=weights))
-    squares = float(np.average((values - average) ** 2, weights=weights))
-    return Estimate(average, float(np.sqrt(squares / (shots - 1))) if shots > 1 else float("nan"))
-
-
-def z_terms(observable: Any, num_bits: int, where: str) -> list[tuple[list[int], float]]:
-    """Qubits and real coefficient of each term of a sum of Z products."""
-    terms = []
-    for text, c in as_pauli_sum(observable):
-        letters = text.split()
-        if bad := [s for s in letters if s[0] != "Z"]:
-            raise OperatorError(f"{where}: samples of the computational basis give products of Z only, got {bad[0]} in {text!r}")
-        qubits = [int(s[1:]) for s in letters]
-        if bad := [q for q in qubits if q >= num_bits]:
-            raise OperatorError(f"{where}: there are {num_bits} measured bits, got Z{bad[0]}")
-        if c.imag:
-            raise OperatorError(f"{where}: coefficients must be real, got {c} of {text!r}")
-        terms.append((qubits, c.real))
-    return terms
+        group = []
+        for text, c in hermitian(observable, self.num_bits, "Samples.expectation"):
+            if bad := [s for s in text.split() if s[0] != "Z"]:
+                raise OperatorError(f"Samples.expectation: samples give products of Z only, got {bad[0]} in {text!r} (use Result.expectation)")
+            group.append(([int(s[1:]) for s in text.split()], c.real))
+        return measured(self, group)
 
 
 def as_pauli_sum(observable: Any) -> Any:

@@ -1,0 +1,300 @@
+"""What a simulation gives: the state and everything that can be asked of it."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from triskele.core.kernels.njit import device, kernel
+from triskele.quantum import sampling, states
+from triskele.quantum.errors import SimulatorError
+from triskele.quantum.measurement import TO_Z, estimate, observable
+from triskele.quantum.sampling import Estimate, Samples
+
+__all__ = ["CountsResult", "DensityMatrixResult", "Result", "StatevectorResult"]
+
+
+class Result(ABC):
+    """The state after a circuit. Bit k of every index, and the rightmost character of every bit string, is qubit k, or `qubits[k]`."""
+
+    num_qubits: int
+    shots: int | None = None
+    seed: int | None = None
+
+    @property
+    @abstractmethod
+    def _state(self) -> np.ndarray:
+        """(2**n,) or (2**n, 2**n)."""
+
+    @abstractmethod
+    def _rotated(self, letters: dict[int, str]) -> np.ndarray:
+        """Amplitudes or probabilities after the rotation of some qubits from the bases of these letters."""
+
+    @abstractmethod
+    def _exact(self, h: Any) -> float:
+        """Expectation value of a Hermitian PauliSum."""
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.num_qubits} qubits)"
+
+    def probabilities(self, qubits: int | Sequence[int] | None = None) -> np.ndarray:
+        """Probability of each outcome of measuring `qubits`, all when left out.
+
+        Parameters
+        ----------
+        qubits : int or sequence of int, optional
+            Bit k of the result's index is `qubits[k]`.
+
+        Returns
+        -------
+        (2**len(qubits),) float64 array
+
+        Raises
+        ------
+        CircuitError
+            If a qubit is out of range or repeated.
+        """
+        return states.marginal(self._diagonal, qubits, "probabilities")
+
+    @property
+    def _diagonal(self) -> np.ndarray:
+        return states.diagonal(self._state)
+
+    def sample(self, shots: int | None = None, seed: int | None = None, qubits: int | Sequence[int] | None = None) -> Samples:
+        """Measure `qubits` (all when left out) many times.
+
+        Parameters
+        ----------
+        shots : int, optional
+            Those given to `run` when left out.
+        seed : int, optional
+            Same seed, same samples, with any number of threads. That given to `run` when left out.
+        qubits : int or sequence of int, optional
+            Bit k of the samples is `qubits[k]`.
+
+        Returns
+        -------
+        Samples
+
+        Raises
+        ------
+        SimulatorError
+            If there are no shots.
+        CircuitError
+            If a qubit is out of range or repeated.
+
+        Examples
+        --------
+        >>> from triskele import quantum
+        >>> quantum.run(quantum.Circuit(2).h(0).cx(0, 1)).sample(1000, seed=1).counts()
+        {'00': 508, '11': 492}
+        """
+        chosen = states.check_qubits(qubits, self.num_qubits, "sample")
+        shots, seed = self._shots(shots, "sample"), self.seed if seed is None else seed
+        if len(chosen) == self.num_qubits and chosen == tuple(range(self.num_qubits)):
+            return Samples(sampling.sample(self._rotated({}), shots, seed), self.num_qubits)
+        return Samples(sampling.sample(self.probabilities(chosen), shots, seed), len(chosen))
+
+    def _shots(self, shots: int | None, where: str) -> int:
+        return sampling.check_shots(self.shots if shots is None else shots, where)
+
+    def counts(self) -> dict[str, int]:
+        """How often each outcome of all qubits came in the shots given to `run`."""
+        return self.sample().counts()
+
+    def expectation(self, h: Any, shots: int | None = None, seed: int | None = None) -> float | Estimate:
+        """Expectation value of a Hermitian Pauli sum, exactly or from shots.
+
+        Parameters
+        ----------
+        h : PauliSum or str
+        shots : int, optional
+            Measurements of each group of strings that can be measured together (they agree on every qubit they share).
+        seed : int, optional
+            Same seed, same value.
+
+        Returns
+        -------
+        float, or with `shots` an Estimate (value, error)
+
+        Raises
+        ------
+        OperatorError
+            If `h` is not Hermitian or acts on more qubits.
+        SimulatorError
+            If there are no shots.
+
+        Examples
+        --------
+        >>> from triskele import quantum
+        >>> bell = quantum.run(quantum.Circuit(2).h(0).cx(0, 1))
+        >>> round(bell.expectation("X0 X1 - 2 Y0 Y1"), 12)
+        3.0
+        >>> bell.expectation("X0 X1 + Z0", shots=1000, seed=1).value
+        1.01
+        """
+        h = observable(h, self.num_qubits, "expectation")
+        if shots is None:
+            return self._exact(h)
+        return estimate(h, shots, self.seed if seed is None else seed, self._in_basis)
+
+    def _in_basis(self, letters: dict[int, str], shots: int, seed: int) -> Samples:
+        return Samples(sampling.sample(self._rotated(letters), shots, seed), self.num_qubits)
+
+    def density_matrix(self) -> np.ndarray:
+        """The state as a density matrix, (2**n, 2**n)."""
+        return states.density_matrix(self._state)
+
+    def partial_trace(self, keep: int | Sequence[int]) -> np.ndarray:
+        """Density matrix of some qubits: see `states.partial_trace`."""
+        return states.partial_trace(self._state, keep)
+
+    def entropy(self, qubits: int | Sequence[int] | None = None, *, alpha: float = 1.0, base: float = 2.0) -> float:
+        """Von Neumann entropy of some qubits, or Rényi's of order `alpha`: see `states.entropy`."""
+        return states.entropy(self._state, qubits, alpha=alpha, base=base)
+
+    def fidelity(self, other: Any) -> float:
+        """Fidelity with another result, state vector or density matrix: see `states.fidelity`."""
+        return states.fidelity(self._state, other._state if isinstance(other, Result) else other)
+
+
+class StatevectorResult(Result):
+    """A pure state.
+
+    Parameters
+    ----------
+    state : (2**n,) complex array
+    shots, seed : int, optional
+        What `sample` takes when it is given none.
+    """
+
+    def __init__(self, state: np.ndarray, shots: int | None = None, seed: int | None = None):
+        self._amplitudes, self.num_qubits = state, state.size.bit_length() - 1
+        self.shots, self.seed = shots, seed
+
+    @property
+    def _state(self) -> np.ndarray:
+        return self._amplitudes
+
+    def statevector(self) -> np.ndarray:
+        """The amplitudes, (2**n,); the array itself, no copy."""
+        return self._amplitudes
+
+    def _rotated(self, letters: dict[int, str]) -> np.ndarray:
+        psi = self._amplitudes
+        for q, letter in letters.items():
+            if letter in TO_Z:
+                pairs = psi.reshape(-1, 2, 1 << q)
+                psi = (TO_Z[letter].astype(psi.dtype) @ pairs).reshape(-1)
+        return psi
+
+    def _exact(self, h: Any) -> float:
+        return _expectation(self._amplitudes, h.x[:, 0], h.z[:, 0], h.coefficients.real)
+
+
+class DensityMatrixResult(Result):
+    """A mixed state.
+
+    Parameters
+    ----------
+    matrix : (2**n, 2**n) complex array
+    shots, seed : int, optional
+        What `sample` takes when it is given none.
+    """
+
+    def __init__(self, matrix: np.ndarray, shots: int | None = None, seed: int | None = None):
+        self._matrix, self.num_qubits = matrix, len(matrix).bit_length() - 1
+        self.shots, self.seed = shots, seed
+
+    @property
+    def _state(self) -> np.ndarray:
+        return self._matrix
+
+    def statevector(self) -> np.ndarray:
+        """Not defined: a mixed state has none.
+
+        Raises
+        ------
+        SimulatorError
+            Always.
+        """
+        raise SimulatorError("statevector: a density matrix has no state vector, got one (use density_matrix(), or simulator='statevector')")
+
+    def _rotated(self, letters: dict[int, str]) -> np.ndarray:
+        rho, n = self._matrix, self.num_qubits
+        for q, letter in letters.items():
+            if letter in TO_Z:
+                u = TO_Z[letter].astype(rho.dtype)
+                rho = (u @ rho.reshape(-1, 2, 1 << (q + n))).reshape(rho.shape)
+                rho = (u.conj() @ rho.reshape(-1, 2, 1 << q)).reshape(rho.shape)
+        return np.maximum(states.diagonal(rho), 0.0)  # rounding leaves -1e-17
+
+    def _exact(self, h: Any) -> float:
+        j = np.arange(len(self._matrix))
+        total = 0.0
+        for x, z, c in zip(h.x[:, 0].astype(int), h.z[:, 0].astype(int), h.coefficients.real, strict=True):
+            signs = 1.0 - 2.0 * (np.bitwise_count(j & z) & 1)
+            total += c * (1j ** int(x & z).bit_count() * (signs @ self._matrix[j, j ^ x])).real
+        return float(total)
+
+
+class CountsResult:
+    """Classical bits of every shot of a circuit that measures on its way; there is no one state to ask.
+
+    Parameters
+    ----------
+    array : (shots, num_clbits) array of 0 and 1, or (shots,) indices
+    num_clbits : int, optional
+        Needed with indices.
+    """
+
+    def __init__(self, array: np.ndarray, num_clbits: int | None = None):
+        self.samples = Samples(array, num_clbits)
+        self.shots = len(self.samples)
+
+    def __repr__(self) -> str:
+        return f"CountsResult({self.shots} shots, {self.samples.num_bits} classical bits)"
+
+    def counts(self) -> dict[str, int]:
+        """How often each value of the classical bits came, by bit string with bit 0 rightmost."""
+        return self.samples.counts()
+
+    def sample(self) -> Samples:
+        """The classical bits of every shot."""
+        return self.samples
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_") or not hasattr(Result, name) and name != "statevector":
+            raise AttributeError(f"CountsResult has no {name!r}")
+        raise SimulatorError(f"{name}: the circuit measures on its way, so that every shot ends in its own state (counts() and sample() have the classical bits)")
+
+
+@device
+def _odd(v):
+    v ^= v >> 32
+    v ^= v >> 16
+    v ^= v >> 8
+    v ^= v >> 4
+    return np.int64((0x6996 >> (v & 15)) & 1)
+
+
+@kernel(nogil=True)
+def _expectation(psi, x, z, coefficients):  # psi [2**n], x and z uint64 [terms]: P|j> = i**|x&z| (-1)**|j&z| |j^x>
+    total = 0.0
+    for t in range(x.size):
+        flip, mask = np.int64(x[t]), np.int64(z[t])
+        re, im = 0.0, 0.0
+        for j in range(psi.size):
+            a, b = psi[j], psi[j ^ flip]
+            sign = 1.0 - 2.0 * _odd(j & mask)
+            re += sign * (np.float64(a.real) * b.real + np.float64(a.imag) * b.imag)
+            im += sign * (np.float64(a.imag) * b.real - np.float64(a.real) * b.imag)
+        both, quarter = flip & mask, 0
+        while both:
+            both &= both - 1
+            quarter += 1
+        total += coefficients[t] * (re if quarter & 3 == 0 else -im if quarter & 3 == 1 else -re if quarter & 3 == 2 else im)
+    return total

@@ -55,6 +55,7 @@ class Circuit:
         self._instructions: list[Instruction] = []
         self._data: frozenset[str] = frozenset()
         self._condition: Condition | None = None
+        self._programs: dict[Any, Any] = {}  # what is made of it for simulators, until it changes
 
     # -- what is in it ----------------------------------------------------------------------------------------------
 

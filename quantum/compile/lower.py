@@ -1,0 +1,196 @@
+"""Instructions to op tables."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from triskele.quantum.compile.ops import MAX_DENSE, Builder, Form, Kind, Recipe
+from triskele.quantum.errors import SimulatorError
+from triskele.quantum.gates.base import Gate, Pair, Phase, Rotation
+from triskele.quantum.instruction import BARRIER, Instruction
+from triskele.quantum.parameters import Linear
+
+if TYPE_CHECKING:
+    from triskele.quantum.circuit import Circuit
+
+__all__ = ["build", "lower_gate"]
+
+
+def build(circuit: Circuit) -> tuple[Builder, tuple[str, ...], tuple[str, ...]]:
+    """Op tables of a circuit of gates, one op for each factor, and the names of parameters and data."""
+    if circuit.num_qubits > 62:
+        raise SimulatorError(f"a state of {circuit.num_qubits} qubits has more amplitudes than memory has addresses (the stabilizer simulator has no such limit)")
+    parameters, data = circuit.parameters, circuit.data
+    index = {name: i for i, name in enumerate(parameters + data)}
+    builder = Builder()
+    constants: dict[int, int] = {}
+    for instruction in circuit._instructions:
+        if instruction.gate is not BARRIER:
+            lower_gate(builder, instruction, index, constants)
+    return builder, parameters, data
+
+
+def lower_gate(builder: Builder, instruction: Instruction, index: dict[str, int], constants: dict[int, int]) -> None:
+    """Add the ops of one gate.
+
+    Parameters
+    ----------
+    builder : Builder
+    instruction : Instruction
+    index : dict of str to int
+        Place of each parameter name among the values.
+    constants : dict of int to int
+        Where constant matrices are already; the same dict for all gates of a builder.
+
+    Raises
+    ------
+    SimulatorError
+        If it is no gate, or has a classical condition.
+    """
+    gate, qubits, params, controls, _, condition = instruction
+    if condition is not None or not isinstance(gate, Gate):
+        what = f"{gate.name} under a classical condition" if condition is not None else gate.name
+        raise SimulatorError(f"{what} on qubits {list(qubits)} is no gate (give shots=..., or use the density_matrix or trajectories simulator)")
+    control = 0
+    for q in controls:
+        control |= 1 << q
+    if gate.constant is not None:
+        _constant(builder, gate, qubits, control, constants)
+    elif gate.factors is not None:
+        single = len(params) == 1
+        for factor in gate.factors:
+            if single:  # by far the most frequent
+                p, c = params[0], factor.coefficients[0]
+                if type(p) is Linear:
+                    angle = builder.angle([(index[n], c * k) for n, k in p.terms], factor.constant + c * p.constant)
+                else:
+                    angle = builder.angle([], factor.constant + c * p)
+            else:
+                angle = _angle(builder, factor.angle(params), index)
+            _factor(builder, factor.primitive, [qubits[q] for q in factor.qubits], control, angle)
+    else:
+        _dense_size(gate, qubits)
+        angles = tuple(_angle(builder, p, index) for p in params)
+        at = builder.reserve(4 ** len(qubits))
+        builder.functions.append((at, gate, angles))
+        if len(qubits) == 1:
+            builder.pair(1 << qubits[0], control, control, 0, at)
+        else:
+            builder.dense(tuple(qubits), control, control, at)
+
+
+def _angle(builder: Builder, expression: Any, index: dict[str, int]) -> int:
+    if type(expression) is Linear:
+        return builder.angle([(index[n], c) for n, c in expression.terms], expression.constant)
+    return builder.angle([], float(expression))
+
+
+def _factor(builder: Builder, primitive: Any, qubits: list[int], control: int, angle: int) -> None:
+    if type(primitive) is Rotation:
+        x = z = 0
+        for q, p in zip(qubits, primitive.paulis, strict=True):
+            if p != "Z":
+                x |= 1 << q
+            if p != "X":
+                z |= 1 << q
+        if not x:
+            builder.diagonal(control, control, z, builder.recipe(Recipe.ROTATION, 2, angle))
+            return
+        # P = i^w X^x Z^z with w the number of Y; b = -i (-i)^w sin(t/2), c = -i i^w sin(t/2)
+        w = (x & z).bit_count() % 4
+        form, recipe = (Form.REAL, Recipe.PAIR_REAL) if w % 2 else (Form.IMAGINARY, Recipe.PAIR_IMAGINARY)
+        builder.pair(x, control, control, z, builder.recipe(recipe, 4, angle, 1 if w < 2 else -1), form)
+    elif type(primitive) is Phase:
+        for q in qubits:
+            control |= 1 << q
+        builder.diagonal(control, control, 0, builder.recipe(Recipe.PHASE, 2, angle))
+    elif type(primitive) is Pair:
+        def place(mask: int) -> int:
+            return sum(1 << q for i, q in enumerate(qubits) if mask >> i & 1)
+
+        a, b, sign = place(primitive.a), place(primitive.b), 1
+        if b < a:  # the state whose highest differing bit is 0 comes first
+            a, b, sign = b, a, -1
+        fixed = place(((1 << primitive.qubits) - 1) & ~primitive.free)
+        form, recipe = (Form.IMAGINARY, Recipe.PAIR_IMAGINARY) if primitive.imaginary else (Form.REAL, Recipe.PAIR_REAL)
+        at = builder.recipe(recipe, 4, angle, 1 if primitive.imaginary else sign)
+        builder.pair(a ^ b, fixed | control, a | control, place(primitive.parity), at, form)
+    else:
+        raise SimulatorError(f"a factor must be a Rotation, Phase or Pair, got {primitive!r}")
+
+
+def _dense_size(gate: Gate, qubits: tuple[int, ...]) -> None:
+    if len(qubits) > MAX_DENSE:
+        raise SimulatorError(f"{gate.name}: matrices on at most {MAX_DENSE} qubits, got {len(qubits)} (make a circuit of it: state preparation, decompositions)")
+
+
+_shapes: dict[int, tuple[Gate, Any]] = {}
+
+
+def _constant(builder: Builder, gate: Gate, qubits: tuple[int, ...], control: int, constants: dict[int, int]) -> None:
+    found = _shapes.get(id(gate))
+    if found is None or found[0] is not gate:
+        if len(_shapes) > 10_000:
+            _shapes.clear()
+        found = _shapes[id(gate)] = (gate, shape(gate.constant))
+    kind, form, x, m, v, z, coefficients = found[1]
+    if coefficients is None:
+        return  # the identity
+    at = constants.get(id(gate))
+    if at is None:
+        at = constants[id(gate)] = builder.constant(coefficients)
+    if kind == Kind.DENSE:
+        _dense_size(gate, qubits)
+        builder.dense(tuple(qubits), control, control, at)
+        return
+    if len(qubits) == 1:
+        q = qubits[0]
+        x, m, v, z = x << q, m << q, v << q, z << q
+    else:
+        x, m, v, z = (sum(1 << q for i, q in enumerate(qubits) if mask >> i & 1) for mask in (x, m, v, z))
+    if kind == Kind.PAIR:
+        builder.pair(x, m | control, v | control, z, at, form)
+    else:
+        builder.diagonal(m | control, v | control, z, at)
+
+
+def shape(matrix: np.ndarray) -> tuple[int, int, int, int, int, int, np.ndarray | None]:
+    """Kind, form, x, m, v, z (as masks of the matrix's own bits) and coefficients of the cheapest op that is this matrix."""
+    size = len(matrix)
+    k = size.bit_length() - 1
+    full = size - 1
+    diagonal = np.diagonal(matrix)
+    if not np.count_nonzero(matrix - np.diag(diagonal)):
+        changed = np.flatnonzero(diagonal != 1)
+        if not len(changed):
+            return Kind.DIAG, 0, 0, 0, 0, 0, None
+        if len(changed) == 1:
+            return Kind.DIAG, 0, 0, full, int(changed[0]), 0, np.repeat(diagonal[changed], 2)
+        if k == 1:
+            return Kind.DIAG, 0, 0, 0, 0, 1, diagonal
+        if np.all(diagonal == diagonal[0]):
+            return Kind.DIAG, 0, 0, 0, 0, 0, np.repeat(diagonal[:1], 2)
+        return Kind.DENSE, 0, full, 0, 0, 0, matrix
+    if k == 1:
+        return Kind.PAIR, form_of(matrix), 1, 0, 0, 0, matrix.ravel()
+    rows, columns = np.nonzero(matrix - np.eye(size))
+    planes = {frozenset((int(r), int(c))) for r, c in zip(rows, columns, strict=True) if r != c}
+    if len(planes) == 1 and all({int(r), int(c)} <= set(next(iter(planes))) for r, c in zip(rows, columns, strict=True)):
+        a, b = sorted(next(iter(planes)))
+        block = matrix[np.ix_([a, b], [a, b])]
+        return Kind.PAIR, form_of(block), a ^ b, full, a, 0, block.ravel()
+    return Kind.DENSE, 0, full, 0, 0, 0, matrix
+
+
+def form_of(matrix: np.ndarray) -> int:
+    """The form of a 2x2 matrix."""
+    (a, b), (c, d) = matrix
+    if a == d == 0 and b == c == 1:
+        return Form.SWAP
+    if not np.any(np.imag(matrix)):
+        return Form.REAL
+    if a.imag == d.imag == b.real == c.real == 0:
+        return Form.IMAGINARY
+    return Form.GENERAL

@@ -1,0 +1,158 @@
+"""Programs: circuits as tables of integers and numbers, which compiled code runs without compiling anything."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from triskele.quantum.compile.ops import OP_COLUMNS, RECIPE_COLUMNS, Builder
+from triskele.quantum.errors import ParameterError
+
+if TYPE_CHECKING:
+    from triskele.quantum.circuit import Circuit
+
+__all__ = ["Program", "lower"]
+
+
+@dataclass(frozen=True, eq=False)
+class Program:
+    """A circuit of gates as tables. What their columns and recipes mean stands in `quantum.compile.ops`.
+
+    ``values = concatenate(theta, data)``, ``angles[i] = angle_constants[i] + sum_k angle_coefficients[k] * values[angle_indices[k]]``
+    over k from ``angle_starts[i]`` to ``angle_starts[i + 1]``; then the recipes fill a copy of `coefficients`; then the ops
+    run in order.
+
+    Attributes
+    ----------
+    num_qubits : int
+    parameters, data : tuple of str
+        Names, in the order of theta and of data.
+    ops : (K, OP_COLUMNS) int64
+        One row an op.
+    recipes : (R, RECIPE_COLUMNS) int64
+    coefficients : (C,) float64
+        Template: constants, and room for what recipes fill.
+    angle_starts : (A + 1,) int64
+    angle_indices : (T,) int64
+    angle_coefficients : (T,) float64
+    angle_constants : (A,) float64
+    functions : tuple of (int, Gate, tuple of int)
+        Where the matrix of a gate that is a Python function goes in the coefficients, the gate, and its angles.
+    cache : dict
+        For what simulators derive from it (schedules).
+    """
+
+    num_qubits: int
+    parameters: tuple[str, ...]
+    data: tuple[str, ...]
+    ops: np.ndarray
+    recipes: np.ndarray
+    coefficients: np.ndarray
+    angle_starts: np.ndarray
+    angle_indices: np.ndarray
+    angle_coefficients: np.ndarray
+    angle_constants: np.ndarray
+    functions: tuple[tuple[int, Any, tuple[int, ...]], ...] = ()
+    cache: dict[Any, Any] = field(default_factory=dict)
+
+    @classmethod
+    def from_builder(cls, num_qubits: int, parameters: tuple[str, ...], data: tuple[str, ...], builder: Builder) -> Program:
+        """The finished tables."""
+        starts = np.zeros(len(builder.angle_terms) + 1, np.int64)
+        np.cumsum([len(terms) for terms in builder.angle_terms], out=starts[1:])
+        flat = [term for terms in builder.angle_terms for term in terms]
+        return cls(
+            num_qubits, parameters, data,
+            np.array(builder.ops, np.int64).reshape(-1, OP_COLUMNS),
+            np.array(builder.recipes, np.int64).reshape(-1, RECIPE_COLUMNS),
+            np.array(builder.coefficients, float),
+            starts, np.array([i for i, _ in flat], np.int64), np.array([c for _, c in flat], float),
+            np.array(builder.angle_constants, float), tuple(builder.functions),
+        )  # fmt: skip
+
+    def values(self, theta: Any = None, data: Any = None) -> np.ndarray:
+        """theta and data, each an array or a dict by name, as one checked float64 array.
+
+        Raises
+        ------
+        ParameterError
+            If values are missing, of the wrong number or names, or not finite.
+        """
+        if type(theta) is np.ndarray and data is None and not self.data and theta.dtype == np.float64 and theta.shape == (len(self.parameters),):
+            values = theta  # the common case
+        else:
+            values = np.concatenate([_values(theta, self.parameters, "theta"), _values(data, self.data, "data")])
+        # one comparison for all: a sum is finite only if its terms are, or in the rare case that it overflows
+        if not np.isfinite(values @ values) and not np.isfinite(values).all():
+            name = (self.parameters + self.data)[int(np.argmin(np.isfinite(values)))]
+            raise ParameterError(f"run: values must be finite, got {values[~np.isfinite(values)][0]} for {name}")
+        return values
+
+    def fill_functions(self, coefficients: np.ndarray, values: np.ndarray) -> None:
+        """Write the matrices of gates that are Python functions into a coefficient array."""
+        for at, gate, angles in self.functions:
+            matrix = np.asarray(gate.function(*[self.angle(i, values) for i in angles]), complex)
+            coefficients[at : at + 2 * matrix.size] = np.ascontiguousarray(matrix).ravel().view(float)
+
+    def angle(self, i: int, values: np.ndarray) -> float:
+        """One angle."""
+        terms = slice(*self.angle_starts[i : i + 2])
+        return float(self.angle_constants[i] + self.angle_coefficients[terms] @ values[self.angle_indices[terms]])
+
+
+def _values(given: Any, names: tuple[str, ...], what: str) -> np.ndarray:
+    if given is None:
+        if names:
+            raise ParameterError(f"run: {what} must have a value for {', '.join(names[:5])}{' ...' if len(names) > 5 else ''}, got none")
+        return np.zeros(0)
+    if isinstance(given, Mapping):
+        if unknown := [n for n in given if n not in names]:
+            raise ParameterError(f"run: {what} has no {unknown[0]!r} (the circuit's are {', '.join(names) or 'none'})")
+        if missing := [n for n in names if n not in given]:
+            raise ParameterError(f"run: {what} must have a value for {missing[0]!r}")
+        given = [given[n] for n in names]
+    array = np.asarray(given, float)
+    if array.shape != (len(names),):
+        raise ParameterError(f"run: {what} must be {len(names)} numbers ({', '.join(names[:5])}{' ...' if len(names) > 5 else ''}), got the shape {array.shape}")
+    return array
+
+
+def lower(circuit: Circuit, fuse: bool = True) -> Program:
+    """The program of a circuit of gates; kept with the circuit until it changes.
+
+    Parameters
+    ----------
+    circuit : Circuit
+        Of gates and barriers.
+    fuse : bool
+        Merge gates where that saves work; without it there is an op for each factor of each gate, in their order.
+
+    Raises
+    ------
+    SimulatorError
+        If there are measurements, resets, channels or classical conditions, or more than 62 qubits.
+
+    Examples
+    --------
+    >>> from triskele import quantum
+    >>> program = lower(quantum.Circuit(2).h(0).rz("a", 0).cx(0, 1))
+    >>> program.parameters, len(program.ops)
+    (('a',), 2)
+    """
+    from triskele.quantum.compile import fuse as fusion
+    from triskele.quantum.compile.lower import build
+
+    key = (len(circuit), circuit._data, circuit.num_qubits)
+    kept = circuit._programs
+    if kept.get("key") != key:
+        kept.clear()
+        kept["key"] = key
+    if fuse not in kept:
+        builder, parameters, data = build(circuit)
+        if fuse:
+            fusion.fuse(builder)
+        kept[fuse] = Program.from_builder(circuit.num_qubits, parameters, data, builder)
+    return kept[fuse]

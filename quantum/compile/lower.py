@@ -138,18 +138,21 @@ def _constant(builder: Builder, gate: Gate, qubits: tuple[int, ...], control: in
     kind, form, x, m, v, z, coefficients = found[1]
     if coefficients is None:
         return  # the identity
-    at = constants.get(id(gate))
+    if len(qubits) == 1 and kind != Kind.DENSE:
+        q = qubits[0]
+        x, m, v, z = x << q, m << q, v << q, z << q
+    elif kind != Kind.DENSE:
+        x, m, v, z = (sum(1 << q for i, q in enumerate(qubits) if mask >> i & 1) for mask in (x, m, v, z))
+    key = id(gate)
+    if kind == Kind.PAIR and v >> (x.bit_length() - 1) & 1:  # the other state of the plane is the one that comes first
+        v, coefficients, key = v ^ x, coefficients[::-1], ~key
+    at = constants.get(key)
     if at is None:
-        at = constants[id(gate)] = builder.constant(coefficients)
+        at = constants[key] = builder.constant(coefficients)
     if kind == Kind.DENSE:
         _dense_size(gate, qubits)
         builder.dense(tuple(qubits), control, control, at)
         return
-    if len(qubits) == 1:
-        q = qubits[0]
-        x, m, v, z = x << q, m << q, v << q, z << q
-    else:
-        x, m, v, z = (sum(1 << q for i, q in enumerate(qubits) if mask >> i & 1) for mask in (x, m, v, z))
     if kind == Kind.PAIR:
         builder.pair(x, m | control, v | control, z, at, form)
     else:

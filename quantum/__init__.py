@@ -11,10 +11,19 @@ from triskele.quantum.parameters import Parameter
 
 # public name: module that has it, imported when the name is first used
 _LAZY = {
+    "basis_state": "triskele.quantum.library",
+    "check_gate": "triskele.quantum.testing",
+    "gate": "triskele.quantum.gates.function",
+    "ghz": "triskele.quantum.library",
+    "graph_state": "triskele.quantum.library",
     "PauliSum": "triskele.quantum.operators.pauli",
-    "Plan": "triskele.quantum.compile.plan",
     "plan": "triskele.quantum.compile.plan",
+    "Plan": "triskele.quantum.compile.plan",
+    "prepare_state": "triskele.quantum.library",
+    "qft": "triskele.quantum.library",
     "run": "triskele.quantum.simulators.run",
+    "uniformly_controlled_rotation": "triskele.quantum.library",
+    "w_state": "triskele.quantum.library",
 }
 
 __all__ = sorted(["Circuit", "Parameter", *_LAZY])

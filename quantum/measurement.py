@@ -7,33 +7,15 @@ from typing import Any
 import numpy as np
 
 from triskele.core.random import fold_in, key
-from triskele.quantum.errors import OperatorError
-from triskele.quantum.sampling import Estimate, Samples, as_pauli_sum, check_seed, check_shots
+from triskele.quantum.sampling import Estimate, check_seed, check_shots, measured
 
-__all__ = ["estimate", "observable"]
+__all__ = ["TO_Z", "estimate", "groups"]
 
 _R = np.sqrt(0.5)
 TO_Z = {  # what turns the eigenbasis of a letter into the computational one
     "X": np.array([[_R, _R], [_R, -_R]], complex),
     "Y": np.array([[_R, -1j * _R], [_R, 1j * _R]]),
 }
-
-
-def observable(h: Any, num_qubits: int, where: str) -> Any:
-    """A `PauliSum` whose expectation value is a real number on this many qubits.
-
-    Raises
-    ------
-    OperatorError
-        If it is not Hermitian, or acts on a qubit that is not there.
-    """
-    h = as_pauli_sum(h)
-    if not h.is_hermitian:
-        worst = max(h, key=lambda term: abs(term[1].imag))
-        raise OperatorError(f"{where}: the observable must be Hermitian, got coefficient {worst[1]} of {worst[0]!r}")
-    if h.num_qubits > num_qubits:
-        raise OperatorError(f"{where}: the observable must act on qubits 0 to {num_qubits - 1}, got one on qubit {h.num_qubits - 1}")
-    return h
 
 
 def estimate(h: Any, shots: int, seed: int | None, samples: Any) -> Estimate:
@@ -60,24 +42,6 @@ def estimate(h: Any, shots: int, seed: int | None, samples: Any) -> Estimate:
         part = measured(samples(letters, shots, int(words[0]) | int(words[1]) << 32), group)
         value, variance = value + part.value, variance + part.error**2
     return Estimate(float(value), float(np.sqrt(variance)))
-
-
-def measured(samples: Samples, group: list[tuple[list[int], float]]) -> Estimate:
-    """The sum over strings (qubits, coefficient) of the products of their outcomes ±1, averaged."""
-    if samples.num_bits <= 63:
-        indices, counts = samples.tally()
-        total = np.zeros(len(indices))
-        for qubits, c in group:
-            mask = sum(1 << q for q in qubits)
-            total += c * (1.0 - 2.0 * (np.bitwise_count(indices & np.int64(mask)) & 1))
-    else:
-        total, counts = np.zeros(len(samples)), np.ones(len(samples), int)
-        for qubits, c in group:
-            total += c * (1.0 - 2.0 * (samples.array[:, qubits].sum(1, dtype=np.int64) & 1))
-    shots = int(counts.sum())
-    average = float(total @ counts) / shots
-    squares = float(((total - average) ** 2) @ counts) / shots
-    return Estimate(average, float(np.sqrt(squares / (shots - 1))) if shots > 1 else float("nan"))
 
 
 def groups(h: Any) -> list[tuple[dict[int, str], list[tuple[list[int], float]]]]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,7 +10,7 @@ import numpy as np
 from triskele.core.kernels import philox, simd
 from triskele.core.kernels.njit import device, kernel
 from triskele.core.random import key as make_key
-from triskele.quantum.errors import CircuitError, OperatorError, SimulatorError, StateError
+from triskele.quantum.errors import OperatorError, SimulatorError, StateError
 
 __all__ = ["Estimate", "Samples", "sample"]
 
@@ -121,10 +120,8 @@ class Samples:
         OperatorError
             If it has an X or Y, or a qubit that was not measured.
         """
-        from triskele.quantum.measurement import measured, observable as hermitian
-
         group = []
-        for text, c in hermitian(observable, self.num_bits, "Samples.expectation"):
+        for text, c in check_observable(observable, self.num_bits, "Samples.expectation"):
             if bad := [s for s in text.split() if s[0] != "Z"]:
                 raise OperatorError(f"Samples.expectation: samples give products of Z only, got {bad[0]} in {text!r} (use Result.expectation)")
             group.append(([int(s[1:]) for s in text.split()], c.real))
@@ -136,6 +133,41 @@ def as_pauli_sum(observable: Any) -> Any:
     from triskele.quantum.operators.pauli import PauliSum
 
     return observable if isinstance(observable, PauliSum) else PauliSum(observable)
+
+
+def check_observable(h: Any, num_qubits: int, where: str) -> Any:
+    """A `PauliSum` whose expectation value is a real number on this many qubits.
+
+    Raises
+    ------
+    OperatorError
+        If it is not Hermitian, or acts on a qubit that is not there.
+    """
+    h = as_pauli_sum(h)
+    if not h.is_hermitian:
+        worst = max(h, key=lambda term: abs(term[1].imag))
+        raise OperatorError(f"{where}: the observable must be Hermitian, got coefficient {worst[1]} of {worst[0]!r}")
+    if h.num_qubits > num_qubits:
+        raise OperatorError(f"{where}: the observable must act on qubits 0 to {num_qubits - 1}, got one on qubit {h.num_qubits - 1}")
+    return h
+
+
+def measured(samples: Samples, group: list[tuple[list[int], float]]) -> Estimate:
+    """The sum over strings (qubits, coefficient) of the products of their outcomes ±1, averaged."""
+    if samples.num_bits <= 63:
+        indices, counts = samples.tally()
+        total = np.zeros(len(indices))
+        for qubits, c in group:
+            mask = sum(1 << q for q in qubits)
+            total += c * (1.0 - 2.0 * (np.bitwise_count(indices & np.int64(mask)) & 1))
+    else:
+        total, counts = np.zeros(len(samples)), np.ones(len(samples), int)
+        for qubits, c in group:
+            total += c * (1.0 - 2.0 * (samples.array[:, qubits].sum(1, dtype=np.int64) & 1))
+    shots = int(counts.sum())
+    average = float(total @ counts) / shots
+    squares = float(((total - average) ** 2) @ counts) / shots
+    return Estimate(average, float(np.sqrt(squares / (shots - 1))) if shots > 1 else float("nan"))
 
 
 def check_shots(shots: Any, where: str) -> int:

@@ -11,8 +11,8 @@ import numpy as np
 from triskele.core.kernels.njit import device, kernel
 from triskele.quantum import sampling, states
 from triskele.quantum.errors import SimulatorError
-from triskele.quantum.measurement import TO_Z, estimate, observable
-from triskele.quantum.sampling import Estimate, Samples
+from triskele.quantum.measurement import TO_Z, estimate
+from triskele.quantum.sampling import Estimate, Samples, check_observable
 
 __all__ = ["CountsResult", "DensityMatrixResult", "Result", "StatevectorResult"]
 
@@ -136,7 +136,7 @@ class Result(ABC):
         >>> bell.expectation("X0 X1 + Z0", shots=1000, seed=1).value
         1.01
         """
-        h = observable(h, self.num_qubits, "expectation")
+        h = check_observable(h, self.num_qubits, "expectation")
         if shots is None:
             return self._exact(h)
         return estimate(h, shots, self.seed if seed is None else seed, self._in_basis)

@@ -44,8 +44,7 @@ def merge(x: np.ndarray, z: np.ndarray, coefficients: np.ndarray) -> tuple[np.nd
     x, z, words = _trim(x, z)
     if len(x) > 1:
         order, first = _order(x, z, words)
-        if order is not None:
-            x, z, coefficients = x[order], z[order], coefficients[order]
+        x, z, coefficients = x[order], z[order], coefficients[order]
         if not first.all():
             start = np.flatnonzero(first)
             x, z, coefficients = x[start], z[start], np.add.reduceat(coefficients, start)
@@ -63,18 +62,21 @@ def _trim(x: np.ndarray, z: np.ndarray) -> tuple[np.ndarray, np.ndarray, int]:
     return x[:, :words], z[:, :words], words
 
 
-def _order(x: np.ndarray, z: np.ndarray, words: int) -> tuple[np.ndarray | None, np.ndarray]:
-    """A permutation that sorts the rows (None: sorted already), and which sorted rows differ from the one before."""
+def _order(x: np.ndarray, z: np.ndarray, words: int) -> tuple[np.ndarray, np.ndarray]:
+    """A permutation that sorts the rows, and which sorted rows differ from the one before."""
     first = np.ones(len(x), bool)
-    if words == 1 and not ((x | z) >> np.uint64(32)).any():  # one key holds both: numpy sorts it with vector instructions
-        key = (x[:, 0] << np.uint64(32)) | z[:, 0]
-        order = None
-        if (key[1:] < key[:-1]).any():
-            order = np.argsort(key)
-            key = key[order]
-        first[1:] = key[1:] != key[:-1]
-        return order, first
-    order = np.lexsort([*z.T, *x.T])
-    x, z = x[order], z[order]
-    first[1:] = ((x[1:] != x[:-1]) | (z[1:] != z[:-1])).any(1)
+    if words == 1 and not ((x | z) >> np.uint64(32)).any():  # one key holds both
+        columns = [(x[:, 0] << np.uint64(32)) | z[:, 0]]
+    else:
+        columns = [*x.T[::-1], *z.T[::-1]]
+    key = columns[0]
+    order = np.arange(len(x)) if (key[1:] >= key[:-1]).all() else np.argsort(key)  # numpy sorts one key with vector instructions
+    same = np.diff(key[order]) == 0
+    if len(columns) > 1 and same.any():  # the rest only where the first key leaves rows in a tie
+        tied = np.flatnonzero(np.append(same, False) | np.insert(same, 0, False))
+        rows = order[tied]
+        order[tied] = rows[np.lexsort([c[rows] for c in reversed(columns)])]
+    first[1:] = ~same
+    for column in columns[1:]:
+        first[1:] |= np.diff(column[order]) != 0
     return order, first

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from numbers import Number
 from typing import Any
 
@@ -14,6 +14,8 @@ from triskele.quantum.operators import bits
 from triskele.quantum.operators.text import format_coefficient, parse_string, parse_sum, string_of
 
 __all__ = ["PauliSum"]
+
+_ALL, _COMMUTING, _ANTICOMMUTING = -1, 0, 1  # which products of terms are wanted
 
 
 class PauliSum:
@@ -164,9 +166,19 @@ class PauliSum:
             return PauliSum.from_arrays(self.x, self.z, self.coefficients * _number(other))
         if not isinstance(other, PauliSum):
             return NotImplemented
+        return self._times(other, _ALL)
+
+    def _times(self, other: PauliSum, which: int) -> PauliSum:
         words = max(self.x.shape[1], other.x.shape[1])
         left, right = self._padded(words), other._padded(words)
+        if len(self) * len(other) > 4096:
+            from triskele.quantum.operators.products import merged_products
+
+            return PauliSum.from_arrays(*merged_products(*left, *right, which))
         x, z, c = bits.products(*(a[:, None] for a in left), *(a[None] for a in right))
+        if which != _ALL:
+            keep = bits.anticommute(left[0][:, None], left[1][:, None], right[0], right[1]) == (which == _ANTICOMMUTING)
+            return PauliSum.from_arrays(x[keep], z[keep], c[keep])
         return PauliSum.from_arrays(x.reshape(-1, words), z.reshape(-1, words), c.reshape(-1))
 
     def _padded(self, words: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -222,19 +234,173 @@ class PauliSum:
         )
         return PauliSum.from_arrays(self.x, self.z, c)
 
-    # -- matrices and states ----------------------------------------------------------------------------------------
+    def commutator(self, other: PauliSum) -> PauliSum:
+        """`self other - other self`, exactly zero where they commute: only pairs of terms that do not are multiplied."""
+        return self._times(_sum(other, "commutator"), _ANTICOMMUTING) * 2
 
-    def matrix(self, num_qubits: int | None = None) -> Any:
-        """The operator as a scipy CSR matrix of complex128, (2**n, 2**n).
+    def anticommutator(self, other: PauliSum) -> PauliSum:
+        """`self other + other self`."""
+        return self._times(_sum(other, "anticommutator"), _COMMUTING) * 2
+
+    def commutes_with(self, other: PauliSum, tol: float = 1e-12) -> bool:
+        """Whether no coefficient of the commutator is above `tol`."""
+        return self.commutator(other).isclose(0, tol)
+
+    def groups(self, qubit_wise: bool = True) -> list[PauliSum]:
+        """The sum in parts whose terms can be measured together.
+
+        Each term, the largest first, goes into the first part whose terms all commute with it [1]_.
+
+        Parameters
+        ----------
+        qubit_wise : bool
+            Terms must agree on each qubit that both act on, so that single-qubit rotations before a measurement suffice;
+            otherwise they only have to commute, which gives fewer parts.
+
+        References
+        ----------
+        .. [1] O. Crawford et al., Efficient quantum measurement of Pauli operators in the presence of finite sampling error, Quantum 5,
+           385 (2021), "sorted insertion". doi:10.22331/q-2021-01-20-385
+
+        Examples
+        --------
+        >>> PauliSum("X0 X1 + Z0 Z1 + 2 Z0").groups()
+        [PauliSum('2 Z0 + Z0 Z1'), PauliSum('X0 X1')]
+        """
+        from triskele.quantum.operators.grouping import groups
+
+        return [self[np.sort(g)] for g in groups(self, qubit_wise)]
+
+    # -- qubits -----------------------------------------------------------------------------------------------------
+
+    def remap(self, qubits: Sequence[int]) -> PauliSum:
+        """The sum with qubit k renamed `qubits[k]`.
 
         Raises
         ------
         OperatorError
-            If a term acts on a qubit that is not there, or the matrix does not fit in memory.
+            If there are fewer than `num_qubits` names, or two are equal.
+        """
+        names = list(qubits)
+        if len(names) < self.num_qubits or len(set(names)) != len(names) or any(not isinstance(q, (int, np.integer)) or q < 0 for q in names):
+            raise OperatorError(f"remap: {self.num_qubits} different qubits are needed, got {names}")
+        words = max(names, default=0) // 64 + 1
+        out = np.zeros((2, len(self), words), np.uint64)
+        for old, new in enumerate(names[: self.num_qubits]):
+            for target, source in zip(out, (self.x, self.z), strict=True):
+                target[:, new // 64] |= (source[:, old // 64] >> np.uint64(old % 64) & np.uint64(1)) << np.uint64(new % 64)
+        return PauliSum.from_arrays(*out, self.coefficients)
+
+    def tensor(self, other: PauliSum, num_qubits: int | None = None) -> PauliSum:
+        """This sum on its qubits times `other` on the next ones, which begin at `num_qubits` (own number when left out)."""
+        n = self.num_qubits if num_qubits is None else num_qubits
+        if n < self.num_qubits:
+            raise OperatorError(f"tensor: this sum acts on {self.num_qubits} qubits, got num_qubits={n}")
+        other = _sum(other, "tensor")
+        return self * other.remap(range(n, n + other.num_qubits))
+
+    def project(self, bits_of: Mapping[int, int]) -> PauliSum:
+        """The operator on the other qubits when some are in basis states: their matrix element <b|H|b>. Numbers of qubits stay.
+
+        Parameters
+        ----------
+        bits_of : mapping of int to 0 or 1
+            Bit of each fixed qubit.
+
+        Examples
+        --------
+        >>> PauliSum("Z0 Z1 + X0 + X1").project({1: 1})
+        PauliSum('-Z0 + X0')
+        """
+        words, fixed, ones = self.x.shape[1], 0, 0
+        for q, bit in bits_of.items():
+            if not isinstance(q, (int, np.integer)) or q < 0 or bit not in (0, 1):
+                raise OperatorError(f"project: qubits of at least 0 with bits 0 or 1 are needed, got {{{q!r}: {bit!r}}}")
+            fixed, ones = fixed | 1 << int(q), ones | int(bit) << int(q)
+        every = (1 << 64 * words) - 1
+        fixed_mask, ones_mask = bits.masks(fixed & every, words), bits.masks(ones & every, words)
+        keep = ~(self.x & fixed_mask).any(1)
+        sign = 1.0 - 2.0 * (bits.count(self.z[keep] & ones_mask) & 1)
+        return PauliSum.from_arrays(self.x[keep], self.z[keep] & ~fixed_mask, self.coefficients[keep] * sign)
+
+    # -- matrices and states ----------------------------------------------------------------------------------------
+
+    def matrix(self, num_qubits: int | None = None) -> Any:
+        """The operator as a scipy CSR matrix of complex128, (2**n, 2**n), of `num_qubits` qubits (as many as it acts on when left out).
+
+        Entries that are zero but for rounding are left out.
+
+        Raises
+        ------
+        OperatorError
+            If a term acts on a qubit that is not there, or there are more than 30.
         """
         from triskele.quantum.operators.sparse import matrix
 
         return matrix(self, num_qubits)
+
+    def __matmul__(self, state: np.ndarray) -> np.ndarray:
+        """H psi of a state (2**n,), complex128."""
+        from triskele.quantum.operators.sparse import apply
+
+        return apply(self, state)
+
+    def expectation(self, state: np.ndarray) -> float | complex:
+        """<psi|H|psi> of a state (2**n,) as it stands; a float when the sum is Hermitian."""
+        value = np.vdot(state, self @ state)
+        return float(value.real) if self.is_hermitian else complex(value)
+
+    def eigenstates(self, k: int = 1, num_qubits: int | None = None) -> tuple[np.ndarray, np.ndarray]:
+        """The k lowest eigenvalues (k,) in rising order, and states (2**n, k): exact diagonalisation, by Lanczos for large n.
+
+        Raises
+        ------
+        OperatorError
+            If the sum is not Hermitian, k out of range, or there are more than 30 qubits.
+        """
+        from triskele.quantum.operators.sparse import lowest
+
+        return lowest(self, k, num_qubits)
+
+    def ground_state(self, num_qubits: int | None = None) -> tuple[float, np.ndarray]:
+        """The lowest eigenvalue and its state (2**n,).
+
+        Examples
+        --------
+        >>> energy, state = PauliSum("Z0 Z1 + 0.5 X0 + 0.5 X1").ground_state()
+        >>> round(energy, 6)  # -sqrt(2)
+        -1.414214
+        """
+        values, states = self.eigenstates(1, num_qubits)
+        return float(values[0]), states[:, 0]
+
+    # -- other programs ---------------------------------------------------------------------------------------------
+
+    @classmethod
+    def from_openfermion(cls, operator: Any) -> PauliSum:
+        """The sum that an `openfermion.QubitOperator` is."""
+        from triskele.quantum.operators.exchange import from_openfermion
+
+        return cls(from_openfermion(operator))
+
+    def to_openfermion(self) -> Any:
+        """An `openfermion.QubitOperator` (extra `chem`)."""
+        from triskele.quantum.operators.exchange import to_openfermion
+
+        return to_openfermion(self)
+
+    @classmethod
+    def from_qiskit(cls, operator: Any) -> PauliSum:
+        """The sum that a `qiskit.quantum_info.SparsePauliOp` is; qubits have the same numbers."""
+        from triskele.quantum.operators.exchange import from_qiskit
+
+        return cls.from_arrays(*from_qiskit(operator))
+
+    def to_qiskit(self, num_qubits: int | None = None) -> Any:
+        """A `qiskit.quantum_info.SparsePauliOp` (extra `quantum`) on `num_qubits` qubits."""
+        from triskele.quantum.operators.exchange import to_qiskit
+
+        return to_qiskit(self, max(1, self.num_qubits) if num_qubits is None else num_qubits)
 
     # -- text -------------------------------------------------------------------------------------------------------
 
@@ -254,6 +420,12 @@ class PauliSum:
 
 def _operand(value: Any) -> Any:
     return value if isinstance(value, PauliSum) else PauliSum(value) if isinstance(value, Number) else NotImplemented
+
+
+def _sum(value: Any, where: str) -> PauliSum:
+    if not isinstance(value, PauliSum):
+        raise OperatorError(f"{where}: a PauliSum is needed, got {type(value).__name__}")
+    return value
 
 
 def _number(value: Any) -> complex:

@@ -1,52 +1,181 @@
-"""Pauli sums as sparse matrices and on state vectors."""
+"""Pauli sums as sparse matrices and on state vectors.
+
+Terms of one mask x differ in Z alone: together they are sum over rows r of e(r) |r><r ^ x|, with e the Walsh-Hadamard
+transform of their coefficients placed at z. It is done in blocks of rows that fit in the cache: the upper bits of r give
+signs, the lower ones are transformed.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from triskele.core.kernels.njit import device, kernel
 from triskele.quantum.errors import OperatorError
 
 if TYPE_CHECKING:
     from triskele.quantum.operators.pauli import PauliSum
 
-__all__ = ["diagonals", "matrix"]
+__all__ = ["apply", "lowest", "matrix"]
 
-_I_POWERS = np.array([1, 1j, -1, -1j])
+_BLOCK = 10  # log2 of rows in a block
+_CHUNK = 1 << 22  # entries of a matrix made at a time, before zeros are dropped
+_DENSE = 256  # rows up to which LAPACK is the quicker eigensolver
 
 
-def diagonals(operator: PauliSum, num_qubits: int) -> tuple[np.ndarray, np.ndarray]:
-    """Masks x (groups,) and d (groups, 2**n) with H = sum over groups and j of d[g, j] |j ^ x[g]><j|.
+class _Groups(NamedTuple):
+    """Terms by x."""
 
-    Terms of one x differ in Z alone: their sum over j is a Walsh-Hadamard transform of the coefficients placed at z.
-    """
+    x: np.ndarray  # (groups,) int64
+    start: np.ndarray  # (groups + 1,) terms of a group
+    z: np.ndarray  # (terms,) int64
+    re: np.ndarray  # (terms,) coefficient * (-i)**|x & z|, so that e(r) = sum of +-coefficients
+    im: np.ndarray
+    noise: np.ndarray  # (groups,) what is not zero by rounding alone
+
+
+def _groups(operator: PauliSum) -> _Groups:
     x, z = operator.x[:, 0].astype(np.int64), operator.z[:, 0].astype(np.int64)
-    values, group = np.unique(x, return_inverse=True)
-    d = np.zeros((len(values), 1 << num_qubits), complex)
-    d[group, z] = operator.coefficients * _I_POWERS[np.bitwise_count(x & z) & 3]
-    for q in range(num_qubits):
-        pairs = d.reshape(len(values), -1, 2, 1 << q)
-        low, high = pairs[:, :, 0] + pairs[:, :, 1], pairs[:, :, 0] - pairs[:, :, 1]
-        pairs[:, :, 0], pairs[:, :, 1] = low, high
-    return values, d
+    c = operator.coefficients * np.array([1, -1j, -1, 1j])[np.bitwise_count(x & z) & 3]
+    values, start = np.unique(x, return_index=True)  # terms are in order of x
+    noise = 4 * np.finfo(float).eps * np.add.reduceat(abs(c), start) if len(c) else np.zeros(0)
+    return _Groups(values, np.append(start, len(x)), z, np.ascontiguousarray(c.real), np.ascontiguousarray(c.imag), noise)
+
+
+def _size(operator: PauliSum, num_qubits: int | None, where: str) -> int:
+    n = operator.num_qubits if num_qubits is None else num_qubits
+    if n < operator.num_qubits:
+        raise OperatorError(f"{where}: the sum acts on {operator.num_qubits} qubits, got num_qubits={n}")
+    if n > 30:
+        raise OperatorError(f"{where}: at most 30 qubits, got {n}")
+    return n
 
 
 def matrix(operator: PauliSum, num_qubits: int | None) -> Any:
     """See `PauliSum.matrix`."""
     from scipy.sparse import csr_matrix
 
-    n = operator.num_qubits if num_qubits is None else num_qubits
-    if n < operator.num_qubits:
-        raise OperatorError(f"matrix: the sum acts on {operator.num_qubits} qubits, got num_qubits={n}")
-    if n > 30:
-        raise OperatorError(f"matrix: at most 30 qubits, got {n} (apply the sum to a state instead)")
-    x, d = diagonals(operator, n)
-    rows = np.arange(1 << n)
-    columns = rows[:, None] ^ x
-    data = d[np.arange(len(x)), columns]
-    keep = data != 0
-    pointer = np.concatenate([[0], np.cumsum(keep.sum(1))])
-    out = csr_matrix((data[keep], columns[keep], pointer), shape=(1 << n, 1 << n))
+    n = _size(operator, num_qubits, "matrix")
+    groups = _groups(operator)
+    rows, width = 1 << n, max(len(groups.x), 1)
+    step = min(rows, 1 << max(_BLOCK, (_CHUNK // width).bit_length()))
+    lengths = np.zeros(rows + 1, np.int64)
+    columns, data = np.empty(step * width, np.int32), np.empty(step * width, complex)
+    parts = []
+    for first in range(0, rows, step):
+        used = _rows(*groups, first, step, min(n, _BLOCK), lengths[first + 1 : first + step + 1], columns, data)
+        parts.append((columns[:used].copy(), data[:used].copy()))
+    pointer = np.cumsum(lengths)
+    out = csr_matrix((np.concatenate([d for _, d in parts]), np.concatenate([c for c, _ in parts]), pointer), shape=(rows, rows))
     out.sort_indices()
     return out
+
+
+def apply(operator: PauliSum, state: np.ndarray) -> np.ndarray:
+    """H psi of a state (2**n,), as complex128."""
+    state = np.asarray(state)
+    n = state.size.bit_length() - 1
+    if state.ndim != 1 or state.size != 1 << n:
+        raise OperatorError(f"PauliSum: a state must be (2**n,), got shape {state.shape}")
+    _size(operator, n, "PauliSum")
+    out = np.zeros(state.size, complex)
+    _apply(*_groups(operator), min(n, _BLOCK), np.ascontiguousarray(state, complex), out)
+    return out
+
+
+def lowest(operator: PauliSum, k: int, num_qubits: int | None) -> tuple[np.ndarray, np.ndarray]:
+    """See `PauliSum.eigenstates`."""
+    n = _size(operator, num_qubits, "eigenstates")
+    if not operator.is_hermitian:
+        raise OperatorError(f"eigenstates: the sum must be Hermitian, got the coefficient {_largest_imaginary(operator)}")
+    if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or not 1 <= k <= 1 << n:
+        raise OperatorError(f"eigenstates: k must be from 1 to 2**n = {1 << n}, got {k!r}")
+    from scipy.linalg import eigh
+    from scipy.sparse.linalg import LinearOperator, eigsh
+
+    rows = 1 << n
+    if rows <= _DENSE or k >= rows // 2:
+        return eigh(matrix(operator, n).toarray(), subset_by_index=(0, k - 1))
+    if len(_groups(operator).x) << n <= 1 << 27:
+        h = matrix(operator, n)
+        h = h if h.data.imag.any() else h.real
+    else:
+        h = LinearOperator((rows, rows), matvec=lambda v: apply(operator, v), dtype=complex)
+    start = np.random.default_rng(0).normal(size=rows)  # given, so that the same sum has the same answer each time
+    values, vectors = eigsh(h, k=k, which="SA", v0=start.astype(h.dtype), ncv=min(rows, max(2 * k + 1, 20)))
+    order = np.argsort(values)
+    return values[order], vectors[:, order].astype(complex)
+
+
+def _largest_imaginary(operator: PauliSum) -> str:
+    k = int(np.argmax(abs(operator.coefficients.imag)))
+    string, c = operator[k]
+    return f"{c} of {string or 'the identity'}"
+
+
+@device
+def _odd(v):
+    v ^= v >> 32
+    v ^= v >> 16
+    v ^= v >> 8
+    v ^= v >> 4
+    return (0x6996 >> (v & 15)) & 1
+
+
+@device
+def _block(g, start, z, re, im, high, low, a, b):
+    """e(high + l) of group g for l < 2**low into a (real parts) and b (imaginary ones); whether b may be anything but zero."""
+    size = 1 << low
+    a[:size] = 0.0
+    b[:size] = 0.0
+    is_complex = False
+    for t in range(start[g], start[g + 1]):
+        s = -1.0 if _odd(z[t] & high) else 1.0
+        a[z[t] & (size - 1)] += s * re[t]
+        b[z[t] & (size - 1)] += s * im[t]
+        is_complex = is_complex or im[t] != 0.0
+    _walsh_hadamard(a, size)
+    if is_complex:
+        _walsh_hadamard(b, size)
+
+
+@device
+def _walsh_hadamard(a, size):
+    half = 1
+    while half < size:
+        for first in range(0, size, 2 * half):
+            for i in range(first, first + half):
+                u, v = a[i], a[i + half]
+                a[i], a[i + half] = u + v, u - v
+        half *= 2
+
+
+@kernel
+def _rows(x, start, z, re, im, noise, first, count, low, lengths, columns, data):
+    """Rows `first` to `first + count` of the matrix into `columns` and `data`, their lengths into `lengths`; entries used."""
+    size = 1 << low
+    real, imag = np.zeros((x.size, size)), np.zeros((x.size, size))
+    used = 0
+    for high in range(first, first + count, size):
+        for g in range(x.size):
+            _block(g, start, z, re, im, high, low, real[g], imag[g])
+        for r in range(size):
+            before = used
+            for g in range(x.size):
+                if abs(real[g, r]) > noise[g] or abs(imag[g, r]) > noise[g]:
+                    columns[used], data[used] = (high + r) ^ x[g], complex(real[g, r], imag[g, r])
+                    used += 1
+            lengths[high - first + r] = used - before
+    return used
+
+
+@kernel
+def _apply(x, start, z, re, im, noise, low, state, out):
+    size = 1 << low
+    a, b = np.zeros(size), np.zeros(size)
+    for high in range(0, state.size, size):
+        for g in range(x.size):
+            _block(g, start, z, re, im, high, low, a, b)
+            for r in range(size):
+                out[high + r] += complex(a[r], b[r]) * state[(high + r) ^ x[g]]

@@ -1,0 +1,60 @@
+"""Pauli sums to and from openfermion and Qiskit."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from triskele.quantum.errors import OperatorError
+from triskele.quantum.optional import load
+
+if TYPE_CHECKING:
+    from triskele.quantum.operators.pauli import PauliSum
+
+__all__ = ["from_openfermion", "from_qiskit", "to_openfermion", "to_qiskit"]
+
+
+def from_openfermion(operator: Any) -> list[tuple[str, complex]]:
+    """Terms of an `openfermion.QubitOperator`."""
+    if not isinstance(terms := getattr(operator, "terms", None), dict):
+        raise OperatorError(f"from_openfermion: a QubitOperator is needed, got {type(operator).__name__}")
+    if not all(isinstance(letter, str) for term in terms for _, letter in term):
+        raise OperatorError("from_openfermion: a QubitOperator is needed, got products of creation and annihilation operators (map them to qubits)")
+    return [(" ".join(f"{letter}{q}" for q, letter in term), c) for term, c in terms.items()]
+
+
+def to_openfermion(operator: PauliSum) -> Any:
+    """An `openfermion.QubitOperator`."""
+    out = load("openfermion", "chem", "to_openfermion").QubitOperator()
+    for string, c in operator:
+        out.terms[tuple((int(factor[1:]), factor[0]) for factor in string.split())] = c
+    return out
+
+
+def from_qiskit(operator: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Arrays x, z, coefficients of a `qiskit.quantum_info.SparsePauliOp`."""
+    try:
+        x, z, coefficients = operator.paulis.x, operator.paulis.z, np.asarray(operator.coeffs, complex)
+    except (AttributeError, TypeError, ValueError):
+        raise OperatorError(f"from_qiskit: a SparsePauliOp with numbers for coefficients is needed, got {type(operator).__name__}") from None
+    return _pack(x), _pack(z), coefficients
+
+
+def to_qiskit(operator: PauliSum, num_qubits: int) -> Any:
+    """A `qiskit.quantum_info.SparsePauliOp` on that many qubits."""
+    if num_qubits < operator.num_qubits:
+        raise OperatorError(f"to_qiskit: the sum acts on {operator.num_qubits} qubits, got num_qubits={num_qubits}")
+    info = load("qiskit.quantum_info", "quantum", "to_qiskit")
+    x, z, c = (operator.x, operator.z, operator.coefficients) if len(operator) else (np.zeros((1, 1), np.uint64),) * 2 + (np.zeros(1),)
+    return info.SparsePauliOp(info.PauliList.from_symplectic(_unpack(z, num_qubits), _unpack(x, num_qubits)), c)
+
+
+def _pack(flags: np.ndarray) -> np.ndarray:
+    packed = np.packbits(flags, axis=1, bitorder="little")
+    return np.pad(packed, ((0, 0), (0, -packed.shape[1] % 8))).view("<u8").astype(np.uint64)
+
+
+def _unpack(masks: np.ndarray, num_qubits: int) -> np.ndarray:
+    flags = np.unpackbits(np.ascontiguousarray(masks.astype("<u8")).view(np.uint8), axis=1, bitorder="little").astype(bool)
+    return np.pad(flags, ((0, 0), (0, max(0, num_qubits - flags.shape[1]))))[:, :num_qubits]

@@ -11,18 +11,27 @@ from triskele.quantum.parameters import Parameter
 
 # public name: module that has it, imported when the name is first used
 _LAZY = {
+    "AdaptVQE": "triskele.quantum.algorithms.adapt",
     "basis_state": "triskele.quantum.library",
     "check_gate": "triskele.quantum.testing",
+    "Classifier": "triskele.quantum.algorithms.classifier",
+    "FidelityKernel": "triskele.quantum.algorithms.kernel",
     "gate": "triskele.quantum.gates.function",
     "ghz": "triskele.quantum.library",
     "graph_state": "triskele.quantum.library",
+    "maxcut": "triskele.quantum.algorithms.maxcut",
+    "minimize": "triskele.quantum.optimizers.minimize",
     "PauliSum": "triskele.quantum.operators.pauli",
-    "plan": "triskele.quantum.compile.plan",
     "Plan": "triskele.quantum.compile.plan",
+    "plan": "triskele.quantum.compile.plan",
     "prepare_state": "triskele.quantum.library",
+    "QAOA": "triskele.quantum.algorithms.qaoa",
+    "qaoa_ansatz": "triskele.quantum.algorithms.qaoa",
     "qft": "triskele.quantum.library",
+    "RecursiveQAOA": "triskele.quantum.algorithms.recursive_qaoa",
     "run": "triskele.quantum.simulators.run",
     "uniformly_controlled_rotation": "triskele.quantum.library",
+    "VQE": "triskele.quantum.algorithms.vqe",
     "w_state": "triskele.quantum.library",
 }
 

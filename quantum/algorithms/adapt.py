@@ -1,0 +1,173 @@
+"""ADAPT-VQE: an ansatz that grows by what lowers the energy most."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from triskele.quantum.algorithms.start import check_ansatz
+from triskele.quantum.circuit import Circuit
+from triskele.quantum.errors import CircuitError, ParameterError
+from triskele.quantum.gradients.expectation import Expectation
+from triskele.quantum.operators.pauli import PauliSum
+from triskele.quantum.optimizers.minimize import find, minimize
+
+__all__ = ["AdaptResult", "AdaptVQE"]
+
+
+@dataclass(frozen=True)
+class AdaptResult:
+    """What an `AdaptVQE` found.
+
+    Attributes
+    ----------
+    energy : float
+    theta : (P,) float64 array
+        In the order of `ansatz.parameters`.
+    ansatz : Circuit
+        The reference and the chosen elements, with parameters `t0`, `t1`, ...
+    chosen : tuple of int
+        Which element of the pool was added at each step.
+    history : (P + 1,) float64 array
+        Energy of the reference, and after each element was added and all angles were optimised.
+    slopes : (P + 1,) float64 array
+        Largest slope of the pool before each choice, and at the end.
+    evaluations : int
+        Energies computed with their gradients.
+    converged : bool
+        Whether no element of the pool has a slope above the tolerance any more.
+    message : str
+        Why it ended.
+    """
+
+    energy: float
+    theta: np.ndarray
+    ansatz: Circuit
+    chosen: tuple[int, ...]
+    history: np.ndarray
+    slopes: np.ndarray
+    evaluations: int
+    converged: bool
+    message: str
+
+    def __repr__(self) -> str:
+        end = "converged" if self.converged else "NOT converged"
+        return f"<AdaptResult: energy {self.energy:.8f}, {end} with {len(self.chosen)} elements, {self.evaluations} evaluations>"
+
+
+class AdaptVQE:
+    """The lowest energy of an ansatz that is grown one element at a time [1]_.
+
+    Each step adds the element of the pool along which the energy falls most steeply, and optimises all angles again. The
+    slopes of the whole pool, <[H, A]> of their generators, come from one adjoint gradient: that of the present circuit
+    followed by all elements at angle zero.
+
+    Parameters
+    ----------
+    hamiltonian : PauliSum
+        Hermitian.
+    pool : sequence of Circuit
+        Each with one parameter, and the identity where it is zero: `quantum.fermionic_pool`, `quantum.qubit_pool`.
+    reference : Circuit
+        Without parameters: prepares the state to start from, such as `quantum.hartree_fock`.
+    tolerance : float
+        Converged when no slope is larger, in units of the Hamiltonian per radian.
+    max_elements : int
+    optimizer : str or object
+        See `quantum.minimize`.
+
+    Raises
+    ------
+    CircuitError, OperatorError, ParameterError, OptimizerError
+        If a part is missing or does not fit the others.
+
+    References
+    ----------
+    .. [1] Grimsley, Economou, Barnes, Mayhall, "An adaptive variational algorithm for exact molecular simulations on a
+       quantum computer", Nat. Commun. 10, 3007 (2019). doi:10.1038/s41467-019-10988-2
+
+    Examples
+    --------
+    >>> from triskele import quantum
+    >>> h = quantum.PauliSum("Z0 + Z1 + 0.5 X0 X1")
+    >>> pool = [quantum.Circuit(2).rxy("t", 0, 1), quantum.Circuit(2).ry("t", 0), quantum.Circuit(2).ry("t", 1)]
+    >>> result = quantum.AdaptVQE(h, pool, quantum.Circuit(2).x(0).x(1)).run(progress=False)
+    >>> result.chosen, round(result.energy, 6)
+    ((0,), -2.061553)
+    """
+
+    def __init__(self, hamiltonian: PauliSum, pool: Sequence[Circuit], reference: Circuit, *, tolerance: float = 1e-3, max_elements: int = 100,
+                 optimizer: Any = "bfgs"):  # fmt: skip
+        self.reference = check_ansatz("AdaptVQE", reference)
+        if reference.parameters:
+            raise ParameterError(f"AdaptVQE: the reference must have no parameters, got {list(reference.parameters)[:4]} (bind() them)")
+        self.pool = tuple(pool)
+        if not self.pool:
+            raise CircuitError("AdaptVQE: the pool must have at least one element")
+        for k, element in enumerate(self.pool):
+            if len(check_ansatz(f"AdaptVQE: pool[{k}]", element).parameters) != 1:
+                raise ParameterError(f"AdaptVQE: every element of the pool must have one parameter, pool[{k}] has {len(element.parameters)}")
+            if element.num_qubits > reference.num_qubits:
+                raise CircuitError(f"AdaptVQE: pool[{k}] is on {element.num_qubits} qubits, the reference on {reference.num_qubits}")
+        if not tolerance > 0 or max_elements < 1:
+            raise ParameterError(f"AdaptVQE: tolerance must be positive and max_elements at least 1, got {tolerance} and {max_elements}")
+        self.tolerance, self.max_elements = tolerance, max_elements
+        self.optimizer = find(optimizer)
+        self.hamiltonian = hamiltonian
+        Expectation(reference, hamiltonian)  # does it fit? it says so now
+        self._all = Circuit(reference.num_qubits)
+        for k, element in enumerate(self.pool):
+            self._all.extend(element.rename({element.parameters[0]: f"pool{k}"}))
+
+    def run(self, *, progress: bool = True) -> AdaptResult:
+        """Grow and optimise.
+
+        Parameters
+        ----------
+        progress : bool
+            Whether to show a bar.
+
+        Returns
+        -------
+        AdaptResult
+        """
+        ansatz, theta, chosen = self.reference.copy(), np.zeros(0), []
+        history, largest, evaluations = [], [], 0
+        bar = _bar() if progress else None
+        while True:
+            energy, gradient = Expectation(ansatz + self._all, self.hamiltonian).value_and_grad(np.concatenate([theta, np.zeros(len(self.pool))]))
+            evaluations += 1
+            slopes = np.abs(gradient[theta.size :])
+            best = int(np.argmax(slopes))
+            history.append(float(energy))
+            largest.append(float(slopes[best]))
+            if bar is not None:
+                bar.set_postfix_str(f"{energy:.8f}, slope {slopes[best]:.1e}", refresh=True)
+            if slopes[best] <= self.tolerance:
+                converged, message = True, f"no slope is above {self.tolerance:g}"
+                break
+            if len(chosen) >= self.max_elements:
+                converged, message = False, f"the limit of {self.max_elements} elements was reached"
+                break
+            if len(chosen) > 1 and history[-2] - history[-1] < 1e-12:
+                converged, message = False, f"the optimiser no longer lowers the energy, at a slope of {slopes[best]:.1e}"
+                break
+            element = self.pool[best]
+            ansatz = ansatz + element.rename({element.parameters[0]: f"t{len(chosen)}"})
+            chosen.append(best)
+            found = minimize(Expectation(ansatz, self.hamiltonian), np.append(theta, 0.0), self.optimizer)
+            theta, evaluations = found.theta, evaluations + found.evaluations
+            if bar is not None:
+                bar.update()
+        if bar is not None:
+            bar.close()
+        return AdaptResult(history[-1], theta, ansatz, tuple(chosen), np.array(history), np.array(largest), evaluations, converged, message)
+
+
+def _bar() -> Any:
+    from tqdm.auto import tqdm
+
+    return tqdm(desc="ADAPT-VQE", unit=" elements")

@@ -1,0 +1,178 @@
+"""Classification by a trained circuit."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from triskele import core
+from triskele.core import nn, optim, random
+from triskele.quantum.algorithms.start import random_angles
+from triskele.quantum.circuit import Circuit
+from triskele.quantum.errors import CircuitError, ParameterError
+from triskele.quantum.gradients.expectation import Expectation
+from triskele.quantum.operators.pauli import PauliSum
+
+__all__ = ["Classifier"]
+
+
+@dataclass(frozen=True)
+class Classifier:
+    """A circuit with encoder and ansatz, whose expectation values go through a linear layer and a softmax.
+
+    Parameters
+    ----------
+    circuit : Circuit
+        With data and trainable parameters: ``encoder + ansatz``, and again for re-uploading.
+    classes : int
+        Labels are 0 to classes - 1.
+    observables : sequence of PauliSum, optional
+        What is measured; Z of every qubit when left out.
+    weights : dict, optional
+        `"theta"` (P,), `"weight"` (observables, classes) and `"bias"` (classes,), which `fit` sets.
+    history : (epochs,) float64 array
+        Mean cross entropy of each epoch of `fit`.
+
+    Raises
+    ------
+    CircuitError, ParameterError, OperatorError
+        If the circuit has no data or no trainable parameters, or a part makes no sense.
+
+    References
+    ----------
+    .. [1] Perez-Salinas, Cervera-Lierta, Gil-Fuster, Latorre, "Data re-uploading for a universal quantum classifier", Quantum
+       4, 226 (2020). doi:10.22331/q-2020-02-06-226
+
+    Examples
+    --------
+    >>> from triskele import quantum
+    >>> circuit = quantum.Circuit(1).ry("x", 0).as_encoder() + quantum.Circuit(1).ry("a", 0)
+    >>> x = np.linspace(-1, 1, 40)[:, None]
+    >>> trained = quantum.Classifier(circuit).fit(x, x[:, 0] > 0.2, epochs=30, progress=False)
+    >>> trained.accuracy(x, x[:, 0] > 0.2) > 0.9
+    True
+    """
+
+    circuit: Circuit
+    classes: int = 2
+    observables: Sequence[PauliSum] | None = None
+    weights: dict[str, np.ndarray] | None = None
+    history: np.ndarray = dataclasses.field(default_factory=lambda: np.zeros(0))
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.circuit, Circuit):
+            raise CircuitError(f"Classifier: a Circuit is needed, got {type(self.circuit).__name__}")
+        for what, names, hint in (("data", self.circuit.data, "make the encoder with as_encoder()"), ("trainable", self.circuit.parameters, "add an ansatz")):
+            if not names:
+                raise ParameterError(f"Classifier: the circuit has no {what} parameters ({hint})")
+        if isinstance(self.classes, bool) or not isinstance(self.classes, (int, np.integer)) or self.classes < 2:
+            raise ParameterError(f"Classifier: classes must be an integer of at least 2, got {self.classes!r}")
+        if self.observables is None:
+            object.__setattr__(self, "observables", tuple(PauliSum(f"Z{q}") for q in range(self.circuit.num_qubits)))
+        object.__setattr__(self, "_energy", Expectation(self.circuit, list(self.observables)))
+
+    def fit(self, x: Any, y: Any, *, epochs: int = 50, batch: int = 32, optimizer: Any = None, seed: int = 0, progress: bool = True,
+            callback: Callable[[int, Classifier], Any] | None = None) -> Classifier:  # fmt: skip
+        """Train on labelled data by minimising the cross entropy.
+
+        Parameters
+        ----------
+        x : (N, D) array
+            A column for each of `circuit.data`.
+        y : (N,) array of labels
+        epochs : int
+            Times to go through all data.
+        batch : int
+            Data in a step.
+        optimizer : optional
+            Of `core.optim`; ``Adam(0.05)`` when left out.
+        seed : int
+            Of the first angles and of the order of data.
+        progress : bool
+            Whether to show a bar.
+        callback : callable, optional
+            Called after each epoch as ``callback(epoch, classifier)``; training ends when it returns True.
+
+        Returns
+        -------
+        Classifier
+            A trained one; this one stays as it is. A trained one goes on from its weights.
+
+        Raises
+        ------
+        ParameterError
+            If data and labels do not fit the circuit and each other.
+        """
+        x, y = self._data(x), np.asarray(y)
+        if y.shape != (len(x),) or not np.all(np.isin(y, np.arange(self.classes))):
+            raise ParameterError(f"Classifier.fit: labels must be {len(x)} integers from 0 to {self.classes - 1}, got shape {y.shape} with values {np.unique(y)[:5]}")
+        if epochs < 1 or batch < 1:
+            raise ParameterError(f"Classifier.fit: epochs and batch must be at least 1, got {epochs} and {batch}")
+        rule = optim.Adam(0.05) if optimizer is None else optimizer
+        if not hasattr(rule, "init") or not hasattr(rule, "step"):
+            raise ParameterError(f"Classifier.fit: optimizer must be one of core.optim with init and step, got {optimizer!r}")
+        weights = self.weights or self._fresh(seed)
+        state = rule.init(weights)
+        both = core.value_and_grad(self._loss)
+        y, history, keys = y.astype(np.int64), list(self.history), random.split(random.key(seed), epochs)
+        bar = _bar(epochs) if progress else None
+        trained = self
+        for epoch in range(epochs):
+            order, total = random.permutation(keys[epoch], len(x)), 0.0
+            for at in range(0, len(x), batch):
+                chosen = order[at : at + batch]
+                loss, slopes = both(weights, x[chosen], y[chosen])
+                weights, state = rule.step(weights, slopes, state)
+                total += float(loss) * len(chosen)
+            history.append(total / len(x))
+            trained = dataclasses.replace(self, weights=weights, history=np.array(history))
+            if bar is not None:
+                bar.set_postfix_str(f"cross entropy {history[-1]:.4f}", refresh=False)
+                bar.update()
+            if callback is not None and callback(epoch, trained) is True:
+                break
+        if bar is not None:
+            bar.close()
+        return trained
+
+    def probabilities(self, x: Any) -> np.ndarray:
+        """Probabilities of the classes, (N, classes), for data of shape (N, D)."""
+        if self.weights is None:
+            raise ParameterError("Classifier: it is not trained yet (use what fit() returns)")
+        return np.asarray(nn.softmax(self._logits(self.weights, self._data(x))))
+
+    def predict(self, x: Any) -> np.ndarray:
+        """The most probable label of each of N data, (N,)."""
+        return np.argmax(self.probabilities(x), axis=1)
+
+    def accuracy(self, x: Any, y: Any) -> float:
+        """Fraction of data whose label is predicted."""
+        return float(np.mean(self.predict(x) == np.asarray(y)))
+
+    def _logits(self, weights: dict[str, Any], x: np.ndarray) -> Any:
+        return self._energy(weights["theta"], x) @ weights["weight"] + weights["bias"]
+
+    def _loss(self, weights: dict[str, Any], x: np.ndarray, y: np.ndarray) -> Any:
+        return nn.cross_entropy(self._logits(weights, x), y)
+
+    def _fresh(self, seed: int) -> dict[str, np.ndarray]:
+        m, key = len(self.observables), random.fold_in(random.key(seed), 1)
+        weight = random.normal(key, (m, self.classes), dtype=np.float64) / np.sqrt(m)
+        return {"theta": random_angles(len(self.circuit.parameters), seed), "weight": weight, "bias": np.zeros(self.classes)}
+
+    def _data(self, x: Any) -> np.ndarray:
+        x = np.asarray(x, np.float64)
+        if x.ndim != 2 or x.shape[1] != len(self.circuit.data) or not np.all(np.isfinite(x)):
+            raise ParameterError(f"Classifier: data must be finite, of shape (N, {len(self.circuit.data)}) with a column for each of {list(self.circuit.data)[:4]}, "
+                                 f"got {x.shape}")  # fmt: skip
+        return x
+
+
+def _bar(total: int) -> Any:
+    from tqdm.auto import tqdm
+
+    return tqdm(total=total, desc="training", unit=" epochs")

@@ -1,0 +1,92 @@
+"""Quantum kernels: similarity of data as fidelity of the states that encode them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from triskele.quantum.circuit import Circuit
+from triskele.quantum.errors import CircuitError, ParameterError
+
+__all__ = ["FidelityKernel"]
+
+
+class FidelityKernel:
+    """The kernel ``|<phi(x)|phi(y)>|**2`` of an encoding circuit [1]_.
+
+    Every state is computed once, and all overlaps are one matrix product. Fits where scikit-learn takes a kernel function or a precomputed matrix:
+    ``SVC(kernel=FidelityKernel(encoder))``.
+
+    Parameters
+    ----------
+    encoder : Circuit
+        With data parameters alone (`Circuit.as_encoder`), the order of columns being `encoder.data`.
+    dtype : complex128 or complex64
+
+    Raises
+    ------
+    CircuitError, ParameterError
+        If it is no circuit of gates, has trainable parameters, or no data.
+
+    References
+    ----------
+    .. [1] Havlicek et al., "Supervised learning with quantum-enhanced feature spaces", Nature 567, 209 (2019), eq. 4.
+       doi:10.1038/s41586-019-0980-2
+
+    Examples
+    --------
+    >>> from triskele import quantum
+    >>> encoder = quantum.Circuit(2).ry("x0", 0).ry("x1", 1).as_encoder()
+    >>> np.round(quantum.FidelityKernel(encoder)(np.array([[0.0, 0.0], [0.0, np.pi / 2]])), 6)
+    array([[1. , 0.5],
+           [0.5, 1. ]])
+    """
+
+    def __init__(self, encoder: Circuit, *, dtype: Any = np.complex128):
+        if not isinstance(encoder, Circuit):
+            raise CircuitError(f"FidelityKernel: the encoder must be a Circuit, got {type(encoder).__name__}")
+        if encoder.parameters:
+            raise ParameterError(f"FidelityKernel: the encoder has trainable parameters {list(encoder.parameters)[:4]} (as_encoder() makes them data, bind() fixes them)")
+        if not encoder.data:
+            raise ParameterError("FidelityKernel: the encoder has no data parameters")
+        if not encoder.is_unitary:
+            raise CircuitError("FidelityKernel: the encoder must consist of gates alone")
+        self.encoder, self.dtype = encoder, dtype
+
+    def __call__(self, x: Any, y: Any = None) -> np.ndarray:
+        """The matrix of kernel values.
+
+        Parameters
+        ----------
+        x : (B, D) array
+        y : (C, D) array, optional
+            `x` itself when left out; the matrix is then symmetric with ones on its diagonal.
+
+        Returns
+        -------
+        (B, C) float64 array
+
+        Raises
+        ------
+        ParameterError
+            If the data do not have a column for each data parameter, or are not finite.
+        """
+        bra = self.states(x)
+        overlap = bra.conj() @ (bra if y is None else self.states(y)).T
+        kernel = (overlap.real**2 + overlap.imag**2).astype(np.float64)
+        if y is None:
+            kernel = 0.5 * (kernel + kernel.T)
+            np.fill_diagonal(kernel, 1.0)
+        return kernel
+
+    def states(self, x: Any) -> np.ndarray:
+        """The encoded states, (B, 2**n)."""
+        from triskele.quantum.simulators.run import run
+
+        x = np.asarray(x, np.float64)
+        if x.ndim != 2 or x.shape[1] != len(self.encoder.data):
+            raise ParameterError(f"FidelityKernel: data must have shape (B, {len(self.encoder.data)}), a column for each of {list(self.encoder.data)[:4]}, got {x.shape}")
+        if not np.all(np.isfinite(x)):
+            raise ParameterError("FidelityKernel: data must be finite")
+        return np.stack([run(self.encoder, data=row, dtype=self.dtype).statevector() for row in x])

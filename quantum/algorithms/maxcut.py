@@ -1,0 +1,55 @@
+"""MaxCut as a cost Hamiltonian."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from triskele.quantum.errors import OperatorError
+from triskele.quantum.operators.pauli import PauliSum
+
+__all__ = ["maxcut"]
+
+
+def maxcut(graph: Iterable[Any] | np.ndarray) -> PauliSum:
+    """The cost whose minimum is the largest cut of a graph: ``sum w (Z_i Z_j - 1) / 2``, minus the weight of the cut.
+
+    Parameters
+    ----------
+    graph : iterable of (i, j) or (i, j, weight), or (n, n) symmetric array of weights
+        Nodes are numbered from 0 and become qubits. An edge given twice counts twice.
+
+    Returns
+    -------
+    PauliSum
+
+    Raises
+    ------
+    OperatorError
+        If an edge joins a node to itself, a weight is not finite, or the matrix is not symmetric.
+
+    Examples
+    --------
+    >>> cost = maxcut([(0, 1), (1, 2, 2.0)])
+    >>> float(cost.matrix().diagonal().real.min())
+    -3.0
+    """
+    if isinstance(graph, np.ndarray) and graph.ndim == 2 and graph.shape[1] not in (2, 3) or isinstance(graph, np.ndarray) and graph.shape[0] == graph.shape[1]:
+        if graph.shape[0] != graph.shape[1] or not np.array_equal(graph, graph.T) or np.any(np.diagonal(graph)):
+            raise OperatorError(f"maxcut: a matrix of weights must be square, symmetric and zero on its diagonal, got shape {graph.shape}")
+        edges = [(int(i), int(j), graph[i, j]) for i, j in zip(*np.nonzero(np.triu(graph)), strict=True)]
+    else:
+        edges = [tuple(edge) for edge in graph]
+    terms = []
+    for edge in edges:
+        if len(edge) not in (2, 3):
+            raise OperatorError(f"maxcut: an edge is (i, j) or (i, j, weight), got {edge}")
+        i, j, weight = int(edge[0]), int(edge[1]), float(edge[2]) if len(edge) == 3 else 1.0
+        if i == j or min(i, j) < 0 or (i, j) != (edge[0], edge[1]) or not np.isfinite(weight):
+            raise OperatorError(f"maxcut: an edge joins two different nodes, numbered from 0, with a finite weight, got {edge}")
+        terms += [(f"Z{i} Z{j}", 0.5 * weight), ("", -0.5 * weight)]
+    if not terms:
+        raise OperatorError("maxcut: the graph has no edges")
+    return PauliSum(terms)

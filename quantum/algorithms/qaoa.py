@@ -1,0 +1,218 @@
+"""The quantum approximate optimisation algorithm."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from triskele.quantum.algorithms.start import start
+from triskele.quantum.circuit import Circuit
+from triskele.quantum.errors import CircuitError, OperatorError
+from triskele.quantum.gates.families import pauli_rotation
+from triskele.quantum.gradients.expectation import Expectation
+from triskele.quantum.operators.pauli import PauliSum
+from triskele.quantum.optimizers.minimize import find, minimize
+
+__all__ = ["QAOA", "QAOAResult", "check_cost", "cost_values", "qaoa_ansatz"]
+
+
+@dataclass(frozen=True)
+class QAOAResult:
+    """What a `QAOA` found.
+
+    Attributes
+    ----------
+    bits : (n,) uint8 array
+        The assignment of least cost among the samples of the final state.
+    cost : float
+        Its cost.
+    energy : float
+        Mean cost of the final state.
+    theta : (2 p,) float64 array
+        gamma, beta of the first layer, of the second, ...
+    depths : (p,) float64 array
+        Mean cost that was reached with 1, 2, ... layers; only the last one when `initial` was given.
+    history : (steps + 1,) float64 array
+        Mean cost at the start of the last depth and after each step.
+    evaluations : int
+    converged : bool
+    message : str
+    ansatz : Circuit
+    """
+
+    bits: np.ndarray
+    cost: float
+    energy: float
+    theta: np.ndarray
+    depths: np.ndarray
+    history: np.ndarray
+    evaluations: int
+    converged: bool
+    message: str
+    ansatz: Circuit
+
+    def __repr__(self) -> str:
+        end = "converged" if self.converged else "NOT converged"
+        return f"<QAOAResult: cost {self.cost:.6g} for {''.join(map(str, self.bits))}, mean cost {self.energy:.6g}, {end}, {self.evaluations} evaluations>"
+
+
+def qaoa_ansatz(cost: PauliSum, layers: int, num_qubits: int | None = None) -> Circuit:
+    """Alternating evolution ``exp(-i beta sum X) exp(-i gamma cost)`` from the uniform superposition [1]_.
+
+    Parameters
+    ----------
+    cost : PauliSum
+        Of Z alone; products of any length.
+    layers : int
+    num_qubits : int, optional
+        More than the cost acts on, if wanted.
+
+    Returns
+    -------
+    Circuit
+        With parameters `gamma0`, `beta0`, `gamma1`, ...
+
+    References
+    ----------
+    .. [1] Farhi, Goldstone, Gutmann, "A quantum approximate optimization algorithm", arXiv:1411.4028 (2014), eqs. 2 to 5.
+    """
+    check_cost("qaoa_ansatz", cost)
+    if isinstance(layers, bool) or not isinstance(layers, (int, np.integer)) or layers < 1:
+        raise CircuitError(f"qaoa_ansatz: layers must be an integer of at least 1, got {layers!r}")
+    n = cost.num_qubits if num_qubits is None else num_qubits
+    circuit = Circuit(n)
+    for q in range(n):
+        circuit.h(q)
+    for layer in range(layers):
+        for string, coefficient in cost:
+            qubits = [int(letter[1:]) for letter in string.split()]
+            if qubits:
+                circuit.append(pauli_rotation("Z" * len(qubits)), qubits, ({f"gamma{layer}": 2.0 * coefficient.real},))
+        for q in range(n):
+            circuit.rx({f"beta{layer}": 2.0}, q)
+    return circuit
+
+
+class QAOA:
+    """Low-cost assignments of bits, from alternating evolutions with optimised times.
+
+    Angles for p layers start from those for p - 1 by linear interpolation (INTERP [1]_), those for one layer from the best
+    point of a grid; so a run with p layers has optimised all smaller depths on its way.
+
+    Parameters
+    ----------
+    cost : PauliSum
+        Of Z alone, to be minimised, such as `quantum.maxcut` makes it; Z is +1 for bit 0 and -1 for bit 1.
+    layers : int
+    initial : (2 p,) array, dict by name, or "random", optional
+        Optimise at full depth from these angles instead.
+    optimizer : str or object
+        See `quantum.minimize`.
+    max_steps : int, optional
+        In place of the optimiser's own limit, for each depth.
+    samples : int
+        Drawn from the final state to find `bits`.
+    dtype : complex128 or complex64
+    seed : int
+
+    Raises
+    ------
+    OperatorError, CircuitError, ParameterError, OptimizerError
+        If the cost is not diagonal and real, or a number or the optimiser makes no sense.
+
+    References
+    ----------
+    .. [1] Zhou, Wang, Choi, Pichler, Lukin, "Quantum approximate optimization algorithm: performance, mechanism, and
+       implementation on near-term devices", Phys. Rev. X 10, 021067 (2020), appendix B, eq. B1. doi:10.1103/PhysRevX.10.021067
+
+    Examples
+    --------
+    >>> from triskele import quantum
+    >>> ring = quantum.maxcut([(0, 1), (1, 2), (2, 3), (3, 0)])
+    >>> result = quantum.QAOA(ring, layers=2).run(progress=False)
+    >>> round(result.energy, 4), result.cost
+    (-4.0, -4.0)
+    """
+
+    def __init__(self, cost: PauliSum, layers: int = 1, *, initial: Any = None, optimizer: Any = "bfgs", max_steps: int | None = None,
+                 samples: int = 1000, dtype: Any = np.complex128, seed: int = 0):  # fmt: skip
+        self.ansatz = qaoa_ansatz(cost, layers)
+        self.cost, self.layers, self.samples, self.dtype, self.seed = cost, int(layers), samples, dtype, seed
+        if isinstance(samples, bool) or not isinstance(samples, (int, np.integer)) or samples < 1:
+            raise CircuitError(f"QAOA: samples must be an integer of at least 1, got {samples!r}")
+        self.initial = None if initial is None else start("QAOA", self.ansatz, initial, seed)
+        self.optimizer = find(optimizer, max_steps, seed)
+        self.energy = Expectation(self.ansatz, cost, dtype=dtype)
+
+    def run(self, *, progress: bool = True, callback: Callable[[int, np.ndarray, float], Any] | None = None) -> QAOAResult:
+        """Optimise the angles and draw samples.
+
+        Parameters
+        ----------
+        progress : bool
+            Whether to show a bar for each depth.
+        callback : callable, optional
+            Called after each step as ``callback(step, theta, mean_cost)``; a depth ends when it returns True.
+
+        Returns
+        -------
+        QAOAResult
+        """
+        from triskele.quantum.simulators.run import run
+
+        theta, depths, evaluations = self.initial, [], 0
+        for p in range(self.layers if theta is not None else 1, self.layers + 1):
+            energy = self.energy if p == self.layers else Expectation(qaoa_ansatz(self.cost, p), self.cost, dtype=self.dtype)
+            if theta is None:
+                theta, evaluations = self._grid(energy)
+            elif theta.size < 2 * p:
+                theta = np.stack([_interpolate(theta[0::2]), _interpolate(theta[1::2])], 1).ravel()
+            found = minimize(energy, theta, self.optimizer, callback=callback, progress=f"QAOA, {p} layers" if progress else None)
+            theta, evaluations = found.theta, evaluations + found.evaluations
+            depths.append(found.value)
+        samples = run(self.ansatz, theta, dtype=self.dtype).sample(self.samples, seed=self.seed).array
+        costs = cost_values(self.cost, samples)
+        best = int(np.argmin(costs))
+        return QAOAResult(samples[best], float(costs[best]), found.value, theta, np.array(depths), found.history, evaluations, found.converged,
+                          found.message, self.ansatz)  # fmt: skip
+
+    def _grid(self, energy: Expectation) -> tuple[np.ndarray, int]:
+        """The best of 8 x 8 points for one layer. (gamma, beta) and (-gamma, -beta) are equivalent: gamma > 0 is enough."""
+        coefficients = np.array([c.real for string, c in self.cost if string])
+        degree = 2 * len(coefficients) / self.cost.num_qubits
+        scale = 1.0 / (2 * np.sqrt(np.mean(coefficients**2)) * np.sqrt(max(degree, 1.0)))  # of the order of the best gamma on random graphs
+        points = [np.array([gamma, beta]) for gamma in scale * np.linspace(0.25, 2.0, 8) for beta in np.pi / 4 * np.linspace(-0.9, 0.9, 8)]
+        return min(points, key=lambda point: float(energy(point))), len(points)
+
+
+def _interpolate(angles: np.ndarray) -> np.ndarray:
+    """Angles for p + 1 layers from those for p (INTERP)."""
+    p = len(angles)
+    i = np.arange(p + 1)
+    padded = np.concatenate([[0.0], angles, [0.0]])
+    return i / p * padded[:-1] + (p - i) / p * padded[1:]
+
+
+def check_cost(where: str, cost: Any) -> None:
+    """Raise an OperatorError unless `cost` is a real sum of products of Z."""
+    if not isinstance(cost, PauliSum):
+        raise OperatorError(f"{where}: the cost must be a PauliSum, got {type(cost).__name__}")
+    if np.any(cost.x):
+        off = next(string for string, _ in cost if "X" in string or "Y" in string)
+        raise OperatorError(f"{where}: the cost must be made of Z alone, got the term {off!r}")
+    if not cost.is_hermitian:
+        raise OperatorError(f"{where}: the cost must have real coefficients")
+    if not np.any(cost.z):
+        raise OperatorError(f"{where}: the cost must have a term that is not constant, got {str(cost)!r}")
+
+
+def cost_values(cost: PauliSum, bits: np.ndarray) -> np.ndarray:
+    """Costs of assignments, (shots,), for `bits` of shape (shots, n)."""
+    signs = 1.0 - 2.0 * bits
+    total = np.zeros(len(bits))
+    for string, coefficient in cost:
+        total += coefficient.real * np.prod(signs[:, [int(letter[1:]) for letter in string.split()]], axis=1)
+    return total

@@ -1,0 +1,124 @@
+"""The variational quantum eigensolver."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from triskele.quantum.algorithms.start import check_ansatz, start
+from triskele.quantum.circuit import Circuit
+from triskele.quantum.gradients.expectation import Expectation
+from triskele.quantum.operators.pauli import PauliSum
+from triskele.quantum.optimizers.minimize import find, minimize
+
+__all__ = ["VQE", "VQEResult"]
+
+
+@dataclass(frozen=True)
+class VQEResult:
+    """What a `VQE` found.
+
+    Attributes
+    ----------
+    energy : float
+        The lowest energy that was reached.
+    theta : (P,) float64 array
+        Its angles, in the order of `ansatz.parameters`.
+    history : (steps + 1,) float64 array
+        Energy at the start and after each step.
+    evaluations : int
+        Energies computed, with or without their gradients.
+    converged : bool
+        Whether the optimiser's criterion was met.
+    message : str
+        Why it ended.
+    ansatz : Circuit
+        ``quantum.run(result.ansatz, result.theta)`` is the state.
+    """
+
+    energy: float
+    theta: np.ndarray
+    history: np.ndarray
+    evaluations: int
+    converged: bool
+    message: str
+    ansatz: Circuit
+
+    def __repr__(self) -> str:
+        end = "converged" if self.converged else "NOT converged"
+        return f"<VQEResult: energy {self.energy:.8f}, {end} after {len(self.history) - 1} steps, {self.evaluations} evaluations>"
+
+
+class VQE:
+    """The lowest energy that an ansatz reaches, by changing its angles [1]_.
+
+    Parameters
+    ----------
+    hamiltonian : PauliSum
+        Hermitian.
+    ansatz : Circuit
+        Such as `quantum.uccsd` or `quantum.hardware_efficient`; noisy circuits need ``simulator="density_matrix"``.
+    initial : (P,) array, dict by name, or "random", optional
+        Angles to start from. Zeros when left out, which is the Hartree-Fock state in `uccsd`, but often a stationary
+        point of other ansatzes: take `"random"` there.
+    optimizer : str or object
+        See `quantum.minimize`: `"bfgs"`, `"cobyla"`, `"adam"`, `"spsa"`, `"rotosolve"`, `"natural-gradient"`, ... or an optimiser.
+    max_steps : int, optional
+        In place of the optimiser's own limit.
+    simulator, dtype, gradient, shots
+        See `Expectation`.
+    seed : int
+        Of random angles, of shots and of optimisers that draw random numbers.
+
+    Raises
+    ------
+    CircuitError, OperatorError, ParameterError, OptimizerError
+        If a part is missing or does not fit the others. All is checked here, before anything is computed.
+
+    References
+    ----------
+    .. [1] Peruzzo et al., "A variational eigenvalue solver on a photonic quantum processor", Nat. Commun. 5, 4213 (2014).
+       doi:10.1038/ncomms5213
+
+    Examples
+    --------
+    >>> from triskele import quantum
+    >>> h = quantum.PauliSum("-1.0 Z0 Z1 - 0.5 X0 - 0.5 X1")
+    >>> ansatz = quantum.Circuit(2).ry("a", 0).ry("b", 1).cx(0, 1).ry("c", 1)
+    >>> result = quantum.VQE(h, ansatz, initial="random").run(progress=False)
+    >>> round(result.energy, 6), result.converged
+    (-1.414214, True)
+    """
+
+    def __init__(self, hamiltonian: PauliSum, ansatz: Circuit, *, initial: Any = None, optimizer: Any = "bfgs", max_steps: int | None = None,
+                 simulator: str = "statevector", dtype: Any = np.complex128, gradient: str = "adjoint", shots: int | None = None,
+                 seed: int = 0):  # fmt: skip
+        self.ansatz = check_ansatz("VQE", ansatz)
+        self.optimizer = find(optimizer, max_steps, seed)
+        self.theta = start("VQE", ansatz, initial, seed)
+        self.energy = Expectation(ansatz, hamiltonian, simulator=simulator, dtype=dtype, gradient=gradient, shots=shots, seed=seed)
+        self._zeros = initial is None
+
+    def run(self, *, progress: bool = True, callback: Callable[[int, np.ndarray, float], Any] | None = None) -> VQEResult:
+        """Optimise.
+
+        Parameters
+        ----------
+        progress : bool
+            Whether to show a bar.
+        callback : callable, optional
+            Called after each step as ``callback(step, theta, energy)``; the run ends when it returns True.
+
+        Returns
+        -------
+        VQEResult
+        """
+        found = minimize(self.energy, self.theta, self.optimizer, callback=callback, progress="VQE" if progress else None)
+        if self._zeros and found.converged and found.theta.size and not np.any(found.theta):
+            warnings.warn("VQE: all angles zero is a stationary point of this ansatz, so that nothing was optimised (initial=\"random\" starts elsewhere)",
+                          stacklevel=2)  # fmt: skip
+        return VQEResult(found.value, found.theta, found.history, found.evaluations, found.converged, found.message, self.ansatz)

@@ -15,6 +15,7 @@ _LAZY = {
     "basis_state": "triskele.quantum.library",
     "check_gate": "triskele.quantum.testing",
     "Classifier": "triskele.quantum.algorithms.classifier",
+    "Expectation": "triskele.quantum.gradients.expectation",
     "FidelityKernel": "triskele.quantum.algorithms.kernel",
     "gate": "triskele.quantum.gates.function",
     "ghz": "triskele.quantum.library",

@@ -1,0 +1,1 @@
+"""Expectation values of circuits and their derivatives."""

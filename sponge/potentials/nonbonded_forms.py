@@ -215,13 +215,13 @@ class PairForm:
             "import numpy as np\n\n"
             "from triskele.core.kernels import simd\n"
             "from triskele.core.kernels.njit import kernel, template\n"
-            "from triskele.sponge.potentials.nonbonded_kernels import (energy_loop, force_energy_loop, force_loop, force_loop_by_class,\n"
+            "from triskele.sponge.potentials.nonbonded_kernels import (energy_loop, force_energy_loop, force_loop,\n"
             "                                                          gradient_loop)\n"
             f"from triskele.sponge.potentials.nonbonded_kernels import {inverse} as two_over_r\n\n\n"
             f"@template\ndef constants(numbers):\n    return ({values}, numbers)\n\n\n"
             f"@template\ndef load(params, cluster, lanes):\n    return ({loads},)\n"
             + "".join(map(function, ("force", "plain", "energy", "plain_energy", "gradient")))
-            + _kernel("pair_forces", "force_loop_by_class" if by_class else "force_loop", "force, plain" if by_class else "force")
+            + _kernel("pair_forces", "force_loop", f"force, {'plain' if by_class else 'force'}")
             + _kernel("pair_energies", "energy_loop", "energy")
             + _kernel("pair_both", "force_energy_loop", f"energy, {'plain_energy' if by_class else 'energy'}")
             + (_kernel("pair_gradients", "gradient_loop", "gradient") if self.functions["gradient"] else "")

@@ -7,22 +7,22 @@ they are inlined)::
     def forces(chunk, state, shifts, entries, n_entries, pairs, masks, touched, n_touched, window, xs, params, numbers,
                sums, blocks, rows, flags):
         force_loop(chunk, state, shifts, entries, n_entries, pairs, masks, touched, n_touched, window, xs, params, numbers,
-                   sums, blocks, rows, flags, constants, load, force)
+                   sums, blocks, rows, flags, constants, load, force, force_plain)
 
     constants(numbers)             tuple of 16-lane vectors from the array `numbers` of xs' dtype, made once per chunk, as by
                                    simd.load_splat(numbers, k, 16); the first must be the square of the cut-off.
     load(params, cluster, lanes)   parameters of a cluster's four atoms, with `lanes` one of `first` and `second`: a tuple
                                    such as (lanes(params, 8 * cluster), lanes(params, 8 * cluster + 4)) for two parameters
                                    per atom, which stand in blocks of four atoms: a4 b4.
-    force(r2, i, j, c)             -(dU/dr)/r, from the squared distance, the parameters of both atoms, the constants.
+    force(r2, i, j, c)             -(dU/dr)/r, from the squared distance, the parameters of both atoms, the constants;
+                                   `force_plain` serves pairs of clusters of which one has no Lennard-Jones parameters.
     energy(r2, i, j, c)            for `energy_loop`: U and -(dU/dr)/r; it also sums the virial, into rows[chunk].
-                                   `force_energy_loop` takes another one for pairs without Lennard-Jones parameters.
+                                   `force_energy_loop` takes two, as `force_loop` does.
 
 Lanes outside of the cut-off, excluded pairs and padding are dropped afterwards, whatever the function gives for them
 (infinities and NaN too: r2 is 0 for an atom with itself).
 
-`PairPlan` makes the tasks of such kernels. `force_loop_by_class` has a second force function, for pairs of clusters of
-which one has no Lennard-Jones parameters.
+`PairPlan` makes the tasks of such kernels.
 
 Forces on second clusters are kept lane by lane (three vectors a cluster) and summed over lanes once per chunk: that
 saves two thirds of the shuffles of a sum per pair, which would be a fifth of the instructions.
@@ -46,8 +46,7 @@ if TYPE_CHECKING:
     from triskele.sponge.engine.engine import Engine
     from triskele.sponge.neighbors import NeighborList
 
-__all__ = ["PairPlan", "energy_loop", "force_energy_loop", "force_loop", "force_loop_by_class", "gradient_loop", "two_over_r",
-           "two_over_r_exact"]
+__all__ = ["PairPlan", "energy_loop", "force_energy_loop", "force_loop", "gradient_loop", "two_over_r", "two_over_r_exact"]
 
 
 @template
@@ -82,9 +81,9 @@ def _add_quarters(force, at, v):
 
 
 @template
-def _run(pair, mask, begin, end, masked, origin, clusters, xs, params, force, ix, iy, iz, pi, fx, fy, fz, c, load, f):
-    """One run of an entry: forces on its first cluster are returned, those on the second go to `force`."""
-    zero = simd.splat(force.dtype.type(0), 16)
+def _run(pair, mask, begin, end, masked, origin, clusters, xs, params, total, ix, iy, iz, pi, fx, fy, fz, u, c, load, force):
+    """One run of an entry: forces on its first cluster are returned, those on the second go to `total`."""
+    zero = simd.splat(total.dtype.type(0), 16)
     for k in range(begin, end):
         j = np.int64(simd.load_scalar(pair, k))
         at = j - origin
@@ -94,84 +93,18 @@ def _run(pair, mask, begin, end, masked, origin, clusters, xs, params, force, ix
         inside = r2 < c[0]
         if masked:
             inside = inside & simd.from_bits(np.uint64(simd.load_scalar(mask, k)), 16)
-        s = simd.select(inside, f(r2, pi, load(params, j, second), c), zero)
-        simd.store(force, at, simd.fma(-s, dx, simd.load(force, at, 16)))
-        simd.store(force, at + 16, simd.fma(-s, dy, simd.load(force, at + 16, 16)))
-        simd.store(force, at + 32, simd.fma(-s, dz, simd.load(force, at + 32, 16)))
+        s = simd.select(inside, force(r2, pi, load(params, j, second), c), zero)
+        simd.store(total, at, simd.fma(-s, dx, simd.load(total, at, 16)))
+        simd.store(total, at + 16, simd.fma(-s, dy, simd.load(total, at + 16, 16)))
+        simd.store(total, at + 32, simd.fma(-s, dz, simd.load(total, at + 32, 16)))
         fx, fy, fz = simd.fma(s, dx, fx), simd.fma(s, dy, fy), simd.fma(s, dz, fz)
-    return fx, fy, fz
+    return fx, fy, fz, u
 
 
 @template
-def force_loop_by_class(chunk, state, shifts, entries, n_entries, pairs, masks, touched, n_touched, window, xs, params,
-                        numbers, sums, blocks, rows, flags, constants, load, force, force_plain):  # fmt: skip
-    """Forces of a chunk; `force_plain` serves pairs of clusters of which one has no Lennard-Jones parameters."""
-    if flags[ENERGY]:
-        return
-    clusters, origin, real = state[CLUSTERS], window[chunk], xs.dtype.type
-    row = borrow(sums)
-    total, mine, pair, mask = sums[row], entries[chunk], pairs[chunk], masks[chunk]
-    _clear(chunk, touched, n_touched[chunk], origin, clusters, total)
-    c = constants(numbers)
-    zero = simd.splat(real(0), 16)
-    for e in range(n_entries[chunk]):
-        i, s = np.int64(mine[e, I]), np.int64(mine[e, SHIFT])
-        ix = first(xs, 16 * i) + real(shifts[3 * s])
-        iy = first(xs, 16 * i + 4) + real(shifts[3 * s + 1])
-        iz = first(xs, 16 * i + 8) + real(shifts[3 * s + 2])
-        p = load(params, i, first)
-        fx, fy, fz = zero, zero, zero
-        fx, fy, fz = _run(pair, mask, mine[e, START], mine[e, LJ_END], False, origin, clusters, xs, params, total, ix, iy, iz,
-                          p, fx, fy, fz, c, load, force)  # fmt: skip
-        fx, fy, fz = _run(pair, mask, mine[e, LJ_END], mine[e, PLAIN_END], False, origin, clusters, xs, params, total,
-                          ix, iy, iz, p, fx, fy, fz, c, load, force_plain)  # fmt: skip
-        fx, fy, fz = _run(pair, mask, mine[e, PLAIN_END], mine[e, END], True, origin, clusters, xs, params, total, ix, iy, iz,
-                          p, fx, fy, fz, c, load, force)  # fmt: skip
-        at = i - origin
-        at = 48 * (at + clusters * (at < 0))
-        _add_quarters(total, at, fx)
-        _add_quarters(total, at + 16, fy)
-        _add_quarters(total, at + 32, fz)
-    _close(chunk, touched, n_touched[chunk], origin, clusters, total, blocks[chunk])
-    give_back(sums, row)
-
-
-@template
-def force_loop(chunk, state, shifts, entries, n_entries, pairs, masks, touched, n_touched, window, xs, params, numbers,
-               sums, blocks, rows, flags, constants, load, force):  # fmt: skip
-    """Forces of a chunk, by one function for all pairs."""
-    if flags[ENERGY]:
-        return
-    clusters, origin, real = state[CLUSTERS], window[chunk], xs.dtype.type
-    row = borrow(sums)
-    total, mine, pair, mask = sums[row], entries[chunk], pairs[chunk], masks[chunk]
-    _clear(chunk, touched, n_touched[chunk], origin, clusters, total)
-    c = constants(numbers)
-    zero = simd.splat(real(0), 16)
-    for e in range(n_entries[chunk]):
-        i, s = np.int64(mine[e, I]), np.int64(mine[e, SHIFT])
-        ix = first(xs, 16 * i) + real(shifts[3 * s])
-        iy = first(xs, 16 * i + 4) + real(shifts[3 * s + 1])
-        iz = first(xs, 16 * i + 8) + real(shifts[3 * s + 2])
-        p = load(params, i, first)
-        fx, fy, fz = zero, zero, zero
-        fx, fy, fz = _run(pair, mask, mine[e, START], mine[e, PLAIN_END], False, origin, clusters, xs, params, total,
-                          ix, iy, iz, p, fx, fy, fz, c, load, force)  # fmt: skip
-        fx, fy, fz = _run(pair, mask, mine[e, PLAIN_END], mine[e, END], True, origin, clusters, xs, params, total, ix, iy, iz,
-                          p, fx, fy, fz, c, load, force)  # fmt: skip
-        at = i - origin
-        at = 48 * (at + clusters * (at < 0))
-        _add_quarters(total, at, fx)
-        _add_quarters(total, at + 16, fy)
-        _add_quarters(total, at + 32, fz)
-    _close(chunk, touched, n_touched[chunk], origin, clusters, total, blocks[chunk])
-    give_back(sums, row)
-
-
-@template
-def _run_both(pair, mask, begin, end, masked, origin, clusters, xs, params, force, ix, iy, iz, pi, fx, fy, fz, u, c, load, energy):
-    """As `_run`, with the energy too."""
-    zero = simd.splat(force.dtype.type(0), 16)
+def _run_both(pair, mask, begin, end, masked, origin, clusters, xs, params, total, ix, iy, iz, pi, fx, fy, fz, u, c, load, energy):
+    """As `_run`, with the energy, which is added to `u`."""
+    zero = simd.splat(total.dtype.type(0), 16)
     for k in range(begin, end):
         j = np.int64(simd.load_scalar(pair, k))
         at = j - origin
@@ -184,17 +117,16 @@ def _run_both(pair, mask, begin, end, masked, origin, clusters, xs, params, forc
         du, f = energy(r2, pi, load(params, j, second), c)
         s = simd.select(inside, f, zero)
         u = u + simd.select(inside, du, zero)
-        simd.store(force, at, simd.fma(-s, dx, simd.load(force, at, 16)))
-        simd.store(force, at + 16, simd.fma(-s, dy, simd.load(force, at + 16, 16)))
-        simd.store(force, at + 32, simd.fma(-s, dz, simd.load(force, at + 32, 16)))
+        simd.store(total, at, simd.fma(-s, dx, simd.load(total, at, 16)))
+        simd.store(total, at + 16, simd.fma(-s, dy, simd.load(total, at + 16, 16)))
+        simd.store(total, at + 32, simd.fma(-s, dz, simd.load(total, at + 32, 16)))
         fx, fy, fz = simd.fma(s, dx, fx), simd.fma(s, dy, fy), simd.fma(s, dz, fz)
     return fx, fy, fz, u
 
 
 @template
-def force_energy_loop(chunk, state, shifts, entries, n_entries, pairs, masks, touched, n_touched, window, xs, params, numbers,
-                      sums, blocks, rows, flags, constants, load, energy, energy_plain):  # fmt: skip
-    """Forces as `force_loop_by_class` sums them, bit for bit, and the energy, without the virial, into rows[chunk]."""
+def _loop(chunk, state, shifts, entries, n_entries, pairs, masks, touched, n_touched, window, xs, params, numbers, sums, blocks,
+          rows, flags, constants, load, run, f, f_plain, with_energy):  # fmt: skip
     if flags[ENERGY]:
         return
     clusters, origin, real = state[CLUSTERS], window[chunk], xs.dtype.type
@@ -211,21 +143,39 @@ def force_energy_loop(chunk, state, shifts, entries, n_entries, pairs, masks, to
         iz = first(xs, 16 * i + 8) + real(shifts[3 * s + 2])
         p = load(params, i, first)
         fx, fy, fz, u = zero, zero, zero, zero
-        fx, fy, fz, u = _run_both(pair, mask, mine[e, START], mine[e, LJ_END], False, origin, clusters, xs, params, total,
-                                  ix, iy, iz, p, fx, fy, fz, u, c, load, energy)  # fmt: skip
-        fx, fy, fz, u = _run_both(pair, mask, mine[e, LJ_END], mine[e, PLAIN_END], False, origin, clusters, xs, params, total,
-                                  ix, iy, iz, p, fx, fy, fz, u, c, load, energy_plain)  # fmt: skip
-        fx, fy, fz, u = _run_both(pair, mask, mine[e, PLAIN_END], mine[e, END], True, origin, clusters, xs, params, total,
-                                  ix, iy, iz, p, fx, fy, fz, u, c, load, energy)  # fmt: skip
+        fx, fy, fz, u = run(pair, mask, mine[e, START], mine[e, LJ_END], False, origin, clusters, xs, params, total,
+                            ix, iy, iz, p, fx, fy, fz, u, c, load, f)  # fmt: skip
+        fx, fy, fz, u = run(pair, mask, mine[e, LJ_END], mine[e, PLAIN_END], False, origin, clusters, xs, params, total,
+                            ix, iy, iz, p, fx, fy, fz, u, c, load, f_plain)  # fmt: skip
+        fx, fy, fz, u = run(pair, mask, mine[e, PLAIN_END], mine[e, END], True, origin, clusters, xs, params, total,
+                            ix, iy, iz, p, fx, fy, fz, u, c, load, f)  # fmt: skip
         at = i - origin
         at = 48 * (at + clusters * (at < 0))
         _add_quarters(total, at, fx)
         _add_quarters(total, at + 16, fy)
         _add_quarters(total, at + 32, fz)
-        u_sum += simd.sum(u)
-    rows[chunk, 0] = u_sum
+        if with_energy:
+            u_sum += simd.sum(u)
+    if with_energy:
+        rows[chunk, 0] = u_sum
     _close(chunk, touched, n_touched[chunk], origin, clusters, total, blocks[chunk])
     give_back(sums, row)
+
+
+@template
+def force_loop(chunk, state, shifts, entries, n_entries, pairs, masks, touched, n_touched, window, xs, params, numbers,
+               sums, blocks, rows, flags, constants, load, force, force_plain):  # fmt: skip
+    """Forces of a chunk; `force_plain` serves pairs of clusters of which one has no Lennard-Jones parameters."""
+    _loop(chunk, state, shifts, entries, n_entries, pairs, masks, touched, n_touched, window, xs, params, numbers, sums, blocks,
+          rows, flags, constants, load, _run, force, force_plain, False)  # fmt: skip
+
+
+@template
+def force_energy_loop(chunk, state, shifts, entries, n_entries, pairs, masks, touched, n_touched, window, xs, params, numbers,
+                      sums, blocks, rows, flags, constants, load, energy, energy_plain):  # fmt: skip
+    """Forces as `force_loop` sums them, bit for bit, and the energy, without the virial, into rows[chunk]."""
+    _loop(chunk, state, shifts, entries, n_entries, pairs, masks, touched, n_touched, window, xs, params, numbers, sums, blocks,
+          rows, flags, constants, load, _run_both, energy, energy_plain, True)  # fmt: skip
 
 
 @template

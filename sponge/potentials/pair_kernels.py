@@ -128,7 +128,7 @@ def _cluster_pairs(potential: PairPotential, engine: Engine) -> Plan:
     code, load = _cluster_code(potential, engine)
     source = _source(
         code, load, "from triskele.sponge.potentials.nonbonded_kernels import energy_loop, force_energy_loop, force_loop", _functions(code),
-        [("forces", "force_loop", _CLUSTER_ARGUMENTS, "force"), ("energies", "energy_loop", _CLUSTER_ARGUMENTS, "energy"),
+        [("forces", "force_loop", _CLUSTER_ARGUMENTS, "force, force"), ("energies", "energy_loop", _CLUSTER_ARGUMENTS, "energy"),
          ("both", "force_energy_loop", _CLUSTER_ARGUMENTS, "energy, energy")],
     )  # fmt: skip
     module = load_module(source, code.function.__name__)

@@ -81,7 +81,11 @@ def _(ct, out, *inputs, energy):
 
 @expect.jvp
 def _(tangents, out, *inputs, energy):
-    return second(*inputs, np.zeros((1, energy.size)), *tangents, energy=energy)[0]
+    found = []
+    for ct in np.eye(energy.size):
+        slopes = pull(*inputs, ct[None], energy=energy)
+        found.append(sum(np.sum(np.real(g * t), axis=1) for g, t in zip(slopes, tangents, strict=True)))
+    return np.stack(found, axis=1)
 
 
 @pull.vjp

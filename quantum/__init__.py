@@ -17,6 +17,7 @@ _LAZY = {
     "Classifier": "triskele.quantum.algorithms.classifier",
     "Expectation": "triskele.quantum.gradients.expectation",
     "FidelityKernel": "triskele.quantum.algorithms.kernel",
+    "FermionOperator": "triskele.quantum.operators.fermion",
     "gate": "triskele.quantum.gates.function",
     "ghz": "triskele.quantum.library",
     "graph_state": "triskele.quantum.library",

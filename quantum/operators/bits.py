@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-__all__ = ["anticommute", "masks", "merge", "pad", "products"]
+__all__ = ["anticommute", "count", "masks", "merge", "pack", "pad", "products", "unpack"]
 
 _I_POWERS = np.array([1, 1j, -1, -1j])
 
@@ -15,6 +15,18 @@ _I_POWERS = np.array([1, 1j, -1, -1j])
 def masks(qubits: int, words: int) -> np.ndarray:
     """A Python integer of bits as (words,) uint64."""
     return np.frombuffer(qubits.to_bytes(8 * words, "little"), "<u8").astype(np.uint64)
+
+
+def pack(flags: np.ndarray) -> np.ndarray:
+    """Rows of flags, one for each qubit, as rows of words."""
+    packed = np.packbits(flags.astype(bool), axis=1, bitorder="little")
+    return np.ascontiguousarray(np.pad(packed, ((0, 0), (0, -packed.shape[1] % 8)))).view("<u8").astype(np.uint64)
+
+
+def unpack(rows: np.ndarray, num_qubits: int) -> np.ndarray:
+    """Rows of words as rows of flags, (rows, num_qubits) bool."""
+    flags = np.unpackbits(np.ascontiguousarray(rows.astype("<u8")).view(np.uint8), axis=1, bitorder="little").astype(bool)
+    return np.pad(flags, ((0, 0), (0, max(0, num_qubits - flags.shape[1]))))[:, :num_qubits]
 
 
 def pad(bits: np.ndarray, words: int) -> np.ndarray:

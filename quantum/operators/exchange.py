@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from triskele.quantum.errors import OperatorError
+from triskele.quantum.operators import bits
 from triskele.quantum.optional import load
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ def from_qiskit(operator: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         x, z, coefficients = operator.paulis.x, operator.paulis.z, np.asarray(operator.coeffs, complex)
     except (AttributeError, TypeError, ValueError):
         raise OperatorError(f"from_qiskit: a SparsePauliOp with numbers for coefficients is needed, got {type(operator).__name__}") from None
-    return _pack(x), _pack(z), coefficients
+    return bits.pack(x), bits.pack(z), coefficients
 
 
 def to_qiskit(operator: PauliSum, num_qubits: int) -> Any:
@@ -47,14 +48,4 @@ def to_qiskit(operator: PauliSum, num_qubits: int) -> Any:
         raise OperatorError(f"to_qiskit: the sum acts on {operator.num_qubits} qubits, got num_qubits={num_qubits}")
     info = load("qiskit.quantum_info", "quantum", "to_qiskit")
     x, z, c = (operator.x, operator.z, operator.coefficients) if len(operator) else (np.zeros((1, 1), np.uint64),) * 2 + (np.zeros(1),)
-    return info.SparsePauliOp(info.PauliList.from_symplectic(_unpack(z, num_qubits), _unpack(x, num_qubits)), c)
-
-
-def _pack(flags: np.ndarray) -> np.ndarray:
-    packed = np.packbits(flags, axis=1, bitorder="little")
-    return np.pad(packed, ((0, 0), (0, -packed.shape[1] % 8))).view("<u8").astype(np.uint64)
-
-
-def _unpack(masks: np.ndarray, num_qubits: int) -> np.ndarray:
-    flags = np.unpackbits(np.ascontiguousarray(masks.astype("<u8")).view(np.uint8), axis=1, bitorder="little").astype(bool)
-    return np.pad(flags, ((0, 0), (0, max(0, num_qubits - flags.shape[1]))))[:, :num_qubits]
+    return info.SparsePauliOp(info.PauliList.from_symplectic(bits.unpack(z, num_qubits), bits.unpack(x, num_qubits)), c)

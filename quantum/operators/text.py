@@ -8,13 +8,24 @@ import numpy as np
 
 from triskele.quantum.errors import OperatorError
 
-__all__ = ["format_coefficient", "parse_string", "parse_sum", "string_of"]
+__all__ = ["format_coefficient", "parse_number", "parse_string", "parse_sum", "string_of"]
 
 _MAX_QUBIT = 1 << 20  # a typo such as X10000000000 must not ask for gigabytes
 _NUMBER = r"(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
 _SIGN = re.compile(r"\s*([+-])")
 _COEFFICIENT = re.compile(rf"\s*(?:\(\s*([^()]*)\)|({_NUMBER}[jJ]?)(?=[XYZI]|[^\w.]|$))\s*\*?")
 _FACTOR = re.compile(r"\s*\*?\s*([XYZI])(\d*)(?=[XYZI]|[^\w.]|$)")
+
+
+def parse_number(text: str) -> complex | None:
+    """A coefficient such as `"0.5"`, `"1j"`, `"(1+2j)"`, or `""` for 1; None if it is none."""
+    if not text.strip():
+        return 1 + 0j
+    match = _COEFFICIENT.fullmatch(text.strip())
+    try:
+        return complex((match[1] or match[2]).replace(" ", "")) if match else None
+    except ValueError:
+        return None
 
 
 def parse_string(text: str, where: str = "PauliSum", whole: str | None = None, start: int = 0) -> tuple[int, int]:
@@ -40,11 +51,10 @@ def parse_sum(text: str, where: str = "PauliSum") -> list[tuple[int, int, comple
             raise _error(where, text, place, "+ or - must stand between terms")
         begin = place
         if match := _COEFFICIENT.match(text, place):
-            try:
-                coefficient *= complex((match[1] or match[2]).replace(" ", ""))
-            except ValueError:
-                raise _error(where, text, place, f"{match[1]!r} must be a number such as 1+2j") from None
-            place = match.end()
+            number = parse_number(match[0].rstrip("* "))
+            if number is None:
+                raise _error(where, text, place, f"{match[1]!r} must be a number such as 1+2j")
+            coefficient, place = coefficient * number, match.end()
         x, z, place = _factors(text, place, where, text, 0)
         if place == begin:
             raise _error(where, text, place, "a term such as 0.5 X0 Z1 must stand here")

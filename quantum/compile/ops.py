@@ -134,8 +134,21 @@ class Builder:
     # -- ops
 
     def pair(self, x: int, m: int, v: int, z: int, coefficient: int, form: int = Form.GENERAL) -> None:
-        """Add a PAIR. Bits of m and z that say nothing (the highest of x) are removed."""
+        """Add a PAIR. Bits of m and z that say nothing (the highest of x) are removed.
+
+        Blocks of a large state do not hold all that an x of many bits mixes: there it is brought to one bit by CNOTs from its
+        highest bit, and back.
+        """
         pivot = 1 << (x.bit_length() - 1)
+        if pivot > _LARGE and x.bit_count() > _MANY:
+            chain = [1 << b for b in range(x.bit_length() - 1) if x >> b & 1]
+            swap = self.constant(np.array([0, 1, 1, 0]))
+            for target in chain:
+                self.pair(target, pivot, pivot, 0, swap, Form.SWAP)
+            self.pair(pivot, m, v, z, coefficient, form)
+            for target in chain:
+                self.pair(target, pivot, pivot, 0, swap, Form.SWAP)
+            return
         self.ops.append((Kind.PAIR, form, x, m & ~pivot, v & ~pivot, z & ~pivot, coefficient, 1, *_NO_BITS))
 
     def diagonal(self, m: int, v: int, z: int, coefficient: int) -> None:
@@ -151,4 +164,5 @@ class Builder:
         self.ops.append((Kind.DENSE, 0, x, m, v, 0, coefficient, k, *bits, *_NO_BITS[k:]))
 
 
+_MANY, _LARGE = 5, 1 << 10
 _NO_BITS = (-1,) * MAX_DENSE

@@ -1,0 +1,1 @@
+"""Simulators: ways of running a circuit."""

@@ -1,0 +1,1 @@
+"""State vectors: kernels on rows of vectors, and the engine that runs schedules with them."""

@@ -1,0 +1,261 @@
+"""From values of parameters to the numbers that kernels multiply with: angles, recipes, vectors."""
+
+from __future__ import annotations
+
+import math
+
+from triskele.core.kernels import simd
+from triskele.core.kernels.njit import kernel, template
+from triskele.quantum.simulators.statevector.lanes import fill, lane_numbers, put, store, width
+
+__all__ = ["expand", "fill_coefficients"]
+
+
+@kernel(nogil=True)
+def fill_coefficients(values, starts, indices, factors, constants, recipes, coefficients, half):
+    """Angles from values, then recipes in order, into `coefficients`, which hold a program's template.
+
+    `half` (2, A) takes cosine and sine of half of each angle. See `Program` for the other arrays.
+    """
+    for i in range(constants.size):
+        t = constants[i]
+        for k in range(starts[i], starts[i + 1]):
+            t += factors[k] * values[indices[k]]
+        half[0, i] = 0.5 * t
+    for i in range(constants.size):
+        t = half[0, i]
+        half[0, i], half[1, i] = math.cos(t), math.sin(t)
+    c = coefficients
+    for i in range(len(recipes)):
+        r = recipes[i]
+        recipe, out, source, sign = r[0], r[1], r[2], r[3]
+        if recipe <= 1:
+            cosine, sine = half[0, source], sign * half[1, source]
+            for k in range(8):
+                c[out + k] = 0.0
+            c[out] = c[out + 6] = cosine
+            if recipe == 0:
+                c[out + 2], c[out + 4] = -sine, sine
+            else:
+                c[out + 3] = c[out + 5] = -sine
+        elif recipe == 2:
+            c[out] = c[out + 2] = half[0, source]
+            c[out + 1], c[out + 3] = -sign * half[1, source], sign * half[1, source]
+        elif recipe == 3:
+            cosine, sine = half[0, source], half[1, source]
+            c[out] = c[out + 2] = (cosine - sine) * (cosine + sine)
+            c[out + 1] = c[out + 3] = sign * 2.0 * cosine * sine
+        elif recipe == 4:
+            _product(c, r)
+        elif recipe == 5:
+            for k in range(r[5]):
+                c[out + 2 * k], c[out + 2 * k + 1] = c[source + 2 * k], -c[source + 2 * k + 1]
+        else:
+            previous = r[4]
+            for k in range(r[5]):
+                ar, ai, br, bi = c[source + 2 * k], c[source + 2 * k + 1], c[previous + 2 * k], c[previous + 2 * k + 1]
+                c[out + 2 * k], c[out + 2 * k + 1] = ar * br - ai * bi, ar * bi + ai * br
+
+
+@kernel(nogil=True)
+def _product(c, r):
+    """The recipe PRODUCT: copy the previous matrix, then apply the op to its columns."""
+    out, source, previous, width, kind, x, m, v, z, local = r[1], r[2], r[4], r[5], r[6], r[7], r[8], r[9], r[10], r[11]
+    size = 1 << width
+    step = 2 * size  # floats from one row to the next
+    if previous >= 0:
+        for k in range(size * step):
+            c[out + k] = c[previous + k]
+    else:
+        for k in range(size * step):
+            c[out + k] = 0.0
+        for k in range(size):
+            c[out + k * step + 2 * k] = 1.0
+    if kind == 1:
+        for j in range(size):
+            if j & m == v:
+                d = source + 2 * (_parity(j & z))
+                dr, di = c[d], c[d + 1]
+                for k in range(out + j * step, out + (j + 1) * step, 2):
+                    re, im = c[k], c[k + 1]
+                    c[k], c[k + 1] = dr * re - di * im, dr * im + di * re
+    elif kind == 0:
+        pivot = x
+        while pivot & (pivot - 1):
+            pivot &= pivot - 1
+        for j in range(size):
+            if j & m == v and j & pivot == 0:
+                s = 1.0 - 2.0 * _parity(j & z)
+                ar, ai, br, bi = c[source], c[source + 1], s * c[source + 2], s * c[source + 3]
+                cr, ci, dr, di = s * c[source + 4], s * c[source + 5], c[source + 6], c[source + 7]
+                there = ((j ^ x) - j) * step
+                for k in range(out + j * step, out + (j + 1) * step, 2):
+                    ur, ui, vr, vi = c[k], c[k + 1], c[k + there], c[k + there + 1]
+                    c[k], c[k + 1] = ar * ur - ai * ui + br * vr - bi * vi, ar * ui + ai * ur + br * vi + bi * vr
+                    c[k + there], c[k + there + 1] = cr * ur - ci * ui + dr * vr - di * vi, cr * ui + ci * ur + dr * vi + di * vr
+    else:
+        _dense_product(c, out, source, size, x, m, v, local)
+
+
+@kernel(nogil=True)
+def _dense_product(c, out, source, size, x, m, v, local):
+    bits = 0
+    while x >> bits:
+        bits += 1
+    k = 0
+    for b in range(bits):
+        k += (x >> b) & 1
+    dim = 1 << k
+    place = [0] * dim
+    for i in range(dim):
+        for b in range(k):
+            if (i >> b) & 1:
+                place[i] |= 1 << ((local >> (4 * b)) & 15)
+    old = [0.0] * (2 * dim)
+    for j in range(size):
+        if j & m != v or j & x:
+            continue
+        for column in range(size):
+            for i in range(dim):
+                at = out + 2 * ((j | place[i]) * size + column)
+                old[2 * i], old[2 * i + 1] = c[at], c[at + 1]
+            for i in range(dim):
+                re, im = 0.0, 0.0
+                for l in range(dim):
+                    at = source + 2 * (i * dim + l)
+                    re += c[at] * old[2 * l] - c[at + 1] * old[2 * l + 1]
+                    im += c[at] * old[2 * l + 1] + c[at + 1] * old[2 * l]
+                at = out + 2 * ((j | place[i]) * size + column)
+                c[at], c[at + 1] = re, im
+
+
+@kernel(nogil=True)
+def _parity(x):
+    p = 0
+    while x:
+        x &= x - 1
+        p ^= 1
+    return p
+
+
+@template
+def expand(code, c, out):
+    """The vectors of one op for the loops in `rows`.
+
+    Parameters
+    ----------
+    code : (CODE_COLUMNS,) int64
+        Row of `Schedule.code`.
+    c : (C,) float64
+        Coefficients of the program.
+    out : pointer
+        Where all vectors begin; its type is theirs.
+    """
+    w = width(out)
+    at = code[2]
+    o = simd.address(out, code[3] * w)
+    kernel_, lx, lm, lv, lz = code[0], code[11], code[12], code[13], code[14]
+    lanes = lane_numbers(out)
+    if kernel_ == 11:
+        _expand_dense(code, c, at, o)
+    elif lm | lz | lx == 0:
+        if kernel_ == 10:
+            for i in range(4):
+                store(o, i * w, fill(o, c[at + i]))
+        else:
+            for i in range(2):
+                store(o, i * w, fill(o, c[at + i]))
+                store(o, (2 + i) * w, fill(o, c[at + 6 + i]))
+            for i in range(4):
+                store(o, (4 + i) * w, fill(o, c[at + 2 + i]))
+                store(o, (8 + i) * w, fill(o, -c[at + 2 + i]))
+    elif kernel_ == 10:
+        chosen = (lanes & lm) == lv
+        odd = _odd(lanes, lz)
+        for s in range(2):
+            for i in range(2):
+                one = fill(o, 1.0 - i)
+                even_, odd_ = fill(o, c[at + 2 * s + i]), fill(o, c[at + 2 - 2 * s + i])
+                store(o, (2 * s + i) * w, simd.select(chosen, simd.select(odd, odd_, even_), one))
+    else:
+        # lane l holds j (PAIR of rows: first row), its partner is lane l ^ lx; conditions and signs are those of j
+        partner = lanes ^ lx
+        if kernel_ >= 7:
+            pivot = lx
+            while pivot & (pivot - 1):
+                pivot &= pivot - 1
+            second = (lanes & pivot) != 0
+            j = simd.select(second, partner, lanes)
+            chosen = (j & lm) == lv
+            odd = _odd(j, lz)
+            for i in range(2):
+                own = simd.select(second, fill(o, c[at + 6 + i]), fill(o, c[at + i]))
+                store(o, i * w, simd.select(chosen, own, fill(o, 1.0 - i)))
+                other = simd.select(second, fill(o, c[at + 4 + i]), fill(o, c[at + 2 + i]))
+                other = simd.select(chosen, simd.select(odd, -other, other), fill(o, 0.0))
+                store(o, (4 + i) * w, other)
+                store(o, (8 + i) * w, -other)
+        else:
+            chosen = (lanes & lm) == lv
+            odd = _odd(lanes, lz)
+            chosen2 = (partner & lm) == lv
+            odd2 = _odd(partner, lz)
+            for i in range(2):
+                store(o, i * w, simd.select(chosen, fill(o, c[at + i]), fill(o, 1.0 - i)))
+                store(o, (2 + i) * w, simd.select(chosen2, fill(o, c[at + 6 + i]), fill(o, 1.0 - i)))
+                b, d = fill(o, c[at + 2 + i]), fill(o, c[at + 4 + i])
+                b = simd.select(chosen, simd.select(odd, -b, b), fill(o, 0.0))
+                d = simd.select(chosen2, simd.select(odd2, -d, d), fill(o, 0.0))
+                store(o, (4 + i) * w, b)
+                store(o, (6 + i) * w, d)
+                store(o, (8 + i) * w, -b)
+                store(o, (10 + i) * w, -d)
+
+
+@template
+def _odd(lanes, z):
+    t = lanes & z
+    t ^= t >> 2
+    t ^= t >> 1
+    return (t & 1) != 0
+
+
+@template
+def _expand_dense(code, c, source, o):
+    w = width(o)
+    k, x, lx, lm, lv = code[15], code[7], code[11], code[12], code[13]
+    lane_bits = 3 if w == 8 else 4
+    dim = 1 << k
+    at, row = 0, 0
+    while True:  # rows of output, rows of input, exchanges of lanes: all in the order of their masks
+        column_row = 0
+        while True:
+            q = 0
+            while True:
+                for lane in range(w):
+                    r, s = 0, 0
+                    for i in range(k):
+                        bit = code[16 + i]
+                        if bit < lane_bits:
+                            r |= ((lane >> bit) & 1) << i
+                            s |= (((lane ^ q) >> bit) & 1) << i
+                        else:
+                            r |= ((row >> (bit - lane_bits)) & 1) << i
+                            s |= ((column_row >> (bit - lane_bits)) & 1) << i
+                    if lane & lm == lv:
+                        put(o, at + lane, c[source + 2 * (r * dim + s)])
+                        put(o, at + w + lane, c[source + 2 * (r * dim + s) + 1])
+                    else:
+                        put(o, at + lane, 1.0 if r == s else 0.0)
+                        put(o, at + w + lane, 0.0)
+                at += 2 * w
+                q = ((q | ~lx) + 1) & lx
+                if q == 0:
+                    break
+            column_row = ((column_row | ~x) + 1) & x
+            if column_row == 0:
+                break
+        row = ((row | ~x) + 1) & x
+        if row == 0:
+            break
+    return at

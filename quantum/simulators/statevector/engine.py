@@ -1,0 +1,191 @@
+"""The state-vector engine: a whole circuit is one compiled call."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from triskele.core.kernels import simd, threads
+from triskele.core.kernels.njit import kernel, template
+from triskele.quantum.compile.ops import RECIPE_COLUMNS
+from triskele.quantum.compile.program import Program
+from triskele.quantum.compile.schedule import CODE_COLUMNS, PASS_COLUMNS, Schedule, schedule
+from triskele.quantum.simulators.statevector.coefficients import expand, fill_coefficients
+from triskele.quantum.simulators.statevector.lanes import address_of, load, store, unzip_lanes, width
+from triskele.quantum.simulators.statevector.passes import CONTEXT_WORDS, chunk32, chunk64
+
+__all__ = ["Block", "Packed", "align", "chunk_address", "default_block", "make_coefficients", "pack", "run_passes", "simulate"]
+
+_parallel_for = threads.for_numba()
+
+PARALLEL_WORK = 1 << 17  # a pass of fewer amplitudes times ops is not worth waking a thread for
+
+
+class Block(NamedTuple):
+    """Local bits of a pass: `size` in all, `low` of them the lowest."""
+
+    size: int
+    low: int
+
+
+def default_block(num_qubits: int, single: bool) -> Block:
+    """What is fastest for the machine's caches."""
+    size = 12 if single else 11
+    return Block(size, 5)
+
+
+class Packed(NamedTuple):
+    """A program and its schedule as two arrays, so that a call has few arguments.
+
+    Attributes
+    ----------
+    words : (Q,) int64
+        Header (see `HEADER`), then the integer tables one after the other.
+    numbers : (F,) float64
+        `angle_coefficients`, `angle_constants`, `coefficients` of the program.
+    schedule : Schedule
+    """
+
+    words: np.ndarray
+    numbers: np.ndarray
+    schedule: Schedule
+
+
+# header: 0 bits of an index (with padding), 1 angles, 2 recipes, 3 coefficients, 4 terms, 5 ops, 6 passes, 7 vectors
+HEADER = 8
+
+
+def pack(program: Program, single: bool, block: Block | None = None) -> Packed:
+    """The packed program for one precision; kept with the program."""
+    key = (single, block)
+    if key not in program.cache:
+        lane_bits = 4 if single else 3
+        plan = schedule(program, lane_bits, *(block or default_block(program.num_qubits, single)))
+        header = [max(program.num_qubits, lane_bits), len(program.angle_constants), len(program.recipes), len(program.coefficients),
+                  len(program.angle_indices), len(plan.code), len(plan.passes), plan.vectors]  # fmt: skip
+        words = np.concatenate([np.array(header, np.int64), program.angle_starts, program.angle_indices, program.recipes.ravel(),
+                                plan.code.ravel(), plan.passes.ravel()])  # fmt: skip
+        numbers = np.concatenate([program.angle_coefficients, program.angle_constants, program.coefficients])
+        program.cache[key] = Packed(words, numbers, plan)
+    return program.cache[key]
+
+
+@template
+def align(array):
+    """Number of elements from the beginning of an array to the next address that is a multiple of 64."""
+    return (-address_of(simd.address(array, 0)) & 63) // array.itemsize
+
+
+@template
+def make_coefficients(values, words, numbers):
+    """A program's coefficients for these values: a new (C,) float64 array."""
+    angles, recipes, count, terms = words[1], words[2], words[3], words[4]
+    starts = words[8 : 9 + angles]
+    indices = words[9 + angles : 9 + angles + terms]
+    at = 9 + angles + terms
+    table = words[at : at + recipes * RECIPE_COLUMNS].reshape((recipes, RECIPE_COLUMNS))
+    coefficients = numbers[terms + angles :].copy()
+    fill_coefficients(values, starts, indices, numbers[:terms], numbers[terms : terms + angles], table, coefficients, np.empty((2, angles)))
+    return coefficients
+
+
+@template
+def run_passes(words, coefficients, state, start, chunk, from_zero, finish):
+    """Run the passes of a schedule on the state that begins at `state[start]`, in place; it must be aligned."""
+    w = width(simd.address(state, 0))
+    n, angles, recipes, terms, ops, passes = words[0], words[1], words[2], words[4], words[5], words[6]
+    code_start = 9 + angles + terms + recipes * RECIPE_COLUMNS
+    vectors = np.empty((words[7] + 1) * w, state.dtype)
+    first = simd.address(vectors, align(vectors))
+    for i in range(ops):
+        at = code_start + i * CODE_COLUMNS
+        expand(words[at : at + CODE_COLUMNS], coefficients, first)
+    context = np.empty(CONTEXT_WORDS, np.int64)
+    pass_start = code_start + ops * CODE_COLUMNS
+    for i in range(passes):
+        at = pass_start + i * PASS_COLUMNS
+        context[0] = address_of(simd.address(state, start))
+        context[1] = n
+        context[2] = address_of(simd.address(words, code_start))
+        context[3] = address_of(simd.address(words, at))
+        context[4] = address_of(first)
+        size = words[at + 2]
+        blocks = 1 << (n - size)
+        chunks = 1
+        if ((words[at + 1] - words[at]) << n) >= PARALLEL_WORK:
+            chunks = min(blocks, 32)
+        context[5] = blocks // chunks
+        context[6] = blocks
+        context[7] = words[at + 5] if from_zero else 0
+        context[8] = finish and i == passes - 1
+        _parallel_for(chunk, address_of(simd.address(context, 0)), chunks)
+    return vectors[0] + context[0]  # both must live till here
+
+
+@kernel(nogil=True)
+def _run(values, words, numbers, state, chunk, from_zero):
+    """State after a program, as complex numbers beginning at the element of `state` that is returned."""
+    start = align(state)
+    if from_zero:
+        state[start] = 1.0
+    else:
+        _split(state, start)
+    run_passes(words, make_coefficients(values, words, numbers), state, start, chunk, from_zero, True)
+    return start
+
+
+@template
+def _split(state, start):
+    """Complex numbers to rows, in place."""
+    p = simd.address(state, start)
+    w = width(p)
+    for u in range(0, (state.size - start) // (2 * w) * 2 * w, 2 * w):
+        re, im = unzip_lanes(load(p, u), load(p, u + w))
+        store(p, u, re)
+        store(p, u + w, im)
+
+
+def simulate(program: Program, values: np.ndarray, dtype: Any = np.complex128, initial: np.ndarray | None = None,
+             block: Block | None = None) -> np.ndarray:  # fmt: skip
+    """The state (2**n,) after a program.
+
+    Parameters
+    ----------
+    program : Program
+    values : (P,) float64
+        theta and data; not checked.
+    dtype : complex128 or complex64
+    initial : (2**n,) complex array, optional
+        |0...0> when left out; not checked.
+    block : Block, optional
+        Local bits of passes.
+    """
+    single = dtype == np.complex64
+    packed = pack(program, single, block)
+    numbers = packed.numbers
+    if program.functions:
+        numbers = numbers.copy()
+        program.fill_functions(numbers[len(numbers) - len(program.coefficients) :], values)
+    size = 2 << program.num_qubits
+    lanes = 16 if single else 8
+    real = np.float32 if single else np.float64
+    raw = np.zeros(max(size, 2 * lanes) + lanes, real)
+    if initial is not None:
+        start = -raw.ctypes.data % 64 // raw.itemsize
+        raw[start : start + size] = np.ascontiguousarray(initial, dtype).view(real)
+    start = _run(values, packed.words, numbers, raw, chunk_address(single), initial is None)
+    return raw[start : start + size].view(dtype)
+
+
+@cache
+def chunk_address(single: bool) -> int:
+    """Address of ``void chunk(int64 *context, int64 chunk)``; the first call compiles it, or loads it from disk."""
+    from numba.core import types
+
+    signature = (types.CPointer(types.int64), types.int64)
+    function = chunk32 if single else chunk64
+    function.compile(signature)
+    compiled = function.overloads[signature]
+    return compiled.library.get_pointer_to_function(compiled.fndesc.llvm_cfunc_wrapper_name)

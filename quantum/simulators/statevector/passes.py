@@ -1,0 +1,150 @@
+"""Passes over a state: blocks are fetched, go through their ops, and are written back."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from triskele.core.kernels import simd
+from triskele.core.kernels.njit import kernel, template
+from triskele.quantum.compile.schedule import CODE_COLUMNS
+from triskele.quantum.simulators.statevector import rows as loops
+from triskele.quantum.simulators.statevector.lanes import as_pointer, at_address, load, parity, stack, store, width, zip_lanes
+
+__all__ = ["BUFFER_ROWS", "CONTEXT_WORDS", "apply", "chunk32", "chunk64", "deposit", "interleave"]
+
+CODE_BYTES = 8 * CODE_COLUMNS
+BUFFER_ROWS = 1024  # of a block that is copied: it lies on the stack
+SCRATCH_ROWS = 256
+CONTEXT_WORDS = 16
+
+
+@template
+def apply(p, rows, code, vectors, block, scratch):
+    """One op on a block.
+
+    Parameters
+    ----------
+    p : pointer
+        To the block.
+    rows : int
+    code : pointer to int64
+        Row of `Schedule.code`.
+    vectors : pointer
+        All expanded coefficients.
+    block : int
+        Its number.
+    scratch : pointer
+        Room for as many rows as the widest DENSE has inputs.
+    """
+    if block & code_at(code, 4) == code_at(code, 5):
+        c = simd.address(vectors, code_at(code, 3) * width(p))
+        s = parity(block & code_at(code, 6))
+        which, x, fixed, value = code_at(code, 0), code_at(code, 7), code_at(code, 8), code_at(code, 9)
+        z, lanes = code_at(code, 10), code_at(code, 11)
+        if which == 0:
+            loops.pair_general(p, rows, c, x, fixed, value, s)
+        elif which <= 2:
+            loops.pair_half(p, rows, c, x, fixed, value, s, which - 1)
+        elif which == 3:
+            loops.pair_swap(p, rows, x, fixed, value)
+        elif which <= 6:
+            loops.pair_mixed(p, rows, c, x, fixed, value, s, z, lanes, which - 4)
+        elif which == 7:
+            loops.lanes_general(p, rows, c, fixed, value, s, z, lanes)
+        elif which <= 9:
+            loops.lanes_half(p, rows, c, fixed, value, s, z, lanes, which - 8)
+        elif which == 10:
+            loops.diagonal(p, rows, c, fixed, value, s, z)
+        else:
+            loops.dense(p, rows, c, fixed, value, x, lanes, scratch)
+
+
+@template
+def code_at(code, column):
+    """One word of a row of code."""
+    return simd.load_scalar(code, column)
+
+
+@template
+def deposit(x, mask):
+    """Bits of x, lowest first, at the ones of `mask`."""
+    result = 0
+    while mask:
+        if x & 1:
+            result |= mask & -mask
+        x >>= 1
+        mask &= mask - 1
+    return result
+
+
+@template
+def interleave(p, rows):
+    """Rows (W real parts, W imaginary parts) to W complex numbers."""
+    w = width(p)
+    for r in range(rows):
+        u = 2 * w * r
+        re, im = load(p, u), load(p, u + w)
+        low, high = zip_lanes(re, im)
+        store(p, u, low)
+        store(p, u + w, high)
+
+
+@template
+def _chunk(context, chunk, like):
+    """Some blocks of one pass.
+
+    Words of `context`: 0 address of the state; 1 bits of an index; 2 code, 3 the pass (row of `Schedule.passes`), 4 vectors:
+    addresses; 5 blocks in a chunk, 6 blocks; 7 mask of a block's number that says it is zero; 8 whether to interleave in the end.
+    """
+    w = width(like)
+    lane_bits = 3 if w == 8 else 4
+    n, per_chunk, blocks = code_at(context, 1), code_at(context, 5), code_at(context, 6)
+    zero, finish = code_at(context, 7), code_at(context, 8)
+    state = as_pointer(code_at(context, 0), like)
+    vectors = as_pointer(code_at(context, 4), like)
+    plan = at_address(code_at(context, 3), np.int64)
+    first, last, size, low, local = code_at(plan, 0), code_at(plan, 1), code_at(plan, 2), code_at(plan, 3), code_at(plan, 4)
+    rows, run = 1 << (size - lane_bits), 1 << (low - lane_bits)
+    high = local >> low << low
+    outer = ((1 << n) - 1) & ~local
+    buffer = stack(like, BUFFER_ROWS)
+    scratch = stack(like, SCRATCH_ROWS)
+    for block in range(chunk * per_chunk, min(blocks, (chunk + 1) * per_chunk)):
+        if block & zero:
+            continue
+        base = simd.address(state, 2 * deposit(block, outer))
+        if low == size:
+            p = base
+        else:
+            p = buffer
+            offset = 0
+            for segment in range(rows // run):
+                source, to = simd.address(base, 2 * offset), simd.address(buffer, 2 * w * run * segment)
+                for r in range(2 * run):
+                    store(to, w * r, load(source, w * r))
+                offset = ((offset | ~high) + 1) & high
+        code = at_address(code_at(context, 2) + first * CODE_BYTES, np.int64)
+        for _ in range(first, last):
+            apply(p, rows, code, vectors, block, scratch)
+            code = simd.address(code, CODE_BYTES // 8)
+        if finish:
+            interleave(p, rows)
+        if low != size:
+            offset = 0
+            for segment in range(rows // run):
+                to, source = simd.address(base, 2 * offset), simd.address(buffer, 2 * w * run * segment)
+                for r in range(2 * run):
+                    store(to, w * r, load(source, w * r))
+                offset = ((offset | ~high) + 1) & high
+
+
+@kernel(nogil=True)
+def chunk64(context, chunk):
+    """A chunk of a pass in double precision."""
+    _chunk(context, chunk, at_address(0, np.float64))
+
+
+@kernel(nogil=True)
+def chunk32(context, chunk):
+    """A chunk of a pass in single precision."""
+    _chunk(context, chunk, at_address(0, np.float32))

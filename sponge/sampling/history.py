@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-__all__ = ["History", "Rows"]
+__all__ = ["ITERATE", "OBSERVE", "PRODUCE", "History", "Rows"]
+
+OBSERVE, ITERATE, PRODUCE = range(3)  # modes
+_MOVED = 0.1  # change of ln n_k within an epoch beyond which its samples cannot be reweighted
 
 
 class Rows:
@@ -49,11 +54,47 @@ class History:
     ----------
     temperatures : int
         Number of temperatures of the ladder.
+    cross : float
+        The enhanced energy is E = U_pp + cross U_pw.
+    size : int
+        How many records can wait in `buffer`.
+
+    Attributes
+    ----------
+    buffer : float64 array [size, 3]
+        Records that a kernel leaves here; they are taken over when somebody looks.
+    count : int64 array [1]
+        How many wait.
+    epochs : Rows
+        Number of the first record, mode, ln n_k (NaN: plain dynamics).
     """
 
-    def __init__(self, temperatures: int):
-        self.records = Rows(3)  # number of the state, U_pp, U_pw
-        self.epochs = Rows(2 + temperatures)  # number of the first record, mode, ln n_k (NaN: plain dynamics)
+    def __init__(self, temperatures: int, cross: float, size: int):
+        self.cross, self.buffer, self.count = cross, np.zeros((size, 3)), np.zeros(1, np.int64)
+        self._records, self.epochs = Rows(3), Rows(2 + temperatures)
+
+    @property
+    def records(self) -> Rows:
+        """Number of the state, U_pp, U_pw."""
+        if n := int(self.count[0]):
+            self.count[0] = 0
+            self._records.append(self.buffer[:n])
+        return self._records
+
+    def energies(self, which: Any = slice(None)) -> np.ndarray:
+        """Enhanced energies of some records.
+
+        Raises
+        ------
+        FloatingPointError
+            If one is not finite.
+        """
+        records = self.records.values[which]
+        energies = records[:, 1] + self.cross * records[:, 2]
+        if not np.isfinite(energies).all():
+            bad = int(np.argmin(np.isfinite(energies)))
+            raise FloatingPointError(f"SITS: the enhanced energy must be finite, got {energies[bad]} at state {records[bad, 0]:.0f}")
+        return energies
 
     def begin(self, mode: int, log_n: np.ndarray) -> bool:
         """What is recorded from now on is drawn in this mode with these ln n_k; whether that is anything new."""
@@ -88,15 +129,29 @@ class History:
         return np.searchsorted(self.epochs.values[:, 0], records, side="right") - 1
 
     def latest(self) -> tuple[np.ndarray, np.ndarray] | None:
-        """The last ln n_k [N] that states were drawn with, and their records; None if there are none."""
+        """The last ln n_k [N] that states were drawn with, and their energies; None if there are none."""
         starts, count = self.epochs.values[:, 0], len(self.records)
         filled = np.flatnonzero(np.isfinite(self.log_n[:, 0]) & (starts < count))
         if not len(filled):
             return None
         first, last = np.append(starts, count).astype(np.int64)[filled[-1]:][:2]
-        return self.log_n[filled[-1]], self.records.values[first:last]
+        return self.log_n[filled[-1]], self.energies(slice(first, last))
 
-    def moved(self, log_n: np.ndarray) -> np.ndarray:
-        """By how much some ln n_k changed while an epoch lasted [epochs], if it changes at every step and is now `log_n`."""
-        with np.errstate(invalid="ignore"):
-            return np.nan_to_num(np.abs(np.vstack([self.log_n[1:], log_n]) - self.log_n).max(1))
+    def usable(self, log_n: np.ndarray | None) -> np.ndarray:
+        """Which records can be reweighted, bool [m]: none from mode "iterate" once there are others; none while ln n_k moved.
+
+        Parameters
+        ----------
+        log_n : array [N], optional
+            The present ln n_k if it changes at every step.
+        """
+        learning = self.modes == ITERATE
+        useless = np.zeros(len(learning), bool)
+        if log_n is not None:
+            with np.errstate(invalid="ignore"):
+                moved = np.nan_to_num(np.abs(np.vstack([self.log_n[1:], log_n]) - self.log_n).max(1))
+            useless = learning & (moved > _MOVED)
+        epochs = self.epoch_of(np.arange(len(self.records)))
+        if not learning[epochs].all():
+            useless |= learning
+        return ~useless[epochs]

@@ -12,7 +12,7 @@ from triskele.sponge.engine.program import Phase
 from triskele.sponge.engine.task import STEP, Task
 from triskele.sponge.potential import ROW, Plan
 from triskele.sponge.sampling.base import Sampling
-from triskele.sponge.sampling.history import History
+from triskele.sponge.sampling.history import ITERATE, OBSERVE, PRODUCE, History
 from triskele.sponge.sampling.ladder_weights import ESTIMATORS, LadderWeights, approximate, from_mean_energies
 from triskele.sponge.sampling.reweighting import Reweighting, count_round_trips, mean_probabilities
 from triskele.sponge.sampling.sits_kernels import factor, record
@@ -28,9 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["SITS"]
 
 _MODES = ("observe", "iterate", "produce")
-_OBSERVE, _ITERATE, _PRODUCE = range(3)
 _ALONE = -1e9  # ln n of temperatures that take no part
-_MOVED = 0.1  # change of ln n_k within an epoch beyond which its samples cannot be reweighted
 
 
 class SITS(Sampling):
@@ -102,13 +100,12 @@ class SITS(Sampling):
             raise ValueError(f"SITS: estimator must be one of {', '.join(ESTIMATORS)}, got {estimator!r}")
         if isinstance(terms, str):
             raise TypeError(f"SITS: terms must be a sequence of names of potentials, got the string {terms!r}")
-        self._mode = _ITERATE
+        self._mode = ITERATE
         self._log_n = np.zeros(len(self.temperatures))  # one array for good: kernels are bound to it
         self._initializing = False
         self._started = len(self._log_n) == 1  # whether there is an n_k
         self._biased, self._online = np.zeros(1, np.int64), np.zeros(1, np.int64)
-        self._buffer, self._count = np.zeros((self.block + 2, 3)), np.zeros(1, np.int64)
-        self._history = History(len(self._log_n))
+        self._history = History(len(self._log_n), self.cross, self.block + 2)
         self._used = 0  # records that the estimator has seen, or will not see
         self._learner: LadderWeights | None = None
         self._sharing: Sharing | None = None
@@ -150,7 +147,8 @@ class SITS(Sampling):
         assert engine.split is not None
         self._engine, enhanced = engine, np.zeros(1)
         ahead = int(integrator.forces_at == "new")
-        task = Task(record, engine.flags, ahead, self.every, engine.split.energies, self.cross, enhanced, self._buffer, self._count)
+        task = Task(record, engine.flags, ahead, self.every, engine.split.energies, self.cross, enhanced, self._history.buffer,
+                    self._history.count)  # fmt: skip
         phases = [Phase([task], name=f"{self.name}: records")]
         if self._learner.online:
             task = Task(approximate, *self._learner.arguments(self._online, enhanced))
@@ -166,11 +164,11 @@ class SITS(Sampling):
 
     def observe(self) -> SITS:
         """Run without bias: energies are recorded, forces are those of the system."""
-        return self._set(_OBSERVE)
+        return self._set(OBSERVE)
 
     def iterate(self) -> SITS:
         """Run with a bias that is being improved."""
-        return self._set(_ITERATE)
+        return self._set(ITERATE)
 
     def produce(self) -> SITS:
         """Run with the bias as it is.
@@ -183,7 +181,7 @@ class SITS(Sampling):
         if not self._started:
             raise ValueError("SITS: n_k must have been learned or set before produce (run in mode iterate for at least "
                              f"{self.every * self.block} steps, or set log_n)")
-        return self._set(_PRODUCE)
+        return self._set(PRODUCE)
 
     def _set(self, mode):
         self._mode = mode
@@ -192,14 +190,13 @@ class SITS(Sampling):
 
     def _begin(self):
         """Mode or n_k have changed: what comes is another epoch."""
-        self._flush()
         self._switch()
         if self._history.begin(self._mode, self._log_n if self._biased[0] else np.full(len(self._log_n), np.nan)):
             self._used = len(self._history.records)
 
     def _switch(self):
-        biased = self._started and self._mode != _OBSERVE
-        self._biased[0], self._online[0] = biased, biased and self._mode == _ITERATE and not self._initializing
+        biased = self._started and self._mode != OBSERVE
+        self._biased[0], self._online[0] = biased, biased and self._mode == ITERATE and not self._initializing
 
     @property
     def log_n(self) -> np.ndarray:
@@ -217,18 +214,12 @@ class SITS(Sampling):
 
     # -- learning -----------------------------------------------------------------------------------------------------------
 
-    def _flush(self):
-        if n := int(self._count[0]):
-            self._history.records.append(self._buffer[:n])
-            self._count[0] = 0
-
     def _learn(self):
-        self._flush()
-        waiting = self._mode != _ITERATE or self._initializing or self._sharing is not None
-        if waiting or len(self._history.records) - self._used < self.block:
+        recorded = len(self._history.records)  # which empties the buffer
+        if self._mode != ITERATE or self._initializing or self._sharing is not None or recorded - self._used < self.block:
             return
-        energies = self._energies_of(self._history.records.values[self._used:])
-        self._used = len(self._history.records)
+        energies = self._history.energies(slice(self._used, None))
+        self._used = recorded
         self._learner.add(energies, self._log_n.copy() if self._started else None)
         self._learner.update()
         self._learned()
@@ -238,13 +229,6 @@ class SITS(Sampling):
             raise FloatingPointError(f"SITS: n_k are no longer finite: ln n_k = {self._log_n}")
         self._started = True
         self._begin()
-
-    def _energies_of(self, records):
-        energies = records[:, 1] + self.cross * records[:, 2]
-        if not np.isfinite(energies).all():
-            bad = int(np.argmin(np.isfinite(energies)))
-            raise FloatingPointError(f"SITS: the enhanced energy must be finite, got {energies[bad]} at state {records[bad, 0]:.0f}")
-        return energies
 
     def initialize(self, sim: Simulation, steps: int, temperatures: int = 5) -> None:
         """A first n_k from mean energies: a short run at each of a few temperatures of the ladder, from the lowest up.
@@ -267,7 +251,7 @@ class SITS(Sampling):
         if temperatures < 2 or steps < 4 * self.every:
             raise ValueError(f"SITS: initialize needs at least 2 temperatures and {4 * self.every} steps, got {temperatures} and {steps}")
         mode, means = self._mode, []
-        self._mode, self._initializing = _ITERATE, True
+        self._mode, self._initializing = ITERATE, True
         try:
             for k in chosen:
                 self._log_n[:] = _ALONE
@@ -275,8 +259,7 @@ class SITS(Sampling):
                 self._started = True
                 self._begin()
                 sim.run(steps)
-                self._flush()
-                energies = self._energies_of(self._history.records.values[self._history.first:])
+                energies = self._history.energies(slice(self._history.first, None))
                 means.append(energies[len(energies) // 2:].mean())
         finally:
             self._mode, self._initializing = mode, False
@@ -286,7 +269,6 @@ class SITS(Sampling):
 
     @property
     def _records(self) -> np.ndarray:
-        self._flush()
         return self._history.records.values
 
     @property
@@ -307,16 +289,15 @@ class SITS(Sampling):
     @property
     def produced(self) -> np.ndarray:
         """Whether n_k was kept as it was, bool [m]: states recorded in mode "produce"."""
-        return self._history.modes[self._history.epoch_of(np.arange(len(self._records)))] == _PRODUCE
+        return self._history.modes[self._history.epoch_of(np.arange(len(self._records)))] == PRODUCE
 
     def shares(self) -> np.ndarray:
         """P_k [N] of the latest n_k that states were drawn with; NaN when there are none."""
-        self._flush()
         drawn = self._history.latest()
         if drawn is None:
             return np.full(len(self._log_n), np.nan)
-        log_n, records = drawn
-        return mean_probabilities(self._energies_of(records), self._betas, log_n)
+        log_n, energies = drawn
+        return mean_probabilities(energies, self._betas, log_n)
 
     def flatness(self) -> float:
         """max |N P_k - 1| of the latest n_k that states were drawn with: 0 when all temperatures are equally probable."""
@@ -422,29 +403,20 @@ class SITS(Sampling):
         return wanted
 
     def _usable(self):
-        """Which records are reweighted, bool [m]: none from mode "iterate" once there are others; none while n_k moved."""
-        self._flush()
-        history = self._history
-        learning = history.modes == _ITERATE
-        useless = np.zeros(len(learning), bool)
-        if self._learner is not None and self._learner.online:
-            useless = learning & (history.moved(self._log_n) > _MOVED)
-        epochs = history.epoch_of(np.arange(len(history.records)))
-        if not learning[epochs].all():
-            useless |= learning
-        return ~useless[epochs]
+        moving = self._learner is not None and self._learner.online
+        return self._history.usable(self._log_n if moving else None)
 
     def _reweighting(self, extra=()):
         """All records that can be used, and energies `extra` drawn as the last of them."""
-        history, records, usable = self._history, self._records, self._usable()
-        size = len(records), len(history.epochs)
+        history, usable = self._history, self._usable()
+        size = len(history.records), len(history.epochs)
         if self._found is not None and self._found[0] == size and not extra:
             return self._found[1]
         if not usable.any():
             raise ValueError("SITS: no state was recorded that can be reweighted (run on; with estimator='approximation', "
                              "until n_k settles, or call produce())")
         epochs = history.epoch_of(np.flatnonzero(usable))
-        energies = self._energies_of(records[usable])
+        energies = history.energies(usable)
         found = Reweighting(np.append(energies, extra), history.log_n, self.temperatures, self._target,
                             np.append(epochs, [epochs[-1]] * len(extra)).astype(np.int64))
         if not extra:
@@ -477,7 +449,6 @@ class SITS(Sampling):
 
     def state(self) -> dict[str, np.ndarray]:
         """All that was learned and recorded; what was recorded is not copied, as it only grows."""
-        self._flush()
         shared = {} if self._sharing is None else self._sharing.state()
         return {"mode": np.array([self._mode, self._started, self._used]), "records": self._history.records.values,
                 "epochs": self._history.epochs.values, **{f"estimator/{k}": v for k, v in self._learner.state().items()},
@@ -486,30 +457,28 @@ class SITS(Sampling):
     def restore(self, state: dict[str, np.ndarray]) -> None:
         """Go back to such a state."""
         self._mode, self._started, self._used = int(state["mode"][0]), bool(state["mode"][1]), int(state["mode"][2])
-        self._history.records.become(state["records"])
+        self._history.records.become(state["records"])  # what waited in the buffer is gone with the old ones
         self._history.epochs.become(state["epochs"])
         self._learner.restore(_below("estimator/", state))
         shared = _below("sharing/", state)
         self._sharing = Sharing(self._learner, shared) if shared else None
-        self._count[0] = 0
         self._switch()
         self._found = None
 
     def news(self) -> dict[str, np.ndarray]:
         """Energies recorded since the last `receive`, and the n_k they were drawn with. From now on n_k changes in `receive`."""
-        self._flush()
         if self._sharing is None:
             self._sharing = Sharing(self._learner)
-        history, first = self._history, self._used if self._mode == _ITERATE else len(self._history.records)
+        history, first = self._history, self._used if self._mode == ITERATE else len(self._history.records)
         rows, epochs = np.unique(history.epoch_of(np.arange(first, len(history.records))), return_inverse=True)
-        return {"energies": self._energies_of(history.records.values[first:]), "epochs": epochs, "log_n": history.log_n[rows],
+        return {"energies": history.energies(slice(first, None)), "epochs": epochs, "log_n": history.log_n[rows],
                 "started": np.array(self._started), **{f"estimator/{k}": v for k, v in self._learner.state().items()}}
 
     def receive(self, news: Sequence[dict[str, np.ndarray]]) -> None:
         """Learn from the news of all walkers."""
         assert self._sharing is not None
         self._used = len(self._records)
-        if self._mode == _ITERATE and self._sharing.learn(news, self.block):
+        if self._mode == ITERATE and self._sharing.learn(news, self.block):
             self._learned()
 
 

@@ -31,7 +31,7 @@ class FidelityKernel:
 
     References
     ----------
-    .. [1] Havlicek et al., "Supervised learning with quantum-enhanced feature spaces", Nature 567, 209 (2019), eq. 4.
+    .. [1] Havlicek et al., "Supervised learning with quantum-enhanced feature spaces", Nature 567, 209 (2019).
        doi:10.1038/s41586-019-0980-2
 
     Examples

@@ -18,7 +18,7 @@ def maxcut(graph: Iterable[Any] | np.ndarray) -> PauliSum:
 
     Parameters
     ----------
-    graph : iterable of (i, j) or (i, j, weight), or (n, n) symmetric array of weights
+    graph : list of (i, j) or (i, j, weight), or (n, n) symmetric array of weights
         Nodes are numbered from 0 and become qubits. An edge given twice counts twice.
 
     Returns
@@ -36,9 +36,9 @@ def maxcut(graph: Iterable[Any] | np.ndarray) -> PauliSum:
     >>> float(cost.matrix().diagonal().real.min())
     -3.0
     """
-    if isinstance(graph, np.ndarray) and graph.ndim == 2 and graph.shape[1] not in (2, 3) or isinstance(graph, np.ndarray) and graph.shape[0] == graph.shape[1]:
-        if graph.shape[0] != graph.shape[1] or not np.array_equal(graph, graph.T) or np.any(np.diagonal(graph)):
-            raise OperatorError(f"maxcut: a matrix of weights must be square, symmetric and zero on its diagonal, got shape {graph.shape}")
+    if isinstance(graph, np.ndarray):
+        if graph.ndim != 2 or graph.shape[0] != graph.shape[1] or not np.array_equal(graph, graph.T) or np.any(np.diagonal(graph)):
+            raise OperatorError(f"maxcut: an array is a matrix of weights: square, symmetric and zero on its diagonal, got shape {graph.shape} (edges are a list)")
         edges = [(int(i), int(j), graph[i, j]) for i, j in zip(*np.nonzero(np.triu(graph)), strict=True)]
     else:
         edges = [tuple(edge) for edge in graph]

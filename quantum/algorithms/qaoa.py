@@ -77,7 +77,7 @@ def qaoa_ansatz(cost: PauliSum, layers: int, num_qubits: int | None = None) -> C
 
     References
     ----------
-    .. [1] Farhi, Goldstone, Gutmann, "A quantum approximate optimization algorithm", arXiv:1411.4028 (2014), eqs. 2 to 5.
+    .. [1] Farhi, Goldstone, Gutmann, "A quantum approximate optimization algorithm", arXiv:1411.4028 (2014).
     """
     check_cost("qaoa_ansatz", cost)
     if isinstance(layers, bool) or not isinstance(layers, (int, np.integer)) or layers < 1:
@@ -126,7 +126,7 @@ class QAOA:
     References
     ----------
     .. [1] Zhou, Wang, Choi, Pichler, Lukin, "Quantum approximate optimization algorithm: performance, mechanism, and
-       implementation on near-term devices", Phys. Rev. X 10, 021067 (2020), appendix B, eq. B1. doi:10.1103/PhysRevX.10.021067
+       implementation on near-term devices", Phys. Rev. X 10, 021067 (2020), appendix B. doi:10.1103/PhysRevX.10.021067
 
     Examples
     --------

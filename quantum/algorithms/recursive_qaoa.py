@@ -66,7 +66,7 @@ class RecursiveQAOA:
     References
     ----------
     .. [1] Bravyi, Kliesch, Koenig, Tang, "Obstacles to variational quantum optimization from symmetry protection", Phys.
-       Rev. Lett. 125, 260505 (2020), eqs. 5 to 7. doi:10.1103/PhysRevLett.125.260505
+       Rev. Lett. 125, 260505 (2020). doi:10.1103/PhysRevLett.125.260505
 
     Examples
     --------

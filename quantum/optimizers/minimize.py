@@ -167,7 +167,7 @@ def find(optimizer: Any, max_steps: int | None = None, seed: int = 0) -> Any:
             optimizer = dataclasses.replace(optimizer, seed=seed)
     elif isinstance(optimizer, optim.LBFGS):
         optimizer = SciPy("l-bfgs-b", optimizer.max_steps, {"maxcor": optimizer.history, "gtol": optimizer.gradient_tolerance, "ftol": optimizer.value_tolerance})
-    elif hasattr(optimizer, "init") and hasattr(optimizer, "step"):
+    elif not isinstance(optimizer, type) and hasattr(optimizer, "init") and hasattr(optimizer, "step"):
         optimizer = FirstOrder(optimizer)
     if isinstance(optimizer, type) or not hasattr(optimizer, "minimize") or not hasattr(optimizer, "max_steps"):
         raise OptimizerError(f"optimizer: a name, an optimiser of quantum.optimizers or one of core.optim is needed, got {optimizer!r}")

@@ -31,7 +31,7 @@ class NaturalGradient:
 
     References
     ----------
-    .. [1] Stokes, Izaac, Killoran, Carleo, "Quantum natural gradient", Quantum 4, 269 (2020), eqs. 3 and 4.
+    .. [1] Stokes, Izaac, Killoran, Carleo, "Quantum natural gradient", Quantum 4, 269 (2020).
        doi:10.22331/q-2020-05-25-269
     """
 
@@ -48,10 +48,10 @@ class NaturalGradient:
 
     def minimize(self, objective: Objective, theta: np.ndarray, report: Callable[[np.ndarray, float], None]) -> tuple[np.ndarray, bool, str]:
         """See `Optimizer.minimize`."""
-        from triskele.quantum.gradients.qfi import qfi
-
         if objective.circuit is None:
             raise OptimizerError("NaturalGradient: the function must have a circuit, as an Expectation does (the metric is that of its state)")
+        from triskele.quantum.gradients.qfi import qfi
+
         ridge = self.regularization * np.eye(theta.size)
         _, gradient = objective.value_and_grad(theta)
         for _ in range(self.max_steps):

@@ -34,7 +34,7 @@ class Rotosolve:
     References
     ----------
     .. [1] Ostaszewski, Grant, Benedetti, "Structure optimization for parameterized quantum circuits", Quantum 5, 391
-       (2021), eq. 7. doi:10.22331/q-2021-01-28-391
+       (2021). doi:10.22331/q-2021-01-28-391
     .. [2] Nakanishi, Fujii, Todo, "Sequential minimal optimization for quantum-classical hybrid algorithms", Phys. Rev.
        Research 2, 043158 (2020). doi:10.1103/PhysRevResearch.2.043158
     """

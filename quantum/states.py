@@ -219,10 +219,15 @@ def entropy(state: Any, qubits: int | Sequence[int] | None = None, *, alpha: flo
     >>> round(entropy(bell, [0]), 12), entropy(bell)
     (1.0, 0.0)
     """
-    if not alpha >= 0 or not base > 1:
-        raise ValueError(f"entropy: alpha must be at least 0 and base above 1, got alpha {alpha} and base {base}")
+    check_order(alpha, base)
     p = _spectrum(as_state(state, "entropy"), qubits, "entropy")
     return spectral_entropy(p, alpha, base)
+
+
+def check_order(alpha: float, base: float) -> None:
+    """Refuse orders and bases of entropies that are none."""
+    if not alpha >= 0 or not base > 1:
+        raise ValueError(f"entropy: alpha must be at least 0 and base above 1, got alpha {alpha} and base {base}")
 
 
 def spectral_entropy(p: np.ndarray, alpha: float, base: float) -> float:

@@ -30,8 +30,8 @@ class Result(ABC):
         """(2**n,) or (2**n, 2**n)."""
 
     @abstractmethod
-    def _rotated(self, letters: dict[int, str]) -> np.ndarray:
-        """Amplitudes or probabilities after the rotation of some qubits from the bases of these letters."""
+    def _in_basis(self, letters: dict[int, str], shots: int, seed: int | None) -> Samples:
+        """Samples of all qubits, each measured in the basis of its letter (Z when it has none)."""
 
     @abstractmethod
     def _exact(self, h: Any) -> float:
@@ -95,7 +95,7 @@ class Result(ABC):
         chosen = states.check_qubits(qubits, self.num_qubits, "sample")
         shots, seed = self._shots(shots, "sample"), self.seed if seed is None else seed
         if len(chosen) == self.num_qubits and chosen == tuple(range(self.num_qubits)):
-            return Samples(sampling.sample(self._rotated({}), shots, seed), self.num_qubits)
+            return self._in_basis({}, shots, seed)
         return Samples(sampling.sample(self.probabilities(chosen), shots, seed), len(chosen))
 
     def _shots(self, shots: int | None, where: str) -> int:
@@ -141,9 +141,6 @@ class Result(ABC):
             return self._exact(h)
         return estimate(h, shots, self.seed if seed is None else seed, self._in_basis)
 
-    def _in_basis(self, letters: dict[int, str], shots: int, seed: int) -> Samples:
-        return Samples(sampling.sample(self._rotated(letters), shots, seed), self.num_qubits)
-
     def density_matrix(self) -> np.ndarray:
         """The state as a density matrix, (2**n, 2**n)."""
         return states.density_matrix(self._state)
@@ -183,13 +180,13 @@ class StatevectorResult(Result):
         """The amplitudes, (2**n,); the array itself, no copy."""
         return self._amplitudes
 
-    def _rotated(self, letters: dict[int, str]) -> np.ndarray:
+    def _in_basis(self, letters: dict[int, str], shots: int, seed: int | None) -> Samples:
         psi = self._amplitudes
         for q, letter in letters.items():
             if letter in TO_Z:
                 pairs = psi.reshape(-1, 2, 1 << q)
                 psi = (TO_Z[letter].astype(psi.dtype) @ pairs).reshape(-1)
-        return psi
+        return Samples(sampling.sample(psi, shots, seed), self.num_qubits)
 
     def _exact(self, h: Any) -> float:
         return _expectation(self._amplitudes, h.x[:, 0], h.z[:, 0], h.coefficients.real)
@@ -223,14 +220,15 @@ class DensityMatrixResult(Result):
         """
         raise SimulatorError("statevector: a density matrix has no state vector, got one (use density_matrix(), or simulator='statevector')")
 
-    def _rotated(self, letters: dict[int, str]) -> np.ndarray:
+    def _in_basis(self, letters: dict[int, str], shots: int, seed: int | None) -> Samples:
         rho, n = self._matrix, self.num_qubits
         for q, letter in letters.items():
             if letter in TO_Z:
                 u = TO_Z[letter].astype(rho.dtype)
                 rho = (u @ rho.reshape(-1, 2, 1 << (q + n))).reshape(rho.shape)
                 rho = (u.conj() @ rho.reshape(-1, 2, 1 << q)).reshape(rho.shape)
-        return np.maximum(states.diagonal(rho), 0.0)  # rounding leaves -1e-17
+        p = np.maximum(states.diagonal(rho), 0.0)  # rounding leaves -1e-17
+        return Samples(sampling.sample(p, shots, seed), self.num_qubits)
 
     def _exact(self, h: Any) -> float:
         j = np.arange(len(self._matrix))

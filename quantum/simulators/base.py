@@ -1,0 +1,56 @@
+"""What a simulator is: a function that runs a circuit, found under its name."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Callable
+from typing import Any
+
+from triskele.quantum.errors import SimulatorError
+
+__all__ = ["Simulate", "find", "names", "register"]
+
+# simulate(circuit, theta, data, *, dtype, initial, shots, seed) -> Result, with the arguments of `quantum.run`
+Simulate = Callable[..., Any]
+
+_registry: dict[str, Simulate] = {}
+
+
+def register(name: str, simulate: Simulate) -> Simulate:
+    """Make a simulator known under a name.
+
+    The suite's own need not be registered: each is the function `simulate` of a module `quantum.simulators.NAME`.
+
+    Raises
+    ------
+    SimulatorError
+        If there is one of that name.
+    """
+    if name in names():
+        raise SimulatorError(f"register: there is a simulator {name!r} already")
+    _registry[name] = simulate
+    return simulate
+
+
+def find(name: str) -> Simulate:
+    """The simulator of that name.
+
+    Raises
+    ------
+    SimulatorError
+        If there is none.
+    """
+    if name not in _registry:
+        if name not in names():
+            raise SimulatorError(f"run: simulator must be one of {', '.join(names())}, got {name!r}")
+        _registry[name] = importlib.import_module(f"triskele.quantum.simulators.{name}").simulate
+    return _registry[name]
+
+
+def names() -> list[str]:
+    """All simulators."""
+    import triskele.quantum.simulators as package
+
+    found = {module.name for module in pkgutil.iter_modules(package.__path__)} - {"base", "result", "run"}
+    return sorted(found | set(_registry))

@@ -1,0 +1,1 @@
+"""Circuits from and to files and other packages."""

@@ -1,0 +1,1 @@
+"""OpenQASM 2 and 3, read and written."""

@@ -1,0 +1,27 @@
+"""Which of our gates OpenQASM's names stand for."""
+
+from __future__ import annotations
+
+import functools
+
+from triskele.quantum.gates.base import Gate
+from triskele.quantum.gates.standard import resolve
+
+__all__ = ["BUILT_IN", "LIBRARIES", "known"]
+
+_SAME = "x y z h s sdg t tdg sx rx ry rz p u u2 id swap cx cy cz ch cp crx cry crz cu ccx cswap".split()
+_ALIKE = {"u1": "p", "u3": "u", "cu1": "cp", "cu3": "cu3"}
+
+# gates of the language itself, and of the files that programs include; each with our name for it
+BUILT_IN = {2: {"U": "u", "CX": "cx"}, 3: {"U": "u", "gphase": "global_phase"}}
+LIBRARIES = {
+    "qelib1.inc": dict.fromkeys(_SAME) | _ALIKE | dict.fromkeys("sxdg csx rxx rzz rccx rc3x c3x c4x".split()) | {"c3sqrtx": "c3sx", "u0": "u0"},
+    "stdgates.inc": dict.fromkeys(_SAME) | _ALIKE | {"CX": "cx", "phase": "p", "cphase": "cp"},
+}
+
+
+@functools.cache
+def known(name: str) -> tuple[int, Gate]:
+    """Number of controls and gate of one of our names, as `resolve` gives them where it is not for any number."""
+    controls, gate = resolve(name)
+    return controls or 0, gate

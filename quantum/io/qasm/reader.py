@@ -1,0 +1,507 @@
+"""OpenQASM 2 and 3 programs as circuits."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+from typing import Any
+
+from triskele.quantum.circuit import Circuit
+from triskele.quantum.gates.base import Gate
+from triskele.quantum.io.qasm import expressions
+from triskele.quantum.io.qasm.expressions import Bits, Evaluate, Qubits, Scope, Test
+from triskele.quantum.io.qasm.lexer import Stream, Token, describe, fail, suggestion
+from triskele.quantum.io.qasm.names import BUILT_IN, LIBRARIES, known
+from triskele.quantum.io.qasm.operands import angle, broadcast, converted, modifier, qubits_of
+from triskele.quantum.io.qasm.statements import Builder, Definition, Run
+from triskele.quantum.parameters import Parameter
+
+__all__ = ["from_qasm"]
+
+_TYPES = ("int", "uint", "float", "angle", "bool")
+_MODIFIERS = ("ctrl", "negctrl", "inv", "pow")
+_NOT_SUPPORTED = {
+    "while": "its number of turns is not known before", "switch": "use if", "def": "use gate", "cal": "pulses", "defcal": "pulses",
+    "defcalgrammar": "pulses", "extern": "other programs", "box": "timing", "delay": "timing", "duration": "timing", "stretch": "timing",
+    "return": "subroutines", "array": "use registers", "break": "use if", "continue": "use if", "end": "use if", "pragma": "other programs",
+    "complex": "use float", "readonly": "subroutines", "mutable": "subroutines",
+}  # fmt: skip
+_KEYWORDS = frozenset(["OPENQASM", "include", "gate", "opaque", "qreg", "creg", "qubit", "bit", "input", "output", "const", "let", "if", "else",
+                       "for", "in", "measure", "reset", "barrier", *_TYPES, *_MODIFIERS, *_NOT_SUPPORTED])  # fmt: skip
+_NESTED = 100  # ifs and loops in each other
+
+
+def from_qasm(source: str | os.PathLike[str]) -> Circuit:
+    """The circuit of an OpenQASM 2 or 3 program.
+
+    Registers are numbered in the order of their declaration; gates that the program defines are replaced by what they
+    are made of. Of OpenQASM 3 it reads what circuits need: qubits and bits, gates with modifiers, `input float`
+    parameters, constants, measurement, reset, `if`, and `for` over known ranges.
+
+    Parameters
+    ----------
+    source : str or path
+        The program, or where it is: a string without line breaks and semicolons is a path.
+
+    Raises
+    ------
+    QASMError
+        With the line and column of what cannot be read.
+    FileNotFoundError
+        If there is no such file.
+
+    References
+    ----------
+    A. W. Cross, L. S. Bishop, J. A. Smolin and J. M. Gambetta, arXiv:1707.03429 (OpenQASM 2); A. W. Cross et al., ACM Trans.
+    Quantum Comput. 3, 12 (2022) (OpenQASM 3).
+
+    Examples
+    --------
+    >>> from_qasm('OPENQASM 2.0; include "qelib1.inc"; qreg q[2]; h q[0]; cx q[0], q[1];').counts()
+    {'h': 1, 'cx': 1}
+    """
+    if isinstance(source, str) and ("\n" in source or ";" in source or "OPENQASM" in source or not source.strip()):
+        return _Reader(source, None).circuit()
+    path = pathlib.Path(source)
+    return _Reader(path.read_text(encoding="utf-8", errors="replace"), path.parent).circuit()
+
+
+class _Reader:
+    def __init__(self, text: str, folder: pathlib.Path | None):
+        self._stream, self._folder = Stream(text), folder
+        self._scope: dict[str, Any] = {}
+        self._definitions: dict[str, Definition | tuple[int, Gate] | None] = {}
+        self._builder = Builder()
+        self._including, self._depth = 0, 0
+        self._version = self._header(text)
+        for name, ours in BUILT_IN[self._version].items():
+            self._definitions[name] = known(ours)
+
+    def circuit(self) -> Circuit:
+        while self._stream.now.kind != "end":
+            self._statement()(self._builder, self._scope)
+        return self._builder.circuit()
+
+    def _header(self, text: str) -> int:
+        stream = self._stream
+        if not stream.accept("OPENQASM"):
+            return 3 if "qubit" in text or "stdgates.inc" in text else 2
+        token = stream.take()
+        if token.kind not in ("integer", "real") or token.text.split(".")[0] not in ("2", "3"):
+            fail(f"OPENQASM must be followed by version 2.0 or 3.0, got {describe(token)}", token)
+        stream.expect(";", "OPENQASM")
+        return int(token.text.split(".")[0])
+
+    # -- statements: each is read and gives a function that carries it out --------------------------------------------
+
+    def _statement(self) -> Run:
+        stream, token = self._stream, self._stream.now
+        while stream.accept("@"):  # an annotation, which lasts to the end of its line, changes nothing
+            while stream.now.line == token.line and stream.now.kind != "end":
+                stream.take()
+            token = stream.now
+        if token.kind != "name":
+            fail(f"a statement cannot begin with {describe(token)}", token)
+        method = getattr(self, f"_read_{token.text}", None) if token.text in _KEYWORDS else None
+        if token.text in _TYPES and stream.peek().text != "(":
+            method = self._read_const
+        if method is not None and (self._version == 3 or token.text not in ("qubit", "bit", "input", "output", "const", "let", "for", *_TYPES)):
+            stream.take()
+            return method(token)
+        if token.text in _NOT_SUPPORTED and token.text not in self._definitions:
+            fail(f"{token.text!r} is not supported ({_NOT_SUPPORTED[token.text]})", token)
+        if token.text not in _MODIFIERS and stream.peek().text in ("=", "["):
+            return self._assignment()
+        return self._gate_call()
+
+    def _block(self) -> Run:
+        stream, token = self._stream, self._stream.now
+        self._depth += 1
+        if self._depth > _NESTED:
+            fail("blocks must not be nested that deeply", token)
+        body = []
+        if stream.accept("{"):
+            while not stream.accept("}"):
+                if stream.now.kind == "end":
+                    fail(f"the block that begins in line {token.line} does not end ('}}' is missing)", stream.now)
+                body.append(self._statement())
+        else:
+            body.append(self._statement())
+        self._depth -= 1
+
+        def run(builder: Builder, scope: dict[str, Any]) -> None:
+            inner = dict(scope)
+            for statement in body:
+                statement(builder, inner)
+
+        return run
+
+    def _expression(self) -> Evaluate:
+        return expressions.parse(self._stream, self._version)
+
+    def _end(self, where: str) -> None:
+        self._stream.expect(";", where)
+
+    def _read_include(self, token: Token) -> Run:
+        name = self._stream.take()
+        if name.kind != "string":
+            fail(f"include: a file name in quotation marks is missing before {describe(name)}", name)
+        self._end("include")
+        file = name.text[1:-1]
+        if file in LIBRARIES:
+            for gate, ours in LIBRARIES[file].items():
+                self._definitions.setdefault(gate, None if ours == "u0" else known(ours or gate))
+            return lambda builder, scope: None
+        path = None if self._folder is None else self._folder / file
+        if path is None or not path.is_file():
+            fail(f"include: there is no file {file!r} (known: {', '.join(LIBRARIES)}, and files beside one that is read by its path)", name)
+        self._including += 1
+        if self._including > 20:
+            fail(f"include: {file!r} includes itself", name)
+        outside, self._stream = self._stream, Stream(path.read_text(encoding="utf-8", errors="replace"))
+        while self._stream.now.kind != "end":
+            self._statement()(self._builder, self._scope)
+        self._stream = outside
+        self._including -= 1
+        return lambda builder, scope: None
+
+    def _new(self, token: Token, scope: Scope) -> None:
+        if token.text in scope:
+            fail(f"{token.text!r} is declared already", token)
+        if token.text in _KEYWORDS or token.text in expressions.CONSTANTS or token.text.startswith("$"):
+            fail(f"{token.text!r} is a word of the language and cannot be a name", token)
+
+    def _size(self, where: str) -> tuple[Evaluate | None, Token]:
+        """What stands in brackets, if there are any."""
+        token = self._stream.now
+        if not self._stream.accept("["):
+            return None, token
+        value = self._expression()
+        self._stream.expect("]", where)
+        return value, token
+
+    def _declare(self, name: Token, size: Evaluate | None, place: Token, kind: type) -> Run:
+        def run(builder: Builder, scope: dict[str, Any]) -> None:
+            n = 1 if size is None else expressions.integer(size, scope, place)
+            if n < 1:
+                fail(f"{name.text}: a register has at least 1 element, got {n}", place)
+            self._new(name, scope)
+            wires = builder.declare(name, qubits=n) if kind is Qubits else builder.declare(name, clbits=n)
+            scope[name.text] = kind(wires, size is None)
+
+        return run
+
+    def _read_qreg(self, token: Token) -> Run:
+        name = self._stream.name(token.text)
+        size, place = self._size(token.text)
+        if size is None and self._version == 2:
+            fail(f"{token.text}: a size such as {name.text}[2] is missing before {describe(place)}", place)
+        self._end(token.text)
+        return self._declare(name, size, place, Qubits if token.text == "qreg" else Bits)
+
+    _read_creg = _read_qreg
+
+    def _read_qubit(self, token: Token) -> Run:
+        size, place = self._size("qubit")
+        name = self._stream.name("qubit")
+        self._end("qubit")
+        return self._declare(name, size, place, Qubits)
+
+    def _read_bit(self, token: Token) -> Run:
+        size, place = self._size("bit")
+        name = self._stream.name("bit")
+        declare = self._declare(name, size, place, Bits)
+        if not self._stream.accept("="):
+            self._end("bit")
+            return declare
+        self._stream.expect("measure", "bit (a bit's first value can only be a measurement)")
+        measure = self._measure(lambda scope: scope[name.text], name)
+
+        def run(builder: Builder, scope: dict[str, Any]) -> None:
+            declare(builder, scope)
+            measure(builder, scope)
+
+        return run
+
+    def _read_input(self, token: Token) -> Run:
+        kind = self._stream.name("input")
+        if kind.text not in ("float", "angle"):
+            fail(f"input: parameters are float or angle, got {describe(kind)}", kind)
+        self._size("input")
+        name = self._stream.name("input")
+        self._end("input")
+
+        def run(builder: Builder, scope: dict[str, Any]) -> None:
+            self._new(name, scope)
+            scope[name.text] = Parameter(name.text)
+
+        return run
+
+    def _read_output(self, token: Token) -> Run:
+        kind = self._stream.expect("bit", "output (bits are all that can be put out)")
+        return self._read_bit(kind)
+
+    def _read_const(self, token: Token) -> Run:
+        stream = self._stream
+        kind = token
+        if stream.accept("const") or token.text == "const":
+            kind = stream.take()
+        elif token.text in _TYPES:
+            stream.accept(token.text)
+        if kind.text not in _TYPES:
+            fail(f"a type ({', '.join(_TYPES)}) is missing before {describe(kind)}", kind)
+        self._size(kind.text)
+        name = stream.name(kind.text)
+        value: Evaluate | None = None
+        if stream.accept("="):
+            value = self._expression()
+        self._end(f"{kind.text} {name.text}")
+
+        def run(builder: Builder, scope: dict[str, Any]) -> None:
+            self._new(name, scope)
+            if value is not None:
+                scope[name.text] = converted(value(scope), kind)
+
+        return run
+
+    def _read_let(self, token: Token) -> Run:
+        name = self._stream.name("let")
+        self._stream.expect("=", "let")
+        parts = [(self._stream.now, self._expression())]
+        while self._stream.accept("++"):
+            parts.append((self._stream.now, self._expression()))
+        self._end("let")
+
+        def run(builder: Builder, scope: dict[str, Any]) -> None:
+            self._new(name, scope)
+            values = [value(scope) for _, value in parts]
+            for (place, _), value in zip(parts, values, strict=True):
+                if not isinstance(value, (Qubits, Bits)) or type(value) is not type(values[0]):
+                    fail("let: another name is given to qubits or to bits", place)
+            scope[name.text] = type(values[0])(tuple(w for v in values for w in v.wires), len(values) == 1 and values[0].one)
+
+        return run
+
+    # -- gates --------------------------------------------------------------------------------------------------------
+
+    def _read_gate(self, token: Token) -> Run:
+        stream = self._stream
+        name = stream.name(token.text)
+        if self._depth:
+            fail("gates are defined outside of blocks", token)
+        if name.text in _KEYWORDS:
+            fail(f"{name.text!r} is a word of the language and cannot be a name", name)
+        params, qubits = [], []
+        if stream.accept("(") and not stream.accept(")"):
+            params = self._names(f"{token.text} {name.text}")
+            stream.expect(")", f"{token.text} {name.text}")
+        if stream.now.kind == "name":
+            qubits = self._names(f"{token.text} {name.text}")
+        if repeated := [t for i, t in enumerate(params + qubits) if t.text in {s.text for s in (params + qubits)[:i]}]:
+            fail(f"{token.text} {name.text}: {repeated[0].text!r} occurs twice", repeated[0])
+        body = None
+        if token.text == "gate":
+            if stream.now.text != "{":
+                fail(f"gate {name.text}: '{{' is missing before {describe(stream.now)}", stream.now)
+            self._check_body()
+            body = self._block()
+        else:
+            self._end("opaque")
+        constants = {k: v for k, v in self._scope.items() if isinstance(v, (int, float))}
+
+        def in_scope(builder: Builder, scope: Scope) -> None:
+            body(builder, constants | scope)
+
+        definition = Definition(name.text, tuple(t.text for t in params), tuple(t.text for t in qubits), body and in_scope)
+        self._definitions[name.text] = definition
+        return lambda builder, scope: None
+
+    _read_opaque = _read_gate
+
+    def _check_body(self) -> None:
+        """Bodies of gates have nothing but gates; found out before they are read."""
+        ahead, depth = 0, 0
+        while (token := self._stream.peek(ahead)).kind != "end":
+            depth += (token.text == "{") - (token.text == "}")
+            if depth == 0:
+                return
+            if token.text in ("measure", "reset", "if", "include", "qubit", "bit", "qreg", "creg", "input", "gate", "opaque", "let") and token.kind == "name":
+                fail(f"{token.text!r} cannot be in the body of a gate", token)
+            ahead += 1
+
+    def _names(self, where: str) -> list[Token]:
+        names = [self._stream.name(where)]
+        while self._stream.accept(","):
+            names.append(self._stream.name(where))
+        return names
+
+    def _modifiers(self) -> list[tuple[Token, Evaluate | None]]:
+        found = []
+        while token := self._stream.accept(*_MODIFIERS):
+            value = None
+            if self._stream.accept("("):
+                value = self._expression()
+                self._stream.expect(")", token.text)
+            elif token.text == "pow":
+                fail("pow: '(' with the exponent is missing", self._stream.now)
+            self._stream.expect("@", token.text)
+            found.append((token, value))
+        return found
+
+    def _gate_call(self) -> Run:
+        stream = self._stream
+        modifiers = self._modifiers() if self._version == 3 else []
+        token = stream.name("gate")
+        what = self._lookup(token)
+        params: list[Evaluate] = []
+        if stream.accept("(") and not stream.accept(")"):
+            params.append(self._expression())
+            while stream.accept(","):
+                params.append(self._expression())
+            stream.expect(")", token.text)
+        operands = self._operands(token.text) if stream.now.text != ";" else []
+        self._end(token.text)
+
+        def run(builder: Builder, scope: dict[str, Any]) -> None:
+            values = [angle(p(scope), token) for p in params]
+            each = [modifier(m, v, scope) for m, v in modifiers]
+            for wires in broadcast(operands, scope, token):
+                builder.gate(what, each, values, wires, token)
+
+        return run
+
+    def _lookup(self, token: Token) -> Definition | tuple[int, Gate] | None:
+        if token.text in self._definitions:
+            return self._definitions[token.text]
+        for file, gates in LIBRARIES.items():
+            if token.text in gates and (file == "qelib1.inc") == (self._version == 2):
+                fail(f'unknown gate {token.text!r} (include "{file}"; is missing)', token)
+        fail(f"unknown gate {token.text!r}{suggestion(token.text, self._definitions)}", token)
+
+    def _operand(self, where: str) -> tuple[Token, Evaluate]:
+        token = self._stream.now
+        if token.kind != "name":
+            fail(f"{where}: a qubit or register is missing before {describe(token)}", token)
+        return token, self._physical(self._stream.take()) if token.text.startswith("$") else self._expression()
+
+    def _operands(self, where: str) -> list[tuple[Token, Evaluate]]:
+        found = [self._operand(where)]
+        while self._stream.accept(","):
+            found.append(self._operand(where))
+        return found
+
+    def _physical(self, token: Token) -> Evaluate:
+        number = int(token.text[1:]) if len(token.text) < 8 else 1 << 40
+        if number >= self._builder.num_qubits:
+            self._builder.declare(token, qubits=number + 1 - self._builder.num_qubits)
+        return lambda scope: Qubits((number,), True)
+
+    # -- measurement and flow -----------------------------------------------------------------------------------------
+
+    def _read_measure(self, token: Token) -> Run:
+        operand = self._operand("measure")
+        if not self._stream.accept("->"):
+            fail(f"measure: '->' and a bit are missing before {describe(self._stream.now)}", self._stream.now)
+        place = self._stream.now
+        bits = self._expression()
+        self._end("measure")
+        return self._measured(operand, bits, place)
+
+    def _assignment(self) -> Run:
+        place = self._stream.now
+        bits = self._expression()
+        self._stream.expect("=", "assignment")
+        if not self._stream.accept("measure"):
+            fail("only measurements are assigned (variables keep the value of their declaration)", place)
+        return self._measure(bits, place)
+
+    def _measure(self, bits: Evaluate, place: Token) -> Run:
+        operand = self._operand("measure")
+        self._end("measure")
+        return self._measured(operand, bits, place)
+
+    def _measured(self, operand: tuple[Token, Evaluate], bits: Evaluate, place: Token) -> Run:
+        def run(builder: Builder, scope: dict[str, Any]) -> None:
+            sources, target = qubits_of(operand, scope), bits(scope)
+            if not isinstance(target, Bits):
+                fail("measure: the result goes to a bit or a register of bits", place)
+            if len(target.wires) != len(sources.wires):
+                fail(f"measure: as many bits as qubits are needed, got {len(target.wires)} for {len(sources.wires)}", place)
+            for q, c in zip(sources.wires, target.wires, strict=True):
+                builder.measure(q, c, operand[0])
+
+        return run
+
+    def _read_reset(self, token: Token) -> Run:
+        operands = self._operands("reset")
+        self._end("reset")
+
+        def run(builder: Builder, scope: dict[str, Any]) -> None:
+            for operand in operands:
+                for q in qubits_of(operand, scope).wires:
+                    builder.reset(q, token)
+
+        return run
+
+    def _read_barrier(self, token: Token) -> Run:
+        operands = self._operands("barrier") if self._stream.now.text != ";" else []
+        self._end("barrier")
+
+        def run(builder: Builder, scope: dict[str, Any]) -> None:
+            wires = tuple(w for operand in operands for w in qubits_of(operand, scope).wires)
+            builder.barrier(wires if operands else tuple(range(builder.num_qubits)), token)
+
+        return run
+
+    def _read_if(self, token: Token) -> Run:
+        stream = self._stream
+        stream.expect("(", "if")
+        condition = self._expression()
+        stream.expect(")", "if")
+        then = self._block()
+        otherwise = self._block() if self._version == 3 and stream.accept("else") else None
+
+        def run(builder: Builder, scope: dict[str, Any]) -> None:
+            value = condition(scope)
+            if isinstance(value, Bits) and value.one:
+                value = Test(((value.wires[0], 1),))
+            if isinstance(value, bool):
+                if value or otherwise:
+                    (then if value else otherwise)(builder, scope)
+                return
+            if not isinstance(value, Test):
+                fail("if: a condition on bits is needed, such as c == 1", token)
+            holds = builder.branch(value.bits, token, lambda: then(builder, scope))
+            if otherwise is not None:
+                if len(value.bits) != 1 or not holds:
+                    fail("else: the opposite of the condition must be one bit that the if does not measure", token)
+                bit, wanted = value.bits[0]
+                builder.branch([(bit, 1 - wanted)], token, lambda: otherwise(builder, scope))
+
+        return run
+
+    def _read_for(self, token: Token) -> Run:
+        stream = self._stream
+        if stream.accept(*_TYPES):
+            self._size("for")
+        name = stream.name("for")
+        stream.expect("in", "for")
+        bracket = stream.now
+        if not stream.accept("[", "{"):
+            fail(f"for: a range [start:end] or a set {{1, 2}} is missing before {describe(bracket)}", bracket)
+        parts = [self._expression()]
+        while stream.accept(":" if bracket.text == "[" else ","):
+            parts.append(self._expression())
+        stream.expect("]" if bracket.text == "[" else "}", "for")
+        if bracket.text == "[" and not 2 <= len(parts) <= 3:
+            fail("for: a range is [start:end] or [start:step:end]", bracket)
+        body = self._block()
+
+        def run(builder: Builder, scope: dict[str, Any]) -> None:
+            self._new(name, {})
+            numbers = [expressions.integer(p, scope, bracket) for p in parts]
+            for value in expressions.inclusive(numbers, None, bracket) if bracket.text == "[" else numbers:
+                builder.step(token)
+                body(builder, {**scope, name.text: value})
+
+        return run

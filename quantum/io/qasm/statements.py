@@ -1,0 +1,202 @@
+"""What programs of OpenQASM add to a circuit: gates, controlled and powered, definitions, conditions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from triskele.quantum.circuit import Circuit
+from triskele.quantum.errors import CircuitError, GateError
+from triskele.quantum.gates.base import Gate, find
+from triskele.quantum.gates.inverse import inverse
+from triskele.quantum.gates.power import power
+from triskele.quantum.instruction import BARRIER, MEASURE, RESET, Condition, Instruction
+from triskele.quantum.io.qasm.expressions import Qubits, Scope
+from triskele.quantum.io.qasm.lexer import Token, fail
+from triskele.quantum.parameters import Linear
+
+__all__ = ["Builder", "Definition", "Modifier", "Run"]
+
+_STEPS = 10_000_000  # statements carried out: definitions of definitions, and loops, can grow without bound
+_WIRES = 1_000_000
+
+
+@dataclass(frozen=True)
+class Modifier:
+    """`ctrl`, `negctrl`, `inv` or `pow` before a gate, with a number of qubits or an exponent."""
+
+    kind: str
+    value: Any
+    token: Token
+
+
+@dataclass(frozen=True)
+class Definition:
+    """A gate that the program defines; `body` is None where it is opaque."""
+
+    name: str
+    params: tuple[str, ...]
+    qubits: tuple[str, ...]
+    body: Callable[[Builder, Scope], None] | None
+
+
+Run = Callable[["Builder", dict[str, Any]], None]
+
+
+@dataclass
+class _Branch:
+    """The body of an `if`, being carried out."""
+
+    bits: dict[int, int]
+    changed: Token | None = None  # the measurement in it that overwrote one of these bits
+
+
+@dataclass
+class Builder:
+    """Collects instructions while a program is carried out."""
+
+    num_qubits: int = 0
+    num_clbits: int = 0
+    instructions: list[Instruction] = field(default_factory=list)
+    _branches: list[_Branch] = field(default_factory=list)
+    _steps: int = 0
+
+    def circuit(self) -> Circuit:
+        """All that was collected."""
+        circuit = Circuit(self.num_qubits, self.num_clbits)
+        for i in self.instructions:
+            circuit.append(i.gate, i.qubits, i.params, controls=i.controls, clbits=i.clbits, condition=i.condition)
+        return circuit
+
+    def declare(self, token: Token, *, qubits: int = 0, clbits: int = 0) -> tuple[int, ...]:
+        """Numbers of new qubits or classical bits."""
+        first = self.num_qubits if qubits else self.num_clbits
+        if first + qubits + clbits > _WIRES:
+            fail(f"a program may have {_WIRES} qubits and as many bits, got {first + qubits + clbits}", token)
+        self.num_qubits, self.num_clbits = self.num_qubits + qubits, self.num_clbits + clbits
+        return tuple(range(first, first + qubits + clbits))
+
+    def step(self, token: Token) -> None:
+        """Count a statement that is carried out."""
+        self._steps += 1
+        if self._steps > _STEPS:
+            fail(f"the program has more than {_STEPS} steps", token)
+
+    # -- conditions ---------------------------------------------------------------------------------------------------
+
+    def branch(self, bits: Sequence[tuple[int, int]], token: Token, body: Callable[[], None]) -> bool:
+        """Carry out `body` under a condition; whether the bits of the condition are still what they were."""
+        everything = {b: v for branch in self._branches for b, v in branch.bits.items()}
+        if any(everything.get(b, v) != v for b, v in bits):
+            return True  # contradicts an if around it
+        self._branches.append(_Branch(dict(bits)))
+        body()
+        return self._branches.pop().changed is None
+
+    def _condition(self, token: Token) -> Condition | None:
+        if not self._branches:
+            return None
+        for branch in self._branches:
+            if branch.changed:
+                fail(f"the if around it depends on a bit that was measured anew in line {branch.changed.line} (move this behind the if)", token)
+        bits = {b: v for branch in self._branches for b, v in branch.bits.items()}
+        return Condition(tuple(bits), sum(v << k for k, v in enumerate(bits.values())))
+
+    def _add(self, instruction: Instruction, token: Token) -> None:
+        self.step(token)
+        self.instructions.append(instruction._replace(condition=self._condition(token)) if self._branches else instruction)
+
+    # -- instructions -------------------------------------------------------------------------------------------------
+
+    def measure(self, qubit: int, clbit: int, token: Token) -> None:
+        """A measurement."""
+        self._add(Instruction(MEASURE, (qubit,), clbits=(clbit,)), token)
+        for branch in self._branches:
+            if clbit in branch.bits:
+                branch.changed = token
+
+    def reset(self, qubit: int, token: Token) -> None:
+        """A reset."""
+        self._add(Instruction(RESET, (qubit,)), token)
+
+    def barrier(self, qubits: Sequence[int], token: Token) -> None:
+        """A barrier; conditions do not matter to it."""
+        self.step(token)
+        distinct(qubits, token)
+        self.instructions.append(Instruction(BARRIER, tuple(qubits)))
+
+    def gate(self, what: Definition | tuple[int, Gate] | None, modifiers: Sequence[Modifier], params: Sequence[Any], qubits: Sequence[int], token: Token) -> None:
+        """A gate on qubits, controls of modifiers first."""
+        distinct(qubits, token)
+        for instruction in self._expand(what, modifiers, params, tuple(qubits), token):
+            self._add(instruction, token)
+
+    def _expand(self, what: Any, modifiers: Sequence[Modifier], params: Sequence[Any], qubits: tuple[int, ...], token: Token) -> list[Instruction]:
+        if modifiers:
+            return self._modified(what, modifiers, params, qubits, token)
+        if isinstance(what, Definition):
+            return self._defined(what, params, qubits, token)
+        if what is None:  # u0: waits
+            return [] if _count(params, 1, qubits, 1, token) else []
+        controls, gate = what
+        _count(params, gate.num_params, qubits, gate.num_qubits + controls, token)
+        return [Instruction(gate, qubits[controls:], tuple(p if type(p) is Linear else float(p) for p in params), qubits[:controls])]
+
+    def _defined(self, what: Definition, params: Sequence[Any], qubits: tuple[int, ...], token: Token) -> list[Instruction]:
+        if what.body is None:
+            fail(f"{what.name!r} is opaque: what it does is not known", token)
+        _count(params, len(what.params), qubits, len(what.qubits), token)
+        inner = Builder(self.num_qubits, self.num_clbits, _steps=self._steps)
+        inner.step(token)
+        what.body(inner, dict(zip(what.params, params, strict=True)) | {name: Qubits((q,), True) for name, q in zip(what.qubits, qubits, strict=True)})
+        self._steps = inner._steps
+        return inner.instructions
+
+    def _modified(self, what: Any, modifiers: Sequence[Modifier], params: Sequence[Any], qubits: tuple[int, ...], token: Token) -> list[Instruction]:
+        modifier, inner = modifiers[0], modifiers[1:]
+        if modifier.kind in ("ctrl", "negctrl"):
+            n = modifier.value
+            if not 1 <= n <= len(qubits):
+                fail(f"{modifier.kind} needs from 1 to {len(qubits)} qubits, got {n}", modifier.token)
+            controls = qubits[:n]
+            flips = [Instruction(find("x"), (c,)) for c in controls] if modifier.kind == "negctrl" else []
+            return flips + [_controlled(i, controls) for i in self._expand(what, inner, params, qubits[n:], token)] + flips
+        body = self._expand(what, inner, params, qubits, token)
+        try:
+            if modifier.kind == "inv":
+                return [inverse(i) for i in reversed(body)]
+            exponent = modifier.value
+            if float(exponent).is_integer():
+                body = body if exponent >= 0 else [inverse(i) for i in reversed(body)]
+                self._steps += len(body) * abs(int(exponent))
+                self.step(modifier.token)
+                return body * abs(int(exponent))
+            if len(body) != 1:
+                fail("a gate of several gates can only have whole powers", modifier.token)
+            return [power(body[0], float(exponent))]
+        except (CircuitError, GateError) as error:
+            fail(str(error), modifier.token)
+
+
+def _controlled(instruction: Instruction, controls: tuple[int, ...]) -> Instruction:
+    if instruction.gate is BARRIER:
+        return instruction
+    everything = controls + instruction.controls
+    if not instruction.qubits:  # a global phase becomes that of a control
+        return Instruction(find("p"), everything[-1:], instruction.params, everything[:-1])
+    return instruction._replace(controls=everything)
+
+
+def _count(params: Sequence[Any], num_params: int, qubits: Sequence[int], num_qubits: int, token: Token) -> bool:
+    if len(params) != num_params:
+        fail(f"{token.text} has {num_params} parameters, got {len(params)}", token)
+    if len(qubits) != num_qubits:
+        fail(f"{token.text} acts on {num_qubits} qubits, got {len(qubits)}", token)
+    return True
+
+
+def distinct(qubits: Sequence[int], token: Token) -> None:
+    """Fail where a qubit occurs twice."""
+    if len(set(qubits)) != len(qubits):
+        fail(f"{token.text}: qubits must differ", token)

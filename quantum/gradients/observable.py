@@ -16,7 +16,7 @@ import numpy as np
 from triskele.quantum.errors import OperatorError
 from triskele.quantum.operators.pauli import PauliSum
 
-__all__ = ["Observable", "compile_observable"]
+__all__ = ["Observable", "compile_observable", "join"]
 
 X, LANES, FIXED, PATTERN, IMAGINARY, FIRST, COUNT, TABLE = range(8)  # columns of `rows`
 _MOST_SPLIT = 5  # bits of an x mask by which a group is split
@@ -124,6 +124,21 @@ def compile_observable(h: PauliSum, num_qubits: int, dtype: type = np.float64) -
 
         fill_tables(rows, masks, both, tables, blocks)
     return Observable(num_qubits, rows, masks, both, tables)
+
+
+def join(observables: list[Observable]) -> tuple[Observable, np.ndarray]:
+    """Several observables in one set of arrays, and where the rows of each begin, (m + 1,) int64."""
+    if len(observables) == 1:
+        return observables[0], np.array([0, len(observables[0].rows)])
+    rows, entries, numbers = [], 0, 0
+    for o in observables:
+        moved = o.rows.copy()
+        moved[:, FIRST] += entries
+        moved[:, TABLE] += np.where(moved[:, TABLE] >= 0, numbers, 0)
+        rows.append(moved)
+        entries, numbers = entries + len(o.masks), numbers + len(o.tables)
+    together = (np.concatenate([getattr(o, name) for o in observables]) for name in ("masks", "weights", "tables"))
+    return Observable(observables[0].num_qubits, np.concatenate(rows), *together), np.cumsum([0, *map(len, rows)])
 
 
 def _deposit(values: np.ndarray, masks: np.ndarray) -> np.ndarray:

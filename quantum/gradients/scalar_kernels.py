@@ -8,8 +8,9 @@ import numpy as np
 
 from triskele.core.kernels import simd
 from triskele.core.kernels.njit import device, kernel
-from triskele.quantum.gradients.lanes import parity
 from triskele.quantum.gradients.observable_kernels import TILE, apply_tile
+from triskele.quantum.simulators.statevector.engine import align
+from triskele.quantum.simulators.statevector.lanes import parity
 
 __all__ = ["apply_observable", "backward", "coefficients_of", "forward"]
 
@@ -179,15 +180,18 @@ def apply_observable(rows, masks, weights, tables, psi, out):
     """out = H psi for complex arrays; returns <psi|H|psi>."""
     lanes = weights.shape[2]
     blocks = max(1, psi.size // lanes)
-    a, b = np.zeros(2 * blocks * lanes, weights.dtype), np.zeros(2 * blocks * lanes, weights.dtype)
+    whole = np.zeros(4 * blocks * lanes + 8, weights.dtype)
+    start = align(whole)
+    a, b = whole[start : start + 2 * blocks * lanes], whole[start + 2 * blocks * lanes :]
     for j in range(psi.size):
         at = j // lanes * 2 * lanes + j % lanes
         a[at], a[at + lanes] = psi[j].real, psi[j].imag
     size = min(blocks, TILE)
     total = 0.0
     for base in range(0, blocks, size):
-        total += apply_tile(base, size, rows, masks, weights, tables, lanes, simd.address(a, 0), simd.address(b, 0))
+        total += apply_tile(base, size, simd.address(rows, 0), 0, len(rows), simd.address(masks, 0), simd.address(weights, 0),
+                            simd.address(tables, 0), simd.address(a, 0), simd.address(b, 2 * base * lanes))  # fmt: skip
     for j in range(psi.size):
         at = j // lanes * 2 * lanes + j % lanes
         out[j] = b[at] + 1j * b[at + lanes]
-    return total
+    return total + 0.0 * whole[0]  # it must live till here

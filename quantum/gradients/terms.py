@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from triskele.core.kernels.njit import kernel
-from triskele.quantum.gradients.lanes import parity
+from triskele.quantum.simulators.statevector.lanes import parity
 
 __all__ = ["term_values"]
 

@@ -343,6 +343,10 @@ class Circuit:
         new._data = frozenset(names.get(n, n) for n in self._data)
         return new
 
+    def with_noise(self, model: Any) -> Circuit:
+        """The circuit with the channels of a `noise.NoiseModel` after (or before) its gates."""
+        return model.apply(self)
+
     def as_encoder(self) -> Circuit:
         """The circuit with all its parameters being data: given at each call, not trained."""
         new = self.copy()

@@ -164,3 +164,73 @@ def test_methods_of_circuits():
 def test_bad_channels_say_what_is_wrong(make, message):
     with pytest.raises(ValueError, match=message):
         make()
+
+
+def names(circuit):
+    return [("c" * len(i.controls) + i.gate.name, (*i.controls, *i.qubits)) for i in circuit]
+
+
+def test_noise_model_by_gate_and_qubit():
+    model = noise.NoiseModel()
+    model.add(noise.depolarizing(0.01, 2), gates=["cx"]).add(noise.bit_flip(0.1), gates="h", qubits=0).add(noise.phase_flip(0.2), "rz", before=True)
+    circuit = quantum.Circuit(3).h(0).h(1).cx(1, 2).rz("a", 2).cz(0, 1).barrier().measure(0)
+    assert names(circuit.with_noise(model)) == [
+        ("h", (0,)), ("bit_flip", (0,)), ("h", (1,)), ("cx", (1, 2)), ("depolarizing", (1, 2)), ("phase_flip", (2,)), ("rz", (2,)), ("cz", (0, 1)),
+        ("barrier", (0, 1, 2)), ("measure", (0,))]  # fmt: skip
+    assert names(circuit) == names(circuit.with_noise(noise.NoiseModel()))
+    assert circuit.with_noise(model).parameters == ("a",)
+
+
+def test_noise_model_on_every_gate_and_its_pairs():
+    model = noise.NoiseModel().add(noise.bit_flip(0.1)).add(noise.depolarizing(0.1, 2), qubits=[1, 0]).add(noise.phase_flip(0.1), "measure", before=True)
+    noisy = quantum.Circuit(2).x(0).cx(0, 1).cx(1, 0).measure(1).with_noise(model)
+    assert [n for n in names(noisy) if n[0] not in ("x", "cx")] == [
+        ("bit_flip", (0,)), ("bit_flip", (0,)), ("bit_flip", (1,)), ("bit_flip", (1,)), ("bit_flip", (0,)), ("depolarizing", (1, 0)),
+        ("phase_flip", (1,)), ("measure", (1,))]  # fmt: skip
+
+
+def test_controlled_gates_are_found_by_any_of_their_names():
+    for gate in ("cx", "cnot"):
+        assert "bit_flip" in quantum.Circuit(2).cx(0, 1).with_noise(noise.NoiseModel().add(noise.bit_flip(0.1), gate)).counts()
+    model = noise.NoiseModel().add(noise.bit_flip(0.1), "x")
+    assert "bit_flip" not in quantum.Circuit(2).cx(0, 1).with_noise(model).counts()
+    conditional = quantum.Circuit(1).measure(0)
+    with conditional.when(0):
+        conditional.x(0)
+    assert conditional.with_noise(model).instructions[-1].condition is not None  # no gate, no noise
+
+
+def test_relaxation_during_gates_and_while_waiting():
+    model = noise.NoiseModel().relaxation(50.0, [70.0, 60.0], {"x": 1.0, "cx": 4.0})
+    noisy = quantum.Circuit(2).x(0).x(0).cx(0, 1).barrier().x(1).barrier().with_noise(model)
+    total = {0: 0.0, 1: 0.0}
+    for i in noisy:
+        if i.gate.name == "thermal_relaxation":
+            total[i.qubits[0]] -= np.log(i.gate(np.full((2, 2), 0.5))[0, 1].real * 2) * (70.0, 60.0)[i.qubits[0]]
+    assert total == pytest.approx({0: 7.0, 1: 7.0}, abs=1e-10)  # 2 + 4 + 1 of waiting at the last barrier; 2 of waiting + 4 + 1
+
+
+def test_readout_errors_follow_measurements():
+    model = noise.NoiseModel().readout(noise.ReadoutError(0.1, 0.2)).readout(noise.ReadoutError(0.3, 0.4), 1)
+    noisy = quantum.Circuit(2).measure_all().with_noise(model)
+    assert [(i.gate, i.clbits) for i in noisy if i.gate.name == "readout_error"] == [
+        (noise.ReadoutError(0.1, 0.2), (0,)), (noise.ReadoutError(0.3, 0.4), (1,))]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: noise.NoiseModel().add(0.1), "a Channel is needed, got 0.1"),
+        (lambda: noise.NoiseModel().add(noise.bit_flip(0.1), "nothing"), "unknown gate 'nothing'"),
+        (lambda: noise.NoiseModel().add(noise.depolarizing(0.1, 2), qubits=[0]), "depolarizing acts on 2 qubits, got 1"),
+        (lambda: quantum.Circuit(1).x(0).with_noise(noise.NoiseModel().add(noise.depolarizing(0.1, 2), "x")), "acts on 2 qubits, but x on 1"),
+        (lambda: noise.NoiseModel().readout(0.1), "a ReadoutError is needed"),
+        (lambda: noise.ReadoutError(1.1, 0), "p01 must be from 0 to 1, got 1.1"),
+        (lambda: noise.NoiseModel().relaxation(10, 30, {"x": 1}), "t2 must be at most 2 t1"),
+        (lambda: noise.NoiseModel().relaxation([10, 10], [5], {"x": 1}), "as many numbers for each qubit"),
+        (lambda: quantum.Circuit(2).x(0).with_noise(noise.NoiseModel().relaxation([10], [5], {"x": 1})), "each of 2 qubits, got 1"),
+    ],
+)
+def test_bad_models_say_what_is_wrong(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()

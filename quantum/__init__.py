@@ -23,6 +23,8 @@ _LAZY = {
     "graph_state": "triskele.quantum.library",
     "maxcut": "triskele.quantum.algorithms.maxcut",
     "minimize": "triskele.quantum.optimizers.minimize",
+    "Molecule": "triskele.quantum.chemistry",
+    "molecules": "triskele.quantum.chemistry",
     "PauliSum": "triskele.quantum.operators.pauli",
     "Plan": "triskele.quantum.compile.plan",
     "plan": "triskele.quantum.compile.plan",

@@ -339,6 +339,12 @@ class PauliSum:
 
         return matrix(self, num_qubits)
 
+    def block(self, states: np.ndarray) -> Any:
+        """The matrix between some basis states, given as rising integers (k,): a scipy CSR matrix of complex128, (k, k)."""
+        from triskele.quantum.operators.sparse import block
+
+        return block(self, states)
+
     def __matmul__(self, state: np.ndarray) -> np.ndarray:
         """H psi of a state (2**n,), complex128."""
         from triskele.quantum.operators.sparse import apply
@@ -413,7 +419,7 @@ class PauliSum:
         return text or "0"
 
     def __repr__(self) -> str:
-        if len(self) > 20:
+        if len(self) > 12:
             return f"PauliSum({len(self)} terms on {self.num_qubits} qubits: {str(self[:3])} ...)"
         return f"PauliSum({str(self)!r})"
 

@@ -17,7 +17,7 @@ from triskele.quantum.errors import OperatorError
 if TYPE_CHECKING:
     from triskele.quantum.operators.pauli import PauliSum
 
-__all__ = ["apply", "lowest", "matrix"]
+__all__ = ["apply", "block", "lowest", "matrix"]
 
 _BLOCK = 10  # log2 of rows in a block
 _CHUNK = 1 << 22  # entries of a matrix made at a time, before zeros are dropped
@@ -70,6 +70,30 @@ def matrix(operator: PauliSum, num_qubits: int | None) -> Any:
     out = csr_matrix((np.concatenate([d for _, d in parts]), np.concatenate([c for c, _ in parts]), pointer), shape=(rows, rows))
     out.sort_indices()
     return out
+
+
+def block(operator: PauliSum, states: np.ndarray) -> Any:
+    """See `PauliSum.block`."""
+    from scipy.sparse import csr_matrix
+
+    states = np.asarray(states, np.int64)
+    if states.ndim != 1 or (np.diff(states) <= 0).any() or (len(states) and states[0] < 0):
+        raise OperatorError("block: basis states must be different, rising integers of at least 0")
+    groups = _groups(operator)
+    rows, columns, data = [], [], []
+    for g, x in enumerate(groups.x):
+        place = np.searchsorted(states, states ^ x)
+        row = np.flatnonzero(states[np.minimum(place, len(states) - 1)] == states ^ x)
+        terms = slice(groups.start[g], groups.start[g + 1])
+        signs = 1.0 - 2.0 * (np.bitwise_count(states[row][:, None] & groups.z[terms]) & 1)
+        values = signs @ (groups.re[terms] + 1j * groups.im[terms])
+        keep = abs(values) > groups.noise[g]
+        rows.append(row[keep])
+        columns.append(place[row][keep])
+        data.append(values[keep])
+    empty = np.zeros(0, np.int64)
+    shape = (len(states), len(states))
+    return csr_matrix((np.concatenate([*data, empty]), (np.concatenate([*rows, empty]), np.concatenate([*columns, empty]))), shape=shape, dtype=complex)
 
 
 def apply(operator: PauliSum, state: np.ndarray) -> np.ndarray:

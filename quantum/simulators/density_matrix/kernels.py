@@ -14,14 +14,23 @@ of at least 16 numbers. An operation is a row of integers:
 from __future__ import annotations
 
 import math
+from functools import cache
 
 import numpy as np
+from numba import carray
 
-from triskele.core.kernels import simd
+from triskele.core.kernels import simd, threads
 from triskele.core.kernels.njit import device, kernel
+from triskele.quantum.simulators.statevector.lanes import address_of, at_address
 
 ONE, UNITAL, EXCHANGE_0, EXCHANGE_1, GROUP = range(5)
 ROW = 6  # integers in the row of an operation
+STAGE = 7  # in that of a stage: positions of a block, place of its runs' offsets in ints, how many, place of the shifts of
+#            the other positions, positions in a run, first operation, last + 1
+CONTEXT = 11
+PARALLEL_WORK = 1 << 17  # a stage of fewer numbers times operations is not worth waking a thread for
+
+_parallel_for = threads.for_numba()
 
 
 @device
@@ -181,30 +190,74 @@ def fill(fills, table, angles, coefficients):
                 coefficients[place + i] = product[i]
 
 
-@kernel(nogil=True)
-def run_stage(r, m, active, gathered, outside, rows, first, last, ints, coefficients, work, chunk, chunks):
-    """A stage: blocks of the digits at positions `active` are copied out, go through the operations, and are put back.
+@device
+def _copy(source, base, gathered, count, block, length, back):
+    """Runs of `length` numbers at base + gathered[:] of `source` to a block, or back."""
+    for g in range(count):
+        start, at = base + gathered[g], g * length
+        if back:
+            for j in range(0, length, 8):
+                simd.store(source, start + j, simd.load(block, at + j, 8))
+        else:
+            for j in range(0, length, 8):
+                simd.store(block, at + j, simd.load(source, start + j, 8))
 
-    `gathered` are the offsets of the runs of 4**`outside`[0] contiguous numbers that make up a block, `outside`[1:] the
-    shifts of the other positions. Of all blocks this does those of one of `chunks` equal parts.
-    """
-    size = 1 << (2 * active)
+
+@device
+def block_base(b, ints, outside, count):
+    """Offset of block b: its digits at the shifts ints[outside : outside + count]."""
+    base = 0
+    for k in range(count):
+        base |= ((b >> (2 * k)) & 3) << ints[outside + k]
+    return base
+
+
+@kernel(nogil=True)
+def _chunk(context, index):
+    """Some of the blocks of a stage; `context` is made in `run`."""
+    words = carray(context, (CONTEXT,))
+    m, blocks, chunks, work_size = words[1], words[2], words[3], words[9]
+    rows, ints = carray(at_address(words[5], np.int64), (words[6], ROW)), carray(at_address(words[7], np.int64), (1 << 62,))
+    coefficients, stage = at_address(words[8], np.float64), carray(at_address(words[4], np.int64), (STAGE,))
+    active, gathered, count, outside, run, first, last = stage[0], stage[1], stage[2], stage[3], stage[4], stage[5], stage[6]
+    source, size, length = at_address(words[0], np.float64), 1 << (2 * active), 1 << (2 * run)
+    work = simd.address(at_address(words[10], np.float64), index * work_size)
     if active == m:
-        apply(simd.address(r, 0), size, rows, first, last, ints, coefficients, simd.address(work, 0))
+        apply(source, size, rows, first, last, ints, coefficients, work)
         return
-    block, scratch = simd.address(work, 0), simd.address(work, size)
-    source, length = simd.address(r, 0), 1 << (2 * outside[0])
-    blocks = 1 << (2 * (m - active))
-    for b in range(blocks * chunk // chunks, blocks * (chunk + 1) // chunks):
-        base = 0
-        for k in range(1, len(outside)):
-            base |= ((b >> (2 * (k - 1))) & 3) << outside[k]
-        for g in range(len(gathered)):
-            start = base + gathered[g]
-            for j in range(0, length, 8):
-                simd.store(block, g * length + j, simd.load(source, start + j, 8))
-        apply(block, size, rows, first, last, ints, coefficients, scratch)
-        for g in range(len(gathered)):
-            start = base + gathered[g]
-            for j in range(0, length, 8):
-                simd.store(source, start + j, simd.load(block, g * length + j, 8))
+    block = simd.address(work, work_size - size)
+    for b in range(blocks * index // chunks, blocks * (index + 1) // chunks):
+        base = block_base(b, ints, outside, m - active)
+        _copy(source, base, ints[gathered:], count, block, length, False)
+        apply(block, size, rows, first, last, ints, coefficients, work)
+        _copy(source, base, ints[gathered:], count, block, length, True)
+
+
+@kernel(nogil=True)
+def run(r, m, stages, rows, ints, coefficients, chunk, most, work_size):
+    """All stages on the vector r, each one's blocks in at most `most` chunks that threads share.
+
+    Each chunk needs `work_size` numbers of its own: 8 for each of the widest operation's strings, and the block.
+    """
+    work = np.empty(most * work_size)
+    context = np.empty(CONTEXT, np.int64)
+    for s in range(len(stages)):
+        blocks = 1 << (2 * (m - stages[s, 0]))
+        chunks = min(blocks, most) if (stages[s, 6] - stages[s, 5]) << (2 * m) >= PARALLEL_WORK else 1
+        context[0], context[1], context[2], context[3] = address_of(simd.address(r, 0)), m, blocks, chunks
+        context[4], context[5], context[6] = address_of(simd.address(stages, s * STAGE)), address_of(simd.address(rows, 0)), len(rows)
+        context[7], context[8] = address_of(simd.address(ints, 0)), address_of(simd.address(coefficients, 0))
+        context[9], context[10] = work_size, address_of(simd.address(work, 0))
+        _parallel_for(chunk, address_of(simd.address(context, 0)), chunks)
+    return work[0] + context[0]  # both must live till here
+
+
+@cache
+def chunk_address() -> int:
+    """Address of ``void chunk(int64 *context, int64 chunk)``; the first call compiles it, or loads it from disk."""
+    from numba.core import types
+
+    signature = (types.CPointer(types.int64), types.int64)
+    _chunk.compile(signature)
+    compiled = _chunk.overloads[signature]
+    return compiled.library.get_pointer_to_function(compiled.fndesc.llvm_cfunc_wrapper_name)

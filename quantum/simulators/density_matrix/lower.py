@@ -13,34 +13,24 @@ from typing import Any
 import numpy as np
 
 from triskele.quantum.parameters import Linear
-from triskele.quantum.simulators.density_matrix.kernels import EXCHANGE_0, EXCHANGE_1, GROUP, ONE, ROW, UNITAL
+from triskele.quantum.simulators.density_matrix.kernels import EXCHANGE_0, EXCHANGE_1, GROUP, ONE, ROW, STAGE, UNITAL
 from triskele.quantum.simulators.density_matrix.merge import Map
 
-__all__ = ["Segment", "Stage", "lower"]
+__all__ = ["Segment", "lower"]
 
-BLOCK = 7  # positions of a block: 128 kB
+BLOCK = 6  # positions of a block: 32 kB
+SINGLE = 7  # a vector of as many positions is one block
 _LOW = 3  # positions that are in every block: contiguous runs of 512 bytes
 
 
 @dataclass
-class Stage:
-    """Operations first to last - 1 of a segment, on blocks of the positions `active`."""
-
-    active: int
-    gathered: np.ndarray  # offsets of the runs of a block
-    outside: np.ndarray  # [positions in a run, then shifts of the positions not in the block]
-    first: int
-    last: int = 0
-
-
-@dataclass
 class Segment:
-    """Consecutive maps as tables for `kernels.fill` and `kernels.run_stage`."""
+    """Consecutive maps as tables for `kernels.fill` and `kernels.run`."""
 
     positions: int  # m: the vector has 4**m numbers
     before: list[int]  # position of each qubit at the start, and at the end
     after: list[int] = field(default_factory=list)
-    stages: list[Stage] = field(default_factory=list)
+    stages: Any = field(default_factory=list)
     rows: Any = field(default_factory=list)
     ints: Any = field(default_factory=list)
     fills: Any = field(default_factory=list)
@@ -60,6 +50,7 @@ def lower(maps: list[Map], before: list[int], positions: int, angles: dict[Linea
         emitter.emit(active, chosen)
         remaining = left
     segment.after = emitter.where[: len(before)]
+    segment.stages = np.array(segment.stages, np.int64).reshape(-1, STAGE)
     segment.rows = np.array(segment.rows, np.int64).reshape(-1, ROW)
     segment.ints = np.array(segment.ints or [0], np.int64)
     segment.fills = np.array(segment.fills, np.int64).reshape(-1, 5)
@@ -108,15 +99,16 @@ class _Emitter:
         gathered = np.zeros(1, np.int64)
         for p in active[low:]:
             gathered = (np.arange(4)[:, None] << 2 * p | gathered).reshape(-1)
-        outside = [low, *(2 * p for p in range(m) if p not in active)]
-        stage = Stage(len(active), gathered, np.array(outside, np.int64), len(self.segment.rows))
+        ints, first = self.segment.ints, len(self.segment.rows)
+        stage = [len(active), len(ints), len(gathered), len(ints) + len(gathered), low, first]
+        ints.extend(gathered.tolist())
+        ints.extend(2 * p for p in range(m) if p not in active)
         self.place = {p: k for k, p in enumerate(active)}
         for number in chosen:
             item = self.maps[number]
             self.make_room(item.qubits, number)
             (self.one if len(item.qubits) == 1 and item.source is None else self.group)(item)
-        stage.last = len(self.segment.rows)
-        self.segment.stages.append(stage)
+        self.segment.stages.append([*stage, len(self.segment.rows)])
 
     def make_room(self, qubits: tuple[int, ...], number: int) -> None:
         """Exchange positions so that none of `qubits` is inside a vector; those needed last go there."""

@@ -7,38 +7,42 @@ from typing import Any
 
 import numpy as np
 
-from triskele.quantum.instruction import Instruction
+from triskele.quantum.noise.channel import Channel
 from triskele.quantum.parameters import Linear
 from triskele.quantum.simulators.density_matrix import kernels
-from triskele.quantum.simulators.density_matrix.lower import BLOCK, Segment, lower
+from triskele.quantum.simulators.density_matrix.lower import BLOCK, SINGLE, Segment, lower
 from triskele.quantum.simulators.density_matrix.merge import Map, merge
-from triskele.quantum.simulators.density_matrix.transfer import WIDEST, Wide, elements, function_table, wide_kraus
+from triskele.quantum.simulators.density_matrix.transfer import Element, Wide, function_table, wide_kraus
 from triskele.quantum.simulators.density_matrix.vector import PauliVector
 
-__all__ = ["Program"]
+__all__ = ["Program", "positions"]
 
+_CHUNKS = 16  # parts of a stage that threads share
+_COMMUTE = np.array([[1, 1, 1, 1], [1, 1, -1, -1], [1, -1, 1, -1], [1, -1, -1, 1]])  # letters I X Z Y
 _LANES = 2  # positions inside SIMD vectors, where nothing acts
 
 
 class Program:
-    """Instructions without classical conditions, as segments of compiled operations and wide maps between them.
+    """Maps one after the other, as segments of compiled operations and wide maps between them.
 
     Parameters
     ----------
-    instructions : sequence of Instruction
+    maps : sequence of Element or Wide
     num_qubits : int
     names : sequence of str
         Parameters, in the order in which `run` takes their values.
+    m : int
+        Positions of the vector, at least `positions(maps, num_qubits)`.
     block : int
         Positions of a block that is worked on at a time.
     """
 
-    def __init__(self, instructions: Sequence[Instruction], num_qubits: int, names: Sequence[str], block: int = BLOCK):
-        self.num_qubits, self.names = num_qubits, tuple(names)
-        maps = merge(e for i in instructions for e in elements(i))
-        widest = max((len(m.qubits) for m in maps if isinstance(m, Map)), default=0)
-        self.positions = max(num_qubits, widest + _LANES)
-        self.block = max(block, widest + _LANES + 1)
+    def __init__(self, maps: Sequence[Element | Wide], num_qubits: int, names: Sequence[str], m: int, block: int = BLOCK):
+        self.num_qubits, self.names, self.positions = num_qubits, tuple(names), m
+        maps = merge(maps)
+        widest = _widest(maps)
+        self.block = m if m <= SINGLE else min(max(block, widest + _LANES + 1), m)
+        self.work_size = 8 * 4**widest + (4**self.block if self.block < self.positions else 0)
         self.angles: dict[Linear, int] = {}
         self.steps: list[Segment | Wide] = []
         self.before = where = list(range(self.positions - num_qubits, self.positions))
@@ -52,7 +56,7 @@ class Program:
                 where, run = self.steps[-1].after, []
             if m is not None:
                 self.steps.append(m)
-                where = self.before
+                where = where if _scaling(m) else self.before
         self.after = where
         column = {name: k for k, name in enumerate(self.names)}
         self.slopes = np.zeros((len(self.angles), len(self.names)))
@@ -67,8 +71,7 @@ class Program:
         for step in self.steps:
             if isinstance(step, Segment):
                 coefficients = self.fill(step, angles, values)
-                for stage in step.stages:
-                    run_stage(step, stage, coefficients, state.r)
+                kernels.run(state.r, self.positions, step.stages, step.rows, step.ints, coefficients, kernels.chunk_address(), _CHUNKS, self.work_size)
                 state.where = step.after
             else:
                 state = self.wide(step, values, state)
@@ -85,7 +88,11 @@ class Program:
         return coefficients
 
     def wide(self, step: Wide, values: np.ndarray, state: PauliVector) -> PauliVector:
-        """A map on many qubits, through the density matrix."""
+        """A map on many qubits: Pauli channels scale each string, everything else goes through the density matrix."""
+        if _scaling(step):
+            p = step.instruction.gate.pauli_probabilities
+            state.r *= _scales(p, [state.where[q] for q in step.qubits], self.positions).reshape(-1)
+            return state
         rho = state.matrix()
         bits = rho.T.reshape(-1)  # bit q is that of the row, bit n + q that of the column
         n, total = self.num_qubits, 0.0
@@ -94,15 +101,33 @@ class Program:
         return PauliVector.of(total.reshape(rho.shape).T, self.positions)
 
 
+def positions(maps: Sequence[Any], num_qubits: int) -> int:
+    """Positions that a vector needs for these maps: dummies are added where qubits alone leave no room."""
+    return max(num_qubits, _widest(maps) + _LANES)
+
+
+def _widest(maps: Sequence[Any]) -> int:
+    return max((len(m.qubits) for m in maps if not isinstance(m, Wide)), default=0)
+
+
+def _scaling(step: Wide) -> bool:
+    """Whether it is a Pauli channel."""
+    return isinstance(step.instruction.gate, Channel) and step.instruction.gate.pauli_probabilities is not None
+
+
+def _scales(probabilities: np.ndarray, places: Sequence[int], m: int) -> np.ndarray:
+    """Factors sum over P of p(P) (+1 if P and Q commute, else -1) of all strings Q, to be multiplied with (4,)*m numbers."""
+    k = len(places)
+    factors = probabilities.reshape((4,) * k)
+    for axis in range(k):
+        factors = np.moveaxis(np.tensordot(_COMMUTE, factors, (1, axis)), 0, axis)
+    order = sorted(range(k), key=lambda j: -places[j])
+    shape = [4 if m - 1 - axis in places else 1 for axis in range(m)]
+    return np.broadcast_to(factors.transpose([k - 1 - j for j in order]).reshape(shape), (4,) * m)
+
+
 def _apply(matrix: np.ndarray, qubits: Sequence[int], bits: np.ndarray) -> np.ndarray:
     n, k = bits.size.bit_length() - 1, len(qubits)
     axes = [n - 1 - q for q in reversed(qubits)]
     out = np.tensordot(matrix.reshape((2,) * (2 * k)), bits.reshape((2,) * n), (list(range(k, 2 * k)), axes))
     return np.moveaxis(out, range(k), axes).reshape(-1)
-
-
-def run_stage(segment: Segment, stage: Any, coefficients: np.ndarray, r: np.ndarray) -> None:
-    """One stage of a segment on the vector r."""
-    work = np.empty(8 * 4**WIDEST + (4**stage.active if stage.active < segment.positions else 0))
-    kernels.run_stage(r, segment.positions, stage.active, stage.gathered, stage.outside, segment.rows, stage.first, stage.last,
-                      segment.ints, coefficients, work, 0, 1)  # fmt: skip

@@ -42,6 +42,22 @@ class PauliVector:
         _from_matrix(np.ascontiguousarray(rho, complex), self.spread(0), self.spread(1), self.r)
         return self
 
+    def copy(self) -> PauliVector:
+        """A state of its own."""
+        return PauliVector(self.r.copy(), list(self.where))
+
+    def arranged(self, where: list[int]) -> PauliVector:
+        """The same state with the qubits at these positions; itself if they are there."""
+        if self.where == where:
+            return self
+        m = (self.r.size.bit_length() - 1) // 2
+        old = [*self.where, *(p for p in range(m) if p not in self.where)]
+        new = [*where, *(p for p in range(m) if p not in where)]
+        axes = [0] * m  # axis m - 1 - p of an array of digits is position p
+        for a, b in zip(old, new, strict=True):
+            axes[m - 1 - b] = m - 1 - a
+        return PauliVector(self.r.reshape((4,) * m).transpose(axes).reshape(-1), list(where))
+
     def spread(self, bit: int) -> np.ndarray:
         """(2**n,) int64: index of the string whose x (bit 0) or z (bit 1) has bits j on the qubits, for each j."""
         out = np.zeros(1, np.int64)

@@ -1,5 +1,6 @@
 """The stabilizer simulator, against state vectors, and where these end."""
 
+import functools
 import itertools
 
 import numpy as np
@@ -16,10 +17,10 @@ from triskele.quantum.gates import find, names
 from triskele.quantum.gates.families import pauli_rotation
 from triskele.quantum.instruction import BARRIER, MEASURE, RESET
 from triskele.quantum.operators.pauli import PauliSum
-from triskele.quantum.simulators.stabilizer import simulator
 from triskele.quantum.simulators.stabilizer.clifford import action
 from triskele.quantum.simulators.stabilizer.program import lower
 
+run = functools.partial(quantum.run, simulator="stabilizer")
 ONE = ["x", "y", "z", "h", "s", "sdg", "sx", "sxdg"]
 TWO = ["cx", "cy", "cz", "swap", "iswap", "iswapdg", "ecr"]
 ROTATIONS = ["rx", "ry", "rz", "p", "rxx", "ryy", "rzz", "rzx"]
@@ -41,7 +42,7 @@ def clifford_circuits(draw, most_qubits=5, most_gates=25):
 @given(clifford_circuits())
 @settings(max_examples=60, deadline=None)
 def test_states_are_those_of_the_state_vector(circuit):
-    psi, result = statevector(circuit), simulator.run(circuit, {})
+    psi, result = statevector(circuit), run(circuit)
     n = circuit.num_qubits
     assert states.fidelity(psi, result.statevector()) == pytest.approx(1, abs=1e-12)
     np.testing.assert_allclose(result.probabilities(), np.abs(psi) ** 2, atol=1e-12)
@@ -54,7 +55,7 @@ def test_states_are_those_of_the_state_vector(circuit):
 @given(clifford_circuits(most_qubits=3))
 @settings(max_examples=30, deadline=None)
 def test_every_pauli_string_has_the_expectation_of_the_state_vector(circuit):
-    psi, result = statevector(circuit), simulator.run(circuit, {})
+    psi, result = statevector(circuit), run(circuit)
     for letters in itertools.product("IXYZ", repeat=circuit.num_qubits):
         h = PauliSum([(" ".join(f"{p}{q}" for q, p in enumerate(letters) if p != "I"), 1.0)])
         assert result.expectation(h) == pytest.approx(np.vdot(psi, h.matrix(circuit.num_qubits) @ psi).real, abs=1e-12)
@@ -65,7 +66,7 @@ def test_every_pauli_string_has_the_expectation_of_the_state_vector(circuit):
 @settings(max_examples=30, deadline=None)
 def test_stabilizers_stabilize(circuit):
     psi = statevector(circuit)
-    for text in simulator.run(circuit, {}).stabilizers():
+    for text in run(circuit).stabilizers():
         string = PauliSum([(" ".join(f"{p}{q}" for q, p in enumerate(text[:0:-1]) if p != "I"), -1.0 if text[0] == "-" else 1.0)])
         np.testing.assert_allclose(string.matrix(circuit.num_qubits) @ psi, psi, atol=1e-12)
 
@@ -75,9 +76,9 @@ def test_stabilizers_stabilize(circuit):
 def test_fidelity_without_amplitudes(a, b):
     n = max(a.num_qubits, b.num_qubits)
     a, b = quantum.Circuit(n).extend(a), quantum.Circuit(n).extend(b)
-    found = simulator.run(a, {}).fidelity(simulator.run(b, {}))
+    found = run(a).fidelity(run(b))
     assert found == pytest.approx(states.fidelity(statevector(a), statevector(b)), abs=1e-12)
-    assert simulator.run(a, {}).fidelity(statevector(b)) == pytest.approx(found, abs=1e-12)
+    assert run(a).fidelity(statevector(b)) == pytest.approx(found, abs=1e-12)
 
 
 def test_every_registered_constant_clifford_gate_is_found_and_no_other():
@@ -89,9 +90,9 @@ def test_every_registered_constant_clifford_gate_is_found_and_no_other():
 
 
 def test_generators_read_as_strings_with_qubit_0_rightmost():
-    assert simulator.run(quantum.Circuit(2), {}).stabilizers() == ["+IZ", "+ZI"]
-    assert simulator.run(quantum.Circuit(2).h(0).cx(0, 1), {}).stabilizers() == ["+XX", "+ZZ"]
-    assert simulator.run(quantum.Circuit(2).x(0).h(1).s(1), {}).stabilizers() == ["+YI", "-IZ"]
+    assert run(quantum.Circuit(2)).stabilizers() == ["+IZ", "+ZI"]
+    assert run(quantum.Circuit(2).h(0).cx(0, 1)).stabilizers() == ["+XX", "+ZZ"]
+    assert run(quantum.Circuit(2).x(0).h(1).s(1)).stabilizers() == ["+YI", "-IZ"]
 
 
 def test_wide_pauli_rotations_and_global_phases(rng):
@@ -99,7 +100,7 @@ def test_wide_pauli_rotations_and_global_phases(rng):
         n = len(letters)
         circuit = quantum.Circuit(n).h(0).cx(0, 2).s(1).global_phase(0.3)
         circuit.append(pauli_rotation(letters), range(n), [quarters * np.pi / 2])
-        assert states.fidelity(statevector(circuit), simulator.run(circuit, {}).statevector()) == pytest.approx(1, abs=1e-12)
+        assert states.fidelity(statevector(circuit), run(circuit).statevector()) == pytest.approx(1, abs=1e-12)
 
 
 # -- measurement, reset, conditions, noise ------------------------------------------------------------------------------
@@ -142,7 +143,7 @@ def exact_counts(circuit):
 
 def agrees(circuit, shots, seed):
     p = exact_counts(circuit)
-    counts = np.bincount(simulator.run(circuit, {}, shots=shots, seed=seed).samples.indices, minlength=len(p))
+    counts = np.bincount(run(circuit, shots=shots, seed=seed).samples.indices, minlength=len(p))
     assert not counts[p < 1e-12].any()
     expected, counts = shots * p[p > 1e-12], counts[p > 1e-12]
     return len(counts) < 2 or stats.chi2.sf(np.sum((counts - expected) ** 2 / expected), len(counts) - 1) > 1e-4
@@ -163,7 +164,7 @@ def test_teleportation_brings_every_state(gates):
     for name in gates:
         state.append(name, 0)
     circuit = teleportation(state).extend(state.inverse(), [2]).measure(2)
-    samples = simulator.run(circuit, {}, shots=500, seed=1).samples
+    samples = run(circuit, shots=500, seed=1).samples
     assert not samples.array[:, 2].any()
     assert samples.array[:, :2].mean(0) == pytest.approx(0.5, abs=0.1)
 
@@ -212,10 +213,10 @@ def test_two_qubit_noise_and_a_reset_under_a_condition():
 
 def test_a_seed_fixes_the_counts():
     circuit = quantum.Circuit(3).h(0).cx(0, 1).depolarizing(0.1, 1).measure_all()
-    first = simulator.run(circuit, {}, shots=100, seed=7)
-    assert first.counts() == simulator.run(circuit, {}, shots=100, seed=7).counts()
-    assert np.any(first.samples.array != simulator.run(circuit, {}, shots=100, seed=8).samples.array)
-    np.testing.assert_array_equal(first.samples.array[:20], simulator.run(circuit, {}, shots=20, seed=7).samples.array)
+    first = run(circuit, shots=100, seed=7)
+    assert first.counts() == run(circuit, shots=100, seed=7).counts()
+    assert np.any(first.samples.array != run(circuit, shots=100, seed=8).samples.array)
+    np.testing.assert_array_equal(first.samples.array[:20], run(circuit, shots=20, seed=7).samples.array)
 
 
 # -- many qubits --------------------------------------------------------------------------------------------------------
@@ -226,7 +227,7 @@ def test_a_thousand_qubits():
     circuit = quantum.Circuit(n).h(0)
     for q in range(n - 1):
         circuit.cx(q, q + 1)
-    result = simulator.run(circuit, {})
+    result = run(circuit)
     assert result.stabilizers()[0] == "+" + n * "X"
     assert result.expectation(PauliSum([(" ".join(f"X{q}" for q in range(n)), 2.0), ("Z3 Z997", 0.5), ("Z5", 9.0)])) == 2.5
     assert result.entropy(range(300)) == 1
@@ -235,8 +236,8 @@ def test_a_thousand_qubits():
     assert samples.array.mean() == pytest.approx(0.5, abs=0.05)
     assert result.sample(50, seed=1, qubits=[999, 0]).counts().keys() <= {"00", "11"}
     assert result.expectation("Z0 Z999 + X5", shots=100, seed=2).value == pytest.approx(1, abs=0.5)
-    assert result.fidelity(simulator.run(quantum.Circuit(n), {})) == 0.5
-    measured = simulator.run(circuit.measure_all(), {}, shots=200, seed=2)
+    assert result.fidelity(run(quantum.Circuit(n))) == 0.5
+    measured = run(circuit.measure_all(), shots=200, seed=2)
     assert set(measured.counts()) == {n * "0", n * "1"}
 
 
@@ -246,15 +247,23 @@ def test_a_random_circuit_and_its_inverse_on_two_words_of_qubits(rng):
     for _ in range(2000):
         circuit.append(str(rng.choice(ONE)), int(rng.integers(n)))
         circuit.append(str(rng.choice(TWO)), rng.permutation(n)[:2].tolist())
-    half = simulator.run(circuit, {})
+    half = run(circuit)
     assert half.entropy(range(50)) > 40  # a random state is nearly maximally entangled
     assert half.entropy(range(20)) == half.entropy(range(20, 100))
     for text in half.stabilizers()[:3]:
         string = PauliSum([(" ".join(f"{p}{q}" for q, p in enumerate(text[:0:-1]) if p != "I"), 1.0)])
         assert half.expectation(string) == (-1 if text[0] == "-" else 1)
-    back = simulator.run(circuit + circuit.inverse(), {})
-    assert back.stabilizers() == simulator.run(quantum.Circuit(n), {}).stabilizers()
-    assert back.fidelity(simulator.run(quantum.Circuit(n), {})) == 1
+    back = run(circuit + circuit.inverse())
+    assert back.stabilizers() == run(quantum.Circuit(n)).stabilizers()
+    assert back.fidelity(run(quantum.Circuit(n))) == 1
+
+
+def test_a_state_to_begin_with():
+    bell = run(quantum.Circuit(2).h(0).cx(0, 1))
+    assert run(quantum.Circuit(2).cx(0, 1), initial=bell).stabilizers() == ["+IX", "+ZI"]
+    assert set(run(quantum.Circuit(2).measure_all().x(0), initial=bell, shots=50, seed=1).counts()) == {"00", "11"}
+    with pytest.raises(SimulatorError, match="result of a stabilizer simulation of 3 qubits"):
+        run(quantum.Circuit(3), initial=bell)
 
 
 # -- errors -------------------------------------------------------------------------------------------------------------
@@ -262,24 +271,27 @@ def test_a_random_circuit_and_its_inverse_on_two_words_of_qubits(rng):
 
 def test_what_is_no_clifford_circuit_is_named():
     with pytest.raises(SimulatorError, match=r"instruction 1, t on qubits \[2\], is not a Clifford gate"):
-        simulator.run(quantum.Circuit(3).h(0).t(2), {})
+        run(quantum.Circuit(3).h(0).t(2))
     with pytest.raises(SimulatorError, match=r"instruction 0, rz\(1.57\) on qubits \[0\].*multiples of pi/2"):
-        simulator.run(quantum.Circuit(1).rz(1.57, 0), {})
+        run(quantum.Circuit(1).rz(1.57, 0))
     with pytest.raises(SimulatorError, match=r"ccx on qubits \[0, 1, 2\]"):
-        simulator.run(quantum.Circuit(3).ccx(0, 1, 2), {})
+        run(quantum.Circuit(3).ccx(0, 1, 2))
     with pytest.raises(SimulatorError, match=r"amplitude_damping.* on qubits \[0\], must be .* Pauli channel"):
-        simulator.run(quantum.Circuit(1).amplitude_damping(0.1, 0), {}, shots=10)
+        run(quantum.Circuit(1).amplitude_damping(0.1, 0), shots=10)
     with pytest.raises(ParameterError, match="instruction 0, rx, needs a value of 'a'"):
-        simulator.run(quantum.Circuit(1).rx("a", 0), {})
-    assert simulator.run(quantum.Circuit(1).rx("a", 0), {"a": np.pi}).stabilizers() == ["-Z"]
+        run(quantum.Circuit(1).rx("a", 0))
+    assert run(quantum.Circuit(1).rx("a", 0), {"a": np.pi}).stabilizers() == ["-Z"]
 
 
 def test_what_needs_shots_and_what_cannot_be_written_out():
     with pytest.raises(SimulatorError, match="needs shots"):
-        simulator.run(quantum.Circuit(1).measure(0), {})
+        run(quantum.Circuit(1).depolarizing(0.1, 0))
+    with pytest.raises(SimulatorError, match="give shots"):
+        run(quantum.Circuit(1).measure(0).x(0))
+    assert run(quantum.Circuit(1).x(0).measure(0)).stabilizers() == ["-Z"]  # measurements at the end do not change the state
     with pytest.raises(SimulatorError, match="shots must be an integer of at least 1, got 0"):
-        simulator.run(quantum.Circuit(1).measure(0), {}, shots=0)
+        run(quantum.Circuit(1).measure(0), shots=0)
     with pytest.raises(SimulatorError, match="at most 24 qubits can be written out, got 30"):
-        simulator.run(quantum.Circuit(30), {}).statevector()
+        run(quantum.Circuit(30)).statevector()
     with pytest.raises(SimulatorError, match="same number of qubits"):
-        simulator.run(quantum.Circuit(2), {}).fidelity(simulator.run(quantum.Circuit(3), {}))
+        run(quantum.Circuit(2)).fidelity(run(quantum.Circuit(3)))

@@ -45,6 +45,10 @@ class StabilizerResult(Result):
         self._x, self._z, self._signs, self.num_qubits = x, z, signs, len(x)
         self.shots, self.seed = shots, seed
 
+    def tableau(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """A copy of x, z and signs."""
+        return self._x.copy(), self._z.copy(), self._signs.copy()
+
     @functools.cached_property
     def _rows(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
         """Stabilizers in reduced echelon form: x, z (n, n) and signs (n,) uint8, and how many have an x part; these come first."""
@@ -112,7 +116,7 @@ class StabilizerResult(Result):
                 change.sdg(q)
             if letter in "XY":
                 change.h(q)
-        x, z, signs = self._x.copy(), self._z.copy(), self._signs.copy()
+        x, z, signs = self.tableau()
         run_gates(change, x, z, signs)
         return StabilizerResult(x, z, signs).sample(shots, seed)
 
@@ -164,7 +168,7 @@ class StabilizerResult(Result):
         n = self.num_qubits
         if other.num_qubits != n:
             raise SimulatorError(f"fidelity: states must have the same number of qubits, got {n} and {other.num_qubits}")
-        x, z, signs = self._x.copy(), self._z.copy(), self._signs.copy()
+        x, z, signs = self.tableau()
         value = 1.0
         for px, pz, sign in zip(*other._rows[:3], strict=True):
             outcome, is_open = kernels.project(x, z, signs, px, pz, sign)

@@ -2,36 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 
 from triskele.core.random import key
 from triskele.quantum.circuit import Circuit
-from triskele.quantum.errors import SimulatorError
+from triskele.quantum.errors import ParameterError, SimulatorError
 from triskele.quantum.sampling import check_seed, check_shots
 from triskele.quantum.simulators.result import CountsResult
 from triskele.quantum.simulators.stabilizer import kernels
-from triskele.quantum.simulators.stabilizer.program import lower
+from triskele.quantum.simulators.stabilizer.program import Program, lower
 from triskele.quantum.simulators.stabilizer.result import StabilizerResult, _unpacked, zero_tableau
 
-__all__ = ["run"]
+__all__ = ["run_gates", "simulate"]
 
 
-def run(circuit: Circuit, values: dict[str, float], shots: int | None = None, seed: int | None = None) -> StabilizerResult | CountsResult:
-    """Simulate a Clifford circuit.
+def simulate(circuit: Circuit, theta: Any = None, data: Any = None, *, dtype: Any = None, initial: Any = None,
+             shots: int | None = None, seed: int | None = None) -> StabilizerResult | CountsResult:  # fmt: skip
+    """Arguments and result are those of `quantum.run`; there are no amplitudes, and so `dtype` means nothing.
 
-    Parameters
-    ----------
-    circuit : Circuit
-        Of Clifford gates (found by their matrices: rotations by multiples of pi/2 are among them), measurements, resets, conditions
-        and Pauli channels.
-    values : dict of str to float
-        Of all parameters by name.
-    shots, seed : int, optional
-        Needed where the circuit is more than gates.
-
-    Returns
-    -------
-    StabilizerResult, or CountsResult if the circuit is more than gates
+    Gates may be any whose matrix maps Pauli strings to Pauli strings, rotations by multiples of pi/2 among them. Circuits with
+    measurements, resets, conditions or Pauli channels need shots; measurements at the end do not, if the state is wanted.
+    `initial` is the result of another stabilizer simulation.
 
     Raises
     ------
@@ -42,22 +36,45 @@ def run(circuit: Circuit, values: dict[str, float], shots: int | None = None, se
     ----------
     Aaronson, Gottesman, Phys. Rev. A 70 (2004) 052328 (tableau); Gidney, Quantum 5 (2021) 497 (frames for many shots).
     """
-    program, framed = lower(circuit, values)
-    x, z, signs = zero_tableau(circuit.num_qubits)
-    if not (program.kind != kernels.GATE).any():
-        _run(program, x, z, signs)
-        return StabilizerResult(x, z, signs, shots, seed)
     if shots is None:
-        raise SimulatorError("run: a circuit with measurements, resets or noise needs shots (run(..., shots=1000))")
-    shots = check_shots(shots, "run")
-    words = key(check_seed(seed, "run"))
-    if not framed:
-        return CountsResult(_one_by_one(program, circuit, shots, words))
-    log = _run(program, x, z, signs, np.zeros(circuit.num_clbits, np.uint8))
+        from triskele.quantum.simulators.statevector.simulator import without_measurements
+
+        circuit = without_measurements(circuit)
+    program, framed = lower(circuit, _values(circuit, theta, data))
+    tableau = _start(circuit.num_qubits, initial)
+    if not (program.kind != kernels.GATE).any() and framed:
+        _run(program, *tableau)
+        return StabilizerResult(*tableau, shots, seed)
+    if shots is None:
+        raise SimulatorError("stabilizer: a circuit with noise needs shots (run(..., shots=1000))")
+    shots, words = check_shots(shots, "run"), key(check_seed(seed, "run"))
+    if not framed or initial is not None:
+        return CountsResult(_one_by_one(program, circuit, tableau, shots, words))
+    log = _run(program, *tableau, np.zeros(circuit.num_clbits, np.uint8))
     per = -(-shots // 64)
     bits = np.zeros((circuit.num_clbits, per), np.uint64)
     kernels.run_frames(program, log, words[0], words[1], *np.zeros((2, circuit.num_qubits, per), np.uint64), bits)
     return CountsResult(np.ascontiguousarray(_unpacked(bits, shots).T))
+
+
+def _values(circuit: Circuit, theta: Any, data: Any) -> dict[str, float]:
+    values = {} if theta is None else circuit.named(theta)
+    if isinstance(data, Mapping):
+        values = values | circuit.named(data)
+    elif data is not None:
+        array = np.asarray(data, float)
+        if array.shape != (len(circuit.data),):
+            raise ParameterError(f"run: {len(circuit.data)} values of data are needed, got an array of shape {array.shape}")
+        values = values | circuit.named(dict(zip(circuit.data, array.tolist(), strict=True)))
+    return values
+
+
+def _start(n: int, initial: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    if initial is None:
+        return zero_tableau(n)
+    if not isinstance(initial, StabilizerResult) or initial.num_qubits != n:
+        raise SimulatorError(f"stabilizer: initial must be the result of a stabilizer simulation of {n} qubits, got {initial!r}")
+    return initial.tableau()
 
 
 def run_gates(circuit: Circuit, x: np.ndarray, z: np.ndarray, signs: np.ndarray) -> None:
@@ -65,14 +82,14 @@ def run_gates(circuit: Circuit, x: np.ndarray, z: np.ndarray, signs: np.ndarray)
     _run(lower(circuit, {})[0], x, z, signs)
 
 
-def _run(program, x, z, signs, bits=np.zeros(0, np.uint8)) -> np.ndarray:  # noqa: B008 - never written without measurements
+def _run(program: Program, x: np.ndarray, z: np.ndarray, signs: np.ndarray, bits: np.ndarray | None = None) -> np.ndarray:
+    bits = np.zeros(0, np.uint8) if bits is None else bits
     return kernels.run_tableau(program, x, z, signs, bits, np.uint32(0), np.uint32(0), 0, False)
 
 
-def _one_by_one(program, circuit: Circuit, shots: int, words: np.ndarray) -> np.ndarray:
+def _one_by_one(program: Program, circuit: Circuit, start: tuple[np.ndarray, ...], shots: int, words: np.ndarray) -> np.ndarray:
     """Every shot with a tableau of its own: (shots, num_clbits) uint8."""
     out = np.zeros((shots, circuit.num_clbits), np.uint8)
-    start = zero_tableau(circuit.num_qubits)
     for shot in range(shots):
         x, z, signs = (a.copy() for a in start)
         kernels.run_tableau(program, x, z, signs, out[shot], words[0], words[1], shot, True)

@@ -38,7 +38,7 @@ class Objective:
         """The value at `theta`."""
         if (known := self._seen.get(theta.tobytes())) is None:
             self.evaluations += 1
-            known = (self._finite(self.function(theta.copy()), theta), None)
+            known = (self._number(self.function(theta.copy()), theta), None)
             self._remember(theta, known)
         return known[0]
 
@@ -50,8 +50,7 @@ class Objective:
             if self._both is None:
                 self._both = core.value_and_grad(self.function)
             value, gradient = self._both(theta.copy())
-            known = self._finite(value, theta), np.asarray(gradient, np.float64)
-            self._finite(known[1], theta)
+            known = self._number(value, theta), self._gradient(gradient, theta)
             self._remember(theta, known)
         return known[0], known[1].copy()
 
@@ -65,10 +64,17 @@ class Objective:
             del self._seen[next(iter(self._seen))]
         self._seen[theta.tobytes()] = known
 
-    def _finite(self, value: Any, theta: np.ndarray) -> Any:
-        array = np.asarray(value)
-        if array.ndim > 0 and array.shape != theta.shape:
-            raise ValueError(f"minimize: the function must return one number, got an array of shape {array.shape}")
-        if not np.all(np.isfinite(array)):
-            raise FloatingPointError(f"minimize: values and gradients must be finite, got {value} at theta = {theta}")
-        return value if array.ndim else float(value)
+    def _number(self, value: Any, theta: np.ndarray) -> float:
+        if np.ndim(value):
+            raise ValueError(f"minimize: the function must return one number, got an array of shape {np.shape(value)}")
+        if not np.isfinite(value):
+            raise FloatingPointError(f"minimize: values must be finite, got {value} at theta = {theta}")
+        return float(value)
+
+    def _gradient(self, gradient: Any, theta: np.ndarray) -> np.ndarray:
+        gradient = np.asarray(gradient, np.float64)
+        if gradient.shape != theta.shape:
+            raise ValueError(f"minimize: the gradient must have the shape of theta, {theta.shape}, got {gradient.shape}")
+        if not np.all(np.isfinite(gradient)):
+            raise FloatingPointError(f"minimize: gradients must be finite, got {gradient} at theta = {theta}")
+        return gradient

@@ -196,10 +196,12 @@ def test_values_that_are_not_finite_end_the_run():
         minimize(lambda t: float("nan") * np.sum(t), START, "cobyla")
 
 
-def test_a_vector_is_not_minimised():
-    energies = quantum.Expectation(quantum.Circuit(1).ry("a", 0), ["Z0", "X0"])
-    with pytest.raises(ValueError, match="one number"):
-        minimize(energies, np.zeros(1), "cobyla")
+@pytest.mark.parametrize("optimizer", ["bfgs", "cobyla"])
+@pytest.mark.parametrize("observables", [["Z0"], ["Z0", "X0"]])
+def test_a_vector_is_not_minimised(observables, optimizer):
+    energies = quantum.Expectation(quantum.Circuit(1).ry("a", 0), observables)
+    with pytest.raises(ValueError, match=f"one number, got an array of shape .{len(observables)},"):
+        minimize(energies, np.zeros(1), optimizer)
 
 
 def test_public_names():

@@ -14,7 +14,7 @@ from triskele.quantum.errors import ParameterError
 if TYPE_CHECKING:
     from triskele.quantum.circuit import Circuit
 
-__all__ = ["Program", "lower"]
+__all__ = ["Program", "all_values", "lower"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,11 +85,7 @@ class Program:
             values = theta  # the common case
         else:
             values = np.concatenate([_values(theta, self.parameters, "theta"), _values(data, self.data, "data")])
-        # one comparison for all: a sum is finite only if its terms are, or in the rare case that it overflows
-        if not np.isfinite(values @ values) and not np.isfinite(values).all():
-            name = (self.parameters + self.data)[int(np.argmin(np.isfinite(values)))]
-            raise ParameterError(f"run: values must be finite, got {values[~np.isfinite(values)][0]} for {name}")
-        return values
+        return _finite(values, self.parameters + self.data)
 
     def fill_functions(self, coefficients: np.ndarray, values: np.ndarray) -> None:
         """Write the matrices of gates that are Python functions into a coefficient array."""
@@ -101,6 +97,19 @@ class Program:
         """One angle."""
         terms = slice(*self.angle_starts[i : i + 2])
         return float(self.angle_constants[i] + self.angle_coefficients[terms] @ values[self.angle_indices[terms]])
+
+
+def all_values(parameters: tuple[str, ...], names: tuple[str, ...], theta: Any = None, data: Any = None) -> np.ndarray:
+    """Values of `parameters` and of the data `names`, as `Program.values` gives them."""
+    return _finite(np.concatenate([_values(theta, parameters, "theta"), _values(data, names, "data")]), parameters + names)
+
+
+def _finite(values: np.ndarray, names: tuple[str, ...]) -> np.ndarray:
+    # one comparison for all: a sum is finite only if its terms are, or in the rare case that it overflows
+    if not np.isfinite(values @ values) and not np.isfinite(values).all():
+        name = names[int(np.argmin(np.isfinite(values)))]
+        raise ParameterError(f"run: values must be finite, got {values[~np.isfinite(values)][0]} for {name}")
+    return values
 
 
 def _values(given: Any, names: tuple[str, ...], what: str) -> np.ndarray:

@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from triskele.quantum import sampling
-from triskele.quantum.errors import SimulatorError, StateError
+from triskele.quantum.compile.program import all_values
+from triskele.quantum.compile.readings import Reading, read, split
+from triskele.quantum.errors import StateError
 from triskele.quantum.instruction import MEASURE, Instruction
 from triskele.quantum.noise.readout import ReadoutError
 from triskele.quantum.simulators.density_matrix.program import Program, positions
 from triskele.quantum.simulators.density_matrix.transfer import Element, Wide, elements, project
 from triskele.quantum.simulators.density_matrix.vector import PauliVector
-from triskele.quantum.simulators.dynamic import Reading, read, split
-from triskele.quantum.simulators.result import CountsResult, DensityMatrixResult
+from triskele.quantum.simulators.result import CountsResult, DensityMatrixResult, Result
+from triskele.quantum.simulators.statevector.simulator import check_memory
+
+if TYPE_CHECKING:
+    from triskele.quantum.circuit import Circuit
 
 __all__ = ["VectorResult", "simulate"]
 
@@ -43,21 +48,12 @@ class VectorResult(DensityMatrixResult):
         return super()._rotated(letters) if letters else self._diagonal
 
 
-def simulate(circuit: Any, values: dict[str, float], *, initial: np.ndarray | None = None, shots: int | None = None,
-             seed: int | None = None) -> VectorResult | CountsResult:  # fmt: skip
-    """The state after a circuit, or with `shots` and measurements the classical bits.
+def simulate(circuit: Circuit, theta: Any = None, data: Any = None, *, dtype: Any = np.complex128, initial: Any = None,
+             shots: int | None = None, seed: int | None = None) -> VectorResult | CountsResult:  # fmt: skip
+    """Arguments are those of `quantum.run`; `initial` may be a density matrix too, and numbers are always of double precision.
 
-    Without shots a measurement is one whose outcome is forgotten.
-
-    Parameters
-    ----------
-    circuit : Circuit
-    values : dict of str to float
-        Of all its parameters.
-    initial : (2**n,) state vector or (2**n, 2**n) density matrix, optional
-        |0...0> when left out.
-    shots : int, optional
-    seed : int, optional
+    Without shots a measurement is one whose outcome is forgotten; the state is the average over outcomes. With shots, and
+    if it measures, the result counts classical bits, drawn from their exact distribution.
 
     Raises
     ------
@@ -66,49 +62,53 @@ def simulate(circuit: Any, values: dict[str, float], *, initial: np.ndarray | No
     StateError
         If `initial` is no state of these qubits.
     """
-    n, names = circuit.num_qubits, circuit.names
-    instructions = circuit.instructions
-    theta = np.array([values[name] for name in names])
-    measured = any(i.gate is MEASURE for i in instructions)
-    if not any(i.condition for i in instructions) and (shots is None or not measured):
-        program = _program(instructions, n, names)
-        return VectorResult(program.run(theta, _start(initial, n, program.positions)), shots, seed)
-    body, readings = split(circuit) if shots is not None else (list(instructions), [])
-    branches = _branches(body, n, names, theta, initial)
+    ready = _ready(circuit)
+    values, n = all_values(*ready.names, theta, data), circuit.num_qubits
+    if ready.program is not None and (shots is None or not ready.measures):
+        return VectorResult(ready.program.run(values, _start(initial, n, ready.program.positions)), shots, seed)
+    body, readings = split(circuit) if shots is not None else (circuit.instructions, [])
+    branches = _branches(body, n, ready.names[0] + ready.names[1], values, initial)
     if shots is None:
         total = branches.popitem()[1]
         for state in branches.values():
-            total.r += state.r
+            total.r += state.arranged(total.where).r
         return VectorResult(total)
     outcomes, weights = _distribution(branches, readings)
     bits = np.array([[o >> c & 1 for c in range(circuit.num_clbits)] for o in outcomes], np.uint8)
     return CountsResult(bits[sampling.sample(weights, shots, seed)])
 
 
-@functools.lru_cache(32)
-def _program(instructions: tuple[Instruction, ...], n: int, names: tuple[str, ...]) -> Program:
-    found = [e for i in instructions if not isinstance(i.gate, ReadoutError) for e in elements(i)]
-    return Program(found, n, names, _checked(positions(found, n)))
+class Ready(NamedTuple):
+    """What is made of a circuit once: names of parameters and data, and its program if nothing depends on classical bits."""
+
+    names: tuple[tuple[str, ...], tuple[str, ...]]
+    measures: bool
+    program: Program | None
+
+
+def _ready(circuit: Circuit) -> Ready:
+    kept = circuit._programs.get("density_matrix")
+    if kept is None or kept[0] != len(circuit):
+        instructions, names = circuit.instructions, (circuit.parameters, circuit.data)
+        program = None
+        if not any(i.condition for i in instructions):
+            found = [e for i in instructions if not isinstance(i.gate, ReadoutError) for e in elements(i)]
+            n = circuit.num_qubits
+            program = Program(found, n, names[0] + names[1], _checked(positions(found, n)))
+        kept = circuit._programs["density_matrix"] = (len(circuit), Ready(names, any(i.gate is MEASURE for i in instructions), program))
+    return kept[1]
 
 
 def _checked(m: int) -> int:
-    if m > 20:
-        need = 8 * 4.0**m / 2**30
-        raise SimulatorError(f"density_matrix: {m} qubits need {need:.3g} GiB (use simulator='trajectories')")
-    import os
-
-    if hasattr(os, "sysconf"):
-        have = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-        if 8 * 4**m > have:
-            need, have = 8 * 4**m / 2**30, have / 2**30
-            raise SimulatorError(f"density_matrix: {m} qubits need {need:.3g} GiB, this machine has {have:.3g} (use simulator='trajectories')")
+    if m > 12:
+        check_memory("density_matrix", m, 8 << 2 * m)
     return m
 
 
 def _start(initial: Any, n: int, m: int) -> PauliVector:
     if initial is None:
         return PauliVector.zero(n, m)
-    state = np.asarray(initial, complex)
+    state = np.asarray(initial._state if isinstance(initial, Result) else initial, complex)
     size = 1 << n
     if state.shape not in ((size,), (size, size)):
         raise StateError(f"density_matrix: the initial state must have shape ({size},) or ({size}, {size}), got {state.shape}")

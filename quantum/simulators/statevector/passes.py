@@ -8,7 +8,7 @@ from triskele.core.kernels import simd
 from triskele.core.kernels.njit import kernel, template
 from triskele.quantum.compile.schedule import CODE_COLUMNS
 from triskele.quantum.simulators.statevector import rows as loops
-from triskele.quantum.simulators.statevector.lanes import as_pointer, at_address, load, parity, stack, store, width, zip_lanes
+from triskele.quantum.simulators.statevector.lanes import as_pointer, at_address, load, ones, parity, stack, store, width, zip_lanes
 
 __all__ = ["BUFFER_ROWS", "CONTEXT_WORDS", "apply", "chunk32", "chunk64", "deposit", "interleave"]
 
@@ -55,6 +55,8 @@ def apply(p, rows, code, vectors, block, scratch):
             loops.lanes_half(p, rows, c, fixed, value, s, z, lanes, which - 8)
         elif which == 10:
             loops.diagonal(p, rows, c, fixed, value, s, z)
+        elif ones(x) + ones(lanes) == 2:
+            loops.dense2(p, rows, c, fixed, value, x, lanes)
         else:
             loops.dense(p, rows, c, fixed, value, x, lanes, scratch)
 

@@ -2,8 +2,8 @@
 
 A block is `rows` rows at pointer `p` (see `lanes`); row r holds amplitudes r W to r W + W - 1. Coefficients are vectors,
 one number a lane, in which conditions and signs of bits inside a row are contained already (see `expand`). Each loop
-walks the row numbers whose bits `fixed` are `value`. `s` is 1 where bits outside the block ask for the opposite sign,
-`z` are the row bits that do.
+walks the row numbers whose bits `fixed` are `value`, two at a time: scalar work would cost more than vector work. `s` is 1
+where bits outside the block ask for the opposite sign, `z` are the row bits that do.
 """
 
 from __future__ import annotations
@@ -12,28 +12,43 @@ from triskele.core.kernels import simd
 from triskele.core.kernels.njit import template
 from triskele.quantum.simulators.statevector.lanes import fill, load, ones, parity, permute, store, width
 
-__all__ = ["dense", "diagonal", "lanes_general", "lanes_half", "pair_general", "pair_half", "pair_mixed", "pair_swap"]
+__all__ = ["dense", "dense2", "diagonal", "lanes_general", "lanes_half", "pair_general", "pair_half", "pair_mixed", "pair_swap"]
 
-# A PAIR's vectors: a, d, then b, c, then -b, -c; real and imaginary part of each.
-A, D, B = 0, 2, 4
+
+@template
+def free_bit(rows, fixed):
+    """Lowest bit of a row number that is not fixed; 0 if there is none."""
+    free = (rows - 1) & ~fixed
+    return free & -free
 
 
 @template
 def pair_general(p, rows, c, x, fixed, value, s):
-    """A PAIR of rows."""
+    """A PAIR of rows. Vectors of every PAIR: a, d, then b, c, then -b, -c; real and imaginary part of each."""
     w = width(p)
     b = (4 + 4 * s) * w
     ar, ai, dr, di = load(c, 0), load(c, w), load(c, 2 * w), load(c, 3 * w)
     br, bi, cr, ci = load(c, b), load(c, b + w), load(c, b + 2 * w), load(c, b + 3 * w)
-    j = value
+    extra = free_bit(rows, fixed)
+    fixed |= extra
+    i = 0
     for _ in range(rows >> ones(fixed)):
-        u, v = 2 * w * j, 2 * w * (j ^ x)
-        ur, ui, vr, vi = load(p, u), load(p, u + w), load(p, v), load(p, v + w)
-        store(p, u, ar * ur - ai * ui + br * vr - bi * vi)
-        store(p, u + w, ar * ui + ai * ur + br * vi + bi * vr)
-        store(p, v, dr * vr - di * vi + cr * ur - ci * ui)
-        store(p, v + w, dr * vi + di * vr + cr * ui + ci * ur)
-        j = (((j | fixed) + 1) & ~fixed) | value
+        j = i | value
+        _general(p, w, j, j ^ x, ar, ai, br, bi, cr, ci, dr, di)
+        if extra:
+            j |= extra
+            _general(p, w, j, j ^ x, ar, ai, br, bi, cr, ci, dr, di)
+        i = (i + fixed + 1) & ~fixed
+
+
+@template
+def _general(p, w, j, k, ar, ai, br, bi, cr, ci, dr, di):
+    u, v = 2 * w * j, 2 * w * k
+    ur, ui, vr, vi = load(p, u), load(p, u + w), load(p, v), load(p, v + w)
+    store(p, u, ar * ur - ai * ui + br * vr - bi * vi)
+    store(p, u + w, ar * ui + ai * ur + br * vi + bi * vr)
+    store(p, v, dr * vr - di * vi + cr * ur - ci * ui)
+    store(p, v + w, dr * vi + di * vr + cr * ui + ci * ur)
 
 
 @template
@@ -41,41 +56,62 @@ def pair_half(p, rows, c, x, fixed, value, s, imaginary):
     """A PAIR of rows with real a and d; b and c are real, or with `imaginary` = 1 imaginary."""
     w = width(p)
     b = (4 + 4 * s + imaginary) * w
-    ar, dr, b, c = load(c, 0), load(c, 2 * w), load(c, b), load(c, b + 2 * w)
-    j = value
+    a, d, b, e = load(c, 0), load(c, 2 * w), load(c, b), load(c, b + 2 * w)
+    extra = free_bit(rows, fixed)
+    fixed |= extra
+    i = 0
     if imaginary:
         for _ in range(rows >> ones(fixed)):
-            u, v = 2 * w * j, 2 * w * (j ^ x)
-            ur, ui, vr, vi = load(p, u), load(p, u + w), load(p, v), load(p, v + w)
-            store(p, u, ar * ur - b * vi)
-            store(p, u + w, ar * ui + b * vr)
-            store(p, v, dr * vr - c * ui)
-            store(p, v + w, dr * vi + c * ur)
-            j = (((j | fixed) + 1) & ~fixed) | value
+            j = i | value
+            _imaginary(p, w, j, j ^ x, a, b, e, d)
+            if extra:
+                j |= extra
+                _imaginary(p, w, j, j ^ x, a, b, e, d)
+            i = (i + fixed + 1) & ~fixed
     else:
         for _ in range(rows >> ones(fixed)):
-            u, v = 2 * w * j, 2 * w * (j ^ x)
-            ur, ui, vr, vi = load(p, u), load(p, u + w), load(p, v), load(p, v + w)
-            store(p, u, ar * ur + b * vr)
-            store(p, u + w, ar * ui + b * vi)
-            store(p, v, dr * vr + c * ur)
-            store(p, v + w, dr * vi + c * ui)
-            j = (((j | fixed) + 1) & ~fixed) | value
+            j = i | value
+            _real(p, w, j, j ^ x, a, b, e, d)
+            if extra:
+                j |= extra
+                _real(p, w, j, j ^ x, a, b, e, d)
+            i = (i + fixed + 1) & ~fixed
+
+
+@template
+def _imaginary(p, w, j, k, a, b, c, d):
+    u, v = 2 * w * j, 2 * w * k
+    ur, ui, vr, vi = load(p, u), load(p, u + w), load(p, v), load(p, v + w)
+    store(p, u, a * ur - b * vi)
+    store(p, u + w, a * ui + b * vr)
+    store(p, v, d * vr - c * ui)
+    store(p, v + w, d * vi + c * ur)
+
+
+@template
+def _real(p, w, j, k, a, b, c, d):
+    u, v = 2 * w * j, 2 * w * k
+    ur, ui, vr, vi = load(p, u), load(p, u + w), load(p, v), load(p, v + w)
+    store(p, u, a * ur + b * vr)
+    store(p, u + w, a * ui + b * vi)
+    store(p, v, d * vr + c * ur)
+    store(p, v + w, d * vi + c * ui)
 
 
 @template
 def pair_swap(p, rows, x, fixed, value):
     """Exchange of rows."""
     w = width(p)
-    j = value
+    i = 0
     for _ in range(rows >> ones(fixed)):
+        j = i | value
         u, v = 2 * w * j, 2 * w * (j ^ x)
         ur, ui, vr, vi = load(p, u), load(p, u + w), load(p, v), load(p, v + w)
         store(p, u, vr)
         store(p, u + w, vi)
         store(p, v, ur)
         store(p, v + w, ui)
-        j = (((j | fixed) + 1) & ~fixed) | value
+        i = (i + fixed + 1) & ~fixed
 
 
 @template
@@ -86,9 +122,10 @@ def pair_mixed(p, rows, c, x, fixed, value, s, z, lanes, half):
     """
     w = width(p)
     ar, ai, dr, di = load(c, 0), load(c, w), load(c, 2 * w), load(c, 3 * w)
-    j = value
+    i = 0
     if half == 0:
         for _ in range(rows >> ones(fixed)):
+            j = i | value
             u, v = 2 * w * j, 2 * w * (j ^ x)
             b = (4 + 4 * (s ^ parity(j & z))) * w
             br, bi, cr, ci = load(c, b), load(c, b + w), load(c, b + 2 * w), load(c, b + 3 * w)
@@ -98,10 +135,11 @@ def pair_mixed(p, rows, c, x, fixed, value, s, z, lanes, half):
             store(p, u + w, ar * ui + ai * ur + br * qi + bi * qr)
             store(p, v, dr * vr - di * vi + cr * rr - ci * ri)
             store(p, v + w, dr * vi + di * vr + cr * ri + ci * rr)
-            j = (((j | fixed) + 1) & ~fixed) | value
+            i = (i + fixed + 1) & ~fixed
     else:
         turn = half - 1
         for _ in range(rows >> ones(fixed)):
+            j = i | value
             u, v = 2 * w * j, 2 * w * (j ^ x)
             k = (4 + 4 * (s ^ parity(j & z)) + turn) * w
             b, e = load(c, k), load(c, k + 2 * w)
@@ -113,7 +151,7 @@ def pair_mixed(p, rows, c, x, fixed, value, s, z, lanes, half):
             store(p, u + w, ar * ui + b * qi)
             store(p, v, dr * vr + e * rr)
             store(p, v + w, dr * vi + e * ri)
-            j = (((j | fixed) + 1) & ~fixed) | value
+            i = (i + fixed + 1) & ~fixed
 
 
 @template
@@ -121,51 +159,141 @@ def lanes_general(p, rows, c, fixed, value, s, z, lanes):
     """A PAIR inside rows: of lanes l and l ^ `lanes`. Vectors: a (d where the highest bit of x is 1), -, then b (or c), -, then -b, -."""
     w = width(p)
     ar, ai = load(c, 0), load(c, w)
-    j = value
+    extra = z & -z if z else free_bit(rows, fixed)
+    fixed |= extra
+    i = 0
     for _ in range(rows >> ones(fixed)):
-        u = 2 * w * j
+        j = i | value
         b = (4 + 4 * (s ^ parity(j & z))) * w
-        br, bi = load(c, b), load(c, b + w)
-        ur, ui = load(p, u), load(p, u + w)
-        vr, vi = permute(ur, lanes), permute(ui, lanes)
-        store(p, u, ar * ur - ai * ui + br * vr - bi * vi)
-        store(p, u + w, ar * ui + ai * ur + br * vi + bi * vr)
-        j = (((j | fixed) + 1) & ~fixed) | value
+        _inside(p, w, j, ar, ai, load(c, b), load(c, b + w), lanes)
+        if extra:
+            b = 12 * w - b if z else b
+            _inside(p, w, j | extra, ar, ai, load(c, b), load(c, b + w), lanes)
+        i = (i + fixed + 1) & ~fixed
+
+
+@template
+def _inside(p, w, j, ar, ai, br, bi, lanes):
+    u = 2 * w * j
+    ur, ui = load(p, u), load(p, u + w)
+    vr, vi = permute(ur, lanes), permute(ui, lanes)
+    store(p, u, ar * ur - ai * ui + br * vr - bi * vi)
+    store(p, u + w, ar * ui + ai * ur + br * vi + bi * vr)
 
 
 @template
 def lanes_half(p, rows, c, fixed, value, s, z, lanes, imaginary):
     """The same with real a and d, and b and c real, or with `imaginary` = 1 imaginary."""
     w = width(p)
-    ar = load(c, 0)
-    j = value
+    a = load(c, 0)
+    extra = z & -z if z else free_bit(rows, fixed)
+    fixed |= extra
+    i = 0
     for _ in range(rows >> ones(fixed)):
-        u = 2 * w * j
-        b = load(c, (4 + 4 * (s ^ parity(j & z)) + imaginary) * w)
-        ur, ui = load(p, u), load(p, u + w)
-        vr, vi = permute(ur, lanes), permute(ui, lanes)
-        if imaginary:
-            store(p, u, ar * ur - b * vi)
-            store(p, u + w, ar * ui + b * vr)
-        else:
-            store(p, u, ar * ur + b * vr)
-            store(p, u + w, ar * ui + b * vi)
-        j = (((j | fixed) + 1) & ~fixed) | value
+        j = i | value
+        k = 4 + 4 * (s ^ parity(j & z))
+        b = load(c, (k + imaginary) * w)
+        _inside_half(p, w, j, a, b, lanes, imaginary)
+        if extra:
+            b = load(c, (12 - k + imaginary) * w) if z else b
+            _inside_half(p, w, j | extra, a, b, lanes, imaginary)
+        i = (i + fixed + 1) & ~fixed
+
+
+@template
+def _inside_half(p, w, j, a, b, lanes, imaginary):
+    u = 2 * w * j
+    ur, ui = load(p, u), load(p, u + w)
+    vr, vi = permute(ur, lanes), permute(ui, lanes)
+    if imaginary:
+        store(p, u, a * ur - b * vi)
+        store(p, u + w, a * ui + b * vr)
+    else:
+        store(p, u, a * ur + b * vr)
+        store(p, u + w, a * ui + b * vi)
 
 
 @template
 def diagonal(p, rows, c, fixed, value, s, z):
     """A DIAG. Vectors: factors of rows with an even number of ones in `z`, then of those with an odd number."""
     w = width(p)
-    j = value
-    for _ in range(rows >> ones(fixed)):
-        u = 2 * w * j
-        d = 2 * (s ^ parity(j & z)) * w
+    i = 0
+    if z:
+        extra = z & -z
+        fixed |= extra
+        for _ in range(rows >> ones(fixed)):
+            j = i | value
+            d = 2 * (s ^ parity(j & z)) * w
+            _times(p, w, j, load(c, d), load(c, d + w))
+            d = 2 * w - d
+            _times(p, w, j | extra, load(c, d), load(c, d + w))
+            i = (i + fixed + 1) & ~fixed
+    else:
+        d = 2 * s * w
         dr, di = load(c, d), load(c, d + w)
-        ur, ui = load(p, u), load(p, u + w)
-        store(p, u, dr * ur - di * ui)
-        store(p, u + w, dr * ui + di * ur)
-        j = (((j | fixed) + 1) & ~fixed) | value
+        extra = free_bit(rows, fixed)
+        fixed |= extra
+        for _ in range(rows >> ones(fixed)):
+            j = i | value
+            _times(p, w, j, dr, di)
+            if extra:
+                _times(p, w, j | extra, dr, di)
+            i = (i + fixed + 1) & ~fixed
+
+
+@template
+def _times(p, w, j, dr, di):
+    u = 2 * w * j
+    ur, ui = load(p, u), load(p, u + w)
+    store(p, u, dr * ur - di * ui)
+    store(p, u + w, dr * ui + di * ur)
+
+
+@template
+def dense2(p, rows, c, fixed, value, x, lanes):
+    """A DENSE on two bits; see `dense` for the arguments."""
+    w = width(p)
+    low, high = x & -x, x & (x - 1)
+    i = 0
+    if high:
+        for _ in range(rows >> ones(fixed)):
+            j = i | value
+            r, s, t, u = 2 * w * j, 2 * w * (j | low), 2 * w * (j | high), 2 * w * (j | x)
+            ar, ai, br, bi = load(p, r), load(p, r + w), load(p, s), load(p, s + w)
+            cr, ci, dr, di = load(p, t), load(p, t + w), load(p, u), load(p, u + w)
+            _four(p, w, r, c, 0, ar, ai, br, bi, cr, ci, dr, di)
+            _four(p, w, s, c, 8 * w, ar, ai, br, bi, cr, ci, dr, di)
+            _four(p, w, t, c, 16 * w, ar, ai, br, bi, cr, ci, dr, di)
+            _four(p, w, u, c, 24 * w, ar, ai, br, bi, cr, ci, dr, di)
+            i = (i + fixed + 1) & ~fixed
+    elif low:
+        for _ in range(rows >> ones(fixed)):
+            j = i | value
+            r, s = 2 * w * j, 2 * w * (j | low)
+            ar, ai, cr, ci = load(p, r), load(p, r + w), load(p, s), load(p, s + w)
+            br, bi, dr, di = permute(ar, lanes), permute(ai, lanes), permute(cr, lanes), permute(ci, lanes)
+            _four(p, w, r, c, 0, ar, ai, br, bi, cr, ci, dr, di)
+            _four(p, w, s, c, 8 * w, ar, ai, br, bi, cr, ci, dr, di)
+            i = (i + fixed + 1) & ~fixed
+    else:
+        first = lanes & -lanes
+        for _ in range(rows >> ones(fixed)):
+            r = 2 * w * (i | value)
+            ar, ai = load(p, r), load(p, r + w)
+            br, bi, cr, ci = permute(ar, first), permute(ai, first), permute(ar, lanes ^ first), permute(ai, lanes ^ first)
+            dr, di = permute(ar, lanes), permute(ai, lanes)
+            _four(p, w, r, c, 0, ar, ai, br, bi, cr, ci, dr, di)
+            i = (i + fixed + 1) & ~fixed
+
+
+@template
+def _four(p, w, u, c, at, ar, ai, br, bi, cr, ci, dr, di):
+    """Write row of a 4x4 matrix times vector, its vectors being at `c[at]`."""
+    er, ei, fr, fi = load(c, at), load(c, at + w), load(c, at + 2 * w), load(c, at + 3 * w)
+    re, im = er * ar - ei * ai + fr * br - fi * bi, er * ai + ei * ar + fr * bi + fi * br
+    er, ei, fr, fi = load(c, at + 4 * w), load(c, at + 5 * w), load(c, at + 6 * w), load(c, at + 7 * w)
+    store(p, u, re + er * cr - ei * ci + fr * dr - fi * di)
+    store(p, u + w, im + er * ci + ei * cr + fr * di + fi * dr)
 
 
 @template
@@ -178,8 +306,9 @@ def dense(p, rows, c, fixed, value, x, lanes, scratch):
     w = width(p)
     R, L = 1 << ones(x), 1 << ones(lanes)
     terms = R * L
-    j = value
+    i = 0
     for _ in range(rows >> ones(fixed)):
+        j = i | value
         k, t = 0, 0
         for _ in range(R):
             u = 2 * w * (j ^ k)
@@ -191,47 +320,39 @@ def dense(p, rows, c, fixed, value, x, lanes, scratch):
                 t += 1
                 q = ((q | ~lanes) + 1) & lanes
             k = ((k | ~x) + 1) & x
-        k, a = 0, 0
-        if R >= 4:
-            step = 2 * w * terms
-            for _ in range(R >> 2):
+        k, a, step = 0, 0, 2 * w * terms
+        if R > 1:
+            for _ in range(R >> 1):
                 r0 = i0 = r1 = i1 = r2 = i2 = r3 = i3 = fill(p, 0)
-                for t in range(terms):
+                for t in range(0, terms, 2):  # R L is even
                     ur, ui = load(scratch, 2 * w * t), load(scratch, 2 * w * t + w)
+                    vr, vi = load(scratch, 2 * w * t + 2 * w), load(scratch, 2 * w * t + 3 * w)
                     mr, mi = load(c, a), load(c, a + w)
                     r0, i0 = r0 + mr * ur - mi * ui, i0 + mr * ui + mi * ur
                     mr, mi = load(c, a + step), load(c, a + step + w)
                     r1, i1 = r1 + mr * ur - mi * ui, i1 + mr * ui + mi * ur
-                    mr, mi = load(c, a + 2 * step), load(c, a + 2 * step + w)
-                    r2, i2 = r2 + mr * ur - mi * ui, i2 + mr * ui + mi * ur
-                    mr, mi = load(c, a + 3 * step), load(c, a + 3 * step + w)
-                    r3, i3 = r3 + mr * ur - mi * ui, i3 + mr * ui + mi * ur
-                    a += 2 * w
-                a += 3 * step
-                store(p, 2 * w * (j ^ k), r0)
-                store(p, 2 * w * (j ^ k) + w, i0)
+                    mr, mi = load(c, a + 2 * w), load(c, a + 3 * w)
+                    r2, i2 = r2 + mr * vr - mi * vi, i2 + mr * vi + mi * vr
+                    mr, mi = load(c, a + step + 2 * w), load(c, a + step + 3 * w)
+                    r3, i3 = r3 + mr * vr - mi * vi, i3 + mr * vi + mi * vr
+                    a += 4 * w
+                a += step
+                store(p, 2 * w * (j ^ k), r0 + r2)
+                store(p, 2 * w * (j ^ k) + w, i0 + i2)
                 k = ((k | ~x) + 1) & x
-                store(p, 2 * w * (j ^ k), r1)
-                store(p, 2 * w * (j ^ k) + w, i1)
-                k = ((k | ~x) + 1) & x
-                store(p, 2 * w * (j ^ k), r2)
-                store(p, 2 * w * (j ^ k) + w, i2)
-                k = ((k | ~x) + 1) & x
-                store(p, 2 * w * (j ^ k), r3)
-                store(p, 2 * w * (j ^ k) + w, i3)
+                store(p, 2 * w * (j ^ k), r1 + r3)
+                store(p, 2 * w * (j ^ k) + w, i1 + i3)
                 k = ((k | ~x) + 1) & x
         else:
-            for _ in range(R):
-                r0 = i0 = r1 = i1 = fill(p, 0)
-                for t in range(0, terms, 2):  # R L is even: a DENSE has at least one bit
-                    ur, ui = load(scratch, 2 * w * t), load(scratch, 2 * w * t + w)
-                    mr, mi = load(c, a), load(c, a + w)
-                    r0, i0 = r0 + mr * ur - mi * ui, i0 + mr * ui + mi * ur
-                    ur, ui = load(scratch, 2 * w * t + 2 * w), load(scratch, 2 * w * t + 3 * w)
-                    mr, mi = load(c, a + 2 * w), load(c, a + 3 * w)
-                    r1, i1 = r1 + mr * ur - mi * ui, i1 + mr * ui + mi * ur
-                    a += 4 * w
-                store(p, 2 * w * (j ^ k), r0 + r1)
-                store(p, 2 * w * (j ^ k) + w, i0 + i1)
-                k = ((k | ~x) + 1) & x
-        j = (((j | fixed) + 1) & ~fixed) | value
+            r0 = i0 = r1 = i1 = fill(p, 0)
+            for t in range(0, terms, 2):
+                ur, ui = load(scratch, 2 * w * t), load(scratch, 2 * w * t + w)
+                mr, mi = load(c, a), load(c, a + w)
+                r0, i0 = r0 + mr * ur - mi * ui, i0 + mr * ui + mi * ur
+                ur, ui = load(scratch, 2 * w * t + 2 * w), load(scratch, 2 * w * t + 3 * w)
+                mr, mi = load(c, a + 2 * w), load(c, a + 3 * w)
+                r1, i1 = r1 + mr * ur - mi * ui, i1 + mr * ui + mi * ur
+                a += 4 * w
+            store(p, 2 * w * j, r0 + r1)
+            store(p, 2 * w * j + w, i0 + i1)
+        i = (i + fixed + 1) & ~fixed

@@ -90,7 +90,7 @@ def test_maps_on_many_qubits():
     for q in range(6):
         circuit.ry(0.3 + q, q)
     circuit.append("rx", 5, ["a"], controls=[0, 1, 2, 3, 4]).cx(0, 5).mcx([5, 4, 3, 2], 0).bit_flip(0.1, 2)
-    circuit.pauli_rotation("XYZXYZ", "b", range(6)).depolarizing(0.1, 3, 0, 5, 1, 4)
+    circuit.pauli_rotation("XYZXYZ", "b", range(6)).pauli_channel({"XIXZY": 0.2, "ZZIIX": 0.3}, 3, 0, 5, 1, 4)
     np.testing.assert_allclose(simulate(circuit, VALUES).density_matrix(), density_matrix(circuit, VALUES), atol=1e-13)
 
 

@@ -12,7 +12,8 @@ from triskele.quantum.simulators.statevector.passes import CODE_BYTES, apply, co
 
 __all__ = ["LARGEST", "chunk32", "chunk64", "undo_and_collect"]
 
-LARGEST = 12  # local bits of blocks that are copied: two lie on the stack
+LARGEST = 12  # local bits of blocks that are copied
+ROWS = 1 << (LARGEST - 2)  # of two such blocks, which lie on the stack
 
 
 @template
@@ -77,7 +78,7 @@ def _chunk(context, chunk, like):
     rows, run = 1 << (size - lane_bits), 1 << (low - lane_bits)
     high = local >> low << low
     outer = ((1 << n) - 1) & ~local
-    buffer = stack(like, 1 << (LARGEST + 1 - 3))
+    buffer = stack(like, ROWS)
     scratch = stack(like, 256)
     length = code_at(context, 13) * w
     gathered = as_pointer(code_at(context, 12), like)

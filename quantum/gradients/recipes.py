@@ -5,12 +5,11 @@ The cotangent G of a complex coefficient c is the number with dE = sum Re(G dc).
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
-from triskele.core.kernels.njit import kernel
+from triskele.core.kernels.njit import device, kernel
 from triskele.quantum.compile.ops import Recipe
+from triskele.quantum.simulators.statevector.lanes import parity
 
 __all__ = ["pull_angles", "pull_recipes", "wanted"]
 
@@ -19,21 +18,111 @@ _PRODUCT, _CONJUGATE, _MULTIPLY = int(Recipe.PRODUCT), int(Recipe.CONJUGATE), in
 
 
 @kernel(nogil=True)
-def pull_recipes(recipes, angles, coefficients, g, g_angles):
-    """Add to `g_angles` what the cotangents `g` of all coefficients (used up) mean for the angles."""
-    c = coefficients.view(np.complex128)
-    gc = g.view(np.complex128)
+def pull_recipes(recipes, c, g, g_angles):
+    """Add to `g_angles` (A,) what the cotangents `g` (C,) of all coefficients `c` (C,) mean for the angles; g is used up."""
     for r in range(recipes.shape[0] - 1, -1, -1):
-        kind, out, source, sign = recipes[r, 0], recipes[r, 1] // 2, recipes[r, 2], recipes[r, 3]
-        if kind == _PAIR_REAL or kind == _PAIR_IMAGINARY:
-            ga, gb, gc_, gd = gc[out], gc[out + 1], gc[out + 2], gc[out + 3]
-            half = 0.5 * angles[source]
-            off = gc_.real - gb.real if kind == _PAIR_REAL else gb.imag + gc_.imag
-            g_angles[source] += 0.5 * (sign * math.cos(half) * off - math.sin(half) * (ga.real + gd.real))
+        row = recipes[r]
+        kind, out, source, sign = row[0], row[1], row[2], row[3]
+        if kind == _PAIR_REAL:  # c[out + 4] = sign sin t/2
+            g_angles[source] += 0.5 * (sign * c[out] * (g[out + 4] - g[out + 2]) - sign * c[out + 4] * (g[out] + g[out + 6]))
+        elif kind == _PAIR_IMAGINARY:  # c[out + 3] = -sign sin t/2, and Re(-i G) = Im G
+            g_angles[source] += 0.5 * (sign * c[out] * (g[out + 3] + g[out + 5]) + sign * c[out + 3] * (g[out] + g[out + 6]))
         elif kind == _ROTATION:
-            g_angles[source] += 0.5 * sign * ((gc[out] * c[out]).imag - (gc[out + 1] * c[out + 1]).imag)
+            g_angles[source] += 0.5 * sign * (imaginary(c, g, out, out) - imaginary(c, g, out + 2, out + 2))
         elif kind == _PHASE:
-            g_angles[source] -= sign * ((gc[out] + gc[out + 1]) * c[out]).imag
+            g_angles[source] -= sign * (imaginary(c, g, out, out) + imaginary(c, g, out + 2, out + 2))
+        elif kind == _CONJUGATE:
+            for k in range(row[5]):
+                g[source + 2 * k] += g[out + 2 * k]
+                g[source + 2 * k + 1] -= g[out + 2 * k + 1]
+        elif kind == _MULTIPLY:
+            for k in range(0, 2 * row[5], 2):
+                a, b = source + k, row[4] + k
+                ga, gb = times(c, b, g, out + k), times(c, a, g, out + k)
+                g[a], g[a + 1] = g[a] + ga[0], g[a + 1] + ga[1]
+                g[b], g[b + 1] = g[b] + gb[0], g[b + 1] + gb[1]
+        else:
+            pull_product(row, c, g)
+
+
+@device
+def times(c, i, g, j):
+    """Real and imaginary part of the product of complex numbers."""
+    return c[i] * g[j] - c[i + 1] * g[j + 1], c[i] * g[j + 1] + c[i + 1] * g[j]
+
+
+@device
+def imaginary(c, g, i, j):
+    """Imaginary part of the product of complex numbers."""
+    return c[i] * g[j + 1] + c[i + 1] * g[j]
+
+
+@device
+def pull_product(row, c, g):
+    """Of the recipe PRODUCT: matrix = op @ previous, so that G_previous = op^T G and G_op = G previous^T, gathered by entry."""
+    out, source, previous, size = row[1], row[2], row[4], 1 << row[5]
+    kind, x, m, v, z, local = row[6], row[7], row[8], row[9], row[10], row[11]
+    step = 2 * size
+    if previous >= 0:
+        for k in range(size * step):  # where the op does nothing
+            g[previous + k] += g[out + k]
+    if kind == 0:
+        pivot = x
+        while pivot & (pivot - 1):
+            pivot &= pivot - 1
+        for j in range(size):
+            if j & m == v and j & pivot == 0:
+                s = 1.0 - 2.0 * parity(j & z)
+                entry(c, g, out, previous, step, j, j, source, 1.0, True)
+                entry(c, g, out, previous, step, j, j ^ x, source + 2, s, False)
+                entry(c, g, out, previous, step, j ^ x, j, source + 4, s, False)
+                entry(c, g, out, previous, step, j ^ x, j ^ x, source + 6, 1.0, True)
+    elif kind == 1:
+        for j in range(size):
+            if j & m == v:
+                entry(c, g, out, previous, step, j, j, source + 2 * parity(j & z), 1.0, True)
+    else:
+        width = 0
+        bits = x
+        while bits:
+            bits &= bits - 1
+            width += 1
+        for j in range(size):
+            if j & m != v or j & x:
+                continue
+            for row_ in range(1 << width):
+                for column in range(1 << width):
+                    a, b = j | spread(row_, width, local), j | spread(column, width, local)
+                    entry(c, g, out, previous, step, a, b, source + 2 * ((row_ << width) + column), 1.0, a == b)
+
+
+@device
+def spread(i, width, local):
+    """An index of a DENSE as bits of the index of the matrix."""
+    out = 0
+    for b in range(width):
+        out |= ((i >> b) & 1) << ((local >> (4 * b)) & 15)
+    return out
+
+
+@device
+def entry(c, g, out, previous, step, i, j, e, sign, diagonal):
+    """The share of entry e (at row i, column j) of an op in the pull-back of PRODUCT; 1 was put in G_previous where i = j already."""
+    er, ei = sign * c[e] - (1.0 if diagonal else 0.0), sign * c[e + 1]
+    if previous < 0:
+        g[e] += sign * g[out + i * step + 2 * j]
+        g[e + 1] += sign * g[out + i * step + 2 * j + 1]
+        return
+    re, im = 0.0, 0.0
+    for k in range(0, step, 2):
+        gr, gi = g[out + i * step + k], g[out + i * step + k + 1]
+        pr, pi = c[previous + j * step + k], c[previous + j * step + k + 1]
+        re += gr * pr - gi * pi
+        im += gr * pi + gi * pr
+        g[previous + j * step + k] += er * gr - ei * gi
+        g[previous + j * step + k + 1] += er * gi + ei * gr
+    g[e] += sign * re
+    g[e + 1] += sign * im
 
 
 @kernel(nogil=True)

@@ -120,7 +120,7 @@ def pull_values(program: Any, values: np.ndarray, angles: np.ndarray, c: np.ndar
     """Cotangents of values from those of coefficients (used up)."""
     g_angles, g_values = np.zeros_like(angles), np.zeros(len(values))
     matrices = [g[at : at + 2 * 4**gate.num_qubits].copy() for at, gate, _ in program.functions]
-    recipes.pull_recipes(program.recipes, angles, c, g, g_angles)
+    recipes.pull_recipes(program.recipes, c, g, g_angles)
     for (_, gate, which), matrix in zip(program.functions, matrices, strict=True):
         for i, slope in zip(which, _pull_function(gate, [program.angle(i, values) for i in which], matrix), strict=True):
             g_angles[i] += slope

@@ -1,0 +1,99 @@
+"""The fast engine of expectation values: one compiled call for values and gradients of a batch."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from triskele.quantum.compile.program import Program
+from triskele.quantum.gradients import adjoint_kernels as kernels
+from triskele.quantum.gradients import backward_passes
+from triskele.quantum.gradients.adjoint_kernels import Word
+from triskele.quantum.gradients.observable import Observable, join
+from triskele.quantum.gradients.recipes import wanted
+from triskele.quantum.simulators.statevector.engine import Block, chunk_address, pack
+
+__all__ = ["Adjoint"]
+
+_NOTHING = np.zeros((0, 0))
+_NO_STATE = np.zeros((0, 0), np.complex128)
+
+
+class Adjoint:
+    """Values of observables after a program, and their gradients by the adjoint method (Jones and Gacon, arXiv:2009.02823).
+
+    The state is kept while lambda = H psi and psi are taken back through the ops; each op leaves the moments
+    sum conj(lambda) psi of what it mixes, from which the derivatives of its coefficients, and by the chain rule those of
+    angles and values, follow without further sweeps.
+
+    Parameters
+    ----------
+    program : Program
+    observables : list of Observable
+        Compiled for the dtype.
+    single : bool
+        Single precision.
+    block : Block, optional
+        Local bits of passes.
+    """
+
+    def __init__(self, program: Program, observables: list[Observable], single: bool = False, block: Block | None = None):
+        self.program, self.single = program, single
+        together, starts = join(observables)
+        packed = pack(program, single, block or default_block(program.num_qubits, single))
+        self._wanted = np.append(wanted(program), False).astype(np.uint8)
+        # what the addresses point to must live as long as they do
+        self._kept = (packed.words, packed.numbers, self._wanted, together, starts)
+        fixed = np.zeros(len(Word), np.int64)
+        for word, array in ((Word.WORDS, packed.words), (Word.NUMBERS, packed.numbers), (Word.WANTED, self._wanted), (Word.ROWS, together.rows),
+                            (Word.ROW_STARTS, starts), (Word.MASKS, together.masks), (Word.WEIGHTS, together.weights), (Word.TABLES, together.tables)):  # fmt: skip
+            fixed[word] = array.ctypes.data
+        fixed[Word.WORDS_LENGTH], fixed[Word.NUMBERS_LENGTH] = len(packed.words), len(packed.numbers)
+        fixed[Word.OBSERVABLES] = self.size = len(observables)
+        fixed[Word.FORWARD], fixed[Word.BACKWARD] = chunk_address(single), _address("backward", single)
+        fixed[Word.TILES], fixed[Word.EXAMPLES] = _address("tiles", single), _address("examples", single)
+        self.num_values = fixed[Word.NUM_VALUES] = len(program.parameters) + len(program.data)
+        fixed[Word.COUNT] = 1 << program.num_qubits
+        self._fixed = fixed
+
+    def values(self, values: np.ndarray, initial: np.ndarray = _NO_STATE) -> np.ndarray:
+        """(B, m) values for (B, V) float64 values of parameters and data, from (B or 1, N) complex128 initial states."""
+        out = np.empty((len(values), self.size))
+        kernels.evaluate(self._fixed, values, _NOTHING, initial, out, _NOTHING, _NO_STATE, _NOTHING)
+        return out
+
+    def jacobian(self, values: np.ndarray, initial: np.ndarray = _NO_STATE) -> tuple[np.ndarray, np.ndarray]:
+        """(B, m) values and (B, m, V) gradients."""
+        batch = len(values)
+        out, gradients = np.empty((batch, self.size)), np.empty((batch, self.size, self.num_values))
+        kernels.evaluate(self._fixed, values, _NOTHING, initial, out, gradients, _NO_STATE, _NOTHING)
+        return out, gradients
+
+    def pull(self, values: np.ndarray, ct: np.ndarray, initial: np.ndarray = _NO_STATE) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """(B, m) values, and of the sum with weights (B, m): (B, V) gradients, and (B, N) for the initial states if they are given."""
+        batch = len(values)
+        out, gradients = np.empty((batch, self.size)), np.empty((batch, 1, self.num_values))
+        states = np.empty((batch, initial.shape[1]), np.complex128) if initial.size else _NO_STATE
+        kernels.evaluate(self._fixed, values, ct, initial, out, gradients, states, _NOTHING)
+        return out, gradients[:, 0], states
+
+
+def default_block(num_qubits: int, single: bool) -> Block:
+    """Blocks of psi and lambda that lie in the L1 cache together."""
+    size = 11 if single else 10
+    return Block(size, 5)
+
+
+@cache
+def _address(what: str, single: bool) -> int:
+    from numba.core import types
+
+    functions: dict[str, Any] = {"backward": (backward_passes.chunk64, backward_passes.chunk32), "tiles": (kernels.tiles64, kernels.tiles32),
+                                 "examples": (kernels.examples64, kernels.examples32)}  # fmt: skip
+    function = functions[what][single]
+    signature = (types.CPointer(types.int64), types.int64)
+    function.compile(signature)
+    compiled = function.overloads[signature]
+    return compiled.library.get_pointer_to_function(compiled.fndesc.llvm_cfunc_wrapper_name)

@@ -10,7 +10,7 @@ import numpy as np
 
 from triskele.quantum import gates
 from triskele.quantum.errors import CircuitError, GateError, ParameterError
-from triskele.quantum.gates import families
+from triskele.quantum.gates import families, fermionic
 from triskele.quantum.gates.base import Gate
 from triskele.quantum.gates.standard import CONTROLLED, resolve
 from triskele.quantum.instruction import BARRIER, MEASURE, RESET, Condition, Instruction
@@ -118,6 +118,18 @@ class Circuit:
     def __repr__(self) -> str:
         return f"Circuit({self.num_qubits} qubits, {len(self)} instructions, {len(self.parameters)} parameters)"
 
+    def __str__(self) -> str:
+        return self.draw("text")
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        printer.text(str(self))  # what notebooks show
+
+    def draw(self, output: str = "text", **options: Any) -> Any:
+        """A picture: "text" gives a string (`width` in characters), "mpl" a matplotlib figure (see `draw.draw_text`, `draw.draw_mpl`)."""
+        from triskele.quantum import draw
+
+        return draw.circuit(self, output, **options)
+
     # -- building ---------------------------------------------------------------------------------------------------
 
     def append(self, gate: Any, qubits: Sequence[int] | int, params: Sequence[Any] = (), *, controls: Sequence[int] | int = (),
@@ -198,6 +210,10 @@ class Circuit:
     def pauli_rotation(self, paulis: str, angle: Any, qubits: Sequence[int] | int, *, controls: Sequence[int] | int = ()) -> Circuit:
         """Add exp(-i angle/2 P) of a Pauli string; letter k of `paulis` (I, X, Y, Z) acts on `qubits[k]`."""
         return self.append(*families.rotation_on(paulis, qubits, angle), controls=controls)
+
+    def excitation(self, angle: Any, source: Sequence[int] | int, target: Sequence[int] | int, *, controls: Sequence[int] | int = ()) -> Circuit:
+        """Add exp(angle (T - T^dagger)), T moving fermions from one or two `source` modes to `target` modes (after Jordan-Wigner)."""
+        return self.append(*fermionic.excitation_on(angle, source, target), controls=controls)
 
     def measure(self, qubits: Sequence[int] | int, clbits: Sequence[int] | int | None = None) -> Circuit:
         """Measure qubits into classical bits, those of the same numbers when left out."""

@@ -168,8 +168,8 @@ class MBAR(LadderWeights):
     """ln n_k = -ln Z_k from the energies of all blocks together, each with the n_k it was drawn with.
 
     Blocks from before the system has found its most important states contradict later ones, and would hold the solution
-    back until they are outvoted. They are forgotten in generations: when there are as many new energies as in the generation
-    before, that one is dropped, so that the last half to two thirds of all energies count. A solution is sought
+    back until they are outvoted. They are forgotten in generations: when the new one has a third of all energies
+    that were ever seen, the one before is dropped. So what counts is the last third at least, and the last 5/9 at most. A solution is sought
     again when there are 10 % more of them; energies are kept in an `EnergyHistogram`, so that it costs the same however long the
     run is.
 
@@ -195,7 +195,7 @@ class MBAR(LadderWeights):
                 self._set(from_one_temperature(self.betas, energies, self.beta))
         else:
             row[1:] = log_n
-        if self._new.size >= max(self._old.size, 1):
+        if self._new.size >= self._seen / 3:
             self._old, self._new = self._new, _Generation(self._all)
         self._new.add(energies, row)
         self._seen += len(energies)

@@ -199,6 +199,16 @@ def test_mbar_finds_its_way_between_epochs_that_hardly_overlap():
     assert error(-log_z, system) < 0.3
 
 
+def test_mbar_learns_from_more_energies_the_longer_it_runs():
+    estimator = MBAR(BETAS, BETA0)
+    for blocks in range(1, 200):
+        estimator.add(np.full(10, 50.0), np.zeros(len(BETAS)))
+        kept = (estimator._old.size + estimator._new.size) / (10 * blocks)
+        assert kept >= 1 / 3 and (blocks < 30 or kept < 0.6)
+    system = Oscillators()
+    assert error(learn("mbar", system, 400).log_n, system) < 0.05
+
+
 def test_mbar_forgets_what_it_learned_before_the_deepest_states_were_found():
     """20 blocks in a high-lying well, and then another 60 kJ/mol lower: a factor of 10^11 in Z at the lowest temperature."""
     upper, lower = Oscillators(seed=1), Oscillators(seed=2, offset=-60.0)

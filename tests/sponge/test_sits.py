@@ -61,13 +61,13 @@ def tempering(**options):
 @pytest.mark.parametrize("estimator", ["mbar", "iteration", "approximation"])
 def test_weights_of_the_ladder_are_those_of_oscillators(estimator):
     sits = tempering(estimator=estimator)
-    sim = run_of(sits, 100_000)
-    assert np.abs(sits.log_n - EXACT).max() < 0.3
+    sim = run_of(sits, 500_000)
+    assert np.abs(sits.log_n - EXACT).max() < 0.1
     frozen = sits.produce().log_n
-    sim.run(100_000)
+    sim.run(500_000)
     assert np.array_equal(sits.log_n, frozen)
-    assert sits.flatness() < 0.3 and sits.round_trips > 100
-    assert sits.produced.sum() == 10_000 and not sits.produced[:10_000].any()
+    assert sits.flatness() < 0.1 and sits.round_trips > 500
+    assert sits.produced.sum() == 50_000 and not sits.produced[:50_000].any()
     temperatures = np.array([285.0, 400.0, 590.0])
     value, error = sits.free_energies(temperatures)
     assert np.all(np.abs(value + 1.5 * N * np.log(temperatures / T0)) < 4 * error + 1e-3)
@@ -152,7 +152,7 @@ def test_torsion_is_turned_and_its_potential_comes_back():
     sim.run(300_000)
     sits.produce()
     phi = sponge.Variables({"phi": cv.torsion(0, 1, 2, 3)}, every=100)
-    sim.run(500_000, report=phi)
+    sim.run(2_000_000, report=phi)
     assert phi["phi"].min() < -2.5 and phi["phi"].max() > 2.5
     edge = np.linspace(-np.pi, np.pi, 37)
     density = np.histogram(phi["phi"], edge, weights=sits.weights(phi.steps))[0]
@@ -163,12 +163,13 @@ def test_torsion_is_turned_and_its_potential_comes_back():
     low = exact - exact.min() < 15
     found = -rt * np.log(density[low])
     difference = found - exact[low]
-    assert np.sqrt(np.mean((difference - difference.mean()) ** 2)) < 0.5  # 0.03 kcal/mol in a run ten times as long
+    difference -= difference.mean()
+    assert np.sqrt(np.mean(difference**2)) < 0.2 and np.abs(difference).max() < 0.5  # kcal/mol
     # the two wells against each other: 8.4 kcal/mol, the upper one being wider
     middle = 0.5 * (edge[1:] + edge[:-1])[low]
     wells = [-rt * np.log(np.sum(density[low][side])) for side in (middle > 0, middle < 0)]
     wanted = [-rt * np.log(np.sum(np.exp(-exact[low][side] / rt))) for side in (middle > 0, middle < 0)]
-    assert wells[0] - wells[1] == pytest.approx(wanted[0] - wanted[1], abs=0.4)
+    assert wells[0] - wells[1] == pytest.approx(wanted[0] - wanted[1], abs=0.3)
 
 
 # -- modes and records ----------------------------------------------------------------------------------------------------

@@ -1,0 +1,1 @@
+"""Circuits with parameters to be found."""

@@ -12,6 +12,7 @@ from triskele.quantum.gradients import adjoint_kernels as kernels
 from triskele.quantum.gradients import backward_passes
 from triskele.quantum.gradients.adjoint_kernels import Word
 from triskele.quantum.gradients.observable import Observable, join
+from triskele.quantum.gradients.functions import pull_functions
 from triskele.quantum.gradients.recipes import wanted
 from triskele.quantum.simulators.statevector.engine import Block, chunk_address, pack
 
@@ -43,6 +44,7 @@ class Adjoint:
         self.program, self.single = program, single
         together, starts = join(observables)
         packed = pack(program, single, block or default_block(program.num_qubits, single))
+        self._numbers = packed.numbers
         self._wanted = np.append(wanted(program), False).astype(np.uint8)
         # what the addresses point to must live as long as they do
         self._kept = (packed.words, packed.numbers, self._wanted, together, starts)
@@ -61,14 +63,14 @@ class Adjoint:
     def values(self, values: np.ndarray, initial: np.ndarray = _NO_STATE) -> np.ndarray:
         """(B, m) values for (B, V) float64 values of parameters and data, from (B or 1, N) complex128 initial states."""
         out = np.empty((len(values), self.size))
-        kernels.evaluate(self._fixed, values, _NOTHING, initial, out, _NOTHING, _NO_STATE, _NOTHING)
+        self._evaluate(values, _NOTHING, initial, out, _NOTHING, _NO_STATE)
         return out
 
     def jacobian(self, values: np.ndarray, initial: np.ndarray = _NO_STATE) -> tuple[np.ndarray, np.ndarray]:
         """(B, m) values and (B, m, V) gradients."""
         batch = len(values)
         out, gradients = np.empty((batch, self.size)), np.empty((batch, self.size, self.num_values))
-        kernels.evaluate(self._fixed, values, _NOTHING, initial, out, gradients, _NO_STATE, _NOTHING)
+        self._evaluate(values, _NOTHING, initial, out, gradients, _NO_STATE)
         return out, gradients
 
     def pull(self, values: np.ndarray, ct: np.ndarray, initial: np.ndarray = _NO_STATE) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -76,8 +78,25 @@ class Adjoint:
         batch = len(values)
         out, gradients = np.empty((batch, self.size)), np.empty((batch, 1, self.num_values))
         states = np.empty((batch, initial.shape[1]), np.complex128) if initial.size else _NO_STATE
-        kernels.evaluate(self._fixed, values, ct, initial, out, gradients, states, _NOTHING)
+        self._evaluate(values, ct, initial, out, gradients, states)
         return out, gradients[:, 0], states
+
+    def _evaluate(self, values, ct, initial, out, gradients, states):
+        if not self.program.functions:
+            kernels.evaluate(self._fixed, values, ct, initial, out, gradients, states, _NOTHING)
+            return
+        # gates that are Python functions: their matrices are found, and differentiated, example by example
+        fixed, numbers = self._fixed.copy(), self._numbers.copy()
+        fixed[Word.NUMBERS] = numbers.ctypes.data
+        matrices = numbers[len(numbers) - len(self.program.coefficients) :]
+        cotangents = np.zeros((1, gradients.shape[1] if gradients.size else 0, len(matrices)))
+        for k in range(len(values)):
+            one = slice(k, k + 1)
+            self.program.fill_functions(matrices, values[k])
+            kernels.evaluate(fixed, values[one], ct[one], initial[one] if len(initial) > 1 else initial, out[one], gradients[one], states[one],
+                             cotangents if gradients.size else _NOTHING)  # fmt: skip
+            for i in range(cotangents.shape[1]):
+                pull_functions(self.program, values[k], cotangents[0, i], gradients[k, i])
 
 
 def default_block(num_qubits: int, single: bool) -> Block:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from triskele.quantum.compile.program import lower
 from triskele.quantum.errors import OperatorError, ParameterError, SimulatorError
-from triskele.quantum.gradients.observable import compile_observable
-from triskele.quantum.gradients.sweeps import Sweeps, apply
+from triskele.quantum.gradients.adjoint import Adjoint
+from triskele.quantum.gradients.observable import Observable, compile_observable
+from triskele.quantum.gradients.sweeps import Sweeps
 from triskele.quantum.gradients.terms import term_values
 from triskele.quantum.operators.pauli import PauliSum
+from triskele.quantum.simulators.statevector.engine import simulate
 
 __all__ = ["Expectation"]
 
@@ -28,6 +30,8 @@ class Expectation:
         Gates and barriers.
     hamiltonians : PauliSum, or list of PauliSum
         Hermitian. One gives a value of shape (), a list of m gives (m,).
+    dtype : complex128 or complex64
+        Of the state. Values and gradients are float64.
     initial : (2**n,) array, optional
         The state before the circuit; |0...0> when left out.
 
@@ -47,21 +51,26 @@ class Expectation:
     >>> theta = np.array([0.3, 0.7])
     >>> energy(theta).round(6), energy.gradient(theta).round(6)
     (np.float64(1.113012), array([ 0.36533 , -0.09519]))
-    >>> core.hessian(energy)(theta).round(6)
+    >>> bool(np.allclose(core.grad(energy)(theta), energy.gradient(theta)))
+    True
     """
 
-    def __init__(self, circuit: Any, hamiltonians: PauliSum | Sequence[PauliSum], *, initial: Any = None):
+    def __init__(self, circuit: Any, hamiltonians: PauliSum | Sequence[PauliSum], *, dtype: Any = np.complex128, initial: Any = None):
         self.circuit = circuit
         self.is_list = not isinstance(hamiltonians, (PauliSum, str))
         self.hamiltonians = tuple(PauliSum(h) for h in (hamiltonians if self.is_list else [hamiltonians]))
         if not self.hamiltonians:
             raise OperatorError("Expectation: at least one operator is needed, got none")
         n = circuit.num_qubits
-        self.observables = [compile_observable(h, n) for h in self.hamiltonians]
-        self.program = lower(circuit, fuse=False)
-        self.parameters, self.data = self.program.parameters, self.program.data
+        dtype = np.dtype(dtype)
+        if dtype not in (np.complex128, np.complex64):
+            raise SimulatorError(f"Expectation: dtype must be complex128 or complex64, got {dtype}")
+        self.single = dtype == np.complex64
+        observables = [compile_observable(h, n, np.float32 if self.single else np.float64) for h in self.hamiltonians]
+        self._program = lower(circuit)
+        self.parameters, self.data = self._program.parameters, self._program.data
         self.initial = None if initial is None else _state(initial, n)
-        self._sweeps = Sweeps(self.program)
+        self._adjoint = Adjoint(self._program, observables, self.single)
         self._ends = np.cumsum([len(h) for h in self.hamiltonians])
 
     @property
@@ -111,7 +120,9 @@ class Expectation:
     def value_and_grad(self, theta: Any = None, data: Any = None) -> tuple[Any, np.ndarray]:
         """The value, and its gradient with respect to theta: (P,), for a list (m, P), with a batch axis before these."""
         inputs, batched = self._inputs(theta, data, None, None)
-        values, gradients = self._jacobian(*(np.asarray(i) for i in inputs))
+        theta, data, _, initial = inputs
+        values, gradients = self._adjoint.jacobian(self._rows(theta, data), _given(initial))
+        gradients = gradients[..., : len(self.parameters)]
         if not batched:
             values, gradients = values[0], gradients[0]
         return (values, gradients) if self.is_list else (values[..., 0], gradients[..., 0, :])
@@ -168,80 +179,84 @@ class Expectation:
 
     # -- numbers: what the operators of `rules` call ----------------------------------------------------------------
 
-    def _examples(self, *inputs: np.ndarray):
-        batch = max(len(i) for i in inputs)
-        for k in range(batch):
-            yield k, [i[k if len(i) > 1 else 0] for i in inputs]
+    def _rows(self, theta: np.ndarray, data: np.ndarray, *others: np.ndarray) -> np.ndarray:
+        """(B, V) values, checked; the batch is that of all inputs together."""
+        batch = max(len(i) for i in (theta, data, *others))
+        values = np.empty((batch, theta.shape[1] + data.shape[1]))
+        values[:, : theta.shape[1]], values[:, theta.shape[1] :] = theta, data
+        return self._finite(values)
 
-    def _checked(self, theta, data, initial):
-        values = np.concatenate([theta, data])
-        if not np.isfinite(values).all():
-            name = (self.parameters + self.data)[int(np.argmin(np.isfinite(values)))]
-            raise ParameterError(f"Expectation: values must be finite, got {values[~np.isfinite(values)][0]} for {name}")
-        return values, (initial if len(initial) else None)
+    def _finite(self, values: np.ndarray) -> np.ndarray:
+        # one comparison for all: a sum is finite only if its terms are, or in the rare case that it overflows
+        if not np.isfinite(values.sum()) and not np.isfinite(values).all():
+            bad = tuple(np.argwhere(~np.isfinite(values))[0])
+            raise ParameterError(f"Expectation: values must be finite, got {values[bad]} for {(self.parameters + self.data)[bad[-1]]}")
+        return values
 
-    def _observables(self, coefficients):
-        if not len(coefficients):
-            return self.observables
-        parts = np.split(coefficients, self._ends[:-1])
-        return [compile_observable(_with(h, c), self.circuit.num_qubits) for h, c in zip(self.hamiltonians, parts, strict=True)]
+    def _engine(self, coefficients: np.ndarray) -> Adjoint:
+        """The engine for coefficients (1, T)."""
+        if not coefficients.shape[1]:
+            return self._adjoint
+        return Adjoint(self._program, self._observables(coefficients, np.float32 if self.single else np.float64), self.single)
 
-    def _values(self, *inputs):
-        out = np.zeros((max(len(i) for i in inputs), self.size))
-        for k, (theta, data, coefficients, initial) in self._examples(*inputs):
-            psi = self._sweeps.forward(*self._checked(theta, data, initial))
-            out[k] = [apply(h, psi, np.empty_like(psi)) for h in self._observables(coefficients)]
-        return out
+    def _observables(self, coefficients: np.ndarray, dtype: Any) -> list[Observable]:
+        parts = np.split(coefficients[0], self._ends[:-1]) if coefficients.shape[1] else [h.coefficients for h in self.hamiltonians]
+        return [compile_observable(_with(h, c), self.circuit.num_qubits, dtype) for h, c in zip(self.hamiltonians, parts, strict=True)]
 
-    def _jacobian(self, *inputs):
-        batch = max(len(i) for i in inputs)
-        values, gradients = np.zeros((batch, self.size)), np.zeros((batch, self.size, len(self.parameters)))
-        for k, (theta, data, coefficients, initial) in self._examples(*inputs):
-            at, start = self._checked(theta, data, initial)
-            psi = self._sweeps.forward(at, start)
-            for i, h in enumerate(self._observables(coefficients)):
-                lam = np.empty_like(psi)
-                values[k, i] = apply(h, psi, lam)
-                gradients[k, i] = self._sweeps.backward(at, psi.copy(), lam)[: len(self.parameters)]
-        return values, gradients
+    def _values(self, theta, data, coefficients, initial):
+        values, start = self._rows(theta, data, coefficients, initial), _given(initial)
+        if len(coefficients) == 1:
+            return self._engine(coefficients).values(values, start)
+        return np.concatenate([self._engine(c).values(v, s) for v, c, s in _examples(values, coefficients, start)])
 
-    def _pull(self, *inputs):
-        batch = max(len(i) for i in inputs)
-        out = [np.zeros((batch, i.shape[1]), i.dtype) for i in inputs[:4]]
-        for k, (theta, data, coefficients, initial, ct) in self._examples(*inputs):
-            at, start = self._checked(theta, data, initial)
-            psi = self._sweeps.forward(at, start)
-            lam, work = np.zeros_like(psi), np.empty_like(psi)
-            for h, c in zip(self._observables(coefficients), ct, strict=True):
-                apply(h, psi, work)
-                lam += c * work
-            if len(coefficients):
-                out[2][k] = self._terms(ct, psi, psi)
-            g = self._sweeps.backward(at, psi, lam)
-            out[0][k], out[1][k] = np.split(g, [len(theta)])
-            if len(initial):
-                out[3][k] = 2 * lam.conj()
-        return out
+    def _pull(self, theta, data, coefficients, initial, ct):
+        values, start = self._rows(theta, data, coefficients, initial, ct), _given(initial)
+        ct = np.ascontiguousarray(np.broadcast_to(ct, (len(values), self.size)))
+        if len(coefficients) == 1:
+            _, g, states = self._engine(coefficients).pull(values, ct, start)
+        else:
+            found = [self._engine(c).pull(v, w, s) for v, c, w, s in _examples(values, coefficients, ct, start)]
+            g, states = (np.concatenate([f[i] for f in found]) for i in (1, 2))
+        slopes = np.zeros((len(values), coefficients.shape[1]))
+        if coefficients.shape[1]:
+            for k, (v, w, s) in enumerate(_examples(values, ct, start)):
+                psi = simulate(self._program, v[0], np.complex128, s[0] if s.size else None)
+                slopes[k] = self._terms(w[0], psi, psi)
+        split = theta.shape[1]
+        return [np.ascontiguousarray(g[:, :split]), np.ascontiguousarray(g[:, split:]), slopes, states.reshape(len(values), initial.shape[1])]
 
-    def _second(self, *inputs):
-        batch = max(len(i) for i in inputs)
-        out = [np.zeros((batch, self.size))] + [np.zeros((batch, i.shape[1]), i.dtype) for i in inputs[:4]]
-        for k, (theta, data, coefficients, initial, ct, d_theta, d_data, d_coefficients, d_initial) in self._examples(*inputs):
-            at, start = self._checked(theta, data, initial)
-            d_start = d_initial if len(initial) else np.zeros(self._sweeps.size, complex)
-            changes = self._observables(d_coefficients) if len(coefficients) else None
-            slopes, g, d_lam, psi, d_psi = self._sweeps.second(at, start, np.concatenate([d_theta, d_data]), d_start, self._observables(coefficients), changes, ct)
-            out[0][k] = slopes
-            out[1][k], out[2][k] = np.split(g, [len(theta)])
-            if len(coefficients):
-                out[3][k] = 2 * self._terms(ct, psi, d_psi)
-            if len(initial):
+    def _second(self, theta, data, coefficients, initial, ct, d_theta, d_data, d_coefficients, d_initial):
+        values, start = self._rows(theta, data, coefficients, initial, ct, d_theta, d_data, d_coefficients, d_initial), _given(initial)
+        batch = len(values)
+        sizes = [i.shape[1] for i in (theta, data, coefficients, initial)]
+        out = [np.zeros((batch, self.size)), *(np.zeros((batch, s), complex if i == 3 else float) for i, s in enumerate(sizes))]
+        sweeps = Sweeps(lower(self.circuit, fuse=False))
+        d_values = np.concatenate([np.broadcast_to(d, (batch, d.shape[1])) for d in (d_theta, d_data)], axis=1)
+        for k, (v, d_v, c, d_c, s, d_s, w) in enumerate(_examples(values, d_values, coefficients, d_coefficients, start, d_initial, ct)):
+            changes = self._observables(d_c, np.float64) if sizes[2] else None
+            first, d_first = (s[0], d_s[0]) if s.size else (None, np.zeros(sweeps.size, complex))
+            out[0][k], g, d_lam, psi, d_psi = sweeps.second(v[0], first, d_v[0], d_first, self._observables(c, np.float64), changes, w[0])
+            out[1][k], out[2][k] = g[: sizes[0]], g[sizes[0] :]
+            if sizes[2]:
+                out[3][k] = 2 * self._terms(w[0], psi, d_psi)
+            if sizes[3]:
                 out[4][k] = 2 * d_lam.conj()
         return out
 
     def _terms(self, ct, bra, ket):
         return np.concatenate([c * term_values(h.x[:, 0].astype(np.int64), h.z[:, 0].astype(np.int64), bra, ket)
                                for h, c in zip(self.hamiltonians, ct, strict=True)])  # fmt: skip
+
+
+def _given(initial: np.ndarray) -> np.ndarray:
+    """Initial states as the engine takes them: of size 0 if there are none."""
+    return np.ascontiguousarray(initial if initial.shape[1] else initial[:0], np.complex128)
+
+
+def _examples(*inputs: np.ndarray) -> Iterator[list[np.ndarray]]:
+    """One example of a batch after the other, with its axis; inputs with one row or none serve all."""
+    for k in range(max(len(i) for i in inputs)):
+        yield [i[k : k + 1] if len(i) > 1 else i for i in inputs]
 
 
 def _with(h: PauliSum, coefficients: np.ndarray) -> PauliSum:

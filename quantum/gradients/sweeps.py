@@ -1,4 +1,4 @@
-"""Values, gradients and second derivatives of one example through the scalar kernels."""
+"""Second derivatives of one example: the sweeps with tangents."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 
 from triskele.quantum.gradients import recipes, scalar_dual, scalar_kernels
+from triskele.quantum.gradients.functions import pull_functions_dual, push_functions
 from triskele.quantum.gradients.observable import Observable
 
-__all__ = ["Sweeps"]
+__all__ = ["Sweeps", "apply"]
 
 
 class Sweeps:
@@ -41,20 +42,6 @@ class Sweeps:
         psi = np.zeros(self.size, np.complex128)
         psi[0] = 1.0
         return psi
-
-    def forward(self, values: np.ndarray, initial: np.ndarray | None) -> np.ndarray:
-        """The final state."""
-        psi = self.start(initial)
-        scalar_kernels.forward(self.program.ops, self.coefficients(values)[1], psi)
-        return psi
-
-    def backward(self, values: np.ndarray, psi: np.ndarray, lam: np.ndarray) -> np.ndarray:
-        """Gradient of E with dE = 2 Re <lam|d psi> for the values; psi and lam become those at the beginning."""
-        p = self.program
-        angles, c = self.coefficients(values)
-        g = np.zeros_like(c)
-        scalar_kernels.backward(p.ops, self.wanted, c, psi, lam, g)
-        return pull_values(p, values, angles, c, g)
 
     def second(self, values: np.ndarray, initial: np.ndarray | None, d_values: np.ndarray, d_initial: np.ndarray,
                observables: list[Observable], changes: list[Observable] | None, ct: np.ndarray) -> tuple[Any, ...]:  # fmt: skip
@@ -116,62 +103,7 @@ def apply(h: Observable, psi: np.ndarray, out: np.ndarray) -> float:
     return scalar_kernels.apply_observable(h.rows, h.masks, h.weights, h.tables, psi, out)
 
 
-def pull_values(program: Any, values: np.ndarray, angles: np.ndarray, c: np.ndarray, g: np.ndarray) -> np.ndarray:
-    """Cotangents of values from those of coefficients (used up)."""
-    g_angles, g_values = np.zeros_like(angles), np.zeros(len(values))
-    matrices = [g[at : at + 2 * 4**gate.num_qubits].copy() for at, gate, _ in program.functions]
-    recipes.pull_recipes(program.recipes, c, g, g_angles)
-    for (_, gate, which), matrix in zip(program.functions, matrices, strict=True):
-        for i, slope in zip(which, _pull_function(gate, [program.angle(i, values) for i in which], matrix), strict=True):
-            g_angles[i] += slope
-    recipes.pull_angles(program.angle_starts, program.angle_indices, program.angle_coefficients, g_angles, g_values)
-    return g_values
-
-
 def push_angles(program: Any, d_values: np.ndarray, d_angles: np.ndarray) -> None:
     """Tangents of the angles."""
     products = program.angle_coefficients * d_values[program.angle_indices]
     np.add.at(d_angles, np.repeat(np.arange(len(d_angles)), np.diff(program.angle_starts)), products)
-
-
-def _matrix(g: np.ndarray) -> np.ndarray:
-    size = int(round((len(g) // 2) ** 0.5))
-    return g.view(np.complex128).reshape(size, size)
-
-
-def _complex(gate: Any) -> Any:
-    return lambda *t: gate.function(*t) + 0j
-
-
-def _pull_function(gate: Any, params: list[float], g: np.ndarray) -> Any:
-    from triskele import core
-
-    return core.vjp(_complex(gate), *params)[1](_matrix(g))
-
-
-def push_functions(program: Any, values: np.ndarray, d_angles: np.ndarray, d_c: np.ndarray) -> None:
-    """Tangents of the matrices of gates that are functions."""
-    from triskele import core
-
-    for at, gate, which in program.functions:
-        params, tangents = tuple(program.angle(i, values) for i in which), tuple(float(d_angles[i]) for i in which)
-        matrix = np.ascontiguousarray(core.jvp(_complex(gate), params, tangents)[1], complex)
-        d_c[at : at + 2 * matrix.size] = matrix.ravel().view(float)
-
-
-def pull_functions_dual(program: Any, values: np.ndarray, d_angles: np.ndarray, g: np.ndarray, d_g: np.ndarray, g_values: np.ndarray) -> None:
-    """Adds tangents of the values' cotangents that come from gates that are functions."""
-    from triskele import core
-
-    total = np.zeros(len(d_angles))
-    for at, gate, which in program.functions:
-        params, tangents = tuple(program.angle(i, values) for i in which), tuple(float(d_angles[i]) for i in which)
-        end = at + 2 * 4**gate.num_qubits
-
-        def slopes(params, matrix, gate=gate):
-            return core.vjp(_complex(gate), *params)[1](matrix)
-
-        _, found = core.jvp(slopes, (params, _matrix(g[at:end])), (tangents, _matrix(d_g[at:end])))
-        for i, slope in zip(which, found, strict=True):
-            total[i] += slope
-    recipes.pull_angles(program.angle_starts, program.angle_indices, program.angle_coefficients, total, g_values)

@@ -57,6 +57,36 @@ class Circuit:
         self._condition: Condition | None = None
         self._programs: dict[Any, Any] = {}  # what is made of it for simulators, until it changes
 
+    @classmethod
+    def from_arrays(cls, num_qubits: int, names: Sequence[str] | str, qubits: Any, params: Any = None) -> Circuit:
+        """Many gates at once, several times faster than one by one.
+
+        Parameters
+        ----------
+        num_qubits : int
+        names : sequence of G str, or str
+            A name for each gate, or one for all.
+        qubits : (G, k) array of int
+            Arguments of each gate, controls before targets; -1 behind those of gates with fewer than k.
+        params : (G, p) array of float or object, optional
+            Angles of each gate; anything behind those of gates with fewer than p.
+
+        Raises
+        ------
+        CircuitError, GateError, ParameterError
+            As for `append`.
+
+        Examples
+        --------
+        >>> Circuit.from_arrays(3, ["h", "cx", "rx"], [[0, -1], [0, 2], [1, -1]], [[0], [0], [0.5]])
+        Circuit(3 qubits, 3 instructions, 0 parameters)
+        """
+        from triskele.quantum.arrays import instructions
+
+        circuit = cls(num_qubits)
+        circuit._instructions = instructions(num_qubits, names, qubits, params)
+        return circuit
+
     # -- what is in it ----------------------------------------------------------------------------------------------
 
     @property
@@ -167,7 +197,9 @@ class Circuit:
         n = self.num_qubits
         wires = targets + control
         for q in wires:
-            if not isinstance(q, (int, np.integer)) or not 0 <= q < n:
+            if type(q) is not int and isinstance(q, np.integer):
+                return self.append(gate, [int(t) for t in targets], params, controls=[int(c) for c in control], clbits=clbits, condition=condition)
+            if not isinstance(q, int) or not 0 <= q < n:
                 raise CircuitError(f"{where}: qubits must be integers from 0 to {n - 1}, got {q!r}")
         if len(wires) > 1 and len(set(wires)) != len(wires):
             raise CircuitError(f"{where}: qubits must differ, got {list(wires)}")

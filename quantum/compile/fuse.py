@@ -6,37 +6,34 @@ real or imaginary rest, 4 for a DIAG.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from triskele.core.kernels.njit import kernel
-from triskele.quantum.compile.ops import OP_COLUMNS, RECIPE_COLUMNS, Builder
+from triskele.quantum.compile.ops import OP_COLUMNS, RECIPE_COLUMNS, RecipeColumn
+from triskele.quantum.compile.program import Program
 
 __all__ = ["fuse"]
 
 
-def fuse(builder: Builder) -> None:
-    """Merge ops of a table where that saves work.
+def fuse(program: Program) -> Program:
+    """The program with ops merged where that saves work.
 
     Single-qubit gates wait until a gate comes that does not commute with them (diagonal ones pass conditions and signs),
     and are multiplied with what waits there already. Products are recipes, so that they can be differentiated.
     """
-    if len(builder.ops) < 2:
-        return
-    ops = np.array(builder.ops, np.int64)
-    real = np.array(builder.coefficients).reshape(-1, 2)[:, 1] == 0.0
-    for at, length in _filled(builder):
-        real[at : at + length] = False
-    fused, recipes, size = _fuse(ops, real, len(builder.coefficients), int(np.bitwise_or.reduce(ops[:, 2:6], axis=None)).bit_length())
-    builder.ops = fused.tolist()
-    builder.recipes += recipes.tolist()
-    builder.coefficients += [0.0] * (size - len(builder.coefficients))
-
-
-def _filled(builder: Builder) -> list[tuple[int, int]]:
-    """Where recipes and functions write: first complex number and count."""
-    counts = [4, 4, 2, 2]
-    found = [(r[1] // 2, counts[r[0]] if r[0] < 4 else 1) for r in builder.recipes]
-    return found + [(at // 2, 4**gate.num_qubits) for at, gate, _ in builder.functions]
+    if len(program.ops) < 2:
+        return program
+    real = program.coefficients[1::2] == 0.0
+    if len(program.recipes):
+        at = program.recipes[:, RecipeColumn.OUT] // 2
+        real[at] = real[at + 1] = False
+    for place, gate, _ in program.functions:
+        real[place // 2 : place // 2 + 4**gate.num_qubits] = False
+    ops, recipes, size = _fuse(program.ops, real, len(program.coefficients), program.num_qubits)
+    coefficients = np.concatenate([program.coefficients, np.zeros(size - len(program.coefficients))])
+    return replace(program, ops=ops, recipes=np.concatenate([program.recipes, recipes]), coefficients=coefficients, cache={})
 
 
 @kernel

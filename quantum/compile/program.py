@@ -151,7 +151,7 @@ def lower(circuit: Circuit, fuse: bool = True) -> Program:
     >>> program.parameters, len(program.ops)
     (('a',), 2)
     """
-    from triskele.quantum.compile import fuse as fusion
+    from triskele.quantum.compile.fuse import fuse as merge
     from triskele.quantum.compile.lower import build
 
     key = (len(circuit), circuit._data, circuit.num_qubits)
@@ -160,8 +160,9 @@ def lower(circuit: Circuit, fuse: bool = True) -> Program:
         kept.clear()
         kept["key"] = key
     if fuse not in kept:
-        builder, parameters, data = build(circuit)
         if fuse:
-            fusion.fuse(builder)
-        kept[fuse] = Program.from_builder(circuit.num_qubits, parameters, data, builder)
+            kept[True] = merge(lower(circuit, False))
+        else:
+            builder, parameters, data = build(circuit)
+            kept[False] = Program.from_builder(circuit.num_qubits, parameters, data, builder)
     return kept[fuse]

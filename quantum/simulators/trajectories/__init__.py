@@ -1,0 +1,5 @@
+"""Monte Carlo trajectories: noise and measurements drawn at random, shot by shot."""
+
+from triskele.quantum.simulators.trajectories.simulate import simulate
+
+__all__ = ["simulate"]

@@ -1,0 +1,332 @@
+"""Trajectories, eight at a time: a list of steps is gone through, each choosing at random what happens.
+
+Maps on single qubits are multiplied up in `chain`, one 2 x 2 matrix a qubit and lane, and reach the state when another qubit
+takes part. A row of steps is: kind, condition (place in `ints`, or -1), and six integers that depend on the kind:
+
+    TIMES      qubit, place of a 2 x 2 matrix in `coefficients`
+    SCALE      qubit, places of its two diagonal numbers (-1 for 1)
+    PAULI      place in `ints` of [k, qubits, strings], place in `table` of cumulative probabilities, how many, draw
+    UNITARY    qubit, place in `table` of cumulative probabilities and then 2 x 2 matrices, how many, draw
+    KRAUS      the same with any matrices, after them the products K^dagger K as (00, 11, Re 01, Im 01); then the classical bit or -1
+    KRAUS_MANY place in `ints` of [k, qubits], place in `table` of matrices and products, how many, draw
+    FLIP       classical bit, place in `table` of the probabilities of reading 1 where 0 and where 1 was, draw
+    APPLY      qubit: its chain
+    GATE       row of `ops`
+"""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+
+import numpy as np
+from numba import carray
+
+from triskele.core.kernels import simd, threads
+from triskele.core.kernels.njit import device, kernel
+from triskele.core.random import numba as draws
+from triskele.quantum.compile.ops import OP_COLUMNS
+from triskele.quantum.simulators.statevector.lanes import address_of, at_address
+from triskele.quantum.simulators.trajectories import states
+
+TIMES, SCALE, PAULI, UNITARY, KRAUS, KRAUS_MANY, FLIP, APPLY, GATE = range(9)
+ROW = 8
+CONTEXT = 32
+_LEAST = 1e-14  # probability below which an operator is never chosen: rounding has made it
+_SWAP = 3  # compile.ops.Form
+
+_parallel_for = threads.for_numba()
+
+
+@device
+def _active(ints, at, bits, lane):
+    """Whether a condition holds in a lane; it is [how many, value, bits]."""
+    if at < 0:
+        return True
+    value = 0
+    for k in range(ints[at]):
+        value |= np.int64(bits[8 * ints[at + 2 + k] + lane]) << k
+    return value == ints[at + 1]
+
+
+@device
+def _times(chain, lane, ar, ai, br, bi, cr, ci, dr, di):
+    """Multiply a lane's matrix of a chain from the left."""
+    for column in range(2):
+        u, w = lane + 16 * column, lane + 32 + 16 * column
+        ur, ui, wr, wi = chain[u], chain[u + 8], chain[w], chain[w + 8]
+        chain[u], chain[u + 8] = ar * ur - ai * ui + br * wr - bi * wi, ar * ui + ai * ur + br * wi + bi * wr
+        chain[w], chain[w + 8] = cr * ur - ci * ui + dr * wr - di * wi, cr * ui + ci * ur + dr * wi + di * wr
+
+
+@device
+def _reset(chain):
+    for i in range(64):
+        chain[i] = 1.0 if i < 8 or 48 <= i < 56 else 0.0
+
+
+@device
+def _choose(cumulative, count, u):
+    k = 0
+    while k < count - 1 and u >= cumulative[k]:
+        k += 1
+    return k
+
+
+@device
+def _pauli(chain, lane, letter):
+    if letter & 1:  # X: rows exchanged
+        for i in range(0, 32, 8):
+            chain[i + lane], chain[i + 32 + lane] = chain[i + 32 + lane], chain[i + lane]
+    if letter & 2:  # Z; Y up to a phase, which no measurement sees
+        for i in range(32, 64, 8):
+            chain[i + lane] = -chain[i + lane]
+
+
+@device
+def _kraus_one(p, size, qubit, chain, touched, table, count, uniform, active, choice, rho):
+    """Choose one of `count` operators in every lane, and multiply the chain with it; those of a lane have probability 1 in all."""
+    states.reduced_one(p, size, qubit, simd.address(rho, 0))
+    for lane in range(8):
+        if not active[lane]:
+            continue
+        r0, r1, re, im = rho[lane], rho[8 + lane], rho[16 + lane], rho[24 + lane]
+        if touched:  # C rho C^dagger
+            ar, ai, br, bi = chain[lane], chain[lane + 8], chain[lane + 16], chain[lane + 24]
+            cr, ci, dr, di = chain[lane + 32], chain[lane + 40], chain[lane + 48], chain[lane + 56]
+            # columns of C rho: rho = [[r0, re - i im], [re + i im, r1]]
+            e0r, e0i, e1r, e1i = ar * r0 + br * re - bi * im, ai * r0 + br * im + bi * re, ar * re + ai * im + br * r1, ai * re - ar * im + bi * r1
+            f0r, f0i, f1r, f1i = cr * r0 + dr * re - di * im, ci * r0 + dr * im + di * re, cr * re + ci * im + dr * r1, ci * re - cr * im + di * r1
+            r0 = e0r * ar + e0i * ai + e1r * br + e1i * bi
+            r1 = f0r * cr + f0i * ci + f1r * dr + f1i * di
+            re, im = f0r * ar + f0i * ai + f1r * br + f1i * bi, f0i * ar - f0r * ai + f1i * br - f1r * bi
+        products = 8 * count
+        u, k, weight = uniform[lane] * (r0 + r1), 0, 0.0
+        for i in range(count):
+            e = products + 4 * i
+            w = table[e] * r0 + table[e + 1] * r1 + 2.0 * (table[e + 2] * re - table[e + 3] * im)
+            if w > _LEAST:
+                k, weight = i, w
+                u -= w
+                if u < 0.0:
+                    break
+        choice[lane] = k
+        s, o = 1.0 / math.sqrt(weight), 8 * k
+        _times(chain, lane, s * table[o], s * table[o + 1], s * table[o + 2], s * table[o + 3], s * table[o + 4], s * table[o + 5],
+               s * table[o + 6], s * table[o + 7])  # fmt: skip
+
+
+@device
+def _kraus_many(p, size, places, k, table, count, uniform, active, c, work):
+    """The same for operators on k qubits, done at once."""
+    dim = 1 << k
+    length = dim * dim
+    states.reduced(p, size, places, k, simd.address(c, 0))
+    chosen = np.empty(8, np.int64)
+    scale = np.ones(8)
+    for lane in range(8):
+        total = 0.0
+        for a in range(dim):
+            total += c[16 * (a * dim + a) + lane]
+        u = uniform[lane] * total
+        chosen[lane] = -1
+        if not active[lane]:
+            continue
+        for i in range(count):
+            e, w = 2 * length * (count + i), 0.0
+            for a in range(dim):
+                w += table[e + 2 * (a * dim + a)] * c[16 * (a * dim + a) + lane]
+                for b in range(a):  # Tr(E rho) = sum of E_ba rho_ab
+                    o, q = e + 2 * (b * dim + a), 16 * (a * dim + b) + lane
+                    w += 2.0 * (table[o] * c[q] - table[o + 1] * c[q + 8])
+            if w > _LEAST:
+                chosen[lane], scale[lane] = i, 1.0 / math.sqrt(w)
+                u -= w
+                if u < 0.0:
+                    break
+    for i in range(length):
+        for lane in range(8):
+            if chosen[lane] < 0:
+                c[16 * i + lane], c[16 * i + 8 + lane] = (1.0 if i % (dim + 1) == 0 else 0.0), 0.0
+            else:
+                o = 2 * (length * chosen[lane] + i)
+                c[16 * i + lane], c[16 * i + 8 + lane] = scale[lane] * table[o], scale[lane] * table[o + 1]
+    states.dense(p, size, places, k, 0, 0, simd.address(c, 0), simd.address(work, 0))
+
+
+@device
+def _gate(p, size, op, coefficients, everywhere, active, c, work):
+    """One gate of the op table; lanes where it is not active keep their states."""
+    kind, form, x, m, v, z, at, k = op[0], op[1], op[2], op[3], op[4], op[5], op[6], op[7]
+    if kind == 0 and form == _SWAP and everywhere and z == 0:
+        states.swap(p, size, x, m, v)
+        return
+    count = 4 if kind == 0 else 2 if kind == 1 else 1 << (2 * k)
+    stride = 3 if kind == 0 else 1 if kind == 1 else (1 << k) + 1  # from one number of an identity's diagonal to the next
+    for i in range(count):
+        for lane in range(8):
+            if active[lane]:
+                c[16 * i + lane], c[16 * i + 8 + lane] = coefficients[at + 2 * i], coefficients[at + 2 * i + 1]
+            else:
+                c[16 * i + lane], c[16 * i + 8 + lane] = (1.0 if i % stride == 0 else 0.0), 0.0
+    if kind == 0:
+        states.pair(p, size, x, m, v, z, simd.address(c, 0))
+    elif kind == 1:
+        states.diagonal(p, size, m, v, z, simd.address(c, 0))
+    else:
+        states.dense(p, size, op[8:], k, m, v, simd.address(c, 0), simd.address(work, 0))
+
+
+@device
+def _batch(p, n, rows, ints, table, ops, coefficients, k0, k1, number, draws_each, bits, chains, touched, c, work):
+    """Eight trajectories, the first being `number`; p holds the initial states."""
+    size = 1 << n
+    uniform, active, choice, rho = np.empty(8), np.empty(8, np.bool_), np.empty(8, np.int64), np.empty(32)
+    for q in range(n):
+        touched[q] = 0
+        _reset(chains[64 * q :])
+    for row in range(len(rows)):
+        kind, condition, a, b, count, d, bit = rows[row, 0], rows[row, 1], rows[row, 2], rows[row, 3], rows[row, 4], rows[row, 5], rows[row, 6]
+        everywhere = True
+        for lane in range(8):
+            active[lane] = _active(ints, condition, bits, lane)
+            everywhere = everywhere and active[lane]
+        if PAULI <= kind <= FLIP:
+            for lane in range(8):
+                uniform[lane] = draws.uniform(k0, k1, (number + lane) * draws_each + d)
+        chain = chains[64 * a :] if kind in (TIMES, SCALE, UNITARY, KRAUS, APPLY) else chains
+        if kind == TIMES:
+            for lane in range(8):
+                if active[lane]:
+                    _times(chain, lane, coefficients[b], coefficients[b + 1], coefficients[b + 2], coefficients[b + 3], coefficients[b + 4],
+                           coefficients[b + 5], coefficients[b + 6], coefficients[b + 7])  # fmt: skip
+            touched[a] = 1
+        elif kind == SCALE:
+            for lane in range(8):
+                if active[lane]:
+                    zero = complex(1.0, 0.0) if b < 0 else complex(coefficients[b], coefficients[b + 1])
+                    one = complex(1.0, 0.0) if count < 0 else complex(coefficients[count], coefficients[count + 1])
+                    _times(chain, lane, zero.real, zero.imag, 0.0, 0.0, 0.0, 0.0, one.real, one.imag)
+            touched[a] = 1
+        elif kind == PAULI:
+            k = ints[a]
+            for lane in range(8):
+                if active[lane] and uniform[lane] >= table[b]:  # the first string is the most likely: the identity if it is there
+                    string = ints[a + 1 + k + _choose(table[b:], count, uniform[lane])]
+                elif active[lane]:
+                    string = ints[a + 1 + k]
+                else:
+                    string = 0
+                for i in range(k):
+                    if (string >> (2 * i)) & 3:
+                        _pauli(chains[64 * ints[a + 1 + i] :], lane, (string >> (2 * i)) & 3)
+                        touched[ints[a + 1 + i]] = 1
+        elif kind == UNITARY:
+            for lane in range(8):
+                if active[lane]:
+                    o = b + count + 8 * _choose(table[b:], count, uniform[lane])
+                    _times(chain, lane, table[o], table[o + 1], table[o + 2], table[o + 3], table[o + 4], table[o + 5], table[o + 6], table[o + 7])
+            touched[a] = 1
+        elif kind == KRAUS:
+            _kraus_one(p, size, a, chain, touched[a], table[b:], count, uniform, active, choice, rho)
+            touched[a] = 1
+            if bit >= 0:
+                for lane in range(8):
+                    if active[lane]:
+                        bits[8 * bit + lane] = choice[lane]
+        elif kind == KRAUS_MANY:
+            _kraus_many(p, size, ints[a + 1 :], ints[a], table[b:], count, uniform, active, c, work)
+        elif kind == FLIP:
+            for lane in range(8):
+                if active[lane]:
+                    bits[8 * a + lane] = uniform[lane] < table[b + np.int64(bits[8 * a + lane])]
+        elif kind == APPLY:
+            if touched[a]:
+                states.pair(p, size, 1 << a, 0, 0, 0, simd.address(chain, 0))
+                _reset(chain)
+                touched[a] = 0
+        else:
+            _gate(p, size, ops[a], coefficients, everywhere, active, c, work)
+
+
+@kernel(nogil=True)
+def _chunk(context, index):
+    """Some of the batches; `context` is made in `run`."""
+    w = carray(context, (CONTEXT,))
+    n, chunks, shots, first, draws_each, num_bits, dense = w[0], w[1], w[2], w[3], w[4], w[5], w[6]
+    k0, k1 = np.uint32(w[7]), np.uint32(w[8])
+    rows, ints = carray(at_address(w[9], np.int64), (w[10], ROW)), carray(at_address(w[11], np.int64), (w[12],))
+    table, ops = carray(at_address(w[13], np.float64), (w[14],)), carray(at_address(w[15], np.int64), (w[16], OP_COLUMNS))
+    coefficients, initial = carray(at_address(w[17], np.float64), (w[18],)), carray(at_address(w[19], np.float64), (w[20],))
+    samples, values = carray(at_address(w[21], np.int64), (shots,)), carray(at_address(w[22], np.float64), (shots,))
+    out_bits, final = carray(at_address(w[23], np.uint8), (shots, num_bits)), carray(at_address(w[24], np.float64), (w[25],))
+    terms = w[26]
+    strings, weights = carray(at_address(w[27], np.int64), (2 * terms,)), carray(at_address(w[28], np.float64), (terms,))
+    size, batches = 1 << n, (shots + 7) // 8
+    memory = np.empty(16 * size + 8)
+    p = simd.address(memory, (-address_of(simd.address(memory, 0)) & 63) >> 3)
+    bits, chains, touched, uniform, result = np.zeros(8 * max(num_bits, 1), np.uint8), np.empty(64 * n), np.empty(n, np.int64), np.empty(8), np.empty(8)
+    c, work = np.empty(16 * max(4, dense * dense)), np.empty(16 * dense)
+    for batch in range(batches * index // chunks, batches * (index + 1) // chunks):
+        for j in range(size):
+            if w[20]:
+                simd.store(p, 16 * j, simd.splat(initial[2 * j], 8))
+                simd.store(p, 16 * j + 8, simd.splat(initial[2 * j + 1], 8))
+            else:
+                simd.store(p, 16 * j, simd.splat(1.0 if j == 0 else 0.0, 8))
+                simd.store(p, 16 * j + 8, simd.splat(0.0, 8))
+        bits[:] = 0
+        number = first + 8 * batch
+        _batch(p, n, rows, ints, table, ops, coefficients, k0, k1, number, draws_each, bits, chains, touched, c, work)
+        for lane in range(8):
+            uniform[lane] = draws.uniform(k0, k1, (number + lane) * draws_each + draws_each - 1)
+        states.draw(p, size, simd.address(uniform, 0), simd.address(result, 0))
+        count = min(8, shots - 8 * batch)
+        for lane in range(count):
+            samples[8 * batch + lane] = np.int64(result[lane])
+            for k in range(num_bits):
+                out_bits[8 * batch + lane, k] = bits[8 * k + lane]
+            if w[25]:
+                for j in range(size):
+                    at = 2 * ((8 * batch + lane) * size + j)
+                    final[at], final[at + 1] = simd.load_scalar(p, 16 * j + lane), simd.load_scalar(p, 16 * j + 8 + lane)
+        if terms:
+            for lane in range(count):
+                values[8 * batch + lane] = 0.0
+            for t in range(terms):
+                states.expectation(p, size, strings[2 * t], strings[2 * t + 1], simd.address(result, 0))
+                for lane in range(count):
+                    values[8 * batch + lane] += weights[t] * result[lane]
+    memory[0] = 0.0  # it must live till here
+
+
+@kernel(nogil=True)
+def run(n, chunks, first, draws_each, dense, k0, k1, rows, ints, table, ops, coefficients, initial, samples, values, bits, final, strings, weights, chunk):
+    """Trajectories `first` and following, as many as there are `samples`; results go into `samples` (the outcome of measuring
+    all qubits), `values` (of the sum of Pauli strings), `bits` and, unless it is empty, `final` (the states)."""
+    context = np.empty(CONTEXT, np.int64)
+    context[0], context[1], context[2], context[3], context[4], context[5] = n, chunks, len(samples), first, draws_each, bits.shape[1]
+    context[6], context[7], context[8] = dense, np.int64(k0), np.int64(k1)
+    context[9], context[10] = address_of(simd.address(rows, 0)), len(rows)
+    context[11], context[12] = address_of(simd.address(ints, 0)), len(ints)
+    context[13], context[14] = address_of(simd.address(table, 0)), len(table)
+    context[15], context[16] = address_of(simd.address(ops, 0)), len(ops)
+    context[17], context[18] = address_of(simd.address(coefficients, 0)), len(coefficients)
+    context[19], context[20] = address_of(simd.address(initial, 0)), len(initial)
+    context[21], context[22] = address_of(simd.address(samples, 0)), address_of(simd.address(values, 0))
+    context[23] = address_of(simd.address(bits, 0))
+    context[24], context[25] = address_of(simd.address(final, 0)), len(final)
+    context[26], context[27], context[28] = len(weights), address_of(simd.address(strings, 0)), address_of(simd.address(weights, 0))
+    _parallel_for(chunk, address_of(simd.address(context, 0)), chunks)
+    return context[0]  # it must live till here
+
+
+@cache
+def chunk_address() -> int:
+    """Address of ``void chunk(int64 *context, int64 chunk)``; the first call compiles it, or loads it from disk."""
+    from numba.core import types
+
+    signature = (types.CPointer(types.int64), types.int64)
+    _chunk.compile(signature)
+    compiled = _chunk.overloads[signature]
+    return compiled.library.get_pointer_to_function(compiled.fndesc.llvm_cfunc_wrapper_name)

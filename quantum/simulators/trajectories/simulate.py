@@ -1,0 +1,184 @@
+"""Monte Carlo trajectories: the simulator, and its result."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from triskele.core.kernels import threads
+from triskele.core.random import fold_in, key, uniform
+from triskele.quantum import sampling, states
+from triskele.quantum.compile.program import all_values
+from triskele.quantum.compile.readings import Reading, split
+from triskele.quantum.errors import SimulatorError
+from triskele.quantum.instruction import BARRIER
+from triskele.quantum.sampling import Estimate, Samples, check_observable, check_seed, check_shots
+from triskele.quantum.simulators.result import CountsResult, Result
+from triskele.quantum.simulators.statevector.coefficients import fill_coefficients
+from triskele.quantum.simulators.statevector.simulator import check_memory, check_state
+from triskele.quantum.simulators.statevector.simulator import simulate as simulate_pure
+from triskele.quantum.simulators.trajectories import kernels
+from triskele.quantum.simulators.trajectories.program import Program, lower
+
+if TYPE_CHECKING:
+    from triskele.quantum.circuit import Circuit
+
+__all__ = ["TrajectoriesResult", "simulate"]
+
+_PIECE = 1 << 22  # amplitudes that are kept at a time
+
+
+def simulate(circuit: Circuit, theta: Any = None, data: Any = None, *, dtype: Any = np.complex128, initial: Any = None,
+             shots: int | None = None, seed: int | None = None) -> Any:  # fmt: skip
+    """Arguments are those of `quantum.run`: each shot is a pure state in which noise and measurements are drawn at random.
+
+    Channels that mix unitaries draw one whatever the state; of others, operator k has probability <psi|K_k^dagger K_k|psi>.
+    Trajectory i draws from a stream of its own, so that results do not depend on how many run at once. The result of a circuit
+    that measures counts classical bits; one run and samples of it do where nothing but its end is random.
+
+    Raises
+    ------
+    SimulatorError
+        If there are no shots, or too many qubits for memory.
+
+    References
+    ----------
+    J. Dalibard, Y. Castin, K. Molmer, Phys. Rev. Lett. 68 (1992) 580, doi:10.1103/PhysRevLett.68.580.
+    """
+    if shots is None:
+        raise SimulatorError("trajectories: the number of trajectories is needed (run(..., shots=1000))")
+    shots, seed, n = check_shots(shots, "run"), check_seed(seed, "run"), circuit.num_qubits
+    kept = circuit._programs.get("trajectories")
+    if kept is None or kept[0] != len(circuit):
+        body, readings = split(circuit)
+        names = (circuit.parameters, circuit.data)
+        pure = circuit._with(body) if all(i.is_unitary or i.gate is BARRIER for i in body) else None
+        kept = (len(circuit), names, readings, pure, None if pure is not None else lower(body, n, *names))
+        circuit._programs["trajectories"] = kept
+    _, names, readings, pure, program = kept
+    values = all_values(*names, theta, data)
+    if pure is not None:
+        # the circuit without its measurements may miss parameters of none: those that are left have the same order
+        result = simulate_pure(pure, values[: len(names[0])], values[len(names[0]) :], dtype=dtype, initial=initial, shots=shots, seed=seed)
+        if not circuit.num_clbits:
+            return result
+        return CountsResult(_read(result.sample().indices, np.zeros((shots, circuit.num_clbits), np.uint8), readings, seed))
+    if initial is not None:
+        initial = np.ascontiguousarray(check_state(initial, n), complex).view(float)
+    result = TrajectoriesResult(program, values, initial, shots, seed, circuit.num_clbits)
+    if not circuit.num_clbits:
+        return result
+    samples, bits = result._run()[:2]
+    return CountsResult(_read(samples, bits, readings, seed))
+
+
+def _read(samples: np.ndarray, bits: np.ndarray, readings: Sequence[Reading], seed: int) -> np.ndarray:
+    """Classical bits (shots, bits) with those of the measurements at the end, which may be read wrongly."""
+    for number, reading in enumerate(readings):
+        read = (samples >> reading.qubit & 1).astype(np.uint8)
+        if reading.matrix is not None:
+            read = (uniform(fold_in(key(seed), 1 + number), (len(samples),)) < reading.matrix[1, read]).astype(np.uint8)
+        bits[:, reading.clbit] = read
+    return bits
+
+
+class TrajectoriesResult(Result):
+    """An average over trajectories. Nothing but the program is kept: what is asked for is computed, from the same random numbers."""
+
+    def __init__(self, program: Program, values: np.ndarray, initial: np.ndarray | None, shots: int, seed: int, num_clbits: int):
+        self.num_qubits, self.shots, self.seed = program.gates.num_qubits, shots, seed
+        self._program, self._values, self._num_clbits = program, values, num_clbits
+        self._initial = np.zeros(0) if initial is None else initial
+        n = self.num_qubits
+        # few chunks where states are large: each has its own
+        self._chunks = 16 if n < 14 else threads.get_threads()
+        check_memory("trajectories", n, self._chunks * 16 << (n + 3))
+
+    def _run(self, h: Any = None, first: int = 0, count: int | None = None, keep: bool = False) -> tuple[np.ndarray, ...]:
+        """Outcomes, classical bits, values of h, and if they are kept the states, of trajectories `first` and following."""
+        program, count = self._program, self.shots if count is None else count
+        gates = program.gates
+        coefficients = gates.coefficients.copy()
+        program.gates.fill_functions(coefficients, self._values)
+        fill_coefficients(self._values, gates.angle_starts, gates.angle_indices, gates.angle_coefficients, gates.angle_constants,
+                          gates.recipes, coefficients, np.empty((2, len(gates.angle_constants))))  # fmt: skip
+        samples, values, bits = np.empty(count, np.int64), np.empty(count), np.zeros((count, self._num_clbits), np.uint8)
+        final = np.empty((count << self.num_qubits) * 2 if keep else 0)
+        strings, weights = np.zeros(0, np.int64), np.zeros(0)
+        if h is not None:
+            strings, weights = np.stack([h.x[:, 0], h.z[:, 0]], 1).astype(np.int64).reshape(-1), h.coefficients.real.copy()
+        k0, k1 = key(self.seed)
+        kernels.run(self.num_qubits, min(self._chunks, -(-count // kernels.states.LANES)), first, program.draws, program.dense, k0, k1,
+                    program.rows, program.ints, program.table, gates.ops, coefficients, self._initial, samples, values, bits, final,
+                    strings, weights, kernels.chunk_address())  # fmt: skip
+        return samples, bits, values, final.view(complex).reshape(-1, 1 << self.num_qubits)
+
+    def states(self) -> Iterator[np.ndarray]:
+        """The trajectories' final states in pieces (some, 2**n)."""
+        step = max(_PIECE >> self.num_qubits, 8) & ~7
+        for first in range(0, self.shots, step):
+            yield self._run(None, first, min(step, self.shots - first), True)[3]
+
+    @property
+    def _state(self) -> np.ndarray:
+        if self.num_qubits > 12:
+            check_memory("density_matrix", self.num_qubits, 32 << 2 * self.num_qubits)
+        return sum(psi.T @ psi.conj() for psi in self.states()) / self.shots
+
+    @property
+    def _diagonal(self) -> np.ndarray:
+        return sum((psi.real**2 + psi.imag**2).sum(0) for psi in self.states()) / self.shots
+
+    def statevector(self) -> np.ndarray:
+        """Not defined: every trajectory has its own (see `states`).
+
+        Raises
+        ------
+        SimulatorError
+            Always.
+        """
+        raise SimulatorError("statevector: every trajectory ends in its own state (states() gives them, density_matrix() their average)")
+
+    def sample(self, shots: int | None = None, seed: int | None = None, qubits: Any = None) -> Samples:
+        """One measurement of `qubits` (all when left out) of each trajectory; another number of them with `shots`, `seed`."""
+        result = self if shots is None and seed is None else self._again(shots, seed)
+        samples = result._run()[0]
+        chosen = states.check_qubits(qubits, self.num_qubits, "sample")
+        if chosen == tuple(range(self.num_qubits)):
+            return Samples(samples, self.num_qubits)
+        return Samples((samples[:, None] >> np.array(chosen) & 1).astype(np.uint8))
+
+    def expectation(self, h: Any, shots: int | None = None, seed: int | None = None) -> Estimate:
+        """Mean and standard error of the expectation values of a Hermitian Pauli sum in the trajectories.
+
+        Nothing is measured, so that errors are smaller than those of as many measurements.
+
+        Parameters
+        ----------
+        h : PauliSum or str
+        shots, seed : int, optional
+            For another number of trajectories, or others.
+
+        Raises
+        ------
+        OperatorError
+            If `h` is not Hermitian or acts on more qubits.
+        """
+        h = check_observable(h, self.num_qubits, "expectation")
+        result = self if shots is None and seed is None else self._again(shots, seed)
+        values = result._run(h)[2]
+        error = values.std(ddof=1) / np.sqrt(len(values)) if len(values) > 1 else np.nan
+        return Estimate(float(values.mean()), float(error))
+
+    def _again(self, shots: int | None, seed: int | None) -> TrajectoriesResult:
+        initial = self._initial if len(self._initial) else None
+        return TrajectoriesResult(self._program, self._values, initial, check_shots(self.shots if shots is None else shots, "trajectories"),
+                                  self.seed if seed is None else check_seed(seed, "trajectories"), self._num_clbits)  # fmt: skip
+
+    def _exact(self, h: Any) -> float:
+        return self.expectation(h).value
+
+    def _in_basis(self, letters: dict[int, str], shots: int, seed: int | None) -> Samples:
+        raise NotImplementedError  # `sample` and `expectation` are this class's own

@@ -1,0 +1,123 @@
+"""Where the parts of a circuit's drawing go: shared by text and matplotlib."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from triskele.quantum.circuit import Circuit
+from triskele.quantum.draw.labels import angle_text, gate_label, params_text
+from triskele.quantum.gates.base import Gate
+from triskele.quantum.instruction import BARRIER, MEASURE, RESET, Instruction
+
+__all__ = ["Item", "Layout", "layout"]
+
+
+class Item(NamedTuple):
+    """One instruction in one column.
+
+    Attributes
+    ----------
+    column : int
+    kind : str
+        "box", "target" (the X of a controlled X), "cross" (swap), "dot" (the target looks like a control) or "barrier".
+    style : str
+        What colours a box: "gate", "rotation", "measure", "reset", "channel".
+    qubits, controls : tuple of int
+    label, params : str
+        First and second line of a box.
+    link : str
+        Text at the classical wire; empty if the item has nothing to do with it.
+    """
+
+    column: int
+    kind: str
+    style: str
+    qubits: tuple[int, ...]
+    controls: tuple[int, ...]
+    label: str
+    params: str
+    link: str
+
+    @property
+    def span(self) -> tuple[int, int]:
+        """First and last qubit that it touches or crosses, without the way to the classical wire."""
+        wires = (*self.qubits, *self.controls)
+        return min(wires), max(wires)
+
+    @property
+    def box(self) -> tuple[int, int]:
+        """First and last qubit of its box."""
+        return min(self.qubits), max(self.qubits)
+
+
+class Layout(NamedTuple):
+    """Items in order, and what is around them."""
+
+    num_qubits: int
+    num_clbits: int
+    num_columns: int
+    items: list[Item]
+    phase: str  # the global phase, which is on no wire; empty if there is none
+
+    def columns(self) -> Iterator[list[Item]]:
+        """Items column by column."""
+        found: list[list[Item]] = [[] for _ in range(self.num_columns)]
+        for item in self.items:
+            found[item.column].append(item)
+        return iter(found)
+
+
+def layout(circuit: Circuit) -> Layout:
+    """Put every instruction into the first column in which the wires that it touches or crosses are free."""
+    n = circuit.num_qubits
+    free = [0] * (n + 1)  # first free column by wire; the last is the classical one
+    items, phases = [], []
+    for i in circuit:
+        wires = (*i.qubits, *i.controls)
+        if not wires:
+            if i.gate is not BARRIER:
+                phases.append(i.params[0])
+            continue
+        link = _link(i)
+        first, last = min(wires), n if link else max(wires)
+        column = max(free[first : last + 1])
+        items.append(_item(column, i, link))
+        free[first : last + 1] = [column + 1] * (last + 1 - first)
+    return Layout(n, circuit.num_clbits, max(free), items, angle_text(sum(phases)) if phases else "")
+
+
+def _link(i: Instruction) -> str:
+    text = str(i.clbits[0]) if i.gate is MEASURE else ""
+    if i.condition is not None:
+        bits, value = i.condition
+        condition = f"c{bits[0]}={value}" if len(bits) == 1 else f"c[{','.join(map(str, bits))}]={value}"
+        text = f"{text} if {condition}" if text else condition
+    return text
+
+
+def _item(column: int, i: Instruction, link: str) -> Item:
+    label, params, controls, gate = gate_label(i.gate), params_text(i.params), i.controls, i.gate
+    kind, style, qubits = "box", "gate", i.qubits
+    if gate is BARRIER:
+        kind = "barrier"
+    elif gate is MEASURE or gate is RESET:
+        style = gate.name
+    elif not isinstance(gate, Gate):
+        style, params = "channel", _channel_params(gate)
+    elif params:
+        style = "rotation"
+    if isinstance(gate, Gate) and gate.constant is not None:
+        if gate.name == "x" and controls:
+            kind = "target"
+        elif gate.name == "z" and controls:
+            kind = "dot"
+        elif gate.name == "swap":
+            kind = "cross"
+    if not qubits:  # a controlled global phase is a phase on its controls
+        qubits, controls, label = controls[:1], controls[1:], "P"
+    return Item(column, kind, style, tuple(qubits), tuple(controls), label, params, link)
+
+
+def _channel_params(channel: Any) -> str:
+    return getattr(channel, "params_text", "")

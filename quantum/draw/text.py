@@ -17,7 +17,7 @@ def draw_text(circuit: Circuit, width: int | None = None) -> str:
     ----------
     circuit : Circuit
     width : int, optional
-        Characters in a line, that of the terminal when left out; longer circuits go on below.
+        Characters in a line, that of the terminal when left out; longer circuits go on below. One gate is never cut.
 
     Returns
     -------

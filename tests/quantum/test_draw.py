@@ -157,7 +157,7 @@ def random_circuit(n, gates, rng):
     return circuit
 
 
-@pytest.mark.parametrize("width", [30, 80, 132])
+@pytest.mark.parametrize("width", [40, 80, 132])
 def test_lines_are_as_long_as_asked_and_every_gate_is_there(width, rng):
     circuit = random_circuit(20, 100, rng)
     text = circuit.draw(width=width)

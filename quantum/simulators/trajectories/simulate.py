@@ -60,7 +60,6 @@ def simulate(circuit: Circuit, theta: Any = None, data: Any = None, *, dtype: An
     _, names, readings, pure, program = kept
     values = all_values(*names, theta, data)
     if pure is not None:
-        # the circuit without its measurements may miss parameters of none: those that are left have the same order
         result = simulate_pure(pure, values[: len(names[0])], values[len(names[0]) :], dtype=dtype, initial=initial, shots=shots, seed=seed)
         if not circuit.num_clbits:
             return result

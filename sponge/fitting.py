@@ -122,7 +122,7 @@ def fit(system: System, targets: Sequence[Target | EnergiesForces], parameters: 
     """
     targets = [targets] if isinstance(targets, (Target, EnergiesForces)) else list(targets)
     if not targets or not all(isinstance(t, (Target, EnergiesForces)) for t in targets):
-        raise TypeError("fit: targets must be a list of targets, as sponge.targets makes them")
+        raise TypeError(f"fit: targets must be a list of targets, at least one, as sponge.targets makes them, got {targets!r:.80}")
     if isinstance(rounds, bool) or not hasattr(rounds, "__index__") or rounds < 1:
         raise ValueError(f"fit: rounds must be a whole number >= 1, got {rounds!r}")
     problem = Problem(system, targets, Parameters(system, parameters), by)

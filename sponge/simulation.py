@@ -456,7 +456,8 @@ def _methods(sampling, system):
     names = [p.name for p in system.potentials]
     for method in methods:
         if not isinstance(method, Sampling):
-            raise TypeError(f"Simulation: sampling must be a list of sampling methods, got {type(method).__name__}")
+            given = f"the class {method.__name__} (make one: {method.__name__}(...))" if isinstance(method, type) else type(method).__name__
+            raise TypeError(f"Simulation: sampling must be a list of sampling methods, got {given}")
         if method.name in names:
             raise ValueError(f"Simulation: names of sampling methods must differ from each other and from the system's potentials, got {method.name!r} twice")
         names.append(method.name)

@@ -78,6 +78,15 @@ class CollectiveVariable:
         if self.atoms.max() >= system.n:
             raise ValueError(f"{where}: atoms of {self.name} must be below {system.n}, got {self.atoms.max()}")
 
+    def check_values(self, where: str, what: str, values: Any) -> None:
+        """Raise ValueError if values of a periodic variable are more than half a period beyond its ends, as degrees are."""
+        if self.period is not None:
+            margin = 0.5 * (self.period[1] - self.period[0])
+            low, high = self.period[0] - margin, self.period[1] + margin
+            wrong = np.ravel(values)[(np.ravel(values) < low) | (np.ravel(values) > high)]
+            if len(wrong):
+                raise ValueError(f"{where}: {what} of {self.name} must be from {low:.3g} to {high:.3g}, got {wrong[0]:g} (angles are in radians)")
+
     def __repr__(self):
         return f"<{self.name}>"
 

@@ -93,6 +93,8 @@ def load(*files: str | Path, forcefield: Any = None, **options: Any) -> Any:
 
 
 def _kind(path: Path) -> str:
+    if str(path).lstrip()[:1] == "<":
+        raise TypeError(f"load: must be given paths of files, got the content of one, {str(path)[:40]!r}...")
     name = path.name.removesuffix(".gz")
     suffix = Path(name).suffix.lower()
     if suffix not in SUFFIXES:

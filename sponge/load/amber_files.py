@@ -46,6 +46,8 @@ _FORMAT = re.compile(rb"\(\s*(\d*)\s*\(?\s*([aAiIeEfFgG])\s*(\d+)")  # such as (
 
 def read_bytes(path: str | Path) -> bytes:
     """The content of a file, unpacked when it is gzipped."""
+    if isinstance(path, str) and path.lstrip()[:1] == "<":
+        raise TypeError(f"load: must be given the path of a file, got its content, {path[:40]!r}...")
     data = Path(path).read_bytes()
     if data[:2] == b"\x1f\x8b":
         try:

@@ -114,7 +114,8 @@ def umbrella(cvs: Any, centre: Any, k: Any, *, name: str = "umbrella") -> BiasPo
         if value.shape not in ((), (len(found),)):
             raise ValueError(f"{where}: {key} must be a number or one for each of {len(found)} variables, got shape {value.shape}")
         params[key] = np.broadcast_to(value, (len(found),))
-
+    for variable, value in zip(found, params["centre"]):
+        variable.check_values(where, "centre", value)
     return BiasPotential(_Harmonic(found), found, params, name)
 
 

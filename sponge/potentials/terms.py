@@ -74,6 +74,7 @@ class Kind(NamedTuple):
 
 
 BOND = Kind(2, distances, "bond_loop", ("x", "inverse", "square"), {"1/x": "inverse", "x**2": "square"}, -1, 4096)
+_ANGLES = ("theta0", "phi0", "phase")  # parameters that are often given in degrees
 ANGLE = Kind(3, angles, "angle_loop", ("x", "cosine", "sine"), {"cos(x)": "cosine", "sin(x)": "sine"}, 0, 2048)
 TORSION = Kind(4, torsions, "torsion_loop", ("x", "cosine", "sine"), {"cos(x)": "cosine", "sin(x)": "sine"}, 0, 1024)
 
@@ -207,6 +208,8 @@ class TermPotential(Potential):
                 k = int(np.argmin(np.isfinite(values)))
                 atoms = ", ".join(system.topology.describe(a) for a in self.atoms[k])
                 raise ValueError(f"{where}: parameter {name} must be finite, got {values[k]} in term {k} ({atoms})")
+            if name in _ANGLES and self.kind in (ANGLE, TORSION) and np.any(np.abs(values) > 10 * np.pi):
+                raise ValueError(f"{where}: {name} must be in radians, five turns at most, got {values[np.argmax(np.abs(values))]:g} (np.radians)")
 
     def plan(self, engine):
         if self.compiled is not None:

@@ -403,6 +403,9 @@ def _grid(where: str, cvs: list[CollectiveVariable], sigma: list[float], given: 
             raise ValueError(f"{where}: grid of {variable.name} must be (lowest, highest) or (lowest, highest, intervals), got {entry!r}")
         if variable.period is not None and not np.allclose((low, high), variable.period, rtol=1e-12):
             raise ValueError(f"{where}: grid of {variable.name}, which is periodic, must be its period {variable.period}, got {(low, high)}")
+        if width > 0.5 * (high - low):
+            raise ValueError(f"{where}: sigma must be at most half of the range of {variable.name}, {low:.3g} to {high:.3g}, got {width:g} "
+                             "(angles are in radians, lengths in nm)")
         n = entry[2] if len(entry) == 3 else math.ceil((high - low) / width * _NODES_PER_SIGMA[d - 1])
         if isinstance(n, bool) or not hasattr(n, "__index__") or n < 2:
             raise ValueError(f"{where}: grid of {variable.name} must have a whole number of intervals >= 2, got {n!r}")

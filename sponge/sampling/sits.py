@@ -86,12 +86,15 @@ class SITS(Sampling):
                  name: str = "sits"):
         self.name = name
         self.solute = None if solute is None else np.array(solute)
-        self.temperatures = np.sort(np.array(temperatures, np.float64).reshape(-1))
+        try:
+            self.temperatures = np.sort(np.array(temperatures, np.float64).reshape(-1))
+        except (TypeError, ValueError):
+            raise TypeError(f"SITS: temperatures must be numbers in K, got {temperatures!r:.80} (such as units.ladder(280, 600, 60))") from None
         self.cross, self.temperature, self.reciprocal = float(cross), temperature, bool(reciprocal)
         self.terms = None if terms is None else tuple(terms)
         self.estimator, self.every, self.block = estimator, _whole("every", every, 1), _whole("block", block, 10)
         if len(self.temperatures) == 0 or not np.all(np.isfinite(self.temperatures)) or self.temperatures[0] <= 0:
-            raise ValueError(f"SITS: temperatures must be positive numbers, at least one, got {temperatures!r}")
+            raise ValueError(f"SITS: temperatures must be positive numbers, at least one, got {temperatures!r} (such as units.ladder(280, 600, 60))")
         if not 0 <= self.cross <= 1:
             raise ValueError(f"SITS: cross must be from 0 to 1, got {cross}")
         if temperature is not None and not 0 < temperature < np.inf:
@@ -386,6 +389,8 @@ class SITS(Sampling):
         return self._reweighting().heat_capacity(self._ladder(temperatures))
 
     def _temperature_of(self, temperature):
+        if self._learner is None:
+            raise ValueError("SITS: must belong to a simulation that has run, got one that belongs to none (Simulation(..., sampling=[sits]))")
         if temperature is None:
             return self._target
         self._ladder(temperature)

@@ -52,7 +52,7 @@ def solute_mask(system: System, solute: Any, where: str = "solute") -> np.ndarra
         return np.ones(n, bool)
     given = np.asarray(list(solute) if isinstance(solute, Iterable) and not isinstance(solute, np.ndarray) else solute)
     if given.ndim != 1 or given.size and given.dtype.kind not in "iub":
-        raise TypeError(f"{where}: must be a sequence of atom indices, or a mask of {n} booleans, got {given.dtype} of shape {given.shape}")
+        raise TypeError(f"{where}: must be a sequence of atom indices, or a mask of {n} booleans, got {solute!r:.60}")
     if given.dtype.kind == "b":
         if len(given) != n:
             raise ValueError(f"{where}: a mask must have one boolean for each of {n} atoms, got {len(given)}")

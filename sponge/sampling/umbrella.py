@@ -90,6 +90,8 @@ class UmbrellaSampling(Replicas):
         self.centres = centres[:, None] if centres.ndim == 1 and len(self.cvs) == 1 else centres
         if self.centres.ndim != 2 or self.centres.shape[1] != len(self.cvs) or not np.isfinite(self.centres).all():
             raise ValueError(f"{where}: centres must be finite numbers [windows{', cvs' if len(self.cvs) > 1 else ''}], got shape {centres.shape}")
+        for variable, values in zip(self.cvs, self.centres.T):
+            variable.check_values(where, "centres", values)
         k = np.array(k, np.float64)
         k = k[:, None] if k.ndim == 1 and len(self.cvs) == 1 and len(k) == len(self.centres) else k
         if np.broadcast_shapes(k.shape, self.centres.shape) != self.centres.shape or not (np.isfinite(k).all() and np.all(k > 0)):

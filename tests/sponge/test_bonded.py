@@ -271,6 +271,9 @@ def test_parameters_can_be_set():
     (lambda: example_system(sponge.harmonic_bond([[0, 1]], k=np.nan, r0=1.0)), ValueError, "k must be finite, got nan"),
     (lambda: sponge.CMAP(np.zeros((24, 24)), [[0, 1, 2, 3]], [[1, 2, 3, 4]], [0]), ValueError, r"\[maps, n, n\]"),
     (lambda: sponge.CMAP(np.zeros((1, 24, 24)), [[0, 1, 2, 3]], [[1, 2, 3, 4]], [1]), ValueError, "types must be 0 to 0"),
+    (lambda: example_system(sponge.harmonic_angle([[0, 1, 2]], k=100.0, theta0=109.5)), ValueError, "theta0 must be in radians, five turns at most, got 109.5"),
+    (lambda: example_system(sponge.periodic_torsion([[0, 1, 2, 3]], k=1.0, periodicity=2, phase=180.0)), ValueError,
+     "phase must be in radians"),
     (lambda: sponge.PositionRestraint([1], 1.0, [[0, 0]]), ValueError, r"reference must have shape \(1, 3\)"),
     (lambda: example_system(sponge.PositionRestraint([1], 1.0, [[0, 0, 0]], width=-1.0)), ValueError, "width must be >= 0"),
 ])  # fmt: skip

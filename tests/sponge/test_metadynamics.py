@@ -372,6 +372,7 @@ def test_undefined_gradient_is_an_error_that_names_it(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize(("options", "message"), [
     ({"sigma": 0.0}, "sigma must be a positive number"),
+    ({"sigma": 20.0}, "sigma must be at most half of the range of phi.*radians"),
     ({"sigma": [0.1, 0.2]}, "one for each of 1 variables"),
     ({"height": -1.0}, "height must be a positive energy"),
     ({"every": 0}, "every must be a whole number"),
@@ -445,6 +446,7 @@ def test_copies_of_systems_have_biases_of_their_own():
 
 @pytest.mark.parametrize(("make", "message"), [
     (lambda: sponge.umbrella(PHI, [0.0, 1.0], 3.0), "centre must be a number or one for each of 1 variables"),
+    (lambda: sponge.umbrella(PHI, 120.0, 3.0), "centre of .* must be from -6.28 to 6.28, got 120"),
     (lambda: sponge.umbrella(PHI, np.nan, 3.0), "parameter centre must be finite"),
     (lambda: sponge.umbrella([], 0.0, 3.0), "at least one collective variable"),
     (lambda: sponge.BiasPotential(lambda s, k: k * s, [PHI, X], {"k": 1.0}), "must take 2 variables and the parameters k"),

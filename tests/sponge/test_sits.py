@@ -310,6 +310,7 @@ def test_checkpoints_of_other_settings_are_refused(tmp_path, change):
 
 @pytest.mark.parametrize("options, message", [
     ({"temperatures": []}, "temperatures must be positive numbers, at least one"),
+    ({"temperatures": ["300 K"]}, "temperatures must be numbers in K, got"),
     ({"temperatures": [300, np.nan]}, "temperatures must be positive"),
     ({"temperatures": [-300.0, 400.0]}, "temperatures must be positive"),
     ({"cross": 1.5}, "cross must be from 0 to 1"),
@@ -320,7 +321,7 @@ def test_checkpoints_of_other_settings_are_refused(tmp_path, change):
     ({"block": 3}, "block must be a whole number >= 10"),
 ])  # fmt: skip
 def test_bad_options(options, message):
-    with pytest.raises(ValueError, match=f"SITS: {message}"):
+    with pytest.raises((TypeError, ValueError), match=f"SITS: {message}"):
         tempering(**options)
 
 
@@ -328,12 +329,18 @@ def test_bad_options(options, message):
     ({"temperatures": units.ladder(310, 600, 10)}, r"the ladder must contain the temperature of 300.0 K, got 310.0 to 600.0 K"),
     ({"temperature": 700.0}, "the ladder must contain the temperature of 700.0 K"),
     ({"solute": []}, "must have at least one atom"),
+    ({"solute": "ALA"}, "must be a sequence of atom indices, or a mask of 10 booleans"),
     ({"solute": [0, 10]}, "atoms must be 0 to 9, got 10"),
     ({"terms": ["torsion"]}, "must name potentials of the system, got 'torsion'"),
 ])  # fmt: skip
 def test_options_that_do_not_fit_the_system(options, message):
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises((TypeError, ValueError), match=message):
         run_of(tempering(**options))
+
+
+def test_weights_need_a_simulation():
+    with pytest.raises(ValueError, match="SITS: must belong to a simulation that has run"):
+        tempering().weights()
 
 
 def test_a_temperature_is_needed():

@@ -22,7 +22,7 @@ Excitation = tuple[tuple[int, ...], tuple[int, ...]]  # modes emptied, modes fil
 
 def electrons(num_electrons: int | Sequence[int], num_qubits: int, where: str) -> tuple[int, int]:
     """Numbers of alpha and beta electrons, checked; an odd total has one alpha more."""
-    counts = (num_electrons,) if isinstance(num_electrons, (int, np.integer)) else tuple(num_electrons)
+    counts = (num_electrons,) if np.ndim(num_electrons) == 0 else tuple(num_electrons)
     if isinstance(num_qubits, bool) or not isinstance(num_qubits, (int, np.integer)) or num_qubits < 2 or num_qubits % 2:
         raise CircuitError(f"{where}: num_qubits must be even (two spins for each orbital) and at least 2, got {num_qubits!r}")
     if len(counts) not in (1, 2) or any(isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 0 for k in counts):

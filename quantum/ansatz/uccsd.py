@@ -19,7 +19,7 @@ def uccsd(num_electrons: int | Sequence[int], num_qubits: int, *, generalized: b
     """Unitary coupled cluster with singles and doubles: exponentials of excitations one after another on the Hartree-Fock determinant.
 
     Each excitation T has a parameter t in exp(t (T - T^dagger)), named by its modes: `s_0_4` moves an electron from spin orbital 0 to 4,
-    `d_0_1_4_5` two from 0 and 1 to 4 and 5. Doubles come first. At zero the state is Hartree-Fock's [1]_.
+    `d_0_1_4_5` two from 0 and 1 to 4 and 5. Singles come first. At zero the state is Hartree-Fock's [1]_.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ def uccsd(num_electrons: int | Sequence[int], num_qubits: int, *, generalized: b
     Examples
     --------
     >>> uccsd(2, 4).parameters
-    ('d_0_1_2_3', 's_0_2', 's_1_3')
+    ('s_0_2', 's_1_3', 'd_0_1_2_3')
     >>> len(uccsd(4, 12).parameters), len(uccsd(4, 12, singlet=True).parameters)
     (92, 44)
     """
@@ -60,7 +60,7 @@ def uccsd(num_electrons: int | Sequence[int], num_qubits: int, *, generalized: b
     if singlet and (generalized or alpha != beta):
         raise CircuitError(f"uccsd: singlet needs a closed shell and no generalized excitations, got {alpha} alpha, {beta} beta, generalized={generalized}")
     circuit = hartree_fock((alpha, beta), num_qubits, mapping) if reference else Circuit(num_qubits)
-    for excitations in (doubles, singles):
+    for excitations in (singles, doubles):
         for excitation in excitations(alpha, beta, num_qubits, generalized):
             t = _singlet_parameter(excitation) if singlet else Parameter(_name(excitation))
             append_excitation(circuit, t, excitation, mapping)

@@ -64,7 +64,7 @@ def excitation_on(angle: Any, source: Sequence[int] | int, target: Sequence[int]
     GateError
         If they are not one or two of each, and all different.
     """
-    s, t = ((modes,) if isinstance(modes, (int, np.integer)) else tuple(modes) for modes in (source, target))
+    s, t = ((modes,) if np.ndim(modes) == 0 else tuple(modes) for modes in (source, target))
     if len(s) not in _NAMES or len(t) != len(s) or len({*s, *t}) != 2 * len(s) or any(not isinstance(q, (int, np.integer)) or q < 0 for q in s + t):
         raise GateError(f"excitation: one or two modes, and as many others, are needed, got {list(s)} and {list(t)}")
     between: set[int] = set()  # modes that an odd number of the moves s -> t pass

@@ -238,7 +238,7 @@ def spectral_entropy(p: np.ndarray, alpha: float, base: float) -> float:
         value = -np.log(p.max())
     else:
         value = np.log(np.sum(p**alpha)) / (1 - alpha)
-    return max(float(value / np.log(base)), 0.0)
+    return max(0.0, float(value / np.log(base)))
 
 
 def mutual_information(state: Any, a: int | Sequence[int], b: int | Sequence[int], *, base: float = 2.0) -> float:

@@ -62,6 +62,7 @@ def main(output):
         ax.plot([0.96 * charges[0], *[r.parameters["charge of O"] for r in fit.history]], "o-", label=f"from {name}")
     ax.axhline(charges[0], color="0.5", ls=":", label="TIP3P")
     ax.set(xlabel="round", ylabel="charge of oxygen (e)")
+    ax.xaxis.get_major_locator().set_params(integer=True)
     ax.legend(frameon=False)
     figure.savefig(output, dpi=150)
     print(f"picture: {output}")

@@ -105,7 +105,7 @@ def main(ns, learn, cross, plain, seed, highest, folder, threads, output):
     figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4.5), layout="constrained")
     analysis.free_energy(phi, psi, weights, temperature=T0, bins=48).plot(left, highest=30.0)
     left.set(title=f"{T0:.0f} K, " + ("plain dynamics" if plain else f"cross = {cross:g}"))
-    right.plot(sits.steps * 2e-6, sits.energies, ",", color="C0")
+    right.plot(sits.steps * 2e-6, sits.energies, ".", ms=1.0, color="C0", rasterized=True)
     right.set(xlabel="time [ns]", ylabel="enhanced energy [kJ/mol]")
     output = output or folder / (("plain" if plain else f"cross{cross:g}") + f"-{seed}.png")
     figure.savefig(output, dpi=150)

@@ -68,7 +68,8 @@ class Populations:
         return Mean(float(self.value[k]), float(self.error[k]), float(self.inefficiency[k]))
 
     def __str__(self):
-        return ", ".join(f"{n} {v:.4f} ± {e:.4f}" for n, v, e in zip(self.names, self.value, self.error))
+        errors = (f" ± {e:.4f}" if np.isfinite(e) else " (error unknown)" for e in self.error)
+        return ", ".join(f"{n} {v:.4f}{e}" for n, v, e in zip(self.names, self.value, errors))
 
     def plot(self, ax: Any = None, **style: Any) -> Any:
         """Draw the fractions as points with error bars."""

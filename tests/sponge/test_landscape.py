@@ -132,6 +132,7 @@ def test_rectangles_wrap_and_divide_the_plane(rng):
 def test_populations_never_seen_have_no_error_bar():
     result = analysis.populations([0.1, 0.2, 0.3], [0, 0, 0], {"in": analysis.Rectangle((0, 1)), "out": analysis.Rectangle((1, 2))})
     assert result.value.tolist() == [1, 0] and np.isnan(result.error).all()
+    assert str(result).endswith(" 0.0000 (error unknown)")
     assert "out 0.0000" in str(result)
 
 

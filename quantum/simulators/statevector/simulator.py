@@ -26,7 +26,7 @@ def simulate(circuit: Circuit, theta: Any = None, data: Any = None, *, dtype: An
     Measurements at the end do not change the state that is given back; with `shots` the result counts classical bits.
     Circuits with other measurements, resets or conditions are run shot by shot.
     """
-    if circuit.num_clbits and any(i.gate is MEASURE or i.gate is RESET or i.condition for i in circuit._instructions):
+    if (circuit.num_clbits or shots is not None) and any(i.gate is MEASURE or i.gate is RESET or i.condition for i in circuit._instructions):
         if shots is not None:
             from triskele.quantum.simulators.base import find
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -106,7 +107,7 @@ def all_values(parameters: tuple[str, ...], names: tuple[str, ...], theta: Any =
 
 def _finite(values: np.ndarray, names: tuple[str, ...]) -> np.ndarray:
     # one comparison for all: a sum is finite only if its terms are, or in the rare case that it overflows
-    if not np.isfinite(values @ values) and not np.isfinite(values).all():
+    if not math.isfinite(values @ values) and not np.isfinite(values).all():
         name = names[int(np.argmin(np.isfinite(values)))]
         raise ParameterError(f"run: values must be finite, got {values[~np.isfinite(values)][0]} for {name}")
     return values
@@ -151,11 +152,12 @@ def lower(circuit: Circuit, fuse: bool = True) -> Program:
     >>> program.parameters, len(program.ops)
     (('a',), 2)
     """
+    kept, key = circuit._programs, (len(circuit._instructions), circuit._data)
+    if fuse in kept and kept["key"] == key:
+        return kept[fuse]
     from triskele.quantum.compile.fuse import fuse as merge
     from triskele.quantum.compile.lower import build
 
-    key = (len(circuit), circuit._data, circuit.num_qubits)
-    kept = circuit._programs
     if kept.get("key") != key:
         kept.clear()
         kept["key"] = key

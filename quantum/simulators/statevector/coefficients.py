@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 from triskele.core.kernels import simd
 from triskele.core.kernels.njit import kernel, template
 from triskele.quantum.simulators.statevector.lanes import fill, lane_numbers, put, store, width
@@ -22,9 +20,14 @@ def fill_coefficients(values, starts, indices, factors, constants, recipes, coef
         for k in range(starts[i], starts[i + 1]):
             t += factors[k] * values[indices[k]]
         half[0, i] = 0.5 * t
-    for i in range(constants.size):
+    whole = constants.size - constants.size % 8
+    for i in range(0, whole, 8):
+        t = simd.load(half, i, 8)
+        simd.store(half, i, simd.cos(t))
+        simd.store(half, constants.size + i, simd.sin(t))
+    for i in range(whole, constants.size):
         t = half[0, i]
-        half[0, i], half[1, i] = math.cos(t), math.sin(t)
+        half[0, i], half[1, i] = simd.cos(t), simd.sin(t)
     c = coefficients
     for i in range(len(recipes)):
         r = recipes[i]
@@ -45,6 +48,8 @@ def fill_coefficients(values, starts, indices, factors, constants, recipes, coef
             cosine, sine = half[0, source], half[1, source]
             c[out] = c[out + 2] = (cosine - sine) * (cosine + sine)
             c[out + 1] = c[out + 3] = sign * 2.0 * cosine * sine
+        elif recipe == 4 and r[5] == 1:
+            _product2(c, r)
         elif recipe == 4:
             _product(c, r)
         elif recipe == 5:
@@ -55,6 +60,32 @@ def fill_coefficients(values, starts, indices, factors, constants, recipes, coef
             for k in range(r[5]):
                 ar, ai, br, bi = c[source + 2 * k], c[source + 2 * k + 1], c[previous + 2 * k], c[previous + 2 * k + 1]
                 c[out + 2 * k], c[out + 2 * k + 1] = ar * br - ai * bi, ar * bi + ai * br
+
+
+@template
+def _product2(c, r):
+    """The recipe PRODUCT of 2x2 matrices."""
+    out, source, previous = r[1], r[2], r[4]
+    ar, ai, br, bi, cr, ci, dr, di = 1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0.0
+    if previous >= 0:
+        ar, ai, br, bi = c[previous], c[previous + 1], c[previous + 2], c[previous + 3]
+        cr, ci, dr, di = c[previous + 4], c[previous + 5], c[previous + 6], c[previous + 7]
+    if r[6] == 0:
+        er, ei, fr, fi = c[source], c[source + 1], c[source + 2], c[source + 3]
+        gr, gi, hr, hi = c[source + 4], c[source + 5], c[source + 6], c[source + 7]
+        c[out], c[out + 1] = er * ar - ei * ai + fr * cr - fi * ci, er * ai + ei * ar + fr * ci + fi * cr
+        c[out + 2], c[out + 3] = er * br - ei * bi + fr * dr - fi * di, er * bi + ei * br + fr * di + fi * dr
+        c[out + 4], c[out + 5] = gr * ar - gi * ai + hr * cr - hi * ci, gr * ai + gi * ar + hr * ci + hi * cr
+        c[out + 6], c[out + 7] = gr * br - gi * bi + hr * dr - hi * di, gr * bi + gi * br + hr * di + hi * dr
+    else:
+        m, v, z = r[8], r[9], r[10]
+        er, ei, hr, hi = 1.0, 0.0, 1.0, 0.0
+        if v == 0:
+            er, ei = c[source], c[source + 1]
+        if v == m:
+            hr, hi = c[source + 2 * z], c[source + 2 * z + 1]
+        c[out], c[out + 1], c[out + 2], c[out + 3] = er * ar - ei * ai, er * ai + ei * ar, er * br - ei * bi, er * bi + ei * br
+        c[out + 4], c[out + 5], c[out + 6], c[out + 7] = hr * cr - hi * ci, hr * ci + hi * cr, hr * dr - hi * di, hr * di + hi * dr
 
 
 @kernel(nogil=True)

@@ -6,6 +6,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
+from numba import carray
 
 from triskele.core.kernels import simd, threads
 from triskele.core.kernels.njit import kernel, template
@@ -85,7 +86,7 @@ def make_coefficients(values, words, numbers):
     starts = words[8 : 9 + angles]
     indices = words[9 + angles : 9 + angles + terms]
     at = 9 + angles + terms
-    table = words[at : at + recipes * RECIPE_COLUMNS].reshape((recipes, RECIPE_COLUMNS))
+    table = carray(simd.address(words, at), (recipes, RECIPE_COLUMNS))  # a view that is not counted
     coefficients = numbers[terms + angles :].copy()
     fill_coefficients(values, starts, indices, numbers[:terms], numbers[terms : terms + angles], table, coefficients, np.empty((2, angles)))
     return coefficients
@@ -97,11 +98,11 @@ def run_passes(words, coefficients, state, start, chunk, from_zero, finish):
     w = width(simd.address(state, 0))
     n, angles, recipes, terms, ops, passes = words[0], words[1], words[2], words[4], words[5], words[6]
     code_start = 9 + angles + terms + recipes * RECIPE_COLUMNS
+    code = carray(simd.address(words, code_start), (ops, CODE_COLUMNS))  # a view that is not counted
     vectors = np.empty((words[7] + 1) * w, state.dtype)
     first = simd.address(vectors, align(vectors))
     for i in range(ops):
-        at = code_start + i * CODE_COLUMNS
-        expand(words[at : at + CODE_COLUMNS], coefficients, first)
+        expand(code[i], coefficients, first)
     context = np.empty(CONTEXT_WORDS, np.int64)
     pass_start = code_start + ops * CODE_COLUMNS
     for i in range(passes):

@@ -91,7 +91,7 @@ class Guard:
                 explained = (f"{sim.system.topology.describe(atom)}: position or velocity out of bounds at step {step}, "
                              "which does not happen again when the steps since the last good state are repeated")
             self._restore()
-            saved = save_last_good(sim, self.path)
+            saved = f"{save_last_good(sim, self.path)}; time steps are {sim.timestep:g} ps"
             if explained is None:
                 error.add_note(f"run: {saved}")
                 raise

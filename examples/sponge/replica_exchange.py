@@ -55,8 +55,8 @@ def main(output, time):
     at = rex.demux(np.broadcast_to(temperatures[:, None], (rex.n, len(rex.steps))), rex.steps)
     for walker in (0, 7):
         left.plot(rex.steps * 0.002, at[walker], ".-", linewidth=0.5, markersize=2, label=f"walker {walker}")
-    left.set(xlabel="time [ps]", ylabel="temperature [K]", title="Two walkers on the ladder", xlim=(0, 400))
-    left.legend(loc="upper right")
+    left.set(xlabel="time [ps]", ylabel="temperature [K]", title="Two walkers on the ladder", xlim=(0, 400), ylim=(285, 640))
+    left.legend(loc="upper center", ncols=2, frameon=False)
     landscape = sponge.analysis.free_energy(phi.ravel(), psi.ravel(), result.weights(), temperature=300, bins=60)
     landscape.plot(right, highest=40)
     right.set_title("Free energy at 300 K from all temperatures")

@@ -42,6 +42,7 @@ def test_nan_is_found_in_its_step_term_and_atom(speed, step):
         sim.run(20_000)
     message = str(caught.value)
     assert re.search(r"atom (2 \(ALA 66 C\)|3 \(HIS 67 CE1\))", message)
+    assert "time steps are 0.001 ps" in message
     found = int(re.search(r"force from term 'cusp' at step (\d+)", message)[1])
     assert abs(found - step) <= max(2, 0.01 * step)  # the other springs carry a little along
     good = int(re.search(r"the state at step (\d+) was saved to 'run.last_good.chk'", message)[1])

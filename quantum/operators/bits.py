@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-__all__ = ["anticommute", "count", "masks", "merge", "pack", "pad", "products", "unpack"]
+__all__ = ["anticommute", "count", "masks", "merge", "order", "pack", "pad", "products", "unpack"]
 
 _I_POWERS = np.array([1, 1j, -1, -1j])
 
@@ -55,8 +55,11 @@ def merge(x: np.ndarray, z: np.ndarray, coefficients: np.ndarray) -> tuple[np.nd
     """Equal strings summed, zeros dropped, in order of x then z as numbers, without empty words at the top."""
     x, z, words = _trim(x, z)
     if len(x) > 1:
-        order, first = _order(x, z, words)
-        x, z, coefficients = x[order], z[order], coefficients[order]
+        if words == 1 and not ((x | z) >> np.uint64(32)).any():  # one key holds both
+            permutation, first = order([(x[:, 0] << np.uint64(32)) | z[:, 0]])
+        else:
+            permutation, first = order([*x.T[::-1], *z.T[::-1]])
+        x, z, coefficients = x[permutation], z[permutation], coefficients[permutation]
         if not first.all():
             start = np.flatnonzero(first)
             x, z, coefficients = x[start], z[start], np.add.reduceat(coefficients, start)
@@ -74,21 +77,17 @@ def _trim(x: np.ndarray, z: np.ndarray) -> tuple[np.ndarray, np.ndarray, int]:
     return x[:, :words], z[:, :words], words
 
 
-def _order(x: np.ndarray, z: np.ndarray, words: int) -> tuple[np.ndarray, np.ndarray]:
-    """A permutation that sorts the rows, and which sorted rows differ from the one before."""
-    first = np.ones(len(x), bool)
-    if words == 1 and not ((x | z) >> np.uint64(32)).any():  # one key holds both
-        columns = [(x[:, 0] << np.uint64(32)) | z[:, 0]]
-    else:
-        columns = [*x.T[::-1], *z.T[::-1]]
+def order(columns: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    """A permutation that sorts rows by their columns of numbers, the first counting most, and which sorted rows differ from the one before."""
     key = columns[0]
-    order = np.arange(len(x)) if (key[1:] >= key[:-1]).all() else np.argsort(key)  # numpy sorts one key with vector instructions
-    same = np.diff(key[order]) == 0
+    permutation = np.arange(len(key)) if (key[1:] >= key[:-1]).all() else np.argsort(key)  # numpy sorts one key with vector instructions
+    same = np.diff(key[permutation]) == 0
     if len(columns) > 1 and same.any():  # the rest only where the first key leaves rows in a tie
         tied = np.flatnonzero(np.append(same, False) | np.insert(same, 0, False))
-        rows = order[tied]
-        order[tied] = rows[np.lexsort([c[rows] for c in reversed(columns)])]
+        rows = permutation[tied]
+        permutation[tied] = rows[np.lexsort([c[rows] for c in reversed(columns)])]
+    first = np.ones(len(key), bool)
     first[1:] = ~same
     for column in columns[1:]:
-        first[1:] |= np.diff(column[order]) != 0
-    return order, first
+        first[1:] |= np.diff(column[permutation]) != 0
+    return permutation, first

@@ -66,14 +66,15 @@ def main(output):
     import matplotlib.pyplot as plt
 
     figure, axes = plt.subplots(1, 3, figsize=(11, 3.6), layout="constrained")
-    for name, fit in found.items():
+    for size, (name, fit) in zip((5, 9, 4), found.items()):  # both adjoints give the same, one on top of the other
         rounds = np.arange(len(fit.history) + 1)
         for ax, key, start in zip(axes, wanted, (1.05 * EPSILON, 0.985 * SIGMA)):
-            ax.plot(rounds, [start, *[r.parameters[key] for r in fit.history]], "o-", label=name)
+            ax.plot(rounds, [start, *[r.parameters[key] for r in fit.history]], "o-", ms=size, lw=0.4 * size, label=name)
     for ax, true, label in zip(axes, (EPSILON, SIGMA), ("epsilon (kJ/mol)", "sigma (nm)")):
         ax.axhline(true, color="0.5", ls=":")
         ax.set(xlabel="round", ylabel=label)
-    axes[0].legend(frameon=False)
+        ax.xaxis.get_major_locator().set_params(integer=True)
+    axes[1].legend(frameon=False)
     axes[2].plot(R, known[5][0], color="0.7", lw=5, label="data")
     axes[2].plot(R, found["reweighting"].reached["rdf"], "k-", lw=1, label="fit")
     axes[2].set(xlabel="r (nm)", ylabel="g(r)")

@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from triskele.core.kernels.njit import device, kernel
 from triskele.core.random import fold_in, key
 from triskele.quantum.sampling import Estimate, check_seed, check_shots, measured
 
-__all__ = ["TO_Z", "estimate", "groups"]
+__all__ = ["TO_Z", "estimate", "exact", "groups"]
 
 _R = np.sqrt(0.5)
 TO_Z = {  # what turns the eigenbasis of a letter into the computational one
@@ -45,22 +46,71 @@ def estimate(h: Any, shots: int, seed: int | None, samples: Any) -> Estimate:
 
 
 def groups(h: Any) -> list[tuple[dict[int, str], list[tuple[list[int], float]]]]:
-    """Strings sorted greedily, the largest coefficients first, into groups that agree on every qubit they share; no identity.
+    """Groups of strings that agree on every qubit they share (`PauliSum.groups`), without the identity.
 
     Returns
     -------
     list of (letter by qubit, list of (qubits, coefficient))
     """
-    found: list[tuple[dict[int, str], list[tuple[list[int], float]]]] = []
-    for text, c in sorted(h, key=lambda term: -abs(term[1])):
-        letters = {int(s[1:]): s[0] for s in text.split()}
-        if not letters:
-            continue
-        for basis, members in found:
-            if all(basis.get(q, p) == p for q, p in letters.items()):
-                basis.update(letters)
-                members.append((list(letters), c.real))
-                break
-        else:
-            found.append((letters, [(list(letters), c.real)]))
+    found = []
+    for part in h.groups():
+        letters: dict[int, str] = {}
+        members = []
+        for text, c in part:
+            own = {int(s[1:]): s[0] for s in text.split()}
+            if own:
+                letters.update(own)
+                members.append((list(own), c.real))
+        if members:
+            found.append((letters, members))
     return found
+
+
+def exact(psi: np.ndarray, h: Any) -> float:
+    """Expectation value of a Hermitian sum in a state vector (N,).
+
+    With P = i**|x&z| X^x Z^z it is the sum over j of i**|x&z| (-1)**|j&z| conj(psi[j ^ x]) psi[j].
+    """
+    x, z = h.x[:, 0].astype(np.int64), h.z[:, 0].astype(np.int64)
+    return _exact(psi, x, z, np.bitwise_count(x & z).astype(np.int64) & 3, h.coefficients.real.copy(), np.empty(min(psi.size, 4096), np.complex128))
+
+
+@device
+def _odd(v):  # 1 if an odd number of bits is set
+    v ^= v >> 32
+    v ^= v >> 16
+    v ^= v >> 8
+    v ^= v >> 4
+    return np.int64((0x6996 >> (v & 15)) & 1)
+
+
+@kernel(nogil=True)
+def _exact(psi, x, z, power, coefficients, products):  # terms sorted by x; products is scratch, a power of 2
+    total, block = 0.0, products.size
+    first = 0
+    while first < x.size:
+        end, flip = first + 1, x[first]
+        while end < x.size and x[end] == flip:
+            end += 1
+        many = end - first > 6
+        for base in range(0, psi.size, block):
+            for j in range(block):
+                products[j] = np.conj(psi[(base + j) ^ flip]) * psi[base + j]
+            step = 1
+            while step < block and many:  # Walsh and Hadamard: the sums with the signs of all z at once
+                for start in range(0, block, 2 * step):
+                    for j in range(start, start + step):
+                        a, b = products[j], products[j + step]
+                        products[j], products[j + step] = a + b, a - b
+                step *= 2
+            for t in range(first, end):
+                value = products[z[t] & (block - 1)]
+                if not many:
+                    value = 0.0j
+                    for j in range(block):
+                        value += (1.0 - 2.0 * _odd(j & z[t])) * products[j]
+                p = power[t]
+                part = value.real if p == 0 else -value.imag if p == 1 else -value.real if p == 2 else value.imag
+                total += coefficients[t] * (1.0 - 2.0 * _odd(base & z[t])) * part
+        first = end
+    return total

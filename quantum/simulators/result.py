@@ -8,10 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from triskele.core.kernels.njit import device, kernel
 from triskele.quantum import sampling, states
 from triskele.quantum.errors import SimulatorError
-from triskele.quantum.measurement import TO_Z, estimate
+from triskele.quantum.measurement import TO_Z, estimate, exact
 from triskele.quantum.sampling import Estimate, Samples, check_observable
 
 __all__ = ["CountsResult", "DensityMatrixResult", "Result", "StatevectorResult"]
@@ -189,7 +188,7 @@ class StatevectorResult(Result):
         return Samples(sampling.sample(psi, shots, seed), self.num_qubits)
 
     def _exact(self, h: Any) -> float:
-        return _expectation(self._amplitudes, h.x[:, 0], h.z[:, 0], h.coefficients.real)
+        return exact(self._amplitudes, h)
 
 
 class DensityMatrixResult(Result):
@@ -268,31 +267,3 @@ class CountsResult:
         if name.startswith("_") or not hasattr(Result, name) and name != "statevector":
             raise AttributeError(f"CountsResult has no {name!r}")
         raise SimulatorError(f"{name}: the circuit measures on its way, so that every shot ends in its own state (counts() and sample() have the classical bits)")
-
-
-@device
-def _odd(v):
-    v ^= v >> 32
-    v ^= v >> 16
-    v ^= v >> 8
-    v ^= v >> 4
-    return np.int64((0x6996 >> (v & 15)) & 1)
-
-
-@kernel(nogil=True)
-def _expectation(psi, x, z, coefficients):  # psi [2**n], x and z uint64 [terms]: P|j> = i**|x&z| (-1)**|j&z| |j^x>
-    total = 0.0
-    for t in range(x.size):
-        flip, mask = np.int64(x[t]), np.int64(z[t])
-        re, im = 0.0, 0.0
-        for j in range(psi.size):
-            a, b = psi[j], psi[j ^ flip]
-            sign = 1.0 - 2.0 * _odd(j & mask)
-            re += sign * (np.float64(a.real) * b.real + np.float64(a.imag) * b.imag)
-            im += sign * (np.float64(a.imag) * b.real - np.float64(a.real) * b.imag)
-        both, quarter = flip & mask, 0
-        while both:
-            both &= both - 1
-            quarter += 1
-        total += coefficients[t] * (re if quarter & 3 == 0 else -im if quarter & 3 == 1 else -re if quarter & 3 == 2 else im)
-    return total

@@ -30,6 +30,17 @@ def test_expectation_is_that_of_the_matrix(result, state):
     assert result.expectation(PauliSum(2.5)) == pytest.approx(2.5, abs=1e-13)
 
 
+def test_expectation_in_a_state_of_several_blocks(rng):
+    n = 14  # blocks have 4096 amplitudes
+    psi = rng.normal(size=1 << n) + 1j * rng.normal(size=1 << n)
+    psi /= np.linalg.norm(psi)
+    few = PauliSum([("X0 Z13", 0.5), ("Y13 X2", -1.0), ("Z12 Y5", 0.3), ("Z0", 2.0)])
+    many = PauliSum([(f"{letter}1 Z{q}", rng.normal()) for letter in "XY" for q in range(2, 14)])  # one x mask, 24 terms
+    for h in (few, many):
+        assert StatevectorResult(psi).expectation(h) == pytest.approx(np.vdot(psi, h.matrix(n) @ psi).real, abs=1e-12)
+        assert StatevectorResult(psi.astype(np.complex64)).expectation(h) == pytest.approx(np.vdot(psi, h.matrix(n) @ psi).real, abs=1e-5)
+
+
 def test_expectation_from_shots_lies_within_its_errors(result, state):
     exact = result.expectation(H)
     found = [result.expectation(H, shots=2000, seed=seed) for seed in range(40)]

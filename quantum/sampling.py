@@ -176,8 +176,10 @@ def check_shots(shots: Any, where: str) -> int:
     Raises
     ------
     SimulatorError
-        If it is no positive integer.
+        If it is no positive integer, or there is none.
     """
+    if shots is None:
+        raise SimulatorError(f"{where}: the number of shots must be given, here or in run(..., shots=1000)")
     if isinstance(shots, bool) or not isinstance(shots, (int, np.integer)) or shots < 1:
         raise SimulatorError(f"{where}: shots must be an integer of at least 1, got {shots!r}")
     return int(shots)

@@ -1,6 +1,6 @@
 """States as plain arrays: vectors (2**n,) and density matrices (2**n, 2**n), qubit 0 being the least significant bit.
 
-Every function takes either, and a list of qubits where it is about a part of the state; bit k of a reduced state's index
+Every function takes either, or a `Result`, and a list of qubits where it is about a part of the state; bit k of a reduced state's index
 is the k-th qubit of that list.
 """
 
@@ -29,7 +29,9 @@ def as_state(state: Any, where: str) -> np.ndarray:
     StateError
         If it is not.
     """
-    array = np.asarray(state)
+    array = np.asarray(getattr(state, "_state", state))  # a Result has one
+    if array.dtype.kind not in "biufc":
+        raise StateError(f"{where}: a state is an array of numbers or a Result, got {type(state).__name__}")
     array = array if array.dtype in (np.complex64, np.complex128) else array.astype(complex)
     size = array.shape[0] if array.ndim else 0
     if array.ndim not in (1, 2) or array.ndim == 2 and array.shape[1] != size or size < 1 or size & (size - 1):

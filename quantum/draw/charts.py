@@ -95,7 +95,7 @@ def probabilities(state: Any, qubits: Sequence[int] | None = None, *, most: int 
     -------
     matplotlib Axes
     """
-    p = states.probabilities(state, qubits) if isinstance(state, np.ndarray) else state.probabilities(qubits)
+    p = state.probabilities(qubits) if hasattr(state, "probabilities") else states.probabilities(state, qubits)
     n = p.size.bit_length() - 1
     axes = histogram({format(k, f"0{n}b"): float(p[k]) for k in np.flatnonzero(p > 1e-12)}, most=most, axes=axes)
     axes.set_ylabel("probability")
@@ -119,7 +119,7 @@ def city(state: Any) -> Any:
     ValueError
         If there are more qubits.
     """
-    rho = states.density_matrix(states.as_state(state, "city")) if isinstance(state, np.ndarray) else state.density_matrix()
+    rho = states.density_matrix(states.as_state(state, "city"))
     n = len(rho).bit_length() - 1
     if n > 5:
         raise ValueError(f"city: at most 5 qubits can be drawn, got {n} (take partial_trace first)")

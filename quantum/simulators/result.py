@@ -102,7 +102,7 @@ class Result(ABC):
 
     def counts(self) -> dict[str, int]:
         """How often each outcome of all qubits came in the shots given to `run`."""
-        return self.sample().counts()
+        return self.sample(self._shots(None, "counts")).counts()
 
     def expectation(self, h: Any, shots: int | None = None, seed: int | None = None) -> float | Estimate:
         """Expectation value of a Hermitian Pauli sum, exactly or from shots.
@@ -154,7 +154,7 @@ class Result(ABC):
 
     def fidelity(self, other: Any) -> float:
         """Fidelity with another result, state vector or density matrix: see `states.fidelity`."""
-        return states.fidelity(self._state, other._state if isinstance(other, Result) else other)
+        return states.fidelity(self._state, other)
 
 
 class StatevectorResult(Result):
@@ -259,8 +259,16 @@ class CountsResult:
         """How often each value of the classical bits came, by bit string with bit 0 rightmost."""
         return self.samples.counts()
 
-    def sample(self) -> Samples:
-        """The classical bits of every shot."""
+    def sample(self, shots: int | None = None) -> Samples:
+        """The classical bits of every shot, those made by `run`.
+
+        Raises
+        ------
+        SimulatorError
+            If another number of shots is asked: the circuit would have to be run again.
+        """
+        if shots is not None and shots != self.shots:
+            raise SimulatorError(f"sample: run(..., shots={self.shots}) made these measurements, got shots={shots} (run the circuit again)")
         return self.samples
 
     def __getattr__(self, name: str) -> Any:

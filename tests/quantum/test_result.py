@@ -88,8 +88,10 @@ def test_shots_and_seed_of_the_run_are_the_defaults(state):
 def test_bad_questions(result):
     with pytest.raises(SimulatorError, match="shots must be an integer of at least 1, got 0"):
         result.sample(0)
-    with pytest.raises(SimulatorError, match="got None"):
+    with pytest.raises(SimulatorError, match=r"sample: the number of shots must be given, here or in run\(..., shots=1000\)"):
         result.sample()
+    with pytest.raises(SimulatorError, match="counts: the number of shots must be given"):
+        result.counts()
     with pytest.raises(SimulatorError, match="shots"):
         result.expectation("Z0", shots=0)
     with pytest.raises(CircuitError, match="from 0 to 3, got 4"):
@@ -105,7 +107,9 @@ def test_bad_questions(result):
 def test_a_result_of_counts_alone_says_what_it_has_not():
     result = CountsResult(np.array([[0, 1], [1, 1], [0, 1]]))
     assert result.counts() == {"10": 2, "11": 1}
-    assert len(result.sample()) == result.shots == 3
+    assert len(result.sample()) == len(result.sample(3)) == result.shots == 3
+    with pytest.raises(SimulatorError, match=r"run\(..., shots=3\) made these measurements, got shots=10"):
+        result.sample(10)
     for name in ("expectation", "statevector", "partial_trace"):
         with pytest.raises(SimulatorError, match=f"{name}: the circuit measures on its way"):
             getattr(result, name)

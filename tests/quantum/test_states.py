@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from triskele.quantum import states
 from triskele.quantum.errors import CircuitError, StateError
+from triskele.quantum.simulators.result import StatevectorResult
 
 BELL = np.array([1, 0, 0, 1]) / np.sqrt(2)
 GHZ = np.array([1, 0, 0, 0, 0, 0, 0, 1]) / np.sqrt(2)
@@ -125,6 +126,12 @@ def test_bloch_vector_is_the_three_pauli_expectations(rng):
 def test_arrays_that_are_no_states(state, words):
     with pytest.raises(StateError, match=words):
         states.entropy(state)
+
+
+def test_results_are_states_too():
+    assert states.concurrence(StatevectorResult(BELL.astype(complex))) == pytest.approx(1, abs=1e-14)
+    with pytest.raises(StateError, match="array of numbers or a Result, got str"):
+        states.purity("bell")
 
 
 def test_qubits_that_are_none():

@@ -43,6 +43,7 @@ _LAZY = {
     "trotter": "triskele.quantum.operators.trotter",
     "uccsd": "triskele.quantum.ansatz.uccsd",
     "uniformly_controlled_rotation": "triskele.quantum.library",
+    "VQD": "triskele.quantum.algorithms.vqd",
     "VQE": "triskele.quantum.algorithms.vqe",
     "w_state": "triskele.quantum.library",
 }

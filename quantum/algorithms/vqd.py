@@ -1,0 +1,181 @@
+"""Excited states by variational quantum deflation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from triskele.quantum.algorithms.start import check_ansatz, random_angles, start
+from triskele.quantum.circuit import Circuit
+from triskele.quantum.errors import ParameterError
+from triskele.quantum.gradients.expectation import Expectation
+from triskele.quantum.operators.pauli import PauliSum
+from triskele.quantum.optimizers.minimize import Minimum, find, minimize
+
+__all__ = ["VQD", "VQDResult"]
+
+
+@dataclass(frozen=True)
+class VQDResult:
+    """What a `VQD` found, state by state in the order in which they were found, which is that of their energies if all went well.
+
+    Attributes
+    ----------
+    energies : (k,) float64 array
+    theta : (k, P) float64 array
+        Angles of each state, in the order of `ansatz.parameters`.
+    overlaps : (k, k) float64 array
+        ``|<psi_i|psi_j>|**2``: how orthogonal the states are.
+    histories : tuple of (steps + 1,) float64 arrays
+        Energy and penalty of each state at the start and after each step.
+    evaluations : int
+    converged : bool
+        Whether all states are.
+    message : str
+        Why the last one ended.
+    ansatz : Circuit
+    """
+
+    energies: np.ndarray
+    theta: np.ndarray
+    overlaps: np.ndarray
+    histories: tuple[np.ndarray, ...]
+    evaluations: int
+    converged: bool
+    message: str
+    ansatz: Circuit
+
+    def __repr__(self) -> str:
+        end = "converged" if self.converged else "NOT converged"
+        return f"<VQDResult: energies {', '.join(f'{e:.6f}' for e in self.energies)}, {end}, {self.evaluations} evaluations>"
+
+
+class VQD:
+    """Energies of the lowest states, each the lowest that is orthogonal to those before [1]_.
+
+    State k minimises ``E(theta) + penalty * sum_j |<psi_j|psi(theta)>|**2`` over the states j that are found already.
+
+    Parameters
+    ----------
+    hamiltonian : PauliSum
+        Hermitian.
+    ansatz : Circuit
+        Of gates; it must be able to reach the excited states, too.
+    states : int
+        How many, the ground state among them.
+    penalty : float, optional
+        More than the distance of the highest wanted level from the ground state; twice the sum of the coefficients' sizes,
+        which is always enough, when left out.
+    initial : (P,) array, dict by name, or "random", optional
+        Where the first state's first start begins; zeros when left out. All others are random.
+    starts : int
+        Runs from different angles for each state, of which the lowest counts: landscapes of excited states have more local minima.
+    optimizer : str or object
+        See `quantum.minimize`.
+    max_steps : int, optional
+        In place of the optimiser's own limit.
+    seed : int
+
+    Raises
+    ------
+    CircuitError, OperatorError, ParameterError, OptimizerError
+        If a part is missing or does not fit the others.
+
+    References
+    ----------
+    .. [1] Higgott, Wang, Brierley, "Variational quantum computation of excited states", Quantum 3, 156 (2019).
+       doi:10.22331/q-2019-07-01-156
+
+    Examples
+    --------
+    >>> from triskele import quantum
+    >>> h = quantum.PauliSum("Z0 + 0.5 Z1 + 0.3 X0 X1")
+    >>> ansatz = quantum.Circuit(2).ry("a", 0).ry("b", 1).cx(0, 1).ry("c", 0).ry("d", 1)
+    >>> result = quantum.VQD(h, ansatz, states=4, initial="random").run(progress=False)
+    >>> np.round(result.energies, 4)
+    array([-1.5297, -0.5831,  0.5831,  1.5297])
+    """
+
+    def __init__(self, hamiltonian: PauliSum, ansatz: Circuit, states: int = 2, *, penalty: float | None = None, initial: Any = None, starts: int = 3,
+                 optimizer: Any = "bfgs", max_steps: int | None = None, seed: int = 0):  # fmt: skip
+        self.ansatz = check_ansatz("VQD", ansatz)
+        for what, number in (("states", states), ("starts", starts)):
+            if isinstance(number, bool) or not isinstance(number, (int, np.integer)) or number < 1:
+                raise ParameterError(f"VQD: {what} must be an integer of at least 1, got {number!r}")
+        if states > 1 << ansatz.num_qubits:
+            raise ParameterError(f"VQD: {ansatz.num_qubits} qubits have {1 << ansatz.num_qubits} states, got states={states}")
+        if penalty is not None and not penalty > 0:
+            raise ParameterError(f"VQD: penalty must be positive, got {penalty}")
+        self.states, self.starts, self.seed = int(states), int(starts), seed
+        self.optimizer = find(optimizer, max_steps, seed)
+        self.theta = start("VQD", ansatz, initial, seed)
+        self.energy = Expectation(ansatz, hamiltonian)
+        self.penalty = 2.0 * sum(abs(c) for string, c in hamiltonian if string) if penalty is None else float(penalty)
+
+    def run(self, *, progress: bool = True, callback: Callable[[int, np.ndarray, float], Any] | None = None) -> VQDResult:
+        """Find the states one after the other.
+
+        Parameters
+        ----------
+        progress : bool
+            Whether to show a bar for each state.
+        callback : callable, optional
+            Called after each step as ``callback(step, theta, energy_and_penalty)``; a start ends when it returns True.
+
+        Returns
+        -------
+        VQDResult
+        """
+        found: list[Minimum] = []
+        overlaps: list[_Overlap] = []
+        evaluations = 0
+        for k in range(self.states):
+            objective = _Deflated(self.energy, overlaps, self.penalty)
+            runs = []
+            for attempt in range(self.starts):
+                begin = self.theta if k == attempt == 0 else random_angles(self.theta.size, self.seed + 7919 * k + attempt + 1)
+                title = f"VQD, state {k}, start {attempt + 1}" if progress else None
+                runs.append(minimize(objective, begin, self.optimizer, callback=callback, progress=title))
+            evaluations += sum(r.evaluations for r in runs)
+            found.append(min(runs, key=lambda r: r.value))
+            overlaps.append(_Overlap(self.ansatz, found[-1].theta))
+        theta = np.array([f.theta for f in found])
+        matrix = np.array([[float(o(t)) for t in theta] for o in overlaps])
+        return VQDResult(np.array([float(self.energy(t)) for t in theta]), theta, matrix, tuple(f.history for f in found), evaluations,
+                         all(f.converged for f in found), found[-1].message, self.ansatz)  # fmt: skip
+
+
+class _Deflated:
+    """The energy, and the penalty of each overlap."""
+
+    def __init__(self, energy: Expectation, overlaps: list[_Overlap], penalty: float):
+        self.energy, self.overlaps, self.penalty, self.circuit = energy, list(overlaps), penalty, energy.circuit
+
+    def __call__(self, theta: np.ndarray) -> float:
+        return float(self.energy(theta)) + self.penalty * sum(o(theta) for o in self.overlaps)
+
+    def value_and_grad(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
+        value, gradient = self.energy.value_and_grad(theta)
+        for overlap in self.overlaps:
+            more, slope = overlap.value_and_grad(theta)
+            value, gradient = value + self.penalty * more, gradient + self.penalty * slope
+        return float(value), gradient
+
+
+class _Overlap:
+    """``|<psi(known)|psi(theta)>|**2``."""
+
+    def __init__(self, ansatz: Circuit, known: np.ndarray):
+        n = ansatz.num_qubits
+        # the mean of |0...0><0...0| = prod (1 + Z_q) / 2 after the known state was taken back
+        zero = PauliSum.from_arrays(np.zeros((1 << n, 1), np.uint64), np.arange(1 << n, dtype=np.uint64)[:, None], np.full(1 << n, 0.5**n, complex))
+        self._mean = Expectation(ansatz + ansatz.bind(known).inverse(), zero)
+
+    def __call__(self, theta: np.ndarray) -> float:
+        return float(self._mean(theta))
+
+    def value_and_grad(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
+        return self._mean.value_and_grad(theta)

@@ -77,18 +77,14 @@ def doubles(alpha: int, beta: int, num_qubits: int, generalized: bool = False) -
 
     Target k has the spin of source k.
     """
-    count = (alpha, beta)
-    pairs = list(combinations(range(num_qubits), 2))
-    for i, j in pairs:
-        for a, b in pairs:
-            if {i, j} & {a, b} or (i % 2 + j % 2) != (a % 2 + b % 2):
-                continue
-            if generalized and (i, j) < (a, b) or not generalized and _occupied(i, j, count) and not any(_occupied(k, k, count) for k in (a, b)):
+    full, empty = (list(combinations(range(num_qubits), 2)),) * 2
+    if not generalized:
+        occupied = {*range(0, 2 * alpha, 2), *range(1, 2 * beta, 2)}
+        full, empty = (list(combinations(modes, 2)) for modes in (sorted(occupied), sorted(set(range(num_qubits)) - occupied)))
+    for i, j in full:
+        for a, b in empty:
+            if i % 2 + j % 2 == a % 2 + b % 2 and not (generalized and ((i, j) >= (a, b) or {i, j} & {a, b})):
                 yield (i, j), (a, b) if a % 2 == i % 2 else (b, a)
-
-
-def _occupied(i: int, j: int, count: tuple[int, int]) -> bool:
-    return all(k < 2 * count[k % 2] for k in (i, j))
 
 
 def append_excitation(circuit: Circuit, t: Any, excitation: Excitation, mapping: str = "jordan_wigner") -> None:

@@ -80,7 +80,7 @@ def spaces(molecule: Molecule, electrons: int, wanted: int | Sequence[int]) -> t
         active = list(range(frozen // 2, frozen // 2 + int(wanted)))
     else:
         active = sorted(int(p) for p in wanted)
-    core = [p for p in range(molecule.num_alpha) if p not in active][: frozen // 2]
+    core = [p for p in range(molecule.num_beta) if p not in active][: frozen // 2]
     if len(set(active)) != len(active) or not active or active[0] < 0 or active[-1] >= n or len(core) < frozen // 2 or electrons > 2 * len(active):
         raise OperatorError(f"active_space: {electrons} electrons in orbitals {active} do not fit ({n} orbitals, {frozen // 2} of them frozen)")
     return core, active

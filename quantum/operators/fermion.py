@@ -61,6 +61,8 @@ class FermionOperator:
         elif isinstance(terms, Number):
             pairs = [((), _number(terms))]
         else:
+            if not isinstance(terms, Iterable):
+                raise OperatorError(f"FermionOperator: text, a mapping or pairs (product, coefficient) are needed, got {terms!r}")
             pairs = [_pair(pair) for pair in (terms.items() if isinstance(terms, Mapping) else terms)]
         self.terms = _sum(pairs)
 

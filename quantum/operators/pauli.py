@@ -61,7 +61,9 @@ class PauliSum:
         elif isinstance(terms, Number):
             read = [(0, 0, _number(terms))]
         else:
-            read = [_pair(pair) for pair in (terms.items() if isinstance(terms, Mapping) else _iterate(terms))]
+            if not isinstance(terms, Iterable):
+                raise OperatorError(f"PauliSum: text, a mapping or pairs (string, coefficient) are needed, got {terms!r}")
+            read = [_pair(pair) for pair in (terms.items() if isinstance(terms, Mapping) else terms)]
         words = max(1, -(-max((x | z for x, z, _ in read), default=0).bit_length() // 64))
         blank = np.zeros((0, words), np.uint64)
         x = np.stack([bits.masks(x, words) for x, _, _ in read]) if read else blank
@@ -439,13 +441,6 @@ def _number(value: Any) -> complex:
         return complex(value)
     except (TypeError, ValueError):
         raise OperatorError(f"PauliSum: a coefficient must be a number, got {value!r}") from None
-
-
-def _iterate(terms: Any) -> Iterable[Any]:
-    try:
-        return iter(terms)
-    except TypeError:
-        raise OperatorError(f"PauliSum: text, a mapping or pairs (string, coefficient) are needed, got {terms!r}") from None
 
 
 def _pair(pair: Any) -> tuple[int, int, complex]:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["apply", "block", "lowest", "matrix"]
 
-_BLOCK = 10  # log2 of rows in a block
+_BLOCK = 8  # log2 of rows in a block
 _CHUNK = 1 << 22  # entries of a matrix made at a time, before zeros are dropped
 _DENSE = 256  # rows up to which LAPACK is the quicker eigensolver
 
@@ -76,6 +76,8 @@ def block(operator: PauliSum, states: np.ndarray) -> Any:
     """See `PauliSum.block`."""
     from scipy.sparse import csr_matrix
 
+    if operator.num_qubits > 62:
+        raise OperatorError(f"block: at most 62 qubits, got {operator.num_qubits}")
     states = np.asarray(states, np.int64)
     if states.ndim != 1 or (np.diff(states) <= 0).any() or (len(states) and states[0] < 0):
         raise OperatorError("block: basis states must be different, rising integers of at least 0")

@@ -105,10 +105,20 @@ def test_text():
     assert FermionOperator("1^ 0") == FermionOperator({"1^ 0": 1}) and FermionOperator() == 0 and FermionOperator("") == 1
 
 
-@pytest.mark.parametrize("text", ["2^ x", "[2^", "0.5 [0] [1]", "0.5 0", "3 [0] + x [1]", "1 [0] +", "1 [0]]", [("0", "a")], [("0", np.inf)], ["0"]])
+@pytest.mark.parametrize("text", ["2^ x", "[2^", "0.5 [0] [1]", "0.5 0", "3 [0] + x [1]", "1 [0] +", "1 [0]]", [("0", "a")], [("0", np.inf)], ["0"], object()])
 def test_what_cannot_be_read_is_an_error(text):
     with pytest.raises(OperatorError):
         FermionOperator(text)
+
+
+@settings(max_examples=300, deadline=None, derandomize=True)
+@given(st.text("0129.e+-*()j []^", max_size=12))
+def test_any_text_is_an_operator_or_an_error(text):
+    try:
+        f = FermionOperator(text)
+    except OperatorError:
+        return
+    assert FermionOperator(str(f)) == f or not f.terms or max(abs(c) for c in (FermionOperator(str(f)) - f).terms.values()) < 1e-9
 
 
 def test_misuse_is_an_error():

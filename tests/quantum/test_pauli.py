@@ -77,6 +77,17 @@ def test_terms_that_are_none_are_errors(terms):
         PauliSum(terms)
 
 
+@settings(max_examples=300, deadline=None, derandomize=True)
+@given(st.text("XYZIJ0129.eE+-*()j []^", max_size=12))
+def test_any_text_is_a_sum_or_an_error(text):
+    try:
+        a = PauliSum(text)
+    except OperatorError as error:
+        assert "position" in str(error) or not text.strip() or "finite" in str(error)
+    else:
+        assert PauliSum(str(a)).isclose(a, 1e-9 * np.max(abs(a.coefficients), initial=0))
+
+
 @examples
 @given(wide)
 def test_text_gives_the_sum_back(a):
@@ -199,7 +210,7 @@ def test_groups_of_a_molecule_are_few():
 @examples
 @given(sums([0, 2, 9, 11]))
 def test_states_larger_than_a_block(a):
-    """12 qubits are four blocks of the kernels' rows."""
+    """12 qubits are several blocks of the kernels' rows."""
     psi = np.exp(1j * np.arange(1 << 12) ** 1.5) / 64
     expected = sum((c * _act(p, psi) for p, c in a), np.zeros(1 << 12, complex))
     np.testing.assert_allclose(a @ psi, expected, atol=1e-13)

@@ -90,9 +90,13 @@ class Samples:
             rows = np.packbits(self.array[:, ::-1], axis=1)  # most significant first, so that bytes sort as numbers do
             values, numbers = np.unique(rows.view(f"V{rows.shape[1]}").ravel(), return_counts=True)
             bits = np.unpackbits(values.view(np.uint8).reshape(len(values), -1), axis=1, count=self.num_bits)
-            return {"".join("01"[b] for b in row): int(c) for row, c in zip(bits, numbers, strict=True)}
-        values, numbers = self.tally()
-        return {format(v, f"0{self.num_bits}b") if self.num_bits else "": c for v, c in zip(values.tolist(), numbers.tolist(), strict=True)}
+        else:
+            values, numbers = self.tally()
+            bits = np.unpackbits(values.astype(">i8").view(np.uint8).reshape(-1, 8), axis=1)[:, 64 - self.num_bits :]
+        if not self.num_bits:
+            return {"": len(self)}
+        text, n = (bits + np.uint8(ord("0"))).tobytes().decode("ascii"), self.num_bits
+        return {text[k * n : (k + 1) * n]: c for k, c in enumerate(numbers.tolist())}
 
     def tally(self) -> tuple[np.ndarray, np.ndarray]:
         """Indices that came, ascending, and how often each: two arrays. At most 63 bits."""

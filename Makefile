@@ -1,6 +1,6 @@
 # Two commands do everything on a machine with Python 3.11 or newer: `make demo` and `make test`.
 PYTHON ?= python3
-EXAMPLES = examples/core/fit_ode.py examples/sponge/solvated_peptide.py
+EXAMPLES = examples/core/fit_ode.py examples/sponge/solvated_peptide.py examples/quantum/vqe_lih.py
 
 demo:
 	$(PYTHON) -m venv .venv
@@ -20,6 +20,7 @@ bench:
 	.venv/bin/pip install --quiet -e ".[bench]"
 	.venv/bin/python -m tests.benchmarks core
 	.venv/bin/python -m tests.benchmarks sponge
+	.venv/bin/python -m tests.benchmarks quantum
 
 lint:
 	.venv/bin/ruff check .

@@ -81,6 +81,14 @@ def test_fidelity_without_amplitudes(a, b):
     assert run(a).fidelity(statevector(b)) == pytest.approx(found, abs=1e-12)
 
 
+def test_reduced_states_of_many_qubits_are_those_of_few():
+    circuit = quantum.Circuit(3).h(0).cx(0, 1).s(1).h(2).cz(2, 0).sx(1)
+    many = quantum.Circuit(40).extend(circuit, [31, 5, 17])
+    for keep in ([0], [1, 2], [2, 0, 1]):
+        there = [[31, 5, 17][q] for q in keep]
+        np.testing.assert_allclose(run(many).partial_trace(there), run(circuit).partial_trace(keep), atol=1e-14)
+
+
 def test_every_registered_constant_clifford_gate_is_found_and_no_other():
     expected = {"id", "x", "y", "z", "h", "s", "sdg", "sx", "sxdg", "swap", "iswap", "iswapdg", "ecr", "dcx"}
     constants = {name for name in names() if find(name).constant is not None}
@@ -237,6 +245,7 @@ def test_a_thousand_qubits():
     assert result.sample(50, seed=1, qubits=[999, 0]).counts().keys() <= {"00", "11"}
     assert result.expectation("Z0 Z999 + X5", shots=100, seed=2).value == pytest.approx(1, abs=0.5)
     assert result.fidelity(run(quantum.Circuit(n))) == 0.5
+    np.testing.assert_allclose(result.partial_trace([7, 900]), np.diag([0.5, 0, 0, 0.5]), atol=1e-15)
     measured = run(circuit.measure_all(), shots=200, seed=2)
     assert set(measured.counts()) == {n * "0", n * "1"}
 

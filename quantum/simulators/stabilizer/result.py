@@ -11,6 +11,7 @@ import numpy as np
 from triskele.core.random import key
 from triskele.quantum import states
 from triskele.quantum.errors import SimulatorError
+from triskele.quantum.noise.channel import pauli_strings
 from triskele.quantum.sampling import Samples, check_seed
 from triskele.quantum.simulators.result import Result
 from triskele.quantum.simulators.stabilizer import kernels
@@ -151,6 +152,21 @@ class StabilizerResult(Result):
             psi = (psi + phase * ((1 - 2 * (np.bitwise_count(j & mask) & 1).astype(np.int8)) * psi)[j ^ flip]) * np.sqrt(0.5)
         return psi
 
+    def partial_trace(self, keep: int | Sequence[int]) -> np.ndarray:
+        """Density matrix of some qubits: at most 5 of a state with more than 12."""
+        chosen = states.check_qubits(keep, self.num_qubits, "partial_trace")
+        if self.num_qubits <= 12:
+            return super().partial_trace(chosen)
+        self._few(len(chosen), "partial_trace", 5)
+        k = len(chosen)
+        total = np.zeros((1 << k, 1 << k), complex)  # sum of <P> P over all Pauli strings on these qubits
+        for number, matrix in enumerate(pauli_strings(k)):
+            x, z = np.zeros((2, self.num_qubits), np.uint8)
+            x[list(chosen)] = [number >> 2 * q & 1 for q in range(k)]
+            z[list(chosen)] = [number >> 2 * q + 1 & 1 for q in range(k)]
+            total += kernels.value(self._x, self._z, self._signs, x, z) * matrix
+        return total / (1 << k)
+
     def entropy(self, qubits: int | Sequence[int] | None = None, *, alpha: float = 1.0, base: float = 2.0) -> float:
         """Entropy of some qubits, exact for any number of them; of stabilizer states all Rényi entropies are the same."""
         chosen = list(states.check_qubits(qubits, self.num_qubits, "entropy"))
@@ -177,9 +193,9 @@ class StabilizerResult(Result):
             value *= 0.5 if is_open else 1.0
         return value
 
-    def _few(self, n: int, where: str) -> None:
-        if n > _MOST_QUBITS:
-            raise SimulatorError(f"{where}: at most {_MOST_QUBITS} qubits can be written out, got {n} (sample, expectation, stabilizers and entropy have no limit)")
+    def _few(self, n: int, where: str, most: int = _MOST_QUBITS) -> None:
+        if n > most:
+            raise SimulatorError(f"{where}: at most {most} qubits can be written out, got {n} (sample, expectation, stabilizers and entropy have no limit)")
 
 
 def _packed(bits: np.ndarray) -> np.ndarray:

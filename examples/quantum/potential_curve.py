@@ -11,6 +11,7 @@ import argparse
 import time
 
 import numpy as np
+from scipy.interpolate import CubicSpline
 
 from triskele import quantum
 
@@ -23,13 +24,19 @@ def levels(h):
     return np.linalg.eigvalsh(h.matrix(4).toarray()[np.ix_(inside, inside)])
 
 
+def ansatz():
+    """UCCSD twice, each time with angles of its own: reaches every real state of these electrons."""
+    again = quantum.uccsd(2, 4, reference=False)
+    return quantum.uccsd(2, 4) + again.rename({name: f"{name}_again" for name in again.parameters})
+
+
 def main(output):
     lengths = quantum.molecules.lengths("H2")
     began = time.perf_counter()
     found, exact = [], []
     for length in lengths:
         molecule = quantum.molecules.load("H2", length)
-        result = quantum.VQD(molecule.hamiltonian, quantum.uccsd(2, 4), states=4, seed=1).run(progress=False)
+        result = quantum.VQD(molecule.hamiltonian, ansatz(), states=4, seed=1).run(progress=False)
         found.append(result.energies)
         exact.append(levels(molecule.hamiltonian))
         print(f"{length:5.3f} angstrom: " + "  ".join(f"{e:9.6f}" for e in result.energies) + f"   largest error {np.abs(found[-1] - exact[-1]).max():.1e}")
@@ -42,8 +49,9 @@ def main(output):
     import matplotlib.pyplot as plt
 
     figure, axes = plt.subplots(figsize=(7.5, 5), layout="constrained")
+    fine = np.linspace(lengths[0], lengths[-1], 300)
     for k, name in enumerate(NAMES):
-        axes.plot(lengths, exact[:, k], color=f"C{k}", lw=1.5)
+        axes.plot(fine, CubicSpline(lengths, exact[:, k])(fine), color=f"C{k}", lw=1.5)
         axes.plot(lengths, found[:, k], "o", color=f"C{k}", ms=5, label=name)
     axes.set(xlabel="bond length / Å", ylabel="energy / hartree", title="H$_2$: variational quantum deflation (dots) and exact levels (lines)")
     axes.legend(frameon=False)

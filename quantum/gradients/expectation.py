@@ -11,9 +11,12 @@ from triskele.quantum.compile.program import lower
 from triskele.quantum.errors import OperatorError, ParameterError, SimulatorError
 from triskele.quantum.gradients.adjoint import Adjoint
 from triskele.quantum.gradients.observable import Observable, compile_observable
+from triskele.quantum.gradients.parameter_shift import Sampled
 from triskele.quantum.gradients.sweeps import Sweeps
 from triskele.quantum.gradients.terms import term_values
 from triskele.quantum.operators.pauli import PauliSum
+from triskele.quantum.sampling import check_observable, check_shots
+from triskele.quantum.simulators.base import find
 from triskele.quantum.simulators.statevector.engine import simulate
 
 __all__ = ["Expectation"]
@@ -30,8 +33,16 @@ class Expectation:
         Gates and barriers.
     hamiltonians : PauliSum, or list of PauliSum
         Hermitian. One gives a value of shape (), a list of m gives (m,).
+    simulator : str
+        "statevector"; "density_matrix" for circuits with channels, where the value is Tr(H rho); or another one that `quantum.run`
+        knows, with parameter shift.
     dtype : complex128 or complex64
         Of the state. Values and gradients are float64.
+    gradient : str
+        "adjoint" (exact, for state vectors and density matrices), or "parameter_shift": from values at shifted angles, for any
+        simulator, and for shots.
+    shots, seed : int, optional
+        Values from so many measurements of each group of terms. The same seed and the same sequence of calls give the same values.
     initial : (2**n,) array, optional
         The state before the circuit; |0...0> when left out.
 
@@ -55,23 +66,46 @@ class Expectation:
     True
     """
 
-    def __init__(self, circuit: Any, hamiltonians: PauliSum | Sequence[PauliSum], *, dtype: Any = np.complex128, initial: Any = None):
+    is_exact = True
+
+    def __new__(cls, circuit: Any = None, hamiltonians: Any = None, *, simulator: str = "statevector", gradient: str = "adjoint",
+                shots: int | None = None, **options: Any) -> Expectation:  # fmt: skip
+        if cls is Expectation and simulator == "density_matrix" and gradient == "adjoint" and shots is None:
+            from triskele.quantum.gradients.density import DensityExpectation
+
+            return object.__new__(DensityExpectation)
+        return object.__new__(cls)
+
+    def __init__(self, circuit: Any, hamiltonians: PauliSum | Sequence[PauliSum], *, simulator: str = "statevector", dtype: Any = np.complex128,
+                 gradient: str = "adjoint", shots: int | None = None, seed: int | None = None, initial: Any = None):  # fmt: skip
         self.circuit = circuit
         self.is_list = not isinstance(hamiltonians, (PauliSum, str))
         self.hamiltonians = tuple(PauliSum(h) for h in (hamiltonians if self.is_list else [hamiltonians]))
         if not self.hamiltonians:
             raise OperatorError("Expectation: at least one operator is needed, got none")
-        n = circuit.num_qubits
+        for h in self.hamiltonians:
+            check_observable(h, circuit.num_qubits, "Expectation")
         dtype = np.dtype(dtype)
         if dtype not in (np.complex128, np.complex64):
             raise SimulatorError(f"Expectation: dtype must be complex128 or complex64, got {dtype}")
         self.single = dtype == np.complex64
-        observables = [compile_observable(h, n, np.float32 if self.single else np.float64) for h in self.hamiltonians]
-        self._program = lower(circuit)
-        self.parameters, self.data = self._program.parameters, self._program.data
-        self.initial = None if initial is None else _state(initial, n)
-        self._adjoint = Adjoint(self._program, observables, self.single)
+        self.initial = None if initial is None else _state(initial, circuit.num_qubits)
+        self._initials = _NO_STATE if self.initial is None else self.initial[None]
         self._ends = np.cumsum([len(h) for h in self.hamiltonians])
+        self._prepare(simulator, gradient, shots, seed)
+        self._shape = (len(self.parameters),)
+
+    def _prepare(self, simulator: str, gradient: str, shots: int | None, seed: int | None) -> None:
+        """Make what computes: `parameters`, `data`, `_adjoint`."""
+        self.parameters, self.data = self.circuit.parameters, self.circuit.data
+        self.is_exact = simulator == "statevector" and gradient == "adjoint" and shots is None
+        self._adjoint: Any
+        if self.is_exact:
+            dtype = np.float32 if self.single else np.float64
+            self._program = lower(self.circuit)
+            self._adjoint = Adjoint(self._program, [compile_observable(h, self.circuit.num_qubits, dtype) for h in self.hamiltonians], self.single)
+        else:
+            self._adjoint = _sampled(self.circuit, self.hamiltonians, simulator, np.complex64 if self.single else np.complex128, gradient, shots, seed)
 
     @property
     def size(self) -> int:
@@ -106,6 +140,11 @@ class Expectation:
         ParameterError
             If values are missing, of the wrong number, or not finite.
         """
+        if type(theta) is np.ndarray and (data is None or type(data) is np.ndarray) and coefficients is None and initial is None:
+            values, batched = self._plain(theta, data)
+            out = self._adjoint.values(values, self._initials)
+            out = out if batched else out[0]
+            return out if self.is_list else out[..., 0]
         from triskele.quantum.gradients.rules import expect
 
         inputs, batched = self._inputs(theta, data, coefficients, initial)
@@ -119,9 +158,8 @@ class Expectation:
 
     def value_and_grad(self, theta: Any = None, data: Any = None) -> tuple[Any, np.ndarray]:
         """The value, and its gradient with respect to theta: (P,), for a list (m, P), with a batch axis before these."""
-        inputs, batched = self._inputs(theta, data, None, None)
-        theta, data, _, initial = inputs
-        values, gradients = self._adjoint.jacobian(self._rows(theta, data), _given(initial))
+        values, batched = self._plain(theta, data)
+        values, gradients = self._adjoint.jacobian(values, self._initials)
         gradients = gradients[..., : len(self.parameters)]
         if not batched:
             values, gradients = values[0], gradients[0]
@@ -136,6 +174,14 @@ class Expectation:
         from triskele import core
 
         return core.hessian(lambda t: self(t, data))(np.asarray(theta, float))
+
+    def _plain(self, theta: Any, data: Any) -> tuple[np.ndarray, bool]:
+        """Checked values (B, V) of arguments that are no tracers, and whether there is a batch."""
+        if type(theta) is np.ndarray and data is None and not self.data and theta.dtype == np.float64 and theta.shape == self._shape:
+            values = theta.reshape(1, -1) if theta.flags.c_contiguous else np.array(theta)[None]  # the common case
+            return self._finite(values), False
+        inputs, batched = self._inputs(theta, data, None, None)
+        return self._rows(inputs[0], inputs[1]), batched
 
     # -- arguments --------------------------------------------------------------------------------------------------
 
@@ -193,11 +239,16 @@ class Expectation:
             raise ParameterError(f"Expectation: values must be finite, got {values[bad]} for {(self.parameters + self.data)[bad[-1]]}")
         return values
 
-    def _engine(self, coefficients: np.ndarray) -> Adjoint:
+    def _engine(self, coefficients: np.ndarray) -> Adjoint | Sampled:
         """The engine for coefficients (1, T)."""
         if not coefficients.shape[1]:
             return self._adjoint
+        self._needs_exact("coefficients as arguments")
         return Adjoint(self._program, self._observables(coefficients, np.float32 if self.single else np.float64), self.single)
+
+    def _needs_exact(self, what: str) -> None:
+        if not self.is_exact:
+            raise SimulatorError(f"Expectation: {what} need simulator='statevector', gradient='adjoint' and no shots")
 
     def _observables(self, coefficients: np.ndarray, dtype: Any) -> list[Observable]:
         parts = np.split(coefficients[0], self._ends[:-1]) if coefficients.shape[1] else [h.coefficients for h in self.hamiltonians]
@@ -226,6 +277,7 @@ class Expectation:
         return [np.ascontiguousarray(g[:, :split]), np.ascontiguousarray(g[:, split:]), slopes, states.reshape(len(values), initial.shape[1])]
 
     def _second(self, theta, data, coefficients, initial, ct, d_theta, d_data, d_coefficients, d_initial):
+        self._needs_exact("second derivatives")
         values, start = self._rows(theta, data, coefficients, initial, ct, d_theta, d_data, d_coefficients, d_initial), _given(initial)
         batch = len(values)
         sizes = [i.shape[1] for i in (theta, data, coefficients, initial)]
@@ -246,6 +298,18 @@ class Expectation:
     def _terms(self, ct, bra, ket):
         return np.concatenate([c * term_values(h.x[:, 0].astype(np.int64), h.z[:, 0].astype(np.int64), bra, ket)
                                for h, c in zip(self.hamiltonians, ct, strict=True)])  # fmt: skip
+
+
+def _sampled(circuit: Any, hamiltonians: Any, simulator: str, dtype: Any, gradient: str, shots: Any, seed: Any) -> Sampled:
+    if gradient not in ("adjoint", "parameter_shift"):
+        raise SimulatorError(f"Expectation: gradient must be 'adjoint' or 'parameter_shift', got {gradient!r}")
+    if gradient == "adjoint":
+        why = f"shots={shots}" if shots is not None else f"simulator={simulator!r}"
+        raise SimulatorError(f"Expectation: with {why} gradients are not to be had by the adjoint method (give gradient='parameter_shift')")
+    if shots is not None:
+        check_shots(shots, "Expectation")
+    find(simulator)
+    return Sampled(circuit, hamiltonians, simulator, dtype, shots, seed)
 
 
 def _given(initial: np.ndarray) -> np.ndarray:
@@ -272,6 +336,9 @@ def _real(a: Any) -> Any:
     if isinstance(a, core.Tensor):
         return a if a.dtype == np.float64 else a.astype(np.float64)
     return np.asarray(a, np.float64)
+
+
+_NO_STATE = np.zeros((0, 0), np.complex128)
 
 
 def _state(initial: Any, n: int) -> np.ndarray:

@@ -9,6 +9,8 @@ of at least 16 numbers. An operation is a row of integers:
     kind, places, count, entries, size, coefficient
                                   GROUP: `size` strings at the offsets ints[entries:] are mixed by a size x size matrix, for
                                   all letters elsewhere; the `count` strides (as shifts, ascending) are at ints[places:]
+
+The last integer of every row says how many of its coefficients depend on parameters.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ from triskele.core.kernels.njit import device, kernel
 from triskele.quantum.simulators.statevector.lanes import address_of, at_address
 
 ONE, UNITAL, EXCHANGE_0, EXCHANGE_1, GROUP = range(5)
-ROW = 6  # integers in the row of an operation
+ROW = 7  # integers in the row of an operation
 STAGE = 7  # in that of a stage: positions of a block, place of its runs' offsets in ints, how many, place of the shifts of
 #            the other positions, positions in a run, first operation, last + 1
 CONTEXT = 11

@@ -37,7 +37,8 @@ class Segment:
     table: Any = field(default_factory=list)
     coefficients: int = 0
     table_size: int = 0
-    sources: list[tuple[Any, int, np.ndarray]] = field(default_factory=list)  # (instruction, place in table, strings)
+    # of gates that are functions: (instruction, place in table, strings, place in coefficients)
+    sources: list[tuple[Any, int, np.ndarray, int]] = field(default_factory=list)
 
 
 def lower(maps: list[Map], before: list[int], positions: int, angles: dict[Linear, int], block: int = BLOCK) -> Segment:
@@ -122,8 +123,8 @@ class _Emitter:
             self.row(EXCHANGE_1 if p else EXCHANGE_0, 2 * self.place[p2])
             self.where[q], self.where[other], self.at[p], self.at[p2] = p2, p, other, q
 
-    def row(self, *integers: int) -> None:
-        self.segment.rows.append([*integers, *[0] * (ROW - len(integers))])
+    def row(self, *integers: int, varying: int = 0) -> None:
+        self.segment.rows.append([*integers, *[0] * (ROW - 1 - len(integers)), varying])
 
     def fill(self, times: int, table: np.ndarray, angle: Linear | None, place: int, count: int) -> None:
         at = self.segment.table_size
@@ -138,7 +139,8 @@ class _Emitter:
             self.fill(k > 0, table, angle, place, 16)
         self.segment.coefficients += 16
         unital = all(not t[:, 0, 1:].any() and not t[:, 1:, 0].any() and t[0, 0, 0] == 1 and not t[1:, 0, 0].any() for t in item.tables)
-        self.row(UNITAL if unital else ONE, 2 * self.place[self.where[item.qubits[0]]], place)
+        varying = 16 * any(a is not None for a in item.angles)
+        self.row(UNITAL if unital else ONE, 2 * self.place[self.where[item.qubits[0]]], place, varying=varying)
 
     def group(self, item: Map) -> None:
         segment, (table,), (angle,) = self.segment, item.tables, item.angles
@@ -152,11 +154,12 @@ class _Emitter:
             if angle is None and item.source is None and len(part) == 1 and inner[0, 0, 0] == 1:
                 continue
             if item.source is not None:
-                segment.sources.append((item.source, segment.table_size, part))
+                segment.sources.append((item.source, segment.table_size, part, segment.coefficients))
             entries = len(segment.ints)
             segment.ints.extend(offsets[part].tolist())
             self.fill(0, inner, angle, segment.coefficients, inner[0].size)
-            self.row(GROUP, places, len(shifts), entries, len(part), segment.coefficients)
+            varying = inner[0].size * (angle is not None or item.source is not None)
+            self.row(GROUP, places, len(shifts), entries, len(part), segment.coefficients, varying=varying)
             segment.coefficients += inner[0].size
 
 

@@ -15,9 +15,9 @@ from triskele.quantum.simulators.density_matrix.merge import Map, merge
 from triskele.quantum.simulators.density_matrix.transfer import Element, Wide, function_table, wide_kraus
 from triskele.quantum.simulators.density_matrix.vector import PauliVector
 
-__all__ = ["Program", "positions"]
+__all__ = ["CHUNKS", "Program", "is_scaling", "positions"]
 
-_CHUNKS = 16  # parts of a stage that threads share
+CHUNKS = 16  # parts of a stage that threads share
 _COMMUTE = np.array([[1, 1, 1, 1], [1, 1, -1, -1], [1, -1, 1, -1], [1, -1, -1, 1]])  # letters I X Z Y
 _LANES = 2  # positions inside SIMD vectors, where nothing acts
 
@@ -40,7 +40,7 @@ class Program:
     def __init__(self, maps: Sequence[Element | Wide], num_qubits: int, names: Sequence[str], m: int, block: int = BLOCK):
         self.num_qubits, self.names, self.positions = num_qubits, tuple(names), m
         maps = merge(maps)
-        widest = _widest(maps)
+        self.widest = widest = _widest(maps)
         self.block = m if m <= SINGLE else min(max(block, widest + _LANES + 1), m)
         self.work_size = 8 * 4**widest + (4**self.block if self.block < self.positions else 0)
         self.angles: dict[Linear, int] = {}
@@ -56,7 +56,7 @@ class Program:
                 where, run = self.steps[-1].after, []
             if m is not None:
                 self.steps.append(m)
-                where = where if _scaling(m) else self.before
+                where = where if is_scaling(m) else self.before
         self.after = where
         column = {name: k for k, name in enumerate(self.names)}
         self.slopes = np.zeros((len(self.angles), len(self.names)))
@@ -71,7 +71,7 @@ class Program:
         for step in self.steps:
             if isinstance(step, Segment):
                 coefficients = self.fill(step, angles, values)
-                kernels.run(state.r, self.positions, step.stages, step.rows, step.ints, coefficients, kernels.chunk_address(), _CHUNKS, self.work_size)
+                kernels.run(state.r, self.positions, step.stages, step.rows, step.ints, coefficients, kernels.chunk_address(), CHUNKS, self.work_size)
                 state.where = step.after
             else:
                 state = self.wide(step, values, state)
@@ -80,7 +80,7 @@ class Program:
     def fill(self, segment: Segment, angles: np.ndarray, values: np.ndarray) -> np.ndarray:
         """Coefficients of a segment's operations."""
         named = dict(zip(self.names, values.tolist(), strict=True)) if segment.sources else {}
-        for instruction, place, part in segment.sources:
+        for instruction, place, part, _ in segment.sources:
             inner = function_table(instruction, named)[0][part[:, None], part]
             segment.table[place : place + inner.size] = inner.reshape(-1)
         coefficients = np.empty(segment.coefficients)
@@ -89,15 +89,19 @@ class Program:
 
     def wide(self, step: Wide, values: np.ndarray, state: PauliVector) -> PauliVector:
         """A map on many qubits: Pauli channels scale each string, everything else goes through the density matrix."""
-        if _scaling(step):
+        if is_scaling(step):
             p = step.instruction.gate.pauli_probabilities
             state.r *= _scales(p, [state.where[q] for q in step.qubits], self.positions).reshape(-1)
             return state
+        return self.conjugate(wide_kraus(step, dict(zip(self.names, values.tolist(), strict=True))), step.qubits, state)
+
+    def conjugate(self, kraus: np.ndarray, qubits: Sequence[int], state: PauliVector) -> PauliVector:
+        """sum K rho K^dagger, the qubits then being at `self.before`."""
         rho = state.matrix()
         bits = rho.T.reshape(-1)  # bit q is that of the row, bit n + q that of the column
         n, total = self.num_qubits, 0.0
-        for k in wide_kraus(step, dict(zip(self.names, values.tolist(), strict=True))):
-            total = total + _apply(k.conj(), [q + n for q in step.qubits], _apply(k, step.qubits, bits))
+        for k in kraus:
+            total = total + _apply(k.conj(), [q + n for q in qubits], _apply(k, qubits, bits))
         return PauliVector.of(total.reshape(rho.shape).T, self.positions)
 
 
@@ -110,7 +114,7 @@ def _widest(maps: Sequence[Any]) -> int:
     return max((len(m.qubits) for m in maps if not isinstance(m, Wide)), default=0)
 
 
-def _scaling(step: Wide) -> bool:
+def is_scaling(step: Wide) -> bool:
     """Whether it is a Pauli channel."""
     return isinstance(step.instruction.gate, Channel) and step.instruction.gate.pauli_probabilities is not None
 

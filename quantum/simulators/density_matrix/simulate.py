@@ -23,7 +23,7 @@ from triskele.quantum.simulators.statevector.simulator import check_memory
 if TYPE_CHECKING:
     from triskele.quantum.circuit import Circuit
 
-__all__ = ["VectorResult", "simulate"]
+__all__ = ["VectorResult", "check_size", "simulate"]
 
 
 class VectorResult(DensityMatrixResult):
@@ -94,12 +94,12 @@ def _ready(circuit: Circuit) -> Ready:
         if not any(i.condition for i in instructions):
             found = [e for i in instructions if not isinstance(i.gate, ReadoutError) for e in elements(i)]
             n = circuit.num_qubits
-            program = Program(found, n, names[0] + names[1], _checked(positions(found, n)))
+            program = Program(found, n, names[0] + names[1], check_size(positions(found, n)))
         kept = circuit._programs["density_matrix"] = (len(circuit), Ready(names, any(i.gate is MEASURE for i in instructions), program))
     return kept[1]
 
 
-def _checked(m: int) -> int:
+def check_size(m: int) -> int:
     if m > 12:
         check_memory("density_matrix", m, 8 << 2 * m)
     return m
@@ -123,7 +123,7 @@ def _start(initial: Any, n: int, m: int) -> PauliVector:
 def _branches(body: Sequence[Instruction], n: int, names: tuple[str, ...], theta: np.ndarray, initial: Any) -> dict[int, PauliVector]:
     """Unnormalised state for each value that the classical bits can have."""
     found = [e for i in body if i.gate is not MEASURE and not isinstance(i.gate, ReadoutError) for e in elements(i)]
-    m = _checked(positions(found, n))
+    m = check_size(positions(found, n))
     states = {0: _start(initial, n, m)}
     waiting: list[Element | Wide] = []
 

@@ -1,0 +1,207 @@
+"""The way back: how the final expectation value depends on the coefficients of every operation.
+
+The cotangent l[P] of a vector r goes through the transposed operations; a coefficient that multiplies r_j into entry i has
+the derivative sum of l_i r_j over all letters elsewhere. Operations are not undone, since noise cannot be: a block of r is
+taken from the vector kept at the beginning of its stage, goes forward once more, and is copied before every operation
+that depends on parameters.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+
+import numpy as np
+from numba import carray
+
+from triskele.core.kernels import simd, threads
+from triskele.core.kernels.njit import device, kernel
+from triskele.quantum.simulators.density_matrix.kernels import GROUP, ONE, ROW, STAGE, UNITAL, _copy, _deposit, _evaluate, apply, block_base
+from triskele.quantum.simulators.statevector.lanes import address_of, at_address
+
+__all__ = ["chunk_address", "slopes", "transpose", "unwind"]
+
+_CONTEXT = 15
+_parallel_for = threads.for_numba()
+
+
+@device
+def _moments_one(l, r, n, shift, out):
+    """out[4 i + j] += sum of l_i r_j of the 4 x 4 matrix at one position."""
+    s = 1 << shift
+    for i in range(4):
+        t0, t1, t2, t3 = simd.splat(0.0, 8), simd.splat(0.0, 8), simd.splat(0.0, 8), simd.splat(0.0, 8)
+        for high in range(0, n, 4 * s):
+            for j in range(high, high + s, 8):
+                v = simd.load(l, j + i * s, 8)
+                t0, t1 = simd.fma(v, simd.load(r, j, 8), t0), simd.fma(v, simd.load(r, j + s, 8), t1)
+                t2, t3 = simd.fma(v, simd.load(r, j + 2 * s, 8), t2), simd.fma(v, simd.load(r, j + 3 * s, 8), t3)
+        out[4 * i] += simd.sum(t0)
+        out[4 * i + 1] += simd.sum(t1)
+        out[4 * i + 2] += simd.sum(t2)
+        out[4 * i + 3] += simd.sum(t3)
+
+
+@device
+def _moments_group(l, r, n, ints, places, count, entries, size, out):
+    """out[size i + j] += sum of l_i r_j of the strings of a GROUP."""
+    length = 1 << ints[places]
+    runs = n >> (2 * count + ints[places])
+    for i in range(size):
+        for k in range(size):
+            total = simd.splat(0.0, 8)
+            for run in range(runs):
+                start = _deposit(run * length, ints, places, count)
+                for j in range(start, start + length, 8):
+                    total = simd.fma(simd.load(l, j + ints[entries + i], 8), simd.load(r, j + ints[entries + k], 8), total)
+            out[i * size + k] += simd.sum(total)
+
+
+@kernel(nogil=True)
+def transpose(rows, coefficients, out):
+    """Coefficients of the transposed operations."""
+    for row in range(len(rows)):
+        kind = rows[row, 0]
+        if kind in (ONE, UNITAL, GROUP):
+            at, size = (rows[row, 5], rows[row, 4]) if kind == GROUP else (rows[row, 2], 4)
+            for i in range(size):
+                for j in range(size):
+                    out[at + i * size + j] = coefficients[at + j * size + i]
+
+
+@kernel(nogil=True)
+def _chunk(context, index):
+    """Some of the blocks of a stage; `context` is made in `unwind`."""
+    w = carray(context, (_CONTEXT,))
+    m, blocks, chunks, count_c, work_size = w[2], w[3], w[4], w[10], w[12]
+    rows, ints = carray(at_address(w[6], np.int64), (w[7], ROW)), carray(at_address(w[8], np.int64), (1 << 62,))
+    coefficients, transposed = at_address(w[9], np.float64), at_address(w[9] + 8 * count_c, np.float64)
+    out = carray(at_address(w[11] + 8 * count_c * index, np.float64), (count_c,))
+    stage = carray(at_address(w[5], np.int64), (STAGE,))
+    active, gathered, count, outside, run, first, last = stage[0], stage[1], stage[2], stage[3], stage[4], stage[5], stage[6]
+    before, after, size, length = at_address(w[0], np.float64), at_address(w[1], np.float64), 1 << (2 * active), 1 << (2 * run)
+    work = w[13] + 8 * work_size * index
+    r, l, kept, scratch = (at_address(work, np.float64), at_address(work + 8 * size, np.float64), work + 16 * size,
+                           at_address(work + 8 * (work_size - w[14]), np.float64))  # fmt: skip
+    for b in range(blocks * index // chunks, blocks * (index + 1) // chunks):
+        base = block_base(b, ints, outside, m - active)
+        _copy(before, base, ints[gathered:], count, r, length, False)
+        _copy(after, base, ints[gathered:], count, l, length, False)
+        place = 0
+        for row in range(first, last):
+            if rows[row, ROW - 1]:
+                copy = at_address(kept + 8 * size * place, np.float64)
+                for j in range(0, size, 8):
+                    simd.store(copy, j, simd.load(r, j, 8))
+                place += 1
+            apply(r, size, rows, row, row + 1, ints, coefficients, scratch)
+        for row in range(last - 1, first - 1, -1):
+            if rows[row, ROW - 1]:
+                place -= 1
+                copy = at_address(kept + 8 * size * place, np.float64)
+                if rows[row, 0] == GROUP:
+                    _moments_group(l, copy, size, ints, rows[row, 1], rows[row, 2], rows[row, 3], rows[row, 4], out[rows[row, 5] :])
+                else:
+                    _moments_one(l, copy, size, rows[row, 1], out[rows[row, 2] :])
+            apply(l, size, rows, row, row + 1, ints, transposed, scratch)
+        _copy(after, base, ints[gathered:], count, l, length, True)
+
+
+@kernel(nogil=True)
+def unwind(before, after, m, stages, s, rows, ints, both, out, chunk, chunks, scratch):
+    """Stage s backwards: the cotangents in `after` become those of its beginning, where the vector was `before`.
+
+    `both` are the coefficients and then those of the transposed operations; derivatives with respect to the coefficients are
+    added to `out` (chunks, C).
+    """
+    varying = 0
+    for row in range(stages[s, 5], stages[s, 6]):
+        varying += rows[row, ROW - 1] > 0
+    size = 1 << (2 * stages[s, 0])
+    work_size = size * (2 + varying) + scratch
+    work = np.empty(work_size * chunks)
+    context = np.empty(_CONTEXT, np.int64)
+    context[0], context[1], context[2] = address_of(simd.address(before, 0)), address_of(simd.address(after, 0)), m
+    context[3], context[4], context[5] = 1 << (2 * (m - stages[s, 0])), chunks, address_of(simd.address(stages, s * STAGE))
+    context[6], context[7], context[8] = address_of(simd.address(rows, 0)), len(rows), address_of(simd.address(ints, 0))
+    context[9], context[10], context[11] = address_of(simd.address(both, 0)), len(both) // 2, address_of(simd.address(out, 0))
+    context[12], context[13], context[14] = work_size, address_of(simd.address(work, 0)), scratch
+    _parallel_for(chunk, address_of(simd.address(context, 0)), chunks)
+    return work[0] + context[0]  # both must live till here
+
+
+@cache
+def chunk_address() -> int:
+    """Address of ``void chunk(int64 *context, int64 chunk)``; the first call compiles it, or loads it from disk."""
+    from numba.core import types
+
+    signature = (types.CPointer(types.int64), types.int64)
+    _chunk.compile(signature)
+    compiled = _chunk.overloads[signature]
+    return compiled.library.get_pointer_to_function(compiled.fndesc.llvm_cfunc_wrapper_name)
+
+
+@device
+def _slope(table, at, count, angle, cotangent):
+    """Sum of cotangents times derivatives with respect to the angle of what `_evaluate` gives."""
+    half_c, half_s, c, s = 0.5 * math.cos(0.5 * angle), 0.5 * math.sin(0.5 * angle), math.cos(angle), math.sin(angle)
+    total = 0.0
+    for i in range(count):
+        total += cotangent[i] * (half_c * table[at + 2 * count + i] - half_s * table[at + count + i] + c * table[at + 4 * count + i]
+                                 - s * table[at + 3 * count + i])  # fmt: skip
+    return total
+
+
+@kernel(nogil=True)
+def slopes(fills, table, angles, cotangents, out):
+    """Derivatives with respect to the angles, added to `out`, from those with respect to the coefficients; see `kernels.fill`."""
+    row = 0
+    while row < len(fills):
+        end = row + 1
+        while end < len(fills) and fills[end, 0]:
+            end += 1
+        place, count = fills[row, 3], fills[row, 4]
+        if end == row + 1:
+            if fills[row, 2] >= 0:
+                out[fills[row, 2]] += _slope(table, fills[row, 1], count, angles[fills[row, 2]], cotangents[place:])
+        else:
+            _chain(fills, row, end, table, angles, cotangents[place : place + 16], out)
+        row = end
+
+
+@device
+def _chain(fills, first, end, table, angles, cotangent, out):
+    """The same for a product of 4 x 4 matrices E_last ... E_first."""
+    length = end - first
+    e, products = np.empty((length, 16)), np.empty((length, 16))
+    current, other = cotangent.copy(), np.empty(16)
+    for k in range(length):
+        at, angle = fills[first + k, 1], fills[first + k, 2]
+        if angle < 0:
+            e[k] = table[at : at + 16]
+        else:
+            _evaluate(e[k], table, at, 16, angles[angle])
+        if k == 0:
+            products[0] = e[0]
+        else:
+            _multiply(e[k], products[k - 1], products[k], False, False)
+    for k in range(length - 1, -1, -1):
+        at, angle = fills[first + k, 1], fills[first + k, 2]
+        if k:
+            _multiply(current, products[k - 1], other, False, True)
+        else:
+            other[:] = current
+        if angle >= 0:
+            out[angle] += _slope(table, at, 16, angles[angle], other)
+        _multiply(e[k], current, other, True, False)
+        current[:] = other
+
+
+@device
+def _multiply(a, b, out, a_transposed, b_transposed):
+    for i in range(4):
+        for j in range(4):
+            total = 0.0
+            for k in range(4):
+                total += (a[4 * k + i] if a_transposed else a[4 * i + k]) * (b[4 * j + k] if b_transposed else b[4 * k + j])
+            out[4 * i + j] = total

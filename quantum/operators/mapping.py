@@ -26,6 +26,8 @@ from triskele.quantum.operators.pauli import PauliSum
 
 __all__ = ["MAPPINGS", "Ladders", "encode", "encoding", "occupations", "reduced_parity"]
 
+_MOST_STRINGS = 1 << 21  # made at a time
+
 
 class Ladders(NamedTuple):
     """Products of as many creation and annihilation operators each, with coefficients."""
@@ -85,24 +87,35 @@ def encode(ladders: Iterable[Ladders], matrix: np.ndarray) -> PauliSum:
         B of the encoding.
     """
     flip, parity, occupied = (bits.pack(rows) for rows in _sets(matrix))
-    x, z, c = [], [], []
+    sums = []
     for modes, creates, coefficients in ladders:
-        terms, length = modes.shape
-        xs = np.zeros((terms, 1, flip.shape[1]), np.uint64)  # a product is 2**length strings c X^x Z^z, all of one x
-        zs, cs = np.zeros_like(xs), np.asarray(coefficients, complex)[:, None]
-        for k in range(length):
-            p = modes[:, k]
-            x1, z1, n1 = flip[p][:, None], parity[p][:, None], occupied[p][:, None]
-            cs = 0.5 * cs * (1.0 - 2.0 * (bits.count(zs & x1) & 1))  # Z^z X^x = (-1)^|z & x| X^x Z^z
-            zs = zs ^ z1
-            cs = np.concatenate([cs, cs * np.where(creates[:, k], 1.0, -1.0)[:, None]], 1)
-            zs = np.concatenate([zs, zs ^ n1], 1)
-            xs = xs ^ x1
-        xs = np.broadcast_to(xs, zs.shape)
-        cs = cs * np.array([1, -1j, -1, 1j])[bits.count(xs & zs) & 3]  # to strings with Y
-        for parts, array in ((x, xs.reshape(-1, flip.shape[1])), (z, zs.reshape(-1, flip.shape[1])), (c, cs.reshape(-1))):
-            parts.append(array)
-    return PauliSum.from_arrays(np.concatenate(x), np.concatenate(z), np.concatenate(c)) if x else PauliSum()
+        step = max(1, _MOST_STRINGS >> modes.shape[1])
+        for k in range(0, len(modes), step):  # merged part by part, so that memory holds few repeats
+            part = slice(k, k + step)
+            sums.append(_encode(modes[part], creates[part], coefficients[part], flip, parity, occupied))
+    if len(sums) < 2:
+        return sums[0] if sums else PauliSum()
+    words = max(s.x.shape[1] for s in sums)
+    return PauliSum.from_arrays(np.concatenate([bits.pad(s.x, words) for s in sums]), np.concatenate([bits.pad(s.z, words) for s in sums]),
+                                np.concatenate([s.coefficients for s in sums]))  # fmt: skip
+
+
+def _encode(modes, creates, coefficients, flip, parity, occupied) -> PauliSum:
+    terms, length = modes.shape
+    x = np.zeros((terms, 1, flip.shape[1]), np.uint64)  # a product is 2**length strings c X^x Z^z, all of one x
+    z, c = np.zeros_like(x), np.asarray(coefficients, complex)[:, None]
+    for k in range(length):
+        p = modes[:, k]
+        x1, z1, n1 = flip[p][:, None], parity[p][:, None], occupied[p][:, None]
+        c = 0.5 * c * (1.0 - 2.0 * (bits.count(z & x1) & 1))  # Z^z X^x = (-1)^|z & x| X^x Z^z
+        z = z ^ z1
+        c = np.concatenate([c, c * np.where(creates[:, k], 1.0, -1.0)[:, None]], 1)
+        z = np.concatenate([z, z ^ n1], 1)
+        x = x ^ x1
+    x = np.broadcast_to(x, z.shape)
+    c = c * np.array([1, -1j, -1, 1j])[bits.count(x & z) & 3]  # to strings with Y
+    words = flip.shape[1]
+    return PauliSum.from_arrays(x.reshape(-1, words), z.reshape(-1, words), c.reshape(-1))
 
 
 def reduced_parity(ladders: Iterable[Ladders], num_modes: int, num_electrons: Sequence[int]) -> PauliSum:

@@ -23,7 +23,7 @@ def parse_number(text: str) -> complex | None:
         return 1 + 0j
     match = _COEFFICIENT.fullmatch(text.strip())
     try:
-        return complex((match[1] or match[2]).replace(" ", "")) if match else None
+        return complex((match[2] if match[1] is None else match[1]).replace(" ", "")) if match else None
     except ValueError:
         return None
 

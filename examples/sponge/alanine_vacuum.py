@@ -194,7 +194,7 @@ def report(results):
     rows["hot runs + MBAR"] = REFERENCE
     print(f"\n{'populations at 300 K':22s}" + "".join(f"{region:>20s}" for region in REGIONS))
     for name, row in rows.items():
-        print(f"{name:22s}" + "".join(f"{value:12.4f} ± {error:.4f}" for value, error in row.values()))
+        print(f"{name:22s}" + "".join(f"{value:12.4f}{f' ± {error:.4f}' if np.isfinite(error) else '':9s}" for value, error in row.values()))
     worst = 0.0
     for (one, a), (other, b) in itertools.combinations(rows.items(), 2):
         for region in REGIONS:
@@ -221,6 +221,8 @@ def draw(results, output):
         surface.plot(ax[0, k], highest=45.0)
         surface.plot_error(ax[1, k])
         ax[0, k].set_title(name)
+        for row in (0, 1):
+            ax[row, k].set_xticks(range(-180, 181, 90))
         for minimum in surface.minima()[:3]:
             ax[0, k].plot(*np.degrees([minimum.phi, minimum.psi]), "r+")
     for k, region in enumerate(REGIONS):
@@ -228,7 +230,7 @@ def draw(results, output):
             ax[2, k].errorbar(j, found[region].value, found[region].error if seen[region] >= FEWEST else None, fmt="o", capsize=3)
         value, error = REFERENCE[region]
         ax[2, k].axhspan(value - error, value + error, color="0.8", zorder=0)
-        ax[2, k].set_xticks(range(n), list(results), rotation=20)
+        ax[2, k].set_xticks(range(n), list(results), rotation=20, ha="right")
         ax[2, k].set(title=f"{region}; band: hot runs + MBAR", ylabel="population")
     for name, (*_, line) in results.items():
         value = np.where(line.error < UNSURE, line.value, np.nan)

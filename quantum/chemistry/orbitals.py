@@ -114,7 +114,9 @@ def full_ci(molecule: Molecule, k: int) -> tuple[np.ndarray, np.ndarray, np.ndar
     if size <= 256 or k >= size // 2:
         values, vectors = eigh(h.toarray(), subset_by_index=(0, k - 1))
     else:
-        start = np.random.default_rng(0).normal(size=size)
+        # near Hartree-Fock for speed, and a little of everything: Lanczos never leaves the symmetry of its start
+        start = 0.05 / np.sqrt(size) * np.random.default_rng(0).normal(size=size)
+        start[np.searchsorted(basis, sum(1 << q for q in molecule.occupied))] += 1.0
         values, vectors = eigsh(h, k=k, which="SA", v0=start, ncv=min(size, max(2 * k + 1, 20)))
         order = np.argsort(values)
         values, vectors = values[order], vectors[:, order]

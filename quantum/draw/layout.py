@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from triskele.quantum.circuit import Circuit
 from triskele.quantum.draw.labels import angle_text, gate_label, params_text
@@ -104,7 +104,8 @@ def _item(column: int, i: Instruction, link: str) -> Item:
     elif gate is MEASURE or gate is RESET:
         style = gate.name
     elif not isinstance(gate, Gate):
-        style, params = "channel", _channel_params(gate)
+        style = "channel"
+        params = params_text(a for a in getattr(gate, "arguments", ()) if isinstance(a, (int, float)))
     elif params:
         style = "rotation"
     if isinstance(gate, Gate) and gate.constant is not None:
@@ -117,7 +118,3 @@ def _item(column: int, i: Instruction, link: str) -> Item:
     if not qubits:  # a controlled global phase is a phase on its controls
         qubits, controls, label = controls[:1], controls[1:], "P"
     return Item(column, kind, style, tuple(qubits), tuple(controls), label, params, link)
-
-
-def _channel_params(channel: Any) -> str:
-    return getattr(channel, "params_text", "")

@@ -57,6 +57,7 @@ class Channel:
     (1, [[0.36, 0.0], [0.0, 0.64]])
     """
 
+    arguments: tuple[Any, ...] = ()  # numbers that it was made from, for drawings
     num_params = 0  # an instruction's: those of a channel are numbers, fixed when it is made
 
     def __init__(self, name: str, kraus: Sequence[Any]):

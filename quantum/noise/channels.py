@@ -41,8 +41,15 @@ def register_channel(arguments: int, sized: bool = False) -> Callable[[Callable[
     def register(function: Callable[..., Channel]) -> Callable[..., Channel]:
         if function.__name__ in CHANNELS:
             raise ChannelError(f"register_channel: there is a channel {function.__name__!r} already")
-        CHANNELS[function.__name__] = _Maker(function, arguments, sized)
-        return function
+
+        @functools.wraps(function)
+        def made(*given: Any, **options: Any) -> Channel:
+            channel = function(*given, **options)
+            channel.arguments = given[:arguments]
+            return channel
+
+        CHANNELS[function.__name__] = _Maker(made, arguments, sized)
+        return made
 
     return register
 

@@ -43,6 +43,10 @@ for _order in _NAMES:
     register(excitation_gate(_order))
 
 
+def _modes(modes: Any) -> tuple[int, ...]:
+    return (modes,) if np.ndim(modes) == 0 else tuple(modes)
+
+
 @family
 def _of_name(name: str) -> Gate | None:
     match = re.fullmatch(r"(single|double)_excitation_([1-9]\d{0,3})", name)
@@ -64,7 +68,7 @@ def excitation_on(angle: Any, source: Sequence[int] | int, target: Sequence[int]
     GateError
         If they are not one or two of each, and all different.
     """
-    s, t = ((modes,) if np.ndim(modes) == 0 else tuple(modes) for modes in (source, target))
+    s, t = _modes(source), _modes(target)
     if len(s) not in _NAMES or len(t) != len(s) or len({*s, *t}) != 2 * len(s) or any(not isinstance(q, (int, np.integer)) or q < 0 for q in s + t):
         raise GateError(f"excitation: one or two modes, and as many others, are needed, got {list(s)} and {list(t)}")
     between: set[int] = set()  # modes that an odd number of the moves s -> t pass

@@ -341,7 +341,7 @@ def _parse(text: str) -> list[tuple[Term, complex]]:
     while place < len(text.rstrip()):
         match = _BRACKET.match(text, place)
         number = parse_number(match[2]) if match else None
-        if number is None or (terms and not match[1]):
+        if match is None or number is None or (terms and not match[1]):
             raise OperatorError(f"FermionOperator: a term such as '+ 0.5 [2^ 0]' must stand here, got {text[place : place + 16]!r} at position {place}")
         terms.append((_product(match[3]), -number if match[1] == "-" else number))
         place = match.end()

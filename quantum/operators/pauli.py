@@ -291,7 +291,7 @@ class PauliSum:
         for old, new in enumerate(names[: self.num_qubits]):
             for target, source in zip(out, (self.x, self.z), strict=True):
                 target[:, new // 64] |= (source[:, old // 64] >> np.uint64(old % 64) & np.uint64(1)) << np.uint64(new % 64)
-        return PauliSum.from_arrays(*out, self.coefficients)
+        return PauliSum.from_arrays(out[0], out[1], self.coefficients)
 
     def tensor(self, other: PauliSum, num_qubits: int | None = None) -> PauliSum:
         """This sum on its qubits times `other` on the next ones, which begin at `num_qubits` (own number when left out)."""

@@ -45,20 +45,24 @@ def _fuse(ops, real, size, n):
     """New ops, recipes to add, new length of coefficients. `real` [complex coefficients]: constants that are real."""
     k = len(ops)
     out = np.empty((2 * k, OP_COLUMNS), np.int64)
-    recipes = np.empty((2 * k, RECIPE_COLUMNS), np.int64)
+    recipes = np.zeros((2 * k, RECIPE_COLUMNS), np.int64)
     waiting = np.empty((n + 1, MOST), np.int64)  # of each qubit: ops that wait
     count = np.zeros(n + 1, np.int64)
-    condition = np.full(n + 1, -1)  # of each qubit: the one that what waits there may depend on
-    done, made = 0, 0
+    condition = np.empty(n + 1, np.int64)  # of each qubit: the one that what waits there may depend on, or -1
+    for t in range(n + 1):
+        condition[t] = -1
+    which, chain = np.empty(MOST, np.int64), np.empty(MOST, np.int64)
+    state = np.array([0, 0, size])  # ops and recipes made, length of coefficients
     for i in range(k + 1):
-        op = ops[min(i, k - 1)]
-        touched, mixed, q, c = op[2] | op[3] | op[5], op[2], -1, -1
+        op = min(i, k - 1)
+        kind, x, m, v, z = ops[op, 0], ops[op, 2], ops[op, 3], ops[op, 4], ops[op, 5]
+        touched, mixed, q, c = x | m | z, x, -1, -1
         if i == k:
             touched = mixed = (1 << n) - 1
-        elif touched & (touched - 1) == 0 and op[0] < 2:
+        elif touched & (touched - 1) == 0 and kind < 2:
             q = _position(touched)
-        elif op[0] == 0 and mixed & (mixed - 1) == 0 and op[5] == 0 and op[3] & (op[3] - 1) == 0 and op[3] == op[4] and op[3] > LANES:
-            q, c = _position(mixed), _position(op[3])
+        elif kind == 0 and x & (x - 1) == 0 and z == 0 and m & (m - 1) == 0 and m == v and m > LANES:
+            q, c = _position(x), _position(m)
         for t in range(n):
             if count[t] == 0 or t == q and not (c >= 0 and condition[t] >= 0 and condition[t] != c) and count[t] < MOST:
                 continue
@@ -67,12 +71,13 @@ def _fuse(ops, real, size, n):
                 continue
             last = 0  # how many must go: all up to the last that is not diagonal, if this op is diagonal here
             for w in range(count[t]):
-                if ops[waiting[t, w], 0] == 0:
+                which[w] = waiting[t, w]
+                if ops[which[w], 0] == 0:
                     last = w + 1
-            if own == 0 or (mixed >> t) & 1 or condition[t] >= 0 or count[t] == MOST or (last and _form(ops, waiting[t, :last], real) == 0):
+            if own == 0 or (mixed >> t) & 1 or condition[t] >= 0 or count[t] == MOST or (last and _form(ops, which, 0, last, real) == 0):
                 last = count[t]
             if last:
-                done, made, size = _flush(ops, waiting[t, :last], t, condition[t], real, out, done, recipes, made, size)
+                _flush(ops, which, last, t, condition[t], real, chain, out, recipes, state)
                 for w in range(last, count[t]):
                     waiting[t, w - last] = waiting[t, w]
                 count[t] -= last
@@ -82,136 +87,142 @@ def _fuse(ops, real, size, n):
             count[q] += 1
             condition[q] = max(c, condition[q])
         elif i < k:
-            out[done] = op
-            done += 1
-    return out[:done], recipes[:made], size
+            _copy(ops, i, out, state)
+    return out[: state[0]], recipes[: state[1]], state[2]
 
 
 @kernel
-def _position(bit):
-    """Number of the only one in x; 0 for 0."""
-    q = 0
-    while bit >> (q + 1):
-        q += 1
-    return q
-
-
-@kernel
-def _cost(ops, which, c, real):
-    """Cost of ops one after the other, those in a row without condition being one."""
-    total, start = 0.0, 0
-    for w in range(len(which) + 1):
-        if w == len(which) or (c >= 0 and (ops[which[w], 3] >> c) & 1):
-            if w > start:
-                total += 8.0 if _form(ops, which[start:w], real) == 0 and _pairs(ops, which[start:w]) else 4.0
-            start = w + 1
-            if w < len(which):
-                total += 4.0 if ops[which[w], 1] == 0 else 2.0 if ops[which[w], 1] < 3 else 1.5
-    return total
-
-
-@kernel
-def _pairs(ops, which):
-    """How many of these ops are PAIRs."""
-    found = 0
-    for i in which:
-        found += ops[i, 0] == 0
-    return found
-
-
-@kernel
-def _flush(ops, which, q, c, real, out, done, recipes, made, size):
+def _flush(ops, which, stop, q, c, real, chain, out, recipes, state):
     """Append what waits on qubit q: a product, or one for each value of the condition c, or the ops as they are."""
     if c < 0:
-        return _product(ops, which, q, real, out, done, recipes, made, size)
-    chain, n = np.empty(len(which), np.int64), 0
-    for i in which:
-        if (ops[i, 3] >> c) & 1 == 0:
-            chain[n] = i
+        _product(ops, which, 0, stop, q, real, out, recipes, state)
+        return
+    n = 0
+    for w in range(stop):
+        if (ops[which[w], 3] >> c) & 1 == 0:
+            chain[n] = which[w]
             n += 1
-    merged = 0.5 * (_cost(ops, chain[:n], -1, real) + (8.0 if _form(ops, which, real) == 0 else 4.0))
-    if merged < _cost(ops, which, c, real):
+    merged = 0.5 * (_cost(ops, chain, n, -1, real) + (8.0 if _form(ops, which, 0, stop, real) == 0 else 4.0))
+    if merged < _cost(ops, which, stop, c, real):
         for v in range(2):
-            first = done
-            if v or n:
-                done, made, size = _product(ops, which if v else chain[:n], q, real, out, done, recipes, made, size)
-            for row in range(first, done):
+            first = state[0]
+            if v:
+                _product(ops, which, 0, stop, q, real, out, recipes, state)
+            elif n:
+                _product(ops, chain, 0, n, q, real, out, recipes, state)
+            for row in range(first, state[0]):
                 out[row, 3] |= 1 << c
                 out[row, 4] |= v << c
-        return done, made, size
+        return
     start = 0
-    for w in range(len(which) + 1):
-        if w == len(which) or (ops[which[w], 3] >> c) & 1:
+    for w in range(stop + 1):
+        if w == stop or (ops[which[w], 3] >> c) & 1:
             if w > start:
-                done, made, size = _product(ops, which[start:w], q, real, out, done, recipes, made, size)
+                _product(ops, which, start, w, q, real, out, recipes, state)
             start = w + 1
-            if w < len(which):
-                out[done] = ops[which[w]]
-                done += 1
-    return done, made, size
+            if w < stop:
+                _copy(ops, which[w], out, state)
 
 
 @kernel
-def _form(ops, which, real):
+def _product(ops, which, start, stop, q, real, out, recipes, state):
+    """Append the product of ops on qubit q, first one first; what they depend on besides is left out."""
+    diagonal = True
+    for w in range(start, stop):
+        diagonal = diagonal and ops[which[w], 0] == 1
+    if diagonal:  # those with equal masks are multiplied
+        for a in range(start, stop):
+            one = which[a]
+            seen = False
+            for b in range(start, a):
+                seen = seen or _same(ops, one, which[b])
+            if seen:
+                continue
+            previous = ops[one, 6]
+            for b in range(a + 1, stop):
+                if _same(ops, one, which[b]):
+                    previous = _recipe(recipes, state, 6, ops[which[b], 6], previous, 2, 4)
+            _copy(ops, one, out, state)
+            out[state[0] - 1, 6] = previous
+        return
+    if stop - start == 1:
+        _copy(ops, which[start], out, state)
+        return
+    previous = -1
+    for w in range(start, stop):
+        i = which[w]
+        r = state[1]
+        previous = _recipe(recipes, state, 4, ops[i, 6], previous, 1, 8)
+        recipes[r, 6] = ops[i, 0]
+        for column in range(4):
+            recipes[r, 7 + column] = (ops[i, 2 + column] >> q) & 1
+    _copy(ops, which[start], out, state)
+    row = state[0] - 1
+    out[row, 0], out[row, 1], out[row, 2], out[row, 6], out[row, 7] = 0, _form(ops, which, start, stop, real), 1 << q, previous, 1
+    out[row, 3] = out[row, 4] = out[row, 5] = 0
+
+
+@kernel
+def _recipe(recipes, state, recipe, source, previous, width, floats):
+    """Append a recipe; where its result is."""
+    r, at = state[1], state[2]
+    recipes[r, 0], recipes[r, 1], recipes[r, 2], recipes[r, 3], recipes[r, 4], recipes[r, 5] = recipe, at, source, 1, previous, width
+    state[1] += 1
+    state[2] += floats
+    return at
+
+
+@kernel
+def _copy(ops, i, out, state):
+    """Append an op as it is."""
+    for column in range(OP_COLUMNS):
+        out[state[0], column] = ops[i, column]
+    state[0] += 1
+
+
+@kernel
+def _form(ops, which, start, stop, real):
     """Form of the product of PAIRs and DIAGs."""
     form = -1
-    for i in which:
+    for w in range(start, stop):
+        i = which[w]
         f = ops[i, 1]
         if ops[i, 0] == 1:
             at = ops[i, 6] // 2
             f = 1 if real[at] and real[at + 1] else 0
         elif f == 3:
             f = 1
-        form = f if form in (-1, f) else 0
+        form = f if form == -1 or form == f else 0
     return form
 
 
 @kernel
-def _product(ops, which, q, real, out, done, recipes, made, size):
-    """Append the product of single-qubit ops on qubit q, first one first."""
-    bit = 1 << q
-    if _pairs(ops, which) == 0:  # diagonal ones: those with equal masks are multiplied
-        for a in range(len(which)):
-            first = ops[which[a]]
-            if a > 0 and _same(ops, which[:a], first):
-                continue
-            at, previous = done, first[6]
-            for b in range(a + 1, len(which)):
-                other = ops[which[b]]
-                if other[3] == first[3] and other[4] == first[4] and other[5] == first[5]:
-                    r = recipes[made]
-                    r[:] = 0
-                    r[0], r[1], r[2], r[3], r[4], r[5] = 6, size, other[6], 1, previous, 2
-                    previous = size
-                    size += 4
-                    made += 1
-            out[at] = first
-            out[at, 6] = previous
-            done += 1
-        return done, made, size
-    if len(which) == 1:
-        out[done] = ops[which[0]]
-        return done + 1, made, size
-    previous = -1
-    for i in which:
-        r = recipes[made]
-        r[:] = 0
-        r[0], r[1], r[2], r[3], r[4], r[5], r[6] = 4, size, ops[i, 6], 1, previous, 1, ops[i, 0]
-        r[7], r[8], r[9], r[10] = (ops[i, 2] & bit) >> q, (ops[i, 3] & bit) >> q, (ops[i, 4] & bit) >> q, (ops[i, 5] & bit) >> q
-        previous = size
-        size += 8
-        made += 1
-    row = out[done]
-    row[:] = 0
-    row[1], row[2], row[6], row[7] = _form(ops, which, real), bit, previous, 1
-    row[8:] = -1
-    return done + 1, made, size
+def _cost(ops, which, stop, c, real):
+    """Cost of ops one after the other, those in a row without condition being one."""
+    total, start = 0.0, 0
+    for w in range(stop + 1):
+        if w == stop or (c >= 0 and (ops[which[w], 3] >> c) & 1):
+            pairs = 0
+            for b in range(start, w):
+                pairs += ops[which[b], 0] == 0
+            if w > start:
+                total += 8.0 if pairs and _form(ops, which, start, w, real) == 0 else 4.0
+            start = w + 1
+            if w < stop:
+                total += 4.0 if ops[which[w], 1] == 0 else 2.0 if ops[which[w], 1] < 3 else 1.5
+    return total
 
 
 @kernel
-def _same(ops, which, op):
-    """Whether one of these ops has the masks of `op`."""
-    for i in which:
-        if ops[i, 3] == op[3] and ops[i, 4] == op[4] and ops[i, 5] == op[5]:
-            return True
-    return False
+def _same(ops, a, b):
+    """Whether two ops have the same masks."""
+    return ops[a, 3] == ops[b, 3] and ops[a, 4] == ops[b, 4] and ops[a, 5] == ops[b, 5]
+
+
+@kernel
+def _position(x):
+    """Number of the highest one in x; 0 for 0."""
+    q = 0
+    while x >> (q + 1):
+        q += 1
+    return q

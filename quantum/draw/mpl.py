@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+import math
+from itertools import pairwise
 from typing import Any
 
 from triskele.quantum.circuit import Circuit
@@ -73,32 +75,78 @@ def draw_mpl(circuit: Circuit, *, fold: float = 26.0, axes: Any = None) -> Any:
     target.set_ylim(0.5 - total[1], 0.5)
     target.set_aspect("equal")
     target.axis("off")
+    ink = _Ink(target)
     if plan.phase:
-        _write(target, -margin + 0.1, 0.2, f"global phase: {plan.phase}", _SMALL + 1, ha="left")
+        ink.write(-margin + 0.1, 0.2, f"global phase: {plan.phase}", _SMALL + 1, ha="left")
     for number, row in enumerate(rows):
         y = -top - number * height
-        _row(target, plan, columns, widths, row, y, names, longest, number + 1 < len(rows))
+        _row(ink, plan, columns, widths, row, y, names, longest, number + 1 < len(rows))
+    ink.finish()
     return figure if axes is None else axes
 
 
-def _row(axes: Any, plan: Layout, columns: list[list[Item]], widths: list[float], row: list[int], y: float, names: list[str], longest: float,
+class _Ink:
+    """Lines and shapes, gathered by how they look: a few collections are drawn faster than thousands of artists."""
+
+    def __init__(self, axes: Any):
+        self.axes = axes
+        self._lines: dict[Any, list[Any]] = {}
+        self._shapes: dict[Any, list[Any]] = {}
+
+    def line(self, x: list[float], y: list[float], colour: str, width: float, order: int, style: Any = "-", alpha: float = 1.0) -> None:
+        self._lines.setdefault((colour, width, order, style, alpha), []).append([(x[0], y[0]), (x[1], y[1])])
+
+    def double(self, x: list[float], y: list[float], order: int) -> None:
+        """A classical wire."""
+        along = x[0] != x[1]
+        for d in (-0.035, 0.035):
+            self.line(x if along else [v + d for v in x], [v + d for v in y] if along else y, COLOURS["measure"], 0.8, order)
+
+    def dot(self, x: float, y: float, radius: float, colour: str, order: int = _BOXES) -> None:
+        from matplotlib.patches import Circle
+
+        self._shapes.setdefault((colour, colour, 0.0, "-", order), []).append(Circle((x, y), radius))
+
+    def box(self, x: float, y: float, width: float, height: float, colour: str, style: str) -> None:
+        """A box with its lower left corner at (x, y)."""
+        from matplotlib.colors import to_rgb
+        from matplotlib.patches import FancyBboxPatch
+
+        pale = tuple(1 - 0.16 * (1 - c) for c in to_rgb(colour))
+        shape = FancyBboxPatch((x, y), width, height, "round,pad=0,rounding_size=0.07")
+        self._shapes.setdefault((pale, colour, 1.1, style, _BOXES), []).append(shape)
+
+    def write(self, x: float, y: float, text: str, size: float, colour: str = COLOURS["ink"], ha: str = "center") -> None:
+        self.axes.text(x, y, text, size=size, color=colour, ha=ha, va="center_baseline", zorder=_MARKS, parse_math=False)
+
+    def finish(self) -> None:
+        """Put everything on the axes."""
+        from matplotlib.collections import LineCollection, PatchCollection
+
+        for (colour, width, order, style, alpha), lines in self._lines.items():
+            self.axes.add_collection(LineCollection(lines, colors=[colour], linewidths=width, linestyles=[style], alpha=alpha, zorder=order,
+                                                    capstyle="butt"), autolim=False)  # fmt: skip
+        for (face, edge, width, style, order), shapes in self._shapes.items():
+            self.axes.add_collection(PatchCollection(shapes, facecolor=face, edgecolor=edge, linewidth=width, linestyle=style, zorder=order),
+                                     autolim=False)  # fmt: skip
+
+
+def _row(ink: _Ink, plan: Layout, columns: list[list[Item]], widths: list[float], row: list[int], y: float, names: list[str], longest: float,
          goes_on: bool) -> None:  # fmt: skip
     """One folded row: wires and their names, then the items; y of qubit 0."""
     end = longest if goes_on else max(sum(widths[k] + _GAP for k in row) + 0.1, 0.6)
     for k, name in enumerate(names):
-        _write(axes, -0.2, y - k, name, _SIZE, ha="right")
+        ink.write(-0.2, y - k, name, _SIZE, ha="right")
         if k < plan.num_qubits:
-            axes.plot([-0.05, end], [y - k, y - k], color=COLOURS["ink"], lw=0.9, zorder=_WIRE, solid_capstyle="butt")
+            ink.line([-0.05, end], [y - k, y - k], COLOURS["ink"], 0.9, _WIRE)
         else:
-            for d in (-0.035, 0.035):
-                axes.plot([-0.05, end], [y - k + d, y - k + d], color=COLOURS["measure"], lw=0.8, zorder=_WIRE, solid_capstyle="butt")
-    if goes_on:
-        for k in range(len(names)):
-            _write(axes, end + 0.22, y - k, "…", _SIZE)
+            ink.double([-0.05, end], [y - k, y - k], _WIRE)
+        if goes_on:
+            ink.write(end + 0.22, y - k, "…", _SIZE)
     x = 0.15
     for k in row:
         for item in columns[k]:
-            _draw(axes, item, x + widths[k] / 2, y, plan.num_qubits)
+            _draw(ink, item, x + widths[k] / 2, y, plan.num_qubits)
         x += widths[k] + _GAP
 
 
@@ -119,88 +167,70 @@ def _width(item: Item) -> float:
     return max(_text(item.label, _SIZE) + 2 * _PAD + index, _text(item.params, _SMALL) + 2 * _PAD + index, link, 0.72)
 
 
-def _write(axes: Any, x: float, y: float, text: str, size: float, colour: str = COLOURS["ink"], ha: str = "center") -> None:
-    axes.text(x, y, text, size=size, color=colour, ha=ha, va="center_baseline", zorder=_MARKS, parse_math=False)
-
-
-def _draw(axes: Any, item: Item, x: float, y: float, n: int) -> None:
+def _draw(ink: _Ink, item: Item, x: float, y: float, n: int) -> None:
     colour = COLOURS[item.style]
     first, last = item.span
     if item.kind == "barrier":
-        runs = [q for q in sorted(item.qubits) if q - 1 not in item.qubits]
-        for q in runs:
-            end = q
-            while end + 1 in item.qubits:
-                end += 1
-            axes.plot([x, x], [y - q + 0.45, y - end - 0.45], color="#8a949e", lw=1.1, ls=(0, (2.5, 2)), zorder=_WIRE + 1)
+        for q in item.qubits:
+            reach = 0.5 if q + 1 in item.qubits else 0.45
+            ink.line([x, x], [y - q + 0.45, y - q - reach], "#8a949e", 1.1, _WIRE + 1, (0, (2.5, 2)))
         return
     if item.link:
-        for d in (-0.035, 0.035):
-            axes.plot([x + d, x + d], [y - last, y - n], color=COLOURS["measure"], lw=0.8, zorder=_WIRE + 1)
-        if item.style == "measure" and "if" not in item.link:
-            axes.fill([x - 0.1, x + 0.1, x], [y - n + 0.2, y - n + 0.2, y - n + 0.03], color=COLOURS["measure"], lw=0, zorder=_MARKS)
+        ink.double([x, x], [y - last, y - n], _WIRE + 1)
+        if item.style == "measure":
+            for side in (-0.1, 0.1):
+                ink.line([x + side, x], [y - n + 0.2, y - n + 0.03], COLOURS["measure"], 1.6, _MARKS)
         else:
-            axes.plot([x], [y - n], "o", ms=4.5, color=COLOURS["measure"], zorder=_MARKS)
-        _write(axes, x, y - n - 0.38, item.link, _SMALL, COLOURS["measure"])
+            ink.dot(x, y - n, 0.09, COLOURS["measure"])
+        ink.write(x, y - n - 0.38, item.link, _SMALL, COLOURS["measure"])
     if first != last:
-        axes.plot([x, x], [y - first, y - last], color=colour, lw=1.3, zorder=_WIRE + 1)
+        ink.line([x, x], [y - first, y - last], colour, 1.3, _WIRE + 1)
     if item.kind == "box":
-        _box(axes, item, x, y, colour)
+        _box(ink, item, x, y, colour)
     for q in item.qubits:
         if item.kind == "target":
-            _circle(axes, x, y - q, 0.2, colour)
-            axes.plot([x - 0.2, x + 0.2], [y - q] * 2, color="white", lw=1.3, zorder=_MARKS)
-            axes.plot([x] * 2, [y - q - 0.2, y - q + 0.2], color="white", lw=1.3, zorder=_MARKS)
+            ink.dot(x, y - q, 0.2, colour)
+            ink.line([x - 0.2, x + 0.2], [y - q] * 2, "white", 1.3, _MARKS)
+            ink.line([x] * 2, [y - q - 0.2, y - q + 0.2], "white", 1.3, _MARKS)
         elif item.kind == "cross":
             for s in (-0.13, 0.13):
-                axes.plot([x - 0.13, x + 0.13], [y - q - s, y - q + s], color=colour, lw=1.6, zorder=_MARKS)
+                ink.line([x - 0.13, x + 0.13], [y - q - s, y - q + s], colour, 1.6, _MARKS)
         elif item.kind == "dot":
-            _circle(axes, x, y - q, 0.1, colour)
+            ink.dot(x, y - q, 0.1, colour)
     for q in item.controls:
         if not (item.kind == "box" and item.box[0] < q < item.box[1]):
-            _circle(axes, x, y - q, 0.1, colour)
+            ink.dot(x, y - q, 0.1, colour)
 
 
-def _circle(axes: Any, x: float, y: float, radius: float, colour: str) -> None:
-    from matplotlib.patches import Circle
-
-    axes.add_patch(Circle((x, y), radius, facecolor=colour, edgecolor=colour, lw=0, zorder=_BOXES))
-
-
-def _box(axes: Any, item: Item, x: float, y: float, colour: str) -> None:
-    from matplotlib.colors import to_rgb
-    from matplotlib.patches import FancyBboxPatch
-
+def _box(ink: _Ink, item: Item, x: float, y: float, colour: str) -> None:
     first, last = item.box
     width = _width(item)
-    pale = tuple(1 - 0.16 * (1 - c) for c in to_rgb(colour))
-    shape = f"round,pad=0,rounding_size={0.07}"
-    axes.add_patch(FancyBboxPatch((x - width / 2, y - last - _BOX), width, last - first + 2 * _BOX, shape, facecolor=pale, edgecolor=colour, lw=1.1,
-                                  ls="--" if item.style == "channel" else "-", zorder=_BOXES))  # fmt: skip
+    ink.box(x - width / 2, y - last - _BOX, width, last - first + 2 * _BOX, colour, "--" if item.style == "channel" else "-")
     middle = y - (first + last) / 2
     if item.style == "measure":
-        _meter(axes, x, middle)
+        _meter(ink, x, middle)
         return
     if first != last:
         for q in range(first, last + 1):
             if q in item.qubits or q in item.controls:
                 mark = "●" if q in item.controls else str(item.qubits.index(q))
-                _write(axes, x - width / 2 + 0.16, y - q, mark, _SMALL, colour)
+                ink.write(x - width / 2 + 0.16, y - q, mark, _SMALL, colour)
             else:  # a wire that passes through
-                axes.plot([x - width / 2, x + width / 2], [y - q, y - q], color=COLOURS["ink"], lw=0.9, ls=(0, (1, 1.5)), alpha=0.6, zorder=_BOXES)
+                ink.line([x - width / 2, x + width / 2], [y - q, y - q], COLOURS["ink"], 0.9, _MARKS, (0, (1, 1.5)), 0.6)
         x += 0.11
         if (first + last) % 2 == 0 and (first + last) // 2 not in item.qubits:
             middle += 0.5  # off the wire
     if item.params:
-        _write(axes, x, middle + 0.12, item.label, _SIZE, colour)
-        _write(axes, x, middle - 0.19, item.params, _SMALL, colour)
+        ink.write(x, middle + 0.12, item.label, _SIZE, colour)
+        ink.write(x, middle - 0.19, item.params, _SMALL, colour)
     else:
-        _write(axes, x, middle, item.label, _SIZE, colour)
+        ink.write(x, middle, item.label, _SIZE, colour)
 
 
-def _meter(axes: Any, x: float, y: float) -> None:
-    from matplotlib.patches import Arc
-
-    axes.add_patch(Arc((x, y - 0.14), 0.44, 0.44, theta1=20, theta2=160, color=COLOURS["measure"], lw=1.2, zorder=_MARKS))
-    axes.annotate("", (x + 0.2, y + 0.22), (x, y - 0.14), zorder=_MARKS,
-                  arrowprops=dict(arrowstyle="-|>,head_length=0.22,head_width=0.12", color=COLOURS["measure"], lw=1.1, shrinkA=0, shrinkB=0))  # fmt: skip
+def _meter(ink: _Ink, x: float, y: float) -> None:
+    bow = [math.radians(20 + 140 * k / 12) for k in range(13)]
+    points = [(x + 0.22 * math.cos(a), y - 0.14 + 0.22 * math.sin(a)) for a in bow]
+    for (x0, y0), (x1, y1) in pairwise(points):
+        ink.line([x0, x1], [y0, y1], COLOURS["measure"], 1.2, _MARKS)
+    ink.line([x, x + 0.19], [y - 0.14, y + 0.21], COLOURS["measure"], 1.2, _MARKS)
+    ink.dot(x, y - 0.14, 0.035, COLOURS["measure"], _MARKS)

@@ -224,13 +224,16 @@ def test_texts_of_a_figure_overlap_nowhere_and_lie_inside_it(circuit):
 
 def test_boxes_are_as_wide_as_their_text(rng):
     figure = long_names().draw("mpl")
-    from matplotlib.patches import FancyBboxPatch
+    from matplotlib.collections import PatchCollection
 
-    patches = [p.get_window_extent() for p in figure.axes[0].patches if isinstance(p, FancyBboxPatch)]
+    axes = figure.axes[0]
+    shapes = [path.transformed(axes.transData).get_extents() for c in axes.collections if isinstance(c, PatchCollection) for path in c.get_paths()]
+    patches = [p for p in shapes if p.width > 30]  # boxes, not dots
     for axes_text in figure.axes[0].texts:
         box = axes_text.get_window_extent(figure.canvas.get_renderer())
         home = [p for p in patches if p.x0 < (box.x0 + box.x1) / 2 < p.x1 and p.y0 < (box.y0 + box.y1) / 2 < p.y1]
         assert all(p.x0 <= box.x0 and box.x1 <= p.x1 for p in home)
+    assert len(patches) == 6
 
 
 def test_a_circuit_can_be_drawn_into_given_axes_and_pyplot_knows_of_nothing():
@@ -239,7 +242,7 @@ def test_a_circuit_can_be_drawn_into_given_axes_and_pyplot_knows_of_nothing():
 
     axes = Figure().add_subplot()
     assert Circuit(2).h(0).cx(0, 1).draw("mpl", axes=axes) is axes
-    assert axes.patches
+    assert axes.collections
     assert Circuit(2).draw("mpl")._repr_png_().startswith(b"\x89PNG")
     draw.histogram({"0": 1})
     assert not pyplot.get_fignums()

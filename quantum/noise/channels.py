@@ -96,7 +96,7 @@ def bit_flip(p: float) -> Channel:
 
     Examples
     --------
-    >>> bit_flip(0.25).mixture[0].tolist()
+    >>> bit_flip(0.25).mixture[0].round(12).tolist()
     [0.75, 0.25]
     """
     return _single("bit_flip", _probability("bit_flip", p), 0.0, 0.0)
@@ -136,7 +136,7 @@ def depolarizing(p: float, num_qubits: int = 1) -> Channel:
     Examples
     --------
     >>> import numpy as np
-    >>> depolarizing(0.5)(np.diag([1.0, 0.0])).real.tolist()
+    >>> depolarizing(0.5)(np.diag([1.0, 0.0])).real.round(12).tolist()
     [[0.75, 0.0], [0.0, 0.25]]
     """
     strings = 4.0**num_qubits
@@ -200,7 +200,7 @@ def amplitude_damping(gamma: float) -> Channel:
     Examples
     --------
     >>> import numpy as np
-    >>> amplitude_damping(0.25)(np.diag([0.0, 1.0])).real.tolist()
+    >>> amplitude_damping(0.25)(np.diag([0.0, 1.0])).real.round(12).tolist()
     [[0.25, 0.0], [0.0, 0.75]]
     """
     g = _probability("amplitude_damping", gamma, what="gamma")

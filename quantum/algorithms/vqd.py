@@ -10,10 +10,11 @@ import numpy as np
 
 from triskele.quantum.algorithms.start import check_ansatz, random_angles, start
 from triskele.quantum.circuit import Circuit
-from triskele.quantum.errors import ParameterError
+from triskele.quantum.errors import CircuitError, ParameterError
 from triskele.quantum.gradients.expectation import Expectation
 from triskele.quantum.operators.pauli import PauliSum
 from triskele.quantum.optimizers.minimize import Minimum, find, minimize
+from triskele.quantum.simulators.run import run
 
 __all__ = ["VQD", "VQDResult"]
 
@@ -105,6 +106,8 @@ class VQD:
         for what, number in (("states", states), ("starts", starts)):
             if isinstance(number, bool) or not isinstance(number, (int, np.integer)) or number < 1:
                 raise ParameterError(f"VQD: {what} must be an integer of at least 1, got {number!r}")
+        if not ansatz.is_unitary:
+            raise CircuitError("VQD: the ansatz must consist of gates alone (the inverse of its circuit is needed)")
         if states > 1 << ansatz.num_qubits:
             raise ParameterError(f"VQD: {ansatz.num_qubits} qubits have {1 << ansatz.num_qubits} states, got states={states}")
         if penalty is not None and not penalty > 0:
@@ -130,10 +133,8 @@ class VQD:
         VQDResult
         """
         found: list[Minimum] = []
-        overlaps: list[_Overlap] = []
-        evaluations = 0
+        objective, evaluations = _Deflated(self.energy, self.penalty), 0
         for k in range(self.states):
-            objective = _Deflated(self.energy, overlaps, self.penalty)
             runs = []
             for attempt in range(self.starts):
                 begin = self.theta if k == attempt == 0 else random_angles(self.theta.size, self.seed + 7919 * k + attempt + 1)
@@ -141,41 +142,34 @@ class VQD:
                 runs.append(minimize(objective, begin, self.optimizer, callback=callback, progress=title))
             evaluations += sum(r.evaluations for r in runs)
             found.append(min(runs, key=lambda r: r.value))
-            overlaps.append(_Overlap(self.ansatz, found[-1].theta))
+            objective.push_away(found[-1].theta)
         theta = np.array([f.theta for f in found])
-        matrix = np.array([[float(o(t)) for t in theta] for o in overlaps])
-        return VQDResult(np.array([float(self.energy(t)) for t in theta]), theta, matrix, tuple(f.history for f in found), evaluations,
-                         all(f.converged for f in found), found[-1].message, self.ansatz)  # fmt: skip
+        states = np.array([run(self.ansatz, t).statevector() for t in theta])
+        return VQDResult(np.array([float(self.energy(t)) for t in theta]), theta, np.abs(states.conj() @ states.T) ** 2,
+                         tuple(f.history for f in found), evaluations, all(f.converged for f in found), found[-1].message, self.ansatz)  # fmt: skip
 
 
 class _Deflated:
-    """The energy, and the penalty of each overlap."""
+    """The energy, and a penalty for the overlap with each state that is known.
 
-    def __init__(self, energy: Expectation, overlaps: list[_Overlap], penalty: float):
-        self.energy, self.overlaps, self.penalty, self.circuit = energy, list(overlaps), penalty, energy.circuit
+    The overlap is the probability of |0...0> after a circuit and the inverse of the known state's: an expectation value of the
+    projector prod (1 + Z_q) / 2, and so with the same adjoint gradient as the energy.
+    """
 
-    def __call__(self, theta: np.ndarray) -> float:
-        return float(self.energy(theta)) + self.penalty * sum(o(theta) for o in self.overlaps)
+    def __init__(self, energy: Expectation, penalty: float):
+        self.energy, self.circuit = energy, energy.circuit
+        n = self.circuit.num_qubits
+        weights = np.full(1 << n, penalty / (1 << n), complex)
+        self._projector = PauliSum.from_arrays(np.zeros((1 << n, 1), np.uint64), np.arange(1 << n, dtype=np.uint64)[:, None], weights)
+        self._penalties: list[Expectation] = []
 
-    def value_and_grad(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
-        value, gradient = self.energy.value_and_grad(theta)
-        for overlap in self.overlaps:
-            more, slope = overlap.value_and_grad(theta)
-            value, gradient = value + self.penalty * more, gradient + self.penalty * slope
-        return float(value), gradient
-
-
-class _Overlap:
-    """``|<psi(known)|psi(theta)>|**2``."""
-
-    def __init__(self, ansatz: Circuit, known: np.ndarray):
-        n = ansatz.num_qubits
-        # the mean of |0...0><0...0| = prod (1 + Z_q) / 2 after the known state was taken back
-        zero = PauliSum.from_arrays(np.zeros((1 << n, 1), np.uint64), np.arange(1 << n, dtype=np.uint64)[:, None], np.full(1 << n, 0.5**n, complex))
-        self._mean = Expectation(ansatz + ansatz.bind(known).inverse(), zero)
+    def push_away(self, known: np.ndarray) -> None:
+        """From now on, penalise the overlap with the state of these angles."""
+        self._penalties.append(Expectation(self.circuit + self.circuit.bind(known).inverse(), self._projector))
 
     def __call__(self, theta: np.ndarray) -> float:
-        return float(self._mean(theta))
+        return float(sum(part(theta) for part in (self.energy, *self._penalties)))
 
     def value_and_grad(self, theta: np.ndarray) -> tuple[float, np.ndarray]:
-        return self._mean.value_and_grad(theta)
+        parts = [part.value_and_grad(theta) for part in (self.energy, *self._penalties)]
+        return float(sum(value for value, _ in parts)), np.sum([gradient for _, gradient in parts], axis=0)

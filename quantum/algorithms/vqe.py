@@ -69,8 +69,10 @@ class VQE:
         See `quantum.minimize`: `"bfgs"`, `"cobyla"`, `"adam"`, `"spsa"`, `"rotosolve"`, `"natural-gradient"`, ... or an optimiser.
     max_steps : int, optional
         In place of the optimiser's own limit.
-    simulator, dtype, gradient, shots
+    simulator, dtype, shots
         See `Expectation`.
+    gradient : str, optional
+        "adjoint" or "parameter_shift"; when left out, the first where it can be had: state vectors and density matrices without shots.
     seed : int
         Of random angles, of shots and of optimisers that draw random numbers.
 
@@ -95,11 +97,13 @@ class VQE:
     """
 
     def __init__(self, hamiltonian: PauliSum, ansatz: Circuit, *, initial: Any = None, optimizer: Any = "bfgs", max_steps: int | None = None,
-                 simulator: str = "statevector", dtype: Any = np.complex128, gradient: str = "adjoint", shots: int | None = None,
+                 simulator: str = "statevector", dtype: Any = np.complex128, gradient: str | None = None, shots: int | None = None,
                  seed: int = 0):  # fmt: skip
         self.ansatz = check_ansatz("VQE", ansatz)
         self.optimizer = find(optimizer, max_steps, seed)
         self.theta = start("VQE", ansatz, initial, seed)
+        if gradient is None:
+            gradient = "adjoint" if shots is None and simulator in ("statevector", "density_matrix") else "parameter_shift"
         self.energy = Expectation(ansatz, hamiltonian, simulator=simulator, dtype=dtype, gradient=gradient, shots=shots, seed=seed)
         self._zeros = initial is None
 

@@ -23,6 +23,7 @@ class NaturalGradient:
     Attributes
     ----------
     learning_rate : float
+        Of the longest step; it is halved while a step would raise the energy.
     regularization : float
         Added to the metric's diagonal, which is singular where parameters are redundant.
     max_steps : int
@@ -35,7 +36,7 @@ class NaturalGradient:
        doi:10.22331/q-2020-05-25-269
     """
 
-    learning_rate: float = 0.1
+    learning_rate: float = 0.2
     regularization: float = 1e-3
     max_steps: int = 300
     tolerance: float = 1e-5
@@ -52,12 +53,17 @@ class NaturalGradient:
             raise OptimizerError("NaturalGradient: the function must have a circuit, as an Expectation does (the metric is that of its state)")
         from triskele.quantum.gradients.qfi import qfi
 
-        ridge = self.regularization * np.eye(theta.size)
-        _, gradient = objective.value_and_grad(theta)
+        ridge, rate = self.regularization * np.eye(theta.size), self.learning_rate
+        value, gradient = objective.value_and_grad(theta)
         for _ in range(self.max_steps):
             if np.max(np.abs(gradient)) <= self.tolerance:
                 return theta, True, f"no component of the gradient is above {self.tolerance:g}"
-            theta = theta - self.learning_rate * np.linalg.solve(0.25 * qfi(objective.circuit, theta) + ridge, gradient)
-            value, gradient = objective.value_and_grad(theta)
+            direction = np.linalg.solve(0.25 * qfi(objective.circuit, theta) + ridge, gradient)
+            new, slopes = objective.value_and_grad(theta - rate * direction)
+            while new > value and rate > 1e-6 * self.learning_rate:
+                rate *= 0.5
+                new, slopes = objective.value_and_grad(theta - rate * direction)
+            theta, value, gradient = theta - rate * direction, new, slopes
+            rate = min(2.0 * rate, self.learning_rate)
             report(theta, value)
         return theta, False, f"the limit of {self.max_steps} steps was reached"

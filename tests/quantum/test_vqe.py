@@ -34,18 +34,8 @@ def test_ground_state_of_the_ising_ring(optimizer):
     assert result.energy == pytest.approx(quantum.run(result.ansatz, result.theta).expectation(ising()), abs=1e-12)
 
 
-@pytest.mark.parametrize("name", ["H2", "H4"])
+@pytest.mark.parametrize("name", ["H2", "H4", "LiH", "BeH2", "H2O"])
 def test_molecules_reach_chemical_accuracy(name):
-    check_molecule(name)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["LiH", "BeH2", "H2O"])
-def test_larger_molecules_reach_chemical_accuracy(name):
-    check_molecule(name)
-
-
-def check_molecule(name):
     molecule = quantum.molecules.load(name)
     ansatz = quantum.uccsd(molecule.num_electrons, molecule.num_qubits)
     result = quantum.VQE(molecule.hamiltonian, ansatz).run(progress=False)

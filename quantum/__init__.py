@@ -19,6 +19,8 @@ _LAZY = {
     "fermionic_pool": "triskele.quantum.ansatz.uccsd",
     "FermionOperator": "triskele.quantum.operators.fermion",
     "FidelityKernel": "triskele.quantum.algorithms.kernel",
+    "decompose": "triskele.quantum.compile.decompose",
+    "equal": "triskele.quantum.compile.equal",
     "gate": "triskele.quantum.gates.function",
     "ghz": "triskele.quantum.library",
     "graph_state": "triskele.quantum.library",

@@ -1,0 +1,1 @@
+"""Gates made of simpler gates."""

@@ -1,0 +1,47 @@
+"""Unitary matrices on any number of qubits as single-qubit gates and CNOTs."""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.linalg
+
+from triskele.quantum.circuit import Circuit
+from triskele.quantum.compile.synthesis.kak import two_qubit
+from triskele.quantum.gates.families import unitary
+from triskele.quantum.library import uniformly_controlled_rotation
+
+__all__ = ["shannon"]
+
+
+def shannon(matrix: np.ndarray) -> Circuit:
+    """The quantum Shannon decomposition: about (3/4) 4**n CNOTs; bit k of the matrix's index is qubit k.
+
+    References
+    ----------
+    V. V. Shende, S. S. Bullock and I. L. Markov, IEEE Trans. CAD 25, 1000 (2006), theorems 10, 12 and 13.
+    """
+    n = len(matrix).bit_length() - 1
+    if n == 2:
+        return two_qubit(matrix)
+    circuit = Circuit(n)
+    if n == 0:
+        return circuit.global_phase(float(np.angle(matrix[0, 0])))
+    if n == 1:
+        return circuit.append(unitary(matrix), 0)
+    half, top, below = len(matrix) // 2, n - 1, range(n - 1)
+    (u1, u2), angles, (v1, v2) = scipy.linalg.cossin(matrix, p=half, q=half, separate=True)
+    _multiplexed(circuit, v1, v2)
+    circuit.extend(uniformly_controlled_rotation("y", (2 * angles).tolist(), below, top))
+    _multiplexed(circuit, u1, u2)
+    return circuit
+
+
+def _multiplexed(circuit: Circuit, first: np.ndarray, second: np.ndarray) -> None:
+    """diag(first, second) = (1 x V) diag(D, D*) (1 x W), where the middle is a multiplexed RZ of the highest qubit."""
+    triangle, v = scipy.linalg.schur(first @ second.conj().T, output="complex")  # of a normal matrix: diagonal
+    half = np.angle(np.diag(triangle)) / 2
+    w = np.exp(1j * half)[:, None] * (v.conj().T @ second)
+    top = circuit.num_qubits - 1
+    circuit.extend(shannon(w))
+    circuit.extend(uniformly_controlled_rotation("z", (-2 * half).tolist(), range(top), top))
+    circuit.extend(shannon(v))

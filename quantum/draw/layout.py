@@ -76,7 +76,9 @@ def layout(circuit: Circuit) -> Layout:
     for i in circuit:
         wires = (*i.qubits, *i.controls)
         if not wires:
-            if i.gate is not BARRIER:
+            if i.clbits:
+                _mark_reading(items, i.clbits[0])
+            elif i.params:
                 phases.append(i.params[0])
             continue
         link = _link(i)
@@ -85,6 +87,14 @@ def layout(circuit: Circuit) -> Layout:
         items.append(_item(column, i, link))
         free[first : last + 1] = [column + 1] * (last + 1 - first)
     return Layout(n, circuit.num_clbits, max(free), items, angle_text(sum(phases)) if phases else "")
+
+
+def _mark_reading(items: list[Item], clbit: int) -> None:
+    """A readout error has no place of its own: it is said at the last measurement into its classical bit."""
+    for k in reversed(range(len(items))):
+        if items[k].style == "measure" and items[k].link.split()[0] == str(clbit):
+            items[k] = items[k]._replace(link=items[k].link + " noisy")
+            return
 
 
 def _link(i: Instruction) -> str:

@@ -55,6 +55,12 @@ def test_measurements_go_to_the_classical_wire_and_conditions_come_from_it():
     """)
 
 
+def test_a_readout_error_is_said_at_its_measurement():
+    circuit = Circuit(1).measure(0)
+    circuit.append(quantum.noise.ReadoutError(0.1, 0.02), [], clbits=[0])
+    assert circuit.draw(width=80).split("\n")[-1].split() == ["0", "noisy"]
+
+
 def test_a_condition_on_several_bits():
     circuit = Circuit(2, 3)
     with circuit.when([0, 2], 3):

@@ -219,6 +219,21 @@ def test_two_qubit_noise_and_a_reset_under_a_condition():
     assert agrees(circuit, 4000, 5)
 
 
+@pytest.mark.parametrize("conditioned", ["x", "h"])  # frames, and shots one by one
+def test_measurements_that_are_read_wrongly(conditioned):
+    circuit = quantum.Circuit(2).h(0).measure(0)
+    circuit.append(noise.ReadoutError(0.3, 0.1), [], clbits=[0])
+    with circuit.when(0):
+        circuit.append(conditioned, 1)
+    circuit.measure(1).measure(0, 2)
+    share = {"x": {"000": 0.45, "010": 0, "011": 0.05, "100": 0.15, "111": 0.35},
+             "h": {"000": 0.45, "001": 0.025, "011": 0.025, "100": 0.15, "101": 0.175, "111": 0.175}}[conditioned]  # fmt: skip
+    counts = run(circuit, shots=4000, seed=2).counts()
+    assert counts.keys() <= share.keys()
+    for bits, p in share.items():
+        assert counts.get(bits, 0) / 4000 == pytest.approx(p, abs=4 * np.sqrt(0.25 / 4000))
+
+
 def test_a_seed_fixes_the_counts():
     circuit = quantum.Circuit(3).h(0).cx(0, 1).depolarizing(0.1, 1).measure_all()
     first = run(circuit, shots=100, seed=7)

@@ -16,9 +16,9 @@ import numpy as np
 from triskele.core.kernels.njit import device, kernel
 from triskele.core.random import numba as draws
 
-__all__ = ["GATE", "MEASURE", "NOISE", "RESET", "run_frames", "run_tableau", "value", "project"]
+__all__ = ["GATE", "MEASURE", "NOISE", "READ", "RESET", "run_frames", "run_tableau", "value", "project"]
 
-GATE, MEASURE, RESET, NOISE = 0, 1, 2, 3
+GATE, MEASURE, RESET, NOISE, READ = 0, 1, 2, 3, 4
 _ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
 _ONE, _ZERO = np.uint64(1), np.uint64(0)
 _STREAM = 8  # last word of the counter: apart from the streams of core.random
@@ -196,8 +196,13 @@ def _word(k0, k1, number, draw):  # 64 random bits, independent for every number
 
 
 @device
+def _unit(word):
+    return np.float64(np.int64(word >> np.uint64(11))) * 2.0**-53
+
+
+@device
 def _string(program, table, word):  # a Pauli string of a channel, by its cumulative probabilities
-    u = np.float64(np.int64(word >> np.uint64(11))) * 2.0**-53
+    u = _unit(word)
     k, last = program.noise_start[table], program.noise_start[table + 1] - 1
     while k < last and u >= program.noise_cumulative[k]:
         k += 1
@@ -231,6 +236,9 @@ def run_tableau(program, x, z, signs, bits, k0, k1, shot, random):
                     for w in range(words):
                         signs[w] ^= (z[q, w] if string & 1 else _ZERO) ^ (x[q, w] if string & 2 else _ZERO)
                     string >>= 2
+        elif kind == READ:
+            if random:
+                bits[qubits[0]] = _unit(_word(k0, k1, shot, op)) < program.readings[what, bits[qubits[0]]]
         else:
             q = qubits[0]
             pz[q] = 1
@@ -288,6 +296,12 @@ def run_frames(program, log, k0, k1, x, z, bits):
                     x[q, w] ^= np.uint64(string & 1) << bit
                     z[q, w] ^= np.uint64(string >> 1 & 1) << bit
                     string >>= 2
+        elif kind == READ:
+            for shot in range(64 * words):
+                bit, w = np.uint64(shot & 63), shot >> 6
+                measured = bits[qubits[0], w] >> bit & _ONE
+                read = np.uint64(_unit(_word(k0, k1, shot, op)) < program.readings[what, np.int64(measured)])
+                bits[qubits[0], w] ^= (measured ^ read) << bit
         else:
             q = qubits[0]
             flip = _ALL if log[op] else _ZERO

@@ -11,6 +11,7 @@ from triskele.quantum.circuit import Circuit
 from triskele.quantum.errors import ParameterError, SimulatorError
 from triskele.quantum.gates.base import Gate, Rotation, find
 from triskele.quantum.instruction import BARRIER, MEASURE, RESET, Condition, Instruction
+from triskele.quantum.noise.readout import ReadoutError
 from triskele.quantum.parameters import Linear
 from triskele.quantum.simulators.stabilizer import kernels
 from triskele.quantum.simulators.stabilizer.clifford import MOST_QUBITS, Action, action
@@ -21,9 +22,9 @@ __all__ = ["Program", "lower"]
 class Program(NamedTuple):
     """Operations in order. What begins with `..._start` has one entry more, the end of the last."""
 
-    kind: np.ndarray  # [ops] uint8: GATE, MEASURE, RESET, NOISE
-    what: np.ndarray  # [ops] int64: number of the action or channel, or classical bit
-    start: np.ndarray  # [ops + 1] int64, into qubits
+    kind: np.ndarray  # [ops] uint8: GATE, MEASURE, RESET, NOISE, READ
+    what: np.ndarray  # [ops] int64: number of the action, channel or reading, or classical bit of a measurement
+    start: np.ndarray  # [ops + 1] int64, into qubits (of READ: the classical bit)
     qubits: np.ndarray
     condition_start: np.ndarray  # [ops + 1], into condition_bits (classical bits) and condition_values (0 or 1)
     condition_bits: np.ndarray
@@ -34,6 +35,7 @@ class Program(NamedTuple):
     noise_start: np.ndarray  # [channels + 1], into noise_cumulative (probabilities) and noise_strings (base-4 digits x + 2z)
     noise_cumulative: np.ndarray
     noise_strings: np.ndarray
+    readings: np.ndarray  # [readings, 2] float64: probability of reading 1 where 0, and where 1, was measured
 
 
 class _Builder:
@@ -41,6 +43,7 @@ class _Builder:
         self.ops: list[tuple[int, int, tuple[int, ...], Condition | None]] = []
         self.actions: dict[Action, int] = {}
         self.channels: dict[Any, int] = {}
+        self.readings: list[np.ndarray] = []
         self.known: dict[Any, list[tuple[Action, tuple[int, ...]]]] = {}  # by gate: actions on some of its qubits
         self.framed = True  # whether frames can follow it: all conditions are on Pauli strings
 
@@ -77,6 +80,7 @@ class _Builder:
             *_ragged([[b for b, _ in c] for c in conditions], np.int64), _ragged([[v for _, v in c] for c in conditions], np.uint8)[1],
             linear, *_ragged([act.signs for act in self.actions], np.int64),
             *_ragged([np.cumsum(c.pauli_probabilities[t]) for c, t in zip(self.channels, tables)], np.float64), _ragged(tables, np.int64)[1],
+            np.array(self.readings, float).reshape(-1, 2),
         )  # fmt: skip
 
 
@@ -102,6 +106,9 @@ def lower(circuit: Circuit, values: dict[str, float]) -> tuple[Program, bool]:
             builder.add(kernels.MEASURE, i.clbits[0], i.qubits, i.condition)
         elif i.gate is RESET:
             builder.add(kernels.RESET, 0, i.qubits, i.condition)
+        elif isinstance(i.gate, ReadoutError):
+            builder.add(kernels.READ, len(builder.readings), i.clbits, i.condition)
+            builder.readings.append(i.gate.matrix[1])
         elif isinstance(i.gate, Gate):
             builder.gate(number, _bound(number, i, values))
         else:

@@ -48,7 +48,7 @@ def hardware_efficient(num_qubits: int, layers: int, rotations: Sequence[str] = 
     References
     ----------
     .. [1] A. Kandala et al., Hardware-efficient variational quantum eigensolver for small molecules and quantum magnets, Nature 549, 242
-       (2017), eq. (1). doi:10.1038/nature23879
+       (2017). doi:10.1038/nature23879
 
     Examples
     --------

@@ -44,8 +44,8 @@ def uccsd(num_electrons: int | Sequence[int], num_qubits: int, *, generalized: b
 
     References
     ----------
-    .. [1] P.-L. Dallaire-Demers et al., Low-depth circuit ansatz for preparing correlated fermionic states on a quantum computer,
-       Quantum Sci. Technol. 4, 045005 (2019), section 2. doi:10.1088/2058-9565/ab3951
+    .. [1] J. Romero et al., Strategies for quantum computing molecular energies using the unitary coupled cluster ansatz, Quantum Sci.
+       Technol. 4, 014008 (2018). doi:10.1088/2058-9565/aad3e4
     .. [2] J. Lee, W. J. Huggins, M. Head-Gordon, K. B. Whaley, Generalized unitary coupled cluster wave functions for quantum computation,
        J. Chem. Theory Comput. 15, 311 (2019). doi:10.1021/acs.jctc.8b01004
 
@@ -94,7 +94,7 @@ def qubit_pool(num_electrons: int | Sequence[int], num_qubits: int, *, generaliz
     References
     ----------
     .. [1] H. L. Tang et al., Qubit-ADAPT-VQE: an adaptive algorithm for constructing hardware-efficient ansaetze on a quantum processor,
-       PRX Quantum 2, 020310 (2021), section II. doi:10.1103/PRXQuantum.2.020310
+       PRX Quantum 2, 020310 (2021). doi:10.1103/PRXQuantum.2.020310
 
     Examples
     --------

@@ -12,7 +12,7 @@ from triskele.quantum.optional import load
 
 __all__ = ["HartreeFock", "ccsd", "hartree_fock"]
 
-_BOHR = 0.529177210903  # angstrom; CODATA 2018 (Rev. Mod. Phys. 93, 025010 (2021), table XXXI)
+_BOHR = 0.529177210903  # angstrom; CODATA 2018 (Rev. Mod. Phys. 93, 025010 (2021))
 _TOLERANCE = 1e-12  # hartree: integrals then agree between runs to about 1e-7
 
 

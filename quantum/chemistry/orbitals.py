@@ -52,7 +52,7 @@ def determinant_energy(h: np.ndarray, g: np.ndarray, alpha: int, beta: int) -> f
 def mp2(molecule: Molecule) -> tuple[float, np.ndarray]:
     """Correlation energy and t[i, j, a, b] of a closed shell.
 
-    t = (ia|jb) / (e_i + e_j - e_a - e_b), E = sum t (2 (ia|jb) - (ib|ja)) (A. Szabo, N. Ostlund, Modern Quantum Chemistry, Dover 1996, eq. 6.74).
+    t = (ia|jb) / (e_i + e_j - e_a - e_b), E = sum t (2 (ia|jb) - (ib|ja)) (A. Szabo, N. Ostlund, Modern Quantum Chemistry, Dover 1996, section 6.5).
     """
     if molecule.spin:
         raise OperatorError(f"mp2: the molecule must have a closed shell, got spin={molecule.spin}")

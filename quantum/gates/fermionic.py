@@ -1,8 +1,8 @@
 """Excitations of fermions, exp(t (T - T^dagger)), as one gate each.
 
 After Jordan-Wigner an excitation rotates pairs of basis states that differ in the excited modes, with a sign that is the parity
-of the modes between them (J. M. Arrazola et al., Universal quantum circuits for quantum chemistry, Quantum 6, 742 (2022),
-section 3; doi:10.22331/q-2022-06-20-742). So it is a single `Pair`, whatever lies between. `single_excitation` and `double_excitation` have no
+of the modes between them (J. M. Arrazola et al., Universal quantum circuits for quantum chemistry, Quantum 6, 742 (2022);
+doi:10.22331/q-2022-06-20-742). So it is a single `Pair`, whatever lies between. `single_excitation` and `double_excitation` have no
 such modes (they are the qubit excitations); `single_excitation_3` has three, listed after the excited ones.
 """
 

@@ -10,7 +10,7 @@ is n_0 + ... + n_(p-1) (the sum of the rows of B^-1 before p). The mappings diff
 References
 ----------
 .. [1] J. T. Seeley, M. J. Richard, P. J. Love, The Bravyi-Kitaev transformation for quantum computation of electronic structure, J. Chem.
-   Phys. 137, 224109 (2012), section IV. doi:10.1063/1.4768229
+   Phys. 137, 224109 (2012). doi:10.1063/1.4768229
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ def reduced_parity(ladders: Iterable[Ladders], num_modes: int, num_electrons: Se
     References
     ----------
     .. [1] S. Bravyi, J. M. Gambetta, A. Mezzacapo, K. Temme, Tapering off qubits to simulate fermionic Hamiltonians, arXiv:1701.08213
-       (2017), section II.
+       (2017).
     """
     alpha, beta = num_electrons
     if num_modes % 2 or num_modes < 4:

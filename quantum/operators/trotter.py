@@ -41,7 +41,7 @@ def trotter(hamiltonian: PauliSum, time: Any, steps: int = 1, order: int = 1, nu
     References
     ----------
     .. [1] M. Suzuki, Fractal decomposition of exponential operators with applications to many-body theories and Monte Carlo simulations,
-       Phys. Lett. A 146, 319 (1990), eq. (9) for order 4. doi:10.1016/0375-9601(90)90962-N
+       Phys. Lett. A 146, 319 (1990). doi:10.1016/0375-9601(90)90962-N
 
     Examples
     --------

@@ -43,7 +43,7 @@ def fuse(program: Program) -> Program:
 @kernel
 def _fuse(ops, real, size, n):
     """New ops, recipes to add, new length of coefficients. `real` [complex coefficients]: constants that are real."""
-    k = len(ops)
+    k, zero = len(ops), np.int64(0)
     out = np.empty((2 * k, OP_COLUMNS), np.int64)
     recipes = np.zeros((2 * k, RECIPE_COLUMNS), np.int64)
     waiting = np.empty((n + 1, MOST), np.int64)  # of each qubit: ops that wait
@@ -69,12 +69,12 @@ def _fuse(ops, real, size, n):
             own = (touched >> t) & 1
             if own == 0 and (condition[t] < 0 or (mixed >> condition[t]) & 1 == 0):
                 continue
-            last = 0  # how many must go: all up to the last that is not diagonal, if this op is diagonal here
+            last = zero  # how many must go: all up to the last that is not diagonal, if this op is diagonal here
             for w in range(count[t]):
                 which[w] = waiting[t, w]
                 if ops[which[w], 0] == 0:
                     last = w + 1
-            if own == 0 or (mixed >> t) & 1 or condition[t] >= 0 or count[t] == MOST or (last and _form(ops, which, 0, last, real) == 0):
+            if own == 0 or (mixed >> t) & 1 or condition[t] >= 0 or count[t] == MOST or (last and _form(ops, which, zero, last, real) == 0):
                 last = count[t]
             if last:
                 _flush(ops, which, last, t, condition[t], real, chain, out, recipes, state)
@@ -94,27 +94,27 @@ def _fuse(ops, real, size, n):
 @kernel
 def _flush(ops, which, stop, q, c, real, chain, out, recipes, state):
     """Append what waits on qubit q: a product, or one for each value of the condition c, or the ops as they are."""
+    n = zero = np.int64(0)  # literals would be types of their own, for which all that is called is compiled anew
     if c < 0:
-        _product(ops, which, 0, stop, q, real, out, recipes, state)
+        _product(ops, which, zero, stop, q, real, out, recipes, state)
         return
-    n = 0
     for w in range(stop):
         if (ops[which[w], 3] >> c) & 1 == 0:
             chain[n] = which[w]
             n += 1
-    merged = 0.5 * (_cost(ops, chain, n, -1, real) + (8.0 if _form(ops, which, 0, stop, real) == 0 else 4.0))
+    merged = 0.5 * (_cost(ops, chain, n, c, real) + (8.0 if _form(ops, which, zero, stop, real) == 0 else 4.0))
     if merged < _cost(ops, which, stop, c, real):
         for v in range(2):
             first = state[0]
             if v:
-                _product(ops, which, 0, stop, q, real, out, recipes, state)
+                _product(ops, which, zero, stop, q, real, out, recipes, state)
             elif n:
-                _product(ops, chain, 0, n, q, real, out, recipes, state)
+                _product(ops, chain, zero, n, q, real, out, recipes, state)
             for row in range(first, state[0]):
                 out[row, 3] |= 1 << c
                 out[row, 4] |= v << c
         return
-    start = 0
+    start = zero
     for w in range(stop + 1):
         if w == stop or (ops[which[w], 3] >> c) & 1:
             if w > start:
@@ -141,19 +141,21 @@ def _product(ops, which, start, stop, q, real, out, recipes, state):
             previous = ops[one, 6]
             for b in range(a + 1, stop):
                 if _same(ops, one, which[b]):
-                    previous = _recipe(recipes, state, 6, ops[which[b], 6], previous, 2, 4)
+                    r = state[1]
+                    previous = _recipe(recipes, state, ops[which[b], 6], previous, 4)
+                    recipes[r, 0], recipes[r, 5] = 6, 2
             _copy(ops, one, out, state)
             out[state[0] - 1, 6] = previous
         return
     if stop - start == 1:
         _copy(ops, which[start], out, state)
         return
-    previous = -1
+    previous = np.int64(-1)
     for w in range(start, stop):
         i = which[w]
         r = state[1]
-        previous = _recipe(recipes, state, 4, ops[i, 6], previous, 1, 8)
-        recipes[r, 6] = ops[i, 0]
+        previous = _recipe(recipes, state, ops[i, 6], previous, 8)
+        recipes[r, 0], recipes[r, 5], recipes[r, 6] = 4, 1, ops[i, 0]
         for column in range(4):
             recipes[r, 7 + column] = (ops[i, 2 + column] >> q) & 1
     _copy(ops, which[start], out, state)
@@ -163,10 +165,10 @@ def _product(ops, which, start, stop, q, real, out, recipes, state):
 
 
 @kernel
-def _recipe(recipes, state, recipe, source, previous, width, floats):
-    """Append a recipe; where its result is."""
+def _recipe(recipes, state, source, previous, floats):
+    """Append a recipe for so many floats; where its result is."""
     r, at = state[1], state[2]
-    recipes[r, 0], recipes[r, 1], recipes[r, 2], recipes[r, 3], recipes[r, 4], recipes[r, 5] = recipe, at, source, 1, previous, width
+    recipes[r, 1], recipes[r, 2], recipes[r, 3], recipes[r, 4] = at, source, 1, previous
     state[1] += 1
     state[2] += floats
     return at
@@ -199,7 +201,7 @@ def _form(ops, which, start, stop, real):
 @kernel
 def _cost(ops, which, stop, c, real):
     """Cost of ops one after the other, those in a row without condition being one."""
-    total, start = 0.0, 0
+    total, start = 0.0, np.int64(0)
     for w in range(stop + 1):
         if w == stop or (c >= 0 and (ops[which[w], 3] >> c) & 1):
             pairs = 0

@@ -127,7 +127,7 @@ def schedule(program: Program, lane_bits: int, size: int, low: int) -> Schedule:
 def _schedule(ops, n, lane_bits, size, low, code, passes):
     k = len(ops)
     waiting = np.arange(k)
-    done, count, vectors, active = 0, 0, 0, 0
+    done = count = vectors = active = np.int64(0)  # no literals: they are types of their own
     while done < k or count == 0:
         local, left_x, left_z, kept, first = (1 << low) - 1, 0, 0, 0, done
         room = size - low

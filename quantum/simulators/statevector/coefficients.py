@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from triskele.core.kernels import simd
 from triskele.core.kernels.njit import kernel, template
 from triskele.quantum.simulators.statevector.lanes import fill, lane_numbers, put, store, width
@@ -137,12 +139,11 @@ def _dense_product(c, out, source, size, x, m, v, local):
     for b in range(bits):
         k += (x >> b) & 1
     dim = 1 << k
-    place = [0] * dim
+    place, old = np.zeros(dim, np.int64), np.empty(2 * dim)
     for i in range(dim):
         for b in range(k):
             if (i >> b) & 1:
                 place[i] |= 1 << ((local >> (4 * b)) & 15)
-    old = [0.0] * (2 * dim)
     for j in range(size):
         if j & m != v or j & x:
             continue

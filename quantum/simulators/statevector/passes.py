@@ -12,6 +12,7 @@ from triskele.quantum.simulators.statevector.lanes import as_pointer, at_address
 
 __all__ = ["BUFFER_ROWS", "CONTEXT_WORDS", "apply", "chunk32", "chunk64", "deposit", "interleave"]
 
+code_at = simd.load_scalar  # one word of a row of code
 CODE_BYTES = 8 * CODE_COLUMNS
 BUFFER_ROWS = 1024  # of a block that is copied: it lies on the stack
 SCRATCH_ROWS = 256
@@ -59,12 +60,6 @@ def apply(p, rows, code, vectors, block, scratch):
             loops.dense2(p, rows, c, fixed, value, x, lanes)
         else:
             loops.dense(p, rows, c, fixed, value, x, lanes, scratch)
-
-
-@template
-def code_at(code, column):
-    """One word of a row of code."""
-    return simd.load_scalar(code, column)
 
 
 @template

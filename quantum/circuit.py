@@ -391,6 +391,60 @@ class Circuit:
         new._data = frozenset(names.get(n, n) for n in self._data)
         return new
 
+    # -- files and other packages -------------------------------------------------------------------------------------
+
+    @staticmethod
+    def from_qasm(source: Any) -> Circuit:
+        """The circuit of an OpenQASM 2 or 3 program, or of the file at that path: see `quantum.io.qasm.reader`."""
+        from triskele.quantum.io.qasm.reader import from_qasm
+
+        return from_qasm(source)
+
+    def to_qasm(self, version: int = 3) -> str:
+        """The circuit as an OpenQASM program: see `quantum.io.qasm.writer`."""
+        from triskele.quantum.io.qasm.writer import to_qasm
+
+        return to_qasm(self, version)
+
+    @staticmethod
+    def from_json(text: str) -> Circuit:
+        """The circuit of what `to_json` gave."""
+        from triskele.quantum.io.json import from_json
+
+        return from_json(text)
+
+    def to_json(self) -> str:
+        """Everything that is in the circuit as JSON, numbers exact."""
+        from triskele.quantum.io.json import to_json
+
+        return to_json(self)
+
+    @staticmethod
+    def from_qiskit(circuit: Any) -> Circuit:
+        """A Qiskit `QuantumCircuit`: see `quantum.io.qiskit`."""
+        from triskele.quantum.io.qiskit import from_qiskit
+
+        return from_qiskit(circuit)
+
+    def to_qiskit(self) -> Any:
+        """The circuit as a Qiskit `QuantumCircuit`."""
+        from triskele.quantum.io.qiskit import to_qiskit
+
+        return to_qiskit(self)
+
+    @staticmethod
+    def from_cirq(circuit: Any) -> Circuit:
+        """A Cirq `Circuit`: see `quantum.io.cirq`."""
+        from triskele.quantum.io.cirq import from_cirq
+
+        return from_cirq(circuit)
+
+    def to_cirq(self) -> Any:
+        """The circuit as a Cirq `Circuit` on `LineQubit`s."""
+        from triskele.quantum.io.cirq import to_cirq
+
+        return to_cirq(self)
+
     def with_noise(self, model: Any) -> Circuit:
         """The circuit with the channels of a `noise.NoiseModel` after (or before) its gates."""
         return model.apply(self)

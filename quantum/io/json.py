@@ -1,0 +1,118 @@
+"""Circuits as JSON: everything that is in them, numbers exact.
+
+Version 1 is an object with `format` "triskele.quantum.circuit", `version`, `num_qubits`, `num_clbits`, `data` (names of data parameters)
+and `instructions`, each an object with `gate` and, where they are not empty, `qubits`, `params`, `controls`, `clbits`, `condition`
+({"clbits", "value"}). A parameter is a number, or {"terms": {name: coefficient}, "constant": number}. A gate is a registered name, or
+{"name", "label", "matrix"} with rows of [re, im]; "diagonal" is followed by its number of qubits through `qubits`.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from triskele.quantum.circuit import Circuit
+from triskele.quantum.errors import CircuitError, GateError, ParameterError
+from triskele.quantum.gates.base import Gate, find
+from triskele.quantum.gates.families import diagonal, unitary
+from triskele.quantum.instruction import BARRIER, MEASURE, RESET, Condition, Instruction
+from triskele.quantum.parameters import Linear
+
+__all__ = ["from_json", "to_json"]
+
+_FORMAT, _VERSION = "triskele.quantum.circuit", 1
+_OPERATIONS = {o.name: o for o in (BARRIER, MEASURE, RESET)}
+
+
+def to_json(circuit: Circuit) -> str:
+    """The circuit as JSON text; `from_json` gives an equal one back.
+
+    Raises
+    ------
+    CircuitError
+        If it has gates that are functions, or channels.
+
+    Examples
+    --------
+    >>> from triskele import quantum
+    >>> circuit = quantum.Circuit(2).h(0).crx({"a": 0.1}, 0, 1)
+    >>> from_json(to_json(circuit)) == circuit
+    True
+    """
+    record = {"format": _FORMAT, "version": _VERSION, "num_qubits": circuit.num_qubits, "num_clbits": circuit.num_clbits,
+              "data": list(circuit.data), "instructions": [_written(i) for i in circuit]}  # fmt: skip
+    return json.dumps(record, separators=(",", ":"), allow_nan=False)
+
+
+def _written(i: Instruction) -> dict[str, Any]:
+    record: dict[str, Any] = {"gate": _gate(i.gate)}
+    for key, value in (("qubits", list(i.qubits)), ("params", [_param(p) for p in i.params]), ("controls", list(i.controls)), ("clbits", list(i.clbits))):
+        if value:
+            record[key] = [int(v) if key != "params" else v for v in value]
+    if i.condition is not None:
+        record["condition"] = {"clbits": list(i.condition.clbits), "value": i.condition.value}
+    return record
+
+
+def _param(p: float | Linear) -> Any:
+    return {"terms": dict(p.terms), "constant": p.constant} if type(p) is Linear else p
+
+
+def _gate(gate: Any) -> Any:
+    if gate in _OPERATIONS.values():
+        return gate.name
+    if not isinstance(gate, Gate):
+        raise CircuitError(f"to_json: channels such as {gate.name} cannot be written")
+    if gate.name == "diagonal" or _registered(gate):
+        return gate.name
+    if gate.constant is None:
+        raise CircuitError(f"to_json: {gate.name} is a function or a product of your own and cannot be written (bind it, and use its matrix)")
+    return {"name": gate.name, "label": gate.label, "matrix": [[[z.real, z.imag] for z in row] for row in gate.constant.tolist()]}
+
+
+def _registered(gate: Gate) -> bool:
+    try:
+        return find(gate.name) == gate
+    except GateError:
+        return False
+
+
+def from_json(text: str) -> Circuit:
+    """The circuit of a JSON text.
+
+    Raises
+    ------
+    CircuitError, GateError, ParameterError
+        If it is no such text, is of a newer version, or has something in it that is no circuit's.
+    """
+    try:
+        record = json.loads(text)
+        if record["format"] != _FORMAT or record["version"] != _VERSION:
+            raise CircuitError(f"from_json: {_FORMAT} of version {_VERSION} is needed, got {record['format']} of version {record['version']}")
+        circuit = Circuit(record["num_qubits"], record["num_clbits"])
+        for i in record["instructions"]:
+            _read(circuit, i)
+        circuit._data = frozenset(str(n) for n in record["data"])
+    except (CircuitError, GateError, ParameterError):
+        raise
+    except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
+        raise CircuitError(f"from_json: this is no circuit's JSON ({type(error).__name__}: {error})") from error
+    return circuit
+
+
+def _read(circuit: Circuit, i: dict[str, Any]) -> None:
+    qubits, clbits = i.get("qubits", []), tuple(i.get("clbits", []))
+    params = [Linear(tuple((str(n), float(c)) for n, c in p["terms"].items()), float(p["constant"])) if isinstance(p, dict) else p for p in i.get("params", [])]
+    name = i["gate"]
+    gate: Any = _OPERATIONS.get(name) if isinstance(name, str) else None
+    if gate is None and isinstance(name, str):
+        gate = diagonal(len(qubits)) if name == "diagonal" else find(name)
+    elif gate is None:
+        gate = unitary([[complex(*z) for z in row] for row in name["matrix"]], name["name"], name["label"])
+    condition = i.get("condition")
+    if condition is not None:
+        condition = Condition(tuple(condition["clbits"]), int(condition["value"]))
+    bits = clbits + (condition.clbits if condition else ())
+    if any(not isinstance(c, int) or not 0 <= c < circuit.num_clbits for c in bits) or (gate is MEASURE) != bool(clbits):
+        raise CircuitError(f"from_json: classical bits must be from 0 to {circuit.num_clbits - 1}, got {list(bits)}")
+    circuit.append(gate, qubits, params, controls=i.get("controls", []), clbits=clbits, condition=condition)

@@ -1,0 +1,194 @@
+"""Circuits as OpenQASM 2 and 3 programs."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+
+from triskele.quantum.circuit import Circuit
+from triskele.quantum.compile.synthesis.euler import angles_of
+from triskele.quantum.compile.synthesis.expand import expand
+from triskele.quantum.errors import CircuitError
+from triskele.quantum.gates.base import Gate, find
+from triskele.quantum.instruction import BARRIER, MEASURE, RESET, Condition, Instruction
+from triskele.quantum.io.qasm.names import LIBRARIES, known
+from triskele.quantum.io.qasm.reader import _KEYWORDS
+from triskele.quantum.parameters import Linear
+
+__all__ = ["to_qasm"]
+
+
+def _names(file: str) -> dict[tuple[int, str], str]:
+    found: dict[tuple[int, str], str] = {}
+    for theirs, ours in LIBRARIES[file].items():
+        if ours != "u0":
+            controls, gate = known(ours or theirs)
+            found.setdefault((controls, gate.name), theirs)
+    return found
+
+
+def to_qasm(circuit: Circuit, version: int = 3) -> str:
+    """The circuit as an OpenQASM program.
+
+    Gates that the language's standard file does not have are written as gates that it has; numbers are exact. Version 2
+    has no global phase: it is left out there. Version 3 has parameters (`input float`), whose names are changed where
+    they have brackets or dots.
+
+    Parameters
+    ----------
+    circuit : Circuit
+    version : int
+        2 or 3.
+
+    Raises
+    ------
+    CircuitError
+        If version 2 is asked and there are parameters or conditions on bits that are no register, or if there are channels.
+
+    Examples
+    --------
+    >>> from triskele import quantum
+    >>> print(to_qasm(quantum.Circuit(2).h(0).crx("a", 0, 1)), end="")
+    OPENQASM 3.0;
+    include "stdgates.inc";
+    input float a;
+    qubit[2] q;
+    h q[0];
+    crx(a) q[0], q[1];
+    """
+    if version not in (2, 3):
+        raise CircuitError(f"to_qasm: version must be 2 or 3, got {version!r}")
+    if version == 2 and circuit.names:
+        raise CircuitError(f"to_qasm: OpenQASM 2 has no parameters such as {circuit.names[0]!r} (bind them, or use version=3)")
+    return "\n".join(_Writer(circuit, version).lines()) + "\n"
+
+
+class _Writer:
+    def __init__(self, circuit: Circuit, version: int):
+        self._circuit, self._version = circuit, version
+        self._known = _names("qelib1.inc" if version == 2 else "stdgates.inc")
+        self._bits = _registers(circuit) if version == 2 else [range(circuit.num_clbits)] if circuit.num_clbits else []
+        self._inputs = _identifiers(circuit.names)
+
+    def lines(self) -> Iterator[str]:
+        n = self._circuit.num_qubits
+        if self._version == 2:
+            yield from ("OPENQASM 2.0;", 'include "qelib1.inc";')
+            yield from ([f"qreg q[{n}];"] if n else [])
+            yield from (f"creg {self._register(k)}[{len(bits)}];" for k, bits in enumerate(self._bits))
+        else:
+            yield from ("OPENQASM 3.0;", 'include "stdgates.inc";')
+            yield from (f"input float {name};" + ("" if name == was else f"  // {was}") for was, name in self._inputs.items())
+            yield from ([f"qubit[{n}] q;"] if n else [])
+            yield from (f"bit[{len(bits)}] {self._register(k)};" for k, bits in enumerate(self._bits))
+        for instruction in self._circuit:
+            if instruction.gate in (BARRIER, MEASURE, RESET):
+                yield self._operation(instruction)
+            elif isinstance(instruction.gate, Gate):
+                for i in expand(instruction, n, self._keep):
+                    yield from self._gate(i)
+            else:
+                raise CircuitError(f"to_qasm: OpenQASM has no channels such as {instruction.gate.name}")
+
+    def _keep(self, i: Instruction) -> bool:
+        if self._version == 3:
+            return (0, i.gate.name) in self._known or not i.qubits or i.gate.name == "x"
+        return (len(i.controls), i.gate.name) in self._known
+
+    def _register(self, k: int) -> str:
+        return "c" if len(self._bits) == 1 else f"c{k}"
+
+    def _bit(self, clbit: int) -> str:
+        k = next(k for k, bits in enumerate(self._bits) if clbit in bits)
+        return f"{self._register(k)}[{clbit - self._bits[k].start}]"
+
+    def _if(self, condition: Condition | None) -> str:
+        if condition is None:
+            return ""
+        if self._version == 2:
+            k = next(k for k, bits in enumerate(self._bits) if tuple(bits) == condition.clbits)
+            return f"if ({self._register(k)} == {condition.value}) "
+        tests = " && ".join(f"{self._bit(c)} == {condition.value >> k & 1}" for k, c in enumerate(condition.clbits))
+        return f"if ({tests}) "
+
+    def _operation(self, i: Instruction) -> str:
+        if i.gate is BARRIER:
+            return "barrier " + ("q" if len(i.qubits) == self._circuit.num_qubits else _wires(i.qubits)) + ";"
+        what = f"reset {_wires(i.qubits)};"
+        if i.gate is MEASURE:
+            bit, qubit = self._bit(i.clbits[0]), _wires(i.qubits)
+            what = f"measure {qubit} -> {bit};" if self._version == 2 else f"{bit} = measure {qubit};"
+        return self._if(i.condition) + what
+
+    def _gate(self, i: Instruction) -> Iterator[str]:
+        before = self._if(i.condition)
+        name = self._known.get((len(i.controls), i.gate.name))
+        if name is not None:
+            yield f"{before}{name}{self._params(i)} {_wires((*i.controls, *i.qubits))};"
+        elif not i.qubits and not i.controls:
+            if self._version == 3:
+                yield f"{before}gphase{self._params(i)};"
+        elif i.controls and (name := self._known.get((0, i.gate.name)) or ("gphase" if not i.qubits else None)):
+            ctrl = "ctrl @ " if len(i.controls) == 1 else f"ctrl({len(i.controls)}) @ "
+            yield f"{before}{ctrl}{name}{self._params(i)} {_wires((*i.controls, *i.qubits))};"
+        else:
+            theta, phi, lam, phase = angles_of(i)
+            yield from self._gate(i._replace(gate=find("u"), params=(theta, phi, lam)))
+            if type(phase) is Linear or phase:
+                yield from self._gate(Instruction(find("global_phase"), (), (phase,), condition=i.condition))
+
+    def _params(self, i: Instruction) -> str:
+        return f"({', '.join(_expression(p, self._inputs) for p in i.params)})" if i.params else ""
+
+
+def _wires(qubits: tuple[int, ...]) -> str:
+    return ", ".join(f"q[{q}]" for q in qubits)
+
+
+def _registers(circuit: Circuit) -> list[range]:
+    """Classical registers of version 2: one for each set of bits that a condition reads, the bits between as they are."""
+    wanted = sorted({i.condition.clbits for i in circuit if i.condition})
+    found, end = [], 0
+    for bits in wanted:
+        if bits != tuple(range(bits[0], bits[0] + len(bits))) or bits[0] < end:
+            raise CircuitError(f"to_qasm: OpenQASM 2 has conditions on whole registers alone, got one on the bits {list(bits)} (use version=3)")
+        if bits[0] > end:
+            found.append(range(end, bits[0]))
+        end = bits[-1] + 1
+        found.append(range(bits[0], end))
+    return found + ([range(end, circuit.num_clbits)] if end < circuit.num_clbits else [])
+
+
+def _identifiers(names: tuple[str, ...]) -> dict[str, str]:
+    """A name of the language for each parameter's name, different ones for different ones."""
+    found: dict[str, str] = {}
+    for name in names:
+        plain = re.sub(r"\W", "_", name).strip("_") or "_"
+        taken = {*found.values(), *_KEYWORDS, "q", "c", "pi", "tau", "euler"}
+        while plain in taken or plain in names and plain != name:
+            plain += "_"
+        found[name] = plain
+    return found
+
+
+def _expression(value: float | Linear, inputs: dict[str, str]) -> str:
+    if type(value) is not Linear:
+        return _number(value)
+    text = ""
+    for name, c in value.terms:
+        size = "" if abs(c) == 1 else f"{_number(abs(c))}*"
+        text += (" - " if c < 0 else " + ") + size + inputs[name]
+    if value.constant:
+        text += (" - " if value.constant < 0 else " + ") + _number(abs(value.constant))
+    return text[3:] if text.startswith(" + ") else "-" + text[3:]
+
+
+def _number(value: float) -> str:
+    """A fraction of pi where that is the same number, or the digits that give it back."""
+    for divisor in (1, 2, 3, 4, 6, 8, 16, 32, 64, 128):
+        times = round(value * divisor / math.pi)
+        if 0 < abs(times) <= 128 and times * math.pi / divisor == value:
+            sign, size = "-" * (times < 0), abs(times)
+            return f"{sign}{'' if size == 1 else f'{size}*'}pi{'' if divisor == 1 else f'/{divisor}'}"
+    return repr(float(value))

@@ -12,7 +12,7 @@ import numpy as np
 from triskele.quantum.circuit import Circuit
 from triskele.quantum.compile.synthesis.euler import angles, angles_of, sequence
 from triskele.quantum.compile.synthesis.expand import expand, name_of
-from triskele.quantum.compile.synthesis.kak import matrix_of, canonical
+from triskele.quantum.compile.synthesis.kak import canonical, matrix_of
 from triskele.quantum.errors import CircuitError
 from triskele.quantum.gates.base import Gate, find
 from triskele.quantum.gates.families import unitary

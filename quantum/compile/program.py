@@ -148,9 +148,9 @@ def lower(circuit: Circuit, fuse: bool = True) -> Program:
     Examples
     --------
     >>> from triskele import quantum
-    >>> program = lower(quantum.Circuit(2).h(0).rz("a", 0).cx(0, 1))
+    >>> program = lower(quantum.Circuit(2).h(0).rz("a", 0).ry("b", 0).rx(0.1, 1).cx(0, 1).t(1))
     >>> program.parameters, len(program.ops)
-    (('a',), 2)
+    (('a', 'b'), 4)
     """
     kept, key = circuit._programs, (len(circuit._instructions), circuit._data)
     if fuse in kept and kept["key"] == key:

@@ -90,8 +90,9 @@ def diagonal(array: np.ndarray) -> np.ndarray:
     """Probabilities of all basis states, float64."""
     if array.ndim == 2:
         return np.ascontiguousarray(np.diagonal(array).real, float)
-    pairs = np.ascontiguousarray(array).view(array.real.dtype).reshape(-1, 2)
-    return np.einsum("ij,ij->i", pairs, pairs, dtype=float)
+    p = np.square(array.real, dtype=float)
+    p += np.square(array.imag, dtype=float)
+    return p
 
 
 def marginal(p: np.ndarray, qubits: int | Sequence[int] | None, where: str) -> np.ndarray:
@@ -175,21 +176,19 @@ def schmidt(state: Any, qubits: int | Sequence[int]) -> tuple[np.ndarray, np.nda
     return s, np.ascontiguousarray(u.T), vh
 
 
-def _spectrum(array: np.ndarray, qubits: int | Sequence[int] | None, where: str) -> np.ndarray:
-    """Eigenvalues of the reduced density matrix of these qubits that are not 0."""
+def _spectrum(array: np.ndarray, qubits: int | Sequence[int] | None, where: str, small: bool = False) -> np.ndarray:
+    """Eigenvalues of the reduced density matrix of these qubits that are not 0; `small` ones to all digits if asked."""
     n = array.shape[0].bit_length() - 1
     chosen = check_qubits(qubits, n, where)
-    if array.ndim == 1:
-        if len(chosen) == n:
-            return np.ones(1)
-        rows = _halves(array, chosen)
-        if rows.shape[0] != rows.shape[1] and min(rows.shape) > 1:  # the smaller Gram matrix has the same spectrum, at a fraction of the cost
-            gram = rows @ rows.conj().T if rows.shape[0] < rows.shape[1] else rows.conj().T @ rows
-            values = np.linalg.eigvalsh(gram)
-        else:
-            values = np.linalg.svd(rows, compute_uv=False) ** 2
-    else:
+    if array.ndim == 2:
         values = np.linalg.eigvalsh(array if len(chosen) == n else partial_trace(array, chosen))
+    elif len(chosen) in (0, n):
+        return np.ones(1)
+    elif small:
+        values = np.linalg.svd(_halves(array, chosen), compute_uv=False) ** 2
+    else:  # the smaller Gram matrix has the same spectrum, at a fraction of the cost
+        rows = _halves(array, chosen)
+        values = np.linalg.eigvalsh(rows @ rows.conj().T if rows.shape[0] <= rows.shape[1] else rows.conj().T @ rows)
     return values[values > 1e-15]
 
 
@@ -222,7 +221,7 @@ def entropy(state: Any, qubits: int | Sequence[int] | None = None, *, alpha: flo
     (1.0, 0.0)
     """
     check_order(alpha, base)
-    p = _spectrum(as_state(state, "entropy"), qubits, "entropy")
+    p = _spectrum(as_state(state, "entropy"), qubits, "entropy", small=alpha < 1)
     return spectral_entropy(p, alpha, base)
 
 

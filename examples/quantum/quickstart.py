@@ -16,7 +16,7 @@ def main(output):
     print(circuit.draw("text"))
 
     # the state, probabilities and samples of it
-    theta = np.array([0.6, -0.4])  # in the order of circuit.parameters
+    theta = np.array([0.3, 1.2])  # in the order of circuit.parameters
     result = quantum.run(circuit, theta)
     print("probabilities of qubit 2:", np.round(result.probabilities([2]), 4))
     print("1,000 shots:", result.sample(1000, seed=1).counts())
@@ -40,23 +40,24 @@ def main(output):
     print("d free energy / d shift", np.round(core.grad(free_energy)(np.zeros(2)), 6))
 
     # minimise it
-    found = quantum.minimize(energy, theta, "bfgs")
-    print(f"lowest energy of this circuit {found.value:.6f} after {found.evaluations} evaluations; ground state {np.linalg.eigvalsh(h.matrix().toarray())[0]:.6f}")
+    path = [theta]
+    found = quantum.minimize(energy, theta, "adam", callback=lambda step, theta, value: path.append(theta))
+    print(f"lowest energy of this circuit {found.value:.6f} after {found.evaluations} evaluations")
 
     import matplotlib
 
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    side = np.linspace(-np.pi, np.pi, 41)
-    surface = energy(np.stack(np.meshgrid(side, side, indexing="ij"), -1).reshape(-1, 2)).reshape(41, 41)
+    a, b = np.linspace(-np.pi, np.pi, 61), np.linspace(-1.5, 4.5, 61)
+    surface = energy(np.stack(np.meshgrid(a, b), -1).reshape(-1, 2)).reshape(61, 61)
     figure, axes = plt.subplots(figsize=(6.4, 5), layout="constrained")
-    picture = axes.contourf(side, side, surface.T, levels=30, cmap="viridis")
+    picture = axes.contourf(a, b, surface, levels=30, cmap="viridis")
     figure.colorbar(picture, label="energy")
-    axes.plot(*theta, "o", color="w", mec="k", label="start")
-    axes.plot(*((found.theta + np.pi) % (2 * np.pi) - np.pi), "*", color="w", mec="k", ms=15, label="minimum")
+    axes.plot(*np.transpose(path), ".-", color="w", lw=1, ms=3, label="Adam")
+    axes.plot(*found.theta, "*", color="w", mec="k", ms=15, label="minimum")
     axes.set(xlabel="a", ylabel="b", title="energy of a circuit with two angles", aspect="equal")
-    axes.legend()
+    axes.legend(loc="lower left", facecolor="0.4", labelcolor="w")
     figure.savefig(output, dpi=150)
     print(f"picture: {output}")
 

@@ -16,7 +16,18 @@ from numba import carray
 
 from triskele.core.kernels import simd, threads
 from triskele.core.kernels.njit import device, kernel
-from triskele.quantum.simulators.density_matrix.kernels import GROUP, ONE, ROW, STAGE, UNITAL, _copy, _deposit, _evaluate, apply, block_base
+from triskele.quantum.simulators.density_matrix.kernels import (
+    GROUP,
+    ONE,
+    ROW,
+    STAGE,
+    UNITAL,
+    _copy,
+    _deposit,
+    _evaluate,
+    apply,
+    block_base,
+)
 from triskele.quantum.simulators.statevector.lanes import address_of, at_address
 
 __all__ = ["chunk_address", "slopes", "transpose", "unwind"]
@@ -142,66 +153,75 @@ def chunk_address() -> int:
 
 
 @device
-def _slope(table, at, count, angle, cotangent):
-    """Sum of cotangents times derivatives with respect to the angle of what `_evaluate` gives."""
+def _slope(table, at, count, angle, cotangents, place):
+    """Sum of cotangents[place:] times derivatives with respect to the angle of what `_evaluate` gives."""
     half_c, half_s, c, s = 0.5 * math.cos(0.5 * angle), 0.5 * math.sin(0.5 * angle), math.cos(angle), math.sin(angle)
     total = 0.0
     for i in range(count):
-        total += cotangent[i] * (half_c * table[at + 2 * count + i] - half_s * table[at + count + i] + c * table[at + 4 * count + i]
-                                 - s * table[at + 3 * count + i])  # fmt: skip
+        total += cotangents[place + i] * (half_c * table[at + 2 * count + i] - half_s * table[at + count + i] + c * table[at + 4 * count + i]
+                                          - s * table[at + 3 * count + i])  # fmt: skip
     return total
 
 
 @kernel(nogil=True)
 def slopes(fills, table, angles, cotangents, out):
     """Derivatives with respect to the angles, added to `out`, from those with respect to the coefficients; see `kernels.fill`."""
+    longest, length = 1, 1
+    for row in range(1, len(fills)):
+        length = length + 1 if fills[row, 0] else 1
+        longest = max(longest, length)
+    # places of 4 x 4 matrices: E_0 ..., E_k ... E_0, and three to compute with
+    work = np.empty(16 * (2 * longest + 3))
     row = 0
     while row < len(fills):
         end = row + 1
         while end < len(fills) and fills[end, 0]:
             end += 1
         place, count = fills[row, 3], fills[row, 4]
-        if end == row + 1:
-            if fills[row, 2] >= 0:
-                out[fills[row, 2]] += _slope(table, fills[row, 1], count, angles[fills[row, 2]], cotangents[place:])
-        else:
-            _chain(fills, row, end, table, angles, cotangents[place : place + 16], out)
+        if end > row + 1:
+            _chain(fills, row, end - row, table, angles, cotangents, place, work, 16 * longest, out)
+        elif fills[row, 2] >= 0:
+            out[fills[row, 2]] += _slope(table, fills[row, 1], count, angles[fills[row, 2]], cotangents, place)
         row = end
 
 
 @device
-def _chain(fills, first, end, table, angles, cotangent, out):
-    """The same for a product of 4 x 4 matrices E_last ... E_first."""
-    length = end - first
-    e, products = np.empty((length, 16)), np.empty((length, 16))
-    current, other = cotangent.copy(), np.empty(16)
+def _chain(fills, first, length, table, angles, cotangents, place, work, products, out):
+    """The same for a product of 4 x 4 matrices E_last ... E_0."""
+    current, other = 2 * products, 2 * products + 16
     for k in range(length):
         at, angle = fills[first + k, 1], fills[first + k, 2]
         if angle < 0:
-            e[k] = table[at : at + 16]
+            for i in range(16):
+                work[16 * k + i] = table[at + i]
         else:
-            _evaluate(e[k], table, at, 16, angles[angle])
-        if k == 0:
-            products[0] = e[0]
+            _evaluate(work[16 * k :], table, at, 16, angles[angle])
+        if k:
+            _multiply(work, 16 * k, products + 16 * (k - 1), products + 16 * k, 4, 1, 4, 1)
         else:
-            _multiply(e[k], products[k - 1], products[k], False, False)
+            for i in range(16):
+                work[products + i] = work[i]
+    for i in range(16):
+        work[current + i] = cotangents[place + i]
     for k in range(length - 1, -1, -1):
         at, angle = fills[first + k, 1], fills[first + k, 2]
+        g = current
         if k:
-            _multiply(current, products[k - 1], other, False, True)
-        else:
-            other[:] = current
+            _multiply(work, current, products + 16 * (k - 1), other, 4, 1, 1, 4)
+            g = other
         if angle >= 0:
-            out[angle] += _slope(table, at, 16, angles[angle], other)
-        _multiply(e[k], current, other, True, False)
-        current[:] = other
+            out[angle] += _slope(table, at, 16, angles[angle], work, g)
+        _multiply(work, 16 * k, current, other + 16, 1, 4, 4, 1)
+        for i in range(16):
+            work[current + i] = work[other + 16 + i]
 
 
 @device
-def _multiply(a, b, out, a_transposed, b_transposed):
+def _multiply(work, a, b, out, a_row, a_column, b_row, b_column):
+    """4 x 4 product of matrices at places of `work`, with their strides, so that they may be transposed."""
     for i in range(4):
         for j in range(4):
             total = 0.0
             for k in range(4):
-                total += (a[4 * k + i] if a_transposed else a[4 * i + k]) * (b[4 * j + k] if b_transposed else b[4 * k + j])
-            out[4 * i + j] = total
+                total += work[a + a_row * i + a_column * k] * work[b + b_row * k + b_column * j]
+            work[out + 4 * i + j] = total

@@ -50,60 +50,82 @@ def _active(ints, at, bits, lane):
 
 
 @device
-def _times(chain, lane, ar, ai, br, bi, cr, ci, dr, di):
-    """Multiply a lane's matrix of a chain from the left."""
-    for column in range(2):
-        u, w = lane + 16 * column, lane + 32 + 16 * column
-        ur, ui, wr, wi = chain[u], chain[u + 8], chain[w], chain[w + 8]
-        chain[u], chain[u + 8] = ar * ur - ai * ui + br * wr - bi * wi, ar * ui + ai * ur + br * wi + bi * wr
-        chain[w], chain[w + 8] = cr * ur - ci * ui + dr * wr - di * wi, cr * ui + ci * ur + dr * wi + di * wr
+def _put(c, lane, numbers, at, scale):
+    """A 2 x 2 matrix at numbers[at:], times a number, to a lane of c."""
+    for i in range(8):
+        c[8 * i + lane] = scale * numbers[at + i]
 
 
 @device
-def _reset(chain):
+def _fill(c, numbers, at, count, stride, active):
+    """`count` complex numbers at numbers[at:] to the active lanes of c; to others a matrix of 0 and, every `stride`, 1."""
+    for i in range(count):
+        for lane in range(8):
+            if active[lane]:
+                c[16 * i + lane], c[16 * i + 8 + lane] = numbers[at + 2 * i], numbers[at + 2 * i + 1]
+            else:
+                c[16 * i + lane], c[16 * i + 8 + lane] = (1.0 if i % stride == 0 else 0.0), 0.0
+
+
+@device
+def _multiply(chains, at, c):
+    """The chain at chains[at : at + 64] multiplied from the left by the matrices in c."""
+    ar, ai, br, bi = simd.load(c, 0, 8), simd.load(c, 8, 8), simd.load(c, 16, 8), simd.load(c, 24, 8)
+    cr, ci, dr, di = simd.load(c, 32, 8), simd.load(c, 40, 8), simd.load(c, 48, 8), simd.load(c, 56, 8)
+    for u in range(at, at + 32, 16):
+        w = u + 32
+        ur, ui, wr, wi = simd.load(chains, u, 8), simd.load(chains, u + 8, 8), simd.load(chains, w, 8), simd.load(chains, w + 8, 8)
+        simd.store(chains, u, ar * ur - ai * ui + br * wr - bi * wi)
+        simd.store(chains, u + 8, ar * ui + ai * ur + br * wi + bi * wr)
+        simd.store(chains, w, cr * ur - ci * ui + dr * wr - di * wi)
+        simd.store(chains, w + 8, cr * ui + ci * ur + dr * wi + di * wr)
+
+
+@device
+def _reset(chains, at):
     for i in range(64):
-        chain[i] = 1.0 if i < 8 or 48 <= i < 56 else 0.0
+        chains[at + i] = 1.0 if i < 8 or 48 <= i < 56 else 0.0
 
 
 @device
-def _choose(cumulative, count, u):
+def _choose(table, at, count, u):
+    """Number of the first cumulative probability at table[at : at + count] above u."""
     k = 0
-    while k < count - 1 and u >= cumulative[k]:
+    while k < count - 1 and u >= table[at + k]:
         k += 1
     return k
 
 
 @device
-def _pauli(chain, lane, letter):
+def _pauli(chains, at, lane, letter):
     if letter & 1:  # X: rows exchanged
-        for i in range(0, 32, 8):
-            chain[i + lane], chain[i + 32 + lane] = chain[i + 32 + lane], chain[i + lane]
+        for i in range(at + lane, at + lane + 32, 8):
+            chains[i], chains[i + 32] = chains[i + 32], chains[i]
     if letter & 2:  # Z; Y up to a phase, which no measurement sees
-        for i in range(32, 64, 8):
-            chain[i + lane] = -chain[i + lane]
+        for i in range(at + lane + 32, at + lane + 64, 8):
+            chains[i] = -chains[i]
 
 
 @device
-def _kraus_one(p, size, qubit, chain, touched, table, count, uniform, active, choice, rho):
-    """Choose one of `count` operators in every lane, and multiply the chain with it; those of a lane have probability 1 in all."""
-    states.reduced_one(p, size, qubit, simd.address(rho, 0))
+def _conjugated(chains, at, lane, rho):
+    """rho_00, rho_11, real and imaginary part of rho_10 of a lane, after its chain."""
+    r0, r1, re, im = rho[lane], rho[8 + lane], rho[16 + lane], rho[24 + lane]
+    a, b = complex(chains[at + lane], chains[at + 8 + lane]), complex(chains[at + 16 + lane], chains[at + 24 + lane])
+    c, d = complex(chains[at + 32 + lane], chains[at + 40 + lane]), complex(chains[at + 48 + lane], chains[at + 56 + lane])
+    low, high = complex(re, im), complex(re, -im)
+    e0, e1, f0, f1 = a * r0 + b * low, a * high + b * r1, c * r0 + d * low, c * high + d * r1
+    out = f0 * a.conjugate() + f1 * b.conjugate()
+    return (e0 * a.conjugate() + e1 * b.conjugate()).real, (f0 * c.conjugate() + f1 * d.conjugate()).real, out.real, out.imag
+
+
+@device
+def _kraus_one(chains, chain, table, at, count, uniform, active, choice, rho, c):
+    """Choose one of `count` operators in every active lane; in c they have been divided by the roots of their probabilities."""
     for lane in range(8):
-        if not active[lane]:
-            continue
-        r0, r1, re, im = rho[lane], rho[8 + lane], rho[16 + lane], rho[24 + lane]
-        if touched:  # C rho C^dagger
-            ar, ai, br, bi = chain[lane], chain[lane + 8], chain[lane + 16], chain[lane + 24]
-            cr, ci, dr, di = chain[lane + 32], chain[lane + 40], chain[lane + 48], chain[lane + 56]
-            # columns of C rho: rho = [[r0, re - i im], [re + i im, r1]]
-            e0r, e0i, e1r, e1i = ar * r0 + br * re - bi * im, ai * r0 + br * im + bi * re, ar * re + ai * im + br * r1, ai * re - ar * im + bi * r1
-            f0r, f0i, f1r, f1i = cr * r0 + dr * re - di * im, ci * r0 + dr * im + di * re, cr * re + ci * im + dr * r1, ci * re - cr * im + di * r1
-            r0 = e0r * ar + e0i * ai + e1r * br + e1i * bi
-            r1 = f0r * cr + f0i * ci + f1r * dr + f1i * di
-            re, im = f0r * ar + f0i * ai + f1r * br + f1i * bi, f0i * ar - f0r * ai + f1i * br - f1r * bi
-        products = 8 * count
-        u, k, weight = uniform[lane] * (r0 + r1), 0, 0.0
+        r0, r1, re, im = _conjugated(chains, chain, lane, rho)
+        u, k, weight = uniform[lane] * (r0 + r1), 0, 1.0
         for i in range(count):
-            e = products + 4 * i
+            e = at + 8 * count + 4 * i
             w = table[e] * r0 + table[e + 1] * r1 + 2.0 * (table[e + 2] * re - table[e + 3] * im)
             if w > _LEAST:
                 k, weight = i, w
@@ -111,13 +133,12 @@ def _kraus_one(p, size, qubit, chain, touched, table, count, uniform, active, ch
                 if u < 0.0:
                     break
         choice[lane] = k
-        s, o = 1.0 / math.sqrt(weight), 8 * k
-        _times(chain, lane, s * table[o], s * table[o + 1], s * table[o + 2], s * table[o + 3], s * table[o + 4], s * table[o + 5],
-               s * table[o + 6], s * table[o + 7])  # fmt: skip
+        if active[lane]:
+            _put(c, lane, table, at + 8 * k, 1.0 / math.sqrt(weight))
 
 
 @device
-def _kraus_many(p, size, places, k, table, count, uniform, active, c, work):
+def _kraus_many(p, size, places, k, table, at, count, uniform, active, c, work):
     """The same for operators on k qubits, done at once."""
     dim = 1 << k
     length = dim * dim
@@ -133,7 +154,7 @@ def _kraus_many(p, size, places, k, table, count, uniform, active, c, work):
         if not active[lane]:
             continue
         for i in range(count):
-            e, w = 2 * length * (count + i), 0.0
+            e, w = at + 2 * length * (count + i), 0.0
             for a in range(dim):
                 w += table[e + 2 * (a * dim + a)] * c[16 * (a * dim + a) + lane]
                 for b in range(a):  # Tr(E rho) = sum of E_ba rho_ab
@@ -149,7 +170,7 @@ def _kraus_many(p, size, places, k, table, count, uniform, active, c, work):
             if chosen[lane] < 0:
                 c[16 * i + lane], c[16 * i + 8 + lane] = (1.0 if i % (dim + 1) == 0 else 0.0), 0.0
             else:
-                o = 2 * (length * chosen[lane] + i)
+                o = at + 2 * (length * chosen[lane] + i)
                 c[16 * i + lane], c[16 * i + 8 + lane] = scale[lane] * table[o], scale[lane] * table[o + 1]
     states.dense(p, size, places, k, 0, 0, simd.address(c, 0), simd.address(work, 0))
 
@@ -162,13 +183,7 @@ def _gate(p, size, op, coefficients, everywhere, active, c, work):
         states.swap(p, size, x, m, v)
         return
     count = 4 if kind == 0 else 2 if kind == 1 else 1 << (2 * k)
-    stride = 3 if kind == 0 else 1 if kind == 1 else (1 << k) + 1  # from one number of an identity's diagonal to the next
-    for i in range(count):
-        for lane in range(8):
-            if active[lane]:
-                c[16 * i + lane], c[16 * i + 8 + lane] = coefficients[at + 2 * i], coefficients[at + 2 * i + 1]
-            else:
-                c[16 * i + lane], c[16 * i + 8 + lane] = (1.0 if i % stride == 0 else 0.0), 0.0
+    _fill(c, coefficients, at, count, 3 if kind == 0 else 1 if kind == 1 else (1 << k) + 1, active)
     if kind == 0:
         states.pair(p, size, x, m, v, z, simd.address(c, 0))
     elif kind == 1:
@@ -181,10 +196,10 @@ def _gate(p, size, op, coefficients, everywhere, active, c, work):
 def _batch(p, n, rows, ints, table, ops, coefficients, k0, k1, number, draws_each, bits, chains, touched, c, work):
     """Eight trajectories, the first being `number`; p holds the initial states."""
     size = 1 << n
-    uniform, active, choice, rho = np.empty(8), np.empty(8, np.bool_), np.empty(8, np.int64), np.empty(32)
+    uniform, active, nowhere, choice, rho = np.empty(8), np.empty(8, np.bool_), np.zeros(8, np.bool_), np.empty(8, np.int64), np.empty(32)
     for q in range(n):
         touched[q] = 0
-        _reset(chains[64 * q :])
+        _reset(chains, 64 * q)
     for row in range(len(rows)):
         kind, condition, a, b, count, d, bit = rows[row, 0], rows[row, 1], rows[row, 2], rows[row, 3], rows[row, 4], rows[row, 5], rows[row, 6]
         everywhere = True
@@ -194,56 +209,51 @@ def _batch(p, n, rows, ints, table, ops, coefficients, k0, k1, number, draws_eac
         if PAULI <= kind <= FLIP:
             for lane in range(8):
                 uniform[lane] = draws.uniform(k0, k1, (number + lane) * draws_each + d)
-        chain = chains[64 * a :] if kind in (TIMES, SCALE, UNITARY, KRAUS, APPLY) else chains
-        if kind == TIMES:
-            for lane in range(8):
-                if active[lane]:
-                    _times(chain, lane, coefficients[b], coefficients[b + 1], coefficients[b + 2], coefficients[b + 3], coefficients[b + 4],
-                           coefficients[b + 5], coefficients[b + 6], coefficients[b + 7])  # fmt: skip
-            touched[a] = 1
-        elif kind == SCALE:
-            for lane in range(8):
-                if active[lane]:
-                    zero = complex(1.0, 0.0) if b < 0 else complex(coefficients[b], coefficients[b + 1])
-                    one = complex(1.0, 0.0) if count < 0 else complex(coefficients[count], coefficients[count + 1])
-                    _times(chain, lane, zero.real, zero.imag, 0.0, 0.0, 0.0, 0.0, one.real, one.imag)
+        if kind <= KRAUS and kind != PAULI:  # each makes a matrix for each lane in c
+            if kind == TIMES:
+                _fill(c, coefficients, b, 4, 3, active)
+            else:
+                _fill(c, coefficients, 0, 4, 3, nowhere)
+                if kind == SCALE:
+                    for lane in range(8):
+                        if active[lane] and b >= 0:
+                            c[lane], c[8 + lane] = coefficients[b], coefficients[b + 1]
+                        if active[lane] and count >= 0:
+                            c[48 + lane], c[56 + lane] = coefficients[count], coefficients[count + 1]
+                elif kind == UNITARY:
+                    for lane in range(8):
+                        if active[lane]:
+                            _put(c, lane, table, b + count + 8 * _choose(table, b, count, uniform[lane]), 1.0)
+                else:
+                    states.reduced_one(p, size, a, simd.address(rho, 0))
+                    _kraus_one(chains, 64 * a, table, b, count, uniform, active, choice, rho, c)
+                    if bit >= 0:
+                        for lane in range(8):
+                            if active[lane]:
+                                bits[8 * bit + lane] = choice[lane]
+            _multiply(chains, 64 * a, c)
             touched[a] = 1
         elif kind == PAULI:
             k = ints[a]
             for lane in range(8):
-                if active[lane] and uniform[lane] >= table[b]:  # the first string is the most likely: the identity if it is there
-                    string = ints[a + 1 + k + _choose(table[b:], count, uniform[lane])]
-                elif active[lane]:
-                    string = ints[a + 1 + k]
-                else:
-                    string = 0
+                string = 0
+                if active[lane]:  # the first string is the most likely: the identity if it is there
+                    string = ints[a + 1 + k + _choose(table, b, count, uniform[lane])]
                 for i in range(k):
                     if (string >> (2 * i)) & 3:
-                        _pauli(chains[64 * ints[a + 1 + i] :], lane, (string >> (2 * i)) & 3)
-                        touched[ints[a + 1 + i]] = 1
-        elif kind == UNITARY:
-            for lane in range(8):
-                if active[lane]:
-                    o = b + count + 8 * _choose(table[b:], count, uniform[lane])
-                    _times(chain, lane, table[o], table[o + 1], table[o + 2], table[o + 3], table[o + 4], table[o + 5], table[o + 6], table[o + 7])
-            touched[a] = 1
-        elif kind == KRAUS:
-            _kraus_one(p, size, a, chain, touched[a], table[b:], count, uniform, active, choice, rho)
-            touched[a] = 1
-            if bit >= 0:
-                for lane in range(8):
-                    if active[lane]:
-                        bits[8 * bit + lane] = choice[lane]
+                        q = ints[a + 1 + i]
+                        _pauli(chains, 64 * q, lane, (string >> (2 * i)) & 3)
+                        touched[q] = 1
         elif kind == KRAUS_MANY:
-            _kraus_many(p, size, ints[a + 1 :], ints[a], table[b:], count, uniform, active, c, work)
+            _kraus_many(p, size, ints[a + 1 :], ints[a], table, b, count, uniform, active, c, work)
         elif kind == FLIP:
             for lane in range(8):
                 if active[lane]:
                     bits[8 * a + lane] = uniform[lane] < table[b + np.int64(bits[8 * a + lane])]
         elif kind == APPLY:
             if touched[a]:
-                states.pair(p, size, 1 << a, 0, 0, 0, simd.address(chain, 0))
-                _reset(chain)
+                states.pair(p, size, 1 << a, 0, 0, 0, simd.address(chains, 64 * a))
+                _reset(chains, 64 * a)
                 touched[a] = 0
         else:
             _gate(p, size, ops[a], coefficients, everywhere, active, c, work)

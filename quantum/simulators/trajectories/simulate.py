@@ -9,7 +9,7 @@ import numpy as np
 
 from triskele.core.kernels import threads
 from triskele.core.random import fold_in, key, uniform
-from triskele.quantum import sampling, states
+from triskele.quantum import states
 from triskele.quantum.compile.program import all_values
 from triskele.quantum.compile.readings import Reading, split
 from triskele.quantum.errors import SimulatorError

@@ -35,7 +35,7 @@ def histogram(counts: Any, *, most: int = 32, axes: Any = None) -> Any:
     Raises
     ------
     ValueError
-        If there is nothing to draw.
+        If `counts` is none of these, or empty.
 
     Examples
     --------
@@ -77,7 +77,11 @@ def _is_named(counts: Any) -> bool:
 
 
 def _counts(counts: Any) -> Mapping[str, float]:
-    return counts if isinstance(counts, Mapping) else counts.counts()
+    if isinstance(counts, Mapping):
+        return counts
+    if not hasattr(counts, "counts"):
+        raise ValueError(f"histogram: counts must be a dict by bit string, Samples, or a dict of these by name, got {type(counts).__name__}")
+    return counts.counts()
 
 
 def probabilities(state: Any, qubits: Sequence[int] | None = None, *, most: int = 32, axes: Any = None) -> Any:

@@ -10,6 +10,7 @@ from typing import Any
 from triskele.quantum.circuit import Circuit
 from triskele.quantum.draw.figure import COLOURS, new_figure
 from triskele.quantum.draw.layout import Item, Layout, layout
+from triskele.quantum.errors import CircuitError
 from triskele.quantum.optional import load
 
 __all__ = ["draw_mpl"]
@@ -42,6 +43,8 @@ def draw_mpl(circuit: Circuit, *, fold: float = 26.0, axes: Any = None) -> Any:
     ------
     ImportError
         If there is no matplotlib (`pip install 'triskele[plot]'`).
+    CircuitError
+        If `fold` is not positive.
 
     Examples
     --------
@@ -50,6 +53,8 @@ def draw_mpl(circuit: Circuit, *, fold: float = 26.0, axes: Any = None) -> Any:
     >>> figure.savefig("bell.png")  # doctest: +SKIP
     """
     load("matplotlib", "plot", "draw")
+    if not fold > 0:
+        raise CircuitError(f"draw: fold must be positive, got {fold!r}")
     plan = layout(circuit)
     columns = list(plan.columns())
     widths = [max((_width(i) for i in items), default=0.0) for items in columns]

@@ -6,6 +6,7 @@ import shutil
 
 from triskele.quantum.circuit import Circuit
 from triskele.quantum.draw.layout import Item, Layout, layout
+from triskele.quantum.errors import CircuitError
 
 __all__ = ["draw_text"]
 
@@ -23,6 +24,11 @@ def draw_text(circuit: Circuit, width: int | None = None) -> str:
     -------
     str
 
+    Raises
+    ------
+    CircuitError
+        If the width is no positive integer.
+
     Examples
     --------
     >>> from triskele import quantum
@@ -33,6 +39,8 @@ def draw_text(circuit: Circuit, width: int | None = None) -> str:
     q1: ───────⊕─┤ RZ(a) ├─
                  └───────┘
     """
+    if width is not None and (not isinstance(width, int) or width < 1):
+        raise CircuitError(f"draw: width must be a positive integer, got {width!r}")
     plan = layout(circuit)
     width = shutil.get_terminal_size().columns if width is None else width
     n = plan.num_qubits
@@ -53,7 +61,11 @@ def draw_text(circuit: Circuit, width: int | None = None) -> str:
     lines = [f"global phase: {plan.phase}"] if plan.phase else []
     for block in blocks:
         mark = "" if block is blocks[-1] else "»"  # it goes on below
-        lines += [(row + mark if 1 <= k < 2 * len(names) and k % 2 else row).rstrip() for k, row in enumerate(block)]
+        rows = [(row + mark if 1 <= k < 2 * len(names) and k % 2 else row).rstrip() for k, row in enumerate(block)]
+        if block is not blocks[0]:
+            lines = [*lines, ""] if lines[-1] else lines
+            rows = rows[not rows[0] :]
+        lines += rows
     return "\n".join(lines[not lines[0] :]).rstrip("\n") if lines else ""
 
 

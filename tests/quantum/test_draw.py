@@ -134,6 +134,7 @@ def test_long_circuits_go_on_below():
          └───┘ │ ├───────┤ │
     q1: ───────⊕─┤ RZ(a) ├─●─»
                  └───────┘
+
          ┌───┐
     q0: ─┤ H ├───────
          ├───┤ ┌───┐
@@ -191,7 +192,10 @@ def test_angles(value, text):
     assert angle_text(value) == text
 
 
-def test_unknown_output():
+def test_bad_options():
+    for width in (0, 2.5, "wide"):
+        with pytest.raises(CircuitError, match="width must be a positive integer"):
+            Circuit(1).draw(width=width)
     with pytest.raises(CircuitError, match="output must be 'text' or 'mpl', got 'latex'"):
         Circuit(1).draw("latex")
 
@@ -263,6 +267,8 @@ def test_histogram_of_counts_samples_and_several_of_them():
     assert [t.get_text() for t in axes.get_legend().get_texts()] == ["ideal", "noisy"]
     assert [bar.get_height() for bar in axes.patches] == [0.5, 0, 0.5, 0.4, 0.2, 0.4]
     assert axes.get_ylabel() == "probability"
+    with pytest.raises(ValueError, match="dict by bit string, Samples, or a dict of these by name, got list"):
+        draw.histogram([1, 2])
     with pytest.raises(ValueError, match="at least one outcome"):
         draw.histogram({})
 

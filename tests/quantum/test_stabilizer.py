@@ -111,6 +111,11 @@ def test_wide_pauli_rotations_and_global_phases(rng):
         assert states.fidelity(statevector(circuit), run(circuit).statevector()) == pytest.approx(1, abs=1e-12)
 
 
+def test_no_qubits():
+    result = run(quantum.Circuit(0))
+    assert (result.stabilizers(), result.sample(5).counts(), result.probabilities().tolist(), result.expectation("2")) == ([], {"": 5}, [1.0], 2.0)
+
+
 # -- measurement, reset, conditions, noise ------------------------------------------------------------------------------
 
 
@@ -298,11 +303,13 @@ def test_what_is_no_clifford_circuit_is_named():
         run(quantum.Circuit(3).h(0).t(2))
     with pytest.raises(SimulatorError, match=r"instruction 0, rz\(1.57\) on qubits \[0\].*multiples of pi/2"):
         run(quantum.Circuit(1).rz(1.57, 0))
+    with pytest.raises(SimulatorError, match="instruction 0, unitary on .*more than 4 qubits are not looked at"):
+        run(quantum.Circuit(5).unitary(np.eye(32), range(5)))
     with pytest.raises(SimulatorError, match=r"ccx on qubits \[0, 1, 2\]"):
         run(quantum.Circuit(3).ccx(0, 1, 2))
     with pytest.raises(SimulatorError, match=r"amplitude_damping.* on qubits \[0\], must be .* Pauli channel"):
         run(quantum.Circuit(1).amplitude_damping(0.1, 0), shots=10)
-    with pytest.raises(ParameterError, match="instruction 0, rx, needs a value of 'a'"):
+    with pytest.raises(ParameterError, match="theta must have a value for a"):
         run(quantum.Circuit(1).rx("a", 0))
     assert run(quantum.Circuit(1).rx("a", 0), {"a": np.pi}).stabilizers() == ["-Z"]
 

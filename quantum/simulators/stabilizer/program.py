@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from triskele.quantum.circuit import Circuit
-from triskele.quantum.errors import ParameterError, SimulatorError
+from triskele.quantum.errors import SimulatorError
 from triskele.quantum.gates.base import Gate, Rotation, find
 from triskele.quantum.instruction import BARRIER, MEASURE, RESET, Condition, Instruction
 from triskele.quantum.noise.readout import ReadoutError
@@ -110,15 +110,13 @@ def lower(circuit: Circuit, values: dict[str, float]) -> tuple[Program, bool]:
             builder.add(kernels.READ, len(builder.readings), i.clbits, i.condition)
             builder.readings.append(i.gate.matrix[1])
         elif isinstance(i.gate, Gate):
-            builder.gate(number, _bound(number, i, values))
+            builder.gate(number, _bound(i, values))
         else:
             builder.channel(number, i)
     return builder.finish(), builder.framed
 
 
-def _bound(number: int, i: Instruction, values: dict[str, float]) -> Instruction:
-    if missing := [name for name in i.names if name not in values]:
-        raise ParameterError(f"stabilizer: instruction {number}, {i.gate.name}, needs a value of {missing[0]!r}")
+def _bound(i: Instruction, values: dict[str, float]) -> Instruction:
     return i._replace(params=tuple(p(values) if type(p) is Linear else p for p in i.params)) if i.params else i
 
 
@@ -135,9 +133,10 @@ def _actions(number: int, i: Instruction) -> list[tuple[Action, tuple[int, ...]]
         quarters = [f.angle(i.params) / (math.pi / 2) for f in i.gate.factors]
         if all(abs(t - round(t)) < 1e-9 for t in quarters):
             return [step for f, t in zip(i.gate.factors, quarters) for step in _pauli_rotation(f.primitive.paulis, f.qubits, round(t) % 4)]
-    angles = f"({', '.join(f'{p:.6g}' for p in i.params)})" if i.params else ""
+    angles = f"({', '.join(f'{p:.12g}' for p in i.params)})" if i.params else ""
     what = "c" * len(i.controls) + i.gate.name + angles
     hint = "rotations by multiples of pi/2 are" if i.params else "H, S, CX and products of them are"
+    hint = f"matrices of more than {MOST_QUBITS} qubits are not looked at" if k > MOST_QUBITS and not i.params else hint
     raise SimulatorError(f"stabilizer: instruction {number}, {what} on qubits {[*i.controls, *i.qubits]}, is not a Clifford gate ({hint}; "
                          "use simulator='statevector')")  # fmt: skip
 

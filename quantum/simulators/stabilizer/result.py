@@ -81,7 +81,8 @@ class StabilizerResult(Result):
         """The basis states that occur, all equally likely: origin (n,) and directions (rank, n) uint8 that span them."""
         x, z, signs, rank = self._rows
         origin = np.zeros(self.num_qubits, np.uint8)
-        origin[np.argmax(z[rank:], axis=1)] = signs[rank:]  # a row of Z alone fixes a parity: its pivot takes the sign
+        if rank < self.num_qubits:
+            origin[np.argmax(z[rank:], axis=1)] = signs[rank:]  # a row of Z alone fixes a parity: its pivot takes the sign
         return origin, x[:rank]
 
     def sample(self, shots: int | None = None, seed: int | None = None, qubits: int | Sequence[int] | None = None) -> Samples:  # noqa: D102 - inherited

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from triskele.core.random import key
 from triskele.quantum.circuit import Circuit
-from triskele.quantum.errors import ParameterError, SimulatorError
+from triskele.quantum.compile.program import all_values
+from triskele.quantum.errors import SimulatorError
 from triskele.quantum.sampling import check_seed, check_shots
 from triskele.quantum.simulators.result import CountsResult
 from triskele.quantum.simulators.stabilizer import kernels
@@ -40,7 +40,9 @@ def simulate(circuit: Circuit, theta: Any = None, data: Any = None, *, dtype: An
         from triskele.quantum.simulators.statevector.simulator import without_measurements
 
         circuit = without_measurements(circuit)
-    program, framed = lower(circuit, _values(circuit, theta, data))
+    names = circuit.parameters, circuit.data
+    values = all_values(*names, theta, data).tolist()
+    program, framed = lower(circuit, dict(zip(names[0] + names[1], values, strict=True)))
     tableau = _start(circuit.num_qubits, initial)
     if not (program.kind != kernels.GATE).any() and framed:
         _run(program, *tableau)
@@ -55,18 +57,6 @@ def simulate(circuit: Circuit, theta: Any = None, data: Any = None, *, dtype: An
     bits = np.zeros((circuit.num_clbits, per), np.uint64)
     kernels.run_frames(program, log, words[0], words[1], *np.zeros((2, circuit.num_qubits, per), np.uint64), bits)
     return CountsResult(np.ascontiguousarray(_unpacked(bits, shots).T))
-
-
-def _values(circuit: Circuit, theta: Any, data: Any) -> dict[str, float]:
-    values = {} if theta is None else circuit.named(theta)
-    if isinstance(data, Mapping):
-        values = values | circuit.named(data)
-    elif data is not None:
-        array = np.asarray(data, float)
-        if array.shape != (len(circuit.data),):
-            raise ParameterError(f"run: {len(circuit.data)} values of data are needed, got an array of shape {array.shape}")
-        values = values | circuit.named(dict(zip(circuit.data, array.tolist(), strict=True)))
-    return values
 
 
 def _start(n: int, initial: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

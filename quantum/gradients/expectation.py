@@ -34,8 +34,8 @@ class Expectation:
     hamiltonians : PauliSum, or list of PauliSum
         Hermitian. One gives a value of shape (), a list of m gives (m,).
     simulator : str
-        "statevector"; "density_matrix" for circuits with channels, where the value is Tr(H rho); or another one that `quantum.run`
-        knows, with parameter shift.
+        "statevector"; "subspace" for circuits that keep the number of particles; "density_matrix" for circuits with channels, where
+        the value is Tr(H rho); or another one that `quantum.run` knows, with parameter shift.
     dtype : complex128 or complex64
         Of the state. Values and gradients are float64.
     gradient : str
@@ -70,7 +70,11 @@ class Expectation:
 
     def __new__(cls, circuit: Any = None, hamiltonians: Any = None, *, simulator: str = "statevector", gradient: str = "adjoint",
                 shots: int | None = None, **options: Any) -> Expectation:  # fmt: skip
-        if cls is Expectation and simulator == "density_matrix" and gradient == "adjoint" and shots is None:
+        if cls is Expectation and simulator in ("density_matrix", "subspace") and gradient == "adjoint" and shots is None:
+            if simulator == "subspace":
+                from triskele.quantum.gradients.subspace import SubspaceExpectation
+
+                return object.__new__(SubspaceExpectation)
             from triskele.quantum.gradients.density import DensityExpectation
 
             return object.__new__(DensityExpectation)
@@ -227,7 +231,10 @@ class Expectation:
 
     def _rows(self, theta: np.ndarray, data: np.ndarray, *others: np.ndarray) -> np.ndarray:
         """(B, V) values, checked; the batch is that of all inputs together."""
-        batch = max(len(i) for i in (theta, data, *others))
+        sizes = {len(i) for i in (theta, data, *others)} - {1}
+        if len(sizes) > 1:
+            raise ParameterError(f"Expectation: theta and data must have one batch size, got {len(theta)} and {len(data)}")
+        batch = sizes.pop() if sizes else 1
         values = np.empty((batch, theta.shape[1] + data.shape[1]))
         values[:, : theta.shape[1]], values[:, theta.shape[1] :] = theta, data
         return self._finite(values)

@@ -1,0 +1,5 @@
+"""Circuits that keep the number of particles, in the space of the basis states that they reach."""
+
+from triskele.quantum.simulators.subspace.simulator import simulate
+
+__all__ = ["simulate"]

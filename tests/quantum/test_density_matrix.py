@@ -170,3 +170,20 @@ def test_too_many_qubits():
         simulate(quantum.Circuit(25).h(0), {})
 
 
+
+
+def test_results_need_no_matrix():
+    """Samples, reduced states and values come from the vector; they are those of the matrix."""
+    from triskele.quantum.simulators.result import DensityMatrixResult
+
+    circuit = random_circuit(4, 30, 11)
+    result = simulate(circuit, VALUES)
+    plain = DensityMatrixResult(density_matrix(circuit, VALUES))
+    np.testing.assert_allclose(result.partial_trace([2, 0]), plain.partial_trace([2, 0]), atol=1e-14)
+    assert result.expectation("X0 Y1 - Z3") == pytest.approx(plain.expectation("X0 Y1 - Z3"), abs=1e-13)
+    for letters in ({}, {0: "X", 2: "Y", 3: "Z"}):
+        found, expected = (np.bincount(r._in_basis(letters, 20_000, 3).indices, minlength=16) for r in (result, plain))
+        assert np.abs(found - expected).max() < 500
+    estimate = result.expectation("X0 Y1 - Z3", shots=20_000, seed=1)
+    assert abs(estimate.value - plain.expectation("X0 Y1 - Z3")) < 5 * estimate.error
+    assert result.entropy() == pytest.approx(plain.entropy(), abs=1e-10) and result.fidelity(plain) == pytest.approx(1.0, abs=1e-7)

@@ -14,11 +14,13 @@ from triskele.quantum.compile.readings import Reading, read, split
 from triskele.quantum.errors import StateError
 from triskele.quantum.instruction import MEASURE, Instruction
 from triskele.quantum.noise.readout import ReadoutError
+from triskele.quantum.sampling import Samples
 from triskele.quantum.simulators.density_matrix.program import Program, positions
 from triskele.quantum.simulators.density_matrix.transfer import Element, Wide, elements, project
 from triskele.quantum.simulators.density_matrix.vector import PauliVector
 from triskele.quantum.simulators.result import CountsResult, DensityMatrixResult, Result
 from triskele.quantum.simulators.statevector.simulator import check_memory
+from triskele.quantum.states import check_qubits, marginal
 
 if TYPE_CHECKING:
     from triskele.quantum.circuit import Circuit
@@ -41,11 +43,16 @@ class VectorResult(DensityMatrixResult):
     def _diagonal(self) -> np.ndarray:
         return np.maximum(self._vector.diagonal(), 0.0)  # rounding leaves -1e-17
 
+    def _in_basis(self, letters: dict[int, str], shots: int, seed: int | None) -> Samples:
+        return Samples(sampling.sample(np.maximum(self._vector.diagonal(letters), 0.0), shots, seed), self.num_qubits)
+
     def _exact(self, h: Any) -> float:
         return float(self._vector.r[self._vector.indices(h)] @ h.coefficients.real)
 
-    def _rotated(self, letters: dict[int, str]) -> np.ndarray:
-        return super()._rotated(letters) if letters else self._diagonal
+    def partial_trace(self, keep: int | Sequence[int]) -> np.ndarray:
+        """Density matrix of some qubits: see `states.partial_trace`."""
+        chosen = check_qubits(keep, self.num_qubits, "partial_trace")
+        return PauliVector(self._vector.r, [self._vector.where[q] for q in chosen]).matrix()
 
 
 def simulate(circuit: Circuit, theta: Any = None, data: Any = None, *, dtype: Any = np.complex128, initial: Any = None,
@@ -165,15 +172,13 @@ def _step(i: Instruction, bits: int, state: PauliVector, advance: Any) -> list[t
 
 def _distribution(branches: dict[int, PauliVector], readings: list[Reading]) -> tuple[list[int], np.ndarray]:
     """Values of the classical bits and their probabilities (k,)."""
-    from triskele.quantum import states
-
     outcomes, weights = [], []
     qubits = [r.qubit for r in readings]
     spread = np.zeros(1, object)
     for r in readings:
         spread = np.concatenate([spread, spread | 1 << r.clbit])
     for bits, state in branches.items():
-        p = read(states.marginal(np.maximum(state.diagonal(), 0.0), qubits, "density_matrix"), readings) if readings else state.r[:1]
+        p = read(marginal(np.maximum(state.diagonal(), 0.0), qubits, "density_matrix"), readings) if readings else state.r[:1]
         cleared = bits & ~sum(1 << r.clbit for r in readings)
         kept = np.flatnonzero(p > 0)
         outcomes += [cleared | int(s) for s in spread[kept]]

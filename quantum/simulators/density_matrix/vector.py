@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -72,9 +73,13 @@ class PauliVector:
         _to_matrix(self.r, self.spread(0), self.spread(1), rho)
         return rho
 
-    def diagonal(self) -> np.ndarray:
-        """Its diagonal (2**n,): probabilities of the basis states."""
-        out = self.r[self.spread(1)] / (1 << len(self.where))
+    def diagonal(self, letters: Mapping[int, str] | None = None) -> np.ndarray:
+        """Probabilities (2**n,) of the basis states, each qubit in the eigenbasis of its letter (Z when it has none)."""
+        strings = np.zeros(1, np.int64)
+        for q, p in enumerate(self.where):
+            digit = "IXZY".index((letters or {}).get(q, "Z"))
+            strings = np.concatenate([strings, strings | digit << 2 * p])
+        out = self.r[strings] / (1 << len(self.where))
         _walsh(out)
         return out
 

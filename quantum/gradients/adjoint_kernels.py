@@ -10,6 +10,7 @@ from numba import carray
 from triskele.core.kernels import simd, threads
 from triskele.core.kernels.njit import kernel, template
 from triskele.quantum.compile.ops import RECIPE_COLUMNS
+from triskele.quantum.compile.schedule import PASS_COLUMNS
 from triskele.quantum.gradients.backward import backward
 from triskele.quantum.gradients.observable_kernels import TILE, apply_tile
 from triskele.quantum.gradients.recipes import pull_angles, pull_recipes
@@ -103,7 +104,10 @@ def _example(context, k, like):
     length = 2 << n
     gradient = context[20] != 0
     count = 0 if not gradient else 1 if context[18] != 0 else observables
-    memory = np.empty((length * (1 + count) * 8 // w + 8) + 8)
+    # with blocks that are copied, lambdas go back one by one, each with a psi of its own
+    copied = words[len(words) - PASS_COLUMNS + 2] < n
+    sweeps = count if copied else min(count, 1)
+    memory = np.empty((length * (1 + count + (sweeps > 1)) * 8 // w + 8) + 8)
     begin = align(memory)
     psi = as_pointer(address_of(simd.address(memory, begin)), like)
     lam = simd.address(psi, length)
@@ -142,11 +146,14 @@ def _example(context, k, like):
     if gradient:
         g = np.zeros((count, len(coefficients)))
         wanted = carray(at_address(context[4], np.uint8), (max(1, words[5]),))
-        backward(words, coefficients, psi, lam, count, length, wanted, context[12], context[21] == 0, g)
-        if context[24] != 0:
-            out = at_address(context[24] + 8 * k * count * len(coefficients), np.float64)
-            for i in range(count * len(coefficients)):
-                out[i] = g.ravel()[i]
+        for i in range(sweeps):
+            here = psi
+            if i < sweeps - 1:
+                here = simd.address(lam, count * length)
+                for b in range(0, length, w):
+                    store(here, b, load(psi, b))
+            each = count // sweeps
+            backward(words, coefficients, here, simd.address(lam, i * length), each, length, wanted, context[12], context[21] == 0, g[i : i + each])
         table = words[9 + angles + terms : 9 + angles + terms + recipes * RECIPE_COLUMNS].reshape((recipes, RECIPE_COLUMNS))
         gradients = carray(at_address(context[20] + 8 * k * count * size, np.float64), (count, size))
         for i in range(count):
@@ -154,6 +161,8 @@ def _example(context, k, like):
             pull_recipes(table, coefficients, g[i], g_angles)
             gradients[i] = 0.0
             pull_angles(words[8 : 9 + angles], words[9 + angles : 9 + angles + terms], numbers[:terms], g_angles, gradients[i])
+        if context[24] != 0:  # what recipes made was used up
+            carray(at_address(context[24] + 8 * k * g.size, np.float64), g.shape)[:] = g
         if context[23] != 0:
             out = at_address(context[23] + 16 * k * context[25], np.float64)
             for j in range(context[25]):

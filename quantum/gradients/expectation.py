@@ -170,14 +170,18 @@ class Expectation:
         return (values, gradients) if self.is_list else (values[..., 0], gradients[..., 0, :])
 
     def hessian(self, theta: Any = None, data: Any = None) -> np.ndarray:
-        """Second derivatives with respect to theta, (P, P), for a list (m, P, P).
+        """Second derivatives with respect to theta, (P, P), for a list (m, P, P), with a batch axis before these.
 
         They come from sweeps with tangents (forward over adjoint), one for each parameter: exact, and for each cheaper than
         the shifted gradients at +-pi/2 of every gate that parameter shift would need.
         """
         from triskele import core
 
-        return core.hessian(lambda t: self(t, data))(np.asarray(theta, float))
+        (theta, data, *_), batched = self._inputs(theta, data, None, None)
+        second = core.jacfwd(core.jacrev(lambda t, d: self(t, d if self.data else None)))
+        if not batched:
+            return second(theta[0], data[0])
+        return core.vmap(second, in_axes=tuple(0 if len(a) > 1 else None for a in (theta, data)))(*(a if len(a) > 1 else a[0] for a in (theta, data)))
 
     def _plain(self, theta: Any, data: Any) -> tuple[np.ndarray, bool]:
         """Checked values (B, V) of arguments that are no tracers, and whether there is a batch."""

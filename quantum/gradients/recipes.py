@@ -137,6 +137,8 @@ def wanted(program) -> np.ndarray:
     """Of each op, whether its coefficients depend on values: only then are their cotangents worth collecting. (K,) bool."""
     varies = np.diff(program.angle_starts) > 0
     depends = np.zeros(len(program.coefficients) + 1, bool)  # by where coefficients begin
+    for at, _, angles in program.functions:
+        depends[at] = varies[list(angles)].any()
     for kind, out, source, _, previous, *_ in program.recipes.tolist():
         if kind <= _PHASE:
             depends[out] = varies[source]
@@ -144,6 +146,4 @@ def wanted(program) -> np.ndarray:
             depends[out] = depends[source]
         else:
             depends[out] = depends[source] | (previous >= 0 and depends[previous])
-    for at, _, angles in program.functions:
-        depends[at] = varies[list(angles)].any()
     return depends[program.ops[:, 6]]

@@ -295,6 +295,26 @@ def test_a_state_to_begin_with():
         run(quantum.Circuit(3), initial=bell)
 
 
+@pytest.mark.parametrize("way", ["frames", "one by one", "samples"])
+def test_measured_bits_lie_in_the_support_and_fill_it(way, rng):
+    n = 130  # three words
+    state = quantum.Circuit(n).h(0).h(64).h(129)
+    for _ in range(1500):  # these only permute basis states and change phases
+        state.append(str(rng.choice(["x", "y", "z", "s"])), int(rng.integers(n)))
+        state.append(str(rng.choice(["cx", "cy", "cz", "swap", "iswap"])), rng.permutation(n)[:2].tolist())
+    result = run(state)
+    origin, directions = result._support
+    assert len(directions) == 3
+    measured = quantum.Circuit(n, n + 1).extend(state).measure(range(n))
+    if way == "one by one":
+        with measured.when(n):
+            measured.h(0)
+    bits = result.sample(300, seed=4).array if way == "samples" else run(measured, shots=300, seed=4).samples.array[:, :n]
+    seen = {row.tobytes() for row in bits}
+    allowed = {(origin ^ (np.array(c, np.uint8) @ directions & 1)).tobytes() for c in itertools.product((0, 1), repeat=len(directions))}
+    assert seen == allowed
+
+
 # -- errors -------------------------------------------------------------------------------------------------------------
 
 

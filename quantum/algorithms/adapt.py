@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from triskele.quantum.algorithms.start import check_ansatz
+from triskele.quantum.algorithms.start import check_ansatz, check_hamiltonian
 from triskele.quantum.circuit import Circuit
 from triskele.quantum.errors import CircuitError, ParameterError
 from triskele.quantum.gradients.expectation import Expectation
@@ -67,7 +67,7 @@ class AdaptVQE:
 
     Parameters
     ----------
-    hamiltonian : PauliSum
+    hamiltonian : PauliSum or str
         Hermitian.
     pool : sequence of Circuit
         Each with one parameter, and the identity where it is zero: `quantum.fermionic_pool`, `quantum.qubit_pool`.
@@ -99,16 +99,18 @@ class AdaptVQE:
     ((0,), -2.061553)
     """
 
-    def __init__(self, hamiltonian: PauliSum, pool: Sequence[Circuit], reference: Circuit, *, tolerance: float = 1e-3, max_elements: int = 100,
+    def __init__(self, hamiltonian: PauliSum | str, pool: Sequence[Circuit], reference: Circuit, *, tolerance: float = 1e-3, max_elements: int = 100,
                  optimizer: Any = "bfgs"):  # fmt: skip
-        self.reference = check_ansatz("AdaptVQE", reference)
+        self.hamiltonian, self.reference = check_hamiltonian("AdaptVQE", hamiltonian), check_ansatz("AdaptVQE", reference, "the reference")
         if reference.parameters:
             raise ParameterError(f"AdaptVQE: the reference must have no parameters, got {list(reference.parameters)[:4]} (bind() them)")
+        if isinstance(pool, Circuit):
+            raise CircuitError("AdaptVQE: the pool must be a sequence of Circuits, got one Circuit")
         self.pool = tuple(pool)
         if not self.pool:
             raise CircuitError("AdaptVQE: the pool must have at least one element")
         for k, element in enumerate(self.pool):
-            if len(check_ansatz(f"AdaptVQE: pool[{k}]", element).parameters) != 1:
+            if len(check_ansatz("AdaptVQE", element, f"pool[{k}]").parameters) != 1:
                 raise ParameterError(f"AdaptVQE: every element of the pool must have one parameter, pool[{k}] has {len(element.parameters)}")
             if element.num_qubits > reference.num_qubits:
                 raise CircuitError(f"AdaptVQE: pool[{k}] is on {element.num_qubits} qubits, the reference on {reference.num_qubits}")
@@ -116,8 +118,7 @@ class AdaptVQE:
             raise ParameterError(f"AdaptVQE: tolerance must be positive and max_elements at least 1, got {tolerance} and {max_elements}")
         self.tolerance, self.max_elements = tolerance, max_elements
         self.optimizer = find(optimizer)
-        self.hamiltonian = hamiltonian
-        Expectation(reference, hamiltonian)  # does it fit? it says so now
+        Expectation(reference, self.hamiltonian)  # does it fit? it says so now
         self._all = Circuit(reference.num_qubits)
         for k, element in enumerate(self.pool):
             self._all.extend(element.rename({element.parameters[0]: f"pool{k}"}))

@@ -11,7 +11,7 @@ import numpy as np
 
 from triskele import core
 from triskele.core import nn, optim, random
-from triskele.quantum.algorithms.start import random_angles
+from triskele.quantum.algorithms.start import check_data, random_angles
 from triskele.quantum.circuit import Circuit
 from triskele.quantum.errors import CircuitError, ParameterError
 from triskele.quantum.gradients.expectation import Expectation
@@ -107,9 +107,11 @@ class Classifier:
         ParameterError
             If data and labels do not fit the circuit and each other.
         """
-        x, y = self._data(x), np.asarray(y)
+        x, y = check_data("Classifier.fit", x, self.circuit.data), np.asarray(y)
         if y.shape != (len(x),) or not np.all(np.isin(y, np.arange(self.classes))):
             raise ParameterError(f"Classifier.fit: labels must be {len(x)} integers from 0 to {self.classes - 1}, got shape {y.shape} with values {np.unique(y)[:5]}")
+        if not len(x):
+            raise ParameterError("Classifier.fit: there are no data")
         if epochs < 1 or batch < 1:
             raise ParameterError(f"Classifier.fit: epochs and batch must be at least 1, got {epochs} and {batch}")
         rule = optim.Adam(0.05) if optimizer is None else optimizer
@@ -143,7 +145,7 @@ class Classifier:
         """Probabilities of the classes, (N, classes), for data of shape (N, D)."""
         if self.weights is None:
             raise ParameterError("Classifier: it is not trained yet (use what fit() returns)")
-        return np.asarray(nn.softmax(self._logits(self.weights, self._data(x))))
+        return np.asarray(nn.softmax(self._logits(self.weights, check_data("Classifier", x, self.circuit.data))))
 
     def predict(self, x: Any) -> np.ndarray:
         """The most probable label of each of N data, (N,)."""
@@ -163,13 +165,6 @@ class Classifier:
         m, key = len(self.observables), random.fold_in(random.key(seed), 1)
         weight = random.normal(key, (m, self.classes), dtype=np.float64) / np.sqrt(m)
         return {"theta": random_angles(len(self.circuit.parameters), seed), "weight": weight, "bias": np.zeros(self.classes)}
-
-    def _data(self, x: Any) -> np.ndarray:
-        x = np.asarray(x, np.float64)
-        if x.ndim != 2 or x.shape[1] != len(self.circuit.data) or not np.all(np.isfinite(x)):
-            raise ParameterError(f"Classifier: data must be finite, of shape (N, {len(self.circuit.data)}) with a column for each of {list(self.circuit.data)[:4]}, "
-                                 f"got {x.shape}")  # fmt: skip
-        return x
 
 
 def _bar(total: int) -> Any:

@@ -6,8 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from triskele.quantum.algorithms.start import check_data
 from triskele.quantum.circuit import Circuit
 from triskele.quantum.errors import CircuitError, ParameterError
+from triskele.quantum.simulators.run import run
 
 __all__ = ["FidelityKernel"]
 
@@ -82,11 +84,6 @@ class FidelityKernel:
 
     def states(self, x: Any) -> np.ndarray:
         """The encoded states, (B, 2**n)."""
-        from triskele.quantum.simulators.run import run
-
-        x = np.asarray(x, np.float64)
-        if x.ndim != 2 or x.shape[1] != len(self.encoder.data):
-            raise ParameterError(f"FidelityKernel: data must have shape (B, {len(self.encoder.data)}), a column for each of {list(self.encoder.data)[:4]}, got {x.shape}")
-        if not np.all(np.isfinite(x)):
-            raise ParameterError("FidelityKernel: data must be finite")
-        return np.stack([run(self.encoder, data=row, dtype=self.dtype).statevector() for row in x])
+        x = check_data("FidelityKernel", x, self.encoder.data)
+        states = [run(self.encoder, data=row, dtype=self.dtype).statevector() for row in x]
+        return np.array(states, self.dtype).reshape(len(x), 1 << self.encoder.num_qubits)

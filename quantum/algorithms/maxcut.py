@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -41,15 +42,24 @@ def maxcut(graph: Iterable[Any] | np.ndarray) -> PauliSum:
             raise OperatorError(f"maxcut: an array is a matrix of weights: square, symmetric and zero on its diagonal, got shape {graph.shape} (edges are a list)")
         edges = [(int(i), int(j), graph[i, j]) for i, j in zip(*np.nonzero(np.triu(graph)), strict=True)]
     else:
-        edges = [tuple(edge) for edge in graph]
+        try:
+            edges = [tuple(edge) for edge in graph]
+        except TypeError:
+            raise OperatorError(f"maxcut: a graph is a list of edges (i, j) or (i, j, weight), or a matrix of weights, got {graph!r}") from None
     terms = []
     for edge in edges:
-        if len(edge) not in (2, 3):
-            raise OperatorError(f"maxcut: an edge is (i, j) or (i, j, weight), got {edge}")
-        i, j, weight = int(edge[0]), int(edge[1]), float(edge[2]) if len(edge) == 3 else 1.0
-        if i == j or min(i, j) < 0 or (i, j) != (edge[0], edge[1]) or not np.isfinite(weight):
-            raise OperatorError(f"maxcut: an edge joins two different nodes, numbered from 0, with a finite weight, got {edge}")
+        i, j, weight = _edge(edge)
         terms += [(f"Z{i} Z{j}", 0.5 * weight), ("", -0.5 * weight)]
     if not terms:
         raise OperatorError("maxcut: the graph has no edges")
     return PauliSum(terms)
+
+
+def _edge(edge: tuple[Any, ...]) -> tuple[int, int, float]:
+    """Nodes and weight of an edge, checked."""
+    nodes, weight = edge[:2], edge[2] if len(edge) == 3 else 1.0
+    if len(edge) not in (2, 3) or any(isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 0 for k in nodes) or nodes[0] == nodes[1]:
+        raise OperatorError(f"maxcut: an edge is (i, j) or (i, j, weight) with two different nodes, numbered from 0, got {edge}")
+    if isinstance(weight, bool) or not isinstance(weight, Real) or not np.isfinite(weight):
+        raise OperatorError(f"maxcut: the weight of an edge must be a finite number, got {edge}")
+    return int(nodes[0]), int(nodes[1]), float(weight)

@@ -1,4 +1,4 @@
-"""Where a variational algorithm starts, and what its ansatz must be like."""
+"""What variational algorithms are given, checked; and where they start."""
 
 from __future__ import annotations
 
@@ -9,18 +9,44 @@ import numpy as np
 
 from triskele.core import random
 from triskele.quantum.circuit import Circuit
-from triskele.quantum.errors import CircuitError, ParameterError
+from triskele.quantum.errors import CircuitError, OperatorError, ParameterError
+from triskele.quantum.operators.pauli import PauliSum
 
-__all__ = ["check_ansatz", "random_angles", "start"]
+__all__ = ["check_ansatz", "check_data", "check_hamiltonian", "random_angles", "start"]
 
 
-def check_ansatz(where: str, ansatz: Any) -> Circuit:
-    """The ansatz, if it is a circuit that has trainable parameters alone."""
-    if not isinstance(ansatz, Circuit):
-        raise CircuitError(f"{where}: the ansatz must be a Circuit, got {type(ansatz).__name__}")
-    if ansatz.data:
-        raise ParameterError(f"{where}: the ansatz has unbound data parameters {_some(ansatz.data)} (bind() them; to train on data use Classifier)")
-    return ansatz
+def check_ansatz(where: str, circuit: Any, what: str = "the ansatz") -> Circuit:
+    """The circuit, if it is one that has trainable parameters alone."""
+    if not isinstance(circuit, Circuit):
+        raise CircuitError(f"{where}: {what} must be a Circuit, got {type(circuit).__name__}")
+    if circuit.data:
+        raise ParameterError(f"{where}: {what} has unbound data parameters {_some(circuit.data)} (bind() them; to train on data use Classifier)")
+    return circuit
+
+
+def check_hamiltonian(where: str, hamiltonian: Any) -> PauliSum:
+    """The Hamiltonian, if it is a Hermitian Pauli sum or the text of one."""
+    if isinstance(hamiltonian, str):
+        hamiltonian = PauliSum(hamiltonian)
+    if not isinstance(hamiltonian, PauliSum):
+        hint = " (a molecule has a .hamiltonian)" if hasattr(hamiltonian, "hamiltonian") else ""
+        raise OperatorError(f"{where}: the Hamiltonian must be a PauliSum, got {type(hamiltonian).__name__}{hint}")
+    if not hamiltonian.is_hermitian:
+        raise OperatorError(f"{where}: the Hamiltonian must be Hermitian, got coefficients that are not real")
+    return hamiltonian
+
+
+def check_data(where: str, x: Any, names: tuple[str, ...]) -> np.ndarray:
+    """Data as a finite (N, D) float64 array with a column for each name."""
+    try:
+        array = np.asarray(x, np.float64)
+    except (TypeError, ValueError):
+        raise ParameterError(f"{where}: data must be an array of real numbers, got {type(x).__name__}") from None
+    if array.ndim != 2 or array.shape[1] != len(names):
+        raise ParameterError(f"{where}: data must have shape (N, {len(names)}) with a column for each of {_some(names)}, got {array.shape}")
+    if not np.all(np.isfinite(array)):
+        raise ParameterError(f"{where}: data must be finite, got {array[~np.isfinite(array)][0]}")
+    return array
 
 
 def start(where: str, ansatz: Circuit, initial: Any, seed: int) -> np.ndarray:

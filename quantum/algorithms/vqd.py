@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from triskele.quantum.algorithms.start import check_ansatz, random_angles, start
+from triskele.quantum.algorithms.start import check_ansatz, check_hamiltonian, random_angles, start
 from triskele.quantum.circuit import Circuit
 from triskele.quantum.errors import CircuitError, ParameterError
 from triskele.quantum.gradients.expectation import Expectation
@@ -61,7 +61,7 @@ class VQD:
 
     Parameters
     ----------
-    hamiltonian : PauliSum
+    hamiltonian : PauliSum or str
         Hermitian.
     ansatz : Circuit
         Of gates; it must be able to reach the excited states, too.
@@ -100,9 +100,9 @@ class VQD:
     array([-1.5297, -0.5831,  0.5831,  1.5297])
     """
 
-    def __init__(self, hamiltonian: PauliSum, ansatz: Circuit, states: int = 2, *, penalty: float | None = None, initial: Any = None, starts: int = 3,
+    def __init__(self, hamiltonian: PauliSum | str, ansatz: Circuit, states: int = 2, *, penalty: float | None = None, initial: Any = None, starts: int = 3,
                  optimizer: Any = "bfgs", max_steps: int | None = None, seed: int = 0):  # fmt: skip
-        self.ansatz = check_ansatz("VQD", ansatz)
+        self.ansatz, hamiltonian = check_ansatz("VQD", ansatz), check_hamiltonian("VQD", hamiltonian)
         for what, number in (("states", states), ("starts", starts)):
             if isinstance(number, bool) or not isinstance(number, (int, np.integer)) or number < 1:
                 raise ParameterError(f"VQD: {what} must be an integer of at least 1, got {number!r}")

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from triskele.quantum.algorithms.start import check_ansatz, start
+from triskele.quantum.algorithms.start import check_ansatz, check_hamiltonian, start
 from triskele.quantum.circuit import Circuit
 from triskele.quantum.gradients.expectation import Expectation
 from triskele.quantum.operators.pauli import PauliSum
@@ -58,7 +58,7 @@ class VQE:
 
     Parameters
     ----------
-    hamiltonian : PauliSum
+    hamiltonian : PauliSum or str
         Hermitian.
     ansatz : Circuit
         Such as `quantum.uccsd` or `quantum.hardware_efficient`; noisy circuits need ``simulator="density_matrix"``.
@@ -72,7 +72,7 @@ class VQE:
     simulator, dtype, shots
         See `Expectation`.
     gradient : str, optional
-        "adjoint" or "parameter_shift"; when left out, the first where it can be had: state vectors and density matrices without shots.
+        "adjoint" or "parameter_shift"; when left out, the first where it can be had: state vectors, subspaces and density matrices without shots.
     seed : int
         Of random angles, of shots and of optimisers that draw random numbers.
 
@@ -96,15 +96,15 @@ class VQE:
     (-1.414214, True)
     """
 
-    def __init__(self, hamiltonian: PauliSum, ansatz: Circuit, *, initial: Any = None, optimizer: Any = "bfgs", max_steps: int | None = None,
+    def __init__(self, hamiltonian: PauliSum | str, ansatz: Circuit, *, initial: Any = None, optimizer: Any = "bfgs", max_steps: int | None = None,
                  simulator: str = "statevector", dtype: Any = np.complex128, gradient: str | None = None, shots: int | None = None,
                  seed: int = 0):  # fmt: skip
         self.ansatz = check_ansatz("VQE", ansatz)
         self.optimizer = find(optimizer, max_steps, seed)
         self.theta = start("VQE", ansatz, initial, seed)
         if gradient is None:
-            gradient = "adjoint" if shots is None and simulator in ("statevector", "density_matrix") else "parameter_shift"
-        self.energy = Expectation(ansatz, hamiltonian, simulator=simulator, dtype=dtype, gradient=gradient, shots=shots, seed=seed)
+            gradient = "adjoint" if shots is None and simulator in ("statevector", "density_matrix", "subspace") else "parameter_shift"
+        self.energy = Expectation(ansatz, check_hamiltonian("VQE", hamiltonian), simulator=simulator, dtype=dtype, gradient=gradient, shots=shots, seed=seed)
         self._zeros = initial is None
 
     def run(self, *, progress: bool = True, callback: Callable[[int, np.ndarray, float], Any] | None = None) -> VQEResult:

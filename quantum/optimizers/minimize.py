@@ -114,7 +114,11 @@ def minimize(function: Callable[[Any], Any], theta: Any, optimizer: str | Any = 
     (-2.0, True)
     """
     chosen = find(optimizer, max_steps, seed)
+    if callback is not None and not callable(callback):
+        raise TypeError(f"minimize: callback must be a function of (step, theta, value), got {type(callback).__name__}")
     try:
+        if np.iscomplexobj(theta):
+            raise TypeError
         theta = np.array(theta, np.float64)
     except (TypeError, ValueError):
         raise ParameterError(f"minimize: theta must be a vector of real numbers, got {theta!r}") from None

@@ -51,6 +51,8 @@ class NaturalGradient:
         """See `Optimizer.minimize`."""
         if objective.circuit is None:
             raise OptimizerError("NaturalGradient: the function must have a circuit, as an Expectation does (the metric is that of its state)")
+        if not objective.circuit.is_unitary:
+            raise OptimizerError("NaturalGradient: the circuit must consist of gates alone (the metric is that of a state vector)")
         from triskele.quantum.gradients.qfi import qfi
 
         ridge, rate = self.regularization * np.eye(theta.size), self.learning_rate

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,8 @@ class Objective:
     """
 
     def __init__(self, function: Callable[[Any], Any]):
+        if not callable(function):
+            raise TypeError(f"minimize: a function of theta is needed, got {type(function).__name__}")
         self.function = function
         self.circuit = getattr(function, "circuit", None)
         self.evaluations = 0
@@ -65,8 +68,9 @@ class Objective:
         self._seen[theta.tobytes()] = known
 
     def _number(self, value: Any, theta: np.ndarray) -> float:
-        if np.ndim(value):
-            raise ValueError(f"minimize: the function must return one number, got an array of shape {np.shape(value)}")
+        if np.ndim(value) or not isinstance(value, (Real, np.ndarray)):
+            what = f"an array of shape {np.shape(value)}" if np.ndim(value) else repr(value)
+            raise TypeError(f"minimize: the function must return one number, got {what}")
         if not np.isfinite(value):
             raise FloatingPointError(f"minimize: values must be finite, got {value} at theta = {theta}")
         return float(value)

@@ -67,6 +67,10 @@ def test_kernel_classifies_what_no_line_can():
     assert np.mean((kernel(x[40:], x[:40]) @ weights > 0) == y[40:]) > 0.95
 
 
+def test_kernel_of_no_data_is_empty():
+    assert quantum.FidelityKernel(encoder())(np.zeros((0, 3)), np.zeros((2, 3))).shape == (0, 2)
+
+
 def test_kernel_fits_scikit_learn():
     svm = pytest.importorskip("sklearn.svm")
     x, y = moons(80, 0)
@@ -163,6 +167,8 @@ def test_classifier_of_circuits_that_cannot_be_trained():
     (np.zeros((4, 2)), np.array([0, 1, 2, 0]), "from 0 to 1"),
     (np.zeros((4, 2)), np.array([-1, 1, 1, -1]), "from 0 to 1"),
     (np.full((4, 2), np.inf), np.zeros(4, int), "finite"),
+    (np.zeros((0, 2)), np.zeros(0, int), "no data"),
+    ([[1.0], [2.0, 3.0]], [0, 1], "array of real numbers"),
 ])  # fmt: skip
 def test_data_that_do_not_fit(x, y, why):
     with pytest.raises(ParameterError, match=why):

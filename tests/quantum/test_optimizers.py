@@ -164,6 +164,12 @@ def test_natural_gradient_needs_fewer_steps_than_gradient_descent():
     assert natural.value < plain.value
 
 
+def test_natural_gradient_needs_a_state_vector():
+    noisy = quantum.Expectation(quantum.Circuit(1).ry("a", 0).depolarizing(0.1, 0), "Z0", simulator="density_matrix")
+    with pytest.raises(OptimizerError, match="gates alone"):
+        minimize(noisy, np.ones(1), "natural-gradient")
+
+
 # -- mistakes ---------------------------------------------------------------------------------------------------------
 
 
@@ -185,7 +191,7 @@ def test_max_steps_is_a_positive_integer(max_steps):
         minimize(bowl, START, max_steps=max_steps)
 
 
-@pytest.mark.parametrize("theta", [np.zeros((2, 2)), 1.0, [np.nan, 1.0], ["a"], None])
+@pytest.mark.parametrize("theta", [np.zeros((2, 2)), 1.0, [np.nan, 1.0], ["a"], None, [1j]])
 def test_theta_is_a_finite_vector(theta):
     with pytest.raises(ParameterError, match="theta must be a"):
         minimize(bowl, theta)
@@ -200,8 +206,17 @@ def test_values_that_are_not_finite_end_the_run():
 @pytest.mark.parametrize("observables", [["Z0"], ["Z0", "X0"]])
 def test_a_vector_is_not_minimised(observables, optimizer):
     energies = quantum.Expectation(quantum.Circuit(1).ry("a", 0), observables)
-    with pytest.raises(ValueError, match=f"one number, got an array of shape .{len(observables)},"):
+    with pytest.raises(TypeError, match=f"one number, got an array of shape .{len(observables)},"):
         minimize(energies, np.zeros(1), optimizer)
+
+
+def test_what_is_no_function():
+    with pytest.raises(TypeError, match="one number, got None"):
+        minimize(lambda t: None, START, "cobyla")
+    with pytest.raises(TypeError, match="a function of theta is needed, got int"):
+        minimize(3, START)
+    with pytest.raises(TypeError, match="callback must be a function"):
+        minimize(bowl, START, callback=3)
 
 
 def test_public_names():

@@ -116,7 +116,7 @@ def test_recursive_qaoa_below_the_cutoff_tries_everything():
 # -- mistakes ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("graph", [[], [(0, 0)], [(0, 1, np.inf)], [(-1, 2)], [(0, 1.5)], [(0, 1, 2, 3)], np.array([[0.0, 1.0, 0], [2.0, 0.0, 0], [0, 0, 0]]),
+@pytest.mark.parametrize("graph", [[], [(0, 0)], [(0, 1, np.inf)], [(-1, 2)], [(0, 1.5)], [(0, 1, 2, 3)], [("a", "b")], [1, 2], [(0, 1, "heavy")], np.array([[0.0, 1.0, 0], [2.0, 0.0, 0], [0, 0, 0]]),
                                    np.array([[1.0, 1.0, 0], [1.0, 0.0, 0], [0, 0, 0]])])  # fmt: skip
 def test_graphs_that_are_none(graph):
     with pytest.raises(OperatorError, match="maxcut: "):

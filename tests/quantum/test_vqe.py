@@ -103,6 +103,19 @@ def test_an_ansatz_without_parameters_has_an_energy():
     assert result.energy == -2.0 and result.converged and len(result.history) == 1
 
 
+@pytest.mark.parametrize("hamiltonian, why", [(["Z0", "X0"], "PauliSum, got list"), (np.eye(2), "got ndarray"), (quantum.Circuit(1), "got Circuit"),
+                                              ("1j Z0", "Hermitian")])  # fmt: skip
+@pytest.mark.parametrize("algorithm", [quantum.VQE, quantum.VQD, lambda h, a: quantum.AdaptVQE(h, [a], quantum.Circuit(1))])
+def test_what_is_no_hamiltonian(algorithm, hamiltonian, why):
+    with pytest.raises(OperatorError, match=f"the Hamiltonian must be .*{why}"):
+        algorithm(hamiltonian, quantum.Circuit(1).ry("a", 0))
+
+
+def test_a_molecule_is_no_hamiltonian_but_has_one():
+    with pytest.raises(OperatorError, match="got Molecule .a molecule has a .hamiltonian"):
+        quantum.VQE(quantum.molecules.load("H2"), quantum.uccsd(2, 4))
+
+
 @pytest.mark.parametrize("arguments, options, error, why", [
     (("Z0 + 1j X0", quantum.Circuit(1).ry("a", 0)), {}, OperatorError, "Hermitian"),
     (("Z0 Z3", quantum.Circuit(1).ry("a", 0)), {}, OperatorError, "qubit"),
@@ -216,7 +229,8 @@ def test_adapt_at_the_end_from_the_start():
     ([quantum.Circuit(2).ry("a", 0).ry("b", 1)], quantum.Circuit(2), "one parameter, pool.0. has 2"),
     ([quantum.Circuit(3).ry("a", 0)], quantum.Circuit(2), "on 3 qubits, the reference on 2"),
     ([quantum.Circuit(2).ry("a", 0)], quantum.Circuit(2).ry("b", 0), "reference must have no parameters"),
-    (["ry"], quantum.Circuit(2), "must be a Circuit"),
+    (["ry"], quantum.Circuit(2), "pool.0. must be a Circuit, got str"),
+    (quantum.Circuit(2).ry("a", 0), quantum.Circuit(2), "sequence of Circuits"),
 ])  # fmt: skip
 def test_pools_that_are_none(pool, reference, why):
     with pytest.raises((CircuitError, ParameterError), match=why):

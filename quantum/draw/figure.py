@@ -32,6 +32,13 @@ def new_figure(width: float, height: float, where: str, dpi: float = 150) -> Any
 
 def new_axes(width: float, height: float, where: str) -> Any:
     """Axes of a new figure, without the frame's upper and right lines."""
-    axes = new_figure(width, height, where).add_subplot()
+    figure = new_figure(width, height, where)
+    from matplotlib.axes import Axes
+
+    class _Axes(Axes):
+        def _repr_png_(self) -> bytes:
+            return self.figure._repr_png_()
+
+    axes = figure.add_subplot(axes_class=_Axes)
     axes.spines[["top", "right"]].set_visible(False)
     return axes

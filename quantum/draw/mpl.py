@@ -38,6 +38,7 @@ def draw_mpl(circuit: Circuit, *, fold: float = 26.0, axes: Any = None) -> Any:
     Returns
     -------
     matplotlib Figure, or `axes` if given
+        Notebooks show it, scripts save it with `savefig`; pyplot does not know it.
 
     Raises
     ------

@@ -274,4 +274,4 @@ class CountsResult:
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_") or not hasattr(Result, name) and name != "statevector":
             raise AttributeError(f"CountsResult has no {name!r}")
-        raise SimulatorError(f"{name}: the circuit measures on its way, so that every shot ends in its own state (counts() and sample() have the classical bits)")
+        raise SimulatorError(f"{name}: the circuit measures on its way, so that every shot ends in its own state (counts() and sample() have the classical bits, sample().expectation('Z0 Z1') their products)")

@@ -254,7 +254,7 @@ def test_a_circuit_can_be_drawn_into_given_axes_and_pyplot_knows_of_nothing():
     assert Circuit(2).h(0).cx(0, 1).draw("mpl", axes=axes) is axes
     assert axes.collections
     assert Circuit(2).draw("mpl")._repr_png_().startswith(b"\x89PNG")
-    draw.histogram({"0": 1})
+    assert draw.histogram({"0": 1})._repr_png_().startswith(b"\x89PNG")
     assert not pyplot.get_fignums()
 
 

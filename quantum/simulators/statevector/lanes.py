@@ -14,7 +14,7 @@ from triskele.core.kernels.simd.lanes import _dtype
 from triskele.core.kernels.simd.link import has_avx512
 from triskele.core.kernels.simd.vector import Vec, call, splat_value
 
-__all__ = ["ROW_BYTES", "address_of", "as_pointer", "at_address", "fill", "lane_numbers", "load", "ones", "parity", "permute", "put", "stack", "store",
+__all__ = ["ROW_BYTES", "address_of", "as_pointer", "at_address", "fill", "lane_numbers", "load", "ones", "parity", "permute", "prefetch", "put", "stack", "store",
            "unzip_lanes", "width", "zip_lanes"]  # fmt: skip
 
 ROW_BYTES = 128
@@ -105,6 +105,21 @@ def store(typingctx, pointer, index, v):
         return context.get_dummy_value()
 
     return types.void(pointer, types.intp, vec), codegen
+
+
+@intrinsic
+def prefetch(typingctx, pointer, index):
+    """Ask for the cache line of `pointer[index]`, to be in the second-level cache soon."""
+
+    def codegen(context, builder, sig, args):
+        place = builder.bitcast(builder.gep(args[0], [args[1]]), ir.IntType(8).as_pointer())
+        i32 = ir.IntType(32)
+        name, kinds = "llvm.prefetch.p0", [place.type, i32, i32, i32]
+        function = cgutils.get_or_insert_function(builder.module, ir.FunctionType(ir.VoidType(), kinds), name)
+        builder.call(function, [place, i32(0), i32(2), i32(1)])
+        return context.get_dummy_value()
+
+    return types.void(pointer, types.intp), codegen
 
 
 @intrinsic

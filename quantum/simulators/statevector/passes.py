@@ -8,7 +8,7 @@ from triskele.core.kernels import simd
 from triskele.core.kernels.njit import kernel, template
 from triskele.quantum.compile.schedule import CODE_COLUMNS
 from triskele.quantum.simulators.statevector import rows as loops
-from triskele.quantum.simulators.statevector.lanes import as_pointer, at_address, load, ones, parity, stack, store, width, zip_lanes
+from triskele.quantum.simulators.statevector.lanes import as_pointer, at_address, load, ones, parity, prefetch, stack, store, width, zip_lanes
 
 __all__ = ["BUFFER_ROWS", "CONTEXT_WORDS", "apply", "chunk32", "chunk64", "deposit", "interleave"]
 
@@ -121,7 +121,16 @@ def _chunk(context, chunk, like):
                     store(to, w * r, load(source, w * r))
                 offset = ((offset | ~high) + 1) & high
         code = at_address(code_at(context, 2) + first * CODE_BYTES, np.int64)
+        following, ahead, fetched = simd.address(state, 2 * deposit(block + 1, outer)), 0, 0
+        per_op = (rows // run + last - first - 1) // max(1, last - first)
+        if low == size or block + 1 == blocks or (block + 1) & zero:
+            per_op = 0
         for _ in range(first, last):
+            for _ in range(min(per_op, rows // run - fetched)):  # the next block comes while this one is worked on
+                for line in range(2 * run):
+                    prefetch(following, 2 * ahead + w * line)
+                ahead = ((ahead | ~high) + 1) & high
+                fetched += 1
             apply(p, rows, code, vectors, block, scratch)
             code = simd.address(code, CODE_BYTES // 8)
         if finish:

@@ -6,12 +6,15 @@ import textwrap
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
 
+from tests.quantum.strategies import circuits
 from tests.twins.statevector import statevector
 from triskele import quantum
 from triskele.quantum import draw
 from triskele.quantum.draw.labels import angle_text
 from triskele.quantum.errors import CircuitError
+from triskele.quantum.noise.channels import CHANNELS
 from triskele.quantum.simulators.result import StatevectorResult
 
 Circuit = quantum.Circuit
@@ -173,6 +176,30 @@ def test_lines_are_as_long_as_asked_and_every_gate_is_there(width, rng):
     assert text.count("×") == 2 * circuit.counts()["swap"]
     assert len(re.findall("┤ +M +├", text)) == circuit.counts()["measure"]
     assert text.count("RZZ(") == circuit.counts()["rzz"]
+
+
+@given(circuits(max_qubits=6, max_gates=15))
+@settings(max_examples=50, deadline=None)
+def test_any_circuit_can_be_drawn_with_wires_of_one_length(circuit):
+    text = circuit.draw(width=10_000)
+    wires = [line for line in text.split("\n") if re.match(r"q\d+: ", line)]
+    assert len(wires) == circuit.num_qubits
+    assert len({len(line) for line in wires}) == 1
+    for q, line in enumerate(wires):
+        assert ("●" in line) >= any(q in i.controls for i in circuit if i.qubits or len(i.controls) > 1)
+
+
+def test_every_channel_can_be_drawn():
+    arguments = {1: [0.1], 2: [0.1, 0.2], 3: [0.1, 0.2, 0.3]}
+    circuit = Circuit(3)
+    for name, maker in CHANNELS.items():
+        if maker.arguments in arguments and name not in ("kraus", "thermal_relaxation", "pauli_channel"):
+            getattr(circuit, name)(*arguments[maker.arguments], 1)
+    circuit.thermal_relaxation(50.0, 70.0, 1.0, 2).kraus([np.eye(2)], 0).pauli_channel({"X": 0.1}, 0).depolarizing(0.5, 0, 2)
+    text = circuit.draw(width=1000)
+    for i in circuit:
+        assert i.gate.name in text
+    assert circuit.draw("mpl").axes[0].texts
 
 
 def test_the_terminal_decides_when_no_width_is_given(monkeypatch):

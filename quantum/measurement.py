@@ -10,14 +10,7 @@ from triskele.core.kernels.njit import device, kernel
 from triskele.core.random import fold_in, key
 from triskele.quantum.sampling import Estimate, check_seed, check_shots, measured
 
-__all__ = ["TO_Z", "estimate", "exact", "groups"]
-
-_R = np.sqrt(0.5)
-TO_Z = {  # what turns the eigenbasis of a letter into the computational one
-    "X": np.array([[_R, _R], [_R, -_R]], complex),
-    "Y": np.array([[_R, -1j * _R], [_R, 1j * _R]]),
-}
-
+__all__ = ["estimate", "exact", "groups", "to_z_basis"]
 
 def estimate(h: Any, shots: int, seed: int | None, samples: Any) -> Estimate:
     """Expectation value of a Hermitian sum from `shots` measurements of each group of strings that agree qubit by qubit.
@@ -64,6 +57,28 @@ def groups(h: Any) -> list[tuple[dict[int, str], list[tuple[list[int], float]]]]
         if members:
             found.append((letters, members))
     return found
+
+
+def to_z_basis(vector: np.ndarray, letters: dict[int, str], first: int = 0, conjugate: bool = False) -> np.ndarray:
+    """A copy in which the eigenbasis of each qubit's letter is the computational one; `first` is qubit 0's bit of the index.
+
+    A density matrix (N * N,) has its columns in the low bits, which take the conjugate.
+    """
+    bits = np.array([first + q for q, p in letters.items() if p in "XY"], np.int64)
+    phases = np.array([1.0 if p == "X" else 1j if conjugate else -1j for p in letters.values() if p in "XY"], vector.dtype)
+    out = vector.copy()
+    _rotate(out, bits, phases * vector.dtype.type(np.sqrt(0.5)), out.dtype.type(np.sqrt(0.5)))
+    return out
+
+
+@kernel(nogil=True)
+def _rotate(psi, bits, phases, root):  # on each bit [[1, phase], [1, -phase]] / sqrt 2; `phases` hold the root
+    for k in range(bits.size):
+        step, phase = 1 << bits[k], phases[k]
+        for start in range(0, psi.size, 2 * step):
+            for j in range(start, start + step):
+                a, b = root * psi[j], phase * psi[j + step]
+                psi[j], psi[j + step] = a + b, a - b
 
 
 def exact(psi: np.ndarray, h: Any) -> float:

@@ -10,7 +10,7 @@ import numpy as np
 
 from triskele.quantum import sampling, states
 from triskele.quantum.errors import SimulatorError
-from triskele.quantum.measurement import TO_Z, estimate, exact
+from triskele.quantum.measurement import estimate, exact, to_z_basis
 from triskele.quantum.sampling import Estimate, Samples, check_observable
 
 __all__ = ["CountsResult", "DensityMatrixResult", "Result", "StatevectorResult"]
@@ -180,11 +180,7 @@ class StatevectorResult(Result):
         return self._amplitudes
 
     def _in_basis(self, letters: dict[int, str], shots: int, seed: int | None) -> Samples:
-        psi = self._amplitudes
-        for q, letter in letters.items():
-            if letter in TO_Z:
-                pairs = psi.reshape(-1, 2, 1 << q)
-                psi = (TO_Z[letter].astype(psi.dtype) @ pairs).reshape(-1)
+        psi = to_z_basis(self._amplitudes, letters) if letters else self._amplitudes
         return Samples(sampling.sample(psi, shots, seed), self.num_qubits)
 
     def _exact(self, h: Any) -> float:
@@ -220,12 +216,10 @@ class DensityMatrixResult(Result):
         raise SimulatorError("statevector: a density matrix has no state vector, got one (use density_matrix(), or simulator='statevector')")
 
     def _in_basis(self, letters: dict[int, str], shots: int, seed: int | None) -> Samples:
-        rho, n = self._matrix, self.num_qubits
-        for q, letter in letters.items():
-            if letter in TO_Z:
-                u = TO_Z[letter].astype(rho.dtype)
-                rho = (u @ rho.reshape(-1, 2, 1 << (q + n))).reshape(rho.shape)
-                rho = (u.conj() @ rho.reshape(-1, 2, 1 << q)).reshape(rho.shape)
+        rho = self._matrix
+        if letters:
+            rows = to_z_basis(np.ascontiguousarray(rho).reshape(-1), letters, first=self.num_qubits)
+            rho = to_z_basis(rows, letters, conjugate=True).reshape(rho.shape)
         p = np.maximum(states.diagonal(rho), 0.0)  # rounding leaves -1e-17
         return Samples(sampling.sample(p, shots, seed), self.num_qubits)
 

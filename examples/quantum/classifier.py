@@ -36,11 +36,8 @@ def uploading_circuit(layers):
 
 
 def kernel_circuit():
-    """Coordinates as angles, entangled by a rotation about their sum."""
-    encoder = quantum.Circuit(2)
-    for _ in range(2):
-        encoder.h(0).h(1).rz({"x0": 1.4}, 0).rz({"x1": 1.4}, 1).rzz({"x0": 0.7, "x1": 0.7}, 0, 1)
-    return encoder.as_encoder()
+    """Both coordinates, once before and once after a CZ."""
+    return quantum.Circuit(2).ry({"x0": 2.0}, 0).ry({"x1": 2.0}, 1).cz(0, 1).rx("x1", 0).rx("x0", 1).as_encoder()
 
 
 def main(epochs, output):

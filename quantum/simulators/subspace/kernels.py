@@ -1,6 +1,7 @@
 """Rotations of a real vector, and expectation values with their derivatives: each a single compiled call.
 
-Arguments are the arrays of `turns.Turns` (and of its program: `starts`, `indices`, `factors`, `constants` are the angles), and those of `observable.Sparse`.
+Arguments are the arrays of `turns.Turns`, those of its program (`starts`, `indices`, `factors`, `constants`: the angles), and of
+`observable.Sparse`.
 """
 
 from __future__ import annotations

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from triskele.quantum import sampling, states
+from triskele.quantum.errors import SimulatorError
+from triskele.quantum.instruction import MEASURE
 from triskele.quantum.sampling import Samples
 from triskele.quantum.simulators.result import Result, StatevectorResult
 from triskele.quantum.simulators.statevector.simulator import check_memory, check_state, precision, without_measurements
@@ -31,8 +33,10 @@ def simulate(circuit: Circuit, theta: Any = None, data: Any = None, *, dtype: An
     Raises
     ------
     SimulatorError
-        If a gate does not conserve the number of particles.
+        If a gate does not conserve the number of particles, or classical bits are to be counted.
     """
+    if shots is not None and any(i.gate is MEASURE for i in circuit._instructions):
+        raise SimulatorError("subspace: classical bits are not counted here, got measurements and shots (leave them out: sample() and counts() measure all qubits)")
     circuit = without_measurements(circuit)
     dtype = precision(dtype)
     turns = build(circuit, None if initial is None else check_state(initial, circuit.num_qubits))

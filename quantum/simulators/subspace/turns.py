@@ -220,9 +220,10 @@ class _Work:
                 self.multiply(places[~flip], c[0])
                 self.multiply(places[flip], c[1])
             else:
-                rotation = recipe[0] == Recipe.ROTATION
-                real, imaginary = self.parts(places)
-                self.turn(real, imaginary, ((recipe[2] < 0) ^ ~flip) if rotation else np.full(len(places), recipe[2] < 0), recipe[1], 0.5 if rotation else 1.0)
+                kind_of, angle, sign = recipe
+                rotation = kind_of == Recipe.ROTATION  # exp(-i t/2) where the parity is even, exp(i t/2) where it is odd
+                backward = (~flip if rotation else np.zeros_like(flip)) ^ (sign < 0)
+                self.turn(*self.parts(places), backward, angle, 0.5 if rotation else 1.0)
             return
         pivot = 1 << (x.bit_length() - 1)
         lower = np.concatenate([self.states, self.states ^ x])

@@ -11,6 +11,7 @@ from triskele.core.kernels import philox, simd
 from triskele.core.kernels.njit import device, kernel
 from triskele.core.random import key as make_key
 from triskele.quantum.errors import OperatorError, SimulatorError, StateError
+from triskele.quantum.states import TOLERANCE
 
 __all__ = ["Estimate", "Samples", "sample"]
 
@@ -203,8 +204,8 @@ def sample(weights: np.ndarray, shots: int, seed: int | None = None) -> np.ndarr
 
     Parameters
     ----------
-    weights : (N,) float64 or complex array
-        Probabilities if real, amplitudes if complex; divided by their sum, which must be 1 to 1e-5.
+    weights : (N,) float or complex array
+        Probabilities if real, amplitudes if complex; divided by their sum, which must be 1 to 1e-5 (float32: 1e-3).
     shots : int
     seed : int, optional
         Same seed, same indices.
@@ -227,6 +228,8 @@ def sample(weights: np.ndarray, shots: int, seed: int | None = None) -> np.ndarr
     """
     shots = check_shots(shots, "sample")
     words = philox.bits(make_key(check_seed(seed, "sample")), 0, 2 * shots).view(np.uint64)
+    if weights.dtype.char not in "fdFD":
+        weights = weights.astype(complex if np.iscomplexobj(weights) else float)
     if weights.size % 8:
         weights = np.append(weights, np.zeros(-weights.size % 8, weights.dtype))
     weights = np.ascontiguousarray(weights)
@@ -234,7 +237,7 @@ def sample(weights: np.ndarray, shots: int, seed: int | None = None) -> np.ndarr
     values, blocks = weights.view(weights.real.dtype), weights.size // 8
     sums, threshold, alias, waiting = np.empty(blocks), np.empty(blocks), np.empty(blocks, np.int32), np.empty(blocks, np.int32)
     total = _tables(values, step, sums, threshold, alias, waiting)
-    if not abs(total - 1.0) < 1e-5:
+    if not abs(total - 1.0) < TOLERANCE[values.dtype.char]:
         raise StateError(f"sample: probabilities must be at least 0 and sum to 1, got a sum of {total:.6g}")
     out = np.empty(shots, np.int64)
     _draw(values, step, sums, threshold, alias, words, out)

@@ -51,7 +51,7 @@ def test_outcomes_of_probability_zero_never_come():
     for place in range(40):
         p = np.zeros(40)
         p[place] = 1.0
-        assert set(sample(p, 1000, seed=place)) == {place}
+        assert set(sample(p, 1000, seed=place)) == set(sample(p.astype(int), 1000, seed=place)) == {place}
 
 
 def test_a_seed_fixes_the_samples_and_their_number_only_cuts_them(rng):
@@ -119,3 +119,12 @@ def test_expectation_of_z_strings_and_its_error(rng):
         samples.expectation("Z3")
     with pytest.raises(OperatorError, match="Hermitian"):
         samples.expectation("1j Z0")
+
+
+def test_single_precision_may_drift_further_from_norm_1(rng):
+    psi = np.full(16, 0.25) * np.sqrt(1.0002)
+    assert len(sample(psi.astype(np.complex64), 10, seed=1)) == 10
+    with pytest.raises(StateError, match="got a sum of 1.0002"):
+        sample(psi.astype(complex), 10, seed=1)
+    with pytest.raises(StateError, match="sum to 1"):
+        sample((2 * psi).astype(np.complex64), 10, seed=1)

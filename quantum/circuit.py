@@ -149,7 +149,7 @@ class Circuit:
         return f"Circuit({self.num_qubits} qubits, {len(self)} instructions, {len(self.parameters)} parameters)"
 
     def __str__(self) -> str:
-        return self.draw("text")
+        return self.draw("text") if len(self) * self.num_qubits <= 100_000 else repr(self)  # nobody reads a megabyte
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
         printer.text(str(self))  # what notebooks show
@@ -207,9 +207,22 @@ class Circuit:
             raise CircuitError(f"{where}: acts on {gate.num_qubits} qubits, got {len(targets)}: {list(targets)}")
         if len(params) != gate.num_params:
             raise GateError(f"{where}: {gate.num_params} parameters are needed, got {len(params)}")
+        if control and not isinstance(gate, Gate):
+            raise CircuitError(f"{where}: only gates have controls, got {list(control)}")
+        if clbits or condition:
+            self._check_bits(where, clbits, condition)
         angles = tuple([angle(p, where) for p in params])
         self._instructions.append(Instruction(gate, targets, angles, control, tuple(clbits), condition or self._condition))
         return self
+
+    def _check_bits(self, where: str, clbits: Sequence[int], condition: Condition | None) -> None:
+        """Make room for classical bits that are written; those that are read must be there."""
+        for c in clbits:
+            if isinstance(c, bool) or not isinstance(c, (int, np.integer)) or c < 0:
+                raise CircuitError(f"{where}: classical bits must be integers of at least 0, got {c!r}")
+            self.num_clbits = max(self.num_clbits, int(c) + 1)
+        if condition and not all(isinstance(c, (int, np.integer)) and 0 <= c < self.num_clbits for c in condition.clbits):
+            raise CircuitError(f"{where}: classical bits of a condition must be from 0 to {self.num_clbits - 1}, got {list(condition.clbits)}")
 
     def __getattr__(self, name: str) -> Any:
         # A registered gate becomes a method when it is first asked for.
@@ -254,10 +267,7 @@ class Circuit:
         if len(clbits) != len(qubits):
             raise CircuitError(f"measure: as many classical bits as qubits, got {len(clbits)} for {len(qubits)}")
         for q, c in zip(qubits, clbits, strict=True):
-            if not isinstance(c, (int, np.integer)) or c < 0:
-                raise CircuitError(f"measure: classical bits must be integers of at least 0, got {c!r}")
-            self.append(MEASURE, q, clbits=(int(c),))
-            self.num_clbits = max(self.num_clbits, int(c) + 1)
+            self.append(MEASURE, q, clbits=(int(c) if isinstance(c, np.integer) else c,))
         return self
 
     def measure_all(self) -> Circuit:

@@ -202,6 +202,12 @@ def test_every_channel_can_be_drawn():
     assert circuit.draw("mpl").axes[0].texts
 
 
+def test_what_is_too_large_to_read_is_printed_in_a_line():
+    circuit = Circuit(400).extend(Circuit(400).h(0).repeat(300))
+    assert str(circuit) == repr(circuit) == "Circuit(400 qubits, 300 instructions, 0 parameters)"
+    assert len(circuit.draw(width=100)) > 10_000
+
+
 def test_the_terminal_decides_when_no_width_is_given(monkeypatch):
     circuit = random_circuit(3, 60, np.random.default_rng(0))
     for columns in ("50", "100"):

@@ -85,7 +85,7 @@ class StabilizerResult(Result):
             origin[np.argmax(z[rank:], axis=1)] = signs[rank:]  # a row of Z alone fixes a parity: its pivot takes the sign
         return origin, x[:rank]
 
-    def sample(self, shots: int | None = None, seed: int | None = None, qubits: int | Sequence[int] | None = None) -> Samples:  # noqa: D102 - inherited
+    def sample(self, shots: int | None = None, seed: int | None = None, qubits: int | Sequence[int] | None = None) -> Samples:
         chosen = list(states.check_qubits(qubits, self.num_qubits, "sample"))
         shots, seed = self._shots(shots, "sample"), self.seed if seed is None else seed
         origin, directions = self._support
@@ -96,7 +96,7 @@ class StabilizerResult(Result):
             return Samples(packed[:, 0].view(np.int64) if len(chosen) else np.zeros(shots, np.int64), len(chosen))
         return Samples(_unpacked(packed, len(chosen)))
 
-    def probabilities(self, qubits: int | Sequence[int] | None = None) -> np.ndarray:  # noqa: D102 - inherited
+    def probabilities(self, qubits: int | Sequence[int] | None = None) -> np.ndarray:
         chosen = states.check_qubits(qubits, self.num_qubits, "probabilities")
         self._few(len(chosen), "probabilities")
         origin, directions = self._support

@@ -1,0 +1,193 @@
+"""A PennyLane device: PennyLane's code, our simulator and our adjoint gradients."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from triskele.quantum.gradients.expectation import Expectation
+from triskele.quantum.io.pennylane_circuit import Template, can_differentiate, can_run, initial_state, pauli_sum, qml, template
+from triskele.quantum.simulators.run import run
+
+__all__ = ["TriskeleQubit"]
+
+from pennylane.devices import preprocess  # noqa: E402 - after `qml`, whose error says what to install
+from pennylane.devices.modifiers import simulator_tracking, single_tape_support  # noqa: E402
+from pennylane.devices.qubit.measure import measure  # noqa: E402
+from pennylane.devices.qubit.sampling import measure_with_samples  # noqa: E402
+
+_ExpectationMP, _StateMeasurement, _SampleMeasurement = qml.measurements.ExpectationMP, qml.measurements.StateMeasurement, qml.measurements.SampleMeasurement
+_Shadows = (qml.measurements.ClassicalShadowMP, qml.measurements.ShadowExpvalMP)
+_KNOWN = 64  # compiled expectation values that are kept
+
+
+@simulator_tracking
+@single_tape_support
+class TriskeleQubit(qml.devices.Device):
+    """State vectors of Triskele for PennyLane: `qml.device("triskele.qubit", wires=4)`.
+
+    Circuits are compiled once for their structure: another call with other angles only fills in numbers. Expectation values
+    of Pauli observables, and their adjoint gradients, are computed by `quantum.Expectation`; other measurements from the state.
+    Measurements on the way are deferred to the end.
+
+    Parameters
+    ----------
+    wires : int or sequence, optional
+    shots : int, optional
+    seed : int, Generator or None
+        Of samples.
+
+    Examples
+    --------
+    >>> import pennylane as qml  # doctest: +SKIP
+    >>> device = qml.device("triskele.qubit", wires=2)  # doctest: +SKIP
+    """
+
+    name = "triskele.qubit"
+    author = "Triskele"
+    version = "1.0"
+    pennylane_requires = ">=0.40"
+
+    def __init__(self, wires: Any = None, shots: int | None = None, seed: Any = None):
+        super().__init__(wires=wires, shots=shots)
+        self._random = np.random.default_rng(seed)
+        self._templates: dict[Any, Template] = {}
+        self._expectations: dict[Any, Expectation] = {}
+
+    # -- preparation --------------------------------------------------------------------------------------------------
+
+    def setup_execution_config(self, config: Any = None, circuit: Any = None) -> Any:
+        """Say how derivatives are computed: by the adjoint method where it is possible."""
+        config = config or qml.devices.ExecutionConfig()
+        if config.gradient_method in ("best", "adjoint", "device") and self.supports_derivatives(config, circuit):
+            defaults = {"use_device_gradient": True, "use_device_jacobian_product": True, "grad_on_execution": True}
+            missing = {k: v for k, v in defaults.items() if getattr(config, k) is None}
+            config = replace(config, gradient_method="adjoint", **missing)
+        if config.mcm_config.mcm_method in (None, "device"):
+            config = replace(config, mcm_config=replace(config.mcm_config, mcm_method="deferred"))
+        if config.mcm_config.mcm_method not in ("deferred", "one-shot"):
+            raise qml.exceptions.DeviceError(f"mcm_method must be 'deferred' or 'one-shot' on triskele.qubit, got {config.mcm_config.mcm_method!r}")
+        return config
+
+    def preprocess_transforms(self, execution_config: Any = None) -> Any:
+        """PennyLane's transforms, with our gates as their target."""
+        config = execution_config or qml.devices.ExecutionConfig()
+        program = qml.CompilePipeline() if hasattr(qml, "CompilePipeline") else qml.transforms.core.TransformProgram()
+        adjoint = config.gradient_method == "adjoint" and config.use_device_gradient
+        name = "adjoint + triskele.qubit" if adjoint else self.name
+        program.add_transform(qml.defer_measurements, allow_postselect=False)
+        program.add_transform(preprocess.decompose, stopping_condition=can_differentiate if adjoint else can_run, device_wires=self.wires, name=name)
+        program.add_transform(preprocess.device_resolve_dynamic_wires, wires=self.wires, allow_resets=False)
+        program.add_transform(preprocess.validate_device_wires, self.wires, name=self.name)
+        program.add_transform(preprocess.validate_measurements, analytic_measurements=lambda m: isinstance(m, _StateMeasurement),
+                              sample_measurements=lambda m: isinstance(m, (_SampleMeasurement, *_Shadows)), name=name)  # fmt: skip
+        program.add_transform(qml.transforms.broadcast_expand)
+        if adjoint:
+            program.add_transform(preprocess.no_sampling, name=name)
+            program.add_transform(preprocess.validate_adjoint_trainable_params)
+        return program
+
+    def supports_derivatives(self, execution_config: Any = None, circuit: Any = None) -> bool:
+        """Whether the adjoint method can be used: expectation values of Pauli observables, no shots."""
+        method = None if execution_config is None else execution_config.gradient_method
+        if method not in (None, "best", "adjoint", "device"):
+            return False
+        if circuit is None:
+            return True
+        return not circuit.shots and all(_is_pauli_expval(m) for m in circuit.measurements)
+
+    def supports_vjp(self, execution_config: Any = None, circuit: Any = None) -> bool:
+        """Products of cotangents with the derivatives: wherever there are derivatives."""
+        return self.supports_derivatives(execution_config, circuit)
+
+    # -- what is computed ---------------------------------------------------------------------------------------------
+
+    def execute(self, circuits: Any, execution_config: Any = None) -> Any:
+        """Values of all measurements."""
+        return tuple(self._execute(c.map_to_standard_wires()) for c in circuits)
+
+    def compute_derivatives(self, circuits: Any, execution_config: Any = None) -> Any:
+        """Derivatives of expectation values with respect to trainable parameters."""
+        return tuple(self._value_and_jacobian(c)[1] for c in circuits)
+
+    def execute_and_compute_derivatives(self, circuits: Any, execution_config: Any = None) -> Any:
+        """Values and derivatives from one sweep."""
+        both = [self._value_and_jacobian(c) for c in circuits]
+        return tuple(b[0] for b in both), tuple(b[1] for b in both)
+
+    def compute_vjp(self, circuits: Any, cotangents: Any, execution_config: Any = None) -> Any:
+        """Cotangents times derivatives."""
+        return tuple(self._vjp(c, ct)[1] for c, ct in zip(circuits, cotangents, strict=True))
+
+    def execute_and_compute_vjp(self, circuits: Any, cotangents: Any, execution_config: Any = None) -> Any:
+        """Values, and cotangents times derivatives."""
+        both = [self._vjp(c, ct) for c, ct in zip(circuits, cotangents, strict=True)]
+        return tuple(b[0] for b in both), tuple(b[1] for b in both)
+
+    def _execute(self, tape: Any) -> Any:
+        if not tape.shots and tape.measurements and all(_is_pauli_expval(m) for m in tape.measurements):
+            energy, theta = self._expectation(tape)
+            return _shaped(energy(theta))
+        made = template(tape, self._templates)
+        state = run(made.circuit, made.theta(_values(tape)), initial=initial_state(tape)).statevector().reshape((2,) * tape.num_wires)
+        if not tape.shots:
+            results = tuple(measure(m, state) for m in tape.measurements)
+            return results[0] if len(results) == 1 else results
+        results = measure_with_samples(tape.measurements, state, tape.shots, rng=self._random)
+        if len(tape.measurements) == 1:
+            return tuple(r[0] for r in results) if tape.shots.has_partitioned_shots else results[0]
+        return results
+
+    def _expectation(self, tape: Any) -> tuple[Expectation, np.ndarray]:
+        made = template(tape, self._templates)
+        sentences = [m.obs.pauli_rep for m in tape.measurements]
+        start = initial_state(tape)
+        key = (made.key, tuple(tuple((w, complex(c).real) for w, c in s.items()) for s in sentences), None if start is None else start.tobytes())
+        energy = self._expectations.get(key)
+        if energy is None:
+            if len(self._expectations) >= _KNOWN:
+                self._expectations.clear()
+            observables = [pauli_sum(s, tape.num_wires) for s in sentences]
+            energy = self._expectations[key] = Expectation(made.circuit, observables, initial=start)
+        return energy, made.theta(_values(tape))
+
+    def _jacobian(self, tape: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Values (m,), and derivatives (m, P) with respect to the tape's trainable parameters."""
+        tape = tape.map_to_standard_wires()
+        energy, theta = self._expectation(tape)
+        values, gradient = energy.value_and_grad(theta)
+        made = template(tape, self._templates)
+        numbers = np.cumsum(made.angles) - 1
+        jacobian = np.zeros((len(values), len(tape.trainable_params)))
+        for k, p in enumerate(tape.trainable_params):
+            if p < len(made.angles) and made.angles[p] and int(numbers[p]) in made.columns:
+                jacobian[:, k] = gradient[:, made.columns[int(numbers[p])]]
+        return values, jacobian
+
+    def _value_and_jacobian(self, tape: Any) -> tuple[Any, Any]:
+        values, jacobian = self._jacobian(tape)
+        rows = [row[0] if len(row) == 1 else tuple(row) for row in (tuple(np.array(x) for x in row) for row in jacobian)]
+        return _shaped(values), rows[0] if len(rows) == 1 else tuple(rows)
+
+    def _vjp(self, tape: Any, cotangents: Any) -> tuple[Any, Any]:
+        values, jacobian = self._jacobian(tape)
+        single = len(values) == 1
+        weights = np.asarray(qml.math.unwrap([cotangents])[0] if single else np.stack([np.asarray(c) for c in cotangents]), float)
+        weights = weights.reshape((1, *np.shape(weights))) if single and np.shape(weights)[:1] != (1,) or np.ndim(weights) == 0 else weights
+        return _shaped(values), tuple(np.tensordot(jacobian[:, k], weights, (0, 0)) for k in range(jacobian.shape[1]))
+
+
+def _is_pauli_expval(m: Any) -> bool:
+    return isinstance(m, _ExpectationMP) and m.obs is not None and m.obs.pauli_rep is not None
+
+
+def _shaped(values: np.ndarray) -> Any:
+    return np.array(values[0]) if len(values) == 1 else tuple(np.array(v) for v in values)
+
+
+def _values(tape: Any) -> Sequence[Any]:
+    """All parameters of operations, as plain numbers."""
+    return [p for op in tape.operations for p in op.parameters]

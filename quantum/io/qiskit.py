@@ -1,0 +1,221 @@
+"""Qiskit circuits, both ways. Qiskit has our order of qubits and conventions of gates."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from triskele.quantum.circuit import Circuit
+from triskele.quantum.compile.synthesis.euler import angles_of
+from triskele.quantum.compile.synthesis.expand import expand
+from triskele.quantum.errors import CircuitError, GateError
+from triskele.quantum.gates.base import Gate, find
+from triskele.quantum.gates.standard import resolve
+from triskele.quantum.instruction import BARRIER, MEASURE, RESET, Condition, Instruction
+from triskele.quantum.optional import load
+from triskele.quantum.parameters import Linear
+
+__all__ = ["from_qiskit", "to_qiskit"]
+
+_NOTHING = ("delay", "id")
+_OURS = {"rcccx": "rc3x"}
+_THEIRS = {"rc3x": "rcccx"}
+
+
+def from_qiskit(circuit: Any) -> Circuit:
+    """A Qiskit `QuantumCircuit` as a circuit, global phase included.
+
+    Gates that we do not have are replaced by their definition or matrix. `if_else` is kept as conditions. Parameters
+    must occur in linear expressions.
+
+    Raises
+    ------
+    ImportError
+        If Qiskit is not installed.
+    CircuitError
+        If it has something that has neither a definition nor a matrix, loops, or parameters that are not linear.
+
+    Examples
+    --------
+    >>> from qiskit import QuantumCircuit  # doctest: +SKIP
+    >>> from_qiskit(QuantumCircuit(2)).num_qubits  # doctest: +SKIP
+    2
+    """
+    load("qiskit", "quantum", "from_qiskit")
+    new = Circuit(circuit.num_qubits, circuit.num_clbits)
+    qubits = {q: k for k, q in enumerate(circuit.qubits)}
+    clbits = {c: k for k, c in enumerate(circuit.clbits)}
+    _add(new, circuit, qubits, clbits, {})
+    return new
+
+
+def _add(new: Circuit, circuit: Any, qubits: dict[Any, int], clbits: dict[Any, int], bits: dict[int, int]) -> None:
+    condition = Condition(tuple(bits), sum(v << k for k, v in enumerate(bits.values()))) if bits else None
+    if not _is_zero(circuit.global_phase):
+        new.append("global_phase", (), [_angle(circuit.global_phase)], condition=condition)
+    for item in circuit.data:
+        op, wires = item.operation, [qubits[q] for q in item.qubits]
+        if op.name == "measure":
+            new.append(MEASURE, wires, clbits=[clbits[c] for c in item.clbits], condition=condition)
+        elif op.name == "reset":
+            new.append(RESET, wires, condition=condition)
+        elif op.name == "barrier":
+            new.append(BARRIER, wires)
+        elif op.name == "if_else":
+            _branch(new, item, wires, clbits, bits)
+        elif op.name not in _NOTHING:
+            for i in _gates(op, wires, new.num_qubits):
+                new.append(i.gate, i.qubits, i.params, controls=i.controls, condition=condition)
+
+
+def _branch(new: Circuit, item: Any, wires: Sequence[int], clbits: dict[Any, int], bits: dict[int, int]) -> None:
+    try:
+        target, value = item.operation.condition
+    except TypeError:
+        raise CircuitError("from_qiskit: if_else of an expression cannot be read (a bit or register and a value can)") from None
+    of = [clbits[c] for c in target] if hasattr(target, "__iter__") else [clbits[target]]
+    wanted = {c: int(value) >> k & 1 for k, c in enumerate(of)}
+    then, otherwise = item.operation.params
+    if otherwise is not None and len(of) != 1:
+        raise CircuitError("from_qiskit: else needs a condition on one bit (the opposite of several bits is no condition)")
+    for block, these in ((then, wanted), (otherwise, {c: 1 - v for c, v in wanted.items()})):
+        if block is None or any(bits.get(c, v) != v for c, v in these.items()):
+            continue
+        inner = {c: clbits[outer] for c, outer in zip(block.clbits, item.clbits, strict=True)}
+        if any(i.operation.name == "measure" and inner[c] in these for i in block.data[:-1] for c in i.clbits):
+            raise CircuitError("from_qiskit: an if_else that measures the bits of its own condition cannot be read")
+        _add(new, block, dict(zip(block.qubits, wires, strict=True)), inner, bits | these)
+
+
+def _gates(op: Any, wires: list[int], num_qubits: int) -> list[Instruction]:
+    """The operation as our gates."""
+    from qiskit.circuit import ControlledGate
+    from qiskit.circuit.library import get_standard_gate_name_mapping
+
+    single = Circuit(num_qubits)
+    standard = get_standard_gate_name_mapping().get(op.name)
+    state = getattr(op, "ctrl_state", None)
+    ones = state is None or state == (1 << op.num_ctrl_qubits) - 1
+    if standard is not None and ones and issubclass(op.base_class, standard.base_class):
+        return single.append(_OURS.get(op.name, op.name), wires, [_angle(p) for p in op.params])._instructions
+    if op.name == "unitary" and not isinstance(op, ControlledGate):
+        return single.unitary(op.params[0], wires)._instructions
+    if op.name == "diagonal" and len(wires) <= 10:
+        return single.diagonal(np.angle(np.asarray(op.params, complex)).tolist(), wires)._instructions
+    if isinstance(op, ControlledGate):
+        k = op.num_ctrl_qubits
+        controls, targets = wires[:k], wires[k:]
+        for j, c in enumerate(controls):
+            single.append("x", c) if not op.ctrl_state >> j & 1 else None
+        for i in _gates(op.base_gate, targets, num_qubits):
+            if i.qubits:
+                single.append(i.gate, i.qubits, i.params, controls=(*controls, *i.controls))
+            else:
+                single.append("p", controls[-1], i.params, controls=controls[:-1])
+        for j, c in enumerate(controls):
+            single.append("x", c) if not op.ctrl_state >> j & 1 else None
+        return single._instructions
+    if getattr(op, "definition", None) is not None:
+        _add(single, op.definition, dict(zip(op.definition.qubits, wires, strict=True)), {}, {})
+        return single._instructions
+    try:
+        return single.unitary(op.to_matrix(), wires)._instructions
+    except Exception as error:  # whatever a foreign operation raises
+        raise CircuitError(f"from_qiskit: {op.name!r} has no definition and no matrix") from error
+
+
+def _is_zero(value: Any) -> bool:
+    return isinstance(value, (int, float)) and value == 0
+
+
+def _angle(value: Any) -> float | Linear:
+    if not hasattr(value, "parameters"):
+        return float(value)
+    total: Any = Linear(())
+    rest = value
+    for p in sorted(value.parameters, key=lambda p: p.name):
+        slope = value.gradient(p)
+        slope = complex(slope) if not hasattr(slope, "parameters") or not slope.parameters else None
+        if slope is None or slope.imag:
+            raise CircuitError(f"from_qiskit: angles must be linear in their parameters, got {value}")
+        total = total + Linear(((p.name, slope.real),))
+        rest = rest.bind({p: 0.0})
+    constant = float(rest)
+    return total + constant if total.terms else constant
+
+
+def to_qiskit(circuit: Circuit) -> Any:
+    """The circuit as a Qiskit `QuantumCircuit`, global phase included.
+
+    Raises
+    ------
+    ImportError
+        If Qiskit is not installed.
+    CircuitError
+        If it has channels, or functions of parameters that are not bound.
+    """
+    load("qiskit", "quantum", "to_qiskit")
+    from qiskit import QuantumCircuit
+    from qiskit.circuit import Parameter as Theirs
+    from qiskit.circuit.library import get_standard_gate_name_mapping
+
+    standard = get_standard_gate_name_mapping()
+    parameters = {name: Theirs(name) for name in circuit.names}
+
+    def value(p: float | Linear) -> Any:
+        return sum((c * parameters[n] for n, c in p.terms), p.constant) if type(p) is Linear else p
+
+    keep = lambda i: _THEIRS.get(i.gate.name, i.gate.name) in standard and i.qubits != () or i.gate.constant is not None
+    new = QuantumCircuit(circuit.num_qubits, circuit.num_clbits)
+    for instruction in circuit:
+        if not isinstance(instruction.gate, Gate) and instruction.gate not in (MEASURE, RESET, BARRIER):
+            raise CircuitError(f"to_qiskit: channels such as {instruction.gate.name} are not translated")
+        with _conditions(new, instruction.condition):
+            if instruction.gate is MEASURE:
+                new.measure(instruction.qubits[0], instruction.clbits[0])
+            elif instruction.gate is RESET:
+                new.reset(instruction.qubits[0])
+            elif instruction.gate is BARRIER:
+                new.barrier(*instruction.qubits)
+            else:
+                for i in expand(instruction, circuit.num_qubits, keep):
+                    _append(new, i, [value(p) for p in i.params], standard)
+    return new
+
+
+def _conditions(new: Any, condition: Condition | None) -> Any:
+    import contextlib
+
+    stack = contextlib.ExitStack()
+    for k, c in enumerate(condition.clbits if condition else ()):
+        stack.enter_context(new.if_test((new.clbits[c], condition.value >> k & 1)))
+    return stack
+
+
+def _append(new: Any, i: Instruction, params: list[Any], standard: dict[str, Any]) -> None:
+    from qiskit.circuit.library import UnitaryGate
+
+    name = _THEIRS.get(i.gate.name, i.gate.name)
+    if not i.qubits:
+        from qiskit.circuit.library import GlobalPhaseGate
+
+        new.append(GlobalPhaseGate(params[0]), [])
+        return
+    if name not in standard and i.gate.constant is None:  # a function of numbers on one qubit
+        theta, phi, lam, phase = angles_of(i)
+        _append(new, Instruction(find("u"), i.qubits, (theta, phi, lam)), [theta, phi, lam], standard)
+        _append(new, Instruction(find("global_phase"), (), (phase,)), [phase], standard)
+        return
+    shorthand = {1: "c", 2: "cc"}.get(len(i.controls), "-") + name
+    try:
+        known = shorthand in standard and resolve(shorthand) == (len(i.controls), i.gate)
+    except GateError:
+        known = False
+    if known:
+        gate = standard[shorthand].base_class(*params)
+    else:
+        gate = standard[name].base_class(*params) if name in standard else UnitaryGate(np.array(i.gate.constant), label=i.gate.name)
+        gate = gate.control(len(i.controls), annotated=False) if i.controls else gate
+    new.append(gate, [*i.controls, *i.qubits])

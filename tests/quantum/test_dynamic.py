@@ -171,3 +171,25 @@ def test_shots_are_needed():
 def test_reset_needs_no_classical_bits():
     circuit = quantum.Circuit(2).h(0).cx(0, 1).reset(0)
     assert quantum.run(circuit, shots=4000, seed=1).sample().frequencies() == pytest.approx({"00": 0.5, "10": 0.5}, abs=0.04)
+
+
+def test_gates_before_anything_random_are_done_once():
+    """A prefix without noise or measurements is one run of the state-vector simulator, with its parameters and data."""
+    circuit = quantum.Circuit(3).rx("x", 1).as_encoder() + quantum.Circuit(3).ry("a", 0).cx(0, 1).measure(1, 0).rz("b", 0).ry({"a": 2.0}, 2).measure(0, 1)
+    body = quantum.run(circuit, [0.3, 0.7], [0.4], simulator="trajectories", shots=20_000, seed=2)
+    exact = quantum.run(circuit, [0.3, 0.7], [0.4], simulator="density_matrix", shots=20_000, seed=3)
+    for bits, count in exact.counts().items():
+        assert abs(body.counts().get(bits, 0) - count) < 6 * np.sqrt(2 * count) + 5
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: quantum.Circuit(2).append(noise.bit_flip(0.1), 0, controls=[1]), "bit_flip: only gates have controls"),
+        (lambda: quantum.Circuit(2).measure(0, -1), "classical bits must be integers of at least 0, got -1"),
+        (lambda: quantum.Circuit(2).append("x", 0, condition=quantum.circuit.Condition((3,), 1)), "from 0 to -1"),
+    ],
+)
+def test_bad_instructions(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()

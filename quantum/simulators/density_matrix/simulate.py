@@ -108,7 +108,7 @@ def _ready(circuit: Circuit) -> Ready:
 
 def check_size(m: int) -> int:
     if m > 12:
-        check_memory("density_matrix", m, 8 << 2 * m)
+        check_memory("density_matrix", m, 8 << 2 * m, "simulator='trajectories' needs less")
     return m
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from triskele.quantum.compile.program import lower
 from triskele.quantum.errors import SimulatorError
+from triskele.quantum.gates.base import Gate
 from triskele.quantum.instruction import BARRIER, MEASURE, RESET
 from triskele.quantum.simulators.result import Result, StatevectorResult
 from triskele.quantum.simulators.statevector.engine import simulate as _simulate
@@ -24,15 +25,19 @@ def simulate(circuit: Circuit, theta: Any = None, data: Any = None, *, dtype: An
     """Arguments and result are those of `quantum.run`.
 
     Measurements at the end do not change the state that is given back; with `shots` the result counts classical bits.
-    Circuits with other measurements, resets or conditions are run shot by shot.
+    Circuits with other measurements, resets, channels or conditions are run shot by shot.
     """
-    if (circuit.num_clbits or shots is not None) and any(i.gate is MEASURE or i.gate is RESET or i.condition for i in circuit._instructions):
-        if shots is not None:
-            from triskele.quantum.simulators.base import find
+    kept = circuit._programs
+    if True in kept and kept["key"] == (len(circuit._instructions), circuit._data):
+        program = kept[True]
+    else:
+        if any(i.condition or not isinstance(i.gate, Gate) and i.gate is not BARRIER for i in circuit._instructions):
+            if shots is not None:
+                from triskele.quantum.simulators.base import find
 
-            return find("trajectories")(circuit, theta, data, dtype=dtype, initial=initial, shots=shots, seed=seed)
-        circuit = without_measurements(circuit)
-    program = lower(circuit)
+                return find("trajectories")(circuit, theta, data, dtype=dtype, initial=initial, shots=shots, seed=seed)
+            circuit = without_measurements(circuit)
+        program = lower(circuit)
     if dtype is not np.complex128:
         dtype = precision(dtype)
     values = program.values(theta, data)
@@ -75,7 +80,7 @@ def check_state(initial: Any, n: int) -> np.ndarray:
     return state
 
 
-def check_memory(simulator: str, n: int, needed: int) -> None:
+def check_memory(simulator: str, n: int, needed: int, hint: str = "dtype=complex64 halves it") -> None:
     """Refuse what does not fit.
 
     Raises
@@ -93,7 +98,7 @@ def check_memory(simulator: str, n: int, needed: int) -> None:
             return
     if needed > free:
         raise SimulatorError(f"{simulator}: {n} qubits need {needed / 2**30:.3g} GiB, and {free / 2**30:.3g} GiB are free"
-                             " (dtype=complex64 halves it)")  # fmt: skip
+                             f" ({hint})")  # fmt: skip
 
 
 def without_measurements(circuit: Circuit) -> Circuit:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -50,27 +50,65 @@ def simulate(circuit: Circuit, theta: Any = None, data: Any = None, *, dtype: An
     if shots is None:
         raise SimulatorError("trajectories: the number of trajectories is needed (run(..., shots=1000))")
     shots, seed, n = check_shots(shots, "run"), check_seed(seed, "run"), circuit.num_qubits
+    check_memory("trajectories", n, _chunks(n) * 16 << (n + 3), "fewer threads need less")
     kept = circuit._programs.get("trajectories")
     if kept is None or kept[0] != len(circuit):
-        body, readings = split(circuit)
-        names = (circuit.parameters, circuit.data)
-        pure = circuit._with(body) if all(i.is_unitary or i.gate is BARRIER for i in body) else None
-        kept = (len(circuit), names, readings, pure, None if pure is not None else lower(body, n, *names))
-        circuit._programs["trajectories"] = kept
-    _, names, readings, pure, program = kept
-    values = all_values(*names, theta, data)
-    if pure is not None:
-        result = simulate_pure(pure, values[: len(names[0])], values[len(names[0]) :], dtype=dtype, initial=initial, shots=shots, seed=seed)
-        if not circuit.num_clbits:
-            return result
-        return CountsResult(_read(result.sample().indices, np.zeros((shots, circuit.num_clbits), np.uint8), readings, seed))
-    if initial is not None:
-        initial = np.ascontiguousarray(check_state(initial, n), complex).view(float)
-    result = TrajectoriesResult(program, values, initial, shots, seed, circuit.num_clbits)
+        kept = circuit._programs["trajectories"] = (len(circuit), _ready(circuit))
+    ready = kept[1]
+    values = all_values(*ready.names, theta, data)
+    state = None if initial is None else check_state(initial, n)
+    if len(ready.pure):
+        # its parameters are the first of the circuit's: they are in the order in which they appear
+        theta, data = (part[: len(some)] for part, some in zip(np.split(values, [len(ready.names[0])]), (ready.pure.parameters, ready.pure.data), strict=True))
+        dtype = dtype if ready.program is None else np.complex128
+        result = simulate_pure(ready.pure, theta, data, dtype=dtype, initial=state, shots=shots, seed=seed)
+        state = result.statevector()
+    if ready.program is not None:
+        state = None if state is None else np.ascontiguousarray(state, complex).view(float)
+        result = TrajectoriesResult(ready.program, values, state, shots, seed, circuit.num_clbits)
+    elif not len(ready.pure):  # no gate at all
+        result = simulate_pure(ready.pure, dtype=dtype, initial=state, shots=shots, seed=seed)
     if not circuit.num_clbits:
         return result
-    samples, bits = result._run()[:2]
-    return CountsResult(_read(samples, bits, readings, seed))
+    if ready.program is None:
+        samples, bits = result.sample().indices, np.zeros((shots, circuit.num_clbits), np.uint8)
+    else:
+        samples, bits = result._run()[:2]
+    return CountsResult(_read(samples, bits, ready.readings, seed))
+
+
+class Ready(NamedTuple):
+    """What is made of a circuit once.
+
+    Attributes
+    ----------
+    names : tuple of (tuple of str, tuple of str)
+        Parameters and data.
+    readings : list of Reading
+        Measurements that end it.
+    pure : Circuit
+        What comes before anything random: done once, for all trajectories.
+    program : Program or None
+        The rest.
+    """
+
+    names: tuple[tuple[str, ...], tuple[str, ...]]
+    readings: list[Reading]
+    pure: Circuit
+    program: Program | None
+
+
+def _ready(circuit: Circuit) -> Ready:
+    body, readings = split(circuit)
+    first = next((k for k, i in enumerate(body) if not i.is_unitary and i.gate is not BARRIER), len(body))
+    names = (circuit.parameters, circuit.data)
+    program = lower(body[first:], circuit.num_qubits, *names) if first < len(body) else None
+    return Ready(names, readings, circuit._with(body[:first]), program)
+
+
+def _chunks(n: int) -> int:
+    """Parts that threads share: few where states are large, as each part has its own."""
+    return 16 if n < 14 else threads.get_threads()
 
 
 def _read(samples: np.ndarray, bits: np.ndarray, readings: Sequence[Reading], seed: int) -> np.ndarray:
@@ -90,10 +128,6 @@ class TrajectoriesResult(Result):
         self.num_qubits, self.shots, self.seed = program.gates.num_qubits, shots, seed
         self._program, self._values, self._num_clbits = program, values, num_clbits
         self._initial = np.zeros(0) if initial is None else initial
-        n = self.num_qubits
-        # few chunks where states are large: each has its own
-        self._chunks = 16 if n < 14 else threads.get_threads()
-        check_memory("trajectories", n, self._chunks * 16 << (n + 3))
 
     def _run(self, h: Any = None, first: int = 0, count: int | None = None, keep: bool = False) -> tuple[np.ndarray, ...]:
         """Outcomes, classical bits, values of h, and if they are kept the states, of trajectories `first` and following."""
@@ -109,7 +143,7 @@ class TrajectoriesResult(Result):
         if h is not None:
             strings, weights = np.stack([h.x[:, 0], h.z[:, 0]], 1).astype(np.int64).reshape(-1), h.coefficients.real.copy()
         k0, k1 = key(self.seed)
-        kernels.run(self.num_qubits, min(self._chunks, -(-count // kernels.states.LANES)), first, program.draws, program.dense, k0, k1,
+        kernels.run(self.num_qubits, min(_chunks(self.num_qubits), -(-count // kernels.states.LANES)), first, program.draws, program.dense, k0, k1,
                     program.rows, program.ints, program.table, gates.ops, coefficients, self._initial, samples, values, bits, final,
                     strings, weights, kernels.chunk_address())  # fmt: skip
         return samples, bits, values, final.view(complex).reshape(-1, 1 << self.num_qubits)

@@ -36,7 +36,7 @@ class SubspaceExpectation(Expectation):
             raise SimulatorError("Expectation: with simulator='subspace' the initial state is fixed, got one as an argument (give it to Expectation(...))")
         return super()._inputs(theta, data, coefficients, initial)
 
-    def _engine(self, coefficients: np.ndarray) -> SubspaceAdjoint:
+    def _engine(self, coefficients: np.ndarray) -> Any:
         return SubspaceAdjoint(self._turns, self._sums(coefficients)) if coefficients.shape[1] else self._adjoint
 
     def _sums(self, coefficients: np.ndarray) -> list[PauliSum]:

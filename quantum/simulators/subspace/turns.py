@@ -223,7 +223,8 @@ class _Work:
                 kind_of, angle, sign = recipe
                 rotation = kind_of == Recipe.ROTATION  # exp(-i t/2) where the parity is even, exp(i t/2) where it is odd
                 backward = (~flip if rotation else np.zeros_like(flip)) ^ (sign < 0)
-                self.turn(*self.parts(places), backward, angle, 0.5 if rotation else 1.0)
+                real, imaginary = self.parts(places)
+                self.turn(real, imaginary, backward, angle, 0.5 if rotation else 1.0)
             return
         pivot = 1 << (x.bit_length() - 1)
         lower = np.concatenate([self.states, self.states ^ x])

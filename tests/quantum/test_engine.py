@@ -201,3 +201,6 @@ def test_measurements_on_the_way_need_shots():
     with pytest.raises(SimulatorError, match="reset on qubits"):
         quantum.run(quantum.Circuit(1).h(0).measure(0).reset(0))
     assert quantum.run(quantum.Circuit(1).h(0).measure(0)).probabilities().round(12).tolist() == [0.5, 0.5]
+    for circuit in (quantum.Circuit(1).x(0).measure(0).reset(0).measure(0, 1), quantum.Circuit(1, 2).x(0).reset(0).x(0).measure(0)):
+        assert quantum.run(circuit, shots=10, seed=1).counts() == {"01": 10}
+    assert quantum.run(quantum.Circuit(1).x(0).reset(0), shots=10, seed=1).sample().counts() == {"0": 10}

@@ -7,6 +7,7 @@ operations as possible are done on each.
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -163,16 +164,20 @@ class _Emitter:
             segment.coefficients += inner[0].size
 
 
-def components(table: np.ndarray) -> list[np.ndarray]:
+def components(table: np.ndarray) -> tuple[np.ndarray, ...]:
     """Sets of strings that the map mixes among each other."""
-    linked = table.any(0)
+    return _components(table.any(0).tobytes(), table.shape[1])
+
+
+@functools.lru_cache(1024)
+def _components(pattern: bytes, size: int) -> tuple[np.ndarray, ...]:
+    linked = np.frombuffer(pattern, bool).reshape(size, size)
     linked = linked | linked.T
-    label = np.arange(len(linked))
+    label = np.arange(size)
     while True:
-        new = np.where(linked, label, len(linked)).min(1)
-        new = np.minimum(new, label)
+        new = np.minimum(np.where(linked, label, size).min(1), label)
         new = new[new]
         if np.array_equal(new, label):
             break
         label = new
-    return [np.flatnonzero(label == k) for k in np.unique(label)]
+    return tuple(np.flatnonzero(label == k) for k in np.unique(label))

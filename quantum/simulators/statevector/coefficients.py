@@ -132,24 +132,19 @@ def _product(c, r):
 
 @kernel(nogil=True)
 def _dense_product(c, out, source, size, x, m, v, local):
-    bits = 0
-    while x >> bits:
-        bits += 1
+    """Rows that differ in the bits x are read from where they are, since `out` holds the previous matrix: column by column."""
     k = 0
-    for b in range(bits):
-        k += (x >> b) & 1
-    dim = 1 << k
-    place, old = np.zeros(dim, np.int64), np.empty(2 * dim)
-    for i in range(dim):
-        for b in range(k):
-            if (i >> b) & 1:
-                place[i] |= 1 << ((local >> (4 * b)) & 15)
+    while x >> k:
+        k += 1
+    for b in range(k):
+        k -= 1 - ((x >> b) & 1)
+    dim, old = 1 << k, np.empty(2 << k)
     for j in range(size):
         if j & m != v or j & x:
             continue
         for column in range(size):
             for i in range(dim):
-                at = out + 2 * ((j | place[i]) * size + column)
+                at = out + 2 * ((j | _place(i, local)) * size + column)
                 old[2 * i], old[2 * i + 1] = c[at], c[at + 1]
             for i in range(dim):
                 re, im = 0.0, 0.0
@@ -157,8 +152,18 @@ def _dense_product(c, out, source, size, x, m, v, local):
                     at = source + 2 * (i * dim + l)
                     re += c[at] * old[2 * l] - c[at + 1] * old[2 * l + 1]
                     im += c[at] * old[2 * l + 1] + c[at + 1] * old[2 * l]
-                at = out + 2 * ((j | place[i]) * size + column)
+                at = out + 2 * ((j | _place(i, local)) * size + column)
                 c[at], c[at + 1] = re, im
+
+
+@kernel(nogil=True)
+def _place(i, local):
+    """Index of a DENSE to bits of the matrix."""
+    place, b = 0, 0
+    while i >> b:
+        place |= ((i >> b) & 1) << ((local >> (4 * b)) & 15)
+        b += 1
+    return place
 
 
 @kernel(nogil=True)

@@ -15,6 +15,9 @@ from triskele.quantum.states import TOLERANCE
 
 __all__ = ["Estimate", "Samples", "sample"]
 
+_FIRST = 1 << 62  # word of the stream of a seed: far from those that core.random draws from the same seed
+
+
 class Estimate(NamedTuple):
     """A mean of measured values, and its standard error."""
 
@@ -53,6 +56,8 @@ class Samples:
             self._array: np.ndarray | None = array.astype(np.uint8, copy=False)
             self._indices: np.ndarray | None = None
         else:
+            if num_bits is None:
+                raise SimulatorError("Samples: indices need num_bits, the number of bits of each")
             self.num_bits = operator.index(num_bits)
             self._array, self._indices = None, array
 
@@ -227,7 +232,7 @@ def sample(weights: np.ndarray, shots: int, seed: int | None = None) -> np.ndarr
     [1, 1, 1]
     """
     shots = check_shots(shots, "sample")
-    words = philox.bits(make_key(check_seed(seed, "sample")), 0, 2 * shots).view(np.uint64)
+    words = philox.bits(make_key(check_seed(seed, "sample")), _FIRST, 2 * shots).view(np.uint64)
     if weights.dtype.char not in "fdFD":
         weights = weights.astype(complex if np.iscomplexobj(weights) else float)
     if weights.size % 8:

@@ -89,7 +89,7 @@ class Result(ABC):
         --------
         >>> from triskele import quantum
         >>> quantum.run(quantum.Circuit(2).h(0).cx(0, 1)).sample(1000, seed=1).counts()
-        {'00': 512, '11': 488}
+        {'00': 511, '11': 489}
         """
         chosen = states.check_qubits(qubits, self.num_qubits, "sample")
         shots, seed = self._shots(shots, "sample"), self.seed if seed is None else seed
@@ -133,7 +133,7 @@ class Result(ABC):
         >>> round(bell.expectation("X0 X1 - 2 Y0 Y1"), 12)
         3.0
         >>> bell.expectation("X0 X1 + Z0", shots=1000, seed=1).value
-        1.026
+        0.976
         """
         h = check_observable(h, self.num_qubits, "expectation")
         if shots is None:

@@ -372,7 +372,7 @@ def draw_affine(origin, tables, k0, k1, out):
             out[s, w] = origin[w]
         for g in range(groups):
             if g & 7 == 0:
-                number = draws.bits64(k0, k1, s * per + (g >> 3))
+                number = _word(k0, k1, s * per + (g >> 3), 0)
             choice = np.int64(number & np.uint64(255))
             number >>= np.uint64(8)
             for w in range(words):

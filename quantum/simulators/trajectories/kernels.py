@@ -24,7 +24,6 @@ from numba import carray
 
 from triskele.core.kernels import simd, threads
 from triskele.core.kernels.njit import device, kernel
-from triskele.core.random import numba as draws
 from triskele.quantum.compile.ops import OP_COLUMNS
 from triskele.quantum.simulators.statevector.lanes import address_of, at_address
 from triskele.quantum.simulators.trajectories import states
@@ -33,9 +32,20 @@ TIMES, SCALE, PAULI, UNITARY, KRAUS, KRAUS_MANY, FLIP, APPLY, GATE = range(9)
 ROW = 8
 CONTEXT = 32
 _LEAST = 1e-14  # probability below which an operator is never chosen: rounding has made it
+_STREAM = 5  # the last counter word, which keeps these streams apart from those of core.random
 _SWAP = 3  # compile.ops.Form
 
 _parallel_for = threads.for_numba()
+
+
+@device
+def _uniforms(k0, k1, number, number_of_draw, out):
+    """out[lane]: in [0, 1), of the stream of trajectory `number` + lane (`number` is a multiple of 8)."""
+    c0 = simd.convert(simd.iota(8), np.uint32) + np.uint32(number & 0xFFFFFFFF)
+    c1, c2, c3 = simd.splat(np.uint32(number >> 32), 8), simd.splat(np.uint32(number_of_draw), 8), simd.splat(np.uint32(_STREAM), 8)
+    w = simd.philox4x32(c0, c1, c2, c3, simd.splat(k0, 8), simd.splat(k1, 8))
+    word = (simd.convert(w[1], np.uint64) << np.uint64(21)) | (simd.convert(w[0], np.uint64) >> np.uint64(11))
+    simd.store(out, 0, simd.convert(simd.convert(word, np.int64), np.float64) * 2.0**-53)
 
 
 @device
@@ -193,7 +203,7 @@ def _gate(p, size, op, coefficients, everywhere, active, c, work):
 
 
 @device
-def _batch(p, n, rows, ints, table, ops, coefficients, k0, k1, number, draws_each, bits, chains, touched, c, work):
+def _batch(p, n, rows, ints, table, ops, coefficients, k0, k1, number, bits, chains, touched, c, work):
     """Eight trajectories, the first being `number`; p holds the initial states."""
     size = 1 << n
     uniform, active, nowhere, choice, rho = np.empty(8), np.empty(8, np.bool_), np.zeros(8, np.bool_), np.empty(8, np.int64), np.empty(32)
@@ -207,8 +217,7 @@ def _batch(p, n, rows, ints, table, ops, coefficients, k0, k1, number, draws_eac
             active[lane] = _active(ints, condition, bits, lane)
             everywhere = everywhere and active[lane]
         if PAULI <= kind <= FLIP:
-            for lane in range(8):
-                uniform[lane] = draws.uniform(k0, k1, (number + lane) * draws_each + d)
+            _uniforms(k0, k1, number, d, uniform)
         if kind <= KRAUS and kind != PAULI:  # each makes a matrix for each lane in c
             if kind == TIMES:
                 _fill(c, coefficients, b, 4, 3, active)
@@ -287,9 +296,8 @@ def _chunk(context, index):
                 simd.store(p, 16 * j + 8, simd.splat(0.0, 8))
         bits[:] = 0
         number = first + 8 * batch
-        _batch(p, n, rows, ints, table, ops, coefficients, k0, k1, number, draws_each, bits, chains, touched, c, work)
-        for lane in range(8):
-            uniform[lane] = draws.uniform(k0, k1, (number + lane) * draws_each + draws_each - 1)
+        _batch(p, n, rows, ints, table, ops, coefficients, k0, k1, number, bits, chains, touched, c, work)
+        _uniforms(k0, k1, number, draws_each - 1, uniform)
         states.draw(p, size, simd.address(uniform, 0), simd.address(result, 0))
         count = min(8, shots - 8 * batch)
         for lane in range(count):

@@ -1,9 +1,9 @@
-"""ADAPT-VQE against UCCSD: how few excitations the ground state of a stretched chain of hydrogen atoms needs.
+"""ADAPT-VQE against UCCSD: how few excitations the ground state of lithium hydride needs.
 
 Grimsley et al., Nat. Commun. 10, 3007 (2019): the ansatz grows by the excitation whose energy slope is the largest. With the
 same accuracy it has fewer angles than UCCSD, which takes all single and double excitations at once.
 
-    python examples/quantum/adapt_vqe.py [--molecule H4] [--output adapt_vqe.png]
+    python examples/quantum/adapt_vqe.py [--molecule LiH] [--output adapt_vqe.png]
 """
 
 import argparse
@@ -53,7 +53,7 @@ def main(name, output):
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--molecule", default="H4", help="H2, H4, LiH, BeH2 or H2O")
+    parser.add_argument("--molecule", default="LiH", help="H2, H4, LiH, BeH2 or H2O")
     parser.add_argument("--output", default="adapt_vqe.png", help="where the picture goes")
     args = parser.parse_args()
     main(args.molecule, args.output)

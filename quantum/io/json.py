@@ -3,7 +3,9 @@
 Version 1 is an object with `format` "triskele.quantum.circuit", `version`, `num_qubits`, `num_clbits`, `data` (names of data parameters)
 and `instructions`, each an object with `gate` and, where they are not empty, `qubits`, `params`, `controls`, `clbits`, `condition`
 ({"clbits", "value"}). A parameter is a number, or {"terms": {name: coefficient}, "constant": number}. A gate is a registered name, or
-{"name", "label", "matrix"} with rows of [re, im]; "diagonal" is followed by its number of qubits through `qubits`.
+{"name", "label", "matrix"} with rows of [re, im]; "diagonal" is followed by its number of qubits through `qubits`. A channel is
+{"channel": name, "arguments"} with its Kraus operators as "kraus", or "pauli", the probabilities of Pauli strings; an error in
+reading is {"readout": [p01, p10]}.
 """
 
 from __future__ import annotations
@@ -12,10 +14,12 @@ import json
 from typing import Any
 
 from triskele.quantum.circuit import Circuit
-from triskele.quantum.errors import CircuitError, GateError, ParameterError
+from triskele.quantum.errors import ChannelError, CircuitError, GateError, ParameterError
 from triskele.quantum.gates.base import Gate, find
 from triskele.quantum.gates.families import diagonal, unitary
 from triskele.quantum.instruction import BARRIER, MEASURE, RESET, Condition, Instruction
+from triskele.quantum.noise.channel import Channel
+from triskele.quantum.noise.readout import ReadoutError
 from triskele.quantum.parameters import Linear
 
 __all__ = ["from_json", "to_json"]
@@ -30,7 +34,7 @@ def to_json(circuit: Circuit) -> str:
     Raises
     ------
     CircuitError
-        If it has gates that are functions, or channels.
+        If it has gates that are functions.
 
     Examples
     --------
@@ -61,13 +65,40 @@ def _param(p: float | Linear) -> Any:
 def _gate(gate: Any) -> Any:
     if gate in _OPERATIONS.values():
         return gate.name
+    if isinstance(gate, Channel):
+        arguments = [float(a) for a in gate.arguments if isinstance(a, (int, float))]
+        if gate.is_pauli:
+            return {"channel": gate.name, "arguments": arguments, "pauli": gate.pauli_probabilities.tolist()}
+        return {"channel": gate.name, "arguments": arguments, "kraus": [_rows(k) for k in gate.kraus]}
+    if isinstance(gate, ReadoutError):
+        return {"readout": [float(gate.matrix[0, 1]), float(gate.matrix[1, 0])]}
     if not isinstance(gate, Gate):
-        raise CircuitError(f"to_json: channels such as {gate.name} cannot be written")
+        raise CircuitError(f"to_json: {gate!r} cannot be written")
     if gate.name == "diagonal" or _registered(gate):
         return gate.name
     if gate.constant is None:
         raise CircuitError(f"to_json: {gate.name} is a function or a product of your own and cannot be written (bind it, and use its matrix)")
-    return {"name": gate.name, "label": gate.label, "matrix": [[[z.real, z.imag] for z in row] for row in gate.constant.tolist()]}
+    return {"name": gate.name, "label": gate.label, "matrix": _rows(gate.constant)}
+
+
+def _rows(matrix: Any) -> list[Any]:
+    return [[[z.real, z.imag] for z in row] for row in matrix.tolist()]
+
+
+def _complex(rows: Any) -> list[Any]:
+    return [[complex(*z) for z in row] for row in rows]
+
+
+def _made(record: dict[str, Any]) -> Any:
+    """A gate by its matrix, a channel or an error in reading."""
+    if "readout" in record:
+        return ReadoutError(*record["readout"])
+    if "channel" not in record:
+        return unitary(_complex(record["matrix"]), record["name"], record["label"])
+    name = str(record["channel"])
+    channel = Channel.pauli(name, record["pauli"]) if "pauli" in record else Channel(name, [_complex(k) for k in record["kraus"]])
+    channel.arguments = tuple(record["arguments"])
+    return channel
 
 
 def _registered(gate: Gate) -> bool:
@@ -93,7 +124,7 @@ def from_json(text: str) -> Circuit:
         for i in record["instructions"]:
             _read(circuit, i)
         circuit._data = frozenset(str(n) for n in record["data"])
-    except (CircuitError, GateError, ParameterError):
+    except (ChannelError, CircuitError, GateError, ParameterError):
         raise
     except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
         raise CircuitError(f"from_json: this is no circuit's JSON ({type(error).__name__}: {error})") from error
@@ -108,11 +139,11 @@ def _read(circuit: Circuit, i: dict[str, Any]) -> None:
     if gate is None and isinstance(name, str):
         gate = diagonal(len(qubits)) if name == "diagonal" else find(name)
     elif gate is None:
-        gate = unitary([[complex(*z) for z in row] for row in name["matrix"]], name["name"], name["label"])
+        gate = _made(name)
     condition = i.get("condition")
     if condition is not None:
         condition = Condition(tuple(condition["clbits"]), int(condition["value"]))
     bits = clbits + (condition.clbits if condition else ())
-    if any(not isinstance(c, int) or not 0 <= c < circuit.num_clbits for c in bits) or (gate is MEASURE) != bool(clbits):
+    if any(not isinstance(c, int) or not 0 <= c < circuit.num_clbits for c in bits) or (gate is MEASURE or isinstance(gate, ReadoutError)) != bool(clbits):
         raise CircuitError(f"from_json: classical bits must be from 0 to {circuit.num_clbits - 1}, got {list(bits)}")
     circuit.append(gate, qubits, params, controls=i.get("controls", []), clbits=clbits, condition=condition)

@@ -101,6 +101,11 @@ class Channel:
         return self
 
     @property
+    def is_pauli(self) -> bool:
+        """Whether it was made from probabilities of Pauli strings."""
+        return self._pauli is not None
+
+    @property
     def kraus(self) -> np.ndarray:
         """The Kraus operators (m, 2**q, 2**q)."""
         if self._kraus is None:

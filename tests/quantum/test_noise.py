@@ -234,3 +234,11 @@ def test_readout_errors_follow_measurements():
 def test_bad_models_say_what_is_wrong(make, message):
     with pytest.raises(ValueError, match=message):
         make()
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_noisy_circuits_as_json(name):
+    circuit = quantum.Circuit(3).h(0).append(getattr(noise, name)(*EXAMPLES[name]), 1).depolarizing(0.1, 0, 2).measure_all()
+    circuit = circuit.with_noise(noise.NoiseModel().readout(noise.ReadoutError(0.1, 0.2)))
+    again = quantum.Circuit.from_json(circuit.to_json())
+    assert again == circuit and again.draw() == circuit.draw()

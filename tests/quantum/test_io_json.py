@@ -98,8 +98,6 @@ def test_what_cannot_be_written():
     kick = quantum.gate(lambda t: np.exp(1j * t) * np.eye(2), 1, 1, "kick")
     with pytest.raises(CircuitError, match="kick is a function"):
         Circuit(1).append(kick, 0, [0.1]).to_json()
-    with pytest.raises(CircuitError, match="channels such as depolarizing"):
-        Circuit(1).depolarizing(0.1, 0).to_json()
 
 
 def test_examples_in_docstrings():

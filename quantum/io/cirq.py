@@ -80,6 +80,7 @@ class _FromCirq:
 
     def _known(self, gate: Any, wires: list[int], controls: tuple[int, ...], condition: Condition | None) -> bool:
         kind = type(gate).__name__
+        kind = f"{kind[-1]}PowGate" if kind in ("_PauliX", "_PauliY", "_PauliZ") else kind
         exponent = getattr(gate, "exponent", None)
         shift = getattr(gate, "_global_shift", 0.0)
         add = lambda name, params, where=wires: self._append(name, where, params, controls, condition)

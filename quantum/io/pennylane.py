@@ -9,7 +9,15 @@ from typing import Any
 import numpy as np
 
 from triskele.quantum.gradients.expectation import Expectation
-from triskele.quantum.io.pennylane_circuit import Template, can_differentiate, can_run, initial_state, pauli_sum, qml, template
+from triskele.quantum.io.pennylane_circuit import (
+    Template,
+    can_differentiate,
+    can_run,
+    initial_state,
+    pauli_sum,
+    qml,
+    template,
+)
 from triskele.quantum.simulators.run import run
 
 __all__ = ["TriskeleQubit"]
@@ -78,13 +86,13 @@ class TriskeleQubit(qml.devices.Device):
         program = qml.CompilePipeline() if hasattr(qml, "CompilePipeline") else qml.transforms.core.TransformProgram()
         adjoint = config.gradient_method == "adjoint" and config.use_device_gradient
         name = "adjoint + triskele.qubit" if adjoint else self.name
+        program.add_transform(qml.transforms.broadcast_expand)
         program.add_transform(qml.defer_measurements, allow_postselect=False)
         program.add_transform(preprocess.decompose, stopping_condition=can_differentiate if adjoint else can_run, device_wires=self.wires, name=name)
         program.add_transform(preprocess.device_resolve_dynamic_wires, wires=self.wires, allow_resets=False)
         program.add_transform(preprocess.validate_device_wires, self.wires, name=self.name)
         program.add_transform(preprocess.validate_measurements, analytic_measurements=lambda m: isinstance(m, _StateMeasurement),
                               sample_measurements=lambda m: isinstance(m, (_SampleMeasurement, *_Shadows)), name=name)  # fmt: skip
-        program.add_transform(qml.transforms.broadcast_expand)
         if adjoint:
             program.add_transform(preprocess.no_sampling, name=name)
             program.add_transform(preprocess.validate_adjoint_trainable_params)

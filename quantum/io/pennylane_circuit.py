@@ -61,11 +61,16 @@ def _gates(op: Any, qubit: Callable[[Any], int]) -> list[_Gate] | None:
         return _controlled(op, qubit)
     if isinstance(op, qml.ops.op_math.Adjoint):
         return _adjoint(op, qubit)
-    if name == "QubitUnitary" or op.num_params == 0 and op.has_matrix and len(op.wires) <= 6:
-        matrix = np.asarray(qml.math.unwrap([op.parameters[0]])[0] if name == "QubitUnitary" else op.matrix(), complex)
+    if op.has_matrix and len(op.wires) <= 6 and (op.num_params == 0 or _is_constant(op)):
+        matrix = np.asarray(qml.math.unwrap([op.matrix()])[0], complex)
         # the first wire is the most significant bit of the matrix's index
-        return [(unitary(matrix, name.lower()), tuple(qubit(w) for w in op.wires)[::-1], (), ())] if matrix.ndim == 2 else None
+        return [(unitary(matrix, name.lower()), tuple(qubit(w) for w in op.wires)[::-1], (), ())]
     return None
+
+
+def _is_constant(op: Any) -> bool:
+    """Whether its parameters are matrices or vectors and not angles."""
+    return any(qml.math.ndim(p) for p in op.parameters)
 
 
 def _controlled(op: Any, qubit: Callable[[Any], int]) -> list[_Gate] | None:
@@ -123,7 +128,7 @@ class Template:
         self.angles: list[bool] = []  # for each of the tape's gate parameters: whether it is an angle
         number = 0
         for op in tape.operations:
-            constant = isinstance(op, _Preparation) or any(qml.math.ndim(p) for p in op.parameters)
+            constant = isinstance(op, _Preparation) or _is_constant(op)
             self.angles += [not constant] * op.num_params
             if isinstance(op, _Preparation):
                 continue
@@ -151,8 +156,8 @@ def template(tape: Any, known: dict[Any, Template]) -> Template:
         wires = op.wires.labels
         if op.name in _SAME or op.name in _SEQUENCES:
             key.append((op.name, wires))
-        elif op.name == "QubitUnitary":
-            key.append((op.name, wires, np.asarray(op.parameters[0]).tobytes()))
+        elif op.num_params and _is_constant(op):
+            key.append((op.name, wires, np.asarray(qml.math.unwrap([op.matrix()])[0]).tobytes()))
         else:
             extra = op.hyperparameters.get("pauli_word") or (_structure(op) if op.name != "MultiRZ" else None)
             key.append((op.name, wires, extra))
@@ -168,8 +173,7 @@ def _structure(op: Any) -> Any:
     """What distinguishes operators of one name on the same wires."""
     base = getattr(op, "base", None)
     if base is not None:
-        matrix = np.asarray(base.parameters[0]).tobytes() if base.name == "QubitUnitary" else None
-        return (base.name, base.wires.labels, tuple(getattr(op, "control_values", ())), matrix, base.hyperparameters.get("pauli_word"), _structure(base))
+        return (base.name, base.wires.labels, tuple(getattr(op, "control_values", ())), base.hyperparameters.get("pauli_word"), _structure(base))
     return np.asarray(op.matrix()).tobytes() if op.num_params == 0 and op.has_matrix else None
 
 

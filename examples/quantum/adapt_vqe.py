@@ -43,7 +43,7 @@ def main(name, output):
         right.semilogy(result.slopes, "o-", ms=4, label=f"ADAPT, {title}")
     left.plot(len(uccsd.theta), 1e3 * (uccsd.energy - fci), "k*", ms=13, label="UCCSD")
     left.axhspan(left.get_ylim()[0], 1.6, color="tab:green", alpha=0.12, lw=0)
-    left.text(0.2, 1.6, " chemical accuracy", va="top", color="tab:green")
+    left.text(len(uccsd.theta), 1.3, "chemical accuracy", va="top", ha="right", color="tab:green")
     left.set(xlabel="number of angles", ylabel="energy above FCI / millihartree", title=name)
     left.legend(frameon=False)
     right.set(xlabel="number of angles", ylabel="largest slope in the pool / hartree", title="what the next excitation promises")

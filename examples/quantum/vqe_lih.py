@@ -26,7 +26,7 @@ def largest(ansatz, theta, number):
     short = quantum.Circuit(ansatz.num_qubits)
     for i in ansatz.bind(values):
         if not i.params or abs(i.params[0]) >= least:
-            short.append(i.gate, i.qubits, np.round(i.params, 3))
+            short.append(i.gate, i.qubits, np.round(i.params, 2))
     return short
 
 

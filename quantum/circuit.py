@@ -200,7 +200,7 @@ class Circuit:
             if type(q) is not int and isinstance(q, np.integer):
                 return self.append(gate, [int(t) for t in targets], params, controls=[int(c) for c in control], clbits=clbits, condition=condition)
             if not isinstance(q, int) or not 0 <= q < n:
-                raise CircuitError(f"{where}: qubits must be integers from 0 to {n - 1}, got {q!r}")
+                raise CircuitError(f"{where}: qubits must be integers from 0 to {n - 1}, got {q!r}{_hint(gate, q)}")
         if len(wires) > 1 and len(set(wires)) != len(wires):
             raise CircuitError(f"{where}: qubits must differ, got {list(wires)}")
         if gate.num_qubits is not None and len(targets) != gate.num_qubits:
@@ -289,7 +289,8 @@ class Circuit:
         """What is added inside the `with` is done only if these classical bits (first least significant) hold `value`."""
         bits = (clbits,) if isinstance(clbits, (int, np.integer)) else tuple(clbits)
         if any(not 0 <= c < self.num_clbits for c in bits):
-            raise CircuitError(f"when: classical bits must be from 0 to {self.num_clbits - 1}, got {list(bits)}")
+            there = f"from 0 to {self.num_clbits - 1}" if self.num_clbits else "there (measure into them first)"
+            raise CircuitError(f"when: classical bits must be {there}, got {list(bits)}")
         if self._condition is not None:
             raise CircuitError("when: conditions cannot be nested (use one condition on all the bits)")
         self._condition = Condition(bits, int(value))
@@ -490,3 +491,10 @@ def _controls_method(name: str, gate: Gate) -> Any:
 
     method.__name__, method.__doc__ = name, f"Add {name}({', '.join(['angle'] * first + ['controls'] + ['qubit'] * gate.num_qubits)})."
     return method
+
+
+def _hint(gate: Any, qubit: Any) -> str:
+    """What was probably meant by something that is no qubit."""
+    if isinstance(qubit, (list, tuple, range, set, np.ndarray)):
+        return " (one call for each qubit)"
+    return " (parameters come before qubits)" if isinstance(qubit, float) and gate.num_params else ""

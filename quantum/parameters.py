@@ -39,6 +39,8 @@ class Linear:
         return Linear(tuple((n, c) for n, c in terms.items() if c), self.constant + other.constant)
 
     def __mul__(self, factor: float) -> Linear:
+        if isinstance(factor, Linear):
+            raise ParameterError(f"an angle must be linear in its parameters, got ({self})*({factor}) (compute the product before and bind it)")
         if not isinstance(factor, Real):
             return NotImplemented
         return Linear(tuple((n, c * float(factor)) for n, c in self.terms if factor), self.constant * float(factor))

@@ -118,6 +118,8 @@ def resolve(name: str) -> tuple[int | None, Gate]:
     try:
         return 0, find(name)
     except GateError as error:
+        if isinstance(name, str) and name != name.lower() and _is_known(name.lower()):
+            raise GateError(f"unknown gate {name!r} (did you mean {name.lower()}?)") from None
         match = re.fullmatch(r"(m?)c(\d*)(.+)", name) if isinstance(name, str) else None
         if match is None:
             raise
@@ -129,3 +131,11 @@ def resolve(name: str) -> tuple[int | None, Gate]:
         if more is None and not many or many and number:
             raise
         return None if more is None else int(number or 1) + more, gate
+
+
+def _is_known(name: str) -> bool:
+    try:
+        resolve(name)
+    except GateError:
+        return False
+    return True

@@ -11,11 +11,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from triskele.core.kernels.njit import kernel
+from triskele.core.kernels.njit import device, kernel
 from triskele.quantum.compile.ops import OP_COLUMNS, RECIPE_COLUMNS, RecipeColumn
 from triskele.quantum.compile.program import Program
 
 __all__ = ["fuse"]
+
+inner = device(no_cpython_wrapper=True, no_cfunc_wrapper=True)  # decorates what compiled code alone calls
 
 MOST = 64  # ops that may wait on a qubit
 LANES = 8  # lowest bits may be lanes of a vector, where a condition saves no work: one is used only from the next bit on
@@ -91,7 +93,7 @@ def _fuse(ops, real, size, n):
     return out[: state[0]], recipes[: state[1]], state[2]
 
 
-@kernel
+@inner
 def _flush(ops, which, stop, q, c, real, chain, out, recipes, state):
     """Append what waits on qubit q: a product, or one for each value of the condition c, or the ops as they are."""
     n = zero = np.int64(0)  # literals would be types of their own, for which all that is called is compiled anew
@@ -124,7 +126,7 @@ def _flush(ops, which, stop, q, c, real, chain, out, recipes, state):
                 _copy(ops, which[w], out, state)
 
 
-@kernel
+@inner
 def _product(ops, which, start, stop, q, real, out, recipes, state):
     """Append the product of ops on qubit q, first one first; what they depend on besides is left out."""
     diagonal = True
@@ -164,7 +166,7 @@ def _product(ops, which, start, stop, q, real, out, recipes, state):
     out[row, 3] = out[row, 4] = out[row, 5] = 0
 
 
-@kernel
+@inner
 def _recipe(recipes, state, source, previous, floats):
     """Append a recipe for so many floats; where its result is."""
     r, at = state[1], state[2]
@@ -174,7 +176,7 @@ def _recipe(recipes, state, source, previous, floats):
     return at
 
 
-@kernel
+@inner
 def _copy(ops, i, out, state):
     """Append an op as it is."""
     for column in range(OP_COLUMNS):
@@ -182,7 +184,7 @@ def _copy(ops, i, out, state):
     state[0] += 1
 
 
-@kernel
+@inner
 def _form(ops, which, start, stop, real):
     """Form of the product of PAIRs and DIAGs."""
     form = -1
@@ -198,7 +200,7 @@ def _form(ops, which, start, stop, real):
     return form
 
 
-@kernel
+@inner
 def _cost(ops, which, stop, c, real):
     """Cost of ops one after the other, those in a row without condition being one."""
     total, start = 0.0, np.int64(0)
@@ -215,13 +217,13 @@ def _cost(ops, which, stop, c, real):
     return total
 
 
-@kernel
+@inner
 def _same(ops, a, b):
     """Whether two ops have the same masks."""
     return ops[a, 3] == ops[b, 3] and ops[a, 4] == ops[b, 4] and ops[a, 5] == ops[b, 5]
 
 
-@kernel
+@inner
 def _position(x):
     """Number of the highest one in x; 0 for 0."""
     q = 0

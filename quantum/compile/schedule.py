@@ -16,11 +16,14 @@ from enum import IntEnum
 
 import numpy as np
 
-from triskele.core.kernels.njit import kernel
+from triskele.core.kernels.njit import device, kernel
 from triskele.quantum.compile.ops import MAX_DENSE
 from triskele.quantum.compile.program import Program
 
 __all__ = ["CodeColumn", "Kernel", "PassColumn", "Schedule", "schedule"]
+
+
+inner = device(no_cpython_wrapper=True, no_cfunc_wrapper=True)  # decorates what compiled code alone calls
 
 
 class Kernel(IntEnum):
@@ -169,7 +172,7 @@ def _schedule(ops, n, lane_bits, size, low, code, passes):
     return count, vectors
 
 
-@kernel
+@inner
 def _encode(op, row, local, n, lane_bits, vectors):
     """Fill one row of code; returns where the next op's vectors begin."""
     kind, form, width = op[0], op[1], op[7]
@@ -205,7 +208,7 @@ def _encode(op, row, local, n, lane_bits, vectors):
     return vectors + 12
 
 
-@kernel
+@inner
 def _compress(x, mask, n):
     """Bits of x at the ones of `mask`, moved together."""
     result, place = 0, 0
@@ -216,7 +219,7 @@ def _compress(x, mask, n):
     return result
 
 
-@kernel
+@inner
 def _ones(x):
     count = 0
     while x:

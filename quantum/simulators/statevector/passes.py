@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from triskele.core.kernels import simd
-from triskele.core.kernels.njit import kernel, template
+from triskele.core.kernels.njit import kernel
 from triskele.quantum.compile.schedule import CODE_COLUMNS
 from triskele.quantum.simulators.statevector import rows as loops
-from triskele.quantum.simulators.statevector.lanes import as_pointer, at_address, load, ones, parity, prefetch, stack, store, width, zip_lanes
+from triskele.quantum.simulators.statevector.lanes import as_pointer, at_address, inline, load, ones, parity, prefetch, stack, store, width, zip_lanes
 
 __all__ = ["BUFFER_ROWS", "CONTEXT_WORDS", "apply", "chunk32", "chunk64", "deposit", "interleave"]
 
@@ -19,7 +19,7 @@ SCRATCH_ROWS = 256
 CONTEXT_WORDS = 16
 
 
-@template
+@inline
 def apply(p, rows, code, vectors, block, scratch):
     """One op on a block.
 
@@ -62,7 +62,7 @@ def apply(p, rows, code, vectors, block, scratch):
             loops.dense(p, rows, c, fixed, value, x, lanes, scratch)
 
 
-@template
+@inline
 def deposit(x, mask):
     """Bits of x, lowest first, at the ones of `mask`."""
     result = 0
@@ -74,7 +74,7 @@ def deposit(x, mask):
     return result
 
 
-@template
+@inline
 def interleave(p, rows):
     """Rows (W real parts, W imaginary parts) to W complex numbers."""
     w = width(p)
@@ -86,7 +86,7 @@ def interleave(p, rows):
         store(p, u + w, high)
 
 
-@template
+@inline
 def _chunk(context, chunk, like):
     """Some blocks of one pass.
 

@@ -7,9 +7,9 @@ from triskele import quantum
 
 Circuit, Parameter = quantum.Circuit, quantum.Parameter
 SAID = [
-    (lambda: Circuit(3).h([0, 1, 2]), "qubits must be integers from 0 to 2, got .* one call for each qubit"),
+    (lambda: Circuit(3).h([0, 1, 2]), "qubits must be integers from 0 to 2, got .*one call for each qubit"),
     (lambda: Circuit(3).h(range(3)), "one call for each qubit"),
-    (lambda: Circuit(3).rx(0, np.pi / 2), "got 1.57.* parameters come before qubits"),
+    (lambda: Circuit(3).rx(0, np.pi / 2), "got 1.57.*parameters come before qubits"),
     (lambda: Circuit(3).h("0"), "got '0'"),
     (lambda: Circuit(3).CX(0, 1), r"unknown gate 'CX' \(did you mean cx\?\)"),
     (lambda: Circuit(3).hh(0), "unknown gate 'hh'"),

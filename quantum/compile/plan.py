@@ -153,8 +153,5 @@ def _machine(single: bool, log_bytes: int) -> tuple[float, float]:
 
 
 def _size(count: float) -> str:
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if count < 1024:
-            break
-        count /= 1024
-    return f"{count:.3g} {unit}"
+    power = min(3, max(0, int(np.log2(max(count, 1)) // 10)))
+    return f"{count / 1024**power:.3g} {('B', 'KiB', 'MiB', 'GiB')[power]}"

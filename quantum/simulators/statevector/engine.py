@@ -81,7 +81,7 @@ def align(array):
 @inline
 def make_coefficients(values, words, numbers):
     """A program's coefficients for these values: a new (C,) float64 array."""
-    angles, recipes, count, terms = words[1], words[2], words[3], words[4]
+    angles, recipes, terms = words[1], words[2], words[4]
     starts = words[8 : 9 + angles]
     indices = words[9 + angles : 9 + angles + terms]
     at = 9 + angles + terms

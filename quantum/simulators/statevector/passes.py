@@ -8,7 +8,19 @@ from triskele.core.kernels import simd
 from triskele.core.kernels.njit import kernel
 from triskele.quantum.compile.schedule import CODE_COLUMNS
 from triskele.quantum.simulators.statevector import rows as loops
-from triskele.quantum.simulators.statevector.lanes import as_pointer, at_address, inline, load, ones, parity, prefetch, stack, store, width, zip_lanes
+from triskele.quantum.simulators.statevector.lanes import (
+    as_pointer,
+    at_address,
+    inline,
+    load,
+    ones,
+    parity,
+    prefetch,
+    stack,
+    store,
+    width,
+    zip_lanes,
+)
 
 __all__ = ["BUFFER_ROWS", "CONTEXT_WORDS", "apply", "chunk32", "chunk64", "deposit", "interleave"]
 

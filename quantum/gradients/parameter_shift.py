@@ -13,7 +13,7 @@ from triskele.quantum.gates.base import Gate, Pair, Phase, Rotation
 from triskele.quantum.parameters import Linear
 from triskele.quantum.sampling import check_seed
 
-__all__ = ["Sampled", "frequencies", "shift_rule"]
+__all__ = ["Sampled", "Slots", "frequencies", "shift_rule"]
 
 
 def shift_rule(frequencies: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -96,6 +96,57 @@ def _spectrum(primitive: Any) -> set[float]:
     return {round(float(e), 12) for e in np.linalg.eigvalsh(primitive.generator)}
 
 
+class Slots:
+    """A circuit with a parameter of its own in each place of a gate that depends on values, and the shift rule of each.
+
+    Attributes
+    ----------
+    circuit : Circuit
+        With parameters `slot1`, `slot2`, ...
+    names : tuple of str
+        Parameters and data of the original circuit.
+    rules : list of (coefficients, shifts)
+        Empty arrays where values do not depend on the slot.
+    unruly : str or None
+        The name of a gate that has no rule.
+    matrix, constants : (S, V) and (S,) array
+        ``slots = matrix @ values + constants``.
+    """
+
+    def __init__(self, circuit: Any):
+        self.names = circuit.parameters + circuit.data
+        self.rules: list[tuple[np.ndarray, np.ndarray]] = []
+        self.unruly: str | None = None
+        self._expressions: list[Linear] = []
+        self.circuit = circuit._with([self._slotted(i) for i in circuit])
+        self.circuit._data = frozenset()
+        index = {n: i for i, n in enumerate(self.names)}
+        self.matrix, self.constants = np.zeros((len(self._expressions), len(index))), np.array([p.constant for p in self._expressions])
+        for row, p in zip(self.matrix, self._expressions, strict=True):
+            for name, c in p.terms:
+                row[index[name]] += c
+
+    def _slotted(self, instruction: Any) -> Any:
+        params = list(instruction.params)
+        for k, p in enumerate(params):
+            if type(p) is Linear:
+                gate, found = instruction.gate, np.zeros(0)
+                if isinstance(gate, Gate) and gate.factors is not None:
+                    found = frequencies(gate, k, bool(instruction.controls))
+                else:
+                    self.unruly = gate.name
+                self.rules.append(shift_rule(found) if len(found) else (found, found))
+                self._expressions.append(p)
+                params[k] = Linear(((f"slot{len(self._expressions)}", 1.0),))
+        return instruction._replace(params=tuple(params))
+
+    def shifted(self, at: np.ndarray, k: int) -> np.ndarray:
+        """The points (2 R, S) of the rule of slot k around `at` (S,)."""
+        points = np.repeat(at[None], len(self.rules[k][1]), axis=0)
+        points[:, k] += self.rules[k][1]
+        return points
+
+
 class Sampled:
     """Values from a simulator, exact or from shots, with gradients by parameter shift: the same interface as `Adjoint`.
 
@@ -117,35 +168,9 @@ class Sampled:
         self.hamiltonians, self.simulator, self.dtype, self.shots = hamiltonians, simulator, dtype, shots
         self._key = None if shots is None else key(check_seed(seed, "Expectation"))
         self._count = 0
-        self.names = circuit.parameters + circuit.data
-        self._index = {n: i for i, n in enumerate(self.names)}
-        self._rules: list[tuple[np.ndarray, np.ndarray]] = []
-        self._slots: list[Linear] = []
-        self._unruly: str | None = None
-        self.circuit = circuit._with(self._slotted(i) for i in circuit)
-        self.circuit._data = frozenset()
+        self._slots = Slots(circuit)
 
-    def _slotted(self, instruction: Any) -> Any:
-        """The instruction with a parameter of its own in each place that depends on values."""
-        params = list(instruction.params)
-        for k, p in enumerate(params):
-            if type(p) is Linear:
-                gate = instruction.gate
-                if not isinstance(gate, Gate) or gate.factors is None:
-                    self._unruly = gate.name
-                    found = np.zeros(0)
-                else:
-                    found = frequencies(gate, k, bool(instruction.controls))
-                self._rules.append(shift_rule(found) if len(found) else (np.zeros(0), np.zeros(0)))
-                self._slots.append(p)
-                params[k] = Linear(((f"slot{len(self._slots)}", 1.0),))
-        return instruction._replace(params=tuple(params))
-
-    def _angles(self, values: np.ndarray) -> np.ndarray:
-        named = dict(zip(self.names, values.tolist(), strict=True))
-        return np.array([p(named) for p in self._slots])
-
-    def _at(self, angles: np.ndarray, initial: np.ndarray | None) -> list[float]:
+    def _at(self, slots: np.ndarray, initial: np.ndarray | None) -> list[float]:
         """The values at one point."""
         from triskele.quantum.simulators.run import run
 
@@ -153,30 +178,26 @@ class Sampled:
         if self._key is not None:
             words = fold_in(self._key, self._count)
             seed, self._count = int(words[0]) | int(words[1]) << 32, self._count + 1
-        result = run(self.circuit, angles, simulator=self.simulator, dtype=self.dtype, initial=initial, shots=self.shots, seed=seed)
+        result = run(self._slots.circuit, slots, simulator=self.simulator, dtype=self.dtype, initial=initial, shots=self.shots, seed=seed)
         found = [result.expectation(h, shots=self.shots) for h in self.hamiltonians]
         return [float(getattr(e, "value", e)) for e in found]
 
     def values(self, values: np.ndarray, initial: np.ndarray) -> np.ndarray:
         """See `Adjoint.values`."""
-        return np.array([self._at(self._angles(v), _state(initial, k)) for k, v in enumerate(values)])
+        slots = values @ self._slots.matrix.T + self._slots.constants
+        return np.array([self._at(s, _state(initial, k)) for k, s in enumerate(slots)])
 
     def jacobian(self, values: np.ndarray, initial: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """See `Adjoint.jacobian`."""
-        if self._unruly is not None:
-            raise SimulatorError(f"Expectation: {self._unruly} has no generator known, which parameter shift needs (gradient='adjoint' does not)")
-        gradients = np.zeros((len(values), len(self.hamiltonians), len(self.names)))
-        for b, v in enumerate(values):
-            angles, start = self._angles(v), _state(initial, b)
-            for k, ((coefficients, shifts), p) in enumerate(zip(self._rules, self._slots, strict=True)):
-                slope = np.zeros(len(self.hamiltonians))
-                for c, s in zip(coefficients, shifts, strict=True):
-                    moved = angles.copy()
-                    moved[k] += s
-                    slope += c * np.array(self._at(moved, start))
-                for name, factor in p.terms:
-                    gradients[b, :, self._index[name]] += factor * slope
-        return self.values(values, initial), gradients
+        if self._slots.unruly is not None:
+            raise SimulatorError(f"Expectation: {self._slots.unruly} has no generator known, which parameter shift needs (gradient='adjoint' does not)")
+        slots = values @ self._slots.matrix.T + self._slots.constants
+        slopes = np.zeros((len(values), len(self.hamiltonians), slots.shape[1]))
+        for b, at in enumerate(slots):
+            for k, (coefficients, _) in enumerate(self._slots.rules):
+                for c, point in zip(coefficients, self._slots.shifted(at, k), strict=True):
+                    slopes[b, :, k] += c * np.array(self._at(point, _state(initial, b)))
+        return self.values(values, initial), slopes @ self._slots.matrix
 
     def pull(self, values: np.ndarray, ct: np.ndarray, initial: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """See `Adjoint.pull`."""

@@ -20,7 +20,12 @@ __all__ = ["expect", "pull", "second"]
 
 
 def _batch(*inputs: Any) -> int:
-    return max(i.shape[0] for i in inputs)
+    sizes = [i.shape[0] for i in inputs]
+    return max(sizes) if all(sizes) else 0  # a batch may be empty
+
+
+def _zeros(specs):
+    return [np.zeros(s.shape, s.dtype) for s in specs]
 
 
 def _expect_out(theta, data, coefficients, initial, *, energy):
@@ -59,18 +64,24 @@ def _flat(size, is_batched, inputs):
 @custom_op(out=_expect_out, mode="python", name="quantum.expect")
 def expect(theta, data, coefficients, initial, *, energy):
     """(B, m) values."""
+    if not _batch(theta, data, coefficients, initial):
+        return np.zeros((0, energy.size))
     return energy._values(theta, data, coefficients, initial)
 
 
 @custom_op(out=_pull_out, mode="python", name="quantum.pull")
 def pull(theta, data, coefficients, initial, ct, *, energy):
     """Gradients of sum_i ct_i E_i, each (B, size of the input)."""
+    if not _batch(theta, data, coefficients, initial, ct):
+        return _zeros(_pull_out(theta, data, coefficients, initial, ct, energy=energy))
     return energy._pull(theta, data, coefficients, initial, ct)
 
 
 @custom_op(out=_second_out, mode="python", name="quantum.second")
 def second(theta, data, coefficients, initial, ct, *tangents, energy):
     """Along tangents of the four inputs: tangents of E (B, m) and of the four gradients."""
+    if not _batch(theta, data, coefficients, initial, ct, *tangents):
+        return _zeros(_second_out(theta, data, coefficients, initial, ct, *tangents, energy=energy))
     return energy._second(theta, data, coefficients, initial, ct, *tangents)
 
 

@@ -74,6 +74,16 @@ def test_tangents_agree_with_gradients(circuit, seed):
     np.testing.assert_allclose(tangent[0], difference, rtol=0, atol=1e-6)
 
 
+@settings(max_examples=20, deadline=None)
+@given(circuits(max_qubits=5, max_gates=12), st.integers(0, 1000))
+def test_both_ways_to_second_derivatives_agree(circuit, seed):
+    n = circuit.num_qubits
+    energy = quantum.Expectation(circuit, [random_operator(n, seed), random_operator(n, seed + 1)])
+    theta = np.random.default_rng(seed).normal(size=len(circuit.parameters))
+    by_tangents = core.jacfwd(core.jacrev(energy))(theta)
+    np.testing.assert_allclose(energy.hessian(theta), by_tangents, rtol=0, atol=1e-9)
+
+
 @pytest.mark.parametrize("n", [11, 13])
 def test_states_of_several_blocks(n):
     """More amplitudes than a block has: passes with gathered blocks, shared out to threads."""

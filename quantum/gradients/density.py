@@ -18,7 +18,7 @@ from triskele.quantum.parameters import Linear
 from triskele.quantum.simulators.density_matrix import backward, kernels
 from triskele.quantum.simulators.density_matrix.lower import Segment
 from triskele.quantum.simulators.density_matrix.program import CHUNKS, Program, is_scaling, positions
-from triskele.quantum.simulators.density_matrix.simulate import check_size
+from triskele.quantum.simulators.density_matrix.simulator import check_size
 from triskele.quantum.simulators.density_matrix.transfer import FUNCTIONS, Wide, elements, wide_kraus
 from triskele.quantum.simulators.density_matrix.vector import PauliVector
 

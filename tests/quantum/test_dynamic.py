@@ -114,6 +114,32 @@ def test_random_dynamic_circuits(seed):
             assert agree(frequencies(circuit, 4000, simulator, seed), circuit, 4000)
 
 
+@settings(max_examples=12, deadline=None)
+@given(st.integers(0, 2**32))
+def test_shots_that_share_states(seed):
+    """What is done for large circuits, on small ones: branches instead of one state a shot."""
+    circuit = random_dynamic(seed, False)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("triskele.quantum.simulators.trajectories.simulator.BRANCH", 0)
+        shots = max(4000, 4 << sum(i.gate.name in ("measure", "reset") for i in circuit))
+        assert agree(frequencies(circuit, shots, "statevector", seed), circuit, shots)
+
+
+def test_large_circuits_that_measure_on_their_way():
+    """Teleportation of a state, twice, among 14 qubits, with errors in reading at the end, and parameters on both sides."""
+    circuit = quantum.Circuit(14).ry("a", 0)
+    for q in range(2):
+        circuit.h(q + 1).cx(q + 1, q + 2).cx(q, q + 1).h(q).measure([q, q + 1], [0, 1]).reset(q + 1)
+        with circuit.when(1):
+            circuit.x(q + 2)
+        with circuit.when(0):
+            circuit.z(q + 2)
+        circuit.swap(q + 1, q + 2)
+    circuit.ry({"a": -1.0}, 2).measure(2, 2).append(noise.ReadoutError(0.0, 0.25), (), clbits=(2,))
+    counts = quantum.run(circuit, [0.9], simulator="trajectories", shots=1000, seed=1).counts()
+    assert sum(n for bits, n in counts.items() if bits[0] == "1") == pytest.approx(250, abs=70)
+
+
 @settings(max_examples=30)
 @given(st.integers(0, 2**32))
 def test_measurements_that_end_a_circuit_can_be_read_together(seed):

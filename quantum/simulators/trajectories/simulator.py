@@ -13,13 +13,14 @@ from triskele.quantum import states
 from triskele.quantum.compile.program import all_values
 from triskele.quantum.compile.readings import Reading, split
 from triskele.quantum.errors import SimulatorError
-from triskele.quantum.instruction import BARRIER
+from triskele.quantum.instruction import BARRIER, Instruction
 from triskele.quantum.sampling import Estimate, Samples, check_observable, check_seed, check_shots
 from triskele.quantum.simulators.result import CountsResult, Result
 from triskele.quantum.simulators.statevector.coefficients import fill_coefficients
 from triskele.quantum.simulators.statevector.simulator import check_memory, check_state
 from triskele.quantum.simulators.statevector.simulator import simulate as simulate_pure
 from triskele.quantum.simulators.trajectories import kernels
+from triskele.quantum.simulators.trajectories.branches import branch_events, run_branches
 from triskele.quantum.simulators.trajectories.program import Program, lower
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = ["TrajectoriesResult", "simulate"]
 
+BRANCH = 11  # qubits from which shots share states, where there are few of them, rather than each having its own
 _PIECE = 1 << 22  # amplitudes that are kept at a time
 
 
@@ -57,6 +59,10 @@ def simulate(circuit: Circuit, theta: Any = None, data: Any = None, *, dtype: An
     ready = kept[1]
     values = all_values(*ready.names, theta, data)
     state = None if initial is None else check_state(initial, n)
+    if circuit.num_clbits and n >= BRANCH and ready.events <= np.log2(shots) - 2:
+        named = dict(zip(ready.names[0] + ready.names[1], values.tolist(), strict=True))
+        samples, bits = run_branches(circuit, ready.body, named, dtype, state, shots, seed, ready.segments)
+        return CountsResult(_read(samples, bits, ready.readings, seed))
     if len(ready.pure):
         # its parameters are the first of the circuit's: they are in the order in which they appear
         theta, data = (part[: len(some)] for part, some in zip(np.split(values, [len(ready.names[0])]), (ready.pure.parameters, ready.pure.data), strict=True))
@@ -90,12 +96,21 @@ class Ready(NamedTuple):
         What comes before anything random: done once, for all trajectories.
     program : Program or None
         The rest.
+    body : list of Instruction
+        All but the readings.
+    events : float
+        How many instructions may split shots that share a state; infinite if not only measurements and resets are random.
+    segments : dict
+        What `branches` keeps.
     """
 
     names: tuple[tuple[str, ...], tuple[str, ...]]
     readings: list[Reading]
     pure: Circuit
     program: Program | None
+    body: list[Instruction]
+    events: float
+    segments: dict[Any, Circuit]
 
 
 def _ready(circuit: Circuit) -> Ready:
@@ -103,7 +118,7 @@ def _ready(circuit: Circuit) -> Ready:
     first = next((k for k, i in enumerate(body) if not i.is_unitary and i.gate is not BARRIER), len(body))
     names = (circuit.parameters, circuit.data)
     program = lower(body[first:], circuit.num_qubits, *names) if first < len(body) else None
-    return Ready(names, readings, circuit._with(body[:first]), program)
+    return Ready(names, readings, circuit._with(body[:first]), program, body, branch_events(body) if program is not None else np.inf, {})
 
 
 def _chunks(n: int) -> int:

@@ -77,14 +77,16 @@ def decompose(circuit: Circuit, basis: Iterable[str] = ("u", "cx")) -> Circuit:
         if isinstance(i.gate, Gate) and not i.qubits and not i.controls and i.condition is None:
             phase = phase + i.params[0]
         elif _is_single(i):
-            found = angles_of(i)
-            gates, extra = sequence(*found[:3], names)
+            if (found := angles_of(i)) is None:
+                raise CircuitError(f"decompose: {i.gate.name} is a function of parameters that are not bound (bind the circuit first)")
+            theta, phi, lam, more = found
+            gates, extra = sequence(theta, phi, lam, names)
             for name, params in gates:
                 new.append(name, i.qubits, params, condition=i.condition)
             if i.condition is None:
-                phase = phase + extra + found[3]
-            elif not _is_zero(extra + found[3]):
-                new.append("global_phase", (), [extra + found[3]], condition=i.condition)
+                phase = phase + extra + more
+            elif not _is_zero(extra + more):
+                new.append("global_phase", (), [extra + more], condition=i.condition)
         else:
             new.append(i.gate, i.qubits, i.params, controls=i.controls, clbits=i.clbits, condition=i.condition)
     if not _is_zero(phase):

@@ -8,9 +8,11 @@ from typing import Any
 import numpy as np
 
 from triskele.quantum.circuit import Circuit
+from triskele.quantum.compile.synthesis.euler import angles_of, sequence
 from triskele.quantum.compile.synthesis.expand import expand
 from triskele.quantum.errors import CircuitError
 from triskele.quantum.gates.base import Gate, find
+from triskele.quantum.gates.families import unitary
 from triskele.quantum.instruction import BARRIER, MEASURE, RESET, Condition, Instruction
 from triskele.quantum.optional import load
 from triskele.quantum.parameters import Linear
@@ -120,8 +122,6 @@ class _FromCirq:
         cirq = self._cirq
         matrix = None if cirq.is_parameterized(op) or len(wires) > 6 else cirq.unitary(op, None)
         if matrix is not None:
-            from triskele.quantum.gates.families import unitary
-
             self.circuit.append(unitary(matrix), wires[::-1], controls=controls, condition=condition)
             return
         parts = cirq.decompose_once(op, None)
@@ -236,14 +236,14 @@ def to_cirq(circuit: Circuit) -> Any:
 def _simple(instruction: Instruction, num_qubits: int, keep: Any) -> list[Instruction]:
     found = []
     for i in expand(instruction, num_qubits, keep):
-        if keep(i) or not any(type(p) is Linear for p in i.params) or not i.qubits:
+        angles = None if keep(i) or not any(type(p) is Linear for p in i.params) or not i.qubits else angles_of(i)
+        if angles is None:
             found.append(i)
             continue
-        from triskele.quantum.compile.synthesis.euler import angles_of, sequence
-
-        gates, phase = sequence(*angles_of(i)[:3], frozenset({"rz", "ry"}))
+        theta, phi, lam, more = angles
+        gates, phase = sequence(theta, phi, lam, frozenset({"rz", "ry"}))
         found += [Instruction(find(name), i.qubits, tuple(params)) for name, params in gates]
-        found.append(Instruction(find("global_phase"), (), (phase + angles_of(i)[3],)))
+        found.append(Instruction(find("global_phase"), (), (phase + more,)))
     return found
 
 

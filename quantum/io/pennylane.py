@@ -34,7 +34,7 @@ _KNOWN = 64  # compiled expectation values that are kept
 
 @simulator_tracking
 @single_tape_support
-class TriskeleQubit(qml.devices.Device):
+class TriskeleQubit(qml.devices.Device):  # type: ignore[name-defined]
     """State vectors of Triskele for PennyLane: `qml.device("triskele.qubit", wires=4)`.
 
     Circuits are compiled once for their structure: another call with other angles only fills in numbers. Expectation values

@@ -46,7 +46,7 @@ def _gates(op: Any, qubit: Callable[[Any], int]) -> list[_Gate] | None:
         return [(gate, wires[controls:], tuple(map(tuple, np.eye(gate.num_params))), wires[:controls])]
     if name in _SEQUENCES:
         wires = () if name == "GlobalPhase" else tuple(qubit(w) for w in op.wires)
-        found = []
+        found: list[_Gate] = []
         for ours, coefficients in _SEQUENCES[name]:
             controls, gate = resolve(ours)
             found.append((gate, wires[controls:], coefficients, wires[:controls]))
@@ -93,7 +93,7 @@ def _adjoint(op: Any, qubit: Callable[[Any], int]) -> list[_Gate] | None:
     body = _gates(op.base, qubit)
     if body is None:
         return None
-    found = []
+    found: list[_Gate] = []
     for gate, targets, coefficients, controls in reversed(body):
         if gate.num_params == 0:
             (undone,) = Circuit(max((*targets, *controls)) + 1).append(gate, targets, controls=controls).inverse()

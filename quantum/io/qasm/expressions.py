@@ -51,22 +51,21 @@ _FUNCTIONS: dict[str, tuple[int, Callable[..., float]]] = {
     "acos": (1, math.acos), "atan": (1, math.atan), "ceiling": (1, math.ceil), "floor": (1, math.floor),
     "pow": (2, math.pow), "mod": (2, math.fmod), "float": (1, float), "int": (1, int), "uint": (1, int), "bool": (1, bool), "angle": (1, float),
 }  # fmt: skip
-_LEVELS = (("||",), ("&&",), ("==", "!="), ("<", ">", "<=", ">="), ("+", "-"), ("*", "/", "%"))
+_LEVELS = {"||": 0, "&&": 1, "==": 2, "!=": 2, "<": 3, ">": 3, "<=": 3, ">=": 3, "+": 4, "-": 4, "*": 5, "/": 5, "%": 5}
 _DEPTH = 60  # of nested parentheses; deeper ones would exhaust Python's stack
 
 
-def parse(stream: Stream, version: int, depth: int = 0, level: int = 0) -> Evaluate:
-    """Read an expression; in version 2 `^` is the power, in version 3 `**`.
+def parse(stream: Stream, version: int, depth: int = 0, lowest: int = 0) -> Evaluate:
+    """Read an expression of operators of at least the level `lowest`; in version 2 `^` is the power, in version 3 `**`.
 
     Raises
     ------
     QASMError
         If there is none; the function raises it where the value does not exist.
     """
-    if level == len(_LEVELS):
-        return _signed(stream, version, depth)
-    left = parse(stream, version, depth, level + 1)
-    while operator := stream.accept(*_LEVELS[level]):
+    left = _signed(stream, version, depth)
+    while (level := _LEVELS.get(stream.now.text, -1)) >= lowest and stream.now.kind == "symbol":
+        operator = stream.take()
         left = _binary(operator, left, parse(stream, version, depth, level + 1))
     return left
 

@@ -70,7 +70,8 @@ class VQE:
     max_steps : int, optional
         In place of the optimiser's own limit.
     simulator, dtype, shots
-        See `Expectation`.
+        See `Expectation`. In complex64 line searches end, not converged, where rounding hides the slope: about 1e-7 of the
+        Hamiltonian's size in energy.
     gradient : str, optional
         "adjoint" or "parameter_shift"; when left out, the first where it can be had: state vectors, subspaces and density matrices without shots.
     seed : int

@@ -19,7 +19,8 @@ class SPSA:
     """Two noisy values a step, whatever the number of angles: for energies from shots.
 
     Step k moves by ``-a_k g_k`` with ``g_k = (f(theta + c_k d) - f(theta - c_k d)) / (2 c_k) d``, d of random signs,
-    ``a_k = a / (k + 1 + A)**0.602`` and ``c_k = c / (k + 1)**0.101`` [1]_, A being a tenth of `max_steps`.
+    ``a_k = a / (k + 1 + A)**0.602`` and ``c_k = c / (k + 1)**0.101`` [1]_, A being a tenth of `max_steps`. There is no criterion
+    for convergence: all steps are made, and the result never says that it converged.
 
     Attributes
     ----------
@@ -75,7 +76,7 @@ class SPSA:
             slope, mean = self._slope(objective, theta, d, self.perturbation / (k + 1) ** 0.101)
             theta = theta - a / (k + 1 + offset) ** 0.602 * slope * d
             report(theta, mean)
-        return theta, True, f"all {self.max_steps} steps were made"
+        return theta, False, f"all {self.max_steps} steps were made (SPSA has no criterion for convergence)"
 
     @staticmethod
     def _slope(objective: Objective, theta: np.ndarray, d: np.ndarray, c: float) -> tuple[float, float]:

@@ -86,6 +86,7 @@ def test_spsa_costs_two_values_a_step_and_follows_its_seed():
     assert not np.array_equal(runs[0].theta, runs[2].theta)
     assert runs[0].evaluations == 1 + 2 * 10 + 2 * 150 + 1
     assert all(r.value < -3.5 for r in runs)
+    assert not runs[0].converged and "no criterion" in runs[0].message
 
 
 def test_spsa_makes_steps_of_the_published_length():

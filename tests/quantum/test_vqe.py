@@ -44,6 +44,14 @@ def test_molecules_reach_chemical_accuracy(name):
     assert result.converged and np.all(np.diff(result.history) <= 1e-12)
 
 
+def test_single_precision_is_good_to_a_microhartree():
+    molecule = quantum.molecules.load("H4")
+    ansatz = quantum.uccsd(4, 8)
+    double = quantum.VQE(molecule.hamiltonian, ansatz).run(progress=False)
+    single = quantum.VQE(molecule.hamiltonian, ansatz, dtype=np.complex64).run(progress=False)
+    assert single.energy == pytest.approx(double.energy, abs=5e-6)
+
+
 def test_results_follow_the_seed():
     energies = [quantum.VQE(ising(), layered(), initial="random", seed=s, max_steps=3).run(progress=False).theta for s in (4, 4, 5)]
     np.testing.assert_array_equal(energies[0], energies[1])

@@ -11,8 +11,8 @@ from triskele.quantum.compile.program import Program
 from triskele.quantum.gradients import adjoint_kernels as kernels
 from triskele.quantum.gradients import backward_passes
 from triskele.quantum.gradients.adjoint_kernels import Word
-from triskele.quantum.gradients.observable import Observable, join
 from triskele.quantum.gradients.functions import pull_functions
+from triskele.quantum.gradients.observable import Observable, join
 from triskele.quantum.gradients.recipes import wanted
 from triskele.quantum.simulators.statevector.engine import Block, chunk_address, pack
 from triskele.quantum.simulators.statevector.simulator import check_memory

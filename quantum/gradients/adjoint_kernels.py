@@ -15,7 +15,16 @@ from triskele.quantum.gradients.backward import backward
 from triskele.quantum.gradients.observable_kernels import TILE, apply_tile
 from triskele.quantum.gradients.recipes import pull_angles, pull_recipes
 from triskele.quantum.simulators.statevector.engine import align, make_coefficients, run_passes
-from triskele.quantum.simulators.statevector.lanes import address_of, as_pointer, at_address, fill, load, stack, store, width
+from triskele.quantum.simulators.statevector.lanes import (
+    address_of,
+    as_pointer,
+    at_address,
+    fill,
+    load,
+    stack,
+    store,
+    width,
+)
 
 __all__ = ["Word", "evaluate", "examples32", "examples64", "tiles32", "tiles64"]
 
@@ -159,10 +168,14 @@ def _example(context, k, like):
         for i in range(count):
             g_angles = np.zeros(angles)
             pull_recipes(table, coefficients, g[i], g_angles)
-            gradients[i] = 0.0
+            for j in range(size):
+                gradients[i, j] = 0.0
             pull_angles(words[8 : 9 + angles], words[9 + angles : 9 + angles + terms], numbers[:terms], g_angles, gradients[i])
         if context[24] != 0:  # what recipes made was used up
-            carray(at_address(context[24] + 8 * k * g.size, np.float64), g.shape)[:] = g
+            out = at_address(context[24] + 8 * k * g.size, np.float64)
+            for i in range(count):
+                for j in range(len(coefficients)):
+                    out[i * len(coefficients) + j] = g[i, j]
         if context[23] != 0:
             out = at_address(context[23] + 16 * k * context[25], np.float64)
             for j in range(context[25]):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from triskele.core.kernels import simd, threads
-from triskele.core.kernels.njit import device, kernel, template
+from triskele.core.kernels.njit import device, template
 from triskele.quantum.compile.ops import RECIPE_COLUMNS
 from triskele.quantum.compile.schedule import CODE_COLUMNS, PASS_COLUMNS
 from triskele.quantum.simulators.statevector.coefficients import expand

@@ -73,14 +73,14 @@ def pull_product(row, c, g):
         for j in range(size):
             if j & m == v and j & pivot == 0:
                 s = 1.0 - 2.0 * parity(j & z)
-                entry(c, g, out, previous, step, j, j, source, 1.0, True)
-                entry(c, g, out, previous, step, j, j ^ x, source + 2, s, False)
-                entry(c, g, out, previous, step, j ^ x, j, source + 4, s, False)
-                entry(c, g, out, previous, step, j ^ x, j ^ x, source + 6, 1.0, True)
+                entry(c, g, out, previous, step, j, j, source, 1.0, 1)
+                entry(c, g, out, previous, step, j, j ^ x, source + 2, s, 0)
+                entry(c, g, out, previous, step, j ^ x, j, source + 4, s, 0)
+                entry(c, g, out, previous, step, j ^ x, j ^ x, source + 6, 1.0, 1)
     elif kind == 1:
         for j in range(size):
             if j & m == v:
-                entry(c, g, out, previous, step, j, j, source + 2 * parity(j & z), 1.0, True)
+                entry(c, g, out, previous, step, j, j, source + 2 * parity(j & z), 1.0, 1)
     else:
         width = 0
         bits = x
@@ -93,7 +93,7 @@ def pull_product(row, c, g):
             for row_ in range(1 << width):
                 for column in range(1 << width):
                     a, b = j | spread(row_, width, local), j | spread(column, width, local)
-                    entry(c, g, out, previous, step, a, b, source + 2 * ((row_ << width) + column), 1.0, a == b)
+                    entry(c, g, out, previous, step, a, b, source + 2 * ((row_ << width) + column), 1.0, int(a == b))
 
 
 @device
@@ -107,8 +107,8 @@ def spread(i, width, local):
 
 @device
 def entry(c, g, out, previous, step, i, j, e, sign, diagonal):
-    """The share of entry e (at row i, column j) of an op in the pull-back of PRODUCT; 1 was put in G_previous where i = j already."""
-    er, ei = sign * c[e] - (1.0 if diagonal else 0.0), sign * c[e + 1]
+    """The share of entry e (at row i, column j) of an op in the pull-back of PRODUCT. `diagonal`: 1 where i = j, for which G_previous has 1 already."""
+    er, ei = sign * c[e] - diagonal, sign * c[e + 1]
     if previous < 0:
         g[e] += sign * g[out + i * step + 2 * j]
         g[e + 1] += sign * g[out + i * step + 2 * j + 1]

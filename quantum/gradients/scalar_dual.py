@@ -115,7 +115,7 @@ def forward_dual(ops, wanted, coefficients, d_coefficients, psi, d_psi):
 
 @kernel(nogil=True)
 def backward_dual(ops, wanted, coefficients, d_coefficients, psi, d_psi, lam, d_lam, g, d_g):
-    """`scalar_kernels.backward` with tangents of everything."""
+    """Undo all ops on psi, lambda and their tangents, in place; g and d_g gain the coefficients' cotangents and their tangents, dE = 2 Re <lam|d psi>."""
     c, d = coefficients.view(np.complex128), d_coefficients.view(np.complex128)
     gc, dgc = g.view(np.complex128), d_g.view(np.complex128)
     work = np.empty(256, np.complex128)

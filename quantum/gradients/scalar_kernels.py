@@ -1,4 +1,4 @@
-"""The sweeps amplitude by amplitude: slow, for second derivatives and to compare with. They want a program that is not fused."""
+"""Ops amplitude by amplitude, for sweeps with tangents: slow and simple. They want a program that is not fused."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from triskele.quantum.gradients.observable_kernels import TILE, apply_tile
 from triskele.quantum.simulators.statevector.engine import align
 from triskele.quantum.simulators.statevector.lanes import parity
 
-__all__ = ["apply_observable", "backward", "coefficients_of", "forward"]
+__all__ = ["apply", "apply_observable", "coefficients_of", "collect", "place", "top"]
 
 
 @kernel(nogil=True)
@@ -36,15 +36,6 @@ def coefficients_of(starts, indices, factors, constants, recipes, values, angles
         else:
             c[out] = math.cos(t) + 1j * sign * math.sin(t)
             c[out + 1] = c[out]
-
-
-@kernel(nogil=True)
-def forward(ops, coefficients, psi):
-    """All ops on psi, in place."""
-    c = coefficients.view(np.complex128)
-    work = np.empty(256, np.complex128)
-    for k in range(ops.shape[0]):
-        apply(ops[k], c, psi, work, False)
 
 
 @device
@@ -159,20 +150,6 @@ def collect(op, at, lam, psi, g, scale):
             s = (s - free) & free
             if s == 0:
                 break
-
-
-@kernel(nogil=True)
-def backward(ops, wanted, coefficients, psi, lam, g):
-    """Undo all ops on psi and lam, in place; g gains the cotangents of coefficients for E with dE = 2 Re <lam|d psi>."""
-    c = coefficients.view(np.complex128)
-    gc = g.view(np.complex128)
-    work = np.empty(256, np.complex128)
-    for k in range(ops.shape[0] - 1, -1, -1):
-        op = ops[k]
-        apply(op, c, psi, work, True)
-        if wanted[k]:
-            collect(op, op[6] // 2, lam, psi, gc, 2.0)
-        apply(op, c, lam, work, True)
 
 
 @kernel(nogil=True)

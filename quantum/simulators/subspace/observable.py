@@ -13,10 +13,11 @@ __all__ = ["Sparse", "compress", "elements", "expectation", "term_values"]
 
 _NEGLIGIBLE = 1e-16  # of the largest coefficient: what cancellation leaves
 _CHUNK = 1 << 22  # signs at a time
+_POWERS = np.array([1, 1j, -1, -1j])
 
 
-def _groups(h: Any, states: np.ndarray) -> Iterator[tuple[slice, np.ndarray, np.ndarray, np.ndarray]]:
-    """Terms with the same x: which, places k and j of states with states[k] = states[j] ^ x, and i^|x & z| (-1)^|j & z|, (terms, pairs)."""
+def _groups(h: Any, states: np.ndarray) -> Iterator[tuple[slice, np.ndarray, np.ndarray, np.ndarray, np.ndarray]]:
+    """Terms with the same x: which, places k and j of states with states[k] = states[j] ^ x, i^|x & z| (terms,), (-1)^|j & z| (terms, pairs)."""
     order = np.argsort(states)
     x, z = h.x[:, 0].astype(np.int64), h.z[:, 0].astype(np.int64)
     edges = np.append(np.flatnonzero(np.diff(x, prepend=-1)), len(x))
@@ -27,12 +28,15 @@ def _groups(h: Any, states: np.ndarray) -> Iterator[tuple[slice, np.ndarray, np.
         for begin in range(first, last if len(j) else first, step):
             terms = slice(begin, min(begin + step, last))
             signs = 1.0 - 2.0 * (np.bitwise_count(states[j] & z[terms, None]) & 1)
-            yield terms, k[j], j, signs * (1j ** np.bitwise_count(x[first] & z[terms, None]))
+            yield terms, k[j], j, _POWERS[np.bitwise_count(x[first] & z[terms]) & 3], signs
 
 
 def elements(h: Any, states: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Rows, columns and values (complex) of <states[row]| H |states[column]>; entries may repeat."""
-    found = [(k, j, h.coefficients[terms] @ signs) for terms, k, j, signs in _groups(h, states)]
+    found = []
+    for terms, k, j, phases, signs in _groups(h, states):
+        c = h.coefficients[terms] * phases
+        found.append((k, j, c.real @ signs + (1j * (c.imag @ signs) if c.imag.any() else 0j)))
     if not found:
         return np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, complex)
     rows, columns, values = (np.concatenate(f) for f in zip(*found, strict=True))
@@ -49,8 +53,9 @@ def expectation(h: Any, states: np.ndarray, amplitudes: np.ndarray) -> float:
 def term_values(h: Any, states: np.ndarray, bra: np.ndarray, ket: np.ndarray) -> np.ndarray:
     """(T,) Re <bra|P|ket> of every string P of a sum."""
     out = np.zeros(len(h))
-    for terms, k, j, signs in _groups(h, states):
-        out[terms] = (signs @ (bra[k].conj() * ket[j])).real
+    for terms, k, j, phases, signs in _groups(h, states):
+        products = bra[k].conj() * ket[j]
+        out[terms] = phases.real * (signs @ products.real) - phases.imag * (signs @ products.imag)
     return out
 
 
@@ -76,6 +81,8 @@ def compress(h: Any, turns: Turns) -> Sparse:
 
     With amplitudes a + i b and H = A + i B it is ((A, -B), (B, A)); of real amplitudes only A matters.
     """
+    from scipy.sparse import coo_array
+
     row, column, value = elements(h, turns.states)
     if turns.planes == 2:
         real, imaginary = np.flatnonzero(value.real), np.flatnonzero(value.imag)
@@ -88,19 +95,15 @@ def compress(h: Any, turns: Turns) -> Sparse:
     else:
         entries = value.real
     entries = entries * turns.signs[row] * turns.signs[column]
-    row, column = turns.where[row], turns.where[column]
-    order = np.lexsort((column, row))
-    row, column, entries = row[order], column[order], entries[order]
-    new = np.ones(len(row), bool)
-    new[1:] = (row[1:] != row[:-1]) | (column[1:] != column[:-1])
-    first = np.flatnonzero(new)
-    row, column, entries = row[first], column[first], np.add.reduceat(entries, first) if len(first) else entries
     size = len(turns.start)
-    lengths = np.bincount(row, minlength=size)
+    matrix = coo_array((entries, (turns.where[row], turns.where[column])), shape=(size, size)).tocsr()
+    matrix.eliminate_zeros()
+    lengths = np.diff(matrix.indptr).astype(np.int64)
     starts = np.zeros(size // LANES + 1, np.int64)
     np.cumsum(LANES * lengths.reshape(-1, LANES).max(axis=1), out=starts[1:])
-    within = np.arange(len(row)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+    row = np.repeat(np.arange(size), lengths)
+    within = np.arange(len(row)) - np.repeat(matrix.indptr[:-1], lengths)
     at = starts[row // LANES] + LANES * within + row % LANES
     sparse = Sparse(starts, np.zeros(starts[-1], np.int32), np.zeros(starts[-1]))
-    sparse.columns[at], sparse.entries[at] = column, entries
+    sparse.columns[at], sparse.entries[at] = matrix.indices, matrix.data
     return sparse

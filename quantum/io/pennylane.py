@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -115,30 +115,45 @@ class TriskeleQubit(qml.devices.Device):  # type: ignore[name-defined]
 
     def execute(self, circuits: Any, execution_config: Any = None) -> Any:
         """Values of all measurements."""
-        return tuple(self._execute(c.map_to_standard_wires()) for c in circuits)
+        tapes = [c.map_to_standard_wires() for c in circuits]
+        fast = [not t.shots and bool(t.measurements) and all(_is_pauli_expval(m) for m in t.measurements) for t in tapes]
+        values = iter(self._batched([t for t, is_fast in zip(tapes, fast, strict=True) if is_fast], Expectation.__call__))
+        return tuple(_shaped(next(values)) if is_fast else self._from_state(t) for t, is_fast in zip(tapes, fast, strict=True))
 
     def compute_derivatives(self, circuits: Any, execution_config: Any = None) -> Any:
         """Derivatives of expectation values with respect to trainable parameters."""
-        return tuple(self._value_and_jacobian(c)[1] for c in circuits)
+        return tuple(_nested(jacobian) for _, jacobian in self._jacobians(circuits))
 
     def execute_and_compute_derivatives(self, circuits: Any, execution_config: Any = None) -> Any:
         """Values and derivatives from one sweep."""
-        both = [self._value_and_jacobian(c) for c in circuits]
-        return tuple(b[0] for b in both), tuple(b[1] for b in both)
+        both = self._jacobians(circuits)
+        return tuple(_shaped(values) for values, _ in both), tuple(_nested(jacobian) for _, jacobian in both)
 
     def compute_vjp(self, circuits: Any, cotangents: Any, execution_config: Any = None) -> Any:
         """Cotangents times derivatives."""
-        return tuple(self._vjp(c, ct)[1] for c, ct in zip(circuits, cotangents, strict=True))
+        return tuple(_product(jacobian, ct) for (_, jacobian), ct in zip(self._jacobians(circuits), cotangents, strict=True))
 
     def execute_and_compute_vjp(self, circuits: Any, cotangents: Any, execution_config: Any = None) -> Any:
         """Values, and cotangents times derivatives."""
-        both = [self._vjp(c, ct) for c, ct in zip(circuits, cotangents, strict=True)]
-        return tuple(b[0] for b in both), tuple(b[1] for b in both)
+        both = self._jacobians(circuits)
+        products = tuple(_product(jacobian, ct) for (_, jacobian), ct in zip(both, cotangents, strict=True))
+        return tuple(_shaped(values) for values, _ in both), products
 
-    def _execute(self, tape: Any) -> Any:
-        if not tape.shots and tape.measurements and all(_is_pauli_expval(m) for m in tape.measurements):
-            energy, theta = self._expectation(tape)
-            return _shaped(energy(theta))
+    def _batched(self, tapes: Sequence[Any], compute: Callable[[Expectation, np.ndarray], Any]) -> list[Any]:
+        """What `compute` gives for each tape; those of one structure, as of a batch or of shifted parameters, are computed together."""
+        groups: dict[int, list[int]] = {}
+        prepared = [self._expectation(t) for t in tapes]
+        for k, (energy, _) in enumerate(prepared):
+            groups.setdefault(id(energy), []).append(k)
+        results: list[Any] = [None] * len(tapes)
+        for members in groups.values():
+            energy = prepared[members[0]][0]
+            found = compute(energy, np.stack([prepared[k][1] for k in members]))
+            for place, k in enumerate(members):
+                results[k] = tuple(f[place] for f in found) if isinstance(found, tuple) else found[place]
+        return results
+
+    def _from_state(self, tape: Any) -> Any:
         made = template(tape, self._templates)
         state = run(made.circuit, made.theta(_values(tape)), initial=initial_state(tape)).statevector().reshape((2,) * tape.num_wires)
         if not tape.shots:
@@ -162,30 +177,35 @@ class TriskeleQubit(qml.devices.Device):  # type: ignore[name-defined]
             energy = self._expectations[key] = Expectation(made.circuit, observables, initial=start)
         return energy, made.theta(_values(tape))
 
-    def _jacobian(self, tape: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Values (m,), and derivatives (m, P) with respect to the tape's trainable parameters."""
-        tape = tape.map_to_standard_wires()
-        energy, theta = self._expectation(tape)
-        values, gradient = energy.value_and_grad(theta)
-        made = template(tape, self._templates)
-        numbers = np.cumsum(made.angles) - 1
-        jacobian = np.zeros((len(values), len(tape.trainable_params)))
-        for k, p in enumerate(tape.trainable_params):
-            if p < len(made.angles) and made.angles[p] and int(numbers[p]) in made.columns:
-                jacobian[:, k] = gradient[:, made.columns[int(numbers[p])]]
-        return values, jacobian
+    def _jacobians(self, circuits: Any) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Values (m,), and derivatives (m, P) with respect to trainable parameters, of each tape."""
+        tapes = [c.map_to_standard_wires() for c in circuits]
+        both = self._batched(tapes, Expectation.value_and_grad)
+        return [(values, _trainable(t, template(t, self._templates), gradient)) for t, (values, gradient) in zip(tapes, both, strict=True)]
 
-    def _value_and_jacobian(self, tape: Any) -> tuple[Any, Any]:
-        values, jacobian = self._jacobian(tape)
-        rows = [row[0] if len(row) == 1 else tuple(row) for row in (tuple(np.array(x) for x in row) for row in jacobian)]
-        return _shaped(values), rows[0] if len(rows) == 1 else tuple(rows)
 
-    def _vjp(self, tape: Any, cotangents: Any) -> tuple[Any, Any]:
-        values, jacobian = self._jacobian(tape)
-        single = len(values) == 1
-        weights = np.asarray(qml.math.unwrap([cotangents])[0] if single else np.stack([np.asarray(c) for c in cotangents]), float)
-        weights = weights.reshape((1, *np.shape(weights))) if single and np.shape(weights)[:1] != (1,) or np.ndim(weights) == 0 else weights
-        return _shaped(values), tuple(np.tensordot(jacobian[:, k], weights, (0, 0)) for k in range(jacobian.shape[1]))
+def _trainable(tape: Any, made: Template, gradient: np.ndarray) -> np.ndarray:
+    """Columns of a gradient (m, all angles) for the tape's trainable parameters; 0 for parameters that are no angles of gates."""
+    numbers = np.cumsum(made.angles) - 1
+    jacobian = np.zeros((len(gradient), len(tape.trainable_params)))
+    for k, p in enumerate(tape.trainable_params):
+        if p < len(made.angles) and made.angles[p] and int(numbers[p]) in made.columns:
+            jacobian[:, k] = gradient[:, made.columns[int(numbers[p])]]
+    return jacobian
+
+
+def _nested(jacobian: np.ndarray) -> Any:
+    """Derivatives as PennyLane nests them: no tuple where there is one result or one parameter."""
+    rows = [row[0] if len(row) == 1 else tuple(row) for row in (tuple(np.array(x) for x in row) for row in jacobian)]
+    return rows[0] if len(rows) == 1 else tuple(rows)
+
+
+def _product(jacobian: np.ndarray, cotangents: Any) -> tuple[np.ndarray, ...]:
+    """Cotangents of each result (numbers, or arrays of several cotangents) times the derivatives."""
+    single = len(jacobian) == 1
+    weights = np.asarray(qml.math.unwrap([cotangents])[0] if single else np.stack([np.asarray(c) for c in cotangents]), float)
+    weights = weights[None] if single and weights.shape[:1] != (1,) else weights
+    return tuple(np.tensordot(column, weights, (0, 0)) for column in jacobian.T)
 
 
 def _is_pauli_expval(m: Any) -> bool:

@@ -78,6 +78,7 @@ class PassColumn(IntEnum):
     LOCAL = 4  # mask of local bits
     ZERO = 5  # starting from |0...0>, blocks whose number has any of these bits are still zero
     ACTIVE = 6  # mask of bits on which the state may be other than 0 after the pass, starting from |0...0>
+    IN_PLACE = 7  # 1: masks of rows in the code are those of rows of the whole state, so that blocks need not be copied
 
 
 PASS_COLUMNS = 8
@@ -102,7 +103,7 @@ class Schedule:
     vectors: int
 
 
-def schedule(program: Program, lane_bits: int, size: int, low: int) -> Schedule:
+def schedule(program: Program, lane_bits: int, size: int, low: int, in_place: bool = False) -> Schedule:
     """Sort a program's ops into passes.
 
     Parameters
@@ -114,6 +115,8 @@ def schedule(program: Program, lane_bits: int, size: int, low: int) -> Schedule:
         Local bits of a pass; at least `lane_bits`. It is raised where a DENSE needs more.
     low : int
         So many of them are the lowest; at least `lane_bits`.
+    in_place : bool
+        Blocks are worked on where they lie.
     """
     n = program.num_qubits
     low = max(low, lane_bits)
@@ -122,12 +125,12 @@ def schedule(program: Program, lane_bits: int, size: int, low: int) -> Schedule:
     low = min(low, size)
     code = np.zeros((len(program.ops), CODE_COLUMNS), np.int64)
     passes = np.zeros((max(1, len(program.ops)), PASS_COLUMNS), np.int64)
-    count, vectors = _schedule(program.ops, max(n, lane_bits), lane_bits, size, low, code, passes)
+    count, vectors = _schedule(program.ops, max(n, lane_bits), lane_bits, size, low, in_place, code, passes)
     return Schedule(code, np.ascontiguousarray(passes[:count]), vectors)
 
 
 @kernel
-def _schedule(ops, n, lane_bits, size, low, code, passes):
+def _schedule(ops, n, lane_bits, size, low, in_place, code, passes):
     k = len(ops)
     waiting = np.arange(k)
     done = count = vectors = active = np.int64(0)  # no literals: they are types of their own
@@ -165,19 +168,21 @@ def _schedule(ops, n, lane_bits, size, low, code, passes):
         row[0], row[1], row[2], row[3], row[4] = first, done, size, contiguous, local
         row[5] = _compress(~active & ((1 << n) - 1), ~local & ((1 << n) - 1), n)
         for i in range(first, done):
-            vectors = _encode(ops[code[i, 1]], code[i], local, n, lane_bits, vectors)
+            vectors = _encode(ops[code[i, 1]], code[i], local, (1 << n) - 1 if in_place else local, n, lane_bits, vectors)
             active |= ops[code[i, 1], 2]
         row[6] = active
+        row[7] = in_place
         count += 1
     return count, vectors
 
 
 @inner
-def _encode(op, row, local, n, lane_bits, vectors):
-    """Fill one row of code; returns where the next op's vectors begin."""
+def _encode(op, row, local, numbered, n, lane_bits, vectors):
+    """Fill one row of code, rows being numbered by the bits `numbered`; returns where the next op's vectors begin."""
     kind, form, width = op[0], op[1], op[7]
     outer, lanes = ~local & ((1 << n) - 1), (1 << lane_bits) - 1
-    x, m, v, z = _compress(op[2], local, n), _compress(op[3], local, n), _compress(op[4], local, n), _compress(op[5], local, n)
+    x, m = _compress(op[2] & local, numbered, n), _compress(op[3] & local, numbered, n)
+    v, z = _compress(op[4] & local, numbered, n), _compress(op[5] & local, numbered, n)
     row[2], row[3] = op[6], vectors
     row[4], row[5], row[6] = _compress(op[3], outer, n), _compress(op[4], outer, n), _compress(op[5], outer, n)
     row[7], row[8], row[9], row[10] = x >> lane_bits, m >> lane_bits, v >> lane_bits, z >> lane_bits
@@ -190,7 +195,7 @@ def _encode(op, row, local, n, lane_bits, vectors):
         row[0] = 11
         row[8] |= row[7]
         for i in range(width):
-            row[16 + i] = _ones(local & ((1 << op[8 + i]) - 1))
+            row[16 + i] = _ones(numbered & ((1 << op[8 + i]) - 1))
         return vectors + ((2 << (2 * width)) >> _ones(row[11]))
     if row[7] == 0:
         row[0] = 8 if form == 3 else 7 + form

@@ -17,7 +17,7 @@ from triskele.quantum.gates.families import pauli_rotation, unitary
 from triskele.quantum.simulators.statevector.engine import Block, simulate
 
 VALUES = {"a": 0.7, "b": -1.9}
-BLOCKS = st.sampled_from([None, Block(3, 3), Block(4, 3), Block(5, 4), Block(7, 3)])
+BLOCKS = st.sampled_from([None, Block(3, 3), Block(4, 3), Block(5, 4), Block(7, 3), Block(4, 3, True), Block(6, 4, True)])
 TOLERANCE = {np.complex128: 1e-12, np.complex64: 2e-5}
 
 
@@ -79,18 +79,20 @@ def large_circuit(n=15):
     return circuit
 
 
+@pytest.mark.parametrize("block", [None, Block(11, 5), Block(11, 8, True)])
 @pytest.mark.parametrize("dtype", [np.complex128, np.complex64])
-def test_blocked_passes_agree_with_the_twin(dtype):
+def test_blocked_passes_agree_with_the_twin(dtype, block):
     circuit = large_circuit()
-    np.testing.assert_allclose(simulate(lower(circuit), np.zeros(0), dtype), twin.statevector(circuit), rtol=0, atol=TOLERANCE[dtype])
+    np.testing.assert_allclose(simulate(lower(circuit), np.zeros(0), dtype, None, block), twin.statevector(circuit), rtol=0, atol=TOLERANCE[dtype])
 
 
 def test_results_do_not_depend_on_threads(both_threads):
     circuit, states = large_circuit(17), []
-    for count in (1, 2):
-        threads.set_threads(count)
-        states.append(simulate(lower(circuit), np.zeros(0)))
-    assert np.array_equal(*states)
+    for block in (Block(11, 5), Block(10, 7, True)):
+        for count in (1, 2):
+            threads.set_threads(count)
+            states.append(simulate(lower(circuit), np.zeros(0), np.complex128, None, block))
+        assert np.array_equal(*states[-2:])
 
 
 def test_inverse_undoes():

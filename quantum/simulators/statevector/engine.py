@@ -10,7 +10,7 @@ from numba import carray
 
 from triskele.core.kernels import simd, threads
 from triskele.core.kernels.njit import kernel
-from triskele.quantum.compile.ops import RECIPE_COLUMNS
+from triskele.quantum.compile.ops import RECIPE_COLUMNS, OpColumn
 from triskele.quantum.compile.program import Program
 from triskele.quantum.compile.schedule import CODE_COLUMNS, PASS_COLUMNS, Schedule, schedule
 from triskele.quantum.simulators.statevector.coefficients import expand, fill_coefficients
@@ -25,14 +25,23 @@ PARALLEL_WORK = 1 << 17  # a pass of fewer amplitudes times ops is not worth wak
 
 
 class Block(NamedTuple):
-    """Local bits of a pass: `size` in all, `low` of them the lowest."""
+    """Local bits of a pass: `size` in all, `low` of them the lowest; `in_place`: blocks are not copied together."""
 
     size: int
     low: int
+    in_place: bool = False
 
 
-def default_block(single: bool) -> Block:
-    """Blocks of 32 KiB, in pieces of 512 bytes: they stay in a first-level cache of 48 KiB, and the next one is on its way meanwhile."""
+def default_block(program: Program, single: bool) -> Block:
+    """What was fastest on a processor with 48 KiB of first-level and 2 MiB of second-level cache.
+
+    Blocks in place save the copies, but lie in pieces that must not fall on the same places of the cache, which sorts lines by
+    bits 6 to 11 of their address: few large pieces, and so more passes. States of more than 32 MiB are read from so far away
+    that fewer passes are better, and so are blocks for ops that mix many bits.
+    """
+    low = 8 if single else 7
+    if program.num_qubits <= low + 14 and np.bitwise_count(program.ops[:, OpColumn.X] >> low).max(initial=0) <= 3:
+        return Block(low + 3, low, True)
     return Block(12, 6) if single else Block(11, 5)
 
 
@@ -62,7 +71,7 @@ def pack(program: Program, single: bool, block: Block | None = None) -> Packed:
     key = (single, block)
     if key not in program.cache:
         lane_bits = 4 if single else 3
-        plan = schedule(program, lane_bits, *(block or default_block(single)))
+        plan = schedule(program, lane_bits, *(block or default_block(program, single)))
         header = [max(program.num_qubits, lane_bits), len(program.angle_constants), len(program.recipes), len(program.coefficients),
                   len(program.angle_indices), len(plan.code), len(plan.passes), plan.vectors]  # fmt: skip
         words = np.concatenate([np.array(header, np.int64), program.angle_starts, program.angle_indices, program.recipes.ravel(),

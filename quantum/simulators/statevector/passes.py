@@ -33,13 +33,19 @@ CONTEXT_WORDS = 16
 
 @inline
 def apply(p, rows, code, vectors, block, scratch):
-    """One op on a block.
+    """One op on a block of rows that lie together."""
+    apply_in(p, rows, 0, 0, code, vectors, block, scratch)
+
+
+@inline
+def apply_in(p, rows, outside, own, code, vectors, block, scratch):
+    """One op on those rows whose number has the bits `own` at the ones of `outside`.
 
     Parameters
     ----------
     p : pointer
-        To the block.
-    rows : int
+        To the first row.
+    rows, outside, own : int
     code : pointer to int64
         Row of `Schedule.code`.
     vectors : pointer
@@ -52,7 +58,7 @@ def apply(p, rows, code, vectors, block, scratch):
     if block & code_at(code, 4) == code_at(code, 5):
         c = simd.address(vectors, code_at(code, 3) * width(p))
         s = parity(block & code_at(code, 6))
-        which, x, fixed, value = code_at(code, 0), code_at(code, 7), code_at(code, 8), code_at(code, 9)
+        which, x, fixed, value = code_at(code, 0), code_at(code, 7), code_at(code, 8) | outside, code_at(code, 9) | own
         z, lanes = code_at(code, 10), code_at(code, 11)
         if which == 0:
             loops.pair_general(p, rows, c, x, fixed, value, s)
@@ -87,11 +93,13 @@ def deposit(x, mask):
 
 
 @inline
-def interleave(p, rows):
+def interleave(p, rows, outside, own):
     """Rows (W real parts, W imaginary parts) to W complex numbers."""
     w = width(p)
-    for r in range(rows):
-        u = 2 * w * r
+    i = 0
+    for _ in range(rows >> ones(outside)):
+        u = 2 * w * (i | own)
+        i = (i + outside + 1) & ~outside
         re, im = load(p, u), load(p, u + w)
         low, high = zip_lanes(re, im)
         store(p, u, low)
@@ -113,47 +121,57 @@ def _chunk(context, chunk, like):
     vectors = as_pointer(code_at(context, 4), like)
     plan = at_address(code_at(context, 3), np.int64)
     first, last, size, low, local = code_at(plan, 0), code_at(plan, 1), code_at(plan, 2), code_at(plan, 3), code_at(plan, 4)
-    rows, run = 1 << (size - lane_bits), 1 << (low - lane_bits)
-    high = local >> low << low
-    outer = ((1 << n) - 1) & ~local
+    run = 1 << (low - lane_bits)
+    high, outer = local >> low << low, ((1 << n) - 1) & ~local
+    segments = 1 << (size - low)
+    in_place, copied = code_at(plan, 7), low != size and not code_at(plan, 7)
+    rows, outside = 1 << (size - lane_bits), 0
+    if in_place:
+        rows, outside = 1 << (n - lane_bits), outer >> lane_bits
     buffer = stack(like, BUFFER_ROWS)
     scratch = stack(like, SCRATCH_ROWS)
     for block in range(chunk * per_chunk, min(blocks, (chunk + 1) * per_chunk)):
         if block & zero:
             continue
-        base = simd.address(state, 2 * deposit(block, outer))
-        if low == size:
-            p = base
-        else:
+        place = deposit(block, outer)
+        base, own = simd.address(state, 2 * place), 0
+        p = base
+        if in_place:
+            p, own = state, place >> lane_bits
+        elif copied:
             p = buffer
-            offset = 0
-            for segment in range(rows // run):
-                source, to = simd.address(base, 2 * offset), simd.address(buffer, 2 * w * run * segment)
-                for r in range(2 * run):
-                    store(to, w * r, load(source, w * r))
-                offset = ((offset | ~high) + 1) & high
+            _move(buffer, base, 0, high, segments, run)
         code = at_address(code_at(context, 2) + first * CODE_BYTES, np.int64)
         following, ahead, fetched = simd.address(state, 2 * deposit(block + 1, outer)), 0, 0
-        per_op = (rows // run + last - first - 1) // max(1, last - first)
+        per_op = (segments + last - first - 1) // max(1, last - first)
         if low == size or block + 1 == blocks or (block + 1) & zero:
             per_op = 0
         for _ in range(first, last):
-            for _ in range(min(per_op, rows // run - fetched)):  # the next block comes while this one is worked on
+            for _ in range(min(per_op, segments - fetched)):  # the next block comes while this one is worked on
                 for line in range(2 * run):
                     prefetch(following, 2 * ahead + w * line)
                 ahead = ((ahead | ~high) + 1) & high
                 fetched += 1
-            apply(p, rows, code, vectors, block, scratch)
+            apply_in(p, rows, outside, own, code, vectors, block, scratch)
             code = simd.address(code, CODE_BYTES // 8)
         if finish:
-            interleave(p, rows)
-        if low != size:
-            offset = 0
-            for segment in range(rows // run):
-                to, source = simd.address(base, 2 * offset), simd.address(buffer, 2 * w * run * segment)
-                for r in range(2 * run):
-                    store(to, w * r, load(source, w * r))
-                offset = ((offset | ~high) + 1) & high
+            interleave(p, rows, outside, own)
+        if copied:
+            _move(base, buffer, high, 0, segments, run)
+
+
+@inline
+def _move(to, source, to_high, source_high, segments, run):
+    """Copy segments of `run` rows; on the side that has bits they lie apart, on the other one together."""
+    w = width(to)
+    a = b = 0
+    for segment in range(segments):
+        t = simd.address(to, 2 * a if to_high else 2 * w * run * segment)
+        s = simd.address(source, 2 * b if source_high else 2 * w * run * segment)
+        for r in range(2 * run):
+            store(t, w * r, load(s, w * r))
+        a = ((a | ~to_high) + 1) & to_high
+        b = ((b | ~source_high) + 1) & source_high
 
 
 @kernel(nogil=True)

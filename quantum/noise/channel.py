@@ -167,14 +167,16 @@ class Channel:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Channel):
             return NotImplemented
-        if (self.name, self.num_qubits) != (other.name, other.num_qubits):
+        if (self.name, self.num_qubits, self.is_pauli) != (other.name, other.num_qubits, other.is_pauli):
             return False
-        if self._pauli is not None and other._pauli is not None:
-            return np.array_equal(self._pauli, other._pauli)
-        return np.array_equal(self.kraus, other.kraus)
+        return np.array_equal(self._made_of, other._made_of)
 
     def __hash__(self) -> int:
-        return hash((self.name, self.num_qubits))
+        return hash((self.name, self._made_of.tobytes()))
+
+    @property
+    def _made_of(self) -> np.ndarray:
+        return self.kraus if self._pauli is None else self._pauli
 
     def __repr__(self) -> str:
         return f"Channel({self.name!r}, {self.num_qubits} qubit{'s' * (self.num_qubits > 1)})"

@@ -194,6 +194,8 @@ class Circuit:
             if number != 0:
                 number = len(targets) - gate.num_qubits if number is None else number
                 control, targets = control + targets[:number], targets[number:]
+        elif not hasattr(gate, "num_params"):
+            raise GateError(f"append: a gate's name, or a gate, channel or operation is needed, got {gate!r}")
         n = self.num_qubits
         wires = targets + control
         for q in wires:

@@ -89,6 +89,30 @@ def test_inverses_that_nobody_wrote_down(gate):
     assert circuit.inverse().inverse() == circuit
 
 
+@pytest.mark.parametrize("name", gates.names())
+def test_engine_does_what_the_matrix_says(name):
+    """On scattered qubits of a random state, with and without a control."""
+    gate = gates.find(name)
+    n = gate.num_qubits + 2
+    random = np.random.default_rng(len(name))
+    wires, params = random.permutation(n).tolist(), random.uniform(-3, 3, gate.num_params).tolist()
+    circuit = quantum.Circuit(n).append(gate, wires[2:], params, controls=wires[:1]).append(gate, wires[: gate.num_qubits], params)
+    state = random.normal(size=1 << n) + 1j * random.normal(size=1 << n)
+    state /= np.linalg.norm(state)
+    np.testing.assert_allclose(quantum.run(circuit, initial=state).statevector(), twin.statevector(circuit, initial=state), atol=1e-13)
+
+
+def test_gates_from_functions_are_run_and_differentiated():
+    """The derivative of the matrix comes from the core, that of the energy from the adjoint sweep; differences agree."""
+    kick = function_gate(lambda t, s: np.cos(t * s) * np.eye(2) - 1j * np.sin(t * s) * PAULI["X"], 1, 2, "kick")
+    circuit = quantum.Circuit(2).h(0).append(kick, 1, ["a", {"b": 2.0}], controls=0).rv("a", "b", 0.3, 0).cx(0, 1)
+    theta, h = np.array([0.3, 0.8]), 1e-5
+    energy = quantum.Expectation(circuit, quantum.PauliSum("Z0 X1 + 0.3 Y0 - X1"))
+    np.testing.assert_allclose(quantum.run(circuit, theta).statevector(), twin.statevector(circuit, {"a": 0.3, "b": 0.8}), atol=1e-14)
+    numeric = [(energy(theta + d) - energy(theta - d)) / (2 * h) for d in h * np.eye(2)]
+    np.testing.assert_allclose(energy.gradient(theta), numeric, atol=1e-9)
+
+
 # -- names -------------------------------------------------------------------------------------------------------------
 
 
@@ -128,6 +152,9 @@ def test_errors_of_names():
     for name in ("hadamard", "mcmcx", "ccmcx", "mc3x", "", "c", "cc"):
         with pytest.raises(GateError, match="unknown gate"):
             circuit.append(name, [0])
+    for thing in (None, 3, [1], "x".encode()):
+        with pytest.raises(GateError, match="a gate's name, or a gate, channel or operation is needed"):
+            circuit.append(thing, [0])
     with pytest.raises(CircuitError, match="a list of controls"):
         circuit.mcx(0, 1, 2)
     with pytest.raises(CircuitError, match="must differ"):

@@ -21,13 +21,15 @@ def main(name, output):
     print(f"{name}: {sizes[1]} qubits, Hartree-Fock {molecule.hf_energy:.6f}, FCI {fci:.6f} hartree")
 
     began = time.perf_counter()
-    uccsd = quantum.VQE(molecule.hamiltonian, quantum.uccsd(*sizes)).run()
+    uccsd = quantum.VQE(molecule.hamiltonian, quantum.uccsd(*sizes), simulator="subspace").run()
     print(f"UCCSD: {len(uccsd.theta)} angles, {1e3 * (uccsd.energy - fci):.4f} mHa above FCI, {time.perf_counter() - began:.1f} s")
 
     runs = {}
-    for title, pool in (("fermionic pool", quantum.fermionic_pool(*sizes)), ("qubit pool", quantum.qubit_pool(*sizes))):
+    pools = {"fermionic pool": (quantum.fermionic_pool(*sizes), "subspace"), "qubit pool": (quantum.qubit_pool(*sizes), "statevector")}
+    for title, (pool, simulator) in pools.items():
         began = time.perf_counter()
-        runs[title] = result = quantum.AdaptVQE(molecule.hamiltonian, pool, quantum.hartree_fock(*sizes), tolerance=3e-4).run()
+        runs[title] = result = quantum.AdaptVQE(molecule.hamiltonian, pool, quantum.hartree_fock(*sizes), tolerance=3e-4,
+                                               simulator=simulator).run()
         enough = int(np.argmax(result.history - fci < 1.6e-3))
         print(f"ADAPT, {title} of {len(pool)}: chemical accuracy with {enough} angles; {len(result.theta)} angles reach {1e3 * (result.energy - fci):.4f} mHa, "
               f"{time.perf_counter() - began:.1f} s")  # fmt: skip

@@ -78,6 +78,8 @@ class AdaptVQE:
     max_elements : int
     optimizer : str or object
         See `quantum.minimize`.
+    simulator : str
+        "statevector", or "subspace" for pools that keep the number of particles (`quantum.fermionic_pool`).
 
     Raises
     ------
@@ -100,7 +102,7 @@ class AdaptVQE:
     """
 
     def __init__(self, hamiltonian: PauliSum | str, pool: Sequence[Circuit], reference: Circuit, *, tolerance: float = 1e-3, max_elements: int = 100,
-                 optimizer: Any = "bfgs"):  # fmt: skip
+                 optimizer: Any = "bfgs", simulator: str = "statevector"):  # fmt: skip
         self.hamiltonian, self.reference = check_hamiltonian("AdaptVQE", hamiltonian), check_ansatz("AdaptVQE", reference, "the reference")
         if reference.parameters:
             raise ParameterError(f"AdaptVQE: the reference must have no parameters, got {list(reference.parameters)[:4]} (bind() them)")
@@ -118,10 +120,14 @@ class AdaptVQE:
             raise ParameterError(f"AdaptVQE: tolerance must be positive and max_elements at least 1, got {tolerance} and {max_elements}")
         self.tolerance, self.max_elements = tolerance, max_elements
         self.optimizer = find(optimizer)
-        Expectation(reference, self.hamiltonian)  # does it fit? it says so now
+        self.simulator = simulator
+        self._energy(reference)  # does it fit? it says so now
         self._all = Circuit(reference.num_qubits)
         for k, element in enumerate(self.pool):
             self._all.extend(element.rename({element.parameters[0]: f"pool{k}"}))
+
+    def _energy(self, ansatz: Circuit) -> Expectation:
+        return Expectation(ansatz, self.hamiltonian, simulator=self.simulator)
 
     def run(self, *, progress: bool = True) -> AdaptResult:
         """Grow and optimise.
@@ -139,7 +145,7 @@ class AdaptVQE:
         history, largest, evaluations = [], [], 0
         bar = _bar() if progress else None
         while True:
-            energy, gradient = Expectation(ansatz + self._all, self.hamiltonian).value_and_grad(np.concatenate([theta, np.zeros(len(self.pool))]))
+            energy, gradient = self._energy(ansatz + self._all).value_and_grad(np.concatenate([theta, np.zeros(len(self.pool))]))
             evaluations += 1
             slopes = np.abs(gradient[theta.size :])
             best = int(np.argmax(slopes))
@@ -159,7 +165,7 @@ class AdaptVQE:
             element = self.pool[best]
             ansatz = ansatz + element.rename({element.parameters[0]: f"t{len(chosen)}"})
             chosen.append(best)
-            found = minimize(Expectation(ansatz, self.hamiltonian), np.append(theta, 0.0), self.optimizer)
+            found = minimize(self._energy(ansatz), np.append(theta, 0.0), self.optimizer)
             theta, evaluations = found.theta, evaluations + found.evaluations
             if bar is not None:
                 bar.update()

@@ -61,7 +61,8 @@ class VQE:
     hamiltonian : PauliSum or str
         Hermitian.
     ansatz : Circuit
-        Such as `quantum.uccsd` or `quantum.hardware_efficient`; noisy circuits need ``simulator="density_matrix"``.
+        Such as `quantum.uccsd` or `quantum.hardware_efficient`; noisy circuits need ``simulator="density_matrix"``,
+        and those that keep the number of particles are fastest with ``simulator="subspace"``.
     initial : (P,) array, dict by name, or "random", optional
         Angles to start from. Zeros when left out, which is the Hartree-Fock state in `uccsd`, but often a stationary
         point of other ansatzes: take `"random"` there.

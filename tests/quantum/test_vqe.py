@@ -44,6 +44,15 @@ def test_molecules_reach_chemical_accuracy(name):
     assert result.converged and np.all(np.diff(result.history) <= 1e-12)
 
 
+def test_the_subspace_gives_the_same():
+    molecule = quantum.molecules.load("LiH")
+    sizes = molecule.num_electrons, molecule.num_qubits
+    whole, part = (quantum.VQE(molecule.hamiltonian, quantum.uccsd(*sizes), simulator=s).run(progress=False) for s in ("statevector", "subspace"))
+    assert whole.energy == pytest.approx(part.energy, abs=1e-8) and part.converged
+    grown = quantum.AdaptVQE(molecule.hamiltonian, quantum.fermionic_pool(*sizes), quantum.hartree_fock(*sizes), simulator="subspace", tolerance=1e-2)
+    assert grown.run(progress=False).energy - molecule.fci_energy < CHEMICAL_ACCURACY
+
+
 def test_single_precision_is_good_to_a_microhartree():
     molecule = quantum.molecules.load("H4")
     ansatz = quantum.uccsd(4, 8)

@@ -44,6 +44,7 @@ class Adjoint:
 
     def __init__(self, program: Program, observables: list[Observable], single: bool = False, block: Block | None = None):
         self.program, self.single = program, single
+        self._arguments = (program, observables, single, block)
         together, starts = join(observables)
         packed = pack(program, single, block or default_block(program.num_qubits, single))
         self._numbers = packed.numbers
@@ -61,6 +62,9 @@ class Adjoint:
         self.num_values = fixed[Word.NUM_VALUES] = len(program.parameters) + len(program.data)
         fixed[Word.COUNT] = 1 << program.num_qubits
         self._fixed = fixed
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Adjoint, self._arguments  # a copy has addresses of its own
 
     def values(self, values: np.ndarray, initial: np.ndarray = _NO_STATE) -> np.ndarray:
         """(B, m) values for (B, V) float64 values of parameters and data, from (B or 1, N) complex128 initial states."""

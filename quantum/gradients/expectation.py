@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from triskele.quantum.circuit import Circuit
 from triskele.quantum.compile.program import lower
-from triskele.quantum.errors import OperatorError, ParameterError, SimulatorError
+from triskele.quantum.errors import CircuitError, OperatorError, ParameterError, SimulatorError
 from triskele.quantum.gradients.adjoint import Adjoint
 from triskele.quantum.gradients.hessian import ShiftedGradients
 from triskele.quantum.gradients.observable import Observable, compile_observable
@@ -84,6 +85,8 @@ class Expectation:
 
     def __init__(self, circuit: Any, hamiltonians: PauliSum | Sequence[PauliSum], *, simulator: str = "statevector", dtype: Any = np.complex128,
                  gradient: str = "adjoint", shots: int | None = None, seed: int | None = None, initial: Any = None):  # fmt: skip
+        if not isinstance(circuit, Circuit):
+            raise CircuitError(f"Expectation: a Circuit is needed, got {type(circuit).__name__}")
         self.circuit = circuit
         self.is_list = not isinstance(hamiltonians, (PauliSum, str))
         self.hamiltonians = tuple(PauliSum(h) for h in (hamiltonians if self.is_list else [hamiltonians]))
@@ -99,6 +102,7 @@ class Expectation:
         self._initials = _NO_STATE if self.initial is None else self.initial[None]
         self._ends = np.cumsum([len(h) for h in self.hamiltonians])
         self._prepare(simulator, gradient, shots, seed)
+        self.circuit = circuit.copy()  # what is added to the circuit from now on is not part of this
         self._shape = (len(self.parameters),)
         self._second_derivatives: ShiftedGradients | None = None
 

@@ -1,11 +1,15 @@
 """`Expectation` as a function: arguments, batches, transforms of the core, errors."""
 
+import copy
+import gc
+import pickle
+
 import numpy as np
 import pytest
 
 from tests.twins.statevector import statevector
 from triskele import core, quantum
-from triskele.quantum.errors import OperatorError, ParameterError, SimulatorError
+from triskele.quantum.errors import CircuitError, OperatorError, ParameterError, SimulatorError
 
 ENCODER = quantum.Circuit(3).rx("x0", 0).ry({"x1": 2.0}, 1).as_encoder()
 ANSATZ = quantum.Circuit(3).h(0).ry("a", 0).crx({"b": 2.0}, 0, 1).p("a + b", 1).rzz("c", 1, 2).u("a", "b", "c", 2).fsim("c", "a", 0, 2)
@@ -112,6 +116,25 @@ def test_what_is_given_stays_as_it_is():
     assert np.array_equal(theta, THETA) and np.array_equal(psi, PSI)
 
 
+def test_circuits_that_grow_afterwards():
+    circuit = quantum.Circuit(1).ry("a", 0)
+    energy = quantum.Expectation(circuit, quantum.PauliSum("Z0"))
+    circuit.rx("b", 0)
+    assert energy.parameters == ("a",) and energy(np.zeros(1)) == 1.0
+    assert energy.hessian(np.zeros(1))[0, 0] == pytest.approx(-1.0) and core.hessian(energy)(np.zeros(1))[0, 0] == pytest.approx(-1.0)
+
+
+def test_copies():
+    energy = quantum.Expectation(ANSATZ, OPERATORS)
+    expected = energy.value_and_grad(THETA)
+    copies = [copy.deepcopy(energy), pickle.loads(pickle.dumps(quantum.Expectation(quantum.Circuit(2).rx("a", 0).crz("b", 0, 1), quantum.PauliSum("Z0 X1"))))]
+    del energy
+    gc.collect()
+    found = copies[0].value_and_grad(THETA)
+    assert np.array_equal(found[0], expected[0]) and np.array_equal(found[1], expected[1])
+    assert copies[1].gradient(np.zeros(2)).shape == (2,)
+
+
 @pytest.mark.parametrize(("arguments", "error", "message"), [
     ((np.zeros(2), np.zeros(2)), ParameterError, r"theta must have shape \(3,\).*got \(2,\)"),
     ((np.array([0.0, np.nan, 0.0]), np.zeros(2)), ParameterError, "values must be finite, got nan for b"),
@@ -144,5 +167,7 @@ def test_bad_options():
         quantum.Expectation(ANSATZ, [])
     with pytest.raises(SimulatorError, match="dtype must be"):
         quantum.Expectation(ANSATZ, OPERATORS[0], dtype=np.float64)
+    with pytest.raises(CircuitError, match="a Circuit is needed, got str"):
+        quantum.Expectation("rx", OPERATORS[0])
     with pytest.raises(SimulatorError, match="measure on qubits"):
         quantum.Expectation(quantum.Circuit(1).measure(0), quantum.PauliSum("Z0"))

@@ -109,5 +109,7 @@ def unitary(matrix: Any, name: str = "unitary", label: str = "U") -> Gate:
 
 
 def unitarity(matrix: np.ndarray) -> float:
-    """Largest |U†U - 1|; NaN where the matrix has one."""
+    """Largest |U†U - 1|; NaN where the matrix is not finite."""
+    if not np.isfinite(matrix).all():
+        return float("nan")
     return float(np.max(np.abs(matrix.conj().T @ matrix - np.eye(len(matrix)))))

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from triskele.quantum.circuit import Circuit
 from triskele.quantum.errors import CircuitError, SimulatorError
 from triskele.quantum.simulators.base import find
-
-if TYPE_CHECKING:
-    from triskele.quantum.circuit import Circuit
 
 __all__ = ["run"]
 
@@ -58,7 +56,7 @@ def run(circuit: Circuit, theta: Any = None, data: Any = None, *, simulator: str
     >>> result.probabilities().round(3).tolist()
     [0.5, 0.0, 0.0, 0.5]
     """
-    if type(circuit).__name__ != "Circuit" and not hasattr(circuit, "instructions"):
+    if not isinstance(circuit, Circuit):
         raise CircuitError(f"run: a Circuit is needed, got {type(circuit).__name__}")
     if shots is not None and (isinstance(shots, bool) or not isinstance(shots, (int, np.integer)) or shots < 1):
         raise SimulatorError(f"run: shots must be an integer of at least 1, got {shots!r}")

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from tqdm import tqdm
 
 from triskele.quantum.algorithms.start import check_ansatz, check_hamiltonian
 from triskele.quantum.circuit import Circuit
@@ -143,38 +144,29 @@ class AdaptVQE:
         """
         ansatz, theta, chosen = self.reference.copy(), np.zeros(0), []
         history, largest, evaluations = [], [], 0
-        bar = _bar() if progress else None
-        while True:
-            energy, gradient = self._energy(ansatz + self._all).value_and_grad(np.concatenate([theta, np.zeros(len(self.pool))]))
-            evaluations += 1
-            slopes = np.abs(gradient[theta.size :])
-            best = int(np.argmax(slopes))
-            history.append(float(energy))
-            largest.append(float(slopes[best]))
-            if bar is not None:
+        with tqdm(desc="ADAPT-VQE", unit=" elements", disable=not progress) as bar:
+            while True:
+                energy, gradient = self._energy(ansatz + self._all).value_and_grad(np.concatenate([theta, np.zeros(len(self.pool))]))
+                evaluations += 1
+                slopes = np.abs(gradient[theta.size :])
+                best = int(np.argmax(slopes))
+                history.append(float(energy))
+                largest.append(float(slopes[best]))
                 bar.set_postfix_str(f"{energy:.8f}, slope {slopes[best]:.1e}", refresh=True)
-            if slopes[best] <= self.tolerance:
-                converged, message = True, f"no slope is above {self.tolerance:g}"
-                break
-            if len(chosen) >= self.max_elements:
-                converged, message = False, f"the limit of {self.max_elements} elements was reached"
-                break
-            if len(chosen) > 1 and history[-2] - history[-1] < 1e-12:
-                converged, message = False, f"the optimiser no longer lowers the energy, at a slope of {slopes[best]:.1e}"
-                break
-            element = self.pool[best]
-            ansatz = ansatz + element.rename({element.parameters[0]: f"t{len(chosen)}"})
-            chosen.append(best)
-            found = minimize(self._energy(ansatz), np.append(theta, 0.0), self.optimizer)
-            theta, evaluations = found.theta, evaluations + found.evaluations
-            if bar is not None:
+                if slopes[best] <= self.tolerance:
+                    converged, message = True, f"no slope is above {self.tolerance:g}"
+                    break
+                if len(chosen) >= self.max_elements:
+                    converged, message = False, f"the limit of {self.max_elements} elements was reached"
+                    break
+                if len(chosen) > 1 and history[-2] - history[-1] < 1e-12:
+                    converged, message = False, f"the optimiser no longer lowers the energy, at a slope of {slopes[best]:.1e}"
+                    break
+                element = self.pool[best]
+                ansatz = ansatz + element.rename({element.parameters[0]: f"t{len(chosen)}"})
+                chosen.append(best)
+                found = minimize(self._energy(ansatz), np.append(theta, 0.0), self.optimizer)
+                theta, evaluations = found.theta, evaluations + found.evaluations
                 bar.update()
-        if bar is not None:
-            bar.close()
         return AdaptResult(history[-1], theta, ansatz, tuple(chosen), np.array(history), np.array(largest), evaluations, converged, message)
 
-
-def _bar() -> Any:
-    from tqdm.auto import tqdm
-
-    return tqdm(desc="ADAPT-VQE", unit=" elements")

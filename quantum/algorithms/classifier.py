@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from tqdm import tqdm
 
 from triskele import core
 from triskele.core import nn, optim, random
@@ -121,24 +122,21 @@ class Classifier:
         state = rule.init(weights)
         both = core.value_and_grad(self._loss)
         y, history, keys = y.astype(np.int64), list(self.history), random.split(random.key(seed), epochs)
-        bar = _bar(epochs) if progress else None
         trained = self
-        for epoch in range(epochs):
-            order, total = random.permutation(keys[epoch], len(x)), 0.0
-            for at in range(0, len(x), batch):
-                chosen = order[at : at + batch]
-                loss, slopes = both(weights, x[chosen], y[chosen])
-                weights, state = rule.step(weights, slopes, state)
-                total += float(loss) * len(chosen)
-            history.append(total / len(x))
-            trained = dataclasses.replace(self, weights=weights, history=np.array(history))
-            if bar is not None:
+        with tqdm(total=epochs, desc="training", unit=" epochs", disable=not progress) as bar:
+            for epoch in range(epochs):
+                order, total = random.permutation(keys[epoch], len(x)), 0.0
+                for at in range(0, len(x), batch):
+                    chosen = order[at : at + batch]
+                    loss, slopes = both(weights, x[chosen], y[chosen])
+                    weights, state = rule.step(weights, slopes, state)
+                    total += float(loss) * len(chosen)
+                history.append(total / len(x))
+                trained = dataclasses.replace(self, weights=weights, history=np.array(history))
                 bar.set_postfix_str(f"cross entropy {history[-1]:.4f}", refresh=False)
                 bar.update()
-            if callback is not None and callback(epoch, trained) is True:
-                break
-        if bar is not None:
-            bar.close()
+                if callback is not None and callback(epoch, trained) is True:
+                    break
         return trained
 
     def probabilities(self, x: Any) -> np.ndarray:
@@ -166,8 +164,3 @@ class Classifier:
         weight = random.normal(key, (m, self.classes), dtype=np.float64) / np.sqrt(m)
         return {"theta": random_angles(len(self.circuit.parameters), seed), "weight": weight, "bias": np.zeros(self.classes)}
 
-
-def _bar(total: int) -> Any:
-    from tqdm.auto import tqdm
-
-    return tqdm(total=total, desc="training", unit=" epochs")

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from tqdm import tqdm
 
 from triskele.quantum.algorithms.qaoa import QAOA, check_cost, cost_values
 from triskele.quantum.errors import ParameterError
@@ -100,25 +101,22 @@ class RecursiveQAOA:
         terms: Terms = {frozenset(_qubits(string)): c.real for string, c in self.cost if string}
         fixed: list[tuple[int, frozenset[int], float]] = []  # this bit, as the product of those bits' Z, times a sign
         eliminated, evaluations = [], 0
-        bar = _bar(max(n - self.cutoff, 0)) if progress else None
-        while len(left := sorted(frozenset().union(*terms))) > self.cutoff:
-            place = {q: k for k, q in enumerate(left)}
-            products = list(terms)
-            reduced = PauliSum([(_string(place[q] for q in s), terms[s]) for s in products])
-            found = QAOA(reduced, self.layers, optimizer=self.optimizer).run(progress=False)
-            means = Expectation(found.ansatz, [PauliSum(_string(place[q] for q in s)) for s in products])(found.theta)
-            evaluations += found.evaluations + 1
-            # ties, which symmetric graphs have, must not be broken by rounding: the first of those equal to 1e-6
-            best = int(np.argmax(np.abs(means) >= np.max(np.abs(means)) - 1e-6))
-            product, sign = products[best], 1.0 if means[best] >= 0 else -1.0
-            eliminated.append((tuple(sorted(product)), float(means[best])))
-            bit = max(product)
-            fixed.append((bit, product - {bit}, sign))
-            terms = _substitute(terms, bit, product, sign)
-            if bar is not None:
+        with tqdm(total=max(n - self.cutoff, 0), desc="recursive QAOA", unit=" bits", disable=not progress) as bar:
+            while len(left := sorted(frozenset().union(*terms))) > self.cutoff:
+                place = {q: k for k, q in enumerate(left)}
+                products = list(terms)
+                reduced = PauliSum([(_string(place[q] for q in s), terms[s]) for s in products])
+                found = QAOA(reduced, self.layers, optimizer=self.optimizer).run(progress=False)
+                means = Expectation(found.ansatz, [PauliSum(_string(place[q] for q in s)) for s in products])(found.theta)
+                evaluations += found.evaluations + 1
+                # ties, which symmetric graphs have, must not be broken by rounding: the first of those equal to 1e-6
+                best = int(np.argmax(np.abs(means) >= np.max(np.abs(means)) - 1e-6))
+                product, sign = products[best], 1.0 if means[best] >= 0 else -1.0
+                eliminated.append((tuple(sorted(product)), float(means[best])))
+                bit = max(product)
+                fixed.append((bit, product - {bit}, sign))
+                terms = _substitute(terms, bit, product, sign)
                 bar.update()
-        if bar is not None:
-            bar.close()
         spins = np.ones(n)
         if left:
             place = {q: k for k, q in enumerate(left)}
@@ -149,8 +147,3 @@ def _qubits(string: str) -> list[int]:
 def _string(qubits: Any) -> str:
     return " ".join(f"Z{q}" for q in sorted(qubits))
 
-
-def _bar(total: int) -> Any:
-    from tqdm.auto import tqdm
-
-    return tqdm(total=total, desc="recursive QAOA", unit=" bits")

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
+from tqdm import tqdm
 
 from triskele.core import optim
 from triskele.quantum.errors import OptimizerError, ParameterError
@@ -130,25 +131,22 @@ def minimize(function: Callable[[Any], Any], theta: Any, optimizer: str | Any = 
     if theta.size == 0:
         return Minimum(theta, history[0], np.array(history), objective.evaluations - began, True, "there is nothing to optimise")
     last = theta
-    bar = _bar(progress, chosen.max_steps, history[0]) if progress else None
 
     def report(theta: np.ndarray, value: float) -> None:
         nonlocal last
         last = np.array(theta, np.float64)
         history.append(float(value))
-        if bar is not None:
-            bar.set_postfix_str(f"{value:.8f}", refresh=False)
-            bar.update()
+        bar.set_postfix_str(f"{value:.8f}", refresh=False)
+        bar.update()
         if callback is not None and callback(len(history) - 1, last.copy(), history[-1]) is True:
             raise _Stop
 
-    try:
-        found, converged, message = chosen.minimize(objective, theta.copy(), report)
-    except _Stop:
-        found, converged, message = last, False, "stopped by the callback"
-    finally:
-        if bar is not None:
-            bar.close()
+    total = chosen.max_steps if chosen.max_steps < 1000 else None
+    with tqdm(total=total, desc=progress, unit=" steps", disable=progress is None, postfix=f"{history[0]:.8f}") as bar:
+        try:
+            found, converged, message = chosen.minimize(objective, theta.copy(), report)
+        except _Stop:
+            found, converged, message = last, False, "stopped by the callback"
     return Minimum(found, objective(found), np.array(history), objective.evaluations - began, converged, message)
 
 
@@ -176,11 +174,3 @@ def find(optimizer: Any, max_steps: int | None = None, seed: int = 0) -> Any:
     if isinstance(optimizer, type) or not hasattr(optimizer, "minimize") or not hasattr(optimizer, "max_steps"):
         raise OptimizerError(f"optimizer: a name, an optimiser of quantum.optimizers or one of core.optim is needed, got {optimizer!r}")
     return optimizer if max_steps is None else dataclasses.replace(optimizer, max_steps=int(max_steps))
-
-
-def _bar(title: str, total: int, value: float) -> Any:
-    from tqdm.auto import tqdm
-
-    bar = tqdm(total=None if total >= 1000 else total, desc=title, unit=" steps")
-    bar.set_postfix_str(f"{value:.8f}")
-    return bar

@@ -2,8 +2,12 @@
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from triskele import quantum
+from triskele.quantum.algorithms.qaoa import cost_values
+from triskele.quantum.algorithms.recursive_qaoa import _substitute
 from triskele.quantum.errors import CircuitError, OperatorError, OptimizerError, ParameterError
 from triskele.quantum.optimizers import SPSA
 
@@ -105,6 +109,31 @@ def test_recursive_qaoa_with_fields_and_higher_products():
     result = quantum.RecursiveQAOA(cost, cutoff=2).run(progress=False)
     assert result.cost == pytest.approx(cost.matrix(6).diagonal().real.min())
     assert result.cost == pytest.approx(cost.matrix(6).diagonal()[result.bits @ (1 << np.arange(6))].real)
+
+
+@given(st.lists(st.tuples(st.frozensets(st.integers(0, 5), min_size=1), st.floats(-2, 2)), min_size=1, max_size=8), st.integers(0, 7), st.sampled_from([-1.0, 1.0]),
+       st.integers(0, 63))  # fmt: skip
+def test_a_bit_is_replaced_without_changing_costs(pairs, which, sign, index):
+    """Wherever the product of spins has that sign, old and new costs differ by what became constant."""
+    terms = dict(pairs)
+    spins = [1 - 2 * ((index >> q) & 1) for q in range(6)]
+    product = list(terms)[which % len(terms)]
+    bit = max(product)
+    spins[bit] = int(sign * np.prod([spins[q] for q in product - {bit}]))
+
+    def cost(terms):
+        return sum(c * np.prod([spins[q] for q in s]) for s, c in terms.items())
+
+    new = _substitute(terms, bit, product, sign)
+    assert cost(new) + terms[product] * sign == pytest.approx(cost(terms), abs=1e-11)
+    assert all(bit not in s for s in new)
+
+
+@given(st.dictionaries(st.frozensets(st.integers(0, 4)), st.floats(-3, 3), min_size=1, max_size=6))
+def test_costs_of_assignments_are_the_diagonal(terms):
+    cost = quantum.PauliSum([(" ".join(f"Z{q}" for q in s), c) for s, c in terms.items()])
+    every = (np.arange(32)[:, None] >> np.arange(5)) & 1
+    np.testing.assert_allclose(cost_values(cost, every), cost.matrix(5).diagonal().real, atol=1e-12)
 
 
 def test_recursive_qaoa_below_the_cutoff_tries_everything():

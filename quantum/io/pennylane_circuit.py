@@ -61,7 +61,7 @@ def _gates(op: Any, qubit: Callable[[Any], int]) -> list[_Gate] | None:
         return _controlled(op, qubit)
     if isinstance(op, qml.ops.op_math.Adjoint):
         return _adjoint(op, qubit)
-    if op.has_matrix and len(op.wires) <= 6 and (op.num_params == 0 or _is_constant(op)):
+    if op.has_matrix and len(op.wires) <= 6 and (not op.parameters or _is_constant(op)):
         matrix = np.asarray(qml.math.unwrap([op.matrix()])[0], complex)
         # the first wire is the most significant bit of the matrix's index
         return [(unitary(matrix, name.lower()), tuple(qubit(w) for w in op.wires)[::-1], (), ())]
@@ -129,10 +129,10 @@ class Template:
         number = 0
         for op in tape.operations:
             constant = isinstance(op, _Preparation) or _is_constant(op)
-            self.angles += [not constant] * op.num_params
+            self.angles += [not constant] * len(op.parameters)
             if isinstance(op, _Preparation):
                 continue
-            names = [] if constant else [f"p{number + k}" for k in range(op.num_params)]
+            names = [] if constant else [f"p{number + k}" for k in range(len(op.parameters))]
             number += len(names)
             for gate, targets, coefficients, controls in _gates(op, qubit):
                 params = [Linear(tuple((n, c) for n, c in zip(names, row, strict=True) if c)) for row in coefficients]
@@ -156,7 +156,7 @@ def template(tape: Any, known: dict[Any, Template]) -> Template:
         wires = op.wires.labels
         if op.name in _SAME or op.name in _SEQUENCES:
             key.append((op.name, wires))
-        elif op.num_params and _is_constant(op):
+        elif op.parameters and _is_constant(op):
             key.append((op.name, wires, np.asarray(qml.math.unwrap([op.matrix()])[0]).tobytes()))
         else:
             extra = op.hyperparameters.get("pauli_word") or (_structure(op) if op.name != "MultiRZ" else None)
@@ -174,7 +174,7 @@ def _structure(op: Any) -> Any:
     base = getattr(op, "base", None)
     if base is not None:
         return (base.name, base.wires.labels, tuple(getattr(op, "control_values", ())), base.hyperparameters.get("pauli_word"), _structure(base))
-    return np.asarray(op.matrix()).tobytes() if op.num_params == 0 and op.has_matrix else None
+    return np.asarray(op.matrix()).tobytes() if not op.parameters and op.has_matrix else None
 
 
 def initial_state(tape: Any) -> np.ndarray | None:

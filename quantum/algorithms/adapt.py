@@ -104,7 +104,7 @@ class AdaptVQE:
 
     def __init__(self, hamiltonian: PauliSum | str, pool: Sequence[Circuit], reference: Circuit, *, tolerance: float = 1e-3, max_elements: int = 100,
                  optimizer: Any = "bfgs", simulator: str = "statevector"):  # fmt: skip
-        self.hamiltonian, self.reference = check_hamiltonian("AdaptVQE", hamiltonian), check_ansatz("AdaptVQE", reference, "the reference")
+        self.hamiltonian, self.reference = check_hamiltonian("AdaptVQE", hamiltonian), check_ansatz("AdaptVQE", reference, "the reference").copy()
         if reference.parameters:
             raise ParameterError(f"AdaptVQE: the reference must have no parameters, got {list(reference.parameters)[:4]} (bind() them)")
         if isinstance(pool, Circuit):

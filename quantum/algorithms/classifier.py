@@ -74,6 +74,7 @@ class Classifier:
             raise ParameterError(f"Classifier: classes must be an integer of at least 2, got {self.classes!r}")
         if self.observables is None:
             object.__setattr__(self, "observables", tuple(PauliSum(f"Z{q}") for q in range(self.circuit.num_qubits)))
+        object.__setattr__(self, "circuit", self.circuit.copy())
         object.__setattr__(self, "_energy", Expectation(self.circuit, list(self.observables)))
 
     def fit(self, x: Any, y: Any, *, epochs: int = 50, batch: int = 32, optimizer: Any = None, seed: int = 0, progress: bool = True,

@@ -54,7 +54,7 @@ class FidelityKernel:
             raise ParameterError("FidelityKernel: the encoder has no data parameters")
         if not encoder.is_unitary:
             raise CircuitError("FidelityKernel: the encoder must consist of gates alone")
-        self.encoder, self.dtype = encoder, dtype
+        self.encoder, self.dtype = encoder.copy(), dtype
 
     def __call__(self, x: Any, y: Any = None) -> np.ndarray:
         """The matrix of kernel values.

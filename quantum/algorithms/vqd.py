@@ -102,7 +102,7 @@ class VQD:
 
     def __init__(self, hamiltonian: PauliSum | str, ansatz: Circuit, states: int = 2, *, penalty: float | None = None, initial: Any = None, starts: int = 3,
                  optimizer: Any = "bfgs", max_steps: int | None = None, seed: int = 0):  # fmt: skip
-        self.ansatz, hamiltonian = check_ansatz("VQD", ansatz), check_hamiltonian("VQD", hamiltonian)
+        self.ansatz, hamiltonian = check_ansatz("VQD", ansatz).copy(), check_hamiltonian("VQD", hamiltonian)
         for what, number in (("states", states), ("starts", starts)):
             if isinstance(number, bool) or not isinstance(number, (int, np.integer)) or number < 1:
                 raise ParameterError(f"VQD: {what} must be an integer of at least 1, got {number!r}")
@@ -115,7 +115,7 @@ class VQD:
         self.states, self.starts, self.seed = int(states), int(starts), seed
         self.optimizer = find(optimizer, max_steps, seed)
         self.theta = start("VQD", ansatz, initial, seed)
-        self.energy = Expectation(ansatz, hamiltonian)
+        self.energy = Expectation(self.ansatz, hamiltonian)
         self.penalty = 2.0 * sum(abs(c) for string, c in hamiltonian if string) if penalty is None else float(penalty)
 
     def run(self, *, progress: bool = True, callback: Callable[[int, np.ndarray, float], Any] | None = None) -> VQDResult:

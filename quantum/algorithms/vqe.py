@@ -101,7 +101,7 @@ class VQE:
     def __init__(self, hamiltonian: PauliSum | str, ansatz: Circuit, *, initial: Any = None, optimizer: Any = "bfgs", max_steps: int | None = None,
                  simulator: str = "statevector", dtype: Any = np.complex128, gradient: str | None = None, shots: int | None = None,
                  seed: int = 0):  # fmt: skip
-        self.ansatz = check_ansatz("VQE", ansatz)
+        self.ansatz = ansatz = check_ansatz("VQE", ansatz).copy()
         self.optimizer = find(optimizer, max_steps, seed)
         self.theta = start("VQE", ansatz, initial, seed)
         if gradient is None:

@@ -83,6 +83,14 @@ def test_callback_sees_the_steps_and_may_stop():
     assert result.energy == seen[-1][1] == result.history[-1]
 
 
+def test_a_circuit_that_grows_later_does_not_matter():
+    ansatz = quantum.Circuit(1).ry("a", 0)
+    vqe = quantum.VQE("Z0 + X0", ansatz, initial=[0.3])
+    ansatz.rx("b", 0)
+    result = vqe.run(progress=False)
+    assert result.energy == pytest.approx(-np.sqrt(2)) and result.ansatz.parameters == ("a",)
+
+
 def test_progress_is_a_bar_with_the_energy(capsys):
     result = quantum.VQE(ising(), layered(), initial="random").run()
     assert "VQE" in (shown := capsys.readouterr().err) and f"{result.energy:.5f}"[:-1] in shown

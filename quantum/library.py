@@ -159,7 +159,7 @@ def uniformly_controlled_rotation(axis: str, angles: Sequence[Any], controls: Se
 
     References
     ----------
-    M. Möttönen, J. J. Vartiainen, V. Bergholm and M. M. Salomaa, Phys. Rev. Lett. 93, 130502 (2004), eqs. (3) to (5).
+    M. Möttönen, J. J. Vartiainen, V. Bergholm and M. M. Salomaa, Phys. Rev. Lett. 93, 130502 (2004).
 
     Examples
     --------
@@ -219,7 +219,7 @@ def prepare_state(vector: Any) -> Circuit:
 
     References
     ----------
-    V. V. Shende, S. S. Bullock and I. L. Markov, IEEE Trans. CAD 25, 1000 (2006), theorem 9.
+    V. V. Shende, S. S. Bullock and I. L. Markov, IEEE Trans. CAD 25, 1000 (2006).
 
     Examples
     --------

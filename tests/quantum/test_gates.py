@@ -152,7 +152,7 @@ def test_errors_of_names():
     for name in ("hadamard", "mcmcx", "ccmcx", "mc3x", "", "c", "cc"):
         with pytest.raises(GateError, match="unknown gate"):
             circuit.append(name, [0])
-    for thing in (None, 3, [1], "x".encode()):
+    for thing in (None, 3, [1], b"x"):
         with pytest.raises(GateError, match="a gate's name, or a gate, channel or operation is needed"):
             circuit.append(thing, [0])
     with pytest.raises(CircuitError, match="a list of controls"):

@@ -55,7 +55,7 @@ def controlled_rotation(circuit: Circuit, axis: str, angle: Any, controls: Seque
 
     References
     ----------
-    R. Vale, T. M. D. Azevedo, I. C. S. Araújo, I. F. Araujo and A. J. da Silva, IEEE Trans. CAD 43, 802 (2024), theorem 1: with
+    R. Vale, T. M. D. Azevedo, I. C. S. Araújo, I. F. Araujo and A. J. da Silva, IEEE Trans. CAD 43, 802 (2024): with
     A = R(-angle/4), X A X = A*; the two halves of the controls give A* X A X A* X A X = A*^4 together, 1 alone.
     """
     if axis == "x":

@@ -13,7 +13,7 @@ from triskele.quantum.gates.families import unitary
 
 __all__ = ["Canonical", "canonical", "matrix_of", "two_qubit"]
 
-# Bell states with phases that make SU(2) x SU(2) real: Makhlin, Quantum Inf. Process. 1, 243 (2002), eq. (5)
+# Bell states with phases that make SU(2) x SU(2) real: Makhlin, Quantum Inf. Process. 1, 243 (2002)
 _MAGIC = np.array([[1, 0, 0, 1j], [0, 1j, 1, 0], [0, 1j, -1, 0], [1, 0, 0, -1j]]) / math.sqrt(2)
 _PAULI = [find(p).constant for p in "xyz"]
 _SIGNS = np.real(np.stack([np.diag(_MAGIC.conj().T @ np.kron(p, p) @ _MAGIC) for p in _PAULI], 1))  # XX, YY, ZZ are diagonal there
@@ -39,7 +39,7 @@ def canonical(matrix: np.ndarray) -> Canonical:
 
     References
     ----------
-    N. Khaneja, R. Brockett and S. J. Glaser, Phys. Rev. A 63, 032308 (2001); R. R. Tucci, arXiv:quant-ph/0507171, section 3.
+    N. Khaneja, R. Brockett and S. J. Glaser, Phys. Rev. A 63, 032308 (2001); R. R. Tucci, arXiv:quant-ph/0507171.
     """
     u = _MAGIC.conj().T @ matrix @ _MAGIC
     u = u / np.linalg.det(u) ** 0.25
@@ -115,8 +115,8 @@ def two_qubit(matrix: np.ndarray) -> Circuit:
 
     References
     ----------
-    F. Vatan and C. Williams, Phys. Rev. A 69, 032315 (2004), figures 6 and 7; V. V. Shende, I. L. Markov and S. S. Bullock,
-    Phys. Rev. A 69, 062321 (2004), proposition III.1 (how many are needed).
+    F. Vatan and C. Williams, Phys. Rev. A 69, 032315 (2004) (three CNOTs); V. V. Shende, I. L. Markov and S. S. Bullock,
+    Phys. Rev. A 69, 062321 (2004) (how many are needed).
     """
     k = canonical(matrix)
     x, y, z = k.xyz

@@ -18,7 +18,7 @@ def shannon(matrix: np.ndarray) -> Circuit:
 
     References
     ----------
-    V. V. Shende, S. S. Bullock and I. L. Markov, IEEE Trans. CAD 25, 1000 (2006), theorems 10, 12 and 13.
+    V. V. Shende, S. S. Bullock and I. L. Markov, IEEE Trans. CAD 25, 1000 (2006).
     """
     n = len(matrix).bit_length() - 1
     if n == 2:

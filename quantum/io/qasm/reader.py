@@ -16,7 +16,7 @@ from triskele.quantum.io.qasm.operands import angle, broadcast, converted, modif
 from triskele.quantum.io.qasm.statements import Builder, Definition, Run
 from triskele.quantum.parameters import Parameter
 
-__all__ = ["from_qasm"]
+__all__ = ["KEYWORDS", "from_qasm"]
 
 _TYPES = ("int", "uint", "float", "angle", "bool")
 _MODIFIERS = ("ctrl", "negctrl", "inv", "pow")
@@ -26,7 +26,7 @@ _NOT_SUPPORTED = {
     "return": "subroutines", "array": "use registers", "break": "use if", "continue": "use if", "end": "use if", "pragma": "other programs",
     "complex": "use float", "readonly": "subroutines", "mutable": "subroutines",
 }  # fmt: skip
-_KEYWORDS = frozenset(["OPENQASM", "include", "gate", "opaque", "qreg", "creg", "qubit", "bit", "input", "output", "const", "let", "if", "else",
+KEYWORDS = frozenset(["OPENQASM", "include", "gate", "opaque", "qreg", "creg", "qubit", "bit", "input", "output", "const", "let", "if", "else",
                        "for", "in", "measure", "reset", "barrier", *_TYPES, *_MODIFIERS, *_NOT_SUPPORTED])  # fmt: skip
 _NESTED = 100  # ifs and loops in each other
 
@@ -102,7 +102,7 @@ class _Reader:
             token = stream.now
         if token.kind != "name":
             fail(f"a statement cannot begin with {describe(token)}", token)
-        method = getattr(self, f"_read_{token.text}", None) if token.text in _KEYWORDS else None
+        method = getattr(self, f"_read_{token.text}", None) if token.text in KEYWORDS else None
         if token.text in _TYPES and stream.peek().text != "(":
             method = self._read_const
         if method is not None and (self._version == 3 or token.text not in ("qubit", "bit", "input", "output", "const", "let", "for", *_TYPES)):
@@ -168,7 +168,7 @@ class _Reader:
     def _new(self, token: Token, scope: Scope) -> None:
         if token.text in scope:
             fail(f"{token.text!r} is declared already", token)
-        if token.text in _KEYWORDS or token.text in expressions.CONSTANTS or token.text.startswith("$"):
+        if token.text in KEYWORDS or token.text in expressions.CONSTANTS or token.text.startswith("$"):
             fail(f"{token.text!r} is a word of the language and cannot be a name", token)
 
     def _size(self, where: str) -> tuple[Evaluate | None, Token]:
@@ -289,7 +289,7 @@ class _Reader:
         name = stream.name(token.text)
         if self._depth:
             fail("gates are defined outside of blocks", token)
-        if name.text in _KEYWORDS:
+        if name.text in KEYWORDS:
             fail(f"{name.text!r} is a word of the language and cannot be a name", name)
         params, qubits = [], []
         if stream.accept("(") and not stream.accept(")"):

@@ -13,7 +13,7 @@ from triskele.quantum.errors import CircuitError
 from triskele.quantum.gates.base import Gate, find
 from triskele.quantum.instruction import BARRIER, MEASURE, RESET, Condition, Instruction
 from triskele.quantum.io.qasm.names import LIBRARIES, known
-from triskele.quantum.io.qasm.reader import _KEYWORDS
+from triskele.quantum.io.qasm.reader import KEYWORDS
 from triskele.quantum.parameters import Linear
 
 __all__ = ["to_qasm"]
@@ -165,7 +165,7 @@ def _identifiers(names: tuple[str, ...]) -> dict[str, str]:
     found: dict[str, str] = {}
     for name in names:
         plain = re.sub(r"\W", "_", name).strip("_") or "_"
-        taken = {*found.values(), *_KEYWORDS, "q", "c", "pi", "tau", "euler"}
+        taken = {*found.values(), *KEYWORDS, "q", "c", "pi", "tau", "euler"}
         while plain in taken or plain in names and plain != name:
             plain += "_"
         found[name] = plain

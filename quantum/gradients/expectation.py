@@ -21,6 +21,7 @@ from triskele.quantum.operators.pauli import PauliSum
 from triskele.quantum.sampling import check_observable, check_shots
 from triskele.quantum.simulators.base import find
 from triskele.quantum.simulators.statevector.engine import simulate
+from triskele.quantum.simulators.statevector.simulator import check_memory
 
 __all__ = ["Expectation"]
 
@@ -113,8 +114,11 @@ class Expectation:
         self._adjoint: Any
         if self.is_exact:
             dtype = np.float32 if self.single else np.float64
+            n = self.circuit.num_qubits
+            if n > 24:
+                check_memory("Expectation", n, (8 if self.single else 16) << n)  # one state, before observables make tables of that size
             self._program = lower(self.circuit)
-            self._adjoint = Adjoint(self._program, [compile_observable(h, self.circuit.num_qubits, dtype) for h in self.hamiltonians], self.single)
+            self._adjoint = Adjoint(self._program, [compile_observable(h, n, dtype) for h in self.hamiltonians], self.single)
         else:
             self._adjoint = _sampled(self.circuit, self.hamiltonians, simulator, np.complex64 if self.single else np.complex128, gradient, shots, seed)
 

@@ -136,6 +136,11 @@ def test_what_is_no_hamiltonian(algorithm, hamiltonian, why):
         algorithm(hamiltonian, quantum.Circuit(1).ry("a", 0))
 
 
+def test_too_many_qubits_are_told_before_anything_is_allocated():
+    with pytest.raises(ValueError, match="40 qubits need 1.64e.04 GiB"):
+        quantum.VQE(quantum.tfim(40), layered(40, 1))
+
+
 def test_a_molecule_is_no_hamiltonian_but_has_one():
     with pytest.raises(OperatorError, match="got Molecule .a molecule has a .hamiltonian"):
         quantum.VQE(quantum.molecules.load("H2"), quantum.uccsd(2, 4))

@@ -75,7 +75,7 @@ class SubspaceResult(Result):
     >>> from triskele import quantum
     >>> result = quantum.run(quantum.Circuit(2).x(0).givens(0.1, 0, 1), simulator="subspace")
     >>> result.states.tolist(), result.amplitudes.real.round(3).tolist()
-    ([1, 2], [0.98, 0.199])
+    ([1, 2], [0.995, 0.1])
     """
 
     def __init__(self, num_qubits: int, states: np.ndarray, amplitudes: np.ndarray, shots: int | None = None, seed: int | None = None):

@@ -10,6 +10,7 @@ import importlib.util
 import json
 import math
 import pickle
+import select
 import sys
 import tempfile
 from pathlib import Path
@@ -26,6 +27,7 @@ from tests.benchmarks.run import machine_peaks, start
 from tests.benchmarks.table import duration
 
 PEERS = ("mindquantum", "qulacs", "lightning", "qsim", "aer", "tensorcircuit")
+PATIENCE = 300  # seconds that a tool may take for an answer, compilation included
 
 
 def available(tool):
@@ -43,6 +45,9 @@ class Worker:
         self.first = self.answer()
 
     def answer(self):
+        if not select.select([self.process.stdout], [], [], PATIENCE)[0]:
+            self.process.kill()
+            raise RuntimeError(f"no answer in {PATIENCE} s")
         line = self.process.stdout.readline()
         if not line:
             self.process.wait()
@@ -98,12 +103,12 @@ def measure(name, bench, tools, threads, folder, rounds):
     return times, firsts, failures
 
 
-def row(name, threads, bench, times, firsts, peaks):
-    """Cells of one case, and how many times the best peer takes ours; ratios are of medians."""
+def row(name, threads, bench, times, firsts, peaks, typical):
+    """Cells of one case, and how many times the best peer takes ours; ratios are of `typical` times."""
     mine = times.get("triskele")
     if not mine:
         return [name, str(threads), "failed", *["-"] * (len(HEADER) - 3)], None
-    rivals = {tool: median(times[tool]) / median(mine) for tool in PEERS if tool in times}
+    rivals = {tool: typical(times[tool]) / typical(mine) for tool in PEERS if tool in times}
     best = min(rivals.values(), default=None)
     what, flops, moved = triskele.work(bench, threads)
     precision = "float32" if bench.dtype == "complex64" else "float64"
@@ -112,14 +117,14 @@ def row(name, threads, bench, times, firsts, peaks):
     return [name, str(threads), f"{duration(median(mine))} ({duration(min(mine))})", "-" if best is None else f"{best:.2f}x",
             *(f"{rivals[tool]:.2f}x" if tool in rivals else "-" for tool in PEERS),
             what, f"{flops / 1e6:.3g}" if flops else "-", f"{moved / 2**20:.3g}" if moved else "-",
-            "-" if least is None else f"{median(mine) * bench.share / least:.1f}x",
+            "-" if least is None else f"{typical(mine) * bench.share / least:.1f}x",
             f"{duration(first['built'])} + {duration(first['cold'])}",
             " / ".join(f"{tool} {duration(firsts[tool]['built'])} + {duration(firsts[tool]['cold'])}" for tool in rivals) or "-"], best  # fmt: skip
 
 
 HEADER = ("case", "threads", "triskele (min)", "best peer", *PEERS, "passes x ops", "Mflop", "MiB", "over the limit", "built + first call", "peers' built + first call")
 
-NOTES = """Ratios are a peer's median over ours (above 1x: triskele is faster). Passes over memory, flops and bytes are those of the plan; of
+NOTES = """Ratios are a peer's median (with --quick: least) time over ours; above 1x triskele is faster. Passes over memory, flops and bytes are those of the plan; of
 gradients those of all sweeps together. The limit is the slower of arithmetic and memory at what this machine was measured to do;
 states of one block stay in the cache and move nothing.
 """
@@ -138,7 +143,7 @@ def cold_start(threads, folder):
     for _ in range(2):
         worker = Worker(path, "triskele", threads, folder)
         worker.finish()
-        found.append(worker.first)
+        found.append(sum(worker.first.values()))
     return found
 
 
@@ -147,7 +152,7 @@ def main(arguments=None):
     parser.add_argument("--case", nargs="*", default=[""], help="names or their beginnings; all when left out")
     parser.add_argument("--threads", default="1,2", help="thread counts, separated by commas")
     parser.add_argument("--tools", default=",".join(PEERS), help="peers, separated by commas")
-    parser.add_argument("--quick", action="store_true", help="few rounds: ratios for a busy machine")
+    parser.add_argument("--quick", action="store_true", help="few rounds and no cold start: ratios for a busy machine")
     options = parser.parse_args(arguments)
     peers = options.tools.split(",") if options.tools else []
     chosen = [name for name in CASES if name.startswith(tuple(options.case))]
@@ -159,23 +164,29 @@ def main(arguments=None):
     peers = [tool for tool in peers if available(tool)]
     rounds = SimpleNamespace(count=2, seconds=0.1, least=1) if options.quick else SimpleNamespace(count=5, seconds=0.3, least=2)
     rows, ratios, imports, failures = [], {}, {}, []
+    cold = warm = None
     with tempfile.TemporaryDirectory() as folder:
         folder = Path(folder)
-        (folder / "cache").mkdir()
+        if options.quick:  # code compiled before is used again
+            kept = Path(tempfile.gettempdir()) / "triskele-benchmarks-cache"
+            kept.mkdir(exist_ok=True)
+            (folder / "cache").symlink_to(kept)
+        else:
+            (folder / "cache").mkdir()
         for threads in map(int, options.threads.split(",")):
             peaks = machine_peaks(threads)
-            if not rows:
+            if cold is None and not options.quick:
                 cold, warm = cold_start(threads, folder)
             for name in chosen:
                 print(f"{name}, {threads} thread(s)", file=sys.stderr, flush=True)
                 bench = CASES[name]()
                 times, firsts, found = measure(name, bench, ["triskele", *[t for t in peers if t in bench.peers]], threads, folder, rounds)
-                cells, ratios[name, threads] = row(name, threads, bench, times, firsts, peaks)
+                cells, ratios[name, threads] = row(name, threads, bench, times, firsts, peaks, min if options.quick else median)
                 rows.append(cells)
                 for tool, first in firsts.items():
                     imports.setdefault(tool, []).append(first["imported"])
                 failures += [f"{name}, {threads} thread(s), {tool}: {why}" for tool, why in found.items()]
-                print("| " + " | ".join(cells) + " |", file=sys.stderr, flush=True)
+                print(*failures[len(failures) - len(found) :], "| " + " | ".join(cells) + " |", sep="\n", file=sys.stderr, flush=True)
     print(NOTES)
     print(show(rows))
     print()
@@ -184,7 +195,8 @@ def main(arguments=None):
         if found:
             mean, worst = math.exp(sum(map(math.log, found.values())) / len(found)), min(found, key=found.get)
             print(f"{threads} thread(s), {len(found)} cases: geometric mean of best peer / triskele {mean:.2f}x, least {found[worst]:.2f}x ({worst})")
-    print(f"a gradient in the first process on a machine, and in the next: {duration(cold['cold'])}, {duration(warm['cold'])}")
+    if cold is not None:
+        print(f"import, circuit, and first gradient: in the first process on a machine {duration(cold)}, in the next {duration(warm)}")
     print("import: " + ", ".join(f"{tool} {duration(median(t))}" for tool, t in imports.items()))
     if failures:
         print("\nFailures:\n" + "\n".join(failures))

@@ -4,7 +4,7 @@ import numpy as np
 
 from tests.benchmarks.quantum.bench import Bench, case
 
-EVERYONE = ("mindquantum", "qulacs", "lightning", "qsim")
+EVERYONE = ("mindquantum", "qulacs", "lightning")
 
 
 def rotations(random, n, axes):
@@ -45,10 +45,10 @@ def volume(n, layers):
 
 
 for n in (4, 10, 16, 20):
-    case(f"qcbm_{n}")(lambda n=n: Bench("state", n, qcbm(n), EVERYONE if n > 4 else EVERYONE[:3]))
+    case(f"qcbm_{n}")(lambda n=n: Bench("state", n, qcbm(n), EVERYONE))
 for n in (16, 20):
-    case(f"qft_{n}")(lambda n=n: Bench("state", n, qft(n), EVERYONE[:3]))
-    case(f"volume_{n}")(lambda n=n: Bench("state", n, volume(n, n), EVERYONE[:3]))
+    case(f"qft_{n}")(lambda n=n: Bench("state", n, qft(n), EVERYONE))
+    case(f"volume_{n}")(lambda n=n: Bench("state", n, volume(n, n), EVERYONE))
     case(f"qcbm_single_{n}")(lambda n=n: Bench("state", n, qcbm(n), ("qsim", "lightning"), dtype="complex64", tolerance=1e-3))
 case("volume_single_20")(lambda: Bench("state", 20, volume(20, 20), ("qsim", "lightning"), dtype="complex64", tolerance=1e-3))
 
@@ -56,7 +56,7 @@ case("volume_single_20")(lambda: Bench("state", 20, volume(20, 20), ("qsim", "li
 @case("dense_24")
 def _():
     gates = volume(24, 2)
-    return Bench("state", 24, gates, EVERYONE[:3], share=len(gates))  # time of one gate among them
+    return Bench("state", 24, gates, EVERYONE, share=len(gates))  # time of one gate among them
 
 
-case("samples_20")(lambda: Bench("samples", 20, qcbm(20, 2), ("mindquantum", "qulacs", "lightning"), shots=100_000, tolerance=0.05))
+case("samples_20")(lambda: Bench("samples", 20, qcbm(20, 2), ("mindquantum", "qulacs"), shots=100_000, tolerance=0.05))

@@ -21,14 +21,20 @@ def prepare(bench, threads):
             continue
         if name == "u4":
             operations.append(qml.QubitUnitary(a, wires=wires[::-1]))
-        elif name == "pauli":
-            operations.append(qml.PauliRot(value(angle, values), a[0], wires=wires))
+        elif name == "pauli":  # its adjoint method gives PauliRot no slope, and knows the same in the eigenbasis
+            bases = [(p, w) for p, w in zip(a[0], wires, strict=True) if p != "Z"]
+            operations += [qml.Hadamard(w) if p == "X" else qml.RX(np.pi / 2, w) for p, w in bases]
+            count += sum(p == "Y" for p, _ in bases)
+            operations.append(qml.MultiRZ(value(angle, values), wires=wires))
         else:
             operations.append(turned[name](value(angle, values), wires=wires))
         if name != "u4" and slopes(angle):
             chain.append(angle)
             trainable.append(count)
         count += 1
+        if name == "pauli":
+            operations += [qml.Hadamard(w) if p == "X" else qml.RX(-np.pi / 2, w) for p, w in bases]
+            count += sum(p == "Y" for p, _ in bases)
     device = qml.device("lightning.qubit", wires=n, c_dtype=np.dtype(bench.dtype).type)
     if bench.kind == "state":
         tape = qml.tape.QuantumScript(operations, [qml.state()])

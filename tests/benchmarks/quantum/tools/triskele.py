@@ -15,7 +15,7 @@ def circuit_of(bench):
     circuit = quantum.Circuit(bench.num_qubits)
     for name, qubits, a in bench.gates:
         if name == "u4":
-            circuit.unitary(a, *qubits)
+            circuit.unitary(a, qubits)
         elif name == "excite":
             circuit.excitation(angle(a), *qubits)
         elif name == "noise":

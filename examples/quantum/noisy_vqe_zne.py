@@ -1,8 +1,8 @@
 """A variational eigensolver on a noisy machine, and its energy extrapolated to zero noise.
 
 Depolarising noise after every gate of a four-spin Ising ring's ansatz raises the energy. It is trained under that noise (exact
-adjoint gradients of the density matrix); then the noise is amplified three and five times by inserting the circuit and its
-inverse (folding; Temme, Bravyi, Gambetta, Phys. Rev. Lett. 119, 180509 (2017)), and the energy extrapolated to none.
+adjoint gradients of the density matrix); then the noise is amplified three and five times by doing each gate G as
+G G^-1 G and so on (folding), and the energy extrapolated to none (Temme, Bravyi, Gambetta, Phys. Rev. Lett. 119, 180509 (2017)).
 
     python examples/quantum/noisy_vqe_zne.py [--error 0.005] [--output noisy_vqe_zne.png]
 """
@@ -12,7 +12,9 @@ import argparse
 import numpy as np
 
 from triskele import quantum
-from triskele.quantum import noise
+from triskele.quantum import mitigation, noise
+
+SCALES = (1, 3, 5)  # how many times the noise
 
 
 def model(error):
@@ -20,19 +22,9 @@ def model(error):
     return noise.NoiseModel().add(noise.depolarizing(error / 10)).add(noise.depolarizing(error, 2))
 
 
-def energy_of(circuit, h, error):
+def measured(circuit, h, error):
+    """The energy under noise."""
     return quantum.run(circuit.with_noise(model(error)), simulator="density_matrix").expectation(h)
-
-
-def folded(circuit, times):
-    """The circuit followed by its inverse and itself, so that all noise acts `times` (1, 3, 5 ...) times."""
-    return circuit + (circuit.inverse() + circuit).repeat((times - 1) // 2)
-
-
-def extrapolated(circuit, h, error, times=(1, 3, 5)):
-    """Energies with amplified noise, and the value at zero of the polynomial through them (Richardson)."""
-    energies = np.array([energy_of(folded(circuit, k), h, error) for k in times])
-    return energies, np.polyfit(times, energies, len(times) - 1)[-1]
 
 
 def main(error, output):
@@ -44,15 +36,16 @@ def main(error, output):
     noisy = quantum.VQE(h, ansatz.with_noise(model(error)), initial="random", seed=3, simulator="density_matrix").run()
     circuit = ansatz.bind(noisy.theta)
     clean = quantum.run(circuit).expectation(h)
-    energies, zero = extrapolated(circuit, h, error)
+    energies = [measured(mitigation.fold(circuit, scale), h, error) for scale in SCALES]
+    zero = mitigation.richardson(SCALES, energies)
     print(f"ground state {exact:.6f}, VQE without noise {ideal.energy:.6f}")
     print(f"trained under noise ({error:g} per two-qubit gate): measured {noisy.energy:.6f}, without noise that state has {clean:.6f}")
     print(f"noise times 1, 3, 5: {np.round(energies, 4)}; extrapolated to zero {zero:.6f}: "
           f"{abs(noisy.energy - clean) / abs(zero - clean):.0f} times closer")  # fmt: skip
 
     errors = np.geomspace(3e-4, 3e-2, 9)
-    raw = np.array([energy_of(circuit, h, p) for p in errors])
-    mitigated = np.array([extrapolated(circuit, h, p)[1] for p in errors])
+    raw = np.array([measured(circuit, h, p) for p in errors])
+    mitigated = np.array([mitigation.zero_noise(circuit, lambda c, p=p: measured(c, h, p), SCALES) for p in errors])
 
     import matplotlib
 
@@ -67,8 +60,8 @@ def main(error, output):
     left.legend(frameon=False)
 
     factor = np.linspace(0, 5.3, 50)
-    middle.plot(factor, np.polyval(np.polyfit([1, 3, 5], energies, 2), factor), color="C1", lw=1)
-    middle.plot([1, 3, 5], energies, "o", color="C1", label="measured")
+    middle.plot(factor, np.polyval(np.polyfit(SCALES, energies, 2), factor), color="C1", lw=1)
+    middle.plot(SCALES, energies, "o", color="C1", label="measured")
     middle.plot(0, zero, "*", color="C2", ms=14, label="extrapolated")
     middle.axhline(clean, color="0.4", lw=1, ls="--", label="this state without noise")
     middle.set(xlabel="noise amplified by", ylabel="energy", title=f"error {error:g} per two-qubit gate", xticks=range(6))

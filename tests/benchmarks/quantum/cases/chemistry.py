@@ -33,7 +33,7 @@ def uccsd(name, kind):
     fermions = [(text, c.real) for text, c in molecule.fermion_operator()] if kind == "subspace" else []
     peers = ("mindquantum", "lightning", "qulacs") if kind == "gradient" else ("mindquantum",)
     theta = np.random.default_rng(n).normal(size=k + 1) * 0.1
-    return Bench(kind, n, gates, peers, theta, hamiltonians=[h], electrons=electrons, fermions=fermions, simple=simple)
+    return Bench(kind, n, gates, peers, theta, hamiltonians=[h], electrons=electrons, fermions=fermions, simple=simple, tolerance=1e-8)
 
 
 for name in ("H4", "LiH", "H2O"):

@@ -26,13 +26,11 @@ from numba.np.numpy_support import from_dtype
 
 from triskele.core.kernels import simd
 from triskele.core.kernels.fft_passes import LANES, RADICES, compile_transform, constants, transform, transpose
-from triskele.core.kernels.njit import device
+from triskele.core.kernels.njit import inner
 
-__all__ = ["INNER", "LANES", "OUTER", "Layout", "aligned", "next_length", "passes", "plane_backward", "plane_forward", "transform", "zeros_like"]
+__all__ = ["LANES", "OUTER", "Layout", "aligned", "next_length", "passes", "plane_backward", "plane_forward", "transform", "zeros_like"]
 
-# Numba writes two wrappers for each function, a sixth of the time to compile it: functions that are only called from others
-# need none, kernels not the one for C.
-INNER = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+# Numba writes two wrappers for each function, a sixth of the time to compile it: kernels need not the one for C.
 OUTER = {"nogil": True, "no_cfunc_wrapper": True}
 _CONSTANTS = 16  # at the start of the twiddle factors
 
@@ -124,7 +122,7 @@ class Layout:
         self.scratch = (6 * max(ny, nz) + 4 * LANES * self.blocks + 4 * LANES * self.blocks * tiles) * LANES
 
 
-@device(**INNER)
+@inner
 def _regions(scratch, sizes):
     """One line, the work space of `transform`, the parted lines and the plane's lines, all in the scratch."""
     longest = max(simd.load_scalar(sizes, 1), simd.load_scalar(sizes, 2)) * 2 * LANES
@@ -132,7 +130,7 @@ def _regions(scratch, sizes):
     return scratch, simd.address(scratch, longest), simd.address(scratch, 3 * longest), simd.address(scratch, parted)
 
 
-@device(**INNER)
+@inner
 def plane_forward(rows, scratch, spectrum, sizes, y_table, y_twiddles, z_table, z_twiddles):
     """Transform the plane `rows` along z and y into a plane of the `spectrum`. All arguments are pointers."""
     ny, nz, blocks = simd.load_scalar(sizes, 1), simd.load_scalar(sizes, 2), simd.load_scalar(sizes, 3)
@@ -156,7 +154,7 @@ def plane_forward(rows, scratch, spectrum, sizes, y_table, y_twiddles, z_table, 
         transform(of, simd.address(of, LANES), wide, work, to, simd.address(to, LANES), wide, y_table, y_twiddles)
 
 
-@device(**INNER)
+@inner
 def plane_backward(spectrum, scratch, rows, sizes, y_table, y_twiddles, z_table, z_twiddles):
     """Transform a plane of the `spectrum` back into `rows`. All arguments are pointers."""
     ny, nz, blocks = simd.load_scalar(sizes, 1), simd.load_scalar(sizes, 2), simd.load_scalar(sizes, 3)
@@ -179,20 +177,20 @@ def plane_backward(spectrum, scratch, rows, sizes, y_table, y_twiddles, z_table,
         transform(simd.address(line, LANES), line, wide, work, simd.address(to, LANES), to, row, z_table, z_twiddles)
 
 
-@device(**INNER)
+@inner
 def zeros_like(a):
     """A vector of zeros for the array that the pointer `a` goes to."""
     return simd.select(simd.from_bits(np.uint64(0), 16), simd.load(a, 0, 16), 0.0)
 
 
-@device(**INNER)
+@inner
 def _clear(a, first, end):
     """Vectors `first` ... `end` - 1."""
     for k in range(first, end):
         simd.store(a, k * LANES, zeros_like(a))
 
 
-@device(**INNER)
+@inner
 def _part(here, there, to, step):
     """From the transform of x + i y at k (`here`) and -k (`there`) twice the transforms of x and y at k."""
     re, im = simd.load(here, 0, 16), simd.load(here, LANES, 16)
@@ -203,7 +201,7 @@ def _part(here, there, to, step):
     simd.store(to, 3 * step, other_re - re)
 
 
-@device(**INNER)
+@inner
 def _join(of, step, here, there, same):
     """The opposite of `_part`. Imaginary parts that a real line's spectrum cannot have (at 0 and n/2) drop out."""
     x_re, x_im = simd.load(of, 0, 16), simd.load(of, step, 16)

@@ -11,13 +11,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from triskele.core.kernels.njit import device, kernel
+from triskele.core.kernels.njit import inner, kernel
 from triskele.quantum.compile.ops import OP_COLUMNS, RECIPE_COLUMNS, RecipeColumn
 from triskele.quantum.compile.program import Program
 
 __all__ = ["fuse"]
 
-inner = device(no_cpython_wrapper=True, no_cfunc_wrapper=True)  # decorates what compiled code alone calls
 
 MOST = 64  # ops that may wait on a qubit
 LANES = 8  # lowest bits may be lanes of a vector, where a condition saves no work: one is used only from the next bit on

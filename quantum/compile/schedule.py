@@ -16,14 +16,13 @@ from enum import IntEnum
 
 import numpy as np
 
-from triskele.core.kernels.njit import device, kernel
+from triskele.core.kernels.njit import inner, kernel
 from triskele.quantum.compile.ops import MAX_DENSE
 from triskele.quantum.compile.program import Program
 
 __all__ = ["CodeColumn", "Kernel", "PassColumn", "Schedule", "schedule"]
 
 
-inner = device(no_cpython_wrapper=True, no_cfunc_wrapper=True)  # decorates what compiled code alone calls
 
 
 class Kernel(IntEnum):

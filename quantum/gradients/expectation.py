@@ -72,8 +72,8 @@ class Expectation:
 
     is_exact = True
 
-    def __new__(cls, circuit: Any = None, hamiltonians: Any = None, *, simulator: str = "statevector", gradient: str = "adjoint",
-                shots: int | None = None, **options: Any) -> Expectation:  # fmt: skip
+    def __new__(cls, circuit: Any = None, hamiltonians: Any = None, *, simulator: str = "statevector", dtype: Any = None,
+                gradient: str = "adjoint", shots: int | None = None, seed: int | None = None, initial: Any = None) -> Expectation:  # fmt: skip
         if cls is Expectation and simulator in ("density_matrix", "subspace") and gradient == "adjoint" and shots is None:
             if simulator == "subspace":
                 from triskele.quantum.gradients.subspace import SubspaceExpectation

@@ -11,8 +11,8 @@ import math
 import numpy as np
 
 from triskele.core.kernels import simd
-from triskele.core.kernels.fft import INNER, OUTER
-from triskele.core.kernels.njit import device, kernel
+from triskele.core.kernels.fft import OUTER
+from triskele.core.kernels.njit import inner, kernel
 from triskele.sponge.engine.task import ENERGY
 
 __all__ = ["field", "structure", "waves"]
@@ -38,7 +38,7 @@ def waves(chunk, starts, positions, inverse, x_waves, y_waves, z_waves):
                     re, im = re * c - im * d, re * d + im * c
 
 
-@device(**INNER)
+@inner
 def _plane_wave(pairs, pair, x_waves, y_waves, i):
     """exp(2 pi i (nx s_x + ny s_y)) of atom i."""
     nx, ny = pairs[pair, 0], pairs[pair, 1]
@@ -85,7 +85,7 @@ def structure(chunk, chunks, charges, pairs, inverse, x_waves, y_waves, z_waves,
             simd.store(sums, at + 3 * lanes, up_re + down_re)
 
 
-@device(**INNER)
+@inner
 def _energy(rows, chunk, nx, ny, block, inverse, energy, virial, sign):
     nz = sign * (simd.convert(simd.iota(16), np.float64) + np.float64(block))
     mx = inverse[0, 0] * nx + inverse[0, 1] * ny + inverse[0, 2] * nz

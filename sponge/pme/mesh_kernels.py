@@ -20,8 +20,8 @@ from typing import Final
 import numpy as np
 
 from triskele.core.kernels import simd
-from triskele.core.kernels.fft import INNER, OUTER
-from triskele.core.kernels.njit import device, kernel, template
+from triskele.core.kernels.fft import OUTER
+from triskele.core.kernels.njit import inner, kernel, template
 
 __all__ = ["add_forces", "gather", "gather_wide", "sort", "spread", "spread_wide"]
 
@@ -101,14 +101,14 @@ def sort(chunk, positions, geometry, sizes, slabs, owners, builds, seen, keys, c
         slots[i] = at
 
 
-@device(**INNER)
+@inner
 def _wrapped(s, n):
     """Mesh coordinate in [0, n] of the fractional coordinate `s`, and its floor in 0 ... n - 1; for NaN n - 1."""
     u = (s - simd.floor(s)) * n
     return u, simd.maximum(simd.minimum(simd.floor(u), n - 1.0), simd.splat(0.0, 16))
 
 
-@template(**INNER)
+@template
 def _along_x(f, coefficients, points, powers, x):
     """Weights (or slopes) of 16 atoms along x, [points, 16] at `x`; arrays are pointers."""
     for k in range(points):
@@ -118,7 +118,7 @@ def _along_x(f, coefficients, points, powers, x):
         simd.store(x, 16 * k, w)
 
 
-@template(**INNER)
+@template
 def _polynomial(f, coefficients, powers):
     """Polynomials with rows of coefficients, the highest power first."""
     w = simd.load(coefficients, 0, 16)
@@ -128,7 +128,7 @@ def _polynomial(f, coefficients, powers):
 
 
 # ---------------------------------------------------------------------------------------------------------------- spread
-@template(**INNER)
+@template
 def _spread(add_atom, points, per_place, chunk, positions, charges, geometry, values, sizes, slabs, order, starts, mesh, scratch,
             fractions, places, strays, n_strays):
     plane, line, wide = sizes[PLANE], 16 * sizes[BRICKS_Z], slabs[chunk, WIDTH]
@@ -176,7 +176,7 @@ def _spread(add_atom, points, per_place, chunk, positions, charges, geometry, va
     n_strays[chunk] = count
 
 
-@device(**INNER)
+@inner
 def _clear(bricks, first, end, planes, plane, line, zero):
     """Clear the rows of bricks from `first` up to `end`, which is returned if it is greater."""
     if end <= first:
@@ -187,7 +187,7 @@ def _clear(bricks, first, end, planes, plane, line, zero):
     return end
 
 
-@template(**INNER)
+@template
 def _add_narrow(bricks, plane, line, x, fy, fz, table, shape):
     """Add the products of the weights to 2 x 2 bricks of 5 planes; lanes 0-7 of a row are y, 8-15 z."""
     f = simd.select(simd.from_bits(np.uint64(0xFF), 16), fy, fz)
@@ -202,7 +202,7 @@ def _add_narrow(bricks, plane, line, x, fy, fz, table, shape):
         simd.store(p, line + 16, simd.fma(w, w11, simd.load(p, line + 16, 16)))
 
 
-@template(**INNER)
+@template
 def _add_wide(bricks, plane, line, x, fy, fz, table, shape):
     """The same for 3 x 3 bricks of 6 planes; a row has 12 lanes for one axis."""
     y = _polynomial(fy, simd.address(table, TABLE + (shape >> 2) * 96), 6)
@@ -240,7 +240,7 @@ def spread_wide(chunk, positions, charges, geometry, values, sizes, slabs, order
 
 
 # ---------------------------------------------------------------------------------------------------------------- gather
-@template(**INNER)
+@template
 def _gather(at_atom, points, chunk, chunks, charges, geometry, values, slopes, sizes, order, mesh, scratch, fractions, places,
             field):
     plane, line = sizes[PLANE], 16 * sizes[BRICKS_Z]
@@ -280,7 +280,7 @@ def _gather(at_atom, points, chunk, chunks, charges, geometry, values, slopes, s
             simd.store(field, 4 * (at + a), simd.select(is_force, force, v))
 
 
-@template(**INNER)
+@template
 def _sums(along_x, along_y, along_z, value):
     """Lanes 4 k ... 4 k + 3 of the result are partial sums of the four vectors, to be summed over k."""
     u = simd.shuffle2(along_x, along_y, _EVEN) + simd.shuffle2(along_x, along_y, _ODD)
@@ -288,7 +288,7 @@ def _sums(along_x, along_y, along_z, value):
     return simd.shuffle2(u, v, _PAIRS_EVEN) + simd.shuffle2(u, v, _PAIRS_ODD)
 
 
-@template(**INNER)
+@template
 def _at_narrow(bricks, plane, line, x, dx, fy, fz, table, d_table, shape):
     """Partial sums of the three derivatives of the potential by mesh coordinates, and of the potential."""
     w, dw = simd.load_splat(x, 0, 16), simd.load_splat(dx, 0, 16)
@@ -309,7 +309,7 @@ def _at_narrow(bricks, plane, line, x, dx, fy, fz, table, d_table, shape):
                  y0 * low + y1 * high)
 
 
-@template(**INNER)
+@template
 def _at_wide(bricks, plane, line, x, dx, fy, fz, table, d_table, shape):
     of_y, of_z = TABLE + (shape >> 2) * 96, TABLE + (shape & 3) * 96
     y, z = _polynomial(fy, simd.address(table, of_y), 6), _polynomial(fz, simd.address(table, of_z), 6)

@@ -11,10 +11,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from triskele import core, sponge
+from triskele import core, quantum, sponge
 
 ROOT = Path(__file__).parents[2]
-FILES = sorted(path for package in ("core", "sponge") for path in (ROOT / package).rglob("*.py") if path.name != "__main__.py")
+FILES = sorted(path for package in ("core", "sponge", "quantum") for path in (ROOT / package).rglob("*.py") if path.name != "__main__.py")
 
 
 def module_name(path):
@@ -68,10 +68,10 @@ def test_public_docstring(module, public):
 
 @pytest.mark.parametrize("module", [module_name(path) for path in FILES])
 def test_examples_run(module):
-    """Examples may use np, math, core and sponge without importing them, besides their module's own names."""
+    """Examples may use np, math, core, sponge and quantum without importing them, besides their module's own names."""
     results = doctest.testmod(
         importlib.import_module(module),
-        extraglobs={"np": np, "math": math, "core": core, "sponge": sponge},
+        extraglobs={"np": np, "math": math, "core": core, "sponge": sponge, "quantum": quantum},
         optionflags=doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS,
     )
     assert results.failed == 0, f"{module}: {results.failed} of {results.attempted} examples in docstrings fail"

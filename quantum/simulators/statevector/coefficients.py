@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from triskele.core.kernels import simd
-from triskele.core.kernels.njit import device, kernel
-from triskele.quantum.simulators.statevector.lanes import fill, inline, lane_numbers, put, store, width
+from triskele.core.kernels.njit import inner, kernel, template
+from triskele.quantum.simulators.statevector.lanes import fill, lane_numbers, put, store, width
 
 __all__ = ["expand", "fill_coefficients"]
 
@@ -64,7 +64,7 @@ def fill_coefficients(values, starts, indices, factors, constants, recipes, coef
                 c[out + 2 * k], c[out + 2 * k + 1] = ar * br - ai * bi, ar * bi + ai * br
 
 
-@inline
+@template
 def _product2(c, r):
     """The recipe PRODUCT of 2x2 matrices."""
     out, source, previous = r[1], r[2], r[4]
@@ -90,7 +90,7 @@ def _product2(c, r):
         c[out + 4], c[out + 5], c[out + 6], c[out + 7] = hr * cr - hi * ci, hr * ci + hi * cr, hr * dr - hi * di, hr * di + hi * dr
 
 
-@device(no_cpython_wrapper=True, no_cfunc_wrapper=True)
+@inner
 def _product(c, r):
     """The recipe PRODUCT: copy the previous matrix, then apply the op to its columns."""
     out, source, previous, width, kind, x, m, v, z, local = r[1], r[2], r[4], r[5], r[6], r[7], r[8], r[9], r[10], r[11]
@@ -130,7 +130,7 @@ def _product(c, r):
         _dense_product(c, out, source, size, x, m, v, local)
 
 
-@device(no_cpython_wrapper=True, no_cfunc_wrapper=True)
+@inner
 def _dense_product(c, out, source, size, x, m, v, local):
     """Rows that differ in the bits x are read from where they are, since `out` holds the previous matrix: column by column."""
     k = 0
@@ -156,7 +156,7 @@ def _dense_product(c, out, source, size, x, m, v, local):
                 c[at], c[at + 1] = re, im
 
 
-@device(no_cpython_wrapper=True, no_cfunc_wrapper=True)
+@inner
 def _place(i, local):
     """Index of a DENSE to bits of the matrix."""
     place, b = 0, 0
@@ -166,7 +166,7 @@ def _place(i, local):
     return place
 
 
-@device(no_cpython_wrapper=True, no_cfunc_wrapper=True)
+@inner
 def _parity(x):
     p = 0
     while x:
@@ -175,7 +175,7 @@ def _parity(x):
     return p
 
 
-@inline
+@template
 def expand(code, c, out):
     """The vectors of one op for the loops in `rows`.
 
@@ -249,7 +249,7 @@ def expand(code, c, out):
                 store(o, (10 + i) * w, -d)
 
 
-@inline
+@template
 def _odd(lanes, z):
     t = lanes & z
     t ^= t >> 2
@@ -257,7 +257,7 @@ def _odd(lanes, z):
     return (t & 1) != 0
 
 
-@inline
+@template
 def _expand_dense(code, c, source, o):
     w = width(o)
     k, x, lx, lm, lv = code[15], code[7], code[11], code[12], code[13]

@@ -9,12 +9,12 @@ import numpy as np
 from numba import carray
 
 from triskele.core.kernels import simd, threads
-from triskele.core.kernels.njit import kernel
+from triskele.core.kernels.njit import kernel, template
 from triskele.quantum.compile.ops import RECIPE_COLUMNS, OpColumn
 from triskele.quantum.compile.program import Program
 from triskele.quantum.compile.schedule import CODE_COLUMNS, PASS_COLUMNS, Schedule, schedule
 from triskele.quantum.simulators.statevector.coefficients import expand, fill_coefficients
-from triskele.quantum.simulators.statevector.lanes import address_of, inline, load, store, unzip_lanes, width
+from triskele.quantum.simulators.statevector.lanes import address_of, load, store, unzip_lanes, width
 from triskele.quantum.simulators.statevector.passes import CONTEXT_WORDS, chunk32, chunk64
 
 __all__ = ["Block", "Packed", "align", "chunk_address", "default_block", "make_coefficients", "pack", "run_passes", "simulate"]
@@ -81,13 +81,13 @@ def pack(program: Program, single: bool, block: Block | None = None) -> Packed:
     return program.cache[key]
 
 
-@inline
+@template
 def align(array):
     """Number of elements from the beginning of an array to the next address that is a multiple of 64."""
     return (-address_of(simd.address(array, 0)) & 63) // array.itemsize
 
 
-@inline
+@template
 def make_coefficients(values, words, numbers):
     """A program's coefficients for these values: a new (C,) float64 array."""
     angles, recipes, terms = words[1], words[2], words[4]
@@ -100,7 +100,7 @@ def make_coefficients(values, words, numbers):
     return coefficients
 
 
-@inline
+@template
 def run_passes(words, coefficients, state, start, chunk, from_zero, finish):
     """Run the passes of a schedule on the state that begins at `state[start]`, in place; it must be aligned."""
     w = width(simd.address(state, 0))
@@ -145,7 +145,7 @@ def _run(values, words, numbers, state, chunk, from_zero):
     return start
 
 
-@inline
+@template
 def _split(state, start):
     """Complex numbers to rows, in place."""
     p = simd.address(state, start)

@@ -10,16 +10,14 @@ from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
-from triskele.core.kernels.njit import template
 from triskele.core.kernels.simd.lanes import _dtype
 from triskele.core.kernels.simd.link import has_avx512
 from triskele.core.kernels.simd.vector import Vec, call, splat_value
 
-__all__ = ["ROW_BYTES", "address_of", "as_pointer", "at_address", "fill", "inline", "lane_numbers", "load", "ones", "parity", "permute", "prefetch", "put", "stack", "store",
+__all__ = ["ROW_BYTES", "address_of", "as_pointer", "at_address", "fill", "lane_numbers", "load", "ones", "parity", "permute", "prefetch", "put", "stack", "store",
            "unzip_lanes", "width", "zip_lanes"]  # fmt: skip
 
 ROW_BYTES = 128
-inline = template(no_cpython_wrapper=True, no_cfunc_wrapper=True)  # decorates what compiled code alone calls
 _I64 = ir.IntType(64)
 
 

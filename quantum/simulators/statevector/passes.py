@@ -5,13 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from triskele.core.kernels import simd
-from triskele.core.kernels.njit import kernel
+from triskele.core.kernels.njit import kernel, template
 from triskele.quantum.compile.schedule import CODE_COLUMNS
 from triskele.quantum.simulators.statevector import rows as loops
 from triskele.quantum.simulators.statevector.lanes import (
     as_pointer,
     at_address,
-    inline,
     load,
     ones,
     parity,
@@ -31,13 +30,13 @@ SCRATCH_ROWS = 256
 CONTEXT_WORDS = 16
 
 
-@inline
+@template
 def apply(p, rows, code, vectors, block, scratch):
     """One op on a block of rows that lie together."""
     apply_in(p, rows, 0, 0, code, vectors, block, scratch)
 
 
-@inline
+@template
 def apply_in(p, rows, outside, own, code, vectors, block, scratch):
     """One op on those rows whose number has the bits `own` at the ones of `outside`.
 
@@ -80,7 +79,7 @@ def apply_in(p, rows, outside, own, code, vectors, block, scratch):
             loops.dense(p, rows, c, fixed, value, x, lanes, scratch)
 
 
-@inline
+@template
 def deposit(x, mask):
     """Bits of x, lowest first, at the ones of `mask`."""
     result = 0
@@ -92,7 +91,7 @@ def deposit(x, mask):
     return result
 
 
-@inline
+@template
 def interleave(p, rows, outside, own):
     """Rows (W real parts, W imaginary parts) to W complex numbers."""
     w = width(p)
@@ -106,7 +105,7 @@ def interleave(p, rows, outside, own):
         store(p, u + w, high)
 
 
-@inline
+@template
 def _chunk(context, chunk, like):
     """Some blocks of one pass.
 
@@ -160,7 +159,7 @@ def _chunk(context, chunk, like):
             _move(base, buffer, high, 0, segments, run)
 
 
-@inline
+@template
 def _move(to, source, to_high, source_high, segments, run):
     """Copy segments of `run` rows; on the side that has bits they lie apart, on the other one together."""
     w = width(to)

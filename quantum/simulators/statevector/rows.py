@@ -8,19 +8,20 @@ where bits outside the block ask for the opposite sign, `z` are the row bits tha
 
 from __future__ import annotations
 
-from triskele.quantum.simulators.statevector.lanes import fill, inline, load, ones, parity, permute, store, width
+from triskele.core.kernels.njit import template
+from triskele.quantum.simulators.statevector.lanes import fill, load, ones, parity, permute, store, width
 
 __all__ = ["dense", "dense2", "diagonal", "lanes_general", "lanes_half", "pair_general", "pair_half", "pair_mixed", "pair_swap"]
 
 
-@inline
+@template
 def free_bit(rows, fixed):
     """Lowest bit of a row number that is not fixed; 0 if there is none."""
     free = (rows - 1) & ~fixed
     return free & -free
 
 
-@inline
+@template
 def pair_general(p, rows, c, x, fixed, value, s):
     """A PAIR of rows. Vectors of every PAIR: a, d, then b, c, then -b, -c; real and imaginary part of each."""
     w = width(p)
@@ -39,7 +40,7 @@ def pair_general(p, rows, c, x, fixed, value, s):
         i = (i + fixed + 1) & ~fixed
 
 
-@inline
+@template
 def _general(p, w, j, k, ar, ai, br, bi, cr, ci, dr, di):
     u, v = 2 * w * j, 2 * w * k
     ur, ui, vr, vi = load(p, u), load(p, u + w), load(p, v), load(p, v + w)
@@ -49,7 +50,7 @@ def _general(p, w, j, k, ar, ai, br, bi, cr, ci, dr, di):
     store(p, v + w, dr * vi + di * vr + cr * ui + ci * ur)
 
 
-@inline
+@template
 def pair_half(p, rows, c, x, fixed, value, s, imaginary):
     """A PAIR of rows with real a and d; b and c are real, or with `imaginary` = 1 imaginary."""
     w = width(p)
@@ -76,7 +77,7 @@ def pair_half(p, rows, c, x, fixed, value, s, imaginary):
             i = (i + fixed + 1) & ~fixed
 
 
-@inline
+@template
 def _imaginary(p, w, j, k, a, b, c, d):
     u, v = 2 * w * j, 2 * w * k
     ur, ui, vr, vi = load(p, u), load(p, u + w), load(p, v), load(p, v + w)
@@ -86,7 +87,7 @@ def _imaginary(p, w, j, k, a, b, c, d):
     store(p, v + w, d * vi + c * ur)
 
 
-@inline
+@template
 def _real(p, w, j, k, a, b, c, d):
     u, v = 2 * w * j, 2 * w * k
     ur, ui, vr, vi = load(p, u), load(p, u + w), load(p, v), load(p, v + w)
@@ -96,7 +97,7 @@ def _real(p, w, j, k, a, b, c, d):
     store(p, v + w, d * vi + c * ui)
 
 
-@inline
+@template
 def pair_swap(p, rows, x, fixed, value):
     """Exchange of rows."""
     w = width(p)
@@ -112,7 +113,7 @@ def pair_swap(p, rows, x, fixed, value):
         i = (i + fixed + 1) & ~fixed
 
 
-@inline
+@template
 def pair_mixed(p, rows, c, x, fixed, value, s, z, lanes, half):
     """A PAIR of rows of which one has its lanes exchanged by xor with `lanes`, and with signs by row.
 
@@ -152,7 +153,7 @@ def pair_mixed(p, rows, c, x, fixed, value, s, z, lanes, half):
             i = (i + fixed + 1) & ~fixed
 
 
-@inline
+@template
 def lanes_general(p, rows, c, fixed, value, s, z, lanes):
     """A PAIR inside rows: of lanes l and l ^ `lanes`. Vectors: a (d where the highest bit of x is 1), -, then b (or c), -, then -b, -."""
     w = width(p)
@@ -170,7 +171,7 @@ def lanes_general(p, rows, c, fixed, value, s, z, lanes):
         i = (i + fixed + 1) & ~fixed
 
 
-@inline
+@template
 def _inside(p, w, j, ar, ai, br, bi, lanes):
     u = 2 * w * j
     ur, ui = load(p, u), load(p, u + w)
@@ -179,7 +180,7 @@ def _inside(p, w, j, ar, ai, br, bi, lanes):
     store(p, u + w, ar * ui + ai * ur + br * vi + bi * vr)
 
 
-@inline
+@template
 def lanes_half(p, rows, c, fixed, value, s, z, lanes, imaginary):
     """The same with real a and d, and b and c real, or with `imaginary` = 1 imaginary."""
     w = width(p)
@@ -198,7 +199,7 @@ def lanes_half(p, rows, c, fixed, value, s, z, lanes, imaginary):
         i = (i + fixed + 1) & ~fixed
 
 
-@inline
+@template
 def _inside_half(p, w, j, a, b, lanes, imaginary):
     u = 2 * w * j
     ur, ui = load(p, u), load(p, u + w)
@@ -211,7 +212,7 @@ def _inside_half(p, w, j, a, b, lanes, imaginary):
         store(p, u + w, a * ui + b * vi)
 
 
-@inline
+@template
 def diagonal(p, rows, c, fixed, value, s, z):
     """A DIAG. Vectors: factors of rows with an even number of ones in `z`, then of those with an odd number."""
     w = width(p)
@@ -239,7 +240,7 @@ def diagonal(p, rows, c, fixed, value, s, z):
             i = (i + fixed + 1) & ~fixed
 
 
-@inline
+@template
 def _times(p, w, j, dr, di):
     u = 2 * w * j
     ur, ui = load(p, u), load(p, u + w)
@@ -247,7 +248,7 @@ def _times(p, w, j, dr, di):
     store(p, u + w, dr * ui + di * ur)
 
 
-@inline
+@template
 def dense2(p, rows, c, fixed, value, x, lanes):
     """A DENSE on two bits; see `dense` for the arguments."""
     w = width(p)
@@ -284,7 +285,7 @@ def dense2(p, rows, c, fixed, value, x, lanes):
             i = (i + fixed + 1) & ~fixed
 
 
-@inline
+@template
 def _four(p, w, u, c, at, ar, ai, br, bi, cr, ci, dr, di):
     """Write row of a 4x4 matrix times vector, its vectors being at `c[at]`."""
     er, ei, fr, fi = load(c, at), load(c, at + w), load(c, at + 2 * w), load(c, at + 3 * w)
@@ -294,7 +295,7 @@ def _four(p, w, u, c, at, ar, ai, br, bi, cr, ci, dr, di):
     store(p, u + w, im + er * ci + ei * cr + fr * di + fi * dr)
 
 
-@inline
+@template
 def dense(p, rows, c, fixed, value, x, lanes, scratch):
     """A DENSE on the row bits `x` and lane bits `lanes`; `fixed` contains `x`.
 

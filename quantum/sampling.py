@@ -54,7 +54,7 @@ class Samples:
         if array.ndim == 2:
             self.num_bits = array.shape[1]
             self._array: np.ndarray | None = array.astype(np.uint8, copy=False)
-            self._indices: np.ndarray | None = None
+            self._indices: Any = None
         else:
             if num_bits is None:
                 raise SimulatorError("Samples: indices need num_bits, the number of bits of each")

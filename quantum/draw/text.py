@@ -46,8 +46,8 @@ def draw_text(circuit: Circuit, width: int | None = None) -> str:
     n = plan.num_qubits
     names = [f"q{q}: " for q in range(n)] + ([f"c: {plan.num_clbits}/"] if plan.num_clbits else [])
     margin = max(map(len, names), default=0)
-    rows = 2 * n + 1 + 2 * bool(plan.num_clbits)
-    head = [" " * margin] * rows
+    height = 2 * n + 1 + 2 * bool(plan.num_clbits)
+    head = [" " * margin] * height
     for k, name in enumerate(names):
         head[2 * k + 1] = name.rjust(margin)
     head = [row + _fill(k, n) for k, row in enumerate(head)]

@@ -38,7 +38,7 @@ class DensityExpectation(Expectation):
         self.parameters, self.data = self.circuit.parameters, self.circuit.data
         self._adjoint = DensityAdjoint(self.circuit, self.parameters + self.data, self.hamiltonians)
 
-    def _engine(self, coefficients: np.ndarray) -> DensityAdjoint:
+    def _engine(self, coefficients: np.ndarray) -> Any:
         if not coefficients.shape[1]:
             return self._adjoint
         parts = np.split(coefficients[0], self._ends[:-1])

@@ -275,7 +275,7 @@ class Expectation:
             raise ParameterError(f"Expectation: values must be finite, got {values[bad]} for {(self.parameters + self.data)[bad[-1]]}")
         return values
 
-    def _engine(self, coefficients: np.ndarray) -> Adjoint | Sampled:
+    def _engine(self, coefficients: np.ndarray) -> Any:
         """The engine for coefficients (1, T)."""
         if not coefficients.shape[1]:
             return self._adjoint

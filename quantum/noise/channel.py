@@ -76,8 +76,8 @@ class Channel:
         if deviation > _TOLERANCE:
             raise ChannelError(f"{name}: a channel must preserve the trace, but sum K^dagger K differs from 1 by {deviation:.3g}")
         self.name, self.num_qubits, self.label = name, size.bit_length() - 1, name
-        self._kraus: np.ndarray | None = operators[np.abs(operators).max((1, 2)) > 0]
-        self._pauli: np.ndarray | None = None
+        self._kraus: Any = operators[np.abs(operators).max((1, 2)) > 0]
+        self._pauli: Any = None
 
     @classmethod
     def pauli(cls, name: str, probabilities: Any) -> Channel:

@@ -149,7 +149,7 @@ class _Emitter:
         places = len(segment.ints)
         segment.ints.extend(sorted(shifts))
         strings = np.arange(table.shape[1])
-        offsets = sum((strings >> 2 * k & 3) << shift for k, shift in enumerate(shifts))
+        offsets = sum(((strings >> 2 * k & 3) << shift for k, shift in enumerate(shifts)), np.zeros_like(strings))
         for part in components(table):
             inner = table[:, part[:, None], part]
             if angle is None and item.source is None and len(part) == 1 and inner[0, 0, 0] == 1:

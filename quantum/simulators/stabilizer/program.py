@@ -141,12 +141,12 @@ def _actions(number: int, i: Instruction) -> list[tuple[Action, tuple[int, ...]]
                          "use simulator='statevector')")  # fmt: skip
 
 
-def _pauli_rotation(paulis: str, places: tuple[int, ...], quarters: int) -> list[tuple[Action, tuple[int, ...]]]:
+def _pauli_rotation(paulis: str, places: tuple[int, ...], quarters: int) -> list[tuple[Any, tuple[int, ...]]]:
     """exp(-i pi/4 quarters P) by a basis change, a ladder of CX and a phase gate."""
     if quarters == 0:
         return []
 
-    def step(name: str, *on: int) -> tuple[Action, tuple[int, ...]]:
+    def step(name: str, *on: int) -> tuple[Any, tuple[int, ...]]:
         return action(Instruction(find("x"), on[1:], controls=on[:1]).matrix() if name == "cx" else find(name).constant), on[::-1] if name == "cx" else on
 
     change = [step(name, q) for p, q in zip(paulis, places) for name in {"X": ("h",), "Y": ("sdg", "h"), "Z": ()}[p]]

@@ -57,7 +57,7 @@ def simulate(circuit: Circuit, theta: Any = None, data: Any = None, *, dtype: An
     if kept is None or kept[0] != len(circuit):
         kept = circuit._programs["trajectories"] = (len(circuit), _ready(circuit))
     ready = kept[1]
-    values = all_values(*ready.names, theta, data)
+    values = all_values(ready.names[0], ready.names[1], theta, data)
     state = None if initial is None else check_state(initial, n)
     if circuit.num_clbits and n >= BRANCH and ready.events <= np.log2(shots) - 2:
         named = dict(zip(ready.names[0] + ready.names[1], values.tolist(), strict=True))
@@ -146,7 +146,9 @@ class TrajectoriesResult(Result):
 
     def _run(self, h: Any = None, first: int = 0, count: int | None = None, keep: bool = False) -> tuple[np.ndarray, ...]:
         """Outcomes, classical bits, values of h, and if they are kept the states, of trajectories `first` and following."""
-        program, count = self._program, self.shots if count is None else count
+        program = self._program
+        if count is None:
+            count = self.shots or 0
         gates = program.gates
         coefficients = gates.coefficients.copy()
         program.gates.fill_functions(coefficients, self._values)

@@ -6,8 +6,8 @@ if __name__ != "triskele.quantum":
 import importlib
 from typing import Any
 
-from triskele.quantum.circuit import Circuit
-from triskele.quantum.parameters import Parameter
+from triskele.quantum.circuit import Circuit as Circuit
+from triskele.quantum.parameters import Parameter as Parameter
 
 # public name: module that has it, imported when the name is first used
 _LAZY = {

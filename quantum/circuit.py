@@ -360,6 +360,8 @@ class Circuit:
         """The circuit done only where `controls` are all 1; they are qubits it does not act on."""
         control = (controls,) if isinstance(controls, (int, np.integer)) else tuple(controls)
         n = max(self.num_qubits, max(control, default=-1) + 1)
+        if used := sorted({q for i in self._instructions for q in (*i.qubits, *i.controls) if i.gate is not BARRIER}.intersection(control)):
+            raise CircuitError(f"control: controls must be qubits that the circuit does not act on, got {used} (remap it first)")
         new = Circuit(n, self.num_clbits)
         new._data = self._data
         for i in self._instructions:

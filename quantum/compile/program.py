@@ -126,6 +126,8 @@ def _values(given: Any, names: tuple[str, ...], what: str) -> np.ndarray:
         given = [given[n] for n in names]
     array = np.asarray(given, float)
     if array.shape != (len(names),):
+        if not names:
+            raise ParameterError(f"run: the circuit has no parameters for {what}, got the shape {array.shape} (trained ones go into theta, an encoder's into data)")
         raise ParameterError(f"run: {what} must be {len(names)} numbers ({', '.join(names[:5])}{' ...' if len(names) > 5 else ''}), got the shape {array.shape}")
     return array
 

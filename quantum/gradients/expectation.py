@@ -373,6 +373,8 @@ def _real(a: Any) -> Any:
 
     if isinstance(a, core.Tensor):
         return a if a.dtype == np.float64 else a.astype(np.float64)
+    if np.iscomplexobj(a):
+        raise ParameterError(f"Expectation: angles and coefficients must be real, got {np.asarray(a).dtype}")
     return np.asarray(a, np.float64)
 
 

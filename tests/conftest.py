@@ -1,12 +1,16 @@
 """Seeds and the one table of tolerances. Tests import nothing from other tests' files, only from tests.twins."""
 
 import os
+import signal
 
 import numpy as np
 import pytest
 
 # Largest relative error of a few chained operations, per result dtype; a derivative of order n costs a digit each.
 TOLERANCE = {"float32": 2e-5, "complex64": 2e-5, "float64": 1e-12, "complex128": 1e-12}
+
+# A shell starts its background jobs with Ctrl-C ignored; tests of interrupted runs, and processes they start, need it.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -36,7 +36,7 @@ def excitation_gate(order: int, between: int = 0) -> Gate:
     qubits = 2 * order + between
     pair = Pair(qubits, moved, moved << order, free=free, parity=free)
     name = _NAMES[order] + (f"_{between}" if between else "")
-    return Gate(name, qubits, 1, factors=(Factor(pair, tuple(range(qubits)), (2.0,)),), label="Ex" if order == 1 else "Ex2")
+    return Gate(name, qubits, 1, factors=(Factor(pair, tuple(range(qubits)), (2.0,)),), label="E" if order == 1 else "E²")
 
 
 for _order in _NAMES:

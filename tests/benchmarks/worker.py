@@ -13,6 +13,7 @@ import time
 import numpy as np
 
 from tests.benchmarks import case as registry
+from tests.benchmarks.clock import samples
 from tests.benchmarks.tools import TOOLS, leaves
 
 
@@ -33,21 +34,6 @@ def reset_peak():
             control.write("5")
     except OSError:
         pass
-
-
-def samples(run, seconds):
-    """Seconds per call, at least three times; short calls are timed in groups of a quarter of a millisecond."""
-    clock = time.perf_counter
-    start = clock()
-    run()
-    group = max(1, int(2.5e-4 / max(clock() - start, 1e-9)))
-    times, end = [], clock() + seconds
-    while clock() < end or len(times) < 3:
-        start = clock()
-        for _ in range(group):
-            run()
-        times.append((clock() - start) / group)
-    return times
 
 
 def main(field, name, tool, outputs):

@@ -13,22 +13,7 @@ import time
 
 import numpy as np
 
-
-def samples(run, seconds, least):
-    """Seconds a call; short calls are timed in groups of a quarter of a millisecond."""
-    clock = time.perf_counter
-    start = clock()
-    run()
-    first = clock() - start
-    if first > seconds and least == 1:
-        return [first]
-    group, times, end = max(1, int(2.5e-4 / max(first, 1e-9))), [], clock() + seconds
-    while clock() < end or len(times) < least:
-        start = clock()
-        for _ in range(group):
-            run()
-        times.append((clock() - start) / group)
-    return times
+from tests.benchmarks.clock import samples
 
 
 def main(path, tool, threads, outputs):

@@ -53,10 +53,10 @@ for n in (16, 20):
 case("volume_single_20")(lambda: Bench("state", 20, volume(20, 20), ("qsim", "lightning"), dtype="complex64", tolerance=1e-3))
 
 
-@case("dense_24")
+@case("dense_24_layers")
 def _():
     gates = volume(24, 2)
-    return Bench("state", 24, gates, EVERYONE, share=len(gates))  # time of one gate among them
+    return Bench("state", 24, gates, EVERYONE, share=len(gates))  # time of one gate among them, which may share passes
 
 
 case("samples_20")(lambda: Bench("samples", 20, qcbm(20, 2), ("mindquantum", "qulacs"), shots=100_000, tolerance=0.05))

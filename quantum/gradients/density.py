@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from triskele.quantum.gradients.density_second import second
-from triskele.quantum.gradients.expectation import Expectation, _examples, _given, _with
+from triskele.quantum.gradients.engine import Engine, examples
 from triskele.quantum.gradients.functions import _complex
 from triskele.quantum.noise.channel import pauli_strings
 from triskele.quantum.noise.readout import ReadoutError
@@ -22,73 +23,33 @@ from triskele.quantum.simulators.density_matrix.simulator import check_size
 from triskele.quantum.simulators.density_matrix.transfer import FUNCTIONS, Wide, elements, wide_kraus
 from triskele.quantum.simulators.density_matrix.vector import PauliVector
 
-__all__ = ["DensityAdjoint", "DensityExpectation"]
+__all__ = ["DensityEngine"]
 
 _KEPT = 1 << 29  # bytes of vectors that are kept at a time
 _COPIES = 24  # of a block, before operations that depend on parameters; more split a stage
 
 
-class DensityExpectation(Expectation):
-    """Tr(H rho) after a circuit with channels; made by `Expectation(..., simulator="density_matrix")`.
+class DensityEngine(Engine):
+    """Tr(H rho) after a circuit with channels, on vectors of Pauli expectation values.
 
     Measurements whose outcome nothing depends on, and resets, are channels too. Numbers are of double precision.
     """
 
-    def _prepare(self, simulator: str, gradient: str, shots: int | None, seed: int | None) -> None:
-        self.parameters, self.data = self.circuit.parameters, self.circuit.data
-        self._adjoint = DensityAdjoint(self.circuit, self.parameters + self.data, self.hamiltonians)
-
-    def _engine(self, coefficients: np.ndarray) -> Any:
-        if not coefficients.shape[1]:
-            return self._adjoint
-        parts = np.split(coefficients[0], self._ends[:-1])
-        return self._adjoint.observing([_with(h, c) for h, c in zip(self.hamiltonians, parts, strict=True)])
-
-    def _pull(self, theta, data, coefficients, initial, ct):
-        values, start = self._rows(theta, data, coefficients, initial, ct), _given(initial)
-        ct = np.broadcast_to(ct, (len(values), self.size))
-        found = [self._engine(c).pull(v, w, s) for v, c, w, s in _examples(values, coefficients, ct, start)]
-        g, states = (np.concatenate([f[i] for f in found]) for i in (1, 2))
-        slopes = np.zeros((len(values), coefficients.shape[1]))
-        if coefficients.shape[1]:
-            for k, (v, w, s) in enumerate(_examples(values, ct, start)):
-                slopes[k] = np.concatenate([c * t for c, t in zip(w[0], self._adjoint.terms(v[0], s), strict=True)])
-        split = theta.shape[1]
-        return [np.ascontiguousarray(g[:, :split]), np.ascontiguousarray(g[:, split:]), slopes, states.reshape(len(values), initial.shape[1])]
-
-    def _second(self, theta, data, coefficients, initial, ct, d_theta, d_data, d_coefficients, d_initial):
-        values, start = self._rows(theta, data, coefficients, initial, ct, d_theta, d_data, d_coefficients, d_initial), _given(initial)
-        batch, split = len(values), theta.shape[1]
-        d_values = np.concatenate([np.broadcast_to(d, (batch, d.shape[1])) for d in (d_theta, d_data)], axis=1)
-        out = [np.zeros((batch, self.size)), np.zeros((batch, split)), np.zeros((batch, data.shape[1])), np.zeros((batch, coefficients.shape[1])),
-               np.zeros((batch, initial.shape[1]), complex)]  # fmt: skip
-        for k, (v, d_v, c, d_c, s, d_s, w) in enumerate(_examples(values, d_values, coefficients, d_coefficients, start, d_initial, ct)):
-            engine = self._engine(c)
-            changes = np.split(d_c[0], self._ends[:-1]) if c.shape[1] else None
-            out[0][k], g, out[3][k], out[4][k] = second(engine, v[0], d_v[0], s, d_s, changes, w[0], bool(c.shape[1]))
-            out[1][k], out[2][k] = g[:split], g[split:]
-        return out
-
-
-class DensityAdjoint:
-    """Values and gradients of Tr(H rho), for values (B, V) of parameters and initial states (B, 2**n), (1, 2**n) or (0, ...)."""
-
-    def __init__(self, circuit: Any, names: tuple[str, ...], hamiltonians: Sequence[PauliSum]):
-        self.hamiltonians, self.names, self.num_qubits = hamiltonians, names, circuit.num_qubits
+    def __init__(self, circuit: Any, hamiltonians: Sequence[PauliSum], single: bool, initial: Any):
+        self.hamiltonians, self.names, self.num_qubits = hamiltonians, circuit.parameters + circuit.data, circuit.num_qubits
         self.maps = [e for i in circuit if not isinstance(i.gate, ReadoutError) for e in elements(i)]
         m = check_size(positions(self.maps, self.num_qubits))
-        self.program = Program(self.maps, self.num_qubits, names, m)
+        self.program = Program(self.maps, self.num_qubits, self.names, m)
         self._ticks = [(step, s) for step in self.program.steps for s in (_split(step) if isinstance(step, Segment) else [None])]
 
-    def observing(self, hamiltonians: Sequence[PauliSum]) -> DensityAdjoint:
-        """The same circuit with other operators."""
-        new = object.__new__(DensityAdjoint)
-        new.__dict__.update(self.__dict__, hamiltonians=hamiltonians)
+    def observing(self, hamiltonians: Sequence[PauliSum]) -> DensityEngine:
+        new = copy.copy(self)
+        new.hamiltonians = hamiltonians
         return new
 
     def values(self, values: np.ndarray, start: np.ndarray) -> np.ndarray:
         """(B, m) expectation values."""
-        return np.array([[t.sum() for t in self.terms(v[0], s, True)] for v, s in _examples(values, start)])
+        return np.array([[t.sum() for t in self.terms(v[0], s, True)] for v, s in examples(values, start)])
 
     def terms(self, values: np.ndarray, start: np.ndarray, weighted: bool = False) -> list[np.ndarray]:
         """Expectation value of every string of each operator, times its coefficient or not."""
@@ -104,18 +65,22 @@ class DensityAdjoint:
 
     def jacobian(self, values: np.ndarray, start: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Values (B, m) and gradients (B, m, V)."""
-        rows = [self._sweep(v[0], self.start(s), np.eye(len(self.hamiltonians))) for v, s in _examples(values, start)]
+        rows = [self._sweep(v[0], self.start(s), np.eye(len(self.hamiltonians))) for v, s in examples(values, start)]
         return np.array([r[0] for r in rows]), np.array([r[1] for r in rows])
 
     def pull(self, values: np.ndarray, ct: np.ndarray, start: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Values (B, m), and gradients of sum_i ct_i E_i with respect to values (B, V) and initial states (B, 2**n or 0)."""
         energies, gradients, states = [], [], []
-        for v, w, s in _examples(values, ct, start):
+        for v, w, s in examples(values, ct, start):
             energy, gradient, cotangents = self._sweep(v[0], self.start(s), w)
             energies.append(energy)
             gradients.append(gradient[0])
             states.append(initial_cotangent(cotangents[0], s[0]) if s.size else np.zeros(0, complex))
         return np.array(energies), np.array(gradients), np.array(states)
+
+    def second(self, values, d_values, start, d_start, changes, weights):
+        given = None if changes is None else [h.coefficients.real for h in changes]
+        return second(self, values, d_values, start, d_start, given, weights, given is not None)
 
     def _sweep(self, values: np.ndarray, state: PauliVector, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray, list[PauliVector]]:
         """Values (m,), gradients of weights @ values (k, V), and the k cotangents of the initial state."""

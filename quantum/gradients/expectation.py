@@ -3,25 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from triskele.quantum.circuit import Circuit
-from triskele.quantum.compile.program import lower
 from triskele.quantum.errors import CircuitError, OperatorError, ParameterError, SimulatorError
-from triskele.quantum.gradients.adjoint import Adjoint
-from triskele.quantum.gradients.hessian import ShiftedGradients
-from triskele.quantum.gradients.observable import Observable, compile_observable
+from triskele.quantum.gradients.engine import Engine, examples
+from triskele.quantum.gradients.engine import find as find_engine
 from triskele.quantum.gradients.parameter_shift import Sampled
-from triskele.quantum.gradients.sweeps import Sweeps
-from triskele.quantum.gradients.terms import term_values
 from triskele.quantum.operators.pauli import PauliSum
 from triskele.quantum.sampling import check_observable, check_shots
 from triskele.quantum.simulators.base import find
-from triskele.quantum.simulators.statevector.engine import simulate
-from triskele.quantum.simulators.statevector.simulator import check_memory
 
 __all__ = ["Expectation"]
 
@@ -70,20 +64,6 @@ class Expectation:
     True
     """
 
-    is_exact = True
-
-    def __new__(cls, circuit: Any = None, hamiltonians: Any = None, *, simulator: str = "statevector", dtype: Any = None,
-                gradient: str = "adjoint", shots: int | None = None, seed: int | None = None, initial: Any = None) -> Expectation:  # fmt: skip
-        if cls is Expectation and simulator in ("density_matrix", "subspace") and gradient == "adjoint" and shots is None:
-            if simulator == "subspace":
-                from triskele.quantum.gradients.subspace import SubspaceExpectation
-
-                return object.__new__(SubspaceExpectation)
-            from triskele.quantum.gradients.density import DensityExpectation
-
-            return object.__new__(DensityExpectation)
-        return object.__new__(cls)
-
     def __init__(self, circuit: Any, hamiltonians: PauliSum | Sequence[PauliSum], *, simulator: str = "statevector", dtype: Any = np.complex128,
                  gradient: str = "adjoint", shots: int | None = None, seed: int | None = None, initial: Any = None):  # fmt: skip
         if not isinstance(circuit, Circuit):
@@ -102,25 +82,14 @@ class Expectation:
         self.initial = None if initial is None else _state(initial, circuit.num_qubits)
         self._initials = _NO_STATE if self.initial is None else self.initial[None]
         self._ends = np.cumsum([len(h) for h in self.hamiltonians])
-        self._prepare(simulator, gradient, shots, seed)
+        self.parameters, self.data = circuit.parameters, circuit.data
+        kind = find_engine(simulator) if gradient == "adjoint" and shots is None else None
+        self._engine: Engine = (_sampled(circuit, self.hamiltonians, simulator, dtype.type, gradient, shots, seed) if kind is None
+                                else kind(circuit, self.hamiltonians, self.single, self.initial))  # fmt: skip
+        if not self._engine.takes_start:
+            self.initial, self._initials = None, _NO_STATE
         self.circuit = circuit.copy()  # what is added to the circuit from now on is not part of this
         self._shape = (len(self.parameters),)
-        self._second_derivatives: ShiftedGradients | None = None
-
-    def _prepare(self, simulator: str, gradient: str, shots: int | None, seed: int | None) -> None:
-        """Make what computes: `parameters`, `data`, `_adjoint`."""
-        self.parameters, self.data = self.circuit.parameters, self.circuit.data
-        self.is_exact = simulator == "statevector" and gradient == "adjoint" and shots is None
-        self._adjoint: Any
-        if self.is_exact:
-            dtype = np.float32 if self.single else np.float64
-            n = self.circuit.num_qubits
-            if n > 24:
-                check_memory("Expectation", n, (8 if self.single else 16) << n)  # one state, before observables make tables of that size
-            self._program = lower(self.circuit)
-            self._adjoint = Adjoint(self._program, [compile_observable(h, n, dtype) for h in self.hamiltonians], self.single)
-        else:
-            self._adjoint = _sampled(self.circuit, self.hamiltonians, simulator, np.complex64 if self.single else np.complex128, gradient, shots, seed)
 
     @property
     def size(self) -> int:
@@ -157,7 +126,7 @@ class Expectation:
         """
         if type(theta) is np.ndarray and (data is None or type(data) is np.ndarray) and coefficients is None and initial is None:
             values, batched = self._plain(theta, data)
-            out = self._adjoint.values(values, self._initials)
+            out = self._engine.values(values, self._initials)
             if not batched:
                 return out[0] if self.is_list else out[0, 0]
             return out if self.is_list else out[:, 0]
@@ -175,7 +144,7 @@ class Expectation:
     def value_and_grad(self, theta: Any = None, data: Any = None) -> tuple[Any, np.ndarray]:
         """The value, and its gradient with respect to theta: (P,), for a list (m, P), with a batch axis before these."""
         values, batched = self._plain(theta, data)
-        values, gradients = self._adjoint.jacobian(values, self._initials)
+        values, gradients = self._engine.jacobian(values, self._initials)
         if self.data:
             gradients = gradients[..., : len(self.parameters)]
         if not batched:
@@ -191,23 +160,14 @@ class Expectation:
         from triskele import core
 
         (theta, data, *_), batched = self._inputs(theta, data, None, None)
-        if shifted := self._shifted():
-            found = np.stack([shifted(v, self._initials) for v in self._rows(theta, data)])
-            found = found if self.is_list else found[:, 0]
-            return found if batched else found[0]
+        found = [self._engine.hessian(v, self._initials) for v in self._rows(theta, data)]
+        if found[0] is not None:
+            all_ = np.stack(found) if self.is_list else np.stack(found)[:, 0]
+            return all_ if batched else all_[0]
         second = core.jacfwd(core.jacrev(lambda t, d: self(t, d if self.data else None)))
         if not batched:
             return second(theta[0], data[0])
         return core.vmap(second, in_axes=tuple(0 if len(a) > 1 else None for a in (theta, data)))(*(a if len(a) > 1 else a[0] for a in (theta, data)))
-
-    def _shifted(self) -> ShiftedGradients | None:
-        """What finds Hessians by parameter shift, if that is the faster way."""
-        if not self.is_exact or not isinstance(self._adjoint, Adjoint):
-            return None
-        if self._second_derivatives is None:
-            dtype = np.float32 if self.single else np.float64
-            self._second_derivatives = ShiftedGradients(self.circuit, [compile_observable(h, self.circuit.num_qubits, dtype) for h in self.hamiltonians], self.single)
-        return self._second_derivatives if self._second_derivatives.is_cheaper else None
 
     def _plain(self, theta: Any, data: Any) -> tuple[np.ndarray, bool]:
         """Checked values (B, V) of arguments that are no tracers, and whether there is a batch."""
@@ -234,6 +194,8 @@ class Expectation:
         if initial is None:
             initial = np.zeros((1, 0), complex) if self.initial is None else self.initial[None]
         else:
+            if not self._engine.takes_start:
+                raise SimulatorError("Expectation: with this simulator the initial state is fixed, got one as an argument (give it to Expectation(...))")
             if np.shape(initial) != (1 << self.circuit.num_qubits,):
                 raise SimulatorError(f"Expectation: the initial state must have shape ({1 << self.circuit.num_qubits},), got {np.shape(initial)}")
             initial = (initial + 0j)[None]
@@ -275,67 +237,44 @@ class Expectation:
             raise ParameterError(f"Expectation: values must be finite, got {values[bad]} for {(self.parameters + self.data)[bad[-1]]}")
         return values
 
-    def _engine(self, coefficients: np.ndarray) -> Any:
+    def _at(self, coefficients: np.ndarray) -> Engine:
         """The engine for coefficients (1, T)."""
-        if not coefficients.shape[1]:
-            return self._adjoint
-        self._needs_exact("coefficients as arguments")
-        return Adjoint(self._program, self._observables(coefficients, np.float32 if self.single else np.float64), self.single)
+        return self._engine.observing(self._sums(coefficients)) if coefficients.shape[1] else self._engine
 
-    def _needs_exact(self, what: str) -> None:
-        if not self.is_exact:
-            raise SimulatorError(f"Expectation: {what} need simulator='statevector', gradient='adjoint' and no shots")
-
-    def _observables(self, coefficients: np.ndarray, dtype: Any) -> list[Observable]:
-        parts = np.split(coefficients[0], self._ends[:-1]) if coefficients.shape[1] else [h.coefficients for h in self.hamiltonians]
-        return [compile_observable(_with(h, c), self.circuit.num_qubits, dtype) for h, c in zip(self.hamiltonians, parts, strict=True)]
+    def _sums(self, coefficients: np.ndarray) -> list[PauliSum]:
+        return [_with(h, c) for h, c in zip(self.hamiltonians, np.split(coefficients[0], self._ends[:-1]), strict=True)]
 
     def _values(self, theta, data, coefficients, initial):
         values, start = self._rows(theta, data, coefficients, initial), _given(initial)
         if len(coefficients) == 1:
-            return self._engine(coefficients).values(values, start)
-        return np.concatenate([self._engine(c).values(v, s) for v, c, s in _examples(values, coefficients, start)])
+            return self._at(coefficients).values(values, start)
+        return np.concatenate([self._at(c).values(v, s) for v, c, s in examples(values, coefficients, start)])
 
     def _pull(self, theta, data, coefficients, initial, ct):
         values, start = self._rows(theta, data, coefficients, initial, ct), _given(initial)
         ct = np.ascontiguousarray(np.broadcast_to(ct, (len(values), self.size)))
         if len(coefficients) == 1:
-            _, g, states = self._engine(coefficients).pull(values, ct, start)
+            _, g, states = self._at(coefficients).pull(values, ct, start)
         else:
-            found = [self._engine(c).pull(v, w, s) for v, c, w, s in _examples(values, coefficients, ct, start)]
+            found = [self._at(c).pull(v, w, s) for v, c, w, s in examples(values, coefficients, ct, start)]
             g, states = (np.concatenate([f[i] for f in found]) for i in (1, 2))
         slopes = np.zeros((len(values), coefficients.shape[1]))
         if coefficients.shape[1]:
-            for k, (v, w, s) in enumerate(_examples(values, ct, start)):
-                psi = simulate(self._program, v[0], np.complex128, s[0] if s.size else None)
-                slopes[k] = self._terms(w[0], psi, psi)
+            for k, (v, w, s) in enumerate(examples(values, ct, start)):
+                slopes[k] = np.concatenate([c * t for c, t in zip(w[0], self._engine.terms(v[0], s), strict=True)])
         split = theta.shape[1]
         return [np.ascontiguousarray(g[:, :split]), np.ascontiguousarray(g[:, split:]), slopes, states.reshape(len(values), initial.shape[1])]
 
     def _second(self, theta, data, coefficients, initial, ct, d_theta, d_data, d_coefficients, d_initial):
-        self._needs_exact("second derivatives")
         values, start = self._rows(theta, data, coefficients, initial, ct, d_theta, d_data, d_coefficients, d_initial), _given(initial)
-        batch = len(values)
-        sizes = [i.shape[1] for i in (theta, data, coefficients, initial)]
-        out = [np.zeros((batch, self.size)), *(np.zeros((batch, s), complex if i == 3 else float) for i, s in enumerate(sizes))]
-        sweeps = Sweeps(lower(self.circuit, fuse=False))
+        batch, split = len(values), theta.shape[1]
         d_values = np.concatenate([np.broadcast_to(d, (batch, d.shape[1])) for d in (d_theta, d_data)], axis=1)
-        observables, changes = self._observables(coefficients[:1], np.float64), None
-        for k, (v, d_v, c, d_c, s, d_s, w) in enumerate(_examples(values, d_values, coefficients, d_coefficients, start, d_initial, ct)):
-            if sizes[2]:
-                observables, changes = self._observables(c, np.float64), self._observables(d_c, np.float64)
-            first, d_first = (s[0], d_s[0]) if s.size else (None, np.zeros(sweeps.size, complex))
-            out[0][k], g, d_lam, psi, d_psi = sweeps.second(v[0], first, d_v[0], d_first, observables, changes, w[0])
-            out[1][k], out[2][k] = g[: sizes[0]], g[sizes[0] :]
-            if sizes[2]:
-                out[3][k] = 2 * self._terms(w[0], psi, d_psi)
-            if sizes[3]:
-                out[4][k] = 2 * d_lam.conj()
-        return out
-
-    def _terms(self, ct, bra, ket):
-        return np.concatenate([c * term_values(h.x[:, 0].astype(np.int64), h.z[:, 0].astype(np.int64), bra, ket)
-                               for h, c in zip(self.hamiltonians, ct, strict=True)])  # fmt: skip
+        slopes, g = np.zeros((batch, self.size)), np.zeros(values.shape)
+        terms, states = np.zeros((batch, coefficients.shape[1])), np.zeros((batch, initial.shape[1]), complex)
+        for k, (v, d_v, c, d_c, s, d_s, w) in enumerate(examples(values, d_values, coefficients, d_coefficients, start, d_initial, ct)):
+            changes = self._sums(d_c) if c.shape[1] else None
+            slopes[k], g[k], terms[k], states[k] = self._at(c).second(v[0], d_v[0], s, d_s, changes, w[0])
+        return [slopes, np.ascontiguousarray(g[:, :split]), np.ascontiguousarray(g[:, split:]), terms, states]
 
 
 def _sampled(circuit: Any, hamiltonians: Any, simulator: str, dtype: Any, gradient: str, shots: Any, seed: Any) -> Sampled:
@@ -353,12 +292,6 @@ def _sampled(circuit: Any, hamiltonians: Any, simulator: str, dtype: Any, gradie
 def _given(initial: np.ndarray) -> np.ndarray:
     """Initial states as the engine takes them: of size 0 if there are none."""
     return np.ascontiguousarray(initial if initial.shape[1] else initial[:0], np.complex128)
-
-
-def _examples(*inputs: np.ndarray) -> Iterator[list[np.ndarray]]:
-    """One example of a batch after the other, with its axis; inputs with one row or none serve all."""
-    for k in range(max(len(i) for i in inputs)):
-        yield [i[k : k + 1] if len(i) > 1 else i for i in inputs]
 
 
 def _with(h: PauliSum, coefficients: np.ndarray) -> PauliSum:

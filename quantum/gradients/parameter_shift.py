@@ -10,6 +10,7 @@ import numpy as np
 from triskele.core.random import fold_in, key
 from triskele.quantum.errors import ParameterError, SimulatorError
 from triskele.quantum.gates.base import Gate, Pair, Phase, Rotation
+from triskele.quantum.gradients.engine import Engine
 from triskele.quantum.parameters import Linear
 from triskele.quantum.sampling import check_seed
 
@@ -147,8 +148,8 @@ class Slots:
         return points
 
 
-class Sampled:
-    """Values from a simulator, exact or from shots, with gradients by parameter shift: the same interface as `Adjoint`.
+class Sampled(Engine):
+    """Values from a simulator, exact or from shots, with gradients by parameter shift.
 
     Each parameter of each gate is shifted on its own; the chain rule goes on to theta and data.
 
@@ -183,12 +184,10 @@ class Sampled:
         return [float(getattr(e, "value", e)) for e in found]
 
     def values(self, values: np.ndarray, initial: np.ndarray) -> np.ndarray:
-        """See `Adjoint.values`."""
         slots = values @ self._slots.matrix.T + self._slots.constants
         return np.array([self._at(s, _state(initial, k)) for k, s in enumerate(slots)])
 
     def jacobian(self, values: np.ndarray, initial: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """See `Adjoint.jacobian`."""
         if self._slots.unruly is not None:
             raise SimulatorError(f"Expectation: {self._slots.unruly} has no generator known, which parameter shift needs (gradient='adjoint' does not)")
         slots = values @ self._slots.matrix.T + self._slots.constants
@@ -200,7 +199,6 @@ class Sampled:
         return self.values(values, initial), slopes @ self._slots.matrix
 
     def pull(self, values: np.ndarray, ct: np.ndarray, initial: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """See `Adjoint.pull`."""
         if initial.size:
             raise SimulatorError("Expectation: derivatives with respect to the initial state need gradient='adjoint'")
         found, gradients = self.jacobian(values, initial)

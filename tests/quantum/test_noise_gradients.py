@@ -66,7 +66,7 @@ def test_without_noise_it_is_the_gradient_of_state_vectors():
 def test_vectors_in_blocks(n):
     """States of many qubits go back block by block."""
     e = energy(noisy(n))
-    assert len(e._adjoint._ticks) > 1
+    assert len(e._engine._ticks) > 1
     theta = np.random.default_rng(2).normal(size=len(e.parameters))
     gradient = e.gradient(theta)
     rng = np.random.default_rng(3)

@@ -20,7 +20,7 @@ import llvmlite.binding
 
 from triskele.core.kernels import native
 
-__all__ = ["address", "for_numba", "get_threads", "parallel_for", "set_threads"]
+__all__ = ["address", "body", "for_numba", "get_threads", "parallel_for", "set_threads"]
 
 _MOST_THREADS = 1024
 # Turns of waiting awake. With a core to spare two chunks of 10.7 (36) us took 11.9 (37) us; on a busy machine nothing is
@@ -100,6 +100,24 @@ def for_numba():
     return types.ExternalFunction(
         "tsk_parallel_for", typing.signature(types.void, types.int64, types.int64, types.int64)
     )
+
+
+@cache
+def body(kernel, dtype: str = "int64") -> int:
+    """Address of a kernel (context, chunk), as `parallel_for` takes it; the first call compiles it, or loads it from disk.
+
+    Parameters
+    ----------
+    kernel : Compiled
+    dtype : str
+        Of what `context` points to, where one kernel serves numbers of several types.
+    """
+    from numba.core import types
+
+    signature = (types.CPointer(getattr(types, dtype)), types.int64)
+    kernel.compile(signature)
+    compiled = kernel.overloads[signature]
+    return compiled.library.get_pointer_to_function(compiled.fndesc.llvm_cfunc_wrapper_name)
 
 
 def _prototype():

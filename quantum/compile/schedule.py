@@ -155,6 +155,8 @@ def _schedule(ops, n, lane_bits, size, low, in_place, code, passes):
                 waiting[kept] = op
                 kept += 1
         bit = low
+        if not in_place and local & (local + 1):  # copied blocks: what is read and written overlaps better if they are small
+            room = min(room, max(0, lane_bits + 5 - _ones(local)))
         while room > 0:
             if (local >> bit) & 1 == 0:
                 local |= 1 << bit
@@ -164,7 +166,7 @@ def _schedule(ops, n, lane_bits, size, low, in_place, code, passes):
         while (local >> contiguous) & 1:
             contiguous += 1
         row = passes[count]
-        row[0], row[1], row[2], row[3], row[4] = first, done, size, contiguous, local
+        row[0], row[1], row[2], row[3], row[4] = first, done, _ones(local), contiguous, local
         row[5] = _compress(~active & ((1 << n) - 1), ~local & ((1 << n) - 1), n)
         for i in range(first, done):
             vectors = _encode(ops[code[i, 1]], code[i], local, (1 << n) - 1 if in_place else local, n, lane_bits, vectors)

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from functools import cache
 from typing import Any
 
 import numpy as np
 
+from triskele.core.kernels import threads
 from triskele.quantum.compile.program import Program
 from triskele.quantum.gradients import adjoint_kernels as kernels
-from triskele.quantum.gradients import backward_passes
 from triskele.quantum.gradients.adjoint_kernels import Word
+from triskele.quantum.gradients.backward_passes import unwind_chunk
 from triskele.quantum.gradients.functions import pull_functions
 from triskele.quantum.gradients.observable import Observable, join
 from triskele.quantum.gradients.recipes import wanted
-from triskele.quantum.simulators.statevector.engine import Block, chunk_address, pack
+from triskele.quantum.simulators.statevector.engine import Block, pack
+from triskele.quantum.simulators.statevector.passes import chunk
 from triskele.quantum.simulators.statevector.simulator import check_memory
 
 __all__ = ["Adjoint"]
@@ -57,8 +58,9 @@ class Adjoint:
             fixed[word] = array.ctypes.data
         fixed[Word.WORDS_LENGTH], fixed[Word.NUMBERS_LENGTH] = len(packed.words), len(packed.numbers)
         fixed[Word.OBSERVABLES] = self.size = len(observables)
-        fixed[Word.FORWARD], fixed[Word.BACKWARD] = chunk_address(single), _address("backward", single)
-        fixed[Word.TILES], fixed[Word.EXAMPLES] = _address("tiles", single), _address("examples", single)
+        kernel_of = {Word.FORWARD: chunk, Word.BACKWARD: unwind_chunk, Word.TILES: kernels.apply_tiles, Word.EXAMPLES: kernels.example}
+        for word, function in kernel_of.items():
+            fixed[word] = threads.body(function, "float32" if single else "float64")
         self.num_values = fixed[Word.NUM_VALUES] = len(program.parameters) + len(program.data)
         fixed[Word.COUNT] = 1 << program.num_qubits
         self._fixed = fixed
@@ -111,16 +113,3 @@ class Adjoint:
 def default_block(num_qubits: int, single: bool) -> Block:
     """What was fastest; sizes from 9 to 12 make little difference: the sweep is bound by arithmetic."""
     return Block(12, 5) if single else Block(11, 4)
-
-
-@cache
-def _address(what: str, single: bool) -> int:
-    from numba.core import types
-
-    functions: dict[str, Any] = {"backward": (backward_passes.chunk64, backward_passes.chunk32), "tiles": (kernels.tiles64, kernels.tiles32),
-                                 "examples": (kernels.examples64, kernels.examples32)}  # fmt: skip
-    function = functions[what][single]
-    signature = (types.CPointer(types.int64), types.int64)
-    function.compile(signature)
-    compiled = function.overloads[signature]
-    return compiled.library.get_pointer_to_function(compiled.fndesc.llvm_cfunc_wrapper_name)

@@ -8,7 +8,7 @@ import numpy as np
 from numba import carray
 
 from triskele.core.kernels import simd, threads
-from triskele.core.kernels.njit import kernel, template
+from triskele.core.kernels.njit import kernel
 from triskele.quantum.compile.ops import RECIPE_COLUMNS
 from triskele.quantum.compile.schedule import PASS_COLUMNS
 from triskele.quantum.gradients.backward import backward
@@ -26,7 +26,7 @@ from triskele.quantum.simulators.statevector.lanes import (
     width,
 )
 
-__all__ = ["Word", "evaluate", "examples32", "examples64", "tiles32", "tiles64"]
+__all__ = ["Word", "apply_tiles", "evaluate", "example"]
 
 _parallel_for = threads.for_numba()
 _PARALLEL_ADDS = 1 << 15  # rows of observables times blocks, below which one thread applies them
@@ -64,15 +64,15 @@ class Word(IntEnum):
     COUNT = 25
 
 
-@template
-def _tiles(context, chunk, like):
+@kernel(nogil=True)
+def apply_tiles(like, chunk):
     """Some tiles of H|psi>.
 
-    Words of `context`: 0 psi, 1 lambdas (0: only values), 2 numbers from one to the next, 3 rows, 4 row starts, 5 observables,
+    `like` is a pointer to the context, of the type of the state's numbers. Words of the context: 0 psi, 1 lambdas (0: only values), 2 numbers from one to the next, 3 rows, 4 row starts, 5 observables,
     6 masks, 7 weights, 8 tables, 9 blocks in a tile, 10 tiles, 11 tiles in a chunk, 12 (m, tiles) partial values, 13 weights of
     observables (0: a lambda for each).
     """
-    w = width(like)
+    context, w = at_address(address_of(like), np.int64), width(like)
     psi, lam, stride = as_pointer(context[0], like), as_pointer(context[1], like), context[2]
     rows, starts, count = at_address(context[3], np.int64), at_address(context[4], np.int64), context[5]
     masks, weights, tables = at_address(context[6], np.int64), as_pointer(context[7], like), as_pointer(context[8], like)
@@ -100,10 +100,10 @@ def _tiles(context, chunk, like):
                         store(to, b * w, load(to, b * w) + scale * load(out, b * w))
 
 
-@template
-def _example(context, k, like):
-    """Value and gradient of one example."""
-    w = width(like)
+@kernel(nogil=True)
+def example(like, k):
+    """Value and gradient of one example; `like` is a pointer to the context (`Word`), of the type of the state's numbers."""
+    context, w = at_address(address_of(like), np.int64), width(like)
     words = carray(at_address(context[0], np.int64), (context[1],))
     numbers = carray(at_address(context[2], np.float64), (context[3],))
     size, observables = context[15], context[7]
@@ -181,32 +181,8 @@ def _example(context, k, like):
             for j in range(context[25]):
                 at = j // w * 2 * w + j % w
                 out[2 * j], out[2 * j + 1] = 2 * lam[at], -2 * lam[at + w]
-    return memory[0] + partial[0] + inner[0]  # all must live till here
-
-
-@kernel(nogil=True)
-def tiles64(context, chunk):
-    """Some tiles in double precision."""
-    _tiles(context, chunk, at_address(0, np.float64))
-
-
-@kernel(nogil=True)
-def tiles32(context, chunk):
-    """Some tiles in single precision."""
-    _tiles(context, chunk, at_address(0, np.float32))
-
-
-@kernel(nogil=True)
-def examples64(context, chunk):
-    """One example in double precision."""
-    _example(context, chunk, at_address(0, np.float64))
-
-
-@kernel(nogil=True)
-def examples32(context, chunk):
-    """One example in single precision."""
-    _example(context, chunk, at_address(0, np.float32))
-
+    memory[0] = partial[0] = 0.0  # they and `inner` must live till here
+    inner[0] = 0
 
 @kernel(nogil=True)
 def evaluate(fixed, values, ct, initial, out_values, out_gradients, out_initial, out_coefficients):

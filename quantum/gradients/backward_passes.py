@@ -7,10 +7,19 @@ import numpy as np
 from triskele.core.kernels import simd
 from triskele.core.kernels.njit import kernel, template
 from triskele.quantum.gradients import moment_rows as moments
-from triskele.quantum.simulators.statevector.lanes import as_pointer, at_address, load, parity, stack, store, width
+from triskele.quantum.simulators.statevector.lanes import (
+    address_of,
+    as_pointer,
+    at_address,
+    load,
+    parity,
+    stack,
+    store,
+    width,
+)
 from triskele.quantum.simulators.statevector.passes import CODE_BYTES, apply, code_at, deposit
 
-__all__ = ["LARGEST", "chunk32", "chunk64", "undo_and_collect"]
+__all__ = ["LARGEST", "undo_and_collect", "unwind_chunk"]
 
 LARGEST = 12  # local bits of blocks that are copied
 ROWS = 1 << (LARGEST - 2)  # of two such blocks, which lie on the stack
@@ -57,16 +66,16 @@ def copy(source, to, rows, run, high, scattered):
         offset = ((offset | ~high) + 1) & high
 
 
-@template
-def _chunk(context, chunk, like):
+@kernel(nogil=True)
+def unwind_chunk(like, index):
     """Some blocks of one pass, backwards.
 
-    Words of `context`: 0 address of psi; 1 bits of an index; 2 code, 3 the pass, 4 vectors of the inverse ops: addresses;
+    `like` is a pointer to the context, of the type of the state's numbers. Words of the context: 0 address of psi; 1 bits of an index; 2 code, 3 the pass, 4 vectors of the inverse ops: addresses;
     5 blocks in a chunk, 6 blocks; 7 mask of a block's number that says that psi is zero; 8 address of the lambdas,
     9 numbers from one to the next, 10 how many (one where blocks are copied); 11 address of `wanted` (bytes, by op);
     12 address of moments, 13 vectors of moments of one chunk and lambda, 14 vectors of ops before this pass.
     """
-    w = width(like)
+    context, w = at_address(address_of(like), np.int64), width(like)
     lane_bits = 3 if w == 8 else 4
     n, per_chunk, blocks, zero = code_at(context, 1), code_at(context, 5), code_at(context, 6), code_at(context, 7)
     psi, lam = as_pointer(code_at(context, 0), like), as_pointer(code_at(context, 8), like)
@@ -82,8 +91,8 @@ def _chunk(context, chunk, like):
     scratch = stack(like, 256)
     length = code_at(context, 13) * w
     gathered = as_pointer(code_at(context, 12), like)
-    gathered = simd.address(gathered, chunk * count * length)
-    for block in range(chunk * per_chunk, min(blocks, (chunk + 1) * per_chunk)):
+    gathered = simd.address(gathered, index * count * length)
+    for block in range(index * per_chunk, min(blocks, (index + 1) * per_chunk)):
         if block & zero:
             continue
         base = 2 * deposit(block, outer)
@@ -107,15 +116,3 @@ def _chunk(context, chunk, like):
         if low != size:
             copy(p, simd.address(psi, base), rows, run, high, True)
             copy(l, simd.address(lam, base), rows, run, high, True)
-
-
-@kernel(nogil=True)
-def chunk64(context, chunk):
-    """A chunk of a pass in double precision."""
-    _chunk(context, chunk, at_address(0, np.float64))
-
-
-@kernel(nogil=True)
-def chunk32(context, chunk):
-    """A chunk of a pass in single precision."""
-    _chunk(context, chunk, at_address(0, np.float32))

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from triskele.core.kernels import threads
 from triskele.quantum.gradients.density_second import second
 from triskele.quantum.gradients.engine import Engine, examples
 from triskele.quantum.gradients.functions import _complex
@@ -116,7 +117,7 @@ class DensityEngine(Engine):
         step, stage = tick
         if isinstance(step, Wide):
             return self.program.wide(step, values, state)
-        kernels.run(state.r, self.program.positions, stage, step.rows, step.ints, filled[id(step)], kernels.chunk_address(), CHUNKS, self.program.work_size)
+        kernels.run(state.r, self.program.positions, stage, step.rows, step.ints, filled[id(step)], threads.body(kernels.run_chunk), CHUNKS, self.program.work_size)
         if stage[0, 6] == len(step.rows):
             state.where = step.after
         return state
@@ -151,7 +152,7 @@ class _Back:
         scratch = 8 * 4**self.program.widest
         for sums, cotangent in zip(self.sums, self.cotangents, strict=True):
             out = np.zeros((chunks, len(sums)))
-            backward.unwind(before.r, cotangent.r, self.program.positions, stage, 0, step.rows, step.ints, self.both, out, backward.chunk_address(),
+            backward.unwind(before.r, cotangent.r, self.program.positions, stage, 0, step.rows, step.ints, self.both, out, threads.body(backward.unwind_chunk),
                             chunks, scratch)  # fmt: skip
             sums += out.sum(0)
             cotangent.where = step.before

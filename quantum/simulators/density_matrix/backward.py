@@ -9,7 +9,6 @@ that depends on parameters.
 from __future__ import annotations
 
 import math
-from functools import cache
 
 import numpy as np
 from numba import carray
@@ -30,7 +29,7 @@ from triskele.quantum.simulators.density_matrix.kernels import (
 )
 from triskele.quantum.simulators.statevector.lanes import address_of, at_address
 
-__all__ = ["chunk_address", "slopes", "transpose", "unwind"]
+__all__ = ["slopes", "transpose", "unwind", "unwind_chunk"]
 
 _CONTEXT = 15
 _parallel_for = threads.for_numba()
@@ -81,7 +80,7 @@ def transpose(rows, coefficients, out):
 
 
 @kernel(nogil=True)
-def _chunk(context, index):
+def unwind_chunk(context, index):
     """Some of the blocks of a stage; `context` is made in `unwind`."""
     w = carray(context, (_CONTEXT,))
     m, blocks, chunks, count_c, work_size = w[2], w[3], w[4], w[10], w[12]
@@ -139,17 +138,6 @@ def unwind(before, after, m, stages, s, rows, ints, both, out, chunk, chunks, sc
     context[12], context[13], context[14] = work_size, address_of(simd.address(work, 0)), scratch
     _parallel_for(chunk, address_of(simd.address(context, 0)), chunks)
     return work[0] + context[0]  # both must live till here
-
-
-@cache
-def chunk_address() -> int:
-    """Address of ``void chunk(int64 *context, int64 chunk)``; the first call compiles it, or loads it from disk."""
-    from numba.core import types
-
-    signature = (types.CPointer(types.int64), types.int64)
-    _chunk.compile(signature)
-    compiled = _chunk.overloads[signature]
-    return compiled.library.get_pointer_to_function(compiled.fndesc.llvm_cfunc_wrapper_name)
 
 
 @device

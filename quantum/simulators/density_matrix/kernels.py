@@ -16,7 +16,6 @@ The last integer of every row says how many of its coefficients depend on parame
 from __future__ import annotations
 
 import math
-from functools import cache
 
 import numpy as np
 from numba import carray
@@ -215,7 +214,7 @@ def block_base(b, ints, outside, count):
 
 
 @kernel(nogil=True)
-def _chunk(context, index):
+def run_chunk(context, index):
     """Some of the blocks of a stage; `context` is made in `run`."""
     words = carray(context, (CONTEXT,))
     m, blocks, chunks, work_size = words[1], words[2], words[3], words[9]
@@ -252,14 +251,3 @@ def run(r, m, stages, rows, ints, coefficients, chunk, most, work_size):
         context[9], context[10] = work_size, address_of(simd.address(work, 0))
         _parallel_for(chunk, address_of(simd.address(context, 0)), chunks)
     return work[0] + context[0]  # both must live till here
-
-
-@cache
-def chunk_address() -> int:
-    """Address of ``void chunk(int64 *context, int64 chunk)``; the first call compiles it, or loads it from disk."""
-    from numba.core import types
-
-    signature = (types.CPointer(types.int64), types.int64)
-    _chunk.compile(signature)
-    compiled = _chunk.overloads[signature]
-    return compiled.library.get_pointer_to_function(compiled.fndesc.llvm_cfunc_wrapper_name)

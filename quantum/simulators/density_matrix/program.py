@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from triskele.core.kernels import threads
 from triskele.quantum.noise.channel import Channel
 from triskele.quantum.parameters import Linear
 from triskele.quantum.simulators.density_matrix import kernels
@@ -71,7 +72,7 @@ class Program:
         for step in self.steps:
             if isinstance(step, Segment):
                 coefficients = self.fill(step, angles, values)
-                kernels.run(state.r, self.positions, step.stages, step.rows, step.ints, coefficients, kernels.chunk_address(), CHUNKS, self.work_size)
+                kernels.run(state.r, self.positions, step.stages, step.rows, step.ints, coefficients, threads.body(kernels.run_chunk), CHUNKS, self.work_size)
                 state.where = step.after
             else:
                 state = self.wide(step, values, state)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,9 +14,9 @@ from triskele.quantum.compile.program import Program
 from triskele.quantum.compile.schedule import CODE_COLUMNS, PASS_COLUMNS, Schedule, schedule
 from triskele.quantum.simulators.statevector.coefficients import expand, fill_coefficients
 from triskele.quantum.simulators.statevector.lanes import address_of, load, store, unzip_lanes, width
-from triskele.quantum.simulators.statevector.passes import CONTEXT_WORDS, chunk32, chunk64
+from triskele.quantum.simulators.statevector.passes import CONTEXT_WORDS, chunk
 
-__all__ = ["Block", "Packed", "align", "chunk_address", "default_block", "make_coefficients", "pack", "run_passes", "simulate"]
+__all__ = ["Block", "Packed", "align", "default_block", "make_coefficients", "pack", "run_passes", "simulate"]
 
 _parallel_for = threads.for_numba()
 
@@ -42,7 +41,7 @@ def default_block(program: Program, single: bool) -> Block:
     low = 8 if single else 7
     if program.num_qubits <= low + 14 and np.bitwise_count(program.ops[:, OpColumn.X] >> low).max(initial=0) <= 3:
         return Block(low + 3, low, True)
-    return Block(12, 6) if single else Block(11, 5)
+    return Block(12, 6) if single else Block(10, 4)
 
 
 class Packed(NamedTuple):
@@ -184,17 +183,5 @@ def simulate(program: Program, values: np.ndarray, dtype: Any = np.complex128, i
     if initial is not None:
         start = -raw.ctypes.data % 64 // raw.itemsize
         raw[start : start + size] = np.ascontiguousarray(initial, dtype).view(real)
-    start = _run(values, packed.words, numbers, raw, chunk_address(single), initial is None)
+    start = _run(values, packed.words, numbers, raw, threads.body(chunk, "float32" if single else "float64"), initial is None)
     return raw[start : start + size].view(dtype)
-
-
-@cache
-def chunk_address(single: bool) -> int:
-    """Address of ``void chunk(int64 *context, int64 chunk)``; the first call compiles it, or loads it from disk."""
-    from numba.core import types
-
-    signature = (types.CPointer(types.int64), types.int64)
-    function = chunk32 if single else chunk64
-    function.compile(signature)
-    compiled = function.overloads[signature]
-    return compiled.library.get_pointer_to_function(compiled.fndesc.llvm_cfunc_wrapper_name)

@@ -9,6 +9,7 @@ from triskele.core.kernels.njit import kernel, template
 from triskele.quantum.compile.schedule import CODE_COLUMNS
 from triskele.quantum.simulators.statevector import rows as loops
 from triskele.quantum.simulators.statevector.lanes import (
+    address_of,
     as_pointer,
     at_address,
     load,
@@ -21,7 +22,7 @@ from triskele.quantum.simulators.statevector.lanes import (
     zip_lanes,
 )
 
-__all__ = ["BUFFER_ROWS", "CONTEXT_WORDS", "apply", "chunk32", "chunk64", "deposit", "interleave"]
+__all__ = ["BUFFER_ROWS", "CONTEXT_WORDS", "apply", "chunk", "deposit", "interleave"]
 
 code_at = simd.load_scalar  # one word of a row of code
 CODE_BYTES = 8 * CODE_COLUMNS
@@ -106,13 +107,27 @@ def interleave(p, rows, outside, own):
 
 
 @template
-def _chunk(context, chunk, like):
+def _move(to, source, to_high, source_high, segments, run):
+    """Copy segments of `run` rows; on the side that has bits they lie apart, on the other one together."""
+    w = width(to)
+    a = b = 0
+    for segment in range(segments):
+        t = simd.address(to, 2 * a if to_high else 2 * w * run * segment)
+        s = simd.address(source, 2 * b if source_high else 2 * w * run * segment)
+        for r in range(2 * run):
+            store(t, w * r, load(s, w * r))
+        a = ((a | ~to_high) + 1) & to_high
+        b = ((b | ~source_high) + 1) & source_high
+
+
+@kernel(nogil=True)
+def chunk(like, index):
     """Some blocks of one pass.
 
-    Words of `context`: 0 address of the state; 1 bits of an index; 2 code, 3 the pass (row of `Schedule.passes`), 4 vectors:
+    `like` is a pointer to the context, of the type of the state's numbers. Words of the context: 0 address of the state; 1 bits of an index; 2 code, 3 the pass (row of `Schedule.passes`), 4 vectors:
     addresses; 5 blocks in a chunk, 6 blocks; 7 mask of a block's number that says it is zero; 8 whether to interleave in the end.
     """
-    w = width(like)
+    context, w = at_address(address_of(like), np.int64), width(like)
     lane_bits = 3 if w == 8 else 4
     n, per_chunk, blocks = code_at(context, 1), code_at(context, 5), code_at(context, 6)
     zero, finish = code_at(context, 7), code_at(context, 8)
@@ -129,7 +144,7 @@ def _chunk(context, chunk, like):
         rows, outside = 1 << (n - lane_bits), outer >> lane_bits
     buffer = stack(like, BUFFER_ROWS)
     scratch = stack(like, SCRATCH_ROWS)
-    for block in range(chunk * per_chunk, min(blocks, (chunk + 1) * per_chunk)):
+    for block in range(index * per_chunk, min(blocks, (index + 1) * per_chunk)):
         if block & zero:
             continue
         place = deposit(block, outer)
@@ -157,29 +172,3 @@ def _chunk(context, chunk, like):
             interleave(p, rows, outside, own)
         if copied:
             _move(base, buffer, high, 0, segments, run)
-
-
-@template
-def _move(to, source, to_high, source_high, segments, run):
-    """Copy segments of `run` rows; on the side that has bits they lie apart, on the other one together."""
-    w = width(to)
-    a = b = 0
-    for segment in range(segments):
-        t = simd.address(to, 2 * a if to_high else 2 * w * run * segment)
-        s = simd.address(source, 2 * b if source_high else 2 * w * run * segment)
-        for r in range(2 * run):
-            store(t, w * r, load(s, w * r))
-        a = ((a | ~to_high) + 1) & to_high
-        b = ((b | ~source_high) + 1) & source_high
-
-
-@kernel(nogil=True)
-def chunk64(context, chunk):
-    """A chunk of a pass in double precision."""
-    _chunk(context, chunk, at_address(0, np.float64))
-
-
-@kernel(nogil=True)
-def chunk32(context, chunk):
-    """A chunk of a pass in single precision."""
-    _chunk(context, chunk, at_address(0, np.float32))

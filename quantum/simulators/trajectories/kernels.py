@@ -17,7 +17,6 @@ takes part. A row of steps is: kind, condition (place in `ints`, or -1), and six
 from __future__ import annotations
 
 import math
-from functools import cache
 
 import numpy as np
 from numba import carray
@@ -269,7 +268,7 @@ def _batch(p, n, rows, ints, table, ops, coefficients, k0, k1, number, bits, cha
 
 
 @kernel(nogil=True)
-def _chunk(context, index):
+def run_chunk(context, index):
     """Some of the batches; `context` is made in `run`."""
     w = carray(context, (CONTEXT,))
     n, chunks, shots, first, draws_each, num_bits, dense = w[0], w[1], w[2], w[3], w[4], w[5], w[6]
@@ -337,14 +336,3 @@ def run(n, chunks, first, draws_each, dense, k0, k1, rows, ints, table, ops, coe
     context[26], context[27], context[28] = len(weights), address_of(simd.address(strings, 0)), address_of(simd.address(weights, 0))
     _parallel_for(chunk, address_of(simd.address(context, 0)), chunks)
     return context[0]  # it must live till here
-
-
-@cache
-def chunk_address() -> int:
-    """Address of ``void chunk(int64 *context, int64 chunk)``; the first call compiles it, or loads it from disk."""
-    from numba.core import types
-
-    signature = (types.CPointer(types.int64), types.int64)
-    _chunk.compile(signature)
-    compiled = _chunk.overloads[signature]
-    return compiled.library.get_pointer_to_function(compiled.fndesc.llvm_cfunc_wrapper_name)

@@ -162,7 +162,7 @@ class TrajectoriesResult(Result):
         k0, k1 = key(self.seed)
         kernels.run(self.num_qubits, min(_chunks(self.num_qubits), -(-count // kernels.states.LANES)), first, program.draws, program.dense, k0, k1,
                     program.rows, program.ints, program.table, gates.ops, coefficients, self._initial, samples, values, bits, final,
-                    strings, weights, kernels.chunk_address())  # fmt: skip
+                    strings, weights, threads.body(kernels.run_chunk))  # fmt: skip
         return samples, bits, values, final.view(complex).reshape(-1, 1 << self.num_qubits)
 
     def states(self) -> Iterator[np.ndarray]:

@@ -201,7 +201,7 @@ class Circuit:
         for q in wires:
             if type(q) is not int and isinstance(q, np.integer):
                 return self.append(gate, [int(t) for t in targets], params, controls=[int(c) for c in control], clbits=clbits, condition=condition)
-            if not isinstance(q, int) or not 0 <= q < n:
+            if isinstance(q, bool) or not isinstance(q, int) or not 0 <= q < n:
                 raise CircuitError(f"{where}: qubits must be integers from 0 to {n - 1}, got {q!r}{_hint(gate, q)}")
         if len(wires) > 1 and len(set(wires)) != len(wires):
             raise CircuitError(f"{where}: qubits must differ, got {list(wires)}")

@@ -1,35 +1,25 @@
 """Explicit SIMD code from a scalar function: its value and derivatives in one body without common subexpressions.
 
 A function made by `core.elementwise` becomes a scalar graph, as do its partial derivatives. All of them are simplified
-together (`algebra`), and written as the source of one device function over vectors of `core.kernels.simd`. The source is
-put into a module file in the cache folder, named by its content, and imported from there: only functions that stand in
-a file are kept by Numba's cache.
+together (`algebra`), and written as the source of one device function over vectors of `core.kernels.simd`, for a module that
+`core.compile.generated` puts into the cache folder.
 """
 
 from __future__ import annotations
 
-import contextlib
 import functools
-import importlib.util
 import math
-import os
-import sys
-import tempfile
-import time
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache, lru_cache
-from pathlib import Path
-from types import ModuleType
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from triskele.core.compile.cache import folder, make_key
 from triskele.core.graph.graph import Const
 from triskele.core.transforms.elementwise import Elementwise
 from triskele.sponge.algebra import Algebra, Term
 
-__all__ = ["Output", "expressions", "load_module"]
+__all__ = ["Output", "expressions"]
 
 _COMPARISONS = {"equal": "==", "not_equal": "!=", "less": "<", "less_equal": "<=", "greater": ">", "greater_equal": ">="}
 _LOGIC = {"logical_and": "&", "logical_or": "|", "logical_xor": "^", "bitwise_and": "&", "bitwise_or": "|",
@@ -44,8 +34,6 @@ _CALLS = {
     "hypot": "hypot", "power": "pow", "sin": "sin", "cos": "cos", "tan": "tan", "arctan": "atan", "arctan2": "atan2",
     "arcsin": "asin", "arccos": "acos",
 }  # fmt: skip
-_DAY = 86400.0  # seconds: how exactly the time of last use of a module is kept
-_KEPT = 60 * _DAY
 _IDENTITY = {"convert", "stop_gradient", "real", "conjugate"}
 
 
@@ -309,77 +297,3 @@ def expressions(function: Elementwise, outputs: Sequence[Output], *, arguments: 
 
 
 # ----------------------------------------------------------------------------------------------------- source -> module
-def load_module(source: str, stem: str) -> ModuleType:
-    """Import generated source as a module from the cache folder, where Numba keeps its machine code beside it.
-
-    Parameters
-    ----------
-    source : str
-        A whole module.
-    stem : str
-        What the file's name begins with, for people who look into the folder.
-
-    Returns
-    -------
-    module
-        The same object for the same source. Where the folder cannot be written, the module lives in a temporary
-        folder of this process, and is compiled again by the next.
-    """
-    key = make_key(source)
-    name = f"triskele_generated_{stem}_{key[:24]}"
-    if name in sys.modules:
-        return sys.modules[name]
-    try:
-        path = _write(folder() / "generated", f"{name}.py", source)
-    except OSError:
-        path = _write(Path(_temporary_folder().name), f"{name}.py", source)
-    spec = importlib.util.spec_from_file_location(name, path)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    try:
-        spec.loader.exec_module(module)
-    except BaseException:
-        del sys.modules[name]
-        raise
-    return module
-
-
-@cache
-def _temporary_folder():
-    return tempfile.TemporaryDirectory(prefix="triskele-")
-
-
-def _write(parent: Path, name: str, source: str) -> Path:
-    """Atomic: whoever comes second finds or replaces a complete file. A damaged file is written anew."""
-    path, data = parent / name, source.encode()
-    try:
-        if path.read_bytes() == data:
-            if time.time() - path.stat().st_mtime > _DAY:
-                with contextlib.suppress(OSError):  # a folder that may only be read
-                    os.utime(path)
-            return path
-    except FileNotFoundError:
-        pass
-    _discard_unused(parent)
-    parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(prefix=".tmp-", dir=parent)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-        os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
-        raise
-    return path
-
-
-def _discard_unused(parent: Path) -> None:
-    """Delete modules that nobody has imported for long, and their machine code."""
-    now = time.time()
-    try:
-        old = [p for p in parent.glob("*.py") if now - p.stat().st_mtime > _KEPT]
-        for path in old:
-            for file in [path, *parent.glob(f"__pycache__/{path.stem}.*")]:
-                file.unlink(missing_ok=True)
-    except OSError:
-        pass  # another process was first, or the folder may only be read

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.special import erf
 
-from triskele.sponge.codegen import load_module
+from triskele.core.compile.generated import load_module
 from triskele.sponge.engine.program import Phase, Program
 from triskele.sponge.engine.task import N_FLAGS
 from triskele.sponge.potentials.nonbonded_kernels import PairPlan

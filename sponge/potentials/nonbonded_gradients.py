@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from triskele import core
+from triskele.core.compile.generated import load_module
 from triskele.sponge import box as boxes
-from triskele.sponge.codegen import load_module
 from triskele.sponge.engine.program import Phase, Program
 from triskele.sponge.engine.task import N_FLAGS, Task
 from triskele.sponge.potentials.nonbonded_energy import excluded, long_range_dispersion

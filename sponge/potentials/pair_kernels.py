@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from triskele.core.compile.generated import load_module
 from triskele.core.kernels import simd
 from triskele.core.kernels.njit import template
-from triskele.sponge.codegen import Output, expressions, load_module
+from triskele.sponge.codegen import Output, expressions
 from triskele.sponge.engine.program import Phase, Program
 from triskele.sponge.engine.task import ENERGY, N_FLAGS, Task
 from triskele.sponge.potential import ROW, Plan

@@ -15,9 +15,10 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from triskele.core.compile.generated import load_module
 from triskele.core.transforms.elementwise import Elementwise, elementwise
 from triskele.sponge.box import displacement
-from triskele.sponge.codegen import Output, expressions, load_module
+from triskele.sponge.codegen import Output, expressions
 from triskele.sponge.engine.task import Task
 from triskele.sponge.potential import ROW, Plan, Potential
 from triskele.sponge.potentials.term_kernels import LANES, add_buffers

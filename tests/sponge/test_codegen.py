@@ -13,9 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from triskele import core
+from triskele.core.compile.generated import load_module
 from triskele.core.kernels import simd
 from triskele.sponge.algebra import Algebra, Term
-from triskele.sponge.codegen import Output, expressions, load_module
+from triskele.sponge.codegen import Output, expressions
 
 RNG = np.random.default_rng(0)
 

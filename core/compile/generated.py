@@ -1,0 +1,96 @@
+"""Generated source as modules in the cache folder: only functions that stand in a file are kept by Numba's cache."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import os
+import sys
+import tempfile
+import time
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+
+from triskele.core.compile.cache import folder, make_key
+
+__all__ = ["load_module"]
+
+_DAY = 86400.0  # seconds: how exactly the time of last use of a module is kept
+_KEPT = 60 * _DAY
+
+
+def load_module(source: str, stem: str) -> ModuleType:
+    """Import generated source as a module from the cache folder, where Numba keeps its machine code beside it.
+
+    Parameters
+    ----------
+    source : str
+        A whole module.
+    stem : str
+        What the file's name begins with, for people who look into the folder.
+
+    Returns
+    -------
+    module
+        The same object for the same source. Where the folder cannot be written, the module lives in a temporary
+        folder of this process, and is compiled again by the next.
+    """
+    key = make_key(source)
+    name = f"triskele_generated_{stem}_{key[:24]}"
+    if name in sys.modules:
+        return sys.modules[name]
+    try:
+        path = _write(folder() / "generated", f"{name}.py", source)
+    except OSError:
+        path = _write(Path(_temporary_folder().name), f"{name}.py", source)
+    spec = importlib.util.spec_from_file_location(name, path)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[name]
+        raise
+    return module
+
+
+@cache
+def _temporary_folder():
+    return tempfile.TemporaryDirectory(prefix="triskele-")
+
+
+def _write(parent: Path, name: str, source: str) -> Path:
+    """Atomic: whoever comes second finds or replaces a complete file. A damaged file is written anew."""
+    path, data = parent / name, source.encode()
+    try:
+        if path.read_bytes() == data:
+            if time.time() - path.stat().st_mtime > _DAY:
+                with contextlib.suppress(OSError):  # a folder that may only be read
+                    os.utime(path)
+            return path
+    except FileNotFoundError:
+        pass
+    _discard_unused(parent)
+    parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    handle, temporary = tempfile.mkstemp(prefix=".tmp-", dir=parent)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+        os.replace(temporary, path)
+    except BaseException:
+        os.unlink(temporary)
+        raise
+    return path
+
+
+def _discard_unused(parent: Path) -> None:
+    """Delete modules that nobody has imported for long, and their machine code."""
+    now = time.time()
+    try:
+        old = [p for p in parent.glob("*.py") if now - p.stat().st_mtime > _KEPT]
+        for path in old:
+            for file in [path, *parent.glob(f"__pycache__/{path.stem}.*")]:
+                file.unlink(missing_ok=True)
+    except OSError:
+        pass  # another process was first, or the folder may only be read

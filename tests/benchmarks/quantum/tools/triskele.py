@@ -68,10 +68,11 @@ def work(bench, threads):
     circuit = circuit_of(bench)
     if bench.kind == "subspace":
         energy = quantum.Expectation(circuit, quantum.PauliSum(bench.hamiltonians[0]), simulator="subspace")
-        pairs, entries = len(energy._engine.turns.pairs), len(energy._engine.matrices[2])
+        engine = energy._engine
+        pairs, entries = len(engine.turns.pairs), len(engine.matrices[2])
         # a rotation: 6 flops forward, and backward 12 on two vectors and 4 for the slope; 8 bytes of places, twice; 12 bytes an entry of H
         flops, moved = 22.0 * pairs + 2.0 * entries, 16.0 * pairs + 12.0 * entries
-        return f"{len(energy._turns.states)} states, {pairs} pairs, {entries} entries of H", flops, moved
+        return f"{len(engine.turns.states)} states, {pairs} pairs, {entries} entries of H", flops, moved
     if bench.kind not in ("state", "gradient"):
         return "-", 0.0, 0.0
     dtype = np.dtype(bench.dtype)

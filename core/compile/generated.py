@@ -8,9 +8,11 @@ import os
 import sys
 import tempfile
 import time
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 from triskele.core.compile.cache import folder, make_key
 
@@ -20,7 +22,7 @@ _DAY = 86400.0  # seconds: how exactly the time of last use of a module is kept
 _KEPT = 60 * _DAY
 
 
-def load_module(source: str, stem: str) -> ModuleType:
+def load_module(source: str, stem: str, names: Mapping[str, Any] | None = None) -> ModuleType:
     """Import generated source as a module from the cache folder, where Numba keeps its machine code beside it.
 
     Parameters
@@ -29,6 +31,9 @@ def load_module(source: str, stem: str) -> ModuleType:
         A whole module.
     stem : str
         What the file's name begins with, for people who look into the folder.
+    names : mapping, optional
+        Objects that the module finds as globals. The source must identify them, by a hash in a comment for example: the same
+        source is the same module.
 
     Returns
     -------
@@ -46,6 +51,7 @@ def load_module(source: str, stem: str) -> ModuleType:
         path = _write(Path(_temporary_folder().name), f"{name}.py", source)
     spec = importlib.util.spec_from_file_location(name, path)
     module = importlib.util.module_from_spec(spec)
+    vars(module).update(names or {})
     sys.modules[name] = module
     try:
         spec.loader.exec_module(module)

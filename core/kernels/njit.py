@@ -155,7 +155,7 @@ class Compiled:
     def __init__(self, function: Callable, cached: bool, options: dict[str, Any]):
         functools.update_wrapper(self, function)
         self.py_func = function
-        self._cached, self._options = cached, options
+        self._cached, self.options = cached, options
 
     @functools.cached_property
     def dispatcher(self):
@@ -163,7 +163,7 @@ class Compiled:
         import numba
 
         _collect_seldom()
-        dispatcher = numba.njit(error_model="numpy", fastmath=set(FASTMATH), **self._options)(self.py_func)
+        dispatcher = numba.njit(error_model="numpy", fastmath=set(FASTMATH), **self.options)(self.py_func)
         if self._cached:
             try:
                 dispatcher._cache = _cache_class()(self.py_func)

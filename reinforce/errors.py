@@ -1,0 +1,37 @@
+"""Errors of this package. Each is also the built-in error that a user would expect."""
+
+from __future__ import annotations
+
+__all__ = ["BufferError", "CheckpointError", "EnvError", "EvaluatorError", "GameError", "IllegalActionError", "ReinforceError", "SearchError"]
+
+
+class ReinforceError(Exception):
+    """Base of all errors that are particular to this package."""
+
+
+class GameError(ReinforceError, ValueError):
+    """A game whose rules or description cannot be right."""
+
+
+class IllegalActionError(GameError):
+    """An action that the position does not allow."""
+
+
+class SearchError(ReinforceError, ValueError):
+    """A search that cannot be run as asked."""
+
+
+class EvaluatorError(ReinforceError, RuntimeError):
+    """An evaluator that raised, or gave what is no evaluation."""
+
+
+class EnvError(ReinforceError, ValueError):
+    """An environment, or actions given to it, that cannot be right."""
+
+
+class BufferError(ReinforceError, ValueError):
+    """Data that do not fit a buffer, or a buffer that does not hold what is asked of it."""
+
+
+class CheckpointError(ReinforceError, ValueError):
+    """A checkpoint that belongs to something else, or is damaged."""

@@ -1,0 +1,344 @@
+"""Games: a description, and a few rules that are compiled.
+
+Rules work in place on *states*, records of fixed size (NumPy structured dtypes); the API around them, `State`, is Python's.
+A search, an environment or a match compiles the rules into its own loops: they never come back to Python.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from triskele.core.compile.generated import load_module
+from triskele.core.kernels.njit import inner
+from triskele.reinforce.errors import GameError, IllegalActionError
+from triskele.reinforce.fingerprint import fingerprint, plain
+
+__all__ = ["CHANCE", "Game", "Rules", "State"]
+
+CHANCE = -1  # who is to move where chance decides
+
+
+class Rules(NamedTuple):
+    """The functions of a game. `state` is one record, changed in place; all other arrays are written whole.
+
+    Attributes
+    ----------
+    initial : function (state)
+        Make the first position; `state` comes filled with zeros.
+    player : function (state) -> int
+        Who is to move: 0 ... num_players - 1, or CHANCE. Not asked in terminal positions.
+    legal_actions : function (state, mask)
+        Write mask[num_actions] (bool). Not asked in terminal positions and at chance.
+    step : function (state, action)
+        Play a legal action, or let a chance outcome happen.
+    terminal : function (state) -> bool
+    returns : function (state, out)
+        Write out[num_players] (float64): what each player has got when the game is over.
+    observe : function (state, player, out)
+        Write out[observation_shape] (float32): the position as `player` sees it, for networks.
+    chance : function (state, probabilities), optional
+        Write probabilities[num_outcomes] (float64), at chance.
+    random_action : function (state, stream) -> int, optional
+        A legal action drawn uniformly with `random.below(stream, n)`, where that is faster than by the mask.
+    """
+
+    initial: Callable
+    player: Callable
+    legal_actions: Callable
+    step: Callable
+    terminal: Callable
+    returns: Callable
+    observe: Callable
+    chance: Callable | None = None
+    random_action: Callable | None = None
+
+
+class Game:
+    """Base of games. A subclass gives the attributes, and the functions of `Rules` as static methods.
+
+    A game with parameters (a board of any size) overrides `rules` instead, and returns functions that close over them.
+
+    Attributes
+    ----------
+    num_players, num_actions : int
+    num_outcomes : int
+        Of a chance event; 0 without chance.
+    state : numpy.dtype, or list of fields
+        Of a position.
+    observation_shape : tuple of int
+    max_length : int
+        No game has more moves than this, chance events among them.
+
+    Examples
+    --------
+    Who takes the last of a few matches, one or two at a time, wins:
+
+    >>> import numpy as np
+    >>> from triskele import reinforce as rl
+    >>> class Matches(rl.Game):
+    ...     num_players, num_actions, max_length, observation_shape = 2, 2, 7, (1,)
+    ...     state = [("left", np.int64), ("player", np.int64)]
+    ...     @staticmethod
+    ...     def initial(state):
+    ...         state.left = 7
+    ...     @staticmethod
+    ...     def player(state):
+    ...         return state.player
+    ...     @staticmethod
+    ...     def legal_actions(state, mask):
+    ...         mask[0], mask[1] = True, state.left > 1
+    ...     @staticmethod
+    ...     def step(state, action):
+    ...         state.left -= action + 1
+    ...         state.player = 1 - state.player
+    ...     @staticmethod
+    ...     def terminal(state):
+    ...         return state.left == 0
+    ...     @staticmethod
+    ...     def returns(state, out):
+    ...         out[1 - state.player], out[state.player] = 1.0, -1.0
+    ...     @staticmethod
+    ...     def observe(state, player, out):
+    ...         out[0] = state.left
+    >>> state = Matches().initial_state().play(0, 1, 0)
+    >>> state.player, state.legal_actions, state.terminal
+    (1, [0, 1], False)
+    """
+
+    num_players: int
+    num_actions: int
+    num_outcomes: int = 0
+    state: Any
+    observation_shape: tuple[int, ...]
+    max_length: int
+
+    @property
+    def name(self) -> str:
+        """For messages."""
+        return type(self).__name__
+
+    def rules(self) -> Rules:
+        """The rules as Python functions (or Numba functions), which `compiled` makes into parts of kernels."""
+        missing = [n for n in Rules._fields[:7] if not callable(getattr(self, n, None))]
+        if missing:
+            raise GameError(f"{self.name}: a game needs the function{'s' if len(missing) > 1 else ''} {', '.join(missing)} (static methods)")
+        return Rules(*(getattr(self, n, None) for n in Rules._fields))
+
+    def draw(self, state: State) -> str:
+        """The position as text for a terminal."""
+        return str(state.data[0])
+
+    def action_name(self, state: State, action: int) -> str:
+        """An action as players write it."""
+        return str(action)
+
+    def parse_action(self, state: State, text: str) -> int:
+        """The action that `action_name` writes so."""
+        for action in state.legal_actions:
+            if self.action_name(state, action) == text:
+                return action
+        raise IllegalActionError(f"{self.name}: {text!r} is not legal after {state.moves} (legal: {', '.join(self.action_name(state, a) for a in state.legal_actions)})")
+
+    @functools.cached_property
+    def dtype(self) -> np.dtype:
+        """Of a state record."""
+        try:
+            dtype = np.dtype(self.state, align=True)
+        except TypeError as error:
+            raise GameError(f"{self.name}: state must be a list of fields as for np.dtype, got {self.state!r:.80}") from error
+        if dtype.names is None or dtype.hasobject:
+            raise GameError(f"{self.name}: state must be a record of numbers, such as [('board', np.int8, 9), ('player', np.int8)], got {dtype}")
+        return dtype
+
+    @functools.cached_property
+    def compiled(self) -> Rules:
+        """The rules for use inside kernels (and only there)."""
+        return Rules(*(None if f is None else inner(plain(f)) for f in self._functions))
+
+    @functools.cached_property
+    def key(self) -> str:
+        """Hash of the rules and the description: what is compiled for one key serves every game that has it."""
+        numbers = (self.num_players, self.num_actions, self.num_outcomes, tuple(self.observation_shape), self.max_length)
+        return fingerprint(numbers, self.dtype, [f for f in self._functions if f is not None], [f is not None for f in self._functions])
+
+    @functools.cached_property
+    def _functions(self):
+        return self.rules()
+
+    @functools.cached_property
+    def kernels(self) -> Any:
+        """Module of kernels on arrays of states: `initial`, `look`, `play`, `observe`, `returns`."""
+        c = self.compiled
+        source = _KERNELS.format(key=self.key, name=self.name, chance="rule_chance(states[k], probabilities[k])" if c.chance else "pass")
+        return load_module(source, "game", {f"rule_{n}": f for n, f in c._asdict().items() if f is not None})
+
+    def new_states(self, count: int) -> np.ndarray:
+        """(count,) first positions, as records for kernels."""
+        states = np.zeros(count, self.dtype)
+        self.kernels.initial(states)
+        return states
+
+    def initial_state(self) -> State:
+        """The first position."""
+        return State(self, self.new_states(1), ())
+
+    def __repr__(self) -> str:
+        return f"{self.name}()"
+
+
+class State:
+    """A position, which does not change: playing gives another one.
+
+    Attributes
+    ----------
+    game : Game
+    data : (1,) array of records
+    moves : tuple of int
+        What was played, chance outcomes among them.
+    """
+
+    __slots__ = ("_looked", "data", "game", "moves")
+
+    def __init__(self, game: Game, data: np.ndarray, moves: tuple[int, ...]):
+        self.game, self.data, self.moves = game, data, moves
+        self._looked: tuple[int, bool, np.ndarray, np.ndarray] | None = None
+
+    def _look(self):
+        if self._looked is None:
+            mask, probabilities = np.zeros((1, self.game.num_actions), bool), np.zeros((1, self.game.num_outcomes))
+            players, over = np.zeros(1, np.int64), np.zeros(1, bool)
+            self.game.kernels.look(self.data, players, over, mask, probabilities)
+            self._looked = int(players[0]), bool(over[0]), mask[0], probabilities[0]
+        return self._looked
+
+    @property
+    def player(self) -> int:
+        """Who is to move, or CHANCE."""
+        return self._look()[0]
+
+    @property
+    def terminal(self) -> bool:
+        """Whether the game is over."""
+        return self._look()[1]
+
+    @property
+    def legal_mask(self) -> np.ndarray:
+        """(num_actions,) bool; all False at chance and when the game is over."""
+        return self._look()[2].copy()
+
+    @property
+    def legal_actions(self) -> list[int]:
+        """What can be played; at chance, the outcomes that can happen."""
+        return np.flatnonzero(self._look()[2] if self.player != CHANCE else self._look()[3] > 0).tolist()
+
+    @property
+    def chance(self) -> np.ndarray:
+        """(num_outcomes,) probabilities; all 0 unless chance is to move."""
+        return self._look()[3].copy()
+
+    @property
+    def returns(self) -> np.ndarray:
+        """(num_players,) float64; GameError before the end."""
+        if not self.terminal:
+            raise GameError(f"{self.game.name}: returns are known when the game is over, which it is not after {self.moves}")
+        out = np.zeros((1, self.game.num_players))
+        self.game.kernels.returns(self.data, out)
+        return out[0]
+
+    def observation(self, player: int | None = None) -> np.ndarray:
+        """What a network is given: float32 array of `observation_shape`, as the player to move (or `player`) sees it."""
+        out = np.zeros((1, *self.game.observation_shape), np.float32)
+        self.game.kernels.observe(self.data, np.array([self.player if player is None else player]), out)
+        return out[0]
+
+    def play(self, *actions: int) -> State:
+        """The position after these actions, one after the other.
+
+        Raises
+        ------
+        IllegalActionError
+            If one of them is not legal.
+        """
+        state = self
+        for action in actions:
+            if state.terminal:
+                raise IllegalActionError(f"{self.game.name}: the game is over after {state.moves}, got action {action!r}")
+            legal = state.legal_actions
+            if isinstance(action, bool) or not isinstance(action, (int, np.integer)) or action not in legal:
+                raise IllegalActionError(f"{self.game.name}: action {action!r} is not legal after {state.moves} (legal: {legal})")
+            data = state.data.copy()
+            self.game.kernels.play(data, np.array([action]))
+            state = State(self.game, data, (*state.moves, int(action)))
+        return state
+
+    def __str__(self) -> str:
+        return self.game.draw(self)
+
+    def __repr__(self) -> str:
+        return f"<{self.game.name} after {list(self.moves)}>"
+
+    def __eq__(self, other: Any) -> bool:
+        return isinstance(other, State) and self.game.key == other.game.key and self.data.tobytes() == other.data.tobytes()
+
+    def __hash__(self) -> int:
+        return hash(self.data.tobytes())
+
+
+def as_records(game: Game, states: State | Sequence[State] | np.ndarray, where: str) -> tuple[np.ndarray, bool]:
+    """(N,) records of one position or several, and whether it was one. A copy."""
+    single = isinstance(states, State)
+    if isinstance(states, np.ndarray):
+        if states.dtype != game.dtype:
+            raise GameError(f"{where}: states must be records of {game.name} (dtype {game.dtype}), got dtype {states.dtype}")
+        return np.atleast_1d(states).copy(), states.ndim == 0
+    given: Iterable[Any] = [states] if single else states
+    for s in given:
+        if not isinstance(s, State) or s.game.key != game.key:
+            raise GameError(f"{where}: states must be positions of {game.name}, got {s!r:.80}")
+    return np.concatenate([s.data for s in given]), single
+
+
+_KERNELS = '''"""Rules of {name} on arrays of states. {key}"""
+from triskele.core.kernels.njit import kernel
+
+
+@kernel(nogil=True)
+def initial(states):
+    for k in range(len(states)):
+        rule_initial(states[k])
+
+
+@kernel(nogil=True)
+def look(states, players, over, masks, probabilities):
+    for k in range(len(states)):
+        players[k] = 0
+        over[k] = rule_terminal(states[k])
+        if not over[k]:
+            players[k] = rule_player(states[k])
+            if players[k] >= 0:
+                rule_legal_actions(states[k], masks[k])
+            else:
+                {chance}
+
+
+@kernel(nogil=True)
+def play(states, actions):
+    for k in range(len(states)):
+        rule_step(states[k], actions[k])
+
+
+@kernel(nogil=True)
+def observe(states, players, out):
+    for k in range(len(states)):
+        rule_observe(states[k], players[k], out[k])
+
+
+@kernel(nogil=True)
+def returns(states, out):
+    for k in range(len(states)):
+        rule_returns(states[k], out[k])
+'''

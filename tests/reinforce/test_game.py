@@ -1,0 +1,69 @@
+"""Games and positions, as users handle them."""
+
+import numpy as np
+import pytest
+
+from triskele import reinforce as rl
+from triskele.reinforce.fingerprint import fingerprint
+
+
+def test_a_game_is_played():
+    state = rl.games.TicTacToe().initial_state().play(4, 0, 2, 1)
+    assert state.player == 0 and state.legal_actions == [3, 5, 6, 7, 8] and not state.terminal
+    over = state.play(6)
+    assert over.terminal and over.returns.tolist() == [1.0, -1.0] and over.legal_actions == []
+    assert str(over) == "oox\n.x.\nx.."
+    assert state.moves == (4, 0, 2, 1)  # positions do not change
+
+
+def test_positions_are_equal_by_what_is_on_the_board():
+    start = rl.games.TicTacToe().initial_state()
+    assert start.play(0, 4, 8) == start.play(8, 4, 0)
+    assert start.play(0) != start.play(1)
+
+
+@pytest.mark.parametrize(("moves", "action", "message"), [
+    ((3,), 3, r"TicTacToe: action 3 is not legal after \(3,\) \(legal: \[0, 1, 2, 4"),
+    ((), 9, "action 9 is not legal"),
+    ((), True, "action True is not legal"),
+    ((0, 3, 1, 4, 2), 5, r"the game is over after \(0, 3, 1, 4, 2\)"),
+])  # fmt: skip
+def test_illegal_actions(moves, action, message):
+    state = rl.games.TicTacToe().initial_state().play(*moves)
+    with pytest.raises(rl.IllegalActionError, match=message):
+        state.play(action)
+
+
+def test_returns_before_the_end():
+    with pytest.raises(rl.GameError, match="returns are known when the game is over"):
+        _ = rl.games.TicTacToe().initial_state().returns
+
+
+def test_a_game_without_its_rules():
+    class Empty(rl.Game):
+        num_players = num_actions = max_length = 1
+        state = [("x", np.int64)]
+        observation_shape = (1,)
+
+        @staticmethod
+        def initial(state):
+            pass
+
+    with pytest.raises(rl.GameError, match="Empty: a game needs the functions player, legal_actions, step, terminal, returns, observe"):
+        Empty().initial_state()
+
+
+def test_fingerprints_follow_what_machine_code_depends_on():
+    def made(constant, inside):
+        def helper(x):
+            return x * inside
+
+        def function(x):
+            return helper(x) + constant
+
+        return function
+
+    assert fingerprint(made(1, 2)) == fingerprint(made(1, 2))
+    assert len({fingerprint(made(1, 2)), fingerprint(made(2, 2)), fingerprint(made(1, 3)), fingerprint(made(1.0, 2))}) == 4
+    with pytest.raises(rl.GameError, match="'constant' is a dict, which compiled code cannot keep"):
+        fingerprint(made({}, 2))

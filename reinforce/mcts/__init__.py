@@ -1,0 +1,1 @@
+"""Monte-Carlo tree search: trees, the loop over them, and the formulas that go into it."""

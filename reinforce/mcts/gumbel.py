@@ -1,0 +1,161 @@
+"""Gumbel search: actions at the root by sequential halving, inside the tree by the improved policy.
+
+Formulas work on the edges of one node, gathered into flat arrays: `visits`, `q` (mean return for who moves at the node; anything
+where there are no visits) and `prior` (probabilities).
+
+References
+----------
+Danihelka, Guez, Schrittwieser and Silver, *Policy improvement by planning with Gumbel*, ICLR 2022.
+Karnin, Koren and Somekh, *Almost optimal exploration in multi-armed bandits*, ICML 2013 (sequential halving).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from numbers import Real
+
+import numpy as np
+
+from triskele.core.kernels.njit import inner
+from triskele.reinforce.errors import SearchError
+
+__all__ = ["Gumbel"]
+
+TINY = 1.1754944e-38  # smallest normal float32: visited edges of prior 0 still have a weight in the mixed value
+LOWEST = -1e9  # of a score at the root, so that the only action considered can be visited whatever its prior
+
+
+@dataclass(frozen=True)
+class Gumbel:
+    """Gumbel search, which improves the policy however few the simulations are.
+
+    Attributes
+    ----------
+    max_considered_actions : int
+        Actions sampled without replacement at the root, among which sequential halving finds the best.
+    gumbel_scale : float
+        Of the noise at the root; 0 to play without chance.
+    value_scale, maxvisit_init : float
+        c_scale and c_visit of eq. 8: Q, scaled to [0, 1] within a node, counts (maxvisit_init + most visits) * value_scale.
+
+    References
+    ----------
+    Danihelka, Guez, Schrittwieser and Silver, *Policy improvement by planning with Gumbel*, ICLR 2022.
+
+    Examples
+    --------
+    >>> Gumbel(max_considered_actions=8)
+    Gumbel(max_considered_actions=8, gumbel_scale=1.0, value_scale=0.1, maxvisit_init=50.0)
+    """
+
+    max_considered_actions: int = 16
+    gumbel_scale: float = 1.0
+    value_scale: float = 0.1
+    maxvisit_init: float = 50.0
+
+    def __post_init__(self):
+        if not isinstance(self.max_considered_actions, (int, np.integer)) or isinstance(self.max_considered_actions, bool) or self.max_considered_actions < 1:
+            raise SearchError(f"Gumbel: max_considered_actions must be a positive integer, got {self.max_considered_actions!r}")
+        for name in ("gumbel_scale", "value_scale", "maxvisit_init"):
+            value = getattr(self, name)
+            if not isinstance(value, Real) or isinstance(value, bool) or not 0 <= value < math.inf:
+                raise SearchError(f"Gumbel: {name} must be a finite number of at least 0, got {value!r}")
+
+
+def considered_visits(max_considered_actions: int, simulations: int) -> np.ndarray:
+    """The schedule of sequential halving.
+
+    Returns
+    -------
+    (max_considered_actions + 1, simulations) int32
+        [m, t]: with m actions considered, simulation t goes to one that has had so many visits. Each of the ceil(log2 m)
+        phases halves the actions and shares the simulations equally among those left; when they are over, two go on.
+
+    Examples
+    --------
+    >>> considered_visits(4, 8)[4]
+    array([0, 0, 0, 0, 1, 1, 2, 2], dtype=int32)
+    """
+    table = np.zeros((max_considered_actions + 1, simulations), np.int32)
+    table[:2] = np.arange(simulations)
+    for m in range(2, max_considered_actions + 1):
+        phases, left, done, t = math.ceil(math.log2(m)), m, 0, 0
+        while t < simulations:
+            for _ in range(max(1, simulations // (phases * left))):
+                end = min(simulations, t + left)
+                table[m, t:end] = done
+                done, t = done + 1, end
+            left = max(2, left // 2)
+    return table
+
+
+@inner
+def completed_q(count, whole, raw, visits, q, prior, value_scale, maxvisit_init, out):
+    """Write out[count]: Q completed by the mixed value (appendix D), scaled to [0, 1] within the node, times sigma's factor (eq. 8).
+
+    `raw` is the evaluator's value of the node; without `whole` there are illegal actions, which count as not visited. Returns the
+    sum of visits.
+    """
+    total, most, weight, weighted = 0, 0, 0.0, 0.0
+    low, high = math.inf, -math.inf
+    for k in range(count):
+        if visits[k] > 0:
+            p = max(prior[k], TINY)
+            total, most = total + visits[k], max(most, visits[k])
+            weight, weighted = weight + p, weighted + p * q[k]
+            low, high = min(low, q[k]), max(high, q[k])
+        else:
+            whole = False
+    mixed = raw if total == 0 else (raw + total * (weighted / weight)) / (total + 1)
+    if not whole:
+        low, high = min(low, mixed), max(high, mixed)
+    scale = (maxvisit_init + most) * value_scale / max(high - low, 1e-8)
+    for k in range(count):
+        out[k] = ((q[k] if visits[k] > 0 else mixed) - low) * scale
+    return total
+
+
+@inner
+def improved(count, prior, sigma, out):
+    """Write out[count]: the improved policy softmax(logits + sigma(completed Q)), eq. 11. `sigma` and `out` may be the same."""
+    top, total = 0.0, 0.0
+    for k in range(count):
+        top = max(top, sigma[k])
+    for k in range(count):
+        out[k] = prior[k] * math.exp(sigma[k] - top)
+        total += out[k]
+    if total == 0.0:  # all mass of the prior lies where exp vanished
+        for k in range(count):
+            out[k] = prior[k]
+        return
+    for k in range(count):
+        out[k] /= total
+
+
+@inner
+def interior_edge(count, whole, raw, visits, q, prior, value_scale, maxvisit_init, work):
+    """The edge by which visits come closest to the improved policy (eq. 14)."""
+    total = completed_q(count, whole, raw, visits, q, prior, value_scale, maxvisit_init, work)
+    improved(count, prior, work, work)
+    best, best_score = 0, -math.inf
+    for k in range(count):
+        score = work[k] - visits[k] / (1.0 + total)
+        if score > best_score:
+            best, best_score = k, score
+    return best
+
+
+@inner
+def root_edge(count, visits, considered, prior, noise, sigma):
+    """Of the edges with `considered` visits, that with the greatest noise + logit + sigma (section 3); -1 where there is none."""
+    top = 0.0
+    for k in range(count):
+        top = max(top, prior[k])
+    best, best_score = -1, -math.inf
+    for k in range(count):
+        if visits[k] == considered:
+            score = max(LOWEST, noise[k] + math.log(prior[k] / top) + sigma[k])
+            if score > best_score:
+                best, best_score = k, score
+    return best

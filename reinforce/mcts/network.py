@@ -1,0 +1,92 @@
+"""Networks as evaluators: one compiled program from observations and legal masks to priors and values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from triskele import core
+from triskele.reinforce.errors import EvaluatorError
+from triskele.reinforce.game import Game
+from triskele.reinforce.program import Bound
+
+__all__ = ["Network", "masked_softmax"]
+
+
+def masked_softmax(logits: Any, mask: Any) -> Any:
+    """Probabilities in proportion to exp(logits) where `mask`, else 0; NaN where a legal logit is NaN or all are -inf."""
+    top = np.max(np.where(mask, logits, -np.inf), axis=-1, keepdims=True)
+    weights = np.where(mask, np.exp(np.where(mask, logits - top, 0.0)), 0.0)
+    return weights / np.sum(weights, axis=-1, keepdims=True)
+
+
+class Network:
+    """A policy and value network for searches.
+
+    Parameters
+    ----------
+    net : callable
+        ``net(params, observations) -> (logits, values)`` in NumPy, as `core.jit` takes it, or without `params` a `core.nn` layer,
+        or any tree of arrays, called as ``net(observations)``. Observations are (batch, *observation_shape) float32, logits
+        (batch, num_actions); values (batch,) or (batch, 1) are for the player to move, and minus that for the other, or
+        (batch, num_players) for each player.
+    params : tree of arrays, optional
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from triskele import core, reinforce as rl
+    >>> net = core.nn.MLP.init(core.random.key(0), [18, 32, 10])
+    >>> def apply(net, observations):
+    ...     out = net(observations.reshape(-1, 18))
+    ...     return out[:, :9], np.tanh(out[:, 9])
+    >>> evaluator = rl.Network(apply, net)
+    """
+
+    def __init__(self, net: Callable, params: Any = None):
+        if not callable(net):
+            raise EvaluatorError(f"Network: net must be a function (params, observations) -> (logits, values), got {type(net).__name__}")
+        self._apply = net if params is not None else _call
+        self.params = net if params is None else params
+        self._jitted: dict[tuple[int, int], Callable] = {}
+
+    def with_params(self, params: Any) -> Network:
+        """The same network with other parameters of the same shapes; nothing is compiled anew."""
+        other = Network.__new__(Network)
+        other._apply, other.params, other._jitted = self._apply, params, self._jitted
+        return other
+
+    def bind(self, game: Game, observations: np.ndarray, masks: np.ndarray) -> Bound:
+        """The program for these arrays: outputs are priors (batch, num_actions) and values (batch, 1 or num_players), float32."""
+        where, players, actions = f"Network for {game.name}", game.num_players, game.num_actions
+        key = (players, actions)
+        if key not in self._jitted:
+            apply = self._apply
+
+            def evaluate(params, observations, masks):
+                return _checked(where, apply(params, observations), masks, players, actions)
+
+            self._jitted[key] = core.jit(evaluate)
+        return Bound(self._jitted[key], self.params, observations, masks)
+
+
+def _call(net, observations):
+    return net(observations)
+
+
+def _checked(where, out, masks, players, actions):
+    batch = masks.shape[0]
+    if not isinstance(out, tuple) or len(out) != 2:
+        raise EvaluatorError(f"{where}: net must return (logits, values), got {type(out).__name__}")
+    logits, values = out
+    if np.shape(logits) != (batch, actions):
+        raise EvaluatorError(f"{where}: logits must have shape {(batch, actions)}, got {np.shape(logits)}")
+    if np.shape(values) == (batch,):
+        values = values[:, None]
+    if np.shape(values) != (batch, 1) and np.shape(values) != (batch, players):
+        raise EvaluatorError(f"{where}: values must have shape {(batch,)} or {(batch, players)}, got {np.shape(values)}")
+    if players > 2 and np.shape(values)[1] == 1:
+        raise EvaluatorError(f"{where}: with {players} players values must have shape {(batch, players)}, got {np.shape(values)}")
+    return masked_softmax(logits, masks).astype(np.float32), values.astype(np.float32)

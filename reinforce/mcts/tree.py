@@ -1,0 +1,125 @@
+"""Search trees in memory: a struct of arrays, a batch of trees the first axis, one row of each array a tree.
+
+What a selection reads of a node's children is kept small and together (8 bytes a child), so that a tree of 100,000 nodes stays
+in the second cache. A node takes 40 bytes and 12 for each action that is legal there; its position is kept in an array beside.
+Node 0 is the root. A node has edges once it is *expanded*: one for each legal action (or each possible outcome of chance), in
+consecutive places. Nodes and edges are handed out in order and are never freed one by one.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from triskele.core.kernels.njit import inner
+
+__all__ = [
+    "COUNTS", "EDGES", "ERROR_NODE", "FREE", "LINKS", "NODES", "PARENTS", "PROVEN", "RAN", "STATS", "STATUS", "TERMINAL", "Tree", "add_edge",
+    "add_node", "new_tree", "reset", "row",
+]  # fmt: skip
+
+TERMINAL, PROVEN = 1, 2  # flags of a node
+FREE = -1  # of an edge that no simulation has taken; of `first_edge` in a node that is not expanded; of the root's parent
+STATS = np.dtype([("visits", np.int32), ("mean", np.float32)])
+LINKS = np.dtype([("first_edge", np.int32), ("num_edges", np.int16), ("player", np.int8), ("flags", np.int8)])
+PARENTS = np.dtype([("parent", np.int32), ("edge", np.int32)])
+NODES, EDGES, RAN, STATUS, ERROR_NODE, COUNTS = 0, 1, 2, 3, 4, 8  # columns of `counts`, and their number
+
+
+class Tree(NamedTuple):
+    """Arrays of trees; in kernels, their rows of one tree (see `row`).
+
+    Attributes
+    ----------
+    stats : (trees, nodes) of visits (int32) and mean (float32)
+        Mean value for the player who moved here (at the root: who is to move), rounded from `totals`.
+    packed : (trees, nodes) int64
+        The memory of `stats`, for gathers.
+    totals : (trees, nodes) float64
+        Sum of the values that were backed up, for the same player.
+    links : (trees, nodes) of first_edge (int32), num_edges (int16), player (int8), flags (int8)
+        `player` is to move here (CHANCE where chance is); flags are TERMINAL and PROVEN.
+    parents : (trees, nodes) of parent, edge (int32)
+        The parent's edge that leads here is a place in `children`.
+    values : (trees, nodes) float32
+        What the evaluator gave, the result in a terminal node, or the proven value; for the player who moved here.
+    rewards : (trees, nodes) float32
+        On the way here; for learned models.
+    children, actions : (trees, edges) int32
+        The node that an edge leads to, or FREE, and its action or outcome.
+    priors : (trees, edges) float32
+        Of actions; probabilities of outcomes.
+    counts : (trees, COUNTS) int64
+        How many NODES and EDGES are in use, simulations RAN, STATUS and ERROR_NODE of the last search.
+    streams : (trees, 1) uint64
+        Random numbers of each tree, see `reinforce.random`.
+    """
+
+    stats: np.ndarray
+    packed: np.ndarray
+    totals: np.ndarray
+    links: np.ndarray
+    parents: np.ndarray
+    values: np.ndarray
+    rewards: np.ndarray
+    children: np.ndarray
+    actions: np.ndarray
+    priors: np.ndarray
+    counts: np.ndarray
+    streams: np.ndarray
+
+
+def new_tree(trees: int, nodes: int, edges: int) -> Tree:
+    """Empty trees with room for so many nodes and edges each. Memory that is never used is never touched."""
+    stats = np.empty((trees, nodes), STATS)
+    return Tree(
+        stats, stats.view(np.int64), np.empty((trees, nodes)), np.empty((trees, nodes), LINKS), np.empty((trees, nodes), PARENTS),
+        np.empty((trees, nodes), np.float32), np.empty((trees, nodes), np.float32),
+        np.empty((trees, edges), np.int32), np.empty((trees, edges), np.int32), np.empty((trees, edges), np.float32),
+        np.zeros((trees, COUNTS), np.int64), np.zeros((trees, 1), np.uint64),
+    )  # fmt: skip
+
+
+@inner
+def row(tree, t):
+    """Tree number `t`: the same tuple, of its rows."""
+    return Tree(
+        tree.stats[t], tree.packed[t], tree.totals[t], tree.links[t], tree.parents[t], tree.values[t], tree.rewards[t],
+        tree.children[t], tree.actions[t], tree.priors[t], tree.counts[t], tree.streams[t],
+    )  # fmt: skip
+
+
+@inner
+def reset(tree):
+    """Forget all nodes of one tree."""
+    tree.counts[:] = 0
+
+
+@inner
+def add_node(tree, parent, edge, player, flags):
+    """Number of a new node of one tree: not visited, not expanded, linked from its parent's edge. There must be room."""
+    node = tree.counts[NODES]
+    tree.counts[NODES] = node + 1
+    tree.packed[node] = 0  # no visits, mean 0.0
+    tree.totals[node] = 0.0
+    link, up = tree.links[node], tree.parents[node]
+    link.first_edge, link.num_edges, link.player, link.flags = FREE, 0, player, flags
+    up.parent, up.edge = parent, edge
+    tree.values[node], tree.rewards[node] = 0.0, 0.0
+    if edge >= 0:
+        tree.children[edge] = node
+    return node
+
+
+@inner
+def add_edge(tree, node, action, prior):
+    """One more edge of a node whose edges are being made (no other node's meanwhile). There must be room."""
+    edge = tree.counts[EDGES]
+    tree.counts[EDGES] = edge + 1
+    link = tree.links[node]
+    if link.num_edges == 0:
+        link.first_edge = edge
+    link.num_edges += 1
+    tree.children[edge], tree.actions[edge], tree.priors[edge] = FREE, action, prior
+    return edge

@@ -5,6 +5,7 @@ from __future__ import annotations
 from triskele.core.kernels.njit import inner
 from triskele.reinforce.errors import GameError
 from triskele.reinforce.game import Game, Rules, State
+from triskele.reinforce.random import below
 
 __all__ = ["ConnectFour"]
 
@@ -95,7 +96,14 @@ class ConnectFour(Game):
                     out[0, r, c] = (mine >> (c * height + top - r)) & 1
                     out[1, r, c] = (theirs >> (c * height + top - r)) & 1
 
-        return Rules(initial, player, legal_actions, step, terminal, returns, observe)
+        def random_action(state, stream):
+            taken = state.own | state.other
+            while True:  # most columns are open most of the time
+                action = below(stream, columns)
+                if (taken >> (action * height + top)) & 1 == 0:
+                    return action
+
+        return Rules(initial, player, legal_actions, step, terminal, returns, observe, None, random_action)
 
     def draw(self, state: State) -> str:
         """Rows of x, o and dots, and the names of the columns."""

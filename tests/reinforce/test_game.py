@@ -12,7 +12,7 @@ def test_a_game_is_played():
     assert state.player == 0 and state.legal_actions == [3, 5, 6, 7, 8] and not state.terminal
     over = state.play(6)
     assert over.terminal and over.returns.tolist() == [1.0, -1.0] and over.legal_actions == []
-    assert str(over) == "oox\n.x.\nx.."
+    assert str(over) == "  a b c\n1 o o x\n2 . x .\n3 x . ."
     assert state.moves == (4, 0, 2, 1)  # positions do not change
 
 

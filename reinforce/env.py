@@ -1,0 +1,467 @@
+"""Environments: a description with a few compiled rules, and `VectorEnv`, many copies of it that are stepped at once.
+
+A copy that is over starts anew in the next step, which ignores its action and gives the first observation with reward 0
+(`NEXT_STEP` of Gymnasium 1): the observation at the end of an episode is the last one of that episode.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import secrets
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from triskele.core.compile.generated import load_module
+from triskele.core.kernels.njit import inner
+from triskele.reinforce import env_kernels
+from triskele.reinforce.env_kernels import CONTEXT, LANES
+from triskele.reinforce.errors import EnvError
+from triskele.reinforce.fingerprint import fingerprint, plain
+from triskele.reinforce.spaces import Box, Discrete
+
+__all__ = ["EnvArrays", "EnvRules", "Environment", "LaneEnvironment", "VectorEnv", "make"]
+
+_CHUNK = 1024  # environments, of a thread's turn; fewer than two of them are not worth waking a thread
+_NEVER = 2**62  # steps
+
+
+class EnvRules(NamedTuple):
+    """The functions of an environment, as `Environment` describes them."""
+
+    reset: Callable
+    step: Callable
+    observe: Callable
+
+
+class EnvArrays(NamedTuple):
+    """Everything that copies of an environment are made of, for compiled code. P is their number, rounded up to a multiple of 8.
+
+    Attributes
+    ----------
+    data : (P,) records, or (fields, P) float64
+    steps : (P,) int64
+        Of the episode.
+    done : (P,) uint8
+        Whether the next step starts an episode.
+    streams : (P, 1) uint64
+        Random streams.
+    limit : (1,) int64
+        Steps of an episode after which it is cut off.
+    """
+
+    data: np.ndarray
+    steps: np.ndarray
+    done: np.ndarray
+    streams: np.ndarray
+    limit: np.ndarray
+
+
+class Environment:
+    """Base of environments: a subclass in a file of its own gives four attributes and three functions.
+
+    The functions are static methods that get compiled. `state` is one record, changed in place; `stream` is what the functions of
+    `triskele.reinforce.random` draw from; `action` is an integer (`Discrete`) or a float32 array (`Box`). An environment with
+    parameters overrides `rules` and returns functions that close over them.
+
+    * ``reset(state, stream)`` makes the first state of an episode; `state` holds what the last episode left, at first zeros.
+    * ``step(state, action, stream)`` returns the reward and whether the episode is over.
+    * ``observe(state, out)`` writes the observation whole.
+
+    Attributes
+    ----------
+    state : numpy.dtype, or list of fields
+        Of a state.
+    observation_space : Box
+        Of float32.
+    action_space : Discrete, or Box of float32
+        Numbers outside the bounds of a Box go to `step` as they are; NaN and infinity never do.
+    max_steps : int, optional
+        After which an episode is cut off (truncated).
+
+    Examples
+    --------
+    A walk on places 0 ... 8 that pays 1 at the right end:
+
+    >>> import numpy as np
+    >>> from triskele import reinforce as rl
+    >>> class Walk(rl.Environment):
+    ...     state = [("place", np.int64)]
+    ...     observation_space, action_space = rl.Box(0, 8, (1,)), rl.Discrete(2)
+    ...     max_steps = 100
+    ...     @staticmethod
+    ...     def reset(state, stream):
+    ...         state.place = 4
+    ...     @staticmethod
+    ...     def step(state, action, stream):
+    ...         state.place += 2 * action - 1
+    ...         return state.place == 8, state.place == 0 or state.place == 8
+    ...     @staticmethod
+    ...     def observe(state, out):
+    ...         out[0] = state.place
+    >>> env = rl.make(Walk, num_envs=2, seed=0)
+    >>> observation, info = env.reset()
+    >>> for _ in range(4):
+    ...     observation, reward, terminated, truncated, info = env.step([0, 1])
+    >>> observation.ravel(), reward, terminated
+    (array([0., 8.], dtype=float32), array([0., 1.]), array([ True,  True]))
+    """
+
+    state: Any
+    observation_space: Box
+    action_space: Box | Discrete
+    max_steps: int | None = None
+
+    @property
+    def name(self) -> str:
+        """For messages."""
+        return type(self).__name__
+
+    def rules(self) -> EnvRules:
+        """The rules as Python functions (or Numba functions), which `compiled` makes into parts of kernels."""
+        missing = [n for n in EnvRules._fields if not callable(getattr(self, n, None))]
+        if missing:
+            raise EnvError(f"{self.name}: an environment needs the function{'s' if len(missing) > 1 else ''} {', '.join(missing)} (static methods)")
+        return EnvRules(*(getattr(self, n) for n in EnvRules._fields))
+
+    @functools.cached_property
+    def dtype(self) -> np.dtype:
+        """Of a state record."""
+        try:
+            dtype = np.dtype(self.state, align=True)
+        except TypeError as error:
+            raise EnvError(f"{self.name}: state must be a list of fields as for np.dtype, got {self.state!r:.80}") from error
+        if dtype.names is None or dtype.hasobject:
+            raise EnvError(f"{self.name}: state must be a record of numbers, such as [('x', np.float64), ('y', np.float64)], got {dtype}")
+        return dtype
+
+    @functools.cached_property
+    def key(self) -> str:
+        """Hash of the rules and the description: what is compiled for one key serves every environment that has it."""
+        self._check_spaces()
+        spaces = [(s.shape, s.dtype, getattr(s, "n", 0)) for s in (self.observation_space, self.action_space)]
+        return fingerprint(spaces, self._state_key, list(self._functions))
+
+    @functools.cached_property
+    def kernels(self) -> Any:
+        """Module of kernels: `step`, `step_range`, `reset`, and those that `VectorEnv` calls."""
+        names = {f"rule_{n}": inner(plain(f)) for n, f in self._functions._asdict().items()}
+        source = env_kernels.source(self.name, self.key, self._fields, self.observation_space.shape, getattr(self.action_space, "n", 0), self.action_space.shape)
+        return load_module(source, "env", {**names, "rule_dtype": self._state_key})
+
+    def new_data(self, count: int) -> np.ndarray:
+        """Zeros, for the states of `count` copies."""
+        return np.zeros(count, self.dtype)
+
+    _fields = 0
+
+    @property
+    def _state_key(self):
+        return self.dtype
+
+    @functools.cached_property
+    def _functions(self):
+        return self.rules()
+
+    def _check_spaces(self):
+        observation, action = getattr(self, "observation_space", None), getattr(self, "action_space", None)
+        if not isinstance(observation, Box) or observation.dtype != np.float32 or not observation.shape:
+            raise EnvError(f"{self.name}: observation_space must be a Box of float32 with at least one axis, got {observation!r}")
+        if not isinstance(action, Discrete) and not (isinstance(action, Box) and action.dtype == np.float32 and len(action.shape) == 1):
+            raise EnvError(f"{self.name}: action_space must be Discrete, or a Box of float32 with one axis, got {action!r}")
+
+    def __repr__(self) -> str:
+        return f"{self.name}()"
+
+
+class LaneEnvironment(Environment):
+    """Base of environments whose rules work on eight copies at a time, in vectors of `core.kernels.simd`.
+
+    Such rules have no branches; they are several times faster. States are tuples of float64 vectors, observations have one axis:
+
+    * ``reset(stream)`` returns the fields of the first state of one copy, as numbers.
+    * ``step(state, action)`` returns the next state, the reward (float64) and whether the episode is over (a mask). `action` is an
+      int64 vector, or for a Box a tuple of float64 vectors that hold the float32 numbers.
+    * ``observe(state)`` returns the observation as a tuple of float64 vectors.
+
+    Attributes
+    ----------
+    state : tuple of str
+        Names of the fields.
+    """
+
+    @property
+    def dtype(self) -> np.dtype:  # type: ignore[override]
+        """Of all fields."""
+        return np.dtype(np.float64)
+
+    def new_data(self, count: int) -> np.ndarray:
+        """Zeros, for the states of `count` copies."""
+        return np.zeros((self._fields, count))
+
+    @property
+    def _fields(self):  # type: ignore[override]
+        return len(self.state)
+
+    @property
+    def _state_key(self):
+        return tuple(self.state)
+
+    def _check_spaces(self):
+        super()._check_spaces()
+        if len(self.observation_space.shape) != 1:
+            raise EnvError(f"{self.name}: observation_space must have one axis, got {self.observation_space!r}")
+
+
+class VectorEnv:
+    """Copies of an environment, stepped together; several threads share large numbers of them, which changes no result.
+
+    Parameters
+    ----------
+    environment : Environment
+    num_envs : int
+        How many copies.
+    seed : int, optional
+        Copy i draws from a stream of its own, which belongs to (seed, i). None: a random seed.
+    max_episode_steps : int, optional
+        In place of the environment's; 0 for no limit.
+
+    Attributes
+    ----------
+    environment : Environment
+    num_envs : int
+    single_observation_space, single_action_space : Box or Discrete
+        Of one copy.
+    max_episode_steps : int
+        0 for no limit.
+    arrays : EnvArrays
+        What the copies are made of, for compiled code; it is not replaced, but changes with every step.
+    step_kernel : Compiled
+        ``step_kernel(arrays, actions, obs, reward, terminated, truncated)`` steps all copies, within other kernels. Actions are
+        int64 (N,) or float32 (N, k), in range; the rest, float32 (N, ...), float (N,) and bool (N,) twice, is written.
+    step_range : Compiled
+        The same with ``begin, end`` at the end, for a range of copies; `begin` is a multiple of 8, and so is `end`, or it is N.
+
+    Raises
+    ------
+    EnvError
+
+    Examples
+    --------
+    >>> from triskele import reinforce as rl
+    >>> env = rl.make("CartPole-v1", num_envs=3, seed=0)
+    >>> observation, info = env.reset()
+    >>> observation, reward, terminated, truncated, info = env.step([0, 1, 1])
+    >>> observation.shape, reward
+    ((3, 4), array([1., 1., 1.]))
+    """
+
+    def __init__(self, environment: Environment, num_envs: int = 1, seed: int | None = None, *, max_episode_steps: int | None = None):
+        if not isinstance(environment, Environment):
+            raise EnvError(f"VectorEnv: environment must be an Environment, got {environment!r:.80} (rl.make takes names and classes too)")
+        self.environment, self.name = environment, environment.name
+        self.num_envs = _integer(f"{self.name}: num_envs", num_envs, 1)
+        limit = environment.max_steps if max_episode_steps is None else max_episode_steps
+        self.max_episode_steps = _integer(f"{self.name}: max_episode_steps", limit or 0, 0)
+        self.single_observation_space, self.single_action_space = environment.observation_space, environment.action_space
+        self._kernels = environment.kernels
+        size = -(-self.num_envs // LANES) * LANES
+        self.arrays = EnvArrays(environment.new_data(size), np.zeros(size, np.int64), np.zeros(size, np.uint8), np.zeros((size, 1), np.uint64),
+                                np.array([self.max_episode_steps or _NEVER]))  # fmt: skip
+        self._is_reset = False
+        self._seed(secrets.randbits(63) if seed is None else seed)
+        self._prepare()
+
+    @property
+    def step_kernel(self) -> Any:
+        """See the class."""
+        return self._kernels.step
+
+    @property
+    def step_range(self) -> Any:
+        """See the class."""
+        return self._kernels.step_range
+
+    def reset(self, *, seed: int | None = None, options: Mapping | None = None) -> tuple[np.ndarray, dict]:
+        """Start an episode in every copy.
+
+        Parameters
+        ----------
+        seed : int, optional
+            Start all random streams anew. None: they go on.
+        options : mapping, optional
+            Must be empty: Gymnasium passes it.
+
+        Returns
+        -------
+        observation : (N, ...) float32
+        info : dict
+            Empty.
+        """
+        if options:
+            raise EnvError(f"{self.name}: reset has no options, got {options!r:.80}")
+        if seed is not None:
+            self._seed(seed)
+        observation = np.empty((self.num_envs, *self.single_observation_space.shape), np.float32)
+        self._kernels.reset(self.arrays, observation)
+        self._is_reset = True
+        return observation, {}
+
+    def step(self, actions: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, dict]:
+        """Step every copy; those that are over start an episode instead.
+
+        Parameters
+        ----------
+        actions : (N,) integers, or (N, k) numbers
+
+        Returns
+        -------
+        observation : (N, ...) float32
+        reward : (N,) float64
+        terminated, truncated : (N,) bool
+            Whether the episode is over, and whether it is cut off after too many steps.
+        info : dict
+            Empty.
+
+        Raises
+        ------
+        EnvError
+            Before `reset`, and for actions that are none; nothing has been stepped then.
+        """
+        if not self._is_reset:
+            raise EnvError(f"{self.name}: call reset before step")
+        actions = self._checked(actions)
+        n = self.num_envs
+        observation, reward = np.empty(self._observation_shape, np.float32), np.empty(n)
+        terminated, truncated = np.empty(n, np.bool_), np.empty(n, np.bool_)
+        if not self._kernels.run(self._context, actions, observation, reward, terminated, truncated, self._chunks, self._function):
+            raise self._refusal(actions)
+        return observation, reward, terminated, truncated, {}
+
+    @property
+    def state(self) -> dict[str, Any]:
+        """Everything that the next steps depend on, as a tree of arrays (a copy); setting it goes back there, bit for bit."""
+        a = self.arrays
+        data = a.data.view(np.uint8) if a.data.dtype.names else a.data
+        return {"data": data.copy(), "steps": a.steps.copy(), "done": a.done.copy(), "streams": a.streams.copy(), "reset": int(self._is_reset)}
+
+    @state.setter
+    def state(self, value: Mapping[str, Any]) -> None:
+        mine = self.state
+        if not isinstance(value, Mapping) or value.keys() != mine.keys():
+            raise EnvError(f"{self.name}: state must be what `state` of such an environment gave, got {value!r:.80}")
+        new = {k: np.asarray(v) for k, v in value.items()}
+        for k, v in new.items():
+            want = np.asarray(mine[k])
+            if v.shape != want.shape or v.dtype != want.dtype and k != "reset":
+                raise EnvError(f"{self.name}: state[{k!r}] must be {want.dtype} of shape {want.shape}, got {v.dtype} of shape {v.shape} (another environment, or another number of copies?)")
+        for k in ("data", "steps", "done", "streams"):
+            target = getattr(self.arrays, k)
+            (target.view(np.uint8) if target.dtype.names else target)[...] = new[k]
+        self._is_reset = bool(new["reset"])
+
+    def close(self) -> None:
+        """Does nothing: Gymnasium's environments have it."""
+
+    def _seed(self, seed):
+        self._kernels.seed(self.arrays.streams, np.uint64(_integer(f"{self.name}: seed", seed, 0)), 0)
+
+    def _prepare(self):
+        from triskele.core.kernels import threads
+
+        n = self.num_envs
+        self._observation_shape, self._action_shape = (n, *self.single_observation_space.shape), (n, *self.single_action_space.shape)
+        self._chunks = -(-n // _CHUNK)
+        self._function = threads.body(self._kernels.chunk, "voidptr")
+        self._context = np.zeros(CONTEXT, np.int64)
+        addresses = [a.ctypes.data for a in self.arrays]
+        self._context[:9] = [self._context.ctypes.data, n, _CHUNK, len(self.arrays.steps), *addresses]
+
+    def _checked(self, actions):
+        dtype = self.single_action_space.dtype
+        if type(actions) is np.ndarray and actions.dtype == dtype and actions.shape == self._action_shape and actions.flags.c_contiguous:
+            return actions
+        try:
+            given = np.asarray(actions)
+        except ValueError as error:
+            raise EnvError(f"{self.name}: actions must have shape {self._action_shape}, got {actions!r:.80}") from error
+        if given.dtype.kind not in ("iu" if dtype.kind == "i" else "iuf"):
+            raise EnvError(f"{self.name}: actions must be {'integers' if dtype.kind == 'i' else 'numbers'}, got dtype {given.dtype}")
+        if given.shape != self._action_shape:
+            raise EnvError(f"{self.name}: actions must have shape {self._action_shape}, got {given.shape}")
+        return np.ascontiguousarray(given, dtype)
+
+    def _refusal(self, actions):
+        space = self.single_action_space
+        bad = ~np.isfinite(actions).all(1) if isinstance(space, Box) else (actions < 0) | (actions >= space.n)
+        i = int(np.flatnonzero(bad)[0])
+        must = "finite" if isinstance(space, Box) else f"0 to {space.n - 1}"
+        return EnvError(f"{self.name}: actions must be {must}, got {actions[i].tolist()} for environment {i}")
+
+    def __repr__(self) -> str:
+        return f"<VectorEnv of {self.num_envs} {self.name}>"
+
+
+def _integer(where, value, least):
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)) or not least <= value < 2**64:
+        raise EnvError(f"{where} must be an integer >= {least}, got {value!r}")
+    return int(value)
+
+
+def make(env: Any, num_envs: int = 1, seed: int | None = None, *, max_episode_steps: int | None = None, **options: Any) -> Any:
+    """Copies of an environment.
+
+    Parameters
+    ----------
+    env : str, Environment, subclass of Environment, or function
+        The name of one of ours (`rl.envs`) or else of one of Gymnasium, or a function that makes an environment of Gymnasium.
+    num_envs : int
+    seed : int, optional
+    max_episode_steps : int, optional
+        In place of the environment's; 0 for no limit.
+    **options
+        Of the environment.
+
+    Returns
+    -------
+    VectorEnv
+        Or a `GymnasiumVectorEnv`, which has the same methods but nothing for compiled code.
+
+    Raises
+    ------
+    EnvError
+        For an unknown name or option.
+    ImportError
+        If Gymnasium is wanted and not there.
+
+    Examples
+    --------
+    >>> from triskele import reinforce as rl
+    >>> rl.make("CartPole-v1", num_envs=8, seed=0)
+    <VectorEnv of 8 CartPole>
+    """
+    if isinstance(env, Environment):
+        if options:
+            raise EnvError(f"make: options go with a name or a class, got {env!r} and {', '.join(options)}")
+        return VectorEnv(env, num_envs, seed, max_episode_steps=max_episode_steps)
+    if isinstance(env, str):
+        from triskele.reinforce.envs import registry
+
+        ours = registry()
+        if env not in ours:
+            from triskele.reinforce import gymnasium_envs
+
+            return gymnasium_envs.make(env, num_envs, seed, max_episode_steps, options, list(ours))
+        env = ours[env]
+    elif not (isinstance(env, type) and issubclass(env, Environment)):
+        from triskele.reinforce import gymnasium_envs
+
+        return gymnasium_envs.make(env, num_envs, seed, max_episode_steps, options, [])
+    try:
+        inspect.signature(env).bind(**options)
+    except TypeError as error:
+        accepted = ", ".join(inspect.signature(env).parameters) or "none"
+        raise EnvError(f"make: {getattr(env, '__name__', env)} does not take these options: {error} (it has: {accepted})") from error
+    return VectorEnv(env(**options), num_envs, seed, max_episode_steps=max_episode_steps)

@@ -1,0 +1,169 @@
+"""What actions and observations may be: `Box` and `Discrete`, as Gymnasium defines them."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+
+from triskele.core import random
+from triskele.reinforce.errors import EnvError
+
+__all__ = ["Box", "Discrete", "Space"]
+
+
+class Space:
+    """Base of spaces.
+
+    Attributes
+    ----------
+    shape : tuple of int
+    dtype : numpy.dtype
+    """
+
+    shape: tuple[int, ...]
+    dtype: np.dtype
+
+    def contains(self, x: Any) -> bool:
+        """Whether `x` is one element."""
+        raise NotImplementedError
+
+    def sample(self, seed: int, count: int | None = None) -> np.ndarray:
+        """Random elements.
+
+        Parameters
+        ----------
+        seed : int
+            The same seed gives the same elements.
+        count : int, optional
+            How many; None for one element without a leading axis.
+
+        Returns
+        -------
+        ndarray of `dtype`, of shape (count, *shape)
+        """
+        raise NotImplementedError
+
+    def to_gymnasium(self) -> Any:
+        """The same space of Gymnasium, which has to be installed."""
+        raise NotImplementedError
+
+
+class Discrete(Space):
+    """The numbers 0 ... n - 1.
+
+    Parameters
+    ----------
+    n : int
+
+    Raises
+    ------
+    EnvError
+        If `n` is not at least 1.
+
+    Examples
+    --------
+    >>> Discrete(3).contains(2), Discrete(3).contains(3)
+    (True, False)
+    """
+
+    def __init__(self, n: int):
+        if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 1:
+            raise EnvError(f"Discrete: n must be an integer >= 1, got {n!r}")
+        self.n, self.shape, self.dtype = int(n), (), np.dtype(np.int64)
+
+    def contains(self, x: Any) -> bool:
+        """Whether `x` is an integer in range."""
+        if isinstance(x, (bool, np.bool_)):
+            return False
+        try:
+            return 0 <= operator.index(x) < self.n
+        except TypeError:
+            return False
+
+    def sample(self, seed: int, count: int | None = None) -> np.ndarray:
+        """Uniform; see `Space.sample`."""
+        return np.asarray(random.randint(random.key(seed), 0, self.n, () if count is None else (count,)))
+
+    def to_gymnasium(self) -> Any:
+        """gymnasium.spaces.Discrete."""
+        from gymnasium import spaces
+
+        return spaces.Discrete(self.n)
+
+    def __eq__(self, other: Any) -> bool:
+        return isinstance(other, Discrete) and self.n == other.n
+
+    def __hash__(self) -> int:
+        return hash(self.n)
+
+    def __repr__(self) -> str:
+        return f"Discrete({self.n})"
+
+
+class Box(Space):
+    """Arrays of numbers within bounds, the bounds included.
+
+    Parameters
+    ----------
+    low, high : float or array_like
+        Bounds of each element; they may be infinite.
+    shape : tuple of int, optional
+        Otherwise that of the bounds.
+    dtype : dtype
+        Of the elements.
+
+    Raises
+    ------
+    EnvError
+        If a bound is NaN, or the lower one above the upper one, or the shapes do not fit.
+
+    Examples
+    --------
+    >>> Box(-1, 1, (2,))
+    Box(-1.0, 1.0, (2,), float32)
+    """
+
+    def __init__(self, low: Any, high: Any, shape: tuple[int, ...] | None = None, dtype: Any = np.float32):
+        self.dtype = np.dtype(dtype)
+        try:
+            self.shape = tuple(map(operator.index, shape)) if shape is not None else np.broadcast_shapes(np.shape(low), np.shape(high))
+            self.low, self.high = (np.broadcast_to(np.asarray(b, self.dtype), self.shape) for b in (low, high))
+        except (TypeError, ValueError) as error:
+            raise EnvError(f"Box: bounds must be numbers of shape {shape}, got {low!r:.60} and {high!r:.60}") from error
+        if not np.all(self.low <= self.high):
+            raise EnvError(f"Box: low must be <= high everywhere, got {low!r:.60} and {high!r:.60}")
+
+    def contains(self, x: Any) -> bool:
+        """Whether `x` is an array of this shape within the bounds."""
+        x = np.asarray(x)
+        return x.shape == self.shape and x.dtype.kind in "fiub" and bool(np.all((self.low <= x) & (x <= self.high)))
+
+    def sample(self, seed: int, count: int | None = None) -> np.ndarray:
+        """Uniform between finite bounds, exponential beyond one, normal without any; see `Space.sample`."""
+        shape = self.shape if count is None else (count, *self.shape)
+        keys = random.split(random.key(seed), 3)
+        low, high = self.low.astype(np.float64), self.high.astype(np.float64)
+        below, above = np.isfinite(low), np.isfinite(high)
+        width = np.where(below & above, high, 0.0) - np.where(below & above, low, 0.0)
+        tail = random.exponential(keys[1], shape)
+        x = np.where(below & above, low + random.uniform(keys[0], shape) * (width + (self.dtype.kind in "iub")), random.normal(keys[2], shape))
+        x = np.where(below & ~above, low + tail, np.where(above & ~below, high - tail, x))
+        return np.clip(np.floor(x) if self.dtype.kind in "iub" else x, low, high).astype(self.dtype)
+
+    def to_gymnasium(self) -> Any:
+        """gymnasium.spaces.Box."""
+        from gymnasium import spaces
+
+        return spaces.Box(self.low.copy(), self.high.copy(), self.shape, self.dtype.type)
+
+    def __eq__(self, other: Any) -> bool:
+        return isinstance(other, Box) and self.dtype == other.dtype and np.array_equal(self.low, other.low) and np.array_equal(self.high, other.high)
+
+    def __hash__(self) -> int:
+        return hash((self.shape, self.dtype))
+
+    def __repr__(self) -> str:
+        same = [str(b.flat[0]) if b.size and np.all(b == b.flat[0]) else "[...]" for b in (self.low, self.high)]
+        return f"Box({same[0]}, {same[1]}, {self.shape}, {self.dtype})"

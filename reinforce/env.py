@@ -232,7 +232,7 @@ class VectorEnv:
     ----------
     environment : Environment
     num_envs : int
-    single_observation_space, single_action_space : Box or Discrete
+    observation_space, action_space : Box or Discrete
         Of one copy.
     max_episode_steps : int
         0 for no limit.
@@ -265,7 +265,7 @@ class VectorEnv:
         self.num_envs = _integer(f"{self.name}: num_envs", num_envs, 1)
         limit = environment.max_steps if max_episode_steps is None else max_episode_steps
         self.max_episode_steps = _integer(f"{self.name}: max_episode_steps", limit or 0, 0)
-        self.single_observation_space, self.single_action_space = environment.observation_space, environment.action_space
+        self.observation_space, self.action_space = environment.observation_space, environment.action_space
         self._kernels = environment.kernels
         size = -(-self.num_envs // LANES) * LANES
         self.arrays = EnvArrays(environment.new_data(size), np.zeros(size, np.int64), np.zeros(size, np.uint8), np.zeros((size, 1), np.uint64),
@@ -273,6 +273,11 @@ class VectorEnv:
         self._is_reset = False
         self._seed(secrets.randbits(63) if seed is None else seed)
         self._prepare()
+
+    @property
+    def key(self) -> str:
+        """Hash of the environment's rules: identifies it in the source of kernels that call `step_kernel`."""
+        return self.environment.key
 
     @property
     def step_kernel(self) -> Any:
@@ -304,7 +309,7 @@ class VectorEnv:
             raise EnvError(f"{self.name}: reset has no options, got {options!r:.80}")
         if seed is not None:
             self._seed(seed)
-        observation = np.empty((self.num_envs, *self.single_observation_space.shape), np.float32)
+        observation = np.empty((self.num_envs, *self.observation_space.shape), np.float32)
         self._kernels.reset(self.arrays, observation)
         self._is_reset = True
         return observation, {}
@@ -372,7 +377,7 @@ class VectorEnv:
         from triskele.core.kernels import threads
 
         n = self.num_envs
-        self._observation_shape, self._action_shape = (n, *self.single_observation_space.shape), (n, *self.single_action_space.shape)
+        self._observation_shape, self._action_shape = (n, *self.observation_space.shape), (n, *self.action_space.shape)
         self._chunks = -(-n // _CHUNK)
         self._function = threads.body(self._kernels.chunk, "voidptr")
         self._context = np.zeros(CONTEXT, np.int64)
@@ -380,7 +385,7 @@ class VectorEnv:
         self._context[:9] = [self._context.ctypes.data, n, _CHUNK, len(self.arrays.steps), *addresses]
 
     def _checked(self, actions):
-        dtype = self.single_action_space.dtype
+        dtype = self.action_space.dtype
         if type(actions) is np.ndarray and actions.dtype == dtype and actions.shape == self._action_shape and actions.flags.c_contiguous:
             return actions
         try:
@@ -394,7 +399,7 @@ class VectorEnv:
         return np.ascontiguousarray(given, dtype)
 
     def _refusal(self, actions):
-        space = self.single_action_space
+        space = self.action_space
         bad = ~np.isfinite(actions).all(1) if isinstance(space, Box) else (actions < 0) | (actions >= space.n)
         i = int(np.flatnonzero(bad)[0])
         must = "finite" if isinstance(space, Box) else f"0 to {space.n - 1}"

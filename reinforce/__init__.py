@@ -17,12 +17,21 @@ _LAZY = {  # name: module that defines it
     "EvaluatorError": "triskele.reinforce.errors",
     "Game": "triskele.reinforce.game",
     "GameError": "triskele.reinforce.errors",
+    "Gumbel": "triskele.reinforce.mcts.gumbel",
     "IllegalActionError": "triskele.reinforce.errors",
     "LaneEnvironment": "triskele.reinforce.env",
+    "LearnedModel": "triskele.reinforce.mcts.learned",
+    "MuZero": "triskele.reinforce.mcts.learned",
+    "MuZeroPUCT": "triskele.reinforce.mcts.muzero",
+    "Network": "triskele.reinforce.mcts.network",
+    "PrioritizedReplayBuffer": "triskele.reinforce.buffers.prioritized",
     "ReinforceError": "triskele.reinforce.errors",
+    "ReplayBuffer": "triskele.reinforce.buffers.replay",
     "Rules": "triskele.reinforce.game",
     "SearchError": "triskele.reinforce.errors",
     "State": "triskele.reinforce.game",
+    "SumTree": "triskele.reinforce.buffers.sum_tree",
+    "TrajectoryBuffer": "triskele.reinforce.buffers.trajectory",
     "VectorEnv": "triskele.reinforce.env",
     "check_env": "triskele.reinforce.env_check",
     "from_gymnasium": "triskele.reinforce.adapters.gymnasium",
@@ -31,7 +40,7 @@ _LAZY = {  # name: module that defines it
     "make": "triskele.reinforce.env",
     "register_gymnasium": "triskele.reinforce.gymnasium_envs",
 }
-_PACKAGES = ("envs", "games")
+_PACKAGES = ("envs", "games", "returns", "transforms")
 
 
 def __getattr__(name: str) -> _Any:

@@ -18,7 +18,9 @@ from numbers import Real
 import numpy as np
 
 from triskele.core.kernels.njit import inner
+from triskele.reinforce import random
 from triskele.reinforce.errors import SearchError
+from triskele.reinforce.mcts.edges import gather
 
 __all__ = ["Gumbel"]
 
@@ -159,3 +161,42 @@ def root_edge(count, visits, considered, prior, noise, sigma):
             if score > best_score:
                 best, best_score = k, score
     return best
+
+
+@inner
+def prepare_root(tree, noise, formula, edges):
+    """Draw the Gumbel noise of the root's edges. `formula` holds: gumbel_scale, value_scale, maxvisit_init, num_actions."""
+    for k in range(np.int64(tree.links[0].num_edges)):
+        noise[k] = formula[0] * random.gumbel(tree.streams) if formula[0] > 0.0 else 0.0
+
+
+@inner
+def choose_root(tree, noise, schedule, formula, edges):
+    """Place among the root's edges of the one to go by, by sequential halving; `schedule` is `considered_visits`."""
+    count = gather(tree, 0, edges)
+    total = completed_q(count, count == formula[3], tree.values[0], edges.visits, edges.q, edges.prior, formula[1], formula[2], edges.sigma)
+    considered = schedule[min(count, len(schedule) - 1), min(total, schedule.shape[1] - 1)]
+    return root_edge(count, edges.visits, considered, edges.prior, noise, edges.sigma)
+
+
+@inner
+def choose(tree, node, formula, edges):
+    """Place among the edges of any other node of the one to go by."""
+    count = gather(tree, node, edges)
+    return interior_edge(count, count == formula[3], tree.values[node], edges.visits, edges.q, edges.prior, formula[1], formula[2], edges.sigma)
+
+
+@inner
+def conclude(tree, noise, formula, edges, policy):
+    """Write policy[num_actions], the improved one, and return the action found best at the root."""
+    first, count = tree.links[0].first_edge, gather(tree, 0, edges)
+    completed_q(count, count == formula[3], tree.values[0], edges.visits, edges.q, edges.prior, formula[1], formula[2], edges.sigma)
+    most = 0
+    for k in range(count):
+        most = max(most, edges.visits[k])
+    best = root_edge(count, edges.visits, most, edges.prior, noise, edges.sigma)
+    improved(count, edges.prior, edges.sigma, edges.sigma)
+    policy[:] = 0.0
+    for k in range(count):
+        policy[tree.actions[first + k]] = edges.sigma[k]
+    return tree.actions[first + best]

@@ -10,7 +10,7 @@ import numpy as np
 from triskele import core
 from triskele.reinforce.errors import EvaluatorError
 from triskele.reinforce.game import Game
-from triskele.reinforce.program import Bound
+from triskele.reinforce.program import Batch
 
 __all__ = ["Network", "masked_softmax"]
 
@@ -58,8 +58,8 @@ class Network:
         other._apply, other.params, other._jitted = self._apply, params, self._jitted
         return other
 
-    def bind(self, game: Game, observations: np.ndarray, masks: np.ndarray) -> Bound:
-        """The program for these arrays: outputs are priors (batch, num_actions) and values (batch, 1 or num_players), float32."""
+    def batch(self, game: Game, rows: int) -> Batch:
+        """The program for so many positions, of observations and masks; priors and values (rows, 1 or num_players), float32."""
         where, players, actions = f"Network for {game.name}", game.num_players, game.num_actions
         key = (players, actions)
         if key not in self._jitted:
@@ -69,7 +69,7 @@ class Network:
                 return _checked(where, apply(params, observations), masks, players, actions)
 
             self._jitted[key] = core.jit(evaluate)
-        return Bound(self._jitted[key], self.params, observations, masks)
+        return Batch(self._jitted[key], self.params, rows, (game.observation_shape, np.float32), ((actions,), np.bool_))
 
 
 def _call(net, observations):

@@ -1,0 +1,85 @@
+"""What formulas of Gumbel and MuZero work on: the edges of one node, gathered into flat arrays."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from triskele.core.kernels.njit import inner
+from triskele.reinforce import random
+from triskele.reinforce.mcts.tree import add_edge
+
+__all__ = ["Edges", "add_noise", "add_value", "expand", "gather", "new_edges"]
+
+
+class Edges(NamedTuple):
+    """The edges of a node, gathered; all of them arrays with room for `num_actions` edges.
+
+    Attributes
+    ----------
+    visits : int64
+    q : float64
+        Mean return by that edge, for who moves at the node; 0 without visits.
+    prior, sigma : float64
+        Probabilities; and room to work in.
+    """
+
+    visits: np.ndarray
+    q: np.ndarray
+    prior: np.ndarray
+    sigma: np.ndarray
+
+
+@inner
+def new_edges(num_actions):
+    """Room for so many."""
+    return Edges(np.empty(num_actions, np.int64), np.empty(num_actions), np.empty(num_actions), np.empty(num_actions))
+
+
+@inner
+def gather(tree, node, edges):
+    """Fill `edges` from a node of one tree; returns how many they are."""
+    first, count = tree.links[node].first_edge, np.int64(tree.links[node].num_edges)
+    for k in range(count):
+        child = tree.children[first + k]
+        visits = np.int64(tree.stats[child].visits) if child >= 0 else 0
+        edges.visits[k] = visits
+        edges.q[k] = tree.totals[child] / visits if visits > 0 else 0.0
+        edges.prior[k] = tree.priors[first + k]
+    return count
+
+
+@inner
+def expand(tree, node, legal, prior):
+    """Make edges of the legal actions. False, and none made, where their priors are no numbers."""
+    for a in range(len(prior)):
+        if legal[a] and not math.isfinite(prior[a]):
+            return False
+    for a in range(len(prior)):
+        if legal[a]:
+            add_edge(tree, node, a, prior[a])
+    return True
+
+
+@inner
+def add_value(tree, node, value):
+    """One more visit of a node, with this value for who moved there."""
+    stats = tree.stats[node]
+    stats.visits += 1
+    tree.totals[node] += value
+    stats.mean = tree.totals[node] / stats.visits
+
+
+@inner
+def add_noise(tree, node, alpha, fraction, edges):
+    """Mix Dirichlet noise into the priors of a node, as AlphaZero does at the root."""
+    first, count = tree.links[node].first_edge, np.int64(tree.links[node].num_edges)
+    total = 0.0
+    for k in range(count):
+        edges.sigma[k] = random.gamma(tree.streams, alpha)
+        total += edges.sigma[k]
+    if total > 0.0:
+        for k in range(count):
+            tree.priors[first + k] = (1.0 - fraction) * tree.priors[first + k] + fraction * edges.sigma[k] / total

@@ -1,0 +1,124 @@
+"""Compiled programs of the core called from kernels by their address: one kernel on disk serves every network.
+
+A `Batch` has arguments and results in fixed places; a kernel fills the arguments, calls `run_program` and reads
+the results, without Python in between.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+from triskele.core import tree
+from triskele.core.compile.jit import Jitted
+from triskele.core.compile.staged import as_argument
+from triskele.core.kernels.njit import inner, kernel
+
+__all__ = ["Batch", "run_all", "run_program"]
+
+
+@intrinsic
+def run_program(typing_context, call):
+    """Run what a row of `Batch.calls` describes; 0 when it went well, else `Batch.failed` raises."""
+    if not isinstance(call, types.Array) or call.dtype != types.int64:
+        return None
+
+    def codegen(context, builder, signature, args):
+        from llvmlite import ir
+
+        byte, word = ir.IntType(8).as_pointer(), ir.IntType(64)
+        words = builder.bitcast(context.make_array(signature.args[0])(context, builder, args[0]).data, word.as_pointer())
+        where, *tables = (builder.load(cgutils.gep_inbounds(builder, words, k)) for k in range(4))
+        function = builder.inttoptr(where, ir.FunctionType(ir.IntType(32), [byte] * 3).as_pointer())
+        return builder.call(function, [builder.inttoptr(t, byte) for t in tables])
+
+    return types.int32(call), codegen
+
+
+MOST_ROWS = 128
+
+
+@inner
+def run_all(calls):
+    """`run_program` of each row, up to the first that fails."""
+    for k in range(len(calls)):
+        if run_program(calls[k]) != 0:
+            return 1
+    return 0
+
+
+@kernel(nogil=True)
+def _run(calls):
+    return run_all(calls)
+
+
+class Batch:
+    """A function of `core.jit` that takes (params, rows, ...) and returns arrays of as many rows, with all in fixed places.
+
+    Rows are computed in pieces of 2 to 128: there, products of matrices give each row the same bits however many there are, and the
+    pieces stay in the second cache.
+
+    Parameters
+    ----------
+    function : Jitted
+        Of (params, *inputs); returns a tuple of arrays.
+    params : tree of arrays
+    rows : int
+    *inputs : (shape, dtype)
+        Of one row of each input.
+
+    Attributes
+    ----------
+    inputs, outputs : list of (at least rows, ...) arrays
+        What is written into inputs is what the program sees; each run overwrites the outputs.
+    calls : (pieces, 4) int64
+        For `run_program`, one after the other.
+
+    Examples
+    --------
+    >>> from triskele import core
+    >>> line = Batch(core.jit(lambda slope, x: (slope * x,)), 2.0, 300, ((), np.float64))
+    >>> line.inputs[0][:300] = np.arange(300)
+    >>> line.run()
+    >>> line.outputs[0][299]
+    np.float64(598.0)
+    """
+
+    def __init__(self, function: Jitted, params: Any, rows: int, *inputs: tuple[tuple[int, ...], Any]):
+        pieces = -(-rows // MOST_ROWS)
+        self._function, self._size = function, max(2, -(-rows // pieces))
+        self.rows = rows
+        self.inputs = [np.zeros((pieces * self._size, *shape), dtype) for shape, dtype in inputs]
+        program = self._program(params)
+        self.outputs = [np.zeros((pieces * self._size, *s.shape[1:]), s.dtype) for s in program.traced.out_specs]
+        self.calls = np.zeros((pieces, 4), np.int64)
+        self.set_params(params)
+
+    def _program(self, params):
+        return self._function.program(params, *(a[: self._size] for a in self.inputs))
+
+    def set_params(self, params: Any) -> None:
+        """Use these from now on: read at each run where they have the right layout, copied where not."""
+        program = self._program(params)
+        flat = zip(tree.flatten(params)[0], program.traced.in_specs, strict=False)
+        constant = [np.ascontiguousarray(as_argument(x, s), s.dtype) for x, s in flat]
+        scratch = np.zeros(program.scratch + 64, np.uint8)
+        tables = []
+        for k in range(len(self.calls)):
+            part = slice(k * self._size, (k + 1) * self._size)
+            tables += [np.array([a.ctypes.data for a in arrays], np.int64) for arrays in ([*constant, *(a[part] for a in self.inputs)], [a[part] for a in self.outputs])]
+            self.calls[k] = program.module.address("main"), tables[-2].ctypes.data, tables[-1].ctypes.data, -(-scratch.ctypes.data // 64) * 64
+        self.params, self.program, self._kept = params, program, (constant, scratch, tables)
+
+    def run(self) -> None:
+        """Compute all rows."""
+        if _run(self.calls) != 0:
+            self.failed()
+
+    def failed(self) -> None:
+        """Raise what went wrong in the last run."""
+        self.program.module.raise_pending()

@@ -43,7 +43,7 @@ class Tree(NamedTuple):
     parents : (trees, nodes) of parent, edge (int32)
         The parent's edge that leads here is a place in `children`.
     values : (trees, nodes) float32
-        What the evaluator gave, the result in a terminal node, or the proven value; for the player who moved here.
+        What the evaluator gave, for the player to move here.
     rewards : (trees, nodes) float32
         On the way here; for learned models.
     children, actions : (trees, edges) int32

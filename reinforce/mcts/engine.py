@@ -1,0 +1,228 @@
+"""The kernel of a search: generated for a game, a policy, an evaluator and a backup, and run on a batch of trees."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from triskele.core.compile.generated import load_module
+from triskele.core.kernels import threads
+from triskele.core.kernels.njit import inner
+from triskele.reinforce.fingerprint import fingerprint
+from triskele.reinforce.game import Game
+from triskele.reinforce.mcts.context import context_of, run_chunks
+from triskele.reinforce.mcts.tree import Tree
+
+__all__ = ["Engine", "KernelEngine"]
+
+_POLICY, _EVALUATOR, _NOISE, _PARAMETERS = 0, 8, 12, 16  # places in the array of parameters
+
+
+class Engine:
+    """What runs simulations; `MCTS` does the rest. Abstract.
+
+    Attributes
+    ----------
+    nodes_each : int
+        Nodes that a simulation may make at most, usually; more are found room for.
+    """
+
+    nodes_each: int = 1
+
+    def run(self, tree: Tree, states: np.ndarray, budgets: np.ndarray, seeds: np.ndarray, begin: bool) -> None:
+        """Run simulations until ``tree.counts[t, RAN] == budgets[t]`` in each tree, or its root is proven.
+
+        Parameters
+        ----------
+        tree : Tree
+            Where ``tree.counts[t, NODES] == 0`` a tree is begun.
+        states : (trees, nodes) records
+            Those at [:, 0] are the roots.
+        budgets : (trees,) int64
+        seeds : (trees, 2) int64
+            Seed and number: who runs what tree beside it does not matter.
+        begin : bool
+            Whether this is the first call of a search: then random streams start, and noise is drawn.
+
+        What stops a tree early goes into its ``counts[STATUS]`` and ``counts[ERROR_NODE]`` (see `loop`); where that is FULL, the
+        call is repeated with larger arrays.
+        """
+        raise NotImplementedError
+
+
+class KernelEngine(Engine):
+    """Everything is compiled into one kernel."""
+
+    def __init__(self, game: Game, policy: Any, evaluator: Any, backup: Any, solver: bool):
+        self.nodes_each = 2 if game.num_outcomes else 1
+        chance = bool(game.num_outcomes)
+        names = {"rules": game.compiled, "STATE": game.dtype, "policy": policy.function}
+        if backup is not None:
+            names["user_backup"] = inner(backup)
+        if evaluator.key == "rollout":
+            move = "own_move" if game.compiled.random_action else "legal_move"
+            evaluate = _ROLL_OUT.format(call=f"any_move(rules, {move}, " if chance else f"{move}(rules, ")
+        else:
+            names["user_evaluate"] = evaluator.function
+            evaluate = _EVALUATE_WITH_PRIORS if evaluator.gives_priors else _EVALUATE
+        source = _SOURCE.format(
+            name=game.name, longest=game.max_length + 2, actions=game.num_actions, outcomes=game.num_outcomes, players=game.num_players,
+            key=" ".join([game.key, policy.key, evaluator.key, "" if backup is None else fingerprint(backup)]),
+            order="shuffle(tree, node)" if policy.in_random_order else "pass",
+            expand="expand_any" if chance else "expand",
+            chosen="policy(tree, node, parameters, stream)" if policy.parameters else "select_scored(policy, tree, node)",
+            select="select_any(chosen, draw_outcome, tree, node, parameters, stream)" if chance else "chosen(tree, node, parameters, stream)",
+            update="total + value" if backup is None else "user_backup(total / max(visits - 1, 1), visits, value) * visits",
+            evaluate=evaluate,
+            priors=evaluator.gives_priors,
+            noise="    pass" if policy.dirichlet is None else _NOISE_AT_ROOT,
+            solver=solver,
+        )  # fmt: skip
+        self._kernel = load_module(source, "search", names).run
+        self._parameters = np.zeros(_PARAMETERS)
+        self._parameters[_POLICY : _POLICY + len(policy.parameters)] = policy.parameters
+        self._parameters[_EVALUATOR : _EVALUATOR + len(evaluator.parameters)] = evaluator.parameters
+        if policy.dirichlet is not None:
+            self._parameters[_NOISE : _NOISE + 2] = policy.dirichlet
+
+    def run(self, tree, states, budgets, seeds, begin):
+        """See `Engine`."""
+        context = context_of(tree, states, self._parameters, budgets, seeds, int(begin), states.dtype.itemsize)
+        run_chunks(self._kernel, context, min(len(budgets), 8 * threads.get_threads()))
+
+
+_ROLL_OUT = """\
+    return roll_out(rules, next_move, states[node], work, tree.streams, np.int64(parameters[8]))
+
+
+@inner
+def next_move(_, state, work, stream):
+    return {call}state, work, stream)"""
+
+_EVALUATE = """\
+    work.scratch[0] = states[node]
+    user_evaluate(work.scratch[0], work.values)
+    return NEW"""
+
+_EVALUATE_WITH_PRIORS = """\
+    work.scratch[0] = states[node]
+    work.priors[:] = 0.0
+    user_evaluate(work.scratch[0], work.values, work.priors)
+    return expand_with(rules, order, tree, states, node, work)"""
+
+_NOISE_AT_ROOT = """\
+    if noise:
+        if tree.links[0].first_edge < 0:
+            status = grow(rules, tree, states, 0, work)
+            if status != NEW:
+                return status
+        add_noise(tree, parameters[12], parameters[13])"""
+
+_SOURCE = '''"""Search of {name}. {key}"""
+import numpy as np
+from numba import carray
+
+from triskele.core.kernels.njit import inner, kernel
+from triskele.reinforce import random
+from triskele.reinforce.mcts.context import CHUNKS, FIRST_FREE, NODE_CAPACITY, STATES, TREES, at, tree_at
+from triskele.reinforce.mcts.evaluators import any_move, legal_move, own_move, roll_out
+from triskele.reinforce.mcts.loop import (
+    FULL, KNOWN, NEW, NOT_FINITE, Work, add_noise, back_up, descend, expand, expand_any, expand_with, finite, know, new_root, prove, run_tree,
+    select_any, shuffle,
+)
+from triskele.reinforce.mcts.select import draw_outcome, select_scored
+from triskele.reinforce.mcts.tree import ERROR_NODE, NODES, STATUS
+
+
+@inner
+def order(tree, node):
+    {order}
+
+
+@inner
+def grow(_, tree, states, node, work):
+    return {expand}(rules, order, tree, states, node, work)
+
+
+@inner
+def chosen(tree, node, parameters, stream):
+    return {chosen}
+
+
+@inner
+def select(tree, node, parameters, stream):
+    return {select}
+
+
+@inner
+def update(total, visits, value):
+    return {update}
+
+
+@inner
+def evaluate(tree, states, node, parameters, work):
+{evaluate}
+
+
+@inner
+def value_and_back_up(tree, states, node, depth, known, parameters, work):
+    if known:
+        know(rules, tree, states, node, work.movers[depth], work.values)
+    else:
+        status = evaluate(tree, states, node, parameters, work)
+        if status != NEW:
+            return status
+        tree.values[node] = work.values[tree.links[node].player]
+    if not finite(work.values):
+        return NOT_FINITE
+    back_up(update, tree, work, depth)
+    return NEW
+
+
+@inner
+def simulate(tree, states, parameters, work):
+    depth, status = descend(rules, grow, select, tree, states, parameters, work)
+    node = work.path[depth]
+    tree.counts[ERROR_NODE] = node
+    if status >= FULL:
+        return status
+    known = status == KNOWN
+    status = value_and_back_up(tree, states, node, depth, known, parameters, work)
+    if {solver} and known and status == NEW:
+        status = prove(tree, work, depth)
+    return status
+
+
+@inner
+def start(tree, states, noise, parameters, work):
+    if tree.counts[NODES] == 0:
+        new_root(rules, tree, states)
+        if {priors}:
+            work.path[0], work.movers[0] = 0, tree.links[0].player
+            status = value_and_back_up(tree, states, 0, 0, False, parameters, work)
+            if status != NEW:
+                return status
+{noise}
+    return NEW
+
+
+@kernel(nogil=True)
+def run(context, chunk):
+    w = carray(context, (32,))
+    trees, chunks, nodes = w[TREES], w[CHUNKS], w[NODE_CAPACITY]
+    parameters = carray(at(w[FIRST_FREE]), (16,), np.float64)
+    budgets, seeds = carray(at(w[FIRST_FREE + 1]), (trees,), np.int64), carray(at(w[FIRST_FREE + 2]), (trees, 2), np.int64)
+    begin, size = w[FIRST_FREE + 3], w[FIRST_FREE + 4]
+    work = Work(
+        np.empty({longest}, np.int64), np.empty({longest}, np.int64), np.empty({actions}, np.bool_), np.empty({outcomes}, np.float64),
+        np.empty({players}, np.float64), np.empty({players}, np.float64), np.empty({actions}, np.float32), np.empty(1, STATE),
+    )
+    for t in range(trees * chunk // chunks, trees * (chunk + 1) // chunks):
+        tree, states = tree_at(w, t), carray(at(w[STATES] + t * nodes * size), (nodes,), STATE)
+        if begin:
+            random.start(tree.streams, seeds[t, 0], seeds[t, 1], 0)
+        tree.counts[STATUS] = start(tree, states, begin, parameters, work)
+        if tree.counts[STATUS] == NEW:
+            run_tree(simulate, tree, states, parameters, work, budgets[t])
+'''

@@ -1,0 +1,302 @@
+"""One simulation of tree search, in parts: descend to a leaf, value it, back the value up.
+
+These are templates over the functions of a game (`Rules`), of a policy, an evaluator and a backup, from which a kernel is made
+for each search (see `source`). All work on one tree (a `Tree` of rows), its states, and a `Work` of one thread.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from triskele.core.kernels.njit import inner, template
+from triskele.reinforce import random
+from triskele.reinforce.mcts.tree import EDGES, FREE, NODES, PROVEN, RAN, STATUS, TERMINAL, add_edge, add_node
+
+__all__ = [
+    "BAD_PRIORS", "FULL", "KNOWN", "NEW", "NO_ACTION", "NOT_FINITE", "NOT_ZERO_SUM", "RAISED", "TOO_LONG", "Work", "add_noise", "back_up",
+    "descend", "expand", "expand_any", "expand_with", "finite", "know", "new_child", "new_root", "plain_sum", "prove", "run_tree", "select_any", "shuffle",
+]  # fmt: skip
+
+# What became of a simulation or a part of it. From FULL on it ended before anything was backed up.
+NEW, KNOWN, FULL, NO_ACTION, TOO_LONG, NOT_FINITE, BAD_PRIORS, RAISED, NOT_ZERO_SUM = range(9)
+_LARGEST = 1e30  # of a value, so that sums of them in float32 are finite
+
+
+class Work(NamedTuple):
+    """What a thread works with.
+
+    Attributes
+    ----------
+    path, movers : (longest + 1,) int64
+        Nodes from the root to the leaf, and who moved into each of them (at the root: who is to move).
+    mask : (actions,) bool
+    probabilities : (outcomes,) float64
+    values, outcome : (players,) float64
+    priors : (actions,) float32
+    scratch : (1,) states
+    """
+
+    path: np.ndarray
+    movers: np.ndarray
+    mask: np.ndarray
+    probabilities: np.ndarray
+    values: np.ndarray
+    outcome: np.ndarray
+    priors: np.ndarray
+    scratch: np.ndarray
+
+
+@inner
+def shuffle(tree, node):
+    """Put the edges of a node, none of which has been taken, into random order: then the first of equals is any of them."""
+    link = tree.links[node]
+    first = link.first_edge
+    for k in range(link.num_edges - 1, 0, -1):
+        a, b = first + k, first + random.below(tree.streams, k + 1)
+        tree.actions[a], tree.actions[b] = tree.actions[b], tree.actions[a]
+        tree.priors[a], tree.priors[b] = tree.priors[b], tree.priors[a]
+
+
+@template
+def expand(rules, order, tree, states, node, work):
+    """Make the edges of a node where a player is to move, all of the same prior; `order(tree, node)` comes last. A status."""
+    actions = len(work.mask)
+    if tree.counts[EDGES] + actions > len(tree.children):
+        return FULL
+    rules.legal_actions(states[node], work.mask)
+    legal = 0
+    for a in range(actions):
+        if work.mask[a]:
+            add_edge(tree, node, a, np.float32(1))
+            legal += 1
+    if legal == 0:
+        return NO_ACTION
+    first = tree.links[node].first_edge
+    for k in range(first, first + legal):
+        tree.priors[k] = np.float32(1.0 / legal)
+    order(tree, node)
+    return NEW
+
+
+@template
+def expand_any(rules, order, tree, states, node, work):
+    """`expand` for games with chance: there, an edge for each outcome that can happen."""
+    if tree.links[node].player >= 0:
+        return expand(rules, order, tree, states, node, work)
+    outcomes = len(work.probabilities)
+    if tree.counts[EDGES] + outcomes > len(tree.children):
+        return FULL
+    rules.chance(states[node], work.probabilities)
+    total = 0.0
+    for a in range(outcomes):
+        if work.probabilities[a] > 0.0:
+            add_edge(tree, node, a, np.float32(work.probabilities[a]))
+            total += work.probabilities[a]
+    return NEW if abs(total - 1.0) < 1e-6 else NO_ACTION
+
+
+@template
+def expand_with(rules, order, tree, states, node, work):
+    """Make the edges of a node with priors in proportion to `work.priors`; a status."""
+    actions = len(work.mask)
+    if tree.counts[EDGES] + actions > len(tree.children):
+        return FULL
+    rules.legal_actions(states[node], work.mask)
+    legal, total = 0, 0.0
+    for a in range(actions):
+        if work.mask[a]:
+            if not 0.0 <= work.priors[a] <= _LARGEST:
+                return BAD_PRIORS
+            legal += 1
+            total += work.priors[a]
+    if legal == 0:
+        return NO_ACTION
+    for a in range(actions):
+        if work.mask[a]:  # where all legal priors are 0, they say nothing
+            add_edge(tree, node, a, np.float32(work.priors[a] / total if total > 0.0 else 1.0 / legal))
+    order(tree, node)
+    return NEW
+
+
+@template
+def select_any(select, draw, tree, node, parameters, stream):
+    """`select` where a player moves, `draw(tree, node, stream)` at chance."""
+    if tree.links[node].player < 0:
+        return draw(tree, node, stream)
+    return select(tree, node, parameters, stream)
+
+
+@template
+def new_root(rules, tree, states):
+    """The root of an empty tree, whose state is in states[0]."""
+    return add_node(tree, FREE, FREE, rules.player(states[0]), 0)
+
+
+@template
+def new_child(rules, tree, states, node, edge):
+    """The node that a free edge leads to. There must be room."""
+    number = tree.counts[NODES]
+    states[number] = states[node]
+    rules.step(states[number], tree.actions[edge])
+    if rules.terminal(states[number]):
+        return add_node(tree, node, edge, 0, TERMINAL)
+    return add_node(tree, node, edge, rules.player(states[number]), 0)
+
+
+@template
+def descend(rules, expand, select, tree, states, parameters, work):
+    """Go from the root to a node that has not been valued (NEW) or is terminal or proven (KNOWN), making it where it is not there.
+
+    Nodes of chance are passed through. Returns the depth of the node, work.path[depth], and a status.
+    """
+    node, depth, mover = np.int64(0), 0, np.int64(tree.links[0].player)
+    work.path[0], work.movers[0] = 0, mover
+    while True:
+        link = tree.links[node]
+        if link.flags != 0:
+            return depth, KNOWN
+        if link.first_edge < 0:
+            status = expand(rules, tree, states, node, work)
+            if status != NEW:
+                return depth, status
+        if depth + 1 == len(work.path):
+            return depth, TOO_LONG
+        edge = select(tree, node, parameters, tree.streams)
+        if link.player >= 0:
+            mover = np.int64(link.player)
+        child = np.int64(tree.children[edge])
+        made = child < 0
+        if made:
+            if tree.counts[NODES] == len(tree.totals) or tree.counts[EDGES] + len(work.mask) > len(tree.children):
+                return depth, FULL
+            child = new_child(rules, tree, states, node, edge)
+        depth += 1
+        work.path[depth], work.movers[depth] = child, mover
+        node = child
+        if made:
+            link = tree.links[node]
+            if link.flags != 0:
+                return depth, KNOWN
+            if link.player >= 0:
+                return depth, NEW
+
+
+@template
+def know(rules, tree, states, node, mover, values):
+    """Values of a terminal or proven node for all players."""
+    if tree.links[node].flags & TERMINAL:
+        rules.returns(states[node], values)
+    else:  # of one player, or of two whose values sum to 0
+        value = tree.totals[node] / tree.stats[node].visits
+        for p in range(len(values)):
+            values[p] = value if p == mover else -value
+
+
+@inner
+def finite(values):
+    """Whether all values are numbers of a sensible size."""
+    for p in range(len(values)):
+        if not abs(values[p]) <= _LARGEST:
+            return False
+    return True
+
+
+@inner
+def plain_sum(total, visits, value):
+    """New sum of the values of a node that is visited for the `visits`-th time: backup by the mean."""
+    return total + value
+
+
+@template
+def back_up(update, tree, work, depth):
+    """Visit every node of the path, each with the value of who moved there."""
+    for d in range(depth, -1, -1):
+        node = work.path[d]
+        stats = tree.stats[node]
+        visits = np.int64(stats.visits) + 1
+        total = update(tree.totals[node], visits, work.values[work.movers[d]])
+        tree.totals[node] = total
+        stats.visits, stats.mean = visits, total / visits
+
+
+@inner
+def add_noise(tree, alpha, fraction):
+    """Mix Dirichlet noise into the priors at the root, which is expanded."""
+    first, count, total = tree.links[0].first_edge, tree.links[0].num_edges, 0.0
+    noise = np.empty(count)
+    for k in range(count):
+        noise[k] = random.gamma(tree.streams, alpha)
+        total += noise[k]
+    for k in range(count):
+        share = noise[k] / total if total > 0.0 else 1.0 / count
+        tree.priors[first + k] = (1.0 - fraction) * tree.priors[first + k] + fraction * share
+
+
+@inner
+def _settle(tree, node, value):
+    """Note the exact value of a node for who moved there."""
+    tree.links[node].flags |= PROVEN
+    visits = max(np.int64(tree.stats[node].visits), 1)
+    tree.totals[node] = value * visits
+    tree.stats[node].mean = value if value > -1.0 or node == 0 else -np.inf  # -inf: never selected again
+
+
+@inner
+def prove(tree, work, depth):
+    """MCTS-Solver [1]_: after a simulation that ended in a KNOWN node, note what follows exactly for those above.
+
+    A node is a win for who moves there when one child is, and has the value of its best child once all are proven. Values are
+    from -1 to 1, for one player or two whose values sum to 0. A status.
+
+    References
+    ----------
+    .. [1] Winands, Björnsson, Saito, "Monte-Carlo tree search solver", CG 2008, section 3. doi:10.1007/978-3-540-87608-3_3
+    """
+    total = 0.0
+    for p in range(len(work.values)):
+        total += work.values[p]
+        if abs(work.values[p]) > 1.0:
+            return NOT_ZERO_SUM
+    if len(work.values) == 2 and abs(total) > 1e-9:
+        return NOT_ZERO_SUM
+    node = work.path[depth]
+    if not tree.links[node].flags & PROVEN:
+        _settle(tree, node, work.values[work.movers[depth]])
+    for d in range(depth - 1, -1, -1):
+        node = work.path[d]
+        link = tree.links[node]
+        player = link.player
+        best, mean, complete = -2.0, 0.0, True
+        for edge in range(link.first_edge, link.first_edge + link.num_edges):
+            child = tree.children[edge]
+            if child < 0 or not tree.links[child].flags & PROVEN:
+                complete = False
+                continue
+            value = tree.totals[child] / max(np.int64(tree.stats[child].visits), 1)
+            best = max(best, value)
+            mean += tree.priors[edge] * value
+        if player < 0:
+            if not complete:
+                break
+            _settle(tree, node, mean)  # children and node have the same mover
+        elif complete or best == 1.0:
+            _settle(tree, node, best if player == work.movers[d] else -best)
+        else:
+            break
+    return NEW
+
+
+@template
+def run_tree(simulate, tree, states, parameters, work, budget):
+    """Simulations until `budget` have been run since the tree was begun, or the root is proven, or one fails."""
+    tree.counts[STATUS] = NEW
+    while tree.counts[RAN] < budget and not tree.links[0].flags & PROVEN:
+        before = tree.streams[0]
+        status = simulate(tree, states, parameters, work)
+        if status >= FULL:
+            tree.counts[STATUS] = status
+            tree.streams[0] = before  # when there is room it is run again, and draws the same numbers
+            break
+        tree.counts[RAN] += 1

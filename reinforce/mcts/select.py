@@ -1,0 +1,120 @@
+"""Which edge a simulation takes: select(tree, node, parameters, stream) -> edge, with the edges of `node` made.
+
+Eight children are scored at a time, from the 8 bytes that each has in `tree.packed`. A child whose mean is -inf is lost for
+who moves here (the solver has proven it), and is not taken.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from triskele.core.kernels import simd
+from triskele.core.kernels.njit import inner, template
+from triskele.reinforce import bits, random
+
+__all__ = ["draw_outcome", "select_puct", "select_scored", "select_uct"]
+
+_EVEN, _ODD = (0, 2, 4, 6, 8, 10, 12, 14), (1, 3, 5, 7, 9, 11, 13, 15)
+_INFINITY = np.float32(np.inf)
+
+
+@inner
+def _children(tree, at, count):
+    """Eight edges from place `at`: which are edges, which have been visited, and visits and mean (float32) of their children."""
+    lanes = simd.iota(8) < count
+    child = simd.load_masked(tree.children, at, lanes, simd.splat(np.int32(-1), 8))
+    taken = child >= 0
+    pairs = simd.bitcast(simd.gather_masked(tree.packed, child, taken, simd.splat(np.int64(0), 8)), np.int32)
+    visits = simd.convert(simd.shuffle(pairs, _EVEN), np.float32)
+    return lanes, visits > np.float32(0), visits, simd.shuffle(simd.bitcast(pairs, np.float32), _ODD)
+
+
+@inner
+def _best(score):
+    """The highest score of a vector, and the first lane that has it."""
+    top = simd.max(score)
+    return top, min(bits.lowest(np.uint64(simd.bits(score == top))), 7)
+
+
+@inner
+def select_uct(tree, node, parameters, stream):
+    """Mean + c sqrt(log N / n), with N visits of the node and n of the child; parameters: c, score of an action never taken."""
+    link = tree.links[node]
+    first, count = np.int64(link.first_edge), np.int64(link.num_edges)
+    wide = np.float32(parameters[0] * math.sqrt(simd.log(np.float32(max(tree.stats[node].visits, 1)))))
+    unknown, nothing = simd.splat(np.float32(parameters[1]), 8), simd.splat(-_INFINITY, 8)
+    edge, highest = first, -_INFINITY
+    for at in range(first, first + count, 8):
+        lanes, taken, visits, mean = _children(tree, at, first + count - at)
+        score = simd.fma(simd.splat(wide, 8), simd.rsqrt_fast(visits, 1), mean)
+        top, lane = _best(simd.select(taken, score, simd.select(lanes, unknown, nothing)))
+        if top > highest:
+            edge, highest = at + lane, top
+    return edge
+
+
+@inner
+def select_puct(tree, node, parameters, stream):
+    """Mean + C prior sqrt(N) / (1 + n), C = c + log((1 + N + base) / base), with N visits below the node and n of the child.
+
+    Parameters: c, base, value of an action never taken, or NaN for the mean of those that have been.
+    """
+    link = tree.links[node]
+    first, count = np.int64(link.first_edge), np.int64(link.num_edges)
+    unknown = np.float32(parameters[2])
+    if math.isnan(unknown):
+        sums, counts = simd.splat(np.float32(0), 8), simd.splat(np.float32(0), 8)
+        for at in range(first, first + count, 8):
+            lanes, taken, visits, mean = _children(tree, at, first + count - at)
+            known = simd.select(mean == -_INFINITY, simd.splat(np.float32(0), 8), visits)
+            sums, counts = simd.select(known > np.float32(0), simd.fma(mean, known, sums), sums), counts + known
+        n = simd.sum(counts)
+        unknown = simd.sum(sums) / n if n > 0 else tree.values[node]
+    below = np.float32(max(tree.stats[node].visits - 1, 0))
+    wide = np.float32((parameters[0] + math.log((1.0 + below + parameters[1]) / parameters[1])) * math.sqrt(max(below, np.float32(1))))
+    edge, highest = first, -_INFINITY
+    for at in range(first, first + count, 8):
+        lanes, taken, visits, mean = _children(tree, at, first + count - at)
+        prior = simd.load_masked(tree.priors, at, lanes, simd.splat(np.float32(0), 8))
+        value = simd.select(taken, mean, simd.splat(unknown, 8))
+        score = simd.fma(simd.splat(wide, 8) * prior, simd.rcp_fast(visits + np.float32(1), 1), value)
+        top, lane = _best(simd.select(lanes, score, simd.splat(-_INFINITY, 8)))
+        if top > highest:
+            edge, highest = at + lane, top
+    return edge
+
+
+@template
+def select_scored(score, tree, node):
+    """The edge for which ``score(mean, visits, prior, parent_visits)`` is highest, the first of equals; never taken: mean 0, visits 0."""
+    link = tree.links[node]
+    first, parent_visits = np.int64(link.first_edge), np.int64(tree.stats[node].visits)
+    edge, highest = first, -np.inf
+    for at in range(first, first + link.num_edges):
+        child = tree.children[at]
+        visits, mean = np.int64(0), 0.0
+        if child >= 0 and tree.stats[child].visits > 0:
+            visits = np.int64(tree.stats[child].visits)
+            if tree.stats[child].mean == -_INFINITY:
+                continue
+            mean = tree.totals[child] / visits
+        s = score(mean, visits, np.float64(tree.priors[at]), parent_visits)
+        if s > highest:
+            edge, highest = at, s
+    return edge
+
+
+@inner
+def draw_outcome(tree, node, stream):
+    """An outcome of chance, by its probability."""
+    link = tree.links[node]
+    edge, u = np.int64(link.first_edge), random.uniform(stream)
+    last = edge + link.num_edges - 1
+    while edge < last:
+        u -= tree.priors[edge]
+        if u < 0.0:
+            break
+        edge += 1
+    return edge

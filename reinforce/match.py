@@ -1,0 +1,193 @@
+"""Matches: players play a game against each other, many games side by side, and a table says how it went."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from tqdm import tqdm
+
+from triskele.reinforce.errors import GameError, IllegalActionError
+from triskele.reinforce.game import CHANCE
+from triskele.reinforce.players import Human, Player, as_player
+from triskele.reinforce.table import new_table
+
+__all__ = ["MatchResult", "play_match"]
+
+_AT_ONCE = 128  # games played side by side: a search holds a tree for each
+
+
+@dataclass(frozen=True)
+class MatchResult:
+    """What came out of a match. Printed, it is a table.
+
+    Attributes
+    ----------
+    game : str
+    names : tuple of str
+        Of the players.
+    returns : (games, players) float64
+        What each player got in each game.
+    moves : list of tuple of int
+        Of each game: `game.initial_state().play(*moves)` shows it.
+    first : (games,) int
+        Index of the player who had the first seat.
+    """
+
+    game: str
+    names: tuple[str, ...]
+    returns: np.ndarray
+    moves: list[tuple[int, ...]] = field(repr=False)
+    first: np.ndarray = field(repr=False)
+
+    @property
+    def points(self) -> np.ndarray:
+        """(games, players) 1 for a win, 1/k for being one of k best, 0 else."""
+        best = self.returns == self.returns.max(axis=1, keepdims=True)
+        return best / best.sum(axis=1, keepdims=True)
+
+    @property
+    def wins(self) -> np.ndarray:
+        """(players,) games in which the player alone got most."""
+        return (self.points == 1).sum(axis=0)
+
+    @property
+    def draws(self) -> np.ndarray:
+        """(players,) games in which the player was one of several who got most."""
+        return ((self.points > 0) & (self.points < 1)).sum(axis=0)
+
+    @property
+    def losses(self) -> np.ndarray:
+        """(players,) games in which another got more."""
+        return (self.points == 0).sum(axis=0)
+
+    @property
+    def score(self) -> np.ndarray:
+        """(players,) mean of `points`."""
+        return self.points.mean(axis=0)
+
+    @property
+    def error(self) -> np.ndarray:
+        """(players,) standard error of `score`; not a number for one game."""
+        n = len(self.returns)
+        return self.points.std(axis=0, ddof=1) / np.sqrt(n) if n > 1 else np.full(len(self.names), np.nan)
+
+    def __str__(self) -> str:
+        n, different = len(self.returns), len(set(zip(self.moves, self.first.tolist(), strict=True)))
+        lines = [f"{n} game{'s' if n > 1 else ''} of {self.game}{f', {different} of them different' if different < n else ''}"]
+        width = max(len("player"), *map(len, self.names))
+        lines.append(f"{'player':{width}}  {'wins':>6} {'draws':>6} {'losses':>6}   score             return")
+        for i, name in enumerate(self.names):
+            spread = "" if n == 1 else f" ± {100 * self.error[i]:.1f}"
+            score = f"{100 * self.score[i]:5.1f} %{spread}"
+            lines.append(f"{name:{width}}  {self.wins[i]:6} {self.draws[i]:6} {self.losses[i]:6}   {score:16} {self.returns[:, i].mean():7.3f}")
+        return "\n".join(line.rstrip() for line in lines)
+
+
+def play_match(game: Any, players: Sequence[Any] | Mapping[str, Any], games: int = 100, *, seed: int = 0, progress: bool = True) -> MatchResult:
+    """Let players play a game against each other; seats rotate from game to game.
+
+    Games are played side by side, and each player is asked for its moves in all positions at once.
+
+    Parameters
+    ----------
+    game : Game
+        Or a game of an adapter.
+    players : sequence, or mapping from names
+        As many as the game has, each one of
+
+        - a search such as `MCTS`: anything with an attribute `game` that, called with positions, gives a result with `.action`;
+        - a `Policy`, which is given observations and legal masks, and takes the most probable action;
+        - a compiled function ``policy(state, stream) -> action``, like the rule `random_action`;
+        - a Python function ``policy(state: State) -> action``;
+        - `Random()`, or `Human()`, with whom games are played one after the other.
+    games : int
+        A multiple of the number of players gives everybody every seat equally often.
+    seed : int
+        Of chance, of `Random`, and of compiled functions. A search has its own.
+    progress : bool
+        Show a progress bar with the score.
+
+    Raises
+    ------
+    GameError
+        If players do not fit the game, or one raises.
+    IllegalActionError
+        If a player gives an action that is not legal.
+
+    Examples
+    --------
+    >>> from triskele import reinforce as rl
+    >>> def first(state):
+    ...     return state.legal_actions[0]
+    >>> result = rl.play_match(rl.games.TicTacToe(), {"first": first, "random": rl.Random()}, games=100, progress=False)
+    >>> print(result)  # doctest: +SKIP
+    """
+    named = players.items() if isinstance(players, Mapping) else [(None, p) for p in players]
+    entrants = [as_player(game, player, name) for name, player in named]
+    if len(entrants) != game.num_players:
+        raise GameError(f"play_match: {game.name} needs {game.num_players} players, got {len(entrants)}")
+    if isinstance(games, bool) or not isinstance(games, (int, np.integer)) or games < 1:
+        raise GameError(f"play_match: games must be an integer of at least 1, got {games!r}")
+    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
+        raise GameError(f"play_match: seed must be an integer of at least 0, got {seed!r}")
+    names = [e.name for e in entrants]
+    names = [f"{n} ({i + 1})" if names.count(n) > 1 else n for i, n in enumerate(names)]
+    human = any(isinstance(e.source, Human) for e in entrants)
+    at_once = 1 if human else _AT_ONCE
+    returns, moves = np.zeros((games, len(entrants))), []
+    with tqdm(total=games, desc=f"{names[0]} against {', '.join(names[1:])}" if names[1:] else names[0], unit=" games", disable=human or not progress) as bar:
+        for begin in range(0, games, at_once):
+            numbers = np.arange(begin, min(begin + at_once, games))
+            table = _play(game, entrants, numbers, seed, returns, bar)
+            moves += table.moves
+            if human:
+                print(f"\n{table.state(0)}\nplayers got {', '.join(f'{r:g}' for r in table.returns(0))}")
+    return MatchResult(repr(game), tuple(names), returns, moves, np.arange(games) % len(entrants))
+
+
+def _play(game: Any, entrants: list[Player], numbers: np.ndarray, seed: int, returns: np.ndarray, bar: tqdm) -> Any:
+    """Play the games of these numbers to their ends, one move of each at a time; fills in the returns."""
+    table = new_table(game, len(numbers))
+    n, going = len(entrants), np.arange(len(numbers))
+    seats = (np.arange(n)[None, :] + numbers[:, None]) % n  # who sits where
+    for ply in range(game.max_length + 1):
+        movers, over, masks, chance = table.look(going)
+        for k in going[over]:
+            returns[numbers[k], seats[k]] = table.returns(k)
+        if over.any():
+            bar.update(int(over.sum()))
+            bar.set_postfix_str("returns " + " : ".join(f"{r:g}" for r in returns.sum(axis=0)))
+        going, movers, masks, chance = going[~over], movers[~over], masks[~over], chance[~over]
+        if not len(going):
+            return table
+        rng = np.random.default_rng((seed, numbers[0], ply))
+        actions = np.full(len(going), -1)
+        lucky = movers == CHANCE
+        if lucky.any():
+            passed = rng.random(lucky.sum())[:, None] * chance[lucky].sum(axis=1, keepdims=True) < np.cumsum(chance[lucky], axis=1)
+            actions[lucky] = passed.argmax(axis=1)
+        for i, entrant in enumerate(entrants):
+            mine = np.flatnonzero(~lucky & (seats[going, np.maximum(movers, 0)] == i))
+            if len(mine):
+                actions[mine] = _ask(entrant, table, going[mine], masks[mine], (seed, numbers[going[mine]], ply), rng)
+        table.play(going, actions)
+    raise GameError(f"play_match: a game of {game.name} is not over after max_length = {game.max_length} moves (check_game finds such errors)")
+
+
+def _ask(entrant, table, indices, masks, draw, rng):
+    try:
+        given = np.asarray(entrant.act(table, indices, masks, draw, rng))
+    except (GameError, KeyboardInterrupt, EOFError):
+        raise
+    except Exception as error:  # whatever a player raises
+        raise GameError(f"play_match: {entrant.name} raised {type(error).__name__}: {error}, in {table.told(indices)}") from error
+    if given.shape != (len(indices),):
+        raise GameError(f"play_match: {entrant.name} must give one action for each of {len(indices)} positions, got an array of shape {given.shape}")
+    for k, action, mask in zip(indices, given, masks, strict=True):
+        if not (isinstance(action, np.integer) and 0 <= action < len(mask) and mask[action]):
+            legal = np.flatnonzero(mask).tolist()
+            raise IllegalActionError(f"play_match: {entrant.name} played {action!s}, which is not legal in {table.told([k])} (legal: {legal})")
+    return given

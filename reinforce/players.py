@@ -1,0 +1,135 @@
+"""Who plays in a match: searches, policies, functions, chance, people."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from triskele.core.compile.generated import load_module
+from triskele.core.kernels.njit import inner
+from triskele.reinforce.errors import GameError, IllegalActionError
+from triskele.reinforce.fingerprint import fingerprint, plain
+from triskele.reinforce.game import Game
+from triskele.reinforce.policy import Policy
+
+__all__ = ["Human", "Player", "Random", "as_player"]
+
+
+@dataclass(frozen=True)
+class Random:
+    """Plays any legal action, all equally likely."""
+
+
+@dataclass(frozen=True)
+class Human:
+    """Asks in the terminal: moves are typed as the game writes them (`action_name`)."""
+
+    def ask(self, state: Any) -> int:
+        """Show a position, and read a move."""
+        print(f"\n{state}")
+        while True:
+            text = input(f"player {state.player}, your move: ").strip()
+            try:
+                return _read(state, text)
+            except IllegalActionError as error:
+                print(error)
+
+
+@dataclass(frozen=True)
+class Player:
+    """A player of any kind, as a match asks it.
+
+    Attributes
+    ----------
+    name : str
+    source : object
+        What it was made of.
+    act : function (table, indices, masks, draw, rng) -> actions
+        Moves in several positions of a table of games. `draw` is (seed, numbers of the games, move) for random streams.
+    """
+
+    name: str
+    source: Any
+    act: Callable
+
+
+def as_player(game: Any, player: Any, name: str | None = None) -> Player:
+    """What plays `game` in a match.
+
+    Raises
+    ------
+    GameError
+        If it cannot.
+    """
+    called = name or getattr(player, "__name__", None) or (repr(player) if len(repr(player)) <= 40 else type(player).__name__)
+    if isinstance(player, Random):
+        return Player(called, player, _random)
+    if isinstance(player, Human):
+        return Player(called, player, lambda table, indices, masks, draw, rng: [player.ask(table.state(k)) for k in indices])
+    if isinstance(player, Policy):
+        if tuple(player.observation_shape) != tuple(game.observation_shape) or player.num_actions != game.num_actions:
+            raise GameError(
+                f"play_match: {called} must take observations of shape {tuple(game.observation_shape)} and have {game.num_actions} actions as {game.name} has, "
+                f"got {tuple(player.observation_shape)} and {player.num_actions}"
+            )
+        return Player(called, player, lambda table, indices, masks, draw, rng: player(table.observations(indices), mask=masks))
+    if isinstance(player, type) or not callable(player):
+        raise GameError(f"play_match: a player must be a search, a policy, a function of a position, Random() or Human(), got {player!r:.80}")
+    if hasattr(player, "py_func"):
+        return Player(called, player, _compiled(game, player, called))
+    if hasattr(player, "game"):
+        _check_same(game, player.game, called)
+        return Player(called, player, lambda table, indices, masks, draw, rng: np.atleast_1d(player(table.positions(indices)).action))
+    return Player(called, player, lambda table, indices, masks, draw, rng: [player(table.state(k)) for k in indices])
+
+
+def _random(table, indices, masks, draw, rng):
+    return (masks * (1.0 - rng.random(masks.shape))).argmax(axis=1)  # the factor is positive
+
+
+def _compiled(game, policy, name):
+    if not isinstance(game, Game):
+        raise GameError(f"play_match: {name} is a compiled function, which needs a game with compiled rules, got {game.name}")
+    source = _CHOOSE.format(key=fingerprint(game.key, plain(policy)), name=name)
+    kernel = load_module(source, "player", {"policy": inner(plain(policy))}).choose
+
+    def act(table, indices, masks, draw, rng):
+        actions = np.zeros(len(indices), np.int64)
+        kernel(table.positions(indices), *draw, actions)
+        return actions
+
+    return act
+
+
+def _check_same(game, own, name):
+    same = own.key == game.key if isinstance(own, Game) and isinstance(game, Game) else own is game
+    if not same:
+        raise GameError(f"play_match: {name} must be a search in {game!r}, got one in {own!r}")
+
+
+def _read(state, text):
+    if isinstance(state.game, Game):
+        return state.game.parse_action(state, text)
+    for action in state.legal_actions:
+        if state.game.action_name(state.position, action) == text:
+            return action
+    raise IllegalActionError(f"{state.game.name}: {text!r} is not legal (legal: {', '.join(state.game.action_name(state.position, a) for a in state.legal_actions)})")
+
+
+_CHOOSE = '''"""Moves of {name}. {key}"""
+import numpy as np
+
+from triskele.core.kernels.njit import kernel
+from triskele.reinforce.random import start
+
+
+@kernel(nogil=True)
+def choose(states, seed, games, move, actions):
+    stream = np.empty(1, np.uint64)
+    for k in range(len(states)):
+        start(stream, seed, games[k], move)
+        actions[k] = policy(states[k], stream)
+'''

@@ -1,0 +1,190 @@
+"""A game's rules called one at a time, with bounds checked and guard bytes around everything that they are given.
+
+`check_game` is made of this. What a rule must not do ends in a GameError that names the rule and the moves so far.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+import re
+from typing import Any, NoReturn
+
+import numpy as np
+
+from triskele.core.compile.generated import load_module
+from triskele.core.kernels.njit import inner
+from triskele.reinforce.errors import GameError
+from triskele.reinforce.fingerprint import plain
+from triskele.reinforce.game import CHANCE, Game, Rules
+
+__all__ = ["Probe"]
+
+_ARGUMENTS = {"initial": "state", "player": "state", "legal_actions": "state, mask", "step": "state, action", "terminal": "state", "returns": "state, out",
+              "observe": "state, player, out", "chance": "state, probabilities", "random_action": "state, stream"}  # fmt: skip
+_ANSWERS = ("player", "terminal", "random_action")  # rules that return something; the others write
+_GUARD, _PATTERN = 64, 0xA5  # elements on either side of an array, and what their bytes are
+
+
+class Probe:
+    """A position of a game, and its rules under guard.
+
+    Attributes
+    ----------
+    moves : list of int
+        That led to the position.
+    """
+
+    def __init__(self, game: Game):
+        self.game, self.moves = game, []
+        self.rules = Rules(*(None if f is None else self._function(name, f) for name, f in game.rules()._asdict().items()))
+        self._states = np.zeros(3, game.dtype)  # the middle one is the position
+        source = _module(game, self.rules)
+        names = {f"rule_{n}": inner(f, boundscheck=True) for n, f in self.rules._asdict().items() if f is not None}
+        self._kernels = load_module(source, "check", names)
+
+    def fail(self, rule: str, what: str, cause: BaseException | None = None) -> NoReturn:
+        """Raise the error."""
+        raise GameError(f"{self.game.name}: {rule} {what}, after {tuple(self.moves)}") from cause
+
+    @property
+    def record(self) -> np.ndarray:
+        """(1,) the position, a copy."""
+        return self._states[1:2].copy()
+
+    def start(self) -> None:
+        """Go to the first position."""
+        self.moves = []
+        self._states[1] = np.zeros((), self.game.dtype)
+        self._call("initial", changes=True)
+
+    def step(self, action: int) -> None:
+        """Play, or let an outcome happen."""
+        self._call("step", action, changes=True, doing=f" of {action}")
+        self.moves.append(action)
+
+    def terminal(self) -> bool:
+        """Whether the game is over."""
+        return bool(self._number("terminal", self._call("terminal"), "True or False"))
+
+    def player(self) -> int:
+        """Who is to move."""
+        player = int(self._number("player", self._call("player"), "an integer"))
+        if player == CHANCE and self.rules.chance is None:
+            self.fail("player", "is CHANCE in a game without the rule chance")
+        if player != CHANCE and not 0 <= player < self.game.num_players:
+            self.fail("player", f"must be 0 to {self.game.num_players - 1}, or CHANCE, got {player}")
+        return player
+
+    def legal_actions(self) -> np.ndarray:
+        """Actions that the mask allows."""
+        legal = np.flatnonzero(self._written("legal_actions", (self.game.num_actions,), bool))
+        if not len(legal):
+            self.fail("legal_actions", "allows nothing, though the game is not over")
+        return legal
+
+    def chance(self) -> np.ndarray:
+        """(num_outcomes,) probabilities."""
+        p = self._finite("chance", self._written("chance", (self.game.num_outcomes,), np.float64))
+        if (p < 0).any() or abs(p.sum() - 1.0) > 1e-9:
+            self.fail("chance", f"must give probabilities that sum to 1, got {p.tolist()} with the sum {p.sum():.12g}")
+        return p
+
+    def returns(self) -> np.ndarray:
+        """(num_players,) what everybody has got."""
+        return self._finite("returns", self._written("returns", (self.game.num_players,), np.float64))
+
+    def observe(self, player: int) -> np.ndarray:
+        """What a player sees."""
+        return self._finite("observe", self._written("observe", tuple(self.game.observation_shape), np.float32, player))
+
+    def random_actions(self, count: int, seed: int) -> np.ndarray:
+        """(count,) draws of `random_action`."""
+        drawn = np.zeros(count, np.int64)
+        self._number("random_action", self._call("random_action", np.array([seed], np.uint64), drawn), "an integer")
+        return drawn
+
+    def _function(self, name, function):
+        try:
+            function = plain(function)
+        except GameError as error:
+            hint = " (put @staticmethod before it)" if inspect.ismethod(function) else ""
+            raise GameError(f"{self.game.name}: {name} must be a Python function or a Numba function, got a {type(function).__name__}{hint}") from error
+        expected, got = _ARGUMENTS[name], inspect.signature(function).parameters
+        if len(got) != expected.count(",") + 1:
+            raise GameError(f"{self.game.name}: {name} must have the arguments ({expected}), got ({', '.join(got)})")
+        return function
+
+    def _call(self, rule, *args, changes=False, doing=""):
+        import numba.core.errors
+
+        around = self._states.view(np.uint8).reshape(3, -1)
+        around[0] = around[2] = _PATTERN
+        before = around.copy()
+        try:
+            result = getattr(self._kernels, rule)(self._states, *args)
+        except numba.core.errors.NumbaError as error:
+            raise GameError(f"{self.game.name}: {rule} cannot be compiled: {_essence(error)}") from error
+        except Exception as error:  # whatever a rule raises
+            self.fail(rule + doing, f"raised {type(error).__name__}: {error}", error)
+        if (around[::2] != _PATTERN).any():
+            self.fail(rule + doing, "writes outside of the state")
+        if not changes and (around[1] != before[1]).any():
+            self.fail(rule, "changes the state, which only initial and step may do")
+        return result
+
+    def _written(self, rule, shape, dtype, *args):
+        """What a rule writes, which must be everything and nothing else, and not depend on what was there."""
+        found = []
+        for fill in (0, 1):
+            size = math.prod(shape)
+            buffer = np.zeros(size + 2 * _GUARD, dtype)
+            raw = buffer.view(np.uint8)
+            raw[:] = _PATTERN
+            inside = buffer[_GUARD : _GUARD + size]
+            inside[:] = fill
+            self._call(rule, *args, inside.reshape(shape))
+            margin = _GUARD * buffer.itemsize
+            if (raw[:margin] != _PATTERN).any() or (raw[-margin:] != _PATTERN).any():
+                self.fail(rule, f"writes outside of {_ARGUMENTS[rule].split(', ')[-1]}, which has the shape {shape}")
+            found.append(inside.reshape(shape))
+        open_ = np.argwhere(~((found[0] == found[1]) | (found[0] != found[0])))
+        if len(open_):
+            where = ", ".join(map(str, open_[0]))
+            self.fail(rule, f"must write every element of {_ARGUMENTS[rule].split(', ')[-1]}, whatever was there before, but does not write [{where}]")
+        return found[0]
+
+    def _finite(self, rule, values):
+        if not np.isfinite(values).all():
+            where = np.argwhere(~np.isfinite(values))[0]
+            self.fail(rule, f"must give finite numbers, got {values[tuple(where)]} at [{', '.join(map(str, where))}]")
+        return values
+
+    def _number(self, rule, value, what):
+        if not isinstance(value, (bool, int)):
+            self.fail(rule, f"must return {what}, got {value!r} of type {type(value).__name__}")
+        return value
+
+
+def _module(game, rules):
+    """Source of a kernel per rule, each compiled when it is first called."""
+    lines = [f'"""Rules of {game.name}, one at a time. {game.key}"""', "from triskele.core.kernels.njit import kernel"]
+    for name, arguments in _ARGUMENTS.items():
+        if getattr(rules, name) is None:
+            continue
+        others = arguments.removeprefix("state")
+        body = [f"{'return ' if name in _ANSWERS else ''}rule_{name}(states[1]{others})"]
+        if name == "random_action":
+            others = ", stream, drawn"
+            body = ["for k in range(len(drawn)):", "    action = rule_random_action(states[1], stream)", "    drawn[k] = action", "return action"]
+        lines += ["", "", "@kernel(boundscheck=True)", f"def {name}(states{others}):", *(f"    {line}" for line in body)]
+    return "\n".join(lines) + "\n"
+
+
+def _essence(error: Any) -> str:
+    """What a message of Numba says, without its frame."""
+    text = re.sub(r"\x1b\[\d*m", "", str(error))
+    noise = ("Failed in nopython", "During:", "There are", "- Of which", "Overload", "Operator Overload", "With argument", "No match", "*", "<source elided>", "^", "raised from")
+    lines = [line.strip() for line in text.splitlines()]
+    told = [line for line in lines if line and not line.startswith(noise) and "triskele_generated" not in line]
+    return " ".join(told[:4])[:500]

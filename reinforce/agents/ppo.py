@@ -1,0 +1,298 @@
+"""Proximal policy optimisation."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from triskele import core
+from triskele.core import nn, optim, random
+from triskele.core.nn.init import orthogonal
+from triskele.reinforce.env import make
+from triskele.reinforce.errors import EnvError
+from triskele.reinforce.policy import Categorical, Flat, Gaussian, Policy
+from triskele.reinforce.returns import gae
+from triskele.reinforce.training.agent import Agent
+from triskele.reinforce.training.normalise import ReturnScale, RunningMoments
+from triskele.reinforce.training.rollout import Rollout
+
+__all__ = ["PPO"]
+
+# What CleanRL's ppo.py and ppo_continuous_action.py take where an argument is left out (Huang et al., JMLR 23 (2022) 274).
+_DISCRETE = {"num_envs": 4, "num_steps": 128, "learning_rate": 2.5e-4, "epochs": 4, "minibatches": 4, "entropy": 0.01, "normalize": False}
+_CONTINUOUS = {"num_envs": 1, "num_steps": 2048, "learning_rate": 3e-4, "epochs": 10, "minibatches": 32, "entropy": 0.0, "normalize": True}
+_ADAM_EPSILON = 1e-5
+
+
+@dataclass(frozen=True)
+class ActorCritic:
+    """What is trained: a policy head, and a network from observations [N, ...] to values [N, 1]."""
+
+    actor: Any
+    critic: Any
+
+
+class PPO(Agent):
+    """Policy gradients with clipped probability ratios, for discrete, masked and continuous actions.
+
+    Discrete actions may be masked by an environment whose ``info["action_mask"]`` says after every step what is allowed.
+    Where CleanRL has other defaults for continuous actions, they stand behind a slash.
+
+    Parameters
+    ----------
+    env : str, Environment, subclass of Environment, or function
+        As `make` takes it.
+    seed : int
+        Of environments, weights, actions and minibatches.
+    num_envs : int, optional
+        4 / 1.
+    num_steps : int, optional
+        Of each environment between updates: 128 / 2048.
+    learning_rate : float, optional
+        Of Adam: 2.5e-4 / 3e-4.
+    anneal : bool
+        Whether it falls linearly to 0 during the training.
+    discount : float
+    lam : float
+        Of generalised advantage estimation.
+    epochs : int, optional
+        How often an update goes through what was collected: 4 / 10.
+    minibatches : int, optional
+        Into how many an epoch is cut: 4 / 32.
+    clip : float
+        How far a probability ratio may be from 1 and still gain, and a value from what it was.
+    clip_values : bool
+        Whether that holds for values.
+    entropy : float, optional
+        Weight of the entropy: 0.01 / 0.
+    value_weight : float
+        Weight of the loss of the values.
+    max_grad_norm : float
+    normalize_advantages : bool
+        To mean 0 and variance 1, in each minibatch.
+    normalize : bool, optional
+        Whether to normalise observations by their running moments and rewards by the size of returns: False / True.
+    hidden : sequence of int
+        Widths of the layers between, of actor and critic each.
+    activation : function
+    actor, critic : callable tree, optional
+        Networks of your own, from observations [N, ...] to logits [N, actions] (or means [N, k]) and to values [N, 1].
+
+    Raises
+    ------
+    ValueError
+        For a hyper-parameter out of range.
+    EnvError
+        If the environment cannot be made, or has other spaces than a Box for observations, and Discrete or a Box for actions.
+
+    References
+    ----------
+    Schulman, Wolski, Dhariwal, Radford, Klimov, "Proximal policy optimization algorithms", 2017, eqs. 7 and 9. arXiv:1707.06347
+
+    Examples
+    --------
+    >>> from triskele import reinforce as rl
+    >>> agent = rl.PPO("CartPole-v1", seed=0).train(1024, progress=False)
+    >>> agent.evaluate(episodes=10).returns.shape
+    (10,)
+    """
+
+    kept = ("model", "moments", "iteration", "observation_moments", "return_scale", "position")
+
+    def __init__(self, env: Any, *, seed: int = 0, num_envs: int | None = None, num_steps: int | None = None, learning_rate: float | None = None,
+                 anneal: bool = True, discount: float = 0.99, lam: float = 0.95, epochs: int | None = None, minibatches: int | None = None,
+                 clip: float = 0.2, clip_values: bool = True, entropy: float | None = None, value_weight: float = 0.5,
+                 max_grad_norm: float = 0.5, normalize_advantages: bool = True, normalize: bool | None = None,
+                 hidden: Sequence[int] = (64, 64), activation: Callable = np.tanh, actor: Any = None, critic: Any = None):  # fmt: skip
+        given = {k: v for k, v in locals().items() if k not in ("self", "env", "__class__")}
+        discrete = hasattr(make(env, seed=seed).action_space, "n")
+        usual = _DISCRETE if discrete else _CONTINUOUS
+        super().__init__(env, {k: usual[k] if v is None and k in usual else v for k, v in given.items()})
+        s = self.settings
+        self._check_settings(s)
+        self._key, weights = random.split(random.key(seed))
+        self.model = _networks(weights, self.env, s)
+        self.moments = optim.Adam().init(self.model)._replace(count=np.int64(0))  # the type it will have, so that one program serves all
+        self.iteration = 0
+        observations = self.env.observation_space.shape
+        self.observation_moments = RunningMoments.start(observations)
+        self.return_scale = ReturnScale.start(s.num_envs)
+        action = self.env.action_space
+        self._noise_size = action.n if discrete else math.prod(action.shape)
+        self._rollout = Rollout(self.env, act, s.num_steps)
+        self._update = core.jit(self._updated)
+
+    def _check_settings(self, s):
+        for name in ("num_steps", "epochs", "minibatches"):
+            value = getattr(s, name)
+            if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
+                raise ValueError(f"PPO: {name} must be a positive integer, got {value!r}")
+        for name in ("learning_rate", "clip", "max_grad_norm"):
+            if not 0 < getattr(s, name) < math.inf:
+                raise ValueError(f"PPO: {name} must be positive, got {getattr(s, name)!r}")
+        for name in ("discount", "lam"):
+            if not 0 <= getattr(s, name) <= 1:
+                raise ValueError(f"PPO: {name} must be between 0 and 1, got {getattr(s, name)!r}")
+        if s.num_envs * s.num_steps % s.minibatches:
+            raise ValueError(f"PPO: num_envs * num_steps must be a multiple of minibatches, got {s.num_envs} * {s.num_steps} and {s.minibatches}")
+
+    # -- one iteration ------------------------------------------------------------------------------------------------------
+
+    def iterate(self) -> dict[str, float]:
+        """Collect, estimate advantages, update; see `Agent`."""
+        s, r = self.settings, self._rollout
+        rate = s.learning_rate * (1 - (self.steps - self.start) / (self.target - self.start)) if s.anneal else s.learning_rate
+        noise_key, order_key = random.split(random.fold_in(self._key, self.iteration))
+        noise = self.model.actor.noise(noise_key, (s.num_steps + 1, s.num_envs), self._noise_size)
+        normaliser = self.observation_moments.normaliser() if s.normalize else None
+        r.collect((self.model, normaliser), noise)
+        self.check_finite("what the networks give", r.values, r.log_probs)
+        valid = self.episodes.add(r.rewards, r.terminated, r.truncated)
+        rewards = r.rewards
+        if s.normalize:
+            self.observation_moments.add(r.observations[:-1].reshape(-1, *r.observations.shape[2:]))
+            rewards = self.return_scale.scaled(rewards, r.terminated, r.truncated, s.discount)
+        advantages = gae(rewards.astype(np.float32), r.values[:-1], r.values[1:], r.terminated, r.truncated, discount=s.discount, lam=s.lam)
+        batch = {
+            "x": r.observations[:-1], "actions": r.actions, "log_probs": r.log_probs, "values": r.values[:-1], "advantages": advantages,
+            "weights": valid.astype(np.float32), "mask": None if r.masks is None else r.masks[:-1],
+        }  # fmt: skip
+        order = self._minibatches(order_key)
+        model, moments, numbers = self._update(self.model, self.moments, normaliser, batch, order, np.float32(rate))
+        self.check_finite("the loss", *numbers.values())
+        self.model, self.moments = model, moments
+        self.iteration += 1
+        self.steps += s.num_steps * s.num_envs
+        return {**{k: float(v) for k, v in numbers.items()}, "learning_rate": rate}
+
+    def _minibatches(self, key):
+        """Which of the collected steps make up each minibatch, [epochs * minibatches, size]."""
+        s = self.settings
+        size = s.num_steps * s.num_envs
+        epochs = [random.permutation(k, size) for k in random.split(key, s.epochs)]
+        return np.concatenate(epochs).reshape(s.epochs * s.minibatches, size // s.minibatches)
+
+    def _updated(self, model, moments, normaliser, batch, order, rate):
+        """All epochs: (model, state of Adam, means of the loss's parts)."""
+        s = self.settings
+        optimizer = optim.Adam(rate, epsilon=_ADAM_EPSILON)
+        flat = core.tree.map(lambda a: np.reshape(a, (a.shape[0] * a.shape[1], *a.shape[2:])), batch)
+        flat["x"] = flat["x"] if normaliser is None else normaliser(flat["x"])
+
+        def step(carry, chosen):
+            model, moments = carry
+            part = core.tree.map(lambda a: np.take(a, chosen, axis=0), flat)
+            (_, numbers), grads = core.value_and_grad(ppo_loss, has_aux=True)(model, part, s)
+            model, moments = optimizer.step(model, optim.clip_by_global_norm(grads, s.max_grad_norm), moments)
+            return (model, moments), numbers
+
+        (model, moments), numbers = core.scan(step, (model, moments), order)
+        return model, moments, core.tree.map(np.mean, numbers)
+
+    # -- what comes of it ---------------------------------------------------------------------------------------------------
+
+    @property
+    def policy(self) -> Policy:
+        """What was learned so far; see `Agent`."""
+        space = self.env.action_space
+        normaliser = self.observation_moments.normaliser() if self.settings.normalize else None
+        return Policy(self.model.actor, self.env.observation_space.shape, normaliser, getattr(space, "n", None))
+
+    @property
+    def position(self) -> dict[str, np.ndarray]:
+        """Where collection goes on."""
+        return self._rollout.position
+
+    @position.setter
+    def position(self, value: dict[str, np.ndarray]) -> None:
+        self._rollout.position = value
+
+
+def act(model, x, noise, mask=None):
+    """What `Rollout` runs in every step."""
+    networks, normaliser = model
+    x = x if normaliser is None else normaliser(x)
+    return *networks.actor.sample(x, noise, mask), networks.critic(x)[:, 0]
+
+
+def ppo_loss(model: ActorCritic, batch: dict[str, Any], settings: Any) -> tuple[Any, dict[str, Any]]:
+    """The loss of a minibatch, and its parts.
+
+    Parameters
+    ----------
+    model : ActorCritic
+    batch : dict of arrays [M, ...]
+        Observations ``x``, ``actions``; of the policy that took them ``log_probs``, ``values`` and ``advantages``; ``weights``, 0 for
+        what does not count; ``mask`` of allowed actions, or None.
+    settings : namespace
+        With the hyper-parameters of `PPO`.
+
+    Returns
+    -------
+    loss : scalar
+    parts : dict of scalars
+        As they are reported.
+    """
+    s, w = settings, batch["weights"]
+    count = np.maximum(np.sum(w), 1)
+
+    def mean(x):
+        return np.sum(w * x) / count
+
+    log_prob, entropy = model.actor.log_prob_entropy(batch["x"], batch["actions"], batch["mask"])
+    advantages, old = batch["advantages"], batch["values"]
+    targets = advantages + old
+    if s.normalize_advantages:
+        centred = advantages - mean(advantages)
+        advantages = centred / (np.sqrt(np.sum(w * centred * centred) / np.maximum(count - 1, 1)) + 1e-8)
+    log_ratio = log_prob - batch["log_probs"]
+    ratio = np.exp(log_ratio)
+    policy_loss = -mean(np.minimum(ratio * advantages, np.clip(ratio, 1 - s.clip, 1 + s.clip) * advantages))
+    values = model.critic(batch["x"])[:, 0]
+    error = (values - targets) ** 2
+    if s.clip_values:
+        error = np.maximum(error, (old + np.clip(values - old, -s.clip, s.clip) - targets) ** 2)
+    value_loss, bonus = 0.5 * mean(error), mean(entropy)
+    loss = policy_loss + s.value_weight * value_loss - s.entropy * bonus
+    parts = {
+        "policy_loss": policy_loss, "value_loss": value_loss, "entropy": bonus, "approx_kl": mean(ratio - 1 - log_ratio),
+        "clip_fraction": mean(np.abs(ratio - 1) > s.clip),
+    }  # fmt: skip
+    return loss, parts
+
+
+def _networks(key, env, s):
+    observation, action = env.observation_space, env.action_space
+    if not hasattr(observation, "low"):
+        raise EnvError(f"PPO: observations must be a Box, got {observation}")
+    discrete = hasattr(action, "n")
+    size = int(action.n) if discrete else math.prod(action.shape)
+    if not discrete and len(action.shape) != 1:
+        raise EnvError(f"PPO: actions must be Discrete or a Box with one axis, got {action}")
+    actor_key, critic_key = random.split(key)
+    actor = _perceptron(actor_key, observation.shape, s, size, 0.01) if s.actor is None else s.actor
+    critic = _perceptron(critic_key, observation.shape, s, 1, 1.0) if s.critic is None else s.critic
+    x = np.zeros((2, *observation.shape), np.float32)
+    for name, network, width in (("actor", actor, size), ("critic", critic, 1)):
+        if not callable(network) or np.shape(out := network(x)) != (2, width):
+            got = type(network).__name__ if not callable(network) else f"shape {np.shape(out)} for two"
+            raise EnvError(f"PPO: {name} must make {width} number{'s' if width > 1 else ''} of each observation {observation.shape}, got {got}")
+    if discrete:
+        return ActorCritic(Categorical(actor), critic)
+    low, high = (tuple(float(b) for b in np.ravel(bound)) for bound in (action.low, action.high))
+    return ActorCritic(Gaussian(actor, np.zeros(size, np.float32), low, high), critic)
+
+
+def _perceptron(key, shape, s, outputs, gain):
+    """Orthogonal weights, sqrt(2) times for hidden layers and `gain` times for the last, as CleanRL has them."""
+    sizes = [math.prod(shape), *s.hidden, outputs]
+    gains = [*(math.sqrt(2) for _ in s.hidden), gain]
+    keys = random.split(key, len(gains))
+    layers = [nn.Linear((g * orthogonal(k, (a, b))).astype(np.float32), np.zeros(b, np.float32))
+              for k, g, a, b in zip(keys, gains, sizes[:-1], sizes[1:], strict=True)]  # fmt: skip
+    network = nn.MLP(tuple(layers), s.activation)
+    return network if len(shape) == 1 else Flat(network, len(shape))

@@ -1,0 +1,301 @@
+"""Policies: a network with what its outputs mean, and `Policy`, which turns observations into actions.
+
+What stands here is all that a saved policy needs. A *head* is a tree like the network that it holds, so that it is
+differentiated, optimised and saved whole. Its functions are plain NumPy on batches of observations.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from triskele.core import nn, random, tree
+from triskele.core.nn import static
+from triskele.reinforce import storage
+from triskele.reinforce.errors import EnvError
+
+__all__ = ["Categorical", "Flat", "Gaussian", "Greedy", "Normaliser", "Policy", "SquashedGaussian", "load_policy"]
+
+_FORBIDDEN = -1e8  # logit of a masked action: exp of it is 0, and products with 0 stay 0
+_HALF_LOG_2PI = 0.5 * math.log(2 * math.pi)
+
+
+@dataclass(frozen=True)
+class Flat:
+    """A network whose input is an array of several axes, which it sees as one.
+
+    Attributes
+    ----------
+    network : callable tree
+    axes : int
+        How many, counted from the last.
+    """
+
+    network: Any
+    axes: int = static(default=1)
+
+    def __call__(self, x):
+        return self.network(np.reshape(x, (*np.shape(x)[: len(np.shape(x)) - self.axes], -1)))
+
+
+@dataclass(frozen=True)
+class Categorical:
+    """One of several actions, with probabilities softmax(network(x)).
+
+    Attributes
+    ----------
+    network : callable tree
+        Observations [N, ...] to logits [N, actions].
+
+    Examples
+    --------
+    >>> head = Categorical(nn.Linear(np.zeros((3, 2), np.float32), np.array([0, 1], np.float32)))
+    >>> head.mode(np.zeros((1, 3), np.float32))
+    array([1])
+    """
+
+    network: Any
+
+    def logits(self, x, mask=None):
+        """[N, actions]; forbidden ones (mask False) are so low that their probability is 0."""
+        logits = self.network(x)
+        return logits if mask is None else np.where(mask, logits, np.float32(_FORBIDDEN))
+
+    def mode(self, x, mask=None):
+        """The most probable action, [N]."""
+        return np.argmax(self.logits(x, mask), axis=-1)
+
+    def noise(self, key, shape, size):
+        """What `sample` wants: float32 [*shape, actions]."""
+        return random.gumbel(key, (*shape, size), dtype=np.float32)
+
+    def sample(self, x, noise, mask=None):
+        """(action, the action as the environment takes it, log probability), each [N]; by the Gumbel-max trick."""
+        logits = self.logits(x, mask)
+        action = np.argmax(logits + noise, axis=-1)
+        return action, action, _pick(nn.log_softmax(logits), action)
+
+    def log_prob_entropy(self, x, action, mask=None):
+        """Log probability of actions [N] (int), and entropy, each [N]."""
+        log_p = nn.log_softmax(self.logits(x, mask))
+        return _pick(log_p, action), -np.sum(np.exp(log_p) * log_p, axis=-1)
+
+
+def _pick(values, action):
+    return np.take_along_axis(values, action[:, None], axis=-1)[:, 0]
+
+
+@dataclass(frozen=True)
+class Greedy:
+    """The action of the highest value; `network` gives values [N, actions] of observations [N, ...]."""
+
+    network: Any
+
+    def mode(self, x, mask=None):
+        """[N]"""
+        values = self.network(x)
+        return np.argmax(values if mask is None else np.where(mask, values, -np.inf), axis=-1)
+
+
+@dataclass(frozen=True)
+class Gaussian:
+    """Independent normal distributions, whose widths do not depend on the observation; actions are cut to [low, high].
+
+    Attributes
+    ----------
+    network : callable tree
+        Observations [N, ...] to means [N, k].
+    log_std : array [k]
+    low, high : tuple of float
+        Of k numbers each.
+    """
+
+    network: Any
+    log_std: Any
+    low: tuple[float, ...] = static()
+    high: tuple[float, ...] = static()
+
+    def _cut(self, action):
+        return np.clip(action, np.array(self.low, np.float32), np.array(self.high, np.float32))
+
+    def mode(self, x, mask=None):
+        """[N, k]"""
+        return self._cut(self.network(x))
+
+    def noise(self, key, shape, size):
+        """What `sample` wants: float32 [*shape, k]."""
+        return random.normal(key, (*shape, size), dtype=np.float32)
+
+    def sample(self, x, noise, mask=None):
+        """(action [N, k], the action as the environment takes it, log probability [N])."""
+        action = self.network(x) + np.exp(self.log_std) * noise
+        return action, self._cut(action), np.sum(-0.5 * noise * noise - self.log_std - _HALF_LOG_2PI, axis=-1)
+
+    def log_prob_entropy(self, x, action, mask=None):
+        """Log probability density of uncut actions [N, k], and entropy, each [N]."""
+        z = (action - self.network(x)) * np.exp(-self.log_std)
+        log_p = np.sum(-0.5 * z * z - self.log_std - _HALF_LOG_2PI, axis=-1)
+        return log_p, np.sum(self.log_std + (0.5 + _HALF_LOG_2PI)) + np.zeros_like(log_p)
+
+
+@dataclass(frozen=True)
+class SquashedGaussian:
+    """tanh of a normal distribution, stretched to [low, high] (Haarnoja et al. 2018, arXiv:1801.01290, appendix C).
+
+    Attributes
+    ----------
+    network : callable tree
+        Observations [N, ...] to means and logarithms of widths [N, 2 k]; the latter are brought to [-5, 2] by tanh.
+    low, high : tuple of float
+        Of k finite numbers each.
+    """
+
+    network: Any
+    low: tuple[float, ...] = static()
+    high: tuple[float, ...] = static()
+
+    @property
+    def _scale(self):
+        low, high = np.array(self.low, np.float32), np.array(self.high, np.float32)
+        return (high - low) / np.float32(2), (high + low) / np.float32(2)
+
+    def _parameters(self, x):
+        out = self.network(x)
+        k = len(self.low)
+        return out[..., :k], np.tanh(out[..., k:]) * 3.5 - 1.5
+
+    def mode(self, x, mask=None):
+        """[N, k]"""
+        scale, shift = self._scale
+        return np.tanh(self._parameters(x)[0]) * scale + shift
+
+    def noise(self, key, shape, size):
+        """What `sample` wants: float32 [*shape, k]."""
+        return random.normal(key, (*shape, size), dtype=np.float32)
+
+    def sample(self, x, noise, mask=None):
+        """(action [N, k], the same, log probability density [N])."""
+        mean, log_std = self._parameters(x)
+        scale, shift = self._scale
+        u = mean + np.exp(log_std) * noise
+        # log(1 - tanh(u)^2) = 2 (log 2 - u - softplus(-2 u)), without cancellation
+        slope = 2 * (math.log(2) - u - nn.softplus(-2 * u))
+        log_p = np.sum(-0.5 * noise * noise - log_std - _HALF_LOG_2PI - slope - np.log(scale), axis=-1)
+        action = np.tanh(u) * scale + shift
+        return action, action, log_p
+
+
+@dataclass(frozen=True)
+class Normaliser:
+    """(x - mean) * scale, cut to [-limit, limit]: observations as networks like them.
+
+    Attributes
+    ----------
+    mean, scale : array [...]
+        Of the shape of one observation, float32.
+    limit : float
+    """
+
+    mean: Any
+    scale: Any
+    limit: float = static(default=10.0)
+
+    def __call__(self, x):
+        return np.clip((x - self.mean) * self.scale, np.float32(-self.limit), np.float32(self.limit))
+
+
+@dataclass(frozen=True)
+class Policy:
+    """What an agent has learned: a function from observations to actions.
+
+    Attributes
+    ----------
+    head : Categorical, Greedy, Gaussian or SquashedGaussian
+    observation_shape : tuple of int
+    normaliser : Normaliser, optional
+    num_actions : int, optional
+        Of a discrete policy.
+
+    Examples
+    --------
+    >>> weights = np.array([[0, 1], [1, 0]], np.float32)
+    >>> policy = Policy(Categorical(nn.Linear(weights)), (2,))
+    >>> int(policy(np.array([3.0, 1.0])))
+    1
+    """
+
+    head: Any
+    observation_shape: tuple[int, ...]
+    normaliser: Normaliser | None = None
+    num_actions: int | None = None
+
+    def __post_init__(self):
+        if not all(np.isfinite(x).all() for x in tree.leaves((self.head, self.normaliser))):
+            raise FloatingPointError("policy: parameters must be finite, got NaN or infinity (the training has diverged)")
+
+    def __call__(self, observation: Any, *, rng: np.random.Generator | None = None, mask: Any = None) -> Any:
+        """Action for one observation, or actions for a batch.
+
+        Parameters
+        ----------
+        observation : array, observation_shape or [N, *observation_shape]
+        rng : numpy.random.Generator, optional
+            Draw from the policy's distribution with it; the most probable action when left out.
+        mask : bool array [actions] or [N, actions], optional
+            Allowed actions.
+
+        Raises
+        ------
+        EnvError
+            If shapes do not fit, an observation is not finite, or nothing is allowed.
+        """
+        x = np.asarray(observation, np.float32)
+        shape = tuple(self.observation_shape)
+        single = x.shape == shape
+        if not single and x.shape[1:] != shape:
+            raise EnvError(f"policy: an observation must have shape {shape}, or (N, {', '.join(map(str, shape))}) for several, got {x.shape}")
+        if not np.isfinite(x).all():
+            raise EnvError("policy: an observation must be finite, got NaN or infinity")
+        x = x[None] if single else x
+        if mask is not None:
+            mask = np.asarray(mask, bool)
+            mask = mask[None] if single else mask
+            if self.num_actions is None or mask.shape != (len(x), self.num_actions):
+                raise EnvError(f"policy: mask must say of {self.num_actions} actions what is allowed, got shape {mask.shape}")
+            if not mask.any(axis=-1).all():
+                raise EnvError("policy: mask must allow at least one action")
+        x = x if self.normaliser is None else self.normaliser(x)
+        if rng is None or not hasattr(self.head, "sample"):
+            action = self.head.mode(x, mask)
+        else:
+            size = self.num_actions or len(self.head.low)
+            key = random.key(int(rng.integers(2**63)))
+            action = self.head.sample(x, self.head.noise(key, (len(x),), size), mask)[1]
+        return action[0] if single else action
+
+    def save(self, path: str | os.PathLike) -> None:
+        """Write it to a safetensors file, all or nothing. `load_policy` reads it."""
+        storage.write(path, "policy", self)
+
+
+def load_policy(path: str | os.PathLike) -> Policy:
+    """Read what `Policy.save` or an agent's `save` has written.
+
+    Raises
+    ------
+    FileNotFoundError
+    CheckpointError
+        If the file is damaged, or no policy.
+    FloatingPointError
+        If its parameters are not finite.
+
+    Examples
+    --------
+    >>> policy = load_policy("policy.safetensors")  # doctest: +SKIP
+    >>> action = policy(observation)  # doctest: +SKIP
+    """
+    return storage.read(path, "policy")

@@ -1,0 +1,1 @@
+"""What all agents share: the training loop, evaluation, reports, checkpoints, running statistics."""

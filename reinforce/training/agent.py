@@ -1,0 +1,296 @@
+"""`Agent`: what every agent does alike, around the iteration that is its own."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from types import SimpleNamespace
+from typing import Any, Self
+
+import numpy as np
+
+from triskele.reinforce import storage
+from triskele.reinforce.errors import CheckpointError
+from triskele.reinforce.policy import Policy
+from triskele.reinforce.training.episodes import Episodes
+from triskele.reinforce.training.evaluation import Evaluation, evaluate
+from triskele.reinforce.training.report import Bar, Report
+
+__all__ = ["Agent"]
+
+Reports = Callable[[dict[str, float | None]], Any] | Sequence[Callable[[dict[str, float | None]], Any]]
+
+
+class Agent:
+    """Base of agents. A subclass collects and learns in `iterate`, and says in `kept` what it consists of.
+
+    Its constructor takes an environment and hyper-parameters, calls this one, and sets its attributes.
+
+    Parameters
+    ----------
+    env : str, Environment, subclass of Environment, or function
+        As `make` takes it.
+    settings : dict
+        All hyper-parameters, ``seed`` and ``num_envs`` among them; they become `settings`, and a resumed agent is made with them.
+
+    Attributes
+    ----------
+    env : VectorEnv
+    settings : namespace
+    steps : int
+        Taken in all environments together, restarts among them.
+    start, target : int
+        Steps at which the current training has begun and will end; learning rates may be annealed between them.
+    episodes : Episodes
+        Of the training.
+    kept : tuple of str
+        Attributes that make up the agent's state: trees of arrays and numbers.
+    """
+
+    kept: tuple[str, ...] = ()
+
+    def __init__(self, env: Any, settings: dict[str, Any]):
+        from triskele.reinforce.env import make
+
+        for name in ("seed", "num_envs"):
+            if isinstance(settings[name], bool) or not isinstance(settings[name], (int, np.integer)) or settings[name] < (name == "num_envs"):
+                raise ValueError(f"{self.name}: {name} must be a{' positive' if name == 'num_envs' else ' non-negative'} integer, got {settings[name]!r}")
+        self.settings = SimpleNamespace(**settings)
+        self._given = env
+        self.env = make(env, num_envs=settings["num_envs"], seed=settings["seed"])
+        self.steps = self.start = self.target = 0
+        self.episodes = Episodes.start(self.env.num_envs)
+
+    @property
+    def name(self) -> str:
+        """For messages and progress bars."""
+        return type(self).__name__
+
+    # -- what a subclass gives ----------------------------------------------------------------------------------------------
+
+    def iterate(self) -> dict[str, float]:
+        """Collect and learn once: count `steps` up, and return numbers for reports, always with the same names."""
+        raise NotImplementedError
+
+    @property
+    def policy(self) -> Policy:
+        """What was learned so far, which does not change when the training goes on."""
+        raise NotImplementedError
+
+    # -- training -----------------------------------------------------------------------------------------------------------
+
+    def train(self, total_steps: int | None = None, *, report: Reports = (), progress: bool = True,
+              checkpoint: str | os.PathLike | None = None, every: int | None = None) -> Self:  # fmt: skip
+        """Train for so many steps.
+
+        Ctrl-C ends the training after the running iteration, when the checkpoint has been written; a second one at once.
+
+        Parameters
+        ----------
+        total_steps : int, optional
+            From now on, in all environments together. None: what was left of a training that was interrupted or resumed.
+        report : function or sequence of functions
+            Called after every iteration with a dictionary of numbers; one that returns True stops the training. See `CSV` and
+            `TensorBoard`; ``curve.append`` with a list keeps everything in memory.
+        progress : bool
+            Whether to show a bar.
+        checkpoint : path-like, optional
+            Where to save everything, so that `resume` goes on from there bit for bit. Written whole or not at all, and once more
+            at the end.
+        every : int, optional
+            Steps between checkpoints; a twentieth of the training when left out.
+
+        Returns
+        -------
+        Agent
+            Itself.
+
+        Raises
+        ------
+        ValueError
+            If there is nothing to do.
+        FloatingPointError
+            If the network or its inputs are no longer finite. The last checkpoint stays as it was.
+        """
+        if total_steps is not None:
+            if isinstance(total_steps, bool) or not isinstance(total_steps, (int, np.integer)) or total_steps < 1:
+                raise ValueError(f"{self.name}.train: total_steps must be a positive integer, got {total_steps!r}")
+            self.start, self.target = self.steps, self.steps + int(total_steps)
+        elif self.steps >= self.target:
+            raise ValueError(f"{self.name}.train: total_steps must be given, since no training is left unfinished")
+        if every is None:
+            every = max((self.target - self.start) // 20, 1)
+        elif isinstance(every, bool) or not isinstance(every, (int, np.integer)) or every < 1:
+            raise ValueError(f"{self.name}.train: every must be a positive number of steps, got {every!r}")
+        if checkpoint is not None:
+            self._check_place(checkpoint)
+        reports = [report] if callable(report) else list(report)
+        if progress:
+            reports.append(Bar())
+        with _opened(reports, self), _patience() as interrupted:
+            self._run(reports, checkpoint, every, interrupted)
+        return self
+
+    def _run(self, reports, checkpoint, every, interrupted):
+        due = (self.steps // every + 1) * every
+        began, before, stop = time.perf_counter(), self.steps, False
+        while self.steps < self.target and not stop and not interrupted:
+            found = self.iterate()
+            seconds = max(time.perf_counter() - began, 1e-9)
+            numbers = {"steps": self.steps, "episodes": self.episodes.finished, "return": self.episodes.mean_return, "length": self.episodes.mean_length,
+                       **found, "steps_per_second": round((self.steps - before) / seconds)}
+            for r in reports:
+                stop |= r(numbers) is True
+            if checkpoint is not None and self.steps >= due:
+                self.save_checkpoint(checkpoint)
+                due = (self.steps // every + 1) * every
+        if checkpoint is not None:
+            self.save_checkpoint(checkpoint)
+        if interrupted:
+            raise KeyboardInterrupt
+
+    # -- use ----------------------------------------------------------------------------------------------------------------
+
+    def act(self, observation: Any, *, mask: Any = None) -> Any:
+        """The action of the policy for an observation, or those for a batch; see `Policy`."""
+        return self.policy(observation, mask=mask)
+
+    def evaluate(self, episodes: int = 100, *, seed: int = 1, deterministic: bool = True) -> Evaluation:
+        """Play whole episodes in fresh environments; the training is not touched.
+
+        Parameters
+        ----------
+        episodes : int
+        seed : int
+            Of the environments, and of the actions.
+        deterministic : bool
+            Whether to take the most probable action rather than draw one.
+
+        Returns
+        -------
+        Evaluation
+        """
+        if isinstance(episodes, bool) or not isinstance(episodes, (int, np.integer)) or episodes < 1:
+            raise ValueError(f"{self.name}.evaluate: episodes must be a positive integer, got {episodes!r}")
+        from triskele.reinforce.env import make
+
+        env = make(self._given, num_envs=min(int(episodes), 128), seed=seed)
+        return evaluate(self.policy, env, int(episodes), None if deterministic else np.random.default_rng(seed))
+
+    def save(self, path: str | os.PathLike) -> None:
+        """Write the policy alone, all or nothing; `load_policy` reads it without this agent's code."""
+        self.policy.save(path)
+
+    # -- checkpoints --------------------------------------------------------------------------------------------------------
+
+    def save_checkpoint(self, path: str | os.PathLike) -> None:
+        """Write everything, all or nothing: networks, optimiser, environments, random streams, counters."""
+        storage.write(path, "checkpoint", {
+            "agent": self.name,
+            "env": self._given if isinstance(self._given, str) else None,
+            "spaces": self._spaces,
+            "settings": vars(self.settings),
+            "counters": [self.steps, self.start, self.target],
+            "episodes": self.episodes,
+            "environment": self.env.state,
+            "state": {name: getattr(self, name) for name in self.kept},
+        })
+
+    @classmethod
+    def resume(cls, path: str | os.PathLike, env: Any = None) -> Self:
+        """The agent of a checkpoint; ``train()`` goes on with it, bit for bit.
+
+        Parameters
+        ----------
+        path : path-like
+        env : optional
+            Needed where the environment was not given by its name.
+
+        Raises
+        ------
+        FileNotFoundError
+        CheckpointError
+            If the file is damaged, or belongs to another agent or environment.
+
+        Examples
+        --------
+        >>> agent = PPO.resume("run.chk")  # doctest: +SKIP
+        >>> agent.train(checkpoint="run.chk")  # doctest: +SKIP
+        """
+        found = storage.read(path, "checkpoint")
+        where = f"checkpoint {os.fspath(path)!r}"
+        if found["agent"] != cls.__name__:
+            raise CheckpointError(f"{where}: must be of the agent {cls.__name__}, got {found['agent']} (use {found['agent']}.resume)")
+        if env is None and found["env"] is None:
+            raise CheckpointError(f"{where}: the environment was an object, which a checkpoint does not hold (resume(path, env=...))")
+        agent = cls(found["env"] if env is None else env, **found["settings"])
+        if found["spaces"] != agent._spaces:
+            raise CheckpointError(f"{where}: observations and actions must be {found['spaces']}, got {agent._spaces} (another environment?)")
+        agent.steps, agent.start, agent.target = found["counters"]
+        agent.episodes = found["episodes"]
+        agent.env.state = found["environment"]
+        for name in cls.kept:
+            setattr(agent, name, found["state"][name])
+        return agent
+
+    @property
+    def _spaces(self):
+        return f"{self.env.observation_space} and {self.env.action_space}"
+
+    def _check_place(self, path):
+        """Whether a checkpoint can be written, before any work is done."""
+        folder = os.path.dirname(os.fspath(path)) or "."
+        if not os.path.isdir(folder) or not os.access(folder, os.W_OK):
+            raise CheckpointError(f"{self.name}.train: checkpoint {os.fspath(path)!r} cannot be written (no such folder, or not ours)")
+        try:
+            storage.pack(vars(self.settings), {})
+        except TypeError as error:
+            raise CheckpointError(f"{self.name}.train: a hyper-parameter does not fit into a checkpoint: {error}") from error
+
+    def check_finite(self, what: str, *values: Any) -> None:
+        """Raise FloatingPointError unless all of these numbers are finite."""
+        for x in values:
+            if not np.isfinite(x).all():
+                raise FloatingPointError(f"{self.name}: {what} must stay finite, got NaN or infinity after {self.steps} steps (a lower learning rate, "
+                                         "or observations of a smaller size)")
+
+    def __repr__(self) -> str:
+        return f"<{self.name} on {self._given if isinstance(self._given, str) else self.env} after {self.steps} steps>"
+
+
+@contextlib.contextmanager
+def _opened(reports: Sequence[Any], agent: Agent) -> Iterator[None]:
+    """Reports that are opened are closed, whatever happens."""
+    with contextlib.ExitStack() as stack:
+        for r in reports:
+            if isinstance(r, Report):
+                r.open(agent)
+                stack.callback(r.close)
+            elif not callable(r):
+                raise TypeError(f"{agent.name}.train: a report must be a function of a dictionary of numbers, got {type(r).__name__}")
+        yield
+
+
+@contextlib.contextmanager
+def _patience() -> Iterator[list[int]]:
+    """Ctrl-C is noted in the list, and acted upon at the end of the iteration; a second one interrupts."""
+    pending: list[int] = []
+    usual = threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    if not usual:
+        yield pending
+        return
+
+    def note(number, frame):
+        if pending:
+            raise KeyboardInterrupt
+        pending.append(number)
+
+    signal.signal(signal.SIGINT, note)
+    try:
+        yield pending
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)

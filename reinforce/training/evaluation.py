@@ -1,0 +1,77 @@
+"""How good a policy is: whole episodes, played to their end."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from triskele.reinforce.policy import Policy
+
+__all__ = ["Evaluation", "evaluate"]
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Returns of episodes.
+
+    Attributes
+    ----------
+    returns : array [episodes]
+    lengths : int array [episodes]
+
+    Examples
+    --------
+    >>> Evaluation(np.array([1.0, 3.0]), np.array([10, 20]))
+    <Evaluation: return 2 ± 1 over 2 episodes of 10 to 20 steps>
+    """
+
+    returns: np.ndarray
+    lengths: np.ndarray
+
+    @property
+    def mean(self) -> float:
+        """Mean return."""
+        return float(self.returns.mean())
+
+    @property
+    def std(self) -> float:
+        """Standard deviation of the returns."""
+        return float(self.returns.std())
+
+    def __repr__(self) -> str:
+        return (f"<Evaluation: return {self.mean:.4g} ± {self.std:.3g} over {len(self.returns)} episodes of {self.lengths.min()} to "
+                f"{self.lengths.max()} steps>")
+
+
+def evaluate(policy: Policy, env: Any, episodes: int, rng: np.random.Generator | None = None) -> Evaluation:
+    """Play `episodes` episodes, a number fixed beforehand in each environment: short ones are not preferred.
+
+    Parameters
+    ----------
+    policy : Policy
+    env : VectorEnv
+        Is reset first.
+    episodes : int
+    rng : numpy.random.Generator, optional
+        Draw actions from the policy's distribution; the most probable ones when left out.
+    """
+    n = env.num_envs
+    share = np.full(n, episodes // n) + (np.arange(n) < episodes % n)
+    totals, lengths, over = np.zeros(n), np.zeros(n, np.int64), np.zeros(n, bool)
+    returns: list[list[float]] = [[] for _ in range(n)]
+    steps: list[list[int]] = [[] for _ in range(n)]
+    observation, info = env.reset()
+    while share.any():
+        action = policy(observation, rng=rng, mask=info.get("action_mask"))
+        observation, reward, terminated, truncated, info = env.step(action)
+        totals[over], lengths[over] = 0.0, 0
+        totals += np.where(over, 0.0, reward)
+        lengths += ~over
+        over = ~over & (terminated | truncated)
+        for k in np.flatnonzero(over & (share > 0)):
+            returns[k].append(float(totals[k]))
+            steps[k].append(int(lengths[k]))
+            share[k] -= 1
+    return Evaluation(np.array([r for rs in returns for r in rs]), np.array([s for ss in steps for s in ss]))

@@ -1,0 +1,100 @@
+"""Running statistics by which observations and rewards are brought to a common size."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from triskele.core.kernels.njit import kernel
+from triskele.reinforce.policy import Normaliser
+
+__all__ = ["ReturnScale", "RunningMoments"]
+
+
+@dataclass
+class RunningMoments:
+    """Mean and variance of all that was seen, merged batch by batch.
+
+    Attributes
+    ----------
+    mean, variance : float64 array
+    count : int
+
+    References
+    ----------
+    Chan, Golub, LeVeque, "Algorithms for computing the sample variance", The American Statistician 37 (1983), eq. 2.1.
+
+    Examples
+    --------
+    >>> moments = RunningMoments.start(())
+    >>> moments.add(np.array([1.0, 2.0]))
+    >>> moments.add(np.array([3.0, 6.0]))
+    >>> float(moments.mean), float(moments.variance)
+    (3.0, 3.5)
+    """
+
+    mean: Any
+    variance: Any
+    count: int = 0
+
+    @classmethod
+    def start(cls, shape: tuple[int, ...]) -> RunningMoments:
+        """Of nothing: mean 0, variance 1."""
+        return cls(np.zeros(shape), np.ones(shape))
+
+    def add(self, batch: np.ndarray) -> None:
+        """Take in values [n, ...]."""
+        n = len(batch)
+        if n == 0:
+            return
+        batch = np.asarray(batch, np.float64)
+        mean, variance = batch.mean(axis=0), batch.var(axis=0)
+        total = self.count + n
+        difference = mean - self.mean
+        spread = (self.variance * self.count + variance * n + difference**2 * (self.count * n / total)) / total
+        self.mean, self.variance, self.count = self.mean + difference * (n / total), spread, total
+
+    def normaliser(self) -> Normaliser:
+        """To mean 0 and variance 1, as of now."""
+        return Normaliser(self.mean.astype(np.float32), (1 / np.sqrt(self.variance + 1e-8)).astype(np.float32))
+
+
+@kernel(nogil=True)
+def _accumulate(rewards, terminated, truncated, running, discount, out):
+    for t in range(len(rewards)):
+        for n in range(rewards.shape[1]):
+            running[n] = running[n] * discount + rewards[t, n]
+            out[t, n] = running[n]
+            if terminated[t, n] or truncated[t, n]:
+                running[n] = 0.0
+
+
+@dataclass
+class ReturnScale:
+    """Divides rewards by the standard deviation of the running discounted return, as `NormalizeReward` of Gymnasium does.
+
+    Attributes
+    ----------
+    moments : RunningMoments
+        Of the discounted returns.
+    running : array [N]
+        Discounted return of each environment so far.
+    """
+
+    moments: RunningMoments
+    running: np.ndarray
+
+    @classmethod
+    def start(cls, num_envs: int) -> ReturnScale:
+        """At the first observations of all environments."""
+        return cls(RunningMoments.start(()), np.zeros(num_envs))
+
+    def scaled(self, rewards: np.ndarray, terminated: np.ndarray, truncated: np.ndarray, discount: float) -> np.ndarray:
+        """Take in rewards [T, N] and return them scaled, cut to [-10, 10]."""
+        returns = np.empty(rewards.shape)
+        _accumulate(rewards, terminated, truncated, self.running, discount, returns)
+        self.moments.add(returns.ravel())
+        scaled = rewards / np.sqrt(self.moments.variance + 1e-8)
+        return np.clip(scaled, -10.0, 10.0).astype(rewards.dtype)

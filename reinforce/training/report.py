@@ -1,0 +1,150 @@
+"""Reports: what a training tells while it runs, to files, to TensorBoard, to the screen."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+import os
+import sys
+import tempfile
+from typing import TYPE_CHECKING, Any
+
+from triskele.reinforce.errors import ReinforceError
+
+if TYPE_CHECKING:
+    from triskele.reinforce.training.agent import Agent
+
+__all__ = ["CSV", "Report", "TensorBoard"]
+
+
+class Report:
+    """Gets the numbers of every iteration, as a dictionary. Any function of such a dictionary will do in its place.
+
+    A training calls `open` before its first iteration, the object itself after each, and `close` at the end, whatever
+    the end is. A call that returns True stops the training after this iteration.
+    """
+
+    def open(self, agent: Agent) -> None:
+        """Get ready; raising here stops the training before anything is done."""
+
+    def __call__(self, numbers: dict[str, float | None]) -> bool | None:
+        """Take the numbers of one iteration."""
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """Let go of files; called once for each `open` that succeeded."""
+
+
+class CSV(Report):
+    """A table of comma-separated values, a line for each iteration; the first line names the columns.
+
+    After a resume the same path is gone on with: lines written after the checkpoint are dropped first.
+
+    Parameters
+    ----------
+    path : path-like
+
+    Examples
+    --------
+    >>> agent.train(100_000, report=CSV("curve.csv"))  # doctest: +SKIP
+    """
+
+    def __init__(self, path: str | os.PathLike):
+        self.path = os.fspath(path)
+
+    def open(self, agent: Agent) -> None:
+        """Open the file: anew for a fresh agent, else behind the lines up to where the agent is."""
+        self._columns: list[str] | None = None
+        kept = self._lines_until(agent.steps) if agent.steps and os.path.exists(self.path) else ""
+        try:
+            handle, temporary = tempfile.mkstemp(dir=os.path.dirname(self.path) or ".", suffix=".part")
+            with os.fdopen(handle, "w", newline="") as file:
+                file.write(kept)
+            os.replace(temporary, self.path)
+            self._file = open(self.path, "a", newline="", buffering=1)  # noqa: SIM115
+        except OSError as error:
+            raise ReinforceError(f"CSV {self.path!r}: cannot be written: {error.strerror or error}") from error
+
+    def _lines_until(self, steps):
+        with open(self.path, newline="") as file:
+            rows = list(csv.reader(file))
+        if not rows or rows[0][:1] != ["steps"]:
+            raise ReinforceError(f"CSV {self.path!r}: must be a table of a training, to go on with it (move it away, or choose another path)")
+        self._columns = rows[0]
+        out = io.StringIO()
+        writer = csv.writer(out, lineterminator="\n")
+        # a line that a killed process has left half-written is dropped, too
+        writer.writerows([rows[0], *(r for r in rows[1:] if len(r) == len(rows[0]) and int(r[0]) <= steps)])
+        return out.getvalue()
+
+    def __call__(self, numbers: dict[str, float | None]) -> None:
+        """Write a line."""
+        if self._columns is None:
+            self._columns = list(numbers)
+            self._file.write(",".join(self._columns) + "\n")
+        if list(numbers) != self._columns:
+            raise ReinforceError(f"CSV {self.path!r}: columns must be {', '.join(self._columns)}, got {', '.join(numbers)} (choose another path)")
+        self._file.write(",".join("" if x is None else repr(x) for x in numbers.values()) + "\n")
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+
+class TensorBoard(Report):
+    """Curves for TensorBoard.
+
+    Parameters
+    ----------
+    folder : path-like
+
+    Examples
+    --------
+    >>> agent.train(100_000, report=TensorBoard("runs/ppo"))  # doctest: +SKIP
+    """
+
+    def __init__(self, folder: str | os.PathLike):
+        self.folder = os.fspath(folder)
+
+    def open(self, agent: Agent) -> None:
+        """Begin an event file; what an earlier run wrote beyond the agent's step is hidden."""
+        try:
+            from tensorboardX import SummaryWriter
+        except ImportError:
+            try:
+                from torch.utils.tensorboard import SummaryWriter
+            except ImportError as error:
+                raise ImportError("TensorBoard: needs tensorboardX (pip install 'triskele[rl]')") from error
+        self._writer: Any = SummaryWriter(self.folder, purge_step=agent.steps + 1 if agent.steps else None)
+
+    def __call__(self, numbers: dict[str, float | None]) -> None:
+        """Add a point to each curve."""
+        for name, value in numbers.items():
+            if name != "steps" and value is not None and math.isfinite(value):
+                self._writer.add_scalar(name, value, numbers["steps"])
+
+    def close(self) -> None:
+        """Finish the file."""
+        self._writer.close()
+
+
+class Bar(Report):
+    """A progress bar, with the mean return of the last episodes."""
+
+    def open(self, agent: Agent) -> None:
+        """Show it."""
+        from tqdm import tqdm
+
+        self._bar = tqdm(total=agent.target, initial=agent.steps, unit="step", unit_scale=True, dynamic_ncols=True, desc=agent.name, file=sys.stderr)
+
+    def __call__(self, numbers: dict[str, float | None]) -> None:
+        """Move it."""
+        value = numbers["return"]
+        if value is not None:
+            self._bar.set_postfix_str(f"return {value:.1f}", refresh=False)
+        self._bar.update(numbers["steps"] - self._bar.n)
+
+    def close(self) -> None:
+        """Leave it as it is."""
+        self._bar.close()

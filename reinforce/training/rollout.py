@@ -1,0 +1,154 @@
+"""Collection: some steps of all environments under a policy, by one compiled call where the environment is compiled."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from triskele import core
+from triskele.core.compile.generated import load_module
+from triskele.reinforce.errors import EnvError
+from triskele.reinforce.program import Batch
+
+__all__ = ["Rollout"]
+
+
+class Rollout:
+    """Arrays for `length` steps of N environments, time first, and what fills them.
+
+    Parameters
+    ----------
+    env : VectorEnv
+    act : function
+        ``act(model, x, noise, mask) -> (action, action as the environment takes it, log probability, value)``, in NumPy, for
+        observations x [N, ...] (float32) and noise [N, k]; `mask` is None or bool [N, actions]. The same compiled program serves
+        environments in machine code and in Python, so that both get the same numbers.
+    length : int
+
+    Attributes
+    ----------
+    observations : float32 array [length + 1, N, ...]
+        The last row is where the next collection goes on.
+    actions, log_probs, values : array [length (values: + 1), N, ...]
+    rewards, terminated, truncated : array [length, N]
+    masks : bool array [length + 1, N, actions], or None
+        Where the environment says in ``info["action_mask"]`` what is allowed.
+    """
+
+    def __init__(self, env: Any, act: Callable, length: int):
+        n, shape = env.num_envs, env.observation_space.shape
+        self.env, self.length = env, length
+        self._act = core.jit(act)
+        self._batch: Batch | None = None
+        self.observations = np.zeros((length + 1, n, *shape), np.float32)
+        self.log_probs = np.zeros((length, n), np.float32)
+        self.values = np.zeros((length + 1, n), np.float32)
+        self.rewards = np.zeros((length, n))
+        self.terminated, self.truncated = np.zeros((length, n), bool), np.zeros((length, n), bool)
+        space = env.action_space
+        discrete = hasattr(space, "n")
+        self.actions = np.zeros((length, n), np.int64) if discrete else np.zeros((length, n, *space.shape), np.float32)
+        self._compiled = getattr(env, "step_kernel", None) is not None
+        observation, info = env.reset()
+        self.observations[length] = self._checked(observation)
+        self.masks: np.ndarray | None = None
+        if not self._compiled and "action_mask" in info:
+            if not discrete:
+                raise EnvError(f"{env}: an action mask belongs to discrete actions, got {space}")
+            self.masks = np.zeros((length + 1, n, space.n), bool)
+            self.masks[length] = self._mask(info)
+
+    @property
+    def position(self) -> dict[str, np.ndarray]:
+        """Where the next collection goes on; what a checkpoint keeps beside the environment's state."""
+        found = {"observation": self.observations[-1].copy()}
+        return found if self.masks is None else {**found, "mask": self.masks[-1].copy()}
+
+    @position.setter
+    def position(self, value: dict[str, np.ndarray]) -> None:
+        self.observations[-1] = value["observation"]
+        if self.masks is not None:
+            self.masks[-1] = value["mask"]
+
+    def collect(self, model: Any, noise: np.ndarray) -> None:
+        """Fill the arrays, going on where the last collection ended.
+
+        Parameters
+        ----------
+        model : tree
+            Handed to `act`.
+        noise : float32 array [length + 1, N, k]
+        """
+        self.observations[0] = self.observations[-1]
+        if self.masks is not None:
+            self.masks[0] = self.masks[-1]
+        if self._compiled:
+            self._in_machine_code(model, noise)
+        else:
+            self._in_python(model, noise)
+
+    def _in_machine_code(self, model, noise):
+        if self._batch is None:
+            model = core.tree.map(np.array, model)  # the program reads these from now on
+            self._held = core.tree.leaves(model)
+            self._batch = Batch(self._act, model, self.env.num_envs, (self.observations.shape[2:], np.float32), (noise.shape[2:], np.float32))
+            source = _SOURCE.format(key=self.env.key, name=self.env.name)
+            self._collect = load_module(source, "collect", {"env_step": self.env.step_kernel}).collect
+        else:
+            for held, now in zip(self._held, core.tree.leaves(model), strict=True):
+                held[...] = now
+        batch = self._batch
+        if self._collect(batch.calls, *batch.inputs, *batch.outputs, self.env.arrays, noise, self.observations, self.actions, self.log_probs, self.values,
+                         self.rewards, self.terminated, self.truncated):
+            batch.failed()
+
+    def _in_python(self, model, noise):
+        for t in range(self.length + 1):
+            mask = None if self.masks is None else self.masks[t]
+            action, played, log_prob, self.values[t] = self._act(model, self.observations[t], noise[t], mask)
+            if t == self.length:
+                break
+            self.actions[t], self.log_probs[t] = action, log_prob
+            observation, self.rewards[t], self.terminated[t], self.truncated[t], info = self.env.step(played)
+            self.observations[t + 1] = self._checked(observation)
+            if self.masks is not None:
+                self.masks[t + 1] = self._mask(info)
+
+    def _checked(self, observation):
+        if np.shape(observation) != self.observations.shape[1:]:
+            raise EnvError(f"{self.env}: observations must have shape {self.observations.shape[1:]}, got {np.shape(observation)}")
+        return observation
+
+    def _mask(self, info):
+        mask = np.asarray(info.get("action_mask"))
+        if mask.shape != self.masks.shape[1:]:
+            raise EnvError(f"{self.env}: info['action_mask'] must have shape {self.masks.shape[1:]} after every step, got {mask.shape}")
+        mask = mask.astype(bool)
+        if not mask.any(axis=-1).all():
+            raise EnvError(f"{self.env}: info['action_mask'] must allow at least one action, got none in environment {int(np.argmin(mask.any(axis=-1)))}")
+        return mask
+
+
+_SOURCE = '''"""Collection from {name}. {key}"""
+from triskele.core.kernels.njit import kernel
+from triskele.reinforce.program import run_all
+
+
+@kernel(nogil=True)
+def collect(calls, x, noise, action, played, log_prob, value, state, noises, observations, actions, log_probs, values, rewards,
+            terminated, truncated):
+    n = observations.shape[1]
+    for t in range(len(noises)):
+        x[:n] = observations[t]
+        noise[:n] = noises[t]
+        if run_all(calls) != 0:
+            return True
+        values[t] = value[:n]
+        if t < len(rewards):
+            actions[t] = action[:n]
+            log_probs[t] = log_prob[:n]
+            env_step(state, played[:n], observations[t + 1], rewards[t], terminated[t], truncated[t])
+    return False
+'''

@@ -262,9 +262,9 @@ class VectorEnv:
         if not isinstance(environment, Environment):
             raise EnvError(f"VectorEnv: environment must be an Environment, got {environment!r:.80} (rl.make takes names and classes too)")
         self.environment, self.name = environment, environment.name
-        self.num_envs = _integer(f"{self.name}: num_envs", num_envs, 1)
+        self.num_envs = integer(f"{self.name}: num_envs", num_envs, 1)
         limit = environment.max_steps if max_episode_steps is None else max_episode_steps
-        self.max_episode_steps = _integer(f"{self.name}: max_episode_steps", limit or 0, 0)
+        self.max_episode_steps = integer(f"{self.name}: max_episode_steps", limit or 0, 0)
         self.observation_space, self.action_space = environment.observation_space, environment.action_space
         self._kernels = environment.kernels
         size = -(-self.num_envs // LANES) * LANES
@@ -337,12 +337,12 @@ class VectorEnv:
         """
         if not self._is_reset:
             raise EnvError(f"{self.name}: call reset before step")
-        actions = self._checked(actions)
+        actions = check_actions(self.name, self.action_space, self.num_envs, actions)
         n = self.num_envs
         observation, reward = np.empty(self._observation_shape, np.float32), np.empty(n)
         terminated, truncated = np.empty(n, np.bool_), np.empty(n, np.bool_)
         if not self._kernels.run(self._context, actions, observation, reward, terminated, truncated, self._chunks, self._function):
-            raise self._refusal(actions)
+            refuse_actions(self.name, self.action_space, actions)
         return observation, reward, terminated, truncated, {}
 
     @property
@@ -371,47 +371,52 @@ class VectorEnv:
         """Does nothing: Gymnasium's environments have it."""
 
     def _seed(self, seed):
-        self._kernels.seed(self.arrays.streams, np.uint64(_integer(f"{self.name}: seed", seed, 0)), 0)
+        self._kernels.seed(self.arrays.streams, np.uint64(integer(f"{self.name}: seed", seed, 0)), 0)
 
     def _prepare(self):
         from triskele.core.kernels import threads
 
         n = self.num_envs
-        self._observation_shape, self._action_shape = (n, *self.observation_space.shape), (n, *self.action_space.shape)
+        self._observation_shape = (n, *self.observation_space.shape)
         self._chunks = -(-n // _CHUNK)
         self._function = threads.body(self._kernels.chunk, "voidptr")
         self._context = np.zeros(CONTEXT, np.int64)
         addresses = [a.ctypes.data for a in self.arrays]
         self._context[:9] = [self._context.ctypes.data, n, _CHUNK, len(self.arrays.steps), *addresses]
 
-    def _checked(self, actions):
-        dtype = self.action_space.dtype
-        if type(actions) is np.ndarray and actions.dtype == dtype and actions.shape == self._action_shape and actions.flags.c_contiguous:
-            return actions
-        try:
-            given = np.asarray(actions)
-        except ValueError as error:
-            raise EnvError(f"{self.name}: actions must have shape {self._action_shape}, got {actions!r:.80}") from error
-        if given.dtype.kind not in ("iu" if dtype.kind == "i" else "iuf"):
-            raise EnvError(f"{self.name}: actions must be {'integers' if dtype.kind == 'i' else 'numbers'}, got dtype {given.dtype}")
-        if given.shape != self._action_shape:
-            raise EnvError(f"{self.name}: actions must have shape {self._action_shape}, got {given.shape}")
-        return np.ascontiguousarray(given, dtype)
-
-    def _refusal(self, actions):
-        space = self.action_space
-        bad = ~np.isfinite(actions).all(1) if isinstance(space, Box) else (actions < 0) | (actions >= space.n)
-        i = int(np.flatnonzero(bad)[0])
-        must = "finite" if isinstance(space, Box) else f"0 to {space.n - 1}"
-        return EnvError(f"{self.name}: actions must be {must}, got {actions[i].tolist()} for environment {i}")
-
     def __repr__(self) -> str:
         return f"<VectorEnv of {self.num_envs} {self.name}>"
 
 
-def _integer(where, value, least):
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)) or not least <= value < 2**64:
-        raise EnvError(f"{where} must be an integer >= {least}, got {value!r}")
+def check_actions(name: str, space: Box | Discrete, num_envs: int, actions: Any) -> np.ndarray:
+    """Actions as an array of the space's dtype; EnvError for a wrong dtype or shape."""
+    shape = (num_envs, *space.shape)
+    if type(actions) is np.ndarray and actions.dtype == space.dtype and actions.shape == shape and actions.flags.c_contiguous:
+        return actions
+    try:
+        given = np.asarray(actions)
+    except ValueError as error:
+        raise EnvError(f"{name}: actions must have shape {shape}, got {actions!r:.80}") from error
+    if given.dtype.kind not in ("iu" if isinstance(space, Discrete) else "iuf"):
+        raise EnvError(f"{name}: actions must be {'integers' if isinstance(space, Discrete) else 'numbers'}, got dtype {given.dtype}")
+    if given.shape != shape:
+        raise EnvError(f"{name}: actions must have shape {shape}, got {given.shape}")
+    return np.ascontiguousarray(given, space.dtype)
+
+
+def refuse_actions(name: str, space: Box | Discrete, actions: np.ndarray) -> None:
+    """EnvError if one of the actions is out of range (`Discrete`) or not finite (`Box`)."""
+    bad = (actions < 0) | (actions >= space.n) if isinstance(space, Discrete) else ~np.isfinite(actions).all(axis=1)
+    if bad.any():
+        i = int(np.argmax(bad))
+        must = f"0 to {space.n - 1}" if isinstance(space, Discrete) else "finite"
+        raise EnvError(f"{name}: actions must be {must}, got {actions[i].tolist()} for environment {i}")
+
+
+def integer(where: str, value: Any, least: int) -> int:
+    """A checked integer."""
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)) or not least <= value < 2**63:
+        raise EnvError(f"{where} must be an integer from {least} to 2**63 - 1, got {value!r}")
     return int(value)
 
 

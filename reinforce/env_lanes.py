@@ -1,0 +1,22 @@
+"""Small functions for rules on eight lanes."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from triskele.core.kernels import simd
+from triskele.core.kernels.njit import inner
+
+__all__ = ["as_float32", "clip"]
+
+
+@inner
+def clip(x, low, high):
+    """x between two numbers; NaN stays NaN."""
+    return simd.select(x < low, low, simd.select(x > high, high, x))
+
+
+@inner
+def as_float32(x):
+    """x rounded to float32, as float64."""
+    return simd.convert(simd.convert(x, np.float32), np.float64)

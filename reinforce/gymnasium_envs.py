@@ -1,0 +1,180 @@
+"""Environments of Gymnasium in place of ours, and ours under names of Gymnasium."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from triskele.reinforce.errors import EnvError
+from triskele.reinforce.spaces import Box, Discrete
+
+__all__ = ["GymnasiumVectorEnv", "make", "register_gymnasium"]
+
+_CLASSES = "triskele.reinforce.gymnasium_classes"
+
+
+def _gymnasium(why):
+    try:
+        import gymnasium
+    except ImportError as error:
+        raise ImportError(f"{why} wants Gymnasium (pip install 'triskele[rl]')") from error
+    return gymnasium
+
+
+def register_gymnasium() -> list[str]:
+    """Register our environments with Gymnasium, as ``triskele/CartPole-v1`` and so on, for its `make` and `make_vec`.
+
+    Returns
+    -------
+    list of str
+        The names.
+
+    Raises
+    ------
+    ImportError
+        If Gymnasium is not there.
+
+    Examples
+    --------
+    >>> import gymnasium
+    >>> from triskele import reinforce as rl
+    >>> names = rl.register_gymnasium()
+    >>> gymnasium.make_vec("triskele/CartPole-v1", num_envs=4).reset(seed=0)[0].shape
+    (4, 4)
+    """
+    gymnasium = _gymnasium("register_gymnasium")
+    from triskele.reinforce.envs import registry
+
+    names = []
+    for ours, create in registry().items():
+        name = f"triskele/{ours.rsplit('/', 1)[-1]}"
+        if name not in gymnasium.registry:
+            gymnasium.register(name, f"{_CLASSES}:SingleEnv", max_episode_steps=create().max_steps, vector_entry_point=f"{_CLASSES}:ManyEnvs", kwargs={"name": ours})
+        names.append(name)
+    return names
+
+
+def make(env: str | Callable, num_envs: int, seed: int | None, max_episode_steps: int | None, options: dict[str, Any], ours: Sequence[str]) -> GymnasiumVectorEnv:
+    """What `triskele.reinforce.make` gives for what is not ours."""
+    if not isinstance(env, str) and not callable(env):
+        raise EnvError(f"make: env must be a name, an Environment or a function that makes an environment, got {env!r:.80}")
+    if isinstance(env, str):
+        try:
+            gymnasium = _gymnasium(f"make: {env!r}, which is none of ours{_similar(env, ours)},")
+        except ImportError:
+            if _similar(env, ours):  # a slip of the pen is more likely than a missing package
+                raise EnvError(f"make: there is no environment {env!r}{_similar(env, ours)}") from None
+            raise
+        if ":" not in env and env not in gymnasium.registry:
+            raise EnvError(f"make: there is no environment {env!r}, neither here nor in Gymnasium{_similar(env, [*ours, *gymnasium.registry])}")
+    return GymnasiumVectorEnv(env, num_envs, seed, max_episode_steps, options)
+
+
+def _similar(name, names):
+    by_lower = {n.lower(): n for n in names}
+    found = difflib.get_close_matches(name.lower(), by_lower, n=2, cutoff=0.7)
+    return f" (did you mean {' or '.join(repr(by_lower[n]) for n in found)}?)" if found else ""
+
+
+class GymnasiumVectorEnv:
+    """Environments of Gymnasium with the methods of `VectorEnv`; there is nothing in it for compiled code.
+
+    Observations are turned into float32. Such environments cannot tell their whole state, so that a checkpoint cannot hold them.
+
+    Parameters
+    ----------
+    env : str or function
+        A name, or a function of no arguments that makes an environment.
+    num_envs : int
+    seed : int, optional
+    max_episode_steps : int, optional
+    options : dict
+        For `gymnasium.make_vec`.
+
+    Attributes
+    ----------
+    env : gymnasium.vector.VectorEnv
+    num_envs : int
+    observation_space, action_space : Box or Discrete
+        Of one copy.
+    step_kernel : None
+    """
+
+    step_kernel = None
+
+    def __init__(self, env: str | Callable, num_envs: int, seed: int | None, max_episode_steps: int | None, options: dict[str, Any]):
+        from triskele.reinforce.env import integer
+
+        gymnasium = _gymnasium("an environment of Gymnasium")
+        self.name = env if isinstance(env, str) else getattr(env, "__name__", "environment")
+        self.num_envs = integer(f"{self.name}: num_envs", num_envs, 1)
+        self._seed = None if seed is None else integer(f"{self.name}: seed", seed, 0)
+        if max_episode_steps is not None:
+            limit = integer(f"{self.name}: max_episode_steps", max_episode_steps, 0) or -1  # -1: none, for Gymnasium
+        if isinstance(env, str):
+            options = options if max_episode_steps is None else {"max_episode_steps": limit, **options}
+            self.env = gymnasium.make_vec(env, num_envs=num_envs, **options)
+            if self.env.metadata.get("autoreset_mode") != gymnasium.vector.AutoresetMode.NEXT_STEP:
+                self.env.close()
+                self.env = gymnasium.make_vec(env, num_envs=num_envs, vectorization_mode="sync", **options)
+        else:
+            if options or max_episode_steps is not None:
+                raise EnvError(f"make: options go with a name, got a function and {', '.join(options) or 'max_episode_steps'}")
+            first = env()
+            if not isinstance(first, gymnasium.Env):
+                raise EnvError(f"make: the function must make an environment of Gymnasium, got {first!r:.80}")
+            made = iter([first])
+            self.env = gymnasium.vector.SyncVectorEnv([lambda: next(made, None) or env()] * num_envs)
+        self.observation_space = _ours(self.name, "observation", self.env.single_observation_space)
+        self.action_space = _ours(self.name, "action", self.env.single_action_space)
+        self._is_reset = False
+
+    def reset(self, *, seed: int | None = None, options: Mapping | None = None) -> tuple[np.ndarray, dict]:
+        """Start an episode in every copy; the arguments go to Gymnasium. See `VectorEnv.reset`."""
+        seed, self._seed = (self._seed if seed is None else seed), None
+        observation, info = self.env.reset(seed=seed, options=options)
+        self._is_reset = True
+        return np.asarray(observation, np.float32), info
+
+    def step(self, actions: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, dict]:
+        """Step every copy. See `VectorEnv.step`; `info` is Gymnasium's."""
+        from triskele.reinforce.env import check_actions, refuse_actions
+
+        if not self._is_reset:
+            raise EnvError(f"{self.name}: call reset before step")
+        space, theirs = self.action_space, self.env.single_action_space
+        actions = check_actions(self.name, space, self.num_envs, actions)
+        refuse_actions(self.name, space, actions)
+        actions = actions + theirs.start if isinstance(space, Discrete) else actions.astype(theirs.dtype, copy=False)
+        observation, reward, terminated, truncated, info = self.env.step(actions)
+        return np.asarray(observation, np.float32), np.asarray(reward, np.float64), terminated, truncated, info
+
+    @property
+    def state(self) -> Any:
+        """EnvError: it is not known."""
+        raise EnvError(f"{self.name}: an environment of Gymnasium cannot tell its state, so that no checkpoint can hold it")
+
+    @state.setter
+    def state(self, value: Any) -> None:
+        raise EnvError(f"{self.name}: an environment of Gymnasium cannot be set to a state")
+
+    def close(self) -> None:
+        """Close Gymnasium's environment."""
+        self.env.close()
+
+    def __repr__(self) -> str:
+        return f"<{self.num_envs} {self.name} of Gymnasium>"
+
+
+def _ours(name, what, space):
+    from gymnasium import spaces
+
+    if isinstance(space, spaces.Box) and (what == "observation" or len(space.shape) == 1):
+        return Box(space.low, space.high, space.shape)
+    if isinstance(space, spaces.Discrete) and what == "action":
+        return Discrete(space.n)
+    must = "Discrete, or a Box with one axis" if what == "action" else "a Box"
+    raise EnvError(f"{name}: the {what} space must be {must}, got {space} (gymnasium.wrappers has FlattenObservation and others)")

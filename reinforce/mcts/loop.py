@@ -294,7 +294,10 @@ def run_tree(simulate, tree, states, parameters, work, budget):
     tree.counts[STATUS] = NEW
     while tree.counts[RAN] < budget and not tree.links[0].flags & PROVEN:
         before = tree.streams[0]
-        status = simulate(tree, states, parameters, work)
+        try:
+            status = simulate(tree, states, parameters, work)
+        except Exception:
+            status = RAISED
         if status >= FULL:
             tree.counts[STATUS] = status
             tree.streams[0] = before  # when there is room it is run again, and draws the same numbers

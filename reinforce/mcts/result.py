@@ -1,0 +1,232 @@
+"""What a search has found, and a look into its trees."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from triskele.core.kernels.njit import kernel
+from triskele.reinforce import random
+from triskele.reinforce.game import Game, State
+from triskele.reinforce.mcts.tree import NODES, PROVEN, TERMINAL, Tree
+
+__all__ = ["Node", "SearchResult", "SearchTree", "summarise"]
+
+
+@dataclass(frozen=True)
+class SearchResult:
+    """Of one root; of a batch, everything has one more axis in front, and `line` and `tree` are lists.
+
+    Attributes
+    ----------
+    action : int
+        To be played.
+    visits : (num_actions,) int64
+        How often each action was tried.
+    values : (num_actions,) float64
+        Mean value of each action for who is to move (proven values exactly); NaN where it was not tried.
+    priors : (num_actions,) float64
+        As the policy used them, noise included.
+    policy : (num_actions,) float64
+        Share of the visits.
+    root_value : float
+        Mean value for who is to move.
+    proven : bool
+        Whether `root_value` is exact.
+    simulations : int
+        How many were run.
+    line : list of int
+        Principal variation: the most visited actions from the root on, `action` the first.
+    tree : SearchTree
+        With root-parallel threads, the first of the trees.
+    """
+
+    action: Any
+    visits: np.ndarray
+    values: np.ndarray
+    priors: np.ndarray
+    policy: np.ndarray
+    root_value: Any
+    proven: Any
+    simulations: Any
+    trees: Sequence[SearchTree]
+    single: bool
+
+    @property
+    def tree(self) -> Any:
+        return self.trees[0] if self.single else list(self.trees)
+
+    @property
+    def line(self) -> Any:
+        lines = [t.line(int(a)) for t, a in zip(self.trees, np.atleast_1d(self.action), strict=True)]
+        return lines[0] if self.single else lines
+
+    def __repr__(self) -> str:
+        return f"<SearchResult: action {self.action}, value {self.root_value}, {self.simulations} simulations>"
+
+
+class SearchTree:
+    """One tree of a search, to be looked at.
+
+    Attributes
+    ----------
+    game : Game
+    root : Node
+    arrays : Tree
+        Its rows (see `reinforce.mcts.tree.Tree`), nodes and edges that are in use.
+    states : (nodes,) records
+    """
+
+    def __init__(self, game: Game, tree: Tree, states: np.ndarray, number: int, moves: tuple[int, ...]):
+        self.game, self.moves = game, moves
+        self.arrays, self.states = Tree(*(a[number] for a in tree)), states[number]
+
+    @property
+    def root(self) -> Node:
+        return Node(self, 0)
+
+    def __len__(self) -> int:
+        return int(self.arrays.counts[NODES])
+
+    def line(self, action: int | None = None) -> list[int]:
+        """The most visited actions from the root on (outcomes of chance among them), after `action` if it is given."""
+        found: list[int] = []
+        node: Node | None = self.root
+        while node is not None and (children := node.children):
+            action = max(children, key=lambda a: (children[a].visits, children[a].value)) if found or action is None else action
+            found.append(int(action))
+            node = children.get(action)
+        return found if found or action is None else [int(action)]
+
+    def __repr__(self) -> str:
+        return f"<SearchTree: {self.game.name} after {list(self.moves)}, {len(self)} nodes>"
+
+
+class Node:
+    """One node of a tree.
+
+    Attributes
+    ----------
+    number : int
+        Place in the arrays of the tree.
+    visits : int
+    value : float
+        Mean value for the player who moved here (at the root: who is to move); NaN if it was never visited.
+    evaluation : float
+        What the evaluator gave, for the player to move.
+    player : int
+        Who is to move, or CHANCE.
+    action, prior : int, float
+        That lead here, and its prior or probability; None at the root.
+    moves : tuple of int
+        From the first position of the game on, or from the root's if that was given as a record.
+    terminal, proven : bool
+    parent : Node or None
+    children : dict of action: Node
+        Those that have been visited, by action.
+    state : State
+    """
+
+    __slots__ = ("_tree", "number")
+
+    def __init__(self, tree: SearchTree, number: int):
+        self._tree, self.number = tree, number
+
+    visits = property(lambda self: int(self._tree.arrays.stats[self.number]["visits"]))
+    evaluation = property(lambda self: float(self._tree.arrays.values[self.number]))
+    player = property(lambda self: int(self._tree.arrays.links[self.number]["player"]))
+    terminal = property(lambda self: bool(self._tree.arrays.links[self.number]["flags"] & TERMINAL))
+    proven = property(lambda self: bool(self._tree.arrays.links[self.number]["flags"] & (TERMINAL | PROVEN)))
+
+    @property
+    def value(self) -> float:
+        return float(self._tree.arrays.totals[self.number]) / self.visits if self.visits else float("nan")
+
+    @property
+    def _edge(self) -> int:
+        return int(self._tree.arrays.parents[self.number]["edge"])
+
+    @property
+    def action(self) -> int | None:
+        return int(self._tree.arrays.actions[self._edge]) if self.number else None
+
+    @property
+    def prior(self) -> float | None:
+        return float(self._tree.arrays.priors[self._edge]) if self.number else None
+
+    @property
+    def parent(self) -> Node | None:
+        return Node(self._tree, int(self._tree.arrays.parents[self.number]["parent"])) if self.number else None
+
+    @property
+    def priors(self) -> dict[int, float]:
+        """Priors of all legal actions, or probabilities of the outcomes; empty before the node is expanded."""
+        edges = self._edges()
+        return dict(sorted(zip(self._tree.arrays.actions[edges].tolist(), self._tree.arrays.priors[edges].tolist(), strict=True)))
+
+    @property
+    def children(self) -> dict[int, Node]:
+        edges = self._edges()
+        pairs = zip(self._tree.arrays.actions[edges].tolist(), self._tree.arrays.children[edges].tolist(), strict=True)
+        return {a: Node(self._tree, c) for a, c in sorted(pairs) if c >= 0}
+
+    @property
+    def moves(self) -> tuple[int, ...]:
+        found: list[int] = []
+        node: Node | None = self
+        while node is not None and node.action is not None:
+            found.append(node.action)
+            node = node.parent
+        return (*self._tree.moves, *reversed(found))
+
+    @property
+    def state(self) -> State:
+        return State(self._tree.game, self._tree.states[self.number : self.number + 1].copy(), self.moves)
+
+    def walk(self) -> Iterator[Node]:
+        """This node and all below it, parents first."""
+        waiting = [self]
+        while waiting:
+            node = waiting.pop()
+            yield node
+            waiting.extend(reversed(node.children.values()))
+
+    def _edges(self):
+        link = self._tree.arrays.links[self.number]
+        first = max(int(link["first_edge"]), 0)
+        return slice(first, first + int(link["num_edges"]))
+
+    def __repr__(self) -> str:
+        return f"<Node {self.number}: {self.visits} visits, value {self.value:.3g}, moves {list(self.moves)}>"
+
+
+@kernel(nogil=True)
+def summarise(tree, replicas, visits, sums, priors, exact, root, draws):
+    """What trees know of their roots' actions, those of `replicas` trees that follow each other added up.
+
+    visits, sums, priors : (roots, actions); priors those of the first of the trees
+    exact : (roots, actions) proven values, NaN elsewhere
+    root : (roots, 3): visits, sum of values, 1 if it is proven; draws : (roots,) uniform random numbers
+    """
+    for r in range(len(visits)):
+        for t in range(r * replicas, (r + 1) * replicas):
+            link = tree.links[t, 0]
+            n, total = np.int64(tree.stats[t, 0].visits), tree.totals[t, 0]
+            if link.flags & PROVEN:
+                root[r, 2] = 1.0
+            root[r, 0] += n
+            root[r, 1] += total
+            for k in range(link.first_edge, link.first_edge + link.num_edges):
+                a, child = tree.actions[t, k], tree.children[t, k]
+                if t == r * replicas:
+                    priors[r, a] = tree.priors[t, k]
+                if child >= 0:
+                    n = np.int64(tree.stats[t, child].visits)
+                    visits[r, a] += n
+                    sums[r, a] += tree.totals[t, child]
+                    if tree.links[t, child].flags & PROVEN and n > 0:
+                        exact[r, a] = tree.totals[t, child] / n
+        draws[r] = random.uniform(tree.streams[r * replicas])

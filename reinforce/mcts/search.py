@@ -1,0 +1,312 @@
+"""`MCTS`: tree search for any game, with any policy, evaluator and backup."""
+
+from __future__ import annotations
+
+import inspect
+import math
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from triskele.reinforce.errors import SearchError
+from triskele.reinforce.fingerprint import plain
+from triskele.reinforce.game import Game, State, as_records
+from triskele.reinforce.mcts.engine import Engine, KernelEngine
+from triskele.reinforce.mcts.evaluators import RandomRollout, as_evaluator
+from triskele.reinforce.mcts.failures import raise_failure
+from triskele.reinforce.mcts.loop import FULL
+from triskele.reinforce.mcts.policies import UCT, as_policy
+from triskele.reinforce.mcts.result import SearchResult, SearchTree, summarise
+from triskele.reinforce.mcts.reuse import grown, subtrees
+from triskele.reinforce.mcts.tree import RAN, STATUS, Tree, new_tree
+
+__all__ = ["MCTS"]
+
+_SLICE = 0.1  # seconds that compiled code runs before Python may interrupt it
+_NODE_BYTES, _EDGE_BYTES = 40, 12
+_MOST = 2**31 - 1  # nodes and edges are numbered by int32
+
+
+class MCTS:
+    """Monte-Carlo tree search. Everything of it is compiled into one kernel, anew only for another game, policy, evaluator or backup.
+
+    Parameters
+    ----------
+    game : Game
+    simulations : int, optional
+        How many to run in each search; 1,000 where neither `seconds` nor `memory` is given.
+    seconds : float, optional
+        No simulation is begun later than about this long after the call.
+    memory : int, optional
+        Bytes that trees and their positions may take; a search ends where it is full.
+    policy : UCT, PUCT or function
+        ``score(mean, visits, prior, parent_visits)``: the action of the highest score is tried.
+    evaluator : RandomRollout, or function
+        ``evaluate(state, values)`` or ``evaluate(state, values, priors)``, see `evaluators.Compiled`.
+    backup : function, optional
+        ``backup(mean, visits, value)``: new mean of a node whose `visits`-th visit has given `value`. Without it, that of all.
+    solver : bool
+        Prove wins, losses and draws (MCTS-Solver), for one player, or two whose returns sum to 0, from -1 to 1.
+    seed : int
+        The same seed gives the same search, whatever the number of roots beside it and of threads.
+    threads : int
+        Trees grown for each root, among which the simulations are divided; their visits are added up.
+    temperature : float
+        0 to play what was visited most; else actions are drawn in proportion to visits ** (1 / temperature).
+
+    Raises
+    ------
+    SearchError, EvaluatorError, GameError
+        If that is no search that can be run.
+
+    References
+    ----------
+    Kocsis and Szepesvári, *Bandit based Monte-Carlo planning*, ECML 2006. Silver et al., Science 362 (2018) 1140. Winands,
+    Björnsson and Saito, *Monte-Carlo tree search solver*, CG 2008.
+
+    Examples
+    --------
+    >>> from triskele import reinforce as rl
+    >>> game = rl.games.TicTacToe()
+    >>> search = rl.MCTS(game, simulations=1000, policy=rl.UCT(c=1.4), seed=0)
+    >>> state = game.initial_state().play(0, 3, 1, 4)  # x wins by 2, as o would by 5
+    >>> search(state).action
+    2
+    """
+
+    def __init__(
+        self,
+        game: Game,
+        simulations: int | None = None,
+        *,
+        seconds: float | None = None,
+        memory: int | None = None,
+        policy: Any = None,
+        evaluator: Any = None,
+        backup: Callable | None = None,
+        solver: bool = False,
+        seed: int = 0,
+        threads: int = 1,
+        temperature: float = 0.0,
+    ):
+        if not isinstance(game, Game):
+            raise SearchError(f"MCTS: game must be a Game, got {game!r:.80} (rl.games has some; rl.adapters take those of other libraries)")
+        _check("simulations", simulations, 1, int, optional=True)
+        _check("seconds", seconds, 0, float, optional=True)
+        _check("memory", memory, 1, int, optional=True)
+        _check("threads", threads, 1, int)
+        _check("temperature", temperature, 0, float)
+        _check("seed", seed, -(2**63), int)
+        if simulations is None and seconds is None and memory is None:
+            simulations = 1000
+        if backup is not None and len(inspect.signature(backup := plain(backup)).parameters) != 3:
+            raise SearchError(f"MCTS: a backup is a function (mean, visits, value) -> mean, got {backup.__name__}{inspect.signature(backup)}")
+        if solver and game.num_players > 2:
+            raise SearchError(f"MCTS: solver is for games of one or two players, {game.name} has {game.num_players}")
+        self.game, self.simulations, self.seconds, self.memory = game, simulations, seconds, memory
+        self.policy, self.evaluator = as_policy(UCT() if policy is None else policy), as_evaluator(RandomRollout() if evaluator is None else evaluator)
+        self.solver, self.seed, self.threads, self.temperature = solver, seed, threads, temperature
+        self._engine: Engine = KernelEngine(game, self.policy, self.evaluator, backup, solver)
+        self._step = 256  # simulations of all trees together in the next call of compiled code
+        self._last: tuple[Tree, np.ndarray, bool] | None = None  # of the last search
+        self._kept: tuple[Tree, np.ndarray] | None = None  # what `advance` has left of it
+
+    def __call__(self, states: State | Sequence[State] | np.ndarray, seed: int | None = None) -> SearchResult:
+        """Search from one position, or from several at once.
+
+        Parameters
+        ----------
+        states : State, sequence of State, or (N,) records of `game.dtype`
+        seed : int, optional
+            In place of that of the search. Position k of several is number k of the seed.
+
+        Raises
+        ------
+        SearchError
+            If a game is over, if chance is to move, or if there is no room for a simulation.
+        EvaluatorError, GameError
+            If evaluator or rules fail on a position; its moves are named.
+        """
+        start = time.perf_counter()
+        _check("seed", self.seed if seed is None else seed, -(2**63), int)
+        roots, single = as_records(self.game, states, "MCTS")
+        moves = [s.moves for s in ([states] if single else states)] if not isinstance(states, np.ndarray) else [()] * len(roots)
+        self._check_roots(roots, moves)
+        tree, positions = self._prepare(np.repeat(roots, self.threads))
+        tree, positions = self._run(tree, positions, moves, self.seed if seed is None else seed, start)
+        self._last, self._kept = (tree, positions, single), None
+        return self._result(tree, positions, moves, single)
+
+    def advance(self, actions: Any) -> None:
+        """Keep of the last search what lies below an action (or an outcome of chance): the next search goes on from there.
+
+        Parameters
+        ----------
+        actions : int, or (N,) int
+            One for each root of the last search. The next search takes the kept tree where it asks for that position, and
+            begins anew where it asks for another.
+
+        Raises
+        ------
+        SearchError
+            If there has been no search.
+        """
+        if self._kept is None and self._last is None:
+            raise SearchError("MCTS.advance: there has been no search to keep a tree of")
+        tree, positions = self._kept if self._kept is not None else self._last[:2]
+        given = np.atleast_1d(np.asarray(actions))
+        if given.ndim != 1 or given.dtype.kind not in "iu" or len(given) * self.threads != len(tree.counts):
+            raise SearchError(f"MCTS.advance: actions must be {len(tree.counts) // self.threads} integers, one for each root, got {actions!r}")
+        most = int(tree.counts[:, 0].max()), int(tree.counts[:, 1].max())
+        self._kept = subtrees(tree, positions, np.repeat(given, self.threads).astype(np.int64), max(most[0], 1), max(most[1], 1))
+
+    def _check_roots(self, roots, moves):
+        if not len(roots):
+            raise SearchError("MCTS: there must be at least one position to search, got none")
+        n, game = len(roots), self.game
+        players, over = np.zeros(n, np.int64), np.zeros(n, bool)
+        masks, probabilities = np.zeros((n, game.num_actions), bool), np.zeros((n, game.num_outcomes))
+        game.kernels.look(roots, players, over, masks, probabilities)
+        for bad, what in (
+            (over, "the game is over"),
+            (~over & (players < 0), "chance is to move (play an outcome first)"),
+            (~over & (players >= game.num_players), f"the player to move is not one of {game.num_players}"),
+            (~over & (players >= 0) & ~masks.any(axis=1), "no action is legal"),
+        ):
+            if bad.any():
+                k = int(np.argmax(bad))
+                raise SearchError(f"MCTS: {game.name} after {moves[k]}{f' (position {k})' if n > 1 else ''}: {what}, there is nothing to search")
+
+    def _prepare(self, roots):
+        """Trees for these roots, those that were kept among them."""
+        count, game = len(roots), self.game
+        width = max(game.num_actions, game.num_outcomes)
+        expected = min(-(-(self.simulations or 1000) // self.threads), 1 << 20)
+        nodes = expected * self._engine.nodes_each + 2
+        edges = 2 * width + expected * min(width, 12)
+        if self.memory is not None:
+            least = _NODE_BYTES + game.dtype.itemsize + _EDGE_BYTES * width
+            room = self.memory // count
+            if room < 4 * least:
+                raise SearchError(f"MCTS: memory must be at least {4 * least * count} bytes for {count} trees of {game.name}, got {self.memory}")
+            share = min(1.0, room / (nodes * (_NODE_BYTES + game.dtype.itemsize) + edges * _EDGE_BYTES))
+            nodes, edges = max(int(nodes * share), 3), max(int(edges * share), 2 * width)
+        if self._kept is not None and len(self._kept[0].counts) == count:
+            tree, positions = self._kept
+            used = tree.counts[:, :2].max(axis=0)
+            same = positions[:, 0].tobytes() == roots.tobytes()
+            if not same:
+                fresh = [t for t in range(count) if positions[t, 0].tobytes() != roots[t].tobytes()]
+                tree.counts[fresh] = 0
+            tree, positions = grown(tree, positions, int(used[0]) + nodes, int(used[1]) + edges)
+        else:
+            tree, positions = new_tree(count, nodes, edges), np.empty((count, nodes), game.dtype)
+        positions.view(np.uint8).reshape(count, -1)[:, : game.dtype.itemsize] = roots.view(np.uint8).reshape(count, -1)
+        return tree, positions
+
+    def _run(self, tree, positions, moves, seed, start):
+        """Simulations in slices, between which larger arrays are made, time is looked at, and Python can interrupt."""
+        count = len(tree.counts)
+        replica = np.arange(count) % self.threads
+        goal = np.full(count, _MOST)
+        if self.simulations is not None:
+            goal = self.simulations // self.threads + (replica < self.simulations % self.threads)
+        seeds = np.stack([np.full(count, seed, np.int64), np.arange(count) // self.threads + (replica << 32)], axis=1)
+        budgets, begin, waits = np.zeros(count, np.int64), True, np.ones(count, bool)
+        while True:
+            step = max(self._step // count, 1)
+            budgets = np.where(waits, np.minimum(tree.counts[:, RAN] + step, goal), tree.counts[:, RAN])
+            before, began = int(tree.counts[:, RAN].sum()), time.perf_counter()
+            self._engine.run(tree, positions, budgets, seeds, begin)
+            begin, now = False, time.perf_counter()
+            status, ran = tree.counts[:, STATUS], tree.counts[:, RAN]
+            full = status == FULL
+            if (status > FULL).any():
+                raise_failure(self.game, self.evaluator, tree, positions, moves, self.threads)
+            done = int(ran.sum()) - before
+            if done:
+                self._step = int(min(max(done * min(_SLICE / max(now - began, 1e-9), 8.0), 32), 1 << 24))
+            if self.seconds is not None:
+                left = start + self.seconds - now
+                if left <= 0:
+                    return tree, positions
+                self._step = max(min(self._step, int(done * left / max(now - began, 1e-9))), 1)
+            waits = full | (ran >= budgets) & (ran < goal)
+            if full.any():
+                larger = self._larger(tree, positions)
+                if larger is None:
+                    waits &= ~full
+                    if not ran.all():
+                        raise SearchError(f"MCTS: memory of {self.memory} bytes must have room for at least one simulation of each of {count} trees")
+                else:
+                    tree, positions = larger
+            if not waits.any():
+                return tree, positions
+
+    def _larger(self, tree, positions):
+        """The same trees with more room, or None where memory ends."""
+        count, nodes, edges = len(tree.counts), positions.shape[1], tree.children.shape[1]
+        width = max(self.game.num_actions, self.game.num_outcomes)
+        used = tree.counts[:, :2].max(axis=0)
+        more = 2 * nodes if used[0] >= nodes - 1 else nodes, 2 * edges if used[1] + width >= edges else edges
+        if self.memory is not None:
+            each = _NODE_BYTES + self.game.dtype.itemsize
+            room = self.memory // count
+            share = (room - nodes * each - edges * _EDGE_BYTES) / max((more[0] - nodes) * each + (more[1] - edges) * _EDGE_BYTES, 1)
+            if share * (more[0] - nodes + more[1] - edges) < 64:
+                return None
+            more = nodes + int((more[0] - nodes) * min(share, 1.0)), edges + int((more[1] - edges) * min(share, 1.0))
+        if max(more) > _MOST:
+            return None
+        try:
+            return grown(tree, positions, *more)
+        except MemoryError as error:
+            raise SearchError(f"MCTS: no memory for {count} trees of {more[0]} nodes (bound the search by memory=)") from error
+
+    def _result(self, tree, positions, moves, single):
+        n, actions = len(moves), self.game.num_actions
+        visits, sums, priors = np.zeros((n, actions), np.int64), np.zeros((n, actions)), np.zeros((n, actions))
+        exact, root, draws = np.full((n, actions), np.nan), np.zeros((n, 3)), np.zeros(n)
+        summarise(tree, self.threads, visits, sums, priors, exact, root, draws)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            values = np.where(np.isnan(exact), sums / visits, exact)
+        total = visits.sum(axis=1, keepdims=True)
+        policy = np.where(total > 0, visits / np.maximum(total, 1), priors)
+        weights = np.where(exact == -1, 0.0, policy)  # what is lost for certain is not played, unless all is
+        weights = np.where(weights.any(axis=1, keepdims=True), weights, policy)
+        best = np.fmax.reduce(exact, axis=1, initial=-np.inf, keepdims=True)
+        decided = (best == 1) | ((root[:, 2:] > 0) & (best > -np.inf))
+        weights = np.where(decided, np.where(exact == best, weights + 1e-9, 0.0), weights)
+        chosen = _choose(weights, values, self.temperature, draws)
+        value = np.where(decided[:, 0], best[:, 0], root[:, 1] / np.maximum(root[:, 0], 1))
+        ran = tree.counts[:, RAN].reshape(n, self.threads).sum(axis=1)
+        trees = [SearchTree(self.game, tree, positions, k * self.threads, moves[k]) for k in range(n)]
+        fields = chosen, visits, values, priors, policy, value, root[:, 2] > 0, ran
+        if single:
+            fields = (int(chosen[0]), *(a[0] for a in fields[1:5]), float(value[0]), bool(root[0, 2]), int(ran[0]))
+        return SearchResult(*fields, trees, single)
+
+    def __repr__(self) -> str:
+        return f"MCTS({self.game!r}, simulations={self.simulations}, policy={self.policy!r}, evaluator={self.evaluator!r}, seed={self.seed})"
+
+
+def _choose(weights, values, temperature, draws):
+    """(N,) actions: the largest weights, or, where there is a temperature, drawn in proportion to weights ** (1 / temperature)."""
+    top = weights.max(axis=1, keepdims=True)
+    if temperature == 0:
+        return np.where(weights == top, np.nan_to_num(values, nan=-np.inf), -np.inf).argmax(axis=1)
+    with np.errstate(divide="ignore"):
+        p = np.exp((np.log(weights) - np.log(top)) / temperature)
+    sums = np.cumsum(p, axis=1)
+    return (sums <= draws[:, None] * sums[:, -1:]).sum(axis=1)
+
+
+def _check(name, value, low, kind, optional=False):
+    if value is None and optional:
+        return
+    allowed = (int, np.integer) if kind is int else (int, float, np.integer, np.floating)
+    if isinstance(value, bool) or not isinstance(value, allowed) or not value >= low or not math.isfinite(value):
+        what = "an integer" if kind is int else "a number"
+        raise SearchError(f"MCTS: {name} must be {what} of at least {low}, got {value!r}")

@@ -106,7 +106,7 @@ def play_match(game: Any, players: Sequence[Any] | Mapping[str, Any], games: int
     games : int
         A multiple of the number of players gives everybody every seat equally often.
     seed : int
-        Of chance, of `Random`, and of compiled functions. A search has its own.
+        Of chance, of `Random`, of compiled functions, and, with their own seed, of searches.
     progress : bool
         Show a progress bar with the score.
 
@@ -159,7 +159,7 @@ def _play(game: Any, entrants: list[Player], numbers: np.ndarray, seed: int, ret
             returns[numbers[k], seats[k]] = table.returns(k)
         if over.any():
             bar.update(int(over.sum()))
-            bar.set_postfix_str("returns " + " : ".join(f"{r:g}" for r in returns.sum(axis=0)))
+            bar.set_postfix_str("returns " + " : ".join(f"{r:g}" for r in returns.sum(axis=0)), refresh=False)
         going, movers, masks, chance = going[~over], movers[~over], masks[~over], chance[~over]
         if not len(going):
             return table

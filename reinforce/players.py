@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -64,7 +65,7 @@ def as_player(game: Any, player: Any, name: str | None = None) -> Player:
     GameError
         If it cannot.
     """
-    called = name or getattr(player, "__name__", None) or (repr(player) if len(repr(player)) <= 40 else type(player).__name__)
+    called = name or _name(player)
     if isinstance(player, Random):
         return Player(called, player, _random)
     if isinstance(player, Human):
@@ -82,8 +83,25 @@ def as_player(game: Any, player: Any, name: str | None = None) -> Player:
         return Player(called, player, _compiled(game, player, called))
     if hasattr(player, "game"):
         _check_same(game, player.game, called)
-        return Player(called, player, lambda table, indices, masks, draw, rng: np.atleast_1d(player(table.positions(indices)).action))
+        return Player(called, player, _search(player))
     return Player(called, player, lambda table, indices, masks, draw, rng: [player(table.state(k)) for k in indices])
+
+
+def _name(player):
+    if getattr(player, "simulations", None) is not None:
+        return f"{type(player).__name__} {player.simulations}"
+    return getattr(player, "__name__", None) or (repr(player) if len(repr(player)) <= 40 else type(player).__name__)
+
+
+def _search(search):
+    seeded = "seed" in inspect.signature(search).parameters  # else it draws the same numbers for every move
+
+    def act(table, indices, masks, draw, rng):
+        seed, numbers, move = draw
+        given = {"seed": int(np.random.default_rng((seed, numbers[0], move, getattr(search, "seed", 0) % 2**63)).integers(2**62))} if seeded else {}
+        return np.atleast_1d(search([table.state(k) for k in indices], **given).action)
+
+    return act
 
 
 def _random(table, indices, masks, draw, rng):
@@ -98,7 +116,7 @@ def _compiled(game, policy, name):
 
     def act(table, indices, masks, draw, rng):
         actions = np.zeros(len(indices), np.int64)
-        kernel(table.positions(indices), *draw, actions)
+        kernel(table.states[indices], *draw, actions)
         return actions
 
     return act

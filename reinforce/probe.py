@@ -15,14 +15,16 @@ import numpy as np
 from triskele.core.compile.generated import load_module
 from triskele.core.kernels.njit import inner
 from triskele.reinforce.errors import GameError
-from triskele.reinforce.fingerprint import plain
+from triskele.reinforce.fingerprint import fingerprint, plain
 from triskele.reinforce.game import CHANCE, Game, Rules
 
 __all__ = ["Probe"]
 
 _ARGUMENTS = {"initial": "state", "player": "state", "legal_actions": "state, mask", "step": "state, action", "terminal": "state", "returns": "state, out",
               "observe": "state, player, out", "chance": "state, probabilities", "random_action": "state, stream"}  # fmt: skip
-_ANSWERS = ("player", "terminal", "random_action")  # rules that return something; the others write
+_ANSWERS = ("terminal", "player", "random_action")  # rules that return something; the others write
+_WRITTEN = ("player", "action", "mask", "out", "probabilities", "seen")  # what else a rule may be given
+_NUMBER = {name: k for k, name in enumerate(_ARGUMENTS)}
 _GUARD, _PATTERN = 64, 0xA5  # elements on either side of an array, and what their bytes are
 
 
@@ -39,9 +41,10 @@ class Probe:
         self.game, self.moves = game, []
         self.rules = Rules(*(None if f is None else self._function(name, f) for name, f in game.rules()._asdict().items()))
         self._states = np.zeros(3, game.dtype)  # the middle one is the position
-        source = _module(game, self.rules)
-        names = {f"rule_{n}": inner(f, boundscheck=True) for n, f in self.rules._asdict().items() if f is not None}
-        self._kernels = load_module(source, "check", names)
+        self._given = {n: f for n, f in self.rules._asdict().items() if f is not None}
+        self._kernels = self._load(self._given)
+        self._unused = {"player": 0, "action": 0, "mask": np.zeros(1, bool), "out": np.zeros(1), "probabilities": np.zeros(1), "stream": np.zeros(1, np.uint64),
+                        "drawn": np.zeros(1, np.int64), "seen": np.zeros((1,) * len(game.observation_shape), np.float32)}  # fmt: skip
 
     def fail(self, rule: str, what: str, cause: BaseException | None = None) -> NoReturn:
         """Raise the error."""
@@ -60,7 +63,7 @@ class Probe:
 
     def step(self, action: int) -> None:
         """Play, or let an outcome happen."""
-        self._call("step", action, changes=True, doing=f" of {action}")
+        self._call("step", action=action, changes=True, doing=f" of {action}")
         self.moves.append(action)
 
     def terminal(self) -> bool:
@@ -78,30 +81,30 @@ class Probe:
 
     def legal_actions(self) -> np.ndarray:
         """Actions that the mask allows."""
-        legal = np.flatnonzero(self._written("legal_actions", (self.game.num_actions,), bool))
+        legal = np.flatnonzero(self._written("legal_actions", "mask", (self.game.num_actions,), bool))
         if not len(legal):
             self.fail("legal_actions", "allows nothing, though the game is not over")
         return legal
 
     def chance(self) -> np.ndarray:
         """(num_outcomes,) probabilities."""
-        p = self._finite("chance", self._written("chance", (self.game.num_outcomes,), np.float64))
+        p = self._finite("chance", self._written("chance", "probabilities", (self.game.num_outcomes,), np.float64))
         if (p < 0).any() or abs(p.sum() - 1.0) > 1e-9:
             self.fail("chance", f"must give probabilities that sum to 1, got {p.tolist()} with the sum {p.sum():.12g}")
         return p
 
     def returns(self) -> np.ndarray:
         """(num_players,) what everybody has got."""
-        return self._finite("returns", self._written("returns", (self.game.num_players,), np.float64))
+        return self._finite("returns", self._written("returns", "out", (self.game.num_players,), np.float64))
 
     def observe(self, player: int) -> np.ndarray:
         """What a player sees."""
-        return self._finite("observe", self._written("observe", tuple(self.game.observation_shape), np.float32, player))
+        return self._finite("observe", self._written("observe", "seen", tuple(self.game.observation_shape), np.float32, player=player))
 
     def random_actions(self, count: int, seed: int) -> np.ndarray:
         """(count,) draws of `random_action`."""
         drawn = np.zeros(count, np.int64)
-        self._number("random_action", self._call("random_action", np.array([seed], np.uint64), drawn), "an integer")
+        self._number("random_action", self._call("random_action", stream=np.array([seed], np.uint64), drawn=drawn), "an integer")
         return drawn
 
     def _function(self, name, function):
@@ -115,16 +118,24 @@ class Probe:
             raise GameError(f"{self.game.name}: {name} must have the arguments ({expected}), got ({', '.join(got)})")
         return function
 
-    def _call(self, rule, *args, changes=False, doing=""):
+    def _load(self, rules):
+        source = _source(self.game, rules)
+        return load_module(source, "check", {f"rule_{n}": inner(f, boundscheck=True) for n, f in rules.items()})
+
+    def _call(self, rule, *, changes=False, doing="", **given):
         import numba.core.errors
 
+        args = self._unused | given
         around = self._states.view(np.uint8).reshape(3, -1)
         around[0] = around[2] = _PATTERN
         before = around.copy()
         try:
-            result = getattr(self._kernels, rule)(self._states, *args)
+            if rule in _ANSWERS:
+                result = self._kernels.ask(_NUMBER[rule], self._states, args["stream"], args["drawn"])[_ANSWERS.index(rule)]
+            else:
+                result = self._kernels.write(_NUMBER[rule], self._states, *(args[n] for n in _WRITTEN))
         except numba.core.errors.NumbaError as error:
-            raise GameError(f"{self.game.name}: {rule} cannot be compiled: {_essence(error)}") from error
+            self._find_uncompilable(error)
         except Exception as error:  # whatever a rule raises
             self.fail(rule + doing, f"raised {type(error).__name__}: {error}", error)
         if (around[::2] != _PATTERN).any():
@@ -133,7 +144,22 @@ class Probe:
             self.fail(rule, "changes the state, which only initial and step may do")
         return result
 
-    def _written(self, rule, shape, dtype, *args):
+    def _find_uncompilable(self, error):
+        """Kernels hold several rules, because that compiles faster; which one is wrong is seen by compiling each alone."""
+        import numba
+
+        for name, function in self._given.items():
+            kernels, unused = self._load({name: function}), self._unused
+            try:
+                if name in _ANSWERS:
+                    kernels.ask.compile(tuple(map(numba.typeof, (0, self._states, unused["stream"], unused["drawn"]))))
+                else:
+                    kernels.write.compile(tuple(map(numba.typeof, (0, self._states, *(unused[n] for n in _WRITTEN)))))
+            except numba.core.errors.NumbaError as own:
+                raise GameError(f"{self.game.name}: {name} cannot be compiled: {_essence(own)}") from own
+        raise GameError(f"{self.game.name}: the rules cannot be compiled together: {_essence(error)}") from error
+
+    def _written(self, rule, name, shape, dtype, **given):
         """What a rule writes, which must be everything and nothing else, and not depend on what was there."""
         found = []
         for fill in (0, 1):
@@ -143,7 +169,7 @@ class Probe:
             raw[:] = _PATTERN
             inside = buffer[_GUARD : _GUARD + size]
             inside[:] = fill
-            self._call(rule, *args, inside.reshape(shape))
+            self._call(rule, **given, **{name: inside.reshape(shape)})
             margin = _GUARD * buffer.itemsize
             if (raw[:margin] != _PATTERN).any() or (raw[-margin:] != _PATTERN).any():
                 self.fail(rule, f"writes outside of {_ARGUMENTS[rule].split(', ')[-1]}, which has the shape {shape}")
@@ -166,18 +192,24 @@ class Probe:
         return value
 
 
-def _module(game, rules):
-    """Source of a kernel per rule, each compiled when it is first called."""
-    lines = [f'"""Rules of {game.name}, one at a time. {game.key}"""', "from triskele.core.kernels.njit import kernel"]
-    for name, arguments in _ARGUMENTS.items():
-        if getattr(rules, name) is None:
-            continue
-        others = arguments.removeprefix("state")
-        body = [f"{'return ' if name in _ANSWERS else ''}rule_{name}(states[1]{others})"]
-        if name == "random_action":
-            others = ", stream, drawn"
-            body = ["for k in range(len(drawn)):", "    action = rule_random_action(states[1], stream)", "    drawn[k] = action", "return action"]
-        lines += ["", "", "@kernel(boundscheck=True)", f"def {name}(states{others}):", *(f"    {line}" for line in body)]
+def _source(game, rules):
+    """Two kernels: one asks a rule for what it returns, the other lets a rule write. Rules are told by number."""
+    key = fingerprint(game.dtype, [*rules], [*rules.values()])
+    lines = [f'"""Rules of {game.name} for check_game. {key}"""', "from triskele.core.kernels.njit import kernel"]
+    lines += ["", "", "@kernel(boundscheck=True)", "def ask(rule, states, stream, drawn):"]
+    if "terminal" in rules:
+        lines += [f"    if rule == {_NUMBER['terminal']}:", "        return rule_terminal(states[1]), 0, 0"]
+    if "player" in rules:
+        lines += [f"    if rule == {_NUMBER['player']}:", "        return False, rule_player(states[1]), 0"]
+    if "random_action" in rules:
+        lines += ["    for k in range(len(drawn)):", "        action = rule_random_action(states[1], stream)", "        drawn[k] = action", "    return False, 0, action"]
+    else:
+        lines += ["    return False, 0, 0"]
+    lines += ["", "", "@kernel(boundscheck=True)", f"def write(rule, states, {', '.join(_WRITTEN)}):", "    pass"]
+    for name in rules:
+        if name not in _ANSWERS:
+            others = _ARGUMENTS[name].removeprefix("state").replace("out", "seen" if name == "observe" else "out")
+            lines += [f"    if rule == {_NUMBER[name]}:", f"        rule_{name}(states[1]{others})"]
     return "\n".join(lines) + "\n"
 
 

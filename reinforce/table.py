@@ -56,12 +56,8 @@ class _Records(_Table):
         self.game.kernels.returns(self.states[index : index + 1], out)
         return out[0]
 
-    def positions(self, indices: np.ndarray) -> np.ndarray:
-        """For a search: records."""
-        return self.states[indices]
-
     def state(self, index: int) -> State:
-        """For a person, or a Python function."""
+        """One of the positions."""
         return State(self.game, self.states[index : index + 1].copy(), self.moves[index])
 
     def observations(self, indices: np.ndarray) -> np.ndarray:
@@ -89,9 +85,6 @@ class _Objects(_Table):
 
     def returns(self, index):
         return self.states[index].returns
-
-    def positions(self, indices):
-        return [self.states[k] for k in indices]
 
     def state(self, index):
         return self.states[index]

@@ -1,0 +1,137 @@
+"""Environments of PettingZoo in which agents act one after the other (AEC)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from triskele.reinforce.adapters.cloning import clone
+from triskele.reinforce.adapters.python_game import PythonGame
+from triskele.reinforce.errors import GameError
+
+__all__ = ["PettingZooGame", "from_pettingzoo"]
+
+
+def from_pettingzoo(env_fn: Callable[[], Any], *, clone: Callable[[Any], Any] = clone, seed: int = 0) -> PettingZooGame:
+    """A PettingZoo AEC environment with discrete actions, played and searched like a game of this package.
+
+    Player k is ``possible_agents[k]``; what it has got in the end is the sum of its rewards. What is legal stands in
+    "action_mask", of the observation or of the info. A copy of an environment that draws random numbers draws the same ones:
+    searches know what will come.
+
+    Parameters
+    ----------
+    env_fn : callable
+        ``env_fn()`` makes an environment.
+    clone : callable
+        ``clone(env)`` makes an independent copy of one.
+    seed : int
+        Of the reset.
+
+    Raises
+    ------
+    GameError
+        If it is no AEC environment, or its actions are not discrete, or its agents' observations differ in shape.
+
+    Examples
+    --------
+    >>> from triskele import reinforce as rl
+    >>> from pettingzoo.classic import connect_four_v3
+    >>> rl.from_pettingzoo(connect_four_v3.env).initial_state().play(3, 3).legal_actions
+    [0, 1, 2, 3, 4, 5, 6]
+    """
+    try:
+        import pettingzoo
+    except ImportError as error:
+        raise ImportError("from_pettingzoo: needs PettingZoo (pip install 'triskele[rl]')") from error
+    if not callable(env_fn):
+        raise GameError(f"from_pettingzoo: env_fn must be a function that makes an environment, got {env_fn!r:.80}")
+    env = env_fn()
+    if not isinstance(env, pettingzoo.AECEnv):
+        raise GameError(f"from_pettingzoo: env_fn must make an AECEnv, got {type(env).__name__} (pettingzoo.utils.parallel_to_aec makes one of a ParallelEnv)")
+    return PettingZooGame(env, clone, seed)
+
+
+class _Position:
+    __slots__ = ("env", "length", "totals")
+
+    def __init__(self, env, totals, length):
+        self.env, self.totals, self.length = env, totals, length
+
+
+class PettingZooGame(PythonGame):
+    """See `from_pettingzoo`. `position.env` is the environment in that position."""
+
+    def __init__(self, env: Any, clone: Callable[[Any], Any], seed: int):
+        from gymnasium.spaces import Dict, Discrete
+
+        env.reset(seed=seed)
+        self.name, self.agents = str(env), list(env.possible_agents)
+        self._env, self._clone = env, clone
+        self.num_players = len(self.agents)
+        actions = [env.action_space(agent) for agent in self.agents]
+        if not all(isinstance(space, Discrete) and space.start == 0 for space in actions):
+            raise GameError(f"from_pettingzoo: {self.name} must have discrete actions that count from 0, got {actions[0]}")
+        self.num_actions = int(max(space.n for space in actions))
+        spaces = [env.observation_space(agent) for agent in self.agents]
+        shapes = {(s["observation"] if isinstance(s, Dict) and "observation" in s.spaces else s).shape for s in spaces}
+        if len(shapes) > 1 or None in shapes:
+            raise GameError(f"from_pettingzoo: {self.name} must show all agents arrays of one shape, got {spaces[0]}")
+        self.observation_shape = shapes.pop()
+        self.max_length = 2**31 - 1  # it is not known
+
+    def start(self) -> _Position:
+        """The first position, after the reset."""
+        return _Position(self._clone(self._env), np.zeros(self.num_players), 0)
+
+    def copy(self, position: _Position) -> _Position:
+        """An independent copy."""
+        return _Position(self._clone(position.env), position.totals.copy(), position.length)
+
+    def step(self, position: _Position, action: int) -> None:
+        """Act for the agent to move. Agents that are out of the game are passed over."""
+        env = position.env
+        env.step(action)
+        position.length += 1
+        for k, agent in enumerate(self.agents):
+            position.totals[k] += env.rewards.get(agent, 0.0)
+        while not self.terminal(position) and self._out(env, env.agent_selection):
+            env.step(None)
+
+    @staticmethod
+    def _out(env, agent):
+        return env.terminations[agent] or env.truncations[agent]
+
+    def player(self, position: _Position) -> int:
+        """Who is to act."""
+        return self.agents.index(position.env.agent_selection)
+
+    def legal_actions(self, position: _Position) -> list[int]:
+        """What the mask allows, or all actions."""
+        env = position.env
+        agent = env.agent_selection
+        seen = env.observe(agent)
+        mask = seen.get("action_mask") if isinstance(seen, dict) else None
+        if mask is None:
+            mask = env.infos[agent].get("action_mask")
+        return list(range(env.action_space(agent).n)) if mask is None else np.flatnonzero(mask).tolist()
+
+    def terminal(self, position: _Position) -> bool:
+        """Whether all agents are out."""
+        return all(self._out(position.env, agent) for agent in position.env.agents)
+
+    def returns(self, position: _Position) -> np.ndarray:
+        """Sums of rewards."""
+        return position.totals
+
+    def observe(self, position: _Position, player: int) -> np.ndarray:
+        """What the environment shows that agent."""
+        seen = position.env.observe(self.agents[player])
+        return np.asarray(seen["observation"] if isinstance(seen, dict) else seen, np.float32)
+
+    def draw(self, position: _Position) -> str:
+        """What the environment draws as text, if it was made with render_mode "ansi"."""
+        env = position.env
+        return str(env.render()) if getattr(env, "render_mode", None) == "ansi" else f"{self.name}, {env.agent_selection} after {position.length} moves"

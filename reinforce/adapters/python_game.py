@@ -1,0 +1,178 @@
+"""Games whose rules are Python objects. Nothing of them is compiled, but they are played and searched like the others."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from triskele.reinforce.errors import GameError, IllegalActionError
+from triskele.reinforce.game import CHANCE
+
+__all__ = ["PythonGame", "PythonState"]
+
+
+class PythonGame:
+    """Base of adapters. A *position* is any Python object; `step` changes it in place.
+
+    Attributes
+    ----------
+    name : str
+        For messages.
+    num_players, num_actions : int
+    num_outcomes : int
+        Of a chance event; 0 without chance.
+    observation_shape : tuple of int
+    max_length : int
+        No game has more moves than this, chance events among them.
+    """
+
+    name: str
+    num_players: int
+    num_actions: int
+    num_outcomes: int = 0
+    observation_shape: tuple[int, ...]
+    max_length: int
+
+    def start(self) -> Any:
+        """The first position."""
+        raise NotImplementedError
+
+    def copy(self, position: Any) -> Any:
+        """An independent copy."""
+        raise NotImplementedError
+
+    def step(self, position: Any, action: int) -> None:
+        """Play a legal action, or let a chance outcome happen."""
+        raise NotImplementedError
+
+    def player(self, position: Any) -> int:
+        """Who is to move, 0 ... num_players - 1, or CHANCE. Not asked in terminal positions."""
+        raise NotImplementedError
+
+    def legal_actions(self, position: Any) -> list[int]:
+        """What can be played. Not asked in terminal positions and at chance."""
+        raise NotImplementedError
+
+    def chance(self, position: Any) -> list[tuple[int, float]]:
+        """Outcomes with their probabilities, at chance."""
+        raise NotImplementedError
+
+    def terminal(self, position: Any) -> bool:
+        """Whether the game is over."""
+        raise NotImplementedError
+
+    def returns(self, position: Any) -> Sequence[float]:
+        """What each player has got when the game is over."""
+        raise NotImplementedError
+
+    def observe(self, position: Any, player: int) -> Any:
+        """Array of `observation_shape`: the position as `player` sees it."""
+        raise NotImplementedError
+
+    def draw(self, position: Any) -> str:
+        """The position as text for a terminal."""
+        return str(position)
+
+    def action_name(self, position: Any, action: int) -> str:
+        """An action as players write it."""
+        return str(action)
+
+    def initial_state(self) -> PythonState:
+        """The first position."""
+        return PythonState(self, self.start(), ())
+
+    def __repr__(self) -> str:
+        return f"<{self.name}>"
+
+
+class PythonState:
+    """A position of a `PythonGame`, which does not change: playing gives another one. The same attributes as `State`.
+
+    Attributes
+    ----------
+    game : PythonGame
+    position : object
+        To be looked at only.
+    moves : tuple of int
+        What was played, chance outcomes among them.
+    """
+
+    __slots__ = ("game", "moves", "position")
+
+    def __init__(self, game: PythonGame, position: Any, moves: tuple[int, ...]):
+        self.game, self.position, self.moves = game, position, moves
+
+    @property
+    def player(self) -> int:
+        """Who is to move, or CHANCE; 0 when the game is over."""
+        return 0 if self.terminal else self.game.player(self.position)
+
+    @property
+    def terminal(self) -> bool:
+        """Whether the game is over."""
+        return self.game.terminal(self.position)
+
+    @property
+    def legal_actions(self) -> list[int]:
+        """What can be played; at chance, the outcomes that can happen."""
+        if self.terminal:
+            return []
+        if self.player == CHANCE:
+            return [outcome for outcome, probability in self.game.chance(self.position) if probability > 0]
+        return self.game.legal_actions(self.position)
+
+    @property
+    def legal_mask(self) -> np.ndarray:
+        """(num_actions,) bool; all False at chance and when the game is over."""
+        mask = np.zeros(self.game.num_actions, bool)
+        if self.player != CHANCE:
+            mask[self.legal_actions] = True
+        return mask
+
+    @property
+    def chance(self) -> np.ndarray:
+        """(num_outcomes,) probabilities; all 0 unless chance is to move."""
+        out = np.zeros(self.game.num_outcomes)
+        if self.player == CHANCE:
+            for outcome, probability in self.game.chance(self.position):
+                out[outcome] = probability
+        return out
+
+    @property
+    def returns(self) -> np.ndarray:
+        """(num_players,) float64; GameError before the end."""
+        if not self.terminal:
+            raise GameError(f"{self.game.name}: returns are known when the game is over, which it is not after {self.moves}")
+        return np.array(self.game.returns(self.position), float)
+
+    def observation(self, player: int | None = None) -> np.ndarray:
+        """What a network is given: float32 array of `observation_shape`, as the player to move (or `player`) sees it."""
+        seen = np.array(self.game.observe(self.position, self.player if player is None else player), np.float32)
+        return seen.reshape(self.game.observation_shape)
+
+    def play(self, *actions: int) -> PythonState:
+        """The position after these actions, one after the other.
+
+        Raises
+        ------
+        IllegalActionError
+            If one of them is not legal.
+        """
+        position, moves = self.game.copy(self.position), self.moves
+        for action in actions:
+            legal = PythonState(self.game, position, moves).legal_actions
+            if not legal:
+                raise IllegalActionError(f"{self.game.name}: the game is over after {moves}, got action {action!r}")
+            if isinstance(action, bool) or not isinstance(action, (int, np.integer)) or action not in legal:
+                raise IllegalActionError(f"{self.game.name}: action {action!r} is not legal after {moves} (legal: {legal})")
+            self.game.step(position, int(action))
+            moves = (*moves, int(action))
+        return PythonState(self.game, position, moves)
+
+    def __str__(self) -> str:
+        return self.game.draw(self.position)
+
+    def __repr__(self) -> str:
+        return f"<{self.game.name} after {list(self.moves)}>"

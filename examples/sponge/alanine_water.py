@@ -190,7 +190,7 @@ if __name__ == "__main__":
     parser.add_argument("--plain", action="store_true", help="only the run without tempering")
     parser.add_argument("--lifetimes", type=int, default=0, dest="lifetime_runs", help="only so many runs that begin at phi > 0")
     parser.add_argument("--combine", action="store_true", dest="only_combine", help="only put together what there is")
-    parser.add_argument("--highest", type=float, default=600.0, help="end of the ladder in K (another folder for another ladder)")
+    parser.add_argument("--highest", type=float, default=2000.0, help="end of the ladder in K (another folder for another ladder)")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--folder", help="for checkpoints and results; that of --output, or alanine_water, when left out")

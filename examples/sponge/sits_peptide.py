@@ -63,10 +63,14 @@ def simulate(ns, learn, cross, plain, seed, highest, folder):
     report = [sponge.Variables({"phi": PHI, "psi": PSI}, EVERY, table), sponge.Checkpoint(checkpoint, 5000),
               sponge.Log(every=25_000, progress=False)]  # fmt: skip
     first = round(learn * STEPS_PER_NS)
+    half, last = first + round(ns / 2 * STEPS_PER_NS), first + round(ns * STEPS_PER_NS)
     sim.run(max(0, first - sim.step), report=report)
     if sits.mode == "iterate":
         sits.produce()
-    sim.run(max(0, first + round(ns * STEPS_PER_NS) - sim.step), report=report)
+    sim.run(max(0, half - sim.step), report=report)
+    if sim.step == half and not plain:  # n_k from all data so far: flatter than what the short time of learning gave
+        sits.log_n = sits.free_energies(sits.temperatures)[0]
+    sim.run(max(0, last - sim.step), report=report)
     sim.save_checkpoint(checkpoint)
     rows = np.loadtxt(table, delimiter=",", skiprows=1)
     rows = rows[rows[:, 0] > first]

@@ -8,6 +8,7 @@ from typing import Any as _Any
 
 _LAZY = {  # name: module that defines it
     "Box": "triskele.reinforce.spaces",
+    "BatchFunction": "triskele.reinforce.mcts.network",
     "BufferError": "triskele.reinforce.errors",
     "CHANCE": "triskele.reinforce.game",
     "CSV": "triskele.reinforce.training.report",

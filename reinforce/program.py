@@ -75,6 +75,8 @@ class Batch:
     ----------
     inputs, outputs : list of (at least rows, ...) arrays
         What is written into inputs is what the program sees; each run overwrites the outputs.
+    size : int
+        Rows of a piece.
     calls : (pieces, 4) int64
         For `run_program`, one after the other.
 
@@ -90,16 +92,16 @@ class Batch:
 
     def __init__(self, function: Jitted, params: Any, rows: int, *inputs: tuple[tuple[int, ...], Any]):
         pieces = -(-rows // MOST_ROWS)
-        self._function, self._size = function, max(2, -(-rows // pieces))
+        self._function, self.size = function, max(2, -(-rows // pieces))
         self.rows = rows
-        self.inputs = [np.zeros((pieces * self._size, *shape), dtype) for shape, dtype in inputs]
+        self.inputs = [np.zeros((pieces * self.size, *shape), dtype) for shape, dtype in inputs]
         program = self._program(params)
-        self.outputs = [np.zeros((pieces * self._size, *s.shape[1:]), s.dtype) for s in program.traced.out_specs]
+        self.outputs = [np.zeros((pieces * self.size, *s.shape[1:]), s.dtype) for s in program.traced.out_specs]
         self.calls = np.zeros((pieces, 4), np.int64)
         self.set_params(params)
 
     def _program(self, params):
-        return self._function.program(params, *(a[: self._size] for a in self.inputs))
+        return self._function.program(params, *(a[: self.size] for a in self.inputs))
 
     def set_params(self, params: Any) -> None:
         """Use these from now on: read at each run where they have the right layout, copied where not."""
@@ -109,7 +111,7 @@ class Batch:
         scratch = np.zeros(program.scratch + 64, np.uint8)
         tables = []
         for k in range(len(self.calls)):
-            part = slice(k * self._size, (k + 1) * self._size)
+            part = slice(k * self.size, (k + 1) * self.size)
             tables += [np.array([a.ctypes.data for a in arrays], np.int64) for arrays in ([*constant, *(a[part] for a in self.inputs)], [a[part] for a in self.outputs])]
             self.calls[k] = program.module.address("main"), tables[-2].ctypes.data, tables[-1].ctypes.data, -(-scratch.ctypes.data // 64) * 64
         self.params, self.program, self._kept = params, program, (constant, scratch, tables)

@@ -46,7 +46,7 @@ def gather(tree, node, edges):
         child = tree.children[first + k]
         visits = np.int64(tree.stats[child].visits) if child >= 0 else 0
         edges.visits[k] = visits
-        edges.q[k] = tree.totals[child] / visits if visits > 0 else 0.0
+        edges.q[k] = tree.stats[child].mean if visits > 0 else 0.0
         edges.prior[k] = tree.priors[first + k]
     return count
 

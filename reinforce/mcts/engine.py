@@ -24,11 +24,18 @@ class Engine:
 
     Attributes
     ----------
+    sliced : bool
+        Whether `run` is to be called often, so that Python can interrupt a search; else it sees to that itself.
     nodes_each : int
         Nodes that a simulation may make at most, usually; more are found room for.
     """
 
+    sliced: bool = True
     nodes_each: int = 1
+
+    def results(self, tree: Tree) -> tuple[np.ndarray, np.ndarray] | None:
+        """(actions, policies) at the roots, where the tree's policy has its own way to find them."""
+        return None
 
     def run(self, tree: Tree, states: np.ndarray, budgets: np.ndarray, seeds: np.ndarray, begin: bool) -> None:
         """Run simulations until ``tree.counts[t, RAN] == budgets[t]`` in each tree, or its root is proven.
@@ -66,8 +73,15 @@ class KernelEngine(Engine):
         else:
             names["user_evaluate"] = evaluator.function
             evaluate = _EVALUATE_WITH_PRIORS if evaluator.gives_priors else _EVALUATE
+        longest, actions, outcomes, players = game.max_length + 2, game.num_actions, game.num_outcomes, game.num_players
+        sizes = dict(path=8 * longest, movers=8 * longest, mask=actions, probabilities=8 * outcomes, values=8 * players, outcome=8 * players, prior=4 * actions,
+                     scratch=game.dtype.itemsize)
+        places, self._work_bytes = {}, 0
+        for field, size in sizes.items():
+            places[field] = self._work_bytes
+            self._work_bytes += -(-size // 64) * 64
         source = _SOURCE.format(
-            name=game.name, longest=game.max_length + 2, actions=game.num_actions, outcomes=game.num_outcomes, players=game.num_players,
+            name=game.name, longest=longest, actions=actions, outcomes=outcomes, players=players, **places,
             key=" ".join([game.key, policy.key, evaluator.key, "" if backup is None else fingerprint(backup)]),
             order="shuffle(tree, node)" if policy.in_random_order else "pass",
             expand="expand_any" if chance else "expand",
@@ -88,8 +102,11 @@ class KernelEngine(Engine):
 
     def run(self, tree, states, budgets, seeds, begin):
         """See `Engine`."""
-        context = context_of(tree, states, self._parameters, budgets, seeds, int(begin), states.dtype.itemsize)
-        run_chunks(self._kernel, context, min(len(budgets), 8 * threads.get_threads()))
+        chunks = min(len(budgets), 8 * threads.get_threads())
+        work = np.zeros(chunks * self._work_bytes + 64, np.uint8)
+        start = -(-work.ctypes.data // 64) * 64
+        context = context_of(tree, states, self._parameters, budgets, seeds, int(begin), states.dtype.itemsize, start, self._work_bytes)
+        run_chunks(self._kernel, context, chunks)
 
 
 _ROLL_OUT = """\
@@ -117,7 +134,7 @@ _NOISE_AT_ROOT = """\
             status = grow(rules, tree, states, 0, work)
             if status != NEW:
                 return status
-        add_noise(tree, parameters[12], parameters[13])"""
+        add_noise(tree, parameters[12], parameters[13], work.priors)"""
 
 _SOURCE = '''"""Search of {name}. {key}"""
 import numpy as np
@@ -207,16 +224,19 @@ def start(tree, states, noise, parameters, work):
     return NEW
 
 
-@kernel(nogil=True)
+@kernel(nogil=True, _nrt=False)
 def run(context, chunk):
     w = carray(context, (32,))
     trees, chunks, nodes = w[TREES], w[CHUNKS], w[NODE_CAPACITY]
     parameters = carray(at(w[FIRST_FREE]), (16,), np.float64)
     budgets, seeds = carray(at(w[FIRST_FREE + 1]), (trees,), np.int64), carray(at(w[FIRST_FREE + 2]), (trees, 2), np.int64)
     begin, size = w[FIRST_FREE + 3], w[FIRST_FREE + 4]
+    memory = w[FIRST_FREE + 5] + chunk * w[FIRST_FREE + 6]
     work = Work(
-        np.empty({longest}, np.int64), np.empty({longest}, np.int64), np.empty({actions}, np.bool_), np.empty({outcomes}, np.float64),
-        np.empty({players}, np.float64), np.empty({players}, np.float64), np.empty({actions}, np.float32), np.empty(1, STATE),
+        carray(at(memory), ({longest},), np.int64), carray(at(memory + {movers}), ({longest},), np.int64), carray(at(memory + {mask}), ({actions},), np.bool_),
+        carray(at(memory + {probabilities}), ({outcomes},), np.float64), carray(at(memory + {values}), ({players},), np.float64),
+        carray(at(memory + {outcome}), ({players},), np.float64), carray(at(memory + {prior}), ({actions},), np.float32),
+        carray(at(memory + {scratch}), (1,), STATE),
     )
     for t in range(trees * chunk // chunks, trees * (chunk + 1) // chunks):
         tree, states = tree_at(w, t), carray(at(w[STATES] + t * nodes * size), (nodes,), STATE)

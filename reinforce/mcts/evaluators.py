@@ -14,6 +14,7 @@ from triskele.reinforce import random
 from triskele.reinforce.errors import EvaluatorError, GameError
 from triskele.reinforce.fingerprint import fingerprint, plain
 from triskele.reinforce.mcts.loop import NEW, NO_ACTION, TOO_LONG
+from triskele.reinforce.mcts.network import BatchFunction
 
 __all__ = ["Compiled", "RandomRollout", "any_move", "as_evaluator", "legal_move", "own_move", "roll_out"]
 
@@ -128,17 +129,26 @@ class Compiled:
         count = len(inspect.signature(self.python).parameters)
         if count not in (2, 3):
             raise EvaluatorError(f"MCTS: an evaluator is a function (state, values) or (state, values, priors), got {self.python.__name__}{inspect.signature(self.python)}")
-        self.gives_priors, self.function = count == 3, inner(self.python)
+        self.gives_priors, self.function = count == 3, inner(self.python, _nrt=True)
         self.key = fingerprint(self.python, count)
 
     def __repr__(self) -> str:
         return self.python.__name__
 
 
+def _takes_one(function):
+    try:
+        return len(inspect.signature(function).parameters) == 1
+    except (TypeError, ValueError):
+        return False
+
+
 def as_evaluator(evaluator: Any) -> Any:
     """An evaluator object of what a user gives."""
     if hasattr(evaluator, "gives_priors"):
         return evaluator
+    if callable(evaluator) and not hasattr(evaluator, "py_func") and _takes_one(evaluator):
+        return BatchFunction(evaluator)
     try:
         return Compiled(evaluator)
     except GameError as error:

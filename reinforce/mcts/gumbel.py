@@ -56,6 +56,8 @@ class Gumbel:
     value_scale: float = 0.1
     maxvisit_init: float = 50.0
 
+    in_random_order = False
+
     def __post_init__(self):
         if not isinstance(self.max_considered_actions, (int, np.integer)) or isinstance(self.max_considered_actions, bool) or self.max_considered_actions < 1:
             raise SearchError(f"Gumbel: max_considered_actions must be a positive integer, got {self.max_considered_actions!r}")
@@ -90,6 +92,14 @@ def considered_visits(max_considered_actions: int, simulations: int) -> np.ndarr
                 done, t = done + 1, end
             left = max(2, left // 2)
     return table
+
+
+def parameters(policy: Gumbel, simulations: int, num_actions: int) -> tuple[np.ndarray, np.ndarray]:
+    """(schedule, formula) for kernels."""
+    schedule = considered_visits(min(policy.max_considered_actions, num_actions), simulations)
+    formula = np.zeros(16)
+    formula[:4] = policy.gumbel_scale, policy.value_scale, policy.maxvisit_init, num_actions
+    return schedule, formula
 
 
 @inner
@@ -150,13 +160,15 @@ def interior_edge(count, whole, raw, visits, q, prior, value_scale, maxvisit_ini
 
 @inner
 def root_edge(count, visits, considered, prior, noise, sigma):
-    """Of the edges with `considered` visits, that with the greatest noise + logit + sigma (section 3); -1 where there is none."""
-    top = 0.0
+    """Of the edges with `considered` visits, or the nearest number that any has, that with the greatest noise + logit + sigma (section 3)."""
+    top, nearest = 0.0, visits[0]
     for k in range(count):
         top = max(top, prior[k])
-    best, best_score = -1, -math.inf
+        if abs(visits[k] - considered) < abs(nearest - considered):
+            nearest = visits[k]
+    best, best_score = 0, -math.inf
     for k in range(count):
-        if visits[k] == considered:
+        if visits[k] == nearest:
             score = max(LOWEST, noise[k] + math.log(prior[k] / top) + sigma[k])
             if score > best_score:
                 best, best_score = k, score

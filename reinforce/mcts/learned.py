@@ -17,6 +17,7 @@ from triskele.reinforce.mcts import gumbel, muzero
 from triskele.reinforce.mcts.gumbel import Gumbel
 from triskele.reinforce.mcts.muzero import MuZeroPUCT
 from triskele.reinforce.mcts.network import masked_softmax
+from triskele.reinforce.mcts.paths import moves_to
 from triskele.reinforce.mcts.tree import ERROR_NODE, STATUS, Tree, new_tree
 from triskele.reinforce.program import Batch
 
@@ -140,7 +141,8 @@ class MuZero:
         if not isinstance(policy, (Gumbel, MuZeroPUCT)):
             raise SearchError(f"MuZero: policy must be Gumbel(...) or MuZeroPUCT(...), got {policy!r}")
         self.model, self.simulations, self.policy, self.seed = model, int(simulations), policy, seed
-        self.schedule, self.formula = parameters(policy, self.simulations, model.num_actions)
+        self._formulas = gumbel if isinstance(policy, Gumbel) else muzero
+        self.schedule, self.formula = self._formulas.parameters(policy, self.simulations, model.num_actions)
         self._made: dict[Any, _Model] = {}
         if not hasattr(model.dynamics, "py_func"):
             self._functions = _jitted(model)
@@ -191,24 +193,6 @@ class MuZero:
         return LearnedSearchResult(*out, tree)
 
 
-def parameters(policy: Gumbel | MuZeroPUCT, simulations: int, actions: int) -> tuple[np.ndarray, np.ndarray]:
-    """(schedule, formula) for kernels."""
-    if isinstance(policy, Gumbel):
-        schedule = gumbel.considered_visits(min(policy.max_considered_actions, actions), simulations)
-        return schedule, np.array([policy.gumbel_scale, policy.value_scale, policy.maxvisit_init, actions], float)
-    return np.zeros((1, 1), np.int32), np.array([policy.c_init, policy.c_base, *policy.dirichlet, policy.temperature], float)
-
-
-def moves_to(tree: Tree, t: int, node: int) -> tuple[int, ...]:
-    """Actions from the root of tree `t` to a node."""
-    moves = []
-    while node > 0:
-        up = tree.parents[t, node]
-        moves.append(int(tree.actions[t, up["edge"]]))
-        node = int(up["parent"])
-    return tuple(reversed(moves))
-
-
 def _jitted(model):
     """Root and step as functions of batches: (params, observations, legal) and (params, embeddings, actions)."""
     actions, discount = model.num_actions, model.discount
@@ -253,7 +237,7 @@ class _Model:
 
     def __init__(self, search, observations, params):
         model, rows = search.model, len(observations)
-        formulas = gumbel if isinstance(search.policy, Gumbel) else muzero
+        formulas = search._formulas
         names = {n: getattr(formulas, n) for n in ("prepare_root", "choose_root", "choose", "conclude")}
         self.search = search
         if hasattr(model.dynamics, "py_func"):

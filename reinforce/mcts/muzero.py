@@ -11,6 +11,8 @@ import math
 from dataclasses import dataclass
 from numbers import Real
 
+import numpy as np
+
 from triskele.core.kernels.njit import inner
 from triskele.reinforce import random
 from triskele.reinforce.errors import SearchError
@@ -47,6 +49,8 @@ class MuZeroPUCT:
     dirichlet: tuple[float, float] = (0.3, 0.25)
     temperature: float = 1.0
 
+    in_random_order = False
+
     def __post_init__(self):
         for name, least in (("c_init", 0.0), ("c_base", 1.0), ("temperature", 0.0)):
             value = getattr(self, name)
@@ -55,6 +59,13 @@ class MuZeroPUCT:
         noise = self.dirichlet
         if not isinstance(noise, tuple) or len(noise) != 2 or not (noise[0] > 0 and 0 <= noise[1] <= 1 and noise[0] < math.inf):
             raise SearchError(f"MuZeroPUCT: dirichlet must be (alpha > 0, fraction in 0 ... 1), got {noise!r}")
+
+
+def parameters(policy: MuZeroPUCT, simulations: int, num_actions: int) -> tuple[np.ndarray, np.ndarray]:
+    """(schedule, formula) for kernels; this policy has no schedule."""
+    formula = np.zeros(16)
+    formula[:5] = policy.c_init, policy.c_base, *policy.dirichlet, policy.temperature
+    return np.zeros((1, 1), np.int32), formula
 
 
 @inner

@@ -1,4 +1,4 @@
-"""Networks as evaluators: one compiled program from observations and legal masks to priors and values."""
+"""Evaluators that take positions in batches: networks, as one compiled program from observations and masks, and Python functions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from triskele.reinforce.errors import EvaluatorError
 from triskele.reinforce.game import Game
 from triskele.reinforce.program import Batch
 
-__all__ = ["Network", "masked_softmax"]
+__all__ = ["BatchFunction", "Network", "masked_softmax"]
 
 
 def masked_softmax(logits: Any, mask: Any) -> Any:
@@ -44,6 +44,8 @@ class Network:
     ...     return out[:, :9], np.tanh(out[:, 9])
     >>> evaluator = rl.Network(apply, net)
     """
+
+    gives_priors = True
 
     def __init__(self, net: Callable, params: Any = None):
         if not callable(net):
@@ -90,3 +92,38 @@ def _checked(where, out, masks, players, actions):
     if players > 2 and np.shape(values)[1] == 1:
         raise EvaluatorError(f"{where}: with {players} players values must have shape {(batch, players)}, got {np.shape(values)}")
     return masked_softmax(logits, masks).astype(np.float32), values.astype(np.float32)
+
+
+class BatchFunction:
+    """An evaluator in Python, called once for each batch of positions.
+
+    Parameters
+    ----------
+    function : callable
+        ``function(observations) -> (logits, values)`` on NumPy arrays, with shapes as in `Network`. Logits of illegal actions are
+        not looked at.
+    """
+
+    gives_priors = True
+
+    def __init__(self, function: Callable):
+        if not callable(function):
+            raise EvaluatorError(f"MCTS: evaluator must be a function, got {type(function).__name__}")
+        self.function = function
+
+    def evaluate(self, where: str, game: Game, observations: np.ndarray, masks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Priors (batch, num_actions) and values (batch, 1 or num_players), float32; errors begin with `where`."""
+        try:
+            out = self.function(observations)
+        except Exception as error:
+            raise EvaluatorError(f"{where}: raised {type(error).__name__}: {error}") from error
+        if isinstance(out, (tuple, list)) and len(out) == 2:
+            try:
+                out = tuple(np.asarray(x, np.float32) for x in out)
+            except (TypeError, ValueError) as error:
+                raise EvaluatorError(f"{where}: logits and values must be arrays of numbers ({error})") from error
+        with np.errstate(all="ignore"):
+            return _checked(where, out, masks, game.num_players, game.num_actions)
+
+    def __repr__(self) -> str:
+        return getattr(self.function, "__name__", "evaluator")

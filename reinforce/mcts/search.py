@@ -16,7 +16,11 @@ from triskele.reinforce.game import Game, State, as_records
 from triskele.reinforce.mcts.engine import Engine, KernelEngine
 from triskele.reinforce.mcts.evaluators import RandomRollout, as_evaluator
 from triskele.reinforce.mcts.failures import raise_failure
+from triskele.reinforce.mcts.gumbel import Gumbel
+from triskele.reinforce.mcts.leaves import leaf_engine
 from triskele.reinforce.mcts.loop import FULL
+from triskele.reinforce.mcts.muzero import MuZeroPUCT
+from triskele.reinforce.mcts.network import BatchFunction, Network
 from triskele.reinforce.mcts.policies import UCT, as_policy
 from triskele.reinforce.mcts.result import SearchResult, SearchTree, summarise
 from triskele.reinforce.mcts.reuse import grown, subtrees
@@ -41,10 +45,13 @@ class MCTS:
         No simulation is begun later than about this long after the call.
     memory : int, optional
         Bytes that trees and their positions may take; a search ends where it is full.
-    policy : UCT, PUCT or function
+    policy : UCT, PUCT, Gumbel, MuZeroPUCT or function
         ``score(mean, visits, prior, parent_visits)``: the action of the highest score is tried.
-    evaluator : RandomRollout, or function
-        ``evaluate(state, values)`` or ``evaluate(state, values, priors)``, see `evaluators.Compiled`.
+    evaluator : RandomRollout, Network, or function
+        ``evaluate(state, values)`` or ``evaluate(state, values, priors)``, see `evaluators.Compiled`; or a Python function
+        ``evaluate(observations) -> (logits, values)`` of a batch, see `network.BatchFunction`.
+    parallel_leaves : int
+        With a Network or a function of batches: how many leaves of one tree may wait for their values at once.
     backup : function, optional
         ``backup(mean, visits, value)``: new mean of a node whose `visits`-th visit has given `value`. Without it, that of all.
     solver : bool
@@ -90,6 +97,7 @@ class MCTS:
         seed: int = 0,
         threads: int = 1,
         temperature: float = 0.0,
+        parallel_leaves: int = 1,
     ):
         if not isinstance(game, Game):
             raise SearchError(f"MCTS: game must be a Game, got {game!r:.80} (rl.games has some; rl.adapters take those of other libraries)")
@@ -98,6 +106,7 @@ class MCTS:
         _check("memory", memory, 1, int, optional=True)
         _check("threads", threads, 1, int)
         _check("temperature", temperature, 0, float)
+        _check("parallel_leaves", parallel_leaves, 1, int)
         _check("seed", seed, -(2**63), int)
         if simulations is None and seconds is None and memory is None:
             simulations = 1000
@@ -108,7 +117,13 @@ class MCTS:
         self.game, self.simulations, self.seconds, self.memory = game, simulations, seconds, memory
         self.policy, self.evaluator = as_policy(UCT() if policy is None else policy), as_evaluator(RandomRollout() if evaluator is None else evaluator)
         self.solver, self.seed, self.threads, self.temperature = solver, seed, threads, temperature
-        self._engine: Engine = KernelEngine(game, self.policy, self.evaluator, backup, solver)
+        if isinstance(self.evaluator, (Network, BatchFunction)):
+            self._engine: Engine = leaf_engine(self, backup, parallel_leaves)
+        elif parallel_leaves > 1 or isinstance(self.policy, (Gumbel, MuZeroPUCT)):
+            what = f"parallel_leaves={parallel_leaves}" if parallel_leaves > 1 else f"policy {self.policy!r}"
+            raise SearchError(f"MCTS: {what} needs a Network or a function of batches as evaluator, got {self.evaluator!r}")
+        else:
+            self._engine = KernelEngine(game, self.policy, self.evaluator, backup, solver)
         self._step = 256  # simulations of all trees together in the next call of compiled code
         self._last: tuple[Tree, np.ndarray, bool] | None = None  # of the last search
         self._kept: tuple[Tree, np.ndarray] | None = None  # what `advance` has left of it
@@ -216,7 +231,7 @@ class MCTS:
         seeds = np.stack([np.full(count, seed, np.int64), np.arange(count) // self.threads + (replica << 32)], axis=1)
         budgets, begin, waits = np.zeros(count, np.int64), True, np.ones(count, bool)
         while True:
-            step = max(self._step // count, 1)
+            step = max(self._step // count, 1) if self._engine.sliced or self.seconds is not None else _MOST
             budgets = np.where(waits, np.minimum(tree.counts[:, RAN] + step, goal), tree.counts[:, RAN])
             before, began = int(tree.counts[:, RAN].sum()), time.perf_counter()
             self._engine.run(tree, positions, budgets, seeds, begin)
@@ -280,6 +295,8 @@ class MCTS:
         decided = (best == 1) | ((root[:, 2:] > 0) & (best > -np.inf))
         weights = np.where(decided, np.where(exact == best, weights + 1e-9, 0.0), weights)
         chosen = _choose(weights, values, self.temperature, draws)
+        if (concluded := self._engine.results(tree)) is not None:
+            chosen, policy = concluded
         value = np.where(decided[:, 0], best[:, 0], root[:, 1] / np.maximum(root[:, 0], 1))
         ran = tree.counts[:, RAN].reshape(n, self.threads).sum(axis=1)
         trees = [SearchTree(self.game, tree, positions, k * self.threads, moves[k]) for k in range(n)]

@@ -1,0 +1,189 @@
+"""Batched leaves: simulations go down to leaves, one evaluator values them all at once, and their values are backed up.
+
+Many leaves of one tree can be under way. A simulation under way counts among the visits of the nodes that it went through, but not in
+their means, so that the next one turns to where fewer have gone (the "unobserved samples" of [1]_); a new node that has no
+value yet takes the one of its parent. Where a simulation meets a node that another waits for, it is taken back once its tree has
+sent out all others.
+
+References
+----------
+.. [1] Liu, Chen, Yu, Zhai, Zhou and Liu, *Watch the unobserved: a simple approach to parallelizing Monte Carlo tree search*, ICLR
+   2020, eq. 4.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from triskele.core.compile.generated import load_module
+from triskele.core.kernels import threads
+from triskele.core.kernels.njit import inner
+from triskele.reinforce.errors import SearchError
+from triskele.reinforce.fingerprint import fingerprint
+from triskele.reinforce.game import Game
+from triskele.reinforce.mcts import gumbel, muzero
+from triskele.reinforce.mcts.context import FIRST_FREE, context_of, run_chunks
+from triskele.reinforce.mcts.engine import Engine
+from triskele.reinforce.mcts.gumbel import Gumbel
+from triskele.reinforce.mcts.leaves_source import CHOOSE, DRAW, SCORED, SELECT, SOURCE
+from triskele.reinforce.mcts.muzero import MuZeroPUCT
+from triskele.reinforce.mcts.network import Network
+from triskele.reinforce.mcts.paths import moves_to
+from triskele.reinforce.mcts.tree import STATUS, Tree
+
+if TYPE_CHECKING:
+    from triskele.reinforce.mcts.search import MCTS
+
+__all__ = ["LeafEngine", "leaf_engine"]
+
+USED, COLUMNS, FAILED, LEFT = 3, 9, 13, 14  # columns of the table of parts
+SLICE = 0.1  # seconds that compiled code runs before Python may interrupt it
+
+
+class LeafEngine(Engine):
+    """Searches whose evaluator takes many positions at once.
+
+    Parameters
+    ----------
+    game : Game
+    policy : Gumbel, MuZeroPUCT, or what `policies` defines
+    evaluator : Network or BatchFunction
+    backup : function, optional
+    leaves : int
+        Of one tree under way, at most.
+    simulations : int
+        Of a whole search, for Gumbel's schedule.
+    """
+
+    sliced = False
+
+    def __init__(self, game: Game, policy: Any, evaluator: Any, backup: Any, leaves: int, simulations: int):
+        self.game, self.policy, self.evaluator, self.leaves = game, policy, evaluator, leaves
+        self.nodes_each = 2 if game.num_outcomes else 1
+        self.noise: np.ndarray | None = None
+        self._rounds = 32
+        self._parts: dict[tuple[int, ...], list[_Part]] = {}
+        if isinstance(policy, (Gumbel, MuZeroPUCT)):
+            formulas = gumbel if isinstance(policy, Gumbel) else muzero
+            self._schedule, self._formula = formulas.parameters(policy, simulations, game.num_actions)
+            names = {n: getattr(formulas, n) for n in ("prepare_root", "choose_root", "choose", "conclude")}
+            key, pick, prepare, order = formulas.__name__, CHOOSE, "prepare_root(tree, noise, parameters, edges)", "pass"
+            conclude = "actions[t] = conclude(tree, noise, parameters, edges, policies[t])"
+        else:
+            self._schedule = np.zeros((1, 1), np.int32)
+            self._formula = np.zeros(16)
+            self._formula[: len(policy.parameters)] = policy.parameters
+            names = {"policy": policy.function}
+            key, pick = policy.key, SELECT if policy.parameters else SCORED
+            prepare, conclude = "pass", "pass"
+            order = "shuffle(tree, node)" if policy.in_random_order else "pass"
+            if policy.dirichlet is not None:
+                self._formula[12:14] = policy.dirichlet
+                prepare = "add_noise(tree, parameters[12], parameters[13])"
+        if backup is not None:
+            names["user_backup"] = inner(backup)
+            key += fingerprint(backup)
+        chance = bool(game.num_outcomes)
+        source = SOURCE.format(
+            name=game.name, key=f"{game.key} {key}", pick=pick.format(chance=DRAW if chance else ""), prepare=prepare, conclude=conclude,
+            order=order, outcomes="expand_any(rules, plainly, tree, states, node, work)" if chance else "NO_ACTION", shape=", ".join(str(n) for n in (*game.observation_shape, "")),
+            update="user_backup(total / max(visits - 1, 1), visits, value) * visits" if backup is not None else "total + value",
+            patience=1 if isinstance(policy, Gumbel) else "each", longest=game.max_length + 2, actions=game.num_actions, outcome_count=game.num_outcomes, players=game.num_players,
+        )  # fmt: skip
+        self.kernels = load_module(source, "leaves", {**names, "rules": game.compiled, "STATE": game.dtype})
+
+    def run(self, tree, states, budgets, seeds, begin):
+        """See `Engine`."""
+        trees, nodes = tree.totals.shape
+        if self.noise is None or begin or len(self.noise) != trees:
+            self.noise = np.zeros((trees, self.game.num_actions))
+        inflight = np.zeros((trees, nodes), np.int32)
+        tree.counts[:, STATUS] = 0
+        python = not isinstance(self.evaluator, Network)
+        chunks = 1 if python else min(trees, threads.get_threads())
+        bounds = tuple(trees * k // chunks for k in range(chunks + 1))
+        if bounds not in self._parts:
+            self._parts[bounds] = [_Part(self, a, b) for a, b in zip(bounds, bounds[1:], strict=False)]
+        parts = self._parts[bounds]
+        table = np.array([p.numbers() for p in parts], np.int64)
+        context = context_of(tree, states, self._formula, budgets, seeds, int(begin), states.dtype.itemsize, inflight, self.noise,
+                             self._schedule, *self._schedule.shape, table)  # fmt: skip
+        while not python:
+            began = time.perf_counter()
+            table[:, LEFT] = self._rounds
+            run_chunks(self.kernels.run, context, chunks)
+            for part, row in zip(parts, table, strict=True):
+                if row[FAILED]:
+                    part.batch.failed()
+            if not table[:, USED].any():
+                return
+            context[FIRST_FREE + 3] = False
+            self._rounds = int(max(self._rounds * min(SLICE / max(time.perf_counter() - began, 1e-9), 8.0), 1))
+        self.kernels.start(context)
+        while True:
+            self.kernels.fill(context)
+            used = int(table[0, USED])
+            if used == 0:
+                return
+            table[0, COLUMNS] = parts[0].call(tree, used)
+            self.kernels.take(context)
+
+    def results(self, tree: Tree) -> tuple[np.ndarray, np.ndarray] | None:
+        """(actions, policies) at the roots where the policy has its own way to find them, else None."""
+        if not isinstance(self.policy, (Gumbel, MuZeroPUCT)):
+            return None
+        trees = len(tree.totals)
+        actions, policies = np.zeros(trees, np.int64), np.zeros((trees, self.game.num_actions))
+        self.kernels.results(tree, self.noise, self._formula, actions, policies)
+        return actions, policies
+
+
+class _Part:
+    """What a thread works with: the arrays of leaves of trees `first` ... `end` - 1, and the network's program on them."""
+
+    def __init__(self, engine, first, end):
+        self.engine, self.first, self.end = engine, first, end
+        game, self.rows = engine.game, (end - first) * engine.leaves
+        self.batch = None
+        if isinstance(engine.evaluator, Network):
+            self.batch = engine.evaluator.batch(game, self.rows)
+            (self.observations, self.masks), (self.priors, self.values) = self.batch.inputs, self.batch.outputs
+            self.columns = self.values.shape[1]
+        else:
+            self.observations, self.masks = np.zeros((self.rows, *game.observation_shape), np.float32), np.zeros((self.rows, game.num_actions), bool)
+            self.priors, self.values = np.zeros((self.rows, game.num_actions), np.float32), np.zeros(self.rows * game.num_players, np.float32)
+            self.columns = 1
+        self.leaves = np.zeros((self.rows, 2), np.int64)
+
+    def numbers(self):
+        """A row of the table."""
+        arrays = [a.ctypes.data for a in (self.observations, self.masks, self.priors, self.values, self.leaves)]
+        calls, size = 0, 1
+        if self.batch is not None:
+            if self.batch.params is not self.engine.evaluator.params:
+                self.batch.set_params(self.engine.evaluator.params)
+            calls, size = self.batch.calls.ctypes.data, self.batch.size
+        return [self.first, self.end, self.rows, 0, *arrays, self.columns, calls, size, self.engine.leaves, 0, 0]
+
+    def call(self, tree, used):
+        """Have the Python evaluator value the first `used` rows; returns how many values it gives for each."""
+        t, node = self.leaves[0]
+        where = f"{self.engine.game.name}: evaluator, called with {used} positions of which the first is {moves_to(tree, t, node)} from the root"
+        priors, values = self.engine.evaluator.evaluate(where, self.engine.game, self.observations[:used].copy(), self.masks[:used].copy())
+        self.priors[:used], self.values[: values.size] = priors, values.ravel()
+        return values.shape[1]
+
+
+def leaf_engine(search: MCTS, backup: Any, leaves: int) -> LeafEngine:
+    """The engine of a search whose evaluator takes batches."""
+    own = isinstance(search.policy, (Gumbel, MuZeroPUCT))
+    if search.solver:
+        raise SearchError(f"MCTS: solver needs an evaluator that is compiled into the search, got {search.evaluator!r}")
+    if isinstance(search.policy, Gumbel) and (search.simulations is None or search.seconds is not None or search.memory is not None):
+        raise SearchError("MCTS: Gumbel divides a number of simulations among actions, it needs simulations=, and neither seconds nor memory")
+    if own and search.threads > 1:
+        raise SearchError(f"MCTS: {type(search.policy).__name__} grows one tree for each root, got threads={search.threads}")
+    return LeafEngine(search.game, search.policy, search.evaluator, backup, leaves, search.simulations or 1)

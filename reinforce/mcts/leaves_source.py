@@ -1,0 +1,300 @@
+"""The generated kernels of `leaves`: text, with what differs between games and policies in braces."""
+
+__all__ = ["CHOOSE", "DRAW", "SCORED", "SELECT", "SOURCE"]
+
+DRAW = """if tree.links[node].player < 0:
+        return draw_outcome(tree, node, tree.streams)
+    """
+CHOOSE = """{chance}first = np.int64(tree.links[node].first_edge)
+    if node == 0:
+        return first + choose_root(tree, noise, schedule, parameters, edges)
+    return first + choose(tree, node, parameters, edges)"""
+SELECT = "{chance}return policy(tree, node, parameters, tree.streams)"
+SCORED = "{chance}return select_scored(policy, tree, node)"
+
+SOURCE = '''"""Batched search of {name}. {key}"""
+import numpy as np
+from numba import carray
+
+from triskele.core.kernels.njit import inner, kernel
+from triskele.reinforce import random
+from triskele.reinforce.mcts import gumbel, muzero
+from triskele.reinforce.mcts.context import CHUNKS, FIRST_FREE, NODE_CAPACITY, STATES, TREES, at, tree_at
+from triskele.reinforce.mcts.edges import new_edges
+from triskele.reinforce.mcts.loop import (
+    BAD_PRIORS, FULL, KNOWN, NEW, NO_ACTION, NOT_FINITE, TOO_LONG, Work, add_noise, expand_any, finite, know, new_child, new_root, shuffle,
+)
+from triskele.reinforce.mcts.select import draw_outcome, select_scored
+from triskele.reinforce.mcts.tree import EDGES, ERROR_NODE, NODES, RAN, STATUS, add_edge, row
+from triskele.reinforce.program import run_program
+
+WAITING = -1  # what became of a simulation that met a node without a value
+PART = 15  # columns of the table of parts
+FIRST, END, ROWS, USED, OBSERVATIONS, MASKS, PRIORS, VALUES, LEAVES, COLUMNS, CALLS, SIZE, EACH, FAILED, LEFT = range(PART)
+
+
+@inner
+def pick(tree, node, noise, schedule, parameters, edges):
+    {pick}
+
+
+@inner
+def update(total, visits, value):
+    return {update}
+
+
+@inner
+def plainly(tree, node):
+    pass
+
+
+@inner
+def grow_chance(tree, states, node, work):
+    return {outcomes}
+
+
+@inner
+def new_work():
+    return Work(
+        np.empty({longest}, np.int64), np.empty({longest}, np.int64), np.empty({actions}, np.bool_), np.empty({outcome_count}, np.float64),
+        np.empty({players}, np.float64), np.empty({players}, np.float64), np.empty({actions}, np.float32), np.empty(1, STATE),
+    )
+
+
+@inner
+def pass_through(tree, inflight, node):
+    tree.stats[node].visits += 1
+    inflight[node] += 1
+
+
+@inner
+def cancel(tree, inflight, node):
+    while node >= 0:
+        tree.stats[node].visits -= 1
+        inflight[node] -= 1
+        node = np.int64(tree.parents[node].parent)
+
+
+@inner
+def mover(tree, node):
+    """Who moved into a node; at the root, who is to move."""
+    if node == 0:
+        return max(np.int64(tree.links[0].player), 0)
+    node = np.int64(tree.parents[node].parent)
+    while tree.links[node].player < 0 and node > 0:
+        node = np.int64(tree.parents[node].parent)
+    return max(np.int64(tree.links[node].player), 0)
+
+
+@inner
+def back_up(tree, inflight, node, values):
+    while node >= 0:
+        inflight[node] -= 1
+        stats = tree.stats[node]
+        visits = np.int64(stats.visits - inflight[node])
+        total = update(tree.totals[node], visits, values[mover(tree, node)])
+        tree.totals[node] = total
+        stats.mean = total / visits
+        node = np.int64(tree.parents[node].parent)
+
+
+@inner
+def descend(tree, states, inflight, noise, schedule, parameters, edges, work):
+    """Go down to a new node, or one that is over; returns it and what it is. All on the way are passed through."""
+    node, depth = np.int64(0), 0
+    pass_through(tree, inflight, 0)
+    while True:
+        link = tree.links[node]
+        if link.flags != 0:
+            return node, KNOWN
+        if link.first_edge < 0:
+            if link.player >= 0:
+                return node, WAITING
+            status = grow_chance(tree, states, node, work)
+            if status != NEW:
+                return node, status
+        depth += 1
+        if depth == {longest}:
+            return node, TOO_LONG
+        edge = pick(tree, node, noise, schedule, parameters, edges)
+        child = np.int64(tree.children[edge])
+        if child >= 0:
+            pass_through(tree, inflight, child)
+        else:
+            if tree.counts[NODES] == len(tree.totals):
+                return node, FULL
+            child = new_child(rules, tree, states, node, edge)
+            pass_through(tree, inflight, child)
+            tree.stats[child].mean = tree.values[node]
+            if tree.links[child].flags == 0 and tree.links[child].player >= 0:
+                return child, NEW
+        node = child
+
+
+@inner
+def expand(tree, node, mask, priors):
+    """Edges for the legal actions; a status."""
+    if tree.counts[EDGES] + {actions} > len(tree.children):
+        return FULL
+    for a in range({actions}):
+        if mask[a] and not 0.0 <= priors[a] <= 1.0:
+            return BAD_PRIORS
+    for a in range({actions}):
+        if mask[a]:
+            add_edge(tree, node, a, priors[a])
+    {order}
+    return NEW
+
+
+@inner
+def open_tree(w, t):
+    nodes, size = w[NODE_CAPACITY], w[FIRST_FREE + 4]
+    return (
+        tree_at(w, t), carray(at(w[STATES] + t * nodes * size), (nodes,), STATE),
+        carray(at(w[FIRST_FREE + 5] + t * nodes * 4), (nodes,), np.int32), carray(at(w[FIRST_FREE + 6] + t * {actions} * 8), ({actions},), np.float64),
+    )
+
+
+@inner
+def start_trees(w, part):
+    parameters = carray(at(w[FIRST_FREE]), (16,), np.float64)
+    seeds, edges = carray(at(w[FIRST_FREE + 2]), (w[TREES], 2), np.int64), new_edges({actions})
+    for t in range(part[FIRST], part[END]):
+        tree, states, inflight, noise = open_tree(w, t)
+        if w[FIRST_FREE + 3]:
+            random.start(tree.streams, seeds[t, 0], seeds[t, 1], 0)
+            if tree.counts[NODES] > 0 and tree.links[0].first_edge >= 0 and tree.links[0].player >= 0:
+                {prepare}
+        if tree.counts[NODES] == 0:
+            new_root(rules, tree, states)
+
+
+@inner
+def fill_rows(w, part, work):
+    """Send simulations down, and note the leaves that wait for values."""
+    parameters, budgets = carray(at(w[FIRST_FREE]), (16,), np.float64), carray(at(w[FIRST_FREE + 1]), (w[TREES],), np.int64)
+    schedule = carray(at(w[FIRST_FREE + 7]), (w[FIRST_FREE + 8], w[FIRST_FREE + 9]), np.int32)
+    rows, each = part[ROWS], part[EACH]
+    observations, masks = carray(at(part[OBSERVATIONS]), (rows, {shape}), np.float32), carray(at(part[MASKS]), (rows, {actions}), np.bool_)
+    leaves, met, edges = carray(at(part[LEAVES]), (rows, 2), np.int64), np.empty(each, np.int64), new_edges({actions})
+    used = 0
+    for t in range(part[FIRST], part[END]):
+        tree, states, inflight, noise = open_tree(w, t)
+        waiting, meetings = 0, 0
+        while tree.counts[STATUS] == NEW and tree.counts[RAN] + waiting < budgets[t] and waiting < each and meetings < {patience}:
+            before = tree.streams[0]
+            if tree.links[0].first_edge < 0 and tree.links[0].player >= 0:  # the root itself, which is no simulation
+                if waiting > 0:
+                    break
+                pass_through(tree, inflight, 0)
+                node, status = np.int64(0), NEW
+            else:
+                node, status = descend(tree, states, inflight, noise, schedule, parameters, edges, work)
+            if status == NEW:
+                rules.observe(states[node], tree.links[node].player, observations[used])
+                rules.legal_actions(states[node], masks[used])
+                legal = False
+                for a in range({actions}):
+                    legal |= masks[used, a]
+                if legal:
+                    leaves[used, 0], leaves[used, 1] = t, node
+                    used, waiting = used + 1, waiting + 1
+                else:
+                    status = NO_ACTION
+            elif status == KNOWN:
+                know(rules, tree, states, node, mover(tree, node), work.values)
+                if finite(work.values):
+                    back_up(tree, inflight, node, work.values)
+                    tree.counts[RAN] += 1
+                else:
+                    status = NOT_FINITE
+            elif status == WAITING:
+                met[meetings] = node
+                meetings += 1
+            if status >= FULL:
+                tree.counts[STATUS], tree.counts[ERROR_NODE], tree.streams[0] = status, node, before
+                cancel(tree, inflight, node)
+        for k in range(meetings):
+            cancel(tree, inflight, met[k])
+    part[USED] = used
+
+
+@inner
+def take_values(w, part, work):
+    """Expand the leaves that have got their values, and back these up."""
+    parameters, edges = carray(at(w[FIRST_FREE]), (16,), np.float64), new_edges({actions})
+    rows, columns = part[ROWS], part[COLUMNS]
+    masks, priors = carray(at(part[MASKS]), (rows, {actions}), np.bool_), carray(at(part[PRIORS]), (rows, {actions}), np.float32)
+    values, leaves = carray(at(part[VALUES]), (rows * columns,), np.float32), carray(at(part[LEAVES]), (rows, 2), np.int64)
+    for r in range(part[USED]):
+        t, node = leaves[r, 0], leaves[r, 1]
+        tree, states, inflight, noise = open_tree(w, t)
+        player = np.int64(tree.links[node].player)
+        for p in range({players}):
+            if columns == 1:
+                work.values[p] = values[r] if p == player else -values[r]
+            else:
+                work.values[p] = values[r * columns + p]
+        status = expand(tree, node, masks[r], priors[r]) if finite(work.values) else NOT_FINITE
+        if status != NEW:
+            tree.counts[STATUS], tree.counts[ERROR_NODE] = status, node
+            cancel(tree, inflight, node)
+            continue
+        tree.values[node] = work.values[player]
+        back_up(tree, inflight, node, work.values)
+        if node > 0 or tree.stats[0].visits > 1:
+            tree.counts[RAN] += 1
+        else:
+            {prepare}
+
+
+@inner
+def part_at(w, chunk):
+    return carray(at(w[FIRST_FREE + 10] + chunk * PART * 8), (PART,), np.int64)
+
+
+@kernel(nogil=True)
+def run(context, chunk):
+    w = carray(context, (32,))
+    part, work = part_at(w, chunk), new_work()
+    start_trees(w, part)
+    part[USED] = 1
+    while part[LEFT] > 0:
+        part[LEFT] -= 1
+        fill_rows(w, part, work)
+        if part[USED] == 0:
+            break
+        calls = carray(at(part[CALLS]), ((part[ROWS] + part[SIZE] - 1) // part[SIZE], 4), np.int64)
+        for k in range((part[USED] + part[SIZE] - 1) // part[SIZE]):
+            if run_program(calls[k]) != 0:
+                part[FAILED] = 1
+                return
+        take_values(w, part, work)
+
+
+@kernel(nogil=True)
+def start(w):
+    start_trees(w, part_at(w, 0))
+
+
+@kernel(nogil=True)
+def fill(w):
+    fill_rows(w, part_at(w, 0), new_work())
+
+
+@kernel(nogil=True)
+def take(w):
+    take_values(w, part_at(w, 0), new_work())
+
+
+@kernel(nogil=True)
+def results(tree, all_noise, parameters, actions, policies):
+    edges = new_edges({actions})
+    for t in range(len(actions)):
+        conclude_one(row(tree, t), all_noise[t], parameters, edges, actions, policies, t)
+
+
+@inner
+def conclude_one(tree, noise, parameters, edges, actions, policies, t):
+    {conclude}
+'''

@@ -91,7 +91,7 @@ class Rollout:
 
     def _in_machine_code(self, model, noise):
         if self._batch is None:
-            model = core.tree.map(np.array, model)  # the program reads these from now on
+            model = core.tree.map(lambda a: np.array(a, order="C"), model)  # the program reads these from now on
             self._held = core.tree.leaves(model)
             self._batch = Batch(self._act, model, self.env.num_envs, (self.observations.shape[2:], np.float32), (noise.shape[2:], np.float32))
             source = _SOURCE.format(key=self.env.key, name=self.env.name)

@@ -82,7 +82,7 @@ class Pig(Game):
             return max(state.points[0], state.points[1]) >= goal or state.moves >= longest
 
         def returns(state, out):
-            out[0] = float(state.points[0] >= goal) - float(state.points[1] >= goal)
+            out[0] = 1.0 * (state.points[0] >= goal) - 1.0 * (state.points[1] >= goal)
             out[1] = -out[0]
 
         def observe(state, player, out):

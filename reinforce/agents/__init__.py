@@ -1,0 +1,1 @@
+"""Agents, one file each: hyper-parameters, networks, collection, targets and updates, from top to bottom."""

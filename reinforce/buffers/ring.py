@@ -187,8 +187,8 @@ class Ring:
 
     def _check_finite(self, where, what, x):
         if x.dtype.kind == "f" and not np.isfinite(x).all():
-            t, env, *_ = np.argwhere(~np.isfinite(x))[0]
-            raise BufferError(f"{where}: {what} must be finite, got {x[t, env]} in environment {env} at step {self.steps + t}")
+            t, env, *rest = np.argwhere(~np.isfinite(x))[0]
+            raise BufferError(f"{where}: {what} must be finite, got {x[t, env, *rest]} in environment {env} at step {self.steps + t}")
 
     def _check_continues(self, where, observations):
         waiting = self.observations[self.steps % self.rows]

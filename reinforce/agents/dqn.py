@@ -1,0 +1,274 @@
+"""Deep Q-learning."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from triskele import core
+from triskele.core import nn, optim, random
+from triskele.reinforce.agents.networks import Duelling, perceptron
+from triskele.reinforce.buffers.n_step import Transitions
+from triskele.reinforce.buffers.prioritized import PrioritizedReplayBuffer
+from triskele.reinforce.buffers.replay import ReplayBuffer
+from triskele.reinforce.errors import EnvError
+from triskele.reinforce.policy import Flat, Greedy, Policy
+from triskele.reinforce.training.agent import Agent
+from triskele.reinforce.training.rollout import Rollout
+
+__all__ = ["DQN"]
+
+_REPORT = 500  # steps between reports, about
+
+
+class DQN(Agent):
+    """Q-learning with a network, a replay buffer and a target network, for discrete actions.
+
+    Parameters
+    ----------
+    env : str, Environment, subclass of Environment, or function
+        As `make` takes it.
+    seed : int
+        Of environments, weights, actions and samples.
+    num_envs : int
+    learning_rate : float
+        Of Adam.
+    buffer_size : int
+        Transitions that are kept.
+    discount : float
+    tau : float
+        How far the target network is moved towards the network at a time; 1: all the way.
+    target_every : int
+        Steps between that.
+    batch_size : int
+    epsilon : pair of float
+        Probability of a random action, at first and in the end.
+    exploration : float
+        Part of the training in which it falls, linearly.
+    learning_starts : int
+        Steps before the first update.
+    train_every : int
+        Steps of all environments together between updates; a multiple of `num_envs`.
+    double : bool
+        Whether the network chooses the next action that the target network values.
+    duelling : bool
+        Whether the network adds values and advantages up.
+    prioritized : bool
+        Whether transitions are drawn by their last error.
+    n_step : int
+        Rewards in a target.
+    alpha, beta : float
+        Exponents of priorities, and of importance weights at first: these rise to 1 in the training.
+    hidden : sequence of int
+        Widths of the layers between.
+    activation : function
+    network : callable tree, optional
+        A network of your own, from observations [N, ...] to values [N, actions].
+
+    Raises
+    ------
+    ValueError
+        For a hyper-parameter out of range.
+    EnvError
+        If the environment cannot be made, or has no Discrete actions.
+
+    References
+    ----------
+    Mnih et al., "Human-level control through deep reinforcement learning", Nature 518 (2015) 529, algorithm 1; van Hasselt, Guez,
+    Silver, "Deep reinforcement learning with double Q-learning", AAAI 2016, eq. 4. Defaults: CleanRL's dqn.py (Huang et al., JMLR 23
+    (2022) 274).
+
+    Examples
+    --------
+    >>> from triskele import reinforce as rl
+    >>> agent = rl.DQN("CartPole-v1", seed=0, learning_starts=500).train(1000, progress=False)
+    >>> agent.evaluate(episodes=10).returns.shape
+    (10,)
+    """
+
+    kept = ("network", "target_network", "moments", "iteration", "updates", "loss", "replay", "position")
+
+    def __init__(self, env: Any, *, seed: int = 0, num_envs: int = 1, learning_rate: float = 2.5e-4, buffer_size: int = 10_000,
+                 discount: float = 0.99, tau: float = 1.0, target_every: int = 500, batch_size: int = 128, epsilon: tuple[float, float] = (1.0, 0.05),
+                 exploration: float = 0.5, learning_starts: int = 10_000, train_every: int = 10, double: bool = False, duelling: bool = False,
+                 prioritized: bool = False, n_step: int = 1, alpha: float = 0.6, beta: float = 0.4, hidden: Sequence[int] = (120, 84),
+                 activation: Callable = nn.relu, network: Any = None):  # fmt: skip
+        given = {k: v for k, v in locals().items() if k not in ("self", "env", "__class__")}
+        super().__init__(env, given)
+        self._check_settings(self.settings)
+        action = self.env.action_space
+        if not hasattr(action, "n"):
+            raise EnvError(f"DQN: actions must be Discrete, got {action}")
+        self._key, weights = random.split(random.key(seed))
+        self.network = _network(weights, self.env, self.settings)
+        self.target_network = self.network
+        self.moments = optim.Adam().init(self.network)._replace(count=np.int64(0))  # the type it will have, so that one program serves all
+        self.iteration = self.updates = 0
+        self.loss: float | None = None
+        options = {"num_envs": num_envs, "n_step": n_step, "discount": discount, "seed": seed}
+        spaces = self.env.observation_space, action
+        self._buffer: ReplayBuffer = PrioritizedReplayBuffer(buffer_size, *spaces, alpha=alpha, **options) if prioritized else ReplayBuffer(buffer_size, *spaces, **options)
+        self._rollout = Rollout(self.env, act, train_every // num_envs)
+        self._noise = core.jit(noise, static_argnames="shape")
+        self._update = core.jit(self._updated)
+
+    def _check_settings(self, s):
+        for name in ("buffer_size", "batch_size", "target_every", "train_every", "n_step"):
+            value = getattr(s, name)
+            if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
+                raise ValueError(f"DQN: {name} must be a positive integer, got {value!r}")
+        for name in ("discount", "tau", "exploration", "alpha", "beta"):
+            if not 0 <= getattr(s, name) <= 1:
+                raise ValueError(f"DQN: {name} must be between 0 and 1, got {getattr(s, name)!r}")
+        if not 0 < s.learning_rate < math.inf:
+            raise ValueError(f"DQN: learning_rate must be positive, got {s.learning_rate!r}")
+        if len(s.epsilon) != 2 or not all(0 <= e <= 1 for e in s.epsilon):
+            raise ValueError(f"DQN: epsilon must be two numbers between 0 and 1, got {s.epsilon!r}")
+        if s.train_every % s.num_envs:
+            raise ValueError(f"DQN: train_every must be a multiple of num_envs = {s.num_envs}, got {s.train_every}")
+        if s.buffer_size < max(s.batch_size, s.train_every):
+            raise ValueError(f"DQN: buffer_size must hold batch_size = {s.batch_size} and train_every = {s.train_every} transitions, got {s.buffer_size}")
+
+    # -- one iteration ------------------------------------------------------------------------------------------------------
+
+    def iterate(self) -> dict[str, Any]:
+        """Collect and update in turns, for some hundred steps; see `Agent`."""
+        stop = min(self.target, self.steps + _REPORT)
+        while self.steps < stop:
+            self._collect()
+            if self.steps >= self.settings.learning_starts and len(self._buffer) >= self.settings.batch_size:
+                self._learn()
+        return {"loss": self.loss, "epsilon": self.epsilon, "updates": self.updates}
+
+    @property
+    def epsilon(self) -> float:
+        """Probability of a random action now."""
+        first, last = self.settings.epsilon
+        return first + (last - first) * min(self._progress / max(self.settings.exploration, 1e-9), 1.0)
+
+    @property
+    def _progress(self):
+        return (self.steps - self.start) / max(self.target - self.start, 1)
+
+    def _collect(self):
+        s, r = self.settings, self._rollout
+        draws = self._noise(self._key, self.iteration, shape=(r.length + 1, s.num_envs, 1 + self.env.action_space.n))
+        r.collect((self.network, np.float32(self.epsilon)), draws)
+        self._buffer.extend(r.observations, r.actions, r.rewards, r.terminated, r.truncated)
+        self.episodes.add(r.rewards, r.terminated, r.truncated)
+        self.iteration += 1
+        self.steps += r.length * s.num_envs
+
+    def _learn(self):
+        s = self.settings
+        if s.prioritized:
+            batch = self._buffer.sample(s.batch_size, beta=s.beta + (1 - s.beta) * self._progress)
+        else:
+            batch = self._buffer.sample(s.batch_size)
+        # every target_every steps, counted in updates
+        due = (self.steps // s.target_every) > ((self.steps - s.train_every) // s.target_every)
+        tau = np.float32(s.tau if due else 0.0)
+        found = self._update(self.network, self.moments, self.target_network, batch._replace(indices=None), tau)
+        self.network, self.moments, self.target_network, loss, errors = found
+        self.check_finite("the loss", loss)
+        self.loss = float(loss)
+        self.updates += 1
+        if s.prioritized:
+            self._buffer.update_priorities(batch.indices, errors)
+
+    def _updated(self, network, moments, target, batch, tau):
+        """(network, state of Adam, target network, loss, temporal-difference errors) after one update."""
+        wanted = targets(network, target, batch, self.settings.double)
+
+        def loss_of(network):
+            values = np.take_along_axis(network(batch.observations), batch.actions[:, None], axis=-1)[:, 0]
+            errors = wanted - values
+            return np.mean(batch.weights * errors * errors), errors
+
+        (loss, errors), grads = core.value_and_grad(loss_of, has_aux=True)(network)
+        network, moments = optim.Adam(self.settings.learning_rate).step(network, grads, moments)
+        target = core.tree.map(lambda t, p: (1 - tau) * t + tau * p, target, network)
+        return network, moments, target, loss, errors
+
+    # -- what comes of it ---------------------------------------------------------------------------------------------------
+
+    @property
+    def policy(self) -> Policy:
+        """What was learned so far; see `Agent`."""
+        return Policy(Greedy(self.network), self.env.observation_space.shape, None, int(self.env.action_space.n))
+
+    @property
+    def replay(self) -> dict[str, Any]:
+        """State of the replay buffer."""
+        return self._buffer.state
+
+    @replay.setter
+    def replay(self, value: dict[str, Any]) -> None:
+        self._buffer.state = value
+
+    @property
+    def position(self) -> dict[str, np.ndarray]:
+        """Where collection goes on."""
+        return self._rollout.position
+
+    @position.setter
+    def position(self, value: dict[str, np.ndarray]) -> None:
+        self._rollout.position = value
+
+
+def targets(network: Any, target: Any, batch: Transitions, double: bool) -> Any:
+    """What the values of the actions taken should be, [N].
+
+    Parameters
+    ----------
+    network, target : callable tree
+        Observations [N, ...] to values [N, actions].
+    batch : Transitions
+    double : bool
+        Whether `network` chooses the action whose value `target` gives (van Hasselt et al. 2016, eq. 4), or `target` both.
+    """
+    following = target(batch.next_observations)
+    if double:
+        chosen = np.argmax(network(batch.next_observations), axis=-1)
+        best = np.take_along_axis(following, chosen[:, None], axis=-1)[:, 0]
+    else:
+        best = np.max(following, axis=-1)
+    return core.stop_gradient(batch.rewards + batch.discounts * best)
+
+
+def act(model, x, noise, mask=None):
+    """What `Rollout` runs in every step: the best action, or with probability epsilon any; noise [N, 1 + actions] is uniform."""
+    network, epsilon = model
+    values, chances = network(x), noise[:, 1:]
+    if mask is not None:
+        values, chances = np.where(mask, values, -np.inf), np.where(mask, chances, -1)
+    action = np.where(noise[:, 0] < epsilon, np.argmax(chances, axis=-1), np.argmax(values, axis=-1))
+    zero = np.zeros_like(noise[:, 0])
+    return action, action, zero, zero
+
+
+def noise(key, iteration, shape):
+    """Uniform numbers for one collection."""
+    return random.uniform(random.fold_in(key, iteration), shape, np.float32)
+
+
+def _network(key, env, s):
+    observation, actions = env.observation_space, int(env.action_space.n)
+    if not hasattr(observation, "low"):
+        raise EnvError(f"DQN: observations must be a Box, got {observation}")
+    network, sizes = s.network, [math.prod(observation.shape), *s.hidden]
+    if network is None and s.duelling:
+        body, value, advantages = random.split(key, 3)
+        network = Duelling(perceptron(body, sizes, s.activation), perceptron(value, [sizes[-1], 1]), perceptron(advantages, [sizes[-1], actions]), s.activation)
+    elif network is None:
+        network = perceptron(key, [*sizes, actions], s.activation)
+    if s.network is None and len(observation.shape) != 1:
+        network = Flat(network, len(observation.shape))
+    x = np.zeros((2, *observation.shape), np.float32)
+    if not callable(network) or np.shape(out := network(x)) != (2, actions):
+        got = type(network).__name__ if not callable(network) else f"shape {np.shape(out)} for two"
+        raise EnvError(f"DQN: network must give {actions} values for each observation {observation.shape}, got {got}")
+    return network

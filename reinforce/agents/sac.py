@@ -1,0 +1,302 @@
+"""Soft actor-critic."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from triskele import core
+from triskele.core import nn, optim, random
+from triskele.reinforce.agents.networks import perceptron
+from triskele.reinforce.buffers.n_step import Transitions
+from triskele.reinforce.buffers.replay import ReplayBuffer
+from triskele.reinforce.errors import EnvError
+from triskele.reinforce.policy import Flat, Policy, SquashedGaussian
+from triskele.reinforce.training.agent import Agent
+from triskele.reinforce.training.rollout import Rollout
+
+__all__ = ["SAC"]
+
+_REPORT = 100  # steps between reports, about
+_WARM_UP = 100  # steps at a time, of those before the first update
+
+
+@dataclass(frozen=True)
+class Critic:
+    """A network from observations and actions, side by side, to a value."""
+
+    network: Any
+
+    def __call__(self, x, action):
+        """[N]"""
+        return self.network(np.concatenate([np.reshape(x, (x.shape[0], -1)), action], axis=-1))[:, 0]
+
+
+class Model(NamedTuple):
+    """What is trained, and the targets that follow the critics."""
+
+    actor: SquashedGaussian
+    critics: tuple[Critic, Critic]
+    targets: tuple[Critic, Critic]
+    log_alpha: Any
+
+
+class Moments(NamedTuple):
+    """States of the optimisers."""
+
+    actor: Any
+    critics: Any
+    alpha: Any
+
+
+class SAC(Agent):
+    """Maximum-entropy reinforcement learning with a stochastic actor and two critics, for continuous actions.
+
+    Parameters
+    ----------
+    env : str, Environment, subclass of Environment, or function
+        As `make` takes it.
+    seed : int
+        Of environments, weights, actions and samples.
+    num_envs : int
+    actor_rate, critic_rate : float
+        Learning rates of Adam; that of the temperature is the critics'.
+    buffer_size : int
+        Transitions that are kept.
+    discount : float
+    tau : float
+        How far the target critics are moved towards the critics in an update.
+    batch_size : int
+    learning_starts : int
+        Steps with random actions before the first update.
+    train_every : int
+        Steps of all environments together between updates; a multiple of `num_envs`.
+    actor_every : int
+        Updates of the critics before as many of the actor.
+    alpha : float, optional
+        Temperature, the weight of the entropy. None: adapted to keep the entropy near `entropy`.
+    entropy : float, optional
+        Minus the number of components of an action when left out.
+    n_step : int
+        Rewards in a target.
+    hidden : sequence of int
+        Widths of the layers between, of actor and critics.
+    activation : function
+
+    Raises
+    ------
+    ValueError
+        For a hyper-parameter out of range.
+    EnvError
+        If the environment cannot be made, or its actions are no bounded Box.
+
+    References
+    ----------
+    Haarnoja, Zhou, Abbeel, Levine, "Soft actor-critic", ICML 2018, arXiv:1801.01290; Haarnoja et al., "Soft actor-critic algorithms
+    and applications", 2018, eqs. 5, 7, 18 and algorithm 1, arXiv:1812.05905. Defaults: CleanRL's sac_continuous_action.py (Huang et al.,
+    JMLR 23 (2022) 274).
+
+    Examples
+    --------
+    >>> from triskele import reinforce as rl
+    >>> agent = rl.SAC("Pendulum-v1", seed=0, learning_starts=200, hidden=(32, 32), batch_size=64).train(300, progress=False)
+    >>> agent.evaluate(episodes=10).returns.shape
+    (10,)
+    """
+
+    kept = ("model", "moments", "iteration", "updates", "numbers", "replay", "position")
+
+    def __init__(self, env: Any, *, seed: int = 0, num_envs: int = 1, actor_rate: float = 3e-4, critic_rate: float = 1e-3, buffer_size: int = 1_000_000,
+                 discount: float = 0.99, tau: float = 0.005, batch_size: int = 256, learning_starts: int = 5000, train_every: int = 1,
+                 actor_every: int = 2, alpha: float | None = None, entropy: float | None = None, n_step: int = 1,
+                 hidden: Sequence[int] = (256, 256), activation: Callable = nn.relu):  # fmt: skip
+        given = {k: v for k, v in locals().items() if k not in ("self", "env", "__class__")}
+        super().__init__(env, given)
+        self._check_settings(self.settings)
+        self._key, weights = random.split(random.key(seed))
+        self.model = _model(weights, self.env, self.settings)
+        starts = [optim.Adam().init(x)._replace(count=np.int64(0)) for x in (self.model.actor, self.model.critics, self.model.log_alpha)]
+        self.moments = Moments(*starts)  # counts have the type that they will have, so that one program serves all
+        self.iteration = self.updates = 0
+        self.numbers: dict[str, float | None] = dict.fromkeys(("critic_loss", "actor_loss", "alpha", "entropy"))
+        observation, action = self.env.observation_space, self.env.action_space
+        self._buffer = ReplayBuffer(buffer_size, observation, action, num_envs=num_envs, n_step=n_step, discount=discount, seed=seed)
+        self._size = math.prod(action.shape)
+        self._range = np.array([action.low, action.high])
+        self._entropy = -float(self._size) if entropy is None else float(entropy)
+        self._warm_up = Rollout(self.env, explore, math.gcd(learning_starts // num_envs, _WARM_UP))
+        self._rollout = Rollout(self.env, act, train_every // num_envs)
+        self._uniform, self._normal = (core.jit(f, static_argnames="shape") for f in (uniform, normal))
+        self._update = core.jit(self._updated, static_argnames="actor_steps")
+
+    def _check_settings(self, s):
+        for name in ("buffer_size", "batch_size", "train_every", "actor_every", "n_step"):
+            value = getattr(s, name)
+            if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
+                raise ValueError(f"SAC: {name} must be a positive integer, got {value!r}")
+        if isinstance(s.learning_starts, bool) or not isinstance(s.learning_starts, (int, np.integer)) or s.learning_starts < 0:
+            raise ValueError(f"SAC: learning_starts must be an integer >= 0, got {s.learning_starts!r}")
+        for name in ("discount", "tau"):
+            if not 0 <= getattr(s, name) <= 1:
+                raise ValueError(f"SAC: {name} must be between 0 and 1, got {getattr(s, name)!r}")
+        for name in ("actor_rate", "critic_rate"):
+            if not 0 < getattr(s, name) < math.inf:
+                raise ValueError(f"SAC: {name} must be positive, got {getattr(s, name)!r}")
+        if s.alpha is not None and not 0 < s.alpha < math.inf:
+            raise ValueError(f"SAC: alpha must be positive or None, got {s.alpha!r}")
+        if s.train_every % s.num_envs:
+            raise ValueError(f"SAC: train_every must be a multiple of num_envs = {s.num_envs}, got {s.train_every}")
+        if s.buffer_size < max(s.batch_size, s.train_every, _WARM_UP):
+            raise ValueError(f"SAC: buffer_size must hold batch_size = {s.batch_size}, train_every = {s.train_every} and {_WARM_UP} transitions, got {s.buffer_size}")
+
+    # -- one iteration ------------------------------------------------------------------------------------------------------
+
+    def iterate(self) -> dict[str, Any]:
+        """Collect and update in turns, for about a hundred steps; see `Agent`."""
+        stop = min(self.target, self.steps + _REPORT)
+        while self.steps < stop:
+            self._collect()
+            if self.steps > self.settings.learning_starts and len(self._buffer) >= self.settings.batch_size:
+                self._learn()
+        return {**self.numbers, "updates": self.updates}
+
+    def _collect(self):
+        n, r = self.settings.num_envs, self._rollout
+        if self.steps < self.settings.learning_starts:
+            r, self._warm_up.position = self._warm_up, r.position
+            r.collect(self._range, self._uniform(self._key, self.iteration, shape=(r.length + 1, n, self._size)))
+            self._rollout.position = r.position
+        else:
+            r.collect(self.model.actor, self._normal(self._key, self.iteration, shape=(r.length + 1, n, self._size)))
+        self._buffer.extend(r.observations, r.actions, r.rewards, r.terminated, r.truncated)
+        self.episodes.add(r.rewards, r.terminated, r.truncated)
+        self.iteration += 1
+        self.steps += r.length * n
+
+    def _learn(self):
+        s = self.settings
+        batch = self._buffer.sample(s.batch_size)
+        self.updates += 1
+        due = s.actor_every if self.updates % s.actor_every == 0 else 0
+        model, moments, numbers = self._update(self.model, self.moments, batch._replace(indices=None, weights=None), self._key, self.updates, actor_steps=due)
+        self.check_finite("the losses", *numbers.values())
+        self.model, self.moments = model, moments
+        self.numbers = {**self.numbers, **{k: float(v) for k, v in numbers.items()}}
+
+    def _updated(self, model, moments, batch, key, count, actor_steps):
+        """(model, states of the optimisers, numbers for reports) after one update of the critics and `actor_steps` of the actor."""
+        s = self.settings
+        keys = random.split(random.fold_in(key, count), 1 + actor_steps)
+        wanted = targets(model, batch, model.actor.noise(keys[0], (s.batch_size,), self._size))
+
+        def critic_loss(critics):
+            return sum(np.mean((critic(batch.observations, batch.actions) - wanted) ** 2) for critic in critics)
+
+        loss, grads = core.value_and_grad(critic_loss)(model.critics)
+        critics, critic_moments = optim.Adam(s.critic_rate).step(model.critics, grads, moments.critics)
+        follow = core.tree.map(lambda t, p: t + s.tau * (p - t), model.targets, critics)
+        model, moments, numbers = model._replace(critics=critics, targets=follow), moments._replace(critics=critic_moments), {"critic_loss": loss}
+        for k in range(actor_steps):
+            model, moments, numbers["actor_loss"], entropy = self._updated_actor(model, moments, batch.observations, keys[1 + k])
+            numbers.update(alpha=np.exp(model.log_alpha), entropy=entropy)
+        return model, moments, numbers
+
+    def _updated_actor(self, model, moments, x, key):
+        s = self.settings
+        noise, alpha = model.actor.noise(key, (s.batch_size,), self._size), np.exp(model.log_alpha)
+
+        def actor_loss(actor):
+            action, _, log_prob = actor.sample(x, noise)
+            value = np.minimum(*(critic(x, action) for critic in model.critics))
+            return np.mean(alpha * log_prob - value), np.mean(log_prob)
+
+        (loss, log_prob), grads = core.value_and_grad(actor_loss, has_aux=True)(model.actor)
+        actor, actor_moments = optim.Adam(s.actor_rate).step(model.actor, grads, moments.actor)
+        model, moments = model._replace(actor=actor), moments._replace(actor=actor_moments)
+        if s.alpha is None:  # the gradient of -alpha (log_prob + entropy) in log alpha
+            slope = -alpha * (log_prob + self._entropy)
+            log_alpha, alpha_moments = optim.Adam(s.critic_rate).step(model.log_alpha, slope, moments.alpha)
+            model, moments = model._replace(log_alpha=log_alpha), moments._replace(alpha=alpha_moments)
+        return model, moments, loss, -log_prob
+
+    # -- what comes of it ---------------------------------------------------------------------------------------------------
+
+    @property
+    def policy(self) -> Policy:
+        """What was learned so far; see `Agent`."""
+        return Policy(self.model.actor, self.env.observation_space.shape)
+
+    @property
+    def replay(self) -> dict[str, Any]:
+        """State of the replay buffer."""
+        return self._buffer.state
+
+    @replay.setter
+    def replay(self, value: dict[str, Any]) -> None:
+        self._buffer.state = value
+
+    @property
+    def position(self) -> dict[str, np.ndarray]:
+        """Where collection goes on."""
+        return self._rollout.position
+
+    @position.setter
+    def position(self, value: dict[str, np.ndarray]) -> None:
+        self._rollout.position = value
+
+
+def targets(model: Model, batch: Transitions, noise: Any) -> Any:
+    """What the values of the actions taken should be, [N]: with the smaller of the target critics, and the entropy of the actor.
+
+    Parameters
+    ----------
+    model : Model
+    batch : Transitions
+    noise : array, [N, k]
+        Of the actor's next actions.
+    """
+    action, _, log_prob = model.actor.sample(batch.next_observations, noise)
+    value = np.minimum(*(critic(batch.next_observations, action) for critic in model.targets)) - np.exp(model.log_alpha) * log_prob
+    return core.stop_gradient(batch.rewards + batch.discounts * value)
+
+
+def act(actor, x, noise, mask=None):
+    """What `Rollout` runs in every step."""
+    action, played, log_prob = actor.sample(x, noise, mask)
+    return action, played, log_prob, np.zeros_like(log_prob)
+
+
+def explore(bounds, x, noise, mask=None):
+    """The same before the first update: any action, by uniform noise."""
+    action = bounds[0] + (bounds[1] - bounds[0]) * noise
+    zero = np.zeros_like(x[:, 0])
+    return action, action, zero, zero
+
+
+def uniform(key, iteration, shape):
+    """Noise of one collection."""
+    return random.uniform(random.fold_in(key, iteration), shape, np.float32)
+
+
+def normal(key, iteration, shape):
+    """Noise of one collection."""
+    return random.normal(random.fold_in(key, iteration), shape, np.float32)
+
+
+def _model(key, env, s):
+    observation, action = env.observation_space, env.action_space
+    if not hasattr(observation, "low"):
+        raise EnvError(f"SAC: observations must be a Box, got {observation}")
+    if not hasattr(action, "low") or len(action.shape) != 1 or not np.isfinite([action.low, action.high]).all():
+        raise EnvError(f"SAC: actions must be a bounded Box with one axis, got {action}")
+    n, k = math.prod(observation.shape), action.shape[0]
+    keys = random.split(key, 3)
+    network: Any = perceptron(keys[0], [n, *s.hidden, 2 * k], s.activation)
+    network = network if len(observation.shape) == 1 else Flat(network, len(observation.shape))
+    actor = SquashedGaussian(network, tuple(map(float, action.low)), tuple(map(float, action.high)))
+    first, second = (Critic(perceptron(c, [n + k, *s.hidden, 1], s.activation)) for c in keys[1:])
+    return Model(actor, (first, second), (first, second), np.float32(0.0 if s.alpha is None else math.log(s.alpha)))

@@ -157,7 +157,7 @@ class Game:
     @functools.cached_property
     def compiled(self) -> Rules:
         """The rules for use inside kernels (and only there)."""
-        return Rules(*(None if f is None else inner(plain(f)) for f in self._functions))
+        return Rules(*(None if f is None else inner(plain(f), _nrt=True) for f in self._functions))
 
     @functools.cached_property
     def key(self) -> str:

@@ -73,15 +73,8 @@ class KernelEngine(Engine):
         else:
             names["user_evaluate"] = evaluator.function
             evaluate = _EVALUATE_WITH_PRIORS if evaluator.gives_priors else _EVALUATE
-        longest, actions, outcomes, players = game.max_length + 2, game.num_actions, game.num_outcomes, game.num_players
-        sizes = dict(path=8 * longest, movers=8 * longest, mask=actions, probabilities=8 * outcomes, values=8 * players, outcome=8 * players, prior=4 * actions,
-                     scratch=game.dtype.itemsize)
-        places, self._work_bytes = {}, 0
-        for field, size in sizes.items():
-            places[field] = self._work_bytes
-            self._work_bytes += -(-size // 64) * 64
         source = _SOURCE.format(
-            name=game.name, longest=longest, actions=actions, outcomes=outcomes, players=players, **places,
+            name=game.name, longest=game.max_length + 2, actions=game.num_actions, outcomes=game.num_outcomes, players=game.num_players,
             key=" ".join([game.key, policy.key, evaluator.key, "" if backup is None else fingerprint(backup)]),
             order="shuffle(tree, node)" if policy.in_random_order else "pass",
             expand="expand_any" if chance else "expand",
@@ -102,11 +95,8 @@ class KernelEngine(Engine):
 
     def run(self, tree, states, budgets, seeds, begin):
         """See `Engine`."""
-        chunks = min(len(budgets), 8 * threads.get_threads())
-        work = np.zeros(chunks * self._work_bytes + 64, np.uint8)
-        start = -(-work.ctypes.data // 64) * 64
-        context = context_of(tree, states, self._parameters, budgets, seeds, int(begin), states.dtype.itemsize, start, self._work_bytes)
-        run_chunks(self._kernel, context, chunks)
+        context = context_of(tree, states, self._parameters, budgets, seeds, int(begin), states.dtype.itemsize)
+        run_chunks(self._kernel, context, min(len(budgets), 8 * threads.get_threads()))
 
 
 _ROLL_OUT = """\
@@ -224,25 +214,27 @@ def start(tree, states, noise, parameters, work):
     return NEW
 
 
-@kernel(nogil=True, _nrt=False)
+@inner(_nrt=False)  # no array is made in here: without counted references a simulation takes half the time
+def run_one(tree, states, seed, begin, parameters, work, budget):
+    if begin:
+        random.start(tree.streams, seed[0], seed[1], 0)
+    tree.counts[STATUS] = start(tree, states, begin, parameters, work)
+    if tree.counts[STATUS] == NEW:
+        run_tree(simulate, tree, states, parameters, work, budget)
+
+
+@kernel(nogil=True)
 def run(context, chunk):
     w = carray(context, (32,))
     trees, chunks, nodes = w[TREES], w[CHUNKS], w[NODE_CAPACITY]
     parameters = carray(at(w[FIRST_FREE]), (16,), np.float64)
     budgets, seeds = carray(at(w[FIRST_FREE + 1]), (trees,), np.int64), carray(at(w[FIRST_FREE + 2]), (trees, 2), np.int64)
     begin, size = w[FIRST_FREE + 3], w[FIRST_FREE + 4]
-    memory = w[FIRST_FREE + 5] + chunk * w[FIRST_FREE + 6]
     work = Work(
-        carray(at(memory), ({longest},), np.int64), carray(at(memory + {movers}), ({longest},), np.int64), carray(at(memory + {mask}), ({actions},), np.bool_),
-        carray(at(memory + {probabilities}), ({outcomes},), np.float64), carray(at(memory + {values}), ({players},), np.float64),
-        carray(at(memory + {outcome}), ({players},), np.float64), carray(at(memory + {prior}), ({actions},), np.float32),
-        carray(at(memory + {scratch}), (1,), STATE),
+        np.empty({longest}, np.int64), np.empty({longest}, np.int64), np.empty({actions}, np.bool_), np.empty({outcomes}, np.float64),
+        np.empty({players}, np.float64), np.empty({players}, np.float64), np.empty({actions}, np.float32), np.empty(1, STATE),
     )
     for t in range(trees * chunk // chunks, trees * (chunk + 1) // chunks):
         tree, states = tree_at(w, t), carray(at(w[STATES] + t * nodes * size), (nodes,), STATE)
-        if begin:
-            random.start(tree.streams, seeds[t, 0], seeds[t, 1], 0)
-        tree.counts[STATUS] = start(tree, states, begin, parameters, work)
-        if tree.counts[STATUS] == NEW:
-            run_tree(simulate, tree, states, parameters, work, budgets[t])
+        run_one(tree, states, seeds[t], begin, parameters, work, budgets[t])
 '''

@@ -222,10 +222,9 @@ def back_up(update, tree, work, depth):
 
 
 @inner
-def add_noise(tree, alpha, fraction):
-    """Mix Dirichlet noise into the priors at the root, which is expanded."""
+def add_noise(tree, alpha, fraction, noise):
+    """Mix Dirichlet noise into the priors at the root, which is expanded; `noise` is (actions,) memory to work in."""
     first, count, total = tree.links[0].first_edge, tree.links[0].num_edges, 0.0
-    noise = np.empty(count)
     for k in range(count):
         noise[k] = random.gamma(tree.streams, alpha)
         total += noise[k]

@@ -21,9 +21,9 @@ __all__ = [
 
 TERMINAL, PROVEN = 1, 2  # flags of a node
 FREE = -1  # of an edge that no simulation has taken; of `first_edge` in a node that is not expanded; of the root's parent
-STATS = np.dtype([("visits", np.int32), ("mean", np.float32)])
-LINKS = np.dtype([("first_edge", np.int32), ("num_edges", np.int16), ("player", np.int8), ("flags", np.int8)])
-PARENTS = np.dtype([("parent", np.int32), ("edge", np.int32)])
+STATS = np.dtype([("visits", np.int32), ("mean", np.float32)], align=True)
+LINKS = np.dtype([("first_edge", np.int32), ("num_edges", np.int16), ("player", np.int8), ("flags", np.int8)], align=True)
+PARENTS = np.dtype([("parent", np.int32), ("edge", np.int32)], align=True)
 NODES, EDGES, RAN, STATUS, ERROR_NODE, COUNTS = 0, 1, 2, 3, 4, 8  # columns of `counts`, and their number
 
 

@@ -69,9 +69,11 @@ class Categorical:
         """The most probable action, [N]."""
         return np.argmax(self.logits(x, mask), axis=-1)
 
-    def noise(self, key, shape, size):
-        """What `sample` wants: float32 [*shape, actions]."""
-        return random.gumbel(key, (*shape, size), dtype=np.float32)
+    def noise(self, rng, shape, size):
+        """What `sample` wants: float32 [*shape, actions], from a NumPy generator or a key of `core.random`."""
+        if not isinstance(rng, np.random.Generator):
+            return random.gumbel(rng, (*shape, size), dtype=np.float32)
+        return -np.log(rng.standard_exponential((*shape, size), np.float32))  # Gumbel's distribution
 
     def sample(self, x, noise, mask=None):
         """(action, the action as the environment takes it, log probability), each [N]; by the Gumbel-max trick."""
@@ -87,6 +89,12 @@ class Categorical:
 
 def _pick(values, action):
     return np.take_along_axis(values, action[:, None], axis=-1)[:, 0]
+
+
+def _normal(rng, shape):
+    if not isinstance(rng, np.random.Generator):
+        return random.normal(rng, shape, dtype=np.float32)
+    return rng.standard_normal(shape, np.float32)
 
 
 @dataclass(frozen=True)
@@ -126,9 +134,9 @@ class Gaussian:
         """[N, k]"""
         return self._cut(self.network(x))
 
-    def noise(self, key, shape, size):
-        """What `sample` wants: float32 [*shape, k]."""
-        return random.normal(key, (*shape, size), dtype=np.float32)
+    def noise(self, rng, shape, size):
+        """What `sample` wants: float32 [*shape, k], from a NumPy generator or a key of `core.random`."""
+        return _normal(rng, (*shape, size))
 
     def sample(self, x, noise, mask=None):
         """(action [N, k], the action as the environment takes it, log probability [N])."""
@@ -173,9 +181,9 @@ class SquashedGaussian:
         scale, shift = self._scale
         return np.tanh(self._parameters(x)[0]) * scale + shift
 
-    def noise(self, key, shape, size):
-        """What `sample` wants: float32 [*shape, k]."""
-        return random.normal(key, (*shape, size), dtype=np.float32)
+    def noise(self, rng, shape, size):
+        """What `sample` wants: float32 [*shape, k], from a NumPy generator or a key of `core.random`."""
+        return _normal(rng, (*shape, size))
 
     def sample(self, x, noise, mask=None):
         """(action [N, k], the same, log probability density [N])."""
@@ -273,8 +281,7 @@ class Policy:
             action = self.head.mode(x, mask)
         else:
             size = self.num_actions or len(self.head.low)
-            key = random.key(int(rng.integers(2**63)))
-            action = self.head.sample(x, self.head.noise(key, (len(x),), size), mask)[1]
+            action = self.head.sample(x, self.head.noise(rng, (len(x),), size), mask)[1]
         return action[0] if single else action
 
     def save(self, path: str | os.PathLike) -> None:

@@ -114,8 +114,7 @@ class PPO(Agent):
         super().__init__(env, {k: usual[k] if v is None and k in usual else v for k, v in given.items()})
         s = self.settings
         self._check_settings(s)
-        self._key, weights = random.split(random.key(seed))
-        self.model = _networks(weights, self.env, s)
+        self.model = _networks(random.key(seed), self.env, s)
         self.moments = optim.Adam().init(self.model)._replace(count=np.int64(0))  # the type it will have, so that one program serves all
         self.iteration = 0
         observations = self.env.observation_space.shape
@@ -146,8 +145,8 @@ class PPO(Agent):
         """Collect, estimate advantages, update; see `Agent`."""
         s, r = self.settings, self._rollout
         rate = s.learning_rate * (1 - (self.steps - self.start) / (self.target - self.start)) if s.anneal else s.learning_rate
-        noise_key, order_key = random.split(random.fold_in(self._key, self.iteration))
-        noise = self.model.actor.noise(noise_key, (s.num_steps + 1, s.num_envs), self._noise_size)
+        rng = np.random.Generator(np.random.Philox(key=s.seed, counter=[0, 0, 0, self.iteration]))  # a stream for each iteration
+        noise = self.model.actor.noise(rng, (s.num_steps + 1, s.num_envs), self._noise_size)
         normaliser = self.observation_moments.normaliser() if s.normalize else None
         r.collect((self.model, normaliser), noise)
         self.check_finite("what the networks give", r.values, r.log_probs)
@@ -161,20 +160,14 @@ class PPO(Agent):
             "x": r.observations[:-1], "actions": r.actions, "log_probs": r.log_probs, "values": r.values[:-1], "advantages": advantages,
             "weights": valid.astype(np.float32), "mask": None if r.masks is None else r.masks[:-1],
         }  # fmt: skip
-        order = self._minibatches(order_key)
+        size = s.num_steps * s.num_envs
+        order = rng.permuted(np.tile(np.arange(size), (s.epochs, 1)), axis=1).reshape(s.epochs * s.minibatches, -1)
         model, moments, numbers = self._update(self.model, self.moments, normaliser, batch, order, np.float32(rate))
         self.check_finite("the loss", *numbers.values())
         self.model, self.moments = model, moments
         self.iteration += 1
-        self.steps += s.num_steps * s.num_envs
+        self.steps += size
         return {**{k: float(v) for k, v in numbers.items()}, "learning_rate": rate}
-
-    def _minibatches(self, key):
-        """Which of the collected steps make up each minibatch, [epochs * minibatches, size]."""
-        s = self.settings
-        size = s.num_steps * s.num_envs
-        epochs = [random.permutation(k, size) for k in random.split(key, s.epochs)]
-        return np.concatenate(epochs).reshape(s.epochs * s.minibatches, size // s.minibatches)
 
     def _updated(self, model, moments, normaliser, batch, order, rate):
         """All epochs: (model, state of Adam, means of the loss's parts)."""

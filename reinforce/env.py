@@ -146,7 +146,7 @@ class Environment:
 
     @functools.cached_property
     def kernels(self) -> Any:
-        """Module of kernels: `step`, `step_range`, `reset`, and those that `VectorEnv` calls."""
+        """Module with `step`, `step_range` and `chunk`."""
         names = {f"rule_{n}": inner(plain(f)) for n, f in self._functions._asdict().items()}
         source = env_kernels.source(self.name, self.key, self._fields, self.observation_space.shape, getattr(self.action_space, "n", 0), self.action_space.shape)
         return load_module(source, "env", {**names, "rule_dtype": self._state_key})
@@ -309,10 +309,9 @@ class VectorEnv:
             raise EnvError(f"{self.name}: reset has no options, got {options!r:.80}")
         if seed is not None:
             self._seed(seed)
-        observation = np.empty((self.num_envs, *self.observation_space.shape), np.float32)
-        self._kernels.reset(self.arrays, observation)
+        self.arrays.done[:] = 1  # a step begins an episode in copies that are over
         self._is_reset = True
-        return observation, {}
+        return self._step(np.zeros(self._action_shape, self.action_space.dtype))[0], {}
 
     def step(self, actions: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, dict]:
         """Step every copy; those that are over start an episode instead.
@@ -337,13 +336,15 @@ class VectorEnv:
         """
         if not self._is_reset:
             raise EnvError(f"{self.name}: call reset before step")
-        actions = check_actions(self.name, self.action_space, self.num_envs, actions)
+        return *self._step(check_actions(self.name, self.action_space, self.num_envs, actions)), {}
+
+    def _step(self, actions):
         n = self.num_envs
         observation, reward = np.empty(self._observation_shape, np.float32), np.empty(n)
         terminated, truncated = np.empty(n, np.bool_), np.empty(n, np.bool_)
-        if not self._kernels.run(self._context, actions, observation, reward, terminated, truncated, self._chunks, self._function):
+        if not self._run(self._context, self._num_actions, actions, observation, reward, terminated, truncated, self._chunks, self._function):
             refuse_actions(self.name, self.action_space, actions)
-        return observation, reward, terminated, truncated, {}
+        return observation, reward, terminated, truncated
 
     @property
     def state(self) -> dict[str, Any]:
@@ -371,15 +372,18 @@ class VectorEnv:
         """Does nothing: Gymnasium's environments have it."""
 
     def _seed(self, seed):
-        self._kernels.seed(self.arrays.streams, np.uint64(integer(f"{self.name}: seed", seed, 0)), 0)
+        from triskele.reinforce import env_run
+
+        env_run.seed(self.arrays.streams, np.uint64(integer(f"{self.name}: seed", seed, 0)))
 
     def _prepare(self):
         from triskele.core.kernels import threads
+        from triskele.reinforce import env_run
 
         n = self.num_envs
-        self._observation_shape = (n, *self.observation_space.shape)
-        self._chunks = -(-n // _CHUNK)
-        self._function = threads.body(self._kernels.chunk, "voidptr")
+        self._observation_shape, self._action_shape = (n, *self.observation_space.shape), (n, *self.action_space.shape)
+        self._num_actions = getattr(self.action_space, "n", 0)
+        self._run, self._function, self._chunks = env_run.run, threads.body(self._kernels.chunk, "voidptr"), -(-n // _CHUNK)
         self._context = np.zeros(CONTEXT, np.int64)
         addresses = [a.ctypes.data for a in self.arrays]
         self._context[:9] = [self._context.ctypes.data, n, _CHUNK, len(self.arrays.steps), *addresses]

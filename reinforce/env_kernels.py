@@ -1,7 +1,7 @@
-"""Source of the kernels that step many environments: one for rules on records, one for rules on eight lanes.
+"""Source of what steps many copies of an environment: one for rules on records, one for rules on eight lanes.
 
-Both define `step_range(state, actions, obs, reward, terminated, truncated, begin, end)`. What is common follows: `step` over all
-environments, and what `VectorEnv` calls from Python.
+Both define `step_range(state, actions, obs, reward, terminated, truncated, begin, end)`, and `step_bytes`, the same on flags that
+are bytes. What is common follows: `step` over all copies, and `chunk`, which is told by a context where everything is (`env_run`).
 """
 
 from __future__ import annotations
@@ -11,29 +11,26 @@ from collections.abc import Sequence
 __all__ = ["CONTEXT", "LANES", "source"]
 
 LANES = 8
-CONTEXT = 16  # words: what a chunk of environments is told
+CONTEXT = 16  # words that a chunk is told
 
 _HEAD = '''"""Steps of {name}. {key}"""
 import numpy as np
 from numba import carray
 
-from triskele.core.kernels import simd, threads
+from triskele.core.kernels import simd
 from triskele.core.kernels.njit import inner, kernel
-from triskele.reinforce import random
 from triskele.reinforce.env import EnvArrays
-
-parallel_for = threads.for_numba()
 '''
 
 _RECORDS = '''
 
-@kernel(nogil=True)
-def step_range(state, actions, obs, reward, terminated, truncated, begin, end):
+@inner
+def step_bytes(state, actions, obs, reward, terminated, truncated, begin, end):
     for i in range(begin, end):
         if state.done[i]:
             rule_reset(state.data[i], state.streams[i])
             state.steps[i], state.done[i] = 0, 0
-            reward[i], terminated[i], truncated[i] = 0.0, False, False
+            reward[i], terminated[i], truncated[i] = 0.0, 0, 0
         else:
             r, over = rule_step(state.data[i], actions[i], state.streams[i])
             state.steps[i] += 1
@@ -43,131 +40,83 @@ def step_range(state, actions, obs, reward, terminated, truncated, begin, end):
         rule_observe(state.data[i], obs[i])
 
 
-@kernel(nogil=True)
-def reset(state, obs):
-    for i in range(len(obs)):
-        rule_reset(state.data[i], state.streams[i])
-        state.steps[i], state.done[i] = 0, 0
-        rule_observe(state.data[i], obs[i])
+step_range = step_bytes
 '''
 
-# Environments i ... i + 7 of the state, whose outputs go to o ... o + 7. Those that are over are moved on like the others, and
-# what that gives is then replaced.
+# Copies i ... i + 7. Those that are over are moved on like the others, and what that gives is then replaced. Outputs are pointers: to
+# arrays for eight, where fewer than eight copies are left.
 _LANES = '''
 
 @inner
-def observations(s, obs, o):
-    w = rule_observe(s)
-    {float32}
-    simd.store(obs, {width} * o, simd.shuffle({joined}, {rows}))
-
-
-@inner
-def eight(data, steps, done, streams, limit, actions, obs, reward, terminated, truncated, i, o):
-    stride = data.shape[1]
-    over = simd.load(done, i, 8) != np.uint8(0)
-    count = simd.load(steps, i, 8) + 1
+def eight(state, i, actions, obs, reward, terminated, truncated, reward_dtype):
+    stride, data = state.data.shape[1], simd.address(state.data, i)
+    over = simd.load(state.done, i, 8) != np.uint8(0)
+    count = simd.load(state.steps, i, 8) + 1
     s, r, ended = rule_step({load}, {action})
     ended = ended & ~over
-    late = (count >= limit[0]) & ~over
+    late = (count >= state.limit[0]) & ~over
     one, zero = simd.splat(np.uint8(1), 8), simd.splat(np.uint8(0), 8)
-    simd.store(terminated, o, simd.select(ended, one, zero))
-    simd.store(truncated, o, simd.select(late, one, zero))
-    simd.store(done, i, simd.select(ended | late, one, zero))
-    simd.store(reward, o, simd.convert(simd.select(over, 0.0, r), reward.dtype))
-    simd.store(steps, i, simd.select(over, 0, count))
+    simd.store(terminated, 0, simd.select(ended, one, zero))
+    simd.store(truncated, 0, simd.select(late, one, zero))
+    simd.store(state.done, i, simd.select(ended | late, one, zero))
+    simd.store(reward, 0, simd.convert(simd.select(over, 0.0, r), reward_dtype))
+    simd.store(state.steps, i, simd.select(over, 0, count))
     {store}
     if simd.any(over):
         which = simd.bits(over)
         for lane in range(8):
             if (which >> np.uint64(lane)) & np.uint64(1):
-                restart(data, streams, i + lane)
-        observations({load}, obs, o)
-    else:
-        observations(s, obs, o)
+                {first} = rule_reset(state.streams[i + lane])
+                {put_first}
+        s = {load}
+    w = rule_observe(s)
+    {float32}
+    simd.store(obs, 0, simd.shuffle({joined}, {rows}))
 
 
 @inner
-def restart(data, streams, i):
-    {first} = rule_reset(streams[i])
-    {put_first}
+def step_bytes(state, actions, obs, reward, terminated, truncated, begin, end):
+    few, last = end % 8, end - end % 8
+    a, o, r = np.empty(8 * {action_width}, actions.dtype), np.empty(8 * {width}, np.float32), np.empty(8, reward.dtype)
+    t, u = np.empty(8, np.uint8), np.empty(8, np.uint8)
+    for j in range(8):
+        for k in range({action_width}):
+            a[{action_width} * j + k] = actions[{action_at}] if j < few else 0
+    for i in range(begin, end, 8):
+        actions_at, obs_at, reward_at = simd.address(actions, {action_width} * i), simd.address(obs, {width} * i), simd.address(reward, i)
+        terminated_at, truncated_at = simd.address(terminated, i), simd.address(truncated, i)
+        if i + 8 > end:
+            actions_at, obs_at, reward_at = simd.address(a, 0), simd.address(o, 0), simd.address(r, 0)
+            terminated_at, truncated_at = simd.address(t, 0), simd.address(u, 0)
+        eight(state, i, actions_at, obs_at, reward_at, terminated_at, truncated_at, reward.dtype)
+    for j in range(few):
+        reward[last + j], terminated[last + j], truncated[last + j] = r[j], t[j], u[j]
+        for k in range({width}):
+            obs[last + j, k] = o[{width} * j + k]
 
 
-@kernel(nogil=True)
+@inner
 def step_range(state, actions, obs, reward, terminated, truncated, begin, end):
-    data, steps, done, streams, limit = state.data, state.steps, state.done, state.streams, state.limit
-    whole = end - (end - begin) % 8
-    for i in range(begin, whole, 8):
-        eight(data, steps, done, streams, limit, actions, obs, reward, terminated.view(np.uint8), truncated.view(np.uint8), i, i)
-    if whole < end:
-        a, o, r = np.zeros({action_shape}, actions.dtype), np.empty((8, {width}), np.float32), np.empty(8, reward.dtype)
-        t, u = np.empty(8, np.uint8), np.empty(8, np.uint8)
-        a[: end - whole] = actions[whole:end]
-        eight(data, steps, done, streams, limit, a, o, r, t, u, whole, 0)
-        for i in range(whole, end):
-            obs[i], reward[i], terminated[i], truncated[i] = o[i - whole], r[i - whole], t[i - whole] != 0, u[i - whole] != 0
-
-
-@kernel(nogil=True)
-def reset(state, obs):
-    data, o = state.data, np.empty((8, {width}), np.float32)
-    state.steps[:], state.done[:] = 0, 0
-    for i in range(data.shape[1]):
-        restart(data, state.streams, i)
-    for i in range(0, len(obs), 8):
-        stride = data.shape[1]
-        observations({load}, o, 0)
-        for j in range(i, min(i + 8, len(obs))):
-            obs[j] = o[j - i]
+    step_bytes(state, actions, obs, reward, terminated.view(np.uint8), truncated.view(np.uint8), begin, end)
 '''
 
 _TAIL = '''
 
-@kernel(nogil=True)
+@inner
 def step(state, actions, obs, reward, terminated, truncated):
     step_range(state, actions, obs, reward, terminated, truncated, 0, len(obs))
 
 
-@kernel(nogil=True)
-def seed(streams, number, stream):
-    for i in range(len(streams)):
-        random.start(streams[i], number, i, stream)
-
-
-@kernel(nogil=True)
+@kernel(nogil=True, no_cpython_wrapper=True)
 def chunk(context, index):
-    w = carray(context[0], (16,), np.int64)
+    w = carray(context[0], ({context},), np.int64)
     n, size, stride = w[1], w[2], w[3]
     state = EnvArrays({data}, carray(context[5], (stride,), np.int64), carray(context[6], (stride,), np.uint8),
                       carray(context[7], (stride, 1), np.uint64), carray(context[8], (1,), np.int64))
     actions, obs, reward = carray(context[9], {actions}, {action_dtype}), carray(context[10], {obs}, np.float32), carray(context[11], (n,), np.float64)
-    terminated, truncated = carray(context[12], (n,), np.bool_), carray(context[13], (n,), np.bool_)
-    step_range(state, actions, obs, reward, terminated, truncated, index * size, min(n, (index + 1) * size))
-
-
-@kernel(nogil=True)
-def run(context, actions, obs, reward, terminated, truncated, chunks, function):
-    if not allowed(actions):
-        return False
-    context[9], context[10], context[11] = actions.ctypes.data, obs.ctypes.data, reward.ctypes.data
-    context[12], context[13] = terminated.ctypes.data, truncated.ctypes.data
-    parallel_for(function, context.ctypes.data, chunks)
-    return True
-
-
-@inner
-def allowed(actions):
-    {allowed}
+    terminated, truncated = carray(context[12], (n,), np.uint8), carray(context[13], (n,), np.uint8)
+    step_bytes(state, actions, obs, reward, terminated, truncated, index * size, min(n, (index + 1) * size))
 '''
-
-_DISCRETE = """bad = False
-    for i in range(len(actions)):
-        bad |= (actions[i] < 0) | (actions[i] >= {n})
-    return not bad"""
-_CONTINUOUS = """bad = False
-    for a in actions.flat:
-        bad |= not np.isfinite(a)
-    return not bad"""
 
 
 def _tuple(items: Sequence[object]) -> str:
@@ -180,19 +129,20 @@ def _lanes(fields: int, width: int, action_width: int) -> dict[str, str]:
     vectors = [f"v{min(k, width - 1)}" for k in range(padded)]
     while len(vectors) > 1:
         vectors = [f"simd.concat({a}, {b})" for a, b in zip(vectors[::2], vectors[1::2], strict=True)]
-    block = f"simd.load(actions, {action_width} * o, {8 * action_width})"
+    block = f"simd.load(actions, 0, {8 * action_width})"
     columns = [f"simd.convert(simd.shuffle({block}, {_tuple([action_width * lane + k for lane in range(8)])}), np.float64)" for k in range(action_width)]
-    action = _tuple(columns) if action_width else "simd.load(actions, o, 8)"
+    action = _tuple(columns) if action_width else "simd.load(actions, 0, 8)"
     return {
         "float32": "; ".join(f"v{k} = simd.convert(w[{k}], np.float32)" for k in range(width)),
         "joined": vectors[0],
         "rows": _tuple([8 * (k % width) + k // width for k in range(8 * width)]),
-        "load": _tuple([f"simd.load(data, {k} * stride + i, 8)" for k in range(fields)]),
-        "store": "; ".join(f"simd.store(data, {k} * stride + i, s[{k}])" for k in range(fields)),
+        "load": _tuple([f"simd.load(data, {k} * stride, 8)" for k in range(fields)]),
+        "store": "; ".join(f"simd.store(data, {k} * stride, s[{k}])" for k in range(fields)),
         "first": _tuple([f"x{k}" for k in range(fields)]),
-        "put_first": "; ".join(f"data[{k}, i] = x{k}" for k in range(fields)),
+        "put_first": "; ".join(f"state.data[{k}, i + lane] = x{k}" for k in range(fields)),
         "action": action,
-        "action_shape": "8" if action_width == 0 else f"(8, {action_width})",
+        "action_at": "last + j, k" if action_width else "last + j",
+        "action_width": str(max(1, action_width)),
         "width": str(width),
     }
 
@@ -211,10 +161,9 @@ def source(name: str, key: str, fields: int, observation_shape: tuple[int, ...],
     action_shape : tuple of int
     """
     body = _LANES.format(**_lanes(fields, observation_shape[0], 0 if num_actions else action_shape[0])) if fields else _RECORDS
-    allowed = _DISCRETE.format(n=num_actions) if num_actions else _CONTINUOUS
     values = {
         "data": f"carray(context[4], ({fields}, stride), np.float64)" if fields else "carray(context[4], (stride,), rule_dtype)",
         "actions": _tuple(["n", *action_shape]), "action_dtype": "np.int64" if num_actions else "np.float32",
-        "obs": _tuple(["n", *observation_shape]), "allowed": allowed,
+        "obs": _tuple(["n", *observation_shape]), "context": str(CONTEXT),
     }  # fmt: skip
     return _HEAD.format(name=name, key=key) + body + _TAIL.format(**values)

@@ -1,0 +1,180 @@
+"""`check_env`: the checks that every environment must pass."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from triskele.core.compile.generated import load_module
+from triskele.core.kernels.njit import inner
+from triskele.reinforce.env import LaneEnvironment, VectorEnv, make
+from triskele.reinforce.errors import EnvError
+from triskele.reinforce.fingerprint import plain
+from triskele.reinforce.spaces import Discrete
+
+__all__ = ["check_env"]
+
+_COPIES = 11  # not a multiple of the eight that are stepped together
+
+
+def check_env(env: Any, *, steps: int = 500, seed: int = 0, **options: Any) -> None:
+    """Take random steps, and check that the environment keeps its contract (`Environment`, `VectorEnv`).
+
+    Observations must lie in their space and be written whole, rewards be finite, actions that are none be refused; the same seed must
+    give the same steps, whatever was done before and however many copies there are; a state that is set must be gone on from, and
+    episodes must begin anew as `VectorEnv` says. Rules on records run with bounds checked. An environment of Gymnasium is checked by
+    what can be seen of it.
+
+    Parameters
+    ----------
+    env : str, Environment, subclass of Environment, or function
+        As `make` takes it, with `options`.
+    steps : int
+        Of 11 copies.
+    seed : int
+
+    Raises
+    ------
+    EnvError
+        That names what fails and the step.
+
+    Examples
+    --------
+    >>> from triskele import reinforce as rl
+    >>> rl.check_env("CartPole-v1", steps=50)
+    """
+    made = make(env, _COPIES, seed, **options)
+    if isinstance(made, VectorEnv) and not isinstance(made.environment, LaneEnvironment):
+        _check_rules(made, steps, seed)
+    try:
+        _check_refusals(made)
+        first = _run(made, steps, seed)
+        _same(made.name, first, _run(made, steps, seed), "the same seed must give the same steps, whatever was done before")
+        if isinstance(made, VectorEnv):
+            few = make(env, 3, **options)
+            _same(few.name, [[x[:3] for x in row] for row in first], _run(few, steps, seed), "a copy must not depend on how many there are")
+            _check_state(made, steps, seed)
+    finally:
+        made.close()
+
+
+def _actions(env, steps, seed):
+    drawn = env.action_space.sample(seed, steps * _COPIES).reshape(steps, _COPIES, *env.action_space.shape)
+    return np.ascontiguousarray(drawn[:, : env.num_envs])
+
+
+def _run(env, steps, seed):
+    """Everything that some steps give; it is checked by the way."""
+    observation, _ = env.reset(seed=seed)
+    rows = [[observation]]
+    over = np.zeros(env.num_envs, bool)
+    for step, actions in enumerate(_actions(env, steps, seed)):
+        _check_observation(env, rows[-1][0], step)
+        row = list(env.step(actions)[:4])
+        _, reward, terminated, truncated = row
+        for what, x, dtype in (("reward", reward, np.float64), ("terminated", terminated, np.bool_), ("truncated", truncated, np.bool_)):
+            if x.shape != (env.num_envs,) or x.dtype != dtype:
+                _fail(env, f"{what} must be {np.dtype(dtype)} of shape ({env.num_envs},), got {x.dtype} of shape {x.shape}", step + 1)
+        if not np.isfinite(reward).all():
+            _fail(env, f"rewards must be finite, got {reward[~np.isfinite(reward)][0]}", step + 1)
+        if reward[over].any() or terminated[over].any() or truncated[over].any():
+            _fail(env, "a step that begins an episode must have reward 0 and not end it", step + 1)
+        over = terminated | truncated
+        rows.append(row)
+    _check_observation(env, rows[-1][0], steps)
+    return rows
+
+
+def _check_observation(env, x, step):
+    space = env.observation_space
+    if x.shape != (env.num_envs, *space.shape) or x.dtype != np.float32:
+        _fail(env, f"observations must be float32 of shape {(env.num_envs, *space.shape)}, got {x.dtype} of shape {x.shape}", step)
+    outside = ~((space.low <= x) & (x <= space.high))
+    if outside.any():
+        at = tuple(int(i) for i in np.argwhere(outside)[0])
+        _fail(env, f"observations must lie in {space}, got {x[at]} at {list(at[1:])} of environment {at[0]}", step)
+
+
+def _check_refusals(env):
+    space, n = env.action_space, env.num_envs
+    env.reset()
+    good = space.sample(0, n)
+    bad = [("too few of them", good[1:])]
+    if isinstance(space, Discrete):
+        bad += [("floats", good + 0.5), ("numbers out of range", np.full(n, space.n)), ("negative ones", np.full(n, -1))]
+    else:
+        bad += [("NaN", np.full(good.shape, np.nan))]
+    for what, actions in bad:
+        try:
+            env.step(actions)
+        except EnvError:
+            continue
+        raise EnvError(f"{env.name}: actions must be checked, but {what} were taken")
+
+
+def _check_state(env, steps, seed):
+    actions = _actions(env, steps, seed + 1)
+    env.reset(seed=seed)
+    begun = env.state
+    for row in actions[: steps // 2]:
+        env.step(row)
+    held, rest = env.state, [env.step(row)[:4] for row in actions[steps // 2 :]]
+    env.state = held
+    _same(env.name, rest, [env.step(row)[:4] for row in actions[steps // 2 :]], "steps from a state that was set must be those that followed it")
+    env.reset(seed=seed)
+    for k, v in env.state.items():
+        if not np.array_equal(v, begun[k]):
+            raise EnvError(f"{env.name}: reset must not depend on the episodes before, but {k!r} of the state does (it must set every field)")
+
+
+def _same(name, rows, others, must):
+    for step, (row, other) in enumerate(zip(rows, others, strict=True)):
+        for what, x, y in zip(("observation", "reward", "terminated", "truncated"), row, other, strict=False):
+            if not np.array_equal(x, y):
+                raise EnvError(f"{name}: {must}, but {what} differs (after {step} steps)")
+
+
+def _fail(env, what, step):
+    raise EnvError(f"{env.name}: {what} (after {step} steps)")
+
+
+def _check_rules(env, steps, seed):
+    """Rules on records one by one, with bounds checked, and observations twice over different old contents."""
+    rules = env.environment.rules()
+    names = {f"rule_{n}": inner(plain(f), boundscheck=True) for n, f in rules._asdict().items()}
+    module = load_module(_SOURCE.format(name=env.name, key=env.key), "env_check", names)
+    data, streams = env.environment.new_data(1), np.full((1, 1), seed, np.uint64)
+    twice = [np.full((1, *env.observation_space.shape), fill, np.float32) for fill in (-7777.25, 5555.5)]
+    actions, over = _actions(env, steps, seed)[:, :1], True
+    for step in range(steps):
+        try:
+            if over:
+                module.reset(data, streams, *twice)
+                over = False
+            else:
+                over = bool(module.step(data, actions[step], streams, *twice))
+        except IndexError as error:
+            _fail(env, f"rules must stay within their arrays: {error}", step)
+        if not np.array_equal(*twice, equal_nan=True):
+            _fail(env, "observe must write the whole of `out`", step)
+
+
+_SOURCE = '''"""Rules of {name} with bounds checked. {key}"""
+from triskele.core.kernels.njit import kernel
+
+
+@kernel(boundscheck=True)
+def reset(data, streams, out, other):
+    rule_reset(data[0], streams[0])
+    rule_observe(data[0], out[0])
+    rule_observe(data[0], other[0])
+
+
+@kernel(boundscheck=True)
+def step(data, actions, streams, out, other):
+    reward, over = rule_step(data[0], actions[0], streams[0])
+    rule_observe(data[0], out[0])
+    rule_observe(data[0], other[0])
+    return over
+'''

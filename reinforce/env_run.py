@@ -1,0 +1,40 @@
+"""Kernels that every `VectorEnv` calls."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from triskele.core.kernels import threads
+from triskele.core.kernels.njit import inner, kernel
+from triskele.reinforce import random
+
+_parallel_for = threads.for_numba()
+
+
+@kernel
+def seed(streams, number):
+    for i in range(len(streams)):
+        random.start(streams[i], number, i, 0)
+
+
+@inner
+def _are_allowed(actions, num_actions):
+    bad = False
+    if num_actions:
+        for a in actions.flat:
+            bad |= (a < 0) | (a >= num_actions)
+    else:
+        for a in actions.flat:
+            bad |= not np.isfinite(a)
+    return not bad
+
+
+@kernel(nogil=True)
+def run(context, num_actions, actions, obs, reward, terminated, truncated, chunks, function):
+    """Step all copies by `function`, a chunk of them a call. `num_actions`: 0 for continuous ones. False: an action is none."""
+    if not _are_allowed(actions, num_actions):
+        return False
+    context[9], context[10], context[11] = actions.ctypes.data, obs.ctypes.data, reward.ctypes.data
+    context[12], context[13] = terminated.ctypes.data, truncated.ctypes.data
+    _parallel_for(function, context.ctypes.data, chunks)
+    return True

@@ -56,6 +56,7 @@ _LAZY = {  # name: module that defines it
     "from_openspiel": "triskele.reinforce.adapters.openspiel",
     "from_pettingzoo": "triskele.reinforce.adapters.pettingzoo",
     "load_policy": "triskele.reinforce.policy",
+    "load_tree": "triskele.reinforce.mcts.show",
     "make": "triskele.reinforce.env",
     "play_match": "triskele.reinforce.match",
     "register_gymnasium": "triskele.reinforce.gymnasium_envs",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -100,6 +101,18 @@ class SearchTree:
             found.append(int(action))
             node = children.get(action)
         return found if found or action is None else [int(action)]
+
+    def draw(self, depth: int = 2, most: int = 5) -> str:
+        """The tree as text: the `most` visited children of each node, down to `depth`."""
+        from triskele.reinforce.mcts.show import draw_tree
+
+        return draw_tree(self, depth, most)
+
+    def save(self, path: str | os.PathLike) -> None:
+        """Write the tree to an npz file, for `load_tree`."""
+        from triskele.reinforce.mcts.show import save_tree
+
+        save_tree(self, path)
 
     def __repr__(self) -> str:
         return f"<SearchTree: {self.game.name} after {list(self.moves)}, {len(self)} nodes>"

@@ -191,7 +191,7 @@ class SAC(Agent):
         """(model, states of the optimisers, numbers for reports) after one update of the critics and `actor_steps` of the actor."""
         s = self.settings
         keys = random.split(random.fold_in(key, count), 1 + actor_steps)
-        wanted = targets(model, batch, model.actor.noise(keys[0], (s.batch_size,), self._size))
+        wanted = targets(model, batch, random.normal(keys[0], (s.batch_size, self._size), np.float32))
 
         def critic_loss(critics):
             return sum(np.mean((critic(batch.observations, batch.actions) - wanted) ** 2) for critic in critics)
@@ -207,7 +207,7 @@ class SAC(Agent):
 
     def _updated_actor(self, model, moments, x, key):
         s = self.settings
-        noise, alpha = model.actor.noise(key, (s.batch_size,), self._size), np.exp(model.log_alpha)
+        noise, alpha = random.normal(key, (s.batch_size, self._size), np.float32), np.exp(model.log_alpha)
 
         def actor_loss(actor):
             action, _, log_prob = actor.sample(x, noise)

@@ -280,6 +280,11 @@ class VectorEnv:
         return self.environment.key
 
     @property
+    def machine(self) -> tuple[np.ndarray, int, int, int]:
+        """(context, num_actions, chunks, function) for `env_run.run` inside other kernels, which are then the same for all environments."""
+        return self._context, self._num_actions, self._chunks, self._function
+
+    @property
     def step_kernel(self) -> Any:
         """See the class."""
         return self._kernels.step

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from triskele import core
-from triskele.core.compile.generated import load_module
 from triskele.reinforce.errors import EnvError
 from triskele.reinforce.program import Batch
 
@@ -90,18 +89,21 @@ class Rollout:
             self._in_python(model, noise)
 
     def _in_machine_code(self, model, noise):
+        from triskele.reinforce.training.rollout_kernel import run_policy
+
         if self._batch is None:
             model = core.tree.map(lambda a: np.array(a, order="C"), model)  # the program reads these from now on
             self._held = core.tree.leaves(model)
             self._batch = Batch(self._act, model, self.env.num_envs, (self.observations.shape[2:], np.float32), (noise.shape[2:], np.float32))
-            source = _SOURCE.format(key=self.env.key, name=self.env.name)
-            self._collect = load_module(source, "collect", {"env_step": self.env.step_kernel}).collect
         else:
             for held, now in zip(self._held, core.tree.leaves(model), strict=True):
                 held[...] = now
         batch = self._batch
-        if self._collect(batch.calls, *batch.inputs, *batch.outputs, self.env.arrays, noise, self.observations, self.actions, self.log_probs, self.values,
-                         self.rewards, self.terminated, self.truncated):
+        (x, draws), (action, played, log_prob, value) = batch.inputs, batch.outputs
+        rows, (steps, n) = len(x), self.rewards.shape
+        if run_policy(batch.calls, x.reshape(rows, -1), draws, action.reshape(rows, -1), played[:n], log_prob, value, *self.env.machine, noise,
+                      self.observations.reshape(steps + 1, n, -1), self.actions.reshape(steps, n, -1), self.log_probs, self.values, self.rewards,
+                      self.terminated, self.truncated):  # fmt: skip
             batch.failed()
 
     def _in_python(self, model, noise):
@@ -129,26 +131,3 @@ class Rollout:
         if not mask.any(axis=-1).all():
             raise EnvError(f"{self.env}: info['action_mask'] must allow at least one action, got none in environment {int(np.argmin(mask.any(axis=-1)))}")
         return mask
-
-
-_SOURCE = '''"""Collection from {name}. {key}"""
-from triskele.core.kernels.njit import kernel
-from triskele.reinforce.program import run_all
-
-
-@kernel(nogil=True)
-def collect(calls, x, noise, action, played, log_prob, value, state, noises, observations, actions, log_probs, values, rewards,
-            terminated, truncated):
-    n = observations.shape[1]
-    for t in range(len(noises)):
-        x[:n] = observations[t]
-        noise[:n] = noises[t]
-        if run_all(calls) != 0:
-            return True
-        values[t] = value[:n]
-        if t < len(rewards):
-            actions[t] = action[:n]
-            log_probs[t] = log_prob[:n]
-            env_step(state, played[:n], observations[t + 1], rewards[t], terminated[t], truncated[t])
-    return False
-'''

@@ -1,0 +1,44 @@
+"""The loop over time of a collection: one kernel for all environments and all networks, which it calls by address."""
+
+from __future__ import annotations
+
+import math
+
+from triskele.core.kernels.njit import kernel
+from triskele.reinforce.env_run import run
+from triskele.reinforce.program import run_all
+
+__all__ = ["run_policy"]
+
+
+@kernel(nogil=True)
+def run_policy(calls, x, draws, action, played, log_prob, value, context, num_actions, chunks, function, noises, observations, actions, log_probs,
+               values, rewards, terminated, truncated):  # fmt: skip
+    """Fill the arrays of a `Rollout`; returns whether the policy's program failed.
+
+    It ends early at an action that is none, as NaN is: the log probabilities, NaN at first, then say so.
+    """
+    # Loops, not slices: those take Numba four times as long to compile.
+    n, width, size = observations.shape[1], observations.shape[2], noises.shape[2]
+    for t in range(len(rewards)):
+        for i in range(n):
+            log_probs[t, i] = math.nan
+    for t in range(len(noises)):
+        for i in range(n):
+            for k in range(width):
+                x[i, k] = observations[t, i, k]
+            for k in range(size):
+                draws[i, k] = noises[t, i, k]
+        if run_all(calls) != 0:
+            return True
+        for i in range(n):
+            values[t, i] = value[i]
+        if t == len(rewards):
+            break
+        if not run(context, num_actions, played, observations[t + 1], rewards[t], terminated[t], truncated[t], chunks, function):
+            break
+        for i in range(n):
+            log_probs[t, i] = log_prob[i]
+            for k in range(actions.shape[2]):
+                actions[t, i, k] = action[i, k]
+    return False

@@ -42,7 +42,8 @@ class Probe:
         self.rules = Rules(*(None if f is None else self._function(name, f) for name, f in game.rules()._asdict().items()))
         self._states = np.zeros(3, game.dtype)  # the middle one is the position
         self._given = {n: f for n, f in self.rules._asdict().items() if f is not None}
-        self._kernels = self._load(self._given)
+        self._ask = self._load({n: f for n, f in self._given.items() if n in _ANSWERS}).ask
+        self._write = self._load({n: f for n, f in self._given.items() if n not in _ANSWERS}).write
         self._unused = {"player": 0, "action": 0, "mask": np.zeros(1, bool), "out": np.zeros(1), "probabilities": np.zeros(1), "stream": np.zeros(1, np.uint64),
                         "drawn": np.zeros(1, np.int64), "seen": np.zeros((1,) * len(game.observation_shape), np.float32)}  # fmt: skip
 
@@ -131,9 +132,9 @@ class Probe:
         before = around.copy()
         try:
             if rule in _ANSWERS:
-                result = self._kernels.ask(_NUMBER[rule], self._states, args["stream"], args["drawn"])[_ANSWERS.index(rule)]
+                result = self._ask(_NUMBER[rule], self._states, args["stream"], args["drawn"])[_ANSWERS.index(rule)]
             else:
-                result = self._kernels.write(_NUMBER[rule], self._states, *(args[n] for n in _WRITTEN))
+                result = self._write(_NUMBER[rule], self._states, *(args[n] for n in _WRITTEN))
         except numba.core.errors.NumbaError as error:
             self._find_uncompilable(error)
         except Exception as error:  # whatever a rule raises

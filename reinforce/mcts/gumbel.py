@@ -17,10 +17,9 @@ from numbers import Real
 
 import numpy as np
 
-from triskele.core.kernels.njit import inner
 from triskele.reinforce import random
 from triskele.reinforce.errors import SearchError
-from triskele.reinforce.mcts.edges import gather
+from triskele.reinforce.mcts.edges import gather, lean
 
 __all__ = ["Gumbel"]
 
@@ -102,7 +101,7 @@ def parameters(policy: Gumbel, simulations: int, num_actions: int) -> tuple[np.n
     return schedule, formula
 
 
-@inner
+@lean
 def completed_q(count, whole, raw, visits, q, prior, value_scale, maxvisit_init, out):
     """Write out[count]: Q completed by the mixed value (appendix D), scaled to [0, 1] within the node, times sigma's factor (eq. 8).
 
@@ -128,7 +127,7 @@ def completed_q(count, whole, raw, visits, q, prior, value_scale, maxvisit_init,
     return total
 
 
-@inner
+@lean
 def improved(count, prior, sigma, out):
     """Write out[count]: the improved policy softmax(logits + sigma(completed Q)), eq. 11. `sigma` and `out` may be the same."""
     top, total = 0.0, 0.0
@@ -145,7 +144,7 @@ def improved(count, prior, sigma, out):
         out[k] /= total
 
 
-@inner
+@lean
 def interior_edge(count, whole, raw, visits, q, prior, value_scale, maxvisit_init, work):
     """The edge by which visits come closest to the improved policy (eq. 14)."""
     total = completed_q(count, whole, raw, visits, q, prior, value_scale, maxvisit_init, work)
@@ -158,7 +157,7 @@ def interior_edge(count, whole, raw, visits, q, prior, value_scale, maxvisit_ini
     return best
 
 
-@inner
+@lean
 def root_edge(count, visits, considered, prior, noise, sigma):
     """Of the edges with `considered` visits, or the nearest number that any has, that with the greatest noise + logit + sigma (section 3)."""
     top, nearest = 0.0, visits[0]
@@ -175,14 +174,14 @@ def root_edge(count, visits, considered, prior, noise, sigma):
     return best
 
 
-@inner
+@lean
 def prepare_root(tree, noise, formula, edges):
     """Draw the Gumbel noise of the root's edges. `formula` holds: gumbel_scale, value_scale, maxvisit_init, num_actions."""
     for k in range(np.int64(tree.links[0].num_edges)):
         noise[k] = formula[0] * random.gumbel(tree.streams) if formula[0] > 0.0 else 0.0
 
 
-@inner
+@lean
 def choose_root(tree, noise, schedule, formula, edges):
     """Place among the root's edges of the one to go by, by sequential halving; `schedule` is `considered_visits`."""
     count = gather(tree, 0, edges)
@@ -191,14 +190,14 @@ def choose_root(tree, noise, schedule, formula, edges):
     return root_edge(count, edges.visits, considered, edges.prior, noise, edges.sigma)
 
 
-@inner
+@lean
 def choose(tree, node, formula, edges):
     """Place among the edges of any other node of the one to go by."""
     count = gather(tree, node, edges)
     return interior_edge(count, count == formula[3], tree.values[node], edges.visits, edges.q, edges.prior, formula[1], formula[2], edges.sigma)
 
 
-@inner
+@lean
 def conclude(tree, noise, formula, edges, policy):
     """Write policy[num_actions], the improved one, and return the action found best at the root."""
     first, count = tree.links[0].first_edge, gather(tree, 0, edges)

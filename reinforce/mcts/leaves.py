@@ -82,7 +82,7 @@ class LeafEngine(Engine):
             order = "shuffle(tree, node)" if policy.in_random_order else "pass"
             if policy.dirichlet is not None:
                 self._formula[12:14] = policy.dirichlet
-                prepare = "add_noise(tree, parameters[12], parameters[13])"
+                prepare = "add_noise(tree, parameters[12], parameters[13], edges.sigma)"
         if backup is not None:
             names["user_backup"] = inner(backup)
             key += fingerprint(backup)

@@ -28,27 +28,28 @@ from triskele.reinforce.mcts.select import draw_outcome, select_scored
 from triskele.reinforce.mcts.tree import EDGES, ERROR_NODE, NODES, RAN, STATUS, add_edge, row
 from triskele.reinforce.program import run_program
 
+lean = inner(_nrt=False)  # where no array is made, references need not be counted, which would take half the time
 WAITING = -1  # what became of a simulation that met a node without a value
 PART = 15  # columns of the table of parts
 FIRST, END, ROWS, USED, OBSERVATIONS, MASKS, PRIORS, VALUES, LEAVES, COLUMNS, CALLS, SIZE, EACH, FAILED, LEFT = range(PART)
 
 
-@inner
+@lean
 def pick(tree, node, noise, schedule, parameters, edges):
     {pick}
 
 
-@inner
+@lean
 def update(total, visits, value):
     return {update}
 
 
-@inner
+@lean
 def plainly(tree, node):
     pass
 
 
-@inner
+@lean
 def grow_chance(tree, states, node, work):
     return {outcomes}
 
@@ -61,13 +62,13 @@ def new_work():
     )
 
 
-@inner
+@lean
 def pass_through(tree, inflight, node):
     tree.stats[node].visits += 1
     inflight[node] += 1
 
 
-@inner
+@lean
 def cancel(tree, inflight, node):
     while node >= 0:
         tree.stats[node].visits -= 1
@@ -75,7 +76,7 @@ def cancel(tree, inflight, node):
         node = np.int64(tree.parents[node].parent)
 
 
-@inner
+@lean
 def mover(tree, node):
     """Who moved into a node; at the root, who is to move."""
     if node == 0:
@@ -86,7 +87,7 @@ def mover(tree, node):
     return max(np.int64(tree.links[node].player), 0)
 
 
-@inner
+@lean
 def back_up(tree, inflight, node, values):
     while node >= 0:
         inflight[node] -= 1
@@ -98,7 +99,7 @@ def back_up(tree, inflight, node, values):
         node = np.int64(tree.parents[node].parent)
 
 
-@inner
+@lean
 def descend(tree, states, inflight, noise, schedule, parameters, edges, work):
     """Go down to a new node, or one that is over; returns it and what it is. All on the way are passed through."""
     node, depth = np.int64(0), 0
@@ -131,7 +132,7 @@ def descend(tree, states, inflight, noise, schedule, parameters, edges, work):
         node = child
 
 
-@inner
+@lean
 def expand(tree, node, mask, priors):
     """Edges for the legal actions; a status."""
     if tree.counts[EDGES] + {actions} > len(tree.children):
@@ -156,9 +157,9 @@ def open_tree(w, t):
 
 
 @inner
-def start_trees(w, part):
+def start_trees(w, part, edges):
     parameters = carray(at(w[FIRST_FREE]), (16,), np.float64)
-    seeds, edges = carray(at(w[FIRST_FREE + 2]), (w[TREES], 2), np.int64), new_edges({actions})
+    seeds = carray(at(w[FIRST_FREE + 2]), (w[TREES], 2), np.int64)
     for t in range(part[FIRST], part[END]):
         tree, states, inflight, noise = open_tree(w, t)
         if w[FIRST_FREE + 3]:
@@ -169,83 +170,95 @@ def start_trees(w, part):
             new_root(rules, tree, states)
 
 
+@lean
+def fill_tree(t, tree, states, inflight, noise, budget, schedule, parameters, edges, work, met, used, leaves, observations, masks):
+    """Send simulations down one tree, and note the leaves that wait for values from place `used` on; the next free place."""
+    waiting, meetings, each = 0, 0, len(met)
+    while tree.counts[STATUS] == NEW and tree.counts[RAN] + waiting < budget and waiting < each and meetings < {patience}:
+        before = tree.streams[0]
+        if tree.links[0].first_edge < 0 and tree.links[0].player >= 0:  # the root itself, which is no simulation
+            if waiting > 0:
+                break
+            pass_through(tree, inflight, 0)
+            node, status = np.int64(0), NEW
+        else:
+            node, status = descend(tree, states, inflight, noise, schedule, parameters, edges, work)
+        if status == NEW:
+            rules.observe(states[node], tree.links[node].player, observations[used])
+            rules.legal_actions(states[node], masks[used])
+            legal = False
+            for a in range({actions}):
+                legal |= masks[used, a]
+            if legal:
+                leaves[used, 0], leaves[used, 1] = t, node
+                used, waiting = used + 1, waiting + 1
+            else:
+                status = NO_ACTION
+        elif status == KNOWN:
+            know(rules, tree, states, node, mover(tree, node), work.values)
+            if finite(work.values):
+                back_up(tree, inflight, node, work.values)
+                tree.counts[RAN] += 1
+            else:
+                status = NOT_FINITE
+        elif status == WAITING:
+            met[meetings] = node
+            meetings += 1
+        if status >= FULL:
+            tree.counts[STATUS], tree.counts[ERROR_NODE], tree.streams[0] = status, node, before
+            cancel(tree, inflight, node)
+    for k in range(meetings):
+        cancel(tree, inflight, met[k])
+    return used
+
+
 @inner
-def fill_rows(w, part, work):
-    """Send simulations down, and note the leaves that wait for values."""
+def fill_rows(w, part, work, edges, met):
+    """Send simulations down all trees of a part."""
     parameters, budgets = carray(at(w[FIRST_FREE]), (16,), np.float64), carray(at(w[FIRST_FREE + 1]), (w[TREES],), np.int64)
     schedule = carray(at(w[FIRST_FREE + 7]), (w[FIRST_FREE + 8], w[FIRST_FREE + 9]), np.int32)
-    rows, each = part[ROWS], part[EACH]
+    rows = part[ROWS]
     observations, masks = carray(at(part[OBSERVATIONS]), (rows, {shape}), np.float32), carray(at(part[MASKS]), (rows, {actions}), np.bool_)
-    leaves, met, edges = carray(at(part[LEAVES]), (rows, 2), np.int64), np.empty(each, np.int64), new_edges({actions})
+    leaves = carray(at(part[LEAVES]), (rows, 2), np.int64)
     used = 0
     for t in range(part[FIRST], part[END]):
         tree, states, inflight, noise = open_tree(w, t)
-        waiting, meetings = 0, 0
-        while tree.counts[STATUS] == NEW and tree.counts[RAN] + waiting < budgets[t] and waiting < each and meetings < {patience}:
-            before = tree.streams[0]
-            if tree.links[0].first_edge < 0 and tree.links[0].player >= 0:  # the root itself, which is no simulation
-                if waiting > 0:
-                    break
-                pass_through(tree, inflight, 0)
-                node, status = np.int64(0), NEW
-            else:
-                node, status = descend(tree, states, inflight, noise, schedule, parameters, edges, work)
-            if status == NEW:
-                rules.observe(states[node], tree.links[node].player, observations[used])
-                rules.legal_actions(states[node], masks[used])
-                legal = False
-                for a in range({actions}):
-                    legal |= masks[used, a]
-                if legal:
-                    leaves[used, 0], leaves[used, 1] = t, node
-                    used, waiting = used + 1, waiting + 1
-                else:
-                    status = NO_ACTION
-            elif status == KNOWN:
-                know(rules, tree, states, node, mover(tree, node), work.values)
-                if finite(work.values):
-                    back_up(tree, inflight, node, work.values)
-                    tree.counts[RAN] += 1
-                else:
-                    status = NOT_FINITE
-            elif status == WAITING:
-                met[meetings] = node
-                meetings += 1
-            if status >= FULL:
-                tree.counts[STATUS], tree.counts[ERROR_NODE], tree.streams[0] = status, node, before
-                cancel(tree, inflight, node)
-        for k in range(meetings):
-            cancel(tree, inflight, met[k])
+        used = fill_tree(t, tree, states, inflight, noise, budgets[t], schedule, parameters, edges, work, met, used, leaves, observations, masks)
     part[USED] = used
 
 
+@lean
+def take_value(tree, inflight, noise, node, parameters, edges, work, mask, priors, values):
+    """Expand a leaf that has got its values, and back these up."""
+    player = np.int64(tree.links[node].player)
+    for p in range({players}):
+        if len(values) == 1:
+            work.values[p] = values[0] if p == player else -values[0]
+        else:
+            work.values[p] = values[p]
+    status = expand(tree, node, mask, priors) if finite(work.values) else NOT_FINITE
+    if status != NEW:
+        tree.counts[STATUS], tree.counts[ERROR_NODE] = status, node
+        cancel(tree, inflight, node)
+        return
+    tree.values[node] = work.values[player]
+    back_up(tree, inflight, node, work.values)
+    if node > 0 or tree.stats[0].visits > 1:
+        tree.counts[RAN] += 1
+    else:
+        {prepare}
+
+
 @inner
-def take_values(w, part, work):
-    """Expand the leaves that have got their values, and back these up."""
-    parameters, edges = carray(at(w[FIRST_FREE]), (16,), np.float64), new_edges({actions})
+def take_values(w, part, work, edges):
+    """`take_value` of all leaves of a part."""
+    parameters = carray(at(w[FIRST_FREE]), (16,), np.float64)
     rows, columns = part[ROWS], part[COLUMNS]
     masks, priors = carray(at(part[MASKS]), (rows, {actions}), np.bool_), carray(at(part[PRIORS]), (rows, {actions}), np.float32)
-    values, leaves = carray(at(part[VALUES]), (rows * columns,), np.float32), carray(at(part[LEAVES]), (rows, 2), np.int64)
+    values, leaves = carray(at(part[VALUES]), (rows, columns), np.float32), carray(at(part[LEAVES]), (rows, 2), np.int64)
     for r in range(part[USED]):
-        t, node = leaves[r, 0], leaves[r, 1]
-        tree, states, inflight, noise = open_tree(w, t)
-        player = np.int64(tree.links[node].player)
-        for p in range({players}):
-            if columns == 1:
-                work.values[p] = values[r] if p == player else -values[r]
-            else:
-                work.values[p] = values[r * columns + p]
-        status = expand(tree, node, masks[r], priors[r]) if finite(work.values) else NOT_FINITE
-        if status != NEW:
-            tree.counts[STATUS], tree.counts[ERROR_NODE] = status, node
-            cancel(tree, inflight, node)
-            continue
-        tree.values[node] = work.values[player]
-        back_up(tree, inflight, node, work.values)
-        if node > 0 or tree.stats[0].visits > 1:
-            tree.counts[RAN] += 1
-        else:
-            {prepare}
+        tree, states, inflight, noise = open_tree(w, leaves[r, 0])
+        take_value(tree, inflight, noise, leaves[r, 1], parameters, edges, work, masks[r], priors[r], values[r])
 
 
 @inner
@@ -256,12 +269,13 @@ def part_at(w, chunk):
 @kernel(nogil=True)
 def run(context, chunk):
     w = carray(context, (32,))
-    part, work = part_at(w, chunk), new_work()
-    start_trees(w, part)
+    part, work, edges = part_at(w, chunk), new_work(), new_edges({actions})
+    met = np.empty(part[EACH], np.int64)
+    start_trees(w, part, edges)
     part[USED] = 1
     while part[LEFT] > 0:
         part[LEFT] -= 1
-        fill_rows(w, part, work)
+        fill_rows(w, part, work, edges, met)
         if part[USED] == 0:
             break
         calls = carray(at(part[CALLS]), ((part[ROWS] + part[SIZE] - 1) // part[SIZE], 4), np.int64)
@@ -269,22 +283,23 @@ def run(context, chunk):
             if run_program(calls[k]) != 0:
                 part[FAILED] = 1
                 return
-        take_values(w, part, work)
+        take_values(w, part, work, edges)
 
 
 @kernel(nogil=True)
 def start(w):
-    start_trees(w, part_at(w, 0))
+    start_trees(w, part_at(w, 0), new_edges({actions}))
 
 
 @kernel(nogil=True)
 def fill(w):
-    fill_rows(w, part_at(w, 0), new_work())
+    part = part_at(w, 0)
+    fill_rows(w, part, new_work(), new_edges({actions}), np.empty(part[EACH], np.int64))
 
 
 @kernel(nogil=True)
 def take(w):
-    take_values(w, part_at(w, 0), new_work())
+    take_values(w, part_at(w, 0), new_work(), new_edges({actions}))
 
 
 @kernel(nogil=True)
@@ -294,7 +309,7 @@ def results(tree, all_noise, parameters, actions, policies):
         conclude_one(row(tree, t), all_noise[t], parameters, edges, actions, policies, t)
 
 
-@inner
+@lean
 def conclude_one(tree, noise, parameters, edges, actions, policies, t):
     {conclude}
 '''

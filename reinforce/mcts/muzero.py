@@ -13,10 +13,10 @@ from numbers import Real
 
 import numpy as np
 
-from triskele.core.kernels.njit import inner
 from triskele.reinforce import random
 from triskele.reinforce.errors import SearchError
-from triskele.reinforce.mcts.edges import add_noise, gather
+from triskele.reinforce.mcts.edges import gather, lean
+from triskele.reinforce.mcts.loop import add_noise
 
 __all__ = ["MuZeroPUCT"]
 
@@ -68,7 +68,7 @@ def parameters(policy: MuZeroPUCT, simulations: int, num_actions: int) -> tuple[
     return np.zeros((1, 1), np.int32), formula
 
 
-@inner
+@lean
 def scores(count, raw, edges, c_init, c_base):
     """Write edges.sigma[count]: Q scaled between the least and the greatest of node and children, 0 without visits, plus exploration."""
     visits, total = 1, raw
@@ -85,14 +85,14 @@ def scores(count, raw, edges, c_init, c_base):
         edges.sigma[k] = score + c * edges.prior[k] / (1.0 + edges.visits[k])
 
 
-@inner
+@lean
 def prepare_root(tree, noise, formula, edges):
     """Noise in the priors of the root. `formula` holds: c_init, c_base, alpha, fraction, temperature."""
     if formula[3] > 0.0:
-        add_noise(tree, 0, formula[2], formula[3], edges)
+        add_noise(tree, formula[2], formula[3], edges.sigma)
 
 
-@inner
+@lean
 def choose(tree, node, formula, edges):
     """Place among the edges of a node of the one to go by."""
     count = gather(tree, node, edges)
@@ -104,13 +104,13 @@ def choose(tree, node, formula, edges):
     return best
 
 
-@inner
+@lean
 def choose_root(tree, noise, schedule, formula, edges):
     """The same at the root."""
     return choose(tree, 0, formula, edges)
 
 
-@inner
+@lean
 def conclude(tree, noise, formula, edges, policy):
     """Write policy[num_actions], the shares of visits, and return an action drawn by them."""
     first, count = tree.links[0].first_edge, gather(tree, 0, edges)

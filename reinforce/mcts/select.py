@@ -18,6 +18,8 @@ __all__ = ["draw_outcome", "select_puct", "select_scored", "select_uct"]
 
 _EVEN, _ODD = (0, 2, 4, 6, 8, 10, 12, 14), (1, 3, 5, 7, 9, 11, 13, 15)
 _INFINITY = np.float32(np.inf)
+_LOWEST = -(2**31)  # no score has it
+_ROOT_LOG = np.sqrt(np.log(np.maximum(np.arange(4096), 1))).astype(np.float32)
 
 
 @inner
@@ -33,9 +35,20 @@ def _children(tree, at, count):
 
 @inner
 def _best(score):
-    """The highest score of a vector, and the first lane that has it."""
-    top = simd.max(score)
-    return top, min(bits.lowest(np.uint64(simd.bits(score == top))), 7)
+    """The highest score (as an integer of the same order), and the first lane that has it.
+
+    The highest of eight integers takes a fifth of the time that it takes for floats, where NaN is to be minded.
+    """
+    key = simd.bitcast(score, np.int32)
+    key = key ^ ((key >> 31) & 0x7FFFFFFF)
+    top = simd.max(key)
+    return top, bits.lowest(np.uint64(simd.bits(key == top)))
+
+
+@inner
+def _root_log(n):
+    """sqrt(log(n)), for n >= 1."""
+    return _ROOT_LOG[n] if n < len(_ROOT_LOG) else np.float32(math.sqrt(simd.log(np.float64(n))))
 
 
 @inner
@@ -43,12 +56,12 @@ def select_uct(tree, node, parameters, stream):
     """Mean + c sqrt(log N / n), with N visits of the node and n of the child; parameters: c, score of an action never taken."""
     link = tree.links[node]
     first, count = np.int64(link.first_edge), np.int64(link.num_edges)
-    wide = np.float32(parameters[0] * math.sqrt(simd.log(np.float32(max(tree.stats[node].visits, 1)))))
+    wide = np.float32(parameters[0]) * _root_log(max(tree.stats[node].visits, 1))
     unknown, nothing = simd.splat(np.float32(parameters[1]), 8), simd.splat(-_INFINITY, 8)
-    edge, highest = first, -_INFINITY
+    edge, highest = first, _LOWEST
     for at in range(first, first + count, 8):
         lanes, taken, visits, mean = _children(tree, at, first + count - at)
-        score = simd.fma(simd.splat(wide, 8), simd.rsqrt_fast(visits, 1), mean)
+        score = mean + simd.splat(wide, 8) / simd.sqrt(visits)
         top, lane = _best(simd.select(taken, score, simd.select(lanes, unknown, nothing)))
         if top > highest:
             edge, highest = at + lane, top
@@ -74,12 +87,12 @@ def select_puct(tree, node, parameters, stream):
         unknown = simd.sum(sums) / n if n > 0 else tree.values[node]
     below = np.float32(max(tree.stats[node].visits - 1, 0))
     wide = np.float32((parameters[0] + math.log((1.0 + below + parameters[1]) / parameters[1])) * math.sqrt(max(below, np.float32(1))))
-    edge, highest = first, -_INFINITY
+    edge, highest = first, _LOWEST
     for at in range(first, first + count, 8):
         lanes, taken, visits, mean = _children(tree, at, first + count - at)
         prior = simd.load_masked(tree.priors, at, lanes, simd.splat(np.float32(0), 8))
         value = simd.select(taken, mean, simd.splat(unknown, 8))
-        score = simd.fma(simd.splat(wide, 8) * prior, simd.rcp_fast(visits + np.float32(1), 1), value)
+        score = value + simd.splat(wide, 8) * prior / (visits + np.float32(1))
         top, lane = _best(simd.select(lanes, score, simd.splat(-_INFINITY, 8)))
         if top > highest:
             edge, highest = at + lane, top

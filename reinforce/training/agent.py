@@ -14,7 +14,7 @@ from typing import Any, Self
 import numpy as np
 
 from triskele.reinforce import storage
-from triskele.reinforce.errors import CheckpointError
+from triskele.reinforce.errors import CheckpointError, EnvError
 from triskele.reinforce.policy import Policy
 from triskele.reinforce.training.episodes import Episodes
 from triskele.reinforce.training.evaluation import Evaluation, evaluate
@@ -48,7 +48,8 @@ class Agent:
     episodes : Episodes
         Of the training.
     kept : tuple of str
-        Attributes that make up the agent's state: trees of arrays and numbers.
+        Attributes that make up the agent's state: trees of arrays and numbers. One called ``position`` says where the environments are;
+        it is left out where these cannot be saved, as those of Gymnasium.
     """
 
     kept: tuple[str, ...] = ()
@@ -196,13 +197,21 @@ class Agent:
             "settings": vars(self.settings),
             "counters": [self.steps, self.start, self.target],
             "episodes": self.episodes,
-            "environment": self.env.state,
+            "environment": self._environment(),
             "state": {name: getattr(self, name) for name in self.kept},
         })
+
+    def _environment(self):
+        try:
+            return self.env.state
+        except EnvError:
+            return None
 
     @classmethod
     def resume(cls, path: str | os.PathLike, env: Any = None) -> Self:
         """The agent of a checkpoint; ``train()`` goes on with it, bit for bit.
+
+        Environments of Gymnasium cannot be saved: there, everything else goes on, with new episodes.
 
         Parameters
         ----------
@@ -232,8 +241,13 @@ class Agent:
             raise CheckpointError(f"{where}: observations and actions must be {found['spaces']}, got {agent._spaces} (another environment?)")
         agent.steps, agent.start, agent.target = found["counters"]
         agent.episodes = found["episodes"]
-        agent.env.state = found["environment"]
-        for name in cls.kept:
+        names = set(cls.kept)
+        if found["environment"] is None:
+            agent.episodes.restart()
+            names.discard("position")
+        else:
+            agent.env.state = found["environment"]
+        for name in names:
             setattr(agent, name, found["state"][name])
         return agent
 

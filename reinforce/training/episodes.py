@@ -76,6 +76,10 @@ class Episodes:
         self.finished = int(_follow(rewards, terminated, truncated, self.totals, self.lengths, self.over, valid, self.returns, self.steps, self.finished))
         return valid
 
+    def restart(self) -> None:
+        """Forget the running episodes: all environments are at first observations."""
+        self.totals[:], self.lengths[:], self.over[:] = 0.0, 0, False
+
     @property
     def mean_return(self) -> float | None:
         """Of the last 100 episodes, or as many as have ended; None before the first has."""

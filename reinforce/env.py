@@ -172,6 +172,9 @@ class Environment:
         if not isinstance(action, Discrete) and not (isinstance(action, Box) and action.dtype == np.float32 and len(action.shape) == 1):
             raise EnvError(f"{self.name}: action_space must be Discrete, or a Box of float32 with one axis, got {action!r}")
 
+    def __getstate__(self):
+        return {k: v for k, v in vars(self).items() if not isinstance(getattr(type(self), k, None), functools.cached_property)}
+
     def __repr__(self) -> str:
         return f"{self.name}()"
 
@@ -382,19 +385,35 @@ class VectorEnv:
         env_run.seed(self.arrays.streams, np.uint64(integer(f"{self.name}: seed", seed, 0)))
 
     def _prepare(self):
+        from numba.core.errors import NumbaError
+
         from triskele.core.kernels import threads
         from triskele.reinforce import env_run
 
         n = self.num_envs
         self._observation_shape, self._action_shape = (n, *self.observation_space.shape), (n, *self.action_space.shape)
         self._num_actions = getattr(self.action_space, "n", 0)
-        self._run, self._function, self._chunks = env_run.run, threads.body(self._kernels.chunk, "voidptr"), -(-n // _CHUNK)
+        try:
+            self._function = threads.body(self._kernels.chunk, "voidptr")
+        except NumbaError as error:
+            raise EnvError(f"{self.name}: the rules do not compile, or do not return what they must (`Environment` says what): {error}") from error
+        self._run, self._chunks = env_run.run, -(-n // _CHUNK)
         self._context = np.zeros(CONTEXT, np.int64)
         addresses = [a.ctypes.data for a in self.arrays]
         self._context[:9] = [self._context.ctypes.data, n, _CHUNK, len(self.arrays.steps), *addresses]
 
+    def __reduce__(self):
+        return _copied, (self.environment, self.num_envs, self.max_episode_steps, self.state)
+
     def __repr__(self) -> str:
         return f"<VectorEnv of {self.num_envs} {self.name}>"
+
+
+def _copied(environment, num_envs, max_episode_steps, state):
+    """What `copy` and `pickle` make of a VectorEnv."""
+    env = VectorEnv(environment, num_envs, 0, max_episode_steps=max_episode_steps)
+    env.state = state
+    return env
 
 
 def check_actions(name: str, space: Box | Discrete, num_envs: int, actions: Any) -> np.ndarray:
@@ -434,8 +453,9 @@ def make(env: Any, num_envs: int = 1, seed: int | None = None, *, max_episode_st
 
     Parameters
     ----------
-    env : str, Environment, subclass of Environment, or function
-        The name of one of ours (`rl.envs`) or else of one of Gymnasium, or a function that makes an environment of Gymnasium.
+    env : str, Environment, subclass of Environment, VectorEnv, or function
+        The name of one of ours (`rl.envs`) or else of one of Gymnasium, or a function that makes an environment of Gymnasium. Of
+        a VectorEnv the environment is taken, and nothing of its state.
     num_envs : int
     seed : int, optional
     max_episode_steps : int, optional
@@ -461,6 +481,8 @@ def make(env: Any, num_envs: int = 1, seed: int | None = None, *, max_episode_st
     >>> rl.make("CartPole-v1", num_envs=8, seed=0)
     <VectorEnv of 8 CartPole>
     """
+    if isinstance(env, VectorEnv):
+        env, max_episode_steps = env.environment, env.max_episode_steps if max_episode_steps is None else max_episode_steps
     if isinstance(env, Environment):
         if options:
             raise EnvError(f"make: options go with a name or a class, got {env!r} and {', '.join(options)}")

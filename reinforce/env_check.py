@@ -29,10 +29,12 @@ def check_env(env: Any, *, steps: int = 500, seed: int = 0, **options: Any) -> N
     Parameters
     ----------
     env : str, Environment, subclass of Environment, or function
-        As `make` takes it, with `options`.
+        As `make` takes it.
     steps : int
         Of 11 copies.
     seed : int
+    **options
+        Of the environment.
 
     Raises
     ------

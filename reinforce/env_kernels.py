@@ -61,6 +61,7 @@ def eight(state, i, actions, obs, reward, terminated, truncated, reward_dtype):
     simd.store(state.done, i, simd.select(ended | late, one, zero))
     simd.store(reward, 0, simd.convert(simd.select(over, 0.0, r), reward_dtype))
     simd.store(state.steps, i, simd.select(over, 0, count))
+    {fields} = s
     {store}
     if simd.any(over):
         which = simd.bits(over)
@@ -69,7 +70,7 @@ def eight(state, i, actions, obs, reward, terminated, truncated, reward_dtype):
                 {first} = rule_reset(state.streams[i + lane])
                 {put_first}
         s = {load}
-    w = rule_observe(s)
+    {values} = rule_observe(s)
     {float32}
     simd.store(obs, 0, simd.shuffle({joined}, {rows}))
 
@@ -133,11 +134,13 @@ def _lanes(fields: int, width: int, action_width: int) -> dict[str, str]:
     columns = [f"simd.convert(simd.shuffle({block}, {_tuple([action_width * lane + k for lane in range(8)])}), np.float64)" for k in range(action_width)]
     action = _tuple(columns) if action_width else "simd.load(actions, 0, 8)"
     return {
-        "float32": "; ".join(f"v{k} = simd.convert(w[{k}], np.float32)" for k in range(width)),
+        "float32": "; ".join(f"v{k} = simd.convert(w{k}, np.float32)" for k in range(width)),
         "joined": vectors[0],
         "rows": _tuple([8 * (k % width) + k // width for k in range(8 * width)]),
         "load": _tuple([f"simd.load(data, {k} * stride, 8)" for k in range(fields)]),
-        "store": "; ".join(f"simd.store(data, {k} * stride, s[{k}])" for k in range(fields)),
+        "store": "; ".join(f"simd.store(data, {k} * stride, f{k})" for k in range(fields)),
+        "fields": _tuple([f"f{k}" for k in range(fields)]),
+        "values": _tuple([f"w{k}" for k in range(width)]),
         "first": _tuple([f"x{k}" for k in range(fields)]),
         "put_first": "; ".join(f"state.data[{k}, i + lane] = x{k}" for k in range(fields)),
         "action": action,

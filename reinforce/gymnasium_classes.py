@@ -20,6 +20,8 @@ class SingleEnv(gymnasium.Env):
     ----------
     name : str
         One of ours.
+    render_mode : None
+        There is nothing to see.
     **options
         Of the environment.
     """

@@ -59,6 +59,8 @@ def register_gymnasium() -> list[str]:
 
 def make(env: str | Callable, num_envs: int, seed: int | None, max_episode_steps: int | None, options: dict[str, Any], ours: Sequence[str]) -> GymnasiumVectorEnv:
     """What `triskele.reinforce.make` gives for what is not ours."""
+    if isinstance(env, GymnasiumVectorEnv):
+        env, max_episode_steps, options = env.given, env.max_episode_steps if max_episode_steps is None else max_episode_steps, {**env.options, **options}
     if not isinstance(env, str) and not callable(env):
         raise EnvError(f"make: env must be a name, an Environment or a function that makes an environment, got {env!r:.80}")
     if isinstance(env, str):
@@ -97,6 +99,8 @@ class GymnasiumVectorEnv:
     Attributes
     ----------
     env : gymnasium.vector.VectorEnv
+    given, options, max_episode_steps
+        What it was made of.
     num_envs : int
     observation_space, action_space : Box or Discrete
         Of one copy.
@@ -110,6 +114,7 @@ class GymnasiumVectorEnv:
 
         gymnasium = _gymnasium("an environment of Gymnasium")
         self.name = env if isinstance(env, str) else getattr(env, "__name__", "environment")
+        self.given, self.options, self.max_episode_steps = env, dict(options), max_episode_steps
         self.num_envs = integer(f"{self.name}: num_envs", num_envs, 1)
         self._seed = None if seed is None else integer(f"{self.name}: seed", seed, 0)
         if max_episode_steps is not None:

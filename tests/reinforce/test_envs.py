@@ -11,7 +11,7 @@ DATA = Path(__file__).parents[1] / "data" / "reinforce"
 GYM = ["CartPole-v1", "Pendulum-v1", "Acrobot-v1", "MountainCar-v0", "MountainCarContinuous-v0"]
 # Largest differences, in units of the last place of float64 (of the larger of 1 and the number): other sines and cosines, and
 # products added without being rounded. The last one computes in float32, where neither is seen.
-ULP = {"CartPole-v1": 4, "Pendulum-v1": 8, "Acrobot-v1": 32, "MountainCar-v0": 1, "MountainCarContinuous-v0": 0}
+ULP = {"CartPole-v1": 2, "Pendulum-v1": 2, "Acrobot-v1": 8, "MountainCar-v0": 1, "MountainCarContinuous-v0": 0}
 
 
 @pytest.fixture(scope="module")
@@ -35,12 +35,12 @@ def test_every_recorded_step(name, trajectories):
     env.arrays.data[:, :n], env.arrays.steps[:n] = t["state"].T, age(t["episode"])
     obs, reward, terminated, truncated, _ = env.step(t["action"])
     new = env.arrays.data[:, :n].T
-    assert np.abs(new - t["next_state"]).max() <= ULP[name] * np.spacing(np.maximum(1.0, np.abs(t["next_state"]))).max()
+    assert (np.abs(new - t["next_state"]) <= ULP[name] * np.spacing(np.maximum(1.0, np.abs(t["next_state"])))).all()
     np.testing.assert_array_equal(terminated, t["terminated"])
     np.testing.assert_array_equal(truncated, t["truncated"])
     np.testing.assert_allclose(reward, t["reward"], rtol=0, atol=4e-15)
     np.testing.assert_allclose(obs, t["obs"], rtol=1.2e-7, atol=1.2e-7)  # one unit of the last place of float32
-    assert (obs == t["obs"]).mean() > 0.998
+    assert (obs == t["obs"]).mean() > 0.999
 
 
 @pytest.mark.parametrize("name", GYM)

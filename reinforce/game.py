@@ -184,7 +184,11 @@ class Game:
 
     def initial_state(self) -> State:
         """The first position."""
-        return State(self, self.new_states(1), ())
+        return self.at(self.new_states(1))
+
+    def at(self, data: np.ndarray, moves: tuple[int, ...] = ()) -> State:
+        """The position of a (1,) record."""
+        return State(self, data, moves)
 
     def __repr__(self) -> str:
         return f"{self.name}()"

@@ -99,7 +99,7 @@ class GymnasiumGame(PythonGame):
         """The position after a reset with this seed."""
         env = self._clone(self._env)
         seen, info = env.reset(seed=seed)
-        return PythonState(self, _Position(env, seen, info, seed), ())
+        return self.first(_Position(env, seen, info, seed), seed)
 
     def start(self) -> _Position:
         """The position after a reset with seed 0."""

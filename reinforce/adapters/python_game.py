@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import functools
+import hashlib
+import types
+import weakref
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from triskele.reinforce.errors import GameError, IllegalActionError
-from triskele.reinforce.game import CHANCE
+from triskele.reinforce.game import CHANCE, State
 
 __all__ = ["PythonGame", "PythonState"]
 
@@ -34,6 +38,7 @@ class PythonGame:
     num_outcomes: int = 0
     observation_shape: tuple[int, ...]
     max_length: int
+    dtype = np.dtype([("key", np.int64, 2)])  # of the records that stand for positions in search trees
 
     def start(self) -> Any:
         """The first position."""
@@ -81,28 +86,73 @@ class PythonGame:
 
     def initial_state(self) -> PythonState:
         """The first position."""
-        return PythonState(self, self.start(), ())
+        return self.first(self.start(), 0)
+
+    def first(self, position: Any, seed: int) -> PythonState:
+        """A first position that belongs to a seed."""
+        return PythonState(self, position, (), _digest(b"", seed))
+
+    @functools.cached_property
+    def known(self) -> weakref.WeakValueDictionary[bytes, PythonState]:
+        """All states in use, by their keys."""
+        return weakref.WeakValueDictionary()
+
+    @property
+    def key(self) -> int:
+        """Of this object: positions of another one are not known here."""
+        return id(self)
+
+    @property
+    def kernels(self) -> Any:
+        """Rules on arrays of records, as `Game.kernels`; here in Python."""
+        return types.SimpleNamespace(look=self._look)
+
+    def _look(self, records, players, over, masks, probabilities):
+        for k in range(len(records)):
+            state = self.at(records[k : k + 1])
+            players[k], over[k], masks[k], probabilities[k] = state.player, state.terminal, state.legal_mask, state.chance
+
+    def at(self, data: np.ndarray, moves: tuple[int, ...] = ()) -> PythonState:
+        """The state of a (1,) record; GameError if nobody uses it any more."""
+        state = self.known.get(data.tobytes())
+        if state is None:
+            raise GameError(f"{self.name}: the position after {moves} is not kept any more (a search keeps its positions until the next)")
+        return state
 
     def __repr__(self) -> str:
         return f"<{self.name}>"
 
 
-class PythonState:
-    """A position of a `PythonGame`, which does not change: playing gives another one. The same attributes as `State`.
+def _digest(before: bytes, number: int) -> bytes:
+    return hashlib.blake2b(before + number.to_bytes(8, "little", signed=True), digest_size=16).digest()
+
+
+class PythonState(State):
+    """A position of a `PythonGame`, which does not change: playing gives another one.
 
     Attributes
     ----------
     game : PythonGame
     position : object
         To be looked at only.
+    data : (1,) record
+        A hash of the moves, which stands for the position in search trees.
     moves : tuple of int
         What was played, chance outcomes among them.
     """
 
-    __slots__ = ("game", "moves", "position")
+    __slots__ = ("__weakref__", "position")
 
-    def __init__(self, game: PythonGame, position: Any, moves: tuple[int, ...]):
-        self.game, self.position, self.moves = game, position, moves
+    def __init__(self, game: PythonGame, position: Any, moves: tuple[int, ...], key: bytes):
+        super().__init__(game, np.frombuffer(key, game.dtype), moves)  # type: ignore[arg-type]
+        self.position = position
+        game.known[key] = self
+
+    def child(self, action: int) -> PythonState:
+        """The position after a legal action."""
+        position = self.game.copy(self.position)
+        self.game.step(position, action)
+        return PythonState(self.game, position, (*self.moves, action), _digest(self.data.tobytes(), action))
 
     @property
     def player(self) -> int:
@@ -160,19 +210,15 @@ class PythonState:
         IllegalActionError
             If one of them is not legal.
         """
-        position, moves = self.game.copy(self.position), self.moves
+        state = self
         for action in actions:
-            legal = PythonState(self.game, position, moves).legal_actions
+            legal = state.legal_actions
             if not legal:
-                raise IllegalActionError(f"{self.game.name}: the game is over after {moves}, got action {action!r}")
+                raise IllegalActionError(f"{self.game.name}: the game is over after {state.moves}, got action {action!r}")
             if isinstance(action, bool) or not isinstance(action, (int, np.integer)) or action not in legal:
-                raise IllegalActionError(f"{self.game.name}: action {action!r} is not legal after {moves} (legal: {legal})")
-            self.game.step(position, int(action))
-            moves = (*moves, int(action))
-        return PythonState(self.game, position, moves)
+                raise IllegalActionError(f"{self.game.name}: action {action!r} is not legal after {state.moves} (legal: {legal})")
+            state = state.child(int(action))
+        return state
 
     def __str__(self) -> str:
         return self.game.draw(self.position)
-
-    def __repr__(self) -> str:
-        return f"<{self.game.name} after {list(self.moves)}>"

@@ -197,7 +197,7 @@ class Node:
 
     @property
     def state(self) -> State:
-        return State(self._tree.game, self._tree.states[self.number : self.number + 1].copy(), self.moves)
+        return self._tree.game.at(self._tree.states[self.number : self.number + 1].copy(), self.moves)
 
     def walk(self) -> Iterator[Node]:
         """This node and all below it, parents first."""

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from triskele.reinforce.adapters.python_game import PythonGame
 from triskele.reinforce.errors import SearchError
 from triskele.reinforce.fingerprint import plain
 from triskele.reinforce.game import Game, State, as_records
@@ -22,6 +23,7 @@ from triskele.reinforce.mcts.loop import FULL
 from triskele.reinforce.mcts.muzero import MuZeroPUCT
 from triskele.reinforce.mcts.network import BatchFunction, Network
 from triskele.reinforce.mcts.policies import UCT, as_policy
+from triskele.reinforce.mcts.python_engine import PythonEngine
 from triskele.reinforce.mcts.result import SearchResult, SearchTree, summarise
 from triskele.reinforce.mcts.reuse import grown, subtrees
 from triskele.reinforce.mcts.tree import RAN, STATUS, Tree, new_tree
@@ -30,6 +32,7 @@ __all__ = ["MCTS"]
 
 _SLICE = 0.1  # seconds that compiled code runs before Python may interrupt it
 _NODE_BYTES, _EDGE_BYTES = 40, 12
+_FIRST_NODES = 1 << 20  # for which room is made before a search, at most
 _MOST = 2**31 - 1  # nodes and edges are numbered by int32
 
 
@@ -39,6 +42,7 @@ class MCTS:
     Parameters
     ----------
     game : Game
+        Or a game of an adapter, whose rules Python plays; then an evaluator is Python's too (see `python_engine`).
     simulations : int, optional
         How many to run in each search; 1,000 where neither `seconds` nor `memory` is given.
     seconds : float, optional
@@ -99,8 +103,8 @@ class MCTS:
         temperature: float = 0.0,
         parallel_leaves: int = 1,
     ):
-        if not isinstance(game, Game):
-            raise SearchError(f"MCTS: game must be a Game, got {game!r:.80} (rl.games has some; rl.adapters take those of other libraries)")
+        if not isinstance(game, (Game, PythonGame)):
+            raise SearchError(f"MCTS: game must be a Game, got {game!r:.80} (rl.games has some; rl.from_openspiel and others take those of other libraries)")
         _check("simulations", simulations, 1, int, optional=True)
         _check("seconds", seconds, 0, float, optional=True)
         _check("memory", memory, 1, int, optional=True)
@@ -117,8 +121,10 @@ class MCTS:
         self.game, self.simulations, self.seconds, self.memory = game, simulations, seconds, memory
         self.policy, self.evaluator = as_policy(UCT() if policy is None else policy), as_evaluator(RandomRollout() if evaluator is None else evaluator)
         self.solver, self.seed, self.threads, self.temperature = solver, seed, threads, temperature
-        if isinstance(self.evaluator, (Network, BatchFunction)):
-            self._engine: Engine = leaf_engine(self, backup, parallel_leaves)
+        if isinstance(game, PythonGame):
+            self._engine: Engine = PythonEngine(self, backup, parallel_leaves)
+        elif isinstance(self.evaluator, (Network, BatchFunction)):
+            self._engine = leaf_engine(self, backup, parallel_leaves)
         elif parallel_leaves > 1 or isinstance(self.policy, (Gumbel, MuZeroPUCT)):
             what = f"parallel_leaves={parallel_leaves}" if parallel_leaves > 1 else f"policy {self.policy!r}"
             raise SearchError(f"MCTS: {what} needs a Network or a function of batches as evaluator, got {self.evaluator!r}")
@@ -198,7 +204,7 @@ class MCTS:
         """Trees for these roots, those that were kept among them."""
         count, game = len(roots), self.game
         width = max(game.num_actions, game.num_outcomes)
-        expected = min(-(-(self.simulations or 1000) // self.threads), 1 << 20)
+        expected = min(-(-(self.simulations or 1000) // self.threads), _FIRST_NODES)
         nodes = expected * self._engine.nodes_each + 2
         edges = 2 * width + expected * min(width, 12)
         if self.memory is not None:

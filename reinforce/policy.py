@@ -73,7 +73,8 @@ class Categorical:
         """What `sample` wants: float32 [*shape, actions], from a NumPy generator or a key of `core.random`."""
         if not isinstance(rng, np.random.Generator):
             return random.gumbel(rng, (*shape, size), dtype=np.float32)
-        return -np.log(rng.standard_exponential((*shape, size), np.float32))  # Gumbel's distribution
+        drawn = rng.standard_exponential((*shape, size), np.float32)
+        return -np.log(np.maximum(drawn, np.finfo(np.float32).tiny))  # Gumbel's distribution; once in 10 million draws 0 comes
 
     def sample(self, x, noise, mask=None):
         """(action, the action as the environment takes it, log probability), each [N]; by the Gumbel-max trick."""

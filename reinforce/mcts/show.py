@@ -68,7 +68,7 @@ def load_tree(path: str | os.PathLike, game: Game) -> SearchTree:
         If the file holds something else, or the tree of another game.
     """
     try:
-        with np.load(path) as file:
+        with open(path, "rb") as opened, np.load(opened) as file:
             data = {name: file[name] for name in file.files}
         nodes, edges = (int(data["counts"][k]) for k in (NODES, EDGES))
         lengths = {n: nodes for n in (*_OF_NODES, "states")} | {n: edges for n in _OF_EDGES}

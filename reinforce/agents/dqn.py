@@ -156,7 +156,7 @@ class DQN(Agent):
     def _collect(self):
         s, r = self.settings, self._rollout
         draws = self._noise(self._key, self.iteration, shape=(r.length + 1, s.num_envs, 1 + self.env.action_space.n))
-        r.collect((self.network, np.float32(self.epsilon)), draws)
+        r.collect((self.network, np.array([self.epsilon], np.float32)), draws)
         self._buffer.extend(r.observations, r.actions, r.rewards, r.terminated, r.truncated)
         self.episodes.add(r.rewards, r.terminated, r.truncated)
         self.iteration += 1

@@ -1,0 +1,151 @@
+"""SAC: targets by hand, a bandit whose best policy is known, entropy, bit-for-bit resumption, clear errors."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from triskele import core
+from triskele import reinforce as rl
+from triskele.reinforce import random
+from triskele.reinforce.agents.sac import targets
+from triskele.reinforce.buffers.n_step import Transitions
+
+SMALL = {"hidden": (32, 32), "batch_size": 64, "learning_starts": 200, "buffer_size": 5000}
+
+
+class Follow(rl.Environment):
+    """One step: the action has to be where the observation is, -(2 x - action)**2."""
+
+    state = [("x", np.float64)]
+    observation_space, action_space = rl.Box(-1, 1, (1,)), rl.Box(-2, 2, (1,))
+
+    @staticmethod
+    def reset(state, stream):
+        state.x = 2 * random.uniform(stream) - 1
+
+    @staticmethod
+    def step(state, action, stream):
+        return -((2 * state.x - action[0]) ** 2), True
+
+    @staticmethod
+    def observe(state, out):
+        out[0] = state.x
+
+
+class Still(rl.Environment):
+    """Nothing pays."""
+
+    state = [("count", np.int64)]
+    observation_space, action_space = rl.Box(-1, 1, (1,)), rl.Box(-1, 1, (2,))
+    max_steps = 10
+
+    @staticmethod
+    def reset(state, stream):
+        state.count = 0
+
+    @staticmethod
+    def step(state, action, stream):
+        return 0.0, False
+
+    @staticmethod
+    def observe(state, out):
+        out[0] = 0.0
+
+
+def test_targets_by_hand(rng):
+    """r + discount (min of the target critics - alpha log pi), at an action drawn from the policy."""
+    agent = rl.SAC("Pendulum-v1", alpha=0.3, **SMALL)
+    x, noise = rng.standard_normal((5, 3)).astype(np.float32), rng.standard_normal((5, 1)).astype(np.float32)
+    rewards, discounts = rng.standard_normal(5).astype(np.float32), np.array([0.99, 0, 0.99, 0.98, 0], np.float32)
+    found = targets(agent.model, Transitions(None, None, rewards, x, discounts, None, None), noise)
+    out = agent.model.actor.network(x).astype(float)
+    mean, log_std = out[:, 0], np.tanh(out[:, 1]) * 3.5 - 1.5
+    u = mean + np.exp(log_std) * noise[:, 0]
+    action = 2 * np.tanh(u)
+    log_prob = -0.5 * noise[:, 0] ** 2 - log_std - 0.5 * np.log(2 * np.pi) - np.log(2 * (1 - np.tanh(u) ** 2))
+    values = [c.network(np.column_stack([x, action]).astype(np.float32))[:, 0] for c in agent.model.targets]
+    assert_allclose(found, rewards + discounts * (np.minimum(*values) - 0.3 * log_prob), rtol=1e-4, atol=1e-5)
+
+
+def test_learns_the_best_action():
+    agent = rl.SAC(Follow(), seed=0, actor_rate=3e-3, critic_rate=3e-3, train_every=2, **SMALL).train(2200, progress=False)
+    assert agent.evaluate(100).mean > -0.05  # at random: -8/3
+
+
+def test_entropy_goes_where_it_is_wanted():
+    """Where nothing pays, only the temperature acts: the entropy falls from the uniform distribution's to what is asked for."""
+    agent = rl.SAC(Still(), seed=0, actor_rate=1e-2, critic_rate=1e-2, entropy=-2.0, **SMALL)
+    seen = []
+    agent.train(1200, progress=False, report=lambda numbers: seen.append(numbers["entropy"]))
+    assert abs(np.mean(seen[-3:]) + 2.0) < 1.0 and seen[3] > 0
+
+
+def test_a_fixed_temperature_stays():
+    agent = rl.SAC("Pendulum-v1", alpha=0.2, **SMALL).train(250, progress=False)
+    assert_allclose(np.exp(agent.model.log_alpha), 0.2, rtol=1e-6)
+    assert agent.updates == 50
+
+
+def test_the_first_steps_are_random_and_within_bounds():
+    agent = rl.SAC("Pendulum-v1", seed=0, num_envs=2, learning_starts=2000, train_every=2, buffer_size=5000).train(2000, progress=False)
+    actions = agent.replay["arrays"]["actions"][:-1]
+    assert actions.min() >= -2 and actions.max() <= 2
+    assert_allclose([actions.mean(), actions.std()], [0, 4 / np.sqrt(12)], atol=0.1)
+    assert agent.updates == 0
+
+
+def test_a_resumed_training_is_the_one_that_was_not_interrupted(tmp_path):
+    def make():
+        return rl.SAC("Pendulum-v1", seed=3, n_step=2, **SMALL)
+
+    whole = make().train(500, progress=False)
+    for stop in (100, 300):  # before and after the first update
+        make().train(500, progress=False, checkpoint=tmp_path / "run.chk", report=lambda numbers, stop=stop: numbers["steps"] >= stop)
+        resumed = rl.SAC.resume(tmp_path / "run.chk")
+        assert resumed.steps == stop
+        resumed.train(progress=False)
+        for name in ("model", "moments", "replay"):
+            for a, b in zip(core.tree.leaves(getattr(whole, name)), core.tree.leaves(getattr(resumed, name)), strict=True):
+                assert_array_equal(a, b)
+
+
+def test_threads_do_not_change_the_result():
+    before = core.get_threads()
+    found = []
+    try:
+        for n in (1, 2):
+            core.set_threads(n)
+            found.append(core.tree.leaves(rl.SAC("Pendulum-v1", seed=1, **SMALL).train(230, progress=False).model))
+    finally:
+        core.set_threads(before)
+    for a, b in zip(*found, strict=True):
+        assert_array_equal(a, b)
+
+
+def test_the_policy_is_saved_without_the_agent(tmp_path):
+    agent = rl.SAC("Pendulum-v1", seed=0)
+    agent.save(tmp_path / "policy.safetensors")
+    x = np.random.default_rng(0).standard_normal((16, 3)).astype(np.float32)
+    assert_allclose(rl.load_policy(tmp_path / "policy.safetensors")(x), 2 * np.tanh(agent.model.actor.network(x)[:, :1]), rtol=1e-6)
+
+
+@pytest.mark.parametrize(("env", "options", "error", "message"), [
+    ("CartPole-v1", {}, rl.EnvError, r"SAC: actions must be a bounded Box with one axis, got Discrete\(2\)"),
+    ("Pendulum-v1", {"train_every": 3, "num_envs": 2}, ValueError, "train_every must be a multiple of num_envs = 2, got 3"),
+    ("Pendulum-v1", {"batch_size": 1.5}, ValueError, "batch_size must be a positive integer, got 1.5"),
+    ("Pendulum-v1", {"tau": -0.1}, ValueError, "tau must be between 0 and 1"),
+    ("Pendulum-v1", {"alpha": 0.0}, ValueError, "alpha must be positive or None, got 0.0"),
+    ("Pendulum-v1", {"actor_rate": np.inf}, ValueError, "actor_rate must be positive"),
+    ("Pendulum-v1", {"learning_starts": -1}, ValueError, "learning_starts must be an integer >= 0"),
+    ("Pendulum-v1", {"buffer_size": 50}, ValueError, "buffer_size must hold batch_size = 256"),
+])
+def test_bad_settings(env, options, error, message):
+    with pytest.raises(error, match=message):
+        rl.SAC(env, **options)
+
+
+@pytest.mark.slow
+def test_learning_curve():
+    """CleanRL's settings, which are the defaults: -200 on Pendulum-v1 (a random policy has -1200) within 10,000 steps."""
+    agent = rl.SAC("Pendulum-v1", seed=1).train(10_000, progress=False)
+    assert agent.evaluate(100).mean > -200

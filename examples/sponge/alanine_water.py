@@ -116,8 +116,9 @@ def samples(kinds, rate, rate_error):
     for name, run in kinds.items():
         weights = None if name == "plain" else run["weights"]
         right = RIGHT(run["phi"], run["psi"])
+        visits = np.count_nonzero(np.diff(right.astype(int), axis=0) > 0)
         found = [analysis.effective_samples(run["phi"], weights, period=2 * np.pi),
-                 analysis.effective_samples(right, weights) if 0 < right.sum() < right.size else np.nan]
+                 analysis.effective_samples(right, weights) if visits >= 10 else np.nan]  # a few visits do not tell their own error
         effective[name] = np.array(found) / run["evaluations"] * 1e6
         print(f"{LABELS[name]:50s}{effective[name][0]:10.2f}{effective[name][1]:10.2f}")
     right = [np.average(RIGHT(run["phi"], run["psi"]), weights=run["weights"]) for name, run in kinds.items() if name != "plain"]

@@ -151,3 +151,41 @@ def test_grid_world_has_the_values_of_the_book():
 def test_a_grid_world_that_is_none(options, message):
     with pytest.raises(rl.EnvError, match=message):
         rl.make("GridWorld-v0", **options)
+
+
+WIDE = {  # states and actions that episodes seldom see; each pair of bounds is one field
+    "CartPole-v1": ([(-2.5, 2.5), (-5, 5), (-0.25, 0.25), (-6, 6)], {"sutton_barto_reward": True}),
+    "Pendulum-v1": ([(-60, 60), (-8, 8)], {"g": 9.81}),
+    "Acrobot-v1": ([(-np.pi, np.pi), (-np.pi, np.pi), (-4 * np.pi, 4 * np.pi), (-9 * np.pi, 9 * np.pi)], {}),
+    "MountainCar-v0": ([(-1.2, 0.6), (-0.07, 0.07)], {"goal_velocity": 0.02}),
+    "MountainCarContinuous-v0": ([(-1.2, 0.6), (-0.07, 0.07)], {"goal_velocity": 0.02}),
+}
+
+
+@pytest.mark.parametrize("name", GYM)
+@pytest.mark.parametrize("in_float32", [False, True])
+def test_steps_from_anywhere_are_gymnasium_s(name, in_float32):
+    gymnasium = pytest.importorskip("gymnasium")
+    bounds, options = WIDE[name]
+    n, rng = 400, np.random.default_rng(5)
+    states = np.array([rng.uniform(low, high, n) for low, high in bounds]).T
+    states[::7] = [[b[k % 2] for b in bounds] for k in range(len(states[::7]))]  # corners
+    if in_float32:
+        states = states.astype(np.float32).astype(np.float64)
+    env, original = rl.make(name, num_envs=n, seed=0, **options), gymnasium.make(name, **options).unwrapped
+    original.reset(seed=0)
+    env.reset()
+    env.arrays.data[:, :n] = states.T
+    actions = env.action_space.sample(0, n)
+    if actions.dtype == np.float32:
+        actions *= np.float32(1.5)  # beyond the bounds
+    obs, reward, terminated, *_ = env.step(actions)
+    for k in range(n):
+        original.state = states[k].astype(np.float32 if in_float32 and name == "MountainCarContinuous-v0" else np.float64)
+        if name == "CartPole-v1":
+            original.steps_beyond_terminated = None
+        expected, pay, over, *_ = original.step(actions[k])
+        np.testing.assert_allclose(obs[k], expected, rtol=1.2e-7, atol=1.2e-7)
+        # Acrobot at full speed moves by several turns in one step of the integrator, which enlarges what is lost to rounding
+        np.testing.assert_allclose(env.arrays.data[:, k], original.state, rtol=0, atol=1e-11 if name == "Acrobot-v1" else 1e-13)
+        assert abs(reward[k] - pay) < 1e-12 and terminated[k] == over

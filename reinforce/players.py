@@ -84,7 +84,7 @@ def as_player(game: Any, player: Any, name: str | None = None) -> Player:
     if hasattr(player, "game"):
         _check_same(game, player.game, called)
         return Player(called, player, _search(player))
-    return Player(called, player, lambda table, indices, masks, draw, rng: [player(table.state(k)) for k in indices])
+    return Player(called, player, _one_by_one(player, called))
 
 
 def _name(player):
@@ -102,6 +102,16 @@ def _search(search):
         return np.atleast_1d(search([table.state(k) for k in indices], **given).action)
 
     return act
+
+
+def _one_by_one(function, name):
+    def ask(state):
+        try:
+            return function(state)
+        except Exception as error:  # whatever a user's function raises
+            raise GameError(f"play_match: {name} raised {type(error).__name__}: {error}, in the position of {state.game.name} after {state.moves}") from error
+
+    return lambda table, indices, masks, draw, rng: [ask(table.state(k)) for k in indices]
 
 
 def _random(table, indices, masks, draw, rng):

@@ -13,7 +13,7 @@ from triskele.reinforce.probe import Probe
 __all__ = ["check_game"]
 
 _UNLIKELY = 1e-9  # a random_action that is this improbable is called wrong
-_DRAWS = 100  # of random_action, for each legal action
+_DRAWS = 500  # of random_action, for each legal action
 
 
 def check_game(game: Any, *, games: int = 30, seed: int = 0) -> None:
@@ -47,7 +47,7 @@ def check_game(game: Any, *, games: int = 30, seed: int = 0) -> None:
     if isinstance(game, Game):
         probe = Probe(game)
         for k in range(games):
-            _play_rules(probe, rng, draws=k < 3)
+            _play_rules(probe, rng, draws=k < 2)
     for _ in range(min(games, 3) if isinstance(game, Game) else games):
         _play_positions(game, rng)
 
@@ -107,7 +107,7 @@ def _check_uniform(probe, legal, rng):
     wrong = np.setdiff1d(drawn, legal)
     if len(wrong):
         probe.fail("random_action", f"drew {wrong[0]}, which is not legal (legal: {legal.tolist()})")
-    counts = np.array([np.count_nonzero(drawn == a) for a in legal])
+    counts = np.bincount(drawn, minlength=legal[-1] + 1)[legal]
     if len(legal) > 1 and chdtrc(len(legal) - 1, ((counts - _DRAWS) ** 2).sum() / _DRAWS) < _UNLIKELY:
         seldom, often = legal[counts.argmin()], legal[counts.argmax()]
         probe.fail("random_action", f"must be uniform, but of {len(drawn)} draws {counts.min()} were {seldom}, and {counts.max()} were {often}")

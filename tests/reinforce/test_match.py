@@ -180,8 +180,8 @@ def test_people_type_their_moves(monkeypatch, capsys):
     ([first, lambda state: 0], rl.IllegalActionError, r"<lambda> played 0, which is not legal in the position of TicTacToe after \(0,\) \(legal: \[1, 2"),
     ([first, lambda state: 1.0], rl.IllegalActionError, "<lambda> played 1.0, which is not legal"),
     ([first, lambda state: None], rl.IllegalActionError, "<lambda> played None, which is not legal"),
-    ([first, lambda state: [1, 2]], rl.GameError, r"must give one action for each of 5 positions, got an array of shape \(5, 2\)"),
-    ([first, lambda state: 1 // 0], rl.GameError, r"<lambda> raised ZeroDivisionError: .*, in the position of TicTacToe after \(0,\), or one of 4 others"),
+    ([first, lambda state: [1, 2]], rl.GameError, r"<lambda> must give one action for each of 5 positions, got an array of shape \(5, 2\)"),
+    ([first, lambda state: 1 // 0], rl.GameError, r"<lambda> raised ZeroDivisionError: .*, in the position of TicTacToe after \(\)$"),
 ])  # fmt: skip
 def test_players_who_do_wrong(players, error, message):
     with pytest.raises(error, match=f"play_match: {message}"):

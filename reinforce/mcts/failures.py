@@ -43,7 +43,7 @@ def _again(game, evaluator, node):
     """The exception of an evaluator, called once more by Python, for compiled code does not hand it out."""
     if not isinstance(evaluator, Compiled):
         return None
-    arguments = node.state.data[0], np.zeros(game.num_players), np.zeros(game.num_actions, np.float32)
+    arguments = node.state.data.view(np.recarray)[0], np.zeros(game.num_players), np.zeros(game.num_actions, np.float32)
     try:
         evaluator.python(*arguments[: 3 if evaluator.gives_priors else 2])
     except Exception as error:

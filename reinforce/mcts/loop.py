@@ -12,11 +12,11 @@ import numpy as np
 
 from triskele.core.kernels.njit import inner, template
 from triskele.reinforce import random
-from triskele.reinforce.mcts.tree import EDGES, FREE, NODES, PROVEN, RAN, STATUS, TERMINAL, add_edge, add_node
+from triskele.reinforce.mcts.tree import EDGES, ERROR_NODE, FREE, NODES, PROVEN, RAN, STATUS, TERMINAL, add_edge, add_node
 
 __all__ = [
     "BAD_PRIORS", "FULL", "KNOWN", "NEW", "NO_ACTION", "NOT_FINITE", "NOT_ZERO_SUM", "RAISED", "TOO_LONG", "Work", "add_noise", "back_up",
-    "descend", "expand", "expand_any", "expand_with", "finite", "know", "new_child", "new_root", "plain_sum", "prove", "run_tree", "select_any", "shuffle",
+    "descend", "expand", "expand_any", "expand_with", "finite", "know", "new_child", "new_root", "plain_sum", "prove", "run_tree", "select_any", "shuffle", "take_back",
 ]  # fmt: skip
 
 # What became of a simulation or a part of it. From FULL on it ended before anything was backed up.
@@ -287,18 +287,33 @@ def prove(tree, work, depth):
     return NEW
 
 
+@inner
+def take_back(tree, node, nodes, edges):
+    """Undo what a simulation that has got to `node` has made, there having been so many nodes and edges before it."""
+    while node >= 0:
+        link, up = tree.links[node], tree.parents[node]
+        if link.first_edge >= edges:
+            link.first_edge, link.num_edges = FREE, 0
+        if node >= nodes:
+            tree.children[up.edge] = FREE
+        node = up.parent
+    tree.counts[NODES], tree.counts[EDGES] = nodes, edges
+
+
 @template
 def run_tree(simulate, tree, states, parameters, work, budget):
     """Simulations until `budget` have been run since the tree was begun, or the root is proven, or one fails."""
     tree.counts[STATUS] = NEW
     while tree.counts[RAN] < budget and not tree.links[0].flags & PROVEN:
-        before = tree.streams[0]
+        before, nodes, edges = tree.streams[0], tree.counts[NODES], tree.counts[EDGES]
         try:
             status = simulate(tree, states, parameters, work)
         except Exception:
             status = RAISED
         if status >= FULL:
             tree.counts[STATUS] = status
-            tree.streams[0] = before  # when there is room it is run again, and draws the same numbers
+            if status == FULL:  # when there is room the simulation is run again, as if for the first time
+                take_back(tree, tree.counts[ERROR_NODE], nodes, edges)
+                tree.streams[0] = before
             break
         tree.counts[RAN] += 1

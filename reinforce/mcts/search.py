@@ -152,6 +152,8 @@ class MCTS:
         """
         start = time.perf_counter()
         _check("seed", self.seed if seed is None else seed, -(2**63), int)
+        if not isinstance(states, State) and not len(states):
+            raise SearchError("MCTS: there must be at least one position to search, got none")
         roots, single = as_records(self.game, states, "MCTS")
         moves = [s.moves for s in ([states] if single else states)] if not isinstance(states, np.ndarray) else [()] * len(roots)
         self._check_roots(roots, moves)
@@ -184,8 +186,6 @@ class MCTS:
         self._kept = subtrees(tree, positions, np.repeat(given, self.threads).astype(np.int64), max(most[0], 1), max(most[1], 1))
 
     def _check_roots(self, roots, moves):
-        if not len(roots):
-            raise SearchError("MCTS: there must be at least one position to search, got none")
         n, game = len(roots), self.game
         players, over = np.zeros(n, np.int64), np.zeros(n, bool)
         masks, probabilities = np.zeros((n, game.num_actions), bool), np.zeros((n, game.num_outcomes))

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from triskele.reinforce.adapters.cloning import clone
-from triskele.reinforce.adapters.python_game import PythonGame, PythonState
+from triskele.reinforce.adapters.python_game import PythonGame
 from triskele.reinforce.errors import GameError
 from triskele.reinforce.game import CHANCE
 
@@ -95,15 +95,11 @@ class GymnasiumGame(PythonGame):
         self._flatten = None if isinstance(space, Box) else lambda seen: utils.flatten(space, seen)
         self.observation_shape = space.shape if isinstance(space, Box) else (utils.flatdim(space),)
 
-    def initial_state(self, seed: int = 0) -> PythonState:
+    def start(self, seed: int) -> _Position:
         """The position after a reset with this seed."""
         env = self._clone(self._env)
         seen, info = env.reset(seed=seed)
-        return self.first(_Position(env, seen, info, seed), seed)
-
-    def start(self) -> _Position:
-        """The position after a reset with seed 0."""
-        return self.initial_state().position
+        return _Position(env, seen, info, seed)
 
     def copy(self, position: _Position) -> _Position:
         """An independent copy."""

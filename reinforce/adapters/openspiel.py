@@ -79,8 +79,8 @@ class OpenSpielGame(PythonGame):
         else:
             self.observation_shape = (0,)
 
-    def start(self) -> Any:
-        """The first position."""
+    def start(self, seed: int) -> Any:
+        """The first position, which is always the same."""
         return self.game.new_initial_state()
 
     def copy(self, position: Any) -> Any:

@@ -14,7 +14,7 @@ from triskele.reinforce.errors import GameError
 __all__ = ["PettingZooGame", "from_pettingzoo"]
 
 
-def from_pettingzoo(env_fn: Callable[[], Any], *, clone: Callable[[Any], Any] = clone, seed: int = 0) -> PettingZooGame:
+def from_pettingzoo(env_fn: Callable[[], Any], *, clone: Callable[[Any], Any] = clone) -> PettingZooGame:
     """A PettingZoo AEC environment with discrete actions, played and searched like a game of this package.
 
     Player k is ``possible_agents[k]``; what it has got in the end is the sum of its rewards. What is legal stands in
@@ -27,8 +27,6 @@ def from_pettingzoo(env_fn: Callable[[], Any], *, clone: Callable[[Any], Any] = 
         ``env_fn()`` makes an environment.
     clone : callable
         ``clone(env)`` makes an independent copy of one.
-    seed : int
-        Of the reset.
 
     Raises
     ------
@@ -51,7 +49,7 @@ def from_pettingzoo(env_fn: Callable[[], Any], *, clone: Callable[[Any], Any] = 
     env = env_fn()
     if not isinstance(env, pettingzoo.AECEnv):
         raise GameError(f"from_pettingzoo: env_fn must make an AECEnv, got {type(env).__name__} (pettingzoo.utils.parallel_to_aec makes one of a ParallelEnv)")
-    return PettingZooGame(env, clone, seed)
+    return PettingZooGame(env, clone)
 
 
 class _Position:
@@ -64,10 +62,10 @@ class _Position:
 class PettingZooGame(PythonGame):
     """See `from_pettingzoo`. `position.env` is the environment in that position."""
 
-    def __init__(self, env: Any, clone: Callable[[Any], Any], seed: int):
+    def __init__(self, env: Any, clone: Callable[[Any], Any]):
         from gymnasium.spaces import Dict, Discrete
 
-        env.reset(seed=seed)
+        env.reset(seed=0)
         self.name, self.agents = str(env), list(env.possible_agents)
         self._env, self._clone = env, clone
         self.num_players = len(self.agents)
@@ -82,9 +80,11 @@ class PettingZooGame(PythonGame):
         self.observation_shape = shapes.pop()
         self.max_length = 2**31 - 1  # it is not known
 
-    def start(self) -> _Position:
-        """The first position, after the reset."""
-        return _Position(self._clone(self._env), np.zeros(self.num_players), 0)
+    def start(self, seed: int) -> _Position:
+        """The position after a reset with this seed."""
+        env = self._clone(self._env)
+        env.reset(seed=seed)
+        return _Position(env, np.zeros(self.num_players), 0)
 
     def copy(self, position: _Position) -> _Position:
         """An independent copy."""

@@ -38,10 +38,10 @@ class PythonGame:
     num_outcomes: int = 0
     observation_shape: tuple[int, ...]
     max_length: int
-    dtype = np.dtype([("key", np.int64, 2)])  # of the records that stand for positions in search trees
+    dtype = np.dtype([("hash", np.int64, 2), ("seed", np.int64)])  # of the records that stand for positions in search trees
 
-    def start(self) -> Any:
-        """The first position."""
+    def start(self, seed: int) -> Any:
+        """The first position; the seed is for games whose first position is drawn."""
         raise NotImplementedError
 
     def copy(self, position: Any) -> Any:
@@ -84,17 +84,14 @@ class PythonGame:
         """An action as players write it."""
         return str(action)
 
-    def initial_state(self) -> PythonState:
-        """The first position."""
-        return self.first(self.start(), 0)
-
-    def first(self, position: Any, seed: int) -> PythonState:
-        """A first position that belongs to a seed."""
-        return PythonState(self, position, (), _digest(b"", seed))
+    def initial_state(self, seed: int = 0) -> PythonState:
+        """The first position, drawn with this seed if it is drawn at all."""
+        key = _following(bytes(16) + int(seed).to_bytes(8, "little", signed=True), 0)
+        return self.known.get(key) or PythonState(self, self.start(seed), (), key)
 
     @functools.cached_property
     def known(self) -> weakref.WeakValueDictionary[bytes, PythonState]:
-        """All states in use, by their keys."""
+        """All states in use, one for each key."""
         return weakref.WeakValueDictionary()
 
     @property
@@ -113,18 +110,22 @@ class PythonGame:
             players[k], over[k], masks[k], probabilities[k] = state.player, state.terminal, state.legal_mask, state.chance
 
     def at(self, data: np.ndarray, moves: tuple[int, ...] = ()) -> PythonState:
-        """The state of a (1,) record; GameError if nobody uses it any more."""
+        """The state of a (1,) record; made again by its moves if nobody has it any more."""
         state = self.known.get(data.tobytes())
         if state is None:
-            raise GameError(f"{self.name}: the position after {moves} is not kept any more (a search keeps its positions until the next)")
+            state = self.initial_state(int(data[0]["seed"]))
+            for action in moves:
+                state = state.child(action)
+            if state.data.tobytes() != data.tobytes():
+                raise GameError(f"{self.name}: the position is not kept any more, and cannot be made again by the moves {moves}")
         return state
 
     def __repr__(self) -> str:
         return f"<{self.name}>"
 
 
-def _digest(before: bytes, number: int) -> bytes:
-    return hashlib.blake2b(before + number.to_bytes(8, "little", signed=True), digest_size=16).digest()
+def _following(key: bytes, action: int) -> bytes:
+    return hashlib.blake2b(key + action.to_bytes(8, "little"), digest_size=16).digest() + key[16:]
 
 
 class PythonState(State):
@@ -136,7 +137,7 @@ class PythonState(State):
     position : object
         To be looked at only.
     data : (1,) record
-        A hash of the moves, which stands for the position in search trees.
+        A hash of the moves and the seed, which stands for the position in search trees.
     moves : tuple of int
         What was played, chance outcomes among them.
     """
@@ -150,9 +151,13 @@ class PythonState(State):
 
     def child(self, action: int) -> PythonState:
         """The position after a legal action."""
-        position = self.game.copy(self.position)
-        self.game.step(position, action)
-        return PythonState(self.game, position, (*self.moves, action), _digest(self.data.tobytes(), action))
+        key = _following(self.data.tobytes(), action)
+        found = self.game.known.get(key)
+        if found is None:
+            position = self.game.copy(self.position)
+            self.game.step(position, action)
+            found = PythonState(self.game, position, (*self.moves, action), key)
+        return found
 
     @property
     def player(self) -> int:

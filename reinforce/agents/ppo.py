@@ -101,7 +101,7 @@ class PPO(Agent):
     (10,)
     """
 
-    kept = ("model", "moments", "iteration", "observation_moments", "return_scale", "position")
+    kept = ("weights", "moments", "iteration", "observation_moments", "return_scale", "position")
 
     def __init__(self, env: Any, *, seed: int = 0, num_envs: int | None = None, num_steps: int | None = None, learning_rate: float | None = None,
                  anneal: bool = True, discount: float = 0.99, lam: float = 0.95, epochs: int | None = None, minibatches: int | None = None,
@@ -114,15 +114,18 @@ class PPO(Agent):
         super().__init__(env, {k: usual[k] if v is None and k in usual else v for k, v in given.items()})
         s = self.settings
         self._check_settings(s)
-        self.model = _networks(random.key(seed), self.env, s)
-        self.moments = optim.Adam().init(self.model)._replace(count=np.int64(0))  # the type it will have, so that one program serves all
+        model = _networks(random.key(seed), self.env, s)
+        self._noise = model.actor.noise
+        leaves, self._structure = core.tree.flatten(model)
+        self.weights = tuple(leaves)  # flat: a tree would be taken apart and built again in every iteration
+        self.moments = optim.Adam().init(self.weights)._replace(count=np.int64(0))  # the type it will have, so that one program serves all
         self.iteration = 0
         observations = self.env.observation_space.shape
         self.observation_moments = RunningMoments.start(observations)
         self.return_scale = ReturnScale.start(s.num_envs)
         action = self.env.action_space
         self._noise_size = action.n if discrete else math.prod(action.shape)
-        self._rollout = Rollout(self.env, act, s.num_steps)
+        self._rollout = Rollout(self.env, self._act, s.num_steps)
         self._update = core.jit(self._updated)
 
     def _check_settings(self, s):
@@ -146,9 +149,9 @@ class PPO(Agent):
         s, r = self.settings, self._rollout
         rate = s.learning_rate * (1 - (self.steps - self.start) / (self.target - self.start)) if s.anneal else s.learning_rate
         rng = np.random.Generator(np.random.Philox(key=s.seed, counter=[0, 0, 0, self.iteration]))  # a stream for each iteration
-        noise = self.model.actor.noise(rng, (s.num_steps + 1, s.num_envs), self._noise_size)
+        noise = self._noise(rng, (s.num_steps + 1, s.num_envs), self._noise_size)
         normaliser = self.observation_moments.normaliser() if s.normalize else None
-        r.collect((self.model, normaliser), noise)
+        r.collect((self.weights, normaliser), noise)
         self.check_finite("what the networks give", r.values, r.log_probs)
         valid = self.episodes.add(r.rewards, r.terminated, r.truncated)
         rewards = r.rewards
@@ -162,31 +165,45 @@ class PPO(Agent):
         }  # fmt: skip
         size = s.num_steps * s.num_envs
         order = rng.permuted(np.tile(np.arange(size), (s.epochs, 1)), axis=1).reshape(s.epochs * s.minibatches, -1)
-        model, moments, numbers = self._update(self.model, self.moments, normaliser, batch, order, np.float32(rate))
+        weights, moments, numbers = self._update(self.weights, self.moments, normaliser, batch, order, np.float32(rate))
         self.check_finite("the loss", *numbers.values())
-        self.model, self.moments = model, moments
+        self.weights, self.moments = weights, moments
         self.iteration += 1
         self.steps += size
         return {**{k: float(v) for k, v in numbers.items()}, "learning_rate": rate}
 
-    def _updated(self, model, moments, normaliser, batch, order, rate):
-        """All epochs: (model, state of Adam, means of the loss's parts)."""
+    def _act(self, weights_and_normaliser, x, noise, mask=None):
+        """What `Rollout` runs in every step."""
+        weights, normaliser = weights_and_normaliser
+        model = core.tree.unflatten(self._structure, weights)
+        x = x if normaliser is None else normaliser(x)
+        return *model.actor.sample(x, noise, mask), model.critic(x)[:, 0]
+
+    def _updated(self, weights, moments, normaliser, batch, order, rate):
+        """All epochs: (weights, state of Adam, means of the loss's parts)."""
         s = self.settings
         optimizer = optim.Adam(rate, epsilon=_ADAM_EPSILON)
         flat = core.tree.map(lambda a: np.reshape(a, (a.shape[0] * a.shape[1], *a.shape[2:])), batch)
         flat["x"] = flat["x"] if normaliser is None else normaliser(flat["x"])
 
-        def step(carry, chosen):
-            model, moments = carry
-            part = core.tree.map(lambda a: np.take(a, chosen, axis=0), flat)
-            (_, numbers), grads = core.value_and_grad(ppo_loss, has_aux=True)(model, part, s)
-            model, moments = optimizer.step(model, optim.clip_by_global_norm(grads, s.max_grad_norm), moments)
-            return (model, moments), numbers
+        def loss(weights, part):
+            return ppo_loss(core.tree.unflatten(self._structure, weights), part, s)
 
-        (model, moments), numbers = core.scan(step, (model, moments), order)
-        return model, moments, core.tree.map(np.mean, numbers)
+        def step(carry, chosen):
+            weights, moments = carry
+            part = core.tree.map(lambda a: np.take(a, chosen, axis=0), flat)
+            (_, numbers), grads = core.value_and_grad(loss, has_aux=True)(weights, part)
+            return optimizer.step(weights, optim.clip_by_global_norm(grads, s.max_grad_norm), moments), numbers
+
+        (weights, moments), numbers = core.scan(step, (weights, moments), order)
+        return weights, moments, core.tree.map(np.mean, numbers)
 
     # -- what comes of it ---------------------------------------------------------------------------------------------------
+
+    @property
+    def model(self) -> ActorCritic:
+        """Policy head and value network, as they are now."""
+        return core.tree.unflatten(self._structure, self.weights)
 
     @property
     def policy(self) -> Policy:
@@ -203,13 +220,6 @@ class PPO(Agent):
     @position.setter
     def position(self, value: dict[str, np.ndarray]) -> None:
         self._rollout.position = value
-
-
-def act(model, x, noise, mask=None):
-    """What `Rollout` runs in every step."""
-    networks, normaliser = model
-    x = x if normaliser is None else normaliser(x)
-    return *networks.actor.sample(x, noise, mask), networks.critic(x)[:, 0]
 
 
 def ppo_loss(model: ActorCritic, batch: dict[str, Any], settings: Any) -> tuple[Any, dict[str, Any]]:

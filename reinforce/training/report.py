@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import importlib
 import io
 import math
 import os
@@ -109,14 +110,7 @@ class TensorBoard(Report):
 
     def open(self, agent: Agent) -> None:
         """Begin an event file; what an earlier run wrote beyond the agent's step is hidden."""
-        try:
-            from tensorboardX import SummaryWriter
-        except ImportError:
-            try:
-                from torch.utils.tensorboard import SummaryWriter
-            except ImportError as error:
-                raise ImportError("TensorBoard: needs tensorboardX (pip install 'triskele[rl]')") from error
-        self._writer: Any = SummaryWriter(self.folder, purge_step=agent.steps + 1 if agent.steps else None)
+        self._writer = _summary_writer()(self.folder, purge_step=agent.steps + 1 if agent.steps else None)
 
     def __call__(self, numbers: dict[str, float | None]) -> None:
         """Add a point to each curve."""
@@ -127,6 +121,15 @@ class TensorBoard(Report):
     def close(self) -> None:
         """Finish the file."""
         self._writer.close()
+
+
+def _summary_writer() -> Any:
+    for module in ("tensorboardX", "torch.utils.tensorboard"):
+        try:
+            return importlib.import_module(module).SummaryWriter
+        except ImportError as error:
+            reason = error
+    raise ImportError("TensorBoard: needs tensorboardX (pip install 'triskele[rl]')") from reason
 
 
 class Bar(Report):

@@ -117,7 +117,7 @@ class TestCollection:
         agent = small().train(32 * 4, report=(), progress=False)
         model, r = agent.model, agent._rollout
         noise = model.actor.noise(np.random.default_rng(3), (17, 2), 2)
-        r.collect((model, None), noise)
+        r.collect((agent.weights, None), noise)
         for t in range(16):
             action, _, log_prob = model.actor.sample(r.observations[t], noise[t])
             np.testing.assert_array_equal(action, r.actions[t])

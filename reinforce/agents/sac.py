@@ -117,7 +117,7 @@ class SAC(Agent):
         given = {k: v for k, v in locals().items() if k not in ("self", "env", "__class__")}
         super().__init__(env, given)
         self._check_settings(self.settings)
-        self._key, weights = random.split(random.key(seed))
+        self._key, self._update_key, weights = random.split(random.key(seed), 3)
         self.model = _model(weights, self.env, self.settings)
         starts = [optim.Adam().init(x)._replace(count=np.int64(0)) for x in (self.model.actor, self.model.critics, self.model.log_alpha)]
         self.moments = Moments(*starts)  # counts have the type that they will have, so that one program serves all
@@ -131,7 +131,7 @@ class SAC(Agent):
         self._warm_up = Rollout(self.env, explore, math.gcd(learning_starts // num_envs, _WARM_UP))
         self._rollout = Rollout(self.env, act, train_every // num_envs)
         self._uniform, self._normal = (core.jit(f, static_argnames="shape") for f in (uniform, normal))
-        self._update = core.jit(self._updated, static_argnames="actor_steps")
+        self._update_critics, self._update_actor = core.jit(self._updated_critics), core.jit(self._updated_actor)
 
     def _check_settings(self, s):
         for name in ("buffer_size", "batch_size", "train_every", "actor_every", "n_step"):
@@ -179,49 +179,48 @@ class SAC(Agent):
 
     def _learn(self):
         s = self.settings
-        batch = self._buffer.sample(s.batch_size)
+        batch = self._buffer.sample(s.batch_size)._replace(indices=None, weights=None)
         self.updates += 1
-        due = s.actor_every if self.updates % s.actor_every == 0 else 0
-        model, moments, numbers = self._update(self.model, self.moments, batch._replace(indices=None, weights=None), self._key, self.updates, actor_steps=due)
+        count = self.updates * (s.actor_every + 1)  # of the random numbers
+        m, (actor_moments, critic_moments, alpha_moments) = self.model, self.moments
+        critics, follow, critic_moments, loss = self._update_critics(m, critic_moments, batch, self._update_key, count)
+        actor, log_alpha, numbers = m.actor, m.log_alpha, {"critic_loss": loss}
+        for k in range(s.actor_every if self.updates % s.actor_every == 0 else 0):
+            actor, actor_moments, log_alpha, alpha_moments, found = self._update_actor(
+                actor, actor_moments, log_alpha, alpha_moments, critics, batch.observations, self._update_key, count + 1 + k)
+            numbers.update(found)
         self.check_finite("the losses", *numbers.values())
-        self.model, self.moments = model, moments
+        self.model, self.moments = Model(actor, critics, follow, log_alpha), Moments(actor_moments, critic_moments, alpha_moments)
         self.numbers = {**self.numbers, **{k: float(v) for k, v in numbers.items()}}
 
-    def _updated(self, model, moments, batch, key, count, actor_steps):
-        """(model, states of the optimisers, numbers for reports) after one update of the critics and `actor_steps` of the actor."""
-        s = self.settings
-        keys = random.split(random.fold_in(key, count), 1 + actor_steps)
-        wanted = targets(model, batch, random.normal(keys[0], (s.batch_size, self._size), np.float32))
+    def _noise(self, key, count):
+        return random.normal(random.fold_in(key, count), (self.settings.batch_size, self._size), np.float32)
+
+    def _updated_critics(self, model, moments, batch, key, count):
+        """(critics, targets, state of Adam, loss) after one update."""
+        s, wanted = self.settings, targets(model, batch, self._noise(key, count))
 
         def critic_loss(critics):
             return sum(np.mean((critic(batch.observations, batch.actions) - wanted) ** 2) for critic in critics)
 
         loss, grads = core.value_and_grad(critic_loss)(model.critics)
-        critics, critic_moments = optim.Adam(s.critic_rate).step(model.critics, grads, moments.critics)
-        follow = core.tree.map(lambda t, p: t + s.tau * (p - t), model.targets, critics)
-        model, moments, numbers = model._replace(critics=critics, targets=follow), moments._replace(critics=critic_moments), {"critic_loss": loss}
-        for k in range(actor_steps):
-            model, moments, numbers["actor_loss"], entropy = self._updated_actor(model, moments, batch.observations, keys[1 + k])
-            numbers.update(alpha=np.exp(model.log_alpha), entropy=entropy)
-        return model, moments, numbers
+        critics, moments = optim.Adam(s.critic_rate).step(model.critics, grads, moments)
+        return critics, core.tree.map(lambda t, p: t + s.tau * (p - t), model.targets, critics), moments, loss
 
-    def _updated_actor(self, model, moments, x, key):
-        s = self.settings
-        noise, alpha = random.normal(key, (s.batch_size, self._size), np.float32), np.exp(model.log_alpha)
+    def _updated_actor(self, actor, moments, log_alpha, alpha_moments, critics, x, key, count):
+        """(actor, state of Adam, log of the temperature, state of its Adam, numbers for reports) after one update."""
+        s, noise, alpha = self.settings, self._noise(key, count), np.exp(log_alpha)
 
         def actor_loss(actor):
             action, _, log_prob = actor.sample(x, noise)
-            value = np.minimum(*(critic(x, action) for critic in model.critics))
+            value = np.minimum(*(critic(x, action) for critic in critics))
             return np.mean(alpha * log_prob - value), np.mean(log_prob)
 
-        (loss, log_prob), grads = core.value_and_grad(actor_loss, has_aux=True)(model.actor)
-        actor, actor_moments = optim.Adam(s.actor_rate).step(model.actor, grads, moments.actor)
-        model, moments = model._replace(actor=actor), moments._replace(actor=actor_moments)
+        (loss, log_prob), grads = core.value_and_grad(actor_loss, has_aux=True)(actor)
+        actor, moments = optim.Adam(s.actor_rate).step(actor, grads, moments)
         if s.alpha is None:  # the gradient of -alpha (log_prob + entropy) in log alpha
-            slope = -alpha * (log_prob + self._entropy)
-            log_alpha, alpha_moments = optim.Adam(s.critic_rate).step(model.log_alpha, slope, moments.alpha)
-            model, moments = model._replace(log_alpha=log_alpha), moments._replace(alpha=alpha_moments)
-        return model, moments, loss, -log_prob
+            log_alpha, alpha_moments = optim.Adam(s.critic_rate).step(log_alpha, -alpha * (log_prob + self._entropy), alpha_moments)
+        return actor, moments, log_alpha, alpha_moments, {"actor_loss": loss, "alpha": np.exp(log_alpha), "entropy": -log_prob}
 
     # -- what comes of it ---------------------------------------------------------------------------------------------------
 

@@ -152,7 +152,7 @@ class Game:
             raise GameError(f"{self.name}: state must be a list of fields as for np.dtype, got {self.state!r:.80}") from error
         if dtype.names is None or dtype.hasobject:
             raise GameError(f"{self.name}: state must be a record of numbers, such as [('board', np.int8, 9), ('player', np.int8)], got {dtype}")
-        return dtype
+        return _without_gaps(dtype)
 
     @functools.cached_property
     def compiled(self) -> Rules:
@@ -290,6 +290,17 @@ class State:
 
     def __hash__(self) -> int:
         return hash(self.data.tobytes())
+
+
+def _without_gaps(dtype):
+    """The record with its gaps made fields: NumPy copies only fields, and positions are compared, and hashed, as bytes."""
+    fields, end = [], 0
+    for name in sorted(dtype.names, key=lambda n: dtype.fields[n][1]):
+        kind, offset = dtype.fields[name][:2]
+        fields += [(f"gap_{end}", "u1", offset - end)] * (offset > end) + [(name, kind)]
+        end = offset + kind.itemsize
+    fields += [(f"gap_{end}", "u1", dtype.itemsize - end)] * (dtype.itemsize > end)
+    return np.dtype(fields, align=True)
 
 
 def as_records(game: Game, states: State | Sequence[State] | np.ndarray, where: str) -> tuple[np.ndarray, bool]:

@@ -22,6 +22,19 @@ def test_positions_are_equal_by_what_is_on_the_board():
     assert start.play(0) != start.play(1)
 
 
+def test_positions_have_no_gaps_that_copies_fill_with_anything():
+    class Gaps(rl.games.TicTacToe):
+        state = [("small", "i1"), ("own", "i8"), ("other", "i8"), ("tiny", "i2", 3), ("player", "i4"), ("last", "i1")]
+
+    dtype = Gaps().dtype
+    assert sum(dtype[name].itemsize for name in dtype.names) == dtype.itemsize == 40
+    assert {name: dtype.fields[name][1] for name in ("own", "player", "last")} == {"own": 8, "player": 32, "last": 36}
+    states = np.zeros(100, dtype)
+    for value in range(5):
+        np.full(states.nbytes, value + 7, np.uint8)  # what the copies' memory held before
+        assert not (states.copy().view(np.uint8).any() or states[np.arange(100)].view(np.uint8).any())
+
+
 @pytest.mark.parametrize(("moves", "action", "message"), [
     ((3,), 3, r"TicTacToe: action 3 is not legal after \(3,\) \(legal: \[0, 1, 2, 4"),
     ((), 9, "action 9 is not legal"),

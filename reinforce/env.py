@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from triskele.core.compile.generated import load_module
+from triskele.core.kernels import threads
 from triskele.core.kernels.njit import inner
 from triskele.reinforce import env_kernels
 from triskele.reinforce.env_kernels import CONTEXT, LANES
@@ -24,7 +25,7 @@ from triskele.reinforce.spaces import Box, Discrete
 
 __all__ = ["EnvArrays", "EnvRules", "Environment", "LaneEnvironment", "VectorEnv", "make"]
 
-_CHUNK = 1024  # environments, of a thread's turn; fewer than two of them are not worth waking a thread
+_SHARE = 1024  # copies; with fewer for each of them, threads are not worth waking
 _NEVER = 2**62  # steps
 
 
@@ -284,8 +285,15 @@ class VectorEnv:
 
     @property
     def machine(self) -> tuple[np.ndarray, int, int, int]:
-        """(context, num_actions, chunks, function) for `env_run.run` inside other kernels, which are then the same for all environments."""
-        return self._context, self._num_actions, self._chunks, self._function
+        """(context, num_actions, chunks, function) for `env_run.run` inside other kernels, which are then the same for all environments.
+
+        To be asked for again before each call of such a kernel: the number of threads may have changed.
+        """
+        n, chunks = self.num_envs, 1
+        if n >= 2 * _SHARE:  # one for each thread, which then finds its copies in its own cache step by step
+            chunks = max(1, min(threads.get_threads(), n // _SHARE))
+        self._context[2] = size = -(-n // (chunks * LANES)) * LANES
+        return self._context, self._num_actions, -(-n // size), self._function
 
     @property
     def step_kernel(self) -> Any:
@@ -350,7 +358,8 @@ class VectorEnv:
         n = self.num_envs
         observation, reward = np.empty(self._observation_shape, np.float32), np.empty(n)
         terminated, truncated = np.empty(n, np.bool_), np.empty(n, np.bool_)
-        if not self._run(self._context, self._num_actions, actions, observation, reward, terminated, truncated, self._chunks, self._function):
+        context, num_actions, chunks, function = self.machine
+        if not self._run(context, num_actions, actions, observation, reward, terminated, truncated, chunks, function):
             refuse_actions(self.name, self.action_space, actions)
         return observation, reward, terminated, truncated
 
@@ -387,7 +396,6 @@ class VectorEnv:
     def _prepare(self):
         from numba.core.errors import NumbaError
 
-        from triskele.core.kernels import threads
         from triskele.reinforce import env_run
 
         n = self.num_envs
@@ -397,10 +405,10 @@ class VectorEnv:
             self._function = threads.body(self._kernels.chunk, "voidptr")
         except NumbaError as error:
             raise EnvError(f"{self.name}: the rules do not compile, or do not return what they must (`Environment` says what): {error}") from error
-        self._run, self._chunks = env_run.run, -(-n // _CHUNK)
+        self._run = env_run.run
         self._context = np.zeros(CONTEXT, np.int64)
         addresses = [a.ctypes.data for a in self.arrays]
-        self._context[:9] = [self._context.ctypes.data, n, _CHUNK, len(self.arrays.steps), *addresses]
+        self._context[:9] = [self._context.ctypes.data, n, 0, len(self.arrays.steps), *addresses]
 
     def __reduce__(self):
         return _copied, (self.environment, self.num_envs, self.max_episode_steps, self.state)

@@ -101,8 +101,8 @@ class Ring:
         """
         where = f"{self.name}.add"
         both = [self._fit(where, k, np.asarray(x)[None], 1, self.observation) for k, x in (("observations", observations), ("next_observations", next_observations))]
-        rest = [np.asarray(x)[None] for x in (actions, rewards, terminated, truncated)]
-        self._extend(where, np.concatenate(both), *rest, {k: np.asarray(x)[None] for k, x in extras.items()})
+        a, r, t, u = (np.asarray(x)[None] for x in (actions, rewards, terminated, truncated))
+        self._extend(where, np.concatenate(both), a, r, t, u, {k: np.asarray(x)[None] for k, x in extras.items()})
 
     def extend(self, observations: Any, actions: Any, rewards: Any, terminated: Any, truncated: Any, **extras: Any) -> None:
         """Several steps of all environments at once.

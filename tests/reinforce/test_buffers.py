@@ -147,7 +147,7 @@ def test_frequencies_are_proportional_to_priorities(rng):
     buffer.update_priorities(everything, errors)
     wanted = np.abs(errors) ** 0.7 / np.sum(np.abs(errors) ** 0.7)
     drawn = []
-    for k in range(len(everything) * 25):
+    for _ in range(len(everything) * 25):
         batch = buffer.sample(1, beta=0.5)  # strata of a larger batch make frequencies better than random
         drawn.append(batch.indices[0])
     counts = np.array([np.sum(np.array(drawn) == i) for i in everything])

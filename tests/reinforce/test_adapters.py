@@ -5,7 +5,6 @@ import os
 import numpy as np
 import pytest
 
-from triskele import core
 from triskele import reinforce as rl
 
 os.environ.setdefault("SDL_VIDEODRIVER", "dummy")  # PettingZoo's classic games import pygame
@@ -276,6 +275,14 @@ def test_terminal_roots_and_illegal_moves(theirs):
         theirs.initial_state().play(0, 0)
     with pytest.raises(rl.GameError, match="MCTS: states must be positions of tic_tac_toe"):
         rl.MCTS(theirs, 5)(rl.games.TicTacToe().initial_state())
+
+
+def test_seeds_make_first_positions():
+    """Of CartPole; the same seed is the same position, and no other."""
+    pytest.importorskip("gymnasium")
+    game = rl.from_gymnasium("CartPole-v1")
+    assert game.initial_state(3) == game.initial_state(3) != game.initial_state(4)
+    assert game.initial_state(3).observation().tolist() != game.initial_state(4).observation().tolist()
 
 
 @pytest.mark.parametrize("name", ["tic_tac_toe", "pig(winscore=6)", "kuhn_poker", "matrix_rps"])

@@ -70,13 +70,6 @@ def chances_to_win(goal, sides):
     return win
 
 
-def test_the_two_point_game_of_neller_and_presser():
-    """Their example Piglet: a coin instead of a die, heads is one point; here 1 or 2, where 2 counts. Optimal is to flip on."""
-    win = chances_to_win(2, 2)
-    assert win[0, 0, 0] == pytest.approx(2 / 3, abs=1e-9)  # one flip wins; who fails hands on: w = 1/2 + 1/2 (1 - w)
-
-
-@functools.cache
 def value_of_pig(goal, sides, longest):
     """The same with a limit on the length, by expectimax on the game itself; positions that look alike are one."""
     game = rl.games.Pig(goal, sides)
@@ -95,7 +88,24 @@ def value_of_pig(goal, sides, longest):
 
 def test_the_value_of_short_pig():
     """With 60 moves few games are cut: returns are 1 and -1, so that the value is 2 win - 1 within the chance of a cut."""
-    assert value_of_pig(4, 3, 60) == pytest.approx(2 * chances_to_win(4, 3)[0, 0, 0] - 1, abs=1e-3)
+    assert chances_to_win(2, 2)[0, 0, 0] == pytest.approx(2 / 3, abs=1e-9)  # a 2 wins, a 1 hands on: w = 1/2 + 1/2 (1 - w)
+    for goal, sides in ((2, 2), (4, 3)):
+        assert value_of_pig(goal, sides, 60) == pytest.approx(2 * chances_to_win(goal, sides)[0, 0, 0] - 1, abs=1e-3)
+
+
+def test_a_search_of_pig_knows_when_to_stop():
+    """At 5 of 6 points in hand and nothing to lose or win but the game, stopping wins at once; with 2 in hand it rolls on."""
+    game = rl.games.Pig(goal=6)
+    winning = game.initial_state().play(0, 5)
+    assert winning.legal_actions == [1]
+    risky = game.initial_state().play(0, 1)  # 2 in hand
+    win = chances_to_win(6, 6)
+    lost = 1 - win[0, 0, 0]
+    roll = (lost + sum(1.0 if 2 + r >= 6 else win[0, 0, 2 + r] for r in range(2, 7))) / 6
+    stop = 1 - win[0, 2, 0]
+    result = rl.MCTS(game, 20_000, policy=rl.UCT(c=0.5), seed=0)(risky)
+    assert result.action == (0 if roll > stop else 1)
+    assert result.root_value == pytest.approx(2 * max(roll, stop) - 1, abs=0.1)
 
 
 @pytest.mark.parametrize(("goal", "sides"), [(0, 6), (100, 1), (2.5, 6)])
@@ -178,6 +188,22 @@ def test_the_value_of_the_last_moves():
     state = position([[4, 8, 16, 32], [8, 16, 32, 64], [16, 32, 64, 128], [256, 512, 2, 2]])
     value, values = expectimax(state)
     assert values == pytest.approx({1: 4.0, 3: 0.9 * 4 + 0.1 * 12}) and value == values[3]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("game", [rl.games.Pig(), rl.games.TwentyFortyEight()], ids=repr)
+def test_the_rules_keep_the_contract(game):
+    rl.check_game(game, games=8)
+
+
+def test_a_search_of_2048_is_better_than_random_play():
+    """Random play scored 1,120 on average, with a standard deviation of 550."""
+    game = rl.games.TwentyFortyEight()
+    rng, search = np.random.default_rng(0), rl.MCTS(game, 50, policy=rl.UCT(c=500.0), seed=0)
+    state = game.initial_state()
+    while not state.terminal and state.data[0]["score"] < 3500:
+        state = state.play(int(rng.choice(32, p=state.chance)) if state.player == rl.CHANCE else search(state).action)
+    assert state.data[0]["score"] >= 3500
 
 
 def test_names_of_moves_in_2048():

@@ -30,8 +30,7 @@ def go(size, komi=0.5, superko=True):
 def written(state):
     """The board as OpenSpiel writes it."""
     rows = [line[:3] + line[3:].replace(" ", "").replace(".", "+") for line in str(state).split("\n")]
-    size, komi = state.game.size, state.game.komi
-    return "\n".join([f"GoState(komi={komi:g}, to_play={'BW'[len(state.moves) % 2]}, history.size()={len(state.moves)})", "", *rows[:-1], rows[-1].upper(), ""])
+    return "\n".join([f"GoState(komi={state.game.komi:g}, to_play={'BW'[len(state.moves) % 2]}, history.size()={len(state.moves)})", "", *rows[:-1], rows[-1].upper(), ""])
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case["name"])
@@ -63,7 +62,7 @@ def test_games_of_openspiel(name, size, komi):
 
 
 def test_number_of_games():
-    """Perft with passes, of OpenSpiel."""
+    """Perft, passes among the moves, as OpenSpiel counts; position by position, and level by level."""
 
     def perft(state, depth):
         if state.terminal:
@@ -76,7 +75,6 @@ def test_number_of_games():
 
 
 def count_games(game, depth):
-    """Level by level, with arrays of positions."""
     states = game.new_states(1)
     for level in range(depth):
         players, over = np.zeros(len(states), np.int64), np.zeros(len(states), bool)
@@ -188,6 +186,21 @@ def test_names_of_moves_leave_out_i():
     names = Counter(game.action_name(state, a) for a in range(82))
     assert len(names) == 82 and {"a1", "h9", "j9", "pass"} <= set(names) and "i1" not in names
     assert game.parse_action(state, "j1") == 8
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("superko", [True, False], ids=["superko", "ko"])
+def test_the_rules_keep_the_contract(superko):
+    rl.check_game(go(4, 2, superko), games=8)
+
+
+def test_a_search_takes_what_is_in_atari():
+    """White's only chain is in atari, and the capture settles who owns the board."""
+    game = go(3)
+    state = game.initial_state().play(*[game.parse_action(game.initial_state(), m) for m in ("b2", "a1", "a2", "c3")])  # White a1, c3
+    result = rl.MCTS(game, 3000, seed=0)(state)
+    assert result.root_value > 0.5
+    assert rl.MCTS(game, 3000, seed=0)(state).visits.tolist() == result.visits.tolist()
 
 
 @pytest.mark.parametrize("size", [0, 26, 9.0, True])

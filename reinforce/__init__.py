@@ -7,8 +7,9 @@ from importlib import import_module as _import_module
 from typing import Any as _Any
 
 _LAZY = {  # name: module that defines it
-    "Box": "triskele.reinforce.spaces",
+    "Agent": "triskele.reinforce.training.agent",
     "BatchFunction": "triskele.reinforce.mcts.network",
+    "Box": "triskele.reinforce.spaces",
     "BufferError": "triskele.reinforce.errors",
     "CHANCE": "triskele.reinforce.game",
     "CSV": "triskele.reinforce.training.report",

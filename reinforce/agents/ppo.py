@@ -109,7 +109,9 @@ class PPO(Agent):
                  max_grad_norm: float = 0.5, normalize_advantages: bool = True, normalize: bool | None = None,
                  hidden: Sequence[int] = (64, 64), activation: Callable = np.tanh, actor: Any = None, critic: Any = None):  # fmt: skip
         given = {k: v for k, v in locals().items() if k not in ("self", "env", "__class__")}
-        discrete = hasattr(make(env, seed=seed).action_space, "n")
+        probe = make(env, seed=seed)
+        discrete = hasattr(probe.action_space, "n")
+        probe.close()
         usual = _DISCRETE if discrete else _CONTINUOUS
         super().__init__(env, {k: usual[k] if v is None and k in usual else v for k, v in given.items()})
         s = self.settings
@@ -146,11 +148,18 @@ class PPO(Agent):
 
     def iterate(self) -> dict[str, float]:
         """Collect, estimate advantages, update; see `Agent`."""
-        s, r = self.settings, self._rollout
+        s = self.settings
         rate = s.learning_rate * (1 - (self.steps - self.start) / (self.target - self.start)) if s.anneal else s.learning_rate
-        rng = np.random.Generator(np.random.Philox(key=s.seed, counter=[0, 0, 0, self.iteration]))  # a stream for each iteration
-        noise = self._noise(rng, (s.num_steps + 1, s.num_envs), self._noise_size)
         normaliser = self.observation_moments.normaliser() if s.normalize else None
+        numbers = self.learn(self.collect(normaliser), normaliser, rate)
+        self.iteration += 1
+        self.steps += s.num_steps * s.num_envs
+        return {**numbers, "learning_rate": rate}
+
+    def collect(self, normaliser: Any = None) -> dict[str, np.ndarray | None]:
+        """Play `num_steps` steps in each environment; returns what `ppo_loss` wants of them, in arrays [num_steps, num_envs, ...]."""
+        s, r = self.settings, self._rollout
+        noise = self._noise(self._stream(0), (s.num_steps + 1, s.num_envs), self._noise_size)
         r.collect((self.weights, normaliser), noise)
         self.check_finite("what the networks give", r.values, r.log_probs)
         valid = self.episodes.add(r.rewards, r.terminated, r.truncated)
@@ -159,18 +168,24 @@ class PPO(Agent):
             self.observation_moments.add(r.observations[:-1].reshape(-1, *r.observations.shape[2:]))
             rewards = self.return_scale.scaled(rewards, r.terminated, r.truncated, s.discount)
         advantages = gae(rewards.astype(np.float32), r.values[:-1], r.values[1:], r.terminated, r.truncated, discount=s.discount, lam=s.lam)
-        batch = {
+        return {
             "x": r.observations[:-1], "actions": r.actions, "log_probs": r.log_probs, "values": r.values[:-1], "advantages": advantages,
             "weights": valid.astype(np.float32), "mask": None if r.masks is None else r.masks[:-1],
         }  # fmt: skip
-        size = s.num_steps * s.num_envs
-        order = rng.permuted(np.tile(np.arange(size), (s.epochs, 1)), axis=1).reshape(s.epochs * s.minibatches, -1)
+
+    def learn(self, batch: dict[str, Any], normaliser: Any, rate: float) -> dict[str, float]:
+        """All epochs of an update with what `collect` gave; returns the parts of the loss."""
+        s = self.settings
+        steps = np.arange(batch["advantages"].size)
+        order = self._stream(1).permuted(np.tile(steps, (s.epochs, 1)), axis=1).reshape(s.epochs * s.minibatches, -1)
         weights, moments, numbers = self._update(self.weights, self.moments, normaliser, batch, order, np.float32(rate))
         self.check_finite("the loss", *numbers.values())
         self.weights, self.moments = weights, moments
-        self.iteration += 1
-        self.steps += size
-        return {**{k: float(v) for k, v in numbers.items()}, "learning_rate": rate}
+        return {k: float(v) for k, v in numbers.items()}
+
+    def _stream(self, which):
+        """A stream of random numbers for noise (0) or the order of minibatches (1) of this iteration."""
+        return np.random.Generator(np.random.Philox(key=self.settings.seed, counter=[0, 0, which, self.iteration]))
 
     def _act(self, weights_and_normaliser, x, noise, mask=None):
         """What `Rollout` runs in every step."""

@@ -179,8 +179,13 @@ class Agent:
             raise ValueError(f"{self.name}.evaluate: episodes must be a positive integer, got {episodes!r}")
         from triskele.reinforce.env import make
 
-        env = make(self._given, num_envs=min(int(episodes), 128), seed=seed)
-        return evaluate(self.policy, env, int(episodes), None if deterministic else np.random.default_rng(seed))
+        policy = self.policy
+        most = self.env.num_envs if self.env.step_kernel is None else 128  # environments of Gymnasium may be large
+        env = make(self._given, num_envs=min(int(episodes), most), seed=seed)
+        try:
+            return evaluate(policy, env, int(episodes), None if deterministic else np.random.default_rng(seed))
+        finally:
+            env.close()
 
     def save(self, path: str | os.PathLike) -> None:
         """Write the policy alone, all or nothing; `load_policy` reads it without this agent's code."""

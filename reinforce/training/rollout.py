@@ -49,7 +49,7 @@ class Rollout:
         space = env.action_space
         discrete = hasattr(space, "n")
         self.actions = np.zeros((length, n), np.int64) if discrete else np.zeros((length, n, *space.shape), np.float32)
-        self._compiled = getattr(env, "step_kernel", None) is not None
+        self._compiled = env.step_kernel is not None
         observation, info = env.reset()
         self.observations[length] = self._checked(observation)
         self.masks: np.ndarray | None = None

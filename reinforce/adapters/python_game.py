@@ -68,7 +68,7 @@ class PythonGame:
         """Whether the game is over."""
         raise NotImplementedError
 
-    def returns(self, position: Any) -> Sequence[float]:
+    def returns(self, position: Any) -> Sequence[float] | np.ndarray:
         """What each player has got when the game is over."""
         raise NotImplementedError
 

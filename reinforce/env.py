@@ -25,7 +25,6 @@ from triskele.reinforce.spaces import Box, Discrete
 
 __all__ = ["EnvArrays", "EnvRules", "Environment", "LaneEnvironment", "VectorEnv", "make"]
 
-_SHARE = 1024  # copies; with fewer for each of them, threads are not worth waking
 _NEVER = 2**62  # steps
 
 
@@ -157,6 +156,7 @@ class Environment:
         return np.zeros(count, self.dtype)
 
     _fields = 0
+    _share = 512  # copies; with fewer for each of them (about 30 us), threads are not worth waking
 
     @property
     def _state_key(self):
@@ -204,6 +204,8 @@ class LaneEnvironment(Environment):
     def new_data(self, count: int) -> np.ndarray:
         """Zeros, for the states of `count` copies."""
         return np.zeros((self._fields, count))
+
+    _share = 4096
 
     @property
     def _fields(self):  # type: ignore[override]
@@ -290,8 +292,9 @@ class VectorEnv:
         To be asked for again before each call of such a kernel: the number of threads may have changed.
         """
         n, chunks = self.num_envs, 1
-        if n >= 2 * _SHARE:  # one for each thread, which then finds its copies in its own cache step by step
-            chunks = max(1, min(threads.get_threads(), n // _SHARE))
+        share = self.environment._share
+        if n >= 2 * share:  # one for each thread, which then finds its copies in its own cache step by step
+            chunks = min(threads.get_threads(), n // share)
         self._context[2] = size = -(-n // (chunks * LANES)) * LANES
         return self._context, self._num_actions, -(-n // size), self._function
 
@@ -360,8 +363,14 @@ class VectorEnv:
         terminated, truncated = np.empty(n, np.bool_), np.empty(n, np.bool_)
         context, num_actions, chunks, function = self.machine
         if not self._run(context, num_actions, actions, observation, reward, terminated, truncated, chunks, function):
-            refuse_actions(self.name, self.action_space, actions)
+            self.failed(actions)
         return observation, reward, terminated, truncated
+
+    def failed(self, actions: np.ndarray) -> None:
+        """Raise the EnvError that a False of `env_run.run` with these actions stands for."""
+        refuse_actions(self.name, self.action_space, actions)
+        self._is_reset = False  # some copies were stepped, and others were not
+        raise EnvError(f"{self.name}: a rule raised an exception, which was printed (reset begins anew)")
 
     @property
     def state(self) -> dict[str, Any]:

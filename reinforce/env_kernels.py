@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-__all__ = ["CONTEXT", "LANES", "source"]
+__all__ = ["CONTEXT", "LANES", "MARKS", "source"]
 
 LANES = 8
-CONTEXT = 16  # words that a chunk is told
+MARKS = 16  # where in a context each chunk says that it came to its end
+CONTEXT = MARKS + 1024  # words that a chunk is told; there are at most so many threads
 
 _HEAD = '''"""Steps of {name}. {key}"""
 import numpy as np
@@ -117,6 +118,7 @@ def chunk(context, index):
     actions, obs, reward = carray(context[9], {actions}, {action_dtype}), carray(context[10], {obs}, np.float32), carray(context[11], (n,), np.float64)
     terminated, truncated = carray(context[12], (n,), np.uint8), carray(context[13], (n,), np.uint8)
     step_bytes(state, actions, obs, reward, terminated, truncated, index * size, min(n, (index + 1) * size))
+    w[{marks} + index] = 1
 '''
 
 
@@ -167,6 +169,6 @@ def source(name: str, key: str, fields: int, observation_shape: tuple[int, ...],
     values = {
         "data": f"carray(context[4], ({fields}, stride), np.float64)" if fields else "carray(context[4], (stride,), rule_dtype)",
         "actions": _tuple(["n", *action_shape]), "action_dtype": "np.int64" if num_actions else "np.float32",
-        "obs": _tuple(["n", *observation_shape]), "context": str(CONTEXT),
+        "obs": _tuple(["n", *observation_shape]), "context": str(CONTEXT), "marks": str(MARKS),
     }  # fmt: skip
     return _HEAD.format(name=name, key=key) + body + _TAIL.format(**values)

@@ -7,6 +7,7 @@ import numpy as np
 from triskele.core.kernels import threads
 from triskele.core.kernels.njit import inner, kernel
 from triskele.reinforce import random
+from triskele.reinforce.env_kernels import MARKS
 
 _parallel_for = threads.for_numba()
 
@@ -31,10 +32,18 @@ def _are_allowed(actions, num_actions):
 
 @kernel(nogil=True)
 def run(context, num_actions, actions, obs, reward, terminated, truncated, chunks, function):
-    """Step all copies by `function`, a chunk of them a call. `num_actions`: 0 for continuous ones. False: an action is none."""
+    """Step all copies by `function`, a chunk of them a call; `num_actions` is 0 for continuous ones.
+
+    False: an action is none, and nothing was stepped; or a rule raised (Numba prints what) and a chunk did not come to its end.
+    """
     if not _are_allowed(actions, num_actions):
         return False
     context[9], context[10], context[11] = actions.ctypes.data, obs.ctypes.data, reward.ctypes.data
     context[12], context[13] = terminated.ctypes.data, truncated.ctypes.data
+    for k in range(chunks):
+        context[MARKS + k] = 0
     _parallel_for(function, context.ctypes.data, chunks)
-    return True
+    ended = 0
+    for k in range(chunks):
+        ended += context[MARKS + k]
+    return ended == chunks

@@ -85,13 +85,13 @@ def test_no_limit():
 # ------------------------------------------------------------------------------------------------------ reproducibility
 @pytest.mark.parametrize("name", ["CartPole-v1", "MinAtar/Breakout-v1"])
 def test_results_do_not_depend_on_threads(name):
-    env, before = rl.make(name, num_envs=3001, seed=2), threads.get_threads()
+    env, before = rl.make(name, num_envs=9001, seed=2), threads.get_threads()
     try:
         runs = []
         for n in (1, 2):
             threads.set_threads(n)
             env.reset(seed=2)
-            runs.append(rollout(env, 40))
+            runs.append(rollout(env, 15))
     finally:
         threads.set_threads(before)
     assert_same(*runs)
@@ -288,6 +288,24 @@ def test_a_step_before_reset():
 def test_environments_that_cannot_be_made(arguments, options, message):
     with pytest.raises(rl.EnvError, match=message):
         rl.make(*arguments, **options)
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_a_rule_that_raises():
+    def step(state, action, stream):
+        state.place += 1
+        if state.place > 6:
+            raise ValueError("too far")
+        return 0.0, False
+
+    env = rl.make(broken(step=step), num_envs=3000, seed=0)
+    env.reset()
+    with pytest.raises(rl.EnvError, match="Broken: a rule raised an exception"):
+        for _ in range(9):
+            env.step(np.zeros(3000, int))
+    with pytest.raises(rl.EnvError, match="call reset before step"):
+        env.step(np.zeros(3000, int))
+    assert env.reset()[0].shape == (3000, 1)
 
 
 def test_a_state_of_something_else():

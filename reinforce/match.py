@@ -16,7 +16,7 @@ from triskele.reinforce.table import new_table
 
 __all__ = ["MatchResult", "play_match"]
 
-_AT_ONCE = 128  # games played side by side: a search holds a tree for each
+_AT_ONCE, _TREES = 4096, 128  # games played side by side; less where searches hold a tree for each
 
 
 @dataclass(frozen=True)
@@ -120,10 +120,15 @@ def play_match(game: Any, players: Sequence[Any] | Mapping[str, Any], games: int
     Examples
     --------
     >>> from triskele import reinforce as rl
-    >>> def first(state):
+    >>> def lowest(state):
     ...     return state.legal_actions[0]
-    >>> result = rl.play_match(rl.games.TicTacToe(), {"first": first, "random": rl.Random()}, games=100, progress=False)
-    >>> print(result)  # doctest: +SKIP
+    >>> def highest(state):
+    ...     return state.legal_actions[-1]
+    >>> print(rl.play_match(rl.games.TicTacToe(), [lowest, highest], games=4, progress=False))
+    4 games of TicTacToe(), 2 of them different
+    player     wins  draws losses   score             return
+    lowest        2      0      2    50.0 % ± 28.9     0.000
+    highest       2      0      2    50.0 % ± 28.9     0.000
     """
     named = players.items() if isinstance(players, Mapping) else [(None, p) for p in players]
     entrants = [as_player(game, player, name) for name, player in named]
@@ -136,7 +141,7 @@ def play_match(game: Any, players: Sequence[Any] | Mapping[str, Any], games: int
     names = [e.name for e in entrants]
     names = [f"{n} ({i + 1})" if names.count(n) > 1 else n for i, n in enumerate(names)]
     human = any(isinstance(e.source, Human) for e in entrants)
-    at_once = 1 if human else _AT_ONCE
+    at_once = 1 if human else _TREES if any(hasattr(e.source, "game") for e in entrants) else _AT_ONCE
     returns, moves = np.zeros((games, len(entrants))), []
     with tqdm(total=games, desc=f"{names[0]} against {', '.join(names[1:])}" if names[1:] else names[0], unit=" games", disable=human or not progress) as bar:
         for begin in range(0, games, at_once):

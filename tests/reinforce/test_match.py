@@ -123,7 +123,7 @@ class Countdown(PythonGame):
 
     name, num_players, num_actions, max_length, observation_shape = "Countdown", 2, 2, 5, (1,)
 
-    def start(self):
+    def start(self, seed):
         return [5, 0]
 
     def copy(self, position):

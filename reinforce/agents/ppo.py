@@ -115,7 +115,14 @@ class PPO(Agent):
         usual = _DISCRETE if discrete else _CONTINUOUS
         super().__init__(env, {k: usual[k] if v is None and k in usual else v for k, v in given.items()})
         s = self.settings
-        self._check_settings(s)
+        self.check_settings(integers=["num_steps", "epochs", "minibatches"], positive=["learning_rate", "clip", "max_grad_norm"],
+                            not_negative=["entropy", "value_weight"], fractions=["discount", "lam"])  # fmt: skip
+        if s.num_envs * s.num_steps % s.minibatches:
+            raise ValueError(f"PPO: num_envs * num_steps must be a multiple of minibatches, got {s.num_envs} * {s.num_steps} and {s.minibatches}")
+        if isinstance(hidden, str) or not all(isinstance(n, (int, np.integer)) and n >= 1 for n in hidden):
+            raise ValueError(f"PPO: hidden must be widths of layers, positive integers, got {hidden!r}")
+        if not callable(activation):
+            raise ValueError(f"PPO: activation must be a function, got {activation!r}")
         model = _networks(random.key(seed), self.env, s)
         self._noise = model.actor.noise
         leaves, self._structure = core.tree.flatten(model)
@@ -130,26 +137,12 @@ class PPO(Agent):
         self._rollout = Rollout(self.env, self._act, s.num_steps)
         self._update = core.jit(self._updated)
 
-    def _check_settings(self, s):
-        for name in ("num_steps", "epochs", "minibatches"):
-            value = getattr(s, name)
-            if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
-                raise ValueError(f"PPO: {name} must be a positive integer, got {value!r}")
-        for name in ("learning_rate", "clip", "max_grad_norm"):
-            if not 0 < getattr(s, name) < math.inf:
-                raise ValueError(f"PPO: {name} must be positive, got {getattr(s, name)!r}")
-        for name in ("discount", "lam"):
-            if not 0 <= getattr(s, name) <= 1:
-                raise ValueError(f"PPO: {name} must be between 0 and 1, got {getattr(s, name)!r}")
-        if s.num_envs * s.num_steps % s.minibatches:
-            raise ValueError(f"PPO: num_envs * num_steps must be a multiple of minibatches, got {s.num_envs} * {s.num_steps} and {s.minibatches}")
-
     # -- one iteration ------------------------------------------------------------------------------------------------------
 
     def iterate(self) -> dict[str, float]:
         """Collect, estimate advantages, update; see `Agent`."""
         s = self.settings
-        rate = s.learning_rate * (1 - (self.steps - self.start) / (self.target - self.start)) if s.anneal else s.learning_rate
+        rate = s.learning_rate * (1 - (self.steps - self.start) / max(self.target - self.start, 1)) if s.anneal else s.learning_rate
         normaliser = self.observation_moments.normaliser() if s.normalize else None
         numbers = self.learn(self.collect(normaliser), normaliser, rate)
         self.iteration += 1

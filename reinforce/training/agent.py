@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import signal
 import threading
@@ -57,10 +58,8 @@ class Agent:
     def __init__(self, env: Any, settings: dict[str, Any]):
         from triskele.reinforce.env import make
 
-        for name in ("seed", "num_envs"):
-            if isinstance(settings[name], bool) or not isinstance(settings[name], (int, np.integer)) or settings[name] < (name == "num_envs"):
-                raise ValueError(f"{self.name}: {name} must be a{' positive' if name == 'num_envs' else ' non-negative'} integer, got {settings[name]!r}")
         self.settings = SimpleNamespace(**settings)
+        self.check_settings(integers=["num_envs"])
         self._given = env
         self.env = make(env, num_envs=settings["num_envs"], seed=settings["seed"])
         self.steps = self.start = self.target = 0
@@ -269,6 +268,16 @@ class Agent:
             storage.pack(vars(self.settings), {})
         except TypeError as error:
             raise CheckpointError(f"{self.name}.train: a hyper-parameter does not fit into a checkpoint: {error}") from error
+
+    def check_settings(self, *, integers: Sequence[str] = (), positive: Sequence[str] = (), not_negative: Sequence[str] = (), fractions: Sequence[str] = ()) -> None:
+        """Raise ValueError unless hyper-parameters of these names are positive integers, positive, not negative, from 0 to 1."""
+        kinds = [(integers, "a positive integer", lambda v: isinstance(v, (int, np.integer)) and v >= 1), (positive, "positive", lambda v: 0 < v < math.inf),
+                 (not_negative, "not negative", lambda v: 0 <= v < math.inf), (fractions, "between 0 and 1", lambda v: 0 <= v <= 1)]  # fmt: skip
+        for names, must, right in kinds:
+            for name in names:
+                value = getattr(self.settings, name)
+                if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, np.integer, np.floating)) or not right(value):
+                    raise ValueError(f"{self.name}: {name} must be {must}, got {value!r}")
 
     def check_finite(self, what: str, *values: Any) -> None:
         """Raise FloatingPointError unless all of these numbers are finite."""

@@ -1,6 +1,9 @@
 """PPO: its loss against formulas and other programs, its collection against a plain loop, that it learns, and what it refuses."""
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -299,6 +302,21 @@ class TestCheckpoints:
             np.testing.assert_array_equal(resumed.env.state[k], v, err_msg=k)
         np.testing.assert_array_equal(whole.observation_moments.mean, resumed.observation_moments.mean)
 
+    def test_a_process_that_is_killed_leaves_a_whole_checkpoint(self, tmp_path):
+        path = tmp_path / "run.chk"
+        code = (f"from triskele import reinforce as rl\nagent = rl.PPO('CartPole-v1', hidden=(8,), num_steps=16)\n"
+                f"agent.train(10**9, checkpoint={str(path)!r}, every=64, progress=False, report=lambda x: print(x['steps'], flush=True))")
+        process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)})
+        with process:
+            for line in process.stdout:
+                if int(line) >= 64 * 20:
+                    process.kill()
+                    break
+        agent = PPO.resume(path)
+        assert agent.steps >= 64 * 18 and agent.steps % 64 == 0
+        assert agent.target == 10**9
+        assert agent.evaluate(2).returns.min() > 0
+
     def test_networks_of_ones_own_and_activations_are_kept(self, tmp_path):
         agent = small(actor=nn.MLP.init(core.random.key(0), [4, 6, 2], activation=nn.relu), activation=nn.silu)
         agent.train(64, checkpoint=tmp_path / "run.chk", progress=False)
@@ -343,7 +361,12 @@ class TestBadInput:
         ({"discount": 1.5}, "discount must be between 0 and 1, got 1.5"),
         ({"epochs": 0}, "epochs must be a positive integer, got 0"),
         ({"clip": float("nan")}, "clip must be positive"),
-        ({"num_envs": 0}, "num_envs"),
+        ({"num_envs": 0}, "num_envs must be a positive integer, got 0"),
+        ({"lam": None}, "lam must be between 0 and 1, got None"),
+        ({"entropy": float("nan")}, "entropy must be not negative, got nan"),
+        ({"hidden": (8, 0)}, r"hidden must be widths of layers, positive integers, got \(8, 0\)"),
+        ({"activation": 3}, "activation must be a function, got 3"),
+        ({"seed": -1}, "seed"),
     ])  # fmt: skip
     def test_hyper_parameters_out_of_range(self, changes, message):
         with pytest.raises(ValueError, match=message):

@@ -1,4 +1,4 @@
-"""Environments: a description with a few compiled rules, and `VectorEnv`, many copies of it that are stepped at once.
+"""`VectorEnv`: many copies of an environment that are stepped at once, and `make`, which knows environments by name.
 
 A copy that is over starts anew in the next step, which ignores its action and gives the first observation with reward 0
 (`NEXT_STEP` of Gymnasium 1): the observation at the end of an episode is the last one of that episode.
@@ -6,34 +6,22 @@ A copy that is over starts anew in the next step, which ignores its action and g
 
 from __future__ import annotations
 
-import functools
 import inspect
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from triskele.core.compile.generated import load_module
 from triskele.core.kernels import threads
-from triskele.core.kernels.njit import inner
-from triskele.reinforce import env_kernels
 from triskele.reinforce.env_kernels import CONTEXT, LANES
+from triskele.reinforce.environment import Environment
 from triskele.reinforce.errors import EnvError
-from triskele.reinforce.fingerprint import fingerprint, plain
 from triskele.reinforce.spaces import Box, Discrete
 
-__all__ = ["EnvArrays", "EnvRules", "Environment", "LaneEnvironment", "VectorEnv", "make"]
+__all__ = ["EnvArrays", "VectorEnv", "make"]
 
 _NEVER = 2**62  # steps
-
-
-class EnvRules(NamedTuple):
-    """The functions of an environment, as `Environment` describes them."""
-
-    reset: Callable
-    step: Callable
-    observe: Callable
 
 
 class EnvArrays(NamedTuple):
@@ -57,168 +45,6 @@ class EnvArrays(NamedTuple):
     done: np.ndarray
     streams: np.ndarray
     limit: np.ndarray
-
-
-class Environment:
-    """Base of environments: a subclass in a file of its own gives four attributes and three functions.
-
-    The functions are static methods that get compiled. `state` is one record, changed in place; `stream` is what the functions of
-    `triskele.reinforce.random` draw from; `action` is an integer (`Discrete`) or a float32 array (`Box`). An environment with
-    parameters overrides `rules` and returns functions that close over them.
-
-    * ``reset(state, stream)`` makes the first state of an episode; `state` holds what the last episode left, at first zeros.
-    * ``step(state, action, stream)`` returns the reward and whether the episode is over.
-    * ``observe(state, out)`` writes the observation whole.
-
-    Attributes
-    ----------
-    state : numpy.dtype, or list of fields
-        Of a state.
-    observation_space : Box
-        Of float32.
-    action_space : Discrete, or Box of float32
-        Numbers outside the bounds of a Box go to `step` as they are; NaN and infinity never do.
-    max_steps : int, optional
-        After which an episode is cut off (truncated).
-
-    Examples
-    --------
-    A walk on places 0 ... 8 that pays 1 at the right end:
-
-    >>> import numpy as np
-    >>> from triskele import reinforce as rl
-    >>> class Walk(rl.Environment):
-    ...     state = [("place", np.int64)]
-    ...     observation_space, action_space = rl.Box(0, 8, (1,)), rl.Discrete(2)
-    ...     max_steps = 100
-    ...     @staticmethod
-    ...     def reset(state, stream):
-    ...         state.place = 4
-    ...     @staticmethod
-    ...     def step(state, action, stream):
-    ...         state.place += 2 * action - 1
-    ...         return state.place == 8, state.place == 0 or state.place == 8
-    ...     @staticmethod
-    ...     def observe(state, out):
-    ...         out[0] = state.place
-    >>> env = rl.make(Walk, num_envs=2, seed=0)
-    >>> observation, info = env.reset()
-    >>> for _ in range(4):
-    ...     observation, reward, terminated, truncated, info = env.step([0, 1])
-    >>> observation.ravel(), reward, terminated
-    (array([0., 8.], dtype=float32), array([0., 1.]), array([ True,  True]))
-    """
-
-    state: Any
-    observation_space: Box
-    action_space: Box | Discrete
-    max_steps: int | None = None
-
-    @property
-    def name(self) -> str:
-        """For messages."""
-        return type(self).__name__
-
-    def rules(self) -> EnvRules:
-        """The rules as Python functions (or Numba functions), which `compiled` makes into parts of kernels."""
-        missing = [n for n in EnvRules._fields if not callable(getattr(self, n, None))]
-        if missing:
-            raise EnvError(f"{self.name}: an environment needs the function{'s' if len(missing) > 1 else ''} {', '.join(missing)} (static methods)")
-        return EnvRules(*(getattr(self, n) for n in EnvRules._fields))
-
-    @functools.cached_property
-    def dtype(self) -> np.dtype:
-        """Of a state record."""
-        try:
-            dtype = np.dtype(self.state, align=True)
-        except TypeError as error:
-            raise EnvError(f"{self.name}: state must be a list of fields as for np.dtype, got {self.state!r:.80}") from error
-        if dtype.names is None or dtype.hasobject:
-            raise EnvError(f"{self.name}: state must be a record of numbers, such as [('x', np.float64), ('y', np.float64)], got {dtype}")
-        return dtype
-
-    @functools.cached_property
-    def key(self) -> str:
-        """Hash of the rules and the description: what is compiled for one key serves every environment that has it."""
-        self._check_spaces()
-        spaces = [(s.shape, s.dtype, getattr(s, "n", 0)) for s in (self.observation_space, self.action_space)]
-        return fingerprint(spaces, self._state_key, list(self._functions))
-
-    @functools.cached_property
-    def kernels(self) -> Any:
-        """Module with `step`, `step_range` and `chunk`."""
-        names = {f"rule_{n}": inner(plain(f)) for n, f in self._functions._asdict().items()}
-        source = env_kernels.source(self.name, self.key, self._fields, self.observation_space.shape, getattr(self.action_space, "n", 0), self.action_space.shape)
-        return load_module(source, "env", {**names, "rule_dtype": self._state_key})
-
-    def new_data(self, count: int) -> np.ndarray:
-        """Zeros, for the states of `count` copies."""
-        return np.zeros(count, self.dtype)
-
-    _fields = 0
-    _share = 512  # copies; with fewer for each of them (about 30 us), threads are not worth waking
-
-    @property
-    def _state_key(self):
-        return self.dtype
-
-    @functools.cached_property
-    def _functions(self):
-        return self.rules()
-
-    def _check_spaces(self):
-        observation, action = getattr(self, "observation_space", None), getattr(self, "action_space", None)
-        if not isinstance(observation, Box) or observation.dtype != np.float32 or not observation.shape:
-            raise EnvError(f"{self.name}: observation_space must be a Box of float32 with at least one axis, got {observation!r}")
-        if not isinstance(action, Discrete) and not (isinstance(action, Box) and action.dtype == np.float32 and len(action.shape) == 1):
-            raise EnvError(f"{self.name}: action_space must be Discrete, or a Box of float32 with one axis, got {action!r}")
-
-    def __getstate__(self):
-        return {k: v for k, v in vars(self).items() if not isinstance(getattr(type(self), k, None), functools.cached_property)}
-
-    def __repr__(self) -> str:
-        return f"{self.name}()"
-
-
-class LaneEnvironment(Environment):
-    """Base of environments whose rules work on eight copies at a time, in vectors of `core.kernels.simd`.
-
-    Such rules have no branches; they are several times faster. States are tuples of float64 vectors, observations have one axis:
-
-    * ``reset(stream)`` returns the fields of the first state of one copy, as numbers.
-    * ``step(state, action)`` returns the next state, the reward (float64) and whether the episode is over (a mask). `action` is an
-      int64 vector, or for a Box a tuple of float64 vectors that hold the float32 numbers.
-    * ``observe(state)`` returns the observation as a tuple of float64 vectors.
-
-    Attributes
-    ----------
-    state : tuple of str
-        Names of the fields.
-    """
-
-    @property
-    def dtype(self) -> np.dtype:  # type: ignore[override]
-        """Of all fields."""
-        return np.dtype(np.float64)
-
-    def new_data(self, count: int) -> np.ndarray:
-        """Zeros, for the states of `count` copies."""
-        return np.zeros((self._fields, count))
-
-    _share = 4096
-
-    @property
-    def _fields(self):  # type: ignore[override]
-        return len(self.state)
-
-    @property
-    def _state_key(self):
-        return tuple(self.state)
-
-    def _check_spaces(self):
-        super()._check_spaces()
-        if len(self.observation_space.shape) != 1:
-            raise EnvError(f"{self.name}: observation_space must have one axis, got {self.observation_space!r}")
 
 
 class VectorEnv:

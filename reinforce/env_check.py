@@ -8,7 +8,8 @@ import numpy as np
 
 from triskele.core.compile.generated import load_module
 from triskele.core.kernels.njit import inner
-from triskele.reinforce.env import LaneEnvironment, VectorEnv, make
+from triskele.reinforce.env import VectorEnv, make
+from triskele.reinforce.environment import LaneEnvironment
 from triskele.reinforce.errors import EnvError
 from triskele.reinforce.fingerprint import plain
 from triskele.reinforce.spaces import Discrete
@@ -164,6 +165,7 @@ def _check_rules(env, steps, seed):
 
 _SOURCE = '''"""Rules of {name} with bounds checked. {key}"""
 from triskele.core.kernels.njit import kernel
+from triskele.reinforce import random  # of the rules: an edit there compiles this anew
 
 
 @kernel(boundscheck=True)

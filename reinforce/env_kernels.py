@@ -20,6 +20,7 @@ from numba import carray
 
 from triskele.core.kernels import simd
 from triskele.core.kernels.njit import inner, kernel
+from triskele.reinforce import random  # of the rules: an edit there compiles this anew
 from triskele.reinforce.env import EnvArrays
 '''
 

@@ -9,8 +9,8 @@ import numpy as np
 from triskele.core.kernels import simd
 from triskele.core.kernels.njit import inner
 from triskele.reinforce import random
-from triskele.reinforce.env import LaneEnvironment
 from triskele.reinforce.env_lanes import clip
+from triskele.reinforce.environment import LaneEnvironment
 from triskele.reinforce.spaces import Box, Discrete
 
 __all__ = ["Acrobot"]

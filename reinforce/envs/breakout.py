@@ -8,7 +8,7 @@ import numpy as np
 
 from triskele.core.kernels.njit import inner
 from triskele.reinforce import random
-from triskele.reinforce.env import Environment, EnvRules
+from triskele.reinforce.environment import Environment, EnvRules
 from triskele.reinforce.errors import EnvError
 from triskele.reinforce.spaces import Box, Discrete
 

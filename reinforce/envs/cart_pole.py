@@ -9,7 +9,7 @@ import numpy as np
 from triskele.core.kernels import simd
 from triskele.core.kernels.njit import inner
 from triskele.reinforce import random
-from triskele.reinforce.env import EnvRules, LaneEnvironment
+from triskele.reinforce.environment import EnvRules, LaneEnvironment
 from triskele.reinforce.spaces import Box, Discrete
 
 __all__ = ["CartPole"]

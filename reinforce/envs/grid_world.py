@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from triskele.reinforce import random
-from triskele.reinforce.env import Environment, EnvRules
+from triskele.reinforce.environment import Environment, EnvRules
 from triskele.reinforce.errors import EnvError
 from triskele.reinforce.spaces import Box, Discrete
 

@@ -115,18 +115,31 @@ def _check_uniform(probe, legal, rng):
 
 def _play_positions(game, rng):
     """A random game through the positions that people handle."""
-    state = game.initial_state()
-    while not state.terminal:
-        if len(state.moves) >= game.max_length:
-            raise GameError(f"{game.name}: the game must be over after at most max_length = {game.max_length} moves, after {state.moves}")
-        _check_position(game, state, rng)
-        legal = state.legal_actions
-        p = state.chance[legal] if state.player == CHANCE else np.full(len(legal), 1 / len(legal))
-        before = state.observation(0).tobytes()
-        following = state.play(int(rng.choice(legal, p=p / p.sum())))
-        if state.observation(0).tobytes() != before or state.legal_actions != legal:
-            raise GameError(f"{game.name}: playing {following.moves[-1]} must leave the position as it was, after {state.moves}")
-        state = following
+    state = None
+    try:
+        state = game.initial_state()
+        while not state.terminal:
+            state = _play_position(game, state, rng)
+        _check_end(game, state)
+    except GameError:
+        raise
+    except Exception as error:  # whatever rules in Python raise, and drawing
+        raise GameError(f"{game.name}: raised {type(error).__name__}: {error}, after {() if state is None else state.moves}") from error
+
+
+def _play_position(game, state, rng):
+    if len(state.moves) >= game.max_length:
+        raise GameError(f"{game.name}: the game must be over after at most max_length = {game.max_length} moves, after {state.moves}")
+    _check_position(game, state, rng)
+    legal, before = state.legal_actions, state.observation(0).tobytes()
+    p = state.chance[legal] if state.player == CHANCE else np.full(len(legal), 1 / len(legal))
+    following = state.play(int(rng.choice(legal, p=p / p.sum())))
+    if state.observation(0).tobytes() != before or state.legal_actions != legal:
+        raise GameError(f"{game.name}: playing {following.moves[-1]} must leave the position as it was, after {state.moves}")
+    return following
+
+
+def _check_end(game, state):
     if state.returns.shape != (game.num_players,) or not np.isfinite(state.returns).all():
         raise GameError(f"{game.name}: returns must be {game.num_players} finite numbers, got {state.returns}, after {state.moves}")
     again = game.initial_state().play(*state.moves)

@@ -5,6 +5,7 @@ import pytest
 
 from triskele import reinforce as rl
 from triskele.core.kernels.njit import inner
+from triskele.reinforce.adapters.python_game import PythonGame
 from triskele.reinforce.game import CHANCE
 from triskele.reinforce.random import below
 
@@ -256,3 +257,53 @@ def test_what_is_no_game():
         rl.check_game(Matches)
     with pytest.raises(rl.GameError, match="game must be a Game, got 3"):
         rl.check_game(3)
+
+
+class Countdown(PythonGame):
+    """Take one or two of five; rules are Python's."""
+
+    name, num_players, num_actions, max_length, observation_shape = "Countdown", 2, 2, 5, (1,)
+
+    def start(self, seed):
+        return [5, 0]
+
+    def copy(self, position):
+        return list(position)
+
+    def step(self, position, action):
+        position[0] -= action + 1
+        position[1] = 1 - position[1]
+
+    def player(self, position):
+        return position[1]
+
+    def legal_actions(self, position):
+        return [0, 1] if position[0] > 1 else [0]
+
+    def terminal(self, position):
+        return position[0] == 0
+
+    def returns(self, position):
+        return [1.0, -1.0] if position[1] else [-1.0, 1.0]
+
+    def observe(self, position, player):
+        return [position[0]]
+
+
+def test_a_right_game_of_python_passes():
+    rl.check_game(Countdown())
+
+
+@pytest.mark.parametrize(("changes", "message"), [
+    ({"legal_actions": lambda self, position: []}, r"there must be legal actions, in range, got \[\], after \(\)"),
+    ({"legal_actions": lambda self, position: [2]}, r"there must be legal actions, in range, got \[2\], after \(\)"),
+    ({"player": lambda self, position: 2}, r"the player must be 0 to 1, or CHANCE, got 2, after \(\)"),
+    ({"observe": lambda self, position, player: [position[0] / 0]}, r"raised ZeroDivisionError: division by zero, after \(\)"),
+    ({"observe": lambda self, position, player: [np.inf]}, "an observation must be finite"),
+    ({"returns": lambda self, position: [np.nan, 0.0]}, r"returns must be 2 finite numbers, got \[nan  0.\], after \(\d"),
+    ({"max_length": 2}, r"the game must be over after at most max_length = 2 moves, after \(\d, \d\)"),
+    ({"copy": lambda self, position: position}, r"playing \d must leave the position as it was, after \(\)"),
+])  # fmt: skip
+def test_broken_games_of_python(changes, message):
+    with pytest.raises(rl.GameError, match=f"Countdown: {message}"):
+        rl.check_game(type("Countdown", (Countdown,), changes)())

@@ -103,10 +103,12 @@ def test_searches_and_networks_play():
 
 
 def test_searches_play_different_games():
-    game = rl.games.ConnectFour()
-    result = play([rl.MCTS(game, simulations=50, seed=1), rl.MCTS(game, simulations=50, seed=2)], games=20, game=game)
+    game = rl.games.TicTacToe()
+    players = [rl.MCTS(game, simulations=20, seed=1), rl.MCTS(game, simulations=20, seed=2)]
+    result = play(players, games=20, game=game)
     assert len(set(result.moves)) > 10
-    assert result.names == ("MCTS 50 (1)", "MCTS 50 (2)")
+    assert result.names == ("MCTS 20 (1)", "MCTS 20 (2)")
+    assert play(players, games=20, game=game).moves == result.moves != play(players, games=20, game=game, seed=1).moves
 
 
 def test_chance_plays_by_its_probabilities():

@@ -28,10 +28,13 @@ class Engine:
         Whether `run` is to be called often, so that Python can interrupt a search; else it sees to that itself.
     nodes_each : int
         Nodes that a simulation may make at most, usually; more are found room for.
+    reserve : tuple of int
+        Nodes and edges that must be free, or a tree is FULL.
     """
 
     sliced: bool = True
     nodes_each: int = 1
+    reserve: tuple[int, int] = (0, 0)
 
     def results(self, tree: Tree) -> tuple[np.ndarray, np.ndarray] | None:
         """(actions, policies) at the roots, where the tree's policy has its own way to find them."""
@@ -85,6 +88,7 @@ class KernelEngine(Engine):
             priors=evaluator.gives_priors,
             noise="    pass" if policy.dirichlet is None else _NOISE_AT_ROOT,
             solver=solver,
+            back_up="back_up_bounded" if solver else "back_up",
         )  # fmt: skip
         self._kernel = load_module(source, "search", names).run
         self._parameters = np.zeros(_PARAMETERS)
@@ -135,7 +139,7 @@ from triskele.reinforce import random
 from triskele.reinforce.mcts.context import CHUNKS, FIRST_FREE, NODE_CAPACITY, STATES, TREES, at, tree_at
 from triskele.reinforce.mcts.evaluators import any_move, legal_move, own_move, roll_out
 from triskele.reinforce.mcts.loop import (
-    FULL, KNOWN, NEW, NOT_FINITE, Work, add_noise, back_up, descend, expand, expand_any, expand_with, finite, know, new_root, prove, run_tree,
+    FULL, KNOWN, NEW, NOT_FINITE, NOT_ZERO_SUM, Work, add_noise, back_up, back_up_bounded, descend, expand, expand_any, expand_with, finite, know, new_root, provable, prove, run_tree,
     select_any, shuffle,
 )
 from triskele.reinforce.mcts.select import draw_outcome, select_scored
@@ -183,7 +187,9 @@ def value_and_back_up(tree, states, node, depth, known, parameters, work):
         tree.values[node] = work.values[tree.links[node].player]
     if not finite(work.values):
         return NOT_FINITE
-    back_up(update, tree, work, depth)
+    if {solver} and known and not provable(work.values):
+        return NOT_ZERO_SUM
+    {back_up}(update, tree, work, depth)
     return NEW
 
 
@@ -197,7 +203,7 @@ def simulate(tree, states, parameters, work):
     known = status == KNOWN
     status = value_and_back_up(tree, states, node, depth, known, parameters, work)
     if {solver} and known and status == NEW:
-        status = prove(tree, work, depth)
+        prove(tree, work, depth)
     return status
 
 

@@ -184,9 +184,9 @@ def prepare_root(tree, noise, formula, edges):
 @lean
 def choose_root(tree, noise, schedule, formula, edges):
     """Place among the root's edges of the one to go by, by sequential halving; `schedule` is `considered_visits`."""
-    count = gather(tree, 0, edges)
+    count = gather(tree, np.int64(0), edges)
     total = completed_q(count, count == formula[3], tree.values[0], edges.visits, edges.q, edges.prior, formula[1], formula[2], edges.sigma)
-    considered = schedule[min(count, len(schedule) - 1), min(total, schedule.shape[1] - 1)]
+    considered = np.int64(schedule[min(count, len(schedule) - 1), min(total, schedule.shape[1] - 1)])
     return root_edge(count, edges.visits, considered, edges.prior, noise, edges.sigma)
 
 
@@ -200,9 +200,9 @@ def choose(tree, node, formula, edges):
 @lean
 def conclude(tree, noise, formula, edges, policy):
     """Write policy[num_actions], the improved one, and return the action found best at the root."""
-    first, count = tree.links[0].first_edge, gather(tree, 0, edges)
+    first, count = tree.links[0].first_edge, gather(tree, np.int64(0), edges)
     completed_q(count, count == formula[3], tree.values[0], edges.visits, edges.q, edges.prior, formula[1], formula[2], edges.sigma)
-    most = 0
+    most = edges.visits[0]
     for k in range(count):
         most = max(most, edges.visits[k])
     best = root_edge(count, edges.visits, most, edges.prior, noise, edges.sigma)

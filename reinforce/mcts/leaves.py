@@ -28,7 +28,7 @@ from triskele.reinforce.mcts import gumbel, muzero
 from triskele.reinforce.mcts.context import FIRST_FREE, context_of, run_chunks
 from triskele.reinforce.mcts.engine import Engine
 from triskele.reinforce.mcts.gumbel import Gumbel
-from triskele.reinforce.mcts.leaves_source import CHOOSE, DRAW, SCORED, SELECT, SOURCE
+from triskele.reinforce.mcts.leaves_source import CHOOSE, CONCLUDE, DRAW, SCORED, SELECT, SOURCE
 from triskele.reinforce.mcts.muzero import MuZeroPUCT
 from triskele.reinforce.mcts.network import Network
 from triskele.reinforce.mcts.paths import moves_to
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 __all__ = ["LeafEngine", "leaf_engine"]
 
-USED, COLUMNS, FAILED, LEFT = 3, 9, 13, 14  # columns of the table of parts
+USED, COLUMNS, FAILED, LEFT, UNDONE = 3, 9, 13, 14, 15  # columns of the table of parts
 SLICE = 0.1  # seconds that compiled code runs before Python may interrupt it
 
 
@@ -63,7 +63,9 @@ class LeafEngine(Engine):
     def __init__(self, game: Game, policy: Any, evaluator: Any, backup: Any, leaves: int, simulations: int):
         self.game, self.policy, self.evaluator, self.leaves = game, policy, evaluator, leaves
         self.nodes_each = 2 if game.num_outcomes else 1
+        self.reserve = 2 * leaves * self.nodes_each, leaves * (game.num_actions + 2 * game.num_outcomes)
         self.noise: np.ndarray | None = None
+        self._found = np.zeros(0, np.int64), np.zeros((0, game.num_actions))
         self._rounds = 32
         self._parts: dict[tuple[int, ...], list[_Part]] = {}
         if isinstance(policy, (Gumbel, MuZeroPUCT)):
@@ -71,7 +73,7 @@ class LeafEngine(Engine):
             self._schedule, self._formula = formulas.parameters(policy, simulations, game.num_actions)
             names = {n: getattr(formulas, n) for n in ("prepare_root", "choose_root", "choose", "conclude")}
             key, pick, prepare, order = formulas.__name__, CHOOSE, "prepare_root(tree, noise, parameters, edges)", "pass"
-            conclude = "actions[t] = conclude(tree, noise, parameters, edges, policies[t])"
+            conclude = CONCLUDE.format(actions=game.num_actions)
         else:
             self._schedule = np.zeros((1, 1), np.int32)
             self._formula = np.zeros(16)
@@ -91,7 +93,7 @@ class LeafEngine(Engine):
             name=game.name, key=f"{game.key} {key}", pick=pick.format(chance=DRAW if chance else ""), prepare=prepare, conclude=conclude,
             order=order, outcomes="expand_any(rules, plainly, tree, states, node, work)" if chance else "NO_ACTION", shape=", ".join(str(n) for n in (*game.observation_shape, "")),
             update="user_backup(total / max(visits - 1, 1), visits, value) * visits" if backup is not None else "total + value",
-            patience=1 if isinstance(policy, Gumbel) else "each", longest=game.max_length + 2, actions=game.num_actions, outcome_count=game.num_outcomes, players=game.num_players,
+            patience=1 if isinstance(policy, Gumbel) else "each", longest=game.max_length + 2, actions=game.num_actions, nodes_each=self.nodes_each, outcome_count=game.num_outcomes, players=game.num_players,
         )  # fmt: skip
         self.kernels = load_module(source, "leaves", {**names, "rules": game.compiled, "STATE": game.dtype})
 
@@ -101,6 +103,7 @@ class LeafEngine(Engine):
         if self.noise is None or begin or len(self.noise) != trees:
             self.noise = np.zeros((trees, self.game.num_actions))
         inflight = np.zeros((trees, nodes), np.int32)
+        self._found = np.zeros(trees, np.int64), np.zeros((trees, self.game.num_actions))
         tree.counts[:, STATUS] = 0
         python = not isinstance(self.evaluator, Network)
         chunks = 1 if python else min(trees, threads.get_threads())
@@ -110,7 +113,7 @@ class LeafEngine(Engine):
         parts = self._parts[bounds]
         table = np.array([p.numbers() for p in parts], np.int64)
         context = context_of(tree, states, self._formula, budgets, seeds, int(begin), states.dtype.itemsize, inflight, self.noise,
-                             self._schedule, *self._schedule.shape, table)  # fmt: skip
+                             self._schedule, *self._schedule.shape, table, *self._found)  # fmt: skip
         while not python:
             began = time.perf_counter()
             table[:, LEFT] = self._rounds
@@ -118,27 +121,23 @@ class LeafEngine(Engine):
             for part, row in zip(parts, table, strict=True):
                 if row[FAILED]:
                     part.batch.failed()
-            if not table[:, USED].any():
+            if not table[:, [USED, UNDONE]].any():
                 return
             context[FIRST_FREE + 3] = False
             self._rounds = int(max(self._rounds * min(SLICE / max(time.perf_counter() - began, 1e-9), 8.0), 1))
         self.kernels.start(context)
         while True:
             self.kernels.fill(context)
-            used = int(table[0, USED])
-            if used == 0:
+            if not table[0, [USED, UNDONE]].any():
+                self.kernels.finish(context)
                 return
-            table[0, COLUMNS] = parts[0].call(tree, used)
-            self.kernels.take(context)
+            if used := int(table[0, USED]):
+                table[0, COLUMNS] = parts[0].call(tree, used)
+                self.kernels.take(context)
 
     def results(self, tree: Tree) -> tuple[np.ndarray, np.ndarray] | None:
         """(actions, policies) at the roots where the policy has its own way to find them, else None."""
-        if not isinstance(self.policy, (Gumbel, MuZeroPUCT)):
-            return None
-        trees = len(tree.totals)
-        actions, policies = np.zeros(trees, np.int64), np.zeros((trees, self.game.num_actions))
-        self.kernels.results(tree, self.noise, self._formula, actions, policies)
-        return actions, policies
+        return self._found if isinstance(self.policy, (Gumbel, MuZeroPUCT)) else None
 
 
 class _Part:
@@ -166,7 +165,7 @@ class _Part:
             if self.batch.params is not self.engine.evaluator.params:
                 self.batch.set_params(self.engine.evaluator.params)
             calls, size = self.batch.calls.ctypes.data, self.batch.size
-        return [self.first, self.end, self.rows, 0, *arrays, self.columns, calls, size, self.engine.leaves, 0, 0]
+        return [self.first, self.end, self.rows, 0, *arrays, self.columns, calls, size, self.engine.leaves, 0, 0, 0]
 
     def call(self, tree, used):
         """Have the Python evaluator value the first `used` rows; returns how many values it gives for each."""

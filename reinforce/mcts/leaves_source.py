@@ -1,6 +1,6 @@
 """The generated kernels of `leaves`: text, with what differs between games and policies in braces."""
 
-__all__ = ["CHOOSE", "DRAW", "SCORED", "SELECT", "SOURCE"]
+__all__ = ["CHOOSE", "CONCLUDE", "DRAW", "SCORED", "SELECT", "SOURCE"]
 
 DRAW = """if tree.links[node].player < 0:
         return draw_outcome(tree, node, tree.streams)
@@ -11,6 +11,14 @@ CHOOSE = """{chance}first = np.int64(tree.links[node].first_edge)
     return first + choose(tree, node, parameters, edges)"""
 SELECT = "{chance}return policy(tree, node, parameters, tree.streams)"
 SCORED = "{chance}return select_scored(policy, tree, node)"
+
+CONCLUDE = """parameters = carray(at(w[FIRST_FREE]), (16,), np.float64)
+    actions, policies = carray(at(w[FIRST_FREE + 11]), (w[TREES],), np.int64), carray(at(w[FIRST_FREE + 12]), (w[TREES], {actions}), np.float64)
+    for t in range(part[FIRST], part[END]):
+        tree, states, inflight, noise = open_tree(w, t)
+        before = tree.streams[0]
+        actions[t] = conclude(tree, noise, parameters, edges, policies[t])
+        tree.streams[0] = before"""
 
 SOURCE = '''"""Batched search of {name}. {key}"""
 import numpy as np
@@ -25,13 +33,13 @@ from triskele.reinforce.mcts.loop import (
     BAD_PRIORS, FULL, KNOWN, NEW, NO_ACTION, NOT_FINITE, TOO_LONG, Work, add_noise, expand_any, finite, know, new_child, new_root, shuffle,
 )
 from triskele.reinforce.mcts.select import draw_outcome, select_scored
-from triskele.reinforce.mcts.tree import EDGES, ERROR_NODE, NODES, RAN, STATUS, add_edge, row
+from triskele.reinforce.mcts.tree import EDGES, ERROR_NODE, NODES, RAN, STATUS, add_edge
 from triskele.reinforce.program import run_program
 
 lean = inner(_nrt=False)  # where no array is made, references need not be counted, which would take half the time
 WAITING = -1  # what became of a simulation that met a node without a value
-PART = 15  # columns of the table of parts
-FIRST, END, ROWS, USED, OBSERVATIONS, MASKS, PRIORS, VALUES, LEAVES, COLUMNS, CALLS, SIZE, EACH, FAILED, LEFT = range(PART)
+PART = 16  # columns of the table of parts
+FIRST, END, ROWS, USED, OBSERVATIONS, MASKS, PRIORS, VALUES, LEAVES, COLUMNS, CALLS, SIZE, EACH, FAILED, LEFT, UNDONE = range(PART)
 
 
 @lean
@@ -103,14 +111,14 @@ def back_up(tree, inflight, node, values):
 def descend(tree, states, inflight, noise, schedule, parameters, edges, work):
     """Go down to a new node, or one that is over; returns it and what it is. All on the way are passed through."""
     node, depth = np.int64(0), 0
-    pass_through(tree, inflight, 0)
+    pass_through(tree, inflight, node)
     while True:
         link = tree.links[node]
         if link.flags != 0:
             return node, KNOWN
         if link.first_edge < 0:
-            if link.player >= 0:
-                return node, WAITING
+            if link.player >= 0:  # when no other simulation waits here, one has been here that found no room
+                return node, NEW if inflight[node] == 1 else WAITING
             status = grow_chance(tree, states, node, work)
             if status != NEW:
                 return node, status
@@ -171,16 +179,20 @@ def start_trees(w, part, edges):
 
 
 @lean
-def fill_tree(t, tree, states, inflight, noise, budget, schedule, parameters, edges, work, met, used, leaves, observations, masks):
-    """Send simulations down one tree, and note the leaves that wait for values from place `used` on; the next free place."""
-    waiting, meetings, each = 0, 0, len(met)
-    while tree.counts[STATUS] == NEW and tree.counts[RAN] + waiting < budget and waiting < each and meetings < {patience}:
+def fill_tree(t, tree, states, inflight, noise, budget, schedule, parameters, edges, work, met, part, leaves, observations, masks):
+    """Send simulations down one tree, and note the leaves that wait for values, after the part[USED] that are noted already."""
+    waiting, meetings, each, used = 0, 0, len(met), part[USED]
+    left = min(2 * each, budget - tree.counts[RAN])  # simulations of this round: room for all is made before, so that it does not matter when
+    if tree.counts[NODES] + {nodes_each} * left > len(tree.totals) or tree.counts[EDGES] + min(each, left) * {actions} + left * {outcome_count} > len(tree.children):
+        tree.counts[STATUS] = FULL
+    while tree.counts[STATUS] == NEW and left > 0 and waiting < each and meetings < {patience}:
         before = tree.streams[0]
+        left -= 1
         if tree.links[0].first_edge < 0 and tree.links[0].player >= 0:  # the root itself, which is no simulation
             if waiting > 0:
                 break
-            pass_through(tree, inflight, 0)
             node, status = np.int64(0), NEW
+            pass_through(tree, inflight, node)
         else:
             node, status = descend(tree, states, inflight, noise, schedule, parameters, edges, work)
         if status == NEW:
@@ -203,13 +215,14 @@ def fill_tree(t, tree, states, inflight, noise, budget, schedule, parameters, ed
                 status = NOT_FINITE
         elif status == WAITING:
             met[meetings] = node
-            meetings += 1
+            meetings, left = meetings + 1, left + 1
         if status >= FULL:
             tree.counts[STATUS], tree.counts[ERROR_NODE], tree.streams[0] = status, node, before
             cancel(tree, inflight, node)
     for k in range(meetings):
         cancel(tree, inflight, met[k])
-    return used
+    part[USED] = used
+    part[UNDONE] += tree.counts[STATUS] == NEW and tree.counts[RAN] < budget
 
 
 @inner
@@ -220,11 +233,10 @@ def fill_rows(w, part, work, edges, met):
     rows = part[ROWS]
     observations, masks = carray(at(part[OBSERVATIONS]), (rows, {shape}), np.float32), carray(at(part[MASKS]), (rows, {actions}), np.bool_)
     leaves = carray(at(part[LEAVES]), (rows, 2), np.int64)
-    used = 0
+    part[USED] = part[UNDONE] = 0
     for t in range(part[FIRST], part[END]):
         tree, states, inflight, noise = open_tree(w, t)
-        used = fill_tree(t, tree, states, inflight, noise, budgets[t], schedule, parameters, edges, work, met, used, leaves, observations, masks)
-    part[USED] = used
+        fill_tree(t, tree, states, inflight, noise, budgets[t], schedule, parameters, edges, work, met, part, leaves, observations, masks)
 
 
 @lean
@@ -262,6 +274,12 @@ def take_values(w, part, work, edges):
 
 
 @inner
+def finish_trees(w, part, edges):
+    """Write actions and policies at the roots, where the policy has its own way to find them."""
+    {conclude}
+
+
+@inner
 def part_at(w, chunk):
     return carray(at(w[FIRST_FREE + 10] + chunk * PART * 8), (PART,), np.int64)
 
@@ -272,13 +290,14 @@ def run(context, chunk):
     part, work, edges = part_at(w, chunk), new_work(), new_edges({actions})
     met = np.empty(part[EACH], np.int64)
     start_trees(w, part, edges)
-    part[USED] = 1
+    calls = carray(at(part[CALLS]), ((part[ROWS] + part[SIZE] - 1) // part[SIZE], 4), np.int64)
+    part[UNDONE] = 1
     while part[LEFT] > 0:
         part[LEFT] -= 1
         fill_rows(w, part, work, edges, met)
-        if part[USED] == 0:
+        if part[UNDONE] + part[USED] == 0:
+            finish_trees(w, part, edges)
             break
-        calls = carray(at(part[CALLS]), ((part[ROWS] + part[SIZE] - 1) // part[SIZE], 4), np.int64)
         for k in range((part[USED] + part[SIZE] - 1) // part[SIZE]):
             if run_program(calls[k]) != 0:
                 part[FAILED] = 1
@@ -303,13 +322,6 @@ def take(w):
 
 
 @kernel(nogil=True)
-def results(tree, all_noise, parameters, actions, policies):
-    edges = new_edges({actions})
-    for t in range(len(actions)):
-        conclude_one(row(tree, t), all_noise[t], parameters, edges, actions, policies, t)
-
-
-@lean
-def conclude_one(tree, noise, parameters, edges, actions, policies, t):
-    {conclude}
+def finish(w):
+    finish_trees(w, part_at(w, 0), new_edges({actions}))
 '''

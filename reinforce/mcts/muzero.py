@@ -107,13 +107,13 @@ def choose(tree, node, formula, edges):
 @lean
 def choose_root(tree, noise, schedule, formula, edges):
     """The same at the root."""
-    return choose(tree, 0, formula, edges)
+    return choose(tree, np.int64(0), formula, edges)
 
 
 @lean
 def conclude(tree, noise, formula, edges, policy):
     """Write policy[num_actions], the shares of visits, and return an action drawn by them."""
-    first, count = tree.links[0].first_edge, gather(tree, 0, edges)
+    first, count = tree.links[0].first_edge, gather(tree, np.int64(0), edges)
     best, visits, total = 0, 0, 0.0
     for k in range(count):
         visits += edges.visits[k]

@@ -237,7 +237,7 @@ class MCTS:
         seeds = np.stack([np.full(count, seed, np.int64), np.arange(count) // self.threads + (replica << 32)], axis=1)
         budgets, begin, waits = np.zeros(count, np.int64), True, np.ones(count, bool)
         while True:
-            step = max(self._step // count, 1) if self._engine.sliced or self.seconds is not None else _MOST
+            step = max(self._step // int(waits.sum()), 1) if self._engine.sliced or self.seconds is not None else _MOST
             budgets = np.where(waits, np.minimum(tree.counts[:, RAN] + step, goal), tree.counts[:, RAN])
             before, began = int(tree.counts[:, RAN].sum()), time.perf_counter()
             self._engine.run(tree, positions, budgets, seeds, begin)
@@ -271,7 +271,8 @@ class MCTS:
         count, nodes, edges = len(tree.counts), positions.shape[1], tree.children.shape[1]
         width = max(self.game.num_actions, self.game.num_outcomes)
         used = tree.counts[:, :2].max(axis=0)
-        more = 2 * nodes if used[0] >= nodes - 1 else nodes, 2 * edges if used[1] + width >= edges else edges
+        some = self._engine.reserve
+        more = 2 * nodes if used[0] + max(some[0], 1) >= nodes else nodes, 2 * edges if used[1] + max(some[1], width) >= edges else edges
         if self.memory is not None:
             each = _NODE_BYTES + self.game.dtype.itemsize
             room = self.memory // count

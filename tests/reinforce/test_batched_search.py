@@ -153,7 +153,7 @@ def test_a_python_function_is_called_with_batches_and_gives_the_same_search():
     theirs = make(parallel_leaves=4)(states)
     np.testing.assert_array_equal(ours.visits, theirs.visits)
     np.testing.assert_allclose(ours.values, theirs.values, atol=1e-5)
-    assert sizes[0] == 2 and max(sizes) == 8  # the roots, then four leaves of each
+    assert sizes[0] == 2 < max(sizes) <= 8  # the roots, then up to four leaves of each
 
 
 def test_values_may_be_given_for_each_player():
@@ -243,6 +243,51 @@ def test_trees_grow_and_are_kept_between_moves():
     search.advance(found.action)
     again = search(GAME.initial_state().play(found.action))
     assert again.tree.root.visits > 301  # what was known is kept
+
+
+def test_a_tree_that_grows_finds_the_same():
+    """Go's 26 actions are more than room is made for at first: a tree finds the same when one beside it has it grow earlier."""
+    go = rl.games.Go(size=5)
+
+    def net(params, observations):
+        batch = observations.shape[0]
+        return np.zeros((batch, 26), np.float32), np.zeros(batch, np.float32)
+
+    search = rl.MCTS(go, 400, policy=rl.PUCT(), evaluator=rl.Network(net, ()), parallel_leaves=5)
+    late = go.initial_state()
+    for a in range(0, 20, 2):
+        late = late.play(a)
+    many = search([late, go.initial_state()])
+    for k, state in enumerate([late, go.initial_state()]):
+        alone = rl.MCTS(go, 400, policy=rl.PUCT(), evaluator=rl.Network(net, ()), parallel_leaves=5)([state, state])
+        np.testing.assert_array_equal(alone.visits[0], many.visits[k])
+
+
+def test_a_search_ends_in_time():
+    found = make(None, seconds=0.02, parallel_leaves=4)(GAME.initial_state())
+    assert found.simulations > 0
+    check_tree(found.tree, found.simulations)
+
+
+def curious(mean, visits, prior, parent_visits):
+    return mean + prior * np.sqrt(parent_visits) / (1 + visits)
+
+
+@pytest.mark.parametrize("leaves", [1, 6])
+def test_outcomes_of_chance_are_drawn_by_probability_and_a_policy_may_be_ones_own(leaves):
+    def net(params, observations):
+        batch = observations.shape[0]
+        return np.zeros((batch, 2), np.float32), np.zeros(batch, np.float32)
+
+    pig = rl.games.Pig(goal=30, sides=3)
+    found = rl.MCTS(pig, 2000, policy=curious, evaluator=rl.Network(net, ()), parallel_leaves=leaves)(pig.initial_state().play(0, 2))
+    assert found.visits.sum() == 2000
+    for node in found.tree.root.walk():
+        below = sum(c.visits for c in node.children.values())
+        assert node.visits == below + (node.player != rl.CHANCE and not node.terminal) or node.terminal
+        if node.player == rl.CHANCE and node.visits > 300:
+            shares = [node.children[k].visits / node.visits for k in range(3)]
+            assert max(abs(np.array(shares) - 1 / 3)) < 5 * np.sqrt(0.25 / node.visits)
 
 
 @pytest.mark.parametrize(("arguments", "message"), [

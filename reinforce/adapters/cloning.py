@@ -16,7 +16,7 @@ def clone(env: E) -> E:
     """A deep copy of an environment and its wrappers, state included.
 
     Environments that derive from Gymnasium's or PettingZoo's EzPickle are copied by their attributes: `copy.deepcopy` would make
-    them anew from their arguments, at the beginning.
+    them anew from their arguments, at the beginning. Windows and pictures of pygame are shared by all copies.
 
     Raises
     ------
@@ -31,6 +31,9 @@ def clone(env: E) -> E:
             shell = object.__new__(type(layer))
             memo[id(layer)] = shell
             layers.append((layer, shell))
+        for value in vars(layer).values():
+            if type(value).__module__.partition(".")[0] == "pygame":
+                memo[id(value)] = value
         layer = vars(layer).get("env")
     try:
         for layer, shell in layers:

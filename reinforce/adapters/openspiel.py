@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 import numpy as np
@@ -72,12 +73,11 @@ class OpenSpielGame(PythonGame):
         kind = game.get_type()
         self.num_players, self.num_actions, self.num_outcomes = game.num_players(), game.num_distinct_actions(), game.max_chance_outcomes()
         self.max_length = game.max_game_length() + (game.max_chance_nodes_in_history() if self.num_outcomes else 0)
-        if kind.provides_observation_tensor:
-            self.observation_shape = tuple(game.observation_tensor_shape())
-        elif kind.provides_information_state_tensor:
-            self.observation_shape = tuple(game.information_state_tensor_shape())
-        else:
-            self.observation_shape = (0,)
+        self._tensor, self.observation_shape = "", (0,)
+        for provided, name in ((kind.provides_observation_tensor, "observation_tensor"), (kind.provides_information_state_tensor, "information_state_tensor")):
+            if provided and not self._tensor:
+                with contextlib.suppress(RuntimeError):  # some games promise a tensor and have none
+                    self.observation_shape, self._tensor = tuple(getattr(game, f"{name}_shape")()), name
 
     def start(self, seed: int) -> Any:
         """The first position, which is always the same."""
@@ -113,10 +113,9 @@ class OpenSpielGame(PythonGame):
 
     def observe(self, position: Any, player: int) -> np.ndarray:
         """OpenSpiel's observation tensor, or else its information state tensor."""
-        if self.observation_shape == (0,):
+        if not self._tensor:
             raise GameError(f"{self.name}: OpenSpiel has no observation tensor for this game, which a network would need")
-        tensor = position.observation_tensor if self.game.get_type().provides_observation_tensor else position.information_state_tensor
-        return np.reshape(np.array(tensor(player), np.float32), self.observation_shape)
+        return np.reshape(np.array(getattr(position, self._tensor)(player), np.float32), self.observation_shape)
 
     def action_name(self, position: Any, action: int) -> str:
         """As OpenSpiel writes it."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -63,7 +64,7 @@ class PettingZooGame(PythonGame):
     """See `from_pettingzoo`. `position.env` is the environment in that position."""
 
     def __init__(self, env: Any, clone: Callable[[Any], Any]):
-        from gymnasium.spaces import Dict, Discrete
+        from gymnasium.spaces import Box, Dict, Discrete, utils
 
         env.reset(seed=0)
         self.name, self.agents = str(env), list(env.possible_agents)
@@ -74,9 +75,11 @@ class PettingZooGame(PythonGame):
             raise GameError(f"from_pettingzoo: {self.name} must have discrete actions that count from 0, got {actions[0]}")
         self.num_actions = int(max(space.n for space in actions))
         spaces = [env.observation_space(agent) for agent in self.agents]
-        shapes = {(s["observation"] if isinstance(s, Dict) and "observation" in s.spaces else s).shape for s in spaces}
-        if len(shapes) > 1 or None in shapes:
-            raise GameError(f"from_pettingzoo: {self.name} must show all agents arrays of one shape, got {spaces[0]}")
+        own = [s["observation"] if isinstance(s, Dict) and "observation" in s.spaces else s for s in spaces]
+        self._flatten = [None if isinstance(s, Box) else functools.partial(utils.flatten, s) for s in own]
+        shapes = {s.shape if isinstance(s, Box) else (utils.flatdim(s),) for s in own}
+        if len(shapes) > 1:
+            raise GameError(f"from_pettingzoo: {self.name} must show all agents observations of one shape, got {', '.join(map(str, sorted(shapes)))}")
         self.observation_shape = shapes.pop()
         self.max_length = 2**31 - 1  # it is not known
 
@@ -127,9 +130,10 @@ class PettingZooGame(PythonGame):
         return position.totals
 
     def observe(self, position: _Position, player: int) -> np.ndarray:
-        """What the environment shows that agent."""
-        seen = position.env.observe(self.agents[player])
-        return np.asarray(seen["observation"] if isinstance(seen, dict) else seen, np.float32)
+        """What the environment shows that agent; what is no array is flattened (an integer becomes a unit vector)."""
+        seen, flatten = position.env.observe(self.agents[player]), self._flatten[player]
+        seen = seen["observation"] if isinstance(seen, dict) and "observation" in seen else seen
+        return np.asarray(seen if flatten is None else flatten(seen), np.float32)
 
     def draw(self, position: _Position) -> str:
         """What the environment draws as text, if it was made with render_mode "ansi"."""

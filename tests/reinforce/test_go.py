@@ -61,6 +61,22 @@ def test_games_of_openspiel(name, size, komi):
         assert hashlib.sha1(written(state).encode()).hexdigest()[:12] == played["final_sha1"]
 
 
+def test_repetitions_end_games_as_in_openspiel():
+    """On 3 x 3, where players pass only if they have to, many games end so."""
+    pytest.importorskip("pyspiel")
+    theirs, ends = rl.from_openspiel("go", board_size=3, komi=0.5), Counter()
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        state, same = go(3, 0.5, False).initial_state(), theirs.initial_state()
+        while not same.terminal:
+            assert state.legal_actions == same.legal_actions and not state.terminal
+            action = int(rng.choice(same.legal_actions[:-1] or same.legal_actions))
+            state, same = state.play(action), same.play(action)
+        assert state.terminal and state.returns.tolist() == same.returns.tolist()
+        ends[tuple(same.returns)] += 1
+    assert ends[0.0, 0.0] > 5
+
+
 def test_number_of_games():
     """Perft, passes among the moves, as OpenSpiel counts; position by position, and level by level."""
 

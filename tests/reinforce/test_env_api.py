@@ -248,6 +248,42 @@ def test_rules_on_lanes_that_return_too_much():
         rl.make(Extra)
 
 
+@pytest.mark.parametrize("width", [1, 5])
+def test_rules_on_lanes_with_several_actions(width):
+    class Drift(rl.LaneEnvironment):
+        state = ("x", "y")
+        observation_space, action_space = rl.Box(-np.inf, np.inf, (width,)), rl.Box(-1, 1, (3,))
+
+        @staticmethod
+        def reset(stream):
+            return random.uniform(stream), 2.0
+
+        @staticmethod
+        def step(state, action):
+            a, b, c = action
+            x = state[0] + a - 2.0 * b
+            return (x, c), a + b, x > 3.0
+
+        @staticmethod
+        def observe(state):
+            return (state[0], state[1], state[0] - state[1], 2.0 * state[0], -state[1])[:width]
+
+    env = rl.make(Drift, num_envs=11, seed=0)
+    env.reset()
+    for k in range(12):
+        a = env.action_space.sample(k, 11)
+        held = env.arrays.done[:11] == 1
+        begun = env.arrays.data[0, :11].copy()
+        obs, reward, terminated, truncated, _ = env.step(a)
+        x = begun + a[:, 0].astype(np.float64) - 2.0 * a[:, 1]
+        x[held] = env.arrays.data[0, :11][held]
+        y = np.where(held, 2.0, a[:, 2])
+        np.testing.assert_allclose(obs, np.stack([x, y, x - y, 2 * x, -y], axis=1)[:, :width], rtol=1e-6, atol=1e-6)
+        np.testing.assert_allclose(reward, np.where(held, 0.0, a[:, 0].astype(np.float64) + a[:, 1]))
+        np.testing.assert_array_equal(terminated, ~held & (x > 3.0))
+        assert not truncated.any()
+
+
 # ------------------------------------------------------------------------------------------------------------ bad input
 @pytest.mark.parametrize(("name", "actions", "message"), [
     ("CartPole-v1", [0, 1], r"CartPole: actions must have shape \(3,\), got \(2,\)"),

@@ -12,11 +12,22 @@ import numpy as np
 
 from triskele.core.kernels.njit import inner, template
 from triskele.reinforce import random
-from triskele.reinforce.mcts.tree import EDGES, ERROR_NODE, FREE, NODES, PROVEN, RAN, STATUS, TERMINAL, add_edge, add_node
+from triskele.reinforce.mcts.tree import (
+    EDGES,
+    ERROR_NODE,
+    FREE,
+    NODES,
+    PROVEN,
+    RAN,
+    STATUS,
+    TERMINAL,
+    add_edge,
+    add_node,
+)
 
 __all__ = [
     "BAD_PRIORS", "FULL", "KNOWN", "NEW", "NO_ACTION", "NOT_FINITE", "NOT_ZERO_SUM", "RAISED", "TOO_LONG", "Work", "add_noise", "back_up",
-    "descend", "expand", "expand_any", "expand_with", "finite", "know", "new_child", "new_root", "plain_sum", "prove", "run_tree", "select_any", "shuffle", "take_back",
+    "back_up_bounded", "descend", "expand", "expand_any", "expand_with", "finite", "know", "new_child", "new_root", "provable", "prove", "run_tree", "select_any", "shuffle", "take_back",
 ]  # fmt: skip
 
 # What became of a simulation or a part of it. From FULL on it ended before anything was backed up.
@@ -203,12 +214,6 @@ def finite(values):
     return True
 
 
-@inner
-def plain_sum(total, visits, value):
-    """New sum of the values of a node that is visited for the `visits`-th time: backup by the mean."""
-    return total + value
-
-
 @template
 def back_up(update, tree, work, depth):
     """Visit every node of the path, each with the value of who moved there."""
@@ -219,6 +224,22 @@ def back_up(update, tree, work, depth):
         tree.totals[node] = total
         mean = np.float32(total / visits).view(np.int32)
         tree.packed[node] = visits | np.int64(mean) << 32  # one write, which the next gather need not wait for
+
+
+@template
+def back_up_bounded(update, tree, work, depth):
+    """`back_up` where children can be proven: nobody gets less than the best value that is proven for them at a node."""
+    values = work.values
+    for d in range(depth, -1, -1):
+        node = work.path[d]
+        player, bound = np.int64(tree.links[node].player), tree.rewards[node] - 1.0
+        if player >= 0 and values[player] < bound:
+            for p in range(len(values)):
+                values[p] = bound if p == player else -bound
+        visits = np.int64(tree.stats[node].visits) + 1
+        total = update(tree.totals[node], visits, values[work.movers[d]])
+        tree.totals[node] = total
+        tree.stats[node].visits, tree.stats[node].mean = visits, total / visits
 
 
 @inner
@@ -234,40 +255,45 @@ def add_noise(tree, alpha, fraction, noise):
 
 
 @inner
+def provable(values):
+    """Whether values are from -1 to 1, and sum to 0 if there are two."""
+    for p in range(len(values)):
+        if abs(values[p]) > 1.0:
+            return False
+    return len(values) == 1 or abs(values[0] + values[1]) < 1e-9
+
+
+@inner
 def _settle(tree, node, value):
     """Note the exact value of a node for who moved there."""
     tree.links[node].flags |= PROVEN
     visits = max(np.int64(tree.stats[node].visits), 1)
     tree.totals[node] = value * visits
-    tree.stats[node].mean = value if value > -1.0 or node == 0 else -np.inf  # -inf: never selected again
+    open_ = node == 0 or (tree.parents[node].parent == 0 and value > -1.0)
+    tree.stats[node].mean = value if open_ else -np.inf  # -inf: never selected again
 
 
 @inner
 def prove(tree, work, depth):
     """MCTS-Solver [1]_: after a simulation that ended in a KNOWN node, note what follows exactly for those above.
 
-    A node is a win for who moves there when one child is, and has the value of its best child once all are proven. Values are
-    from -1 to 1, for one player or two whose values sum to 0. A status.
+    A node is a win for who moves there when one child is, and has the value of its best child once all are proven; until then the
+    best proven value is a bound of what it is worth [2]_, kept (plus 1) in `tree.rewards`. Proven children are not visited any
+    more; those of the root are unless they are lost, for the sake of its visits. Values must be `provable`.
 
     References
     ----------
     .. [1] Winands, Björnsson, Saito, "Monte-Carlo tree search solver", CG 2008, section 3. doi:10.1007/978-3-540-87608-3_3
+    .. [2] Cazenave, Saffidine, "Score bounded Monte-Carlo tree search", CG 2010, section 3. doi:10.1007/978-3-642-17928-0_9
     """
-    total = 0.0
-    for p in range(len(work.values)):
-        total += work.values[p]
-        if abs(work.values[p]) > 1.0:
-            return NOT_ZERO_SUM
-    if len(work.values) == 2 and abs(total) > 1e-9:
-        return NOT_ZERO_SUM
     node = work.path[depth]
-    if not tree.links[node].flags & PROVEN:
-        _settle(tree, node, work.values[work.movers[depth]])
+    if tree.links[node].flags & PROVEN:
+        return
+    _settle(tree, node, tree.totals[node] / tree.stats[node].visits)
     for d in range(depth - 1, -1, -1):
         node = work.path[d]
         link = tree.links[node]
-        player = link.player
-        best, mean, complete = -2.0, 0.0, True
+        best, mean, complete = -1.0, 0.0, True
         for edge in range(link.first_edge, link.first_edge + link.num_edges):
             child = tree.children[edge]
             if child < 0 or not tree.links[child].flags & PROVEN:
@@ -276,15 +302,15 @@ def prove(tree, work, depth):
             value = tree.totals[child] / max(np.int64(tree.stats[child].visits), 1)
             best = max(best, value)
             mean += tree.priors[edge] * value
-        if player < 0:
+        if link.player < 0:
             if not complete:
                 break
             _settle(tree, node, mean)  # children and node have the same mover
         elif complete or best == 1.0:
-            _settle(tree, node, best if player == work.movers[d] else -best)
+            _settle(tree, node, best if link.player == work.movers[d] else -best)
         else:
+            tree.rewards[node] = best + 1.0
             break
-    return NEW
 
 
 @inner

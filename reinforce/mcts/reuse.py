@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from triskele.core.kernels.njit import kernel
-from triskele.reinforce.mcts.tree import EDGES, NODES, PROVEN, Tree, new_tree
+from triskele.core.kernels.njit import inner, kernel
+from triskele.reinforce.mcts.tree import EDGES, NODES, PROVEN, Tree, new_tree, row
 
 __all__ = ["grown", "subtrees"]
 
@@ -80,23 +80,25 @@ def _cut(tree, states, actions, kept, new, new_states):
                         new.priors[t, edges + k] = tree.priors[t, old.first_edge + k]
                     edges += old.num_edges
                 nodes += 1
-            _turn(new.totals[t], new.stats[t], new.links[t], new.children[t], new.values[t], root_link.player)
+            _turn(row(new, t), root_link.player)
         new.counts[t, :] = 0
         new.counts[t, NODES], new.counts[t, EDGES] = nodes, edges
 
 
-@kernel
-def _turn(totals, stats, links, children, values, mover):
-    """Let the root's sum of values, which is for who moved there, be for who is to move."""
-    link = links[0]
-    if link.player < 0 or link.player == mover:
-        total = totals[0]
-    elif link.flags & PROVEN:
-        total = -totals[0]
-    else:
-        total = np.float64(values[0])
-        for k in range(link.first_edge, link.first_edge + link.num_edges):
-            if children[k] >= 0:
-                total += totals[children[k]]
-    totals[0] = total
-    stats[0].mean = total / max(np.int64(stats[0].visits), 1)
+@inner
+def _turn(tree, mover):
+    """Let the root's sum of values, which is for who moved there, be for who is to move, and let its proven children be selected."""
+    link, total = tree.links[0], tree.totals[0]
+    turned = link.player >= 0 and link.player != mover
+    if turned:
+        total = -total if link.flags & PROVEN else np.float64(tree.values[0])
+    for k in range(link.first_edge, link.first_edge + link.num_edges):
+        child = tree.children[k]
+        if child >= 0:
+            if turned and not link.flags & PROVEN:
+                total += tree.totals[child]
+            n = np.int64(tree.stats[child].visits)
+            if tree.links[child].flags & PROVEN and tree.totals[child] > -n:
+                tree.stats[child].mean = tree.totals[child] / n
+    tree.totals[0] = total
+    tree.stats[0].mean = total / max(np.int64(tree.stats[0].visits), 1)

@@ -69,11 +69,10 @@ def random_rollout(state, stream):
 
 
 def outcome(state, stream):
-    u = stream.uniform()
-    for k, p in enumerate(state.chance):
-        u -= p
-        if u < 0:
-            break
+    u, k = stream.uniform() - state.chance[0], 0
+    while u >= 0 and k + 1 < len(state.chance):
+        k += 1
+        u -= state.chance[k]
     return k
 
 

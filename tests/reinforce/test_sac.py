@@ -125,6 +125,12 @@ def test_bad_settings(env, options, error, message):
         rl.SAC(env, **options)
 
 
+def test_swings_the_pendulum_up():
+    """-200 on Pendulum-v1, where a random policy has -1200, after some 1,000 updates of small networks at high rates."""
+    agent = rl.SAC("Pendulum-v1", seed=0, hidden=(64, 64), learning_starts=2000, actor_rate=2e-3, critic_rate=4e-3, tau=0.04, discount=0.97)
+    assert agent.train(3500, progress=False).evaluate(50).mean > -200
+
+
 @pytest.mark.slow
 def test_learning_curve():
     """CleanRL's settings, which are the defaults: -200 on Pendulum-v1 (a random policy has -1200) within 10,000 steps."""

@@ -190,7 +190,7 @@ class MuZero:
             raise EvaluatorError(f"MuZero: the model must give finite numbers, got NaN or infinity at node {node} (after {moves_to(tree, t, node)}) from observation {t}")
         out = [np.zeros(trees, np.int64), np.zeros((trees, actions)), np.zeros((trees, actions), np.int64), np.zeros((trees, actions)), np.zeros((trees, actions), np.float32), np.zeros(trees)]
         made.kernels.results(tree, noise, self.formula, *out)
-        return LearnedSearchResult(*out, tree)
+        return LearnedSearchResult(*out, tree=tree)
 
 
 def _jitted(model):

@@ -55,6 +55,7 @@ class PythonEngine(Engine):
             chosen="policy(tree, node, parameters, stream)" if policy.parameters else "select_scored(policy, tree, node)",
             update="total + value" if backup is None else "user_backup(total / max(visits - 1, 1), visits, value) * visits",
             solver=search.solver,
+            back_up="back_up_bounded" if search.solver else "back_up",
         )
         self._kernels = load_module(source, "python_search", names)
         self._parameters = np.zeros(16)
@@ -78,10 +79,13 @@ class PythonEngine(Engine):
                 self._kernels.start(self._context, t, *seeds[t])
             tree.counts[t, STATUS] = self._begin(t, begin)
             while tree.counts[t, STATUS] == NEW and tree.counts[t, RAN] < budgets[t] and not tree.links[t, 0]["flags"] & PROVEN:
-                before = tree.streams[t, 0]
+                before, (nodes, edges) = tree.streams[t, 0], tree.counts[t, [NODES, EDGES]]
                 status = self._simulate(t)
                 if status >= FULL:
-                    tree.counts[t, STATUS], tree.streams[t, 0] = status, before
+                    tree.counts[t, STATUS] = status
+                    if status == FULL:
+                        self._kernels.undo(self._context, t, tree.counts[t, ERROR_NODE], nodes, edges)
+                        tree.streams[t, 0] = before
                 else:
                     tree.counts[t, RAN] += 1
 
@@ -228,7 +232,10 @@ from triskele.core.kernels.njit import inner, kernel
 from triskele.reinforce import random
 from triskele.reinforce.game import Rules
 from triskele.reinforce.mcts.context import FIRST_FREE, NODE_CAPACITY, at, tree_at
-from triskele.reinforce.mcts.loop import KNOWN, NEW, NOT_FINITE, Work, add_noise, back_up, expand, expand_any, expand_with, finite, prove, select_any, shuffle
+from triskele.reinforce.mcts.loop import (
+    KNOWN, NEW, NOT_FINITE, NOT_ZERO_SUM, Work, add_noise, back_up, back_up_bounded, expand, expand_any, expand_with, finite, provable, prove, select_any,
+    shuffle, take_back,
+)
 from triskele.reinforce.mcts.select import draw_outcome, select_scored
 from triskele.reinforce.mcts.tree import PROVEN, TERMINAL, add_node
 
@@ -338,8 +345,15 @@ def finish(context, t, depth, known):
             work.values[p] = value if p == work.movers[depth] else -value
     if not finite(work.values):
         return NOT_FINITE
-    back_up(update, tree, work, depth)
+    if {solver} and known and not provable(work.values):
+        return NOT_ZERO_SUM
+    {back_up}(update, tree, work, depth)
     if {solver} and known:
-        return prove(tree, work, depth)
+        prove(tree, work, depth)
     return NEW
+
+
+@kernel
+def undo(context, t, node, nodes, edges):
+    take_back(parts(context, t)[0], node, nodes, edges)
 '''

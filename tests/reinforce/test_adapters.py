@@ -71,7 +71,7 @@ def test_the_same_seed_gives_the_same_search_beside_others(theirs):
 
 
 def test_trees_grow_and_are_kept(theirs):
-    """Room for twelve edges a node is little at first: arrays grow, and `advance` keeps what lies below the move."""
+    """`advance` keeps what lies below the move."""
     search = rl.MCTS(theirs, 400, seed=0)
     result = search(theirs.initial_state())
     assert result.visits.sum() == 400 and result.tree.root.children[4].state.moves == (4,)
@@ -79,6 +79,14 @@ def test_trees_grow_and_are_kept(theirs):
     after = search(theirs.initial_state().play(result.action))
     assert after.visits.sum() > 400 + 30
     assert str(after.tree.root.state) == str(theirs.initial_state().play(result.action))
+
+
+def test_full_memory_ends_a_search_and_leaves_it_whole(theirs):
+    start = theirs.initial_state()
+    result = rl.MCTS(theirs, 2000, memory=30_000, seed=0)(start)
+    assert 50 < result.simulations < 2000 and result.visits.sum() == result.simulations
+    same = rl.MCTS(theirs, result.simulations, seed=0)(start)
+    np.testing.assert_array_equal(same.visits, result.visits)
 
 
 def test_evaluators_in_python(theirs):

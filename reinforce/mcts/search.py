@@ -272,7 +272,10 @@ class MCTS:
         width = max(self.game.num_actions, self.game.num_outcomes)
         used = tree.counts[:, :2].max(axis=0)
         some = self._engine.reserve
-        more = 2 * nodes if used[0] + max(some[0], 1) >= nodes else nodes, 2 * edges if used[1] + max(some[1], width) >= edges else edges
+        few_nodes, few_edges = used[0] + max(some[0], 1) >= nodes, used[1] + max(some[1], width) >= edges
+        if not few_nodes and not few_edges:  # a simulation that has been taken back needed more than what is free
+            few_nodes = few_edges = True
+        more = 2 * nodes if few_nodes else nodes, 2 * edges if few_edges else edges
         if self.memory is not None:
             each = _NODE_BYTES + self.game.dtype.itemsize
             room = self.memory // count

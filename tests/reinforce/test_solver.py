@@ -1,0 +1,127 @@
+"""MCTS-Solver: values of small games proven, against exhaustive search."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from triskele import reinforce as rl
+
+DATA = Path(__file__).parents[1] / "data" / "reinforce"
+VALUES = json.loads((DATA / "small_game_values.json").read_text())
+TTT = rl.games.TicTacToe()
+
+
+def positions():
+    """Records of all positions of tic-tac-toe that are not over, their cells as text, and who is to move."""
+    level, found, keys, players = TTT.new_states(1), [], [], []
+    while len(level):
+        n = len(level)
+        who, over, masks = np.zeros(n, np.int64), np.zeros(n, bool), np.zeros((n, 9), bool)
+        TTT.kernels.look(level, who, over, masks, np.zeros((n, 0)))
+        level, who, masks = level[~over], who[~over], masks[~over]
+        found.append(level)
+        keys += ["".join(c for c in str(rl.State(TTT, level[k : k + 1], ())) if c in "xo.") for k in range(len(level))]
+        players += who.tolist()
+        k, actions = np.nonzero(masks)
+        level = level[k]
+        TTT.kernels.play(level, actions)
+        level = np.unique(level.view(f"V{TTT.dtype.itemsize}")).view(TTT.dtype) if len(level) else level
+    return np.concatenate(found), keys, players
+
+
+@pytest.mark.parametrize(
+    ("name", "game", "simulations"),
+    [
+        ("tic_tac_toe", TTT, 300_000),
+        ("hex(board_size=2)", rl.games.Hex(size=2), 1_000),
+        ("hex(board_size=3)", rl.games.Hex(size=3), 100_000),
+        ("breakthrough(rows=4,columns=3)", rl.games.Breakthrough(rows=4, columns=3), 100_000),
+    ],
+)
+def test_small_games_are_proven(name, game, simulations):
+    search = rl.MCTS(game, simulations=simulations, solver=True)
+    state, known = game.initial_state(), VALUES[name]
+    result = search(state)
+    assert result.proven and result.root_value == known["value_p0"]
+    assert result.simulations < simulations  # what is proven is not searched on
+    if name != "breakthrough(rows=4,columns=3)":  # where actions have other numbers
+        assert known["child_values"][str(result.action)] == known["value_p0"]
+        for action, value in known["child_values"].items():
+            if abs(value) == 1:
+                child = search(state.play(int(action)))
+                assert child.proven and child.root_value == -value
+
+
+def test_positions_of_tic_tac_toe_are_proven_right():
+    states, keys, players = positions()
+    table = json.loads((DATA / "tic_tac_toe_minimax.json").read_text())["positions"]
+    few = [k for k, key in enumerate(keys) if key.count(".") <= 6][::200]
+    result = rl.MCTS(TTT, simulations=5_000, solver=True)(states[few])
+    assert result.proven.all()
+    assert np.array_equal(result.root_value, [table[keys[k]][0] * (1 - 2 * players[k]) for k in few])
+    assert all(action in table[keys[k]][1] for action, k in zip(result.action, few, strict=True))
+
+
+def test_a_proven_loss_is_not_visited_again_and_not_played():
+    state = TTT.initial_state().play(0, 3, 1)  # o has to stop x at 2
+    result = rl.MCTS(TTT, simulations=400, solver=True, seed=1)(state)
+    lost = result.values == -1
+    assert lost[[4, 5, 6, 7, 8]].all() and result.action == 2
+    assert result.visits[lost].max() < 50
+
+
+class Chances(rl.Game):
+    """One player stakes (0) or not (1); a coin then decides about a stake."""
+
+    num_players, num_actions, num_outcomes, max_length, observation_shape = 1, 2, 2, 2, (1,)
+    state = [("what", "i8")]
+
+    @staticmethod
+    def initial(state):
+        state.what = 0
+
+    @staticmethod
+    def player(state):
+        return -1 if state.what == 1 else 0
+
+    @staticmethod
+    def legal_actions(state, mask):
+        mask[:] = True
+
+    @staticmethod
+    def chance(state, probabilities):
+        probabilities[0], probabilities[1] = 0.75, 0.25
+
+    @staticmethod
+    def step(state, action):
+        state.what = (1 if action == 0 else 2) if state.what == 0 else 3 + action
+
+    @staticmethod
+    def terminal(state):
+        return state.what > 1
+
+    @staticmethod
+    def returns(state, out):
+        out[0] = 0.1 if state.what == 2 else 1.0 if state.what == 3 else -1.0
+
+    @staticmethod
+    def observe(state, player, out):
+        out[0] = state.what
+
+
+def test_one_player_and_chance():
+    result = rl.MCTS(Chances(), simulations=100, solver=True)(Chances().initial_state())
+    assert result.proven and result.action == 0
+    assert result.root_value == pytest.approx(0.75 - 0.25) and result.values[1] == 0.1
+
+
+def test_returns_that_prove_nothing():
+    class Large(Chances):
+        @staticmethod
+        def returns(state, out):
+            out[0] = 5.0
+
+    with pytest.raises(rl.SearchError, match=r"Large after \(.*\), node \d+: solver=True needs returns from -1 to 1"):
+        rl.MCTS(Large(), solver=True)(Large().initial_state())

@@ -3,7 +3,6 @@
 import json
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from triskele import reinforce as rl
@@ -11,24 +10,6 @@ from triskele import reinforce as rl
 DATA = Path(__file__).parents[1] / "data" / "reinforce"
 VALUES = json.loads((DATA / "small_game_values.json").read_text())
 TTT = rl.games.TicTacToe()
-
-
-def positions():
-    """Records of all positions of tic-tac-toe that are not over, their cells as text, and who is to move."""
-    level, found, keys, players = TTT.new_states(1), [], [], []
-    while len(level):
-        n = len(level)
-        who, over, masks = np.zeros(n, np.int64), np.zeros(n, bool), np.zeros((n, 9), bool)
-        TTT.kernels.look(level, who, over, masks, np.zeros((n, 0)))
-        level, who, masks = level[~over], who[~over], masks[~over]
-        found.append(level)
-        keys += ["".join(c for c in str(rl.State(TTT, level[k : k + 1], ())) if c in "xo.") for k in range(len(level))]
-        players += who.tolist()
-        k, actions = np.nonzero(masks)
-        level = level[k]
-        TTT.kernels.play(level, actions)
-        level = np.unique(level.view(f"V{TTT.dtype.itemsize}")).view(TTT.dtype) if len(level) else level
-    return np.concatenate(found), keys, players
 
 
 @pytest.mark.parametrize(
@@ -52,16 +33,6 @@ def test_small_games_are_proven(name, game, simulations):
             if abs(value) == 1:
                 child = search(state.play(int(action)))
                 assert child.proven and child.root_value == -value
-
-
-def test_positions_of_tic_tac_toe_are_proven_right():
-    states, keys, players = positions()
-    table = json.loads((DATA / "tic_tac_toe_minimax.json").read_text())["positions"]
-    few = [k for k, key in enumerate(keys) if key.count(".") <= 6][::200]
-    result = rl.MCTS(TTT, simulations=5_000, solver=True)(states[few])
-    assert result.proven.all()
-    assert np.array_equal(result.root_value, [table[keys[k]][0] * (1 - 2 * players[k]) for k in few])
-    assert all(action in table[keys[k]][1] for action, k in zip(result.action, few, strict=True))
 
 
 def test_a_proven_loss_is_not_visited_again_and_not_played():

@@ -176,9 +176,10 @@ class MCTS:
         SearchError
             If there has been no search.
         """
-        if self._kept is None and self._last is None:
+        held = self._kept if self._kept is not None or self._last is None else self._last[:2]
+        if held is None:
             raise SearchError("MCTS.advance: there has been no search to keep a tree of")
-        tree, positions = self._kept if self._kept is not None else self._last[:2]
+        tree, positions = held
         given = np.atleast_1d(np.asarray(actions))
         if given.ndim != 1 or given.dtype.kind not in "iu" or len(given) * self.threads != len(tree.counts):
             raise SearchError(f"MCTS.advance: actions must be {len(tree.counts) // self.threads} integers, one for each root, got {actions!r}")
@@ -254,7 +255,7 @@ class MCTS:
                 if left <= 0:
                     return tree, positions
                 self._step = max(min(self._step, int(done * left / max(now - began, 1e-9))), 1)
-            waits = full | (ran >= budgets) & (ran < goal)
+            waits = full | waits & (ran >= budgets) & (ran < goal)  # what stopped below its budget is proven
             if full.any():
                 larger = self._larger(tree, positions)
                 if larger is None:

@@ -309,4 +309,4 @@ def test_a_replica_that_breaks_ends_all_ranks(tmp_path):
     pytest.importorskip("mpi4py")
     done = launch(tmp_path, 2, "broken", "break")
     assert done.returncode != 0
-    assert done.stderr.count("BrokenSimulationError: replica 3 (rank 1):") == 2
+    assert 1 <= done.stderr.count("BrokenSimulationError: replica 3 (rank 1):") <= 2  # the launcher may end a rank before it has said so

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -249,17 +249,32 @@ class State:
         """(num_players,) float64; GameError before the end."""
         if not self.terminal:
             raise GameError(f"{self.game.name}: returns are known when the game is over, which it is not after {self.moves}")
+        return self._returns()
+
+    def _returns(self):
         out = np.zeros((1, self.game.num_players))
         self.game.kernels.returns(self.data, out)
         return out[0]
 
     def observation(self, player: int | None = None) -> np.ndarray:
-        """What a network is given: float32 array of `observation_shape`, as the player to move (or `player`) sees it."""
+        """What a network is given: float32 array of `observation_shape`, as the player to move (or `player`) sees it.
+
+        Raises
+        ------
+        GameError
+            If there is no such player; at chance nobody is to move.
+        """
+        seen = self.player if player is None else player
+        if isinstance(seen, bool) or not isinstance(seen, (int, np.integer)) or not 0 <= seen < self.game.num_players:
+            raise GameError(f"{self.game.name}: observation needs a player from 0 to {self.game.num_players - 1}, got {seen!r}{' (chance)' * (player is None)}")
+        return self._observation(int(seen))
+
+    def _observation(self, player):
         out = np.zeros((1, *self.game.observation_shape), np.float32)
-        self.game.kernels.observe(self.data, np.array([self.player if player is None else player]), out)
+        self.game.kernels.observe(self.data, np.array([player]), out)
         return out[0]
 
-    def play(self, *actions: int) -> State:
+    def play(self, *actions: int) -> Self:
         """The position after these actions, one after the other.
 
         Raises
@@ -274,10 +289,14 @@ class State:
             legal = state.legal_actions
             if isinstance(action, bool) or not isinstance(action, (int, np.integer)) or action not in legal:
                 raise IllegalActionError(f"{self.game.name}: action {action!r} is not legal after {state.moves} (legal: {legal})")
-            data = state.data.copy()
-            self.game.kernels.play(data, np.array([action]))
-            state = State(self.game, data, (*state.moves, int(action)))
+            state = state.child(int(action))
         return state
+
+    def child(self, action: int) -> Self:
+        """The position after an action that is known to be legal."""
+        data = self.data.copy()
+        self.game.kernels.play(data, np.array([action]))
+        return type(self)(self.game, data, (*self.moves, action))
 
     def __str__(self) -> str:
         return self.game.draw(self)

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import os
-import signal
-import threading
 import time
 from collections.abc import Sequence
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from triskele.core.interrupt import patient_interrupts
 from triskele.sponge.engine.task import FORCES_STALE
 from triskele.sponge.guard import last_good_path, save_last_good
 from triskele.sponge.report.checkpoint import Checkpoint
@@ -44,7 +42,7 @@ def run(sim: Simulation, steps: int, reporters: Sequence[Reporter]) -> None:
         for r in reporters:
             r.open(sim)
             opened.append(r)
-        with _interrupts() as interrupted:
+        with patient_interrupts() as interrupted:
             _loop(sim, opened, interrupted)
     except BaseException as error:
         _close(opened, error)
@@ -108,23 +106,3 @@ def _close(reporters, error):
             error = problem
     if failed and error is failed[0][1]:
         raise error
-
-
-@contextmanager
-def _interrupts():
-    """Ctrl-C as a list that is no longer empty; a second one interrupts at once."""
-    seen: list[int] = []
-    if threading.current_thread() is not threading.main_thread() or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
-        yield seen  # somebody else looks after it
-        return
-
-    def handler(number, frame):
-        if seen:
-            raise KeyboardInterrupt
-        seen.append(number)
-
-    signal.signal(signal.SIGINT, handler)
-    try:
-        yield seen
-    finally:
-        signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -7,11 +7,11 @@ import hashlib
 import types
 import weakref
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
-from triskele.reinforce.errors import GameError, IllegalActionError
+from triskele.reinforce.errors import GameError
 from triskele.reinforce.game import CHANCE, State
 
 __all__ = ["PythonGame", "PythonState"]
@@ -149,14 +149,14 @@ class PythonState(State):
         self.position = position
         game.known[key] = self
 
-    def child(self, action: int) -> PythonState:
-        """The position after a legal action."""
+    def child(self, action: int) -> Self:
+        """See `State.child`."""
         key = _following(self.data.tobytes(), action)
         found = self.game.known.get(key)
         if found is None:
             position = self.game.copy(self.position)
             self.game.step(position, action)
-            found = PythonState(self.game, position, (*self.moves, action), key)
+            found = type(self)(self.game, position, (*self.moves, action), key)
         return found
 
     @property
@@ -195,35 +195,11 @@ class PythonState(State):
                 out[outcome] = probability
         return out
 
-    @property
-    def returns(self) -> np.ndarray:
-        """(num_players,) float64; GameError before the end."""
-        if not self.terminal:
-            raise GameError(f"{self.game.name}: returns are known when the game is over, which it is not after {self.moves}")
+    def _returns(self):
         return np.array(self.game.returns(self.position), float)
 
-    def observation(self, player: int | None = None) -> np.ndarray:
-        """What a network is given: float32 array of `observation_shape`, as the player to move (or `player`) sees it."""
-        seen = np.array(self.game.observe(self.position, self.player if player is None else player), np.float32)
-        return seen.reshape(self.game.observation_shape)
-
-    def play(self, *actions: int) -> PythonState:
-        """The position after these actions, one after the other.
-
-        Raises
-        ------
-        IllegalActionError
-            If one of them is not legal.
-        """
-        state = self
-        for action in actions:
-            legal = state.legal_actions
-            if not legal:
-                raise IllegalActionError(f"{self.game.name}: the game is over after {state.moves}, got action {action!r}")
-            if isinstance(action, bool) or not isinstance(action, (int, np.integer)) or action not in legal:
-                raise IllegalActionError(f"{self.game.name}: action {action!r} is not legal after {state.moves} (legal: {legal})")
-            state = state.child(int(action))
-        return state
+    def _observation(self, player):
+        return np.array(self.game.observe(self.position, player), np.float32).reshape(self.game.observation_shape)
 
     def __str__(self) -> str:
         return self.game.draw(self.position)

@@ -89,7 +89,7 @@ class DQN(Agent):
     (10,)
     """
 
-    kept = ("network", "target_network", "moments", "iteration", "updates", "loss", "replay", "position")
+    kept = ("network", "target_network", "moments", "iteration", "updates", "loss", "_buffer.state", "_rollout.position")
 
     def __init__(self, env: Any, *, seed: int = 0, num_envs: int = 1, learning_rate: float = 2.5e-4, buffer_size: int = 10_000,
                  discount: float = 0.99, tau: float = 1.0, target_every: int = 500, batch_size: int = 128, epsilon: tuple[float, float] = (1.0, 0.05),
@@ -199,24 +199,6 @@ class DQN(Agent):
     def policy(self) -> Policy:
         """What was learned so far; see `Agent`."""
         return Policy(Greedy(self.network), self.env.observation_space.shape, None, int(self.env.action_space.n))
-
-    @property
-    def replay(self) -> dict[str, Any]:
-        """State of the replay buffer."""
-        return self._buffer.state
-
-    @replay.setter
-    def replay(self, value: dict[str, Any]) -> None:
-        self._buffer.state = value
-
-    @property
-    def position(self) -> dict[str, np.ndarray]:
-        """Where collection goes on."""
-        return self._rollout.position
-
-    @position.setter
-    def position(self, value: dict[str, np.ndarray]) -> None:
-        self._rollout.position = value
 
 
 def targets(network: Any, target: Any, batch: Transitions, double: bool) -> Any:

@@ -101,7 +101,7 @@ class PPO(Agent):
     (10,)
     """
 
-    kept = ("weights", "moments", "iteration", "observation_moments", "return_scale", "position")
+    kept = ("weights", "moments", "iteration", "observation_moments", "return_scale", "_rollout.position")
 
     def __init__(self, env: Any, *, seed: int = 0, num_envs: int | None = None, num_steps: int | None = None, learning_rate: float | None = None,
                  anneal: bool = True, discount: float = 0.99, lam: float = 0.95, epochs: int | None = None, minibatches: int | None = None,
@@ -219,15 +219,6 @@ class PPO(Agent):
         space = self.env.action_space
         normaliser = self.observation_moments.normaliser() if self.settings.normalize else None
         return Policy(self.model.actor, self.env.observation_space.shape, normaliser, getattr(space, "n", None))
-
-    @property
-    def position(self) -> dict[str, np.ndarray]:
-        """Where collection goes on."""
-        return self._rollout.position
-
-    @position.setter
-    def position(self, value: dict[str, np.ndarray]) -> None:
-        self._rollout.position = value
 
 
 def ppo_loss(model: ActorCritic, batch: dict[str, Any], settings: Any) -> tuple[Any, dict[str, Any]]:

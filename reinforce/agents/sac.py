@@ -108,7 +108,7 @@ class SAC(Agent):
     (10,)
     """
 
-    kept = ("model", "moments", "iteration", "updates", "numbers", "replay", "position")
+    kept = ("model", "moments", "iteration", "updates", "numbers", "_buffer.state", "_rollout.position")
 
     def __init__(self, env: Any, *, seed: int = 0, num_envs: int = 1, actor_rate: float = 3e-4, critic_rate: float = 1e-3, buffer_size: int = 1_000_000,
                  discount: float = 0.99, tau: float = 0.005, batch_size: int = 256, learning_starts: int = 5000, train_every: int = 1,
@@ -231,24 +231,6 @@ class SAC(Agent):
     def policy(self) -> Policy:
         """What was learned so far; see `Agent`."""
         return Policy(self.model.actor, self.env.observation_space.shape)
-
-    @property
-    def replay(self) -> dict[str, Any]:
-        """State of the replay buffer."""
-        return self._buffer.state
-
-    @replay.setter
-    def replay(self, value: dict[str, Any]) -> None:
-        self._buffer.state = value
-
-    @property
-    def position(self) -> dict[str, np.ndarray]:
-        """Where collection goes on."""
-        return self._rollout.position
-
-    @position.setter
-    def position(self, value: dict[str, np.ndarray]) -> None:
-        self._rollout.position = value
 
 
 def targets(model: Model, batch: Transitions, noise: Any) -> Any:

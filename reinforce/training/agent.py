@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import math
+import operator
 import os
-import signal
-import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from types import SimpleNamespace
@@ -14,6 +13,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from triskele.core.interrupt import patient_interrupts
 from triskele.reinforce import storage
 from triskele.reinforce.errors import CheckpointError, EnvError
 from triskele.reinforce.policy import Policy
@@ -131,7 +131,7 @@ class Agent:
         reports = [report] if callable(report) else list(report)
         if progress:
             reports.append(Bar())
-        with _opened(reports, self), _patience() as interrupted:
+        with _opened(reports, self), patient_interrupts() as interrupted:
             self._run(reports, checkpoint, every, interrupted)
         return self
 
@@ -202,7 +202,7 @@ class Agent:
             "counters": [self.steps, self.start, self.target],
             "episodes": self.episodes,
             "environment": self._environment(),
-            "state": {name: getattr(self, name) for name in self.kept},
+            "state": {name: operator.attrgetter(name)(self) for name in self.kept},
         })
 
     def _environment(self):
@@ -248,11 +248,12 @@ class Agent:
         names = set(cls.kept)
         if found["environment"] is None:
             agent.episodes.restart()
-            names.discard("position")
+            names.discard("_rollout.position")
         else:
             agent.env.state = found["environment"]
         for name in names:
-            setattr(agent, name, found["state"][name])
+            *owner, last = name.split(".")
+            setattr(operator.attrgetter(*owner)(agent) if owner else agent, last, found["state"][name])
         return agent
 
     @property
@@ -301,24 +302,3 @@ def _opened(reports: Sequence[Any], agent: Agent) -> Iterator[None]:
             elif not callable(r):
                 raise TypeError(f"{agent.name}.train: a report must be a function of a dictionary of numbers, got {type(r).__name__}")
         yield
-
-
-@contextlib.contextmanager
-def _patience() -> Iterator[list[int]]:
-    """Ctrl-C is noted in the list, and acted upon at the end of the iteration; a second one interrupts."""
-    pending: list[int] = []
-    usual = threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    if not usual:
-        yield pending
-        return
-
-    def note(number, frame):
-        if pending:
-            raise KeyboardInterrupt
-        pending.append(number)
-
-    signal.signal(signal.SIGINT, note)
-    try:
-        yield pending
-    finally:
-        signal.signal(signal.SIGINT, signal.default_int_handler)

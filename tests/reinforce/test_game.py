@@ -80,3 +80,16 @@ def test_fingerprints_follow_what_machine_code_depends_on():
     assert len({fingerprint(made(1, 2)), fingerprint(made(2, 2)), fingerprint(made(1, 3)), fingerprint(made(1.0, 2))}) == 4
     with pytest.raises(rl.GameError, match="'constant' is a dict, which compiled code cannot keep"):
         fingerprint(made({}, 2))
+
+
+@pytest.mark.parametrize("player", [2, -1, True, "x"])
+def test_observations_of_nobody(player):
+    with pytest.raises(rl.GameError, match="TicTacToe: observation needs a player from 0 to 1, got"):
+        rl.games.TicTacToe().initial_state().observation(player)
+
+
+def test_at_chance_nobody_is_to_move():
+    state = rl.games.Pig().initial_state().play(0)
+    with pytest.raises(rl.GameError, match=r"got -1 \(chance\)"):
+        state.observation()
+    assert state.observation(0).shape == state.game.observation_shape

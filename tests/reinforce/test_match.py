@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
+from tests.twins.countdown import Countdown
 from triskele import reinforce as rl
 from triskele.core import nn
 from triskele.reinforce import policy
-from triskele.reinforce.adapters.python_game import PythonGame
 from triskele.reinforce.random import below
 
 
@@ -118,37 +118,6 @@ def test_chance_plays_by_its_probabilities():
     result = play([roll, roll], games=200, game=rl.games.Pig(goal=20))
     outcomes = np.array([m for moves in result.moves for m in moves[1::2]])  # a die follows every roll
     assert np.bincount(outcomes, minlength=6) / len(outcomes) == pytest.approx(np.full(6, 1 / 6), abs=0.03)
-
-
-class Countdown(PythonGame):
-    """Take one or two of five; rules are Python's."""
-
-    name, num_players, num_actions, max_length, observation_shape = "Countdown", 2, 2, 5, (1,)
-
-    def start(self, seed):
-        return [5, 0]
-
-    def copy(self, position):
-        return list(position)
-
-    def step(self, position, action):
-        position[0] -= action + 1
-        position[1] = 1 - position[1]
-
-    def player(self, position):
-        return position[1]
-
-    def legal_actions(self, position):
-        return [0, 1] if position[0] > 1 else [0]
-
-    def terminal(self, position):
-        return position[0] == 0
-
-    def returns(self, position):
-        return [1.0, -1.0] if position[1] else [-1.0, 1.0]
-
-    def observe(self, position, player):
-        return [position[0]]
 
 
 def test_games_with_rules_of_python():

@@ -1,5 +1,7 @@
 """SAC: targets by hand, a bandit whose best policy is known, entropy, bit-for-bit resumption, clear errors."""
 
+from operator import attrgetter
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -69,7 +71,7 @@ def test_a_fixed_temperature_stays():
 
 def test_the_first_steps_are_random_and_within_bounds():
     agent = rl.SAC("Pendulum-v1", seed=0, num_envs=2, learning_starts=2000, train_every=2, buffer_size=5000).train(2000, progress=False)
-    actions = agent.replay["arrays"]["actions"][:-1]
+    actions = agent._buffer.state["arrays"]["actions"][:-1]
     assert actions.min() >= -2 and actions.max() <= 2
     assert_allclose([actions.mean(), actions.std()], [0, 4 / np.sqrt(12)], atol=0.1)
     assert agent.updates == 0
@@ -85,8 +87,8 @@ def test_a_resumed_training_is_the_one_that_was_not_interrupted(tmp_path):
         resumed = rl.SAC.resume(tmp_path / "run.chk")
         assert resumed.steps == stop
         resumed.train(progress=False)
-        for name in ("model", "moments", "replay"):
-            for a, b in zip(core.tree.leaves(getattr(whole, name)), core.tree.leaves(getattr(resumed, name)), strict=True):
+        for name in ("model", "moments", "_buffer.state"):
+            for a, b in zip(core.tree.leaves(attrgetter(name)(whole)), core.tree.leaves(attrgetter(name)(resumed)), strict=True):
                 assert_array_equal(a, b)
 
 

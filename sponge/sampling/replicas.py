@@ -12,12 +12,13 @@ from typing import Any
 import numpy as np
 
 from triskele.core import get_threads, random, set_threads
+from triskele.core.interrupt import patient_interrupts
 from triskele.sponge import errors
 from triskele.sponge.checkpoint import differences, read_checkpoint, write_checkpoint
 from triskele.sponge.errors import CheckpointError
 from triskele.sponge.report.checkpoint import Checkpoint
 from triskele.sponge.report.reporter import Reporter
-from triskele.sponge.run_loop import _close, _interrupts, _report
+from triskele.sponge.run_loop import _close, _report
 from triskele.sponge.sampling.ranks import Ranks
 from triskele.sponge.simulation import Simulation
 
@@ -180,7 +181,7 @@ class Replicas:
         interrupted: list[int] = []
         try:
             self._open(reporters, report, checkpoint, target)
-            with _interrupts() as interrupted, self._workers() as workers:
+            with patient_interrupts() as interrupted, self._workers() as workers:
                 self._all(self._prepare)
                 while self._step < target and not interrupted:
                     self._segment(target, reporters, checkpoint, workers, interrupted)

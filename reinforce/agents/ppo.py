@@ -12,13 +12,13 @@ import numpy as np
 from triskele import core
 from triskele.core import nn, optim, random
 from triskele.core.nn.init import orthogonal
-from triskele.reinforce.env import make
 from triskele.reinforce.errors import EnvError
 from triskele.reinforce.policy import Categorical, Flat, Gaussian, Policy
 from triskele.reinforce.returns import gae
 from triskele.reinforce.training.agent import Agent
 from triskele.reinforce.training.normalise import ReturnScale, RunningMoments
 from triskele.reinforce.training.rollout import Rollout
+from triskele.reinforce.vector.env import make
 
 __all__ = ["PPO"]
 

@@ -9,9 +9,9 @@ import numpy as np
 from triskele.core.kernels import simd
 from triskele.core.kernels.njit import inner
 from triskele.reinforce import random
-from triskele.reinforce.env_lanes import clip
-from triskele.reinforce.environment import LaneEnvironment
-from triskele.reinforce.spaces import Box, Discrete
+from triskele.reinforce.vector.environment import LaneEnvironment
+from triskele.reinforce.vector.lanes import clip
+from triskele.reinforce.vector.spaces import Box, Discrete
 
 __all__ = ["Acrobot"]
 

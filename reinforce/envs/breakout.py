@@ -8,9 +8,9 @@ import numpy as np
 
 from triskele.core.kernels.njit import inner
 from triskele.reinforce import random
-from triskele.reinforce.environment import Environment, EnvRules
 from triskele.reinforce.errors import EnvError
-from triskele.reinforce.spaces import Box, Discrete
+from triskele.reinforce.vector.environment import Environment, EnvRules
+from triskele.reinforce.vector.spaces import Box, Discrete
 
 __all__ = ["Breakout"]
 

@@ -9,8 +9,8 @@ import numpy as np
 from triskele.core.kernels import simd
 from triskele.core.kernels.njit import inner
 from triskele.reinforce import random
-from triskele.reinforce.environment import EnvRules, LaneEnvironment
-from triskele.reinforce.spaces import Box, Discrete
+from triskele.reinforce.vector.environment import EnvRules, LaneEnvironment
+from triskele.reinforce.vector.spaces import Box, Discrete
 
 __all__ = ["CartPole"]
 

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from triskele.reinforce import random
-from triskele.reinforce.environment import Environment, EnvRules
 from triskele.reinforce.errors import EnvError
-from triskele.reinforce.spaces import Box, Discrete
+from triskele.reinforce.vector.environment import Environment, EnvRules
+from triskele.reinforce.vector.spaces import Box, Discrete
 
 __all__ = ["GridWorld"]
 

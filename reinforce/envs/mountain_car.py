@@ -6,9 +6,9 @@ import numpy as np
 
 from triskele.core.kernels import simd
 from triskele.reinforce import random
-from triskele.reinforce.env_lanes import as_float32, clip
-from triskele.reinforce.environment import EnvRules, LaneEnvironment
-from triskele.reinforce.spaces import Box, Discrete
+from triskele.reinforce.vector.environment import EnvRules, LaneEnvironment
+from triskele.reinforce.vector.lanes import as_float32, clip
+from triskele.reinforce.vector.spaces import Box, Discrete
 
 __all__ = ["MountainCar", "MountainCarContinuous"]
 

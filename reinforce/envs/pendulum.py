@@ -9,9 +9,9 @@ import numpy as np
 from triskele.core.kernels import simd
 from triskele.core.kernels.njit import inner
 from triskele.reinforce import random
-from triskele.reinforce.env_lanes import as_float32, clip
-from triskele.reinforce.environment import EnvRules, LaneEnvironment
-from triskele.reinforce.spaces import Box
+from triskele.reinforce.vector.environment import EnvRules, LaneEnvironment
+from triskele.reinforce.vector.lanes import as_float32, clip
+from triskele.reinforce.vector.spaces import Box
 
 __all__ = ["Pendulum"]
 

@@ -56,7 +56,7 @@ class Agent:
     kept: tuple[str, ...] = ()
 
     def __init__(self, env: Any, settings: dict[str, Any]):
-        from triskele.reinforce.env import make
+        from triskele.reinforce.vector.env import make
 
         self.settings = SimpleNamespace(**settings)
         self.check_settings(integers=["num_envs"])
@@ -176,7 +176,7 @@ class Agent:
         """
         if isinstance(episodes, bool) or not isinstance(episodes, (int, np.integer)) or episodes < 1:
             raise ValueError(f"{self.name}.evaluate: episodes must be a positive integer, got {episodes!r}")
-        from triskele.reinforce.env import make
+        from triskele.reinforce.vector.env import make
 
         policy = self.policy
         most = self.env.num_envs if self.env.step_kernel is None else 128  # environments of Gymnasium may be large

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 from triskele.core.kernels.njit import kernel
-from triskele.reinforce.env_run import run
 from triskele.reinforce.program import run_all
+from triskele.reinforce.vector.run import run
 
 __all__ = ["run_policy"]
 

@@ -11,8 +11,8 @@ from tqdm import tqdm
 
 from triskele.reinforce.errors import GameError, IllegalActionError
 from triskele.reinforce.game import CHANCE
-from triskele.reinforce.players import Human, Player, as_player
-from triskele.reinforce.table import new_table
+from triskele.reinforce.matches.players import Human, Player, as_player
+from triskele.reinforce.matches.table import new_table
 
 __all__ = ["MatchResult", "play_match"]
 

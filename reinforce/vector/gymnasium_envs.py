@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from triskele.reinforce.errors import EnvError
-from triskele.reinforce.spaces import Box, Discrete
+from triskele.reinforce.vector.spaces import Box, Discrete
 
 __all__ = ["GymnasiumVectorEnv", "make", "register_gymnasium"]
 
-_CLASSES = "triskele.reinforce.gymnasium_classes"
+_CLASSES = "triskele.reinforce.vector.gymnasium_classes"
 
 
 def _gymnasium(why):
@@ -110,7 +110,7 @@ class GymnasiumVectorEnv:
     step_kernel = None
 
     def __init__(self, env: str | Callable, num_envs: int, seed: int | None, max_episode_steps: int | None, options: dict[str, Any]):
-        from triskele.reinforce.env import integer
+        from triskele.reinforce.vector.env import integer
 
         gymnasium = _gymnasium("an environment of Gymnasium")
         self.name = env if isinstance(env, str) else getattr(env, "__name__", "environment")
@@ -146,7 +146,7 @@ class GymnasiumVectorEnv:
 
     def step(self, actions: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, dict]:
         """Step every copy. See `VectorEnv.step`; `info` is Gymnasium's."""
-        from triskele.reinforce.env import check_actions, refuse_actions
+        from triskele.reinforce.vector.env import check_actions, refuse_actions
 
         if not self._is_reset:
             raise EnvError(f"{self.name}: call reset before step")

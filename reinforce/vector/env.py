@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from triskele.core.kernels import threads
-from triskele.reinforce.env_kernels import CONTEXT, LANES
-from triskele.reinforce.environment import Environment
 from triskele.reinforce.errors import EnvError
-from triskele.reinforce.spaces import Box, Discrete
+from triskele.reinforce.vector.environment import Environment
+from triskele.reinforce.vector.kernels import CONTEXT, LANES
+from triskele.reinforce.vector.spaces import Box, Discrete
 
 __all__ = ["EnvArrays", "VectorEnv", "make"]
 
@@ -113,7 +113,7 @@ class VectorEnv:
 
     @property
     def machine(self) -> tuple[np.ndarray, int, int, int]:
-        """(context, num_actions, chunks, function) for `env_run.run` inside other kernels, which are then the same for all environments.
+        """(context, num_actions, chunks, function) for `run.run` inside other kernels, which are then the same for all environments.
 
         To be asked for again before each call of such a kernel: the number of threads may have changed.
         """
@@ -193,7 +193,7 @@ class VectorEnv:
         return observation, reward, terminated, truncated
 
     def failed(self, actions: np.ndarray) -> None:
-        """Raise the EnvError that a False of `env_run.run` with these actions stands for."""
+        """Raise the EnvError that a False of `run.run` with these actions stands for."""
         refuse_actions(self.name, self.action_space, actions)
         self._is_reset = False  # some copies were stepped, and others were not
         raise EnvError(f"{self.name}: a rule raised an exception, which was printed (reset begins anew)")
@@ -224,14 +224,14 @@ class VectorEnv:
         """Does nothing: Gymnasium's environments have it."""
 
     def _seed(self, seed):
-        from triskele.reinforce import env_run
+        from triskele.reinforce.vector import run
 
-        env_run.seed(self.arrays.streams, np.uint64(integer(f"{self.name}: seed", seed, 0)))
+        run.seed(self.arrays.streams, np.uint64(integer(f"{self.name}: seed", seed, 0)))
 
     def _prepare(self):
         from numba.core.errors import NumbaError
 
-        from triskele.reinforce import env_run
+        from triskele.reinforce.vector import run
 
         n = self.num_envs
         self._observation_shape, self._action_shape = (n, *self.observation_space.shape), (n, *self.action_space.shape)
@@ -240,7 +240,7 @@ class VectorEnv:
             self._function = threads.body(self._kernels.chunk, "voidptr")
         except NumbaError as error:
             raise EnvError(f"{self.name}: the rules do not compile, or do not return what they must (`Environment` says what): {error}") from error
-        self._run = env_run.run
+        self._run = run.run
         self._context = np.zeros(CONTEXT, np.int64)
         addresses = [a.ctypes.data for a in self.arrays]
         self._context[:9] = [self._context.ctypes.data, n, 0, len(self.arrays.steps), *addresses]
@@ -335,12 +335,12 @@ def make(env: Any, num_envs: int = 1, seed: int | None = None, *, max_episode_st
 
         ours = registry()
         if env not in ours:
-            from triskele.reinforce import gymnasium_envs
+            from triskele.reinforce.vector import gymnasium_envs
 
             return gymnasium_envs.make(env, num_envs, seed, max_episode_steps, options, list(ours))
         env = ours[env]
     elif not (isinstance(env, type) and issubclass(env, Environment)):
-        from triskele.reinforce import gymnasium_envs
+        from triskele.reinforce.vector import gymnasium_envs
 
         return gymnasium_envs.make(env, num_envs, seed, max_episode_steps, options, [])
     try:

@@ -7,7 +7,7 @@ import numpy as np
 from triskele.core.kernels import threads
 from triskele.core.kernels.njit import inner, kernel
 from triskele.reinforce import random
-from triskele.reinforce.env_kernels import MARKS
+from triskele.reinforce.vector.kernels import MARKS
 
 _parallel_for = threads.for_numba()
 

@@ -1,7 +1,7 @@
 """Source of what steps many copies of an environment: one for rules on records, one for rules on eight lanes.
 
 Both define `step_range(state, actions, obs, reward, terminated, truncated, begin, end)`, and `step_bytes`, the same on flags that
-are bytes. What is common follows: `step` over all copies, and `chunk`, which is told by a context where everything is (`env_run`).
+are bytes. What is common follows: `step` over all copies, and `chunk`, which is told by a context where everything is (`run.py`).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from numba import carray
 from triskele.core.kernels import simd
 from triskele.core.kernels.njit import inner, kernel
 from triskele.reinforce import random  # of the rules: an edit there compiles this anew
-from triskele.reinforce.env import EnvArrays
+from triskele.reinforce.vector.env import EnvArrays
 '''
 
 _RECORDS = '''

@@ -8,11 +8,11 @@ import numpy as np
 
 from triskele.core.compile.generated import load_module
 from triskele.core.kernels.njit import inner
-from triskele.reinforce.env import VectorEnv, make
-from triskele.reinforce.environment import LaneEnvironment
 from triskele.reinforce.errors import EnvError
 from triskele.reinforce.fingerprint import plain
-from triskele.reinforce.spaces import Discrete
+from triskele.reinforce.vector.env import VectorEnv, make
+from triskele.reinforce.vector.environment import LaneEnvironment
+from triskele.reinforce.vector.spaces import Discrete
 
 __all__ = ["check_env"]
 

@@ -10,10 +10,10 @@ import numpy as np
 
 from triskele.core.compile.generated import load_module
 from triskele.core.kernels.njit import inner
-from triskele.reinforce import env_kernels
 from triskele.reinforce.errors import EnvError
 from triskele.reinforce.fingerprint import fingerprint, plain
-from triskele.reinforce.spaces import Box, Discrete
+from triskele.reinforce.vector import kernels
+from triskele.reinforce.vector.spaces import Box, Discrete
 
 __all__ = ["EnvRules", "Environment", "LaneEnvironment"]
 
@@ -115,7 +115,7 @@ class Environment:
     def kernels(self) -> Any:
         """Module with `step`, `step_range` and `chunk`."""
         names = {f"rule_{n}": inner(plain(f)) for n, f in self._functions._asdict().items()}
-        source = env_kernels.source(self.name, self.key, self._fields, self.observation_space.shape, getattr(self.action_space, "n", 0), self.action_space.shape)
+        source = kernels.source(self.name, self.key, self._fields, self.observation_space.shape, getattr(self.action_space, "n", 0), self.action_space.shape)
         return load_module(source, "env", {**names, "rule_dtype": self._state_key})
 
     def new_data(self, count: int) -> np.ndarray:

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from triskele.reinforce.checks.probe import Probe
 from triskele.reinforce.errors import GameError
 from triskele.reinforce.game import CHANCE, Game
-from triskele.reinforce.probe import Probe
 
 __all__ = ["check_game"]
 

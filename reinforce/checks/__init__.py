@@ -1,0 +1,1 @@
+"""Whether a game or an environment keeps what its users rely on."""

@@ -1,0 +1,1 @@
+"""Matches of searches, policies and people against each other."""

@@ -1,0 +1,1 @@
+"""Many environments at once: what an environment is, and how they step compiled."""

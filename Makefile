@@ -21,6 +21,7 @@ bench:
 	.venv/bin/python -m tests.benchmarks core
 	.venv/bin/python -m tests.benchmarks sponge
 	.venv/bin/python -m tests.benchmarks quantum
+	.venv/bin/python -m tests.benchmarks reinforce
 
 lint:
 	.venv/bin/ruff check .

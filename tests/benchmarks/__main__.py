@@ -1,10 +1,11 @@
 """`python -m tests.benchmarks core [--case NAME ...] [--threads 1,2] [--tools triskele,jax]`: one table of ratios.
 
-`python -m tests.benchmarks sponge` does the same for molecular dynamics, `python -m tests.benchmarks quantum` for quantum circuits, with options
-of their own (`--help`).
+`python -m tests.benchmarks sponge` does the same for molecular dynamics, `... quantum` for quantum circuits, and `... reinforce` for
+reinforcement learning, with options of their own (`--help`).
 """
 
 import argparse
+import importlib
 import sys
 
 from tests.benchmarks import case as registry
@@ -14,14 +15,8 @@ from tests.benchmarks.tools import TOOLS
 
 
 def main():
-    if sys.argv[1:2] == ["sponge"]:
-        from tests.benchmarks.sponge.__main__ import main as sponge
-
-        return sponge(sys.argv[2:])
-    if sys.argv[1:2] == ["quantum"]:
-        from tests.benchmarks.quantum.__main__ import main as quantum
-
-        return quantum(sys.argv[2:])
+    if sys.argv[1:2] in (["sponge"], ["quantum"], ["reinforce"]):
+        return importlib.import_module(f"tests.benchmarks.{sys.argv[1]}.__main__").main(sys.argv[2:])
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks", description=__doc__)
     parser.add_argument("field", choices=["core"])
     parser.add_argument("--case", nargs="*", default=[""], help="names or their beginnings; all when left out")

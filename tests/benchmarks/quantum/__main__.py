@@ -5,12 +5,8 @@ not ours is not timed.
 """
 
 import argparse
-import importlib
-import importlib.util
-import json
 import math
 import pickle
-import select
 import sys
 import tempfile
 from pathlib import Path
@@ -20,48 +16,14 @@ from types import SimpleNamespace
 import numpy as np
 
 from tests.benchmarks.machine import limit
+from tests.benchmarks.process import Worker, available
 from tests.benchmarks.quantum import cases  # noqa: F401 - they register themselves
 from tests.benchmarks.quantum.bench import CASES
 from tests.benchmarks.quantum.tools import triskele
-from tests.benchmarks.run import machine_peaks, start
+from tests.benchmarks.run import machine_peaks
 from tests.benchmarks.table import duration
 
 PEERS = ("mindquantum", "qulacs", "lightning", "qsim", "aer", "tensorcircuit")
-PATIENCE = 300  # seconds that a tool may take for an answer, compilation included
-
-
-def available(tool):
-    module = importlib.import_module(f"tests.benchmarks.quantum.tools.{tool}")
-    return all(importlib.util.find_spec(name) is not None for name in module.modules)
-
-
-class Worker:
-    """A live process that has made its first call."""
-
-    def __init__(self, path, tool, threads, folder):
-        self.outputs, self.errors = folder / f"{tool}.npz", folder / f"{tool}-errors.txt"
-        arguments = [str(path), tool, str(threads), str(self.outputs)]
-        self.process = start("tests.benchmarks.quantum.worker", arguments, None, threads, folder / "cache", self.errors)
-        self.first = self.answer()
-
-    def answer(self):
-        if not select.select([self.process.stdout], [], [], PATIENCE)[0]:
-            self.process.kill()
-            raise RuntimeError(f"no answer in {PATIENCE} s")
-        line = self.process.stdout.readline()
-        if not line:
-            self.process.wait()
-            lines = self.errors.read_text().strip().splitlines()
-            raise RuntimeError(lines[-1] if lines else f"ended with status {self.process.returncode}")
-        return json.loads(line)
-
-    def round(self, seconds, least):
-        print("go", seconds, least, file=self.process.stdin, flush=True)
-        return self.answer()["times"]
-
-    def finish(self):
-        self.process.stdin.close()
-        self.process.wait()
 
 
 def difference(bench, mine, path):
@@ -83,7 +45,7 @@ def measure(name, bench, tools, threads, folder, rounds):
     workers, times, firsts, failures = {}, {}, {}, {}
     for tool in tools:
         try:
-            worker = Worker(path, tool, threads, folder)
+            worker = Worker("quantum", path, tool, threads, folder)
         except RuntimeError as error:
             failures[tool] = str(error)
             continue
@@ -142,7 +104,7 @@ def cold_start(threads, folder):
     path = folder / "cold.pickle"
     path.write_bytes(pickle.dumps(CASES["tfim_4"]()))
     for _ in range(2):
-        worker = Worker(path, "triskele", threads, folder)
+        worker = Worker("quantum", path, "triskele", threads, folder)
         worker.finish()
         found.append(sum(worker.first.values()))
     return found
@@ -160,9 +122,9 @@ def main(arguments=None):
     if not chosen or not set(peers) <= set(PEERS):
         sys.exit(f"no such case or tool; cases: {', '.join(CASES)}; tools: {', '.join(PEERS)}")
     for tool in peers:
-        if not available(tool):
+        if not available("quantum", tool):
             print(f"{tool}: not installed, left out", file=sys.stderr)
-    peers = [tool for tool in peers if available(tool)]
+    peers = [tool for tool in peers if available("quantum", tool)]
     rounds = SimpleNamespace(count=2, seconds=0.1, least=1) if options.quick else SimpleNamespace(count=5, seconds=0.3, least=2)
     rows, ratios, imports, failures = [], {}, {}, []
     cold = warm = None

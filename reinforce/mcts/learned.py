@@ -10,11 +10,14 @@ import numpy as np
 
 from triskele import core
 from triskele.core.compile.generated import load_module
+from triskele.core.kernels import threads
 from triskele.core.kernels.njit import inner
 from triskele.reinforce.errors import EvaluatorError, SearchError
 from triskele.reinforce.fingerprint import fingerprint, plain
 from triskele.reinforce.mcts import gumbel, muzero
+from triskele.reinforce.mcts.context import context_of, run_chunks
 from triskele.reinforce.mcts.gumbel import Gumbel
+from triskele.reinforce.mcts.learned_source import FUNCTIONS, PROGRAMS, SEARCH
 from triskele.reinforce.mcts.muzero import MuZeroPUCT
 from triskele.reinforce.mcts.network import masked_softmax
 from triskele.reinforce.mcts.paths import moves_to
@@ -143,9 +146,8 @@ class MuZero:
         self.model, self.simulations, self.policy, self.seed = model, int(simulations), policy, seed
         self._formulas = gumbel if isinstance(policy, Gumbel) else muzero
         self.schedule, self.formula = self._formulas.parameters(policy, self.simulations, model.num_actions)
-        self._made: dict[Any, _Model] = {}
-        if not hasattr(model.dynamics, "py_func"):
-            self._functions = _jitted(model)
+        self._made: dict[Any, _Functions | _Programs] = {}
+        self._functions = None if hasattr(model.dynamics, "py_func") else _jitted(model)
 
     def __call__(self, observations: np.ndarray, legal: np.ndarray | None = None, params: Any = None, seed: int | None = None) -> LearnedSearchResult:
         """Search from each of B observations.
@@ -178,13 +180,11 @@ class MuZero:
         nodes = self.simulations + 1
         tree = new_tree(trees, nodes, nodes * actions)
         noise = np.zeros((trees, actions))
-        key = observations.shape, observations.dtype
+        key = observations.shape, observations.dtype, threads.get_threads()
         if key not in self._made:
-            self._made[key] = _Model(self, observations, params)
+            self._made[key] = (_Programs if self._functions else _Functions)(self, observations, params)
         made = self._made[key]
-        failed = made.run(tree, noise, observations, legal, params, self.seed if seed is None else seed)
-        if failed:
-            made.failed()
+        made.run(self, tree, noise, observations, legal, params, self.seed if seed is None else seed)
         for t in np.flatnonzero(tree.counts[:, STATUS]):
             node = int(tree.counts[t, ERROR_NODE])
             raise EvaluatorError(f"MuZero: the model must give finite numbers, got NaN or infinity at node {node} (after {moves_to(tree, t, node)}) from observation {t}")
@@ -232,146 +232,72 @@ def _has_shape(what, x, shape):
         raise EvaluatorError(f"LearnedModel: {what} must have shape {shape}, got {np.shape(x)}")
 
 
-class _Model:
-    """A model's programs or functions, its arrays for one shape of observations, and the kernel that uses them."""
+class _Functions:
+    """A model of Numba functions, with its arrays for one number of observations and the kernel that calls it."""
+
+    def __init__(self, search, observations, params):
+        model, rows, f32 = search.model, len(observations), np.float32
+        shape, dtype = model.embedding
+        nodes, actions = search.simulations + 1, model.num_actions
+        names = {n: inner(plain(f)) for n, f in zip(("representation", "dynamics", "prediction"), model.functions, strict=True)}
+        self.kernels = _kernels(search, fingerprint(*model.functions), FUNCTIONS, names)
+        evaluated = [np.zeros((rows, *shape), dtype), np.zeros((rows, actions), f32), np.zeros(rows, f32)]
+        self._arrays = [np.empty((rows, nodes, *shape), dtype), np.empty((rows, nodes), f32), *evaluated, np.zeros((rows, *shape), dtype), np.zeros(rows, np.int64),
+                        np.zeros((rows, *shape), dtype), np.zeros(rows, f32), np.zeros(rows, f32), *(a.copy() for a in evaluated[1:])]  # fmt: skip
+
+    def run(self, search, tree, noise, observations, legal, params, seed):
+        """Search, in one thread: `params` may be anything."""
+        self.kernels.search(tree, noise, search.schedule, search.formula, search.simulations, seed, np.ascontiguousarray(observations), legal, params, *self._arrays)
+
+
+class _Programs:
+    """A model of compiled programs, cut into parts of some trees each: a part is searched from begin to end by one thread, in arrays of its own."""
 
     def __init__(self, search, observations, params):
         model, rows = search.model, len(observations)
-        formulas = search._formulas
-        names = {n: getattr(formulas, n) for n in ("prepare_root", "choose_root", "choose", "conclude")}
-        self.search = search
-        if hasattr(model.dynamics, "py_func"):
-            shape, dtype = model.embedding
-            self.root = self.step = None
-            f32 = np.float32
-            arrays = [np.zeros((rows, *shape), dtype), np.zeros((rows, model.num_actions), f32), np.zeros(rows, f32)]
-            self.arrays = [*arrays, np.zeros((rows, *shape), dtype), np.zeros(rows, np.int64), np.zeros((rows, *shape), dtype), np.zeros(rows, f32), np.zeros(rows, f32), *(a.copy() for a in arrays[1:])]
-            names |= {n: inner(plain(f)) for n, f in zip(("representation", "dynamics", "prediction"), model.functions, strict=True)}
-            key, code = fingerprint(*model.functions), _FUNCTIONS
-        else:
-            root, step = search._functions
-            self.root = Batch(root, params, rows, (observations.shape[1:], observations.dtype), ((model.num_actions,), np.bool_))
-            embedding = self.root.outputs[0]
-            self.step = Batch(step, params, rows, (embedding.shape[1:], embedding.dtype), ((), np.int64))
-            self.arrays = [*self.root.outputs, *self.step.inputs, *self.step.outputs]
-            key, code = "", _PROGRAMS
-        self.kernels = load_module(_SEARCH.format(formulas=formulas.__name__, key=key, **code), "learned", names)
+        self.kernels = _kernels(search, "", PROGRAMS, {})
+        count = max(-(-rows // MOST_TREES), min(threads.get_threads(), rows // LEAST_TREES), 1)
+        size = -(-rows // count)
+        root, step = search._functions
+        self._parts, self._table, self._kept = [], np.zeros((-(-rows // size), PART), np.int64), []
+        for k, numbers in enumerate(self._table):
+            here = slice(k * size, min((k + 1) * size, rows))
+            trees = here.stop - here.start
+            first = Batch(root, params, size, (observations.shape[1:], observations.dtype), ((model.num_actions,), np.bool_))
+            embedding = first.outputs[0]
+            then = Batch(step, params, size, (embedding.shape[1:], embedding.dtype), ((), np.int64))
+            width = embedding[0].nbytes
+            room = np.empty((trees, search.simulations + 1, width), np.uint8), np.empty((trees, search.simulations + 1), np.float32)
+            arrays = [*room, *first.outputs, *then.inputs, *then.outputs, first.calls, then.calls]
+            numbers[:4] = here.start, trees, width, 0
+            numbers[4 : 4 + len(arrays)] = [a.ctypes.data for a in arrays]
+            self._parts.append((here, first, then))
+            self._kept.append(room)
 
-    def run(self, tree, noise, observations, legal, params, seed):
-        search, rows = self.search, len(observations)
-        if self.root is None:
-            roots = steps = params
-        else:
-            for batch in (self.root, self.step):
+    def run(self, search, tree, noise, observations, legal, params, seed):
+        """Search, in all threads."""
+        for here, first, then in self._parts:
+            for batch in (first, then):
                 if params is not batch.params:
                     batch.set_params(params)
-            self.root.inputs[0][:rows], self.root.inputs[1][:rows] = observations, legal
-            roots, steps = self.root.calls, self.step.calls
-        views = [a.reshape(len(a), -1) if k in (0, 3, 5) else a for k, a in enumerate(self.arrays)]
-        embeddings = np.empty((rows, search.simulations + 1, views[0].shape[1]), views[0].dtype)
-        observations = np.ascontiguousarray(observations)
-        if self.root is None:
-            views = self.arrays
-            embeddings = np.empty((rows, search.simulations + 1, *self.arrays[0].shape[1:]), self.arrays[0].dtype)
-        discounts = np.empty((rows, search.simulations + 1), np.float32)
-        return self.kernels.search(tree, embeddings, discounts, noise, search.schedule, search.formula, search.simulations, seed, observations, legal, roots, steps, *views)
-
-    def failed(self):
-        self.step.failed()
+            trees = here.stop - here.start
+            first.inputs[0][:trees], first.inputs[1][:trees] = observations[here], legal[here]
+        self._table[:, FAILED] = 0
+        rows, actions = legal.shape
+        legal = np.ascontiguousarray(legal)
+        context = context_of(tree, noise, self._table, legal, search.schedule, search.schedule.shape[0], search.schedule.shape[1], search.formula, search.simulations, seed, actions)
+        run_chunks(self.kernels.search, context, len(self._parts))
+        for (_, first, then), numbers in zip(self._parts, self._table, strict=True):
+            if numbers[FAILED]:
+                (first if numbers[FAILED] == 1 else then).failed()
 
 
-_PROGRAMS = {"evaluate_roots": "if run_all(roots) != 0:\n        return 1", "evaluate_leaves": "if run_all(steps) != 0:\n            return 1"}
-_FUNCTIONS = {
-    "evaluate_roots": """for b in range(trees):
-        representation(roots, observations[b], root_embedding[b])
-        root_value[b] = prediction(roots, root_embedding[b], edges.sigma)
-        softmax(edges.sigma, legal[b], root_prior[b])""",
-    "evaluate_leaves": """for b in range(trees):
-            reward[b], discount[b] = dynamics(steps, embedding[b], action[b], next_embedding[b])
-            value[b] = prediction(steps, next_embedding[b], edges.sigma)
-            softmax(edges.sigma, everything, prior[b])""",
-}
-_SEARCH = '''"""MuZero's search by the formulas of {formulas}. {key}"""
-import math
-
-import numpy as np
-
-from triskele.core.kernels.njit import inner, kernel
-from triskele.reinforce import random
-from triskele.reinforce.mcts import gumbel, muzero
-from triskele.reinforce.mcts.edges import add_value, expand, gather, new_edges
-from triskele.reinforce.mcts.tree import ERROR_NODE, FREE, RAN, STATUS, add_node, reset, row
-from triskele.reinforce.program import run_all
+# Trees of a part: with more, what a thread works on leaves its second cache; for fewer it is not worth to wake one.
+MOST_TREES, LEAST_TREES = 64, 4
+PART, FAILED = 20, 3  # columns of the table of parts: first tree, trees, bytes of an embedding, whether a program failed, addresses
 
 
-@inner
-def softmax(logits, legal, out):
-    top, total = -math.inf, 0.0
-    for a in range(len(out)):
-        if legal[a]:
-            top = max(top, logits[a])
-    for a in range(len(out)):
-        out[a] = math.exp(logits[a] - top) if legal[a] else 0.0
-        total += out[a]
-    for a in range(len(out)):
-        out[a] /= total
-
-
-@kernel(nogil=True)
-def search(tree, embeddings, discounts, noise, schedule, formula, simulations, seed, observations, legal, roots, steps,
-           root_embedding, root_prior, root_value, embedding, action, next_embedding, reward, discount, prior, value):
-    trees, actions = legal.shape
-    edges, leaves = new_edges(actions), np.empty(trees, np.int64)
-    everything = np.ones(actions, np.bool_)
-    {evaluate_roots}
-    for b in range(trees):
-        one = row(tree, b)
-        reset(one)
-        random.start(one.streams, seed, b, 0)
-        add_node(one, FREE, FREE, 0, 0)
-        embeddings[b, 0] = root_embedding[b]
-        one.values[0] = root_value[b]
-        add_value(one, 0, root_value[b])
-        if not math.isfinite(root_value[b]) or not expand(one, 0, legal[b], root_prior[b]):
-            one.counts[STATUS] = 1
-            return 0
-        prepare_root(one, noise[b], formula, edges)
-    for t in range(simulations):
-        for b in range(trees):
-            one = row(tree, b)
-            node, edge = 0, one.links[0].first_edge + choose_root(one, noise[b], schedule, formula, edges)
-            while one.children[edge] >= 0:
-                node = one.children[edge]
-                edge = one.links[node].first_edge + choose(one, node, formula, edges)
-            leaves[b] = add_node(one, node, edge, 0, 0)
-            embedding[b] = embeddings[b, node]
-            action[b] = one.actions[edge]
-        {evaluate_leaves}
-        for b in range(trees):
-            one, node, total = row(tree, b), leaves[b], np.float64(value[b])
-            embeddings[b, node] = next_embedding[b]
-            one.values[node], one.rewards[node], discounts[b, node] = value[b], reward[b], discount[b]
-            if not math.isfinite(total + reward[b] + discount[b]) or not expand(one, node, everything, prior[b]):
-                one.counts[STATUS], one.counts[ERROR_NODE] = 1, node
-                return 0
-            while node > 0:
-                total = one.rewards[node] + discounts[b, node] * total
-                add_value(one, node, total)
-                node = one.parents[node].parent
-            add_value(one, 0, total)
-            one.counts[RAN] += 1
-    return 0
-
-
-@kernel(nogil=True)
-def results(tree, noise, formula, action, policy, visits, values, priors, root_value):
-    edges = new_edges(policy.shape[1])
-    for b in range(len(action)):
-        one = row(tree, b)
-        count, first = gather(one, 0, edges), one.links[0].first_edge
-        for k in range(count):
-            a = one.actions[first + k]
-            visits[b, a], values[b, a], priors[b, a] = edges.visits[k], edges.q[k], edges.prior[k]
-        root_value[b] = one.totals[0] / one.stats[0].visits
-        action[b] = conclude(one, noise[b], formula, edges, policy[b])
-'''
+def _kernels(search, key, code, names):
+    formulas = search._formulas
+    names |= {n: getattr(formulas, n) for n in ("prepare_root", "choose_root", "choose", "conclude")}
+    return load_module(SEARCH.format(formulas=formulas.__name__, key=key, **code), "learned", names)

@@ -8,6 +8,7 @@ import numba
 import numpy as np
 import pytest
 
+from triskele import core
 from triskele import reinforce as rl
 
 DATA = Path(__file__).parents[1] / "data" / "reinforce"
@@ -88,6 +89,19 @@ def test_a_tree_does_not_depend_on_those_beside_it(reference, policy):
         assert few.visits.tolist() == many.visits[:n].tolist() and few.action.tolist() == many.action[:n].tolist()
         np.testing.assert_array_equal(few.policy, many.policy[:n])
     assert search(roots, seed=4).visits.tolist() != many.visits.tolist()  # noise comes from the seed
+
+
+def test_threads_share_the_trees_and_change_nothing(reference):
+    roots, found, before = np.arange(150) % 7, [], core.get_threads()
+    try:
+        for n in (1, 2, 3):
+            core.set_threads(n)
+            found.append(rl.MuZero(tabular(tables(reference, "gumbel_p1_32"), 5), 32, seed=3)(roots))
+    finally:
+        core.set_threads(before)
+    for other in found[1:]:
+        np.testing.assert_array_equal(found[0].policy, other.policy)
+        np.testing.assert_array_equal(found[0].action, other.action)
 
 
 def test_visits_add_up_and_illegal_actions_have_none(reference):

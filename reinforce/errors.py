@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["BufferError", "CheckpointError", "EnvError", "EvaluatorError", "GameError", "IllegalActionError", "ReinforceError", "SearchError"]
+__all__ = ["BufferError", "CheckpointError", "DistributionError", "EnvError", "EvaluatorError", "GameError", "IllegalActionError", "ReinforceError", "SearchError"]
 
 
 class ReinforceError(Exception):
@@ -35,3 +35,7 @@ class BufferError(ReinforceError, ValueError):
 
 class CheckpointError(ReinforceError, ValueError):
     """A checkpoint that belongs to something else, or is damaged."""
+
+
+class DistributionError(ReinforceError, RuntimeError):
+    """A part of an agent that failed where it was placed, or that does not fit the others."""

@@ -12,6 +12,7 @@ import numpy as np
 from triskele import core
 from triskele.core import nn, optim, random
 from triskele.core.nn.init import orthogonal
+from triskele.reinforce.distribution.fragments import Port
 from triskele.reinforce.errors import EnvError
 from triskele.reinforce.policy import Categorical, Flat, Gaussian, Policy
 from triskele.reinforce.returns import gae
@@ -101,7 +102,7 @@ class PPO(Agent):
     (10,)
     """
 
-    kept = ("weights", "moments", "iteration", "observation_moments", "return_scale", "_rollout.position")
+    kept = ("weights", "moments", "iteration", "observation_moments", "return_scale", "_player.collections", "_rollout.position")
 
     def __init__(self, env: Any, *, seed: int = 0, num_envs: int | None = None, num_steps: int | None = None, learning_rate: float | None = None,
                  anneal: bool = True, discount: float = 0.99, lam: float = 0.95, epochs: int | None = None, minibatches: int | None = None,
@@ -134,58 +135,93 @@ class PPO(Agent):
         self.return_scale = ReturnScale.start(s.num_envs)
         action = self.env.action_space
         self._noise_size = action.n if discrete else math.prod(action.shape)
-        self._rollout = Rollout(self.env, self._act, s.num_steps)
+        self._act = core.jit(_acting(self._structure))
+        self._player = Player(self.env, self._act, self._noise, self._noise_size, s)
+        self._rollout = self._player.rollout
+        self._actors = 1
         self._update = core.jit(self._updated)
 
     # -- one iteration ------------------------------------------------------------------------------------------------------
 
-    def iterate(self) -> dict[str, float]:
-        """Collect, estimate advantages, update; see `Agent`."""
+    @property
+    def ports(self) -> dict[str, Port]:  # type: ignore[override]
+        """What a `Player` gives: time first, then its share of the environments."""
+        r, steps = self._rollout, self.settings.num_steps
+        ports = {"first": Port(np.int64)}
+        for name in ("observations", "values", "actions", "log_probs", "rewards", "terminated", "truncated", "masks"):
+            array = getattr(r, name)
+            if array is not None:
+                ports[name] = Port(array.dtype, steps + (len(array) > steps), "envs", *array.shape[2:])
+        return ports
+
+    def actor(self, k: int, actors: int) -> Player:
+        """See `Agent`: every actor has as many environments, and together they play as one actor would alone."""
+        s = self.settings
+        if s.num_envs % actors:
+            raise ValueError(f"PPO.train: num_envs must be a multiple of the number of actors, got {s.num_envs} and {actors}")
+        if actors == 1:
+            return self._player
+        share = s.num_envs // actors
+        seed = s.seed if self.env.step_kernel is not None else s.seed + k * share  # Gymnasium's copies have seeds one after the other
+        return Player(make(self._given, num_envs=share, seed=seed), self._act, self._noise, self._noise_size, s, k * share)
+
+    def deal(self, actors: int) -> list[Any]:
+        """See `Agent`: environments are handed out anew to any number of actors."""
+        share = self.settings.num_envs // actors
+        states = [self._player.part(k * share, (k + 1) * share) for k in range(actors)]
+        if states[0] is None and max(actors, self._actors) > 1:  # environments of Gymnasium are made anew
+            self.episodes.restart()
+            self.return_scale.running[:] = 0.0
+        self._actors = actors
+        return states
+
+    def gather(self, states: Sequence[Any]) -> None:
+        """See `Agent`."""
+        share = self.settings.num_envs // len(states)
+        for k, state in enumerate(states):
+            self._player.put(k * share, state)
+        self._player.collections = max(self.iteration if state is None else state["collections"] for state in states)
+
+    @property
+    def parameters(self) -> tuple[Any, Any]:
+        """Weights, and what normalises observations or None."""
+        return self.weights, self.observation_moments.normaliser() if self.settings.normalize else None
+
+    def learn(self, experiences: Sequence[dict[str, np.ndarray]]) -> dict[str, float]:
+        """Estimate advantages and update; see `Agent`."""
         s = self.settings
         rate = s.learning_rate * (1 - (self.steps - self.start) / max(self.target - self.start, 1)) if s.anneal else s.learning_rate
-        normaliser = self.observation_moments.normaliser() if s.normalize else None
-        numbers = self.learn(self.collect(normaliser), normaliser, rate)
+        normaliser = self.parameters[1]
+        numbers = self._learned(_joined([self._valued(x) for x in _neighbours(experiences)]), normaliser, rate)
         self.iteration += 1
         self.steps += s.num_steps * s.num_envs
         return {**numbers, "learning_rate": rate}
 
-    def collect(self, normaliser: Any = None) -> dict[str, np.ndarray | None]:
-        """Play `num_steps` steps in each environment; returns what `ppo_loss` wants of them, in arrays [num_steps, num_envs, ...]."""
-        s, r = self.settings, self._rollout
-        noise = self._noise(self._stream(0), (s.num_steps + 1, s.num_envs), self._noise_size)
-        r.collect((self.weights, normaliser), noise)
-        self.check_finite("what the networks give", r.values, r.log_probs)
-        valid = self.episodes.add(r.rewards, r.terminated, r.truncated)
-        rewards = r.rewards
+    def _valued(self, x):
+        """What `ppo_loss` wants of the experience of some environments, in arrays [num_steps, environments, ...]."""
+        s = self.settings
+        rewards, terminated, truncated = x["rewards"], x["terminated"], x["truncated"]
+        self.check_finite("what the networks give", x["values"], x["log_probs"])
+        copies = slice(int(x["first"]), int(x["first"]) + rewards.shape[1])
+        valid = self.episodes.add(rewards, terminated, truncated, copies)
         if s.normalize:
-            self.observation_moments.add(r.observations[:-1].reshape(-1, *r.observations.shape[2:]))
-            rewards = self.return_scale.scaled(rewards, r.terminated, r.truncated, s.discount)
-        advantages = gae(rewards.astype(np.float32), r.values[:-1], r.values[1:], r.terminated, r.truncated, discount=s.discount, lam=s.lam)
+            self.observation_moments.add(x["observations"][:-1].reshape(-1, *x["observations"].shape[2:]))
+            rewards = self.return_scale.scaled(rewards, terminated, truncated, s.discount, copies)
+        advantages = gae(rewards.astype(np.float32), x["values"][:-1], x["values"][1:], terminated, truncated, discount=s.discount, lam=s.lam)
         return {
-            "x": r.observations[:-1], "actions": r.actions, "log_probs": r.log_probs, "values": r.values[:-1], "advantages": advantages,
-            "weights": valid.astype(np.float32), "mask": None if r.masks is None else r.masks[:-1],
+            "x": x["observations"][:-1], "actions": x["actions"], "log_probs": x["log_probs"], "values": x["values"][:-1], "advantages": advantages,
+            "weights": valid.astype(np.float32), "mask": x["masks"][:-1] if "masks" in x else None,
         }  # fmt: skip
 
-    def learn(self, batch: dict[str, Any], normaliser: Any, rate: float) -> dict[str, float]:
-        """All epochs of an update with what `collect` gave; returns the parts of the loss."""
+    def _learned(self, batch, normaliser, rate):
+        """All epochs of an update; the parts of the loss."""
         s = self.settings
         steps = np.arange(batch["advantages"].size)
-        order = self._stream(1).permuted(np.tile(steps, (s.epochs, 1)), axis=1).reshape(s.epochs * s.minibatches, -1)
+        order = stream(s.seed, 1, self.iteration).permuted(np.tile(steps, (s.epochs, 1)), axis=1).reshape(s.epochs * s.minibatches, -1)
         weights, moments, numbers = self._update(self.weights, self.moments, normaliser, batch, order, np.float32(rate))
         self.check_finite("the loss", *numbers.values())
         self.weights, self.moments = weights, moments
         return {k: float(v) for k, v in numbers.items()}
-
-    def _stream(self, which):
-        """A stream of random numbers for noise (0) or the order of minibatches (1) of this iteration."""
-        return np.random.Generator(np.random.Philox(key=self.settings.seed, counter=[0, 0, which, self.iteration]))
-
-    def _act(self, weights_and_normaliser, x, noise, mask=None):
-        """What `Rollout` runs in every step."""
-        weights, normaliser = weights_and_normaliser
-        model = core.tree.unflatten(self._structure, weights)
-        x = x if normaliser is None else normaliser(x)
-        return *model.actor.sample(x, noise, mask), model.critic(x)[:, 0]
 
     def _updated(self, weights, moments, normaliser, batch, order, rate):
         """All epochs: (weights, state of Adam, means of the loss's parts)."""
@@ -219,6 +255,104 @@ class PPO(Agent):
         space = self.env.action_space
         normaliser = self.observation_moments.normaliser() if self.settings.normalize else None
         return Policy(self.model.actor, self.env.observation_space.shape, normaliser, getattr(space, "n", None))
+
+
+class Player:
+    """An actor: plays `num_steps` steps in each of some environments, and goes on there the next time.
+
+    Parameters
+    ----------
+    env : VectorEnv
+    act : Jitted
+        As `Rollout` takes it.
+    noise : function
+        ``noise(generator, shape, size)``: what makes the policy draw. It is that of all environments, of which this actor uses its
+        share: what is played does not depend on how many actors there are.
+    size : int
+    settings : namespace
+        Of the agent.
+    first : int
+        Which of all environments is the first here.
+    """
+
+    def __init__(self, env: Any, act: Any, noise: Callable, size: int, settings: Any, first: int = 0):
+        self.settings, self.first, self.collections = settings, first, 0
+        self.env, self.rollout = env, Rollout(env, act, settings.num_steps)
+        self._noise, self._size = noise, size
+
+    def collect(self, parameters: tuple[Any, Any]) -> dict[str, np.ndarray]:
+        """See `Actor`; `PPO.ports` says what comes out."""
+        s, r, n = self.settings, self.rollout, self.env.num_envs
+        noise = self._noise(stream(s.seed, 0, self.collections), (s.num_steps + 1, s.num_envs), self._size)
+        r.collect(parameters, np.ascontiguousarray(noise[:, self.first : self.first + n]))
+        self.collections += 1
+        found = {
+            "first": np.array(self.first), "observations": r.observations, "values": r.values, "actions": r.actions, "log_probs": r.log_probs,
+            "rewards": r.rewards, "terminated": r.terminated, "truncated": r.truncated,
+        }  # fmt: skip
+        return found if r.masks is None else {**found, "masks": r.masks}
+
+    def part(self, begin: int, end: int) -> dict[str, Any] | None:
+        """The state of some of the environments here, for `put`; None if they cannot tell it, as those of Gymnasium."""
+        if self.env.step_kernel is None:
+            return None
+        position = {name: array[begin:end] for name, array in self.rollout.position.items()}
+        return {"collections": self.collections, "environments": self.env.copies(begin, end), "position": position}
+
+    def put(self, begin: int, state: dict[str, Any] | None) -> None:
+        """Let environments from `begin` on go on from there."""
+        if state is not None:
+            self.env.set_copies(begin, state["environments"])
+            position = self.rollout.position
+            for name, new in state["position"].items():
+                position[name][begin : begin + len(new)] = new
+            self.rollout.position = position
+
+    @property
+    def state(self) -> dict[str, Any] | None:
+        """See `Actor`."""
+        return self.part(0, self.env.num_envs)
+
+    @state.setter
+    def state(self, state: dict[str, Any] | None) -> None:
+        self.put(0, state)
+        self.collections = self.collections if state is None else state["collections"]
+
+
+def stream(seed: int, which: int, iteration: int) -> np.random.Generator:
+    """Random numbers for noise (0) or the order of minibatches (1) of an iteration."""
+    return np.random.Generator(np.random.Philox(key=seed, counter=[0, 0, which, iteration]))
+
+
+def _acting(structure):
+    """What `Rollout` runs in every step."""
+    def act(weights_and_normaliser, x, noise, mask=None):
+        weights, normaliser = weights_and_normaliser
+        model = core.tree.unflatten(structure, weights)
+        x = x if normaliser is None else normaliser(x)
+        return *model.actor.sample(x, noise, mask), model.critic(x)[:, 0]
+
+    return act
+
+
+def _neighbours(experiences):
+    """Experience of environments that follow each other made one."""
+    runs = [[experiences[0]]]
+    for x in experiences[1:]:
+        last = runs[-1][-1]
+        if x["first"] == last["first"] + last["rewards"].shape[1]:
+            runs[-1].append(x)
+        else:
+            runs.append([x])
+    return [_joined(run) for run in runs]
+
+
+def _joined(parts):
+    """Arrays of several groups of environments side by side."""
+    one = parts[0]
+    if len(parts) == 1:
+        return one
+    return {name: x if x is None or x.ndim == 0 else np.concatenate([part[name] for part in parts], axis=1) for name, x in one.items()}
 
 
 def ppo_loss(model: ActorCritic, batch: dict[str, Any], settings: Any) -> tuple[Any, dict[str, Any]]:

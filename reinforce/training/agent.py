@@ -9,7 +9,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from types import SimpleNamespace
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -21,13 +21,18 @@ from triskele.reinforce.training.episodes import Episodes
 from triskele.reinforce.training.evaluation import Evaluation, evaluate
 from triskele.reinforce.training.report import Bar, Report
 
+if TYPE_CHECKING:
+    from triskele.reinforce.distribution.fragments import Actor, Port
+    from triskele.reinforce.distribution.policies import Distribution
+
 __all__ = ["Agent"]
 
 Reports = Callable[[dict[str, float | None]], Any] | Sequence[Callable[[dict[str, float | None]], Any]]
 
 
 class Agent:
-    """Base of agents. A subclass collects and learns in `iterate`, and says in `kept` what it consists of.
+    """Base of agents. A subclass says in `kept` what it consists of, and either collects and learns in `iterate`, or is made of
+    fragments, which run in several places: `ports`, `actor`, `parameters`, `learn`, `deal` and `gather`.
 
     Its constructor takes an environment and hyper-parameters, calls this one, and sets its attributes.
 
@@ -51,18 +56,25 @@ class Agent:
     kept : tuple of str
         Attributes that make up the agent's state: trees of arrays and numbers. One called ``position`` says where the environments are;
         it is left out where these cannot be saved, as those of Gymnasium.
+    ports : dict of Port, optional
+        What an actor gives; None for an agent in one piece.
     """
 
     kept: tuple[str, ...] = ()
+    ports: dict[str, Port] | None = None
 
     def __init__(self, env: Any, settings: dict[str, Any]):
+        self.settings = SimpleNamespace(**settings)
+        self._given = env
+        self.steps = self.start = self.target = 0
+        self._enter(env)
+
+    def _enter(self, env):
+        """Make what the agent lives in: environments, or for some agents a game."""
         from triskele.reinforce.vector.env import make
 
-        self.settings = SimpleNamespace(**settings)
         self.check_settings(integers=["num_envs"])
-        self._given = env
-        self.env = make(env, num_envs=settings["num_envs"], seed=settings["seed"])
-        self.steps = self.start = self.target = 0
+        self.env = make(env, num_envs=self.settings.num_envs, seed=self.settings.seed)
         self.episodes = Episodes.start(self.env.num_envs)
 
     @property
@@ -76,6 +88,30 @@ class Agent:
         """Collect and learn once: count `steps` up, and return numbers for reports, always with the same names."""
         raise NotImplementedError
 
+    def actor(self, k: int, actors: int) -> Actor:
+        """A new actor, number k of so many, with its share of the environments and random streams of its own."""
+        raise NotImplementedError
+
+    @property
+    def parameters(self) -> Any:
+        """What actors want of what was learned so far, a tree of arrays."""
+        raise NotImplementedError
+
+    def learn(self, experiences: Sequence[dict[str, np.ndarray]]) -> dict[str, float]:
+        """Learn from as many experiences as there are actors: one of each in their order, or, asynchronously, as they came in.
+
+        Like `iterate` it counts `steps` up, and returns numbers for reports.
+        """
+        raise NotImplementedError
+
+    def deal(self, actors: int) -> Sequence[Any]:
+        """The states with which so many actors go on; None for one that begins, or cannot tell its state."""
+        raise NotImplementedError
+
+    def gather(self, states: Sequence[Any]) -> None:
+        """Keep the states of all actors, in their order: what `deal` hands out again, perhaps to another number of actors."""
+        raise NotImplementedError
+
     @property
     def policy(self) -> Policy:
         """What was learned so far, which does not change when the training goes on."""
@@ -84,7 +120,7 @@ class Agent:
     # -- training -----------------------------------------------------------------------------------------------------------
 
     def train(self, total_steps: int | None = None, *, report: Reports = (), progress: bool = True,
-              checkpoint: str | os.PathLike | None = None, every: int | None = None) -> Self:  # fmt: skip
+              checkpoint: str | os.PathLike | None = None, every: int | None = None, distribution: Distribution | None = None) -> Self:  # fmt: skip
         """Train for so many steps.
 
         Ctrl-C ends the training after the running iteration, when the checkpoint has been written; a second one at once.
@@ -103,6 +139,8 @@ class Agent:
             at the end.
         every : int, optional
             Steps between checkpoints; a twentieth of the training when left out.
+        distribution : OneProcess, Threads or MPI, optional
+            Where actors and learner run; all in this process, with one actor, when left out. A checkpoint goes on under any of them.
 
         Returns
         -------
@@ -115,7 +153,11 @@ class Agent:
             If there is nothing to do.
         FloatingPointError
             If the network or its inputs are no longer finite. The last checkpoint stays as it was.
+        DistributionError
+            If an actor fails, is replaced, and fails again, or no longer answers. So does the last checkpoint.
         """
+        from triskele.reinforce.distribution.policies import Distribution, OneProcess
+
         if total_steps is not None:
             if isinstance(total_steps, bool) or not isinstance(total_steps, (int, np.integer)) or total_steps < 1:
                 raise ValueError(f"{self.name}.train: total_steps must be a positive integer, got {total_steps!r}")
@@ -126,20 +168,29 @@ class Agent:
             every = max((self.target - self.start) // 20, 1)
         elif isinstance(every, bool) or not isinstance(every, (int, np.integer)) or every < 1:
             raise ValueError(f"{self.name}.train: every must be a positive number of steps, got {every!r}")
-        if checkpoint is not None:
-            self._check_place(checkpoint)
+        if distribution is not None and not isinstance(distribution, Distribution):
+            raise TypeError(f"{self.name}.train: distribution must be OneProcess(...), Threads(...) or MPI(...), got {distribution!r:.80}")
         reports = [report] if callable(report) else list(report)
         if progress:
             reports.append(Bar())
-        with _opened(reports, self), patient_interrupts() as interrupted:
-            self._run(reports, checkpoint, every, interrupted)
+
+        def loop(iterate):
+            if checkpoint is not None:
+                self._check_place(checkpoint)
+            with _opened(reports, self):
+                self._run(iterate, reports, checkpoint, every, interrupted)
+
+        with patient_interrupts() as interrupted:
+            (distribution or OneProcess()).run(self, loop, interrupted)
+        if interrupted:
+            raise KeyboardInterrupt
         return self
 
-    def _run(self, reports, checkpoint, every, interrupted):
+    def _run(self, iterate, reports, checkpoint, every, interrupted):
         due = (self.steps // every + 1) * every
         began, before, stop = time.perf_counter(), self.steps, False
         while self.steps < self.target and not stop and not interrupted:
-            found = self.iterate()
+            found = iterate()
             seconds = max(time.perf_counter() - began, 1e-9)
             numbers = {"steps": self.steps, "episodes": self.episodes.finished, "return": self.episodes.mean_return, "length": self.episodes.mean_length,
                        **found, "steps_per_second": round((self.steps - before) / seconds)}
@@ -150,8 +201,6 @@ class Agent:
                 due = (self.steps // every + 1) * every
         if checkpoint is not None:
             self.save_checkpoint(checkpoint)
-        if interrupted:
-            raise KeyboardInterrupt
 
     # -- use ----------------------------------------------------------------------------------------------------------------
 
@@ -199,11 +248,32 @@ class Agent:
             "env": self._given if isinstance(self._given, str) else None,
             "spaces": self._spaces,
             "settings": vars(self.settings),
+            **self.state,
+        })
+
+    @property
+    def state(self) -> dict[str, Any]:
+        """Everything that the rest of the training depends on, besides the settings, as a tree."""
+        return {
             "counters": [self.steps, self.start, self.target],
             "episodes": self.episodes,
             "environment": self._environment(),
             "state": {name: operator.attrgetter(name)(self) for name in self.kept},
-        })
+        }
+
+    @state.setter
+    def state(self, state: dict[str, Any]) -> None:
+        self.steps, self.start, self.target = state["counters"]
+        self.episodes = state["episodes"]
+        names = set(self.kept)
+        if state["environment"] is None:
+            self.episodes.restart()
+            names -= {name for name in names if name.endswith(".position")}
+        else:
+            self.env.state = state["environment"]
+        for name in names:
+            *owner, last = name.split(".")
+            setattr(operator.attrgetter(*owner)(self) if owner else self, last, state["state"][name])
 
     def _environment(self):
         try:
@@ -243,17 +313,7 @@ class Agent:
         agent = cls(found["env"] if env is None else env, **found["settings"])
         if found["spaces"] != agent._spaces:
             raise CheckpointError(f"{where}: observations and actions must be {found['spaces']}, got {agent._spaces} (another environment?)")
-        agent.steps, agent.start, agent.target = found["counters"]
-        agent.episodes = found["episodes"]
-        names = set(cls.kept)
-        if found["environment"] is None:
-            agent.episodes.restart()
-            names.discard("_rollout.position")
-        else:
-            agent.env.state = found["environment"]
-        for name in names:
-            *owner, last = name.split(".")
-            setattr(operator.attrgetter(*owner)(agent) if owner else agent, last, found["state"][name])
+        agent.state = found
         return agent
 
     @property

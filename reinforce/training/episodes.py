@@ -70,11 +70,18 @@ class Episodes:
         """At the first observations of all environments."""
         return cls(np.zeros(num_envs), np.zeros(num_envs, np.int64), np.zeros(num_envs, bool))
 
-    def add(self, rewards: Any, terminated: np.ndarray, truncated: np.ndarray) -> np.ndarray:
-        """Take in some steps of all environments, each array [T, N]; returns which are transitions rather than restarts, bool [T, N]."""
+    def add(self, rewards: Any, terminated: np.ndarray, truncated: np.ndarray, copies: slice = slice(None)) -> np.ndarray:
+        """Take in steps of all environments, or of some, each array [T, N]; returns which are transitions, not restarts, bool [T, N]."""
         valid = np.empty(terminated.shape, bool)
-        self.finished = int(_follow(rewards, terminated, truncated, self.totals, self.lengths, self.over, valid, self.returns, self.steps, self.finished))
+        running = self.totals[copies], self.lengths[copies], self.over[copies]
+        self.finished = int(_follow(rewards, terminated, truncated, *running, valid, self.returns, self.steps, self.finished))
         return valid
+
+    def finish(self, returns: Any, lengths: Any) -> None:
+        """Note whole episodes that have ended, in their order."""
+        places = (self.finished + np.arange(len(returns))) % WINDOW  # of those that come twice, the last stays
+        self.returns[places], self.steps[places] = returns, lengths
+        self.finished += len(returns)
 
     def restart(self) -> None:
         """Forget the running episodes: all environments are at first observations."""

@@ -91,10 +91,10 @@ class ReturnScale:
         """At the first observations of all environments."""
         return cls(RunningMoments.start(()), np.zeros(num_envs))
 
-    def scaled(self, rewards: np.ndarray, terminated: np.ndarray, truncated: np.ndarray, discount: float) -> np.ndarray:
-        """Take in rewards [T, N] and return them scaled, cut to [-10, 10]."""
+    def scaled(self, rewards: np.ndarray, terminated: np.ndarray, truncated: np.ndarray, discount: float, copies: slice = slice(None)) -> np.ndarray:
+        """Take in rewards [T, N] of all environments, or of some, and return them scaled, cut to [-10, 10]."""
         returns = np.empty(rewards.shape)
-        _accumulate(rewards, terminated, truncated, self.running, discount, returns)
+        _accumulate(rewards, terminated, truncated, self.running[copies], discount, returns)
         self.moments.add(returns.ravel())
         scaled = rewards / np.sqrt(self.moments.variance + 1e-8)
         return np.clip(scaled, -10.0, 10.0).astype(rewards.dtype)

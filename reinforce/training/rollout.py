@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from triskele import core
+from triskele.core.compile.jit import Jitted
 from triskele.reinforce.errors import EnvError
 from triskele.reinforce.program import Batch
 
@@ -20,7 +21,7 @@ class Rollout:
     Parameters
     ----------
     env : VectorEnv
-    act : function
+    act : function, or one under `core.jit`
         ``act(model, x, noise, mask) -> (action, action as the environment takes it, log probability, value)``, in NumPy, for
         observations x [N, ...] (float32) and noise [N, k]; `mask` is None or bool [N, actions]. The same compiled program serves
         environments in machine code and in Python, so that both get the same numbers.
@@ -39,7 +40,7 @@ class Rollout:
     def __init__(self, env: Any, act: Callable, length: int):
         n, shape = env.num_envs, env.observation_space.shape
         self.env, self.length = env, length
-        self._act = core.jit(act)
+        self._act = act if isinstance(act, Jitted) else core.jit(act)
         self._batch: Batch | None = None
         self.observations = np.zeros((length + 1, n, *shape), np.float32)
         self.log_probs = np.zeros((length, n), np.float32)

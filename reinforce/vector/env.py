@@ -220,6 +220,18 @@ class VectorEnv:
             (target.view(np.uint8) if target.dtype.names else target)[...] = new[k]
         self._is_reset = bool(new["reset"])
 
+    def copies(self, begin: int, end: int) -> dict[str, np.ndarray]:
+        """What `state` says of some copies, for `set_copies` of this or another `VectorEnv` of the same environment."""
+        a = self.arrays
+        found = {"data": a.data[..., begin:end], "steps": a.steps[begin:end], "done": a.done[begin:end], "streams": a.streams[begin:end]}
+        return {name: array.copy() for name, array in found.items()}
+
+    def set_copies(self, begin: int, state: Mapping[str, np.ndarray]) -> None:
+        """Let copies from `begin` on go on from there, bit for bit."""
+        a, end = self.arrays, begin + len(state["steps"])
+        a.data[..., begin:end] = state["data"]
+        a.steps[begin:end], a.done[begin:end], a.streams[begin:end] = state["steps"], state["done"], state["streams"]
+
     def close(self) -> None:
         """Does nothing: Gymnasium's environments have it."""
 

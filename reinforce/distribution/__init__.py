@@ -1,0 +1,1 @@
+"""Where the parts of an agent run: one process, threads, MPI ranks."""

@@ -1,0 +1,154 @@
+"""Fragments: the parts of an agent that a distribution policy places, and the ports at which they are joined.
+
+An agent that runs in several places consists of *actors*, which turn parameters into experience, and a *learner*, the agent
+itself, which turns experience into parameters (its buffer is inside it). No fragment knows where the others are:
+
+    agent.ports                  names of what an actor gives, each with its dtype and shape
+    agent.actor(k, actors)       actor number k, with random streams of its own and no reference to the agent
+    agent.parameters             what actors want of the learner: a tree of arrays
+    agent.learn(experiences)     takes in what actors gave, and returns numbers for reports
+    agent.deal(actors)           the states of so many actors, as the agent keeps them; None: as they are made
+    agent.gather(states)         puts the states of all actors back
+
+after Zhu, Zhao, Li, Pietzuch et al., "MSRL: distributed reinforcement learning with dataflow fragments", USENIX ATC 2023, section 4.
+"""
+
+from __future__ import annotations
+
+import socket
+import warnings
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from triskele.reinforce.errors import DistributionError, ReinforceError
+
+if TYPE_CHECKING:
+    from triskele.reinforce.training.agent import Agent
+
+__all__ = ["Actor", "PlacedActor", "Port", "check_ports"]
+
+
+class Actor(Protocol):
+    """What turns parameters into experience."""
+
+    state: Any
+    """Everything that later experience depends on, as a tree of arrays and numbers (a copy); setting it goes back there. None:
+    it cannot be told."""
+
+    def collect(self, parameters: Any) -> dict[str, np.ndarray]:
+        """Experience under these parameters: an array for each port, which the next call may overwrite."""
+
+
+class Port:
+    """Dtype and shape of what passes.
+
+    Parameters
+    ----------
+    dtype : dtype
+    *shape : int or str
+        A name stands for any size, which is the same wherever the name stands.
+
+    Examples
+    --------
+    >>> ports = {"x": Port(np.float32, "steps", 4), "reward": Port(np.float64, "steps")}
+    >>> check_ports("actor 0", ports, {"x": np.zeros((7, 4), np.float32), "reward": np.zeros(7)})
+    >>> check_ports("actor 0", ports, {"x": np.zeros((7, 4), np.float32), "reward": np.zeros(5)})
+    Traceback (most recent call last):
+    ...
+    triskele.reinforce.errors.DistributionError: actor 0: port 'reward' must be float64 (steps = 7), got float64 (5)
+    """
+
+    __slots__ = ("dtype", "shape")
+
+    def __init__(self, dtype: Any, *shape: int | str):
+        self.dtype, self.shape = np.dtype(dtype), shape
+
+    def __repr__(self) -> str:
+        return f"{self.dtype} ({', '.join(map(str, self.shape))})"
+
+
+def check_ports(where: str, ports: dict[str, Port], experience: Any) -> None:
+    """Raise DistributionError unless there is an array for each port, which fits it."""
+    if not isinstance(experience, dict) or experience.keys() != ports.keys():
+        got = ", ".join(map(str, experience)) if isinstance(experience, dict) else type(experience).__name__
+        raise DistributionError(f"{where}: experience must have the ports {', '.join(ports)}, got {got}")
+    sizes: dict[str, int] = {}
+    for name, port in ports.items():
+        value = experience[name]
+        shape = getattr(value, "shape", None)
+        if getattr(value, "dtype", None) == port.dtype and len(shape) == len(port.shape):
+            if all(n == (sizes.setdefault(m, n) if isinstance(m, str) else m) for n, m in zip(shape, port.shape, strict=True)):
+                continue
+        must = ", ".join(f"{m} = {sizes[m]}" if m in sizes else str(m) for m in port.shape)
+        got = type(value).__name__ if shape is None else f"{value.dtype} ({', '.join(map(str, shape))})"
+        raise DistributionError(f"{where}: port {name!r} must be {port.dtype} ({must}), got {got}")
+
+
+class PlacedActor:
+    """An actor where a policy has put it. One that fails is replaced from its last state, and its work is done again.
+
+    Parameters
+    ----------
+    agent : Agent
+    k, actors : int
+        Number of the actor, and how many there are.
+    state : tree
+        Where it begins, as `Agent.deal` gave it.
+    place : str
+        For messages.
+
+    Attributes
+    ----------
+    state : tree
+        After its last collection.
+    """
+
+    def __init__(self, agent: Agent, k: int, actors: int, state: Any, place: str):
+        self._agent, self.k, self._actors = agent, k, actors
+        self.name = f"{agent.name}: actor {k} of {actors} ({place} on {socket.gethostname()})"
+        self._ports: dict[str, Port] = agent.ports  # type: ignore[assignment]  # a policy has looked
+        self._iteration, self.state = 0, state
+        self._make()
+
+    def _make(self):
+        self._actor = self._agent.actor(self.k, self._actors)
+        if self.state is None:
+            self.state = self._actor.state
+        else:
+            self._actor.state = self.state
+
+    def collect(self, parameters: Any) -> dict[str, np.ndarray]:
+        """Experience under these parameters.
+
+        Raises
+        ------
+        DistributionError
+            If the actor fails twice in a row, or gives what does not fit the ports.
+        ReinforceError, FloatingPointError
+            Those that are no accidents but would come again are raised as they are.
+        """
+        self._iteration += 1
+        try:
+            return self._collected(parameters)
+        except (ReinforceError, FloatingPointError) as error:
+            error.add_note(f"({self.name}, iteration {self._iteration})")
+            raise
+        except Exception as error:
+            if self.state is None:
+                raise self._failed(error, "and cannot be replaced, since its environments cannot tell their state") from error
+            warnings.warn(f"{self._failed(error, 'and is replaced from its last state')}", RuntimeWarning, stacklevel=1)
+        try:
+            self._make()
+            return self._collected(parameters)
+        except Exception as error:
+            raise self._failed(error, "again after it was replaced") from error
+
+    def _collected(self, parameters):
+        experience = self._actor.collect(parameters)
+        check_ports(self.name, self._ports, experience)
+        self.state = self._actor.state
+        return experience
+
+    def _failed(self, error, what):
+        return DistributionError(f"{self.name} failed in iteration {self._iteration} {what}: {type(error).__name__}: {error}")

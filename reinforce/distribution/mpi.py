@@ -1,0 +1,362 @@
+"""Actors on MPI ranks. Rank 0 has the learner, rank k + 1 actor k; nothing but trees of arrays and numbers passes between them.
+
+The learner sends parameters, with their version, to every actor that waits for them; an actor answers with experience, the
+version that it came from, and its state. Synchronously an actor waits for parameters after each answer. Asynchronously it
+goes on with those that it has, until two answers are unread; the learner takes what comes first. Nobody blocks in a send
+while the other side may be sending, too, so that no order of events can lock two ranks.
+"""
+
+from __future__ import annotations
+
+import atexit
+import builtins
+import hashlib
+import json
+import os
+import socket
+import sys
+import time
+import traceback
+from collections import Counter
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from triskele.core import get_threads, set_threads
+from triskele.reinforce import errors, storage
+from triskele.reinforce.distribution.fragments import PlacedActor
+from triskele.reinforce.distribution.policies import Distribution, Iterate, OneProcess, check_splits, learn, seconds
+from triskele.reinforce.errors import DistributionError
+
+if TYPE_CHECKING:
+    from triskele.reinforce.training.agent import Agent
+
+__all__ = ["MPI"]
+
+# Set by mpiexec and srun for the processes that they start: PMI of MPICH and Intel MPI, Open MPI, Slurm.
+_SIZES = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "SLURM_STEP_NUM_TASKS")
+_TAG = 7411  # of our messages, apart from the user's own
+_LONGEST_NAP = 2e-3  # seconds
+
+
+class MPI(Distribution):
+    """One learner and as many actors as there are further ranks, started by ``mpiexec -n 3 python script.py``.
+
+    All ranks run the same script and make the same agent; after a training all have its result. What a script prints should
+    stand behind ``if distribution.root:``. Without mpiexec, learner and one actor are in this process.
+
+    Parameters
+    ----------
+    synchronous : bool
+        Whether the learner waits for all actors, and they for it: numbers are those of ``OneProcess(actors)``, bit for bit. If not,
+        the learner takes as many experiences as there are actors in the order in which they come, and actors go on meanwhile:
+        numbers differ from run to run, and ``staleness`` in reports says how many updates old the parameters were, on average, with
+        which experience was made.
+    comm : mpi4py communicator, optional
+        ``COMM_WORLD`` when left out.
+    timeout : float
+        Seconds without a message after which a rank is given up, and the training ends with an error.
+
+    Attributes
+    ----------
+    actors : int
+
+    Raises
+    ------
+    ImportError
+        If mpiexec has started several processes, and mpi4py is missing: each would do the work of all.
+
+    Examples
+    --------
+    >>> from triskele import reinforce as rl
+    >>> distribution = rl.MPI(synchronous=False)
+    >>> agent = rl.PPO("CartPole-v1", seed=0).train(1024, progress=False, distribution=distribution)
+    """
+
+    def __init__(self, synchronous: bool = True, *, comm: Any = None, timeout: float = 3600.0):
+        if not isinstance(synchronous, bool):
+            raise TypeError(f"MPI: synchronous must be True or False, got {synchronous!r}")
+        self.synchronous, self.timeout = synchronous, seconds("MPI", timeout)
+        self._comm = _world() if comm is None else comm
+        self._rank, self._size = (0, 1) if self._comm is None else (self._comm.Get_rank(), self._comm.Get_size())
+        self.actors = max(self._size - 1, 1)
+
+    @property
+    def root(self) -> bool:  # type: ignore[override]
+        """Whether this is the learner's rank."""
+        return self._rank == 0
+
+    def run(self, agent: Agent, loop: Callable[[Iterate], None], interrupted: list[int]) -> None:
+        """See `Distribution`."""
+        if self._size == 1:
+            return OneProcess().run(agent, _reporting_staleness(loop) if not self.synchronous else loop, interrupted)
+        check_splits(agent, self)
+        before = get_threads()
+        try:
+            (_Learner if self.root else _Acting)(agent, self, interrupted).run(loop)
+        finally:
+            set_threads(before)
+
+    def __repr__(self) -> str:
+        return f"MPI(synchronous={self.synchronous}) on {self._size} ranks"
+
+
+class _Link:
+    """Messages between ranks: trees, pickled. A rank that waits sleeps, and leaves its processor to others."""
+
+    def __init__(self, comm: Any, timeout: float):
+        self.comm, self.timeout = comm, timeout
+        self.here = f"rank {comm.Get_rank()} on {socket.gethostname()}"
+
+    def send(self, rank: int, message: tuple) -> Any:
+        """Begin to send; the request is done when the other side has received."""
+        return self.comm.isend(message, rank, _TAG)
+
+    def waiting(self) -> bool:
+        """Whether a message has come."""
+        return self.comm.iprobe(tag=_TAG)
+
+    def receive(self, missing: Callable[[], str]) -> tuple[int, tuple]:
+        """(rank, message): the next one of any rank. `missing` says who has not answered."""
+        from mpi4py.MPI import Status
+
+        status = Status()
+        self.wait(lambda: self.comm.iprobe(tag=_TAG, status=status), missing)
+        rank = status.Get_source()
+        return rank, self.comm.recv(source=rank, tag=_TAG)
+
+    def wait(self, done: Callable[[], bool], missing: Callable[[], str]) -> None:
+        """Until something is done."""
+        began = time.monotonic()
+        while not done():
+            waited = time.monotonic() - began
+            if waited > self.timeout:
+                raise _Lost(f"{missing()}: nothing was heard for {self.timeout:g} s (it hangs or was killed; MPI(timeout=) sets how long "
+                                        "to wait)")  # fmt: skip
+            time.sleep(min(waited / 10, _LONGEST_NAP))
+
+
+class _End:
+    """What both ends have."""
+
+    def __init__(self, agent: Agent, policy: MPI, interrupted: list[int]):
+        self.agent, self.actors, self.synchronous, self.interrupted = agent, policy.actors, policy.synchronous, interrupted
+        self.link = _Link(policy._comm, policy.timeout)
+
+    def abandon(self) -> None:
+        """A rank that does not answer can only be ended by MPI, when this one is done."""
+        atexit.register(self.link.comm.Abort, 1)
+
+
+class _Learner(_End):
+    """What rank 0 does."""
+
+    def run(self, loop: Callable[[Iterate], None]) -> None:
+        self.version, self.requests = 0, []
+        self.owed = Counter(dict.fromkeys(range(self.actors), 0))  # answers of each actor that were read, and got none themselves
+        self.places = {k: f"rank {k + 1}" for k in range(self.actors)}
+        try:
+            self._join()
+            loop(self._iterate)
+            self._end(None)
+        except _Lost:
+            self._tell(("the rank of another actor", "does not answer", ""))
+            self.abandon()
+            raise
+        except Exception as error:
+            self._end(_told(error, self.link.here))
+            raise
+        except BaseException:  # a second Ctrl-C
+            self.abandon()
+            raise
+
+    def _join(self):
+        """All ranks must have made the same agent; actors get their states, and how many threads are theirs."""
+        mine, hosts = _description(self.agent), {}
+        for _ in range(self.actors):
+            rank, (theirs, host) = self._receive(range(self.actors))
+            self.places[rank - 1], hosts[rank] = f"rank {rank} on {host[0]}", host
+            different = [f"{name} ({mine.get(name)} and {theirs.get(name)})" for name in mine | theirs if mine.get(name) != theirs.get(name)]
+            if different:
+                raise DistributionError(f"{self.agent.name}.train: all ranks must have made the same agent, but ranks 0 and {rank} differ in "
+                                        f"{', '.join(different)}")  # fmt: skip
+        if not self.synchronous:
+            hosts[0] = _host()
+            set_threads(_share(hosts, 0))
+        self.states = list(self.agent.deal(self.actors))
+        self.requests += [self.link.send(k + 1, ("begin", state, _share(hosts, k + 1))) for k, state in enumerate(self.states)]
+
+    def _iterate(self):
+        parameters = self.agent.parameters
+        self.requests = [r for r in self.requests if not r.test()[0]]
+        self.requests += [self.link.send(k + 1, ("parameters", self.version, parameters, answered)) for k, answered in self.owed.items()]
+        found: list[tuple[int, int, Any]] = []
+        while len(found) < self.actors:
+            rank, (version, experience, self.states[rank - 1], stop) = self._receive(set(range(self.actors)) - {k for k, *_ in found})
+            found.append((rank - 1, version, experience))
+            if stop and not self.interrupted:
+                self.interrupted.append(0)
+        if self.synchronous:
+            found.sort(key=lambda x: x[0])
+        self.owed = Counter(k for k, *_ in found)
+        numbers = learn(self.agent, [x for *_, x in found], self.states)
+        staleness = sum(self.version - version for _, version, _ in found) / self.actors
+        self.version += 1
+        return numbers if self.synchronous else {**numbers, "staleness": staleness}
+
+    def _receive(self, missing):
+        """The next message that is no failure."""
+        rank, message = self.link.receive(lambda: self._names(missing))
+        if message[0] == "failed":
+            raise _error(*message[1:])
+        return rank, message
+
+    def _names(self, actors):
+        return f"{self.agent.name}: " + " and ".join(f"actor {k} of {self.actors} ({self.places[k]})" for k in sorted(actors))
+
+    def _end(self, told):
+        """Tell all actors, and read until they have heard, so that no message is left."""
+        self._tell(told)
+        heard: set[int] = set()
+        try:
+            while len(heard) < self.actors:
+                rank, message = self.link.receive(lambda: self._names(set(range(self.actors)) - heard))
+                if message[0] == "ended":
+                    heard.add(rank - 1)
+        except _Lost:
+            self.abandon()
+            raise
+        for request in self.requests:
+            request.wait()
+
+    def _tell(self, told):
+        state = None if told else self.agent.state
+        self.requests += [self.link.send(k + 1, ("end", told, bool(self.interrupted), state)) for k in range(self.actors)]
+
+
+class _Acting(_End):
+    """What the other ranks do."""
+
+    def run(self, loop: Callable[[Iterate], None]) -> None:
+        self.k, self.ended = self.link.comm.Get_rank() - 1, None
+        failed = None
+        try:
+            try:
+                self._send((_description(self.agent), _host()))
+                self._act()
+            except (_Ended, _Lost):
+                raise
+            except Exception as error:
+                failed = error
+                self._send(("failed", *_told(error, self.link.here)))
+            while True:
+                self._next()
+        except _Ended as end:
+            _, told, interrupted, state = end.args[0]
+            self._send(("ended",))
+        except BaseException:  # a second Ctrl-C, or the learner does not answer
+            self.abandon()
+            raise
+        if failed is not None:
+            raise failed
+        if told is not None:
+            raise _error(*told)
+        self.agent.state = state
+        if interrupted and not self.interrupted:
+            self.interrupted.append(0)
+
+    def _act(self):
+        _, state, threads = self._next()
+        set_threads(threads)
+        actor = PlacedActor(self.agent, self.k, self.actors, state, f"rank {self.k + 1}")
+        parameters, unanswered, most = None, 0, 0 if self.synchronous else 1
+        while True:
+            while parameters is None or unanswered > most or self.link.waiting():
+                _, version, parameters, answered = self._next()
+                unanswered -= answered
+            experience = actor.collect(parameters)
+            self._send((version, experience, actor.state, bool(self.interrupted)))
+            unanswered += 1
+
+    def _next(self):
+        """The learner's next message."""
+        _, message = self.link.receive(self._learner)
+        if message[0] == "end":
+            raise _Ended(message)
+        return message
+
+    def _send(self, message):
+        request = self.link.send(0, message)
+        self.link.wait(lambda: request.test()[0], self._learner)
+
+    def _learner(self):
+        return f"{self.agent.name}: the learner (rank 0)"
+
+
+class _Ended(Exception):
+    """The learner has said that it is over."""
+
+
+class _Lost(DistributionError):
+    """A rank does not answer."""
+
+
+def _host():
+    """What ranks that share processors have in common."""
+    return socket.gethostname(), tuple(sorted(os.sched_getaffinity(0))) if hasattr(os, "sched_getaffinity") else ()
+
+
+def _share(hosts, rank):
+    """Threads of a rank, when all of these compute at the same time."""
+    return max(1, get_threads() // sum(host == hosts[rank] for host in hosts.values()))
+
+
+def _reporting_staleness(loop):
+    """The same columns of a table as with several ranks."""
+    return lambda iterate: loop(lambda: {**iterate(), "staleness": 0.0})
+
+
+def _description(agent):
+    """What must be equal on all ranks, as text."""
+    return {"agent": agent.name, "spaces": agent._spaces, **{name: _text(value) for name, value in vars(agent.settings).items()}}
+
+
+def _text(value):
+    arrays: dict[str, np.ndarray] = {}
+    try:
+        text = json.dumps(storage.pack(value, arrays), default=str)
+    except TypeError:  # what has no name cannot be compared
+        return type(value).__name__
+    digest = hashlib.sha256(b"".join([text.encode(), *(np.ascontiguousarray(a).tobytes() for a in arrays.values())])).hexdigest()
+    return text if len(text) < 40 and not arrays else f"{type(value).__name__} {digest[:8]}"
+
+
+def _told(error, here):
+    """An error for other ranks: name of its class, text, and where it came from."""
+    trace = "".join(traceback.format_exception(error))
+    return type(error).__name__, str(error), f"({here})\n{trace}"
+
+
+def _error(kind, text, note):
+    """The error of another rank: of its class, where that takes a text."""
+    found = getattr(errors, kind, None) or getattr(builtins, kind, None)
+    if not (isinstance(found, type) and issubclass(found, Exception)) or issubclass(found, (KeyError, UnicodeError)):
+        found, text = DistributionError, f"{kind}: {text}"
+    error = found(text)
+    error.add_note(note)
+    return error
+
+
+def _world():
+    """COMM_WORLD, or None where there is only this process."""
+    started = max(int(os.environ.get(name) or 1) for name in _SIZES)
+    if started == 1 and "mpi4py.MPI" not in sys.modules:
+        return None
+    try:
+        from mpi4py.MPI import COMM_WORLD
+    except ImportError as error:
+        raise ImportError("MPI: under mpiexec it needs mpi4py (pip install 'triskele[mpi]')") from error
+    if started > 1 == COMM_WORLD.Get_size():
+        raise DistributionError(f"MPI: {started} processes were started, but mpi4py sees one (it belongs to another MPI than mpiexec, and comes with its own)")
+    return COMM_WORLD

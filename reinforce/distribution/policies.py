@@ -1,0 +1,194 @@
+"""Distribution policies within one process. `OneProcess` with one actor is what a training does when nothing is said."""
+
+from __future__ import annotations
+
+import contextlib
+import queue
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from triskele.core import get_threads, set_threads
+from triskele.reinforce.distribution.fragments import PlacedActor
+from triskele.reinforce.errors import DistributionError
+
+if TYPE_CHECKING:
+    from triskele.reinforce.training.agent import Agent
+
+__all__ = ["Distribution", "OneProcess", "Threads"]
+
+Iterate = Callable[[], dict[str, Any]]
+
+
+class Distribution:
+    """Base of policies: where the fragments of an agent run.
+
+    Attributes
+    ----------
+    root : bool
+        Whether this process has the learner, and should print and draw.
+    """
+
+    root = True
+
+    def run(self, agent: Agent, loop: Callable[[Iterate], None], interrupted: list[int]) -> None:
+        """Place the agent's fragments and call ``loop(iterate)`` where the learner is; each ``iterate()`` collects and learns once.
+
+        Parameters
+        ----------
+        agent : Agent
+        loop : function
+        interrupted : list
+            Not empty after a Ctrl-C, here or elsewhere; the loop ends then.
+        """
+        raise NotImplementedError
+
+
+class OneProcess(Distribution):
+    """All fragments in this process, one actor after the other.
+
+    Parameters
+    ----------
+    actors : int
+
+    Examples
+    --------
+    >>> from triskele import reinforce as rl
+    >>> agent = rl.PPO("CartPole-v1", seed=0).train(1024, progress=False, distribution=rl.OneProcess(actors=2))
+    """
+
+    def __init__(self, actors: int = 1):
+        self.actors = positive("OneProcess: actors", actors)
+
+    def run(self, agent: Agent, loop: Callable[[Iterate], None], interrupted: list[int]) -> None:
+        """See `Distribution`."""
+        if agent.ports is None and self.actors == 1:
+            return loop(agent.iterate)
+        placed = place(agent, self, self.actors, "this process")
+
+        def iterate():
+            parameters = agent.parameters
+            return learn(agent, [actor.collect(parameters) for actor in placed], [actor.state for actor in placed])
+
+        return loop(iterate)
+
+    def __repr__(self) -> str:
+        return f"OneProcess(actors={self.actors})"
+
+
+class Threads(Distribution):
+    """Each actor on a thread of its own; the learner waits for all of them. The numbers are those of ``OneProcess(actors)``.
+
+    Compiled code runs at the same time; what is in Python, as environments of Gymnasium are, waits for its turn.
+
+    Parameters
+    ----------
+    actors : int
+    timeout : float
+        Seconds after which the learner no longer waits for an actor, and the training ends with an error.
+
+    Examples
+    --------
+    >>> from triskele import reinforce as rl
+    >>> agent = rl.PPO("CartPole-v1", seed=0).train(1024, progress=False, distribution=rl.Threads(actors=2))
+    """
+
+    def __init__(self, actors: int, *, timeout: float = 3600.0):
+        self.actors = positive("Threads: actors", actors)
+        self.timeout = seconds("Threads", timeout)
+
+    def run(self, agent: Agent, loop: Callable[[Iterate], None], interrupted: list[int]) -> None:
+        """See `Distribution`."""
+        workers = [_Worker(actor) for actor in place(agent, self, self.actors, "thread {}")]
+
+        def iterate():
+            with processors_for(self.actors):
+                parameters = agent.parameters
+                for worker in workers:
+                    worker.tasks.put(parameters)
+                until = time.monotonic() + self.timeout
+                answers = [worker.answer(until, self.timeout) for worker in workers]  # all, before one of them is raised
+            for answer in answers:
+                if isinstance(answer, BaseException):
+                    raise answer
+            return learn(agent, answers, [worker.actor.state for worker in workers])
+
+        try:
+            loop(iterate)
+        finally:
+            for worker in workers:
+                worker.tasks.put(None)
+
+    def __repr__(self) -> str:
+        return f"Threads(actors={self.actors})"
+
+
+class _Worker:
+    """A thread with an actor. A daemon: one that hangs must not keep the process from ending."""
+
+    def __init__(self, actor: PlacedActor):
+        self.actor = actor
+        self.tasks: queue.SimpleQueue = queue.SimpleQueue()
+        self._answers: queue.SimpleQueue = queue.SimpleQueue()
+        threading.Thread(target=self._work, name=actor.name, daemon=True).start()
+
+    def _work(self):
+        while (parameters := self.tasks.get()) is not None:
+            try:
+                answer = self.actor.collect(parameters)
+            except BaseException as error:  # a thread has nobody else to tell
+                answer = error
+            self._answers.put(answer)
+
+    def answer(self, until, timeout):
+        """Experience, or what went wrong."""
+        try:
+            return self._answers.get(timeout=max(until - time.monotonic(), 0.0))
+        except queue.Empty:
+            return DistributionError(f"{self.actor.name} must answer within {timeout:g} s, got nothing (Threads(..., timeout=) sets how long)")
+
+
+def place(agent: Agent, policy: Distribution, actors: int, where: str) -> list[PlacedActor]:
+    """All actors of an agent; ``{}`` in `where` is the actor's number."""
+    check_splits(agent, policy)
+    return [PlacedActor(agent, k, actors, state, where.format(k)) for k, state in enumerate(agent.deal(actors))]
+
+
+def check_splits(agent: Agent, policy: Distribution) -> None:
+    """Raise ValueError unless the agent is made of fragments."""
+    if agent.ports is None:
+        raise ValueError(f"{agent.name}.train: distribution must be OneProcess(), got {policy} ({agent.name} is one piece, which runs in one process "
+                         "only; PPO and AlphaZero run on several)")  # fmt: skip
+
+
+def learn(agent: Agent, experiences: Sequence[Any], states: Sequence[Any]) -> dict[str, Any]:
+    """What an iteration does with what came of all actors."""
+    numbers = agent.learn(experiences)
+    agent.gather(states)
+    return numbers
+
+
+@contextlib.contextmanager
+def processors_for(actors: int) -> Iterator[None]:
+    """Where there are as many actors as processors each computes on its own; the pool of threads is for one at a time."""
+    before = get_threads()
+    set_threads(1 if actors >= before else before)
+    try:
+        yield
+    finally:
+        set_threads(before)
+
+
+def positive(where: str, value: Any) -> int:
+    """A checked number of actors."""
+    if isinstance(value, bool) or not hasattr(value, "__index__") or value < 1:
+        raise ValueError(f"{where} must be a positive integer, got {value!r}")
+    return int(value)
+
+
+def seconds(where: str, value: Any) -> float:
+    """A checked time to wait."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not value > 0:
+        raise ValueError(f"{where}: timeout must be a positive number of seconds, got {value!r}")
+    return float(value)

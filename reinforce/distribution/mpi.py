@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import atexit
 import builtins
+import contextlib
 import hashlib
 import json
 import os
@@ -56,7 +57,8 @@ class MPI(Distribution):
     comm : mpi4py communicator, optional
         ``COMM_WORLD`` when left out.
     timeout : float
-        Seconds without a message after which a rank is given up, and the training ends with an error.
+        Seconds without a message after which the learner gives a rank up, and the training ends with an error; actors wait twice
+        as long for the learner.
 
     Attributes
     ----------
@@ -106,7 +108,7 @@ class _Link:
     """Messages between ranks: trees, pickled. A rank that waits sleeps, and leaves its processor to others."""
 
     def __init__(self, comm: Any, timeout: float):
-        self.comm, self.timeout = comm, timeout
+        self.comm, self.timeout, self.lost = comm, timeout, False
         self.here = f"rank {comm.Get_rank()} on {socket.gethostname()}"
 
     def send(self, rank: int, message: tuple) -> Any:
@@ -132,8 +134,8 @@ class _Link:
         while not done():
             waited = time.monotonic() - began
             if waited > self.timeout:
-                raise _Lost(f"{missing()}: nothing was heard for {self.timeout:g} s (it hangs or was killed; MPI(timeout=) sets how long "
-                                        "to wait)")  # fmt: skip
+                self.lost = True
+                raise DistributionError(f"{missing()}: nothing was heard for {waited:.3g} s (it hangs or was killed; MPI(timeout=) sets how long to wait)")
             time.sleep(min(waited / 10, _LONGEST_NAP))
 
 
@@ -142,11 +144,7 @@ class _End:
 
     def __init__(self, agent: Agent, policy: MPI, interrupted: list[int]):
         self.agent, self.actors, self.synchronous, self.interrupted = agent, policy.actors, policy.synchronous, interrupted
-        self.link = _Link(policy._comm, policy.timeout)
-
-    def abandon(self) -> None:
-        """A rank that does not answer can only be ended by MPI, when this one is done."""
-        atexit.register(self.link.comm.Abort, 1)
+        self.link = _Link(policy._comm, policy.timeout if policy.root else 2 * policy.timeout)  # the learner may be waiting for others
 
 
 class _Learner(_End):
@@ -156,20 +154,22 @@ class _Learner(_End):
         self.version, self.requests = 0, []
         self.owed = Counter(dict.fromkeys(range(self.actors), 0))  # answers of each actor that were read, and got none themselves
         self.places = {k: f"rank {k + 1}" for k in range(self.actors)}
+        ended = False
         try:
-            self._join()
-            loop(self._iterate)
+            try:
+                self._join()
+                loop(self._iterate)
+            except Exception as error:
+                if not self.link.lost:
+                    with contextlib.suppress(DistributionError):  # the first error is the one to be raised
+                        self._end(_told(error, self.link.here))
+                        ended = True
+                raise
             self._end(None)
-        except _Lost:
-            self._tell(("the rank of another actor", "does not answer", ""))
-            self.abandon()
-            raise
-        except Exception as error:
-            self._end(_told(error, self.link.here))
-            raise
-        except BaseException:  # a second Ctrl-C
-            self.abandon()
-            raise
+            ended = True
+        finally:
+            if not ended:  # a rank does not answer, or Ctrl-C was pressed twice: only MPI can end the others
+                atexit.register(self.link.comm.Abort, 1)
 
     def _join(self):
         """All ranks must have made the same agent; actors get their states, and how many threads are theirs."""
@@ -217,22 +217,15 @@ class _Learner(_End):
 
     def _end(self, told):
         """Tell all actors, and read until they have heard, so that no message is left."""
-        self._tell(told)
-        heard: set[int] = set()
-        try:
-            while len(heard) < self.actors:
-                rank, message = self.link.receive(lambda: self._names(set(range(self.actors)) - heard))
-                if message[0] == "ended":
-                    heard.add(rank - 1)
-        except _Lost:
-            self.abandon()
-            raise
-        for request in self.requests:
-            request.wait()
-
-    def _tell(self, told):
         state = None if told else self.agent.state
         self.requests += [self.link.send(k + 1, ("end", told, bool(self.interrupted), state)) for k in range(self.actors)]
+        heard: set[int] = set()
+        while len(heard) < self.actors:
+            rank, message = self.link.receive(lambda: self._names(set(range(self.actors)) - heard))
+            if message[0] == "ended":
+                heard.add(rank - 1)
+        for request in self.requests:
+            request.wait()
 
 
 class _Acting(_End):
@@ -245,9 +238,11 @@ class _Acting(_End):
             try:
                 self._send((_description(self.agent), _host()))
                 self._act()
-            except (_Ended, _Lost):
+            except _Ended:
                 raise
             except Exception as error:
+                if self.link.lost:
+                    raise
                 failed = error
                 self._send(("failed", *_told(error, self.link.here)))
             while True:
@@ -255,8 +250,8 @@ class _Acting(_End):
         except _Ended as end:
             _, told, interrupted, state = end.args[0]
             self._send(("ended",))
-        except BaseException:  # a second Ctrl-C, or the learner does not answer
-            self.abandon()
+        except BaseException:  # the learner does not answer, or Ctrl-C was pressed twice
+            atexit.register(self.link.comm.Abort, 1)
             raise
         if failed is not None:
             raise failed
@@ -296,10 +291,6 @@ class _Acting(_End):
 
 class _Ended(Exception):
     """The learner has said that it is over."""
-
-
-class _Lost(DistributionError):
-    """A rank does not answer."""
 
 
 def _host():

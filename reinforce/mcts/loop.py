@@ -23,6 +23,7 @@ from triskele.reinforce.mcts.tree import (
     TERMINAL,
     add_edge,
     add_node,
+    link_edges,
 )
 
 __all__ = [
@@ -73,20 +74,20 @@ def shuffle(tree, node):
 @template
 def expand(rules, order, tree, states, node, work):
     """Make the edges of a node where a player is to move, all of the same prior; `order(tree, node)` comes last. A status."""
-    actions = len(work.mask)
-    if tree.counts[EDGES] + actions > len(tree.children):
+    actions, first = len(work.mask), tree.counts[EDGES]
+    if first + actions > len(tree.children):
         return FULL
     rules.legal_actions(states[node], work.mask)
-    legal = 0
+    edge = first
     for a in range(actions):
-        if work.mask[a]:
-            add_edge(tree, node, a, np.float32(1))
-            legal += 1
-    if legal == 0:
+        tree.actions[edge] = a  # written over by the next one where it is not legal
+        edge += work.mask[a]
+    if edge == first:
         return NO_ACTION
-    first = tree.links[node].first_edge
-    for k in range(first, first + legal):
-        tree.priors[k] = np.float32(1.0 / legal)
+    prior = np.float32(1.0 / (edge - first))
+    for k in range(first, edge):
+        tree.children[k], tree.priors[k] = FREE, prior
+    link_edges(tree, node, edge)
     order(tree, node)
     return NEW
 
@@ -111,22 +112,26 @@ def expand_any(rules, order, tree, states, node, work):
 @template
 def expand_with(rules, order, tree, states, node, work):
     """Make the edges of a node with priors in proportion to `work.priors`; a status."""
-    actions = len(work.mask)
-    if tree.counts[EDGES] + actions > len(tree.children):
+    actions, first = len(work.mask), tree.counts[EDGES]
+    if first + actions > len(tree.children):
         return FULL
     rules.legal_actions(states[node], work.mask)
-    legal, total = 0, 0.0
+    edge, total, good = first, 0.0, True
     for a in range(actions):
+        prior = work.priors[a]
+        tree.actions[edge], tree.priors[edge] = a, prior
         if work.mask[a]:
-            if not 0.0 <= work.priors[a] <= _LARGEST:
-                return BAD_PRIORS
-            legal += 1
-            total += work.priors[a]
-    if legal == 0:
+            good &= 0.0 <= prior <= _LARGEST
+            total += prior
+            edge += 1
+    if not good:
+        return BAD_PRIORS
+    if edge == first:
         return NO_ACTION
-    for a in range(actions):
-        if work.mask[a]:  # where all legal priors are 0, they say nothing
-            add_edge(tree, node, a, np.float32(work.priors[a] / total if total > 0.0 else 1.0 / legal))
+    scale, base = (1.0 / total, 0.0) if total > 0.0 else (0.0, 1.0 / (edge - first))  # where all are 0, they say nothing
+    for k in range(first, edge):
+        tree.children[k], tree.priors[k] = FREE, np.float32(tree.priors[k] * scale + base)
+    link_edges(tree, node, edge)
     order(tree, node)
     return NEW
 

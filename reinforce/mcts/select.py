@@ -12,22 +12,35 @@ import numpy as np
 
 from triskele.core.kernels import simd
 from triskele.core.kernels.njit import inner, template
-from triskele.reinforce import bits, random
+from triskele.reinforce import random
 
 __all__ = ["draw_outcome", "select_puct", "select_scored", "select_uct"]
 
 _EVEN, _ODD = (0, 2, 4, 6, 8, 10, 12, 14), (1, 3, 5, 7, 9, 11, 13, 15)
 _INFINITY = np.float32(np.inf)
 _LOWEST = -(2**31)  # no score has it
-_ROOT_LOG = np.sqrt(np.log(np.maximum(np.arange(4096), 1))).astype(np.float32)
+
+
+def _places(octaves, steps):
+    """Numbers from 1 on, so many in each octave."""
+    k = np.arange(octaves * steps + 2)
+    return 2.0 ** (k // steps) * (1 + k % steps / steps)
+
+
+# A logarithm takes longer than all else that a choice needs: it is read from tables, between whose places lines are drawn.
+_STEPS, _LOG_STEPS, _LOG_OCTAVES = 128, 256, 7
+_FEW = 2048
+_ROOT_LOG = np.sqrt(np.log(np.maximum(np.arange(_FEW), 1))).astype(np.float32)
+_ROOT_LOG_OF_MANY = np.sqrt(np.log(_FEW * _places(20, _STEPS))).astype(np.float32)
+_LOG = np.log(_places(_LOG_OCTAVES, _LOG_STEPS)).astype(np.float32)
 
 
 @inner
 def _children(tree, at, count):
     """Eight edges from place `at`: which are edges, which have been visited, and visits and mean (float32) of their children."""
+    child = simd.load(tree.children, at, 8)  # a load with a mask would wait for `count`; there is room behind the last edge
     lanes = simd.iota(8) < count
-    child = simd.load_masked(tree.children, at, lanes, simd.splat(np.int32(-1), 8))
-    taken = child >= 0
+    taken = lanes & (child >= 0)
     pairs = simd.bitcast(simd.gather_masked(tree.packed, child, taken, simd.splat(np.int64(0), 8)), np.int32)
     visits = simd.convert(simd.shuffle(pairs, _EVEN), np.float32)
     return lanes, visits > np.float32(0), visits, simd.shuffle(simd.bitcast(pairs, np.float32), _ODD)
@@ -37,18 +50,33 @@ def _children(tree, at, count):
 def _best(score):
     """The highest score (as an integer of the same order), and the first lane that has it.
 
-    The highest of eight integers takes a fifth of the time that it takes for floats, where NaN is to be minded.
+    The highest of eight integers takes a fifth of the time that it takes for floats, where NaN is to be minded. The last three
+    of its bits are given up for the lane, which is then known with it.
     """
     key = simd.bitcast(score, np.int32)
     key = key ^ ((key >> 31) & 0x7FFFFFFF)
-    top = simd.max(key)
-    return top, bits.lowest(np.uint64(simd.bits(key == top)))
+    top = simd.max((key & -8) | (7 - simd.iota(8)))
+    return top | 7, 7 - (np.int64(top) & 7)
 
 
 @inner
 def _root_log(n):
-    """sqrt(log(n)), for n >= 1."""
-    return _ROOT_LOG[n] if n < len(_ROOT_LOG) else np.float32(math.sqrt(simd.log(np.float64(n))))
+    """sqrt(log(n)), for n >= 1, with an error of at most 2e-6."""
+    return _ROOT_LOG[n] if n < _FEW else _between(_ROOT_LOG_OF_MANY, np.float32(n) * np.float32(1 / _FEW), _STEPS)
+
+
+@inner
+def _log(x):
+    """log(x), for x >= 1, with an error of at most 2e-6."""
+    return _between(_LOG, x, _LOG_STEPS) if x < np.float32(2**_LOG_OCTAVES) else np.float32(simd.log(np.float64(x)))
+
+
+@inner
+def _between(table, x, steps):
+    """What a table of `_places` has at x."""
+    place = np.float32(np.float32(x).view(np.int32) - 0x3F800000) * np.float32(steps / 2**23)
+    k = np.int64(place)
+    return np.float32(table[k] + (place - np.float32(k)) * (table[k + 1] - table[k]))
 
 
 @inner
@@ -86,13 +114,14 @@ def select_puct(tree, node, parameters, stream):
         n = simd.sum(counts)
         unknown = simd.sum(sums) / n if n > 0 else tree.values[node]
     below = np.float32(max(tree.stats[node].visits - 1, 0))
-    wide = np.float32((parameters[0] + math.log((1.0 + below + parameters[1]) / parameters[1])) * math.sqrt(max(below, np.float32(1))))
+    growth = np.float32(parameters[0]) + _log(np.float32(1) + (np.float32(1) + below) / np.float32(parameters[1]))
+    wide = np.float32(growth * np.float32(math.sqrt(max(below, np.float32(1)))))
     edge, highest = first, _LOWEST
     for at in range(first, first + count, 8):
         lanes, taken, visits, mean = _children(tree, at, first + count - at)
         prior = simd.load_masked(tree.priors, at, lanes, simd.splat(np.float32(0), 8))
         value = simd.select(taken, mean, simd.splat(unknown, 8))
-        score = value + simd.splat(wide, 8) * prior / (visits + np.float32(1))
+        score = value + prior / (visits + np.float32(1)) * simd.splat(wide, 8)
         top, lane = _best(simd.select(lanes, score, simd.splat(-_INFINITY, 8)))
         if top > highest:
             edge, highest = at + lane, top

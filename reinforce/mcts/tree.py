@@ -16,7 +16,7 @@ from triskele.core.kernels.njit import inner
 
 __all__ = [
     "COUNTS", "EDGES", "ERROR_NODE", "FREE", "LINKS", "NODES", "PARENTS", "PROVEN", "RAN", "STATS", "STATUS", "TERMINAL", "Tree", "add_edge",
-    "add_node", "new_tree", "reset", "row",
+    "add_node", "link_edges", "new_tree", "reset", "row",
 ]  # fmt: skip
 
 TERMINAL, PROVEN = 1, 2  # flags of a node
@@ -76,7 +76,7 @@ def new_tree(trees: int, nodes: int, edges: int) -> Tree:
     return Tree(
         stats, stats.view(np.int64), np.empty((trees, nodes)), np.empty((trees, nodes), LINKS), np.empty((trees, nodes), PARENTS),
         np.empty((trees, nodes), np.float32), np.empty((trees, nodes), np.float32),
-        np.empty((trees, edges), np.int32), np.empty((trees, edges), np.int32), np.empty((trees, edges), np.float32),
+        np.empty(trees * edges + 8, np.int32)[:-8].reshape(trees, edges), np.empty((trees, edges), np.int32), np.empty((trees, edges), np.float32),
         np.zeros((trees, COUNTS), np.int64), np.zeros((trees, 1), np.uint64),
     )  # fmt: skip
 
@@ -123,3 +123,11 @@ def add_edge(tree, node, action, prior):
     link.num_edges += 1
     tree.children[edge], tree.actions[edge], tree.priors[edge] = FREE, action, prior
     return edge
+
+
+@inner
+def link_edges(tree, node, end):
+    """Give a node all edges from the first that was free up to `end`, which have been written."""
+    link, first = tree.links[node], tree.counts[EDGES]
+    link.first_edge, link.num_edges = first, end - first
+    tree.counts[EDGES] = end

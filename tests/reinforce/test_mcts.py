@@ -122,7 +122,7 @@ class TestAgainstTheTwin:
         assert same(root, search(GAME.initial_state()))
 
     def test_mean_of_several_rollouts(self):
-        search = rl.MCTS(GAME, simulations=2000, evaluator=rl.RandomRollout(n=8))
+        search = rl.MCTS(GAME, simulations=200, evaluator=rl.RandomRollout(n=8))
         one, eight = SEARCH(GAME.initial_state()), search(GAME.initial_state())
         assert np.allclose(one.values, eight.values, atol=0.15)
         leaves = [n.evaluation for n in eight.tree.root.walk() if n.visits == 1 and not n.terminal]

@@ -8,6 +8,7 @@ from typing import Any as _Any
 
 _LAZY = {  # name: module that defines it
     "Agent": "triskele.reinforce.training.agent",
+    "AlphaZero": "triskele.reinforce.agents.alphazero",
     "BatchFunction": "triskele.reinforce.mcts.network",
     "Box": "triskele.reinforce.vector.spaces",
     "BufferError": "triskele.reinforce.errors",
@@ -38,6 +39,7 @@ _LAZY = {  # name: module that defines it
     "PPO": "triskele.reinforce.agents.ppo",
     "PUCT": "triskele.reinforce.mcts.policies",
     "Policy": "triskele.reinforce.policy",
+    "PolicyValue": "triskele.reinforce.agents.networks",
     "PrioritizedReplayBuffer": "triskele.reinforce.buffers.prioritized",
     "Random": "triskele.reinforce.matches.players",
     "RandomRollout": "triskele.reinforce.mcts.evaluators",

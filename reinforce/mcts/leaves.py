@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from triskele.core.compile.generated import load_module
-from triskele.core.kernels import threads
 from triskele.core.kernels.njit import inner
 from triskele.reinforce.errors import SearchError
 from triskele.reinforce.fingerprint import fingerprint
@@ -67,7 +66,7 @@ class LeafEngine(Engine):
         self.noise: np.ndarray | None = None
         self._found = np.zeros(0, np.int64), np.zeros((0, game.num_actions))
         self._rounds = 32
-        self._parts: dict[tuple[int, ...], list[_Part]] = {}
+        self._parts: dict[int, list[_Part]] = {}
         if isinstance(policy, (Gumbel, MuZeroPUCT)):
             formulas = gumbel if isinstance(policy, Gumbel) else muzero
             self._schedule, self._formula = formulas.parameters(policy, simulations, game.num_actions)
@@ -106,18 +105,17 @@ class LeafEngine(Engine):
         self._found = np.zeros(trees, np.int64), np.zeros((trees, self.game.num_actions))
         tree.counts[:, STATUS] = 0
         python = not isinstance(self.evaluator, Network)
-        chunks = 1 if python else min(trees, threads.get_threads())
-        bounds = tuple(trees * k // chunks for k in range(chunks + 1))
-        if bounds not in self._parts:
-            self._parts[bounds] = [_Part(self, a, b) for a, b in zip(bounds, bounds[1:], strict=False)]
-        parts = self._parts[bounds]
-        table = np.array([p.numbers() for p in parts], np.int64)
+        size = trees if python else part_size(trees)
+        made = self._parts.setdefault(size, [])
+        made += [_Part(self, size) for _ in range(len(made) * size, trees, size)]
+        parts = made[: -(-trees // size)]
+        table = np.array([p.numbers(k * size, min((k + 1) * size, trees)) for k, p in enumerate(parts)], np.int64)
         context = context_of(tree, states, self._formula, budgets, seeds, int(begin), states.dtype.itemsize, inflight, self.noise,
                              self._schedule, *self._schedule.shape, table, *self._found)  # fmt: skip
         while not python:
             began = time.perf_counter()
             table[:, LEFT] = self._rounds
-            run_chunks(self.kernels.run, context, chunks)
+            run_chunks(self.kernels.run, context, len(parts))
             for part, row in zip(parts, table, strict=True):
                 if row[FAILED]:
                     part.batch.failed()
@@ -140,12 +138,19 @@ class LeafEngine(Engine):
         return self._found if isinstance(self.policy, (Gumbel, MuZeroPUCT)) else None
 
 
-class _Part:
-    """What a thread works with: the arrays of leaves of trees `first` ... `end` - 1, and the network's program on them."""
+def part_size(trees: int) -> int:
+    """Trees that a thread works on at a time.
 
-    def __init__(self, engine, first, end):
-        self.engine, self.first, self.end = engine, first, end
-        game, self.rows = engine.game, (end - first) * engine.leaves
+    A few sizes, which do not depend on the threads: a network is compiled for each, and its last bits may depend on it.
+    """
+    return 1 if trees == 1 else 4 if trees < 64 else 16 if trees < 512 else 32
+
+
+class _Part:
+    """What a thread works with: the arrays of leaves of `trees` trees, and the network's program on them."""
+
+    def __init__(self, engine, trees):
+        self.engine, game, self.rows = engine, engine.game, trees * engine.leaves
         self.batch = None
         if isinstance(engine.evaluator, Network):
             self.batch = engine.evaluator.batch(game, self.rows)
@@ -157,15 +162,15 @@ class _Part:
             self.columns = 1
         self.leaves = np.zeros((self.rows, 2), np.int64)
 
-    def numbers(self):
-        """A row of the table."""
+    def numbers(self, first, end):
+        """A row of the table, for trees `first` ... `end` - 1."""
         arrays = [a.ctypes.data for a in (self.observations, self.masks, self.priors, self.values, self.leaves)]
         calls, size = 0, 1
         if self.batch is not None:
             if self.batch.params is not self.engine.evaluator.params:
                 self.batch.set_params(self.engine.evaluator.params)
             calls, size = self.batch.calls.ctypes.data, self.batch.size
-        return [self.first, self.end, self.rows, 0, *arrays, self.columns, calls, size, self.engine.leaves, 0, 0, 0]
+        return [first, end, self.rows, 0, *arrays, self.columns, calls, size, self.engine.leaves, 0, 0, 0]
 
     def call(self, tree, used):
         """Have the Python evaluator value the first `used` rows; returns how many values it gives for each."""

@@ -1,0 +1,304 @@
+"""AlphaZero: a network that learns from games of its own search."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from typing import Any, Self
+
+import numpy as np
+
+from triskele import core
+from triskele.core import nn, optim, random
+from triskele.reinforce.agents.networks import Logits, PolicyValue
+from triskele.reinforce.agents.self_play import PositionBuffer, SelfPlay
+from triskele.reinforce.distribution.fragments import Port
+from triskele.reinforce.errors import GameError
+from triskele.reinforce.game import Game
+from triskele.reinforce.matches.match import MatchResult, play_match
+from triskele.reinforce.mcts.gumbel import Gumbel
+from triskele.reinforce.mcts.network import Network
+from triskele.reinforce.mcts.policies import PUCT
+from triskele.reinforce.mcts.search import MCTS
+from triskele.reinforce.policy import Categorical, Policy
+from triskele.reinforce.training.agent import Agent
+from triskele.reinforce.training.episodes import Episodes
+
+__all__ = ["AlphaZero", "alphazero_loss"]
+
+_FORBIDDEN = -1e8  # logit of an illegal action: exp of it is 0, and its product with 0 stays 0
+
+
+class AlphaZero(Agent):
+    """Policy iteration by search, for games of two players whose returns sum to 0, with or without chance.
+
+    Many games are played side by side, both sides by the same search with the network; the network learns what the searches found and
+    how the games ended. ``agent.search(200)`` plays what was learned, ``agent.policy`` the network without a search.
+
+    Parameters
+    ----------
+    game : Game
+    net : callable tree, optional
+        A network of your own, from observations [N, ...] to logits [N, actions] and values [N] in [-1, 1] for who moves. By default
+        a residual one for boards (observations of three axes), else linear layers; see `PolicyValue`.
+    seed : int
+        Of games, weights and minibatches.
+    num_games, moves : int
+        Games side by side, and moves of each in an iteration.
+    simulations : int
+        Of the search for a move.
+    policy : Gumbel or PUCT, optional
+        Of the search.
+    temperature_moves : int
+        Length of the opening of a game, in which moves are drawn from the policy that a search found; afterwards the best is played.
+    value_mix : float
+        Target of a value: so much of the mean value in the search, the rest is the outcome of the game.
+    buffer_size : int
+        Positions learned from: the last ones.
+    learning_starts : int
+        Positions in it before the first update.
+    batch_size, updates : int
+        Positions of an update, and updates of an iteration.
+    learning_rate, weight_decay : float
+        Of AdamW.
+    max_grad_norm, value_weight : float
+        At which gradients are clipped, and weight of the loss of values.
+    symmetries : sequence of functions
+        Each takes (observations [N, ...], policies [N, actions]) to those of equivalent positions by moving entries, such as mirroring;
+        positions are learned from under a random one of them, or as they are.
+
+    Raises
+    ------
+    ValueError
+        For a hyper-parameter out of range.
+    GameError
+        If the game has not two players, its rules are not compiled, or a network or symmetry does not fit it.
+
+    References
+    ----------
+    Silver et al., *A general reinforcement learning algorithm that masters chess, shogi, and Go through self-play*, Science 362
+    (2018) 1140. Danihelka et al., *Policy improvement by planning with Gumbel*, ICLR 2022.
+
+    Examples
+    --------
+    >>> from triskele import reinforce as rl
+    >>> game = rl.games.TicTacToe()
+    >>> agent = rl.AlphaZero(game, num_games=16, simulations=8, seed=0).train(512, progress=False)
+    >>> agent.search(50)(game.initial_state().play(0, 3, 1, 4)).action  # x wins
+    2
+    """
+
+    kept = ("weights", "moments", "iteration", "updates", "losses", "_buffer.state", "_games")
+
+    def __init__(self, game: Game, net: Any = None, *, seed: int = 0, num_games: int = 256, moves: int = 8, simulations: int = 32, policy: Any = None,
+                 temperature_moves: int = 12, value_mix: float = 0.5, buffer_size: int = 100_000, learning_starts: int = 2000, batch_size: int = 512,
+                 updates: int = 16, learning_rate: float = 2e-3, weight_decay: float = 1e-4, max_grad_norm: float = 1.0, value_weight: float = 1.0,
+                 symmetries: Sequence[Callable] = ()):  # fmt: skip
+        given = {k: v for k, v in locals().items() if k not in ("self", "game", "__class__")}
+        super().__init__(game, {**given, "policy": Gumbel() if policy is None else policy, "symmetries": tuple(symmetries)})
+        s = self.settings
+        self.check_settings(integers=["num_games", "moves", "simulations", "buffer_size", "learning_starts", "batch_size", "updates"],
+                            positive=["learning_rate", "max_grad_norm"], not_negative=["temperature_moves", "weight_decay", "value_weight"],
+                            fractions=["value_mix"])  # fmt: skip
+        if s.learning_starts > s.buffer_size:
+            raise ValueError(f"AlphaZero: buffer_size must hold learning_starts = {s.learning_starts} positions, got {s.buffer_size}")
+        if not isinstance(s.policy, (Gumbel, PUCT)):
+            raise ValueError(f"AlphaZero: policy must be Gumbel(...) or PUCT(...), got {policy!r}")
+        leaves, self._structure = core.tree.flatten(_network(random.key(seed), game, net))
+        self.weights = tuple(leaves)  # flat: a tree would be taken apart and built again in every search
+        self.moments = optim.Adam().init(self.weights)._replace(count=np.int64(0))  # the type it will have, so that one program serves all
+        self.iteration = self.updates = 0
+        self.losses: dict[str, float | None] = {"policy_loss": None, "value_loss": None}
+        self._moved = [_places(game, f) for f in s.symmetries]
+        self._evaluator = Network(self._apply, self.weights)
+        self._buffer = PositionBuffer(game, s.buffer_size)
+        self._games: dict[str, Any] | None = None  # as actors left them
+        self.ports = {
+            "positions": Port(np.uint8, "positions", game.dtype.itemsize), "policies": Port(np.float32, "positions", game.num_actions),
+            "values": Port(np.float32, "positions"), "lengths": Port(np.int64, "games"), "outcomes": Port(np.float64, "games"),
+        }  # fmt: skip
+        self._update = core.jit(self._updated)
+
+    def _enter(self, game):
+        if not isinstance(game, Game):
+            raise GameError(f"AlphaZero: game must be a Game with compiled rules, got {game!r:.80}")
+        if game.num_players != 2:
+            raise GameError(f"AlphaZero: games have two players whose returns sum to 0, {game.name} has {game.num_players}")
+        self.game, self.episodes = game, Episodes.start(0)
+
+    # -- fragments ----------------------------------------------------------------------------------------------------------
+
+    @property
+    def parameters(self) -> tuple[Any, ...]:
+        """The network's, as actors want them."""
+        return self.weights
+
+    def actor(self, k: int, actors: int) -> SelfPlay:
+        """Number k of so many actors, which share the games."""
+        s = self.settings
+        if s.num_games % actors:
+            raise ValueError(f"AlphaZero: num_games must be a multiple of the number of actors, got {s.num_games} and {actors}")
+        return SelfPlay(self.game, Network(self._apply, self.weights), s.policy, num_games=s.num_games // actors, moves=s.moves, simulations=s.simulations,
+                        temperature_moves=s.temperature_moves, value_mix=s.value_mix, seed=s.seed, number=k)  # fmt: skip
+
+    def learn(self, experiences: Sequence[dict[str, np.ndarray]]) -> dict[str, Any]:
+        """Take in what actors gave, and update the network; returns losses, and what the buffer holds."""
+        s = self.settings
+        for e in experiences:
+            self._buffer.extend(e["positions"], e["policies"], e["values"])
+            self.episodes.finish(e["outcomes"], e["lengths"])
+        self.iteration += 1
+        self.steps += s.num_games * s.moves
+        if len(self._buffer) >= s.learning_starts:
+            weights, moments, losses = self._update(self.weights, self.moments, self._batches())
+            self.check_finite("the loss", *losses.values())
+            self.weights, self.moments, self.losses = weights, moments, {k: float(v) for k, v in losses.items()}
+            self.updates += s.updates
+        return {**self.losses, "updates": self.updates, "positions": len(self._buffer)}
+
+    def deal(self, actors: int) -> list[dict[str, Any] | None]:
+        """The running games, shared among so many actors."""
+        if self._games is None:
+            return [None] * actors
+        parts = {name: np.split(a, actors) for name, a in self._games.items() if name != "collections"}
+        return [{"collections": self._games["collections"], **{name: p[k] for name, p in parts.items()}} for k in range(actors)]
+
+    def gather(self, states: Sequence[dict[str, Any]]) -> None:
+        """Keep the running games of all actors."""
+        self._games = {name: np.concatenate([s[name] for s in states]) if np.ndim(a) else a for name, a in states[0].items()}
+
+    def _batches(self):
+        """Minibatches of this iteration's updates, [updates, batch_size, ...]."""
+        s = self.settings
+        rng = np.random.Generator(np.random.Philox(key=s.seed, counter=[0, 0, 2**63, self.iteration]))
+        batch = self._buffer.sample(rng, s.updates * s.batch_size)
+        which = rng.integers(len(self._moved) + 1, size=s.updates * s.batch_size)
+        for k, (places, actions) in enumerate(self._moved):
+            rows = np.flatnonzero(which == k)
+            x = batch["x"].reshape(len(which), -1)
+            x[rows] = x[rows][:, places]
+            for name in ("policy", "mask"):
+                batch[name][rows] = batch[name][rows][:, actions]
+        return {name: a.reshape(s.updates, s.batch_size, *a.shape[1:]) for name, a in batch.items()}
+
+    def _updated(self, weights, moments, batches):
+        """All updates of an iteration: (weights, state of AdamW, means of the losses)."""
+        s = self.settings
+        optimizer = optim.AdamW(s.learning_rate, weight_decay=s.weight_decay)
+
+        def step(carry, batch):
+            weights, moments = carry
+            (_, losses), grads = core.value_and_grad(lambda w: alphazero_loss(core.tree.unflatten(self._structure, w), batch, s.value_weight), has_aux=True)(weights)
+            return optimizer.step(weights, optim.clip_by_global_norm(grads, s.max_grad_norm), moments), losses
+
+        (weights, moments), losses = core.scan(step, (weights, moments), batches)
+        return weights, moments, core.tree.map(np.mean, losses)
+
+    def _apply(self, weights, x):
+        return core.tree.unflatten(self._structure, weights)(x)
+
+    # -- what comes of it ---------------------------------------------------------------------------------------------------
+
+    @property
+    def net(self) -> Any:
+        """The network as it is now."""
+        return core.tree.unflatten(self._structure, self.weights)
+
+    @property
+    def policy(self) -> Policy:
+        """The network's policy without a search; see `Agent`."""
+        return Policy(Categorical(Logits(self.net)), tuple(self.game.observation_shape), None, self.game.num_actions)
+
+    def search(self, simulations: int = 200, **options: Any) -> MCTS:
+        """A search with the network as it is now, which plays in `play_match` as it is.
+
+        Parameters
+        ----------
+        simulations : int
+        **options
+            Of `MCTS`; PUCT without noise is its policy by default.
+        """
+        return MCTS(self.game, simulations, **{"policy": PUCT(), "evaluator": self._evaluator.with_params(self.weights), **options})
+
+    def evaluate(self, opponent: Any = None, games: int = 100, *, simulations: int = 200, seed: int = 1) -> MatchResult:  # type: ignore[override]
+        """Play a match of the search with the network against another player; the training is not touched.
+
+        Parameters
+        ----------
+        opponent : optional
+            As `play_match` takes players; by default a search of 1,000 simulations with random rollouts.
+        games : int
+        simulations : int
+            Of the search with the network, for each move.
+        seed : int
+        """
+        opponent = MCTS(self.game, 1000) if opponent is None else opponent
+        return play_match(self.game, {"AlphaZero": self.search(simulations), "opponent": opponent}, games, seed=seed, progress=False)
+
+    @classmethod
+    def resume(cls, path: str | os.PathLike, game: Game) -> Self:  # type: ignore[override]
+        """The agent of a checkpoint; ``train()`` goes on with it, bit for bit. See `Agent.resume`."""
+        return super().resume(path, game)
+
+    @property
+    def _spaces(self):
+        return f"observations {tuple(self.game.observation_shape)} and {self.game.num_actions} actions, positions {self.game.dtype}"
+
+    def _environment(self):
+        return None
+
+    def __repr__(self) -> str:
+        return f"<{self.name} on {self.game!r} after {self.steps} moves>"
+
+
+def alphazero_loss(net: Any, batch: dict[str, Any], value_weight: float = 1.0) -> tuple[Any, dict[str, Any]]:
+    """The loss of a minibatch, and its parts.
+
+    Parameters
+    ----------
+    net : callable tree
+    batch : dict of arrays [M, ...]
+        Observations ``x``, legal actions ``mask``, and the targets ``policy`` and ``value``.
+    value_weight : float
+
+    Returns
+    -------
+    loss : scalar
+        Cross entropy of the policies, plus `value_weight` times the mean square of the errors of values.
+    parts : dict of scalars
+    """
+    logits, values = net(batch["x"])
+    log_p = nn.log_softmax(np.where(batch["mask"], logits, np.asarray(_FORBIDDEN, np.result_type(logits))))
+    policy_loss = -np.mean(np.sum(batch["policy"] * log_p, axis=-1))
+    value_loss = np.mean((values - batch["value"]) ** 2)
+    return policy_loss + value_weight * value_loss, {"policy_loss": policy_loss, "value_loss": value_loss}
+
+
+def _network(key, game, net):
+    """A fresh network, or the user's, which must fit the game."""
+    shape, actions = tuple(game.observation_shape), game.num_actions
+    if net is None:
+        return PolicyValue.residual(key, shape, actions) if len(shape) == 3 else PolicyValue.perceptron(key, shape, actions)
+    if not callable(net):
+        raise GameError(f"AlphaZero: net must be a network (observations) -> (logits, values), got {type(net).__name__}")
+    try:
+        out = net(np.zeros((2, *shape), np.float32))
+    except Exception as error:  # whatever a network raises
+        raise GameError(f"AlphaZero: net must take observations {shape} of {game.name}, but raised {type(error).__name__}: {error}") from error
+    got = tuple(np.shape(x) for x in out) if isinstance(out, tuple) else type(out).__name__
+    if got != ((2, actions), (2,)):
+        raise GameError(f"AlphaZero: net must give logits {(2, actions)} and values (2,) for two observations {shape} of {game.name}, got {got}")
+    return net
+
+
+def _places(game, symmetry):
+    """Where entries of (flat observation, policy) come from under a symmetry."""
+    name, shape = getattr(symmetry, "__name__", repr(symmetry)), tuple(game.observation_shape)
+    size = int(np.prod(shape))
+    if not callable(symmetry):
+        raise GameError(f"AlphaZero: a symmetry must be a function (observations, policies) -> (observations, policies), got {symmetry!r:.80}")
+    x, policy = symmetry(np.arange(size).reshape(1, *shape), np.arange(game.num_actions)[None])
+    for what, found, n in (("observations", x, (1, *shape)), ("policies", policy, (1, game.num_actions))):
+        if np.shape(found) != n or sorted(np.ravel(found)) != list(range(int(np.prod(n)))):
+            raise GameError(f"AlphaZero: symmetry {name} must only move entries of {what} of shape {n}, got shape {np.shape(found)}")
+    return np.ravel(x), np.ravel(policy)

@@ -1,0 +1,209 @@
+"""Games of a search against itself: where AlphaZero's experience comes from."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from triskele.reinforce.errors import GameError
+from triskele.reinforce.game import Game
+from triskele.reinforce.mcts.gumbel import Gumbel
+from triskele.reinforce.mcts.network import Network
+from triskele.reinforce.mcts.search import MCTS
+
+__all__ = ["PositionBuffer", "SelfPlay"]
+
+_CLOSE = 1e-6  # how far the sum of two players' returns may be from 0
+
+
+class SelfPlay:
+    """Plays many games side by side, both sides by the same search, one search of all games for each move.
+
+    A game that is over is handed out and begun anew. The same seed and parameters give the same games, on any number of threads.
+
+    Parameters
+    ----------
+    game : Game
+        Of two players whose returns sum to 0.
+    network : Network
+    policy : Gumbel or PUCT
+    num_games, moves : int
+        Games side by side, and moves of each in a collection.
+    simulations : int
+        Of a search.
+    temperature_moves : int
+        Length of the opening of each game, in which moves are drawn from what the search found; then its best is played. Gumbel search
+        draws by its own noise.
+    value_mix : float
+        How much of the target of a value is the mean value that its search found; the rest is the outcome of the game.
+    seed, number : int
+        The same seed and another number give other games.
+    """
+
+    def __init__(self, game: Game, network: Network, policy: Any, *, num_games: int, moves: int, simulations: int, temperature_moves: int, value_mix: float,
+                 seed: int, number: int = 0):  # fmt: skip
+        self.game, self.network, self.moves = game, network, moves
+        self.temperature_moves, self.value_mix, self.seed, self.number = temperature_moves, value_mix, seed, number
+        self.search = MCTS(game, simulations, policy=policy, evaluator=network)
+        self._draws = not isinstance(policy, Gumbel)
+        length = game.max_length
+        self.collections = 0
+        self.states = game.new_states(num_games)
+        self.plies = np.zeros(num_games, np.int64)  # moves of the running games, those of chance not counted
+        self.positions = np.zeros((num_games, length), game.dtype)  # of the running games
+        self.policies = np.zeros((num_games, length, game.num_actions), np.float32)
+        self.values = np.zeros((num_games, length), np.float32)
+        self.movers = np.zeros((num_games, length), np.int8)
+
+    def collect(self, parameters: Any) -> dict[str, np.ndarray]:
+        """Play `moves` moves in each game.
+
+        Parameters
+        ----------
+        parameters : tree
+            Of the network.
+
+        Returns
+        -------
+        dict
+            All positions of the games that have ended: ``positions`` uint8 (n, bytes of a record), ``policies`` float32
+            (n, actions), ``values`` float32 (n,) for who moves; and of those games ``lengths`` and ``outcomes`` (what player 0 got).
+        """
+        self.network.params = parameters
+        rng = np.random.Generator(np.random.Philox(key=self.seed, counter=[0, 0, self.number, self.collections]))
+        every, found = np.arange(len(self.states)), []
+        self._settle(rng, every)
+        for _ in range(self.moves):
+            result = self.search(self.states, seed=int(rng.integers(2**62)))
+            actions = self._chosen(result, rng)
+            self._note(every, result)
+            self.game.kernels.play(self.states, actions)
+            self.plies += 1
+            over = self._settle(rng, every)
+            if over.any():
+                ended = np.flatnonzero(over)
+                found.append(self._ended(ended))
+                self.states[ended], self.plies[ended] = self.game.new_states(len(ended)), 0
+                self._settle(rng, ended)
+        self.collections += 1
+        return self._joined(found)
+
+    def _chosen(self, result, rng):
+        draws = rng.random(len(self.states))
+        if not self._draws:
+            return result.action
+        sums = np.cumsum(result.policy, axis=1)
+        drawn = (sums <= draws[:, None] * sums[:, -1:]).sum(axis=1)
+        return np.where(self.plies < self.temperature_moves, drawn, result.action)
+
+    def _note(self, every, result):
+        """Keep what was found in the running games."""
+        if self.plies.max() >= self.game.max_length:
+            raise GameError(f"AlphaZero: a game of {self.game.name} is not over after max_length = {self.game.max_length} moves (check_game finds such errors)")
+        self.positions[every, self.plies], self.policies[every, self.plies] = self.states, result.policy
+        self.values[every, self.plies], self.movers[every, self.plies] = result.root_value, self._look(self.states)[0]
+
+    def _look(self, states):
+        game, n = self.game, len(states)
+        players, over, chance = np.zeros(n, np.int64), np.zeros(n, bool), np.zeros((n, game.num_outcomes))
+        game.kernels.look(states, players, over, np.zeros((n, game.num_actions), bool), chance)
+        return players, over, chance
+
+    def _settle(self, rng, which):
+        """Let chance move where it is its turn; which games are over."""
+        for _ in range(self.game.max_length + 1):
+            states = self.states[which]
+            players, over, chance = self._look(states)
+            lucky = ~over & (players < 0)
+            if not lucky.any():
+                return over
+            sums = np.cumsum(chance[lucky], axis=1)
+            states = states[lucky]
+            self.game.kernels.play(states, (sums <= rng.random(len(states))[:, None] * sums[:, -1:]).sum(axis=1))
+            self.states[which[lucky]] = states
+        raise GameError(f"AlphaZero: chance moves more than max_length = {self.game.max_length} times in {self.game.name} (check_game finds such errors)")
+
+    def _ended(self, ended):
+        """Positions of games that are over, in the order in which they were played."""
+        returns = np.zeros((len(ended), self.game.num_players))
+        self.game.kernels.returns(self.states[ended], returns)
+        if not (np.abs(returns.sum(axis=1)) < _CLOSE).all() or not (np.abs(returns) <= 1).all():
+            wrong = np.argmax((np.abs(returns.sum(axis=1)) >= _CLOSE) | (np.abs(returns) > 1).any(axis=1))
+            raise GameError(f"AlphaZero: returns of {self.game.name} must be from -1 to 1 and sum to 0, got {returns[wrong].tolist()}")
+        lengths = self.plies[ended]
+        played = np.arange(self.positions.shape[1]) < lengths[:, None]
+        outcome = np.take_along_axis(returns, np.maximum(self.movers[ended], 0), axis=1)
+        values = (1 - self.value_mix) * outcome + self.value_mix * self.values[ended]
+        return self.positions[ended][played], self.policies[ended][played], values[played].astype(np.float32), lengths, returns[:, 0]
+
+    def _joined(self, found):
+        game = self.game
+        none = (np.zeros(0, game.dtype), np.zeros((0, game.num_actions), np.float32), np.zeros(0, np.float32), np.zeros(0, np.int64), np.zeros(0))
+        positions, policies, values, lengths, outcomes = (np.concatenate(parts) for parts in zip(none, *found, strict=True))
+        return {"positions": positions.view(np.uint8).reshape(len(positions), game.dtype.itemsize), "policies": policies, "values": values,
+                "lengths": lengths, "outcomes": outcomes}  # fmt: skip
+
+    @property
+    def state(self) -> dict[str, Any]:
+        """Everything that later games depend on: a copy."""
+        return {name: np.copy(getattr(self, name)) for name in _KEPT}
+
+    @state.setter
+    def state(self, state: dict[str, Any]) -> None:
+        for name in _KEPT:
+            now, then = getattr(self, name), state[name]
+            if np.shape(now) != np.shape(then):
+                raise ValueError(f"SelfPlay.state: {name} must have shape {np.shape(now)}, got {np.shape(then)} (another number of games?)")
+            setattr(self, name, int(then) if name == "collections" else then.copy())
+
+
+_KEPT = ("collections", "states", "plies", "positions", "policies", "values", "movers")
+
+
+class PositionBuffer:
+    """The last positions, with what their searches and games have told of them, in a ring.
+
+    Parameters
+    ----------
+    game : Game
+    capacity : int
+    """
+
+    def __init__(self, game: Game, capacity: int):
+        self.game, self.capacity, self.count = game, capacity, 0
+        self.positions = np.zeros(capacity, game.dtype)
+        self.policies, self.values = np.zeros((capacity, game.num_actions), np.float32), np.zeros(capacity, np.float32)
+
+    def __len__(self) -> int:
+        return min(self.count, self.capacity)
+
+    def extend(self, positions: np.ndarray, policies: np.ndarray, values: np.ndarray) -> None:
+        """Add what `SelfPlay.collect` gave; the oldest go."""
+        new = min(len(values), self.capacity)
+        rows = (self.count + len(values) - new + np.arange(new)) % self.capacity
+        self.positions[rows] = positions[-new:].view(self.game.dtype)[:, 0] if new else positions.view(self.game.dtype)[:0, 0]
+        self.policies[rows], self.values[rows] = policies[len(values) - new :], values[len(values) - new :]
+        self.count += len(values)
+
+    def sample(self, rng: np.random.Generator, size: int) -> dict[str, np.ndarray]:
+        """(size, ...) ``x`` observations, ``mask``, ``policy``, ``value`` of positions drawn uniformly with replacement."""
+        game, rows = self.game, rng.integers(len(self), size=size)
+        states = self.positions[rows]
+        players, mask = np.zeros(size, np.int64), np.zeros((size, game.num_actions), bool)
+        game.kernels.look(states, players, np.zeros(size, bool), mask, np.zeros((size, game.num_outcomes)))
+        x = np.zeros((size, *game.observation_shape), np.float32)
+        game.kernels.observe(states, players, x)
+        return {"x": x, "mask": mask, "policy": self.policies[rows], "value": self.values[rows]}
+
+    @property
+    def state(self) -> dict[str, Any]:
+        """All positions: a copy."""
+        n = len(self)
+        return {"count": self.count, "positions": self.positions[:n].copy(), "policies": self.policies[:n].copy(), "values": self.values[:n].copy()}
+
+    @state.setter
+    def state(self, state: dict[str, Any]) -> None:
+        n = len(state["values"])
+        self.count = int(state["count"])
+        self.positions[:n], self.policies[:n], self.values[:n] = state["positions"], state["policies"], state["values"]

@@ -25,6 +25,7 @@ _LAZY = {  # name: module that defines it
     "Game": "triskele.reinforce.game",
     "GameError": "triskele.reinforce.errors",
     "Gumbel": "triskele.reinforce.mcts.gumbel",
+    "GumbelMuZero": "triskele.reinforce.agents.gumbel_muzero",
     "Human": "triskele.reinforce.matches.players",
     "IllegalActionError": "triskele.reinforce.errors",
     "LaneEnvironment": "triskele.reinforce.vector.environment",

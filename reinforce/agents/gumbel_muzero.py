@@ -1,0 +1,380 @@
+"""Gumbel MuZero: a model is learned, and searched for what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from triskele import core
+from triskele.core import nn, optim, random
+from triskele.reinforce.agents.muzero_network import MuZeroNetwork, PolicyNetwork, Support
+from triskele.reinforce.buffers.trajectory import Segments, TrajectoryBuffer
+from triskele.reinforce.errors import EnvError
+from triskele.reinforce.mcts.gumbel import Gumbel
+from triskele.reinforce.mcts.learned import LearnedModel, MuZero
+from triskele.reinforce.mcts.muzero import MuZeroPUCT
+from triskele.reinforce.policy import Categorical, Policy
+from triskele.reinforce.training.agent import Agent
+from triskele.reinforce.training.evaluation import Evaluation, evaluate
+from triskele.reinforce.vector.env import make
+
+__all__ = ["GumbelMuZero"]
+
+
+class GumbelMuZero(Agent):
+    """Search over a learned model of the environment, which is trained to foretell what the search will find; for discrete actions.
+
+    Three networks make up the model: observations to embeddings, embeddings and actions to next embeddings and rewards, and embeddings
+    to policies and values. In every step one search for all environments chooses actions; the policy learns what the search made
+    of it, the value learns rewards and its own value some steps later. Actions may be masked by ``info["action_mask"]``.
+
+    Parameters
+    ----------
+    env : str, Environment, subclass of Environment, or function
+        As `make` takes it.
+    seed : int
+        Of environments, weights, searches and minibatches.
+    num_envs, num_steps : int
+        How many environments are searched together, and steps of each between updates.
+    simulations : int
+        Of each search.
+    search : Gumbel or MuZeroPUCT
+        How it selects; Gumbel() when left out.
+    unroll_steps : int
+        For how many actions the model is unrolled in training.
+    td_steps : int
+        Rewards in the target of a value, before the network's present value stands for the rest.
+    discount : float
+    learning_rate : float
+        Of Adam, at first.
+    anneal : bool
+        Whether it falls linearly to a tenth of that during the training.
+    batch_size, updates : int
+        Segments in a minibatch, and minibatches between collections.
+    buffer_size : int
+        Steps that are kept.
+    learning_starts : int
+        Steps before the first update.
+    value_weight : float
+        Weight of the loss of values; those of policies and rewards weigh 1.
+    max_grad_norm : float
+    support : Support
+        How networks give values and rewards: Support(low, high, bins), of squashed values; bins=1 for plain numbers.
+    embedding : int
+        Width of an embedding.
+    hidden : sequence of int
+        Widths of the layers between, of each network.
+    activation : function
+    representation, dynamics, prediction : callable tree, optional
+        Networks of your own; `MuZeroNetwork` says from what to what.
+
+    Raises
+    ------
+    ValueError
+        For a hyper-parameter out of range.
+    EnvError
+        If the environment cannot be made, or has no Discrete actions, or a network gives something of another shape.
+
+    References
+    ----------
+    Schrittwieser et al., "Mastering Atari, Go, chess and shogi by planning with a learned model", Nature 588 (2020) 604,
+    arXiv:1911.08265; Danihelka, Guez, Schrittwieser, Silver, "Policy improvement by planning with Gumbel", ICLR 2022.
+
+    Examples
+    --------
+    >>> from triskele import reinforce as rl
+    >>> agent = rl.GumbelMuZero("CartPole-v1", seed=0, simulations=8).train(512, progress=False)
+    >>> agent.evaluate(episodes=10).returns.shape
+    (10,)
+    """
+
+    kept = ("network", "moments", "iteration", "updates", "_buffer.state", "_player.position")
+
+    def __init__(self, env: Any, *, seed: int = 0, num_envs: int = 16, num_steps: int = 8, simulations: int = 16, search: Gumbel | MuZeroPUCT | None = None,
+                 unroll_steps: int = 5, td_steps: int = 5, discount: float = 0.99, learning_rate: float = 1e-3, anneal: bool = True, batch_size: int = 256,
+                 updates: int = 16, buffer_size: int = 20_000, learning_starts: int = 1000, value_weight: float = 1.0, max_grad_norm: float = 5.0,
+                 support: Support | None = None, embedding: int = 64, hidden: Sequence[int] = (64,), activation: Callable = nn.relu,
+                 representation: Any = None, dynamics: Any = None, prediction: Any = None):  # fmt: skip
+        given = {k: v for k, v in locals().items() if k not in ("self", "env", "__class__")}
+        super().__init__(env, {**given, "search": Gumbel() if search is None else search, "support": Support() if support is None else support})
+        s = self.settings
+        self._check(s)
+        actions = int(self.env.action_space.n)
+        self.network = MuZeroNetwork.init(random.key(seed), self.env.observation_space.shape, actions, s)
+        self.moments = optim.Adam().init(self.network)._replace(count=np.int64(0))  # the type it will have, so that one program serves all
+        self.iteration = self.updates = 0
+        self._player = Player(self.env, s, self.network)
+        kinds = {"policies": ((actions,), np.float32)}
+        self._buffer = TrajectoryBuffer(s.buffer_size, self.env.observation_space, self.env.action_space, num_envs=s.num_envs, extras=kinds, seed=seed)
+        self._update = core.jit(self._updated)
+
+    def _check(self, s):
+        self.check_settings(integers=["num_steps", "simulations", "unroll_steps", "td_steps", "batch_size", "updates", "buffer_size", "embedding"],
+                            positive=["learning_rate", "max_grad_norm"], not_negative=["value_weight", "learning_starts"], fractions=["discount"])  # fmt: skip
+        if not isinstance(s.search, (Gumbel, MuZeroPUCT)):
+            raise ValueError(f"GumbelMuZero: search must be Gumbel(...) or MuZeroPUCT(...), got {s.search!r:.80}")
+        if not isinstance(s.support, Support):
+            raise ValueError(f"GumbelMuZero: support must be Support(low, high, bins), got {s.support!r:.80}")
+        if isinstance(s.hidden, str) or not all(isinstance(n, (int, np.integer)) and n >= 1 for n in s.hidden):
+            raise ValueError(f"GumbelMuZero: hidden must be widths of layers, positive integers, got {s.hidden!r}")
+        if s.buffer_size < max(s.num_envs * (length(s) + s.num_steps), s.batch_size):
+            raise ValueError(f"GumbelMuZero: buffer_size must hold num_envs * (num_steps + unroll_steps + td_steps) = {s.num_envs * (length(s) + s.num_steps)} steps, "
+                             f"and batch_size = {s.batch_size}, got {s.buffer_size}")  # fmt: skip
+        if not hasattr(self.env.action_space, "n"):
+            raise EnvError(f"GumbelMuZero: actions must be Discrete, got {self.env.action_space} (PPO and SAC take others)")
+        if not hasattr(self.env.observation_space, "low"):
+            raise EnvError(f"GumbelMuZero: observations must be a Box, got {self.env.observation_space}")
+
+    # -- one iteration ------------------------------------------------------------------------------------------------------
+
+    def iterate(self) -> dict[str, Any]:
+        """Collect, then learn; see `Agent`."""
+        s, p = self.settings, self._player
+        p.collect(self.network, self.iteration)
+        self._buffer.extend(p.observations, p.actions, p.rewards, p.terminated, p.truncated, policies=p.policies)
+        self.episodes.add(p.rewards, p.terminated, p.truncated)
+        self.iteration += 1
+        self.steps += p.rewards.size
+        ready = self.steps >= s.learning_starts and len(self._buffer) >= s.batch_size and self._buffer.steps - self._buffer.first >= length(s)
+        numbers = self._learn() if ready else dict.fromkeys(("policy_loss", "value_loss", "reward_loss"))
+        return {**numbers, "updates": self.updates}
+
+    def _learn(self):
+        s = self.settings
+        rate = s.learning_rate * (1 - 0.9 * (self.steps - self.start) / max(self.target - self.start, 1) if s.anneal else 1)
+        drawn = [self._buffer.sample(s.batch_size, length(s)) for _ in range(s.updates)]
+        segments = core.tree.map(lambda *xs: np.stack(xs), *drawn)
+        network, moments, numbers = self._update(self.network, self.moments, segments, np.float32(rate))
+        self.check_finite("the loss", *numbers.values())
+        self.network, self.moments = network, moments
+        self.updates += s.updates
+        return {k: float(v) for k, v in numbers.items()}
+
+    def _updated(self, network, moments, segments, rate):
+        """(network, state of Adam, means of the loss's parts) after an update with each of the segments' batches."""
+        s, optimizer = self.settings, optim.Adam(rate)
+
+        def step(carry, drawn):
+            network, moments = carry
+            batch = targets(drawn, values_of(network, drawn.observations), s.unroll_steps, s.td_steps, s.discount)
+            (_, numbers), grads = core.value_and_grad(unrolled_loss, has_aux=True)(network, batch, s.value_weight)
+            return optimizer.step(network, optim.clip_by_global_norm(grads, s.max_grad_norm), moments), numbers
+
+        (network, moments), numbers = core.scan(step, (network, moments), segments)
+        return network, moments, core.tree.map(np.mean, numbers)
+
+    # -- what comes of it ---------------------------------------------------------------------------------------------------
+
+    @property
+    def policy(self) -> Policy:
+        """The policy of the networks alone, without search; see `Agent`."""
+        n = self.network
+        return Policy(Categorical(PolicyNetwork(n.representation, n.prediction, n.num_actions)), self.env.observation_space.shape, None, n.num_actions)
+
+    def planner(self, simulations: int | None = None, *, deterministic: bool = True, seed: int = 0) -> Planner:
+        """What searches for each action with the model as it is now: a function of observations as `policy` is.
+
+        Parameters
+        ----------
+        simulations : int, optional
+            As in the training when left out.
+        deterministic : bool
+            Whether to take the best action, without the noise of the search.
+        seed : int
+        """
+        return Planner(self.network, self.settings, simulations or self.settings.simulations, deterministic, seed)
+
+    def evaluate(self, episodes: int = 100, *, seed: int = 1, deterministic: bool = True, simulations: int = 0) -> Evaluation:
+        """Play whole episodes in fresh environments, by the policy alone or, with `simulations`, by a search for each action; see `Agent`."""
+        if not simulations:
+            return super().evaluate(episodes, seed=seed, deterministic=deterministic)
+        env = make(self._given, num_envs=min(episodes, self.settings.num_envs), seed=seed)
+        try:
+            return evaluate(self.planner(simulations, deterministic=deterministic, seed=seed), env, episodes)
+        finally:
+            env.close()
+
+
+def length(settings: Any) -> int:
+    """Steps of a segment: the unrolled ones, and those in the target of the last value."""
+    return settings.unroll_steps + settings.td_steps
+
+
+class Player:
+    """Plays `num_steps` steps in all environments, one search for all of them in each, and goes on there the next time.
+
+    Attributes
+    ----------
+    observations : array [num_steps + 1, num_envs, ...]
+    actions, rewards, terminated, truncated : array [num_steps, num_envs]
+    policies : float32 array [num_steps, num_envs, actions]
+        What the searches made of the policy.
+    """
+
+    def __init__(self, env: Any, settings: Any, network: MuZeroNetwork):
+        self.env, self.settings = env, settings
+        self._search = MuZero(learned_model(network, settings), settings.simulations, settings.search)
+        shape, space = (settings.num_steps, env.num_envs), env.observation_space
+        self.observations = np.zeros((shape[0] + 1, shape[1], *space.shape), space.dtype)
+        self.actions, self.rewards = np.zeros(shape, np.int64), np.zeros(shape, np.float32)
+        self.terminated, self.truncated = np.zeros(shape, bool), np.zeros(shape, bool)
+        self.policies = np.zeros((*shape, network.num_actions), np.float32)
+        observation, info = env.reset()
+        self.position = {"observation": observation, "mask": self._allowed(info, np.zeros(shape[1], bool))}
+
+    def collect(self, network: MuZeroNetwork, collection: int) -> None:
+        """Fill the arrays; `collection` says how many were before."""
+        legal, steps = self.position["mask"], self.settings.num_steps
+        self.observations[0] = self.position["observation"]
+        for t in range(steps):
+            seed = (self.settings.seed * 0x9E3779B97F4A7C15 + collection * steps + t) % 2**63  # streams of one seed are apart from those of another
+            found = self._search(self.observations[t].astype(np.float32), legal, network, seed)
+            self.actions[t], self.policies[t] = found.action, found.policy
+            observation, self.rewards[t], self.terminated[t], self.truncated[t], info = self.env.step(self.actions[t])
+            self.observations[t + 1] = observation
+            legal = self._allowed(info, self.terminated[t] | self.truncated[t])
+        self.position = {"observation": self.observations[-1].copy(), "mask": legal}
+
+    def _allowed(self, info, over):
+        """Masks [num_envs, actions], or None; where an episode is over, any action does."""
+        if "action_mask" not in info:
+            return None
+        mask, shape = np.asarray(info["action_mask"]), (self.env.num_envs, int(self.env.action_space.n))
+        if mask.shape != shape:
+            raise EnvError(f"{self.env}: info['action_mask'] must have shape {shape}, got {mask.shape}")
+        mask = mask.astype(bool) | over[:, None]
+        if not mask.any(axis=1).all():
+            raise EnvError(f"{self.env}: info['action_mask'] must allow at least one action, got none in environment {int(np.argmin(mask.any(axis=1)))}")
+        return mask
+
+
+class Planner:
+    """A search for each action; in the place of a `Policy`."""
+
+    def __init__(self, network: MuZeroNetwork, settings: Any, simulations: int, deterministic: bool, seed: int):
+        quiet = {"gumbel_scale": 0.0} if isinstance(settings.search, Gumbel) else {"dirichlet": (1.0, 0.0), "temperature": 0.0}
+        self._search = MuZero(learned_model(network, settings), simulations, replace(settings.search, **quiet) if deterministic else settings.search)
+        self._seed, self._calls = seed, 0
+
+    def __call__(self, observation: Any, *, rng: Any = None, mask: Any = None) -> Any:
+        """Actions [N] for observations [N, ...]."""
+        self._calls += 1
+        return self._search(np.asarray(observation, np.float32), None if mask is None else np.asarray(mask, bool), seed=self._seed * 2**32 + self._calls).action
+
+
+def learned_model(network: MuZeroNetwork, settings: Any) -> LearnedModel:
+    """The networks as a search wants them."""
+    return LearnedModel(_represent, _dynamics, _predict, network, network.num_actions, discount=settings.discount)
+
+
+def _represent(network, observations):
+    return network.represent(observations)
+
+
+def _dynamics(network, embeddings, actions):
+    following, rewards = network.step(embeddings, actions)
+    return following, network.support.mean(rewards)
+
+
+def _predict(network, embeddings):
+    logits, values = network.predict(embeddings)
+    return logits, network.support.mean(values)
+
+
+def values_of(network: MuZeroNetwork, observations: Any) -> Any:
+    """What the network says of observations [T, B, ...], [T, B]: newer than what searches said when these were made."""
+    rows = np.reshape(observations, (-1, *np.shape(observations)[2:])).astype(np.float32)
+    values = network.support.mean(network.predict(network.represent(rows))[1])
+    return core.stop_gradient(np.reshape(values, np.shape(observations)[:2]))
+
+
+def targets(segments: Segments, values: Any, unroll_steps: int, td_steps: int, discount: float) -> dict[str, Any]:
+    r"""What the unrolled networks should say.
+
+    Values are :math:`z_t = \sum_{k<n} \gamma^k r_{t+k} + \gamma^n v_{t+n}`. After a terminated step the model is to stay where rewards and
+    values are 0, whatever is done (absorbing states); after a truncated one nothing is known.
+
+    Parameters
+    ----------
+    segments : Segments
+        Of unroll_steps + td_steps steps; the extra ``policies`` is what searches made of the policy.
+    values : array [unroll_steps + td_steps + 1, B]
+        Of the observations.
+    unroll_steps, td_steps : int
+    discount : float
+
+    Returns
+    -------
+    dict of arrays
+        ``observations`` [B, ...], ``actions`` and ``rewards`` [unroll, B], ``values`` [unroll + 1, B], ``policies`` [unroll + 1, B, A],
+        and weights, 0 for what does not count: ``reward_weights``, ``value_weights``, ``policy_weights``.
+
+    References
+    ----------
+    Schrittwieser et al., Nature 588 (2020), eq. 1 and appendices G and H (values of recent parameters).
+    """
+    rewards, terminated, truncated = segments.rewards, segments.terminated, segments.truncated
+    places = unroll_steps + 1
+    found = values[td_steps:]
+    for k in reversed(range(td_steps)):  # of fewer and fewer steps, from the last on
+        here, after = slice(k, k + places), slice(k + 1, k + 1 + places)
+        found = np.where(truncated[here], values[after], found)
+        found = rewards[here] + np.where(terminated[here], 0, discount * found).astype(rewards.dtype)
+    over, unknown = [np.zeros_like(terminated[0])], [np.zeros_like(terminated[0])]
+    for k in range(unroll_steps):
+        unknown.append(unknown[-1] | (truncated[k] & ~terminated[k] & ~over[-1]))
+        over.append(over[-1] | (terminated[k] & ~unknown[-1]))
+    over, unknown = np.stack(over), np.stack(unknown)
+
+    def weights(counts):
+        return counts.astype(rewards.dtype)
+
+    return {
+        "observations": segments.observations[0], "actions": segments.actions[:unroll_steps], "policies": segments.extras["policies"][:places],
+        "rewards": np.where(over[:-1], 0, rewards[:unroll_steps]).astype(rewards.dtype), "values": np.where(over, 0, found).astype(rewards.dtype),
+        "reward_weights": weights(~unknown[:-1]), "value_weights": weights(~unknown), "policy_weights": weights(~unknown & ~over),
+    }  # fmt: skip
+
+
+def unrolled_loss(network: MuZeroNetwork, batch: dict[str, Any], value_weight: float, gradient_scale: float = 0.5) -> tuple[Any, dict[str, Any]]:
+    """The loss of a minibatch, and its parts.
+
+    Parameters
+    ----------
+    network : MuZeroNetwork
+    batch : dict of arrays
+        Of `targets`.
+    value_weight : float
+    gradient_scale : float
+        Of what goes back through each step of the model; steps count one part in `unroll_steps`, so that all of them weigh as the first place.
+
+    Returns
+    -------
+    loss : scalar
+    parts : dict of scalars
+
+    References
+    ----------
+    Schrittwieser et al., Nature 588 (2020), appendix G; Danihelka et al., ICLR 2022, eq. 12 (cross entropy to the improved policy).
+    """
+    unroll, rows = np.shape(batch["actions"])
+    embedding = network.represent(batch["observations"].astype(batch["rewards"].dtype))
+    embeddings, rewards = [embedding], []
+    for k in range(unroll):
+        embedding, reward = network.step(gradient_scale * embedding + (1 - gradient_scale) * core.stop_gradient(embedding), batch["actions"][k])
+        embeddings.append(embedding)
+        rewards.append(reward)
+    logits, values = network.predict(np.concatenate(embeddings))
+    shares = np.array([1] + [1 / unroll] * unroll, batch["rewards"].dtype)[:, None]
+
+    def total(losses, weights, shares):
+        return np.sum(np.reshape(losses, np.shape(weights)) * weights * shares) / rows
+
+    wanted = np.reshape(batch["policies"], (-1, network.num_actions))
+    policy = total(-np.sum(wanted * nn.log_softmax(logits), axis=-1), batch["policy_weights"], shares)
+    value = total(network.support.loss(values, np.reshape(batch["values"], -1)), batch["value_weights"], shares)
+    reward = total(network.support.loss(np.concatenate(rewards), np.reshape(batch["rewards"], -1)), batch["reward_weights"], shares[1:])
+    return policy + value_weight * value + reward, {"policy_loss": policy, "value_loss": value, "reward_loss": reward}

@@ -1,0 +1,174 @@
+"""The three networks of MuZero, and values as they give them. What stands here is all that a saved policy needs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from triskele.core import nn, random
+from triskele.core.nn import static
+from triskele.reinforce.errors import EnvError
+from triskele.reinforce.transforms import from_two_hot, signed_hyperbolic, signed_parabolic, two_hot
+
+__all__ = ["MuZeroNetwork", "PolicyNetwork", "Support", "scaled"]
+
+_EPSILON = 1e-5  # what embeddings are divided by at least
+
+
+@dataclass(frozen=True)
+class Support:
+    """How networks give values and rewards: squashed by `signed_hyperbolic`, and then as weights of evenly spaced numbers, or as they are.
+
+    Attributes
+    ----------
+    low, high : float
+        The least and the greatest of the numbers.
+    bins : int
+        How many; 1: the squashed value itself.
+
+    References
+    ----------
+    Schrittwieser et al., Nature 588 (2020), appendix F.
+
+    Examples
+    --------
+    >>> support = Support(-5, 5, 11)
+    >>> logits = np.log(two_hot(signed_hyperbolic(np.array([7.0])), -5, 5, 11) + 1e-30)
+    >>> support.mean(logits)
+    array([7.])
+    """
+
+    low: float = -30.0
+    high: float = 30.0
+    bins: int = 61
+
+    def __post_init__(self):
+        if isinstance(self.bins, bool) or not isinstance(self.bins, (int, np.integer)) or self.bins < 1 or not -math.inf < self.low < self.high < math.inf:
+            raise ValueError(f"Support: there must be at least one bin, and low < high, got {self.bins!r} bins from {self.low} to {self.high}")
+
+    def mean(self, outputs: Any) -> Any:
+        """What outputs [..., bins] stand for, [...]."""
+        squashed = outputs[..., 0] if self.bins == 1 else from_two_hot(nn.softmax(outputs), self.low, self.high)
+        return signed_parabolic(squashed)
+
+    def loss(self, outputs: Any, targets: Any) -> Any:
+        """Cross entropy of outputs [..., bins] to targets [...]; with one bin half the squared error."""
+        squashed = signed_hyperbolic(targets)
+        if self.bins == 1:
+            return 0.5 * (outputs[..., 0] - squashed) ** 2
+        return -np.sum(two_hot(squashed, self.low, self.high, self.bins) * nn.log_softmax(outputs), axis=-1)
+
+
+def scaled(embedding: Any) -> Any:
+    """Embeddings [N, E] brought to [0, 1], each by its own least and greatest number (appendix G)."""
+    low = np.min(embedding, axis=-1, keepdims=True)
+    return (embedding - low) / (np.max(embedding, axis=-1, keepdims=True) - low + np.float32(_EPSILON))
+
+
+@dataclass(frozen=True)
+class MuZeroNetwork:
+    """Representation, dynamics and prediction.
+
+    Attributes
+    ----------
+    representation : callable tree
+        Observations [N, ...] to embeddings [N, E].
+    dynamics : callable tree
+        Embeddings, and behind them actions as zeros and a one, [N, E + actions], to embeddings and rewards [N, E + bins].
+    prediction : callable tree
+        Embeddings to logits of actions and values [N, actions + bins].
+    num_actions : int
+    support : Support
+    """
+
+    representation: Any
+    dynamics: Any
+    prediction: Any
+    num_actions: int = static()
+    support: Support = static(default=Support())
+
+    @classmethod
+    def init(cls, key: Any, observation_shape: Sequence[int], num_actions: int, settings: Any) -> MuZeroNetwork:
+        """The networks of `GumbelMuZero`'s settings: its own perceptrons, whose policy is uniform and whose values and rewards are 0 at first, and the user's.
+
+        Raises
+        ------
+        EnvError
+            If one of the user's gives what it should not.
+        """
+        s, keys = settings, random.split(key, 3)
+        bins = s.support.bins
+
+        def perceptron(key, n_in, n_out):
+            return nn.MLP.init(key, [n_in, *s.hidden, n_out], activation=s.activation)
+
+        first = Flattened(perceptron(keys[0], math.prod(observation_shape), s.embedding)) if s.representation is None else s.representation
+        size = _width("representation", first, np.zeros((2, *observation_shape), np.float32))
+        second = _silent(perceptron(keys[1], size + num_actions, size + bins), size) if s.dynamics is None else s.dynamics
+        _width("dynamics", second, np.zeros((2, size + num_actions), np.float32), size + bins)
+        third = _silent(perceptron(keys[2], size, num_actions + bins), 0) if s.prediction is None else s.prediction
+        _width("prediction", third, np.zeros((2, size), np.float32), num_actions + bins)
+        return cls(first, second, third, num_actions, s.support)
+
+    def represent(self, observations: Any) -> Any:
+        """[N, ...] to embeddings [N, E]."""
+        return scaled(self.representation(observations))
+
+    def step(self, embeddings: Any, actions: Any) -> tuple[Any, Any]:
+        """(embeddings, rewards [N, bins]) after actions [N]."""
+        chosen = (actions[:, None] == np.arange(self.num_actions)).astype(embeddings.dtype)
+        out = self.dynamics(np.concatenate([embeddings, chosen], axis=-1))
+        size = np.shape(embeddings)[-1]
+        return scaled(out[:, :size]), out[:, size:]
+
+    def predict(self, embeddings: Any) -> tuple[Any, Any]:
+        """(logits [N, actions], values [N, bins])"""
+        out = self.prediction(embeddings)
+        return out[:, : self.num_actions], out[:, self.num_actions :]
+
+
+@dataclass(frozen=True)
+class Flattened:
+    """A network that sees each observation as one row of numbers."""
+
+    network: Any
+
+    def __call__(self, x):
+        return self.network(np.reshape(x, (np.shape(x)[0], -1)))
+
+
+@dataclass(frozen=True)
+class PolicyNetwork:
+    """What is left of the networks in a saved policy: observations [N, ...] to logits [N, actions]."""
+
+    representation: Any
+    prediction: Any
+    num_actions: int = static()
+
+    def __call__(self, x):
+        return self.prediction(scaled(self.representation(x)))[:, : self.num_actions]
+
+
+def _silent(network, start):
+    """The network with last weights of 0 for the outputs from `start` on."""
+    last = network.layers[-1]
+    weight = last.weight.copy()
+    weight[:, start:] = 0
+    return replace(network, layers=(*network.layers[:-1], replace(last, weight=weight)))
+
+
+def _width(name, network, x, width=None):
+    """Outputs of a network for each row of x."""
+    if not callable(network):
+        raise EnvError(f"GumbelMuZero: {name} must be a network (callable, a tree of arrays), got {type(network).__name__}")
+    try:
+        shape = np.shape(network(x))
+    except Exception as error:  # whatever a user's network raises
+        raise EnvError(f"GumbelMuZero: {name} must take arrays of shape (N, {', '.join(map(str, x.shape[1:]))}), but raised {type(error).__name__}: {error}") from error
+    if len(shape) != 2 or shape[0] != 2 or width not in (None, shape[1]):
+        raise EnvError(f"GumbelMuZero: {name} must give (N, {width or 'any width'}) for (N, {', '.join(map(str, x.shape[1:]))}), got shape {shape} for N = 2")
+    return shape[1]

@@ -42,6 +42,13 @@ def run_program(typing_context, call):
 MOST_ROWS = 128
 
 
+def _in_place(value, spec):
+    """The array whose memory a program reads: `value` itself, one of shape () too, where it has the right layout."""
+    if type(value) is np.ndarray and value.dtype == spec.dtype and value.flags.c_contiguous and value.flags.aligned:
+        return value
+    return np.ascontiguousarray(as_argument(value, spec), spec.dtype)
+
+
 @inner
 def run_all(calls):
     """`run_program` of each row, up to the first that fails."""
@@ -107,7 +114,7 @@ class Batch:
         """Use these from now on: read at each run where they have the right layout, copied where not."""
         program = self._program(params)
         flat = zip(tree.flatten(params)[0], program.traced.in_specs, strict=False)
-        constant = [np.ascontiguousarray(as_argument(x, s), s.dtype) for x, s in flat]
+        constant = [_in_place(x, s) for x, s in flat]
         scratch = np.zeros(program.scratch + 64, np.uint8)
         tables = []
         for k in range(len(self.calls)):

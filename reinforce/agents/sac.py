@@ -131,9 +131,6 @@ class SAC(Agent):
         self._warm_up = Rollout(self.env, explore, math.gcd(learning_starts // num_envs, _WARM_UP))
         self._rollout = Rollout(self.env, act, train_every // num_envs)
         self._uniform, self._normal = (core.jit(f, static_argnames="shape") for f in (uniform, normal))
-        # After this much was freed once, glibc keeps what an update frees for the next one, instead of giving it back and taking it page
-        # by page: a fifth of the time of an update of two layers of 256.
-        np.empty(1 << 24, np.uint8)
         self._update_critics, self._update_actor = core.jit(self._updated_critics), core.jit(self._updated_actor)
 
     def _check_settings(self, s):

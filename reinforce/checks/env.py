@@ -24,7 +24,7 @@ def check_env(env: Any, *, steps: int = 500, seed: int = 0, **options: Any) -> N
 
     Observations must lie in their space and be written whole, rewards be finite, actions that are none be refused; the same seed must
     give the same steps, whatever was done before and however many copies there are; a state that is set must be gone on from, and
-    episodes must begin anew as `VectorEnv` says. Rules on records run with bounds checked. An environment of Gymnasium is checked by
+    episodes must begin anew as `VectorEnv` says. Where there is an action mask, the steps are allowed ones. Rules on records run with bounds checked. An environment of Gymnasium is checked by
     what can be seen of it.
 
     Parameters
@@ -67,15 +67,32 @@ def _actions(env, steps, seed):
     return np.ascontiguousarray(drawn[:, : env.num_envs])
 
 
+def _allowed(actions, mask):
+    """The actions, or, where there is a mask (N, n), as many allowed ones."""
+    if mask is None:
+        return actions
+    order = np.argsort(~mask, axis=1, kind="stable")  # allowed ones first
+    return np.take_along_axis(order, (actions % mask.sum(axis=1))[:, None], axis=1)[:, 0]
+
+
+def _steps(env, actions, info):
+    """What the steps give one after the other, masks at the end of each row, where there are some."""
+    rows = []
+    for row in actions:
+        *row, info = env.step(_allowed(row, info.get("action_mask")))
+        rows.append([*row, *(info[k] for k in ("action_mask",) if k in info)])
+    return rows, info
+
+
 def _run(env, steps, seed):
     """Everything that some steps give; it is checked by the way."""
-    observation, _ = env.reset(seed=seed)
+    observation, info = env.reset(seed=seed)
     rows = [[observation]]
     over = np.zeros(env.num_envs, bool)
     for step, actions in enumerate(_actions(env, steps, seed)):
         _check_observation(env, rows[-1][0], step)
-        row = list(env.step(actions)[:4])
-        _, reward, terminated, truncated = row
+        (row,), info = _steps(env, actions[None], info)
+        _, reward, terminated, truncated = row[:4]
         for what, x, dtype in (("reward", reward, np.float64), ("terminated", terminated, np.bool_), ("truncated", truncated, np.bool_)):
             if x.shape != (env.num_envs,) or x.dtype != dtype:
                 _fail(env, f"{what} must be {np.dtype(dtype)} of shape ({env.num_envs},), got {x.dtype} of shape {x.shape}", step + 1)
@@ -118,13 +135,12 @@ def _check_refusals(env):
 
 def _check_state(env, steps, seed):
     actions = _actions(env, steps, seed + 1)
-    env.reset(seed=seed)
+    _, info = env.reset(seed=seed)
     begun = env.state
-    for row in actions[: steps // 2]:
-        env.step(row)
-    held, rest = env.state, [env.step(row)[:4] for row in actions[steps // 2 :]]
+    _, info = _steps(env, actions[: steps // 2], info)
+    held, (rest, _) = env.state, _steps(env, actions[steps // 2 :], info)
     env.state = held
-    _same(env.name, rest, [env.step(row)[:4] for row in actions[steps // 2 :]], "steps from a state that was set must be those that followed it")
+    _same(env.name, rest, _steps(env, actions[steps // 2 :], info)[0], "steps from a state that was set must be those that followed it")
     env.reset(seed=seed)
     for k, v in env.state.items():
         if not np.array_equal(v, begun[k]):
@@ -133,7 +149,7 @@ def _check_state(env, steps, seed):
 
 def _same(name, rows, others, must):
     for step, (row, other) in enumerate(zip(rows, others, strict=True)):
-        for what, x, y in zip(("observation", "reward", "terminated", "truncated"), row, other, strict=False):
+        for what, x, y in zip(("observation", "reward", "terminated", "truncated", "action_mask"), row, other, strict=False):
             if not np.array_equal(x, y):
                 raise EnvError(f"{name}: {must}, but {what} differs (after {step} steps)")
 
@@ -145,10 +161,11 @@ def _fail(env, what, step):
 def _check_rules(env, steps, seed):
     """Rules on records one by one, with bounds checked, and observations twice over different old contents."""
     rules = env.environment.rules()
-    names = {f"rule_{n}": inner(plain(f), boundscheck=True) for n, f in rules._asdict().items()}
-    module = load_module(_SOURCE.format(name=env.name, key=env.key), "env_check", names)
+    names = {f"rule_{n}": inner(plain(f), boundscheck=True) for n, f in rules._asdict().items() if f is not None}
+    module = load_module(_SOURCE.format(name=env.name, key=env.key) + (_MASK if env.has_masks else ""), "env_check", names)
     data, streams = env.environment.new_data(1), np.full((1, 1), seed, np.uint64)
     twice = [np.full((1, *env.observation_space.shape), fill, np.float32) for fill in (-7777.25, 5555.5)]
+    masks = [np.zeros((1, getattr(env.action_space, "n", 0)), bool) for _ in range(2)]
     actions, over = _actions(env, steps, seed)[:, :1], True
     for step in range(steps):
         try:
@@ -156,11 +173,16 @@ def _check_rules(env, steps, seed):
                 module.reset(data, streams, *twice)
                 over = False
             else:
-                over = bool(module.step(data, actions[step], streams, *twice))
+                over = bool(module.step(data, _allowed(actions[step], masks[0] if env.has_masks else None), streams, *twice))
+            if env.has_masks and not over:
+                masks[0][:], masks[1][:] = False, True
+                module.action_mask(data, *masks)
         except IndexError as error:
             _fail(env, f"rules must stay within their arrays: {error}", step)
         if not np.array_equal(*twice, equal_nan=True):
             _fail(env, "observe must write the whole of `out`", step)
+        if env.has_masks and not over and not np.array_equal(*masks):
+            _fail(env, "action_mask must write the whole of `out`", step)
 
 
 _SOURCE = '''"""Rules of {name} with bounds checked. {key}"""
@@ -181,4 +203,12 @@ def step(data, actions, streams, out, other):
     rule_observe(data[0], out[0])
     rule_observe(data[0], other[0])
     return over
+'''
+
+_MASK = '''
+
+@kernel(boundscheck=True)
+def action_mask(data, out, other):
+    rule_action_mask(data[0], out[0])
+    rule_action_mask(data[0], other[0])
 '''

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import inspect
 import math
-import re
 from typing import Any, NoReturn
 
 import numpy as np
@@ -17,6 +16,7 @@ from triskele.core.kernels.njit import inner
 from triskele.reinforce.errors import GameError
 from triskele.reinforce.fingerprint import fingerprint, plain
 from triskele.reinforce.game import CHANCE, Game, Rules
+from triskele.reinforce.uncompilable import essence
 
 __all__ = ["Probe"]
 
@@ -157,8 +157,8 @@ class Probe:
                 else:
                     kernels.write.compile(tuple(map(numba.typeof, (0, self._states, *(unused[n] for n in _WRITTEN)))))
             except numba.core.errors.NumbaError as own:
-                raise GameError(f"{self.game.name}: {name} cannot be compiled: {_essence(own)}") from own
-        raise GameError(f"{self.game.name}: the rules cannot be compiled together: {_essence(error)}") from error
+                raise GameError(f"{self.game.name}: {name} cannot be compiled: {essence(own)}") from own
+        raise GameError(f"{self.game.name}: the rules cannot be compiled together: {essence(error)}") from error
 
     def _written(self, rule, name, shape, dtype, **given):
         """What a rule writes, which must be everything and nothing else, and not depend on what was there."""
@@ -212,12 +212,3 @@ def _source(game, rules):
             others = _ARGUMENTS[name].removeprefix("state").replace("out", "seen" if name == "observe" else "out")
             lines += [f"    if rule == {_NUMBER[name]}:", f"        rule_{name}(states[1]{others})"]
     return "\n".join(lines) + "\n"
-
-
-def _essence(error: Any) -> str:
-    """What a message of Numba says, without its frame."""
-    text = re.sub(r"\x1b\[\d*m", "", str(error))
-    noise = ("Failed in nopython", "During:", "There are", "- Of which", "Overload", "Operator Overload", "With argument", "No match", "*", "<source elided>", "^", "raised from")
-    lines = [line.strip() for line in text.splitlines()]
-    told = [line for line in lines if line and not line.startswith(noise) and "triskele_generated" not in line]
-    return " ".join(told[:4])[:500]

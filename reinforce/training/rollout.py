@@ -54,7 +54,7 @@ class Rollout:
         observation, info = env.reset()
         self.observations[length] = self._checked(observation)
         self.masks: np.ndarray | None = None
-        if not self._compiled and "action_mask" in info:
+        if "action_mask" in info:
             if not discrete:
                 raise EnvError(f"{env}: an action mask belongs to discrete actions, got {space}")
             self.masks = np.zeros((length + 1, n, space.n), bool)
@@ -93,19 +93,24 @@ class Rollout:
         from triskele.reinforce.training.rollout_kernel import run_policy
 
         if self._batch is None:
-            model = core.tree.map(lambda a: np.array(a, order="C"), model)  # the program reads these from now on
+            model = core.tree.map(_held, model)  # the program reads these from now on
             self._held = core.tree.leaves(model)
-            self._batch = Batch(self._act, model, self.env.num_envs, (self.observations.shape[2:], np.float32), (noise.shape[2:], np.float32))
+            inputs = [(self.observations.shape[2:], np.float32), (noise.shape[2:], np.float32)]
+            inputs += [] if self.masks is None else [(self.masks.shape[2:], np.bool_)]
+            self._batch = Batch(self._act, model, self.env.num_envs, *inputs)
         else:
             for held, now in zip(self._held, core.tree.leaves(model), strict=True):
                 held[...] = now
         batch = self._batch
-        (x, draws), (action, played, log_prob, value) = batch.inputs, batch.outputs
+        (x, draws, *rest), (action, played, log_prob, value) = batch.inputs, batch.outputs
         rows, (steps, n) = len(x), self.rewards.shape
-        if run_policy(batch.calls, x.reshape(rows, -1), draws, action.reshape(rows, -1), played[:n], log_prob, value, *self.env.machine, noise,
-                      self.observations.reshape(steps + 1, n, -1), self.actions.reshape(steps, n, -1), self.log_probs, self.values, self.rewards,
-                      self.terminated, self.truncated):  # fmt: skip
+        allowed, masks = (rest[0], self.masks) if rest else (np.empty((rows, 0), bool), np.empty((steps + 1, n, 0), bool))
+        if run_policy(batch.calls, x.reshape(rows, -1), draws, allowed, action.reshape(rows, -1), played[:n], log_prob, value, *self.env.machine, noise,
+                      self.observations.reshape(steps + 1, n, -1), masks, self.actions.reshape(steps, n, -1), self.log_probs, self.values,
+                      self.rewards, self.terminated, self.truncated):  # fmt: skip
             batch.failed()
+        if rest:
+            self.env.check_masks(masks)
 
     def _in_python(self, model, noise):
         for t in range(self.length + 1):
@@ -132,3 +137,10 @@ class Rollout:
         if not mask.any(axis=-1).all():
             raise EnvError(f"{self.env}: info['action_mask'] must allow at least one action, got none in environment {int(np.argmin(mask.any(axis=-1)))}")
         return mask
+
+
+def _held(leaf):
+    """A copy of an array, into which the next ones are written. A number of Python has no place, nor a dtype to keep."""
+    if not isinstance(leaf, (np.ndarray, np.generic)):
+        raise TypeError(f"Rollout.collect: the leaves of a model must be arrays, got {leaf!r:.80} (np.float32(...) is one for a number)")
+    return np.array(leaf, order="C")

@@ -12,9 +12,9 @@ __all__ = ["run_policy"]
 
 
 @kernel(nogil=True)
-def run_policy(calls, x, draws, action, played, log_prob, value, context, num_actions, chunks, function, noises, observations, actions, log_probs,
-               values, rewards, terminated, truncated):  # fmt: skip
-    """Fill the arrays of a `Rollout`; returns whether the policy's program failed.
+def run_policy(calls, x, draws, allowed, action, played, log_prob, value, context, num_actions, chunks, function, noises, observations, masks, actions,
+               log_probs, values, rewards, terminated, truncated):  # fmt: skip
+    """Fill the arrays of a `Rollout`; returns whether the policy's program failed. Where nothing is masked, masks have 0 columns.
 
     It ends early at an action that is none, as NaN is: the log probabilities, NaN at first, then say so.
     """
@@ -29,13 +29,15 @@ def run_policy(calls, x, draws, action, played, log_prob, value, context, num_ac
                 x[i, k] = observations[t, i, k]
             for k in range(size):
                 draws[i, k] = noises[t, i, k]
+            for k in range(masks.shape[2]):
+                allowed[i, k] = masks[t, i, k]
         if run_all(calls) != 0:
             return True
         for i in range(n):
             values[t, i] = value[i]
         if t == len(rewards):
             break
-        if not run(context, num_actions, played, observations[t + 1], rewards[t], terminated[t], truncated[t], chunks, function):
+        if not run(context, num_actions, played, observations[t + 1], rewards[t], terminated[t], truncated[t], masks[t + 1], chunks, function):
             break
         for i in range(n):
             log_probs[t, i] = log_prob[i]

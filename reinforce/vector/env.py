@@ -68,6 +68,8 @@ class VectorEnv:
         Of one copy.
     max_episode_steps : int
         0 for no limit.
+    has_masks : bool
+        Whether the environment says which actions are allowed.
     arrays : EnvArrays
         What the copies are made of, for compiled code; it is not replaced, but changes with every step.
     step_kernel : Compiled
@@ -148,7 +150,7 @@ class VectorEnv:
         -------
         observation : (N, ...) float32
         info : dict
-            Empty.
+            With "action_mask", bool (N, n), where the environment has one.
         """
         if options:
             raise EnvError(f"{self.name}: reset has no options, got {options!r:.80}")
@@ -156,7 +158,8 @@ class VectorEnv:
             self._seed(seed)
         self.arrays.done[:] = 1  # a step begins an episode in copies that are over
         self._is_reset = True
-        return self._step(np.zeros(self._action_shape, self.action_space.dtype))[0], {}
+        observation, _, _, _, info = self._step(np.zeros(self._action_shape, self.action_space.dtype))
+        return observation, info
 
     def step(self, actions: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, dict]:
         """Step every copy; those that are over start an episode instead.
@@ -172,7 +175,7 @@ class VectorEnv:
         terminated, truncated : (N,) bool
             Whether the episode is over, and whether it is cut off after too many steps.
         info : dict
-            Empty.
+            As `reset` gives it. A copy that is over takes any action.
 
         Raises
         ------
@@ -181,16 +184,26 @@ class VectorEnv:
         """
         if not self._is_reset:
             raise EnvError(f"{self.name}: call reset before step")
-        return *self._step(check_actions(self.name, self.action_space, self.num_envs, actions)), {}
+        return self._step(check_actions(self.name, self.action_space, self.num_envs, actions))
 
     def _step(self, actions):
         n = self.num_envs
         observation, reward = np.empty(self._observation_shape, np.float32), np.empty(n)
         terminated, truncated = np.empty(n, np.bool_), np.empty(n, np.bool_)
+        masks = np.empty((n, self._num_actions if self.has_masks else 0), np.bool_)
         context, num_actions, chunks, function = self.machine
-        if not self._run(context, num_actions, actions, observation, reward, terminated, truncated, chunks, function):
+        if not self._run(context, num_actions, actions, observation, reward, terminated, truncated, masks, chunks, function):
             self.failed(actions)
-        return observation, reward, terminated, truncated
+        if self.has_masks:
+            self.check_masks(masks)
+        return observation, reward, terminated, truncated, {"action_mask": masks} if self.has_masks else {}
+
+    def check_masks(self, masks: np.ndarray) -> None:
+        """EnvError if one of the masks (..., N, n) allows nothing."""
+        allowed = masks.any(axis=-1)
+        if not allowed.all():
+            self._is_reset = False
+            raise EnvError(f"{self.name}: action_mask must allow at least one action, got none in environment {int(np.argwhere(~allowed)[0, -1])}")
 
     def failed(self, actions: np.ndarray) -> None:
         """Raise the EnvError that a False of `run.run` with these actions stands for."""
@@ -243,15 +256,16 @@ class VectorEnv:
     def _prepare(self):
         from numba.core.errors import NumbaError
 
+        from triskele.reinforce.uncompilable import essence
         from triskele.reinforce.vector import run
 
         n = self.num_envs
         self._observation_shape, self._action_shape = (n, *self.observation_space.shape), (n, *self.action_space.shape)
-        self._num_actions = getattr(self.action_space, "n", 0)
+        self._num_actions, self.has_masks = getattr(self.action_space, "n", 0), self.environment.has_masks
         try:
             self._function = threads.body(self._kernels.chunk, "voidptr")
         except NumbaError as error:
-            raise EnvError(f"{self.name}: the rules do not compile, or do not return what they must (`Environment` says what): {error}") from error
+            raise EnvError(f"{self.name}: the rules do not compile, or do not return what they must (`Environment` says what): {essence(error)}") from error
         self._run = run.run
         self._context = np.zeros(CONTEXT, np.int64)
         addresses = [a.ctypes.data for a in self.arrays]

@@ -17,6 +17,8 @@ from triskele.reinforce.vector.spaces import Box, Discrete
 
 __all__ = ["EnvRules", "Environment", "LaneEnvironment"]
 
+_NEEDED = ("reset", "step", "observe")
+
 
 class EnvRules(NamedTuple):
     """The functions of an environment, as `Environment` describes them."""
@@ -24,6 +26,7 @@ class EnvRules(NamedTuple):
     reset: Callable
     step: Callable
     observe: Callable
+    action_mask: Callable | None = None
 
 
 class Environment:
@@ -36,6 +39,8 @@ class Environment:
     * ``reset(state, stream)`` makes the first state of an episode; `state` holds what the last episode left, at first zeros.
     * ``step(state, action, stream)`` returns the reward and whether the episode is over.
     * ``observe(state, out)`` writes the observation whole.
+    * ``action_mask(state, out)``, which may be left out, writes for each of the actions (`Discrete`) whether it is allowed. It comes
+      in ``info["action_mask"]``, bool (N, n), and PPO draws allowed ones alone; what a forbidden one does is up to `step`.
 
     Attributes
     ----------
@@ -88,10 +93,10 @@ class Environment:
 
     def rules(self) -> EnvRules:
         """The rules as Python functions (or Numba functions), which become parts of kernels."""
-        missing = [n for n in EnvRules._fields if not callable(getattr(self, n, None))]
+        missing = [n for n in _NEEDED if not callable(getattr(self, n, None))]
         if missing:
             raise EnvError(f"{self.name}: an environment needs the function{'s' if len(missing) > 1 else ''} {', '.join(missing)} (static methods)")
-        return EnvRules(*(getattr(self, n) for n in EnvRules._fields))
+        return EnvRules(*(getattr(self, n) for n in _NEEDED), getattr(self, "action_mask", None))
 
     @functools.cached_property
     def dtype(self) -> np.dtype:
@@ -102,6 +107,10 @@ class Environment:
             raise EnvError(f"{self.name}: state must be a list of fields as for np.dtype, got {self.state!r:.80}") from error
         if dtype.names is None or dtype.hasobject:
             raise EnvError(f"{self.name}: state must be a record of numbers, such as [('x', np.float64), ('y', np.float64)], got {dtype}")
+        for name in dtype.names:
+            kind = dtype[name].base.kind
+            if kind not in "iufcb" or kind == "b" and dtype[name].shape:
+                raise EnvError(f"{self.name}: a field of a state must be a number or an array of numbers, got {dtype[name]} for {name!r} (arrays of bool: take np.uint8)")
         return dtype
 
     @functools.cached_property
@@ -109,13 +118,19 @@ class Environment:
         """Hash of the rules and the description: what is compiled for one key serves every environment that has it."""
         self._check_spaces()
         spaces = [(s.shape, s.dtype, getattr(s, "n", 0)) for s in (self.observation_space, self.action_space)]
-        return fingerprint(spaces, self._state_key, list(self._functions))
+        return fingerprint(spaces, self._state_key, [f for f in self._functions if f is not None])
+
+    @property
+    def has_masks(self) -> bool:
+        """Whether it says which actions are allowed."""
+        return self._functions.action_mask is not None
 
     @functools.cached_property
     def kernels(self) -> Any:
         """Module with `step`, `step_range` and `chunk`."""
-        names = {f"rule_{n}": inner(plain(f)) for n, f in self._functions._asdict().items()}
-        source = kernels.source(self.name, self.key, self._fields, self.observation_space.shape, getattr(self.action_space, "n", 0), self.action_space.shape)
+        names = {f"rule_{n}": inner(plain(f)) for n, f in self._functions._asdict().items() if f is not None}
+        action = self.action_space
+        source = kernels.source(self.name, self.key, self._fields, self.observation_space.shape, getattr(action, "n", 0), action.shape, self.has_masks)
         return load_module(source, "env", {**names, "rule_dtype": self._state_key})
 
     def new_data(self, count: int) -> np.ndarray:
@@ -139,6 +154,8 @@ class Environment:
             raise EnvError(f"{self.name}: observation_space must be a Box of float32 with at least one axis, got {observation!r}")
         if not isinstance(action, Discrete) and not (isinstance(action, Box) and action.dtype == np.float32 and len(action.shape) == 1):
             raise EnvError(f"{self.name}: action_space must be Discrete, or a Box of float32 with one axis, got {action!r}")
+        if self.has_masks and not isinstance(action, Discrete):
+            raise EnvError(f"{self.name}: action_mask belongs to Discrete actions, got {action!r}")
 
     def __getstate__(self):
         return {k: v for k, v in vars(self).items() if not isinstance(getattr(type(self), k, None), functools.cached_property)}
@@ -187,3 +204,5 @@ class LaneEnvironment(Environment):
         super()._check_spaces()
         if len(self.observation_space.shape) != 1:
             raise EnvError(f"{self.name}: observation_space must have one axis, got {self.observation_space!r}")
+        if self.has_masks:
+            raise EnvError(f"{self.name}: rules on lanes have no action_mask (an Environment on records may)")

@@ -41,7 +41,7 @@ class SingleEnv(gymnasium.Env):
         super().reset(seed=seed)
         observation, info = self._env.reset(seed=int(self.np_random.integers(2**63)) if fresh else None, options=options)
         self._is_over = False
-        return observation[0], info
+        return observation[0], {k: v[0] for k, v in info.items()}
 
     def step(self, action: Any) -> tuple[np.ndarray, float, bool, bool, dict]:
         """Step; EnvError when the episode is over."""
@@ -49,7 +49,7 @@ class SingleEnv(gymnasium.Env):
             raise EnvError(f"{self._env.name}: the episode is over; call reset")
         observation, reward, terminated, truncated, info = self._env.step(np.asarray(action)[None])
         self._is_over = bool(terminated[0])
-        return observation[0], float(reward[0]), self._is_over, bool(truncated[0]), info
+        return observation[0], float(reward[0]), self._is_over, bool(truncated[0]), {k: v[0] for k, v in info.items()}
 
 
 class ManyEnvs(gymnasium.vector.VectorEnv):

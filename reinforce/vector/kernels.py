@@ -118,8 +118,18 @@ def chunk(context, index):
                       carray(context[7], (stride, 1), np.uint64), carray(context[8], (1,), np.int64))
     actions, obs, reward = carray(context[9], {actions}, {action_dtype}), carray(context[10], {obs}, np.float32), carray(context[11], (n,), np.float64)
     terminated, truncated = carray(context[12], (n,), np.uint8), carray(context[13], (n,), np.uint8)
-    step_bytes(state, actions, obs, reward, terminated, truncated, index * size, min(n, (index + 1) * size))
-    w[{marks} + index] = 1
+    begin, end = index * size, min(n, (index + 1) * size)
+    step_bytes(state, actions, obs, reward, terminated, truncated, begin, end)
+{masks}    w[{marks} + index] = 1
+'''
+
+# Copies that are over take any action, since their next step ignores it.
+_MASKS = '''    masks = carray(context[14], (n, {count}), np.bool_)
+    for i in range(begin, end):
+        if state.done[i]:
+            masks[i, :] = True
+        else:
+            rule_action_mask(state.data[i], masks[i])
 '''
 
 
@@ -153,7 +163,7 @@ def _lanes(fields: int, width: int, action_width: int) -> dict[str, str]:
     }
 
 
-def source(name: str, key: str, fields: int, observation_shape: tuple[int, ...], num_actions: int, action_shape: tuple[int, ...]) -> str:
+def source(name: str, key: str, fields: int, observation_shape: tuple[int, ...], num_actions: int, action_shape: tuple[int, ...], masks: bool) -> str:
     """Source of the module of an environment.
 
     Parameters
@@ -165,11 +175,14 @@ def source(name: str, key: str, fields: int, observation_shape: tuple[int, ...],
     num_actions : int
         0 for continuous actions.
     action_shape : tuple of int
+    masks : bool
+        Whether there is a rule for allowed actions.
     """
     body = _LANES.format(**_lanes(fields, observation_shape[0], 0 if num_actions else action_shape[0])) if fields else _RECORDS
     values = {
         "data": f"carray(context[4], ({fields}, stride), np.float64)" if fields else "carray(context[4], (stride,), rule_dtype)",
         "actions": _tuple(["n", *action_shape]), "action_dtype": "np.int64" if num_actions else "np.float32",
         "obs": _tuple(["n", *observation_shape]), "context": str(CONTEXT), "marks": str(MARKS),
+        "masks": _MASKS.format(count=num_actions) if masks else "",
     }  # fmt: skip
     return _HEAD.format(name=name, key=key) + body + _TAIL.format(**values)

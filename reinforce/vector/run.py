@@ -31,15 +31,15 @@ def _are_allowed(actions, num_actions):
 
 
 @kernel(nogil=True)
-def run(context, num_actions, actions, obs, reward, terminated, truncated, chunks, function):
-    """Step all copies by `function`, a chunk of them a call; `num_actions` is 0 for continuous ones.
+def run(context, num_actions, actions, obs, reward, terminated, truncated, masks, chunks, function):
+    """Step all copies by `function`, a chunk of them a call; `num_actions` is 0 for continuous ones, and `masks` empty where there are none.
 
     False: an action is none, and nothing was stepped; or a rule raised (Numba prints what) and a chunk did not come to its end.
     """
     if not _are_allowed(actions, num_actions):
         return False
     context[9], context[10], context[11] = actions.ctypes.data, obs.ctypes.data, reward.ctypes.data
-    context[12], context[13] = terminated.ctypes.data, truncated.ctypes.data
+    context[12], context[13], context[14] = terminated.ctypes.data, truncated.ctypes.data, masks.ctypes.data
     for k in range(chunks):
         context[MARKS + k] = 0
     _parallel_for(function, context.ctypes.data, chunks)

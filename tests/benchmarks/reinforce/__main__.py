@@ -35,13 +35,19 @@ def wrong(bench, mine, number):
 
 
 def measure(name, bench, tools, threads, folder):
-    """Seconds of calls by tool, what our first calls took with nothing compiled and with all compiled, and why a tool has no times."""
+    """Seconds of calls by tool, what our first calls took with nothing compiled and with all compiled, and why a tool has no times.
+
+    Compiled code is kept in the folder: where it is there already, nothing is said about a cold start.
+    """
+    cache = folder / "cache"
+    ours = ("warm",) if cache.exists() else ("cold", "warm")
+    cache.mkdir(parents=True, exist_ok=True)
     path = folder / f"{name}.pickle"
     path.write_bytes(pickle.dumps(bench))
     workers, times, starts, failures, mine = {}, {}, {}, {}, None
     for tool in tools:
         try:
-            for start in ("cold", "warm") if tool == "triskele" else ("first",):
+            for start in ours if tool == "triskele" else ("first",):
                 worker = Worker("reinforce", path, tool, threads, folder, PATIENCE, dtype="float32")
                 starts[tool, start] = worker.first["built"] + worker.first["cold"]
                 if start == "cold":
@@ -90,7 +96,7 @@ def row(name, threads, bench, times, starts):
     best = min(rivals.values(), default=None)
     cells = (f"{shown(bench, median(times[tool]))} ({rivals[tool]:.2f}x)" if tool in rivals else "-" for tool in PEERS)
     return [name, bench.unit, str(threads), shown(bench, median(mine)), shown(bench, min(mine)), "-" if best is None else f"{best:.2f}x", *cells,
-            *(duration(starts["triskele", start]) for start in ("cold", "warm"))], best  # fmt: skip
+            *(duration(starts["triskele", start]) if ("triskele", start) in starts else "-" for start in ("cold", "warm"))], best  # fmt: skip
 
 
 NOTES = """In brackets, and under "best peer": a peer's median time over ours; above 1x triskele is faster. The first call is the making of everything and
@@ -124,23 +130,32 @@ def main(arguments=None):
         if not available("reinforce", tool):
             print(f"{tool}: not installed, left out", file=sys.stderr)
     peers = [tool for tool in peers if available("reinforce", tool)]
+    with tempfile.TemporaryDirectory() as folder:
+        report(*run(chosen, peers, list(map(int, options.threads.split(","))), options.slow, Path(folder)))
+
+
+def run(chosen, peers, counts, slow, folder):
+    """Everything that is reported of the cases with these names."""
     rows, ratios, medians, failures = [], {}, {}, []
-    for threads in map(int, options.threads.split(",")):
+    for threads in counts:
         for name in chosen:
             bench = CASES[name]
             if threads not in bench.threads:
                 continue
             print(f"{name}, {threads} thread(s)", file=sys.stderr, flush=True)
-            tools = ["triskele", *(t for t in peers if t in bench.peers and (options.slow or t not in bench.slow))]
-            with tempfile.TemporaryDirectory() as folder:
-                (Path(folder) / "cache").mkdir()
-                times, starts, found = measure(name, bench, tools, threads, Path(folder))
+            tools = ["triskele", *(t for t in peers if t in bench.peers and (slow or t not in bench.slow))]
+            times, starts, found = measure(name, bench, tools, threads, folder / name)
             cells, ratios[name, threads] = row(name, threads, bench, times, starts)
             rows.append(cells)
             if "triskele" in times:
                 medians[name, threads] = median(times["triskele"])
             failures += [f"{name}, {threads} thread(s), {tool}: {why}" for tool, why in found.items()]
             print(*failures[len(failures) - len(found) :], "| " + " | ".join(cells) + " |", sep="\n", file=sys.stderr, flush=True)
+    return rows, ratios, medians, failures
+
+
+def report(rows, ratios, medians, failures):
+    """Print the table and what follows from it."""
     print(NOTES)
     print(show(rows))
     print()

@@ -103,7 +103,7 @@ CASES = {
     "breakout_1024": _steps("MinAtar/Breakout-v1", ("gymnax",)),
     "cart_pole_65536": _steps("CartPole-v1", (), 65536, 40, (1, 2)),
     "pendulum_65536": _steps("Pendulum-v1", (), 65536, 40, (1, 2)),
-    "breakout_65536": _steps("MinAtar/Breakout-v1", (), 65536, 10, (1, 2)),
+    "breakout_8192": _steps("MinAtar/Breakout-v1", (), 8192, 40, (1, 2)),
     "ppo_cart_pole": Bench("ppo", "CartPole-v1", ("sb3",), steps=500_000, target=475, slow=("sb3",)),
     "dqn_cart_pole": Bench("dqn", "CartPole-v1", ("sb3",), steps=500_000, target=200, window=20, slow=("sb3",)),
     "sac_pendulum": Bench("sac", "Pendulum-v1", ("sb3",), steps=30_000, target=-200, window=10, settings=_ZOO_SAC, slow=("sb3",)),

@@ -1,0 +1,21 @@
+"""What Numba says of functions that it cannot compile, in a line."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+__all__ = ["essence"]
+
+_NOISE = ("Failed in nopython", "During:", "There are", "- Of which", "Overload", "Operator Overload", "With argument", "No match", "*", "<source elided>", "^",
+          "raised from", "Rejected as", "Candidate")  # fmt: skip
+
+
+def essence(error: Any) -> str:
+    """What a message of Numba says, without its frame, and the first line of the user's code that it names."""
+    text = re.sub(r"\x1b\[\d*m", "", str(error))
+    lines = [line.strip() for line in text.splitlines()]
+    told = [line for line in lines if line and not line.startswith((*_NOISE, "File ")) and "triskele_generated" not in line]
+    places = [p for p in re.findall(r'File "([^"]+", line \d+)', text) if "triskele" not in p and "numba/" not in p]
+    where = f" (file {places[0].replace(chr(34), '')})" if places else ""
+    return " ".join(told[:4])[:500] + where

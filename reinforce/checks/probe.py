@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import inspect
 import math
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import numpy as np
 

@@ -55,7 +55,7 @@ class Agent:
         Of the training.
     kept : tuple of str
         Attributes that make up the agent's state: trees of arrays and numbers. One called ``position`` says where the environments are;
-        it is left out where these cannot be saved, as those of Gymnasium.
+        it is left out where these cannot be saved (see `GymnasiumVectorEnv`).
     ports : dict of Port, optional
         What an actor gives; None for an agent in one piece.
     """
@@ -285,7 +285,7 @@ class Agent:
     def resume(cls, path: str | os.PathLike, env: Any = None) -> Self:
         """The agent of a checkpoint; ``train()`` goes on with it, bit for bit.
 
-        Environments of Gymnasium cannot be saved: there, everything else goes on, with new episodes.
+        Environments of Gymnasium whose state is not plain to see cannot be saved: there, everything else goes on, with new episodes.
 
         Parameters
         ----------

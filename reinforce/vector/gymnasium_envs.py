@@ -84,7 +84,8 @@ def _similar(name, names):
 class GymnasiumVectorEnv:
     """Environments of Gymnasium with the methods of `VectorEnv`; there is nothing in it for compiled code.
 
-    Observations are turned into float32. Such environments cannot tell their whole state, so that a checkpoint cannot hold them.
+    Observations are turned into float32. A checkpoint holds those whose state is plain to see: numbers, arrays and generators of NumPy, as
+    attributes of environments, wrappers and what they are made of. Others, as those with a simulator in C, begin new episodes there.
 
     Parameters
     ----------
@@ -159,12 +160,30 @@ class GymnasiumVectorEnv:
 
     @property
     def state(self) -> Any:
-        """EnvError: it is not known."""
-        raise EnvError(f"{self.name}: an environment of Gymnasium cannot tell its state, so that no checkpoint can hold it")
+        """Everything that the next steps depend on, as a tree of arrays and numbers; setting it goes back there. EnvError: it is not known."""
+        from triskele.reinforce.vector.object_state import UnknownState, read
+
+        if not self._is_reset:
+            raise EnvError(f"{self.name}: call reset before asking for its state")
+        try:
+            return read(self.env, "env")
+        except UnknownState as unknown:
+            raise EnvError(f"{self.name}: its state is not known, so that no checkpoint can hold it ({unknown})") from None
 
     @state.setter
     def state(self, value: Any) -> None:
-        raise EnvError(f"{self.name}: an environment of Gymnasium cannot be set to a state")
+        from triskele.reinforce.vector.object_state import UnknownState, write
+
+        if not isinstance(value, Mapping) or "object" not in value:
+            raise EnvError(f"{self.name}: state must be what `state` of such an environment gave, got {value!r:.80}")
+        try:
+            self._seed = None
+            self.env.reset()  # makes what a first episode makes
+            write(value, self.env, "env")
+        except UnknownState as unknown:
+            self._is_reset = False
+            raise EnvError(f"{self.name}: it cannot be set to that state ({unknown})") from None
+        self._is_reset = True
 
     def close(self) -> None:
         """Close Gymnasium's environment."""

@@ -119,14 +119,13 @@ class _Link:
         """Whether a message has come."""
         return self.comm.iprobe(tag=_TAG)
 
-    def receive(self, missing: Callable[[], str]) -> tuple[int, tuple]:
-        """(rank, message): the next one of any rank. `missing` says who has not answered."""
-        from mpi4py.MPI import Status
+    def receive(self, missing: Callable[[], str], rank: int | None = None) -> tuple[int, tuple]:
+        """(rank, message): the next one of that rank, or of any. `missing` says who has not answered."""
+        from mpi4py.MPI import ANY_SOURCE, Status
 
         status = Status()
-        self.wait(lambda: self.comm.iprobe(tag=_TAG, status=status), missing)
-        rank = status.Get_source()
-        return rank, self.comm.recv(source=rank, tag=_TAG)
+        self.wait(lambda: self.comm.iprobe(ANY_SOURCE if rank is None else rank, _TAG, status), missing)
+        return status.Get_source(), self.comm.recv(source=status.Get_source(), tag=_TAG)
 
     def wait(self, done: Callable[[], bool], missing: Callable[[], str]) -> None:
         """Until something is done."""
@@ -174,8 +173,8 @@ class _Learner(_End):
     def _join(self):
         """All ranks must have made the same agent; actors get their states, and how many threads are theirs."""
         mine, hosts = _description(self.agent), {}
-        for _ in range(self.actors):
-            rank, (theirs, host) = self._receive(range(self.actors))
+        while len(hosts) < self.actors:
+            rank, (theirs, host) = self._receive([k for k in range(self.actors) if k + 1 not in hosts])
             self.places[rank - 1], hosts[rank] = f"rank {rank} on {host[0]}", host
             different = [f"{name} ({mine.get(name)} and {theirs.get(name)})" for name in mine | theirs if mine.get(name) != theirs.get(name)]
             if different:
@@ -219,11 +218,10 @@ class _Learner(_End):
         """Tell all actors, and read until they have heard, so that no message is left."""
         state = None if told else self.agent.state
         self.requests += [self.link.send(k + 1, ("end", told, bool(self.interrupted), state)) for k in range(self.actors)]
-        heard: set[int] = set()
-        while len(heard) < self.actors:
-            rank, message = self.link.receive(lambda: self._names(set(range(self.actors)) - heard))
-            if message[0] == "ended":
-                heard.add(rank - 1)
+        for k in range(self.actors):  # one that has ended may already have begun the next training: of that nothing must be read here
+            who = self._names([k])
+            while self.link.receive(lambda who=who: who, k + 1)[1][0] != "ended":
+                pass
         for request in self.requests:
             request.wait()
 

@@ -165,7 +165,7 @@ class AlphaZero(Agent):
 
     def gather(self, states: Sequence[dict[str, Any]]) -> None:
         """Keep the running games of all actors."""
-        self._games = {name: np.concatenate([s[name] for s in states]) if np.ndim(a) else a for name, a in states[0].items()}
+        self._games = {name: np.concatenate([s[name] for s in states]) if np.ndim(a) else max(s[name] for s in states) for name, a in states[0].items()}
 
     def _batches(self):
         """Minibatches of this iteration's updates, [updates, batch_size, ...]."""

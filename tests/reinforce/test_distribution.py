@@ -114,6 +114,20 @@ class TestCheckpoints:
         resumed.train(progress=False, distribution=after)
         assert_same(whole, resumed)
 
+    def test_games_of_alphazero_go_on_under_either(self, tmp_path):
+        def made():
+            return rl.AlphaZero(rl.games.TicTacToe(), num_games=8, simulations=8, learning_starts=50, batch_size=16, updates=2)
+
+        game, path = rl.games.TicTacToe(), tmp_path / "run.chk"
+        whole = made().train(384, progress=False, distribution=TWO[0])
+        for before, after in (TWO, TWO[::-1]):
+            made().train(384, progress=False, distribution=before, checkpoint=path, report=lambda x: x["steps"] == 192)
+            resumed = rl.AlphaZero.resume(path, game).train(progress=False, distribution=after)
+            kept: list[dict] = [{}, {}]
+            assert storage.pack(whole.state, kept[0]) == storage.pack(resumed.state, kept[1])
+            for name, array in kept[0].items():
+                np.testing.assert_array_equal(array, kept[1][name])
+
     def test_control_c_waits_for_all_actors(self, tmp_path):
         env, options = DISCRETE
         path, agent = tmp_path / "run.chk", PPO(env, **options)

@@ -30,9 +30,15 @@ pytestmark = pytest.mark.skipif(MPIEXEC is None, reason="no mpiexec")
 # -- what ranks do: functions of this module, called by name --------------------------------------------------------------
 
 
+def self_play():
+    return rl.AlphaZero(rl.games.TicTacToe(), num_games=8, simulations=8, learning_starts=50, batch_size=16, updates=2)
+
+
 def same_numbers():
     """Trainings from the beginning, and from a checkpoint of one process; each rank keeps what it has in the end."""
     distribution = rl.MPI()
+    games = self_play().train(STEPS, progress=False, distribution=distribution)
+    storage.write(f"games{distribution._rank}", "agent", {"state": games.state, "curve": []})
     for name, (env, options) in {"discrete": DISCRETE, "continuous": CONTINUOUS}.items():
         agent, curve = PPO(env, seed=3, **options), []
         agent.train(STEPS, progress=False, distribution=distribution, report=curve.append, checkpoint=f"{name}.chk")
@@ -162,17 +168,19 @@ def resumed(path, agent="PPO"):
 
 def test_numbers_are_those_of_one_process(tmp_path):
     PPO(DISCRETE[0], **DISCRETE[1]).train(STEPS, progress=False, distribution=TWO, report=lambda x: x["steps"] == 192, checkpoint=tmp_path / "before.chk")
+    games = self_play().train(STEPS, progress=False, distribution=TWO)
     code, printed = launch(tmp_path, "same_numbers()")
     assert code == 0 and printed.count("ended well") == 3, printed
     found = {name: storage.read(tmp_path / name, "agent") for name in
-             ("discrete0", "discrete1", "continuous0", "continuous2", "resumed0", "alone0", "alone2")}  # fmt: skip
+             ("games0", "games2", "discrete0", "discrete1", "continuous0", "continuous2", "resumed0", "alone0", "alone2")}  # fmt: skip
     for name, (env, options) in {"discrete": DISCRETE, "continuous": CONTINUOUS}.items():
         agent, curve = PPO(env, seed=3, **options), []
         agent.train(STEPS, progress=False, distribution=TWO, report=curve.append)
         assert_same(lanes_of_environments(agent.state), lanes_of_environments(found[f"{name}0"]["state"]))
         assert found[f"{name}0"]["curve"] == [x["approx_kl"] for x in curve]
         assert_same(lanes_of_environments(agent.state), lanes_of_environments(PPO.resume(tmp_path / f"{name}.chk").state))
-    for other in ("discrete1", "continuous2", "alone2"):
+    assert_same(games.state, found["games0"]["state"])
+    for other in ("games2", "discrete1", "continuous2", "alone2"):
         assert_same(found[f"{other[:-1]}0"]["state"], found[other]["state"])
         assert other.startswith("alone") or not found[other]["curve"], "reports are the first rank's"
     whole = PPO(DISCRETE[0], **DISCRETE[1]).train(STEPS, progress=False, distribution=TWO)

@@ -13,6 +13,7 @@ from triskele.core import nn, optim, random
 from triskele.reinforce.agents.muzero_network import MuZeroNetwork, PolicyNetwork, Support
 from triskele.reinforce.buffers.trajectory import Segments, TrajectoryBuffer
 from triskele.reinforce.errors import EnvError
+from triskele.reinforce.game import Game
 from triskele.reinforce.mcts.gumbel import Gumbel
 from triskele.reinforce.mcts.learned import LearnedModel, MuZero
 from triskele.reinforce.mcts.muzero import MuZeroPUCT
@@ -94,11 +95,13 @@ class GumbelMuZero(Agent):
     kept = ("network", "moments", "iteration", "updates", "_buffer.state", "_player.position")
 
     def __init__(self, env: Any, *, seed: int = 0, num_envs: int = 16, num_steps: int = 8, simulations: int = 16, search: Gumbel | MuZeroPUCT | None = None,
-                 unroll_steps: int = 5, td_steps: int = 5, discount: float = 0.99, learning_rate: float = 1e-3, anneal: bool = True, batch_size: int = 256,
-                 updates: int = 16, buffer_size: int = 20_000, learning_starts: int = 1000, value_weight: float = 1.0, max_grad_norm: float = 5.0,
+                 unroll_steps: int = 5, td_steps: int = 20, discount: float = 0.99, learning_rate: float = 2e-3, anneal: bool = True, batch_size: int = 256,
+                 updates: int = 8, buffer_size: int = 8000, learning_starts: int = 1000, value_weight: float = 1.0, max_grad_norm: float = 5.0,
                  support: Support | None = None, embedding: int = 64, hidden: Sequence[int] = (64,), activation: Callable = nn.relu,
                  representation: Any = None, dynamics: Any = None, prediction: Any = None):  # fmt: skip
         given = {k: v for k, v in locals().items() if k not in ("self", "env", "__class__")}
+        if isinstance(env, Game):
+            raise EnvError(f"GumbelMuZero: env must be an environment, got the game {env!r} (AlphaZero learns games)")
         super().__init__(env, {**given, "search": Gumbel() if search is None else search, "support": Support() if support is None else support})
         s = self.settings
         self._check(s)
@@ -118,8 +121,10 @@ class GumbelMuZero(Agent):
             raise ValueError(f"GumbelMuZero: search must be Gumbel(...) or MuZeroPUCT(...), got {s.search!r:.80}")
         if not isinstance(s.support, Support):
             raise ValueError(f"GumbelMuZero: support must be Support(low, high, bins), got {s.support!r:.80}")
-        if isinstance(s.hidden, str) or not all(isinstance(n, (int, np.integer)) and n >= 1 for n in s.hidden):
+        if not isinstance(s.hidden, (tuple, list)) or not all(isinstance(n, (int, np.integer)) and n >= 1 for n in s.hidden):
             raise ValueError(f"GumbelMuZero: hidden must be widths of layers, positive integers, got {s.hidden!r}")
+        if not callable(s.activation):
+            raise ValueError(f"GumbelMuZero: activation must be a function, got {s.activation!r}")
         if s.buffer_size < max(s.num_envs * (length(s) + s.num_steps), s.batch_size):
             raise ValueError(f"GumbelMuZero: buffer_size must hold num_envs * (num_steps + unroll_steps + td_steps) = {s.num_envs * (length(s) + s.num_steps)} steps, "
                              f"and batch_size = {s.batch_size}, got {s.buffer_size}")  # fmt: skip
@@ -185,15 +190,16 @@ class GumbelMuZero(Agent):
             Whether to take the best action, without the noise of the search.
         seed : int
         """
-        return Planner(self.network, self.settings, simulations or self.settings.simulations, deterministic, seed)
+        return Planner(self, self.settings.simulations if simulations is None else simulations, deterministic, seed)
 
     def evaluate(self, episodes: int = 100, *, seed: int = 1, deterministic: bool = True, simulations: int = 0) -> Evaluation:
         """Play whole episodes in fresh environments, by the policy alone or, with `simulations`, by a search for each action; see `Agent`."""
-        if not simulations:
+        if simulations == 0 or isinstance(episodes, bool) or not isinstance(episodes, (int, np.integer)) or episodes < 1:
             return super().evaluate(episodes, seed=seed, deterministic=deterministic)
-        env = make(self._given, num_envs=min(episodes, self.settings.num_envs), seed=seed)
+        planner = self.planner(simulations, deterministic=deterministic, seed=seed)
+        env = make(self._given, num_envs=min(int(episodes), self.settings.num_envs), seed=seed)
         try:
-            return evaluate(self.planner(simulations, deterministic=deterministic, seed=seed), env, episodes)
+            return evaluate(planner, env, int(episodes))
         finally:
             env.close()
 
@@ -223,7 +229,7 @@ class Player:
         self.terminated, self.truncated = np.zeros(shape, bool), np.zeros(shape, bool)
         self.policies = np.zeros((*shape, network.num_actions), np.float32)
         observation, info = env.reset()
-        self.position = {"observation": observation, "mask": self._allowed(info, np.zeros(shape[1], bool))}
+        self.position = {"observation": self._finite(observation), "mask": self._allowed(info, np.zeros(shape[1], bool))}
 
     def collect(self, network: MuZeroNetwork, collection: int) -> None:
         """Fill the arrays; `collection` says how many were before."""
@@ -234,9 +240,15 @@ class Player:
             found = self._search(self.observations[t].astype(np.float32), legal, network, seed)
             self.actions[t], self.policies[t] = found.action, found.policy
             observation, self.rewards[t], self.terminated[t], self.truncated[t], info = self.env.step(self.actions[t])
-            self.observations[t + 1] = observation
+            self.observations[t + 1] = self._finite(observation)
             legal = self._allowed(info, self.terminated[t] | self.truncated[t])
         self.position = {"observation": self.observations[-1].copy(), "mask": legal}
+
+    def _finite(self, observation):
+        finite = np.isfinite(observation).reshape(self.env.num_envs, -1).all(axis=1)
+        if not finite.all():
+            raise EnvError(f"{self.env}: observations must be finite, got NaN or infinity in environment {int(np.argmin(finite))}")
+        return observation
 
     def _allowed(self, info, over):
         """Masks [num_envs, actions], or None; where an episode is over, any action does."""
@@ -252,17 +264,27 @@ class Player:
 
 
 class Planner:
-    """A search for each action; in the place of a `Policy`."""
+    """A search for each action, in the place of a `Policy`; `GumbelMuZero.planner` makes it."""
 
-    def __init__(self, network: MuZeroNetwork, settings: Any, simulations: int, deterministic: bool, seed: int):
-        quiet = {"gumbel_scale": 0.0} if isinstance(settings.search, Gumbel) else {"dirichlet": (1.0, 0.0), "temperature": 0.0}
-        self._search = MuZero(learned_model(network, settings), simulations, replace(settings.search, **quiet) if deterministic else settings.search)
+    def __init__(self, agent: GumbelMuZero, simulations: int, deterministic: bool, seed: int):
+        search, self._shape = agent.settings.search, agent.env.observation_space.shape
+        if deterministic:
+            search = replace(search, gumbel_scale=0.0) if isinstance(search, Gumbel) else replace(search, dirichlet=(1.0, 0.0), temperature=0.0)
+        self._search = MuZero(learned_model(agent.network, agent.settings), simulations, search)
         self._seed, self._calls = seed, 0
 
     def __call__(self, observation: Any, *, rng: Any = None, mask: Any = None) -> Any:
-        """Actions [N] for observations [N, ...]."""
+        """The action for one observation, or actions [N] for several."""
+        x = np.asarray(observation, np.float32)
+        single = x.shape == self._shape
+        if not single and x.shape[1:] != self._shape:
+            raise EnvError(f"planner: an observation must have shape {self._shape}, or (N, {', '.join(map(str, self._shape))}) for several, got {x.shape}")
+        if not np.isfinite(x).all():
+            raise EnvError("planner: an observation must be finite, got NaN or infinity")
         self._calls += 1
-        return self._search(np.asarray(observation, np.float32), None if mask is None else np.asarray(mask, bool), seed=self._seed * 2**32 + self._calls).action
+        mask = None if mask is None else np.reshape(np.asarray(mask, bool), (1 if single else len(x), -1))
+        action = self._search(x[None] if single else x, mask, seed=(self._seed * 2**32 + self._calls) % 2**63).action
+        return action[0] if single else action
 
 
 def learned_model(network: MuZeroNetwork, settings: Any) -> LearnedModel:

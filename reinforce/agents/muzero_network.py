@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from triskele.core import nn, random
+from triskele.core import nn, random, tree
 from triskele.core.nn import static
+from triskele.reinforce.agents.networks import perceptron
 from triskele.reinforce.errors import EnvError
 from triskele.reinforce.transforms import from_two_hot, signed_hyperbolic, signed_parabolic, two_hot
 
@@ -103,14 +104,14 @@ class MuZeroNetwork:
         s, keys = settings, random.split(key, 3)
         bins = s.support.bins
 
-        def perceptron(key, n_in, n_out):
-            return nn.MLP.init(key, [n_in, *s.hidden, n_out], activation=s.activation)
+        def network(key, n_in, n_out):
+            return perceptron(key, [n_in, *s.hidden, n_out], s.activation)
 
-        first = Flattened(perceptron(keys[0], math.prod(observation_shape), s.embedding)) if s.representation is None else s.representation
+        first = Flattened(network(keys[0], math.prod(observation_shape), s.embedding)) if s.representation is None else s.representation
         size = _width("representation", first, np.zeros((2, *observation_shape), np.float32))
-        second = _silent(perceptron(keys[1], size + num_actions, size + bins), size) if s.dynamics is None else s.dynamics
+        second = _silent(network(keys[1], size + num_actions, size + bins), size) if s.dynamics is None else s.dynamics
         _width("dynamics", second, np.zeros((2, size + num_actions), np.float32), size + bins)
-        third = _silent(perceptron(keys[2], size, num_actions + bins), 0) if s.prediction is None else s.prediction
+        third = _silent(network(keys[2], size, num_actions + bins), 0) if s.prediction is None else s.prediction
         _width("prediction", third, np.zeros((2, size), np.float32), num_actions + bins)
         return cls(first, second, third, num_actions, s.support)
 
@@ -154,17 +155,22 @@ class PolicyNetwork:
 
 
 def _silent(network, start):
-    """The network with last weights of 0 for the outputs from `start` on."""
+    """The network with outputs of 0 from `start` on."""
     last = network.layers[-1]
-    weight = last.weight.copy()
-    weight[:, start:] = 0
-    return replace(network, layers=(*network.layers[:-1], replace(last, weight=weight)))
+    weight, bias = last.weight.copy(), last.bias.copy()
+    weight[:, start:] = bias[start:] = 0
+    return replace(network, layers=(*network.layers[:-1], replace(last, weight=weight, bias=bias)))
 
 
 def _width(name, network, x, width=None):
     """Outputs of a network for each row of x."""
     if not callable(network):
         raise EnvError(f"GumbelMuZero: {name} must be a network (callable, a tree of arrays), got {type(network).__name__}")
+    for leaf in tree.leaves(network):
+        if not hasattr(leaf, "dtype"):
+            raise EnvError(f"GumbelMuZero: {name} must be a tree of arrays that can be called, as layers of core.nn are, got {type(network).__name__}")
+        if not np.isfinite(leaf).all():
+            raise EnvError(f"GumbelMuZero: parameters of {name} must be finite, got NaN or infinity")
     try:
         shape = np.shape(network(x))
     except Exception as error:  # whatever a user's network raises

@@ -11,7 +11,7 @@ import numpy as np
 from triskele import core
 from triskele.core import nn, optim, random
 from triskele.reinforce.agents.networks import Logits, PolicyValue
-from triskele.reinforce.agents.self_play import PositionBuffer, SelfPlay
+from triskele.reinforce.agents.self_play import PositionBuffer, SelfPlay, position_bytes
 from triskele.reinforce.distribution.fragments import Port
 from triskele.reinforce.errors import GameError
 from triskele.reinforce.game import Game
@@ -48,7 +48,7 @@ class AlphaZero(Agent):
     simulations : int
         Of the search for a move.
     policy : Gumbel or PUCT, optional
-        Of the search.
+        Of the search; PUCT with noise at the root by default.
     temperature_moves : int
         Length of the opening of a game, in which moves are drawn from the policy that a search found; afterwards the best is played.
     value_mix : float
@@ -90,20 +90,28 @@ class AlphaZero(Agent):
 
     kept = ("weights", "moments", "iteration", "updates", "losses", "_buffer.state", "_games")
 
-    def __init__(self, game: Game, net: Any = None, *, seed: int = 0, num_games: int = 256, moves: int = 8, simulations: int = 32, policy: Any = None,
-                 temperature_moves: int = 12, value_mix: float = 0.5, buffer_size: int = 100_000, learning_starts: int = 2000, batch_size: int = 512,
-                 updates: int = 16, learning_rate: float = 2e-3, weight_decay: float = 1e-4, max_grad_norm: float = 1.0, value_weight: float = 1.0,
+    def __init__(self, game: Game, net: Any = None, *, seed: int = 0, num_games: int = 256, moves: int = 8, simulations: int = 64, policy: Any = None,
+                 temperature_moves: int = 30, value_mix: float = 0.9, buffer_size: int = 100_000, learning_starts: int = 2000, batch_size: int = 256,
+                 updates: int = 64, learning_rate: float = 2e-3, weight_decay: float = 1e-4, max_grad_norm: float = 1.0, value_weight: float = 1.0,
                  symmetries: Sequence[Callable] = ()):  # fmt: skip
         given = {k: v for k, v in locals().items() if k not in ("self", "game", "__class__")}
-        super().__init__(game, {**given, "policy": Gumbel() if policy is None else policy, "symmetries": tuple(symmetries)})
+        if callable(symmetries) or not all(callable(f) for f in symmetries):
+            raise ValueError(f"AlphaZero: symmetries must be a sequence of functions, got {symmetries!r:.80}")
+        super().__init__(game, {**given, "policy": PUCT(dirichlet=(0.5, 0.25)) if policy is None else policy, "symmetries": tuple(symmetries)})
         s = self.settings
         self.check_settings(integers=["num_games", "moves", "simulations", "buffer_size", "learning_starts", "batch_size", "updates"],
                             positive=["learning_rate", "max_grad_norm"], not_negative=["temperature_moves", "weight_decay", "value_weight"],
                             fractions=["value_mix"])  # fmt: skip
+        if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or not 0 <= seed < 2**63:
+            raise ValueError(f"AlphaZero: seed must be an integer of at least 0, got {seed!r}")
         if s.learning_starts > s.buffer_size:
             raise ValueError(f"AlphaZero: buffer_size must hold learning_starts = {s.learning_starts} positions, got {s.buffer_size}")
         if not isinstance(s.policy, (Gumbel, PUCT)):
             raise ValueError(f"AlphaZero: policy must be Gumbel(...) or PUCT(...), got {policy!r}")
+        have, kept = _memory(), s.buffer_size + s.num_games * game.max_length
+        if kept * position_bytes(game) > have:
+            raise ValueError(f"AlphaZero: buffer_size and num_games must fit into memory, got {s.buffer_size} positions and {s.num_games} games of up to {game.max_length} moves, "
+                             f"{kept * position_bytes(game) / 2**30:.1f} of {have / 2**30:.1f} GiB")  # fmt: skip
         leaves, self._structure = core.tree.flatten(_network(random.key(seed), game, net))
         self.weights = tuple(leaves)  # flat: a tree would be taken apart and built again in every search
         self.moments = optim.Adam().init(self.weights)._replace(count=np.int64(0))  # the type it will have, so that one program serves all
@@ -220,14 +228,14 @@ class AlphaZero(Agent):
         """
         return MCTS(self.game, simulations, **{"policy": PUCT(), "evaluator": self._evaluator.with_params(self.weights), **options})
 
-    def evaluate(self, opponent: Any = None, games: int = 100, *, simulations: int = 200, seed: int = 1) -> MatchResult:  # type: ignore[override]
+    def evaluate(self, games: int = 100, opponent: Any = None, *, simulations: int = 200, seed: int = 1) -> MatchResult:  # type: ignore[override]
         """Play a match of the search with the network against another player; the training is not touched.
 
         Parameters
         ----------
+        games : int
         opponent : optional
             As `play_match` takes players; by default a search of 1,000 simulations with random rollouts.
-        games : int
         simulations : int
             Of the search with the network, for each move.
         seed : int
@@ -281,6 +289,8 @@ def _network(key, game, net):
         return PolicyValue.residual(key, shape, actions) if len(shape) == 3 else PolicyValue.perceptron(key, shape, actions)
     if not callable(net):
         raise GameError(f"AlphaZero: net must be a network (observations) -> (logits, values), got {type(net).__name__}")
+    if isinstance(net, type) or not all(isinstance(x, np.ndarray) for x in core.tree.leaves(net)):
+        raise GameError(f"AlphaZero: net must be a tree of arrays that can be called, such as rl.PolicyValue or a dataclass of core.nn's layers, got {net!r:.80}")
     try:
         out = net(np.zeros((2, *shape), np.float32))
     except Exception as error:  # whatever a network raises
@@ -291,12 +301,18 @@ def _network(key, game, net):
     return net
 
 
+def _memory():
+    """Of the machine, in bytes; infinite where it does not tell."""
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):
+        return np.inf
+
+
 def _places(game, symmetry):
     """Where entries of (flat observation, policy) come from under a symmetry."""
     name, shape = getattr(symmetry, "__name__", repr(symmetry)), tuple(game.observation_shape)
     size = int(np.prod(shape))
-    if not callable(symmetry):
-        raise GameError(f"AlphaZero: a symmetry must be a function (observations, policies) -> (observations, policies), got {symmetry!r:.80}")
     x, policy = symmetry(np.arange(size).reshape(1, *shape), np.arange(game.num_actions)[None])
     for what, found, n in (("observations", x, (1, *shape)), ("policies", policy, (1, game.num_actions))):
         if np.shape(found) != n or sorted(np.ravel(found)) != list(range(int(np.prod(n)))):

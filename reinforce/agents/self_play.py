@@ -12,7 +12,7 @@ from triskele.reinforce.mcts.gumbel import Gumbel
 from triskele.reinforce.mcts.network import Network
 from triskele.reinforce.mcts.search import MCTS
 
-__all__ = ["PositionBuffer", "SelfPlay"]
+__all__ = ["PositionBuffer", "SelfPlay", "position_bytes"]
 
 _CLOSE = 1e-6  # how far the sum of two players' returns may be from 0
 
@@ -159,6 +159,11 @@ class SelfPlay:
 
 
 _KEPT = ("collections", "states", "plies", "positions", "policies", "values", "movers")
+
+
+def position_bytes(game: Game) -> int:
+    """Memory of a position with its targets."""
+    return game.dtype.itemsize + 4 * game.num_actions + 5
 
 
 class PositionBuffer:

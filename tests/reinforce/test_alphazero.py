@@ -221,7 +221,7 @@ class TestTraining:
         assert result.losses[0] == 0
 
     def test_evaluation_is_a_match(self, trained):
-        result = trained.evaluate(rl.Random(), games=20, simulations=16)
+        result = trained.evaluate(20, rl.Random(), simulations=16)
         assert result.names == ("AlphaZero", "opponent")
         assert result.losses[0] <= 1
 
@@ -289,6 +289,10 @@ class TestErrors:
         ({"value_mix": 1.5}, "value_mix must be between 0 and 1, got 1.5"),
         ({"buffer_size": 50}, "buffer_size must hold learning_starts = 64 positions, got 50"),
         ({"policy": rl.UCT()}, r"policy must be Gumbel\(...\) or PUCT\(...\), got UCT"),
+        ({"seed": -1}, "seed must be an integer of at least 0, got -1"),
+        ({"buffer_size": 10**13}, "buffer_size and num_games must fit into memory, got 10000000000000 positions and 8 games of up to 9 moves"),
+        ({"num_games": 10**11}, "buffer_size and num_games must fit into memory"),
+        ({"symmetries": mirrored}, "symmetries must be a sequence of functions, got <function mirrored"),
         ({"batch_size": "64"}, "batch_size must be a positive integer, got '64'"),
     ])  # fmt: skip
     def test_hyper_parameters(self, settings, message):
@@ -306,6 +310,8 @@ class TestErrors:
             rl.AlphaZero(GAME, PolicyValue.perceptron(core.random.key(0), GAME.observation_shape, 7))
         with pytest.raises(rl.GameError, match="net must be a network"):
             rl.AlphaZero(GAME, {"weights": np.zeros(3)})
+        with pytest.raises(rl.GameError, match="net must be a tree of arrays that can be called, such as rl.PolicyValue"):
+            rl.AlphaZero(GAME, lambda x: (np.zeros((len(x), 9), np.float32), np.zeros(len(x), np.float32)))
 
     def test_symmetries_that_do_not_fit(self):
         def doubled(observations, policies):

@@ -1,6 +1,6 @@
 # Two commands do everything on a machine with Python 3.11 or newer: `make demo` and `make test`.
 PYTHON ?= python3
-EXAMPLES = examples/core/fit_ode.py examples/sponge/solvated_peptide.py examples/quantum/vqe_lih.py
+EXAMPLES = examples/core/fit_ode.py examples/sponge/solvated_peptide.py examples/quantum/vqe_lih.py examples/reinforce/alphazero_connect_four.py
 
 demo:
 	$(PYTHON) -m venv .venv

@@ -34,12 +34,12 @@ def solved_positions(game):
 class Lesson:
     """What happens after each iteration of the training: the clock, and now and then an examination."""
 
-    def __init__(self, agent, minutes, examinations=10):
+    def __init__(self, agent, minutes, examinations=6):
         self.agent, self.seconds, self.gap = agent, 60 * minutes, 60 * minutes / examinations
         self.states, self.outcomes = solved_positions(agent.game)
         self.plain = rl.MCTS(agent.game, PLAIN)
         self.curve, self.began = [], time.perf_counter()
-        self.bar = tqdm(total=round(self.seconds), unit=" s", bar_format="training {percentage:3.0f} % |{bar}| {n_fmt} of {total_fmt} s{postfix}")
+        self.bar = tqdm(total=round(self.seconds), bar_format="training {percentage:3.0f} % |{bar}| {n_fmt} of {total_fmt} s{postfix}")
 
     def __call__(self, numbers):
         now = time.perf_counter() - self.began
@@ -51,7 +51,7 @@ class Lesson:
     def examine(self, now, numbers):
         actions = self.agent.search(SIMULATIONS)(self.states).action
         kept = np.mean(self.outcomes[np.arange(len(actions)), actions] == self.outcomes.max(axis=1))
-        score = self.agent.evaluate(40, self.plain, simulations=SIMULATIONS).score[0]
+        score = self.agent.evaluate(20, self.plain, simulations=SIMULATIONS).score[0]
         self.curve.append((now / 60, kept, score, numbers["policy_loss"] or np.nan, numbers["value_loss"] or np.nan))
         self.bar.set_postfix_str(f" {numbers['episodes']:,} games, keeps {100 * kept:.0f} % of outcomes, {100 * score:.0f} % against plain search", refresh=False)
 
@@ -82,10 +82,8 @@ def show(agent, match):
     print(f"\nAlphaZero is {'xo'[match.first[k]]}; moves {' '.join('abcdefg'[m] for m in moves)}\n")
     states = [agent.game.initial_state().play(*moves[:n]) for n in np.linspace(0, len(moves), 5).astype(int)[1:]]
     values = [state.returns[0] if state.terminal else agent.search(SIMULATIONS)(state).root_value * (1 - 2 * state.player) for state in states]
-    print("    ".join(f"{f'move {len(state.moves)}':<15}" for state in states))
-    for line in zip(*(str(state).splitlines() for state in states), strict=True):
-        print("    ".join(f"{part:<15}" for part in line))
-    print("    ".join(f"{f'value for x {value:+.2f}':<15}" for value in values) + "\n")
+    boards = [[f"move {len(s.moves)}", *str(s).splitlines(), f"value for x {v:+.2f}"] for s, v in zip(states, values, strict=True)]
+    print("\n".join("  ".join(f"{part:<20}" for part in line).rstrip() for line in zip(*boards, strict=True)), "\n")
 
 
 def picture(output, agent, lesson):

@@ -62,6 +62,8 @@ class MPI(Distribution):
 
     Attributes
     ----------
+    rank, size : int
+        Of this process, and how many ranks there are; 0 and 1 without mpiexec.
     actors : int
 
     Raises
@@ -81,17 +83,17 @@ class MPI(Distribution):
             raise TypeError(f"MPI: synchronous must be True or False, got {synchronous!r}")
         self.synchronous, self.timeout = synchronous, seconds("MPI", timeout)
         self._comm = _world() if comm is None else comm
-        self._rank, self._size = (0, 1) if self._comm is None else (self._comm.Get_rank(), self._comm.Get_size())
-        self.actors = max(self._size - 1, 1)
+        self.rank, self.size = (0, 1) if self._comm is None else (self._comm.Get_rank(), self._comm.Get_size())
+        self.actors = max(self.size - 1, 1)
 
     @property
     def root(self) -> bool:  # type: ignore[override]
         """Whether this is the learner's rank."""
-        return self._rank == 0
+        return self.rank == 0
 
     def run(self, agent: Agent, loop: Callable[[Iterate], None], interrupted: list[int]) -> None:
         """See `Distribution`."""
-        if self._size == 1:
+        if self.size == 1:
             return OneProcess().run(agent, _reporting_staleness(loop) if not self.synchronous else loop, interrupted)
         check_splits(agent, self)
         before = get_threads()
@@ -101,7 +103,7 @@ class MPI(Distribution):
             set_threads(before)
 
     def __repr__(self) -> str:
-        return f"MPI(synchronous={self.synchronous}) on {self._size} ranks"
+        return f"MPI(synchronous={self.synchronous}) on {self.size} ranks"
 
 
 class _Link:

@@ -38,15 +38,15 @@ def same_numbers():
     """Trainings from the beginning, and from a checkpoint of one process; each rank keeps what it has in the end."""
     distribution = rl.MPI()
     games = self_play().train(STEPS, progress=False, distribution=distribution)
-    storage.write(f"games{distribution._rank}", "agent", {"state": games.state, "curve": []})
+    storage.write(f"games{distribution.rank}", "agent", {"state": games.state, "curve": []})
     for name, (env, options) in {"discrete": DISCRETE, "continuous": CONTINUOUS}.items():
         agent, curve = PPO(env, seed=3, **options), []
         agent.train(STEPS, progress=False, distribution=distribution, report=curve.append, checkpoint=f"{name}.chk")
-        storage.write(f"{name}{distribution._rank}", "agent", {"state": agent.state, "curve": [x["approx_kl"] for x in curve]})
+        storage.write(f"{name}{distribution.rank}", "agent", {"state": agent.state, "curve": [x["approx_kl"] for x in curve]})
     resumed = PPO.resume("before.chk").train(progress=False, distribution=distribution)
-    storage.write(f"resumed{distribution._rank}", "agent", {"state": resumed.state, "curve": []})
+    storage.write(f"resumed{distribution.rank}", "agent", {"state": resumed.state, "curve": []})
     agent.train(STEPS, progress=False)  # a training of each rank's own, afterwards
-    storage.write(f"alone{distribution._rank}", "agent", {"state": agent.state, "curve": []})
+    storage.write(f"alone{distribution.rank}", "agent", {"state": agent.state, "curve": []})
 
 
 class Accident:
@@ -80,7 +80,7 @@ def full_disk():
 
 def troubles():
     """Trainings that go wrong, one after the other, and what each rank is told of them."""
-    rank = rl.MPI()._rank
+    rank = rl.MPI().rank
     accidents = [full_disk]
     agent = train_prone(lambda: accidents.pop()() if accidents else None)
     if rank == 0:

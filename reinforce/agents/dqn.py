@@ -10,6 +10,7 @@ import numpy as np
 
 from triskele import core
 from triskele.core import nn, optim, random
+from triskele.reinforce.agents.checks import check_layers
 from triskele.reinforce.agents.networks import Duelling, perceptron
 from triskele.reinforce.buffers.n_step import Transitions
 from triskele.reinforce.buffers.prioritized import PrioritizedReplayBuffer
@@ -116,17 +117,11 @@ class DQN(Agent):
         self._update = core.jit(self._updated)
 
     def _check_settings(self, s):
-        for name in ("buffer_size", "batch_size", "target_every", "train_every", "n_step"):
-            value = getattr(s, name)
-            if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
-                raise ValueError(f"DQN: {name} must be a positive integer, got {value!r}")
-        for name in ("discount", "tau", "exploration", "alpha", "beta"):
-            if not 0 <= getattr(s, name) <= 1:
-                raise ValueError(f"DQN: {name} must be between 0 and 1, got {getattr(s, name)!r}")
-        if not 0 < s.learning_rate < math.inf:
-            raise ValueError(f"DQN: learning_rate must be positive, got {s.learning_rate!r}")
-        if len(s.epsilon) != 2 or not all(0 <= e <= 1 for e in s.epsilon):
-            raise ValueError(f"DQN: epsilon must be two numbers between 0 and 1, got {s.epsilon!r}")
+        self.check_settings(integers=["buffer_size", "batch_size", "target_every", "train_every", "n_step"], positive=["learning_rate"],
+                            not_negative=["learning_starts"], fractions=["discount", "tau", "exploration", "alpha", "beta"])  # fmt: skip
+        if np.shape(s.epsilon) != (2,) or not all(0 <= e <= 1 for e in s.epsilon):
+            raise ValueError(f"DQN: epsilon must be two numbers between 0 and 1, at first and in the end, got {s.epsilon!r}")
+        check_layers("DQN", s.hidden, s.activation)
         if s.train_every % s.num_envs:
             raise ValueError(f"DQN: train_every must be a multiple of num_envs = {s.num_envs}, got {s.train_every}")
         if s.buffer_size < max(s.batch_size, s.train_every):

@@ -12,6 +12,7 @@ import numpy as np
 from triskele import core
 from triskele.core import nn, optim, random
 from triskele.core.nn.init import orthogonal
+from triskele.reinforce.agents.checks import check_layers
 from triskele.reinforce.distribution.fragments import Port
 from triskele.reinforce.errors import EnvError
 from triskele.reinforce.policy import Categorical, Flat, Gaussian, Policy
@@ -120,10 +121,7 @@ class PPO(Agent):
                             not_negative=["entropy", "value_weight"], fractions=["discount", "lam"])  # fmt: skip
         if s.num_envs * s.num_steps % s.minibatches:
             raise ValueError(f"PPO: num_envs * num_steps must be a multiple of minibatches, got {s.num_envs} * {s.num_steps} and {s.minibatches}")
-        if isinstance(hidden, str) or not all(isinstance(n, (int, np.integer)) and n >= 1 for n in hidden):
-            raise ValueError(f"PPO: hidden must be widths of layers, positive integers, got {hidden!r}")
-        if not callable(activation):
-            raise ValueError(f"PPO: activation must be a function, got {activation!r}")
+        check_layers("PPO", hidden, activation)
         model = _networks(random.key(seed), self.env, s)
         self._noise = model.actor.noise
         leaves, self._structure = core.tree.flatten(model)

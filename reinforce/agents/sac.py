@@ -11,6 +11,7 @@ import numpy as np
 
 from triskele import core
 from triskele.core import nn, optim, random
+from triskele.reinforce.agents.checks import check_layers
 from triskele.reinforce.agents.networks import perceptron
 from triskele.reinforce.buffers.n_step import Transitions
 from triskele.reinforce.buffers.replay import ReplayBuffer
@@ -128,26 +129,21 @@ class SAC(Agent):
         self._size = math.prod(action.shape)
         self._range = np.array([action.low, action.high])
         self._entropy = -float(self._size) if entropy is None else float(entropy)
-        self._warm_up = Rollout(self.env, explore, math.gcd(learning_starts // num_envs, _WARM_UP))
+        self._warm_up = Rollout(self.env, explore, math.gcd(learning_starts // num_envs or 1, _WARM_UP))
         self._rollout = Rollout(self.env, act, train_every // num_envs)
         self._uniform, self._normal = (core.jit(f, static_argnames="shape") for f in (uniform, normal))
         self._update_critics, self._update_actor = core.jit(self._updated_critics), core.jit(self._updated_actor)
 
     def _check_settings(self, s):
-        for name in ("buffer_size", "batch_size", "train_every", "actor_every", "n_step"):
-            value = getattr(s, name)
-            if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
-                raise ValueError(f"SAC: {name} must be a positive integer, got {value!r}")
+        self.check_settings(integers=["buffer_size", "batch_size", "train_every", "actor_every", "n_step"], positive=["actor_rate", "critic_rate"],
+                            fractions=["discount", "tau"])  # fmt: skip
         if isinstance(s.learning_starts, bool) or not isinstance(s.learning_starts, (int, np.integer)) or s.learning_starts < 0:
             raise ValueError(f"SAC: learning_starts must be an integer >= 0, got {s.learning_starts!r}")
-        for name in ("discount", "tau"):
-            if not 0 <= getattr(s, name) <= 1:
-                raise ValueError(f"SAC: {name} must be between 0 and 1, got {getattr(s, name)!r}")
-        for name in ("actor_rate", "critic_rate"):
-            if not 0 < getattr(s, name) < math.inf:
-                raise ValueError(f"SAC: {name} must be positive, got {getattr(s, name)!r}")
-        if s.alpha is not None and not 0 < s.alpha < math.inf:
+        if s.alpha is not None and not (isinstance(s.alpha, (int, float, np.floating)) and 0 < s.alpha < math.inf):
             raise ValueError(f"SAC: alpha must be positive or None, got {s.alpha!r}")
+        if s.entropy is not None and not (isinstance(s.entropy, (int, float, np.floating)) and math.isfinite(s.entropy)):
+            raise ValueError(f"SAC: entropy must be a finite number, or None for minus the components of an action, got {s.entropy!r}")
+        check_layers("SAC", s.hidden, s.activation)
         if s.train_every % s.num_envs:
             raise ValueError(f"SAC: train_every must be a multiple of num_envs = {s.num_envs}, got {s.train_every}")
         if s.buffer_size < max(s.batch_size, s.train_every, _WARM_UP):

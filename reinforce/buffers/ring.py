@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import operator
 import os
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,8 @@ class Ring:
         self.seed = operator.index(seed) % 2**64
         self.observation = _array_of(self.name, "observation_space", observation_space)
         self.action = _array_of(self.name, "action_space", action_space)
+        first = int(getattr(action_space, "start", 0))
+        self._choices = (first, first + int(action_space.n)) if hasattr(action_space, "n") else None  # actions of a Discrete space, end excluded
         self.extra = {k: _array_of(self.name, f"extras[{k!r}]", s) for k, s in (extras or {}).items()}
         self._refuse_too_much()
 
@@ -137,6 +140,10 @@ class Ring:
         extras = {k: self._fit(where, k, x, count, self.extra[k]) for k, x in extras.items()}
         for name, x in (("rewards", rewards), ("observations", observations), ("actions", actions)):
             self._check_finite(where, name, x)
+        if self._choices is not None and not (self._choices[0] <= actions.min() and actions.max() < self._choices[1]):
+            low, high = self._choices
+            bad = actions[(actions < low) | (actions >= high)][0]
+            raise BufferError(f"{where}: actions must be {low} to {high - 1}, got {bad}")
         if self._started:
             self._check_continues(where, observations[0])
         flags = terminated * np.uint8(TERMINATED) | truncated * np.uint8(TRUNCATED)
@@ -232,6 +239,8 @@ class Ring:
         }
 
     def _restore(self, state):
+        if not isinstance(state, Mapping) or not state.keys() >= {"shape", "steps", "flags", "arrays", "extras"}:
+            raise BufferError(f"{self.name}.state: must be what `state` of such a buffer gave, got {state!r:.80}")
         shape, used = tuple(int(n) for n in state["shape"]), min(int(state["steps"]) + 1, self.rows)
         if shape != (self.rows, self.num_envs) or state["flags"].shape != shape:
             raise BufferError(f"{self.name}.state: rows and environments must be {(self.rows, self.num_envs)}, got {shape} (made with another capacity?)")

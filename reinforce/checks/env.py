@@ -10,7 +10,7 @@ from triskele.core.compile.generated import load_module
 from triskele.core.kernels.njit import inner
 from triskele.reinforce.errors import EnvError
 from triskele.reinforce.fingerprint import plain
-from triskele.reinforce.vector.env import VectorEnv, make
+from triskele.reinforce.vector.env import VectorEnv, integer, make
 from triskele.reinforce.vector.environment import LaneEnvironment
 from triskele.reinforce.vector.spaces import Discrete
 
@@ -47,6 +47,7 @@ def check_env(env: Any, *, steps: int = 500, seed: int = 0, **options: Any) -> N
     >>> from triskele import reinforce as rl
     >>> rl.check_env("CartPole-v1", steps=50)
     """
+    integer("check_env: steps", steps, 1)
     made = make(env, _COPIES, seed, **options)
     if isinstance(made, VectorEnv) and not isinstance(made.environment, LaneEnvironment):
         _check_rules(made, steps, seed)

@@ -96,6 +96,7 @@ class VectorEnv:
         if not isinstance(environment, Environment):
             raise EnvError(f"VectorEnv: environment must be an Environment, got {environment!r:.80} (rl.make takes names and classes too)")
         self.environment, self.name = environment, environment.name
+        environment.check()
         self.num_envs = integer(f"{self.name}: num_envs", num_envs, 1)
         limit = environment.max_steps if max_episode_steps is None else max_episode_steps
         self.max_episode_steps = integer(f"{self.name}: max_episode_steps", limit or 0, 0)
@@ -216,7 +217,8 @@ class VectorEnv:
         """Everything that the next steps depend on, as a tree of arrays (a copy); setting it goes back there, bit for bit."""
         a = self.arrays
         data = a.data.view(np.uint8) if a.data.dtype.names else a.data
-        return {"data": data.copy(), "steps": a.steps.copy(), "done": a.done.copy(), "streams": a.streams.copy(), "reset": int(self._is_reset)}
+        return {"data": data.copy(), "steps": a.steps.copy(), "done": a.done.copy(), "streams": a.streams.copy(),
+                "reset": int(self._is_reset), "num_envs": self.num_envs}
 
     @state.setter
     def state(self, value: Mapping[str, Any]) -> None:
@@ -224,9 +226,11 @@ class VectorEnv:
         if not isinstance(value, Mapping) or value.keys() != mine.keys():
             raise EnvError(f"{self.name}: state must be what `state` of such an environment gave, got {value!r:.80}")
         new = {k: np.asarray(v) for k, v in value.items()}
+        if new["num_envs"] != self.num_envs:
+            raise EnvError(f"{self.name}: state must be of {self.num_envs} copies, got {int(new['num_envs'])}")
         for k, v in new.items():
             want = np.asarray(mine[k])
-            if v.shape != want.shape or v.dtype != want.dtype and k != "reset":
+            if v.shape != want.shape or v.dtype != want.dtype and k not in ("reset", "num_envs"):
                 raise EnvError(f"{self.name}: state[{k!r}] must be {want.dtype} of shape {want.shape}, got {v.dtype} of shape {v.shape} (another environment, or another number of copies?)")
         for k in ("data", "steps", "done", "streams"):
             target = getattr(self.arrays, k)

@@ -116,7 +116,7 @@ class Environment:
     @functools.cached_property
     def key(self) -> str:
         """Hash of the rules and the description: what is compiled for one key serves every environment that has it."""
-        self._check_spaces()
+        self.check()
         spaces = [(s.shape, s.dtype, getattr(s, "n", 0)) for s in (self.observation_space, self.action_space)]
         return fingerprint(spaces, self._state_key, [f for f in self._functions if f is not None])
 
@@ -148,7 +148,8 @@ class Environment:
     def _functions(self):
         return self.rules()
 
-    def _check_spaces(self):
+    def check(self) -> None:
+        """Raise EnvError if something is missing, or spaces do not fit."""
         observation, action = getattr(self, "observation_space", None), getattr(self, "action_space", None)
         if not isinstance(observation, Box) or observation.dtype != np.float32 or not observation.shape:
             raise EnvError(f"{self.name}: observation_space must be a Box of float32 with at least one axis, got {observation!r}")
@@ -200,8 +201,9 @@ class LaneEnvironment(Environment):
     def _state_key(self):
         return tuple(self.state)
 
-    def _check_spaces(self):
-        super()._check_spaces()
+    def check(self) -> None:
+        """See `Environment`."""
+        super().check()
         if len(self.observation_space.shape) != 1:
             raise EnvError(f"{self.name}: observation_space must have one axis, got {self.observation_space!r}")
         if self.has_masks:

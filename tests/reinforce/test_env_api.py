@@ -348,7 +348,7 @@ def test_a_state_of_something_else():
     env, other = rl.make("CartPole-v1", num_envs=3, seed=0), rl.make("CartPole-v1", num_envs=9, seed=0)
     env.reset()
     before = env.state
-    for wrong, message in ((other.state, "another number of copies"), ({"data": 1}, "state must be what"), ({**before, "steps": before["steps"] * 1.0}, "must be int64")):
+    for wrong, message in ((other.state, "must be of 3 copies, got 9"), ({"data": 1}, "state must be what"), ({**before, "steps": before["steps"] * 1.0}, "must be int64")):
         with pytest.raises(rl.EnvError, match=message):
             env.state = wrong
     assert all(np.array_equal(v, before[k]) for k, v in env.state.items())

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from tests.benchmarks.reinforce import __main__ as harness
+from tests.benchmarks.reinforce import curves
 from tests.benchmarks.reinforce.bench import CASES, Bench
 from tests.benchmarks.reinforce.tools import triskele
 from triskele import core
@@ -71,3 +72,8 @@ def test_returns_of_the_last_episodes():
     for k in range(1, 103):
         episodes.add(np.array([[k], [0.0]]), np.array([[True], [False]]), np.zeros((2, 1), bool))
     assert triskele.recent(episodes, 2) == 101.5 and triskele.recent(episodes, 100) == 52.5
+
+
+def test_points_of_a_curve():
+    found = curves.points([(25, 1.0), (60, 2.0), (100, 3.0)], 100)
+    np.testing.assert_array_equal(found, [np.nan, np.nan, 1, 1, 1, 2, 2, 2, 2, 3])

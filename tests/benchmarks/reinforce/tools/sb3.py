@@ -7,25 +7,31 @@ modules = ("stable_baselines3", "gymnasium")
 
 def prepare(bench, threads):
     import torch
-    from stable_baselines3.common.callbacks import BaseCallback
-
-    class Stop(BaseCallback):
-        mean = -np.inf
-
-        def _on_step(self):
-            returns = [e["r"] for e in self.model.ep_info_buffer][-bench.window :]
-            self.mean = np.mean(returns) if len(returns) == bench.window else -np.inf
-            return bool(self.mean < bench.target)
 
     torch.set_num_threads(threads)
     seeds = iter(range(1, 1000))
+    return lambda: trained(bench, next(seeds), bench.steps, bench.target)[-1][1], lambda mean: [np.array(mean)]
 
-    def run():
-        stop = Stop()
-        {"ppo": ppo, "sac": sac, "dqn": dqn}[bench.kind](bench, next(seeds)).learn(bench.steps, callback=stop)
-        return stop.mean
 
-    return run, lambda mean: [np.array(mean)]
+def curve(bench, seed, steps):
+    """(steps, mean return of the last episodes) while an agent trains."""
+    return trained(bench, seed, steps, np.inf)
+
+
+def trained(bench, seed, steps, target):
+    """The same, until that return is at least `target`."""
+    from stable_baselines3.common.callbacks import BaseCallback
+
+    found = []
+
+    class Follow(BaseCallback):
+        def _on_step(self):
+            returns = [e["r"] for e in self.model.ep_info_buffer][-bench.window :]
+            found.append((self.num_timesteps, np.mean(returns) if len(returns) == bench.window else -np.inf))
+            return bool(found[-1][1] < target)
+
+    {"ppo": ppo, "sac": sac, "dqn": dqn}[bench.kind](bench, seed).learn(steps, callback=Follow())
+    return found
 
 
 def ppo(bench, seed):

@@ -88,11 +88,22 @@ def training(bench, threads):
     seeds = iter(range(1, 1000))
 
     def run():
-        agent = {"ppo": rl.PPO, "sac": rl.SAC, "dqn": rl.DQN}[bench.kind](bench.name, seed=next(seeds), **bench.settings)
+        agent = learner(bench, next(seeds))
         agent.train(bench.steps, report=lambda numbers: recent(agent.episodes, bench.window) >= bench.target, progress=False)
         return recent(agent.episodes, bench.window)
 
     return run, lambda mean: [np.array(mean)]
+
+
+def learner(bench, seed):
+    return {"ppo": rl.PPO, "sac": rl.SAC, "dqn": rl.DQN}[bench.kind](bench.name, seed=seed, **bench.settings)
+
+
+def curve(bench, seed, steps):
+    """(steps, mean return of the last episodes) while an agent trains."""
+    agent, found = learner(bench, seed), []
+    agent.train(steps, report=lambda numbers: found.append((agent.steps, recent(agent.episodes, bench.window))), progress=False)
+    return found
 
 
 def recent(episodes, window):

@@ -43,17 +43,20 @@ class Lesson:
 
     def __call__(self, numbers):
         now = time.perf_counter() - self.began
-        if len(self.curve) * self.gap <= now:
-            self.examine(now, numbers)
+        done = now >= self.seconds
+        if done or now >= len(self.curve) * self.gap:
+            self.examine(now)
+            self.began = time.perf_counter() - now  # examinations do not count
         self.bar.update(min(int(now), self.bar.total) - self.bar.n)
-        return now >= self.seconds
+        return done
 
-    def examine(self, now, numbers):
+    def examine(self, now):
         actions = self.agent.search(SIMULATIONS)(self.states).action
         kept = np.mean(self.outcomes[np.arange(len(actions)), actions] == self.outcomes.max(axis=1))
         score = self.agent.evaluate(20, self.plain, simulations=SIMULATIONS).score[0]
-        self.curve.append((now / 60, kept, score, numbers["policy_loss"] or np.nan, numbers["value_loss"] or np.nan))
-        self.bar.set_postfix_str(f" {numbers['episodes']:,} games, keeps {100 * kept:.0f} % of outcomes, {100 * score:.0f} % against plain search", refresh=False)
+        self.curve.append((now / 60, kept, score, *(np.nan if x is None else x for x in self.agent.losses.values())))
+        games = self.agent.episodes.finished
+        self.bar.set_postfix_str(f" {games:,} games, keeps {100 * kept:.0f} % of outcomes, {100 * score:.0f} % against plain search", refresh=False)
 
 
 def main(output, minutes):
@@ -61,7 +64,6 @@ def main(output, minutes):
     agent = rl.AlphaZero(game, symmetries=[mirrored], seed=0)
     lesson = Lesson(agent, minutes)
     agent.train(10**9, progress=False, report=lesson)
-    lesson.examine(minutes, {"episodes": agent.episodes.finished, **agent.losses})
     lesson.bar.close()
     print(f"{agent.steps:,} moves of {agent.episodes.finished:,} games, {agent.updates:,} updates of {agent.settings.batch_size} positions\n")
 
@@ -71,7 +73,7 @@ def main(output, minutes):
 
     show(agent, match)
     picture(output, agent, lesson)
-    print(f"picture: {output}")
+    print(f"picture: {output}, numbers: {Path(output).with_suffix('.csv')}")
 
 
 def show(agent, match):
@@ -92,12 +94,13 @@ def picture(output, agent, lesson):
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
+    np.savetxt(Path(output).with_suffix(".csv"), lesson.curve, "%.4g", ",", header="minutes,outcomes kept,score against plain search,policy loss,value loss", comments="")
     minutes, kept, score, policy_loss, value_loss = np.array(lesson.curve).T
     figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
     left.plot(minutes, 100 * kept, "o-", label="outcomes kept in solved positions")
     left.plot(minutes, 100 * score, "s-", label=f"score against plain search of {PLAIN:,} simulations")
     left.set(xlabel="minutes of training", ylabel="%", ylim=(0, 102), title=f"the network with {SIMULATIONS} simulations")
-    left.legend(loc="lower right")
+    left.legend(loc="lower right", fontsize="small")
     right.plot(minutes, policy_loss, "o-", label="cross entropy of policies")
     right.plot(minutes, value_loss, "s-", label="mean square of values")
     right.set(xlabel="minutes of training", ylabel="loss", ylim=(0, None), title=f"{agent.episodes.finished:,} games, {agent.updates:,} updates")

@@ -234,6 +234,37 @@ class TestTraining:
         assert result.score[0] > 0.7
 
 
+def behind(observations, policies):
+    """Connect four's board from behind."""
+    return observations[..., ::-1], policies[..., ::-1]
+
+
+@pytest.mark.slow
+def test_learns_connect_four():
+    """Positions where some move gives something away, solved exhaustively, and those of another solver (where most do not)."""
+    game = rl.games.ConnectFour()
+    net = PolicyValue.residual(core.random.key(0), game.observation_shape, game.num_actions, channels=16)
+    agent = rl.AlphaZero(game, net, simulations=32, symmetries=[behind], seed=0)
+
+    def read(path, first):
+        lines = [line.split() for line in path.read_text().splitlines() if not line.startswith("#")]
+        lines = [line for line in lines if len(line) == first + 7]
+        states = [game.initial_state().play(*(int(c) - 1 for c in line[0])) for line in lines]
+        return states, np.array([line[first:] for line in lines], int)
+
+    def kept(states, outcomes):
+        actions = agent.search(200)(states).action
+        return np.mean(np.sign(outcomes[np.arange(len(states)), actions]) == np.sign(outcomes.max(axis=1)))
+
+    root = Path(__file__).parents[2]
+    hard = read(root / "examples" / "reinforce" / "data" / "connect_four.txt", 1)
+    before = kept(*hard)
+    agent.train(30_000, progress=False)
+    assert kept(*hard) > before + 0.05
+    assert kept(*read(root / "tests" / "data" / "reinforce" / "connect4_scores.txt", 2)) >= 0.95
+    assert agent.evaluate(40, rl.Random(), simulations=50).losses[0] == 0
+
+
 class TestCheckpoints:
     @pytest.mark.parametrize("policy", [rl.Gumbel(), rl.PUCT(dirichlet=(1.0, 0.25))])
     def test_resumes_bit_for_bit(self, tmp_path, policy):

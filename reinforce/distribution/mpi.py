@@ -107,10 +107,12 @@ class MPI(Distribution):
 
 
 class _Link:
-    """Messages between ranks: trees, pickled. A rank that waits sleeps, and leaves its processor to others."""
+    """Messages between ranks: trees, pickled but for their arrays. A rank that waits sleeps, and leaves its processor to others."""
 
     def __init__(self, comm: Any, timeout: float):
-        self.comm, self.timeout, self.lost = comm, timeout, False
+        from mpi4py.util import pkl5
+
+        self.comm, self.timeout, self.lost = pkl5.Intracomm(comm), timeout, False
         self.here = f"rank {comm.Get_rank()} on {socket.gethostname()}"
 
     def send(self, rank: int, message: tuple) -> Any:

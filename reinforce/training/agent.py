@@ -195,7 +195,8 @@ class Agent:
             numbers = {"steps": self.steps, "episodes": self.episodes.finished, "return": self.episodes.mean_return, "length": self.episodes.mean_length,
                        **found, "steps_per_second": round((self.steps - before) / seconds)}
             for r in reports:
-                stop |= r(numbers) is True
+                answer = r(numbers)
+                stop |= isinstance(answer, (bool, np.bool_)) and bool(answer)  # a comparison of NumPy's numbers counts too
             if checkpoint is not None and self.steps >= due:
                 self.save_checkpoint(checkpoint)
                 due = (self.steps // every + 1) * every

@@ -105,7 +105,7 @@ CASES = {
     "pendulum_65536": _steps("Pendulum-v1", (), 65536, 40, (1, 2)),
     "breakout_8192": _steps("MinAtar/Breakout-v1", (), 8192, 40, (1, 2)),
     "ppo_cart_pole": Bench("ppo", "CartPole-v1", ("sb3",), steps=500_000, target=475, slow=("sb3",)),
-    "dqn_cart_pole": Bench("dqn", "CartPole-v1", ("sb3",), steps=500_000, target=200, window=20, slow=("sb3",)),
+    "dqn_cart_pole": Bench("dqn", "CartPole-v1", steps=500_000, target=200, window=20),
     "sac_pendulum": Bench("sac", "Pendulum-v1", ("sb3",), steps=30_000, target=-200, window=10, settings=_ZOO_SAC, slow=("sb3",)),
     "sac_pendulum_small": Bench("sac", "Pendulum-v1", (), steps=30_000, target=-200, window=10, settings=_QUICK_SAC),
 }

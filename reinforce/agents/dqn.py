@@ -74,7 +74,7 @@ class DQN(Agent):
     ValueError
         For a hyper-parameter out of range.
     EnvError
-        If the environment cannot be made, or has no Discrete actions.
+        If the environment cannot be made, has no Discrete actions, or masks some.
 
     References
     ----------
@@ -113,6 +113,8 @@ class DQN(Agent):
         spaces = self.env.observation_space, action
         self._buffer: ReplayBuffer = PrioritizedReplayBuffer(buffer_size, *spaces, alpha=alpha, **options) if prioritized else ReplayBuffer(buffer_size, *spaces, **options)
         self._rollout = Rollout(self.env, act, train_every // num_envs)
+        if self._rollout.masks is not None:  # its targets would value actions that are forbidden
+            raise EnvError(f"DQN: the environment must allow all actions, got an action_mask from {self.env} (PPO takes them)")
         self._noise = core.jit(noise, static_argnames="shape")
         self._update = core.jit(self._updated)
 
@@ -219,10 +221,7 @@ def targets(network: Any, target: Any, batch: Transitions, double: bool) -> Any:
 def act(model, x, noise, mask=None):
     """What `Rollout` runs in every step: the best action, or with probability epsilon any; noise [N, 1 + actions] is uniform."""
     network, epsilon = model
-    values, chances = network(x), noise[:, 1:]
-    if mask is not None:
-        values, chances = np.where(mask, values, -np.inf), np.where(mask, chances, -1)
-    action = np.where(noise[:, 0] < epsilon, np.argmax(chances, axis=-1), np.argmax(values, axis=-1))
+    action = np.where(noise[:, 0] < epsilon, np.argmax(noise[:, 1:], axis=-1), np.argmax(network(x), axis=-1))
     zero = np.zeros_like(noise[:, 0])
     return action, action, zero, zero
 

@@ -100,6 +100,11 @@ def test_ppo_takes_no_forbidden_action_and_learns_and_goes_on_from_a_checkpoint(
     assert resumed.evaluate(40).mean > first + 1
 
 
+def test_dqn_refuses_masks():
+    with pytest.raises(rl.EnvError, match="DQN: the environment must allow all actions, got an action_mask from <VectorEnv of 1 Cards>"):
+        rl.DQN(Cards)
+
+
 def test_check_env():
     rl.check_env(Cards, steps=100)
 

@@ -46,6 +46,13 @@ def test_learns_to_balance(options):
     assert agent.evaluate(20).mean > 100  # at random: 22
 
 
+@pytest.mark.slow
+def test_returns_of_cleanrl():
+    """Mean return of the last episodes after 500,000 steps with the same hyper-parameters: CleanRL's docs/rl-algorithms/dqn.md has 488.69 ± 16.11."""
+    found = [rl.DQN("CartPole-v1", seed=seed).train(500_000, progress=False).episodes.mean_return for seed in (1, 2, 3)]
+    assert np.mean(found) > 488.69 - 3 * 16.11, f"mean returns were {found}"
+
+
 @pytest.mark.parametrize("options", [{}, {"prioritized": True, "n_step": 2, "num_envs": 2}], ids=["uniform", "prioritised"])
 def test_a_resumed_training_is_the_one_that_was_not_interrupted(options, tmp_path):
     def make():

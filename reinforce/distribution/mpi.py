@@ -137,9 +137,13 @@ class _Link:
         while not done():
             waited = time.monotonic() - began
             if waited > self.timeout:
-                self.lost = True
-                raise DistributionError(f"{missing()}: nothing was heard for {waited:.3g} s (it hangs or was killed; MPI(timeout=) sets how long to wait)")
+                self.give_up(missing(), waited)
             time.sleep(min(waited / 10, _LONGEST_NAP))
+
+    def give_up(self, who: str, waited: float) -> None:
+        """A rank does not answer."""
+        self.lost = True
+        raise DistributionError(f"{who}: nothing was heard for {waited:.3g} s (it hangs or was killed; MPI(timeout=) sets how long to wait)")
 
 
 class _End:
@@ -188,7 +192,8 @@ class _Learner(_End):
             hosts[0] = _host()
             set_threads(_share(hosts, 0))
         self.states = list(self.agent.deal(self.actors))
-        self.requests += [self.link.send(k + 1, ("begin", state, _share(hosts, k + 1))) for k, state in enumerate(self.states)]
+        self.requests += [self.link.send(k + 1, ("begin", state, hosts)) for k, state in enumerate(self.states)]
+        self.heard = dict.fromkeys(range(self.actors), time.monotonic())
 
     def _iterate(self):
         parameters = self.agent.parameters
@@ -198,15 +203,26 @@ class _Learner(_End):
         while len(found) < self.actors:
             rank, (version, experience, self.states[rank - 1], stop) = self._receive(set(range(self.actors)) - {k for k, *_ in found})
             found.append((rank - 1, version, experience))
+            self.heard[rank - 1] = time.monotonic()
             if stop and not self.interrupted:
                 self.interrupted.append(0)
         if self.synchronous:
             found.sort(key=lambda x: x[0])
         self.owed = Counter(k for k, *_ in found)
-        numbers = learn(self.agent, [x for *_, x in found], self.states)
+        numbers = self._learned([x for *_, x in found])
         staleness = sum(self.version - version for _, version, _ in found) / self.actors
         self.version += 1
         return numbers if self.synchronous else {**numbers, "staleness": staleness}
+
+    def _learned(self, experiences):
+        """Numbers of the agent; who was not heard for long while others were is noticed before."""
+        began = time.monotonic()
+        silent = min(self.heard, key=self.heard.__getitem__)
+        if began - self.heard[silent] > self.link.timeout:
+            self.link.give_up(self._names([silent]), began - self.heard[silent])
+        numbers = learn(self.agent, experiences, self.states)
+        self.heard = {k: then + time.monotonic() - began for k, then in self.heard.items()}  # meanwhile nobody was listened to
+        return numbers
 
     def _receive(self, missing):
         """The next message that is no failure."""
@@ -264,8 +280,8 @@ class _Acting(_End):
             self.interrupted.append(0)
 
     def _act(self):
-        _, state, threads = self._next()
-        set_threads(threads)
+        _, state, hosts = self._next()
+        set_threads(_share(hosts, self.k + 1))
         actor = PlacedActor(self.agent, self.k, self.actors, state, f"rank {self.k + 1}")
         parameters, unanswered, most = None, 0, 0 if self.synchronous else 1
         while True:

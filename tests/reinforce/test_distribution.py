@@ -76,6 +76,29 @@ class TestSameNumbers:
         for name, x in alone.items():
             np.testing.assert_allclose(together[name], x, rtol=1e-4, atol=1e-4, err_msg=name)
 
+    @pytest.mark.parametrize("name", ["CartPole-v1", "Pendulum-v1", "MinAtar/Breakout-v1", "GridWorld-v0"])
+    def test_copies_of_an_environment_go_on_elsewhere_bit_for_bit(self, name, rng):
+        whole, part, back = (rl.make(name, num_envs=n, seed=s) for n, s in ((13, 0), (6, 1), (13, 2)))
+        for env in (whole, part, back):
+            env.reset()
+
+        def play(envs, steps=40):
+            for _ in range(steps):
+                discrete = hasattr(whole.action_space, "n")
+                actions = rng.integers(whole.action_space.n, size=13) if discrete else rng.uniform(-1, 1, (13, *whole.action_space.shape))
+                out = [env.step(actions[begin : begin + env.num_envs])[:4] for env, begin in envs]
+                for (env, begin), arrays in zip(envs[1:], out[1:], strict=True):
+                    for x, y in zip(arrays, out[0], strict=True):
+                        np.testing.assert_array_equal(x, y[begin : begin + env.num_envs])
+
+        play([(whole, 0)])
+        part.set_copies(0, whole.copies(5, 11))
+        back.set_copies(0, whole.copies(0, 5))
+        play([(whole, 0), (part, 5)])
+        for begin, state in ((0, whole.copies(0, 5)), (5, part.copies(0, 6)), (11, whole.copies(11, 13))):
+            back.set_copies(begin, state)
+        play([(whole, 0), (part, 5), (back, 0)])
+
     def test_statistics_of_episodes_and_observations_are_those_of_all_actors(self):
         env, options = DISCRETE
         one, two = PPO(env, **options), PPO(env, **options)

@@ -68,7 +68,7 @@ class Accident:
         return self.actor.collect(parameters)
 
 
-def train_prone(what=lambda: None, path="run.chk", synchronous=True, timeout=100.0, seed=0, **options):
+def train_prone(what=lambda: None, path="run.chk", synchronous=True, timeout=100.0, seed=0, steps=STEPS, **options):
     class Prone(PPO):
         def actor(self, k, actors):
             actor = super().actor(k, actors)
@@ -76,7 +76,7 @@ def train_prone(what=lambda: None, path="run.chk", synchronous=True, timeout=100
 
     env, settings = DISCRETE
     distribution = rl.MPI(synchronous=synchronous, timeout=timeout)
-    return Prone(env, seed=seed, **settings).train(STEPS, progress=False, distribution=distribution, checkpoint=path, every=64, **options)
+    return Prone(env, seed=seed, **settings).train(steps, progress=False, distribution=distribution, checkpoint=path, every=64, **options)
 
 
 def full_disk():
@@ -113,6 +113,11 @@ def killed():
 
 def leaving():
     train_prone(lambda: os._exit(0))
+
+
+def hanging_asynchronously():
+    train_prone(synchronous=False)  # what is to be compiled
+    train_prone(lambda: time.sleep(600), synchronous=False, timeout=10.0, steps=10**9)
 
 
 def asynchronous():
@@ -228,6 +233,14 @@ def test_a_rank_that_dies_ends_the_others(tmp_path, function):
     assert "ended well" not in printed
     assert code != 0 or function == "leaving"
     assert resumed(tmp_path / "run.chk").steps == 3 * 64
+
+
+@pytest.mark.slow
+def test_one_that_hangs_while_others_go_on_is_noticed(tmp_path):
+    code, printed = launch(tmp_path, "hanging_asynchronously()")
+    assert code != 0
+    assert re.search(r"DistributionError: Prone: actor 1 of 2 \(rank 2 on \S+\): nothing was heard for 10", printed), printed
+    assert resumed(tmp_path / "run.chk").steps > STEPS
 
 
 def test_asynchronous_actors_learn(tmp_path):

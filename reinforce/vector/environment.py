@@ -96,7 +96,7 @@ class Environment:
         missing = [n for n in _NEEDED if not callable(getattr(self, n, None))]
         if missing:
             raise EnvError(f"{self.name}: an environment needs the function{'s' if len(missing) > 1 else ''} {', '.join(missing)} (static methods)")
-        return EnvRules(*(getattr(self, n) for n in _NEEDED), getattr(self, "action_mask", None))
+        return EnvRules(*(getattr(self, n, None) for n in EnvRules._fields))
 
     @functools.cached_property
     def dtype(self) -> np.dtype:

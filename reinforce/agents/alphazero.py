@@ -33,7 +33,8 @@ class AlphaZero(Agent):
     """Policy iteration by search, for games of two players whose returns sum to 0, with or without chance.
 
     Many games are played side by side, both sides by the same search with the network; the network learns what the searches found and
-    how the games ended. ``agent.search(200)`` plays what was learned, ``agent.policy`` the network without a search.
+    how the games ended. ``agent.train(100_000)`` plays so many moves. ``agent.search(200)`` plays what was learned, ``agent.policy`` the
+    network without a search.
 
     Parameters
     ----------
@@ -146,7 +147,7 @@ class AlphaZero(Agent):
         s = self.settings
         if s.num_games % actors:
             raise ValueError(f"AlphaZero: num_games must be a multiple of the number of actors, got {s.num_games} and {actors}")
-        return SelfPlay(self.game, Network(self._apply, self.weights), s.policy, num_games=s.num_games // actors, moves=s.moves, simulations=s.simulations,
+        return SelfPlay(self.game, self._evaluator.with_params(self.weights), s.policy, num_games=s.num_games // actors, moves=s.moves, simulations=s.simulations,
                         temperature_moves=s.temperature_moves, value_mix=s.value_mix, seed=s.seed, number=k)  # fmt: skip
 
     def learn(self, experiences: Sequence[dict[str, np.ndarray]]) -> dict[str, Any]:

@@ -11,7 +11,6 @@ import numpy as np
 
 from triskele.core import nn, random, tree
 from triskele.core.nn import static
-from triskele.reinforce.agents.networks import perceptron
 from triskele.reinforce.errors import EnvError
 from triskele.reinforce.transforms import from_two_hot, signed_hyperbolic, signed_parabolic, two_hot
 
@@ -105,7 +104,7 @@ class MuZeroNetwork:
         bins = s.support.bins
 
         def network(key, n_in, n_out):
-            return perceptron(key, [n_in, *s.hidden, n_out], s.activation)
+            return nn.MLP.init(key, [n_in, *s.hidden, n_out], activation=s.activation)
 
         first = Flattened(network(keys[0], math.prod(observation_shape), s.embedding)) if s.representation is None else s.representation
         size = _width("representation", first, np.zeros((2, *observation_shape), np.float32))
@@ -157,9 +156,9 @@ class PolicyNetwork:
 def _silent(network, start):
     """The network with outputs of 0 from `start` on."""
     last = network.layers[-1]
-    weight, bias = last.weight.copy(), last.bias.copy()
-    weight[:, start:] = bias[start:] = 0
-    return replace(network, layers=(*network.layers[:-1], replace(last, weight=weight, bias=bias)))
+    weight = last.weight.copy()
+    weight[:, start:] = 0  # biases begin at 0
+    return replace(network, layers=(*network.layers[:-1], replace(last, weight=weight)))
 
 
 def _width(name, network, x, width=None):

@@ -236,7 +236,7 @@ def test_embeddings_are_scaled_even_when_flat():
     ("CartPole-v1", {"representation": lambda x: x}, rl.EnvError, "representation must be a tree of arrays that can be called, .* got function"),
     ("CartPole-v1", {"dynamics": nn.Linear(np.full((66, 125), np.nan, np.float32))}, rl.EnvError, "parameters of dynamics must be finite"),
     ("CartPole-v1", {"hidden": "64"}, ValueError, "hidden must be widths of layers"),
-    ("CartPole-v1", {"buffer_size": 200}, ValueError, r"buffer_size must hold num_envs \* \(num_steps \+ unroll_steps \+ td_steps\) = 528 steps"),
+    ("CartPole-v1", {"buffer_size": 200}, ValueError, r"buffer_size must hold num_envs \* \(num_steps \+ unroll_steps \+ td_steps\) = 368 steps"),
     ("CartPole-v1", {"search": rl.PUCT()}, ValueError, r"search must be Gumbel\(...\) or MuZeroPUCT\(...\), got PUCT"),
     ("CartPole-v1", {"support": (-10, 10, 21)}, ValueError, r"support must be Support\(low, high, bins\), got \(-10, 10, 21\)"),
     ("CartPole-v1", {"representation": nn.MLP.init(core.random.key(0), [3, 8])}, rl.EnvError, r"representation must take arrays of shape \(N, 4\), but raised ValueError"),

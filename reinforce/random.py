@@ -34,7 +34,7 @@ from triskele.core.kernels import simd
 from triskele.core.kernels.njit import inner
 from triskele.core.random import numba as draws
 
-__all__ = ["below", "bits", "gamma", "gumbel", "normal", "start", "uniform"]
+__all__ = ["below", "bits", "gamma", "gumbel", "mix", "normal", "start", "uniform"]
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # 2**64 / golden ratio, odd
 _MIX1, _MIX2 = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
@@ -54,7 +54,12 @@ def start(stream, seed, a, b):
 def bits(stream):
     """64 random bits."""
     stream[0] += _GOLDEN
-    z = stream[0]
+    return mix(stream[0])
+
+
+@inner
+def mix(z):
+    """A number (uint64) whose bits all depend on all of those of `z`, one to one."""
     z = (z ^ (z >> np.uint64(30))) * _MIX1
     z = (z ^ (z >> np.uint64(27))) * _MIX2
     return z ^ (z >> np.uint64(31))

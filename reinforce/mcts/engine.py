@@ -11,7 +11,7 @@ from triskele.core.kernels import threads
 from triskele.core.kernels.njit import inner
 from triskele.reinforce.fingerprint import fingerprint
 from triskele.reinforce.game import Game
-from triskele.reinforce.mcts.context import context_of, run_chunks
+from triskele.reinforce.mcts.context import FIRST_FREE, context_of, run_chunks
 from triskele.reinforce.mcts.tree import Tree
 
 __all__ = ["Engine", "KernelEngine"]
@@ -51,7 +51,8 @@ class Engine:
             Those at [:, 0] are the roots.
         budgets : (trees,) int64
         seeds : (trees, 2) int64
-            Seed and number: who runs what tree beside it does not matter.
+            Seed and number: who runs what tree beside it does not matter. With one tree, states, budgets and seeds always come in the
+            same arrays.
         begin : bool
             Whether this is the first call of a search: then random streams start, and noise is drawn.
 
@@ -91,6 +92,7 @@ class KernelEngine(Engine):
             back_up="back_up_bounded" if solver else "back_up",
         )  # fmt: skip
         self._kernel = load_module(source, "search", names).run
+        self._made: tuple[Tree, np.ndarray] | None = None  # the context of the last tree
         self._parameters = np.zeros(_PARAMETERS)
         self._parameters[_POLICY : _POLICY + len(policy.parameters)] = policy.parameters
         self._parameters[_EVALUATOR : _EVALUATOR + len(evaluator.parameters)] = evaluator.parameters
@@ -99,8 +101,11 @@ class KernelEngine(Engine):
 
     def run(self, tree, states, budgets, seeds, begin):
         """See `Engine`."""
-        context = context_of(tree, states, self._parameters, budgets, seeds, int(begin), states.dtype.itemsize)
-        run_chunks(self._kernel, context, min(len(budgets), 8 * threads.get_threads()))
+        made = self._made
+        if made is None or made[0] is not tree:
+            made = self._made = tree, context_of(tree, states, self._parameters, budgets, seeds, 0, states.dtype.itemsize)
+        made[1][FIRST_FREE + 3] = begin
+        run_chunks(self._kernel, made[1], min(len(budgets), 8 * threads.get_threads()))
 
 
 _ROLL_OUT = """\

@@ -274,8 +274,14 @@ def _settle(tree, node, value):
     tree.links[node].flags |= PROVEN
     visits = max(np.int64(tree.stats[node].visits), 1)
     tree.totals[node] = value * visits
-    open_ = node == 0 or (tree.parents[node].parent == 0 and value > -1.0)
-    tree.stats[node].mean = value if open_ else -np.inf  # -inf: never selected again
+    tree.stats[node].mean = value if node == 0 else -np.inf  # -inf: never selected again
+
+
+@inner
+def _no_better(tree, player, child, best):
+    """Whether a child that is not proven is worth at most `best` for `player`, by what the other one has for certain there."""
+    other = tree.links[child].player
+    return player >= 0 and other >= 0 and other != player and tree.rewards[child] > 0.0 and 1.0 - tree.rewards[child] <= best
 
 
 @inner
@@ -283,8 +289,9 @@ def prove(tree, work, depth):
     """MCTS-Solver [1]_: after a simulation that ended in a KNOWN node, note what follows exactly for those above.
 
     A node is a win for who moves there when one child is, and has the value of its best child once all are proven; until then the
-    best proven value is a bound of what it is worth [2]_, kept (plus 1) in `tree.rewards`. Proven children are not visited any
-    more; those of the root are unless they are lost, for the sake of its visits. Values must be `provable`.
+    best proven value is a bound of what it is worth [2]_, kept (plus 1) in `tree.rewards`. A child whose bound, for the other
+    player, shows that it is no better than the best is as good as proven. Such children are not visited any more. Values must be
+    `provable`.
 
     References
     ----------
@@ -301,20 +308,27 @@ def prove(tree, work, depth):
         best, mean, complete = -1.0, 0.0, True
         for edge in range(link.first_edge, link.first_edge + link.num_edges):
             child = tree.children[edge]
-            if child < 0 or not tree.links[child].flags & PROVEN:
-                complete = False
+            if child >= 0 and tree.links[child].flags & PROVEN:
+                value = tree.totals[child] / max(np.int64(tree.stats[child].visits), 1)
+                best = max(best, value)
+                mean += tree.priors[edge] * value
+        for edge in range(link.first_edge, link.first_edge + link.num_edges):
+            child = tree.children[edge]
+            if child >= 0 and tree.links[child].flags & PROVEN:
                 continue
-            value = tree.totals[child] / max(np.int64(tree.stats[child].visits), 1)
-            best = max(best, value)
-            mean += tree.priors[edge] * value
+            if child >= 0 and _no_better(tree, link.player, child, best):
+                tree.stats[child].mean = -np.inf
+            else:
+                complete = False
         if link.player < 0:
             if not complete:
                 break
             _settle(tree, node, mean)  # children and node have the same mover
         elif complete or best == 1.0:
             _settle(tree, node, best if link.player == work.movers[d] else -best)
+        elif tree.rewards[node] < best + 1.0:
+            tree.rewards[node] = best + 1.0  # which may decide something above
         else:
-            tree.rewards[node] = best + 1.0
             break
 
 

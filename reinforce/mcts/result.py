@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from triskele.core.kernels.njit import kernel
-from triskele.reinforce import random
 from triskele.reinforce.game import Game, State
 from triskele.reinforce.mcts.tree import NODES, PROVEN, TERMINAL, Tree
 
-__all__ = ["Node", "SearchResult", "SearchTree", "summarise"]
+if TYPE_CHECKING:
+    from triskele.reinforce.mcts.memory import Memory
+
+__all__ = ["Node", "SearchResult", "SearchTree"]
 
 
-@dataclass(frozen=True)
 class SearchResult:
     """Of one root; of a batch, everything has one more axis in front, and `line` and `tree` are lists.
 
@@ -32,7 +32,7 @@ class SearchResult:
     priors : (num_actions,) float64
         As the policy used them, noise included.
     policy : (num_actions,) float64
-        Share of the visits.
+        Share of the visits. (With a solver, actions are not tried any more once they are proven.)
     root_value : float
         Mean value for who is to move.
     proven : bool
@@ -45,20 +45,64 @@ class SearchResult:
         With root-parallel threads, the first of the trees.
     """
 
-    action: Any
-    visits: np.ndarray
-    values: np.ndarray
-    priors: np.ndarray
-    policy: np.ndarray
-    root_value: Any
-    proven: Any
-    simulations: Any
-    trees: Sequence[SearchTree]
-    single: bool
+    def __init__(self, game: Game, numbers: np.ndarray, memory: Memory, moves: Sequence[tuple[int, ...]], single: bool, concluded: tuple[np.ndarray, np.ndarray] | None):
+        self.single, self._game, self._numbers, self._moves, self._concluded = single, game, numbers, moves, concluded
+        self._tree, self._states, self._replicas = memory.tree, memory.states, memory.replicas
+        self._block = memory.block  # held, so that no other search takes this memory
+
+    def _per_action(self, place):
+        n, actions = len(self._moves), self._game.num_actions
+        found = self._numbers[place * n * actions : (place + 1) * n * actions]
+        return found if self.single else found.reshape(n, actions)
+
+    def _per_root(self, place, kind):
+        n = len(self._moves)
+        start = 4 * n * self._game.num_actions + place * n
+        return kind(self._numbers[start]) if self.single else self._numbers[start : start + n].astype(kind)
+
+    @functools.cached_property
+    def action(self) -> Any:
+        if self._concluded is not None:
+            return int(self._concluded[0][0]) if self.single else self._concluded[0]
+        return self._per_root(0, int)
+
+    @functools.cached_property
+    def visits(self) -> np.ndarray:
+        return self._per_action(0).astype(np.int64)
+
+    @functools.cached_property
+    def values(self) -> np.ndarray:
+        return self._per_action(1)
+
+    @functools.cached_property
+    def priors(self) -> np.ndarray:
+        return self._per_action(2)
+
+    @functools.cached_property
+    def policy(self) -> np.ndarray:
+        if self._concluded is not None:
+            return self._concluded[1][0] if self.single else self._concluded[1]
+        return self._per_action(3)
+
+    @functools.cached_property
+    def root_value(self) -> Any:
+        return self._per_root(1, float)
+
+    @functools.cached_property
+    def proven(self) -> Any:
+        return self._per_root(2, bool)
+
+    @functools.cached_property
+    def simulations(self) -> Any:
+        return self._per_root(3, int)
+
+    @functools.cached_property
+    def trees(self) -> list[SearchTree]:
+        return [SearchTree(self._game, self._tree, self._states, k * self._replicas, m) for k, m in enumerate(self._moves)]
 
     @property
     def tree(self) -> Any:
-        return self.trees[0] if self.single else list(self.trees)
+        return self.trees[0] if self.single else self.trees
 
     @property
     def line(self) -> Any:
@@ -82,8 +126,11 @@ class SearchTree:
     """
 
     def __init__(self, game: Game, tree: Tree, states: np.ndarray, number: int, moves: tuple[int, ...]):
-        self.game, self.moves = game, moves
-        self.arrays, self.states = Tree(*(a[number] for a in tree)), states[number]
+        self.game, self.moves, self._batch, self._number, self.states = game, moves, tree, number, states[number]
+
+    @functools.cached_property
+    def arrays(self) -> Tree:
+        return Tree(*(a[self._number] for a in self._batch))
 
     @property
     def root(self) -> Node:
@@ -214,32 +261,3 @@ class Node:
 
     def __repr__(self) -> str:
         return f"<Node {self.number}: {self.visits} visits, value {self.value:.3g}, moves {list(self.moves)}>"
-
-
-@kernel(nogil=True)
-def summarise(tree, replicas, visits, sums, priors, exact, root, draws):
-    """What trees know of their roots' actions, those of `replicas` trees that follow each other added up.
-
-    visits, sums, priors : (roots, actions); priors those of the first of the trees
-    exact : (roots, actions) proven values, NaN elsewhere
-    root : (roots, 3): visits, sum of values, 1 if it is proven; draws : (roots,) uniform random numbers
-    """
-    for r in range(len(visits)):
-        for t in range(r * replicas, (r + 1) * replicas):
-            link = tree.links[t, 0]
-            n, total = np.int64(tree.stats[t, 0].visits), tree.totals[t, 0]
-            if link.flags & PROVEN:
-                root[r, 2] = 1.0
-            root[r, 0] += n
-            root[r, 1] += total
-            for k in range(link.first_edge, link.first_edge + link.num_edges):
-                a, child = tree.actions[t, k], tree.children[t, k]
-                if t == r * replicas:
-                    priors[r, a] = tree.priors[t, k]
-                if child >= 0:
-                    n = np.int64(tree.stats[t, child].visits)
-                    visits[r, a] += n
-                    sums[r, a] += tree.totals[t, child]
-                    if tree.links[t, child].flags & PROVEN and n > 0:
-                        exact[r, a] = tree.totals[t, child] / n
-        draws[r] = random.uniform(tree.streams[r * replicas])

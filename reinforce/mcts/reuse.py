@@ -5,43 +5,38 @@ from __future__ import annotations
 import numpy as np
 
 from triskele.core.kernels.njit import inner, kernel
-from triskele.reinforce.mcts.tree import EDGES, NODES, PROVEN, Tree, new_tree, row
+from triskele.reinforce.mcts.memory import Memory
+from triskele.reinforce.mcts.tree import EDGES, NODES, PROVEN, row
 
-__all__ = ["grown", "subtrees"]
+__all__ = ["copy_trees", "keep_subtrees"]
 
 
-def grown(tree: Tree, states: np.ndarray, nodes: int, edges: int) -> tuple[Tree, np.ndarray]:
-    """Copies of trees and their states with room for so many nodes and edges each."""
-    count = len(tree.counts)
-    larger, larger_states = new_tree(count, nodes, edges), np.empty((count, nodes), states.dtype)
-    for t in range(count):
+def copy_trees(old: Memory, new: Memory) -> None:
+    """Copy trees, positions and goals into a memory with more room in each tree."""
+    tree, larger = old.tree, new.tree
+    for t in range(len(tree.counts)):
         used, used_edges = tree.counts[t, NODES], tree.counts[t, EDGES]
         for name in ("stats", "totals", "links", "parents", "values", "rewards"):
             getattr(larger, name)[t, :used] = getattr(tree, name)[t, :used]
         for name in ("children", "actions", "priors"):
             getattr(larger, name)[t, :used_edges] = getattr(tree, name)[t, :used_edges]
-        larger_states[t, :used] = states[t, :used]
+        new.states[t, : max(used, 1)] = old.states[t, : max(used, 1)]
     larger.counts[:], larger.streams[:] = tree.counts, tree.streams
-    return larger, larger_states
+    new.copy_goals(old)
 
 
-def subtrees(tree: Tree, states: np.ndarray, actions: np.ndarray, nodes: int, edges: int) -> tuple[Tree, np.ndarray]:
-    """Trees of what lies below one action (or outcome) of each root; empty where that was never visited.
+def keep_subtrees(old: Memory, actions: np.ndarray, new: Memory) -> None:
+    """Fill `new`, in which there is room, with what lies below one action (or outcome) of each root: nothing where that was never visited.
 
     Parameters
     ----------
-    tree, states
-        A batch of trees.
+    old, new : Memory
     actions : (trees,) int64
-    nodes, edges : int
-        Room in each of the new trees, enough for what the old ones hold.
     """
-    count, bytes_each = len(tree.counts), states.dtype.itemsize
-    new, new_states = new_tree(count, nodes, edges), np.empty((count, nodes), states.dtype)
-    kept = np.empty(tree.totals.shape[1], np.int32)
-    shape = (*states.shape, bytes_each)
-    _cut(tree, states.view(np.uint8).reshape(shape), actions, kept, new, new_states.view(np.uint8).reshape((count, nodes, bytes_each)))
-    return new, new_states
+    bytes_each = old.game.dtype.itemsize
+    kept = np.empty(old.tree.totals.shape[1], np.int32)
+    bytes_of = [m.states.view(np.uint8).reshape((*m.states.shape, bytes_each)) for m in (old, new)]
+    _cut(old.tree, bytes_of[0], actions, kept, new.tree, bytes_of[1])
 
 
 @kernel(nogil=True)

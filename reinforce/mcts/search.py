@@ -20,19 +20,20 @@ from triskele.reinforce.mcts.failures import raise_failure
 from triskele.reinforce.mcts.gumbel import Gumbel
 from triskele.reinforce.mcts.leaves import leaf_engine
 from triskele.reinforce.mcts.loop import FULL
+from triskele.reinforce.mcts.memory import Memory
 from triskele.reinforce.mcts.muzero import MuZeroPUCT
 from triskele.reinforce.mcts.network import BatchFunction, Network
 from triskele.reinforce.mcts.policies import UCT, as_policy
 from triskele.reinforce.mcts.python_engine import PythonEngine
-from triskele.reinforce.mcts.result import SearchResult, SearchTree, summarise
-from triskele.reinforce.mcts.reuse import grown, subtrees
-from triskele.reinforce.mcts.tree import RAN, STATUS, Tree, new_tree
+from triskele.reinforce.mcts.result import SearchResult
+from triskele.reinforce.mcts.reuse import copy_trees, keep_subtrees
+from triskele.reinforce.mcts.tree import RAN, STATUS
 
 __all__ = ["MCTS"]
 
 _SLICE = 0.1  # seconds that compiled code runs before Python may interrupt it
 _NODE_BYTES, _EDGE_BYTES = 40, 12
-_FIRST_NODES = 1 << 20  # for which room is made before a search, at most
+_FIRST_NODES = 1 << 24  # of all trees, for which room is made before a search, at most
 _MOST = 2**31 - 1  # nodes and edges are numbered by int32
 
 
@@ -131,8 +132,9 @@ class MCTS:
         else:
             self._engine = KernelEngine(game, self.policy, self.evaluator, backup, solver)
         self._step = 256  # simulations of all trees together in the next call of compiled code
-        self._last: tuple[Tree, np.ndarray, bool] | None = None  # of the last search
-        self._kept: tuple[Tree, np.ndarray] | None = None  # what `advance` has left of it
+        self._memories: list[Memory] = []  # that serve again
+        self._last: Memory | None = None  # of the last search
+        self._kept: Memory | None = None  # what `advance` has left of it
 
     def __call__(self, states: State | Sequence[State] | np.ndarray, seed: int | None = None) -> SearchResult:
         """Search from one position, or from several at once.
@@ -151,16 +153,19 @@ class MCTS:
             If evaluator or rules fail on a position; its moves are named.
         """
         start = time.perf_counter()
-        _check("seed", self.seed if seed is None else seed, -(2**63), int)
+        if seed is not None:
+            _check("seed", seed, -(2**63), int)
         if not isinstance(states, State) and not len(states):
             raise SearchError("MCTS: there must be at least one position to search, got none")
         roots, single = as_records(self.game, states, "MCTS")
-        moves = [s.moves for s in ([states] if single else states)] if not isinstance(states, np.ndarray) else [()] * len(roots)
-        self._check_roots(roots, moves)
-        tree, positions = self._prepare(np.repeat(roots, self.threads))
-        tree, positions = self._run(tree, positions, moves, self.seed if seed is None else seed, start)
-        self._last, self._kept = (tree, positions, single), None
-        return self._result(tree, positions, moves, single)
+        moves = [states.moves] if single and isinstance(states, State) else [s.moves for s in states] if not isinstance(states, np.ndarray) else [()] * len(roots)
+        self._check_roots(roots, moves, states)
+        memory = self._prepare(np.repeat(roots, self.threads) if self.threads > 1 else roots)
+        try:
+            memory = self._last = self._run(memory, moves, self.seed if seed is None else seed, start)
+            return SearchResult(self.game, memory.conclude(), memory, moves, single, self._engine.results(memory.tree))
+        finally:
+            memory.lock.release()
 
     def advance(self, actions: Any) -> None:
         """Keep of the last search what lies below an action (or an outcome of chance): the next search goes on from there.
@@ -176,21 +181,30 @@ class MCTS:
         SearchError
             If there has been no search.
         """
-        held = self._kept if self._kept is not None or self._last is None else self._last[:2]
-        if held is None:
+        old = self._kept if self._kept is not None else self._last
+        if old is None:
             raise SearchError("MCTS.advance: there has been no search to keep a tree of")
-        tree, positions = held
         given = np.atleast_1d(np.asarray(actions))
-        if given.ndim != 1 or given.dtype.kind not in "iu" or len(given) * self.threads != len(tree.counts):
-            raise SearchError(f"MCTS.advance: actions must be {len(tree.counts) // self.threads} integers, one for each root, got {actions!r}")
-        most = int(tree.counts[:, 0].max()), int(tree.counts[:, 1].max())
-        self._kept = subtrees(tree, positions, np.repeat(given, self.threads).astype(np.int64), max(most[0], 1), max(most[1], 1))
+        if given.ndim != 1 or given.dtype.kind not in "iu" or len(given) * self.threads != old.shape[0]:
+            raise SearchError(f"MCTS.advance: actions must be {old.shape[0] // self.threads} integers, one for each root, got {actions!r}")
+        nodes, edges = self._room(old.shape[0])
+        used = old.tree.counts[:, :2].max(axis=0)
+        new = self._take(old.shape[0], int(used[0]) + nodes, int(used[1]) + edges, old)
+        keep_subtrees(old, np.repeat(given, self.threads).astype(np.int64), new)
+        new.lock.release()
+        self._kept = new
 
-    def _check_roots(self, roots, moves):
+    def _check_roots(self, roots, moves, states):
+        """Raise an error where there is nothing to search."""
         n, game = len(roots), self.game
-        players, over = np.zeros(n, np.int64), np.zeros(n, bool)
-        masks, probabilities = np.zeros((n, game.num_actions), bool), np.zeros((n, game.num_outcomes))
-        game.kernels.look(roots, players, over, masks, probabilities)
+        if isinstance(states, State):
+            if not states.terminal and 0 <= states.player < game.num_players and True in states.legal_mask:
+                return
+            players, over, masks = np.array([states.player]), np.array([states.terminal]), states.legal_mask[None]
+        else:
+            players, over = np.zeros(n, np.int64), np.zeros(n, bool)
+            masks, probabilities = np.zeros((n, game.num_actions), bool), np.zeros((n, game.num_outcomes))
+            game.kernels.look(roots, players, over, masks, probabilities)
         for bad, what in (
             (over, "the game is over"),
             (~over & (players < 0), "chance is to move (play an outcome first)"),
@@ -201,78 +215,91 @@ class MCTS:
                 k = int(np.argmax(bad))
                 raise SearchError(f"MCTS: {game.name} after {moves[k]}{f' (position {k})' if n > 1 else ''}: {what}, there is nothing to search")
 
-    def _prepare(self, roots):
-        """Trees for these roots, those that were kept among them."""
-        count, game = len(roots), self.game
+    def _room(self, trees):
+        """Nodes and edges that a search usually needs in each of so many trees."""
+        game = self.game
         width = max(game.num_actions, game.num_outcomes)
-        expected = min(-(-(self.simulations or 1000) // self.threads), _FIRST_NODES)
-        nodes = expected * self._engine.nodes_each + 2
-        edges = 2 * width + expected * min(width, 12)
+        expected = min(-(-(self.simulations or 1000) // self.threads), max(_FIRST_NODES // trees, 4))
+        nodes, edges = expected * self._engine.nodes_each + 2, 2 * width + expected * min(width, 12)
         if self.memory is not None:
             least = _NODE_BYTES + game.dtype.itemsize + _EDGE_BYTES * width
-            room = self.memory // count
+            room = self.memory // trees
             if room < 4 * least:
-                raise SearchError(f"MCTS: memory must be at least {4 * least * count} bytes for {count} trees of {game.name}, got {self.memory}")
+                raise SearchError(f"MCTS: memory must be at least {4 * least * trees} bytes for {trees} trees of {game.name}, got {self.memory}")
             share = min(1.0, room / (nodes * (_NODE_BYTES + game.dtype.itemsize) + edges * _EDGE_BYTES))
             nodes, edges = max(int(nodes * share), 3), max(int(edges * share), 2 * width)
-        if self._kept is not None and len(self._kept[0].counts) == count:
-            tree, positions = self._kept
-            used = tree.counts[:, :2].max(axis=0)
-            same = positions[:, 0].tobytes() == roots.tobytes()
-            if not same:
-                fresh = [t for t in range(count) if positions[t, 0].tobytes() != roots[t].tobytes()]
-                tree.counts[fresh] = 0
-            tree, positions = grown(tree, positions, int(used[0]) + nodes, int(used[1]) + edges)
-        else:
-            tree, positions = new_tree(count, nodes, edges), np.empty((count, nodes), game.dtype)
-        positions.view(np.uint8).reshape(count, -1)[:, : game.dtype.itemsize] = roots.view(np.uint8).reshape(count, -1)
-        return tree, positions
+        return nodes, edges
 
-    def _run(self, tree, positions, moves, seed, start):
+    def _take(self, trees, nodes, edges, source=None):
+        """A memory for so many trees, which is locked: one of an earlier search at whose results nobody looks any more, or a new one."""
+        for memory in self._memories:
+            fits = memory.shape[0] == trees and memory.shape[1] >= nodes and memory.shape[2] >= edges
+            if self.memory is not None:  # its size decides when a search ends
+                fits = memory.shape == (trees, nodes, edges)
+            if fits and memory is not source and memory.free and memory.lock.acquire(blocking=False):
+                memory.tree.counts[:] = 0
+                return memory
+        try:
+            memory = Memory(self.game, trees, nodes, edges, self.threads)
+        except MemoryError as error:
+            raise SearchError(f"MCTS: no memory for {trees} trees of {nodes} nodes (bound the search by memory=)") from error
+        memory.lock.acquire()
+        self._memories = [memory] if source is None else [memory, source]
+        return memory
+
+    def _prepare(self, roots):
+        """A locked memory with trees for these roots, those that were kept among them."""
+        count, kept = len(roots), self._kept
+        roots = roots.view(np.uint8).reshape(count, -1)
+        self._kept = None
+        if kept is None or kept.shape[0] != count or not kept.lock.acquire(blocking=False):
+            memory = self._take(count, *self._room(count))
+        else:
+            memory = kept
+            memory.tree.counts[(memory.roots != roots).any(axis=1)] = 0
+        memory.roots[:] = roots
+        return memory
+
+    def _run(self, memory, moves, seed, start):
         """Simulations in slices, between which larger arrays are made, time is looked at, and Python can interrupt."""
-        count = len(tree.counts)
-        replica = np.arange(count) % self.threads
-        goal = np.full(count, _MOST)
-        if self.simulations is not None:
-            goal = self.simulations // self.threads + (replica < self.simulations % self.threads)
-        seeds = np.stack([np.full(count, seed, np.int64), np.arange(count) // self.threads + (replica << 32)], axis=1)
-        budgets, begin, waits = np.zeros(count, np.int64), True, np.ones(count, bool)
+        sliced, before, waiting, begin = self._engine.sliced or self.seconds is not None, 0, memory.shape[0], True
         while True:
-            step = max(self._step // int(waits.sum()), 1) if self._engine.sliced or self.seconds is not None else _MOST
-            budgets = np.where(waits, np.minimum(tree.counts[:, RAN] + step, goal), tree.counts[:, RAN])
-            before, began = int(tree.counts[:, RAN].sum()), time.perf_counter()
-            self._engine.run(tree, positions, budgets, seeds, begin)
-            begin, now = False, time.perf_counter()
-            status, ran = tree.counts[:, STATUS], tree.counts[:, RAN]
-            full = status == FULL
-            if (status > FULL).any():
-                raise_failure(self.game, self.evaluator, tree, positions, moves, self.threads)
-            done = int(ran.sum()) - before
+            step = max(self._step // waiting, 1) if sliced else _MOST
+            if begin:
+                memory.begin(seed, _MOST * self.threads if self.simulations is None else self.simulations, self.temperature, step)
+            else:
+                memory.plan(step)
+            began = time.perf_counter()
+            self._engine.run(memory.tree, memory.states, memory.budgets, memory.seeds, begin)
+            now = time.perf_counter()
+            ran, failed, full, waiting = memory.tally()
+            begin, done, before = False, ran - before, ran
+            if failed:
+                raise_failure(self.game, self.evaluator, memory.tree, memory.states, moves, self.threads)
             if done:
                 self._step = int(min(max(done * min(_SLICE / max(now - began, 1e-9), 8.0), 32), 1 << 24))
             if self.seconds is not None:
                 left = start + self.seconds - now
                 if left <= 0:
-                    return tree, positions
+                    return memory
                 self._step = max(min(self._step, int(done * left / max(now - began, 1e-9))), 1)
-            waits = full | waits & (ran >= budgets) & (ran < goal)  # what stopped below its budget is proven
-            if full.any():
-                larger = self._larger(tree, positions)
+            if full:
+                larger = self._larger(memory)
                 if larger is None:
-                    waits &= ~full
-                    if not ran.all():
-                        raise SearchError(f"MCTS: memory of {self.memory} bytes must have room for at least one simulation of each of {count} trees")
+                    memory.waits[memory.tree.counts[:, STATUS] == FULL] = 0
+                    waiting = int(memory.waits.sum())
+                    if not memory.tree.counts[:, RAN].all():
+                        raise SearchError(f"MCTS: memory of {self.memory} bytes must have room for at least one simulation of each of {memory.shape[0]} trees")
                 else:
-                    tree, positions = larger
-            if not waits.any():
-                return tree, positions
+                    memory = larger
+            if not waiting:
+                return memory
 
-    def _larger(self, tree, positions):
-        """The same trees with more room, or None where memory ends."""
-        count, nodes, edges = len(tree.counts), positions.shape[1], tree.children.shape[1]
+    def _larger(self, memory):
+        """A memory with more room that holds the same, or None where memory ends."""
+        count, nodes, edges = memory.shape
         width = max(self.game.num_actions, self.game.num_outcomes)
-        used = tree.counts[:, :2].max(axis=0)
-        some = self._engine.reserve
+        used, some = memory.tree.counts[:, :2].max(axis=0), self._engine.reserve
         few_nodes, few_edges = used[0] + max(some[0], 1) >= nodes, used[1] + max(some[1], width) >= edges
         if not few_nodes and not few_edges:  # a simulation that has been taken back needed more than what is free
             few_nodes = few_edges = True
@@ -286,49 +313,13 @@ class MCTS:
             more = nodes + int((more[0] - nodes) * min(share, 1.0)), edges + int((more[1] - edges) * min(share, 1.0))
         if max(more) > _MOST:
             return None
-        try:
-            return grown(tree, positions, *more)
-        except MemoryError as error:
-            raise SearchError(f"MCTS: no memory for {count} trees of {more[0]} nodes (bound the search by memory=)") from error
-
-    def _result(self, tree, positions, moves, single):
-        n, actions = len(moves), self.game.num_actions
-        visits, sums, priors = np.zeros((n, actions), np.int64), np.zeros((n, actions)), np.zeros((n, actions))
-        exact, root, draws = np.full((n, actions), np.nan), np.zeros((n, 3)), np.zeros(n)
-        summarise(tree, self.threads, visits, sums, priors, exact, root, draws)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            values = np.where(np.isnan(exact), sums / visits, exact)
-        total = visits.sum(axis=1, keepdims=True)
-        policy = np.where(total > 0, visits / np.maximum(total, 1), priors)
-        weights = np.where(exact == -1, 0.0, policy)  # what is lost for certain is not played, unless all is
-        weights = np.where(weights.any(axis=1, keepdims=True), weights, policy)
-        best = np.fmax.reduce(exact, axis=1, initial=-np.inf, keepdims=True)
-        decided = (best == 1) | ((root[:, 2:] > 0) & (best > -np.inf))
-        weights = np.where(decided, np.where(exact == best, weights + 1e-9, 0.0), weights)
-        chosen = _choose(weights, values, self.temperature, draws)
-        if (concluded := self._engine.results(tree)) is not None:
-            chosen, policy = concluded
-        value = np.where(decided[:, 0], best[:, 0], root[:, 1] / np.maximum(root[:, 0], 1))
-        ran = tree.counts[:, RAN].reshape(n, self.threads).sum(axis=1)
-        trees = [SearchTree(self.game, tree, positions, k * self.threads, moves[k]) for k in range(n)]
-        fields = chosen, visits, values, priors, policy, value, root[:, 2] > 0, ran
-        if single:
-            fields = (int(chosen[0]), *(a[0] for a in fields[1:5]), float(value[0]), bool(root[0, 2]), int(ran[0]))
-        return SearchResult(*fields, trees, single)
+        larger = self._take(count, *more)
+        copy_trees(memory, larger)
+        memory.lock.release()
+        return larger
 
     def __repr__(self) -> str:
         return f"MCTS({self.game!r}, simulations={self.simulations}, policy={self.policy!r}, evaluator={self.evaluator!r}, seed={self.seed})"
-
-
-def _choose(weights, values, temperature, draws):
-    """(N,) actions: the largest weights, or, where there is a temperature, drawn in proportion to weights ** (1 / temperature)."""
-    top = weights.max(axis=1, keepdims=True)
-    if temperature == 0:
-        return np.where(weights == top, np.nan_to_num(values, nan=-np.inf), -np.inf).argmax(axis=1)
-    with np.errstate(divide="ignore"):
-        p = np.exp((np.log(weights) - np.log(top)) / temperature)
-    sums = np.cumsum(p, axis=1)
-    return (sums <= draws[:, None] * sums[:, -1:]).sum(axis=1)
 
 
 def _check(name, value, low, kind, optional=False):

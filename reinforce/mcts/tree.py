@@ -8,6 +8,7 @@ consecutive places. Nodes and edges are handed out in order and are never freed 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -70,15 +71,20 @@ class Tree(NamedTuple):
     streams: np.ndarray
 
 
-def new_tree(trees: int, nodes: int, edges: int) -> Tree:
-    """Empty trees with room for so many nodes and edges each. Memory that is never used is never touched."""
-    stats = np.empty((trees, nodes), STATS)
-    return Tree(
-        stats, stats.view(np.int64), np.empty((trees, nodes)), np.empty((trees, nodes), LINKS), np.empty((trees, nodes), PARENTS),
-        np.empty((trees, nodes), np.float32), np.empty((trees, nodes), np.float32),
-        np.empty(trees * edges + 8, np.int32)[:-8].reshape(trees, edges), np.empty((trees, edges), np.int32), np.empty((trees, edges), np.float32),
-        np.zeros((trees, COUNTS), np.int64), np.zeros((trees, 1), np.uint64),
+def new_tree(trees: int, nodes: int, edges: int, make: Callable[..., np.ndarray] = np.empty) -> Tree:
+    """Empty trees with room for so many nodes and edges each; arrays are made by ``make(shape, dtype)``.
+
+    Memory that is never used is never touched. There is room for eight more `children` behind the last, which may be read.
+    """
+    of_nodes, of_edges = (trees, nodes), (trees, edges)
+    stats = make(of_nodes, STATS)
+    tree = Tree(
+        stats, stats.view(np.int64), make(of_nodes, np.float64), make(of_nodes, LINKS), make(of_nodes, PARENTS), make(of_nodes, np.float32),
+        make(of_nodes, np.float32), make(trees * edges + 8, np.int32)[:-8].reshape(of_edges), make(of_edges, np.int32), make(of_edges, np.float32),
+        make((trees, COUNTS), np.int64), make((trees, 1), np.uint64),
     )  # fmt: skip
+    tree.counts[:], tree.streams[:] = 0, 0
+    return tree
 
 
 @inner

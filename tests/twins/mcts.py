@@ -24,16 +24,28 @@ class Stream:
 
     def bits(self):
         self.state = (self.state + 0x9E3779B97F4A7C15) & MASK
-        z = self.state
-        z = ((z ^ z >> 30) * 0xBF58476D1CE4E5B9) & MASK
-        z = ((z ^ z >> 27) * 0x94D049BB133111EB) & MASK
-        return z ^ z >> 31
+        return mix(self.state)
 
     def below(self, n):
         return (self.bits() >> 32) * n >> 32
 
     def uniform(self):
         return (self.bits() >> 11) * 2.0**-53
+
+
+def mix(z):
+    z = ((z ^ z >> 30) * 0xBF58476D1CE4E5B9) & MASK
+    z = ((z ^ z >> 27) * 0x94D049BB133111EB) & MASK
+    return z ^ z >> 31
+
+
+def stream_of(state, seed, number=0):
+    """Of a search that begins here."""
+    data, mixed = state.data.tobytes(), seed
+    whole = len(data) // 8 * 8
+    for word in (*(data[k : k + 8] for k in range(0, whole, 8)), *(data[k : k + 1] for k in range(whole, len(data)))):
+        mixed = (mix(mixed ^ int.from_bytes(word, "little")) + 1) & MASK
+    return Stream(mixed, number)
 
 
 class Node:

@@ -1,0 +1,109 @@
+"""The memory of a search: trees, positions, and what is kept for each root, in one block that serves the next search too."""
+
+from __future__ import annotations
+
+import sys
+import threading
+
+import numpy as np
+
+from triskele.reinforce.game import Game
+from triskele.reinforce.mcts.context import call, context_of, pointer
+from triskele.reinforce.mcts.rounds import (
+    BEGIN,
+    CONCLUDE,
+    PLAN,
+    RESULTS,
+    SEED,
+    SIMULATIONS,
+    STEP,
+    TALLY,
+    TEMPERATURE,
+    manage,
+    width,
+)
+from triskele.reinforce.mcts.tree import COUNTS, Tree, new_tree
+
+__all__ = ["Memory"]
+
+_LINE = 64  # bytes of a line of the cache, at which arrays begin
+
+
+class Memory:
+    """Room for a batch of trees.
+
+    Parameters
+    ----------
+    game : Game
+    trees, nodes, edges : int
+        How many trees, and room in each of them.
+    replicas : int
+        So many trees following each other have the same root.
+
+    Attributes
+    ----------
+    tree : Tree
+    states : (trees, nodes) records
+    budgets, waits : (trees,) int64
+        How many simulations `tree.counts[:, RAN]` may become in the next call of compiled code, and whether more are to come.
+    seeds : (trees, 2) int64
+        Of each tree's random stream.
+    lock : Lock
+        Held while a search runs here.
+    """
+
+    def __init__(self, game: Game, trees: int, nodes: int, edges: int, replicas: int):
+        self.game, self.shape, self.replicas = game, (trees, nodes, edges), replicas
+        actions, roots = game.num_actions, trees // replicas
+        least = trees * (nodes * (40 + game.dtype.itemsize) + edges * 12 + COUNTS * 8 + 64) + roots * width(actions) * 8 + actions * 16
+        self.block = np.empty(least + 24 * _LINE, np.uint8)
+        self._used = -pointer(self.block) % _LINE
+        self.tree: Tree = new_tree(trees, nodes, edges, self._carve)
+        self.states = self._carve((trees, nodes), game.dtype)
+        self.roots = self.states.view(np.uint8).reshape(trees, -1)[:, : game.dtype.itemsize]
+        self.goals, self.budgets, self.waits = (self._carve(trees, np.int64) for _ in range(3))
+        self.seeds = self._carve((trees, 2), np.int64)
+        self._results, self._scratch = self._carve(roots * width(actions), np.float64), self._carve(2 * actions, np.float64)
+        own = self.goals, self.budgets, self.waits, self.seeds, self._results, self._scratch, game.dtype.itemsize, replicas, actions
+        self._context = np.concatenate([context_of(self.tree, self.states, *own), np.zeros(8, np.int64)])
+        self._address, self._floats = pointer(self._context), self._context.view(np.float64)
+        self.lock = threading.Lock()
+        self._references = sys.getrefcount(self.block)
+
+    def _carve(self, shape, dtype):
+        dtype = np.dtype(dtype)
+        size = int(np.prod(shape)) * dtype.itemsize
+        start, self._used = self._used, self._used + -(-size // _LINE) * _LINE
+        return self.block[start : start + size].view(dtype).reshape(shape)
+
+    @property
+    def free(self) -> bool:
+        """Whether nobody holds an array of this memory: each of them refers to the block."""
+        return sys.getrefcount(self.block) == self._references
+
+    def begin(self, seed: int, simulations: int, temperature: float, step: int) -> None:
+        """Set goals, seeds and budgets of a search of the positions in `roots`."""
+        context = self._context
+        context[SEED], context[SIMULATIONS], context[STEP], self._floats[TEMPERATURE] = seed, simulations, step, temperature
+        call(manage, self._address, BEGIN)
+
+    def plan(self, step: int) -> None:
+        """Set budgets of those that wait."""
+        self._context[STEP] = step
+        call(manage, self._address, PLAN)
+
+    def tally(self) -> list[int]:
+        """After a call of compiled code: how many simulations have been run in all trees, trees that failed, are full, wait for more."""
+        call(manage, self._address, TALLY)
+        return self._context[RESULTS : RESULTS + 4].tolist()
+
+    def conclude(self) -> np.ndarray:
+        """What has been found, as `result.SearchResult` takes it."""
+        call(manage, self._address, CONCLUDE)
+        return self._results.copy()
+
+    def copy_goals(self, other: Memory) -> None:
+        """Take over what another memory knows of a search beside its trees."""
+        for name in ("goals", "budgets", "waits", "seeds"):
+            getattr(self, name)[:] = getattr(other, name)
+        self._context[SEED : RESULTS + 4] = other._context[SEED : RESULTS + 4]

@@ -4,7 +4,7 @@ Nothing is known of the world but what it answers: three small networks learn wh
 will find. It prints the return of the policy alone and with a search for each action, and draws the learning curve and what the
 networks think of a pole at different angles and velocities.
 
-    python examples/reinforce/gumbel_muzero.py [--steps 40000] [--output gumbel_muzero.png]
+    python examples/reinforce/gumbel_muzero.py [--steps 60000] [--output gumbel_muzero.png]
 """
 
 import argparse
@@ -60,7 +60,7 @@ def main(steps, output):
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--steps", type=int, default=40_000)
+    parser.add_argument("--steps", type=int, default=60_000)
     parser.add_argument("--output", default="gumbel_muzero.png", help="where the picture goes")
     arguments = parser.parse_args()
     main(arguments.steps, arguments.output)

@@ -299,3 +299,10 @@ def test_bad_supports():
     for arguments in ((1, 1, 5), (-1, 1, 0), (-1, np.inf, 5)):
         with pytest.raises(ValueError, match="Support: there must be at least one bin, and low < high"):
             Support(*arguments)
+
+
+@pytest.mark.slow
+def test_learning_curve():
+    """The defaults balance a pole."""
+    agent = rl.GumbelMuZero("CartPole-v1", seed=0).train(64_000, progress=False)
+    assert agent.evaluate(100).mean > 450 and agent.evaluate(16, simulations=16).mean > 450

@@ -15,7 +15,7 @@ from triskele.core.kernels import threads
 from triskele.core.kernels.njit import inner
 from triskele.reinforce.mcts.tree import COUNTS, LINKS, PARENTS, STATS, Tree
 
-__all__ = ["FIRST_FREE", "NODE_CAPACITY", "STATES", "TREES", "CHUNKS", "at", "call", "context_of", "pointer", "run_chunks", "tree_at"]
+__all__ = ["FIRST_FREE", "NODE_CAPACITY", "STATES", "TREES", "CHUNKS", "at", "call", "context_of", "counts_at", "pointer", "run_chunks", "tree_at"]
 
 # places in the array; tree arrays follow from _ARRAYS on, and FIRST_FREE is the first place for a kernel's own
 TREES, CHUNKS, NODE_CAPACITY, EDGE_CAPACITY, STATES, _ARRAYS, FIRST_FREE = 0, 1, 2, 3, 4, 5, 16
@@ -45,6 +45,12 @@ def tree_at(w, t):
         carray(at(w[a + 9] + t * COUNTS * 8), (COUNTS,), np.int64),
         carray(at(w[a + 10] + t * 8), (1,), np.uint64),
     )
+
+
+@inner
+def counts_at(w, t):
+    """`counts` of tree number `t`."""
+    return carray(at(w[_ARRAYS + 9] + t * COUNTS * 8), (COUNTS,), np.int64)
 
 
 def context_of(tree: Tree, states: np.ndarray, *own: int | np.ndarray) -> np.ndarray:

@@ -9,7 +9,7 @@ from numba import carray
 
 from triskele.core.kernels.njit import inner, kernel
 from triskele.reinforce import random
-from triskele.reinforce.mcts.context import FIRST_FREE, NODE_CAPACITY, STATES, TREES, at, tree_at
+from triskele.reinforce.mcts.context import FIRST_FREE, NODE_CAPACITY, STATES, TREES, at, counts_at, tree_at
 from triskele.reinforce.mcts.loop import FULL
 from triskele.reinforce.mcts.tree import PROVEN, RAN, STATUS
 
@@ -159,7 +159,7 @@ def manage(context, what):
     if what == TALLY:
         w[RESULTS : RESULTS + 4] = 0
     for t in range(w[TREES]):
-        counts = tree_at(w, t).counts
+        counts = counts_at(w, t)
         if what == BEGIN:
             begin(w, t)
             counts[RAN] = counts[STATUS] = 0

@@ -10,7 +10,6 @@ import numpy as np
 
 from triskele import core
 from triskele.core.compile.generated import load_module
-from triskele.core.kernels import threads
 from triskele.core.kernels.njit import inner
 from triskele.reinforce.errors import EvaluatorError, SearchError
 from triskele.reinforce.fingerprint import fingerprint, plain
@@ -180,7 +179,7 @@ class MuZero:
         nodes = self.simulations + 1
         tree = new_tree(trees, nodes, nodes * actions)
         noise = np.zeros((trees, actions))
-        key = observations.shape, observations.dtype, threads.get_threads()
+        key = observations.shape, observations.dtype
         if key not in self._made:
             self._made[key] = (_Programs if self._functions else _Functions)(self, observations, params)
         made = self._made[key]
@@ -256,8 +255,7 @@ class _Programs:
     def __init__(self, search, observations, params):
         model, rows = search.model, len(observations)
         self.kernels = _kernels(search, "", PROGRAMS, {})
-        count = max(-(-rows // MOST_TREES), min(threads.get_threads(), rows // LEAST_TREES), 1)
-        size = -(-rows // count)
+        size = min(rows, max(LEAST_TREES, min(MOST_TREES, -(-rows // 4))))
         root, step = search._functions
         self._parts, self._table, self._kept = [], np.zeros((-(-rows // size), PART), np.int64), []
         for k, numbers in enumerate(self._table):
@@ -292,8 +290,9 @@ class _Programs:
                 (first if numbers[FAILED] == 1 else then).failed()
 
 
-# Trees of a part: with more, what a thread works on leaves its second cache; for fewer it is not worth to wake one.
-MOST_TREES, LEAST_TREES = 64, 4
+# Trees of a part: with more, what a thread works on leaves its second cache; with fewer, products of matrices are slow. How many they are
+# does not depend on the threads, since the last bits of a program may depend on its rows.
+LEAST_TREES, MOST_TREES = 8, 64
 PART, FAILED = 20, 3  # columns of the table of parts: first tree, trees, bytes of an embedding, whether a program failed, addresses
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from triskele.core.compile.generated import load_module
 from triskele.core.kernels import threads
 from triskele.core.kernels.njit import inner
+from triskele.reinforce.errors import SearchError
 from triskele.reinforce.fingerprint import fingerprint
 from triskele.reinforce.game import Game
 from triskele.reinforce.mcts.context import FIRST_FREE, context_of, run_chunks
@@ -91,6 +92,7 @@ class KernelEngine(Engine):
             solver=solver,
             back_up="back_up_bounded" if solver else "back_up",
         )  # fmt: skip
+        self._what = f"the search of {game.name} with policy {policy!r}, evaluator {evaluator!r}{'' if backup is None else f' and backup {backup.__name__}'}"
         self._kernel = load_module(source, "search", names).run
         self._made: tuple[Tree, np.ndarray] | None = None  # the context of the last tree
         self._parameters = np.zeros(_PARAMETERS)
@@ -99,10 +101,18 @@ class KernelEngine(Engine):
         if policy.dirichlet is not None:
             self._parameters[_NOISE : _NOISE + 2] = policy.dirichlet
 
+    def _compile(self):
+        try:
+            threads.body(self._kernel)
+        except Exception as error:  # Numba's errors have many classes
+            reason = next((line.strip() for line in str(error).splitlines() if line.strip() and "Failed in" not in line), repr(error))
+            raise SearchError(f"MCTS: {self._what} cannot be compiled, Numba says: {type(error).__name__}: {reason:.200}") from error
+
     def run(self, tree, states, budgets, seeds, begin):
         """See `Engine`."""
         made = self._made
         if made is None or made[0] is not tree:
+            self._compile()
             made = self._made = tree, context_of(tree, states, self._parameters, budgets, seeds, 0, states.dtype.itemsize)
         made[1][FIRST_FREE + 3] = begin
         run_chunks(self._kernel, made[1], min(len(budgets), 8 * threads.get_threads()))

@@ -155,7 +155,9 @@ class MCTS:
         start = time.perf_counter()
         if seed is not None:
             _check("seed", seed, -(2**63), int)
-        if not isinstance(states, State) and not len(states):
+        if not isinstance(states, (State, np.ndarray, Sequence)):
+            raise SearchError(f"MCTS: states must be a State, several of them, or records, got {states!r:.80}")
+        if not isinstance(states, State) and getattr(states, "ndim", 1) > 0 and not len(states):
             raise SearchError("MCTS: there must be at least one position to search, got none")
         roots, single = as_records(self.game, states, "MCTS")
         moves = [states.moves] if single and isinstance(states, State) else [s.moves for s in states] if not isinstance(states, np.ndarray) else [()] * len(roots)
@@ -326,6 +328,6 @@ def _check(name, value, low, kind, optional=False):
     if value is None and optional:
         return
     allowed = (int, np.integer) if kind is int else (int, float, np.integer, np.floating)
-    if isinstance(value, bool) or not isinstance(value, allowed) or not value >= low or not math.isfinite(value):
-        what = "an integer" if kind is int else "a number"
+    if isinstance(value, bool) or not isinstance(value, allowed) or not low <= value < 2**63 or not math.isfinite(value):
+        what = "an integer (less than 2**63)" if kind is int else "a number"
         raise SearchError(f"MCTS: {name} must be {what} of at least {low}, got {value!r}")

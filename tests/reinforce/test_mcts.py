@@ -270,7 +270,7 @@ class TestBadInput:
     @pytest.mark.parametrize(
         ("options", "message"),
         [
-            (dict(simulations=0), "simulations must be an integer of at least 1, got 0"),
+            (dict(simulations=0), "simulations must be an integer .* of at least 1, got 0"),
             (dict(simulations=2.5), "got 2.5"),
             (dict(seconds=-1), "seconds"),
             (dict(threads=0), "threads"),
@@ -338,6 +338,23 @@ class TestBadInput:
 
         with pytest.raises(rl.EvaluatorError, match=r"ThreeWay after \(\d, \d, \d, \d\), node \d+: values must be finite"):
             rl.MCTS(GAME, evaluator=infinite)(GAME.initial_state())
+
+    def test_functions_that_cannot_be_compiled_are_named(self):
+        def misspelt(state, values):
+            values[:] = state.tottal
+
+        def text(mean, visits, prior, parent_visits):
+            return "high"
+
+        for options, name in ((dict(evaluator=misspelt), "misspelt"), (dict(policy=text), "text")):
+            with pytest.raises(rl.SearchError, match=f"search of ThreeWay with .*{name}.* cannot be compiled"):
+                rl.MCTS(GAME, **options)(GAME.initial_state())
+
+    def test_what_is_no_position(self):
+        with pytest.raises(rl.SearchError, match="states must be a State"):
+            SEARCH(3)
+        with pytest.raises(rl.SearchError, match="seed must be an integer"):
+            rl.MCTS(GAME, seed=2**70)
 
     def test_games_that_break_their_word(self):
         class Stuck(ThreeWay):

@@ -91,7 +91,7 @@ class AlphaZero(Agent):
 
     kept = ("weights", "moments", "iteration", "updates", "losses", "_buffer.state", "_games")
 
-    def __init__(self, game: Game, net: Any = None, *, seed: int = 0, num_games: int = 256, moves: int = 8, simulations: int = 48, policy: Any = None,
+    def __init__(self, game: Game, net: Any = None, *, seed: int = 0, num_games: int = 256, moves: int = 8, simulations: int = 64, policy: Any = None,
                  temperature_moves: int = 30, value_mix: float = 0.9, buffer_size: int = 100_000, learning_starts: int = 2000, batch_size: int = 256,
                  updates: int = 64, learning_rate: float = 2e-3, weight_decay: float = 1e-4, max_grad_norm: float = 1.0, value_weight: float = 1.0,
                  symmetries: Sequence[Callable] = ()):  # fmt: skip

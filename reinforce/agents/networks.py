@@ -97,7 +97,7 @@ class PolicyValue:
         return cls(Features(layers), _head(policy, [hidden[-1], num_actions]), _head(value, [hidden[-1], 1]))
 
     @classmethod
-    def residual(cls, key: Any, observation_shape: Sequence[int], num_actions: int, channels: int = 32, blocks: int = 1, hidden: int = 64) -> PolicyValue:
+    def residual(cls, key: Any, observation_shape: Sequence[int], num_actions: int, channels: int = 16, blocks: int = 1, hidden: int = 64) -> PolicyValue:
         """Convolutions 3 x 3 over boards (planes, rows, columns), two in each residual block (He et al. 2016), and two heads of two layers."""
         planes, rows, columns = observation_shape
         first, policy, value, *rest = random.split(key, 3 + 2 * blocks)

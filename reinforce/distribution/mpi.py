@@ -13,9 +13,7 @@ import builtins
 import contextlib
 import hashlib
 import json
-import os
 import socket
-import sys
 import time
 import traceback
 from collections import Counter
@@ -25,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from triskele.core import get_threads, set_threads
+from triskele.core.mpi import location, world
 from triskele.reinforce import errors, storage
 from triskele.reinforce.distribution.fragments import PlacedActor
 from triskele.reinforce.distribution.policies import Distribution, Iterate, OneProcess, check_splits, learn, seconds
@@ -35,8 +34,6 @@ if TYPE_CHECKING:
 
 __all__ = ["MPI"]
 
-# Set by mpiexec and srun for the processes that they start: PMI of MPICH and Intel MPI, Open MPI, Slurm.
-_SIZES = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "SLURM_STEP_NUM_TASKS")
 _TAG = 7411  # of our messages, apart from the user's own
 _LONGEST_NAP = 2e-3  # seconds
 
@@ -70,6 +67,8 @@ class MPI(Distribution):
     ------
     ImportError
         If mpiexec has started several processes, and mpi4py is missing: each would do the work of all.
+    RuntimeError
+        If it is an mpiexec of another MPI than mpi4py's: likewise.
 
     Examples
     --------
@@ -82,7 +81,7 @@ class MPI(Distribution):
         if not isinstance(synchronous, bool):
             raise TypeError(f"MPI: synchronous must be True or False, got {synchronous!r}")
         self.synchronous, self.timeout = synchronous, seconds("MPI", timeout)
-        self._comm = _world() if comm is None else comm
+        self._comm = world("MPI") if comm is None else comm
         self.rank, self.size = (0, 1) if self._comm is None else (self._comm.Get_rank(), self._comm.Get_size())
         self.actors = max(self.size - 1, 1)
 
@@ -189,7 +188,7 @@ class _Learner(_End):
                 raise DistributionError(f"{self.agent.name}.train: all ranks must have made the same agent, but ranks 0 and {rank} differ in "
                                         f"{', '.join(different)}")  # fmt: skip
         if not self.synchronous:
-            hosts[0] = _host()
+            hosts[0] = location()
             set_threads(_share(hosts, 0))
         self.states = list(self.agent.deal(self.actors))
         self.requests += [self.link.send(k + 1, ("begin", state, hosts)) for k, state in enumerate(self.states)]
@@ -254,7 +253,7 @@ class _Acting(_End):
         failed = None
         try:
             try:
-                self._send((_description(self.agent), _host()))
+                self._send((_description(self.agent), location()))
                 self._act()
             except _Ended:
                 raise
@@ -311,11 +310,6 @@ class _Ended(Exception):
     """The learner has said that it is over."""
 
 
-def _host():
-    """What ranks that share processors have in common."""
-    return socket.gethostname(), tuple(sorted(os.sched_getaffinity(0))) if hasattr(os, "sched_getaffinity") else ()
-
-
 def _share(hosts, rank):
     """Threads of a rank, when all of these compute at the same time."""
     return max(1, get_threads() // sum(host == hosts[rank] for host in hosts.values()))
@@ -355,17 +349,3 @@ def _error(kind, text, note):
     error = found(text)
     error.add_note(note)
     return error
-
-
-def _world():
-    """COMM_WORLD, or None where there is only this process."""
-    started = max(int(os.environ.get(name) or 1) for name in _SIZES)
-    if started == 1 and "mpi4py.MPI" not in sys.modules:
-        return None
-    try:
-        from mpi4py.MPI import COMM_WORLD
-    except ImportError as error:
-        raise ImportError("MPI: under mpiexec it needs mpi4py (pip install 'triskele[mpi]')") from error
-    if started > 1 == COMM_WORLD.Get_size():
-        raise DistributionError(f"MPI: {started} processes were started, but mpi4py sees one (it belongs to another MPI than mpiexec, and comes with its own)")
-    return COMM_WORLD

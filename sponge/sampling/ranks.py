@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import os
-import socket
-import sys
 from typing import Any
 
 import numpy as np
 
 from triskele.core import get_threads
+from triskele.core.mpi import location, world
 
 __all__ = ["Ranks"]
 
-# Set by mpiexec and srun for the processes that they start: PMI of MPICH and Intel MPI, Open MPI, Slurm.
-_SIZES = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "SLURM_STEP_NUM_TASKS")
 
 
 class Ranks:
@@ -41,16 +37,18 @@ class Ranks:
         If there are more ranks than replicas.
     ImportError
         If mpiexec has started several processes, and mpi4py is missing: each would do the work of all.
+    RuntimeError
+        If it is an mpiexec of another MPI than mpi4py's: likewise.
     """
 
     def __init__(self, n: int, comm: Any = None):
-        self._comm = _world() if comm is None else comm
+        self._comm = world("replicas") if comm is None else comm
         self.rank, self.size = (self._comm.Get_rank(), self._comm.Get_size()) if self._comm is not None else (0, 1)
         if self.size > n:
             raise ValueError(f"replicas: there must be at least as many replicas as MPI ranks, got {n} replicas on {self.size} ranks")
         self._first = [n * r // self.size for r in range(self.size + 1)]
         self.own = range(self._first[self.rank], self._first[self.rank + 1])
-        here = socket.gethostname(), tuple(sorted(os.sched_getaffinity(0))) if hasattr(os, "sched_getaffinity") else ()
+        here = location()
         self.threads = max(1, get_threads() // self.gather(here).count(here))
 
     def owner(self, k: int) -> int:
@@ -83,14 +81,3 @@ class Ranks:
         for request in requests:
             request.Wait()
         return result
-
-
-def _world():
-    loaded = sys.modules.get("mpi4py.MPI")
-    if loaded is None:
-        if not any(os.environ.get(name, "1") not in ("", "0", "1") for name in _SIZES):
-            return None
-        from triskele.sponge.report.optional import need
-
-        loaded = need("mpi4py.MPI", "replicas under mpiexec", "mpi")
-    return loaded.COMM_WORLD if loaded.COMM_WORLD.Get_size() > 1 else None

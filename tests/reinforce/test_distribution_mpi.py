@@ -274,4 +274,4 @@ def test_two_processes_that_do_not_see_each_other(monkeypatch):
     code = "from triskele import reinforce as rl; rl.MPI()"
     environment = {**os.environ, "PYTHONPATH": str(ROOT / ".src"), "OMPI_COMM_WORLD_SIZE": "2"}
     run = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=100)
-    assert "DistributionError: MPI: 2 processes were started, but mpi4py sees one" in run.stderr
+    assert "RuntimeError: MPI: 2 processes were started, but mpi4py sees one" in run.stderr

@@ -1,0 +1,45 @@
+"""What this process is part of under mpiexec. Needs mpi4py, but only there."""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+from typing import Any
+
+__all__ = ["location", "world"]
+
+# Set by mpiexec and srun for the processes that they start: PMI of MPICH and Intel MPI, Open MPI, Slurm.
+_SIZES = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "SLURM_STEP_NUM_TASKS")
+
+
+def world(who: str) -> Any:
+    """``COMM_WORLD``, or None where there is only this process.
+
+    Parameters
+    ----------
+    who : str
+        What needs it, for messages.
+
+    Raises
+    ------
+    ImportError
+        If mpiexec has started several processes, and mpi4py is missing: each would do the work of all.
+    RuntimeError
+        If it is an mpiexec of another MPI than mpi4py's: likewise.
+    """
+    started = max(int(os.environ.get(name) or 1) for name in _SIZES)
+    if started <= 1 and "mpi4py.MPI" not in sys.modules:
+        return None
+    try:
+        from mpi4py.MPI import COMM_WORLD
+    except ImportError as error:
+        raise ImportError(f"{who}: under mpiexec it needs mpi4py (pip install 'triskele[mpi]')") from error
+    if started > 1 == COMM_WORLD.Get_size():
+        raise RuntimeError(f"{who}: {started} processes were started, but mpi4py sees one (it belongs to another MPI than mpiexec, and comes with its own)")
+    return COMM_WORLD if COMM_WORLD.Get_size() > 1 else None
+
+
+def location() -> tuple[str, tuple[int, ...]]:
+    """What processes that share processors have in common: the machine's name, and the processors that they may use."""
+    return socket.gethostname(), tuple(sorted(os.sched_getaffinity(0))) if hasattr(os, "sched_getaffinity") else ()

@@ -53,6 +53,7 @@ _LAZY = {  # name: module that defines it
     "SearchResult": "triskele.reinforce.mcts.result",
     "State": "triskele.reinforce.game",
     "SumTree": "triskele.reinforce.buffers.sum_tree",
+    "Support": "triskele.reinforce.agents.muzero_network",
     "TensorBoard": "triskele.reinforce.training.report",
     "Threads": "triskele.reinforce.distribution.policies",
     "TrajectoryBuffer": "triskele.reinforce.buffers.trajectory",

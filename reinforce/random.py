@@ -1,6 +1,6 @@
 """Random numbers inside searches, environments and matches: streams that cost a few cycles a number.
 
-A stream is a (1,) array of uint64: SplitMix64 [1]_ in counter mode, started at a place that Philox draws from (seed, a, b). Streams
+A stream is an array of uint64, of which the first is used: SplitMix64 [1]_ in counter mode, started at a place that Philox draws from (seed, a, b). Streams
 of different games, trees and moves are therefore independent, and what one of them draws depends on no other.
 
 References

@@ -9,6 +9,7 @@ import numpy as np
 
 from triskele import core
 from triskele.core import nn, optim, random
+from triskele.reinforce.agents.checks import check_layers
 from triskele.reinforce.agents.muzero_network import MuZeroNetwork, PolicyNetwork, Support
 from triskele.reinforce.agents.muzero_play import Planner, Player
 from triskele.reinforce.buffers.trajectory import Segments, TrajectoryBuffer
@@ -122,10 +123,7 @@ class GumbelMuZero(Agent):
             raise ValueError(f"GumbelMuZero: search must be Gumbel(...) or MuZeroPUCT(...), got {s.search!r:.80}")
         if not isinstance(s.support, Support):
             raise ValueError(f"GumbelMuZero: support must be Support(low, high, bins), got {s.support!r:.80}")
-        if not isinstance(s.hidden, (tuple, list)) or not all(isinstance(n, (int, np.integer)) and n >= 1 for n in s.hidden):
-            raise ValueError(f"GumbelMuZero: hidden must be widths of layers, positive integers, got {s.hidden!r}")
-        if not callable(s.activation):
-            raise ValueError(f"GumbelMuZero: activation must be a function, got {s.activation!r}")
+        check_layers(self.name, s.hidden, s.activation)
         if s.buffer_size < max(s.num_envs * (length(s) + s.num_steps), s.batch_size):
             raise ValueError(f"GumbelMuZero: buffer_size must hold num_envs * (num_steps + unroll_steps + td_steps) = {s.num_envs * (length(s) + s.num_steps)} steps, "
                              f"and batch_size = {s.batch_size}, got {s.buffer_size}")  # fmt: skip

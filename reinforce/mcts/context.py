@@ -13,7 +13,7 @@ from numba.extending import intrinsic
 
 from triskele.core.kernels import threads
 from triskele.core.kernels.njit import inner
-from triskele.reinforce.mcts.tree import COUNTS, LINKS, PARENTS, STATS, Tree
+from triskele.reinforce.mcts.tree import COUNTS, LINKS, PARENTS, STATS, STREAM, Tree
 
 __all__ = ["FIRST_FREE", "NODE_CAPACITY", "STATES", "TREES", "CHUNKS", "at", "call", "context_of", "counts_at", "pointer", "run_chunks", "tree_at"]
 
@@ -43,7 +43,7 @@ def tree_at(w, t):
         carray(at(w[a + 7] + t * edges * 4), (edges,), np.int32),
         carray(at(w[a + 8] + t * edges * 4), (edges,), np.float32),
         carray(at(w[a + 9] + t * COUNTS * 8), (COUNTS,), np.int64),
-        carray(at(w[a + 10] + t * 8), (1,), np.uint64),
+        carray(at(w[a + 10] + t * STREAM * 8), (STREAM,), np.uint64),
     )
 
 

@@ -11,9 +11,9 @@ from triskele.reinforce.game import Game
 from triskele.reinforce.mcts.evaluators import Compiled
 from triskele.reinforce.mcts.loop import BAD_PRIORS, FULL, NO_ACTION, NOT_FINITE, NOT_ZERO_SUM, RAISED, TOO_LONG
 from triskele.reinforce.mcts.result import Node, SearchTree
-from triskele.reinforce.mcts.tree import ERROR_NODE, STATUS, Tree
+from triskele.reinforce.mcts.tree import ERROR_NODE, NODES, STATUS, Tree
 
-__all__ = ["raise_failure"]
+__all__ = ["check_backup", "raise_failure"]
 
 
 def raise_failure(game: Game, evaluator: Any, tree: Tree, states: np.ndarray, moves: list, replicas: int) -> None:
@@ -37,6 +37,15 @@ def raise_failure(game: Game, evaluator: Any, tree: Tree, states: np.ndarray, mo
         cause = _again(game, evaluator, node)
         raise EvaluatorError(f"{where}: {what}, or a rule of the game, raised an exception{f': {cause!r}' if cause else ''}") from cause
     raise SearchError(f"{where}: unknown status {status}")
+
+
+def check_backup(game: Game, backup: Any, tree: Tree, states: np.ndarray, moves: list, replicas: int) -> None:
+    """Raise an error where a user's backup has given what is no number."""
+    for t, count in enumerate(tree.counts[:, NODES]):
+        wrong = ~np.isfinite(tree.totals[t, :count])
+        if wrong.any():
+            node = Node(SearchTree(game, tree, states, t, moves[t // replicas]), int(np.argmax(wrong)))
+            raise SearchError(f"MCTS: {game.name} after {node.moves}, node {node.number}: backup {backup.__name__} must give finite numbers, got NaN or infinity")
 
 
 def _again(game, evaluator, node):

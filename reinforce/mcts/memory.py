@@ -22,7 +22,7 @@ from triskele.reinforce.mcts.rounds import (
     manage,
     width,
 )
-from triskele.reinforce.mcts.tree import COUNTS, Tree, new_tree
+from triskele.reinforce.mcts.tree import COUNTS, STREAM, Tree, new_tree
 
 __all__ = ["Memory"]
 
@@ -55,7 +55,7 @@ class Memory:
     def __init__(self, game: Game, trees: int, nodes: int, edges: int, replicas: int):
         self.game, self.shape, self.replicas = game, (trees, nodes, edges), replicas
         actions, roots = game.num_actions, trees // replicas
-        least = trees * (nodes * (40 + game.dtype.itemsize) + edges * 12 + COUNTS * 8 + 64) + roots * width(actions) * 8 + actions * 16
+        least = trees * (nodes * (40 + game.dtype.itemsize) + edges * 12 + (COUNTS + STREAM) * 8 + 64) + roots * width(actions) * 8 + actions * 16
         self.block = np.empty(least + 24 * _LINE, np.uint8)
         self._used = -pointer(self.block) % _LINE
         self.tree: Tree = new_tree(trees, nodes, edges, self._carve)

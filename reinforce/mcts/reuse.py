@@ -43,9 +43,10 @@ def keep_subtrees(old: Memory, actions: np.ndarray, new: Memory) -> None:
 def _cut(tree, states, actions, kept, new, new_states):
     for t in range(len(actions)):
         root, root_link = -1, tree.links[t, 0]
-        for k in range(root_link.first_edge, root_link.first_edge + root_link.num_edges):
-            if tree.actions[t, k] == actions[t]:
-                root = tree.children[t, k]
+        if tree.counts[t, NODES] > 0:
+            for k in range(root_link.first_edge, root_link.first_edge + root_link.num_edges):
+                if tree.actions[t, k] == actions[t]:
+                    root = tree.children[t, k]
         nodes, edges = 0, 0
         if root >= 0 and tree.stats[t, root].visits > 0:
             kept[:root] = -1

@@ -16,7 +16,7 @@ from triskele.reinforce.fingerprint import plain
 from triskele.reinforce.game import Game, State, as_records
 from triskele.reinforce.mcts.engine import Engine, KernelEngine
 from triskele.reinforce.mcts.evaluators import RandomRollout, as_evaluator
-from triskele.reinforce.mcts.failures import raise_failure
+from triskele.reinforce.mcts.failures import check_backup, raise_failure
 from triskele.reinforce.mcts.gumbel import Gumbel
 from triskele.reinforce.mcts.leaves import leaf_engine
 from triskele.reinforce.mcts.loop import FULL
@@ -27,7 +27,7 @@ from triskele.reinforce.mcts.policies import UCT, as_policy
 from triskele.reinforce.mcts.python_engine import PythonEngine
 from triskele.reinforce.mcts.result import SearchResult
 from triskele.reinforce.mcts.reuse import copy_trees, keep_subtrees
-from triskele.reinforce.mcts.tree import RAN, STATUS
+from triskele.reinforce.mcts.tree import NODES, RAN, STATUS
 
 __all__ = ["MCTS"]
 
@@ -121,7 +121,7 @@ class MCTS:
             raise SearchError(f"MCTS: solver is for games of one or two players, {game.name} has {game.num_players}")
         self.game, self.simulations, self.seconds, self.memory = game, simulations, seconds, memory
         self.policy, self.evaluator = as_policy(UCT() if policy is None else policy), as_evaluator(RandomRollout() if evaluator is None else evaluator)
-        self.solver, self.seed, self.threads, self.temperature = solver, seed, threads, temperature
+        self.backup, self.solver, self.seed, self.threads, self.temperature = backup, solver, seed, threads, temperature
         if isinstance(game, PythonGame):
             self._engine: Engine = PythonEngine(self, backup, parallel_leaves)
         elif isinstance(self.evaluator, (Network, BatchFunction)):
@@ -165,12 +165,16 @@ class MCTS:
         memory = self._prepare(np.repeat(roots, self.threads) if self.threads > 1 else roots)
         try:
             memory = self._last = self._run(memory, moves, self.seed if seed is None else seed, start)
+            if self.backup is not None:
+                check_backup(self.game, self.backup, memory.tree, memory.states, moves, self.threads)
             return SearchResult(self.game, memory.conclude(), memory, moves, single, self._engine.results(memory.tree))
         finally:
             memory.lock.release()
 
     def advance(self, actions: Any) -> None:
         """Keep of the last search what lies below an action (or an outcome of chance): the next search goes on from there.
+
+        `Gumbel`, whose sequential halving shares out the visits from the first on, keeps nothing.
 
         Parameters
         ----------
@@ -181,7 +185,7 @@ class MCTS:
         Raises
         ------
         SearchError
-            If there has been no search.
+            If there has been no search, or that is not allowed at a root.
         """
         old = self._kept if self._kept is not None else self._last
         if old is None:
@@ -189,12 +193,29 @@ class MCTS:
         given = np.atleast_1d(np.asarray(actions))
         if given.ndim != 1 or given.dtype.kind not in "iu" or len(given) * self.threads != old.shape[0]:
             raise SearchError(f"MCTS.advance: actions must be {old.shape[0] // self.threads} integers, one for each root, got {actions!r}")
+        given = np.repeat(given, self.threads).astype(np.int64)
+        self._check_moves(old, given)
+        if isinstance(self.policy, Gumbel):
+            return
         nodes, edges = self._room(old.shape[0])
         used = old.tree.counts[:, :2].max(axis=0)
         new = self._take(old.shape[0], int(used[0]) + nodes, int(used[1]) + edges, old)
-        keep_subtrees(old, np.repeat(given, self.threads).astype(np.int64), new)
+        keep_subtrees(old, given, new)
         new.lock.release()
         self._kept = new
+
+    def _check_moves(self, memory, moves):
+        """Raise an error unless each of these can be played at the root of its tree."""
+        held = np.flatnonzero(memory.tree.counts[:, NODES] > 0)  # of the others even the position is not known
+        n, game, moves = len(held), self.game, moves[held]
+        players, over = np.zeros(n, np.int64), np.zeros(n, bool)
+        masks, probabilities = np.zeros((n, game.num_actions), bool), np.zeros((n, game.num_outcomes))
+        game.kernels.look(memory.states[held, 0], players, over, masks, probabilities)
+        for k, move in enumerate(moves):
+            allowed = probabilities[k] > 0 if players[k] < 0 else masks[k]
+            if over[k] or not 0 <= move < len(allowed) or not allowed[move]:
+                where = f" {held[k] // self.threads}" if len(memory.tree.counts) > self.threads else ""
+                raise SearchError(f"MCTS.advance: an action must be allowed at the root, but {move} is not in position{where} of {game.name}")
 
     def _check_roots(self, roots, moves, states):
         """Raise an error where there is nothing to search."""

@@ -16,7 +16,7 @@ import numpy as np
 from triskele.core.kernels.njit import inner
 
 __all__ = [
-    "COUNTS", "EDGES", "ERROR_NODE", "FREE", "LINKS", "NODES", "PARENTS", "PROVEN", "RAN", "STATS", "STATUS", "TERMINAL", "Tree", "add_edge",
+    "COUNTS", "EDGES", "ERROR_NODE", "FREE", "LINKS", "NODES", "PARENTS", "PROVEN", "RAN", "STATS", "STATUS", "STREAM", "TERMINAL", "Tree", "add_edge",
     "add_node", "link_edges", "new_tree", "reset", "row",
 ]  # fmt: skip
 
@@ -26,6 +26,7 @@ STATS = np.dtype([("visits", np.int32), ("mean", np.float32)], align=True)
 LINKS = np.dtype([("first_edge", np.int32), ("num_edges", np.int16), ("player", np.int8), ("flags", np.int8)], align=True)
 PARENTS = np.dtype([("parent", np.int32), ("edge", np.int32)], align=True)
 NODES, EDGES, RAN, STATUS, ERROR_NODE, COUNTS = 0, 1, 2, 3, 4, 8  # columns of `counts`, and their number
+STREAM = 8  # words of memory for a stream, of which the first is used: threads that wrote to one line of the cache would wait for each other
 
 
 class Tree(NamedTuple):
@@ -53,7 +54,7 @@ class Tree(NamedTuple):
         Of actions; probabilities of outcomes.
     counts : (trees, COUNTS) int64
         How many NODES and EDGES are in use, simulations RAN, STATUS and ERROR_NODE of the last search.
-    streams : (trees, 1) uint64
+    streams : (trees, STREAM) uint64
         Random numbers of each tree, see `reinforce.random`.
     """
 
@@ -81,7 +82,7 @@ def new_tree(trees: int, nodes: int, edges: int, make: Callable[..., np.ndarray]
     tree = Tree(
         stats, stats.view(np.int64), make(of_nodes, np.float64), make(of_nodes, LINKS), make(of_nodes, PARENTS), make(of_nodes, np.float32),
         make(of_nodes, np.float32), make(trees * edges + 8, np.int32)[:-8].reshape(of_edges), make(of_edges, np.int32), make(of_edges, np.float32),
-        make((trees, COUNTS), np.int64), make((trees, 1), np.uint64),
+        make((trees, COUNTS), np.int64), make((trees, STREAM), np.uint64),
     )  # fmt: skip
     tree.counts[:], tree.streams[:] = 0, 0
     return tree

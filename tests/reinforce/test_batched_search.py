@@ -245,6 +245,15 @@ def test_trees_grow_and_are_kept_between_moves():
     assert again.tree.root.visits > 301  # what was known is kept
 
 
+def test_sequential_halving_begins_anew_after_a_move():
+    """Visits that were kept would disturb how it shares out its own."""
+    search, fresh = (make(64, policy=rl.Gumbel(max_considered_actions=4, gumbel_scale=0.0)) for _ in range(2))
+    action = search(GAME.initial_state()).action
+    search.advance(action)
+    state = GAME.initial_state().play(action)
+    assert search(state).visits.tolist() == fresh(state).visits.tolist()
+
+
 def test_a_tree_that_grows_finds_the_same():
     """Go's 26 actions are more than room is made for at first: a tree finds the same when one beside it has it grow earlier."""
     go = rl.games.Go(size=5)

@@ -240,6 +240,20 @@ class TestReuse:
         search(GAME.initial_state())
         with pytest.raises(rl.SearchError, match="1 integers"):
             search.advance([0, 1])
+        with pytest.raises(rl.SearchError, match="-1 is not in position of"):
+            search.advance(-1)
+
+    def test_what_was_never_visited_is_begun_anew_however_often_one_goes_on(self):
+        game = rl.games.ConnectFour()
+        search = rl.MCTS(game, simulations=3)
+        search(game.initial_state())
+        for _ in range(3):
+            search.advance(6)  # with three simulations the first is visited at most once
+        state = game.initial_state().play(6, 6, 6)
+        assert search(state).simulations == 3
+        search(game.initial_state().play(*[0] * 6))
+        with pytest.raises(rl.SearchError, match="0 is not in position of connect four"):
+            search.advance(0)  # the column is full
 
 
 class TestBudgets:
@@ -310,6 +324,13 @@ class TestBadInput:
                 SEARCH(state)
         with pytest.raises(rl.GameError, match="must be positions of ThreeWay"):
             SEARCH(rl.games.TicTacToe().initial_state())
+
+    def test_a_backup_that_gives_no_number(self):
+        def backup(mean, visits, value):
+            return np.nan if visits == 3 else mean + (value - mean) / visits
+
+        with pytest.raises(rl.SearchError, match=r"node \d+: backup backup must give finite numbers"):
+            rl.MCTS(GAME, simulations=100, backup=backup)(GAME.initial_state())
 
     def test_an_evaluator_that_fails_names_game_moves_and_node(self):
         def not_a_number(state, values):

@@ -61,7 +61,7 @@ class Lesson:
 
 def main(output, minutes):
     game = rl.games.ConnectFour()
-    agent = rl.AlphaZero(game, value_mix=1.0, temperature_moves=42, symmetries=[mirrored], seed=0)
+    agent = rl.AlphaZero(game, policy=rl.PUCT(c=2.5, dirichlet=(1.0, 0.25)), value_mix=0.7, temperature_moves=42, symmetries=[mirrored], seed=0)
     lesson = Lesson(agent, minutes)
     agent.train(10**9, progress=False, report=lesson)
     lesson.bar.close()

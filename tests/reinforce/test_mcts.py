@@ -252,7 +252,7 @@ class TestReuse:
         state = game.initial_state().play(6, 6, 6)
         assert search(state).simulations == 3
         search(game.initial_state().play(*[0] * 6))
-        with pytest.raises(rl.SearchError, match="0 is not in position of connect four"):
+        with pytest.raises(rl.SearchError, match="0 is not in position of ConnectFour"):
             search.advance(0)  # the column is full
 
 

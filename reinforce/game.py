@@ -17,7 +17,7 @@ from triskele.core.kernels.njit import inner
 from triskele.reinforce.errors import GameError, IllegalActionError
 from triskele.reinforce.fingerprint import fingerprint, plain
 
-__all__ = ["CHANCE", "Game", "Rules", "State"]
+__all__ = ["CHANCE", "Game", "Rules", "State", "look"]
 
 CHANCE = -1  # who is to move where chance decides
 
@@ -213,10 +213,8 @@ class State:
 
     def _look(self):
         if self._looked is None:
-            mask, probabilities = np.zeros((1, self.game.num_actions), bool), np.zeros((1, self.game.num_outcomes))
-            players, over = np.zeros(1, np.int64), np.zeros(1, bool)
-            self.game.kernels.look(self.data, players, over, mask, probabilities)
-            self._looked = int(players[0]), bool(over[0]), mask[0], probabilities[0]
+            players, over, masks, probabilities = look(self.game, self.data)
+            self._looked = int(players[0]), bool(over[0]), masks[0], probabilities[0]
         return self._looked
 
     @property
@@ -309,6 +307,14 @@ class State:
 
     def __hash__(self) -> int:
         return hash(self.data.tobytes())
+
+
+def look(game: Any, records: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Of (N,) records: who is to move (or CHANCE), whether they are over, legal masks (N, actions), probabilities of outcomes (N, outcomes)."""
+    n = len(records)
+    found = np.zeros(n, np.int64), np.zeros(n, bool), np.zeros((n, game.num_actions), bool), np.zeros((n, game.num_outcomes))
+    game.kernels.look(records, *found)
+    return found
 
 
 def _without_gaps(dtype):

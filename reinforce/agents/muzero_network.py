@@ -12,6 +12,7 @@ import numpy as np
 from triskele.core import nn, random, tree
 from triskele.core.nn import static
 from triskele.reinforce.errors import EnvError
+from triskele.reinforce.policy import Flat
 from triskele.reinforce.transforms import from_two_hot, signed_hyperbolic, signed_parabolic, two_hot
 
 __all__ = ["MuZeroNetwork", "PolicyNetwork", "Support", "scaled"]
@@ -106,7 +107,7 @@ class MuZeroNetwork:
         def network(key, n_in, n_out):
             return nn.MLP.init(key, [n_in, *s.hidden, n_out], activation=s.activation)
 
-        first = Flattened(network(keys[0], math.prod(observation_shape), s.embedding)) if s.representation is None else s.representation
+        first = Flat(network(keys[0], math.prod(observation_shape), s.embedding), len(observation_shape)) if s.representation is None else s.representation
         size = _width("representation", first, np.zeros((2, *observation_shape), np.float32))
         second = _silent(network(keys[1], size + num_actions, size + bins), size) if s.dynamics is None else s.dynamics
         _width("dynamics", second, np.zeros((2, size + num_actions), np.float32), size + bins)
@@ -129,16 +130,6 @@ class MuZeroNetwork:
         """(logits [N, actions], values [N, bins])"""
         out = self.prediction(embeddings)
         return out[:, : self.num_actions], out[:, self.num_actions :]
-
-
-@dataclass(frozen=True)
-class Flattened:
-    """A network that sees each observation as one row of numbers."""
-
-    network: Any
-
-    def __call__(self, x):
-        return self.network(np.reshape(x, (np.shape(x)[0], -1)))
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from triskele.reinforce.errors import GameError
-from triskele.reinforce.game import Game
+from triskele.reinforce.game import Game, look
 from triskele.reinforce.mcts.gumbel import Gumbel
 from triskele.reinforce.mcts.network import Network
 from triskele.reinforce.mcts.search import MCTS
@@ -102,19 +102,13 @@ class SelfPlay:
         if self.plies.max() >= self.game.max_length:
             raise GameError(f"AlphaZero: a game of {self.game.name} is not over after max_length = {self.game.max_length} moves (check_game finds such errors)")
         self.positions[every, self.plies], self.policies[every, self.plies] = self.states, result.policy
-        self.values[every, self.plies], self.movers[every, self.plies] = result.root_value, self._look(self.states)[0]
-
-    def _look(self, states):
-        game, n = self.game, len(states)
-        players, over, chance = np.zeros(n, np.int64), np.zeros(n, bool), np.zeros((n, game.num_outcomes))
-        game.kernels.look(states, players, over, np.zeros((n, game.num_actions), bool), chance)
-        return players, over, chance
+        self.values[every, self.plies], self.movers[every, self.plies] = result.root_value, look(self.game, self.states)[0]
 
     def _settle(self, rng, which):
         """Let chance move where it is its turn; which games are over."""
         for _ in range(self.game.max_length + 1):
             states = self.states[which]
-            players, over, chance = self._look(states)
+            players, over, _, chance = look(self.game, states)
             lucky = ~over & (players < 0)
             if not lucky.any():
                 return over
@@ -195,8 +189,7 @@ class PositionBuffer:
         """(size, ...) ``x`` observations, ``mask``, ``policy``, ``value`` of positions drawn uniformly with replacement."""
         game, rows = self.game, rng.integers(len(self), size=size)
         states = self.positions[rows]
-        players, mask = np.zeros(size, np.int64), np.zeros((size, game.num_actions), bool)
-        game.kernels.look(states, players, np.zeros(size, bool), mask, np.zeros((size, game.num_outcomes)))
+        players, _, mask, _ = look(game, states)
         x = np.zeros((size, *game.observation_shape), np.float32)
         game.kernels.observe(states, players, x)
         return {"x": x, "mask": mask, "policy": self.policies[rows], "value": self.values[rows]}

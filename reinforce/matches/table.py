@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from triskele.reinforce.game import Game, State
+from triskele.reinforce.game import Game, State, look
 
 __all__ = ["new_table"]
 
@@ -36,11 +36,7 @@ class _Records(_Table):
 
     def look(self, indices: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """Who moves, whether it is over, legal masks, probabilities of chance."""
-        n = len(indices)
-        players, over = np.zeros(n, np.int64), np.zeros(n, bool)
-        masks, chance = np.zeros((n, self.game.num_actions), bool), np.zeros((n, self.game.num_outcomes))
-        self.game.kernels.look(self.states[indices], players, over, masks, chance)
-        return players, over, masks, chance
+        return look(self.game, self.states[indices])
 
     def play(self, indices: np.ndarray, actions: np.ndarray) -> None:
         """A move in each game."""

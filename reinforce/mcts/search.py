@@ -13,7 +13,7 @@ import numpy as np
 from triskele.reinforce.adapters.python_game import PythonGame
 from triskele.reinforce.errors import SearchError
 from triskele.reinforce.fingerprint import plain
-from triskele.reinforce.game import Game, State, as_records
+from triskele.reinforce.game import Game, State, as_records, look
 from triskele.reinforce.mcts.engine import Engine, KernelEngine
 from triskele.reinforce.mcts.evaluators import RandomRollout, as_evaluator
 from triskele.reinforce.mcts.failures import check_backup, raise_failure
@@ -207,11 +207,8 @@ class MCTS:
     def _check_moves(self, memory, moves):
         """Raise an error unless each of these can be played at the root of its tree."""
         held = np.flatnonzero(memory.tree.counts[:, NODES] > 0)  # of the others even the position is not known
-        n, game, moves = len(held), self.game, moves[held]
-        players, over = np.zeros(n, np.int64), np.zeros(n, bool)
-        masks, probabilities = np.zeros((n, game.num_actions), bool), np.zeros((n, game.num_outcomes))
-        game.kernels.look(memory.states[held, 0], players, over, masks, probabilities)
-        for k, move in enumerate(moves):
+        game, (players, over, masks, probabilities) = self.game, look(self.game, memory.states[held, 0])
+        for k, move in enumerate(moves[held]):
             allowed = probabilities[k] > 0 if players[k] < 0 else masks[k]
             if over[k] or not 0 <= move < len(allowed) or not allowed[move]:
                 where = f" {held[k] // self.threads}" if len(memory.tree.counts) > self.threads else ""
@@ -225,9 +222,7 @@ class MCTS:
                 return
             players, over, masks = np.array([states.player]), np.array([states.terminal]), states.legal_mask[None]
         else:
-            players, over = np.zeros(n, np.int64), np.zeros(n, bool)
-            masks, probabilities = np.zeros((n, game.num_actions), bool), np.zeros((n, game.num_outcomes))
-            game.kernels.look(roots, players, over, masks, probabilities)
+            players, over, masks, _ = look(game, roots)
         for bad, what in (
             (over, "the game is over"),
             (~over & (players < 0), "chance is to move (play an outcome first)"),

@@ -86,6 +86,7 @@ CASES = {
     "uct_connect_four": _rollouts("connect_four", 10_000),
     "uct_othello": _rollouts("othello", 1_000),
     "uct_go_9x9": _rollouts("go(board_size=9)", 1_000),
+    "tree_1x32": Bench("tree", "", ("mctx",), "us/simulation", 1, 32),
     "tree_128x32": Bench("tree", "", ("mctx",), "us/simulation", 128, 32),
     "tree_128x200": Bench("tree", "", ("mctx",), "us/simulation", 128, 200),
     "tree_1x800": Bench("tree", "", ("mctx",), "us/simulation", 1, 800),

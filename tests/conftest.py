@@ -15,7 +15,10 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 
 @pytest.fixture(scope="session", autouse=True)
 def kernel_cache(tmp_path_factory):
-    """A cache folder of this run's own: a test neither profits from nor disturbs what users have cached."""
+    """Give the run a cache folder of its own, unless TRISKELE_CACHE_DIR names one that later runs are to reuse."""
+    if "TRISKELE_CACHE_DIR" in os.environ:
+        yield
+        return
     folder = tmp_path_factory.getbasetemp()
     if "PYTEST_XDIST_WORKER" in os.environ:  # all workers share one, as a user's processes do
         folder = folder.parent

@@ -127,6 +127,29 @@ def _cache_class() -> type:
 
 
 @cache
+def _function_type() -> type:
+    """The Numba type of our functions: a dispatcher whose value, where it is passed as an argument, is no address.
+
+    Numba embeds the address of a dispatcher that is passed as a value, which only code that boxes the value would read. Whether LLVM
+    removes the embedded address depends on what it inlines, and that on the processor. A kernel that keeps one cannot be cached.
+    """
+    from numba import types
+    from numba.core.datamodel import models, register_default
+    from numba.core.imputils import lower_constant
+
+    class Function(types.Dispatcher):
+        pass
+
+    register_default(Function)(models.OpaqueModel)
+
+    @lower_constant(Function)
+    def null(context, builder, typ, value):
+        return context.get_constant_null(typ)
+
+    return Function
+
+
+@cache
 def _collect_seldom() -> None:
     """While Numba compiles, let Python's collector run seldom: it finds little, and takes a fifteenth of the time."""
     from numba.core import event
@@ -177,7 +200,7 @@ class Compiled:
     @property
     def _numba_type_(self):
         # Numba asks any object for its type this way: inside compiled code we stand for the dispatcher.
-        return self.dispatcher._numba_type_
+        return _function_type()(self.dispatcher)
 
     def __getattr__(self, name):
         if name.startswith("__") or name == "dispatcher":  # else an error in making the dispatcher would recurse

@@ -1,6 +1,12 @@
 # Two commands do everything on a machine with Python 3.11 or newer: `make demo` and `make test`.
 PYTHON ?= python3
 EXAMPLES = examples/core/fit_ode.py examples/sponge/solvated_peptide.py examples/quantum/vqe_lih.py examples/reinforce/alphazero_connect_four.py
+KERNEL_TESTS = tests/core $(wildcard $(patsubst %,tests/sponge/test_%.py,bonded constraints cv edges energy_split engine ewald gb integrators \
+	neighbors nonbonded pair_kernels pme simulation sits user_potentials virtual_sites)) \
+	$(wildcard $(patsubst %,tests/quantum/test_%.py,density_matrix dynamic engine expectation fuzz gates gradients noise noise_gradients qfi \
+	simulators_agree stabilizer subspace trajectories)) \
+	$(wildcard $(patsubst %,tests/reinforce/test_%.py,all_games batched_search buffers chance_games envs games go gumbel mcts muzero ppo program \
+	returns solver transforms))
 
 demo:
 	$(PYTHON) -m venv .venv
@@ -14,6 +20,12 @@ test:
 	.venv/bin/lint-imports
 	.venv/bin/mypy
 	.venv/bin/python -m pytest -n 2 -m "not slow"
+
+# What touches memory by index, compiled with every index checked. Kernels raise IndexError; programs of `jit` stop the process.
+checked:
+	$(PYTHON) -m venv .venv
+	.venv/bin/pip install --quiet -e ".[test]"
+	TRISKELE_CHECKED=1 NUMBA_CACHE_DIR=.numba_cache .venv/bin/python -m pytest -n 2 -m "not slow" $(KERNEL_TESTS)
 
 bench:
 	$(PYTHON) -m venv .venv
@@ -29,6 +41,6 @@ lint:
 	.venv/bin/mypy
 
 clean:
-	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache .numba_cache
 
-.PHONY: demo test bench lint clean
+.PHONY: demo test checked bench lint clean

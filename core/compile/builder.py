@@ -23,6 +23,17 @@ one of many calls, each waiting for the one before, is, so that others go on bes
 
 LONG = 60  # lines of a body
 
+_CHECK_INSIDE = """define internal void @tsk_check_inside(i64 %i, i64 %n) {
+  %inside = icmp ult i64 %i, %n
+  br i1 %inside, label %go, label %stop
+stop:
+  call void @llvm.trap()
+  unreachable
+go:
+  ret void
+}
+declare void @llvm.trap()"""
+
 
 def number_loops(text: str) -> str:
     """Give every loop its metadata: not unrolled beyond what vectorising does, which halves the time LLVM takes."""
@@ -60,6 +71,7 @@ class Builder(Arithmetic, Functions):
         self.atoms: dict[str, tuple[int | None, int | None, int]] = {}  # ranges (inclusive) and levels of index atoms
         self.count = 0
         self.breaks: dict[str, set[int]] = {}  # loop variable -> places where a comparison changes its result
+        self.sizes: dict[str, int] = {}  # bytes behind a pointer: its accesses are checked
         self.check: Callable[[Value], None] | None = None  # notes a condition that must hold
         self.far: Callable[[Value, float], None] | None = None  # notes an argument beyond which a function gives NaN
 
@@ -211,6 +223,9 @@ class Builder(Arithmetic, Functions):
             dtype = real_of(dtype)
         t = "i8" if dtype.kind == "b" else llvm_type(dtype)
         level = offset.level
+        if pointer in self.sizes:
+            self.declares.add(_CHECK_INSIDE)
+            self.scopes[level].items.append(f"call void @tsk_check_inside(i64 {self.name(offset)}, i64 {self.sizes[pointer] // dtype.itemsize})")
         if offset.const == 0:
             return pointer, 0
         return self.ins(f"getelementptr inbounds {t}, ptr {pointer}, i64 {self.name(offset)}", level), level

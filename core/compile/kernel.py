@@ -28,6 +28,7 @@ from triskele.core.compile.fuse import (
 )
 from triskele.core.compile.values import I64, Value, llvm_type, real_of
 from triskele.core.graph.graph import Const, Equation, Var
+from triskele.core.kernels.native import checked
 
 CHUNK = 25e3  # ns of work per chunk
 PARALLEL = 60e3  # ns of work from which on a nest is cut into chunks
@@ -272,6 +273,8 @@ class Nest:
         name = self.pointers.get(what)
         if name is None:
             name = self.pointers[what] = f"%p{len(self.pointers)}"
+            if checked():
+                self.b.sizes[name] = what.size * what.root.var.spec.dtype.itemsize if isinstance(what, Partial) else what.spec.nbytes
         return name
 
     def _clear(self, plan, row):

@@ -11,6 +11,7 @@ from triskele.core.compile.emit import NATIVE, Unit, as_array
 from triskele.core.compile.fuse import align
 from triskele.core.compile.values import I64, supported
 from triskele.core.graph.graph import Const, Equation
+from triskele.core.kernels.native import checked
 
 _COMBINE = {"add": "add", "multiply": "mul", "min": "min", "max": "max"}
 
@@ -47,6 +48,8 @@ class _Update:
             b.line(f"store i64 {b.here(f'or i64 {old}, {bad}')}, ptr {flag}")
 
         b.check = check
+        if checked():
+            b.sizes["%out"] = out.spec.nbytes
 
         def read(atom, index):
             if type(atom) is Const and np.size(atom.value) == 1:
@@ -54,6 +57,8 @@ class _Update:
             pointer = unit.pointer(as_array(atom))
             if pointer not in operands:
                 operands.append(pointer)
+                if checked():
+                    b.sizes[f"%q{len(operands) - 1}"] = as_array(atom).spec.nbytes
             return b.load(f"%q{operands.index(pointer)}", atom.spec.dtype, linear(b, index, atom.spec.shape))
 
         shape = self.shape(eqn)

@@ -18,7 +18,7 @@ from numba.core.errors import TypingError
 from numba.extending import intrinsic
 
 from triskele.core.kernels import native
-from triskele.core.kernels.simd.vector import FLAGS, I32, LLVM, Vec, splat_value
+from triskele.core.kernels.simd.vector import FLAGS, I32, LLVM, Vec, splat_value, start
 
 LANES = 16
 RADICES = (2, 3, 4, 5, 7, 8)
@@ -148,13 +148,14 @@ def transform(typingctx, re, im, stride, work, out_re, out_im, out_stride, table
     lines; the output must be elsewhere than the input. Swapping (re, im) and (out_re, out_im) gives the opposite
     transform.
     """
-    if not isinstance(re, types.CPointer) or any(p != re for p in (im, work, out_re, out_im, twiddles)):
+    if not isinstance(re, types.CPointer | types.Array) or any(p != re for p in (im, work, out_re, out_im, twiddles)):
         raise TypingError(f"transform: arrays must be pointers to one dtype, got {re}, {im}, {work}, {out_re}, {out_im}, {twiddles}")
     n = types.int64
-    sig = types.void(re, im, n, work, out_re, out_im, n, types.CPointer(n), twiddles)
+    sig = types.void(re, im, n, work, out_re, out_im, n, table, twiddles)
 
     def codegen(context, builder, sig, args):
         compile_transform(re.dtype)
+        args = [a if t == n else start(context, builder, t, a) for t, a in zip(sig.args, args, strict=True)]
         builder.call(cgutils.get_or_insert_function(builder.module, _signature(re.dtype), _symbol(re.dtype)), args)
         return context.get_dummy_value()
 
@@ -258,12 +259,12 @@ def _plain_sum(builder, lines, args):
 @intrinsic
 def transpose(typingctx, of, of_stride, to, to_stride):
     """Rows of 16 elements at ``of[k * of_stride]`` become columns of the rows at ``to[k * to_stride]`` (pointers)."""
-    if not isinstance(of, types.CPointer) or of != to:
+    if not isinstance(of, types.CPointer | types.Array) or of != to:
         raise TypingError(f"transpose: arrays must be pointers to one dtype, got {of}, {to}")
     sig = types.void(of, types.int64, to, types.int64)
 
     def codegen(context, builder, sig, args):
-        of, of_stride, to, to_stride = args
+        of, of_stride, to, to_stride = (a if t == types.int64 else start(context, builder, t, a) for t, a in zip(sig.args, args, strict=True))
         lines, alignment = _Lines(builder, sig.args[0].dtype, None), sig.args[0].dtype.bitwidth // 8
         rows = [builder.load(lines._at(of, builder.mul(I64(k), of_stride)), align=alignment) for k in range(LANES)]
         half = LANES // 2

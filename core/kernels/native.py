@@ -20,6 +20,7 @@ __all__ = [
     "LoadedObject",
     "Symbols",
     "Target",
+    "checked",
     "compile_object",
     "host_target",
     "load",
@@ -98,6 +99,16 @@ def has_feature(name: str) -> bool:
     if target.features:
         return f"+{name}" in target.features.split(",")
     return name in _FEATURES_OF_LEVEL.get(target.cpu, ())
+
+
+@cache
+def checked() -> bool:
+    """Return True if the environment variable `TRISKELE_CHECKED` is set to 1: then compiled code checks its indices.
+
+    Kernels, SIMD loads and stores raise `IndexError`; programs of `jit` stop the process. Code compiled with and without
+    checks does not share the cache on disk.
+    """
+    return os.environ.get("TRISKELE_CHECKED", "0") not in ("", "0")
 
 
 def _machine(opt: int):

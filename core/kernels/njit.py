@@ -36,6 +36,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from triskele.core.kernels.native import checked
+
 __all__ = ["FASTMATH", "Compiled", "device", "inner", "kernel", "template"]
 
 # Without "nnan" and "ninf", because a NaN has to stay visible, and without "reassoc", which undoes compensated sums.
@@ -109,7 +111,8 @@ def _cache_class() -> type:
         def __init__(self, py_func):
             super().__init__(py_func)
             own = self._cache_file._source_stamp  # of the file, which may lie outside the suite
-            self._cache_file = File(self._cache_path, self._impl.filename_base, (own, source_stamp(py_func.__code__.co_filename)))
+            stamp = (own, source_stamp(py_func.__code__.co_filename), checked())
+            self._cache_file = File(self._cache_path, self._impl.filename_base, stamp)
 
         def load_overload(self, sig, target_context):
             try:
@@ -186,7 +189,8 @@ class Compiled:
         import numba
 
         _collect_seldom()
-        dispatcher = numba.njit(error_model="numpy", fastmath=set(FASTMATH), **self.options)(self.py_func)
+        options = self.options | ({"boundscheck": True} if checked() else {})
+        dispatcher = numba.njit(error_model="numpy", fastmath=set(FASTMATH), **options)(self.py_func)
         if self._cached:
             try:
                 dispatcher._cache = _cache_class()(self.py_func)

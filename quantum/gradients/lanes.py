@@ -6,6 +6,7 @@ from numba.core import types
 from numba.extending import intrinsic
 
 from triskele.core.kernels.simd.vector import Vec, alignment
+from triskele.core.kernels.simd.vector import pointer as pointer_to
 
 __all__ = ["fetch"]
 
@@ -16,7 +17,7 @@ def fetch(typingctx, pointer, index):
     vec = Vec(pointer.dtype, 512 // pointer.dtype.bitwidth)
 
     def codegen(context, builder, sig, args):
-        v = builder.load(builder.bitcast(builder.gep(args[0], [args[1]]), vec.llvm.as_pointer()))
+        v = builder.load(builder.bitcast(pointer_to(context, builder, sig.args[0], args[0], args[1], vec.n), vec.llvm.as_pointer()))
         v.align = alignment(vec)
         return v
 

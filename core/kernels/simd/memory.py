@@ -6,15 +6,19 @@ from llvmlite import ir
 from numba.core import types
 from numba.core.errors import TypingError
 from numba.extending import intrinsic
+from numba.np.arrayobj import populate_array
 
+from triskele.core.kernels.native import checked
 from triskele.core.kernels.simd.link import link
 from triskele.core.kernels.simd.vector import (
     Vec,
     alignment,
     call,
+    check_lanes,
     element_of,
     pointer,
     splat_value,
+    start,
     vector_of,
     width_of,
 )
@@ -27,10 +31,26 @@ def address(typingctx, array, index):
     Arrays are counted references, and the counting stays in loops that call inlined functions and branch; pointers
     cost nothing. The array must live as long.
     """
-    result = types.CPointer(element_of(array, "address"))
+    element = element_of(array, "address")
+    if checked() and isinstance(array, types.Array):
+        return _rest(array, types.Array(element, 1, "C", readonly=not array.mutable))
+    result = types.CPointer(element)
 
     def codegen(context, builder, sig, args):
         return pointer(context, builder, sig.args[0], args[0], args[1])
+
+    return result(array, types.intp), codegen
+
+
+def _rest(array, result):
+    """The array from an index on, which knows its length: in place of a pointer where indices are checked."""
+
+    def codegen(context, builder, sig, args):
+        old, new = context.make_array(array)(context, builder, args[0]), context.make_array(result)(context, builder)
+        size = builder.sub(old.nitems, args[1])
+        item = context.get_constant(types.intp, context.get_abi_sizeof(context.get_data_type(array.dtype)))
+        populate_array(new, data=builder.gep(old.data, [args[1]]), shape=[size], strides=[item], itemsize=item, meminfo=None)
+        return new._getvalue()
 
     return result(array, types.intp), codegen
 
@@ -41,7 +61,7 @@ def load(typingctx, array, index, width):
     vec = Vec(element_of(array, "load"), width_of(width, "load"))
 
     def codegen(context, builder, sig, args):
-        p = pointer(context, builder, sig.args[0], args[0], args[1])
+        p = pointer(context, builder, sig.args[0], args[0], args[1], vec.n)
         v = builder.load(builder.bitcast(p, vec.llvm.as_pointer()))
         v.align = alignment(vec)
         return v
@@ -57,7 +77,7 @@ def store(typingctx, array, index, v):
         raise TypingError(f"simd.store: array must have the vector's dtype {v.scalar}, got {array.dtype}")
 
     def codegen(context, builder, sig, args):
-        p = pointer(context, builder, sig.args[0], args[0], args[1])
+        p = pointer(context, builder, sig.args[0], args[0], args[1], v.n)
         builder.store(args[2], builder.bitcast(p, v.llvm.as_pointer()), align=alignment(v))
         return context.get_dummy_value()
 
@@ -78,7 +98,7 @@ declare {t} @llvm.masked.load.{vec.suffix}.p0(ptr, i32, <{vec.n} x i1>, {t})"""
 
     def codegen(context, builder, sig, args):
         link(context, f"load.{vec.suffix}", text)
-        p = pointer(context, builder, sig.args[0], args[0], args[1])
+        p = pointer(context, builder, sig.args[0], args[0], args[1], vec.n, args[2])
         return call(builder, f"tsk.load.{vec.suffix}", vec.llvm, [p, args[2], args[3]])
 
     return vec(array, types.intp, mask, vec), codegen
@@ -99,7 +119,7 @@ declare void @llvm.masked.store.{v.suffix}.p0({t}, ptr, i32, <{v.n} x i1>)"""
 
     def codegen(context, builder, sig, args):
         link(context, f"store.{v.suffix}", text)
-        p = pointer(context, builder, sig.args[0], args[0], args[1])
+        p = pointer(context, builder, sig.args[0], args[0], args[1], v.n, args[3])
         call(builder, f"tsk.store.{v.suffix}", ir.VoidType(), [p, args[2], args[3]])
         return context.get_dummy_value()
 
@@ -138,7 +158,8 @@ def gather_masked(typingctx, array, indices, mask, other):
     def codegen(context, builder, sig, args):
         name, text = _indexed("gather", vec, indices)
         link(context, name, text)
-        p = pointer(context, builder, sig.args[0], args[0], ir.Constant(ir.IntType(64), 0))
+        check_lanes(context, builder, sig.args[0], args[0], args[1], vec.n, args[2])
+        p = start(context, builder, sig.args[0], args[0])
         return call(builder, f"tsk.{name}", vec.llvm, [p, *args[1:]])
 
     return vec(array, indices, mask, vec), codegen
@@ -152,7 +173,8 @@ def gather(typingctx, array, indices):
     def codegen(context, builder, sig, args):
         name, text = _indexed("gather", vec, indices)
         link(context, name, text)
-        p = pointer(context, builder, sig.args[0], args[0], ir.Constant(ir.IntType(64), 0))
+        check_lanes(context, builder, sig.args[0], args[0], args[1], vec.n)
+        p = start(context, builder, sig.args[0], args[0])
         everywhere = ir.Constant(vec.mask.llvm, [1] * vec.n)
         return call(builder, f"tsk.{name}", vec.llvm, [p, args[1], everywhere, ir.Constant(vec.llvm, ir.Undefined)])
 
@@ -169,7 +191,8 @@ def scatter_masked(typingctx, array, indices, v, mask):
     def codegen(context, builder, sig, args):
         name, text = _indexed("scatter", v, indices)
         link(context, name, text)
-        p = pointer(context, builder, sig.args[0], args[0], ir.Constant(ir.IntType(64), 0))
+        check_lanes(context, builder, sig.args[0], args[0], args[1], v.n, args[3])
+        p = start(context, builder, sig.args[0], args[0])
         call(builder, f"tsk.{name}", ir.VoidType(), [p, args[1], args[3], args[2]])
         return context.get_dummy_value()
 
@@ -185,7 +208,8 @@ def scatter(typingctx, array, indices, v):
     def codegen(context, builder, sig, args):
         name, text = _indexed("scatter", v, indices)
         link(context, name, text)
-        p = pointer(context, builder, sig.args[0], args[0], ir.Constant(ir.IntType(64), 0))
+        check_lanes(context, builder, sig.args[0], args[0], args[1], v.n)
+        p = start(context, builder, sig.args[0], args[0])
         everywhere = ir.Constant(v.mask.llvm, [1] * v.n)
         call(builder, f"tsk.{name}", ir.VoidType(), [p, args[1], everywhere, args[2]])
         return context.get_dummy_value()

@@ -10,7 +10,9 @@ from numba.core.errors import TypingError
 from numba.core.typing.templates import AbstractTemplate, infer_global, signature
 from numba.extending import lower_builtin, lower_cast, models, register_model
 
-I32 = ir.IntType(32)
+from triskele.core.kernels.native import checked
+
+I32, I64 = ir.IntType(32), ir.IntType(64)
 LLVM = {
     types.float32: ir.FloatType(),
     types.float64: ir.DoubleType(),
@@ -93,10 +95,39 @@ def element_of(a, where):
     return a.dtype
 
 
-def pointer(context, builder, array_type, array, index):
+def pointer(context, builder, array_type, array, index, lanes=1, mask=None):
+    """Pointer to `array[index]`, of which `lanes` elements are used, or those at which `mask` is set."""
     if isinstance(array_type, types.CPointer):
         return builder.gep(array, [index])
-    return builder.gep(context.make_array(array_type)(context, builder, array).data, [index])
+    made = context.make_array(array_type)(context, builder, array)
+    if checked():
+        for lane in (0, lanes - 1) if mask is None else range(lanes):
+            inside = None if mask is None else builder.extract_element(mask, I32(lane))
+            _check(context, builder, made, builder.add(index, index.type(lane)), inside)
+    return builder.gep(made.data, [index])
+
+
+def start(context, builder, array_type, array):
+    """Pointer to the first element of an array, or the pointer that takes its place."""
+    return array if isinstance(array_type, types.CPointer) else context.make_array(array_type)(context, builder, array).data
+
+
+def check_lanes(context, builder, array_type, array, indices, n, mask=None):
+    """Where code is checked, raise IndexError unless all `n` indices (those at which `mask` is set) lie in the array."""
+    if not checked() or isinstance(array_type, types.CPointer):
+        return
+    made = context.make_array(array_type)(context, builder, array)
+    for lane in range(n):
+        index = builder.extract_element(indices, I32(lane))
+        if index.type.width < 64:
+            index = builder.sext(index, I64)
+        _check(context, builder, made, index, None if mask is None else builder.extract_element(mask, I32(lane)))
+
+
+def _check(context, builder, array, index, wanted):
+    outside = builder.icmp_unsigned(">=", index, array.nitems)
+    with builder.if_then(outside if wanted is None else builder.and_(outside, wanted), likely=False):
+        context.call_conv.return_user_exc(builder, IndexError, ("simd: index is out of bounds",))
 
 
 def alignment(vec):

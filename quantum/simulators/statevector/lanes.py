@@ -12,7 +12,8 @@ from numba.extending import intrinsic
 
 from triskele.core.kernels.simd.lanes import _dtype
 from triskele.core.kernels.simd.link import has_avx512
-from triskele.core.kernels.simd.vector import Vec, call, splat_value
+from triskele.core.kernels.simd.vector import Vec, call, splat_value, start
+from triskele.core.kernels.simd.vector import pointer as pointer_to
 
 __all__ = ["ROW_BYTES", "address_of", "as_pointer", "at_address", "fill", "lane_numbers", "load", "ones", "parity", "permute", "prefetch", "put", "stack", "store",
            "unzip_lanes", "width", "zip_lanes"]  # fmt: skip
@@ -35,7 +36,8 @@ def at_address(typingctx, address, dtype):
 @intrinsic
 def as_pointer(typingctx, address, like):
     """Pointer of the type of `like` to an address (int64)."""
-    return like(types.int64, like), lambda context, builder, sig, args: builder.inttoptr(args[0], args[1].type)
+    result = types.CPointer(like.dtype)
+    return result(types.int64, like), lambda context, builder, sig, args: builder.inttoptr(args[0], context.get_value_type(result))
 
 
 @intrinsic
@@ -65,21 +67,23 @@ def unzip_lanes(typingctx, v, w):
 @intrinsic
 def address_of(typingctx, pointer):
     """Address (int64) of a pointer."""
-    return types.int64(pointer), lambda context, builder, sig, args: builder.ptrtoint(args[0], _I64)
+    return types.int64(pointer), lambda context, builder, sig, args: builder.ptrtoint(start(context, builder, pointer, args[0]), _I64)
 
 
 @intrinsic(prefer_literal=True)
 def stack(typingctx, like, rows):
     """Pointer to `rows` rows on this thread's stack, numbers being those of the pointer `like`."""
+    result = types.CPointer(like.dtype)
     count = rows.literal_value * ROW_BYTES * 8 // like.dtype.bitwidth
 
     def codegen(context, builder, sig, args):
+        kind = context.get_value_type(result)
         with builder.goto_entry_block():
-            memory = builder.alloca(ir.ArrayType(args[0].type.pointee, count))
+            memory = builder.alloca(ir.ArrayType(kind.pointee, count))
         memory.align = 64
-        return builder.bitcast(memory, args[0].type)
+        return builder.bitcast(memory, kind)
 
-    return like(like, rows), codegen
+    return result(like, rows), codegen
 
 
 @intrinsic
@@ -88,7 +92,7 @@ def load(typingctx, pointer, index):
     vec = _vector(pointer)
 
     def codegen(context, builder, sig, args):
-        v = builder.load(builder.bitcast(builder.gep(args[0], [args[1]]), vec.llvm.as_pointer()))
+        v = builder.load(builder.bitcast(pointer_to(context, builder, sig.args[0], args[0], args[1], vec.n), vec.llvm.as_pointer()))
         v.align = 64
         return v
 
@@ -101,7 +105,7 @@ def store(typingctx, pointer, index, v):
     vec = _vector(pointer)
 
     def codegen(context, builder, sig, args):
-        builder.store(args[2], builder.bitcast(builder.gep(args[0], [args[1]]), vec.llvm.as_pointer()), align=64)
+        builder.store(args[2], builder.bitcast(pointer_to(context, builder, sig.args[0], args[0], args[1], vec.n), vec.llvm.as_pointer()), align=64)
         return context.get_dummy_value()
 
     return types.void(pointer, types.intp, vec), codegen
@@ -112,7 +116,7 @@ def prefetch(typingctx, pointer, index):
     """Ask for the cache line of `pointer[index]`, to be in the second-level cache soon."""
 
     def codegen(context, builder, sig, args):
-        place = builder.bitcast(builder.gep(args[0], [args[1]]), ir.IntType(8).as_pointer())
+        place = builder.bitcast(builder.gep(start(context, builder, pointer, args[0]), [args[1]]), ir.IntType(8).as_pointer())
         i32 = ir.IntType(32)
         name, kinds = "llvm.prefetch.p0", [place.type, i32, i32, i32]
         function = cgutils.get_or_insert_function(builder.module, ir.FunctionType(ir.VoidType(), kinds), name)
@@ -127,7 +131,7 @@ def put(typingctx, pointer, index, x):
     """Write the number `x` to `pointer[index]`."""
 
     def codegen(context, builder, sig, args):
-        builder.store(args[2], builder.gep(args[0], [args[1]]))
+        builder.store(args[2], pointer_to(context, builder, sig.args[0], args[0], args[1]))
         return context.get_dummy_value()
 
     return types.void(pointer, types.intp, pointer.dtype), codegen

@@ -5,9 +5,14 @@ import signal
 
 import numpy as np
 import pytest
+from hypothesis import settings
 
 # Largest relative error of a few chained operations, per result dtype; a derivative of order n costs a digit each.
 TOLERANCE = {"float32": 2e-5, "complex64": 2e-5, "float64": 1e-12, "complex128": 1e-12}
+
+# How long an example takes depends on the machine, and on what is compiled by then.
+settings.register_profile("triskele", deadline=None)
+settings.load_profile("triskele")
 
 # A shell starts its background jobs with Ctrl-C ignored; tests of interrupted runs, and processes they start, need it.
 signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -1,6 +1,7 @@
 """House rules that a script can check: file length, imports that only one door may make, words that do not belong."""
 
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -41,3 +42,19 @@ def test_packages_are_linked_into_the_namespace():
     """The editable install and the tests import through .src; a copy instead of a link would hide edits."""
     for folder in ("core", "sponge", "quantum", "reinforce"):
         assert (ROOT / ".src" / "triskele" / folder).resolve() == ROOT / folder
+
+
+@pytest.mark.parametrize("project", ["OpenMM", "openmmtools"])
+def test_data_of_others_lie_beside_their_licence(project):
+    readmes = [ROOT / "sponge" / "data", ROOT / "examples" / "sponge" / "data", ROOT / "tests" / "data" / "sponge"]
+    folders = [folder for folder in readmes if re.search(rf"\b{project}\b.*\bMIT\b", (folder / "README.md").read_text(), re.DOTALL)]
+    assert folders
+    for folder in folders:
+        text = (folder / f"LICENSE-{project}.txt").read_text()
+        assert "Permission is hereby granted, free of charge" in text and "Copyright" in text or "copyright" in text
+
+
+def test_licences_of_shipped_data_are_in_the_wheel():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    shipped = {str(path.relative_to(ROOT)) for folder in FOLDERS[:4] for path in (ROOT / folder).rglob("LICENSE*")}
+    assert shipped | {"LICENSE"} == set(project["license-files"])

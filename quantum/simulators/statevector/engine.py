@@ -13,7 +13,7 @@ from triskele.quantum.compile.ops import RECIPE_COLUMNS, OpColumn
 from triskele.quantum.compile.program import Program
 from triskele.quantum.compile.schedule import CODE_COLUMNS, PASS_COLUMNS, Schedule, schedule
 from triskele.quantum.simulators.statevector.coefficients import expand, fill_coefficients
-from triskele.quantum.simulators.statevector.lanes import address_of, load, store, unzip_lanes, width
+from triskele.quantum.simulators.statevector.lanes import address_of, at_address, load, store, unzip_lanes, width
 from triskele.quantum.simulators.statevector.passes import CONTEXT_WORDS, chunk
 
 __all__ = ["Block", "Packed", "align", "default_block", "make_coefficients", "pack", "run_passes", "simulate"]
@@ -93,7 +93,7 @@ def make_coefficients(values, words, numbers):
     starts = words[8 : 9 + angles]
     indices = words[9 + angles : 9 + angles + terms]
     at = 9 + angles + terms
-    table = carray(simd.address(words, at), (recipes, RECIPE_COLUMNS))  # a view that is not counted
+    table = carray(at_address(address_of(simd.address(words, at)), np.int64), (recipes, RECIPE_COLUMNS))  # a view that is not counted
     coefficients = numbers[terms + angles :].copy()
     fill_coefficients(values, starts, indices, numbers[:terms], numbers[terms : terms + angles], table, coefficients, np.empty((2, angles)))
     return coefficients
@@ -105,7 +105,7 @@ def run_passes(words, coefficients, state, start, chunk, from_zero, finish):
     w = width(simd.address(state, 0))
     n, angles, recipes, terms, ops, passes = words[0], words[1], words[2], words[4], words[5], words[6]
     code_start = 9 + angles + terms + recipes * RECIPE_COLUMNS
-    code = carray(simd.address(words, code_start), (ops, CODE_COLUMNS))  # a view that is not counted
+    code = carray(at_address(address_of(simd.address(words, code_start)), np.int64), (ops, CODE_COLUMNS))  # a view that is not counted
     vectors = np.empty((words[7] + 1) * w, state.dtype)
     first = simd.address(vectors, align(vectors))
     for i in range(ops):

@@ -8,22 +8,22 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
 from typing import Any
 
 import numpy as np
 
 from triskele.core import tree
 from triskele.core.errors import TreeError
+from triskele.core.files import atomic
 
 
 def _safetensors():
     try:
         from safetensors import safe_open
-        from safetensors.numpy import save_file
+        from safetensors.numpy import save as to_bytes
     except ImportError as error:
         raise ImportError("core.save and core.load want the safetensors package (pip install 'triskele[io]')") from error
-    return safe_open, save_file
+    return safe_open, to_bytes
 
 
 def _walk(value, path, arrays):
@@ -60,18 +60,11 @@ def save(path: str | os.PathLike, value: Any) -> None:
     value : tree
         Dictionaries need string keys.
     """
-    _, save_file = _safetensors()
+    _, to_bytes = _safetensors()
     arrays: dict[str, np.ndarray] = {}
     description = _walk(value, "", arrays)
-    path = os.fspath(path)
-    handle, temporary = tempfile.mkstemp(dir=os.path.dirname(path) or ".", suffix=".part")
-    os.close(handle)
-    try:
-        save_file(arrays, temporary, metadata={"triskele.tree": json.dumps(description)})
-        os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
-        raise
+    with atomic(path) as file:
+        file.write(to_bytes(arrays, metadata={"triskele.tree": json.dumps(description)}))
 
 
 def load(path: str | os.PathLike, like: Any = None) -> Any:

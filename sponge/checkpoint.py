@@ -7,7 +7,6 @@ a whole checkpoint, the old one or the new one.
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import hashlib
 import inspect
@@ -19,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from triskele.core.files import atomic
 from triskele.sponge.errors import CheckpointError
 
 if TYPE_CHECKING:
@@ -40,30 +40,12 @@ def write_checkpoint(path: str | os.PathLike, arrays: dict[str, np.ndarray], met
     OSError
         If the disk is full or the path cannot be written; what was at `path` before is untouched.
     """
-    path = os.fspath(path)
     buffer = io.BytesIO()
     np.savez(buffer, **arrays, **{_META: np.frombuffer(json.dumps(meta).encode(), np.uint8)})
     data = buffer.getbuffer()
-    folder = os.path.dirname(path) or "."
-    beside = os.path.join(folder, f".{os.path.basename(path)}.part")
-    try:
-        with open(beside, "wb", buffering=0) as file:
-            for part in (_HEAD.pack(_MAGIC, _VERSION, len(data), hashlib.sha256(data).digest()), data):
-                view = memoryview(part)
-                while view:
-                    view = view[file.write(view):]
-            os.fsync(file.fileno())
-        os.replace(beside, path)
-    except BaseException:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(beside)
-        raise
-    if hasattr(os, "O_DIRECTORY"):  # the rename is on the disk when the folder is
-        directory = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(directory)
-        finally:
-            os.close(directory)
+    with atomic(path) as file:
+        file.write(_HEAD.pack(_MAGIC, _VERSION, len(data), hashlib.sha256(data).digest()))
+        file.write(data)
 
 
 def read_checkpoint(path: str | os.PathLike) -> tuple[dict[str, np.ndarray], dict[str, Any]]:

@@ -10,10 +10,11 @@ import hashlib
 import logging
 import os
 import sys
-import tempfile
 import time
 from functools import cache
 from pathlib import Path
+
+from triskele.core.files import PART, atomic
 
 __all__ = ["clear_cache", "folder", "get", "make_key", "put", "source_stamp"]
 
@@ -88,19 +89,12 @@ def put(key: str, data: bytes) -> bool:
     """Store `data` under `key`; returns whether it was stored. Fails silently: the entry is then made again."""
     global _puts
     path = _path(key)
-    temporary = None
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(prefix=".tmp-", dir=path.parent)
-        with os.fdopen(handle, "wb") as file:
+        with atomic(path, durable=False) as file:  # the checksum finds what a power cut leaves
             file.write(_MAGIC + _checksum(data))
             file.write(data)
-        os.replace(temporary, path)
-    except BaseException as error:
-        if temporary is not None:
-            _remove(temporary)
-        if not isinstance(error, OSError):
-            raise
+    except OSError as error:
         _log.debug("cache entry %s cannot be written: %s", path, error)
         return False
     if _puts % _PUTS_BETWEEN_CHECKS == 0:
@@ -168,7 +162,7 @@ def _entries():
         except OSError:
             continue
         for entry in files:
-            if entry.name.endswith(_SUFFIX) or entry.name.startswith(".tmp-"):
+            if entry.name.endswith(_SUFFIX) or entry.name.endswith(PART):
                 try:
                     yield entry.path, entry.stat(follow_symlinks=False)
                 except OSError:

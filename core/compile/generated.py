@@ -15,6 +15,7 @@ from types import ModuleType
 from typing import Any
 
 from triskele.core.compile.cache import folder, make_key
+from triskele.core.files import atomic
 
 __all__ = ["load_module"]
 
@@ -79,14 +80,8 @@ def _write(parent: Path, name: str, source: str) -> Path:
         pass
     _discard_unused(parent)
     parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(prefix=".tmp-", dir=parent)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-        os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
-        raise
+    with atomic(path, durable=False) as file:
+        file.write(data)
     return path
 
 

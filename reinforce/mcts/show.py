@@ -7,6 +7,7 @@ import zipfile
 
 import numpy as np
 
+from triskele.core.files import atomic
 from triskele.reinforce.errors import SearchError
 from triskele.reinforce.game import CHANCE, Game
 from triskele.reinforce.mcts.result import SearchTree
@@ -48,7 +49,7 @@ def save_tree(tree: SearchTree, path: str | os.PathLike) -> None:
     """Write a tree, with the positions of its nodes, to an npz file."""
     a, nodes, edges = tree.arrays, len(tree), int(tree.arrays.counts[EDGES])
     arrays = {n: getattr(a, n)[:nodes] for n in _OF_NODES} | {n: getattr(a, n)[:edges] for n in _OF_EDGES}
-    with open(path, "wb") as file:
+    with atomic(path) as file:
         np.savez_compressed(file, format=_FORMAT, game=tree.game.name, key=tree.game.key, moves=np.array(tree.moves, np.int64),
                             states=tree.states[:nodes], counts=a.counts, streams=a.streams, **arrays)  # fmt: skip
 

@@ -8,9 +8,9 @@ import io
 import math
 import os
 import sys
-import tempfile
 from typing import TYPE_CHECKING, Any
 
+from triskele.core.files import atomic
 from triskele.reinforce.errors import ReinforceError
 
 if TYPE_CHECKING:
@@ -59,10 +59,8 @@ class CSV(Report):
         self._columns: list[str] | None = None
         kept = self._lines_until(agent.steps) if agent.steps and os.path.exists(self.path) else ""
         try:
-            handle, temporary = tempfile.mkstemp(dir=os.path.dirname(self.path) or ".", suffix=".part")
-            with os.fdopen(handle, "w", newline="") as file:
-                file.write(kept)
-            os.replace(temporary, self.path)
+            with atomic(self.path) as file:
+                file.write(kept.encode())
             self._file = open(self.path, "a", newline="", buffering=1)  # noqa: SIM115
         except OSError as error:
             raise ReinforceError(f"CSV {self.path!r}: cannot be written: {error.strerror or error}") from error

@@ -12,6 +12,7 @@ from typing import Any, TextIO
 
 import numpy as np
 
+from triskele.core.files import atomic
 from triskele.sponge import box as boxes
 from triskele.sponge.elements import NUMBERS, SYMBOLS
 from triskele.sponge.errors import FileFormatError
@@ -370,7 +371,8 @@ def write_pdb(path: str | Path | TextIO, topology: Topology, positions: np.ndarr
     if hasattr(path, "write"):
         path.write("".join(parts))
     else:
-        Path(path).write_text("".join(parts))
+        with atomic(path) as file:
+            file.write("".join(parts).encode())
 
 
 def pdb_model(topology: Topology, positions: np.ndarray) -> str:

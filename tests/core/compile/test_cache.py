@@ -114,7 +114,7 @@ def test_least_recently_used_entries_go_first(folder):
 def test_forgotten_temporary_files_are_removed(folder):
     cache.put(cache.make_key("x"), b"data")
     shard = next(p for p in folder.iterdir() if p.is_dir())
-    old, young = shard / ".tmp-old", shard / ".tmp-young"
+    old, young = shard / ".old.part", shard / ".young.part"
     old.write_bytes(b"half")
     young.write_bytes(b"half")
     os.utime(old, (1e9, 1e9))

@@ -17,5 +17,9 @@ class TreeError(ValueError):
     """Two trees that must have the same structure do not."""
 
 
+class FileFormatError(ValueError):
+    """A file is cut off, damaged or of another kind; the message names the file and the place in it."""
+
+
 class IndexOutOfBoundsError(IndexError):
     """A compiled program met an index outside its array."""

@@ -1,4 +1,4 @@
-"""Trees of arrays on disk, in the safetensors format: fast, memory-mapped, no code in the file.
+"""Trees of arrays on disk, in the safetensors format: no code in the file, a checksum over all of it.
 
 Leaves are stored under their path in the tree (``layers.0.weight``); the structure of dictionaries, lists, tuples and
 None travels in the metadata. Dataclasses and namedtuples come back by `like`.
@@ -12,18 +12,32 @@ from typing import Any
 
 import numpy as np
 
-from triskele.core import tree
-from triskele.core.errors import TreeError
-from triskele.core.files import atomic
+from triskele.core import safetensors, tree
+from triskele.core.errors import FileFormatError, TreeError
+
+_TREE = "triskele.tree"
 
 
-def _safetensors():
-    try:
-        from safetensors import safe_open
-        from safetensors.numpy import save as to_bytes
-    except ImportError as error:
-        raise ImportError("core.save and core.load want the safetensors package (pip install 'triskele[io]')") from error
-    return safe_open, to_bytes
+def save(path: str | os.PathLike, value: Any) -> None:
+    """Write a tree of arrays and numbers, atomically: a killed process leaves the old file or the new one.
+
+    Parameters
+    ----------
+    path : path-like
+        By custom ending in ``.safetensors``.
+    value : tree
+        Dictionaries need string keys.
+
+    Raises
+    ------
+    TypeError
+        If a leaf is no array or number of a type that the format has, or a key is not a string.
+    OSError
+        If the disk is full or the path cannot be written; what was there is untouched.
+    """
+    arrays: dict[str, np.ndarray] = {}
+    description = _walk(value, "", arrays)
+    safetensors.write(path, arrays, {_TREE: json.dumps(description)})
 
 
 def _walk(value, path, arrays):
@@ -38,37 +52,25 @@ def _walk(value, path, arrays):
         if array.dtype.kind not in "fiubc":
             raise TypeError(f"save: leaf {path or 'root'} must be an array or a number, got {type(value).__name__}")
         name = path or "root"
+        while name in arrays or name == "__metadata__":  # two paths can read the same: "a.b", and "b" in "a"
+            name += "'"
         if array.dtype.kind == "c":  # the format has no complex numbers: real and imaginary part become a last axis
             arrays[name] = np.ascontiguousarray(array).view(array.real.dtype).reshape(*array.shape, 2)
             return {"complex": name}
-        arrays[name] = np.ascontiguousarray(array).reshape(array.shape)
+        arrays[name] = array
         return {"array": name}
     kind, keys, children = inner
-    described = [_walk(c, f"{path}.{k}" if path else str(k), arrays) for k, c in zip(keys, children, strict=True)]
     if kind is dict and not all(isinstance(k, str) for k in keys):
         raise TypeError(f"save: dictionary keys must be strings, got {list(keys)} at {path or 'root'}")
+    described = [_walk(c, f"{path}.{k}" if path else str(k), arrays) for k, c in zip(keys, children, strict=True)]
     return {"kind": {dict: "dict", list: "list", tuple: "tuple"}.get(kind, kind.__name__), "keys": [str(k) for k in keys], "children": described}
 
 
-def save(path: str | os.PathLike, value: Any) -> None:
-    """Write a tree of arrays and numbers, atomically: a killed process leaves the old file or the new one.
-
-    Parameters
-    ----------
-    path : path-like
-        By custom ending in ``.safetensors``.
-    value : tree
-        Dictionaries need string keys.
-    """
-    _, to_bytes = _safetensors()
-    arrays: dict[str, np.ndarray] = {}
-    description = _walk(value, "", arrays)
-    with atomic(path) as file:
-        file.write(to_bytes(arrays, metadata={"triskele.tree": json.dumps(description)}))
-
-
 def load(path: str | os.PathLike, like: Any = None) -> Any:
-    """Read a tree written by `save`.
+    """Read a tree written by `save`, or the arrays of another program's safetensors file as a dictionary.
+
+    The checksum that `save` writes is verified. Files of version 0.5 and of other programs have none, and are read
+    without it.
 
     Parameters
     ----------
@@ -79,47 +81,62 @@ def load(path: str | os.PathLike, like: Any = None) -> Any:
 
     Raises
     ------
+    FileNotFoundError
+    FileFormatError
+        If the file is damaged, cut off or of another kind.
     TreeError
         If the file's structure is not that of `like`.
     """
-    safe_open, _ = _safetensors()
-    with safe_open(os.fspath(path), framework="numpy") as file:
-        metadata = (file.metadata() or {}).get("triskele.tree")
-        if metadata is None:
-            names = list(file.keys())
-            description: Any = {"kind": "dict", "keys": names, "children": [{"array": n} for n in names]}
-        else:
-            description = json.loads(metadata)
-        values: list[Any] = []
-        found = _read(description, file, values)
+    arrays, metadata = safetensors.read(path)
+    where = f"load: {os.fsdecode(path)!r}"
+    if _TREE not in metadata and safetensors.CHECKSUM not in metadata:
+        values, found = list(arrays.values()), arrays
+    else:
+        if not {_TREE} <= set(metadata) <= {_TREE, safetensors.CHECKSUM}:
+            raise FileFormatError(f"{where}: must describe a tree, got metadata {sorted(metadata)} (the file is damaged)")
+        values = []
+        try:
+            found = _read(json.loads(metadata[_TREE]), arrays, values)
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError, MemoryError) as error:
+            raise FileFormatError(f"{where}: the description of the tree does not fit the arrays: {type(error).__name__} {error}") from error
+        if arrays:
+            raise FileFormatError(f"{where}: the description of the tree lacks the arrays {list(arrays)}")
     if like is None:
         return found
     leaves, structure = tree.flatten(like)
     if len(values) != len(leaves):
-        raise TreeError(f"load: {os.fspath(path)} has {len(values)} leaves, `like` has {len(leaves)}: {structure}")
+        raise TreeError(f"{where} has {len(values)} leaves, `like` has {len(leaves)}: {structure}")
     for v, x in zip(values, leaves, strict=True):
         if np.shape(v) != np.shape(x) or np.result_type(v) != np.result_type(x):
-            raise TreeError(f"load: a leaf of the file has shape {np.shape(v)} {np.result_type(v)}, `like` has {np.shape(x)} {np.result_type(x)}")
+            raise TreeError(f"{where}: a leaf of the file has shape {np.shape(v)} {np.result_type(v)}, `like` has {np.shape(x)} {np.result_type(x)}")
     return tree.unflatten(structure, values)
 
 
-def _read(d, file, leaves):
-    """The tree of description `d`; its leaves are also appended to `leaves`, in the order in which they were saved."""
+def _read(d, arrays, leaves):
+    """The tree of description `d`, which takes each array once; its leaves are also appended to `leaves`, in their order."""
     if d is None:
         return None
     if "kind" not in d:
         if "number" in d:
             leaf = d["number"]
+            if not isinstance(leaf, (bool, int, float)):
+                raise TypeError(f"a number must be one, got {type(leaf).__name__}")
         elif "array" in d:
-            leaf = file.get_tensor(d["array"])
+            leaf = arrays.pop(d["array"])
         else:
-            pairs = file.get_tensor(d["complex"])
-            leaf = np.ascontiguousarray(pairs).view(np.result_type(pairs, np.complex64))[..., 0]
+            pairs = arrays.pop(d["complex"])
+            if pairs.dtype not in (np.float32, np.float64) or pairs.shape[-1:] != (2,):
+                raise ValueError(f"complex numbers must be pairs of floats, got {pairs.dtype} {pairs.shape}")
+            leaf = pairs.view(np.result_type(pairs, np.complex64))[..., 0]
         leaves.append(leaf)
         return leaf
-    children = [_read(c, file, leaves) for c in d["children"]]
+    if not isinstance(d["children"], list):
+        raise TypeError(f"children must be a list, got {type(d['children']).__name__}")
+    children = [_read(c, arrays, leaves) for c in d["children"]]
     if d["kind"] == "list":
         return children
     if d["kind"] == "tuple":
         return tuple(children)
+    if not isinstance(d["keys"], list) or len(set(d["keys"])) != len(children):
+        raise ValueError(f"the {len(children)} children of a dictionary must have as many keys")
     return dict(zip(d["keys"], children, strict=True))

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from triskele.core.compressed import read_npz
 from triskele.core.files import atomic
 from triskele.sponge.errors import CheckpointError
 
@@ -72,9 +73,13 @@ def read_checkpoint(path: str | os.PathLike) -> tuple[dict[str, np.ndarray], dic
                               f"(the file {'was cut off' if len(archive) < size else 'has something appended'})")
     if hashlib.sha256(archive).digest() != digest:
         raise CheckpointError(f"checkpoint {path!r}: the checksum does not fit (the file is damaged)")
-    with np.load(io.BytesIO(archive), allow_pickle=False) as file:
-        arrays = dict(file)
-    return arrays, json.loads(bytes(arrays.pop(_META)))
+    where = f"checkpoint {path!r}"
+    try:
+        arrays = read_npz(io.BytesIO(archive), where)
+        meta = json.loads(bytes(arrays.pop(_META)))
+    except (ValueError, KeyError, RecursionError) as error:
+        raise CheckpointError(f"{where}: must hold arrays and their description, got {error}") from error
+    return arrays, meta
 
 
 def fingerprint(sim: Simulation) -> dict[str, Any]:

@@ -1,8 +1,7 @@
 """Errors of sponge. Messages read ``where: what must hold, got what (hint)``."""
 
 
-class FileFormatError(ValueError):
-    """A file is truncated, broken or of another kind; the message names file, line or section."""
+from triskele.core.errors import FileFormatError as FileFormatError  # of core.load too
 
 
 class MissingTemplateError(ValueError):

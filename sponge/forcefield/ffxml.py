@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from triskele.core.compressed import gunzip
 from triskele.sponge.elements import NUMBERS
 from triskele.sponge.errors import FileFormatError
 from triskele.sponge.forcefield.tables import TermTable
@@ -438,4 +439,4 @@ def _open(source):
         hint = " (for implicit solvent: create_system(..., implicit_solvent='obc2'))" if bare.startswith("implicit/") else ""
         raise FileNotFoundError(f"forcefield: must be a file or one of {', '.join(known)}, got {text!r}{hint}")
     data = path.read_bytes()
-    return text, gzip.decompress(data) if path.suffix == ".gz" else data, path.parent
+    return text, gunzip(data, path) if path.suffix == ".gz" else data, path.parent

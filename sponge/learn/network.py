@@ -11,8 +11,10 @@ from typing import Any, TypeVar
 import numpy as np
 
 from triskele import core
+from triskele.core.graph.trace import make_graph
 from triskele.sponge import units
 from triskele.sponge.elements import NUMBERS, SYMBOLS
+from triskele.sponge.errors import FileFormatError
 
 __all__ = ["Network", "load", "neighbor_rows", "save"]
 
@@ -180,21 +182,42 @@ def load(path: str | os.PathLike) -> Network:
 
     Raises
     ------
-    ValueError
-        If the file holds something else.
+    FileNotFoundError
+    FileFormatError
+        If the file is damaged or holds something else.
     """
     found = core.load(path)
+    where = f"load: {os.fspath(path)}"
     name = next(iter(found), "") if isinstance(found, dict) else ""
     if name not in _NETWORKS or not isinstance(found[name], dict) or "weights" not in found[name]:
-        raise ValueError(f"load: {os.fspath(path)} must hold a network ({', '.join(_NETWORKS)}), got {name or 'something else'}")
-    parts = found[name]
-    cls = getattr(import_module(f"triskele.sponge.learn.{_NETWORKS[name]}"), name)
+        raise FileFormatError(f"{where} must hold a network ({', '.join(_NETWORKS)}), got {name or 'something else'}")
+    try:
+        return _network(getattr(import_module(f"triskele.sponge.learn.{_NETWORKS[name]}"), name), found[name])
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
+        raise FileFormatError(f"{where} does not hold a {name}: {type(error).__name__} {error}") from error
+
+
+def _network(cls, parts):
+    """A network of class `cls` from what `save` wrote; its sizes are compared with the weights before any memory is taken."""
     dtype = {32: np.float32, 64: np.float64}[int(parts["bits"])]
-    options = {key: value for key, value in parts["options"].items()}
-    like = cls.init(core.random.key(0), [int(z) for z in parts["elements"]], cutoff=float(parts["cutoff"]), dtype=dtype, **options)
-    leaves, structure = core.tree.flatten(like)
-    weights = [parts["weights"].get(str(k)) for k in range(len(leaves))]
-    if len(weights) != len(parts["weights"]) or any(np.shape(w) != np.shape(x) for w, x in zip(weights, leaves, strict=True)):
-        raise ValueError(f"load: {os.fspath(path)} does not hold the weights of a {name} with {options}")
-    return dataclasses.replace(core.tree.unflatten(structure, weights), scale=float(parts["scale"]),
-                               reference=tuple(float(e) for e in parts["reference"]))
+    given, options = parts["weights"], parts["options"]
+    most = {"layers": len(given)}
+    largest = max((side for w in given.values() for side in np.shape(w)), default=0)
+    if not all(isinstance(value, int) and value <= most.get(key, largest) for key, value in options.items()):
+        raise ValueError(f"the options {options} must fit its weights")
+    found = []
+
+    def shapes(key):
+        network = cls.init(key, [int(z) for z in parts["elements"]], cutoff=float(parts["cutoff"]), dtype=dtype, **options)
+        found.append(core.tree.flatten(network))
+        return found[0][0]
+
+    make_graph(shapes, [core.Spec((2,), np.dtype(np.uint32))])
+    leaves, structure = found[0]
+    weights = [given.get(str(k)) for k in range(len(leaves))]
+    if len(weights) != len(given) or any((w.shape, w.dtype) != (x.shape, x.dtype) for w, x in zip(weights, leaves, strict=True)):
+        raise ValueError(f"its weights must be those of a network with {options}")
+    reference, scale = tuple(float(e) for e in parts["reference"]), float(parts["scale"])
+    if len(reference) != len(parts["elements"]) or not np.all(np.isfinite([*reference, scale, float(parts["cutoff"])])):
+        raise ValueError("scale, cut-off and one reference energy for each element must be finite")
+    return dataclasses.replace(core.tree.unflatten(structure, weights), scale=scale, reference=reference)

@@ -323,21 +323,28 @@ class _State:
 
     @classmethod
     def load(cls, path, fresh, tag):
+        where = f"train: {os.fspath(path)!r}"
         try:
             found = core.load(path)
-            same = np.array_equal(found["tag"], np.array(tag, np.float64))
-            shapes = {n: {k: v.shape for k, v in t.items()} for n, t in fresh._leaves().items()}
-            same = same and shapes == {n: {k: v.shape for k, v in t.items()} for n, t in found["trees"].items()}
-        except Exception as error:
-            raise CheckpointError(f"train: {os.fspath(path)!r} cannot be read: {error}") from error
+            same = np.array_equal(found["tag"], np.array(tag, np.float64)) and _kinds(fresh._leaves()) == _kinds(found["trees"])
+            best, history = int(found["best"]), History(**{name: values.tolist() for name, values in found["history"].items()})
+            if len({len(values) for values in vars(history).values()}) != 1 or not 0 <= best <= len(history.loss):
+                raise ValueError("the parts of its history do not fit each other")
+        except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
+            raise CheckpointError(f"{where} cannot be read: {error}") from error
         if not same:
-            raise CheckpointError(f"train: {os.fspath(path)!r} must belong to the same training, but network, data or options differ")
+            raise CheckpointError(f"{where} must belong to the same training, but network, data or options differ")
         trees = {}
         for name, leaves in found["trees"].items():
             old, structure = core.tree.flatten(getattr(fresh, name))
             values = [leaves[str(k)] if isinstance(x, np.ndarray) else type(x)(leaves[str(k)][()]) for k, x in enumerate(old)]
             trees[name] = core.tree.unflatten(structure, values)
-        return cls(**trees, history=History(**{name: list(values) for name, values in found["history"].items()}), best=int(found["best"]))
+        return cls(**trees, history=history, best=best)
+
+
+def _kinds(trees):
+    """Shapes and types of the arrays that `_State._leaves` gives."""
+    return {name: {k: (v.shape, v.dtype) for k, v in leaves.items()} for name, leaves in trees.items()}
 
 
 def _bar(epochs, done):

@@ -6,7 +6,6 @@ and may touch, so that columns are cut before they are read; whole sections at a
 
 from __future__ import annotations
 
-import gzip
 import re
 import warnings
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from triskele.core.compressed import gunzip
 from triskele.sponge.box import from_lengths_angles
 from triskele.sponge.errors import FileFormatError
 
@@ -50,10 +50,7 @@ def read_bytes(path: str | Path) -> bytes:
         raise TypeError(f"load: must be given the path of a file, got its content, {path[:40]!r}...")
     data = Path(path).read_bytes()
     if data[:2] == b"\x1f\x8b":
-        try:
-            data = gzip.decompress(data)
-        except (EOFError, OSError) as error:
-            raise FileFormatError(f"{path}: must be a whole gzip file, got {error}") from None
+        data = gunzip(data, path)
     return data.replace(b"\r\n", b"\n")
 
 

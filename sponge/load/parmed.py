@@ -5,7 +5,6 @@ ParmEd keeps AMBER's units: angstrom, kcal/mol, degrees, force constants without
 
 from __future__ import annotations
 
-import gzip
 import tempfile
 import warnings
 from collections.abc import Sequence
@@ -14,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from triskele.core.compressed import gunzip
 from triskele.sponge import units
 from triskele.sponge.errors import FileFormatError, MissingParameterError
 from triskele.sponge.load.terms import Terms, constrain
@@ -124,7 +124,7 @@ def _plain(path: str | Path, folder: str) -> str:
     if path.suffix != ".gz":
         return str(path)
     target = Path(folder) / path.stem
-    target.write_bytes(gzip.decompress(path.read_bytes()))
+    target.write_bytes(gunzip(path.read_bytes(), path))
     return str(target)
 
 

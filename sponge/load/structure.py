@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
+from triskele.core.compressed import gunzip
 from triskele.sponge import box as boxes
 from triskele.sponge.elements import SYMBOLS, is_metal
 from triskele.sponge.errors import FileFormatError
@@ -295,8 +296,8 @@ def symbol(number: int) -> str:
 
 def open_text(path: str | Path) -> str:
     """Text of a file, unpacked if its name ends in .gz."""
-    import gzip
-
     path = Path(path)
-    data = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+    data = path.read_bytes()
+    if path.suffix == ".gz":
+        data = gunzip(data, path)
     return data.decode("latin-1")

@@ -8,19 +8,23 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from triskele.core import nn, random, tree
+from triskele.core import Spec, nn, random, tree
+from triskele.core.errors import TracerError
+from triskele.core.graph.trace import make_graph
 from triskele.core.nn import static
 from triskele.reinforce import storage
-from triskele.reinforce.errors import EnvError
+from triskele.reinforce.errors import CheckpointError, EnvError
 
 __all__ = ["Categorical", "Flat", "Gaussian", "Greedy", "Normaliser", "Policy", "SquashedGaussian", "load_policy"]
 
 _FORBIDDEN = -1e8  # logit of a masked action: exp of it is 0, and products with 0 stay 0
+_LARGEST = 1 << 30  # bytes of a layer's output that a policy from a file may have for one observation
 _HALF_LOG_2PI = 0.5 * math.log(2 * math.pi)
 
 
@@ -290,14 +294,24 @@ class Policy:
         storage.write(path, "policy", self)
 
 
-def load_policy(path: str | os.PathLike) -> Policy:
+def load_policy(path: str | os.PathLike, known: Sequence[Any] = ()) -> Policy:
     """Read what `Policy.save` or an agent's `save` has written.
+
+    A policy file holds numbers and names, no code. Of names it may use the layers and activations of this suite, ufuncs of
+    NumPy and SciPy, and what you pass in `known`; a file that names anything else is refused, so that you may load one from
+    somebody whom you do not trust.
+
+    Parameters
+    ----------
+    path : path-like
+    known : sequence of classes and functions, optional
+        Your own networks (dataclasses or namedtuples) and activations that the file may name.
 
     Raises
     ------
     FileNotFoundError
     CheckpointError
-        If the file is damaged, or no policy.
+        If the file is damaged, is no policy, or names a class or function that it may not.
     FloatingPointError
         If its parameters are not finite.
 
@@ -306,4 +320,30 @@ def load_policy(path: str | os.PathLike) -> Policy:
     >>> policy = load_policy("policy.safetensors")  # doctest: +SKIP
     >>> action = policy(observation)  # doctest: +SKIP
     """
-    return storage.read(path, "policy")
+    policy = storage.read(path, "policy", known)
+    where = f"policy {os.fspath(path)!r}"
+    if not isinstance(policy, Policy):
+        raise CheckpointError(f"{where}: must be a Policy, got {type(policy).__name__}")
+    try:
+        _try(policy)
+    except TracerError:  # a network of the caller that runs on numbers alone
+        pass
+    except (ArithmeticError, AttributeError, IndexError, KeyError, MemoryError, NotImplementedError, RecursionError, TypeError, ValueError) as error:
+        raise CheckpointError(f"{where}: its parts do not fit each other: {type(error).__name__} {error}") from error
+    return policy
+
+
+def _try(policy):
+    """Raise unless the policy gives one action for one observation. Shapes and types are followed, and nothing is computed."""
+    shape, actions = policy.observation_shape, policy.num_actions
+    if not isinstance(shape, tuple) or not all(type(n) is int and n >= 0 for n in shape) or not (actions is None or type(actions) is int and actions > 0):
+        raise ValueError(f"observations must have a shape, and actions a number, got {shape!r:.80} and {actions!r:.80}")
+    if not isinstance(policy.normaliser, (Normaliser, type(None))):
+        raise TypeError(f"the normaliser must be one, got {type(policy.normaliser).__name__}")
+    inputs = [Spec((1, *shape), np.dtype(np.float32)), *([] if actions is None else [Spec((1, actions), np.dtype(bool))])]
+    graph, _ = make_graph(lambda x, *mask: [policy.head.mode(x if policy.normaliser is None else policy.normaliser(x), *mask)], inputs)
+    size = max((v.spec.nbytes for e in graph.equations for v in e.outputs), default=0)
+    if size > _LARGEST:
+        raise ValueError(f"one observation must take at most {_LARGEST} bytes in each layer, got {size}")
+    if (out := graph.outputs[0].spec.shape)[:1] != (1,):
+        raise ValueError(f"one observation must give one action, got shape {out}")

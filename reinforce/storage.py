@@ -1,7 +1,8 @@
 """Files of this package: trees of numbers, arrays, networks and named functions, whole or not there at all.
 
-A value becomes text (JSON) and arrays, both kept in one safetensors file with a checksum. Dataclasses and namedtuples are
-kept by the name of their class, functions by their name: no code is in the file, and none but these names is looked up.
+A value becomes text (JSON) and arrays, both kept in one file of `core.save`, which has a checksum. Dataclasses and
+namedtuples are kept by the name of their class, functions by their name. Nothing that a file names is looked up or imported
+unless it stands in the lists below or is given by the caller, so that no file decides what code runs.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import importlib
 import json
 import os
 import sys
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -22,8 +24,25 @@ from triskele.reinforce.errors import CheckpointError
 
 __all__ = ["pack", "read", "unpack", "write"]
 
-_VERSION = 1
-_TRUSTED = ("triskele.", "numpy", "scipy.special", "math")  # modules that a file may have imported
+_VERSION = 2  # of version 1 only the checksum differs
+_CLASSES = {
+    "triskele.core.nn.attention": ("MultiHeadAttention",),
+    "triskele.core.nn.layers": ("BatchNorm", "Conv", "Embedding", "LayerNorm", "Linear", "MLP"),
+    "triskele.core.nn.recurrent": ("GRU", "LSTM"),
+    "triskele.core.optim.optimizers": ("Moments", "Momentum"),
+    "triskele.reinforce.agents.muzero_network": ("MuZeroNetwork", "PolicyNetwork", "Support"),
+    "triskele.reinforce.agents.networks": ("Duelling", "Features", "Logits", "PolicyValue", "Tower"),
+    "triskele.reinforce.agents.ppo": ("ActorCritic",),
+    "triskele.reinforce.agents.sac": ("Critic", "Model", "Moments"),
+    "triskele.reinforce.mcts.gumbel": ("Gumbel",),
+    "triskele.reinforce.mcts.muzero": ("MuZeroPUCT",),
+    "triskele.reinforce.mcts.policies": ("PUCT", "UCT"),
+    "triskele.reinforce.policy": ("Categorical", "Flat", "Gaussian", "Greedy", "Normaliser", "Policy", "SquashedGaussian"),
+    "triskele.reinforce.training.episodes": ("Episodes",),
+    "triskele.reinforce.training.normalise": ("ReturnScale", "RunningMoments"),
+}
+_FUNCTIONS = {"triskele.core.nn.functional": ("gelu", "log_softmax", "relu", "sigmoid", "silu", "softmax", "softplus")}
+_UFUNCS = ("numpy", "scipy.special")  # modules whose ufuncs may be activations: they compute on arrays, and do nothing else
 
 
 def write(path: str | os.PathLike, kind: str, value: Any) -> None:
@@ -47,40 +66,54 @@ def write(path: str | os.PathLike, kind: str, value: Any) -> None:
     """
     arrays: dict[str, np.ndarray] = {}
     text = json.dumps({"kind": kind, "version": _VERSION, "value": pack(value, arrays)}).encode()
-    core.save(path, {"text": np.frombuffer(text, np.uint8), "arrays": arrays, "digest": np.frombuffer(_digest(text, arrays), np.uint8)})
+    core.save(path, {"text": np.frombuffer(text, np.uint8), "arrays": arrays})
 
 
-def read(path: str | os.PathLike, kind: str) -> Any:
+def read(path: str | os.PathLike, kind: str, known: Sequence[Any] = ()) -> Any:
     """The tree that `write` put into a file.
+
+    Parameters
+    ----------
+    path : path-like
+    kind : str
+        What the file must be.
+    known : sequence of classes and functions
+        Dataclasses, namedtuples and functions of the caller that the file may name, besides those of this suite.
 
     Raises
     ------
     FileNotFoundError
     CheckpointError
-        If the file is damaged, of another kind or release, or names a class that is not there.
+        If the file is damaged, of another kind or release, or names something that it may not.
     """
     path = os.fspath(path)
+    where = f"{kind} {path!r}"
     if not os.path.exists(path):
-        raise FileNotFoundError(f"{kind} {path!r}: there is no such file")
+        raise FileNotFoundError(f"{where}: there is no such file")
     try:
         found = core.load(path)
-        text, arrays, digest = found["text"].tobytes(), found["arrays"], found["digest"].tobytes()
-    except Exception as error:
-        raise CheckpointError(f"{kind} {path!r}: must be a file written by triskele.reinforce, got another or a damaged one ({error})") from error
-    if _digest(text, arrays) != digest:
-        raise CheckpointError(f"{kind} {path!r}: the checksum does not fit (the file is damaged)")
-    head = json.loads(text)
-    if head["kind"] != kind:
-        raise CheckpointError(f"{kind} {path!r}: must be a {kind}, got a {head['kind']}")
-    if head["version"] != _VERSION:
-        raise CheckpointError(f"{kind} {path!r}: version must be {_VERSION}, got {head['version']} (written by another release)")
+        text, arrays = found["text"].tobytes(), found["arrays"]
+        head = json.loads(text)
+        value, version, is_kind = head["value"], head["version"], head["kind"]
+        whole = version != 1 or _digest(text, arrays) == found["digest"].tobytes()
+    except (ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError, MemoryError) as error:
+        raise CheckpointError(f"{where}: must be a file written by triskele.reinforce, got another or a damaged one ({error})") from error
+    if not whole:
+        raise CheckpointError(f"{where}: the checksum does not fit (the file is damaged)")
+    if is_kind != kind:
+        raise CheckpointError(f"{where}: must be a {kind}, got a {is_kind}")
+    if version not in (1, _VERSION):
+        raise CheckpointError(f"{where}: version must be 1 to {_VERSION}, got {version} (written by another release)")
     try:
-        return unpack(head["value"], arrays)
-    except (ImportError, AttributeError, TypeError, KeyError) as error:
-        raise CheckpointError(f"{kind} {path!r}: {error}") from error
+        return unpack(value, arrays, known)
+    except FloatingPointError:
+        raise
+    except (ValueError, KeyError, TypeError, AttributeError, IndexError, OverflowError, SyntaxError, RecursionError, MemoryError) as error:
+        raise CheckpointError(f"{where}: {error}") from error
 
 
 def _digest(text, arrays):
+    """The checksum of version 1."""
     state = hashlib.sha256(text)
     for name in sorted(arrays, key=int):
         state.update(np.ascontiguousarray(arrays[name]).view(np.uint8).data if arrays[name].ndim else arrays[name].tobytes())
@@ -116,29 +149,56 @@ def pack(value: Any, arrays: dict[str, np.ndarray]) -> Any:
     raise TypeError(f"storage: a file holds numbers, arrays, trees and functions with names, got {type(value).__name__} {value!r:.80}")
 
 
-def unpack(packed: Any, arrays: dict[str, np.ndarray]) -> Any:
-    """The tree that `pack` described."""
-    if not isinstance(packed, dict):
-        return packed
-    kind = next(iter(packed))
-    body = packed[kind]
-    if kind == "number":
-        return np.dtype(packed["dtype"]).type(body)
-    if kind == "array":
-        return arrays[body]
-    if kind == "records":
-        dtype = np.lib.format.descr_to_dtype(ast.literal_eval(packed["dtype"]))
-        return np.frombuffer(arrays[body].tobytes(), dtype).reshape(packed["shape"]).copy()
-    if kind == "dict":
-        return {k: unpack(v, arrays) for k, v in body.items()}
-    if kind in ("list", "tuple"):
-        return (list if kind == "list" else tuple)(unpack(v, arrays) for v in body)
-    if kind == "function":
-        return _named(body)
-    cls = _named(body)
-    if not (dataclasses.is_dataclass(cls) or hasattr(cls, "_fields")):
-        raise TypeError(f"{body} must be a dataclass or a namedtuple")
-    return cls(**{k: unpack(v, arrays) for k, v in packed["fields"].items()})
+def unpack(packed: Any, arrays: dict[str, np.ndarray], known: Sequence[Any] = ()) -> Any:
+    """The tree that `pack` described; each array is taken out of `arrays`, once. See `read` for `known`."""
+    own = {_name(thing): thing for thing in known}
+
+    def tree(packed):
+        if not isinstance(packed, dict):
+            if packed is None or isinstance(packed, (bool, int, float, str)):
+                return packed
+            raise TypeError(f"a value must be a number, a string or a description, got {type(packed).__name__}")
+        kind, body = next(iter(packed.items()), ("nothing", None))
+        if kind == "number":
+            dtype = np.dtype(packed["dtype"])
+            if dtype.kind not in "fiub" or not isinstance(body, (bool, int, float)):
+                raise TypeError(f"a number must be one, got {body!r:.80} of type {dtype}")
+            return dtype.type(body)
+        if kind == "array":
+            return arrays.pop(body)
+        if kind == "records":
+            dtype = np.lib.format.descr_to_dtype(ast.literal_eval(packed["dtype"]))
+            if dtype.hasobject:
+                raise TypeError(f"records must be of numbers, got {dtype}")
+            return np.frombuffer(arrays.pop(body).tobytes(), dtype).reshape(packed["shape"]).copy()
+        if kind == "dict":
+            return {k: tree(v) for k, v in body.items()}
+        if kind in ("list", "tuple"):
+            return (list if kind == "list" else tuple)(tree(v) for v in body)
+        if kind == "function":
+            return own[body] if body in own else _function(body)
+        if kind != "class":
+            raise TypeError(f"a value must be described by its kind, got {kind!r:.80}")
+        cls = own[body] if body in own else _listed(body, _CLASSES)
+        return cls(**{k: tree(v) for k, v in packed["fields"].items()})
+
+    return tree(packed)
+
+
+def _function(name):
+    """An activation of this suite, or a ufunc: nothing else that a file names."""
+    module, _, path = name.partition(":")
+    if module in _UFUNCS and isinstance(found := vars(importlib.import_module(module)).get(path), np.ufunc):
+        return found
+    return _listed(name, _FUNCTIONS)
+
+
+def _listed(name, listed):
+    module, _, path = name.partition(":")
+    if path not in listed.get(module, ()):
+        raise TypeError(f"it names {path!r} of the module {module!r}, which is none of the classes and functions that a file may name "
+                        f"(if it is yours, and you trust the file: known=[{path}])")  # fmt: skip
+    return vars(importlib.import_module(module))[path]
 
 
 def _name(thing):
@@ -150,18 +210,6 @@ def _name(thing):
             return f"{module}:{name}"
     raise TypeError(f"storage: {thing!r:.80} must be a function or class that can be imported by name, so that a file can name it "
                     "(define it at the top of a module)")
-
-
-def _named(name):
-    module, _, path = name.partition(":")
-    if module not in sys.modules:
-        if not (module + ".").startswith(_TRUSTED):
-            raise ImportError(f"it uses {path} of the module {module!r}, which is not of this suite (import that module first)")
-        importlib.import_module(module)
-    found = _follow(sys.modules[module], path)
-    if found is None:
-        raise AttributeError(f"it uses {path}, which the module {module!r} does not have")
-    return found
 
 
 def _follow(module, path):

@@ -245,9 +245,9 @@ class AlphaZero(Agent):
         return play_match(self.game, {"AlphaZero": self.search(simulations), "opponent": opponent}, games, seed=seed, progress=False)
 
     @classmethod
-    def resume(cls, path: str | os.PathLike, game: Game) -> Self:  # type: ignore[override]
+    def resume(cls, path: str | os.PathLike, game: Game, known: Sequence[Any] = ()) -> Self:  # type: ignore[override]
         """The agent of a checkpoint; ``train()`` goes on with it, bit for bit. See `Agent.resume`."""
-        return super().resume(path, game)
+        return super().resume(path, game, known)
 
     @property
     def _spaces(self):

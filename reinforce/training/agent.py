@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import math
 import operator
 import os
@@ -15,7 +16,7 @@ import numpy as np
 
 from triskele.core.interrupt import patient_interrupts
 from triskele.reinforce import storage
-from triskele.reinforce.errors import CheckpointError, EnvError
+from triskele.reinforce.errors import CheckpointError, EnvError, ReinforceError
 from triskele.reinforce.policy import Policy
 from triskele.reinforce.training.episodes import Episodes
 from triskele.reinforce.training.evaluation import Evaluation, evaluate
@@ -264,8 +265,12 @@ class Agent:
 
     @state.setter
     def state(self, state: dict[str, Any]) -> None:
-        self.steps, self.start, self.target = state["counters"]
-        self.episodes = state["episodes"]
+        counters, episodes = state["counters"], state["episodes"]
+        if not all(type(n) is int and n >= 0 for n in counters):
+            raise TypeError(f"counters must be natural numbers, got {counters}")
+        check_like("episodes", episodes, self.episodes)
+        self.steps, self.start, self.target = counters
+        self.episodes = episodes
         names = set(self.kept)
         if state["environment"] is None:
             self.episodes.restart()
@@ -274,7 +279,9 @@ class Agent:
             self.env.state = state["environment"]
         for name in names:
             *owner, last = name.split(".")
-            setattr(operator.attrgetter(*owner)(self) if owner else self, last, state["state"][name])
+            place, value = operator.attrgetter(*owner)(self) if owner else self, state["state"][name]
+            check_like(name, value, getattr(place, last))
+            setattr(place, last, value)
 
     def _environment(self):
         try:
@@ -283,38 +290,51 @@ class Agent:
             return None
 
     @classmethod
-    def resume(cls, path: str | os.PathLike, env: Any = None) -> Self:
+    def resume(cls, path: str | os.PathLike, env: Any = None, known: Sequence[Any] = ()) -> Self:
         """The agent of a checkpoint; ``train()`` goes on with it, bit for bit.
 
         Environments of Gymnasium whose state is not plain to see cannot be saved: there, everything else goes on, with new episodes.
+
+        A checkpoint holds numbers and names, no code. It may name the environments of this suite and those that are registered
+        with Gymnasium by now, the layers and activations of this suite, ufuncs of NumPy and SciPy, and what you pass in `known`.
+        The states of environments and games in it are taken as they are: resume only from a checkpoint that you trust to be one.
 
         Parameters
         ----------
         path : path-like
         env : optional
-            Needed where the environment was not given by its name.
+            Needed where the environment was not given by its name, or by one with a module in it ("module:name").
+        known : sequence of classes and functions, optional
+            Your own networks (dataclasses or namedtuples) and functions that the checkpoint may name.
 
         Raises
         ------
         FileNotFoundError
         CheckpointError
-            If the file is damaged, or belongs to another agent or environment.
+            If the file is damaged, names a class or function that it may not, or belongs to another agent or environment.
+        EnvError
+            If the environment cannot be made, or another than the one of the checkpoint was given.
 
         Examples
         --------
         >>> agent = PPO.resume("run.chk")  # doctest: +SKIP
         >>> agent.train(checkpoint="run.chk")  # doctest: +SKIP
         """
-        found = storage.read(path, "checkpoint")
+        found = storage.read(path, "checkpoint", known)
         where = f"checkpoint {os.fspath(path)!r}"
-        if found["agent"] != cls.__name__:
-            raise CheckpointError(f"{where}: must be of the agent {cls.__name__}, got {found['agent']} (use {found['agent']}.resume)")
-        if env is None and found["env"] is None:
-            raise CheckpointError(f"{where}: the environment was an object, which a checkpoint does not hold (resume(path, env=...))")
-        agent = cls(found["env"] if env is None else env, **found["settings"])
-        if found["spaces"] != agent._spaces:
-            raise CheckpointError(f"{where}: observations and actions must be {found['spaces']}, got {agent._spaces} (another environment?)")
-        agent.state = found
+        try:
+            if found["agent"] != cls.__name__:
+                raise CheckpointError(f"{where}: must be of the agent {cls.__name__}, got {found['agent']} (use {found['agent']}.resume)")
+            if env is None and found["env"] is None:
+                raise CheckpointError(f"{where}: the environment was an object, which a checkpoint does not hold (resume(path, env=...))")
+            agent = cls(_registered(where, found["env"]) if env is None else env, **found["settings"])
+            if found["spaces"] != agent._spaces:
+                raise CheckpointError(f"{where}: observations and actions must be {found['spaces']}, got {agent._spaces} (another environment?)")
+            agent.state = found
+        except (ReinforceError, FloatingPointError):
+            raise
+        except (ArithmeticError, AttributeError, IndexError, KeyError, MemoryError, NotImplementedError, RecursionError, TypeError, ValueError) as error:
+            raise CheckpointError(f"{where}: does not hold an agent: {type(error).__name__} {error}") from error
         return agent
 
     @property
@@ -363,3 +383,50 @@ def _opened(reports: Sequence[Any], agent: Agent) -> Iterator[None]:
             elif not callable(r):
                 raise TypeError(f"{agent.name}.train: a report must be a function of a dictionary of numbers, got {type(r).__name__}")
         yield
+
+
+def _registered(where, name):
+    """The name of an environment, if it is one: of ours, or of those that are registered with Gymnasium already."""
+    from triskele.reinforce.envs import registry
+
+    if not isinstance(name, str):
+        raise CheckpointError(f"{where}: the environment must be given by its name, got {type(name).__name__}")
+    if name not in registry() and ":" in name:  # Gymnasium would import what stands before the colon
+        raise CheckpointError(f"{where}: the environment {name!r} would import a module (if you trust the file: resume(path, env={name!r}))")
+    return name
+
+
+def check_like(name: str, new: Any, old: Any) -> None:
+    """Raise TypeError unless the state `new`, from a file, is built as `old` is: trees of arrays of the same shapes and types.
+
+    What is still None, or empty, may become anything.
+    """
+    if old is None or isinstance(old, (dict, list, tuple)) and not old:
+        return
+    if isinstance(old, (np.ndarray, np.generic)):
+        fits = np.shape(new) == old.shape and np.result_type(new) == old.dtype if isinstance(new, (np.ndarray, np.generic)) else False
+    elif isinstance(old, (bool, int, float)):
+        fits = new is None or isinstance(new, (bool, int, float, np.generic))
+    elif dataclasses.is_dataclass(old) or isinstance(old, (dict, list, tuple)):
+        fits = type(new) is type(old)
+        if fits:
+            parts, theirs = _parts(old), _parts(new)
+            fits = parts.keys() == theirs.keys()
+            for key in parts if fits else ():
+                check_like(f"{name}.{key}", theirs[key], parts[key])
+    else:
+        fits = type(new) is type(old)
+    if not fits:
+        raise TypeError(f"{name} must be {_kind(old)}, got {_kind(new)}")
+
+
+def _parts(value):
+    if isinstance(value, dict):
+        return value
+    if isinstance(value, (list, tuple)):
+        return dict(enumerate(value))
+    return {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
+
+
+def _kind(value):
+    return f"{value.dtype} of shape {value.shape}" if isinstance(value, np.ndarray) else type(value).__name__

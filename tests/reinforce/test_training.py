@@ -389,14 +389,6 @@ class TestFiles:
         with pytest.raises(TypeError, match="must be a function or class that can be imported by name"):
             storage.write(tmp_path / "file", "test", lambda x: x)
 
-    def test_a_file_imports_nothing_of_others(self, tmp_path):
-        path = tmp_path / "file"
-        storage.write(path, "test", None)
-        with pytest.raises(ImportError, match="not of this suite"):
-            storage.unpack({"function": "antigravity:geohash"}, {})
-        with pytest.raises(TypeError, match="must be a dataclass"):
-            storage.unpack({"class": "os:PathLike", "fields": {}}, {})
-
 
 class TestStatistics:
     def test_moments_are_those_of_everything_seen(self, rng):

@@ -1,0 +1,214 @@
+"""Files from strangers: a policy or a checkpoint names only what this suite or the caller has listed, and runs no code."""
+
+import dataclasses
+import json
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+
+from triskele import core
+from triskele import reinforce as rl
+from triskele.core import nn, random
+from triskele.reinforce import storage
+from triskele.reinforce.errors import CheckpointError
+from triskele.reinforce.policy import Categorical, Policy
+
+
+def packed_file(path, kind, value, arrays):
+    """A file with a valid checksum, of a packed value: what somebody with bad intentions writes."""
+    text = json.dumps({"kind": kind, "version": 2, "value": value}).encode()
+    core.save(path, {"text": np.frombuffer(text, np.uint8), "arrays": arrays})
+
+
+def linear(weight, bias=None):
+    return {"class": "triskele.core.nn.layers:Linear", "fields": {"weight": {"array": weight}, "bias": bias and {"array": bias}}}
+
+
+def policy_with(activation, head="triskele.reinforce.policy:Categorical", **more):
+    layers = {"tuple": [linear("0", "1"), linear("2")]}
+    network = {"class": "triskele.core.nn.layers:MLP", "fields": {"layers": layers, "activation": activation}}
+    return {"class": "triskele.reinforce.policy:Policy",
+            "fields": {"head": {"class": head, "fields": {"network": network}}, "observation_shape": {"tuple": [4]}, "normaliser": None, "num_actions": 2, **more}}  # fmt: skip
+
+
+def write_policy(path, value, code=b""):
+    """Weights of 0 and a bias whose bytes are `code`: what the activation is called with."""
+    bias = np.frombuffer(code + b"." * (-len(code) % 4) + b"....", np.float32)
+    packed_file(path, "policy", value, {"0": np.zeros((4, len(bias)), np.float32), "1": bias.copy(), "2": np.zeros((len(bias), 2), np.float32)})
+
+
+NAMES = [
+    "pickle:loads", "os:system", "os:abort", "builtins:eval", "builtins:exec", "builtins:__import__", "subprocess:run", "importlib:import_module",
+    "numpy:load", "numpy:fromfile", "numpy:frompyfunc", "numpy:save", "numpy:vectorize", "numpy:lib.format.read_array", "numpy:f2py.compile", "numpy.lib.format:read_array",
+    "numpy:tanh.__class__", "numpy:tanh.__call__", "scipy.special:seterr", "math:tanh",
+    "triskele.core.nn.functional:np.load", "triskele.core.nn.functional:special.expit", "triskele.core.nn.functional:relu.__globals__",
+    "triskele.core.nn.functional:__builtins__", "triskele.core.nn.functional:np", "triskele.core.nn.layers:Conv1d", "triskele.core:load", "triskele.core.save:load",
+    "triskele.reinforce.storage:read", "triskele.reinforce.storage:importlib.import_module", "triskele.reinforce:load_policy", "triskele.reinforce.vector.env:make",
+    "triskele.reinforce.vector.env:_copied", "antigravity:geohash", "this:s", "relu", ":relu", "triskele.core.nn.functional:", "", "numpy:", "numpy", "..:x",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_policy_names_no_other_function(tmp_path, name):
+    path, loaded = tmp_path / "policy", set(sys.modules)
+    write_policy(path, policy_with({"function": name}), b"cos\nsystem\n(S'touch pwned'\ntR.")
+    with pytest.raises(CheckpointError, match="none of the classes and functions that a file may name"):
+        rl.load_policy(path)
+    assert not {"antigravity", "this"} & (set(sys.modules) - loaded)
+
+
+@pytest.mark.parametrize("name", [
+    "os:PathLike", "subprocess:Popen", "pathlib:Path", "types:SimpleNamespace", "ctypes:Structure", "dataclasses:Field", "numpy:memmap", "numpy:vectorize",
+    "numpy:ndarray", "inspect:Parameter", "multiprocessing.shared_memory:SharedMemory", "concurrent.futures.process:_CallItem", "gymnasium.envs.registration:EnvSpec",
+    "gymnasium.envs.registration:WrapperSpec", "triskele.reinforce.training.report:CSV", "triskele.reinforce.agents.ppo:PPO", "triskele.reinforce.policy:storage.core.Spec",
+    "triskele.reinforce.policy:Policy.save", "triskele.reinforce.matches.players:Human", "triskele.core.optim.optimizers:Adam", "triskele.core.nn.functional:relu",
+])  # fmt: skip
+def test_a_policy_names_no_other_class(tmp_path, name):
+    path = tmp_path / "policy"
+    for value in ({"class": name, "fields": {}}, policy_with({"class": name, "fields": {}}), policy_with({"function": "numpy:tanh"}, head=name)):
+        write_policy(path, value)
+        with pytest.raises(CheckpointError):
+            rl.load_policy(path)
+
+
+def test_a_ufunc_of_the_user_s_is_none_of_numpy_s(tmp_path):
+    """`numpy.frompyfunc` makes ufuncs that call anything; only the modules' own names count."""
+    write_policy(tmp_path / "policy", policy_with({"function": f"{__name__}:evil"}))
+    with pytest.raises(CheckpointError, match="may name"):
+        rl.load_policy(tmp_path / "policy")
+
+
+@pytest.mark.parametrize("value", [
+    3, None, "text", [], {}, {"list": []}, {"dict": {}}, linear("0"), {"function": "numpy:tanh"}, {"array": "0"}, {"function": ["numpy:tanh"]}, {"function": None},
+    {"class": "triskele.reinforce.policy:Policy", "fields": {}}, {"class": "triskele.reinforce.policy:Policy"}, {"nothing": 1},
+    policy_with(None), policy_with(linear("3")), policy_with("tanh"), policy_with({"function": "numpy:add"}), policy_with({"function": "numpy:isnat"}),
+    policy_with({"function": "numpy:tanh"}, observation_shape={"tuple": [5]}), policy_with({"function": "numpy:tanh"}, observation_shape=4),
+    policy_with({"function": "numpy:tanh"}, observation_shape={"tuple": [2**40, 4]}), policy_with({"function": "numpy:tanh"}, observation_shape={"tuple": [-4]}),
+    policy_with({"function": "numpy:tanh"}, normaliser=linear("3")), policy_with({"function": "numpy:tanh"}, num_actions=2**60), policy_with({"function": "numpy:tanh"}, num_actions=7),
+    policy_with({"function": "numpy:tanh"}, num_actions="2"), policy_with({"function": "numpy:tanh"}, head="triskele.core.nn.layers:Linear"),
+    policy_with({"function": "numpy:tanh"}, unknown=3), policy_with({"number": 3, "dtype": "O"}), policy_with({"number": "x", "dtype": "<f8"}),
+    policy_with({"records": "0", "dtype": "'|O'", "shape": [1]}), policy_with({"records": "0", "dtype": "__import__('os').abort()", "shape": [1]}),
+    policy_with({"array": "0"}), policy_with({"class": "triskele.core.nn.layers:MLP", "fields": {"layers": {"tuple": []}, "activation": None}}),
+], ids=range(36))  # fmt: skip
+def test_what_is_no_policy_is_refused(tmp_path, value):
+    write_policy(tmp_path / "policy", value)
+    with pytest.raises(CheckpointError, match="policy'"):
+        rl.load_policy(tmp_path / "policy")
+
+
+def test_nesting_without_end_is_refused(tmp_path):
+    text = '{"kind":"policy","version":2,"value":' + '{"list":[' * 50_000 + "]}" * 50_000 + "}"
+    core.save(tmp_path / "policy", {"text": np.frombuffer(text.encode(), np.uint8), "arrays": {}})
+    with pytest.raises(CheckpointError, match="policy'"):
+        rl.load_policy(tmp_path / "policy")
+
+
+@pytest.mark.parametrize("name", ["numpy:tanh", "scipy.special:expit", "triskele.core.nn.functional:silu"])
+def test_activations_of_the_suite_and_ufuncs_are_taken(tmp_path, name):
+    write_policy(tmp_path / "policy", policy_with({"function": name}))
+    assert rl.load_policy(tmp_path / "policy")(np.zeros(4)) == 0
+
+
+@dataclasses.dataclass(frozen=True)
+class Own:
+    """A network of somebody's own."""
+
+    weight: Any
+    activation: Any = nn.static(default=None)
+
+    def __call__(self, x):
+        return self.activation(x @ self.weight)
+
+
+evil = np.frompyfunc(print, 1, 1)
+
+
+def bent(x):
+    return x * np.tanh(x)
+
+
+def test_own_networks_and_functions_are_given_by_the_caller(tmp_path):
+    path, weight = tmp_path / "policy", np.arange(8, dtype=np.float32).reshape(4, 2)
+    policy = Policy(Categorical(Own(weight, bent)), (4,), None, 2)
+    policy.save(path)
+    for known in ((), (Own,), (bent,)):
+        with pytest.raises(CheckpointError, match=r"if it is yours, and you trust the file: known=\["):
+            rl.load_policy(path, known=known)
+    loaded = rl.load_policy(path, known=[Own, bent])
+    assert loaded.head.network.activation is bent
+    np.testing.assert_array_equal(loaded(np.eye(4)), policy(np.eye(4)))
+
+
+def test_a_file_of_version_1_is_read_and_its_checksum_verified(tmp_path):
+    arrays: dict[str, np.ndarray] = {}
+    value = storage.pack(Policy(Categorical(nn.Linear.init(random.key(0), 3, 2)), (3,), None, 2), arrays)
+    text = json.dumps({"kind": "policy", "version": 1, "value": value}).encode()
+
+    def write():
+        core.save(tmp_path / "policy", {"text": np.frombuffer(text, np.uint8), "arrays": arrays, "digest": np.frombuffer(digest, np.uint8)})
+
+    digest = storage._digest(text, arrays)
+    write()
+    assert rl.load_policy(tmp_path / "policy")(np.ones(3)) in (0, 1)
+    arrays["0"][0, 0] += 1
+    write()
+    with pytest.raises(CheckpointError, match="the checksum does not fit"):
+        rl.load_policy(tmp_path / "policy")
+
+
+SETTINGS = {"num_envs": 2, "num_steps": 16, "minibatches": 2, "epochs": 1, "hidden": (8,), "seed": 5}
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """Content of a checkpoint of PPO, as packed values and arrays."""
+    path = tmp_path_factory.mktemp("trained") / "run.chk"
+    rl.PPO("CartPole-v1", **SETTINGS).train(64, checkpoint=path, progress=False)
+    found = core.load(path)
+    return json.loads(found["text"].tobytes())["value"], found["arrays"]
+
+
+def changed(trained, place, new):
+    value = json.loads(json.dumps(trained[0]))
+    at = value["dict"]
+    for key in place[:-1]:
+        at = at[key]
+    at[place[-1]] = new
+    return value
+
+
+def test_a_checkpoint_as_it_was_is_resumed(trained, tmp_path):
+    packed_file(tmp_path / "run.chk", "checkpoint", *trained)
+    assert rl.PPO.resume(tmp_path / "run.chk").steps == 64
+
+
+@pytest.mark.parametrize("env", [{"function": "os:abort"}, {"function": "numpy:tanh"}, "antigravity:Env-v0", "this:CartPole-v1", 3, {"list": []}, "", "NoSuch-v0",
+                                 {"class": "gymnasium.envs.registration:EnvSpec", "fields": {"id": "x-v0", "entry_point": "os:abort"}}])  # fmt: skip
+def test_a_checkpoint_chooses_no_other_environment(trained, tmp_path, env):
+    packed_file(tmp_path / "run.chk", "checkpoint", changed(trained, ["env"], env), trained[1])
+    with pytest.raises(rl.errors.ReinforceError):
+        rl.PPO.resume(tmp_path / "run.chk")
+    assert "antigravity" not in sys.modules and "this" not in sys.modules
+
+
+@pytest.mark.parametrize("place, new", [
+    (["settings", "dict", "activation"], {"function": "os:system"}), (["settings", "dict", "seed"], {"function": "numpy:tanh"}), (["settings", "dict", "num_envs"], 2**50),
+    (["settings", "dict", "hidden"], {"tuple": [2**50]}), (["settings", "dict", "unknown"], 1), (["settings"], 3), (["counters"], {"list": [1, 2]}), (["counters", "list", 0], -1),
+    (["episodes"], None), (["episodes", "fields", "finished"], "x"), (["episodes", "fields", "totals"], {"list": []}), (["state"], {"dict": {}}), (["state", "dict", "weights"], {"tuple": []}),
+    (["state", "dict", "iteration"], "x"), (["environment", "dict", "data"], 3), (["environment"], {"dict": {}}), (["spaces"], 3), (["agent"], "DQN"), (["agent"], 3),
+    (["state", "dict", "_rollout.position"], {"dict": {}}),
+])  # fmt: skip
+def test_what_is_no_checkpoint_is_refused(trained, tmp_path, place, new):
+    packed_file(tmp_path / "run.chk", "checkpoint", changed(trained, place, new), dict(trained[1]))
+    with pytest.raises(rl.errors.ReinforceError):
+        rl.PPO.resume(tmp_path / "run.chk")
+
+
+def test_weights_of_other_shapes_are_refused(trained, tmp_path):
+    for name, array in trained[1].items():
+        for other in (np.zeros((*array.shape, 2), array.dtype), np.zeros(array.shape, np.complex64)):
+            packed_file(tmp_path / "run.chk", "checkpoint", trained[0], {**trained[1], name: other})
+            with pytest.raises(rl.errors.ReinforceError):
+                rl.PPO.resume(tmp_path / "run.chk")

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from triskele.reinforce.errors import GameError
+from triskele.reinforce.errors import BufferError, GameError
 from triskele.reinforce.game import Game, look
 from triskele.reinforce.mcts.gumbel import Gumbel
 from triskele.reinforce.mcts.network import Network
@@ -202,6 +202,9 @@ class PositionBuffer:
 
     @state.setter
     def state(self, state: dict[str, Any]) -> None:
-        n = len(state["values"])
-        self.count = int(state["count"])
+        count = int(state["count"])
+        n = min(count, self.capacity)
+        if count < 0 or any(len(state[name]) != n or state[name].shape[1:] != getattr(self, name).shape[1:] for name in ("positions", "policies", "values")):
+            raise BufferError(f"PositionBuffer.state: must hold {n} positions of {self.game.name} with their policies and values")
+        self.count = count
         self.positions[:n], self.policies[:n], self.values[:n] = state["positions"], state["policies"], state["values"]

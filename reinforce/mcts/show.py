@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import os
-import zipfile
 
 import numpy as np
 
+from triskele.core.compressed import read_npz
+from triskele.core.errors import FileFormatError
 from triskele.core.files import atomic
 from triskele.reinforce.errors import SearchError
 from triskele.reinforce.game import CHANCE, Game
 from triskele.reinforce.mcts.result import SearchTree
-from triskele.reinforce.mcts.tree import EDGES, NODES, Tree
+from triskele.reinforce.mcts.tree import COUNTS, EDGES, FREE, LINKS, NODES, PARENTS, STATS, STREAM, Tree
 
 __all__ = ["draw_tree", "load_tree", "save_tree"]
 
@@ -68,17 +69,48 @@ def load_tree(path: str | os.PathLike, game: Game) -> SearchTree:
     SearchError
         If the file holds something else, or the tree of another game.
     """
+    where = f"load_tree: {os.fspath(path)!r}"
     try:
-        with open(path, "rb") as opened, np.load(opened) as file:
-            data = {name: file[name] for name in file.files}
-        nodes, edges = (int(data["counts"][k]) for k in (NODES, EDGES))
-        lengths = {n: nodes for n in (*_OF_NODES, "states")} | {n: edges for n in _OF_EDGES}
-        good = data["format"] == _FORMAT and all(len(data[n]) == length for n, length in lengths.items())
-    except (ValueError, KeyError, IndexError, EOFError, TypeError, zipfile.BadZipFile) as error:
-        raise SearchError(f"load_tree: {os.fspath(path)!r} must be a file written by SearchTree.save ({error})") from error
-    if not good:
-        raise SearchError(f"load_tree: {os.fspath(path)!r} must be a whole file written by this version of SearchTree.save")
-    if str(data["key"]) != game.key or data["states"].dtype != game.dtype:
-        raise SearchError(f"load_tree: {os.fspath(path)!r} holds a tree of {data['game']} (with other rules or another size), got {game.name}")
+        with open(path, "rb") as file:
+            data = read_npz(file, where)
+    except FileFormatError as error:
+        raise SearchError(f"{error} (must be a file written by SearchTree.save)") from error
+    try:
+        if data["format"] != _FORMAT:
+            raise ValueError(f"its format is {data['format']}, {_FORMAT} is needed")
+        name, key, moves = str(data["game"]), str(data["key"]), data["moves"].tolist()
+        reason = _defect(data, game) if key == game.key and data["states"].dtype == game.dtype else None
+    except (ValueError, KeyError, IndexError, TypeError, OverflowError) as error:
+        raise SearchError(f"{where} must be a file written by this version of SearchTree.save ({type(error).__name__}: {error})") from error
+    if key != game.key or data["states"].dtype != game.dtype:
+        raise SearchError(f"{where} holds a tree of {name} (with other rules or another size), got {game.name}")
+    if reason is not None:
+        raise SearchError(f"{where} must be a whole tree, but {reason} (the file is damaged)")
     data["packed"] = data["stats"].view(np.int64)
-    return SearchTree(game, Tree(*(data[name][None] for name in Tree._fields)), data["states"][None], 0, tuple(data["moves"].tolist()))
+    return SearchTree(game, Tree(*(data[name][None] for name in Tree._fields)), data["states"][None], 0, tuple(moves))
+
+
+def _defect(data: dict[str, np.ndarray], game: Game) -> str | None:
+    """What keeps the arrays of a file from being a tree, so that nobody who follows its links gets lost; None if nothing does."""
+    dtypes = {"stats": STATS, "totals": np.float64, "links": LINKS, "parents": PARENTS, "values": np.float32, "rewards": np.float32,
+              "children": np.int32, "actions": np.int32, "priors": np.float32, "counts": np.int64, "streams": np.uint64, "states": game.dtype, "moves": np.int64}  # fmt: skip
+    nodes, edges = (int(data["counts"][k]) for k in (NODES, EDGES))
+    shapes = {**{n: (nodes,) for n in (*_OF_NODES, "states")}, **{n: (edges,) for n in _OF_EDGES}, "counts": (COUNTS,), "streams": (STREAM,),
+              "moves": data["moves"].shape[:1]}  # fmt: skip
+    for name, dtype in dtypes.items():
+        if data[name].dtype != dtype or data[name].shape != shapes[name]:
+            return f"{name} must be {np.dtype(dtype)} of shape {shapes[name]}, got {data[name].dtype} of shape {data[name].shape}"
+    links, up, children = data["links"], data["parents"][1:], data["children"].astype(np.int64)
+    first, count, parent, edge = links["first_edge"].astype(np.int64), links["num_edges"].astype(np.int64), up["parent"].astype(np.int64), up["edge"]
+    checks = {
+        "there is no root": lambda: nodes >= 1 and data["parents"][0]["parent"] == FREE,
+        "edges of a node lie outside of it": lambda: np.all((count >= 0) & np.where(count > 0, (first >= 0) & (first + count <= edges), first >= FREE)),
+        "a parent does not come before its child": lambda: np.all((parent >= 0) & (parent < np.arange(1, nodes))),
+        "an edge does not lead to its child": lambda: np.all((edge >= first[parent]) & (edge < first[parent] + count[parent])) and np.all(children[edge] == np.arange(1, nodes)),
+        "an edge leads to a child of another": lambda: np.all((children >= FREE) & (children < nodes)) and np.count_nonzero(children != FREE) == nodes - 1,
+        "a player is none of the game's": lambda: np.all((links["player"] >= CHANCE) & (links["player"] < game.num_players)),
+        "an action is none of the game's": lambda: np.all((data["actions"] >= 0) & (data["actions"] < max(game.num_actions, game.num_outcomes))),
+        "a move is none of the game's": lambda: np.all((data["moves"] >= 0) & (data["moves"] < max(game.num_actions, game.num_outcomes))),
+        "a number of visits is negative": lambda: np.all(data["stats"]["visits"] >= 0),
+    }
+    return next((reason for reason, holds in checks.items() if not holds()), None)

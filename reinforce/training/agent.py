@@ -280,7 +280,8 @@ class Agent:
         for name in names:
             *owner, last = name.split(".")
             place, value = operator.attrgetter(*owner)(self) if owner else self, state["state"][name]
-            check_like(name, value, getattr(place, last))
+            if last != "state":  # which is checked where it is set
+                check_like(name, value, getattr(place, last))
             setattr(place, last, value)
 
     def _environment(self):

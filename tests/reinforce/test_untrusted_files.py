@@ -212,3 +212,59 @@ def test_weights_of_other_shapes_are_refused(trained, tmp_path):
             packed_file(tmp_path / "run.chk", "checkpoint", trained[0], {**trained[1], name: other})
             with pytest.raises(rl.errors.ReinforceError):
                 rl.PPO.resume(tmp_path / "run.chk")
+
+
+def searched(game, seed, moves=2, **options):
+    search = rl.MCTS(game, 60, seed=seed, **options)
+    state, rng = game.initial_state(), np.random.default_rng(seed)
+    for _ in range(moves):
+        result = search(state)
+        action = result.action if state.player >= 0 else int(rng.choice(state.legal_actions))
+        state = state.play(action)
+        search.advance(action)  # what is kept of a tree moves in memory
+    return search(state).tree
+
+
+@pytest.mark.parametrize("game", [rl.games.TicTacToe(), rl.games.ConnectFour()], ids=lambda g: g.name)
+def test_every_tree_that_is_saved_is_loaded(tmp_path, game):
+    for seed in range(4):
+        for options in ({}, {"solver": True}):
+            tree = searched(game, seed, **options)
+            tree.save(tmp_path / "tree")
+            assert rl.load_tree(tmp_path / "tree", game).draw(9, 9) == tree.draw(9, 9)
+
+
+@pytest.mark.parametrize("name, place, field, new", [
+    ("parents", 3, "parent", -1), ("parents", 3, "parent", -5), ("parents", 3, "parent", 3), ("parents", 3, "parent", 2**30), ("parents", 0, "parent", 0),
+    ("parents", 3, "edge", -1), ("parents", 3, "edge", 2**30), ("links", 0, "first_edge", 2**30), ("links", 0, "first_edge", -7), ("links", 0, "num_edges", -3),
+    ("links", 0, "num_edges", 32767), ("links", 0, "player", 9), ("children", 0, None, 2**30), ("children", 0, None, -5), ("children", 0, None, 0), ("actions", 0, None, 99),
+    ("counts", 0, None, 2**40), ("counts", 1, None, -1), ("counts", 0, None, 0), ("moves", 0, None, -1), ("stats", 0, "visits", -4), ("format", (), None, 7), ("key", (), None, "x"),
+])  # fmt: skip
+def test_a_tree_whose_links_lead_astray_is_refused(tmp_path, name, place, field, new):
+    """A parent of -5 made `Node.moves` run for ever."""
+    game = rl.games.TicTacToe()
+    searched(game, 1).save(tmp_path / "tree")
+    with np.load(tmp_path / "tree") as file:
+        arrays = {k: file[k].copy() for k in file.files}
+    if field is None:
+        arrays[name][place] = new
+    else:
+        arrays[name][field][place] = new
+    with open(tmp_path / "tree", "wb") as file:
+        np.savez(file, **arrays)
+    with pytest.raises(rl.SearchError, match="load_tree: .*tree'"):
+        rl.load_tree(tmp_path / "tree", game)
+
+
+def test_a_tree_is_written_whole_or_not_at_all(tmp_path, monkeypatch):
+    tree = searched(rl.games.TicTacToe(), 1)
+    tree.save(tmp_path / "tree")
+    before = (tmp_path / "tree").read_bytes()
+
+    def full(*args):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.replace", full)
+    with pytest.raises(OSError, match="No space left on device .*tree'"):
+        tree.save(tmp_path / "tree")
+    assert (tmp_path / "tree").read_bytes() == before and len(list(tmp_path.iterdir())) == 1

@@ -10,6 +10,7 @@ import contextlib
 import errno
 import os
 import re
+import stat
 from collections.abc import Iterator
 from typing import BinaryIO
 
@@ -18,7 +19,7 @@ try:
 except ImportError:  # Windows: a file that is open cannot be deleted there
     fcntl = None  # type: ignore[assignment]
 
-__all__ = ["PART", "atomic"]
+__all__ = ["PART", "atomic", "only_ours"]
 
 PART = ".part"  # how the names of temporary files end
 
@@ -95,6 +96,19 @@ def atomic(path: str | os.PathLike, *, durable: bool = True) -> Iterator[BinaryI
             hint = _HINTS.get(error.errno, "the file could not be written")
             raise OSError(error.errno, f"{os.strerror(error.errno)} ({hint})", path) from error
         raise
+
+
+def only_ours(status: os.stat_result, *owners: int) -> bool:
+    """Return True if only this user, root and `owners` can have written the file or folder that `status` describes.
+
+    Code that is kept on disk is loaded from such files in such folders alone, since anybody can plant files in a folder that is
+    shared. A group may write where it is the user's own first group, as a umask of 002 has it. On Windows the answer is
+    always True.
+    """
+    if not hasattr(os, "geteuid"):
+        return True
+    shared = status.st_mode & stat.S_IWOTH or status.st_mode & stat.S_IWGRP and status.st_gid != os.getegid()
+    return status.st_uid in (os.geteuid(), 0, *owners) and not shared
 
 
 def _create(folder, stem):

@@ -3,6 +3,10 @@
 A key is a hash of all that the entry depends on, so that an entry is never out of date, only unused. Writing is atomic
 (temporary file, then rename), reading checks a checksum, and every failure of the file system costs time, not results.
 
+Entries are machine code and pickles, so they must come from this user or from root. A folder that belongs to somebody else,
+or in which others may write, is not used; nor is a file in it that somebody else owns. The checksum covers the key, so that
+no entry can stand in for another. Whoever can write files as this user can still have his code run.
+
 The folder is `$TRISKELE_CACHE_DIR`, else `triskele` in the user's cache folder.
 """
 
@@ -14,13 +18,13 @@ import time
 from functools import cache
 from pathlib import Path
 
-from triskele.core.files import PART, atomic
+from triskele.core.files import PART, atomic, only_ours
 
 __all__ = ["clear_cache", "folder", "get", "make_key", "put", "source_stamp"]
 
 SIZE_LIMIT = 2 << 30  # bytes; the least recently used entries go first
 
-_MAGIC = b"TRSKL001"
+_MAGIC = b"TRSKL002"
 _DIGEST = 16
 _SUFFIX = ".bin"
 _PUTS_BETWEEN_CHECKS = 64
@@ -29,6 +33,7 @@ _TOUCH_AFTER = 3600.0  # seconds: how exactly the time of last use is kept
 
 _log = logging.getLogger(__name__)
 _puts = 0
+_trusted: dict[str, bool] = {}  # by folder
 
 
 def folder() -> Path:
@@ -60,20 +65,43 @@ def make_key(*parts: str | bytes) -> str:
     return state.hexdigest()
 
 
+def is_trusted(place: Path) -> bool:
+    """Return True if only this user and root can have written in a folder. Otherwise a warning is logged, once.
+
+    A folder that does not exist is trusted: whoever makes it asks again.
+    """
+    known = _trusted.get(name := str(place))
+    if known is None:
+        try:
+            known = _trusted[name] = only_ours(os.stat(place))
+        except OSError:
+            return True
+        if not known:
+            _log.warning("the cache folder %s is not used: it must belong to you, and nobody else may write in it (chmod, or set "
+                         "TRISKELE_CACHE_DIR)", place)  # fmt: skip
+    return known
+
+
 def get(key: str) -> bytes | None:
-    """The bytes stored under `key`, or None. An entry that is damaged is deleted and counts as missing."""
+    """The bytes stored under `key`, or None. An entry that is damaged is deleted, and one of another user's passed over."""
     path = _path(key)
+    if not is_trusted(folder()):
+        return None
     try:
         with open(path, "rb") as file:
+            status = os.fstat(file.fileno())
+            if not only_ours(status):
+                _log.warning("the cache entry %s is not used: it belongs to another user, or others may write it", path)
+                return None
             raw = file.read()
-            age = time.time() - os.fstat(file.fileno()).st_mtime
+            age = time.time() - status.st_mtime
     except OSError as error:
         if not isinstance(error, FileNotFoundError):
             _log.debug("cache entry %s cannot be read: %s", path, error)
         return None
     start = len(_MAGIC) + _DIGEST
     data = raw[start:]
-    if raw[:start] != _MAGIC + _checksum(data):
+    if raw[:start] != _MAGIC + _checksum(key, data):
         _log.debug("cache entry %s is damaged; discarded", path)
         _remove(path)
         return None
@@ -91,8 +119,10 @@ def put(key: str, data: bytes) -> bool:
     path = _path(key)
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if not is_trusted(folder()):
+            return False
         with atomic(path, durable=False) as file:  # the checksum finds what a power cut leaves
-            file.write(_MAGIC + _checksum(data))
+            file.write(_MAGIC + _checksum(key, data))
             file.write(data)
     except OSError as error:
         _log.debug("cache entry %s cannot be written: %s", path, error)
@@ -105,6 +135,8 @@ def put(key: str, data: bytes) -> bool:
 
 def clear_cache() -> None:
     """Delete every stored entry of `folder()`. Functions that are already compiled go on working."""
+    if not is_trusted(folder()):
+        return
     for path, _ in _entries():
         _remove(path)
 
@@ -139,8 +171,8 @@ def _path(key: str) -> Path:
     return folder() / key[:2] / (key[2:] + _SUFFIX)
 
 
-def _checksum(data: bytes) -> bytes:
-    return hashlib.blake2b(data, digest_size=_DIGEST).digest()
+def _checksum(key: str, data: bytes) -> bytes:
+    return hashlib.blake2b(data, digest_size=_DIGEST, key=key.encode()).digest()
 
 
 def _remove(path) -> None:

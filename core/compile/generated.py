@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import importlib.util
 import os
 import sys
@@ -14,7 +15,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from triskele.core.compile.cache import folder, make_key
+from triskele.core.compile.cache import folder, is_trusted, make_key
 from triskele.core.files import atomic
 
 __all__ = ["load_module"]
@@ -39,15 +40,19 @@ def load_module(source: str, stem: str, names: Mapping[str, Any] | None = None) 
     Returns
     -------
     module
-        The same object for the same source. Where the folder cannot be written, the module lives in a temporary
+        The same object for the same source. Where the folder cannot be written, or others may write in it, the module lives in a temporary
         folder of this process, and is compiled again by the next.
     """
     key = make_key(source)
     name = f"triskele_generated_{stem}_{key[:24]}"
     if name in sys.modules:
         return sys.modules[name]
+    place = folder() / "generated"
     try:
-        path = _write(folder() / "generated", f"{name}.py", source)
+        place.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if not all(map(is_trusted, (folder(), place, place / "__pycache__"))):  # Python loads bytecode from the last
+            raise PermissionError(errno.EACCES, "others may write there", str(place))
+        path = _write(place, f"{name}.py", source)
     except OSError:
         path = _write(Path(_temporary_folder().name), f"{name}.py", source)
     spec = importlib.util.spec_from_file_location(name, path)

@@ -27,15 +27,21 @@ Examples
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import gc
 import hashlib
+import io
+import logging
+import os
+import pickle
 import re
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+from triskele.core.files import only_ours
 from triskele.core.kernels.native import checked
 
 __all__ = ["FASTMATH", "Compiled", "device", "inner", "kernel", "template"]
@@ -86,19 +92,71 @@ def _source(path: Path) -> tuple[bytes, frozenset[Path]]:
 _TYPES_ONLY = re.compile(r"^if TYPE_CHECKING:\n(?:[ \t]+.*\n|\n)+", re.MULTILINE)
 
 
+_DIGEST = 16
+_log = logging.getLogger(__name__)
+
+
+def _digest(path, content):
+    return hashlib.blake2b(content, digest_size=_DIGEST, key=hashlib.blake2b(os.path.basename(path).encode(), digest_size=16).digest()).digest()
+
+
+@cache
+def _warn(place):
+    _log.warning("compiled code in %s is not used: it belongs to another user, or others may write there", place)
+
+
+def _owner(path):
+    """Who owns a source file: he can have his code run anyway."""
+    try:
+        return os.stat(path).st_uid
+    except OSError:
+        return os.geteuid() if hasattr(os, "geteuid") else 0
+
+
 @cache
 def _cache_class() -> type:
-    """A Numba function cache with our stamp, in which a failing disk only costs time."""
+    """A Numba function cache with our stamp, in which a failing disk only costs time.
+
+    Files begin with a digest of their name and content, and nothing is unpickled that has another one, that lies in a folder in
+    which others may write, or that belongs to somebody other than this user, root and the owner of the source.
+    """
     from numba.core.caching import FunctionCache, IndexDataCacheFile
 
     class File(IndexDataCacheFile):
+        owner: int  # of the source
+
+        def _content(self, path):
+            with open(path, "rb") as file:
+                if not only_ours(os.stat(self._cache_path), self.owner) or not only_ours(os.fstat(file.fileno()), self.owner):
+                    _warn(self._cache_path)
+                    raise PermissionError(path)
+                digest, content = file.read(_DIGEST), file.read()
+            if digest != _digest(path, content):
+                raise ValueError(f"{path} is damaged")
+            return content
+
+        @contextlib.contextmanager
+        def _open_for_write(self, path):
+            content = io.BytesIO()
+            yield content
+            with super()._open_for_write(path) as file:
+                file.write(_digest(path, content.getvalue()))
+                file.write(content.getvalue())
+
         # Data carry stamp and key, and are refused when they are not those asked for: a process killed between its
         # two writes, or two processes writing at once, can leave an index that points at another entry's data.
         def _load_index(self):
             try:
-                return super()._load_index()
-            except Exception:  # truncated or made by another build: start anew
+                content = io.BytesIO(self._content(self._index_path))
+                if pickle.load(content) != self._version:
+                    return {}
+                stamp, overloads = pickle.load(content)
+                return overloads if stamp == self._source_stamp else {}
+            except Exception:  # missing, damaged, or made by another build: start anew
                 return {}
+
+        def _load_data(self, name):
+            return pickle.loads(self._content(self._data_path(name)))
 
         def save(self, key, data):
             super().save(key, (self._source_stamp, key, data))
@@ -113,6 +171,7 @@ def _cache_class() -> type:
             own = self._cache_file._source_stamp  # of the file, which may lie outside the suite
             stamp = (own, source_stamp(py_func.__code__.co_filename), checked())
             self._cache_file = File(self._cache_path, self._impl.filename_base, stamp)
+            self._cache_file.owner = _owner(py_func.__code__.co_filename)
 
         def load_overload(self, sig, target_context):
             try:

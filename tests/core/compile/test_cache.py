@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from triskele.core.compile import cache
+from triskele.core.compile import cache, generated
 
 
 @pytest.fixture(autouse=True)
@@ -50,6 +50,51 @@ def test_damaged_entry_is_discarded(folder, damage):
     assert cache.get(key) is None
     assert entries(folder) == []
     assert cache.put(key, b"again") and cache.get(key) == b"again"
+
+
+def test_an_entry_under_another_key_is_discarded(folder):
+    one, two = cache.make_key("one"), cache.make_key("two")
+    cache.put(one, b"data")
+    cache._path(two).parent.mkdir(exist_ok=True)
+    cache._path(one).rename(cache._path(two))
+    assert cache.get(two) is None
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid"), reason="POSIX permissions")
+class TestPlanted:
+    @pytest.mark.parametrize("where", ["folder", "entry"])
+    @pytest.mark.parametrize("change", ["all may write", "a group may write", "another user's"])
+    def test_what_others_can_have_planted_is_not_used(self, folder, monkeypatch, caplog, where, change):
+        if change != "all may write" and os.geteuid():
+            pytest.skip("only root gives files away")
+        monkeypatch.setattr(cache, "_trusted", {})
+        key = cache.make_key("x")
+        cache.put(key, b"data")
+        cache._trusted.clear()
+        path = folder if where == "folder" else cache._path(key)
+        if change == "all may write":
+            path.chmod(0o777)
+        elif change == "a group may write":
+            os.chown(path, -1, 12345)
+            path.chmod(0o770)
+        else:
+            os.chown(path, 12345, -1)
+        assert cache.get(key) is None and cache.get(key) is None
+        assert "is not used" in caplog.text
+        cache.clear_cache()
+        if where == "folder":
+            assert cache._path(key).exists() and not cache.put(cache.make_key("y"), b"data")
+            assert caplog.text.count("is not used") == 1
+            module = generated.load_module(f"number = {change!r}", "planted")
+            assert module.number == change and str(folder) not in module.__file__
+
+    def test_a_private_group_may_write(self, folder, monkeypatch):
+        """As a umask of 002 has it, where every user has a group of his own."""
+        monkeypatch.setattr(cache, "_trusted", {})
+        folder.mkdir()
+        folder.chmod(0o775)
+        key = cache.make_key("x")
+        assert cache.put(key, b"data") and cache.get(key) == b"data"
 
 
 def test_full_disk_leaves_nothing_behind(folder, monkeypatch):

@@ -22,7 +22,9 @@ def suite(tmp_path):
     (package / "kernels").mkdir(parents=True)
     for folder in (package, package / "kernels"):
         (folder / "__init__.py").write_text("")
-    shutil.copy(SOURCES, package / "kernels" / "njit.py")
+    for name in ("njit.py", "native.py"):
+        shutil.copy(SOURCES.parent / name, package / "kernels" / name)
+    shutil.copy(SOURCES.parents[1] / "files.py", package / "files.py")
     (package / "callee.py").write_text(
         "from triskele.core.kernels.njit import device\n@device\ndef scale(x):\n    return 2.0 * x\n"
     )
@@ -90,6 +92,36 @@ def test_full_disk_only_costs_time(suite):
         builtins.open = full
     """
     assert run(suite, fail)[0] == 12.0
+    assert run(suite) == (12.0, 0, 1)
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid"), reason="POSIX permissions")
+@pytest.mark.parametrize("place", ["folder", "index", "data"])
+@pytest.mark.parametrize("change", ["all may write", "another user's"])
+def test_code_that_others_can_have_planted_is_not_unpickled(suite, place, change):
+    """A pickle with a valid digest, which would run a command."""
+    if change == "another user's" and os.geteuid():
+        pytest.skip("only root gives files away")
+    run(suite)
+    (index,), (data,) = (suite / "cache").rglob("*.nbi"), (suite / "cache").rglob("*.nbc")
+    file = data if place == "data" else index
+    code = b"cos\nsystem\n(S'touch pwned'\ntR."
+    file.write_bytes(njit._digest(str(file), code) + code)
+    target = file.parent if place == "folder" else file
+    if change == "all may write":
+        target.chmod(0o777)
+    else:
+        os.chown(target, 12345, -1)
+    code = "import logging; logging.disable()"
+    environment = {"PYTHONDONTWRITEBYTECODE": "1", "PWD": str(suite)}
+    assert run(suite, f"{code}\nimport os; os.chdir({str(suite)!r})", **environment)[0] == 12.0
+    assert not (suite / "pwned").exists()
+
+
+def test_data_under_another_name_are_not_unpickled(suite):
+    run(suite)
+    (index,), (data,) = (suite / "cache").rglob("*.nbi"), (suite / "cache").rglob("*.nbc")
+    index.write_bytes(data.read_bytes())
     assert run(suite) == (12.0, 0, 1)
 
 

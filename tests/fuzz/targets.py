@@ -1,0 +1,373 @@
+"""Every reader of the suite: how it is called, what whole files look like, and the errors that its documentation names."""
+
+import dataclasses
+import functools
+import gzip
+import hashlib
+import io
+import struct
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from triskele import core, quantum, sponge
+from triskele import reinforce as rl
+from triskele.core import nn, random
+from triskele.core.compile import cache
+from triskele.core.errors import FileFormatError
+from triskele.quantum.errors import ChannelError, CircuitError, GateError, ParameterError, QASMError
+from triskele.reinforce.errors import CheckpointError, ReinforceError, SearchError
+from triskele.reinforce.policy import Categorical, Policy
+from triskele.sponge import errors, learn
+from triskele.sponge.load.amber_files import read_restart
+from triskele.sponge.load.gro import read_gro
+from triskele.sponge.load.mmcif import read_mmcif
+from triskele.sponge.load.pdb import read_pdb
+
+DATA = Path(__file__).parents[1] / "data"
+ALA = DATA / "sponge" / "ala2_vacuum"
+LOADING = (FileFormatError, errors.MissingTemplateError, errors.MissingParameterError, errors.BoxError)
+
+
+@dataclasses.dataclass
+class Target:
+    """A reader.
+
+    Attributes
+    ----------
+    read : function of a path
+    seeds : function that gives whole files, as bytes
+    errors : classes that the documentation names
+    suffix : str
+    bombs : function that gives files that are not whole, as bytes
+    seal : function that makes a checksum fit, so that what lies behind it is reached
+    names_file : whether errors must name the file
+    """
+
+    read: Callable[[Path], Any]
+    seeds: Callable[[], list[bytes]]
+    errors: tuple[type[BaseException], ...]
+    suffix: str = ""
+    bombs: Callable[[], list[bytes]] = list
+    seal: Callable[[bytes], bytes] = lambda data: data
+    names_file: bool = True
+    name: str = ""
+
+
+def written(write, *values, suffix=""):
+    """What a function (path, value) writes for each of the values."""
+    import tempfile
+
+    found = []
+    with tempfile.TemporaryDirectory() as folder:
+        for value in values:
+            write(path := Path(folder) / f"whole{suffix}", value)
+            found.append(path.read_bytes())
+    return found
+
+
+def plain(*paths):
+    return [gzip.decompress(p.read_bytes()) if p.suffix == ".gz" else p.read_bytes() for p in (DATA / "sponge" / p for p in paths)]
+
+
+def gzip_bombs():
+    return [gzip.compress(bytes(1 << 20)) * 400, gzip.compress(b"text")[:-3]]
+
+
+# -- core -------------------------------------------------------------------------------------------------------------------
+
+
+def trees():
+    return [{"a": np.arange(6.0).reshape(2, 3), "b": [np.float32(1), None, (True, 3)], "c": np.array([1 + 2j])}, np.zeros(3, np.int8), {}]
+
+
+def header_bombs():
+    return [n.to_bytes(8, "little") + text for n, text in [
+        (2**63, b""), (10**8, b"{}"), (60_000, b"[" * 60_000), (2, b"{}"),
+        *((len(t), t) for t in (b'{"x":{"dtype":"F64","shape":[1099511627776],"data_offsets":[0,8796093022208]}}', b'{"x":{"dtype":"U8","shape":[0,4611686018427387904],"data_offsets":[0,0]}}',
+                                b'{"__metadata__":{"triskele.tree":"' + b"[" * 50_000 + b'"}}'))]]  # fmt: skip
+
+
+def resealed(data):
+    """A file of `core.save` with the checksum that its content has now."""
+    length = int.from_bytes(data[:8], "little")
+    head, at = data[8 : 8 + min(length, len(data))], data.find(b'"triskele.sha256":"')
+    if at < 0 or at + 83 > 8 + length:
+        return data
+    at += 19 - 8
+    blank = head[:at] + b"0" * 64 + head[at + 64 :]
+    return data[:8] + blank[:at] + hashlib.sha256(blank + data[8 + length :]).hexdigest().encode() + blank[at + 64 :] + data[8 + length :]
+
+
+def cached(path):
+    """An entry of the kernel cache: damaged ones count as missing, and are never taken."""
+    from unittest import mock
+
+    key = cache.make_key("fuzz")
+    with mock.patch.object(cache, "_path", lambda _: path):
+        found = cache.get(key)
+    if found not in (None, b"machine code"):
+        raise AssertionError(f"took {found[:50]!r}")
+
+
+def cache_entry():
+    data, key = b"machine code", cache.make_key("fuzz")
+    return [cache._MAGIC + cache._checksum(key, data) + data]
+
+
+# -- sponge -----------------------------------------------------------------------------------------------------------------
+
+
+def cif():
+    import gemmi
+
+    structure = gemmi.read_structure(str(ALA / "ala2_vacuum.pdb"))
+    structure.setup_entities()
+    return [structure.make_mmcif_document().as_string().encode()]
+
+
+def netcdf():
+    from scipy.io import netcdf_file
+
+    buffer = io.BytesIO()
+    file = netcdf_file(buffer, "w")
+    file.Conventions, file.ConventionVersion = "AMBERRESTART", "1.0"
+    for name, size in (("atom", 3), ("spatial", 3), ("cell_spatial", 3), ("cell_angular", 3)):
+        file.createDimension(name, size)
+    for name, axes in (("coordinates", ("atom", "spatial")), ("velocities", ("atom", "spatial")), ("cell_lengths", ("cell_spatial",)), ("cell_angles", ("cell_angular",))):
+        file.createVariable(name, "d", axes)[:] = 50.0 + np.arange(3)
+    file.createVariable("time", "d", ())[...] = 1.0
+    file.flush()
+    return [buffer.getvalue()]
+
+
+def structure_files(path, forcefield=("amber14/protein.ff14SB",)):
+    return sponge.load(path, forcefield=list(forcefield))
+
+
+def with_topology(name):
+    """A damaged topology with whole parameters and coordinates."""
+    peptide = DATA / "sponge" / "parmed"
+    if name == "psf":
+        return lambda path: sponge.load(path, peptide / "peptide.prm.gz", peptide / "peptide.rtf.gz", peptide / "peptide_charmm27.gro.gz")
+    if name == "prm":
+        return lambda path: sponge.load(peptide / "peptide.psf.gz", path, peptide / "peptide.rtf.gz", peptide / "peptide_charmm27.gro.gz")
+    return lambda path: sponge.load(path, peptide / "peptide_amber.gro.gz")
+
+
+FFXML = b"""<ForceField><AtomTypes><Type name="a" class="A" element="Ar" mass="39.948"/></AtomTypes>
+<Residues><Residue name="AR"><Atom name="AR" type="a" charge="0.0"/></Residue></Residues>
+<HarmonicBondForce><Bond class1="A" class2="A" length="0.1" k="1000.0"/></HarmonicBondForce>
+<NonbondedForce coulomb14scale="0.8333" lj14scale="0.5"><UseAttributeFromResidue name="charge"/>
+<Atom type="a" sigma="0.34" epsilon="0.99"/></NonbondedForce>
+<PeriodicTorsionForce><Proper class1="A" class2="" class3="" class4="A" periodicity1="2" phase1="3.14" k1="1.0"/></PeriodicTorsionForce></ForceField>"""
+
+
+def dimers(**options):
+    n = 4
+    x = np.random.default_rng(0).uniform(0, 2, (n, 3))
+    x[1::2] = x[::2] + [0.16, 0, 0]
+    pairs = np.arange(n).reshape(-1, 2)
+    system = sponge.System(sponge.Topology.of_particles(n, "C", 6, pairs), np.full(n, 12.0), None, x)
+    system.add(sponge.harmonic_bond(pairs, k=1000.0, r0=0.15))
+    return sponge.Simulation(system, sponge.LangevinMiddle(temperature=300, friction=1.0, timestep=0.002), seed=1, **options)
+
+
+def dimers_saved():
+    sim = dimers()
+    sim.run(4)
+    return written(lambda path, sim: sim.save_checkpoint(path), sim)
+
+
+def sealed_checkpoint(data):
+    """A checkpoint whose length and checksum fit what follows, and whose archive is rebuilt where that can be."""
+    body = data[60:]
+    return struct.pack("<16sIQ32s", b"TRISKELE SPONGE\0", 1, len(body), hashlib.sha256(body).digest()) + body
+
+
+def rezipped(data):
+    """The same of an archive: members whose sums fit."""
+    body = data[60:]
+    at = body.find(b"\x93NUMPY")
+    if at < 0:
+        return sealed_checkpoint(data)
+    buffer, whole = io.BytesIO(), zipfile.ZipFile(io.BytesIO(dimers_whole()[60:]))
+    with zipfile.ZipFile(buffer, "w") as archive:
+        place = 0
+        for entry in whole.infolist():
+            size = entry.file_size
+            start = body.find(b"\x93NUMPY", place)
+            archive.writestr(entry.filename, body[start : start + size] if start >= 0 else b"")
+            place = max(start, 0) + 6
+    return sealed_checkpoint(data[:60] + buffer.getvalue())
+
+
+@functools.cache
+def dimers_whole():
+    return dimers_saved()[0]
+
+
+def resume(path):
+    dimers().load_checkpoint(path)
+
+
+class Continued:
+    """A file of a reporter that a resumed run goes on writing."""
+
+    def __init__(self, kind, suffix):
+        self.kind, self.suffix = kind, suffix
+
+    def begin(self, folder):
+        sim, path = dimers(), Path(folder) / f"damaged{self.suffix}"
+        sim.run(4, report=[self.kind(path, 2)])
+        sim.save_checkpoint(Path(folder) / "state.chk")
+        return path.read_bytes(), sim.files[str(path)]
+
+    def seeds(self):
+        data, self.known = self.begin(Path.cwd())
+        return [data]
+
+    def read(self, path):
+        sim = dimers()
+        sim.load_checkpoint(path.parent / "state.chk")
+        sim.run(2, report=[self.kind(path, 2)])
+
+
+def networks():
+    painn = learn.PaiNN.init(random.key(0), ["H", "O"], features=4, layers=1, radial=3)
+    behler = learn.BehlerParrinello.init(random.key(0), ["H", "O"], features=4, layers=1, radial=3, angular=1)
+    return written(learn.save, painn, behler)
+
+
+# -- quantum ----------------------------------------------------------------------------------------------------------------
+
+QASM2 = [b'OPENQASM 2.0;\ninclude "qelib1.inc";\ngate my(a, b) q, r { u3(a/2, -b, pi) q; cx q, r; barrier q, r; rz(sin(a)^2) r; }\nqreg q[3]; creg c[3];\n'
+         b'h q; my(0.5, pi/4) q[0], q[2];\ncu1(-1.5e-1) q[0], q[1];\nif (c==1) x q[1];\nmeasure q -> c;\nreset q[0];\n']  # fmt: skip
+QASM3 = [b'OPENQASM 3.0;\ninclude "stdgates.inc";\ninput float[64] theta;\nconst int n = 3;\nqubit[n] q; bit[n] c;\n'
+         b'gate g(t) a, b { ctrl @ p(t) a, b; inv @ s a; pow(2) @ t b; }\nfor int i in [0:n-1] { h q[i]; }\ng(theta/2) q[0], q[1];\nc[0] = measure q[0];\n'
+         b'if (c[0] == 1) { x q[1]; } else { y q[2]; }\nU(0.1, 0.2, 0.3) q[2];\ngphase(pi/4);\nc = measure q;\n']  # fmt: skip
+
+
+def circuits():
+    one = quantum.Circuit(3).h(0).crx({"a": 0.1}, 0, 1).rz(0.3, 2).ccx(0, 1, 2)
+    return [one.to_json().encode()]
+
+
+# -- reinforce --------------------------------------------------------------------------------------------------------------
+
+
+def policies():
+    head = Categorical(nn.MLP.init(random.key(0), [4, 5, 2], activation=nn.relu))
+    return written(lambda path, policy: policy.save(path), Policy(head, (4,), None, 2))
+
+
+def use_policy(path):
+    policy = rl.load_policy(path)
+    np.asarray(policy(np.zeros(policy.observation_shape, np.float32)))
+
+
+@functools.cache
+def ppo():
+    return rl.PPO("CartPole-v1", num_envs=2, num_steps=8, minibatches=2, epochs=1, hidden=(4,), seed=0)
+
+
+def searched():
+    game = rl.games.TicTacToe()
+    return written(lambda path, tree: tree.save(path), rl.MCTS(game, 40, seed=0)(game.initial_state()).tree)
+
+
+def look_at_tree(path):
+    tree = rl.load_tree(path, rl.games.TicTacToe())
+    tree.draw(9, 9)
+    assert len(list(tree.root.walk())) <= len(tree)
+    for node in list(tree.root.walk())[:20]:
+        assert len(node.moves) <= len(tree) + len(tree.moves)
+
+
+def unzipped(data):
+    """A tree without compression and sums, so that damage reaches the arrays."""
+    with np.load(io.BytesIO(data)) as file:
+        buffer = io.BytesIO()
+        np.savez(buffer, **file)
+    return buffer.getvalue()
+
+
+def resummed(data):
+    """An archive whose sums fit what its members hold now."""
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            buffer = io.BytesIO()
+            with zipfile.ZipFile(buffer, "w") as out:
+                for entry in archive.infolist():
+                    start = entry.header_offset + 30 + len(entry.filename.encode())
+                    start += int.from_bytes(data[entry.header_offset + 28 : entry.header_offset + 30], "little")
+                    out.writestr(entry.filename, data[start : start + entry.file_size])
+            return buffer.getvalue()
+    except (zipfile.BadZipFile, ValueError, OSError, NotImplementedError, UnicodeError, OverflowError, EOFError):
+        return data
+
+
+def zip_bombs():
+    bombs = []
+    for members in ([bytes(300 << 20)], [bytes(1 << 20)] * 300):
+        buffer = io.BytesIO()
+        with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+            for k, data in enumerate(members):
+                archive.writestr(f"{k}.npy", data)
+        bombs.append(buffer.getvalue())
+    return bombs
+
+
+def nested_text():
+    text = b'{"kind":"policy","version":2,"value":' + b'{"list":[' * 20_000 + b"]}" * 20_000 + b"}"
+    return written(core.save, {"text": np.frombuffer(text, np.uint8), "arrays": {}})
+
+
+def text_of(read):
+    return lambda path: read(path.read_bytes().decode("latin-1"))
+
+
+QUANTUM = (CircuitError, GateError, ParameterError, ChannelError)
+TARGETS = {
+    "core": Target(core.load, lambda: written(core.save, *trees()), (FileFormatError,), ".safetensors", header_bombs),
+    "core resealed": Target(core.load, lambda: written(core.save, *trees()), (FileFormatError,), ".safetensors", header_bombs, resealed),
+    "cache": Target(cached, cache_entry, (), ".bin"),
+    "prmtop": Target(sponge.load, lambda: plain("ala2_vacuum/alanine-dipeptide.prmtop"), LOADING, ".prmtop"),
+    "prmtop chamber": Target(sponge.load, lambda: plain("amber/chamber.prmtop.gz"), LOADING, ".prmtop"),
+    "gzip": Target(sponge.load, lambda: [(DATA / "sponge/amber/nbfix.prmtop.gz").read_bytes()], LOADING, ".prmtop.gz", gzip_bombs),
+    "inpcrd": Target(read_restart, lambda: plain("ala2_vacuum/alanine-dipeptide.crd", "amber/chamber.rst7.gz"), LOADING, ".rst7"),
+    "netcdf": Target(read_restart, netcdf, LOADING, ".ncrst"),
+    "gro": Target(read_gro, lambda: plain("parmed/peptide_amber.gro.gz"), LOADING, ".gro"),
+    "gro.gz": Target(read_gro, lambda: [(DATA / "sponge/parmed/peptide_amber.gro.gz").read_bytes()], LOADING, ".gro.gz", gzip_bombs),
+    "top": Target(with_topology("top"), lambda: plain("parmed/amber99sb-ildn.top.gz"), LOADING, ".top"),
+    "psf": Target(with_topology("psf"), lambda: plain("parmed/peptide.psf.gz"), LOADING, ".psf", names_file=False),
+    "prm": Target(with_topology("prm"), lambda: plain("parmed/peptide.prm.gz"), LOADING, ".prm", names_file=False),
+    "pdb": Target(read_pdb, lambda: plain("ala2_vacuum/ala2_vacuum.pdb"), LOADING, ".pdb"),
+    "pdb with forcefield": Target(structure_files, lambda: plain("ala2_vacuum/ala2_vacuum.pdb"), LOADING, ".pdb", names_file=False),
+    "mmcif": Target(read_mmcif, cif, LOADING, ".cif"),
+    "system xml": Target(sponge.load, lambda: plain("ala2_vacuum/system.xml.gz", "openmmtools/Diatom/system.xml.gz"), LOADING, ".xml", names_file=False),
+    "ffxml": Target(sponge.ForceField, lambda: [FFXML], LOADING, ".xml", names_file=False),
+    "checkpoint": Target(resume, dimers_saved, (errors.CheckpointError,), ".chk", lambda: [sealed_checkpoint(bytes(60) + b) for b in zip_bombs()]),
+    "checkpoint resealed": Target(resume, dimers_saved, (errors.CheckpointError,), ".chk", seal=sealed_checkpoint),
+    "checkpoint rezipped": Target(resume, dimers_saved, (errors.CheckpointError,), ".chk", seal=rezipped),
+    **{f"{kind.__name__.lower()} continued": Target(c.read, c.seeds, (errors.ReporterError,), suffix)
+       for kind, suffix in ((sponge.DCD, ".dcd"), (sponge.XTC, ".xtc"), (sponge.H5MD, ".h5"), (sponge.CSV, ".csv")) for c in [Continued(kind, suffix)]},
+    "learn": Target(learn.load, networks, (FileFormatError,), ".safetensors"),
+    "learn resealed": Target(learn.load, networks, (FileFormatError,), ".safetensors", seal=resealed),
+    "qasm 2": Target(text_of(quantum.Circuit.from_qasm), lambda: QASM2, (QASMError,), names_file=False),
+    "qasm 3": Target(text_of(quantum.Circuit.from_qasm), lambda: QASM3, (QASMError,), names_file=False),
+    "circuit json": Target(text_of(quantum.Circuit.from_json), circuits, QUANTUM, names_file=False, bombs=lambda: [b"[" * 50_000, b'{"format":' * 50_000]),
+    "pauli text": Target(text_of(quantum.PauliSum), lambda: [b"0.5 * X0 Y1 - 2.5e-1 Z3 + 1j * Z0 Z2"], (quantum.errors.OperatorError,), names_file=False),
+    "policy": Target(use_policy, policies, (CheckpointError, FloatingPointError), ".safetensors", nested_text),
+    "policy resealed": Target(use_policy, policies, (CheckpointError, FloatingPointError), ".safetensors", seal=resealed, names_file=False),
+    "agent checkpoint": Target(rl.PPO.resume, lambda: written(lambda path, agent: agent.save_checkpoint(path), ppo()), (ReinforceError,), ".chk"),
+    "agent checkpoint resealed": Target(rl.PPO.resume, lambda: written(lambda path, agent: agent.save_checkpoint(path), ppo()), (ReinforceError, FloatingPointError), ".chk",
+                                        seal=resealed, names_file=False),
+    "tree": Target(look_at_tree, searched, (SearchError,), ".npz", zip_bombs),
+    "tree resealed": Target(look_at_tree, lambda: [unzipped(t) for t in searched()], (SearchError,), ".npz", seal=resummed),
+}  # fmt: skip
+for _name, _target in TARGETS.items():
+    _target.name = _name

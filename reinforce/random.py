@@ -33,12 +33,13 @@ import numpy as np
 from triskele.core.kernels import simd
 from triskele.core.kernels.njit import inner
 from triskele.core.random import numba as draws
+from triskele.core.random.streams import Counter
 
 __all__ = ["below", "bits", "gamma", "gumbel", "mix", "normal", "start", "uniform"]
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # 2**64 / golden ratio, odd
 _MIX1, _MIX2 = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
-_STREAMS = 7  # the last counter word of Philox, which keeps these streams apart from those of core.random
+_STREAMS = int(Counter.GAMES)
 _LOW = np.uint64(0xFFFFFFFF)
 
 

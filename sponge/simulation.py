@@ -393,11 +393,19 @@ class Simulation:
         path = os.fspath(path)
         arrays, meta = read_checkpoint(path)
         here = self._fingerprint
-        if meta["fingerprint"] != here:
-            raise CheckpointError(f"checkpoint {path!r}: must belong to the same system and settings, but these differ: "
-                                  + ", ".join(differences(meta["fingerprint"], here)))
-        self._restore(arrays, meta)
-        self.files, self.resumed_from = dict(meta["files"]), path
+        try:
+            if meta["fingerprint"] != here:
+                raise CheckpointError(f"checkpoint {path!r}: must belong to the same system and settings, but these differ: "
+                                      + ", ".join(differences(meta["fingerprint"], here)))
+            files = dict(meta["files"])
+            if not all(type(size) is int and size >= 0 for size in (*files.values(), meta["step"])):
+                raise ValueError("step and sizes of files must be natural numbers")
+            self._restore(arrays, meta)
+        except CheckpointError:
+            raise
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+            raise CheckpointError(f"checkpoint {path!r}: does not hold the state of a simulation: {type(error).__name__} {error}") from error
+        self.files, self.resumed_from = files, path
 
     @cached_property
     def _fingerprint(self):
@@ -417,11 +425,13 @@ class Simulation:
     def _restore(self, arrays, meta):
         engine = self._engine
         self._runner.program.restart()  # makes the plans, and with them the store
-        for name in ("positions", "velocities", "forces", "box"):
-            getattr(engine, name)[:] = arrays[name]
-        for name, values in arrays.items():
-            if name.startswith("store/"):
-                engine.store[name.removeprefix("store/")][...] = values
+        places = {name: getattr(engine, name) for name in ("positions", "velocities", "forces", "box")}
+        places |= {name: engine.store[name.removeprefix("store/")] for name in arrays if name.startswith("store/")}
+        for name, place in places.items():
+            if arrays[name].shape != place.shape or arrays[name].dtype != place.dtype:
+                raise ValueError(f"{name} must be {place.dtype} of shape {place.shape}, got {arrays[name].dtype} of shape {arrays[name].shape}")
+        for name, place in places.items():
+            place[...] = arrays[name]
         for method in self.sampling:
             prefix = f"sampling/{method.name}/"
             method.restore({name.removeprefix(prefix): values for name, values in arrays.items() if name.startswith(prefix)})

@@ -26,9 +26,9 @@ import numpy as np
 
 from triskele.core.kernels import simd
 from triskele.core.kernels.njit import device, kernel
+from triskele.core.random.streams import Counter
 
-# the last counter word, which keeps the streams of these distributions apart from the others
-_GAMMA, _POISSON = 3, 4
+_GAMMA, _POISSON = int(Counter.GAMMA), int(Counter.POISSON)
 _SCALE, _ANGLE = 2.0**-53, np.pi * 2.0**-52
 
 

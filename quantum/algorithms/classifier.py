@@ -12,6 +12,7 @@ from tqdm import tqdm
 
 from triskele import core
 from triskele.core import nn, optim, random
+from triskele.core.random.streams import Fold
 from triskele.quantum.algorithms.start import check_data, random_angles
 from triskele.quantum.circuit import Circuit
 from triskele.quantum.errors import CircuitError, ParameterError
@@ -161,7 +162,7 @@ class Classifier:
         return nn.cross_entropy(self._logits(weights, x), y)
 
     def _fresh(self, seed: int) -> dict[str, np.ndarray]:
-        m, key = len(self.observables), random.fold_in(random.key(seed), 1)
+        m, key = len(self.observables), random.fold_in(random.key(seed), Fold.CLASSIFIER)
         weight = random.normal(key, (m, self.classes), dtype=np.float64) / np.sqrt(m)
         return {"theta": random_angles(len(self.circuit.parameters), seed), "weight": weight, "bias": np.zeros(self.classes)}
 

@@ -8,11 +8,12 @@ import numpy as np
 
 from triskele.core.kernels.njit import device, kernel
 from triskele.core.random.numba import block
+from triskele.core.random.streams import Counter
 from triskele.reinforce.buffers.ring import RESTART, TERMINATED, TRUNCATED
 
 __all__ = ["Transitions"]
 
-_STREAM = 6  # the last counter word, which keeps these draws apart from those of core.random
+_STREAM = int(Counter.BUFFERS)
 _ENDED = TERMINATED | TRUNCATED
 
 

@@ -14,6 +14,7 @@ import numpy as np
 
 __all__ = ["UnknownState", "read", "write"]
 
+_GENERATORS = ("MT19937", "PCG64", "PCG64DXSM", "Philox", "SFC64")
 _PLAIN = (bool, int, float, str, type(None))
 _FIXED = (type, types.FunctionType, types.BuiltinFunctionType, types.MethodType, types.ModuleType)
 _FIXED_MODULES = ("gymnasium.spaces", "gymnasium.envs.registration", "gymnasium.vector.utils", "pygame")  # spaces, names and windows
@@ -94,6 +95,8 @@ def write(tree: Any, value: Any, where: str = "") -> Any:
             value.set_state(state)
             return value
         if not isinstance(value, np.random.Generator):
+            if state["bit_generator"] not in _GENERATORS:
+                raise UnknownState(f"{where} is a generator of the kind {state['bit_generator']!r}")
             value = np.random.Generator(getattr(np.random, state["bit_generator"])())
         value.bit_generator.state = state
         return value
@@ -110,6 +113,8 @@ def write(tree: Any, value: Any, where: str = "") -> Any:
     for name in set(vars(value)) - set(tree["object"]):
         delattr(value, name)
     for name, t in tree["object"].items():
+        if name.startswith("__"):  # Python's own, such as the class of the object
+            raise UnknownState(f"{where}.{name} is no state")
         place = f"{where}.{name}".removeprefix(".")
         new = write(t, vars(value).get(name), place)
         if new is not vars(value).get(name) or name not in vars(value):

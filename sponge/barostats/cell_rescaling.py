@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from triskele.core import random
+from triskele.core.random.streams import Fold
 from triskele.sponge import box as boxes
 from triskele.sponge import units
 from triskele.sponge.barostats.base import AXES, Barostat, Snapshot, check_engine, step_key
@@ -19,7 +20,6 @@ from triskele.sponge.engine.task import ENERGY, FORCES_STALE, STEP
 
 __all__ = ["StochasticCellRescaling"]
 
-_KIND = 41  # of its random numbers
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ class StochasticCellRescaling(Barostat):
                 engine.compute(energy=True)
             number = int(engine.flags[STEP])
             state, volume = Snapshot(engine), boxes.volume(engine.box)
-            noise = np.asarray(random.normal(step_key(engine, _KIND, number), (len(groups),)))
+            noise = np.asarray(random.normal(step_key(engine, Fold.CELL_RESCALING, number), (len(groups),)))
             pressure, factors = whole.pressure(positions), np.ones(3)
             for axes, target, r in zip(groups, targets, noise):
                 share = len(axes) / 3 * rate

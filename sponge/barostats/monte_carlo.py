@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from triskele.core import random
+from triskele.core.random.streams import Fold
 from triskele.sponge import box as boxes
 from triskele.sponge.barostats.base import AXES, Barostat, Snapshot, check_engine, step_key
 from triskele.sponge.barostats.molecules import Molecules
@@ -18,7 +19,6 @@ from triskele.sponge.integrators.base import kept
 
 __all__ = ["MonteCarloBarostat"]
 
-_KIND = 40  # of its random numbers
 _FIRST_MOVE = 0.01  # largest change of volume at first, as a fraction
 _LARGEST_MOVE = 0.3
 _ADAPT_AFTER, _FEW, _MANY, _CHANGE = 10, 0.25, 0.75, 1.1  # attempts, fractions accepted, and the factor of a change
@@ -75,7 +75,7 @@ class MonteCarloBarostat(Barostat):
             number = int(engine.flags[STEP])
             if number == 0:
                 return
-            which, change, luck = np.asarray(random.uniform(step_key(engine, _KIND, number), (3,)))
+            which, change, luck = np.asarray(random.uniform(step_key(engine, Fold.MONTE_CARLO_BAROSTAT, number), (3,)))
             group = min(int(which * len(groups)), len(groups) - 1)
             before, volume = Snapshot(engine), boxes.volume(engine.box)
             new = volume + size[group] * (2 * change - 1)

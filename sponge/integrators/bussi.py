@@ -11,10 +11,11 @@ import numpy as np
 from triskele.core import random
 from triskele.core.kernels.njit import kernel
 from triskele.core.random import numba as draws
+from triskele.core.random.streams import Fold
 from triskele.sponge.engine.program import Phase
 from triskele.sponge.engine.task import STEP, Task
 from triskele.sponge.integrators.base import Integrator, fresh_forces, kept, with_forces
-from triskele.sponge.integrators.kernels import BUSSI, kinetic, scale
+from triskele.sponge.integrators.kernels import kinetic, scale
 from triskele.sponge.integrators.temperature import com_phases, degrees_of_freedom
 from triskele.sponge.integrators.velocity_verlet import verlet_halves
 
@@ -56,7 +57,7 @@ class Bussi(Integrator):
         starts, chunks, v = engine.atom_starts, engine.atom_chunks, engine.velocities
         sums, factor = np.zeros(chunks), np.ones(1)
         degrees = degrees_of_freedom(engine.system)
-        key = np.asarray(random.fold_in(random.key(engine.seed), BUSSI))
+        key = np.asarray(random.fold_in(random.key(engine.seed), Fold.BUSSI))
         decay = math.exp(-self.timestep / self.relaxation_time)
         thermostat = Task(_rescale, sums, factor, float(degrees), self._thermal(), decay, key, kept(engine, "heat", np.zeros(1)),
                           engine.flags)  # fmt: skip

@@ -10,15 +10,13 @@ import numpy as np
 
 from triskele.core.kernels import simd
 from triskele.core.kernels.njit import device, kernel
+from triskele.core.random.streams import Counter
 from triskele.sponge.engine.task import STEP
 from triskele.sponge.integrators.noise import normals
 
 __all__ = ["brownian", "copy_forces", "kick", "kick_drift", "kinetic", "langevin", "momentum", "remove_momentum", "scale"]
 
-# Last word of the counter of each kind of random number; those of core.random end in 0 to 4.
-NOISE = 64  # + the number of the inner step
-VELOCITIES = 32
-BUSSI = 33
+NOISE = int(Counter.NOISE)  # + the number of the inner step
 _SPREAD = ((0, 0, 0, 1, 1, 1, 2, 2), (2, 3, 3, 3, 4, 4, 4, 5), (5, 5, 6, 6, 6, 7, 7, 7))
 _S0, _S1, _S2 = _SPREAD
 

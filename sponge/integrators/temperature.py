@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from triskele.core import random
+from triskele.core.random.streams import Fold
 from triskele.sponge import units
 from triskele.sponge.constraints.partition import partition
 from triskele.sponge.constraints.solver import solver_of
 from triskele.sponge.engine.program import Phase
 from triskele.sponge.engine.task import Task
-from triskele.sponge.integrators.kernels import VELOCITIES, momentum, remove_momentum
+from triskele.sponge.integrators.kernels import momentum, remove_momentum
 
 if TYPE_CHECKING:
     from triskele.sponge.engine.engine import Engine
@@ -56,7 +57,7 @@ def set_thermal_velocities(engine: Engine, temperature: float, seed: int | None 
     """
     if not 0 <= temperature < np.inf:
         raise ValueError(f"velocities: temperature must be >= 0, got {temperature!r}")
-    key = random.fold_in(random.key(engine.seed if seed is None else seed), VELOCITIES)
+    key = random.fold_in(random.key(engine.seed if seed is None else seed), Fold.VELOCITIES)
     speed = np.sqrt(units.GAS_CONSTANT * temperature * engine.inverse_masses)
     engine.velocities[:] = np.asarray(random.normal(key, (engine.n, 3))) * speed[:, None]
     for task in solver_of(engine).velocities():

@@ -11,6 +11,7 @@ from types import ModuleType
 from typing import Any
 
 from triskele.sponge.errors import FileFormatError
+from triskele.sponge.load.door import documented
 
 __all__ = ["load"]
 
@@ -74,7 +75,8 @@ def load(*files: str | Path, forcefield: Any = None, **options: Any) -> Any:
             raise TypeError(f"load: at most one file may be {kind}, got {', '.join(map(str, found))}")
     for topology, reader in _READERS.items():
         if topology in by_kind:
-            return reader(by_kind, **options)
+            with documented(*paths, options=bool(options)):
+                return reader(by_kind, **options)
     if len(paths) > 1 or kinds[0] not in _STRUCTURES:
         raise TypeError(
             f"load: a topology or one structure is needed, got {', '.join(f'{p} ({k})' for p, k in zip(paths, kinds))}"
@@ -86,10 +88,12 @@ def load(*files: str | Path, forcefield: Any = None, **options: Any) -> Any:
     if kinds[0] == "PDB":
         from triskele.sponge.load.pdb import load_pdb
 
-        return load_pdb(paths[0], forcefield, **options)
+        with documented(*paths, options=bool(options)):
+            return load_pdb(paths[0], forcefield, **options)
     from triskele.sponge.load.mmcif import load_mmcif
 
-    return load_mmcif(paths[0], forcefield, **options)
+    with documented(*paths, options=bool(options)):
+        return load_mmcif(paths[0], forcefield, **options)
 
 
 def _kind(path: Path) -> str:

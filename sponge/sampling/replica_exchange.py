@@ -9,6 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from triskele.core import random
+from triskele.core.random.streams import Fold
 from triskele.sponge import box as boxes
 from triskele.sponge import units
 from triskele.sponge.analysis.mbar import Mbar, mbar
@@ -20,7 +21,6 @@ from triskele.sponge.system import System
 
 __all__ = ["ReplicaExchange"]
 
-_DRAWS = 0x45584348  # apart from all other random numbers of a seed
 
 
 class ReplicaExchange(Replicas):
@@ -89,7 +89,7 @@ class ReplicaExchange(Replicas):
         if isinstance(seed, bool) or not hasattr(seed, "__index__") or seed < 0:
             raise ValueError(f"ReplicaExchange: seed must be a whole number >= 0, got {seed!r}")
         self.seed = int(seed)
-        self._key = random.fold_in(random.key(self.seed), _DRAWS)
+        self._key = random.fold_in(random.key(self.seed), Fold.EXCHANGES)
         self._cross = any(s is not systems[0] for s in systems) or sampling is not None
         self._pressure = _pressure(barostat)  # kJ/mol/nm^3
         n = len(systems)

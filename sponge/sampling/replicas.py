@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 import contextlib
 import os
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Any
@@ -306,7 +307,7 @@ class Replicas:
         """That of the set which is there; agreed upon before anyone writes."""
         def read():
             with contextlib.suppress(FileNotFoundError, CheckpointError):
-                return read_checkpoint(path)[1].get("tag")
+                return _checked_tag(path, read_checkpoint(path)[1])
         return self._root(read)
 
     def load_checkpoint(self, path: str | os.PathLike) -> None:
@@ -319,24 +320,26 @@ class Replicas:
         """
         path = os.fspath(path)
         arrays, meta = read_checkpoint(path)
-        if "tag" not in meta:
-            raise CheckpointError(f"checkpoint {path!r}: must be that of several replicas, got that of a single simulation")
-        if found := differences(meta["options"], self._options()):
+        tag = _checked_tag(path, meta)
+        if found := differences(meta.get("options", {}), self._options()):
             raise CheckpointError(f"checkpoint {path!r}: must belong to the same replicas, but these differ: {', '.join(found)}")
 
         def load(k):
-            name = _member(path, meta["tag"], k)
+            name = _member(path, tag, k)
             try:
                 self._simulations[k].load_checkpoint(name)
             except FileNotFoundError:
                 raise CheckpointError(f"checkpoint {path!r}: the file {name!r} that belongs to it is missing") from None
-            if self._simulations[k].step != meta["step"]:
-                raise CheckpointError(f"checkpoint {path!r}: must be of one step, got {meta['step']}, "
+            if self._simulations[k].step != meta.get("step"):
+                raise CheckpointError(f"checkpoint {path!r}: must be of one step, got {meta.get('step')}, "
                                       f"and {self._simulations[k].step} in {name!r}")
 
         self._all(load)
         self._step = meta["step"]
-        self._take(arrays)
+        try:
+            self._take(arrays)
+        except (ArithmeticError, LookupError, TypeError, ValueError) as error:
+            raise CheckpointError(f"checkpoint {path!r}: does not hold the state of these replicas: {type(error).__name__} {error}") from error
 
     # -- threads, ranks and failures --------------------------------------------------------------------------------------
 
@@ -409,6 +412,14 @@ def _advance(sim: Simulation, reporters: list[Reporter], until: int) -> None:
         due = min([until, *((sim.step // r.every + 1) * r.every for r in reporters)])
         sim._guard.advance(due - sim.step)
         _report(sim, reporters)
+
+
+def _checked_tag(path, meta):
+    """What the names of the replicas' files end in: a number, so that no checkpoint leads to files elsewhere."""
+    tag = meta.get("tag") if isinstance(meta, dict) else None
+    if not isinstance(tag, str) or not re.fullmatch(r"\d+b?", tag):
+        raise CheckpointError(f"checkpoint {path!r}: must be that of several replicas, got that of a single simulation, or a damaged one")
+    return tag
 
 
 def _member(path: str, tag: str, k: int) -> str:

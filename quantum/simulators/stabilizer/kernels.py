@@ -15,13 +15,14 @@ import numpy as np
 
 from triskele.core.kernels.njit import device, kernel
 from triskele.core.random import numba as draws
+from triskele.core.random.streams import Counter
 
 __all__ = ["GATE", "MEASURE", "NOISE", "READ", "RESET", "run_frames", "run_tableau", "value", "project"]
 
 GATE, MEASURE, RESET, NOISE, READ = 0, 1, 2, 3, 4
 _ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
 _ONE, _ZERO = np.uint64(1), np.uint64(0)
-_STREAM = 8  # last word of the counter: apart from the streams of core.random
+_STREAM = int(Counter.STABILIZER)
 
 
 @device

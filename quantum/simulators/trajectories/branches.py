@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from triskele.core.random import fold_in, key, uniform
+from triskele.core.random.streams import Fold
 from triskele.quantum import sampling
 from triskele.quantum.instruction import BARRIER, MEASURE, RESET, Instruction
 from triskele.quantum.noise.readout import ReadoutError
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
     from triskele.quantum.circuit import Circuit
 
 __all__ = ["branch_events", "run_branches"]
-
-_LAST = 1 << 20  # numbers streams of random numbers: instructions count from 0, branches that end from here
 
 
 def branch_events(body: Sequence[Instruction]) -> float:
@@ -46,7 +45,7 @@ def run_branches(circuit: Circuit, body: Sequence[Instruction], values: dict[str
         place, state, members = waiting.pop()
         place, state = _advance(circuit, body, place, state, bits[members[0]], values, dtype, segments)
         if place == len(body):
-            child = fold_in(words, _LAST + ended)
+            child = fold_in(words, Fold.BRANCHES + ended)
             samples[members] = sampling.sample(state, len(members), int(child[0]) | int(child[1]) << 32)
             ended += 1
             continue

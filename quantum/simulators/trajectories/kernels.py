@@ -23,6 +23,7 @@ from numba import carray
 
 from triskele.core.kernels import simd, threads
 from triskele.core.kernels.njit import device, kernel
+from triskele.core.random.streams import Counter
 from triskele.quantum.compile.ops import OP_COLUMNS
 from triskele.quantum.simulators.statevector.lanes import address_of, at_address
 from triskele.quantum.simulators.trajectories import states
@@ -31,7 +32,7 @@ TIMES, SCALE, PAULI, UNITARY, KRAUS, KRAUS_MANY, FLIP, APPLY, GATE = range(9)
 ROW = 8
 CONTEXT = 32
 _LEAST = 1e-14  # probability below which an operator is never chosen: rounding has made it
-_STREAM = 5  # the last counter word, which keeps these streams apart from those of core.random
+_STREAM = int(Counter.TRAJECTORIES)
 _SWAP = 3  # compile.ops.Form
 
 _parallel_for = threads.for_numba()

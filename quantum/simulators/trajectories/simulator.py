@@ -9,6 +9,7 @@ import numpy as np
 
 from triskele.core.kernels import threads
 from triskele.core.random import fold_in, key, uniform
+from triskele.core.random.streams import Fold
 from triskele.quantum import states
 from triskele.quantum.compile.program import all_values
 from triskele.quantum.compile.readings import Reading, split
@@ -131,7 +132,7 @@ def _read(samples: np.ndarray, bits: np.ndarray, readings: Sequence[Reading], se
     for number, reading in enumerate(readings):
         read = (samples >> reading.qubit & 1).astype(np.uint8)
         if reading.matrix is not None:
-            read = (uniform(fold_in(key(seed), 1 + number), (len(samples),)) < reading.matrix[1, read]).astype(np.uint8)
+            read = (uniform(fold_in(key(seed), Fold.READINGS + number), (len(samples),)) < reading.matrix[1, read]).astype(np.uint8)
         bits[:, reading.clbit] = read
     return bits
 

@@ -1,0 +1,34 @@
+"""The door of the readers: whatever a damaged file leads to behind it comes out as the documented error, with the file's name."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from triskele.sponge.errors import FileFormatError
+
+__all__ = ["documented"]
+
+_DAMAGE = (ArithmeticError, AttributeError, LookupError, MemoryError, RecursionError, UnicodeError, struct.error)
+
+
+@contextmanager
+def documented(*files: str | Path, options: bool = False) -> Iterator[None]:
+    """Turn errors that files lead to into FileFormatError.
+
+    Parameters
+    ----------
+    *files : str or Path
+        What is read inside.
+    options : bool
+        Whether the caller has given options, which may be what a plain ValueError is about; then it is left as it is.
+    """
+    try:
+        yield
+    except (*_DAMAGE, ValueError) as error:
+        if isinstance(error, ValueError) and not isinstance(error, UnicodeError) and (options or type(error) is not ValueError):
+            raise
+        what = str(error) if type(error) is ValueError else f"{type(error).__name__}: {error}"
+        raise FileFormatError(f"{', '.join(map(str, files))}: {what}") from error

@@ -25,10 +25,14 @@ def documented(*files: str | Path, options: bool = False) -> Iterator[None]:
     options : bool
         Whether the caller has given options, which may be what a plain ValueError is about; then it is left as it is.
     """
+    where = ", ".join(map(str, files))
     try:
         yield
+    except FileFormatError as error:
+        if any(str(file) in str(error) for file in files):
+            raise
+        raise FileFormatError(f"{where}: {error}") from error
     except (*_DAMAGE, ValueError) as error:
         if isinstance(error, ValueError) and not isinstance(error, UnicodeError) and (options or type(error) is not ValueError):
             raise
-        what = str(error) if type(error) is ValueError else f"{type(error).__name__}: {error}"
-        raise FileFormatError(f"{', '.join(map(str, files))}: {what}") from error
+        raise FileFormatError(f"{where}: {error if type(error) is ValueError else f'{type(error).__name__}: {error}'}") from error

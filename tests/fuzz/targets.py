@@ -15,13 +15,14 @@ import numpy as np
 
 from triskele import core, quantum, sponge
 from triskele import reinforce as rl
-from triskele.core import nn, random
+from triskele.core import nn, optim, random
 from triskele.core.compile import cache
 from triskele.core.errors import FileFormatError
 from triskele.quantum.errors import ChannelError, CircuitError, GateError, ParameterError, QASMError
 from triskele.reinforce.errors import CheckpointError, ReinforceError, SearchError
 from triskele.reinforce.policy import Categorical, Policy
 from triskele.sponge import errors, learn
+from triskele.sponge.learn.training import History, _State
 from triskele.sponge.load.amber_files import read_restart
 from triskele.sponge.load.gro import read_gro
 from triskele.sponge.load.mmcif import read_mmcif
@@ -155,6 +156,8 @@ def with_topology(name):
         return lambda path: sponge.load(path, peptide / "peptide.prm.gz", peptide / "peptide.rtf.gz", peptide / "peptide_charmm27.gro.gz")
     if name == "prm":
         return lambda path: sponge.load(peptide / "peptide.psf.gz", path, peptide / "peptide.rtf.gz", peptide / "peptide_charmm27.gro.gz")
+    if name == "rtf":
+        return lambda path: sponge.load(peptide / "peptide.psf.gz", peptide / "peptide.prm.gz", path, peptide / "peptide_charmm27.gro.gz")
     return lambda path: sponge.load(path, peptide / "peptide_amber.gro.gz")
 
 
@@ -242,6 +245,18 @@ def networks():
     painn = learn.PaiNN.init(random.key(0), ["H", "O"], features=4, layers=1, radial=3)
     behler = learn.BehlerParrinello.init(random.key(0), ["H", "O"], features=4, layers=1, radial=3, angular=1)
     return written(learn.save, painn, behler)
+
+
+def fresh_training():
+    network = learn.PaiNN.init(random.key(0), ["H", "O"], features=4, layers=1, radial=3)
+    return _State(network, optim.Adam().init(network), network, History())
+
+
+def trainings():
+    state = fresh_training()
+    for values in vars(state.history).values():
+        values.append(0.5)
+    return written(lambda path, state: state.save(path, [1.0, 2.0]), state)
 
 
 # -- quantum ----------------------------------------------------------------------------------------------------------------
@@ -347,6 +362,7 @@ TARGETS = {
     "top": Target(with_topology("top"), lambda: plain("parmed/amber99sb-ildn.top.gz"), LOADING, ".top"),
     "psf": Target(with_topology("psf"), lambda: plain("parmed/peptide.psf.gz"), LOADING, ".psf"),
     "prm": Target(with_topology("prm"), lambda: plain("parmed/peptide.prm.gz"), LOADING, ".prm", names_file=False),  # ParmEd's errors name the .psf
+    "rtf": Target(with_topology("rtf"), lambda: plain("parmed/peptide.rtf.gz"), LOADING, ".rtf", names_file=False),
     "pdb": Target(read_pdb, lambda: plain("ala2_vacuum/ala2_vacuum.pdb"), LOADING, ".pdb"),
     "pdb with forcefield": Target(structure_files, lambda: plain("ala2_vacuum/ala2_vacuum.pdb"), LOADING, ".pdb"),
     "mmcif": Target(read_mmcif, cif, LOADING, ".cif"),
@@ -359,6 +375,8 @@ TARGETS = {
        for kind, suffix in ((sponge.DCD, ".dcd"), (sponge.XTC, ".xtc"), (sponge.H5MD, ".h5"), (sponge.CSV, ".csv")) for c in [Continued(kind, suffix)]},
     "learn": Target(learn.load, networks, (FileFormatError,), ".safetensors"),
     "learn resealed": Target(learn.load, networks, (FileFormatError,), ".safetensors", seal=resealed),
+    "training": Target(lambda path: _State.load(path, fresh_training(), [1.0, 2.0]), trainings, (errors.CheckpointError,), ".safetensors"),
+    "training resealed": Target(lambda path: _State.load(path, fresh_training(), [1.0, 2.0]), trainings, (errors.CheckpointError,), ".safetensors", seal=resealed),
     "qasm 2": Target(text_of(quantum.Circuit.from_qasm), lambda: QASM2, (QASMError,)),
     "qasm 3": Target(text_of(quantum.Circuit.from_qasm), lambda: QASM3, (QASMError,)),
     "circuit json": Target(text_of(quantum.Circuit.from_json), circuits, QUANTUM, names_file=False, bombs=lambda: [b"[" * 50_000, b'{"format":' * 50_000]),

@@ -126,7 +126,7 @@ def from_json(text: str) -> Circuit:
         circuit._data = frozenset(str(n) for n in record["data"])
     except (ChannelError, CircuitError, GateError, ParameterError):
         raise
-    except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
+    except (ArithmeticError, LookupError, TypeError, ValueError, AttributeError, MemoryError, RecursionError) as error:
         raise CircuitError(f"from_json: this is no circuit's JSON ({type(error).__name__}: {error})") from error
     return circuit
 

@@ -61,8 +61,10 @@ class H5MD(Reporter):
             else:
                 self._file = self._h5py.File(self.path, "r+")
                 self._go_on(sim, known)
-        except OSError as error:
+        except (OSError, LookupError, RuntimeError, TypeError, ValueError) as error:  # what h5py makes of a damaged file
             self.close()
+            if isinstance(error, ReporterError):
+                raise
             raise self._error(f"cannot be opened: {error}") from error
         except BaseException:
             self.close()

@@ -1,6 +1,7 @@
 """Runs of the fuzzers: a process of its own reads damaged files under limits of time and memory, another watches it."""
 
 import dataclasses
+import functools
 import json
 import os
 import re
@@ -43,9 +44,14 @@ def _too_long(*_):
     raise TooLong
 
 
+@functools.cache
+def _bombs(make):
+    return make()
+
+
 def damaged(target, seeds, case):
     """Bytes number `case` of a target: the bombs first, and then mutations. The same in every run."""
-    bombs = target.bombs()
+    bombs = _bombs(target.bombs)
     if case < len(bombs):
         return bombs[case]
     rng = np.random.default_rng([zlib.crc32(target.name.encode()), case])

@@ -193,6 +193,10 @@ def sealed_checkpoint(data):
     return struct.pack("<16sIQ32s", b"TRISKELE SPONGE\0", 1, len(body), hashlib.sha256(body).digest()) + body
 
 
+def checkpoint_bombs():
+    return [sealed_checkpoint(bytes(60) + bomb) for bomb in zip_bombs()]
+
+
 def rezipped(data):
     """The same of an archive: members whose sums fit."""
     body = data[60:]
@@ -266,6 +270,10 @@ QASM2 = [b'OPENQASM 2.0;\ninclude "qelib1.inc";\ngate my(a, b) q, r { u3(a/2, -b
 QASM3 = [b'OPENQASM 3.0;\ninclude "stdgates.inc";\ninput float[64] theta;\nconst int n = 3;\nqubit[n] q; bit[n] c;\n'
          b'gate g(t) a, b { ctrl @ p(t) a, b; inv @ s a; pow(2) @ t b; }\nfor int i in [0:n-1] { h q[i]; }\ng(theta/2) q[0], q[1];\nc[0] = measure q[0];\n'
          b'if (c[0] == 1) { x q[1]; } else { y q[2]; }\nU(0.1, 0.2, 0.3) q[2];\ngphase(pi/4);\nc = measure q;\n']  # fmt: skip
+
+
+def program(text):
+    return quantum.Circuit.from_qasm(text + "\n")  # a text of one line may be a path
 
 
 def circuits():
@@ -368,7 +376,7 @@ TARGETS = {
     "mmcif": Target(read_mmcif, cif, LOADING, ".cif"),
     "system xml": Target(sponge.load, lambda: plain("ala2_vacuum/system.xml.gz", "openmmtools/Diatom/system.xml.gz"), LOADING, ".xml"),
     "ffxml": Target(sponge.ForceField, lambda: [FFXML], LOADING, ".xml"),
-    "checkpoint": Target(resume, dimers_saved, (errors.CheckpointError,), ".chk", lambda: [sealed_checkpoint(bytes(60) + b) for b in zip_bombs()]),
+    "checkpoint": Target(resume, dimers_saved, (errors.CheckpointError,), ".chk", checkpoint_bombs),
     "checkpoint resealed": Target(resume, dimers_saved, (errors.CheckpointError,), ".chk", seal=sealed_checkpoint),
     "checkpoint rezipped": Target(resume, dimers_saved, (errors.CheckpointError,), ".chk", seal=rezipped),
     **{f"{kind.__name__.lower()} continued": Target(c.read, c.seeds, (errors.ReporterError,), suffix)
@@ -377,10 +385,10 @@ TARGETS = {
     "learn resealed": Target(learn.load, networks, (FileFormatError,), ".safetensors", seal=resealed),
     "training": Target(lambda path: _State.load(path, fresh_training(), [1.0, 2.0]), trainings, (errors.CheckpointError,), ".safetensors"),
     "training resealed": Target(lambda path: _State.load(path, fresh_training(), [1.0, 2.0]), trainings, (errors.CheckpointError,), ".safetensors", seal=resealed),
-    "qasm 2": Target(text_of(quantum.Circuit.from_qasm), lambda: QASM2, (QASMError,)),
-    "qasm 3": Target(text_of(quantum.Circuit.from_qasm), lambda: QASM3, (QASMError,)),
+    "qasm 2": Target(text_of(program), lambda: QASM2, (QASMError,), names_file=False),
+    "qasm 3": Target(text_of(program), lambda: QASM3, (QASMError,), names_file=False),
     "circuit json": Target(text_of(quantum.Circuit.from_json), circuits, QUANTUM, names_file=False, bombs=lambda: [b"[" * 50_000, b'{"format":' * 50_000]),
-    "pauli text": Target(text_of(quantum.PauliSum), lambda: [b"0.5 * X0 Y1 - 2.5e-1 Z3 + 1j * Z0 Z2"], (quantum.errors.OperatorError,)),
+    "pauli text": Target(text_of(quantum.PauliSum), lambda: [b"0.5 * X0 Y1 - 2.5e-1 Z3 + 1j * Z0 Z2"], (quantum.errors.OperatorError,), names_file=False),
     "policy": Target(use_policy, policies, (CheckpointError, FloatingPointError), ".safetensors", nested_text),
     "policy resealed": Target(use_policy, policies, (CheckpointError, FloatingPointError), ".safetensors", seal=resealed),
     "agent checkpoint": Target(rl.PPO.resume, lambda: written(lambda path, agent: agent.save_checkpoint(path), ppo()), (ReinforceError,), ".chk"),

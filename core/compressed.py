@@ -11,7 +11,7 @@ import io
 import math
 import zipfile
 import zlib
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 
@@ -52,24 +52,23 @@ def gunzip(data: bytes, where: Any) -> bytes:
     return b"".join(parts)
 
 
-def read_npz(file: BinaryIO, where: Any) -> dict[str, np.ndarray]:
+def read_npz(data: Any, where: Any) -> dict[str, np.ndarray]:
     """Arrays of a NumPy archive: numbers, booleans, texts and records, no objects.
 
     Parameters
     ----------
-    file : file
-        Open for reading bytes.
+    data : bytes or buffer
     where : str or path
-        Where the file comes from, for errors.
+        Where the data come from, for errors.
 
     Raises
     ------
     FileFormatError
         If the archive is damaged, holds something else than arrays, or unpacks to more than 256 MiB and 200 times its size.
     """
-    limit = max(_ALWAYS, _RATIO * file.seek(0, io.SEEK_END))
+    limit = max(_ALWAYS, _RATIO * len(data))
     try:
-        with zipfile.ZipFile(file) as archive:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
             entries = archive.infolist()
             size = sum(entry.file_size for entry in entries)
             if size > limit:

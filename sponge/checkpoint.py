@@ -75,7 +75,7 @@ def read_checkpoint(path: str | os.PathLike) -> tuple[dict[str, np.ndarray], dic
         raise CheckpointError(f"checkpoint {path!r}: the checksum does not fit (the file is damaged)")
     where = f"checkpoint {path!r}"
     try:
-        arrays = read_npz(io.BytesIO(archive), where)
+        arrays = read_npz(archive, where)
         meta = json.loads(bytes(arrays.pop(_META)))
     except (ValueError, KeyError, RecursionError) as error:
         raise CheckpointError(f"{where}: must hold arrays and their description, got {error}") from error

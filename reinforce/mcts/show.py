@@ -72,7 +72,7 @@ def load_tree(path: str | os.PathLike, game: Game) -> SearchTree:
     where = f"load_tree: {os.fspath(path)!r}"
     try:
         with open(path, "rb") as file:
-            data = read_npz(file, where)
+            data = read_npz(file.read(), where)
     except FileFormatError as error:
         raise SearchError(f"{error} (must be a file written by SearchTree.save)") from error
     try:

@@ -35,7 +35,7 @@ def test_arrays_come_back_as_numpy_wrote_them(compressed):
     arrays = {"a": np.arange(6.0).reshape(2, 3), "f": np.asfortranarray(np.arange(6).reshape(2, 3)), "b": np.array([True, False]),
               "t": np.array("text"), "e": np.zeros((0, 4)), "s": np.array(3), "z": np.array([1 + 2j]), "big": np.arange(3, dtype=">i4"),
               "r": np.array([(1, 2.5)], [("x", np.int8), ("y", float, (1,))])}  # fmt: skip
-    back = read_npz(npz(compressed=compressed, **arrays), "here")
+    back = read_npz(npz(compressed=compressed, **arrays).getvalue(), "here")
     assert back.keys() == arrays.keys()
     for name, array in arrays.items():
         np.testing.assert_array_equal(back[name], array)
@@ -56,12 +56,12 @@ def test_arrays_come_back_as_numpy_wrote_them(compressed):
 ])  # fmt: skip
 def test_an_archive_that_cannot_be_is_refused(file):
     with pytest.raises(FileFormatError, match="here: must be a whole archive of arrays"):
-        read_npz(file, "here")
+        read_npz(file.getvalue(), "here")
 
 
 def test_objects_are_refused():
     with pytest.raises(FileFormatError, match="must be an array of numbers"):
-        read_npz(npz(a=np.array([print], object)), "here")
+        read_npz(npz(a=np.array([print], object)).getvalue(), "here")
 
 
 def test_gzipped_data_come_back():

@@ -372,7 +372,7 @@ TARGETS = {
     "prm": Target(with_topology("prm"), lambda: plain("parmed/peptide.prm.gz"), LOADING, ".prm", names_file=False),  # ParmEd's errors name the .psf
     "rtf": Target(with_topology("rtf"), lambda: plain("parmed/peptide.rtf.gz"), LOADING, ".rtf", names_file=False),
     "pdb": Target(read_pdb, lambda: plain("ala2_vacuum/ala2_vacuum.pdb"), LOADING, ".pdb"),
-    "pdb with forcefield": Target(structure_files, lambda: plain("ala2_vacuum/ala2_vacuum.pdb"), LOADING, ".pdb"),
+    "pdb with forcefield": Target(structure_files, lambda: plain("ala2_vacuum/ala2_vacuum.pdb"), LOADING, ".pdb", names_file=False),  # they name the residue
     "mmcif": Target(read_mmcif, cif, LOADING, ".cif"),
     "system xml": Target(sponge.load, lambda: plain("ala2_vacuum/system.xml.gz", "openmmtools/Diatom/system.xml.gz"), LOADING, ".xml"),
     "ffxml": Target(sponge.ForceField, lambda: [FFXML], LOADING, ".xml"),

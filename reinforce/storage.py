@@ -106,8 +106,8 @@ def read(path: str | os.PathLike, kind: str, known: Sequence[Any] = ()) -> Any:
         raise CheckpointError(f"{where}: version must be 1 to {_VERSION}, got {version} (written by another release)")
     try:
         return unpack(value, arrays, known)
-    except FloatingPointError:
-        raise
+    except FloatingPointError as error:
+        raise FloatingPointError(f"{where}: {error}") from error
     except (ValueError, KeyError, TypeError, AttributeError, IndexError, OverflowError, SyntaxError, RecursionError, MemoryError) as error:
         raise CheckpointError(f"{where}: {error}") from error
 

@@ -123,11 +123,12 @@ def watch(names, first, count, say=lambda text: None):
         command = [sys.executable, "-m", "tests.fuzz", "--work", "--first", str(now[0][1]), "--count", str(now[0][2]), "--targets", *batch]
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=ROOT, env={**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT / ".src"), str(ROOT)])})
         name, case, last = batch[0], now[0][1] - 1, time.monotonic()
-        errors, ended, rest = [], False, b""
+        errors, listening, ended, rest = [], True, False, b""
         while True:
-            ready, _, _ = select.select([process.stdout, process.stderr], [], [], 5)
+            ready, _, _ = select.select([process.stdout, *([process.stderr] if listening else [])], [], [], 5)
             if process.stderr in ready:
                 errors = [*errors, os.read(process.stderr.fileno(), 65536)][-20:]
+                listening = errors[-1] != b""
             if process.stdout in ready:
                 part, last = os.read(process.stdout.fileno(), 65536), time.monotonic()
                 if not part:

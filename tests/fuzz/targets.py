@@ -182,7 +182,7 @@ def dimers():
 
 
 def dimers_saved():
-    sim = dimers()
+    sim = dimers.__wrapped__()
     sim.run(4)
     return written(lambda path, sim: sim.save_checkpoint(path), sim)
 
@@ -230,8 +230,7 @@ class Continued:
         self.kind, self.suffix = kind, suffix
 
     def begin(self, folder):
-        sim, path = dimers(), Path(folder) / f"damaged{self.suffix}"
-        sim.resumed_from = None
+        sim, path = dimers.__wrapped__(), Path(folder) / f"damaged{self.suffix}"
         sim.run(4, report=[self.kind(path, 2)])
         sim.save_checkpoint(Path(folder) / "state.chk")
         return path.read_bytes()

@@ -238,10 +238,9 @@ class Nest:
         self.memo: dict[Any, Value] = {}
         self.checks: list[Equation] = []
         self.flag: str | None = None
-        self.nearest: dict[int, str] = {}  # by bits: how little arguments of functions are beyond their limits
-        self._limits: dict[int, float] = {}
-        self._noted: set[str] = set()
-        self.b.far = self._far
+        self.nearest: dict[tuple[int, int, int], str] = {}  # by range: how little arguments of functions exceed its start
+        self._noted: set[tuple] = set()
+        self.b.far, self.b.special = self._far, self._special
         self.partials = []
         self.vars: list[list[str]] = [[] for _ in self.loops]
         self.accumulators: dict[Any, str] = {}
@@ -438,35 +437,45 @@ class Nest:
         return b.load(self.pointer(atom), dtype, self._linear(index, self.shape(atom)))
 
     def _far(self, x, limit):
-        """Note a finite `x` beyond `limit`: as integers, absolute values order like floats, and what is below wraps around."""
+        """Compute the nest again where `x` is finite and beyond `limit`."""
+        bits = 8 * x.dtype.itemsize
+        self._again_in(x, _bits_of(limit, bits) + 1, _bits_of(np.inf, bits))
+
+    def _special(self, x):
+        """Compute the nest again where `x` is infinite or NaN."""
+        bits = 8 * x.dtype.itemsize
+        self._again_in(x, _bits_of(np.inf, bits), 1 << bits - 1)
+
+    def _again_in(self, x, start, stop):
+        """Note an `x` whose absolute value has bits in start ... stop - 1: those of floats order like integers."""
         name = self.b.name(x)
-        if name in self._noted:
-            return
-        self._noted.add(name)
         bits, b = 8 * x.dtype.itemsize, self.b
+        key = (bits, start, stop)
+        if (name, *key) in self._noted:
+            return
+        self._noted.add((name, *key))
         t = f"i{bits}"
-        if bits not in self.nearest:
-            self.nearest[bits] = b.alloca(t)
-            b.scopes[0].items.insert(0, f"store {t} -1, ptr {self.nearest[bits]}")
+        if key not in self.nearest:
+            self.nearest[key] = b.alloca(t)
+            b.scopes[0].items.insert(0, f"store {t} -1, ptr {self.nearest[key]}")
             b.declares.add(f"declare {t} @llvm.umin.{t}({t}, {t})")
-            self._limits[bits] = limit
+        slot = self.nearest[key]
         word = b.ins(f"bitcast {llvm_type(x.dtype)} {name} to {t}", x.level)
         word = b.ins(f"and {t} {word}, {(1 << bits - 1) - 1}", x.level)
-        beyond = b.ins(f"sub {t} {word}, {_bits_of(limit, bits) + 1}", x.level)
+        beyond = b.ins(f"sub {t} {word}, {start}", x.level)  # what is below wraps around
         old, new = b.fresh(), b.fresh()
-        b.scopes[x.level].items += [f"{old} = load {t}, ptr {self.nearest[bits]}", f"{new} = call {t} @llvm.umin.{t}({t} {old}, {t} {beyond})",
-                                    f"store {t} {new}, ptr {self.nearest[bits]}"]
+        b.scopes[x.level].items += [f"{old} = load {t}, ptr {slot}", f"{new} = call {t} @llvm.umin.{t}({t} {old}, {t} {beyond})",
+                                    f"store {t} {new}, ptr {slot}"]
 
     def _result(self):
-        """The end of the function: failed checks as bits, the sign where an argument was too far."""
+        """The end of the function: failed checks as bits, the sign where the nest is to be computed again."""
         lines, total = [], "0"
         if self.checks:
             lines, total = [f"  %failed = load i64, ptr {self.flag}"], "%failed"
-        for bits, slot in self.nearest.items():
-            finite = _bits_of(np.inf, bits) - _bits_of(self._limits[bits], bits) - 1
-            lines += [f"  %near{bits} = load i{bits}, ptr {slot}", f"  %far{bits} = icmp ult i{bits} %near{bits}, {finite}",
-                      f"  %sign{bits} = select i1 %far{bits}, i64 {-1 << 63}, i64 0", f"  %total{bits} = or i64 {total}, %sign{bits}"]
-            total = f"%total{bits}"
+        for k, ((bits, start, stop), slot) in enumerate(self.nearest.items()):
+            lines += [f"  %near{k} = load i{bits}, ptr {slot}", f"  %far{k} = icmp ult i{bits} %near{k}, {stop - start}",
+                      f"  %sign{k} = select i1 %far{k}, i64 {-1 << 63}, i64 0", f"  %total{k} = or i64 {total}, %sign{k}"]
+            total = f"%total{k}"
         return [*lines, f"  ret i64 {total}"]
 
     def _check(self, eqn, ok):

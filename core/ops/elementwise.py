@@ -111,7 +111,7 @@ def positive(x):
 
 square = elementwise("square", np.square, d=(lambda out, x: 2 * x,), emit=lambda b, x: b.mul(x, x), domain=(ANY,))
 reciprocal = elementwise("reciprocal", np.reciprocal, d=(lambda out, x: -out * out,),
-                         emit=lambda b, x: b.div(b.const_like(1, x), x),
+                         emit=lambda b, x: b.complex_reciprocal(x) if x.parts else b.div(b.const_like(1, x), x),
                          domain=((0.5, 3.0),))
 
 # -- order ------------------------------------------------------------------------------------------------------------

@@ -19,3 +19,7 @@ class TreeError(ValueError):
 
 class IndexOutOfBoundsError(IndexError):
     """A compiled program met an index outside its array."""
+
+
+class BakedValueWarning(UserWarning):
+    """A compiled function keeps a value from the time it was traced: a random number, the time, a closed-over array."""

@@ -48,7 +48,7 @@ def _outside(f: Callable[..., Any]) -> dict[str, Any]:
 
 def _states(outside: dict[str, Any]) -> dict[str, bytes]:
     """Where each source of random numbers stands."""
-    found = {"np.random": np.random.get_state(legacy=False), "random": random.getstate()}
+    found = {"np.random": np.random.get_state(legacy=False), "random": random.getstate()}  # noqa: NPY002  the generator that legacy code shares
     found.update({n: v.bit_generator.state for n, v in outside.items() if isinstance(v, np.random.Generator)})
     return {n: pickle.dumps(s) for n, s in found.items()}
 

@@ -28,7 +28,7 @@ class Model:
 
 
 @pytest.mark.parametrize(("f", "source"), [
-    (lambda x: x + np.random.normal(), "np.random"), (lambda x: x + GENERATOR.normal(), "GENERATOR"),
+    (lambda x: x + np.random.normal(), "np.random"), (lambda x: x + GENERATOR.normal(), "GENERATOR"),  # noqa: NPY002
     (lambda x: x + random.random(), "random"), (lambda x: x + time.time(), "clock"), (lambda x: x + time.perf_counter(), "clock"),
 ])
 def test_random_numbers_and_clocks_are_reported(f, source):
@@ -39,7 +39,7 @@ def test_random_numbers_and_clocks_are_reported(f, source):
 
 def test_numbers_drawn_outside_are_not(rng):
     x = rng.normal(size=3)
-    core.jit(lambda x, y: x + y)(x, np.random.normal())
+    core.jit(lambda x, y: x + y)(x, np.random.normal())  # noqa: NPY002
 
 
 def test_arrays_of_the_closure_that_change_are_reported(monkeypatch):

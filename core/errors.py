@@ -23,3 +23,7 @@ class FileFormatError(ValueError):
 
 class IndexOutOfBoundsError(IndexError):
     """A compiled program met an index outside its array."""
+
+
+class BakedValueWarning(UserWarning):
+    """A compiled function keeps a value from the time it was traced: a random number, the time, a closed-over array."""

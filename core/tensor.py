@@ -209,6 +209,12 @@ class Tensor:
         scipy = _scipy_caller()
         if scipy is not None:
             raise TracerError(f"{scipy}: SciPy's function cannot take {self!r} ({_in_core(scipy)})")
+        if self.shape == () and self.dtype.kind in "iu":
+            raise TracerError(
+                f"{self!r} cannot become a plain number: np.arange(n), an array of a length that is traced, or np.array([n, ...]) asked "
+                "for it (name the argument in static_argnames, or make an array of the largest length and mask it; core.numpy.array "
+                "collects traced values)"
+            )
         raise TracerError(
             f"{self!r} cannot become a plain ndarray: np.array([...]) of traced values, assigning one into a plain array, or a "
             "function NumPy cannot redirect asked for it (use np.stack or core.numpy.array to collect values, "
@@ -237,6 +243,11 @@ class Tensor:
             f"float(): {self!r} is traced, a Python float would lose its derivative or has no value yet "
             "(use NumPy's functions rather than math's, and np.zeros_like(x) of a traced x, for an array to assign into; "
             "core.stop_gradient(x) where no derivative is wanted)"
+        )
+
+    def __format__(self, spec):
+        raise TracerError(
+            f"format: {self!r} has no value to put into a string (return it and format the result, or write {{x!r}} for its type)"
         )
 
     def __complex__(self):

@@ -249,9 +249,19 @@ class Arithmetic:
         if dtype.kind == "f":
             code = {"==": "oeq", "!=": "une", "<": "olt", "<=": "ole", ">": "ogt", ">=": "oge"}[op]
             return Value(self.ins(f"fcmp {code} {t} {x.name}, {y.name}", level), BOOL, level)
+        if (dtype.kind == "u") != (y.dtype.kind == "u") and "b" not in (dtype.kind, y.dtype.kind):
+            return self._cmp_signs(op, x, y)
         s = "s" if dtype.kind == "i" else "u"
         code = {"==": "eq", "!=": "ne", "<": s + "lt", "<=": s + "le", ">": s + "gt", ">=": s + "ge"}[op]
         return Value(self.ins(f"icmp {code} {t} {self.name(x)}, {self.name(y)}", level), BOOL, level)
+
+    def _cmp_signs(self, op, x, y):
+        """Comparison of an unsigned and a signed integer of one size: what is negative is less."""
+        x, y = self._plain(x), self._plain(y)
+        signed = x if x.dtype.kind == "i" else y
+        negative = self.cmp("<", signed, self.const(0, signed.dtype))
+        plain = self.cmp(op, *[Value(v.name, np.dtype(f"u{v.dtype.itemsize}"), v.level) for v in (x, y)])
+        return self.select(negative, self.const(op == "!=" or (op[0] == "<") == (signed is x) and op != "==", BOOL), plain)
 
     def select(self, c: Value, x: Value, y: Value) -> Value:
         if c.const is not None:

@@ -74,6 +74,7 @@ class Builder(Arithmetic, Functions):
         self.sizes: dict[str, int] = {}  # bytes behind a pointer: its accesses are checked
         self.check: Callable[[Value], None] | None = None  # notes a condition that must hold
         self.far: Callable[[Value, float], None] | None = None  # notes an argument beyond which a function gives NaN
+        self.special: Callable[[Value], None] | None = None  # notes an argument at which a formula fails if it is infinite or NaN
 
     # -- text ------------------------------------------------------------------------------------------------------------
 

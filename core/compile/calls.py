@@ -37,7 +37,7 @@ def _variants(function, dtype):
 
 def definitions(symbols: Iterable[str]) -> tuple[dict[str, str], set[str]]:
     """Texts and declarations of ``@tsk.scalar.*`` functions and their vector forms (see `vecmath.definitions`)."""
-    out, declares, wide = {}, set(), []
+    out, declares, kept = {}, set(), []
     for symbol in sorted(symbols):
         function, dtype = _SYMBOL.fullmatch(symbol).groups()  # type: ignore[union-attr]
         forms = [(f"tsk.{function}.{dtype}", symbol[1:])]
@@ -48,7 +48,9 @@ def definitions(symbols: Iterable[str]) -> tuple[dict[str, str], set[str]]:
             head, body = bodies.pop(f"@{inner}").split("{", 1)
             out |= bodies  # what it calls
             out[f"@{name}"] = f"{head.replace(f'@{inner}(', f'@{name}(').replace('alwaysinline', 'noinline')}{{{body}"
-        wide += [f"ptr @{name}" for _, name in forms[1:]]
-    if wide:  # nothing refers to the vector forms until the vectoriser does
-        out["@llvm.compiler.used"] = f'@llvm.compiler.used = appending global [{len(wide)} x ptr] [{", ".join(wide)}], section "llvm.metadata"'
+        kept += [f"ptr @{name}" for _, name in forms]
+    # Nothing refers to the vector forms until the vectoriser does, and the scalar one must keep its signature: were an
+    # argument that is the same constant in every call removed, the calls of the vector forms would be malformed.
+    if kept:
+        out["@llvm.compiler.used"] = f'@llvm.compiler.used = appending global [{len(kept)} x ptr] [{", ".join(kept)}], section "llvm.metadata"'
     return out, declares

@@ -7,15 +7,57 @@ value where it is. A carry that the body only updates stays in one buffer.
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
+from triskele.core.compile.band import Band
 from triskele.core.compile.emit import NATIVE, Unit, as_array
+from triskele.core.compile.fuse import Group
 from triskele.core.compile.lower import lower
 from triskele.core.compile.packing import LEAST_STEPS, pack_constants
 from triskele.core.compile.products import NAMES
 from triskele.core.graph.graph import Equation, Graph
 from triskele.core.graph.simplify import simplify
-from triskele.core.kernels import blas
+from triskele.core.kernels import blas, native
+
+
+class _Interrupts:
+    """Lets Ctrl-C end a long loop: about ten times a second the loop lets Python look at signals.
+
+    The clock is read in every 64th round of quick bodies, in every one of others.
+    """
+
+    ROUNDS = 63  # between two looks at the clock, as a mask
+    LONG = 1e5  # ns of a body from which on the clock is looked at in every round
+    LEAST = 1000  # rounds of quick bodies that are worth it
+    CLOCK, LATE = ("llvm.readcyclecounter", 200_000_000) if native.host_target().triple.startswith("x86") else ("llvm.readsteadycounter", 2_000_000)
+
+    def __init__(self, unit: Unit, function: Unit, rounds: int | None = None):
+        quick = all(isinstance(s, (Group, Band)) for s in function.steps) and sum(k.estimate for k in function.kernels) < self.LONG
+        self.unit, self.mask = unit, self.ROUNDS if quick else 0
+        self.wanted = sys.platform != "win32" and not (quick and rounds is not None and rounds < self.LEAST)
+        if not self.wanted:
+            return
+        self.since = unit.fresh("since")
+        unit.head.append(f"  {self.since} = alloca i64")
+        unit.module.declares.add(f"declare i64 @{self.CLOCK}()")
+        unit.module.polls = True
+        unit.line(f"store i64 {unit.ins(f'call i64 @{self.CLOCK}()')}, ptr {self.since}")
+
+    def look(self, k: str) -> None:
+        """What the round number `k` begins with."""
+        if not self.wanted:
+            return
+        unit = self.unit
+        clock, late, go = (unit.label(stem) for stem in ("clock", "late", "go"))
+        turn = unit.ins(f"icmp eq i64 {unit.ins(f'and i64 {k}, {self.mask}')}, {self.mask}")
+        unit.lines += [f"  br i1 {turn}, label %{clock}, label %{go}", f"{clock}:"]
+        now = unit.ins(f"call i64 @{self.CLOCK}()")
+        passed = unit.ins(f"sub i64 {now}, {unit.ins(f'load i64, ptr {self.since}')}")
+        unit.lines += [f"  br i1 {unit.ins(f'icmp ugt i64 {passed}, {self.LATE}')}, label %{late}, label %{go}", f"{late}:"]
+        unit.line(f"store i64 {now}, ptr {self.since}")
+        unit.return_if(unit.ins(f"icmp ne i32 {unit.ins('call i32 @tsk_poll()')}, 0"))
+        unit.lines += [f"  br label %{go}", f"{go}:"]
 
 
 class _Temporary:
@@ -158,7 +200,9 @@ class _Scan(_Bodies):
             others.append(other)
         rows = [(unit.pointer(x), x.spec.nbytes // length, n_consts + n_carry + k, inputs) for k, x in enumerate(xs)]
         rows += [(unit.pointer(y), y.spec.nbytes // length, n_carry + k, outputs) for k, y in enumerate(eqn.outputs[n_carry:])]
+        interrupts = _Interrupts(unit, function, length)
         with unit.loop(length, [(s, f, o) for s, f, o in zip(starts, firsts, others, strict=True)]) as (i, pairs):
+            interrupts.look(i)
             t = unit.ins(f"sub nsw i64 {length - 1}, {i}") if p["reverse"] else i
             for k, (now, then) in enumerate(pairs):
                 unit.store_pointer(inputs, n_consts + k, now)
@@ -187,11 +231,14 @@ class _While(_Bodies):
         tests, ins, outs = unit.table(cond_consts, "tests", n_cond + n), unit.table(body_consts, "ins", n_body + n), unit.table([], "outs", n)
         result = unit.table([flag_pointer])
         a, b = [unit.pointer(t) for t in buffers[:n]], [unit.pointer(t) for t in buffers[n:]]
+        interrupts = _Interrupts(unit, body)
         head, again, done, before = unit.label("while"), unit.label("again"), unit.label("done"), unit.label("before")
         unit.lines += [f"  br label %{before}", f"{before}:", f"  br label %{head}", f"{head}:"]
         slot = len(unit.lines)
         now, then, other = ([unit.fresh("c") for _ in range(n)] for _ in range(3))
-        unit.lines += [""] * (3 * n)
+        rounds = unit.fresh("rounds")
+        unit.lines += [""] * (3 * n + 1)
+        interrupts.look(rounds)
         for k in range(n):
             unit.store_pointer(tests, n_cond + k, now[k])
         self.call(unit, cond, tests, result, scratch)
@@ -202,7 +249,8 @@ class _While(_Bodies):
             unit.store_pointer(outs, k, then[k])
         self.call(unit, body, ins, outs, scratch)
         end = unit.label("end")
-        unit.lines += [f"  br label %{end}", f"{end}:", f"  br label %{head}"]
+        unit.lines += [f"  br label %{end}", f"{end}:", f"  {rounds}.n = add i64 {rounds}, 1", f"  br label %{head}"]
+        unit.lines[slot + 3 * n] = f"  {rounds} = phi i64 [ 0, %{before} ], [ {rounds}.n, %{end} ]"
         for k in range(n):
             unit.lines[slot + 3 * k] = f"  {now[k]} = phi ptr [ {carry[k]}, %{before} ], [ {then[k]}, %{end} ]"
             unit.lines[slot + 3 * k + 1] = f"  {then[k]} = phi ptr [ {a[k]}, %{before} ], [ {other[k]}, %{end} ]"

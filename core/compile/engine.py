@@ -75,6 +75,8 @@ class NativeModule:
         self._operations: dict[int, Callable[[int], None]] = {}
         self._errors: list[tuple[int, BaseException]] = []
         self._context = 0
+        if "tsk_main_thread" in names.exports:
+            ctypes.c_int64.from_address(self.address("tsk_main_thread")).value = threading.main_thread().ident or 0
         seconds["load"] = time.perf_counter() - start
 
     def address(self, name: str) -> int:
@@ -109,7 +111,7 @@ class NativeModule:
         self._operations[op_index] = _operation(function, tuple(inputs), tuple(outputs), in_place)
 
     def raise_pending(self) -> None:
-        """Raise the exception of the callback that made `main` return nonzero, with its own traceback.
+        """Raise the exception of the callback or signal handler that made `main` return nonzero, with its own traceback.
 
         Raises
         ------
@@ -120,9 +122,24 @@ class NativeModule:
         with _lock:
             index = next((i for i, (thread, _) in enumerate(self._errors) if thread == mine), 0)
             error = self._errors.pop(index)[1] if self._errors else None
+        error = error or self._interrupt()
         if error is None:
             raise RuntimeError("compiled program: must return 0, got a failure that no callback reported")
         raise error
+
+
+    def _interrupt(self) -> BaseException | None:
+        """What a signal handler raised while a loop of the program ran."""
+        if "tsk_interrupt" not in self.names.exports:
+            return None
+        slots = (ctypes.c_void_p * 3).from_address(self.address("tsk_interrupt"))
+        found = [ctypes.cast(p, ctypes.py_object).value if p else None for p in slots]
+        for k, p in enumerate(slots):
+            if p:
+                slots[k] = None
+                ctypes.pythonapi.Py_DecRef(ctypes.c_void_p(p))
+        kind, value, _ = found
+        return value if isinstance(value, BaseException) else kind and kind(*[] if value is None else [value])
 
 
 # Whoever may call main holds the module; what nobody can call goes, with its callbacks.

@@ -102,9 +102,9 @@ class Functions(ComplexFunctions, BitFunctions, SpecialFunctions):
         return self._other_than_nan(self.min, x, y)
 
     def _other_than_nan(self, choose, x, y):
-        if x.dtype.kind != "f":
+        if x.dtype.kind not in "fc":
             return choose(x, y)
-        return self.select(self.isnan(x), y, self.select(self.isnan(y), x, choose(x, y)))
+        return self.select(self.isnan(y), x, self.select(self.isnan(x), y, choose(x, y)))
 
     def fmod(self, x: Value, y: Value) -> Value:
         if x.dtype.kind == "f":

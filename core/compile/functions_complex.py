@@ -177,8 +177,9 @@ class ComplexFunctions:
         plain = (self.mul(ch, c), self.mul(sh, s), self.mul(sh, c), self.mul(ch, s))
         cc, ss, sc, cs = (self.select(large, g, p) for g, p in zip((gc, turn(gs), turn(gc), gs), plain, strict=True))
         flat_y, flat_x = self.cmp("==", y, self.const_like(0.0, y)), self.cmp("==", x, self.const_like(0.0, x))
-        return (self.select(flat_y, ch, cc), self.select(self.or_(flat_x, flat_y), self.mul(self._sign_of(x), y), ss),
-                self.select(flat_x, x, self.select(flat_y, sh, sc)), self.select(flat_y, y, cs))
+        nan = self.isnan(c)  # of an infinite angle: 0 stays 0
+        return (self.select(flat_y, ch, cc), self.select(self.or_(self.and_(flat_x, nan), flat_y), self.mul(self._sign_of(x), y), ss),
+                self.select(self.and_(flat_x, nan), x, self.select(flat_y, sh, sc)), self.select(flat_y, y, cs))
 
     def _sign_of(self, x):
         """±1, or x itself where that is 0."""
@@ -285,12 +286,25 @@ class ComplexFunctions:
         rest = self._exact("fsub", self._exact("fadd", se, de), self._exact("fadd", pe, qe))
         turn = self.call("atan2", self.add(v, v), self._exact("fadd", d, rest))
         far = self.copysign(c(math.pi / 2), y)
-        re, im = self.select(large, c(0.0), re), self.select(large, far, self.mul(c(0.5), turn))
+        size = self.call("hypot", x, y)  # where z is large, atanh z is 1/z, turned by the side of the cut
+        re = self.select(large, self.div(self.div(self.abs(x), size), size), re)
+        im = self.select(large, far, self.mul(c(0.5), turn))
         nan = self.or_(self.isnan(x), self.isnan(y))
         return self.complex(self.select(nan, c(math.nan), self.copysign(re, x)), self.select(nan, c(math.nan), im))
 
     def complex_atan(self, z):
         return self._over_i(self.complex_atanh(self._times_i(z)))
+
+    def complex_reciprocal(self, z):
+        """Smith's method, as NumPy."""
+        x, y = z.parts
+        flat = self.cmp("<=", self.abs(y), self.abs(x))
+        large, small = self.select(flat, x, y), self.select(flat, y, x)
+        ratio = self.div(small, large)
+        below = self.add(large, self.mul(small, ratio))
+        one = self.const_like(1.0, x)
+        re, im = self.select(flat, one, ratio), self.select(flat, ratio, one)
+        return self.complex(self.div(re, below), self.div(self.neg(im), below))
 
     def complex_rint(self, z):
         return self.complex(*[self.call("rint", p) for p in z.parts])
@@ -300,4 +314,8 @@ class ComplexFunctions:
         own = getattr(type(self), f"complex_{name}", None)
         if own is None:
             raise NotEmittable(f"{name} of complex")
+        if self.special is not None:
+            for part in (p for a in args for p in a.parts):
+                if part.const is None:
+                    self.special(part)
         return own(self, *args)

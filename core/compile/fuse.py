@@ -9,6 +9,7 @@ Stored values and reductions over one iteration space then form a group, one loo
 from __future__ import annotations
 
 import math
+import weakref
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,6 +17,7 @@ import numpy as np
 from triskele.core.compile.builder import Builder
 from triskele.core.compile.values import NotEmittable, Value, real_of, supported
 from triskele.core.graph.graph import Equation, Graph, Var
+from triskele.core.graph.primitive import Primitive
 
 REDUCERS = {"sum": "add", "prod": "mul", "max": "max", "min": "min", "any": "or_", "all": "and_"}
 SMALL = 8  # elements of a reduction that is written out where it is read
@@ -112,18 +114,19 @@ def reshape_index(b, index, shape, own):
     return out[::-1]
 
 
-_emittable: dict[Any, bool] = {}
+_emittable: weakref.WeakKeyDictionary[Primitive, dict[Any, bool]] = weakref.WeakKeyDictionary()
 
 
 def _has_native_form(eqn) -> bool:
     """Whether the rule of the primitive gives code for these dtypes (tried once, on a scratch builder)."""
     p = eqn.primitive
+    known = _emittable.setdefault(p, {}) if p.kind == "elementwise" else {}
+    key: Any = (tuple([(a.spec.dtype, a.spec.weak) for a in eqn.inputs]), tuple(eqn.params.items()))
     try:
-        key = (p, tuple([(a.spec.dtype, a.spec.weak) for a in eqn.inputs]), tuple(eqn.params.items()) if p.kind == "elementwise" else None)
-        if p.kind == "elementwise" and key in _emittable:
-            return _emittable[key]
-    except TypeError:
-        key = None
+        if key in known:
+            return known[key]
+    except TypeError:  # parameters that are not hashable
+        known, key = {}, None
     b = Builder()
     try:
         if p.kind == "elementwise":
@@ -136,11 +139,7 @@ def _has_native_form(eqn) -> bool:
         ok = True
     except NotEmittable:
         ok = False
-    if p.kind == "elementwise" and key is not None:
-        try:
-            _emittable[key] = ok
-        except TypeError:
-            pass
+    known[key] = ok
     return ok
 
 

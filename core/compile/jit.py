@@ -19,6 +19,7 @@ import numpy as np
 
 from triskele.core import tree
 from triskele.core.compile import flat
+from triskele.core.compile.baked import ClosedOver, warn_of_baked
 from triskele.core.compile.staged import Staged, as_argument
 from triskele.core.compile.wrapper import MISS
 from triskele.core.errors import EscapedTensorError
@@ -84,6 +85,14 @@ def jit(f: Callable[..., Any] | None = None, *, static_argnames: str | Sequence[
     EscapedTensorError
         When a traced value is kept beyond the call.
 
+    Warns
+    -----
+    BakedValueWarning
+        When tracing draws random numbers of NumPy or Python or reads a clock, whose values become constants; and when an
+        array that the function closes over has changed. Arrays are looked at, by a sample of 64 KiB, when the function
+        meets another kind of arguments or is called inside a transform, at most once a second; calls that repeat the last
+        kind of arguments do not look.
+
     Examples
     --------
     >>> double = jit(lambda x: 2 * x)
@@ -111,10 +120,21 @@ class Jitted:
         self._fast_static: dict[Any, tuple[Any, Any, Any]] = {}
         self._traced = None
         self._positions = self._static_positions()
+        self._closed_over = ClosedOver()
         _functions.add(self)
 
     def __repr__(self):
         return f"<jit {self._name}>"
+
+    def __reduce__(self):
+        """By reference, as functions: its module and name."""
+        return self.__qualname__
+
+    def __copy__(self):
+        return self
+
+    def __deepcopy__(self, memo):
+        return self
 
     def __get__(self, instance, owner=None):
         """Methods: `self` is an ordinary argument."""
@@ -181,6 +201,7 @@ class Jitted:
         leaves, structure = tree.flatten((dynamic, named))
         key = (structure, static, tuple([self._leaf_key(x, structure, k) for k, x in enumerate(leaves)]))
         entry = self._entries.get(key)
+        self._closed_over.check(self._name)
         if entry is None:
             with self._lock:
                 entry = self._entries.get(key) or self._compile(key, leaves, structure, static, len(args))
@@ -246,7 +267,9 @@ class Jitted:
             return outs
 
         self._history.append((key, _difference(key, self._history)))
-        graph, captured = make_graph(run, specs, self._name)
+        with warn_of_baked(self._f, self._name):
+            graph, captured = make_graph(run, specs, self._name)
+        self._closed_over.add(self._f, graph)
         if any(getattr(c, "_trace", None) is not None and not c._trace.alive for c in captured):
             raise EscapedTensorError(f"jit of {self._name}: it reads a traced value of a transform that has ended")
         entry = Entry(Staged(graph), out_structure, captured)

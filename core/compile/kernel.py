@@ -34,6 +34,7 @@ CHUNK = 25e3  # ns of work per chunk
 PARALLEL = 60e3  # ns of work from which on a nest is cut into chunks
 MAX_CHUNKS = 64
 PIECES = 8
+BLOCK = 1024  # elements whose sum is rounded as one: sums of blocks are added in float64
 INLINE = 10  # calls of vector-math functions in a nest up to which they are written out
 
 
@@ -238,10 +239,9 @@ class Nest:
         self.memo: dict[Any, Value] = {}
         self.checks: list[Equation] = []
         self.flag: str | None = None
-        self.nearest: dict[int, str] = {}  # by bits: how little arguments of functions are beyond their limits
-        self._limits: dict[int, float] = {}
-        self._noted: set[str] = set()
-        self.b.far = self._far
+        self.nearest: dict[tuple[int, int, int], str] = {}  # by range: how little arguments of functions exceed its start
+        self._noted: set[tuple] = set()
+        self.b.far, self.b.special = self._far, self._special
         self.partials = []
         self.vars: list[list[str]] = [[] for _ in self.loops]
         self.accumulators: dict[Any, str] = {}
@@ -264,8 +264,9 @@ class Nest:
         if self.chunks > 1 and 0 in axes:
             target = Partial(root, root.var.spec.size)
             self.partials.append(target)
+        dtype = root.var.spec.dtype
         return {"root": root, "target": self.pointer(target), "suffix": suffix, "in memory": outer, "axes": axes,
-                "name": root.eqn.primitive.name, "dtype": root.var.spec.dtype}
+                "name": root.eqn.primitive.name, "dtype": dtype, "wide": np.result_type(dtype, float) if dtype.kind in "fc" else dtype}
 
     def pointer(self, what) -> str:
         if isinstance(what, Var):
@@ -296,6 +297,7 @@ class Nest:
         if axis == len(self.loops):
             self._body(index)
         else:
+            rounds, blocked = self._blocks(axis)
             for low, high in self.pieces[axis]:
                 start, stop = low, high
                 if axis == 0 and self.chunks > 1:
@@ -305,8 +307,12 @@ class Nest:
                         b.declares |= {f"declare {t} @llvm.smax.i64({t}, {t})", f"declare {t} @llvm.smin.i64({t}, {t})"}
                         start = b.here(f"call i64 @llvm.smax.i64(i64 %lo, i64 {low})")
                         stop = b.here(f"call i64 @llvm.smin.i64(i64 %hi, i64 {high})")
+                guarded = isinstance(start, str) and len(self.pieces[0]) > 1
+                if blocked:
+                    start, stop = self._open_block(start, stop, low, high, rounds)
+                    b.scopes[-1].guarded, guarded = guarded, False
                 i = b.open(start, stop, low, high - 1)
-                b.scopes[-1].guarded = isinstance(start, str) and len(self.pieces[0]) > 1
+                b.scopes[-1].guarded = guarded
                 self.vars[axis].append(b.scopes[-1].var)
                 if axis == 0:
                     for plan in self.plans:
@@ -314,8 +320,44 @@ class Nest:
                             self._clear(plan, i)
                 self._nest(axis + 1, [*index, i])
                 b.close()
+                if blocked:
+                    for plan in blocked:
+                        self._carry(plan)
+                    b.close()
         for plan in starting:
             self._finish(plan, index)
+
+    # -- sums in blocks: as exact as pairwise ones, with the vectors of a plain loop
+
+    def _blocks(self, axis):
+        """Rounds of the loop over `axis` that make a block, and the plans of the sums that are computed block by block."""
+        inside = math.prod(self.loops[axis + 1 :]) * max(map(self.short, self.group.roots)) or 1
+        rounds = -(-BLOCK // inside)
+        if inside >= BLOCK or self.loops[axis] < 2 * rounds:
+            return rounds, []
+        return rounds, [p for p in self.plans if p["root"].axes is not None and p["name"] == "sum" and p["dtype"].kind in "fc" and p["suffix"] <= axis]
+
+    def _open_block(self, start, stop, low, high, rounds):
+        """Open a loop over the blocks of start ... stop; where its block starts and stops."""
+        b = self.b
+        most = -(-(high - low) // rounds)
+        count: int | str = most
+        if isinstance(start, str):
+            length = b.here(f"sub i64 {stop}, {start}")
+            count = b.here(f"udiv i64 {b.here(f'add i64 {length}, {rounds - 1}')}, {rounds}")
+        k = b.open(0, count, 0, most - 1)
+        first = b.here(f"add i64 {b.here(f'mul i64 {b.name(k)}, {rounds}')}, {start}")
+        last = b.here(f"add i64 {first}, {rounds}")
+        b.declares.add("declare i64 @llvm.smin.i64(i64, i64)")
+        return first, b.here(f"call i64 @llvm.smin.i64(i64 {last}, i64 {stop})")
+
+    def _carry(self, plan):
+        """Add the sum of a block to the total, and start the next."""
+        b, dtype, wide = self.b, plan["dtype"], plan["wide"]
+        for k in self._places(plan):
+            block, total = (plan["root"].var, k), (plan["root"].var, k, "total")
+            self._write(total, b.add(self._read(total, wide), b.cast(self._read(block, dtype), wide)))
+            self._write(block, b.const(0, dtype))
 
     def _places(self, plan):
         """The written-out positions that have accumulators of their own."""
@@ -324,15 +366,18 @@ class Nest:
 
     def _start(self, plan):
         """Accumulators in registers, at the place where the reduced loops begin."""
-        dtype = plan["dtype"]
-        identity = self.b.const(identity_of(plan["name"], dtype), dtype)
+        plan["blocked"] = any(plan in self._blocks(a)[1] for a in range(len(self.loops)))
         for k in self._places(plan):
-            key = (plan["root"].var, k)
-            if key not in self.accumulators:
-                parts = 2 if dtype.kind == "c" else 1
-                t = llvm_type(real_of(dtype) if dtype.kind == "c" else dtype)
-                self.accumulators[key] = tuple(self.b.alloca(t) for _ in range(parts))
-            self._write(key, identity)
+            self._accumulator((plan["root"].var, k), plan["name"], plan["dtype"])
+            if plan["blocked"]:
+                self._accumulator((plan["root"].var, k, "total"), "sum", plan["wide"])
+
+    def _accumulator(self, key, name, dtype):
+        if key not in self.accumulators:
+            parts = 2 if dtype.kind == "c" else 1
+            t = llvm_type(real_of(dtype) if dtype.kind == "c" else dtype)
+            self.accumulators[key] = tuple(self.b.alloca(t) for _ in range(parts))
+        self._write(key, self.b.const(identity_of(name, dtype), dtype))
 
     def _write(self, key, v):
         for slot, part in zip(self.accumulators[key], v.parts or (v,), strict=True):
@@ -349,7 +394,10 @@ class Nest:
     def _finish(self, plan, index):
         b, root = self.b, plan["root"]
         for k in self._places(plan):
-            total = self._read((root.var, k), plan["dtype"])
+            if plan["blocked"]:
+                total = b.cast(self._read((root.var, k, "total"), plan["wide"]), plan["dtype"])
+            else:
+                total = self._read((root.var, k), plan["dtype"])
             at = [i for a, i in enumerate(index) if a not in plan["axes"]]
             if self.short(root) and len(self.loops) not in plan["axes"]:
                 at.append(b.index(k))
@@ -438,35 +486,45 @@ class Nest:
         return b.load(self.pointer(atom), dtype, self._linear(index, self.shape(atom)))
 
     def _far(self, x, limit):
-        """Note a finite `x` beyond `limit`: as integers, absolute values order like floats, and what is below wraps around."""
+        """Compute the nest again where `x` is finite and beyond `limit`."""
+        bits = 8 * x.dtype.itemsize
+        self._again_in(x, _bits_of(limit, bits) + 1, _bits_of(np.inf, bits))
+
+    def _special(self, x):
+        """Compute the nest again where `x` is infinite or NaN."""
+        bits = 8 * x.dtype.itemsize
+        self._again_in(x, _bits_of(np.inf, bits), 1 << bits - 1)
+
+    def _again_in(self, x, start, stop):
+        """Note an `x` whose absolute value has bits in start ... stop - 1: those of floats order like integers."""
         name = self.b.name(x)
-        if name in self._noted:
-            return
-        self._noted.add(name)
         bits, b = 8 * x.dtype.itemsize, self.b
+        key = (bits, start, stop)
+        if (name, *key) in self._noted:
+            return
+        self._noted.add((name, *key))
         t = f"i{bits}"
-        if bits not in self.nearest:
-            self.nearest[bits] = b.alloca(t)
-            b.scopes[0].items.insert(0, f"store {t} -1, ptr {self.nearest[bits]}")
+        if key not in self.nearest:
+            self.nearest[key] = b.alloca(t)
+            b.scopes[0].items.insert(0, f"store {t} -1, ptr {self.nearest[key]}")
             b.declares.add(f"declare {t} @llvm.umin.{t}({t}, {t})")
-            self._limits[bits] = limit
+        slot = self.nearest[key]
         word = b.ins(f"bitcast {llvm_type(x.dtype)} {name} to {t}", x.level)
         word = b.ins(f"and {t} {word}, {(1 << bits - 1) - 1}", x.level)
-        beyond = b.ins(f"sub {t} {word}, {_bits_of(limit, bits) + 1}", x.level)
+        beyond = b.ins(f"sub {t} {word}, {start}", x.level)  # what is below wraps around
         old, new = b.fresh(), b.fresh()
-        b.scopes[x.level].items += [f"{old} = load {t}, ptr {self.nearest[bits]}", f"{new} = call {t} @llvm.umin.{t}({t} {old}, {t} {beyond})",
-                                    f"store {t} {new}, ptr {self.nearest[bits]}"]
+        b.scopes[x.level].items += [f"{old} = load {t}, ptr {slot}", f"{new} = call {t} @llvm.umin.{t}({t} {old}, {t} {beyond})",
+                                    f"store {t} {new}, ptr {slot}"]
 
     def _result(self):
-        """The end of the function: failed checks as bits, the sign where an argument was too far."""
+        """The end of the function: failed checks as bits, the sign where the nest is to be computed again."""
         lines, total = [], "0"
         if self.checks:
             lines, total = [f"  %failed = load i64, ptr {self.flag}"], "%failed"
-        for bits, slot in self.nearest.items():
-            finite = _bits_of(np.inf, bits) - _bits_of(self._limits[bits], bits) - 1
-            lines += [f"  %near{bits} = load i{bits}, ptr {slot}", f"  %far{bits} = icmp ult i{bits} %near{bits}, {finite}",
-                      f"  %sign{bits} = select i1 %far{bits}, i64 {-1 << 63}, i64 0", f"  %total{bits} = or i64 {total}, %sign{bits}"]
-            total = f"%total{bits}"
+        for k, ((bits, start, stop), slot) in enumerate(self.nearest.items()):
+            lines += [f"  %near{k} = load i{bits}, ptr {slot}", f"  %far{k} = icmp ult i{bits} %near{k}, {stop - start}",
+                      f"  %sign{k} = select i1 %far{k}, i64 {-1 << 63}, i64 0", f"  %total{k} = or i64 {total}, %sign{k}"]
+            total = f"%total{k}"
         return [*lines, f"  ret i64 {total}"]
 
     def _check(self, eqn, ok):

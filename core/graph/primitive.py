@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable
 from typing import Any
 
-PRIMITIVES: dict[str, Primitive] = {}
+# Weak: the primitives of a user's functions go with the functions.
+PRIMITIVES: weakref.WeakValueDictionary[str, Primitive] = weakref.WeakValueDictionary()
 
 
 class Primitive:

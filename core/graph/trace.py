@@ -79,6 +79,11 @@ def _what_numpy_hides(error: Exception) -> TracerError | None:
             "plain[i] = v: a traced value cannot be put into a plain array "
             "(make the array with np.zeros_like(x) of a traced x or np.zeros(shape, like=x), or collect the values with np.stack)"
         )
+    if type(error) is RecursionError:
+        return TracerError(
+            "recursion: it went on until Python's stack was full; a traced condition cannot end it, since both branches are traced "
+            "(write it as a loop: while, or core.while_loop; name an argument that decides in static_argnames)"
+        )
     if type(error) is TypeError and "single integer, got 'Tensor(" in str(error):
         return TracerError(
             "shape: it must be known when the function is traced, got a traced value "

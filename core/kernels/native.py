@@ -10,6 +10,7 @@ import re
 import sys
 import threading
 import time
+import weakref
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from typing import NamedTuple
@@ -163,20 +164,33 @@ def compile_object(text: str, *, opt: int = 3, passes: bool = True) -> tuple[byt
         tuning.loop_vectorization = tuning.slp_vectorization = opt >= 2
         tuning.loop_unrolling = tuning.loop_interleaving = opt >= 2
         builder = llvm.create_pass_builder(machine, tuning)
-        builder.getModulePassManager().run(module, builder)
+        manager = builder.getModulePassManager()
+        manager.run(module, builder)
+        llvm.newpassmanagers.NewPassManager._dispose(manager)  # llvmlite leaves it, and what it learnt about the module
+        manager.detach()
     marks.append(time.perf_counter())
     code = machine.emit_object(module)
     marks.append(time.perf_counter())
     return code, dict(zip(("parse", "optimise", "emit"), (b - a for a, b in itertools.pairwise(marks)), strict=True))
 
 
-@cache
-def _linker():
-    """The process's linker. JITLink puts all sections of an object into one block, as the small code model needs."""
-    linker = llvm.create_lljit_compiler(None, use_jit_link=_HAS_JITLINK, suppress_errors=True)
-    # Never freed, not even at exit: threads of the pool may still look out for work inside its code.
-    ctypes.pythonapi.Py_IncRef(ctypes.py_object(linker))
-    return linker
+class _Linker:
+    """The linker of the next objects, a new one for every `SHARE` of them: LLVM keeps 9 KiB of each object it has
+    unloaded until the linker is closed, and to make a linker takes 2 ms."""
+
+    SHARE = 64
+
+    def __init__(self):
+        self._left = 0
+        self._current = None
+
+    def take(self):
+        if not self._left:
+            # JITLink puts all sections of an object into one block, as the small code model needs.
+            self._current = llvm.create_lljit_compiler(None, use_jit_link=_HAS_JITLINK, suppress_errors=True)
+            self._left = self.SHARE
+        self._left -= 1
+        return self._current
 
 
 class LoadedObject:
@@ -199,6 +213,7 @@ class LoadedObject:
 
     _lock = threading.Lock()
     _serial = itertools.count()
+    _linkers = _Linker()
 
     def __init__(self, code: bytes, exports: Iterable[str], imports: Mapping[str, int]):
         library = llvm.JITLibraryBuilder().add_object_img(code).add_current_process()
@@ -207,7 +222,10 @@ class LoadedObject:
         for name, value in imports.items():
             library.import_symbol(name, value)
         with self._lock:
-            self._tracker = library.link(_linker(), f"triskele{next(self._serial)}")
+            linker = self._linkers.take()
+            self._tracker = library.link(linker, f"triskele{next(self._serial)}")
+        # Not at exit: threads of the pool may still look out for work inside the code.
+        weakref.finalize(self, _unload, self._tracker, linker).atexit = False
 
     def address(self, name: str) -> int:
         """Address of an exported symbol.
@@ -218,6 +236,11 @@ class LoadedObject:
             If it is not among `exports`.
         """
         return self._tracker[name]
+
+
+def _unload(tracker, linker):
+    """Unload an object, then the linker with it if it was its last: a call drops its last references in that order."""
+    tracker.close()
 
 
 class Symbols(NamedTuple):

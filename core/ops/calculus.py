@@ -173,9 +173,10 @@ def poly(seq_of_zeros):
     roots = np.atleast_1d(seq_of_zeros)
     if np.ndim(roots) != 1:
         raise ValueError(f"poly: a 1-d sequence of roots is wanted for traced values, got shape {np.shape(roots)}")
-    a = np.ones(1)
+    dtype = np.dtype(np.mintypecode(np.result_type(roots).char))
+    roots, a, zero = roots.astype(dtype), np.ones(1, dtype), np.zeros(1, dtype)
     for i in range(np.shape(roots)[0]):
-        a = np.concatenate([a, np.zeros(1)]) - np.concatenate([np.zeros(1), a]) * roots[i]
+        a = np.concatenate([a, zero]) - np.concatenate([zero, a]) * roots[i]
     return a
 
 

@@ -74,7 +74,8 @@ implements(method="conjugate")(lambda x: np.conjugate(x))
 @implements(np.angle)
 def angle(z, deg=False):
     """``numpy.angle``; its derivative at 0 is 0."""
-    found = np.arctan2(np.imag(z), np.real(z))
+    z = as_value(z)
+    found = np.arctan2(np.imag(z) if np.result_type(z).kind == "c" else 0, np.real(z))
     return np.rad2deg(found) if deg else found
 
 

@@ -15,6 +15,10 @@ def _slide(a, v, mode, name):
         raise ValueError(f"{name}: mode must be one of 'valid', 'same', or 'full' (got {mode!r})")
     m = np.shape(v)[0]
     padding = {"full": (m - 1, m - 1), "same": (m // 2, m - 1 - m // 2), "valid": (0, 0)}[mode]
+    dtype = np.result_type(a)
+    if dtype.kind in "iub":  # exact, and modulo its size
+        pieces = np.pad(a, padding)[np.arange(np.shape(a)[0] + sum(padding) - m + 1)[:, None] + np.arange(m)]
+        return np.any(pieces & v, axis=1) if dtype.kind == "b" else np.sum(pieces * v, axis=1, dtype=dtype)
     return np.reshape(conv_general(np.reshape(a, (1, -1, 1)), np.reshape(v, (-1, 1, 1)), padding=(padding,)), (-1,))
 
 

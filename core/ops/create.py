@@ -159,6 +159,7 @@ def vander(x, N=None, increasing=False):
     if np.ndim(x) != 1:
         raise ValueError("x must be a one-dimensional array or sequence.")
     n = np.shape(x)[0] if N is None else operator.index(N)
+    x = x.astype(np.promote_types(np.result_type(x), int))
     powers = [np.ones_like(x)]
     for _ in range(n - 1):
         powers.append(powers[-1] * x)
@@ -203,6 +204,7 @@ def geomspace(start, stop, num=50, endpoint=True, dtype=None, axis=0):
     """``numpy.geomspace``, for ends of one sign that are not zero."""
     if any(not isinstance(x, Tensor) and np.any(np.equal(x, 0)) for x in (start, stop)):
         raise ValueError("Geometric sequence cannot include zero")
+    start, stop = (as_value(x).astype(np.result_type(x, float)) if np.ndim(x) or isinstance(x, Tensor) else x * 1.0 for x in (start, stop))
     ratio = np.log(stop / start)
     y = start * np.exp(np.linspace(0.0 * ratio, ratio, num, endpoint, axis=axis))
     return y if dtype is None else y.astype(dtype)

@@ -21,8 +21,8 @@ def as_value(x: Any) -> Any:
     """Arrays, numbers and Tensors as they are; sequences, of Tensors too, become arrays."""
     if isinstance(x, VALUES):
         return x
-    if has_tensor(x):
-        return np.stack([as_value(i) for i in x])
+    if has_tensor(x):  # a Python number in an array has the dtype that it has alone
+        return np.stack([np.asarray(i) if isinstance(i, (bool, int, float, complex)) else as_value(i) for i in x])
     a = np.asarray(x)
     if a.dtype == object:
         raise TypeError(f"arrays and numbers are wanted, got {type(x).__name__} {x!r}")

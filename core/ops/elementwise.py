@@ -91,6 +91,8 @@ def _integer_power_d(x, n):
 @implements(operators=("__pow__", "__rpow__", "__ipow__"))
 def power_operator(x, y):
     """``x ** y``; a fixed integer exponent is repeated multiplication."""
+    if type(y) is int and np.result_type(x).kind == "b":  # NumPy takes the integers for it, and a square of its own
+        return np.square(x) if y == 2 and np.ndim(x) else _power(x, y)
     if type(y) is int and -64 <= y <= 64 and (y >= 0 or np.result_type(x).kind in "fc"):
         return bind(integer_power, as_value(x), exponent=y) if y != 1 else +x
     return _power(x, y)
@@ -111,7 +113,7 @@ def positive(x):
 
 square = elementwise("square", np.square, d=(lambda out, x: 2 * x,), emit=lambda b, x: b.mul(x, x), domain=(ANY,))
 reciprocal = elementwise("reciprocal", np.reciprocal, d=(lambda out, x: -out * out,),
-                         emit=lambda b, x: b.div(b.const_like(1, x), x),
+                         emit=lambda b, x: b.complex_reciprocal(x) if x.parts else b.div(b.const_like(1, x), x),
                          domain=((0.5, 3.0),))
 
 # -- order ------------------------------------------------------------------------------------------------------------

@@ -334,7 +334,17 @@ def right_solve(b: Any, a: Any, *, low: bool, adjoint: bool = False) -> Any:
 
 # -- inverse and determinants -------------------------------------------------------------------------------------------
 
-inv_p = Primitive("inv", np.linalg.inv, same_spec, flops=per_matrix(2.0),
+
+def _inverse(a):
+    try:
+        return np.linalg.inv(a)
+    except np.linalg.LinAlgError:
+        raise np.linalg.LinAlgError(
+            f"inv: Singular matrix among {np.shape(a)} (the derivatives of inv, slogdet and solve, and third ones of det, need the inverse too)"
+        ) from None
+
+
+inv_p = Primitive("inv", _inverse, same_spec, flops=per_matrix(2.0),
                   samples=lambda rng: [((well_conditioned(rng, 3, 3),), {}), ((_complex_sample(rng, 2, 3, 3),), {})])
 inv_p.defvjp(lambda ct, out, a: -np.matmul(np.matmul(mT(out), ct), mT(out)))
 inv_p.defjvp(lambda t, out, a: -np.matmul(np.matmul(out, t), out))
@@ -351,11 +361,32 @@ def inv(a):
 
 def _cofactors(a):
     """det(A) A⁻ᵀ, through the singular value decomposition, so that singular matrices have it too."""
+    u, s, vh = np.linalg.svd(a)
+    return _in_basis(u, vh, _others(s, 1)[..., None] * np.eye(a.shape[-1]), a.dtype)
+
+
+def _others(s, rank):
+    """Products of all `s` but one, or but two [..., i, j]."""
+    left_out = np.eye(s.shape[-1], dtype=bool)
+    if rank == 2:
+        left_out = left_out[:, None] | left_out
+    return np.where(left_out, 1, np.expand_dims(s, tuple(range(-1 - rank, -1)))).prod(-1)
+
+
+def _in_basis(u, vh, inner, dtype):
+    """Cofactors from those of the singular values."""
+    phase = (np.linalg.det(u) * np.linalg.det(vh))[..., None, None]
+    return (phase * np.conj(u) @ inner @ np.conj(vh)).astype(dtype, copy=False)
+
+
+def _cofactor_slopes(a, t):
+    """The derivative of the cofactors of `a` in the direction `t`."""
     n = a.shape[-1]
     u, s, vh = np.linalg.svd(a)
-    others = np.where(np.eye(n, dtype=bool), 1, s[..., None, :]).prod(-1)
-    phase = np.linalg.det(u) * np.linalg.det(vh)
-    return (phase[..., None, None] * (np.conj(u) * others[..., None, :]) @ np.conj(vh)).astype(a.dtype, copy=False)
+    p = np.conj(np.swapaxes(u, -1, -2)) @ t @ np.conj(np.swapaxes(vh, -1, -2))
+    q, eye = _others(s, 2), np.eye(n, dtype=bool)
+    kept = np.where(eye, 0, q * np.diagonal(p, 0, -2, -1)[..., None, :]).sum(-1)
+    return _in_basis(u, vh, np.where(eye, kept[..., None], -q * np.swapaxes(p, -1, -2)), np.result_type(a, t))
 
 
 cofactors_p = Primitive("cofactors", _cofactors, same_spec, flops=per_matrix(20.0),
@@ -366,11 +397,24 @@ def _trace_of_product(a, b):
     return as_matrices(vecdot(conj(np.reshape(a, (*np.shape(a)[:-2], -1))), np.reshape(b, (*np.shape(b)[:-2], -1))))
 
 
-# second derivatives need the matrix to be regular
-cofactors_p.defvjp(lambda ct, out, a: _trace_of_product(ct, out) * mT(bind(inv_p, a))
-                   - np.matmul(np.matmul(out, mT(ct)), mT(bind(inv_p, a))))
-cofactors_p.defjvp(lambda t, out, a: _trace_of_product(t, mT(bind(inv_p, a))) * out
-                   - np.matmul(np.matmul(mT(bind(inv_p, a)), mT(t)), out))
+cofactor_slopes_p = Primitive("cofactor_slopes", _cofactor_slopes, lambda a, t: Spec(a.shape, np.result_type(a.dtype, t.dtype)),
+                              flops=per_matrix(25.0),
+                              samples=lambda rng: [((well_conditioned(rng, 3, 3), rng.normal(size=(3, 3))), {})])
+cofactors_p.defvjp(lambda ct, out, a: bind(cofactor_slopes_p, a, ct))  # the second derivative of det is symmetric
+cofactors_p.defjvp(lambda t, out, a: bind(cofactor_slopes_p, a, t))
+
+
+def _third_derivative(a, t, s):
+    """The second derivative of the cofactors in the directions `t` and `s`; the matrix must be regular."""
+    x, c, other = mT(bind(inv_p, a)), bind(cofactors_p, a), bind(cofactor_slopes_p, a, s)
+    xs, xt = np.matmul(x, mT(s)), np.matmul(x, mT(t))
+    traces = [np.sum(np.diagonal(m, 0, -2, -1), axis=-1)[..., None, None] for m in (np.matmul(xs, xt), xt)]
+    return -traces[0] * c + traces[1] * other + np.matmul(xs, np.matmul(xt, c)) - np.matmul(xt, other)
+
+
+cofactor_slopes_p.defvjp(lambda ct, out, a, t: _third_derivative(a, t, ct), lambda ct, out, a, t: bind(cofactor_slopes_p, a, ct))
+cofactor_slopes_p.defjvp(lambda d, out, a, t: _third_derivative(a, t, d), lambda d, out, a, t: bind(cofactor_slopes_p, a, d))
+batch_in_front(cofactor_slopes_p)
 batch_in_front(cofactors_p)
 
 det_p = Primitive("det", np.linalg.det, lambda a: Spec(a.shape[:-2], a.dtype), flops=per_matrix(2 / 3),

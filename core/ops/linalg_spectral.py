@@ -1,9 +1,7 @@
 """Factorisations of matrices: eigenvalues, singular values, QR.
 
-Where eigenvalues (singular values) coincide to rounding, their vectors have no derivative: the coefficients 1/(λi - λj) are
-taken as zero there. Results are then finite, and right for symmetric functions of the eigenvalues, for projectors on whole
-eigenspaces and for polar factors; not for functions of the matrix written as V f(λ) V^H, which need the limit of
-(f(λi) - f(λj))/(λi - λj) (expm, logm, sqrtm and matrix_power have it).
+Where eigenvalues (singular values) coincide to rounding, their vectors have no derivative: it is NaN in forward mode. In
+reverse mode functions that do not depend on the choice of the vectors have one (see `linalg_degenerate`).
 Formulas: Giles 2008; S. F. Walter and L. Lehmann, arXiv:1001.1654 (QR); M. Seeger et al., arXiv:1710.08717; Z.-Q. Wan and
 S.-X. Zhang, arXiv:1909.02659 (complex singular vectors).
 """
@@ -39,20 +37,8 @@ from triskele.core.ops.linalg import (
     upper,
     well_conditioned,
 )
+from triskele.core.ops.linalg_degenerate import differences, off_diagonal, reflected
 from triskele.core.tensor import implements
-
-
-def differences(x: Any) -> Any:
-    """1/(xj - xi), and 0 where they are equal to rounding: within n ε max|x|, the backward error of the algorithms."""
-    return _masked_inverse(x[..., None, :] - x[..., :, None], x)
-
-
-def _masked_inverse(d, x):
-    """1/d, and 0 where `d`, a difference of the eigenvalues or singular values `x`, is nothing but rounding."""
-    size = np.abs(x)
-    noise = np.shape(x)[-1] * np.finfo(np.result_type(x)).eps * np.max(size, axis=-1, keepdims=True, initial=0.0)
-    same = np.less_equal(np.abs(d), noise[..., None])
-    return np.where(same, np.zeros((), np.result_type(d)), 1 / np.where(same, np.ones((), np.result_type(d)), d))
 
 
 def on_diagonal(x: Any, dtype: Any = None) -> Any:
@@ -94,19 +80,24 @@ eigvalsh_p = Primitive("eigvalsh", lambda a, *, lower: np.linalg.eigvalsh(a, "L"
                        samples=lambda rng: [((_symmetric(rng, 3, 3),), {"lower": True})])
 
 
-@eigh_p.defvjp_all
-def _(ct, out, args, needed, *, lower):
-    w, v = out
-    ct_w, ct_v = ct[0], conj(ct[1])
-    inner = None
-    if ct_v is not None:
-        inner = np.matmul(mH(v), ct_v) * differences(w)
-    if ct_w is not None:
-        d = on_diagonal(ct_w, np.result_type(v))
-        inner = d if inner is None else inner + d
-    g = np.matmul(np.matmul(v, inner), mH(v))
-    # LAPACK reads a triangle, which stands for a Hermitian matrix
-    return [conj(to_triangle((g + mH(g)) / 2, lower))]
+@eigh_p.deftaped
+def _(args, needed, *, lower):
+    w, v = bind(eigh_p, *args, lower=lower)
+    (v,) = reflected(w, v)
+
+    def pullback(ct):
+        ct_w, ct_v = ct[0], conj(ct[1])
+        inner = None
+        if ct_v is not None:
+            inner = off_diagonal(np.matmul(mH(v), ct_v), np.zeros_like(w) if ct_w is None else ct_w, w)
+        if ct_w is not None:
+            d = on_diagonal(ct_w, np.result_type(v))
+            inner = d if inner is None else inner + d
+        g = np.matmul(np.matmul(v, inner), mH(v))
+        # LAPACK reads a triangle, which stands for a Hermitian matrix
+        return [conj(to_triangle((g + mH(g)) / 2, lower))]
+
+    return (w, v), pullback
 
 
 @eigh_p.defjvp_all
@@ -140,7 +131,11 @@ def _triangle_name(uplo):
 
 @implements(np.linalg.eigh)
 def eigh(a, UPLO="L"):
-    """``numpy.linalg.eigh``. The gradient is Hermitian."""
+    """``numpy.linalg.eigh``. The gradient is Hermitian.
+
+    Vectors of coinciding eigenvalues are free to be rotated: reverse mode takes others of them than NumPy. Functions that do
+    not depend on the choice keep their gradient, others get NaN.
+    """
     a = floating("eigh", a)
     stack_of_matrices("eigh", a)
     return EighResult(*bind(eigh_p, bind(hermitian_p, a), lower=_triangle_name(UPLO)))
@@ -287,8 +282,21 @@ def _refuse_full(full, out):
 
 
 def _inverse(s):
-    zero = np.equal(s, 0)
-    return np.where(zero, np.zeros((), np.result_type(s)), 1 / np.where(zero, np.ones((), np.result_type(s)), s))
+    """1/s, and NaN where it is 0 to rounding: what it is needed for has no derivative there."""
+    return _inverse_sum(s, s)
+
+
+def _inverse_sum(x, s):
+    """1/x for sums of the singular values `s`."""
+    noise = max(1, np.shape(s)[-1]) * np.finfo(np.result_type(s)).eps * np.max(s, axis=-1, keepdims=True, initial=0.0)
+    zero = np.less_equal(x, noise if np.ndim(x) == np.ndim(s) else noise[..., None])
+    return np.where(zero, np.nan, 1 / np.where(zero, np.ones((), np.result_type(s)), x)).astype(np.result_type(s))
+
+
+def _inverse_sums(s):
+    """1/(si + sj), 0 on the diagonal of vanishing ones: nothing is turned there."""
+    x = _inverse_sum(s[..., None, :] + s[..., :, None], s)
+    return np.where(np.isnan(x) & np.eye(np.shape(s)[-1], dtype=bool), np.zeros((), np.result_type(s)), x)
 
 
 @svd_p.defjvp_all
@@ -300,7 +308,7 @@ def _(tangents, out, args, *, full):
     p = np.matmul(np.matmul(mH(u), t), v)
     ds = real_diagonal(p)
     even = (p + mH(p)) / 2 * differences(s)
-    odd = (p - mH(p)) / 2 * _inverse(s[..., None, :] + s[..., :, None])
+    odd = (p - mH(p)) / 2 * _inverse_sums(s)
     du, dv = even + odd, even - odd
     du, dv = np.matmul(u, du), np.matmul(v, dv)
     m, n = np.shape(args[0])[-2:]
@@ -314,31 +322,37 @@ def _(tangents, out, args, *, full):
     return np.astype(du, dtype), ds, mH(np.astype(dv, dtype))
 
 
-@svd_p.defvjp_all
-def _(ct, out, args, needed, *, full):
-    _refuse_full(full, out)
-    u, s, vh = out
-    v = mH(vh)
-    ct_u, ct_s, ct_v = conj(ct[0]), ct[1], None if ct[2] is None else mT(ct[2])
-    inv = _inverse(s)
-    dtype = np.result_type(u)
-    inner = None if ct_s is None else on_diagonal(ct_s, dtype)
-    beyond = None
+@svd_p.deftaped
+def _(args, needed, *, full):
+    u, s, vh = bind(svd_p, *args, full=full)
     m, n = np.shape(args[0])[-2:]
-    k_u = None if ct_u is None else np.matmul(mH(u), ct_u)
-    k_v = None if ct_v is None else np.matmul(vh, ct_v)
-    if k_u is not None or k_v is not None:
-        plus = k_v if k_u is None else k_u if k_v is None else k_u + k_v
-        minus = -k_v if k_u is None else k_u if k_v is None else k_u - k_v
-        plus, minus = plus * differences(s), minus * _inverse(s[..., None, :] + s[..., :, None])
-        both = (plus + mH(plus) + minus - mH(minus)) / 2
-        inner = both if inner is None else inner + both
-    if k_u is not None and m > n:
-        beyond = np.matmul((ct_u - np.matmul(u, k_u)) * inv[..., None, :], vh)
-    if k_v is not None and n > m:
-        beyond = np.matmul(u * inv[..., None, :], mH(ct_v - np.matmul(v, k_v)))
-    g = np.matmul(np.matmul(u, np.astype(inner, dtype)), vh)
-    return [conj(g if beyond is None else g + beyond)]
+    if not full or m == n:
+        u, v = reflected(s, u, mH(vh))
+        vh = mH(v)
+
+    def pullback(ct):
+        _refuse_full(full, (u, s, vh))
+        ct_u, ct_s, ct_v = conj(ct[0]), ct[1], None if ct[2] is None else mT(ct[2])
+        dtype = np.result_type(u)
+        inner = None if ct_s is None else on_diagonal(ct_s, dtype)
+        beyond = None
+        k_u = None if ct_u is None else np.matmul(mH(u), ct_u)
+        k_v = None if ct_v is None else np.matmul(vh, ct_v)
+        if k_u is not None or k_v is not None:
+            plus = k_v if k_u is None else k_u if k_v is None else k_u + k_v
+            minus = -k_v if k_u is None else k_u if k_v is None else k_u - k_v
+            plus = off_diagonal(plus, np.zeros_like(s) if ct_s is None else ct_s, s)
+            minus = minus * _inverse_sums(s)
+            both = (plus + mH(plus) + minus - mH(minus)) / 2
+            inner = both if inner is None else inner + both
+        if k_u is not None and m > n:
+            beyond = np.matmul((ct_u - np.matmul(u, k_u)) * _inverse(s)[..., None, :], vh)
+        if k_v is not None and n > m:
+            beyond = np.matmul(u * _inverse(s)[..., None, :], mH(ct_v - np.matmul(mH(vh), k_v)))
+        g = np.matmul(np.matmul(u, np.astype(inner, dtype)), vh)
+        return [conj(g if beyond is None else g + beyond)]
+
+    return (u, s, vh), pullback
 
 
 @svdvals_p.defjvp_all

@@ -223,7 +223,15 @@ def _sum_like(p, x, axis, dtype, out, keepdims, initial, where, neutral):
     y = _kept(bind(p, x, axes=axes, dtype=dtype), shape, axes, keepdims)
     if initial is None or (not isinstance(initial, Tensor) and np.ndim(initial) == 0 and initial == neutral):
         return y
+    initial = _initial(p.name, initial, dtype)
     return y + initial if p is sum_p else y * initial
+
+
+def _initial(name, initial, dtype):
+    """`initial` in the dtype of the reduction, as NumPy converts it."""
+    if np.result_type(initial).kind == "c" and dtype.kind != "c":
+        raise TypeError(f"{name}: initial must be real for {dtype}, got {initial!r}")
+    return initial.astype(dtype) if isinstance(initial, Tensor) else dtype.type(initial)
 
 
 def _extreme(p, combine, names):
@@ -232,6 +240,8 @@ def _extreme(p, combine, names):
         a = as_value(a)
         if np.result_type(a).kind == "c":
             raise TypeError(f"{p.name}: complex numbers have no order, got {spec_of(a)}")
+        if initial is not None:
+            initial = _initial(p.name, initial, np.result_type(a))
         if where is not True:
             if initial is None:
                 raise ValueError(
@@ -295,14 +305,16 @@ def mean(a, axis=None, dtype=None, out=None, keepdims=False, *, where=True):
     if dtype is None and own.kind in "iub":
         dtype = np.dtype(float)
     n = count(np.shape(a), axis, where)
+    if dtype is None and own == np.float16:  # its sum may overflow
+        return np.mean(a, axis, np.float32, out, keepdims, where=where).astype(own)
     return _divided(np.sum(a, axis=axis, dtype=dtype, out=out, keepdims=keepdims, where=where), n)
 
 
 def _divided(total, n):
     """``total / n`` in the dtype of `total`, as NumPy's means."""
-    if isinstance(n, (int, float)):
+    if isinstance(n, (int, float)) and np.result_type(total).kind in "fc":
         return total / n
-    return (total / np.reshape(n, np.shape(total))).astype(np.result_type(total))
+    return (total / (n if isinstance(n, (int, float)) else np.reshape(n, np.shape(total)))).astype(np.result_type(total))
 
 
 @implements(np.var, method="var")
@@ -318,7 +330,7 @@ def var(a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, *, where=Tru
     squares = np.real(away) ** 2 + np.imag(away) ** 2 if np.result_type(away).kind == "c" else away * away
     n = count(np.shape(a), axis, where) - ddof
     n = builtins.max(n, 0) if isinstance(n, (int, float)) else np.maximum(n, 0)
-    return _divided(np.sum(squares, axis=axis, out=out, keepdims=keepdims, where=where), n)
+    return _divided(np.sum(squares, axis=axis, dtype=dtype, out=out, keepdims=keepdims, where=where), n)
 
 
 def _root_slope(out, s):
@@ -334,7 +346,8 @@ norm_root = elementwise("norm_root", impl=np.sqrt, loop=ufunc_loop(np.sqrt), d=(
 @implements(np.std, method="std")
 def std(a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, *, where=True, mean=None, correction=None):
     """``numpy.std``. Where all elements are equal its derivative is 0."""
-    return norm_root(var(a, axis, dtype, out, ddof, keepdims, where=where, mean=mean, correction=correction))
+    squared = var(a, axis, dtype, out, ddof, keepdims, where=where, mean=mean, correction=correction)
+    return norm_root(squared).astype(np.result_type(squared))
 
 
 @implements(np.ptp)
@@ -370,6 +383,8 @@ def average(a, axis=None, weights=None, returned=False, *, keepdims=False):
                 f"for {np.shape(a)}"
             )
         weights = np.reshape(weights, tuple(n if i in axes else 1 for i, n in enumerate(np.shape(a))))
+    dtype = np.result_type(a, weights, *[float] * (np.result_type(a).kind in "iub"))
+    weights = weights.astype(dtype)
     total = np.sum(np.broadcast_to(weights, np.shape(a)), axis=axis, keepdims=keepdims)
     value = np.sum(a * weights, axis=axis, keepdims=keepdims) / total
     return (value, np.broadcast_to(total, np.shape(value))) if returned else value

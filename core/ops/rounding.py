@@ -58,12 +58,15 @@ _real_sign = elementwise("sign", impl=np.sign, loop=ufunc_loop(np.sign), emit="s
 
 @implements(np.sign)
 def sign(x):
-    """``numpy.sign``; for complex numbers x/|x|."""
+    """``numpy.sign``; for complex numbers x/|x|, NaN where both parts are infinite."""
     x = as_value(x)
     if np.result_type(x).kind != "c":
         return _real_sign(x)
-    size = np.abs(x)
-    return np.where(np.equal(size, 0), 0, x / np.where(np.equal(size, 0), 1, size)).astype(np.result_type(x))
+    size, parts = np.abs(x), (np.real(x), np.imag(x))
+    none, infinite = np.equal(size, 0), [np.isinf(p) for p in parts]
+    below = np.where(infinite[0] & infinite[1], np.nan, np.where(none | infinite[0] | infinite[1], 1, size))
+    above = [np.where(i, np.copysign(1, p), np.where(j | none, 0, p)) for p, i, j in zip(parts, infinite, infinite[::-1], strict=True)]
+    return join_parts(*[(a / below).astype(p.dtype) for a, p in zip(above, parts, strict=True)])
 
 
 copysign = elementwise("copysign", np.copysign, d=(lambda out, x, y: np.copysign(1.0, x) * np.copysign(1.0, y), None),

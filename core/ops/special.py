@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from triskele.core.errors import MissingRuleError
-from triskele.core.ops.define import elementwise, ufunc_loop
+from triskele.core.graph.graph import spec_of
+from triskele.core.ops.define import as_value, elementwise, ufunc_loop
 from triskele.core.tensor import implements
 
 
@@ -189,9 +190,20 @@ pseudo_huber = special(
 
 # -- SciPy's own names of NumPy's functions -------------------------------------------------------------------------------
 
-for _name in ("cbrt", "exp2", "expm1", "log1p"):
-    implements(f"scipy.special.{_name}")(getattr(np, _name))
-del _name
+
+
+def _scipy_name(name):
+    def function(x):
+        # SciPy's loops are of float32 and float64: what NumPy computes in a shorter dtype is float64 here
+        x = as_value(x)
+        return getattr(np, name)(x.astype(ufunc_loop(scipy_special(name))(spec_of(x))[0]))
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"``scipy.special.{name}``."
+    return implements(f"scipy.special.{name}")(function)
+
+
+cbrt, exp2, expm1, log1p = map(_scipy_name, ("cbrt", "exp2", "expm1", "log1p"))
 exp10 = special("exp10", (lambda out, x: math.log(10) * out,), domain=(LINE,),
                 emit=lambda b, x: b.call("pow", _c(b, 10.0, x), x))
 cosm1 = special("cosm1", (lambda out, x: -np.sin(x),), domain=(LINE,), emit=_emit_cosm1)

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from triskele.core.ops.special import POSITIVE, no_derivative, special
+from triskele.core.graph.graph import spec_of
+from triskele.core.ops.define import as_value, ufunc_loop
+from triskele.core.ops.special import POSITIVE, no_derivative, scipy_special, special
+from triskele.core.tensor import implements
 
 ORDER, ARGUMENT = (0.5, 3.0), POSITIVE
 
@@ -19,7 +22,16 @@ def _half_sum(f):
 
 
 jv = special("jv", (no_derivative("jv", "v"), _half_difference(lambda: jv)), domain=(ORDER, ARGUMENT), also=("jn",))
-yv = special("yv", (no_derivative("yv", "v"), _half_difference(lambda: yv)), domain=(ORDER, ARGUMENT), also=("yn",))
+yv = special("yv", (no_derivative("yv", "v"), _half_difference(lambda: yv)), domain=(ORDER, ARGUMENT))
+
+
+@implements("scipy.special.yn")
+def yn(n, x):
+    """``scipy.special.yn``: `yv` of an integer order; others are truncated."""
+    dtype = ufunc_loop(scipy_special("yn"))(spec_of(n), spec_of(x))[-1]
+    return yv(*[np.add(v, np.zeros((), dtype)) for v in (np.trunc(as_value(n)), as_value(x))])
+
+
 iv = special("iv", (no_derivative("iv", "v"), _half_sum(lambda: iv)), domain=(ORDER, ARGUMENT))
 kv = special("kv", (no_derivative("kv", "v"), lambda out, v, x: -(kv(v - 1, x) + kv(v + 1, x)) / 2),
              domain=(ORDER, ARGUMENT))

@@ -93,6 +93,8 @@ def median(a, axis=None, out=None, overwrite_input=False, keepdims=False):
 def _nan_quantile(a, q, axis, keepdims):
     """Linear quantiles of the elements that are not NaN: sorting puts NaN last."""
     a = as_value(a)
+    if np.result_type(a).kind in "iub":
+        a = a.astype(float)
     shape = np.shape(a)
     flat, axes = _to_last(a, axis)
     present = np.sum(~np.isnan(flat), axis=-1)
@@ -104,6 +106,8 @@ def _nan_quantile(a, q, axis, keepdims):
     pick = lambda k: np.moveaxis(np.take_along_axis(ordered, np.moveaxis(k, 0, -1), axis=-1), -1, 0)
     below, above = pick(low), pick(high)
     found = np.reshape(_between(below, above, part), (*np.shape(q), *np.shape(present)))
+    if isinstance(q, (int, float)):
+        found = found.astype(np.result_type(a))
     return np.reshape(found, (*np.shape(q), *[1 if i in axes else n for i, n in enumerate(shape)])) if keepdims else found
 
 
@@ -112,7 +116,7 @@ def nanquantile(a, q, axis=None, out=None, overwrite_input=False, method="linear
     """``numpy.nanquantile``, method "linear"."""
     if method != "linear" or weights is not None or out is not None:
         raise TypeError("nanquantile: only method='linear', without weights= and out=, is supported for traced values")
-    return _nan_quantile(a, np.asarray(q), axis, keepdims)
+    return _nan_quantile(a, q if isinstance(q, (int, float)) else np.asarray(q), axis, keepdims)
 
 
 @implements(np.nanpercentile)
@@ -141,10 +145,7 @@ def cov(m, y=None, rowvar=True, bias=False, ddof=None, fweights=None, aweights=N
     if y is not None:
         y = np.atleast_2d(as_value(y))
         x = np.concatenate([x, np.transpose(y) if not rowvar and np.shape(y)[0] != 1 else y], axis=0)
-    if np.result_type(x).kind in "iub":
-        x = x.astype(float)
-    if dtype is not None:
-        x = x.astype(dtype)
+    x = x.astype(np.result_type(x, float) if dtype is None else dtype)
     ddof = (0 if bias else 1) if ddof is None else ddof
     weights = None
     for w in (fweights, aweights):
@@ -170,4 +171,7 @@ def corrcoef(x, y=None, rowvar=True, *, dtype=None):
     if np.ndim(c) == 0:
         return c / c
     size = np.sqrt(np.real(np.diagonal(c)))
-    return c / size[:, None] / size[None, :]
+    c = c / size[:, None] / size[None, :]
+    if np.result_type(c).kind == "c":
+        return np.clip(np.real(c), -1, 1) + 1j * np.clip(np.imag(c), -1, 1)
+    return np.clip(c, -1, 1)

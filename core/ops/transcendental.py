@@ -108,7 +108,11 @@ def i0(x):
     """``numpy.i0``: the modified Bessel function of order 0."""
     import scipy.special
 
-    return scipy.special.i0(x)
+    x = as_value(x)
+    if np.result_type(x).kind == "c":
+        raise TypeError("i0 not supported for complex values")
+    dtype = np.result_type(x) if np.result_type(x).kind == "f" else np.dtype(float)
+    return scipy.special.i0(x.astype(dtype)).astype(dtype)
 
 
 @implements(np.unwrap)

@@ -260,6 +260,10 @@ class Control(ast.NodeTransformer):
         test, message = self.visit(node.test), self.visit(node.msg) if node.msg else constant(None, node)
         return ast.copy_location(ast.Expr(self.call("assert_", [test, self.later(message, node), constant(node.lineno, node)], node)), node)
 
+    def visit_Raise(self, node):
+        self.generic_visit(node)
+        return [ast.copy_location(ast.Expr(self.call("raise_", [constant(node.lineno, node)], node)), node), node]
+
     # -- expressions ----------------------------------------------------------------------------------------------------
 
     def visit_BoolOp(self, node):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -45,6 +46,22 @@ def assert_(test: Any, message: Callable[[], Any], line: int) -> None:
         raise AssertionError(*([] if text is None else [text]))
 
 
+class _Undecided(threading.local):
+    branches = 0  # of traced conditions that are being traced
+
+
+_undecided = _Undecided()
+
+
+def raise_(line: int) -> None:
+    """What a ``raise`` statement does first."""
+    if _undecided.branches:
+        raise TracerError(
+            f"raise: whether it is reached depends on a traced condition, which has no value when a function is compiled, at {place_of(line)} "
+            "(check arguments outside jit, or return np.where(bad, np.nan, result) and check the result)"
+        )
+
+
 # -- if -----------------------------------------------------------------------------------------------------------------
 
 
@@ -83,7 +100,11 @@ def _branches(test, then, other, get, put, names, line, what, returns=False):
     def run(branch):
         def traced(*tensors):
             put(before.rebuild(tensors))
-            value = into.run(branch, get)
+            _undecided.branches += 1
+            try:
+                value = into.run(branch, get)
+            finally:
+                _undecided.branches -= 1
             after = Variables(["the value returned"] if returns else names, [value] if returns else get())
             ends.append(after)
             return after.arrays

@@ -129,11 +129,12 @@ def fori_loop(lower: Any, upper: Any, body_fun: Callable[[Any, Any], Any], init:
                     check_carry(where, leaves, structure, carry, leaf_names(init))
             return carry
 
-        def step(carry, i):
-            return traceable(body_fun)(i, carry), None
+        def step(state, _):
+            i, carry = state
+            return (i + 1, traceable(body_fun)(i, carry)), None
 
         step.__name__ = function_name(body_fun)
-        return scan(step, init, np.arange(lower, max(upper, lower)))[0]
+        return scan(step, (np.int64(lower), init), length=max(upper - lower, 0))[0][1]
 
     def body(state):
         i, carry = state

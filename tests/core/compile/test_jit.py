@@ -1,11 +1,13 @@
 """jit as users meet it: trees, keys of programs, transforms around it, errors, the disk cache, random programs."""
 
+import ctypes
 import dataclasses
 import gc
 import os
 import subprocess
 import sys
 import textwrap
+import weakref
 from typing import NamedTuple
 
 import numpy as np
@@ -14,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from triskele import core
+from triskele.core.compile import engine
 from triskele.core.errors import EscapedTensorError
 
 
@@ -208,8 +211,71 @@ def test_shape_errors_name_the_line():
 def test_programs_are_freed():
     f = core.jit(lambda x: np.linalg.inv(x))
     f(np.eye(2))
+    module = weakref.ref(f.program(np.eye(2)).module)
+    loaded = weakref.ref(module()._loaded)
+    assert module() in engine._modules.values()  # it may call back into Python
     del f
     gc.collect()
+    assert module() is None and loaded() is None
+
+
+def test_primitives_of_user_functions_are_freed():
+    def define():
+        @core.elementwise
+        def square(x):
+            return x * x
+
+        @square.derivative("x")
+        def _(x):
+            return 2 * x
+
+        op = core.custom_op(lambda x: 2 * x, out=lambda x: x, mode="python", name="twice")
+        core.jit(core.grad(lambda x: np.sum(square(x))))(np.ones(3)), core.jit(op)(np.ones(3))
+        return weakref.ref(square), weakref.ref(op)
+
+    kept = define()
+    gc.collect()
+    assert [r() for r in kept] == [None, None]
+
+
+def _allocated():
+    """Bytes that the process has from malloc."""
+    fields = "arena ordblks smblks hblks hblkhd usmblks fsmblks uordblks fordblks keepcost".split()
+    kind = type("mallinfo2", (ctypes.Structure,), {"_fields_": [(n, ctypes.c_size_t) for n in fields]})
+    function = getattr(ctypes.CDLL(None), "mallinfo2", None)
+    if function is None:
+        pytest.skip("the C library does not say how much memory is allocated")
+    function.restype = kind
+    gc.collect()
+    info = function()
+    return info.uordblks + info.hblkhd
+
+
+def _known_program(k):
+    core.jit(lambda x: np.sin(x) + x)(np.ones(3))
+
+
+def _new_program(k):
+    core.jit(lambda x: np.sin(x) + (1 + k * 1e-6) * x)(np.ones(3))
+
+
+def _elementwise(k):
+    @core.elementwise
+    def f(x, y):
+        return x * x + y * (2 + k * 1e-6)
+
+    core.jit(core.grad(lambda x: np.sum(f(x, 2.0))))(np.ones(3))
+
+
+@pytest.mark.parametrize(("once", "rounds"), [(_known_program, 256), (_new_program, 64), (_elementwise, 64)], ids=lambda v: getattr(v, "__name__", ""))
+def test_memory_is_flat(once, rounds):
+    """A program that is compiled leaves 1.5 KiB in LLVM's pass builder; one that is loaded nothing once its linker is closed."""
+    for k in range(64):
+        once(k)
+    before = _allocated()
+    for k in range(64, 64 + rounds):
+        once(k)
+    assert (_allocated() - before) / rounds < 4 * 1024
 
 
 # -- inside Numba -----------------------------------------------------------------------------------------------------------

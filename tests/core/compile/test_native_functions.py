@@ -174,3 +174,54 @@ def test_inverse_cosines_at_infinity():
             got, want = core.jit(lambda z, f=f: f(z))(z), f(z)
         np.testing.assert_allclose(got.real, want.real, rtol=1e-14)
         np.testing.assert_allclose(got.imag, want.imag, rtol=1e-14)
+
+
+POINTS = [0.0, -0.0, 1.0, -1.0, 0.5, -2.5, 4.0, -2e-5, 1e12, np.inf, -np.inf, np.nan]
+
+
+def grid(dtype):
+    """Every pair of `POINTS` as a complex number."""
+    parts = np.array(POINTS, np.finfo(dtype).dtype)
+    z = np.empty((len(parts), len(parts)), dtype)
+    z.real, z.imag = parts[:, None], parts
+    return z.ravel()
+
+
+def assert_same(got, want, zeros=True):
+    """Equal to rounding, with the same infinities, NaN and, with `zeros`, signs of zero."""
+    assert got.dtype == want.dtype
+    tolerance = 1e-10 if want.dtype.itemsize == 16 or want.dtype == float else 1e-4
+    for g, w in ((got.real, want.real), (got.imag, want.imag)):
+        np.testing.assert_allclose(g, w, rtol=tolerance, atol=1e-36)
+        if zeros:
+            np.testing.assert_array_equal(np.signbit(g)[w == 0], np.signbit(w)[w == 0])
+
+
+@pytest.mark.parametrize("dtype", [np.complex64, np.complex128])
+@pytest.mark.parametrize("f", [*COMPLEX, np.log1p, np.sign, np.conj, np.negative, np.angle], ids=lambda f: f.__name__)
+def test_complex_functions_at_special_values(f, dtype):
+    z = grid(dtype)
+    with np.errstate(all="ignore"):
+        want = f(z)
+    assert_same(core.jit(lambda z: f(z))(z), want)
+
+
+@pytest.mark.parametrize("f", [np.add, np.multiply, np.divide, np.power, np.maximum, np.fmax, np.fmin], ids=lambda f: f.__name__)
+def test_complex_operations_at_special_values(f):
+    z, w = (a.ravel() for a in np.meshgrid(grid(complex), [0, 1, 2.5, -1j, 1 + 2j, np.inf, 1j * np.inf, complex(0, np.nan), complex(np.nan, 1)]))
+    with np.errstate(all="ignore"):
+        want = f(z, w)
+    assert_same(core.jit(lambda z, w: f(z, w))(z, w), want, zeros=False)
+
+
+@pytest.mark.parametrize("f", [
+    lambda z: 2**z, lambda z: 2.5**z, lambda z: 1j**z, lambda z: 2 ** (1j * z), lambda z: np.power(3, z),
+    lambda z: np.exp(1j * z) * 2**z, lambda z: np.logspace(0, z, 3), lambda z: scipy.special.xlogy(z, 1j),
+], ids=range(8))
+@pytest.mark.parametrize("dtype", [np.complex64, np.complex128])
+def test_constant_bases_of_complex_powers(f, dtype, rng):
+    """A constant argument of a called function is not optimised out of it alone."""
+    z = (rng.normal(size=50) + 1j * rng.normal(size=50)).astype(dtype)
+    want = f(z)
+    np.testing.assert_allclose(core.jit(f)(z), want, rtol=1e-13 if np.dtype(dtype).itemsize == 16 else 1e-5)
+    core.jit(core.value_and_grad(lambda z: np.sum(np.abs(f(z)))))(z)

@@ -1,0 +1,121 @@
+"""Values that a compiled function keeps from the time it was traced: random numbers, the time, arrays of its closure."""
+
+from __future__ import annotations
+
+import hashlib
+import pickle
+import random
+import time
+import warnings
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import CodeType
+from typing import Any
+
+import numpy as np
+
+from triskele.core.errors import BakedValueWarning
+from triskele.core.graph.graph import Const, Graph
+
+_CLOCKS = {id(getattr(time, n)) for n in ("time", "time_ns", "perf_counter", "perf_counter_ns", "monotonic", "monotonic_ns", "process_time")}
+SAMPLED = 1 << 16  # bytes of an array that its fingerprint reads
+SECONDS = 1.0  # between two looks at the arrays of one function
+
+
+def _codes(code: CodeType) -> Iterator[CodeType]:
+    yield code
+    for c in code.co_consts:
+        if isinstance(c, CodeType):
+            yield from _codes(c)
+
+
+def _outside(f: Callable[..., Any]) -> dict[str, Any]:
+    """The globals and closure variables that the code of `f` names."""
+    f = getattr(f, "__func__", f)
+    code = getattr(f, "__code__", None)
+    if code is None:
+        return {}
+    names = {n for c in _codes(code) for n in c.co_names}
+    found = {n: f.__globals__[n] for n in names if n in f.__globals__}
+    for n, cell in zip(code.co_freevars, f.__closure__ or (), strict=True):
+        try:
+            found[n] = cell.cell_contents
+        except ValueError:  # not assigned yet
+            continue
+    return found
+
+
+def _states(outside: dict[str, Any]) -> dict[str, bytes]:
+    """Where each source of random numbers stands."""
+    found = {"np.random": np.random.get_state(legacy=False), "random": random.getstate()}  # noqa: NPY002  the generator that legacy code shares
+    found.update({n: v.bit_generator.state for n, v in outside.items() if isinstance(v, np.random.Generator)})
+    return {n: pickle.dumps(s) for n, s in found.items()}
+
+
+def _reads_clock(f: Callable[..., Any], outside: dict[str, Any]) -> bool:
+    if any(id(v) in _CLOCKS for v in outside.values()):
+        return True
+    code = getattr(getattr(f, "__func__", f), "__code__", None)
+    if code is None or not any(v is time for v in outside.values()):
+        return False
+    attributes = {n for c in _codes(code) for n in c.co_names}
+    return any(id(getattr(time, n, None)) in _CLOCKS for n in attributes)
+
+
+@contextmanager
+def warn_of_baked(f: Callable[..., Any], name: str) -> Iterator[None]:
+    """Warn when tracing `f` inside draws random numbers of NumPy or Python, or when `f` reads a clock."""
+    outside = _outside(f)
+    before = _states(outside)
+    yield
+    after = _states(outside)
+    for source in before:
+        if before[source] != after[source]:
+            _warn(f"jit of {name}: it draws from {source} while it is traced, so that every call sees the same numbers "
+                  "(use core.random with a key that is an argument, or draw outside)", 7)
+    if _reads_clock(f, outside):
+        _warn(f"jit of {name}: it reads a clock, which happens once, when it is traced (read it outside)", 7)
+
+
+def _warn(text: str, level: int) -> None:
+    warnings.warn(text, BakedValueWarning, stacklevel=level)
+
+
+def _fingerprint(x: np.ndarray) -> bytes:
+    flat = x.reshape(-1) if x.flags.c_contiguous else x.ravel()
+    step = max(1, flat.nbytes // SAMPLED)
+    return hashlib.blake2b(np.ascontiguousarray(flat[::step]).view(np.uint8), digest_size=16).digest()
+
+
+class ClosedOver:
+    """The arrays that are constants of a function's programs, and what was in them."""
+
+    def __init__(self) -> None:
+        self._arrays: dict[int, tuple[weakref.ref[np.ndarray], bytes]] = {}
+        self._next = 0.0
+
+    def add(self, f: Callable[..., Any], graph: Graph) -> None:
+        """Watch the arrays that `f` refers to and that are constants of `graph`, its trace."""
+        constants = {_fingerprint(a.value) for e in graph.equations for a in e.inputs if type(a) is Const and isinstance(a.value, np.ndarray)}
+        if not constants:
+            return
+        for v in _outside(f).values():
+            for x in v if type(v) in (list, tuple) else v.values() if type(v) is dict else [v]:
+                if type(x) is np.ndarray and x.dtype.kind in "biufc" and (known := _fingerprint(x)) in constants:
+                    self._arrays[id(x)] = weakref.ref(x), known
+
+    def check(self, name: str) -> None:
+        """Warn of arrays that have changed; looks once a second at most."""
+        now = time.monotonic()
+        if not self._arrays or now < self._next:
+            return
+        self._next = now + SECONDS
+        for key, (ref, known) in list(self._arrays.items()):
+            x = ref()
+            if x is None:
+                del self._arrays[key]
+            elif _fingerprint(x) != known:
+                del self._arrays[key]
+                _warn(f"jit of {name}: an array {x.dtype}{x.shape} that it closes over has changed since it was compiled, which its "
+                      "programs do not see (pass it as an argument)", 5)

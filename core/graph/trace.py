@@ -22,6 +22,7 @@ from triskele.core.errors import EscapedTensorError, TracerError
 from triskele.core.graph.graph import Const, Equation, Graph, Source, Spec, Var, spec_of
 from triskele.core.graph.primitive import Primitive
 from triskele.core.tensor import Tensor
+from triskele.core.views import connect, in_c_order
 
 _CORE = tuple({str(Path(__file__).parents[1]), str(Path(__file__).resolve().parents[1])})  # as installed, and behind links
 _NOT_THE_USERS = (*_CORE, *[str(Path(np.__file__).parents[1] / n) for n in ("numpy", "scipy")])
@@ -102,6 +103,14 @@ def bind(primitive: Primitive, *args: Any, **params: Any) -> Any:
     return top._trace.process(primitive, args, params)
 
 
+def view(primitive: Primitive, x: Any, gapless: bool = False, **params: Any) -> Any:
+    """`bind` for a primitive that makes a view: what is written into the result is written into `x` (see `views`)."""
+    out = bind(primitive, x, **params)
+    if isinstance(out, Tensor) and isinstance(x, Tensor):
+        connect(out, x, primitive, params, gapless)
+    return out
+
+
 def user_source() -> Source | None:
     """The innermost line outside this package on the call stack; while a graph runs, that of the equation at hand."""
     if _state.source is not None:
@@ -163,7 +172,7 @@ class GraphTensor(Tensor):
     __slots__ = ("spec",)
 
     def __init__(self, trace: GraphTrace, atom: Var | Const):
-        self._trace, self.value, self.spec, self.level = trace, atom, atom.spec, trace.level
+        self._trace, self.value, self.spec, self.level, self._link = trace, atom, atom.spec, trace.level, None
 
     def _take(self, other):
         self.value, self.spec = other.value, other.spec
@@ -173,6 +182,9 @@ class GraphTensor(Tensor):
 
     def _identity(self):
         return (id(self._trace), id(self.value))
+
+    def _in_c_order(self):
+        return self._trace.in_c_order(self.value)
 
     def __repr__(self):
         return f"Tensor({self.spec}, traced)"
@@ -263,6 +275,22 @@ class GraphTrace(Trace):
         self.equations.append(Equation(primitive, atoms, params, outs, user_source()))
         tensors = tuple([GraphTensor(self, v) for v in outs])
         return tensors if primitive.multiple else tensors[0]
+
+    def in_c_order(self, atom: Var | Const) -> bool:
+        """Return True if NumPy surely has the value row by row in memory: no operation behind it has moved axes."""
+        made = {v: e for e in self.equations for v in e.outputs}
+        pending, seen = [atom], set()
+        while pending:
+            a = pending.pop()
+            if type(a) is Const:
+                if not in_c_order(a.value):
+                    return False
+            elif a not in seen and sum(n > 1 for n in a.spec.shape) > 1 and a in made:
+                seen.add(a)
+                if made[a].primitive.name == "transpose":
+                    return False
+                pending += made[a].inputs
+        return True
 
     def finish(self, inputs: Sequence[GraphTensor], outputs: Sequence[Any], name: str = "graph") -> Graph:
         """The graph of everything recorded that `outputs` need; captured values are its last inputs."""

@@ -8,7 +8,7 @@ import numpy as np
 
 from triskele.core.errors import TracerError
 from triskele.core.ops.index import getitem, setitem
-from triskele.core.tensor import implements
+from triskele.core.tensor import Tensor, implements
 
 
 def _number(x, what):
@@ -62,13 +62,13 @@ class Flat:
         return iter(np.ravel(self.x))
 
     def __getitem__(self, idx):
-        return getitem(np.ravel(self.x), idx)
+        return np.copy(getitem(np.ravel(self.x), idx))
 
     def __setitem__(self, idx, value):
         self.x._become(np.reshape(setitem(np.ravel(self.x), idx, value), self.x.shape))
 
 
-implements(prop="flat")(Flat)
+Tensor.flat = property(Flat, lambda x, value: Flat(x).__setitem__(slice(None), np.resize(value, x.size)))  # type: ignore[attr-defined]
 
 
 def _refused(name, hint):

@@ -8,7 +8,7 @@ import numpy as np
 
 from triskele.core.errors import TracerError
 from triskele.core.graph.graph import spec_of
-from triskele.core.graph.trace import bind
+from triskele.core.graph.trace import bind, view
 from triskele.core.ops.define import as_value
 from triskele.core.ops.gather import gather_p
 from triskele.core.ops.index import getitem, is_mask, setitem
@@ -221,17 +221,17 @@ def extract(condition, arr):
 # -- moving elements about ------------------------------------------------------------------------------------------------------
 
 
-@implements(np.flip)
+@implements(np.flip, view=True)
 def flip(m, axis=None):
     """``numpy.flip``."""
     shape = np.shape(m)
     axes = range(len(shape)) if axis is None else [normal_axis(a, len(shape))
                                                    for a in ([axis] if np.ndim(axis) == 0 else axis)]
     index = tuple((n - 1, -1, n) if a in axes and n else (0, 1, n) for a, n in enumerate(shape))
-    return bind(slice_p, as_value(m), index=index)
+    return view(slice_p, as_value(m), index=index)
 
 
-@implements(np.fliplr)
+@implements(np.fliplr, view=True)
 def fliplr(m):
     """``numpy.fliplr``."""
     if np.ndim(m) < 2:
@@ -239,7 +239,7 @@ def fliplr(m):
     return np.flip(m, 1)
 
 
-@implements(np.flipud)
+@implements(np.flipud, view=True)
 def flipud(m):
     """``numpy.flipud``."""
     if np.ndim(m) < 1:
@@ -247,7 +247,7 @@ def flipud(m):
     return np.flip(m, 0)
 
 
-@implements(np.rot90)
+@implements(np.rot90, view=True)
 def rot90(m, k=1, axes=(0, 1)):
     """``numpy.rot90``."""
     rank = np.ndim(m)
@@ -279,7 +279,7 @@ def roll(a, shift, axis=None):
             a = np.take(a, np.remainder(np.arange(n) - s, n), axis=x)
         elif s := operator.index(s) % n:
             a = np.concatenate([a[_along(x, slice(n - s, n))], a[_along(x, slice(0, n - s))]], axis=x)
-    return a
+    return np.copy(a)
 
 
 @implements(np.tile)

@@ -23,6 +23,7 @@ from triskele.core.ops.shape import sum_to
 from triskele.core.ops.sparse import Sparse
 from triskele.core.tensor import VALUES, Tensor
 from triskele.core.transforms.kept import check, keep
+from triskele.core.transforms.results import own, own_tree
 
 
 class Node:
@@ -39,9 +40,10 @@ class TapeTensor(Tensor):
     """A value whose history is on a tape. `slot` is None, or which of several outputs of the node it is."""
 
     __slots__ = ("node", "slot")
+    _content = ("value", "node", "slot")
 
     def __init__(self, trace, value, node, slot=None):
-        self._trace, self.level, self.value, self.node, self.slot = trace, trace.level, value, node, slot
+        self._trace, self.level, self.value, self.node, self.slot, self._link = trace, trace.level, value, node, slot, None
 
     @property
     def spec(self) -> Spec:  # type: ignore[override]
@@ -99,6 +101,8 @@ class TapeTrace(Trace):
         self.nodes: list[Node] = []
 
     def input(self, value):
+        if isinstance(value, Tensor):
+            value = value._handle()
         node = Node(None, (), None, None, (), len(self.nodes))
         self.nodes.append(node)
         return TapeTensor(self, value, node)
@@ -124,6 +128,8 @@ class TapeTrace(Trace):
                 a, mark = keep(a)
                 if mark is not None:
                     marks = {**(marks or {}), i: mark}
+            elif isinstance(a, Tensor):
+                a = a._handle()  # its owner may assign into it before the backward pass
             if plain and isinstance(a, Tensor):
                 plain = False
             values.append(a)
@@ -381,10 +387,10 @@ def vjp(f: Callable[..., Any], *primals: Any, has_aux: bool = False):
                     f"vjp of {_name(f)}: the cotangent of a real output must be real, got {np.result_type(c)} for "
                     f"{np.result_type(v)}"
                 )
-        return tree.unflatten(structure, pull(cts))
+        return tree.unflatten(structure, own(pull(cts)))
 
-    out = tree.unflatten(out_structure, [v.copy() if type(v) is np.ndarray else v for v in values])
-    return (out, pullback, aux) if has_aux else (out, pullback)
+    out = tree.unflatten(out_structure, own(values))
+    return (out, pullback, own_tree(aux)) if has_aux else (out, pullback)
 
 
 def split_aux(out, f):
@@ -472,9 +478,10 @@ def value_and_grad(f: Callable[..., Any], argnums: int | Sequence[int] = 0, has_
         (value,), aux, pull = _vjp_flat(flat, leaves)
         kind = type(value)
         one = 1.0 if kind is float else kind(1) if issubclass(kind, np.generic) else np.ones((), np.result_type(value))[()]
-        grads = tree.unflatten(structure, pull([one]))
+        grads = tree.unflatten(structure, own(pull([one])))
         grads = grads[0] if isinstance(argnums, (int, np.integer)) else tuple(grads)
-        return ((value, aux), grads) if has_aux else (value, grads)
+        (value,) = own([value])
+        return ((value, own_tree(aux)), grads) if has_aux else (value, grads)
 
     value_and_grad_f.__name__ = f"value_and_grad({_name(f)})"
     value_and_grad_f.__wrapped__ = f  # type: ignore[attr-defined]

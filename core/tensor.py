@@ -62,18 +62,18 @@ def _with_own_memory(f):
     @functools.wraps(f)
     def method(*args, **kwargs):
         out = f(*args, **kwargs)
-        return _separate(out) if type(out) is tuple or (isinstance(out, Tensor) and out._link is not None) else out
+        return separate(out) if type(out) is tuple or (isinstance(out, Tensor) and out._link is not None) else out
 
     return method
 
 
-def _separate(out):
+def separate(out):
     """Results without the memory that they share with arguments or with one another."""
     if isinstance(out, Tensor):
         return out if out._link is None or out._link.parent is None else out._handle()
     if type(out) in (tuple, list):
-        return type(out)([_separate(x) for x in out])
-    return out if not isinstance(out, tuple) else type(out)(*[_separate(x) for x in out])
+        return type(out)([separate(x) for x in out])
+    return out if not isinstance(out, tuple) else type(out)(*[separate(x) for x in out])
 
 
 def _scipy_ufunc(ufunc):
@@ -248,7 +248,7 @@ class Tensor:
         out = f(*args, **kwargs)
         if func in VIEWS or (isinstance(out, Tensor) and out._link is None) or "out" in kwargs:
             return out
-        return _separate(out)
+        return separate(out)
 
     def __array__(self, dtype=None, copy=None):
         scipy = _scipy_caller()

@@ -27,7 +27,7 @@ class Link:
     ----------
     parent : Tensor or None
     primitive, params
-        The operation that made this Tensor from its parent.
+        The operation that made this Tensor from its parent; None for a read-only view that cannot be made anew.
     gapless : bool
         The result is a view only if the parent is C-contiguous (``ravel``).
     source : tuple or None
@@ -54,7 +54,7 @@ class Family:
         self.top = weakref.ref(top)
         self.members: list[Any] = []
         self.limit = 64
-        self.c_order: Any = None  # whether the elements lie row by row: True, False, as in another Tensor, or to be found out
+        self.c_order: bool | None = None  # whether the elements lie row by row, where it was asked for
 
     def add(self, t):
         members = self.members
@@ -69,7 +69,7 @@ class Family:
         return found if top is None else [top, *found]
 
 
-def own_array(t: Any, c_order: Any = None) -> Any:
+def own_array(t: Any, c_order: bool | None = None) -> Any:
     """Make `t` the top of its own memory, a 0-d one an array rather than a scalar, and return it (`c_order`: see `Family`)."""
     t._link = Link(None, None, None, False, Family(t))
     t._link.family.c_order = c_order
@@ -89,10 +89,8 @@ def check_writeable(t: Any) -> None:
     """Raise NumPy's error if `t` is a view that NumPy makes read-only."""
     link = t._link
     while link is not None and link.parent is not None:
-        if link.primitive.write_back is None:
-            raise ValueError(
-                f"assignment destination is read-only: {t!r} is a view made by {link.primitive.name} (write into the array itself or into a copy)"
-            )
+        if link.primitive is None or link.primitive.write_back is None:
+            raise ValueError(f"assignment destination is read-only: {t!r} is a view (write into the array itself or into a copy)")
         link = link.parent._link
 
 
@@ -127,8 +125,8 @@ def fetch(t: Any) -> None:
     link = t._link
     if link.torn:
         raise TracerError(
-            "reshape: an array and its reshaped form are both in use and one of them was written to, but whether they share memory "
-            "depends on the order of elements in memory, which a traced array does not know (reshape a .copy() of the array)"
+            "x[i] = v: an array and its reshaped form (or windows on it) are both in use and one of them was written to; whether they share "
+            "memory depends on the order of elements in memory, which a traced array does not know (reshape a .copy() of the array)"
         )
     out = t._trace.process(link.primitive, (link.parent,), link.params)
     t._take(out if type(out) is type(t) else t._trace.lift(out))
@@ -157,6 +155,8 @@ def _top(t, uncertain=False):
 def _shares(t):
     """True if `t` is a view of its parent, False if it is a copy, None if that is unknown."""
     link = t._link
+    if link.primitive is None:
+        return None
     if not link.primitive.may_copy:
         return True
     parent = link.parent
@@ -182,7 +182,7 @@ def memory_twin(t: Any) -> np.ndarray | None:
     if link is None or link.parent is None:
         known = None if link is None else link.family.c_order
         if sum(n > 1 for n in t.shape) > 1 and known is not True:
-            if known is False or not in_c_order(t if known is None else known):
+            if known is False or not in_c_order(t):
                 return None
         return _without_memory(t.shape, t.dtype)
     shares = _shares(t)

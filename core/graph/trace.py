@@ -200,12 +200,13 @@ class GraphTensor(Tensor):
 class GraphTrace(Trace):
     """Records operations as equations. Tensors of outer transforms that the function closes over become extra inputs."""
 
-    __slots__ = ("equations", "captured", "_captured_vars", "_consts")
+    __slots__ = ("equations", "captured", "ordered", "_captured_vars", "_consts")
 
     def __init__(self):
         super().__init__()
         self.equations: list[Equation] = []
         self.captured: list[Any] = []
+        self.ordered: dict[Any, Any] = {}  # variables that have their elements in the order of another one
         self._captured_vars: dict[Any, Var] = {}
         self._consts: dict[int, tuple[weakref.ref, Const]] = {}
 
@@ -289,7 +290,7 @@ class GraphTrace(Trace):
                 seen.add(a)
                 if made[a].primitive.name == "transpose":
                     return False
-                pending += made[a].inputs
+                pending += [*made[a].inputs, self.ordered.get(a, a)]
         return True
 
     def finish(self, inputs: Sequence[GraphTensor], outputs: Sequence[Any], name: str = "graph") -> Graph:

@@ -28,16 +28,21 @@ def _ordered(out, like, order):
     """`out` as an array of its own, whose elements are in the order of `like` or as `order` says."""
     if not isinstance(out, Tensor):
         return out
-    if order == "K" and isinstance(like, Tensor):
-        return own_array(out, like._handle() if isinstance(like, GraphTensor) else in_c_order(like))
-    return own_array(out, order in "CK")
+    if order == "K" and isinstance(out, GraphTensor) and isinstance(like, GraphTensor):
+        out._trace.ordered[out.value] = like.value
+    elif order == "F" or (order in "AK" and isinstance(like, Tensor) and not in_c_order(like)):
+        return own_array(out, False)
+    return own_array(out)
 
 
 def _like(name, value):
     """A Tensor filled with a constant, so that it can be assigned into."""
 
     def function(a, dtype=None, order="K", subok=True, shape=None, *, device=None):
-        return _ordered(constant_like(a, value, _shape(shape, np.shape(a)), np.dtype(dtype or np.result_type(a))), a, order)
+        shape, dtype = _shape(shape, np.shape(a)), np.dtype(dtype or np.result_type(a))
+        if len(shape) > 1 and order in "KA" and isinstance(a, Tensor) and not isinstance(a, GraphTensor) and not in_c_order(a):
+            return own_array(np.transpose(constant_like(a, value, shape[::-1], dtype))._handle(), False)
+        return _ordered(constant_like(a, value, shape, dtype), a, order)
 
     function.__name__ = function.__qualname__ = f"{name}_like"
     function.__doc__ = f"``numpy.{name}_like``: a traced array of its own, for assignments to elements."
@@ -141,7 +146,7 @@ def copy(a, order="K", subok=False):
 def _copied(x, order):
     out = x._handle()
     if x.ndim > 1:
-        return _ordered(out, x, order)
+        return own_array(out, True if order == "C" else False if order == "F" else None)
     return own_array(out) if x.ndim or x._link is not None else out
 
 

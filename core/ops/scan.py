@@ -249,7 +249,7 @@ nancumsum = _nan_cumulative("nancumsum", cumsum, 0)
 nancumprod = _nan_cumulative("nancumprod", cumprod, 1)
 
 
-@implements(np.diff)
+@implements(np.diff, view=True)
 def diff(a, n=1, axis=-1, prepend=np._NoValue, append=np._NoValue):
     """``numpy.diff``."""
     n = operator.index(n)

@@ -7,6 +7,7 @@ plain arrays are left and NumPy does the work: all transforms nest in any order.
 
 from __future__ import annotations
 
+import importlib
 import os
 import sys
 import threading
@@ -22,7 +23,7 @@ from triskele.core.errors import EscapedTensorError, TracerError
 from triskele.core.graph.graph import Const, Equation, Graph, Source, Spec, Var, spec_of
 from triskele.core.graph.primitive import Primitive
 from triskele.core.tensor import Tensor
-from triskele.core.views import connect, in_c_order
+from triskele.core.views import connect, in_c_order, own_array
 
 _CORE = tuple({str(Path(__file__).parents[1]), str(Path(__file__).resolve().parents[1])})  # as installed, and behind links
 _NOT_THE_USERS = (*_CORE, *[str(Path(np.__file__).parents[1] / n) for n in ("numpy", "scipy")])
@@ -107,7 +108,10 @@ def view(primitive: Primitive, x: Any, gapless: bool = False, **params: Any) -> 
     """`bind` for a primitive that makes a view: what is written into the result is written into `x` (see `views`)."""
     out = bind(primitive, x, **params)
     if isinstance(out, Tensor) and isinstance(x, Tensor):
-        connect(out, x, primitive, params, gapless)
+        if x.shape or x._link is not None:
+            connect(out, x, primitive, params, gapless)
+        elif not out.shape:  # NumPy: an array made from a scalar, which nobody can write into
+            own_array(out)
     return out
 
 
@@ -386,8 +390,16 @@ def evaluate(graph: Graph, *args: Any) -> list[Any]:
 
 
 def traceable(f: Callable[..., Any]) -> Callable[..., Any]:
-    """`f`, or, while a graph is being recorded, its form whose Python control flow can be recorded (`transforms.autograph`)."""
-    return _converters[0](f) if _state.recording and _converters else f
+    """The form of `f` that takes traced values: with its control flow rewritten while a graph is being recorded
+    (`transforms.autograph`), else with calls only (`transforms.autograph_eager`)."""
+    if len(_converters) < 2:
+        importlib.import_module("triskele.core.transforms.autograph_eager")  # which is above this package
+    return _converters[0 if _state.recording else 1](f)
+
+
+def is_recording() -> bool:
+    """Return True while a graph is being recorded."""
+    return _state.recording > 0
 
 
 @contextmanager

@@ -31,6 +31,8 @@ def normal_axes(axis, rank):
     if axis is None:
         return tuple(range(rank))
     axes = tuple(axis) if isinstance(axis, (tuple, list)) else (axis,)
+    if not rank and axes in ((0,), (-1,)):  # as NumPy's reductions have it
+        return ()
     out = []
     for a in axes:
         a = operator.index(a)
@@ -164,7 +166,7 @@ def _arg(name, function):
         if np.result_type(a).kind == "c":
             raise TypeError(f"{name}: complex numbers have no order, got {spec_of(a)}")
         shape = np.shape(a)
-        if axis is None:
+        if axis is None or not normal_axes(operator.index(axis), len(shape)):
             found = bind(p, np.reshape(a, (-1,)), axis=0)
             return np.reshape(found, (1,) * len(shape)) if keepdims else found
         axes = normal_axes(operator.index(axis), len(shape))

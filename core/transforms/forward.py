@@ -170,12 +170,13 @@ def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], 
         aux = None
         if has_aux:
             out, aux = split_aux(out, f)
-    outs, out_structure = tree.flatten(out)
-    check_arrays(outs, f"{where}: the function must return")
-    values, t_outs = [_primal(o, trace) for o in outs], [_tangent(o, trace) for o in outs]
+            aux = tree.map(lambda a: _primal(a, trace), aux)
+        outs, out_structure = tree.flatten(out)
+        check_arrays(outs, f"{where}: the function must return")
+        values, t_outs = [_primal(o, trace) for o in outs], [_tangent(o, trace) for o in outs]
     del inputs, out, outs  # which refer to them
     value, t_out = tree.unflatten(out_structure, own(values)), tree.unflatten(out_structure, own(t_outs))
-    return (value, t_out, own_tree(tree.map(lambda a: _primal(a, trace), aux))) if has_aux else (value, t_out)
+    return (value, t_out, own_tree(aux)) if has_aux else (value, t_out)
 
 
 def _primal(x, trace):
@@ -213,10 +214,10 @@ def linearize(f: Callable[..., Any], *primals: Any):
         with trace:
             inputs = [DualTensor(trace, *own_tensors(x, t)) for x, t in zip(leaves, t_in, strict=True)]
             out = traceable(f)(*tree.unflatten(structure, inputs))
-        outs, out_structure = tree.flatten(out)
-        check_arrays(outs, f"{where}: the function must return")
-        values = [_primal(o, trace) for o in outs]
-        graph = dead_code(recorder.finish(t_in, [_tangent(o, trace) for o in outs], "linear"))
+            outs, out_structure = tree.flatten(out)
+            check_arrays(outs, f"{where}: the function must return")
+            values, t_outs = [_primal(o, trace) for o in outs], [_tangent(o, trace) for o in outs]
+        graph = dead_code(recorder.finish(t_in, t_outs, "linear"))
     captured = list(recorder.captured)
 
     def f_jvp(*tangents):

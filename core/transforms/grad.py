@@ -313,19 +313,21 @@ def _vjp_flat(f: Callable[..., Any], leaves: Sequence[Any]):
     with trace:
         inputs = [trace.input(x) for x in leaves]
         outs, rest = f(*[t._handle() for t in inputs])
+        ends = [(o.node, o.slot) if type(o) is TapeTensor and o._trace is trace else None for o in outs]
+        values = [o.value if e is not None else o for o, e in zip(outs, ends, strict=True)]
+
+        def strip(x):
+            return x.value if type(x) is TapeTensor and x._trace is trace else x
+
+        rest = tree.map(strip, rest)
     nodes = [t.node for t in inputs]
-    ends = [(o.node, o.slot) if type(o) is TapeTensor and o._trace is trace else None for o in outs]
-    values = [o.value if e is not None else o for o, e in zip(outs, ends, strict=True)]
 
     def pull(cts):
         found = backward(trace.nodes, [(*e, ct) for e, ct in zip(ends, cts, strict=True) if e is not None], nodes)
         return [np.zeros(np.shape(x), np.result_type(x))[()] if g is None else g
                 for g, x in zip(found, leaves, strict=True)]
 
-    def strip(x):
-        return x.value if type(x) is TapeTensor and x._trace is trace else x
-
-    return values, tree.map(strip, rest), pull
+    return values, rest, pull
 
 
 def vjp(f: Callable[..., Any], *primals: Any, has_aux: bool = False):

@@ -165,10 +165,11 @@ def vmap(f: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> Callable
             ]
             call_args, call_kwargs = tree.unflatten(structure, tensors)
             out = traceable(f)(*call_args, **call_kwargs)
-        outs, out_structure = tree.flatten(out)
-        check_arrays(outs, f"vmap of {name}: the function must return")
+            outs, out_structure = tree.flatten(out)
+            check_arrays(outs, f"vmap of {name}: the function must return")
+            outs = [(o.value, o.axis) if type(o) is BatchTensor and o._trace is trace else (o, None) for o in outs]
         ends = tree.broadcast_prefix(out_axes, out, f"vmap of {name}: out_axes")
-        found = [_finish(o, ax, trace, size, name) for o, ax in zip(outs, ends, strict=True)]
+        found = [_finish(*o, ax, size, name) for o, ax in zip(outs, ends, strict=True)]
         del tensors, call_args, call_kwargs, out, outs  # which refer to them
         return tree.unflatten(out_structure, own(found))
 
@@ -177,11 +178,7 @@ def vmap(f: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> Callable
     return batched
 
 
-def _finish(x, out_axis, trace, size, name):
-    if type(x) is BatchTensor and x._trace is trace:
-        x, axis = x.value, x.axis
-    else:
-        axis = None
+def _finish(x, axis, out_axis, size, name):
     if out_axis is None:
         if axis is not None:
             raise ValueError(

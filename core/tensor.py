@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from triskele.core.errors import TracerError
-from triskele.core.views import check_writeable, fetch, in_c_order, wrote
+from triskele.core.views import check_writeable, fetch, in_c_order, remember_order, wrote
 
 UFUNCS: dict[Any, Callable] = {}
 FUNCTIONS: dict[Any, Callable] = {}
@@ -171,6 +171,8 @@ class Tensor:
                     f"in-place operation: cannot cast the result from {other.dtype} to {self.dtype} with rule 'same_kind'"
                 )
             other = self._trace.lift(other.astype(self.spec.dtype))
+        if len(self.shape) > 1:
+            remember_order(self)
         self._take(other)
         if link is not None:
             link.stale = False

@@ -76,6 +76,15 @@ def own_array(t: Any, c_order: bool | None = None) -> Any:
     return t
 
 
+def remember_order(t: Any) -> None:
+    """Find out the order of elements before a write: the new content comes from operations that NumPy does not do."""
+    if t._link is None:
+        own_array(t)
+    family = t._link.family
+    if family.c_order is None:
+        family.c_order = in_c_order(family.top())
+
+
 def connect(t: Any, parent: Any, primitive: Any, params: dict[str, Any], gapless: bool = False) -> None:
     """Make `t`, the result of a view primitive, a view of `parent`."""
     above = parent._link

@@ -204,13 +204,14 @@ class GraphTensor(Tensor):
 class GraphTrace(Trace):
     """Records operations as equations. Tensors of outer transforms that the function closes over become extra inputs."""
 
-    __slots__ = ("equations", "captured", "ordered", "_captured_vars", "_consts")
+    __slots__ = ("equations", "captured", "unordered", "_captured_vars", "_consts", "_followed")
 
     def __init__(self):
         super().__init__()
         self.equations: list[Equation] = []
         self.captured: list[Any] = []
-        self.ordered: dict[Any, Any] = {}  # variables that have their elements in the order of another one
+        self.unordered: set[Any] = set()  # variables whose elements NumPy may not have row by row in memory
+        self._followed = 0  # the equations that this is known of
         self._captured_vars: dict[Any, Var] = {}
         self._consts: dict[int, tuple[weakref.ref, Const]] = {}
 
@@ -283,19 +284,14 @@ class GraphTrace(Trace):
 
     def in_c_order(self, atom: Var | Const) -> bool:
         """Return True if NumPy surely has the value row by row in memory: no operation behind it has moved axes."""
-        made = {v: e for e in self.equations for v in e.outputs}
-        pending, seen = [atom], set()
-        while pending:
-            a = pending.pop()
-            if type(a) is Const:
-                if not in_c_order(a.value):
-                    return False
-            elif a not in seen and sum(n > 1 for n in a.spec.shape) > 1 and a in made:
-                seen.add(a)
-                if made[a].primitive.name == "transpose":
-                    return False
-                pending += [*made[a].inputs, self.ordered.get(a, a)]
-        return True
+        for e in self.equations[self._followed :]:
+            if e.primitive.name == "transpose" or not all(self._row_by_row(a) for a in e.inputs):
+                self.unordered.update(v for v in e.outputs if sum(n > 1 for n in v.spec.shape) > 1)
+        self._followed = len(self.equations)
+        return self._row_by_row(atom)
+
+    def _row_by_row(self, atom):
+        return in_c_order(atom.value) if type(atom) is Const else atom not in self.unordered
 
     def finish(self, inputs: Sequence[GraphTensor], outputs: Sequence[Any], name: str = "graph") -> Graph:
         """The graph of everything recorded that `outputs` need; captured values are its last inputs."""

@@ -29,7 +29,8 @@ def _ordered(out, like, order):
     if not isinstance(out, Tensor):
         return out
     if order == "K" and isinstance(out, GraphTensor) and isinstance(like, GraphTensor):
-        out._trace.ordered[out.value] = like.value
+        if not in_c_order(like):
+            out._trace.unordered.add(out.value)
     elif order == "F" or (order in "AK" and isinstance(like, Tensor) and not in_c_order(like)):
         return own_array(out, False)
     return own_array(out)

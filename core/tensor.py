@@ -170,7 +170,7 @@ class Tensor:
                 raise np.exceptions.DTypePromotionError(
                     f"in-place operation: cannot cast the result from {other.dtype} to {self.dtype} with rule 'same_kind'"
                 )
-            other = self._trace.lift(other.astype(self.spec.dtype))
+            other = self._lifted(other.astype(self.spec.dtype))
         if len(self.shape) > 1:
             remember_order(self)
         self._take(other)

@@ -97,10 +97,11 @@ def connect(t: Any, parent: Any, primitive: Any, params: dict[str, Any], gapless
 def check_writeable(t: Any) -> None:
     """Raise NumPy's error if `t` is a view that NumPy makes read-only."""
     link = t._link
-    while link is not None and link.parent is not None:
+    while link is not None and link.parent is not None and _shares(t) is not False:
         if link.primitive is None or link.primitive.write_back is None:
             raise ValueError(f"assignment destination is read-only: {t!r} is a view (write into the array itself or into a copy)")
-        link = link.parent._link
+        t = link.parent
+        link = t._link
 
 
 def wrote(t: Any) -> None:

@@ -110,7 +110,9 @@ def view(primitive: Primitive, x: Any, gapless: bool = False, **params: Any) -> 
     if isinstance(out, Tensor) and isinstance(x, Tensor):
         if x.shape or x._link is not None:
             connect(out, x, primitive, params, gapless)
-        elif not out.shape:  # NumPy: an array made from a scalar, which nobody can write into
+        elif primitive.write_back is None:
+            connect(out, x._handle(), primitive, params)
+        elif not out.shape:  # an array made from a scalar, which nobody can write into
             own_array(out)
     return out
 

@@ -278,7 +278,7 @@ def getitem(x: Any, idx: Any) -> Any:
         return out
     if not out.shape and not _has_ellipsis(idx):  # NumPy: a scalar
         return out._handle()
-    if out is not x:
+    if out is not x and out._link is not None:
         out._link.source = (x, idx)
     return out
 

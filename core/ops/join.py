@@ -254,7 +254,7 @@ def unstack(x, /, *, axis=0):
     axis = normal_axis(axis, np.ndim(x))
     shape = np.shape(x)
     take = [tuple(i if a == axis else (0, 1, n) for a, n in enumerate(shape)) for i in range(shape[axis])]
-    return tuple(view(slice_p, x, index=index) for index in take)
+    return tuple((view if len(shape) > 1 else bind)(slice_p, x, index=index) for index in take)
 
 
 @implements(np.insert)

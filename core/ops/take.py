@@ -27,8 +27,8 @@ def take(a, indices, axis=None, out=None, mode="raise"):
     if out is not None:
         raise TypeError("take: out= is not supported for traced values (use the result)")
     a, indices = as_value(a), as_value(indices)
-    if axis is None:
-        a, axis = np.ravel(a), 0
+    if axis is None or not np.ndim(a):
+        a, axis = np.ravel(a), axis or 0
     axis = normal_axis(axis, np.ndim(a))
     n = np.shape(a)[axis]
     if spec_of(indices).dtype.kind not in "iub":
@@ -299,8 +299,8 @@ def tile(A, reps):
 def repeat(a, repeats, axis=None):
     """``numpy.repeat`` with static counts."""
     a = as_value(a)
-    if axis is None:
-        a, axis = np.ravel(a), 0
+    if axis is None or not np.ndim(a):
+        a, axis = np.ravel(a), axis or 0
     axis = normal_axis(axis, np.ndim(a))
     counts = _concrete("repeat", repeats,
                        "the numbers of repeats must be static: np.take with traced positions may serve")

@@ -136,7 +136,8 @@ class Grown:
 
     def write(self):
         r = self.r
-        targets = [n for n in self.names() if n[0] == "v" and isinstance(self.env[n], np.ndarray)]
+        # functions that return arrays without dimensions where others return scalars are no matter here
+        targets = [n for n in self.names() if n[0] == "v" and isinstance(self.env[n], np.ndarray) and (self.env[n].ndim or self.env[n].base is not None)]
         if not targets:
             source = self.pick()
             name = f"v{len(self.statements)}"
@@ -147,6 +148,8 @@ class Grown:
         template = r.choice(BLOCKS) if r.random() < 0.12 else r.choice(WRITES)
         w = r.choice(WRITTEN) if r.random() < 0.4 else self.pick()
         rounded = ("> 0" in template or "sort" in template or "maximum" in template) and not (self.exact[v] and self.exact.get(w, True))
+        if not self.env[v].flags.writeable and ".at(" in template:  # which does not ask
+            return
         if rounded or (self.smooth and ("sort" in template or "> 0" in template or "maximum" in template)):
             return
         text = template.replace("{v}", v).replace("{w}", w).replace("{i}", r.choice(INDICES)).replace("{j}", r.choice(INDICES)).replace("{k}", str(r.randint(0, 2)))
@@ -389,7 +392,7 @@ def gradient_difference(program, f, inputs):
 
 
 REFUSALS: list | None = None
-NAMED = ("complex numbers have no order", "a complex value cannot be assigned into", "is not supported for traced values")  # refused by name
+NAMED = ("complex numbers have no order", "a complex value cannot be assigned into", "is not supported for traced values", "at least one element is wanted")  # refused by name
 
 
 def shrink(program, failure):

@@ -248,9 +248,9 @@ class Tensor:
                 "(write it with supported functions, or wrap it with core.custom_op(mode='python'))"
             )
         out = f(*args, **kwargs)
-        if func in VIEWS or (isinstance(out, Tensor) and out._link is None) or "out" in kwargs:
-            return out
-        return separate(out)
+        if isinstance(out, Tensor):
+            return out if out._link is None or func in VIEWS or "out" in kwargs else separate(out)
+        return separate(out) if isinstance(out, (tuple, list)) and func not in VIEWS else out
 
     def __array__(self, dtype=None, copy=None):
         scipy = _scipy_caller()

@@ -38,30 +38,31 @@ class Link:
         The content is to be fetched from the parent; it cannot be, because sharing is uncertain.
     """
 
-    __slots__ = ("parent", "primitive", "params", "gapless", "source", "family", "stale", "torn")
+    __slots__ = ("parent", "primitive", "params", "family", "__dict__")
+    gapless = stale = torn = False  # rarely changed: every view pays for what is set
+    source: Any = None
 
-    def __init__(self, parent, primitive, params, gapless, family):
-        self.parent, self.primitive, self.params, self.gapless, self.family = parent, primitive, params, gapless, family
-        self.source, self.stale, self.torn = None, False, False
+    def __init__(self, parent, primitive, params, family):
+        self.parent = parent
+        self.primitive = primitive
+        self.params = params
+        self.family = family
 
 
 class Family:
     """Weak references to the views of one array."""
 
-    __slots__ = ("top", "members", "limit", "c_order")
+    __slots__ = ("top", "members", "__dict__")
+    limit = 64
+    c_order: bool | None = None  # whether the elements lie row by row, where it was asked for
 
     def __init__(self, top):
         self.top = weakref.ref(top)
         self.members: list[Any] = []
-        self.limit = 64
-        self.c_order: bool | None = None  # whether the elements lie row by row, where it was asked for
 
-    def add(self, t):
-        members = self.members
-        members.append(weakref.ref(t))
-        if len(members) > self.limit:
-            self.members = members = [r for r in members if r() is not None]
-            self.limit = 2 * len(members) + 64
+    def trim(self):
+        self.members = [r for r in self.members if r() is not None]
+        self.limit = 2 * len(self.members) + 64
 
     def alive(self):
         found = [t for r in self.members if (t := r()) is not None]
@@ -71,8 +72,9 @@ class Family:
 
 def own_array(t: Any, c_order: bool | None = None) -> Any:
     """Make `t` the top of its own memory, a 0-d one an array rather than a scalar, and return it (`c_order`: see `Family`)."""
-    t._link = Link(None, None, None, False, Family(t))
-    t._link.family.c_order = c_order
+    t._link = Link(None, None, None, Family(t))
+    if c_order is not None:
+        t._link.family.c_order = c_order
     return t
 
 
@@ -90,8 +92,13 @@ def connect(t: Any, parent: Any, primitive: Any, params: dict[str, Any], gapless
     above = parent._link
     if above is None:
         above = own_array(parent)._link
-    t._link = Link(parent, primitive, params, gapless, above.family)
-    above.family.add(t)
+    family = above.family
+    t._link = Link(parent, primitive, params, family)
+    if gapless:
+        t._link.gapless = True
+    family.members.append(weakref.ref(t))
+    if len(family.members) > family.limit:
+        family.trim()
 
 
 def check_writeable(t: Any) -> None:

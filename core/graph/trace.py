@@ -178,7 +178,11 @@ class GraphTensor(Tensor):
     __slots__ = ("spec",)
 
     def __init__(self, trace: GraphTrace, atom: Var | Const):
-        self._trace, self.value, self.spec, self.level, self._link = trace, atom, atom.spec, trace.level, None
+        self._trace = trace
+        self.value = atom
+        self.spec = atom.spec
+        self.level = trace.level
+        self._link = None
 
     def _take(self, other):
         self.value, self.spec = other.value, other.spec

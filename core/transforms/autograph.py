@@ -189,7 +189,7 @@ def _renamed(code, function_name, qualname):
 
 
 def _names_of(f, node):
-    """What a name in `f`, whose syntax is `node`, refers to at the time of conversion."""
+    """What a name in `f`, whose syntax is `node`, refers to in all functions with this code: None for most free variables."""
     cells = dict(zip(f.__code__.co_freevars, f.__closure__ or (), strict=True))
     local = {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
     local |= {n.arg for n in ast.walk(node) if isinstance(n, ast.arg)}
@@ -200,9 +200,10 @@ def _names_of(f, node):
             return None
         if name in cells:
             try:
-                return cells[name].cell_contents
+                value = cells[name].cell_contents
             except ValueError:
                 return None
+            return value if isinstance(value, types.ModuleType) else None
         return f.__globals__.get(name, getattr(builtins, name, None))
 
     return look_up

@@ -28,6 +28,7 @@ _CREATORS = {"zeros", "ones", "empty", "full", "array", "asarray", "arange", "li
              "zeros_like", "ones_like", "empty_like", "full_like", "reshape", "repeat", "tile"}
 _METHODS = {n for kind in (np.ndarray, list, dict, set, str, tuple, np.random.Generator) for n in dir(kind)}
 _BUILTINS = {f: BUILTINS[f] for f in (float, int, builtins.max, builtins.min)}
+_KEPT = "__triskele_calls__"
 _codes: dict[int, tuple[types.CodeType, types.CodeType | None]] = {}
 
 
@@ -87,18 +88,19 @@ def _is_plain_call(look_up, node):
         return node.attr in _METHODS
     if value is None or library_function(value) is not None:
         return False
-    if isinstance(value, types.FunctionType):
-        return _code_of(value) is None
-    if isinstance(value, (np.ufunc, types.BuiltinFunctionType, type)) or autograph.is_library(value):
-        return value not in _BUILTINS
-    return False
+    return (isinstance(value, (np.ufunc, types.BuiltinFunctionType, type)) or autograph.is_library(value)) and value not in _BUILTINS
 
 
 def convert_calls(f: Callable[..., Any]) -> Callable[..., Any]:
     """`f` with the rewritten calls and assignments; `f` itself where there is nothing to rewrite."""
     if isinstance(f, types.FunctionType):
         code = _code_of(f)
-        return f if code is None else autograph.with_code(f, code, _RUNTIME)
+        if code is None:
+            return f
+        kept = f.__dict__.get(_KEPT)
+        if kept is None or kept[:2] != (f.__code__, f.__closure__):  # functools.wraps copies it to another function
+            kept = f.__dict__[_KEPT] = f.__code__, f.__closure__, autograph.with_code(f, code, _RUNTIME)
+        return kept[2]
     if isinstance(f, types.MethodType):
         inner = convert_calls(f.__func__)
         return f if inner is f.__func__ else types.MethodType(inner, f.__self__)
@@ -118,7 +120,7 @@ def _code_of(f):
     found = _codes.get(id(code))
     if found is not None:
         return found[1]
-    _codes[id(code)] = code, None  # for functions that call one another
+    _codes[id(code)] = code, None
     if autograph.is_library(f):
         return None
     new = autograph.rewritten(f, lambda plain_call, stood_in: Calls(functools.partial(_is_plain_call, *plain_call.args), stood_in))

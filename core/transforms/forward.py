@@ -24,7 +24,11 @@ class DualTensor(Tensor):
     _content = ("value", "tangent")
 
     def __init__(self, trace, value, tangent):
-        self._trace, self.level, self.value, self.tangent, self._link = trace, trace.level, value, tangent, None
+        self._trace = trace
+        self.level = trace.level
+        self.value = value
+        self.tangent = tangent
+        self._link = None
 
     @property
     def spec(self):  # type: ignore[override]

@@ -43,7 +43,12 @@ class TapeTensor(Tensor):
     _content = ("value", "node", "slot")
 
     def __init__(self, trace, value, node, slot=None):
-        self._trace, self.level, self.value, self.node, self.slot, self._link = trace, trace.level, value, node, slot, None
+        self._trace = trace
+        self.level = trace.level
+        self.value = value
+        self.node = node
+        self.slot = slot
+        self._link = None
 
     @property
     def spec(self) -> Spec:  # type: ignore[override]
@@ -319,7 +324,7 @@ def _vjp_flat(f: Callable[..., Any], leaves: Sequence[Any]):
         def strip(x):
             return x.value if type(x) is TapeTensor and x._trace is trace else x
 
-        rest = tree.map(strip, rest)
+        rest = rest if rest is None else tree.map(strip, rest)
     nodes = [t.node for t in inputs]
 
     def pull(cts):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,8 +12,15 @@ from triskele.core.tensor import Tensor
 
 
 def own(leaves: list[Any]) -> list[Any]:
-    """The leaves of a result, copied unless this list is all that refers to their memory."""
-    return [_own_array(leaves, k) if type(x) is np.ndarray else x._handle() if isinstance(x, Tensor) else x for k, x in enumerate(leaves)]
+    """The leaves of a result, in the same list, copied unless this list is all that refers to their memory."""
+    for k in range(len(leaves)):
+        x = leaves[k]
+        if type(x) is np.ndarray:
+            if sys.getrefcount(x) > _LISTED or not x.flags.writeable or not (x.base is None or _is_whole(x)):
+                leaves[k] = x.copy()
+        elif isinstance(x, Tensor):
+            leaves[k] = x._handle()
+    return leaves
 
 
 def own_tensors(*values: Any) -> list[Any]:
@@ -29,25 +35,17 @@ def own_tree(t: Any) -> Any:
     return tree.unflatten(structure, own(leaves))
 
 
-def _own_array(leaves, k):
-    if _references(lambda: leaves[k]) > _LISTED or not leaves[k].flags.writeable:
-        return leaves[k].copy()
-    base = leaves[k].base
-    if base is None:
-        return leaves[k]
-    whole = type(base) is np.ndarray and base.base is None and base.nbytes == leaves[k].nbytes
-    del base
-    return leaves[k] if whole and _references(lambda: leaves[k].base) <= _VIEWED else leaves[k].copy()
-
-
-def _references(get: Callable[[], Any]) -> int:
-    x = get()
-    return sys.getrefcount(x)
+def _is_whole(x):
+    """Return True if `x` is a view of all of an array that nothing else refers to."""
+    base = x.base
+    return type(base) is np.ndarray and base.base is None and base.nbytes == x.nbytes and sys.getrefcount(base) <= _VIEWED
 
 
 def _least():
-    arrays = [np.zeros(2), np.zeros(2).reshape(1, 2)]
-    return _references(lambda: arrays[0]), _references(lambda: arrays[1].base)
+    leaves = [np.zeros(2), np.zeros(2).reshape(1, 2)]
+    x = leaves[0]
+    base = leaves[1].base
+    return sys.getrefcount(x), sys.getrefcount(base)
 
 
 _LISTED, _VIEWED = _least()

@@ -24,7 +24,11 @@ class BatchTensor(Tensor):
     _content = ("value", "axis")
 
     def __init__(self, trace, value, axis):
-        self._trace, self.level, self.value, self.axis, self._link = trace, trace.level, value, axis, None
+        self._trace = trace
+        self.level = trace.level
+        self.value = value
+        self.axis = axis
+        self._link = None
 
     @property
     def spec(self):  # type: ignore[override]

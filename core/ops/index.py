@@ -18,6 +18,7 @@ from triskele.core.ops.define import as_value
 from triskele.core.ops.gather import check_bounds, gather_p, scatter_p
 from triskele.core.ops.slices import slice_p, slice_update_p
 from triskele.core.tensor import Tensor, implements
+from triskele.core.views import own_array
 
 _KINDS = "only integers, slices (`:`), ellipsis (`...`), numpy.newaxis (`None`) and integer or boolean arrays are valid indices"
 _FULL = slice(None)
@@ -213,8 +214,8 @@ def read(x: Any, p: Plan) -> Any:
 
 def write(x: Any, p: Plan, v: Any, mode: str) -> Any:
     """`x` with `v` written (or combined by `mode`) where `read` reads."""
-    if not np.ndim(x) and not p.arrays and p.shape is None:
-        v = np.reshape(_stretch(v, (), "could not broadcast input array from shape"), ()) if np.shape(v) else v
+    if not np.ndim(x) and not p.arrays:
+        v = np.reshape(_stretch(v, p.shape or (), "could not broadcast input array from shape"), ()) if np.shape(v) else v
         return {"set": lambda x, v: v, "add": np.add, "multiply": np.multiply, "min": np.minimum, "max": np.maximum}[mode](x, v)
     if not p.arrays and mode in ("set", "add"):
         index = p.index or tuple((0, 1, n) for n in np.shape(x))
@@ -276,8 +277,8 @@ def getitem(x: Any, idx: Any) -> Any:
             return out
     if not isinstance(out, Tensor):
         return out
-    if not out.shape and not _has_ellipsis(idx):  # NumPy: a scalar
-        return out._handle()
+    if not out.shape and not (_has_ellipsis(idx) and out._link is not None):  # NumPy: a scalar, or an array made from one
+        return own_array(out._handle()) if _has_ellipsis(idx) else out._handle()
     if out is not x and out._link is not None:
         out._link.source = (x, idx)
     return out

@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 import operator
 from collections.abc import Callable
+import math
 from functools import lru_cache
 from typing import Any
 
@@ -129,7 +130,7 @@ def _other_factors(out, x, axes):
         return expanded(out, np.shape(x), axes) / x
     rest = [i for i in range(np.ndim(x)) if i not in axes]
     order = (*rest, *axes)
-    flat = np.reshape(np.transpose(x, order), (*[np.shape(x)[i] for i in rest], -1))
+    flat = np.reshape(np.transpose(x, order), (*[np.shape(x)[i] for i in rest], math.prod(np.shape(x)[i] for i in axes)))
     found = others(flat)[..., : np.shape(flat)[-1]] if 0 not in np.shape(flat) else flat
     return np.transpose(np.reshape(found, tuple(np.shape(x)[i] for i in order)), np.argsort(order).tolist())
 

@@ -95,6 +95,8 @@ def put(a, ind, v, mode="raise"):
     n = a.size
     ind = np.clip(ind, 0, n - 1) if mode == "clip" else np.remainder(ind, n) if mode == "wrap" else ind
     v = np.ravel(as_value(v))
+    if not np.shape(v)[0]:
+        return
     many = np.shape(ind)[0]
     v = np.take(v, np.arange(many) % np.shape(v)[0], axis=0) if np.shape(v)[0] != many else v
     a._become(np.reshape(setitem(np.ravel(a), (ind,), v), a.shape))

@@ -158,6 +158,7 @@ class Tensor:
     def _become(self, other: Any) -> Tensor:
         """Let this very object stand for `other` from now on (in-place operators and assignments)."""
         link = self._link
+        self._trace.check_write()
         if link is not None:
             check_writeable(self)
         other = self._lifted(other)

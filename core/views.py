@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 import weakref
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -34,12 +35,15 @@ class Link:
         (x, index) where the Tensor is ``x[index]``.
     family : Family
         All Tensors of the chain's top.
-    stale, torn : bool
-        The content is to be fetched from the parent; it cannot be, because sharing is uncertain.
+    stale : bool
+        The content is to be fetched from the parent.
+    torn : str
+        Why the Tensor can no longer be read: a write elsewhere may have changed it.
     """
 
     __slots__ = ("parent", "primitive", "params", "family", "__dict__")
-    gapless = stale = torn = False  # rarely changed: every view pays for what is set
+    gapless = stale = False  # rarely changed: every view pays for what is set
+    torn = ""
     source: Any = None
 
     def __init__(self, parent, primitive, params, family):
@@ -55,6 +59,7 @@ class Family:
     __slots__ = ("top", "members", "__dict__")
     limit = 64
     c_order: bool | None = None  # whether the elements lie row by row, where it was asked for
+    on_write: Callable[[], None] | None = None  # called at each write
 
     def __init__(self, top):
         self.top = weakref.ref(top)
@@ -123,6 +128,8 @@ def wrote(t: Any) -> None:
         parent._link.stale = False
         top = parent
         written.add(id(top))
+    if family.on_write is not None:
+        family.on_write()
     highest = _top(top, uncertain=True)
     for other in family.alive():
         link = other._link
@@ -134,20 +141,43 @@ def wrote(t: Any) -> None:
                 link.stale = True
         elif _top(other, uncertain=True) is highest:
             other._forget()
-            link.torn = True
+            link.torn = _UNCERTAIN
 
 
 def fetch(t: Any) -> None:
     """Give a view the content it has now."""
     link = t._link
     if link.torn:
-        raise TracerError(
-            "x[i] = v: an array and its reshaped form (or windows on it) are both in use and one of them was written to; whether they share "
-            "memory depends on the order of elements in memory, which a traced array does not know (reshape a .copy() of the array)"
-        )
+        raise TracerError(link.torn)
     out = t._trace.process(link.primitive, (link.parent,), link.params)
     t._take(out if type(out) is type(t) else t._trace.lift(out))
     link.stale = False
+
+
+_UNCERTAIN = (
+    "x[i] = v: an array and its reshaped form (or windows on it) are both in use and one of them was written to; whether they share "
+    "memory depends on the order of elements in memory, which a traced array does not know (reshape a .copy() of the array)"
+)
+
+
+def hide(t: Any, why: str) -> Callable[[], None]:
+    """Make `t` unreadable; the function returned makes it readable again."""
+    content = {name: getattr(t, name) for name in t._content}
+    t._forget()
+    t._link.torn = why
+
+    def show():
+        t._link.torn = ""
+        for name, value in content.items():
+            setattr(t, name, value)
+
+    return show
+
+
+def sharing(t: Any) -> list[Any]:
+    """The other Tensors into which a write into `t` may go."""
+    link = getattr(t, "_link", None)
+    return [] if link is None else [other for other in link.family.alive() if other is not t and share_memory(other, t)]
 
 
 def share_memory(a: Any, b: Any) -> bool:

@@ -34,6 +34,7 @@ class _State(threading.local):
     stage: Any = None  # the graph into which operations go even when all their Tensors are from outer transforms
     floor = 0  # its level
     recording = 0  # how many graphs are being recorded
+    frozen = 0  # the level of the loop body that is being recorded: what is outside must not change, the body runs many times
     source: Source | None = None  # of the equation that is being run again
 
 
@@ -72,6 +73,14 @@ class Trace:
 
     def lift(self, value: Any) -> Tensor:
         raise NotImplementedError
+
+    def check_write(self) -> None:
+        """Raise a TracerError if values of this transform cannot be assigned into at the moment."""
+        if self.level < _state.frozen:
+            raise TracerError(
+                f"x[i] = v: the body of a loop on traced values assigns into an array from outside of the loop, at {user_source()} "
+                "(assign into it by its own name, as y[i, j] = v, or make it part of the loop's carry)"
+            )
 
 
 def _what_numpy_hides(error: Exception) -> TracerError | None:
@@ -336,11 +345,11 @@ def _fitting(primitive: Primitive, args: Sequence[Any]) -> list[Any]:
     return out
 
 
-def make_graph(f: Callable[..., Any], specs: Sequence[Spec], name: str = "graph", stage: bool = False) -> tuple[Graph, list[Any]]:
+def make_graph(f: Callable[..., Any], specs: Sequence[Spec], name: str = "graph", stage: bool = False, loop: bool = False) -> tuple[Graph, list[Any]]:
     """Record ``f(*tensors) -> sequence of values`` into a graph.
 
     With `stage`, operations on captured Tensors alone are recorded too (a branch that may not be taken); otherwise they
-    are done once, outside (a loop's body).
+    are done once, outside (a loop's body, for which `loop` refuses assignments into what is outside).
 
     Returns
     -------
@@ -350,7 +359,7 @@ def make_graph(f: Callable[..., Any], specs: Sequence[Spec], name: str = "graph"
         Tensors of outer transforms that `f` closed over.
     """
     trace = GraphTrace()
-    with trace, staging(trace if stage else None):
+    with trace, staging(trace if stage else None), _frozen(trace.level if loop else _state.frozen):
         inputs = [trace.input(s) for s in specs]
         # f may assign into its arguments: hand out handles so that the graph's inputs stay what they are
         outputs = f(*[t._handle() for t in inputs])
@@ -417,11 +426,20 @@ def staging(trace: GraphTrace | None) -> Iterator[None]:
 
 
 @contextmanager
-def no_transforms() -> Iterator[None]:
-    """Start afresh at level 0 (for callbacks that run while an outer transform is active)."""
-    before = _state.depth, _state.stage, _state.floor, _state.recording
-    _state.depth, _state.stage, _state.floor, _state.recording = 0, None, 0, 0
+def _frozen(level: int) -> Iterator[None]:
+    before, _state.frozen = _state.frozen, level
     try:
         yield
     finally:
-        _state.depth, _state.stage, _state.floor, _state.recording = before
+        _state.frozen = before
+
+
+@contextmanager
+def no_transforms() -> Iterator[None]:
+    """Start afresh at level 0 (for callbacks that run while an outer transform is active)."""
+    before = _state.depth, _state.stage, _state.floor, _state.recording, _state.frozen
+    _state.depth, _state.stage, _state.floor, _state.recording, _state.frozen = 0, None, 0, 0, 0
+    try:
+        yield
+    finally:
+        _state.depth, _state.stage, _state.floor, _state.recording, _state.frozen = before

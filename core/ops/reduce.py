@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import builtins
+import math
 import operator
 from collections.abc import Callable
-import math
 from functools import lru_cache
 from typing import Any
 

@@ -155,7 +155,7 @@ def _loop(what, test, body, get, put, names, line, xs=None):
         else:
             def condition(values):
                 put(before.rebuild(values))
-                return test()
+                return into.during(test)
 
             flat, structure = tree.flatten(arrays)
             out = _while(place, condition, step, flat, structure, labels, None, CHECKPOINTS)

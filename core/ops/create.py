@@ -141,7 +141,7 @@ def over_lists(f):
 @implements(np.copy)
 def copy(a, order="K", subok=False):
     """``numpy.copy``: later assignments to one leave the other as it is."""
-    return _copied(a, order)
+    return _copied(a, order) if a.ndim else own_array(a._handle())
 
 
 def _copied(x, order):

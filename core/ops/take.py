@@ -268,7 +268,7 @@ def rot90(m, k=1, axes=(0, 1)):
 def roll(a, shift, axis=None):
     """``numpy.roll``; the shift may be traced."""
     if axis is None:
-        return np.reshape(roll(np.ravel(a), shift, 0), np.shape(a))
+        return np.reshape(roll(np.ravel(a), shift, 0), np.shape(a)) if np.ndim(a) else np.copy(a)
     shifts = np.ravel(shift) if np.ndim(shift) else [shift]
     axes = [normal_axis(x, np.ndim(a)) for x in ([axis] if np.ndim(axis) == 0 else axis)]
     if len(shifts) != len(axes):

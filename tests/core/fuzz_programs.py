@@ -422,6 +422,8 @@ def worker(start, count, progress, seconds=1e9):
     done = 0
     for seed in range(start, start + count):
         Path(progress).write_text(str(seed))
+        if os.environ.get("TRISKELE_FUZZ_ABORT") == str(seed):  # for the test of this
+            os.abort()
         program = make(seed)
         failure = check(program)
         done += 1

@@ -253,3 +253,166 @@ def test_shared_in_compiled_programs(base):
     for number, (program, name) in enumerate(wanted):
         for a, b in zip(found.get(number, ()), wanted[program, name], strict=False):
             np.testing.assert_array_equal(a, b, err_msg=f"{program.__name__}, {name}")
+
+
+# -- derivatives, scalars, statements ------------------------------------------------------------------------------------
+
+
+def centred(a):
+    a = a * 1.0
+    for k in range(3):
+        column = a.T[k]
+        column -= column.mean()
+    a.reshape(-1)[::2] *= a[0, 0]
+    np.split(a, 2)[1][...] += np.flip(a)[:1]
+    return np.sum(a**3 * a.ravel()[2])
+
+
+def test_derivatives_follow_the_writes():
+    core.check_grads(centred, (X / 3,), order=2)
+    np.testing.assert_allclose(core.jit(core.grad(centred))(X / 3), core.grad(centred)(X / 3), rtol=1e-12)
+
+
+def parts(z):
+    z = z.copy()
+    z.real[0] = 2.0 * z.imag[1]
+    z.imag[...] *= 3.0
+    z.T.real += 1.0
+    z.real = z.real - z[0].imag
+    return z * 1
+
+
+def test_parts_of_complex_numbers():
+    z = X + 1j * X[::-1] ** 2
+    for run in (core.jit(parts), lambda z: core.vmap(parts)(z[None])[0], lambda z: core.vjp(parts, z)[0]):
+        np.testing.assert_array_equal(run(z), parts(z))
+
+
+def scalars(x):
+    t = np.zeros(())
+    t[...] = x.sum()
+    t[()] += 1.0
+    same = t
+    same += 1.0
+    s = np.zeros_like(x[0, 0])
+    s.fill(0.5)
+    u = np.full((), x[0, 0])
+    u[...] *= 2.0
+    v = np.copy(x[1, 1])
+    v[None] += 1.0
+    w = x[0, 1]
+    other = w
+    other += 1.0  # a scalar: the name gets a new one
+    corner = x.copy()[1, 1:2, ...][0, ...]
+    corner.reshape(1)[0] = 4.0
+    return [t * 1, same * 1, s * 1, u * 1, v * 1, w, other, corner * 1]
+
+
+def test_arrays_without_dimensions():
+    for run in (core.jit(scalars), lambda x: [r[0] for r in core.vmap(scalars)(x[None])], lambda x: core.vjp(scalars, x)[0],
+                lambda x: core.jvp(scalars, (x,), (x,))[0]):
+        for a, b in zip(run(X), scalars(X), strict=True):
+            assert np.array_equal(a, b) and np.asarray(a).dtype == np.asarray(b).dtype
+    for k in range(8):
+        np.testing.assert_allclose(core.jacrev(lambda x, k=k: scalars(x)[k])(X), core.jacfwd(lambda x, k=k: scalars(x)[k])(X))
+
+
+def test_a_cast_in_place_keeps_the_derivative():
+    def f(x):
+        y = x.astype(np.float32)
+        y += x
+        return np.sum(y)
+
+    np.testing.assert_array_equal(core.grad(f)(np.ones(2)), [2.0, 2.0])
+
+
+def test_a_pullback_keeps_the_values_of_its_time():
+    def outer(x):
+        y = x * 1.0
+        _, pull = core.vjp(lambda z: np.sin(z) * y, x)
+        y[...] = 0.0
+        return pull(np.ones(3))[0]
+
+    x = np.array([0.1, 0.2, 0.3])
+    np.testing.assert_allclose(core.jit(outer)(x), x * np.cos(x))
+
+
+def view_in_loop(x):
+    y = x.copy()
+    while y[0, 0] < 20:
+        y.T[0] = y[0, 1:] + y[0, 0]
+        row = y[1]
+        row *= 2.0
+    return y
+
+
+def view_before_statement(x):
+    y = x.copy()
+    v = y.T
+    if x[0, 0] > 0:
+        y[0] = 5.0
+    return v * 1.0
+
+
+def written_through_view(x):
+    y = x.copy()
+    v = y.T
+    if x[0, 0] > 0:
+        v[0] = 5.0
+    return y * 1.0
+
+
+def read_view_in_statement(x):
+    y = x.copy()
+    v = z = y.T
+    if x[0, 0] > 0:
+        y[0] = 7.0
+        z = v * 2.0
+    return z
+
+
+def read_view_in_condition(x):
+    y = x.copy()
+    v = y.T
+    while v[0, 0] < 20:
+        y[0] += 4.0
+    return y
+
+
+def write_outer_view(x):
+    y = x.copy()
+    k = 0.0
+    while k < x[0, 0]:
+        row = y.reshape(-1)
+        row += 1.0
+        k = k + 1.0
+    return y
+
+
+@pytest.mark.parametrize("f", [view_in_loop, view_before_statement, written_through_view], ids=lambda f: f.__name__)
+def test_views_and_traced_statements(f):
+    x = np.arange(1.0, 5.0).reshape(2, 2)
+    np.testing.assert_array_equal(core.jit(f)(x), f(x))
+
+
+@pytest.mark.parametrize("f", [read_view_in_statement, read_view_in_condition, write_outer_view], ids=lambda f: f.__name__)
+def test_what_a_traced_statement_cannot_carry_is_refused(f):
+    with pytest.raises(TracerError, match=r"x\[i\] = v: (an if statement or loop|the body of a loop)"):
+        core.jit(f)(np.arange(1.0, 5.0).reshape(2, 2))
+
+
+def test_windows_and_broadcasts_are_read_only():
+    for make in (lambda y: np.lib.stride_tricks.sliding_window_view(y, 2), lambda y: np.broadcast_to(y, (2, 3)), lambda y: np.diagonal(y[None]).T):
+        with pytest.raises(ValueError, match="read-only"):
+            core.jit(lambda x, make=make: make(x).__setitem__(0, 1.0))(np.ones(3))
+
+
+def test_views_do_not_keep_one_another_alive():
+    def f(x):
+        y = x * 1.0
+        for _ in range(500):
+            y[0]  # noqa: B018
+        assert len(y._link.family.members) < 200
+        return np.sum(y)
+
+    core.grad(f)(X)

@@ -172,7 +172,7 @@ class Tensor:
                     f"in-place operation: cannot cast the result from {other.dtype} to {self.dtype} with rule 'same_kind'"
                 )
             other = self._lifted(other.astype(self.spec.dtype))
-        if len(self.shape) > 1:
+        if link is not None or len(self.shape) > 1:
             remember_order(self)
         self._take(other)
         if link is not None:

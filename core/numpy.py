@@ -374,14 +374,14 @@ del _name, _f
 def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | None = None) -> Any:  # noqa: F811
     """An array of `obj`: a number, an array, a traced array, or nested sequences of them."""
     if isinstance(obj, Tensor) or has_tensor(obj):
-        return collect(obj, dtype)
+        return collect(obj, dtype, copy)
     return _np.asarray(obj, dtype=dtype, device=device, copy=copy)
 
 
-def array(obj: Any, dtype: Any = None, *, copy: bool = True, ndmin: int = 0) -> Any:  # noqa: F811
+def array(obj: Any, dtype: Any = None, *, copy: bool | None = True, ndmin: int = 0) -> Any:  # noqa: F811
     """``numpy.array``, also of nested sequences of traced arrays."""
     if isinstance(obj, Tensor) or has_tensor(obj):
-        out = collect(obj, dtype)
+        out = collect(obj, dtype, copy)
         return reshape(out, (1,) * (ndmin - out.ndim) + out.shape) if out.ndim < ndmin else out
     return _np.array(obj, dtype=dtype, copy=copy, ndmin=ndmin)
 

@@ -6,6 +6,7 @@ Operations find their way here by registration: `implements(np.sum, method="sum"
 
 from __future__ import annotations
 
+import functools
 import importlib
 import sys
 from collections.abc import Callable
@@ -15,16 +16,19 @@ from typing import Any
 import numpy as np
 
 from triskele.core.errors import TracerError
+from triskele.core.views import check_writeable, fetch, in_c_order, remember_order, wrote
 
 UFUNCS: dict[Any, Callable] = {}
 FUNCTIONS: dict[Any, Callable] = {}
+VIEWS: set[Any] = set()  # the functions among them whose results share memory with their arguments
 CREATION: dict[Any, Callable] = {}  # np.zeros(..., like=tensor) and the like: called with the Tensor first
 
 
-def implements(*numpy_functions: Any, method: str | None = None, prop: str | None = None, operators: tuple[str, ...] = ()):
+def implements(*numpy_functions: Any, method: str | None = None, prop: str | None = None, operators: tuple[str, ...] = (), view: bool = False):
     """Register the decorated function for NumPy (or SciPy) functions, and as a method, property or operator of `Tensor`.
 
     `operators` are dunder names; a name starting with ``__r`` whose plain form is also given has its arguments swapped.
+    Results share memory with arguments only with `view`.
     """
 
     def register(f):
@@ -33,8 +37,10 @@ def implements(*numpy_functions: Any, method: str | None = None, prop: str | Non
             if g in table:
                 raise ValueError(f"implements: {g!r} is already implemented by {table[g]!r}")
             table[g] = f
+            if view:
+                VIEWS.add(g)
         if method:
-            setattr(Tensor, method, f)
+            setattr(Tensor, method, f if view or method.startswith("__") else _with_own_memory(f))
         if prop:
             setattr(Tensor, prop, property(f))
         for name in operators:
@@ -43,13 +49,31 @@ def implements(*numpy_functions: Any, method: str | None = None, prop: str | Non
             elif name.endswith("invert__") or name in ("__neg__", "__pos__", "__abs__"):
                 setattr(Tensor, name, lambda self, f=f: f(self))
             elif name.startswith("__i") and len(operators) > 1:
-                # scalars are immutable in NumPy: ``x += 1`` gives the name a new one
-                setattr(Tensor, name, lambda self, other, f=f: self._become(_binary(f, self, other)) if self.shape else _binary(f, self, other))
+                # scalars are immutable in NumPy, unlike arrays without dimensions: ``x += 1`` gives the name a new one
+                setattr(Tensor, name, lambda self, other, f=f: self._become(_binary(f, self, other)) if self.shape or self._link is not None else _binary(f, self, other))
             else:
                 setattr(Tensor, name, lambda self, other, f=f: f(self, other) if isinstance(other, VALUES) else _binary(f, self, other))
         return f
 
     return register
+
+
+def _with_own_memory(f):
+    @functools.wraps(f)
+    def method(*args, **kwargs):
+        out = f(*args, **kwargs)
+        return separate(out) if type(out) is tuple or (isinstance(out, Tensor) and out._link is not None) else out
+
+    return method
+
+
+def separate(out):
+    """Results without the memory that they share with arguments or with one another."""
+    if isinstance(out, Tensor):
+        return out if out._link is None or out._link.parent is None else out._handle()
+    if type(out) in (tuple, list):
+        return type(out)([separate(x) for x in out])
+    return out if not isinstance(out, tuple) else type(out)(*[separate(x) for x in out])
 
 
 def _scipy_ufunc(ufunc):
@@ -81,13 +105,15 @@ class Tensor:
 
     Notes
     -----
-    ``x[i] = v`` and ``x += y`` work: the name `x` then stands for a new value. What is written into a slice ``y = x[1:]``
-    is written into `x` too, as in NumPy; but `y` keeps its value when `x` is written to, and may then not be written to
-    any more. A Tensor without dimensions is a scalar: ``x += y`` binds the name to a new one.
+    ``x[i] = v`` and ``x += y`` change the Tensor as they change an ndarray. Views such as ``x[1:]``, ``x.T``,
+    ``x.reshape(-1)`` and ``z.real`` share memory with `x` as in NumPy: a write into either shows in the other. The arguments
+    of a function count as C-contiguous arrays. Where NumPy's choice between a view and a copy depends on a memory order that
+    is unknown while tracing, the reshaped array and its origin cannot both be used after a write into one of them.
     """
 
-    # _part: (parent, index, the parent's value then) of a slice, so that assignments reach the parent
-    __slots__ = ("level", "_trace", "value", "_part")
+    # _link: None for an array of its own that nothing is a view of, else see views.Link
+    __slots__ = ("level", "_trace", "value", "_link", "__weakref__")
+    _content: tuple[str, ...] = ("value",)  # the slots that say what the Tensor stands for
     __array_priority__ = 1000
 
     spec: Any
@@ -124,20 +150,18 @@ class Tensor:
     def __iter__(self):
         if not self.shape:
             raise TypeError("iteration over a 0-d array")
-        return iter([self[i] for i in range(self.shape[0])])
+        return (self[i] for i in range(self.shape[0]))
 
     def __hash__(self):
         raise TracerError(f"unhashable: {self!r} is traced, so sets and dictionaries cannot find it by value (compare with ==, or use its id)")
 
     def _become(self, other: Any) -> Tensor:
         """Let this very object stand for `other` from now on (in-place operators and assignments)."""
-        if not isinstance(other, Tensor) or other.level != self.level:
-            if isinstance(other, Tensor) and other.level > self.level:
-                raise TracerError(
-                    f"x[i] = v, x += v: {other!r} is of an inner transform and cannot be put into {self!r} of an outer one "
-                    "(make the array inside, with np.zeros_like of a value there)"
-                )
-            other = self._trace.lift(other)
+        link = self._link
+        self._trace.check_write()
+        if link is not None:
+            check_writeable(self)
+        other = self._lifted(other)
         if other.spec.shape != self.spec.shape:
             raise ValueError(
                 f"non-broadcastable output operand with shape {self.spec.shape} doesn't match the broadcast shape {other.spec.shape}"
@@ -147,23 +171,44 @@ class Tensor:
                 raise np.exceptions.DTypePromotionError(
                     f"in-place operation: cannot cast the result from {other.dtype} to {self.dtype} with rule 'same_kind'"
                 )
-            other = self._trace.lift(other.astype(self.spec.dtype))
-        part = getattr(self, "_part", None)
-        if part is not None and part[0].value is not part[2]:
-            raise TracerError(
-                f"x[i] = v, x += v: {self!r} is a slice of an array that has been written to since "
-                "(write into the array itself, as a[i, j] = v, or work on a copy of the slice)"
-            )
+            other = self._lifted(other.astype(self.spec.dtype))
+        if link is not None or len(self.shape) > 1:
+            remember_order(self)
         self._take(other)
-        if part is not None:
-            parent, index, _ = part
-            self._part = None
-            parent[index] = self
-            self._part = (parent, index, parent.value)
+        if link is not None:
+            link.stale = False
+            wrote(self)
         return self
+
+    def _lifted(self, other: Any) -> Any:
+        """`other` as a Tensor of the same transform."""
+        if isinstance(other, Tensor) and other.level == self.level:
+            return other
+        if isinstance(other, Tensor) and other.level > self.level:
+            raise TracerError(
+                f"x[i] = v, x += v: {other!r} is of an inner transform and cannot be put into {self!r} of an outer one "
+                "(make the array inside, with np.zeros_like of a value there)"
+            )
+        return self._trace.lift(other)
 
     def _take(self, other):
         raise NotImplementedError
+
+    def _forget(self) -> None:
+        """Drop the content of a view that is out of date; whoever reads it next fetches it."""
+        if not (self._link.stale or self._link.torn):
+            for name in self._content:
+                delattr(self, name)
+
+    def __getattr__(self, name):
+        if name in self._content and self._link is not None and (self._link.stale or self._link.torn):
+            fetch(self)
+            return object.__getattribute__(self, name)
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    def _in_c_order(self) -> bool:
+        """Return True if NumPy surely has the elements of this result of an operation row by row in memory."""
+        return in_c_order(self.value)
 
     def _handle(self) -> Tensor:
         """Another Tensor object for the same value, which later assignments to this one leave alone."""
@@ -203,7 +248,10 @@ class Tensor:
                 f"{name}: no traced form of this function "
                 "(write it with supported functions, or wrap it with core.custom_op(mode='python'))"
             )
-        return f(*args, **kwargs)
+        out = f(*args, **kwargs)
+        if isinstance(out, Tensor):
+            return out if out._link is None or func in VIEWS or "out" in kwargs else separate(out)
+        return separate(out) if isinstance(out, (tuple, list)) and func not in VIEWS else out
 
     def __array__(self, dtype=None, copy=None):
         scipy = _scipy_caller()

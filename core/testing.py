@@ -13,7 +13,7 @@ from triskele.core.compile.jit import jit
 from triskele.core.errors import MissingRuleError
 from triskele.core.graph.graph import spec_of
 from triskele.core.graph.primitive import Primitive
-from triskele.core.graph.trace import bind
+from triskele.core.graph.trace import bind, traceable
 from triskele.core.transforms.forward import jvp
 from triskele.core.transforms.grad import check_inexact, inexact, vjp
 from triskele.core.transforms.vmap import vmap
@@ -101,7 +101,7 @@ def check_grads(f: Callable[..., Any], args: Sequence[Any], order: int = 2, mode
     check_inexact(leaves, "check_grads")
 
     def flat(*xs):
-        return [o for o in tree.leaves(f(*tree.unflatten(structure, xs))) if inexact(o)]
+        return [o for o in tree.leaves(traceable(f)(*tree.unflatten(structure, xs))) if inexact(o)]
 
     names = [np.result_type(x).name for x in (*leaves, *flat(*leaves))]
     loose = next((n for n in names if n in ("float32", "complex64")), names[0])

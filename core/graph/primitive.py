@@ -59,6 +59,8 @@ class Primitive:
         self.jvp_all: Callable | None = None
         self.batch: Callable | None = None
         self.taped: Callable | None = None
+        self.view = self.may_copy = False  # see defview
+        self.write_back: Callable | None = None
         self.depends: Callable | None = None  # control flow: depends(which inputs have derivatives, **params) -> which outputs may
         PRIMITIVES[name] = self
 
@@ -109,6 +111,13 @@ class Primitive:
         """
         self.batch = rule
         return rule
+
+    def defview(self, write_back: Callable | None = None, *, may_copy: bool = False) -> None:
+        """NumPy's result is a view of the argument: ``write_back(x, new, **params)`` is `x` once the view has become `new`.
+
+        Without `write_back` the view is read-only. With `may_copy`, NumPy copies where strides cannot say it.
+        """
+        self.view, self.write_back, self.may_copy = True, write_back, may_copy
 
     @property
     def has_vjp(self) -> bool:

@@ -7,6 +7,7 @@ plain arrays are left and NumPy does the work: all transforms nest in any order.
 
 from __future__ import annotations
 
+import importlib
 import os
 import sys
 import threading
@@ -22,6 +23,7 @@ from triskele.core.errors import EscapedTensorError, TracerError
 from triskele.core.graph.graph import Const, Equation, Graph, Source, Spec, Var, spec_of
 from triskele.core.graph.primitive import Primitive
 from triskele.core.tensor import Tensor
+from triskele.core.views import connect, in_c_order, own_array
 
 _CORE = tuple({str(Path(__file__).parents[1]), str(Path(__file__).resolve().parents[1])})  # as installed, and behind links
 _NOT_THE_USERS = (*_CORE, *[str(Path(np.__file__).parents[1] / n) for n in ("numpy", "scipy")])
@@ -32,6 +34,7 @@ class _State(threading.local):
     stage: Any = None  # the graph into which operations go even when all their Tensors are from outer transforms
     floor = 0  # its level
     recording = 0  # how many graphs are being recorded
+    frozen = 0  # the level of the loop body that is being recorded: what is outside must not change, the body runs many times
     source: Source | None = None  # of the equation that is being run again
 
 
@@ -71,6 +74,14 @@ class Trace:
     def lift(self, value: Any) -> Tensor:
         raise NotImplementedError
 
+    def check_write(self) -> None:
+        """Raise a TracerError if values of this transform cannot be assigned into at the moment."""
+        if self.level < _state.frozen:
+            raise TracerError(
+                f"x[i] = v: the body of a loop on traced values assigns into an array from outside of the loop, at {user_source()} "
+                "(assign into it by its own name, as y[i, j] = v, or make it part of the loop's carry)"
+            )
+
 
 def _what_numpy_hides(error: Exception) -> TracerError | None:
     """The error a user can act on, where NumPy asked a traced value for its number and reports something else."""
@@ -105,6 +116,19 @@ def bind(primitive: Primitive, *args: Any, **params: Any) -> Any:
     if level < _state.floor:
         return _state.stage.process(primitive, args, params)
     return top._trace.process(primitive, args, params)
+
+
+def view(primitive: Primitive, x: Any, gapless: bool = False, **params: Any) -> Any:
+    """`bind` for a primitive that makes a view: what is written into the result is written into `x` (see `views`)."""
+    out = bind(primitive, x, **params)
+    if isinstance(out, Tensor) and isinstance(x, Tensor):
+        if x.shape or x._link is not None:
+            connect(out, x, primitive, params, gapless)
+        elif primitive.write_back is None:
+            connect(out, x._handle(), primitive, params)
+        elif not out.shape:  # an array made from a scalar, which nobody can write into
+            own_array(out)
+    return out
 
 
 def user_source() -> Source | None:
@@ -168,7 +192,11 @@ class GraphTensor(Tensor):
     __slots__ = ("spec",)
 
     def __init__(self, trace: GraphTrace, atom: Var | Const):
-        self._trace, self.value, self.spec, self.level = trace, atom, atom.spec, trace.level
+        self._trace = trace
+        self.value = atom
+        self.spec = atom.spec
+        self.level = trace.level
+        self._link = None
 
     def _take(self, other):
         self.value, self.spec = other.value, other.spec
@@ -178,6 +206,9 @@ class GraphTensor(Tensor):
 
     def _identity(self):
         return (id(self._trace), id(self.value))
+
+    def _in_c_order(self):
+        return self._trace.in_c_order(self.value)
 
     def __repr__(self):
         return f"Tensor({self.spec}, traced)"
@@ -193,12 +224,14 @@ class GraphTensor(Tensor):
 class GraphTrace(Trace):
     """Records operations as equations. Tensors of outer transforms that the function closes over become extra inputs."""
 
-    __slots__ = ("equations", "captured", "_captured_vars", "_consts")
+    __slots__ = ("equations", "captured", "unordered", "_captured_vars", "_consts", "_followed")
 
     def __init__(self):
         super().__init__()
         self.equations: list[Equation] = []
         self.captured: list[Any] = []
+        self.unordered: set[Any] = set()  # variables whose elements NumPy may not have row by row in memory
+        self._followed = 0  # the equations that this is known of
         self._captured_vars: dict[Any, Var] = {}
         self._consts: dict[int, tuple[weakref.ref, Const]] = {}
 
@@ -269,6 +302,17 @@ class GraphTrace(Trace):
         tensors = tuple([GraphTensor(self, v) for v in outs])
         return tensors if primitive.multiple else tensors[0]
 
+    def in_c_order(self, atom: Var | Const) -> bool:
+        """Return True if NumPy surely has the value row by row in memory: no operation behind it has moved axes."""
+        for e in self.equations[self._followed :]:
+            if e.primitive.name == "transpose" or not all(self._row_by_row(a) for a in e.inputs):
+                self.unordered.update(v for v in e.outputs if sum(n > 1 for n in v.spec.shape) > 1)
+        self._followed = len(self.equations)
+        return self._row_by_row(atom)
+
+    def _row_by_row(self, atom):
+        return in_c_order(atom.value) if type(atom) is Const else atom not in self.unordered
+
     def finish(self, inputs: Sequence[GraphTensor], outputs: Sequence[Any], name: str = "graph") -> Graph:
         """The graph of everything recorded that `outputs` need; captured values are its last inputs."""
         atoms = [self.atom(o) for o in outputs]
@@ -306,11 +350,11 @@ def _fitting(primitive: Primitive, args: Sequence[Any]) -> list[Any]:
     return out
 
 
-def make_graph(f: Callable[..., Any], specs: Sequence[Spec], name: str = "graph", stage: bool = False) -> tuple[Graph, list[Any]]:
+def make_graph(f: Callable[..., Any], specs: Sequence[Spec], name: str = "graph", stage: bool = False, loop: bool = False) -> tuple[Graph, list[Any]]:
     """Record ``f(*tensors) -> sequence of values`` into a graph.
 
     With `stage`, operations on captured Tensors alone are recorded too (a branch that may not be taken); otherwise they
-    are done once, outside (a loop's body).
+    are done once, outside (a loop's body, for which `loop` refuses assignments into what is outside).
 
     Returns
     -------
@@ -320,7 +364,7 @@ def make_graph(f: Callable[..., Any], specs: Sequence[Spec], name: str = "graph"
         Tensors of outer transforms that `f` closed over.
     """
     trace = GraphTrace()
-    with trace, staging(trace if stage else None):
+    with trace, staging(trace if stage else None), _frozen(trace.level if loop else _state.frozen):
         inputs = [trace.input(s) for s in specs]
         # f may assign into its arguments: hand out handles so that the graph's inputs stay what they are
         outputs = f(*[t._handle() for t in inputs])
@@ -362,8 +406,16 @@ def evaluate(graph: Graph, *args: Any) -> list[Any]:
 
 
 def traceable(f: Callable[..., Any]) -> Callable[..., Any]:
-    """`f`, or, while a graph is being recorded, its form whose Python control flow can be recorded (`transforms.autograph`)."""
-    return _converters[0](f) if _state.recording and _converters else f
+    """The form of `f` that takes traced values: with its control flow rewritten while a graph is being recorded
+    (`transforms.autograph`), else with calls only (`transforms.autograph_eager`)."""
+    if len(_converters) < 2:
+        importlib.import_module("triskele.core.transforms.autograph_eager")  # which is above this package
+    return _converters[0 if _state.recording else 1](f)
+
+
+def is_recording() -> bool:
+    """Return True while a graph is being recorded."""
+    return _state.recording > 0
 
 
 @contextmanager
@@ -379,11 +431,20 @@ def staging(trace: GraphTrace | None) -> Iterator[None]:
 
 
 @contextmanager
-def no_transforms() -> Iterator[None]:
-    """Start afresh at level 0 (for callbacks that run while an outer transform is active)."""
-    before = _state.depth, _state.stage, _state.floor, _state.recording
-    _state.depth, _state.stage, _state.floor, _state.recording = 0, None, 0, 0
+def _frozen(level: int) -> Iterator[None]:
+    before, _state.frozen = _state.frozen, level
     try:
         yield
     finally:
-        _state.depth, _state.stage, _state.floor, _state.recording = before
+        _state.frozen = before
+
+
+@contextmanager
+def no_transforms() -> Iterator[None]:
+    """Start afresh at level 0 (for callbacks that run while an outer transform is active)."""
+    before = _state.depth, _state.stage, _state.floor, _state.recording, _state.frozen
+    _state.depth, _state.stage, _state.floor, _state.recording, _state.frozen = 0, None, 0, 0, 0
+    try:
+        yield
+    finally:
+        _state.depth, _state.stage, _state.floor, _state.recording, _state.frozen = before

@@ -81,7 +81,7 @@ def trapezoid(y, x=None, dx=1.0, axis=-1):
 @implements(np.interp)
 def interp(x, xp, fp, left=None, right=None, period=None):
     """``numpy.interp``; differentiable in `x`, `xp` and `fp`."""
-    x, xp, fp = as_value(x), as_value(xp), as_value(fp)
+    x, xp, fp = np.real(as_value(x)), np.real(as_value(xp)), as_value(fp)
     if np.ndim(xp) != 1 or np.shape(xp) != np.shape(fp):
         raise ValueError(f"fp and xp are not of the same length, got {np.shape(fp)} and {np.shape(xp)}")
     n = np.shape(xp)[0]

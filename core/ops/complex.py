@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from triskele.core.graph.graph import spec_of
+from triskele.core.graph.trace import bind, view
 from triskele.core.ops.define import ONE, as_value, elementwise
-from triskele.core.tensor import implements
+from triskele.core.tensor import Tensor, implements
 
 
 def real_dtype(dtype: np.dtype) -> np.dtype:
@@ -53,22 +54,49 @@ for _p in (_real.primitive, _imag.primitive, conjugate.primitive):
     _p.samples = lambda rng: [((rng.normal(size=(2, 3)) + 1j * rng.normal(size=(2, 3)),), {})]
 
 
-@implements(np.real, prop="real")
+def _with_part(x, parts):
+    """The complex numbers with these parts, in the dtype of `x`."""
+    new = join_parts(*parts)
+    return new if new.dtype == x.dtype else new.astype(x.dtype)
+
+
+_real.primitive.defview(lambda x, new: _with_part(x, (new, _imag(x))))
+_imag.primitive.defview(lambda x, new: _with_part(x, (_real(x), new)))
+
+
+def _part_view(p, x):
+    return view(p, x) if np.ndim(x) else bind(p, x)
+
+
+@implements(np.real, view=True)
 def real(val):
     """``numpy.real``."""
     val = as_value(val)
-    return _real(val) if np.result_type(val).kind == "c" else val
+    return _part_view(_real.primitive, val) if np.result_type(val).kind == "c" else val
 
 
-@implements(np.imag, prop="imag")
+@implements(np.imag, view=True)
 def imag(val):
     """``numpy.imag``."""
     val = as_value(val)
-    return _imag(val) if np.result_type(val).kind == "c" else np.zeros_like(val)
+    if np.result_type(val).kind == "c":
+        return _part_view(_imag.primitive, val)
+    return np.broadcast_to(np.zeros_like(val), np.shape(val))  # read-only
 
 
-implements(method="conj")(lambda x: np.conjugate(x))
-implements(method="conjugate")(lambda x: np.conjugate(x))
+def _set_part(part):
+    def assign(x, value):
+        if x.dtype.kind != "c" and part is imag:
+            raise TypeError("array does not have imaginary part to set")
+        part(x)[...] = value
+
+    return assign
+
+
+Tensor.real = property(real, _set_part(real))  # type: ignore[attr-defined]
+Tensor.imag = property(imag, _set_part(imag))  # type: ignore[attr-defined]
+for _name in ("conj", "conjugate"):
+    implements(method=_name, view=True)(lambda x: np.conjugate(x) if x.dtype.kind == "c" else x)
 
 
 @implements(np.angle)
@@ -91,7 +119,7 @@ def isreal(x):
     return np.equal(np.imag(x), 0)
 
 
-@implements(np.real_if_close)
+@implements(np.real_if_close, view=True)
 def real_if_close(a, tol=100):
     """``numpy.real_if_close`` would have a dtype that depends on values: refused."""
     if np.result_type(a).kind != "c":

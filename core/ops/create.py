@@ -9,10 +9,13 @@ import numpy as np
 
 from triskele.core.errors import TracerError
 from triskele.core.graph.graph import spec_of
+from triskele.core.graph.trace import GraphTensor, view
 from triskele.core.ops.complex import real_dtype
 from triskele.core.ops.constant import constant_like
 from triskele.core.ops.define import as_value, has_tensor
+from triskele.core.ops.shape import reshape_p
 from triskele.core.tensor import CREATION, FUNCTIONS, Tensor, implements
+from triskele.core.views import in_c_order, own_array
 
 
 def _shape(shape, default):
@@ -21,17 +24,32 @@ def _shape(shape, default):
     return tuple(map(operator.index, shape)) if isinstance(shape, (tuple, list)) else (operator.index(shape),)
 
 
+def _ordered(out, like, order):
+    """`out` as an array of its own, whose elements are in the order of `like` or as `order` says."""
+    if not isinstance(out, Tensor):
+        return out
+    if order == "K" and isinstance(out, GraphTensor) and isinstance(like, GraphTensor):
+        if not in_c_order(like):
+            out._trace.unordered.add(out.value)
+    elif order == "F" or (order in "AK" and isinstance(like, Tensor) and not in_c_order(like)):
+        return own_array(out, False)
+    return own_array(out)
+
+
 def _like(name, value):
     """A Tensor filled with a constant, so that it can be assigned into."""
 
     def function(a, dtype=None, order="K", subok=True, shape=None, *, device=None):
-        return constant_like(a, value, _shape(shape, np.shape(a)), np.dtype(dtype or np.result_type(a)))
+        shape, dtype = _shape(shape, np.shape(a)), np.dtype(dtype or np.result_type(a))
+        if len(shape) > 1 and order in "KA" and isinstance(a, Tensor) and not isinstance(a, GraphTensor) and not in_c_order(a):
+            return own_array(np.transpose(constant_like(a, value, shape[::-1], dtype))._handle(), False)
+        return _ordered(constant_like(a, value, shape, dtype), a, order)
 
     function.__name__ = function.__qualname__ = f"{name}_like"
     function.__doc__ = f"``numpy.{name}_like``: a traced array of its own, for assignments to elements."
 
     def created(like, shape, dtype=float, order="C", *, device=None):
-        return constant_like(like, value, _shape(shape, ()), np.dtype(dtype or float))
+        return _ordered(constant_like(like, value, _shape(shape, ()), np.dtype(dtype or float)), None, order)
 
     CREATION[getattr(np, name)] = created
     return implements(getattr(np, f"{name}_like"))(function)
@@ -45,7 +63,7 @@ empty_like = _like("empty", 0)
 @implements(np.full_like)
 def full_like(a, fill_value, dtype=None, order="K", subok=True, shape=None, *, device=None):
     """``numpy.full_like``; the value may be traced."""
-    return _full(a, _shape(shape, np.shape(a)), fill_value, np.dtype(dtype or np.result_type(a)))
+    return _ordered(_full(a, _shape(shape, np.shape(a)), fill_value, np.dtype(dtype or np.result_type(a))), a, order)
 
 
 def _full(like, shape, value, dtype):
@@ -53,12 +71,12 @@ def _full(like, shape, value, dtype):
     if isinstance(value, Tensor) or np.ndim(value):
         value = as_value(value)
         filled = np.broadcast_to(value.astype(dtype) if np.result_type(value) != dtype else value, shape)
-        return filled if isinstance(filled, Tensor) else like._trace.lift(filled)
+        return filled._handle() if isinstance(filled, Tensor) else like._trace.lift(filled)
     return constant_like(like, value, shape, dtype) if value != 0 else out
 
 
 def _full_created(like, shape, fill_value, dtype=None, order="C", *, device=None):
-    return _full(like, _shape(shape, ()), fill_value, np.dtype(dtype or np.result_type(fill_value)))
+    return _ordered(_full(like, _shape(shape, ()), fill_value, np.dtype(dtype or np.result_type(fill_value))), None, order)
 
 
 def _lifted(f):
@@ -68,7 +86,8 @@ def _lifted(f):
 CREATION[np.full] = _full_created
 for _f in (np.eye, np.identity, np.arange, np.tri):
     CREATION[_f] = _lifted(_f)
-for _f in (np.array, np.asarray, np.asanyarray, np.ascontiguousarray):
+CREATION[np.array] = lambda like, obj, dtype=None, *, copy=True, **kwargs: _traced_like(like, collect(obj, dtype, copy))
+for _f in (np.asarray, np.asanyarray, np.ascontiguousarray):
     CREATION[_f] = lambda like, obj, dtype=None, *args, **kwargs: _traced_like(like, collect(obj, dtype))
 
 
@@ -78,17 +97,32 @@ def _traced_like(like, x):
 
 def full_of(shape, value, dtype=None):
     """An array of `shape` filled with a traced value."""
-    return _full(value, _shape(shape, ()), value, np.dtype(dtype or value.dtype))
+    return _ordered(_full(value, _shape(shape, ()), value, np.dtype(dtype or value.dtype)), None, "C")
 
 
-def collect(obj, dtype=None):
-    """Arrays, numbers, Tensors and nested sequences of them as one array or Tensor."""
+def collect(obj, dtype=None, copy=None):
+    """Arrays, numbers, Tensors and nested sequences of them as one array or Tensor, with `copy` as in ``numpy.array``."""
     if isinstance(obj, Tensor):
-        return obj.astype(dtype) if dtype is not None else obj._handle()
+        if (dtype is None or np.dtype(dtype) == obj.dtype) and not copy:
+            return obj
+        if copy is False:
+            raise ValueError("Unable to avoid copy while creating an array as requested.")
+        return own_array(np.copy(obj) if dtype is None else obj.astype(dtype))
     if has_tensor(obj):
         obj = as_value(obj)
         return obj.astype(dtype) if dtype is not None else obj
     return np.asarray(obj, dtype)
+
+
+def as_contiguous(a, dtype=None):
+    """``numpy.ascontiguousarray``: the array itself where it is contiguous, else a copy."""
+    a = collect(a, dtype)
+    return view(reshape_p, a, gapless=True, shape=np.shape(a) or (1,))
+
+
+def as_fortran(a, dtype=None):
+    """``numpy.asfortranarray``: the array itself where its transpose is contiguous, else a copy."""
+    return np.transpose(as_contiguous(np.transpose(collect(a, dtype))))
 
 
 def over_lists(f):
@@ -107,12 +141,19 @@ def over_lists(f):
 @implements(np.copy)
 def copy(a, order="K", subok=False):
     """``numpy.copy``: later assignments to one leave the other as it is."""
-    return a._handle()
+    return _copied(a, order) if a.ndim else own_array(a._handle())
 
 
-implements(method="copy")(lambda x, order="C": x._handle())
-implements(method="__copy__")(lambda x: x._handle())
-implements(method="__deepcopy__")(lambda x, memo: x._handle())
+def _copied(x, order):
+    out = x._handle()
+    if x.ndim > 1:
+        return own_array(out, True if order == "C" else False if order == "F" else None)
+    return own_array(out) if x.ndim or x._link is not None else out
+
+
+implements(method="copy")(lambda x, order="C": _copied(x, order))
+implements(method="__copy__")(lambda x: _copied(x, "C"))
+implements(method="__deepcopy__")(lambda x, memo: _copied(x, "C"))
 
 
 @implements(np.copyto)

@@ -8,7 +8,7 @@ import numpy as np
 
 from triskele.core.graph.graph import Spec
 from triskele.core.graph.primitive import Primitive
-from triskele.core.graph.trace import bind
+from triskele.core.graph.trace import bind, view
 from triskele.core.ops.define import as_value
 from triskele.core.tensor import implements
 
@@ -56,6 +56,7 @@ embed_p = Primitive("diagonal_embed", _embed, lambda x, *, shape, offset: Spec((
 
 diagonal_p.defvjp(lambda ct, out, x, *, offset: bind(embed_p, ct, shape=np.shape(x)[-2:], offset=offset))
 diagonal_p.defjvp("same")
+diagonal_p.defview()  # read-only
 diagonal_p.defbatch(lambda args, axes, size, **params: (bind(diagonal_p, np.moveaxis(args[0], axes[0], 0), **params),
                                                         0))
 embed_p.defvjp(lambda ct, out, x, *, shape, offset: bind(diagonal_p, ct, offset=offset))
@@ -69,16 +70,16 @@ def embed_diagonal(x, shape=None, offset=0):
     return bind(embed_p, as_value(x), shape=shape or (n, n), offset=offset)
 
 
-@implements(np.diagonal, method="diagonal")
+@implements(np.diagonal, method="diagonal", view=True)
 def diagonal(a, offset=0, axis1=0, axis2=1):
     """``numpy.diagonal``."""
     a = as_value(a)
     if np.ndim(a) < 2:
         raise ValueError("diag requires an array of at least two dimensions")
-    return bind(diagonal_p, np.moveaxis(a, (axis1, axis2), (-2, -1)), offset=operator.index(offset))
+    return view(diagonal_p, np.moveaxis(a, (axis1, axis2), (-2, -1)), offset=operator.index(offset))
 
 
-@implements(np.linalg.diagonal)
+@implements(np.linalg.diagonal, view=True)
 def matrix_diagonal(x, /, *, offset=0):
     """``numpy.linalg.diagonal``: of the last two dimensions."""
     return diagonal(x, offset, -2, -1)
@@ -98,7 +99,7 @@ def matrix_trace(x, /, *, offset=0, dtype=None):
     return trace(x, offset, -2, -1, dtype)
 
 
-@implements(np.diag)
+@implements(np.diag, view=True)
 def diag(v, k=0):
     """``numpy.diag``: the diagonal of a matrix, or the matrix with diagonal `v`."""
     if np.ndim(v) == 1:

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from triskele.core.ops.contract import drop_ones, one_dtype, pair_product
-from triskele.core.tensor import implements
+from triskele.core.tensor import implements, separate
 
 
-@implements(np.einsum)
+@implements(np.einsum, view=True)
 def einsum(*operands, out=None, optimize=False, dtype=None, order="K", casting="safe"):
     """``numpy.einsum``, string or list subscripts; three and more operands are contracted pair by pair, cheapest first."""
     if out is not None:
@@ -22,6 +22,7 @@ def einsum(*operands, out=None, optimize=False, dtype=None, order="K", casting="
     operands = one_dtype(*operands)
     if dtype is not None:
         operands = [np.astype(x, np.dtype(dtype)) for x in operands]
+    is_view = len(operands) == 1 and dtype is None
     names, result, sizes, path = _plan(subscripts, tuple([tuple(x.shape) for x in operands]), _given_path(optimize))
     operands, names, result = list(operands), [list(n) for n in names], list(result)
     for i, x in enumerate(operands):
@@ -40,7 +41,8 @@ def einsum(*operands, out=None, optimize=False, dtype=None, order="K", casting="
         operands.append(x)
         names.append(own)
     x, own = _sum_out(operands[0], names[0], set(result))
-    return x if own == result else np.transpose(x, tuple(map(own.index, result)))
+    out = x if own == result else np.transpose(x, tuple(map(own.index, result)))
+    return out if is_view else separate(out)
 
 
 def _product(x, own, y, other, result, later):

@@ -247,14 +247,14 @@ def array_equiv(a1, a2):
     return np.all(np.equal(a1, a2))
 
 
-@implements(np.astype, method="astype")
+@implements(np.astype, method="astype", view=True)
 def astype(x, dtype, order="K", casting="unsafe", subok=True, copy=True, device=None):
     """``ndarray.astype``. Complex to real drops the imaginary part, as NumPy does (with its warning in eager code)."""
     dtype = np.dtype(dtype)
     if not np.can_cast(x.dtype, dtype, casting):
         raise TypeError(f"Cannot cast array data from {x.dtype!r} to {dtype!r} according to the rule {casting!r}")
     if x.dtype == dtype and not x.spec.weak:
-        return x._handle()
+        return x._handle() if copy else x
     if x.dtype.kind == "c" and dtype.kind in "fiu":
         x = np.real(x)
     return bind(convert, x, dtype=dtype)

@@ -162,9 +162,16 @@ def _scatter_samples(rng):
     return [*out, ((x, rng.normal(size=(3, 2)), i), {"mode": "multiply", "unique": True, "in_range": (True,)})]
 
 
-scatter_p = Primitive("scatter",
-                      lambda x, u, *indices, mode, unique, in_range: scatter_into(np.array(x, order="C"), u, indices, mode, in_range),
-                      _scatter_spec, kind="update", samples=_scatter_samples)
+def _scatter(x, u, *indices, mode, unique, in_range):
+    out = scatter_into(np.array(x, order="C"), u, indices, mode, in_range)
+    if x.flags.c_contiguous:
+        return out
+    same_order = np.empty_like(x)  # an assignment leaves elements in the order they are in
+    same_order[...] = out
+    return same_order
+
+
+scatter_p = Primitive("scatter", _scatter, _scatter_spec, kind="update", samples=_scatter_samples)
 scatter_p.__doc__ = """x with `u` written at ``[i0, i1, ...]`` or combined with what is there (`mode`), in order: the last one stays.
 
 `u` has the shape of the corresponding gather, or is a scalar. `unique` says that no position occurs twice."""

@@ -13,11 +13,12 @@ import numpy as np
 
 from triskele.core.errors import TracerError
 from triskele.core.graph.graph import spec_of
-from triskele.core.graph.trace import bind
+from triskele.core.graph.trace import bind, view
 from triskele.core.ops.define import as_value
 from triskele.core.ops.gather import check_bounds, gather_p, scatter_p
 from triskele.core.ops.slices import slice_p, slice_update_p
 from triskele.core.tensor import Tensor, implements
+from triskele.core.views import own_array
 
 _KINDS = "only integers, slices (`:`), ellipsis (`...`), numpy.newaxis (`None`) and integer or boolean arrays are valid indices"
 _FULL = slice(None)
@@ -193,12 +194,14 @@ def _array_rank(p: Plan) -> int:
 
 def read(x: Any, p: Plan) -> Any:
     """The elements that a plan names."""
+    if not p.arrays:
+        if p.index is not None:
+            x = view(slice_p, x, index=p.index)
+        return np.reshape(x, p.shape) if p.shape is not None else x
     if p.index is not None:
         x = bind(slice_p, x, index=p.index)
     if p.shape is not None:
         x = np.reshape(x, p.shape)
-    if not p.arrays:
-        return x
     order = _to_front(p, np.ndim(x))
     if order is not None:
         x = np.transpose(x, order)
@@ -211,6 +214,9 @@ def read(x: Any, p: Plan) -> Any:
 
 def write(x: Any, p: Plan, v: Any, mode: str) -> Any:
     """`x` with `v` written (or combined by `mode`) where `read` reads."""
+    if not np.ndim(x) and not p.arrays:
+        v = np.reshape(_stretch(v, p.shape or (), "could not broadcast input array from shape"), ()) if np.shape(v) else v
+        return {"set": lambda x, v: v, "add": np.add, "multiply": np.multiply, "min": np.minimum, "max": np.maximum}[mode](x, v)
     if not p.arrays and mode in ("set", "add"):
         index = p.index or tuple((0, 1, n) for n in np.shape(x))
         shape = tuple(e[2] for e in index if type(e) is not int)
@@ -260,18 +266,26 @@ def _stretch(v, shape, complaint):
 def getitem(x: Any, idx: Any) -> Any:
     """``x[idx]`` with NumPy's rules, for arrays and Tensors, by arrays and Tensors."""
     if type(idx) is int and (shape := x.shape) and -shape[0] <= idx < shape[0]:  # the commonest case needs no plan
-        out = bind(slice_p, x, index=(idx % shape[0], *[(0, 1, n) for n in shape[1:]]))
-        return _part_of(x, idx, out) if len(shape) > 1 else out
-    p = plan(np.shape(x), idx)
-    out = read(x, p)
-    return out if p.arrays else _part_of(x, idx, out)
-
-
-def _part_of(x, idx, out):
-    """`out`, a slice of `x`, remembering it: what is written into it is written into `x`."""
-    if isinstance(x, Tensor) and isinstance(out, Tensor) and out is not x and out.ndim:
-        out._part = (x, idx, x.value)
+        index = (idx % shape[0], *[(0, 1, n) for n in shape[1:]])
+        if len(shape) == 1:
+            return bind(slice_p, x, index=index)
+        out = view(slice_p, x, index=index)
+    else:
+        p = plan(np.shape(x), idx)
+        out = read(x, p)
+        if p.arrays:
+            return out
+    if not isinstance(out, Tensor):
+        return out
+    if not out.shape and not (_has_ellipsis(idx) and out._link is not None):  # NumPy: a scalar, or an array made from one
+        return own_array(out._handle()) if _has_ellipsis(idx) else out._handle()
+    if out is not x and out._link is not None:
+        out._link.source = (x, idx)
     return out
+
+
+def _has_ellipsis(idx):
+    return idx is Ellipsis or (type(idx) is tuple and any(i is Ellipsis for i in idx))
 
 
 def _to_dtype(v, x):
@@ -314,8 +328,8 @@ implements(method="__getitem__")(getitem)
 
 @implements(method="__setitem__")
 def _assign(x, idx, v):
-    part = getattr(v, "_part", None)
-    if part is not None and part[0] is x and part[1] is idx and part[2] is x.value:
+    link = v._link if isinstance(v, Tensor) else None
+    if link is not None and link.source is not None and link.source[0] is x and link.source[1] is idx:
         return  # x[idx] += v: the sum is there already
     x._become(setitem(x, idx, v))
 

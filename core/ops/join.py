@@ -8,7 +8,7 @@ import numpy as np
 
 from triskele.core.graph.graph import Spec
 from triskele.core.graph.primitive import Primitive
-from triskele.core.graph.trace import bind
+from triskele.core.graph.trace import bind, view
 from triskele.core.ops.define import as_value
 from triskele.core.ops.shape import normal_axis
 from triskele.core.ops.slices import slice_p
@@ -45,7 +45,7 @@ concatenate_p = Primitive("concatenate", lambda *xs, axis: np.concatenate(xs, ax
 
 def _window(x, axis, start, size):
     """``x[start : start + size]`` along `axis`."""
-    return bind(slice_p, x,
+    return view(slice_p, x,
                 index=tuple((start, 1, size) if a == axis else (0, 1, n) for a, n in enumerate(np.shape(x))))
 
 
@@ -193,7 +193,7 @@ def block(arrays):
 # -- splitting ----------------------------------------------------------------------------------------------------------
 
 
-@implements(np.array_split)
+@implements(np.array_split, view=True)
 def array_split(ary, indices_or_sections, axis=0):
     """``numpy.array_split``."""
     axis = normal_axis(axis, np.ndim(ary))
@@ -213,7 +213,7 @@ def array_split(ary, indices_or_sections, axis=0):
     return out
 
 
-@implements(np.split)
+@implements(np.split, view=True)
 def split(ary, indices_or_sections, axis=0):
     """``numpy.split``."""
     n = np.shape(ary)[normal_axis(axis, np.ndim(ary))]
@@ -224,7 +224,7 @@ def split(ary, indices_or_sections, axis=0):
     return array_split(ary, indices_or_sections, axis)
 
 
-@implements(np.hsplit)
+@implements(np.hsplit, view=True)
 def hsplit(ary, indices_or_sections):
     """``numpy.hsplit``."""
     if np.ndim(ary) == 0:
@@ -232,7 +232,7 @@ def hsplit(ary, indices_or_sections):
     return split(ary, indices_or_sections, 1 if np.ndim(ary) > 1 else 0)
 
 
-@implements(np.vsplit)
+@implements(np.vsplit, view=True)
 def vsplit(ary, indices_or_sections):
     """``numpy.vsplit``."""
     if np.ndim(ary) < 2:
@@ -240,7 +240,7 @@ def vsplit(ary, indices_or_sections):
     return split(ary, indices_or_sections, 0)
 
 
-@implements(np.dsplit)
+@implements(np.dsplit, view=True)
 def dsplit(ary, indices_or_sections):
     """``numpy.dsplit``."""
     if np.ndim(ary) < 3:
@@ -248,13 +248,13 @@ def dsplit(ary, indices_or_sections):
     return split(ary, indices_or_sections, 2)
 
 
-@implements(np.unstack)
+@implements(np.unstack, view=True)
 def unstack(x, /, *, axis=0):
     """``numpy.unstack``."""
     axis = normal_axis(axis, np.ndim(x))
     shape = np.shape(x)
     take = [tuple(i if a == axis else (0, 1, n) for a, n in enumerate(shape)) for i in range(shape[axis])]
-    return tuple(bind(slice_p, x, index=index) for index in take)
+    return tuple((view if len(shape) > 1 else bind)(slice_p, x, index=index) for index in take)
 
 
 @implements(np.insert)

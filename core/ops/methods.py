@@ -8,7 +8,8 @@ import numpy as np
 
 from triskele.core.errors import TracerError
 from triskele.core.ops.index import getitem, setitem
-from triskele.core.tensor import implements
+from triskele.core.tensor import Tensor, implements, separate
+from triskele.core.views import connect
 
 
 def _number(x, what):
@@ -62,13 +63,13 @@ class Flat:
         return iter(np.ravel(self.x))
 
     def __getitem__(self, idx):
-        return getitem(np.ravel(self.x), idx)
+        return np.copy(getitem(np.ravel(self.x), idx))
 
     def __setitem__(self, idx, value):
         self.x._become(np.reshape(setitem(np.ravel(self.x), idx, value), self.x.shape))
 
 
-implements(prop="flat")(Flat)
+Tensor.flat = property(Flat, lambda x, value: Flat(x).__setitem__(slice(None), np.resize(value, x.size)))  # type: ignore[attr-defined]
 
 
 def _refused(name, hint):
@@ -107,9 +108,10 @@ def fill_diagonal(a, val, wrap=False):
     a[(i,) * a.ndim] = val if np.ndim(val) == 0 else np.resize(val, i.shape)
 
 
-@implements(np.lib.stride_tricks.sliding_window_view)
+@implements(np.lib.stride_tricks.sliding_window_view, view=True)
 def sliding_window_view(x, window_shape, axis=None, *, subok=False, writeable=False):
     """``numpy.lib.stride_tricks.sliding_window_view``."""
+    given = x
     windows = (window_shape,) if np.ndim(window_shape) == 0 else tuple(window_shape)
     axes = range(np.ndim(x)) if axis is None else [axis] if np.ndim(axis) == 0 else axis
     rank = np.ndim(x)
@@ -119,6 +121,9 @@ def sliding_window_view(x, window_shape, axis=None, *, subok=False, writeable=Fa
         if not 0 <= w <= n:
             raise ValueError("window shape cannot be larger than input array shape")
         x = np.moveaxis(np.take(x, np.arange(n - w + 1)[:, None] + np.arange(w), axis=a), a + 1, -1)
+    if isinstance(x, Tensor):
+        x = separate(x)
+        connect(x, given, None, {})
     return x
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import math
 import operator
 from collections.abc import Callable
 from functools import lru_cache
@@ -31,6 +32,8 @@ def normal_axes(axis, rank):
     if axis is None:
         return tuple(range(rank))
     axes = tuple(axis) if isinstance(axis, (tuple, list)) else (axis,)
+    if not rank and axes in ((0,), (-1,)):  # as NumPy's reductions have it
+        return ()
     out = []
     for a in axes:
         a = operator.index(a)
@@ -127,7 +130,7 @@ def _other_factors(out, x, axes):
         return expanded(out, np.shape(x), axes) / x
     rest = [i for i in range(np.ndim(x)) if i not in axes]
     order = (*rest, *axes)
-    flat = np.reshape(np.transpose(x, order), (*[np.shape(x)[i] for i in rest], -1))
+    flat = np.reshape(np.transpose(x, order), (*[np.shape(x)[i] for i in rest], math.prod(np.shape(x)[i] for i in axes)))
     found = others(flat)[..., : np.shape(flat)[-1]] if 0 not in np.shape(flat) else flat
     return np.transpose(np.reshape(found, tuple(np.shape(x)[i] for i in order)), np.argsort(order).tolist())
 
@@ -164,7 +167,7 @@ def _arg(name, function):
         if np.result_type(a).kind == "c":
             raise TypeError(f"{name}: complex numbers have no order, got {spec_of(a)}")
         shape = np.shape(a)
-        if axis is None:
+        if axis is None or not normal_axes(operator.index(axis), len(shape)):
             found = bind(p, np.reshape(a, (-1,)), axis=0)
             return np.reshape(found, (1,) * len(shape)) if keepdims else found
         axes = normal_axes(operator.index(axis), len(shape))

@@ -9,7 +9,7 @@ import numpy as np
 from triskele.core.ops.complex import join_parts
 from triskele.core.ops.define import ONE, as_value, elementwise, ufunc_loop
 from triskele.core.ops.elementwise import CHOICE
-from triskele.core.tensor import implements
+from triskele.core.tensor import Tensor, implements
 
 ANY = (-3.0, 3.0)
 
@@ -100,10 +100,13 @@ def isneginf(x, out=None):
     return np.isinf(x) & np.signbit(x)
 
 
-@implements(np.nan_to_num)
+@implements(np.nan_to_num, view=True)
 def nan_to_num(x, copy=True, nan=0.0, posinf=None, neginf=None):
     """``numpy.nan_to_num``; what was replaced has derivative zero."""
     x = as_value(x)
+    if not copy and isinstance(x, Tensor):
+        x[...] = nan_to_num(x, True, nan, posinf, neginf)
+        return x
     dtype = np.result_type(x)
     if dtype.kind == "c":
         parts = [nan_to_num(part, nan=nan, posinf=posinf, neginf=neginf) for part in (np.real(x), np.imag(x))]

@@ -190,6 +190,8 @@ def _cumulative(p, name, functions, method=None, widens=True):
             a = a.astype(dtype)
         if axis is None:
             a, axis = np.ravel(a), 0
+        elif widens and not np.ndim(a):  # as NumPy's sums and products
+            a = np.reshape(a, (1,))
         return bind(p, a, axis=normal_axis(axis, np.ndim(a)), reverse=False)
 
     function.__name__ = function.__qualname__ = name
@@ -249,7 +251,7 @@ nancumsum = _nan_cumulative("nancumsum", cumsum, 0)
 nancumprod = _nan_cumulative("nancumprod", cumprod, 1)
 
 
-@implements(np.diff)
+@implements(np.diff, view=True)
 def diff(a, n=1, axis=-1, prepend=np._NoValue, append=np._NoValue):
     """``numpy.diff``."""
     n = operator.index(n)

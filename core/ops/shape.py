@@ -7,11 +7,13 @@ import operator
 
 import numpy as np
 
+from triskele.core.errors import TracerError
 from triskele.core.graph.graph import Spec
 from triskele.core.graph.primitive import Primitive
-from triskele.core.graph.trace import bind
+from triskele.core.graph.trace import bind, view
 from triskele.core.ops.define import as_value
-from triskele.core.tensor import implements
+from triskele.core.tensor import Tensor, implements
+from triskele.core.views import memory_twin
 
 # -- reshape ----------------------------------------------------------------------------------------------------------
 
@@ -20,6 +22,7 @@ reshape_p = Primitive("reshape", lambda x, *, shape: np.reshape(x, shape), lambd
                       flops=0, samples=lambda rng: [((rng.normal(size=(2, 3, 4)),), {"shape": (6, 4)})])
 reshape_p.defvjp(lambda ct, out, x, *, shape: np.reshape(ct, np.shape(x)))
 reshape_p.defjvp("same")
+reshape_p.defview(lambda x, new, *, shape: bind(reshape_p, new, shape=np.shape(x)), may_copy=True)
 
 
 @reshape_p.defbatch
@@ -28,16 +31,30 @@ def _(args, axes, size, *, shape):
     return bind(reshape_p, x, shape=(size, *shape)), 0
 
 
-@implements(np.reshape)
+@implements(np.reshape, view=True)
 def reshape(x, /, shape, order="C", *, copy=None):
     """``numpy.reshape``; one entry of `shape` may be -1."""
     if order not in ("C", "A", "F"):
         raise ValueError(f"order must be one of 'C', 'F', or 'A' (got {order!r})")
+    x = as_value(x)
+    if copy is False and isinstance(x, Tensor):
+        raise TypeError("reshape: copy=False is not supported for traced values (leave it out)")
+    if order == "A":
+        order = "F" if _memory(x, "reshape").flags.fnc else "C"
+    target = _full_shape(x, shape)
     if order == "F":
-        flipped = np.transpose(x)
-        target = _full_shape(x, shape)
-        return np.transpose(np.reshape(flipped, target[::-1]))
-    return bind(reshape_p, as_value(x), shape=_full_shape(x, shape))
+        out = np.transpose(view(reshape_p, np.transpose(x), shape=target[::-1]))
+    else:
+        out = view(reshape_p, x, shape=target)
+    return np.copy(out) if copy else out
+
+
+def _memory(x, where):
+    """An ndarray with the strides of `x`, on which the order of elements depends."""
+    twin = memory_twin(x) if isinstance(x, Tensor) else x
+    if twin is None:
+        raise TracerError(f"{where}: order='A' and order='K' depend on the order of elements in memory, which a traced array does not know (use order='C' or 'F')")
+    return twin
 
 
 def _full_shape(x, shape):
@@ -63,6 +80,7 @@ transpose_p = Primitive("transpose", lambda x, *, axes: np.transpose(x, axes),
                         samples=lambda rng: [((rng.normal(size=(2, 3, 4)),), {"axes": (2, 0, 1)})])
 transpose_p.defvjp(lambda ct, out, x, *, axes: np.transpose(ct, tuple(np.argsort(axes).tolist())))
 transpose_p.defjvp("same")
+transpose_p.defview(lambda x, new, *, axes: bind(transpose_p, new, axes=tuple(np.argsort(axes).tolist())))
 
 
 @transpose_p.defbatch
@@ -71,7 +89,7 @@ def _(args, axes_, size, *, axes):
     return bind(transpose_p, args[0], axes=(ax, *[a + (a >= ax) for a in axes])), 0
 
 
-@implements(np.transpose)
+@implements(np.transpose, view=True)
 def transpose(x, /, axes=None):
     """``numpy.transpose``."""
     rank = np.ndim(x)
@@ -80,7 +98,7 @@ def transpose(x, /, axes=None):
     axes = tuple(normal_axis(a, rank) for a in axes)
     if sorted(axes) != list(range(rank)):
         raise ValueError("axes don't match array")
-    return bind(transpose_p, as_value(x), axes=axes)
+    return view(transpose_p, as_value(x), axes=axes)
 
 
 def normal_axis(a, rank):
@@ -104,6 +122,7 @@ broadcast_p = Primitive("broadcast_to", lambda x, *, shape: np.broadcast_to(x, s
                         samples=lambda rng: [((rng.normal(size=(3, 1)),), {"shape": (2, 3, 4)})])
 broadcast_p.defvjp(lambda ct, out, x, *, shape: sum_to(ct, np.shape(x)))
 broadcast_p.defjvp("same")
+broadcast_p.defview()  # read-only
 
 
 @broadcast_p.defbatch
@@ -113,7 +132,7 @@ def _(args, axes, size, *, shape):
     return bind(broadcast_p, x, shape=(size, *shape)), 0
 
 
-@implements(np.broadcast_to)
+@implements(np.broadcast_to, view=True)
 def broadcast_to(x, shape, subok=False):
     """``numpy.broadcast_to``."""
     shape = (shape,) if isinstance(shape, (int, np.integer)) else tuple(shape)
@@ -123,7 +142,7 @@ def broadcast_to(x, shape, subok=False):
             f"operands could not be broadcast together with remapped shapes [original->remapped]: {own}  and requested "
             f"shape {shape}"
         )
-    return bind(broadcast_p, as_value(x), shape=shape)
+    return view(broadcast_p, as_value(x), shape=shape)
 
 
 def sum_to(x, shape):
@@ -137,10 +156,11 @@ def sum_to(x, shape):
     return np.reshape(x, shape) if np.shape(x) != shape else x
 
 
-implements(method="transpose")(lambda x, *axes: np.transpose(x,
+implements(method="transpose", view=True)(lambda x, *axes: np.transpose(x,
                                                              axes[0] if len(axes) == 1 and not isinstance(axes[0], int)
                                                              else axes or None))
-implements(method="reshape")(lambda x, *shape, order="C": np.reshape(x, shape[0] if len(shape) == 1 else shape, order=order))
+implements(method="reshape", view=True)(
+    lambda x, *shape, order="C", copy=None: np.reshape(x, shape[0] if len(shape) == 1 else shape, order=order, copy=copy))
 implements(prop="T")(lambda x: np.transpose(x))
 
 
@@ -148,7 +168,7 @@ def _listed(axes):
     return [axes] if np.ndim(axes) == 0 else axes
 
 
-@implements(np.moveaxis)
+@implements(np.moveaxis, view=True)
 def moveaxis(x, source, destination):
     """``numpy.moveaxis``."""
     rank = np.ndim(x)
@@ -164,7 +184,7 @@ def moveaxis(x, source, destination):
     return np.transpose(x, order)
 
 
-@implements(np.swapaxes, method="swapaxes")
+@implements(np.swapaxes, method="swapaxes", view=True)
 def swapaxes(a, axis1, axis2):
     """``numpy.swapaxes``."""
     order = list(range(np.ndim(a)))
@@ -173,7 +193,7 @@ def swapaxes(a, axis1, axis2):
     return np.transpose(a, order)
 
 
-@implements(np.rollaxis)
+@implements(np.rollaxis, view=True)
 def rollaxis(a, axis, start=0):
     """``numpy.rollaxis``."""
     rank = np.ndim(a)
@@ -184,7 +204,7 @@ def rollaxis(a, axis, start=0):
     return np.moveaxis(a, axis, start - (axis < start))
 
 
-@implements(np.matrix_transpose, np.linalg.matrix_transpose, prop="mT")
+@implements(np.matrix_transpose, np.linalg.matrix_transpose, prop="mT", view=True)
 def matrix_transpose(x, /):
     """``numpy.matrix_transpose``: of the last two axes."""
     if np.ndim(x) < 2:
@@ -192,17 +212,27 @@ def matrix_transpose(x, /):
     return np.swapaxes(x, -1, -2)
 
 
-@implements(np.ravel)
+@implements(np.ravel, method="ravel", view=True)
 def ravel(a, order="C"):
     """``numpy.ravel``."""
-    return np.reshape(a, (-1,), order="C" if order == "K" else order)
+    if order not in ("C", "A", "F", "K"):
+        raise ValueError(f"order must be one of 'C', 'F', 'A', or 'K' (got {order!r})")
+    a = as_value(a)
+    if order in "AK" and np.ndim(a) > 1:
+        twin = _memory(a, "ravel")
+        if order == "K":
+            a = np.transpose(a, sorted(range(np.ndim(a)), key=lambda i: -abs(twin.strides[i])))
+        elif twin.flags.fnc:
+            a = np.transpose(a)
+    elif order == "F":
+        a = np.transpose(a)
+    return view(reshape_p, a, gapless=True, shape=(math.prod(np.shape(a)),))
 
 
-implements(method="ravel")(ravel)
-implements(method="flatten")(lambda x, order="C": ravel(x, order))
+implements(method="flatten")(ravel)
 
 
-@implements(np.squeeze, method="squeeze")
+@implements(np.squeeze, method="squeeze", view=True)
 def squeeze(a, axis=None):
     """``numpy.squeeze``."""
     shape = np.shape(a)
@@ -214,7 +244,7 @@ def squeeze(a, axis=None):
     return np.reshape(a, tuple(n for i, n in enumerate(shape) if i not in axes))
 
 
-@implements(np.expand_dims)
+@implements(np.expand_dims, view=True)
 def expand_dims(a, axis):
     """``numpy.expand_dims``."""
     shape = list(np.shape(a))
@@ -238,7 +268,7 @@ def _atleast(name, rank, place):
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"""``numpy.{name}``."""
-    return implements(getattr(np, name))(function)
+    return implements(getattr(np, name), view=True)(function)
 
 
 atleast_1d = _atleast("atleast_1d", 1, lambda s: (1,))
@@ -246,7 +276,7 @@ atleast_2d = _atleast("atleast_2d", 2, lambda s: (1,) * (2 - len(s)) + s)
 atleast_3d = _atleast("atleast_3d", 3, lambda s: {0: (1, 1, 1), 1: (1, *s, 1), 2: (*s, 1)}[len(s)])
 
 
-@implements(np.broadcast_arrays)
+@implements(np.broadcast_arrays, view=True)
 def broadcast_arrays(*args, subok=False):
     """``numpy.broadcast_arrays``."""
     arrays = [as_value(a) for a in args]
@@ -254,7 +284,7 @@ def broadcast_arrays(*args, subok=False):
     return tuple(a if np.shape(a) == shape else np.broadcast_to(a, shape) for a in arrays)
 
 
-@implements(np.meshgrid)
+@implements(np.meshgrid, view=True)
 def meshgrid(*xi, copy=True, sparse=False, indexing="xy"):
     """``numpy.meshgrid``."""
     if indexing not in ("xy", "ij"):
@@ -263,4 +293,5 @@ def meshgrid(*xi, copy=True, sparse=False, indexing="xy"):
     out = [np.reshape(x, (1,) * i + (-1,) + (1,) * (rank - 1 - i)) for i, x in enumerate(xi)]
     if indexing == "xy" and rank > 1:
         out = [np.swapaxes(x, 0, 1) for x in out]
-    return tuple(out) if sparse else tuple(np.broadcast_arrays(*out))
+    out = out if sparse else np.broadcast_arrays(*out)
+    return tuple(np.copy(x) for x in out) if copy else tuple(out)

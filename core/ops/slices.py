@@ -133,6 +133,7 @@ slice_p = Primitive("slice", lambda x, *, index: x[as_slices(index)],
                     kind="pull", flops=0, samples=_slice_samples,
                     pull=lambda b, place, loads, in_specs, out_spec, *, index: loads[0](_source_index(b, place, index)))
 slice_p.defjvp("same")
+slice_p.defview(lambda x, new, *, index: bind(slice_update_p, x, new, index=index, mode="set"))
 
 
 def _slice_vjp(ct, out, x, *, index):
@@ -181,7 +182,7 @@ def _(args, axes, size, *, index):
 
 
 def _slice_update(x, u, *, index, mode):
-    out = np.array(x, order="C")
+    out = np.array(x, order="K")
     slices = as_slices(index)
     if mode == "set":
         out[slices] = u

@@ -80,7 +80,7 @@ def sort(a, axis=-1, kind=None, order=None, *, stable=None):
 def argsort(a, axis=-1, kind=None, order=None, *, stable=None):
     """``numpy.argsort``, always stable."""
     a, axis = _start(a, axis)
-    return _sorted([a], axis)[1]
+    return _sorted([a if np.ndim(a) else np.reshape(a, (1,))], axis)[1]
 
 
 @implements(np.sort_complex)

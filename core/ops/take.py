@@ -8,7 +8,7 @@ import numpy as np
 
 from triskele.core.errors import TracerError
 from triskele.core.graph.graph import spec_of
-from triskele.core.graph.trace import bind
+from triskele.core.graph.trace import bind, view
 from triskele.core.ops.define import as_value
 from triskele.core.ops.gather import gather_p
 from triskele.core.ops.index import getitem, is_mask, setitem
@@ -27,8 +27,8 @@ def take(a, indices, axis=None, out=None, mode="raise"):
     if out is not None:
         raise TypeError("take: out= is not supported for traced values (use the result)")
     a, indices = as_value(a), as_value(indices)
-    if axis is None:
-        a, axis = np.ravel(a), 0
+    if axis is None or not np.ndim(a):
+        a, axis = np.ravel(a), axis or 0
     axis = normal_axis(axis, np.ndim(a))
     n = np.shape(a)[axis]
     if spec_of(indices).dtype.kind not in "iub":
@@ -95,6 +95,8 @@ def put(a, ind, v, mode="raise"):
     n = a.size
     ind = np.clip(ind, 0, n - 1) if mode == "clip" else np.remainder(ind, n) if mode == "wrap" else ind
     v = np.ravel(as_value(v))
+    if not np.shape(v)[0]:
+        return
     many = np.shape(ind)[0]
     v = np.take(v, np.arange(many) % np.shape(v)[0], axis=0) if np.shape(v)[0] != many else v
     a._become(np.reshape(setitem(np.ravel(a), (ind,), v), a.shape))
@@ -221,17 +223,17 @@ def extract(condition, arr):
 # -- moving elements about ------------------------------------------------------------------------------------------------------
 
 
-@implements(np.flip)
+@implements(np.flip, view=True)
 def flip(m, axis=None):
     """``numpy.flip``."""
     shape = np.shape(m)
     axes = range(len(shape)) if axis is None else [normal_axis(a, len(shape))
                                                    for a in ([axis] if np.ndim(axis) == 0 else axis)]
     index = tuple((n - 1, -1, n) if a in axes and n else (0, 1, n) for a, n in enumerate(shape))
-    return bind(slice_p, as_value(m), index=index)
+    return view(slice_p, as_value(m), index=index)
 
 
-@implements(np.fliplr)
+@implements(np.fliplr, view=True)
 def fliplr(m):
     """``numpy.fliplr``."""
     if np.ndim(m) < 2:
@@ -239,7 +241,7 @@ def fliplr(m):
     return np.flip(m, 1)
 
 
-@implements(np.flipud)
+@implements(np.flipud, view=True)
 def flipud(m):
     """``numpy.flipud``."""
     if np.ndim(m) < 1:
@@ -247,7 +249,7 @@ def flipud(m):
     return np.flip(m, 0)
 
 
-@implements(np.rot90)
+@implements(np.rot90, view=True)
 def rot90(m, k=1, axes=(0, 1)):
     """``numpy.rot90``."""
     rank = np.ndim(m)
@@ -266,7 +268,7 @@ def rot90(m, k=1, axes=(0, 1)):
 def roll(a, shift, axis=None):
     """``numpy.roll``; the shift may be traced."""
     if axis is None:
-        return np.reshape(roll(np.ravel(a), shift, 0), np.shape(a))
+        return np.reshape(roll(np.ravel(a), shift, 0), np.shape(a)) if np.ndim(a) else np.copy(a)
     shifts = np.ravel(shift) if np.ndim(shift) else [shift]
     axes = [normal_axis(x, np.ndim(a)) for x in ([axis] if np.ndim(axis) == 0 else axis)]
     if len(shifts) != len(axes):
@@ -279,7 +281,7 @@ def roll(a, shift, axis=None):
             a = np.take(a, np.remainder(np.arange(n) - s, n), axis=x)
         elif s := operator.index(s) % n:
             a = np.concatenate([a[_along(x, slice(n - s, n))], a[_along(x, slice(0, n - s))]], axis=x)
-    return a
+    return np.copy(a)
 
 
 @implements(np.tile)
@@ -299,8 +301,8 @@ def tile(A, reps):
 def repeat(a, repeats, axis=None):
     """``numpy.repeat`` with static counts."""
     a = as_value(a)
-    if axis is None:
-        a, axis = np.ravel(a), 0
+    if axis is None or not np.ndim(a):
+        a, axis = np.ravel(a), axis or 0
     axis = normal_axis(axis, np.ndim(a))
     counts = _concrete("repeat", repeats,
                        "the numbers of repeats must be static: np.take with traced positions may serve")

@@ -65,7 +65,7 @@ arccos = elementwise("arccos", np.arccos, d=(lambda out, x: -1 / np.sqrt(1 - x *
                      flops=25)
 arctan = elementwise("arctan", np.arctan, d=(lambda out, x: 1 / (1 + x * x),), emit="atan", domain=(ANY,), flops=25)
 arctan2 = elementwise("arctan2", np.arctan2,
-                      d=(lambda out, y, x: x / _nonzero(x * x + y * y), lambda out, y, x: -y / _nonzero(x * x + y * y)),
+                      d=(lambda out, y, x: x / _nonzero(x * x + y * y), lambda out, y, x: y / -_nonzero(x * x + y * y)),
                       emit="atan2", domain=(ANY, POSITIVE), flops=30)
 deg2rad = elementwise("deg2rad", np.deg2rad, d=(lambda out, x: math.pi / 180,),
                       emit=lambda b, x: b.mul(x, b.const_like(math.pi / 180, x)),

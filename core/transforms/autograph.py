@@ -49,20 +49,28 @@ def convert(f: Callable[..., Any]) -> Callable[..., Any]:
         return f if inner is f.func else functools.partial(inner, *f.args, **f.keywords)
     if not isinstance(f, types.FunctionType):
         call = type(f).__dict__.get("__call__") if not isinstance(f, type) else None
-        if isinstance(call, types.FunctionType) and not _is_library(call):
+        if isinstance(call, types.FunctionType) and not is_library(call):
             inner = convert(call)
             return f if inner is call else types.MethodType(inner, f)
         return f
-    if _MARK in f.__dict__ or _is_library(f):
+    if _MARK in f.__dict__ or is_library(f):
         return f
     code = f.__code__
     if id(code) not in _codes:
-        _codes[id(code)] = code, _convert_code(f)
+        _codes[id(code)] = code, rewritten(f, Control)
     new = _codes[id(code)][1]
     if new is None:
         return f
+    converted = with_code(f, new, _RUNTIME)
+    converted.__dict__[_MARK] = True
+    return converted
+
+
+def with_code(f: types.FunctionType, new: types.CodeType, runtime: Any) -> types.FunctionType:
+    """A function like `f` that runs its rewritten code."""
+    code = f.__code__
     cells = dict(zip(code.co_freevars, f.__closure__ or (), strict=True))
-    cells[RUN] = types.CellType(_RUNTIME)
+    cells[RUN] = types.CellType(runtime)
     for n in new.co_freevars:  # the name of a class around the function is a global in the original
         if n not in cells:
             cells[n] = types.CellType(f.__globals__.get(n))
@@ -70,11 +78,11 @@ def convert(f: Callable[..., Any]) -> Callable[..., Any]:
     functools.update_wrapper(converted, f)
     del converted.__wrapped__
     converted.__kwdefaults__ = f.__kwdefaults__
-    converted.__dict__[_MARK] = True
     return converted
 
 
-def _is_library(f):
+def is_library(f: Any) -> bool:
+    """Return True if `f` belongs to a library, whose functions are called as they are."""
     module = (getattr(f, "__module__", None) or "").split(".")[0]
     if module in _LIBRARIES or module in sys.stdlib_module_names:
         return True
@@ -109,8 +117,8 @@ _RUNTIME = types.SimpleNamespace(**{k: v for module in (autograph_run, autograph
 # -- from a function to its syntax tree and back ------------------------------------------------------------------------
 
 
-def _convert_code(f):
-    """The rewritten code object; None where there is no source or nothing to rewrite."""
+def rewritten(f: types.FunctionType, rewriter: Callable[..., Any]) -> types.CodeType | None:
+    """The code object that a `Control` makes of a function; None where there is no source or nothing to rewrite."""
     node, inside_class = _find(f.__code__)
     if node is None:
         return None
@@ -129,9 +137,10 @@ def _convert_code(f):
             a.annotation = None
     function.args.defaults = [ast.copy_location(ast.Constant(None), d) for d in function.args.defaults]
     function.args.kw_defaults = [d and ast.copy_location(ast.Constant(None), d) for d in function.args.kw_defaults]
-    rewriter = Control(functools.partial(_is_plain_call, _names_of(f, function)))
-    function = rewriter.scope(function)
-    if not rewriter.changed:
+    look_up = _names_of(f, function)
+    control = rewriter(functools.partial(_is_plain_call, look_up), functools.partial(_is_stood_in, look_up))
+    function = control.scope(function)
+    if not control.changed:
         return None
     inner: ast.stmt = function
     private = any(n.startswith("__") and not n.endswith("__") for n in map(_name_in, ast.walk(function)))
@@ -139,7 +148,7 @@ def _convert_code(f):
         inner = ast.ClassDef(inside_class, [], [], [function], [])
         if hasattr(ast, "TypeAlias"):
             inner.type_params = []
-    arguments = ast.arguments(posonlyargs=[], args=[ast.arg(n) for n in (*f.__code__.co_freevars, RUN)], vararg=None, kwonlyargs=[],
+    arguments = ast.arguments(posonlyargs=[], args=[ast.arg(n) for n in (*[n for n in f.__code__.co_freevars if n != RUN], RUN)], vararg=None, kwonlyargs=[],
                               kw_defaults=[], kwarg=None, defaults=[])
     factory = ast.FunctionDef("ag__factory", arguments, [inner], [], None)
     if hasattr(ast, "TypeAlias"):
@@ -180,7 +189,7 @@ def _renamed(code, function_name, qualname):
 
 
 def _names_of(f, node):
-    """What a name in `f`, whose syntax is `node`, refers to at the time of conversion."""
+    """What a name in `f`, whose syntax is `node`, refers to in all functions with this code: None for most free variables."""
     cells = dict(zip(f.__code__.co_freevars, f.__closure__ or (), strict=True))
     local = {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
     local |= {n.arg for n in ast.walk(node) if isinstance(n, ast.arg)}
@@ -191,33 +200,42 @@ def _names_of(f, node):
             return None
         if name in cells:
             try:
-                return cells[name].cell_contents
+                value = cells[name].cell_contents
             except ValueError:
                 return None
+            return value if isinstance(value, types.ModuleType) else None
         return f.__globals__.get(name, getattr(builtins, name, None))
 
     return look_up
 
 
-def _is_plain_call(look_up, node):
-    """Whether what is called surely needs no conversion: a function of a library, by its name or as an attribute of a module."""
+def named(look_up: Callable[[str], Any], node: ast.expr) -> tuple[Any, types.ModuleType | None]:
+    """(what a name or an attribute of a module refers to, that module); None where it is not known."""
     attributes = []
     while isinstance(node, ast.Attribute):
         attributes.append(node.attr)
         node = node.value
-    if not isinstance(node, ast.Name):
-        return False
-    value = look_up(node.id)
-    if isinstance(value, types.ModuleType):
-        if value.__name__.split(".")[0] not in _LIBRARIES:
-            return False
-        for a in reversed(attributes):
-            value = getattr(value, a, None)
-        return library_function(value) is None
-    if attributes or library_function(value) is not None:
+    first = value = look_up(node.id) if isinstance(node, ast.Name) else None
+    if attributes and not isinstance(first, types.ModuleType):
+        return None, None
+    for a in reversed(attributes):
+        value = getattr(value, a, None)
+    return value, first if attributes else None
+
+
+def _is_stood_in(look_up, node):
+    return library_function(named(look_up, node)[0]) is not None
+
+
+def _is_plain_call(look_up, node):
+    """Whether what is called surely needs no conversion: a function of a library, by its name or as an attribute of a module."""
+    value, module = named(look_up, node)
+    if module is not None:
+        return module.__name__.split(".")[0] in _LIBRARIES and library_function(value) is None
+    if value is None or library_function(value) is not None:
         return False
     return isinstance(value, (np.ufunc, types.BuiltinFunctionType)) and value not in BUILTINS or (
-        isinstance(value, types.FunctionType) and _is_library(value))
+        isinstance(value, types.FunctionType) and is_library(value))
 
 
 def _copy(node):

@@ -20,6 +20,7 @@ from triskele.core.graph.trace import user_source
 from triskele.core.ops.define import has_tensor
 from triskele.core.ops.index import getitem, is_mask, setitem
 from triskele.core.tensor import Tensor
+from triskele.core.views import hide, own_array, sharing
 
 _OPERATORS = {
     "Add": operator.add, "Sub": operator.sub, "Mult": operator.mul, "Div": operator.truediv, "FloorDiv": operator.floordiv, "Mod": operator.mod,
@@ -38,7 +39,7 @@ def assign(value: Any, get: Callable[[], Any], index: Any) -> Any:
     """What the variable read by `get` is after ``x[index] = value``."""
     if type(get()) is np.ndarray and (has_tensor(value) or has_tensor(index)):
         _check_alone(get, "x[i] = v")
-        return setitem(get(), index, value)
+        return own_array(setitem(get(), index, value))
     x = get()
     x[index] = value
     return x
@@ -58,7 +59,7 @@ def update_at(kind: str, get: Callable[[], Any], index: Any, value: Callable[[],
     if has_tensor(index) or has_tensor(v):
         _check_alone(get, "x[i] += v")
         x = get()
-        return setitem(x, index, _fitting(_OPERATORS[kind](getitem(x, index), v), x))
+        return own_array(setitem(x, index, _fitting(_OPERATORS[kind](getitem(x, index), v), x)))
     x = get()
     x[index] = _IN_PLACE[kind](x[index], v)
     return x
@@ -73,7 +74,7 @@ def update(kind: str, get: Callable[[], Any], value: Callable[[], Any]) -> Any:
         return _IN_PLACE[kind](get(), v)
     _check_alone(get, "x += v")
     x = get()
-    return setitem(x, ..., _fitting(_OPERATORS[kind](x, v), x))
+    return own_array(setitem(x, ..., _fitting(_OPERATORS[kind](x, v), x)))
 
 
 def _where_masked(kind, x, mask, v):
@@ -114,6 +115,12 @@ def put_update(kind: str, x: Any, index: Any, value: Callable[[], Any]) -> None:
 # -- assignment inside traced statements ----------------------------------------------------------------------------------
 
 
+_SHARED = (
+    "x[i] = v: an if statement or loop on traced values assigns into an array, and reads another one that shares its memory, "
+    "whose new values it cannot see (use one name for the array there, and make views of it inside)"
+)
+
+
 class AssignedInto:
     """Which variables of a branch or loop are assigned into rather than anew: other names of their arrays must see that.
 
@@ -129,13 +136,50 @@ class AssignedInto:
     def run(self, body: Callable[[], Any], get: Callable[[], Any]) -> Any:
         """``body()``, once the variables have their traced values."""
         given = [(v, v._identity()) if isinstance(v, Tensor) else None for v in get()]
-        out = body()
+        hidden: list[Callable[[], None]] = []
+        try:
+            self._watch([g and g[0] for g in given], hidden)
+            out = body()
+        finally:
+            for show in hidden:
+                show()
         for k, (old, new) in enumerate(zip(given, get(), strict=True)):
             if old is not None and new is not old[0]:
                 self.bound_anew.add(k)
             elif old is not None and new._identity() != old[1]:
                 self.changed.add(k)
         return out
+
+    def _watch(self, given, hidden):
+        """Let a write into one of the traced values hide what shares memory with the array that the value stands for."""
+        for k, inner in enumerate(given):
+            old = self.before[k]
+            others = sharing(old) if isinstance(inner, Tensor) and isinstance(old, Tensor) and inner is not old else []
+            if not others:
+                continue
+            rivals = [given[j] for j, o in enumerate(self.before) if any(o is other for other in others) and isinstance(given[j], Tensor)]
+            for t in (inner, *rivals):
+                if t._link is None:
+                    own_array(t)
+
+            def write(others=others, rivals=rivals):
+                for other in others:
+                    if not (other._link.stale or other._link.torn):
+                        hidden.append(hide(other, _SHARED))
+                for rival in rivals:
+                    hide(rival, _SHARED)
+
+            inner._link.family.on_write = write
+
+    def during(self, test: Callable[[], Any]) -> Any:
+        """``test()`` of a loop, while what shares memory with variables that the loop assigns into cannot be read."""
+        others = [o for k in self.changed - self.bound_anew for o in sharing(self.before[k]) if not (o._link.stale or o._link.torn)]
+        hidden = [hide(o, _SHARED) for o in others]
+        try:
+            return test()
+        finally:
+            for show in hidden:
+                show()
 
     def settle(self, values: Any, place: str) -> list[Any]:
         """The values that the variables have after the statement."""

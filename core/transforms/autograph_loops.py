@@ -56,7 +56,7 @@ def for_(iterable, body, more, get, put, names, line):
     if isinstance(iterable, Range):
         count = np.maximum(0, -((iterable.start - iterable.stop) // iterable.step))
         return _counted(count, lambda k: iterable.start + k * iterable.step, body, more, get, put, names, line)
-    if isinstance(iterable, Tensor) and concrete(iterable) is None and iterable.ndim:
+    if isinstance(iterable, Tensor) and concrete(iterable) is None and iterable.ndim and iterable.shape[0]:
         if more is None:
             return _loop("for", None, body, get, put, names, line, xs=iterable)
         return _counted(iterable.shape[0], lambda k: iterable[k], body, more, get, put, names, line)
@@ -155,7 +155,7 @@ def _loop(what, test, body, get, put, names, line, xs=None):
         else:
             def condition(values):
                 put(before.rebuild(values))
-                return test()
+                return into.during(test)
 
             flat, structure = tree.flatten(arrays)
             out = _while(place, condition, step, flat, structure, labels, None, CHECKPOINTS)

@@ -26,8 +26,8 @@ def _is_fixed(index: ast.expr) -> bool:
 class Control(ast.NodeTransformer):
     """Pass 2: statements and expressions become calls of operators."""
 
-    def __init__(self, plain_call=lambda node: False):
-        self.plain_call = plain_call
+    def __init__(self, plain_call=lambda node: False, stood_in=lambda node: False):
+        self.plain_call, self.stood_in = plain_call, stood_in
         self.count = 0
         self.changed = False
         self.state: set[str] = set()
@@ -297,12 +297,21 @@ class Control(ast.NodeTransformer):
             return self.generic_visit(node)
         return self.call("item", [self.visit(node.value), self.index(node.slice)], node)
 
+    def visit_Name(self, node):
+        """A function that another one stands in for, passed as a value."""
+        if isinstance(node.ctx, ast.Load) and self.stood_in(node):
+            return self.call("call", [node], node)
+        return self.generic_visit(node)
+
+    visit_Attribute = visit_Name
+
     def visit_Call(self, node):
         if isinstance(node.func, ast.Name) and node.func.id == "super" and not node.args and self.first:
             node.args = [name("__class__", node), name(self.first, node)]  # local functions have other first arguments
             return node
         plain = self.plain_call(node.func)
-        self.generic_visit(node)
+        node.args, node.keywords = [self.visit(a) for a in node.args], [self.visit(k) for k in node.keywords]
+        node.func = node.func if isinstance(node.func, ast.Name) else self.generic_visit(node.func) if isinstance(node.func, ast.Attribute) else self.visit(node.func)
         if plain or (isinstance(node.func, ast.Name) and node.func.id in _UNTOUCHED):
             return node
         if isinstance(node.func, ast.Attribute) and isinstance(node.func.value, ast.Name) and node.func.value.id == RUN:

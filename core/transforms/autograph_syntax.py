@@ -33,6 +33,8 @@ def symbol(node: ast.AST) -> str | None:
         return node.id
     if isinstance(node, ast.Attribute):
         base = symbol(node.value) if isinstance(node.value, (ast.Name, ast.Attribute)) else None
+        if isinstance(node.value, ast.Name) and node.attr in ("T", "mT", "real", "imag", "flat") and base not in ("self", "cls"):
+            return base  # a view of the variable itself
         return f"{base}.{node.attr}" if base else None
     if isinstance(node, ast.Subscript):
         return symbol(node.value)

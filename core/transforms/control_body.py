@@ -81,7 +81,7 @@ def trace_body(f: Callable[..., Any], args: tree.Structure, specs: Sequence[Spec
                 )
         return outs
 
-    graph, captured = make_graph(flat, specs, name, stage)
+    graph, captured = make_graph(flat, specs, name, stage, loop=not stage)
     return Body(graph, captured, structure, names)
 
 

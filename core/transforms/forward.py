@@ -14,15 +14,21 @@ from triskele.core.graph.trace import GraphTrace, Trace, bind, dead_code, descri
 from triskele.core.ops.elementwise import convert
 from triskele.core.tensor import Tensor
 from triskele.core.transforms.grad import check_arrays, check_inexact, inexact, split_aux
+from triskele.core.transforms.results import own, own_tensors, own_tree
 
 
 class DualTensor(Tensor):
     """A value and its tangent (of the same shape and dtype)."""
 
     __slots__ = ("tangent",)
+    _content = ("value", "tangent")
 
     def __init__(self, trace, value, tangent):
-        self._trace, self.level, self.value, self.tangent = trace, trace.level, value, tangent
+        self._trace = trace
+        self.level = trace.level
+        self.value = value
+        self.tangent = tangent
+        self._link = None
 
     @property
     def spec(self):  # type: ignore[override]
@@ -163,16 +169,18 @@ def jvp(f: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], 
     _check_tangents(where, leaves, t_leaves)
     trace = DualTrace()
     with trace:
-        inputs = [DualTensor(trace, x, t) for x, t in zip(leaves, t_leaves, strict=True)]
+        inputs = [DualTensor(trace, *own_tensors(x, t)) for x, t in zip(leaves, t_leaves, strict=True)]
         out = traceable(f)(*tree.unflatten(structure, inputs))
         aux = None
         if has_aux:
             out, aux = split_aux(out, f)
-    outs, out_structure = tree.flatten(out)
-    check_arrays(outs, f"{where}: the function must return")
-    value = tree.unflatten(out_structure, [_primal(o, trace) for o in outs])
-    t_out = tree.unflatten(out_structure, [_tangent(o, trace) for o in outs])
-    return (value, t_out, tree.map(lambda a: _primal(a, trace), aux)) if has_aux else (value, t_out)
+            aux = tree.map(lambda a: _primal(a, trace), aux)
+        outs, out_structure = tree.flatten(out)
+        check_arrays(outs, f"{where}: the function must return")
+        values, t_outs = [_primal(o, trace) for o in outs], [_tangent(o, trace) for o in outs]
+    del inputs, out, outs  # which refer to them
+    value, t_out = tree.unflatten(out_structure, own(values)), tree.unflatten(out_structure, own(t_outs))
+    return (value, t_out, own_tree(aux)) if has_aux else (value, t_out)
 
 
 def _primal(x, trace):
@@ -208,12 +216,12 @@ def linearize(f: Callable[..., Any], *primals: Any):
         t_in = [recorder.input(spec_of(x)._replace(weak=False)) for x in leaves]
         trace = DualTrace()
         with trace:
-            inputs = [DualTensor(trace, x, t._handle()) for x, t in zip(leaves, t_in, strict=True)]
+            inputs = [DualTensor(trace, *own_tensors(x, t)) for x, t in zip(leaves, t_in, strict=True)]
             out = traceable(f)(*tree.unflatten(structure, inputs))
-        outs, out_structure = tree.flatten(out)
-        check_arrays(outs, f"{where}: the function must return")
-        values = [_primal(o, trace) for o in outs]
-        graph = dead_code(recorder.finish(t_in, [_tangent(o, trace) for o in outs], "linear"))
+            outs, out_structure = tree.flatten(out)
+            check_arrays(outs, f"{where}: the function must return")
+            values, t_outs = [_primal(o, trace) for o in outs], [_tangent(o, trace) for o in outs]
+        graph = dead_code(recorder.finish(t_in, t_outs, "linear"))
     captured = list(recorder.captured)
 
     def f_jvp(*tangents):
@@ -221,6 +229,7 @@ def linearize(f: Callable[..., Any], *primals: Any):
         if t_structure != structure:
             raise TreeError(f"{where}: tangents must have the structure of the primals, {structure}, got {t_structure}")
         _check_tangents(where, leaves, t_leaves)
-        return tree.unflatten(out_structure, evaluate(graph, *t_leaves, *captured))
+        return tree.unflatten(out_structure, own(evaluate(graph, *t_leaves, *captured)))
 
-    return tree.unflatten(out_structure, values), f_jvp
+    del inputs, out, outs
+    return tree.unflatten(out_structure, own(values)), f_jvp

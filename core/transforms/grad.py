@@ -23,6 +23,7 @@ from triskele.core.ops.shape import sum_to
 from triskele.core.ops.sparse import Sparse
 from triskele.core.tensor import VALUES, Tensor
 from triskele.core.transforms.kept import check, keep
+from triskele.core.transforms.results import own, own_tree
 
 
 class Node:
@@ -39,9 +40,15 @@ class TapeTensor(Tensor):
     """A value whose history is on a tape. `slot` is None, or which of several outputs of the node it is."""
 
     __slots__ = ("node", "slot")
+    _content = ("value", "node", "slot")
 
     def __init__(self, trace, value, node, slot=None):
-        self._trace, self.level, self.value, self.node, self.slot = trace, trace.level, value, node, slot
+        self._trace = trace
+        self.level = trace.level
+        self.value = value
+        self.node = node
+        self.slot = slot
+        self._link = None
 
     @property
     def spec(self) -> Spec:  # type: ignore[override]
@@ -99,6 +106,8 @@ class TapeTrace(Trace):
         self.nodes: list[Node] = []
 
     def input(self, value):
+        if isinstance(value, Tensor):
+            value = value._handle()
         node = Node(None, (), None, None, (), len(self.nodes))
         self.nodes.append(node)
         return TapeTensor(self, value, node)
@@ -124,6 +133,8 @@ class TapeTrace(Trace):
                 a, mark = keep(a)
                 if mark is not None:
                     marks = {**(marks or {}), i: mark}
+            elif isinstance(a, Tensor):
+                a = a._handle()  # its owner may assign into it before the backward pass
             if plain and isinstance(a, Tensor):
                 plain = False
             values.append(a)
@@ -307,19 +318,21 @@ def _vjp_flat(f: Callable[..., Any], leaves: Sequence[Any]):
     with trace:
         inputs = [trace.input(x) for x in leaves]
         outs, rest = f(*[t._handle() for t in inputs])
+        ends = [(o.node, o.slot) if type(o) is TapeTensor and o._trace is trace else None for o in outs]
+        values = [o.value if e is not None else o for o, e in zip(outs, ends, strict=True)]
+
+        def strip(x):
+            return x.value if type(x) is TapeTensor and x._trace is trace else x
+
+        rest = rest if rest is None else tree.map(strip, rest)
     nodes = [t.node for t in inputs]
-    ends = [(o.node, o.slot) if type(o) is TapeTensor and o._trace is trace else None for o in outs]
-    values = [o.value if e is not None else o for o, e in zip(outs, ends, strict=True)]
 
     def pull(cts):
         found = backward(trace.nodes, [(*e, ct) for e, ct in zip(ends, cts, strict=True) if e is not None], nodes)
         return [np.zeros(np.shape(x), np.result_type(x))[()] if g is None else g
                 for g, x in zip(found, leaves, strict=True)]
 
-    def strip(x):
-        return x.value if type(x) is TapeTensor and x._trace is trace else x
-
-    return values, tree.map(strip, rest), pull
+    return values, rest, pull
 
 
 def vjp(f: Callable[..., Any], *primals: Any, has_aux: bool = False):
@@ -381,10 +394,10 @@ def vjp(f: Callable[..., Any], *primals: Any, has_aux: bool = False):
                     f"vjp of {_name(f)}: the cotangent of a real output must be real, got {np.result_type(c)} for "
                     f"{np.result_type(v)}"
                 )
-        return tree.unflatten(structure, pull(cts))
+        return tree.unflatten(structure, own(pull(cts)))
 
-    out = tree.unflatten(out_structure, [v.copy() if type(v) is np.ndarray else v for v in values])
-    return (out, pullback, aux) if has_aux else (out, pullback)
+    out = tree.unflatten(out_structure, own(values))
+    return (out, pullback, own_tree(aux)) if has_aux else (out, pullback)
 
 
 def split_aux(out, f):
@@ -472,9 +485,10 @@ def value_and_grad(f: Callable[..., Any], argnums: int | Sequence[int] = 0, has_
         (value,), aux, pull = _vjp_flat(flat, leaves)
         kind = type(value)
         one = 1.0 if kind is float else kind(1) if issubclass(kind, np.generic) else np.ones((), np.result_type(value))[()]
-        grads = tree.unflatten(structure, pull([one]))
+        grads = tree.unflatten(structure, own(pull([one])))
         grads = grads[0] if isinstance(argnums, (int, np.integer)) else tuple(grads)
-        return ((value, aux), grads) if has_aux else (value, grads)
+        (value,) = own([value])
+        return ((value, own_tree(aux)), grads) if has_aux else (value, grads)
 
     value_and_grad_f.__name__ = f"value_and_grad({_name(f)})"
     value_and_grad_f.__wrapped__ = f  # type: ignore[attr-defined]

@@ -12,6 +12,7 @@ from triskele.core import tree
 from triskele.core.graph.trace import traceable
 from triskele.core.transforms.forward import jvp
 from triskele.core.transforms.grad import check_inexact, grad, replaced, select_arguments, split_aux, vjp
+from triskele.core.transforms.results import own_tree
 from triskele.core.transforms.vmap import vmap
 
 
@@ -76,13 +77,13 @@ def jacfwd(f: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: boo
 
         columns, aux = vmap(push, out_axes=(-1, None if not has_aux else 0))(*basis)
         if has_aux:
-            aux = tree.map(lambda a: a[0], aux)
+            aux = own_tree(tree.map(lambda a: a[0], aux))
 
         def spread(c):
             parts = tree.unflatten(structure, _split(c, leaves, sizes, np.ndim(c) - 1))
             return parts[0] if isinstance(argnums, (int, np.integer)) else parts
 
-        result = tree.map(spread, columns)
+        result = own_tree(tree.map(spread, columns))
         return (result, aux) if has_aux else result
 
     jacobian.__name__ = f"jacfwd({getattr(f, '__name__', 'f')})"
@@ -114,7 +115,7 @@ def jacrev(f: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: boo
             parts = tree.unflatten(structure, [pieces[k] for pieces in by_input])
             return parts[0] if isinstance(argnums, (int, np.integer)) else parts
 
-        result = tree.unflatten(out_structure, [gather(k) for k in range(len(outs))])
+        result = own_tree(tree.unflatten(out_structure, [gather(k) for k in range(len(outs))]))
         return (result, aux) if has_aux else result
 
     jacobian.__name__ = f"jacrev({getattr(f, '__name__', 'f')})"

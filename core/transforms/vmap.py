@@ -13,15 +13,22 @@ from triskele.core.graph.graph import spec_of
 from triskele.core.graph.trace import Trace, bind, describe, traceable, user_source
 from triskele.core.tensor import Tensor
 from triskele.core.transforms.grad import check_arrays
+from triskele.core.transforms.results import own
+from triskele.core.views import in_c_order
 
 
 class BatchTensor(Tensor):
     """A batch of values that the function sees as one; `axis` is where the batch lies in `value`."""
 
     __slots__ = ("axis",)
+    _content = ("value", "axis")
 
     def __init__(self, trace, value, axis):
-        self._trace, self.level, self.value, self.axis = trace, trace.level, value, axis
+        self._trace = trace
+        self.level = trace.level
+        self.value = value
+        self.axis = axis
+        self._link = None
 
     @property
     def spec(self):  # type: ignore[override]
@@ -41,6 +48,9 @@ class BatchTensor(Tensor):
 
     def __repr__(self):
         return f"Tensor({self.spec}, batched)"
+
+    def _in_c_order(self):
+        return in_c_order(self.value, self.axis)
 
     def _concrete(self, what):
         if self.axis is None:
@@ -154,27 +164,25 @@ def vmap(f: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> Callable
         trace = BatchTrace(size)
         with trace:
             tensors = [
-                x if ax is None else BatchTensor(trace, x if isinstance(x, Tensor) else np.asarray(x), ax)
+                x if ax is None else BatchTensor(trace, x._handle() if isinstance(x, Tensor) else np.asarray(x), ax)
                 for x, ax in zip(leaves, axes, strict=True)
             ]
             call_args, call_kwargs = tree.unflatten(structure, tensors)
             out = traceable(f)(*call_args, **call_kwargs)
-        outs, out_structure = tree.flatten(out)
-        check_arrays(outs, f"vmap of {name}: the function must return")
+            outs, out_structure = tree.flatten(out)
+            check_arrays(outs, f"vmap of {name}: the function must return")
+            outs = [(o.value, o.axis) if type(o) is BatchTensor and o._trace is trace else (o, None) for o in outs]
         ends = tree.broadcast_prefix(out_axes, out, f"vmap of {name}: out_axes")
-        return tree.unflatten(out_structure,
-                              [_finish(o, ax, trace, size, name) for o, ax in zip(outs, ends, strict=True)])
+        found = [_finish(*o, ax, size, name) for o, ax in zip(outs, ends, strict=True)]
+        del tensors, call_args, call_kwargs, out, outs  # which refer to them
+        return tree.unflatten(out_structure, own(found))
 
     batched.__name__ = f"vmap({name})"
     batched.__wrapped__ = f  # type: ignore[attr-defined]
     return batched
 
 
-def _finish(x, out_axis, trace, size, name):
-    if type(x) is BatchTensor and x._trace is trace:
-        x, axis = x.value, x.axis
-    else:
-        axis = None
+def _finish(x, axis, out_axis, size, name):
     if out_axis is None:
         if axis is not None:
             raise ValueError(

@@ -186,5 +186,5 @@ def test_values_that_escape():
 
 def test_conversion_to_python_numbers():
     with pytest.raises(TracerError, match="use NumPy's functions rather than math's"):
-        grad(lambda x: float(x))(1.0)
+        grad(eval("lambda x: float(x)"))(1.0)  # without source, its calls cannot be rewritten
     assert grad(lambda x: x if x > 0 else -x)(-2.0) == -1.0

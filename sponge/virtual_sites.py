@@ -17,16 +17,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from triskele.sponge.engine.task import Task
+from triskele.sponge.indices import as_indices
 
 if TYPE_CHECKING:
     from triskele.sponge.engine.engine import Engine
     from triskele.sponge.system import System
 
 __all__ = ["LocalCoordinates", "OutOfPlane", "ThreeParticleAverage", "TwoParticleAverage", "VirtualSite", "place_all"]
-
-
-def _index(x: Any, shape: tuple[int, ...]) -> np.ndarray:
-    return np.array(x, np.int32).reshape(shape)
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,8 +39,8 @@ class VirtualSite:
     def _shape(self, parents: int | None, **parameters: tuple[int, ...]) -> None:
         """Give all fields their shapes and check them; parameters' shapes are those of one site, broadcast over sites."""
         name = type(self).__name__
-        sites = _index(self.sites, (-1,))
-        given = np.array(self.parents, np.int32)
+        sites = as_indices(self.sites, f"{name}: sites").reshape(-1)
+        given = as_indices(self.parents, f"{name}: parents")
         given = given.reshape(len(sites), -1) if given.ndim < 2 else given
         if given.shape[0] != len(sites) or (parents is not None and given.shape[1] != parents):
             raise ValueError(f"{name}: parents must have shape ({len(sites)}, {parents or 'k'}), got {given.shape}")

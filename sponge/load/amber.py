@@ -6,6 +6,7 @@ times three, force constants without the factor 1/2.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from triskele.sponge import units
 from triskele.sponge.box import from_lengths_angles
 from triskele.sponge.errors import FileFormatError
 from triskele.sponge.load.amber_files import Prmtop
-from triskele.sponge.load.terms import Terms, constrain, guess_elements, water_atoms
+from triskele.sponge.load.terms import Terms, check_masses, constrain, guess_elements, water_atoms
 from triskele.sponge.potentials.mixing import LJTable
 from triskele.sponge.system import System
 from triskele.sponge.topology import Topology
@@ -53,8 +54,11 @@ def _check_supported(top: Prmtop) -> None:
 def _topology(top: Prmtop, bonds: np.ndarray) -> Topology:
     names, masses = top.get("ATOM_NAME"), top.get("MASS")
     n, residues = len(names), top.pointers["NRES"]
-    elements = top.get("ATOMIC_NUMBER") if "ATOMIC_NUMBER" in top else guess_elements(masses, names)
-    elements = np.where((masses > 0) & (elements > 0), elements, 0)
+    check_masses(str(top.path), masses, names)
+    elements = guess_elements(masses, names)
+    if "ATOMIC_NUMBER" in top:  # -1 or 0: LEaP did not know the element
+        elements = np.where(top.get("ATOMIC_NUMBER") > 0, top.get("ATOMIC_NUMBER"), elements)
+    elements = np.where(masses > 0, elements, 0)
     start = top.get("RESIDUE_POINTER") - 1
     if start[0] != 0 or np.any(np.diff(start) <= 0) or start[-1] >= n:
         raise FileFormatError(f"{top.path}: section RESIDUE_POINTER must rise from 1 to at most {n}, got {start + 1}")
@@ -69,9 +73,10 @@ def _topology(top: Prmtop, bonds: np.ndarray) -> Topology:
         labels = top.get("RESIDUE_CHAINID", residues)
         chain = np.cumsum(np.r_[False, labels[1:] != labels[:-1]])
         chains = labels[np.r_[True, labels[1:] != labels[:-1]]]
+    topology = Topology(names, elements, residue, top.get("RESIDUE_LABEL"), ids, chain, chains, bonds)
     # AMBER lists a bond between the hydrogens of water, which is there to hold the angle
-    no_bond = (elements[bonds] == 1).all(1)
-    return Topology(names, elements, residue, top.get("RESIDUE_LABEL"), ids, chain, chains, bonds[~no_bond])
+    no_bond = (elements[bonds] == 1).all(1) & water_atoms(topology, masses)[bonds].all(1)
+    return replace(topology, bonds=bonds[~no_bond])
 
 
 def _indices(top: Prmtop, kind: str, k: int) -> tuple[np.ndarray, np.ndarray]:
@@ -216,8 +221,9 @@ def _box(top: Prmtop) -> np.ndarray:
 def _virtual_sites(top: Prmtop, topology: Topology, bonds: np.ndarray, lengths: np.ndarray) -> list[VirtualSite]:
     """The extra points of four- and five-site water, placed by the lengths of the file's bonds."""
     n, elements, residue = topology.n, topology.elements, topology.residue_index
-    points = np.flatnonzero((elements == 0) & (top.get("MASS") == 0))
-    water = water_atoms(topology)
+    site = top.get("MASS") == 0
+    points = np.flatnonzero(site)
+    water = water_atoms(topology, top.get("MASS"))
     if not np.all(water[points]):
         bad = points[~water[points]][0]
         raise FileFormatError(f"{top.path}: extra points must belong to water, got {topology.describe(bad)}")
@@ -240,7 +246,7 @@ def _virtual_sites(top: Prmtop, topology: Topology, bonds: np.ndarray, lengths: 
     for k in np.unique(count):
         own = np.isin(residue, owners[count == k]) & water
         o, h = np.flatnonzero(own & (elements == 8)), np.flatnonzero(own & (elements == 1)).reshape(-1, 2)
-        sites = np.flatnonzero(own & (elements == 0)).reshape(-1, k)
+        sites = np.flatnonzero(own & site).reshape(-1, k)
         oe, hh = length(o, sites[:, 0]), length(h[:, 0], h[:, 1])
         height = np.sqrt(length(o, h[:, 0]) ** 2 - (hh / 2) ** 2)  # from the oxygen to the line between the hydrogens
         parents = np.stack([o, h[:, 0], h[:, 1]], axis=1)
@@ -332,7 +338,8 @@ def load_amber(
     angles, theta0 = angles // 3, top.get("ANGLE_EQUIL_VALUE")[types]
     k_angle = 2 * KCAL * top.get("ANGLE_FORCE_CONSTANT")[types]
     topology = _topology(top, bonds)
-    fixed, free_bonds, free_angles = constrain(topology, bonds, r0, angles, theta0, constraints, rigid_water)
+    masses = top.get("MASS")
+    fixed, free_bonds, free_angles = constrain(topology, masses, bonds, r0, angles, theta0, constraints, rigid_water)
     terms.bonds(bonds[free_bonds], k_bond[free_bonds], r0[free_bonds])
     terms.angles(angles[free_angles], k_angle[free_angles], theta0[free_angles])
     atoms, k, value = _charmm(top, "UREY_BRADLEY", 2, "EQUIL_VALUE")
@@ -358,7 +365,7 @@ def load_amber(
         terms.generalized_born(charges=charges, **_implicit_solvent(top, topology, implicit_solvent, **gb))
     system = System(
         topology,
-        top.get("MASS"),
+        masses,
         box,
         positions,
         velocities,

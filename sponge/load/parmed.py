@@ -186,7 +186,7 @@ def from_parmed(
     bonds, (k_bond, r0) = _list(where, s.bonds, 2, "k", "req")
     angles, (k_angle, theta0) = _list(where, s.angles, 3, "k", "theteq")
     r0, theta0 = A * r0, np.radians(theta0)
-    fixed, b, a = constrain(topology, bonds, r0, angles, theta0, constraints, rigid_water)
+    fixed, b, a = constrain(topology, np.array([x.mass for x in s.atoms]), bonds, r0, angles, theta0, constraints, rigid_water)
     terms.bonds(bonds[b], 2 * KCAL / A**2 * k_bond[b], r0[b])
     terms.angles(angles[a], 2 * KCAL * k_angle[a], theta0[a])
     atoms, (k, value) = _list(where, s.urey_bradleys, 2, "k", "req")

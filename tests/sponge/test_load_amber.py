@@ -355,3 +355,30 @@ def test_constants_of_the_reader():
     assert bond.params["r0"].max() == pytest.approx(0.1526, abs=1e-6)
     assert bond.params["k"].max() == pytest.approx(2 * 570 * kcal_per_mol * 100)
     assert system.nonbonded.params["charges"].sum() == pytest.approx(0, abs=1e-6)
+
+
+@pytest.mark.parametrize("number", [-1, 0])
+@pytest.mark.parametrize("mass", [12.01, 72.0], ids=["carbon", "bead"])
+def test_bonds_of_atoms_without_an_element_stay(number, mass, tmp_path):
+    """LEaP writes -1 where it does not know an element; massless sites are known by their mass."""
+    path = tmp_path / "x.prmtop"
+    text = VACUUM[0].read_text()
+    numbers = [1, 6, 1, 1, 6, 8, 7, 1, number, 1, 6, 1, 1, 1, 6, 8, 7, 1, 6, 1, 1, 1]
+    masses = sponge.load(*VACUUM).masses.copy()
+    masses[8] = mass
+    head, rest = text.split("%FLAG MASS")
+    tail = rest.split("%FLAG", 1)[1]
+    text = f"{head}%FLAG MASS\n%FORMAT(5E16.8)\n{_rows(masses, 5, '{:16.8E}')}%FLAG{tail}"
+    path.write_text(f"{text.rstrip()}\n%FLAG ATOMIC_NUMBER\n%FORMAT(10I8)\n{_rows(numbers, 10, '{:8d}')}")
+    system, whole = sponge.load(path, VACUUM[1]), sponge.load(*VACUUM)
+    assert len(system["bond"].atoms) == len(whole["bond"].atoms) and len(system.topology.bonds) == 21
+    assert system.energy_terms() == pytest.approx(whole.energy_terms())
+    constrained = sponge.load(path, VACUUM[1], constraints="all-bonds")
+    assert len(constrained.constraints) == 21
+
+
+def test_mass_that_is_none(tmp_path):
+    path = tmp_path / "x.prmtop"
+    path.write_text(VACUUM[0].read_text().replace("1.20100000E+01", "-1.2010000E+01", 1))
+    with pytest.raises(FileFormatError, match=r"masses must be finite and >= 0, got -12.01 for atom 2 \(CH3\)"):
+        sponge.load(path, VACUUM[1])

@@ -23,14 +23,22 @@ if TYPE_CHECKING:
     from triskele.sponge.engine.engine import Engine
     from triskele.sponge.system import System
 
-__all__ = ["LocalCoordinates", "OutOfPlane", "ThreeParticleAverage", "TwoParticleAverage", "VirtualSite", "place_all"]
+__all__ = [
+    "LocalCoordinates",
+    "OutOfPlane",
+    "ThreeParticleAverage",
+    "TwoParticleAverage",
+    "VirtualSite",
+    "WeightedAverage",
+    "place_all",
+]
 
 
 @dataclass(frozen=True, eq=False)
 class VirtualSite:
     """Sites of one kind: `sites` int32 [m], `parents` int32 [m, k], and the kind's own parameters.
 
-    Use one of the kinds: `TwoParticleAverage`, `ThreeParticleAverage`, `OutOfPlane`, `LocalCoordinates`.
+    Use one of the kinds: `TwoParticleAverage`, `ThreeParticleAverage`, `WeightedAverage`, `OutOfPlane`, `LocalCoordinates`.
     """
 
     sites: Any
@@ -130,6 +138,29 @@ class ThreeParticleAverage(VirtualSite):
     def __post_init__(self):
         self._shape(3, weights=(3,))
         _check_sum("ThreeParticleAverage", "weights", self.weights, 1)
+
+    def positions_of(self, parents: Any) -> Any:
+        return (self.weights[:, :, None] * parents).sum(1)
+
+
+@dataclass(frozen=True, eq=False)
+class WeightedAverage(VirtualSite):
+    """An average of any number of atoms, such as a centre of mass: r = sum w_i r_i.
+
+    Parameters
+    ----------
+    sites : int or int array [m]
+    parents : int array [m, k]
+    weights : float array [m, k] or [k]
+        They sum to 1.
+    """
+
+    weights: Any
+
+    def __post_init__(self):
+        k = np.shape(self.weights)[-1]
+        self._shape(k, weights=(k,))
+        _check_sum("WeightedAverage", "weights", self.weights, 1)
 
     def positions_of(self, parents: Any) -> Any:
         return (self.weights[:, :, None] * parents).sum(1)

@@ -175,12 +175,20 @@ def _openmm(by_kind, **options):
     return load_openmm(systems[0], **start)
 
 
-def _parmed(by_kind, **options):
+def _gromacs(by_kind, **options):
+    from triskele.sponge.load.gromacs import load_gromacs
+
+    start = _coordinates(by_kind, "GROMACS topology")
+    path = by_kind["GROMACS topology"][0]
+    system = load_gromacs(path, start["positions"], start["velocities"], start["box"], **options)
+    return _same_atoms(path, system, start["topology"])
+
+
+def _charmm(by_kind, **options):
     from triskele.sponge.load.parmed import load_parmed
 
-    kind = "GROMACS topology" if "GROMACS topology" in by_kind else "CHARMM topology"
-    start = _coordinates(by_kind, kind)
-    path, parameters = by_kind[kind][0], by_kind.get("CHARMM parameters", [])
+    start = _coordinates(by_kind, "CHARMM topology")
+    path, parameters = by_kind["CHARMM topology"][0], by_kind.get("CHARMM parameters", [])
     system = load_parmed(path, parameters, start["positions"], start["velocities"], start["box"], **options)
     return _same_atoms(path, system, start["topology"])
 
@@ -199,7 +207,7 @@ def _same_atoms(path: Path, system: Any, structure: Any) -> Any:
     return system
 
 
-_READERS = {"AMBER topology": _amber, "GROMACS topology": _parmed, "CHARMM topology": _parmed, "OpenMM XML": _openmm}
+_READERS = {"AMBER topology": _amber, "GROMACS topology": _gromacs, "CHARMM topology": _charmm, "OpenMM XML": _openmm}
 
 
 class _Callable(ModuleType):

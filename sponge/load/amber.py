@@ -340,6 +340,7 @@ def load_amber(
     topology = _topology(top, bonds)
     masses = top.get("MASS")
     fixed, free_bonds, free_angles = constrain(topology, masses, bonds, r0, angles, theta0, constraints, rigid_water)
+    free_bonds &= (masses[bonds] > 0).all(1)  # a bond to an extra point says where the point is
     terms.bonds(bonds[free_bonds], k_bond[free_bonds], r0[free_bonds])
     terms.angles(angles[free_angles], k_angle[free_angles], theta0[free_angles])
     atoms, k, value = _charmm(top, "UREY_BRADLEY", 2, "EQUIL_VALUE")

@@ -96,7 +96,7 @@ def constrain(
     ----------
     topology : Topology
     masses : array [n]
-        Bonds to sites without mass become neither constraints nor potentials: the sites are placed by their parents.
+        Bonds to sites without mass never become constraints.
     bonds, lengths : int array [b, 2], array [b]
         In nm.
     angles, values : int array [a, 3], array [a]
@@ -149,7 +149,7 @@ def constrain(
         distances = np.concatenate([distances, third])
     _, first = np.unique(pairs, axis=0, return_index=True)  # a bond between the hydrogens wins over the angle
     first.sort()
-    return Constraints(pairs[first], distances[first]), ~(fixed | ~atoms), ~fixed_angles
+    return Constraints(pairs[first], distances[first]), ~fixed, ~fixed_angles
 
 
 class Terms:

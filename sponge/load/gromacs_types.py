@@ -159,6 +159,8 @@ class Types:
             raise FileFormatError(
                 f"{where}: function type {function} of [ {section} ] has {functions[function].counts[0]} parameters, got {len(values)}"
             )
+        if function == "5" and kind == "dihedrals":  # GROMACS lists them as what they become
+            function, values = "3", list(functions["5"].convert(*values)[0].values)
         table = self.terms.setdefault((kind, functions[function].types or function), {})
         again = function == "9" and self._last == (function, key)
         table[key] = [*table[key], values] if again else [values]

@@ -65,7 +65,6 @@ class Types:
         self.overrides: dict[tuple[str, str], tuple[float, float]] = {}
         self.maps: dict[tuple[str, ...], np.ndarray] = {}
         self.terms: dict[tuple[str, str], dict[tuple[str, ...], list[list[float]]]] = {}
-        self._last: tuple | None = None  # the dihedral type on the line before: function 9 goes over several lines
 
     def read(self, section: str, words: list[str], where: str) -> bool:
         """Take up a line, if its section is one of types; else False."""
@@ -162,16 +161,20 @@ class Types:
         if function == "5" and kind == "dihedrals":  # GROMACS lists them as what they become
             function, values = "3", list(functions["5"].convert(*values)[0].values)
         table = self.terms.setdefault((kind, functions[function].types or function), {})
-        again = function == "9" and self._last == (function, key)
-        table[key] = [*table[key], values] if again else [values]
-        self._last = function, key
+        key = min(key, key[::-1])
+        again = function == "9" and key in table
+        apart = again and key != next(reversed(table)) and table[key] != [values]
+        if apart or (not again and len(table.get(key, ())) > 1):
+            raise FileFormatError(f"{where}: the torsions of types {'-'.join(key)} must follow each other, got more after others")
+        if not (again and table[key] == [values]):
+            table[key] = [*table[key], values] if again else [values]  # a later line takes the place of an earlier one
 
     # -- searches -------------------------------------------------------------------------------------------------------
 
     def find(self, section: str, function: str, types: tuple[str, ...], where: str) -> list[list[float]]:
-        """Parameters of a term whose line has none; several of function 9."""
+        """Parameters of a term whose line has none; torsions may have several."""
         table = self.terms.get((section, FORMS[section][1][function].types or function), {})
-        found = table.get(types) or table.get(types[::-1])
+        found = table.get(min(types, types[::-1]))
         if found is None and section == "dihedrals":
             scores = [(max(_matches(key, types), _matches(key, types[::-1])), key) for key in table if "X" in key]
             best = max(scores, key=lambda s: s[0], default=(-1, ()))  # the first of equals
@@ -180,8 +183,6 @@ class Types:
             raise MissingParameterError(
                 f"{where}: [ {section} ] must have parameters, found none for types {'-'.join(types)} with function type {function}"
             )
-        if len(found) > 1 and function != "9":
-            raise FileFormatError(f"{where}: types {'-'.join(types)} have {len(found)} torsions, which only function type 9 takes")
         return found
 
     def lennard_jones(self, v: float, w: float) -> tuple[float, float]:

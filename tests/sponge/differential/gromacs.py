@@ -207,6 +207,8 @@ class _Writer:
                 if section == "pairtypes":
                     lines.append(f"{' '.join(key)} 1 {' '.join(values)}")
                 else:
+                    if self.chance(0.15) and key[1] != "9":  # a definition that the next one takes the place of
+                        lines.append(f"{' '.join(key[0][::-1])} {key[1]} {' '.join(str(2 * float(v)) if '.' in v else v for v in values[0])}")
                     lines += [f"{' '.join(key[0])} {key[1]} {' '.join(v)}" for v in values]
         lines += [*self.macros, *bodies, "[ system ]\nrandom\n[ molecules ]", *(f"{name} 1" for name in listed)]
         self.all = np.concatenate(order)
@@ -226,11 +228,12 @@ def case(seed: int, folder: Path) -> list[str]:
     top.write_text("".join(f"#define {name}\n" for name in defines) + text)
     try:
         reference = sponge.load(top, gmx.write_gro(folder / "x.gro", writer.all), method="cutoff", cutoff=4.0, rigid_water=False)
-    except FileFormatError as error:
-        if "have" in str(error) and "only function type 9 takes" in str(error):
+    except FileFormatError as error:  # definitions of one torsion that contradict each other
+        if "must follow each other" in str(error):
             raise Refused(str(error)) from None
         raise
     reference.box = None
     reference.nonbonded.update(method="none")
     positions = np.asarray(place_all(reference.virtual_sites, reference.positions))
-    return gmx.compare_with_gromacs(reference, folder, top, positions)
+    # the forces of GROMACS 2022 leave out those of sites that stand on one atom; they are not its energy's gradient
+    return gmx.compare_with_gromacs(reference, folder, top, positions, forces="virtual_sites1" not in text)

@@ -99,7 +99,7 @@ def load_gromacs(
     topology = _topology(molecules, kinds, types, masses)
     rows = _gathered(kinds)
     terms = Terms(str(top), n)
-    fixed = _constraints(topology, masses, rows, constraints, rigid_water)
+    fixed = _constraints(str(top), topology, masses, rows, constraints, rigid_water)
     _bonded(terms, rows)
     _cmap(terms, kinds, types)
     terms.exclusions = np.concatenate([kind.repeat(kind.molecule.excluded(), 2) for kind in kinds])
@@ -126,9 +126,12 @@ def _read(top: str | Path, include: str | Path | None, macros: dict[str, str]) -
     types, known, listed = Types(), {}, []
     molecule: Molecule | None = None
     for section, words, where in read_lines(top, include, macros):
-        if not words:  # the header, by which empty sections are known too
-            if section == "moleculetype":
+        if not words:  # the header
+            if section in ("moleculetype", "system", "molecules"):
                 molecule = None
+            elif section not in (*Types.SECTIONS, *Molecule.SECTIONS):
+                known_sections = ", ".join(sorted({*Types.SECTIONS, *Molecule.SECTIONS}))
+                raise FileFormatError(f"{where}: section [ {section} ] is not supported (known are {known_sections})")
         elif section == "moleculetype":
             if len(words) != 2 or not words[1].isdecimal():
                 raise FileFormatError(f"{where}: a molecule must have a name and the bonds that exclude, got {' '.join(words)!r}")
@@ -214,7 +217,7 @@ def _ranges(starts: list[int], end: int) -> list[tuple[int, int]]:
 
 
 def _constraints(
-    topology: Topology, masses: np.ndarray, rows: dict, kind: str | None, rigid_water: bool
+    where: str, topology: Topology, masses: np.ndarray, rows: dict, kind: str | None, rigid_water: bool
 ) -> Constraints:
     """The file's constraints, and bonds and angles that become some; these are taken out of `rows`."""
     lengths = {name: at for name, at in _LENGTHS.items() if name in rows}
@@ -235,7 +238,17 @@ def _constraints(
             stays, free = free[: len(atoms)], free[len(atoms) :]
             rows[name] = atoms[stays], values[stays]
     own, distances = rows.pop("constraint", (np.empty((0, 2), np.int64), np.empty((0, 1))))
-    pairs = np.concatenate([np.sort(own, axis=1), fixed.pairs])
+    own = np.sort(own, axis=1)
+    unique, group = np.unique(own, axis=0, return_inverse=True)
+    spread = np.full(len(unique), -np.inf), np.full(len(unique), np.inf)
+    np.maximum.at(spread[0], group.ravel(), distances[:, 0])
+    np.minimum.at(spread[1], group.ravel(), distances[:, 0])
+    for k in np.flatnonzero(spread[0] > spread[1])[:1]:
+        raise FileFormatError(
+            f"{where}: a constraint must have one length, got {spread[1][k]} and {spread[0][k]} nm for "
+            f"{topology.describe(unique[k][0])} and {topology.describe(unique[k][1])}"
+        )
+    pairs = np.concatenate([own, fixed.pairs])
     _, first = np.unique(pairs, axis=0, return_index=True)
     first.sort()
     return Constraints(pairs[first], np.concatenate([distances[:, 0], fixed.distances])[first])

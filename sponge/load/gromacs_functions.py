@@ -25,7 +25,7 @@ class Term(NamedTuple):
 class Function(NamedTuple):
     """One function type of a section."""
 
-    counts: tuple[int, ...]  # numbers of parameters that a line may have
+    count: int  # of parameters
     convert: Callable[..., list[Term]]
     bond: bool = False  # joins the atoms chemically, so that near neighbours are excluded
     types: str = ""  # function type under which parameters are listed, if another
@@ -48,34 +48,34 @@ _BOND = _terms("bond", "10")
 _TORSION = _terms("torsion", "120", "0")
 
 BONDS = {
-    "1": Function((2,), _BOND, bond=True),
-    "2": Function((2,), _terms("g96_bond", "10"), bond=True),
-    "3": Function((3,), _terms("morse_bond", "120"), bond=True),
-    "4": Function((3,), _terms("cubic_bond", "120"), bond=True),
-    "5": Function((0,), lambda: [], bond=True),
-    "6": Function((2,), _BOND),
-    "7": Function((2,), _terms("fene_bond", "10"), bond=True),
-    "10": Function((4,), _terms("restraint_bond", "3012")),
+    "1": Function(2, _BOND, bond=True),
+    "2": Function(2, _terms("g96_bond", "10"), bond=True),
+    "3": Function(3, _terms("morse_bond", "120"), bond=True),
+    "4": Function(3, _terms("cubic_bond", "120"), bond=True),
+    "5": Function(0, lambda: [], bond=True),
+    "6": Function(2, _BOND),
+    "7": Function(2, _terms("fene_bond", "10"), bond=True),
+    "10": Function(4, _terms("restraint_bond", "3012")),
 }
 CONSTRAINTS = {
-    "1": Function((1,), _terms("constraint", "0"), bond=True),
-    "2": Function((1,), _terms("constraint", "0")),
+    "1": Function(1, _terms("constraint", "0"), bond=True),
+    "2": Function(1, _terms("constraint", "0")),
 }
 ANGLES = {
-    "1": Function((2,), _terms("angle", "10", "0")),
-    "2": Function((2,), _terms("g96_angle", "10", "0")),
-    "5": Function((4,), _urey_bradley),
-    "6": Function((6,), _terms("quartic_angle", "012345", "0")),
-    "10": Function((2,), _terms("restricted_angle", "10", "0")),
+    "1": Function(2, _terms("angle", "10", "0")),
+    "2": Function(2, _terms("g96_angle", "10", "0")),
+    "5": Function(4, _urey_bradley),
+    "6": Function(6, _terms("quartic_angle", "012345", "0")),
+    "10": Function(2, _terms("restricted_angle", "10", "0")),
 }
 DIHEDRALS = {
-    "1": Function((3,), _TORSION),
-    "2": Function((2,), _terms("improper", "10", "0")),
-    "3": Function((6,), _terms("ryckaert_bellemans", "012345")),
-    "4": Function((3,), _TORSION),
-    "5": Function((4,), _fourier),
-    "9": Function((3,), _TORSION, types="1"),
-    "10": Function((2,), _terms("restricted_torsion", "10", "0")),
+    "1": Function(3, _TORSION),
+    "2": Function(2, _terms("improper", "10", "0")),
+    "3": Function(6, _terms("ryckaert_bellemans", "012345")),
+    "4": Function(3, _TORSION),
+    "5": Function(4, _fourier),
+    "9": Function(3, _TORSION, types="1"),
+    "10": Function(2, _terms("restricted_torsion", "10", "0")),
 }
 
 # What the manual calls the function types that have no counterpart here

@@ -26,6 +26,8 @@ class Molecule:
         Pairs that are joined chemically, for exclusions.
     """
 
+    SECTIONS: tuple[str, ...]
+
     def __init__(self, name: str, near: int):
         self.name, self.near = name, near
         self.types: list[str] = []
@@ -44,11 +46,8 @@ class Molecule:
         """Take up a line of one of the molecule's sections."""
         if section in FORMS:
             self._bonded(section, words, types, where)
-        elif section in _SECTIONS:
-            _SECTIONS[section](self, words, types, where)
         else:
-            known = sorted([*FORMS, *_SECTIONS])
-            raise FileFormatError(f"{where}: section [ {section} ] is not supported (known are {', '.join(known)})")
+            _READERS[section](self, words, types, where)
 
     def excluded(self) -> np.ndarray:
         """Pairs [m, 2] that the file excludes, and those up to `near` bonds apart."""
@@ -107,18 +106,21 @@ class Molecule:
         self.terms.setdefault(kind, []).append((atoms, values))
 
     def _bonded(self, section: str, words: list[str], types: Types, where: str) -> None:
-        count, functions, _ = FORMS[section]
-        atoms, name, given = self._head(section, words, count, [*functions], where)
+        size, functions, _ = FORMS[section]
+        atoms, name, given = self._head(section, words, size, [*functions], where)
         function = functions[name]
         if function.bond:
             self.bonds.append((atoms[0], atoms[1]))
-        if len(given) in function.counts:
+        count = function.count
+        if given[:count] and given[count:] == given[: len(given) - count]:
+            given = given[:count]  # the perturbed state follows, and is the same
+        if len(given) == count:
             series = [given]
         elif not given:
             series = types.find(section, name, tuple(types.atoms[self.types[i]].bonded for i in atoms), where)
         else:
             raise FileFormatError(
-                f"{where}: function type {name} of [ {section} ] has {function.counts[0]} parameters, got {len(given)} "
+                f"{where}: function type {name} of [ {section} ] has {count} parameters, got {len(given)} "
                 "(perturbed terms are not supported)"
             )
         for values in series:
@@ -229,14 +231,16 @@ class Molecule:
 
 def _exactly(count: int, values: list[float], where: str) -> list[float]:
     if len(values) != count:
-        raise FileFormatError(f"{where}: a virtual site of this kind has {count} parameters, got {len(values)}")
+        hint = " (grompp would compute them from bonds and angles, which is not supported)" if not values else ""
+        raise FileFormatError(f"{where}: a virtual site of this kind has {count} parameters, got {len(values)}{hint}")
     return values
 
 
-_SECTIONS: dict[str, Callable] = {
+_READERS: dict[str, Callable] = {
     "atoms": Molecule._atom, "pairs": Molecule._pair, "pairs_nb": Molecule._pair_nb, "exclusions": Molecule._exclusion,
     "settles": Molecule._settle, "cmap": Molecule._cmap, "position_restraints": Molecule._position_restraint,
     "virtual_sites1": Molecule._site1, "virtual_sites2": Molecule._site2, "virtual_sites3": Molecule._site3,
     "virtual_sites4": Molecule._site4, "virtual_sitesn": Molecule._siten, "dummies1": Molecule._site1,
     "dummies2": Molecule._site2, "dummies3": Molecule._site3, "dummies4": Molecule._site4, "dummiesn": Molecule._siten,
 }  # fmt: skip
+Molecule.SECTIONS = (*FORMS, *_READERS)

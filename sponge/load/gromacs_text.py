@@ -77,6 +77,8 @@ class _Preprocessor:
                     raise FileFormatError(f"{where}: the name of a section must look like [ atoms ], got {text[:40]!r}")
                 self.section = header[1]
                 yield Line(self.section, [], where)
+            elif not self.section:
+                continue  # GROMACS takes no notice of what stands before the first section
             elif words := [w for word in text.split() for w in self._replaced(word, where)]:
                 yield Line(self.section, words, where)
         if conditions:

@@ -56,6 +56,8 @@ def unsupported(section: str, function: str, where: str, known: Sequence[str]) -
 class Types:
     """The sections of a topology that come before its molecules."""
 
+    SECTIONS = (*_LISTED, "defaults", "atomtypes", "nonbond_params", "pairtypes", "implicit_genborn_params", "cmaptypes")
+
     def __init__(self) -> None:
         self.rule = 0  # of [ defaults ]; 0 until that is read
         self.generate = False
@@ -68,13 +70,12 @@ class Types:
 
     def read(self, section: str, words: list[str], where: str) -> bool:
         """Take up a line, if its section is one of types; else False."""
-        read = getattr(self, f"_{section}", None) if not section.startswith("_") else None
+        if section not in self.SECTIONS:
+            return False
         if section in _LISTED:
             self._term(section, words, where)
-        elif read is not None:
-            read(words, where)
         else:
-            return False
+            getattr(self, f"_{section}")(words, where)
         return True
 
     # -- sections -------------------------------------------------------------------------------------------------------
@@ -154,9 +155,9 @@ class Types:
             raise unsupported(section.removesuffix("types") + "s", words[count] if len(words) > count else "none", where, [*functions])
         key, function = tuple(words[:count]), words[count]
         values = numbers(words[count + 1 :], where)
-        if len(values) not in functions[function].counts:
+        if len(values) != functions[function].count:
             raise FileFormatError(
-                f"{where}: function type {function} of [ {section} ] has {functions[function].counts[0]} parameters, got {len(values)}"
+                f"{where}: function type {function} of [ {section} ] has {functions[function].count} parameters, got {len(values)}"
             )
         if function == "5" and kind == "dihedrals":  # GROMACS lists them as what they become
             function, values = "3", list(functions["5"].convert(*values)[0].values)

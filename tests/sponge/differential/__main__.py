@@ -17,11 +17,11 @@ from triskele import core
 
 
 def sources() -> dict[str, Any]:
-    """The functions ``case(seed, folder)`` of the modules of this package, by name of the module."""
+    """The functions ``case(seed, folder)`` of the modules of this package, by name of the module; those that lack a program are left out."""
     package = Path(__file__).parent
     names = [module.name for module in iter_modules([str(package)]) if module.name not in ("__main__", "compare")]
     modules = {name: import_module(f"tests.sponge.differential.{name}") for name in names}
-    return {name: module.case for name, module in modules.items() if hasattr(module, "case")}
+    return {name: m.case for name, m in modules.items() if hasattr(m, "case") and getattr(m, "available", True)}
 
 
 def run(name: str, case: Any, seed: int) -> tuple[str, list[str]]:

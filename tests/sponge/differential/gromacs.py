@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
+import json
+import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +13,7 @@ from tests.sponge.differential import gmx
 from tests.sponge.differential.compare import Refused, spread
 from triskele import sponge
 from triskele.sponge.errors import FileFormatError
+from triskele.sponge.load.gromacs import load_gromacs
 from triskele.sponge.virtual_sites import place_all
 
 BONDS = {"1": (0.15, 2e4), "2": (0.15, 1e6), "3": (0.15, 300.0, 15.0), "4": (0.15, 1e4, 2.0), "5": (), "6": (0.15, 1e4),
@@ -215,25 +219,59 @@ class _Writer:
         return "\n".join(lines) + "\n"
 
 
-def case(seed: int, folder: Path) -> list[str]:
-    """One random topology."""
+def random_topology(seed: int) -> tuple[str, np.ndarray]:
+    """The text of a random topology, and positions of its atoms."""
     rng = np.random.default_rng([seed, 71])
     writer = _Writer(rng)
     text = writer.text()
+    return ("#define POSRES\n" if rng.random() < 0.5 else "") + text, writer.all.round(9)
+
+
+def read(top: Path, positions: np.ndarray) -> tuple[sponge.System, np.ndarray]:
+    """The system of a topology without cut-off, and the positions with its virtual sites placed."""
+    system = load_gromacs(top, positions, method="none", rigid_water=False)
+    return system, np.asarray(place_all(system.virtual_sites, system.positions))
+
+
+available = gmx.GMX is not None
+
+
+def case(seed: int, folder: Path) -> list[str]:
+    """One random topology, against GROMACS."""
+    text, positions = random_topology(seed)
     top = folder / "random.top"
     top.write_text(text)
-    if gmx.GMX is None:
-        raise Refused("GROMACS in double precision (gmx_d) is not installed")
-    defines = {"POSRES": ""} if rng.random() < 0.5 else {}
-    top.write_text("".join(f"#define {name}\n" for name in defines) + text)
     try:
-        reference = sponge.load(top, gmx.write_gro(folder / "x.gro", writer.all), method="cutoff", cutoff=4.0, rigid_water=False)
+        system, positions = read(top, positions)
     except FileFormatError as error:  # definitions of one torsion that contradict each other
         if "must follow each other" in str(error):
             raise Refused(str(error)) from None
         raise
-    reference.box = None
-    reference.nonbonded.update(method="none")
-    positions = np.asarray(place_all(reference.virtual_sites, reference.positions))
     # the forces of GROMACS 2022 leave out those of sites that stand on one atom; they are not its energy's gradient
-    return gmx.compare_with_gromacs(reference, folder, top, positions, forces="virtual_sites1" not in text)
+    return gmx.compare_with_gromacs(system, folder, top, positions, forces="virtual_sites1" not in text)
+
+
+STORED = Path(__file__).resolve().parents[2] / "data" / "sponge" / "gromacs" / "random.json.gz"
+
+
+def store(count: int = 24) -> None:
+    """Write random topologies with GROMACS's energies and forces, for machines without it."""
+    found = []
+    for seed in range(count):
+        text, positions = random_topology(seed)
+        with tempfile.TemporaryDirectory() as folder:
+            top = Path(folder) / "random.top"
+            top.write_text(text)
+            energies, forces = gmx.evaluate(Path(folder), top, read(top, positions)[1])
+        found.append({
+            "text": text,
+            "positions": positions.round(9).tolist(),
+            "energies": {name: value for name, value in energies.items() if name in gmx.GROUPS},
+            "forces": None if "virtual_sites1" in text else [[float(f"{v:.9g}") for v in row] for row in forces],
+        })  # fmt: skip
+    STORED.parent.mkdir(exist_ok=True)
+    STORED.write_bytes(gzip.compress(json.dumps(found).encode(), 9, mtime=0))
+
+
+if __name__ == "__main__":
+    store()

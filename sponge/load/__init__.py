@@ -14,7 +14,8 @@ from triskele.sponge.errors import FileFormatError
 
 __all__ = ["load"]
 
-# What a file's suffix says (a further .gz is looked through). A .top may also be an AMBER file: its first bytes tell.
+# What a file's suffix says (a further .gz is looked through). A .top may also be an AMBER file, a .crd one of CHARMM: their
+# content tells.
 SUFFIXES = {
     ".prmtop": "AMBER topology", ".parm7": "AMBER topology", ".top": "GROMACS topology", ".psf": "CHARMM topology",
     ".xml": "OpenMM XML", ".pdb": "PDB", ".ent": "PDB", ".cif": "mmCIF", ".mmcif": "mmCIF", ".pdbx": "mmCIF",
@@ -23,7 +24,7 @@ SUFFIXES = {
     ".prm": "CHARMM parameters", ".rtf": "CHARMM parameters", ".par": "CHARMM parameters", ".str": "CHARMM parameters",
 }  # fmt: skip
 _STRUCTURES = ("PDB", "mmCIF")
-_COORDINATES = ("AMBER coordinates", "GROMACS coordinates", *_STRUCTURES)
+_COORDINATES = ("AMBER coordinates", "GROMACS coordinates", "CHARMM coordinates", *_STRUCTURES)
 
 
 def load(*files: str | Path, forcefield: Any = None, **options: Any) -> Any:
@@ -33,13 +34,13 @@ def load(*files: str | Path, forcefield: Any = None, **options: Any) -> Any:
     ----------
     *files : str or Path
         A topology with coordinates: AMBER (.prmtop with .inpcrd or .rst7), OpenMM (a System as .xml, with a State or a .pdb),
-        GROMACS (.top with .gro), CHARMM (.psf with parameter files and coordinates); or one structure (.pdb, .cif) with
+        GROMACS (.top with .gro), CHARMM (.psf with parameter files and .crd or other coordinates); or one structure (.pdb, .cif) with
         `forcefield`. Files may be gzipped.
     forcefield : ForceField, str or sequence of str, optional
         For structures: names of shipped force fields or ffxml files, such as ``["amber14/protein.ff14SB", "amber14/tip3p"]``.
     **options
         constraints, rigid_water, hydrogen_mass, implicit_solvent, method, cutoff, switch, tolerance, ...: see
-        `load.amber.load_amber` and `forcefield.create_system`. An OpenMM System has its own and takes none.
+        `load.amber.load_amber`, `load.gromacs.load_gromacs`, `load.charmm.load_charmm` and `forcefield.create_system`. An OpenMM System has its own and takes none.
 
     Returns
     -------
@@ -110,6 +111,10 @@ def _kind(path: Path) -> str:
         from triskele.sponge.load.amber_files import read_bytes
 
         kind = "AMBER topology" if read_bytes(path).startswith((b"%VERSION", b"%FLAG")) else kind
+    if suffix == ".crd":
+        from triskele.sponge.load.charmm_crd import is_charmm_crd
+
+        kind = "CHARMM coordinates" if is_charmm_crd(path) else kind
     return kind
 
 
@@ -138,6 +143,10 @@ def _coordinates(by_kind: dict[str, list[Path]], used: str) -> dict[str, Any]:
             from triskele.sponge.load.gro import read_gro
 
             return read_gro(path) | {"topology": None}
+        case "CHARMM coordinates":
+            from triskele.sponge.load.charmm_crd import read_crd
+
+            return read_crd(path) | {"topology": None}
         case "PDB":
             from triskele.sponge.load.pdb import read_pdb as read
         case _:
@@ -185,11 +194,11 @@ def _gromacs(by_kind, **options):
 
 
 def _charmm(by_kind, **options):
-    from triskele.sponge.load.parmed import load_parmed
+    from triskele.sponge.load.charmm import load_charmm
 
     start = _coordinates(by_kind, "CHARMM topology")
     path, parameters = by_kind["CHARMM topology"][0], by_kind.get("CHARMM parameters", [])
-    system = load_parmed(path, parameters, start["positions"], start["velocities"], start["box"], **options)
+    system = load_charmm(path, parameters, start["positions"], start["velocities"], start["box"], **options)
     return _same_atoms(path, system, start["topology"])
 
 

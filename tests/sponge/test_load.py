@@ -1,4 +1,4 @@
-"""Reading prepared systems: OpenMM's XML, CHARMM through ParmEd, and what happens with broken files."""
+"""Reading prepared systems: OpenMM's XML, and what happens with broken files."""
 
 import gzip
 import shutil
@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.sponge.reference import DATA, load_reference, openmm_energies, pure_energies, unpacked
+from tests.sponge.reference import DATA, load_reference, openmm_energies, pure_energies
 from triskele import sponge
 from triskele.sponge.errors import FileFormatError
 from triskele.sponge.load.expressions import evaluate
@@ -184,30 +184,6 @@ def test_expressions():
     for bad in ("__import__('os')", "x.real", "[1]", "x if x else 1", "f(x)", "1 +"):
         with pytest.raises(FileFormatError):
             evaluate(bad, {"x": 1.0}, "x")
-
-
-class TestParmEd:
-    FILES = DATA / "parmed"
-
-    def plain(self, names, tmp_path):
-        return [str(unpacked(f"parmed/{n}.gz", tmp_path)) for n in names]
-
-    @pytest.mark.filterwarnings("ignore")
-    def test_charmm(self, tmp_path):
-        pytest.importorskip("parmed")
-        app = pytest.importorskip("openmm.app")
-        gro = self.FILES / "peptide_charmm27.gro.gz"
-        system = sponge.load(*(self.FILES / f"peptide.{e}.gz" for e in ("psf", "prm", "rtf")), gro, method="cutoff")
-        system.nonbonded.update(method="none")
-        psf, prm, rtf = self.plain(["peptide.psf", "peptide.prm", "peptide.rtf"], tmp_path)
-        expected = openmm_energies(
-            app.CharmmPsfFile(psf).createSystem(app.CharmmParameterSet(prm, rtf)), system.positions
-        )
-        ours = pure_energies(system)
-        assert sum(ours.values()) == pytest.approx(sum(expected.values()), rel=1e-9)
-        assert ours["nonbonded"] + ours["pair14"] == pytest.approx(expected["NonbondedForce"], rel=1e-9)
-        with pytest.raises(TypeError, match="parameter files"):
-            sponge.load(self.FILES / "peptide.psf.gz")
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -20,7 +20,7 @@ SUFFIXES = {
     ".prmtop": "AMBER topology", ".parm7": "AMBER topology", ".top": "GROMACS topology", ".psf": "CHARMM topology",
     ".xml": "OpenMM XML", ".pdb": "PDB", ".ent": "PDB", ".cif": "mmCIF", ".mmcif": "mmCIF", ".pdbx": "mmCIF",
     ".inpcrd": "AMBER coordinates", ".rst7": "AMBER coordinates", ".rst": "AMBER coordinates", ".restrt": "AMBER coordinates",
-    ".ncrst": "AMBER coordinates", ".crd": "AMBER coordinates", ".gro": "GROMACS coordinates",
+    ".ncrst": "AMBER coordinates", ".crd": "AMBER coordinates", ".gro": "GROMACS coordinates", ".g96": "GROMACS coordinates",
     ".prm": "CHARMM parameters", ".rtf": "CHARMM parameters", ".par": "CHARMM parameters", ".str": "CHARMM parameters",
 }  # fmt: skip
 _STRUCTURES = ("PDB", "mmCIF")
@@ -34,7 +34,7 @@ def load(*files: str | Path, forcefield: Any = None, **options: Any) -> Any:
     ----------
     *files : str or Path
         A topology with coordinates: AMBER (.prmtop with .inpcrd or .rst7), OpenMM (a System as .xml, with a State or a .pdb),
-        GROMACS (.top with .gro), CHARMM (.psf with parameter files and .crd or other coordinates); or one structure (.pdb, .cif) with
+        GROMACS (.top with .gro or .g96), CHARMM (.psf with parameter files and .crd or other coordinates); or one structure (.pdb, .cif) with
         `forcefield`. Files may be gzipped.
     forcefield : ForceField, str or sequence of str, optional
         For structures: names of shipped force fields or ffxml files, such as ``["amber14/protein.ff14SB", "amber14/tip3p"]``.
@@ -140,18 +140,23 @@ def _coordinates(by_kind: dict[str, list[Path]], used: str) -> dict[str, Any]:
 
             return read_restart(path) | {"topology": None}
         case "GROMACS coordinates":
+            from triskele.sponge.load.g96 import read_g96
             from triskele.sponge.load.gro import read_gro
 
-            return read_gro(path) | {"topology": None}
+            read = read_g96 if path.name.removesuffix(".gz").lower().endswith(".g96") else read_gro
+            return read(path) | {"topology": None}
         case "CHARMM coordinates":
             from triskele.sponge.load.charmm_crd import read_crd
 
             return read_crd(path) | {"topology": None}
         case "PDB":
-            from triskele.sponge.load.pdb import read_pdb as read
+            from triskele.sponge.load.pdb import read_pdb
+
+            structure = read_pdb(path)
         case _:
-            from triskele.sponge.load.mmcif import read_mmcif as read
-    structure = read(path)
+            from triskele.sponge.load.mmcif import read_mmcif
+
+            structure = read_mmcif(path)
     return {"positions": structure.positions, "velocities": None, "box": structure.box, "topology": structure.topology}
 
 

@@ -66,6 +66,7 @@ class Types:
         self.pairs: dict[tuple[str, str], tuple[float, float]] = {}
         self.overrides: dict[tuple[str, str], tuple[float, float]] = {}
         self.maps: dict[tuple[str, ...], np.ndarray] = {}
+        self._last: dict[str, tuple[str, ...]] = {}  # types of the line before, in its order
         self.terms: dict[tuple[str, str], dict[tuple[str, ...], list[list[float]]]] = {}
 
     def read(self, section: str, words: list[str], where: str) -> bool:
@@ -162,9 +163,10 @@ class Types:
         if function == "5" and kind == "dihedrals":  # GROMACS lists them as what they become
             function, values = "3", list(functions["5"].convert(*values)[0].values)
         table = self.terms.setdefault((kind, functions[function].types or function), {})
-        key = min(key, key[::-1])
+        given, key = key, min(key, key[::-1])
         again = function == "9" and key in table
-        apart = again and key != next(reversed(table)) and table[key] != [values]
+        apart = again and self._last.get(kind) != given and table[key] != [values]
+        self._last[kind] = given if function in ("1", "9") or kind != "dihedrals" else self._last.get(kind, ())
         if apart or (not again and len(table.get(key, ())) > 1):
             raise FileFormatError(f"{where}: the torsions of types {'-'.join(key)} must follow each other, got more after others")
         if not (again and table[key] == [values]):

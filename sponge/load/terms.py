@@ -37,15 +37,30 @@ def guess_elements(masses: np.ndarray, names: np.ndarray | None = None) -> np.nd
     unknown = (elements == 0) & (masses > 0)
     if names is None:
         elements[unknown & (masses > 1.0) & (masses <= 4.0)] = 1
-    else:
-        for i in np.flatnonzero(unknown):
-            name = str(np.asarray(names)[i]).strip("0123456789+-'* ").upper()
-            candidates = [NUMBERS.get(name[:k], 0) for k in (1, 2)]
-            best = min(candidates, key=lambda z: abs(_WEIGHTS.get(z, np.inf) - masses[i]))
-            # a methyl group whose hydrogens weigh 4 dalton leaves its carbon 9 dalton short
-            if abs(_WEIGHTS.get(best, np.inf) - masses[i]) < 10:
-                elements[i] = best
+        return elements.astype(np.int32)
+    stems = [str(name).strip("0123456789+-'* ").upper() for name in names]
+    for i in np.flatnonzero(unknown):
+        best = min((NUMBERS.get(stems[i][:k], 0) for k in (1, 2)), key=lambda z: abs(_WEIGHTS.get(z, np.inf) - masses[i]))
+        # a methyl group whose hydrogens weigh 4 dalton leaves its carbon 9 dalton short
+        if abs(_WEIGHTS.get(best, np.inf) - masses[i]) < 10:
+            elements[i] = best
+    _undo_repartitioning(elements, masses, stems)
     return elements.astype(np.int32)
+
+
+# The most hydrogens that an element is bound to
+_HYDROGENS = {6: 4, 7: 4, 8: 3, 15: 1, 16: 1}
+
+
+def _undo_repartitioning(elements: np.ndarray, masses: np.ndarray, stems: list[str]) -> None:
+    """Give atoms that handed mass on to hydrogens the element of their name: N of 11.99 dalton looks like C, O of 13.98 like N."""
+    gains = {round(masses[i] - _WEIGHTS[1], 3) for i in range(len(stems)) if stems[i][:1] == "H" and 1.1 < masses[i] <= 4.2}
+    for i in range(len(stems)) if gains else ():
+        named = NUMBERS.get(stems[i][:1], 0)
+        if elements[i] > 1 and named in _HYDROGENS and named != elements[i] != NUMBERS.get(stems[i][:2], 0):
+            lost = _WEIGHTS[named] - masses[i]
+            if any(abs(lost - k * gain) < 0.05 for gain in gains for k in range(1, _HYDROGENS[named] + 1)):
+                elements[i] = named
 
 
 def check_masses(where: str, masses: np.ndarray, names: Any) -> None:

@@ -54,6 +54,15 @@ def test_elements_by_mass_and_name():
     assert guess_elements([3.024, 29.05, 12.011]).tolist() == [1, 0, 6]
 
 
+def test_elements_of_atoms_that_handed_mass_on():
+    """With hydrogens of 3.024 dalton N-H looks like carbon and O-H like nitrogen; ions do not hand on any."""
+    names = ["N", "H", "OG", "HG", "C", "SOD", "POT", "CA", "HA"]
+    masses = [14.01 - 2.016, 3.024, 16.0 - 2.016, 3.024, 12.01, 22.99, 39.1, 12.01 - 2.016, 3.024]
+    assert guess_elements(masses, names).tolist() == [7, 1, 8, 1, 6, 11, 19, 6, 1]
+    heavier = np.array(masses) + [-1.008, 1.008, -1.008, 1.008, 0, 0, 0, -1.008, 1.008]
+    assert guess_elements(heavier, names).tolist() == [7, 1, 8, 1, 6, 11, 19, 6, 1]
+
+
 def test_water_is_decided_by_mass_and_bonds():
     """A heavy particle of no element makes a residue another thing than water; so does a bond out of it."""
     water = sponge.Topology(list("OHHX"), [8, 1, 1, 0], [0] * 4, ["WAT"], ["1"], [0], ["A"], [[0, 1], [0, 2], [0, 3]])

@@ -189,7 +189,7 @@ def add_virtual_sites(structure: Structure, forcefield: Any) -> Structure:
     bare = {}
     for template in field.templates.values():
         if template.sites:
-            atoms = template.elements > 0
+            atoms = ~np.isin(np.arange(len(template.names)), [site.index for site in template.sites])
             where = np.cumsum(atoms) - 1
             graph = Template(
                 template.name,

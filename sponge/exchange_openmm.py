@@ -290,6 +290,15 @@ def _gb(mm: Any, system: System, potential: GB) -> Any:
     return force
 
 
+def _average(mm: Any, parents: list[int], weights: list[float]) -> Any:
+    """The origin of a frame of OpenMM, which must have three parents at least; they must not stand on a line."""
+    if len(parents) < 3:
+        parents, weights = [*parents, parents[0]][:2], [*weights, 0.0][:2]
+        return mm.TwoParticleAverageSite(*parents, *weights)
+    rest = [0.0] * (len(parents) - 3)
+    return mm.LocalCoordinatesSite(parents, weights, [-1.0, 1.0, 0.0, *rest], [-1.0, 0.0, 1.0, *rest], mm.Vec3(0, 0, 0))
+
+
 def _add_sites(mm: Any, omm: Any, kind: virtual_sites.VirtualSite) -> None:
     parents = kind.parents.tolist()
     for m, site in enumerate(kind.sites.tolist()):
@@ -297,6 +306,8 @@ def _add_sites(mm: Any, omm: Any, kind: virtual_sites.VirtualSite) -> None:
             made = mm.TwoParticleAverageSite(*parents[m], *kind.weights[m])
         elif isinstance(kind, virtual_sites.ThreeParticleAverage):
             made = mm.ThreeParticleAverageSite(*parents[m], *kind.weights[m])
+        elif isinstance(kind, virtual_sites.WeightedAverage):
+            made = _average(mm, parents[m], kind.weights[m].tolist())
         elif isinstance(kind, virtual_sites.OutOfPlane):
             made = mm.OutOfPlaneSite(*parents[m], kind.weight12[m], kind.weight13[m], kind.weight_cross[m])
         elif isinstance(kind, virtual_sites.LocalCoordinates):

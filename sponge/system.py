@@ -13,6 +13,7 @@ from triskele.core import tree
 from triskele.sponge import box as boxes
 from triskele.sponge import units
 from triskele.sponge.errors import ConstraintError
+from triskele.sponge.indices import as_indices
 from triskele.sponge.potential import Potential, complete
 from triskele.sponge.topology import Topology
 from triskele.sponge.virtual_sites import check as check_sites
@@ -35,7 +36,7 @@ class Constraints:
     distances: np.ndarray = field(default_factory=lambda: np.empty(0))
 
     def __post_init__(self):
-        self.pairs = np.ascontiguousarray(self.pairs, np.int32).reshape(-1, 2)
+        self.pairs = as_indices(self.pairs, "constraints").reshape(-1, 2)
         self.distances = np.ascontiguousarray(self.distances, np.float64).reshape(-1)
         if len(self.pairs) != len(self.distances):
             raise ValueError(f"constraints: one distance for each pair, got {len(self.pairs)} pairs, {len(self.distances)} distances")
@@ -86,6 +87,7 @@ class System:
         self.masses = np.array(masses, np.float64)
         if self.masses.shape != (topology.n,):
             raise ValueError(f"system: masses must be one for each of {topology.n} atoms, got shape {self.masses.shape}")
+        self._check_masses()
         self.box = None if box is None else boxes.as_box(box)
         self.positions = None if positions is None else self._vectors("positions", positions)
         self.velocities = None if velocities is None else self._vectors("velocities", velocities)
@@ -167,7 +169,7 @@ class System:
             raise ValueError(f"hydrogen mass: must be positive (dalton), got {mass}")
         t = self.topology
         i, j = np.concatenate([t.bonds, t.bonds[:, ::-1]]).T
-        moves = (t.elements[i] == 1) & (t.elements[j] > 1) & ~water_atoms(t)[i]
+        moves = (t.elements[i] == 1) & (t.elements[j] != 1) & (self.masses[j] > 0) & ~water_atoms(t, self.masses)[i]
         new = self.masses.copy()
         gain = mass - self.masses[i[moves]]
         np.add.at(new, i[moves], gain)
@@ -182,9 +184,7 @@ class System:
 
     def check(self) -> None:
         """Raise if the parts do not fit together."""
-        if np.any(self.masses < 0) or not np.all(np.isfinite(self.masses)):
-            bad = int(np.argmax(~(self.masses >= 0) | ~np.isfinite(self.masses)))
-            raise ValueError(f"system: masses must be finite and >= 0, got {self.masses[bad]} for {self.topology.describe(bad)}")
+        self._check_masses()
         pairs = self.constraints.pairs
         if len(pairs):
             if pairs.min() < 0 or pairs.max() >= self.n:
@@ -197,6 +197,12 @@ class System:
         check_sites(self)
         for p in self.potentials:
             p.check(self)
+
+    def _check_masses(self):
+        good = (self.masses >= 0) & np.isfinite(self.masses)
+        if not good.all():
+            bad = int(np.argmin(good))
+            raise ValueError(f"system: masses must be finite and >= 0, got {self.masses[bad]} for {self.topology.describe(bad)}")
 
     def _vectors(self, name, values):
         values = np.array(values, np.float64)
@@ -308,7 +314,7 @@ class System:
 
 
 def _pairs(pairs, n):
-    pairs = np.array(pairs, np.int32).reshape(-1, 2)
+    pairs = as_indices(pairs, "system: exclusions").reshape(-1, 2)
     if len(pairs) and (pairs.min() < 0 or pairs.max() >= n):
         raise ValueError(f"system: exclusions must name atoms 0 to {n - 1}, got {pairs.min()} to {pairs.max()}")
     return np.unique(np.sort(pairs[pairs[:, 0] != pairs[:, 1]], axis=1), axis=0)

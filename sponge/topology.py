@@ -7,6 +7,8 @@ from functools import cached_property
 
 import numpy as np
 
+from triskele.sponge.indices import as_indices
+
 __all__ = ["Topology", "graph_distances"]
 
 
@@ -42,11 +44,11 @@ class Topology:
     bonds: np.ndarray = field(default_factory=lambda: np.empty((0, 2), np.int32))
 
     def __post_init__(self):
-        convert = {"names": str, "elements": np.int32, "residue_index": np.int32, "residue_names": str,
-                   "residue_ids": str, "chain_index": np.int32, "chain_ids": str}
-        for name, dtype in convert.items():
-            object.__setattr__(self, name, np.asarray(getattr(self, name), dtype))
-        object.__setattr__(self, "bonds", np.asarray(self.bonds, np.int32).reshape(-1, 2))
+        for name in ("names", "residue_names", "residue_ids", "chain_ids"):
+            object.__setattr__(self, name, np.asarray(getattr(self, name), str))
+        for name in ("elements", "residue_index", "chain_index"):
+            object.__setattr__(self, name, as_indices(getattr(self, name), f"topology: {name}"))
+        object.__setattr__(self, "bonds", as_indices(self.bonds, "topology: bonds").reshape(-1, 2))
         n, residues = len(self.names), len(self.residue_names)
         if len(self.elements) != n or len(self.residue_index) != n:
             raise ValueError(f"topology: names, elements and residue_index must be of one length, got {n}, "
@@ -61,7 +63,7 @@ class Topology:
     def of_particles(cls, n: int, name: str = "X", element: int = 0, bonds=()) -> Topology:
         """`n` like particles, each its own residue, in one chain."""
         return cls(np.full(n, name), np.full(n, element), np.arange(n), np.full(n, name), np.arange(1, n + 1).astype(str),
-                   np.zeros(n, int), np.array(["A"]), np.asarray(bonds, np.int32).reshape(-1, 2))
+                   np.zeros(n, int), np.array(["A"]), bonds)
 
     @property
     def n(self) -> int:

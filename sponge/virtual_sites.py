@@ -17,23 +17,28 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from triskele.sponge.engine.task import Task
+from triskele.sponge.indices import as_indices
 
 if TYPE_CHECKING:
     from triskele.sponge.engine.engine import Engine
     from triskele.sponge.system import System
 
-__all__ = ["LocalCoordinates", "OutOfPlane", "ThreeParticleAverage", "TwoParticleAverage", "VirtualSite", "place_all"]
-
-
-def _index(x: Any, shape: tuple[int, ...]) -> np.ndarray:
-    return np.array(x, np.int32).reshape(shape)
+__all__ = [
+    "LocalCoordinates",
+    "OutOfPlane",
+    "ThreeParticleAverage",
+    "TwoParticleAverage",
+    "VirtualSite",
+    "WeightedAverage",
+    "place_all",
+]
 
 
 @dataclass(frozen=True, eq=False)
 class VirtualSite:
     """Sites of one kind: `sites` int32 [m], `parents` int32 [m, k], and the kind's own parameters.
 
-    Use one of the kinds: `TwoParticleAverage`, `ThreeParticleAverage`, `OutOfPlane`, `LocalCoordinates`.
+    Use one of the kinds: `TwoParticleAverage`, `ThreeParticleAverage`, `WeightedAverage`, `OutOfPlane`, `LocalCoordinates`.
     """
 
     sites: Any
@@ -42,8 +47,8 @@ class VirtualSite:
     def _shape(self, parents: int | None, **parameters: tuple[int, ...]) -> None:
         """Give all fields their shapes and check them; parameters' shapes are those of one site, broadcast over sites."""
         name = type(self).__name__
-        sites = _index(self.sites, (-1,))
-        given = np.array(self.parents, np.int32)
+        sites = as_indices(self.sites, f"{name}: sites").reshape(-1)
+        given = as_indices(self.parents, f"{name}: parents")
         given = given.reshape(len(sites), -1) if given.ndim < 2 else given
         if given.shape[0] != len(sites) or (parents is not None and given.shape[1] != parents):
             raise ValueError(f"{name}: parents must have shape ({len(sites)}, {parents or 'k'}), got {given.shape}")
@@ -133,6 +138,29 @@ class ThreeParticleAverage(VirtualSite):
     def __post_init__(self):
         self._shape(3, weights=(3,))
         _check_sum("ThreeParticleAverage", "weights", self.weights, 1)
+
+    def positions_of(self, parents: Any) -> Any:
+        return (self.weights[:, :, None] * parents).sum(1)
+
+
+@dataclass(frozen=True, eq=False)
+class WeightedAverage(VirtualSite):
+    """An average of any number of atoms, such as a centre of mass: r = sum w_i r_i.
+
+    Parameters
+    ----------
+    sites : int or int array [m]
+    parents : int array [m, k]
+    weights : float array [m, k] or [k]
+        They sum to 1.
+    """
+
+    weights: Any
+
+    def __post_init__(self):
+        k = np.shape(self.weights)[-1]
+        self._shape(k, weights=(k,))
+        _check_sum("WeightedAverage", "weights", self.weights, 1)
 
     def positions_of(self, parents: Any) -> Any:
         return (self.weights[:, :, None] * parents).sum(1)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from triskele.sponge.indices import as_indices
 from triskele.sponge.potentials.function import _Handle as Handle
 
 if TYPE_CHECKING:
@@ -122,4 +123,4 @@ def as_atoms(where: str, atoms: Any, least: int = 1, exactly: int | None = None)
         raise ValueError(f"{where}: atoms must be {wanted} of atoms, got {atoms!r:.80}")
     if given.min() < 0 or len(np.unique(given)) < len(given):
         raise ValueError(f"{where}: atoms must be different and >= 0, got {given.tolist()!r:.80}")
-    return given.astype(np.int64)
+    return as_indices(given, where).astype(np.int64)

@@ -100,7 +100,7 @@ def create_system(
     gb = {name: options.pop(name) for name in _GB_OPTIONS if implicit_solvent and name in options}
     masses = np.array([t.mass for t in assignment.types])[assignment.atom_type]
     sites, shared = _sites(assignment)
-    bonds, angles, fixed = _bonds_and_angles(topology, field, assignment, constraints, rigid_water)
+    bonds, angles, fixed = _bonds_and_angles(topology, masses, field, assignment, constraints, rigid_water)
     graph = _exclusion_graph(topology.bonds, shared)
     one, two, three = graph_distances(graph, topology.n)
     system = System(
@@ -190,10 +190,10 @@ def _exclusion_graph(bonds, shared):
     return np.concatenate([bonds, np.array(extra, np.int64).reshape(-1, 2), shared])
 
 
-def _bonds_and_angles(topology, field, assignment, constraints, rigid_water):
+def _bonds_and_angles(topology, masses, field, assignment, constraints, rigid_water):
     """(atoms, k, length) of bonds and (atoms, k, angle) of angles that have a potential, and the constraints."""
     bonds = topology.bonds.astype(np.int64)
-    rigid = water_atoms(topology) & rigid_water
+    rigid = water_atoms(topology, masses) & rigid_water
     index = find_terms("bond", bonds, field.bonds, assignment, topology, "HarmonicBondForce" in field.sections)
     # constraints need lengths even where the force field has no such term
     find_terms("bond", bonds[(index < 0) & (rigid[bonds].all(1) | (constraints is not None))], field.bonds, assignment, topology)
@@ -203,7 +203,7 @@ def _bonds_and_angles(topology, field, assignment, constraints, rigid_water):
     index = find_terms("angle", angles, field.angles, assignment, topology, "HarmonicAngleForce" in field.sections)
     find_terms("angle", angles[(index < 0) & rigid[angles].all(1)], field.angles, assignment, topology)
     angles, bend = angles[index >= 0], np.array(field.angles.values or [(0.0, 0.0)])[index[index >= 0]]
-    fixed, b, a = constrain(topology, bonds, parameters[:, 0], angles, bend[:, 0], constraints, rigid_water)
+    fixed, b, a = constrain(topology, masses, bonds, parameters[:, 0], angles, bend[:, 0], constraints, rigid_water)
     b, a = b & (parameters[:, 1] != 0), a & (bend[:, 1] != 0)
     asked = _template_constraints(assignment)
     if asked:  # these take the place of bonds, and of constraints with other lengths

@@ -15,16 +15,17 @@ from triskele.sponge.load.door import documented
 
 __all__ = ["load"]
 
-# What a file's suffix says (a further .gz is looked through). A .top may also be an AMBER file: its first bytes tell.
+# What a file's suffix says (a further .gz is looked through). A .top may also be an AMBER file, a .crd one of CHARMM: their
+# content tells.
 SUFFIXES = {
     ".prmtop": "AMBER topology", ".parm7": "AMBER topology", ".top": "GROMACS topology", ".psf": "CHARMM topology",
     ".xml": "OpenMM XML", ".pdb": "PDB", ".ent": "PDB", ".cif": "mmCIF", ".mmcif": "mmCIF", ".pdbx": "mmCIF",
     ".inpcrd": "AMBER coordinates", ".rst7": "AMBER coordinates", ".rst": "AMBER coordinates", ".restrt": "AMBER coordinates",
-    ".ncrst": "AMBER coordinates", ".crd": "AMBER coordinates", ".gro": "GROMACS coordinates",
+    ".ncrst": "AMBER coordinates", ".crd": "AMBER coordinates", ".gro": "GROMACS coordinates", ".g96": "GROMACS coordinates",
     ".prm": "CHARMM parameters", ".rtf": "CHARMM parameters", ".par": "CHARMM parameters", ".str": "CHARMM parameters",
 }  # fmt: skip
 _STRUCTURES = ("PDB", "mmCIF")
-_COORDINATES = ("AMBER coordinates", "GROMACS coordinates", *_STRUCTURES)
+_COORDINATES = ("AMBER coordinates", "GROMACS coordinates", "CHARMM coordinates", *_STRUCTURES)
 
 
 def load(*files: str | Path, forcefield: Any = None, **options: Any) -> Any:
@@ -34,13 +35,13 @@ def load(*files: str | Path, forcefield: Any = None, **options: Any) -> Any:
     ----------
     *files : str or Path
         A topology with coordinates: AMBER (.prmtop with .inpcrd or .rst7), OpenMM (a System as .xml, with a State or a .pdb),
-        GROMACS (.top with .gro), CHARMM (.psf with parameter files and coordinates); or one structure (.pdb, .cif) with
+        GROMACS (.top with .gro or .g96), CHARMM (.psf with parameter files and .crd or other coordinates); or one structure (.pdb, .cif) with
         `forcefield`. Files may be gzipped.
     forcefield : ForceField, str or sequence of str, optional
         For structures: names of shipped force fields or ffxml files, such as ``["amber14/protein.ff14SB", "amber14/tip3p"]``.
     **options
         constraints, rigid_water, hydrogen_mass, implicit_solvent, method, cutoff, switch, tolerance, ...: see
-        `load.amber.load_amber` and `forcefield.create_system`. An OpenMM System has its own and takes none.
+        `load.amber.load_amber`, `load.gromacs.load_gromacs`, `load.charmm.load_charmm` and `forcefield.create_system`. An OpenMM System has its own and takes none.
 
     Returns
     -------
@@ -114,6 +115,10 @@ def _kind(path: Path) -> str:
         from triskele.sponge.load.amber_files import read_bytes
 
         kind = "AMBER topology" if read_bytes(path).startswith((b"%VERSION", b"%FLAG")) else kind
+    if suffix == ".crd":
+        from triskele.sponge.load.charmm_crd import is_charmm_crd
+
+        kind = "CHARMM coordinates" if is_charmm_crd(path) else kind
     return kind
 
 
@@ -139,14 +144,23 @@ def _coordinates(by_kind: dict[str, list[Path]], used: str) -> dict[str, Any]:
 
             return read_restart(path) | {"topology": None}
         case "GROMACS coordinates":
+            from triskele.sponge.load.g96 import read_g96
             from triskele.sponge.load.gro import read_gro
 
-            return read_gro(path) | {"topology": None}
+            read = read_g96 if path.name.removesuffix(".gz").lower().endswith(".g96") else read_gro
+            return read(path) | {"topology": None}
+        case "CHARMM coordinates":
+            from triskele.sponge.load.charmm_crd import read_crd
+
+            return read_crd(path) | {"topology": None}
         case "PDB":
-            from triskele.sponge.load.pdb import read_pdb as read
+            from triskele.sponge.load.pdb import read_pdb
+
+            structure = read_pdb(path)
         case _:
-            from triskele.sponge.load.mmcif import read_mmcif as read
-    structure = read(path)
+            from triskele.sponge.load.mmcif import read_mmcif
+
+            structure = read_mmcif(path)
     return {"positions": structure.positions, "velocities": None, "box": structure.box, "topology": structure.topology}
 
 
@@ -179,13 +193,21 @@ def _openmm(by_kind, **options):
     return load_openmm(systems[0], **start)
 
 
-def _parmed(by_kind, **options):
-    from triskele.sponge.load.parmed import load_parmed
+def _gromacs(by_kind, **options):
+    from triskele.sponge.load.gromacs import load_gromacs
 
-    kind = "GROMACS topology" if "GROMACS topology" in by_kind else "CHARMM topology"
-    start = _coordinates(by_kind, kind)
-    path, parameters = by_kind[kind][0], by_kind.get("CHARMM parameters", [])
-    system = load_parmed(path, parameters, start["positions"], start["velocities"], start["box"], **options)
+    start = _coordinates(by_kind, "GROMACS topology")
+    path = by_kind["GROMACS topology"][0]
+    system = load_gromacs(path, start["positions"], start["velocities"], start["box"], **options)
+    return _same_atoms(path, system, start["topology"])
+
+
+def _charmm(by_kind, **options):
+    from triskele.sponge.load.charmm import load_charmm
+
+    start = _coordinates(by_kind, "CHARMM topology")
+    path, parameters = by_kind["CHARMM topology"][0], by_kind.get("CHARMM parameters", [])
+    system = load_charmm(path, parameters, start["positions"], start["velocities"], start["box"], **options)
     return _same_atoms(path, system, start["topology"])
 
 
@@ -203,7 +225,7 @@ def _same_atoms(path: Path, system: Any, structure: Any) -> Any:
     return system
 
 
-_READERS = {"AMBER topology": _amber, "GROMACS topology": _parmed, "CHARMM topology": _parmed, "OpenMM XML": _openmm}
+_READERS = {"AMBER topology": _amber, "GROMACS topology": _gromacs, "CHARMM topology": _charmm, "OpenMM XML": _openmm}
 
 
 class _Callable(ModuleType):

@@ -6,6 +6,8 @@ times three, force constants without the factor 1/2.
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +17,7 @@ from triskele.sponge import units
 from triskele.sponge.box import from_lengths_angles
 from triskele.sponge.errors import FileFormatError
 from triskele.sponge.load.amber_files import Prmtop
-from triskele.sponge.load.terms import Terms, constrain, guess_elements, water_atoms
+from triskele.sponge.load.terms import Terms, check_masses, constrain, guess_elements, water_atoms
 from triskele.sponge.potentials.mixing import LJTable
 from triskele.sponge.system import System
 from triskele.sponge.topology import Topology
@@ -28,22 +30,43 @@ OUT_OF_PLANE = np.radians(54.735)  # half the angle between the lone pairs of fi
 KCAL = units.kcal_per_mol
 A12, B6 = KCAL * 1e-12, KCAL * 1e-6  # kcal/mol A^12 and A^6 in our units
 
-# Sections that stand for terms we do not have; leaving them out would give a wrong number silently.
+# Sections that stand for terms we do not have, and those that have no influence on the energy (CHAMBER's titles and lists of
+# types among them). Whatever is in neither of these nor read is refused: leaving a term out gives a wrong number silently.
 _UNKNOWN = {
-    "LENNARD_JONES_CCOEF": "12-6-4 Lennard-Jones",
-    "POLARIZABILITY": "polarisable atoms",
-    "AMOEBA_FORCEFIELD": "AMOEBA",
-}
+    "LENNARD_JONES_CCOEF": "12-6-4 Lennard-Jones", "LENNARD_JONES_DCOEF": "12-6-4 Lennard-Jones",
+    "POLARIZABILITY": "polarisable atoms", "DIPOLE_DAMP_FACTOR": "polarisable atoms", "AMOEBA_FORCEFIELD": "AMOEBA",
+    "LES_NTYP": "locally enhanced sampling", "LES_TYPE": "locally enhanced sampling", "PERT_BOND_ATOMS": "perturbed atoms",
+}  # fmt: skip
+_IGNORED = set(
+    "TITLE CTITLE POINTERS SOLTY AMBER_ATOM_TYPE TREE_CHAIN_CLASSIFICATION JOIN_ARRAY IROTAT SOLVENT_POINTERS "
+    "ATOMS_PER_MOLECULE HBCUT RADIUS_SET FORCE_FIELD_TYPE RESIDUE_ICODE RESIDUE_NUMBER RESIDUE_CHAINID ATOM_NUMBER "
+    "ATOM_ELEMENT ATOM_OCCUPANCY ATOM_BFACTOR CAP_INFO CAP_INFO2 CHARMM_NUM_IMPROPERS CHARMM_NUM_IMPR_TYPES "
+    "CHARMM_UREY_BRADLEY_COUNT IPOL".split()
+)
+_READ = re.compile(
+    "ATOM_NAME|CHARGE|ATOMIC_NUMBER|MASS|ATOM_TYPE_INDEX|NUMBER_EXCLUDED_ATOMS|NONBONDED_PARM_INDEX|RESIDUE_(LABEL|POINTER)|"
+    "BOND_(FORCE_CONSTANT|EQUIL_VALUE)|ANGLE_(FORCE_CONSTANT|EQUIL_VALUE)|DIHEDRAL_(FORCE_CONSTANT|PERIODICITY|PHASE)|"
+    "SC(EE|NB)_SCALE_FACTOR|LENNARD_JONES_(14_)?[AB]COEF|(BONDS|ANGLES|DIHEDRALS)_(INC|WITHOUT)_HYDROGEN|EXCLUDED_ATOMS_LIST|"
+    "HBOND_[AB]COEF|BOX_DIMENSIONS|RADII|SCREEN|CHARMM_UREY_BRADLEY(_FORCE_CONSTANT|_EQUIL_VALUE)?|"
+    r"CHARMM_IMPROPER(S|_FORCE_CONSTANT|_PHASE)|(CHARMM_)?CMAP_(COUNT|RESOLUTION|INDEX|PARAMETER_\d+)"
+)
 
 _GB_OPTIONS = ("salt", "temperature", "kappa", "solvent_dielectric", "solute_dielectric", "surface_tension")
 
 
 def _check_supported(top: Prmtop) -> None:
-    for section, what in _UNKNOWN.items():
-        if section in top:
-            raise FileFormatError(f"{top.path}: section {section} ({what}) is not supported")
-    for pointer, what in {"IFPERT": "perturbed atoms", "IFCAP": "a water cap"}.items():
-        if top.pointers[pointer]:
+    for section in top:
+        if section in _UNKNOWN:
+            raise FileFormatError(f"{top.path}: section {section} ({_UNKNOWN[section]}) is not supported")
+        if section not in _IGNORED and not _READ.fullmatch(section):
+            raise FileFormatError(
+                f"{top.path}: section {section} is not known (take it out if it has no influence on the energy)"
+            )
+    if "IPOL" in top and np.any(top.get("IPOL")):
+        raise FileFormatError(f"{top.path}: section IPOL must be 0, got {top.get('IPOL')[0]}: polarisable atoms are not supported")
+    refused = {"IFPERT": "perturbed atoms", "IFCAP": "a water cap", "NPARM": "locally enhanced sampling"}
+    for pointer, what in (refused | {"NCOPY": "copies of a ring polymer or of parts"}).items():
+        if top.pointers[pointer] > (pointer == "NCOPY"):
             raise FileFormatError(f"{top.path}: {what} ({pointer} = {top.pointers[pointer]}) is not supported")
     for section in ("HBOND_ACOEF", "HBOND_BCOEF"):
         if top.pointers["NPHB"] and np.any(top.get(section)):
@@ -53,8 +76,11 @@ def _check_supported(top: Prmtop) -> None:
 def _topology(top: Prmtop, bonds: np.ndarray) -> Topology:
     names, masses = top.get("ATOM_NAME"), top.get("MASS")
     n, residues = len(names), top.pointers["NRES"]
-    elements = top.get("ATOMIC_NUMBER") if "ATOMIC_NUMBER" in top else guess_elements(masses, names)
-    elements = np.where((masses > 0) & (elements > 0), elements, 0)
+    check_masses(str(top.path), masses, names)
+    elements = guess_elements(masses, names)
+    if "ATOMIC_NUMBER" in top:  # -1 or 0: LEaP did not know the element
+        elements = np.where(top.get("ATOMIC_NUMBER") > 0, top.get("ATOMIC_NUMBER"), elements)
+    elements = np.where(masses > 0, elements, 0)
     start = top.get("RESIDUE_POINTER") - 1
     if start[0] != 0 or np.any(np.diff(start) <= 0) or start[-1] >= n:
         raise FileFormatError(f"{top.path}: section RESIDUE_POINTER must rise from 1 to at most {n}, got {start + 1}")
@@ -69,9 +95,10 @@ def _topology(top: Prmtop, bonds: np.ndarray) -> Topology:
         labels = top.get("RESIDUE_CHAINID", residues)
         chain = np.cumsum(np.r_[False, labels[1:] != labels[:-1]])
         chains = labels[np.r_[True, labels[1:] != labels[:-1]]]
+    topology = Topology(names, elements, residue, top.get("RESIDUE_LABEL"), ids, chain, chains, bonds)
     # AMBER lists a bond between the hydrogens of water, which is there to hold the angle
-    no_bond = (elements[bonds] == 1).all(1)
-    return Topology(names, elements, residue, top.get("RESIDUE_LABEL"), ids, chain, chains, bonds[~no_bond])
+    no_bond = (elements[bonds] == 1).all(1) & water_atoms(topology, masses)[bonds].all(1)
+    return replace(topology, bonds=bonds[~no_bond])
 
 
 def _indices(top: Prmtop, kind: str, k: int) -> tuple[np.ndarray, np.ndarray]:
@@ -182,8 +209,8 @@ def _lennard_jones(top: Prmtop, terms: Terms, charges: np.ndarray, options: dict
         terms.lennard_jones_table(LJTable(types, a, b), {})
 
 
-def _pair14(top: Prmtop, quads: np.ndarray, types: np.ndarray) -> tuple[np.ndarray, ...]:
-    """The ends of proper torsions that are marked for it, and their charge products, sigmas and epsilons."""
+def _pair14(top: Prmtop, terms: Terms, quads: np.ndarray, types: np.ndarray) -> None:
+    """Interactions of the ends of proper torsions that are marked for it."""
     chamber = "CTITLE" in top
     marked = (quads[:, 2] > 0) & (quads[:, 3] > 0)
     pairs, types = quads[marked][:, [0, 3]] // 3, types[marked]
@@ -203,9 +230,16 @@ def _pair14(top: Prmtop, quads: np.ndarray, types: np.ndarray) -> tuple[np.ndarr
             f"{top.path}: SCEE_SCALE_FACTOR and SCNB_SCALE_FACTOR of torsions with 1-4 pairs must not be 0"
         )
     charges = top.get("CHARGE") / CHARGE
-    sigma, epsilon = _sigma_epsilon(*_coefficients(top, "14_" if chamber else ""))
     i, j = (top.get("ATOM_TYPE_INDEX") - 1)[pairs.T]
-    return pairs, charges[pairs].prod(1) / scee, sigma[i, j], epsilon[i, j] / scnb
+    a, b = (table[i, j] for table in _coefficients(top, "14_" if chamber else ""))
+    sigma, epsilon = _sigma_epsilon(a, b)
+    terms.pairs(pairs, charges[pairs].prod(1) / scee, sigma, epsilon / scnb)
+    alone = (a != 0) != (b != 0)  # no sigma and epsilon give the repulsion or the attraction alone
+    if alone.any():
+        from triskele.sponge.potentials.gromacs import lennard_jones_pair
+
+        c6, c12 = (b / scnb)[alone], (a / scnb)[alone]
+        terms.potential(lambda: lennard_jones_pair(pairs[alone], c6=c6, c12=c12))
 
 
 def _box(top: Prmtop) -> np.ndarray:
@@ -216,8 +250,9 @@ def _box(top: Prmtop) -> np.ndarray:
 def _virtual_sites(top: Prmtop, topology: Topology, bonds: np.ndarray, lengths: np.ndarray) -> list[VirtualSite]:
     """The extra points of four- and five-site water, placed by the lengths of the file's bonds."""
     n, elements, residue = topology.n, topology.elements, topology.residue_index
-    points = np.flatnonzero((elements == 0) & (top.get("MASS") == 0))
-    water = water_atoms(topology)
+    site = top.get("MASS") == 0
+    points = np.flatnonzero(site)
+    water = water_atoms(topology, top.get("MASS"))
     if not np.all(water[points]):
         bad = points[~water[points]][0]
         raise FileFormatError(f"{top.path}: extra points must belong to water, got {topology.describe(bad)}")
@@ -240,7 +275,7 @@ def _virtual_sites(top: Prmtop, topology: Topology, bonds: np.ndarray, lengths: 
     for k in np.unique(count):
         own = np.isin(residue, owners[count == k]) & water
         o, h = np.flatnonzero(own & (elements == 8)), np.flatnonzero(own & (elements == 1)).reshape(-1, 2)
-        sites = np.flatnonzero(own & (elements == 0)).reshape(-1, k)
+        sites = np.flatnonzero(own & site).reshape(-1, k)
         oe, hh = length(o, sites[:, 0]), length(h[:, 0], h[:, 1])
         height = np.sqrt(length(o, h[:, 0]) ** 2 - (hh / 2) ** 2)  # from the oxygen to the line between the hydrogens
         parents = np.stack([o, h[:, 0], h[:, 1]], axis=1)
@@ -291,7 +326,7 @@ def load_amber(
     hydrogen_mass : float, optional
         Mass of hydrogens in dalton, taken from the atoms they are bound to; water keeps its own.
     implicit_solvent : {"hct", "obc1", "obc2", "gbn", "gbn2"}, optional
-        Generalized Born model, with the radii of the file.
+        Generalized Born model, with the radii of the file. It has no box: the files' is left out, as by OpenMM.
     **options
         Of `Nonbonded` (cutoff, switch, tolerance, ...) and, with an implicit solvent, of `GB` (salt, ...).
 
@@ -316,7 +351,7 @@ def load_amber(
         raise FileFormatError(
             f"{prmtop}: has {n} atoms, got coordinates of {len(positions)} (do the files belong together?)"
         )
-    if not top.pointers["IFBOX"]:
+    if not top.pointers["IFBOX"] or implicit_solvent is not None:
         box = None
     elif box is None:
         box = _box(top)
@@ -332,16 +367,25 @@ def load_amber(
     angles, theta0 = angles // 3, top.get("ANGLE_EQUIL_VALUE")[types]
     k_angle = 2 * KCAL * top.get("ANGLE_FORCE_CONSTANT")[types]
     topology = _topology(top, bonds)
-    fixed, free_bonds, free_angles = constrain(topology, bonds, r0, angles, theta0, constraints, rigid_water)
+    masses = top.get("MASS")
+    fixed, free_bonds, free_angles = constrain(topology, masses, bonds, r0, angles, theta0, constraints, rigid_water)
+    free_bonds &= (masses[bonds] > 0).all(1)  # a bond to an extra point says where the point is
     terms.bonds(bonds[free_bonds], k_bond[free_bonds], r0[free_bonds])
     terms.angles(angles[free_angles], k_angle[free_angles], theta0[free_angles])
     atoms, k, value = _charmm(top, "UREY_BRADLEY", 2, "EQUIL_VALUE")
     terms.urey_bradley(atoms, 2 * KCAL * 100 * k, 0.1 * value)
     quads, types = _indices(top, "DIHEDRALS", 4)
+    periodicity = top.get("DIHEDRAL_PERIODICITY")
+    wrong = (np.abs(periodicity - np.rint(periodicity)) > 1e-6) | (periodicity < 0)
+    if wrong.any():
+        k = int(np.argmax(wrong))
+        raise FileFormatError(
+            f"{prmtop}: section DIHEDRAL_PERIODICITY must hold integers >= 0, got {periodicity[k]} as entry {k + 1}"
+        )
     terms.torsions(
         np.abs(quads) // 3,
         KCAL * top.get("DIHEDRAL_FORCE_CONSTANT")[types],
-        np.rint(top.get("DIHEDRAL_PERIODICITY")[types]),
+        np.rint(periodicity)[types],
         top.get("DIHEDRAL_PHASE")[types],
     )
     atoms, k, value = _charmm(top, "IMPROPER", 4, "PHASE")
@@ -349,16 +393,17 @@ def load_amber(
     terms.cmap(*_cmap(top))
 
     charges = top.get("CHARGE") / CHARGE
-    if method is None:
-        method = "none" if box is None else "pme"
+    method = method or ("none" if box is None else "pme")
+    if implicit_solvent is not None and method != "none":
+        raise ValueError(f"load: implicit_solvent goes with method='none', got {method!r} (it has no box and no cut-off)")
     _lennard_jones(top, terms, charges, {"method": method} | options)
     terms.exclusions = _exclusions(top)
-    terms.pairs(*_pair14(top, quads, types))
+    _pair14(top, terms, quads, types)
     if implicit_solvent is not None:
         terms.generalized_born(charges=charges, **_implicit_solvent(top, topology, implicit_solvent, **gb))
     system = System(
         topology,
-        top.get("MASS"),
+        masses,
         box,
         positions,
         velocities,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ VELOCITY = 20.455 * 0.1
 
 _POINTERS = (
     "NATOM NTYPES NBONH MBONA NTHETH MTHETA NPHIH MPHIA NHPARM NPARM NNB NRES NBONA NTHETA NPHIA NUMBND NUMANG "
-    "NPTRA NATYP NPHB IFPERT NBPER NGPER NDPER MBPER MGPER MDPER IFBOX NMXRS IFCAP NUMEXTRA"
+    "NPTRA NATYP NPHB IFPERT NBPER NGPER NDPER MBPER MGPER MDPER IFBOX NMXRS IFCAP NUMEXTRA NCOPY"
 ).split()
 
 # How many entries a section must hold, in terms of the pointers; a file that was cut off fails here.
@@ -41,6 +42,10 @@ _COUNTS = {
     "DIHEDRALS_INC_HYDROGEN": "5 * NPHIH", "DIHEDRALS_WITHOUT_HYDROGEN": "5 * NPHIA", "EXCLUDED_ATOMS_LIST": "NNB",
     "HBOND_ACOEF": "NPHB", "HBOND_BCOEF": "NPHB",
 }  # fmt: skip
+_INTEGERS = re.compile(
+    "POINTERS|ATOMIC_NUMBER|ATOM_TYPE_INDEX|NUMBER_EXCLUDED_ATOMS|NONBONDED_PARM_INDEX|RESIDUE_(POINTER|NUMBER)|"
+    ".*_(INC|WITHOUT)_HYDROGEN|EXCLUDED_ATOMS_LIST|CHARMM_(UREY_BRADLEY|IMPROPERS)|(CHARMM_)?CMAP_(COUNT|INDEX|RESOLUTION)"
+)
 _FORMAT = re.compile(rb"\(\s*(\d*)\s*\(?\s*([aAiIeEfFgG])\s*(\d+)")  # such as (5E16.8), (20a4), (8(F9.5))
 
 
@@ -51,7 +56,9 @@ def read_bytes(path: str | Path) -> bytes:
     data = Path(path).read_bytes()
     if data[:2] == b"\x1f\x8b":
         data = gunzip(data, path)
-    return data.replace(b"\r\n", b"\n")
+    return data if data.startswith(b"CDF") else data.replace(b"
+", b"
+")  # NetCDF is binary
 
 
 def columns(block: bytes, width: int, per_line: int, dtype: Any, where: str) -> np.ndarray:
@@ -140,7 +147,7 @@ class Prmtop:
             self._add(flag.strip().decode("latin-1"), rest)
         self._values: dict[str, np.ndarray] = {}
         pointers = self.get("POINTERS")
-        if len(pointers) < len(_POINTERS) - 1:
+        if len(pointers) < len(_POINTERS) - 2:  # the last two came with later versions
             raise FileFormatError(f"{path}: section POINTERS must hold {len(_POINTERS)} numbers, got {len(pointers)}")
         self.pointers = dict.fromkeys(_POINTERS, 0) | dict(zip(_POINTERS, (int(p) for p in pointers)))
 
@@ -158,8 +165,13 @@ class Prmtop:
                 f"{self.path}: section {name} must have a line such as %FORMAT(5E16.8), got none "
                 "(is the file truncated?)"
             )
+        if name in self._sections:
+            raise FileFormatError(f"{self.path}: section {name} must occur once, got it again")
         kind = {"A": str, "I": int}.get(form[2].decode().upper(), float)
         self._sections[name] = (rest[start:], int(form[3]), int(form[1] or 1), kind, rest.count(b"\n"))
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._sections)
 
     def __contains__(self, name: str) -> bool:
         return name in self._sections
@@ -180,6 +192,10 @@ class Prmtop:
             )
         block, width, per_line, dtype, _ = self._sections[name]
         values = columns(block, width, per_line, dtype, f"{self.path}: section {name}")
+        if _INTEGERS.fullmatch(name) and dtype is not int:
+            if len(values):
+                raise FileFormatError(f"{self.path}: section {name} must hold integers, got a %FORMAT of other values")
+            values = values.astype(int)
         reason = ""
         if count is None and name in _COUNTS:
             rule = _COUNTS[name]

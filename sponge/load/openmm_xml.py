@@ -136,7 +136,7 @@ def load_openmm(
         elements = guess_elements(masses)
         for kind in sites:
             elements[kind.sites] = 0
-        topology = molecules_as_residues(elements, np.unique(np.sort(bonds, axis=1), axis=0))
+        topology = molecules_as_residues(elements, masses, np.unique(np.sort(bonds, axis=1), axis=0))
     for what, found in (("structure", topology.n), ("set of coordinates", n if positions is None else len(positions))):
         if found != n:
             raise FileFormatError(f"{path}: has {n} atoms, got a {what} of {found} (do the files belong together?)")

@@ -11,7 +11,7 @@ from triskele.sponge.errors import FileFormatError
 from triskele.sponge.system import Constraints, System
 from triskele.sponge.topology import Topology
 
-__all__ = ["CONSTRAINTS", "Terms", "constrain", "guess_elements", "molecules_as_residues", "water_atoms"]
+__all__ = ["CONSTRAINTS", "Terms", "check_masses", "constrain", "guess_elements", "molecules_as_residues", "water_atoms"]
 
 CONSTRAINTS = (None, "h-bonds", "all-bonds", "h-angles")
 
@@ -25,28 +25,65 @@ _WEIGHTS = {
 
 
 def guess_elements(masses: np.ndarray, names: np.ndarray | None = None) -> np.ndarray:
-    """Atomic numbers from masses, and from names where masses have been repartitioned; 0 where nothing fits."""
+    """Atomic numbers from masses, and from names where masses have been repartitioned; 0 where nothing fits.
+
+    Without names, particles of more than 1 and up to 4 dalton are hydrogens (deuterium, or hydrogen made heavier).
+    """
     masses = np.asarray(masses, np.float64)
     numbers, weights = np.array(list(_WEIGHTS)), np.array(list(_WEIGHTS.values()))
     nearest = np.argmin(np.abs(masses[:, None] - weights), axis=1)
     close = np.abs(masses - weights[nearest]) < 0.05
     elements = np.where(close & (masses > 0), numbers[nearest], 0)
-    elements[(elements == 0) & (masses > 1.0) & (masses <= 4.0)] = 1  # deuterium, and hydrogen made heavier
-    for i in () if names is None else np.flatnonzero((elements == 0) & (masses > 0)):
-        name = str(np.asarray(names)[i]).strip("0123456789+-'* ").upper()
-        elements[i] = NUMBERS.get(name[:2], 0) if masses[i] > 20 else NUMBERS.get(name[:1], 0)
+    unknown = (elements == 0) & (masses > 0)
+    if names is None:
+        elements[unknown & (masses > 1.0) & (masses <= 4.0)] = 1
+        return elements.astype(np.int32)
+    stems = [str(name).strip("0123456789+-'* ").upper() for name in names]
+    for i in np.flatnonzero(unknown):
+        best = min((NUMBERS.get(stems[i][:k], 0) for k in (1, 2)), key=lambda z: abs(_WEIGHTS.get(z, np.inf) - masses[i]))
+        # a methyl group whose hydrogens weigh 4 dalton leaves its carbon 9 dalton short
+        if abs(_WEIGHTS.get(best, np.inf) - masses[i]) < 10:
+            elements[i] = best
+    _undo_repartitioning(elements, masses, stems)
     return elements.astype(np.int32)
 
 
-def water_atoms(topology: Topology) -> np.ndarray:
-    """Which atoms belong to a residue of one oxygen and two hydrogens (and sites without an element), bool [n]."""
+# The most hydrogens that an element is bound to
+_HYDROGENS = {6: 4, 7: 4, 8: 3, 15: 1, 16: 1}
+
+
+def _undo_repartitioning(elements: np.ndarray, masses: np.ndarray, stems: list[str]) -> None:
+    """Give atoms that handed mass on to hydrogens the element of their name: N of 11.99 dalton looks like C, O of 13.98 like N."""
+    gains = {round(masses[i] - _WEIGHTS[1], 3) for i in range(len(stems)) if stems[i][:1] == "H" and 1.1 < masses[i] <= 4.2}
+    for i in range(len(stems)) if gains else ():
+        named = NUMBERS.get(stems[i][:1], 0)
+        if elements[i] > 1 and named in _HYDROGENS and named != elements[i] != NUMBERS.get(stems[i][:2], 0):
+            lost = _WEIGHTS[named] - masses[i]
+            if any(abs(lost - k * gain) < 0.05 for gain in gains for k in range(1, _HYDROGENS[named] + 1)):
+                elements[i] = named
+
+
+def check_masses(where: str, masses: np.ndarray, names: Any) -> None:
+    """Raise FileFormatError, with the atom's name, if a mass of a file is negative or not finite."""
+    good = (masses >= 0) & np.isfinite(masses)
+    if not good.all():
+        i = int(np.argmin(good))
+        raise FileFormatError(f"{where}: masses must be finite and >= 0, got {masses[i]} for atom {i + 1} ({names[i]})")
+
+
+def water_atoms(topology: Topology, masses: np.ndarray) -> np.ndarray:
+    """Mask [n] of the atoms of waters: residues of one oxygen, two hydrogens and sites without mass, bound to no other."""
     t = topology
-    count = [np.bincount(t.residue_index, t.elements == z, len(t.residue_names)) for z in (8, 1)]
-    others = np.bincount(t.residue_index, ~np.isin(t.elements, (0, 1, 8)), len(t.residue_names))
-    return ((count[0] == 1) & (count[1] == 2) & (others == 0))[t.residue_index]
+    residues = len(t.residue_names)
+    oxygens, hydrogens = (np.bincount(t.residue_index, t.elements == z, residues) for z in (8, 1))
+    others = np.bincount(t.residue_index, ~np.isin(t.elements, (1, 8)) & (np.asarray(masses) > 0), residues)
+    water = (oxygens == 1) & (hydrogens == 2) & (others == 0)
+    ends = t.residue_index[t.bonds]
+    water[ends[ends[:, 0] != ends[:, 1]]] = False
+    return water[t.residue_index]
 
 
-def molecules_as_residues(elements: np.ndarray, bonds: np.ndarray) -> Topology:
+def molecules_as_residues(elements: np.ndarray, masses: np.ndarray, bonds: np.ndarray) -> Topology:
     """A topology for files that name nothing: each molecule is a residue, water is HOH, atoms are called by their element."""
     n = len(elements)
     residue = Topology.of_particles(n, bonds=bonds).molecules
@@ -54,12 +91,13 @@ def molecules_as_residues(elements: np.ndarray, bonds: np.ndarray) -> Topology:
     names = np.array([symbol or "X" for symbol in SYMBOLS])[elements]
     ids, chain = np.arange(1, molecules + 1).astype(str), np.zeros(molecules, int)
     topology = Topology(names, elements, residue, np.full(molecules, "MOL"), ids, chain, ["A"], bonds)
-    water = np.bincount(residue, water_atoms(topology), molecules) > 0
+    water = np.bincount(residue, water_atoms(topology, masses), molecules) > 0
     return Topology(names, elements, residue, np.where(water, "HOH", "MOL"), ids, chain, ["A"], bonds)
 
 
 def constrain(
     topology: Topology,
+    masses: np.ndarray,
     bonds: np.ndarray,
     lengths: np.ndarray,
     angles: np.ndarray,
@@ -72,6 +110,8 @@ def constrain(
     Parameters
     ----------
     topology : Topology
+    masses : array [n]
+        Bonds to sites without mass never become constraints.
     bonds, lengths : int array [b, 2], array [b]
         In nm.
     angles, values : int array [a, 3], array [a]
@@ -89,9 +129,9 @@ def constrain(
     """
     if kind not in CONSTRAINTS:
         raise ValueError(f"constraints: must be one of {', '.join(map(repr, CONSTRAINTS))}, got {kind!r}")
-    elements, water = topology.elements, water_atoms(topology)
+    elements, water = topology.elements, water_atoms(topology, masses)
     bonds, angles = np.asarray(bonds, np.int64).reshape(-1, 2), np.asarray(angles, np.int64).reshape(-1, 3)
-    atoms = (elements[bonds] > 0).all(1)  # no constraint to a site without mass
+    atoms = (np.asarray(masses)[bonds] > 0).all(1)
     of_water = water[bonds].all(1)
     with_hydrogen = (elements[bonds] == 1).any(1)
     fixed = of_water & np.full(len(bonds), rigid_water)
@@ -124,7 +164,7 @@ def constrain(
         distances = np.concatenate([distances, third])
     _, first = np.unique(pairs, axis=0, return_index=True)  # a bond between the hydrogens wins over the angle
     first.sort()
-    return Constraints(pairs[first], distances[first]), ~(fixed | ~atoms), ~fixed_angles
+    return Constraints(pairs[first], distances[first]), ~fixed, ~fixed_angles
 
 
 class Terms:

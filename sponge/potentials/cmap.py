@@ -9,6 +9,7 @@ import numpy as np
 
 from triskele.core.kernels import simd
 from triskele.core.kernels.njit import device, kernel
+from triskele.sponge.indices import as_indices
 from triskele.sponge.potential import Potential
 from triskele.sponge.potentials.term_kernels import (
     angle8,
@@ -127,8 +128,8 @@ class CMAP(Potential):
         if maps.ndim != 3 or maps.shape[1] != maps.shape[2] or maps.shape[1] < 3:
             raise ValueError(f"CMAP: maps must have shape [maps, n, n] with n of at least 3, got {maps.shape}")
         self.params = {"maps": maps}
-        self.phi, self.psi = (np.ascontiguousarray(a, np.int32).reshape(-1, 4) for a in (phi, psi))
-        self.types = np.ascontiguousarray(types, np.int32).reshape(-1)
+        self.phi, self.psi = (as_indices(a, "CMAP: atoms").reshape(-1, 4) for a in (phi, psi))
+        self.types = as_indices(types, "CMAP: types").reshape(-1)
         if not len(self.phi) == len(self.psi) == len(self.types):
             raise ValueError(f"CMAP: phi, psi and types must be equally many, got {len(self.phi)}, {len(self.psi)}, {len(self.types)}")
         if len(self.types) and not 0 <= self.types.min() <= self.types.max() < len(maps):

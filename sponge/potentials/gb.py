@@ -100,7 +100,9 @@ class GB(Potential):
         return MODELS[self.model]
 
     def check(self, system: System) -> None:
-        """Raise if there are not as many parameters as atoms."""
+        """Raise if the system is periodic or has another number of atoms."""
+        if system.box is not None:
+            raise ValueError("GB: an implicit solvent has no box, got a periodic system (set system.box = None and method='none')")
         n = len(self.params["charges"])
         if n != system.n:
             raise ValueError(f"GB: there must be parameters for each of {system.n} atoms, got {n}")

@@ -9,6 +9,7 @@ GBn2: H. Nguyen, D. R. Roe, C. Simmerling, J. Chem. Theory Comput. 9, 2020 (2013
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from functools import cache
 
@@ -76,7 +77,8 @@ _RESCALING_NUCLEIC = {
     15: (0.418365, 0.290054, 0.1064245),
     16: (0.606344, 0.463006, 0.142262),
 }
-_NUCLEIC = ("A", "C", "G", "U", "DA", "DC", "DG", "DT")
+# Names of nucleotides: AMBER's with their ends (DA, DA5, DA3, DAN, RA5, ...) and those of CHARMM and others
+_NUCLEIC = re.compile(r"(R?[ACGU]|D[ACGT])[35N]?|ADE|GUA|CYT|URA|THY|DAD|DGU|DCY")
 # Bondi's radii in nm (J. Phys. Chem. 68, 441 (1964)), hydrogen apart
 _RADII = {6: 0.17, 7: 0.155, 8: 0.15, 9: 0.15, 14: 0.21, 15: 0.185, 16: 0.18, 17: 0.17}
 
@@ -120,7 +122,8 @@ def standard_parameters(topology, model: str) -> dict[str, np.ndarray]:
         names = np.asarray(topology.names)
         arginine = (residues == "ARG") & (np.char.startswith(names, "HH") | np.char.startswith(names, "HE"))
         radii[arginine] = 0.117
-    nucleic = np.isin(residues, _NUCLEIC)
+    acids = np.array([_NUCLEIC.fullmatch(str(name)) is not None for name in topology.residue_names], bool)
+    nucleic = acids[topology.residue_index]
     column = {"gbn": 1, "gbn2": 2}.get(model, 0)
     scales = np.array([_SCREENING.get(int(z), _SCREENING[0])[3 if model == "gbn2" and acid else column]
                        for z, acid in zip(elements, nucleic)])

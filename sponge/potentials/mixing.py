@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from triskele.sponge.indices import as_indices
+
 __all__ = ["RULES", "LJTable", "root"]
 
 RULES = ("lorentz_berthelot", "geometric")
@@ -35,7 +37,7 @@ class LJTable:
     b: np.ndarray
 
     def __post_init__(self):
-        types = np.ascontiguousarray(self.types, np.int32)
+        types = as_indices(self.types, "LJTable: types")
         a, b = np.array(self.a, np.float64), np.array(self.b, np.float64)
         if types.ndim != 1:
             raise ValueError(f"LJTable: types must have shape [n], got {types.shape}")

@@ -18,6 +18,7 @@ from triskele.core.transforms.elementwise import Elementwise, elementwise
 from triskele.sponge.at_values import Part, at_values
 from triskele.sponge.box import displacement, largest_cutoff
 from triskele.sponge.errors import BoxError
+from triskele.sponge.indices import as_indices
 from triskele.sponge.potential import Potential
 from triskele.sponge.potentials.mixing import root
 from triskele.sponge.potentials.nonbonded_pairs import find_pairs
@@ -70,7 +71,7 @@ class PairPotential(Potential):
             raise ValueError(f"{where}: switch and shift need a cutoff")
         if switch is not None and not 0 < self.switch < self.cutoff:
             raise ValueError(f"{where}: switch must lie between 0 and the cut-off {cutoff} nm, got {switch}")
-        self.types = None if types is None else np.ascontiguousarray(types, np.int32).reshape(-1)
+        self.types = None if types is None else as_indices(types, f"{where}: types").reshape(-1)
         self.params, self.rules = {}, {}
         names = self.function.names[1:]
         if unknown := [n for n in params if n not in names]:

@@ -10,6 +10,7 @@ import numpy as np
 from triskele.core.kernels.njit import kernel
 from triskele.sponge.box import displacement, minimum_image
 from triskele.sponge.engine.task import ENERGY, Task
+from triskele.sponge.indices import as_indices
 from triskele.sponge.potential import ROW, Plan, Potential
 from triskele.sponge.potentials.terms import angle_potential, bond_potential, torsion_potential
 
@@ -129,7 +130,7 @@ class PositionRestraint(Potential):
 
     def __init__(self, atoms: Any, k: Any, reference: Any, width: Any = 0.0, name: str = "position_restraint"):
         self.name = name
-        self.atoms = np.ascontiguousarray(atoms, np.int32).reshape(-1)
+        self.atoms = as_indices(atoms, "position_restraint: atoms").reshape(-1)
         m = len(self.atoms)
         if np.shape(reference) != (m, 3):
             raise ValueError(f"position_restraint: reference must have shape {(m, 3)}, got {np.shape(reference)}")

@@ -20,6 +20,7 @@ from triskele.core.transforms.elementwise import Elementwise, elementwise
 from triskele.sponge.box import displacement
 from triskele.sponge.codegen import Output, expressions
 from triskele.sponge.engine.task import Task
+from triskele.sponge.indices import as_indices
 from triskele.sponge.potential import ROW, Plan, Potential
 from triskele.sponge.potentials.term_kernels import LANES, add_buffers
 
@@ -263,7 +264,7 @@ def _indices(where: str, atoms: Any, k: int) -> np.ndarray:
     if bad.any():
         i = int(np.argmax(bad))
         raise ValueError(f"{where}: the {k} atoms of a term must be different and >= 0, got {given[i].tolist()} in term {i}")
-    return np.ascontiguousarray(given, np.int32)
+    return as_indices(given, where)
 
 
 def _parameters(where: str, function: Elementwise, given: dict[str, Any], m: int) -> dict[str, np.ndarray]:

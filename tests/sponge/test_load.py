@@ -1,4 +1,4 @@
-"""Reading prepared systems: OpenMM's XML, GROMACS and CHARMM through ParmEd, and what happens with broken files."""
+"""Reading prepared systems: OpenMM's XML, and what happens with broken files."""
 
 import gzip
 import shutil
@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.sponge.reference import DATA, load_reference, openmm_energies, pure_energies, unpacked
+from tests.sponge.reference import DATA, load_reference, openmm_energies, pure_energies
 from triskele import sponge
 from triskele.sponge.errors import FileFormatError
 from triskele.sponge.load.expressions import evaluate
@@ -184,125 +184,6 @@ def test_expressions():
     for bad in ("__import__('os')", "x.real", "[1]", "x if x else 1", "f(x)", "1 +"):
         with pytest.raises(FileFormatError):
             evaluate(bad, {"x": 1.0}, "x")
-
-
-class TestParmEd:
-    FILES = DATA / "parmed"
-
-    def plain(self, names, tmp_path):
-        return [str(unpacked(f"parmed/{n}.gz", tmp_path)) for n in names]
-
-    @pytest.mark.parametrize(
-        "top, gro", [("charmm27.top", "peptide_charmm27.gro"), ("amber99sb-ildn.top", "peptide_amber.gro")]
-    )
-    @pytest.mark.filterwarnings("ignore")
-    def test_gromacs(self, top, gro, tmp_path):
-        parmed = pytest.importorskip("parmed")
-        system = sponge.load(self.FILES / f"{top}.gz", self.FILES / f"{gro}.gz", method="cutoff")
-        system.nonbonded.update(method="none")
-        ours = pure_energies(system)
-        expected = openmm_energies(
-            parmed.load_file(self.plain([top], tmp_path)[0]).createSystem(rigidWater=False), system.positions
-        )
-        assert sum(ours.values()) == pytest.approx(sum(expected.values()), rel=1e-9)
-        assert ours["nonbonded"] + ours["pair14"] == pytest.approx(expected["NonbondedForce"], rel=1e-9)
-        assert sponge.box.volume(system.box) == pytest.approx(28.281, abs=1e-3)
-
-    @pytest.mark.filterwarnings("ignore")
-    def test_charmm(self, tmp_path):
-        pytest.importorskip("parmed")
-        app = pytest.importorskip("openmm.app")
-        gro = self.FILES / "peptide_charmm27.gro.gz"
-        system = sponge.load(*(self.FILES / f"peptide.{e}.gz" for e in ("psf", "prm", "rtf")), gro, method="cutoff")
-        system.nonbonded.update(method="none")
-        psf, prm, rtf = self.plain(["peptide.psf", "peptide.prm", "peptide.rtf"], tmp_path)
-        expected = openmm_energies(
-            app.CharmmPsfFile(psf).createSystem(app.CharmmParameterSet(prm, rtf)), system.positions
-        )
-        ours = pure_energies(system)
-        assert sum(ours.values()) == pytest.approx(sum(expected.values()), rel=1e-9)
-        assert ours["nonbonded"] + ours["pair14"] == pytest.approx(expected["NonbondedForce"], rel=1e-9)
-        with pytest.raises(TypeError, match="parameter files"):
-            sponge.load(self.FILES / "peptide.psf.gz")
-
-    @pytest.mark.filterwarnings("ignore")
-    @pytest.mark.parametrize(
-        "before, after",
-        [
-            ("[ moleculetype ]", "[ nonbond_params ]\nHC O 1 0.35 0.8\n\n[ moleculetype ]"),
-            ("1               2               yes", "1               3               yes"),
-        ],
-        ids=["pair of types", "geometric mixing"],
-    )
-    def test_mixing_in_gromacs(self, before, after, tmp_path):
-        parmed = pytest.importorskip("parmed")
-        text = gzip.decompress((self.FILES / "amber99sb-ildn.top.gz").read_bytes()).decode()
-        assert before in text
-        path = tmp_path / "x.top"
-        path.write_text(text.replace(before, after, 1))
-        system = sponge.load(path, self.FILES / "peptide_amber.gro.gz", method="cutoff")
-        assert system.nonbonded.mixing == ("table" if "HC O" in after else "geometric")
-        system.nonbonded.update(method="none")
-        expected = openmm_energies(parmed.load_file(str(path)).createSystem(rigidWater=False), system.positions)
-        assert sum(pure_energies(system).values()) == pytest.approx(sum(expected.values()), rel=1e-9)
-
-    @pytest.mark.filterwarnings("ignore")
-    def test_water_of_gromacs(self, tmp_path):
-        """Constraints from [ settles ], a site from [ virtual_sites3 ], nothing between the atoms of a molecule."""
-        pytest.importorskip("parmed")
-        (tmp_path / "water.top").write_text(WATER_TOP)
-        system = sponge.load(tmp_path / "water.top")
-        assert len(system.constraints) == 6 and sorted(set(system.constraints.distances.round(6))) == [0.09572, 0.15139]
-        assert system.virtual_sites[0].parents.tolist() == [[0, 1, 2], [4, 5, 6]]
-        assert system.virtual_sites[0].weights[0] == pytest.approx([0.743976, 0.128012, 0.128012], abs=1e-6)
-        assert len(system.exclusions) == 12 and {p.name for p in system.potentials} == {"nonbonded"}
-        assert system.topology.elements.tolist() == [8, 1, 1, 0] * 2
-
-    def test_sections_that_would_be_passed_over(self, tmp_path):
-        pytest.importorskip("parmed")
-        for section in ("constraints", "distance_restraints", "virtual_sites2"):
-            (tmp_path / "x.top").write_text(
-                WATER_TOP.replace("[ exclusions ]", f"[ {section} ]\n1 2 1 0.1\n[ exclusions ]")
-            )
-            with pytest.raises(FileFormatError, match=rf"section \[ {section} \] is not supported"):
-                sponge.load(tmp_path / "x.top")
-
-    def test_gro_is_cut_off(self, tmp_path):
-        text = gzip.decompress((self.FILES / "peptide_amber.gro.gz").read_bytes()).decode()
-        path = tmp_path / "x.gro"
-        for cut in (40, 80, 1000, len(text) - 80, len(text) - 3):
-            path.write_text(text[:cut])
-            with pytest.raises(FileFormatError):
-                sponge.load(self.FILES / "amber99sb-ildn.top.gz", path)
-
-
-WATER_TOP = """[ defaults ]
-1 2 no 1.0 1.0
-[ atomtypes ]
-OW 8 16.0 0.0 A 0.315365 0.648520
-HW 1 1.008 0.0 A 0.0 0.0
-MW 0 0.0 0.0 D 0.0 0.0
-[ moleculetype ]
-SOL 2
-[ atoms ]
-1 OW 1 SOL OW 1 0.0 16.0
-2 HW 1 SOL HW1 1 0.52 1.008
-3 HW 1 SOL HW2 1 0.52 1.008
-4 MW 1 SOL MW 1 -1.04 0.0
-[ settles ]
-1 1 0.09572 0.15139
-[ virtual_sites3 ]
-4 1 2 3 1 0.128012065 0.128012065
-[ exclusions ]
-1 2 3 4
-2 1 3 4
-3 1 2 4
-4 1 2 3
-[ system ]
-water
-[ molecules ]
-SOL 2
-"""
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

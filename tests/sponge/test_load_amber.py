@@ -1,6 +1,7 @@
 """AMBER's files against OpenMM's own reader, term by term."""
 
 import gzip
+import re
 import warnings
 
 import numpy as np
@@ -8,12 +9,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.sponge.differential import prmtop, psf
 from tests.sponge.reference import DATA, openmm_energies, pure_energies, unpacked
 from triskele import sponge
 from triskele.sponge.errors import FileFormatError
 from triskele.sponge.load.amber import load_amber
-from triskele.sponge.load.amber_files import columns, read_restart
+from triskele.sponge.load.amber_files import Prmtop, columns, read_restart
 from triskele.sponge.potentials.ewald_parameters import grid_size
+from triskele.sponge.potentials.gb_tables import standard_parameters
 from triskele.sponge.units import degree, kcal_per_mol
 from triskele.sponge.virtual_sites import place_all
 
@@ -355,3 +358,142 @@ def test_constants_of_the_reader():
     assert bond.params["r0"].max() == pytest.approx(0.1526, abs=1e-6)
     assert bond.params["k"].max() == pytest.approx(2 * 570 * kcal_per_mol * 100)
     assert system.nonbonded.params["charges"].sum() == pytest.approx(0, abs=1e-6)
+
+
+@pytest.mark.parametrize("number", [-1, 0])
+@pytest.mark.parametrize("mass", [12.01, 72.0], ids=["carbon", "bead"])
+def test_bonds_of_atoms_without_an_element_stay(number, mass, tmp_path):
+    """LEaP writes -1 where it does not know an element; massless sites are known by their mass."""
+    numbers = [1, 6, 1, 1, 6, 8, 7, 1, number, 1, 6, 1, 1, 1, 6, 8, 7, 1, 6, 1, 1, 1]
+    path = with_section(tmp_path / "x.prmtop", "MASS", put(8, mass))
+    path.write_text(path.read_text().rstrip() + "\n" + prmtop.section("ATOMIC_NUMBER", numbers))
+    system, whole = sponge.load(path, VACUUM[1]), sponge.load(*VACUUM)
+    assert len(system["bond"].atoms) == len(whole["bond"].atoms) and len(system.topology.bonds) == 21
+    assert system.energy_terms() == pytest.approx(whole.energy_terms())
+    constrained = sponge.load(path, VACUUM[1], constraints="all-bonds")
+    assert len(constrained.constraints) == 21
+
+
+def test_mass_that_is_none(tmp_path):
+    path = with_section(tmp_path / "x.prmtop", "MASS", put(1, -12.01))
+    with pytest.raises(FileFormatError, match=r"masses must be finite and >= 0, got -12.01 for atom 2 \(CH3\)"):
+        sponge.load(path, VACUUM[1])
+
+
+@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.filterwarnings("ignore:Non-optimal GB parameters")
+def test_random_files(seed, tmp_path):
+    """Against OpenMM: unknown elements, repartitioned masses, changed pairs of types, solvents, constraints."""
+    pytest.importorskip("openmm")
+    assert prmtop.case(seed, tmp_path) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("source", [prmtop, psf])
+@pytest.mark.filterwarnings("ignore:Non-optimal GB parameters")
+def test_many_random_files(source, tmp_path):
+    pytest.importorskip("openmm")
+    pytest.importorskip("parmed")
+    assert {seed: found for seed in range(1000, 1500) if (found := source.case(seed, tmp_path))} == {}
+
+
+def with_section(path, name, change):
+    """A file whose section has other values: what `change` makes of them."""
+    values = Prmtop(VACUUM[0]).get(name)
+    head, rest = re.split(rf"%FLAG {name} *\n", VACUUM[0].read_text())
+    path.write_text(head + prmtop.section(name, change(values.copy())) + "%FLAG" + rest.split("%FLAG", 1)[1])
+    return path
+
+
+def put(index, value):
+    def change(values):
+        values = np.append(values, np.zeros(max(0, index + 1 - len(values)), values.dtype))
+        values[index] = value
+        return values
+
+    return change
+
+
+@pytest.mark.parametrize(
+    "name, values, message",
+    [
+        ("LES_NTYP", [2], "locally enhanced sampling"),
+        ("LENNARD_JONES_CCOEF", [1.0], "12-6-4"),
+        ("POLARIZABILITY", [1.0], "polarisable"),
+        ("IPOL", [1], "IPOL must be 0, got 1"),
+        ("AMOEBA_FORCEFIELD", [1], "AMOEBA"),
+        ("QUARTIC_BOND", [1.0], "section QUARTIC_BOND is not known"),
+        ("MASS", [1.0], "section MASS must occur once"),
+    ],
+)
+def test_sections_that_change_physics_are_refused(name, values, message, tmp_path):
+    path = tmp_path / "x.prmtop"
+    path.write_text(VACUUM[0].read_text().rstrip() + "\n" + prmtop.section(name, values))
+    with pytest.raises(FileFormatError, match=message):
+        sponge.load(path, VACUUM[1])
+
+
+@pytest.mark.parametrize("pointer, message", [(9, "locally enhanced"), (20, "perturbed"), (29, "water cap"), (31, "copies")])
+def test_pointers_that_change_physics_are_refused(pointer, message, tmp_path):
+    path = with_section(tmp_path / "x.prmtop", "POINTERS", put(pointer, 2))
+    with pytest.raises(FileFormatError, match=message):
+        sponge.load(path, VACUUM[1])
+
+
+@pytest.mark.parametrize("value", [2.5, -2.0])
+def test_periodicity_must_be_an_integer(value, tmp_path):
+    path = with_section(tmp_path / "x.prmtop", "DIHEDRAL_PERIODICITY", put(0, value))
+    with pytest.raises(FileFormatError, match=f"DIHEDRAL_PERIODICITY must hold integers >= 0, got {value} as entry 1"):
+        sponge.load(path, VACUUM[1])
+
+
+def test_integers_in_a_format_of_numbers(tmp_path):
+    path = with_section(tmp_path / "x.prmtop", "ATOM_TYPE_INDEX", lambda values: values.astype(float))
+    with pytest.raises(FileFormatError, match="section ATOM_TYPE_INDEX must hold integers"):
+        sponge.load(path, VACUUM[1])
+
+
+def test_implicit_solvent_leaves_the_box_out():
+    """A file with a box gives either periodic electrostatics or an implicit solvent, not both."""
+    system = sponge.load(*WATER, implicit_solvent="obc2")
+    assert system.box is None and system.nonbonded.method == "none" and "gb" in system
+    with pytest.raises(ValueError, match="implicit_solvent goes with method='none', got 'pme'"):
+        sponge.load(*WATER, implicit_solvent="obc2", method="pme")
+
+
+@pytest.mark.parametrize("names", [("DG5", "DG"), ("DC3", "DC"), ("RA5", "A"), ("U3", "U"), ("DTN", "DT"), ("THY", "DT")])
+def test_nucleotides_at_the_ends_of_chains(names):
+    """GBn2 has constants of its own for nucleic acids, which ends of chains must get too."""
+    ends, inner = (
+        standard_parameters(sponge.Topology(list("PNH"), [15, 7, 1], [0] * 3, [name], ["1"], [0], ["A"]), "gbn2")
+        for name in names
+    )
+    protein = standard_parameters(sponge.Topology(list("PNH"), [15, 7, 1], [0] * 3, ["ALA"], ["1"], [0], ["A"]), "gbn2")
+    for key in ("scales", "alpha", "beta", "gamma"):
+        assert np.array_equal(ends[key], inner[key]) and not np.allclose(ends[key], protein[key])
+
+
+def test_pairs_with_repulsion_alone(tmp_path):
+    """1-4 pairs whose attraction is zero keep their repulsion."""
+    path = with_section(tmp_path / "x.prmtop", "LENNARD_JONES_BCOEF", np.zeros_like)
+    system, whole = sponge.load(path, VACUUM[1]), sponge.load(*VACUUM)
+    pairs, p = whole["pair14"].atoms, whole["pair14"].params
+    r = np.linalg.norm(whole.positions[pairs[:, 0]] - whole.positions[pairs[:, 1]], axis=1)
+    expected = np.sum(4 * p["epsilon"] * (p["sigma"] / r) ** 12)
+    assert system.energy_terms()["lennard_jones_pair"] == pytest.approx(expected, rel=1e-6)
+
+
+def test_netcdf_keeps_its_bytes(tmp_path):
+    """A restart whose numbers contain the bytes of a DOS line end."""
+    netcdf_file = pytest.importorskip("scipy.io").netcdf_file
+    x = np.frombuffer(b"\x40\x0d\x0a\x0d\x0a\x0d\x0a\x01" * 12, ">f8").astype(float).reshape(4, 3)
+    path = tmp_path / "x.ncrst"
+    with netcdf_file(path, "w", version=2) as file:
+        file.Conventions = "AMBERRESTART"
+        for name, size in (("atom", 4), ("spatial", 3)):
+            file.createDimension(name, size)
+        file.createVariable("coordinates", "d", ("atom", "spatial"))[:] = x
+    assert b"\r\n" in path.read_bytes()
+    assert read_restart(path)["positions"] == pytest.approx(0.1 * x, rel=1e-15)
+    path.with_suffix(".gz").write_bytes(gzip.compress(path.read_bytes()))
+    assert read_restart(path.with_suffix(".gz"))["positions"] == pytest.approx(0.1 * x, rel=1e-15)

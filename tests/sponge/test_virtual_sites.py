@@ -13,12 +13,15 @@ from triskele.sponge.virtual_sites import (
     OutOfPlane,
     ThreeParticleAverage,
     TwoParticleAverage,
+    WeightedAverage,
     place_all,
 )
 
 KINDS = {
     "two": lambda at: TwoParticleAverage(sites=at, parents=(at - 3, at - 1), weights=(0.3, 0.7)),
     "three": lambda at: ThreeParticleAverage(sites=at, parents=(at - 2, at - 3, at - 1), weights=(0.5, -0.1, 0.6)),
+    "average": lambda at: WeightedAverage(sites=at, parents=(at - 1, at - 3, at - 2), weights=(0.25, 0.25, 0.5)),
+    "one atom": lambda at: WeightedAverage(sites=at, parents=(at - 2,), weights=(1.0,)),
     "out of plane": lambda at: OutOfPlane(sites=at, parents=(at - 3, at - 2, at - 1), weight12=0.2, weight13=-0.3, weight_cross=5.0),
     "frame": lambda at: LocalCoordinates(sites=at, parents=(at - 3, at - 2, at - 1), origin_weights=(0.2, 0.3, 0.5),
                                          x_weights=(-1.0, 0.4, 0.6), y_weights=(-0.5, 1.0, -0.5), local=(0.01, -0.02, 0.05)),
@@ -48,6 +51,10 @@ def test_places_as_openmm(name, rng):
         site = openmm.TwoParticleAverageSite(*parents, *kind.weights[0])
     elif isinstance(kind, ThreeParticleAverage):
         site = openmm.ThreeParticleAverageSite(*parents, *kind.weights[0])
+    elif isinstance(kind, WeightedAverage) and len(parents) == 1:
+        site = openmm.TwoParticleAverageSite(parents[0], 0, 1.0, 0.0)
+    elif isinstance(kind, WeightedAverage):
+        site = openmm.ThreeParticleAverageSite(*parents, *kind.weights[0])
     elif isinstance(kind, OutOfPlane):
         site = openmm.OutOfPlaneSite(*parents, kind.weight12[0], kind.weight13[0], kind.weight_cross[0])
     else:
@@ -59,6 +66,20 @@ def test_places_as_openmm(name, rng):
     context.computeVirtualSites()
     wanted = context.getState(getPositions=True).getPositions(asNumpy=True)._value
     np.testing.assert_allclose(kind.place(ours.positions), wanted, atol=1e-14)
+
+
+def test_averages_in_openmm(rng):
+    """Averages of one, two and four atoms become sites of OpenMM at the same places."""
+    openmm = pytest.importorskip("openmm")
+    sites = [WeightedAverage(4 + k, [[*range(n)]], np.arange(1, n + 1) / np.sum(np.arange(1, n + 1))) for k, n in enumerate((1, 2, 4))]
+    ours = System(Topology.of_particles(7), [12.0] * 4 + [0.0] * 3, positions=rng.uniform(0, 1, (7, 3)), virtual_sites=sites)
+    context = openmm.Context(
+        ours.to_openmm(), openmm.VerletIntegrator(0.001), openmm.Platform.getPlatformByName("Reference")
+    )
+    context.setPositions(ours.positions)
+    context.computeVirtualSites()
+    placed = context.getState(getPositions=True).getPositions(asNumpy=True)._value
+    np.testing.assert_allclose(place_all(sites, ours.positions), placed, atol=1e-14)
 
 
 def energy_of(name, place):

@@ -1,0 +1,334 @@
+"""GROMACS topologies: a .top with the files it includes becomes a `System`.
+
+Lengths are in nm, energies in kJ/mol, angles in degrees; force constants carry the factor 1/2 (manual of GROMACS,
+"Topologies"). Molecules are read once and repeated as often as [ molecules ] says.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from triskele.sponge import virtual_sites
+from triskele.sponge.errors import FileFormatError
+from triskele.sponge.load.gromacs_molecules import Molecule
+from triskele.sponge.load.gromacs_text import read_lines
+from triskele.sponge.load.gromacs_types import Types
+from triskele.sponge.load.terms import Terms, constrain, guess_elements
+from triskele.sponge.potentials import gromacs as potentials
+from triskele.sponge.potentials.mixing import LJTable
+from triskele.sponge.system import Constraints, System
+from triskele.sponge.topology import Topology
+
+__all__ = ["load_gromacs"]
+
+# Where the parameters of a kind of term hold the length or angle that a constraint takes over, and their names
+_LENGTHS = {"bond": 1, "g96_bond": 1, "morse_bond": 2, "cubic_bond": 2}
+_ANGLES = {"angle": 1, "g96_angle": 1, "restricted_angle": 1, "quartic_angle": 0}
+_OTHERS = {
+    "g96_bond": "k r0", "morse_bond": "depth beta r0", "cubic_bond": "k cubic r0", "fene_bond": "k longest",
+    "restraint_bond": "k lower upper linear", "g96_angle": "k theta0", "restricted_angle": "k theta0",
+    "quartic_angle": "theta0 c0 c1 c2 c3 c4", "restricted_torsion": "k phi0", "lennard_jones_pair": "c6 c12",
+}  # fmt: skip
+
+
+def load_gromacs(
+    top: str | Path,
+    positions: Any = None,
+    velocities: Any = None,
+    box: Any = None,
+    *,
+    include: str | Path | None = None,
+    defines: dict[str, str] | None = None,
+    method: str | None = None,
+    constraints: str | None = None,
+    rigid_water: bool = True,
+    hydrogen_mass: float | None = None,
+    **options: Any,
+) -> System:
+    """Read a GROMACS topology; `load` reads the coordinates along with it.
+
+    Parameters
+    ----------
+    top : str or Path
+        .top, with the files that it includes; gzipped or not.
+    positions, velocities : array [n, 3], optional
+        In nm and nm/ps. Position restraints hold atoms at `positions`.
+    box : array [3, 3], optional
+        Without one the system is not periodic.
+    include : str or Path, optional
+        Folder of included force fields; those of an installed GROMACS are found without it.
+    defines : dict, optional
+        Macros for the preprocessor, such as ``{"POSRES": ""}``.
+    method : str, optional
+        Of `Nonbonded`; "pme" in a box and "none" without one by default.
+    constraints : {None, "h-bonds", "all-bonds", "h-angles"}
+        Bonds with hydrogen; all bonds; these and the angles H-X-H and H-O-X. The file's own constraints always hold.
+    rigid_water : bool
+        Whether waters are rigid whatever `constraints` says; False defines FLEXIBLE.
+    hydrogen_mass : float, optional
+        Mass of hydrogens in dalton, taken from the atoms they are bound to; water keeps its own.
+    **options
+        Of `Nonbonded` (cutoff, switch, tolerance, ...). The run's settings (.mdp) are not read.
+
+    Returns
+    -------
+    System
+
+    Raises
+    ------
+    FileFormatError
+        If a file is broken, or has a section or function type that is not supported; the message names file and line.
+    MissingParameterError
+        If a term has no parameters.
+    """
+    macros = dict(defines or {}) | ({} if rigid_water else {"FLEXIBLE": ""})
+    types, molecules = _read(top, include, macros)
+    n = sum(len(m.types) for m in molecules)
+    if not n:
+        raise FileFormatError(f"{top}: [ molecules ] must name molecules with atoms, got none (is the file truncated?)")
+    if positions is not None and len(positions) != n:
+        raise FileFormatError(f"{top}: has {n} atoms, got coordinates of {len(positions)} (do the files belong together?)")
+    if not rigid_water and any(m.has_settles for m in molecules):
+        raise FileFormatError(f"{top}: water has [ settles ] even with FLEXIBLE defined (use rigid_water=True)")
+    kinds = _kinds(molecules)
+    masses = np.concatenate([m.masses for m in molecules])
+    topology = _topology(molecules, kinds, types, masses)
+    rows = _gathered(kinds)
+    terms = Terms(str(top), n)
+    fixed = _constraints(str(top), topology, masses, rows, constraints, rigid_water)
+    _bonded(terms, rows)
+    _cmap(terms, kinds, types)
+    terms.exclusions = np.concatenate([kind.repeat(kind.molecule.excluded(), 2) for kind in kinds])
+    _nonbonded(terms, molecules, types, {"method": method or ("none" if box is None else "pme")} | options)
+    _position_restraints(terms, rows, positions, str(top))
+    system = System(
+        topology,
+        masses,
+        box,
+        positions,
+        velocities,
+        constraints=fixed,
+        virtual_sites=_virtual_sites(kinds, topology, masses, str(top)),
+        exclusions=terms.exclusions,
+    )
+    terms.add_to(system)
+    if hydrogen_mass is not None:
+        system.repartition_hydrogen_mass(hydrogen_mass)
+    return system
+
+
+def _read(top: str | Path, include: str | Path | None, macros: dict[str, str]) -> tuple[Types, list[Molecule]]:
+    """Types, and the molecules of the system one by one (those of a kind are the same object)."""
+    types, known, listed = Types(), {}, []
+    molecule: Molecule | None = None
+    for section, words, where in read_lines(top, include, macros):
+        if not words:  # the header
+            if section in ("moleculetype", "system", "molecules"):
+                molecule = None
+            elif section not in (*Types.SECTIONS, *Molecule.SECTIONS):
+                known_sections = ", ".join(sorted({*Types.SECTIONS, *Molecule.SECTIONS}))
+                raise FileFormatError(f"{where}: section [ {section} ] is not supported (known are {known_sections})")
+        elif section == "moleculetype":
+            if len(words) != 2 or not words[1].isdecimal():
+                raise FileFormatError(f"{where}: a molecule must have a name and the bonds that exclude, got {' '.join(words)!r}")
+            if words[0] in known:
+                raise FileFormatError(f"{where}: molecule {words[0]} must be defined once, got it again")
+            molecule = known[words[0]] = Molecule(words[0], int(words[1]))
+        elif section == "molecules":
+            if len(words) != 2 or words[0] not in known or not words[1].isdecimal():
+                raise FileFormatError(
+                    f"{where}: [ molecules ] must name one of {', '.join(known) or 'no molecules'} and a number, got {' '.join(words)!r}"
+                )
+            listed += [known[words[0]]] * int(words[1])
+        elif section == "system":
+            continue
+        elif not types.rule and section != "defaults":
+            raise FileFormatError(f"{where}: [ defaults ] must come first, got [ {section} ] (is a force field missing?)")
+        elif not types.read(section, words, where):
+            if molecule is None:
+                raise FileFormatError(f"{where}: section [ {section} ] must follow a [ moleculetype ], or is not supported")
+            molecule.read(section, words, types, where)
+    return types, listed
+
+
+class _Kind(NamedTuple):
+    """A kind of molecule and the first atoms of its copies."""
+
+    molecule: Molecule
+    first: np.ndarray
+
+    def repeat(self, rows: Any, k: int) -> np.ndarray:
+        """Atoms [m, k] of terms of the molecule, for all copies."""
+        rows = np.array(rows, np.int64).reshape(1, -1, k)
+        return (rows + self.first[:, None, None]).reshape(-1, k)
+
+    def tile(self, values: Any) -> np.ndarray:
+        """Values [m, ...] of the molecule, for all copies."""
+        values = np.asarray(values)
+        return np.tile(values, (len(self.first), *[1] * (values.ndim - 1)))
+
+
+def _kinds(molecules: list[Molecule]) -> list[_Kind]:
+    starts = np.cumsum([0, *(len(m.types) for m in molecules)])
+    found: dict[int, tuple[Molecule, list[int]]] = {}
+    for molecule, start in zip(molecules, starts):
+        found.setdefault(id(molecule), (molecule, []))[1].append(start)
+    return [_Kind(molecule, np.array(first)) for molecule, first in found.values()]
+
+
+def _gathered(kinds: list[_Kind]) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    """Atoms [m, k] and values [m, p] of all terms, by their kind."""
+    parts: dict[str, list] = {}
+    for kind in kinds:
+        for name, rows in kind.molecule.terms.items():
+            atoms, values = zip(*rows)
+            parts.setdefault(name, []).append((kind.repeat(atoms, len(atoms[0])), kind.tile(np.array(values, np.float64))))
+    return {name: tuple(np.concatenate(p) for p in zip(*found)) for name, found in parts.items()}  # type: ignore[misc]
+
+
+def _topology(molecules: list[Molecule], kinds: list[_Kind], types: Types, masses: np.ndarray) -> Topology:
+    names = np.concatenate([m.names for m in molecules])
+    listed = np.concatenate([[types.atoms[t].number for t in m.types] for m in molecules])
+    elements = np.where(masses > 0, np.where(listed > 0, listed, guess_elements(masses, names)), 0)
+    starts: dict[int, list[int]] = {}
+    for kind in kinds:
+        r = kind.molecule.residues
+        starts[id(kind.molecule)] = [i for i in range(len(r)) if i == 0 or r[i] != r[i - 1]]
+    residues = [(m.residues[i], e - i) for m in molecules for i, e in _ranges(starts[id(m)], len(m.types))]
+    bonds = [kind.repeat(kind.molecule.bonds, 2) for kind in kinds]
+    return Topology(
+        names,
+        elements,
+        np.repeat(np.arange(len(residues)), [length for _, length in residues]),
+        [name for (_, name), _ in residues],
+        [number for (number, _), _ in residues],
+        np.zeros(len(residues), int),
+        ["A"],
+        np.unique(np.sort(np.concatenate(bonds), axis=1), axis=0),
+    )
+
+
+def _ranges(starts: list[int], end: int) -> list[tuple[int, int]]:
+    return list(zip(starts, [*starts[1:], end]))
+
+
+def _constraints(
+    where: str, topology: Topology, masses: np.ndarray, rows: dict, kind: str | None, rigid_water: bool
+) -> Constraints:
+    """The file's constraints, and bonds and angles that become some; these are taken out of `rows`."""
+    lengths = {name: at for name, at in _LENGTHS.items() if name in rows}
+    angles = {name: at for name, at in _ANGLES.items() if name in rows}
+    fixed, free_bonds, free_angles = constrain(
+        topology,
+        masses,
+        np.concatenate([np.empty((0, 2), int), *(rows[name][0] for name in lengths)]),
+        np.concatenate([np.empty(0), *(rows[name][1][:, at] for name, at in lengths.items())]),
+        np.concatenate([np.empty((0, 3), int), *(rows[name][0] for name in angles)]),
+        np.concatenate([np.empty(0), *(rows[name][1][:, at] for name, at in angles.items())]),
+        kind,
+        rigid_water,
+    )
+    for table, free in ((lengths, free_bonds), (angles, free_angles)):
+        for name in table:
+            atoms, values = rows[name]
+            stays, free = free[: len(atoms)], free[len(atoms) :]
+            rows[name] = atoms[stays], values[stays]
+    own, distances = rows.pop("constraint", (np.empty((0, 2), np.int64), np.empty((0, 1))))
+    own = np.sort(own, axis=1)
+    unique, group = np.unique(own, axis=0, return_inverse=True)
+    spread = np.full(len(unique), -np.inf), np.full(len(unique), np.inf)
+    np.maximum.at(spread[0], group.ravel(), distances[:, 0])
+    np.minimum.at(spread[1], group.ravel(), distances[:, 0])
+    for k in np.flatnonzero(spread[0] > spread[1])[:1]:
+        raise FileFormatError(
+            f"{where}: a constraint must have one length, got {spread[1][k]} and {spread[0][k]} nm for "
+            f"{topology.describe(unique[k][0])} and {topology.describe(unique[k][1])}"
+        )
+    pairs = np.concatenate([own, fixed.pairs])
+    _, first = np.unique(pairs, axis=0, return_index=True)
+    first.sort()
+    return Constraints(pairs[first], np.concatenate([distances[:, 0], fixed.distances])[first])
+
+
+def _bonded(terms: Terms, rows: dict[str, tuple[np.ndarray, np.ndarray]]) -> None:
+    ours = {
+        "bond": terms.bonds, "angle": terms.angles, "urey_bradley": terms.urey_bradley, "torsion": terms.torsions,
+        "improper": terms.impropers, "pair14": terms.pairs,
+    }  # fmt: skip
+    for name, (atoms, values) in rows.items():
+        if name in ours:
+            ours[name](atoms, *values.T)
+        elif name == "ryckaert_bellemans":
+            terms.ryckaert_bellemans(atoms, values)
+        elif name in _OTHERS and len(atoms):
+            make = getattr(potentials, name)
+            terms.potential(partial(make, atoms, **dict(zip(_OTHERS[name].split(), values.T))))
+
+
+def _cmap(terms: Terms, kinds: list[_Kind], types: Types) -> None:
+    place = {key: k for k, key in enumerate(types.maps)}
+    rows = [(kind.repeat([a for a, _ in kind.molecule.cmaps], 5), kind.tile([place[k] for _, k in kind.molecule.cmaps])) for kind in kinds]
+    atoms = np.concatenate([a for a, _ in rows])
+    if len(atoms):
+        terms.cmap(atoms[:, :4], atoms[:, 1:], np.concatenate([k for _, k in rows]).astype(int), list(types.maps.values()))
+
+
+def _nonbonded(terms: Terms, molecules: list[Molecule], types: Types, options: dict[str, Any]) -> None:
+    """Parameters of atoms where a mixing rule of ours gives those of all pairs, else a table."""
+    charges = np.concatenate([m.charges for m in molecules])
+    used = sorted({t for m in molecules for t in m.types})
+    place = {t: k for k, t in enumerate(used)}
+    index = np.concatenate([[place[t] for t in m.types] for m in molecules])
+    c6, c12 = np.array([[types.mixed(a, b) for b in used] for a in used]).transpose(2, 0, 1)
+    own6, own12 = np.diag(c6), np.diag(c12)
+    some = (own6 > 0) & (own12 > 0)
+    safe6, safe12 = np.where(some, own6, 1.0), np.where(some, own12, 1.0)
+    sigma = np.where(some, (safe12 / safe6) ** (1 / 6), 0.1)
+    epsilon = np.where(some, safe6 * safe6 / (4 * safe12), 0.0)
+    if types.rule == 2:  # atoms without depth have a size all the same, which their pairs' depth of zero hides
+        sigma = np.where(some, np.abs([types.atoms[t].lj[0] for t in used]), sigma)
+    rule = "lorentz_berthelot" if types.rule == 2 else "geometric"
+    mixed = (sigma[:, None] + sigma) / 2 if types.rule == 2 else np.sqrt(sigma[:, None] * sigma)
+    depth = 4 * np.sqrt(epsilon[:, None] * epsilon)
+    if np.allclose(c6, depth * mixed**6, rtol=1e-12, atol=0) and np.allclose(c12, depth * mixed**12, rtol=1e-12, atol=0):
+        terms.nonbonded(charges, sigma[index], epsilon[index], {"mixing": rule} | options)
+    else:
+        terms.nonbonded(charges, None, None, options)
+        terms.lennard_jones_table(LJTable(index, c12, c6), {})
+
+
+def _position_restraints(terms: Terms, rows: dict, positions: Any, where: str) -> None:
+    if "position_restraint" not in rows:
+        return
+    if positions is None:
+        raise FileFormatError(f"{where}: position restraints need coordinates to hold atoms at, got none (load a .gro too)")
+    from triskele.sponge.potentials.restraints import PositionRestraint
+
+    atoms, values = rows["position_restraint"]
+    terms.potential(lambda: PositionRestraint(atoms[:, 0], values[:, 0], np.asarray(positions)[atoms[:, 0]]))
+
+
+def _virtual_sites(kinds: list[_Kind], topology: Topology, masses: np.ndarray, where: str) -> list[Any]:
+    grouped: dict[tuple[str, int], list[tuple[np.ndarray, np.ndarray, list[np.ndarray]]]] = {}
+    for kind in kinds:
+        for name, site, parents, parameters in kind.molecule.sites:
+            entry = (
+                kind.repeat([site], 1)[:, 0],
+                kind.repeat([parents], len(parents)),
+                [kind.tile(np.array([p], np.float64)) for p in parameters],
+            )
+            grouped.setdefault((name, len(parents)), []).append(entry)
+    found = []
+    for (name, _), entries in grouped.items():
+        sites, parents, parameters = zip(*entries)
+        columns = [np.concatenate(column) for column in zip(*parameters)]
+        found.append(getattr(virtual_sites, name)(np.concatenate(sites), np.concatenate(parents), *columns))
+    placed = np.concatenate([np.empty(0, int), *(kind.sites for kind in found)])
+    heavy = placed[masses[placed] > 0]
+    if len(heavy):
+        raise FileFormatError(f"{where}: virtual sites must have no mass, got {masses[heavy[0]]} for {topology.describe(heavy[0])}")
+    return found

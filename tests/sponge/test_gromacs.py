@@ -1,0 +1,278 @@
+"""GROMACS topologies: random ones against stored numbers of GROMACS, real ones against ParmEd, and every refusal."""
+
+import gzip
+import json
+
+import numpy as np
+import pytest
+
+from tests.sponge.differential import gmx
+from tests.sponge.differential.gromacs import STORED, case, read
+from tests.sponge.reference import DATA, openmm_energies, pure_energies, unpacked
+from triskele import sponge
+from triskele.sponge.errors import FileFormatError, MissingParameterError
+from triskele.sponge.load.g96 import read_g96
+from triskele.sponge.load.gromacs_text import read_lines
+
+FILES = DATA / "parmed"
+RANDOM = json.loads(gzip.decompress(STORED.read_bytes()))
+
+
+@pytest.mark.parametrize("k", range(len(RANDOM)))
+def test_random_topologies(k, tmp_path):
+    """Energies by group of terms and forces, which gmx 2022.5 in double precision computed."""
+    stored = RANDOM[k]
+    (tmp_path / "x.top").write_text(stored["text"])
+    system, positions = read(tmp_path / "x.top", np.array(stored["positions"]))
+    forces = None if stored["forces"] is None else np.array(stored["forces"])
+    assert gmx.differences(system, positions, stored["energies"], forces) == []
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(gmx.GMX is None, reason="needs gmx_d")
+@pytest.mark.parametrize("seed", range(100, 160))
+def test_random_topologies_with_gromacs(seed, tmp_path):
+    assert case(seed, tmp_path) == []
+
+
+@pytest.mark.skipif(gmx.GMX is None, reason="needs gmx_d")
+@pytest.mark.parametrize("field", ["gromos54a7", "oplsaa", "amber99sb-ildn", "charmm27"])
+def test_force_fields_of_gromacs(field, tmp_path):
+    """A peptide as pdb2gmx describes it: #include, macros, types with wildcards, combination rules 1 to 3."""
+    (tmp_path / "in.gro").write_bytes(gzip.decompress((FILES / "peptide_amber.gro.gz").read_bytes()))
+    gmx.run(tmp_path, *f"pdb2gmx -f in.gro -ff {field} -water none -ignh -o out.gro -p topol.top".split())
+    positions = sponge.load(tmp_path / "topol.top", tmp_path / "out.gro", method="cutoff", cutoff=0.5).positions
+    positions = (positions - positions.mean(0) + 10).round(9)
+    system, positions = read(tmp_path / "topol.top", positions)
+    assert gmx.compare_with_gromacs(system, tmp_path, tmp_path / "topol.top", positions) == []
+
+
+@pytest.mark.parametrize(
+    "top, gro", [("charmm27.top", "peptide_charmm27.gro"), ("amber99sb-ildn.top", "peptide_amber.gro")]
+)
+@pytest.mark.filterwarnings("ignore")
+def test_peptides_as_parmed_reads_them(top, gro, tmp_path):
+    parmed = pytest.importorskip("parmed")
+    system = sponge.load(FILES / f"{top}.gz", FILES / f"{gro}.gz", method="cutoff")
+    system.nonbonded.update(method="none")
+    ours = pure_energies(system)
+    expected = openmm_energies(
+        parmed.load_file(str(unpacked(f"parmed/{top}.gz", tmp_path))).createSystem(rigidWater=False), system.positions
+    )
+    assert sum(ours.values()) == pytest.approx(sum(expected.values()), rel=1e-9)
+    assert ours["nonbonded"] + ours["pair14"] == pytest.approx(expected["NonbondedForce"], rel=1e-9)
+    assert sponge.box.volume(system.box) == pytest.approx(28.281, abs=1e-3)
+
+
+WATER = """[ defaults ]
+1 2 no 1.0 1.0
+[ atomtypes ]
+OW 8 16.0 0.0 A 0.315365 0.648520
+HW 1 1.008 0.0 A 0.0 0.0
+MW 0 0.0 0.0 D 0.0 0.0
+[ moleculetype ]
+SOL 2
+[ atoms ]
+1 OW 1 SOL OW 1 0.0 16.0
+2 HW 1 SOL HW1 1 0.52 1.008
+3 HW 1 SOL HW2 1 0.52 1.008
+4 MW 1 SOL MW 1 -1.04 0.0
+#ifdef FLEXIBLE
+[ bonds ]
+1 2 1 0.09572 502416.0
+1 3 1 0.09572 502416.0
+[ angles ]
+2 1 3 1 104.52 628.02
+#else
+[ settles ]
+1 1 0.09572 0.15139
+#endif
+[ virtual_sites3 ]
+4 1 2 3 1 0.128012065 0.128012065
+[ exclusions ]
+1 2 3 4
+2 1 3 4
+3 1 2 4
+4 1 2 3
+[ system ]
+water
+[ molecules ]
+SOL 2
+"""
+
+
+def test_water(tmp_path):
+    """Constraints from [ settles ], a site from [ virtual_sites3 ], nothing between the atoms of a molecule."""
+    (tmp_path / "water.top").write_text(WATER)
+    system = sponge.load(tmp_path / "water.top")
+    assert len(system.constraints) == 6 and sorted(set(system.constraints.distances.round(6))) == [0.09572, 0.15139]
+    assert system.virtual_sites[0].parents.tolist() == [[0, 1, 2], [4, 5, 6]]
+    assert system.virtual_sites[0].weights[0] == pytest.approx([0.743976, 0.128012, 0.128012], abs=1e-6)
+    assert len(system.exclusions) == 12 and {p.name for p in system.potentials} == {"nonbonded"}
+    assert system.topology.elements.tolist() == [8, 1, 1, 0] * 2
+    assert system.topology.residue_names.tolist() == ["SOL", "SOL"]
+    flexible = sponge.load(tmp_path / "water.top", rigid_water=False)
+    assert not len(flexible.constraints) and len(flexible["bond"].atoms) == 4 and len(flexible["angle"].atoms) == 2
+
+
+BEADS = """[ defaults ]
+1 1 no 1.0 1.0
+[ atomtypes ]
+P1 {number} 72.0 0.000 A 0.21558 0.23238e-02
+[ moleculetype ]
+MOL 1
+[ atoms ]
+1 P1 1 MOL B1 1 0.0 72.0
+2 P1 1 MOL B2 2 0.0 72.0
+3 P1 1 MOL B3 3 0.0 72.0
+[ bonds ]
+1 2 1 0.47 1250
+2 3 1 0.47 1250
+[ angles ]
+1 2 3 2 140.0 25.0
+[ system ]
+beads
+[ molecules ]
+MOL 1
+"""
+
+
+@pytest.mark.parametrize("number", ["", "0", "-1", "6"])
+def test_beads_of_martini(number, tmp_path):
+    """Beads have no element, C6 and C12 instead of sigma and epsilon, and exclude bound neighbours alone."""
+    (tmp_path / "x.top").write_text(BEADS.format(number=number))
+    positions = np.array([[0, 0, 0], [0.5, 0, 0], [0.6, 0.45, 0]])
+    system = sponge.load(tmp_path / "x.top")
+    terms = system.energy_terms(positions)
+    r = np.hypot(0.1, 0.45)
+    assert terms["bond"] == pytest.approx(625 * (0.03**2 + (r - 0.47) ** 2))
+    distance = np.hypot(0.6, 0.45)
+    assert terms["nonbonded"] == pytest.approx(0.23238e-02 / distance**12 - 0.21558 / distance**6)
+    cosine = -0.1 / r
+    assert terms["g96_angle"] == pytest.approx(12.5 * (cosine - np.cos(np.radians(140))) ** 2)
+    assert system.exclusions.tolist() == [[0, 1], [1, 2]] and len(system.topology.bonds) == 2
+
+
+def lines(path, **defines):
+    return [(line.section, *line.words) for line in read_lines(path, None, defines) if line.words]
+
+
+def test_preprocessor(tmp_path):
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / "a.itp").write_text('#define C 1.5 ; a remark\n#include "b.itp"\n')
+    (tmp_path / "sub" / "b.itp").write_text("1 2 C\n#undef C\n1 2 C\n")
+    (tmp_path / "x.top").write_text(
+        '* GROMACS takes no notice of this\n[ bonds ] ; of water\n#include "sub/a.itp"\n#ifdef A\n#ifdef B\nno\n#else\na not b\n'
+        "#endif\n#else\nno\n#endif\n1 \\\n 2 PAIR\n#ifndef A\nno\n#include \"missing.itp\"\n#endif\n"
+    )
+    expected = [("bonds", "1", "2", "1.5"), ("bonds", "1", "2", "C"), ("bonds", "a", "not", "b"), ("bonds", "1", "2", "3", "4")]
+    assert lines(tmp_path / "x.top", A="", PAIR="3 FOUR", FOUR="4") == expected
+
+
+@pytest.mark.parametrize(
+    "text, message",
+    [
+        ('#include "no.itp"', "no.itp must be a file in one of"),
+        ("#include no.itp", "must name a file in quotes"),
+        ("#ifdef A", "every #ifdef must have an #endif"),
+        ("#endif", "must follow an #ifdef"),
+        ("#if A", "directives must be"),
+        ("#error wrong water", "wrong water"),
+        ('#include "x.top"', "in a circle"),
+        ("#define A B\n#define B A\n[ x ]\nA", "in a circle"),
+        ("[ bonds", "must look like"),
+        ("1 2 \\", "must be continued"),
+    ],
+)
+def test_preprocessor_refuses(text, message, tmp_path):
+    (tmp_path / "x.top").write_text(text)
+    with pytest.raises(FileFormatError, match=message):
+        lines(tmp_path / "x.top")
+
+
+@pytest.mark.parametrize(
+    "old, new, message",
+    [
+        ("[ angles ]", "[ distance_restraints ]\n1 2 1 0.1\n[ angles ]", r"section \[ distance_restraints \] is not supported"),
+        ("[ system ]", "[ intermolecular_interactions ]\n[ bonds ]\n1 3 1 1 1\n[ system ]", r"intermolecular_interactions \] is not supported"),
+        ("1 2 1 0.47 1250", "1 2 8 0 1250", r"function type 8 \(tabulated bond\) of \[ bonds \]"),
+        ("1 2 3 2 140.0", "1 2 3 3 140.0", r"function type 3 \(cross bond-bond\) of \[ angles \]"),
+        ("1 2 1 0.47 1250", "1 2 1 0.47 1250 0.5 1250", "perturbed terms are not supported"),
+        ("1 2 1 0.47 1250", "1 2 1", r"none for types P1-P1 with function type 1"),
+        ("1 2 1 0.47 1250", "1 4 1 0.47 1250", "must name atoms 1 to 3"),
+        ("1 2 1 0.47 1250", "1 1 1 0.47 1250", "must differ"),
+        ("1 2 1 0.47 1250", "1 2 1 nan 1250", "finite numbers"),
+        ("1 2 1 0.47 1250", "1 2 1 x 1250", "must hold numbers"),
+        ("B1 1 0.0 72.0", "B1 1 0.0 -72.0", "masses must be finite and >= 0, got -72.0 for atom B1"),
+        ("B1 1 0.0 72.0", "B1 1 0.0 inf", "finite numbers"),
+        ("B1 1 0.0 72.0", "B1 1 0.0 72.0 P1 0.1 72.0", "perturbed atoms are not supported"),
+        ("1 P1 1 MOL", "1 P9 1 MOL", "atom type P9 must be in"),
+        ("1 1 no 1.0 1.0", "2 1 no 1.0 1.0", "Buckingham"),
+        ("1 1 no 1.0 1.0", "1 1 no 1.0 1.0 9", "power of the repulsion must be 12"),
+        ("[ defaults ]\n1 1 no 1.0 1.0", "", r"\[ defaults \] must come first"),
+        ("MOL 1\n", "MOL 1\nSOL 3\n", "must name one of MOL"),
+        ("[ angles ]", "[ pairs ]\n1 3 1\n[ angles ]", r"none for types P1-P1 in \[ pairtypes \]"),
+        ("[ angles ]", "[ virtual_sites2 ]\n3 1 2 2 0.1\n[ angles ]", r"function type 2 \(2fd, at a fixed distance\)"),
+        ("[ angles ]", "[ virtual_sites2 ]\n3 1 2 1 0.5\n[ angles ]", "virtual sites must have no mass, got 72.0"),
+        ("[ angles ]", "[ virtual_sites3 ]\n3 1 2 4 1 0.1 0.1\n[ angles ]", "must name atoms 1 to 3"),
+        ("[ angles ]", "[ position_restraints ]\n1 1 1 2 3\n[ angles ]", "must be equal"),
+        ("[ angles ]", "[ position_restraints ]\n1 1 5 5 5\n[ angles ]", "need coordinates"),
+        ("[ angles ]", "[ position_restraints ]\n1 2 1 0.1 5\n[ angles ]", "flat-bottomed"),
+        ("[ angles ]", "[ constraints ]\n1 2 1 0.1\n1 2 1 0.2\n[ angles ]", "must have one length"),
+        ("A 0.21558", "S 0.21558", "shells are not supported"),
+        ("[ molecules ]", "[ molecules ]\n[ bonds ]\n1 3 1 1 1\n[ molecules ]", r"must follow a \[ moleculetype \]"),
+        ("[ molecules ]\nMOL 1", "", "must name molecules with atoms"),
+    ],
+)  # fmt: skip
+def test_refusals(old, new, message, tmp_path):
+    text = BEADS.format(number="0")
+    assert text.count(old) >= 1
+    head, _, tail = text.rpartition(old) if old.startswith("MOL") else text.partition(old)
+    (tmp_path / "x.top").write_text(head + new + tail)
+    with pytest.raises((FileFormatError, MissingParameterError), match=message):
+        sponge.load(tmp_path / "x.top")
+
+
+def test_gro_is_cut_off(tmp_path):
+    text = gzip.decompress((FILES / "peptide_amber.gro.gz").read_bytes()).decode()
+    path = tmp_path / "x.gro"
+    for cut in (40, 80, 1000, len(text) - 80, len(text) - 3):
+        path.write_text(text[:cut])
+        with pytest.raises(FileFormatError):
+            sponge.load(FILES / "amber99sb-ildn.top.gz", path)
+
+
+G96 = """TITLE
+two atoms
+END
+POSITION
+    1 SOL   OW         1    0.126000000    1.624000001    1.679000000
+    1 SOL   HW1        2    0.190000000    1.661000000    1.747000000
+END
+VELOCITY
+    1 SOL   OW         1    0.100000000   -0.200000000    0.300000000
+    1 SOL   HW1        2    0.000000000    0.000000000    0.000000000
+END
+BOX
+    3.000000000    3.100000000    3.200000000
+END
+"""
+
+
+def test_g96(tmp_path):
+    path = tmp_path / "x.g96"
+    path.write_text(G96)
+    found = read_g96(path)
+    assert found["positions"].tolist() == [[0.126, 1.624000001, 1.679], [0.19, 1.661, 1.747]]
+    assert found["velocities"][0].tolist() == [0.1, -0.2, 0.3]
+    assert np.diag(found["box"]).tolist() == [3.0, 3.1, 3.2]
+    reduced = "\n".join(line[24:] if line.startswith("    1 ") else line for line in G96.split("\n"))
+    path.write_text(reduced.replace("POSITION", "POSITIONRED").replace("VELOCITY", "VELOCITYRED"))
+    assert np.array_equal(read_g96(path)["positions"], found["positions"])
+    for cut in (5, 60, 150, len(G96) - 6):
+        path.write_text(G96[:cut])
+        with pytest.raises(FileFormatError):
+            read_g96(path)
+    path.write_text(G96.replace("1.624000001", "1.62400000x"))
+    with pytest.raises(FileFormatError, match="line 5: must hold three numbers"):
+        read_g96(path)

@@ -16,6 +16,7 @@ a list of sentences that is empty if both agree. It raises `Refused` where we re
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
@@ -122,7 +123,7 @@ def differences(
     sums: dict[str, list[float]] = defaultdict(lambda: [0.0, 0.0])
     for side, (energies, table) in enumerate(((terms, OURS), (reference.energies, THEIRS))):
         for name, energy in energies.items():
-            plain = name.rstrip("0123456789 ") if side == 0 else name
+            plain = re.sub(r" \d+$", "", name)  # "bond 2" is the second potential of the name
             sums[groups.get(name, groups.get(plain, table.get(plain, "other")))][side] += energy
     sums["total"] = [sum(terms.values()), sum(reference.energies.values())]
     for group, (mine, other) in sums.items():

@@ -12,7 +12,7 @@ from tests.sponge.differential.compare import Refused, differences, evaluate
 from triskele import sponge
 from triskele.sponge.errors import FileFormatError
 
-__all__ = ["case"]
+__all__ = ["case", "random_positions"]
 
 # Sets of files of OpenMM's, and what they hold: amino acids (p), DNA (d), RNA (r), water of 3, 4 or 5 sites, ions (i)
 _FIELDS = [
@@ -56,7 +56,7 @@ def case(seed: int, folder: Path) -> list[str]:
     if implicit:
         theirs = _with_implicit(files, implicit)
     topology = _topology(rng, theirs, content if implicit is None else content[0])
-    positions = _positions(rng, topology) + 0.5
+    positions = random_positions(rng, topology) + 0.5
     box = None
     if implicit is None and rng.random() < 0.6:
         box = np.diag(np.ptp(positions, axis=0) + rng.uniform(0.2, 1.0, 3)) + np.diag([1.2] * 3)
@@ -147,7 +147,7 @@ def _options(rng: np.random.Generator, periodic: bool, implicit: str | None) -> 
     return theirs, ours
 
 
-def _positions(rng: np.random.Generator, topology: Any) -> np.ndarray:
+def random_positions(rng: np.random.Generator, topology: Any) -> np.ndarray:
     """Positions [n, 3] in nm with bonded atoms 0.12 to 0.17 nm apart and all others at least 0.1 nm."""
     n = topology.getNumAtoms()
     near: list[list[int]] = [[] for _ in range(n)]

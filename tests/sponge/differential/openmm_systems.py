@@ -52,7 +52,7 @@ def case(seed: int, folder: Path) -> list[str]:
     try:
         ours = sponge.load(path)
     except FileFormatError as error:
-        if any(word in str(error) for word in expected):
+        if expected and any(word in str(error) for word in [*expected, "excluded pairs"]):
             raise Refused(str(error)) from None
         raise
     if expected:
@@ -69,6 +69,9 @@ def exact_differences(ours: Any, theirs: Any, positions: np.ndarray, rtol: float
     if len(ours.constraints) != theirs.getNumConstraints():
         found.append(f"{len(ours.constraints)} constraints here, {theirs.getNumConstraints()} in OpenMM")
     theirs = mm.XmlSerializer.clone(theirs)
+    for k in range(theirs.getNumForces() - 1, -1, -1):
+        if isinstance(theirs.getForce(k), (mm.MonteCarloBarostat, mm.AndersenThermostat)):
+            theirs.removeForce(k)
     for k, force in enumerate(theirs.getForces()):
         force.setForceGroup(k)
     context = mm.Context(theirs, mm.VerletIntegrator(0.001), mm.Platform.getPlatformByName("Reference"))
@@ -146,7 +149,7 @@ def _system(rng: np.random.Generator) -> tuple[Any, np.ndarray, list[str]]:
     cutoff = float(rng.uniform(0.55, 0.75))
     some = rng.random()
     if some < 0.8:
-        system.addForce(_nonbonded(rng, n, method, cutoff, exclusions, eps=0.0 if some < 0.3 else 1.0))
+        system.addForce(_nonbonded(rng, n, method, cutoff, exclusions, eps=0.0 if some < 0.3 else 1.0, leaning=kind == "triclinic"))
     if some < 0.5:
         for _ in range(int(rng.integers(1, 3))):
             force, reasons = _custom_pairs(rng, n, min(method, 2), cutoff, exclusions)
@@ -266,7 +269,7 @@ def _run_parts(rng, system, n, periodic):
         system.addForce(mm.MonteCarloBarostat(1.0, 300.0))
 
 
-def _nonbonded(rng, n, method, cutoff, exclusions, eps):
+def _nonbonded(rng, n, method, cutoff, exclusions, eps, leaning):
     import openmm as mm
 
     force = mm.NonbondedForce()
@@ -285,10 +288,11 @@ def _nonbonded(rng, n, method, cutoff, exclusions, eps):
     force.setReactionFieldDielectric(float(rng.choice([1.0, 4.0, 78.3])))
     force.setEwaldErrorTolerance(float(rng.choice([5e-4, 1e-5, 1e-2])))
     force.setExceptionsUsePeriodicBoundaryConditions(bool(rng.random() < 0.5))
-    if method in (4, 5) and rng.random() < 0.3:
-        force.setPMEParameters(float(rng.uniform(3, 4.5)), *rng.integers(20, 37, 3).tolist())
-    if method == 5 and rng.random() < 0.3:
-        force.setLJPMEParameters(float(rng.uniform(3, 4.5)), *rng.integers(20, 37, 3).tolist())
+    # in a leaning box, the last wave of an even grid, n/2 or -n/2, is a matter of convention
+    for able, name in ((method in (4, 5), "PME"), (method == 5, "LJPME")):
+        if able and (leaning or rng.random() < 0.3):
+            grid = rng.integers(20, 37, 3) | int(leaning)
+            getattr(force, f"set{name}Parameters")(float(rng.uniform(3, 4.5)), *grid.tolist())
     if rng.random() < 0.2:
         force.addGlobalParameter("charging", float(rng.choice([0.0, 0.5])))
         force.addParticleParameterOffset("charging", int(rng.integers(n)), 0.3, 0.01, 0.1 * eps)

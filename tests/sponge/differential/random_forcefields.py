@@ -14,7 +14,7 @@ from triskele.sponge.errors import FileFormatError, MissingParameterError, Missi
 
 __all__ = ["case"]
 
-_ELEMENTS = {"C": 12.011, "N": 14.007, "O": 15.999, "S": 32.06}
+_ELEMENTS = {"C": 12.011, "N": 14.007, "O": 15.999, "S": 32.06, "P": 30.974, "Cl": 35.45}
 # What we refuse, where it stands in a file, and the word that names it
 _FOREIGN = [
     ("<Script>pass</Script>", "", "Script"), ("", "<CustomBondForce energy='0'/>", "CustomBondForce"),
@@ -31,7 +31,10 @@ def case(seed: int, folder: Path) -> list[str]:
     from openmm import app, unit
 
     rng = np.random.default_rng([13, seed])
-    types = [(f"t{k}", f"c{rng.integers(4)}", str(rng.choice(list(_ELEMENTS)))) for k in range(int(rng.integers(3, 7)))]
+    # each type has an element of its own, since OpenMM matches residues by elements alone; and more than one class, since
+    # it takes a class of all types for a wildcard
+    elements = rng.permutation(list(_ELEMENTS)).tolist()[: int(rng.integers(3, 7))]
+    types = [(f"t{k}", f"c{k if k < 2 else rng.integers(4)}", element) for k, element in enumerate(elements)]
     molecules = [_molecule(rng, types, name) for name in ("MOA", "MOB")[: int(rng.integers(1, 3))]]
     foreign = _FOREIGN[rng.integers(len(_FOREIGN))] if rng.random() < 0.06 else ("", "", "")
     path = folder / "field.xml"

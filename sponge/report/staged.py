@@ -34,6 +34,7 @@ class StagedFile(io.RawIOBase):
         self._pages: dict[int, bytearray] = {}
         self._at = 0
         self._on_disk = self._size = os.fstat(self._disk.fileno()).st_size
+        self._kept = self._on_disk  # bytes on the disk that no `truncate` has cut off
 
     def fileno(self) -> int:
         """The descriptor of the file on the disk."""
@@ -57,6 +58,9 @@ class StagedFile(io.RawIOBase):
 
     def truncate(self, size: int | None = None) -> int:
         self._size = self._at if size is None else size
+        self._kept = min(self._kept, self._size)
+        for page in [p for p in self._pages if (p + 1) * _PAGE > self._size]:
+            self._pages[page][max(0, self._size - page * _PAGE) :] = bytes(_PAGE - max(0, self._size - page * _PAGE))
         return self._size
 
     def readinto(self, buffer) -> int:
@@ -93,6 +97,9 @@ class StagedFile(io.RawIOBase):
         OSError
             If there is no room, or the disk fails. The file on the disk is then as it was, as far as that can be done.
         """
+        if self._kept < self._on_disk:
+            os.ftruncate(self._disk.fileno(), self._kept)
+            self._on_disk = self._kept
         inside, beyond = [], []
         for page in sorted(self._pages):
             begin, data = page * _PAGE, memoryview(self._pages[page])[: max(0, self._size - page * _PAGE)]
@@ -108,7 +115,7 @@ class StagedFile(io.RawIOBase):
         for at, data in inside:
             self._put(at, data)
         os.ftruncate(self._disk.fileno(), self._size)
-        self._on_disk = self._size
+        self._on_disk = self._kept = self._size
         self._pages.clear()
 
     def close(self) -> None:
@@ -121,7 +128,7 @@ class StagedFile(io.RawIOBase):
         """The content of a page; zeros beyond the end."""
         if page in self._pages:
             return self._pages[page]
-        found = os.pread(self._disk.fileno(), max(0, min(_PAGE, self._on_disk - page * _PAGE)), page * _PAGE)
+        found = os.pread(self._disk.fileno(), max(0, min(_PAGE, self._kept - page * _PAGE)), page * _PAGE)
         return bytearray(found.ljust(_PAGE, b"\0"))
 
     def _put(self, at: int, data: memoryview) -> None:

@@ -15,7 +15,7 @@ from tests.sponge.differential import forcefields, openmm_systems, random_forcef
 from tests.sponge.differential.compare import Refused, differences  # noqa: E402
 
 SOURCES = {"systems": openmm_systems.case, "forcefields": forcefields.case, "random": random_forcefields.case}
-SAMPLE = [("systems", k) for k in range(6)] + [("forcefields", k) for k in range(6)] + [("random", k) for k in range(20)]
+SAMPLE = [("systems", k) for k in range(4)] + [("forcefields", k) for k in range(4)] + [("random", k) for k in range(20)]
 
 
 def check(source, seed, folder):
@@ -77,8 +77,7 @@ POSITIONS = np.stack(np.meshgrid(*[np.arange(3.0)] * 3), axis=-1).reshape(-1, 3)
 @pytest.mark.parametrize(
     "expression",
     [
-        "0.5*k*max(0, r-0.5)^2", "step(r-0.6)*k*(r-0.6)^2", "select(step(r-0.5), k*(r-0.4), 0.5*k*(r-0.4)^2)",
-        "0.5*k*(r-0.1)^2*step(5-r)", "k*(r-0.1)^2 + 1e-7*k*r^3",
+        "0.5*k*max(0, r-0.5)^2", "select(step(r-0.5), k*(r-0.4), 0.5*k*(r-0.4)^2)", "k*(r-0.1)^2 + 1e-7*k*r^3",
     ],
 )  # fmt: skip
 def test_piecewise_expressions_are_what_they_are_everywhere(expression, tmp_path):

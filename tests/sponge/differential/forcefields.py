@@ -194,9 +194,14 @@ def _topology(rng: np.random.Generator, field: Any, content: str) -> Any:
         names = rng.choice(rest, length).tolist()
         middle = rng.choice([a for a in [*_AMINO] if a in known], length).tolist()
         names = [names[0], *middle[1:-1], names[-1]]
+        bridge = rng.choice(np.arange(1, length - 1), 2, replace=False) if length > 4 and "CYX" in known and rng.random() < 0.5 else ()
+        for k in bridge:
+            names[k] = "CYX"
         capped = rng.random() < 0.3 and "ACE" in known
         templates = ["ACE", *names, "NME"] if capped else [f"N{names[0]}", *names[1:-1], f"C{names[-1]}"]
-        _chain(topology, field, templates, "C", "N", [_plain(t, capped) for t in templates])
+        residues = _chain(topology, field, templates, "C", "N", [_plain(t, capped) for t in templates])
+        if len(bridge):
+            topology.addBond(*(residues[k + capped]["SG"] for k in bridge))
     else:
         letters = ["DA", "DC", "DG", "DT"] if kind == "d" else ["A", "C", "G", "U"]
         names = rng.choice(letters, length).tolist()
@@ -215,17 +220,15 @@ def _topology(rng: np.random.Generator, field: Any, content: str) -> Any:
 def _plain(template: str, capped: bool) -> str:
     """The name that a residue has in PDB files."""
     name = template if capped or len(template) == 3 else template[1:]
-    return {"HID": "HIS", "HIE": "HIS", "HIP": "HIS", "ASH": "ASP", "GLH": "GLU", "LYN": "LYS", "CYM": "CYS"}.get(name, name)
+    return {"HID": "HIS", "HIE": "HIS", "HIP": "HIS", "ASH": "ASP", "GLH": "GLU", "LYN": "LYS", "CYM": "CYS", "CYX": "CYS"}.get(name, name)
 
 
-def _chain(topology: Any, field: Any, templates: list[str], tail: str, head: str, names: list[str]) -> None:
+def _chain(topology: Any, field: Any, templates: list[str], tail: str, head: str, names: list[str]) -> list[dict[str, Any]]:
     chain = topology.addChain()
-    last = None
-    for template, name in zip(templates, names):
-        atoms = _residue(topology, chain, field, template, name)
-        if last is not None:
-            topology.addBond(last[tail], atoms[head])
-        last = atoms
+    residues = [_residue(topology, chain, field, template, name) for template, name in zip(templates, names)]
+    for before, after in zip(residues, residues[1:]):
+        topology.addBond(before[tail], after[head])
+    return residues
 
 
 def _residue(topology: Any, chain: Any, field: Any, template: str, name: str) -> dict[str, Any]:

@@ -12,12 +12,14 @@ from typing import Any
 import numpy as np
 
 from triskele.sponge import virtual_sites
+from triskele.sponge.box import largest_cutoff
 from triskele.sponge.errors import BoxError, FileFormatError
 from triskele.sponge.load import openmm_custom
 from triskele.sponge.load.amber_files import read_bytes
 from triskele.sponge.load.openmm_gb import read_generalized_born
 from triskele.sponge.load.openmm_terms import METHODS, OpenMMTerms
 from triskele.sponge.load.terms import guess_elements, molecules_as_residues
+from triskele.sponge.potentials.harmonic_bond import harmonic_bond
 from triskele.sponge.system import Constraints, System
 from triskele.sponge.topology import Topology
 
@@ -205,7 +207,22 @@ def load_openmm(
         raise
     except ValueError as error:
         raise FileFormatError(f"{path}: {error}") from error
+    _warn_of_broken_molecules(path, system)
     return system
+
+
+def _warn_of_broken_molecules(path: str | Path, system: System) -> None:
+    """Warn if a bond that takes no nearest image is longer than half the box: there is a face of the box between its atoms."""
+    for p in system.potentials:
+        if isinstance(p, harmonic_bond) and not p.images and system.positions is not None and system.box is not None:
+            lengths = p.coordinates(system.positions)
+            if np.any(lengths > largest_cutoff(system.box)):
+                i, j = p.atoms[int(np.argmax(lengths))]
+                warnings.warn(
+                    f"{path}: bonded atoms {i} and {j} are {lengths.max():.3g} nm apart, and bonds of the file take no nearest "
+                    "images (are molecules of the positions broken at the faces of the box?)",
+                    stacklevel=4,
+                )
 
 
 def _check_known(force: ET.Element, kind: str, where: str) -> None:

@@ -117,6 +117,23 @@ def test_each_force_takes_images_or_not(periodic, tmp_path):
     assert pure == pytest.approx(ours.energy(POSITIONS), rel=1e-12)
 
 
+def test_molecules_broken_at_the_box_are_reported(tmp_path):
+    system = particles(box=2.0)
+    bond, charges = mm.HarmonicBondForce(), mm.NonbondedForce()
+    bond.addBond(0, 1, 0.1, 5.0)
+    charges.setNonbondedMethod(mm.NonbondedForce.CutoffPeriodic)
+    charges.setCutoffDistance(0.5)
+    for _ in range(9):
+        charges.addParticle(0.0, 0.3, 0.5)
+    system.addForce(bond)
+    system.addForce(charges)
+    (tmp_path / "x.xml").write_text(mm.XmlSerializer.serialize(system))
+    broken = POSITIONS + np.eye(9, 3) * [1.9, 0, 0]
+    with pytest.warns(UserWarning, match="bonded atoms 0 and 1 are 1.[0-9]+ nm apart"):
+        load_openmm(tmp_path / "x.xml", positions=broken)
+    load_openmm(tmp_path / "x.xml", positions=POSITIONS)
+
+
 def test_expressions_are_copied_and_written(tmp_path):
     theirs = bonded("k*max(0, r-b)^2; b=0.2", {"k": 500.0})
     field = mm.CustomExternalForce("a*max(0, z-0.3)^2")

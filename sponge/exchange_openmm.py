@@ -8,6 +8,7 @@ import numpy as np
 
 from triskele.sponge import virtual_sites
 from triskele.sponge.potentials.cmap import CMAP
+from triskele.sponge.potentials.expression import ExpressionExternal, ExpressionTerm
 from triskele.sponge.potentials.gb import GB, PROBE
 from triskele.sponge.potentials.gb_tables import NECK_CUTOFF, neck_tables
 from triskele.sponge.potentials.harmonic_angle import harmonic_angle
@@ -67,9 +68,7 @@ def convert(system: System) -> Any:
         for force in _forces(mm, system, potential, exceptions):
             force.setName(potential.name)
             if system.box is not None and hasattr(force, "setUsesPeriodicBoundaryConditions"):
-                force.setUsesPeriodicBoundaryConditions(
-                    True
-                )  # as ours: differences of positions are their nearest images
+                force.setUsesPeriodicBoundaryConditions(potential.images)
             omm.addForce(force)
     if system.remove_com_motion:
         omm.addForce(mm.CMMotionRemover())
@@ -83,7 +82,8 @@ def _exceptions(system: System) -> Any:
         return None
     pairs = [tuple(p) for p in np.sort(found[0].atoms, axis=1).tolist()]
     excluded = {tuple(p) for p in system.exclusions.tolist()}
-    return found[0] if len(set(pairs)) == len(pairs) and excluded.issuperset(pairs) else None
+    alike = found[0].images == next(p.images for p in system.potentials if isinstance(p, Nonbonded))
+    return found[0] if alike and len(set(pairs)) == len(pairs) and excluded.issuperset(pairs) else None
 
 
 def _forces(mm: Any, system: System, potential: Any, exceptions: Any) -> list[Any]:
@@ -114,6 +114,8 @@ def _forces(mm: Any, system: System, potential: Any, exceptions: Any) -> list[An
         for atoms, *values in zip(potential.atoms.tolist(), *potential.params.values()):
             getattr(force, f"add{name}")(*atoms, values)
         return [force]
+    if isinstance(potential, (ExpressionTerm, ExpressionExternal)):
+        return [_expression(mm, potential)]
     for known, make in ((CMAP, _cmap), (GB, _gb), (PositionRestraint, _position_restraint)):
         if isinstance(potential, known):
             return [make(mm, system, potential)]
@@ -122,6 +124,18 @@ def _forces(mm: Any, system: System, potential: Any, exceptions: Any) -> list[An
     raise ValueError(
         f"to_openmm: {kind.__name__} {potential.name!r} has no counterpart in OpenMM (remove it, or write it as a force there)"
     )
+
+
+def _expression(mm: Any, potential: ExpressionTerm | ExpressionExternal) -> Any:
+    kind, entry = "External", "Particle"
+    if isinstance(potential, ExpressionTerm):
+        kind = entry = potential.of.capitalize()
+    force = getattr(mm, f"Custom{kind}Force")(potential.expression)
+    for name in potential.params:
+        getattr(force, f"addPer{entry}Parameter")(name)
+    for atoms, *values in zip(potential.atoms.reshape(len(potential.atoms), -1).tolist(), *potential.params.values()):
+        getattr(force, f"add{entry}")(*atoms, values)
+    return force
 
 
 def _cmap(mm: Any, system: System, potential: CMAP) -> Any:
@@ -198,7 +212,7 @@ def _nonbonded(mm: Any, system: System, potential: Nonbonded, exceptions: Any) -
     for i, j in system.exclusions.tolist():
         force.addException(i, j, *pairs.get((i, j), (0.0, 1.0, 0.0)))
     if periodic and method != "none":
-        force.setExceptionsUsePeriodicBoundaryConditions(True)
+        force.setExceptionsUsePeriodicBoundaryConditions(potential.images)
     return [force] if own else [force, _mixed(mm, system, potential, form)]
 
 

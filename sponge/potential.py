@@ -105,10 +105,14 @@ class Potential:
         Under which its energy is reported.
     params : dict of str to float64 array
         Everything that one may want to differentiate by or to fit.
+    images : bool
+        In a periodic box, take nearest images of differences of positions. Terms of given atoms and the excluded pairs of
+        `Nonbonded` can do without, for molecules that are whole, or restraints that are longer than half the box.
     """
 
     name: str
     params: dict[str, np.ndarray]
+    images: bool = True
 
     def energy(self, params: dict[str, Any], positions: Any, box: Any) -> Any:
         """Energy in kJ/mol: pure NumPy code that the core can trace, and the definition of what is right.

@@ -286,7 +286,8 @@ def _cmap_terms(field, assignment, topology, propers, starts, near):
     chains, kinds = chains[index >= 0], np.array(field.cmaps.values)[index[index >= 0]]
     used, kinds = np.unique(kinds, return_inverse=True)
     backwards = [
-        field.cmaps.find(tuple(assignment.types[t] for t in assignment.atom_type[c]), both_ways=False) is None for c in chains
+        not field.cmaps.fits(k, [assignment.types[t] for t in assignment.atom_type[c]])
+        for c, k in zip(chains, index[index >= 0].tolist())
     ]
     chains[backwards] = chains[backwards][:, ::-1]
     sizes = {field.maps[k].shape for k in used}

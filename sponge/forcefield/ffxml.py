@@ -7,6 +7,7 @@ listed in `TERMS`; whatever else would change energies is refused by name.
 from __future__ import annotations
 
 import gzip
+import re
 import xml.etree.ElementTree as ElementTree
 from dataclasses import dataclass, field
 from importlib.resources import files
@@ -30,6 +31,10 @@ _REFUSED = {
     "InitializationScript": "it runs Python code, which is not done here",
     "Patches": "patches of residues (CHARMM's way of termini and links) are not supported (a .psf file can be read through ParmEd)",
 }
+_OF_TEMPLATES = {
+    "Bond": ("from", "to", "atomName#"), "ExternalBond": ("from", "atomName"), "Constraint": ("atomName#", "distance"),
+    "VirtualSite": ("type", "index", "siteName", "atom#", "atomName#", "weight#", "weightCross", "excludeWith", "wo#", "wx#", "wy#", "p#"),
+}  # fmt: skip
 _IGNORED = ("Info", "AtomTypes", "Residues", "Include")
 
 
@@ -93,7 +98,7 @@ class ForceField:
         self.types: dict[str, AtomType] = {}
         self.classes: set[str] = set()
         self.templates: dict[str, Template] = {}
-        self.bonds, self.angles = TermTable(2), TermTable(3)
+        self.bonds, self.angles = TermTable(2, specific_first=False), TermTable(3, specific_first=False)
         self.propers, self.impropers = TermTable(4), TermTable(4)
         self.rb_propers, self.rb_impropers = TermTable(4), TermTable(4)
         self.cmaps, self.maps = TermTable(5), []
@@ -123,6 +128,7 @@ class ForceField:
                     f"elements must be of {', '.join((*_IGNORED, *TERMS))}, got <{child.tag}>, a term that is not supported"
                 )
         for e in root.iterfind("AtomTypes/Type"):
+            _known(e, ("name", "class", "element", "mass"))
             symbol = e.get("element", "")
             if symbol and symbol.upper() not in NUMBERS:
                 raise FileFormatError(f"elements must be known, got {symbol!r} for type {e.get('name')!r}")
@@ -144,7 +150,10 @@ class ForceField:
                 self.templates[template.name] = template
 
     def _template(self, e):
+        _known(e, ("name", "override", "rigidWater"))
         residue = e.attrib["name"]
+        if e.get("rigidWater", "true").lower() != "true":
+            raise FileFormatError(f"residue template {residue!r}: rigidWater={e.get('rigidWater')!r} is not supported")
         atoms = e.findall("Atom")
         names = tuple(a.attrib["name"] for a in atoms)
         where = {n: k for k, n in enumerate(names)}
@@ -159,6 +168,8 @@ class ForceField:
                 raise FileFormatError(
                     f"residue template {residue!r} must hold atoms, bonds, virtual sites and constraints, got <{child.tag}>"
                 )
+            if child.tag != "Atom":  # whose further attributes act where a <UseAttributeFromResidue> names them
+                _known(child, _OF_TEMPLATES[child.tag])
 
         def index(element, by_name, by_number):
             if by_name in element.attrib:
@@ -229,6 +240,16 @@ class ForceField:
         return found
 
 
+def _known(element, attributes, children=()):
+    """Raise if an element has attributes or children that are not read; # stands for a number."""
+    for name in element.attrib:
+        if re.sub(r"\d+$", "#", name) not in attributes and name not in attributes:
+            raise FileFormatError(f"attribute {name}={element.attrib[name]!r} of <{element.tag}> is not supported")
+    for child in element if children else ():
+        if child.tag not in children:
+            raise FileFormatError(f"<{element.tag}> must hold {', '.join(children)}, got <{child.tag}>, which is not supported")
+
+
 def _site(s, index):
     kind = s.attrib["type"]
     if kind == "localCoords":
@@ -258,7 +279,9 @@ def _number(e, key):
 
 def _read_simple(tag, table, parameters):
     def read(forcefield, section):
-        for e in section.iterfind(tag):
+        _known(section, (), (tag,))
+        for e in section:
+            _known(e, ("class#", "type#", *parameters))
             keys = forcefield.keys(e, getattr(forcefield, table).n)
             if keys is not None:
                 getattr(forcefield, table).add(keys, tuple(_number(e, p) for p in parameters))
@@ -268,7 +291,9 @@ def _read_simple(tag, table, parameters):
 
 def _read_periodic(forcefield, section):
     ordering = _ordering(section)
+    _known(section, ("ordering",), ("Proper", "Improper"))
     for e in section:
+        _known(e, ("class#", "type#", "periodicity#", "phase#", "k#"))
         keys = forcefield.keys(e, 4)
         if keys is None:
             continue
@@ -276,6 +301,9 @@ def _read_periodic(forcefield, section):
         while f"periodicity{k}" in e.attrib:
             terms.append((int(e.attrib[f"periodicity{k}"]), _number(e, f"phase{k}"), _number(e, f"k{k}")))
             k += 1
+        lost = [name for name in e.attrib if name[0] in "pk" and int(re.sub(r"\D", "", name) or 0) not in range(1, k)]
+        if lost:
+            raise FileFormatError(f"<{e.tag}> must number its terms from 1 on without a gap, got {', '.join(lost)}")
         if e.tag == "Proper":
             forcefield.propers.add(keys, tuple(terms))
         else:
@@ -284,7 +312,11 @@ def _read_periodic(forcefield, section):
 
 def _read_rb(forcefield, section):
     ordering = _ordering(section) if "ordering" in section.attrib else "charmm"
+    if ordering == "amber":
+        raise FileFormatError(f"<{section.tag}> must have another ordering of impropers than 'amber', which is not supported there")
+    _known(section, ("ordering",), ("Proper", "Improper"))
     for e in section:
+        _known(e, ("class#", "type#", "c#"))
         keys = forcefield.keys(e, 4)
         if keys is not None:
             c = tuple(_number(e, f"c{k}") for k in range(6))
@@ -303,13 +335,16 @@ def _ordering(section):
 
 def _read_cmap(forcefield, section):
     offset = len(forcefield.maps)
+    _known(section, (), ("Map", "Torsion"))
     for e in section.iterfind("Map"):
+        _known(e, ())
         values = np.array((e.text or "").split(), np.float64)
         size = round(len(values) ** 0.5)
         if size * size != len(values) or not size:
             raise FileFormatError(f"a CMAP must be square, got {len(values)} values")
         forcefield.maps.append(values.reshape(size, size))
     for e in section.iterfind("Torsion"):
+        _known(e, ("class#", "type#", "map"))
         k = offset + int(e.attrib["map"])
         if not offset <= k < len(forcefield.maps):
             raise FileFormatError(f"a CMAP torsion must name one of {len(forcefield.maps) - offset} maps, got {e.attrib['map']}")
@@ -319,14 +354,17 @@ def _read_cmap(forcefield, section):
 
 
 def _read_nonbonded(forcefield, section):
+    _known(section, ("coulomb14scale", "lj14scale", "useDispersionCorrection"), ("Atom", "UseAttributeFromResidue"))
     new = NonbondedTypes(_number(section, "coulomb14scale"), _number(section, "lj14scale"))
     forcefield.nonbonded = _merge(forcefield, section, forcefield.nonbonded, new, ("charge", "sigma", "epsilon"))
 
 
 def _read_lennard_jones(forcefield, section):
+    _known(section, ("lj14scale", "useDispersionCorrection"), ("Atom", "NBFixPair"))
     new = NonbondedTypes(1.0, _number(section, "lj14scale"))
     forcefield.lennard_jones = _merge(forcefield, section, forcefield.lennard_jones, new, ("sigma", "epsilon"))
     for e in section.iterfind("NBFixPair"):
+        _known(e, ("class#", "type#", "sigma", "epsilon"))
         keys = forcefield.keys(e, 2)
         if keys is not None:
             forcefield.nbfix.append((*keys, _number(e, "sigma"), _number(e, "epsilon")))
@@ -348,13 +386,16 @@ def _merge(forcefield, section, old, new, wanted):
         new = old
     from_residue = {e.attrib["name"] for e in section.iterfind("UseAttributeFromResidue")}
     new.from_residue |= from_residue
+    more = ("sigma14", "epsilon14") if section.tag == "LennardJonesForce" else ()
     for e in section.iterfind("Atom"):
+        _known(e, ("class", "type", *(w for w in wanted if w not in from_residue), *more))
         key = forcefield.keys(e, 1)
         if key is not None:
             missing = [w for w in wanted if w not in from_residue and w not in e.attrib]
             if missing:
                 raise FileFormatError(f"<{section.tag}> must give {', '.join(missing)} of each type, got {dict(e.attrib)}")
-            extra = [w for w in ("sigma14", "epsilon14") if w in e.attrib]
+            extra = [w for w in more if w in e.attrib]
+            new.by_key.pop(key[0], None)  # the last entry for an atom's type or class is taken
             new.by_key[key[0]] = {w: _number(e, w) for w in (*wanted, *extra) if w not in from_residue and w in e.attrib}
     return new
 

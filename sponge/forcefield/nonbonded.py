@@ -37,6 +37,11 @@ def _values(field, template, k, kind):
         if section is None:
             continue
         entry = _entry(section, kind)
+        if lj is not None and section is field.nonbonded and entry and entry.get("epsilon"):
+            raise MissingParameterError(
+                f"create_system: the NonbondedForce must have no Lennard-Jones interaction next to a LennardJonesForce, got "
+                f"epsilon={entry['epsilon']} for type {kind.name!r}"
+            )
         if entry is None:
             raise MissingParameterError(
                 f"create_system: every atom type must have non-bonded parameters, got none for type {kind.name!r} (class "
@@ -59,8 +64,9 @@ def _values(field, template, k, kind):
 
 
 def _entry(section: NonbondedTypes, kind):
-    by_key = section.by_key
-    return next((by_key[key] for key in (("type", kind.name), ("class", kind.cls), None) if key in by_key), None)
+    """The last entry that the type, its class or a wildcard has."""
+    keys = (("type", kind.name), ("class", kind.cls), None)
+    return next((entry for key, entry in reversed(section.by_key.items()) if key in keys), None)
 
 
 def build_nonbonded(field: ForceField, assignment: Assignment, atoms: dict[str, np.ndarray], pairs: np.ndarray, **options: Any):

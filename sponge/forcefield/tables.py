@@ -11,12 +11,13 @@ __all__ = ["TermTable"]
 class TermTable:
     """Definitions of one kind of term, each for a pattern of `n` atoms.
 
-    A pattern has one key for each atom: ("type", name), ("class", name), or None for any. A definition without None goes before
-    one with, and an earlier before a later one. Patterns read the same in both directions unless `find` is told otherwise.
+    A pattern has one key for each atom: ("type", name), ("class", name), or None for any. An earlier definition goes before a
+    later one and, where `specific_first`, any without None before those with. Patterns read the same in both directions unless
+    `find` is told otherwise.
     """
 
-    def __init__(self, n: int):
-        self.n = n
+    def __init__(self, n: int, specific_first: bool = True):
+        self.n, self.specific_first = n, specific_first
         self.values: list[Any] = []
         self.patterns: list[tuple] = []
         self._index: dict[tuple, int] = {}
@@ -32,7 +33,7 @@ class TermTable:
 
     def rank(self, index: int) -> tuple[bool, int]:
         """What definitions are chosen by: the smallest is taken."""
-        return None in self.patterns[index], index
+        return self.specific_first and None in self.patterns[index], index
 
     def find(self, types: tuple, both_ways: bool = True) -> int | None:
         """Index of the definition for atoms of the given AtomTypes; None if there is none."""
@@ -41,3 +42,7 @@ class TermTable:
         if both_ways:
             found += [self._index[p] for p in product(*options[::-1]) if p in self._index]
         return min(found, key=self.rank, default=None)
+
+    def fits(self, index: int, types: Any) -> bool:
+        """Return True if a definition fits atoms of the given AtomTypes in this direction."""
+        return all(key in (("type", t.name), ("class", t.cls), None) for key, t in zip(self.patterns[index], types))

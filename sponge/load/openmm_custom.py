@@ -1,7 +1,7 @@
-"""OpenMM's custom forces: expressions are evaluated to see which of our potentials they are, and refused otherwise.
+"""OpenMM's custom forces: an expression in the canonical form of one of our potentials becomes it, others are compiled.
 
-A form is recognised by its values, not by its spelling, which changes between versions of OpenMM: coefficients are found
-from a few points and confirmed at others.
+Forms are recognised symbolically (see `expressions`), never by values at points. An expression that is not recognised is
+compiled as it is; forces that act on other things than bonds, angles, torsions, single particles and pairs are refused.
 """
 
 from __future__ import annotations
@@ -11,305 +11,334 @@ from typing import Any
 
 import numpy as np
 
+from triskele.sponge.algebra import Algebra, Term
 from triskele.sponge.errors import FileFormatError
-from triskele.sponge.load.expressions import evaluate
-from triskele.sponge.load.terms import Terms
-from triskele.sponge.potentials.gb import PROBE
-from triskele.sponge.potentials.gb_tables import MODELS, NECK_CUTOFF
+from triskele.sponge.expressions import canonical, parse
+from triskele.sponge.load.openmm_terms import OpenMMTerms
+from triskele.sponge.potentials.expression import (
+    ExpressionExternal,
+    ExpressionPair,
+    ExpressionTerm,
+    Split,
+    pair_values,
+)
 from triskele.sponge.potentials.mixing import LJTable
 from triskele.sponge.potentials.restraints import PositionRestraint
 from triskele.sponge.units import COULOMB
 
-__all__ = ["READERS"]
+__all__ = ["READERS", "children", "parameters", "tables"]
+
+_MOST_TYPES = 2000  # of particles that differ in their parameters: tables of pairs grow with the square
 
 
-def _parameters(force: ET.Element, per: str, entries: str, atoms: tuple[str, ...]) -> tuple[np.ndarray, dict[str, Any]]:
-    """Atoms [m, k] and values of all variables, arrays [m] of the parameters of terms and numbers of the global ones."""
-    names = [p.attrib["name"] for p in _children(force, per)]
-    rows = _children(force, entries)
-    numbers = np.array([[float(r.attrib[a]) for a in atoms] for r in rows]).reshape(len(rows), len(atoms)).astype(int)
-    values: dict[str, Any] = {
-        p.attrib["name"]: float(p.attrib["default"]) for p in _children(force, "GlobalParameters")
-    }
-    for k, name in enumerate(names):
-        values[name] = np.array([float(r.attrib[f"param{k + 1}"]) for r in rows])
-    return numbers, values
-
-
-def _children(force: ET.Element, tag: str) -> list[ET.Element]:
+def children(force: ET.Element, tag: str) -> list[ET.Element]:
+    """The entries of a section; none if there is no such section."""
     found = force.find(tag)
     return [] if found is None else list(found)
 
 
-def _same(a: Any, b: Any) -> bool:
-    a, b = np.broadcast_arrays(np.asarray(a, np.float64), b)
-    return bool(np.all(np.isfinite(a)) and np.allclose(a, b, rtol=1e-9, atol=1e-9 * np.max(np.abs(b), initial=1e-30)))
+def parameters(force: ET.Element, per: str, entries: str, atoms: tuple[str, ...], where: str) -> tuple[np.ndarray, dict[str, Any]]:
+    """Atoms [m, k] and values of all variables, arrays [m] of the parameters of terms and numbers of the global ones."""
+    names = [p.attrib["name"] for p in children(force, per)]
+    rows = children(force, entries)
+    numbers = np.array([[float(r.attrib[a]) for a in atoms] for r in rows]).reshape(len(rows), len(atoms)).astype(int)
+    values: dict[str, Any] = {p.attrib["name"]: float(p.attrib["default"]) for p in children(force, "GlobalParameters")}
+    for k, name in enumerate(names):
+        values[name] = np.array([float(r.attrib[f"param{k + 1}"]) for r in rows])
+    for name, value in values.items():
+        if not np.all(np.isfinite(value)):
+            raise FileFormatError(f"{where}: parameter {name} must be finite, got {value}")
+    return numbers, values
 
 
-def _refuse(where: str, force: ET.Element, known: str) -> FileFormatError:
-    return FileFormatError(f"{where}: the expression must be {known}, got {force.get('energy')!r}")
+def tables(force: ET.Element, where: str) -> dict[str, np.ndarray]:
+    """Values of tabulated functions of whole numbers, by name."""
+    found: dict[str, np.ndarray] = {}
+    for function in children(force, "Functions"):
+        kind, values = function.get("type"), np.array([float(v.attrib["v"]) for v in children(function, "Values")])
+        if kind == "Discrete1DFunction":
+            found[function.attrib["name"]] = values
+        elif kind == "Discrete2DFunction":
+            x, y = int(function.attrib["xsize"]), int(function.attrib["ysize"])
+            found[function.attrib["name"]] = np.ascontiguousarray(values.reshape(y, x).T)
+        else:
+            raise FileFormatError(
+                f"{where}: tabulated functions must be Discrete1DFunction or Discrete2DFunction, got {kind} {function.get('name')!r}"
+            )
+    return found
 
 
-def _bond(terms: Terms, force: ET.Element, where: str) -> bool:
-    """k/2 (r - r0)^2, or Coulomb and Lennard-Jones."""
-    atoms, values = _parameters(force, "PerBondParameters", "Bonds", ("p1", "p2"))
+class _Form:
+    """The canonical form of an expression as a function of some variables; the rest are coefficients with values."""
+
+    def __init__(self, text: str, where: str, variables: tuple[str, ...], values: dict[str, Any], rows: int,
+                 functions: dict[str, int] | None = None):  # fmt: skip
+        self.algebra, self.values, self.rows = Algebra(), values, rows
+        self.split = Split(self.algebra, *variables)
+        parsed = parse(text, where, (*variables, *values), functions)
+        self.term = canonical(parsed, self.algebra)
+
+    def value(self, term: Term) -> np.ndarray:
+        """The value of a coefficient for each of the rows."""
+        return np.broadcast_to(self.split.value(term, self.values), (self.rows,))
+
+    def square(self, term: Term) -> tuple[np.ndarray, Term] | None:
+        """(c, x) if the term is c x^2 with a coefficient c."""
+        free, moving = self.split.parts(term)
+        if len(moving) != 1 or moving[0][1] != 2:
+            return None
+        return self.value(free), Term(1.0, ((moving[0][0], 1),))
+
+    def addends(self, term: Term) -> list[Term]:
+        """The terms of a sum; else the term alone."""
+        kind, *inner = self.algebra.nodes[term.factors[0][0]] if term.factors else ("",)
+        return inner if kind == "sum" and term.factors[0][1] == 1 and len(term.factors) == 1 and term.number == 1 else [term]
+
+    def linear(self, term: Term) -> tuple[str, np.ndarray, np.ndarray] | None:
+        """(v, a, b) if the term is a v + b, with coefficients a and b, of one variable v."""
+        slopes: list[tuple[str, Term]] = []
+        rest: list[Term] = []
+        for t in self.addends(term):
+            free, moving = self.split.parts(t)
+            if not moving:
+                rest.append(t)
+            elif len(moving) == 1 and moving[0][1] == 1 and self.algebra.nodes[moving[0][0]][0] == "input":
+                slopes.append((self.algebra.nodes[moving[0][0]][1], free))
+            else:
+                return None
+        if len(slopes) != 1:
+            return None
+        zero = np.zeros(self.rows)
+        return slopes[0][0], self.value(slopes[0][1]), sum((self.value(t) for t in rest), zero)
+
+    def spring(self, term: Term) -> tuple[str, np.ndarray, np.ndarray] | None:
+        """(v, k, v0) if the term is k/2 (v - v0)^2."""
+        squared = self.square(term)
+        line = None if squared is None else self.linear(squared[1])
+        if squared is None or line is None or np.any(line[1] == 0):
+            return None
+        variable, a, b = line
+        return variable, 2 * squared[0] * a * a, -b / a
+
+    def powers(self, term: Term, shape: Any, values: Any, found_tables: Any = None) -> dict[int, np.ndarray] | None:
+        """Coefficients by power of the variable if the term is a sum of its whole powers."""
+        free, moving = self.split.parts(term)
+        total: dict[int, np.ndarray] = {0: np.broadcast_to(self.split.value(free, values, found_tables), shape)}
+        for node, n in moving:
+            kind, *inner = self.algebra.nodes[node]
+            if kind == "input":
+                factor: dict[int, Any] = {n: 1.0}
+            elif kind == "sum" and 0 < n <= 4:
+                parts = [self.powers(t, shape, values, found_tables) for t in inner]
+                if any(p is None for p in parts):
+                    return None
+                once: dict[int, Any] = {}
+                for part in parts:
+                    for k, c in (part or {}).items():
+                        once[k] = once.get(k, 0) + c
+                factor = {0: 1.0}
+                for _ in range(n):
+                    factor = _product(factor, once)
+            else:
+                return None
+            total = _product(total, factor)
+        return {k: c for k, c in total.items() if np.any(c != 0)}
+
+
+def _product(a: dict[int, Any], b: dict[int, Any]) -> dict[int, Any]:
+    out: dict[int, Any] = {}
+    for j, x in a.items():
+        for k, y in b.items():
+            out[j + k] = out.get(j + k, 0) + x * y
+    return out
+
+
+# -- terms: bonds, angles, torsions, external fields ---------------------------------------------------------------------
+
+
+def _bond(terms: OpenMMTerms, force: ET.Element, where: str) -> bool:
+    """Harmonic, Coulomb and Lennard-Jones, or compiled."""
+    atoms, values = parameters(force, "PerBondParameters", "Bonds", ("p1", "p2"), where)
+    m = len(atoms)
+    form = _Form(force.attrib["energy"], where, ("r",), values, m)
+    if not m:
+        return False
+    spring = form.spring(form.term)
+    if spring is not None:
+        terms.bonds(atoms, spring[1], spring[2])
+        return False
+    powers = form.powers(form.term, (m,), values)
+    if powers is not None and set(powers) <= {-1, -6, -12}:
+        charge, b, a = (np.broadcast_to(powers.get(k, 0.0), (m,)) for k in (-1, -6, -12))
+        b = -b
+        lj = (a > 0) & (b > 0)
+        if np.all(lj | ((a == 0) & (b == 0))):
+            sigma = np.where(lj, (np.where(lj, a, 1) / np.where(lj, b, 1)) ** (1 / 6), 0.1)
+            terms.pairs(atoms, charge / COULOMB, sigma, np.where(lj, b * b / (4 * np.where(lj, a, 1)), 0.0))
+            return False
+    _compiled(terms, "bond", force, atoms, values)
+    return False
+
+
+def _angle(terms: OpenMMTerms, force: ET.Element, where: str) -> bool:
+    """Harmonic, or compiled."""
+    atoms, values = parameters(force, "PerAngleParameters", "Angles", ("p1", "p2", "p3"), where)
+    form = _Form(force.attrib["energy"], where, ("theta",), values, len(atoms))
     if not len(atoms):
         return False
-    energy = lambda r: (
-        evaluate(force.attrib["energy"], values | {"r": np.asarray(r)[:, None]}, where) + np.zeros((1, len(atoms)))
-    )  # noqa: E731
-    r = np.array([0.1, 0.2, 0.3, 0.15, 0.22, 0.37])
-    u = energy(r)
-    k = (u[0] - 2 * u[1] + u[2]) / 0.01
-    slope = (u[2] - u[0]) / 0.2
-    r0 = 0.2 - slope / np.where(k != 0, k, 1)
-    if _same(u, 0.5 * k * (r[:, None] - r0) ** 2):
-        terms.bonds(atoms, k, r0)
-        return False
-    basis = np.stack([1 / r, r**-6.0, r**-12.0], axis=1)
-    scale = np.abs(basis).max(0)
-    found = np.linalg.lstsq(basis / scale, u, rcond=None)[0] / scale[:, None]
-    a, b = found[2], -found[1]
-    lj = (np.abs(a) * r.min() ** -12.0 > 1e-9 * np.abs(u).max(0)) & (a > 0) & (b > 0)
-    sigma = np.where(lj, (np.where(lj, a, 1) / np.where(lj, b, 1)) ** (1 / 6), 0.1)
-    epsilon = np.where(lj, b * b / (4 * np.where(lj, a, 1)), 0)
-    charge = np.where(np.abs(found[0]) / r.min() > 1e-9 * np.abs(u).max(0), found[0] / COULOMB, 0.0)
-    x = (sigma / r[:, None]) ** 6
-    if not _same(u, COULOMB * charge / r[:, None] + 4 * epsilon * (x * x - x)):
-        raise _refuse(where, force, "harmonic, or Coulomb and Lennard-Jones")
-    terms.pairs(atoms, charge, sigma, epsilon)
-    return False
-
-
-def _angle(terms: Terms, force: ET.Element, where: str) -> bool:
-    """k/2 (theta - theta0)^2."""
-    atoms, values = _parameters(force, "PerAngleParameters", "Angles", ("p1", "p2", "p3"))
-    if len(atoms):
-        x = np.array([1.0, 1.5, 2.0, 0.7, 2.4, 2.9])[:, None]
-        u = evaluate(force.attrib["energy"], values | {"theta": x}, where) + np.zeros((1, len(atoms)))
-        k = (u[0] - 2 * u[1] + u[2]) / 0.25
-        theta0 = 1.5 - (u[2] - u[0]) / np.where(k != 0, k, 1)
-        if not _same(u, 0.5 * k * (x - theta0) ** 2):
-            raise _refuse(where, force, "harmonic")
-        terms.angles(atoms, k, theta0)
-    return False
-
-
-def _torsion(terms: Terms, force: ET.Element, where: str) -> bool:
-    """k/2 (theta - theta0)^2 with the difference in [-pi, pi]."""
-    atoms, values = _parameters(force, "PerTorsionParameters", "Torsions", ("p1", "p2", "p3", "p4"))
-    if not len(atoms):
-        return False
-    energy = lambda x: evaluate(force.attrib["energy"], values | {"theta": x}, where) + np.zeros((1, len(atoms)))  # noqa: E731
-    check = np.linspace(-3.1, 3.1, 23)[:, None]
-    u = energy(check)
-    k, phi0 = np.full(len(atoms), np.nan), np.zeros(len(atoms))
-    for start in (0.3, -1.5, 2.2):  # where the wrapped parabola has its kink for some, it has none for the others
-        a, b, c = energy(start + np.array([-0.1, 0.0, 0.1])[:, None])
-        ki = (a - 2 * b + c) / 0.01
-        phi = start - (c - a) / 0.2 / np.where(ki != 0, ki, 1)
-        d = check - phi
-        right = np.all(
-            np.abs(u - 0.5 * ki * (d - 2 * np.pi * np.rint(d / (2 * np.pi))) ** 2)
-            < 1e-7 * np.abs(u).max(0, initial=1e-30),
-            axis=0,
-        )
-        k, phi0 = np.where(right, ki, k), np.where(right, phi, phi0)
-    if np.any(np.isnan(k)):
-        raise _refuse(where, force, "harmonic in the torsion angle")
-    terms.impropers(atoms, k, phi0)
-    return False
-
-
-def _external(terms: Terms, force: ET.Element, where: str) -> bool:
-    """k/2 |r - r0|^2."""
-    atoms, values = _parameters(force, "PerParticleParameters", "Particles", ("index",))
-    if not len(atoms):
-        return False
-
-    def energy(x, y, z):
-        return evaluate(force.attrib["energy"], values | {"x": x, "y": y, "z": z}, where) + np.zeros(len(atoms))
-
-    center = energy(0.0, 0.0, 0.0)
-    plus, minus = (np.stack([energy(*(s * e)) for e in np.eye(3)]) for s in (1.0, -1.0))  # [3, m]
-    k = plus + minus - 2 * center
-    r0 = -(plus - minus) / (2 * np.where(k != 0, k, 1))
-    points = np.array([[0.3, -0.7, 1.1], [2.0, 0.1, -0.4], [-1.3, 1.7, 0.2]])
-    expected = [0.5 * np.sum(k * (p[:, None] - r0) ** 2, axis=0) for p in points]
-    if not _same(k, k[0]) or not _same(np.stack([energy(*p) for p in points]), np.stack(expected)):
-        raise _refuse(where, force, "harmonic in x, y and z, zero at its minimum")
-    terms.potential(lambda: PositionRestraint(atoms[:, 0], k[0], r0.T))
-    return False
-
-
-def _nonbonded(terms: Terms, force: ET.Element, where: str) -> bool:
-    """Lennard-Jones with coefficients from tables by type."""
-    _, values = _parameters(force, "PerParticleParameters", "Particles", ())
-    names = [p.attrib["name"] for p in _children(force, "PerParticleParameters")]
-    if len(names) != 1 or _children(force, "InteractionGroups") or _children(force, "ComputedValues"):
-        raise _refuse(where, force, "Lennard-Jones with tables over one parameter, the type, of each particle")
-    types = values[names[0]].astype(int)
-    t = int(types.max()) + 1
-    i, j = np.meshgrid(np.arange(t), np.arange(t), indexing="ij")
-    known = (
-        {k: v for k, v in values.items() if k != names[0]}
-        | _tables(force, where)
-        | {f"{names[0]}1": i, f"{names[0]}2": j}
-    )
-    r = np.array([0.25, 0.31, 0.4])
-    u = np.stack([evaluate(force.attrib["energy"], known | {"r": x}, where) + np.zeros((t, t)) for x in r])
-    basis = np.stack([r**-12.0, -(r**-6.0)], axis=1)
-    a, b = np.linalg.solve(basis[:2], u[:2].reshape(2, -1)).reshape(2, t, t)
-    if not _same(u[2], a * basis[2, 0] + b * basis[2, 1]):
-        raise _refuse(where, force, "Lennard-Jones")
-    options: dict[str, Any] = {"dispersion_correction": force.get("useLongRangeCorrection") == "1"}
-    if force.get("useSwitchingFunction") == "1":
-        options["switch"] = float(force.attrib["switchingDistance"])
-    terms.lennard_jones_table(LJTable(types, (a + a.T) / 2, (b + b.T) / 2), options)
-    terms.exclusions = np.concatenate(
-        [
-            terms.exclusions,
-            np.array([[int(e.attrib["p1"]), int(e.attrib["p2"])] for e in _children(force, "Exclusions")], int).reshape(
-                -1, 2
-            ),
-        ]
-    )
-    return force.get("method") == "2"
-
-
-def _tables(force: ET.Element, where: str) -> dict[str, Any]:
-    tables: dict[str, Any] = {}
-    for function in _children(force, "Functions"):
-        if function.get("type") != "Discrete2DFunction":
-            raise FileFormatError(f"{where}: tables must be of type Discrete2DFunction, got {function.get('type')}")
-        x, y = int(function.attrib["xsize"]), int(function.attrib["ysize"])
-        grid = np.array([float(v.attrib["v"]) for v in _children(function, "Values")]).reshape(y, x).T
-        tables[function.attrib["name"]] = lambda i, j, grid=grid: grid[
-            np.asarray(i).astype(int), np.asarray(j).astype(int)
-        ]
-    return tables
-
-
-# -- generalized Born ----------------------------------------------------------------------------------------------------
-
-
-def _generalized_born(terms: Terms, force: ET.Element, where: str) -> bool:
-    """The implicit solvents of OpenMM's own readers: HCT, OBC1, OBC2, GBn, GBn2, with or without salt and surface term."""
-    _, values = _parameters(force, "PerParticleParameters", "Particles", ())
-    if force.get("method") != "0":
-        raise FileFormatError(f"{where}: must have no cut-off, others are not supported")
-    if not {"charge", "or", "sr"} <= set(values) or _children(force, "Exclusions"):
-        raise FileFormatError(
-            f"{where}: must be an implicit solvent with parameters charge, or, sr and no exclusions, got {', '.join(values)}"
-        )
-    values = {("offset_radius" if k == "or" else k): v for k, v in values.items()}  # `or` is a word of Python
-    computed = {
-        c.attrib["name"]: (_renamed(c.attrib["expression"]), c.attrib["type"])
-        for c in _children(force, "ComputedValues")
-    }
-    energies = [(_renamed(t.attrib["expression"]), t.attrib["type"]) for t in _children(force, "EnergyTerms")]
-    if {k: v[1] for k, v in computed.items()} != {"I": "2", "B": "0"}:
-        raise FileFormatError(f"{where}: must compute I of pairs and B of particles, got {', '.join(computed)}")
-    tables = _tables(force, where)
-    model = next((m for m in MODELS if _is_model(m, computed, values, tables, where)), None)
-    if model is None:
-        raise FileFormatError(
-            f"{where}: Born radii must be those of {', '.join(MODELS)}, got I = {computed['I'][0]!r}, B = {computed['B'][0]!r}"
-        )
-    found: dict[str, Any] = {"surface_tension": 0.0}
-    for expression, kind in energies:
-        _energy_term(found, expression, kind, MODELS[model].offset, where)
-    if not {"single", "pair"} <= set(found) or found.pop("single") != (pair := found.pop("pair")):
-        raise FileFormatError(
-            f"{where}: must have the energies of single charges and of pairs, with the same constants"
-        )
-    prefactor, solute, solvent, found["kappa"] = pair
-    # the file's Coulomb constant may differ in its last digits from ours: dielectric constants make up for it
-    found["solute_dielectric"], found["solvent_dielectric"] = (
-        solute * COULOMB / prefactor,
-        solvent * COULOMB / prefactor,
-    )
-    rho = values["offset_radius"]
-    rescaling = {name: values[name] for name in ("alpha", "beta", "gamma") if name in values}
-    terms.generalized_born(
-        model=model,
-        charges=values["charge"],
-        radii=rho + MODELS[model].offset,
-        scales=values["sr"] / rho,
-        **rescaling,
-        **found,
-    )
-    return False
-
-
-def _renamed(expression: str) -> str:
-    import re
-
-    return re.sub(r"\bor(\d?)\b", r"offset_radius\1", expression)
-
-
-def _is_model(name: str, computed: dict, values: dict, tables: dict, where: str) -> bool:
-    model = MODELS[name]
-    if (model.neck > 0) != ("getm0" in tables) or (name == "gbn2") != ("alpha" in values):
-        return False
-    # the integral, at distances from within the other sphere's shell to beyond the neck
-    rho1, s2, r = 0.15, 0.12, np.array([0.2, 0.29, 0.35, 0.6, 0.9, 1.2])
-    lower, upper = np.maximum(rho1, np.abs(r - s2)), r + s2
-    integral = 0.5 * (
-        1 / lower - 1 / upper + 0.25 * (r - s2**2 / r) * (upper**-2 - lower**-2) + 0.5 * np.log(lower / upper) / r
-    )
-    pair = {"r": r, "offset_radius1": rho1, "offset_radius2": 0.14, "sr2": s2, "radindex1": 0, "radindex2": 0} | tables
-    if model.neck:
-        d0, m0 = tables["getd0"](0, 0), tables["getm0"](0, 0)
-        x2 = ((r - d0) / 0.1) ** 2
-        near = r < rho1 + 0.14 + 2 * model.offset + NECK_CUTOFF
-        integral = integral + np.where(near, model.neck * m0 / (1 + x2 + 0.3 * x2**3), 0)
-    if not _same(evaluate(computed["I"][0], pair, where), integral):
-        return False
-    total = np.array([0.1, 1.0, 2.5])
-    if model.rescaling is None:
-        born = 1 / (1 / rho1 - total)
+    spring = form.spring(form.term)
+    if spring is not None:
+        terms.angles(atoms, spring[1], spring[2])
     else:
-        a, b, c = (0.7, 0.5, 0.3) if name == "gbn2" else model.rescaling
-        psi = rho1 * total
-        born = 1 / (1 / rho1 - np.tanh(psi * (a - psi * (b - psi * c))) / (rho1 + model.offset))
-    single = {"I": total, "offset_radius": rho1, "alpha": 0.7, "beta": 0.5, "gamma": 0.3}
-    return _same(evaluate(computed["B"][0], single, where), born)
+        _compiled(terms, "angle", force, atoms, values)
+    return False
 
 
-def _energy_term(found: dict, expression: str, kind: str, offset: float, where: str) -> None:
-    """Recognise one energy term; its constants go to `found`."""
-    known = {}
-    for definition in expression.split(";")[1:]:
-        name, _, value = definition.partition("=")
-        if name.strip() in ("soluteDielectric", "solventDielectric", "kappa"):
-            known[name.strip()] = float(value)
-    solute, solvent = (known.get(k, np.nan) for k in ("soluteDielectric", "solventDielectric"))
-    kappa = known.get("kappa", 0.0)
-    born, q = np.array([0.1, 0.17, 0.4, 0.23]), np.array([1.0, -0.3, 0.5, 0.8])
-    if kind == "0":
-        values = {"charge": q, "B": born, "offset_radius": 0.14}
-        got = evaluate(expression, values, where)
-        radius = 0.14 + offset
-        shape = (radius + PROBE) ** 2 * (radius / born) ** 6
-        if _same(got, got[0] / shape[0] * shape):
-            found["surface_tension"] = found["surface_tension"] + float(got[0] / shape[0])
-            return
-        shape = -0.5 * (1 / solute - np.exp(-kappa * born) / solvent) * q**2 / born
-        if _same(got, got[0] / shape[0] * shape):
-            found["single"] = (round(float(got[0] / shape[0]), 9), solute, solvent, kappa)
-            return
-    elif kind == "2":
-        r, b2, q2 = np.array([0.2, 0.4, 1.0, 0.7]), 0.2, 0.6
-        got = evaluate(expression, {"r": r, "B1": born, "B2": b2, "charge1": q, "charge2": q2}, where)
-        f = np.sqrt(r**2 + born * b2 * np.exp(-(r**2) / (4 * born * b2)))
-        shape = -(1 / solute - np.exp(-kappa * f) / solvent) * q * q2 / f
-        if _same(got, got[0] / shape[0] * shape):
-            found["pair"] = (round(float(got[0] / shape[0]), 9), solute, solvent, kappa)
-            return
-    raise FileFormatError(
-        f"{where}: energy terms must be those of generalized Born and of a surface area, got {expression!r}"
-    )
+def _torsion(terms: OpenMMTerms, force: ET.Element, where: str) -> bool:
+    """Harmonic in the difference to an angle, or compiled."""
+    atoms, values = parameters(force, "PerTorsionParameters", "Torsions", ("p1", "p2", "p3", "p4"), where)
+    form = _Form(force.attrib["energy"], where, ("theta",), values, len(atoms))
+    if not len(atoms):
+        return False
+    wrapped = _wrapped_spring(form)
+    if wrapped is not None:
+        terms.impropers(atoms, *wrapped)
+    else:
+        _compiled(terms, "torsion", force, atoms, values)
+    return False
+
+
+def _wrapped_spring(form: _Form) -> tuple[np.ndarray, np.ndarray] | None:
+    """(k, theta0) of k/2 min(d, 2 pi - d)^2 with d = |theta - theta0|, pi to ten digits as force fields write it."""
+    squared = form.square(form.term)
+    kind, *ends = form.algebra.nodes[squared[1].factors[0][0]] if squared else ("",)
+    if squared is None or kind != "min":
+        return None
+    for near, far in (ends, ends[::-1]):
+        inner = form.algebra.nodes[near.factors[0][0]] if near.factors else ("",)
+        turn = form.algebra.add(far, near)
+        if inner[0] == "abs" and near.number == 1 and len(near.factors) == 1 and not turn.factors:
+            line = form.linear(inner[1])
+            close = abs(turn.number - 2 * np.pi) < 1e-9
+            if line is not None and close and np.all(np.abs(line[1]) == 1) and np.all(np.abs(line[2]) <= np.pi):
+                return 2 * squared[0], -line[2] / line[1]
+    return None
+
+
+def _compiled(terms: OpenMMTerms, kind: str, force: ET.Element, atoms: np.ndarray, values: dict[str, Any]) -> None:
+    terms.expression(lambda *a: ExpressionTerm(kind, force.attrib["energy"], *a), kind, atoms, values)
+
+
+def _external(terms: OpenMMTerms, force: ET.Element, where: str) -> bool:
+    """k/2 |r - r0|^2, or compiled; periodic if it takes distances of nearest images."""
+    atoms, values = parameters(force, "PerParticleParameters", "Particles", ("index",), where)
+    form = _Form(force.attrib["energy"], where, ("x", "y", "z"), values, len(atoms), {"periodicdistance": 6})
+    periodic = any(node[0] == "periodicdistance" for node in form.algebra.nodes)
+    if not len(atoms):
+        return periodic
+    spring = _nearest_spring(form) if periodic else _plain_spring(form)
+    field = lambda: ExpressionExternal(force.attrib["energy"], atoms[:, 0], values)  # noqa: E731
+    restraint = None if spring is None else lambda: PositionRestraint(atoms[:, 0], *spring)
+    # our restraint takes the nearest image in a box, which a plain square of differences does not
+    terms.restraint(restraint or field, restraint if restraint and periodic else field)
+    return periodic
+
+
+def _plain_spring(form: _Form) -> tuple[np.ndarray, np.ndarray] | None:
+    """(k, reference) of k/2 ((x-x0)^2 + (y-y0)^2 + (z-z0)^2)."""
+    free, moving = form.split.parts(form.term)
+    whole = len(moving) == 1 and moving[0][1] == 1  # a sum may have its common factor taken out
+    inner = form.addends(Term(1.0, tuple(moving))) if whole else [form.term]
+    scale = form.value(free) if whole else np.ones(form.rows)
+    springs = [form.spring(t) for t in inner]
+    if any(s is None for s in springs) or sorted(s[0] for s in springs if s) != ["x", "y", "z"]:
+        return None
+    by_axis = {s[0]: s for s in springs if s}
+    k = [scale * by_axis[v][1] for v in "xyz"]
+    if np.any(k[0] != k[1]) or np.any(k[0] != k[2]):
+        return None
+    return k[0], np.stack([by_axis[v][2] for v in "xyz"], axis=1)
+
+
+def _nearest_spring(form: _Form) -> tuple[np.ndarray, np.ndarray] | None:
+    """(k, reference) of k/2 periodicdistance(x, y, z, x0, y0, z0)^2."""
+    squared = form.square(form.term)
+    kind, *ends = form.algebra.nodes[squared[1].factors[0][0]] if squared else ("",)
+    if squared is None or kind != "periodicdistance":
+        return None
+    if ends[:3] != [form.algebra.node("input", v) for v in "xyz"] or any(form.split.depends(t) for t in ends[3:]):
+        return None
+    return 2 * squared[0], np.stack([form.value(t) for t in ends[3:]], axis=1)
+
+
+# -- pairs ---------------------------------------------------------------------------------------------------------------
+
+
+def _nonbonded(terms: OpenMMTerms, force: ET.Element, where: str) -> bool:
+    """Lennard-Jones with coefficients by types of particles, or compiled."""
+    _, values = parameters(force, "PerParticleParameters", "Particles", (), where)
+    if children(force, "InteractionGroups"):
+        raise FileFormatError(f"{where}: interaction groups are not supported")
+    method, n = int(force.attrib["method"]), len(children(force, "Particles"))
+    exclusions = np.array([[int(e.attrib["p1"]), int(e.attrib["p2"])] for e in children(force, "Exclusions")], int).reshape(-1, 2)
+    terms.exclude(where, exclusions)
+    found, per = tables(force, where), [p.attrib["name"] for p in children(force, "PerParticleParameters")]
+    constants = {k: v for k, v in values.items() if k not in per}
+    if n != terms.n:
+        raise FileFormatError(f"{where}: must have parameters of each of {terms.n} particles, got {n}")
+    columns = {k: values[k] for k in per}
+    arity = {k: v.ndim for k, v in found.items()}
+    for value in children(force, "ComputedValues"):
+        parsed = parse(value.attrib["expression"], where, (*per, *constants), arity)
+        columns[value.attrib["name"]] = _computed(parsed, columns, constants, found, n, where)
+    kinds = np.zeros((1, 0))
+    types = np.zeros(n, int)
+    if columns:
+        kinds, types = np.unique(np.stack(list(columns.values()), axis=1), axis=0, return_inverse=True)
+        types = types.reshape(-1)
+    if len(kinds) > _MOST_TYPES:
+        raise FileFormatError(f"{where}: particles must be of at most {_MOST_TYPES} kinds, got {len(kinds)} that differ in their parameters")
+    by_type = {k: kinds[:, c] for c, k in enumerate(columns)} | {k: np.full(len(kinds), v) for k, v in constants.items()}
+    text = _with_constants(force.attrib["energy"], constants)
+    by_type = {k: v for k, v in by_type.items() if k not in constants}
+    both = pair_values(by_type)
+    form = _Form(text, where, ("r",), dict(both), 0, arity)
+    shape = (len(kinds), len(kinds))
+    cut: dict[str, Any] = {}
+    if method:
+        cut["cutoff"] = float(force.attrib["cutoff"])
+        if force.get("useSwitchingFunction") == "1":
+            cut["switch"] = float(force.attrib["switchingDistance"])
+    tail = force.get("useLongRangeCorrection") == "1" and method == 2
+    powers = form.powers(form.term, shape, both, found)
+    if powers is not None and set(powers) <= {-6, -12}:
+        a, b = (np.broadcast_to(powers.get(k, 0.0), shape) for k in (-12, -6))
+        if not (np.allclose(a, a.T, rtol=1e-9, atol=0) and np.allclose(b, b.T, rtol=1e-9, atol=0)):
+            raise FileFormatError(f"{where}: the energy must be the same when the two particles change places")
+        table = LJTable(types, (a + a.T) / 2, -(b + b.T) / 2)
+        terms.lennard_jones(where, method, table, cut | {"dispersion_correction": tail})
+        return method == 2
+    if tail:
+        raise FileFormatError(f"{where}: a long-range correction must be of Lennard-Jones, got {force.get('energy')!r}")
+    terms.pair_method(where, method)
+    potential = ExpressionPair(text, types, by_type, found, **cut)
+    terms.potential(lambda: potential)
+    return method == 2
+
+
+def _computed(parsed: Any, columns: dict, constants: dict, found: dict, n: int, where: str) -> np.ndarray:
+    """Values of an expression for each particle."""
+    algebra = Algebra()
+    term = canonical(parsed, algebra)
+    values = np.array(np.broadcast_to(Split(algebra).value(term, columns | constants, found), (n,)), np.float64)
+    if not np.all(np.isfinite(values)):
+        raise FileFormatError(f"{where}: computed values must be finite")
+    return values
+
+
+def _with_constants(text: str, constants: dict[str, float]) -> str:
+    """The expression with global parameters defined at its end, where they hold for all of it."""
+    return ";".join([text.rstrip("; \n"), *(f"{name}={value!r}" for name, value in constants.items())])
 
 
 READERS = {
@@ -318,5 +347,4 @@ READERS = {
     "CustomTorsionForce": _torsion,
     "CustomExternalForce": _external,
     "CustomNonbondedForce": _nonbonded,
-    "CustomGBForce": _generalized_born,
 }

@@ -12,10 +12,14 @@ from typing import Any
 import numpy as np
 
 from triskele.sponge import virtual_sites
-from triskele.sponge.errors import FileFormatError
+from triskele.sponge.box import largest_cutoff
+from triskele.sponge.errors import BoxError, FileFormatError
 from triskele.sponge.load import openmm_custom
 from triskele.sponge.load.amber_files import read_bytes
-from triskele.sponge.load.terms import Terms, guess_elements, molecules_as_residues
+from triskele.sponge.load.openmm_gb import read_generalized_born
+from triskele.sponge.load.openmm_terms import METHODS, OpenMMTerms
+from triskele.sponge.load.terms import guess_elements, molecules_as_residues
+from triskele.sponge.potentials.harmonic_bond import harmonic_bond
 from triskele.sponge.system import Constraints, System
 from triskele.sponge.topology import Topology
 
@@ -29,7 +33,36 @@ _RUN = (
     "MonteCarloFlexibleBarostat",
     "AndersenThermostat",
 )
-_METHODS = ("none", "reaction_field", "reaction_field", "ewald", "pme", "ljpme")  # by NonbondedForce's number
+# Attributes of all forces: groups choose what is computed together, all of them act here
+_ALWAYS = {"type", "version", "name", "forceGroup"}
+_CUT = {"method", "cutoff"}
+_SWITCH = {"useSwitchingFunction", "switchingDistance"}
+_GLOBAL = {"GlobalParameters", "EnergyParameterDerivatives"}  # derivatives are an output, they change no energy
+# Attributes and sections that are read, by force; any other is refused
+_KNOWN: dict[str, tuple[set[str], set[str]]] = {
+    "HarmonicBondForce": ({"usesPeriodic"}, {"Bonds"}),
+    "HarmonicAngleForce": ({"usesPeriodic"}, {"Angles"}),
+    "PeriodicTorsionForce": ({"usesPeriodic"}, {"Torsions"}),
+    "RBTorsionForce": ({"usesPeriodic"}, {"Torsions"}),
+    "CMAPTorsionForce": ({"usesPeriodic"}, {"Maps", "Torsions"}),
+    "NonbondedForce": (
+        _CUT | _SWITCH | {"alpha", "nx", "ny", "nz", "ljAlpha", "ljnx", "ljny", "ljnz", "dispersionCorrection",
+        "ewaldTolerance", "exceptionsUsePeriodic", "includeDirectSpace", "recipForceGroup", "rfDielectric"},
+        {"GlobalParameters", "ParticleOffsets", "ExceptionOffsets", "Particles", "Exceptions"},
+    ),
+    "GBSAOBCForce": (_CUT | {"soluteDielectric", "solventDielectric", "surfaceAreaEnergy"}, {"Particles"}),
+    "CustomBondForce": ({"energy", "usesPeriodic"}, _GLOBAL | {"PerBondParameters", "Bonds"}),
+    "CustomAngleForce": ({"energy", "usesPeriodic"}, _GLOBAL | {"PerAngleParameters", "Angles"}),
+    "CustomTorsionForce": ({"energy", "usesPeriodic"}, _GLOBAL | {"PerTorsionParameters", "Torsions"}),
+    "CustomExternalForce": ({"energy"}, _GLOBAL | {"PerParticleParameters", "Particles"}),
+    "CustomNonbondedForce": (
+        _CUT | _SWITCH | {"energy", "useLongRangeCorrection"},
+        _GLOBAL | {"PerParticleParameters", "ComputedValues", "Particles", "Exclusions", "Functions", "InteractionGroups"},
+    ),
+    "CustomGBForce": (
+        _CUT, _GLOBAL | {"PerParticleParameters", "ComputedValues", "EnergyTerms", "Particles", "Exclusions", "Functions"}
+    ),
+}  # fmt: skip
 
 
 def read_xml(path: str | Path) -> ET.Element:
@@ -74,9 +107,13 @@ def load_openmm(
 ) -> System:
     """Read an OpenMM ``System`` as `XmlSerializer` writes it.
 
-    Forces that OpenMM's own readers of force fields write are known: harmonic bonds and angles, periodic and
-    Ryckaert-Bellemans torsions, cross terms, NonbondedForce, GBSAOBCForce, CustomGBForce of the implicit solvents HCT, OBC,
-    GBn and GBn2, Lennard-Jones by tables, harmonic custom bonds, torsions and restraints.
+    Harmonic bonds and angles, periodic and Ryckaert-Bellemans torsions, cross terms, NonbondedForce, GBSAOBCForce, and
+    CustomGBForce of the implicit solvents HCT, OBC, GBn and GBn2 are read as what they are. Custom forces on bonds,
+    angles, torsions, single particles and pairs become the potential that their expression is, or are compiled from it.
+    Everything else is refused by name.
+
+    Global parameters, and those of NonbondedForce that depend on them, have their default values. Force groups are all
+    in force. A barostat or thermostat is left out with a warning, since it belongs to a `Simulation`.
 
     Parameters
     ----------
@@ -110,20 +147,24 @@ def load_openmm(
         sites = _virtual_sites(path, particles)
     n = len(masses)
     constraints = Constraints(fixed[:, :2].astype(int), fixed[:, 2])
-    terms = Terms(str(path), n)
+    terms = OpenMMTerms(str(path), n)
     periodic, remove = False, False
-    readers = _READERS | openmm_custom.READERS
+    readers = _READERS | openmm_custom.READERS | {"CustomGBForce": read_generalized_born}
     for force in root.find("Forces"):
         kind, name = force.get("type", ""), force.get("name", "")
         if kind == "CMMotionRemover":
             remove = True
         elif kind in _RUN:
+            settings = ", ".join(f"{k} {v}" for k, v in force.attrib.items() if k not in _ALWAYS)
             warnings.warn(
-                f"{path}: {kind} is a part of the run, not of the system, and left out (see Simulation)", stacklevel=3
+                f"{path}: {kind} is a part of the run, not of the system, and left out: {settings} (see Simulation)",
+                stacklevel=3,
             )
         elif kind in readers:
             where = f"{path}: {kind}" + (f" {name!r}" if name not in ("", kind) else "")
-            with _as_written(where, "what OpenMM writes for it"):
+            _check_known(force, kind, where)
+            images = force.get("usesPeriodic") == "1" or _periodic_exceptions(force)
+            with _as_written(where, "what OpenMM writes for it"), terms.images(images):
                 periodic |= bool(readers[kind](terms, force, where))
             periodic |= force.get("usesPeriodic") == "1"
         else:
@@ -159,8 +200,40 @@ def load_openmm(
         exclusions=terms.exclusions,
         remove_com_motion=remove,
     )
-    terms.add_to(system)
+    try:
+        terms.add_to(system)
+        system.check()
+    except (BoxError, FileFormatError):
+        raise
+    except ValueError as error:
+        raise FileFormatError(f"{path}: {error}") from error
+    _warn_of_broken_molecules(path, system)
     return system
+
+
+def _warn_of_broken_molecules(path: str | Path, system: System) -> None:
+    """Warn if a bond that takes no nearest image is longer than half the box: there is a face of the box between its atoms."""
+    for p in system.potentials:
+        if isinstance(p, harmonic_bond) and not p.images and system.positions is not None and system.box is not None:
+            lengths = p.coordinates(system.positions)
+            if np.any(lengths > largest_cutoff(system.box)):
+                i, j = p.atoms[int(np.argmax(lengths))]
+                warnings.warn(
+                    f"{path}: bonded atoms {i} and {j} are {lengths.max():.3g} nm apart, and bonds of the file take no nearest "
+                    "images (are molecules of the positions broken at the faces of the box?)",
+                    stacklevel=4,
+                )
+
+
+def _check_known(force: ET.Element, kind: str, where: str) -> None:
+    """Raise if the force has an attribute or a section that is not read."""
+    attributes, sections = _KNOWN[kind]
+    for name in force.attrib:
+        if name not in attributes | _ALWAYS:
+            raise FileFormatError(f"{where}: attribute {name}={force.attrib[name]!r} is not supported")
+    for child in force:
+        if child.tag not in sections:
+            raise FileFormatError(f"{where}: section {child.tag} is not supported")
 
 
 @contextmanager
@@ -212,31 +285,31 @@ def _virtual_sites(path: str | Path, particles: ET.Element) -> list[virtual_site
 # -- forces: each reader adds to the terms and says whether the force is periodic ----------------------------------------
 
 
-def _bonds(terms: Terms, force: ET.Element, where: str) -> bool:
+def _bonds(terms: OpenMMTerms, force: ET.Element, where: str) -> bool:
     t = table(force.find("Bonds"), "p1", "p2", "d", "k")
     terms.bonds(t[:, :2], k=t[:, 3], r0=t[:, 2])
     return False
 
 
-def _angles(terms: Terms, force: ET.Element, where: str) -> bool:
+def _angles(terms: OpenMMTerms, force: ET.Element, where: str) -> bool:
     t = table(force.find("Angles"), "p1", "p2", "p3", "a", "k")
     terms.angles(t[:, :3], k=t[:, 4], theta0=t[:, 3])
     return False
 
 
-def _torsions(terms: Terms, force: ET.Element, where: str) -> bool:
+def _torsions(terms: OpenMMTerms, force: ET.Element, where: str) -> bool:
     t = table(force.find("Torsions"), "p1", "p2", "p3", "p4", "k", "periodicity", "phase")
     terms.torsions(t[:, :4], k=t[:, 4], periodicity=t[:, 5], phase=t[:, 6])
     return False
 
 
-def _ryckaert_bellemans(terms: Terms, force: ET.Element, where: str) -> bool:
+def _ryckaert_bellemans(terms: OpenMMTerms, force: ET.Element, where: str) -> bool:
     t = table(force.find("Torsions"), "p1", "p2", "p3", "p4", *(f"c{k}" for k in range(6)))
     terms.ryckaert_bellemans(t[:, :4], t[:, 4:])
     return False
 
 
-def _cmap(terms: Terms, force: ET.Element, where: str) -> bool:
+def _cmap(terms: OpenMMTerms, force: ET.Element, where: str) -> bool:
     maps = []
     for entry in force.find("Maps"):
         size = int(entry.get("size"))
@@ -249,15 +322,16 @@ def _cmap(terms: Terms, force: ET.Element, where: str) -> bool:
     return False
 
 
-def _nonbonded(terms: Terms, force: ET.Element, where: str) -> bool:
-    for offsets in ("ParticleOffsets", "ExceptionOffsets"):
-        if len(force.find(offsets) if force.find(offsets) is not None else ()):
-            raise FileFormatError(f"{where}: {offsets} (parameters that depend on global ones) are not supported")
+def _nonbonded(terms: OpenMMTerms, force: ET.Element, where: str) -> bool:
     if force.get("includeDirectSpace", "1") == "0":
         raise FileFormatError(f"{where}: must include direct space")
     number = int(force.attrib["method"])
+    if number not in range(len(METHODS)):
+        raise FileFormatError(f"{where}: method must be 0 to {len(METHODS) - 1}, got {number}")
+    terms.one_nonbonded(where, number)
+    terms.exclusion_images = _periodic_exceptions(force)
     options: dict[str, Any] = {
-        "method": _METHODS[number],
+        "method": METHODS[number],
         "tolerance": float(force.attrib["ewaldTolerance"]),
         "dispersion_correction": force.get("dispersionCorrection") == "1",
         "dielectric": float(force.attrib["rfDielectric"]),
@@ -271,13 +345,39 @@ def _nonbonded(terms: Terms, force: ET.Element, where: str) -> bool:
             options[f"{name}alpha"] = float(force.attrib[alpha])
             options[f"{name}grid"] = tuple(int(force.attrib[k]) for k in grid)
     p = table(force.find("Particles"), "q", "sig", "eps")
+    _offset(force, "ParticleOffsets", "particle", p, where)
+    if len(p) != terms.n:
+        raise FileFormatError(f"{where}: must have parameters of each of {terms.n} particles, got {len(p)}")
     terms.nonbonded(p[:, 0], p[:, 1], p[:, 2], options)
     e = table(force.find("Exceptions"), "p1", "p2", "q", "sig", "eps")
+    _offset(force, "ExceptionOffsets", "exception", e[:, 2:], where)
+    for what, values in (("particle", p), ("exception", e[:, 2:])):
+        if np.any(values[:, 1:] < 0) or not np.all(np.isfinite(values)):
+            i = int(np.argmax(np.any(values[:, 1:] < 0, axis=1) | ~np.all(np.isfinite(values), axis=1)))
+            raise FileFormatError(
+                f"{where}: sigma and epsilon must be >= 0 and all parameters finite, got q={values[i, 0]}, sig={values[i, 1]}, "
+                f"eps={values[i, 2]} of {what} {i}"
+            )
+    terms.exclude(where, e[:, :2])
     terms.exceptions(e[:, :2], e[:, 2], e[:, 3], e[:, 4])
     return number >= 2
 
 
-def _gbsa_obc(terms: Terms, force: ET.Element, where: str) -> bool:
+def _periodic_exceptions(force: ET.Element) -> bool:
+    return force.get("exceptionsUsePeriodic") == "1" and int(force.attrib["method"]) >= 2
+
+
+def _offset(force: ET.Element, section: str, key: str, values: np.ndarray, where: str) -> None:
+    """Add what global parameters, at their defaults, add to charge, sigma and epsilon [m, 3]."""
+    defaults = {p.attrib["name"]: float(p.attrib["default"]) for p in openmm_custom.children(force, "GlobalParameters")}
+    for offset in openmm_custom.children(force, section):
+        name, row = offset.attrib["parameter"], int(offset.attrib[key])
+        if name not in defaults or not 0 <= row < len(values):
+            raise FileFormatError(f"{where}: {section} must name global parameters and an {key} there is, got {name!r}, {row}")
+        values[row] += [defaults[name] * float(offset.attrib[k]) for k in ("q", "sig", "eps")]
+
+
+def _gbsa_obc(terms: OpenMMTerms, force: ET.Element, where: str) -> bool:
     p = table(force.find("Particles"), "q", "r", "scale")
     if force.get("method") != "0":
         raise FileFormatError(f"{where}: must have no cut-off, others are not supported")

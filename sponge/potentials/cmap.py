@@ -151,7 +151,7 @@ class CMAP(Potential):
         n = maps.shape[-1]
         bases, cells = [], []
         for atoms in (self.phi, self.psi):
-            x = torsions(positions, box, atoms) * (n / (2 * np.pi))
+            x = torsions(positions, box if self.images else None, atoms) * (n / (2 * np.pi))
             low = np.floor(x)
             u = x - low
             bases.append(np.matmul(np.stack([u**0, u, u * u, u * u * u], -1), _HERMITE.T))
@@ -169,7 +169,7 @@ class CMAP(Potential):
         maps = self.params["maps"]
         coefficients = np.ascontiguousarray(np.einsum("ra,tijrs,sb->tijab", _HERMITE, cell_data(maps), _HERMITE)).reshape(-1)
         params = np.stack([self.types, np.full(len(self.types), maps.shape[-1])], axis=1).astype(np.float64)
-        return plan_terms(engine, cmap_terms, self.atoms, params, 512, coefficients)
+        return plan_terms(engine, cmap_terms, self.atoms, params, 512, coefficients, images=self.images)
 
 
 def example():

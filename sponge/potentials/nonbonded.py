@@ -185,7 +185,7 @@ class Nonbonded(Potential):
 
     def form(self, box: np.ndarray | None) -> nonbonded_energy.Form:
         """The functional form in numbers, for a box: what of the options is derived from others is filled in."""
-        form: dict[str, Any] = {"method": self.method, "mixing": self.mixing, "order": self.order,
+        form: dict[str, Any] = {"method": self.method, "mixing": self.mixing, "order": self.order, "images": self.images,
                                 "cutoff": None if self.method == "none" else self.cutoff,
                                 "switch": None if self.method == "none" else self.switch,
                                 "dispersion": bool(self.dispersion_correction) and box is not None and self.method not in ("none", "ljpme")}

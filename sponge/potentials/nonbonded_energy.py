@@ -38,6 +38,7 @@ class Form:
     lj_grid: tuple[int, int, int] | None = None
     wave_vectors: tuple[int, int, int] | None = None
     order: int = 5
+    images: bool = True  # of excluded pairs
 
 
 def terms(form: Form, names: tuple[str, ...], periodic: bool, types: np.ndarray | None, exclusions: np.ndarray,
@@ -159,7 +160,7 @@ def _reciprocal_function(form, names, periodic):
 def excluded(form: Form, params: dict[str, Any], positions: Any, box: Any, exclusions: np.ndarray) -> Any:
     """The reciprocal sum holds excluded pairs too: they are taken out again."""
     i, j = exclusions.T
-    d = boxes.displacement(positions[i] - positions[j], box)
+    d = boxes.displacement(positions[i] - positions[j], box if form.images else None)
     r2 = np.sum(d * d, axis=-1)
     q = params["charges"]
     e = -COULOMB * form.alpha * np.sum(q[i] * q[j] * _erf_over(form.alpha**2 * r2))

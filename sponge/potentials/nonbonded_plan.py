@@ -147,7 +147,8 @@ def _excluded(potential, engine, form, roots, pairs):
     chunks = len(atoms) - 1
     forces, rows = np.zeros((engine.n, 3)), np.zeros((chunks, ROW))
     charges = np.sqrt(units.COULOMB) * potential.params["charges"]
-    task = Task(excluded_pairs, atoms, starts, partners, engine.positions, charges, roots, engine.box, form.alpha, form.lj_alpha,
+    box = engine.box if form.images else np.diag([1e30] * 3)  # in which no difference is longer than half an edge
+    task = Task(excluded_pairs, atoms, starts, partners, engine.positions, charges, roots, box, form.alpha, form.lj_alpha,
                 polynomials(), forces, rows, engine.flags, chunks=chunks)
     return Plan(stages=[[task]] if len(partners) else [], rows=rows,
                 reduce=[Task(add_forces, engine.atom_starts, forces, engine.forces, chunks=engine.atom_chunks)] if len(partners) else [])

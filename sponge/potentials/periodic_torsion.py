@@ -78,8 +78,9 @@ def _plan(potential, engine):
     periodicity = potential.params["periodicity"]
     if np.any(periodicity != np.rint(periodicity)) or np.any(np.abs(periodicity) > _HIGHEST):
         params = np.stack(list(potential.params.values()), axis=1)
-        return plan_terms(engine, generated_kernel(potential.function, TORSION), potential.atoms, params, TORSION.chunk)
-    return plan_terms(engine, series_terms, *_series(potential), TORSION.chunk)
+        return plan_terms(engine, generated_kernel(potential.function, TORSION), potential.atoms, params, TORSION.chunk,
+                          images=potential.images)
+    return plan_terms(engine, series_terms, *_series(potential), TORSION.chunk, images=potential.images)
 
 
 @torsion_potential(name="torsion", compiled=_plan)

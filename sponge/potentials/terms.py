@@ -114,7 +114,7 @@ def generated_kernel(function: Elementwise, kind: Kind) -> Any:
 
 
 def plan_terms(engine: Any, kernel: Any, atoms: np.ndarray, params: np.ndarray, chunk: int,
-               *tables: np.ndarray) -> Plan:
+               *tables: np.ndarray, images: bool = True) -> Plan:
     """The plan of a kernel of `term_kernels`.
 
     Parameters
@@ -128,6 +128,8 @@ def plan_terms(engine: Any, kernel: Any, atoms: np.ndarray, params: np.ndarray, 
         Terms in a chunk, roughly.
     *tables : ndarray
         Handed to the kernel after its other arguments.
+    images : bool
+        As of `Potential`.
     """
     m, k = atoms.shape
     if m == 0:
@@ -154,7 +156,8 @@ def plan_terms(engine: Any, kernel: Any, atoms: np.ndarray, params: np.ndarray, 
         return np.ascontiguousarray(values[place].reshape(-1, LANES, values.shape[1]).swapaxes(1, 2)).reshape(-1)
 
     buffer, rows = np.zeros(4 * int(width.sum())), np.zeros((chunks, ROW))
-    task = Task(kernel, engine.positions, engine.box, engine.flags, layout, blocked(atoms.astype(np.int32)),
+    box = engine.box if images else np.zeros((3, 3))
+    task = Task(kernel, engine.positions, box, engine.flags, layout, blocked(atoms.astype(np.int32)),
                 blocked(params), buffer, rows, *tables, chunks=chunks)  # fmt: skip
     reduce = Task(add_buffers, engine.atom_starts, layout, buffer, engine.forces, chunks=engine.atom_chunks)
     return Plan(stages=[[task]], reduce=[reduce], rows=rows)
@@ -182,16 +185,16 @@ class TermPotential(Potential):
     def __init__(self, atoms: Any, name: str | None = None, **params: Any):
         where = type(self).__name__
         self.name = name or self.default_name
-        self.atoms = _indices(where, atoms, self.kind.atoms)
+        self.atoms = indices(where, atoms, self.kind.atoms)
         self.params = _parameters(where, self.function, params, len(self.atoms))
 
     def energy(self, params, positions, box):
-        x = self.kind.coordinate(positions, box, self.atoms)
+        x = self.coordinates(positions, box)
         return np.sum(self.function(x, *[params[n] for n in self.function.names[1:]]))
 
     def coordinates(self, positions: Any, box: Any = None) -> Any:
         """The distances (nm) or angles (radians) that the energy depends on, [m]."""
-        return self.kind.coordinate(positions, box, self.atoms)
+        return self.kind.coordinate(positions, box if self.images else None, self.atoms)
 
     def subset(self, which: np.ndarray) -> TermPotential:
         """The same with the terms of a mask or of indices `which` only."""
@@ -217,7 +220,8 @@ class TermPotential(Potential):
         if self.compiled is not None:
             return type(self).compiled(self, engine)
         params = np.stack([self.params[n] for n in self.function.names[1:]], axis=1) if self.params else np.zeros((len(self.atoms), 1))
-        return plan_terms(engine, generated_kernel(self.function, self.kind), self.atoms, params, self.kind.chunk)
+        return plan_terms(engine, generated_kernel(self.function, self.kind), self.atoms, params, self.kind.chunk,
+                          images=self.images)
 
     def __reduce__(self):
         return class_and_state(self)
@@ -254,7 +258,7 @@ def potential_class(base: type, function: Callable, /, **attributes: Any) -> typ
     return cls
 
 
-def _indices(where: str, atoms: Any, k: int) -> np.ndarray:
+def indices(where: str, atoms: Any, k: int) -> np.ndarray:
     given = np.asarray(atoms)
     if given.size == 0:
         return np.empty((0, k), np.int32)

@@ -62,7 +62,11 @@ class DCD(FileReporter):
         n = sim.system.n
         self._frame = 3 * (4 * n + 8) + (56 if sim.box is not None else 0)
         self._begin = len(self.header(sim))
-        self._count()
+        try:
+            self._count()
+        except OSError as error:
+            self._release()
+            raise ReporterError(f"{self._name}: cannot be written: {error.strerror or error}") from error
 
     def record(self, sim: Simulation, step: int) -> bytes:
         """One frame."""
@@ -70,9 +74,8 @@ class DCD(FileReporter):
         xyz = np.ascontiguousarray(sim.positions.T * 10, "<f4")
         return cell + b"".join(_fortran(component.tobytes()) for component in xyz)
 
-    def report(self, sim: Simulation, step: int) -> None:
-        """Append a frame and count it."""
-        super().report(sim, step)
+    def appended(self) -> None:
+        """Count the frame in the header."""
         self._count()
 
     def _count(self):

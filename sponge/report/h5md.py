@@ -9,7 +9,8 @@ import numpy as np
 
 from triskele.sponge.errors import ReporterError
 from triskele.sponge.report.optional import need
-from triskele.sponge.report.reporter import Reporter
+from triskele.sponge.report.reporter import Reporter, check_path
+from triskele.sponge.report.staged import StagedFile
 
 if TYPE_CHECKING:
     from triskele.sponge.simulation import Simulation
@@ -54,13 +55,16 @@ class H5MD(Reporter):
             raise self._error(f"exists, but was not being written when {sim.resumed_from!r} was saved "
                               "(move it away, or choose another path)")
         try:
-            if known is None or not exists:
-                self._file = self._h5py.File(self.path, "w")
+            new = known is None or not exists
+            self._staged = StagedFile(self.path, new)
+            self._file = self._h5py.File(self._staged, "w" if new else "r+")
+            if new:
                 self._begin(sim)
                 known = 0
             else:
-                self._file = self._h5py.File(self.path, "r+")
                 self._go_on(sim, known)
+            self._file.flush()
+            self._staged.commit()
         except (OSError, LookupError, RuntimeError, TypeError, ValueError) as error:  # what h5py makes of a damaged file
             self.close()
             if isinstance(error, ReporterError):
@@ -70,35 +74,44 @@ class H5MD(Reporter):
             self.close()
             raise
         self._frames = sim.files[self.path] = known
-        self._file.flush()
 
     def report(self, sim: Simulation, step: int) -> None:
-        """Append a frame; one that does not fit on the disk is taken back."""
+        """Append a frame; of one that does not fit on the disk the file has nothing."""
         values = {"particles/all/position": sim.positions, **({"particles/all/velocity": sim.velocities} if self.velocities else {}),
                   **({} if sim.box is None else {"particles/all/box/edges": sim.box}),
                   **{f"observables/{name}": value for name, value in sim.energies().items()}}
         values = {f"{name}/value": value for name, value in values.items()}
         k = self._frames
+        check_path(self._name, self.path, self._staged.fileno(), f"step {step} could not be written")
         try:
             for name, value in {_STEP: step, _TIME: sim.time, **values}.items():
                 data = self._file[name]
                 data.resize(k + 1, axis=0)
                 data[k] = value
             self._file.flush()
+            self._staged.commit()
         except OSError as error:
-            raise self._error(f"step {step} could not be written: {error}") from error
+            raise self._error(f"step {step} could not be written: {error.strerror or error}") from error
         self._frames = sim.files[self.path] = k + 1
 
     def sync(self) -> None:
         """Wait until the disk has everything."""
-        self._file.flush()
-        os.fsync(self._file.id.get_vfd_handle())
+        try:
+            os.fsync(self._staged.fileno())
+        except OSError as error:
+            raise self._error(f"could not be brought to the disk: {error.strerror or error}") from error
 
     def close(self) -> None:
         """Close the file."""
-        file = self.__dict__.pop("_file", None)
-        if file is not None:
-            file.close()
+        file, staged = self.__dict__.pop("_file", None), self.__dict__.pop("_staged", None)
+        try:
+            if file is not None:
+                file.close()  # into memory: all frames are on the disk already
+            if staged is not None:
+                check_path(self._name, self.path, staged.fileno(), "was lost")
+        finally:
+            if staged is not None:
+                staged.close()
 
     def _begin(self, sim):
         file, n, system = self._file, sim.system.n, sim.system
@@ -154,4 +167,8 @@ class H5MD(Reporter):
         self._file.visititems(cut)
 
     def _error(self, text):
-        return ReporterError(f"H5MD {self.path!r}: {text}")
+        return ReporterError(f"{self._name}: {text}")
+
+    @property
+    def _name(self) -> str:
+        return f"H5MD {self.path!r}"

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from triskele.sponge.errors import ReporterError
 from triskele.sponge.report.reporter import Reporter
 
 if TYPE_CHECKING:
@@ -70,7 +71,10 @@ class Log(Reporter):
         speed = self._clock.ns_per_day(sim)
         left = self._clock.left(sim)
         cells += ["-".rjust(9) if speed is None else _speed(speed).rjust(9), "-".rjust(9) if left is None else left.rjust(9)]
-        self._print(" ".join(cells))
+        try:
+            self._print(" ".join(cells))
+        except OSError as error:
+            raise ReporterError(f"Log: step {step} could not be printed: {error.strerror or error}") from error
 
     def tick(self, sim: Simulation) -> None:
         """Move the bar."""

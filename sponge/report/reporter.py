@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from triskele.sponge.errors import ReporterError
@@ -10,7 +11,27 @@ from triskele.sponge.errors import ReporterError
 if TYPE_CHECKING:
     from triskele.sponge.simulation import Simulation
 
-__all__ = ["FileReporter", "Reporter"]
+__all__ = ["FileReporter", "Reporter", "check_path"]
+
+
+def check_path(name: str, path: str, descriptor: int, lost: str) -> None:
+    """Raise ReporterError unless `path` leads to the open file `descriptor`: what is written must be found there.
+
+    Parameters
+    ----------
+    name : str
+        The reporter, as errors begin.
+    path : str
+    descriptor : int
+    lost : str
+        What happens otherwise.
+    """
+    try:
+        there = os.path.samestat(os.stat(path), os.fstat(descriptor))
+    except OSError as error:
+        raise ReporterError(f"{name}: {lost}: {error.strerror or error} (was it deleted during the run?)") from error
+    if not there:
+        raise ReporterError(f"{name}: {lost}: another file has taken its place during the run")
 
 
 class Reporter:
@@ -124,17 +145,27 @@ class FileReporter(Reporter):
 
     def report(self, sim: Simulation, step: int) -> None:
         """Append a record; one that does not fit on the disk is taken back whole."""
-        data = self.record(sim, step)
+        failed, end = f"step {step} could not be written", self._end
+        check_path(self._name, self.path, self._file.fileno(), failed)
         try:
-            self._append(data)
+            self._append(self.record(sim, step))
+            self.appended()
         except OSError as error:
-            self._cut()
-            raise ReporterError(f"{self._name}: step {step} could not be written: {error.strerror or error}") from error
+            self._end = end
+            with suppress(OSError):
+                self._cut()
+            raise ReporterError(f"{self._name}: {failed}: {error.strerror or error}") from error
         sim.files[self.path] = self._end
+
+    def appended(self) -> None:
+        """Called after a record was appended; what a file's header says of them can be changed here."""
 
     def sync(self) -> None:
         """Wait until the disk has everything."""
-        os.fsync(self._file.fileno())
+        try:
+            os.fsync(self._file.fileno())
+        except OSError as error:
+            raise ReporterError(f"{self._name}: could not be brought to the disk: {error.strerror or error}") from error
 
     def close(self) -> None:
         """Write the footer and close the file."""
@@ -145,6 +176,10 @@ class FileReporter(Reporter):
             except OSError:  # the disk is full: records matter, the footer does not
                 self._end = end
                 self._cut()
+            check_path(self._name, self.path, self._file.fileno(), "was lost")
+            self._release()
+        except OSError as error:
+            raise ReporterError(f"{self._name}: could not be closed: {error.strerror or error}") from error
         finally:
             self._release()
 

@@ -105,7 +105,11 @@ class Variables(Reporter):
         self._steps.append(step)
         self._rows.append(row)
         if self._table is not None:
-            self._table.report(sim, step)
+            try:
+                self._table.report(sim, step)
+            except ReporterError:  # memory holds what the file holds
+                del self._steps[-1], self._rows[-1]
+                raise
 
     def sync(self) -> None:
         """Bring the file to the disk."""

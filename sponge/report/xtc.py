@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import struct
 import tempfile
 from typing import TYPE_CHECKING
 
@@ -52,7 +54,25 @@ class XTC(FileReporter):
             with self._format(name, "w") as file:
                 file.write(sim.positions[None].astype(np.float32), time=np.array([sim.time], np.float32),
                            step=np.array([step % 2**31], np.int32), box=box[None].astype(np.float32))
+        except RuntimeError as error:  # MDTraj's, whatever went wrong with its file
+            raise OSError(errno.EIO, f"the frame could not be compressed in {tempfile.gettempdir()!r}: {error}") from error
+        else:
             with open(name, "rb") as file:
-                return file.read()
+                frame = file.read()
         finally:
             os.unlink(name)
+        if len(frame) != _length(frame, sim.system.n):  # MDTraj says nothing if there is no room
+            raise OSError(errno.ENOSPC, f"the compressed frame did not fit into {tempfile.gettempdir()!r}")
+        return frame
+
+
+def _length(frame: bytes, n: int) -> int:
+    """Bytes that a frame of `n` atoms must have by its header; -1 if it has none."""
+    if n <= 9:
+        return 56 + 12 * n
+    if len(frame) < 92:
+        return -1
+    (magic,) = struct.unpack(">i", frame[:4])
+    begin, form = (92, ">i") if magic == 1995 else (96, ">q")  # the length of large frames has 64 bits
+    (size,) = struct.unpack(form, frame[88:begin])
+    return begin + (size + 3) // 4 * 4

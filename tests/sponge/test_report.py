@@ -4,6 +4,8 @@ import io
 import os
 import resource
 import signal
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -13,6 +15,7 @@ from hypothesis import strategies as st
 from triskele import sponge
 from triskele.sponge.box import from_lengths_angles
 from triskele.sponge.errors import ReporterError
+from triskele.sponge.report.staged import StagedFile
 
 BOX = from_lengths_angles([3.0, 3.2, 3.4], np.radians([70.0, 80.0, 65.0]))
 
@@ -350,6 +353,154 @@ def test_a_full_disk_leaves_whole_records(tmp_path, monkeypatch, small_disk, kin
     other.run(sim.step - 11, report=[getattr(sponge, kind)(f"b.{ending}", 1)])
     assert (tmp_path / f"a.{ending}").read_bytes() == (tmp_path / f"b.{ending}").read_bytes()
     sim.run(3, report=[getattr(sponge, kind)(f"a.{ending}", 1)])  # room again: the run goes on
+
+
+def test_a_full_disk_leaves_whole_frames_in_hdf5(tmp_path, monkeypatch, small_disk):
+    h5py = pytest.importorskip("h5py")
+    monkeypatch.chdir(tmp_path)
+    sim, seen = simulation(n=300), Frames(1)
+    sim.run(10)
+    small_disk(900_000)
+    with pytest.raises(ReporterError, match=r"H5MD 'a.h5': step \d+ could not be written: File too large"):
+        sim.run(1000, report=[sponge.H5MD("a.h5", 1, double=True), seen])
+    small_disk(-1)
+    with h5py.File("a.h5") as file:  # the frame that failed was not seen by the reporter behind
+        assert file["particles/all/position/step"][:].tolist() == seen.steps
+        assert np.array_equal(file["particles/all/position/value"], np.array(seen.positions))
+        assert len(seen.steps) > 10
+    sim.run(3, report=[sponge.H5MD("a.h5", 1, double=True)])  # room again: the run goes on
+    with h5py.File("a.h5") as file:
+        assert file["particles/all/position/step"][-3:].tolist() == [sim.step - 2, sim.step - 1, sim.step]
+
+
+def test_a_full_disk_and_hdf5_do_not_break_the_interpreter(tmp_path):
+    pytest.importorskip("h5py")
+    code = """
+import resource, signal
+from tests.sponge.test_report import simulation
+from triskele import sponge
+sim = simulation(n=300)
+sim.run(2)
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, resource.RLIM_INFINITY))
+try:
+    sim.run(1000, report=sponge.H5MD("a.h5", 1))
+except sponge.errors.ReporterError as error:
+    print(error)
+"""
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0 and "could not be written: File too large" in done.stdout and not done.stderr
+
+
+@pytest.mark.parametrize("kind", ["DCD", "CSV", "XTC", "PDB", "H5MD", "Variables"])
+@pytest.mark.parametrize("how", ["file deleted", "folder deleted", "replaced"])
+def test_a_file_that_is_lost_during_a_run_is_named(tmp_path, kind, how):
+    pytest.importorskip("mdtraj")
+    pytest.importorskip("h5py")
+    folder = tmp_path / "out"
+    folder.mkdir()
+    path = folder / "a.out"
+    reporter = sponge.Variables({"r": sponge.cv.distance(0, 1)}, 5, path) if kind == "Variables" else getattr(sponge, kind)(path, 5)
+
+    def lose(sim):
+        if sim.step == 10:
+            path.unlink()
+            if how == "folder deleted":
+                folder.rmdir()
+            if how == "replaced":
+                path.write_text("mine")
+
+    sim = simulation()
+    with pytest.raises(ReporterError, match=r"a.out': step 15 could not be written: .* during the run"):
+        sim.run(100, report=[reporter, sponge.Callback(5, lose)])
+    assert sim.step == 15
+    if kind == "Variables":
+        assert reporter.steps.tolist() == [5, 10]
+    if how == "replaced":
+        assert path.read_text() == "mine"
+
+
+@pytest.mark.parametrize("kind", ["DCD", "CSV", "H5MD"])
+def test_a_file_that_is_lost_after_its_last_frame_is_named(tmp_path, kind):
+    pytest.importorskip("h5py")
+    sim, path = simulation(), tmp_path / "a.out"
+    with pytest.raises(ReporterError, match="a.out': was lost: No such file"):
+        sim.run(10, report=[getattr(sponge, kind)(path, 5), sponge.Callback(10, lambda sim: path.unlink())])
+
+
+def test_compressed_frames_that_do_not_fit_are_noticed(tmp_path, monkeypatch, small_disk):
+    """MDTraj writes the frame of an XTC to a temporary file and tells nobody that it is cut short."""
+    pytest.importorskip("mdtraj")
+    monkeypatch.chdir(tmp_path)
+    sim = simulation(n=3000)
+    sim.run(10)
+    small_disk(2000)
+    with pytest.raises(ReporterError, match=r"XTC 'a.xtc': step 15 could not be written: .*(did not fit|File too large|could not be compressed)"):
+        sim.run(10, report=sponge.XTC("a.xtc", 5))
+
+
+@pytest.mark.parametrize("new", [True, False])
+@given(data=st.data())
+@settings(max_examples=20, deadline=None)
+def test_staged_files_are_files(tmp_path_factory, new, data):
+    """Any writes, reads, cuts and commits give what a plain file gives; without a commit the disk has nothing of them."""
+    folder = tmp_path_factory.mktemp("staged")
+    for name in ("one", "two"):
+        (folder / name).write_bytes(b"0123456789" * 5000)
+    plain = open(folder / "one", "w+b" if new else "r+b")  # noqa: SIM115
+    staged = StagedFile(os.fspath(folder / "two"), new)
+    for _ in range(data.draw(st.integers(1, 12))):
+        at, size = data.draw(st.integers(0, 60_000)), data.draw(st.integers(0, 40_000))
+        action = data.draw(st.sampled_from(["write", "read", "truncate", "commit"]))
+        for file in (plain, staged):
+            file.seek(at)
+        if action == "write":
+            content = bytes([at % 256]) * size
+            assert plain.write(content) == staged.write(content)
+        elif action == "read":
+            assert plain.read(size) == staged.read(size)
+        elif action == "truncate":
+            plain.truncate(at)
+            staged.truncate(at)
+        else:
+            staged.commit()
+            plain.flush()
+            assert (folder / "two").read_bytes() == (folder / "one").read_bytes()
+    staged.commit()
+    plain.close()
+    staged.close()
+    assert (folder / "two").read_bytes() == (folder / "one").read_bytes()
+
+
+def test_a_commit_that_does_not_fit_changes_nothing(tmp_path, small_disk):
+    path = tmp_path / "a"
+    path.write_bytes(b"old" * 1000)
+    file = StagedFile(os.fspath(path), new=False)
+    file.write(b"new" * 20_000)
+    small_disk(10_000)
+    with pytest.raises(OSError, match="File too large"):
+        file.commit()
+    assert path.read_bytes() == b"old" * 1000
+    small_disk(-1)
+    file.commit()
+    assert path.read_bytes() == b"new" * 20_000
+
+
+def test_an_output_that_is_full_is_an_error_of_the_log(monkeypatch, tmp_path):
+    if not os.path.exists("/dev/full"):
+        pytest.skip("needs /dev/full")
+    monkeypatch.chdir(tmp_path)
+
+    class Full(io.StringIO):
+        def flush(self):
+            if "\n" in self.getvalue() and self.getvalue().count("\n") > 2:
+                with open("/dev/full", "w") as full:
+                    full.write("x" * 10_000)
+
+    monkeypatch.setattr("sys.stdout", Full())
+    with pytest.raises(ReporterError, match="Log: step 5 could not be printed: No space left"):
+        simulation().run(10, report=[sponge.Log(5, progress=False)])
 
 
 def test_a_full_disk_during_a_checkpoint_keeps_the_old_one(tmp_path, monkeypatch, small_disk):

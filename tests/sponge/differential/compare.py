@@ -86,7 +86,7 @@ def differences(
     box: Any = None,
     *,
     rtol: float = 1e-6,
-    atol: float = 5e-4,
+    atol: float = 1e-4,
     groups: Mapping[str, str] | None = None,
 ) -> list[str]:
     """Sentences that say where our system and OpenMM's differ.

@@ -54,7 +54,7 @@ def case(seed: int, folder: Path) -> list[str]:
     theirs = app.CharmmPsfFile(str(folder / "x.psf")).createSystem(
         parameters, nonbondedMethod=app.NoCutoff, rigidWater=False, removeCMMotion=False, nonbondedCutoff=9 * unit.nanometer
     )
-    return differences(ours, theirs, positions)
+    return differences(ours, theirs, positions, atol=5e-4)  # ParmEd rounds what it converts
 
 
 def _parameters(rng, names, bonds, angles, torsions, impropers, masses) -> str:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import hashlib
-import inspect
 import io
 import json
 import os
@@ -20,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from triskele.sponge.errors import CheckpointError
+from triskele.sponge.fingerprint import fingerprint_of
 
 if TYPE_CHECKING:
     from triskele.sponge.simulation import Simulation
@@ -165,11 +165,8 @@ def _describe(value: Any) -> Any:
         return "#" + hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
     if isinstance(value, type):
         return value.__qualname__
-    code = getattr(inspect.unwrap(value) if callable(value) else None, "__code__", None)
-    if code is not None:  # a function of the user's: its body counts
-        return "#" + hashlib.sha256(code.co_code + repr([c for c in code.co_consts if not hasattr(c, "co_code")]).encode()).hexdigest()[:16]
-    if callable(value) and hasattr(value, "__qualname__"):
-        return value.__qualname__
+    if callable(value) and not dataclasses.is_dataclass(value):  # a function of the user's, with all that it reads
+        return "#" + fingerprint_of(value).hex()[:16]
     if hasattr(value, "__dict__") or dataclasses.is_dataclass(value):
         return _fields(value)
     return type(value).__name__

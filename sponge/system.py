@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import hashlib
-import pickle
+import copy
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from triskele.core import tree
 from triskele.sponge import box as boxes
 from triskele.sponge import units
 from triskele.sponge.errors import ConstraintError
+from triskele.sponge.fingerprint import fingerprint_of
 from triskele.sponge.potential import Potential, complete
 from triskele.sponge.topology import Topology
 from triskele.sponge.virtual_sites import check as check_sites
@@ -211,12 +210,10 @@ class System:
 
     def fingerprint(self) -> bytes:
         """A hash of everything that energies depend on, positions and box apart."""
-        state = hashlib.blake2b(digest_size=16)
-        for part in [self.masses, self.constraints.pairs, self.constraints.distances, self.exclusions, self.virtual_sites,
-                     self.box is None, *[{k: v for k, v in vars(p).items() if not k.startswith("_")} for p in self.potentials]]:
-            for leaf in tree.leaves(part):
-                state.update(np.ascontiguousarray(leaf).tobytes() if isinstance(leaf, np.ndarray) else repr(leaf).encode())
-        return state.digest()
+        potentials = [(type(p).__qualname__, getattr(type(p), "_given", None), {k: v for k, v in vars(p).items() if not k.startswith("_")})
+                      for p in self.potentials]
+        return fingerprint_of(self.masses, self.constraints.pairs, self.constraints.distances, self.exclusions, self.virtual_sites,
+                              self.box is None, potentials)
 
     def _evaluate(self, positions, box, energy, precision):
         from triskele.sponge.engine.engine import Engine
@@ -299,7 +296,7 @@ class System:
 
     def copy(self) -> System:
         """An independent copy."""
-        return pickle.loads(pickle.dumps(self))
+        return copy.deepcopy(self)
 
     def __repr__(self):
         box = "not periodic" if self.box is None else "box " + " x ".join(f"{x:.3f}" for x in np.diag(self.box)) + " nm"

@@ -92,6 +92,17 @@ class Elementwise:
             out = np.array(out) if isinstance(out, np.ndarray) else out
         return out
 
+    def forget(self) -> None:
+        """Read the function anew when it is next called, with the values that it has captured and its globals as they are then."""
+        self._graphs, self._partials, self._plans, self._primitive = {}, {}, {}, None
+        for name in ("_converted", "numba"):
+            self.__dict__.pop(name, None)
+
+    @property
+    def overrides(self) -> dict[int, Elementwise]:
+        """The partial derivatives given by hand, by the number of the argument."""
+        return dict(self._overrides)
+
     def _scalar_graph(self, specs: Sequence[Spec], inline: bool = False) -> Graph:
         key = (inline, *[(s.dtype, s.weak) for s in specs])
         if key not in self._graphs:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from triskele.sponge.potentials.function import _Handle as Handle
+from triskele.sponge.handle import Handle
 
 if TYPE_CHECKING:
     from triskele.sponge.system import System

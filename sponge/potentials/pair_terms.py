@@ -21,7 +21,7 @@ from triskele.sponge.errors import BoxError
 from triskele.sponge.potential import Potential
 from triskele.sponge.potentials.mixing import root
 from triskele.sponge.potentials.nonbonded_pairs import find_pairs
-from triskele.sponge.potentials.terms import class_and_state, potential_class
+from triskele.sponge.potentials.terms import class_and_state, potential_class, present_function
 
 if TYPE_CHECKING:
     from triskele.sponge.engine.engine import Engine
@@ -56,6 +56,8 @@ class PairPotential(Potential):
     """
 
     function: ClassVar[Elementwise]
+    _given: ClassVar[Elementwise]
+    _state: ClassVar[bytes]
     default_name: ClassVar[str]
 
     def __init__(self, *, name: str | None = None, cutoff: float | None = None, switch: float | None = None, shift: bool = False,
@@ -132,7 +134,7 @@ class PairPotential(Potential):
 
     def pair_function(self) -> Elementwise:
         """The energy of one pair: the function with shift and switch."""
-        return _truncated(self.function, self.cutoff, self.switch, self.shift)
+        return _truncated(present_function(type(self)), self.cutoff, self.switch, self.shift)
 
     def steepness(self) -> tuple[float, float]:
         """Largest absolute first and second derivative of the energy at the cut-off, over a sample of pairs: what missed pairs cost."""
@@ -265,7 +267,7 @@ def pair_potential(function: Callable | None = None, *, name: str | None = None)
         keyword = inspect.Parameter.KEYWORD_ONLY
         parameters = [p.replace(kind=keyword) for p in list(own._signature.parameters.values())[1:]]
         parameters += [p for p in inspect.signature(PairPotential).parameters.values() if p.kind is keyword]
-        return potential_class(PairPotential, own, function=own, default_name=name or own.__name__,
+        return potential_class(PairPotential, own, default_name=name or own.__name__,
                                __signature__=inspect.Signature(parameters))  # fmt: skip
 
     return decorate if function is None else decorate(function)

@@ -115,8 +115,9 @@ def fingerprint(sim: Simulation) -> dict[str, Any]:
     }))
 
 
-def differences(saved: dict[str, Any], here: dict[str, Any], where: str = "") -> list[str]:
-    """What differs between two fingerprints, in words."""
+def differences(saved: dict[str, Any], here: dict[str, Any], where: str = "", *, then: str = "in the checkpoint",
+                now: str = "here") -> list[str]:
+    """What differs between two fingerprints, in words; `then` and `now` say which is which."""
     found = []
     for key in [*saved, *(k for k in here if k not in saved)]:
         name = f"{where}{key}"
@@ -124,13 +125,13 @@ def differences(saved: dict[str, Any], here: dict[str, Any], where: str = "") ->
         if a == b:
             continue
         if isinstance(a, dict) and isinstance(b, dict):
-            found += differences(a, b, f"{name}: " if where else f"{name} ")
+            found += differences(a, b, f"{name}: " if where else f"{name} ", then=then, now=now)
         elif key not in here or key not in saved:
-            found.append(f"{name} (only {'in the checkpoint' if key in saved else 'here'})")
+            found.append(f"{name} (only {then if key in saved else now})")
         elif isinstance(a, str) and a.startswith("#"):
             found.append(f"{name} (other values)")
         else:
-            found.append(f"{name} ({_short(a)} in the checkpoint, {_short(b)} here)")
+            found.append(f"{name} ({_short(a)} {then}, {_short(b)} {now})")
     return found
 
 

@@ -18,7 +18,10 @@ import numpy as np
 
 from triskele.core.transforms.elementwise import Elementwise
 
-__all__ = ["fingerprint_of", "functions_in"]
+__all__ = ["fingerprint_of"]
+
+_PLAIN = frozenset({type(None), type(...), bool, int, float, complex, str, bytes, range, slice})
+_NONE: frozenset[str] = frozenset()
 
 # functions of these packages read nothing that changes: their own names stand for what they do
 _LIBRARIES = frozenset(sys.stdlib_module_names - {"__main__"}) | {"numpy", "scipy", "numba", "triskele"}
@@ -29,18 +32,12 @@ def fingerprint_of(*values: Any) -> bytes:
 
     A function counts with its code, its defaults, the values that it has captured, and the globals that it reads, down
     through the functions that it calls. Of an object that a function uses, the attributes count that the function names.
+    An elementwise function that now reads something else forgets what has been made of it.
     """
     walk = _Walk()
     for value in values:
         walk.value(value)
     return walk.hash.digest()
-
-
-def functions_in(value: Any) -> list[Elementwise]:
-    """The elementwise functions that `value` is or uses."""
-    walk = _Walk()
-    walk.value(value)
-    return walk.elementwise
 
 
 def _is_library(module: str | None) -> bool:
@@ -59,33 +56,36 @@ class _Walk:
 
     def __init__(self):
         self.hash = hashlib.blake2b(digest_size=16)
-        self.elementwise: list[Elementwise] = []
         self._seen: dict[Any, int] = {}  # by identity: functions call themselves and each other
         self._alive: list[Any] = []  # an object made on the way must not leave its identity to the next one
 
     def text(self, *parts: str) -> None:
-        self.hash.update("\0".join(parts).encode() + b"\1")
+        self.hash.update("\0".join(parts).encode())
 
-    def value(self, value: Any, names: frozenset[str] = frozenset()) -> None:
+    def value(self, value: Any, names: frozenset[str] = _NONE) -> None:
         """Take in a value; of an object or a module, the attributes `names`."""
-        if isinstance(value, np.ndarray):
-            self.text("array", value.dtype.str, repr(value.shape))
+        kind = type(value)
+        if kind is np.ndarray:
+            self.hash.update(f"\1{value.dtype.char}{value.shape}".encode())
             if value.dtype.hasobject:
                 self.value(value.ravel().tolist(), names)
             else:
-                self.hash.update(np.ascontiguousarray(value).data)
-        elif value is None or value is Ellipsis or isinstance(value, (bool, int, float, complex, str, bytes, np.generic, np.dtype, range, slice)):
-            self.text(type(value).__name__, repr(value))
+                self.hash.update(value.tobytes())
+        elif kind in _PLAIN or isinstance(value, (np.generic, np.dtype)):
+            self.hash.update(f"\2{value!r}".encode())
+        elif kind is dict or isinstance(value, Mapping):
+            self.hash.update(f"\3{len(value)}".encode())
+            if not self._known(value, names):
+                for key, item in value.items():
+                    self.hash.update(f"\4{key}".encode() if type(key) is str else b"\5")
+                    if type(key) is not str:
+                        self.value(key)
+                    self.value(item, names)
         elif self._known(value, names):
             pass
         elif isinstance(value, (list, tuple)):
-            self.text(type(value).__name__, str(len(value)))
+            self.hash.update(f"\6{len(value)}".encode())
             for item in value:
-                self.value(item, names)
-        elif isinstance(value, Mapping):
-            self.text("mapping", str(len(value)))
-            for key, item in value.items():
-                self.value(key)
                 self.value(item, names)
         elif isinstance(value, (set, frozenset)):
             self.text("set", *sorted(map(repr, value)))
@@ -105,10 +105,11 @@ class _Walk:
         if isinstance(value, FunctionType):
             self._function(value)
         elif isinstance(value, Elementwise):
-            self.elementwise.append(value)
-            self.text("elementwise", *value.names)
-            self.value(value.function)
-            self.value(list(value.overrides.items()))
+            state = fingerprint_of(value.function, list(value.overrides.items()), list(value.names))
+            if state != value.read:
+                value.forget()
+                value.read = state
+            self.hash.update(state)
         elif isinstance(value, MethodType):
             self._function(value.__func__)
             self.value(value.__self__, frozenset(_names(value.__func__.__code__)) if isinstance(value.__func__, FunctionType) else names)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,14 +18,17 @@ from triskele.sponge.checkpoint import differences, fingerprint, read_checkpoint
 from triskele.sponge.engine.engine import Engine, Runner
 from triskele.sponge.engine.program import Phase
 from triskele.sponge.engine.task import FORCES_STALE, REBUILD, STEP
-from triskele.sponge.errors import CheckpointError
+from triskele.sponge.errors import CheckpointError, StaleSimulationError
+from triskele.sponge.fingerprint import fingerprint_of
 from triskele.sponge.guard import Guard
 from triskele.sponge.integrators.base import Integrator
 from triskele.sponge.integrators.temperature import degrees_of_freedom, kinetic_energy, set_thermal_velocities
 from triskele.sponge.minimize import Minimum, minimize
+from triskele.sponge.plausible import check_energies, check_units
 from triskele.sponge.report.reporter import Reporter
 from triskele.sponge.run_loop import run
 from triskele.sponge.sampling.base import Sampling
+from triskele.sponge.sealed import Fixed
 from triskele.sponge.system import System
 
 __all__ = ["Simulation", "State"]
@@ -52,13 +56,15 @@ class State:
     box: np.ndarray | None
 
 
-class Simulation:
+class Simulation(Fixed):
     """Moves the atoms of a system.
 
     Parameters
     ----------
     system : System
-        Must not change afterwards: its parameters are compiled into the run.
+        It is compiled into the run, and so are the integrator and all other settings. When one of them was changed
+        afterwards, `run`, `minimize`, `energies` and `save_checkpoint` raise a StaleSimulationError that names it. The
+        system's positions, velocities and box are where the simulation starts; they may be replaced by its present ones.
     integrator : Integrator
         Such as ``sponge.LangevinMiddle(temperature=300, friction=1.0, timestep=0.002)``.
     seed : int
@@ -105,7 +111,7 @@ class Simulation:
         if positions is None and system.positions is None:
             raise ValueError("Simulation: positions are needed; give them, or set system.positions")
         self.system, self.integrator, self.barostat = system, integrator, barostat
-        self.sampling = _methods(sampling, system)
+        self.sampling = tuple(_methods(sampling, system))
         for method in self.sampling:
             method.check(system, integrator)
         self.seed, self.precision = int(seed), precision
@@ -114,6 +120,8 @@ class Simulation:
         self.target = 0  # step at which the present run ends
         self._engine = Engine(system, precision, sampling=self.sampling)
         self._engine.seed = self.seed
+        self._first_box = None if system.box is None else system.box.copy()
+        check_units(system, self._engine.positions if positions is None else self._vectors("positions", positions), system.box, "Simulation")
         self._runner = Runner(self._engine, self._phases)
         self._guard = Guard(self)
         self._freedom = degrees_of_freedom(system)
@@ -129,6 +137,36 @@ class Simulation:
         elif system.velocities is None and self._temperature_wanted is not None:
             self.thermalize()
             self._drawn = True
+        self._fingerprint, self._state_then = fingerprint(self), self._settings()
+        given = {"positions": positions, "velocities": velocities, "box": None}
+        self._starts = {name: fingerprint_of(getattr(system, name)) for name, value in given.items() if value is None}
+
+    _advice = "make a new Simulation, with positions=sim.positions and velocities=sim.velocities"
+
+    def check_unchanged(self) -> None:
+        """Raise StaleSimulationError if the system or a setting is not what the simulation was made from."""
+        found = []
+        if self._settings() != self._state_then:
+            here = fingerprint(self) | {"first box": self._fingerprint["first box"]}
+            found = differences(self._fingerprint, here, then="when it was made", now="now") or ["something of the system"]
+        for name, start in self._starts.items():
+            value = getattr(self.system, name)
+            state = fingerprint_of(value)
+            if state == start:
+                continue
+            if value is not None and np.array_equal(value, getattr(self._engine, name)):
+                self._starts[name] = state
+            else:
+                found.append(f"system.{name} (set sim.{name} to move the simulation)")
+        if found:
+            raise StaleSimulationError(f"Simulation: the system and all settings must stay what the simulation was made from, but these differ: "
+                                       f"{', '.join(found)} ({self._advice})")
+
+    def _settings(self):
+        """A hash of all that must not change; quick to make, where `_fingerprint` can tell what has changed."""
+        parts = (self.integrator, self.barostat, *self.sampling)
+        return fingerprint_of(self.system.fingerprint(), self.system.remove_com_motion,
+                              *[{k: v for k, v in vars(part).items() if k[0] != "_"} for part in parts if part is not None])
 
     def _phases(self) -> list[Phase]:
         engine = self._engine
@@ -158,8 +196,8 @@ class Simulation:
 
     @property
     def positions(self) -> np.ndarray:
-        """Positions [n, 3] in nm, a copy; not wrapped into the box. Can be set."""
-        return self._engine.positions.copy()
+        """Positions [n, 3] in nm, not wrapped into the box: a copy that is read-only. Can be set as a whole."""
+        return _read_only(self._engine.positions)
 
     @positions.setter
     def positions(self, values: Any) -> None:
@@ -168,8 +206,8 @@ class Simulation:
 
     @property
     def velocities(self) -> np.ndarray:
-        """Velocities [n, 3] in nm/ps, a copy. Can be set."""
-        return self._engine.velocities.copy()
+        """Velocities [n, 3] in nm/ps: a copy that is read-only. Can be set as a whole."""
+        return _read_only(self._engine.velocities)
 
     @velocities.setter
     def velocities(self, values: Any) -> None:
@@ -178,8 +216,8 @@ class Simulation:
 
     @property
     def box(self) -> np.ndarray | None:
-        """Box [3, 3] in nm, a copy, or None. Can be set."""
-        return self._engine.box.copy() if self._engine.periodic else None
+        """Box [3, 3] in nm, or None: a copy that is read-only. Can be set as a whole."""
+        return _read_only(self._engine.box) if self._engine.periodic else None
 
     @box.setter
     def box(self, value: Any) -> None:
@@ -191,7 +229,8 @@ class Simulation:
 
     def state(self) -> State:
         """Step, time, positions, velocities and box, as copies."""
-        return State(self.step, self.time, self.positions, self.velocities, self.box)
+        engine = self._engine
+        return State(self.step, self.time, engine.positions.copy(), engine.velocities.copy(), engine.box.copy() if engine.periodic else None)
 
     def thermalize(self, temperature: float | None = None, seed: int | None = None) -> None:
         """Draw velocities from the Maxwell-Boltzmann distribution; constraints are kept, and the centre of mass rests.
@@ -238,7 +277,16 @@ class Simulation:
             "kinetic" and "total" (kJ/mol), "temperature" (K), and for periodic systems
             "pressure" (bar), "volume" (nm^3) and "density" (g/cm^3). The pressure is that of the molecules (bonded atoms)
             as wholes, whose mean equals that of the atoms, and which fluctuates less.
+
+        Raises
+        ------
+        StaleSimulationError
+            If the system or a setting was changed after the simulation was made.
+        BrokenSimulationError
+            If an energy is not finite, as those of overlapping atoms are.
         """
+        if not self._running:  # a run looks for itself
+            self.check_unchanged()
         if self._measured is None:
             self._measured = self._measure()
         return dict(self._measured)
@@ -248,6 +296,7 @@ class Simulation:
         observer.velocities[:] = self._engine.velocities
         observer.compute(self._engine.positions, self.box)
         result = observer.energies()
+        check_energies(observer, result, "Simulation")
         result["potential"] = sum(result.values())
         result["kinetic"] = self.kinetic_energy
         result["total"] = result["potential"] + result["kinetic"]
@@ -262,7 +311,9 @@ class Simulation:
     @cached_property
     def _observer(self):
         """An engine of its own: a run's neighbour list ages with every evaluation, and must not do so for onlookers."""
-        return Engine(self.system, self.precision, sampling=self.sampling)
+        system = copy.copy(self.system)
+        system.box = self._first_box  # from which meshes are planned
+        return Engine(system, self.precision, sampling=self.sampling)
 
     @cached_property
     def _molecules(self):
@@ -288,6 +339,7 @@ class Simulation:
         Minimum
             Energy, force, number of steps, and whether the tolerance was reached.
         """
+        self.check_unchanged()
         for neighbors in self._engine.neighbor_lists:
             neighbors.strict()
         self._scheduled_box = None
@@ -314,6 +366,9 @@ class Simulation:
 
         Raises
         ------
+        StaleSimulationError
+            If the system or a setting was changed after the simulation was made; says what. A change that a reporter makes
+            is noticed within a second, and at the end of the run.
         BrokenSimulationError
             If positions, velocities or forces are no longer finite; says where, when and why, and leaves the last good state
             on the disk.
@@ -371,6 +426,8 @@ class Simulation:
         OSError
             If it cannot be written.
         """
+        if not self._running:
+            self.check_unchanged()
         arrays, meta = self._snapshot()
         meta.update(fingerprint=self._fingerprint, files=self.files)
         write_checkpoint(path, arrays, meta)
@@ -392,16 +449,13 @@ class Simulation:
         """
         path = os.fspath(path)
         arrays, meta = read_checkpoint(path)
+        self.check_unchanged()
         here = self._fingerprint
         if meta["fingerprint"] != here:
             raise CheckpointError(f"checkpoint {path!r}: must belong to the same system and settings, but these differ: "
                                   + ", ".join(differences(meta["fingerprint"], here)))
         self._restore(arrays, meta)
-        self.files, self.resumed_from = dict(meta["files"]), path
-
-    @cached_property
-    def _fingerprint(self):
-        return fingerprint(self)
+        vars(self).update(files=dict(meta["files"]), resumed_from=path)
 
     def _snapshot(self):
         """The state in memory: arrays, and numbers."""
@@ -462,3 +516,9 @@ def _methods(sampling, system):
             raise ValueError(f"Simulation: names of sampling methods must differ from each other and from the system's potentials, got {method.name!r} twice")
         names.append(method.name)
     return methods
+
+
+def _read_only(values):
+    values = values.copy()
+    values.flags.writeable = False  # nobody writes into a copy and thinks that atoms have moved
+    return values

@@ -9,7 +9,6 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable, Mapping
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -56,8 +55,6 @@ class PairPotential(Potential):
     """
 
     function: ClassVar[Elementwise]
-    _given: ClassVar[Elementwise]
-    _state: ClassVar[bytes]
     default_name: ClassVar[str]
 
     def __init__(self, *, name: str | None = None, cutoff: float | None = None, switch: float | None = None, shift: bool = False,
@@ -163,10 +160,11 @@ class PairPotential(Potential):
 
 
 # ---------------------------------------------------------------------------------------------------------- pure energy
-@lru_cache(64)
 def _truncated(function, cutoff, switch, shift):
     if not shift and switch is None:
         return function
+    if (key := ("truncated", cutoff, switch, shift)) in function.kept:
+        return function.kept[key]
 
     def energy(r, *params):
         u = function(r, *params)
@@ -178,7 +176,8 @@ def _truncated(function, cutoff, switch, shift):
         return u
 
     energy.__name__ = energy.__qualname__ = function.__name__
-    return Elementwise(energy, function.names)
+    function.kept[key] = Elementwise(energy, function.names)
+    return function.kept[key]
 
 
 class _Terms:
@@ -205,8 +204,10 @@ class _Terms:
         return parts
 
 
-@lru_cache(64)
 def _block_function(function, rules, periodic):
+    if (key := ("block", rules, periodic)) in function.kept:
+        return function.kept[key]
+
     def energy(data, *leaves):
         i, j, types, real = data
         positions, box = (leaves[-2], leaves[-1]) if periodic else (leaves[-1], None)
@@ -217,6 +218,7 @@ def _block_function(function, rules, periodic):
         u = function(np.sqrt(square), *[_mixed(rule, x, i, j, types) for (_, rule), x in zip(rules, leaves, strict=False)])
         return np.sum(u if real is None else np.where(real, u, 0.0))
 
+    function.kept[key] = energy
     return energy
 
 

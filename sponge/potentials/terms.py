@@ -18,7 +18,7 @@ from triskele.core.transforms.elementwise import Elementwise, elementwise
 from triskele.sponge.box import displacement
 from triskele.sponge.codegen import Output, expressions
 from triskele.sponge.engine.task import Task
-from triskele.sponge.fingerprint import fingerprint_of, functions_in
+from triskele.sponge.fingerprint import fingerprint_of
 from triskele.sponge.handle import Handle
 from triskele.sponge.potential import ROW, Plan, Potential
 from triskele.sponge.potentials.term_kernels import LANES, add_buffers
@@ -174,8 +174,6 @@ class TermPotential(Potential):
     """
 
     function: ClassVar[Elementwise]
-    _given: ClassVar[Elementwise]
-    _state: ClassVar[bytes]
     kind: ClassVar[Kind]
     default_name: ClassVar[str]
     compiled: ClassVar[Callable | None] = None
@@ -198,6 +196,7 @@ class TermPotential(Potential):
     def subset(self, which: np.ndarray) -> TermPotential:
         """The same with the terms of a mask or of indices `which` only."""
         part = copy.copy(self)
+        vars(part).pop("_shapes", None)
         part.atoms = np.ascontiguousarray(self.atoms[which])
         part.params = {name: values[which] for name, values in self.params.items()}
         return part
@@ -240,20 +239,14 @@ def _restore(handle, state):
 def potential_class(base: type, function: Elementwise, /, **attributes: Any) -> type:
     """A subclass of `base` under the name of `function`."""
     attributes |= {"__module__": function.__module__, "__qualname__": function.__qualname__, "__doc__": function.__doc__,
-                   "function": function, "_given": function, "_state": fingerprint_of(function)}  # fmt: skip
+                   "function": function}  # fmt: skip
     return type(function.__name__, (base,), attributes)
 
 
 def present_function(cls: Any) -> Elementwise:
     """The function of a class made by a decorator, with the values that it has captured and its globals as they are now."""
-    if cls.__module__.startswith("triskele."):  # our own read nothing
-        return cls.function
-    state = fingerprint_of(cls._given)
-    if state != cls._state:
-        for inner in functions_in(cls._given):
-            inner.forget()
-        cls.function, cls._state = copy.copy(cls._given), state  # another object: kernels are kept by the function
-        cls.function.forget()
+    if not cls.__module__.startswith("triskele."):  # ours read nothing
+        fingerprint_of(cls.function)  # which makes it forget what it has read before
     return cls.function
 
 

@@ -6,6 +6,7 @@ import os
 from typing import TYPE_CHECKING
 
 from triskele.sponge.errors import ReporterError
+from triskele.sponge.sealed import Sealed
 
 if TYPE_CHECKING:
     from triskele.sponge.simulation import Simulation
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
 __all__ = ["FileReporter", "Reporter"]
 
 
-class Reporter:
+class Reporter(Sealed):
     """Looks at a simulation every so many steps.
 
     A run calls `open` before its first step, `report` after each step whose number is a multiple of `every`, `tick` a few

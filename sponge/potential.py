@@ -139,6 +139,10 @@ class Potential(Sealed):
             raise ValueError(f"{self.name}: params must keep their names and shapes, got {key!r} of shape {shapes.get(key, 'nothing')} in place of "
                              f"{known.get(key, 'nothing')} (make a new potential)")
 
+    def _reshaped(self) -> None:
+        """Take the present shapes of `params` as right: they were changed together with what they belong to."""
+        self.__dict__.pop("_shapes", None)
+
     def plan(self, engine: Engine) -> Plan:
         """The compiled form. This one is what the core makes of `energy` and its derivatives."""
         periodic = engine.periodic

@@ -27,7 +27,8 @@ def run(sim: Simulation, steps: int, reporters: Sequence[Reporter]) -> None:
     """Make `steps` steps of `sim` with reports; see `Simulation.run`."""
     for r in reporters:
         if not isinstance(r, Reporter):
-            raise TypeError(f"run: report must be a list of reporters, got {type(r).__name__}")
+            given = f"the class {r.__name__} (make one: {r.__name__}(...))" if isinstance(r, type) else type(r).__name__
+            raise TypeError(f"run: report must be a list of reporters, got {given}")
     if sim._running:
         raise RuntimeError("run: must not be called by a reporter of a run that is going on")
     paths = [os.path.abspath(r.path) for r in reporters if hasattr(r, "path")]

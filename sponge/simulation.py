@@ -13,6 +13,7 @@ import numpy as np
 
 from triskele.sponge import box as boxes
 from triskele.sponge import units
+from triskele.sponge.barostats.base import Barostat
 from triskele.sponge.barostats.molecules import Molecules
 from triskele.sponge.checkpoint import differences, fingerprint, read_checkpoint, write_checkpoint
 from triskele.sponge.engine.engine import Engine, Runner
@@ -106,8 +107,10 @@ class Simulation(Fixed):
             raise TypeError(f"Simulation: system must be a System, got {type(system).__name__}")
         if not isinstance(integrator, Integrator):
             raise TypeError(f"Simulation: integrator must be an Integrator, got {type(integrator).__name__}")
-        if isinstance(seed, bool) or not hasattr(seed, "__index__") or seed < 0:
-            raise ValueError(f"Simulation: seed must be a whole number >= 0, got {seed!r}")
+        if isinstance(seed, bool) or not hasattr(seed, "__index__") or not 0 <= seed < 2**64:
+            raise ValueError(f"Simulation: seed must be a whole number >= 0 and below 2**64, got {seed!r}")
+        if barostat is not None and not isinstance(barostat, Barostat):
+            raise TypeError(f"Simulation: barostat must be a Barostat, got {_kind(barostat)}")
         if positions is None and system.positions is None:
             raise ValueError("Simulation: positions are needed; give them, or set system.positions")
         self.system, self.integrator, self.barostat = system, integrator, barostat
@@ -375,7 +378,7 @@ class Simulation(Fixed):
         ReporterError
             If a reporter cannot write. Whatever a reporter raises, the state is saved, and other reporters are closed.
         """
-        run(self, self._steps(steps, time), [report] if isinstance(report, Reporter) else list(report))
+        run(self, self._steps(steps, time), [report] if isinstance(report, (Reporter, type)) else list(report))
 
     def _steps(self, steps, time):
         if (steps is None) == (time is None):
@@ -505,13 +508,16 @@ class Simulation(Fixed):
         return f"<Simulation: {self.system.n} atoms, {type(self.integrator).__name__}, step {self.step}, {self.time:g} ps>"
 
 
+def _kind(given):
+    return f"the class {given.__name__} (make one: {given.__name__}(...))" if isinstance(given, type) else type(given).__name__
+
+
 def _methods(sampling, system):
-    methods = [sampling] if isinstance(sampling, Sampling) else list(sampling)
+    methods = [sampling] if isinstance(sampling, (Sampling, type)) else list(sampling)
     names = [p.name for p in system.potentials]
     for method in methods:
         if not isinstance(method, Sampling):
-            given = f"the class {method.__name__} (make one: {method.__name__}(...))" if isinstance(method, type) else type(method).__name__
-            raise TypeError(f"Simulation: sampling must be a list of sampling methods, got {given}")
+            raise TypeError(f"Simulation: sampling must be a list of sampling methods, got {_kind(method)}")
         if method.name in names:
             raise ValueError(f"Simulation: names of sampling methods must differ from each other and from the system's potentials, got {method.name!r} twice")
         names.append(method.name)

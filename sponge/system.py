@@ -115,6 +115,11 @@ class System(Sealed):
 
     def add(self, potential: Potential) -> Potential:
         """Let `potential` act on the system; a name that is taken gets a number."""
+        if not isinstance(potential, Potential):
+            raise TypeError(f"system: a potential must be added, got {potential.__name__ if isinstance(potential, type) else type(potential).__name__}"
+                            f"{' itself (call it with its parameters)' if isinstance(potential, type) else ''}")
+        if any(p is potential for p in self.potentials):
+            raise ValueError(f"system: potential {potential.name!r} acts on the system already (add a copy)")
         names = {p.name for p in self.potentials}
         if potential.name in names:
             potential.name = next(f"{potential.name} {k}" for k in range(2, len(names) + 3) if f"{potential.name} {k}" not in names)

@@ -196,7 +196,7 @@ class TermPotential(Potential):
     def subset(self, which: np.ndarray) -> TermPotential:
         """The same with the terms of a mask or of indices `which` only."""
         part = copy.copy(self)
-        vars(part).pop("_shapes", None)
+        part._reshaped()
         part.atoms = np.ascontiguousarray(self.atoms[which])
         part.params = {name: values[which] for name, values in self.params.items()}
         return part

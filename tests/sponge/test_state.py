@@ -163,6 +163,41 @@ def test_what_is_wrong_inside_of_a_system_is_noticed_when_it_computes():
     assert system.energy_terms()["bond"] == pytest.approx(0.5 * 2 * (np.hypot(0.05, 0.14) - 0.15) ** 2)
 
 
+MISTAKES = {
+    "method of nonbonded": lambda s: setattr(s.nonbonded, "method", "pne"),
+    "switch beyond the cut-off": lambda s: setattr(s.nonbonded, "switch", 2.0),
+    "negative cut-off": lambda s: setattr(s.nonbonded, "cutoff", -0.8),
+    "tolerance": lambda s: setattr(s.nonbonded, "tolerance", -1.0),
+    "added twice": lambda s: s.add(s["bond"]),
+    "a class for a potential": lambda s: s.add(sponge.harmonic_bond),
+    "negative mass": lambda s: s.masses.__setitem__(0, -1.0),
+    "mass that is no number": lambda s: s.masses.__setitem__(0, np.nan),
+    "a truth value for a time step": lambda s: sponge.LangevinMiddle(300, 1.0, True),
+    "temperature in words": lambda s: sponge.LangevinMiddle("300", 1.0, 0.001),
+    "constraints that hold nothing": lambda s: sponge.LangevinMiddle(300, 1.0, 0.001, constraint_tolerance=5.0),
+    "pressure in words": lambda s: sponge.MonteCarloBarostat("1"),
+    "truth for a number": lambda s: sponge.MonteCarloBarostat(1.0, every=True),
+    "temperature of a barostat": lambda s: sponge.MonteCarloBarostat(1.0, temperature="300"),
+    "a number for a barostat": lambda s: sponge.Simulation(s, sponge.VelocityVerlet(0.001), barostat=1.0),
+    "a class for a barostat": lambda s: sponge.Simulation(s, sponge.VelocityVerlet(0.001), barostat=sponge.MonteCarloBarostat),
+    "a class for a method": lambda s: sponge.Simulation(s, sponge.VelocityVerlet(0.001), sampling=sponge.Metadynamics),
+    "a class for a reporter": lambda s: sponge.Simulation(s, sponge.VelocityVerlet(0.001)).run(1, report=sponge.Log),
+    "a class among reporters": lambda s: sponge.Simulation(s, sponge.VelocityVerlet(0.001)).run(1, report=[sponge.Log]),
+    "a barostat without a box": lambda s: sponge.Simulation(pair(), sponge.LangevinMiddle(300, 1.0, 0.001), barostat=sponge.MonteCarloBarostat(1.0)).run(1),
+    "a box below the cut-off": lambda s: (lambda sim: (setattr(sim, "box", 1.2), sim.run(1)))(sponge.Simulation(s, sponge.VelocityVerlet(0.001))),
+    "a length of no constraint": lambda s: (s.constraints.distances.__setitem__(0, np.nan), sponge.Simulation(s, sponge.VelocityVerlet(0.001)).run(1)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", MISTAKES)
+def test_mistakes_are_told(what):
+    system = molecule()
+    with pytest.raises((ValueError, TypeError, RuntimeError), match=":"):
+        MISTAKES[what](system)
+        system.energy()
+    assert system["bond"].name == "bond"
+
+
 def test_a_changed_system_is_computed_as_it_is():
     system = pair()
     bond = system.add(sponge.harmonic_bond([[0, 1]], k=1000.0, r0=0.2))
@@ -454,3 +489,17 @@ def test_simulations_go_with_their_names():
     refs = [r for k in range(3) for r in _round(k)]
     gc.collect()
     assert [r() for r in refs] == [None] * len(refs)
+
+
+@pytest.mark.slow
+def test_memory_stays_flat():
+    """A hundred simulations, each with a function and numbers of its own, made, run and deleted."""
+    for k in range(20):
+        _round(k)
+    gc.collect()
+    objects, before = len(gc.get_objects()), _resident()
+    for k in range(20, 120):
+        _round(k)
+    gc.collect()
+    assert len(gc.get_objects()) < objects + 100  # one for each round would be too many
+    assert _resident() - before < 100 * 200_000  # machine code that was compiled anew in each

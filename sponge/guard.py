@@ -158,7 +158,6 @@ class Guard:
         finally:
             engine.positions[:], engine.forces[:] = kept
             self.sim._touched()
-        return worst
 
     def _restore(self):
         self.sim._restore(*self._good)

@@ -15,15 +15,15 @@ from triskele.sponge import box as boxes
 from triskele.sponge import units
 from triskele.sponge.barostats.base import Barostat
 from triskele.sponge.barostats.molecules import Molecules
-from triskele.sponge.checkpoint import differences, fingerprint, read_checkpoint, write_checkpoint
+from triskele.sponge.checkpoint import differences, read_checkpoint, write_checkpoint
 from triskele.sponge.engine.engine import Engine, Runner
 from triskele.sponge.engine.program import Phase
 from triskele.sponge.engine.task import FORCES_STALE, REBUILD, STEP
-from triskele.sponge.errors import CheckpointError, StaleSimulationError
-from triskele.sponge.fingerprint import fingerprint_of
+from triskele.sponge.errors import CheckpointError
 from triskele.sponge.guard import Guard
 from triskele.sponge.integrators.base import Integrator
 from triskele.sponge.integrators.temperature import degrees_of_freedom, kinetic_energy, set_thermal_velocities
+from triskele.sponge.made_from import ADVICE, MadeFrom
 from triskele.sponge.minimize import Minimum, minimize
 from triskele.sponge.plausible import check_energies, check_units
 from triskele.sponge.report.reporter import Reporter
@@ -140,36 +140,14 @@ class Simulation(Fixed):
         elif system.velocities is None and self._temperature_wanted is not None:
             self.thermalize()
             self._drawn = True
-        self._fingerprint, self._state_then = fingerprint(self), self._settings()
-        given = {"positions": positions, "velocities": velocities, "box": None}
-        self._starts = {name: fingerprint_of(getattr(system, name)) for name, value in given.items() if value is None}
+        given = {"positions": positions, "velocities": velocities}
+        self._made_from = MadeFrom(self, [name for name, value in given.items() if value is not None])
 
-    _advice = "make a new Simulation, with positions=sim.positions and velocities=sim.velocities"
+    _advice = ADVICE
 
     def check_unchanged(self) -> None:
         """Raise StaleSimulationError if the system or a setting is not what the simulation was made from."""
-        found = []
-        if self._settings() != self._state_then:
-            here = fingerprint(self) | {"first box": self._fingerprint["first box"]}
-            found = differences(self._fingerprint, here, then="when it was made", now="now") or ["something of the system"]
-        for name, start in self._starts.items():
-            value = getattr(self.system, name)
-            state = fingerprint_of(value)
-            if state == start:
-                continue
-            if value is not None and np.array_equal(value, getattr(self._engine, name)):
-                self._starts[name] = state
-            else:
-                found.append(f"system.{name} (set sim.{name} to move the simulation)")
-        if found:
-            raise StaleSimulationError(f"Simulation: the system and all settings must stay what the simulation was made from, but these differ: "
-                                       f"{', '.join(found)} ({self._advice})")
-
-    def _settings(self):
-        """A hash of all that must not change; quick to make, where `_fingerprint` can tell what has changed."""
-        parts = (self.integrator, self.barostat, *self.sampling)
-        return fingerprint_of(self.system.fingerprint(), self.system.remove_com_motion,
-                              *[{k: v for k, v in vars(part).items() if k[0] != "_"} for part in parts if part is not None])
+        self._made_from.check()
 
     def _phases(self) -> list[Phase]:
         engine = self._engine
@@ -432,7 +410,7 @@ class Simulation(Fixed):
         if not self._running:
             self.check_unchanged()
         arrays, meta = self._snapshot()
-        meta.update(fingerprint=self._fingerprint, files=self.files)
+        meta.update(fingerprint=self._made_from.fingerprint, files=self.files)
         write_checkpoint(path, arrays, meta)
         self._touched()
 
@@ -453,7 +431,7 @@ class Simulation(Fixed):
         path = os.fspath(path)
         arrays, meta = read_checkpoint(path)
         self.check_unchanged()
-        here = self._fingerprint
+        here = self._made_from.fingerprint
         if meta["fingerprint"] != here:
             raise CheckpointError(f"checkpoint {path!r}: must belong to the same system and settings, but these differ: "
                                   + ", ".join(differences(meta["fingerprint"], here)))

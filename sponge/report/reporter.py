@@ -32,9 +32,18 @@ class Reporter(Sealed):
     """
 
     def __init__(self, every: int):
-        if isinstance(every, bool) or not hasattr(every, "__index__") or every < 1:
-            raise ValueError(f"{type(self).__name__}: every must be a whole number of steps >= 1, got {every!r}")
-        self.every = int(every)
+        self.every = every
+
+    @property
+    def every(self) -> int:
+        """Steps between reports. Can be set, for the next run."""
+        return self._every
+
+    @every.setter
+    def every(self, value: int) -> None:
+        if isinstance(value, bool) or not hasattr(value, "__index__") or value < 1:
+            raise ValueError(f"{type(self).__name__}: every must be a whole number of steps >= 1, got {value!r}")
+        self._every = int(value)
 
     def open(self, sim: Simulation) -> None:
         """Get ready; raising here stops the run before its first step."""

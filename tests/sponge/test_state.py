@@ -134,6 +134,8 @@ REFUSED = {
     "topology of other atoms": lambda sim: setattr(sim.system, "topology", sponge.Topology.of_particles(2)),
     "a box of two edges": lambda sim: setattr(sim.system, "box", [1.0, 2.0]),
     "a reporter's typing error": lambda sim: setattr(sponge.Log(10), "evry", 20),
+    "a reporter's half step": lambda sim: setattr(sponge.DCD("a.dcd", 10), "every", 2.5),
+    "a reporter's no step": lambda sim: setattr(sponge.Log(10), "every", 0),
 }  # fmt: skip
 
 

@@ -31,7 +31,8 @@ def fingerprint_of(*values: Any) -> bytes:
     """A hash of arrays, numbers, strings, trees of them, objects and functions.
 
     A function counts with its code, its defaults, the values that it has captured, and the globals that it reads, down
-    through the functions that it calls. Of an object that a function uses, the attributes count that the function names.
+    through the functions that it calls. Of an object that a function uses, the attributes count that the function names; of
+    any other, all whose names have no underscore in front.
     An elementwise function that now reads something else forgets what has been made of it.
     """
     walk = _Walk()
@@ -142,8 +143,9 @@ class _Walk:
         if callable(value):
             call = cls.__call__
             self._function(call)
-            names = names | frozenset(_names(call.__code__))
-        self._attributes(value, names, library=False)
+            names = names | frozenset(_names(call.__code__)) if isinstance(call, FunctionType) else names
+        # what no function has led to is data, of which all counts
+        self._attributes(value, names or frozenset(k for k in getattr(value, "__dict__", ()) if not k.startswith("_")), library=False)
 
     def _attributes(self, owner, names, library):
         own = getattr(owner, "__dict__", {})

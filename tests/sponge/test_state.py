@@ -367,6 +367,25 @@ def test_what_functions_read_besides_their_arguments_is_read_anew(kind):
         sim.run(1)
 
 
+def test_objects_in_potentials_count():
+    class Pull(sponge.Potential):
+        def __init__(self, settings):
+            self.name, self.params, self.settings = "pull", {}, settings
+
+        def energy(self, params, positions, box):
+            return self.settings.strength * positions[1, 0]
+
+    settings = SimpleNamespace(strength=1.0)
+    system = pair(0.4)
+    system.add(Pull(settings))
+    sim = sponge.Simulation(system, sponge.VelocityVerlet(0.001))
+    assert system.energy() == pytest.approx(0.4)
+    settings.strength = 2.0
+    assert system.energy() == pytest.approx(0.8)
+    with pytest.raises(StaleSimulationError, match="pull"):
+        sim.run(1)
+
+
 def test_defaults_of_functions_count():
     TABLE[0] = 1.0
     system = pair(0.4)

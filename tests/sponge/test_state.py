@@ -2,6 +2,9 @@
 
 import gc
 import pickle
+import subprocess
+import sys
+import textwrap
 import warnings
 import weakref
 from types import SimpleNamespace
@@ -514,13 +517,24 @@ def test_simulations_go_with_their_names():
 
 @pytest.mark.slow
 def test_memory_stays_flat():
-    """A hundred simulations, each with a function and numbers of its own, made, run and deleted."""
-    for k in range(20):
-        _round(k)
-    gc.collect()
-    objects, before = len(gc.get_objects()), _resident()
-    for k in range(20, 120):
-        _round(k)
-    gc.collect()
-    assert len(gc.get_objects()) < objects + 100  # one for each round would be too many
-    assert _resident() - before < 100 * 200_000  # machine code that was compiled anew in each
+    """Simulations made, run and deleted, in a process of their own; each tenth has code that is the first's."""
+    script = textwrap.dedent("""
+        import gc
+        from tests.sponge.test_state import _resident, _round
+
+        def look():
+            gc.collect()
+            return len(gc.get_objects()), _resident()
+
+        for k in range(30):
+            _round(k % 10)
+        before = look()
+        for k in range(100):
+            _round(k % 10)
+        after = look()
+        print(after[0] - before[0], after[1] - before[1])
+    """)
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    objects, memory = map(int, done.stdout.split())
+    assert objects < 50  # one for each round would be too many
+    assert memory < 100 * 100_000, f"{memory / 100:.0f} bytes a round"

@@ -65,28 +65,33 @@ class _Term:
         return _Term(lambda *xs: self.choose(*xs[:n]), lambda *specs: tuple(specs[:n]), _pulled(self.of, n))
 
 
-@cache
+def _kept(function: Any, key: Any, make: Callable[[], Any]) -> Any:
+    """What `make` returns, made once and kept by the function itself, so that it goes with it."""
+    kept = vars(function).setdefault("_at_values", {})
+    if key not in kept:
+        kept[key] = make()
+    return kept[key]
+
+
 def _value(function):
-    return lambda data, *leaves: (function(data, *leaves),)
+    return _kept(function, "value", lambda: lambda data, *leaves: (function(data, *leaves),))
 
 
 @cache
-def _pulled(of, n):
-    @cache
+def _pulled(of, n):  # a few: `_value`, and pullbacks of it
     def pulled(function):
         f = of(function)
 
         def pull(data, *args):
             return tuple(core.vjp(lambda *xs: f(data, *xs), *args[:n])[1](tuple(args[n:])))
 
-        return pull
+        return _kept(function, (of, n), lambda: pull)
 
     return pulled
 
 
-@cache
 def _compiled(function):
-    return core.jit(function)
+    return _kept(function, "compiled", lambda: core.jit(function))
 
 
 @core.custom_op(out=lambda *specs, term: term.out(*specs), mode="python", batch="sequential")

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-import inspect
 import io
 import json
 import os
@@ -21,6 +20,7 @@ import numpy as np
 from triskele.core.compressed import read_npz
 from triskele.core.files import atomic
 from triskele.sponge.errors import CheckpointError
+from triskele.sponge.fingerprint import fingerprint_of
 
 if TYPE_CHECKING:
     from triskele.sponge.simulation import Simulation
@@ -102,8 +102,9 @@ def fingerprint(sim: Simulation) -> dict[str, Any]:
     }))
 
 
-def differences(saved: dict[str, Any], here: dict[str, Any], where: str = "") -> list[str]:
-    """What differs between two fingerprints, in words."""
+def differences(saved: dict[str, Any], here: dict[str, Any], where: str = "", *, then: str = "in the checkpoint",
+                now: str = "here") -> list[str]:
+    """What differs between two fingerprints, in words; `then` and `now` say which is which."""
     found = []
     for key in [*saved, *(k for k in here if k not in saved)]:
         name = f"{where}{key}"
@@ -111,13 +112,13 @@ def differences(saved: dict[str, Any], here: dict[str, Any], where: str = "") ->
         if a == b:
             continue
         if isinstance(a, dict) and isinstance(b, dict):
-            found += differences(a, b, f"{name}: " if where else f"{name} ")
+            found += differences(a, b, f"{name}: " if where else f"{name} ", then=then, now=now)
         elif key not in here or key not in saved:
-            found.append(f"{name} (only {'in the checkpoint' if key in saved else 'here'})")
+            found.append(f"{name} (only {then if key in saved else now})")
         elif isinstance(a, str) and a.startswith("#"):
             found.append(f"{name} (other values)")
         else:
-            found.append(f"{name} ({_short(a)} in the checkpoint, {_short(b)} here)")
+            found.append(f"{name} ({_short(a)} {then}, {_short(b)} {now})")
     return found
 
 
@@ -152,11 +153,8 @@ def _describe(value: Any) -> Any:
         return "#" + hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
     if isinstance(value, type):
         return value.__qualname__
-    code = getattr(inspect.unwrap(value) if callable(value) else None, "__code__", None)
-    if code is not None:  # a function of the user's: its body counts
-        return "#" + hashlib.sha256(code.co_code + repr([c for c in code.co_consts if not hasattr(c, "co_code")]).encode()).hexdigest()[:16]
-    if callable(value) and hasattr(value, "__qualname__"):
-        return value.__qualname__
+    if callable(value) and not dataclasses.is_dataclass(value):  # a function of the user's, with all that it reads
+        return "#" + fingerprint_of(value).hex()[:16]
     if hasattr(value, "__dict__") or dataclasses.is_dataclass(value):
         return _fields(value)
     return type(value).__name__

@@ -10,7 +10,6 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -231,8 +230,9 @@ class _Writer:
         return self.known[call] if call in self.known else self._name(f"simd.{call}")
 
 
-@lru_cache(64)
 def _terms(function: Elementwise, outputs: tuple[Output, ...], where: str) -> tuple[Algebra, tuple[Term, ...]]:
+    if (key := ("terms", outputs, where)) in function.kept:
+        return function.kept[key]
     reader = _Reader(function.names, where)
     terms = []
     for partial, times, scale in outputs:
@@ -240,7 +240,8 @@ def _terms(function: Elementwise, outputs: tuple[Output, ...], where: str) -> tu
         for name, n in times:
             term = reader.algebra.multiply(term, reader.algebra.power(reader.inputs[function.names.index(name)], n))
         terms.append(term)
-    return reader.algebra, tuple(terms)
+    function.kept[key] = reader.algebra, tuple(terms)
+    return function.kept[key]
 
 
 def expressions(function: Elementwise, outputs: Sequence[Output], *, arguments: Sequence[str] | None = None,

@@ -153,7 +153,7 @@ class _Compute:
         if self.periodic:
             box = boxes.as_box(box, "energy function: box")
         if self._engine is None:
-            self.system.positions = np.array(positions, np.float64)
+            self.system.positions = np.nan_to_num(positions)  # for plans; infinities and NaN are computed like all else
             if self.periodic:
                 self.system.box = box
             self._engine = Engine(self.system, "double")

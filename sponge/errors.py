@@ -21,7 +21,15 @@ class ConstraintError(RuntimeError):
 
 
 class BrokenSimulationError(FloatingPointError):
-    """Positions, velocities or forces are no longer finite; the message names step, term and atom."""
+    """Positions, velocities, energies or forces are not finite; the message names the term and the atoms, and of a run the step."""
+
+
+class StaleSimulationError(RuntimeError):
+    """A system or a setting was changed after a simulation was made from it; the message names what differs."""
+
+
+class UnitsWarning(UserWarning):
+    """Lengths look as if they were in angstrom."""
 
 
 class CheckpointError(ValueError):

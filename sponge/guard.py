@@ -12,6 +12,7 @@ from triskele.core.kernels.njit import kernel
 from triskele.sponge.engine.program import Phase
 from triskele.sponge.engine.task import STATUS, STATUS_INFO, Task
 from triskele.sponge.errors import BrokenSimulationError
+from triskele.sponge.plausible import worst_force
 from triskele.sponge.report.checkpoint import Checkpoint
 from triskele.sponge.report.reporter import Reporter
 
@@ -146,30 +147,17 @@ class Guard:
         """Size (NaN before infinite before large), term and atom of the worst force of a single term."""
         if not np.isfinite(positions).all():
             return None
-        engine, worst = self.sim._engine, None
+        engine = self.sim._engine
         kept = engine.positions.copy(), engine.forces.copy()
         engine.positions[:] = positions
         try:
             engine.compute(energy=False)
-            for name, plan in engine.plans.items():
-                engine.forces[:] = 0.0
-                for task in plan.reduce:
-                    task.run()
-                sizes = np.linalg.norm(engine.forces, axis=1)
-                atom = int(np.argmax(np.where(np.isnan(sizes), np.inf, sizes)))
-                if np.isnan(sizes).any():
-                    atom = int(np.argmax(np.isnan(sizes)))
-                size = float(sizes[atom])
-                if worst is None or np.isnan(size) or size > worst[0]:
-                    worst = size, name, atom
-                if np.isnan(size):
-                    break
+            return worst_force(engine)
         except Exception:  # no forces at such positions
-            return worst
+            return None
         finally:
             engine.positions[:], engine.forces[:] = kept
             self.sim._touched()
-        return worst
 
     def _restore(self):
         self.sim._restore(*self._good)

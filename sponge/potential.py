@@ -18,6 +18,7 @@ from triskele.core.kernels.njit import kernel
 from triskele.sponge.engine.jit_task import JitTask
 from triskele.sponge.engine.program import Phase
 from triskele.sponge.engine.task import Task
+from triskele.sponge.sealed import Sealed
 
 if TYPE_CHECKING:
     from triskele.sponge.engine.engine import Engine
@@ -96,7 +97,7 @@ def _keep(chunk, energy, by_strain, rows):  # [], [3, 3], [1, 10]
             rows[0, 1 + 3 * a + b] = -by_strain[b, a]
 
 
-class Potential:
+class Potential(Sealed):
     """A term of the potential energy. Subclasses set `name` and `params` and define `energy`.
 
     Attributes
@@ -129,6 +130,22 @@ class Potential:
 
     def check(self, system: System) -> None:
         """Raise ValueError or a subclass if the potential does not fit the system."""
+
+    def check_params(self) -> None:
+        """Bring `params` to float64 arrays; raise ValueError if their names or shapes are no longer those of the first call."""
+        for key, value in self.params.items():
+            if not (isinstance(value, np.ndarray) and value.dtype == np.float64 and value.flags.c_contiguous):
+                self.params[key] = np.array(value, np.float64)
+        shapes = {key: value.shape for key, value in self.params.items()}
+        known = self.__dict__.setdefault("_shapes", shapes)
+        if shapes != known:
+            key = next(k for k in [*shapes, *known] if shapes.get(k) != known.get(k))
+            raise ValueError(f"{self.name}: params must keep their names and shapes, got {key!r} of shape {shapes.get(key, 'nothing')} in place of "
+                             f"{known.get(key, 'nothing')} (make a new potential)")
+
+    def _reshaped(self) -> None:
+        """Take the present shapes of `params` as right: they were changed together with what they belong to."""
+        self.__dict__.pop("_shapes", None)
 
     def plan(self, engine: Engine) -> Plan:
         """The compiled form. This one is what the core makes of `energy` and its derivatives."""

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["run"]
 
 _BLOCK = 0.2  # seconds between looks at Ctrl-C and moves of the progress bar
+_LOOK = 1.0  # seconds between looks at whether a reporter has changed the system
 _RAMP = 8  # a block is at most this many times the one before, because the first ones compile
 
 
@@ -26,7 +27,8 @@ def run(sim: Simulation, steps: int, reporters: Sequence[Reporter]) -> None:
     """Make `steps` steps of `sim` with reports; see `Simulation.run`."""
     for r in reporters:
         if not isinstance(r, Reporter):
-            raise TypeError(f"run: report must be a list of reporters, got {type(r).__name__}")
+            given = f"the class {r.__name__} (make one: {r.__name__}(...))" if isinstance(r, type) else type(r).__name__
+            raise TypeError(f"run: report must be a list of reporters, got {given}")
     if sim._running:
         raise RuntimeError("run: must not be called by a reporter of a run that is going on")
     paths = [os.path.abspath(r.path) for r in reporters if hasattr(r, "path")]
@@ -34,7 +36,8 @@ def run(sim: Simulation, steps: int, reporters: Sequence[Reporter]) -> None:
         raise ValueError(f"run: reporters must write to different files, got {max(paths, key=paths.count)!r} twice")
     # a checkpoint records how long the other files are, so it comes last
     reporters = sorted(reporters, key=lambda r: isinstance(r, Checkpoint))
-    sim.target = sim.step + steps
+    sim.check_unchanged()
+    vars(sim)["target"] = sim.step + steps
     sim._guard.path = last_good_path(reporters)
     opened: list[Reporter] = []
     sim._running = True
@@ -44,6 +47,8 @@ def run(sim: Simulation, steps: int, reporters: Sequence[Reporter]) -> None:
             opened.append(r)
         with patient_interrupts() as interrupted:
             _loop(sim, opened, interrupted)
+        if opened:
+            sim.check_unchanged()
     except BaseException as error:
         _close(opened, error)
         raise
@@ -56,7 +61,7 @@ def run(sim: Simulation, steps: int, reporters: Sequence[Reporter]) -> None:
 
 def _loop(sim, reporters, interrupted):
     sim._guard.remember()
-    block = 1
+    block, looked = 1, time.perf_counter()
     while sim.step < sim.target and not interrupted:
         step = sim.step
         due = min([sim.target, *((step // r.every + 1) * r.every for r in reporters)])
@@ -72,6 +77,9 @@ def _loop(sim, reporters, interrupted):
             r.tick(sim)
         if sim.step == due:
             _report(sim, reporters)
+            if time.perf_counter() - looked > _LOOK:
+                sim.check_unchanged()
+                looked = time.perf_counter()
             if sim._engine.flags[FORCES_STALE]:  # a callback may have changed the state
                 sim._guard.remember()
 

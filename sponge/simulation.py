@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,8 +13,9 @@ import numpy as np
 
 from triskele.sponge import box as boxes
 from triskele.sponge import units
+from triskele.sponge.barostats.base import Barostat
 from triskele.sponge.barostats.molecules import Molecules
-from triskele.sponge.checkpoint import differences, fingerprint, read_checkpoint, write_checkpoint
+from triskele.sponge.checkpoint import differences, read_checkpoint, write_checkpoint
 from triskele.sponge.engine.engine import Engine, Runner
 from triskele.sponge.engine.program import Phase
 from triskele.sponge.engine.task import FORCES_STALE, REBUILD, STEP
@@ -21,10 +23,13 @@ from triskele.sponge.errors import CheckpointError
 from triskele.sponge.guard import Guard
 from triskele.sponge.integrators.base import Integrator
 from triskele.sponge.integrators.temperature import degrees_of_freedom, kinetic_energy, set_thermal_velocities
+from triskele.sponge.made_from import ADVICE, MadeFrom
 from triskele.sponge.minimize import Minimum, minimize
+from triskele.sponge.plausible import check_energies, check_units
 from triskele.sponge.report.reporter import Reporter
 from triskele.sponge.run_loop import run
 from triskele.sponge.sampling.base import Sampling
+from triskele.sponge.sealed import Fixed
 from triskele.sponge.system import System
 
 __all__ = ["Simulation", "State"]
@@ -52,13 +57,15 @@ class State:
     box: np.ndarray | None
 
 
-class Simulation:
+class Simulation(Fixed):
     """Moves the atoms of a system.
 
     Parameters
     ----------
     system : System
-        Must not change afterwards: its parameters are compiled into the run.
+        It is compiled into the run, and so are the integrator and all other settings. When one of them was changed
+        afterwards, `run`, `minimize`, `energies` and `save_checkpoint` raise a StaleSimulationError that names it. The
+        system's positions, velocities and box are where the simulation starts; they may be replaced by its present ones.
     integrator : Integrator
         Such as ``sponge.LangevinMiddle(temperature=300, friction=1.0, timestep=0.002)``.
     seed : int
@@ -100,12 +107,14 @@ class Simulation:
             raise TypeError(f"Simulation: system must be a System, got {type(system).__name__}")
         if not isinstance(integrator, Integrator):
             raise TypeError(f"Simulation: integrator must be an Integrator, got {type(integrator).__name__}")
-        if isinstance(seed, bool) or not hasattr(seed, "__index__") or seed < 0:
-            raise ValueError(f"Simulation: seed must be a whole number >= 0, got {seed!r}")
+        if isinstance(seed, bool) or not hasattr(seed, "__index__") or not 0 <= seed < 2**64:
+            raise ValueError(f"Simulation: seed must be a whole number >= 0 and below 2**64, got {seed!r}")
+        if barostat is not None and not isinstance(barostat, Barostat):
+            raise TypeError(f"Simulation: barostat must be a Barostat, got {_kind(barostat)}")
         if positions is None and system.positions is None:
             raise ValueError("Simulation: positions are needed; give them, or set system.positions")
         self.system, self.integrator, self.barostat = system, integrator, barostat
-        self.sampling = _methods(sampling, system)
+        self.sampling = tuple(_methods(sampling, system))
         for method in self.sampling:
             method.check(system, integrator)
         self.seed, self.precision = int(seed), precision
@@ -114,6 +123,8 @@ class Simulation:
         self.target = 0  # step at which the present run ends
         self._engine = Engine(system, precision, sampling=self.sampling)
         self._engine.seed = self.seed
+        self._first_box = None if system.box is None else system.box.copy()
+        check_units(system, self._engine.positions if positions is None else self._vectors("positions", positions), system.box, "Simulation")
         self._runner = Runner(self._engine, self._phases)
         self._guard = Guard(self)
         self._freedom = degrees_of_freedom(system)
@@ -129,6 +140,14 @@ class Simulation:
         elif system.velocities is None and self._temperature_wanted is not None:
             self.thermalize()
             self._drawn = True
+        given = {"positions": positions, "velocities": velocities}
+        self._made_from = MadeFrom(self, [name for name, value in given.items() if value is not None])
+
+    _advice = ADVICE
+
+    def check_unchanged(self) -> None:
+        """Raise StaleSimulationError if the system or a setting is not what the simulation was made from."""
+        self._made_from.check()
 
     def _phases(self) -> list[Phase]:
         engine = self._engine
@@ -158,8 +177,8 @@ class Simulation:
 
     @property
     def positions(self) -> np.ndarray:
-        """Positions [n, 3] in nm, a copy; not wrapped into the box. Can be set."""
-        return self._engine.positions.copy()
+        """Positions [n, 3] in nm, not wrapped into the box: a copy that is read-only. Can be set as a whole."""
+        return _read_only(self._engine.positions)
 
     @positions.setter
     def positions(self, values: Any) -> None:
@@ -168,8 +187,8 @@ class Simulation:
 
     @property
     def velocities(self) -> np.ndarray:
-        """Velocities [n, 3] in nm/ps, a copy. Can be set."""
-        return self._engine.velocities.copy()
+        """Velocities [n, 3] in nm/ps: a copy that is read-only. Can be set as a whole."""
+        return _read_only(self._engine.velocities)
 
     @velocities.setter
     def velocities(self, values: Any) -> None:
@@ -178,8 +197,8 @@ class Simulation:
 
     @property
     def box(self) -> np.ndarray | None:
-        """Box [3, 3] in nm, a copy, or None. Can be set."""
-        return self._engine.box.copy() if self._engine.periodic else None
+        """Box [3, 3] in nm, or None: a copy that is read-only. Can be set as a whole."""
+        return _read_only(self._engine.box) if self._engine.periodic else None
 
     @box.setter
     def box(self, value: Any) -> None:
@@ -191,7 +210,8 @@ class Simulation:
 
     def state(self) -> State:
         """Step, time, positions, velocities and box, as copies."""
-        return State(self.step, self.time, self.positions, self.velocities, self.box)
+        engine = self._engine
+        return State(self.step, self.time, engine.positions.copy(), engine.velocities.copy(), engine.box.copy() if engine.periodic else None)
 
     def thermalize(self, temperature: float | None = None, seed: int | None = None) -> None:
         """Draw velocities from the Maxwell-Boltzmann distribution; constraints are kept, and the centre of mass rests.
@@ -238,7 +258,16 @@ class Simulation:
             "kinetic" and "total" (kJ/mol), "temperature" (K), and for periodic systems
             "pressure" (bar), "volume" (nm^3) and "density" (g/cm^3). The pressure is that of the molecules (bonded atoms)
             as wholes, whose mean equals that of the atoms, and which fluctuates less.
+
+        Raises
+        ------
+        StaleSimulationError
+            If the system or a setting was changed after the simulation was made.
+        BrokenSimulationError
+            If an energy is not finite, as those of overlapping atoms are.
         """
+        if not self._running:  # a run looks for itself
+            self.check_unchanged()
         if self._measured is None:
             self._measured = self._measure()
         return dict(self._measured)
@@ -248,6 +277,7 @@ class Simulation:
         observer.velocities[:] = self._engine.velocities
         observer.compute(self._engine.positions, self.box)
         result = observer.energies()
+        check_energies(observer, result, "Simulation")
         result["potential"] = sum(result.values())
         result["kinetic"] = self.kinetic_energy
         result["total"] = result["potential"] + result["kinetic"]
@@ -262,7 +292,9 @@ class Simulation:
     @cached_property
     def _observer(self):
         """An engine of its own: a run's neighbour list ages with every evaluation, and must not do so for onlookers."""
-        return Engine(self.system, self.precision, sampling=self.sampling)
+        system = copy.copy(self.system)
+        system.box = self._first_box  # from which meshes are planned
+        return Engine(system, self.precision, sampling=self.sampling)
 
     @cached_property
     def _molecules(self):
@@ -288,6 +320,7 @@ class Simulation:
         Minimum
             Energy, force, number of steps, and whether the tolerance was reached.
         """
+        self.check_unchanged()
         for neighbors in self._engine.neighbor_lists:
             neighbors.strict()
         self._scheduled_box = None
@@ -314,13 +347,16 @@ class Simulation:
 
         Raises
         ------
+        StaleSimulationError
+            If the system or a setting was changed after the simulation was made; says what. A change that a reporter makes
+            is noticed within a second, and at the end of the run.
         BrokenSimulationError
             If positions, velocities or forces are no longer finite; says where, when and why, and leaves the last good state
             on the disk.
         ReporterError
             If a reporter cannot write. Whatever a reporter raises, the state is saved, and other reporters are closed.
         """
-        run(self, self._steps(steps, time), [report] if isinstance(report, Reporter) else list(report))
+        run(self, self._steps(steps, time), [report] if isinstance(report, (Reporter, type)) else list(report))
 
     def _steps(self, steps, time):
         if (steps is None) == (time is None):
@@ -371,8 +407,10 @@ class Simulation:
         OSError
             If it cannot be written.
         """
+        if not self._running:
+            self.check_unchanged()
         arrays, meta = self._snapshot()
-        meta.update(fingerprint=self._fingerprint, files=self.files)
+        meta.update(fingerprint=self._made_from.fingerprint, files=self.files)
         write_checkpoint(path, arrays, meta)
         self._touched()
 
@@ -392,7 +430,8 @@ class Simulation:
         """
         path = os.fspath(path)
         arrays, meta = read_checkpoint(path)
-        here = self._fingerprint
+        self.check_unchanged()
+        here = self._made_from.fingerprint
         try:
             if meta["fingerprint"] != here:
                 raise CheckpointError(f"checkpoint {path!r}: must belong to the same system and settings, but these differ: "
@@ -405,11 +444,7 @@ class Simulation:
             raise
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
             raise CheckpointError(f"checkpoint {path!r}: does not hold the state of a simulation: {type(error).__name__} {error}") from error
-        self.files, self.resumed_from = files, path
-
-    @cached_property
-    def _fingerprint(self):
-        return fingerprint(self)
+        vars(self).update(files=files, resumed_from=path)
 
     def _snapshot(self):
         """The state in memory: arrays, and numbers."""
@@ -461,14 +496,23 @@ class Simulation:
         return f"<Simulation: {self.system.n} atoms, {type(self.integrator).__name__}, step {self.step}, {self.time:g} ps>"
 
 
+def _kind(given):
+    return f"the class {given.__name__} (make one: {given.__name__}(...))" if isinstance(given, type) else type(given).__name__
+
+
 def _methods(sampling, system):
-    methods = [sampling] if isinstance(sampling, Sampling) else list(sampling)
+    methods = [sampling] if isinstance(sampling, (Sampling, type)) else list(sampling)
     names = [p.name for p in system.potentials]
     for method in methods:
         if not isinstance(method, Sampling):
-            given = f"the class {method.__name__} (make one: {method.__name__}(...))" if isinstance(method, type) else type(method).__name__
-            raise TypeError(f"Simulation: sampling must be a list of sampling methods, got {given}")
+            raise TypeError(f"Simulation: sampling must be a list of sampling methods, got {_kind(method)}")
         if method.name in names:
             raise ValueError(f"Simulation: names of sampling methods must differ from each other and from the system's potentials, got {method.name!r} twice")
         names.append(method.name)
     return methods
+
+
+def _read_only(values):
+    values = values.copy()
+    values.flags.writeable = False  # nobody writes into a copy and thinks that atoms have moved
+    return values

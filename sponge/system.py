@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-import hashlib
-import pickle
+import copy
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from triskele.core import tree
 from triskele.sponge import box as boxes
 from triskele.sponge import units
 from triskele.sponge.errors import ConstraintError
+from triskele.sponge.fingerprint import fingerprint_of
 from triskele.sponge.indices import as_indices
+from triskele.sponge.plausible import check_energies, check_forces, check_units
 from triskele.sponge.potential import Potential, complete
+from triskele.sponge.sealed import Sealed
 from triskele.sponge.topology import Topology
+from triskele.sponge.virtual_sites import VirtualSite
 from triskele.sponge.virtual_sites import check as check_sites
 
 __all__ = ["Constraints", "System"]
@@ -45,7 +48,7 @@ class Constraints:
         return len(self.pairs)
 
 
-class System:
+class System(Sealed):
     """What is simulated: who the atoms are, where they are, and which potentials act on them.
 
     Parameters
@@ -69,6 +72,11 @@ class System:
     potentials : list of Potential
         In the order in which they were added; ``system["torsion"]`` finds one by name.
 
+    Notes
+    -----
+    Every part can be changed, and energies and forces are those of the system as it is. A `Simulation` is compiled from the
+    system, and refuses to run when the system was changed after that.
+
     Examples
     --------
     >>> from triskele import sponge
@@ -84,21 +92,22 @@ class System:
                  constraints: Constraints | None = None, virtual_sites: Any = (), exclusions: Any = (),
                  remove_com_motion: bool = True):
         self.topology = topology
-        self.masses = np.array(masses, np.float64)
-        if self.masses.shape != (topology.n,):
-            raise ValueError(f"system: masses must be one for each of {topology.n} atoms, got shape {self.masses.shape}")
-        self._check_masses()
-        self.box = None if box is None else boxes.as_box(box)
-        self.positions = None if positions is None else self._vectors("positions", positions)
-        self.velocities = None if velocities is None else self._vectors("velocities", velocities)
-        self.constraints = constraints if constraints is not None else Constraints()
-        self.virtual_sites = list(virtual_sites)
-        self.exclusions = _pairs(exclusions, self.n)
+        self.masses: np.ndarray = masses
+        self.box: np.ndarray | None = box
+        self.positions: np.ndarray | None = positions
+        self.velocities: np.ndarray | None = velocities
+        self.constraints: Constraints = constraints if constraints is not None else Constraints()
+        self.virtual_sites: list[Any] = virtual_sites
+        self.exclusions: np.ndarray = exclusions
         self.remove_com_motion = remove_com_motion
         self.potentials: list[Potential] = []
         self._engines: dict[str, tuple[bytes, Any]] = {}
 
     # -- parts ----------------------------------------------------------------------------------------------------------
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        convert = _PARTS.get(name)
+        super().__setattr__(name, value if convert is None else convert(self, value))
 
     @property
     def n(self) -> int:
@@ -107,9 +116,15 @@ class System:
 
     def add(self, potential: Potential) -> Potential:
         """Let `potential` act on the system; a name that is taken gets a number."""
+        if not isinstance(potential, Potential):
+            raise TypeError(f"system: a potential must be added, got {potential.__name__ if isinstance(potential, type) else type(potential).__name__}"
+                            f"{' itself (call it with its parameters)' if isinstance(potential, type) else ''}")
+        if any(p is potential for p in self.potentials):
+            raise ValueError(f"system: potential {potential.name!r} acts on the system already (add a copy)")
         names = {p.name for p in self.potentials}
         if potential.name in names:
             potential.name = next(f"{potential.name} {k}" for k in range(2, len(names) + 3) if f"{potential.name} {k}" not in names)
+        potential.check_params()
         potential.check(self)
         self.potentials.append(potential)
         return potential
@@ -184,7 +199,7 @@ class System:
 
     def check(self) -> None:
         """Raise if the parts do not fit together."""
-        self._check_masses()
+        _check_masses(self, self.masses)
         pairs = self.constraints.pairs
         if len(pairs):
             if pairs.min() < 0 or pairs.max() >= self.n:
@@ -195,14 +210,15 @@ class System:
                 raise ConstraintError(f"constraints: atoms must have mass, got 0 for {self.topology.describe(pairs[k][np.argmax(massless[k])])} "
                                       f"in constraint {k}")
         check_sites(self)
+        for name in ("positions", "velocities"):
+            if getattr(self, name) is not None:
+                self._vectors(name, getattr(self, name))
+        names = [p.name for p in self.potentials]
+        if len(set(names)) < len(names):
+            raise ValueError(f"system: names of potentials must differ, got {max(names, key=names.count)!r} twice")
         for p in self.potentials:
+            p.check_params()
             p.check(self)
-
-    def _check_masses(self):
-        good = (self.masses >= 0) & np.isfinite(self.masses)
-        if not good.all():
-            bad = int(np.argmin(good))
-            raise ValueError(f"system: masses must be finite and >= 0, got {self.masses[bad]} for {self.topology.describe(bad)}")
 
     def _vectors(self, name, values):
         values = np.array(values, np.float64)
@@ -217,25 +233,27 @@ class System:
 
     def fingerprint(self) -> bytes:
         """A hash of everything that energies depend on, positions and box apart."""
-        state = hashlib.blake2b(digest_size=16)
-        for part in [self.masses, self.constraints.pairs, self.constraints.distances, self.exclusions, self.virtual_sites,
-                     self.box is None, *[{k: v for k, v in vars(p).items() if not k.startswith("_")} for p in self.potentials]]:
-            for leaf in tree.leaves(part):
-                state.update(np.ascontiguousarray(leaf).tobytes() if isinstance(leaf, np.ndarray) else repr(leaf).encode())
-        return state.digest()
+        parts = [self.masses, self.constraints.pairs, self.constraints.distances, self.exclusions, self.virtual_sites, self.box is None]
+        for p in self.potentials:
+            cls = type(p)
+            parts.append(cls.__qualname__ if cls.__module__.startswith("triskele.") else [cls.__qualname__, getattr(cls, "function", None)])
+            parts.append({k: v for k, v in p.__dict__.items() if k[0] != "_"})
+        return fingerprint_of(*parts)
 
     def _evaluate(self, positions, box, energy, precision):
         from triskele.sponge.engine.engine import Engine
 
-        positions = self.positions if positions is None else self._vectors("positions", positions)
+        positions = self.positions if positions is None else positions
         if positions is None:
             raise ValueError("system: positions are needed; give them, or set system.positions")
+        positions = self._vectors("positions", positions)
         if (box is not None) and self.box is None:
             raise ValueError("system: a box was given, but the system is not periodic (set system.box)")
         box = self.box if box is None else boxes.as_box(box)
         key = self.fingerprint()
         if self._engines.get(precision, (b"", None))[0] != key:
             self._engines[precision] = key, Engine(self, precision)
+            check_units(self, positions, box, "system")
         engine = self._engines[precision][1]
         engine.compute(positions, box, energy)
         return engine
@@ -249,16 +267,27 @@ class System:
             In nm; the system's own when left out.
         box : array, optional
         precision : {"double", "mixed"}
+
+        Raises
+        ------
+        BrokenSimulationError
+            If an energy is not finite, as those of overlapping atoms are; names the term and the atoms. The functions that
+            `energy_function` returns give infinities and NaN instead, as NumPy does.
         """
         return sum(self.energy_terms(positions, box, precision=precision).values())
 
     def energy_terms(self, positions: Any = None, box: Any = None, *, precision: str = "double") -> dict[str, float]:
         """Potential energy of each term in kJ/mol, by name."""
-        return self._evaluate(positions, box, True, precision).energies()
+        engine = self._evaluate(positions, box, True, precision)
+        terms = engine.energies()
+        check_energies(engine, terms, "system")
+        return terms
 
     def forces(self, positions: Any = None, box: Any = None, *, precision: str = "double") -> np.ndarray:
         """Forces in kJ/mol/nm, [n, 3]."""
-        return self._evaluate(positions, box, False, precision).forces.copy()
+        engine = self._evaluate(positions, box, False, precision)
+        check_forces(engine, "system")
+        return engine.forces.copy()
 
     def virial(self, positions: Any = None, box: Any = None, *, precision: str = "double") -> np.ndarray:
         """Virial W_ab = sum f_a r_b = -dE/d(strain_ab) in kJ/mol, [3, 3]; the pressure is (2 K + tr W) / (3 V)."""
@@ -305,7 +334,7 @@ class System:
 
     def copy(self) -> System:
         """An independent copy."""
-        return pickle.loads(pickle.dumps(self))
+        return copy.deepcopy(self)
 
     def __repr__(self):
         box = "not periodic" if self.box is None else "box " + " x ".join(f"{x:.3f}" for x in np.diag(self.box)) + " nm"
@@ -318,3 +347,61 @@ def _pairs(pairs, n):
     if len(pairs) and (pairs.min() < 0 or pairs.max() >= n):
         raise ValueError(f"system: exclusions must name atoms 0 to {n - 1}, got {pairs.min()} to {pairs.max()}")
     return np.unique(np.sort(pairs[pairs[:, 0] != pairs[:, 1]], axis=1), axis=0)
+
+
+def _masses(system, values):
+    masses = np.array(values, np.float64)
+    if masses.shape != (system.n,):
+        raise ValueError(f"system: masses must be one for each of {system.n} atoms, got shape {masses.shape}")
+    _check_masses(system, masses)
+    return masses
+
+
+def _check_masses(system, masses):
+    good = (masses >= 0) & np.isfinite(masses)
+    if not good.all():
+        bad = int(np.argmin(good))
+        raise ValueError(f"system: masses must be finite and >= 0, got {masses[bad]} for {system.topology.describe(bad)}")
+
+
+def _topology(system, value):
+    if not isinstance(value, Topology):
+        raise TypeError(f"system: topology must be a Topology, got {type(value).__name__}")
+    if system._made and value.n != system.n:
+        raise ValueError(f"system: topology must have {system.n} atoms, got {value.n} (make a new System)")
+    return value
+
+
+def _instance(name, kind):
+    def check(system, value):
+        if not isinstance(value, kind):
+            raise TypeError(f"system: {name} must be {kind.__name__}, got {type(value).__name__}")
+        return value
+
+    return check
+
+
+def _list_of(name, kind):
+    def check(system, values):
+        values = list(values)
+        for value in values:
+            if not isinstance(value, kind):
+                raise TypeError(f"system: {name} must be a list of {kind.__name__}, got {type(value).__name__} in it")
+        return values
+
+    return check
+
+
+# What is assigned to a system is brought into form, or refused.
+_PARTS: dict[str, Callable[[Any, Any], Any]] = {
+    "topology": _topology,
+    "masses": _masses,
+    "box": lambda system, value: None if value is None else boxes.as_box(value),
+    "positions": lambda system, values: None if values is None else system._vectors("positions", values),
+    "velocities": lambda system, values: None if values is None else system._vectors("velocities", values),
+    "constraints": _instance("constraints", Constraints),
+    "virtual_sites": _list_of("virtual_sites", VirtualSite),
+    "exclusions": lambda system, pairs: _pairs(pairs, system.n),
+    "remove_com_motion": lambda system, value: bool(value),
+    "potentials": _list_of("potentials", Potential),
+}

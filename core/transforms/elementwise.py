@@ -40,6 +40,8 @@ class Elementwise:
         self._graphs: dict[Any, Graph] = {}
         self._plans: dict[Graph, tuple[bool, str | None, Callable]] = {}  # by graph: how it is applied to arrays
         self._primitive: Any = None
+        self.kept: dict[Any, Any] = {}  # what others have made of the function, until it is to be read anew
+        self.read: bytes | None = None  # for them to know what it read when they did so
         update_wrapper(self, function)
 
     def __repr__(self):
@@ -91,6 +93,17 @@ class Elementwise:
             out = np.broadcast_to(out if not isinstance(out, (float, int, complex)) else np.asarray(out, dtype), shape)
             out = np.array(out) if isinstance(out, np.ndarray) else out
         return out
+
+    def forget(self) -> None:
+        """Read the function anew when it is next called, with the values that it has captured and its globals as they are then."""
+        self._graphs, self._partials, self._plans, self._primitive, self.kept = {}, {}, {}, None, {}
+        for name in ("_converted", "numba"):
+            self.__dict__.pop(name, None)
+
+    @property
+    def overrides(self) -> dict[int, Elementwise]:
+        """The partial derivatives given by hand, by the number of the argument."""
+        return dict(self._overrides)
 
     def _scalar_graph(self, specs: Sequence[Spec], inline: bool = False) -> Graph:
         key = (inline, *[(s.dtype, s.weak) for s in specs])

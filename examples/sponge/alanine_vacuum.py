@@ -149,7 +149,7 @@ def metadynamics(ns):
     first = len(methods[0].steps) // 5
     steps = methods[0].steps[first:]
     phi, psi = np.moveaxis(np.stack([m.values[first:] for m in methods], 1), 2, 0)
-    return weighted(phi, psi, np.stack([m.weights(steps) for m in methods], 1))
+    return weighted(phi, psi, np.exp(np.stack([m.log_weights(steps) for m in methods], 1)))
 
 
 def umbrella(ns, windows=23, k=120.0):

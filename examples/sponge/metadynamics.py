@@ -34,7 +34,7 @@ def main(ns, output):
     print(f"{ns} ns in {took:.0f} s ({sim.step / took:,.0f} steps/s), {np.count_nonzero(bias.heights)} hills, "
           f"the last of {bias.heights[bias.heights > 0][-1]:.3f} kJ/mol")  # fmt: skip
 
-    surface = bias.free_energy(blocks=5)  # from the weights of states, and from the bias itself
+    surface = bias.free_energy()  # from the weights of states, and from the bias itself
     degrees = [np.degrees(axis) for axis in surface.axes]
     for name, place in MINIMA.items():
         near = [np.abs((axis - at + 180) % 360 - 180) < 40 for axis, at in zip(degrees, place)]

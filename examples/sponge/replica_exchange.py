@@ -43,8 +43,9 @@ def main(output, time):
     result = rex.mbar(discard)
     print(f"at 300 K all samples are worth {result.effective_samples():.0f} of {phi.shape[1]} at that temperature")
     for name, inside in (("phi < 0 (C7eq, C5)", (phi < 0) | (phi > 2.3)), ("phi > 0 (C7ax)", (phi > 0) & (phi < 2.3))):
-        print(f"{name}: {inside[0].mean():.4f} of the frames at 300 K, {inside[-1].mean():.4f} at 600 K; MBAR at 300 K: "
-              + "{:.4f} ± {:.4f}".format(*result.mean(inside)))
+        value, error = result.mean(inside)
+        print(f"{name}: {inside[0].mean():.4f} of the frames at 300 K, {inside[-1].mean():.4f} at 600 K; MBAR at 300 K: {value:.4f}"
+              + (f" ± {error:.4f}" if np.isfinite(error) else " (error unknown: all frames are alike)"))
 
     import matplotlib
 

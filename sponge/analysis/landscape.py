@@ -37,7 +37,8 @@ class LocalMinimum:
     depth: float
 
     def __str__(self):
-        return f"({np.degrees(self.phi):.0f}°, {np.degrees(self.psi):.0f}°): {self.value:.2f} ± {self.error:.2f} kJ/mol"
+        error = f"± {self.error:.2f} kJ/mol" if np.isfinite(self.error) else "kJ/mol (error unknown)"
+        return f"({np.degrees(self.phi):.0f}°, {np.degrees(self.psi):.0f}°): {self.value:.2f} {error}"
 
 
 @dataclass(frozen=True)

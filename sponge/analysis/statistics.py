@@ -29,7 +29,7 @@ class Mean:
     inefficiency: float
 
     def __str__(self):
-        return f"{self.value:.6g} ± {self.error:.2g}"
+        return f"{self.value:.6g}" + (f" ± {self.error:.2g}" if np.isfinite(self.error) else " (error unknown)")
 
 
 @dataclass(frozen=True)

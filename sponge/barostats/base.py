@@ -35,14 +35,14 @@ class Barostat:
         if self.coupling not in AXES:
             raise ValueError(f"{name}: coupling must be one of {', '.join(AXES)}, got {self.coupling!r}")
         axes = AXES[self.coupling]
-        values = np.asarray(self.pressure, np.float64)
-        if values.shape not in ((), (len(axes),)) or not np.all(np.isfinite(values)):
+        values = np.asarray(self.pressure)
+        if values.dtype.kind not in "iuf" or values.shape not in ((), (len(axes),)) or not np.all(np.isfinite(values)):
             raise ValueError(f"{name}: pressure must be one number in bar, or {len(axes)}, got {self.pressure!r}")
         if values.shape:
             object.__setattr__(self, "pressure", tuple(values.tolist()))
-        if self.temperature is not None and not 0 < self.temperature < np.inf:
+        if self.temperature is not None and (isinstance(self.temperature, (bool, str)) or not 0 < self.temperature < np.inf):
             raise ValueError(f"{name}: temperature must be positive, got {self.temperature!r}")
-        if not isinstance(self.every, int) or self.every < 1:
+        if isinstance(self.every, bool) or not isinstance(self.every, int) or self.every < 1:
             raise ValueError(f"{name}: every must be a whole number >= 1, got {self.every!r}")
 
     def plan(self, engine: Engine, integrator: Integrator, step: list[Phase]) -> list[Phase]:

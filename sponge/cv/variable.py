@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from triskele.sponge.handle import Handle
 from triskele.sponge.indices import as_indices
-from triskele.sponge.potentials.function import _Handle as Handle
 
 if TYPE_CHECKING:
     from triskele.sponge.system import System

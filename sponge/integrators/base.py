@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["Integrator"]
 
 _POSITIVE = ("timestep", "temperature", "friction", "relaxation_time", "constraint_tolerance")
+_LOOSEST = 0.01  # tolerance at which constraints still are some
 
 
 class Integrator:
@@ -41,8 +42,12 @@ class Integrator:
     def __post_init__(self):
         for f in fields(self):
             value = getattr(self, f.name)
-            if f.name in _POSITIVE and not (value is None and f.default is None) and not (np.isscalar(value) and np.isreal(value) and 0 < value < np.inf):
+            if f.name not in _POSITIVE or (value is None and f.default is None):
+                continue
+            if isinstance(value, (bool, str)) or not (np.isscalar(value) and np.isreal(value) and 0 < value < np.inf):
                 raise ValueError(f"{type(self).__name__}: {f.name} must be a positive number, got {value!r}")
+            if f.name == "constraint_tolerance" and value > _LOOSEST:
+                raise ValueError(f"{type(self).__name__}: constraint_tolerance must be at most {_LOOSEST}, a part of the length, got {value!r}")
 
     def plan(self, engine: Engine, forces: list[Phase]) -> list[Phase]:
         """The phases of one step.

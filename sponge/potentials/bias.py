@@ -11,8 +11,8 @@ import numpy as np
 from triskele.sponge import cv
 from triskele.sponge.cv.compiled import Evaluation
 from triskele.sponge.cv.variable import CollectiveVariable, as_variables
+from triskele.sponge.handle import Handle
 from triskele.sponge.potential import Potential
-from triskele.sponge.potentials.function import _Handle
 
 __all__ = ["BiasPotential", "umbrella"]
 
@@ -78,13 +78,13 @@ class BiasPotential(Potential):
         return Evaluation(engine, self.cvs, f"bias {self.name!r}", energy, list(self.params.values())).plan()
 
     def __reduce__(self):
-        function = self.function if isinstance(self.function, _Harmonic) else _Handle(self.function)
+        function = self.function if isinstance(self.function, _Harmonic) else Handle(self.function)
         return _restore, (type(self), function, {key: value for key, value in self.__dict__.items() if key != "function"})
 
 
 def _restore(cls, function, state):
     potential = object.__new__(cls)
-    potential.__dict__.update(state, function=function.get() if isinstance(function, _Handle) else function)
+    potential.__dict__.update(state, function=function.get() if isinstance(function, Handle) else function)
     return potential
 
 

@@ -143,6 +143,7 @@ class CMAP(Potential):
     def subset(self, which: np.ndarray) -> CMAP:
         """The same with the terms of a mask or of indices `which` only."""
         part = copy.copy(self)
+        part._reshaped()
         part.phi, part.psi, part.types = (np.ascontiguousarray(a[which]) for a in (self.phi, self.psi, self.types))
         return part
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import os
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -13,6 +12,7 @@ from triskele import core
 from triskele.sponge import units
 from triskele.sponge.box import displacement, volume
 from triskele.sponge.engine.task import Task
+from triskele.sponge.handle import Handle
 from triskele.sponge.potential import ROW, Plan, Potential, add_forces
 
 __all__ = ["ASEPotential", "FunctionPotential"]
@@ -64,30 +64,7 @@ class FunctionPotential(Potential):
         return self.function(positions, **more, **params)
 
     def __reduce__(self):
-        return _restore, (type(self), _Handle(self.function), {k: v for k, v in self.__dict__.items() if k != "function"})
-
-
-class _Handle:
-    """A function that may be local or nameless: it comes back in this process, and by its name in others."""
-
-    _functions: dict[int, Callable] = {}
-
-    def __init__(self, function):
-        self._functions[id(function)] = function
-        self.key = os.getpid(), id(function)
-        self.module, self.qualname = getattr(function, "__module__", ""), getattr(function, "__qualname__", repr(function))
-
-    def get(self):
-        if self.key[0] == os.getpid() and self.key[1] in self._functions:
-            return self._functions[self.key[1]]
-        try:
-            found: Any = __import__(self.module, fromlist=["_"])
-            for part in self.qualname.split("."):
-                found = getattr(found, part)
-        except (ImportError, AttributeError, ValueError):
-            raise ValueError(f"potential: the function {self.qualname} of {self.module} cannot be imported here "
-                             "(define it at the top of a module)") from None
-        return found
+        return _restore, (type(self), Handle(self.function), {k: v for k, v in self.__dict__.items() if k != "function"})
 
 
 def _restore(cls, handle, state):

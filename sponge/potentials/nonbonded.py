@@ -171,6 +171,7 @@ class Nonbonded(Potential):
         if "epsilons" in self.params and np.any(self.params["epsilons"] < 0):
             bad = int(np.argmin(self.params["epsilons"]))
             raise ValueError(f"nonbonded: epsilons must be >= 0, got {self.params['epsilons'][bad]} for {system.topology.describe(bad)}")
+        self.update()  # options that were set as attributes are checked like others
         self.check_box(system.box)
         self.exclusions = system.exclusions
 

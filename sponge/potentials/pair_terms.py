@@ -9,7 +9,6 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable, Mapping
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -22,7 +21,7 @@ from triskele.sponge.indices import as_indices
 from triskele.sponge.potential import Potential
 from triskele.sponge.potentials.mixing import root
 from triskele.sponge.potentials.nonbonded_pairs import find_pairs
-from triskele.sponge.potentials.terms import class_and_state, potential_class
+from triskele.sponge.potentials.terms import class_and_state, potential_class, present_function
 
 if TYPE_CHECKING:
     from triskele.sponge.engine.engine import Engine
@@ -133,7 +132,7 @@ class PairPotential(Potential):
 
     def pair_function(self) -> Elementwise:
         """The energy of one pair: the function with shift and switch."""
-        return _truncated(self.function, self.cutoff, self.switch, self.shift)
+        return _truncated(present_function(type(self)), self.cutoff, self.switch, self.shift)
 
     def steepness(self) -> tuple[float, float]:
         """Largest absolute first and second derivative of the energy at the cut-off, over a sample of pairs: what missed pairs cost."""
@@ -162,10 +161,11 @@ class PairPotential(Potential):
 
 
 # ---------------------------------------------------------------------------------------------------------- pure energy
-@lru_cache(64)
 def _truncated(function, cutoff, switch, shift):
     if not shift and switch is None:
         return function
+    if (key := ("truncated", cutoff, switch, shift)) in function.kept:
+        return function.kept[key]
 
     def energy(r, *params):
         u = function(r, *params)
@@ -177,7 +177,8 @@ def _truncated(function, cutoff, switch, shift):
         return u
 
     energy.__name__ = energy.__qualname__ = function.__name__
-    return Elementwise(energy, function.names)
+    function.kept[key] = Elementwise(energy, function.names)
+    return function.kept[key]
 
 
 class _Terms:
@@ -204,8 +205,10 @@ class _Terms:
         return parts
 
 
-@lru_cache(64)
 def _block_function(function, rules, periodic):
+    if (key := ("block", rules, periodic)) in function.kept:
+        return function.kept[key]
+
     def energy(data, *leaves):
         i, j, types, real = data
         positions, box = (leaves[-2], leaves[-1]) if periodic else (leaves[-1], None)
@@ -216,6 +219,7 @@ def _block_function(function, rules, periodic):
         u = function(np.sqrt(square), *[_mixed(rule, x, i, j, types) for (_, rule), x in zip(rules, leaves, strict=False)])
         return np.sum(u if real is None else np.where(real, u, 0.0))
 
+    function.kept[key] = energy
     return energy
 
 
@@ -266,7 +270,7 @@ def pair_potential(function: Callable | None = None, *, name: str | None = None)
         keyword = inspect.Parameter.KEYWORD_ONLY
         parameters = [p.replace(kind=keyword) for p in list(own._signature.parameters.values())[1:]]
         parameters += [p for p in inspect.signature(PairPotential).parameters.values() if p.kind is keyword]
-        return potential_class(PairPotential, own, function=own, default_name=name or own.__name__,
+        return potential_class(PairPotential, own, default_name=name or own.__name__,
                                __signature__=inspect.Signature(parameters))  # fmt: skip
 
     return decorate if function is None else decorate(function)

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import copy
 import inspect
-import os
 from collections.abc import Callable
-from importlib import import_module
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -20,6 +18,8 @@ from triskele.core.transforms.elementwise import Elementwise, elementwise
 from triskele.sponge.box import displacement
 from triskele.sponge.codegen import Output, expressions
 from triskele.sponge.engine.task import Task
+from triskele.sponge.fingerprint import fingerprint_of
+from triskele.sponge.handle import Handle
 from triskele.sponge.indices import as_indices
 from triskele.sponge.potential import ROW, Plan, Potential
 from triskele.sponge.potentials.term_kernels import LANES, add_buffers
@@ -190,7 +190,8 @@ class TermPotential(Potential):
 
     def energy(self, params, positions, box):
         x = self.coordinates(positions, box)
-        return np.sum(self.function(x, *[params[n] for n in self.function.names[1:]]))
+        function = present_function(type(self))
+        return np.sum(function(x, *[params[n] for n in function.names[1:]]))
 
     def coordinates(self, positions: Any, box: Any = None) -> Any:
         """The distances (nm) or angles (radians) that the energy depends on, [m]."""
@@ -199,6 +200,7 @@ class TermPotential(Potential):
     def subset(self, which: np.ndarray) -> TermPotential:
         """The same with the terms of a mask or of indices `which` only."""
         part = copy.copy(self)
+        part._reshaped()
         part.atoms = np.ascontiguousarray(self.atoms[which])
         part.params = {name: values[which] for name, values in self.params.items()}
         return part
@@ -219,43 +221,37 @@ class TermPotential(Potential):
     def plan(self, engine):
         if self.compiled is not None:
             return type(self).compiled(self, engine)
-        params = np.stack([self.params[n] for n in self.function.names[1:]], axis=1) if self.params else np.zeros((len(self.atoms), 1))
-        return plan_terms(engine, generated_kernel(self.function, self.kind), self.atoms, params, self.kind.chunk,
-                          images=self.images)
+        function = present_function(type(self))
+        params = np.stack([self.params[n] for n in function.names[1:]], axis=1) if self.params else np.zeros((len(self.atoms), 1))
+        return plan_terms(engine, generated_kernel(function, self.kind), self.atoms, params, self.kind.chunk, images=self.images)
 
     def __reduce__(self):
         return class_and_state(self)
 
 
-_CLASSES: dict[int, type] = {}  # made by decorators in this process, which need not have names that can be imported
-
-
 def class_and_state(potential: Potential) -> tuple:
     """How pickle takes a potential whose class is made by a decorator."""
-    cls = type(potential)
-    return _restore, (cls.__module__, cls.__qualname__, (os.getpid(), id(cls)), potential.__dict__)
+    return _restore, (Handle(type(potential)), potential.__dict__)
 
 
-def _restore(module, qualname, key, state):
-    cls = _CLASSES.get(key[1]) if key[0] == os.getpid() else None
-    if cls is None:
-        try:
-            cls = import_module(module)
-            for part in qualname.split("."):
-                cls = getattr(cls, part)
-        except (ImportError, AttributeError, ValueError):
-            raise ValueError(f"potential: {qualname} of {module} cannot be imported here (define it at the top of a module)") from None
-    potential = object.__new__(cls)
+def _restore(handle, state):
+    potential = object.__new__(handle.get())
     potential.__dict__.update(state)
     return potential
 
 
-def potential_class(base: type, function: Callable, /, **attributes: Any) -> type:
+def potential_class(base: type, function: Elementwise, /, **attributes: Any) -> type:
     """A subclass of `base` under the name of `function`."""
-    attributes |= {"__module__": function.__module__, "__qualname__": function.__qualname__, "__doc__": function.__doc__}
-    cls = type(function.__name__, (base,), attributes)
-    _CLASSES[id(cls)] = cls
-    return cls
+    attributes |= {"__module__": function.__module__, "__qualname__": function.__qualname__, "__doc__": function.__doc__,
+                   "function": function}  # fmt: skip
+    return type(function.__name__, (base,), attributes)
+
+
+def present_function(cls: Any) -> Elementwise:
+    """The function of a class made by a decorator, with the values that it has captured and its globals as they are now."""
+    if not cls.__module__.startswith("triskele."):  # ours read nothing
+        fingerprint_of(cls.function)  # which makes it forget what it has read before
+    return cls.function
 
 
 def indices(where: str, atoms: Any, k: int) -> np.ndarray:
@@ -296,7 +292,7 @@ def _decorator(kind: Kind, function: Callable | None, name: str | None, compiled
         taken = sorted({"name", "atoms"} & set(own.names))
         if taken:
             raise TypeError(f"{own.__name__}: an argument must not be called {taken[0]!r}, which the potential needs itself")
-        return potential_class(TermPotential, own, function=own, kind=kind, default_name=name or own.__name__,
+        return potential_class(TermPotential, own, kind=kind, default_name=name or own.__name__,
                                compiled=None if compiled is None else staticmethod(compiled),
                                __signature__=inspect.Signature([
                                    inspect.Parameter("atoms", inspect.Parameter.POSITIONAL_OR_KEYWORD),

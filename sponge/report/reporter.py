@@ -7,6 +7,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from triskele.sponge.errors import ReporterError
+from triskele.sponge.sealed import Sealed
 
 if TYPE_CHECKING:
     from triskele.sponge.simulation import Simulation
@@ -34,7 +35,7 @@ def check_path(name: str, path: str, descriptor: int, lost: str) -> None:
         raise ReporterError(f"{name}: {lost}: another file has taken its place during the run")
 
 
-class Reporter:
+class Reporter(Sealed):
     """Looks at a simulation every so many steps.
 
     A run calls `open` before its first step, `report` after each step whose number is a multiple of `every`, `tick` a few
@@ -52,9 +53,18 @@ class Reporter:
     """
 
     def __init__(self, every: int):
-        if isinstance(every, bool) or not hasattr(every, "__index__") or every < 1:
-            raise ValueError(f"{type(self).__name__}: every must be a whole number of steps >= 1, got {every!r}")
-        self.every = int(every)
+        self.every = every
+
+    @property
+    def every(self) -> int:
+        """Steps between reports. Can be set, for the next run."""
+        return self._every
+
+    @every.setter
+    def every(self, value: int) -> None:
+        if isinstance(value, bool) or not hasattr(value, "__index__") or value < 1:
+            raise ValueError(f"{type(self).__name__}: every must be a whole number of steps >= 1, got {value!r}")
+        self._every = int(value)
 
     def open(self, sim: Simulation) -> None:
         """Get ready; raising here stops the run before its first step."""

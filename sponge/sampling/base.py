@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from triskele.sponge.sealed import Fixed
+
 if TYPE_CHECKING:
     from triskele.sponge.engine.engine import Engine
     from triskele.sponge.engine.program import Phase
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["Sampling"]
 
 
-class Sampling:
+class Sampling(Fixed):
     """A method that changes what a simulation samples, such as SITS or metadynamics.
 
     It belongs to one simulation, which takes it in `sampling`. What it has learned stands in its own arrays, at fixed

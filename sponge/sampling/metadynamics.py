@@ -35,7 +35,8 @@ class FreeEnergyEstimate:
     value : array [n1, ...]
         From the weights of the recorded states, in kJ/mol, 0 at the minimum; infinite where none is.
     error : array [n1, ...]
-        Standard error of `value`, between blocks of the run; infinite where one of them has not been.
+        Standard error of -RT ln p, in kJ/mol, of which the probability's normalisation is a part; infinite where one of the
+        blocks of the run has not been.
     from_bias : array [n1, ...]
         -gamma / (gamma - 1) V, or -V of plain metadynamics, 0 at the minimum.
     """
@@ -264,10 +265,28 @@ class Metadynamics(Sampling):
         return result
 
     def weights(self, steps: Any = None) -> np.ndarray:
-        """Weights that take recorded states to the unbiased ensemble, exp((V(s, t) - c(t)) / RT) [3]_.
+        """Weights of states, of sum 1, that take them to the unbiased ensemble: the exponentials of `log_weights`.
 
-        The constant c(t) makes weights of different times, and of walkers that share a bias, comparable; their mean is about
-        1. Those of the first crossings, when the bias changes from one hill to the next, are the worst.
+        Those of the first crossings, when the bias changes from one hill to the next, are the worst.
+
+        Parameters
+        ----------
+        steps : int array [m], optional
+            Numbers of states; all that were recorded when left out.
+
+        Returns
+        -------
+        array [m]
+        """
+        log = self.log_weights(steps)
+        weights = np.exp(log - log.max())
+        return weights / weights.sum()
+
+    def log_weights(self, steps: Any = None) -> np.ndarray:
+        """Logarithms of weights that take recorded states to the unbiased ensemble, (V(s, t) - c(t)) / RT [3]_.
+
+        The constant c(t) makes weights of different times, and of walkers that share a bias, comparable: those of several
+        walkers are put together first, and then brought to a sum of 1.
 
         Parameters
         ----------
@@ -290,20 +309,21 @@ class Metadynamics(Sampling):
             rows = rows[at]
         if not len(rows):
             raise ValueError(f"{where}: nothing was recorded yet")
-        log = (rows[:, -3] - rows[:, -2]) / (units.GAS_CONSTANT * self._known_temperature(where))
-        return np.exp(log)
+        return (rows[:, -3] - rows[:, -2]) / (units.GAS_CONSTANT * self._known_temperature(where))
 
-    def free_energy(self, blocks: int = 5, skip: float = 0.2) -> FreeEnergyEstimate:
+    def free_energy(self, blocks: int = 10, skip: float = 0.2) -> FreeEnergyEstimate:
         """Free energy of the variables, with error bars.
 
-        The density of the recorded states with their weights, smoothed by a quarter of sigma, and its spread over blocks of
-        the run; and the estimate from the bias as it is now, which also has its fluctuations from hill to hill. Of several
-        walkers, only this one's states count for the former.
+        The first estimate is the logarithm of a density: that of the recorded states with their weights, under kernels half as
+        wide as the spacing of the grid. What the kernels change is extrapolated to zero width from a second set, whose
+        variance is twice as large, and the next order of this extrapolation is a part of the error. The other part is the
+        spread between blocks of the run (jackknife). The second estimate is from the bias as it is now, which also has its
+        fluctuations from hill to hill. Of several walkers, only this one's states count for the former.
 
         Parameters
         ----------
         blocks : int
-            At least 2.
+            At least 2. Each should be much longer than it takes to go to and fro.
         skip : float
             Part of the records at the beginning that is left out: there the bias grew fastest.
 
@@ -319,22 +339,34 @@ class Metadynamics(Sampling):
         first = int(skip * len(self.steps))
         if len(self.steps) - first < 2 * blocks:
             raise ValueError(f"{where}: {blocks} blocks need at least {2 * blocks} records, got {len(self.steps) - first} (run on)")
-        points, weights = np.ascontiguousarray(self.values[first:]), self.weights()[first:]
-        narrow = self._range.copy()
-        narrow[:, 2] = np.maximum(0.25 * narrow[:, 2], narrow[:, 1])
-        densities = np.zeros((blocks, self._grid.shape[1]))
-        for part, density in zip(np.array_split(np.arange(len(points)), blocks), densities):
-            hills = np.zeros_like(self._grid)
-            kernels.add_hills(points[part], weights[part], self._shape, narrow, hills, *self._scratch)
-            density[:] = hills[0]
-        total, seen = densities.sum(axis=0), densities.min(axis=0) > 0
-        value = np.where(total > 0, thermal * np.log(total.max() / np.where(total > 0, total, 1.0)), np.inf)
-        parts = -thermal * np.log(np.where(seen, densities / densities.sum(axis=1, keepdims=True), 1.0))
-        error = np.where(seen, parts.std(axis=0, ddof=1) / np.sqrt(blocks), np.inf)
+        densities, counts = self._densities(first, blocks)
+        total, seen = densities.sum(axis=0), counts.sum(axis=0) >= 1
+        value, shape = -thermal * _extrapolated(total, seen), self._shape[:, 0]
+        parts = -thermal * np.array([_extrapolated(total - part, seen) for part in densities])
+        spread = (blocks - 1) / blocks * np.sum((parts - parts.mean(axis=0)) ** 2, axis=0)
+        # a block that has seen nothing here tells that the others cannot know
+        error = np.where(counts.min(axis=0) >= 1, np.sqrt(spread + (thermal * _next_order(total)) ** 2), np.inf)
         factor = 1.0 if self.bias_factor is None else self.bias_factor / (self.bias_factor - 1)
-        shape = self._shape[:, 0]
+        value = np.where(seen, value - value[seen].min(initial=np.inf), np.inf)
         return FreeEnergyEstimate(self.axes, value.reshape(shape), error.reshape(shape),
                                   (factor * (self._grid[0].max() - self._grid[0])).reshape(shape))  # fmt: skip
+
+    def _densities(self, first, blocks):
+        """Of the records from `first` on, in blocks, for kernels of one, two and three times a variance [blocks, 3, nodes]; how many
+        records a node has seen in each block [blocks, nodes]."""
+        points = np.ascontiguousarray(self.values[first:])
+        weights = np.exp(self.log_weights()[first:])
+        densities, counts = np.zeros((blocks, 3, self._grid.shape[1])), np.zeros((blocks, self._grid.shape[1]))
+        for k, part in enumerate(np.array_split(np.arange(len(points)), blocks)):
+            for times in (1, 2, 3):
+                narrow = self._range.copy()
+                narrow[:, 2] = 0.5 * np.sqrt(times) * narrow[:, 1]
+                jobs = [(weights[part], densities[k, times - 1])] + [(np.ones(len(part)), counts[k])] * (times == 1)
+                for heights, into in jobs:
+                    hills = np.zeros_like(self._grid)
+                    kernels.add_hills(points[part], heights, self._shape, narrow, hills, *self._scratch)
+                    into[:] = hills[0] / times ** (0.5 * len(self.cvs))
+        return densities, counts
 
     def _known_temperature(self, where):
         if self._temperature is None:
@@ -376,6 +408,22 @@ class Metadynamics(Sampling):
         self._grid[:] = self._common
         self._now[0] = kernels.constant(self._grid[0], *self._options[2:])
         self._shared = len(self._full) * _ROWS + int(self._counts[0])
+
+
+def _log(density):
+    return np.log(np.maximum(density, 1e-300))
+
+
+def _extrapolated(densities, seen):
+    """Logarithm of the density that kernels [3, nodes] of one and two times a variance would have at none, as a probability."""
+    log = 2 * _log(densities[0]) - _log(densities[1])
+    top = log[seen].max(initial=-np.inf)
+    return log - top - np.log(np.exp(log[seen] - top).sum())
+
+
+def _next_order(densities):
+    one, two, three = _log(densities)
+    return one - 2 * two + three
 
 
 def _scratch():

@@ -86,6 +86,7 @@ class ReplicaExchange(Replicas):
                  precision: Literal["mixed", "double"] = "mixed", comm: Any = None):
         systems, integrators = _states(system, integrator, temperatures)
         self.temperatures = np.array([i.temperature for i in integrators])
+        self.temperatures.flags.writeable = False  # integrators have them too
         if isinstance(seed, bool) or not hasattr(seed, "__index__") or seed < 0:
             raise ValueError(f"ReplicaExchange: seed must be a whole number >= 0, got {seed!r}")
         self.seed = int(seed)
@@ -268,7 +269,8 @@ class ReplicaExchange(Replicas):
                 **{f"log/{name}": np.array(values) for name, values in self._log.items()}}
 
     def _take(self, arrays):
-        self.attempted, self.accepted, self._order = (arrays[name].copy() for name in ("attempted", "accepted", "order"))
+        for name, kept in (("attempted", self.attempted), ("accepted", self.accepted), ("order", self._order)):
+            kept[:] = arrays[name]
         self._log = {name: list(arrays[f"log/{name}"]) for name in self._log}
 
 

@@ -21,6 +21,7 @@ from triskele.sponge.report.checkpoint import Checkpoint
 from triskele.sponge.report.reporter import Reporter
 from triskele.sponge.run_loop import _close, _report
 from triskele.sponge.sampling.ranks import Ranks
+from triskele.sponge.sealed import Fixed
 from triskele.sponge.simulation import Simulation
 
 __all__ = ["Replicas", "replica_seed"]
@@ -32,7 +33,7 @@ def replica_seed(seed: int, k: int) -> int:
     return low | high << 32
 
 
-class Replicas:
+class Replicas(Fixed):
     """Simulations that make their steps together.
 
     In one process they run on threads. Under ``mpiexec -n 4 python script.py`` the same script spreads them over the
@@ -229,7 +230,7 @@ class Replicas:
 
         def open_all(k):
             sim = self._simulations[k]
-            sim.target, sim._guard.path, sim._running = target, f"{stem}.replica{k}.last_good{ending or '.chk'}", True
+            vars(sim)["target"], sim._guard.path, sim._running = target, f"{stem}.replica{k}.last_good{ending or '.chk'}", True
             for r in made[k]:
                 r.open(sim)
                 reporters[k].append(r)
@@ -239,6 +240,7 @@ class Replicas:
     def _prepare(self, k):
         """Compile what the loop needs: in one thread, as several would only wait for each other."""
         sim = self._simulations[k]
+        sim.check_unchanged()
         if sim._scheduled_box is None:
             sim._schedule(sim._engine.box)
         _ = sim._runner.program

@@ -77,6 +77,7 @@ def rest2(system: System, solute: Any, temperature: float, reference: float) -> 
     scaled = system.copy()
     for potential in scaled.potentials:
         _scale(potential, inside, factor, root)
+        potential._reshaped()
     return scaled
 
 

@@ -97,6 +97,7 @@ class UmbrellaSampling(Replicas):
         if np.broadcast_shapes(k.shape, self.centres.shape) != self.centres.shape or not (np.isfinite(k).all() and np.all(k > 0)):
             raise ValueError(f"{where}: k must be positive, a number or of shape {self.centres.shape[1:]} or {self.centres.shape}, got {k}")
         self.k = np.array(np.broadcast_to(k, self.centres.shape))
+        self.centres.flags.writeable = self.k.flags.writeable = False  # windows have copies
         n = len(self.centres)
         if positions is not None and np.shape(positions) != (n, system.n, 3):
             raise ValueError(f"{where}: positions must have shape {(n, system.n, 3)}, got {np.shape(positions)}")

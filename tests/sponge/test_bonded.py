@@ -6,6 +6,7 @@ import pytest
 from tests.sponge.reference import load_reference
 from triskele import core, sponge
 from triskele.sponge.engine.engine import Engine
+from triskele.sponge.errors import BrokenSimulationError
 from triskele.sponge.load.openmm_xml import load_openmm
 from triskele.sponge.testing import check_potential, example_system, examples
 
@@ -182,10 +183,11 @@ def test_atoms_at_the_same_place():
     np.testing.assert_array_equal(core.grad(lambda y: bond["bond"].energy(bond["bond"].params, y, None))(x), 0.0)
 
 
-def test_torsion_without_an_angle_gives_nan():
+def test_torsion_without_an_angle_is_named():
     straight = np.array([[0, 0, 0], [0.1, 0, 0], [0.2, 0, 0], [0.3, 0.1, 0]])
     system = _particles(straight, sponge.periodic_torsion([[0, 1, 2, 3]], k=1.0, periodicity=1, phase=0.0))
-    assert np.isnan(system.forces()).any()  # visible to the guard of a run
+    with pytest.raises(BrokenSimulationError, match="from term 'torsion'"):
+        system.forces()
 
 
 def test_terms_across_the_boundary_of_a_triclinic_box():

@@ -76,7 +76,7 @@ def test_a_callback_that_breaks_the_state_is_refused():
     sim = chain()
 
     def spoil(sim):
-        x = sim.positions
+        x = sim.positions.copy()
         x[2] = np.nan
         sim.positions = x
 
@@ -90,7 +90,7 @@ def test_what_a_callback_did_is_not_undone_by_looking_for_the_cause():
 
     def push(sim):
         if sim.step == 50:
-            v = sim.velocities
+            v = sim.velocities.copy()
             v[3, 0] = 10.0
             sim.velocities = v
 
@@ -110,7 +110,7 @@ def test_atoms_that_are_moved_behind_its_back():
 
 def test_forces_that_are_broken_from_the_start():
     sim = chain()
-    x = sim.positions
+    x = sim.positions.copy()
     x[3] += [1.0, 0, 0]
     sim.positions = x
     with pytest.raises(BrokenSimulationError, match="NaN force from term 'cusp' at step 1 "):

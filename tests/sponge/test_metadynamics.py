@@ -184,7 +184,7 @@ def test_weights_are_those_of_the_records():
         bias.weights()
     langevin(torsion_chain(), [bias], timestep=0.002).run(500)
     all_of_them = bias.weights()
-    assert np.array_equal(bias.weights(bias.steps[3::7]), all_of_them[3::7])
+    np.testing.assert_allclose(bias.weights(bias.steps[3::7]), all_of_them[3::7] / all_of_them[3::7].sum(), rtol=1e-12)
     with pytest.raises(ValueError, match=r"states must have been recorded, but 12 was not \(record = 5\)"):
         bias.weights([10, 12])
 
@@ -206,20 +206,44 @@ def test_periodic_torsion(bias_factor):
     assert np.std((found.from_bias - exact)[exact < 15]) < (1.2 if bias_factor is None else 0.6)
     assert np.std((found.value - exact)[exact < 10]) < 0.5
     assert np.all(found.error[exact < 10] < 1.0) and found.value.min() == 0
-    assert bias.weights()[5000:].mean() == pytest.approx(1.0, abs=0.25)
+    assert np.exp(bias.log_weights())[5000:].mean() == pytest.approx(1.0, abs=0.25)
+    assert bias.weights().sum() == pytest.approx(1.0) and bias.weights(bias.steps[7:9]).sum() == pytest.approx(1.0)
 
 
-def test_error_bars_are_of_the_right_size():
-    """Differences between two wells of eight runs, in standard errors: their mean square is 1 but for the spread of chi squared."""
-    scores = []
+def _chi_squares(found, exact, top):
+    """Of all nodes up to an energy, with the constant of the most probable ones."""
+    some = np.isfinite(found.error) & (exact < exact.min() + top)
+    off = np.where(some, found.value, exact) - exact
+    p = np.where(some, np.exp(-(exact - exact.min()) / RT), 0.0)
+    return ((off - np.sum(np.where(some, p * off, 0.0)) / p.sum())[some] / found.error[some]) ** 2
+
+
+def test_errors_of_a_double_well_are_of_the_right_size():
+    """The wells are as narrow as hills: kernels of a quarter of sigma were off by ten standard errors."""
+    squares, differences = [], []
     for seed in range(8):
         bias = sponge.Metadynamics(X, 0.15, height=1.0, every=100, bias_factor=5, grid=(-2.5, 2.5), record=20)
         langevin(particle(double_well, start=(-1.0, 0, 0)), [bias], seed=seed, timestep=0.01).run(200_000)
-        found = bias.free_energy(blocks=8)
-        i, j = (int(np.argmin(np.abs(found.axes[0] - x))) for x in (-1.0, 0.95))
+        found = bias.free_energy()
         exact = well(found.axes[0])
-        scores.append((found.value[j] - found.value[i] - exact[j] + exact[i]) / np.hypot(found.error[i], found.error[j]))
-    assert 0.2 < np.mean(np.square(scores)) < 2.5
+        squares.append(_chi_squares(found, exact, 30.0).mean())
+        i, j = (int(np.argmin(np.abs(found.axes[0] - x))) for x in (-1.0, 0.95))
+        differences.append((found.value[j] - found.value[i] - exact[j] + exact[i]) / np.hypot(found.error[i], found.error[j]))
+    assert 0.4 < np.mean(squares) < 2.2, squares
+    assert 0.2 < np.mean(np.square(differences)) < 2.5
+
+
+def test_errors_in_two_dimensions_are_of_the_right_size():
+    def energy(x):
+        return well(x[0, 0]) + 5.0 * x[0, 1] ** 2 + 50.0 * x[0, 2] ** 2
+
+    squares = []
+    for seed in range(3):
+        bias = sponge.Metadynamics([X, Y], [0.2, 0.6], height=1.0, every=100, bias_factor=5, grid=[(-2.5, 2.5), (-7.0, 7.0)], record=10)
+        langevin(particle(energy, start=(-1.0, 0, 0)), [bias], seed=seed, timestep=0.01).run(300_000)
+        found = bias.free_energy()
+        squares.append(_chi_squares(found, well(found.axes[0])[:, None] + 5.0 * found.axes[1] ** 2, 8.0).mean())
+    assert 0.4 < np.mean(squares) < 2.2, squares
 
 
 def test_well_tempered_bias_is_a_part_of_the_free_energy():

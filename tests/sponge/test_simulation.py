@@ -186,8 +186,9 @@ def test_minimize_finds_the_minimum_and_draws_velocities_again():
 def test_states_are_copies():
     sim = springs(box=3.0)
     state = sim.state()
-    sim.positions[:] = 0
-    state.box[:] = 0
+    with pytest.raises(ValueError, match="read-only"):  # which would move no atom
+        sim.positions[:] = 0
+    state.box[:] = state.positions[:] = 0
     sim.run(5)
     assert sim.step == 5 and state.step == 0 and sim.box[0, 0] == 3.0
     assert not np.array_equal(state.positions, sim.positions)

@@ -14,7 +14,7 @@ from triskele.quantum.gates import families, fermionic
 from triskele.quantum.gates.base import Gate
 from triskele.quantum.gates.standard import CONTROLLED, resolve
 from triskele.quantum.instruction import BARRIER, MEASURE, RESET, Condition, Instruction
-from triskele.quantum.parameters import Linear, angle
+from triskele.quantum.parameters import LARGEST, Linear, angle
 
 __all__ = ["Circuit"]
 
@@ -51,7 +51,7 @@ class Circuit:
         for what, number in (("num_qubits", num_qubits), ("num_clbits", num_clbits)):
             if isinstance(number, bool) or not isinstance(number, (int, np.integer)) or number < 0:
                 raise CircuitError(f"Circuit: {what} must be an integer of at least 0, got {number!r}")
-        self.num_qubits, self.num_clbits = int(num_qubits), int(num_clbits)
+        self._num_qubits, self._num_clbits = int(num_qubits), int(num_clbits)
         self._instructions: list[Instruction] = []
         self._data: frozenset[str] = frozenset()
         self._condition: Condition | None = None
@@ -88,6 +88,23 @@ class Circuit:
         return circuit
 
     # -- what is in it ----------------------------------------------------------------------------------------------
+
+    @property
+    def num_qubits(self) -> int:
+        """Number of qubits, fixed when the circuit is made."""
+        return self._num_qubits
+
+    @property
+    def num_clbits(self) -> int:
+        """Number of classical bits: those asked for, and those that `measure` added. It may be set, to no fewer than are used."""
+        return self._num_clbits
+
+    @num_clbits.setter
+    def num_clbits(self, number: int) -> None:
+        used = max((c for i in self._instructions for c in (*i.clbits, *(i.condition.clbits if i.condition else ()))), default=-1) + 1
+        if isinstance(number, bool) or not isinstance(number, (int, np.integer)) or number < used:
+            raise CircuitError(f"Circuit: num_clbits must be an integer of at least {used}, the bits that are used, got {number!r}")
+        self._num_clbits = int(number)
 
     @property
     def instructions(self) -> tuple[Instruction, ...]:
@@ -196,7 +213,7 @@ class Circuit:
                 control, targets = control + targets[:number], targets[number:]
         elif not hasattr(gate, "num_params"):
             raise GateError(f"append: a gate's name, or a gate, channel or operation is needed, got {gate!r}")
-        n = self.num_qubits
+        n = self._num_qubits
         wires = targets + control
         for q in wires:
             if type(q) is not int and isinstance(q, np.integer):
@@ -211,20 +228,27 @@ class Circuit:
             raise GateError(f"{where}: {gate.num_params} parameters are needed, got {len(params)}")
         if control and not isinstance(gate, Gate):
             raise CircuitError(f"{where}: only gates have controls, got {list(control)}")
-        if clbits or condition:
-            self._check_bits(where, clbits, condition)
         angles = tuple([angle(p, where) for p in params])
+        if clbits or condition:
+            if condition and self._condition:
+                raise CircuitError(f"{where}: conditions cannot be nested (use one condition on all the bits)")
+            if any(isinstance(c, bool) or not isinstance(c, (int, np.integer)) or c < 0 for c in clbits):
+                raise CircuitError(f"{where}: classical bits must be integers of at least 0, got {list(clbits)}")
+            condition = condition and self._checked_condition(where, *condition)
+            clbits = tuple([int(c) for c in clbits])
+            self._num_clbits = max(self._num_clbits, *[c + 1 for c in clbits], 0)  # there is room for what is written
         self._instructions.append(Instruction(gate, targets, angles, control, tuple(clbits), condition or self._condition))
         return self
 
-    def _check_bits(self, where: str, clbits: Sequence[int], condition: Condition | None) -> None:
-        """Make room for classical bits that are written; those that are read must be there."""
-        for c in clbits:
-            if isinstance(c, bool) or not isinstance(c, (int, np.integer)) or c < 0:
-                raise CircuitError(f"{where}: classical bits must be integers of at least 0, got {c!r}")
-            self.num_clbits = max(self.num_clbits, int(c) + 1)
-        if condition and not all(isinstance(c, (int, np.integer)) and 0 <= c < self.num_clbits for c in condition.clbits):
-            raise CircuitError(f"{where}: classical bits of a condition must be from 0 to {self.num_clbits - 1}, got {list(condition.clbits)}")
+    def _checked_condition(self, where: str, clbits: Sequence[int], value: int) -> Condition:
+        """The condition, in plain integers."""
+        bits = tuple(clbits)
+        if not all(isinstance(c, (int, np.integer)) and not isinstance(c, bool) and 0 <= c < self._num_clbits for c in bits) or len(set(bits)) != len(bits):
+            there = f"different ones from 0 to {self._num_clbits - 1}" if self._num_clbits else "there (measure into them first)"
+            raise CircuitError(f"{where}: classical bits must be {there}, got {list(bits)}")
+        if not isinstance(value, (int, np.integer)) or not bits or not 0 <= value < 1 << len(bits):
+            raise CircuitError(f"{where}: the value of a condition on {len(bits)} bits must be an integer from 0 to {(1 << len(bits)) - 1}, got {value!r}")
+        return Condition(tuple([int(c) for c in bits]), int(value))
 
     def __getattr__(self, name: str) -> Any:
         # A registered gate becomes a method when it is first asked for.
@@ -290,12 +314,9 @@ class Circuit:
     def when(self, clbits: Sequence[int] | int, value: int = 1) -> Iterator[Circuit]:
         """What is added inside the `with` is done only if these classical bits (first least significant) hold `value`."""
         bits = (clbits,) if isinstance(clbits, (int, np.integer)) else tuple(clbits)
-        if any(not 0 <= c < self.num_clbits for c in bits):
-            there = f"from 0 to {self.num_clbits - 1}" if self.num_clbits else "there (measure into them first)"
-            raise CircuitError(f"when: classical bits must be {there}, got {list(bits)}")
         if self._condition is not None:
             raise CircuitError("when: conditions cannot be nested (use one condition on all the bits)")
-        self._condition = Condition(bits, int(value))
+        self._condition = self._checked_condition("when", bits, value)
         try:
             yield self
         finally:
@@ -325,8 +346,13 @@ class Circuit:
             other = other.remap(qubits, self.num_qubits)
         if mixed := (set(self.parameters) & set(other.data)) | (set(self.data) & set(other.parameters)):
             raise ParameterError(f"extend: {sorted(mixed)} are trainable in one circuit and data in the other (rename them)")
-        self._instructions.extend(other._instructions)
-        self.num_clbits = max(self.num_clbits, other.num_clbits)
+        added: Iterable[Instruction] = other._instructions
+        if self._condition is not None:
+            if any(i.condition for i in added):
+                raise CircuitError("extend: conditions cannot be nested (use one condition on all the bits)")
+            added = [i if i.gate is BARRIER else i._replace(condition=self._condition) for i in added]
+        self._instructions.extend(added)
+        self._num_clbits = max(self._num_clbits, other.num_clbits)
         self._data = self._data | other._data
         return self
 
@@ -396,8 +422,8 @@ class Circuit:
             if array.shape != (len(self.parameters),):
                 raise ParameterError(f"bind: {len(self.parameters)} values are needed, got an array of shape {array.shape}")
             found = dict(zip(self.parameters, array.tolist(), strict=True))
-        if bad := [n for n, v in found.items() if not np.isfinite(v)]:
-            raise ParameterError(f"bind: {bad[0]} is {found[bad[0]]}: values must be finite")
+        if bad := [n for n, v in found.items() if not abs(v) <= LARGEST]:
+            raise ParameterError(f"bind: {bad[0]} is {found[bad[0]]}: values must be finite (the largest is {LARGEST:g})")
         return found
 
     def rename(self, names: Mapping[str, str]) -> Circuit:

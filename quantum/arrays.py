@@ -11,7 +11,7 @@ import numpy as np
 from triskele.quantum.errors import CircuitError, GateError, ParameterError
 from triskele.quantum.gates.standard import resolve
 from triskele.quantum.instruction import Instruction
-from triskele.quantum.parameters import LARGEST, angle
+from triskele.quantum.parameters import angle
 
 __all__ = ["instructions"]
 
@@ -63,8 +63,8 @@ def _of_kind(num_qubits: int, name: str, wires: np.ndarray, angles: np.ndarray) 
         raise GateError(f"{name}: {gate.num_params} parameters are needed, got {angles.shape[1]}")
     angles = angles[:, : gate.num_params]
     if angles.dtype.kind in "fiu":
-        if not (allowed := np.abs(angles) <= LARGEST).all():
-            raise ParameterError(f"{name}: an angle must be finite, got {angles[~allowed][0]} (the largest is {LARGEST:g})")
+        if not np.isfinite(angles).all():
+            raise ParameterError(f"{name}: an angle must be finite, got {angles[~np.isfinite(angles)][0]}")
         columns = [angles[:, k].astype(float).tolist() for k in range(gate.num_params)]
     else:
         columns = [[angle(a, name) for a in angles[:, k].tolist()] for k in range(gate.num_params)]

@@ -54,6 +54,7 @@ class Circuit:
         self._num_qubits, self._num_clbits = int(num_qubits), int(num_clbits)
         self._instructions: list[Instruction] = []
         self._data: frozenset[str] = frozenset()
+        self._order: tuple[str, ...] = ()  # names that come first, in this order, where they occur
         self._condition: Condition | None = None
         self._programs: dict[Any, Any] = {}  # what is made of it for simulators, until it changes
 
@@ -120,23 +121,34 @@ class Circuit:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Circuit):
             return NotImplemented
-        return (self.num_qubits, self.num_clbits, self._instructions) == (other.num_qubits, other.num_clbits, other._instructions)
+        if (self.num_qubits, self.num_clbits, self._instructions) != (other.num_qubits, other.num_clbits, other._instructions):
+            return False
+        return (self.parameters, self.data) == (other.parameters, other.data)
 
     __hash__ = None  # type: ignore[assignment]
 
     @property
     def names(self) -> tuple[str, ...]:
-        """All parameter names in order of first appearance, data among them."""
-        return tuple(dict.fromkeys(n for i in self._instructions for n in i.names))
+        """All parameter names, data among them, in order of first appearance.
+
+        Circuits made of others (`inverse`, `decompose`, `from_qasm`, ...) keep the order of those.
+        """
+        found = dict.fromkeys(n for i in self._instructions for n in i.names)
+        return tuple(dict.fromkeys([*(n for n in self._order if n in found), *found])) if self._order else tuple(found)
+
+    def _ordered(self, names: Iterable[str]) -> Circuit:
+        """This circuit, whose names are from now on in this order."""
+        self._order = tuple(names)
+        return self
 
     @property
     def parameters(self) -> tuple[str, ...]:
-        """Names of trainable parameters in order of first appearance: the order of `theta` everywhere."""
+        """Names of trainable parameters in the order of `names`: the order of `theta` everywhere."""
         return tuple(n for n in self.names if n not in self._data)
 
     @property
     def data(self) -> tuple[str, ...]:
-        """Names of data parameters (see `as_encoder`) in order of first appearance: the order of `data` everywhere."""
+        """Names of data parameters (see `as_encoder`) in the order of `names`: the order of `data` everywhere."""
         return tuple(n for n in self.names if n in self._data)
 
     @property
@@ -330,7 +342,7 @@ class Circuit:
 
     def _with(self, instructions: Iterable[Instruction], num_qubits: int | None = None) -> Circuit:
         new = Circuit(self.num_qubits if num_qubits is None else num_qubits, self.num_clbits)
-        new._instructions, new._data = list(instructions), self._data
+        new._instructions, new._data, new._order = list(instructions), self._data, self._order
         return new
 
     def __add__(self, other: Circuit) -> Circuit:
@@ -351,6 +363,8 @@ class Circuit:
             if any(i.condition for i in added):
                 raise CircuitError("extend: conditions cannot be nested (use one condition on all the bits)")
             added = [i if i.gate is BARRIER else i._replace(condition=self._condition) for i in added]
+        if self._order or other._order:
+            self._order = tuple(dict.fromkeys([*self.names, *other.names]))
         self._instructions.extend(added)
         self._num_clbits = max(self._num_clbits, other.num_clbits)
         self._data = self._data | other._data
@@ -380,7 +394,7 @@ class Circuit:
         """
         from triskele.quantum.gates.inverse import inverse
 
-        return self._with(inverse(i) for i in reversed(self._instructions))
+        return self._with(inverse(i) for i in reversed(self._instructions))._ordered(self.names)
 
     def control(self, controls: Sequence[int] | int) -> Circuit:
         """The circuit done only where `controls` are all 1; they are qubits it does not act on."""
@@ -389,7 +403,7 @@ class Circuit:
         if used := sorted({q for i in self._instructions for q in (*i.qubits, *i.controls) if i.gate is not BARRIER}.intersection(control)):
             raise CircuitError(f"control: controls must be qubits that the circuit does not act on, got {used} (remap it first)")
         new = Circuit(n, self.num_clbits)
-        new._data = self._data
+        new._data, new._order = self._data, self._order
         for i in self._instructions:
             if i.gate is BARRIER:
                 new._instructions.append(i)
@@ -430,7 +444,7 @@ class Circuit:
         """The circuit with other parameter names."""
         new = self._with(i._replace(params=tuple(p.rename(names) if type(p) is Linear else p for p in i.params)) for i in self._instructions)
         new._data = frozenset(names.get(n, n) for n in self._data)
-        return new
+        return new._ordered(names.get(n, n) for n in self._order)
 
     # -- files and other packages -------------------------------------------------------------------------------------
 

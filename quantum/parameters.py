@@ -15,7 +15,7 @@ from triskele.quantum.errors import ParameterError
 
 __all__ = ["LARGEST", "Linear", "Parameter", "angle"]
 
-LARGEST = 1e100  # coefficient of an angle, or value of a parameter: products of them are finite
+LARGEST = 1e100  # angle, coefficient in one, or value of a parameter in a simulation: all that is made of them is finite
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,17 +116,17 @@ def angle(value: Any, where: str = "angle") -> float | Linear:
     Raises
     ------
     ParameterError
-        If it is none of these, not real, not finite, or larger than `LARGEST`.
+        If it is none of these, not real, or not finite.
     """
-    if type(value) is float and -LARGEST <= value <= LARGEST:  # the common case first: this is called for every gate
+    if type(value) is float and math.isfinite(value):  # the common case first: this is called for every gate
         return value
     if isinstance(value, str):
         return angle(_parse(value, where), where)
     if isinstance(value, Linear):
         if not value.terms:
             return angle(value.constant, where)
-        if not all(abs(c) <= LARGEST for _, c in value.terms) or not abs(value.constant) <= LARGEST:  # NaN compares as false
-            raise ParameterError(f"{where}: coefficients of an angle must be finite, got {value} (the largest is {LARGEST:g})")
+        if not (math.isfinite(value.constant) and all(math.isfinite(c) for _, c in value.terms)):
+            raise ParameterError(f"{where}: coefficients of an angle must be finite, got {value}")
         return value
     if isinstance(value, Mapping):
         return angle(sum((Parameter(n) * angle(c, where) for n, c in value.items()), Linear(())), where)
@@ -136,8 +136,8 @@ def angle(value: Any, where: str = "angle") -> float | Linear:
         raise ParameterError(f"{where}: an angle must be a number, a name, a dict of coefficients or an expression, got {value!r}") from None
     except OverflowError:
         number = math.inf
-    if not abs(number) <= LARGEST:
-        raise ParameterError(f"{where}: an angle must be real and finite, got {value!r:.50} (the largest is {LARGEST:g})")
+    if not math.isfinite(number):
+        raise ParameterError(f"{where}: an angle must be real and finite, got {value!r:.50}")
     return number
 
 

@@ -65,13 +65,16 @@ class Program:
         starts = np.zeros(len(builder.angle_terms) + 1, np.int64)
         np.cumsum([len(terms) for terms in builder.angle_terms], out=starts[1:])
         flat = [term for terms in builder.angle_terms for term in terms]
+        coefficients, constants = np.array([c for _, c in flat], float), np.array(builder.angle_constants, float)
+        for numbers in (coefficients, constants):
+            if not (allowed := np.abs(numbers) <= LARGEST).all():
+                raise ParameterError(f"run: angles, and coefficients in them, must be at most {LARGEST:g}, got {numbers[~allowed][0]}")
         return cls(
             num_qubits, parameters, data,
             np.array(builder.ops, np.int64).reshape(-1, OP_COLUMNS),
             np.array(builder.recipes, np.int64).reshape(-1, RECIPE_COLUMNS),
             np.array(builder.coefficients, float),
-            starts, np.array([i for i, _ in flat], np.int64), np.array([c for _, c in flat], float),
-            np.array(builder.angle_constants, float), tuple(builder.functions),
+            starts, np.array([i for i, _ in flat], np.int64), coefficients, constants, tuple(builder.functions),
         )  # fmt: skip
 
     def values(self, theta: Any = None, data: Any = None) -> np.ndarray:

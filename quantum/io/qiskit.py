@@ -20,6 +20,7 @@ from triskele.quantum.parameters import Linear
 __all__ = ["from_qiskit", "to_qiskit"]
 
 _NOTHING = ("delay", "id")
+_ORDER = "triskele.parameters"  # key of the metadata that lists parameters in their order
 _OURS = {"rcccx": "rc3x"}
 _THEIRS = {"rc3x": "rcccx"}
 
@@ -28,7 +29,7 @@ def from_qiskit(circuit: Any) -> Circuit:
     """A Qiskit `QuantumCircuit` as a circuit, global phase included.
 
     Gates that we do not have are replaced by their definition or matrix. `if_else` is kept as conditions. Parameters
-    must occur in linear expressions.
+    must occur in linear expressions. They come in the order in which they appear, or that which `to_qiskit` left in the metadata.
 
     Raises
     ------
@@ -48,7 +49,8 @@ def from_qiskit(circuit: Any) -> Circuit:
     qubits = {q: k for k, q in enumerate(circuit.qubits)}
     clbits = {c: k for k, c in enumerate(circuit.clbits)}
     _add(new, circuit, qubits, clbits, {})
-    return new
+    order = (circuit.metadata or {}).get(_ORDER, ())
+    return new._ordered(order) if all(isinstance(n, str) for n in order) else new
 
 
 def _add(new: Circuit, circuit: Any, qubits: dict[Any, int], clbits: dict[Any, int], bits: dict[int, int]) -> None:
@@ -182,6 +184,8 @@ def to_qiskit(circuit: Circuit) -> Any:
             else:
                 for i in expand(instruction, circuit.num_qubits, keep):
                     _append(new, i, [value(p) for p in i.params], standard)
+    if len(circuit.names) > 1:
+        new.metadata = {_ORDER: list(circuit.names)}
     return new
 
 

@@ -9,7 +9,7 @@ from triskele import quantum
 from triskele.quantum.errors import OperatorError, ParameterError, StateError
 from triskele.quantum.parameters import Parameter
 
-ANGLES = [3e13, 5.9e13, 6.1e13, 1e14, 1e15, 1e17, 1e20, 1e50, 9e99]
+ANGLES = [3e13, 5.9e13, 6.1e13, 1e14, 1e15, 1e17, 1e20, 1e50, 4e99]
 
 
 @pytest.mark.parametrize("angle", [*ANGLES, *(-a for a in ANGLES[::3])])
@@ -35,7 +35,7 @@ def test_expectation_values_and_gradients_at_large_angles(angle):
     np.testing.assert_allclose(subspace.statevector()[[1, 2]], [np.cos(angle), np.sin(angle)], atol=1e-12)
 
 
-BAD = [np.nan, np.inf, -np.inf, 1e101, -1e300, 10**400, 1 + 2j, np.complex128(1 + 2j)]
+BAD = [np.nan, np.inf, -np.inf, 10**400, 1 + 2j, np.complex128(1 + 2j)]
 
 
 @pytest.mark.parametrize("bad", BAD, ids=str)
@@ -60,11 +60,18 @@ def test_angles_that_are_none_are_refused(bad):
             lambda: quantum.Expectation(quantum.Circuit(1).rx("a", 0), "Z0").value_and_grad([bad]),
         ]
     for number, attempt in enumerate(attempts):
-        with pytest.raises(ParameterError):
+        with pytest.raises(ParameterError), np.errstate(over="ignore"):
             print(number, attempt())
 
 
-@pytest.mark.parametrize("text", ["1e999*a", "a/0", "1e200", "2*a + 1e400", "1e99*a + 1e101"])
+@pytest.mark.parametrize("simulator", ["statevector", "density_matrix", "trajectories", "subspace"])
+def test_angles_whose_products_overflow_are_refused(simulator):
+    for circuit, theta in ((quantum.Circuit(2).x(0).givens(1.7e308, 0, 1), []), (quantum.Circuit(2).x(0).givens("1e200*a", 0, 1), [1.0]), (quantum.Circuit(2).x(0).givens("a", 0, 1), [1e101])):
+        with pytest.raises(ParameterError, match="1e.100"), np.errstate(over="ignore"):
+            quantum.run(circuit, theta, simulator=simulator, shots=10)
+
+
+@pytest.mark.parametrize("text", ["1e999*a", "a/0", "2*a + 1e400", "1e999"])
 def test_expressions_with_numbers_too_large(text):
     with pytest.raises(ParameterError):
         quantum.Circuit(1).rx(text, 0)

@@ -13,11 +13,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from triskele.quantum.errors import SimulatorError
+from triskele.quantum.errors import ParameterError, SimulatorError
 from triskele.quantum.gates.base import Factor, Gate, exponential
 from triskele.quantum.instruction import BARRIER, MEASURE, RESET, Instruction
 from triskele.quantum.noise.channel import Channel, transfer_matrix
-from triskele.quantum.parameters import Linear
+from triskele.quantum.parameters import LARGEST, Linear
 
 __all__ = ["FUNCTIONS", "WIDEST", "Element", "Wide", "elements", "functions"]
 
@@ -87,6 +87,9 @@ def _gate_elements(instruction: Instruction) -> list[Element | Wide]:
     for factor in gate.factors:
         qubits = (*(instruction.qubits[q] for q in factor.qubits), *controls)
         angle = factor.angle(instruction.params)
+        for number in (angle.constant, *(c for _, c in angle.terms)) if isinstance(angle, Linear) else (angle,):
+            if not abs(number) <= LARGEST:
+                raise ParameterError(f"run: angles, and coefficients in them, must be at most {LARGEST:g}, got {number}")
         if not qubits:
             continue  # a global phase
         if len(qubits) > WIDEST:

@@ -65,8 +65,8 @@ def simulate(circuit: Circuit, theta: Any = None, data: Any = None, *, dtype: An
         samples, bits = run_branches(circuit, ready.body, named, dtype, state, shots, seed, ready.segments)
         return CountsResult(_read(samples, bits, ready.readings, seed))
     if len(ready.pure):
-        # its parameters are the first of the circuit's: they are in the order in which they appear
-        theta, data = (part[: len(some)] for part, some in zip(np.split(values, [len(ready.names[0])]), (ready.pure.parameters, ready.pure.data), strict=True))
+        named = dict(zip(ready.names[0] + ready.names[1], values.tolist(), strict=True))
+        theta, data = ([named[name] for name in names] for names in (ready.pure.parameters, ready.pure.data))
         state = simulate_pure(ready.pure, theta, data, dtype=dtype if ready.ends else np.complex128, initial=state).statevector()
     if ready.writes and ready.ends:
         state = simulate_pure(ready.pure, dtype=dtype, initial=state).statevector() if state is None else state

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from triskele.quantum.circuit import Circuit
-from triskele.quantum.compile.synthesis.euler import angles_of, sequence
+from triskele.quantum.compile.synthesis.euler import angles_of
 from triskele.quantum.compile.synthesis.expand import expand
 from triskele.quantum.errors import CircuitError
 from triskele.quantum.gates.base import Gate, find
@@ -252,10 +252,10 @@ def _simple(instruction: Instruction, num_qubits: int, keep: Any) -> list[Instru
         if angles is None:
             found.append(i)
             continue
-        theta, phi, lam, more = angles
-        gates, phase = sequence(theta, phi, lam, frozenset({"rz", "ry"}))
-        found += [Instruction(find(name), i.qubits, tuple(params)) for name, params in gates]
-        found.append(Instruction(find("global_phase"), (), (phase + more,)))
+        theta, phi, lam, phase = angles
+        found += [Instruction(find(name), i.qubits, (angle,)) for name, angle in (("p", lam), ("ry", theta), ("p", phi))]
+        if type(phase) is Linear or phase:
+            found.append(Instruction(find("global_phase"), (), (phase,)))
     return found
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 from collections.abc import Iterator
@@ -75,18 +76,19 @@ class _Writer:
         self._known = _names("qelib1.inc" if version == 2 else "stdgates.inc")
         self._bits = _registers(circuit) if version == 2 else [range(circuit.num_clbits)] if circuit.num_clbits else []
         self._inputs = _identifiers(circuit.names)
+        self._qubits, self._clbits = (next(name for name in (letter + "_" * k for k in itertools.count()) if name not in self._inputs.values()) for letter in "qc")
         self._defines_u = False
 
     def lines(self) -> Iterator[str]:
         n = self._circuit.num_qubits
         if self._version == 2:
             yield from ("OPENQASM 2.0;", 'include "qelib1.inc";')
-            yield from ([f"qreg q[{n}];"] if n else [])
+            yield from ([f"qreg {self._qubits}[{n}];"] if n else [])
             yield from (f"creg {self._register(k)}[{len(bits)}];" for k, bits in enumerate(self._bits))
         else:
             yield from ("OPENQASM 3.0;", 'include "stdgates.inc";')
             yield from (f"input float {name};" + ("" if name == was else f"  // {was}") for was, name in self._inputs.items())
-            yield from ([f"qubit[{n}] q;"] if n else [])
+            yield from ([f"qubit[{n}] {self._qubits};"] if n else [])
             yield from (f"bit[{len(bits)}] {self._register(k)};" for k, bits in enumerate(self._bits))
         body = list(self._body(n))
         yield from [f"gate {U_DEFINITION}"] * self._defines_u + body
@@ -107,7 +109,7 @@ class _Writer:
         return (len(i.controls), i.gate.name) in self._known
 
     def _register(self, k: int) -> str:
-        return "c" if len(self._bits) == 1 else f"c{k}"
+        return self._clbits if len(self._bits) == 1 else f"{self._clbits}{k}"
 
     def _bit(self, clbit: int) -> str:
         k = next(k for k, bits in enumerate(self._bits) if clbit in bits)
@@ -125,17 +127,17 @@ class _Writer:
 
     def _operation(self, i: Instruction) -> str:
         if i.gate is BARRIER:
-            return "barrier " + ("q" if len(i.qubits) == self._circuit.num_qubits else _wires(i.qubits)) + ";"
-        what = f"reset {_wires(i.qubits)};"
+            return "barrier " + (self._qubits if len(i.qubits) == self._circuit.num_qubits else self._wires(i.qubits)) + ";"
+        what = f"reset {self._wires(i.qubits)};"
         if i.gate is MEASURE:
-            bit, qubit = self._bit(i.clbits[0]), _wires(i.qubits)
+            bit, qubit = self._bit(i.clbits[0]), self._wires(i.qubits)
             what = f"measure {qubit} -> {bit};" if self._version == 2 else f"{bit} = measure {qubit};"
         return self._under(i.condition, what)
 
     def _gate(self, i: Instruction) -> Iterator[str]:
         if not i.qubits and i.controls:  # a global phase becomes that of a control
             i = i._replace(gate=find("p"), qubits=i.controls[-1:], controls=i.controls[:-1])
-        wires, single = _wires((*i.controls, *i.qubits)), self._known.get((0, i.gate.name))
+        wires, single = self._wires((*i.controls, *i.qubits)), self._known.get((0, i.gate.name))
         if single is None and i.gate.name == "u" and self._version == 3:
             self._defines_u, single = True, "u"
         name = self._known.get((len(i.controls), i.gate.name)) or (None if i.controls else single)
@@ -153,12 +155,11 @@ class _Writer:
             if type(phase) is Linear or phase:
                 yield from self._gate(Instruction(find("global_phase"), (), (phase,), condition=i.condition))
 
+    def _wires(self, qubits: tuple[int, ...]) -> str:
+        return ", ".join(f"{self._qubits}[{q}]" for q in qubits)
+
     def _params(self, i: Instruction) -> str:
         return f"({', '.join(_expression(p, self._inputs) for p in i.params)})" if i.params else ""
-
-
-def _wires(qubits: tuple[int, ...]) -> str:
-    return ", ".join(f"q[{q}]" for q in qubits)
 
 
 def _registers(circuit: Circuit) -> list[range]:
@@ -180,7 +181,7 @@ def _identifiers(names: tuple[str, ...]) -> dict[str, str]:
     found: dict[str, str] = {}
     for name in names:
         plain = re.sub(r"\W", "_", name).strip("_") or "_"
-        taken = {*found.values(), *KEYWORDS, *CONSTANTS, *FUNCTIONS, *LIBRARIES["stdgates.inc"], "U", "gphase", "u", "q", "c"}
+        taken = {*found.values(), *KEYWORDS, *CONSTANTS, *FUNCTIONS, *LIBRARIES["stdgates.inc"], "U", "gphase", "u"}
         while plain in taken or plain in names and plain != name:
             plain += "_"
         found[name] = plain

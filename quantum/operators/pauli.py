@@ -85,7 +85,7 @@ class PauliSum:
         OperatorError
             Shapes that do not fit, or a coefficient that is not finite.
         """
-        x, z = (np.atleast_2d(np.asarray(a, np.uint64).T).T for a in (x, z))
+        x, z = (np.atleast_2d(np.array(a, np.uint64).T).T for a in (x, z))
         coefficients = np.array(coefficients, complex)
         if x.ndim != 2 or x.shape != z.shape or coefficients.shape != x.shape[:1]:
             raise OperatorError(

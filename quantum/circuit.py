@@ -14,7 +14,7 @@ from triskele.quantum.gates import families, fermionic
 from triskele.quantum.gates.base import Gate
 from triskele.quantum.gates.standard import CONTROLLED, resolve
 from triskele.quantum.instruction import BARRIER, MEASURE, RESET, Condition, Instruction
-from triskele.quantum.parameters import LARGEST, Linear, angle
+from triskele.quantum.parameters import LARGEST, Linear, Parameter, angle
 
 __all__ = ["Circuit"]
 
@@ -380,8 +380,8 @@ class Circuit:
 
     def repeat(self, times: int) -> Circuit:
         """The circuit that many times over, with the same parameters."""
-        if times < 0:
-            raise CircuitError(f"repeat: times must be at least 0, got {times}")
+        if isinstance(times, bool) or not isinstance(times, (int, np.integer)) or times < 0:
+            raise CircuitError(f"repeat: times must be an integer of at least 0, got {times!r}")
         return self._with(self._instructions * times)
 
     def inverse(self) -> Circuit:
@@ -441,7 +441,19 @@ class Circuit:
         return found
 
     def rename(self, names: Mapping[str, str]) -> Circuit:
-        """The circuit with other parameter names."""
+        """The circuit with other parameter names.
+
+        Raises
+        ------
+        ParameterError
+            If a name is unknown, a new one is no name, or a parameter and data would have one name.
+        """
+        if unknown := set(names) - set(self.names):
+            raise ParameterError(f"rename: no parameters {sorted(unknown)} (this circuit has {list(self.names)})")
+        for name in names.values():
+            Parameter(name)
+        if mixed := {names.get(n, n) for n in self.parameters} & {names.get(n, n) for n in self.data}:
+            raise ParameterError(f"rename: {sorted(mixed)} would be trainable and data at once")
         new = self._with(i._replace(params=tuple(p.rename(names) if type(p) is Linear else p for p in i.params)) for i in self._instructions)
         new._data = frozenset(names.get(n, n) for n in self._data)
         return new._ordered(names.get(n, n) for n in self._order)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from triskele.quantum.errors import ChannelError
 from triskele.quantum.gates.base import Gate
 from triskele.quantum.gates.standard import resolve
@@ -77,7 +79,7 @@ class NoiseModel:
         """
         if not isinstance(channel, Channel):
             raise ChannelError(f"NoiseModel.add: a Channel is needed, got {channel!r}")
-        places = (qubits,) if isinstance(qubits, int) else None if qubits is None else tuple(qubits)
+        places = (qubits,) if isinstance(qubits, (int, np.integer)) else None if qubits is None else tuple(qubits)
         if places is not None and channel.num_qubits > 1 and len(places) != channel.num_qubits:
             raise ChannelError(f"NoiseModel.add: {channel.name} acts on {channel.num_qubits} qubits, got {len(places)}: {list(places)}")
         self._rules.append(_Rule(channel, None if gates is None else _kinds(gates), places, before))
@@ -121,7 +123,7 @@ class NoiseModel:
         """
         if not isinstance(error, ReadoutError):
             raise ChannelError(f"NoiseModel.readout: a ReadoutError is needed, got {error!r}")
-        self._readout.update((q, error) for q in ([None] if qubits is None else [qubits] if isinstance(qubits, int) else qubits))
+        self._readout.update((q, error) for q in ([None] if qubits is None else [qubits] if isinstance(qubits, (int, np.integer)) else qubits))
         return self
 
     def __repr__(self) -> str:

@@ -169,3 +169,19 @@ def test_a_soak_of_circuits_is_flat_in_memory(first, rounds):
     for number in range(first, first + rounds):
         one_round(number)
     assert resident() - before < 12 * 2**20
+
+
+def test_names_are_checked():
+    circuit = quantum.Circuit(1).rx("a", 0).extend(quantum.Circuit(1).ry("x", 0).as_encoder())
+    for names in ({"b": "c"}, {"a": "1a"}, {"a": "x"}, {"x": "a"}):
+        with pytest.raises(quantum.errors.ParameterError, match="rename|Parameter"):
+            circuit.rename(names)
+    assert circuit.rename({"a": "x", "x": "a"}).data == ("a",)
+    for times in (-1, 1.5, True, "2"):
+        with pytest.raises(CircuitError, match="integer of at least 0"):
+            circuit.repeat(times)
+
+
+def test_a_matrix_with_negative_eigenvalues_is_no_state():
+    with pytest.raises(quantum.errors.StateError, match="negative eigenvalues"):
+        quantum.run(quantum.Circuit(1), simulator="density_matrix", initial=np.diag([1.5, -0.5]))

@@ -126,6 +126,11 @@ def _start(initial: Any, n: int, m: int) -> PauliVector:
         raise StateError(f"density_matrix: the initial state must have trace 1, got {trace:.6g}")
     if state.ndim == 2 and not np.abs(state - state.conj().T).max() < 1e-8:
         raise StateError("density_matrix: the initial density matrix must be Hermitian")
+    if state.ndim == 2:
+        try:
+            np.linalg.cholesky(state + 1e-8 * np.eye(size))
+        except np.linalg.LinAlgError:
+            raise StateError("density_matrix: the initial density matrix must have no negative eigenvalues") from None
     return PauliVector.of(state, m)
 
 

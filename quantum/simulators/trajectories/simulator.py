@@ -73,7 +73,10 @@ def simulate(circuit: Circuit, theta: Any = None, data: Any = None, *, dtype: An
         samples, bits = sample(state, shots, seed), np.zeros((shots, circuit.num_clbits), np.uint8)
         return CountsResult(_read(samples, bits, ready.readings, seed))
     result = TrajectoriesResult(ready.program, values, None if state is None else np.array(state, complex).view(float), shots, seed, circuit.num_clbits)
-    return CountsResult(_read(*result._run()[:2], ready.readings, seed)) if ready.writes else result
+    if not ready.writes:
+        return result
+    samples, bits, *_ = result._run()
+    return CountsResult(_read(samples, bits, ready.readings, seed))
 
 
 class Ready(NamedTuple):

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from triskele.quantum.circuit import Circuit
-from triskele.quantum.errors import CircuitError, OperatorError, ParameterError, SimulatorError
+from triskele.quantum.errors import CircuitError, OperatorError, ParameterError, SimulatorError, StateError
 from triskele.quantum.gradients.engine import Engine, examples
 from triskele.quantum.gradients.engine import find as find_engine
 from triskele.quantum.gradients.parameter_shift import Sampled
@@ -239,7 +239,11 @@ class Expectation:
 
     def _at(self, coefficients: np.ndarray) -> Engine:
         """The engine for coefficients (1, T)."""
-        return self._engine.observing(self._sums(coefficients)) if coefficients.shape[1] else self._engine
+        if not coefficients.shape[1]:
+            return self._engine
+        if not np.isfinite(coefficients).all():
+            raise OperatorError(f"Expectation: coefficients must be finite, got {coefficients[~np.isfinite(coefficients)][0]}")
+        return self._engine.observing(self._sums(coefficients))
 
     def _sums(self, coefficients: np.ndarray) -> list[PauliSum]:
         return [_with(h, c) for h, c in zip(self.hamiltonians, np.split(coefficients[0], self._ends[:-1]), strict=True)]
@@ -291,6 +295,8 @@ def _sampled(circuit: Any, hamiltonians: Any, simulator: str, dtype: Any, gradie
 
 def _given(initial: np.ndarray) -> np.ndarray:
     """Initial states as the engine takes them: of size 0 if there are none."""
+    if not np.isfinite(initial).all():
+        raise StateError("Expectation: the initial state must be finite")
     return np.ascontiguousarray(initial if initial.shape[1] else initial[:0], np.complex128)
 
 

@@ -185,3 +185,8 @@ def test_names_are_checked():
 def test_a_matrix_with_negative_eigenvalues_is_no_state():
     with pytest.raises(quantum.errors.StateError, match="negative eigenvalues"):
         quantum.run(quantum.Circuit(1), simulator="density_matrix", initial=np.diag([1.5, -0.5]))
+
+
+def test_names_of_gates_with_very_many_controls():
+    with pytest.raises(quantum.errors.GateError, match="more than 64 controls"):
+        quantum.Circuit(3).append("c" * 5000 + "x", [0, 1, 2])

@@ -87,3 +87,9 @@ def test_operators_and_states_must_be_finite(bad):
     for simulator in ("statevector", "density_matrix", "trajectories"):
         with pytest.raises((StateError, quantum.errors.SimulatorError)):
             quantum.run(quantum.Circuit(2).h(0), simulator=simulator, initial=state, shots=10)
+
+    energy = quantum.Expectation(quantum.Circuit(2).ry("a", 0), h)
+    for options, error in (({"coefficients": np.array([bad, 1.0])}, OperatorError), ({"initial": np.array([bad, 0, 0, 0])}, StateError)):
+        if not (isinstance(bad, complex) and error is OperatorError):  # complex coefficients are another error
+            with pytest.raises(error, match="finite"):
+                energy(np.array([0.1]), **options)

@@ -70,11 +70,12 @@ class _FromCirq:
         self.circuit.append(f"{'c' * len(controls)}{name}", [*controls, *wires], params, condition=condition)
 
     def _add(self, op: Any, wires: list[int], controls: tuple[int, ...], condition: Condition | None) -> None:
+        op = op.untagged  # what is inside may be a condition or a control
         cirq, gate = self._cirq, op.gate
         if isinstance(op, cirq.ClassicallyControlledOperation):
             self._add(op.without_classical_controls(), wires, controls, self._condition(op.classical_controls))
-        elif isinstance(op.untagged, cirq.ControlledOperation):
-            self._controlled(op.untagged, wires, controls, condition)
+        elif isinstance(op, cirq.ControlledOperation):
+            self._controlled(op, wires, controls, condition)
         elif isinstance(gate, cirq.MeasurementGate):
             self._measure(gate, wires, condition)
         elif isinstance(gate, cirq.ResetChannel):
@@ -238,7 +239,8 @@ def to_cirq(circuit: Circuit) -> Any:
             made = [m.with_classical_controls(f"c{c[1]}" if wanted else cirq.SympyCondition(sympy.Eq(sympy.Symbol(f"c{c[1]}"), 0))) for m in made]
         operations += made
     made = cirq.Circuit(operations, strategy=cirq.InsertStrategy.INLINE)  # keeps the order of operations
-    if len(circuit.names) > 1 and from_cirq(made).names != circuit.names:
+    found = dict.fromkeys(name for op in made.all_operations() for name in sorted(cirq.parameter_names(op)))
+    if tuple(name for name in circuit.names if name in found) != tuple(found):
         first = next(k for k, op in enumerate(operations) if cirq.is_parameterized(op))
         operations[first] = operations[first].with_tags(_ORDER + ",".join(circuit.names))
         made = cirq.Circuit(operations, strategy=cirq.InsertStrategy.INLINE)

@@ -30,7 +30,7 @@ class Maker:
             return str(self.random.choice(NAMES))
         if kind == 1 and symbolic:
             chosen = self.random.choice(NAMES, 2, replace=False)
-            return {str(chosen[0]): float(self.random.integers(-3, 4)) + 0.5, str(chosen[1]): -0.25, } | ({} if self.random.integers(2) else {})
+            return {str(chosen[0]): float(self.random.integers(-3, 4)) + 0.5, str(chosen[1]): -0.25}
         return float(self.random.choice([0.0, np.pi / 2, np.pi, -np.pi / 4, 2 * np.pi])) if kind == 2 else float(self.random.uniform(-7, 7))
 
     def gate(self, n, symbolic, functions):
@@ -260,18 +260,48 @@ def gradients(seed):
         np.testing.assert_allclose(quantum.Expectation(circuit, h, gradient="parameter_shift").value_and_grad(theta)[1], slopes, **close)
 
 
-CHECKS = [pure, clifford, subspace, dynamic, transformed, read_back, dynamic_read_back, gradients]
+def pennylane(seed):
+    """Our PennyLane device against its own: values, and derivatives in the order of its parameters."""
+    qml = pytest.importorskip("pennylane")
+    from triskele.quantum.io.pennylane import TriskeleQubit
+
+    random = np.random.default_rng(seed)
+    n = int(random.integers(2, 5))
+    plain, turning = "Hadamard S T SX PauliY CNOT CZ SWAP ISWAP".split(), "RX RY RZ PhaseShift CRX CRY ControlledPhaseShift IsingXX IsingXY SingleExcitation GlobalPhase".split()
+    steps = [(str(random.choice(plain if random.integers(2) else turning)), random.permutation(n).tolist(), int(random.integers(5)), int(random.integers(4))) for _ in range(15)]
+
+    def circuit(theta):
+        for name, order, k, how in steps:
+            kind = getattr(qml, name)
+            number = 1 if kind.num_wires is None else kind.num_wires
+            arguments = (theta[k],) if name in turning else ()
+            wires = {} if name == "GlobalPhase" else {"wires": order[:number]}
+            if how == 0:
+                qml.adjoint(kind)(*arguments, **wires)
+            elif how == 1 and number < n:
+                qml.ctrl(kind, order[number], control_values=[k % 2])(*arguments, **wires)
+            else:
+                kind(*arguments, **wires)
+        return qml.expval(qml.PauliZ(0) @ qml.PauliX(1) + 0.3 * qml.PauliY(n - 1))
+
+    theta = qml.numpy.array(random.uniform(-3, 3, 5), requires_grad=True)
+    found, expected = (qml.QNode(circuit, device) for device in (TriskeleQubit(wires=n), qml.device("default.qubit", wires=n)))
+    assert float(found(theta)) == pytest.approx(float(expected(theta)), abs=1e-9)
+    np.testing.assert_allclose(qml.grad(found)(theta), qml.grad(expected)(theta), atol=1e-7)
 
 
-@pytest.mark.filterwarnings("ignore:.*annotated:DeprecationWarning")
+CHECKS = [pennylane, pure, clifford, subspace, dynamic, transformed, read_back, dynamic_read_back, gradients]
+
+
+@pytest.mark.filterwarnings("ignore")  # of other packages
 @pytest.mark.parametrize("check", CHECKS, ids=lambda c: c.__name__)
 def test_some_random_circuits(check):
-    for seed in range(12):
+    for seed in range(8):
         check(seed)
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore:.*annotated:DeprecationWarning")
+@pytest.mark.filterwarnings("ignore")  # of other packages
 @pytest.mark.parametrize("check", CHECKS, ids=lambda c: c.__name__)
 def test_many_random_circuits(check):
     for seed in range(1000, 1400):

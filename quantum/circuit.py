@@ -14,7 +14,7 @@ from triskele.quantum.gates import families, fermionic
 from triskele.quantum.gates.base import Gate
 from triskele.quantum.gates.standard import CONTROLLED, resolve
 from triskele.quantum.instruction import BARRIER, MEASURE, RESET, Condition, Instruction
-from triskele.quantum.parameters import Linear, angle
+from triskele.quantum.parameters import LARGEST, Linear, Parameter, angle
 
 __all__ = ["Circuit"]
 
@@ -51,9 +51,10 @@ class Circuit:
         for what, number in (("num_qubits", num_qubits), ("num_clbits", num_clbits)):
             if isinstance(number, bool) or not isinstance(number, (int, np.integer)) or number < 0:
                 raise CircuitError(f"Circuit: {what} must be an integer of at least 0, got {number!r}")
-        self.num_qubits, self.num_clbits = int(num_qubits), int(num_clbits)
+        self._num_qubits, self._num_clbits = int(num_qubits), int(num_clbits)
         self._instructions: list[Instruction] = []
         self._data: frozenset[str] = frozenset()
+        self._order: tuple[str, ...] = ()  # names that come first, in this order, where they occur
         self._condition: Condition | None = None
         self._programs: dict[Any, Any] = {}  # what is made of it for simulators, until it changes
 
@@ -90,6 +91,23 @@ class Circuit:
     # -- what is in it ----------------------------------------------------------------------------------------------
 
     @property
+    def num_qubits(self) -> int:
+        """Number of qubits, fixed when the circuit is made."""
+        return self._num_qubits
+
+    @property
+    def num_clbits(self) -> int:
+        """Number of classical bits: those asked for, and those that `measure` added. It may be set, to no fewer than are used."""
+        return self._num_clbits
+
+    @num_clbits.setter
+    def num_clbits(self, number: int) -> None:
+        used = max((c for i in self._instructions for c in (*i.clbits, *(i.condition.clbits if i.condition else ()))), default=-1) + 1
+        if isinstance(number, bool) or not isinstance(number, (int, np.integer)) or number < used:
+            raise CircuitError(f"Circuit: num_clbits must be an integer of at least {used}, the bits that are used, got {number!r}")
+        self._num_clbits = int(number)
+
+    @property
     def instructions(self) -> tuple[Instruction, ...]:
         """All instructions in order."""
         return tuple(self._instructions)
@@ -103,23 +121,34 @@ class Circuit:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Circuit):
             return NotImplemented
-        return (self.num_qubits, self.num_clbits, self._instructions) == (other.num_qubits, other.num_clbits, other._instructions)
+        if (self.num_qubits, self.num_clbits, self._instructions) != (other.num_qubits, other.num_clbits, other._instructions):
+            return False
+        return (self.parameters, self.data) == (other.parameters, other.data)
 
     __hash__ = None  # type: ignore[assignment]
 
     @property
     def names(self) -> tuple[str, ...]:
-        """All parameter names in order of first appearance, data among them."""
-        return tuple(dict.fromkeys(n for i in self._instructions for n in i.names))
+        """All parameter names, data among them, in order of first appearance.
+
+        Circuits made of others (`inverse`, `decompose`, `from_qasm`, ...) keep the order of those.
+        """
+        found = dict.fromkeys(n for i in self._instructions for n in i.names)
+        return tuple(dict.fromkeys([*(n for n in self._order if n in found), *found])) if self._order else tuple(found)
+
+    def _ordered(self, names: Iterable[str]) -> Circuit:
+        """This circuit, whose names are from now on in this order."""
+        self._order = tuple(names)
+        return self
 
     @property
     def parameters(self) -> tuple[str, ...]:
-        """Names of trainable parameters in order of first appearance: the order of `theta` everywhere."""
+        """Names of trainable parameters in the order of `names`: the order of `theta` everywhere."""
         return tuple(n for n in self.names if n not in self._data)
 
     @property
     def data(self) -> tuple[str, ...]:
-        """Names of data parameters (see `as_encoder`) in order of first appearance: the order of `data` everywhere."""
+        """Names of data parameters (see `as_encoder`) in the order of `names`: the order of `data` everywhere."""
         return tuple(n for n in self.names if n in self._data)
 
     @property
@@ -196,7 +225,7 @@ class Circuit:
                 control, targets = control + targets[:number], targets[number:]
         elif not hasattr(gate, "num_params"):
             raise GateError(f"append: a gate's name, or a gate, channel or operation is needed, got {gate!r}")
-        n = self.num_qubits
+        n = self._num_qubits
         wires = targets + control
         for q in wires:
             if type(q) is not int and isinstance(q, np.integer):
@@ -211,20 +240,27 @@ class Circuit:
             raise GateError(f"{where}: {gate.num_params} parameters are needed, got {len(params)}")
         if control and not isinstance(gate, Gate):
             raise CircuitError(f"{where}: only gates have controls, got {list(control)}")
-        if clbits or condition:
-            self._check_bits(where, clbits, condition)
         angles = tuple([angle(p, where) for p in params])
+        if clbits or condition:
+            if condition and self._condition:
+                raise CircuitError(f"{where}: conditions cannot be nested (use one condition on all the bits)")
+            if any(isinstance(c, bool) or not isinstance(c, (int, np.integer)) or c < 0 for c in clbits):
+                raise CircuitError(f"{where}: classical bits must be integers of at least 0, got {list(clbits)}")
+            condition = condition and self._checked_condition(where, *condition)
+            clbits = tuple([int(c) for c in clbits])
+            self._num_clbits = max(self._num_clbits, *[c + 1 for c in clbits], 0)  # there is room for what is written
         self._instructions.append(Instruction(gate, targets, angles, control, tuple(clbits), condition or self._condition))
         return self
 
-    def _check_bits(self, where: str, clbits: Sequence[int], condition: Condition | None) -> None:
-        """Make room for classical bits that are written; those that are read must be there."""
-        for c in clbits:
-            if isinstance(c, bool) or not isinstance(c, (int, np.integer)) or c < 0:
-                raise CircuitError(f"{where}: classical bits must be integers of at least 0, got {c!r}")
-            self.num_clbits = max(self.num_clbits, int(c) + 1)
-        if condition and not all(isinstance(c, (int, np.integer)) and 0 <= c < self.num_clbits for c in condition.clbits):
-            raise CircuitError(f"{where}: classical bits of a condition must be from 0 to {self.num_clbits - 1}, got {list(condition.clbits)}")
+    def _checked_condition(self, where: str, clbits: Sequence[int], value: int) -> Condition:
+        """The condition, in plain integers."""
+        bits = tuple(clbits)
+        if not all(isinstance(c, (int, np.integer)) and not isinstance(c, bool) and 0 <= c < self._num_clbits for c in bits) or len(set(bits)) != len(bits):
+            there = f"different ones from 0 to {self._num_clbits - 1}" if self._num_clbits else "there (measure into them first)"
+            raise CircuitError(f"{where}: classical bits must be {there}, got {list(bits)}")
+        if not isinstance(value, (int, np.integer)) or not bits or not 0 <= value < 1 << len(bits):
+            raise CircuitError(f"{where}: the value of a condition on {len(bits)} bits must be an integer from 0 to {(1 << len(bits)) - 1}, got {value!r}")
+        return Condition(tuple([int(c) for c in bits]), int(value))
 
     def __getattr__(self, name: str) -> Any:
         # A registered gate becomes a method when it is first asked for.
@@ -290,12 +326,9 @@ class Circuit:
     def when(self, clbits: Sequence[int] | int, value: int = 1) -> Iterator[Circuit]:
         """What is added inside the `with` is done only if these classical bits (first least significant) hold `value`."""
         bits = (clbits,) if isinstance(clbits, (int, np.integer)) else tuple(clbits)
-        if any(not 0 <= c < self.num_clbits for c in bits):
-            there = f"from 0 to {self.num_clbits - 1}" if self.num_clbits else "there (measure into them first)"
-            raise CircuitError(f"when: classical bits must be {there}, got {list(bits)}")
         if self._condition is not None:
             raise CircuitError("when: conditions cannot be nested (use one condition on all the bits)")
-        self._condition = Condition(bits, int(value))
+        self._condition = self._checked_condition("when", bits, value)
         try:
             yield self
         finally:
@@ -309,7 +342,7 @@ class Circuit:
 
     def _with(self, instructions: Iterable[Instruction], num_qubits: int | None = None) -> Circuit:
         new = Circuit(self.num_qubits if num_qubits is None else num_qubits, self.num_clbits)
-        new._instructions, new._data = list(instructions), self._data
+        new._instructions, new._data, new._order = list(instructions), self._data, self._order
         return new
 
     def __add__(self, other: Circuit) -> Circuit:
@@ -325,8 +358,15 @@ class Circuit:
             other = other.remap(qubits, self.num_qubits)
         if mixed := (set(self.parameters) & set(other.data)) | (set(self.data) & set(other.parameters)):
             raise ParameterError(f"extend: {sorted(mixed)} are trainable in one circuit and data in the other (rename them)")
-        self._instructions.extend(other._instructions)
-        self.num_clbits = max(self.num_clbits, other.num_clbits)
+        added: Iterable[Instruction] = other._instructions
+        if self._condition is not None:
+            if any(i.condition for i in added):
+                raise CircuitError("extend: conditions cannot be nested (use one condition on all the bits)")
+            added = [i if i.gate is BARRIER else i._replace(condition=self._condition) for i in added]
+        if self._order or other._order:
+            self._order = tuple(dict.fromkeys([*self.names, *other.names]))
+        self._instructions.extend(added)
+        self._num_clbits = max(self._num_clbits, other.num_clbits)
         self._data = self._data | other._data
         return self
 
@@ -340,8 +380,8 @@ class Circuit:
 
     def repeat(self, times: int) -> Circuit:
         """The circuit that many times over, with the same parameters."""
-        if times < 0:
-            raise CircuitError(f"repeat: times must be at least 0, got {times}")
+        if isinstance(times, bool) or not isinstance(times, (int, np.integer)) or times < 0:
+            raise CircuitError(f"repeat: times must be an integer of at least 0, got {times!r}")
         return self._with(self._instructions * times)
 
     def inverse(self) -> Circuit:
@@ -354,7 +394,7 @@ class Circuit:
         """
         from triskele.quantum.gates.inverse import inverse
 
-        return self._with(inverse(i) for i in reversed(self._instructions))
+        return self._with(inverse(i) for i in reversed(self._instructions))._ordered(self.names)
 
     def control(self, controls: Sequence[int] | int) -> Circuit:
         """The circuit done only where `controls` are all 1; they are qubits it does not act on."""
@@ -363,7 +403,7 @@ class Circuit:
         if used := sorted({q for i in self._instructions for q in (*i.qubits, *i.controls) if i.gate is not BARRIER}.intersection(control)):
             raise CircuitError(f"control: controls must be qubits that the circuit does not act on, got {used} (remap it first)")
         new = Circuit(n, self.num_clbits)
-        new._data = self._data
+        new._data, new._order = self._data, self._order
         for i in self._instructions:
             if i.gate is BARRIER:
                 new._instructions.append(i)
@@ -396,15 +436,27 @@ class Circuit:
             if array.shape != (len(self.parameters),):
                 raise ParameterError(f"bind: {len(self.parameters)} values are needed, got an array of shape {array.shape}")
             found = dict(zip(self.parameters, array.tolist(), strict=True))
-        if bad := [n for n, v in found.items() if not np.isfinite(v)]:
-            raise ParameterError(f"bind: {bad[0]} is {found[bad[0]]}: values must be finite")
+        if bad := [n for n, v in found.items() if not abs(v) <= LARGEST]:
+            raise ParameterError(f"bind: {bad[0]} is {found[bad[0]]}: values must be finite (the largest is {LARGEST:g})")
         return found
 
     def rename(self, names: Mapping[str, str]) -> Circuit:
-        """The circuit with other parameter names."""
+        """The circuit with other parameter names.
+
+        Raises
+        ------
+        ParameterError
+            If a name is unknown, a new one is no name, or a parameter and data would have one name.
+        """
+        if unknown := set(names) - set(self.names):
+            raise ParameterError(f"rename: no parameters {sorted(unknown)} (this circuit has {list(self.names)})")
+        for name in names.values():
+            Parameter(name)
+        if mixed := {names.get(n, n) for n in self.parameters} & {names.get(n, n) for n in self.data}:
+            raise ParameterError(f"rename: {sorted(mixed)} would be trainable and data at once")
         new = self._with(i._replace(params=tuple(p.rename(names) if type(p) is Linear else p for p in i.params)) for i in self._instructions)
         new._data = frozenset(names.get(n, n) for n in self._data)
-        return new
+        return new._ordered(names.get(n, n) for n in self._order)
 
     # -- files and other packages -------------------------------------------------------------------------------------
 

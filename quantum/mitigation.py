@@ -63,7 +63,7 @@ def fold(circuit: Any, scale: float) -> Any:
             new += [inverse(i), i] * (wanted - count[1])
             count[1] = wanted
     kept = {id(i) for i in body}
-    return circuit._with([*new, *(i for i in circuit if id(i) not in kept)])
+    return circuit._with([*new, *(i for i in circuit if id(i) not in kept)])._ordered(circuit.names)
 
 
 def richardson(scales: Sequence[float], values: Sequence[float]) -> float:

@@ -9,9 +9,13 @@ from dataclasses import dataclass
 from numbers import Real
 from typing import Any
 
+import numpy as np
+
 from triskele.quantum.errors import ParameterError
 
-__all__ = ["Linear", "Parameter", "angle"]
+__all__ = ["LARGEST", "Linear", "Parameter", "angle"]
+
+LARGEST = 1e100  # angle, coefficient in one, or value of a parameter in a simulation: all that is made of them is finite
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,23 +116,28 @@ def angle(value: Any, where: str = "angle") -> float | Linear:
     Raises
     ------
     ParameterError
-        If it is none of these, or not finite.
+        If it is none of these, not real, or not finite.
     """
     if type(value) is float and math.isfinite(value):  # the common case first: this is called for every gate
         return value
     if isinstance(value, str):
-        return _parse(value, where)
+        return angle(_parse(value, where), where)
     if isinstance(value, Linear):
-        return value if value.terms else angle(value.constant, where)
+        if not value.terms:
+            return angle(value.constant, where)
+        if not (math.isfinite(value.constant) and all(math.isfinite(c) for _, c in value.terms)):
+            raise ParameterError(f"{where}: coefficients of an angle must be finite, got {value}")
+        return value
     if isinstance(value, Mapping):
-        total = sum((Parameter(n) * angle(c, where) for n, c in value.items()), Linear(()))
-        return total if total.terms else total.constant
+        return angle(sum((Parameter(n) * angle(c, where) for n, c in value.items()), Linear(())), where)
     try:
-        number = float(value)
+        number = math.nan if np.iscomplexobj(value) else float(value)
     except (TypeError, ValueError):
         raise ParameterError(f"{where}: an angle must be a number, a name, a dict of coefficients or an expression, got {value!r}") from None
+    except OverflowError:
+        number = math.inf
     if not math.isfinite(number):
-        raise ParameterError(f"{where}: an angle must be finite, got {number}")
+        raise ParameterError(f"{where}: an angle must be real and finite, got {value!r:.50}")
     return number
 
 
@@ -137,7 +146,8 @@ _TERM = re.compile(r"\s*([+-]?)\s*(?:(?P<c>\d+\.?\d*(?:[eE][+-]?\d+)?|\.\d+)\s*(
 _CONSTANTS = {"pi": math.pi, "π": math.pi}
 
 
-def _parse(text: str, where: str) -> float | Linear:
+def _parse(text: str, where: str) -> Linear:
+    """The expression, whose coefficients `angle` has to check yet."""
     if _NAME.fullmatch(text) and text not in _CONSTANTS:
         return Linear(((text, 1.0),))
     total, place = Linear(()), 0
@@ -145,10 +155,12 @@ def _parse(text: str, where: str) -> float | Linear:
         match = _TERM.match(text, place)
         if match is None or match["c"] is None and match["n"] is None or place and not match[1]:
             raise ParameterError(f"{where}: cannot read {text!r} at {text[place:]!r} (a linear expression such as '2*a - b/4 + pi')")
-        c = float(match["c"] or 1.0) / float(match["d"] or 1.0) * (-1.0 if match[1] == "-" else 1.0)
+        if not (divisor := float(match["d"] or 1.0)):
+            raise ParameterError(f"{where}: an angle must not be divided by 0, got {text!r}")
+        c = float(match["c"] or 1.0) / divisor * (-1.0 if match[1] == "-" else 1.0)
         name = match["n"]
         total = total + (c if name is None else c * _CONSTANTS[name] if name in _CONSTANTS else Linear(((name, c),)))
         place = match.end()
     if not text.strip():
         raise ParameterError(f"{where}: an angle is missing, got {text!r}")
-    return total if total.terms else angle(total.constant, where)
+    return total

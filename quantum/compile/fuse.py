@@ -26,7 +26,8 @@ def fuse(program: Program) -> Program:
     """The program with ops merged where that saves work.
 
     Single-qubit gates wait until a gate comes that does not commute with them (diagonal ones pass conditions and signs),
-    and are multiplied with what waits there already. Products are recipes, so that they can be differentiated.
+    and are multiplied with what waits there already. Global phases commute with everything: they become one op. Products
+    are recipes, so that they can be differentiated.
     """
     if len(program.ops) < 2:
         return program
@@ -54,12 +55,20 @@ def _fuse(ops, real, size, n):
         condition[t] = -1
     which, chain = np.empty(MOST, np.int64), np.empty(MOST, np.int64)
     state = np.array([0, 0, size])  # ops and recipes made, length of coefficients
+    phase = -1  # row of the op that takes all global phases
     for i in range(k + 1):
         op = min(i, k - 1)
         kind, x, m, v, z = ops[op, 0], ops[op, 2], ops[op, 3], ops[op, 4], ops[op, 5]
         touched, mixed, q, c = x | m | z, x, -1, -1
         if i == k:
             touched = mixed = (1 << n) - 1
+        elif touched == 0:
+            if phase < 0:
+                phase = state[0]
+                _copy(ops, i, out, state)
+            else:
+                out[phase, 6] = _multiply(recipes, state, ops[i, 6], out[phase, 6])
+            continue
         elif touched & (touched - 1) == 0 and kind < 2:
             q = _position(touched)
         elif kind == 0 and x & (x - 1) == 0 and z == 0 and m & (m - 1) == 0 and m == v and m > LANES:
@@ -84,6 +93,8 @@ def _fuse(ops, real, size, n):
                 count[t] -= last
                 condition[t] = -1
         if q >= 0:
+            if count[q] == MOST:
+                raise RuntimeError("fuse: a queue of single-qubit gates is full")
             waiting[q, count[q]] = i
             count[q] += 1
             condition[q] = max(c, condition[q])
@@ -142,9 +153,7 @@ def _product(ops, which, start, stop, q, real, out, recipes, state):
             previous = ops[one, 6]
             for b in range(a + 1, stop):
                 if _same(ops, one, which[b]):
-                    r = state[1]
-                    previous = _recipe(recipes, state, ops[which[b], 6], previous, 4)
-                    recipes[r, 0], recipes[r, 5] = 6, 2
+                    previous = _multiply(recipes, state, ops[which[b], 6], previous)
             _copy(ops, one, out, state)
             out[state[0] - 1, 6] = previous
         return
@@ -163,6 +172,15 @@ def _product(ops, which, start, stop, q, real, out, recipes, state):
     row = state[0] - 1
     out[row, 0], out[row, 1], out[row, 2], out[row, 6], out[row, 7] = 0, _form(ops, which, start, stop, real), 1 << q, previous, 1
     out[row, 3] = out[row, 4] = out[row, 5] = 0
+
+
+@inner
+def _multiply(recipes, state, source, previous):
+    """Append the product of the coefficients of two DIAGs; where it is."""
+    r = state[1]
+    at = _recipe(recipes, state, source, previous, 4)
+    recipes[r, 0], recipes[r, 5] = 6, 2
+    return at
 
 
 @inner

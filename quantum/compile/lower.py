@@ -126,16 +126,11 @@ def _dense_size(gate: Gate, qubits: tuple[int, ...]) -> None:
         raise SimulatorError(f"{gate.name}: matrices on at most {MAX_DENSE} qubits, got {len(qubits)} (make a circuit of it: state preparation, decompositions)")
 
 
-_shapes: dict[int, tuple[Gate, Any]] = {}
-
-
 def _constant(builder: Builder, gate: Gate, qubits: tuple[int, ...], control: int, constants: dict[int, int]) -> None:
-    found = _shapes.get(id(gate))
-    if found is None or found[0] is not gate:
-        if len(_shapes) > 10_000:
-            _shapes.clear()
-        found = _shapes[id(gate)] = (gate, shape(gate.constant))
-    kind, form, x, m, v, z, coefficients = found[1]
+    found = gate.__dict__.get("_shape")  # kept with the gate; looked up without a call, for every gate of a circuit
+    if found is None:
+        found = gate.__dict__["_shape"] = shape(gate.constant)
+    kind, form, x, m, v, z, coefficients = found
     if coefficients is None:
         return  # the identity
     if len(qubits) == 1 and kind != Kind.DENSE:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -11,6 +10,7 @@ import numpy as np
 
 from triskele.quantum.compile.ops import OP_COLUMNS, RECIPE_COLUMNS, Builder
 from triskele.quantum.errors import ParameterError
+from triskele.quantum.parameters import LARGEST
 
 if TYPE_CHECKING:
     from triskele.quantum.circuit import Circuit
@@ -65,13 +65,16 @@ class Program:
         starts = np.zeros(len(builder.angle_terms) + 1, np.int64)
         np.cumsum([len(terms) for terms in builder.angle_terms], out=starts[1:])
         flat = [term for terms in builder.angle_terms for term in terms]
+        coefficients, constants = np.array([c for _, c in flat], float), np.array(builder.angle_constants, float)
+        for numbers in (coefficients, constants):
+            if not (allowed := np.abs(numbers) <= LARGEST).all():
+                raise ParameterError(f"run: angles, and coefficients in them, must be at most {LARGEST:g}, got {numbers[~allowed][0]}")
         return cls(
             num_qubits, parameters, data,
             np.array(builder.ops, np.int64).reshape(-1, OP_COLUMNS),
             np.array(builder.recipes, np.int64).reshape(-1, RECIPE_COLUMNS),
             np.array(builder.coefficients, float),
-            starts, np.array([i for i, _ in flat], np.int64), np.array([c for _, c in flat], float),
-            np.array(builder.angle_constants, float), tuple(builder.functions),
+            starts, np.array([i for i, _ in flat], np.int64), coefficients, constants, tuple(builder.functions),
         )  # fmt: skip
 
     def values(self, theta: Any = None, data: Any = None) -> np.ndarray:
@@ -106,10 +109,10 @@ def all_values(parameters: tuple[str, ...], names: tuple[str, ...], theta: Any =
 
 
 def _finite(values: np.ndarray, names: tuple[str, ...]) -> np.ndarray:
-    # one comparison for all: a sum is finite only if its terms are, or in the rare case that it overflows
-    if not math.isfinite(values @ values) and not np.isfinite(values).all():
-        name = names[int(np.argmin(np.isfinite(values)))]
-        raise ParameterError(f"run: values must be finite, got {values[~np.isfinite(values)][0]} for {name}")
+    # one comparison for all, which NaN fails, too
+    if not values.dot(values) <= LARGEST**2 and not (allowed := np.abs(values) <= LARGEST).all():
+        worst = int(np.argmin(allowed))
+        raise ParameterError(f"run: values must be finite, got {values[worst]} for {names[worst]} (the largest is {LARGEST:g})")
     return values
 
 

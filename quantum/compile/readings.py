@@ -10,7 +10,7 @@ import numpy as np
 from triskele.quantum.instruction import BARRIER, MEASURE, Instruction
 from triskele.quantum.noise.readout import ReadoutError
 
-__all__ = ["Reading", "read", "split"]
+__all__ = ["Reading", "read", "split", "writes_bits"]
 
 
 class Reading(NamedTuple):
@@ -19,6 +19,11 @@ class Reading(NamedTuple):
     qubit: int
     clbit: int
     matrix: np.ndarray | None
+
+
+def writes_bits(circuit: Any) -> bool:
+    """Return True if the circuit writes a classical bit: only then do results count classical bits and not qubits."""
+    return any(i.clbits for i in circuit)
 
 
 def split(circuit: Any) -> tuple[list[Instruction], list[Reading]]:

@@ -135,6 +135,24 @@ class Gate:
     label: str = ""
     adjoint: str | Callable[..., tuple[Any, ...]] | None = None
 
+    def __post_init__(self) -> None:
+        if self.constant is not None and self.constant.flags.writeable:  # what is compiled of it must not change behind our back
+            constant = np.array(self.constant, complex)
+            constant.flags.writeable = False
+            object.__setattr__(self, "constant", constant)
+
+    def kept(self, key: Any, make: Callable[[], Any]) -> Any:
+        """What `make` gives, made once and kept as long as the gate is: what compilers derive from it."""
+        found = self.__dict__.get("_kept")
+        if found is None:
+            found = self.__dict__["_kept"] = {}
+        if key not in found:
+            found[key] = make()
+        return found[key]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Gate, tuple(getattr(self, f) for f in self.__dataclass_fields__)
+
     def matrix(self, *params: float) -> np.ndarray:
         """The (2**q, 2**q) complex128 matrix for these parameters; bit k of an index is the gate's qubit k.
 

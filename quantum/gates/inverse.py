@@ -33,7 +33,9 @@ def inverse(instruction: Instruction) -> Instruction:
         return instruction._replace(params=tuple(gate.adjoint(*instruction.params)))
     if gate.factors is not None and _negates(gate):
         return instruction._replace(params=tuple(-p for p in instruction.params))
-    return instruction._replace(gate=_inverse_gate(gate))
+    other = gate.kept("inverse", lambda: _inverse_gate(gate))
+    other.kept("inverse", lambda: gate)
+    return instruction._replace(gate=other)
 
 
 @functools.lru_cache(1024)
@@ -47,7 +49,6 @@ def _negates(gate: Gate) -> bool:
     return all(np.allclose(a @ b, b @ a, atol=1e-14) for i, a in enumerate(g) for b in g[:i])
 
 
-@functools.lru_cache(1024)
 def _inverse_gate(gate: Gate) -> Gate:
     if isinstance(gate.function, Adjoint):
         return gate.function.gate

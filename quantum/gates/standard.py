@@ -115,6 +115,8 @@ def resolve(name: str) -> tuple[int | None, Gate]:
     if name in CONTROLLED:
         number, inner = CONTROLLED[name]
         return number, find(inner)
+    if isinstance(name, str) and name.startswith("c" * 65):
+        raise GateError(f"unknown gate {name[:20] + '...'!r} (more than 64 controls are written as in mcx)")
     try:
         return 0, find(name)
     except GateError as error:

@@ -47,7 +47,7 @@ class Adjoint:
         self.program, self.single = program, single
         self._arguments = (program, observables, single, block)
         together, starts = join(observables)
-        packed = pack(program, single, block or default_block(program.num_qubits, single))
+        packed = pack(program, single, block or default_block(program.num_qubits, single), states=2)  # psi and a lambda
         self._numbers = packed.numbers
         self._wanted = np.append(wanted(program), False).astype(np.uint8)
         # what the addresses point to must live as long as they do

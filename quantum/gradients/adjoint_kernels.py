@@ -78,7 +78,7 @@ def apply_tiles(like, chunk):
     masks, weights, tables = at_address(context[6], np.int64), as_pointer(context[7], like), as_pointer(context[8], like)
     size, tiles, per_chunk = context[9], context[10], context[11]
     partial, ct = at_address(context[12], np.float64), at_address(context[13], np.float64)
-    scratch = stack(like, 64)
+    scratch = stack(like, TILE)
     for tile in range(chunk * per_chunk, min(tiles, (chunk + 1) * per_chunk)):
         at = 2 * tile * size * w
         for i in range(count):

@@ -17,12 +17,17 @@ from triskele.quantum.simulators.statevector.lanes import (
     store,
     width,
 )
-from triskele.quantum.simulators.statevector.passes import CODE_BYTES, apply, code_at, deposit
+from triskele.quantum.simulators.statevector.passes import (
+    BUFFER_ROWS,
+    CODE_BYTES,
+    SCRATCH_ROWS,
+    apply,
+    code_at,
+    deposit,
+)
 
-__all__ = ["LARGEST", "undo_and_collect", "unwind_chunk"]
+__all__ = ["undo_and_collect", "unwind_chunk"]
 
-LARGEST = 12  # local bits of blocks that are copied
-ROWS = 1 << (LARGEST - 2)  # of two such blocks, which lie on the stack
 
 
 @template
@@ -87,8 +92,8 @@ def unwind_chunk(like, index):
     rows, run = 1 << (size - lane_bits), 1 << (low - lane_bits)
     high = local >> low << low
     outer = ((1 << n) - 1) & ~local
-    buffer = stack(like, ROWS)
-    scratch = stack(like, 256)
+    buffer = stack(like, BUFFER_ROWS)  # blocks of psi and of a lambda
+    scratch = stack(like, SCRATCH_ROWS)
     length = code_at(context, 13) * w
     gathered = as_pointer(code_at(context, 12), like)
     gathered = simd.address(gathered, index * count * length)

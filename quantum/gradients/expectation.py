@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from triskele.quantum.circuit import Circuit
-from triskele.quantum.errors import CircuitError, OperatorError, ParameterError, SimulatorError
+from triskele.quantum.errors import CircuitError, OperatorError, ParameterError, SimulatorError, StateError
 from triskele.quantum.gradients.engine import Engine, examples
 from triskele.quantum.gradients.engine import find as find_engine
 from triskele.quantum.gradients.parameter_shift import Sampled
 from triskele.quantum.operators.pauli import PauliSum
+from triskele.quantum.parameters import LARGEST
 from triskele.quantum.sampling import check_observable, check_shots
 from triskele.quantum.simulators.base import find
 
@@ -173,7 +173,7 @@ class Expectation:
         """Checked values (B, V) of arguments that are no tracers, and whether there is a batch."""
         if type(theta) is np.ndarray and data is None and not self.data and theta.dtype == np.float64 and theta.shape == self._shape:
             values = theta[None] if theta.flags.c_contiguous else theta.copy()[None]  # the common case, in as few steps as it takes
-            return values if math.isfinite(theta.dot(theta)) else self._finite(values), False
+            return values if theta.dot(theta) <= LARGEST**2 else self._finite(values), False
         inputs, batched = self._inputs(theta, data, None, None)
         return self._rows(inputs[0], inputs[1]), batched
 
@@ -232,14 +232,18 @@ class Expectation:
         return self._finite(values)
 
     def _finite(self, values: np.ndarray) -> np.ndarray:
-        if not np.isfinite(values).all():
-            bad = tuple(np.argwhere(~np.isfinite(values))[0])
-            raise ParameterError(f"Expectation: values must be finite, got {values[bad]} for {(self.parameters + self.data)[bad[-1]]}")
+        if not (allowed := np.abs(values) <= LARGEST).all():
+            bad = tuple(np.argwhere(~allowed)[0])
+            raise ParameterError(f"Expectation: values must be finite, got {values[bad]} for {(self.parameters + self.data)[bad[-1]]} (the largest is {LARGEST:g})")
         return values
 
     def _at(self, coefficients: np.ndarray) -> Engine:
         """The engine for coefficients (1, T)."""
-        return self._engine.observing(self._sums(coefficients)) if coefficients.shape[1] else self._engine
+        if not coefficients.shape[1]:
+            return self._engine
+        if not np.isfinite(coefficients).all():
+            raise OperatorError(f"Expectation: coefficients must be finite, got {coefficients[~np.isfinite(coefficients)][0]}")
+        return self._engine.observing(self._sums(coefficients))
 
     def _sums(self, coefficients: np.ndarray) -> list[PauliSum]:
         return [_with(h, c) for h, c in zip(self.hamiltonians, np.split(coefficients[0], self._ends[:-1]), strict=True)]
@@ -291,6 +295,8 @@ def _sampled(circuit: Any, hamiltonians: Any, simulator: str, dtype: Any, gradie
 
 def _given(initial: np.ndarray) -> np.ndarray:
     """Initial states as the engine takes them: of size 0 if there are none."""
+    if not np.isfinite(initial).all():
+        raise StateError("Expectation: the initial state must be finite")
     return np.ascontiguousarray(initial if initial.shape[1] else initial[:0], np.complex128)
 
 

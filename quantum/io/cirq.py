@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from triskele.quantum.circuit import Circuit
-from triskele.quantum.compile.synthesis.euler import angles_of, sequence
+from triskele.quantum.compile.synthesis.euler import angles_of
 from triskele.quantum.compile.synthesis.expand import expand
 from triskele.quantum.errors import CircuitError
 from triskele.quantum.gates.base import Gate, find
@@ -20,6 +20,7 @@ from triskele.quantum.parameters import Linear
 __all__ = ["from_cirq", "to_cirq"]
 
 _PI = math.pi
+_ORDER = "parameters:"  # begins the tag that lists parameters in their order
 # gate of Cirq by its class: rotation whose angle is pi times the exponent, and the phase at exponent 1 for global_shift 0, in turns of pi
 _POWERS = {
     "XPowGate": ("rx", 0.5), "YPowGate": ("ry", 0.5), "ZPowGate": ("rz", 0.5), "XXPowGate": ("rxx", 0.5), "YYPowGate": ("ryy", 0.5),
@@ -30,6 +31,8 @@ _POWERS = {
 
 def from_cirq(circuit: Any) -> Circuit:
     """A Cirq `Circuit` as a circuit; its qubits in sorted order are 0, 1, ..., and each measured bit of each key a classical bit.
+
+    Parameters come in the order in which they appear, in one expression by name; a tag of `to_cirq` says where it was another.
 
     Raises
     ------
@@ -57,6 +60,9 @@ class _FromCirq:
         self._keys: dict[str, tuple[int, ...]] = {}
         for op in circuit.all_operations():
             self._add(op, [qubits[q] for q in op.qubits], (), None)
+            for tag in op.tags:
+                if isinstance(tag, str) and tag.startswith(_ORDER):
+                    self.circuit._ordered(tag.removeprefix(_ORDER).split(","))
 
     def _append(self, name: str, wires: list[int], params: list[Any], controls: tuple[int, ...], condition: Condition | None) -> None:
         if not wires and controls:
@@ -64,11 +70,12 @@ class _FromCirq:
         self.circuit.append(f"{'c' * len(controls)}{name}", [*controls, *wires], params, condition=condition)
 
     def _add(self, op: Any, wires: list[int], controls: tuple[int, ...], condition: Condition | None) -> None:
+        op = op.untagged  # what is inside may be a condition or a control
         cirq, gate = self._cirq, op.gate
         if isinstance(op, cirq.ClassicallyControlledOperation):
             self._add(op.without_classical_controls(), wires, controls, self._condition(op.classical_controls))
-        elif isinstance(op.untagged, cirq.ControlledOperation):
-            self._controlled(op.untagged, wires, controls, condition)
+        elif isinstance(op, cirq.ControlledOperation):
+            self._controlled(op, wires, controls, condition)
         elif isinstance(gate, cirq.MeasurementGate):
             self._measure(gate, wires, condition)
         elif isinstance(gate, cirq.ResetChannel):
@@ -194,7 +201,8 @@ def _angle(value: Any, scale: float) -> float | Linear:
 def to_cirq(circuit: Circuit) -> Any:
     """The circuit as a Cirq `Circuit` on `LineQubit`s; classical bit k is the measurement key "ck".
 
-    Barriers are left out, and a global phase with parameters cannot be said.
+    Barriers are left out, and a global phase with parameters cannot be said. A tag lists the parameters where `from_cirq` would
+    not find their order.
 
     Raises
     ------
@@ -230,7 +238,13 @@ def to_cirq(circuit: Circuit) -> Any:
             wanted = instruction.condition.value >> c[0] & 1
             made = [m.with_classical_controls(f"c{c[1]}" if wanted else cirq.SympyCondition(sympy.Eq(sympy.Symbol(f"c{c[1]}"), 0))) for m in made]
         operations += made
-    return cirq.Circuit(operations)
+    made = cirq.Circuit(operations, strategy=cirq.InsertStrategy.INLINE)  # keeps the order of operations
+    found = dict.fromkeys(name for op in made.all_operations() for name in sorted(cirq.parameter_names(op)))
+    if tuple(name for name in circuit.names if name in found) != tuple(found):
+        first = next(k for k, op in enumerate(operations) if cirq.is_parameterized(op))
+        operations[first] = operations[first].with_tags(_ORDER + ",".join(circuit.names))
+        made = cirq.Circuit(operations, strategy=cirq.InsertStrategy.INLINE)
+    return made
 
 
 def _simple(instruction: Instruction, num_qubits: int, keep: Any) -> list[Instruction]:
@@ -240,10 +254,10 @@ def _simple(instruction: Instruction, num_qubits: int, keep: Any) -> list[Instru
         if angles is None:
             found.append(i)
             continue
-        theta, phi, lam, more = angles
-        gates, phase = sequence(theta, phi, lam, frozenset({"rz", "ry"}))
-        found += [Instruction(find(name), i.qubits, tuple(params)) for name, params in gates]
-        found.append(Instruction(find("global_phase"), (), (phase + more,)))
+        theta, phi, lam, phase = angles
+        found += [Instruction(find(name), i.qubits, (angle,)) for name, angle in (("p", lam), ("ry", theta), ("p", phi))]
+        if type(phase) is Linear or phase:
+            found.append(Instruction(find("global_phase"), (), (phase,)))
     return found
 
 

@@ -5,7 +5,7 @@ and `instructions`, each an object with `gate` and, where they are not empty, `q
 ({"clbits", "value"}). A parameter is a number, or {"terms": {name: coefficient}, "constant": number}. A gate is a registered name, or
 {"name", "label", "matrix"} with rows of [re, im]; "diagonal" is followed by its number of qubits through `qubits`. A channel is
 {"channel": name, "arguments"} with its Kraus operators as "kraus", or "pauli", the probabilities of Pauli strings; an error in
-reading is {"readout": [p01, p10]}.
+reading is {"readout": [p01, p10]}. `names` lists the parameters where their order is not that of first appearance.
 """
 
 from __future__ import annotations
@@ -45,6 +45,8 @@ def to_json(circuit: Circuit) -> str:
     """
     record = {"format": _FORMAT, "version": _VERSION, "num_qubits": circuit.num_qubits, "num_clbits": circuit.num_clbits,
               "data": list(circuit.data), "instructions": [_written(i) for i in circuit]}  # fmt: skip
+    if circuit.names != tuple(dict.fromkeys(n for i in circuit for n in i.names)):
+        record["names"] = list(circuit.names)
     return json.dumps(record, separators=(",", ":"), allow_nan=False)
 
 
@@ -124,6 +126,7 @@ def from_json(text: str) -> Circuit:
         for i in record["instructions"]:
             _read(circuit, i)
         circuit._data = frozenset(str(n) for n in record["data"])
+        circuit._ordered(str(n) for n in record.get("names", []))
     except (ChannelError, CircuitError, GateError, ParameterError):
         raise
     except (ArithmeticError, LookupError, TypeError, ValueError, AttributeError, MemoryError, RecursionError) as error:

@@ -20,6 +20,7 @@ from triskele.quantum.parameters import Linear
 __all__ = ["from_qiskit", "to_qiskit"]
 
 _NOTHING = ("delay", "id")
+_ORDER = "triskele.parameters"  # key of the metadata that lists parameters in their order
 _OURS = {"rcccx": "rc3x"}
 _THEIRS = {"rc3x": "rcccx"}
 
@@ -28,7 +29,7 @@ def from_qiskit(circuit: Any) -> Circuit:
     """A Qiskit `QuantumCircuit` as a circuit, global phase included.
 
     Gates that we do not have are replaced by their definition or matrix. `if_else` is kept as conditions. Parameters
-    must occur in linear expressions.
+    must occur in linear expressions. They come in the order in which they appear, or that which `to_qiskit` left in the metadata.
 
     Raises
     ------
@@ -48,7 +49,8 @@ def from_qiskit(circuit: Any) -> Circuit:
     qubits = {q: k for k, q in enumerate(circuit.qubits)}
     clbits = {c: k for k, c in enumerate(circuit.clbits)}
     _add(new, circuit, qubits, clbits, {})
-    return new
+    order = (circuit.metadata or {}).get(_ORDER, ())
+    return new._ordered(order) if all(isinstance(n, str) for n in order) else new
 
 
 def _add(new: Circuit, circuit: Any, qubits: dict[Any, int], clbits: dict[Any, int], bits: dict[int, int]) -> None:
@@ -92,7 +94,7 @@ def _branch(new: Circuit, item: Any, wires: Sequence[int], clbits: dict[Any, int
 def _gates(op: Any, wires: list[int], num_qubits: int) -> list[Instruction]:
     """The operation as our gates."""
     from qiskit.circuit import ControlledGate
-    from qiskit.circuit.library import get_standard_gate_name_mapping
+    from qiskit.circuit.library import RVGate, get_standard_gate_name_mapping
 
     single = Circuit(num_qubits)
     standard = get_standard_gate_name_mapping().get(op.name)
@@ -100,6 +102,8 @@ def _gates(op: Any, wires: list[int], num_qubits: int) -> list[Instruction]:
     ones = state is None or state == (1 << op.num_ctrl_qubits) - 1
     if standard is not None and ones and issubclass(op.base_class, standard.base_class):
         return single.append(_OURS.get(op.name, op.name), wires, [_angle(p) for p in op.params])._instructions
+    if op.name == "rv" and issubclass(op.base_class, RVGate):
+        return single.rv(*(_angle(p) for p in op.params), *wires)._instructions
     if op.name == "unitary" and not isinstance(op, ControlledGate):
         return single.unitary(op.params[0], wires)._instructions
     if op.name == "diagonal" and len(wires) <= 10:
@@ -109,7 +113,8 @@ def _gates(op: Any, wires: list[int], num_qubits: int) -> list[Instruction]:
         controls, targets = wires[:k], wires[k:]
         for j, c in enumerate(controls):
             single.append("x", c) if not op.ctrl_state >> j & 1 else None
-        for i in _gates(op.base_gate, targets, num_qubits):
+        is_cu = op.base_gate.name == "u" and len(op.params) == 4  # CU, also with more controls
+        for i in _controlled_u(op, targets, num_qubits) if is_cu else _gates(op.base_gate, targets, num_qubits):
             if i.qubits:
                 single.append(i.gate, i.qubits, i.params, controls=(*controls, *i.controls))
             else:
@@ -124,6 +129,12 @@ def _gates(op: Any, wires: list[int], num_qubits: int) -> list[Instruction]:
         return single.unitary(op.to_matrix(), wires)._instructions
     except Exception as error:  # whatever a foreign operation raises
         raise CircuitError(f"from_qiskit: {op.name!r} has no definition and no matrix") from error
+
+
+def _controlled_u(op: Any, targets: list[int], num_qubits: int) -> list[Instruction]:
+    """What a CU gate controls: its base gate is a U, which lacks the phase."""
+    theta, phi, lam, phase = (_angle(p) for p in op.params)
+    return Circuit(num_qubits).u(theta, phi, lam, *targets).global_phase(phase)._instructions
 
 
 def _is_zero(value: Any) -> bool:
@@ -167,7 +178,7 @@ def to_qiskit(circuit: Circuit) -> Any:
     def value(p: float | Linear) -> Any:
         return sum((c * parameters[n] for n, c in p.terms), p.constant) if type(p) is Linear else p
 
-    keep = lambda i: _THEIRS.get(i.gate.name, i.gate.name) in standard and i.qubits != () or i.gate.constant is not None
+    keep = lambda i: _THEIRS.get(i.gate.name, i.gate.name) in standard and i.qubits != () or i.gate.constant is not None or _is_rv(i)
     new = QuantumCircuit(circuit.num_qubits, circuit.num_clbits)
     for instruction in circuit:
         if not isinstance(instruction.gate, Gate) and instruction.gate not in (MEASURE, RESET, BARRIER):
@@ -182,6 +193,8 @@ def to_qiskit(circuit: Circuit) -> Any:
             else:
                 for i in expand(instruction, circuit.num_qubits, keep):
                     _append(new, i, [value(p) for p in i.params], standard)
+    if len(circuit.names) > 1:
+        new.metadata = {_ORDER: list(circuit.names)}
     return new
 
 
@@ -194,14 +207,21 @@ def _conditions(new: Any, condition: Condition | None) -> Any:
     return stack
 
 
+def _is_rv(i: Instruction) -> bool:
+    return i.gate is find("rv") and not i.controls
+
+
 def _append(new: Any, i: Instruction, params: list[Any], standard: dict[str, Any]) -> None:
-    from qiskit.circuit.library import UnitaryGate
+    from qiskit.circuit.library import RVGate, UnitaryGate
 
     name = _THEIRS.get(i.gate.name, i.gate.name)
     if not i.qubits:
         from qiskit.circuit.library import GlobalPhaseGate
 
         new.append(GlobalPhaseGate(params[0]), [])
+        return
+    if _is_rv(i):
+        new.append(RVGate(*params), [*i.qubits])
         return
     if name not in standard and i.gate.constant is None:  # a function of numbers on one qubit
         theta, phi, lam, phase = angles_of(i)

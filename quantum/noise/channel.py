@@ -76,7 +76,7 @@ class Channel:
         if deviation > _TOLERANCE:
             raise ChannelError(f"{name}: a channel must preserve the trace, but sum K^dagger K differs from 1 by {deviation:.3g}")
         self.name, self.num_qubits, self.label = name, size.bit_length() - 1, name
-        self._kraus: Any = operators[np.abs(operators).max((1, 2)) > 0]
+        self._kraus: Any = _frozen(operators[np.abs(operators).max((1, 2)) > 0])
         self._pauli: Any = None
 
     @classmethod
@@ -97,7 +97,7 @@ class Channel:
             raise ChannelError(f"{name}: probabilities must sum to 1, got {p.sum():.12g}")
         self = object.__new__(cls)
         self.name, self.num_qubits, self.label = name, (p.size.bit_length() - 1) // 2, name
-        self._kraus, self._pauli = None, p.clip(0.0, 1.0)
+        self._kraus, self._pauli = None, _frozen(p.clip(0.0, 1.0))
         return self
 
     @property
@@ -112,7 +112,7 @@ class Channel:
             if self.num_qubits > _MOST_QUBITS:
                 raise ChannelError(f"{self.name}: matrices of a channel on {self.num_qubits} qubits are too large (at most {_MOST_QUBITS})")
             used = np.flatnonzero(self._pauli)
-            self._kraus = np.sqrt(self._pauli[used])[:, None, None] * pauli_strings(self.num_qubits)[used]
+            self._kraus = _frozen(np.sqrt(self._pauli[used])[:, None, None] * pauli_strings(self.num_qubits)[used])
         return self._kraus
 
     @functools.cached_property
@@ -123,7 +123,7 @@ class Channel:
         p = squares[:, 0, 0].real
         if np.abs(squares - p[:, None, None] * np.eye(k.shape[1])).max() > 1e-14:
             return None
-        return p / p.sum(), k / np.sqrt(p)[:, None, None]
+        return _frozen(p / p.sum()), _frozen(k / np.sqrt(p)[:, None, None])
 
     @functools.cached_property
     def pauli_probabilities(self) -> np.ndarray | None:
@@ -132,7 +132,7 @@ class Channel:
             return self._pauli
         overlap = np.einsum("sji,kji->ks", pauli_strings(self.num_qubits).conj(), self.kraus) / self.kraus.shape[1]
         chi = overlap.T @ overlap.conj()  # the channel is sum chi_st P_s rho P_t
-        return np.diag(chi).real.copy() if np.abs(chi - np.diag(np.diag(chi))).max() < 1e-14 else None
+        return _frozen(np.diag(chi).real.copy()) if np.abs(chi - np.diag(np.diag(chi))).max() < 1e-14 else None
 
     def superoperator(self) -> np.ndarray:
         """(4**q, 4**q) matrix on column-stacked density matrices: rho[i, j] has index i + 2**q j."""
@@ -180,6 +180,11 @@ class Channel:
 
     def __repr__(self) -> str:
         return f"Channel({self.name!r}, {self.num_qubits} qubit{'s' * (self.num_qubits > 1)})"
+
+
+def _frozen(array: np.ndarray) -> np.ndarray:
+    array.flags.writeable = False
+    return array
 
 
 def transfer_matrix(kraus: np.ndarray) -> np.ndarray:

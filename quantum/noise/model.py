@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from triskele.quantum.errors import ChannelError
 from triskele.quantum.gates.base import Gate
 from triskele.quantum.gates.standard import resolve
@@ -27,6 +29,9 @@ class _Rule(NamedTuple):
 
 class NoiseModel:
     """Channels by gate and qubits, relaxation in time, and readout errors; `circuit.with_noise(model)` puts them in.
+
+    A gate on more qubits than the model's channels on several qubits is refused, since part of its noise would be missing:
+    decompose the circuit, add a channel of the gate's width, or name the gate in a rule of its own.
 
     Examples
     --------
@@ -51,7 +56,8 @@ class NoiseModel:
         Parameters
         ----------
         channel : Channel
-            On one qubit: it acts on each of the gate's qubits. On k qubits: on the qubits of gates that have k, controls first.
+            On one qubit: it acts on each of the gate's qubits. On k qubits: on the qubits of gates that have k, controls first; it
+            means nothing to gates on fewer.
         gates : str or iterable of str, optional
             Names of gates (`"cx"`, `"rz"`), `"measure"` or `"reset"`; every gate when left out.
         qubits : int or sequence of int, optional
@@ -73,7 +79,7 @@ class NoiseModel:
         """
         if not isinstance(channel, Channel):
             raise ChannelError(f"NoiseModel.add: a Channel is needed, got {channel!r}")
-        places = (qubits,) if isinstance(qubits, int) else None if qubits is None else tuple(qubits)
+        places = (qubits,) if isinstance(qubits, (int, np.integer)) else None if qubits is None else tuple(qubits)
         if places is not None and channel.num_qubits > 1 and len(places) != channel.num_qubits:
             raise ChannelError(f"NoiseModel.add: {channel.name} acts on {channel.num_qubits} qubits, got {len(places)}: {list(places)}")
         self._rules.append(_Rule(channel, None if gates is None else _kinds(gates), places, before))
@@ -117,7 +123,7 @@ class NoiseModel:
         """
         if not isinstance(error, ReadoutError):
             raise ChannelError(f"NoiseModel.readout: a ReadoutError is needed, got {error!r}")
-        self._readout.update((q, error) for q in ([None] if qubits is None else [qubits] if isinstance(qubits, int) else qubits))
+        self._readout.update((q, error) for q in ([None] if qubits is None else [qubits] if isinstance(qubits, (int, np.integer)) else qubits))
         return self
 
     def __repr__(self) -> str:
@@ -131,7 +137,8 @@ class NoiseModel:
         Raises
         ------
         ChannelError
-            If a channel and a gate that was named for it have different numbers of qubits.
+            If a channel and a gate that was named for it have different numbers of qubits, or a gate is wider than the channels
+            on several qubits that act with every gate.
         """
         for value in self._relaxation or ():
             if isinstance(value, tuple) and len(value) < circuit.num_qubits:
@@ -143,12 +150,23 @@ class NoiseModel:
             if not isinstance(i.gate, Gate) and i.gate not in (MEASURE, RESET):
                 out += [*(self._relax(i, wires, time)[0] if i.gate is BARRIER else ()), i]
                 continue
+            self._check_width(i, wires)
             before, after = self._noise(i, wires, True), self._noise(i, wires, False)
             waiting, passing = self._relax(i, wires, time)
             out += [*waiting, *before, i, *after, *passing]
             if i.gate is MEASURE and (error := self._readout.get(i.qubits[0], self._readout.get(None))) is not None:
                 out.append(Instruction(error, (), clbits=i.clbits, condition=i.condition))
         return circuit._with(out)
+
+    def _check_width(self, i: Instruction, wires: tuple[int, ...]) -> None:
+        """Refuse a gate that is wider than the channels that act with every gate, and has none of its own."""
+        acting = [r for r in self._rules if _matches(r.gates, i)]
+        narrow = [r for r in acting if 1 < r.channel.num_qubits < len(wires) and (r.qubits is None or set(r.qubits) <= set(wires))]
+        if narrow and all(r.gates is None and r.channel.num_qubits != len(wires) for r in acting):
+            raise ChannelError(
+                f"with_noise: {narrow[0].channel.name} acts on {narrow[0].channel.num_qubits} qubits, but {'c' * len(i.controls)}{i.gate.name} on "
+                f"{len(wires)}: {list(wires)} (decompose the circuit, as in quantum.decompose(circuit, ['u', 'cx']), or add a channel for this gate)"
+            )
 
     def _noise(self, i: Instruction, wires: tuple[int, ...], before: bool) -> list[Instruction]:
         found = []

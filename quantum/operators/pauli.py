@@ -85,7 +85,7 @@ class PauliSum:
         OperatorError
             Shapes that do not fit, or a coefficient that is not finite.
         """
-        x, z = (np.atleast_2d(np.asarray(a, np.uint64).T).T for a in (x, z))
+        x, z = (np.atleast_2d(np.array(a, np.uint64).T).T for a in (x, z))
         coefficients = np.array(coefficients, complex)
         if x.ndim != 2 or x.shape != z.shape or coefficients.shape != x.shape[:1]:
             raise OperatorError(
@@ -96,9 +96,11 @@ class PauliSum:
         return new
 
     def _merge(self, x: np.ndarray, z: np.ndarray, coefficients: np.ndarray) -> None:
+        with np.errstate(over="ignore", invalid="ignore"):  # said below
+            x, z, coefficients = bits.merge(x, z, coefficients + 0.0)  # + 0 makes -0 plain zero
         if not np.isfinite(coefficients).all():
             raise OperatorError(f"PauliSum: coefficients must be finite, got {coefficients[~np.isfinite(coefficients)][0]}")
-        self._set(*bits.merge(x, z, coefficients + 0.0))  # + 0 makes -0 plain zero
+        self._set(x, z, coefficients)
 
     def _set(self, x: np.ndarray, z: np.ndarray, coefficients: np.ndarray) -> None:
         for name, array in (("x", x), ("z", z), ("coefficients", coefficients)):
@@ -165,7 +167,8 @@ class PauliSum:
 
     def __mul__(self, other: Any) -> PauliSum:
         if isinstance(other, Number):
-            return PauliSum.from_arrays(self.x, self.z, self.coefficients * _number(other))
+            with np.errstate(over="ignore", invalid="ignore"):  # `from_arrays` says what is not finite
+                return PauliSum.from_arrays(self.x, self.z, self.coefficients * _number(other))
         if not isinstance(other, PauliSum):
             return NotImplemented
         return self._times(other, _ALL)
@@ -439,6 +442,8 @@ def _sum(value: Any, where: str) -> PauliSum:
 def _number(value: Any) -> complex:
     try:
         return complex(value)
+    except OverflowError:
+        return complex(np.inf)
     except (TypeError, ValueError):
         raise OperatorError(f"PauliSum: a coefficient must be a number, got {value!r}") from None
 

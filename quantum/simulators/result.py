@@ -233,7 +233,9 @@ class DensityMatrixResult(Result):
 
 
 class CountsResult:
-    """Classical bits of every shot of a circuit that measures on its way; there is no one state to ask.
+    """Classical bits of every shot of a circuit that writes them; there is no one state to ask.
+
+    The stabilizer simulator gives one of the qubits, all measured, for noisy circuits that write no classical bits.
 
     Parameters
     ----------
@@ -268,4 +270,4 @@ class CountsResult:
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_") or not hasattr(Result, name) and name != "statevector":
             raise AttributeError(f"CountsResult has no {name!r}")
-        raise SimulatorError(f"{name}: the circuit measures on its way, so that every shot ends in its own state (counts() and sample() have the classical bits, sample().expectation('Z0 Z1') their products)")
+        raise SimulatorError(f"{name}: the circuit measures on its way, or is noisy, so that every shot ends in its own state (counts() and sample() have the classical bits, sample().expectation('Z0 Z1') their products)")

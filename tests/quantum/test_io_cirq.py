@@ -93,3 +93,19 @@ def test_what_cannot_be_translated():
         quantum.Circuit.from_cirq(cirq.Circuit(cirq.measure(Q[0], invert_mask=(True,))))
     with pytest.raises(CircuitError, match="global phase with parameters"):
         quantum.Circuit(1).global_phase("a").to_cirq()
+
+
+def test_tags_hide_no_conditions_and_keep_the_order_of_parameters():
+    qubits = cirq.LineQubit.range(2)
+    theirs = cirq.Circuit(cirq.measure(qubits[0], key="m"), cirq.X(qubits[1]).with_classical_controls("m").with_tags("mine"), cirq.Z(qubits[1]).controlled_by(qubits[0]).with_tags(1))
+    ours = quantum.Circuit.from_cirq(theirs)
+    assert [i.condition is not None for i in ours] == [False, True, False] and ours.instructions[2].controls == (0,)
+    circuit = quantum.Circuit(3).u("c", "b", "a", 0).rx("b", 0).ry("d", 1).rz({"e": 1, "a": 2}, 2).measure(0, 0)
+    with circuit.when(0):
+        circuit.rx("f", 1)
+    for c in (circuit, quantum.Circuit(2).rx("a", 0).rx("b", 0).rx("c", 1), quantum.Circuit(1).rx({"b": 1, "a": 1}, 0)):
+        assert quantum.Circuit.from_cirq(c.to_cirq()).parameters == c.parameters
+    never = quantum.Circuit(1, 1)
+    with never.when(0):
+        never.rx("b", 0).rx("a", 0)  # a condition on a bit that nothing writes can be written
+    assert len(list(never.to_cirq().all_operations())) == 2

@@ -101,3 +101,32 @@ def test_what_cannot_be_translated():
         quantum.Circuit.from_qiskit(theirs)
     with pytest.raises(CircuitError, match="depolarizing"):
         quantum.Circuit(1).depolarizing(0.1, 0).to_qiskit()
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize("controls", [0, 1, 2])
+@pytest.mark.parametrize("state", [0, 1])
+def test_controlled_u_with_any_controls(controls, state):
+    from qiskit.circuit.library import CUGate
+
+    angles = (0.1, 0.2, 0.3, 0.4)
+    gate = CUGate(*angles, ctrl_state=state)
+    for k in range(controls):
+        gate = gate.control(1, ctrl_state=k, annotated=False)
+    theirs = QuantumCircuit(controls + 2)
+    theirs.append(gate, range(controls + 2))
+    np.testing.assert_allclose(twin.unitary(quantum.Circuit.from_qiskit(theirs)), Operator(theirs).data, atol=1e-9)
+
+
+def test_rv_keeps_its_parameters():
+    circuit = quantum.Circuit(2).rv("a", 0.2, "2*b", 1).h(0).append("rv", 1, [0.1, 0.2, 0.3], controls=0).rv(np.pi, 0, 0, 0)
+    theirs = circuit.to_qiskit()
+    back = quantum.Circuit.from_qiskit(theirs)
+    assert back.parameters == ("a", "b")
+    for c in (back, circuit.bind([0.4, -0.7])):
+        np.testing.assert_allclose(twin.unitary(c, {"a": 0.4, "b": -0.7}), twin.unitary(circuit, {"a": 0.4, "b": -0.7}), atol=1e-12)
+    bound = theirs.assign_parameters({p: {"a": 0.4, "b": -0.7}[p.name] for p in theirs.parameters})
+    np.testing.assert_allclose(Operator(bound).data, twin.unitary(circuit, {"a": 0.4, "b": -0.7}), atol=1e-9)
+    bound = circuit.bind([0.4, -0.7])
+    for other in (quantum.Circuit.from_cirq(bound.to_cirq()), quantum.Circuit.from_qasm(bound.to_qasm())):
+        np.testing.assert_allclose(twin.unitary(other), twin.unitary(bound), atol=1e-9)

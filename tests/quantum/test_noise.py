@@ -242,3 +242,33 @@ def test_noisy_circuits_as_json(name):
     circuit = circuit.with_noise(noise.NoiseModel().readout(noise.ReadoutError(0.1, 0.2)))
     again = quantum.Circuit.from_json(circuit.to_json())
     assert again == circuit and again.draw() == circuit.draw()
+
+
+def test_gates_wider_than_the_channels_are_refused():
+    model = noise.NoiseModel().add(noise.depolarizing(0.001)).add(noise.depolarizing(0.01, 2))
+    molecule = quantum.molecules.load("H2")
+    ansatz = quantum.uccsd(2, 4)
+    for circuit, name in ((ansatz, "single_excitation_1"), (quantum.Circuit(3).ccx(0, 1, 2), "ccx"), (quantum.Circuit(3).cswap(0, 1, 2), "cswap")):
+        with pytest.raises(ChannelError, match=f"depolarizing acts on 2 qubits, but {name} on .*decompose"):
+            circuit.with_noise(model)
+    # what the message says to do
+    theta = np.full(len(ansatz.parameters), 0.1)
+    noisy = quantum.decompose(ansatz, ["u", "cx"]).with_noise(model)
+    assert noisy.parameters == ansatz.parameters
+    ideal, found = (quantum.run(c, theta, simulator="density_matrix").expectation(molecule.hamiltonian) for c in (ansatz, noisy))
+    assert abs(found - ideal) > 0.01
+    ccx = quantum.Circuit(3).ccx(0, 1, 2)
+    three = noise.depolarizing(0.02, 3)
+    assert ccx.with_noise(noise.NoiseModel().add(noise.depolarizing(0.01, 2)).add(three)).counts() == {"ccx": 1, three.name: 1}
+    assert ccx.with_noise(noise.NoiseModel().add(noise.depolarizing(0.01, 2)).add(noise.bit_flip(0.1), gates=["ccx"])).counts() == {"ccx": 1, "bit_flip": 3}
+    # channels on one qubit act on each of any gate's; channels on a pair concern the gates that act on it
+    assert ccx.with_noise(noise.NoiseModel().add(noise.bit_flip(0.1))).counts() == {"ccx": 1, "bit_flip": 3}
+    assert ccx.with_noise(noise.NoiseModel().add(noise.depolarizing(0.01, 2), qubits=(3, 4))).counts() == {"ccx": 1}
+    with pytest.raises(ChannelError, match="acts on 2 qubits"):
+        ccx.with_noise(noise.NoiseModel().add(noise.depolarizing(0.01, 2), qubits=(1, 0)))
+
+
+def test_noise_keeps_parameters_data_and_bits():
+    circuit = quantum.Circuit(2, 3).ry("b", 0).rz("a", 1).inverse().extend(quantum.Circuit(2).rx("x", 0).as_encoder()).measure(0, 2)
+    noisy = circuit.with_noise(noise.NoiseModel().add(noise.bit_flip(0.1)).readout(noise.ReadoutError(0.1, 0.1)))
+    assert (noisy.parameters, noisy.data, noisy.num_clbits) == (circuit.parameters, circuit.data, circuit.num_clbits) == (("b", "a"), ("x",), 3)

@@ -40,7 +40,7 @@ def sx_power(exponent):
     ("gate e(t) a { for int k in [1:2] { rz(k * t) a; } } qubit q; e(0.1) q;", U(1).rz(0.1, 0).rz(0.2, 0)),
     ("qubit[3] q; let a = q[1:2]; let b = a ++ q[0]; x a[0]; h b;", U(3).x(1).h(1).h(2).h(0)), ("float x = 0.25; const float[64] y = 2 * x; qubit q; rx(y) q;", U(1).rx(0.5, 0)),
     ("qubit q; if (2 > 1) { x q; } else { y q; }", U(1).x(0)), ("x $2; cx $0, $2;", U(3).x(2).cx(0, 2)), ("@hint fast\nqubit q; x q;", U(1).x(0)),
-    ("qubit q; u3(0.1, 0.2, 0.3) q; U(0.1, 0.2, 0.3) q; phase(0.2) q; p(τ/4) q;", U(1).u(0.1, 0.2, 0.3, 0).u(0.1, 0.2, 0.3, 0).p(0.2, 0).p(np.pi / 2, 0)),
+    ("qubit q; u3(0.1, 0.2, 0.3) q; U(0.1, 0.2, 0.3) q; phase(0.2) q; p(τ/4) q;", U(1).u(0.1, 0.2, 0.3, 0).global_phase(-0.25).u(0.1, 0.2, 0.3, 0).global_phase(0.05).p(0.2, 0).p(np.pi / 2, 0)),
     ("qubit q; rx(2 ** 3 ** 0) q; rx(0x10) q; rx(1_0.5) q; rx(mod(7, 4)) q; rx(-2**2) q;", U(1).rx(2, 0).rx(16, 0).rx(10.5, 0).rx(3, 0).rx(-4, 0)),
 ])  # fmt: skip
 def test_programs(body, expected):

@@ -24,7 +24,7 @@ def answers(result, n, seed):
     return {
         "probabilities": result.probabilities(),
         "marginal": result.probabilities(some),
-        "expectation": result.expectation(pauli_sum(n, seed)),
+        "expectation": float(result.expectation(pauli_sum(n, seed))),
         "entropy": result.entropy(some[:2]),
         "state": result.density_matrix(),
         "part": result.partial_trace(some[:2]),

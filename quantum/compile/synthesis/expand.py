@@ -91,7 +91,7 @@ def _better_as_matrix(i: Instruction) -> bool:
     return len(i.qubits) == 1 and len(i.gate.factors) > 1 or len(i.qubits) == 2 and not i.controls and wide > 1
 
 
-@functools.lru_cache(64)
+@functools.lru_cache(8)  # they may be large
 def _matrix_circuit(gate: Gate, params: tuple[float, ...], controls: int) -> Circuit:
     return shannon(Instruction(gate, tuple(range(gate.num_qubits)), params, tuple(range(gate.num_qubits, gate.num_qubits + controls))).matrix())
 

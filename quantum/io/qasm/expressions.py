@@ -14,7 +14,7 @@ from typing import Any
 from triskele.quantum.io.qasm.lexer import Stream, Token, describe, fail, suggestion
 from triskele.quantum.parameters import Linear
 
-__all__ = ["Bits", "Evaluate", "Qubits", "Test", "integer", "parse"]
+__all__ = ["CONSTANTS", "FUNCTIONS", "Bits", "Evaluate", "Qubits", "Test", "integer", "parse"]
 
 Scope = Mapping[str, Any]
 Evaluate = Callable[[Scope], Any]
@@ -45,7 +45,7 @@ class Test:
 
 
 CONSTANTS = {"pi": math.pi, "π": math.pi, "tau": math.tau, "τ": math.tau, "euler": math.e, "ℇ": math.e, "true": True, "false": False}
-_FUNCTIONS: dict[str, tuple[int, Callable[..., float]]] = {
+FUNCTIONS: dict[str, tuple[int, Callable[..., float]]] = {
     "sin": (1, math.sin), "cos": (1, math.cos), "tan": (1, math.tan), "exp": (1, math.exp), "ln": (1, math.log), "log": (1, math.log),
     "sqrt": (1, math.sqrt), "arcsin": (1, math.asin), "arccos": (1, math.acos), "arctan": (1, math.atan), "asin": (1, math.asin),
     "acos": (1, math.acos), "atan": (1, math.atan), "ceiling": (1, math.ceil), "floor": (1, math.floor),
@@ -63,20 +63,37 @@ def parse(stream: Stream, version: int, depth: int = 0, lowest: int = 0) -> Eval
     QASMError
         If there is none; the function raises it where the value does not exist.
     """
-    left = _signed(stream, version, depth)
+    first = _signed(stream, version, depth)
+    rest = []
     while (level := _LEVELS.get(stream.now.text, -1)) >= lowest and stream.now.kind == "symbol":
         operator = stream.take()
-        left = _binary(operator, left, parse(stream, version, depth, level + 1))
-    return left
+        rest.append((_binary(operator), parse(stream, version, depth, level + 1)))
+    if not rest:
+        return first
+
+    def value(scope: Scope) -> Any:  # one after the other: sums may be longer than Python's stack is deep
+        left = first(scope)
+        for combine, right in rest:
+            left = combine(left, right(scope))
+        return left
+
+    return value
 
 
 def _signed(stream: Stream, version: int, depth: int) -> Evaluate:
     signs = []
     while sign := stream.accept("-", "+", "!"):
         signs.append(sign)
-    value = _power(stream, version, depth)
-    for sign in reversed(signs):
-        value = _unary(sign, value)
+    operand = _power(stream, version, depth)
+    if not signs:
+        return operand
+
+    def value(scope: Scope) -> Any:
+        x = operand(scope)
+        for sign in reversed(signs):
+            x = _unary(sign, x)
+        return x
+
     return value
 
 
@@ -85,7 +102,8 @@ def _power(stream: Stream, version: int, depth: int) -> Evaluate:
     if operator := stream.accept("^" if version == 2 else "**"):
         if depth > _DEPTH:
             fail("expressions must not be nested that deeply", operator)
-        return _binary(operator, base, _signed(stream, version, depth + 1))
+        combine, exponent = _binary(operator), _signed(stream, version, depth + 1)
+        return lambda scope: combine(base(scope), exponent(scope))
     return base
 
 
@@ -102,7 +120,7 @@ def _atom(stream: Stream, version: int, depth: int) -> Evaluate:
         return value
     if token.kind != "name":
         fail(f"a number, a name or '(' is missing before {describe(token)}", token)
-    if token.text in _FUNCTIONS and stream.now.text in ("(", "["):
+    if token.text in FUNCTIONS and stream.now.text in ("(", "["):
         if stream.accept("["):  # the width of a cast
             parse(stream, version, depth + 1)
             stream.expect("]", token.text)
@@ -200,7 +218,7 @@ def _checked(compute: Callable[..., Any], token: Token, *values: Any) -> Any:
 
 
 def _call(token: Token, arguments: list[Evaluate]) -> Evaluate:
-    count, function = _FUNCTIONS[token.text]
+    count, function = FUNCTIONS[token.text]
     if len(arguments) != count:
         fail(f"{token.text} has {count} argument{'s' * (count > 1)}, got {len(arguments)}", token)
 
@@ -215,21 +233,17 @@ def _call(token: Token, arguments: list[Evaluate]) -> Evaluate:
     return value
 
 
-def _unary(sign: Token, operand: Evaluate) -> Evaluate:
-    def value(scope: Scope) -> Any:
-        x = operand(scope)
-        if sign.text == "!":
-            x = _test(x, sign)
-            if isinstance(x, bool):
-                return not x
-            if len(x.bits) != 1:
-                fail("the opposite of a condition on several bits is none that can be written as bits with values", sign)
-            return Test(((x.bits[0][0], 1 - x.bits[0][1]),))
-        if not isinstance(x, (int, float, Linear)):
-            fail(f"{sign.text!r} needs a number", sign)
-        return -x if sign.text == "-" else x
-
-    return value
+def _unary(sign: Token, x: Any) -> Any:
+    if sign.text == "!":
+        x = _test(x, sign)
+        if isinstance(x, bool):
+            return not x
+        if len(x.bits) != 1:
+            fail("the opposite of a condition on several bits is none that can be written as bits with values", sign)
+        return Test(((x.bits[0][0], 1 - x.bits[0][1]),))
+    if not isinstance(x, (int, float, Linear)):
+        fail(f"{sign.text!r} needs a number", sign)
+    return -x if sign.text == "-" else x
 
 
 def _test(value: Any, token: Token) -> Test | bool:
@@ -259,12 +273,11 @@ def _divide(a: Any, b: Any) -> Any:
     return a / b
 
 
-def _binary(operator: Token, left: Evaluate, right: Evaluate) -> Evaluate:
+def _binary(operator: Token) -> Callable[[Any, Any], Any]:
     symbol = operator.text
     compute = _divide if symbol == "/" else _power_of if symbol in ("^", "**") else _ARITHMETIC.get(symbol)
 
-    def value(scope: Scope) -> Any:
-        a, b = left(scope), right(scope)
+    def value(a: Any, b: Any) -> Any:
         if symbol in ("&&", "||"):
             return _logic(operator, _test(a, operator), _test(b, operator))
         if isinstance(a, (Bits, Test)) or isinstance(b, (Bits, Test)):

@@ -73,29 +73,36 @@ class Stream:
 
     def __init__(self, text: str):
         self._tokens = tokens(text)
-        self._place = 0
+        self.place = 0
+
+    def __len__(self) -> int:
+        return len(self._tokens)
 
     @property
     def now(self) -> Token:
         """The token to be read next."""
-        return self._tokens[self._place]
+        return self._tokens[self.place]
 
     def peek(self, ahead: int = 1) -> Token:
         """A token behind the next one."""
-        return self._tokens[min(self._place + ahead, len(self._tokens) - 1)]
+        return self._tokens[min(self.place + ahead, len(self._tokens) - 1)]
+
+    def since(self, place: int) -> list[str]:
+        """The texts of the tokens from a place to here."""
+        return [token.text for token in self._tokens[place : self.place]]
 
     def take(self) -> Token:
         """Read a token."""
-        token = self._tokens[self._place]
+        token = self._tokens[self.place]
         if token.kind != "end":
-            self._place += 1
+            self.place += 1
         return token
 
     def accept(self, *texts: str) -> Token | None:
         """Read the token if it is one of these symbols or words, else None."""
-        token = self._tokens[self._place]
+        token = self._tokens[self.place]
         if token.text in texts and token.kind not in ("string", "end"):
-            self._place += 1
+            self.place += 1
             return token
         return None
 

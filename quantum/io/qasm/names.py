@@ -7,17 +7,21 @@ import functools
 from triskele.quantum.gates.base import Gate
 from triskele.quantum.gates.standard import resolve
 
-__all__ = ["BUILT_IN", "LIBRARIES", "known"]
+__all__ = ["BUILT_IN", "LIBRARIES", "U_DEFINITION", "known"]
 
 _SAME = "x y z h s sdg t tdg sx rx ry rz p u u2 id swap cx cy cz ch cp crx cry crz cu ccx cswap".split()
 _ALIKE = {"u1": "p", "u3": "u", "cu1": "cp", "cu3": "cu3"}
 
 # gates of the language itself, and of the files that programs include; each with our name for it
-BUILT_IN = {2: {"U": "u", "CX": "cx"}, 3: {"U": "u", "gphase": "global_phase"}}
+BUILT_IN = {2: {"U": "u", "CX": "cx"}, 3: {"gphase": "global_phase"}}
 LIBRARIES = {
     "qelib1.inc": dict.fromkeys(_SAME) | _ALIKE | dict.fromkeys("sxdg csx rxx rzz rccx rc3x c3x c4x".split()) | {"c3sqrtx": "c3sx", "u0": "u0"},
     "stdgates.inc": dict.fromkeys(_SAME) | _ALIKE | {"CX": "cx", "phase": "p", "cphase": "cp"},
 }
+
+
+# Our u, the same whatever the phase of the built-in U. Some readers take parameters in the order of their names.
+U_DEFINITION = "u(a, b, c) q { p(c) q; ry(a) q; p(b) q; }"
 
 
 @functools.cache

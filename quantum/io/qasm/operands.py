@@ -31,7 +31,10 @@ def angle(value: Any, token: Token) -> float | Linear:
         return value if value.terms else value.constant
     if not isinstance(value, (int, float)):
         fail(f"{token.text}: parameters are numbers", token)
-    return float(value)
+    try:
+        return float(value)
+    except OverflowError:
+        fail(f"{token.text}: a parameter is larger than any number of 64 bits", token)
 
 
 def modifier(token: Token, evaluate: Evaluate | None, scope: Scope) -> Modifier:

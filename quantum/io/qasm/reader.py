@@ -7,13 +7,14 @@ import pathlib
 from typing import Any
 
 from triskele.quantum.circuit import Circuit
+from triskele.quantum.errors import QASMError
 from triskele.quantum.gates.base import Gate
 from triskele.quantum.io.qasm import expressions
 from triskele.quantum.io.qasm.expressions import Bits, Evaluate, Qubits, Scope, Test
 from triskele.quantum.io.qasm.lexer import Stream, Token, describe, fail, suggestion
-from triskele.quantum.io.qasm.names import BUILT_IN, LIBRARIES, known
+from triskele.quantum.io.qasm.names import BUILT_IN, LIBRARIES, U_DEFINITION, known
 from triskele.quantum.io.qasm.operands import angle, broadcast, converted, modifier, qubits_of
-from triskele.quantum.io.qasm.statements import Builder, Definition, Run
+from triskele.quantum.io.qasm.statements import PHASED, Builder, Definition, Run
 from triskele.quantum.parameters import Parameter
 
 __all__ = ["KEYWORDS", "from_qasm"]
@@ -29,6 +30,8 @@ _NOT_SUPPORTED = {
 KEYWORDS = frozenset(["OPENQASM", "include", "gate", "opaque", "qreg", "creg", "qubit", "bit", "input", "output", "const", "let", "if", "else",
                        "for", "in", "measure", "reset", "barrier", *_TYPES, *_MODIFIERS, *_NOT_SUPPORTED])  # fmt: skip
 _NESTED = 100  # ifs and loops in each other
+_INCLUDED = 200  # files: each may include others several times
+_MODIFIERS_OF_A_GATE = 20
 
 
 def from_qasm(source: str | os.PathLike[str]) -> Circuit:
@@ -36,7 +39,8 @@ def from_qasm(source: str | os.PathLike[str]) -> Circuit:
 
     Registers are numbered in the order of their declaration; gates that the program defines are replaced by what they
     are made of. Of OpenQASM 3 it reads what circuits need: qubits and bits, gates with modifiers, `input float`
-    parameters, constants, measurement, reset, `if`, and `for` over known ranges.
+    parameters, constants, measurement, reset, `if`, and `for` over known ranges. Its `U`, `u2` and `u3` have the global phases that
+    its specification gives them, which matter under controls. Loops and definitions may make a million statements. Parameters come in the order of their declaration.
 
     Parameters
     ----------
@@ -60,10 +64,14 @@ def from_qasm(source: str | os.PathLike[str]) -> Circuit:
     >>> from_qasm('OPENQASM 2.0; include "qelib1.inc"; qreg q[2]; h q[0]; cx q[0], q[1];').counts()
     {'h': 1, 'cx': 1}
     """
-    if isinstance(source, str) and ("\n" in source or ";" in source or "OPENQASM" in source or not source.strip()):
-        return _Reader(source, None).circuit()
-    path = pathlib.Path(source)
-    return _Reader(path.read_text(encoding="utf-8", errors="replace"), path.parent).circuit()
+    text, folder = source, None
+    if not isinstance(source, str) or not ("\n" in source or ";" in source or "OPENQASM" in source or not source.strip()):
+        path = pathlib.Path(source)
+        text, folder = path.read_text(encoding="utf-8", errors="replace"), path.parent
+    try:
+        return _Reader(text, folder).circuit()
+    except RecursionError:  # limits keep programs from it, but not where the caller has used up the stack
+        raise QASMError("the program is nested too deeply for what is left of Python's stack", 1, 1) from None
 
 
 class _Reader:
@@ -71,11 +79,13 @@ class _Reader:
         self._stream, self._folder = Stream(text), folder
         self._scope: dict[str, Any] = {}
         self._definitions: dict[str, Definition | tuple[int, Gate] | None] = {}
-        self._builder = Builder()
-        self._including, self._depth = 0, 0
+        self._builder = Builder(words=len(self._stream))
+        self._including, self._included, self._depth = 0, 0, 0
         self._version = self._header(text)
         for name, ours in BUILT_IN[self._version].items():
             self._definitions[name] = known(ours)
+        if self._version == 3:
+            self._definitions["U"] = PHASED["U"]
 
     def circuit(self) -> Circuit:
         while self._stream.now.kind != "end":
@@ -150,14 +160,17 @@ class _Reader:
         file = name.text[1:-1]
         if file in LIBRARIES:
             for gate, ours in LIBRARIES[file].items():
-                self._definitions.setdefault(gate, None if ours == "u0" else known(ours or gate))
+                phased = PHASED.get(gate) if file == "stdgates.inc" else None
+                self._definitions.setdefault(gate, None if ours == "u0" else phased or known(ours or gate))
             return lambda builder, scope: None
         path = None if self._folder is None else self._folder / file
         if path is None or not path.is_file():
             fail(f"include: there is no file {file!r} (known: {', '.join(LIBRARIES)}, and files beside one that is read by its path)", name)
-        self._including += 1
+        self._including, self._included = self._including + 1, self._included + 1
         if self._including > 20:
             fail(f"include: {file!r} includes itself", name)
+        if self._included > _INCLUDED:
+            fail(f"include: a program may include {_INCLUDED} files", name)
         outside, self._stream = self._stream, Stream(path.read_text(encoding="utf-8", errors="replace"))
         while self._stream.now.kind != "end":
             self._statement()(self._builder, self._scope)
@@ -234,6 +247,7 @@ class _Reader:
         def run(builder: Builder, scope: dict[str, Any]) -> None:
             self._new(name, scope)
             scope[name.text] = Parameter(name.text)
+            builder.inputs.append(name.text)
 
         return run
 
@@ -278,14 +292,17 @@ class _Reader:
             for (place, _), value in zip(parts, values, strict=True):
                 if not isinstance(value, (Qubits, Bits)) or type(value) is not type(values[0]):
                     fail("let: another name is given to qubits or to bits", place)
-            scope[name.text] = type(values[0])(tuple(w for v in values for w in v.wires), len(values) == 1 and values[0].one)
+            wires = tuple(w for v in values for w in v.wires)
+            if len(set(wires)) != len(wires):
+                fail(f"let: {name.text!r} has something twice", name)
+            scope[name.text] = type(values[0])(wires, len(values) == 1 and values[0].one)
 
         return run
 
     # -- gates --------------------------------------------------------------------------------------------------------
 
     def _read_gate(self, token: Token) -> Run:
-        stream = self._stream
+        stream, start = self._stream, self._stream.place
         name = stream.name(token.text)
         if self._depth:
             fail("gates are defined outside of blocks", token)
@@ -312,6 +329,9 @@ class _Reader:
         def in_scope(builder: Builder, scope: Scope) -> None:
             body(builder, constants | scope)
 
+        if name.text == "u" and "".join(stream.since(start)) == U_DEFINITION.replace(" ", ""):
+            self._definitions["u"] = known("u")  # as `to_qasm` writes it
+            return lambda builder, scope: None
         definition = Definition(name.text, tuple(t.text for t in params), tuple(t.text for t in qubits), body and in_scope)
         self._definitions[name.text] = definition
         return lambda builder, scope: None
@@ -346,6 +366,8 @@ class _Reader:
                 fail("pow: '(' with the exponent is missing", self._stream.now)
             self._stream.expect("@", token.text)
             found.append((token, value))
+            if len(found) > _MODIFIERS_OF_A_GATE:
+                fail(f"a gate may have {_MODIFIERS_OF_A_GATE} modifiers", token)
         return found
 
     def _gate_call(self) -> Run:

@@ -6,9 +6,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from triskele.quantum.circuit import Circuit
 from triskele.quantum.errors import CircuitError, GateError
 from triskele.quantum.gates.base import Gate, find
+from triskele.quantum.gates.families import unitary
 from triskele.quantum.gates.inverse import inverse
 from triskele.quantum.gates.power import power
 from triskele.quantum.instruction import BARRIER, MEASURE, RESET, Condition, Instruction
@@ -16,9 +19,10 @@ from triskele.quantum.io.qasm.expressions import Qubits, Scope
 from triskele.quantum.io.qasm.lexer import Token, fail
 from triskele.quantum.parameters import Linear
 
-__all__ = ["Builder", "Definition", "Modifier", "Run"]
+__all__ = ["PHASED", "Builder", "Definition", "Modifier", "Run"]
 
-_STEPS = 10_000_000  # statements carried out: definitions of definitions, and loops, can grow without bound
+_STEPS = 1_000_000  # statements carried out, where the text has not more words: definitions of definitions, and loops, grow without bound
+_NESTED = 80  # definitions in definitions: each takes some seven frames of Python's stack
 _WIRES = 1_000_000
 
 
@@ -33,7 +37,7 @@ class Modifier:
 
 @dataclass(frozen=True)
 class Definition:
-    """A gate that the program defines; `body` is None where it is opaque."""
+    """A gate that the program, or OpenQASM 3 itself, defines; `body` is None where it is opaque."""
 
     name: str
     params: tuple[str, ...]
@@ -42,6 +46,25 @@ class Definition:
 
 
 Run = Callable[["Builder", dict[str, Any]], None]
+
+
+def with_phase(name: str, ours: str, phase: Callable[..., Any]) -> Definition:
+    """One of our gates on one qubit together with a global phase of its angles."""
+    gate = find(ours)
+    angles = ("theta", "phi", "lambda")[-gate.num_params :]
+
+    def body(builder: Builder, scope: Scope) -> None:
+        values = tuple(scope[a] if type(scope[a]) is Linear else float(scope[a]) for a in angles)
+        builder.instructions += [Instruction(find("global_phase"), (), (phase(*values),)), Instruction(gate, scope["q"].wires, values)]
+
+    return Definition(name, angles, ("q",), body)
+
+
+# Of OpenQASM 3, whose U has the phase exp(i theta/2), and whose u2 and u3 are those of OpenQASM 2: it matters where they have controls.
+PHASED = {
+    "U": with_phase("U", "u", lambda t, f, l: 0.5 * t), "u2": with_phase("u2", "u2", lambda f, l: -0.5 * (f + l)),
+    "u3": with_phase("u3", "u", lambda t, f, l: -0.5 * (f + l)),
+}  # fmt: skip
 
 
 @dataclass
@@ -59,6 +82,9 @@ class Builder:
     num_qubits: int = 0
     num_clbits: int = 0
     instructions: list[Instruction] = field(default_factory=list)
+    inputs: list[str] = field(default_factory=list)  # parameters in the order of their declaration
+    words: int = 0  # of the text
+    depth: int = 0  # of the definition that is being carried out
     _branches: list[_Branch] = field(default_factory=list)
     _steps: int = 0
 
@@ -67,7 +93,7 @@ class Builder:
         circuit = Circuit(self.num_qubits, self.num_clbits)
         for i in self.instructions:
             circuit.append(i.gate, i.qubits, i.params, controls=i.controls, clbits=i.clbits, condition=i.condition)
-        return circuit
+        return circuit._ordered(self.inputs)
 
     def declare(self, token: Token, *, qubits: int = 0, clbits: int = 0) -> tuple[int, ...]:
         """Numbers of new qubits or classical bits."""
@@ -80,8 +106,8 @@ class Builder:
     def step(self, token: Token) -> None:
         """Count a statement that is carried out."""
         self._steps += 1
-        if self._steps > _STEPS:
-            fail(f"the program has more than {_STEPS} steps", token)
+        if self._steps > max(_STEPS, self.words):
+            fail(f"the program has more than {max(_STEPS, self.words)} steps", token)
 
     # -- conditions ---------------------------------------------------------------------------------------------------
 
@@ -147,7 +173,9 @@ class Builder:
         if what.body is None:
             fail(f"{what.name!r} is opaque: what it does is not known", token)
         _count(params, len(what.params), qubits, len(what.qubits), token)
-        inner = Builder(self.num_qubits, self.num_clbits, _steps=self._steps)
+        if self.depth >= _NESTED:
+            fail(f"{what.name!r}: definitions must not be nested more than {_NESTED} deep", token)
+        inner = Builder(self.num_qubits, self.num_clbits, words=self.words, depth=self.depth + 1, _steps=self._steps)
         inner.step(token)
         what.body(inner, dict(zip(what.params, params, strict=True)) | {name: Qubits((q,), True) for name, q in zip(what.qubits, qubits, strict=True)})
         self._steps = inner._steps
@@ -167,16 +195,24 @@ class Builder:
             if modifier.kind == "inv":
                 return [inverse(i) for i in reversed(body)]
             exponent = modifier.value
+            if not body:
+                return []
             if float(exponent).is_integer():
                 body = body if exponent >= 0 else [inverse(i) for i in reversed(body)]
                 self._steps += len(body) * abs(int(exponent))
                 self.step(modifier.token)
                 return body * abs(int(exponent))
+            if len(body) == 2 and body[0].gate.name == "global_phase" and what in PHASED.values() and not inner:
+                body = [body[1]._replace(gate=unitary(np.exp(1j * body[0].params[0]) * body[1].matrix()), params=())] if _numbers(body) else body
             if len(body) != 1:
                 fail("a gate of several gates can only have whole powers", modifier.token)
             return [power(body[0], float(exponent))]
         except (CircuitError, GateError) as error:
             fail(str(error), modifier.token)
+
+
+def _numbers(body: Sequence[Instruction]) -> bool:
+    return all(type(p) is float for i in body for p in i.params)
 
 
 def _controlled(instruction: Instruction, controls: tuple[int, ...]) -> Instruction:

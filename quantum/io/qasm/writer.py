@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 from collections.abc import Iterator
@@ -12,11 +13,15 @@ from triskele.quantum.compile.synthesis.expand import expand
 from triskele.quantum.errors import CircuitError
 from triskele.quantum.gates.base import Gate, find
 from triskele.quantum.instruction import BARRIER, MEASURE, RESET, Condition, Instruction
-from triskele.quantum.io.qasm.names import LIBRARIES, known
+from triskele.quantum.io.qasm.expressions import CONSTANTS, FUNCTIONS
+from triskele.quantum.io.qasm.names import LIBRARIES, U_DEFINITION, known
 from triskele.quantum.io.qasm.reader import KEYWORDS
 from triskele.quantum.parameters import Linear
 
 __all__ = ["to_qasm"]
+
+
+_AMBIGUOUS = ("u", "u2", "u3", "cu3")  # not in the specification's file, or with a global phase that readers disagree about
 
 
 def _names(file: str) -> dict[tuple[int, str], str]:
@@ -24,7 +29,8 @@ def _names(file: str) -> dict[tuple[int, str], str]:
     for theirs, ours in LIBRARIES[file].items():
         if ours != "u0":
             controls, gate = known(ours or theirs)
-            found.setdefault((controls, gate.name), theirs)
+            if file != "stdgates.inc" or theirs not in _AMBIGUOUS:
+                found.setdefault((controls, gate.name), theirs)
     return found
 
 
@@ -33,7 +39,7 @@ def to_qasm(circuit: Circuit, version: int = 3) -> str:
 
     Gates that the language's standard file does not have are written as gates that it has; numbers are exact. Version 2
     has no global phase: it is left out there. Version 3 has parameters (`input float`), whose names are changed where
-    they have brackets or dots.
+    they have brackets or dots, or are names of gates. Conditions on several bits are written as `if`s in each other.
 
     Parameters
     ----------
@@ -70,18 +76,24 @@ class _Writer:
         self._known = _names("qelib1.inc" if version == 2 else "stdgates.inc")
         self._bits = _registers(circuit) if version == 2 else [range(circuit.num_clbits)] if circuit.num_clbits else []
         self._inputs = _identifiers(circuit.names)
+        self._qubits, self._clbits = (next(name for name in (letter + "_" * k for k in itertools.count()) if name not in self._inputs.values()) for letter in "qc")
+        self._defines_u = False
 
     def lines(self) -> Iterator[str]:
         n = self._circuit.num_qubits
         if self._version == 2:
             yield from ("OPENQASM 2.0;", 'include "qelib1.inc";')
-            yield from ([f"qreg q[{n}];"] if n else [])
+            yield from ([f"qreg {self._qubits}[{n}];"] if n else [])
             yield from (f"creg {self._register(k)}[{len(bits)}];" for k, bits in enumerate(self._bits))
         else:
             yield from ("OPENQASM 3.0;", 'include "stdgates.inc";')
             yield from (f"input float {name};" + ("" if name == was else f"  // {was}") for was, name in self._inputs.items())
-            yield from ([f"qubit[{n}] q;"] if n else [])
+            yield from ([f"qubit[{n}] {self._qubits};"] if n else [])
             yield from (f"bit[{len(bits)}] {self._register(k)};" for k, bits in enumerate(self._bits))
+        body = list(self._body(n))
+        yield from [f"gate {U_DEFINITION}"] * self._defines_u + body
+
+    def _body(self, n: int) -> Iterator[str]:
         for instruction in self._circuit:
             if instruction.gate in (BARRIER, MEASURE, RESET):
                 yield self._operation(instruction)
@@ -93,57 +105,61 @@ class _Writer:
 
     def _keep(self, i: Instruction) -> bool:
         if self._version == 3:
-            return (0, i.gate.name) in self._known or not i.qubits or i.gate.name == "x"
+            return (0, i.gate.name) in self._known or i.gate.name in ("u", "x") or not i.qubits
         return (len(i.controls), i.gate.name) in self._known
 
     def _register(self, k: int) -> str:
-        return "c" if len(self._bits) == 1 else f"c{k}"
+        return self._clbits if len(self._bits) == 1 else f"{self._clbits}{k}"
 
     def _bit(self, clbit: int) -> str:
         k = next(k for k, bits in enumerate(self._bits) if clbit in bits)
         return f"{self._register(k)}[{clbit - self._bits[k].start}]"
 
-    def _if(self, condition: Condition | None) -> str:
+    def _under(self, condition: Condition | None, statement: str) -> str:
         if condition is None:
-            return ""
+            return statement
         if self._version == 2:
             k = next(k for k, bits in enumerate(self._bits) if tuple(bits) == condition.clbits)
-            return f"if ({self._register(k)} == {condition.value}) "
-        tests = " && ".join(f"{self._bit(c)} == {condition.value >> k & 1}" for k, c in enumerate(condition.clbits))
-        return f"if ({tests}) "
+            return f"if ({self._register(k)} == {condition.value}) {statement}"
+        for k, c in reversed(list(enumerate(condition.clbits))):
+            statement = f"if ({'' if condition.value >> k & 1 else '!'}{self._bit(c)}) {{ {statement} }}"
+        return statement
 
     def _operation(self, i: Instruction) -> str:
         if i.gate is BARRIER:
-            return "barrier " + ("q" if len(i.qubits) == self._circuit.num_qubits else _wires(i.qubits)) + ";"
-        what = f"reset {_wires(i.qubits)};"
+            return "barrier " + (self._qubits if len(i.qubits) == self._circuit.num_qubits else self._wires(i.qubits)) + ";"
+        what = f"reset {self._wires(i.qubits)};"
         if i.gate is MEASURE:
-            bit, qubit = self._bit(i.clbits[0]), _wires(i.qubits)
+            bit, qubit = self._bit(i.clbits[0]), self._wires(i.qubits)
             what = f"measure {qubit} -> {bit};" if self._version == 2 else f"{bit} = measure {qubit};"
-        return self._if(i.condition) + what
+        return self._under(i.condition, what)
 
     def _gate(self, i: Instruction) -> Iterator[str]:
-        before = self._if(i.condition)
-        name = self._known.get((len(i.controls), i.gate.name))
+        if not i.qubits and i.controls:  # a global phase becomes that of a control
+            i = i._replace(gate=find("p"), qubits=i.controls[-1:], controls=i.controls[:-1])
+        wires, single = self._wires((*i.controls, *i.qubits)), self._known.get((0, i.gate.name))
+        if single is None and i.gate.name == "u" and self._version == 3:
+            self._defines_u, single = True, "u"
+        name = self._known.get((len(i.controls), i.gate.name)) or (None if i.controls else single)
         if name is not None:
-            yield f"{before}{name}{self._params(i)} {_wires((*i.controls, *i.qubits))};"
-        elif not i.qubits and not i.controls:
+            yield self._under(i.condition, f"{name}{self._params(i)} {wires};")
+        elif not i.qubits:
             if self._version == 3:
-                yield f"{before}gphase{self._params(i)};"
-        elif i.controls and (name := self._known.get((0, i.gate.name)) or ("gphase" if not i.qubits else None)):
+                yield self._under(i.condition, f"gphase{self._params(i)};")
+        elif i.controls and single is not None:
             ctrl = "ctrl @ " if len(i.controls) == 1 else f"ctrl({len(i.controls)}) @ "
-            yield f"{before}{ctrl}{name}{self._params(i)} {_wires((*i.controls, *i.qubits))};"
+            yield self._under(i.condition, f"{ctrl}{single}{self._params(i)} {wires};")
         else:
             theta, phi, lam, phase = angles_of(i)
             yield from self._gate(i._replace(gate=find("u"), params=(theta, phi, lam)))
             if type(phase) is Linear or phase:
                 yield from self._gate(Instruction(find("global_phase"), (), (phase,), condition=i.condition))
 
+    def _wires(self, qubits: tuple[int, ...]) -> str:
+        return ", ".join(f"{self._qubits}[{q}]" for q in qubits)
+
     def _params(self, i: Instruction) -> str:
         return f"({', '.join(_expression(p, self._inputs) for p in i.params)})" if i.params else ""
-
-
-def _wires(qubits: tuple[int, ...]) -> str:
-    return ", ".join(f"q[{q}]" for q in qubits)
 
 
 def _registers(circuit: Circuit) -> list[range]:
@@ -165,7 +181,7 @@ def _identifiers(names: tuple[str, ...]) -> dict[str, str]:
     found: dict[str, str] = {}
     for name in names:
         plain = re.sub(r"\W", "_", name).strip("_") or "_"
-        taken = {*found.values(), *KEYWORDS, "q", "c", "pi", "tau", "euler"}
+        taken = {*found.values(), *KEYWORDS, *CONSTANTS, *FUNCTIONS, *LIBRARIES["stdgates.inc"], "U", "gphase", "u"}
         while plain in taken or plain in names and plain != name:
             plain += "_"
         found[name] = plain

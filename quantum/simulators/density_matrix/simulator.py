@@ -10,7 +10,7 @@ import numpy as np
 
 from triskele.quantum import sampling
 from triskele.quantum.compile.program import all_values
-from triskele.quantum.compile.readings import Reading, read, split
+from triskele.quantum.compile.readings import Reading, read, split, writes_bits
 from triskele.quantum.errors import StateError
 from triskele.quantum.instruction import MEASURE, Instruction
 from triskele.quantum.noise.readout import ReadoutError
@@ -60,7 +60,7 @@ def simulate(circuit: Circuit, theta: Any = None, data: Any = None, *, dtype: An
     """Arguments are those of `quantum.run`; `initial` may be a density matrix too, and numbers are always of double precision.
 
     Without shots a measurement is one whose outcome is forgotten; the state is the average over outcomes. With shots, and
-    if it measures, the result counts classical bits, drawn from their exact distribution.
+    if it writes classical bits, the result counts these, drawn from their exact distribution.
 
     Raises
     ------
@@ -71,25 +71,26 @@ def simulate(circuit: Circuit, theta: Any = None, data: Any = None, *, dtype: An
     """
     ready = _ready(circuit)
     values, n = all_values(*ready.names, theta, data), circuit.num_qubits
-    if ready.program is not None and (shots is None or not ready.measures):
+    counted = shots is not None and ready.writes
+    if ready.program is not None and not counted:
         return VectorResult(ready.program.run(values, _start(initial, n, ready.program.positions)), shots, seed)
-    body, readings = split(circuit) if shots is not None else (circuit.instructions, [])
+    body, readings = split(circuit) if counted else (circuit.instructions, [])
     branches = _branches(body, n, ready.names[0] + ready.names[1], values, initial)
-    if shots is None:
+    if not counted:
         total = branches.popitem()[1]
         for state in branches.values():
             total.r += state.arranged(total.where).r
-        return VectorResult(total)
+        return VectorResult(total, shots, seed)
     outcomes, weights = _distribution(branches, readings)
     bits = np.array([[o >> c & 1 for c in range(circuit.num_clbits)] for o in outcomes], np.uint8)
     return CountsResult(bits[sampling.sample(weights, shots, seed)])
 
 
 class Ready(NamedTuple):
-    """What is made of a circuit once: names of parameters and data, and its program if nothing depends on classical bits."""
+    """What is made of a circuit once: names of parameters and data, whether it writes classical bits, and its program if it reads none."""
 
     names: tuple[tuple[str, ...], tuple[str, ...]]
-    measures: bool
+    writes: bool
     program: Program | None
 
 
@@ -102,7 +103,7 @@ def _ready(circuit: Circuit) -> Ready:
             found = [e for i in instructions if not isinstance(i.gate, ReadoutError) for e in elements(i)]
             n = circuit.num_qubits
             program = Program(found, n, names[0] + names[1], check_size(positions(found, n)))
-        kept = circuit._programs["density_matrix"] = (len(circuit), Ready(names, any(i.gate is MEASURE for i in instructions), program))
+        kept = circuit._programs["density_matrix"] = (len(circuit), Ready(names, writes_bits(circuit), program))
     return kept[1]
 
 
@@ -125,12 +126,17 @@ def _start(initial: Any, n: int, m: int) -> PauliVector:
         raise StateError(f"density_matrix: the initial state must have trace 1, got {trace:.6g}")
     if state.ndim == 2 and not np.abs(state - state.conj().T).max() < 1e-8:
         raise StateError("density_matrix: the initial density matrix must be Hermitian")
+    if state.ndim == 2:
+        try:
+            np.linalg.cholesky(state + 1e-8 * np.eye(size))
+        except np.linalg.LinAlgError:
+            raise StateError("density_matrix: the initial density matrix must have no negative eigenvalues") from None
     return PauliVector.of(state, m)
 
 
 def _branches(body: Sequence[Instruction], n: int, names: tuple[str, ...], theta: np.ndarray, initial: Any) -> dict[int, PauliVector]:
     """Unnormalised state for each value that the classical bits can have."""
-    found = [e for i in body if i.gate is not MEASURE and not isinstance(i.gate, ReadoutError) for e in elements(i)]
+    found = [e for i in body if not isinstance(i.gate, ReadoutError) for e in elements(i)]
     m = check_size(positions(found, n))
     states = {0: _start(initial, n, m)}
     waiting: list[Element | Wide] = []

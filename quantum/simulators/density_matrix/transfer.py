@@ -13,11 +13,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from triskele.quantum.errors import SimulatorError
+from triskele.quantum.errors import ParameterError, SimulatorError
 from triskele.quantum.gates.base import Factor, Gate, exponential
 from triskele.quantum.instruction import BARRIER, MEASURE, RESET, Instruction
 from triskele.quantum.noise.channel import Channel, transfer_matrix
-from triskele.quantum.parameters import Linear
+from triskele.quantum.parameters import LARGEST, Linear
 
 __all__ = ["FUNCTIONS", "WIDEST", "Element", "Wide", "elements", "functions"]
 
@@ -81,12 +81,16 @@ def _gate_elements(instruction: Instruction) -> list[Element | Wide]:
         if len(qubits) > WIDEST:
             return [Wide(qubits, instruction)]
         if gate.function is None:
-            return [Element(qubits, _constant_table(gate, len(controls)))] if qubits else []
+            table = gate.kept(("transfer", len(controls)), lambda: _clean(_unitary_map(_controlled(gate.matrix(), len(controls)))[None]))
+            return [Element(qubits, table)] if qubits else []
         return [Element(qubits, np.ones((1, 4 ** len(qubits), 4 ** len(qubits))), None, instruction)]
     found: list[Element | Wide] = []
     for factor in gate.factors:
         qubits = (*(instruction.qubits[q] for q in factor.qubits), *controls)
         angle = factor.angle(instruction.params)
+        for number in (angle.constant, *(c for _, c in angle.terms)) if isinstance(angle, Linear) else (angle,):
+            if not abs(number) <= LARGEST:
+                raise ParameterError(f"run: angles, and coefficients in them, must be at most {LARGEST:g}, got {number}")
         if not qubits:
             continue  # a global phase
         if len(qubits) > WIDEST:
@@ -99,7 +103,7 @@ def _gate_elements(instruction: Instruction) -> list[Element | Wide]:
     return found
 
 
-@functools.lru_cache(1024)
+@functools.lru_cache(256)
 def factor_table(primitive: Any, controls: int) -> np.ndarray:
     """(5, 4**k, 4**k): the transfer matrix of a primitive with controls after its qubits, as a trigonometric polynomial."""
     samples = np.array([_unitary_map(_controlled(exponential(primitive, 4 * math.pi * j / FUNCTIONS), controls)) for j in range(FUNCTIONS)])
@@ -108,12 +112,7 @@ def factor_table(primitive: Any, controls: int) -> np.ndarray:
     return _clean(np.tensordot(weights, samples, 1))
 
 
-@functools.lru_cache(1024)
-def _constant_table(gate: Gate, controls: int) -> np.ndarray:
-    return _clean(_unitary_map(_controlled(gate.matrix(), controls))[None])
-
-
-@functools.lru_cache(1024)
+@functools.lru_cache(128)
 def _channel_table(channel: Channel) -> np.ndarray:
     return _clean(channel.transfer_matrix()[None])
 

@@ -9,6 +9,7 @@ import numpy as np
 from triskele.core.random import key
 from triskele.quantum.circuit import Circuit
 from triskele.quantum.compile.program import all_values
+from triskele.quantum.compile.readings import writes_bits
 from triskele.quantum.errors import SimulatorError
 from triskele.quantum.sampling import check_seed, check_shots
 from triskele.quantum.simulators.result import CountsResult
@@ -25,7 +26,8 @@ def simulate(circuit: Circuit, theta: Any = None, data: Any = None, *, dtype: An
 
     Gates may be any whose matrix maps Pauli strings to Pauli strings, rotations by multiples of pi/2 among them. Circuits with
     measurements, resets, conditions or Pauli channels need shots; measurements at the end do not, if the state is wanted.
-    `initial` is the result of another stabilizer simulation.
+    `initial` is the result of another stabilizer simulation. Where noise leaves no one state and the circuit writes no classical
+    bits, the result counts its qubits.
 
     Raises
     ------
@@ -42,21 +44,26 @@ def simulate(circuit: Circuit, theta: Any = None, data: Any = None, *, dtype: An
         circuit = without_measurements(circuit)
     names = circuit.parameters, circuit.data
     values = all_values(*names, theta, data).tolist()
-    program, framed = lower(circuit, dict(zip(names[0] + names[1], values, strict=True)))
+    named = dict(zip(names[0] + names[1], values, strict=True))
+    program, framed = lower(circuit, named)
     tableau = _start(circuit.num_qubits, initial)
     if not (program.kind != kernels.GATE).any() and framed:
         _run(program, *tableau)
         return StabilizerResult(*tableau, shots, seed)
     if shots is None:
         raise SimulatorError("stabilizer: a circuit with noise needs shots (run(..., shots=1000))")
-    shots, words = check_shots(shots, "run"), key(check_seed(seed, "run"))
+    shots, words, first = check_shots(shots, "run"), key(check_seed(seed, "run")), 0
+    if not writes_bits(circuit):
+        first, n = circuit.num_clbits, circuit.num_qubits
+        circuit = circuit.copy().measure(range(n), range(first, first + n))
+        program, framed = lower(circuit, named)
     if not framed or initial is not None:
-        return CountsResult(_one_by_one(program, circuit, tableau, shots, words))
+        return CountsResult(_one_by_one(program, circuit, tableau, shots, words)[:, first:])
     log = _run(program, *tableau, np.zeros(circuit.num_clbits, np.uint8))
     per = -(-shots // 64)
     bits = np.zeros((circuit.num_clbits, per), np.uint64)
     kernels.run_frames(program, log, words[0], words[1], *np.zeros((2, circuit.num_qubits, per), np.uint64), bits)
-    return CountsResult(np.ascontiguousarray(_unpacked(bits, shots).T))
+    return CountsResult(np.ascontiguousarray(_unpacked(bits, shots).T)[:, first:])
 
 
 def _start(n: int, initial: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

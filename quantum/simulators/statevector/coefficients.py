@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from triskele.core.kernels import simd
-from triskele.core.kernels.njit import inner, kernel, template
+from triskele.core.kernels.njit import device, inner, kernel, template
 from triskele.quantum.simulators.statevector.lanes import fill, lane_numbers, put, store, width
 
-__all__ = ["expand", "fill_coefficients"]
+__all__ = ["FAR", "expand", "fill_coefficients", "reduced"]
+
+FAR = 3e13  # beyond it the vector functions give no sine and cosine
 
 
 @kernel(nogil=True)
@@ -17,11 +21,16 @@ def fill_coefficients(values, starts, indices, factors, constants, recipes, coef
 
     `half` (2, A) takes cosine and sine of half of each angle. See `Program` for the other arrays.
     """
+    largest = 0.0
     for i in range(constants.size):
         t = constants[i]
         for k in range(starts[i], starts[i + 1]):
             t += factors[k] * values[indices[k]]
         half[0, i] = 0.5 * t
+        largest = max(largest, abs(half[0, i]))
+    if largest > FAR:
+        for i in range(constants.size):
+            half[0, i] = reduced(half[0, i])
     whole = constants.size - constants.size % 8
     for i in range(0, whole, 8):
         t = simd.load(half, i, 8)
@@ -62,6 +71,12 @@ def fill_coefficients(values, starts, indices, factors, constants, recipes, coef
             for k in range(r[5]):
                 ar, ai, br, bi = c[source + 2 * k], c[source + 2 * k + 1], c[previous + 2 * k], c[previous + 2 * k + 1]
                 c[out + 2 * k], c[out + 2 * k + 1] = ar * br - ai * bi, ar * bi + ai * br
+
+
+@device
+def reduced(t):
+    """The angle, or one in -pi to pi with the same sine and cosine where it is beyond `FAR`."""
+    return math.atan2(math.sin(t), math.cos(t)) if abs(t) > FAR else t
 
 
 @template

@@ -11,10 +11,11 @@ from triskele.core.kernels import simd, threads
 from triskele.core.kernels.njit import kernel, template
 from triskele.quantum.compile.ops import RECIPE_COLUMNS, OpColumn
 from triskele.quantum.compile.program import Program
-from triskele.quantum.compile.schedule import CODE_COLUMNS, PASS_COLUMNS, Schedule, schedule
+from triskele.quantum.compile.schedule import CODE_COLUMNS, PASS_COLUMNS, PassColumn, Schedule, schedule
+from triskele.quantum.errors import SimulatorError
 from triskele.quantum.simulators.statevector.coefficients import expand, fill_coefficients
 from triskele.quantum.simulators.statevector.lanes import address_of, at_address, load, store, unzip_lanes, width
-from triskele.quantum.simulators.statevector.passes import CONTEXT_WORDS, chunk
+from triskele.quantum.simulators.statevector.passes import BUFFER_ROWS, CONTEXT_WORDS, chunk
 
 __all__ = ["Block", "Packed", "align", "default_block", "make_coefficients", "pack", "run_passes", "simulate"]
 
@@ -65,12 +66,23 @@ class Packed(NamedTuple):
 HEADER = 8
 
 
-def pack(program: Program, single: bool, block: Block | None = None) -> Packed:
-    """The packed program for one precision; kept with the program."""
+def pack(program: Program, single: bool, block: Block | None = None, states: int = 1) -> Packed:
+    """The packed program for one precision; kept with the program.
+
+    `states` is the number of states whose blocks a pass copies together into its buffer of `BUFFER_ROWS` rows.
+
+    Raises
+    ------
+    SimulatorError
+        If the blocks do not fit the buffer.
+    """
     key = (single, block)
     if key not in program.cache:
         lane_bits = 4 if single else 3
         plan = schedule(program, lane_bits, *(block or default_block(program, single)))
+        for size, low, in_place in plan.passes[:, [PassColumn.SIZE, PassColumn.LOW, PassColumn.IN_PLACE]].tolist():
+            if low != size and not in_place and states << size - lane_bits > BUFFER_ROWS:
+                raise SimulatorError(f"statevector: a block of {size} qubits does not fit the buffer of {BUFFER_ROWS} rows")
         header = [max(program.num_qubits, lane_bits), len(program.angle_constants), len(program.recipes), len(program.coefficients),
                   len(program.angle_indices), len(plan.code), len(plan.passes), plan.vectors]  # fmt: skip
         words = np.concatenate([np.array(header, np.int64), program.angle_starts, program.angle_indices, program.recipes.ravel(),

@@ -10,6 +10,7 @@ import numpy as np
 
 from triskele.core.kernels import simd
 from triskele.core.kernels.njit import kernel, template
+from triskele.quantum.simulators.statevector.coefficients import reduced
 
 __all__ = ["evaluate", "run", "second"]
 
@@ -29,7 +30,7 @@ def _sines(rows, numbers, angles, cs):
     count = rows.shape[0]
     for r in range(count):
         if rows[r, 0] >= 0:
-            cs[0, r] = numbers[r, 0] * angles[rows[r, 0]]
+            cs[0, r] = reduced(numbers[r, 0] * angles[rows[r, 0]])
     whole = count - count % 8
     for r in range(0, whole, 8):
         t = simd.load(cs, r, 8)

@@ -78,9 +78,9 @@ def build(circuit: Circuit, initial: np.ndarray | None = None) -> Turns:
     SimulatorError
         If a gate does not conserve the number of particles (X gates may prepare a basis state), or is none.
     """
-    key = ("subspace", len(circuit._instructions), circuit._data)
-    if initial is None and key in circuit._programs:
-        return circuit._programs[key]
+    key, kept = (len(circuit._instructions), circuit._data), circuit._programs.get("subspace")
+    if initial is None and kept is not None and kept[0] == key:
+        return kept[1]
     if circuit.num_qubits > 62:
         raise SimulatorError(f"subspace: at most 62 qubits, got {circuit.num_qubits}")
     builder, flipped = _lower(circuit)
@@ -98,7 +98,7 @@ def build(circuit: Circuit, initial: np.ndarray | None = None) -> Turns:
     program = Program.from_builder(circuit.num_qubits, circuit.parameters, circuit.data, builder)
     turns = work.finish(program)
     if initial is None:
-        circuit._programs[key] = turns
+        circuit._programs["subspace"] = (key, turns)
     return turns
 
 

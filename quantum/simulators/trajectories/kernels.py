@@ -50,13 +50,13 @@ def _uniforms(k0, k1, number, number_of_draw, out):
 
 @device
 def _active(ints, at, bits, lane):
-    """Whether a condition holds in a lane; it is [how many, value, bits]."""
+    """Whether a condition holds in a lane; it is [how many, 2 * bit + value of each]."""
     if at < 0:
         return True
-    value = 0
-    for k in range(ints[at]):
-        value |= np.int64(bits[8 * ints[at + 2 + k] + lane]) << k
-    return value == ints[at + 1]
+    for k in range(at + 1, at + 1 + ints[at]):
+        if bits[8 * (ints[k] >> 1) + lane] != ints[k] & 1:
+            return False
+    return True
 
 
 @device

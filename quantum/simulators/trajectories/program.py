@@ -68,7 +68,7 @@ class _Maker:
         self.condition = -1
         if i.condition is not None:
             self.condition = len(self.ints)
-            self.ints += [len(i.condition.clbits), i.condition.value, *i.condition.clbits]
+            self.ints += [len(i.condition.clbits), *(2 * c + (i.condition.value >> k & 1) for k, c in enumerate(i.condition.clbits))]
         gate = i.gate
         if isinstance(gate, Gate):
             self.gate(i)

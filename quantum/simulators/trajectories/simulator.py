@@ -12,10 +12,10 @@ from triskele.core.random import fold_in, key, uniform
 from triskele.core.random.streams import Fold
 from triskele.quantum import states
 from triskele.quantum.compile.program import all_values
-from triskele.quantum.compile.readings import Reading, split
+from triskele.quantum.compile.readings import Reading, split, writes_bits
 from triskele.quantum.errors import SimulatorError
 from triskele.quantum.instruction import BARRIER, Instruction
-from triskele.quantum.sampling import Estimate, Samples, check_observable, check_seed, check_shots
+from triskele.quantum.sampling import Estimate, Samples, check_observable, check_seed, check_shots, sample
 from triskele.quantum.simulators.result import CountsResult, Result
 from triskele.quantum.simulators.statevector.coefficients import fill_coefficients
 from triskele.quantum.simulators.statevector.simulator import check_memory, check_state
@@ -39,7 +39,8 @@ def simulate(circuit: Circuit, theta: Any = None, data: Any = None, *, dtype: An
 
     Channels that mix unitaries draw one whatever the state; of others, operator k has probability <psi|K_k^dagger K_k|psi>.
     Trajectory i draws from a stream of its own, so that results do not depend on how many run at once. The result of a circuit
-    that measures counts classical bits; one run and samples of it do where nothing but its end is random.
+    that writes classical bits counts these; one run and samples of it do where nothing but its end is random. The result of
+    any other circuit is a `TrajectoriesResult`, with noise or without.
 
     Raises
     ------
@@ -60,27 +61,22 @@ def simulate(circuit: Circuit, theta: Any = None, data: Any = None, *, dtype: An
     ready = kept[1]
     values = all_values(ready.names[0], ready.names[1], theta, data)
     state = None if initial is None else check_state(initial, n)
-    if circuit.num_clbits and n >= BRANCH and ready.events <= np.log2(shots) - 2:
+    if ready.writes and n >= BRANCH and ready.events <= np.log2(shots) - 2:
         named = dict(zip(ready.names[0] + ready.names[1], values.tolist(), strict=True))
         samples, bits = run_branches(circuit, ready.body, named, dtype, state, shots, seed, ready.segments)
         return CountsResult(_read(samples, bits, ready.readings, seed))
     if len(ready.pure):
-        # its parameters are the first of the circuit's: they are in the order in which they appear
-        theta, data = (part[: len(some)] for part, some in zip(np.split(values, [len(ready.names[0])]), (ready.pure.parameters, ready.pure.data), strict=True))
-        dtype = dtype if ready.program is None else np.complex128
-        result = simulate_pure(ready.pure, theta, data, dtype=dtype, initial=state, shots=shots, seed=seed)
-        state = result.statevector()
-    if ready.program is not None:
-        state = None if state is None else np.ascontiguousarray(state, complex).view(float)
-        result = TrajectoriesResult(ready.program, values, state, shots, seed, circuit.num_clbits)
-    elif not len(ready.pure):  # no gate at all
-        result = simulate_pure(ready.pure, dtype=dtype, initial=state, shots=shots, seed=seed)
-    if not circuit.num_clbits:
+        named = dict(zip(ready.names[0] + ready.names[1], values.tolist(), strict=True))
+        theta, data = ([named[name] for name in names] for names in (ready.pure.parameters, ready.pure.data))
+        state = simulate_pure(ready.pure, theta, data, dtype=dtype if ready.ends else np.complex128, initial=state).statevector()
+    if ready.writes and ready.ends:
+        state = simulate_pure(ready.pure, dtype=dtype, initial=state).statevector() if state is None else state
+        samples, bits = sample(state, shots, seed), np.zeros((shots, circuit.num_clbits), np.uint8)
+        return CountsResult(_read(samples, bits, ready.readings, seed))
+    result = TrajectoriesResult(ready.program, values, None if state is None else np.array(state, complex).view(float), shots, seed, circuit.num_clbits)
+    if not ready.writes:
         return result
-    if ready.program is None:
-        samples, bits = result.sample().indices, np.zeros((shots, circuit.num_clbits), np.uint8)
-    else:
-        samples, bits = result._run()[:2]
+    samples, bits, *_ = result._run()
     return CountsResult(_read(samples, bits, ready.readings, seed))
 
 
@@ -95,8 +91,12 @@ class Ready(NamedTuple):
         Measurements that end it.
     pure : Circuit
         What comes before anything random: done once, for all trajectories.
-    program : Program or None
+    program : Program
         The rest.
+    ends : bool
+        Whether there is nothing but the readings in the rest.
+    writes : bool
+        Whether it writes classical bits.
     body : list of Instruction
         All but the readings.
     events : float
@@ -108,7 +108,9 @@ class Ready(NamedTuple):
     names: tuple[tuple[str, ...], tuple[str, ...]]
     readings: list[Reading]
     pure: Circuit
-    program: Program | None
+    program: Program
+    ends: bool
+    writes: bool
     body: list[Instruction]
     events: float
     segments: dict[Any, Circuit]
@@ -118,8 +120,8 @@ def _ready(circuit: Circuit) -> Ready:
     body, readings = split(circuit)
     first = next((k for k, i in enumerate(body) if not i.is_unitary and i.gate is not BARRIER), len(body))
     names = (circuit.parameters, circuit.data)
-    program = lower(body[first:], circuit.num_qubits, *names) if first < len(body) else None
-    return Ready(names, readings, circuit._with(body[:first]), program, body, branch_events(body) if program is not None else np.inf, {})
+    program, ends = lower(body[first:], circuit.num_qubits, *names), first == len(body)
+    return Ready(names, readings, circuit._with(body[:first]), program, ends, writes_bits(circuit), body, np.inf if ends else branch_events(body), {})
 
 
 def _chunks(n: int) -> int:

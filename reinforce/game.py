@@ -16,6 +16,7 @@ from triskele.core.compile.generated import load_module
 from triskele.core.kernels.njit import inner
 from triskele.reinforce.errors import GameError, IllegalActionError
 from triskele.reinforce.fingerprint import fingerprint, plain
+from triskele.reinforce.records import record_dtype
 
 __all__ = ["CHANCE", "Game", "Rules", "State", "look"]
 
@@ -146,13 +147,7 @@ class Game:
     @functools.cached_property
     def dtype(self) -> np.dtype:
         """Of a state record."""
-        try:
-            dtype = np.dtype(self.state, align=True)
-        except TypeError as error:
-            raise GameError(f"{self.name}: state must be a list of fields as for np.dtype, got {self.state!r:.80}") from error
-        if dtype.names is None or dtype.hasobject:
-            raise GameError(f"{self.name}: state must be a record of numbers, such as [('board', np.int8, 9), ('player', np.int8)], got {dtype}")
-        return _without_gaps(dtype)
+        return _without_gaps(record_dtype(self.name, self.state, GameError))
 
     @functools.cached_property
     def compiled(self) -> Rules:

@@ -12,6 +12,7 @@ from triskele.core.compile.generated import load_module
 from triskele.core.kernels.njit import inner
 from triskele.reinforce.errors import EnvError
 from triskele.reinforce.fingerprint import fingerprint, plain
+from triskele.reinforce.records import record_dtype
 from triskele.reinforce.vector import kernels
 from triskele.reinforce.vector.spaces import Box, Discrete
 
@@ -101,17 +102,7 @@ class Environment:
     @functools.cached_property
     def dtype(self) -> np.dtype:
         """Of a state record."""
-        try:
-            dtype = np.dtype(self.state, align=True)
-        except TypeError as error:
-            raise EnvError(f"{self.name}: state must be a list of fields as for np.dtype, got {self.state!r:.80}") from error
-        if dtype.names is None or dtype.hasobject:
-            raise EnvError(f"{self.name}: state must be a record of numbers, such as [('x', np.float64), ('y', np.float64)], got {dtype}")
-        for name in dtype.names:
-            kind = dtype[name].base.kind
-            if kind not in "iufcb" or kind == "b" and dtype[name].shape:
-                raise EnvError(f"{self.name}: a field of a state must be a number or an array of numbers, got {dtype[name]} for {name!r} (arrays of bool: take np.uint8)")
-        return dtype
+        return record_dtype(self.name, self.state, EnvError)
 
     @functools.cached_property
     def key(self) -> str:

@@ -90,7 +90,9 @@ class KernelEngine(Engine):
             priors=evaluator.gives_priors,
             noise="    pass" if policy.dirichlet is None else _NOISE_AT_ROOT,
             solver=solver,
+            correct=backup is None,
             back_up="back_up_bounded" if solver else "back_up",
+            chances="rules.chance(states[work.path[d]], work.probabilities)" if chance else "pass",
         )  # fmt: skip
         self._what = f"the search of {game.name} with policy {policy!r}, evaluator {evaluator!r}{'' if backup is None else f' and backup {backup.__name__}'}"
         self._kernel = load_module(source, "search", names).run
@@ -128,12 +130,14 @@ def next_move(_, state, work, stream):
 
 _EVALUATE = """\
     work.scratch[0] = states[node]
+    forget(work.values)
     user_evaluate(work.scratch[0], work.values)
     return NEW"""
 
 _EVALUATE_WITH_PRIORS = """\
     work.scratch[0] = states[node]
-    work.priors[:] = 0.0
+    forget(work.values)
+    forget(work.priors)
     user_evaluate(work.scratch[0], work.values, work.priors)
     return expand_with(rules, order, tree, states, node, work)"""
 
@@ -154,7 +158,7 @@ from triskele.reinforce import random
 from triskele.reinforce.mcts.context import CHUNKS, FIRST_FREE, NODE_CAPACITY, STATES, TREES, at, tree_at
 from triskele.reinforce.mcts.evaluators import any_move, legal_move, own_move, roll_out
 from triskele.reinforce.mcts.loop import (
-    FULL, KNOWN, NEW, NOT_FINITE, NOT_ZERO_SUM, Work, add_noise, back_up, back_up_bounded, descend, expand, expand_any, expand_with, finite, know, new_root, provable, prove, run_tree,
+    FULL, KNOWN, NEW, NOT_FINITE, NOT_ZERO_SUM, Work, add_noise, back_up, back_up_bounded, descend, expand, expand_any, expand_with, finite, forget, know, new_root, provable, prove, run_tree,
     select_any, shuffle,
 )
 from triskele.reinforce.mcts.select import draw_outcome, select_scored
@@ -192,6 +196,11 @@ def evaluate(tree, states, node, parameters, work):
 
 
 @inner
+def chances(states, work, d):
+    {chances}
+
+
+@inner
 def value_and_back_up(tree, states, node, depth, known, parameters, work):
     if known:
         know(rules, tree, states, node, work.movers[depth], work.values)
@@ -218,7 +227,7 @@ def simulate(tree, states, parameters, work):
     known = status == KNOWN
     status = value_and_back_up(tree, states, node, depth, known, parameters, work)
     if {solver} and known and status == NEW:
-        prove(tree, work, depth)
+        prove(chances, {correct}, tree, states, work, depth)
     return status
 
 

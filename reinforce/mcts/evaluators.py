@@ -13,7 +13,7 @@ from triskele.core.kernels.njit import inner, template
 from triskele.reinforce import random
 from triskele.reinforce.errors import EvaluatorError, GameError
 from triskele.reinforce.fingerprint import fingerprint, plain
-from triskele.reinforce.mcts.loop import NEW, NO_ACTION, TOO_LONG
+from triskele.reinforce.mcts.loop import NEW, NO_ACTION, TOO_LONG, forget
 from triskele.reinforce.mcts.network import BatchFunction
 
 __all__ = ["Compiled", "RandomRollout", "any_move", "as_evaluator", "legal_move", "own_move", "roll_out"]
@@ -74,8 +74,10 @@ def roll_out(rules, move, state, work, stream, count):
             rules.step(work.scratch[0], action)
             moves += 1
         if count == 1:
+            forget(work.values)
             rules.returns(work.scratch[0], work.values)
             break
+        forget(work.outcome)
         rules.returns(work.scratch[0], work.outcome)
         for p in range(len(work.values)):
             work.values[p] = work.outcome[p] / count + (work.values[p] if i else 0.0)

@@ -73,6 +73,11 @@ class UCT:
 class PUCT:
     """AlphaZero's rule: mean + C prior sqrt(N) / (1 + n), with C = c + log((1 + N + base) / base).
 
+    The default `c` is AlphaZero's, for priors of a network, which leave few actions worth trying. Random rollouts have no priors: each
+    of n actions gets 1 / n, and exploration shrinks with n. There, take `UCT`, or a `c` of about n. Of the outcomes of 390 positions
+    of connect four (n = 7), searches of 1,000 and of 10,000 simulations keep 88 % and 91 % with c = 1.25, 92 % and 93 % with
+    c = 5, and 92 % and 92 % with UCT.
+
     Attributes
     ----------
     c : float

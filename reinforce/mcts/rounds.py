@@ -76,7 +76,7 @@ def conclude(w, r):
     visits, values, priors, policy = out[a:b], out[n * actions + a : n * actions + b], out[2 * n * actions + a : 2 * n * actions + b], out[3 * n * actions + a : 3 * n * actions + b]
     exact, weights = scratch[0], scratch[1]
     for k in range(actions):
-        visits[k], values[k], priors[k], exact[k] = 0.0, 0.0, 0.0, np.nan
+        visits[k], values[k], priors[k], exact[k], weights[k] = 0.0, 0.0, 0.0, np.nan, 1.0
     root_visits, root_total, proven, ran = 0.0, 0.0, False, 0
     for t in range(r * replicas, (r + 1) * replicas):
         tree = tree_at(w, t)
@@ -94,6 +94,8 @@ def conclude(w, r):
                 values[action] += tree.totals[child]
                 if tree.links[child].flags & PROVEN and count > 0:
                     exact[action] = tree.totals[child] / count
+                elif tree.stats[child].mean == -np.inf:  # no better than what is proven
+                    weights[action] = 0.0
     total, best = 0.0, -math.inf
     for k in range(actions):
         total += visits[k]
@@ -108,7 +110,7 @@ def conclude(w, r):
         if decided:
             weights[k] = policy[k] + 1e-9 if exact[k] == best else 0.0
         else:  # what is proven stands against what promises more: nothing else is played
-            promising = values[k] > best and exact[k] != -1.0 if visits[k] > 0 else best <= -1.0
+            promising = values[k] > best and exact[k] != -1.0 and weights[k] > 0.0 if visits[k] > 0 else best <= -1.0
             weights[k] = policy[k] if promising or (exact[k] == best and best > -1.0) else 0.0
         top = max(top, weights[k])
     if top == 0.0:

@@ -122,6 +122,11 @@ class Game:
         """For messages."""
         return type(self).__name__
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        if "_functions" in vars(self):
+            raise GameError(f"{self.name}: {name} cannot be changed once the rules are compiled (make another game)")
+        super().__setattr__(name, value)
+
     def rules(self) -> Rules:
         """The rules as Python functions (or Numba functions), which `compiled` makes into parts of kernels."""
         missing = [n for n in Rules._fields[:7] if not callable(getattr(self, n, None))]
@@ -152,6 +157,9 @@ class Game:
     @functools.cached_property
     def compiled(self) -> Rules:
         """The rules for use inside kernels (and only there)."""
+        from triskele.reinforce.checks.first_use import check_game_once
+
+        check_game_once(self)
         return Rules(*(None if f is None else inner(plain(f), _nrt=True) for f in self._functions))
 
     @functools.cached_property

@@ -9,6 +9,7 @@ import numpy as np
 from triskele.core.compile.generated import load_module
 from triskele.core.kernels import threads
 from triskele.core.kernels.njit import inner
+from triskele.reinforce.checks.first_use import check_evaluator_once
 from triskele.reinforce.errors import SearchError
 from triskele.reinforce.fingerprint import fingerprint
 from triskele.reinforce.game import Game
@@ -76,6 +77,7 @@ class KernelEngine(Engine):
             move = "own_move" if game.compiled.random_action else "legal_move"
             evaluate = _ROLL_OUT.format(call=f"any_move(rules, {move}, " if chance else f"{move}(rules, ")
         else:
+            check_evaluator_once(game, evaluator)
             names["user_evaluate"] = evaluator.function
             evaluate = _EVALUATE_WITH_PRIORS if evaluator.gives_priors else _EVALUATE
         source = _SOURCE.format(

@@ -12,7 +12,7 @@ import numpy as np
 from triskele.core.kernels.njit import inner, template
 from triskele.reinforce import random
 from triskele.reinforce.errors import EvaluatorError, GameError
-from triskele.reinforce.fingerprint import fingerprint, plain
+from triskele.reinforce.fingerprint import fingerprint, plain, required
 from triskele.reinforce.mcts.loop import NEW, NO_ACTION, TOO_LONG, forget
 from triskele.reinforce.mcts.network import BatchFunction
 
@@ -128,7 +128,7 @@ class Compiled:
 
     def __init__(self, function: Callable):
         self.python = plain(function)
-        count = len(inspect.signature(self.python).parameters)
+        count = required(self.python)
         if count not in (2, 3):
             raise EvaluatorError(f"MCTS: an evaluator is a function (state, values) or (state, values, priors), got {self.python.__name__}{inspect.signature(self.python)}")
         self.gives_priors, self.function = count == 3, inner(self.python, _nrt=True)
@@ -140,13 +140,15 @@ class Compiled:
 
 def _takes_one(function):
     try:
-        return len(inspect.signature(function).parameters) == 1
+        return required(function) == 1
     except (TypeError, ValueError):
         return False
 
 
 def as_evaluator(evaluator: Any) -> Any:
     """An evaluator object of what a user gives."""
+    if isinstance(evaluator, type):
+        raise EvaluatorError(f"MCTS: evaluator must be an object, got the class {evaluator.__name__} (call it)")
     if hasattr(evaluator, "gives_priors"):
         return evaluator
     if callable(evaluator) and not hasattr(evaluator, "py_func") and _takes_one(evaluator):

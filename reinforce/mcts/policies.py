@@ -10,7 +10,7 @@ from typing import Any
 
 from triskele.core.kernels.njit import inner
 from triskele.reinforce.errors import GameError, SearchError
-from triskele.reinforce.fingerprint import fingerprint, plain
+from triskele.reinforce.fingerprint import fingerprint, plain, required
 from triskele.reinforce.mcts.select import select_puct, select_uct
 
 __all__ = ["PUCT", "UCT", "Scored", "as_policy"]
@@ -155,7 +155,7 @@ class Scored:
             python = plain(score)
         except GameError as error:
             raise SearchError(f"MCTS: policy must be UCT(...), PUCT(...) or a function, {error}") from error
-        if len(inspect.signature(python).parameters) != 4:
+        if required(python) != 4:
             raise SearchError(f"MCTS: a policy is a function (mean, visits, prior, parent_visits) -> score, got {python.__name__}{inspect.signature(python)}")
         self.score, self.function = python, inner(python)
         self.key = fingerprint(python)
@@ -166,4 +166,6 @@ class Scored:
 
 def as_policy(policy: Any) -> Any:
     """A policy object of what a user gives."""
+    if isinstance(policy, type):
+        raise SearchError(f"MCTS: policy must be an object, got the class {policy.__name__} (call it)")
     return policy if hasattr(policy, "in_random_order") else Scored(policy)

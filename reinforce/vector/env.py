@@ -101,16 +101,30 @@ class VectorEnv:
         environment.check()
         self.num_envs = integer(f"{self.name}: num_envs", num_envs, 1)
         limit = environment.max_steps if max_episode_steps is None else max_episode_steps
-        self.max_episode_steps = integer(f"{self.name}: max_episode_steps", limit or 0, 0)
+        most = integer(f"{self.name}: max_episode_steps", limit or 0, 0)
         self.observation_space, self.action_space = environment.observation_space, environment.action_space
         self._kernels = environment.kernels
         self._may_raise = not is_shipped(environment) and not isinstance(environment, LaneEnvironment)
         size = -(-self.num_envs // LANES) * LANES
         self.arrays = EnvArrays(environment.new_data(size), np.zeros(size, np.int64), np.zeros(size, np.uint8), np.zeros((size, 1), np.uint64),
-                                np.array([self.max_episode_steps or _NEVER]))  # fmt: skip
+                                np.array([most or _NEVER]))  # fmt: skip
         self._is_reset = False
         self._seed(secrets.randbits(63) if seed is None else seed)
         self._prepare()
+        if self._may_raise:
+            from triskele.reinforce.checks.first_use import check_env_once
+
+            check_env_once(self)
+
+    @property
+    def max_episode_steps(self) -> int:
+        """Steps after which an episode is cut off, from now on; 0 for no limit."""
+        limit = int(self.arrays.limit[0])
+        return 0 if limit == _NEVER else limit
+
+    @max_episode_steps.setter
+    def max_episode_steps(self, value: int) -> None:
+        self.arrays.limit[0] = integer(f"{self.name}: max_episode_steps", value, 0) or _NEVER
 
     @property
     def key(self) -> str:
@@ -293,8 +307,8 @@ class VectorEnv:
         self._num_actions, self.has_masks = getattr(self.action_space, "n", 0), self.environment.has_masks
         try:
             self._function = threads.body(self._kernels.chunk, "voidptr")
-        except NumbaError as error:
-            raise EnvError(f"{self.name}: the rules do not compile, or do not return what they must (`Environment` says what): {essence(error)}") from error
+        except (NumbaError, KeyError) as error:
+            raise EnvError(f"{self.name}: the rules do not compile, or do not return what they must (`Environment` says what): {essence(error, self.environment.dtype.names or ())}") from error
         self._run = run.run
         self._context = np.zeros(CONTEXT, np.int64)
         addresses = [a.ctypes.data for a in self.arrays]

@@ -92,6 +92,11 @@ class Environment:
         """For messages."""
         return type(self).__name__
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        if "_functions" in vars(self):
+            raise EnvError(f"{self.name}: {name} cannot be changed once the rules are compiled (make another environment)")
+        super().__setattr__(name, value)
+
     def rules(self) -> EnvRules:
         """The rules as Python functions (or Numba functions), which become parts of kernels."""
         missing = [n for n in _NEEDED if not callable(getattr(self, n, None))]

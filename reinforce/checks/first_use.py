@@ -52,7 +52,7 @@ def check_env_once(env: Any) -> None:
     from triskele.reinforce.checks.env import check_rules
 
     if (env.key,) not in _checked:
-        check_rules(env, _STEPS, 0)
+        check_rules(env, _STEPS, 0, may_raise=True)  # what it raises will be reported when it does
         _checked.add((env.key,))
 
 

@@ -9,7 +9,16 @@ import numpy as np
 from triskele.reinforce.errors import EvaluatorError, GameError, SearchError
 from triskele.reinforce.game import Game
 from triskele.reinforce.mcts.evaluators import Compiled
-from triskele.reinforce.mcts.loop import BAD_PLAYER, BAD_PRIORS, FULL, NO_ACTION, NOT_FINITE, NOT_ZERO_SUM, RAISED, TOO_LONG
+from triskele.reinforce.mcts.loop import (
+    BAD_PLAYER,
+    BAD_PRIORS,
+    FULL,
+    NO_ACTION,
+    NOT_FINITE,
+    NOT_ZERO_SUM,
+    RAISED,
+    TOO_LONG,
+)
 from triskele.reinforce.mcts.result import Node, SearchTree
 from triskele.reinforce.mcts.tree import ERROR_NODE, NODES, STATUS, Tree
 

@@ -20,7 +20,7 @@ from triskele.reinforce.mcts.learned_source import FUNCTIONS, PROGRAMS, SEARCH
 from triskele.reinforce.mcts.muzero import MuZeroPUCT
 from triskele.reinforce.mcts.network import masked_softmax
 from triskele.reinforce.mcts.paths import moves_to
-from triskele.reinforce.mcts.tree import ERROR_NODE, STATUS, Tree, new_tree
+from triskele.reinforce.mcts.tree import ERROR_NODE, STATUS, Tree, check_limits, new_tree
 from triskele.reinforce.program import Batch
 
 __all__ = ["LearnedModel", "LearnedSearchResult", "MuZero"]

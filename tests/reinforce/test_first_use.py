@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from triskele import reinforce as rl
-
 from triskele.core.kernels.njit import inner
 from triskele.reinforce import random as draws
 
@@ -190,6 +189,13 @@ def test_evaluators(evaluator, message):
         rl.MCTS(game, 100, evaluator=evaluator)(game.initial_state())
 
 
+def closed_over(scale):
+    def evaluate(state, values):
+        values[0], values[1] = scale, -scale
+
+    return evaluate
+
+
 def test_defaults_of_evaluators_are_captured_values():
     game = Matches()
     state = game.initial_state()
@@ -200,10 +206,7 @@ def test_defaults_of_evaluators_are_captured_values():
         def compiled(state, values, scale=scale):
             values[0], values[1] = scale, -scale
 
-        def closed(state, values):
-            values[0], values[1] = scale, -scale
-
-        for evaluator in (compiled, closed):
+        for evaluator in (compiled, closed_over(scale)):
             found = rl.MCTS(game, 1, evaluator=evaluator)(state).tree.root
             assert [c.evaluation for c in found.children.values()] == [-scale]
 

@@ -61,7 +61,8 @@ class Rules(NamedTuple):
 class Game:
     """Base of games. A subclass gives the attributes, and the functions of `Rules` as static methods.
 
-    A game with parameters (a board of any size) overrides `rules` instead, and returns functions that close over them.
+    A game with parameters (a board of any size) overrides `rules` instead, and returns functions that close over them. When a game
+    is first used, a few moves are played as `check_game` plays them; from then on its attributes cannot be changed.
 
     Attributes
     ----------

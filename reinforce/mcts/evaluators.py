@@ -120,8 +120,9 @@ class Compiled:
     Parameters
     ----------
     function : function
-        Writes values[num_players] (float64), and priors[num_actions] (float32) of at least 0, which are scaled to sum to 1 over
-        the legal actions. `state` is a copy, where somebody is to move.
+        Writes all of values[num_players] (float64), and of priors[num_actions] (float32) all that are legal, numbers of at least 0,
+        which are scaled to sum to 1. `state` is a copy, where somebody is to move. Parameters with a default are not given anything:
+        they hold captured values.
     """
 
     parameters: tuple[float, ...] = ()

@@ -35,7 +35,8 @@ class Environment:
 
     The functions are static methods that get compiled. `state` is one record, changed in place; `stream` is what the functions of
     `triskele.reinforce.random` draw from; `action` is an integer (`Discrete`) or a float32 array (`Box`). An environment with
-    parameters overrides `rules` and returns functions that close over them.
+    parameters overrides `rules` and returns functions that close over them. When an environment is first used, some steps are taken
+    with the bounds of arrays checked; from then on its attributes cannot be changed.
 
     * ``reset(state, stream)`` makes the first state of an episode; `state` holds what the last episode left, at first zeros.
     * ``step(state, action, stream)`` returns the reward and whether the episode is over.

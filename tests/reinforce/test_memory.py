@@ -11,7 +11,7 @@ from triskele import reinforce as rl
 from triskele.reinforce.agents.self_play import PositionBuffer
 from triskele.reinforce.mcts.tree import EDGES, NODES
 
-TTT, PIG = rl.games.TicTacToe(), rl.games.Pig(win_score=12, dice_outcomes=3)
+TTT, PIG = rl.games.TicTacToe(), rl.games.Pig(10, 3)
 
 
 def check_tree(tree):

@@ -77,7 +77,7 @@ def _again(game, evaluator, node):
     if not isinstance(evaluator, Compiled) or node.terminal or node.player < 0:
         return None, None, None
     try:
-        evaluator.python(node.state.data.view(np.recarray)[0], *(values, priors)[: 2 if evaluator.gives_priors else 1])
+        evaluator.python(node.state.data.view(np.recarray)[0] if isinstance(game, Game) else node.state, *(values, priors)[: 2 if evaluator.gives_priors else 1])
     except Exception as error:
         return error, None, None
     return None, values, priors

@@ -177,7 +177,7 @@ def one_prior(state, values, priors):
 
 
 @pytest.mark.parametrize(("evaluator", "message"), [
-    (writes_beyond, r"Matches after \(\): evaluator writes_beyond raised IndexError"),
+    (writes_beyond, r"Matches after \(\): evaluator writes_beyond must stay within its arrays, but raised index is out of bounds"),
     (writes_beyond_in_a_helper, "evaluator writes_beyond_in_a_helper writes outside of values, which has 2 elements"),
     (one_value, r"values must be finite numbers, evaluator one_value left \[1\] unwritten"),
     (one_value_for_who_moves, r"values must be finite numbers, evaluator one_value_for_who_moves left \[[01]\] unwritten"),

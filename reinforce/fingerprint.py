@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import inspect
 import types
 from collections.abc import Callable
 from typing import Any
@@ -12,7 +13,7 @@ import numpy as np
 from triskele.core.kernels.njit import Compiled, source_stamp
 from triskele.reinforce.errors import GameError
 
-__all__ = ["fingerprint", "plain"]
+__all__ = ["fingerprint", "plain", "required"]
 
 
 def plain(function: Any) -> Callable:
@@ -27,6 +28,12 @@ def plain(function: Any) -> Callable:
     if not isinstance(function, types.FunctionType):
         raise GameError(f"a function for compiled code must be a Python function or a Numba function, got {type(function).__name__}")
     return function
+
+
+def required(function: Callable) -> int:
+    """How many arguments a function must be given: those with a default hold what was bound to them, as in ``lambda x, k=k: ...``."""
+    positional = inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.VAR_POSITIONAL
+    return sum(p.kind in positional and p.default is p.empty for p in inspect.signature(function).parameters.values())
 
 
 def fingerprint(*parts: Any) -> str:
@@ -87,6 +94,9 @@ def _add_function(state, function, seen):
     code = function.__code__
     _add_code(state, code)
     _add(state, function.__defaults__, f"default of {function.__name__}", seen)
+    for name, value in sorted((function.__kwdefaults__ or {}).items()):
+        state.update(name.encode())
+        _add(state, value, f"default of {function.__name__}", seen)
     for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
         state.update(name.encode())
         _add(state, cell.cell_contents, f"{function.__name__}: {name!r}", seen)

@@ -16,6 +16,7 @@ from triskele.core.compile.generated import load_module
 from triskele.core.kernels.njit import inner
 from triskele.reinforce.errors import GameError, IllegalActionError
 from triskele.reinforce.fingerprint import fingerprint, plain
+from triskele.reinforce.records import record_dtype
 
 __all__ = ["CHANCE", "Game", "Rules", "State", "look"]
 
@@ -60,7 +61,8 @@ class Rules(NamedTuple):
 class Game:
     """Base of games. A subclass gives the attributes, and the functions of `Rules` as static methods.
 
-    A game with parameters (a board of any size) overrides `rules` instead, and returns functions that close over them.
+    A game with parameters (a board of any size) overrides `rules` instead, and returns functions that close over them. When a game
+    is first used, a few moves are played as `check_game` plays them; from then on its attributes cannot be changed.
 
     Attributes
     ----------
@@ -121,6 +123,11 @@ class Game:
         """For messages."""
         return type(self).__name__
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        if "_functions" in vars(self):
+            raise GameError(f"{self.name}: {name} cannot be changed once the rules are compiled (make another game)")
+        super().__setattr__(name, value)
+
     def rules(self) -> Rules:
         """The rules as Python functions (or Numba functions), which `compiled` makes into parts of kernels."""
         missing = [n for n in Rules._fields[:7] if not callable(getattr(self, n, None))]
@@ -146,17 +153,14 @@ class Game:
     @functools.cached_property
     def dtype(self) -> np.dtype:
         """Of a state record."""
-        try:
-            dtype = np.dtype(self.state, align=True)
-        except TypeError as error:
-            raise GameError(f"{self.name}: state must be a list of fields as for np.dtype, got {self.state!r:.80}") from error
-        if dtype.names is None or dtype.hasobject:
-            raise GameError(f"{self.name}: state must be a record of numbers, such as [('board', np.int8, 9), ('player', np.int8)], got {dtype}")
-        return _without_gaps(dtype)
+        return _without_gaps(record_dtype(self.name, self.state, GameError))
 
     @functools.cached_property
     def compiled(self) -> Rules:
         """The rules for use inside kernels (and only there)."""
+        from triskele.reinforce.checks.first_use import check_game_once
+
+        check_game_once(self)
         return Rules(*(None if f is None else inner(plain(f), _nrt=True) for f in self._functions))
 
     @functools.cached_property

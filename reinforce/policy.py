@@ -125,15 +125,21 @@ class Gaussian:
     log_std : array [k]
     low, high : tuple of float
         Of k numbers each.
+    scaled : bool, default False
+        Whether -1 and 1 of the distribution stand for `low` and `high`, which then are finite.
     """
 
     network: Any
     log_std: Any
     low: tuple[float, ...] = static()
     high: tuple[float, ...] = static()
+    scaled: bool = static(default=False)
 
     def _cut(self, action):
-        return np.clip(action, np.array(self.low, np.float32), np.array(self.high, np.float32))
+        low, high = np.array(self.low, np.float32), np.array(self.high, np.float32)
+        if self.scaled:
+            action = (high + low) / np.float32(2) + action * ((high - low) / np.float32(2))
+        return np.clip(action, low, high)
 
     def mode(self, x, mask=None):
         """[N, k]"""

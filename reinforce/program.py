@@ -122,9 +122,17 @@ class Batch:
             tables += [np.array([a.ctypes.data for a in arrays], np.int64) for arrays in ([*constant, *(a[part] for a in self.inputs)], [a[part] for a in self.outputs])]
             self.calls[k] = program.module.address("main"), tables[-2].ctypes.data, tables[-1].ctypes.data, -(-scratch.ctypes.data // 64) * 64
         self.params, self.program, self._kept = params, program, (constant, scratch, tables)
+        read = [(x, held) for (x, _), held in zip(zip(tree.flatten(params)[0], program.traced.in_specs, strict=False), constant, strict=True)]
+        self._copied = [(x, held) for x, held in read if isinstance(x, np.ndarray) and not np.may_share_memory(x, held)]
+
+    def refresh(self) -> None:
+        """Read arrays of the parameters again that the program has as copies: they may have been changed in place."""
+        for x, held in self._copied:
+            held[...] = x
 
     def run(self) -> None:
         """Compute all rows."""
+        self.refresh()
         if _run(self.calls) != 0:
             self.failed()
 

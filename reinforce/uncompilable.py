@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
 import re
+from collections.abc import Sequence
 from typing import Any
 
 __all__ = ["essence"]
@@ -11,11 +13,23 @@ _NOISE = ("Failed in nopython", "During:", "There are", "- Of which", "Overload"
           "raised from", "Rejected as", "Candidate")  # fmt: skip
 
 
-def essence(error: Any) -> str:
-    """What a message of Numba says, without its frame, and the first line of the user's code that it names."""
+def essence(error: Any, fields: Sequence[str] = ()) -> str:
+    """What a message of Numba says, without its frame, and the first line of the user's code that it names.
+
+    Parameters
+    ----------
+    error : exception of Numba
+    fields : sequence of str
+        Of the state, for code that uses another one.
+    """
     text = re.sub(r"\x1b\[\d*m", "", str(error))
     lines = [line.strip() for line in text.splitlines()]
     told = [line for line in lines if line and not line.startswith((*_NOISE, "File ")) and "triskele_generated" not in line]
     places = [p for p in re.findall(r'File "([^"]+", line \d+)', text) if "triskele" not in p and "numba/" not in p]
     where = f" (file {places[0].replace(chr(34), '')})" if places else ""
+    if isinstance(error, KeyError):  # what Numba raises for a field that a record does not have
+        name = str(error.args[0])
+        similar = difflib.get_close_matches(name, fields, n=1)
+        hint = f"; did you mean {similar[0]!r}?" if similar else ""
+        return f"the state has no field {name!r} (it has {', '.join(fields)}{hint})" + where
     return " ".join(told[:4])[:500] + where

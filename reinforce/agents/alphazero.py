@@ -130,7 +130,7 @@ class AlphaZero(Agent):
 
     def _enter(self, game):
         if not isinstance(game, Game):
-            raise GameError(f"AlphaZero: game must be a Game with compiled rules, got {game!r:.80}")
+            raise GameError(f"AlphaZero: game must be a Game with compiled rules, got {game!r:.80}{' (an object of it, not the class)' * isinstance(game, type)}")
         if game.num_players != 2:
             raise GameError(f"AlphaZero: games have two players whose returns sum to 0, {game.name} has {game.num_players}")
         self.game, self.episodes = game, Episodes.start(0)
@@ -148,7 +148,7 @@ class AlphaZero(Agent):
         if s.num_games % actors:
             raise ValueError(f"AlphaZero: num_games must be a multiple of the number of actors, got {s.num_games} and {actors}")
         return SelfPlay(self.game, self._evaluator.with_params(self.weights), s.policy, num_games=s.num_games // actors, moves=s.moves, simulations=s.simulations,
-                        temperature_moves=s.temperature_moves, value_mix=s.value_mix, seed=s.seed, number=k)  # fmt: skip
+                        temperature_moves=s.temperature_moves, value_mix=s.value_mix, seed=s.seed, number=k, stopped=lambda: bool(self.interrupted))  # fmt: skip
 
     def learn(self, experiences: Sequence[dict[str, np.ndarray]]) -> dict[str, Any]:
         """Take in what actors gave, and update the network; returns losses, and what the buffer holds."""

@@ -44,6 +44,9 @@ class PPO(Agent):
     Discrete actions may be masked by an environment whose ``info["action_mask"]`` says after every step what is allowed.
     Where CleanRL has other defaults for continuous actions, they stand behind a slash.
 
+    A policy of continuous actions begins with means near 0 and widths of 1. Where the bounds of an action space are symmetric about 0 or
+    infinite, its numbers are actions. Other bounds are scaled: -1 and 1 of the policy stand for the lower and the upper bound.
+
     Parameters
     ----------
     env : str, Environment, subclass of Environment, or function
@@ -418,7 +421,12 @@ def _networks(key, env, s):
     if discrete:
         return ActorCritic(Categorical(actor), critic)
     low, high = (tuple(float(b) for b in np.ravel(bound)) for bound in (action.low, action.high))
-    return ActorCritic(Gaussian(actor, np.zeros(size, np.float32), low, high), critic)
+    scaled = not np.array_equal(action.low, -action.high)
+    if scaled and not np.isfinite([action.low, action.high]).all():
+        if (action.low > 0).any() or (action.high < 0).any():
+            raise EnvError(f"PPO: actions must have finite bounds or allow 0, where the policy begins, got {action}")
+        scaled = False
+    return ActorCritic(Gaussian(actor, np.zeros(size, np.float32), low, high, scaled), critic)
 
 
 def _perceptron(key, shape, s, outputs, gain):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from triskele.reinforce.game import Game, look
 from triskele.reinforce.mcts.gumbel import Gumbel
 from triskele.reinforce.mcts.network import Network
 from triskele.reinforce.mcts.search import MCTS
+from triskele.reinforce.training.stopping import Stopped
 
 __all__ = ["PositionBuffer", "SelfPlay", "position_bytes"]
 
@@ -39,11 +41,13 @@ class SelfPlay:
         How much of the target of a value is the mean value that its search found; the rest is the outcome of the game.
     seed, number : int
         The same seed and another number give other games.
+    stopped : function () -> bool, optional
+        Asked before each move; True makes `collect` raise `Stopped`, after which this object is of no more use.
     """
 
     def __init__(self, game: Game, network: Network, policy: Any, *, num_games: int, moves: int, simulations: int, temperature_moves: int, value_mix: float,
-                 seed: int, number: int = 0):  # fmt: skip
-        self.game, self.network, self.moves = game, network, moves
+                 seed: int, number: int = 0, stopped: Callable[[], bool] = bool):  # fmt: skip
+        self.game, self.network, self.moves, self.stopped = game, network, moves, stopped
         self.temperature_moves, self.value_mix, self.seed, self.number = temperature_moves, value_mix, seed, number
         self.search = MCTS(game, simulations, policy=policy, evaluator=network)
         self._draws = not isinstance(policy, Gumbel)
@@ -75,6 +79,8 @@ class SelfPlay:
         every, found = np.arange(len(self.states)), []
         self._settle(rng, every)
         for _ in range(self.moves):
+            if self.stopped():
+                raise Stopped
             result = self.search(self.states, seed=int(rng.integers(2**62)))
             actions = self._chosen(result, rng)
             self._note(every, result)

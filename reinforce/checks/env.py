@@ -12,9 +12,10 @@ from triskele.reinforce.errors import EnvError
 from triskele.reinforce.fingerprint import plain
 from triskele.reinforce.vector.env import VectorEnv, integer, make
 from triskele.reinforce.vector.environment import LaneEnvironment
+from triskele.reinforce.vector.kernels import AT_WORK
 from triskele.reinforce.vector.spaces import Discrete
 
-__all__ = ["check_env"]
+__all__ = ["check_env", "check_rules"]
 
 _COPIES = 11  # not a multiple of the eight that are stepped together
 
@@ -50,7 +51,7 @@ def check_env(env: Any, *, steps: int = 500, seed: int = 0, **options: Any) -> N
     integer("check_env: steps", steps, 1)
     made = make(env, _COPIES, seed, **options)
     if isinstance(made, VectorEnv) and not isinstance(made.environment, LaneEnvironment):
-        _check_rules(made, steps, seed)
+        check_rules(made, steps, seed)
     try:
         _check_refusals(made)
         first = _run(made, steps, seed)
@@ -159,31 +160,55 @@ def _fail(env, what, step):
     raise EnvError(f"{env.name}: {what} (after {step} steps)")
 
 
-def _check_rules(env, steps, seed):
-    """Rules on records one by one, with bounds checked, and observations twice over different old contents."""
+def check_rules(env: VectorEnv, steps: int, seed: int, *, may_raise: bool = False) -> None:
+    """Take steps of one copy with the bounds of arrays checked, guards around what rules may write, and observations written twice.
+
+    With `may_raise`, the check ends where a rule raises something else than IndexError, or no action is allowed.
+
+    Raises
+    ------
+    EnvError
+        That names the rule and the step.
+    """
     rules = env.environment.rules()
     names = {f"rule_{n}": inner(plain(f), boundscheck=True) for n, f in rules._asdict().items() if f is not None}
     module = load_module(_SOURCE.format(name=env.name, key=env.key) + (_MASK if env.has_masks else ""), "env_check", names)
-    data, streams = env.environment.new_data(1), np.full((1, 1), seed, np.uint64)
-    twice = [np.full((1, *env.observation_space.shape), fill, np.float32) for fill in (-7777.25, 5555.5)]
-    masks = [np.zeros((1, getattr(env.action_space, "n", 0)), bool) for _ in range(2)]
+    data, streams, at_work = env.environment.new_data(3), np.full((1, 1), seed, np.uint64), np.zeros(1, np.int64)
+    twice = [np.full((3, *env.observation_space.shape), fill, np.float32) for fill in (-7777.25, 5555.5)]
+    masks = [np.full((3, getattr(env.action_space, "n", 0)), fill) for fill in (False, True)]
+    guards = [("the state", data.view(np.uint8).reshape(3, -1)[::2])] + [("`out`", a[::2]) for a in (*twice, *masks)]
+    guards[0][1][:] = 0xA5
+    before = [a.copy() for _, a in guards]
     actions, over = _actions(env, steps, seed)[:, :1], True
+    allowed = None
     for step in range(steps):
         try:
             if over:
-                module.reset(data, streams, *twice)
+                module.reset(data[1:2], streams, *(a[1:2] for a in twice), at_work)
                 over = False
             else:
-                over = bool(module.step(data, _allowed(actions[step], masks[0] if env.has_masks else None), streams, *twice))
+                over = bool(module.step(data[1:2], _allowed(actions[step], allowed), streams, *(a[1:2] for a in twice), at_work))
             if env.has_masks and not over:
-                masks[0][:], masks[1][:] = False, True
-                module.action_mask(data, *masks)
+                masks[0][1], masks[1][1] = False, True
+                module.action_mask(data[1:2], *(a[1:2] for a in masks), at_work)
+                allowed = masks[0][1:2]
         except IndexError as error:
-            _fail(env, f"rules must stay within their arrays: {error}", step)
-        if not np.array_equal(*twice, equal_nan=True):
+            raise EnvError(f"{env.name}: {AT_WORK[int(at_work[0])]} must stay within its arrays, but raised {error} (after {step} steps)") from error
+        except Exception as error:  # whatever a rule raises
+            if may_raise:
+                return
+            raise EnvError(f"{env.name}: {AT_WORK[int(at_work[0])]} raised {type(error).__name__}: {error} (after {step} steps)") from error
+        for (what, now), then in zip(guards, before, strict=True):
+            if not np.array_equal(now, then):
+                _fail(env, f"a rule writes outside of {what}", step)
+        if not np.array_equal(*(a[1] for a in twice), equal_nan=True):
             _fail(env, "observe must write the whole of `out`", step)
-        if env.has_masks and not over and not np.array_equal(*masks):
+        if env.has_masks and not over and not np.array_equal(masks[0][1], masks[1][1]):
             _fail(env, "action_mask must write the whole of `out`", step)
+        if allowed is not None and not over and not allowed.any():
+            if may_raise:
+                return
+            _fail(env, "action_mask must allow at least one action", step)
 
 
 _SOURCE = '''"""Rules of {name} with bounds checked. {key}"""
@@ -192,15 +217,19 @@ from triskele.reinforce import random  # of the rules: an edit there compiles th
 
 
 @kernel(boundscheck=True)
-def reset(data, streams, out, other):
+def reset(data, streams, out, other, at_work):
+    at_work[0] = 2
     rule_reset(data[0], streams[0])
+    at_work[0] = 4
     rule_observe(data[0], out[0])
     rule_observe(data[0], other[0])
 
 
 @kernel(boundscheck=True)
-def step(data, actions, streams, out, other):
+def step(data, actions, streams, out, other, at_work):
+    at_work[0] = 3
     reward, over = rule_step(data[0], actions[0], streams[0])
+    at_work[0] = 4
     rule_observe(data[0], out[0])
     rule_observe(data[0], other[0])
     return over
@@ -209,7 +238,8 @@ def step(data, actions, streams, out, other):
 _MASK = '''
 
 @kernel(boundscheck=True)
-def action_mask(data, out, other):
+def action_mask(data, out, other, at_work):
+    at_work[0] = 5
     rule_action_mask(data[0], out[0])
     rule_action_mask(data[0], other[0])
 '''

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from triskele.reinforce.checks.probe import Probe
 from triskele.reinforce.errors import GameError
 from triskele.reinforce.game import CHANCE, Game
 
-__all__ = ["check_game"]
+__all__ = ["check_description", "check_game", "play_rules"]
 
 _UNLIKELY = 1e-9  # a random_action that is this improbable is called wrong
 _DRAWS = 500  # of random_action, for each legal action
@@ -42,17 +43,18 @@ def check_game(game: Any, *, games: int = 30, seed: int = 0) -> None:
     >>> from triskele import reinforce as rl
     >>> rl.check_game(rl.games.TicTacToe(), games=5)
     """
-    _check_description(game)
+    check_description(game)
     rng = np.random.default_rng(seed)
     if isinstance(game, Game):
         probe = Probe(game)
         for k in range(games):
-            _play_rules(probe, rng, draws=k < 2)
+            play_rules(probe, rng, draws=k < 2)
     for _ in range(min(games, 3) if isinstance(game, Game) else games):
         _play_positions(game, rng)
 
 
-def _check_description(game):
+def check_description(game: Any) -> None:
+    """Raise GameError unless the attributes of a game are there and can be right."""
     if not hasattr(game, "initial_state"):
         raise GameError(f"check_game: game must be a Game, got {game!r:.80}{' (an object of it, not the class)' if isinstance(game, type) else ''}")
     if isinstance(game, type):
@@ -71,10 +73,13 @@ def _check_description(game):
             raise GameError(f"{game.name}: num_outcomes must be positive where there is a rule chance, and else 0, got {game.num_outcomes}")
 
 
-def _play_rules(probe: Probe, rng, *, draws):
+def play_rules(probe: Probe, rng: np.random.Generator, *, draws: bool = False, most: float = math.inf) -> None:
+    """Play a random game under guard, or the first `most` moves of it; with `draws`, look at `random_action` too."""
     game = probe.game
     probe.start()
     while not probe.terminal():
+        if len(probe.moves) >= most:
+            return
         if len(probe.moves) >= game.max_length:
             probe.fail("terminal", f"must be True after at most max_length = {game.max_length} moves")
         player = probe.player()

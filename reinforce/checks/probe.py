@@ -39,6 +39,7 @@ class Probe:
 
     def __init__(self, game: Game):
         self.game, self.moves = game, []
+        self._fields = [n for n in game.dtype.names if not n.startswith("gap_")]
         self.rules = Rules(*(None if f is None else self._function(name, f) for name, f in game.rules()._asdict().items()))
         self._states = np.zeros(3, game.dtype)  # the middle one is the position
         self._given = {n: f for n, f in self.rules._asdict().items() if f is not None}
@@ -135,7 +136,7 @@ class Probe:
                 result = self._ask(_NUMBER[rule], self._states, args["stream"], args["drawn"])[_ANSWERS.index(rule)]
             else:
                 result = self._write(_NUMBER[rule], self._states, *(args[n] for n in _WRITTEN))
-        except numba.core.errors.NumbaError as error:
+        except (numba.core.errors.NumbaError, KeyError) as error:
             self._find_uncompilable(error)
         except Exception as error:  # whatever a rule raises
             self.fail(rule + doing, f"raised {type(error).__name__}: {error}", error)
@@ -156,9 +157,9 @@ class Probe:
                     kernels.ask.compile(tuple(map(numba.typeof, (0, self._states, unused["stream"], unused["drawn"]))))
                 else:
                     kernels.write.compile(tuple(map(numba.typeof, (0, self._states, *(unused[n] for n in _WRITTEN)))))
-            except numba.core.errors.NumbaError as own:
-                raise GameError(f"{self.game.name}: {name} cannot be compiled: {essence(own)}") from own
-        raise GameError(f"{self.game.name}: the rules cannot be compiled together: {essence(error)}") from error
+            except (numba.core.errors.NumbaError, KeyError) as own:
+                raise GameError(f"{self.game.name}: {name} cannot be compiled: {essence(own, self._fields)}") from own
+        raise GameError(f"{self.game.name}: the rules cannot be compiled together: {essence(error, self._fields)}") from error
 
     def _written(self, rule, name, shape, dtype, **given):
         """What a rule writes, which must be everything and nothing else, and not depend on what was there."""

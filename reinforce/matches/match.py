@@ -130,6 +130,8 @@ def play_match(game: Any, players: Sequence[Any] | Mapping[str, Any], games: int
     lowest        2      0      2    50.0 % ± 28.9     0.000
     highest       2      0      2    50.0 % ± 28.9     0.000
     """
+    if isinstance(game, type):
+        raise GameError(f"play_match: game must be an object, got the class {game.__name__} (call it)")
     named = players.items() if isinstance(players, Mapping) else [(None, p) for p in players]
     entrants = [as_player(game, player, name) for name, player in named]
     if len(entrants) != game.num_players:

@@ -78,7 +78,7 @@ def as_player(game: Any, player: Any, name: str | None = None) -> Player:
             )
         return Player(called, player, lambda table, indices, masks, draw, rng: player(table.observations(indices), mask=masks))
     if isinstance(player, type) or not callable(player):
-        raise GameError(f"play_match: a player must be a search, a policy, a function of a position, Random() or Human(), got {player!r:.80}")
+        raise GameError(f"play_match: a player must be a search, a policy, a function of a position, Random() or Human(), got {player!r:.80}{' (a class: call it)' * isinstance(player, type)}")
     if hasattr(player, "py_func"):
         return Player(called, player, _compiled(game, player, called))
     if hasattr(player, "game"):

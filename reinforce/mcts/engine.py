@@ -9,6 +9,7 @@ import numpy as np
 from triskele.core.compile.generated import load_module
 from triskele.core.kernels import threads
 from triskele.core.kernels.njit import inner
+from triskele.reinforce.checks.first_use import check_evaluator_once
 from triskele.reinforce.errors import SearchError
 from triskele.reinforce.fingerprint import fingerprint
 from triskele.reinforce.game import Game
@@ -76,6 +77,7 @@ class KernelEngine(Engine):
             move = "own_move" if game.compiled.random_action else "legal_move"
             evaluate = _ROLL_OUT.format(call=f"any_move(rules, {move}, " if chance else f"{move}(rules, ")
         else:
+            check_evaluator_once(game, evaluator)
             names["user_evaluate"] = evaluator.function
             evaluate = _EVALUATE_WITH_PRIORS if evaluator.gives_priors else _EVALUATE
         source = _SOURCE.format(
@@ -90,7 +92,9 @@ class KernelEngine(Engine):
             priors=evaluator.gives_priors,
             noise="    pass" if policy.dirichlet is None else _NOISE_AT_ROOT,
             solver=solver,
+            correct=backup is None,
             back_up="back_up_bounded" if solver else "back_up",
+            chances="rules.chance(states[work.path[d]], work.probabilities)" if chance else "pass",
         )  # fmt: skip
         self._what = f"the search of {game.name} with policy {policy!r}, evaluator {evaluator!r}{'' if backup is None else f' and backup {backup.__name__}'}"
         self._kernel = load_module(source, "search", names).run
@@ -128,12 +132,14 @@ def next_move(_, state, work, stream):
 
 _EVALUATE = """\
     work.scratch[0] = states[node]
+    forget(work.values)
     user_evaluate(work.scratch[0], work.values)
     return NEW"""
 
 _EVALUATE_WITH_PRIORS = """\
     work.scratch[0] = states[node]
-    work.priors[:] = 0.0
+    forget(work.values)
+    forget(work.priors)
     user_evaluate(work.scratch[0], work.values, work.priors)
     return expand_with(rules, order, tree, states, node, work)"""
 
@@ -154,7 +160,7 @@ from triskele.reinforce import random
 from triskele.reinforce.mcts.context import CHUNKS, FIRST_FREE, NODE_CAPACITY, STATES, TREES, at, tree_at
 from triskele.reinforce.mcts.evaluators import any_move, legal_move, own_move, roll_out
 from triskele.reinforce.mcts.loop import (
-    FULL, KNOWN, NEW, NOT_FINITE, NOT_ZERO_SUM, Work, add_noise, back_up, back_up_bounded, descend, expand, expand_any, expand_with, finite, know, new_root, provable, prove, run_tree,
+    FULL, KNOWN, NEW, NOT_FINITE, NOT_ZERO_SUM, Work, add_noise, back_up, back_up_bounded, descend, expand, expand_any, expand_with, finite, forget, know, new_root, provable, prove, run_tree,
     select_any, shuffle,
 )
 from triskele.reinforce.mcts.select import draw_outcome, select_scored
@@ -192,6 +198,11 @@ def evaluate(tree, states, node, parameters, work):
 
 
 @inner
+def chances(states, work, d):
+    {chances}
+
+
+@inner
 def value_and_back_up(tree, states, node, depth, known, parameters, work):
     if known:
         know(rules, tree, states, node, work.movers[depth], work.values)
@@ -218,7 +229,7 @@ def simulate(tree, states, parameters, work):
     known = status == KNOWN
     status = value_and_back_up(tree, states, node, depth, known, parameters, work)
     if {solver} and known and status == NEW:
-        prove(tree, work, depth)
+        prove(chances, {correct}, tree, states, work, depth)
     return status
 
 

@@ -12,8 +12,8 @@ import numpy as np
 from triskele.core.kernels.njit import inner, template
 from triskele.reinforce import random
 from triskele.reinforce.errors import EvaluatorError, GameError
-from triskele.reinforce.fingerprint import fingerprint, plain
-from triskele.reinforce.mcts.loop import NEW, NO_ACTION, TOO_LONG
+from triskele.reinforce.fingerprint import fingerprint, plain, required
+from triskele.reinforce.mcts.loop import NEW, NO_ACTION, TOO_LONG, forget
 from triskele.reinforce.mcts.network import BatchFunction
 
 __all__ = ["Compiled", "RandomRollout", "any_move", "as_evaluator", "legal_move", "own_move", "roll_out"]
@@ -74,8 +74,10 @@ def roll_out(rules, move, state, work, stream, count):
             rules.step(work.scratch[0], action)
             moves += 1
         if count == 1:
+            forget(work.values)
             rules.returns(work.scratch[0], work.values)
             break
+        forget(work.outcome)
         rules.returns(work.scratch[0], work.outcome)
         for p in range(len(work.values)):
             work.values[p] = work.outcome[p] / count + (work.values[p] if i else 0.0)
@@ -118,15 +120,16 @@ class Compiled:
     Parameters
     ----------
     function : function
-        Writes values[num_players] (float64), and priors[num_actions] (float32) of at least 0, which are scaled to sum to 1 over
-        the legal actions. `state` is a copy, where somebody is to move.
+        Writes all of values[num_players] (float64), and of priors[num_actions] (float32) all that are legal, numbers of at least 0,
+        which are scaled to sum to 1. `state` is a copy, where somebody is to move. Parameters with a default are not given anything:
+        they hold captured values.
     """
 
     parameters: tuple[float, ...] = ()
 
     def __init__(self, function: Callable):
         self.python = plain(function)
-        count = len(inspect.signature(self.python).parameters)
+        count = required(self.python)
         if count not in (2, 3):
             raise EvaluatorError(f"MCTS: an evaluator is a function (state, values) or (state, values, priors), got {self.python.__name__}{inspect.signature(self.python)}")
         self.gives_priors, self.function = count == 3, inner(self.python, _nrt=True)
@@ -138,13 +141,15 @@ class Compiled:
 
 def _takes_one(function):
     try:
-        return len(inspect.signature(function).parameters) == 1
+        return required(function) == 1
     except (TypeError, ValueError):
         return False
 
 
 def as_evaluator(evaluator: Any) -> Any:
     """An evaluator object of what a user gives."""
+    if isinstance(evaluator, type):
+        raise EvaluatorError(f"MCTS: evaluator must be an object, got the class {evaluator.__name__} (call it)")
     if hasattr(evaluator, "gives_priors"):
         return evaluator
     if callable(evaluator) and not hasattr(evaluator, "py_func") and _takes_one(evaluator):

@@ -9,7 +9,16 @@ import numpy as np
 from triskele.reinforce.errors import EvaluatorError, GameError, SearchError
 from triskele.reinforce.game import Game
 from triskele.reinforce.mcts.evaluators import Compiled
-from triskele.reinforce.mcts.loop import BAD_PRIORS, FULL, NO_ACTION, NOT_FINITE, NOT_ZERO_SUM, RAISED, TOO_LONG
+from triskele.reinforce.mcts.loop import (
+    BAD_PLAYER,
+    BAD_PRIORS,
+    FULL,
+    NO_ACTION,
+    NOT_FINITE,
+    NOT_ZERO_SUM,
+    RAISED,
+    TOO_LONG,
+)
 from triskele.reinforce.mcts.result import Node, SearchTree
 from triskele.reinforce.mcts.tree import ERROR_NODE, NODES, STATUS, Tree
 
@@ -28,13 +37,17 @@ def raise_failure(game: Game, evaluator: Any, tree: Tree, states: np.ndarray, mo
         raise GameError(f"{where}: a game from there had more than max_length = {game.max_length} moves")
     if status == NOT_ZERO_SUM:
         raise SearchError(f"{where}: solver=True needs returns from -1 to 1 that sum to 0 (with one player: from -1 to 1), got others")
+    if status == BAD_PLAYER:
+        raise GameError(f"{where}: player must be 0 to {game.num_players - 1}{', or CHANCE' * bool(game.num_outcomes)}, got another one {_bad_player(game, node)}")
     what = f"evaluator {evaluator!r}"
+    cause, values, priors = _again(game, evaluator, node)
     if status == NOT_FINITE:
-        raise EvaluatorError(f"{where}: values must be finite numbers, {what} or the game's returns gave others")
+        if node.terminal:
+            raise GameError(f"{where}: returns must be finite numbers, got {_shown(node.state._returns())}")
+        raise EvaluatorError(f"{where}: values must be finite numbers, {what} {_gave(values)}")
     if status == BAD_PRIORS:
-        raise EvaluatorError(f"{where}: priors must be finite numbers of at least 0, {what} gave others")
+        raise EvaluatorError(f"{where}: priors must be finite numbers of at least 0, {what} {_gave(priors, node.state.legal_mask)}")
     if status == RAISED:
-        cause = _again(game, evaluator, node)
         raise EvaluatorError(f"{where}: {what}, or a rule of the game, raised an exception{f': {cause!r}' if cause else ''}") from cause
     raise SearchError(f"{where}: unknown status {status}")
 
@@ -48,13 +61,38 @@ def check_backup(game: Game, backup: Any, tree: Tree, states: np.ndarray, moves:
             raise SearchError(f"MCTS: {game.name} after {node.moves}, node {node.number}: backup {backup.__name__} must give finite numbers, got NaN or infinity")
 
 
+def _bad_player(game, node):
+    """Which player the rules named, after which of the moves below a node."""
+    state = node.state
+    for action in state.legal_actions:
+        child = state.play(action)
+        if not child.terminal and not (-1 if game.num_outcomes else 0) <= child.player < game.num_players:
+            return f"({child.player}, after {child.moves})"
+    return "after one more move"
+
+
 def _again(game, evaluator, node):
-    """The exception of an evaluator, called once more by Python, for compiled code does not hand it out."""
-    if not isinstance(evaluator, Compiled):
-        return None
-    arguments = node.state.data.view(np.recarray)[0], np.zeros(game.num_players), np.zeros(game.num_actions, np.float32)
+    """(exception, values, priors) of an evaluator called once more, by Python: compiled code does not hand exceptions out."""
+    values, priors = np.full(game.num_players, np.nan), np.full(game.num_actions, np.nan, np.float32)
+    if not isinstance(evaluator, Compiled) or node.terminal or node.player < 0:
+        return None, None, None
     try:
-        evaluator.python(*arguments[: 3 if evaluator.gives_priors else 2])
+        evaluator.python(node.state.data.view(np.recarray)[0] if isinstance(game, Game) else node.state, *(values, priors)[: 2 if evaluator.gives_priors else 1])
     except Exception as error:
-        return error
-    return None
+        return error, None, None
+    return None, values, priors
+
+
+def _gave(found, legal=None):
+    """What an evaluator gave, for a message; NaN stands where it wrote nothing."""
+    if found is None:
+        return "gave others"
+    legal = np.ones(len(found), bool) if legal is None else legal
+    missing = np.flatnonzero(np.isnan(found) & legal)
+    if len(missing):
+        return f"left [{', '.join(map(str, missing[:8]))}{', ...' * (len(missing) > 8)}] unwritten, or wrote NaN there"
+    return f"gave {_shown(found)}"
+
+
+def _shown(numbers):
+    return np.array2string(np.asarray(numbers), threshold=8, separator=", ")

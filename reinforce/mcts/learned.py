@@ -20,7 +20,7 @@ from triskele.reinforce.mcts.learned_source import FUNCTIONS, PROGRAMS, SEARCH
 from triskele.reinforce.mcts.muzero import MuZeroPUCT
 from triskele.reinforce.mcts.network import masked_softmax
 from triskele.reinforce.mcts.paths import moves_to
-from triskele.reinforce.mcts.tree import ERROR_NODE, STATUS, Tree, new_tree
+from triskele.reinforce.mcts.tree import ERROR_NODE, STATUS, Tree, check_limits, new_tree
 from triskele.reinforce.program import Batch
 
 __all__ = ["LearnedModel", "LearnedSearchResult", "MuZero"]
@@ -143,6 +143,7 @@ class MuZero:
         if not isinstance(policy, (Gumbel, MuZeroPUCT)):
             raise SearchError(f"MuZero: policy must be Gumbel(...) or MuZeroPUCT(...), got {policy!r}")
         self.model, self.simulations, self.policy, self.seed = model, int(simulations), policy, seed
+        check_limits("MuZero", "the model", 1, model.num_actions)
         self._formulas = gumbel if isinstance(policy, Gumbel) else muzero
         self.schedule, self.formula = self._formulas.parameters(policy, self.simulations, model.num_actions)
         self._made: dict[Any, _Functions | _Programs] = {}

@@ -169,6 +169,7 @@ class _Part:
         if self.batch is not None:
             if self.batch.params is not self.engine.evaluator.params:
                 self.batch.set_params(self.engine.evaluator.params)
+            self.batch.refresh()
             calls, size = self.batch.calls.ctypes.data, self.batch.size
         return [first, end, self.rows, 0, *arrays, self.columns, calls, size, self.engine.leaves, 0, 0, 0]
 

@@ -30,7 +30,7 @@ from triskele.reinforce.mcts import gumbel, muzero
 from triskele.reinforce.mcts.context import CHUNKS, FIRST_FREE, NODE_CAPACITY, STATES, TREES, at, tree_at
 from triskele.reinforce.mcts.edges import new_edges
 from triskele.reinforce.mcts.loop import (
-    BAD_PRIORS, FULL, KNOWN, NEW, NO_ACTION, NOT_FINITE, TOO_LONG, Work, add_noise, expand_any, finite, know, new_child, new_root, shuffle,
+    BAD_PLAYER, BAD_PRIORS, FULL, KNOWN, NEW, NO_ACTION, NOT_FINITE, TOO_LONG, Work, add_noise, expand_any, finite, know, new_child, new_root, shuffle,
 )
 from triskele.reinforce.mcts.select import draw_outcome, select_scored
 from triskele.reinforce.mcts.tree import EDGES, ERROR_NODE, NODES, RAN, STATUS, add_edge
@@ -132,7 +132,9 @@ def descend(tree, states, inflight, noise, schedule, parameters, edges, work):
         else:
             if tree.counts[NODES] == len(tree.totals):
                 return node, FULL
-            child = new_child(rules, tree, states, node, edge)
+            child = np.int64(new_child(rules, tree, states, node, edge, work))
+            if child < 0:
+                return node, BAD_PLAYER
             pass_through(tree, inflight, child)
             tree.stats[child].mean = tree.values[node]
             if tree.links[child].flags == 0 and tree.links[child].player >= 0:

@@ -27,13 +27,14 @@ from triskele.reinforce.mcts.tree import (
 )
 
 __all__ = [
-    "BAD_PRIORS", "FULL", "KNOWN", "NEW", "NO_ACTION", "NOT_FINITE", "NOT_ZERO_SUM", "RAISED", "TOO_LONG", "Work", "add_noise", "back_up",
-    "back_up_bounded", "descend", "expand", "expand_any", "expand_with", "finite", "know", "new_child", "new_root", "provable", "prove", "run_tree", "select_any", "shuffle", "take_back",
+    "BAD_PLAYER", "BAD_PRIORS", "FULL", "KNOWN", "NEW", "NO_ACTION", "NOT_FINITE", "NOT_ZERO_SUM", "RAISED", "TOO_LONG", "Work", "add_noise", "back_up",
+    "back_up_bounded", "descend", "expand", "expand_any", "expand_with", "finite", "forget", "know", "new_child", "new_root", "provable", "prove", "run_tree", "select_any", "shuffle", "take_back",
 ]  # fmt: skip
 
 # What became of a simulation or a part of it. From FULL on it ended before anything was backed up.
-NEW, KNOWN, FULL, NO_ACTION, TOO_LONG, NOT_FINITE, BAD_PRIORS, RAISED, NOT_ZERO_SUM = range(9)
+NEW, KNOWN, FULL, NO_ACTION, TOO_LONG, NOT_FINITE, BAD_PRIORS, RAISED, NOT_ZERO_SUM, BAD_PLAYER = range(10)
 _LARGEST = 1e30  # of a value, so that sums of them in float32 are finite
+_ROUNDING = 1e-9  # by which returns may miss -1, 1 and a sum of 0 to be proven
 
 
 class Work(NamedTuple):
@@ -151,14 +152,17 @@ def new_root(rules, tree, states):
 
 
 @template
-def new_child(rules, tree, states, node, edge):
-    """The node that a free edge leads to. There must be room."""
+def new_child(rules, tree, states, node, edge, work):
+    """The node that a free edge leads to, or FREE where the rules name a player who does not exist. There must be room."""
     number = tree.counts[NODES]
     states[number] = states[node]
     rules.step(states[number], tree.actions[edge])
     if rules.terminal(states[number]):
         return add_node(tree, node, edge, 0, TERMINAL)
-    return add_node(tree, node, edge, rules.player(states[number]), 0)
+    player = np.int64(rules.player(states[number]))
+    if player >= len(work.values) or player < (-1 if len(work.probabilities) > 0 else 0):
+        return FREE
+    return add_node(tree, node, edge, player, 0)
 
 
 @template
@@ -187,7 +191,9 @@ def descend(rules, expand, select, tree, states, parameters, work):
         if made:
             if tree.counts[NODES] == len(tree.totals) or tree.counts[EDGES] + len(work.mask) > len(tree.children):
                 return depth, FULL
-            child = new_child(rules, tree, states, node, edge)
+            child = np.int64(new_child(rules, tree, states, node, edge, work))
+            if child < 0:
+                return depth, BAD_PLAYER
         depth += 1
         work.path[depth], work.movers[depth] = child, mover
         node = child
@@ -201,13 +207,21 @@ def descend(rules, expand, select, tree, states, parameters, work):
 
 @template
 def know(rules, tree, states, node, mover, values):
-    """Values of a terminal or proven node for all players."""
+    """Values of a terminal or proven node for all players; NaN where the rules leave them unwritten."""
     if tree.links[node].flags & TERMINAL:
+        forget(values)
         rules.returns(states[node], values)
     else:  # of one player, or of two whose values sum to 0
         value = tree.totals[node] / tree.stats[node].visits
         for p in range(len(values)):
             values[p] = value if p == mover else -value
+
+
+@inner
+def forget(values):
+    """Fill values with NaN, so that those that a user's function leaves unwritten are not taken for what stood there before."""
+    for p in range(len(values)):
+        values[p] = np.nan
 
 
 @inner
@@ -233,12 +247,12 @@ def back_up(update, tree, work, depth):
 
 @template
 def back_up_bounded(update, tree, work, depth):
-    """`back_up` where children can be proven: nobody gets less than the best value that is proven for them at a node."""
+    """`back_up` where children can be proven: where a path promises a player no more than what is proven for them, that is backed up."""
     values = work.values
     for d in range(depth, -1, -1):
         node = work.path[d]
         player, bound = np.int64(tree.links[node].player), tree.rewards[node] - 1.0
-        if player >= 0 and values[player] < bound:
+        if d < depth and player >= 0 and bound > -1.0 and tree.totals[work.path[d + 1]] <= bound * np.int64(tree.stats[work.path[d + 1]].visits):
             for p in range(len(values)):
                 values[p] = bound if p == player else -bound
         visits = np.int64(tree.stats[node].visits) + 1
@@ -263,18 +277,29 @@ def add_noise(tree, alpha, fraction, noise):
 def provable(values):
     """Whether values are from -1 to 1, and sum to 0 if there are two."""
     for p in range(len(values)):
-        if abs(values[p]) > 1.0:
+        if not abs(values[p]) <= 1.0 + _ROUNDING:
             return False
-    return len(values) == 1 or abs(values[0] + values[1]) < 1e-9
+    return len(values) == 1 or abs(values[0] + values[1]) < _ROUNDING
 
 
 @inner
-def _settle(tree, node, value):
-    """Note the exact value of a node for who moved there."""
+def _settle(correct, tree, work, d, value):
+    """Note the exact value of node work.path[d] for who moved there: it replaces the mean, in the sums of those above too if `correct`.
+
+    A loss is selected now and then as before; what is better is not (-inf), since its parent's bound tells all about it.
+    """
+    node, exact = work.path[d], min(max(value, -1.0), 1.0)
+    visits = np.int64(tree.stats[node].visits)
+    change = exact * visits - tree.totals[node]
     tree.links[node].flags |= PROVEN
-    visits = max(np.int64(tree.stats[node].visits), 1)
-    tree.totals[node] = value * visits
-    tree.stats[node].mean = value if node == 0 else -np.inf  # -inf: never selected again
+    tree.totals[node], tree.stats[node].mean = exact * visits, exact if node == 0 or exact == -1.0 else -np.inf
+    if correct and change != 0.0:
+        for k in range(d - 1, -1, -1):
+            above = work.path[k]
+            if tree.rewards[above] > 0.0:  # where something better is proven, that has been backed up in its place
+                break
+            tree.totals[above] += change if work.movers[k] == work.movers[d] else -change
+            tree.stats[above].mean = tree.totals[above] / np.int64(tree.stats[above].visits)
 
 
 @inner
@@ -285,13 +310,35 @@ def _no_better(tree, player, child, best):
 
 
 @inner
-def prove(tree, work, depth):
+def _at_most(x):
+    """x rounded down to float32."""
+    rounded = np.float32(x)
+    return rounded if np.float64(rounded) <= x else np.float32(x - 2.5e-7)
+
+
+@template
+def _expected(chances, tree, states, work, d):
+    """The exact value of a chance node whose children are all proven; `chances` writes work.probabilities, in float64."""
+    link, mean, total = tree.links[work.path[d]], 0.0, 0.0
+    chances(states, work, d)
+    for edge in range(link.first_edge, link.first_edge + link.num_edges):
+        child, p = tree.children[edge], work.probabilities[tree.actions[edge]]
+        mean += p * (tree.totals[child] / np.int64(tree.stats[child].visits))
+        total += p
+    return mean / total
+
+
+@template
+def prove(chances, correct, tree, states, work, depth):
     """MCTS-Solver [1]_: after a simulation that ended in a KNOWN node, note what follows exactly for those above.
 
     A node is a win for who moves there when one child is, and has the value of its best child once all are proven; until then the
     best proven value is a bound of what it is worth [2]_, kept (plus 1) in `tree.rewards`. A child whose bound, for the other
-    player, shows that it is no better than the best is as good as proven. Such children are not visited any more. Values must be
-    `provable`.
+    player, shows that it is no better than the best is as good as proven, and is not visited any more. Values must be `provable`.
+
+    Proven losses stay in the selection, with their exact value in place of their mean. Were they left out, the visits that they had
+    before would stay in the means above, and make a node look the better the more of its moves are refuted: such searches kept
+    fewer outcomes of connect four than those without proofs (0.889 against 0.914 at 1,000 simulations).
 
     References
     ----------
@@ -301,17 +348,15 @@ def prove(tree, work, depth):
     node = work.path[depth]
     if tree.links[node].flags & PROVEN:
         return
-    _settle(tree, node, tree.totals[node] / tree.stats[node].visits)
+    _settle(correct, tree, work, depth, tree.totals[node] / np.int64(tree.stats[node].visits))
     for d in range(depth - 1, -1, -1):
         node = work.path[d]
         link = tree.links[node]
-        best, mean, complete = -1.0, 0.0, True
+        best, complete = -1.0, True
         for edge in range(link.first_edge, link.first_edge + link.num_edges):
             child = tree.children[edge]
             if child >= 0 and tree.links[child].flags & PROVEN:
-                value = tree.totals[child] / max(np.int64(tree.stats[child].visits), 1)
-                best = max(best, value)
-                mean += tree.priors[edge] * value
+                best = max(best, tree.totals[child] / np.int64(tree.stats[child].visits))
         for edge in range(link.first_edge, link.first_edge + link.num_edges):
             child = tree.children[edge]
             if child >= 0 and tree.links[child].flags & PROVEN:
@@ -323,11 +368,11 @@ def prove(tree, work, depth):
         if link.player < 0:
             if not complete:
                 break
-            _settle(tree, node, mean)  # children and node have the same mover
+            _settle(correct, tree, work, d, _expected(chances, tree, states, work, d))  # children and node have the same mover
         elif complete or best == 1.0:
-            _settle(tree, node, best if link.player == work.movers[d] else -best)
-        elif tree.rewards[node] < best + 1.0:
-            tree.rewards[node] = best + 1.0  # which may decide something above
+            _settle(correct, tree, work, d, best if link.player == work.movers[d] else -best)
+        elif tree.rewards[node] < _at_most(best + 1.0):
+            tree.rewards[node] = _at_most(best + 1.0)  # which may decide something above
         else:
             break
 

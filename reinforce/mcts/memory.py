@@ -102,6 +102,11 @@ class Memory:
         call(manage, self._address, CONCLUDE)
         return self._results.copy()
 
+    @property
+    def coarse(self) -> bool:
+        """Return True if values at some root, as `conclude` found them, differ by hardly more than their float32 means are rounded by."""
+        return bool(self._context[RESULTS])
+
     def copy_goals(self, other: Memory) -> None:
         """Take over what another memory knows of a search beside its trees."""
         for name in ("goals", "budgets", "waits", "seeds"):

@@ -10,7 +10,7 @@ from typing import Any
 
 from triskele.core.kernels.njit import inner
 from triskele.reinforce.errors import GameError, SearchError
-from triskele.reinforce.fingerprint import fingerprint, plain
+from triskele.reinforce.fingerprint import fingerprint, plain, required
 from triskele.reinforce.mcts.select import select_puct, select_uct
 
 __all__ = ["PUCT", "UCT", "Scored", "as_policy"]
@@ -72,6 +72,11 @@ class UCT:
 @dataclass(frozen=True)
 class PUCT:
     """AlphaZero's rule: mean + C prior sqrt(N) / (1 + n), with C = c + log((1 + N + base) / base).
+
+    The default `c` is AlphaZero's, for priors of a network, which leave few actions worth trying. Random rollouts have no priors: each
+    of n actions gets 1 / n, and exploration shrinks with n. There, take `UCT`, or a `c` of about n. Of the outcomes of 390 positions
+    of connect four (n = 7), searches of 1,000 and of 10,000 simulations keep 88 % and 91 % with c = 1.25, 92 % and 93 % with
+    c = 5, and 92 % and 92 % with UCT.
 
     Attributes
     ----------
@@ -150,7 +155,7 @@ class Scored:
             python = plain(score)
         except GameError as error:
             raise SearchError(f"MCTS: policy must be UCT(...), PUCT(...) or a function, {error}") from error
-        if len(inspect.signature(python).parameters) != 4:
+        if required(python) != 4:
             raise SearchError(f"MCTS: a policy is a function (mean, visits, prior, parent_visits) -> score, got {python.__name__}{inspect.signature(python)}")
         self.score, self.function = python, inner(python)
         self.key = fingerprint(python)
@@ -161,4 +166,6 @@ class Scored:
 
 def as_policy(policy: Any) -> Any:
     """A policy object of what a user gives."""
+    if isinstance(policy, type):
+        raise SearchError(f"MCTS: policy must be an object, got the class {policy.__name__} (call it)")
     return policy if hasattr(policy, "in_random_order") else Scored(policy)

@@ -55,9 +55,11 @@ class PythonEngine(Engine):
             chosen="policy(tree, node, parameters, stream)" if policy.parameters else "select_scored(policy, tree, node)",
             update="total + value" if backup is None else "user_backup(total / max(visits - 1, 1), visits, value) * visits",
             solver=search.solver,
+            correct=backup is None,
             back_up="back_up_bounded" if search.solver else "back_up",
         )
         self._kernels = load_module(source, "python_search", names)
+        self._solver, self._no_chances = search.solver, np.zeros((1, game.num_outcomes))
         self._parameters = np.zeros(16)
         self._parameters[: len(policy.parameters)] = policy.parameters
         self._mask, self._probabilities = np.zeros(game.num_actions, bool), np.zeros(game.num_outcomes)
@@ -100,7 +102,7 @@ class PythonEngine(Engine):
                 if status != NEW:
                     return status
                 self._movers[0] = state.player
-                status = self._kernels.finish(self._context, t, 0, False)
+                status = self._kernels.finish(self._context, t, 0, False, self._no_chances)
                 if status != NEW:
                     return status
         if begin and self._policy.dirichlet is not None:
@@ -130,6 +132,8 @@ class PythonEngine(Engine):
                 player, flags = (0, TERMINAL) if state.terminal else (state.player, 0)
             except Exception as error:
                 raise self._failure(state, error) from error
+            if not (-1 if game.num_outcomes else 0) <= player < game.num_players:
+                raise GameError(f"MCTS: {game.name} after {state.moves}: player must be 0 to {game.num_players - 1}, or CHANCE in a game with outcomes, got {player}")
             depth = kernels.attach(context, t, depth, edge, player, flags)
             node = int(path[depth])
             self._kept[state.data.tobytes()] = state
@@ -144,7 +148,14 @@ class PythonEngine(Engine):
                 break
         if status == KNOWN and tree.links[t, node]["flags"] & TERMINAL:
             self._values[:] = self._state(t, node).returns
-        return kernels.finish(context, t, depth, status == KNOWN)
+        exact = self._no_chances
+        if status == KNOWN and self._solver and game.num_outcomes:
+            exact = np.array([self._chances(t, int(n)) for n in path[:depth]]).reshape(depth, game.num_outcomes)
+        return kernels.finish(context, t, depth, status == KNOWN, exact)
+
+    def _chances(self, t, node):
+        """(num_outcomes,) probabilities of a node; 0 where a player is to move."""
+        return self._state(t, node).chance if self._tree.links[t, node]["player"] < 0 else self._no_chances[0]
 
     def _state(self, t, node):
         return self._kept[self._states[t, node].tobytes()]
@@ -167,7 +178,7 @@ class PythonEngine(Engine):
             if isinstance(evaluator, RandomRollout):
                 self._roll_out(state, evaluator.n, random.Random(int(self._kernels.draw(self._context, t))))
             elif isinstance(evaluator, Compiled):
-                self._priors[:] = 0.0
+                self._values[:] = self._priors[:] = np.nan  # those that it leaves unwritten are not taken for what stood there before
                 evaluator.python(state, self._values, *[self._priors][: evaluator.gives_priors])
             else:
                 self._mask[:] = state.legal_mask
@@ -333,9 +344,15 @@ def grow(context, t, node, kind):
     return expand_any(rules, order, tree, work.scratch, node, work)
 
 
+@inner
+def chances(exact, work, d):
+    for k in range(len(work.probabilities)):
+        work.probabilities[k] = exact[d, k]
+
+
 @kernel
-def finish(context, t, depth, known):
-    """Back work.values up; a status."""
+def finish(context, t, depth, known, exact):
+    """Back work.values up; a status. `exact` holds the probabilities of chance nodes on the path."""
     tree, parameters, work = parts(context, t)
     node = work.path[depth]
     flags = tree.links[node].flags
@@ -349,7 +366,7 @@ def finish(context, t, depth, known):
         return NOT_ZERO_SUM
     {back_up}(update, tree, work, depth)
     if {solver} and known:
-        prove(tree, work, depth)
+        prove(chances, {correct}, tree, exact, work, depth)
     return NEW
 
 

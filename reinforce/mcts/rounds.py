@@ -19,6 +19,7 @@ BEGIN, PLAN, TALLY, CONCLUDE = range(4)
 # places in the context: addresses of arrays, numbers of the batch, numbers of the search, and what a tally gives
 _GOALS, _BUDGETS, _WAITS, _SEEDS, _OUT, _SCRATCH, _ITEM, _REPLICAS, _ACTIONS, SEED, SIMULATIONS, STEP, TEMPERATURE, RESULTS = range(FIRST_FREE, FIRST_FREE + 14)
 _ARRAYS, _NUMBERS = 4, 4  # of a root's results, see `conclude`
+_COARSE = 8 * 2.0**-24  # eight times what the means that a selection compares are rounded by
 
 
 def width(actions: int) -> int:
@@ -76,7 +77,7 @@ def conclude(w, r):
     visits, values, priors, policy = out[a:b], out[n * actions + a : n * actions + b], out[2 * n * actions + a : 2 * n * actions + b], out[3 * n * actions + a : 3 * n * actions + b]
     exact, weights = scratch[0], scratch[1]
     for k in range(actions):
-        visits[k], values[k], priors[k], exact[k] = 0.0, 0.0, 0.0, np.nan
+        visits[k], values[k], priors[k], exact[k], weights[k] = 0.0, 0.0, 0.0, np.nan, 1.0
     root_visits, root_total, proven, ran = 0.0, 0.0, False, 0
     for t in range(r * replicas, (r + 1) * replicas):
         tree = tree_at(w, t)
@@ -94,21 +95,27 @@ def conclude(w, r):
                 values[action] += tree.totals[child]
                 if tree.links[child].flags & PROVEN and count > 0:
                     exact[action] = tree.totals[child] / count
-    total, best = 0.0, -math.inf
+                elif tree.stats[child].mean == -np.inf:  # no better than what is proven
+                    weights[action] = 0.0
+    total, best, low, high = 0.0, -math.inf, math.inf, -math.inf
     for k in range(actions):
         total += visits[k]
     for k in range(actions):
         values[k] = values[k] / visits[k] if visits[k] > 0 else np.nan
+        if visits[k] > 0:
+            low, high = min(low, values[k]), max(high, values[k])
         policy[k] = visits[k] / total if total > 0 else priors[k]
         if not math.isnan(exact[k]):
             values[k], best = exact[k], max(best, exact[k])
+    rounded = _COARSE * max(abs(low), abs(high))
+    w[RESULTS] |= 1.0 < rounded < math.inf and 0.0 < high - low < rounded  # means that differ, but hardly for the selection
     decided = best == 1.0 or (proven and best > -math.inf)
     top = 0.0
     for k in range(actions):
         if decided:
             weights[k] = policy[k] + 1e-9 if exact[k] == best else 0.0
         else:  # what is proven stands against what promises more: nothing else is played
-            promising = values[k] > best and exact[k] != -1.0 if visits[k] > 0 else best <= -1.0
+            promising = values[k] > best and exact[k] != -1.0 and weights[k] > 0.0 if visits[k] > 0 else best <= -1.0
             weights[k] = policy[k] if promising or (exact[k] == best and best > -1.0) else 0.0
         top = max(top, weights[k])
     if top == 0.0:
@@ -153,6 +160,7 @@ def manage(context, what):
     """Begin, plan, tally or conclude, for all trees of a context (see `memory`)."""
     w = carray(context, (RESULTS + 4,))
     if what == CONCLUDE:
+        w[RESULTS] = 0
         for r in range(w[TREES] // w[_REPLICAS]):
             conclude(w, r)
         return

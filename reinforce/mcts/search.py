@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import math
+import operator
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -12,7 +13,7 @@ import numpy as np
 
 from triskele.reinforce.adapters.python_game import PythonGame
 from triskele.reinforce.errors import SearchError
-from triskele.reinforce.fingerprint import plain
+from triskele.reinforce.fingerprint import plain, required
 from triskele.reinforce.game import Game, State, as_records, look
 from triskele.reinforce.mcts.engine import Engine, KernelEngine
 from triskele.reinforce.mcts.evaluators import RandomRollout, as_evaluator
@@ -27,7 +28,7 @@ from triskele.reinforce.mcts.policies import UCT, as_policy
 from triskele.reinforce.mcts.python_engine import PythonEngine
 from triskele.reinforce.mcts.result import SearchResult
 from triskele.reinforce.mcts.reuse import copy_trees, keep_subtrees
-from triskele.reinforce.mcts.tree import NODES, RAN, STATUS
+from triskele.reinforce.mcts.tree import NODES, RAN, STATUS, check_limits
 
 __all__ = ["MCTS"]
 
@@ -35,6 +36,14 @@ _SLICE = 0.1  # seconds that compiled code runs before Python may interrupt it
 _NODE_BYTES, _EDGE_BYTES = 40, 12
 _FIRST_NODES = 1 << 24  # of all trees, for which room is made before a search, at most
 _MOST = 2**31 - 1  # nodes and edges are numbered by int32
+
+
+def _fixed(name: str) -> Any:
+    """An attribute that is compiled into a search."""
+    def refuse(self, value):
+        raise SearchError(f"MCTS: {name} is compiled into the search and cannot be changed (make another MCTS)")
+
+    return property(operator.attrgetter(f"_{name}"), refuse)
 
 
 class MCTS:
@@ -88,6 +97,20 @@ class MCTS:
     2
     """
 
+    game, policy, evaluator, backup, solver, threads = map(_fixed, ("game", "policy", "evaluator", "backup", "solver", "threads"))
+
+    @property
+    def simulations(self) -> int | None:
+        """How many are run in each search. It may be changed, except for `Gumbel`, which has shared them out."""
+        return self._simulations
+
+    @simulations.setter
+    def simulations(self, value: int | None) -> None:
+        _check("simulations", value, 1, int, optional=self.seconds is not None or self.memory is not None)
+        if isinstance(self._policy, Gumbel):
+            raise SearchError("MCTS: simulations of a Gumbel search cannot be changed (make another MCTS)")
+        self._simulations = value
+
     def __init__(
         self,
         game: Game,
@@ -104,8 +127,11 @@ class MCTS:
         temperature: float = 0.0,
         parallel_leaves: int = 1,
     ):
+        if isinstance(game, type):
+            raise SearchError(f"MCTS: game must be an object, got the class {game.__name__} (call it)")
         if not isinstance(game, (Game, PythonGame)):
             raise SearchError(f"MCTS: game must be a Game, got {game!r:.80} (rl.games has some; rl.from_openspiel and others take those of other libraries)")
+        check_limits("MCTS", game.name, game.num_players, game.num_actions, game.num_outcomes)
         _check("simulations", simulations, 1, int, optional=True)
         _check("seconds", seconds, 0, float, optional=True)
         _check("memory", memory, 1, int, optional=True)
@@ -115,22 +141,22 @@ class MCTS:
         _check("seed", seed, -(2**63), int)
         if simulations is None and seconds is None and memory is None:
             simulations = 1000
-        if backup is not None and len(inspect.signature(backup := plain(backup)).parameters) != 3:
+        if backup is not None and required(backup := plain(backup)) != 3:
             raise SearchError(f"MCTS: a backup is a function (mean, visits, value) -> mean, got {backup.__name__}{inspect.signature(backup)}")
         if solver and game.num_players > 2:
             raise SearchError(f"MCTS: solver is for games of one or two players, {game.name} has {game.num_players}")
-        self.game, self.simulations, self.seconds, self.memory = game, simulations, seconds, memory
-        self.policy, self.evaluator = as_policy(UCT() if policy is None else policy), as_evaluator(RandomRollout() if evaluator is None else evaluator)
-        self.backup, self.solver, self.seed, self.threads, self.temperature = backup, solver, seed, threads, temperature
+        self._game, self._simulations, self.seconds, self.memory = game, simulations, seconds, memory
+        self._policy, self._evaluator = as_policy(UCT() if policy is None else policy), as_evaluator(RandomRollout() if evaluator is None else evaluator)
+        self._backup, self._solver, self.seed, self._threads, self.temperature = backup, solver, seed, threads, temperature
         if isinstance(game, PythonGame):
             self._engine: Engine = PythonEngine(self, backup, parallel_leaves)
-        elif isinstance(self.evaluator, (Network, BatchFunction)):
+        elif isinstance(self._evaluator, (Network, BatchFunction)):
             self._engine = leaf_engine(self, backup, parallel_leaves)
-        elif parallel_leaves > 1 or isinstance(self.policy, (Gumbel, MuZeroPUCT)):
-            what = f"parallel_leaves={parallel_leaves}" if parallel_leaves > 1 else f"policy {self.policy!r}"
-            raise SearchError(f"MCTS: {what} needs a Network or a function of batches as evaluator, got {self.evaluator!r}")
+        elif parallel_leaves > 1 or isinstance(self._policy, (Gumbel, MuZeroPUCT)):
+            what = f"parallel_leaves={parallel_leaves}" if parallel_leaves > 1 else f"policy {self._policy!r}"
+            raise SearchError(f"MCTS: {what} needs a Network or a function of batches as evaluator, got {self._evaluator!r}")
         else:
-            self._engine = KernelEngine(game, self.policy, self.evaluator, backup, solver)
+            self._engine = KernelEngine(game, self._policy, self._evaluator, backup, solver)
         self._step = 256  # simulations of all trees together in the next call of compiled code
         self._memories: list[Memory] = []  # that serve again
         self._last: Memory | None = None  # of the last search
@@ -152,22 +178,25 @@ class MCTS:
         EvaluatorError, GameError
             If evaluator or rules fail on a position; its moves are named.
         """
-        start = time.perf_counter()
+        start, game = time.perf_counter(), self._game
         if seed is not None:
             _check("seed", seed, -(2**63), int)
         if not isinstance(states, (State, np.ndarray, Sequence)):
             raise SearchError(f"MCTS: states must be a State, several of them, or records, got {states!r:.80}")
         if not isinstance(states, State) and getattr(states, "ndim", 1) > 0 and not len(states):
             raise SearchError("MCTS: there must be at least one position to search, got none")
-        roots, single = as_records(self.game, states, "MCTS")
+        roots, single = as_records(game, states, "MCTS")
         moves = [states.moves] if single and isinstance(states, State) else [s.moves for s in states] if not isinstance(states, np.ndarray) else [()] * len(roots)
         self._check_roots(roots, moves, states)
-        memory = self._prepare(np.repeat(roots, self.threads) if self.threads > 1 else roots)
+        memory = self._prepare(np.repeat(roots, self._threads) if self._threads > 1 else roots)
         try:
             memory = self._last = self._run(memory, moves, self.seed if seed is None else seed, start)
-            if self.backup is not None:
-                check_backup(self.game, self.backup, memory.tree, memory.states, moves, self.threads)
-            return SearchResult(self.game, memory.conclude(), memory, moves, single, self._engine.results(memory.tree))
+            if self._backup is not None:
+                check_backup(self._game, self._backup, memory.tree, memory.states, moves, self._threads)
+            numbers = memory.conclude()
+            if memory.coarse:
+                self._check_resolution(np.nanmax(np.abs(numbers[len(moves) * game.num_actions : 2 * len(moves) * game.num_actions])))
+            return SearchResult(game, numbers, memory, moves, single, self._engine.results(memory.tree))
         finally:
             memory.lock.release()
 
@@ -191,11 +220,11 @@ class MCTS:
         if old is None:
             raise SearchError("MCTS.advance: there has been no search to keep a tree of")
         given = np.atleast_1d(np.asarray(actions))
-        if given.ndim != 1 or given.dtype.kind not in "iu" or len(given) * self.threads != old.shape[0]:
-            raise SearchError(f"MCTS.advance: actions must be {old.shape[0] // self.threads} integers, one for each root, got {actions!r}")
-        given = np.repeat(given, self.threads).astype(np.int64)
+        if given.ndim != 1 or given.dtype.kind not in "iu" or len(given) * self._threads != old.shape[0]:
+            raise SearchError(f"MCTS.advance: actions must be {old.shape[0] // self._threads} integers, one for each root, got {actions!r}")
+        given = np.repeat(given, self._threads).astype(np.int64)
         self._check_moves(old, given)
-        if isinstance(self.policy, Gumbel):
+        if isinstance(self._policy, Gumbel):
             return
         nodes, edges = self._room(old.shape[0])
         used = old.tree.counts[:, :2].max(axis=0)
@@ -204,19 +233,27 @@ class MCTS:
         new.lock.release()
         self._kept = new
 
+    def _check_resolution(self, largest):
+        """Raise an error unless the exploration of the policy is wider than the steps between float32 numbers as large as the values."""
+        parameters = getattr(self._policy, "parameters", (0.0,))
+        if not parameters or parameters[0] > 100 * 2.0**-24 * largest:  # a user's score is given float64
+            return
+        raise SearchError(f"MCTS: values of about {largest:.3g} in {self._game.name} differ by hardly more than their float32 means are rounded by, which the selection "
+                          "compares (subtract what all returns have in common, or divide them)")  # fmt: skip
+
     def _check_moves(self, memory, moves):
         """Raise an error unless each of these can be played at the root of its tree."""
         held = np.flatnonzero(memory.tree.counts[:, NODES] > 0)  # of the others even the position is not known
-        game, (players, over, masks, probabilities) = self.game, look(self.game, memory.states[held, 0])
+        game, (players, over, masks, probabilities) = self._game, look(self._game, memory.states[held, 0])
         for k, move in enumerate(moves[held]):
             allowed = probabilities[k] > 0 if players[k] < 0 else masks[k]
             if over[k] or not 0 <= move < len(allowed) or not allowed[move]:
-                where = f" {held[k] // self.threads}" if len(memory.tree.counts) > self.threads else ""
+                where = f" {held[k] // self._threads}" if len(memory.tree.counts) > self._threads else ""
                 raise SearchError(f"MCTS.advance: an action must be allowed at the root, but {move} is not in position{where} of {game.name}")
 
     def _check_roots(self, roots, moves, states):
         """Raise an error where there is nothing to search."""
-        n, game = len(roots), self.game
+        n, game = len(roots), self._game
         if isinstance(states, State):
             if not states.terminal and 0 <= states.player < game.num_players and True in states.legal_mask:
                 return
@@ -235,9 +272,9 @@ class MCTS:
 
     def _room(self, trees):
         """Nodes and edges that a search usually needs in each of so many trees."""
-        game = self.game
+        game = self._game
         width = max(game.num_actions, game.num_outcomes)
-        expected = min(-(-(self.simulations or 1000) // self.threads), max(_FIRST_NODES // trees, 4))
+        expected = min(-(-(self._simulations or 1000) // self._threads), max(_FIRST_NODES // trees, 4))
         nodes, edges = expected * self._engine.nodes_each + 2, 2 * width + expected * min(width, 12)
         if self.memory is not None:
             least = _NODE_BYTES + game.dtype.itemsize + _EDGE_BYTES * width
@@ -258,7 +295,7 @@ class MCTS:
                 memory.tree.counts[:] = 0
                 return memory
         try:
-            memory = Memory(self.game, trees, nodes, edges, self.threads)
+            memory = Memory(self._game, trees, nodes, edges, self._threads)
         except MemoryError as error:
             raise SearchError(f"MCTS: no memory for {trees} trees of {nodes} nodes (bound the search by memory=)") from error
         memory.lock.acquire()
@@ -284,7 +321,7 @@ class MCTS:
         while True:
             step = max(self._step // waiting, 1) if sliced else _MOST
             if begin:
-                memory.begin(seed, _MOST * self.threads if self.simulations is None else self.simulations, self.temperature, step)
+                memory.begin(seed, _MOST * self._threads if self._simulations is None else self._simulations, self.temperature, step)
             else:
                 memory.plan(step)
             began = time.perf_counter()
@@ -293,7 +330,7 @@ class MCTS:
             ran, failed, full, waiting = memory.tally()
             begin, done, before = False, ran - before, ran
             if failed:
-                raise_failure(self.game, self.evaluator, memory.tree, memory.states, moves, self.threads)
+                raise_failure(self._game, self._evaluator, memory.tree, memory.states, moves, self._threads)
             if done:
                 self._step = int(min(max(done * min(_SLICE / max(now - began, 1e-9), 8.0), 32), 1 << 24))
             if self.seconds is not None:
@@ -316,14 +353,14 @@ class MCTS:
     def _larger(self, memory):
         """A memory with more room that holds the same, or None where memory ends."""
         count, nodes, edges = memory.shape
-        width = max(self.game.num_actions, self.game.num_outcomes)
+        width = max(self._game.num_actions, self._game.num_outcomes)
         used, some = memory.tree.counts[:, :2].max(axis=0), self._engine.reserve
         few_nodes, few_edges = used[0] + max(some[0], 1) >= nodes, used[1] + max(some[1], width) >= edges
         if not few_nodes and not few_edges:  # a simulation that has been taken back needed more than what is free
             few_nodes = few_edges = True
         more = 2 * nodes if few_nodes else nodes, 2 * edges if few_edges else edges
         if self.memory is not None:
-            each = _NODE_BYTES + self.game.dtype.itemsize
+            each = _NODE_BYTES + self._game.dtype.itemsize
             room = self.memory // count
             share = (room - nodes * each - edges * _EDGE_BYTES) / max((more[0] - nodes) * each + (more[1] - edges) * _EDGE_BYTES, 1)
             if share * (more[0] - nodes + more[1] - edges) < 64:
@@ -337,7 +374,7 @@ class MCTS:
         return larger
 
     def __repr__(self) -> str:
-        return f"MCTS({self.game!r}, simulations={self.simulations}, policy={self.policy!r}, evaluator={self.evaluator!r}, seed={self.seed})"
+        return f"MCTS({self._game!r}, simulations={self._simulations}, policy={self._policy!r}, evaluator={self._evaluator!r}, seed={self.seed})"
 
 
 def _check(name, value, low, kind, optional=False):

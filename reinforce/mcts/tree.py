@@ -14,10 +14,11 @@ from typing import NamedTuple
 import numpy as np
 
 from triskele.core.kernels.njit import inner
+from triskele.reinforce.errors import SearchError
 
 __all__ = [
     "COUNTS", "EDGES", "ERROR_NODE", "FREE", "LINKS", "NODES", "PARENTS", "PROVEN", "RAN", "STATS", "STATUS", "STREAM", "TERMINAL", "Tree", "add_edge",
-    "add_node", "link_edges", "new_tree", "reset", "row",
+    "add_node", "check_limits", "link_edges", "new_tree", "reset", "row",
 ]  # fmt: skip
 
 TERMINAL, PROVEN = 1, 2  # flags of a node
@@ -27,6 +28,13 @@ LINKS = np.dtype([("first_edge", np.int32), ("num_edges", np.int16), ("player", 
 PARENTS = np.dtype([("parent", np.int32), ("edge", np.int32)], align=True)
 NODES, EDGES, RAN, STATUS, ERROR_NODE, COUNTS = 0, 1, 2, 3, 4, 8  # columns of `counts`, and their number
 STREAM = 8  # words of memory for a stream, of which the first is used: threads that wrote to one line of the cache would wait for each other
+
+
+def check_limits(where: str, name: str, players: int, actions: int, outcomes: int = 0) -> None:
+    """Raise SearchError unless a tree can hold a game: `LINKS` counts players and edges in few bits."""
+    for what, count, kind in (("players", players, "i1"), ("actions", actions, "i2"), ("outcomes", outcomes, "i2")):
+        if count > np.iinfo(kind).max:
+            raise SearchError(f"{where}: a search tree holds at most {np.iinfo(kind).max} {what} of a position, {name} has {count}")
 
 
 class Tree(NamedTuple):

@@ -21,6 +21,7 @@ from triskele.reinforce.policy import Policy
 from triskele.reinforce.training.episodes import Episodes
 from triskele.reinforce.training.evaluation import Evaluation, evaluate
 from triskele.reinforce.training.report import Bar, Report
+from triskele.reinforce.training.stopping import Stopped
 
 if TYPE_CHECKING:
     from triskele.reinforce.distribution.fragments import Actor, Port
@@ -29,6 +30,15 @@ if TYPE_CHECKING:
 __all__ = ["Agent"]
 
 Reports = Callable[[dict[str, float | None]], Any] | Sequence[Callable[[dict[str, float | None]], Any]]
+
+
+class Settings(SimpleNamespace):
+    """The hyper-parameters of an agent. They cannot be changed: much of an agent is compiled with them."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError(f"settings: {name} cannot be changed, the agent is compiled with it (make another agent)")
+
+    __delattr__ = None  # type: ignore[assignment]
 
 
 class Agent:
@@ -65,8 +75,9 @@ class Agent:
     ports: dict[str, Port] | None = None
 
     def __init__(self, env: Any, settings: dict[str, Any]):
-        self.settings = SimpleNamespace(**settings)
+        self.settings = Settings(**settings)
         self._given = env
+        self.interrupted: list[int] = []  # by Ctrl-C, while training
         self.steps = self.start = self.target = 0
         self._enter(env)
 
@@ -124,7 +135,8 @@ class Agent:
               checkpoint: str | os.PathLike | None = None, every: int | None = None, distribution: Distribution | None = None) -> Self:  # fmt: skip
         """Train for so many steps.
 
-        Ctrl-C ends the training after the running iteration, when the checkpoint has been written; a second one at once.
+        Ctrl-C ends the training after the running iteration, when the checkpoint has been written; a second one at once. `AlphaZero`,
+        whose iterations are long, gives the running one up after the next move, and is then as it was before that iteration.
 
         Parameters
         ----------
@@ -157,7 +169,7 @@ class Agent:
         DistributionError
             If an actor fails, is replaced, and fails again, or no longer answers. So does the last checkpoint.
         """
-        from triskele.reinforce.distribution.policies import Distribution, OneProcess
+        from triskele.reinforce.distribution.policies import Distribution, OneProcess, Threads
 
         if total_steps is not None:
             if isinstance(total_steps, bool) or not isinstance(total_steps, (int, np.integer)) or total_steps < 1:
@@ -182,6 +194,7 @@ class Agent:
                 self._run(iterate, reports, checkpoint, every, interrupted)
 
         with patient_interrupts() as interrupted:
+            self.interrupted = interrupted if distribution is None or isinstance(distribution, (OneProcess, Threads)) else []
             (distribution or OneProcess()).run(self, loop, interrupted)
         if interrupted:
             raise KeyboardInterrupt
@@ -191,7 +204,10 @@ class Agent:
         due = (self.steps // every + 1) * every
         began, before, stop = time.perf_counter(), self.steps, False
         while self.steps < self.target and not stop and not interrupted:
-            found = iterate()
+            try:
+                found = iterate()
+            except Stopped:
+                break
             seconds = max(time.perf_counter() - began, 1e-9)
             numbers = {"steps": self.steps, "episodes": self.episodes.finished, "return": self.episodes.mean_return, "length": self.episodes.mean_length,
                        **found, "steps_per_second": round((self.steps - before) / seconds)}

@@ -11,6 +11,7 @@ from triskele import core
 from triskele.core.compile.jit import Jitted
 from triskele.reinforce.errors import EnvError
 from triskele.reinforce.program import Batch
+from triskele.reinforce.vector.failures import Raised
 
 __all__ = ["Rollout"]
 
@@ -90,8 +91,10 @@ class Rollout:
             self._in_python(model, noise)
 
     def _in_machine_code(self, model, noise):
-        from triskele.reinforce.training.rollout_kernel import run_policy
+        from triskele.reinforce.training.rollout_kernel import ENV_FAILED, POLICY_FAILED, run_policy
 
+        if not self.env.is_reset:
+            raise EnvError(f"{self.env.name}: a rule of the environment has raised, the training cannot continue (resume from a checkpoint, or make another agent)")
         if self._batch is None:
             model = core.tree.map(_held, model)  # the program reads these from now on
             self._held = core.tree.leaves(model)
@@ -105,10 +108,14 @@ class Rollout:
         (x, draws, *rest), (action, played, log_prob, value) = batch.inputs, batch.outputs
         rows, (steps, n) = len(x), self.rewards.shape
         allowed, masks = (rest[0], self.masks) if rest else (np.empty((rows, 0), bool), np.empty((steps + 1, n, 0), bool))
-        if run_policy(batch.calls, x.reshape(rows, -1), draws, allowed, action.reshape(rows, -1), played[:n], log_prob, value, *self.env.machine, noise,
-                      self.observations.reshape(steps + 1, n, -1), masks, self.actions.reshape(steps, n, -1), self.log_probs, self.values,
-                      self.rewards, self.terminated, self.truncated):  # fmt: skip
+        with Raised() as raised:
+            ended = run_policy(batch.calls, x.reshape(rows, -1), draws, allowed, action.reshape(rows, -1), played[:n], log_prob, value, *self.env.machine, noise,
+                               self.observations.reshape(steps + 1, n, -1), masks, self.actions.reshape(steps, n, -1), self.log_probs, self.values,
+                               self.rewards, self.terminated, self.truncated)  # fmt: skip
+        if ended == POLICY_FAILED:
             batch.failed()
+        if ended == ENV_FAILED and np.isfinite(played[:n]).all():  # else the log probabilities tell that the network has diverged
+            self.env.failed(played[:n], raised.errors)
         if rest:
             self.env.check_masks(masks)
 

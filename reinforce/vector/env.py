@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import inspect
 import secrets
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
 from triskele.core.kernels import threads
 from triskele.reinforce.errors import EnvError
-from triskele.reinforce.vector.environment import Environment
-from triskele.reinforce.vector.kernels import CONTEXT, LANES
+from triskele.reinforce.shipped import is_shipped
+from triskele.reinforce.vector.environment import Environment, LaneEnvironment
+from triskele.reinforce.vector.failures import Raised
+from triskele.reinforce.vector.kernels import AT_WORK, CONTEXT, LANES
 from triskele.reinforce.vector.spaces import Box, Discrete
 
 __all__ = ["EnvArrays", "VectorEnv", "make"]
@@ -99,15 +101,30 @@ class VectorEnv:
         environment.check()
         self.num_envs = integer(f"{self.name}: num_envs", num_envs, 1)
         limit = environment.max_steps if max_episode_steps is None else max_episode_steps
-        self.max_episode_steps = integer(f"{self.name}: max_episode_steps", limit or 0, 0)
+        most = integer(f"{self.name}: max_episode_steps", limit or 0, 0)
         self.observation_space, self.action_space = environment.observation_space, environment.action_space
         self._kernels = environment.kernels
+        self._may_raise = not is_shipped(environment) and not isinstance(environment, LaneEnvironment)
         size = -(-self.num_envs // LANES) * LANES
         self.arrays = EnvArrays(environment.new_data(size), np.zeros(size, np.int64), np.zeros(size, np.uint8), np.zeros((size, 1), np.uint64),
-                                np.array([self.max_episode_steps or _NEVER]))  # fmt: skip
+                                np.array([most or _NEVER]))  # fmt: skip
         self._is_reset = False
         self._seed(secrets.randbits(63) if seed is None else seed)
         self._prepare()
+        if self._may_raise:
+            from triskele.reinforce.checks.first_use import check_env_once
+
+            check_env_once(self)
+
+    @property
+    def max_episode_steps(self) -> int:
+        """Steps after which an episode is cut off, from now on; 0 for no limit."""
+        limit = int(self.arrays.limit[0])
+        return 0 if limit == _NEVER else limit
+
+    @max_episode_steps.setter
+    def max_episode_steps(self, value: int) -> None:
+        self.arrays.limit[0] = integer(f"{self.name}: max_episode_steps", value, 0) or _NEVER
 
     @property
     def key(self) -> str:
@@ -193,7 +210,12 @@ class VectorEnv:
         terminated, truncated = np.empty(n, np.bool_), np.empty(n, np.bool_)
         masks = np.empty((n, self._num_actions if self.has_masks else 0), np.bool_)
         context, num_actions, chunks, function = self.machine
-        if not self._run(context, num_actions, actions, observation, reward, terminated, truncated, masks, chunks, function):
+        if self._may_raise:
+            with Raised() as raised:
+                stepped = self._run(context, num_actions, actions, observation, reward, terminated, truncated, masks, chunks, function)
+            if not stepped:
+                self.failed(actions, raised.errors)
+        elif not self._run(context, num_actions, actions, observation, reward, terminated, truncated, masks, chunks, function):
             self.failed(actions)
         if self.has_masks:
             self.check_masks(masks)
@@ -206,11 +228,28 @@ class VectorEnv:
             self._is_reset = False
             raise EnvError(f"{self.name}: action_mask must allow at least one action, got none in environment {int(np.argwhere(~allowed)[0, -1])}")
 
-    def failed(self, actions: np.ndarray) -> None:
-        """Raise the EnvError that a False of `run.run` with these actions stands for."""
+    def failed(self, actions: np.ndarray, errors: Sequence[BaseException] = ()) -> NoReturn:
+        """Raise the EnvError that explains why `run.run` returned False for these actions.
+
+        Parameters
+        ----------
+        actions : array
+        errors : sequence of BaseException
+            What `failures.Raised` collected meanwhile.
+        """
         refuse_actions(self.name, self.action_space, actions)
         self._is_reset = False  # some copies were stepped, and others were not
-        raise EnvError(f"{self.name}: a rule raised an exception, which was printed (reset begins anew)")
+        at_work = np.flatnonzero(self.arrays.done[: self.num_envs] > 1)
+        copy = int(at_work[0]) if len(at_work) else 0
+        rule = AT_WORK[int(self.arrays.done[copy])] if len(at_work) else "a rule"
+        when = "at the start of an episode" if rule == "reset" else f"at step {int(self.arrays.steps[copy]) + (rule == 'step')} of its episode"
+        what = f"{type(errors[0]).__name__}: {errors[0]}" if errors else "an exception"
+        raise EnvError(f"{self.name}: {rule} raised {what}, in environment {copy} {when} (call reset)") from (errors[0] if errors else None)
+
+    @property
+    def is_reset(self) -> bool:
+        """Return False before the first `reset`, and after a rule has raised."""
+        return self._is_reset
 
     @property
     def state(self) -> dict[str, Any]:
@@ -268,8 +307,8 @@ class VectorEnv:
         self._num_actions, self.has_masks = getattr(self.action_space, "n", 0), self.environment.has_masks
         try:
             self._function = threads.body(self._kernels.chunk, "voidptr")
-        except NumbaError as error:
-            raise EnvError(f"{self.name}: the rules do not compile, or do not return what they must (`Environment` says what): {essence(error)}") from error
+        except (NumbaError, KeyError) as error:
+            raise EnvError(f"{self.name}: the rules do not compile, or do not return what they must (`Environment` says what): {essence(error, self.environment.dtype.names or ())}") from error
         self._run = run.run
         self._context = np.zeros(CONTEXT, np.int64)
         addresses = [a.ctypes.data for a in self.arrays]

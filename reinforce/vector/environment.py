@@ -12,6 +12,7 @@ from triskele.core.compile.generated import load_module
 from triskele.core.kernels.njit import inner
 from triskele.reinforce.errors import EnvError
 from triskele.reinforce.fingerprint import fingerprint, plain
+from triskele.reinforce.records import record_dtype
 from triskele.reinforce.vector import kernels
 from triskele.reinforce.vector.spaces import Box, Discrete
 
@@ -34,7 +35,8 @@ class Environment:
 
     The functions are static methods that get compiled. `state` is one record, changed in place; `stream` is what the functions of
     `triskele.reinforce.random` draw from; `action` is an integer (`Discrete`) or a float32 array (`Box`). An environment with
-    parameters overrides `rules` and returns functions that close over them.
+    parameters overrides `rules` and returns functions that close over them. When an environment is first used, some steps are taken
+    with the bounds of arrays checked; from then on its attributes cannot be changed.
 
     * ``reset(state, stream)`` makes the first state of an episode; `state` holds what the last episode left, at first zeros.
     * ``step(state, action, stream)`` returns the reward and whether the episode is over.
@@ -91,6 +93,11 @@ class Environment:
         """For messages."""
         return type(self).__name__
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        if "_functions" in vars(self):
+            raise EnvError(f"{self.name}: {name} cannot be changed once the rules are compiled (make another environment)")
+        super().__setattr__(name, value)
+
     def rules(self) -> EnvRules:
         """The rules as Python functions (or Numba functions), which become parts of kernels."""
         missing = [n for n in _NEEDED if not callable(getattr(self, n, None))]
@@ -101,17 +108,7 @@ class Environment:
     @functools.cached_property
     def dtype(self) -> np.dtype:
         """Of a state record."""
-        try:
-            dtype = np.dtype(self.state, align=True)
-        except TypeError as error:
-            raise EnvError(f"{self.name}: state must be a list of fields as for np.dtype, got {self.state!r:.80}") from error
-        if dtype.names is None or dtype.hasobject:
-            raise EnvError(f"{self.name}: state must be a record of numbers, such as [('x', np.float64), ('y', np.float64)], got {dtype}")
-        for name in dtype.names:
-            kind = dtype[name].base.kind
-            if kind not in "iufcb" or kind == "b" and dtype[name].shape:
-                raise EnvError(f"{self.name}: a field of a state must be a number or an array of numbers, got {dtype[name]} for {name!r} (arrays of bool: take np.uint8)")
-        return dtype
+        return record_dtype(self.name, self.state, EnvError)
 
     @functools.cached_property
     def key(self) -> str:

@@ -13,6 +13,10 @@ from triskele.reinforce.vector.env import make
 __all__ = ["ManyEnvs", "SingleEnv"]
 
 
+class NotDrawnError(EnvError, TypeError):
+    """A render mode for an environment that cannot be drawn. Environments of Gymnasium raise TypeError, upon which others try without it."""
+
+
 class SingleEnv(gymnasium.Env):
     """One environment, whose episodes Gymnasium's wrapper cuts off.
 
@@ -30,7 +34,7 @@ class SingleEnv(gymnasium.Env):
 
     def __init__(self, name: str, render_mode: str | None = None, **options: Any):
         if render_mode is not None:
-            raise EnvError(f"{name}: it cannot be drawn, got render_mode={render_mode!r}")
+            raise NotDrawnError(f"{name}: it cannot be drawn, got render_mode={render_mode!r}")
         self._env = make(name, max_episode_steps=0, **options)
         self.observation_space, self.action_space = self._env.observation_space.to_gymnasium(), self._env.action_space.to_gymnasium()
         self._is_over = False

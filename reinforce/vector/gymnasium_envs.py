@@ -156,7 +156,7 @@ class GymnasiumVectorEnv:
         space, theirs = self.action_space, self.env.single_action_space
         actions = check_actions(self.name, space, self.num_envs, actions)
         refuse_actions(self.name, space, actions)
-        actions = actions + theirs.start if isinstance(space, Discrete) else actions.astype(theirs.dtype, copy=False)
+        actions = actions if isinstance(space, Discrete) else actions.astype(theirs.dtype, copy=False)
         observation, reward, terminated, truncated, info = self.env.step(actions)
         return np.asarray(observation, np.float32), np.asarray(reward, np.float64), terminated, truncated, info
 
@@ -199,8 +199,12 @@ def _ours(name, what, space):
     from gymnasium import spaces
 
     if isinstance(space, spaces.Box) and (what == "observation" or len(space.shape) == 1):
+        if what == "action" and space.dtype.kind != "f":
+            raise EnvError(f"{name}: the action space must be a Box of floats, got {space} (gymnasium.wrappers.TransformAction can round, or number the actions in a Discrete)")
         return Box(space.low, space.high, space.shape)
     if isinstance(space, spaces.Discrete) and what == "action":
+        if space.start != 0:
+            raise EnvError(f"{name}: actions must be numbered from 0, got {space} (gymnasium.wrappers.TransformAction can add the start)")
         return Discrete(space.n)
     must = "Discrete, or a Box with one axis" if what == "action" else "a Box"
     raise EnvError(f"{name}: the {what} space must be {must}, got {space} (gymnasium.wrappers has FlattenObservation and others)")

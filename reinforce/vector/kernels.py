@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-__all__ = ["CONTEXT", "LANES", "MARKS", "source"]
+__all__ = ["AT_WORK", "CONTEXT", "LANES", "MARKS", "source"]
 
 LANES = 8
 MARKS = 16  # where in a context each chunk says that it came to its end
 CONTEXT = MARKS + 1024  # words that a chunk is told; there are at most so many threads
+AT_WORK = {2: "reset", 3: "step", 4: "observe", 5: "action_mask"}  # what `done` of a copy holds while this rule runs, and keeps where it raises
 
 _HEAD = '''"""Steps of {name}. {key}"""
 import numpy as np
@@ -29,17 +30,22 @@ _RECORDS = '''
 @inner
 def step_bytes(state, actions, obs, reward, terminated, truncated, begin, end):
     for i in range(begin, end):
+        done = False
         if state.done[i]:
+            state.done[i] = 2
             rule_reset(state.data[i], state.streams[i])
-            state.steps[i], state.done[i] = 0, 0
+            state.steps[i] = 0
             reward[i], terminated[i], truncated[i] = 0.0, 0, 0
         else:
+            state.done[i] = 3
             r, over = rule_step(state.data[i], actions[i], state.streams[i])
             state.steps[i] += 1
             late = state.steps[i] >= state.limit[0]
             reward[i], terminated[i], truncated[i] = r, over, late
-            state.done[i] = over or late
+            done = over or late
+        state.done[i] = 4
         rule_observe(state.data[i], obs[i])
+        state.done[i] = done
 
 
 step_range = step_bytes
@@ -129,7 +135,9 @@ _MASKS = '''    masks = carray(context[14], (n, {count}), np.bool_)
         if state.done[i]:
             masks[i, :] = True
         else:
+            state.done[i] = 5
             rule_action_mask(state.data[i], masks[i])
+            state.done[i] = 0
 '''
 
 

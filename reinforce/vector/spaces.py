@@ -56,11 +56,13 @@ class Discrete(Space):
     Parameters
     ----------
     n : int
+    start : int, optional
+        Must be 0; Gymnasium's space of this name has it.
 
     Raises
     ------
     EnvError
-        If `n` is not at least 1.
+        If `n` is not at least 1, or `start` not 0.
 
     Examples
     --------
@@ -68,7 +70,9 @@ class Discrete(Space):
     (True, False)
     """
 
-    def __init__(self, n: int):
+    def __init__(self, n: int, start: int = 0):
+        if isinstance(start, bool) or start != 0:
+            raise EnvError(f"Discrete: actions are numbered from 0, got start={start!r} (add it in the rule `step`)")
         if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 1:
             raise EnvError(f"Discrete: n must be an integer >= 1, got {n!r}")
         self.n, self.shape, self.dtype = int(n), (), np.dtype(np.int64)

@@ -96,6 +96,7 @@ def test_evaluators_in_python(theirs):
     def corner(state, values, priors):
         assert state.legal_mask.any() and not state.terminal
         values[0] = values[1] = 0.0
+        priors[:] = 0.0
         priors[8] = 1.0
 
     def batch(observations):

@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import threading
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -289,6 +290,24 @@ class TestCheckpoints:
         with pytest.raises(KeyboardInterrupt):
             small().train(320, progress=False, checkpoint=tmp_path / "run.chk", report=interrupt)
         assert bits(rl.AlphaZero.resume(tmp_path / "run.chk", GAME).train(progress=False)) == bits(whole)
+
+    def test_interrupted_within_an_iteration_it_gives_that_up(self, tmp_path):
+        whole = small().train(320, progress=False)
+
+        def interrupt(numbers):
+            if numbers["steps"] == 96:
+                threading.Timer(0.002, os.kill, (os.getpid(), signal.SIGINT)).start()
+
+        with pytest.raises(KeyboardInterrupt):
+            small().train(320_000, progress=False, checkpoint=tmp_path / "run.chk", report=interrupt)
+        agent = rl.AlphaZero.resume(tmp_path / "run.chk", GAME)
+        assert bits(agent.train(max(320 - agent.steps, 32), progress=False)) == bits(whole) or agent.steps > 320
+
+        endless = small(moves=10**7)
+        threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
+        with pytest.raises(KeyboardInterrupt):
+            endless.train(1, progress=False)
+        assert endless.steps == 0 and endless.iteration == 0
 
     def test_a_failure_leaves_the_last_checkpoint(self, tmp_path):
         def fail(numbers):

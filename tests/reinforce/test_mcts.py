@@ -388,7 +388,57 @@ class TestBadInput:
             def terminal(state):
                 return False
 
+        with pytest.raises(rl.GameError, match=r"Stuck: legal_actions allows nothing, though the game is not over, after \(\d, \d\)"):
+            rl.MCTS(Stuck())
+        with pytest.raises(rl.GameError, match="Endless: terminal must be True after at most max_length = 8 moves"):
+            rl.MCTS(Endless())
+
+    def test_games_that_seldom_break_their_word(self):
+        """The check of a few random games does not meet what they do after two zeros of forty actions."""
+
+        class Stuck(rl.Game):
+            num_players, num_actions, max_length, observation_shape = 2, 40, 4, (1,)
+            state = [("moves", "i8"), ("zeros", "i8")]
+
+            @staticmethod
+            def initial(state):
+                state.moves = 0
+
+            @staticmethod
+            def player(state):
+                return state.moves % 2
+
+            @staticmethod
+            def legal_actions(state, mask):
+                mask[:] = state.zeros < 2
+
+            @staticmethod
+            def step(state, action):
+                state.moves += 1
+                state.zeros += action == 0
+
+            @staticmethod
+            def terminal(state):
+                return state.moves == 4
+
+            @staticmethod
+            def returns(state, out):
+                out[:] = 0.0
+
+            @staticmethod
+            def observe(state, player, out):
+                out[0] = state.moves
+
+        class Endless(Stuck):
+            @staticmethod
+            def legal_actions(state, mask):
+                mask[:] = True
+
+            @staticmethod
+            def terminal(state):
+                return state.moves >= 4 and state.zeros < 2
+
         with pytest.raises(rl.GameError, match=r"Stuck after \(.*\), node \d+: .*no action is legal"):
-            rl.MCTS(Stuck())(Stuck().initial_state())
-        with pytest.raises(rl.GameError, match="more than max_length = 8 moves"):
-            rl.MCTS(Endless())(Endless().initial_state())
+            rl.MCTS(Stuck(), 20_000)(Stuck().initial_state())
+        with pytest.raises(rl.GameError, match="more than max_length = 4 moves"):
+            rl.MCTS(Endless(), 20_000)(Endless().initial_state())

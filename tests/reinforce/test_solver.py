@@ -104,3 +104,54 @@ def test_returns_that_prove_nothing():
 
     with pytest.raises(rl.SearchError, match=r"Large after \(.*\), node \d+: solver=True needs returns from -1 to 1"):
         rl.MCTS(Large(), solver=True)(Large().initial_state())
+
+
+class Dice(rl.Game):
+    """Player 0 chooses, a die of three is cast, twice over. Action 0 wins whatever is cast, action 1 loses at 2."""
+
+    num_players, num_actions, num_outcomes, max_length, observation_shape = 2, 2, 3, 4, (1,)
+    state = [("n", "i8"), ("action", "i8"), ("lost", "i8")]
+
+    @staticmethod
+    def initial(state):
+        state.n = 0
+
+    @staticmethod
+    def player(state):
+        return 0 if state.n % 2 == 0 else -1
+
+    @staticmethod
+    def legal_actions(state, mask):
+        mask[:] = True
+
+    @staticmethod
+    def chance(state, probabilities):
+        probabilities[:] = 1 / 3
+
+    @staticmethod
+    def step(state, action):
+        if state.n % 2 == 0:
+            state.action = action
+        elif state.action == 1 and action == 2:
+            state.lost = 1
+        state.n += 1
+
+    @staticmethod
+    def terminal(state):
+        return state.n == 4
+
+    @staticmethod
+    def returns(state, out):
+        out[0] = -1.0 if state.lost else 1.0
+        out[1] = -out[0]
+
+    @staticmethod
+    def observe(state, player, out):
+        out[0] = state.n
+
+
+def test_chance_of_thirds_is_summed_exactly():
+    found = rl.MCTS(Dice(), simulations=20_000, solver=True, seed=0)(Dice().initial_state())
+    assert found.proven and found.root_value == 1.0 and found.simulations < 20_000
+    lost = rl.MCTS(Dice(), simulations=20_000, solver=True, seed=0)(Dice().initial_state().play(1, 2))
+    assert lost.proven and lost.root_value == -1.0

@@ -1,0 +1,33 @@
+"""The records that states of games and environments are: which fields compiled rules can work on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+__all__ = ["record_dtype"]
+
+
+def record_dtype(name: str, fields: Any, error: type[Exception]) -> np.dtype:
+    """Return the aligned dtype of a list of fields.
+
+    Parameters
+    ----------
+    name : str
+        Name of the game or environment, for messages.
+    fields : numpy.dtype, or list of fields
+    error : type
+        Class of the error that is raised where a field is not a number or an array of numbers.
+    """
+    try:
+        dtype = np.dtype(fields, align=True)
+    except (TypeError, ValueError) as wrong:
+        raise error(f"{name}: state must be a list of fields as for np.dtype, got {fields!r:.80} ({wrong})") from wrong
+    if dtype.names is None or dtype.hasobject:
+        raise error(f"{name}: state must be a record of numbers, such as [('board', np.int8, 9), ('player', np.int8)], got {dtype}")
+    for field in dtype.names:
+        kind = dtype[field].base.kind
+        if kind not in "iufcb" or kind == "b" and dtype[field].shape:
+            raise error(f"{name}: a field of a state must be a number or an array of numbers, got {dtype[field]} for {field!r} (arrays of bool: take np.uint8)")
+    return dtype

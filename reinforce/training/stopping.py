@@ -1,0 +1,9 @@
+"""How an iteration that takes long is given up after Ctrl-C."""
+
+from __future__ import annotations
+
+__all__ = ["Stopped"]
+
+
+class Stopped(BaseException):
+    """Raised where an iteration is given up; the agent is then as it was before. No Exception, which an actor would be replaced for."""

@@ -56,9 +56,7 @@ def read_bytes(path: str | Path) -> bytes:
     data = Path(path).read_bytes()
     if data[:2] == b"\x1f\x8b":
         data = gunzip(data, path)
-    return data if data.startswith(b"CDF") else data.replace(b"
-", b"
-")  # NetCDF is binary
+    return data if data.startswith(b"CDF") else data.replace(b"\r\n", b"\n")  # NetCDF is binary
 
 
 def columns(block: bytes, width: int, per_line: int, dtype: Any, where: str) -> np.ndarray:

@@ -18,8 +18,17 @@ from triskele.sponge.algebra import Algebra, Term
 from triskele.sponge.box import displacement
 from triskele.sponge.expressions import FUNCTIONS, canonical, parse
 from triskele.sponge.potential import Potential
-from triskele.sponge.potentials.pair_terms import PairPotential
-from triskele.sponge.potentials.terms import ANGLE, BOND, TORSION, TermPotential, indices, length
+from triskele.sponge.potentials.pair_terms import PairPotential, _truncated
+from triskele.sponge.potentials.terms import (
+    ANGLE,
+    BOND,
+    TORSION,
+    TermPotential,
+    generated_kernel,
+    indices,
+    length,
+    plan_terms,
+)
 
 __all__ = ["ExpressionExternal", "ExpressionPair", "ExpressionTerm"]
 
@@ -78,6 +87,14 @@ class ExpressionTerm(TermPotential):
         """What the terms are."""
         return _KINDS[self.of][0]
 
+    def energy(self, params, positions, box):
+        return np.sum(self.function(self.coordinates(positions, box), *[params[name] for name in self.names]))
+
+    def plan(self, engine):
+        columns = [self.params[name] for name in self.names] or [np.zeros(len(self.atoms))]
+        kernel = generated_kernel(self.function, self.kind)
+        return plan_terms(engine, kernel, self.atoms, np.stack(columns, axis=1), self.kind.chunk, images=self.images)
+
     def __reduce__(self):
         return _made, (type(self), self.__dict__)
 
@@ -120,6 +137,10 @@ class ExpressionPair(PairPotential):
     def function(self) -> Elementwise:  # type: ignore[override]
         """The energy of one pair, of the distance and the coefficients."""
         return self._function
+
+    def pair_function(self) -> Elementwise:
+        """The energy of one pair with the switch."""
+        return _truncated(self._function, self.cutoff, self.switch, self.shift)
 
     def __reduce__(self):
         return _made_pair, (type(self), {k: v for k, v in self.__dict__.items() if k != "_function"})

@@ -86,7 +86,8 @@ class StagedFile(io.RawIOBase):
             self._pages[page][start : start + count] = view[done : done + count]
             self._at += count
             done += count
-        self._size = max(self._size, self._at)
+        if done:
+            self._size = max(self._size, self._at)
         return done
 
     def commit(self) -> None:

@@ -335,7 +335,7 @@ def test_a_rule_that_raises():
 
     env = rl.make(broken(step=step), num_envs=3000, seed=0)
     env.reset()
-    with pytest.raises(rl.EnvError, match=r"Broken: step raised ValueError: too far, in environment 0 at step 3 of its episode"):
+    with pytest.raises(rl.EnvError, match=r"Broken: step raised ValueError: too far, in environment \d+ at step \d of its episode"):
         for _ in range(9):
             env.step(np.zeros(3000, int))
     with pytest.raises(rl.EnvError, match="call reset before step"):

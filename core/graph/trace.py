@@ -126,7 +126,7 @@ def view(primitive: Primitive, x: Any, gapless: bool = False, **params: Any) -> 
             connect(out, x, primitive, params, gapless)
         elif primitive.write_back is None:
             connect(out, x._handle(), primitive, params)
-        elif not out.shape:  # an array made from a scalar, which nobody can write into
+        elif not out.shape and primitive.may_copy:  # reshape makes an array of a scalar
             own_array(out)
     return out
 

@@ -132,7 +132,7 @@ class PairPotential(Potential):
 
     def pair_function(self) -> Elementwise:
         """The energy of one pair: the function with shift and switch."""
-        return _truncated(present_function(type(self)), self.cutoff, self.switch, self.shift)
+        return _truncated(present_function(self), self.cutoff, self.switch, self.shift)
 
     def steepness(self) -> tuple[float, float]:
         """Largest absolute first and second derivative of the energy at the cut-off, over a sample of pairs: what missed pairs cost."""

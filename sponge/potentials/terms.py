@@ -190,7 +190,7 @@ class TermPotential(Potential):
 
     def energy(self, params, positions, box):
         x = self.coordinates(positions, box)
-        function = present_function(type(self))
+        function = present_function(self)
         return np.sum(function(x, *[params[n] for n in function.names[1:]]))
 
     def coordinates(self, positions: Any, box: Any = None) -> Any:
@@ -221,7 +221,7 @@ class TermPotential(Potential):
     def plan(self, engine):
         if self.compiled is not None:
             return type(self).compiled(self, engine)
-        function = present_function(type(self))
+        function = present_function(self)
         params = np.stack([self.params[n] for n in function.names[1:]], axis=1) if self.params else np.zeros((len(self.atoms), 1))
         return plan_terms(engine, generated_kernel(function, self.kind), self.atoms, params, self.kind.chunk, images=self.images)
 
@@ -247,11 +247,11 @@ def potential_class(base: type, function: Elementwise, /, **attributes: Any) -> 
     return type(function.__name__, (base,), attributes)
 
 
-def present_function(cls: Any) -> Elementwise:
-    """The function of a class made by a decorator, with the values that it has captured and its globals as they are now."""
-    if not cls.__module__.startswith("triskele."):  # ours read nothing
-        fingerprint_of(cls.function)  # which makes it forget what it has read before
-    return cls.function
+def present_function(potential: Any) -> Elementwise:
+    """The function of a potential, with the values that it has captured and its globals as they are now."""
+    if not type(potential).__module__.startswith("triskele."):  # ours read nothing
+        fingerprint_of(potential.function)  # which makes it forget what it has read before
+    return potential.function
 
 
 def indices(where: str, atoms: Any, k: int) -> np.ndarray:

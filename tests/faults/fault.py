@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-__all__ = ["Fault", "Report", "attempt"]
+__all__ = ["Batch", "Fault", "Report", "attempt"]
 
 
 @dataclass(frozen=True)
@@ -32,11 +32,21 @@ class Fault:
     trials: int
 
 
+@dataclass(frozen=True)
+class Batch:
+    """A fault that is tried many times at once: ``run(count, seed)`` returns the number of trials and a list of failures."""
+
+    name: str
+    promise: str
+    run: Callable[[int, int], tuple[int, list[str]]]
+    trials: int
+
+
 @dataclass
 class Report:
     """Outcome of the trials of one fault."""
 
-    fault: Fault
+    fault: Fault | Batch
     tried: int = 0
     failures: list[str] = field(default_factory=list)
 
@@ -45,8 +55,10 @@ class Report:
         return f"| {self.fault.name} | {self.fault.promise} | {self.tried:,} | {self.tried - len(self.failures):,} |"
 
 
-def attempt(fault: Fault, count: int, seed: int) -> Report:
+def attempt(fault: Fault | Batch, count: int, seed: int) -> Report:
     """Try a fault `count` times. A trial's random numbers depend on `seed` and its number alone."""
+    if isinstance(fault, Batch):
+        return Report(fault, *fault.run(count, seed))
     report = Report(fault)
     for k in range(count):
         with tempfile.TemporaryDirectory(prefix="triskele-fault-") as folder:

@@ -259,9 +259,9 @@ class Tensor:
             raise TracerError(f"{scipy}: SciPy's function cannot take {self!r} ({_in_core(scipy)})")
         if self.shape == () and self.dtype.kind in "iu":
             raise TracerError(
-                f"{self!r} cannot become a plain number: np.arange(n), an array of a length that is traced, or np.array([n, ...]) asked "
-                "for it (name the argument in static_argnames, or make an array of the largest length and mask it; core.numpy.array "
-                "collects traced values)"
+                f"{self!r} cannot become a plain number: np.arange(n), an array of a length that is traced, np.array([n, ...]) or an index "
+                "of a plain array asked for it (name a length in static_argnames, or make an array of the largest length and mask it; "
+                "core.numpy.array collects traced values; core.numpy.take(table, i, axis=0) indexes a plain array)"
             )
         raise TracerError(
             f"{self!r} cannot become a plain ndarray: np.array([...]) of traced values, assigning one into a plain array, or a "

@@ -11,6 +11,7 @@ from triskele.quantum.circuit import Circuit
 from triskele.quantum.errors import ParameterError, SimulatorError
 from triskele.quantum.gates.base import embed
 from triskele.quantum.operators.pauli import PauliSum
+from triskele.quantum.sampling import Estimate
 from triskele.quantum.simulators.run import run
 
 __all__ = ["check_simulator"]
@@ -96,7 +97,9 @@ def _compare(name: str, circuit: Circuit, rng: np.random.Generator, atol: float,
     _equal(name, f"{what}: probabilities", result.probabilities(), np.abs(psi) ** 2, atol)
     letters = rng.choice(list("IXYZ"), (3, n))
     h = PauliSum([(" ".join(f"{p}{q}" for q, p in enumerate(row) if p != "I"), float(rng.normal())) for row in letters])
-    _equal(name, f"{what}: expectation value of {h}", result.expectation(h), np.vdot(psi, h.matrix(n) @ psi).real, atol)
+    found = result.expectation(h)
+    found = found.value if isinstance(found, Estimate) else found
+    _equal(name, f"{what}: expectation value of {h}", found, np.vdot(psi, h.matrix(n) @ psi).real, atol)
 
 
 def _equal(name: str, what: str, found: Any, expected: Any, atol: float) -> None:

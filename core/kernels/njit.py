@@ -190,7 +190,7 @@ def _cache_class() -> type:
 
 @cache
 def _function_type() -> type:
-    """The Numba type of our functions: a dispatcher whose value, where it is passed as an argument, is no address.
+    """The Numba type of our functions: a dispatcher that is passed to other functions as a null pointer.
 
     Numba embeds the address of a dispatcher that is passed as a value, which only code that boxes the value would read. Whether LLVM
     removes the embedded address depends on what it inlines, and that on the processor. A kernel that keeps one cannot be cached.

@@ -6,6 +6,7 @@ of these. Anything else, such as a simulator in C, ends in `UnknownState`: half 
 
 from __future__ import annotations
 
+import enum
 import types
 from collections import deque
 from typing import Any
@@ -25,7 +26,7 @@ class UnknownState(Exception):
 
 
 def _is_fixed(value):
-    return isinstance(value, (*_FIXED, staticmethod, classmethod)) or type(value).__module__.startswith(_FIXED_MODULES)
+    return isinstance(value, (*_FIXED, staticmethod, classmethod, enum.Enum)) or type(value).__module__.startswith(_FIXED_MODULES)
 
 
 def _is_object(value):

@@ -70,8 +70,8 @@ def test_ctrl_c(tmp_path):
         from triskele import core
         f = core.jit(lambda x: core.fori_loop(0, 10**11, lambda i, y: y * 0.999 + 1, x))
         f.lower(1.0)
-        print("ready", flush=True)
         try:
+            print("ready", flush=True)
             f(1.0)
         except KeyboardInterrupt:
             print("stopped")

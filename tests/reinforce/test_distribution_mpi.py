@@ -211,12 +211,12 @@ def test_troubles_are_told_to_all_ranks_and_end_no_more_than_the_training(tmp_pa
     assert_same(lanes_of_environments(healthy.state), lanes_of_environments(storage.read(tmp_path / "failed_once", "agent")))
     assert "Prone: actor 1 of 2 (rank 2 on" in printed and "failed in iteration 4 and is replaced from its last state: OSError: the disk is full" in printed
     told = [json.loads((tmp_path / f"told{rank}.json").read_text()) for rank in range(3)]
-    for name in ("failing", "failing asynchronously"):
+    for name, most in (("failing", 3 * 64), ("failing asynchronously", STEPS - 64)):  # alone, the other actor goes on
         assert len({t[name] for t in told}) == 1
         assert re.fullmatch(r"DistributionError: Prone: actor 1 of 2 \(rank 2 on \S+\) failed in iteration 4 again after it was replaced: OSError: the disk is full",
                             told[0][name])  # fmt: skip
         agent = resumed(tmp_path / f"{name}.chk")
-        assert 64 <= agent.steps <= 3 * 64 and agent.train(64, progress=False)
+        assert 64 <= agent.steps <= most and agent.train(64, progress=False)
     assert {t["report"] for t in told} == {"LookupError: no such curve"}
     assert resumed(tmp_path / "report.chk").steps == 64
     assert all("all ranks must have made the same agent, but ranks 0 and" in t["seeds"] and "differ in seed (0 and" in t["seeds"] for t in told)

@@ -33,7 +33,10 @@ class _Interrupts:
     CLOCK, LATE = ("llvm.readcyclecounter", 200_000_000) if native.host_target().triple.startswith("x86") else ("llvm.readsteadycounter", 2_000_000)
 
     def __init__(self, unit: Unit, function: Unit, rounds: int | None = None):
-        quick = all(isinstance(s, (Group, Band)) for s in function.steps) and sum(k.estimate for k in function.kernels) < self.LONG
+        rest = [s.eqn for s in function.steps if not isinstance(s, (Group, Band))]
+        products = [e for e in rest if e.primitive.name == "dot_general"]
+        flops = sum(e.primitive.flops([a.spec for a in e.inputs], [o.spec for o in e.outputs], **e.params) for e in products)
+        quick = rest == products and sum(k.estimate for k in function.kernels) + 0.1 * flops < self.LONG  # at 10 GFLOP/s
         self.unit, self.mask = unit, self.ROUNDS if quick else 0
         self.wanted = sys.platform != "win32" and not (quick and rounds is not None and rounds < self.LEAST)
         if not self.wanted:

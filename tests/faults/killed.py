@@ -33,9 +33,8 @@ def killed(program, folder, wait, delay):
         raise RuntimeError(f"the process ended before it was killed: {errors.decode()[-300:]}")
 
 
-def springs():
-    """Dimers on springs in a Langevin bath."""
-    n = 40
+def springs(n=40):
+    """Dimers of `n` atoms on springs in a Langevin bath."""
     x = np.random.default_rng(0).uniform(0, 2, (n, 3))
     x[1::2] = x[::2] + [0.16, 0, 0]
     pairs = np.arange(n).reshape(-1, 2)

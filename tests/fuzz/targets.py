@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from tests.faults.killed import springs
 from triskele import core, quantum, sponge
 from triskele import reinforce as rl
 from triskele.core import nn, optim, random
@@ -172,13 +173,7 @@ FFXML = b"""<ForceField><AtomTypes><Type name="a" class="A" element="Ar" mass="3
 @functools.cache
 def dimers():
     """One simulation for all: what a damaged file left of its state is overwritten by the next."""
-    n = 4
-    x = np.random.default_rng(0).uniform(0, 2, (n, 3))
-    x[1::2] = x[::2] + [0.16, 0, 0]
-    pairs = np.arange(n).reshape(-1, 2)
-    system = sponge.System(sponge.Topology.of_particles(n, "C", 6, pairs), np.full(n, 12.0), None, x)
-    system.add(sponge.harmonic_bond(pairs, k=1000.0, r0=0.15))
-    return sponge.Simulation(system, sponge.LangevinMiddle(temperature=300, friction=1.0, timestep=0.002), seed=1)
+    return springs(4)
 
 
 def dimers_saved():

@@ -86,14 +86,14 @@ class KernelEngine(Engine):
             order="shuffle(tree, node)" if policy.in_random_order else "pass",
             expand="expand_any" if chance else "expand",
             chosen="policy(tree, node, parameters, stream)" if policy.parameters else "select_scored(policy, tree, node)",
-            select="select_any(chosen, draw_outcome, tree, node, parameters, stream)" if chance else "chosen(tree, node, parameters, stream)",
+            chosen_any="select_any(chosen, draw_outcome, tree, node, parameters, stream)" if chance else "chosen(tree, node, parameters, stream)",
+            select="select_open(chosen_any, tree, node, parameters, work, depth)" if solver else "chosen_any(tree, node, parameters, tree.streams)",
             update="total + value" if backup is None else "user_backup(total / max(visits - 1, 1), visits, value) * visits",
             evaluate=evaluate,
             priors=evaluator.gives_priors,
             noise="    pass" if policy.dirichlet is None else _NOISE_AT_ROOT,
             solver=solver,
-            correct=backup is None,
-            back_up="back_up_bounded" if solver else "back_up",
+            back_up="back_up_proven" if solver else "back_up",
             chances="rules.chance(states[work.path[d]], work.probabilities)" if chance else "pass",
         )  # fmt: skip
         self._what = f"the search of {game.name} with policy {policy!r}, evaluator {evaluator!r}{'' if backup is None else f' and backup {backup.__name__}'}"
@@ -160,10 +160,10 @@ from triskele.reinforce import random
 from triskele.reinforce.mcts.context import CHUNKS, FIRST_FREE, NODE_CAPACITY, STATES, TREES, at, tree_at
 from triskele.reinforce.mcts.evaluators import any_move, legal_move, own_move, roll_out
 from triskele.reinforce.mcts.loop import (
-    FULL, KNOWN, NEW, NOT_FINITE, NOT_ZERO_SUM, Work, add_noise, back_up, back_up_bounded, descend, expand, expand_any, expand_with, finite, forget, know, new_root, provable, prove, run_tree,
-    select_any, shuffle,
+    FULL, KNOWN, NEW, NOT_FINITE, NOT_ZERO_SUM, Work, add_noise, back_up, descend, expand, expand_any, expand_with, finite, forget, know, new_root, run_tree, select_any, shuffle,
 )
 from triskele.reinforce.mcts.select import draw_outcome, select_scored
+from triskele.reinforce.mcts.solver import back_up_proven, provable, prove, select_open
 from triskele.reinforce.mcts.tree import ERROR_NODE, NODES, STATUS
 
 
@@ -183,7 +183,12 @@ def chosen(tree, node, parameters, stream):
 
 
 @inner
-def select(tree, node, parameters, stream):
+def chosen_any(tree, node, parameters, stream):
+    return {chosen_any}
+
+
+@inner
+def select(tree, node, parameters, work, depth):
     return {select}
 
 
@@ -229,7 +234,7 @@ def simulate(tree, states, parameters, work):
     known = status == KNOWN
     status = value_and_back_up(tree, states, node, depth, known, parameters, work)
     if {solver} and known and status == NEW:
-        prove(chances, {correct}, tree, states, work, depth)
+        prove(chances, tree, states, work, depth)
     return status
 
 
@@ -263,8 +268,8 @@ def run(context, chunk):
     budgets, seeds = carray(at(w[FIRST_FREE + 1]), (trees,), np.int64), carray(at(w[FIRST_FREE + 2]), (trees, 2), np.int64)
     begin, size = w[FIRST_FREE + 3], w[FIRST_FREE + 4]
     work = Work(
-        np.empty({longest}, np.int64), np.empty({longest}, np.int64), np.empty({actions}, np.bool_), np.empty({outcomes}, np.float64),
-        np.empty({players}, np.float64), np.empty({players}, np.float64), np.empty({actions}, np.float32), np.empty(1, STATE),
+        np.empty({longest}, np.int64), np.empty({longest}, np.int64), np.empty({longest}, np.int64), np.empty({actions}, np.bool_),
+        np.empty({outcomes}, np.float64), np.empty({players}, np.float64), np.empty({players}, np.float64), np.empty({actions}, np.float32), np.empty(1, STATE),
     )
     for t in range(trees * chunk // chunks, trees * (chunk + 1) // chunks):
         tree, states = tree_at(w, t), carray(at(w[STATES] + t * nodes * size), (nodes,), STATE)

@@ -65,8 +65,8 @@ def grow_chance(tree, states, node, work):
 @inner
 def new_work():
     return Work(
-        np.empty({longest}, np.int64), np.empty({longest}, np.int64), np.empty({actions}, np.bool_), np.empty({outcome_count}, np.float64),
-        np.empty({players}, np.float64), np.empty({players}, np.float64), np.empty({actions}, np.float32), np.empty(1, STATE),
+        np.empty({longest}, np.int64), np.empty({longest}, np.int64), np.empty(0, np.int64), np.empty({actions}, np.bool_),
+        np.empty({outcome_count}, np.float64), np.empty({players}, np.float64), np.empty({players}, np.float64), np.empty({actions}, np.float32), np.empty(1, STATE),
     )
 
 

@@ -28,13 +28,12 @@ from triskele.reinforce.mcts.tree import (
 
 __all__ = [
     "BAD_PLAYER", "BAD_PRIORS", "FULL", "KNOWN", "NEW", "NO_ACTION", "NOT_FINITE", "NOT_ZERO_SUM", "RAISED", "TOO_LONG", "Work", "add_noise", "back_up",
-    "back_up_bounded", "descend", "expand", "expand_any", "expand_with", "finite", "forget", "know", "new_child", "new_root", "provable", "prove", "run_tree", "select_any", "shuffle", "take_back",
+    "descend", "expand", "expand_any", "expand_with", "finite", "forget", "know", "new_child", "new_root", "run_tree", "select_any", "shuffle", "take_back",
 ]  # fmt: skip
 
 # What became of a simulation or a part of it. From FULL on it ended before anything was backed up.
 NEW, KNOWN, FULL, NO_ACTION, TOO_LONG, NOT_FINITE, BAD_PRIORS, RAISED, NOT_ZERO_SUM, BAD_PLAYER = range(10)
 _LARGEST = 1e30  # of a value, so that sums of them in float32 are finite
-_ROUNDING = 1e-9  # by which returns may miss -1, 1 and a sum of 0 to be proven
 
 
 class Work(NamedTuple):
@@ -44,6 +43,8 @@ class Work(NamedTuple):
     ----------
     path, movers : (longest + 1,) int64
         Nodes from the root to the leaf, and who moved into each of them (at the root: who is to move).
+    counted : (longest + 1,) int64
+        Proven children that were visited besides, see `solver.select_open`.
     mask : (actions,) bool
     probabilities : (outcomes,) float64
     values, outcome : (players,) float64
@@ -53,6 +54,7 @@ class Work(NamedTuple):
 
     path: np.ndarray
     movers: np.ndarray
+    counted: np.ndarray
     mask: np.ndarray
     probabilities: np.ndarray
     values: np.ndarray
@@ -183,7 +185,7 @@ def descend(rules, expand, select, tree, states, parameters, work):
                 return depth, status
         if depth + 1 == len(work.path):
             return depth, TOO_LONG
-        edge = select(tree, node, parameters, tree.streams)
+        edge = select(tree, node, parameters, work, depth)
         if link.player >= 0:
             mover = np.int64(link.player)
         child = np.int64(tree.children[edge])
@@ -245,22 +247,6 @@ def back_up(update, tree, work, depth):
         tree.packed[node] = visits | np.int64(mean) << 32  # one write, which the next gather need not wait for
 
 
-@template
-def back_up_bounded(update, tree, work, depth):
-    """`back_up` where children can be proven: where a path promises a player no more than what is proven for them, that is backed up."""
-    values = work.values
-    for d in range(depth, -1, -1):
-        node = work.path[d]
-        player, bound = np.int64(tree.links[node].player), tree.rewards[node] - 1.0
-        if d < depth and player >= 0 and bound > -1.0 and tree.totals[work.path[d + 1]] <= bound * np.int64(tree.stats[work.path[d + 1]].visits):
-            for p in range(len(values)):
-                values[p] = bound if p == player else -bound
-        visits = np.int64(tree.stats[node].visits) + 1
-        total = update(tree.totals[node], visits, values[work.movers[d]])
-        tree.totals[node] = total
-        tree.stats[node].visits, tree.stats[node].mean = visits, total / visits
-
-
 @inner
 def add_noise(tree, alpha, fraction, noise):
     """Mix Dirichlet noise into the priors at the root, which is expanded; `noise` is (actions,) memory to work in."""
@@ -271,110 +257,6 @@ def add_noise(tree, alpha, fraction, noise):
     for k in range(count):
         share = noise[k] / total if total > 0.0 else 1.0 / count
         tree.priors[first + k] = (1.0 - fraction) * tree.priors[first + k] + fraction * share
-
-
-@inner
-def provable(values):
-    """Whether values are from -1 to 1, and sum to 0 if there are two."""
-    for p in range(len(values)):
-        if not abs(values[p]) <= 1.0 + _ROUNDING:
-            return False
-    return len(values) == 1 or abs(values[0] + values[1]) < _ROUNDING
-
-
-@inner
-def _settle(correct, tree, work, d, value):
-    """Note the exact value of node work.path[d] for who moved there: it replaces the mean, in the sums of those above too if `correct`.
-
-    A loss is selected now and then as before; what is better is not (-inf), since its parent's bound tells all about it.
-    """
-    node, exact = work.path[d], min(max(value, -1.0), 1.0)
-    visits = np.int64(tree.stats[node].visits)
-    change = exact * visits - tree.totals[node]
-    tree.links[node].flags |= PROVEN
-    tree.totals[node], tree.stats[node].mean = exact * visits, exact if node == 0 or exact == -1.0 else -np.inf
-    if correct and change != 0.0:
-        for k in range(d - 1, -1, -1):
-            above = work.path[k]
-            if tree.rewards[above] > 0.0:  # where something better is proven, that has been backed up in its place
-                break
-            tree.totals[above] += change if work.movers[k] == work.movers[d] else -change
-            tree.stats[above].mean = tree.totals[above] / np.int64(tree.stats[above].visits)
-
-
-@inner
-def _no_better(tree, player, child, best):
-    """Whether a child that is not proven is worth at most `best` for `player`, by what the other one has for certain there."""
-    other = tree.links[child].player
-    return player >= 0 and other >= 0 and other != player and tree.rewards[child] > 0.0 and 1.0 - tree.rewards[child] <= best
-
-
-@inner
-def _at_most(x):
-    """x rounded down to float32."""
-    rounded = np.float32(x)
-    return rounded if np.float64(rounded) <= x else np.float32(x - 2.5e-7)
-
-
-@template
-def _expected(chances, tree, states, work, d):
-    """The exact value of a chance node whose children are all proven; `chances` writes work.probabilities, in float64."""
-    link, mean, total = tree.links[work.path[d]], 0.0, 0.0
-    chances(states, work, d)
-    for edge in range(link.first_edge, link.first_edge + link.num_edges):
-        child, p = tree.children[edge], work.probabilities[tree.actions[edge]]
-        mean += p * (tree.totals[child] / np.int64(tree.stats[child].visits))
-        total += p
-    return mean / total
-
-
-@template
-def prove(chances, correct, tree, states, work, depth):
-    """MCTS-Solver [1]_: after a simulation that ended in a KNOWN node, note what follows exactly for those above.
-
-    A node is a win for who moves there when one child is, and has the value of its best child once all are proven; until then the
-    best proven value is a bound of what it is worth [2]_, kept (plus 1) in `tree.rewards`. A child whose bound, for the other
-    player, shows that it is no better than the best is as good as proven, and is not visited any more. Values must be `provable`.
-
-    Proven losses stay in the selection, with their exact value in place of their mean. Were they left out, the visits that they had
-    before would stay in the means above, and make a node look the better the more of its moves are refuted: such searches kept
-    fewer outcomes of connect four than those without proofs (0.889 against 0.914 at 1,000 simulations).
-
-    References
-    ----------
-    .. [1] Winands, Björnsson, Saito, "Monte-Carlo tree search solver", CG 2008, section 3. doi:10.1007/978-3-540-87608-3_3
-    .. [2] Cazenave, Saffidine, "Score bounded Monte-Carlo tree search", CG 2010, section 3. doi:10.1007/978-3-642-17928-0_9
-    """
-    node = work.path[depth]
-    if tree.links[node].flags & PROVEN:
-        return
-    _settle(correct, tree, work, depth, tree.totals[node] / np.int64(tree.stats[node].visits))
-    for d in range(depth - 1, -1, -1):
-        node = work.path[d]
-        link = tree.links[node]
-        best, complete = -1.0, True
-        for edge in range(link.first_edge, link.first_edge + link.num_edges):
-            child = tree.children[edge]
-            if child >= 0 and tree.links[child].flags & PROVEN:
-                best = max(best, tree.totals[child] / np.int64(tree.stats[child].visits))
-        for edge in range(link.first_edge, link.first_edge + link.num_edges):
-            child = tree.children[edge]
-            if child >= 0 and tree.links[child].flags & PROVEN:
-                continue
-            if child >= 0 and _no_better(tree, link.player, child, best):
-                tree.stats[child].mean = -np.inf
-            else:
-                complete = False
-        if link.player < 0:
-            if not complete:
-                break
-            _settle(correct, tree, work, d, _expected(chances, tree, states, work, d))  # children and node have the same mover
-        elif complete or best == 1.0:
-            _settle(correct, tree, work, d, best if link.player == work.movers[d] else -best)
-        elif tree.rewards[node] < _at_most(best + 1.0):
-            tree.rewards[node] = _at_most(best + 1.0)  # which may decide something above
-        else:
-            break
 
 
 @inner

@@ -55,8 +55,8 @@ class PythonEngine(Engine):
             chosen="policy(tree, node, parameters, stream)" if policy.parameters else "select_scored(policy, tree, node)",
             update="total + value" if backup is None else "user_backup(total / max(visits - 1, 1), visits, value) * visits",
             solver=search.solver,
-            correct=backup is None,
-            back_up="back_up_bounded" if search.solver else "back_up",
+            back_up="back_up_proven" if search.solver else "back_up",
+            select="select_open(chosen_any, tree, node, parameters, work, depth)" if search.solver else "chosen_any(tree, node, parameters, tree.streams)",
         )
         self._kernels = load_module(source, "python_search", names)
         self._solver, self._no_chances = search.solver, np.zeros((1, game.num_outcomes))
@@ -72,10 +72,10 @@ class PythonEngine(Engine):
             used = {states[t, n].tobytes() for t, count in enumerate(tree.counts[:, NODES]) for n in range(max(count, 1))}
             self._kept = {key: self._game.known[key] for key in used}
         longest = states.shape[1] + 2
-        self._path, self._movers = np.zeros(longest, np.int64), np.zeros(longest, np.int64)
+        self._path, self._movers, self._counted = (np.zeros(longest, np.int64) for _ in range(3))
         self._tree, self._states = tree, states
         self._context = context_of(tree, states, self._parameters, self._mask, self._probabilities, self._priors, self._values,
-                                   self._path, self._movers, *(len(a) for a in (self._mask, self._probabilities, self._values)))  # fmt: skip
+                                   self._path, self._movers, self._counted, *(len(a) for a in (self._mask, self._probabilities, self._values)))  # fmt: skip
         for t in range(len(budgets)):
             if begin:
                 self._kernels.start(self._context, t, *seeds[t])
@@ -244,10 +244,10 @@ from triskele.reinforce import random
 from triskele.reinforce.game import Rules
 from triskele.reinforce.mcts.context import FIRST_FREE, NODE_CAPACITY, at, tree_at
 from triskele.reinforce.mcts.loop import (
-    KNOWN, NEW, NOT_FINITE, NOT_ZERO_SUM, Work, add_noise, back_up, back_up_bounded, expand, expand_any, expand_with, finite, provable, prove, select_any,
-    shuffle, take_back,
+    KNOWN, NEW, NOT_FINITE, NOT_ZERO_SUM, Work, add_noise, back_up, expand, expand_any, expand_with, finite, select_any, shuffle, take_back,
 )
 from triskele.reinforce.mcts.select import draw_outcome, select_scored
+from triskele.reinforce.mcts.solver import back_up_proven, provable, prove, select_open
 from triskele.reinforce.mcts.tree import PROVEN, TERMINAL, add_node
 
 
@@ -270,6 +270,16 @@ def chosen(tree, node, parameters, stream):
 
 
 @inner
+def chosen_any(tree, node, parameters, stream):
+    return select_any(chosen, draw_outcome, tree, node, parameters, stream)
+
+
+@inner
+def select(tree, node, parameters, work, depth):
+    return {select}
+
+
+@inner
 def update(total, visits, value):
     return {update}
 
@@ -277,10 +287,10 @@ def update(total, visits, value):
 @inner
 def parts(w, t):
     a, longest = FIRST_FREE, w[NODE_CAPACITY] + 2
-    actions, outcomes, players = w[a + 7], w[a + 8], w[a + 9]
+    actions, outcomes, players = w[a + 8], w[a + 9], w[a + 10]
     values = carray(at(w[a + 4]), (players,), np.float64)
     work = Work(
-        carray(at(w[a + 5]), (longest,), np.int64), carray(at(w[a + 6]), (longest,), np.int64), carray(at(w[a + 1]), (actions,), np.bool_),
+        carray(at(w[a + 5]), (longest,), np.int64), carray(at(w[a + 6]), (longest,), np.int64), carray(at(w[a + 7]), (longest,), np.int64), carray(at(w[a + 1]), (actions,), np.bool_),
         carray(at(w[a + 2]), (outcomes,), np.float64), values, values, carray(at(w[a + 3]), (actions,), np.float32), carray(at(w[a + 5]), (longest,), np.int64),
     )
     return tree_at(w, t), carray(at(w[a]), (16,), np.float64), work
@@ -313,7 +323,7 @@ def descend(context, t, depth):
             return depth, np.int64(-1), KNOWN
         if link.first_edge < 0:
             return depth, np.int64(-1), NEW
-        edge = np.int64(select_any(chosen, draw_outcome, tree, node, parameters, tree.streams))
+        edge = np.int64(select(tree, node, parameters, work, depth))
         child = np.int64(tree.children[edge])
         if child < 0:
             return depth, edge, NEW
@@ -366,7 +376,7 @@ def finish(context, t, depth, known, exact):
         return NOT_ZERO_SUM
     {back_up}(update, tree, work, depth)
     if {solver} and known:
-        prove(chances, {correct}, tree, exact, work, depth)
+        prove(chances, tree, exact, work, depth)
     return NEW
 
 

@@ -32,7 +32,7 @@ class SearchResult:
     priors : (num_actions,) float64
         As the policy used them, noise included.
     policy : (num_actions,) float64
-        Share of the visits. (With a solver, actions are not tried any more once they are proven.)
+        Share of the visits.
     root_value : float
         Mean value for who is to move.
     proven : bool

@@ -83,18 +83,19 @@ def _cut(tree, states, actions, kept, new, new_states):
 
 @inner
 def _turn(tree, mover):
-    """Let the root's sum of values, which is for who moved there, be for who is to move, and let its proven children be selected."""
+    """Let the root's sum of values, which is for who moved there, be for who is to move."""
     link, total = tree.links[0], tree.totals[0]
-    turned = link.player >= 0 and link.player != mover
-    if turned:
-        total = -total if link.flags & PROVEN else np.float64(tree.values[0])
-    for k in range(link.first_edge, link.first_edge + link.num_edges):
-        child = tree.children[k]
-        if child >= 0:
-            if turned and not link.flags & PROVEN:
-                total += tree.totals[child]
-            n = np.int64(tree.stats[child].visits)
-            if tree.links[child].flags & PROVEN and tree.totals[child] > -n:
-                tree.stats[child].mean = tree.totals[child] / n
+    if link.player >= 0 and link.player != mover:
+        if link.flags & PROVEN:
+            total = -total
+        else:
+            total, visits = 0.0, 0
+            for k in range(link.first_edge, link.first_edge + link.num_edges):
+                child = tree.children[k]
+                if child >= 0:
+                    total += tree.totals[child]
+                    visits += np.int64(tree.stats[child].visits)
+            # a simulation may have visited two children (see `solver.select_open`)
+            total = tree.values[0] + total * min(1.0, (np.int64(tree.stats[0].visits) - 1) / max(visits, 1))
     tree.totals[0] = total
     tree.stats[0].mean = total / max(np.int64(tree.stats[0].visits), 1)

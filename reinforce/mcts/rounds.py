@@ -11,6 +11,7 @@ from triskele.core.kernels.njit import inner, kernel
 from triskele.reinforce import random
 from triskele.reinforce.mcts.context import FIRST_FREE, NODE_CAPACITY, STATES, TREES, at, counts_at, tree_at
 from triskele.reinforce.mcts.loop import FULL
+from triskele.reinforce.mcts.solver import bounded
 from triskele.reinforce.mcts.tree import PROVEN, RAN, STATUS
 
 __all__ = ["BEGIN", "CONCLUDE", "PLAN", "RESULTS", "SEED", "SIMULATIONS", "STEP", "TALLY", "TEMPERATURE", "manage", "width"]
@@ -95,8 +96,6 @@ def conclude(w, r):
                 values[action] += tree.totals[child]
                 if tree.links[child].flags & PROVEN and count > 0:
                     exact[action] = tree.totals[child] / count
-                elif tree.stats[child].mean == -np.inf:  # no better than what is proven
-                    weights[action] = 0.0
     total, best, low, high = 0.0, -math.inf, math.inf, -math.inf
     for k in range(actions):
         total += visits[k]
@@ -107,6 +106,13 @@ def conclude(w, r):
         policy[k] = visits[k] / total if total > 0 else priors[k]
         if not math.isnan(exact[k]):
             values[k], best = exact[k], max(best, exact[k])
+    if best > -1.0:  # what is no better than that is not played
+        for t in range(r * replicas, (r + 1) * replicas):
+            tree = tree_at(w, t)
+            link = tree.links[0]
+            for k in range(link.first_edge, link.first_edge + link.num_edges):
+                if tree.children[k] >= 0 and bounded(tree, link.player, tree.children[k], best):
+                    weights[tree.actions[k]] = 0.0
     rounded = _COARSE * max(abs(low), abs(high))
     w[RESULTS] |= 1.0 < rounded < math.inf and 0.0 < high - low < rounded  # means that differ, but hardly for the selection
     decided = best == 1.0 or (proven and best > -math.inf)

@@ -1,7 +1,7 @@
 """Which edge a simulation takes: select(tree, node, parameters, stream) -> edge, with the edges of `node` made.
 
-Eight children are scored at a time, from the 8 bytes that each has in `tree.packed`. A child whose mean is -inf is no better for
-who moves here than another (the solver has proven it), and is not taken.
+Eight children are scored at a time, from the 8 bytes that each has in `tree.packed`. A child whose mean is -inf is not
+taken (see `solver.select_open`).
 """
 
 from __future__ import annotations

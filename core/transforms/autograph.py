@@ -24,6 +24,7 @@ from triskele.core.graph import trace
 from triskele.core.transforms import autograph_assign, autograph_loops, autograph_run
 from triskele.core.transforms.autograph_builtins import BUILTINS
 from triskele.core.transforms.autograph_library import library_function
+from triskele.core.transforms.autograph_pure import check_call, is_pure
 from triskele.core.transforms.autograph_rewrite import Control
 from triskele.core.transforms.autograph_syntax import RUN
 from triskele.core.transforms.autograph_variables import read
@@ -101,12 +102,17 @@ def call(f: Callable[..., Any]) -> Callable[..., Any]:
     if library is not None:
         return library
     if isinstance(f, types.FunctionType):
-        return f if _MARK in f.__dict__ else convert(f)
-    try:
-        found = BUILTINS.get(f)
-    except TypeError:
-        found = None
-    return found or convert(f)
+        found = f if _MARK in f.__dict__ else convert(f)
+    else:
+        try:
+            found = BUILTINS.get(f)
+        except TypeError:
+            found = None
+        if found is not None:
+            return found
+        found = convert(f)
+    check_call(f, found)
+    return found
 
 
 _RUNTIME = types.SimpleNamespace(**{k: v for module in (autograph_run, autograph_loops, autograph_assign) for k, v in vars(module).items()
@@ -231,11 +237,12 @@ def _is_plain_call(look_up, node):
     """Whether what is called surely needs no conversion: a function of a library, by its name or as an attribute of a module."""
     value, module = named(look_up, node)
     if module is not None:
-        return module.__name__.split(".")[0] in _LIBRARIES and library_function(value) is None
+        return module.__name__.split(".")[0] in _LIBRARIES and library_function(value) is None and is_pure(value)
     if value is None or library_function(value) is not None:
         return False
-    return isinstance(value, (np.ufunc, types.BuiltinFunctionType)) and value not in BUILTINS or (
-        isinstance(value, types.FunctionType) and is_library(value))
+    if isinstance(value, types.FunctionType):
+        return is_library(value)
+    return isinstance(value, (np.ufunc, types.BuiltinFunctionType)) and value not in BUILTINS and is_pure(value)
 
 
 def _copy(node):

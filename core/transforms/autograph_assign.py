@@ -20,6 +20,7 @@ from triskele.core.graph.trace import user_source
 from triskele.core.ops.define import has_tensor
 from triskele.core.ops.index import getitem, is_mask, setitem
 from triskele.core.tensor import Tensor
+from triskele.core.transforms.autograph_pure import check_target
 from triskele.core.views import hide, own_array, sharing
 
 _OPERATORS = {
@@ -99,6 +100,7 @@ def _fitting(new, x):
 
 def put(value: Any, x: Any, index: Any) -> None:
     """``x[index] = value`` where `x` is no variable of the function that could be bound anew."""
+    check_target()
     if type(x) is np.ndarray and (has_tensor(value) or has_tensor(index)):
         raise _refusal("x[i] = v")
     x[index] = value
@@ -106,6 +108,7 @@ def put(value: Any, x: Any, index: Any) -> None:
 
 def put_update(kind: str, x: Any, index: Any, value: Callable[[], Any]) -> None:
     """``x[index] += value()`` where `x` is no variable of the function."""
+    check_target()
     old, v = x[index], value()
     if type(x) is np.ndarray and has_tensor(v):
         raise _refusal("x[i] += v")
@@ -185,11 +188,12 @@ class AssignedInto:
         """The values that the variables have after the statement."""
         values = list(values)
         for k in self.changed - self.bound_anew:
-            old, new = self.before[k], values[k]
             if k in self.shared:
                 raise _refusal(f"x[i] = v in the {place}")
-            if any(j != k and other is old and j not in self.bound_anew for j, other in enumerate(self.before)):
+            if any(j != k and other is self.before[k] and j not in self.bound_anew for j, other in enumerate(self.before)):
                 raise TracerError(f"x[i] = v in the {place}: one array is assigned into by two names there (use one of them)")
+        for k in self.changed - self.bound_anew:
+            old, new = self.before[k], values[k]
             if isinstance(old, Tensor) and isinstance(new, Tensor) and old.level == new.level:
                 old._become(new)
                 values[k] = old

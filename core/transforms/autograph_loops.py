@@ -10,6 +10,7 @@ from triskele.core.graph.graph import spec_of
 from triskele.core.graph.trace import user_source
 from triskele.core.tensor import Tensor
 from triskele.core.transforms.autograph_assign import AssignedInto
+from triskele.core.transforms.autograph_long import COPIES, long_loop
 from triskele.core.transforms.autograph_run import and_, if_
 from triskele.core.transforms.autograph_syntax import VALUE
 from triskele.core.transforms.autograph_variables import (
@@ -52,7 +53,7 @@ def while_(test, body, get, put, names, line):
     _loop("while", lambda: truth(test(), "while", line), body, get, put, names, line)
 
 
-def for_(iterable, body, more, get, put, names, line):
+def for_(iterable, body, more, get, put, names, line, fresh=()):
     if isinstance(iterable, Range):
         count = np.maximum(0, -((iterable.start - iterable.stop) // iterable.step))
         return _counted(count, lambda k: iterable.start + k * iterable.step, body, more, get, put, names, line)
@@ -60,6 +61,11 @@ def for_(iterable, body, more, get, put, names, line):
         if more is None:
             return _loop("for", None, body, get, put, names, line, xs=iterable)
         return _counted(iterable.shape[0], lambda k: iterable[k], body, more, get, put, names, line)
+    if isinstance(iterable, range) and more is None and len(iterable) > COPIES:
+        def loop(body, get, put, names, length):
+            _loop("for", None, body, get, put, names, line, length=length)
+
+        return long_loop(iterable, loop, body, get, put, names, fresh)
     for k, item in enumerate(iterable):
         if more is not None:
             go = more()
@@ -77,13 +83,13 @@ def for_(iterable, body, more, get, put, names, line):
 
 
 def rows(iterable):
-    """What a loop that collects values in a list goes over: a traced array row by row, its length is known."""
-    return list(iterable) if isinstance(iterable, Tensor) and iterable.ndim else iterable
+    """What a loop that collects values in a list goes over, round by round: a traced array's length is known."""
+    return list(iterable) if isinstance(iterable, range) or (isinstance(iterable, Tensor) and iterable.ndim) else iterable
 
 
 def _counted(count, item, body, more, get, put, names, line):
     """``for k in range(count): body(item(k))`` as a graph's loop."""
-    k = np.int64(0)
+    k = 0  # Python's, as what it counts
 
     def read_all():
         return [k, *get()]
@@ -108,8 +114,8 @@ def _counted(count, item, body, more, get, put, names, line):
     _loop("for", lambda: truth(test(), "for", line), step, read_all, write_all, ("its counter", *names), line)
 
 
-def _loop(what, test, body, get, put, names, line, xs=None):
-    """A loop of the graph whose carry are the variables assigned in it: `test` for a while loop, else over `xs`."""
+def _loop(what, test, body, get, put, names, line, xs=None, length=None):
+    """A loop of the graph whose carry are the variables assigned in it: `test` for a while loop, else over `xs`, or of `length` rounds."""
     place = f"{what} at {place_of(line)}"
     into = AssignedInto(get)
     before = Variables(names, get())
@@ -151,7 +157,7 @@ def _loop(what, test, body, get, put, names, line, xs=None):
     labels = [n for n, d in zip(before.leaf_names, before.dynamic, strict=True) if d]
     try:
         if test is None:
-            out = scan(lambda carry, x: (step(carry, x), None), arrays, xs)[0]
+            out = scan(lambda carry, x: (step(carry, *([] if xs is None else [x])), None), arrays, xs, length)[0]
         else:
             def condition(values):
                 put(before.rebuild(values))

@@ -10,7 +10,17 @@ from __future__ import annotations
 import ast
 
 from triskele.core.transforms.autograph_jumps import Jumps, has_jump
-from triskele.core.transforms.autograph_syntax import RUN, assign, assigned, constant, if_stmt, modified, name, walk
+from triskele.core.transforms.autograph_syntax import (
+    RUN,
+    assign,
+    assigned,
+    constant,
+    if_stmt,
+    modified,
+    name,
+    walk,
+    written_first,
+)
 
 _UNTOUCHED = {"super", "locals", "globals", "vars", "eval", "exec", "dir", "isinstance", "issubclass", "type", "len", "print", "hasattr", "getattr", "id"}
 
@@ -178,6 +188,7 @@ class Control(ast.NodeTransformer):
         collects = any(isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute) and n.func.attr in _COLLECT
                        and not self.plain_call(n.func) for n in walk(node.body))
         symbols, functions, args = self.frame([node.target, *node.body], node)
+        fresh = constant(tuple(written_first(node)), node)
         first = ast.copy_location(ast.Assign([node.target], name("ag__item", node)), node)
         body = self.local(f"ag__body_{k}", [first, *self.block(node.body)], symbols, node, ["ag__item"])
         more = constant(None, node)
@@ -186,7 +197,7 @@ class Control(ast.NodeTransformer):
         over = self.visit(node.iter)
         if collects:
             over = self.call("rows", [over], node)  # a loop of the graph cannot fill a list
-        call = self.call("for_", [over, name(f"ag__body_{k}", node), more, *args], node)
+        call = self.call("for_", [over, name(f"ag__body_{k}", node), more, *args, fresh], node)
         return [body, *functions, ast.copy_location(ast.Expr(call), node)]
 
     def visit_Assign(self, node):

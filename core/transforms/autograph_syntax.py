@@ -66,6 +66,39 @@ def assigned(nodes: ast.AST | Sequence[ast.AST]) -> set[str]:
     return found
 
 
+def written_first(loop: ast.For) -> set[str]:
+    """The variables that each round of a loop assigns before it reads them (loops inside it taken to make a round)."""
+    written, other = _uses(loop.body, assigned(loop.target))
+    return written - other
+
+
+def _uses(stmts: Iterable[ast.stmt], before: set[str]) -> tuple[set[str], set[str]]:
+    """The variables that statements are sure to assign, and others that they name, where those in `before` have been assigned."""
+    written, other = set(before), set()
+
+    def read(*nodes):
+        other.update({n.id for node in nodes for n in ast.walk(node) if isinstance(n, ast.Name)} - written)
+
+    for s in stmts:
+        if isinstance(s, ast.Assign):
+            names = {n.id for t in s.targets for n in ast.walk(t) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+            read(s.value, *[n for t in s.targets for n in ast.walk(t) if isinstance(n, ast.Name) and n.id not in names])
+            written |= names
+        elif isinstance(s, ast.If):
+            read(s.test)
+            (then, a), (orelse, b) = _uses(s.body, written), _uses(s.orelse, written)
+            other |= a | b | ((then ^ orelse) - written)
+            written |= then & orelse
+        elif isinstance(s, ast.For):
+            read(s.iter)
+            inner, a = _uses(s.body, written | assigned(s.target))
+            other |= a
+            written |= inner
+        else:
+            read(s)
+    return written, other
+
+
 def name(text: str, at: ast.AST, store: bool = False) -> ast.Name:
     return ast.copy_location(ast.Name(text, ast.Store() if store else ast.Load()), at)
 

@@ -1,0 +1,101 @@
+"""Whether code does no more than compute values: the body of a loop may then be recorded once more than it is needed.
+
+While a body is rehearsed, a function is looked at before it is called (`autograph.call`), and an object before it is assigned into
+(`autograph_assign.put`): what might change something that is not a variable of the loop, or depend on what a call before has
+changed, ends the rehearsal.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import dis
+import functools
+import threading
+import types
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+_PURE_MODULES = ("numpy", "scipy", "math", "cmath", "operator", "functools", "itertools", "dataclasses", "triskele")
+_PURE_BUILTINS = {abs, all, any, bool, complex, dict, divmod, enumerate, float, int, isinstance, len, list, max, min, pow, range, reversed, round, set, slice,
+                  sorted, str, sum, tuple, type, zip}  # fmt: skip
+_CHANGES = {"STORE_GLOBAL", "DELETE_GLOBAL", "STORE_ATTR", "DELETE_ATTR", "DELETE_SUBSCR", "YIELD_VALUE"}
+_OF_OTHERS = {"STORE_DEREF", "DELETE_DEREF"}
+
+
+class OnlyCopies(Exception):
+    """A loop of the graph may not mean what copies of the body do."""
+
+
+class _Rehearsal(threading.local):
+    active = False
+
+
+_rehearsal = _Rehearsal()
+
+
+@contextmanager
+def rehearsed(body: types.FunctionType) -> Iterator[None]:
+    """Raise `OnlyCopies` before code in this context, which runs `body`, does more than compute."""
+    if any(i.opname in ("STORE_GLOBAL", "DELETE_GLOBAL", "DELETE_SUBSCR") for c in _codes(body.__code__) for i in dis.get_instructions(c)):
+        raise OnlyCopies
+    before, _rehearsal.active = _rehearsal.active, True
+    try:
+        yield
+    finally:
+        _rehearsal.active = before
+
+
+def check_call(f: Callable[..., Any], converted: Callable[..., Any]) -> None:
+    """Raise `OnlyCopies` in a rehearsal if a call of `f`, which runs `converted`, might do more than compute."""
+    if _rehearsal.active and not is_pure(f, converted):
+        raise OnlyCopies
+
+
+def check_target() -> None:
+    """Raise `OnlyCopies` in a rehearsal, where something that is no variable is about to be assigned into."""
+    if _rehearsal.active:
+        raise OnlyCopies
+
+
+def is_pure(f: Callable[..., Any], converted: Callable[..., Any] | None = None) -> bool:
+    """Whether a call of `f` surely does no more than compute, apart from what it calls in turn."""
+    converted = f if converted is None else converted
+    if isinstance(f, functools.partial):
+        return is_pure(f.func, getattr(converted, "func", f.func))
+    if isinstance(f, types.MethodType):
+        return is_pure(f.__func__, getattr(converted, "__func__", f.__func__))
+    if isinstance(f, types.FunctionType):
+        return _of_pure_module(f) or _code_is_pure(f.__code__, subscripts=converted is not f or "__triskele_converted__" in f.__dict__)
+    if isinstance(f, types.BuiltinFunctionType):
+        owner = f.__self__
+        if isinstance(owner, (np.ndarray, np.generic, str, int, float, complex, tuple)):
+            return f.__name__ not in ("sort", "fill", "resize", "put", "partition", "setflags", "setfield", "byteswap", "itemset")
+        return f in _PURE_BUILTINS or (isinstance(owner, (types.ModuleType, type(None))) and _of_pure_module(f))
+    if isinstance(f, type):
+        plain_class = dataclasses.is_dataclass(f) and not hasattr(f, "__post_init__")
+        return f in _PURE_BUILTINS or _of_pure_module(f) or plain_class or issubclass(f, (tuple, BaseException))
+    call = type(f).__call__ if callable(f) else None
+    return isinstance(call, types.FunctionType) and is_pure(call, getattr(converted, "__func__", call)) or _of_pure_module(type(f))
+
+
+def _of_pure_module(f):
+    module = getattr(f, "__module__", None) or ""
+    return module.split(".")[0] in _PURE_MODULES and not module.startswith("numpy.random")
+
+
+def _codes(code):
+    yield code
+    for c in code.co_consts:
+        if isinstance(c, types.CodeType):
+            yield from _codes(c)
+
+
+@functools.lru_cache(1024)
+def _code_is_pure(code: types.CodeType, subscripts: bool) -> bool:
+    """Whether a function with this code changes its own variables only; assignments ``x[i] = v`` are looked at as they come if `subscripts`."""
+    outside = set(code.co_freevars)
+    return not any(i.opname in _CHANGES or (i.opname in _OF_OTHERS and i.argval in outside) or (i.opname == "STORE_SUBSCR" and not subscripts)
+                   for c in _codes(code) for i in dis.get_instructions(c))

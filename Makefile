@@ -3,10 +3,10 @@ PYTHON ?= python3
 EXAMPLES = examples/core/fit_ode.py examples/sponge/solvated_peptide.py examples/quantum/vqe_lih.py examples/reinforce/alphazero_connect_four.py
 KERNEL_TESTS = tests/core $(wildcard $(patsubst %,tests/sponge/test_%.py,bonded constraints cv edges energy_split engine ewald gb integrators \
 	neighbors nonbonded pair_kernels pme simulation sits user_potentials virtual_sites)) \
-	$(wildcard $(patsubst %,tests/quantum/test_%.py,density_matrix dynamic engine expectation fuzz gates gradients noise noise_gradients qfi \
+	$(wildcard $(patsubst %,tests/quantum/test_%.py,changes classical_bits density_matrix dynamic engine expectation fuzz gates gradients long_circuits noise noise_gradients qfi \
 	simulators_agree stabilizer subspace trajectories)) \
-	$(wildcard $(patsubst %,tests/reinforce/test_%.py,all_games batched_search buffers chance_games envs games go gumbel mcts muzero ppo program \
-	returns solver transforms))
+	$(wildcard $(patsubst %,tests/reinforce/test_%.py,all_games batched_search buffers chance_games envs first_use games go gumbel mcts memory muzero ppo program \
+	returns solver solver_fuzz transforms))
 
 demo:
 	$(PYTHON) -m venv .venv

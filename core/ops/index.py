@@ -331,6 +331,8 @@ def _assign(x, idx, v):
     link = v._link if isinstance(v, Tensor) else None
     if link is not None and link.source is not None and link.source[0] is x and link.source[1] is idx:
         return  # x[idx] += v: the sum is there already
+    if v is x and idx is Ellipsis:
+        return  # NumPy writes nothing then, even if x is read-only
     x._become(setitem(x, idx, v))
 
 

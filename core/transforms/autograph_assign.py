@@ -40,7 +40,7 @@ def assign(value: Any, get: Callable[[], Any], index: Any) -> Any:
     """What the variable read by `get` is after ``x[index] = value``."""
     if type(get()) is np.ndarray and (has_tensor(value) or has_tensor(index)):
         _check_alone(get, "x[i] = v")
-        return own_array(setitem(get(), index, value))
+        return _own(setitem(get(), index, value))
     x = get()
     x[index] = value
     return x
@@ -60,7 +60,7 @@ def update_at(kind: str, get: Callable[[], Any], index: Any, value: Callable[[],
     if has_tensor(index) or has_tensor(v):
         _check_alone(get, "x[i] += v")
         x = get()
-        return own_array(setitem(x, index, _fitting(_OPERATORS[kind](getitem(x, index), v), x)))
+        return _own(setitem(x, index, _fitting(_OPERATORS[kind](getitem(x, index), v), x)))
     x = get()
     x[index] = _IN_PLACE[kind](x[index], v)
     return x
@@ -75,7 +75,12 @@ def update(kind: str, get: Callable[[], Any], value: Callable[[], Any]) -> Any:
         return _IN_PLACE[kind](get(), v)
     _check_alone(get, "x += v")
     x = get()
-    return own_array(setitem(x, ..., _fitting(_OPERATORS[kind](x, v), x)))
+    return _own(setitem(x, ..., _fitting(_OPERATORS[kind](x, v), x)))
+
+
+def _own(x):
+    """An array of its own; no traced one where a derivative ends, as in integers."""
+    return own_array(x) if isinstance(x, Tensor) else np.array(x)
 
 
 def _where_masked(kind, x, mask, v):

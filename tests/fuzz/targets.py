@@ -325,7 +325,7 @@ def resummed(data):
                     start += int.from_bytes(data[entry.header_offset + 28 : entry.header_offset + 30], "little")
                     out.writestr(entry.filename, data[start : start + entry.file_size])
             return buffer.getvalue()
-    except (zipfile.BadZipFile, ValueError, OSError, NotImplementedError, UnicodeError, OverflowError, EOFError):
+    except (zipfile.BadZipFile, ValueError, OSError, NotImplementedError, UnicodeError, OverflowError, EOFError, IndexError):
         return data
 
 

@@ -84,6 +84,7 @@ def test_else_and_nested_conditions():
     ("input int n;", "parameters are float or angle, got 'int'"), ("qubit q; ctrl @ x q, q;", "qubits must differ"), ("qubit q; ctrl(2) @ x q;", "from 1 to 1 qubits, got 2"),
     ("qubit q; pow @ x q;", "'\\(' with the exponent is missing"), ("qubit q; ctrl x q;", "'@' is missing"), ("qubit q; inv(2) @ x q;", "inv has no number"),
     ("input float a; qubit q; pow(0.5) @ rx(a) q;", "bind it first"), ("gate g a { x a; h a; } qubit q; pow(0.5) @ g q;", "can only have whole powers"),
+    ("qubit q; pow(1" + "0" * 350 + ") @ x q;", "larger than any number of 64 bits"),
     ("int i = 0; i = 1;", "only measurements are assigned"), ("while (true) {}", "'while' is not supported"), ("def f() {}", "'def' is not supported"),
     ("qubit q; for int i in [0:0:3] x q;", "step of a range must not be 0"), ("qubit q; for int i in [0] x q;", r"a range is \[start:end\]"),
     ("qubit q; measure q;", "'->' and a bit are missing"), ("const qubit q;", "a type"), ("uint n = -1;", "such a number"), ("int n = 1.5;", "such a number"),

@@ -43,7 +43,7 @@ def test_positions_of_a_batch_that_are_proven_at_different_times():
     assert found.root_value.tolist() == [known["".join(c for c in str(s) if c in "xo.")][0] * (1 - 2 * s.player) for s in later]
 
 
-def test_a_proven_loss_is_not_visited_again_and_not_played():
+def test_a_proven_loss_is_hardly_visited_again_and_not_played():
     state = TTT.initial_state().play(0, 3, 1)  # o has to stop x at 2
     result = rl.MCTS(TTT, simulations=400, solver=True, seed=1)(state)
     lost = result.values == -1

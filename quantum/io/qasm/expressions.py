@@ -7,6 +7,7 @@ integers, floats and truth values, `Linear` expressions of input parameters, cla
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -199,10 +200,8 @@ def _number(token: Token) -> int | float:
     text = token.text.replace("_", "")
     if len(text) > 400:
         fail("this number is too long", token)
-    if token.kind == "integer":
-        return int(text, 0) if text[1:2].isalpha() else int(text)
-    value = float(text)
-    if not math.isfinite(value):
+    value = float(text) if token.kind != "integer" else int(text, 0) if text[1:2].isalpha() else int(text)
+    if value > sys.float_info.max:
         fail(f"{text} is larger than any number of 64 bits", token)
     return value
 

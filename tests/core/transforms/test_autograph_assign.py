@@ -326,6 +326,31 @@ def test_masks_that_depend_on_values_select_what_an_operator_changes(rng):
         core.jit(lambda x: masked_by_values(x * 1.0))(x)
 
 
+def test_integers_take_values_whose_derivative_ends_there():
+    def f(x):
+        y = np.ones((2, 3), int)
+        y[()] = x
+        y[0] += 1
+        return y
+
+    for transformed in (core.jit(f), core.vjp(f, 2.5)[0], core.vmap(f)(np.array([2.5]))[0]):
+        out = transformed(2.5) if callable(transformed) else transformed
+        np.testing.assert_array_equal(out, f(2.5))
+        assert out.dtype == int
+
+
+def test_an_array_may_be_assigned_to_itself_even_if_it_is_read_only():
+    def f(x):
+        zeros, diagonal = x[0].imag, np.diagonal(x)
+        np.copyto(zeros, zeros)
+        diagonal.real = diagonal
+        return zeros + diagonal
+
+    x = np.arange(9.0).reshape(3, 3)
+    np.testing.assert_array_equal(core.jit(f)(x), f(x))
+    np.testing.assert_array_equal(core.jvp(f, (x,), (x,))[1], np.diagonal(x))
+
+
 def masked_by_values(x):
     x[x > 0] += np.ones(7)
     return x

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import pickle
 import random
 import time
@@ -20,7 +21,7 @@ from triskele.core.graph.graph import Const, Graph
 
 _CLOCKS = {id(getattr(time, n)) for n in ("time", "time_ns", "perf_counter", "perf_counter_ns", "monotonic", "monotonic_ns", "process_time")}
 SAMPLED = 1 << 16  # bytes of an array that its fingerprint reads
-SECONDS = 1.0  # between two looks at the arrays of one function
+_SHARE = 100  # times longer than a look at the arrays of a function until the next one
 
 
 def _codes(code: CodeType) -> Iterator[CodeType]:
@@ -91,26 +92,15 @@ def _fingerprint(x: np.ndarray) -> bytes:
 class ClosedOver:
     """The arrays that are constants of a function's programs, and what was in them."""
 
-    def __init__(self) -> None:
-        self._arrays: dict[int, tuple[weakref.ref[np.ndarray], bytes]] = {}
+    def __init__(self, arrays: dict[int, tuple[weakref.ref[np.ndarray], bytes]]):
+        self._arrays = arrays
         self._next = 0.0
 
-    def add(self, f: Callable[..., Any], graph: Graph) -> None:
-        """Watch the arrays that `f` refers to and that are constants of `graph`, its trace."""
-        constants = {_fingerprint(a.value) for e in graph.equations for a in e.inputs if type(a) is Const and isinstance(a.value, np.ndarray)}
-        if not constants:
-            return
-        for v in _outside(f).values():
-            for x in v if type(v) in (list, tuple) else v.values() if type(v) is dict else [v]:
-                if type(x) is np.ndarray and x.dtype.kind in "biufc" and (known := _fingerprint(x)) in constants:
-                    self._arrays[id(x)] = weakref.ref(x), known
-
     def check(self, name: str) -> None:
-        """Warn of arrays that have changed; looks once a second at most."""
-        now = time.monotonic()
-        if not self._arrays or now < self._next:
+        """Warn of arrays that have changed; looks as often as takes a hundredth of the time."""
+        now = time.perf_counter()
+        if now < self._next:
             return
-        self._next = now + SECONDS
         for key, (ref, known) in list(self._arrays.items()):
             x = ref()
             if x is None:
@@ -118,4 +108,17 @@ class ClosedOver:
             elif _fingerprint(x) != known:
                 del self._arrays[key]
                 _warn(f"jit of {name}: an array {x.dtype}{x.shape} that it closes over has changed since it was compiled, which its "
-                      "programs do not see (pass it as an argument)", 5)
+                      "programs do not see (pass it as an argument)", 4)
+        end = time.perf_counter()
+        self._next = end + _SHARE * (end - now) if self._arrays else math.inf
+
+
+def closed_over(f: Callable[..., Any], graph: Graph, before: ClosedOver | None) -> ClosedOver | None:
+    """The arrays that `f` refers to and that are constants of `graph`, its trace, and those known `before`."""
+    constants = {_fingerprint(a.value) for e in graph.equations for a in e.inputs if type(a) is Const and isinstance(a.value, np.ndarray)}
+    arrays = {} if before is None else before._arrays
+    for v in _outside(f).values() if constants else ():
+        for x in v if type(v) in (list, tuple) else v.values() if type(v) is dict else [v]:
+            if type(x) is np.ndarray and x.dtype.kind in "biufc" and (known := _fingerprint(x)) in constants:
+                arrays[id(x)] = weakref.ref(x), known
+    return ClosedOver(arrays) if arrays else None

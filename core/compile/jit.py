@@ -19,7 +19,7 @@ import numpy as np
 
 from triskele.core import tree
 from triskele.core.compile import flat
-from triskele.core.compile.baked import ClosedOver, warn_of_baked
+from triskele.core.compile.baked import ClosedOver, closed_over, warn_of_baked
 from triskele.core.compile.staged import Staged, as_argument
 from triskele.core.compile.wrapper import MISS
 from triskele.core.errors import EscapedTensorError
@@ -120,7 +120,7 @@ class Jitted:
         self._fast_static: dict[Any, tuple[Any, Any, Any]] = {}
         self._traced = None
         self._positions = self._static_positions()
-        self._closed_over = ClosedOver()
+        self._closed_over: ClosedOver | None = None  # of functions that close over arrays
         _functions.add(self)
 
     def __repr__(self):
@@ -141,6 +141,8 @@ class Jitted:
         return self if instance is None else functools.partial(self, instance)
 
     def __call__(self, *args, **kwargs):
+        if self._closed_over is not None:
+            self._closed_over.check(self._name)
         given = args
         if self._positions and not kwargs:
             fast, args = self._fast_for_static(args)
@@ -201,7 +203,6 @@ class Jitted:
         leaves, structure = tree.flatten((dynamic, named))
         key = (structure, static, tuple([self._leaf_key(x, structure, k) for k, x in enumerate(leaves)]))
         entry = self._entries.get(key)
-        self._closed_over.check(self._name)
         if entry is None:
             with self._lock:
                 entry = self._entries.get(key) or self._compile(key, leaves, structure, static, len(args))
@@ -269,7 +270,7 @@ class Jitted:
         self._history.append((key, _difference(key, self._history)))
         with warn_of_baked(self._f, self._name):
             graph, captured = make_graph(run, specs, self._name)
-        self._closed_over.add(self._f, graph)
+        self._closed_over = closed_over(self._f, graph, self._closed_over)
         if any(getattr(c, "_trace", None) is not None and not c._trace.alive for c in captured):
             raise EscapedTensorError(f"jit of {self._name}: it reads a traced value of a transform that has ended")
         entry = Entry(Staged(graph), out_structure, captured)

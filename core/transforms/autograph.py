@@ -101,16 +101,17 @@ def call(f: Callable[..., Any]) -> Callable[..., Any]:
     library = library_function(f)
     if library is not None:
         return library
-    if isinstance(f, types.FunctionType):
-        found = f if _MARK in f.__dict__ else convert(f)
-    else:
+    if not isinstance(f, types.FunctionType):
         try:
-            found = BUILTINS.get(f)
+            builtin = BUILTINS.get(f)
         except TypeError:
-            found = None
-        if found is not None:
-            return found
-        found = convert(f)
+            builtin = None
+        if builtin is not None:
+            return builtin
+    elif _MARK in f.__dict__:
+        check_call(f, f)
+        return f
+    found = convert(f)
     check_call(f, found)
     return found
 

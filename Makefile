@@ -5,7 +5,7 @@ KERNEL_TESTS = tests/core $(wildcard $(patsubst %,tests/sponge/test_%.py,bonded 
 	neighbors nonbonded pair_kernels pme simulation sits user_potentials virtual_sites)) \
 	$(wildcard $(patsubst %,tests/quantum/test_%.py,changes classical_bits density_matrix dynamic engine expectation fuzz gates gradients long_circuits noise noise_gradients qfi \
 	simulators_agree stabilizer subspace trajectories)) \
-	$(wildcard $(patsubst %,tests/reinforce/test_%.py,all_games batched_search buffers chance_games envs first_use games go gumbel mcts memory muzero ppo program \
+	$(wildcard $(patsubst %,tests/reinforce/test_%.py,all_games batched_search buffers chance_games envs games go gumbel mcts memory muzero ppo program \
 	returns solver solver_fuzz transforms))
 
 demo:

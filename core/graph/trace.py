@@ -221,16 +221,22 @@ class GraphTensor(Tensor):
         )
 
 
+def is_spread(x: Any) -> bool:
+    """Return True if a traced `x` refers to one element in several places, so that its copies in order K are not row by row."""
+    return isinstance(x, GraphTensor) and x.ndim > 1 and bool(x._in_c_order()) and x.value in x._trace.spread
+
+
 class GraphTrace(Trace):
     """Records operations as equations. Tensors of outer transforms that the function closes over become extra inputs."""
 
-    __slots__ = ("equations", "captured", "unordered", "_captured_vars", "_consts", "_followed")
+    __slots__ = ("equations", "captured", "unordered", "spread", "_captured_vars", "_consts", "_followed")
 
     def __init__(self):
         super().__init__()
         self.equations: list[Equation] = []
         self.captured: list[Any] = []
         self.unordered: set[Any] = set()  # variables whose elements NumPy may not have row by row in memory
+        self.spread: set[Any] = set()  # those that refer to one element in several places; NumPy's copies have other orders
         self._followed = 0  # the equations that this is known of
         self._captured_vars: dict[Any, Var] = {}
         self._consts: dict[int, tuple[weakref.ref, Const]] = {}
@@ -305,6 +311,8 @@ class GraphTrace(Trace):
     def in_c_order(self, atom: Var | Const) -> bool:
         """Return True if NumPy surely has the value row by row in memory: no operation behind it has moved axes."""
         for e in self.equations[self._followed :]:
+            if e.primitive.name == "broadcast_to" or (e.primitive.write_back is not None and not self.spread.isdisjoint(e.inputs)):
+                self.spread.update(e.outputs)
             if e.primitive.name == "transpose" or not all(self._row_by_row(a) for a in e.inputs):
                 self.unordered.update(v for v in e.outputs if sum(n > 1 for n in v.spec.shape) > 1)
         self._followed = len(self.equations)

@@ -9,10 +9,11 @@ import numpy as np
 
 from triskele.core.errors import TracerError
 from triskele.core.graph.graph import spec_of
-from triskele.core.graph.trace import GraphTensor, view
+from triskele.core.graph.trace import GraphTensor, is_spread, view
 from triskele.core.ops.complex import real_dtype
 from triskele.core.ops.constant import constant_like
 from triskele.core.ops.define import as_value, has_tensor
+from triskele.core.ops.elementwise import converted
 from triskele.core.ops.shape import reshape_p
 from triskele.core.tensor import CREATION, FUNCTIONS, Tensor, implements
 from triskele.core.views import in_c_order, own_array
@@ -70,6 +71,8 @@ def _full(like, shape, value, dtype):
     out = constant_like(like, 0, shape, dtype)
     if isinstance(value, Tensor) or np.ndim(value):
         value = as_value(value)
+        lead = np.ndim(value) - len(shape)
+        value = np.reshape(value, np.shape(value)[lead:]) if lead > 0 and np.shape(value)[:lead] == (1,) * lead else value
         filled = np.broadcast_to(value.astype(dtype) if np.result_type(value) != dtype else value, shape)
         return filled._handle() if isinstance(filled, Tensor) else like._trace.lift(filled)
     return constant_like(like, value, shape, dtype) if value != 0 else out
@@ -145,7 +148,7 @@ def copy(a, order="K", subok=False):
 
 
 def _copied(x, order):
-    out = x._handle()
+    out = converted(x, x.dtype, order) if order in "KA" and is_spread(x) else x._handle()
     if x.ndim > 1:
         return own_array(out, True if order == "C" else False if order == "F" else None)
     return own_array(out) if x.ndim or x._link is not None else out

@@ -8,7 +8,7 @@ import numpy as np
 
 from triskele.core.graph.graph import Spec
 from triskele.core.graph.primitive import Primitive
-from triskele.core.graph.trace import bind
+from triskele.core.graph.trace import bind, is_spread
 from triskele.core.ops.define import (
     MINUS_ONE,
     ONE,
@@ -257,4 +257,12 @@ def astype(x, dtype, order="K", casting="unsafe", subok=True, copy=True, device=
         return x._handle() if copy else x
     if x.dtype.kind == "c" and dtype.kind in "fiu":
         x = np.real(x)
-    return bind(convert, x, dtype=dtype)
+    return converted(x, dtype, order)
+
+
+def converted(x, dtype, order):
+    """A copy of an array in another dtype."""
+    out = bind(convert, x, dtype=dtype)
+    if order in "KA" and is_spread(x):
+        out._trace.unordered.add(out.value)
+    return out

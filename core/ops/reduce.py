@@ -362,7 +362,7 @@ def ptp(a, axis=None, out=None, keepdims=False):
 @implements(np.count_nonzero)
 def count_nonzero(a, axis=None, *, keepdims=False):
     """``numpy.count_nonzero``."""
-    return np.sum(np.not_equal(a, 0), axis=axis, keepdims=keepdims)
+    return np.sum(as_value(a).astype(bool), axis=axis, keepdims=keepdims)
 
 
 @implements(np.average)

@@ -241,6 +241,8 @@ def squeeze(a, axis=None):
         raise ValueError(
             f"cannot select an axis to squeeze out which has size not equal to one, got axis {axis} of shape {shape}"
         )
+    if not shape and isinstance(a, Tensor) and a._link is None:
+        return a  # a scalar, of which reshape makes an array
     return np.reshape(a, tuple(n for i, n in enumerate(shape) if i not in axes))
 
 

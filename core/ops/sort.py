@@ -15,6 +15,7 @@ from triskele.core.ops.gather import scatter_p
 from triskele.core.ops.shape import normal_axis
 from triskele.core.ops.take import gather_along
 from triskele.core.tensor import Tensor, implements
+from triskele.core.views import in_c_order
 
 # -- sort: (keys sorted, permutation) along the last axis, stable -------------------------------------------------------------
 
@@ -59,9 +60,10 @@ def _(args, axes, size):
 
 
 def _sorted(keys, axis):
-    """(sorted keys ..., permutation) along any axis."""
-    axis = normal_axis(axis, np.ndim(keys[0]))
-    return [np.moveaxis(y, -1, axis) for y in bind(sort_p, *[np.moveaxis(k, axis, -1) for k in keys])]
+    """(sorted keys ..., permutation) along any axis, row by row in memory if the keys are."""
+    axis, order = normal_axis(axis, np.ndim(keys[0])), "C" if all(map(in_c_order, keys)) else "K"
+    found = [np.moveaxis(y, -1, axis) for y in bind(sort_p, *[np.moveaxis(k, axis, -1) for k in keys])]
+    return [*[np.copy(y, order) for y in found[:-1]], np.copy(found[-1], "C")]
 
 
 def _start(a, axis):

@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from triskele.core.kernels import simd
+from triskele.core.kernels import native, simd
 from triskele.core.kernels.njit import inner, template
 from triskele.reinforce import random
 
@@ -19,6 +19,7 @@ __all__ = ["draw_outcome", "select_puct", "select_scored", "select_uct"]
 _EVEN, _ODD = (0, 2, 4, 6, 8, 10, 12, 14), (1, 3, 5, 7, 9, 11, 13, 15)
 _INFINITY = np.float32(np.inf)
 _LOWEST = -(2**31)  # no score has it
+_CHECKED = native.checked()
 
 
 def _places(octaves, steps):
@@ -38,8 +39,11 @@ _LOG = np.log(_places(_LOG_OCTAVES, _LOG_STEPS)).astype(np.float32)
 @inner
 def _children(tree, at, count):
     """Eight edges from place `at`: which are edges, which have been visited, and visits and mean (float32) of their children."""
-    child = simd.load(tree.children, at, 8)  # a load with a mask would wait for `count`; there is room behind the last edge
     lanes = simd.iota(8) < count
+    if _CHECKED:
+        child = simd.load_masked(tree.children, at, lanes, simd.splat(np.int32(0), 8))
+    else:
+        child = simd.load(tree.children, at, 8)  # a load with a mask would wait for `count`; there is room behind the last edge
     taken = lanes & (child >= 0)
     pairs = simd.bitcast(simd.gather_masked(tree.packed, child, taken, simd.splat(np.int64(0), 8)), np.int32)
     visits = simd.convert(simd.shuffle(pairs, _EVEN), np.float32)

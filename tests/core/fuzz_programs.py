@@ -8,6 +8,7 @@ interpreter is a finding like any other. Each finding is shrunk and printed as a
 from __future__ import annotations
 
 import argparse
+import contextlib
 import faulthandler
 import json
 import linecache
@@ -164,8 +165,7 @@ class Grown:
         before = {k: v for k, v in self.env.items() if k != "np"}
         copies = {k: np.array(v, copy=True) for k, v in before.items()}
         try:
-            with warnings.catch_warnings(), np.errstate(all="ignore"):
-                warnings.simplefilter("ignore")
+            with defined_casts():
                 exec(text.replace("\n    ", "\n"), self.env)
         except Exception:  # noqa: BLE001  NumPy does not take this statement
             ok = False
@@ -186,6 +186,15 @@ class Grown:
             if isinstance(v, np.ndarray) and v.flags.writeable:
                 v[...] = copies[k]
         return False
+
+
+@contextlib.contextmanager
+def defined_casts():
+    """Without warnings, but where a number is cast to an integer that cannot hold it: C leaves open what comes out."""
+    with warnings.catch_warnings(), np.errstate(all="ignore", invalid="warn"):
+        warnings.simplefilter("ignore")
+        warnings.filterwarnings("error", message="invalid value encountered in cast")
+        yield
 
 
 def random_array(rng, shape, dtype, smooth=False):
@@ -275,8 +284,7 @@ def difference(found, wanted, rough):
 
 
 def numpy_results(f, inputs):
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")
+    with defined_casts():
         return [np.array(r) for r in f(*[x.copy() for x in inputs])]
 
 

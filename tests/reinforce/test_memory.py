@@ -48,7 +48,7 @@ def test_trees_at_their_limits(options, game):
                 assert "memory" in str(error)
                 break
             for tree, state in zip(result.tree, states, strict=True):
-                    check_tree(tree, "solver" in options)
+                check_tree(tree, "solver" in options)
                 assert tree.arrays.counts[NODES] == len(tree) and tree.root.state.data.tobytes() == state.data.tobytes()
             actions = [int(rng.choice(s.legal_actions)) for s in states]
             search.advance(actions)

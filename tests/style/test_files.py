@@ -19,23 +19,24 @@ def name(path):
     return str(path.relative_to(ROOT))
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=name)
-def test_a_file_can_be_held_in_the_head(path):
-    lines = len(path.read_text().splitlines())
-    assert lines <= LONGEST, f"{name(path)}: a file must have at most {LONGEST} lines, got {lines} (split it by matter)"
+TEXTS = {path: path.read_text() for path in SOURCES}
 
 
-@pytest.mark.parametrize("path", [p for p in SOURCES if p != Path(__file__).resolve()], ids=name)
-def test_no_forbidden_words(path):
-    for number, line in enumerate(path.read_text().splitlines(), 1):
-        found = FORBIDDEN.search(line)
-        assert not found, f"{name(path)}:{number}: {found.group()!r} does not belong in the code"
+def test_a_file_can_be_held_in_the_head():
+    long = [f"{name(path)}: {n} lines" for path, text in TEXTS.items() if (n := len(text.splitlines())) > LONGEST]
+    assert not long, f"a file must have at most {LONGEST} lines (split it by matter): " + ", ".join(long)
 
 
-@pytest.mark.parametrize("path", [p for p in SOURCES if p.is_relative_to(ROOT / "core") or p.is_relative_to(ROOT / "sponge")], ids=name)
-def test_source_has_a_docstring(path):
-    text = path.read_text().strip()
-    assert not text or text.startswith(('"""', 'r"""')), f"{name(path)}: a module must say in its first line what it is"
+def test_no_forbidden_words():
+    found = [f"{name(path)}:{number}: {word.group()}" for path, text in TEXTS.items() if path != Path(__file__).resolve()
+             for number, line in enumerate(text.splitlines(), 1) if (word := FORBIDDEN.search(line))]
+    assert not found, "these words do not belong in the code: " + ", ".join(found)
+
+
+def test_sources_have_a_docstring():
+    without = [name(path) for path, text in TEXTS.items() if not path.is_relative_to(ROOT / "tests") and not path.is_relative_to(ROOT / "examples")
+               and text.strip() and not text.lstrip().startswith(('"""', 'r"""'))]
+    assert not without, "a module must say in its first line what it is: " + ", ".join(without)
 
 
 def test_packages_are_linked_into_the_namespace():

@@ -173,7 +173,7 @@ def _call(function, positional, keywords=()):
     shown = []
     for name, x in (*positional, *keywords):
         if isinstance(x, (Tensor, np.ndarray)):
-            shown.append(str(spec_of(x)))
+            shown.append(describe([x]))
         elif isinstance(x, (tuple, list)) and any(isinstance(y, (Tensor, np.ndarray)) for y in x):
             shown.append(f"[{describe(x)}]")
         elif isinstance(x, (int, float, complex, str, tuple, list)) and x is not False:
@@ -183,7 +183,14 @@ def _call(function, positional, keywords=()):
 
 def describe(args: Sequence[Any]) -> str:
     """Shapes and dtypes of arguments, for messages."""
-    return ", ".join(str(spec_of(a)) for a in args)
+    return ", ".join(map(_described, args))
+
+
+def _described(x):
+    try:
+        return str(spec_of(x))
+    except EscapedTensorError:  # a view of what has changed since, in a transform that has ended
+        return "a view"
 
 
 class GraphTensor(Tensor):

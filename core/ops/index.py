@@ -296,7 +296,9 @@ def _to_dtype(v, x):
         return v
     if own.dtype.kind == "c" and dtype.kind != "c":
         raise TypeError(f"x[...] = v: a complex value cannot be assigned into {dtype} (take np.real of it first)")
-    return v.astype(dtype) if hasattr(v, "astype") else dtype.type(v)
+    if not hasattr(v, "astype"):
+        return dtype.type(v) if isinstance(v, int) else np.asarray(v).astype(dtype)[()]
+    return v.astype(dtype)
 
 
 def setitem(x: Any, idx: Any, v: Any, mode: str = "set") -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 
 import numpy as np
@@ -31,6 +32,9 @@ def take(a, indices, axis=None, out=None, mode="raise"):
         a, axis = np.ravel(a), axis or 0
     axis = normal_axis(axis, np.ndim(a))
     n = np.shape(a)[axis]
+    shape = (*np.shape(a)[:axis], *np.shape(indices), *np.shape(a)[axis + 1 :])
+    if n == math.prod(shape) == 0:
+        return np.reshape(a, shape)
     if spec_of(indices).dtype.kind not in "iub":
         raise TypeError(
             f"Cannot cast array data from {spec_of(indices).dtype!r} to dtype('int64') according to the rule 'safe'"

@@ -440,6 +440,19 @@ def test_squeezed_scalars_are_scalars():
     np.testing.assert_array_equal(core.jit(f)(x)[0], f(x)[0])
 
 
+def test_an_error_names_arguments_that_cannot_be_read_any_more():
+    def f(x):
+        y = x * 1.0
+        flipped = np.flip(y, 0)
+        y[0] = 1.0
+        np.put(np.zeros(3, int), [0], flipped)
+        return y
+
+    with pytest.raises(TracerError, match="the array must be a traced one") as caught:
+        core.vjp(f, np.ones(3))
+    assert "put(int64[3], [0], a view)" in caught.value.__notes__[0]
+
+
 def test_views_do_not_keep_one_another_alive():
     def f(x):
         y = x * 1.0

@@ -16,10 +16,12 @@ from typing import Any
 import numpy as np
 
 from triskele.core.errors import TracerError
-from triskele.core.views import check_writeable, fetch, in_c_order, remember_order, wrote
+from triskele.core.views import check_writeable, fetch, in_c_order, own_array, remember_order, wrote
 
 UFUNCS: dict[Any, Callable] = {}
 FUNCTIONS: dict[Any, Callable] = {}
+# whose results without dimensions are arrays in NumPy, where those of other functions are scalars
+ARRAYS = {np.where, np.select, np.piecewise, np.real_if_close, np.isin, np.cov, np.i0, np.tensordot, np.linalg.tensordot, np.linalg.tensorsolve, np.fft.fftn, np.fft.ifftn}
 VIEWS: set[Any] = set()  # the functions among them whose results share memory with their arguments
 CREATION: dict[Any, Callable] = {}  # np.zeros(..., like=tensor) and the like: called with the Tensor first
 
@@ -250,6 +252,8 @@ class Tensor:
             )
         out = f(*args, **kwargs)
         if isinstance(out, Tensor):
+            if not out.shape and func in ARRAYS:
+                return own_array(out._handle())
             return out if out._link is None or func in VIEWS or "out" in kwargs else separate(out)
         return separate(out) if isinstance(out, (tuple, list)) and func not in VIEWS else out
 

@@ -75,6 +75,11 @@ class Family:
         return found if top is None else [top, *found]
 
 
+def is_scalar(t: Any) -> bool:
+    """Return True if `t` is what a NumPy scalar is, rather than an array without dimensions."""
+    return not t.shape and t._link is None if hasattr(t, "_link") else not isinstance(t, np.ndarray)
+
+
 def own_array(t: Any, c_order: bool | None = None) -> Any:
     """Make `t` the top of its own memory, a 0-d one an array rather than a scalar, and return it (`c_order`: see `Family`)."""
     t._link = Link(None, None, None, Family(t))

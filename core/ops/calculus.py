@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from triskele.core.ops.define import as_value
+from triskele.core.ops.define import as_value, scalar_or_array
 from triskele.core.ops.shape import normal_axis
 from triskele.core.ops.take import take
 from triskele.core.tensor import implements
@@ -106,7 +106,7 @@ def interp(x, xp, fp, left=None, right=None, period=None):
         inside = f0 + (f1 - f0) / (x1 - x0) * (x - x0)
     out = np.where(np.less(x, xp[0]), fp[0] if left is None else left,
                    np.where(np.greater(x, xp[n - 1]), fp[n - 1] if right is None else right, inside))
-    return np.where(np.equal(x, xp[n - 1]), fp[n - 1], out)
+    return scalar_or_array(np.where(np.equal(x, xp[n - 1]), fp[n - 1], out))
 
 
 # -- polynomials ------------------------------------------------------------------------------------------------------------------

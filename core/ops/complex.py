@@ -8,6 +8,7 @@ from triskele.core.graph.graph import spec_of
 from triskele.core.graph.trace import bind, view
 from triskele.core.ops.define import ONE, as_value, elementwise
 from triskele.core.tensor import Tensor, implements
+from triskele.core.views import is_scalar
 
 
 def real_dtype(dtype: np.dtype) -> np.dtype:
@@ -81,7 +82,8 @@ def imag(val):
     val = as_value(val)
     if np.result_type(val).kind == "c":
         return _part_view(_imag.primitive, val)
-    return np.broadcast_to(np.zeros_like(val), np.shape(val))  # read-only
+    zeros = np.broadcast_to(np.zeros_like(val), np.shape(val))  # read-only
+    return zeros[()] if is_scalar(val) else zeros
 
 
 def _set_part(part):

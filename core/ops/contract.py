@@ -368,6 +368,8 @@ def tensordot(a, b, /, axes: Any = 2):
 def kron(a, b):
     """``numpy.kron``: the Kronecker product."""
     a, b = as_value(a), as_value(b)
+    if not np.ndim(a) or not np.ndim(b):
+        return np.multiply(a, b)
     rank = max(np.ndim(a), np.ndim(b))
     shape_a = (1,) * (rank - np.ndim(a)) + np.shape(a)
     shape_b = (1,) * (rank - np.ndim(b)) + np.shape(b)

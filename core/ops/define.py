@@ -29,6 +29,11 @@ def as_value(x: Any) -> Any:
     return a
 
 
+def scalar_or_array(x: Any) -> Any:
+    """`x`, as a scalar if it has no dimensions: what ``x[()]`` is for NumPy."""
+    return x if np.ndim(x) else x[()]
+
+
 def has_tensor(x: Any) -> bool:
     """Whether a Tensor is somewhere in nested lists and tuples."""
     if isinstance(x, (list, tuple)):

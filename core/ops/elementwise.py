@@ -19,6 +19,7 @@ from triskele.core.ops.define import (
     ufunc_loop,
 )
 from triskele.core.tensor import implements
+from triskele.core.views import is_scalar
 
 # -- arithmetic: the implementations are Python's operators, so that Python numbers stay Python numbers -------------
 
@@ -92,7 +93,7 @@ def _integer_power_d(x, n):
 def power_operator(x, y):
     """``x ** y``; a fixed integer exponent is repeated multiplication."""
     if type(y) is int and np.result_type(x).kind == "b":  # NumPy takes the integers for it, and a square of its own
-        return np.square(x) if y == 2 and np.ndim(x) else _power(x, y)
+        return np.square(x) if y == 2 and not is_scalar(x) else _power(x, y)
     if type(y) is int and -64 <= y <= 64 and (y >= 0 or np.result_type(x).kind in "fc"):
         return bind(integer_power, as_value(x), exponent=y) if y != 1 else +x
     return _power(x, y)

@@ -13,7 +13,7 @@ from triskele.core.graph.primitive import Primitive
 from triskele.core.graph.trace import bind, view
 from triskele.core.ops.define import as_value
 from triskele.core.tensor import Tensor, implements
-from triskele.core.views import memory_twin
+from triskele.core.views import is_scalar, memory_twin
 
 # -- reshape ----------------------------------------------------------------------------------------------------------
 
@@ -241,8 +241,8 @@ def squeeze(a, axis=None):
         raise ValueError(
             f"cannot select an axis to squeeze out which has size not equal to one, got axis {axis} of shape {shape}"
         )
-    if not shape and isinstance(a, Tensor) and a._link is None:
-        return a  # a scalar, of which reshape makes an array
+    if is_scalar(a):  # of which reshape makes an array
+        return a
     return np.reshape(a, tuple(n for i, n in enumerate(shape) if i not in axes))
 
 

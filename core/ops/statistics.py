@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from triskele.core.ops.define import as_value
+from triskele.core.ops.define import as_value, scalar_or_array
 from triskele.core.ops.reduce import normal_axes
 from triskele.core.tensor import Tensor, implements
 
@@ -74,7 +74,7 @@ def quantile(a, q, axis=None, out=None, overwrite_input=False, method="linear", 
         found = found.astype(np.result_type(a)) if not isinstance(q, Tensor) and np.ndim(q) == 0 else found
     if keepdims:
         found = np.reshape(found, (*np.shape(q), *[1 if i in axes else n for i, n in enumerate(shape)]))
-    return found
+    return scalar_or_array(found)
 
 
 @implements(np.percentile)

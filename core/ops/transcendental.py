@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from triskele.core.ops.define import as_value, elementwise
+from triskele.core.ops.define import as_value, elementwise, scalar_or_array
 from triskele.core.tensor import implements
 
 ANY, POSITIVE, UNIT, BEYOND_ONE = (-2.0, 2.0), (0.3, 3.0), (-0.9, 0.9), (1.2, 3.0)
@@ -100,7 +100,7 @@ def sinc(x):
     for k in range(9, 0, -1):  # 1 - v/(2 3) (1 - v/(4 5) (1 - ...)): the first term left out is below 1e-22
         series = 1 - v / ((2 * k) * (2 * k + 1)) * series
     far = np.where(near, 1, u)
-    return np.where(near, series, np.sin(far) / far)
+    return scalar_or_array(np.where(near, series, np.sin(far) / far))
 
 
 @implements(np.i0)

@@ -126,8 +126,9 @@ def differences(
             plain = re.sub(r" \d+$", "", name)  # "bond 2" is the second potential of the name
             sums[groups.get(name, groups.get(plain, table.get(plain, "other")))][side] += energy
     sums["total"] = [sum(terms.values()), sum(reference.energies.values())]
+    sizes = {group: abs(other) for group, (_, other) in sums.items()} | {"total": sum(map(abs, reference.energies.values()))}
     for group, (mine, other) in sums.items():
-        if not abs(mine - other) <= atol + rtol * abs(other):
+        if not abs(mine - other) <= atol + rtol * sizes[group]:
             found.append(f"energy of {group}: {mine:.8g} kJ/mol here, {other:.8g} in OpenMM")
     forces = ours.forces(reference.positions, box if ours.box is not None else None)
     heavy = np.array([theirs.getParticleMass(i)._value > 0 for i in range(ours.n)])

@@ -16,7 +16,7 @@ from triskele.core.ops.define import as_value, has_tensor
 from triskele.core.ops.elementwise import converted
 from triskele.core.ops.shape import reshape_p
 from triskele.core.tensor import CREATION, FUNCTIONS, Tensor, implements
-from triskele.core.views import in_c_order, own_array
+from triskele.core.views import in_c_order, is_scalar, own_array
 
 
 def _shape(shape, default):
@@ -30,7 +30,7 @@ def _ordered(out, like, order):
     if not isinstance(out, Tensor):
         return out
     if order == "K" and isinstance(out, GraphTensor) and isinstance(like, GraphTensor):
-        if not in_c_order(like):
+        if not in_c_order(like) or is_spread(like):
             out._trace.unordered.add(out.value)
     elif order == "F" or (order in "AK" and isinstance(like, Tensor) and not in_c_order(like)):
         return own_array(out, False)
@@ -107,7 +107,7 @@ def collect(obj, dtype=None, copy=None):
     """Arrays, numbers, Tensors and nested sequences of them as one array or Tensor, with `copy` as in ``numpy.array``."""
     if isinstance(obj, Tensor):
         if (dtype is None or np.dtype(dtype) == obj.dtype) and not copy:
-            return obj
+            return own_array(obj._handle()) if is_scalar(obj) else obj
         if copy is False:
             raise ValueError("Unable to avoid copy while creating an array as requested.")
         return own_array(np.copy(obj) if dtype is None else obj.astype(dtype))

@@ -412,7 +412,7 @@ def test_windows_and_broadcasts_are_read_only():
     lambda y: np.sort(y.T, axis=0), lambda y: np.argsort(y.T, axis=0), lambda y: np.cumsum(y, axis=0),
     lambda y: np.broadcast_to(y[:, :1], (2, 3, 2)).astype(np.float32), lambda y: np.copy(np.broadcast_to(y[:, :1], (2, 3, 2))),
     lambda y: np.broadcast_to(y[:, :1], (2, 3, 2)).copy(), lambda y: np.broadcast_to(y[:, :1], (2, 3, 2)) * 2,
-    lambda y: np.count_nonzero(np.broadcast_to(y[:, :1], (2, 2, 3, 2)), axis=0),
+    lambda y: np.count_nonzero(np.broadcast_to(y[:, :1], (2, 2, 3, 2)), axis=0), lambda y: np.full_like(np.broadcast_to(y[:, :1], (2, 3, 2)), 3),
 ])  # fmt: skip
 @pytest.mark.parametrize("transform", [core.jit, lambda f: lambda x: core.vjp(f, x)[0], lambda f: lambda x: core.vmap(f)(np.stack([x, x]))[0]])
 def test_flat_views_of_new_arrays_follow_their_order_in_memory(make, transform):
@@ -430,14 +430,17 @@ def test_flat_views_of_new_arrays_follow_their_order_in_memory(make, transform):
         np.testing.assert_array_equal(found, f(x))
 
 
-def test_squeezed_scalars_are_scalars():
+@pytest.mark.parametrize("make", [np.squeeze, np.asarray, np.array, lambda x: x, lambda x: np.where(x > 0, x, 0), lambda x: np.kron(x, x)])
+def test_views_of_arrays_without_dimensions_and_of_scalars(make):
     def f(x):
-        flat = x.squeeze().ravel()
+        y = make(x)
+        flat = y.reshape(-1)
         flat *= 2
-        return x, flat
+        return x + 0, y + 0, flat
 
     x = np.float64(-3.0)
-    np.testing.assert_array_equal(core.jit(f)(x)[0], f(x)[0])
+    for got, wanted in zip(core.jit(f)(x), f(x), strict=True):
+        np.testing.assert_array_equal(got, wanted)
 
 
 def test_an_error_names_arguments_that_cannot_be_read_any_more():

@@ -41,6 +41,7 @@ def assign(value: Any, get: Callable[[], Any], index: Any) -> Any:
     if type(get()) is np.ndarray and (has_tensor(value) or has_tensor(index)):
         _check_alone(get, "x[i] = v")
         return _own(setitem(get(), index, value))
+    check_target(type(get()))
     x = get()
     x[index] = value
     return x
@@ -53,6 +54,7 @@ def update_at(kind: str, get: Callable[[], Any], index: Any, value: Callable[[],
         x[...] = _where_masked(kind, x, index, value())
         return x
     if type(get()) is not np.ndarray:
+        check_target(type(get()))
         x = get()
         x[index] = _IN_PLACE[kind](x[index], value())
         return x
@@ -69,6 +71,7 @@ def update_at(kind: str, get: Callable[[], Any], index: Any, value: Callable[[],
 def update(kind: str, get: Callable[[], Any], value: Callable[[], Any]) -> Any:
     """What the variable is after ``x += value()`` (or another operator)."""
     if type(get()) is not np.ndarray:
+        check_target(type(get()))
         return _IN_PLACE[kind](get(), value())
     v = value()
     if not isinstance(v, Tensor):

@@ -18,11 +18,17 @@ from typing import Any
 
 import numpy as np
 
+from triskele.core.tensor import Tensor
+
 _PURE_MODULES = ("numpy", "scipy", "math", "cmath", "operator", "functools", "itertools", "dataclasses", "triskele")
-_PURE_BUILTINS = {abs, all, any, bool, complex, dict, divmod, enumerate, float, int, isinstance, len, list, max, min, pow, range, reversed, round, set, slice,
-                  sorted, str, sum, tuple, type, zip}  # fmt: skip
-_CHANGES = {"STORE_GLOBAL", "DELETE_GLOBAL", "STORE_ATTR", "DELETE_ATTR", "DELETE_SUBSCR", "YIELD_VALUE"}
+_PURE_BUILTINS = {abs, all, any, bool, complex, dict, divmod, enumerate, float, int, len, list, max, min, pow, range, reversed, round, set, slice, sorted, sum,
+                  tuple, zip}  # fmt: skip
+_VALUES = (Tensor, np.ndarray, np.generic, int, float, complex, str, bytes, tuple)
+# a handler may take the error that a traced value raises for one of the user's
+_NEVER = {"STORE_GLOBAL", "DELETE_GLOBAL", "DELETE_SUBSCR", "YIELD_VALUE", "PUSH_EXC_INFO"}
 _OF_OTHERS = {"STORE_DEREF", "DELETE_DEREF"}
+# what tells a traced value from a number
+_TELLS = {"isinstance", "issubclass", "type", "hasattr", "callable", "id", "repr", "str", "dir", "vars", "locals", "globals", "eval", "exec"}
 
 
 class OnlyCopies(Exception):
@@ -39,7 +45,7 @@ _rehearsal = _Rehearsal()
 @contextmanager
 def rehearsed(body: types.FunctionType) -> Iterator[None]:
     """Raise `OnlyCopies` before code in this context, which runs `body`, does more than compute."""
-    if any(i.opname in ("STORE_GLOBAL", "DELETE_GLOBAL", "DELETE_SUBSCR") for c in _codes(body.__code__) for i in dis.get_instructions(c)):
+    if not _code_is_pure(body.__code__, body=True):
         raise OnlyCopies
     before, _rehearsal.active = _rehearsal.active, True
     try:
@@ -54,9 +60,9 @@ def check_call(f: Callable[..., Any], converted: Callable[..., Any]) -> None:
         raise OnlyCopies
 
 
-def check_target() -> None:
-    """Raise `OnlyCopies` in a rehearsal, where something that is no variable is about to be assigned into."""
-    if _rehearsal.active:
+def check_target(kind: type = object) -> None:
+    """Raise `OnlyCopies` in a rehearsal if an object of this class, which other names may know, is about to be assigned into."""
+    if _rehearsal.active and not issubclass(kind, _VALUES):
         raise OnlyCopies
 
 
@@ -94,8 +100,14 @@ def _codes(code):
 
 
 @functools.lru_cache(1024)
-def _code_is_pure(code: types.CodeType, subscripts: bool) -> bool:
-    """Whether a function with this code changes its own variables only; assignments ``x[i] = v`` are looked at as they come if `subscripts`."""
-    outside = set(code.co_freevars)
-    return not any(i.opname in _CHANGES or (i.opname in _OF_OTHERS and i.argval in outside) or (i.opname == "STORE_SUBSCR" and not subscripts)
+def _code_is_pure(code: types.CodeType, subscripts: bool = True, body: bool = False) -> bool:
+    """Whether a function with this code changes its own variables only, and does the same with traced values as with numbers.
+
+    Assignments ``x[i] = v`` are looked at as they come if `subscripts`; the variables of a `body` are those around it.
+    """
+    outside = set() if body else set(code.co_freevars)
+    never = _NEVER if body else _NEVER | {"STORE_ATTR", "DELETE_ATTR"}
+    if any(not _TELLS.isdisjoint(c.co_names) for c in _codes(code)):
+        return False
+    return not any(i.opname in never or (i.opname in _OF_OTHERS and i.argval in outside) or (i.opname == "STORE_SUBSCR" and not subscripts)
                    for c in _codes(code) for i in dis.get_instructions(c))

@@ -303,7 +303,55 @@ def random(x):
     return x
 
 
-@pytest.mark.parametrize("f", [powers, products, a_list, names, slices, counted, collected, remembered, sometimes, drawn, consumed, shared, rebound,
+def handled(x):
+    for i in range(ROUNDS):
+        try:
+            x = x + [1.0, 2.0, 3.0][i]
+        except (IndexError, ValueError, TypeError):
+            x = x + i / 2 if i > 70 else x - 1
+    return x
+
+
+def told_apart(x):
+    for i in range(ROUNDS):
+        x = x + 1 if isinstance(i, int) else x - 1
+    return x
+
+
+def kind(i):
+    return 1.0 if type(i) is int else -1.0
+
+
+def told_apart_elsewhere(x):
+    for i in range(ROUNDS):
+        x = x + kind(i)
+    return x
+
+
+def known_by_two_names(x):
+    state = {"x": x}
+    other = state
+    for i in range(ROUNDS):
+        state["x"] = state["x"] * 0.99 + i
+    return other["x"]
+
+
+def list_in_place(x):
+    pair = [x, x + 1]
+    other = pair
+    for i in range(ROUNDS):
+        pair[0], pair[1] = pair[1] + i, pair[0]
+    return other[0], pair[1]
+
+
+def looked_up(x):
+    table, chosen = {3: 1.0, 70: 2.0}, {5, 9}
+    for i in range(ROUNDS):
+        x = x + table.get(i, 0.0) + (1.0 if i in chosen else 0.0)
+    return x
+
+
+@pytest.mark.parametrize("f", [known_by_two_names, list_in_place, handled, told_apart, told_apart_elsewhere, looked_up, powers, products, a_list, names, slices, counted, collected, remembered, sometimes, drawn, consumed, shared, rebound,
                                attribute, popped, random, growing])  # fmt: skip
 def test_copies_where_a_loop_might_mean_something_else(f):
     x = np.linspace(0.1, 0.7, 3)

@@ -6,7 +6,7 @@ import operator
 
 import numpy as np
 
-from triskele.core.graph.graph import Spec
+from triskele.core.graph.graph import Spec, spec_of
 from triskele.core.graph.primitive import Primitive
 from triskele.core.graph.trace import bind, is_spread
 from triskele.core.ops.define import (
@@ -92,9 +92,9 @@ def _integer_power_d(x, n):
 @implements(operators=("__pow__", "__rpow__", "__ipow__"))
 def power_operator(x, y):
     """``x ** y``; a fixed integer exponent is repeated multiplication."""
-    if type(y) is int and np.result_type(x).kind == "b":  # NumPy takes the integers for it, and a square of its own
+    if type(y) is int and spec_of(x).dtype.kind == "b":  # NumPy takes the integers for it, and a square of its own
         return np.square(x) if y == 2 and not is_scalar(x) else _power(x, y)
-    if type(y) is int and -64 <= y <= 64 and (y >= 0 or np.result_type(x).kind in "fc"):
+    if type(y) is int and -64 <= y <= 64 and (y >= 0 or spec_of(x).dtype.kind in "fc"):
         return bind(integer_power, as_value(x), exponent=y) if y != 1 else +x
     return _power(x, y)
 

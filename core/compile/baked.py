@@ -11,24 +11,17 @@ import warnings
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from types import CodeType
 from typing import Any
 
 import numpy as np
 
 from triskele.core.errors import BakedValueWarning
 from triskele.core.graph.graph import Const, Graph
+from triskele.core.transforms.autograph_pure import codes
 
 _CLOCKS = {id(getattr(time, n)) for n in ("time", "time_ns", "perf_counter", "perf_counter_ns", "monotonic", "monotonic_ns", "process_time")}
 SAMPLED = 1 << 16  # bytes of an array that its fingerprint reads
 _SHARE = 100  # times longer than a look at the arrays of a function until the next one
-
-
-def _codes(code: CodeType) -> Iterator[CodeType]:
-    yield code
-    for c in code.co_consts:
-        if isinstance(c, CodeType):
-            yield from _codes(c)
 
 
 def _outside(f: Callable[..., Any]) -> dict[str, Any]:
@@ -37,7 +30,7 @@ def _outside(f: Callable[..., Any]) -> dict[str, Any]:
     code = getattr(f, "__code__", None)
     if code is None:
         return {}
-    names = {n for c in _codes(code) for n in c.co_names}
+    names = {n for c in codes(code) for n in c.co_names}
     found = {n: f.__globals__[n] for n in names if n in f.__globals__}
     for n, cell in zip(code.co_freevars, f.__closure__ or (), strict=True):
         try:
@@ -60,7 +53,7 @@ def _reads_clock(f: Callable[..., Any], outside: dict[str, Any]) -> bool:
     code = getattr(getattr(f, "__func__", f), "__code__", None)
     if code is None or not any(v is time for v in outside.values()):
         return False
-    attributes = {n for c in _codes(code) for n in c.co_names}
+    attributes = {n for c in codes(code) for n in c.co_names}
     return any(id(getattr(time, n, None)) in _CLOCKS for n in attributes)
 
 

@@ -53,7 +53,7 @@ def while_(test, body, get, put, names, line):
     _loop("while", lambda: truth(test(), "while", line), body, get, put, names, line)
 
 
-def for_(iterable, body, more, get, put, names, line, fresh=()):
+def for_(iterable, body, more, get, put, names, line, fresh):
     if isinstance(iterable, Range):
         count = np.maximum(0, -((iterable.start - iterable.stop) // iterable.step))
         return _counted(count, lambda k: iterable.start + k * iterable.step, body, more, get, put, names, line)
@@ -83,7 +83,7 @@ def for_(iterable, body, more, get, put, names, line, fresh=()):
 
 
 def rows(iterable):
-    """What a loop that collects values in a list goes over, round by round: a traced array's length is known."""
+    """Return the items of a loop that collects values in a list: it runs in Python, since a range and an array have known lengths."""
     return list(iterable) if isinstance(iterable, range) or (isinstance(iterable, Tensor) and iterable.ndim) else iterable
 
 

@@ -1,4 +1,4 @@
-"""Whether code does no more than compute values: the body of a loop may then be recorded once more than it is needed.
+"""Tests for code without side effects: the body of such a loop can be recorded an additional time on trial.
 
 While a body is rehearsed, a function is looked at before it is called (`autograph.call`), and an object before it is assigned into
 (`autograph_assign.put`): what might change something that is not a variable of the loop, or depend on what a call before has
@@ -67,7 +67,7 @@ def check_target(kind: type = object) -> None:
 
 
 def is_pure(f: Callable[..., Any], converted: Callable[..., Any] | None = None) -> bool:
-    """Whether a call of `f` surely does no more than compute, apart from what it calls in turn."""
+    """Return True if `f` itself has no side effects; the functions that it calls are checked when it calls them."""
     converted = f if converted is None else converted
     if isinstance(f, functools.partial):
         return is_pure(f.func, getattr(converted, "func", f.func))
@@ -92,22 +92,23 @@ def _of_pure_module(f):
     return module.split(".")[0] in _PURE_MODULES and not module.startswith("numpy.random")
 
 
-def _codes(code):
+def codes(code: types.CodeType) -> Iterator[types.CodeType]:
+    """Yield a code object and those of the functions defined in it."""
     yield code
     for c in code.co_consts:
         if isinstance(c, types.CodeType):
-            yield from _codes(c)
+            yield from codes(c)
 
 
 @functools.lru_cache(1024)
 def _code_is_pure(code: types.CodeType, subscripts: bool = True, body: bool = False) -> bool:
-    """Whether a function with this code changes its own variables only, and does the same with traced values as with numbers.
+    """Return True if a function with this code changes only its own variables and treats traced values and numbers alike.
 
     Assignments ``x[i] = v`` are looked at as they come if `subscripts`; the variables of a `body` are those around it.
     """
     outside = set() if body else set(code.co_freevars)
     never = _NEVER if body else _NEVER | {"STORE_ATTR", "DELETE_ATTR"}
-    if any(not _TELLS.isdisjoint(c.co_names) for c in _codes(code)):
+    if any(not _TELLS.isdisjoint(c.co_names) for c in codes(code)):
         return False
     return not any(i.opname in never or (i.opname in _OF_OTHERS and i.argval in outside) or (i.opname == "STORE_SUBSCR" and not subscripts)
-                   for c in _codes(code) for i in dis.get_instructions(c))
+                   for c in codes(code) for i in dis.get_instructions(c))

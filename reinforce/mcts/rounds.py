@@ -106,7 +106,7 @@ def conclude(w, r):
         policy[k] = visits[k] / total if total > 0 else priors[k]
         if not math.isnan(exact[k]):
             values[k], best = exact[k], max(best, exact[k])
-    if best > -1.0:  # what is no better than that is not played
+    if best > -1.0:  # actions bounded by the best proven value are not played
         for t in range(r * replicas, (r + 1) * replicas):
             tree = tree_at(w, t)
             link = tree.links[0]

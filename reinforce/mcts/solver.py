@@ -29,7 +29,7 @@ _ROUNDING = 1e-9  # by which returns may miss -1, 1 and a sum of 0 to be proven
 
 @inner
 def provable(values):
-    """Whether values are from -1 to 1, and sum to 0 if there are two."""
+    """Return True if the values lie in [-1, 1] and, for two players, sum to 0."""
     for p in range(len(values)):
         if not abs(values[p]) <= 1.0 + _ROUNDING:
             return False
@@ -55,14 +55,14 @@ def _best(tree, node):
 
 @inner
 def bounded(tree, player, child, best):
-    """Whether a child that is not proven is worth at most `best` for `player`, by what the other one has for certain there."""
+    """Return True if the opponent's proven bound at an unproven child limits its value for `player` to at most `best`."""
     other = tree.links[child].player
     return player >= 0 and other >= 0 and other != player and tree.rewards[child] > 0.0 and 1.0 - tree.rewards[child] <= best
 
 
 @inner
 def _closed(tree, node, child, best):
-    """Whether there is nothing to be found out about a child (or FREE) of a node any more."""
+    """Return True if further visits to a child (or FREE) cannot change the value of the node: it is proven or bounded."""
     return child >= 0 and (tree.links[child].flags & PROVEN != 0 or bounded(tree, tree.links[node].player, child, best))
 
 

@@ -98,7 +98,7 @@ _DIVISIONS = ("floor_divide", "remainder")
 
 
 def _check_integers(graph: Graph, bounds: dict[Any, int]) -> None:
-    """Raise unless Python's integers that follow from those in `bounds`, by their magnitude, fit into 64 bits and divide without error."""
+    """Raise unless all Python integers computed from those in `bounds` fit into 64 bits and are divided by nonzero constants only."""
     def bound(atom):
         return abs(int(atom.value)) if type(atom) is Const and atom.spec.weak and atom.spec.dtype.kind in "bi" else bounds.get(atom)
 
@@ -119,6 +119,8 @@ def _check_integers(graph: Graph, bounds: dict[Any, int]) -> None:
             known = [bound(a) if _is_integer(a.spec) or a.spec.dtype.kind == "b" else 0 for a in e.inputs]
             if e.primitive.name in _DIVISIONS:
                 most = None if None in known else max(known)
+            elif e.primitive.name == "integer_power" and e.params["exponent"] >= 0:
+                most = None if None in known else known[0] ** e.params["exponent"]
             elif e.primitive.name in _BOUNDS:
                 known[:1] = [0] if e.primitive.name == "select" else known[:1]
                 most = None if None in known else _BOUNDS[e.primitive.name](*known)

@@ -73,7 +73,7 @@ def accumulate(x):
 
 def down(x):
     for i in range(3 * ROUNDS, 0, -3):
-        x = x * 0.9 + i / 7 + i // 7 + i % 7
+        x = x * 0.9 + i / 7 + i // 7 + i % 7 + i**2 / 1e5
     return x
 
 
@@ -168,6 +168,12 @@ def test_derivatives_and_batches(f):
 def powers(x):
     for i in range(ROUNDS):
         x = x + 1 / 2**i  # Python's integers have no end
+    return x
+
+
+def large_power(x):
+    for i in range(ROUNDS):
+        x = x + 1 / (1 + i**12)
     return x
 
 
@@ -351,7 +357,7 @@ def looked_up(x):
     return x
 
 
-@pytest.mark.parametrize("f", [known_by_two_names, list_in_place, handled, told_apart, told_apart_elsewhere, looked_up, powers, products, a_list, names, slices, counted, collected, remembered, sometimes, drawn, consumed, shared, rebound,
+@pytest.mark.parametrize("f", [known_by_two_names, list_in_place, handled, told_apart, told_apart_elsewhere, looked_up, powers, large_power, products, a_list, names, slices, counted, collected, remembered, sometimes, drawn, consumed, shared, rebound,
                                attribute, popped, random, growing])  # fmt: skip
 def test_copies_where_a_loop_might_mean_something_else(f):
     x = np.linspace(0.1, 0.7, 3)

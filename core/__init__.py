@@ -10,25 +10,25 @@ if __name__ != "triskele.core":
 from importlib import import_module as _import_module
 from typing import Any as _Any
 
-from triskele.core import errors, ops, tree
-from triskele.core.compile.cache import clear_cache
-from triskele.core.compile.jit import explain_recompiles, jit
-from triskele.core.graph.graph import Spec
-from triskele.core.kernels.threads import get_threads, set_threads
-from triskele.core.ops.index import index_add, index_max, index_min, index_mul, index_update
-from triskele.core.save import load, save
-from triskele.core.tensor import Tensor
-from triskele.core.testing import check_grads, check_op
-from triskele.core.transforms.checkpoint import checkpoint, stop_gradient
-from triskele.core.transforms.control import cond, fori_loop, scan, switch, while_loop
-from triskele.core.transforms.custom import custom_jvp, custom_vjp
-from triskele.core.transforms.custom_op import custom_op, spec
-from triskele.core.transforms.elementwise import elementwise
-from triskele.core.transforms.forward import jvp, linearize
-from triskele.core.transforms.grad import grad, value_and_grad, vjp
-from triskele.core.transforms.implicit import custom_linear_solve, root
-from triskele.core.transforms.jacobian import hessian, hvp, jacfwd, jacrev
-from triskele.core.transforms.vmap import vmap
+from . import errors, ops, tree
+from .compile.cache import clear_cache
+from .compile.jit import explain_recompiles, jit
+from .graph.graph import Spec
+from .kernels.threads import get_threads, set_threads
+from .ops.index import index_add, index_max, index_min, index_mul, index_update
+from .save import load, save
+from .tensor import Tensor
+from .testing import check_grads, check_op
+from .transforms.checkpoint import checkpoint, stop_gradient
+from .transforms.control import cond, fori_loop, scan, switch, while_loop
+from .transforms.custom import custom_jvp, custom_vjp
+from .transforms.custom_op import custom_op, spec
+from .transforms.elementwise import elementwise
+from .transforms.forward import jvp, linearize
+from .transforms.grad import grad, value_and_grad, vjp
+from .transforms.implicit import custom_linear_solve, root
+from .transforms.jacobian import hessian, hvp, jacfwd, jacrev
+from .transforms.vmap import vmap
 
 _ON_FIRST_USE = ("nn", "numpy", "optim", "random", "scipy")
 

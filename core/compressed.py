@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from triskele.core.errors import FileFormatError
+from .errors import FileFormatError
 
 __all__ = ["gunzip", "read_npz"]
 

@@ -353,9 +353,9 @@ from numpy import (  # noqa: F401  names of this module
     zeros_like,
 )
 
-from triskele.core.ops.create import collect, full_of, over_lists
-from triskele.core.ops.define import has_tensor
-from triskele.core.tensor import Tensor
+from .ops.create import collect, full_of, over_lists
+from .ops.define import has_tensor
+from .tensor import Tensor
 
 __array_api_version__ = "2024.12"
 # these take sequences of arrays: NumPy looks for traced values in them by itself

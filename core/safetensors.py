@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from triskele.core.errors import FileFormatError
-from triskele.core.files import atomic
+from .errors import FileFormatError
+from .files import atomic
 
 __all__ = ["CHECKSUM", "read", "write"]
 

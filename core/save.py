@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from triskele.core import safetensors, tree
-from triskele.core.errors import FileFormatError, TreeError
+from . import safetensors, tree
+from .errors import FileFormatError, TreeError
 
 _TREE = "triskele.tree"
 

@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from triskele.core.errors import TracerError
-from triskele.core.views import check_writeable, fetch, in_c_order, own_array, remember_order, wrote
+from .errors import TracerError
+from .views import check_writeable, fetch, in_c_order, own_array, remember_order, wrote
 
 UFUNCS: dict[Any, Callable] = {}
 FUNCTIONS: dict[Any, Callable] = {}

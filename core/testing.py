@@ -8,15 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from triskele.core import tree
-from triskele.core.compile.jit import jit
-from triskele.core.errors import MissingRuleError
-from triskele.core.graph.graph import spec_of
-from triskele.core.graph.primitive import Primitive
-from triskele.core.graph.trace import bind, traceable
-from triskele.core.transforms.forward import jvp
-from triskele.core.transforms.grad import check_inexact, inexact, vjp
-from triskele.core.transforms.vmap import vmap
+from . import tree
+from .compile.jit import jit
+from .errors import MissingRuleError
+from .graph.graph import spec_of
+from .graph.primitive import Primitive
+from .graph.trace import bind, traceable
+from .transforms.forward import jvp
+from .transforms.grad import check_inexact, inexact, vjp
+from .transforms.vmap import vmap
 
 # Relative tolerance of a result against the same in NumPy, and of a derivative against finite differences of fourth order
 _VALUE = {"float32": 2e-5, "complex64": 2e-5, "float64": 1e-11, "complex128": 1e-11, "float16": 5e-3}

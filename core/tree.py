@@ -9,7 +9,7 @@ import dataclasses
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from triskele.core.errors import TreeError
+from .errors import TreeError
 
 _REGISTERED: dict[type, tuple[Callable[[Any], tuple[Iterable[Any], Any]], Callable[[Any, list[Any]], Any]]] = {}
 

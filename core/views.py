@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from triskele.core.errors import TracerError
+from .errors import TracerError
 
 
 class Link:

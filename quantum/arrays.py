@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from triskele.quantum.errors import CircuitError, GateError, ParameterError
-from triskele.quantum.gates.standard import resolve
-from triskele.quantum.instruction import Instruction
-from triskele.quantum.parameters import angle
+from .errors import CircuitError, GateError, ParameterError
+from .gates.standard import resolve
+from .instruction import Instruction
+from .parameters import angle
 
 __all__ = ["instructions"]
 

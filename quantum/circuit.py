@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from triskele.quantum import gates
-from triskele.quantum.errors import CircuitError, GateError, ParameterError
-from triskele.quantum.gates import families, fermionic
-from triskele.quantum.gates.base import Gate
-from triskele.quantum.gates.standard import CONTROLLED, resolve
-from triskele.quantum.instruction import BARRIER, MEASURE, RESET, Condition, Instruction
-from triskele.quantum.parameters import LARGEST, Linear, Parameter, angle
+from . import gates
+from .errors import CircuitError, GateError, ParameterError
+from .gates import families, fermionic
+from .gates.base import Gate
+from .gates.standard import CONTROLLED, resolve
+from .instruction import BARRIER, MEASURE, RESET, Condition, Instruction
+from .parameters import LARGEST, Linear, Parameter, angle
 
 __all__ = ["Circuit"]
 
@@ -82,7 +82,7 @@ class Circuit:
         >>> Circuit.from_arrays(3, ["h", "cx", "rx"], [[0, -1], [0, 2], [1, -1]], [[0], [0], [0.5]])
         Circuit(3 qubits, 3 instructions, 0 parameters)
         """
-        from triskele.quantum.arrays import instructions
+        from .arrays import instructions
 
         circuit = cls(num_qubits)
         circuit._instructions = instructions(num_qubits, names, qubits, params)
@@ -185,7 +185,7 @@ class Circuit:
 
     def draw(self, output: str = "text", **options: Any) -> Any:
         """A picture: "text" gives a string (`width` in characters), "mpl" a matplotlib figure (see `draw.draw_text`, `draw.draw_mpl`)."""
-        from triskele.quantum import draw
+        from . import draw
 
         return draw.circuit(self, output, **options)
 
@@ -270,7 +270,7 @@ class Circuit:
             number, gate = resolve(name)
             method = _gate_method(name, gate, number)
         except GateError as error:
-            from triskele.quantum.noise import channels
+            from .noise import channels
 
             method = channels.method(name)
             if method is None:
@@ -392,7 +392,7 @@ class Circuit:
         CircuitError
             If it has measurements, resets, channels or conditions.
         """
-        from triskele.quantum.gates.inverse import inverse
+        from .gates.inverse import inverse
 
         return self._with(inverse(i) for i in reversed(self._instructions))._ordered(self.names)
 
@@ -463,52 +463,52 @@ class Circuit:
     @staticmethod
     def from_qasm(source: Any) -> Circuit:
         """The circuit of an OpenQASM 2 or 3 program, or of the file at that path: see `quantum.io.qasm.reader`."""
-        from triskele.quantum.io.qasm.reader import from_qasm
+        from .io.qasm.reader import from_qasm
 
         return from_qasm(source)
 
     def to_qasm(self, version: int = 3) -> str:
         """The circuit as an OpenQASM program: see `quantum.io.qasm.writer`."""
-        from triskele.quantum.io.qasm.writer import to_qasm
+        from .io.qasm.writer import to_qasm
 
         return to_qasm(self, version)
 
     @staticmethod
     def from_json(text: str) -> Circuit:
         """The circuit of what `to_json` gave."""
-        from triskele.quantum.io.json import from_json
+        from .io.json import from_json
 
         return from_json(text)
 
     def to_json(self) -> str:
         """Everything that is in the circuit as JSON, numbers exact."""
-        from triskele.quantum.io.json import to_json
+        from .io.json import to_json
 
         return to_json(self)
 
     @staticmethod
     def from_qiskit(circuit: Any) -> Circuit:
         """A Qiskit `QuantumCircuit`: see `quantum.io.qiskit`."""
-        from triskele.quantum.io.qiskit import from_qiskit
+        from .io.qiskit import from_qiskit
 
         return from_qiskit(circuit)
 
     def to_qiskit(self) -> Any:
         """The circuit as a Qiskit `QuantumCircuit`."""
-        from triskele.quantum.io.qiskit import to_qiskit
+        from .io.qiskit import to_qiskit
 
         return to_qiskit(self)
 
     @staticmethod
     def from_cirq(circuit: Any) -> Circuit:
         """A Cirq `Circuit`: see `quantum.io.cirq`."""
-        from triskele.quantum.io.cirq import from_cirq
+        from .io.cirq import from_cirq
 
         return from_cirq(circuit)
 
     def to_cirq(self) -> Any:
         """The circuit as a Cirq `Circuit` on `LineQubit`s."""
-        from triskele.quantum.io.cirq import to_cirq
+        from .io.cirq import to_cirq
 
         return to_cirq(self)
 

@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from triskele.quantum import gates
-from triskele.quantum.circuit import Circuit
-from triskele.quantum.errors import ParameterError, SimulatorError
-from triskele.quantum.gates.base import embed
-from triskele.quantum.operators.pauli import PauliSum
-from triskele.quantum.sampling import Estimate
-from triskele.quantum.simulators.run import run
+from . import gates
+from .circuit import Circuit
+from .errors import ParameterError, SimulatorError
+from .gates.base import embed
+from .operators.pauli import PauliSum
+from .sampling import Estimate
+from .simulators.run import run
 
 __all__ = ["check_simulator"]
 

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from triskele.quantum.gates.base import Gate
-from triskele.quantum.parameters import Linear
+from .gates.base import Gate
+from .parameters import Linear
 
 __all__ = ["BARRIER", "MEASURE", "RESET", "Condition", "Instruction", "Operation"]
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from triskele.quantum.circuit import Circuit
-from triskele.quantum.errors import CircuitError
-from triskele.quantum.parameters import angle
+from .circuit import Circuit
+from .errors import CircuitError
+from .parameters import angle
 
 __all__ = ["basis_state", "ghz", "graph_state", "prepare_state", "qft", "uniformly_controlled_rotation", "w_state"]
 

@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from triskele.core.kernels.njit import device, kernel
+from triskele.core.extend import device, kernel
 from triskele.core.random import fold_in, key
-from triskele.quantum.sampling import Estimate, check_seed, check_shots, measured
+
+from .sampling import Estimate, check_seed, check_shots, measured
 
 __all__ = ["estimate", "exact", "groups", "to_z_basis"]
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from triskele.quantum.errors import CircuitError, SimulatorError
-from triskele.quantum.gates.inverse import inverse
-from triskele.quantum.instruction import BARRIER
-from triskele.quantum.sampling import Samples
+from .errors import CircuitError, SimulatorError
+from .gates.inverse import inverse
+from .instruction import BARRIER
+from .sampling import Samples
 
 __all__ = ["Readout", "exponential", "fold", "linear", "richardson", "zero_noise"]
 
@@ -45,7 +45,7 @@ def fold(circuit: Any, scale: float) -> Any:
     >>> [len(fold(quantum.Circuit(2).h(0).cx(0, 1), scale)) for scale in (1, 3, 5)]
     [2, 6, 10]
     """
-    from triskele.quantum.compile.readings import split
+    from .compile.readings import split
 
     if not scale >= 1:
         raise CircuitError(f"fold: the scale must be at least 1, got {scale!r}")
@@ -210,7 +210,7 @@ class Readout:
             Circuit to its result, of which `sample()` gives the classical bits; noise is its own.
         num_qubits : int
         """
-        from triskele.quantum.circuit import Circuit
+        from .circuit import Circuit
 
         columns = []
         for ones in (0, 1):

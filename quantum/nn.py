@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 
 from triskele.core import random
-from triskele.core.nn.layers import static
-from triskele.quantum.circuit import Circuit
-from triskele.quantum.errors import ParameterError
-from triskele.quantum.gradients.expectation import Expectation
-from triskele.quantum.operators.pauli import PauliSum
+from triskele.core.nn import static
+
+from .circuit import Circuit
+from .errors import ParameterError
+from .gradients.expectation import Expectation
+from .operators.pauli import PauliSum
 
 __all__ = ["Layer"]
 

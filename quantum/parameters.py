@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from triskele.quantum.errors import ParameterError
+from .errors import ParameterError
 
 __all__ = ["LARGEST", "Linear", "Parameter", "angle"]
 

@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from triskele.core.kernels import philox, simd
-from triskele.core.kernels.njit import device, kernel
+from triskele.core.extend import device, kernel, philox, simd
 from triskele.core.random import key as make_key
-from triskele.quantum.errors import OperatorError, SimulatorError, StateError
-from triskele.quantum.states import TOLERANCE
+
+from .errors import OperatorError, SimulatorError, StateError
+from .states import TOLERANCE
 
 __all__ = ["Estimate", "Samples", "sample"]
 
@@ -140,7 +140,7 @@ class Samples:
 
 def as_pauli_sum(observable: Any) -> Any:
     """A `PauliSum`, made of a string if need be."""
-    from triskele.quantum.operators.pauli import PauliSum
+    from .operators.pauli import PauliSum
 
     return observable if isinstance(observable, PauliSum) else PauliSum(observable)
 

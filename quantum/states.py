@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from triskele.quantum.errors import CircuitError, StateError
+from .errors import CircuitError, StateError
 
 __all__ = [
     "bloch_vector", "concurrence", "entropy", "fidelity", "mutual_information", "partial_trace", "probabilities", "purity",

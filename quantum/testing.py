@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import scipy.linalg
 
-from triskele.quantum.circuit import Circuit
-from triskele.quantum.errors import GateError
-from triskele.quantum.gates.base import Gate, embed
-from triskele.quantum.gates.families import unitarity
-from triskele.quantum.gates.inverse import inverse
-from triskele.quantum.instruction import Instruction
+from .circuit import Circuit
+from .errors import GateError
+from .gates.base import Gate, embed
+from .gates.families import unitarity
+from .gates.inverse import inverse
+from .instruction import Instruction
 
 __all__ = ["check_gate"]
 

@@ -7,7 +7,7 @@ from llvmlite import ir
 from numba.core import types
 from numba.extending import intrinsic
 
-from triskele.core.kernels.njit import inner
+from triskele.core.extend import inner
 
 __all__ = ["count", "lowest", "nth"]
 

@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from triskele.core.kernels.njit import Compiled, source_stamp
-from triskele.reinforce.errors import GameError
+from triskele.core.extend import Compiled, source_stamp
+
+from .errors import GameError
 
 __all__ = ["fingerprint", "plain", "required"]
 

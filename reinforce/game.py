@@ -12,11 +12,11 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from triskele.core.compile.generated import load_module
-from triskele.core.kernels.njit import inner
-from triskele.reinforce.errors import GameError, IllegalActionError
-from triskele.reinforce.fingerprint import fingerprint, plain
-from triskele.reinforce.records import record_dtype
+from triskele.core.extend import inner, load_module
+
+from .errors import GameError, IllegalActionError
+from .fingerprint import fingerprint, plain
+from .records import record_dtype
 
 __all__ = ["CHANCE", "Game", "Rules", "State", "look"]
 
@@ -158,7 +158,7 @@ class Game:
     @functools.cached_property
     def compiled(self) -> Rules:
         """The rules for use inside kernels (and only there)."""
-        from triskele.reinforce.checks.first_use import check_game_once
+        from .checks.first_use import check_game_once
 
         check_game_once(self)
         return Rules(*(None if f is None else inner(plain(f), _nrt=True) for f in self._functions))
@@ -347,7 +347,7 @@ def as_records(game: Game, states: State | Sequence[State] | np.ndarray, where: 
 
 
 _KERNELS = '''"""Rules of {name} on arrays of states. {key}"""
-from triskele.core.kernels.njit import kernel
+from triskele.core.extend import kernel
 
 
 @kernel(nogil=True)

@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 
 from triskele.core import Spec, nn, random, tree
-from triskele.core.errors import TracerError
-from triskele.core.graph.trace import make_graph
+from triskele.core.extend import TracerError, make_graph
 from triskele.core.nn import static
-from triskele.reinforce import storage
-from triskele.reinforce.errors import CheckpointError, EnvError
+
+from . import storage
+from .errors import CheckpointError, EnvError
 
 __all__ = ["Categorical", "Flat", "Gaussian", "Greedy", "Normaliser", "Policy", "SquashedGaussian", "load_policy"]
 

@@ -14,9 +14,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from triskele.core import tree
-from triskele.core.compile.jit import Jitted
-from triskele.core.compile.staged import as_argument
-from triskele.core.kernels.njit import inner, kernel
+from triskele.core.extend import Jitted, as_argument, inner, kernel
 
 __all__ = ["Batch", "run_all", "run_program"]
 

@@ -11,7 +11,7 @@ References
 Examples
 --------
 >>> import numpy as np
->>> from triskele.core.kernels.njit import kernel
+>>> from triskele.core.extend import kernel
 >>> from triskele.reinforce import random
 >>> @kernel(cache=False)
 ... def dice(seed, game, n):
@@ -30,10 +30,9 @@ import math
 
 import numpy as np
 
-from triskele.core.kernels import simd
-from triskele.core.kernels.njit import inner
+from triskele.core.extend import inner, simd
+from triskele.core.random import Counter
 from triskele.core.random import numba as draws
-from triskele.core.random.streams import Counter
 
 __all__ = ["below", "bits", "gamma", "gumbel", "mix", "normal", "start", "uniform"]
 

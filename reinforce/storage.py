@@ -20,7 +20,8 @@ from typing import Any
 import numpy as np
 
 from triskele import core
-from triskele.reinforce.errors import CheckpointError
+
+from .errors import CheckpointError
 
 __all__ = ["pack", "read", "unpack", "write"]
 

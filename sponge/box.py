@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from triskele.core.kernels.njit import device
-from triskele.sponge.errors import BoxError
+from triskele.core.extend import device
+
+from .errors import BoxError
 
 __all__ = ["angles_and_lengths", "as_box", "displacement", "from_lengths_angles", "largest_cutoff", "minimum_image", "volume"]
 

@@ -13,14 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from triskele.sponge import box as boxes
-from triskele.sponge import units
-from triskele.sponge.forcefield.assign import residue_graphs
-from triskele.sponge.forcefield.create import as_forcefield
-from triskele.sponge.forcefield.ffxml import ForceField, read_source
-from triskele.sponge.forcefield.templates import Template, match
-from triskele.sponge.load.structure import Structure, standard_residue
-from triskele.sponge.topology import Topology
+from . import box as boxes
+from . import units
+from .forcefield.assign import residue_graphs
+from .forcefield.create import as_forcefield
+from .forcefield.ffxml import ForceField, read_source
+from .forcefield.templates import Template, match
+from .load.structure import Structure, standard_residue
+from .topology import Topology
 
 __all__ = ["add_hydrogens", "add_virtual_sites", "solvate", "water_box"]
 
@@ -352,7 +352,7 @@ def solvate(
     import openmm
     from openmm import unit
 
-    from triskele.sponge.forcefield.assign import assign_templates
+    from .forcefield.assign import assign_templates
 
     field = as_forcefield(forcefield)
     water = field.templates.get("HOH")

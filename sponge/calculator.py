@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from triskele.sponge import units
-from triskele.sponge.box import as_box, volume
-from triskele.sponge.engine.engine import Engine
-from triskele.sponge.report.optional import need
-from triskele.sponge.system import System
+from . import units
+from .box import as_box, volume
+from .engine.engine import Engine
+from .report.optional import need
+from .system import System
 
 __all__ = ["Calculator"]
 

@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from triskele.core.compressed import read_npz
-from triskele.core.files import atomic
-from triskele.sponge.errors import CheckpointError
-from triskele.sponge.fingerprint import fingerprint_of
+from triskele.core.extend import atomic, read_npz
+
+from .errors import CheckpointError
+from .fingerprint import fingerprint_of
 
 if TYPE_CHECKING:
-    from triskele.sponge.simulation import Simulation
+    from .simulation import Simulation
 
 __all__ = ["differences", "fingerprint", "read_checkpoint", "write_checkpoint"]
 

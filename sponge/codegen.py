@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from triskele.core.graph.graph import Const
-from triskele.core.transforms.elementwise import Elementwise
-from triskele.sponge.algebra import Algebra, Term
+from triskele.core.extend import Const, Elementwise
+
+from .algebra import Algebra, Term
 
 __all__ = ["Output", "expressions"]
 

@@ -46,8 +46,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from triskele.sponge import load, report
-from triskele.sponge.simulation import Simulation
+from . import load, report
+from .simulation import Simulation
 
 __all__ = ["ConfigError", "read_config", "run_config"]
 
@@ -159,9 +159,9 @@ def _resume(sim, resume, checkpoint) -> bool:
 
 
 def _check_keys(config):
-    from triskele.sponge.forcefield.create import create_system
-    from triskele.sponge.potentials.gb import GB
-    from triskele.sponge.potentials.nonbonded import Nonbonded
+    from .forcefield.create import create_system
+    from .potentials.gb import GB
+    from .potentials.nonbonded import Nonbonded
 
     nonbonded = _arguments(Nonbonded)
     nonbonded = [n for n in nonbonded[nonbonded.index("method"):] if n not in ("mixing", "name")]

@@ -14,14 +14,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from triskele import core
-from triskele.sponge import box as boxes
-from triskele.sponge.engine.engine import Engine
-from triskele.sponge.potential import Potential, complete
-from triskele.sponge.potentials.nonbonded import Nonbonded
-from triskele.sponge.virtual_sites import place_all
+
+from . import box as boxes
+from .engine.engine import Engine
+from .potential import Potential, complete
+from .potentials.nonbonded import Nonbonded
+from .virtual_sites import place_all
 
 if TYPE_CHECKING:
-    from triskele.sponge.system import System
+    from .system import System
 
 __all__ = ["EnergyFunction", "energy_function"]
 

@@ -1,7 +1,7 @@
 """Errors of sponge. Messages read ``where: what must hold, got what (hint)``."""
 
 
-from triskele.core.errors import FileFormatError as FileFormatError  # of core.load too
+from triskele.core.extend import FileFormatError as FileFormatError  # of core.load too
 
 
 class MissingTemplateError(ValueError):

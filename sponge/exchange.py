@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from triskele.sponge import units
-from triskele.sponge.report.optional import need
+from . import units
+from .report.optional import need
 
 if TYPE_CHECKING:
-    from triskele.sponge.system import System
+    from .system import System
 
 __all__ = ["to_ase", "to_mdtraj", "to_openmm"]
 
@@ -44,7 +44,7 @@ def to_openmm(system: System) -> Any:
     >>> to_openmm(system).getForce(0).getNumBonds()  # doctest: +SKIP
     1
     """
-    from triskele.sponge import exchange_openmm
+    from . import exchange_openmm
 
     return exchange_openmm.convert(system)
 

@@ -6,28 +6,28 @@ from typing import Any
 
 import numpy as np
 
-from triskele.sponge import virtual_sites
-from triskele.sponge.potentials.cmap import CMAP
-from triskele.sponge.potentials.expression import ExpressionExternal, ExpressionTerm
-from triskele.sponge.potentials.gb import GB, PROBE
-from triskele.sponge.potentials.gb_tables import NECK_CUTOFF, neck_tables
-from triskele.sponge.potentials.harmonic_angle import harmonic_angle
-from triskele.sponge.potentials.harmonic_bond import harmonic_bond
-from triskele.sponge.potentials.harmonic_improper import harmonic_improper
-from triskele.sponge.potentials.nonbonded import Nonbonded
-from triskele.sponge.potentials.pair14 import pair14
-from triskele.sponge.potentials.periodic_torsion import periodic_torsion
-from triskele.sponge.potentials.restraints import (
+from . import virtual_sites
+from .potentials.cmap import CMAP
+from .potentials.expression import ExpressionExternal, ExpressionTerm
+from .potentials.gb import GB, PROBE
+from .potentials.gb_tables import NECK_CUTOFF, neck_tables
+from .potentials.harmonic_angle import harmonic_angle
+from .potentials.harmonic_bond import harmonic_bond
+from .potentials.harmonic_improper import harmonic_improper
+from .potentials.nonbonded import Nonbonded
+from .potentials.pair14 import pair14
+from .potentials.periodic_torsion import periodic_torsion
+from .potentials.restraints import (
     PositionRestraint,
     angle_restraint,
     distance_restraint,
     torsion_restraint,
 )
-from triskele.sponge.potentials.ryckaert_bellemans import ryckaert_bellemans
-from triskele.sponge.potentials.urey_bradley import urey_bradley
-from triskele.sponge.report.optional import need
-from triskele.sponge.system import System
-from triskele.sponge.units import COULOMB
+from .potentials.ryckaert_bellemans import ryckaert_bellemans
+from .potentials.urey_bradley import urey_bradley
+from .report.optional import need
+from .system import System
+from .units import COULOMB
 
 __all__ = ["convert"]
 

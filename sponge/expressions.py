@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from scipy.special import erf, erfc
 
-from triskele.sponge.algebra import Algebra, Term
-from triskele.sponge.errors import FileFormatError
+from .algebra import Algebra, Term
+from .errors import FileFormatError
 
 __all__ = ["FUNCTIONS", "Expression", "canonical", "parse"]
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from triskele.core.transforms.elementwise import Elementwise
+from triskele.core.extend import Elementwise
 
 __all__ = ["fingerprint_of"]
 

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from triskele.sponge.differentiate.parameters import Parameters
-from triskele.sponge.differentiate.problem import Problem
-from triskele.sponge.differentiate.sampling import Reweighting, Trajectories
-from triskele.sponge.differentiate.ways import Differentiated, Reweighted
-from triskele.sponge.targets import EnergiesForces, Target
+from .differentiate.parameters import Parameters
+from .differentiate.problem import Problem
+from .differentiate.sampling import Reweighting, Trajectories
+from .differentiate.ways import Differentiated, Reweighted
+from .targets import EnergiesForces, Target
 
 if TYPE_CHECKING:
-    from triskele.sponge.system import System
+    from .system import System
 
 __all__ = ["Fit", "Round", "fit"]
 

@@ -8,16 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from triskele.core.kernels.njit import kernel
-from triskele.sponge.engine.program import Phase
-from triskele.sponge.engine.task import STATUS, STATUS_INFO, Task
-from triskele.sponge.errors import BrokenSimulationError
-from triskele.sponge.plausible import worst_force
-from triskele.sponge.report.checkpoint import Checkpoint
-from triskele.sponge.report.reporter import Reporter
+from triskele.core.extend import kernel
+
+from .engine.program import Phase
+from .engine.task import STATUS, STATUS_INFO, Task
+from .errors import BrokenSimulationError
+from .plausible import worst_force
+from .report.checkpoint import Checkpoint
+from .report.reporter import Reporter
 
 if TYPE_CHECKING:
-    from triskele.sponge.simulation import Simulation
+    from .simulation import Simulation
 
 __all__ = ["Guard", "last_good_path", "save_last_good"]
 

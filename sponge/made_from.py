@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from triskele.sponge.checkpoint import differences, fingerprint
-from triskele.sponge.errors import StaleSimulationError
-from triskele.sponge.fingerprint import fingerprint_of
+from .checkpoint import differences, fingerprint
+from .errors import StaleSimulationError
+from .fingerprint import fingerprint_of
 
 if TYPE_CHECKING:
-    from triskele.sponge.simulation import Simulation
+    from .simulation import Simulation
 
 __all__ = ["ADVICE", "MadeFrom"]
 

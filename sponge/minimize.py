@@ -13,10 +13,10 @@ from typing import Literal
 
 import numpy as np
 
-from triskele.sponge.constraints.solver import Solver
-from triskele.sponge.engine.engine import Engine, Runner
-from triskele.sponge.engine.task import ENERGY, FORCES_STALE, REBUILD, STATUS, STEP
-from triskele.sponge.errors import BrokenSimulationError, ConstraintError
+from .constraints.solver import Solver
+from .engine.engine import Engine, Runner
+from .engine.task import ENERGY, FORCES_STALE, REBUILD, STATUS, STEP
+from .errors import BrokenSimulationError, ConstraintError
 
 __all__ = ["Minimum", "minimize"]
 

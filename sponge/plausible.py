@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from triskele.sponge import box as boxes
-from triskele.sponge import units
-from triskele.sponge.errors import BrokenSimulationError, UnitsWarning
+from . import box as boxes
+from . import units
+from .errors import BrokenSimulationError, UnitsWarning
 
 if TYPE_CHECKING:
-    from triskele.sponge.engine.engine import Engine
-    from triskele.sponge.system import System
+    from .engine.engine import Engine
+    from .system import System
 
 __all__ = ["check_energies", "check_forces", "check_units", "worst_force"]
 

@@ -14,15 +14,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from triskele import core
-from triskele.core.kernels.njit import kernel
-from triskele.sponge.engine.jit_task import JitTask
-from triskele.sponge.engine.program import Phase
-from triskele.sponge.engine.task import Task
-from triskele.sponge.sealed import Sealed
+from triskele.core.extend import kernel
+
+from .engine.jit_task import JitTask
+from .engine.program import Phase
+from .engine.task import Task
+from .sealed import Sealed
 
 if TYPE_CHECKING:
-    from triskele.sponge.engine.engine import Engine
-    from triskele.sponge.system import System
+    from .engine.engine import Engine
+    from .system import System
 
 __all__ = ["Plan", "Potential", "ROW", "complete", "parameter"]
 

@@ -7,14 +7,15 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from triskele.core.interrupt import patient_interrupts
-from triskele.sponge.engine.task import FORCES_STALE
-from triskele.sponge.guard import last_good_path, save_last_good
-from triskele.sponge.report.checkpoint import Checkpoint
-from triskele.sponge.report.reporter import Reporter
+from triskele.core.extend import patient_interrupts
+
+from .engine.task import FORCES_STALE
+from .guard import last_good_path, save_last_good
+from .report.checkpoint import Checkpoint
+from .report.reporter import Reporter
 
 if TYPE_CHECKING:
-    from triskele.sponge.simulation import Simulation
+    from .simulation import Simulation
 
 __all__ = ["run"]
 

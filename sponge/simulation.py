@@ -11,26 +11,26 @@ from typing import Any, Literal
 
 import numpy as np
 
-from triskele.sponge import box as boxes
-from triskele.sponge import units
-from triskele.sponge.barostats.base import Barostat
-from triskele.sponge.barostats.molecules import Molecules
-from triskele.sponge.checkpoint import differences, read_checkpoint, write_checkpoint
-from triskele.sponge.engine.engine import Engine, Runner
-from triskele.sponge.engine.program import Phase
-from triskele.sponge.engine.task import FORCES_STALE, REBUILD, STEP
-from triskele.sponge.errors import CheckpointError
-from triskele.sponge.guard import Guard
-from triskele.sponge.integrators.base import Integrator
-from triskele.sponge.integrators.temperature import degrees_of_freedom, kinetic_energy, set_thermal_velocities
-from triskele.sponge.made_from import ADVICE, MadeFrom
-from triskele.sponge.minimize import Minimum, minimize
-from triskele.sponge.plausible import check_energies, check_units
-from triskele.sponge.report.reporter import Reporter
-from triskele.sponge.run_loop import run
-from triskele.sponge.sampling.base import Sampling
-from triskele.sponge.sealed import Fixed
-from triskele.sponge.system import System
+from . import box as boxes
+from . import units
+from .barostats.base import Barostat
+from .barostats.molecules import Molecules
+from .checkpoint import differences, read_checkpoint, write_checkpoint
+from .engine.engine import Engine, Runner
+from .engine.program import Phase
+from .engine.task import FORCES_STALE, REBUILD, STEP
+from .errors import CheckpointError
+from .guard import Guard
+from .integrators.base import Integrator
+from .integrators.temperature import degrees_of_freedom, kinetic_energy, set_thermal_velocities
+from .made_from import ADVICE, MadeFrom
+from .minimize import Minimum, minimize
+from .plausible import check_energies, check_units
+from .report.reporter import Reporter
+from .run_loop import run
+from .sampling.base import Sampling
+from .sealed import Fixed
+from .system import System
 
 __all__ = ["Simulation", "State"]
 

@@ -9,17 +9,17 @@ from typing import Any
 
 import numpy as np
 
-from triskele.sponge import box as boxes
-from triskele.sponge import units
-from triskele.sponge.errors import ConstraintError
-from triskele.sponge.fingerprint import fingerprint_of
-from triskele.sponge.indices import as_indices
-from triskele.sponge.plausible import check_energies, check_forces, check_units
-from triskele.sponge.potential import Potential, complete
-from triskele.sponge.sealed import Sealed
-from triskele.sponge.topology import Topology
-from triskele.sponge.virtual_sites import VirtualSite
-from triskele.sponge.virtual_sites import check as check_sites
+from . import box as boxes
+from . import units
+from .errors import ConstraintError
+from .fingerprint import fingerprint_of
+from .indices import as_indices
+from .plausible import check_energies, check_forces, check_units
+from .potential import Potential, complete
+from .sealed import Sealed
+from .topology import Topology
+from .virtual_sites import VirtualSite
+from .virtual_sites import check as check_sites
 
 __all__ = ["Constraints", "System"]
 
@@ -147,7 +147,7 @@ class System(Sealed):
     @property
     def nonbonded(self) -> Any:
         """The Nonbonded potential."""
-        from triskele.sponge.potentials.nonbonded import Nonbonded
+        from .potentials.nonbonded import Nonbonded
 
         for p in self.potentials:
             if isinstance(p, Nonbonded):
@@ -178,7 +178,7 @@ class System(Sealed):
         ValueError
             If a heavy atom would lose all its mass.
         """
-        from triskele.sponge.load.terms import water_atoms
+        from .load.terms import water_atoms
 
         if not mass > 0:
             raise ValueError(f"hydrogen mass: must be positive (dalton), got {mass}")
@@ -241,7 +241,7 @@ class System(Sealed):
         return fingerprint_of(*parts)
 
     def _evaluate(self, positions, box, energy, precision):
-        from triskele.sponge.engine.engine import Engine
+        from .engine.engine import Engine
 
         positions = self.positions if positions is None else positions
         if positions is None:
@@ -295,7 +295,7 @@ class System(Sealed):
 
     def energy_function(self, names: Any = None) -> Any:
         """A pure function ``energy(params, positions, box)`` for `core.grad`, `vmap`, `jit`; see `derivatives`."""
-        from triskele.sponge.derivatives import energy_function
+        from .derivatives import energy_function
 
         return energy_function(self, names)
 
@@ -310,19 +310,19 @@ class System(Sealed):
 
     def to_openmm(self) -> Any:
         """The same system for OpenMM, see `exchange`."""
-        from triskele.sponge.exchange import to_openmm
+        from .exchange import to_openmm
 
         return to_openmm(self)
 
     def to_ase(self) -> Any:
         """The atoms for ASE, see `exchange`."""
-        from triskele.sponge.exchange import to_ase
+        from .exchange import to_ase
 
         return to_ase(self)
 
     def to_mdtraj(self, positions: Any = None) -> Any:
         """The topology and positions for MDTraj, see `exchange`."""
-        from triskele.sponge.exchange import to_mdtraj
+        from .exchange import to_mdtraj
 
         return to_mdtraj(self, positions)
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from triskele.sponge.differentiate import observables
-from triskele.sponge.differentiate.observables import Observable
+from .differentiate import observables
+from .differentiate.observables import Observable
 
 __all__ = ["EnergiesForces", "Target", "density", "dielectric", "dipole", "energies_forces", "energy", "observable", "pressure", "rdf"]
 

@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 
 from triskele import core
-from triskele.sponge.engine.engine import Engine
-from triskele.sponge.potential import Potential
-from triskele.sponge.system import System
-from triskele.sponge.topology import Topology
+
+from .engine.engine import Engine
+from .potential import Potential
+from .system import System
+from .topology import Topology
 
 __all__ = ["check_potential", "example_system", "examples"]
 

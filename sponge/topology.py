@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from triskele.sponge.indices import as_indices
+from .indices import as_indices
 
 __all__ = ["Topology", "graph_distances"]
 

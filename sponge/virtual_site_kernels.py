@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from triskele.core.kernels.njit import device, kernel
+from triskele.core.extend import device, kernel
 
 __all__ = ["AVERAGE", "FRAME", "OUT_OF_PLANE", "place_sites", "spread_forces"]
 

@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from triskele.sponge.engine.task import Task
-from triskele.sponge.indices import as_indices
+from .engine.task import Task
+from .indices import as_indices
 
 if TYPE_CHECKING:
-    from triskele.sponge.engine.engine import Engine
-    from triskele.sponge.system import System
+    from .engine.engine import Engine
+    from .system import System
 
 __all__ = [
     "LocalCoordinates",
@@ -254,7 +254,7 @@ def place_tasks(engine: Engine) -> list[Task]:
     """Tasks, with the engine's chunks of atoms, that place all sites; none without sites."""
     if not engine.system.virtual_sites:
         return []
-    from triskele.sponge.virtual_site_kernels import place_sites
+    from .virtual_site_kernels import place_sites
 
     return [Task(place_sites, *_tables(engine), engine.positions, chunks=engine.atom_chunks)]
 
@@ -269,7 +269,7 @@ def plan(engine: Engine) -> tuple[list[Task], list[Task], np.ndarray]:
         Energies (0) and virials that are to be added to those of the potentials: what the virial gains when forces act on
         the parents of sites that are not fixed averages.
     """
-    from triskele.sponge.virtual_site_kernels import spread_forces
+    from .virtual_site_kernels import spread_forces
 
     rows = np.zeros((engine.atom_chunks, 10))
     spread = Task(spread_forces, *_tables(engine), engine.positions, engine.forces, rows, chunks=engine.atom_chunks)
@@ -278,7 +278,7 @@ def plan(engine: Engine) -> tuple[list[Task], list[Task], np.ndarray]:
 
 def _tables(engine):
     """Arrays of the kernels: sites in the order of the engine's chunks."""
-    from triskele.sponge.virtual_site_kernels import AVERAGE, FRAME, OUT_OF_PLANE
+    from .virtual_site_kernels import AVERAGE, FRAME, OUT_OF_PLANE
 
     kinds, sites, counts, parents, weights, local = [], [], [], [], [], []
     for kind in engine.system.virtual_sites:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from triskele.core.compile.values import BOOL, NotEmittable, Value, llvm_type, real_of, supported
+from .values import BOOL, NotEmittable, Value, llvm_type, real_of, supported
 
 
 class Arithmetic:

@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from triskele.core.errors import BakedValueWarning
-from triskele.core.graph.graph import Const, Graph
-from triskele.core.transforms.autograph_pure import codes
+from ..errors import BakedValueWarning
+from ..graph.graph import Const, Graph
+from ..transforms.autograph_pure import codes
 
 _CLOCKS = {id(getattr(time, n)) for n in ("time", "time_ns", "perf_counter", "perf_counter_ns", "monotonic", "monotonic_ns", "process_time")}
 SAMPLED = 1 << 16  # bytes of an array that its fingerprint reads

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import math
 
-from triskele.core.compile.fuse import Fusion, Group, depends, index_key
-from triskele.core.graph.graph import Var
+from ..graph.graph import Var
+from .fuse import Fusion, Group, depends, index_key
 
 SHARED = 1 << 18  # bytes that nests must find in cache for a band to be worth it
 BLOCK = 1 << 18  # bytes of a block: half of a second-level cache

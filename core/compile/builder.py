@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from triskele.core.compile.arithmetic import Arithmetic
-from triskele.core.compile.functions import Functions
-from triskele.core.compile.values import I64, Value, literal, llvm_type, real_of
+from .arithmetic import Arithmetic
+from .functions import Functions
+from .values import I64, Value, literal, llvm_type, real_of
 
 LOOP, LONG_LOOP, CALLING_LOOP = (f", !llvm.loop !LOOP{k}" for k in range(3))
 """Marks of a loop's branch, replaced by a metadata node of its own (see `number_loops`). A long body is not interleaved;

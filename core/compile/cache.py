@@ -18,7 +18,7 @@ import time
 from functools import cache
 from pathlib import Path
 
-from triskele.core.files import PART, atomic, only_ours
+from ..files import PART, atomic, only_ours
 
 __all__ = ["clear_cache", "folder", "get", "make_key", "put", "source_stamp"]
 

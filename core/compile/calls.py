@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from triskele.core.kernels import native, vecmath
+from ..kernels import native, vecmath
 
 _CALL = re.compile(r"call (?:double|float) (@tsk\.(\w+)\.(f32|f64))\(")
 _SYMBOL = re.compile(r"@tsk\.scalar\.(\w+)\.(f32|f64)")

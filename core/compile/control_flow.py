@@ -10,15 +10,15 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from triskele.core.compile.band import Band
-from triskele.core.compile.emit import NATIVE, Unit, as_array
-from triskele.core.compile.fuse import Group
-from triskele.core.compile.lower import lower
-from triskele.core.compile.packing import LEAST_STEPS, pack_constants
-from triskele.core.compile.products import NAMES
-from triskele.core.graph.graph import Equation, Graph
-from triskele.core.graph.simplify import simplify
-from triskele.core.kernels import blas, native
+from ..graph.graph import Equation, Graph
+from ..graph.simplify import simplify
+from ..kernels import blas, native
+from .band import Band
+from .emit import NATIVE, Unit, as_array
+from .fuse import Group
+from .lower import lower
+from .packing import LEAST_STEPS, pack_constants
+from .products import NAMES
 
 
 class _Interrupts:

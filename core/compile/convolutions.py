@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from triskele.core.compile.emit import NATIVE, Unit, as_array
-from triskele.core.graph.graph import Const, Equation
-from triskele.core.kernels import blas
-from triskele.core.kernels.gemm import Code
+from ..graph.graph import Const, Equation
+from ..kernels import blas
+from ..kernels.gemm import Code
+from .emit import NATIVE, Unit, as_array
 
 BAND = 1 << 18  # bytes of a padded band: an eighth of a usual second-level cache
 POSITIONS = 1 << 12  # of results in a band: tables have an entry for each

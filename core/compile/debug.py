@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from triskele.core.graph.graph import Const, Graph, Var
-from triskele.core.graph.trace import bind, describe
+from ..graph.graph import Const, Graph, Var
+from ..graph.trace import bind, describe
 
 
 def run_checked(graph: Graph, args: Sequence[Any], name: str) -> list[Any]:

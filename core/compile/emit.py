@@ -13,14 +13,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from triskele.core.compile import calls
-from triskele.core.compile.band import Band, find_bands
-from triskele.core.compile.builder import number_loops
-from triskele.core.compile.fuse import Fusion, Group, Step
-from triskele.core.compile.kernel import PARALLEL, Kernel, Nest, Partial, identity_of
-from triskele.core.compile.plan import Plan
-from triskele.core.graph.graph import Const, Equation, Graph, Var
-from triskele.core.kernels import vecmath
+from ..graph.graph import Const, Equation, Graph, Var
+from ..kernels import vecmath
+from . import calls
+from .band import Band, find_bands
+from .builder import number_loops
+from .fuse import Fusion, Group, Step
+from .kernel import PARALLEL, Kernel, Nest, Partial, identity_of
+from .plan import Plan
 
 ATTRIBUTES = 'attributes #0 = { nounwind noinline "prefer-vector-width"="512" }'
 
@@ -445,8 +445,8 @@ def native_kind(eqn: Equation) -> str:
 
 def combine_body(op: str, dtype: np.dtype, size: int, chunks: int, module: Module) -> list[str]:
     """Of ``void sum(ptr out, ptr partials)``: out[i] = the chunks' results for i, one after the other."""
-    from triskele.core.compile.builder import Builder
-    from triskele.core.compile.fuse import REDUCERS
+    from .builder import Builder
+    from .fuse import REDUCERS
 
     b = Builder()
     combine: Callable = getattr(b, REDUCERS[op])

@@ -27,8 +27,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from triskele.core.compile import cache
-from triskele.core.kernels import blas, native, threads
+from ..kernels import blas, native, threads
+from . import cache
 
 __all__ = ["ArraySpec", "NativeModule", "compile_module", "load_module"]
 

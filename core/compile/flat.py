@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Callable
 from typing import Any
 
-from triskele.core import tree
+from .. import tree
 
 
 class _Unknown(Exception):

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from triskele.core.compile.functions_bits import BitFunctions
-from triskele.core.compile.functions_complex import ComplexFunctions
-from triskele.core.compile.functions_special import SpecialFunctions
-from triskele.core.compile.values import BOOL, NotEmittable, Value, llvm_type
-from triskele.core.kernels import vecmath
+from ..kernels import vecmath
+from .functions_bits import BitFunctions
+from .functions_complex import ComplexFunctions
+from .functions_special import SpecialFunctions
+from .values import BOOL, NotEmittable, Value, llvm_type
 
 _INTRINSICS = {"sqrt": "sqrt", "floor": "floor", "ceil": "ceil", "trunc": "trunc", "rint": "roundeven", "fabs": "fabs"}
 _SYNONYMS = {"arctan2": "atan2", "power": "pow", "absolute": "abs", "float_power": "pow"}

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from triskele.core.compile.values import BOOL, NotEmittable, Value, llvm_type
+from .values import BOOL, NotEmittable, Value, llvm_type
 
 
 class BitFunctions:

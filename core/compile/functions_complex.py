@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from triskele.core.compile.values import NotEmittable, Value, llvm_type
+from .values import NotEmittable, Value, llvm_type
 
 _LARGE = {4: 88.0, 8: 709.0}  # from where on exp is nearly infinite
 _TANH_ONE = {4: 10.0, 8: 20.0}  # from where on tanh is 1

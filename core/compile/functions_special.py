@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from triskele.core.compile.values import NotEmittable, Value
+from .values import NotEmittable, Value
 
 # log gamma(2 + t) / t on |t| <= 1/2, by Chebyshev interpolation against mpmath, error 7e-20; highest power first
 _LOG_GAMMA = (

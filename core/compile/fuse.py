@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from triskele.core.compile.builder import Builder
-from triskele.core.compile.values import NotEmittable, Value, real_of, supported
-from triskele.core.graph.graph import Equation, Graph, Var
-from triskele.core.graph.primitive import Primitive
+from ..graph.graph import Equation, Graph, Var
+from ..graph.primitive import Primitive
+from .builder import Builder
+from .values import NotEmittable, Value, real_of, supported
 
 REDUCERS = {"sum": "add", "prod": "mul", "max": "max", "min": "min", "any": "or_", "all": "and_"}
 SMALL = 8  # elements of a reduction that is written out where it is read

@@ -15,8 +15,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from triskele.core.compile.cache import folder, is_trusted, make_key
-from triskele.core.files import atomic
+from ..files import atomic
+from .cache import folder, is_trusted, make_key
 
 __all__ = ["load_module"]
 

@@ -17,16 +17,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from triskele.core import tree
-from triskele.core.compile import flat
-from triskele.core.compile.baked import ClosedOver, closed_over, warn_of_baked
-from triskele.core.compile.staged import Staged, as_argument
-from triskele.core.compile.wrapper import MISS
-from triskele.core.errors import EscapedTensorError
-from triskele.core.graph.graph import Spec, spec_of
-from triskele.core.graph.trace import make_graph
-from triskele.core.tensor import Tensor
-from triskele.core.transforms.grad import check_plain
+from .. import tree
+from ..errors import EscapedTensorError
+from ..graph.graph import Spec, spec_of
+from ..graph.trace import make_graph
+from ..tensor import Tensor
+from ..transforms.grad import check_plain
+from . import flat
+from .baked import ClosedOver, closed_over, warn_of_baked
+from .staged import Staged, as_argument
+from .wrapper import MISS
 
 _NUMBERS = (bool, int, float, complex)
 _functions: weakref.WeakSet[Jitted] = weakref.WeakSet()
@@ -208,7 +208,7 @@ class Jitted:
                 entry = self._entries.get(key) or self._compile(key, leaves, structure, static, len(args))
         if entry.captured or self._debug or any(isinstance(x, Tensor) for x in leaves):
             if self._debug and not any(isinstance(x, Tensor) for x in leaves):
-                from triskele.core.compile.debug import run_checked
+                from .debug import run_checked
 
                 outs = run_checked(entry.staged.graph, [*leaves, *entry.captured], self._name)
             else:
@@ -283,7 +283,7 @@ class Jitted:
         if self._traced is None:
             self._traced = self._f
             if importlib.util.find_spec("triskele.core.transforms.autograph") is not None:
-                from triskele.core.transforms import autograph
+                from ..transforms import autograph
 
                 self._traced = autograph.convert(self._f)
         return self._traced
@@ -302,7 +302,7 @@ class Jitted:
         -------
         Lowered
         """
-        from triskele.core.compile.lowered import Lowered
+        from .lowered import Lowered
 
         return Lowered(self._entry(args, kwargs).staged.program, self._name)
 
@@ -320,7 +320,7 @@ class Jitted:
 
     def numba(self, *args, **kwargs):
         """The program for these arguments (arrays and numbers, not trees) as a function for the user's own Numba code."""
-        from triskele.core.compile.numba_form import numba_form
+        from .numba_form import numba_form
 
         return numba_form(self._entry(args, kwargs), self._name)
 

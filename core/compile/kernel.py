@@ -12,10 +12,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from triskele.core.compile.band import Band
-from triskele.core.compile.builder import CALLING_LOOP, LONG_LOOP, Builder
-from triskele.core.compile.calls import call_out_of_line
-from triskele.core.compile.fuse import (
+from ..graph.graph import Const, Equation, Var
+from ..kernels.native import checked
+from .band import Band
+from .builder import CALLING_LOOP, LONG_LOOP, Builder
+from .calls import call_out_of_line
+from .fuse import (
     REDUCERS,
     UNROLL,
     Fusion,
@@ -26,9 +28,7 @@ from triskele.core.compile.fuse import (
     index_key,
     pull_element,
 )
-from triskele.core.compile.values import I64, Value, llvm_type, real_of
-from triskele.core.graph.graph import Const, Equation, Var
-from triskele.core.kernels.native import checked
+from .values import I64, Value, llvm_type, real_of
 
 CHUNK = 25e3  # ns of work per chunk
 PARALLEL = 60e3  # ns of work from which on a nest is cut into chunks

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from triskele.core.compile.fuse import cost_of
-from triskele.core.graph.graph import Const, Equation, Graph, Var
-from triskele.core.graph.simplify import LOOPS, Rewriter, simplify
-from triskele.core.graph.trace import dead_code
+from ..graph.graph import Const, Equation, Graph, Var
+from ..graph.simplify import LOOPS, Rewriter, simplify
+from ..graph.trace import dead_code
+from .fuse import cost_of
 
 DEAR = 4.0  # operations per element from which on a value is better kept than computed again
 LARGE = 1 << 20  # bytes up to which a value may be kept whatever it is made of

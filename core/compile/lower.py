@@ -14,12 +14,12 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from triskele.core.compile.products import Matrices, has_product, product, product_add
-from triskele.core.compile.values import supported
-from triskele.core.compile.views import contiguous, merged, reshaped, sliced, transposed, whole
-from triskele.core.graph.graph import Equation, Graph, Spec, Var
-from triskele.core.graph.simplify import Rewriter
-from triskele.core.graph.trace import dead_code
+from ..graph.graph import Equation, Graph, Spec, Var
+from ..graph.simplify import Rewriter
+from ..graph.trace import dead_code
+from .products import Matrices, has_product, product, product_add
+from .values import supported
+from .views import contiguous, merged, reshaped, sliced, transposed, whole
 
 FEW = 600  # multiplications below which a product is written as loops
 LARGE_COMPLEX = 1 << 16  # multiplications from which complex products are made from real ones, which threads share ...

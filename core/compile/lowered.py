@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from triskele.core.compile.band import Band
-from triskele.core.compile.emit import Unit
-from triskele.core.compile.fuse import Group
-from triskele.core.compile.kernel import Kernel
-from triskele.core.compile.program import Program
-from triskele.core.graph.graph import Const, Equation
-from triskele.core.graph.show import show
+from ..graph.graph import Const, Equation
+from ..graph.show import show
+from .band import Band
+from .emit import Unit
+from .fuse import Group
+from .kernel import Kernel
+from .program import Program
 
 
 class Lowered:

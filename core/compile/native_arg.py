@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from triskele.core.compile.emit import NATIVE, Unit
-from triskele.core.compile.routine import Routine, sides
-from triskele.core.compile.values import I64, supported
-from triskele.core.graph.graph import Equation
+from ..graph.graph import Equation
+from .emit import NATIVE, Unit
+from .routine import Routine, sides
+from .values import I64, supported
 
 
 class _Arg:

@@ -15,11 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from triskele.core.compile.emit import NATIVE, Unit
-from triskele.core.compile.native_linalg import local
-from triskele.core.compile.routine import Routine, sides
-from triskele.core.compile.values import real_of
-from triskele.core.graph.graph import Const, Equation
+from ..graph.graph import Const, Equation
+from .emit import NATIVE, Unit
+from .native_linalg import local
+from .routine import Routine, sides
+from .values import real_of
 
 MOST = 4096  # numbers that are transformed at once, on the stack
 BESIDE = 8  # lines side by side

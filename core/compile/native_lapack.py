@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from triskele.core.compile.builder import Builder
-from triskele.core.compile.emit import NATIVE, Unit
-from triskele.core.compile.routine import Routine
-from triskele.core.compile.values import BOOL, Value, literal, llvm_type, real_of
-from triskele.core.graph.graph import Equation
-from triskele.core.kernels import lapack
+from ..graph.graph import Equation
+from ..kernels import lapack
+from .builder import Builder
+from .emit import NATIVE, Unit
+from .routine import Routine
+from .values import BOOL, Value, literal, llvm_type, real_of
 
 BLOCK = 64  # columns that LAPACK works on together, for workspaces
 

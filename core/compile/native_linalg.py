@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from triskele.core.compile.emit import NATIVE, Unit
-from triskele.core.compile.native_lapack import Lapack, copy_matrix, host_where
-from triskele.core.compile.routine import Routine
-from triskele.core.compile.values import BOOL, I64, llvm_type, real_of
-from triskele.core.graph.graph import Equation
+from ..graph.graph import Equation
+from .emit import NATIVE, Unit
+from .native_lapack import Lapack, copy_matrix, host_where
+from .routine import Routine
+from .values import BOOL, I64, llvm_type, real_of
 
 SMALL = 16  # rows up to which loops are faster than a call of LAPACK
 

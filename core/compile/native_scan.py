@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from triskele.core.compile.emit import NATIVE, Unit
-from triskele.core.compile.routine import Routine, sides
-from triskele.core.compile.values import supported
-from triskele.core.graph.graph import Equation
+from ..graph.graph import Equation
+from .emit import NATIVE, Unit
+from .routine import Routine, sides
+from .values import supported
 
 _COMBINE = {"cumsum": "add", "cumprod": "mul", "cummax": "max", "cummin": "min"}
 BESIDE = 4  # rows whose chains of operations run side by side

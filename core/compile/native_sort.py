@@ -6,10 +6,10 @@ doubling length are merged, a pair of equal length from both ends at once, witho
 
 from __future__ import annotations
 
-from triskele.core.compile.emit import NATIVE, Unit
-from triskele.core.compile.routine import Routine
-from triskele.core.compile.values import I64, Value, supported
-from triskele.core.graph.graph import Equation
+from ..graph.graph import Equation
+from .emit import NATIVE, Unit
+from .routine import Routine
+from .values import I64, Value, supported
 
 BLOCK = 16
 

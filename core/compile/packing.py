@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from triskele.core.compile.products import NAMES, Matrices, product, product_add
-from triskele.core.graph.graph import Equation, Graph, Spec, Var
-from triskele.core.kernels import blas
+from ..graph.graph import Equation, Graph, Spec, Var
+from ..kernels import blas
+from .products import NAMES, Matrices, product, product_add
 
 LEAST_STEPS = 4
 LEAST_WORK = 1 << 15  # multiply-adds of a product: smaller ones are BLAS's

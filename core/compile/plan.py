@@ -10,9 +10,9 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from triskele.core.compile.band import Band
-from triskele.core.compile.fuse import Fusion, Group
-from triskele.core.graph.graph import Var
+from ..graph.graph import Var
+from .band import Band
+from .fuse import Fusion, Group
 
 ALIGNMENT = 64  # bytes: a cache line, and the widest vector
 

@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from triskele.core.compile.emit import NATIVE, Unit, as_array
-from triskele.core.graph.graph import Equation, Spec
-from triskele.core.graph.primitive import Primitive
-from triskele.core.kernels import blas
+from ..graph.graph import Equation, Spec
+from ..graph.primitive import Primitive
+from ..kernels import blas
+from .emit import NATIVE, Unit, as_array
 
 PARALLEL = 1 << 20  # multiply-adds of a stack of products from which it is shared out
 ALONE = 1 << 23  # ... of one product from which that one is shared out instead

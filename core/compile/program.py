@@ -12,7 +12,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from triskele.core.compile import (  # noqa: F401  (they register themselves)
+from ..errors import IndexOutOfBoundsError
+from ..graph.graph import Const, Equation, Graph, Var
+from ..graph.simplify import scalar, simplify
+from ..graph.trace import describe, evaluate, no_transforms
+from ..kernels import blas, lapack, native, threads
+from . import (  # noqa: F401  (they register themselves)
     cache,
     control_flow,
     convolutions,
@@ -29,13 +34,8 @@ from triskele.core.compile import (  # noqa: F401  (they register themselves)
     updates,
     wrapper,
 )
-from triskele.core.compile.emit import Again, Module, has_entry
-from triskele.core.compile.lower import lower
-from triskele.core.errors import IndexOutOfBoundsError
-from triskele.core.graph.graph import Const, Equation, Graph, Var
-from triskele.core.graph.simplify import scalar, simplify
-from triskele.core.graph.trace import describe, evaluate, no_transforms
-from triskele.core.kernels import blas, lapack, native, threads
+from .emit import Again, Module, has_entry
+from .lower import lower
 
 _log = logging.getLogger(__name__)
 

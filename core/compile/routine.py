@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from triskele.core.compile.builder import Builder
-from triskele.core.compile.emit import Unit, as_array
-from triskele.core.compile.values import Value, llvm_type, real_of
+from .builder import Builder
+from .emit import Unit, as_array
+from .values import Value, llvm_type, real_of
 
 CHUNK = 25e3  # ns of work per chunk
 PARALLEL = 60e3  # ns of work from which on the rows are cut into chunks

@@ -11,15 +11,15 @@ from typing import Any
 
 import numpy as np
 
-from triskele.core.compile.program import Program
-from triskele.core.compile.wrapper import MISS
-from triskele.core.graph.graph import Graph, Spec, Var
-from triskele.core.graph.primitive import Primitive
-from triskele.core.graph.trace import GraphTrace, dead_code, evaluate, make_graph
-from triskele.core.tensor import Tensor
-from triskele.core.transforms.forward import DualTensor, DualTrace, jvp
-from triskele.core.transforms.grad import Node, TapeTensor, TapeTrace, backward, inexact
-from triskele.core.transforms.vmap import BatchTensor, BatchTrace, vmap
+from ..graph.graph import Graph, Spec, Var
+from ..graph.primitive import Primitive
+from ..graph.trace import GraphTrace, dead_code, evaluate, make_graph
+from ..tensor import Tensor
+from ..transforms.forward import DualTensor, DualTrace, jvp
+from ..transforms.grad import Node, TapeTensor, TapeTrace, backward, inexact
+from ..transforms.vmap import BatchTensor, BatchTrace, vmap
+from .program import Program
+from .wrapper import MISS
 
 
 def _only_recorded(*args, pull):

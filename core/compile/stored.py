@@ -18,10 +18,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from triskele.core.compile import cache
-from triskele.core.graph.graph import Const, Graph, Source, Spec, Var
-from triskele.core.graph.primitive import PRIMITIVES, Primitive
-from triskele.core.kernels import native
+from ..graph.graph import Const, Graph, Source, Spec, Var
+from ..graph.primitive import PRIMITIVES, Primitive
+from ..kernels import native
+from . import cache
 
 _log = logging.getLogger(__name__)
 _PLAIN = frozenset([bool, int, float, complex, str, bytes, type(None), type(...)])

@@ -6,12 +6,12 @@ import math
 
 import numpy as np
 
-from triskele.core.compile.builder import Builder
-from triskele.core.compile.emit import NATIVE, Unit, as_array
-from triskele.core.compile.fuse import align
-from triskele.core.compile.values import I64, supported
-from triskele.core.graph.graph import Const, Equation
-from triskele.core.kernels.native import checked
+from ..graph.graph import Const, Equation
+from ..kernels.native import checked
+from .builder import Builder
+from .emit import NATIVE, Unit, as_array
+from .fuse import align
+from .values import I64, supported
 
 _COMBINE = {"add": "add", "multiply": "mul", "min": "min", "max": "max"}
 

@@ -21,8 +21,8 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from triskele.core.compile import engine
-from triskele.core.compile.call_ir import CALL
+from . import engine
+from .call_ir import CALL
 
 __all__ = ["MISS", "InputSpec", "OutputSpec", "make_caller"]
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from triskele.core.graph.graph import Const, Graph
+from .graph import Const, Graph
 
 
 def show(graph: Graph, sources: bool = True, indent: str = "") -> str:

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from triskele.core.graph.graph import Const, Equation, Graph, Var
-from triskele.core.graph.primitive import PRIMITIVES
-from triskele.core.graph.trace import dead_code
+from .graph import Const, Equation, Graph, Var
+from .primitive import PRIMITIVES
+from .trace import dead_code
 
 FOLD_SIZE = 4096  # elements of a constant that is computed at compile time
 UNIFORM_SIZE = 1 << 22  # elements of a constant that is looked through for being one value

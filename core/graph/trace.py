@@ -19,11 +19,11 @@ from typing import Any
 
 import numpy as np
 
-from triskele.core.errors import EscapedTensorError, TracerError
-from triskele.core.graph.graph import Const, Equation, Graph, Source, Spec, Var, spec_of
-from triskele.core.graph.primitive import Primitive
-from triskele.core.tensor import Tensor
-from triskele.core.views import connect, in_c_order, own_array
+from ..errors import EscapedTensorError, TracerError
+from ..tensor import Tensor
+from ..views import connect, in_c_order, own_array
+from .graph import Const, Equation, Graph, Source, Spec, Var, spec_of
+from .primitive import Primitive
 
 _CORE = tuple({str(Path(__file__).parents[1]), str(Path(__file__).resolve().parents[1])})  # as installed, and behind links
 _NOT_THE_USERS = (*_CORE, *[str(Path(np.__file__).parents[1] / n) for n in ("numpy", "scipy")])

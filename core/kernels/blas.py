@@ -14,7 +14,7 @@ from functools import cache
 
 import numpy as np
 
-from triskele.core.kernels import blocks, conv, gemm, native, threads
+from . import blocks, conv, gemm, native, threads
 
 __all__ = ["PREFIXES", "address", "convolution_definitions", "convolution_tile", "definitions", "packed", "set_blas_threads", "signature"]
 

@@ -1,6 +1,6 @@
 """Products that BLAS does, in blocks so small that it does not use threads of its own."""
 
-from triskele.core.kernels.gemm import Code
+from .gemm import Code
 
 __all__ = ["product"]
 

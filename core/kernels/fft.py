@@ -24,9 +24,9 @@ from typing import Any
 import numpy as np
 from numba.np.numpy_support import from_dtype
 
-from triskele.core.kernels import simd
-from triskele.core.kernels.fft_passes import LANES, RADICES, compile_transform, constants, transform, transpose
-from triskele.core.kernels.njit import inner
+from . import simd
+from .fft_passes import LANES, RADICES, compile_transform, constants, transform, transpose
+from .njit import inner
 
 __all__ = ["LANES", "OUTER", "Layout", "aligned", "next_length", "passes", "plane_backward", "plane_forward", "transform", "zeros_like"]
 

@@ -17,8 +17,8 @@ from numba.core import cgutils, types
 from numba.core.errors import TypingError
 from numba.extending import intrinsic
 
-from triskele.core.kernels import native
-from triskele.core.kernels.simd.vector import FLAGS, I32, LLVM, Vec, splat_value, start
+from . import native
+from .simd.vector import FLAGS, I32, LLVM, Vec, splat_value, start
 
 LANES = 16
 RADICES = (2, 3, 4, 5, 7, 8)

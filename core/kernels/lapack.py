@@ -8,7 +8,7 @@ import ctypes
 import sys
 from functools import cache
 
-from triskele.core.kernels import blas
+from . import blas
 
 PREFIX = "tsk.lapack."
 

@@ -27,6 +27,7 @@ Examples
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import functools
 import gc
@@ -41,8 +42,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from triskele.core.files import only_ours
-from triskele.core.kernels.native import checked
+from ..files import only_ours
+from .native import checked
 
 __all__ = ["FASTMATH", "Compiled", "device", "inner", "kernel", "template"]
 
@@ -52,7 +53,7 @@ FASTMATH = frozenset({"contract", "arcp", "nsz", "afn"})
 
 @cache
 def source_stamp(path: str) -> bytes:
-    """Hash of the source file at `path`, and of every file of the suite that it imports, directly or through others."""
+    """Hash of the source file at `path`, and of every file of the suite or of its own package that it imports, directly or not."""
     found, waiting = set(), {Path(path)}
     while waiting:
         found |= waiting
@@ -60,36 +61,71 @@ def source_stamp(path: str) -> bytes:
     return hashlib.sha256(b"".join(sorted(_source(p)[0] for p in found))).digest()
 
 
-_IMPORT = re.compile(r"^(\s*)(?:from triskele([\w.]*) import (\([^)]*\)|.*)|import triskele([\w.]*))", re.MULTILINE)
+_IMPORT = re.compile(r"^\s*(?:from\s+(\.*)([\w.]*)\s+import\s+(\([^)]*\)|.*)|import triskele([\w.]*))", re.MULTILINE)
+_NAME = re.compile(r"\w+(?=\s*(?:,|\)|#|$|\s+as\s))", re.MULTILINE)
+_TYPES_ONLY = re.compile(r"^if TYPE_CHECKING:\n(?:[ \t]+.*\n|\n)+", re.MULTILINE)
+_SUITE = Path(__file__).parents[2]  # .../triskele
 
 
 @cache
 def _source(path: Path) -> tuple[bytes, frozenset[Path]]:
-    """Hash of a file, and the files of the suite that it imports (inside functions too).
+    """Hash of a file, and the files that it imports from the suite or from its own package (inside functions too)."""
+    found, text = set(), path.read_text()
+    digest = hashlib.sha256(f"{path.name}\0{text}".encode())
+    for dots, home, names, module in _IMPORT.findall(_TYPES_ONLY.sub("", text)):
+        place = _place(path, dots, f"triskele{module}" if module else home)
+        for name in (_NAME.findall(names) or ["*"]) if place is not None else ():
+            files, origin = _homes(place, name)
+            found |= files
+            digest.update(origin.encode())
+    return digest.digest(), frozenset(p for p in found if p.exists())
 
-    Where an imported name is no module, it may come from any file of its package.
+
+def _place(path: Path, dots: str, home: str) -> Path | None:
+    """The folder, or the file without its suffix, that an import statement in `path` names; None if it is somebody else's."""
+    parts = home.split(".") if home else []
+    if dots:
+        return path.parents[len(dots) - 1].joinpath(*parts)
+    return _SUITE.joinpath(*parts[1:]) if parts[:1] == ["triskele"] else None
+
+
+def _homes(place: Path, name: str) -> tuple[set[Path], str]:
+    """The files that `name`, imported from `place`, may come from, and the place and name of its definition where known."""
+    inner, file = place / name, place.with_suffix(".py")
+    if place.is_dir():
+        if inner.with_suffix(".py").exists():
+            return {inner.with_suffix(".py")}, ""
+        if inner.is_dir():
+            return _package(inner), ""
+        file = place / "__init__.py"
+    if name in (bound := _face(file)):
+        return _homes(*bound[name])
+    return _package(place) if place.is_dir() else {file}, f"{place.name}.{name}"
+
+
+def _package(place: Path) -> set[Path]:
+    """Where a name that is no module may come from: any file of a package of the suite."""
+    return set(place.rglob("*.py")) if place.is_relative_to(_SUITE) else {place / "__init__.py"}
+
+
+@cache
+def _face(path: Path) -> dict[str, tuple[Path, str]]:
+    """Where the names come from that `path` only passes on; nothing of a file that does more than import.
+
+    A kernel that takes `simd` from `core.extend` depends on `simd`, not on the whole core.
     """
-    root, found, text = Path(__file__).parents[2], set(), path.read_text()  # root: .../triskele
-    for match in _IMPORT.finditer(_TYPES_ONLY.sub("", text)):
-        _, home, names, module = match.groups()
-        if names is None:
-            home, names = module, ""
-        place = root.joinpath(*home.split("."))
-        if not place.is_dir():
-            found.add(place.with_suffix(".py"))
-            continue
-        found.add(place / "__init__.py")
-        for name in re.findall(r"\w+(?=\s*(?:,|\)|#|$|\s+as\s))", names, re.MULTILINE) or ["*"]:
-            inner = place / name
-            if inner.with_suffix(".py").exists():
-                found.add(inner.with_suffix(".py"))
-            else:
-                found.update((inner if inner.is_dir() else place).rglob("*.py"))
-    digest = hashlib.sha256(f"{path.name}\0{text}".encode()).digest()
-    return digest, frozenset(p for p in found if p.exists())
-
-
-_TYPES_ONLY = re.compile(r"^if TYPE_CHECKING:\n(?:[ \t]+.*\n|\n)+", re.MULTILINE)
+    if not path.exists():
+        return {}
+    bound = {}
+    for node in ast.parse(path.read_text()).body:
+        if isinstance(node, ast.ImportFrom):
+            place = _place(path, "." * node.level, node.module or "")
+            if node.names[0].name == "*":
+                return {}
+            bound.update({a.asname or a.name: (place, a.name) for a in node.names if place is not None})
+        elif not (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)) and "__all__" not in ast.unparse(node):
+            return {}
+    return bound
 
 
 _DIGEST = 16

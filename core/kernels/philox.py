@@ -100,7 +100,7 @@ def bits(key, start: int, n: int) -> np.ndarray:
     first, skip = divmod(start, 4)
     blocks = (skip + n + 3) // 4
     if n >= _KERNEL_WORDS:
-        from triskele.core.kernels import philox_kernels
+        from . import philox_kernels
 
         out = np.empty((_whole_groups(blocks), 4), np.uint32)
         philox_kernels.fill_bits(out, np.uint64(first), np.uint32(k0), np.uint32(k1))
@@ -128,7 +128,7 @@ def normal(key, start: int, n: int, dtype=np.float64) -> np.ndarray:
 
     A block gives four float32 numbers or two float64. `start` counts numbers, not words.
     """
-    from triskele.core.kernels import philox_kernels
+    from . import philox_kernels
 
     k0, k1 = _as_key(key, "philox.normal")
     dtype = _float_type(dtype, "philox.normal")

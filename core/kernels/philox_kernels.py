@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from triskele.core.kernels import simd
-from triskele.core.kernels.njit import device, kernel
+from . import simd
+from .njit import device, kernel
 
 LANES = 16
 # Word w of lane i goes to place 4 i + w.

@@ -28,7 +28,7 @@ from numba.core import cgutils, types
 from numba.core.errors import TypingError
 from numba.extending import intrinsic
 
-from triskele.core.kernels.simd.vector import pointer
+from .simd.vector import pointer
 
 __all__ = ["SPACING", "give_slot", "take_slot"]
 

@@ -18,7 +18,7 @@ from functools import cache
 
 import llvmlite.binding
 
-from triskele.core.kernels import native
+from . import native
 
 __all__ = ["address", "body", "for_numba", "get_threads", "parallel_for", "set_threads"]
 

@@ -1,8 +1,8 @@
 """Neural networks: layers as dataclass trees, activations, losses, initialisers."""
 
-from triskele.core.nn import init
-from triskele.core.nn.attention import MultiHeadAttention
-from triskele.core.nn.functional import (
+from . import init
+from .attention import MultiHeadAttention
+from .functional import (
     cross_entropy,
     gelu,
     log_softmax,
@@ -13,8 +13,8 @@ from triskele.core.nn.functional import (
     softmax,
     softplus,
 )
-from triskele.core.nn.layers import MLP, BatchNorm, Conv, Conv1d, Conv2d, Embedding, LayerNorm, Linear, static
-from triskele.core.nn.recurrent import GRU, LSTM
+from .layers import MLP, BatchNorm, Conv, Conv1d, Conv2d, Embedding, LayerNorm, Linear, static
+from .recurrent import GRU, LSTM
 
 __all__ = [
     "GRU", "LSTM", "MLP", "BatchNorm", "Conv", "Conv1d", "Conv2d", "Embedding", "LayerNorm", "Linear", "MultiHeadAttention",

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from triskele.core import random
-from triskele.core.nn.functional import softmax
-from triskele.core.nn.init import glorot_uniform
-from triskele.core.nn.layers import Linear, check_last_axis, static
+from .. import random
+from .functional import softmax
+from .init import glorot_uniform
+from .layers import Linear, check_last_axis, static
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from triskele.core import random
+from .. import random
 
 Initialiser = Callable[..., np.ndarray]
 

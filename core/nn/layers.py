@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from triskele.core import random
-from triskele.core.nn.init import Initialiser, he_normal, lecun_normal
-from triskele.core.ops.convolve_nd import conv_general
-from triskele.core.transforms.checkpoint import stop_gradient
+from .. import random
+from ..ops.convolve_nd import conv_general
+from ..transforms.checkpoint import stop_gradient
+from .init import Initialiser, he_normal, lecun_normal
 
 
 def static(**kwargs: Any) -> Any:

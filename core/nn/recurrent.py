@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from triskele.core import random
-from triskele.core.nn.init import glorot_uniform, orthogonal
-from triskele.core.nn.layers import check_last_axis
-from triskele.core.transforms.control import scan
+from .. import random
+from ..transforms.control import scan
+from .init import glorot_uniform, orthogonal
+from .layers import check_last_axis
 
 
 def _weights(key, n_in, n_hidden, gates, dtype):

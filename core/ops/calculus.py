@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from triskele.core.ops.define import as_value, scalar_or_array
-from triskele.core.ops.shape import normal_axis
-from triskele.core.ops.take import take
-from triskele.core.tensor import implements
+from ..tensor import implements
+from .define import as_value, scalar_or_array
+from .shape import normal_axis
+from .take import take
 
 
 def _along(axis, start, stop):

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from triskele.core.graph.graph import spec_of
-from triskele.core.graph.trace import bind, view
-from triskele.core.ops.define import ONE, as_value, elementwise
-from triskele.core.tensor import Tensor, implements
-from triskele.core.views import is_scalar
+from ..graph.graph import spec_of
+from ..graph.trace import bind, view
+from ..tensor import Tensor, implements
+from ..views import is_scalar
+from .define import ONE, as_value, elementwise
 
 
 def real_dtype(dtype: np.dtype) -> np.dtype:

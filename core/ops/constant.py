@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from triskele.core.graph.graph import spec_of
-from triskele.core.graph.trace import GraphTensor, bind
-from triskele.core.ops.shape import broadcast_p
-from triskele.core.tensor import Tensor
+from ..graph.graph import spec_of
+from ..graph.trace import GraphTensor, bind
+from ..tensor import Tensor
+from .shape import broadcast_p
 
 
 def constant_like(t: Any, value: Any, shape: tuple[int, ...], dtype: np.dtype) -> Any:

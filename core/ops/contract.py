@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from triskele.core.graph.graph import Spec
-from triskele.core.graph.primitive import Primitive
-from triskele.core.graph.trace import bind
-from triskele.core.ops.define import as_value
-from triskele.core.tensor import Tensor, implements
+from ..graph.graph import Spec
+from ..graph.primitive import Primitive
+from ..graph.trace import bind
+from ..tensor import Tensor, implements
+from .define import as_value
 
 
 def _free(rank, *taken):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from triskele.core.ops.convolve_nd import conv_general
-from triskele.core.ops.define import as_value
-from triskele.core.tensor import implements
+from ..tensor import implements
+from .convolve_nd import conv_general
+from .define import as_value
 
 
 def _slide(a, v, mode, name):

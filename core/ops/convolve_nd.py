@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from triskele.core.graph.graph import Spec
-from triskele.core.graph.primitive import Primitive
-from triskele.core.graph.trace import bind
-from triskele.core.ops.define import as_value
+from ..graph.graph import Spec
+from ..graph.primitive import Primitive
+from ..graph.trace import bind
+from .define import as_value
 
 _CACHE = 1 << 19  # bytes of the matrix of patches: half of a usual second-level cache
 

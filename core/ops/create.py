@@ -7,16 +7,16 @@ import operator
 
 import numpy as np
 
-from triskele.core.errors import TracerError
-from triskele.core.graph.graph import spec_of
-from triskele.core.graph.trace import GraphTensor, is_spread, view
-from triskele.core.ops.complex import real_dtype
-from triskele.core.ops.constant import constant_like
-from triskele.core.ops.define import as_value, has_tensor
-from triskele.core.ops.elementwise import converted
-from triskele.core.ops.shape import reshape_p
-from triskele.core.tensor import CREATION, FUNCTIONS, Tensor, implements
-from triskele.core.views import in_c_order, is_scalar, own_array
+from ..errors import TracerError
+from ..graph.graph import spec_of
+from ..graph.trace import GraphTensor, is_spread, view
+from ..tensor import CREATION, FUNCTIONS, Tensor, implements
+from ..views import in_c_order, is_scalar, own_array
+from .complex import real_dtype
+from .constant import constant_like
+from .define import as_value, has_tensor
+from .elementwise import converted
+from .shape import reshape_p
 
 
 def _shape(shape, default):

@@ -6,11 +6,11 @@ import operator
 
 import numpy as np
 
-from triskele.core.graph.graph import Spec
-from triskele.core.graph.primitive import Primitive
-from triskele.core.graph.trace import bind, view
-from triskele.core.ops.define import as_value
-from triskele.core.tensor import implements
+from ..graph.graph import Spec
+from ..graph.primitive import Primitive
+from ..graph.trace import bind, view
+from ..tensor import implements
+from .define import as_value
 
 
 def _length(m, n, offset):

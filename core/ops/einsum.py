@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from triskele.core.ops.contract import drop_ones, one_dtype, pair_product
-from triskele.core.tensor import implements, separate
+from ..tensor import implements, separate
+from .contract import drop_ones, one_dtype, pair_product
 
 
 @implements(np.einsum, view=True)

@@ -6,10 +6,12 @@ import operator
 
 import numpy as np
 
-from triskele.core.graph.graph import Spec, spec_of
-from triskele.core.graph.primitive import Primitive
-from triskele.core.graph.trace import bind, is_spread
-from triskele.core.ops.define import (
+from ..graph.graph import Spec, spec_of
+from ..graph.primitive import Primitive
+from ..graph.trace import bind, is_spread
+from ..tensor import implements
+from ..views import is_scalar
+from .define import (
     MINUS_ONE,
     ONE,
     as_value,
@@ -18,8 +20,6 @@ from triskele.core.ops.define import (
     elementwise,
     ufunc_loop,
 )
-from triskele.core.tensor import implements
-from triskele.core.views import is_scalar
 
 # -- arithmetic: the implementations are Python's operators, so that Python numbers stay Python numbers -------------
 

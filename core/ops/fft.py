@@ -12,12 +12,12 @@ from functools import cache
 
 import numpy as np
 
-from triskele.core.graph.graph import Spec
-from triskele.core.graph.primitive import Primitive
-from triskele.core.graph.trace import bind
-from triskele.core.ops.complex import complex_dtype, real_dtype
-from triskele.core.ops.define import as_value
-from triskele.core.tensor import implements
+from ..graph.graph import Spec
+from ..graph.primitive import Primitive
+from ..graph.trace import bind
+from ..tensor import implements
+from .complex import complex_dtype, real_dtype
+from .define import as_value
 
 # the norm under which the opposite transform has the same factor
 _SWAPPED = {"backward": "forward", "ortho": "ortho", "forward": "backward"}

@@ -11,13 +11,13 @@ import math
 
 import numpy as np
 
-from triskele.core.errors import MissingRuleError
-from triskele.core.graph.graph import Spec, spec_of
-from triskele.core.graph.primitive import Primitive
-from triskele.core.graph.trace import bind
-from triskele.core.ops.constant import constant_like, zeros_of
-from triskele.core.ops.shape import sum_to
-from triskele.core.ops.sparse import Sparse
+from ..errors import MissingRuleError
+from ..graph.graph import Spec, spec_of
+from ..graph.primitive import Primitive
+from ..graph.trace import bind
+from .constant import constant_like, zeros_of
+from .shape import sum_to
+from .sparse import Sparse
 
 # -- gather -----------------------------------------------------------------------------------------------------------
 

@@ -11,14 +11,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from triskele.core.errors import TracerError
-from triskele.core.graph.graph import spec_of
-from triskele.core.graph.trace import bind, view
-from triskele.core.ops.define import as_value
-from triskele.core.ops.gather import check_bounds, gather_p, scatter_p
-from triskele.core.ops.slices import slice_p, slice_update_p
-from triskele.core.tensor import Tensor, implements
-from triskele.core.views import own_array
+from ..errors import TracerError
+from ..graph.graph import spec_of
+from ..graph.trace import bind, view
+from ..tensor import Tensor, implements
+from ..views import own_array
+from .define import as_value
+from .gather import check_bounds, gather_p, scatter_p
+from .slices import slice_p, slice_update_p
 
 _KINDS = "only integers, slices (`:`), ellipsis (`...`), numpy.newaxis (`None`) and integer or boolean arrays are valid indices"
 _FULL = slice(None)

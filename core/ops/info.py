@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from triskele.core.graph.graph import spec_of
-from triskele.core.tensor import Tensor, implements
+from ..graph.graph import spec_of
+from ..tensor import Tensor, implements
 
 
 @implements(np.shape, view=True)

@@ -6,13 +6,13 @@ import operator
 
 import numpy as np
 
-from triskele.core.graph.graph import Spec
-from triskele.core.graph.primitive import Primitive
-from triskele.core.graph.trace import bind, view
-from triskele.core.ops.define import as_value
-from triskele.core.ops.shape import normal_axis
-from triskele.core.ops.slices import slice_p
-from triskele.core.tensor import implements
+from ..graph.graph import Spec
+from ..graph.primitive import Primitive
+from ..graph.trace import bind, view
+from ..tensor import implements
+from .define import as_value
+from .shape import normal_axis
+from .slices import slice_p
 
 
 def _concatenate_spec(*specs, axis):

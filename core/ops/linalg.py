@@ -15,13 +15,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from triskele.core.graph.graph import Spec
-from triskele.core.graph.primitive import Primitive
-from triskele.core.graph.trace import bind
-from triskele.core.ops.complex import real_dtype
-from triskele.core.ops.contract import vecdot
-from triskele.core.ops.define import as_value
-from triskele.core.tensor import Tensor, implements
+from ..graph.graph import Spec
+from ..graph.primitive import Primitive
+from ..graph.trace import bind
+from ..tensor import Tensor, implements
+from .complex import real_dtype
+from .contract import vecdot
+from .define import as_value
 
 # -- tools ------------------------------------------------------------------------------------------------------------
 

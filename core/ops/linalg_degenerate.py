@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from triskele.core.ops.define import elementwise
+from .define import elementwise
 
 
 def _coincide(x: Any) -> Any:

@@ -10,13 +10,13 @@ from functools import cache
 
 import numpy as np
 
-from triskele.core.errors import MissingRuleError
-from triskele.core.graph.graph import Spec
-from triskele.core.graph.primitive import Primitive
-from triskele.core.graph.trace import bind
-from triskele.core.ops.complex import real_dtype
-from triskele.core.ops.define import as_value
-from triskele.core.ops.linalg import (
+from ..errors import MissingRuleError
+from ..graph.graph import Spec
+from ..graph.primitive import Primitive
+from ..graph.trace import bind
+from .complex import real_dtype
+from .define import as_value
+from .linalg import (
     batch_in_front,
     cholesky,
     conj,
@@ -35,7 +35,7 @@ from triskele.core.ops.linalg import (
     upper,
     well_conditioned,
 )
-from triskele.core.ops.linalg_spectral import svd
+from .linalg_spectral import svd
 
 
 @cache

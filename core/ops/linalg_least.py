@@ -9,14 +9,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from triskele.core.graph.graph import Spec
-from triskele.core.graph.primitive import Primitive
-from triskele.core.graph.trace import bind
-from triskele.core.ops.complex import real_dtype
-from triskele.core.ops.define import as_value
-from triskele.core.ops.linalg import batch_in_front, conj, floating, mH, per_matrix, stack_of_matrices, well_conditioned
-from triskele.core.ops.linalg_spectral import svdvals_p
-from triskele.core.tensor import Tensor, implements
+from ..graph.graph import Spec
+from ..graph.primitive import Primitive
+from ..graph.trace import bind
+from ..tensor import Tensor, implements
+from .complex import real_dtype
+from .define import as_value
+from .linalg import batch_in_front, conj, floating, mH, per_matrix, stack_of_matrices, well_conditioned
+from .linalg_spectral import svdvals_p
 
 # -- pseudo-inverse and least squares -------------------------------------------------------------------------------------
 

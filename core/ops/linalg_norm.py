@@ -6,11 +6,11 @@ import operator
 
 import numpy as np
 
-from triskele.core.ops.define import as_value
-from triskele.core.ops.linalg import floating, inv, solve, stack_of_matrices
-from triskele.core.ops.linalg_spectral import svdvals
-from triskele.core.ops.reduce import norm_root
-from triskele.core.tensor import implements
+from ..tensor import implements
+from .define import as_value
+from .linalg import floating, inv, solve, stack_of_matrices
+from .linalg_spectral import svdvals
+from .reduce import norm_root
 
 
 def _squares(x):

@@ -12,12 +12,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from triskele.core.errors import MissingRuleError
-from triskele.core.graph.graph import Spec
-from triskele.core.graph.primitive import Primitive
-from triskele.core.graph.trace import bind
-from triskele.core.ops.complex import complex_dtype, real_dtype
-from triskele.core.ops.linalg import (
+from ..errors import MissingRuleError
+from ..graph.graph import Spec
+from ..graph.primitive import Primitive
+from ..graph.trace import bind
+from ..tensor import implements
+from .complex import complex_dtype, real_dtype
+from .linalg import (
     batch_in_front,
     conj,
     floating,
@@ -37,8 +38,7 @@ from triskele.core.ops.linalg import (
     upper,
     well_conditioned,
 )
-from triskele.core.ops.linalg_degenerate import differences, off_diagonal, reflected
-from triskele.core.tensor import implements
+from .linalg_degenerate import differences, off_diagonal, reflected
 
 
 def on_diagonal(x: Any, dtype: Any = None) -> Any:

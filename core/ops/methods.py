@@ -6,10 +6,10 @@ import math
 
 import numpy as np
 
-from triskele.core.errors import TracerError
-from triskele.core.ops.index import getitem, setitem
-from triskele.core.tensor import Tensor, implements, separate
-from triskele.core.views import connect
+from ..errors import TracerError
+from ..tensor import Tensor, implements, separate
+from ..views import connect
+from .index import getitem, setitem
 
 
 def _number(x, what):

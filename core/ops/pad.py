@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from triskele.core.graph.trace import bind
-from triskele.core.ops.define import as_value
-from triskele.core.ops.slices import pad_p, slice_update_p
-from triskele.core.tensor import Tensor, implements
+from ..graph.trace import bind
+from ..tensor import Tensor, implements
+from .define import as_value
+from .slices import pad_p, slice_update_p
 
 
 def _pairs(value, rank, what):

@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from triskele.core.graph.graph import Spec
-from triskele.core.graph.primitive import Primitive
-from triskele.core.graph.trace import bind
-from triskele.core.ops.convolve_nd import out_length, pad_widths, padded, spread, taps, unpadded
-from triskele.core.ops.define import as_value
+from ..graph.graph import Spec
+from ..graph.primitive import Primitive
+from ..graph.trace import bind
+from .convolve_nd import out_length, pad_widths, padded, spread, taps, unpadded
+from .define import as_value
 
 
 def _outs(shape, window, stride, padding):

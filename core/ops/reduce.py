@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from triskele.core.graph.graph import Spec, spec_of
-from triskele.core.graph.primitive import Primitive
-from triskele.core.graph.trace import bind
-from triskele.core.ops.define import as_value, elementwise, ufunc_loop
-from triskele.core.tensor import Tensor, implements
+from ..graph.graph import Spec, spec_of
+from ..graph.primitive import Primitive
+from ..graph.trace import bind
+from ..tensor import Tensor, implements
+from .define import as_value, elementwise, ufunc_loop
 
 
 def reduced(shape, axes):

@@ -6,10 +6,10 @@ import math
 
 import numpy as np
 
-from triskele.core.ops.complex import join_parts
-from triskele.core.ops.define import ONE, as_value, elementwise, ufunc_loop
-from triskele.core.ops.elementwise import CHOICE
-from triskele.core.tensor import Tensor, implements
+from ..tensor import Tensor, implements
+from .complex import join_parts
+from .define import ONE, as_value, elementwise, ufunc_loop
+from .elementwise import CHOICE
 
 ANY = (-3.0, 3.0)
 

@@ -6,14 +6,14 @@ import operator
 
 import numpy as np
 
-from triskele.core.graph.graph import Spec, spec_of
-from triskele.core.graph.primitive import Primitive
-from triskele.core.graph.trace import bind
-from triskele.core.ops.define import as_value
-from triskele.core.ops.gather import gather_p, scatter_p
-from triskele.core.ops.reduce import sum_dtype
-from triskele.core.ops.shape import normal_axis
-from triskele.core.tensor import Tensor, implements
+from ..graph.graph import Spec, spec_of
+from ..graph.primitive import Primitive
+from ..graph.trace import bind
+from ..tensor import Tensor, implements
+from .define import as_value
+from .gather import gather_p, scatter_p
+from .reduce import sum_dtype
+from .shape import normal_axis
 
 
 def _scan_primitive(name, ufunc, differentiable=True):

@@ -7,13 +7,13 @@ import operator
 
 import numpy as np
 
-from triskele.core.errors import TracerError
-from triskele.core.graph.graph import Spec
-from triskele.core.graph.primitive import Primitive
-from triskele.core.graph.trace import bind, view
-from triskele.core.ops.define import as_value
-from triskele.core.tensor import Tensor, implements
-from triskele.core.views import is_scalar, memory_twin
+from ..errors import TracerError
+from ..graph.graph import Spec
+from ..graph.primitive import Primitive
+from ..graph.trace import bind, view
+from ..tensor import Tensor, implements
+from ..views import is_scalar, memory_twin
+from .define import as_value
 
 # -- reshape ----------------------------------------------------------------------------------------------------------
 

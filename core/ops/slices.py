@@ -11,13 +11,13 @@ from functools import lru_cache
 
 import numpy as np
 
-from triskele.core.graph.graph import Spec, spec_of
-from triskele.core.graph.primitive import Primitive
-from triskele.core.graph.trace import bind
-from triskele.core.ops.constant import constant_like, zeros_of
-from triskele.core.ops.shape import sum_to
-from triskele.core.ops.sparse import Sparse
-from triskele.core.tensor import Tensor
+from ..graph.graph import Spec, spec_of
+from ..graph.primitive import Primitive
+from ..graph.trace import bind
+from ..tensor import Tensor
+from .constant import constant_like, zeros_of
+from .shape import sum_to
+from .sparse import Sparse
 
 # -- pad: zeros around and between the elements; negative widths crop ---------------------------------------------------
 

@@ -7,15 +7,15 @@ import operator
 
 import numpy as np
 
-from triskele.core.graph.graph import Spec, spec_of
-from triskele.core.graph.primitive import Primitive
-from triskele.core.graph.trace import bind
-from triskele.core.ops.define import as_value
-from triskele.core.ops.gather import scatter_p
-from triskele.core.ops.shape import normal_axis
-from triskele.core.ops.take import gather_along
-from triskele.core.tensor import Tensor, implements
-from triskele.core.views import in_c_order
+from ..graph.graph import Spec, spec_of
+from ..graph.primitive import Primitive
+from ..graph.trace import bind
+from ..tensor import Tensor, implements
+from ..views import in_c_order
+from .define import as_value
+from .gather import scatter_p
+from .shape import normal_axis
+from .take import gather_along
 
 # -- sort: (keys sorted, permutation) along the last axis, stable -------------------------------------------------------------
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from triskele.core.ops.constant import constant_like
-from triskele.core.tensor import Tensor
+from ..tensor import Tensor
+from .constant import constant_like
 
 
 class Sparse:

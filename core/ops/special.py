@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from triskele.core.errors import MissingRuleError
-from triskele.core.graph.graph import spec_of
-from triskele.core.ops.define import as_value, elementwise, ufunc_loop
-from triskele.core.tensor import implements
+from ..errors import MissingRuleError
+from ..graph.graph import spec_of
+from ..tensor import implements
+from .define import as_value, elementwise, ufunc_loop
 
 
 @cache

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from triskele.core.graph.graph import spec_of
-from triskele.core.ops.define import as_value, ufunc_loop
-from triskele.core.ops.special import POSITIVE, no_derivative, scipy_special, special
-from triskele.core.tensor import implements
+from ..graph.graph import spec_of
+from ..tensor import implements
+from .define import as_value, ufunc_loop
+from .special import POSITIVE, no_derivative, scipy_special, special
 
 ORDER, ARGUMENT = (0.5, 3.0), POSITIVE
 

@@ -7,12 +7,12 @@ from functools import cache
 
 import numpy as np
 
-from triskele.core.errors import MissingRuleError
-from triskele.core.graph.graph import Spec
-from triskele.core.graph.primitive import Primitive
-from triskele.core.graph.trace import bind
-from triskele.core.ops.define import as_value, batch_elementwise, elementwise, ufunc_loop
-from triskele.core.ops.special import POSITIVE, UNIT, no_derivative, scipy_special, special, where_zero, xlog1py, xlogy
+from ..errors import MissingRuleError
+from ..graph.graph import Spec
+from ..graph.primitive import Primitive
+from ..graph.trace import bind
+from .define import as_value, batch_elementwise, elementwise, ufunc_loop
+from .special import POSITIVE, UNIT, no_derivative, scipy_special, special, where_zero, xlog1py, xlogy
 
 # -- gamma --------------------------------------------------------------------------------------------------------------
 

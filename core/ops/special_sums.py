@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from triskele.core.graph.primitive import Primitive
-from triskele.core.graph.trace import bind
-from triskele.core.ops.define import as_value, batch_elementwise
+from ..graph.primitive import Primitive
+from ..graph.trace import bind
+from .define import as_value, batch_elementwise
 
 # A value without derivative: the largest element is subtracted for range only, the result does not depend on it.
 shift_p = Primitive("shift", lambda x: np.where(np.isfinite(x), x, 0)[()], lambda x: x._replace(weak=False),

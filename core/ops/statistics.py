@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from triskele.core.ops.define import as_value, scalar_or_array
-from triskele.core.ops.reduce import normal_axes
-from triskele.core.tensor import Tensor, implements
+from ..tensor import Tensor, implements
+from .define import as_value, scalar_or_array
+from .reduce import normal_axes
 
 # -- median and quantiles -----------------------------------------------------------------------------------------------------------
 

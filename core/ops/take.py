@@ -7,15 +7,15 @@ import operator
 
 import numpy as np
 
-from triskele.core.errors import TracerError
-from triskele.core.graph.graph import spec_of
-from triskele.core.graph.trace import bind, view
-from triskele.core.ops.define import as_value
-from triskele.core.ops.gather import gather_p
-from triskele.core.ops.index import getitem, is_mask, setitem
-from triskele.core.ops.shape import normal_axis
-from triskele.core.ops.slices import slice_p
-from triskele.core.tensor import Tensor, implements
+from ..errors import TracerError
+from ..graph.graph import spec_of
+from ..graph.trace import bind, view
+from ..tensor import Tensor, implements
+from .define import as_value
+from .gather import gather_p
+from .index import getitem, is_mask, setitem
+from .shape import normal_axis
+from .slices import slice_p
 
 
 def _along(axis, index):

@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 
-from triskele.core.ops.define import as_value, elementwise, scalar_or_array
-from triskele.core.tensor import implements
+from ..tensor import implements
+from .define import as_value, elementwise, scalar_or_array
 
 ANY, POSITIVE, UNIT, BEYOND_ONE = (-2.0, 2.0), (0.3, 3.0), (-0.9, 0.9), (1.2, 3.0)
 

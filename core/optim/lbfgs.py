@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from triskele.core import tree
-from triskele.core.compile.jit import jit
-from triskele.core.transforms.grad import check_inexact, value_and_grad
+from .. import tree
+from ..compile.jit import jit
+from ..transforms.grad import check_inexact, value_and_grad
 
 
 class Result(NamedTuple):

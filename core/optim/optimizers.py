@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from triskele.core import tree
-from triskele.core.errors import TreeError
+from .. import tree
+from ..errors import TreeError
 
 Rate = float | Callable[[Any], Any]
 

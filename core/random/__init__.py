@@ -19,14 +19,13 @@ Examples
 True
 """
 
-from triskele.core.random.continuous import exponential, gumbel, laplace, normal, truncated_normal, uniform
-from triskele.core.random.discrete import bernoulli, categorical, choice, permutation, randint, shuffle
-from triskele.core.random.gammas import beta, dirichlet, gamma, loggamma, poisson
-from triskele.core.random.keys import bits, fold_in, key, split
+from .continuous import exponential, gumbel, laplace, normal, truncated_normal, uniform
+from .discrete import bernoulli, categorical, choice, permutation, randint, shuffle
+from .gammas import beta, dirichlet, gamma, loggamma, poisson
+from .keys import bits, fold_in, key, split
+from .streams import Counter, Fold
 
 __all__ = [
-    "bernoulli", "beta", "bits", "categorical", "choice", "dirichlet", "exponential", "fold_in", "gamma", "gumbel",
-    "key",
-    "laplace", "loggamma", "normal", "permutation", "poisson", "randint", "shuffle", "split", "truncated_normal",
+    "Counter", "Fold", "bernoulli", "beta", "bits", "categorical", "choice", "dirichlet", "exponential", "fold_in", "gamma", "gumbel", "key", "laplace", "loggamma", "normal", "permutation", "poisson", "randint", "shuffle", "split", "truncated_normal",
     "uniform",
 ]

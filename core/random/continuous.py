@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from triskele.core.graph.graph import Spec
-from triskele.core.graph.primitive import Primitive
-from triskele.core.graph.trace import bind
-from triskele.core.kernels import philox
-from triskele.core.random import inline
-from triskele.core.random.keys import INLINE, KEY, as_shape, batch_keys, bits, checked_key, each_key, float_dtype
-from triskele.core.tensor import Tensor
+from ..graph.graph import Spec
+from ..graph.primitive import Primitive
+from ..graph.trace import bind
+from ..kernels import philox
+from ..tensor import Tensor
+from . import inline
+from .keys import INLINE, KEY, as_shape, batch_keys, bits, checked_key, each_key, float_dtype
 
 Shape = int | Sequence[int]
 

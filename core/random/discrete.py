@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from triskele.core.graph.graph import spec_of
-from triskele.core.ops.define import as_value
-from triskele.core.random.continuous import check_broadcast, gumbel, uniform
-from triskele.core.random.keys import as_shape, bits, checked_key
-from triskele.core.tensor import Tensor
+from ..graph.graph import spec_of
+from ..ops.define import as_value
+from ..tensor import Tensor
+from .continuous import check_broadcast, gumbel, uniform
+from .keys import as_shape, bits, checked_key
 
 Shape = int | Sequence[int]
 

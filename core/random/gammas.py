@@ -13,13 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from triskele.core.graph.graph import Spec
-from triskele.core.graph.primitive import Primitive
-from triskele.core.graph.trace import bind
-from triskele.core.ops.define import as_value
-from triskele.core.random.keys import KEY, as_shape, checked_key, float_dtype, split
-from triskele.core.transforms.checkpoint import stop_gradient
-from triskele.core.transforms.vmap import move_batch_axis
+from ..graph.graph import Spec
+from ..graph.primitive import Primitive
+from ..graph.trace import bind
+from ..ops.define import as_value
+from ..transforms.checkpoint import stop_gradient
+from ..transforms.vmap import move_batch_axis
+from .keys import KEY, as_shape, checked_key, float_dtype, split
 
 Shape = int | Sequence[int]
 _NODES = 80
@@ -28,7 +28,7 @@ _SPAN = 42.0  # the integrand is below exp(-42) beyond
 
 def _fill(name, key, parameter, shape, out_dtype):
     """Numbers of every key of a batch; the parameter has the shape of the numbers, or () in each example."""
-    from triskele.core.random import numba as draws
+    from . import numba as draws
 
     fill = getattr(draws, name)
     keys, parameter = np.asarray(key), np.asarray(parameter, np.float64)

@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from triskele.core.graph.graph import Spec, spec_of
-from triskele.core.graph.primitive import Primitive
-from triskele.core.graph.trace import bind
-from triskele.core.kernels import philox
-from triskele.core.ops.define import as_value
-from triskele.core.random import inline
-from triskele.core.tensor import Tensor
-from triskele.core.transforms.vmap import move_batch_axis
+from ..graph.graph import Spec, spec_of
+from ..graph.primitive import Primitive
+from ..graph.trace import bind
+from ..kernels import philox
+from ..ops.define import as_value
+from ..tensor import Tensor
+from ..transforms.vmap import move_batch_axis
+from . import inline
 
 KEY = np.dtype(np.uint32)
 # up to so many numbers per key, compiled programs compute them in their loops instead of calling the kernel

@@ -24,9 +24,9 @@ import math
 
 import numpy as np
 
-from triskele.core.kernels import simd
-from triskele.core.kernels.njit import device, kernel
-from triskele.core.random.streams import Counter
+from ..kernels import simd
+from ..kernels.njit import device, kernel
+from .streams import Counter
 
 _GAMMA, _POISSON = int(Counter.GAMMA), int(Counter.POISSON)
 _SCALE, _ANGLE = 2.0**-53, np.pi * 2.0**-52

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import enum
 
-from triskele.core.kernels import philox
+from ..kernels import philox
 
 __all__ = ["Counter", "Fold"]
 

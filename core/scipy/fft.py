@@ -1,6 +1,6 @@
 """``scipy.fft`` for traced and plain arrays."""
 
-from triskele.core.ops.fft import (
+from ..ops.fft import (
     fft,
     fft2,
     fftn,

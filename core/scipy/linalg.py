@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from triskele.core.ops.linalg import cholesky as _cholesky
-from triskele.core.ops.linalg import conj, det, from_triangle, inv, mH, mT
-from triskele.core.ops.linalg import solve as _solve
-from triskele.core.ops.linalg_functions import (
+from ..ops.linalg import cholesky as _cholesky
+from ..ops.linalg import conj, det, from_triangle, inv, mH, mT
+from ..ops.linalg import solve as _solve
+from ..ops.linalg_functions import (
     block_diag,
     cho_factor,
     cho_solve,
@@ -27,14 +27,14 @@ from triskele.core.ops.linalg_functions import (
     sqrtm,
     toeplitz,
 )
-from triskele.core.ops.linalg_functions import expm_frechet as _expm_frechet
-from triskele.core.ops.linalg_least import pinv as _pinv
-from triskele.core.ops.linalg_norm import norm
-from triskele.core.ops.linalg_spectral import eigh as _eigh
-from triskele.core.ops.linalg_spectral import eigvals, svdvals
-from triskele.core.ops.linalg_spectral import eigvalsh as _eigvalsh
-from triskele.core.ops.linalg_spectral import qr as _qr
-from triskele.core.ops.linalg_spectral import svd as _svd
+from ..ops.linalg_functions import expm_frechet as _expm_frechet
+from ..ops.linalg_least import pinv as _pinv
+from ..ops.linalg_norm import norm
+from ..ops.linalg_spectral import eigh as _eigh
+from ..ops.linalg_spectral import eigvals, svdvals
+from ..ops.linalg_spectral import eigvalsh as _eigvalsh
+from ..ops.linalg_spectral import qr as _qr
+from ..ops.linalg_spectral import svd as _svd
 
 __all__ = [
     "block_diag", "cho_factor", "cho_solve", "cholesky", "circulant", "cosm", "det", "eigh", "eigvals", "eigvalsh",

@@ -1,6 +1,6 @@
 """``scipy.special`` for traced and plain arrays."""
 
-from triskele.core.ops.special import (
+from ..ops.special import (
     cosm1,
     dawsn,
     entr,
@@ -25,7 +25,7 @@ from triskele.core.ops.special import (
     xlog1py,
     xlogy,
 )
-from triskele.core.ops.special_bessel import (
+from ..ops.special_bessel import (
     i0,
     i0e,
     i1,
@@ -45,7 +45,7 @@ from triskele.core.ops.special_bessel import (
     y1,
     yv,
 )
-from triskele.core.ops.special_gamma import (
+from ..ops.special_gamma import (
     beta,
     betainc,
     betaincinv,
@@ -74,7 +74,7 @@ from triskele.core.ops.special_gamma import (
     spence,
     zeta,
 )
-from triskele.core.ops.special_sums import log_softmax, logsumexp, softmax
+from ..ops.special_sums import log_softmax, logsumexp, softmax
 
 psi = digamma
 

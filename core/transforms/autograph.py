@@ -20,14 +20,14 @@ from typing import Any
 
 import numpy as np
 
-from triskele.core.graph import trace
-from triskele.core.transforms import autograph_assign, autograph_loops, autograph_run
-from triskele.core.transforms.autograph_builtins import BUILTINS
-from triskele.core.transforms.autograph_library import library_function
-from triskele.core.transforms.autograph_pure import check_call, is_pure
-from triskele.core.transforms.autograph_rewrite import Control
-from triskele.core.transforms.autograph_syntax import RUN
-from triskele.core.transforms.autograph_variables import read
+from ..graph import trace
+from . import autograph_assign, autograph_loops, autograph_run
+from .autograph_builtins import BUILTINS
+from .autograph_library import library_function
+from .autograph_pure import check_call, is_pure
+from .autograph_rewrite import Control
+from .autograph_syntax import RUN
+from .autograph_variables import read
 
 _LIBRARIES = {"numpy", "scipy", "triskele", "numba", "llvmlite", "matplotlib", "jax", "torch", "autograd", "builtins", "pytest", "hypothesis"}
 _FOLDERS = tuple({str(Path(sysconfig.get_paths()[k])) for k in ("stdlib", "platstdlib", "purelib", "platlib")})

@@ -15,13 +15,13 @@ from typing import Any
 
 import numpy as np
 
-from triskele.core.errors import TracerError
-from triskele.core.graph.trace import user_source
-from triskele.core.ops.define import has_tensor
-from triskele.core.ops.index import getitem, is_mask, setitem
-from triskele.core.tensor import Tensor
-from triskele.core.transforms.autograph_pure import check_target
-from triskele.core.views import hide, own_array, sharing
+from ..errors import TracerError
+from ..graph.trace import user_source
+from ..ops.define import has_tensor
+from ..ops.index import getitem, is_mask, setitem
+from ..tensor import Tensor
+from ..views import hide, own_array, sharing
+from .autograph_pure import check_target
 
 _OPERATORS = {
     "Add": operator.add, "Sub": operator.sub, "Mult": operator.mul, "Div": operator.truediv, "FloorDiv": operator.floordiv, "Mod": operator.mod,

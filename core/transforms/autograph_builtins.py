@@ -8,12 +8,12 @@ import operator
 
 import numpy as np
 
-from triskele.core.graph.graph import Spec, spec_of
-from triskele.core.graph.trace import user_source
-from triskele.core.tensor import Tensor
-from triskele.core.transforms.autograph_loops import Range
-from triskele.core.transforms.autograph_variables import known, truth
-from triskele.core.transforms.control_body import cast, concrete
+from ..graph.graph import Spec, spec_of
+from ..graph.trace import user_source
+from ..tensor import Tensor
+from .autograph_loops import Range
+from .autograph_variables import known, truth
+from .control_body import cast, concrete
 
 
 def _range(*args):

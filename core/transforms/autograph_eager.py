@@ -17,12 +17,12 @@ from typing import Any
 
 import numpy as np
 
-from triskele.core.graph import trace
-from triskele.core.transforms import autograph, autograph_assign
-from triskele.core.transforms.autograph_builtins import BUILTINS
-from triskele.core.transforms.autograph_library import library_function
-from triskele.core.transforms.autograph_rewrite import Control
-from triskele.core.transforms.autograph_syntax import assigned, walk
+from ..graph import trace
+from . import autograph, autograph_assign
+from .autograph_builtins import BUILTINS
+from .autograph_library import library_function
+from .autograph_rewrite import Control
+from .autograph_syntax import assigned, walk
 
 _CREATORS = {"zeros", "ones", "empty", "full", "array", "asarray", "arange", "linspace", "eye", "identity", "tri", "copy", "astype",
              "zeros_like", "ones_like", "empty_like", "full_like", "reshape", "repeat", "tile"}

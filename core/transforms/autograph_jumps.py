@@ -6,7 +6,7 @@ import ast
 import copy
 from collections.abc import Sequence
 
-from triskele.core.transforms.autograph_syntax import (
+from .autograph_syntax import (
     LOOPS,
     RETURNED,
     SCOPES,

@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from triskele.core import numpy as core_numpy
-from triskele.core import tree
-from triskele.core.ops.create import as_contiguous, as_fortran
-from triskele.core.tensor import Tensor
+from .. import numpy as core_numpy
+from .. import tree
+from ..ops.create import as_contiguous, as_fortran
+from ..tensor import Tensor
 
 _NO_EFFECT = {"overwrite_a", "overwrite_b", "overwrite_x", "overwrite_ab", "check_finite", "workers"}  # on the values
 _table: dict[Callable, Callable] = {np.array: core_numpy.array, np.asarray: core_numpy.asarray, np.full: core_numpy.full,

@@ -13,13 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from triskele.core import tree
-from triskele.core.graph.graph import Const, Graph, spec_of
-from triskele.core.graph.trace import is_recording, make_graph
-from triskele.core.tensor import Tensor
-from triskele.core.transforms.autograph_pure import OnlyCopies, rehearsed
-from triskele.core.transforms.autograph_variables import Undefined, Variables
-from triskele.core.transforms.control_body import concrete
+from .. import tree
+from ..graph.graph import Const, Graph, spec_of
+from ..graph.trace import is_recording, make_graph
+from ..tensor import Tensor
+from .autograph_pure import OnlyCopies, rehearsed
+from .autograph_variables import Undefined, Variables
+from .control_body import concrete
 
 COPIES = 100  # of a body at most, where a loop of the graph would do
 _FITS = 2**62

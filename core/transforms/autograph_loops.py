@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from triskele.core import tree
-from triskele.core.errors import TracerError
-from triskele.core.graph.graph import spec_of
-from triskele.core.graph.trace import user_source
-from triskele.core.tensor import Tensor
-from triskele.core.transforms.autograph_assign import AssignedInto
-from triskele.core.transforms.autograph_long import COPIES, long_loop
-from triskele.core.transforms.autograph_run import and_, if_
-from triskele.core.transforms.autograph_syntax import VALUE
-from triskele.core.transforms.autograph_variables import (
+from .. import tree
+from ..errors import TracerError
+from ..graph.graph import spec_of
+from ..graph.trace import user_source
+from ..tensor import Tensor
+from .autograph_assign import AssignedInto
+from .autograph_long import COPIES, long_loop
+from .autograph_run import and_, if_
+from .autograph_syntax import VALUE
+from .autograph_variables import (
     NUMBERS,
     Undefined,
     Variables,
@@ -23,9 +23,9 @@ from triskele.core.transforms.autograph_variables import (
     truth,
     zero_of,
 )
-from triskele.core.transforms.control_body import concrete, trace_body
-from triskele.core.transforms.control_scan import scan
-from triskele.core.transforms.control_while import CHECKPOINTS, _while
+from .control_body import concrete, trace_body
+from .control_scan import scan
+from .control_while import CHECKPOINTS, _while
 
 
 class Range:

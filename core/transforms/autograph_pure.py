@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from triskele.core.tensor import Tensor
+from ..tensor import Tensor
 
 _PURE_MODULES = ("numpy", "scipy", "math", "cmath", "operator", "functools", "itertools", "dataclasses", "triskele")
 _PURE_BUILTINS = {abs, all, any, bool, complex, dict, divmod, enumerate, float, int, len, list, max, min, pow, range, reversed, round, set, slice, sorted, sum,

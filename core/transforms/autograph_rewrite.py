@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import ast
 
-from triskele.core.transforms.autograph_jumps import Jumps, has_jump
-from triskele.core.transforms.autograph_syntax import (
+from .autograph_jumps import Jumps, has_jump
+from .autograph_syntax import (
     RUN,
     assign,
     assigned,

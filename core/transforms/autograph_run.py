@@ -9,21 +9,21 @@ from typing import Any
 
 import numpy as np
 
-from triskele.core import tree
-from triskele.core.errors import TracerError
-from triskele.core.graph.graph import Graph, spec_of
-from triskele.core.graph.trace import bind, evaluate, user_source
-from triskele.core.tensor import Tensor
-from triskele.core.transforms.autograph_assign import AssignedInto
-from triskele.core.transforms.autograph_syntax import VALUE
-from triskele.core.transforms.autograph_variables import Undefined, Variables, known, place_of, same, truth, zero_of
-from triskele.core.transforms.control_body import (
+from .. import tree
+from ..errors import TracerError
+from ..graph.graph import Graph, spec_of
+from ..graph.trace import bind, evaluate, user_source
+from ..tensor import Tensor
+from .autograph_assign import AssignedInto
+from .autograph_syntax import VALUE
+from .autograph_variables import Undefined, Variables, known, place_of, same, truth, zero_of
+from .control_body import (
     common_inputs,
     promote,
     trace_body,
     with_outputs,
 )
-from triskele.core.transforms.control_cond import cond_p
+from .control_cond import cond_p
 
 
 def plain_test(x: Any, what: str, line: int) -> bool:

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from triskele.core import tree
-from triskele.core.graph.graph import Const, Spec
-from triskele.core.graph.trace import user_source
-from triskele.core.tensor import Tensor
-from triskele.core.transforms.control_body import concrete, leaf_names
+from .. import tree
+from ..graph.graph import Const, Spec
+from ..graph.trace import user_source
+from ..tensor import Tensor
+from .control_body import concrete, leaf_names
 
 NUMBERS = (np.ndarray, np.generic, bool, int, float, complex)
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from triskele.core import tree
-from triskele.core.graph.graph import spec_of
-from triskele.core.graph.primitive import Primitive
-from triskele.core.graph.trace import bind, evaluate, traceable
-from triskele.core.transforms.control_body import eager, function_name, trace_body
-from triskele.core.transforms.partial import batch_graph, depends, jvp_graph, vjp_graph
-from triskele.core.transforms.vmap import move_batch_axis
+from .. import tree
+from ..graph.graph import spec_of
+from ..graph.primitive import Primitive
+from ..graph.trace import bind, evaluate, traceable
+from .control_body import eager, function_name, trace_body
+from .partial import batch_graph, depends, jvp_graph, vjp_graph
+from .vmap import move_batch_axis
 
 
 def checkpoint(f: Callable[..., Any]) -> Callable[..., Any]:

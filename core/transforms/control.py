@@ -5,8 +5,8 @@ the others. On plain arrays outside all transforms the user's functions run in P
 told where they are defined: `control_cond`, `control_scan`, `control_while`.
 """
 
-from triskele.core.transforms.control_cond import cond, cond_p, switch
-from triskele.core.transforms.control_scan import scan, scan_p
-from triskele.core.transforms.control_while import fori_loop, while_loop, while_p
+from .control_cond import cond, cond_p, switch
+from .control_scan import scan, scan_p
+from .control_while import fori_loop, while_loop, while_p
 
 __all__ = ["cond", "cond_p", "fori_loop", "scan", "scan_p", "switch", "while_loop", "while_p"]

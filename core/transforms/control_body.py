@@ -8,13 +8,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from triskele.core import tree
-from triskele.core.errors import TracerError, TreeError
-from triskele.core.graph import trace as tracing
-from triskele.core.graph.graph import Const, Graph, Spec, Var, spec_of
-from triskele.core.graph.trace import bind, evaluate, make_graph, traceable, user_source
-from triskele.core.ops.elementwise import convert
-from triskele.core.tensor import Tensor
+from .. import tree
+from ..errors import TracerError, TreeError
+from ..graph import trace as tracing
+from ..graph.graph import Const, Graph, Spec, Var, spec_of
+from ..graph.trace import bind, evaluate, make_graph, traceable, user_source
+from ..ops.elementwise import convert
+from ..tensor import Tensor
 
 
 class Body(NamedTuple):

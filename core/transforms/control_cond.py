@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from triskele.core import tree
-from triskele.core.graph.graph import Graph, spec_of
-from triskele.core.graph.primitive import Primitive
-from triskele.core.graph.trace import bind, evaluate, make_graph, user_source
-from triskele.core.ops.constant import zeros_of
-from triskele.core.transforms.checkpoint import stop_gradient
-from triskele.core.transforms.control_body import (
+from .. import tree
+from ..graph.graph import Graph, spec_of
+from ..graph.primitive import Primitive
+from ..graph.trace import bind, evaluate, make_graph, user_source
+from ..ops.constant import zeros_of
+from .checkpoint import stop_gradient
+from .control_body import (
     common_inputs,
     concrete,
     function_name,
@@ -25,8 +25,8 @@ from triskele.core.transforms.control_body import (
     trace_body,
     with_outputs,
 )
-from triskele.core.transforms.partial import batch_graph, depends, forward_backward, jvp_graph, tangent_spec, zeros
-from triskele.core.transforms.vmap import move_batch_axis
+from .partial import batch_graph, depends, forward_backward, jvp_graph, tangent_spec, zeros
+from .vmap import move_batch_axis
 
 
 def cond(pred: Any, true_fun: Callable[..., Any], false_fun: Callable[..., Any], *operands: Any) -> Any:

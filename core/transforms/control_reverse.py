@@ -13,14 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from triskele.core.graph.graph import Graph, spec_of
-from triskele.core.graph.trace import bind, evaluate, make_graph
-from triskele.core.ops.constant import zeros_of
-from triskele.core.ops.gather import gather_p
-from triskele.core.transforms.control_body import cast
-from triskele.core.transforms.control_cond import cond
-from triskele.core.transforms.control_scan import moving_carry
-from triskele.core.transforms.partial import tangent_spec, vjp_graph, zeros
+from ..graph.graph import Graph, spec_of
+from ..graph.trace import bind, evaluate, make_graph
+from ..ops.constant import zeros_of
+from ..ops.gather import gather_p
+from .control_body import cast
+from .control_cond import cond
+from .control_scan import moving_carry
+from .partial import tangent_spec, vjp_graph, zeros
 
 _REPEATS = 40
 
@@ -58,7 +58,7 @@ def backward_loop(step: Graph, steps: Any, consts: Sequence[Any], init: Sequence
     slots : int
         States kept.
     """
-    from triskele.core.transforms.control_while import fori_loop, while_loop
+    from .control_while import fori_loop, while_loop
 
     n, n_carry = len(consts), len(init)
     specs = [tangent_spec(s) for s in step.in_specs]

@@ -16,13 +16,13 @@ from typing import Any
 
 import numpy as np
 
-from triskele.core import tree
-from triskele.core.graph.graph import Graph, Spec, spec_of
-from triskele.core.graph.primitive import Primitive
-from triskele.core.graph.trace import bind, evaluate, make_graph, traceable, user_source
-from triskele.core.ops.constant import zeros_of
-from triskele.core.transforms.checkpoint import checkpoint_p
-from triskele.core.transforms.control_body import (
+from .. import tree
+from ..graph.graph import Graph, Spec, spec_of
+from ..graph.primitive import Primitive
+from ..graph.trace import bind, evaluate, make_graph, traceable, user_source
+from ..ops.constant import zeros_of
+from .checkpoint import checkpoint_p
+from .control_body import (
     carry_body,
     carry_error,
     cast,
@@ -34,8 +34,8 @@ from triskele.core.transforms.control_body import (
     runner,
     trace_body,
 )
-from triskele.core.transforms.control_sums import take_out_products
-from triskele.core.transforms.partial import (
+from .control_sums import take_out_products
+from .partial import (
     batch_graph,
     depends,
     forward_backward,
@@ -44,7 +44,7 @@ from triskele.core.transforms.partial import (
     tangent_spec,
     zeros,
 )
-from triskele.core.transforms.vmap import move_batch_axis
+from .vmap import move_batch_axis
 
 
 def scan(f: Callable[..., Any], init: Any, xs: Any = None, length: int | None = None, reverse: bool = False,

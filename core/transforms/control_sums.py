@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from triskele.core.graph.graph import Equation, Graph, Var
-from triskele.core.graph.trace import bind, dead_code
-from triskele.core.ops.contract import dot_general
-from triskele.core.ops.elementwise import add
+from ..graph.graph import Equation, Graph, Var
+from ..graph.trace import bind, dead_code
+from ..ops.contract import dot_general
+from ..ops.elementwise import add
 
 
 class Product(NamedTuple):

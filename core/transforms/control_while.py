@@ -15,13 +15,13 @@ from typing import Any
 
 import numpy as np
 
-from triskele.core import tree
-from triskele.core.graph.graph import Graph, Spec, Var, spec_of
-from triskele.core.graph.primitive import Primitive
-from triskele.core.graph.trace import bind, evaluate, make_graph, traceable, user_source
-from triskele.core.ops.constant import zeros_of
-from triskele.core.tensor import Tensor
-from triskele.core.transforms.control_body import (
+from .. import tree
+from ..graph.graph import Graph, Spec, Var, spec_of
+from ..graph.primitive import Primitive
+from ..graph.trace import bind, evaluate, make_graph, traceable, user_source
+from ..ops.constant import zeros_of
+from ..tensor import Tensor
+from .control_body import (
     carry_body,
     cast,
     check_structure,
@@ -32,9 +32,9 @@ from triskele.core.transforms.control_body import (
     runner,
     trace_body,
 )
-from triskele.core.transforms.control_cond import cond_p, guarded, hides_zeros, pick
-from triskele.core.transforms.control_reverse import backward_loop
-from triskele.core.transforms.control_scan import (
+from .control_cond import cond_p, guarded, hides_zeros, pick
+from .control_reverse import backward_loop
+from .control_scan import (
     RUN_AGAIN,
     check_carry,
     constants_first,
@@ -44,8 +44,8 @@ from triskele.core.transforms.control_scan import (
     segments,
     spread,
 )
-from triskele.core.transforms.partial import batch_graph, jvp_graph, tape_of
-from triskele.core.transforms.vmap import BatchTensor, move_batch_axis
+from .partial import batch_graph, jvp_graph, tape_of
+from .vmap import BatchTensor, move_batch_axis
 
 COUNTER = Spec((), np.dtype(np.int64))
 CHECKPOINTS = 64

@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 from functools import update_wrapper
 from typing import Any
 
-from triskele.core import tree
-from triskele.core.graph.trace import traceable
-from triskele.core.transforms.rules import Rules, apply, zeros_like_value
+from .. import tree
+from ..graph.trace import traceable
+from .rules import Rules, apply, zeros_like_value
 
 
 class _Custom:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from triskele.core.graph.graph import Spec
+from ..graph.graph import Spec
 
 _TOKEN = re.compile(r"(value|in|shape|size|ndim|out|outshape|outsize|outndim)(\d+)(?::(int32|int64))?$")
 

@@ -9,17 +9,17 @@ from typing import Any
 
 import numpy as np
 
-from triskele.core import tree
-from triskele.core.errors import MissingRuleError
-from triskele.core.graph.graph import Spec, spec_of
-from triskele.core.graph.primitive import PRIMITIVES, Primitive
-from triskele.core.graph.trace import bind, describe
-from triskele.core.ops.define import as_value, broadcast_shapes
-from triskele.core.ops.elementwise import convert
-from triskele.core.transforms import custom_native
-from triskele.core.transforms.grad import inexact
-from triskele.core.transforms.rules import Rules
-from triskele.core.transforms.vmap import move_batch_axis, vmap
+from .. import tree
+from ..errors import MissingRuleError
+from ..graph.graph import Spec, spec_of
+from ..graph.primitive import PRIMITIVES, Primitive
+from ..graph.trace import bind, describe
+from ..ops.define import as_value, broadcast_shapes
+from ..ops.elementwise import convert
+from . import custom_native
+from .grad import inexact
+from .rules import Rules
+from .vmap import move_batch_axis, vmap
 
 MODES = ("numba", "python", "cfunc")
 

@@ -10,15 +10,15 @@ from typing import Any
 
 import numpy as np
 
-from triskele.core.graph.graph import Const, Graph, Spec, spec_of
-from triskele.core.graph.primitive import PRIMITIVES
-from triskele.core.graph.trace import bind, evaluate
-from triskele.core.ops import define
-from triskele.core.tensor import Tensor
-from triskele.core.transforms.control_body import runner
-from triskele.core.transforms.forward import jvp
-from triskele.core.transforms.scalar import over_numpy, scalar_graph
-from triskele.core.transforms.vmap import vmap
+from ..graph.graph import Const, Graph, Spec, spec_of
+from ..graph.primitive import PRIMITIVES
+from ..graph.trace import bind, evaluate
+from ..ops import define
+from ..tensor import Tensor
+from .control_body import runner
+from .forward import jvp
+from .scalar import over_numpy, scalar_graph
+from .vmap import vmap
 
 
 class Elementwise:
@@ -224,7 +224,7 @@ class Elementwise:
 
     @cached_property
     def numba(self):
-        from triskele.core.transforms.scalar_numba import device_function
+        from .scalar_numba import device_function
 
         return device_function(self)
 

@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from triskele.core import tree
-from triskele.core.errors import EscapedTensorError, MissingRuleError, TreeError
-from triskele.core.graph.graph import spec_of
-from triskele.core.graph.trace import GraphTrace, Trace, bind, dead_code, describe, evaluate, traceable, user_source
-from triskele.core.ops.elementwise import convert
-from triskele.core.tensor import Tensor
-from triskele.core.transforms.grad import check_arrays, check_inexact, inexact, split_aux
-from triskele.core.transforms.results import own, own_tensors, own_tree
+from .. import tree
+from ..errors import EscapedTensorError, MissingRuleError, TreeError
+from ..graph.graph import spec_of
+from ..graph.trace import GraphTrace, Trace, bind, dead_code, describe, evaluate, traceable, user_source
+from ..ops.elementwise import convert
+from ..tensor import Tensor
+from .grad import check_arrays, check_inexact, inexact, split_aux
+from .results import own, own_tensors, own_tree
 
 
 class DualTensor(Tensor):

@@ -14,16 +14,16 @@ from typing import Any
 
 import numpy as np
 
-from triskele.core import tree
-from triskele.core.errors import EscapedTensorError, MissingRuleError
-from triskele.core.graph.graph import Spec, spec_of
-from triskele.core.graph.trace import Trace, bind, describe, traceable, user_source
-from triskele.core.ops.elementwise import convert, select
-from triskele.core.ops.shape import sum_to
-from triskele.core.ops.sparse import Sparse
-from triskele.core.tensor import VALUES, Tensor
-from triskele.core.transforms.kept import check, keep
-from triskele.core.transforms.results import own, own_tree
+from .. import tree
+from ..errors import EscapedTensorError, MissingRuleError
+from ..graph.graph import Spec, spec_of
+from ..graph.trace import Trace, bind, describe, traceable, user_source
+from ..ops.elementwise import convert, select
+from ..ops.shape import sum_to
+from ..ops.sparse import Sparse
+from ..tensor import VALUES, Tensor
+from .kept import check, keep
+from .results import own, own_tree
 
 
 class Node:

@@ -12,17 +12,17 @@ from typing import Any
 
 import numpy as np
 
-from triskele.core import tree
-from triskele.core.errors import MissingRuleError, TreeError
-from triskele.core.graph.graph import Spec, spec_of
-from triskele.core.graph.trace import evaluate, make_graph
-from triskele.core.ops.define import as_value
-from triskele.core.tensor import Tensor
-from triskele.core.transforms.custom_op import custom_op
-from triskele.core.transforms.forward import jvp
-from triskele.core.transforms.grad import inexact, replaced, vjp
-from triskele.core.transforms.jacobian import jacfwd
-from triskele.core.transforms.rules import Rules, apply
+from .. import tree
+from ..errors import MissingRuleError, TreeError
+from ..graph.graph import Spec, spec_of
+from ..graph.trace import evaluate, make_graph
+from ..ops.define import as_value
+from ..tensor import Tensor
+from .custom_op import custom_op
+from .forward import jvp
+from .grad import inexact, replaced, vjp
+from .jacobian import jacfwd
+from .rules import Rules, apply
 
 
 def custom_linear_solve(matvec: Callable[[Any], Any], b: Any, solve: Callable[[Callable, Any], Any],

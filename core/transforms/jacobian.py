@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from triskele.core import tree
-from triskele.core.graph.trace import traceable
-from triskele.core.transforms.forward import jvp
-from triskele.core.transforms.grad import check_inexact, grad, replaced, select_arguments, split_aux, vjp
-from triskele.core.transforms.results import own_tree
-from triskele.core.transforms.vmap import vmap
+from .. import tree
+from ..graph.trace import traceable
+from .forward import jvp
+from .grad import check_inexact, grad, replaced, select_arguments, split_aux, vjp
+from .results import own_tree
+from .vmap import vmap
 
 
 def _basis(leaves):

@@ -11,13 +11,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from triskele.core.graph.graph import Const, Equation, Graph, Spec, Var, spec_of
-from triskele.core.graph.trace import GraphTrace, bind, dead_code, evaluate, make_graph
-from triskele.core.ops.constant import zeros_of
-from triskele.core.ops.elementwise import convert
-from triskele.core.transforms.forward import DualTensor, DualTrace
-from triskele.core.transforms.grad import TapeTensor, TapeTrace, backward
-from triskele.core.transforms.vmap import BatchTensor, BatchTrace, move_batch_axis
+from ..graph.graph import Const, Equation, Graph, Spec, Var, spec_of
+from ..graph.trace import GraphTrace, bind, dead_code, evaluate, make_graph
+from ..ops.constant import zeros_of
+from ..ops.elementwise import convert
+from .forward import DualTensor, DualTrace
+from .grad import TapeTensor, TapeTrace, backward
+from .vmap import BatchTensor, BatchTrace, move_batch_axis
 
 
 def tangent_spec(spec: Spec) -> Spec:

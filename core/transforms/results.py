@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from triskele.core import tree
-from triskele.core.tensor import Tensor
+from .. import tree
+from ..tensor import Tensor
 
 
 def own(leaves: list[Any]) -> list[Any]:

@@ -15,15 +15,15 @@ from typing import Any
 
 import numpy as np
 
-from triskele.core.errors import MissingRuleError
-from triskele.core.graph.graph import Var, spec_of
-from triskele.core.graph.primitive import Primitive
-from triskele.core.graph.trace import _state, bind, evaluate, make_graph
-from triskele.core.ops.elementwise import convert
-from triskele.core.tensor import Tensor
-from triskele.core.transforms.forward import DualTensor, DualTrace
-from triskele.core.transforms.grad import TapeTensor, TapeTrace, inexact, vjp
-from triskele.core.transforms.vmap import BatchTensor, BatchTrace, vmap
+from ..errors import MissingRuleError
+from ..graph.graph import Var, spec_of
+from ..graph.primitive import Primitive
+from ..graph.trace import _state, bind, evaluate, make_graph
+from ..ops.elementwise import convert
+from ..tensor import Tensor
+from .forward import DualTensor, DualTrace
+from .grad import TapeTensor, TapeTrace, inexact, vjp
+from .vmap import BatchTensor, BatchTrace, vmap
 
 
 class Rules:

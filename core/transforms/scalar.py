@@ -16,11 +16,11 @@ from typing import Any
 
 import numpy as np
 
-from triskele.core.errors import TracerError
-from triskele.core.graph.graph import Const, Graph, Spec
-from triskele.core.graph.trace import GraphTensor, GraphTrace, bind, dead_code, evaluate
-from triskele.core.ops.elementwise import select
-from triskele.core.tensor import Tensor
+from ..errors import TracerError
+from ..graph.graph import Const, Graph, Spec
+from ..graph.trace import GraphTensor, GraphTrace, bind, dead_code, evaluate
+from ..ops.elementwise import select
+from ..tensor import Tensor
 
 MOST_PATHS, MOST_DECISIONS = 512, 64  # of a function, and on one way through it
 

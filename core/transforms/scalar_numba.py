@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from triskele.core.graph.graph import Const, Graph
-from triskele.core.kernels.njit import FASTMATH
+from ..graph.graph import Const, Graph
+from ..kernels.njit import FASTMATH
 
 _INFIX = {
     "add": "+", "subtract": "-", "multiply": "*", "divide": "/", "floor_divide": "//", "remainder": "%", "power": "**",

@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from triskele.core import tree
-from triskele.core.errors import EscapedTensorError, MissingRuleError, TracerError
-from triskele.core.graph.graph import spec_of
-from triskele.core.graph.trace import Trace, bind, describe, traceable, user_source
-from triskele.core.tensor import Tensor
-from triskele.core.transforms.grad import check_arrays
-from triskele.core.transforms.results import own
-from triskele.core.views import in_c_order
+from .. import tree
+from ..errors import EscapedTensorError, MissingRuleError, TracerError
+from ..graph.graph import spec_of
+from ..graph.trace import Trace, bind, describe, traceable, user_source
+from ..tensor import Tensor
+from ..views import in_c_order
+from .grad import check_arrays
+from .results import own
 
 
 class BatchTensor(Tensor):

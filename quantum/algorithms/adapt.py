@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from tqdm import tqdm
 
-from triskele.quantum.algorithms.start import check_ansatz, check_hamiltonian
-from triskele.quantum.circuit import Circuit
-from triskele.quantum.errors import CircuitError, ParameterError
-from triskele.quantum.gradients.expectation import Expectation
-from triskele.quantum.operators.pauli import PauliSum
-from triskele.quantum.optimizers.minimize import find, minimize
+from ..circuit import Circuit
+from ..errors import CircuitError, ParameterError
+from ..gradients.expectation import Expectation
+from ..operators.pauli import PauliSum
+from ..optimizers.minimize import find, minimize
+from .start import check_ansatz, check_hamiltonian
 
 __all__ = ["AdaptResult", "AdaptVQE"]
 

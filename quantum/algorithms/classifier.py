@@ -12,12 +12,13 @@ from tqdm import tqdm
 
 from triskele import core
 from triskele.core import nn, optim, random
-from triskele.core.random.streams import Fold
-from triskele.quantum.algorithms.start import check_data, random_angles
-from triskele.quantum.circuit import Circuit
-from triskele.quantum.errors import CircuitError, ParameterError
-from triskele.quantum.gradients.expectation import Expectation
-from triskele.quantum.operators.pauli import PauliSum
+from triskele.core.random import Fold
+
+from ..circuit import Circuit
+from ..errors import CircuitError, ParameterError
+from ..gradients.expectation import Expectation
+from ..operators.pauli import PauliSum
+from .start import check_data, random_angles
 
 __all__ = ["Classifier"]
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from triskele.quantum.algorithms.start import check_data
-from triskele.quantum.circuit import Circuit
-from triskele.quantum.errors import CircuitError, ParameterError
-from triskele.quantum.simulators.run import run
+from ..circuit import Circuit
+from ..errors import CircuitError, ParameterError
+from ..simulators.run import run
+from .start import check_data
 
 __all__ = ["FidelityKernel"]
 

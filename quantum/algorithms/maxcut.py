@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from triskele.quantum.errors import OperatorError
-from triskele.quantum.operators.pauli import PauliSum
+from ..errors import OperatorError
+from ..operators.pauli import PauliSum
 
 __all__ = ["maxcut"]
 

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from triskele.quantum.algorithms.start import start
-from triskele.quantum.circuit import Circuit
-from triskele.quantum.errors import CircuitError, OperatorError
-from triskele.quantum.gates.families import pauli_rotation
-from triskele.quantum.gradients.expectation import Expectation
-from triskele.quantum.operators.pauli import PauliSum
-from triskele.quantum.optimizers.minimize import find, minimize
+from ..circuit import Circuit
+from ..errors import CircuitError, OperatorError
+from ..gates.families import pauli_rotation
+from ..gradients.expectation import Expectation
+from ..operators.pauli import PauliSum
+from ..optimizers.minimize import find, minimize
+from .start import start
 
 __all__ = ["QAOA", "QAOAResult", "check_cost", "cost_values", "qaoa_ansatz"]
 
@@ -161,7 +161,7 @@ class QAOA:
         -------
         QAOAResult
         """
-        from triskele.quantum.simulators.run import run
+        from ..simulators.run import run
 
         theta, depths, evaluations = self.initial, [], 0
         for p in range(self.layers if theta is not None else 1, self.layers + 1):

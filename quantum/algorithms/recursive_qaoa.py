@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from tqdm import tqdm
 
-from triskele.quantum.algorithms.qaoa import QAOA, check_cost, cost_values
-from triskele.quantum.errors import ParameterError
-from triskele.quantum.gradients.expectation import Expectation
-from triskele.quantum.operators.pauli import PauliSum
-from triskele.quantum.optimizers.minimize import find
+from ..errors import ParameterError
+from ..gradients.expectation import Expectation
+from ..operators.pauli import PauliSum
+from ..optimizers.minimize import find
+from .qaoa import QAOA, check_cost, cost_values
 
 __all__ = ["RecursiveQAOA", "RecursiveQAOAResult"]
 

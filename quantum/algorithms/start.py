@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from triskele.core import random
-from triskele.quantum.circuit import Circuit
-from triskele.quantum.errors import CircuitError, OperatorError, ParameterError
-from triskele.quantum.operators.pauli import PauliSum
+
+from ..circuit import Circuit
+from ..errors import CircuitError, OperatorError, ParameterError
+from ..operators.pauli import PauliSum
 
 __all__ = ["check_ansatz", "check_data", "check_hamiltonian", "random_angles", "start"]
 

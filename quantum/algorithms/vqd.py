@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from triskele.quantum.algorithms.start import check_ansatz, check_hamiltonian, random_angles, start
-from triskele.quantum.circuit import Circuit
-from triskele.quantum.errors import CircuitError, ParameterError
-from triskele.quantum.gradients.expectation import Expectation
-from triskele.quantum.operators.pauli import PauliSum
-from triskele.quantum.optimizers.minimize import Minimum, find, minimize
-from triskele.quantum.simulators.run import run
+from ..circuit import Circuit
+from ..errors import CircuitError, ParameterError
+from ..gradients.expectation import Expectation
+from ..operators.pauli import PauliSum
+from ..optimizers.minimize import Minimum, find, minimize
+from ..simulators.run import run
+from .start import check_ansatz, check_hamiltonian, random_angles, start
 
 __all__ = ["VQD", "VQDResult"]
 

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from triskele.quantum.algorithms.start import check_ansatz, check_hamiltonian, start
-from triskele.quantum.circuit import Circuit
-from triskele.quantum.gradients.expectation import Expectation
-from triskele.quantum.operators.pauli import PauliSum
-from triskele.quantum.optimizers.minimize import find, minimize
+from ..circuit import Circuit
+from ..gradients.expectation import Expectation
+from ..operators.pauli import PauliSum
+from ..optimizers.minimize import find, minimize
+from .start import check_ansatz, check_hamiltonian, start
 
 __all__ = ["VQE", "VQEResult"]
 

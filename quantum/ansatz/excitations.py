@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from triskele.quantum.circuit import Circuit
-from triskele.quantum.errors import CircuitError
-from triskele.quantum.operators.fermion import FermionOperator
-from triskele.quantum.operators.mapping import encode, encoding, occupations
-from triskele.quantum.operators.trotter import append_exponentials
-from triskele.quantum.parameters import angle
+from ..circuit import Circuit
+from ..errors import CircuitError
+from ..operators.fermion import FermionOperator
+from ..operators.mapping import encode, encoding, occupations
+from ..operators.trotter import append_exponentials
+from ..parameters import angle
 
 __all__ = ["Excitation", "append_excitation", "doubles", "electrons", "hartree_fock", "singles"]
 

@@ -7,10 +7,10 @@ from itertools import combinations
 
 import numpy as np
 
-from triskele.quantum import gates
-from triskele.quantum.circuit import Circuit
-from triskele.quantum.errors import CircuitError
-from triskele.quantum.gates.standard import CONTROLLED
+from .. import gates
+from ..circuit import Circuit
+from ..errors import CircuitError
+from ..gates.standard import CONTROLLED
 
 __all__ = ["hardware_efficient"]
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from triskele.quantum.ansatz.excitations import Excitation, append_excitation, doubles, electrons, hartree_fock, singles
-from triskele.quantum.circuit import Circuit
-from triskele.quantum.errors import CircuitError
-from triskele.quantum.operators.mapping import encode, encoding
-from triskele.quantum.operators.trotter import append_exponentials
-from triskele.quantum.parameters import Linear, Parameter
+from ..circuit import Circuit
+from ..errors import CircuitError
+from ..operators.mapping import encode, encoding
+from ..operators.trotter import append_exponentials
+from ..parameters import Linear, Parameter
+from .excitations import Excitation, append_excitation, doubles, electrons, hartree_fock, singles
 
 __all__ = ["fermionic_pool", "qubit_pool", "uccsd"]
 
@@ -101,7 +101,7 @@ def qubit_pool(num_electrons: int | Sequence[int], num_qubits: int, *, generaliz
     >>> len(qubit_pool(2, 4))
     12
     """
-    from triskele.quantum.operators.fermion import FermionOperator
+    from ..operators.fermion import FermionOperator
 
     strings: dict[str, None] = {}
     for source, target in _all(num_electrons, num_qubits, generalized, "qubit_pool"):

@@ -1,6 +1,6 @@
 """Molecules: integrals, energies and Hamiltonians."""
 
-from triskele.quantum.chemistry import molecules
-from triskele.quantum.chemistry.molecule import Molecule
+from . import molecules
+from .molecule import Molecule
 
 __all__ = ["Molecule", "molecules"]

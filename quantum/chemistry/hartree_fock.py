@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from triskele.quantum.errors import OperatorError
-from triskele.quantum.optional import load
+from ..errors import OperatorError
+from ..optional import load
 
 __all__ = ["HartreeFock", "ccsd", "hartree_fock"]
 

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from triskele.quantum.chemistry import orbitals as formulas
-from triskele.quantum.errors import OperatorError
-from triskele.quantum.operators.fermion import FermionOperator
-from triskele.quantum.operators.integrals import electronic_hamiltonian, ladders
-from triskele.quantum.operators.mapping import reduced_parity
-from triskele.quantum.operators.pauli import PauliSum
+from ..errors import OperatorError
+from ..operators.fermion import FermionOperator
+from ..operators.integrals import electronic_hamiltonian, ladders
+from ..operators.mapping import reduced_parity
+from ..operators.pauli import PauliSum
+from . import orbitals as formulas
 
 __all__ = ["Molecule"]
 
@@ -71,7 +71,7 @@ class Molecule:
 
     def __init__(self, geometry: str | Sequence[tuple[str, Sequence[float]]], basis: str = "sto-3g", charge: int = 0, spin: int = 0, *,
                  unit: str = "angstrom"):  # fmt: skip
-        from triskele.quantum.chemistry.hartree_fock import hartree_fock
+        from .hartree_fock import hartree_fock
 
         found = hartree_fock(geometry, basis, charge, spin, unit)
         self._set(found.one_body, found.two_body, found.constant, found.num_electrons, spin, found.geometry, basis, charge)
@@ -196,7 +196,7 @@ class Molecule:
         RuntimeError
             If it does not converge.
         """
-        from triskele.quantum.chemistry.hartree_fock import ccsd
+        from .hartree_fock import ccsd
 
         return ccsd(self._mean_field)
 

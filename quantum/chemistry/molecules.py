@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from triskele.quantum.chemistry.molecule import Molecule
-from triskele.quantum.errors import OperatorError
+from ..errors import OperatorError
+from .molecule import Molecule
 
 __all__ = ["lengths", "load", "names"]
 

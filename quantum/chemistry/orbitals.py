@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from triskele.quantum.errors import OperatorError
+from ..errors import OperatorError
 
 if TYPE_CHECKING:
-    from triskele.quantum.chemistry.molecule import Molecule
+    from .molecule import Molecule
 
 __all__ = ["checked", "core_orbitals", "determinant_energy", "determinants", "fold", "full_ci", "mp2", "spaces"]
 

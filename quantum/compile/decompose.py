@@ -9,16 +9,16 @@ from typing import Any
 
 import numpy as np
 
-from triskele.quantum.circuit import Circuit
-from triskele.quantum.compile.synthesis.euler import angles, angles_of, sequence
-from triskele.quantum.compile.synthesis.expand import expand, name_of
-from triskele.quantum.compile.synthesis.kak import canonical, matrix_of
-from triskele.quantum.errors import CircuitError
-from triskele.quantum.gates.base import Gate, find
-from triskele.quantum.gates.families import unitary
-from triskele.quantum.gates.standard import resolve
-from triskele.quantum.instruction import Instruction
-from triskele.quantum.parameters import Linear
+from ..circuit import Circuit
+from ..errors import CircuitError
+from ..gates.base import Gate, find
+from ..gates.families import unitary
+from ..gates.standard import resolve
+from ..instruction import Instruction
+from ..parameters import Linear
+from .synthesis.euler import angles, angles_of, sequence
+from .synthesis.expand import expand, name_of
+from .synthesis.kak import canonical, matrix_of
 
 __all__ = ["decompose"]
 

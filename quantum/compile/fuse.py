@@ -11,9 +11,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from triskele.core.kernels.njit import inner, kernel
-from triskele.quantum.compile.ops import OP_COLUMNS, RECIPE_COLUMNS, RecipeColumn
-from triskele.quantum.compile.program import Program
+from triskele.core.extend import inner, kernel
+
+from .ops import OP_COLUMNS, RECIPE_COLUMNS, RecipeColumn
+from .program import Program
 
 __all__ = ["fuse"]
 

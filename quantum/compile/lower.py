@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from triskele.quantum.compile.ops import MAX_DENSE, Builder, Form, Kind, Recipe
-from triskele.quantum.errors import SimulatorError
-from triskele.quantum.gates.base import Gate, Pair, Phase, Rotation
-from triskele.quantum.instruction import BARRIER, Instruction
-from triskele.quantum.parameters import Linear
+from ..errors import SimulatorError
+from ..gates.base import Gate, Pair, Phase, Rotation
+from ..instruction import BARRIER, Instruction
+from ..parameters import Linear
+from .ops import MAX_DENSE, Builder, Form, Kind, Recipe
 
 if TYPE_CHECKING:
-    from triskele.quantum.circuit import Circuit
+    from ..circuit import Circuit
 
 __all__ = ["build", "lower_gate"]
 

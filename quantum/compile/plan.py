@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from triskele.core.kernels import threads
-from triskele.quantum.compile.ops import Form, Kind, OpColumn
-from triskele.quantum.compile.program import lower
-from triskele.quantum.simulators.statevector.engine import PARALLEL_WORK, pack
-from triskele.quantum.simulators.statevector.simulator import precision
+from triskele.core.extend import threads
+
+from ..simulators.statevector.engine import PARALLEL_WORK, pack
+from ..simulators.statevector.simulator import precision
+from .ops import Form, Kind, OpColumn
+from .program import lower
 
 if TYPE_CHECKING:
-    from triskele.quantum.circuit import Circuit
+    from ..circuit import Circuit
 
 __all__ = ["Plan", "plan"]
 
@@ -129,8 +130,8 @@ def _flops(op: np.ndarray) -> float:
 @cache
 def _machine(single: bool, log_bytes: int) -> tuple[float, float]:
     """Flops a second of one thread in general single-qubit gates in the cache, and bytes a second (read and written) of a copy."""
-    from triskele.quantum.circuit import Circuit
-    from triskele.quantum.simulators.statevector.engine import simulate
+    from ..circuit import Circuit
+    from ..simulators.statevector.engine import simulate
 
     seconds, repeats, n = [], 50, 10
     for count in (repeats, 2 * repeats):

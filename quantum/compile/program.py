@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from triskele.quantum.compile.ops import OP_COLUMNS, RECIPE_COLUMNS, Builder
-from triskele.quantum.errors import ParameterError
-from triskele.quantum.parameters import LARGEST
+from ..errors import ParameterError
+from ..parameters import LARGEST
+from .ops import OP_COLUMNS, RECIPE_COLUMNS, Builder
 
 if TYPE_CHECKING:
-    from triskele.quantum.circuit import Circuit
+    from ..circuit import Circuit
 
 __all__ = ["Program", "all_values", "lower"]
 
@@ -160,8 +160,8 @@ def lower(circuit: Circuit, fuse: bool = True) -> Program:
     kept, key = circuit._programs, (len(circuit._instructions), circuit._data)
     if fuse in kept and kept["key"] == key:
         return kept[fuse]
-    from triskele.quantum.compile.fuse import fuse as merge
-    from triskele.quantum.compile.lower import build
+    from .fuse import fuse as merge
+    from .lower import build
 
     if kept.get("key") != key:
         kept.clear()

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from triskele.quantum.instruction import BARRIER, MEASURE, Instruction
-from triskele.quantum.noise.readout import ReadoutError
+from ..instruction import BARRIER, MEASURE, Instruction
+from ..noise.readout import ReadoutError
 
 __all__ = ["Reading", "read", "split", "writes_bits"]
 

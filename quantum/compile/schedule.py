@@ -16,9 +16,10 @@ from enum import IntEnum
 
 import numpy as np
 
-from triskele.core.kernels.njit import inner, kernel
-from triskele.quantum.compile.ops import MAX_DENSE
-from triskele.quantum.compile.program import Program
+from triskele.core.extend import inner, kernel
+
+from .ops import MAX_DENSE
+from .program import Program
 
 __all__ = ["CodeColumn", "Kernel", "PassColumn", "Schedule", "schedule"]
 

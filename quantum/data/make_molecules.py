@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 from pyscf import fci
 
-from triskele.quantum.chemistry.molecule import Molecule
+from ..chemistry.molecule import Molecule
 
 
 def chain(symbols, length):

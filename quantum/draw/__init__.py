@@ -5,9 +5,9 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from triskele.quantum.circuit import Circuit
-from triskele.quantum.draw.text import draw_text
-from triskele.quantum.errors import CircuitError
+from ..circuit import Circuit
+from ..errors import CircuitError
+from .text import draw_text
 
 _LAZY = {
     "bloch": "sphere", "city": "charts", "draw_mpl": "mpl", "histogram": "charts", "probabilities": "charts", "training_curve": "charts",
@@ -28,7 +28,7 @@ def circuit(circuit: Circuit, output: str = "text", **options: Any) -> Any:
         return draw_text(circuit, **options)
     if output != "mpl":
         raise CircuitError(f"draw: output must be 'text' or 'mpl', got {output!r}")
-    from triskele.quantum.draw.mpl import draw_mpl
+    from .mpl import draw_mpl
 
     return draw_mpl(circuit, **options)
 

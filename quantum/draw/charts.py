@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from triskele.quantum import states
-from triskele.quantum.draw.figure import COLOURS, new_axes, new_figure
+from .. import states
+from .figure import COLOURS, new_axes, new_figure
 
 __all__ = ["city", "histogram", "probabilities", "training_curve"]
 

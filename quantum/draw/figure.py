@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 from typing import Any
 
-from triskele.quantum.optional import load
+from ..optional import load
 
 __all__ = ["new_axes", "new_figure"]
 

@@ -6,7 +6,7 @@ import math
 from fractions import Fraction
 from typing import Any
 
-from triskele.quantum.parameters import Linear
+from ..parameters import Linear
 
 __all__ = ["angle_text", "gate_label", "params_text"]
 

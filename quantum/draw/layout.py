@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from triskele.quantum.circuit import Circuit
-from triskele.quantum.draw.labels import angle_text, gate_label, params_text
-from triskele.quantum.gates.base import Gate
-from triskele.quantum.instruction import BARRIER, MEASURE, RESET, Instruction
+from ..circuit import Circuit
+from ..gates.base import Gate
+from ..instruction import BARRIER, MEASURE, RESET, Instruction
+from .labels import angle_text, gate_label, params_text
 
 __all__ = ["Item", "Layout", "layout"]
 

@@ -7,11 +7,11 @@ import math
 from itertools import pairwise
 from typing import Any
 
-from triskele.quantum.circuit import Circuit
-from triskele.quantum.draw.figure import COLOURS, new_figure
-from triskele.quantum.draw.layout import Item, Layout, layout
-from triskele.quantum.errors import CircuitError
-from triskele.quantum.optional import load
+from ..circuit import Circuit
+from ..errors import CircuitError
+from ..optional import load
+from .figure import COLOURS, new_figure
+from .layout import Item, Layout, layout
 
 __all__ = ["draw_mpl"]
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from triskele.quantum import states
-from triskele.quantum.draw.figure import COLOURS, new_figure
+from .. import states
+from .figure import COLOURS, new_figure
 
 __all__ = ["bloch"]
 

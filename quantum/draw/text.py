@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import shutil
 
-from triskele.quantum.circuit import Circuit
-from triskele.quantum.draw.layout import Item, Layout, layout
-from triskele.quantum.errors import CircuitError
+from ..circuit import Circuit
+from ..errors import CircuitError
+from .layout import Item, Layout, layout
 
 __all__ = ["draw_text"]
 

@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from triskele.quantum.errors import GateError
+from ..errors import GateError
 
 __all__ = ["Factor", "Gate", "Pair", "Phase", "Rotation", "family", "find", "names", "register"]
 

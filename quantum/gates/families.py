@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from triskele.quantum.errors import GateError
-from triskele.quantum.gates.base import _REGISTRY, Factor, Gate, Phase, Rotation, family, find
-from triskele.quantum.parameters import angle as exact
+from ..errors import GateError
+from ..parameters import angle as exact
+from .base import _REGISTRY, Factor, Gate, Phase, Rotation, family, find
 
 __all__ = ["diagonal", "pauli_rotation", "rotation_on", "unitarity", "unitary"]
 

@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from triskele.quantum.errors import GateError
-from triskele.quantum.gates.base import Factor, Gate, Pair, family, register
-from triskele.quantum.parameters import Linear
-from triskele.quantum.parameters import angle as exact
+from ..errors import GateError
+from ..parameters import Linear
+from ..parameters import angle as exact
+from .base import Factor, Gate, Pair, family, register
 
 __all__ = ["excitation_gate", "excitation_on"]
 

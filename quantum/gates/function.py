@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from triskele.quantum.errors import GateError
-from triskele.quantum.gates.base import Gate, register
-from triskele.quantum.gates.families import unitarity
+from ..errors import GateError
+from .base import Gate, register
+from .families import unitarity
 
 __all__ = ["Adjoint", "gate"]
 

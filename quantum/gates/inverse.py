@@ -6,10 +6,10 @@ import functools
 
 import numpy as np
 
-from triskele.quantum.errors import CircuitError
-from triskele.quantum.gates.base import Factor, Gate, embed, find
-from triskele.quantum.gates.function import Adjoint
-from triskele.quantum.instruction import BARRIER, Instruction
+from ..errors import CircuitError
+from ..instruction import BARRIER, Instruction
+from .base import Factor, Gate, embed, find
+from .function import Adjoint
 
 __all__ = ["inverse"]
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import scipy.linalg
 
-from triskele.quantum.errors import CircuitError
-from triskele.quantum.gates.base import Gate
-from triskele.quantum.instruction import Instruction
-from triskele.quantum.parameters import Linear
+from ..errors import CircuitError
+from ..instruction import Instruction
+from ..parameters import Linear
+from .base import Gate
 
 __all__ = ["power"]
 

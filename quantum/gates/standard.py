@@ -8,8 +8,8 @@ import re
 
 import numpy as np
 
-from triskele.quantum.errors import GateError
-from triskele.quantum.gates.base import Factor, Gate, Pair, Phase, Rotation, find, register
+from ..errors import GateError
+from .base import Factor, Gate, Pair, Phase, Rotation, find, register
 
 __all__ = ["CONTROLLED", "resolve"]
 

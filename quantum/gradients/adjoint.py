@@ -6,17 +6,18 @@ from typing import Any
 
 import numpy as np
 
-from triskele.core.kernels import threads
-from triskele.quantum.compile.program import Program
-from triskele.quantum.gradients import adjoint_kernels as kernels
-from triskele.quantum.gradients.adjoint_kernels import Word
-from triskele.quantum.gradients.backward_passes import unwind_chunk
-from triskele.quantum.gradients.functions import pull_functions
-from triskele.quantum.gradients.observable import Observable, join
-from triskele.quantum.gradients.recipes import wanted
-from triskele.quantum.simulators.statevector.engine import Block, pack
-from triskele.quantum.simulators.statevector.passes import chunk
-from triskele.quantum.simulators.statevector.simulator import check_memory
+from triskele.core.extend import threads
+
+from ..compile.program import Program
+from ..simulators.statevector.engine import Block, pack
+from ..simulators.statevector.passes import chunk
+from ..simulators.statevector.simulator import check_memory
+from . import adjoint_kernels as kernels
+from .adjoint_kernels import Word
+from .backward_passes import unwind_chunk
+from .functions import pull_functions
+from .observable import Observable, join
+from .recipes import wanted
 
 __all__ = ["Adjoint"]
 

@@ -7,15 +7,12 @@ from enum import IntEnum
 import numpy as np
 from numba import carray
 
-from triskele.core.kernels import simd, threads
-from triskele.core.kernels.njit import kernel
-from triskele.quantum.compile.ops import RECIPE_COLUMNS
-from triskele.quantum.compile.schedule import PASS_COLUMNS
-from triskele.quantum.gradients.backward import backward
-from triskele.quantum.gradients.observable_kernels import TILE, apply_tile
-from triskele.quantum.gradients.recipes import pull_angles, pull_recipes
-from triskele.quantum.simulators.statevector.engine import align, make_coefficients, run_passes
-from triskele.quantum.simulators.statevector.lanes import (
+from triskele.core.extend import kernel, simd, threads
+
+from ..compile.ops import RECIPE_COLUMNS
+from ..compile.schedule import PASS_COLUMNS
+from ..simulators.statevector.engine import align, make_coefficients, run_passes
+from ..simulators.statevector.lanes import (
     address_of,
     as_pointer,
     at_address,
@@ -25,6 +22,9 @@ from triskele.quantum.simulators.statevector.lanes import (
     store,
     width,
 )
+from .backward import backward
+from .observable_kernels import TILE, apply_tile
+from .recipes import pull_angles, pull_recipes
 
 __all__ = ["Word", "apply_tiles", "evaluate", "example"]
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from triskele.core.kernels import simd, threads
-from triskele.core.kernels.njit import device, template
-from triskele.quantum.compile.ops import RECIPE_COLUMNS
-from triskele.quantum.compile.schedule import CODE_COLUMNS, PASS_COLUMNS
-from triskele.quantum.simulators.statevector.coefficients import expand
-from triskele.quantum.simulators.statevector.engine import align
-from triskele.quantum.simulators.statevector.lanes import address_of, as_pointer, fill, parity, store, width
+from triskele.core.extend import device, simd, template, threads
+
+from ..compile.ops import RECIPE_COLUMNS
+from ..compile.schedule import CODE_COLUMNS, PASS_COLUMNS
+from ..simulators.statevector.coefficients import expand
+from ..simulators.statevector.engine import align
+from ..simulators.statevector.lanes import address_of, as_pointer, fill, parity, store, width
 
 __all__ = ["backward"]
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from triskele.core.kernels import simd
-from triskele.core.kernels.njit import kernel, template
-from triskele.quantum.gradients import moment_rows as moments
-from triskele.quantum.simulators.statevector.lanes import (
+from triskele.core.extend import kernel, simd, template
+
+from ..simulators.statevector.lanes import (
     address_of,
     as_pointer,
     at_address,
@@ -17,7 +16,7 @@ from triskele.quantum.simulators.statevector.lanes import (
     store,
     width,
 )
-from triskele.quantum.simulators.statevector.passes import (
+from ..simulators.statevector.passes import (
     BUFFER_ROWS,
     CODE_BYTES,
     SCRATCH_ROWS,
@@ -25,6 +24,7 @@ from triskele.quantum.simulators.statevector.passes import (
     code_at,
     deposit,
 )
+from . import moment_rows as moments
 
 __all__ = ["undo_and_collect", "unwind_chunk"]
 

@@ -9,20 +9,21 @@ from typing import Any
 
 import numpy as np
 
-from triskele.core.kernels import threads
-from triskele.quantum.gradients.density_second import second
-from triskele.quantum.gradients.engine import Engine, examples
-from triskele.quantum.gradients.functions import _complex
-from triskele.quantum.noise.channel import pauli_strings
-from triskele.quantum.noise.readout import ReadoutError
-from triskele.quantum.operators.pauli import PauliSum
-from triskele.quantum.parameters import Linear
-from triskele.quantum.simulators.density_matrix import backward, kernels
-from triskele.quantum.simulators.density_matrix.lower import Segment
-from triskele.quantum.simulators.density_matrix.program import CHUNKS, Program, is_scaling, positions
-from triskele.quantum.simulators.density_matrix.simulator import check_size
-from triskele.quantum.simulators.density_matrix.transfer import FUNCTIONS, Wide, elements, wide_kraus
-from triskele.quantum.simulators.density_matrix.vector import PauliVector
+from triskele.core.extend import threads
+
+from ..noise.channel import pauli_strings
+from ..noise.readout import ReadoutError
+from ..operators.pauli import PauliSum
+from ..parameters import Linear
+from ..simulators.density_matrix import backward, kernels
+from ..simulators.density_matrix.lower import Segment
+from ..simulators.density_matrix.program import CHUNKS, Program, is_scaling, positions
+from ..simulators.density_matrix.simulator import check_size
+from ..simulators.density_matrix.transfer import FUNCTIONS, Wide, elements, wide_kraus
+from ..simulators.density_matrix.vector import PauliVector
+from .density_second import second
+from .engine import Engine, examples
+from .functions import _complex
 
 __all__ = ["DensityEngine"]
 
@@ -196,7 +197,7 @@ class _Back:
             if isinstance(step.angle, Linear):
                 self.add(step.angle, self.slope(step, before, cotangent), self.gradients[k])
             elif step.factor is None and any(isinstance(p, Linear) for p in step.instruction.params):
-                from triskele.quantum.errors import SimulatorError
+                from ..errors import SimulatorError
 
                 raise SimulatorError(f"Expectation: {step.instruction.gate.name} on {len(step.qubits)} qubits has no derivative here (at most 4 qubits)")
             adjoint = wide_kraus(step, self.named).conj().transpose(0, 2, 1)

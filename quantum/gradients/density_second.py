@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from triskele.quantum.errors import SimulatorError
-from triskele.quantum.parameters import Linear
-from triskele.quantum.simulators.density_matrix.transfer import Wide, functions
-from triskele.quantum.simulators.density_matrix.vector import PauliVector
+from ..errors import SimulatorError
+from ..parameters import Linear
+from ..simulators.density_matrix.transfer import Wide, functions
+from ..simulators.density_matrix.vector import PauliVector
 
 __all__ = ["second"]
 

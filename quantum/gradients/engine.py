@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from triskele.quantum.errors import SimulatorError
-from triskele.quantum.operators.pauli import PauliSum
+from ..errors import SimulatorError
+from ..operators.pauli import PauliSum
 
 __all__ = ["Engine", "examples", "find"]
 

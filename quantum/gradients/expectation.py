@@ -7,15 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from triskele.quantum.circuit import Circuit
-from triskele.quantum.errors import CircuitError, OperatorError, ParameterError, SimulatorError, StateError
-from triskele.quantum.gradients.engine import Engine, examples
-from triskele.quantum.gradients.engine import find as find_engine
-from triskele.quantum.gradients.parameter_shift import Sampled
-from triskele.quantum.operators.pauli import PauliSum
-from triskele.quantum.parameters import LARGEST
-from triskele.quantum.sampling import check_observable, check_shots
-from triskele.quantum.simulators.base import find
+from ..circuit import Circuit
+from ..errors import CircuitError, OperatorError, ParameterError, SimulatorError, StateError
+from ..operators.pauli import PauliSum
+from ..parameters import LARGEST
+from ..sampling import check_observable, check_shots
+from ..simulators.base import find
+from .engine import Engine, examples
+from .engine import find as find_engine
+from .parameter_shift import Sampled
 
 __all__ = ["Expectation"]
 
@@ -130,7 +130,7 @@ class Expectation:
             if not batched:
                 return out[0] if self.is_list else out[0, 0]
             return out if self.is_list else out[:, 0]
-        from triskele.quantum.gradients.rules import expect
+        from .rules import expect
 
         inputs, batched = self._inputs(theta, data, coefficients, initial)
         out = expect(*inputs, energy=self)

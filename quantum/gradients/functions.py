@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from triskele.quantum.gradients import recipes
+from . import recipes
 
 __all__ = ["pull_functions", "pull_functions_dual", "push_functions"]
 

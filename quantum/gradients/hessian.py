@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from triskele.quantum.compile.program import lower
-from triskele.quantum.gradients.adjoint import Adjoint
-from triskele.quantum.gradients.parameter_shift import Slots
+from ..compile.program import lower
+from .adjoint import Adjoint
+from .parameter_shift import Slots
 
 __all__ = ["ShiftedGradients"]
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from triskele.quantum.circuit import Circuit
-from triskele.quantum.errors import CircuitError, SimulatorError
-from triskele.quantum.gradients.expectation import Expectation
-from triskele.quantum.operators.pauli import PauliSum
+from ..circuit import Circuit
+from ..errors import CircuitError, SimulatorError
+from ..operators.pauli import PauliSum
+from .expectation import Expectation
 
 __all__ = ["InnerProduct", "inner_product"]
 

@@ -11,9 +11,10 @@ and c. Of a DIAG: the sum, and the sum with signs. Of a DENSE: in the order of i
 
 from __future__ import annotations
 
-from triskele.core.kernels.njit import template
-from triskele.quantum.simulators.statevector import rows as loops
-from triskele.quantum.simulators.statevector.lanes import fill, load, ones, parity, permute, store, width
+from triskele.core.extend import template
+
+from ..simulators.statevector import rows as loops
+from ..simulators.statevector.lanes import fill, load, ones, parity, permute, store, width
 
 __all__ = ["dense", "diagonal", "lanes_general", "lanes_half", "pair_general", "pair_half", "pair_mixed"]
 

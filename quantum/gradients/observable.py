@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from triskele.quantum.errors import OperatorError
-from triskele.quantum.operators.pauli import PauliSum
+from ..errors import OperatorError
+from ..operators.pauli import PauliSum
 
 __all__ = ["Observable", "compile_observable", "join"]
 
@@ -120,7 +120,7 @@ def compile_observable(h: PauliSum, num_qubits: int, dtype: type = np.float64) -
     rows[:, TABLE] = np.where(many, ends - lengths, -1)
     tables = np.zeros(int(lengths[many].sum()), dtype)
     if len(tables):
-        from triskele.quantum.gradients.observable_kernels import fill_tables
+        from .observable_kernels import fill_tables
 
         fill_tables(rows, masks, both, tables, blocks)
     return Observable(num_qubits, rows, masks, both, tables)

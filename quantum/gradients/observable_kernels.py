@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from triskele.core.kernels import simd
-from triskele.core.kernels.njit import device, kernel, template
-from triskele.quantum.gradients.lanes import fetch
-from triskele.quantum.simulators.statevector.lanes import fill, load, parity, permute, store, width
+from triskele.core.extend import device, kernel, simd, template
+
+from ..simulators.statevector.lanes import fill, load, parity, permute, store, width
+from .lanes import fetch
 
 __all__ = ["TILE", "apply_tile", "fill_tables"]
 

@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 
 from triskele.core.random import fold_in, key
-from triskele.quantum.errors import ParameterError, SimulatorError
-from triskele.quantum.gates.base import Gate, Pair, Phase, Rotation
-from triskele.quantum.gradients.engine import Engine
-from triskele.quantum.parameters import Linear
-from triskele.quantum.sampling import check_seed
+
+from ..errors import ParameterError, SimulatorError
+from ..gates.base import Gate, Pair, Phase, Rotation
+from ..parameters import Linear
+from ..sampling import check_seed
+from .engine import Engine
 
 __all__ = ["Sampled", "Slots", "frequencies", "shift_rule"]
 
@@ -173,7 +174,7 @@ class Sampled(Engine):
 
     def _at(self, slots: np.ndarray, initial: np.ndarray | None) -> list[float]:
         """The values at one point."""
-        from triskele.quantum.simulators.run import run
+        from ..simulators.run import run
 
         seed = None
         if self._key is not None:

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from triskele.quantum.compile.program import lower
-from triskele.quantum.errors import ParameterError, SimulatorError
-from triskele.quantum.gradients.functions import push_functions
-from triskele.quantum.gradients.scalar_dual import forward_dual, push_recipes
-from triskele.quantum.gradients.sweeps import Sweeps, push_angles
+from ..compile.program import lower
+from ..errors import ParameterError, SimulatorError
+from .functions import push_functions
+from .scalar_dual import forward_dual, push_recipes
+from .sweeps import Sweeps, push_angles
 
 __all__ = ["natural_gradient", "qfi"]
 

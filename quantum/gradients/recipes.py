@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from triskele.core.kernels.njit import device, kernel
-from triskele.quantum.compile.ops import Recipe
-from triskele.quantum.simulators.statevector.lanes import parity
+from triskele.core.extend import device, kernel
+
+from ..compile.ops import Recipe
+from ..simulators.statevector.lanes import parity
 
 __all__ = ["pull_angles", "pull_recipes", "wanted"]
 

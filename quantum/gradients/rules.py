@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from triskele.core.transforms.custom_op import custom_op, spec
+from triskele.core.extend import custom_op, spec
 
 __all__ = ["expect", "pull", "second"]
 

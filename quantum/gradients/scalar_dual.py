@@ -6,9 +6,10 @@ import math
 
 import numpy as np
 
-from triskele.core.kernels.njit import device, kernel
-from triskele.quantum.gradients.scalar_kernels import apply, collect, place, top
-from triskele.quantum.simulators.statevector.lanes import parity
+from triskele.core.extend import device, kernel
+
+from ..simulators.statevector.lanes import parity
+from .scalar_kernels import apply, collect, place, top
 
 __all__ = ["backward_dual", "forward_dual", "pull_recipes_dual", "push_recipes"]
 

@@ -6,11 +6,11 @@ import math
 
 import numpy as np
 
-from triskele.core.kernels import simd
-from triskele.core.kernels.njit import device, kernel
-from triskele.quantum.gradients.observable_kernels import TILE, apply_tile
-from triskele.quantum.simulators.statevector.engine import align
-from triskele.quantum.simulators.statevector.lanes import parity
+from triskele.core.extend import device, kernel, simd
+
+from ..simulators.statevector.engine import align
+from ..simulators.statevector.lanes import parity
+from .observable_kernels import TILE, apply_tile
 
 __all__ = ["apply", "apply_observable", "coefficients_of", "collect", "place", "top"]
 

@@ -8,16 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from triskele.quantum.compile.program import lower
-from triskele.quantum.gradients.adjoint import Adjoint
-from triskele.quantum.gradients.engine import Engine
-from triskele.quantum.gradients.hessian import ShiftedGradients
-from triskele.quantum.gradients.observable import Observable, compile_observable
-from triskele.quantum.gradients.sweeps import Sweeps
-from triskele.quantum.gradients.terms import term_values
-from triskele.quantum.operators.pauli import PauliSum
-from triskele.quantum.simulators.statevector.engine import simulate
-from triskele.quantum.simulators.statevector.simulator import check_memory
+from ..compile.program import lower
+from ..operators.pauli import PauliSum
+from ..simulators.statevector.engine import simulate
+from ..simulators.statevector.simulator import check_memory
+from .adjoint import Adjoint
+from .engine import Engine
+from .hessian import ShiftedGradients
+from .observable import Observable, compile_observable
+from .sweeps import Sweeps
+from .terms import term_values
 
 __all__ = ["StatevectorEngine"]
 

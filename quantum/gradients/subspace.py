@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from triskele.quantum.gradients.engine import Engine
-from triskele.quantum.operators.pauli import PauliSum
-from triskele.quantum.simulators.subspace import kernels
-from triskele.quantum.simulators.subspace.observable import compress, term_values
-from triskele.quantum.simulators.subspace.simulator import arguments
-from triskele.quantum.simulators.subspace.turns import build
+from ..operators.pauli import PauliSum
+from ..simulators.subspace import kernels
+from ..simulators.subspace.observable import compress, term_values
+from ..simulators.subspace.simulator import arguments
+from ..simulators.subspace.turns import build
+from .engine import Engine
 
 __all__ = ["SubspaceEngine"]
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from triskele.quantum.gradients import recipes, scalar_dual, scalar_kernels
-from triskele.quantum.gradients.functions import pull_functions_dual, push_functions
-from triskele.quantum.gradients.observable import Observable
+from . import recipes, scalar_dual, scalar_kernels
+from .functions import pull_functions_dual, push_functions
+from .observable import Observable
 
 __all__ = ["Sweeps", "apply"]
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from triskele.core.kernels.njit import kernel
-from triskele.quantum.simulators.statevector.lanes import parity
+from triskele.core.extend import kernel
+
+from ..simulators.statevector.lanes import parity
 
 __all__ = ["term_values"]
 

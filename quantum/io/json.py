@@ -13,14 +13,14 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from triskele.quantum.circuit import Circuit
-from triskele.quantum.errors import ChannelError, CircuitError, GateError, ParameterError
-from triskele.quantum.gates.base import Gate, find
-from triskele.quantum.gates.families import diagonal, unitary
-from triskele.quantum.instruction import BARRIER, MEASURE, RESET, Condition, Instruction
-from triskele.quantum.noise.channel import Channel
-from triskele.quantum.noise.readout import ReadoutError
-from triskele.quantum.parameters import Linear
+from ..circuit import Circuit
+from ..errors import ChannelError, CircuitError, GateError, ParameterError
+from ..gates.base import Gate, find
+from ..gates.families import diagonal, unitary
+from ..instruction import BARRIER, MEASURE, RESET, Condition, Instruction
+from ..noise.channel import Channel
+from ..noise.readout import ReadoutError
+from ..parameters import Linear
 
 __all__ = ["from_json", "to_json"]
 

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from triskele.quantum.gradients.expectation import Expectation
-from triskele.quantum.io.pennylane_circuit import (
+from ..gradients.expectation import Expectation
+from ..simulators.run import run
+from .pennylane_circuit import (
     Template,
     can_differentiate,
     can_run,
@@ -18,7 +19,6 @@ from triskele.quantum.io.pennylane_circuit import (
     qml,
     template,
 )
-from triskele.quantum.simulators.run import run
 
 __all__ = ["TriskeleQubit"]
 

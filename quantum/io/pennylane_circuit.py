@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from triskele.quantum.circuit import Circuit
-from triskele.quantum.gates.families import pauli_rotation, unitary
-from triskele.quantum.gates.standard import resolve
-from triskele.quantum.operators.pauli import PauliSum
-from triskele.quantum.optional import load
-from triskele.quantum.parameters import Linear
+from ..circuit import Circuit
+from ..gates.families import pauli_rotation, unitary
+from ..gates.standard import resolve
+from ..operators.pauli import PauliSum
+from ..optional import load
+from ..parameters import Linear
 
 __all__ = ["Template", "can_differentiate", "can_run", "pauli_sum", "template"]
 

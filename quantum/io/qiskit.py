@@ -7,15 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from triskele.quantum.circuit import Circuit
-from triskele.quantum.compile.synthesis.euler import angles_of
-from triskele.quantum.compile.synthesis.expand import expand
-from triskele.quantum.errors import CircuitError, GateError
-from triskele.quantum.gates.base import Gate, find
-from triskele.quantum.gates.standard import resolve
-from triskele.quantum.instruction import BARRIER, MEASURE, RESET, Condition, Instruction
-from triskele.quantum.optional import load
-from triskele.quantum.parameters import Linear
+from ..circuit import Circuit
+from ..compile.synthesis.euler import angles_of
+from ..compile.synthesis.expand import expand
+from ..errors import CircuitError, GateError
+from ..gates.base import Gate, find
+from ..gates.standard import resolve
+from ..instruction import BARRIER, MEASURE, RESET, Condition, Instruction
+from ..optional import load
+from ..parameters import Linear
 
 __all__ = ["from_qiskit", "to_qiskit"]
 

@@ -1,7 +1,7 @@
 """Noise channels, and models that say where in a circuit they act."""
 
-from triskele.quantum.noise.channel import Channel
-from triskele.quantum.noise.channels import (
+from .channel import Channel
+from .channels import (
     amplitude_damping,
     bit_flip,
     bit_phase_flip,
@@ -15,8 +15,8 @@ from triskele.quantum.noise.channels import (
     register_channel,
     thermal_relaxation,
 )
-from triskele.quantum.noise.model import NoiseModel
-from triskele.quantum.noise.readout import ReadoutError
+from .model import NoiseModel
+from .readout import ReadoutError
 
 __all__ = [
     "Channel", "NoiseModel", "ReadoutError", "amplitude_damping", "bit_flip", "bit_phase_flip", "depolarizing", "generalized_amplitude_damping", "kraus",

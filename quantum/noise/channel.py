@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from triskele.quantum.errors import ChannelError
+from ..errors import ChannelError
 
 __all__ = ["Channel", "pauli_strings"]
 

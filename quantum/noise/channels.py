@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from triskele.quantum.errors import ChannelError
-from triskele.quantum.noise.channel import Channel, kraus_of_choi
+from ..errors import ChannelError
+from .channel import Channel, kraus_of_choi
 
 __all__ = [
     "CHANNELS", "amplitude_damping", "bit_flip", "bit_phase_flip", "depolarizing", "generalized_amplitude_damping", "kraus", "make",

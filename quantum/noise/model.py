@@ -7,13 +7,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from triskele.quantum.errors import ChannelError
-from triskele.quantum.gates.base import Gate
-from triskele.quantum.gates.standard import resolve
-from triskele.quantum.instruction import BARRIER, MEASURE, RESET, Instruction
-from triskele.quantum.noise.channel import Channel
-from triskele.quantum.noise.channels import thermal_relaxation
-from triskele.quantum.noise.readout import ReadoutError
+from ..errors import ChannelError
+from ..gates.base import Gate
+from ..gates.standard import resolve
+from ..instruction import BARRIER, MEASURE, RESET, Instruction
+from .channel import Channel
+from .channels import thermal_relaxation
+from .readout import ReadoutError
 
 __all__ = ["NoiseModel"]
 

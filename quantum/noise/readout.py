@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from triskele.quantum.errors import ChannelError
+from ..errors import ChannelError
 
 __all__ = ["ReadoutError"]
 

@@ -1,5 +1,5 @@
 """Operators on qubits and fermions."""
 
-from triskele.quantum.operators.pauli import PauliSum
+from .pauli import PauliSum
 
 __all__ = ["PauliSum"]

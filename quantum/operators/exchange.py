@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from triskele.quantum.errors import OperatorError
-from triskele.quantum.operators import bits
-from triskele.quantum.optional import load
+from ..errors import OperatorError
+from ..optional import load
+from . import bits
 
 if TYPE_CHECKING:
-    from triskele.quantum.operators.pauli import PauliSum
+    from .pauli import PauliSum
 
 __all__ = ["from_openfermion", "from_qiskit", "to_openfermion", "to_qiskit"]
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from triskele.quantum.errors import OperatorError
-from triskele.quantum.operators.mapping import Ladders, encode, encoding
-from triskele.quantum.operators.pauli import PauliSum
-from triskele.quantum.operators.text import format_coefficient, parse_number
+from ..errors import OperatorError
+from .mapping import Ladders, encode, encoding
+from .pauli import PauliSum
+from .text import format_coefficient, parse_number
 
 __all__ = ["FermionOperator", "number_operator", "spin_squared", "spin_z"]
 
@@ -93,7 +93,7 @@ class FermionOperator:
         OperatorError
             If the shapes are not these.
         """
-        from triskele.quantum.operators.integrals import ladders
+        from .integrals import ladders
 
         pairs: list[tuple[Term, complex]] = [((), complex(constant))] if constant else []
         for modes, creates, coefficients in ladders(one_body, two_body, spin_orbitals):
@@ -229,7 +229,7 @@ class FermionOperator:
 
     def to_openfermion(self) -> Any:
         """An `openfermion.FermionOperator` (extra `chem`)."""
-        from triskele.quantum.optional import load
+        from ..optional import load
 
         out = load("openfermion", "chem", "to_openfermion").FermionOperator()
         out.terms.update({tuple((p, int(up)) for p, up in term): c for term, c in self.terms.items()})

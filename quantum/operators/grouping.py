@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from triskele.quantum.operators import bits
+from . import bits
 
 if TYPE_CHECKING:
-    from triskele.quantum.operators.pauli import PauliSum
+    from .pauli import PauliSum
 
 __all__ = ["groups"]
 

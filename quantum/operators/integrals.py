@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from triskele.quantum.errors import OperatorError
-from triskele.quantum.operators.mapping import Ladders, encode, encoding
-from triskele.quantum.operators.pauli import PauliSum
+from ..errors import OperatorError
+from .mapping import Ladders, encode, encoding
+from .pauli import PauliSum
 
 __all__ = ["electronic_hamiltonian", "ladders"]
 

@@ -20,9 +20,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from triskele.quantum.errors import OperatorError
-from triskele.quantum.operators import bits
-from triskele.quantum.operators.pauli import PauliSum
+from ..errors import OperatorError
+from . import bits
+from .pauli import PauliSum
 
 __all__ = ["MAPPINGS", "Ladders", "encode", "encoding", "occupations", "reduced_parity"]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from triskele.quantum.errors import OperatorError
-from triskele.quantum.operators.pauli import PauliSum
+from ..errors import OperatorError
+from .pauli import PauliSum
 
 __all__ = ["heisenberg", "tfim"]
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from triskele.quantum.errors import OperatorError
-from triskele.quantum.operators import bits
-from triskele.quantum.operators.text import format_coefficient, parse_string, parse_sum, string_of
+from ..errors import OperatorError
+from . import bits
+from .text import format_coefficient, parse_string, parse_sum, string_of
 
 __all__ = ["PauliSum"]
 
@@ -177,7 +177,7 @@ class PauliSum:
         words = max(self.x.shape[1], other.x.shape[1])
         left, right = self._padded(words), other._padded(words)
         if len(self) * len(other) > 4096:
-            from triskele.quantum.operators.products import merged_products
+            from .products import merged_products
 
             return PauliSum.from_arrays(*merged_products(*left, *right, which))
         x, z, c = bits.products(*(a[:, None] for a in left), *(a[None] for a in right))
@@ -272,7 +272,7 @@ class PauliSum:
         >>> PauliSum("X0 X1 + Z0 Z1 + 2 Z0").groups()
         [PauliSum('2 Z0 + Z0 Z1'), PauliSum('X0 X1')]
         """
-        from triskele.quantum.operators.grouping import groups
+        from .grouping import groups
 
         return [self[np.sort(g)] for g in groups(self, qubit_wise)]
 
@@ -340,19 +340,19 @@ class PauliSum:
         OperatorError
             If a term acts on a qubit that is not there, or there are more than 30.
         """
-        from triskele.quantum.operators.sparse import matrix
+        from .sparse import matrix
 
         return matrix(self, num_qubits)
 
     def block(self, states: np.ndarray) -> Any:
         """The matrix between some basis states, given as rising integers (k,): a scipy CSR matrix of complex128, (k, k)."""
-        from triskele.quantum.operators.sparse import block
+        from .sparse import block
 
         return block(self, states)
 
     def __matmul__(self, state: np.ndarray) -> np.ndarray:
         """H psi of a state (2**n,), complex128."""
-        from triskele.quantum.operators.sparse import apply
+        from .sparse import apply
 
         return apply(self, state)
 
@@ -369,7 +369,7 @@ class PauliSum:
         OperatorError
             If the sum is not Hermitian, k out of range, or there are more than 30 qubits.
         """
-        from triskele.quantum.operators.sparse import lowest
+        from .sparse import lowest
 
         return lowest(self, k, num_qubits)
 
@@ -390,26 +390,26 @@ class PauliSum:
     @classmethod
     def from_openfermion(cls, operator: Any) -> PauliSum:
         """The sum that an `openfermion.QubitOperator` is."""
-        from triskele.quantum.operators.exchange import from_openfermion
+        from .exchange import from_openfermion
 
         return cls(from_openfermion(operator))
 
     def to_openfermion(self) -> Any:
         """An `openfermion.QubitOperator` (extra `chem`)."""
-        from triskele.quantum.operators.exchange import to_openfermion
+        from .exchange import to_openfermion
 
         return to_openfermion(self)
 
     @classmethod
     def from_qiskit(cls, operator: Any) -> PauliSum:
         """The sum that a `qiskit.quantum_info.SparsePauliOp` is; qubits have the same numbers."""
-        from triskele.quantum.operators.exchange import from_qiskit
+        from .exchange import from_qiskit
 
         return cls.from_arrays(*from_qiskit(operator))
 
     def to_qiskit(self, num_qubits: int | None = None) -> Any:
         """A `qiskit.quantum_info.SparsePauliOp` (extra `quantum`) on `num_qubits` qubits."""
-        from triskele.quantum.operators.exchange import to_qiskit
+        from .exchange import to_qiskit
 
         return to_qiskit(self, max(1, self.num_qubits) if num_qubits is None else num_qubits)
 

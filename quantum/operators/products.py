@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from triskele.core.kernels.njit import device, kernel
-from triskele.quantum.operators import bits
+from triskele.core.extend import device, kernel
+
+from . import bits
 
 __all__ = ["merged_products"]
 

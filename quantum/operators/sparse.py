@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from triskele.core.kernels.njit import device, kernel
-from triskele.quantum.errors import OperatorError
+from triskele.core.extend import device, kernel
+
+from ..errors import OperatorError
 
 if TYPE_CHECKING:
-    from triskele.quantum.operators.pauli import PauliSum
+    from .pauli import PauliSum
 
 __all__ = ["apply", "block", "lowest", "matrix"]
 

@@ -6,7 +6,7 @@ import re
 
 import numpy as np
 
-from triskele.quantum.errors import OperatorError
+from ..errors import OperatorError
 
 __all__ = ["format_coefficient", "parse_number", "parse_string", "parse_sum", "string_of"]
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from triskele.quantum.circuit import Circuit
-from triskele.quantum.errors import OperatorError
-from triskele.quantum.operators.pauli import PauliSum
-from triskele.quantum.parameters import angle
+from ..circuit import Circuit
+from ..errors import OperatorError
+from ..parameters import angle
+from .pauli import PauliSum
 
 __all__ = ["append_exponentials", "trotter"]
 

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from triskele.core import optim
-from triskele.quantum.optimizers.objective import Objective
+
+from .objective import Objective
 
 __all__ = ["FirstOrder"]
 

@@ -11,13 +11,14 @@ import numpy as np
 from tqdm import tqdm
 
 from triskele.core import optim
-from triskele.quantum.errors import OptimizerError, ParameterError
-from triskele.quantum.optimizers.first_order import FirstOrder
-from triskele.quantum.optimizers.natural_gradient import NaturalGradient
-from triskele.quantum.optimizers.objective import Objective
-from triskele.quantum.optimizers.rotosolve import Rotosolve
-from triskele.quantum.optimizers.scipy_methods import METHODS, SciPy
-from triskele.quantum.optimizers.spsa import SPSA
+
+from ..errors import OptimizerError, ParameterError
+from .first_order import FirstOrder
+from .natural_gradient import NaturalGradient
+from .objective import Objective
+from .rotosolve import Rotosolve
+from .scipy_methods import METHODS, SciPy
+from .spsa import SPSA
 
 __all__ = ["Minimum", "Optimizer", "find", "minimize"]
 

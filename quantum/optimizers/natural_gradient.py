@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from triskele.quantum.errors import OptimizerError
-from triskele.quantum.optimizers.objective import Objective
+from ..errors import OptimizerError
+from .objective import Objective
 
 __all__ = ["NaturalGradient"]
 
@@ -53,7 +53,7 @@ class NaturalGradient:
             raise OptimizerError("NaturalGradient: the function must have a circuit, as an Expectation does (the metric is that of its state)")
         if not objective.circuit.is_unitary:
             raise OptimizerError("NaturalGradient: the circuit must consist of gates alone (the metric is that of a state vector)")
-        from triskele.quantum.gradients.qfi import qfi
+        from ..gradients.qfi import qfi
 
         ridge, rate = self.regularization * np.eye(theta.size), self.learning_rate
         value, gradient = objective.value_and_grad(theta)

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from triskele.quantum.circuit import Circuit
-from triskele.quantum.errors import OptimizerError
-from triskele.quantum.gates.base import Phase, Rotation
-from triskele.quantum.optimizers.objective import Objective
-from triskele.quantum.parameters import Linear
+from ..circuit import Circuit
+from ..errors import OptimizerError
+from ..gates.base import Phase, Rotation
+from ..parameters import Linear
+from .objective import Objective
 
 __all__ = ["Rotosolve"]
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from triskele.quantum.errors import OptimizerError
-from triskele.quantum.optimizers.objective import Objective
+from ..errors import OptimizerError
+from .objective import Objective
 
 __all__ = ["METHODS", "SciPy"]
 

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from triskele.core import random
-from triskele.quantum.errors import OptimizerError
-from triskele.quantum.optimizers.objective import Objective
+
+from ..errors import OptimizerError
+from .objective import Objective
 
 __all__ = ["SPSA"]
 

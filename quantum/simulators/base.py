@@ -7,7 +7,7 @@ import pkgutil
 from collections.abc import Callable
 from typing import Any
 
-from triskele.quantum.errors import SimulatorError
+from ..errors import SimulatorError
 
 __all__ = ["Simulate", "find", "names", "register"]
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from triskele.quantum import sampling, states
-from triskele.quantum.errors import SimulatorError
-from triskele.quantum.measurement import estimate, exact, to_z_basis
-from triskele.quantum.sampling import Estimate, Samples, check_observable
+from .. import sampling, states
+from ..errors import SimulatorError
+from ..measurement import estimate, exact, to_z_basis
+from ..sampling import Estimate, Samples, check_observable
 
 __all__ = ["CountsResult", "DensityMatrixResult", "Result", "StatevectorResult"]
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from triskele.quantum.circuit import Circuit
-from triskele.quantum.errors import CircuitError, SimulatorError
-from triskele.quantum.simulators.base import find
+from ..circuit import Circuit
+from ..errors import CircuitError, SimulatorError
+from .base import find
 
 __all__ = ["run"]
 

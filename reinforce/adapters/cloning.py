@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from typing import Any, TypeVar
 
-from triskele.reinforce.errors import GameError
+from ..errors import GameError
 
 __all__ = ["clone"]
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from triskele.reinforce.adapters.cloning import clone
-from triskele.reinforce.adapters.python_game import PythonGame
-from triskele.reinforce.errors import GameError
-from triskele.reinforce.game import CHANCE
+from ..errors import GameError
+from ..game import CHANCE
+from .cloning import clone
+from .python_game import PythonGame
 
 __all__ = ["GymnasiumGame", "from_gymnasium"]
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from triskele.reinforce.adapters.python_game import PythonGame
-from triskele.reinforce.errors import GameError
-from triskele.reinforce.game import CHANCE
+from ..errors import GameError
+from ..game import CHANCE
+from .python_game import PythonGame
 
 __all__ = ["OpenSpielGame", "from_openspiel"]
 

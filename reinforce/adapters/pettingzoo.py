@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from triskele.reinforce.adapters.cloning import clone
-from triskele.reinforce.adapters.python_game import PythonGame
-from triskele.reinforce.errors import GameError
+from ..errors import GameError
+from .cloning import clone
+from .python_game import PythonGame
 
 __all__ = ["PettingZooGame", "from_pettingzoo"]
 

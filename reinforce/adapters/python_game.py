@@ -11,8 +11,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from triskele.reinforce.errors import GameError
-from triskele.reinforce.game import CHANCE, State
+from ..errors import GameError
+from ..game import CHANCE, State
 
 __all__ = ["PythonGame", "PythonState"]
 

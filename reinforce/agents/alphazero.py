@@ -10,19 +10,20 @@ import numpy as np
 
 from triskele import core
 from triskele.core import nn, optim, random
-from triskele.reinforce.agents.networks import Logits, PolicyValue
-from triskele.reinforce.agents.self_play import PositionBuffer, SelfPlay, position_bytes
-from triskele.reinforce.distribution.fragments import Port
-from triskele.reinforce.errors import GameError
-from triskele.reinforce.game import Game
-from triskele.reinforce.matches.match import MatchResult, play_match
-from triskele.reinforce.mcts.gumbel import Gumbel
-from triskele.reinforce.mcts.network import Network
-from triskele.reinforce.mcts.policies import PUCT
-from triskele.reinforce.mcts.search import MCTS
-from triskele.reinforce.policy import Categorical, Policy
-from triskele.reinforce.training.agent import Agent
-from triskele.reinforce.training.episodes import Episodes
+
+from ..distribution.fragments import Port
+from ..errors import GameError
+from ..game import Game
+from ..matches.match import MatchResult, play_match
+from ..mcts.gumbel import Gumbel
+from ..mcts.network import Network
+from ..mcts.policies import PUCT
+from ..mcts.search import MCTS
+from ..policy import Categorical, Policy
+from ..training.agent import Agent
+from ..training.episodes import Episodes
+from .networks import Logits, PolicyValue
+from .self_play import PositionBuffer, SelfPlay, position_bytes
 
 __all__ = ["AlphaZero", "alphazero_loss"]
 

@@ -10,15 +10,16 @@ import numpy as np
 
 from triskele import core
 from triskele.core import nn, optim, random
-from triskele.reinforce.agents.checks import check_layers
-from triskele.reinforce.agents.networks import Duelling, perceptron
-from triskele.reinforce.buffers.n_step import Transitions
-from triskele.reinforce.buffers.prioritized import PrioritizedReplayBuffer
-from triskele.reinforce.buffers.replay import ReplayBuffer
-from triskele.reinforce.errors import EnvError
-from triskele.reinforce.policy import Flat, Greedy, Policy
-from triskele.reinforce.training.agent import Agent
-from triskele.reinforce.training.rollout import Rollout
+
+from ..buffers.n_step import Transitions
+from ..buffers.prioritized import PrioritizedReplayBuffer
+from ..buffers.replay import ReplayBuffer
+from ..errors import EnvError
+from ..policy import Flat, Greedy, Policy
+from ..training.agent import Agent
+from ..training.rollout import Rollout
+from .checks import check_layers
+from .networks import Duelling, perceptron
 
 __all__ = ["DQN"]
 

@@ -9,18 +9,19 @@ import numpy as np
 
 from triskele import core
 from triskele.core import nn, optim, random
-from triskele.reinforce.agents.checks import check_layers
-from triskele.reinforce.agents.muzero_network import MuZeroNetwork, PolicyNetwork, Support
-from triskele.reinforce.agents.muzero_play import Planner, Player
-from triskele.reinforce.buffers.trajectory import Segments, TrajectoryBuffer
-from triskele.reinforce.errors import EnvError
-from triskele.reinforce.game import Game
-from triskele.reinforce.mcts.gumbel import Gumbel
-from triskele.reinforce.mcts.muzero import MuZeroPUCT
-from triskele.reinforce.policy import Categorical, Policy
-from triskele.reinforce.training.agent import Agent
-from triskele.reinforce.training.evaluation import Evaluation, evaluate
-from triskele.reinforce.vector.env import make
+
+from ..buffers.trajectory import Segments, TrajectoryBuffer
+from ..errors import EnvError
+from ..game import Game
+from ..mcts.gumbel import Gumbel
+from ..mcts.muzero import MuZeroPUCT
+from ..policy import Categorical, Policy
+from ..training.agent import Agent
+from ..training.evaluation import Evaluation, evaluate
+from ..vector.env import make
+from .checks import check_layers
+from .muzero_network import MuZeroNetwork, PolicyNetwork, Support
+from .muzero_play import Planner, Player
 
 __all__ = ["GumbelMuZero"]
 

@@ -11,9 +11,10 @@ import numpy as np
 
 from triskele.core import nn, random, tree
 from triskele.core.nn import static
-from triskele.reinforce.errors import EnvError
-from triskele.reinforce.policy import Flat
-from triskele.reinforce.transforms import from_two_hot, signed_hyperbolic, signed_parabolic, two_hot
+
+from ..errors import EnvError
+from ..policy import Flat
+from ..transforms import from_two_hot, signed_hyperbolic, signed_parabolic, two_hot
 
 __all__ = ["MuZeroNetwork", "PolicyNetwork", "Support", "scaled"]
 

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from triskele.reinforce.agents.muzero_network import MuZeroNetwork
-from triskele.reinforce.errors import EnvError
-from triskele.reinforce.mcts.gumbel import Gumbel
-from triskele.reinforce.mcts.learned import LearnedModel, MuZero
+from ..errors import EnvError
+from ..mcts.gumbel import Gumbel
+from ..mcts.learned import LearnedModel, MuZero
+from .muzero_network import MuZeroNetwork
 
 if TYPE_CHECKING:
-    from triskele.reinforce.agents.gumbel_muzero import GumbelMuZero
+    from .gumbel_muzero import GumbelMuZero
 
 __all__ = ["Planner", "Player"]
 

@@ -11,16 +11,17 @@ import numpy as np
 
 from triskele import core
 from triskele.core import nn, optim, random
-from triskele.core.nn.init import orthogonal
-from triskele.reinforce.agents.checks import check_layers
-from triskele.reinforce.distribution.fragments import Port
-from triskele.reinforce.errors import EnvError
-from triskele.reinforce.policy import Categorical, Flat, Gaussian, Policy
-from triskele.reinforce.returns import gae
-from triskele.reinforce.training.agent import Agent
-from triskele.reinforce.training.normalise import ReturnScale, RunningMoments
-from triskele.reinforce.training.rollout import Rollout
-from triskele.reinforce.vector.env import make
+from triskele.core.nn import init
+
+from ..distribution.fragments import Port
+from ..errors import EnvError
+from ..policy import Categorical, Flat, Gaussian, Policy
+from ..returns import gae
+from ..training.agent import Agent
+from ..training.normalise import ReturnScale, RunningMoments
+from ..training.rollout import Rollout
+from ..vector.env import make
+from .checks import check_layers
 
 __all__ = ["PPO"]
 
@@ -434,7 +435,7 @@ def _perceptron(key, shape, s, outputs, gain):
     sizes = [math.prod(shape), *s.hidden, outputs]
     gains = [*(math.sqrt(2) for _ in s.hidden), gain]
     keys = random.split(key, len(gains))
-    layers = [nn.Linear((g * orthogonal(k, (a, b))).astype(np.float32), np.zeros(b, np.float32))
+    layers = [nn.Linear((g * init.orthogonal(k, (a, b))).astype(np.float32), np.zeros(b, np.float32))
               for k, g, a, b in zip(keys, gains, sizes[:-1], sizes[1:], strict=True)]  # fmt: skip
     network = nn.MLP(tuple(layers), s.activation)
     return network if len(shape) == 1 else Flat(network, len(shape))

@@ -11,14 +11,15 @@ import numpy as np
 
 from triskele import core
 from triskele.core import nn, optim, random
-from triskele.reinforce.agents.checks import check_layers
-from triskele.reinforce.agents.networks import perceptron
-from triskele.reinforce.buffers.n_step import Transitions
-from triskele.reinforce.buffers.replay import ReplayBuffer
-from triskele.reinforce.errors import EnvError
-from triskele.reinforce.policy import Flat, Policy, SquashedGaussian
-from triskele.reinforce.training.agent import Agent
-from triskele.reinforce.training.rollout import Rollout
+
+from ..buffers.n_step import Transitions
+from ..buffers.replay import ReplayBuffer
+from ..errors import EnvError
+from ..policy import Flat, Policy, SquashedGaussian
+from ..training.agent import Agent
+from ..training.rollout import Rollout
+from .checks import check_layers
+from .networks import perceptron
 
 __all__ = ["SAC"]
 

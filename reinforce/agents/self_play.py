@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from triskele.reinforce.errors import BufferError, GameError
-from triskele.reinforce.game import Game, look
-from triskele.reinforce.mcts.gumbel import Gumbel
-from triskele.reinforce.mcts.network import Network
-from triskele.reinforce.mcts.search import MCTS
-from triskele.reinforce.training.stopping import Stopped
+from ..errors import BufferError, GameError
+from ..game import Game, look
+from ..mcts.gumbel import Gumbel
+from ..mcts.network import Network
+from ..mcts.search import MCTS
+from ..training.stopping import Stopped
 
 __all__ = ["PositionBuffer", "SelfPlay", "position_bytes"]
 

@@ -6,10 +6,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from triskele.core.kernels.njit import device, kernel
-from triskele.core.random.numba import block
-from triskele.core.random.streams import Counter
-from triskele.reinforce.buffers.ring import RESTART, TERMINATED, TRUNCATED
+from triskele.core.extend import device, kernel
+from triskele.core.random import Counter
+from triskele.core.random import numba as draws
+
+from .ring import RESTART, TERMINATED, TRUNCATED
 
 __all__ = ["Transitions"]
 
@@ -49,7 +50,7 @@ class Transitions(NamedTuple):
 @device
 def uniform(k0, k1, draw, i, attempt):
     """In [0, 1): for attempt `attempt` of element i of draw number `draw`."""
-    words = block(k0, k1, i, draw & 0xFFFFFFFF, attempt | (draw >> 32) << 16, _STREAM)
+    words = draws.block(k0, k1, i, draw & 0xFFFFFFFF, attempt | (draw >> 32) << 16, _STREAM)
     bits = (np.uint64(words[0]) | np.uint64(words[1]) << np.uint64(32)) >> np.uint64(11)
     return np.float64(np.int64(bits)) * 2.0**-53
 

@@ -11,12 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from triskele.core.kernels.njit import kernel
-from triskele.reinforce.buffers.n_step import Transitions, uniform
-from triskele.reinforce.buffers.replay import ReplayBuffer
-from triskele.reinforce.buffers.ring import RESTART
-from triskele.reinforce.buffers.sum_tree import SumTree, find, put
-from triskele.reinforce.errors import BufferError
+from triskele.core.extend import kernel
+
+from ..errors import BufferError
+from .n_step import Transitions, uniform
+from .replay import ReplayBuffer
+from .ring import RESTART
+from .sum_tree import SumTree, find, put
 
 __all__ = ["PrioritizedReplayBuffer"]
 

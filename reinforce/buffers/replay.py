@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from triskele.reinforce.buffers import n_step as kernels
-from triskele.reinforce.buffers.n_step import Transitions
-from triskele.reinforce.buffers.ring import Ring, positive
-from triskele.reinforce.errors import BufferError
+from ..errors import BufferError
+from . import n_step as kernels
+from .n_step import Transitions
+from .ring import Ring, positive
 
 __all__ = ["ReplayBuffer", "Transitions"]
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from triskele.reinforce.errors import BufferError
+from ..errors import BufferError
 
 __all__ = ["RESTART", "TERMINATED", "TRUNCATED", "Ring"]
 

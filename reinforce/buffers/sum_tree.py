@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from triskele.core.kernels.njit import device, kernel
+from triskele.core.extend import device, kernel
 
 __all__ = ["SumTree"]
 

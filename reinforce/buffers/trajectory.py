@@ -6,10 +6,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from triskele.core.kernels.njit import kernel
-from triskele.reinforce.buffers.n_step import uniform
-from triskele.reinforce.buffers.ring import RESTART, TERMINATED, TRUNCATED, Ring, positive
-from triskele.reinforce.errors import BufferError
+from triskele.core.extend import kernel
+
+from ..errors import BufferError
+from .n_step import uniform
+from .ring import RESTART, TERMINATED, TRUNCATED, Ring, positive
 
 __all__ = ["Segments", "TrajectoryBuffer"]
 

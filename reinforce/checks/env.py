@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from triskele.core.compile.generated import load_module
-from triskele.core.kernels.njit import inner
-from triskele.reinforce.errors import EnvError
-from triskele.reinforce.fingerprint import plain
-from triskele.reinforce.vector.env import VectorEnv, integer, make
-from triskele.reinforce.vector.environment import LaneEnvironment
-from triskele.reinforce.vector.kernels import AT_WORK
-from triskele.reinforce.vector.spaces import Discrete
+from triskele.core.extend import inner, load_module
+
+from ..errors import EnvError
+from ..fingerprint import plain
+from ..vector.env import VectorEnv, integer, make
+from ..vector.environment import LaneEnvironment
+from ..vector.kernels import AT_WORK
+from ..vector.spaces import Discrete
 
 __all__ = ["check_env", "check_rules"]
 
@@ -212,7 +212,7 @@ def check_rules(env: VectorEnv, steps: int, seed: int, *, may_raise: bool = Fals
 
 
 _SOURCE = '''"""Rules of {name} with bounds checked. {key}"""
-from triskele.core.kernels.njit import kernel
+from triskele.core.extend import kernel
 from triskele.reinforce import random  # of the rules: an edit there compiles this anew
 
 

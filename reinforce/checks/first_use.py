@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from triskele.core.compile.generated import load_module
-from triskele.core.kernels.njit import inner
-from triskele.reinforce.errors import EvaluatorError
-from triskele.reinforce.game import CHANCE
-from triskele.reinforce.shipped import is_shipped
+from triskele.core.extend import inner, load_module
+
+from ..errors import EvaluatorError
+from ..game import CHANCE
+from ..shipped import is_shipped
 
 __all__ = ["check_env_once", "check_evaluator_once", "check_game_once"]
 
@@ -27,8 +27,8 @@ def check_game_once(game: Any) -> None:
     GameError
         That names the rule and the moves after which it fails.
     """
-    from triskele.reinforce.checks.game import check_description, play_rules
-    from triskele.reinforce.checks.probe import Probe
+    from .game import check_description, play_rules
+    from .probe import Probe
 
     if is_shipped(game):
         return
@@ -49,7 +49,7 @@ def check_env_once(env: Any) -> None:
     EnvError
         That names the rule and the step at which it fails.
     """
-    from triskele.reinforce.checks.env import check_rules
+    from .env import check_rules
 
     if (env.key,) not in _checked:
         check_rules(env, _STEPS, 0, may_raise=True)  # what it raises will be reported when it does
@@ -95,7 +95,7 @@ def check_evaluator_once(game: Any, evaluator: Any) -> None:
 
 
 _EVALUATE = '''"""An evaluator of {name} with bounds checked. {key}"""
-from triskele.core.kernels.njit import kernel
+from triskele.core.extend import kernel
 
 
 @kernel(boundscheck=True)

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from triskele.reinforce.checks.probe import Probe
-from triskele.reinforce.errors import GameError
-from triskele.reinforce.game import CHANCE, Game
+from ..errors import GameError
+from ..game import CHANCE, Game
+from .probe import Probe
 
 __all__ = ["check_description", "check_game", "play_rules"]
 

@@ -11,12 +11,12 @@ from typing import NoReturn
 
 import numpy as np
 
-from triskele.core.compile.generated import load_module
-from triskele.core.kernels.njit import inner
-from triskele.reinforce.errors import GameError
-from triskele.reinforce.fingerprint import fingerprint, plain
-from triskele.reinforce.game import CHANCE, Game, Rules
-from triskele.reinforce.uncompilable import essence
+from triskele.core.extend import inner, load_module
+
+from ..errors import GameError
+from ..fingerprint import fingerprint, plain
+from ..game import CHANCE, Game, Rules
+from ..uncompilable import essence
 
 __all__ = ["Probe"]
 
@@ -197,7 +197,7 @@ class Probe:
 def _source(game, rules):
     """Two kernels: one asks a rule for what it returns, the other lets a rule write. Rules are told by number."""
     key = fingerprint(game.dtype, [*rules], [*rules.values()])
-    lines = [f'"""Rules of {game.name} for check_game. {key}"""', "from triskele.core.kernels.njit import kernel"]
+    lines = [f'"""Rules of {game.name} for check_game. {key}"""', "from triskele.core.extend import kernel"]
     lines += ["", "", "@kernel(boundscheck=True)", "def ask(rule, states, stream, drawn):"]
     if "terminal" in rules:
         lines += [f"    if rule == {_NUMBER['terminal']}:", "        return rule_terminal(states[1]), 0, 0"]

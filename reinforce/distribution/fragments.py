@@ -21,10 +21,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from triskele.reinforce.errors import DistributionError, ReinforceError
+from ..errors import DistributionError, ReinforceError
 
 if TYPE_CHECKING:
-    from triskele.reinforce.training.agent import Agent
+    from ..training.agent import Agent
 
 __all__ = ["Actor", "PlacedActor", "Port", "check_ports"]
 

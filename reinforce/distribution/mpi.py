@@ -23,14 +23,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from triskele.core import get_threads, set_threads
-from triskele.core.mpi import location, world
-from triskele.reinforce import errors, storage
-from triskele.reinforce.distribution.fragments import PlacedActor
-from triskele.reinforce.distribution.policies import Distribution, Iterate, OneProcess, check_splits, learn, seconds
-from triskele.reinforce.errors import DistributionError
+from triskele.core.extend import mpi
+
+from .. import errors, storage
+from ..errors import DistributionError
+from .fragments import PlacedActor
+from .policies import Distribution, Iterate, OneProcess, check_splits, learn, seconds
 
 if TYPE_CHECKING:
-    from triskele.reinforce.training.agent import Agent
+    from ..training.agent import Agent
 
 __all__ = ["MPI"]
 
@@ -81,7 +82,7 @@ class MPI(Distribution):
         if not isinstance(synchronous, bool):
             raise TypeError(f"MPI: synchronous must be True or False, got {synchronous!r}")
         self.synchronous, self.timeout = synchronous, seconds("MPI", timeout)
-        self._comm = world("MPI") if comm is None else comm
+        self._comm = mpi.world("MPI") if comm is None else comm
         self.rank, self.size = (0, 1) if self._comm is None else (self._comm.Get_rank(), self._comm.Get_size())
         self.actors = max(self.size - 1, 1)
 
@@ -188,7 +189,7 @@ class _Learner(_End):
                 raise DistributionError(f"{self.agent.name}.train: all ranks must have made the same agent, but ranks 0 and {rank} differ in "
                                         f"{', '.join(different)}")  # fmt: skip
         if not self.synchronous:
-            hosts[0] = location()
+            hosts[0] = mpi.location()
             set_threads(_share(hosts, 0))
         self.states = list(self.agent.deal(self.actors))
         self.requests += [self.link.send(k + 1, ("begin", state, hosts)) for k, state in enumerate(self.states)]
@@ -253,7 +254,7 @@ class _Acting(_End):
         failed = None
         try:
             try:
-                self._send((_description(self.agent), location()))
+                self._send((_description(self.agent), mpi.location()))
                 self._act()
             except _Ended:
                 raise

@@ -10,11 +10,12 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from triskele.core import get_threads, set_threads
-from triskele.reinforce.distribution.fragments import PlacedActor
-from triskele.reinforce.errors import DistributionError
+
+from ..errors import DistributionError
+from .fragments import PlacedActor
 
 if TYPE_CHECKING:
-    from triskele.reinforce.training.agent import Agent
+    from ..training.agent import Agent
 
 __all__ = ["Distribution", "OneProcess", "Threads"]
 

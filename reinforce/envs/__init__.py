@@ -2,8 +2,8 @@
 
 from typing import Any as _Any
 
-from triskele.reinforce.discover import files as _files
-from triskele.reinforce.discover import public as _public
+from ..discover import files as _files
+from ..discover import public as _public
 
 
 def registry() -> dict[str, _Any]:

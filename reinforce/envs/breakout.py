@@ -6,11 +6,12 @@ import functools
 
 import numpy as np
 
-from triskele.core.kernels.njit import inner
-from triskele.reinforce import random
-from triskele.reinforce.errors import EnvError
-from triskele.reinforce.vector.environment import Environment, EnvRules
-from triskele.reinforce.vector.spaces import Box, Discrete
+from triskele.core.extend import inner
+
+from .. import random
+from ..errors import EnvError
+from ..vector.environment import Environment, EnvRules
+from ..vector.spaces import Box, Discrete
 
 __all__ = ["Breakout"]
 

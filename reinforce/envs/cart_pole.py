@@ -6,11 +6,11 @@ import math
 
 import numpy as np
 
-from triskele.core.kernels import simd
-from triskele.core.kernels.njit import inner
-from triskele.reinforce import random
-from triskele.reinforce.vector.environment import EnvRules, LaneEnvironment
-from triskele.reinforce.vector.spaces import Box, Discrete
+from triskele.core.extend import inner, simd
+
+from .. import random
+from ..vector.environment import EnvRules, LaneEnvironment
+from ..vector.spaces import Box, Discrete
 
 __all__ = ["CartPole"]
 

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from triskele.reinforce import random
-from triskele.reinforce.errors import EnvError
-from triskele.reinforce.vector.environment import Environment, EnvRules
-from triskele.reinforce.vector.spaces import Box, Discrete
+from .. import random
+from ..errors import EnvError
+from ..vector.environment import Environment, EnvRules
+from ..vector.spaces import Box, Discrete
 
 __all__ = ["GridWorld"]
 

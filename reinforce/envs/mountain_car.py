@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from triskele.core.kernels import simd
-from triskele.reinforce import random
-from triskele.reinforce.vector.environment import EnvRules, LaneEnvironment
-from triskele.reinforce.vector.lanes import as_float32, clip
-from triskele.reinforce.vector.spaces import Box, Discrete
+from triskele.core.extend import simd
+
+from .. import random
+from ..vector.environment import EnvRules, LaneEnvironment
+from ..vector.lanes import as_float32, clip
+from ..vector.spaces import Box, Discrete
 
 __all__ = ["MountainCar", "MountainCarContinuous"]
 

@@ -6,12 +6,12 @@ import math
 
 import numpy as np
 
-from triskele.core.kernels import simd
-from triskele.core.kernels.njit import inner
-from triskele.reinforce import random
-from triskele.reinforce.vector.environment import EnvRules, LaneEnvironment
-from triskele.reinforce.vector.lanes import as_float32, clip
-from triskele.reinforce.vector.spaces import Box
+from triskele.core.extend import inner, simd
+
+from .. import random
+from ..vector.environment import EnvRules, LaneEnvironment
+from ..vector.lanes import as_float32, clip
+from ..vector.spaces import Box
 
 __all__ = ["Pendulum"]
 

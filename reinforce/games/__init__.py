@@ -2,7 +2,7 @@
 
 from typing import Any as _Any
 
-from triskele.reinforce.discover import public as _public
+from ..discover import public as _public
 
 
 def __getattr__(name: str) -> _Any:

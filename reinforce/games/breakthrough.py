@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from triskele.core.kernels.njit import inner
-from triskele.reinforce import bits
-from triskele.reinforce.errors import GameError
-from triskele.reinforce.game import Game, Rules, State
-from triskele.reinforce.random import below
+from triskele.core.extend import inner
+
+from .. import bits
+from ..errors import GameError
+from ..game import Game, Rules, State
+from ..random import below
 
 __all__ = ["Breakthrough"]
 

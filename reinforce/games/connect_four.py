@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from triskele.core.kernels.njit import inner
-from triskele.reinforce.errors import GameError
-from triskele.reinforce.game import Game, Rules, State
-from triskele.reinforce.random import below
+from triskele.core.extend import inner
+
+from ..errors import GameError
+from ..game import Game, Rules, State
+from ..random import below
 
 __all__ = ["ConnectFour"]
 

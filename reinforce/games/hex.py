@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from triskele.reinforce.errors import GameError
-from triskele.reinforce.game import Game, Rules, State
-from triskele.reinforce.random import below
+from ..errors import GameError
+from ..game import Game, Rules, State
+from ..random import below
 
 __all__ = ["Hex"]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from triskele.reinforce.errors import GameError
-from triskele.reinforce.game import Game, Rules, State
+from ..errors import GameError
+from ..game import Game, Rules, State
 
 __all__ = ["MatrixGame"]
 

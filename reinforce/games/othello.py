@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from triskele.core.kernels import simd
-from triskele.core.kernels.njit import inner
-from triskele.reinforce import bits
-from triskele.reinforce.game import Game, State
-from triskele.reinforce.random import below
+from triskele.core.extend import inner, simd
+
+from .. import bits
+from ..game import Game, State
+from ..random import below
 
 __all__ = ["Othello"]
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from triskele.reinforce.errors import GameError
-from triskele.reinforce.game import CHANCE, Game, Rules, State
+from ..errors import GameError
+from ..game import CHANCE, Game, Rules, State
 
 __all__ = ["Pig"]
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from triskele.reinforce import bits
-from triskele.reinforce.game import Game, State
-from triskele.reinforce.random import below
+from .. import bits
+from ..game import Game, State
+from ..random import below
 
 __all__ = ["TicTacToe"]
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from triskele.core.kernels.njit import inner
-from triskele.reinforce.game import CHANCE, Game, State
+from triskele.core.extend import inner
+
+from ..game import CHANCE, Game, State
 
 __all__ = ["TwentyFortyEight"]
 

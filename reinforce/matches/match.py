@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from tqdm import tqdm
 
-from triskele.reinforce.errors import GameError, IllegalActionError
-from triskele.reinforce.game import CHANCE
-from triskele.reinforce.matches.players import Human, Player, as_player
-from triskele.reinforce.matches.table import new_table
+from ..errors import GameError, IllegalActionError
+from ..game import CHANCE
+from .players import Human, Player, as_player
+from .table import new_table
 
 __all__ = ["MatchResult", "play_match"]
 

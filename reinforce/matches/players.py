@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from triskele.core.compile.generated import load_module
-from triskele.core.kernels.njit import inner
-from triskele.reinforce.errors import GameError, IllegalActionError
-from triskele.reinforce.fingerprint import fingerprint, plain
-from triskele.reinforce.game import Game
-from triskele.reinforce.policy import Policy
+from triskele.core.extend import inner, load_module
+
+from ..errors import GameError, IllegalActionError
+from ..fingerprint import fingerprint, plain
+from ..game import Game
+from ..policy import Policy
 
 __all__ = ["Human", "Player", "Random", "as_player"]
 
@@ -150,7 +150,7 @@ def _read(state, text):
 _CHOOSE = '''"""Moves of {name}. {key}"""
 import numpy as np
 
-from triskele.core.kernels.njit import kernel
+from triskele.core.extend import kernel
 from triskele.reinforce.random import start
 
 

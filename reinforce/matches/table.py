@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from triskele.reinforce.game import Game, State, look
+from ..game import Game, State, look
 
 __all__ = ["new_table"]
 

@@ -11,9 +11,9 @@ from numba import carray
 from numba.core import types
 from numba.extending import intrinsic
 
-from triskele.core.kernels import threads
-from triskele.core.kernels.njit import inner
-from triskele.reinforce.mcts.tree import COUNTS, LINKS, PARENTS, STATS, STREAM, Tree
+from triskele.core.extend import inner, threads
+
+from .tree import COUNTS, LINKS, PARENTS, STATS, STREAM, Tree
 
 __all__ = ["FIRST_FREE", "NODE_CAPACITY", "STATES", "TREES", "CHUNKS", "at", "call", "context_of", "counts_at", "pointer", "run_chunks", "tree_at"]
 

@@ -7,8 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from triskele.core.kernels.njit import inner
-from triskele.reinforce.mcts.tree import add_edge
+from triskele.core.extend import inner
+
+from .tree import add_edge
 
 __all__ = ["Edges", "add_value", "expand", "gather", "lean", "new_edges"]
 

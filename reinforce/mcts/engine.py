@@ -6,15 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from triskele.core.compile.generated import load_module
-from triskele.core.kernels import threads
-from triskele.core.kernels.njit import inner
-from triskele.reinforce.checks.first_use import check_evaluator_once
-from triskele.reinforce.errors import SearchError
-from triskele.reinforce.fingerprint import fingerprint
-from triskele.reinforce.game import Game
-from triskele.reinforce.mcts.context import FIRST_FREE, context_of, run_chunks
-from triskele.reinforce.mcts.tree import Tree
+from triskele.core.extend import inner, load_module, threads
+
+from ..checks.first_use import check_evaluator_once
+from ..errors import SearchError
+from ..fingerprint import fingerprint
+from ..game import Game
+from .context import FIRST_FREE, context_of, run_chunks
+from .tree import Tree
 
 __all__ = ["Engine", "KernelEngine"]
 
@@ -155,7 +154,7 @@ _SOURCE = '''"""Search of {name}. {key}"""
 import numpy as np
 from numba import carray
 
-from triskele.core.kernels.njit import inner, kernel
+from triskele.core.extend import inner, kernel
 from triskele.reinforce import random
 from triskele.reinforce.mcts.context import CHUNKS, FIRST_FREE, NODE_CAPACITY, STATES, TREES, at, tree_at
 from triskele.reinforce.mcts.evaluators import any_move, legal_move, own_move, roll_out

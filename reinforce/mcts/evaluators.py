@@ -9,12 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from triskele.core.kernels.njit import inner, template
-from triskele.reinforce import random
-from triskele.reinforce.errors import EvaluatorError, GameError
-from triskele.reinforce.fingerprint import fingerprint, plain, required
-from triskele.reinforce.mcts.loop import NEW, NO_ACTION, TOO_LONG, forget
-from triskele.reinforce.mcts.network import BatchFunction
+from triskele.core.extend import inner, template
+
+from .. import random
+from ..errors import EvaluatorError, GameError
+from ..fingerprint import fingerprint, plain, required
+from .loop import NEW, NO_ACTION, TOO_LONG, forget
+from .network import BatchFunction
 
 __all__ = ["Compiled", "RandomRollout", "any_move", "as_evaluator", "legal_move", "own_move", "roll_out"]
 

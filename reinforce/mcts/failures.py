@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from triskele.reinforce.errors import EvaluatorError, GameError, SearchError
-from triskele.reinforce.game import Game
-from triskele.reinforce.mcts.evaluators import Compiled
-from triskele.reinforce.mcts.loop import (
+from ..errors import EvaluatorError, GameError, SearchError
+from ..game import Game
+from .evaluators import Compiled
+from .loop import (
     BAD_PLAYER,
     BAD_PRIORS,
     FULL,
@@ -19,8 +19,8 @@ from triskele.reinforce.mcts.loop import (
     RAISED,
     TOO_LONG,
 )
-from triskele.reinforce.mcts.result import Node, SearchTree
-from triskele.reinforce.mcts.tree import ERROR_NODE, NODES, STATUS, Tree
+from .result import Node, SearchTree
+from .tree import ERROR_NODE, NODES, STATUS, Tree
 
 __all__ = ["check_backup", "raise_failure"]
 

@@ -17,9 +17,9 @@ from numbers import Real
 
 import numpy as np
 
-from triskele.reinforce import random
-from triskele.reinforce.errors import SearchError
-from triskele.reinforce.mcts.edges import gather, lean
+from .. import random
+from ..errors import SearchError
+from .edges import gather, lean
 
 __all__ = ["Gumbel"]
 

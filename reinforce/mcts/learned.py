@@ -9,19 +9,19 @@ from typing import Any
 import numpy as np
 
 from triskele import core
-from triskele.core.compile.generated import load_module
-from triskele.core.kernels.njit import inner
-from triskele.reinforce.errors import EvaluatorError, SearchError
-from triskele.reinforce.fingerprint import fingerprint, plain
-from triskele.reinforce.mcts import gumbel, muzero
-from triskele.reinforce.mcts.context import context_of, run_chunks
-from triskele.reinforce.mcts.gumbel import Gumbel
-from triskele.reinforce.mcts.learned_source import FUNCTIONS, PROGRAMS, SEARCH
-from triskele.reinforce.mcts.muzero import MuZeroPUCT
-from triskele.reinforce.mcts.network import masked_softmax
-from triskele.reinforce.mcts.paths import moves_to
-from triskele.reinforce.mcts.tree import ERROR_NODE, STATUS, Tree, check_limits, new_tree
-from triskele.reinforce.program import Batch
+from triskele.core.extend import inner, load_module
+
+from ..errors import EvaluatorError, SearchError
+from ..fingerprint import fingerprint, plain
+from ..program import Batch
+from . import gumbel, muzero
+from .context import context_of, run_chunks
+from .gumbel import Gumbel
+from .learned_source import FUNCTIONS, PROGRAMS, SEARCH
+from .muzero import MuZeroPUCT
+from .network import masked_softmax
+from .paths import moves_to
+from .tree import ERROR_NODE, STATUS, Tree, check_limits, new_tree
 
 __all__ = ["LearnedModel", "LearnedSearchResult", "MuZero"]
 

@@ -56,7 +56,7 @@ import math
 import numpy as np
 from numba import carray
 
-from triskele.core.kernels.njit import inner, kernel
+from triskele.core.extend import inner, kernel
 from triskele.reinforce import random
 from triskele.reinforce.mcts import gumbel, muzero
 from triskele.reinforce.mcts.context import FIRST_FREE, NODE_CAPACITY, STATES, TREES, at, tree_at

@@ -18,23 +18,23 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from triskele.core.compile.generated import load_module
-from triskele.core.kernels.njit import inner
-from triskele.reinforce.errors import SearchError
-from triskele.reinforce.fingerprint import fingerprint
-from triskele.reinforce.game import Game
-from triskele.reinforce.mcts import gumbel, muzero
-from triskele.reinforce.mcts.context import FIRST_FREE, context_of, run_chunks
-from triskele.reinforce.mcts.engine import Engine
-from triskele.reinforce.mcts.gumbel import Gumbel
-from triskele.reinforce.mcts.leaves_source import CHOOSE, CONCLUDE, DRAW, SCORED, SELECT, SOURCE
-from triskele.reinforce.mcts.muzero import MuZeroPUCT
-from triskele.reinforce.mcts.network import Network
-from triskele.reinforce.mcts.paths import moves_to
-from triskele.reinforce.mcts.tree import STATUS, Tree
+from triskele.core.extend import inner, load_module
+
+from ..errors import SearchError
+from ..fingerprint import fingerprint
+from ..game import Game
+from . import gumbel, muzero
+from .context import FIRST_FREE, context_of, run_chunks
+from .engine import Engine
+from .gumbel import Gumbel
+from .leaves_source import CHOOSE, CONCLUDE, DRAW, SCORED, SELECT, SOURCE
+from .muzero import MuZeroPUCT
+from .network import Network
+from .paths import moves_to
+from .tree import STATUS, Tree
 
 if TYPE_CHECKING:
-    from triskele.reinforce.mcts.search import MCTS
+    from .search import MCTS
 
 __all__ = ["LeafEngine", "leaf_engine"]
 

@@ -10,9 +10,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from triskele.core.kernels.njit import inner, template
-from triskele.reinforce import random
-from triskele.reinforce.mcts.tree import (
+from triskele.core.extend import inner, template
+
+from .. import random
+from .tree import (
     EDGES,
     ERROR_NODE,
     FREE,

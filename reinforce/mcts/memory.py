@@ -7,9 +7,9 @@ import threading
 
 import numpy as np
 
-from triskele.reinforce.game import Game
-from triskele.reinforce.mcts.context import call, context_of, pointer
-from triskele.reinforce.mcts.rounds import (
+from ..game import Game
+from .context import call, context_of, pointer
+from .rounds import (
     BEGIN,
     CONCLUDE,
     PLAN,
@@ -22,7 +22,7 @@ from triskele.reinforce.mcts.rounds import (
     manage,
     width,
 )
-from triskele.reinforce.mcts.tree import COUNTS, STREAM, Tree, new_tree
+from .tree import COUNTS, STREAM, Tree, new_tree
 
 __all__ = ["Memory"]
 

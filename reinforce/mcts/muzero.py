@@ -13,10 +13,10 @@ from numbers import Real
 
 import numpy as np
 
-from triskele.reinforce import random
-from triskele.reinforce.errors import SearchError
-from triskele.reinforce.mcts.edges import gather, lean
-from triskele.reinforce.mcts.loop import add_noise
+from .. import random
+from ..errors import SearchError
+from .edges import gather, lean
+from .loop import add_noise
 
 __all__ = ["MuZeroPUCT"]
 

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from triskele import core
-from triskele.reinforce.errors import EvaluatorError
-from triskele.reinforce.game import Game
-from triskele.reinforce.program import Batch
+
+from ..errors import EvaluatorError
+from ..game import Game
+from ..program import Batch
 
 __all__ = ["BatchFunction", "Network", "masked_softmax"]
 

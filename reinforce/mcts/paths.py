@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from triskele.reinforce.mcts.tree import Tree
+from .tree import Tree
 
 __all__ = ["moves_to"]
 

@@ -8,10 +8,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from triskele.core.kernels.njit import inner
-from triskele.reinforce.errors import GameError, SearchError
-from triskele.reinforce.fingerprint import fingerprint, plain, required
-from triskele.reinforce.mcts.select import select_puct, select_uct
+from triskele.core.extend import inner
+
+from ..errors import GameError, SearchError
+from ..fingerprint import fingerprint, plain, required
+from .select import select_puct, select_uct
 
 __all__ = ["PUCT", "UCT", "Scored", "as_policy"]
 

@@ -7,23 +7,23 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from triskele.core.compile.generated import load_module
-from triskele.core.kernels.njit import inner
-from triskele.reinforce.adapters.python_game import PythonState
-from triskele.reinforce.errors import EvaluatorError, GameError, ReinforceError, SearchError
-from triskele.reinforce.fingerprint import fingerprint
-from triskele.reinforce.game import CHANCE
-from triskele.reinforce.mcts.context import context_of
-from triskele.reinforce.mcts.engine import Engine
-from triskele.reinforce.mcts.evaluators import Compiled, RandomRollout
-from triskele.reinforce.mcts.gumbel import Gumbel
-from triskele.reinforce.mcts.loop import FULL, KNOWN, NEW
-from triskele.reinforce.mcts.muzero import MuZeroPUCT
-from triskele.reinforce.mcts.network import Network
-from triskele.reinforce.mcts.tree import EDGES, ERROR_NODE, NODES, PROVEN, RAN, STATUS, TERMINAL
+from triskele.core.extend import inner, load_module
+
+from ..adapters.python_game import PythonState
+from ..errors import EvaluatorError, GameError, ReinforceError, SearchError
+from ..fingerprint import fingerprint
+from ..game import CHANCE
+from .context import context_of
+from .engine import Engine
+from .evaluators import Compiled, RandomRollout
+from .gumbel import Gumbel
+from .loop import FULL, KNOWN, NEW
+from .muzero import MuZeroPUCT
+from .network import Network
+from .tree import EDGES, ERROR_NODE, NODES, PROVEN, RAN, STATUS, TERMINAL
 
 if TYPE_CHECKING:
-    from triskele.reinforce.mcts.search import MCTS
+    from .search import MCTS
 
 __all__ = ["PythonEngine"]
 
@@ -239,7 +239,7 @@ _SOURCE = '''"""Search of games that Python plays. {key}"""
 import numpy as np
 from numba import carray
 
-from triskele.core.kernels.njit import inner, kernel
+from triskele.core.extend import inner, kernel
 from triskele.reinforce import random
 from triskele.reinforce.game import Rules
 from triskele.reinforce.mcts.context import FIRST_FREE, NODE_CAPACITY, at, tree_at

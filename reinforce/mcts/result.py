@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from triskele.reinforce.game import Game, State
-from triskele.reinforce.mcts.tree import NODES, PROVEN, TERMINAL, Tree
+from ..game import Game, State
+from .tree import NODES, PROVEN, TERMINAL, Tree
 
 if TYPE_CHECKING:
-    from triskele.reinforce.mcts.memory import Memory
+    from .memory import Memory
 
 __all__ = ["Node", "SearchResult", "SearchTree"]
 
@@ -151,13 +151,13 @@ class SearchTree:
 
     def draw(self, depth: int = 2, most: int = 5) -> str:
         """The tree as text: the `most` visited children of each node, down to `depth`."""
-        from triskele.reinforce.mcts.show import draw_tree
+        from .show import draw_tree
 
         return draw_tree(self, depth, most)
 
     def save(self, path: str | os.PathLike) -> None:
         """Write the tree to an npz file, for `load_tree`."""
-        from triskele.reinforce.mcts.show import save_tree
+        from .show import save_tree
 
         save_tree(self, path)
 

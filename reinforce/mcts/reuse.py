@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from triskele.core.kernels.njit import inner, kernel
-from triskele.reinforce.mcts.memory import Memory
-from triskele.reinforce.mcts.tree import EDGES, NODES, PROVEN, row
+from triskele.core.extend import inner, kernel
+
+from .memory import Memory
+from .tree import EDGES, NODES, PROVEN, row
 
 __all__ = ["copy_trees", "keep_subtrees"]
 

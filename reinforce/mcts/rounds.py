@@ -7,12 +7,13 @@ import math
 import numpy as np
 from numba import carray
 
-from triskele.core.kernels.njit import inner, kernel
-from triskele.reinforce import random
-from triskele.reinforce.mcts.context import FIRST_FREE, NODE_CAPACITY, STATES, TREES, at, counts_at, tree_at
-from triskele.reinforce.mcts.loop import FULL
-from triskele.reinforce.mcts.solver import bounded
-from triskele.reinforce.mcts.tree import PROVEN, RAN, STATUS
+from triskele.core.extend import inner, kernel
+
+from .. import random
+from .context import FIRST_FREE, NODE_CAPACITY, STATES, TREES, at, counts_at, tree_at
+from .loop import FULL
+from .solver import bounded
+from .tree import PROVEN, RAN, STATUS
 
 __all__ = ["BEGIN", "CONCLUDE", "PLAN", "RESULTS", "SEED", "SIMULATIONS", "STEP", "TALLY", "TEMPERATURE", "manage", "width"]
 

@@ -11,24 +11,24 @@ from typing import Any
 
 import numpy as np
 
-from triskele.reinforce.adapters.python_game import PythonGame
-from triskele.reinforce.errors import SearchError
-from triskele.reinforce.fingerprint import plain, required
-from triskele.reinforce.game import Game, State, as_records, look
-from triskele.reinforce.mcts.engine import Engine, KernelEngine
-from triskele.reinforce.mcts.evaluators import RandomRollout, as_evaluator
-from triskele.reinforce.mcts.failures import check_backup, raise_failure
-from triskele.reinforce.mcts.gumbel import Gumbel
-from triskele.reinforce.mcts.leaves import leaf_engine
-from triskele.reinforce.mcts.loop import FULL
-from triskele.reinforce.mcts.memory import Memory
-from triskele.reinforce.mcts.muzero import MuZeroPUCT
-from triskele.reinforce.mcts.network import BatchFunction, Network
-from triskele.reinforce.mcts.policies import UCT, as_policy
-from triskele.reinforce.mcts.python_engine import PythonEngine
-from triskele.reinforce.mcts.result import SearchResult
-from triskele.reinforce.mcts.reuse import copy_trees, keep_subtrees
-from triskele.reinforce.mcts.tree import NODES, RAN, STATUS, check_limits
+from ..adapters.python_game import PythonGame
+from ..errors import SearchError
+from ..fingerprint import plain, required
+from ..game import Game, State, as_records, look
+from .engine import Engine, KernelEngine
+from .evaluators import RandomRollout, as_evaluator
+from .failures import check_backup, raise_failure
+from .gumbel import Gumbel
+from .leaves import leaf_engine
+from .loop import FULL
+from .memory import Memory
+from .muzero import MuZeroPUCT
+from .network import BatchFunction, Network
+from .policies import UCT, as_policy
+from .python_engine import PythonEngine
+from .result import SearchResult
+from .reuse import copy_trees, keep_subtrees
+from .tree import NODES, RAN, STATUS, check_limits
 
 __all__ = ["MCTS"]
 

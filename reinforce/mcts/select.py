@@ -10,9 +10,9 @@ import math
 
 import numpy as np
 
-from triskele.core.kernels import native, simd
-from triskele.core.kernels.njit import inner, template
-from triskele.reinforce import random
+from triskele.core.extend import inner, native, simd, template
+
+from .. import random
 
 __all__ = ["draw_outcome", "select_puct", "select_scored", "select_uct"]
 

@@ -6,13 +6,12 @@ import os
 
 import numpy as np
 
-from triskele.core.compressed import read_npz
-from triskele.core.errors import FileFormatError
-from triskele.core.files import atomic
-from triskele.reinforce.errors import SearchError
-from triskele.reinforce.game import CHANCE, Game
-from triskele.reinforce.mcts.result import SearchTree
-from triskele.reinforce.mcts.tree import COUNTS, EDGES, FREE, LINKS, NODES, PARENTS, STATS, STREAM, Tree
+from triskele.core.extend import FileFormatError, atomic, read_npz
+
+from ..errors import SearchError
+from ..game import CHANCE, Game
+from .result import SearchTree
+from .tree import COUNTS, EDGES, FREE, LINKS, NODES, PARENTS, STATS, STREAM, Tree
 
 __all__ = ["draw_tree", "load_tree", "save_tree"]
 

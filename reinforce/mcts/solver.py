@@ -19,8 +19,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from triskele.core.kernels.njit import inner, template
-from triskele.reinforce.mcts.tree import FREE, PROVEN
+from triskele.core.extend import inner, template
+
+from .tree import FREE, PROVEN
 
 __all__ = ["back_up_proven", "bounded", "provable", "prove", "select_open"]
 

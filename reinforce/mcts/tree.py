@@ -13,8 +13,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from triskele.core.kernels.njit import inner
-from triskele.reinforce.errors import SearchError
+from triskele.core.extend import inner
+
+from ..errors import SearchError
 
 __all__ = [
     "COUNTS", "EDGES", "ERROR_NODE", "FREE", "LINKS", "NODES", "PARENTS", "PROVEN", "RAN", "STATS", "STATUS", "STREAM", "TERMINAL", "Tree", "add_edge",

@@ -14,18 +14,19 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from triskele.core.interrupt import patient_interrupts
-from triskele.reinforce import storage
-from triskele.reinforce.errors import CheckpointError, EnvError, ReinforceError
-from triskele.reinforce.policy import Policy
-from triskele.reinforce.training.episodes import Episodes
-from triskele.reinforce.training.evaluation import Evaluation, evaluate
-from triskele.reinforce.training.report import Bar, Report
-from triskele.reinforce.training.stopping import Stopped
+from triskele.core.extend import patient_interrupts
+
+from .. import storage
+from ..errors import CheckpointError, EnvError, ReinforceError
+from ..policy import Policy
+from .episodes import Episodes
+from .evaluation import Evaluation, evaluate
+from .report import Bar, Report
+from .stopping import Stopped
 
 if TYPE_CHECKING:
-    from triskele.reinforce.distribution.fragments import Actor, Port
-    from triskele.reinforce.distribution.policies import Distribution
+    from ..distribution.fragments import Actor, Port
+    from ..distribution.policies import Distribution
 
 __all__ = ["Agent"]
 
@@ -83,7 +84,7 @@ class Agent:
 
     def _enter(self, env):
         """Make what the agent lives in: environments, or for some agents a game."""
-        from triskele.reinforce.vector.env import make
+        from ..vector.env import make
 
         self.check_settings(integers=["num_envs"])
         self.env = make(env, num_envs=self.settings.num_envs, seed=self.settings.seed)
@@ -169,7 +170,7 @@ class Agent:
         DistributionError
             If an actor fails, is replaced, and fails again, or no longer answers. So does the last checkpoint.
         """
-        from triskele.reinforce.distribution.policies import Distribution, OneProcess, Threads
+        from ..distribution.policies import Distribution, OneProcess, Threads
 
         if total_steps is not None:
             if isinstance(total_steps, bool) or not isinstance(total_steps, (int, np.integer)) or total_steps < 1:
@@ -243,7 +244,7 @@ class Agent:
         """
         if isinstance(episodes, bool) or not isinstance(episodes, (int, np.integer)) or episodes < 1:
             raise ValueError(f"{self.name}.evaluate: episodes must be a positive integer, got {episodes!r}")
-        from triskele.reinforce.vector.env import make
+        from ..vector.env import make
 
         policy = self.policy
         most = self.env.num_envs if self.env.step_kernel is None else 128  # environments of Gymnasium may be large
@@ -404,7 +405,7 @@ def _opened(reports: Sequence[Any], agent: Agent) -> Iterator[None]:
 
 def _registered(where, name):
     """The name of an environment, if it is one: of ours, or of those that are registered with Gymnasium already."""
-    from triskele.reinforce.envs import registry
+    from ..envs import registry
 
     if not isinstance(name, str):
         raise CheckpointError(f"{where}: the environment must be given by its name, got {type(name).__name__}")

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from triskele.core.kernels.njit import kernel
+from triskele.core.extend import kernel
 
 __all__ = ["Episodes"]
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from triskele.reinforce.policy import Policy
+from ..policy import Policy
 
 __all__ = ["Evaluation", "evaluate"]
 

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from triskele.core.kernels.njit import kernel
-from triskele.reinforce.policy import Normaliser
+from triskele.core.extend import kernel
+
+from ..policy import Normaliser
 
 __all__ = ["ReturnScale", "RunningMoments"]
 

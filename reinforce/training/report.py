@@ -10,11 +10,12 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any
 
-from triskele.core.files import atomic
-from triskele.reinforce.errors import ReinforceError
+from triskele.core.extend import atomic
+
+from ..errors import ReinforceError
 
 if TYPE_CHECKING:
-    from triskele.reinforce.training.agent import Agent
+    from .agent import Agent
 
 __all__ = ["CSV", "Report", "TensorBoard"]
 

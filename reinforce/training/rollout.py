@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 from triskele import core
-from triskele.core.compile.jit import Jitted
-from triskele.reinforce.errors import EnvError
-from triskele.reinforce.program import Batch
-from triskele.reinforce.vector.failures import Raised
+from triskele.core.extend import Jitted
+
+from ..errors import EnvError
+from ..program import Batch
+from ..vector.failures import Raised
 
 __all__ = ["Rollout"]
 
@@ -91,7 +92,7 @@ class Rollout:
             self._in_python(model, noise)
 
     def _in_machine_code(self, model, noise):
-        from triskele.reinforce.training.rollout_kernel import ENV_FAILED, POLICY_FAILED, run_policy
+        from .rollout_kernel import ENV_FAILED, POLICY_FAILED, run_policy
 
         if not self.env.is_reset:
             raise EnvError(f"{self.env.name}: a rule of the environment has raised, the training cannot continue (resume from a checkpoint, or make another agent)")

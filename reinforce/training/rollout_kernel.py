@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 
-from triskele.core.kernels.njit import kernel
-from triskele.reinforce.program import run_all
-from triskele.reinforce.vector.run import run
+from triskele.core.extend import kernel
+
+from ..program import run_all
+from ..vector.run import run
 
 __all__ = ["DONE", "ENV_FAILED", "POLICY_FAILED", "run_policy"]
 

@@ -13,13 +13,14 @@ from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
-from triskele.core.kernels import threads
-from triskele.reinforce.errors import EnvError
-from triskele.reinforce.shipped import is_shipped
-from triskele.reinforce.vector.environment import Environment, LaneEnvironment
-from triskele.reinforce.vector.failures import Raised
-from triskele.reinforce.vector.kernels import AT_WORK, CONTEXT, LANES
-from triskele.reinforce.vector.spaces import Box, Discrete
+from triskele.core.extend import threads
+
+from ..errors import EnvError
+from ..shipped import is_shipped
+from .environment import Environment, LaneEnvironment
+from .failures import Raised
+from .kernels import AT_WORK, CONTEXT, LANES
+from .spaces import Box, Discrete
 
 __all__ = ["EnvArrays", "VectorEnv", "make"]
 
@@ -112,7 +113,7 @@ class VectorEnv:
         self._seed(secrets.randbits(63) if seed is None else seed)
         self._prepare()
         if self._may_raise:
-            from triskele.reinforce.checks.first_use import check_env_once
+            from ..checks.first_use import check_env_once
 
             check_env_once(self)
 
@@ -292,15 +293,15 @@ class VectorEnv:
         """Does nothing: Gymnasium's environments have it."""
 
     def _seed(self, seed):
-        from triskele.reinforce.vector import run
+        from . import run
 
         run.seed(self.arrays.streams, np.uint64(integer(f"{self.name}: seed", seed, 0)))
 
     def _prepare(self):
         from numba.core.errors import NumbaError
 
-        from triskele.reinforce.uncompilable import essence
-        from triskele.reinforce.vector import run
+        from ..uncompilable import essence
+        from . import run
 
         n = self.num_envs
         self._observation_shape, self._action_shape = (n, *self.observation_space.shape), (n, *self.action_space.shape)
@@ -400,16 +401,16 @@ def make(env: Any, num_envs: int = 1, seed: int | None = None, *, max_episode_st
             raise EnvError(f"make: options go with a name or a class, got {env!r} and {', '.join(options)}")
         return VectorEnv(env, num_envs, seed, max_episode_steps=max_episode_steps)
     if isinstance(env, str):
-        from triskele.reinforce.envs import registry
+        from ..envs import registry
 
         ours = registry()
         if env not in ours:
-            from triskele.reinforce.vector import gymnasium_envs
+            from . import gymnasium_envs
 
             return gymnasium_envs.make(env, num_envs, seed, max_episode_steps, options, list(ours))
         env = ours[env]
     elif not (isinstance(env, type) and issubclass(env, Environment)):
-        from triskele.reinforce.vector import gymnasium_envs
+        from . import gymnasium_envs
 
         return gymnasium_envs.make(env, num_envs, seed, max_episode_steps, options, [])
     try:

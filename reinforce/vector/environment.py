@@ -8,13 +8,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from triskele.core.compile.generated import load_module
-from triskele.core.kernels.njit import inner
-from triskele.reinforce.errors import EnvError
-from triskele.reinforce.fingerprint import fingerprint, plain
-from triskele.reinforce.records import record_dtype
-from triskele.reinforce.vector import kernels
-from triskele.reinforce.vector.spaces import Box, Discrete
+from triskele.core.extend import inner, load_module
+
+from ..errors import EnvError
+from ..fingerprint import fingerprint, plain
+from ..records import record_dtype
+from . import kernels
+from .spaces import Box, Discrete
 
 __all__ = ["EnvRules", "Environment", "LaneEnvironment"]
 

@@ -7,8 +7,8 @@ from typing import Any
 import gymnasium
 import numpy as np
 
-from triskele.reinforce.errors import EnvError
-from triskele.reinforce.vector.env import make
+from ..errors import EnvError
+from .env import make
 
 __all__ = ["ManyEnvs", "SingleEnv"]
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from triskele.reinforce.errors import EnvError
-from triskele.reinforce.vector.spaces import Box, Discrete
+from ..errors import EnvError
+from .spaces import Box, Discrete
 
 __all__ = ["GymnasiumVectorEnv", "make", "register_gymnasium"]
 
@@ -46,7 +46,7 @@ def register_gymnasium() -> list[str]:
     (4, 4)
     """
     gymnasium = _gymnasium("register_gymnasium")
-    from triskele.reinforce.envs import registry
+    from ..envs import registry
 
     names = []
     for ours, create in registry().items():
@@ -113,7 +113,7 @@ class GymnasiumVectorEnv:
     step_kernel = None
 
     def __init__(self, env: str | Callable, num_envs: int, seed: int | None, max_episode_steps: int | None, options: dict[str, Any]):
-        from triskele.reinforce.vector.env import integer
+        from .env import integer
 
         gymnasium = _gymnasium("an environment of Gymnasium")
         self.name = env if isinstance(env, str) else getattr(env, "__name__", "environment")
@@ -149,7 +149,7 @@ class GymnasiumVectorEnv:
 
     def step(self, actions: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, dict]:
         """Step every copy. See `VectorEnv.step`; `info` is Gymnasium's."""
-        from triskele.reinforce.vector.env import check_actions, refuse_actions
+        from .env import check_actions, refuse_actions
 
         if not self._is_reset:
             raise EnvError(f"{self.name}: call reset before step")
@@ -163,7 +163,7 @@ class GymnasiumVectorEnv:
     @property
     def state(self) -> Any:
         """Everything that the next steps depend on, as a tree of arrays and numbers; setting it goes back there. EnvError: it is not known."""
-        from triskele.reinforce.vector.object_state import UnknownState, read
+        from .object_state import UnknownState, read
 
         if not self._is_reset:
             raise EnvError(f"{self.name}: call reset before asking for its state")
@@ -174,7 +174,7 @@ class GymnasiumVectorEnv:
 
     @state.setter
     def state(self, value: Any) -> None:
-        from triskele.reinforce.vector.object_state import UnknownState, write
+        from .object_state import UnknownState, write
 
         if not isinstance(value, Mapping) or "object" not in value:
             raise EnvError(f"{self.name}: state must be what `state` of such an environment gave, got {value!r:.80}")

@@ -19,8 +19,8 @@ _HEAD = '''"""Steps of {name}. {key}"""
 import numpy as np
 from numba import carray
 
-from triskele.core.kernels import simd
-from triskele.core.kernels.njit import inner, kernel
+from triskele.core.extend import simd
+from triskele.core.extend import inner, kernel
 from triskele.reinforce import random  # of the rules: an edit there compiles this anew
 from triskele.reinforce.vector.env import EnvArrays
 '''

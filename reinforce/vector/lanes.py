@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from triskele.core.kernels import simd
-from triskele.core.kernels.njit import inner
+from triskele.core.extend import inner, simd
 
 __all__ = ["as_float32", "clip"]
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from triskele.core.kernels import threads
-from triskele.core.kernels.njit import inner, kernel
-from triskele.reinforce import random
-from triskele.reinforce.vector.kernels import MARKS
+from triskele.core.extend import inner, kernel, threads
+
+from .. import random
+from .kernels import MARKS
 
 _parallel_for = threads.for_numba()
 

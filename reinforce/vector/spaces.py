@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from triskele.core import random
-from triskele.reinforce.errors import EnvError
+
+from ..errors import EnvError
 
 __all__ = ["Box", "Discrete", "Space"]
 

@@ -5,15 +5,15 @@ a run writes can be read with MDTraj, ``mdtraj.load(...).xyz`` and ``.unitcell_v
 arrays; ``plot(ax=None)`` draws with matplotlib, into `ax` or a new figure, and returns the axes.
 """
 
-from triskele.sponge.analysis.diffusion import Diffusion, MeanSquareDisplacement, diffusion_coefficient, msd, unwrap
-from triskele.sponge.analysis.drift import EnergyDrift, energy_drift
-from triskele.sponge.analysis.landscape import FreeEnergy, LocalMinimum, free_energy
-from triskele.sponge.analysis.mass_density import Density, density
-from triskele.sponge.analysis.mbar import Mbar, mbar
-from triskele.sponge.analysis.populations import Populations, Rectangle, populations
-from triskele.sponge.analysis.profile import Profile, profile
-from triskele.sponge.analysis.radial import RadialDistribution, rdf
-from triskele.sponge.analysis.statistics import (
+from .diffusion import Diffusion, MeanSquareDisplacement, diffusion_coefficient, msd, unwrap
+from .drift import EnergyDrift, energy_drift
+from .landscape import FreeEnergy, LocalMinimum, free_energy
+from .mass_density import Density, density
+from .mbar import Mbar, mbar
+from .populations import Populations, Rectangle, populations
+from .profile import Profile, profile
+from .radial import RadialDistribution, rdf
+from .statistics import (
            Blocking,
            Mean,
            block_average,
@@ -21,9 +21,9 @@ from triskele.sponge.analysis.statistics import (
            mean,
            statistical_inefficiency,
 )
-from triskele.sponge.analysis.superposition import Fluctuations, RmsDeviation, rmsd, rmsf, superpose
-from triskele.sponge.analysis.torsions import Ramachandran, dihedrals, phi_psi_atoms, ramachandran
-from triskele.sponge.analysis.wham import Wham, wham
+from .superposition import Fluctuations, RmsDeviation, rmsd, rmsf, superpose
+from .torsions import Ramachandran, dihedrals, phi_psi_atoms, ramachandran
+from .wham import Wham, wham
 
 __all__ = ["Blocking", "Density", "Diffusion", "EnergyDrift", "Fluctuations", "FreeEnergy", "LocalMinimum", "Mbar", "Mean",
            "MeanSquareDisplacement", "Populations", "Profile", "RadialDistribution", "Ramachandran", "Rectangle",

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from triskele.sponge.analysis.trajectory import as_atoms, as_boxes, as_positions, axes
+from .trajectory import as_atoms, as_boxes, as_positions, axes
 
 __all__ = ["Diffusion", "MeanSquareDisplacement", "diffusion_coefficient", "msd", "unwrap"]
 

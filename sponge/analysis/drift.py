@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from triskele.sponge import units
-from triskele.sponge.analysis.statistics import statistical_inefficiency
-from triskele.sponge.analysis.trajectory import as_series, axes
+from .. import units
+from .statistics import statistical_inefficiency
+from .trajectory import as_series, axes
 
 __all__ = ["EnergyDrift", "energy_drift"]
 

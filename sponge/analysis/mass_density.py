@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from triskele.sponge import units
-from triskele.sponge.analysis.statistics import Mean, mean
-from triskele.sponge.analysis.trajectory import as_boxes, axes
+from .. import units
+from .statistics import Mean, mean
+from .trajectory import as_boxes, axes
 
 __all__ = ["Density", "density"]
 

@@ -9,9 +9,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from triskele.sponge.analysis.statistics import statistical_inefficiency
-from triskele.sponge.analysis.wham import log_sum, solve, warn_of_gaps
-from triskele.sponge.report.optional import need
+from ..report.optional import need
+from .statistics import statistical_inefficiency
+from .wham import log_sum, solve, warn_of_gaps
 
 __all__ = ["Mbar", "mbar"]
 

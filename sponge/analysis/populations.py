@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from triskele.sponge.analysis.statistics import Mean, as_weighted, mean
-from triskele.sponge.analysis.trajectory import axes
+from .statistics import Mean, as_weighted, mean
+from .trajectory import axes
 
 __all__ = ["Populations", "Rectangle", "populations"]
 

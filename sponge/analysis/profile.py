@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from triskele.sponge import units
-from triskele.sponge.analysis.statistics import as_weighted
-from triskele.sponge.analysis.trajectory import axes
-from triskele.sponge.analysis.weighted_histogram import angular, weighted_histogram
+from .. import units
+from .statistics import as_weighted
+from .trajectory import axes
+from .weighted_histogram import angular, weighted_histogram
 
 __all__ = ["Profile", "profile"]
 

@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from triskele.core.kernels.njit import kernel
-from triskele.sponge import box as boxes_
-from triskele.sponge.analysis.trajectory import as_atoms, as_boxes, as_positions, axes
-from triskele.sponge.box import minimum_image
-from triskele.sponge.engine.program import Phase, Program
-from triskele.sponge.engine.task import N_FLAGS, Task
+from triskele.core.extend import kernel
+
+from .. import box as boxes_
+from ..box import minimum_image
+from ..engine.program import Phase, Program
+from ..engine.task import N_FLAGS, Task
+from .trajectory import as_atoms, as_boxes, as_positions, axes
 
 __all__ = ["RadialDistribution", "rdf"]
 

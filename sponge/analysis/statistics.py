@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from triskele.sponge.analysis.trajectory import as_series, axes
+from .trajectory import as_series, axes
 
 __all__ = ["Blocking", "Mean", "block_average", "effective_samples", "mean", "statistical_inefficiency"]
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from triskele.sponge.analysis.trajectory import as_atoms, as_positions, axes
+from .trajectory import as_atoms, as_positions, axes
 
 __all__ = ["Fluctuations", "RmsDeviation", "rmsd", "rmsf", "superpose"]
 

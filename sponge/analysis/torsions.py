@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from triskele.sponge.analysis.trajectory import as_boxes, as_positions, axes
-from triskele.sponge.box import displacement
-from triskele.sponge.topology import Topology
+from ..box import displacement
+from ..topology import Topology
+from .trajectory import as_boxes, as_positions, axes
 
 __all__ = ["Ramachandran", "dihedrals", "phi_psi_atoms", "ramachandran"]
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from triskele.sponge import box as boxes_
-from triskele.sponge.report.optional import need
+from .. import box as boxes_
+from ..report.optional import need
 
 
 def as_positions(where: str, positions: Any) -> np.ndarray:

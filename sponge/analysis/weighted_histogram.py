@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from triskele.sponge.analysis.statistics import inefficiency
+from .statistics import inefficiency
 
 __all__ = ["angular", "weighted_histogram"]
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from triskele.sponge import units
-from triskele.sponge.analysis.statistics import statistical_inefficiency
-from triskele.sponge.analysis.trajectory import axes
+from .. import units
+from .statistics import statistical_inefficiency
+from .trajectory import axes
 
 __all__ = ["Wham", "wham"]
 

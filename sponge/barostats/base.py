@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from triskele.core import random
-from triskele.sponge import units
-from triskele.sponge.errors import BoxError
+
+from .. import units
+from ..errors import BoxError
 
 if TYPE_CHECKING:
-    from triskele.sponge.engine.engine import Engine
-    from triskele.sponge.engine.program import Phase
-    from triskele.sponge.integrators.base import Integrator
+    from ..engine.engine import Engine
+    from ..engine.program import Phase
+    from ..integrators.base import Integrator
 
 __all__ = ["AXES", "Barostat"]
 

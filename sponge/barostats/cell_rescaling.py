@@ -9,14 +9,15 @@ from typing import Any
 import numpy as np
 
 from triskele.core import random
-from triskele.core.random.streams import Fold
-from triskele.sponge import box as boxes
-from triskele.sponge import units
-from triskele.sponge.barostats.base import AXES, Barostat, Snapshot, check_engine, step_key
-from triskele.sponge.barostats.molecules import Molecules
-from triskele.sponge.constraints.solver import solver_of
-from triskele.sponge.engine.program import Phase
-from triskele.sponge.engine.task import ENERGY, FORCES_STALE, STEP
+from triskele.core.random import Fold
+
+from .. import box as boxes
+from .. import units
+from ..constraints.solver import solver_of
+from ..engine.program import Phase
+from ..engine.task import ENERGY, FORCES_STALE, STEP
+from .base import AXES, Barostat, Snapshot, check_engine, step_key
+from .molecules import Molecules
 
 __all__ = ["StochasticCellRescaling"]
 

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from triskele.sponge import box as boxes
-from triskele.sponge.constraints.clusters import connected, constraint_clusters
-from triskele.sponge.engine.task import STEP
-from triskele.sponge.errors import BoxError
+from .. import box as boxes
+from ..constraints.clusters import connected, constraint_clusters
+from ..engine.task import STEP
+from ..errors import BoxError
 
 if TYPE_CHECKING:
-    from triskele.sponge.engine.engine import Engine
-    from triskele.sponge.system import System
+    from ..engine.engine import Engine
+    from ..system import System
 
 __all__ = ["Molecules", "molecules"]
 

@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 
 from triskele.core import random
-from triskele.core.random.streams import Fold
-from triskele.sponge import box as boxes
-from triskele.sponge.barostats.base import AXES, Barostat, Snapshot, check_engine, step_key
-from triskele.sponge.barostats.molecules import Molecules
-from triskele.sponge.engine.program import Phase
-from triskele.sponge.engine.task import FORCES_STALE, STEP
-from triskele.sponge.integrators.base import kept
+from triskele.core.random import Fold
+
+from .. import box as boxes
+from ..engine.program import Phase
+from ..engine.task import FORCES_STALE, STEP
+from ..integrators.base import kept
+from .base import AXES, Barostat, Snapshot, check_engine, step_key
+from .molecules import Molecules
 
 __all__ = ["MonteCarloBarostat"]
 

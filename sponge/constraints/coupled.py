@@ -21,8 +21,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from triskele.core.kernels.njit import device, kernel
-from triskele.sponge.engine.task import NOT_CONVERGED, STATUS, STATUS_INFO
+from triskele.core.extend import device, kernel
+
+from ..engine.task import NOT_CONVERGED, STATUS, STATUS_INFO
 
 __all__ = ["Tables", "coupled_positions", "coupled_velocities", "elimination"]
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from triskele.core.kernels import simd
-from triskele.core.kernels.njit import device
+from triskele.core.extend import device, simd
 
 __all__ = ["LANES", "load_triples", "load_vectors", "store_triples", "store_vectors"]
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from triskele.sponge.constraints.clusters import connected
-from triskele.sponge.errors import ConstraintError
+from ..errors import ConstraintError
+from .clusters import connected
 
 __all__ = ["Partition", "partition"]
 

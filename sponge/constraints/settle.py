@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from triskele.core.kernels import simd
-from triskele.core.kernels.njit import device, kernel
-from triskele.sponge.constraints.lanes import LANES, load_triples, store_triples
-from triskele.sponge.engine.task import NOT_CONVERGED, STATUS, STATUS_INFO
+from triskele.core.extend import device, kernel, simd
+
+from ..engine.task import NOT_CONVERGED, STATUS, STATUS_INFO
+from .lanes import LANES, load_triples, store_triples
 
 __all__ = ["PARAMETERS", "settle_positions", "settle_velocities", "water_parameters"]
 

@@ -7,16 +7,16 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from triskele.sponge.constraints.coupled import coupled_positions, coupled_velocities, elimination
-from triskele.sponge.constraints.lanes import LANES
-from triskele.sponge.constraints.partition import partition
-from triskele.sponge.constraints.settle import settle_positions, settle_velocities, water_parameters
-from triskele.sponge.constraints.stars import star_positions, star_velocities
-from triskele.sponge.engine.task import NOT_CONVERGED, STATUS_INFO, STEP, Task
-from triskele.sponge.errors import ConstraintError
+from ..engine.task import NOT_CONVERGED, STATUS_INFO, STEP, Task
+from ..errors import ConstraintError
+from .coupled import coupled_positions, coupled_velocities, elimination
+from .lanes import LANES
+from .partition import partition
+from .settle import settle_positions, settle_velocities, water_parameters
+from .stars import star_positions, star_velocities
 
 if TYPE_CHECKING:
-    from triskele.sponge.engine.engine import Engine
+    from ..engine.engine import Engine
 
 __all__ = ["Solver", "solver_of"]
 

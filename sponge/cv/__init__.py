@@ -9,8 +9,8 @@ A variable is called with all positions, ``phi(positions, box)``. It enters bias
 `sponge.umbrella`, `sponge.Metadynamics`) and records (`sponge.Variables`).
 """
 
-from triskele.sponge.cv.functions import angle, coordination, distance, function, radius_of_gyration, rmsd, torsion
-from triskele.sponge.cv.variable import CollectiveVariable, VariableError
+from .functions import angle, coordination, distance, function, radius_of_gyration, rmsd, torsion
+from .variable import CollectiveVariable, VariableError
 
 __all__ = ["CollectiveVariable", "VariableError", "angle", "coordination", "distance", "function", "radius_of_gyration", "rmsd",
            "torsion"]

@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from triskele import core
-from triskele.sponge.cv.kernels import finish, spread
-from triskele.sponge.cv.variable import CollectiveVariable, VariableError
-from triskele.sponge.engine.jit_task import JitTask
-from triskele.sponge.engine.task import STEP, Task
-from triskele.sponge.potential import ROW, Plan
+
+from ..engine.jit_task import JitTask
+from ..engine.task import STEP, Task
+from ..potential import ROW, Plan
+from .kernels import finish, spread
+from .variable import CollectiveVariable, VariableError
 
 if TYPE_CHECKING:
-    from triskele.sponge.engine.engine import Engine
+    from ..engine.engine import Engine
 
 __all__ = ["Evaluation", "status_code"]
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from triskele.sponge.box import displacement
-from triskele.sponge.cv.variable import CollectiveVariable, as_atoms
-from triskele.sponge.potentials.terms import cross, torsions
+from ..box import displacement
+from ..potentials.terms import cross, torsions
+from .variable import CollectiveVariable, as_atoms
 
 __all__ = ["angle", "coordination", "distance", "function", "radius_of_gyration", "rmsd", "torsion"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from triskele.core.kernels.njit import kernel
+from triskele.core.extend import kernel
 
 # the words of Engine.flags that are used here, as engine.task has them
 _STATUS, _ENERGY = 1, 3

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from triskele.sponge.handle import Handle
-from triskele.sponge.indices import as_indices
+from ..handle import Handle
+from ..indices import as_indices
 
 if TYPE_CHECKING:
-    from triskele.sponge.system import System
+    from ..system import System
 
 __all__ = ["CollectiveVariable", "VariableError", "as_variables"]
 

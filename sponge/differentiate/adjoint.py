@@ -9,9 +9,10 @@ import numpy as np
 
 from triskele import core
 from triskele.core import tree
-from triskele.core.graph.trace import make_graph
-from triskele.sponge.differentiate.steps import Path, Scheme, noise
-from triskele.sponge.errors import BrokenSimulationError
+from triskele.core.extend import make_graph
+
+from ..errors import BrokenSimulationError
+from .steps import Path, Scheme, noise
 
 __all__ = ["Contraction", "reversible"]
 

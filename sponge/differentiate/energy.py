@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from triskele import core
-from triskele.sponge import box as boxes
-from triskele.sponge.potential import complete
-from triskele.sponge.potentials import nonbonded_energy
-from triskele.sponge.potentials.nonbonded import Nonbonded
-from triskele.sponge.potentials.pair_terms import PairPotential, _mixed
+
+from .. import box as boxes
+from ..potential import complete
+from ..potentials import nonbonded_energy
+from ..potentials.nonbonded import Nonbonded
+from ..potentials.pair_terms import PairPotential, _mixed
 
 if TYPE_CHECKING:
-    from triskele.sponge.system import System
+    from ..system import System
 
 __all__ = ["explicit_energy"]
 

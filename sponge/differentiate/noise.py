@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from triskele.core.kernels.njit import kernel
-from triskele.sponge.integrators.kernels import NOISE, _masks, _store
-from triskele.sponge.integrators.noise import normals
+from triskele.core.extend import kernel
+
+from ..integrators.kernels import NOISE, _masks, _store
+from ..integrators.noise import normals
 
 __all__ = ["fill_noise"]
 

@@ -9,16 +9,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from triskele import core
-from triskele.sponge import box as boxes
-from triskele.sponge import units
-from triskele.sponge.barostats.molecules import molecules
-from triskele.sponge.differentiate.energy import explicit_energy
-from triskele.sponge.potential import complete
-from triskele.sponge.potentials.nonbonded import Nonbonded
-from triskele.sponge.potentials.nonbonded_energy import jump_at_cutoff
+
+from .. import box as boxes
+from .. import units
+from ..barostats.molecules import molecules
+from ..potential import complete
+from ..potentials.nonbonded import Nonbonded
+from ..potentials.nonbonded_energy import jump_at_cutoff
+from .energy import explicit_energy
 
 if TYPE_CHECKING:
-    from triskele.sponge.system import System
+    from ..system import System
 
 __all__ = ["Observable", "density", "dielectric", "dipole", "energy", "function", "pressure", "rdf"]
 

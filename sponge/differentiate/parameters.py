@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from triskele.sponge.potential import complete, parameter
+from ..potential import complete, parameter
 
 if TYPE_CHECKING:
-    from triskele.sponge.system import System
+    from ..system import System
 
 __all__ = ["Parameters"]
 

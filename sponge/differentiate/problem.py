@@ -5,13 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from triskele import core
-from triskele.sponge.derivatives import EnergyFunction
-from triskele.sponge.differentiate.energy import explicit_energy
-from triskele.sponge.differentiate.observables import Observable
-from triskele.sponge.differentiate.reweight import OverFrames
-from triskele.sponge.differentiate.sampling import Trajectories
-from triskele.sponge.potentials.nonbonded import Nonbonded
-from triskele.sponge.targets import EnergiesForces, Target
+
+from ..derivatives import EnergyFunction
+from ..potentials.nonbonded import Nonbonded
+from ..targets import EnergiesForces, Target
+from .energy import explicit_energy
+from .observables import Observable
+from .reweight import OverFrames
+from .sampling import Trajectories
 
 __all__ = ["Given", "Problem"]
 

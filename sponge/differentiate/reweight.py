@@ -10,9 +10,10 @@ import numpy as np
 
 from triskele import core
 from triskele.core import tree
-from triskele.sponge import units
-from triskele.sponge.derivatives import EnergyFunction
-from triskele.sponge.differentiate.observables import Observable, function
+
+from .. import units
+from ..derivatives import EnergyFunction
+from .observables import Observable, function
 
 __all__ = ["Ensemble", "OverFrames", "PoorOverlapError"]
 

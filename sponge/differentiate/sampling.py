@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from triskele.sponge.simulation import Simulation
+from ..simulation import Simulation
 
 __all__ = ["Reweighting", "Samples", "Trajectories", "sample"]
 

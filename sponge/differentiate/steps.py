@@ -9,11 +9,12 @@ import numpy as np
 
 from triskele import core
 from triskele.core import tree
-from triskele.sponge import units
-from triskele.sponge.differentiate.noise import fill_noise
-from triskele.sponge.errors import BrokenSimulationError
-from triskele.sponge.integrators.langevin_middle import LangevinMiddle
-from triskele.sponge.integrators.velocity_verlet import VelocityVerlet
+
+from .. import units
+from ..errors import BrokenSimulationError
+from ..integrators.langevin_middle import LangevinMiddle
+from ..integrators.velocity_verlet import VelocityVerlet
+from .noise import fill_noise
 
 __all__ = ["Path", "Scheme", "check_state", "finite", "noise"]
 

@@ -9,8 +9,9 @@ import numpy as np
 
 from triskele import core
 from triskele.core import random
-from triskele.sponge.differentiate.adjoint import reversible
-from triskele.sponge.differentiate.steps import Path, Scheme, check_state, finite, noise
+
+from .adjoint import reversible
+from .steps import Path, Scheme, check_state, finite, noise
 
 __all__ = ["trajectory"]
 

@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 
 from triskele import core
-from triskele.sponge.differentiate.problem import Problem
-from triskele.sponge.differentiate.reweight import Ensemble
-from triskele.sponge.differentiate.sampling import Reweighting, Trajectories, sample
-from triskele.sponge.differentiate.trajectory import trajectory
+
+from .problem import Problem
+from .reweight import Ensemble
+from .sampling import Reweighting, Trajectories, sample
+from .trajectory import trajectory
 
 __all__ = ["Differentiated", "Reweighted"]
 

@@ -7,16 +7,17 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from triskele.core.kernels.njit import kernel
-from triskele.sponge.engine.program import Phase, Program
-from triskele.sponge.engine.task import ENERGY, N_FLAGS, REBUILD, STATUS, STATUS_INFO, STEP, Task
+from triskele.core.extend import kernel
+
+from .program import Phase, Program
+from .task import ENERGY, N_FLAGS, REBUILD, STATUS, STATUS_INFO, STEP, Task
 
 if TYPE_CHECKING:
-    from triskele.sponge.engine.jit_task import JitTask
-    from triskele.sponge.potential import Plan
-    from triskele.sponge.sampling.base import Sampling
-    from triskele.sponge.sampling.split import EnergySplit
-    from triskele.sponge.system import System
+    from ..potential import Plan
+    from ..sampling.base import Sampling
+    from ..sampling.split import EnergySplit
+    from ..system import System
+    from .jit_task import JitTask
 
 __all__ = ["Engine", "Runner"]
 
@@ -117,7 +118,7 @@ class Engine:
 
     def neighbors(self, cutoff: float):
         """The neighbour list shared by all potentials of this cut-off."""
-        from triskele.sponge.neighbors import NeighborList
+        from ..neighbors import NeighborList
 
         if cutoff not in self._neighbors:
             self._neighbors[cutoff] = NeighborList(self, cutoff)
@@ -153,7 +154,7 @@ class Engine:
         place: list[Task] = []
         spread: list[Task] = []
         if self.system.virtual_sites:
-            from triskele.sponge.virtual_sites import plan as plan_sites
+            from ..virtual_sites import plan as plan_sites
 
             place, spread, self._site_rows = plan_sites(self)
         phases = [Phase(place, "sequence", name="virtual sites")] if place else []
@@ -269,7 +270,7 @@ def _atom_starts(system: System) -> np.ndarray:
     chunks = int(np.clip(n // _ATOMS_PER_CHUNK, 1, _MOST_CHUNKS))
     if chunks == 1:
         return np.array([0, n], np.int64)
-    from triskele.sponge.constraints.clusters import constraint_clusters
+    from ..constraints.clusters import constraint_clusters
 
     _, cluster = np.unique(constraint_clusters(system), return_inverse=True)
     first, last = np.full(cluster.max() + 1, n), np.zeros(cluster.max() + 1, np.int64)

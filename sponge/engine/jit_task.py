@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from triskele import core
-from triskele.core.kernels import native
-from triskele.sponge.engine.task import STATUS, Task
+from triskele.core.extend import native
+
+from .task import STATUS, Task
 
 if TYPE_CHECKING:
-    from triskele.sponge.engine.engine import Engine
+    from .engine import Engine
 
 __all__ = ["JitTask"]
 

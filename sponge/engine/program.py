@@ -10,8 +10,9 @@ from typing import Literal
 
 import numpy as np
 
-from triskele.core.kernels import native, threads
-from triskele.sponge.engine.task import STATUS, STEP, Task
+from triskele.core.extend import native, threads
+
+from .task import STATUS, STEP, Task
 
 __all__ = ["Phase", "Program"]
 

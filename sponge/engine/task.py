@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from triskele.core.kernels import native
+from triskele.core.extend import native
 
 __all__ = ["ENERGY", "FORCES_STALE", "NOT_CONVERGED", "N_FLAGS", "REBUILD", "STATUS", "STATUS_INFO", "STEP", "Task"]
 

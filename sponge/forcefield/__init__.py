@@ -8,7 +8,7 @@ Examples
 ('C', 'O')
 """
 
-from triskele.sponge.forcefield.create import as_forcefield, create_system
-from triskele.sponge.forcefield.ffxml import ForceField, shipped
+from .create import as_forcefield, create_system
+from .ffxml import ForceField, shipped
 
 __all__ = ["ForceField", "as_forcefield", "create_system", "shipped"]

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from triskele.sponge.errors import MissingTemplateError
-from triskele.sponge.forcefield.diagnose import describe, explain
-from triskele.sponge.forcefield.ffxml import AtomType, ForceField
-from triskele.sponge.forcefield.templates import Graph, Template, match
-from triskele.sponge.topology import Topology
+from ..errors import MissingTemplateError
+from ..topology import Topology
+from .diagnose import describe, explain
+from .ffxml import AtomType, ForceField
+from .templates import Graph, Template, match
 
 __all__ = ["Assignment", "assign_templates", "residue_graphs"]
 

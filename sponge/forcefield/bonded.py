@@ -6,10 +6,10 @@ from itertools import permutations
 
 import numpy as np
 
-from triskele.sponge.errors import MissingParameterError
-from triskele.sponge.forcefield.assign import Assignment
-from triskele.sponge.forcefield.tables import TermTable
-from triskele.sponge.topology import Topology
+from ..errors import MissingParameterError
+from ..topology import Topology
+from .assign import Assignment
+from .tables import TermTable
 
 __all__ = ["Impropers", "find_impropers", "find_terms"]
 

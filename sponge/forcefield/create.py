@@ -9,23 +9,23 @@ from typing import Any
 
 import numpy as np
 
-from triskele.sponge import virtual_sites
-from triskele.sponge.errors import MissingParameterError
-from triskele.sponge.forcefield.assign import Assignment, assign_templates
-from triskele.sponge.forcefield.bonded import find_impropers, find_terms
-from triskele.sponge.forcefield.ffxml import ForceField, shipped
-from triskele.sponge.forcefield.nonbonded import atom_parameters, build_nonbonded
-from triskele.sponge.forcefield.topology_terms import (
+from .. import virtual_sites
+from ..errors import MissingParameterError
+from ..load.terms import constrain, water_atoms
+from ..load.whole import make_whole
+from ..system import Constraints, System
+from ..topology import Topology, graph_distances
+from .assign import Assignment, assign_templates
+from .bonded import find_impropers, find_terms
+from .ffxml import ForceField, shipped
+from .nonbonded import atom_parameters, build_nonbonded
+from .topology_terms import (
     bonded_angles,
     bonded_impropers,
     bonded_propers,
     five_chains,
     neighbor_lists,
 )
-from triskele.sponge.load.terms import constrain, water_atoms
-from triskele.sponge.load.whole import make_whole
-from triskele.sponge.system import Constraints, System
-from triskele.sponge.topology import Topology, graph_distances
 
 __all__ = ["as_forcefield", "create_system"]
 
@@ -223,11 +223,11 @@ def _template_constraints(assignment):
 
 
 def _add_bonded(system, topology, field, assignment, bonds, angles):
-    from triskele.sponge.potentials.cmap import CMAP
-    from triskele.sponge.potentials.harmonic_angle import harmonic_angle
-    from triskele.sponge.potentials.harmonic_bond import harmonic_bond
-    from triskele.sponge.potentials.periodic_torsion import periodic_torsion
-    from triskele.sponge.potentials.ryckaert_bellemans import ryckaert_bellemans
+    from ..potentials.cmap import CMAP
+    from ..potentials.harmonic_angle import harmonic_angle
+    from ..potentials.harmonic_bond import harmonic_bond
+    from ..potentials.periodic_torsion import periodic_torsion
+    from ..potentials.ryckaert_bellemans import ryckaert_bellemans
 
     if len(bonds[0]):
         system.add(harmonic_bond(bonds[0], k=bonds[1], r0=bonds[2]))
@@ -298,8 +298,8 @@ def _cmap_terms(field, assignment, topology, propers, starts, near):
 
 
 def _add_gb(system, topology, charges, model, options):
-    from triskele.sponge.potentials.gb import GB
-    from triskele.sponge.potentials.gb_tables import MODELS, standard_parameters
+    from ..potentials.gb import GB
+    from ..potentials.gb_tables import MODELS, standard_parameters
 
     if model not in MODELS:
         raise ValueError(f"create_system: implicit_solvent must be one of {', '.join(MODELS)}, got {model!r}")

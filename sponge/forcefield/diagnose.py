@@ -6,8 +6,8 @@ from collections import Counter
 
 import numpy as np
 
-from triskele.sponge.elements import SYMBOLS
-from triskele.sponge.forcefield.templates import Graph
+from ..elements import SYMBOLS
+from .templates import Graph
 
 __all__ = ["describe", "explain"]
 
@@ -149,6 +149,6 @@ def _loose(graph):
 
 
 def _known_residue(name):
-    from triskele.sponge.load.structure import standard_residue
+    from ..load.structure import standard_residue
 
     return standard_residue(name) is not None

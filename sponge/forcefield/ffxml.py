@@ -16,12 +16,13 @@ from typing import Any
 
 import numpy as np
 
-from triskele.core.compressed import gunzip
-from triskele.sponge.elements import NUMBERS
-from triskele.sponge.errors import FileFormatError
-from triskele.sponge.forcefield.tables import TermTable
-from triskele.sponge.forcefield.templates import SiteTemplate, Template
-from triskele.sponge.load.structure import standard_residue
+from triskele.core.extend import gunzip
+
+from ..elements import NUMBERS
+from ..errors import FileFormatError
+from ..load.structure import standard_residue
+from .tables import TermTable
+from .templates import SiteTemplate, Template
 
 __all__ = ["AtomType", "ForceField", "read_source", "shipped"]
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from triskele.sponge.errors import MissingParameterError
-from triskele.sponge.forcefield.assign import Assignment
-from triskele.sponge.forcefield.ffxml import ForceField, NonbondedTypes
+from ..errors import MissingParameterError
+from .assign import Assignment
+from .ffxml import ForceField, NonbondedTypes
 
 __all__ = ["atom_parameters", "build_nonbonded"]
 
@@ -84,8 +84,8 @@ def build_nonbonded(field: ForceField, assignment: Assignment, atoms: dict[str, 
     options
         Of `Nonbonded`.
     """
-    from triskele.sponge.potentials.nonbonded import Nonbonded
-    from triskele.sponge.potentials.pair14 import pair14
+    from ..potentials.nonbonded import Nonbonded
+    from ..potentials.pair14 import pair14
 
     q, sigma, epsilon = (atoms[name] for name in ("charge", "sigma", "epsilon"))
     sections = [s for s in (field.lennard_jones, field.nonbonded) if s is not None]
@@ -113,7 +113,7 @@ def build_nonbonded(field: ForceField, assignment: Assignment, atoms: dict[str, 
 
 def _table(field, assignment, sigma, epsilon):
     """Table of pairs of types with the force field's exceptions from mixing, and these by pair of types."""
-    from triskele.sponge.potentials.mixing import LJTable
+    from ..potentials.mixing import LJTable
 
     _, first = np.unique(assignment.atom_type, return_index=True)  # types in use are numbered without gaps
     s = 0.5 * (sigma[first][:, None] + sigma[first])

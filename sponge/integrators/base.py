@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from triskele.core.kernels.njit import kernel
-from triskele.sponge import units
-from triskele.sponge.engine.program import Phase
-from triskele.sponge.engine.task import FORCES_STALE, Task
+from triskele.core.extend import kernel
+
+from .. import units
+from ..engine.program import Phase
+from ..engine.task import FORCES_STALE, Task
 
 if TYPE_CHECKING:
-    from triskele.sponge.engine.engine import Engine
+    from ..engine.engine import Engine
 
 __all__ = ["Integrator"]
 

@@ -9,15 +9,16 @@ from typing import Any
 import numpy as np
 
 from triskele.core import random
-from triskele.core.kernels.njit import kernel
+from triskele.core.extend import kernel
+from triskele.core.random import Fold
 from triskele.core.random import numba as draws
-from triskele.core.random.streams import Fold
-from triskele.sponge.engine.program import Phase
-from triskele.sponge.engine.task import STEP, Task
-from triskele.sponge.integrators.base import Integrator, fresh_forces, kept, with_forces
-from triskele.sponge.integrators.kernels import kinetic, scale
-from triskele.sponge.integrators.temperature import com_phases, degrees_of_freedom
-from triskele.sponge.integrators.velocity_verlet import verlet_halves
+
+from ..engine.program import Phase
+from ..engine.task import STEP, Task
+from .base import Integrator, fresh_forces, kept, with_forces
+from .kernels import kinetic, scale
+from .temperature import com_phases, degrees_of_freedom
+from .velocity_verlet import verlet_halves
 
 __all__ = ["Bussi"]
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from triskele.core.kernels import simd
-from triskele.core.kernels.njit import device, kernel
-from triskele.core.random.streams import Counter
-from triskele.sponge.engine.task import STEP
-from triskele.sponge.integrators.noise import normals
+from triskele.core.extend import device, kernel, simd
+from triskele.core.random import Counter
+
+from ..engine.task import STEP
+from .noise import normals
 
 __all__ = ["brownian", "copy_forces", "kick", "kick_drift", "kinetic", "langevin", "momentum", "remove_momentum", "scale"]
 

@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 
 from triskele.core import random
-from triskele.sponge.constraints.solver import solver_of
-from triskele.sponge.engine.program import Phase
-from triskele.sponge.engine.task import Task
-from triskele.sponge.integrators.base import Integrator, with_forces
-from triskele.sponge.integrators.kernels import NOISE, kick, langevin
-from triskele.sponge.integrators.temperature import com_phases, thermal_speeds
-from triskele.sponge.virtual_sites import place_tasks
+
+from ..constraints.solver import solver_of
+from ..engine.program import Phase
+from ..engine.task import Task
+from ..virtual_sites import place_tasks
+from .base import Integrator, with_forces
+from .kernels import NOISE, kick, langevin
+from .temperature import com_phases, thermal_speeds
 
 __all__ = ["LangevinMiddle"]
 

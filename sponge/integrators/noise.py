@@ -12,9 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from triskele.core.kernels import simd
-from triskele.core.kernels.njit import device
-from triskele.core.kernels.philox import MULTIPLIERS, ROUNDS, WEYL
+from triskele.core.extend import device, philox, simd
 
 __all__ = ["normals"]
 
@@ -28,8 +26,8 @@ _UNIT, _HALF_UNIT = _f(2.0**-32), _f(2.0**-33)
 _EIGHTH = _f(np.pi / 4 * 2.0**-31)  # of the circle, over the range of an int32
 _ROOT_HALF, _LN2 = _f(np.sqrt(0.5)), _f(np.log(2.0))
 _MANTISSA, _ONE_BITS, _SIGN = np.uint32(0x007FFFFF), np.uint32(0x3F000000), np.uint32(0x80000000)
-_M0, _M1 = (np.uint64(m) for m in MULTIPLIERS)
-_W0, _W1 = (np.uint64(w) for w in WEYL)
+_M0, _M1 = (np.uint64(m) for m in philox.MULTIPLIERS)
+_W0, _W1 = (np.uint64(w) for w in philox.WEYL)
 _LOW, _32 = np.uint64(0xFFFFFFFF), np.uint64(32)
 # sixteen x, then sixteen y, then sixteen z, as x y z x y z ...
 _T0, _T1, _T2 = (tuple(16 * (k % 3) + k // 3 for k in range(16 * part, 16 * part + 16)) for part in range(3))
@@ -80,7 +78,7 @@ def _block(first, k0, k1, step, kind):
     c0 = simd.convert(simd.iota(8), np.uint64) + np.uint64(first)
     c1, c2, c3 = zero + step, zero + (step >> _32), zero + np.uint64(kind)
     k0, k1 = np.uint64(k0), np.uint64(k1)
-    for r in range(ROUNDS):
+    for r in range(philox.ROUNDS):
         c0, c1, c2, c3 = _round(c0, c1, c2, c3, k0, k1, np.uint64(r))
     return c0, c1, c2, c3
 

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from triskele.sponge.engine.program import Phase
-from triskele.sponge.engine.task import Task
-from triskele.sponge.integrators.base import Integrator, fresh_forces, with_forces
-from triskele.sponge.integrators.kernels import NOISE, copy_forces, kick
-from triskele.sponge.integrators.langevin_middle import middle_step
-from triskele.sponge.integrators.temperature import com_phases
-from triskele.sponge.integrators.velocity_verlet import verlet_halves
+from ..engine.program import Phase
+from ..engine.task import Task
+from .base import Integrator, fresh_forces, with_forces
+from .kernels import NOISE, copy_forces, kick
+from .langevin_middle import middle_step
+from .temperature import com_phases
+from .velocity_verlet import verlet_halves
 
 __all__ = ["RESPA"]
 

@@ -7,17 +7,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from triskele.core import random
-from triskele.core.random.streams import Fold
-from triskele.sponge import units
-from triskele.sponge.constraints.partition import partition
-from triskele.sponge.constraints.solver import solver_of
-from triskele.sponge.engine.program import Phase
-from triskele.sponge.engine.task import Task
-from triskele.sponge.integrators.kernels import momentum, remove_momentum
+from triskele.core.random import Fold
+
+from .. import units
+from ..constraints.partition import partition
+from ..constraints.solver import solver_of
+from ..engine.program import Phase
+from ..engine.task import Task
+from .kernels import momentum, remove_momentum
 
 if TYPE_CHECKING:
-    from triskele.sponge.engine.engine import Engine
-    from triskele.sponge.system import System
+    from ..engine.engine import Engine
+    from ..system import System
 
 __all__ = ["degrees_of_freedom", "kinetic_energy", "remove_com_motion", "set_thermal_velocities", "temperature"]
 

@@ -7,14 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from triskele.core.kernels import threads
-from triskele.sponge.engine.engine import Engine, Runner
-from triskele.sponge.integrators.base import Integrator
-from triskele.sponge.integrators.temperature import set_thermal_velocities
-from triskele.sponge.potential import Potential
-from triskele.sponge.system import Constraints, System
-from triskele.sponge.topology import Topology
-from triskele.sponge.virtual_sites import ThreeParticleAverage, place_all
+from triskele.core.extend import threads
+
+from ..engine.engine import Engine, Runner
+from ..potential import Potential
+from ..system import Constraints, System
+from ..topology import Topology
+from ..virtual_sites import ThreeParticleAverage, place_all
+from .base import Integrator
+from .temperature import set_thermal_velocities
 
 __all__ = ["Springs", "Trial", "check_integrator", "example_system"]
 

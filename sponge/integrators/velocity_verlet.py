@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from triskele.sponge.constraints.solver import solver_of
-from triskele.sponge.engine.program import Phase
-from triskele.sponge.engine.task import Task
-from triskele.sponge.integrators.base import Integrator, fresh_forces, with_forces
-from triskele.sponge.integrators.kernels import kick, kick_drift
-from triskele.sponge.integrators.temperature import com_phases
-from triskele.sponge.virtual_sites import place_tasks
+from ..constraints.solver import solver_of
+from ..engine.program import Phase
+from ..engine.task import Task
+from ..virtual_sites import place_tasks
+from .base import Integrator, fresh_forces, with_forces
+from .kernels import kick, kick_drift
+from .temperature import com_phases
 
 __all__ = ["VelocityVerlet"]
 

@@ -13,8 +13,9 @@ import numpy as np
 
 from triskele import core
 from triskele.core.nn import Linear, static
-from triskele.sponge.learn.network import Network, known_elements, positive
-from triskele.sponge.learn.radial import envelope
+
+from .network import Network, known_elements, positive
+from .radial import envelope
 
 __all__ = ["BehlerParrinello"]
 

@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from triskele.sponge import units
-from triskele.sponge.elements import SYMBOLS
-from triskele.sponge.errors import FileFormatError
-from triskele.sponge.learn.network import Network, atomic_numbers, neighbor_rows
-from triskele.sponge.potentials.nonbonded_pairs import find_pairs
-from triskele.sponge.report.optional import need
+from .. import units
+from ..elements import SYMBOLS
+from ..errors import FileFormatError
+from ..potentials.nonbonded_pairs import find_pairs
+from ..report.optional import need
+from .network import Network, atomic_numbers, neighbor_rows
 
 __all__ = ["Batches", "Dataset", "read_dataset", "record"]
 

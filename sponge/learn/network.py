@@ -11,10 +11,11 @@ from typing import Any, TypeVar
 import numpy as np
 
 from triskele import core
-from triskele.core.graph.trace import make_graph
-from triskele.sponge import units
-from triskele.sponge.elements import NUMBERS, SYMBOLS
-from triskele.sponge.errors import FileFormatError
+from triskele.core.extend import make_graph
+
+from .. import units
+from ..elements import NUMBERS, SYMBOLS
+from ..errors import FileFormatError
 
 __all__ = ["Network", "load", "neighbor_rows", "save"]
 

@@ -8,21 +8,22 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from triskele import core
-from triskele.core.kernels.njit import kernel
-from triskele.sponge.at_values import Part, at_values
-from triskele.sponge.box import displacement
-from triskele.sponge.engine.jit_task import JitTask
-from triskele.sponge.engine.program import Phase
-from triskele.sponge.engine.task import Task
-from triskele.sponge.errors import BoxError
-from triskele.sponge.learn.network import Network, neighbor_rows
-from triskele.sponge.neighbors.edges import FULL, Edges
-from triskele.sponge.potential import ROW, Plan, Potential, add_forces
-from triskele.sponge.potentials.nonbonded_pairs import find_pairs
+from triskele.core.extend import kernel
+
+from ..at_values import Part, at_values
+from ..box import displacement
+from ..engine.jit_task import JitTask
+from ..engine.program import Phase
+from ..engine.task import Task
+from ..errors import BoxError
+from ..neighbors.edges import FULL, Edges
+from ..potential import ROW, Plan, Potential, add_forces
+from ..potentials.nonbonded_pairs import find_pairs
+from .network import Network, neighbor_rows
 
 if TYPE_CHECKING:
-    from triskele.sponge.engine.engine import Engine
-    from triskele.sponge.system import System
+    from ..engine.engine import Engine
+    from ..system import System
 
 __all__ = ["NeuralPotential"]
 

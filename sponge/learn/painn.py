@@ -12,8 +12,9 @@ import numpy as np
 
 from triskele import core
 from triskele.core.nn import Linear, silu, static
-from triskele.sponge.learn.network import Network, known_elements, positive
-from triskele.sponge.learn.radial import envelope, waves
+
+from .network import Network, known_elements, positive
+from .radial import envelope, waves
 
 __all__ = ["Interaction", "PaiNN"]
 

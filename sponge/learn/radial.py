@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from triskele.sponge.units import angstrom
+from ..units import angstrom
 
 __all__ = ["envelope", "waves"]
 

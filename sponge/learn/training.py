@@ -12,10 +12,11 @@ import numpy as np
 
 from triskele import core
 from triskele.core import optim
-from triskele.sponge.errors import CheckpointError
-from triskele.sponge.learn.dataset import Batches, Dataset
-from triskele.sponge.learn.network import Network
-from triskele.sponge.report.optional import need
+
+from ..errors import CheckpointError
+from ..report.optional import need
+from .dataset import Batches, Dataset
+from .network import Network
 
 __all__ = ["Errors", "History", "Training", "evaluate", "fitted", "train"]
 

@@ -10,8 +10,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from triskele.sponge.errors import FileFormatError
-from triskele.sponge.load.door import documented
+from ..errors import FileFormatError
+from .door import documented
 
 __all__ = ["load"]
 
@@ -87,11 +87,11 @@ def load(*files: str | Path, forcefield: Any = None, **options: Any) -> Any:
             f"load: {paths[0]} has no parameters: forcefield is needed (for example ['amber14/protein.ff14SB', 'amber14/tip3p'])"
         )
     if kinds[0] == "PDB":
-        from triskele.sponge.load.pdb import load_pdb
+        from .pdb import load_pdb
 
         with documented(*paths, options=bool(options)):
             return load_pdb(paths[0], forcefield, **options)
-    from triskele.sponge.load.mmcif import load_mmcif
+    from .mmcif import load_mmcif
 
     with documented(*paths, options=bool(options)):
         return load_mmcif(paths[0], forcefield, **options)
@@ -112,11 +112,11 @@ def _kind(path: Path) -> str:
         )
     kind = SUFFIXES[suffix]
     if suffix == ".top":
-        from triskele.sponge.load.amber_files import read_bytes
+        from .amber_files import read_bytes
 
         kind = "AMBER topology" if read_bytes(path).startswith((b"%VERSION", b"%FLAG")) else kind
     if suffix == ".crd":
-        from triskele.sponge.load.charmm_crd import is_charmm_crd
+        from .charmm_crd import is_charmm_crd
 
         kind = "CHARMM coordinates" if is_charmm_crd(path) else kind
     return kind
@@ -140,32 +140,32 @@ def _coordinates(by_kind: dict[str, list[Path]], used: str) -> dict[str, Any]:
     path = found[0]
     match _kind(path):
         case "AMBER coordinates":
-            from triskele.sponge.load.amber_files import read_restart
+            from .amber_files import read_restart
 
             return read_restart(path) | {"topology": None}
         case "GROMACS coordinates":
-            from triskele.sponge.load.g96 import read_g96
-            from triskele.sponge.load.gro import read_gro
+            from .g96 import read_g96
+            from .gro import read_gro
 
             read = read_g96 if path.name.removesuffix(".gz").lower().endswith(".g96") else read_gro
             return read(path) | {"topology": None}
         case "CHARMM coordinates":
-            from triskele.sponge.load.charmm_crd import read_crd
+            from .charmm_crd import read_crd
 
             return read_crd(path) | {"topology": None}
         case "PDB":
-            from triskele.sponge.load.pdb import read_pdb
+            from .pdb import read_pdb
 
             structure = read_pdb(path)
         case _:
-            from triskele.sponge.load.mmcif import read_mmcif
+            from .mmcif import read_mmcif
 
             structure = read_mmcif(path)
     return {"positions": structure.positions, "velocities": None, "box": structure.box, "topology": structure.topology}
 
 
 def _amber(by_kind, **options):
-    from triskele.sponge.load.amber import load_amber
+    from .amber import load_amber
 
     start = _coordinates(by_kind, "AMBER topology")
     path = by_kind["AMBER topology"][0]
@@ -174,7 +174,7 @@ def _amber(by_kind, **options):
 
 
 def _openmm(by_kind, **options):
-    from triskele.sponge.load.openmm_xml import load_openmm, read_state, read_xml
+    from .openmm_xml import load_openmm, read_state, read_xml
 
     if options:
         raise TypeError(
@@ -194,7 +194,7 @@ def _openmm(by_kind, **options):
 
 
 def _gromacs(by_kind, **options):
-    from triskele.sponge.load.gromacs import load_gromacs
+    from .gromacs import load_gromacs
 
     start = _coordinates(by_kind, "GROMACS topology")
     path = by_kind["GROMACS topology"][0]
@@ -203,7 +203,7 @@ def _gromacs(by_kind, **options):
 
 
 def _charmm(by_kind, **options):
-    from triskele.sponge.load.charmm import load_charmm
+    from .charmm import load_charmm
 
     start = _coordinates(by_kind, "CHARMM topology")
     path, parameters = by_kind["CHARMM topology"][0], by_kind.get("CHARMM parameters", [])

@@ -13,15 +13,15 @@ from typing import Any
 
 import numpy as np
 
-from triskele.sponge import units
-from triskele.sponge.box import from_lengths_angles
-from triskele.sponge.errors import FileFormatError
-from triskele.sponge.load.amber_files import Prmtop
-from triskele.sponge.load.terms import Terms, check_masses, constrain, guess_elements, water_atoms
-from triskele.sponge.potentials.mixing import LJTable
-from triskele.sponge.system import System
-from triskele.sponge.topology import Topology
-from triskele.sponge.virtual_sites import OutOfPlane, ThreeParticleAverage, VirtualSite
+from .. import units
+from ..box import from_lengths_angles
+from ..errors import FileFormatError
+from ..potentials.mixing import LJTable
+from ..system import System
+from ..topology import Topology
+from ..virtual_sites import OutOfPlane, ThreeParticleAverage, VirtualSite
+from .amber_files import Prmtop
+from .terms import Terms, check_masses, constrain, guess_elements, water_atoms
 
 __all__ = ["load_amber"]
 
@@ -236,7 +236,7 @@ def _pair14(top: Prmtop, terms: Terms, quads: np.ndarray, types: np.ndarray) -> 
     terms.pairs(pairs, charges[pairs].prod(1) / scee, sigma, epsilon / scnb)
     alone = (a != 0) != (b != 0)  # no sigma and epsilon give the repulsion or the attraction alone
     if alone.any():
-        from triskele.sponge.potentials.gromacs import lennard_jones_pair
+        from ..potentials.gromacs import lennard_jones_pair
 
         c6, c12 = (b / scnb)[alone], (a / scnb)[alone]
         terms.potential(lambda: lennard_jones_pair(pairs[alone], c6=c6, c12=c12))
@@ -421,8 +421,8 @@ def _implicit_solvent(
     top: Prmtop, topology: Topology, model: str, salt: float = 0.0, temperature: float = 298.15, **options: Any
 ) -> dict[str, Any]:
     """Arguments of `GB`: radii of the file; screening factors of the file too, but for the GBn models, which bring their own."""
-    from triskele.sponge.potentials.gb import debye_kappa
-    from triskele.sponge.potentials.gb_tables import MODELS, standard_parameters
+    from ..potentials.gb import debye_kappa
+    from ..potentials.gb_tables import MODELS, standard_parameters
 
     if model not in MODELS:
         raise ValueError(f"implicit_solvent: must be one of {', '.join(MODELS)}, got {model!r}")

@@ -14,9 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from triskele.core.compressed import gunzip
-from triskele.sponge.box import from_lengths_angles
-from triskele.sponge.errors import FileFormatError
+from triskele.core.extend import gunzip
+
+from ..box import from_lengths_angles
+from ..errors import FileFormatError
 
 __all__ = ["Prmtop", "columns", "read_bytes", "read_restart"]
 

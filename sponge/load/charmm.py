@@ -15,15 +15,16 @@ from typing import Any
 
 import numpy as np
 
-from triskele.core.compressed import gunzip
-from triskele.sponge import units
-from triskele.sponge.errors import FileFormatError, MissingParameterError
-from triskele.sponge.load.amber_files import read_bytes
-from triskele.sponge.load.terms import Terms, check_masses, constrain, guess_elements
-from triskele.sponge.potentials.mixing import LJTable
-from triskele.sponge.report.optional import need
-from triskele.sponge.system import System
-from triskele.sponge.topology import Topology, graph_distances
+from triskele.core.extend import gunzip
+
+from .. import units
+from ..errors import FileFormatError, MissingParameterError
+from ..potentials.mixing import LJTable
+from ..report.optional import need
+from ..system import System
+from ..topology import Topology, graph_distances
+from .amber_files import read_bytes
+from .terms import Terms, check_masses, constrain, guess_elements
 
 __all__ = ["load_charmm"]
 

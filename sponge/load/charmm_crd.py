@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from triskele.sponge.errors import FileFormatError
-from triskele.sponge.load.amber_files import read_bytes
+from ..errors import FileFormatError
+from .amber_files import read_bytes
 
 __all__ = ["is_charmm_crd", "read_crd"]
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from triskele.sponge.errors import FileFormatError
+from ..errors import FileFormatError
 
 __all__ = ["documented"]
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from triskele.sponge.box import as_box
-from triskele.sponge.errors import FileFormatError
-from triskele.sponge.load.amber_files import read_bytes
+from ..box import as_box
+from ..errors import FileFormatError
+from .amber_files import read_bytes
 
 __all__ = ["read_g96"]
 

@@ -12,16 +12,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from triskele.sponge import virtual_sites
-from triskele.sponge.errors import FileFormatError
-from triskele.sponge.load.gromacs_molecules import Molecule
-from triskele.sponge.load.gromacs_text import read_lines
-from triskele.sponge.load.gromacs_types import Types
-from triskele.sponge.load.terms import Terms, constrain, guess_elements
-from triskele.sponge.potentials import gromacs as potentials
-from triskele.sponge.potentials.mixing import LJTable
-from triskele.sponge.system import Constraints, System
-from triskele.sponge.topology import Topology
+from .. import virtual_sites
+from ..errors import FileFormatError
+from ..potentials import gromacs as potentials
+from ..potentials.mixing import LJTable
+from ..system import Constraints, System
+from ..topology import Topology
+from .gromacs_molecules import Molecule
+from .gromacs_text import read_lines
+from .gromacs_types import Types
+from .terms import Terms, constrain, guess_elements
 
 __all__ = ["load_gromacs"]
 
@@ -306,7 +306,7 @@ def _position_restraints(terms: Terms, rows: dict, positions: Any, where: str) -
         return
     if positions is None:
         raise FileFormatError(f"{where}: position restraints need coordinates to hold atoms at, got none (load a .gro too)")
-    from triskele.sponge.potentials.restraints import PositionRestraint
+    from ..potentials.restraints import PositionRestraint
 
     atoms, values = rows["position_restraint"]
     terms.potential(lambda: PositionRestraint(atoms[:, 0], values[:, 0], np.asarray(positions)[atoms[:, 0]]))

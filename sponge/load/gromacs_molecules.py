@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from triskele.sponge.errors import FileFormatError, MissingParameterError
-from triskele.sponge.load.gromacs_functions import DEGREE
-from triskele.sponge.load.gromacs_types import FORMS, Types, numbers, unsupported
+from ..errors import FileFormatError, MissingParameterError
+from .gromacs_functions import DEGREE
+from .gromacs_types import FORMS, Types, numbers, unsupported
 
 __all__ = ["Molecule"]
 

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from triskele.sponge.errors import FileFormatError
-from triskele.sponge.load.amber_files import read_bytes
+from ..errors import FileFormatError
+from .amber_files import read_bytes
 
 __all__ = ["Line", "read_lines"]
 

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from triskele.sponge.errors import FileFormatError, MissingParameterError
-from triskele.sponge.load.gromacs_functions import ANGLES, BONDS, CONSTRAINTS, DIHEDRALS, NAMES, Function
+from ..errors import FileFormatError, MissingParameterError
+from .gromacs_functions import ANGLES, BONDS, CONSTRAINTS, DIHEDRALS, NAMES, Function
 
 __all__ = ["FORMS", "AtomType", "Types", "numbers", "unsupported"]
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from triskele.sponge import box as boxes
-from triskele.sponge.errors import FileFormatError
-from triskele.sponge.load.pdb import element_of
-from triskele.sponge.load.structure import AtomRecords, Structure, assemble
+from .. import box as boxes
+from ..errors import FileFormatError
+from .pdb import element_of
+from .structure import AtomRecords, Structure, assemble
 
 __all__ = ["load_mmcif", "read_mmcif"]
 
@@ -22,7 +22,7 @@ def load_mmcif(path: str | Path, forcefield: Any, *, model: int | None = None, a
     -------
     System
     """
-    from triskele.sponge.forcefield import as_forcefield, create_system
+    from ..forcefield import as_forcefield, create_system
 
     field = as_forcefield(forcefield)
     structure = read_mmcif(path, model=model, altloc=altloc, components=field.components())

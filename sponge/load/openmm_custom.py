@@ -11,20 +11,20 @@ from typing import Any
 
 import numpy as np
 
-from triskele.sponge.algebra import Algebra, Term
-from triskele.sponge.errors import FileFormatError
-from triskele.sponge.expressions import canonical, parse
-from triskele.sponge.load.openmm_terms import OpenMMTerms
-from triskele.sponge.potentials.expression import (
+from ..algebra import Algebra, Term
+from ..errors import FileFormatError
+from ..expressions import canonical, parse
+from ..potentials.expression import (
     ExpressionExternal,
     ExpressionPair,
     ExpressionTerm,
     Split,
     pair_values,
 )
-from triskele.sponge.potentials.mixing import LJTable
-from triskele.sponge.potentials.restraints import PositionRestraint
-from triskele.sponge.units import COULOMB
+from ..potentials.mixing import LJTable
+from ..potentials.restraints import PositionRestraint
+from ..units import COULOMB
+from .openmm_terms import OpenMMTerms
 
 __all__ = ["READERS", "children", "parameters", "tables"]
 

@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from triskele.sponge.algebra import Algebra, Term
-from triskele.sponge.errors import FileFormatError
-from triskele.sponge.expressions import canonical, parse
-from triskele.sponge.load.openmm_custom import children, parameters, tables
-from triskele.sponge.load.openmm_terms import OpenMMTerms
-from triskele.sponge.potentials.gb import PROBE
-from triskele.sponge.potentials.gb_tables import MODELS, NECK_CUTOFF, Model, neck_tables
-from triskele.sponge.units import COULOMB
+from ..algebra import Algebra, Term
+from ..errors import FileFormatError
+from ..expressions import canonical, parse
+from ..potentials.gb import PROBE
+from ..potentials.gb_tables import MODELS, NECK_CUTOFF, Model, neck_tables
+from ..units import COULOMB
+from .openmm_custom import children, parameters, tables
+from .openmm_terms import OpenMMTerms
 
 __all__ = ["read_generalized_born"]
 

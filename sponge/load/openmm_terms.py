@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from triskele.sponge.errors import FileFormatError
-from triskele.sponge.load.terms import Terms
-from triskele.sponge.system import System
+from ..errors import FileFormatError
+from ..system import System
+from .terms import Terms
 
 __all__ = ["OpenMMTerms"]
 
@@ -134,7 +134,7 @@ class OpenMMTerms(Terms):
         return []
 
     def _table_alone(self, where: str, method: int, table: Any, options: dict[str, Any]) -> Any:
-        from triskele.sponge.potentials.nonbonded import Nonbonded
+        from ..potentials.nonbonded import Nonbonded
 
         return Nonbonded(np.zeros(self.n), mixing=table, method="cutoff" if method else "none").update(**options)
 

@@ -11,17 +11,17 @@ from typing import Any
 
 import numpy as np
 
-from triskele.sponge import virtual_sites
-from triskele.sponge.box import largest_cutoff
-from triskele.sponge.errors import BoxError, FileFormatError
-from triskele.sponge.load import openmm_custom
-from triskele.sponge.load.amber_files import read_bytes
-from triskele.sponge.load.openmm_gb import read_generalized_born
-from triskele.sponge.load.openmm_terms import METHODS, OpenMMTerms
-from triskele.sponge.load.terms import guess_elements, molecules_as_residues
-from triskele.sponge.potentials.harmonic_bond import harmonic_bond
-from triskele.sponge.system import Constraints, System
-from triskele.sponge.topology import Topology
+from .. import virtual_sites
+from ..box import largest_cutoff
+from ..errors import BoxError, FileFormatError
+from ..potentials.harmonic_bond import harmonic_bond
+from ..system import Constraints, System
+from ..topology import Topology
+from . import openmm_custom
+from .amber_files import read_bytes
+from .openmm_gb import read_generalized_born
+from .openmm_terms import METHODS, OpenMMTerms
+from .terms import guess_elements, molecules_as_residues
 
 __all__ = ["load_openmm", "read_state", "read_xml"]
 

@@ -12,12 +12,13 @@ from typing import Any, TextIO
 
 import numpy as np
 
-from triskele.core.files import atomic
-from triskele.sponge import box as boxes
-from triskele.sponge.elements import NUMBERS, SYMBOLS
-from triskele.sponge.errors import FileFormatError
-from triskele.sponge.load.structure import AtomRecords, Structure, assemble, open_text, standard_residue
-from triskele.sponge.topology import Topology
+from triskele.core.extend import atomic
+
+from .. import box as boxes
+from ..elements import NUMBERS, SYMBOLS
+from ..errors import FileFormatError
+from ..topology import Topology
+from .structure import AtomRecords, Structure, assemble, open_text, standard_residue
 
 __all__ = ["load_pdb", "pdb_model", "read_pdb", "write_pdb"]
 
@@ -43,7 +44,7 @@ def load_pdb(path: str | Path, forcefield: Any, *, model: int | None = None, alt
     -------
     System
     """
-    from triskele.sponge.forcefield import as_forcefield, create_system
+    from ..forcefield import as_forcefield, create_system
 
     field = as_forcefield(forcefield)
     structure = read_pdb(path, model=model, altloc=altloc, components=field.components())

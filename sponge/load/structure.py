@@ -10,11 +10,12 @@ from pathlib import Path
 
 import numpy as np
 
-from triskele.core.compressed import gunzip
-from triskele.sponge import box as boxes
-from triskele.sponge.elements import SYMBOLS, is_metal
-from triskele.sponge.errors import FileFormatError
-from triskele.sponge.topology import Topology
+from triskele.core.extend import gunzip
+
+from .. import box as boxes
+from ..elements import SYMBOLS, is_metal
+from ..errors import FileFormatError
+from ..topology import Topology
 
 __all__ = ["AtomRecords", "Structure", "assemble", "standard_bonds"]
 

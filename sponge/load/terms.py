@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from triskele.sponge.elements import NUMBERS, SYMBOLS
-from triskele.sponge.errors import FileFormatError
-from triskele.sponge.system import Constraints, System
-from triskele.sponge.topology import Topology
+from ..elements import NUMBERS, SYMBOLS
+from ..errors import FileFormatError
+from ..system import Constraints, System
+from ..topology import Topology
 
 __all__ = ["CONSTRAINTS", "Terms", "check_masses", "constrain", "guess_elements", "molecules_as_residues", "water_atoms"]
 
@@ -200,7 +200,7 @@ class Terms:
 
     def bonds(self, atoms: Any, k: Any, r0: Any) -> None:
         """Harmonic bonds [m, 2], k/2 (r - r0)^2."""
-        from triskele.sponge.potentials.harmonic_bond import harmonic_bond
+        from ..potentials.harmonic_bond import harmonic_bond
 
         self._pairs.append(np.asarray(atoms).astype(np.int64))
         self._term(harmonic_bond, atoms, k=k, r0=r0)
@@ -211,37 +211,37 @@ class Terms:
 
     def urey_bradley(self, atoms: Any, k: Any, r0: Any) -> None:
         """Springs between outer atoms of angles [m, 2], k/2 (r - r0)^2."""
-        from triskele.sponge.potentials.urey_bradley import urey_bradley
+        from ..potentials.urey_bradley import urey_bradley
 
         self._term(urey_bradley, atoms, k=k, r0=r0)
 
     def angles(self, atoms: Any, k: Any, theta0: Any) -> None:
         """Harmonic angles [m, 3], k/2 (theta - theta0)^2."""
-        from triskele.sponge.potentials.harmonic_angle import harmonic_angle
+        from ..potentials.harmonic_angle import harmonic_angle
 
         self._term(harmonic_angle, atoms, k=k, theta0=theta0)
 
     def torsions(self, atoms: Any, k: Any, periodicity: Any, phase: Any) -> None:
         """Periodic torsions [m, 4], k (1 + cos(n phi - phase))."""
-        from triskele.sponge.potentials.periodic_torsion import periodic_torsion
+        from ..potentials.periodic_torsion import periodic_torsion
 
         self._term(periodic_torsion, atoms, k=k, periodicity=periodicity, phase=phase)
 
     def impropers(self, atoms: Any, k: Any, phi0: Any) -> None:
         """Harmonic impropers [m, 4], k/2 (phi - phi0)^2."""
-        from triskele.sponge.potentials.harmonic_improper import harmonic_improper
+        from ..potentials.harmonic_improper import harmonic_improper
 
         self._term(harmonic_improper, atoms, k=k, phi0=phi0)
 
     def ryckaert_bellemans(self, atoms: Any, c: np.ndarray) -> None:
         """Ryckaert-Bellemans torsions [m, 4] with coefficients [m, 6]."""
-        from triskele.sponge.potentials.ryckaert_bellemans import ryckaert_bellemans
+        from ..potentials.ryckaert_bellemans import ryckaert_bellemans
 
         self._term(ryckaert_bellemans, atoms, **{f"c{k}": c[:, k] for k in range(6)})
 
     def cmap(self, phi: np.ndarray, psi: np.ndarray, types: np.ndarray, maps: list[np.ndarray]) -> None:
         """Cross terms of torsions [m, 4] each; maps [n, n] in kJ/mol from 0 on, ``map[i, j]`` at phi i and psi j."""
-        from triskele.sponge.potentials.cmap import CMAP
+        from ..potentials.cmap import CMAP
 
         sizes = np.array([len(m) for m in maps])
         for size in np.unique(sizes[types]) if len(types) else ():
@@ -270,13 +270,13 @@ class Terms:
 
     def pairs(self, atoms: np.ndarray, charge_product: np.ndarray, sigma: np.ndarray, epsilon: np.ndarray) -> None:
         """Pairs with parameters of their own [m, 2]."""
-        from triskele.sponge.potentials.pair14 import pair14
+        from ..potentials.pair14 import pair14
 
         self._term(pair14, atoms, charge_product=charge_product, sigma=sigma, epsilon=epsilon)
 
     def generalized_born(self, **parameters: Any) -> None:
         """Arguments of `GB`."""
-        from triskele.sponge.potentials.gb import GB
+        from ..potentials.gb import GB
 
         self._add.append(lambda: GB(**parameters))
 
@@ -292,7 +292,7 @@ class Terms:
             system.add(make())
 
     def _nonbonded(self) -> Any:
-        from triskele.sponge.potentials.nonbonded import Nonbonded
+        from ..potentials.nonbonded import Nonbonded
 
         atoms, options = self._atoms or {"charges": np.zeros(self.n)}, dict(self._options)
         if self._table is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from triskele.sponge import box as boxes
+from .. import box as boxes
 
 __all__ = ["make_whole"]
 

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from scipy.special import erfc
 
-from triskele.sponge.potentials.ewald_parameters import splitting
-from triskele.sponge.potentials.nonbonded import Nonbonded
-from triskele.sponge.potentials.pair_terms import PairPotential
-from triskele.sponge.units import COULOMB, GAS_CONSTANT
+from ..potentials.ewald_parameters import splitting
+from ..potentials.nonbonded import Nonbonded
+from ..potentials.pair_terms import PairPotential
+from ..units import COULOMB, GAS_CONSTANT
 
 if TYPE_CHECKING:
-    from triskele.sponge.engine.engine import Engine
+    from ..engine.engine import Engine
 
 __all__ = ["Schedule", "drift", "schedule"]
 

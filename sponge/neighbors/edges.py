@@ -10,15 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from triskele.core.kernels.njit import device, kernel
-from triskele.sponge.box import minimum_image
-from triskele.sponge.engine.program import Phase
-from triskele.sponge.engine.task import STATUS, STATUS_INFO, Task
-from triskele.sponge.neighbors.neighbor_list import NeighborList
-from triskele.sponge.neighbors.state import END, SHIFT, START, I
+from triskele.core.extend import device, kernel
+
+from ..box import minimum_image
+from ..engine.program import Phase
+from ..engine.task import STATUS, STATUS_INFO, Task
+from .neighbor_list import NeighborList
+from .state import END, SHIFT, START, I
 
 if TYPE_CHECKING:
-    from triskele.sponge.engine.engine import Engine
+    from ..engine.engine import Engine
 
 __all__ = ["FULL", "Edges"]
 
@@ -160,7 +161,7 @@ class Edges:
             engine._neighbors[key] = _StrictList(engine, self.cutoff)
         self._list = engine._neighbors[key]
         if not places:
-            from triskele.sponge.potentials.nonbonded_pairs import find_pairs
+            from ..potentials.nonbonded_pairs import find_pairs
 
             pairs = find_pairs(engine.positions[self.atoms], engine.box if engine.periodic else None, self.cutoff, np.zeros((0, 2), int))
             most = np.bincount(pairs.ravel(), minlength=1).max()
@@ -190,8 +191,8 @@ class Edges:
         ValueError
             If a row is too short.
         """
-        from triskele.sponge.engine.engine import Runner
-        from triskele.sponge.engine.task import REBUILD, STEP
+        from ..engine.engine import Runner
+        from ..engine.task import REBUILD, STEP
 
         flags = self.engine.flags
         step, flags[REBUILD] = flags[STEP], 1

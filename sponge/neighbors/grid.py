@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from triskele.core.kernels.njit import device, kernel
-from triskele.sponge.neighbors.state import CLUSTERS, COLUMN, COLUMNS_X, COLUMNS_Y, FAR, LATTICE, LOW, SPREAD, WIDE
+from triskele.core.extend import device, kernel
+
+from .state import CLUSTERS, COLUMN, COLUMNS_X, COLUMNS_Y, FAR, LATTICE, LOW, SPREAD, WIDE
 
 __all__ = ["columns", "count", "fill", "place", "start", "wrap"]
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from triskele.core.kernels import simd
-from triskele.core.kernels.njit import device
+from triskele.core.extend import device, simd
 
 __all__ = ["first", "second"]
 

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from triskele.sponge.engine.program import Phase
-from triskele.sponge.engine.task import Task
-from triskele.sponge.errors import BoxError
-from triskele.sponge.neighbors import buffer, grid, search
-from triskele.sponge.neighbors.state import (
+from ..engine.program import Phase
+from ..engine.task import Task
+from ..errors import BoxError
+from ..units import GAS_CONSTANT
+from . import buffer, grid, search
+from .state import (
     CUTOFF,
     END,
     EVERY,
@@ -34,10 +35,9 @@ from triskele.sponge.neighbors.state import (
     I,
     aligned_zeros,
 )
-from triskele.sponge.units import GAS_CONSTANT
 
 if TYPE_CHECKING:
-    from triskele.sponge.engine.engine import Engine
+    from ..engine.engine import Engine
 
 __all__ = ["NeighborList", "PairList"]
 

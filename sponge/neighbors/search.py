@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from triskele.core.kernels import simd
-from triskele.core.kernels.njit import device, kernel
-from triskele.sponge.engine.task import REBUILD, STATUS, STATUS_INFO
-from triskele.sponge.neighbors.lanes import first, second
-from triskele.sponge.neighbors.state import (
+from triskele.core.extend import device, kernel, simd
+
+from ..engine.task import REBUILD, STATUS, STATUS_INFO
+from .lanes import first, second
+from .state import (
     AGE,
     BUILDS,
     CLUSTERS,

@@ -18,7 +18,7 @@ Compiled forms for a potential's plan, with attributes ``before`` (tasks to run 
 from importlib import import_module as _import_module
 from typing import Any as _Any
 
-from triskele.sponge.pme.energy import dispersion_reciprocal_energy, ewald_energy, reciprocal_energy, spline_moduli
+from .energy import dispersion_reciprocal_energy, ewald_energy, reciprocal_energy, spline_moduli
 
 __all__ = ["Ewald", "PME", "dispersion_reciprocal_energy", "ewald_energy", "grid_size", "reciprocal_energy", "spline_moduli"]
 

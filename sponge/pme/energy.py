@@ -12,7 +12,8 @@ import numpy as np
 from scipy import special
 
 from triskele import core
-from triskele.sponge.units import COULOMB
+
+from ..units import COULOMB
 
 __all__ = ["dispersion_reciprocal_energy", "ewald_energy", "reciprocal_energy", "spline_moduli"]
 

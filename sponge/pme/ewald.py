@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from triskele.sponge.engine.task import Task
-from triskele.sponge.pme import ewald_kernels as kernels
-from triskele.sponge.potential import ROW
-from triskele.sponge.units import COULOMB
+from ..engine.task import Task
+from ..potential import ROW
+from ..units import COULOMB
+from . import ewald_kernels as kernels
 
 if TYPE_CHECKING:
-    from triskele.sponge.engine.engine import Engine
+    from ..engine.engine import Engine
 
 __all__ = ["Ewald"]
 

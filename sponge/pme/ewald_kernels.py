@@ -10,15 +10,14 @@ import math
 
 import numpy as np
 
-from triskele.core.kernels import simd
-from triskele.core.kernels.fft import OUTER
-from triskele.core.kernels.njit import inner, kernel
-from triskele.sponge.engine.task import ENERGY
+from triskele.core.extend import fft, inner, kernel, simd
+
+from ..engine.task import ENERGY
 
 __all__ = ["field", "structure", "waves"]
 
 
-@kernel(**OUTER)
+@kernel(**fft.OUTER)
 def waves(chunk, starts, positions, inverse, x_waves, y_waves, z_waves):
     """exp(2 pi i n s): x_waves, y_waves [2, n, atoms] (re, im); z_waves [atoms, 2, lanes]."""
     for i in range(starts[chunk], starts[chunk + 1]):
@@ -49,7 +48,7 @@ def _plane_wave(pairs, pair, x_waves, y_waves, i):
     return a * c - b * d, a * d + b * c
 
 
-@kernel(**OUTER)
+@kernel(**fft.OUTER)
 def structure(chunk, chunks, charges, pairs, inverse, x_waves, y_waves, z_waves, influence, slope, sums, rows, flags):
     """Structure factors of the chunk's pairs (nx, ny), times the influence function; energy and virial into rows[chunk].
 
@@ -101,7 +100,7 @@ def _energy(rows, chunk, nx, ny, block, inverse, energy, virial, sign):
         rows[chunk, b] += v
 
 
-@kernel(**OUTER)
+@kernel(**fft.OUTER)
 def field(chunk, starts, charges, pairs, inverse, x_waves, y_waves, z_waves, sums, forces, potentials):
     """Add the forces on the chunk's atoms to `forces`; potentials [n]."""
     lanes = z_waves.shape[2]

@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from triskele.core.kernels import fft
-from triskele.core.kernels.slots import SPACING
-from triskele.sponge.engine.task import Task
-from triskele.sponge.pme import mesh_kernels as mesh
-from triskele.sponge.pme import transform_kernels as transforms
-from triskele.sponge.pme.energy import spline_moduli
-from triskele.sponge.potential import ROW
-from triskele.sponge.units import COULOMB
+from triskele.core.extend import fft
+
+from ..engine.task import Task
+from ..potential import ROW
+from ..units import COULOMB
+from . import mesh_kernels as mesh
+from . import transform_kernels as transforms
+from .energy import spline_moduli
 
 if TYPE_CHECKING:
-    from triskele.sponge.engine.engine import Engine
+    from ..engine.engine import Engine
 
 __all__ = ["PME", "grid_size"]
 
@@ -121,7 +121,7 @@ class PME:
         by_lines = min(_chunks(nx * ny * nz, _POINTS_PER_CHUNK), lines)
         spectrum = fft.aligned(layout.spectrum, dtype)
         at_once = max(by_planes, by_lines)
-        taken, rows = np.zeros(at_once * SPACING, np.int64), fft.aligned(at_once * layout.rows, dtype).reshape(at_once, -1)
+        taken, rows = np.zeros(at_once * slots.SPACING, np.int64), fft.aligned(at_once * layout.rows, dtype).reshape(at_once, -1)
         work = fft.aligned(at_once * max(layout.scratch, 6 * nx * fft.LANES), dtype).reshape(at_once, -1)
         self.scratch = scratch, rows, work
         self.rows = np.zeros((by_lines + 1, ROW))

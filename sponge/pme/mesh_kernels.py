@@ -19,9 +19,7 @@ from typing import Final
 
 import numpy as np
 
-from triskele.core.kernels import simd
-from triskele.core.kernels.fft import OUTER
-from triskele.core.kernels.njit import inner, kernel, template
+from triskele.core.extend import fft, inner, kernel, simd, template
 
 __all__ = ["add_forces", "gather", "gather_wide", "sort", "spread", "spread_wide"]
 
@@ -63,7 +61,7 @@ _EIGHTS_EVEN = (0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23)
 _EIGHTS_ODD = (8, 9, 10, 11, 12, 13, 14, 15, 24, 25, 26, 27, 28, 29, 30, 31)
 
 
-@kernel(**OUTER)
+@kernel(**fft.OUTER)
 def sort(chunk, positions, geometry, sizes, slabs, owners, builds, seen, keys, counts, order, slots, starts):
     """Order the atoms by chunk of `spread`, row of bricks and plane, after each rebuild: what a row needs fits in L1.
 
@@ -218,7 +216,7 @@ def _add_wide(bricks, plane, line, x, fy, fz, table, shape):
             simd.store(p, 32, simd.fma(v, z2, simd.load(p, 32, 16)))
 
 
-@kernel(**OUTER)
+@kernel(**fft.OUTER)
 def spread(chunk, positions, charges, geometry, values, sizes, slabs, order, starts, mesh, scratch, fractions, places, strays,
            n_strays):
     """Spread the charges of the chunk's atoms over its planes, order up to 5.
@@ -231,7 +229,7 @@ def spread(chunk, positions, charges, geometry, values, sizes, slabs, order, sta
             fractions, places, strays, n_strays)
 
 
-@kernel(**OUTER)
+@kernel(**fft.OUTER)
 def spread_wide(chunk, positions, charges, geometry, values, sizes, slabs, order, starts, mesh, scratch, fractions, places,
                 strays, n_strays):
     """The same for order 6."""
@@ -332,19 +330,19 @@ def _at_wide(bricks, plane, line, x, dx, fy, fz, table, d_table, shape):
     return _sums(along_x, along_y, along_z, value)
 
 
-@kernel(**OUTER)
+@kernel(**fft.OUTER)
 def gather(chunk, chunks, charges, geometry, values, slopes, sizes, order, mesh, scratch, fractions, places, field):
     """Force and potential at the chunk's share of the slots: field [(n + 16) * 4], kJ/mol/nm and kJ/mol/e; order up to 5."""
     _gather(_at_narrow, 5, chunk, chunks, charges, geometry, values, slopes, sizes, order, mesh, scratch, fractions, places, field)
 
 
-@kernel(**OUTER)
+@kernel(**fft.OUTER)
 def gather_wide(chunk, chunks, charges, geometry, values, slopes, sizes, order, mesh, scratch, fractions, places, field):
     """The same for order 6."""
     _gather(_at_wide, 6, chunk, chunks, charges, geometry, values, slopes, sizes, order, mesh, scratch, fractions, places, field)
 
 
-@kernel(**OUTER)
+@kernel(**fft.OUTER)
 def add_forces(chunk, starts, slots, field, forces):
     for i in range(starts[chunk], starts[chunk + 1]):
         at = 4 * np.int64(slots[i])

@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from triskele.sponge.engine.program import Phase
-from triskele.sponge.engine.task import ENERGY, Task
-from triskele.sponge.pme import split_kernels as kernels
-from triskele.sponge.pme.mesh import PME
-from triskele.sponge.potential import ROW
-from triskele.sponge.units import COULOMB
+from ..engine.program import Phase
+from ..engine.task import ENERGY, Task
+from ..potential import ROW
+from ..units import COULOMB
+from . import split_kernels as kernels
+from .mesh import PME
 
 if TYPE_CHECKING:
-    from triskele.sponge.engine.engine import Engine
+    from ..engine.engine import Engine
 
 __all__ = ["SplitPME"]
 

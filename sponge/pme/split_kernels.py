@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from triskele.core.kernels.njit import kernel
+from triskele.core.extend import kernel
 
 __all__ = ["add_part", "cross_energy", "cross_virial"]
 

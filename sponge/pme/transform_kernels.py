@@ -6,12 +6,10 @@ from typing import Final
 
 import numpy as np
 
-from triskele.core.kernels import simd
-from triskele.core.kernels.fft import LANES, OUTER, plane_backward, plane_forward, transform, zeros_like
-from triskele.core.kernels.njit import inner, kernel
-from triskele.core.kernels.slots import give_slot, take_slot
-from triskele.sponge.engine.task import ENERGY
-from triskele.sponge.pme.mesh_kernels import BRICKS_Y, BRICKS_Z, NX, NY, NZ, PLANE, POINTS
+from triskele.core.extend import fft, inner, kernel, simd
+
+from ..engine.task import ENERGY
+from .mesh_kernels import BRICKS_Y, BRICKS_Z, NX, NY, NZ, PLANE, POINTS
 
 __all__ = ["backward", "forward", "influence", "solve"]
 
@@ -48,7 +46,7 @@ def _four_bricks(a, b, c, d):
             simd.shuffle2(q, s, (8, 9, 24, 25, 10, 11, 26, 27, 12, 13, 28, 29, 14, 15, 30, 31)))
 
 
-@kernel(**OUTER)
+@kernel(**fft.OUTER)
 def forward(chunk, chunks, positions, charges, geometry, values, sizes, layout, pieces, piece_starts, starts, strays, n_strays,
             mesh, slots, rows, scratch, spectrum, y_table, y_twiddles, z_table, z_twiddles):
     """Transform the chunk's planes along z and y.
@@ -56,13 +54,13 @@ def forward(chunk, chunks, positions, charges, geometry, values, sizes, layout, 
     pieces[piece_starts[x] : piece_starts[x + 1]] are the planes of the mesh, of several chunks of `spread`, whose sum is
     plane x. rows and scratch [slots, ...].
     """
-    ny, nz, plane, line, row = sizes[NY], sizes[NZ], sizes[PLANE], LANES * sizes[BRICKS_Z], layout[_ROW]
-    slot = take_slot(slots)
+    ny, nz, plane, line, row = sizes[NY], sizes[NZ], sizes[PLANE], fft.LANES * sizes[BRICKS_Z], layout[_ROW]
+    slot = slots.take_slot(slots)
     r, s, m = simd.address(rows, slot * rows.shape[1]), simd.address(scratch, slot * scratch.shape[1]), simd.address(mesh, 0)
     for x in range(chunk * sizes[NX] // chunks, (chunk + 1) * sizes[NX] // chunks):
         for y in range(0, sizes[BRICKS_Y], 4):
             for z in range(sizes[BRICKS_Z]):
-                at = y * line + z * LANES
+                at = y * line + z * fft.LANES
                 p = simd.address(m, pieces[piece_starts[x]] * plane + at)
                 a, b, c, d = simd.load(p, 0, 16), simd.load(p, line, 16), simd.load(p, 2 * line, 16), simd.load(p, 3 * line, 16)
                 for k in range(piece_starts[x] + 1, piece_starts[x + 1]):
@@ -81,15 +79,15 @@ def forward(chunk, chunks, positions, charges, geometry, values, sizes, layout, 
                 atom = strays[i]
                 _add_stray(x, simd.address(positions, 3 * atom), charges[atom], simd.address(geometry, 0), simd.address(values, 0),
                            simd.address(sizes, 0), row, r)
-        plane_forward(r, s, simd.address(spectrum, x * layout[_SPECTRUM]), simd.address(layout, 0), simd.address(y_table, 0),
+        fft.plane_forward(r, s, simd.address(spectrum, x * layout[_SPECTRUM]), simd.address(layout, 0), simd.address(y_table, 0),
                       simd.address(y_twiddles, 0), simd.address(z_table, 0), simd.address(z_twiddles, 0))
-    give_slot(slots, slot)
+    slots.give_slot(slots, slot)
 
 
 @inner
 def _fold(r, ny, nz, row, beyond, tiles):
     """Add the `beyond` points after the period of the rows at `r` to the first ones, and clear what is after the period."""
-    lane, zero = simd.iota(16), zeros_like(r)
+    lane, zero = simd.iota(16), fft.zeros_like(r)
     for z in range(nz + beyond):
         after = simd.select(simd.low(lane) < beyond, simd.load(r, z * row + ny, 8), 0.0)
         simd.store(r, z * row, simd.load(r, z * row, 8) + after)
@@ -100,7 +98,7 @@ def _fold(r, ny, nz, row, beyond, tiles):
     for z in range(nz):
         if full < ny:
             simd.store(r, z * row + full, simd.select(lane < ny - full, simd.load(r, z * row + full, 16), 0.0))
-        for y in range((ny + 15) & -16, 2 * LANES * tiles, 16):
+        for y in range((ny + 15) & -16, 2 * fft.LANES * tiles, 16):
             simd.store(r, z * row + y, zero)
 
 
@@ -145,34 +143,34 @@ def _weight(values, points, k, fraction):
     return w
 
 
-@kernel(**OUTER)
+@kernel(**fft.OUTER)
 def solve(chunk, chunks, layout, spectrum, slots, scratch, green, virial, inverse, twice, table, twiddles, rows, flags):
-    """Along x: transform, multiply by the influence function, transform back; energy and virial into rows[chunk].
+    """Along x: fft.transform, multiply by the influence function, fft.transform back; energy and virial into rows[chunk].
 
     green, virial [lines, nx, 16]: influence function (half of it) and its part of the virial; twice [blocks * 16]:
     how often a frequency along z stands in the whole spectrum.
     """
     nx, ny, step = layout[NX], layout[NY], layout[_SPECTRUM]
-    lines, size = ny * layout[_BLOCKS], nx * LANES
-    slot = take_slot(slots)
+    lines, size = ny * layout[_BLOCKS], nx * fft.LANES
+    slot = slots.take_slot(slots)
     s = simd.address(scratch, slot * scratch.shape[1])
     line, work = s, simd.address(s, 2 * size)
-    wide = layout[7]  # 2 * LANES
+    wide = layout[7]  # 2 * fft.LANES
     t, w = simd.address(table, 0), simd.address(twiddles, 0)
     if flags[ENERGY]:
         rows[chunk, :] = 0.0
     for k in range(chunk * lines // chunks, (chunk + 1) * lines // chunks):
         of = simd.address(spectrum, k * wide)
-        transform(of, simd.address(of, LANES), step, work, line, simd.address(line, LANES), wide, t, w)
+        fft.transform(of, simd.address(of, fft.LANES), step, work, line, simd.address(line, fft.LANES), wide, t, w)
         if flags[ENERGY]:
             _energy(line, k, nx, ny, green, virial, inverse, twice, chunk, rows)
         g = simd.address(green, k * size)
         for x in range(nx):
-            f = simd.load(g, x * LANES, 16)
+            f = simd.load(g, x * fft.LANES, 16)
             simd.store(line, x * wide, f * simd.load(line, x * wide, 16))
-            simd.store(line, x * wide + LANES, f * simd.load(line, x * wide + LANES, 16))
-        transform(simd.address(line, LANES), line, wide, work, simd.address(of, LANES), of, step, t, w)
-    give_slot(slots, slot)
+            simd.store(line, x * wide + fft.LANES, f * simd.load(line, x * wide + fft.LANES, 16))
+        fft.transform(simd.address(line, fft.LANES), line, wide, work, simd.address(of, fft.LANES), of, step, t, w)
+    slots.give_slot(slots, slot)
 
 
 @inner
@@ -191,14 +189,14 @@ def _signed(k, n):
 def _energy(line, k, nx, ny, green, virial, inverse, twice, chunk, rows):
     """Add energy and virial of a line of the spectrum, of which `line` holds the double, to rows[chunk]."""
     block, ky = k // ny, _signed(k % ny, ny)
-    kz = simd.convert(simd.iota(16), np.float64) + LANES * block
+    kz = simd.convert(simd.iota(16), np.float64) + fft.LANES * block
     zero = simd.splat(0.0, 16)
     energy, xx, xy, xz, yy, yz, zz = zero, zero, zero, zero, zero, zero, zero
-    weight = simd.load(twice, block * LANES, 16) * 0.25
+    weight = simd.load(twice, block * fft.LANES, 16) * 0.25
     for x in range(nx):
-        at = (k * nx + x) * LANES
-        re = simd.convert(simd.load(line, x * 2 * LANES, 16), np.float64)
-        im = simd.convert(simd.load(line, x * 2 * LANES + LANES, 16), np.float64)
+        at = (k * nx + x) * fft.LANES
+        re = simd.convert(simd.load(line, x * 2 * fft.LANES, 16), np.float64)
+        im = simd.convert(simd.load(line, x * 2 * fft.LANES + fft.LANES, 16), np.float64)
         power = weight * (re * re + im * im)
         energy = energy + power * simd.convert(simd.load(green, at, 16), np.float64)
         v = power * simd.convert(simd.load(virial, at, 16), np.float64)
@@ -215,14 +213,14 @@ def _energy(line, k, nx, ny, green, virial, inverse, twice, chunk, rows):
         rows[chunk, b] += v
 
 
-@kernel(**OUTER)
+@kernel(**fft.OUTER)
 def backward(chunk, chunks, sizes, layout, spectrum, slots, rows, scratch, mesh, y_table, y_twiddles, z_table, z_twiddles):
     """Transform the chunk's planes back along y and z into bricks, with copies of what lies beyond the period."""
-    nx, ny, nz, plane, line, row = sizes[NX], sizes[NY], sizes[NZ], sizes[PLANE], LANES * sizes[BRICKS_Z], layout[_ROW]
-    slot = take_slot(slots)
+    nx, ny, nz, plane, line, row = sizes[NX], sizes[NY], sizes[NZ], sizes[PLANE], fft.LANES * sizes[BRICKS_Z], layout[_ROW]
+    slot = slots.take_slot(slots)
     r, s = simd.address(rows, slot * rows.shape[1]), simd.address(scratch, slot * scratch.shape[1])
     for x in range(chunk * nx // chunks, (chunk + 1) * nx // chunks):
-        plane_backward(simd.address(spectrum, x * layout[_SPECTRUM]), s, r, simd.address(layout, 0), simd.address(y_table, 0),
+        fft.plane_backward(simd.address(spectrum, x * layout[_SPECTRUM]), s, r, simd.address(layout, 0), simd.address(y_table, 0),
                        simd.address(y_twiddles, 0), simd.address(z_table, 0), simd.address(z_twiddles, 0))
         for z in range(nz):
             simd.store(r, z * row + ny, simd.load(r, z * row, 8))
@@ -236,15 +234,15 @@ def backward(chunk, chunks, sizes, layout, spectrum, slots, rows, scratch, mesh,
                 a, b, c, d = _four_bricks(simd.load(r, of, 16), simd.load(r, of + row, 16), simd.load(r, of + 2 * row, 16),
                                           simd.load(r, of + 3 * row, 16))
                 for copy in range(x, nx + sizes[POINTS] - 1, nx):
-                    p = simd.address(mesh, copy * plane + y * line + z * LANES)
+                    p = simd.address(mesh, copy * plane + y * line + z * fft.LANES)
                     simd.store(p, 0, a)
                     simd.store(p, line, b)
                     simd.store(p, 2 * line, c)
                     simd.store(p, 3 * line, d)
-    give_slot(slots, slot)
+    slots.give_slot(slots, slot)
 
 
-@kernel(**OUTER)
+@kernel(**fft.OUTER)
 def influence(chunk, chunks, dispersion, alpha, scale, layout, inverse, moduli_x, moduli_y, moduli_z, green, virial):
     """Half the influence function over the moduli [n] (their inverses; 0 where there is no such frequency), and its virial.
 
@@ -255,8 +253,8 @@ def influence(chunk, chunks, dispersion, alpha, scale, layout, inverse, moduli_x
     b_per_m, zero = np.pi / alpha, simd.splat(0.0, 16)
     for k in range(chunk * lines // chunks, (chunk + 1) * lines // chunks):
         block, ky = k // ny, _signed(k % ny, ny)
-        kz = simd.convert(simd.iota(16), np.float64) + LANES * block
-        by = simd.load(moduli_z, block * LANES, 16) * (0.5 * scale * moduli_y[k % ny])
+        kz = simd.convert(simd.iota(16), np.float64) + fft.LANES * block
+        by = simd.load(moduli_z, block * fft.LANES, 16) * (0.5 * scale * moduli_y[k % ny])
         for x in range(nx):
             mx, my, mz = _vector(_signed(x, nx), ky, kz, inverse)
             square = mx * mx + my * my + mz * mz
@@ -273,6 +271,6 @@ def influence(chunk, chunks, dispersion, alpha, scale, layout, inverse, moduli_x
                 f = simd.select(origin, zero, decay / safe)
                 slope = f * (-2.0 - 2.0 * b2) / safe
             factor = by * moduli_x[x]
-            at = (k * nx + x) * LANES
+            at = (k * nx + x) * fft.LANES
             simd.store(green, at, simd.convert(f * factor, green.dtype))
             simd.store(virial, at, simd.convert(slope * factor, green.dtype))

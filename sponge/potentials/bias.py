@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from triskele.sponge import cv
-from triskele.sponge.cv.compiled import Evaluation
-from triskele.sponge.cv.variable import CollectiveVariable, as_variables
-from triskele.sponge.handle import Handle
-from triskele.sponge.potential import Potential
+from .. import cv
+from ..cv.compiled import Evaluation
+from ..cv.variable import CollectiveVariable, as_variables
+from ..handle import Handle
+from ..potential import Potential
 
 __all__ = ["BiasPotential", "umbrella"]
 
@@ -138,7 +138,7 @@ def _product(a, b, k):
 
 def example():
     """Systems for `testing`."""
-    from triskele.sponge.testing import example_system
+    from ..testing import example_system
 
     biases = [
         umbrella([cv.torsion(0, 1, 2, 3), cv.distance(0, 9), cv.angle(2, 5, 4)], centre=[3.0, 0.5, 1.0], k=[30.0, 2000.0, 100.0]),

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from triskele.core.kernels import simd
-from triskele.core.kernels.njit import device, kernel
-from triskele.sponge.indices import as_indices
-from triskele.sponge.potential import Potential
-from triskele.sponge.potentials.term_kernels import (
+from triskele.core.extend import device, kernel, simd
+
+from ..indices import as_indices
+from ..potential import Potential
+from .term_kernels import (
     angle8,
     arms8,
     close_chunk,
@@ -21,7 +21,7 @@ from triskele.sponge.potentials.term_kernels import (
     torsion8,
     torsion_forces8,
 )
-from triskele.sponge.potentials.terms import plan_terms, torsions
+from .terms import plan_terms, torsions
 
 __all__ = ["CMAP"]
 
@@ -175,7 +175,7 @@ class CMAP(Potential):
 
 def example():
     """Systems for `testing`."""
-    from triskele.sponge.testing import example_system
+    from ..testing import example_system
 
     maps = np.random.default_rng(3).normal(size=(2, 12, 12))
     phi = np.arange(4) + np.arange(7)[:, None]

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from triskele.core.kernels import simd
-from triskele.core.kernels.njit import device, kernel
-from triskele.sponge.engine.task import ENERGY
+from triskele.core.extend import device, kernel, simd
+
+from ..engine.task import ENERGY
 
 # Rows of the table of atoms [rows, padded]. Of `all_pairs` the two Lennard-Jones rows are half of sigma and 2 sqrt(epsilon)
 # (Lorentz-Berthelot: sum, product) or sqrt(sigma) and 2 sqrt(epsilon) (geometric: products); unused with a table.

@@ -13,9 +13,10 @@ from functools import cache
 
 import numpy as np
 
-from triskele.core.kernels.njit import device, kernel
-from triskele.sponge.box import minimum_image
-from triskele.sponge.engine.task import ENERGY
+from triskele.core.extend import device, kernel
+
+from ..box import minimum_image
+from ..engine.task import ENERGY
 
 __all__ = ["by_first_atom", "excluded_pairs", "polynomials"]
 

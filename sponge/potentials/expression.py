@@ -13,13 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from triskele.core.transforms.elementwise import Elementwise
-from triskele.sponge.algebra import Algebra, Term
-from triskele.sponge.box import displacement
-from triskele.sponge.expressions import FUNCTIONS, canonical, parse
-from triskele.sponge.potential import Potential
-from triskele.sponge.potentials.pair_terms import PairPotential, _truncated
-from triskele.sponge.potentials.terms import (
+from triskele.core.extend import Elementwise
+
+from ..algebra import Algebra, Term
+from ..box import displacement
+from ..expressions import FUNCTIONS, canonical, parse
+from ..potential import Potential
+from .pair_terms import PairPotential, _truncated
+from .terms import (
     ANGLE,
     BOND,
     TORSION,
@@ -350,7 +351,7 @@ def _made_pair(cls: type, state: dict) -> Any:
 
 def example():
     """Systems for `testing`."""
-    from triskele.sponge.testing import example_system
+    from ..testing import example_system
 
     terms = [
         ExpressionTerm("bond", "k*max(0, r-r0)^2 + select(step(r-0.5), 3*r, 1.5)", [[0, 9], [1, 5]], {"k": 500.0, "r0": [0.3, 0.2]}),

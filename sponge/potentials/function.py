@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 
 from triskele import core
-from triskele.sponge import units
-from triskele.sponge.box import displacement, volume
-from triskele.sponge.engine.task import Task
-from triskele.sponge.handle import Handle
-from triskele.sponge.potential import ROW, Plan, Potential, add_forces
+
+from .. import units
+from ..box import displacement, volume
+from ..engine.task import Task
+from ..handle import Handle
+from ..potential import ROW, Plan, Potential, add_forces
 
 __all__ = ["ASEPotential", "FunctionPotential"]
 
@@ -175,7 +176,7 @@ def _per_volume(positions, box, k):
 
 def example():
     """Systems for `testing`."""
-    from triskele.sponge.testing import example_system
+    from ..testing import example_system
 
     return [example_system(FunctionPotential(_gyration, {"k": 1000.0, "target": 0.3}, name="gyration")),
             example_system(FunctionPotential(_per_volume, {"k": 10.0}), box=[[0.9, 0, 0], [0.2, 0.8, 0], [-0.1, 0.3, 0.9]])]

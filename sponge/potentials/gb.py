@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from triskele.sponge.potential import Plan, Potential
-from triskele.sponge.potentials.gb_tables import MODELS, NECK_CUTOFF, Model, neck_tables
-from triskele.sponge.units import COULOMB
+from ..potential import Plan, Potential
+from ..units import COULOMB
+from .gb_tables import MODELS, NECK_CUTOFF, Model, neck_tables
 
 if TYPE_CHECKING:
-    from triskele.sponge.engine.engine import Engine
-    from triskele.sponge.system import System
+    from ..engine.engine import Engine
+    from ..system import System
 
 __all__ = ["GB", "debye_kappa"]
 
@@ -143,7 +143,7 @@ class GB(Potential):
 
     def plan(self, engine: Engine) -> Plan:
         """Kernels in four stages: integrals and Born radii, pair energies, chain rule per atom, forces through the radii."""
-        from triskele.sponge.potentials.gb_plan import plan
+        from .gb_plan import plan
 
         return plan(self, engine)
 
@@ -197,7 +197,7 @@ def debye_kappa(concentration: float, temperature: float = 300.0, dielectric: fl
     >>> round(debye_kappa(0.1), 3)
     0.757
     """
-    from triskele.sponge.units import GAS_CONSTANT
+    from ..units import GAS_CONSTANT
 
     per_volume = concentration * 0.602214076  # ions of each sign in nm^3
     return 0.73 * float(np.sqrt(8 * np.pi * COULOMB * per_volume / (dielectric * GAS_CONSTANT * temperature)))
@@ -214,7 +214,7 @@ def _vector(name, values, n):
 
 def example():
     """Systems for `testing`."""
-    from triskele.sponge.testing import example_system
+    from ..testing import example_system
 
     rng = np.random.default_rng(2)
     charges, radii, scales = rng.normal(size=12) / 2, rng.uniform(0.11, 0.18, 12), rng.uniform(0.7, 0.9, 12)

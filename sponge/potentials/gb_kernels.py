@@ -11,10 +11,10 @@ import math
 
 import numpy as np
 
-from triskele.core.kernels import simd
-from triskele.core.kernels.njit import device, kernel
-from triskele.sponge.engine.task import ENERGY
-from triskele.sponge.potentials.dense_kernels import CHARGE, X, Y, Z, eight, one
+from triskele.core.extend import device, kernel, simd
+
+from ..engine.task import ENERGY
+from .dense_kernels import CHARGE, X, Y, Z, eight, one
 
 # Rows of the table of atoms [ATOM_ROWS, padded] after X, Y, Z, CHARGE: parameters, results
 RHO, SCREEN, RADIUS, ALPHA, BETA, GAMMA, BORN, BORN_BY_INTEGRAL, BY_BORN, BY_INTEGRAL = range(4, 14)

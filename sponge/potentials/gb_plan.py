@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from triskele.sponge import units
-from triskele.sponge.engine.task import Task
-from triskele.sponge.potential import ROW, Plan
-from triskele.sponge.potentials import gb_kernels as kernels
-from triskele.sponge.potentials.dense_kernels import add_forces, pack_atoms
-from triskele.sponge.potentials.gb_tables import NECK_CUTOFF
+from .. import units
+from ..engine.task import Task
+from ..potential import ROW, Plan
+from . import gb_kernels as kernels
+from .dense_kernels import add_forces, pack_atoms
+from .gb_tables import NECK_CUTOFF
 
 if TYPE_CHECKING:
-    from triskele.sponge.engine.engine import Engine
-    from triskele.sponge.potentials.gb import GB
+    from ..engine.engine import Engine
+    from .gb import GB
 
 _CHUNK_PAIRS = 8000  # pairs of atoms in a chunk: some 50 us
 _MOST_CHUNKS = 32
@@ -23,7 +23,7 @@ _MOST_CHUNKS = 32
 
 def plan(potential: GB, engine: Engine) -> Plan:
     """Tasks of all stages; results do not depend on `engine.precision`, all is float64."""
-    from triskele.sponge.potentials.gb import PROBE, neck_pair_tables
+    from .gb import PROBE, neck_pair_tables
 
     params, model, n = potential.params, potential.constants, engine.n
     chunks = int(np.clip(n * n // 2 // _CHUNK_PAIRS, 1, _MOST_CHUNKS))

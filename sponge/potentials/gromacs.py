@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from triskele.sponge.potentials.terms import angle_potential, bond_potential, torsion_potential
+from .terms import angle_potential, bond_potential, torsion_potential
 
 __all__ = [
     "cubic_bond",
@@ -92,7 +92,7 @@ def restricted_torsion(phi, k, phi0):
 
 def example():
     """Systems for `testing`."""
-    from triskele.sponge.testing import example_system
+    from ..testing import example_system
 
     bonds = np.stack([np.arange(11), np.arange(1, 12)], axis=1)
     angles, chains = ([[*range(i, i + k)] for i in range(9)] for k in (3, 4))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from triskele.sponge.potentials.terms import bond_potential
+from .terms import bond_potential
 
 __all__ = ["harmonic_bond"]
 
@@ -32,7 +32,7 @@ def harmonic_bond(r, k, r0):
 
 def example():
     """Systems for `testing`."""
-    from triskele.sponge.testing import example_system
+    from ..testing import example_system
 
     k, r0 = np.linspace(1e4, 3e5, 11), np.linspace(0.1, 0.16, 11)
     bonds = np.stack([np.arange(11), np.arange(1, 12)], axis=1)

@@ -9,7 +9,7 @@ from llvmlite import ir
 from numba.core import types
 from numba.extending import intrinsic
 
-from triskele.core.kernels.njit import template
+from triskele.core.extend import template
 
 __all__ = ["borrow", "give_back"]
 

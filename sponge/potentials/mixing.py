@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from triskele.sponge.indices import as_indices
+from ..indices import as_indices
 
 __all__ = ["RULES", "LJTable", "root"]
 

@@ -6,17 +6,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from triskele.sponge import box as boxes
-from triskele.sponge.at_values import at_values
-from triskele.sponge.errors import BoxError
-from triskele.sponge.pme.mesh import grid_size
-from triskele.sponge.potential import Plan, Potential
-from triskele.sponge.potentials import ewald_parameters, nonbonded_energy
-from triskele.sponge.potentials.mixing import RULES, LJTable
+from .. import box as boxes
+from ..at_values import at_values
+from ..errors import BoxError
+from ..pme.mesh import grid_size
+from ..potential import Plan, Potential
+from . import ewald_parameters, nonbonded_energy
+from .mixing import RULES, LJTable
 
 if TYPE_CHECKING:
-    from triskele.sponge.engine.engine import Engine
-    from triskele.sponge.system import System
+    from ..engine.engine import Engine
+    from ..system import System
 
 __all__ = ["METHODS", "Nonbonded"]
 
@@ -224,13 +224,13 @@ class Nonbonded(Potential):
 
     def plan(self, engine: Engine) -> Plan:
         """Pair kernels over the neighbour list, the correction of excluded pairs, the reciprocal sum, the tail."""
-        from triskele.sponge.potentials.nonbonded_plan import plan
+        from .nonbonded_plan import plan
 
         return plan(self, engine)
 
     def param_gradients(self, engine: Engine) -> dict[str, np.ndarray] | None:
         """Derivatives of the energy by all parameters at what `engine` has last computed; None if there are no kernels for them."""
-        from triskele.sponge.potentials.nonbonded_gradients import gradients
+        from .nonbonded_gradients import gradients
 
         return gradients(self, engine)
 
@@ -263,7 +263,7 @@ def _vector(name, values, n):
 
 def example():
     """Systems for `testing`."""
-    from triskele.sponge.testing import example_system
+    from ..testing import example_system
 
     rng = np.random.default_rng(4)
     n, leaning = 64, np.array([[1.6, 0, 0], [0.3, 1.5, 0], [-0.2, 0.4, 1.7]])

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from scipy.special import erf, erfc
 
-from triskele.sponge import box as boxes
-from triskele.sponge import pme
-from triskele.sponge.at_values import Part
-from triskele.sponge.potentials.mixing import root
-from triskele.sponge.potentials.nonbonded_pairs import find_pairs
-from triskele.sponge.units import COULOMB
+from .. import box as boxes
+from .. import pme
+from ..at_values import Part
+from ..units import COULOMB
+from .mixing import root
+from .nonbonded_pairs import find_pairs
 
 __all__ = ["Form", "excluded", "jump_at_cutoff", "long_range_dispersion", "reciprocal", "terms"]
 

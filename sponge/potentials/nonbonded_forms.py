@@ -20,14 +20,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.special import erf
 
-from triskele.core.compile.generated import load_module
-from triskele.sponge.engine.program import Phase, Program
-from triskele.sponge.engine.task import N_FLAGS
-from triskele.sponge.potentials.nonbonded_kernels import PairPlan
-from triskele.sponge.units import COULOMB
+from triskele.core.extend import load_module
+
+from ..engine.program import Phase, Program
+from ..engine.task import N_FLAGS
+from ..units import COULOMB
+from .nonbonded_kernels import PairPlan
 
 if TYPE_CHECKING:
-    from triskele.sponge.engine.engine import Engine
+    from ..engine.engine import Engine
 
 __all__ = ["PairForm", "ewald_root", "pair_gradients", "plan_pairs"]
 
@@ -213,8 +214,8 @@ class PairForm:
         by_class = self.functions["plain"] is not None
         return (
             "import numpy as np\n\n"
-            "from triskele.core.kernels import simd\n"
-            "from triskele.core.kernels.njit import kernel, template\n"
+            "from triskele.core.extend import simd\n"
+            "from triskele.core.extend import kernel, template\n"
             "from triskele.sponge.potentials.nonbonded_kernels import (energy_loop, force_energy_loop, force_loop,\n"
             "                                                          gradient_loop)\n"
             f"from triskele.sponge.potentials.nonbonded_kernels import {inverse} as two_over_r\n\n\n"

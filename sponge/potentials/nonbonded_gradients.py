@@ -8,17 +8,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from triskele import core
-from triskele.core.compile.generated import load_module
-from triskele.sponge import box as boxes
-from triskele.sponge.engine.program import Phase, Program
-from triskele.sponge.engine.task import N_FLAGS, Task
-from triskele.sponge.potentials.nonbonded_energy import excluded, long_range_dispersion
-from triskele.sponge.units import COULOMB
+from triskele.core.extend import load_module
+
+from .. import box as boxes
+from ..engine.program import Phase, Program
+from ..engine.task import N_FLAGS, Task
+from ..units import COULOMB
+from .nonbonded_energy import excluded, long_range_dispersion
 
 if TYPE_CHECKING:
-    from triskele.sponge.engine.engine import Engine
-    from triskele.sponge.potentials.nonbonded import Nonbonded
-    from triskele.sponge.potentials.nonbonded_plan import NonbondedPlan
+    from ..engine.engine import Engine
+    from .nonbonded import Nonbonded
+    from .nonbonded_plan import NonbondedPlan
 
 __all__ = ["gradients"]
 

@@ -34,17 +34,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from triskele.core.kernels import simd
-from triskele.core.kernels.njit import kernel, template
-from triskele.sponge.engine.task import ENERGY, Task
-from triskele.sponge.neighbors.lanes import first, second
-from triskele.sponge.neighbors.state import CLUSTERS, END, LJ_END, PLAIN_END, SHIFT, START, I, aligned_zeros
-from triskele.sponge.potential import ROW, Plan
-from triskele.sponge.potentials.lease import borrow, give_back
+from triskele.core.extend import kernel, simd, template
+
+from ..engine.task import ENERGY, Task
+from ..neighbors.lanes import first, second
+from ..neighbors.state import CLUSTERS, END, LJ_END, PLAIN_END, SHIFT, START, I, aligned_zeros
+from ..potential import ROW, Plan
+from .lease import borrow, give_back
 
 if TYPE_CHECKING:
-    from triskele.sponge.engine.engine import Engine
-    from triskele.sponge.neighbors import NeighborList
+    from ..engine.engine import Engine
+    from ..neighbors import NeighborList
 
 __all__ = ["PairPlan", "energy_loop", "force_energy_loop", "force_loop", "gradient_loop", "two_over_r", "two_over_r_exact"]
 

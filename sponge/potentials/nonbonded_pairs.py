@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from triskele.core.kernels.njit import device, kernel
-from triskele.sponge.box import minimum_image
+from triskele.core.extend import device, kernel
+
+from ..box import minimum_image
 
 __all__ = ["find_pairs"]
 

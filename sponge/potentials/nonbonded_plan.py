@@ -7,24 +7,24 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from triskele.sponge import box as boxes
-from triskele.sponge import units
-from triskele.sponge.engine.program import Phase
-from triskele.sponge.engine.task import Task
-from triskele.sponge.neighbors.state import BUILDS
-from triskele.sponge.pme.ewald import Ewald
-from triskele.sponge.pme.mesh import PME
-from triskele.sponge.pme.split import SplitPME
-from triskele.sponge.potential import ROW, Plan, add_forces
-from triskele.sponge.potentials import dense_kernels as dense
-from triskele.sponge.potentials.exclusion_kernels import by_first_atom, excluded_pairs, polynomials
-from triskele.sponge.potentials.nonbonded_energy import jump_at_cutoff, long_range_dispersion
-from triskele.sponge.potentials.nonbonded_forms import PairForm, plan_pairs
-from triskele.sponge.sampling.split import REST, SOLUTE
+from .. import box as boxes
+from .. import units
+from ..engine.program import Phase
+from ..engine.task import Task
+from ..neighbors.state import BUILDS
+from ..pme.ewald import Ewald
+from ..pme.mesh import PME
+from ..pme.split import SplitPME
+from ..potential import ROW, Plan, add_forces
+from ..sampling.split import REST, SOLUTE
+from . import dense_kernels as dense
+from .exclusion_kernels import by_first_atom, excluded_pairs, polynomials
+from .nonbonded_energy import jump_at_cutoff, long_range_dispersion
+from .nonbonded_forms import PairForm, plan_pairs
 
 if TYPE_CHECKING:
-    from triskele.sponge.engine.engine import Engine
-    from triskele.sponge.potentials.nonbonded import Nonbonded
+    from ..engine.engine import Engine
+    from .nonbonded import Nonbonded
 
 __all__ = ["NonbondedPlan", "plan"]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from triskele.sponge.potentials.terms import bond_potential
-from triskele.sponge.units import COULOMB
+from ..units import COULOMB
+from .terms import bond_potential
 
 __all__ = ["pair14"]
 
@@ -33,7 +33,7 @@ def pair14(r, charge_product, sigma, epsilon):
 
 def example():
     """Systems for `testing`."""
-    from triskele.sponge.testing import example_system
+    from ..testing import example_system
 
     pairs = [[i, i + 3] for i in range(9)]
     return example_system(pair14(pairs, charge_product=np.linspace(-0.2, 0.2, 9), sigma=np.linspace(0.2, 0.3, 9), epsilon=0.4))

@@ -7,18 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from triskele.core.compile.generated import load_module
-from triskele.core.kernels import simd
-from triskele.core.kernels.njit import template
-from triskele.sponge.codegen import Output, expressions
-from triskele.sponge.engine.program import Phase, Program
-from triskele.sponge.engine.task import ENERGY, N_FLAGS, Task
-from triskele.sponge.potential import ROW, Plan
-from triskele.sponge.potentials import dense_kernels as dense
+from triskele.core.extend import load_module, simd, template
+
+from ..codegen import Output, expressions
+from ..engine.program import Phase, Program
+from ..engine.task import ENERGY, N_FLAGS, Task
+from ..potential import ROW, Plan
+from . import dense_kernels as dense
 
 if TYPE_CHECKING:
-    from triskele.sponge.engine.engine import Engine
-    from triskele.sponge.potentials.pair_terms import PairPotential
+    from ..engine.engine import Engine
+    from .pair_terms import PairPotential
 
 __all__ = ["all_pairs_loop", "gradients", "plan"]
 
@@ -109,8 +108,8 @@ def _functions(code: _Code) -> str:
 
 def _source(code: _Code, load: str, imports: str, functions: str, kernels: list[tuple[str, str, str, str]]) -> str:
     """Source of a module; `functions` are written first, since they collect the numbers."""
-    return ("import numpy as np\n\nfrom triskele.core.kernels import simd\n"
-            f"from triskele.core.kernels.njit import kernel, template\n{imports}\n" + code.constants() + load + functions
+    return ("import numpy as np\n\nfrom triskele.core.extend import simd\n"
+            f"from triskele.core.extend import kernel, template\n{imports}\n" + code.constants() + load + functions
             + "".join(f"\n\n@kernel(nogil=True)\ndef {name}({arguments}):\n    {loop}({arguments}, constants, load, {function})\n"
                       for name, loop, arguments, function in kernels))  # fmt: skip
 
@@ -124,7 +123,7 @@ def _cluster_code(potential: PairPotential, engine: Engine) -> tuple[_Code, str]
 
 
 def _cluster_pairs(potential: PairPotential, engine: Engine) -> Plan:
-    from triskele.sponge.potentials.nonbonded_kernels import PairPlan
+    from .nonbonded_kernels import PairPlan
 
     code, load = _cluster_code(potential, engine)
     source = _source(
@@ -239,7 +238,7 @@ def all_pairs_loop(chunk, chunks, n, atoms, numbers, masked, blocks, bits, sums,
 
 
 def _all_pairs(potential: PairPotential, engine: Engine) -> Plan:
-    from triskele.sponge.potentials.nonbonded_plan import _masks as masks
+    from .nonbonded_plan import _masks as masks
 
     n = engine.n
     code = _Code(potential, "float64", 8, [])

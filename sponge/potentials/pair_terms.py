@@ -13,18 +13,19 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from triskele.core.transforms.elementwise import Elementwise, elementwise
-from triskele.sponge.at_values import Part, at_values
-from triskele.sponge.box import displacement, largest_cutoff
-from triskele.sponge.errors import BoxError
-from triskele.sponge.indices import as_indices
-from triskele.sponge.potential import Potential
-from triskele.sponge.potentials.mixing import root
-from triskele.sponge.potentials.nonbonded_pairs import find_pairs
-from triskele.sponge.potentials.terms import class_and_state, potential_class, present_function
+from triskele.core.extend import Elementwise, elementwise
+
+from ..at_values import Part, at_values
+from ..box import displacement, largest_cutoff
+from ..errors import BoxError
+from ..indices import as_indices
+from ..potential import Potential
+from .mixing import root
+from .nonbonded_pairs import find_pairs
+from .terms import class_and_state, potential_class, present_function
 
 if TYPE_CHECKING:
-    from triskele.sponge.engine.engine import Engine
+    from ..engine.engine import Engine
 
 __all__ = ["PairPotential", "pair_potential"]
 
@@ -146,13 +147,13 @@ class PairPotential(Potential):
         return tuple(float(np.max(np.abs(function.partial(*names)(inside, *values)))) for names in ((r,), (r, r)))  # type: ignore[return-value]
 
     def plan(self, engine):
-        from triskele.sponge.potentials import pair_kernels
+        from . import pair_kernels
 
         return pair_kernels.plan(self, engine)
 
     def param_gradients(self, engine: Engine) -> dict[str, np.ndarray] | None:
         """Derivatives of the energy by all parameters at what `engine` has last computed; None if there are no kernels for them."""
-        from triskele.sponge.potentials import pair_kernels
+        from . import pair_kernels
 
         return pair_kernels.gradients(self, engine)
 
@@ -287,7 +288,7 @@ def _lennard_jones(r, sigma, epsilon):
 
 def example():
     """Systems for `testing`."""
-    from triskele.sponge.testing import example_system
+    from ..testing import example_system
 
     exponential_6, lennard_jones = (pair_potential(f) for f in (_exponential_6, _lennard_jones))
     n = 14

@@ -10,9 +10,9 @@ import math
 
 import numpy as np
 
-from triskele.core.kernels import simd
-from triskele.core.kernels.njit import kernel
-from triskele.sponge.potentials.term_kernels import (
+from triskele.core.extend import kernel, simd
+
+from .term_kernels import (
     arms8,
     close_chunk,
     is_term,
@@ -21,7 +21,7 @@ from triskele.sponge.potentials.term_kernels import (
     torsion8,
     torsion_forces8,
 )
-from triskele.sponge.potentials.terms import TORSION, generated_kernel, plan_terms, torsion_potential
+from .terms import TORSION, generated_kernel, plan_terms, torsion_potential
 
 __all__ = ["periodic_torsion"]
 
@@ -109,7 +109,7 @@ def periodic_torsion(phi, k, periodicity, phase):
 
 def example():
     """Systems for `testing`."""
-    from triskele.sponge.testing import example_system
+    from ..testing import example_system
 
     chains = np.arange(4) + np.arange(9)[:, None]
     chains = np.concatenate([chains, chains[:5], chains[:3, ::-1]])

@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from triskele.core.kernels.njit import kernel
-from triskele.sponge.box import displacement, minimum_image
-from triskele.sponge.engine.task import ENERGY, Task
-from triskele.sponge.indices import as_indices
-from triskele.sponge.potential import ROW, Plan, Potential
-from triskele.sponge.potentials.terms import angle_potential, bond_potential, torsion_potential
+from triskele.core.extend import kernel
+
+from ..box import displacement, minimum_image
+from ..engine.task import ENERGY, Task
+from ..indices import as_indices
+from ..potential import ROW, Plan, Potential
+from .terms import angle_potential, bond_potential, torsion_potential
 
 __all__ = ["PositionRestraint", "angle_restraint", "distance_restraint", "torsion_restraint"]
 
@@ -170,7 +171,7 @@ class PositionRestraint(Potential):
 
 def example():
     """Systems for `testing`."""
-    from triskele.sponge.testing import example_system
+    from ..testing import example_system
 
     restraints = [
         distance_restraint([[0, 9], [1, 5], [2, 8]], k=500.0, lower=[0.1, 0.9, 0.2], upper=[0.15, 1.2, 0.21]),

@@ -15,9 +15,9 @@ import math
 
 import numpy as np
 
-from triskele.core.kernels import simd
-from triskele.core.kernels.njit import device, kernel, template
-from triskele.sponge.engine.task import ENERGY
+from triskele.core.extend import device, kernel, simd, template
+
+from ..engine.task import ENERGY
 
 LANES = 8  # of a block: one full vector of float64 on processors with AVX-512, two on others
 _XYZ = np.uint64(7)  # the lanes of a vector of four that hold a position

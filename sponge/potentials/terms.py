@@ -13,16 +13,16 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from triskele.core.compile.generated import load_module
-from triskele.core.transforms.elementwise import Elementwise, elementwise
-from triskele.sponge.box import displacement
-from triskele.sponge.codegen import Output, expressions
-from triskele.sponge.engine.task import Task
-from triskele.sponge.fingerprint import fingerprint_of
-from triskele.sponge.handle import Handle
-from triskele.sponge.indices import as_indices
-from triskele.sponge.potential import ROW, Plan, Potential
-from triskele.sponge.potentials.term_kernels import LANES, add_buffers
+from triskele.core.extend import Elementwise, elementwise, load_module
+
+from ..box import displacement
+from ..codegen import Output, expressions
+from ..engine.task import Task
+from ..fingerprint import fingerprint_of
+from ..handle import Handle
+from ..indices import as_indices
+from ..potential import ROW, Plan, Potential
+from .term_kernels import LANES, add_buffers
 
 __all__ = ["TermPotential", "angle_potential", "bond_potential", "plan_terms", "torsion_potential"]
 
@@ -80,8 +80,8 @@ _ANGLES = ("theta0", "phi0", "phase")  # parameters that are often given in degr
 ANGLE = Kind(3, angles, "angle_loop", ("x", "cosine", "sine"), {"cos(x)": "cosine", "sin(x)": "sine"}, 0, 2048)
 TORSION = Kind(4, torsions, "torsion_loop", ("x", "cosine", "sine"), {"cos(x)": "cosine", "sin(x)": "sine"}, 0, 1024)
 
-_SOURCE = """from triskele.core.kernels import simd
-from triskele.core.kernels.njit import device, kernel
+_SOURCE = """from triskele.core.extend import simd
+from triskele.core.extend import device, kernel
 from triskele.sponge.potentials.term_kernels import {loop}
 import numpy as np
 

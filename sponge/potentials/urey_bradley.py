@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from triskele.sponge.potentials.terms import bond_potential
+from .terms import bond_potential
 
 __all__ = ["urey_bradley"]
 
@@ -26,6 +26,6 @@ def urey_bradley(r, k, r0):
 
 def example():
     """Systems for `testing`."""
-    from triskele.sponge.testing import example_system
+    from ..testing import example_system
 
     return example_system(urey_bradley([[0, 2], [3, 1], [2, 4]], k=[5e3, 1e4, 2e4], r0=0.25))

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from triskele.sponge.report.reporter import Reporter
+from .reporter import Reporter
 
 if TYPE_CHECKING:
-    from triskele.sponge.simulation import Simulation
+    from ..simulation import Simulation
 
 __all__ = ["Callback"]
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from triskele.sponge.report.reporter import FileReporter
+from .reporter import FileReporter
 
 if TYPE_CHECKING:
-    from triskele.sponge.simulation import Simulation
+    from ..simulation import Simulation
 
 __all__ = ["CSV"]
 

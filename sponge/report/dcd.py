@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from triskele.sponge import box as boxes
-from triskele.sponge.errors import ReporterError
-from triskele.sponge.report.reporter import FileReporter
+from .. import box as boxes
+from ..errors import ReporterError
+from .reporter import FileReporter
 
 if TYPE_CHECKING:
-    from triskele.sponge.simulation import Simulation
+    from ..simulation import Simulation
 
 __all__ = ["DCD"]
 

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from triskele.sponge.errors import ReporterError
-from triskele.sponge.report.optional import need
-from triskele.sponge.report.reporter import Reporter, check_path
-from triskele.sponge.report.staged import StagedFile
+from ..errors import ReporterError
+from .optional import need
+from .reporter import Reporter, check_path
+from .staged import StagedFile
 
 if TYPE_CHECKING:
-    from triskele.sponge.simulation import Simulation
+    from ..simulation import Simulation
 
 __all__ = ["H5MD"]
 

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from triskele.sponge.errors import ReporterError
-from triskele.sponge.report.reporter import Reporter
+from ..errors import ReporterError
+from .reporter import Reporter
 
 if TYPE_CHECKING:
-    from triskele.sponge.simulation import Simulation
+    from ..simulation import Simulation
 
 __all__ = ["Log"]
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from triskele.sponge.load.pdb import conect_lines, cryst1, pdb_model
-from triskele.sponge.report.reporter import FileReporter
+from ..load.pdb import conect_lines, cryst1, pdb_model
+from .reporter import FileReporter
 
 if TYPE_CHECKING:
-    from triskele.sponge.simulation import Simulation
+    from ..simulation import Simulation
 
 __all__ = ["PDB"]
 

@@ -6,11 +6,11 @@ import os
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from triskele.sponge.errors import ReporterError
-from triskele.sponge.sealed import Sealed
+from ..errors import ReporterError
+from ..sealed import Sealed
 
 if TYPE_CHECKING:
-    from triskele.sponge.simulation import Simulation
+    from ..simulation import Simulation
 
 __all__ = ["FileReporter", "Reporter", "check_path"]
 

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from triskele import core
-from triskele.sponge.cv.variable import CollectiveVariable, VariableError
-from triskele.sponge.errors import ReporterError
-from triskele.sponge.report.reporter import FileReporter, Reporter
+
+from ..cv.variable import CollectiveVariable, VariableError
+from ..errors import ReporterError
+from .reporter import FileReporter, Reporter
 
 if TYPE_CHECKING:
-    from triskele.sponge.simulation import Simulation
+    from ..simulation import Simulation
 
 __all__ = ["Variables"]
 

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from triskele.sponge.report.optional import need
-from triskele.sponge.report.reporter import FileReporter
+from .optional import need
+from .reporter import FileReporter
 
 if TYPE_CHECKING:
-    from triskele.sponge.simulation import Simulation
+    from ..simulation import Simulation
 
 __all__ = ["XTC"]
 

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from triskele.sponge.sealed import Fixed
+from ..sealed import Fixed
 
 if TYPE_CHECKING:
-    from triskele.sponge.engine.engine import Engine
-    from triskele.sponge.engine.program import Phase
-    from triskele.sponge.integrators.base import Integrator
-    from triskele.sponge.potential import Plan
-    from triskele.sponge.sampling.split import EnergySplit
-    from triskele.sponge.system import System
+    from ..engine.engine import Engine
+    from ..engine.program import Phase
+    from ..integrators.base import Integrator
+    from ..potential import Plan
+    from ..system import System
+    from .split import EnergySplit
 
 __all__ = ["Sampling"]
 

@@ -18,8 +18,9 @@ from typing import Any
 
 import numpy as np
 
-from triskele.core.kernels.njit import kernel
-from triskele.sponge.sampling.reweighting import EnergyHistogram, logsumexp, solve
+from triskele.core.extend import kernel
+
+from .reweighting import EnergyHistogram, logsumexp, solve
 
 __all__ = ["ESTIMATORS", "MBAR", "Approximation", "Iteration", "LadderWeights", "from_mean_energies", "from_one_temperature"]
 

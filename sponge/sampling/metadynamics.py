@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from triskele.sponge import units
-from triskele.sponge.cv.compiled import Evaluation, status_code
-from triskele.sponge.cv.variable import CollectiveVariable, VariableError, as_variables
-from triskele.sponge.engine.program import Phase
-from triskele.sponge.engine.task import Task
-from triskele.sponge.sampling import metadynamics_kernels as kernels
-from triskele.sponge.sampling.base import Sampling
+from .. import units
+from ..cv.compiled import Evaluation, status_code
+from ..cv.variable import CollectiveVariable, VariableError, as_variables
+from ..engine.program import Phase
+from ..engine.task import Task
+from . import metadynamics_kernels as kernels
+from .base import Sampling
 
 __all__ = ["FreeEnergyEstimate", "Metadynamics"]
 

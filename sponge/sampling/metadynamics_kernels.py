@@ -15,8 +15,7 @@ import math
 
 import numpy as np
 
-from triskele.core.kernels import simd
-from triskele.core.kernels.njit import device, kernel
+from triskele.core.extend import device, kernel, simd
 
 # the words of Engine.flags that are used here, as engine.task has them
 _STEP, _STATUS = 0, 1

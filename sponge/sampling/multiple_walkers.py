@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from triskele.sponge.checkpoint import _fields, differences
-from triskele.sponge.sampling.base import Sampling
-from triskele.sponge.sampling.replicas import Replicas
-from triskele.sponge.simulation import Simulation
+from ..checkpoint import _fields, differences
+from ..simulation import Simulation
+from .base import Sampling
+from .replicas import Replicas
 
 __all__ = ["MultipleWalkers"]
 

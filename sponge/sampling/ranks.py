@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from triskele.core import get_threads
-from triskele.core.mpi import location, world
+from triskele.core.extend import mpi
 
 __all__ = ["Ranks"]
 
@@ -42,13 +42,13 @@ class Ranks:
     """
 
     def __init__(self, n: int, comm: Any = None):
-        self._comm = world("replicas") if comm is None else comm
+        self._comm = mpi.world("replicas") if comm is None else comm
         self.rank, self.size = (self._comm.Get_rank(), self._comm.Get_size()) if self._comm is not None else (0, 1)
         if self.size > n:
             raise ValueError(f"replicas: there must be at least as many replicas as MPI ranks, got {n} replicas on {self.size} ranks")
         self._first = [n * r // self.size for r in range(self.size + 1)]
         self.own = range(self._first[self.rank], self._first[self.rank + 1])
-        here = location()
+        here = mpi.location()
         self.threads = max(1, get_threads() // self.gather(here).count(here))
 
     def owner(self, k: int) -> int:

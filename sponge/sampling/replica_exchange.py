@@ -9,15 +9,16 @@ from typing import Any, Literal
 import numpy as np
 
 from triskele.core import random
-from triskele.core.random.streams import Fold
-from triskele.sponge import box as boxes
-from triskele.sponge import units
-from triskele.sponge.analysis.mbar import Mbar, mbar
-from triskele.sponge.integrators.base import Integrator
-from triskele.sponge.sampling.base import Sampling
-from triskele.sponge.sampling.replicas import Replicas, replica_seed
-from triskele.sponge.simulation import Simulation
-from triskele.sponge.system import System
+from triskele.core.random import Fold
+
+from .. import box as boxes
+from .. import units
+from ..analysis.mbar import Mbar, mbar
+from ..integrators.base import Integrator
+from ..simulation import Simulation
+from ..system import System
+from .base import Sampling
+from .replicas import Replicas, replica_seed
 
 __all__ = ["ReplicaExchange"]
 

@@ -13,16 +13,17 @@ from typing import Any
 import numpy as np
 
 from triskele.core import get_threads, random, set_threads
-from triskele.core.interrupt import patient_interrupts
-from triskele.sponge import errors
-from triskele.sponge.checkpoint import differences, read_checkpoint, write_checkpoint
-from triskele.sponge.errors import CheckpointError
-from triskele.sponge.report.checkpoint import Checkpoint
-from triskele.sponge.report.reporter import Reporter
-from triskele.sponge.run_loop import _close, _report
-from triskele.sponge.sampling.ranks import Ranks
-from triskele.sponge.sealed import Fixed
-from triskele.sponge.simulation import Simulation
+from triskele.core.extend import patient_interrupts
+
+from .. import errors
+from ..checkpoint import differences, read_checkpoint, write_checkpoint
+from ..errors import CheckpointError
+from ..report.checkpoint import Checkpoint
+from ..report.reporter import Reporter
+from ..run_loop import _close, _report
+from ..sealed import Fixed
+from ..simulation import Simulation
+from .ranks import Ranks
 
 __all__ = ["Replicas", "replica_seed"]
 

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from triskele.sponge.potential import Potential
-from triskele.sponge.potentials.cmap import CMAP
-from triskele.sponge.potentials.gb import GB
-from triskele.sponge.potentials.mixing import LJTable
-from triskele.sponge.potentials.nonbonded import Nonbonded
-from triskele.sponge.system import System
+from ..potential import Potential
+from ..potentials.cmap import CMAP
+from ..potentials.gb import GB
+from ..potentials.mixing import LJTable
+from ..potentials.nonbonded import Nonbonded
+from ..system import System
 
 __all__ = ["rest2"]
 

@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from triskele.sponge import units
-from triskele.sponge.analysis.statistics import statistical_inefficiency
+from .. import units
+from ..analysis.statistics import statistical_inefficiency
 
 __all__ = ["EnergyHistogram", "PoorOverlapWarning", "Reweighting", "count_round_trips", "kish", "log_mixture", "mean_probabilities", "solve"]
 

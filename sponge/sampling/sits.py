@@ -7,23 +7,23 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from triskele.sponge.engine.engine import Engine
-from triskele.sponge.engine.program import Phase
-from triskele.sponge.engine.task import STEP, Task
-from triskele.sponge.potential import ROW, Plan
-from triskele.sponge.sampling.base import Sampling
-from triskele.sponge.sampling.history import ITERATE, OBSERVE, PRODUCE, History
-from triskele.sponge.sampling.ladder_weights import ESTIMATORS, LadderWeights, approximate, from_mean_energies
-from triskele.sponge.sampling.reweighting import Reweighting, count_round_trips, mean_probabilities
-from triskele.sponge.sampling.sits_kernels import factor, record
-from triskele.sponge.sampling.sits_sharing import Sharing
-from triskele.sponge.sampling.split import EnergySplit, enhanced_terms, solute_mask
-from triskele.sponge.units import GAS_CONSTANT
+from ..engine.engine import Engine
+from ..engine.program import Phase
+from ..engine.task import STEP, Task
+from ..potential import ROW, Plan
+from ..units import GAS_CONSTANT
+from .base import Sampling
+from .history import ITERATE, OBSERVE, PRODUCE, History
+from .ladder_weights import ESTIMATORS, LadderWeights, approximate, from_mean_energies
+from .reweighting import Reweighting, count_round_trips, mean_probabilities
+from .sits_kernels import factor, record
+from .sits_sharing import Sharing
+from .split import EnergySplit, enhanced_terms, solute_mask
 
 if TYPE_CHECKING:
-    from triskele.sponge.integrators.base import Integrator
-    from triskele.sponge.simulation import Simulation
-    from triskele.sponge.system import System
+    from ..integrators.base import Integrator
+    from ..simulation import Simulation
+    from ..system import System
 
 __all__ = ["SITS"]
 

@@ -6,8 +6,9 @@ import math
 
 import numpy as np
 
-from triskele.core.kernels.njit import kernel
-from triskele.sponge.engine.task import STEP
+from triskele.core.extend import kernel
+
+from ..engine.task import STEP
 
 __all__ = ["factor", "record"]
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from triskele.sponge.sampling.ladder_weights import LadderWeights
+from .ladder_weights import LadderWeights
 
 __all__ = ["Sharing"]
 

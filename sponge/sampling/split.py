@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from triskele.sponge.engine.program import Phase
-from triskele.sponge.engine.task import ENERGY, N_FLAGS, Task
-from triskele.sponge.potential import Plan, Potential, add_forces
-from triskele.sponge.sampling.split_kernels import add_energies, clear, scale
+from ..engine.program import Phase
+from ..engine.task import ENERGY, N_FLAGS, Task
+from ..potential import Plan, Potential, add_forces
+from .split_kernels import add_energies, clear, scale
 
 if TYPE_CHECKING:
-    from triskele.sponge.engine.engine import Engine
-    from triskele.sponge.system import System
+    from ..engine.engine import Engine
+    from ..system import System
 
 __all__ = ["EnergySplit", "REST", "SOLUTE", "WITH_SOLVENT", "enhanced_terms", "solute_mask"]
 
@@ -83,10 +83,10 @@ def enhanced_terms(system: System, terms: Sequence[str] | None, where: str = "te
     where : str
         Begins error messages.
     """
-    from triskele.sponge.potentials.cmap import CMAP
-    from triskele.sponge.potentials.pair14 import pair14
-    from triskele.sponge.potentials.restraints import torsion_restraint
-    from triskele.sponge.potentials.terms import TORSION, TermPotential
+    from ..potentials.cmap import CMAP
+    from ..potentials.pair14 import pair14
+    from ..potentials.restraints import torsion_restraint
+    from ..potentials.terms import TORSION, TermPotential
 
     if terms is None:
         return tuple(p.name for p in system.potentials
@@ -160,10 +160,10 @@ class EnergySplit:
 
     def plan(self, potential: Potential) -> Plan:
         """The potential's plan with its parts told apart."""
-        from triskele.sponge.potentials.cmap import CMAP
-        from triskele.sponge.potentials.nonbonded import Nonbonded
-        from triskele.sponge.potentials.pair_terms import PairPotential
-        from triskele.sponge.potentials.terms import TermPotential
+        from ..potentials.cmap import CMAP
+        from ..potentials.nonbonded import Nonbonded
+        from ..potentials.pair_terms import PairPotential
+        from ..potentials.terms import TermPotential
 
         if isinstance(potential, (Nonbonded, PairPotential)):
             if not (potential.method == "none" if isinstance(potential, Nonbonded) else potential.cutoff is None):
@@ -190,8 +190,8 @@ class EnergySplit:
         return _Engine(self.engine, flags=self.flags)
 
     def _as_solute(self, potential):
-        from triskele.sponge.engine.engine import zero_forces
-        from triskele.sponge.potentials.restraints import PositionRestraint
+        from ..engine.engine import zero_forces
+        from ..potentials.restraints import PositionRestraint
 
         engine = self.engine
         if isinstance(potential, PositionRestraint):  # computes energies along with the sum of forces: too late

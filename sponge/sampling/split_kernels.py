@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from triskele.core.kernels.njit import kernel
-from triskele.sponge.engine.task import STATUS, STATUS_INFO
+from triskele.core.extend import kernel
+
+from ..engine.task import STATUS, STATUS_INFO
 
 __all__ = ["add_energies", "clear", "scale"]
 

@@ -8,22 +8,22 @@ from typing import Any, Literal
 
 import numpy as np
 
-from triskele.sponge import units
-from triskele.sponge.analysis.mbar import Mbar, mbar
-from triskele.sponge.analysis.wham import Wham, inefficiency_of, wham
-from triskele.sponge.cv.compiled import Evaluation
-from triskele.sponge.cv.variable import CollectiveVariable, as_variables
-from triskele.sponge.engine.program import Phase
-from triskele.sponge.engine.task import FORCES_STALE, Task
-from triskele.sponge.integrators.base import Integrator
-from triskele.sponge.potentials.bias import umbrella
-from triskele.sponge.report.checkpoint import Checkpoint
-from triskele.sponge.report.reporter import Reporter
-from triskele.sponge.sampling.base import Sampling
-from triskele.sponge.sampling.replicas import Replicas, replica_seed
-from triskele.sponge.sampling.umbrella_kernels import keep_values, move_centre
-from triskele.sponge.simulation import Simulation
-from triskele.sponge.system import System
+from .. import units
+from ..analysis.mbar import Mbar, mbar
+from ..analysis.wham import Wham, inefficiency_of, wham
+from ..cv.compiled import Evaluation
+from ..cv.variable import CollectiveVariable, as_variables
+from ..engine.program import Phase
+from ..engine.task import FORCES_STALE, Task
+from ..integrators.base import Integrator
+from ..potentials.bias import umbrella
+from ..report.checkpoint import Checkpoint
+from ..report.reporter import Reporter
+from ..simulation import Simulation
+from ..system import System
+from .base import Sampling
+from .replicas import Replicas, replica_seed
+from .umbrella_kernels import keep_values, move_centre
 
 __all__ = ["UmbrellaSampling"]
 

@@ -1,7 +1,8 @@
 """Kernels of umbrella sampling."""
 
-from triskele.core.kernels.njit import kernel
-from triskele.sponge.engine.task import STEP
+from triskele.core.extend import kernel
+
+from ..engine.task import STEP
 
 __all__ = ["keep_values", "move_centre"]
 

@@ -24,15 +24,15 @@ Examples
 
 from __future__ import annotations
 
-from triskele.core.kernels import vecmath
-from triskele.core.kernels.simd import math as _math
-from triskele.core.kernels.simd.lanes import (
+from .. import vecmath
+from . import math as _math
+from .lanes import (
     all_ as all,
 )
-from triskele.core.kernels.simd.lanes import (
+from .lanes import (
     any_ as any,
 )
-from triskele.core.kernels.simd.lanes import (
+from .lanes import (
     bitcast,
     bits,
     concat,
@@ -48,17 +48,17 @@ from triskele.core.kernels.simd.lanes import (
     shuffle2,
     splat,
 )
-from triskele.core.kernels.simd.lanes import (
+from .lanes import (
     max_ as max,
 )
-from triskele.core.kernels.simd.lanes import (
+from .lanes import (
     min_ as min,
 )
-from triskele.core.kernels.simd.lanes import (
+from .lanes import (
     sum_ as sum,
 )
-from triskele.core.kernels.simd.math import abs_ as abs
-from triskele.core.kernels.simd.math import (
+from .math import abs_ as abs
+from .math import (
     ceil,
     copysign,
     floor,
@@ -71,7 +71,7 @@ from triskele.core.kernels.simd.math import (
     sqrt,
     trunc,
 )
-from triskele.core.kernels.simd.memory import (
+from .memory import (
     address,
     gather,
     gather_masked,
@@ -84,8 +84,8 @@ from triskele.core.kernels.simd.memory import (
     store,
     store_masked,
 )
-from triskele.core.kernels.simd.random import philox4x32
-from triskele.core.kernels.simd.vector import Vec
+from .random import philox4x32
+from .vector import Vec
 
 # exp, log, sin, ...: every function of vecmath, under its name
 globals().update({name: getattr(_math, name) for name in vecmath.names()})

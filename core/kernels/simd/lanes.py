@@ -7,7 +7,7 @@ from numba.core import types
 from numba.core.errors import TypingError
 from numba.extending import intrinsic
 
-from triskele.core.kernels.simd.vector import I32, Vec, call, common, splat_value, vector_of, width_of
+from .vector import I32, Vec, call, common, splat_value, vector_of, width_of
 
 
 def _indices(indices, upper, where):

@@ -6,7 +6,7 @@ from functools import cache
 
 import llvmlite.binding as llvm
 
-from triskele.core.kernels import vecmath
+from .. import vecmath
 
 _libraries: dict = {}
 

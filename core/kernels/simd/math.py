@@ -7,9 +7,9 @@ from numba.core import types
 from numba.core.errors import TypingError
 from numba.extending import intrinsic
 
-from triskele.core.kernels import vecmath
-from triskele.core.kernels.simd.link import has_avx512, link_vecmath
-from triskele.core.kernels.simd.vector import FLAGS, Vec, call, common, vector_of
+from .. import vecmath
+from .link import has_avx512, link_vecmath
+from .vector import FLAGS, Vec, call, common, vector_of
 
 
 @intrinsic

@@ -8,9 +8,9 @@ from numba.core.errors import TypingError
 from numba.extending import intrinsic
 from numba.np.arrayobj import populate_array
 
-from triskele.core.kernels.native import checked
-from triskele.core.kernels.simd.link import link
-from triskele.core.kernels.simd.vector import (
+from ..native import checked
+from .link import link
+from .vector import (
     Vec,
     alignment,
     call,

@@ -7,9 +7,9 @@ from numba.core import cgutils, types
 from numba.core.errors import TypingError
 from numba.extending import intrinsic
 
-from triskele.core.kernels import philox
-from triskele.core.kernels.simd.link import link
-from triskele.core.kernels.simd.vector import Vec, call
+from .. import philox
+from .link import link
+from .vector import Vec, call
 
 
 @intrinsic

@@ -10,7 +10,7 @@ from numba.core.errors import TypingError
 from numba.core.typing.templates import AbstractTemplate, infer_global, signature
 from numba.extending import lower_builtin, lower_cast, models, register_model
 
-from triskele.core.kernels.native import checked
+from ..native import checked
 
 I32, I64 = ir.IntType(32), ir.IntType(64)
 LLVM = {

@@ -25,9 +25,9 @@ import re
 from collections.abc import Iterable
 from functools import cache
 
-from triskele.core.kernels.vecmath import error, exponential, logarithm, power, trigonometric  # noqa: E501, F401  (they register themselves)
-from triskele.core.kernels.vecmath.builder import Builder, Value, type_name
-from triskele.core.kernels.vecmath.registry import FUNCTIONS, Row
+from . import error, exponential, logarithm, power, trigonometric  # noqa: E501, F401  (they register themselves)
+from .builder import Builder, Value, type_name
+from .registry import FUNCTIONS, Row
 
 __all__ = ["Row", "definitions", "function", "names", "symbol"]
 

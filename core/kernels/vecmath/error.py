@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from triskele.core.kernels.vecmath.builder import Builder, Value
-from triskele.core.kernels.vecmath.exponential import expm1_polynomial, reduce_exp, two_powers
-from triskele.core.kernels.vecmath.registry import function
+from .builder import Builder, Value
+from .exponential import expm1_polynomial, reduce_exp, two_powers
+from .registry import function
 
 # Everything below by Remez exchange against mpmath, with t = (x-3)/(x+3), as in Shepherd and Laframboise, "Chebyshev
 # approximation of (1+2x)exp(x^2)erfc(x)", Math. Comp. 36 (1981) 249.

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from triskele.core.kernels.vecmath.builder import Builder, Value
-from triskele.core.kernels.vecmath.registry import function
+from .builder import Builder, Value
+from .registry import function
 
 LOG2E = 1.4426950408889634
 # ln 2 in two parts; the first has 33 (24: 12) significant bits, so that n*LN2_HI is exact with or without FMA (fdlibm).

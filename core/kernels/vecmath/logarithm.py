@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from triskele.core.kernels.vecmath.builder import Builder, Value
-from triskele.core.kernels.vecmath.exponential import EXP_RANGE, LN2, exp_of_sum
-from triskele.core.kernels.vecmath.registry import function
+from .builder import Builder, Value
+from .exponential import EXP_RANGE, LN2, exp_of_sum
+from .registry import function
 
 # (log(1+f) - f + f^2/2)/f^3 for sqrt(1/2) <= 1+f < sqrt(2). Remez exchange, relative error of log(1+f) 5.9e-9.
 _LOG_F32 = (

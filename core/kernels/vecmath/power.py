@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from triskele.core.kernels.vecmath.builder import Builder, Value
-from triskele.core.kernels.vecmath.exponential import LN2, exp_of_sum
-from triskele.core.kernels.vecmath.logarithm import split_exponent, split_exponent_subnormal
-from triskele.core.kernels.vecmath.registry import function
+from .builder import Builder, Value
+from .exponential import LN2, exp_of_sum
+from .logarithm import split_exponent, split_exponent_subnormal
+from .registry import function
 
 _INF = float("inf")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from triskele.core.kernels.vecmath.builder import Value
+from .builder import Value
 
 
 class Row(NamedTuple):

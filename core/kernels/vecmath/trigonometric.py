@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from triskele.core.kernels.vecmath.builder import Builder, Value
-from triskele.core.kernels.vecmath.registry import function
+from .builder import Builder, Value
+from .registry import function
 
 # pi/2 in three parts of a full mantissa each (mpmath); pi/4 and pi/2 in two.
 _PI_2 = {

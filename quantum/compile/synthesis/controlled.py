@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 
-from triskele.quantum.circuit import Circuit
-from triskele.quantum.gates.families import unitary
-from triskele.quantum.library import uniformly_controlled_rotation
+from ...circuit import Circuit
+from ...gates.families import unitary
+from ...library import uniformly_controlled_rotation
 
 __all__ = ["controlled_matrix", "controlled_phase", "controlled_rotation", "controlled_x"]
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from triskele.quantum.errors import CircuitError
-from triskele.quantum.instruction import Instruction
-from triskele.quantum.parameters import Linear
+from ...errors import CircuitError
+from ...instruction import Instruction
+from ...parameters import Linear
 
 __all__ = ["BASES", "angles", "angles_of", "sequence"]
 

@@ -6,14 +6,14 @@ import functools
 import math
 from collections.abc import Callable, Sequence
 
-from triskele.quantum.circuit import Circuit
-from triskele.quantum.compile.synthesis import controlled
-from triskele.quantum.compile.synthesis.euler import angles_of
-from triskele.quantum.compile.synthesis.shannon import shannon
-from triskele.quantum.errors import CircuitError
-from triskele.quantum.gates.base import Factor, Gate, Pair, Phase, Rotation
-from triskele.quantum.instruction import Instruction
-from triskele.quantum.parameters import Linear
+from ...circuit import Circuit
+from ...errors import CircuitError
+from ...gates.base import Factor, Gate, Pair, Phase, Rotation
+from ...instruction import Instruction
+from ...parameters import Linear
+from . import controlled
+from .euler import angles_of
+from .shannon import shannon
 
 __all__ = ["expand", "name_of"]
 

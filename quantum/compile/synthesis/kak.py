@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from triskele.quantum.circuit import Circuit
-from triskele.quantum.gates.base import embed, find
-from triskele.quantum.gates.families import unitary
+from ...circuit import Circuit
+from ...gates.base import embed, find
+from ...gates.families import unitary
 
 __all__ = ["Canonical", "canonical", "matrix_of", "two_qubit"]
 

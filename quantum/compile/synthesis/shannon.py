@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import scipy.linalg
 
-from triskele.quantum.circuit import Circuit
-from triskele.quantum.compile.synthesis.kak import two_qubit
-from triskele.quantum.gates.families import unitary
-from triskele.quantum.library import uniformly_controlled_rotation
+from ...circuit import Circuit
+from ...gates.families import unitary
+from ...library import uniformly_controlled_rotation
+from .kak import two_qubit
 
 __all__ = ["shannon"]
 

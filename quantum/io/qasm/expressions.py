@@ -12,8 +12,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from triskele.quantum.io.qasm.lexer import Stream, Token, describe, fail, suggestion
-from triskele.quantum.parameters import Linear
+from ...parameters import Linear
+from .lexer import Stream, Token, describe, fail, suggestion
 
 __all__ = ["CONSTANTS", "FUNCTIONS", "Bits", "Evaluate", "Qubits", "Test", "integer", "parse"]
 

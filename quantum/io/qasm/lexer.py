@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable
 from typing import NamedTuple, NoReturn
 
-from triskele.quantum.errors import QASMError
+from ...errors import QASMError
 
 __all__ = ["Stream", "Token", "fail"]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import functools
 
-from triskele.quantum.gates.base import Gate
-from triskele.quantum.gates.standard import resolve
+from ...gates.base import Gate
+from ...gates.standard import resolve
 
 __all__ = ["BUILT_IN", "LIBRARIES", "U_DEFINITION", "known"]
 

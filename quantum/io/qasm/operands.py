@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from triskele.quantum.io.qasm.expressions import Evaluate, Qubits, Scope
-from triskele.quantum.io.qasm.lexer import Token, fail
-from triskele.quantum.io.qasm.statements import Modifier
-from triskele.quantum.parameters import Linear
+from ...parameters import Linear
+from .expressions import Evaluate, Qubits, Scope
+from .lexer import Token, fail
+from .statements import Modifier
 
 __all__ = ["angle", "broadcast", "converted", "modifier", "qubits_of"]
 

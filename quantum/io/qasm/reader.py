@@ -6,16 +6,16 @@ import os
 import pathlib
 from typing import Any
 
-from triskele.quantum.circuit import Circuit
-from triskele.quantum.errors import QASMError
-from triskele.quantum.gates.base import Gate
-from triskele.quantum.io.qasm import expressions
-from triskele.quantum.io.qasm.expressions import Bits, Evaluate, Qubits, Scope, Test
-from triskele.quantum.io.qasm.lexer import Stream, Token, describe, fail, suggestion
-from triskele.quantum.io.qasm.names import BUILT_IN, LIBRARIES, U_DEFINITION, known
-from triskele.quantum.io.qasm.operands import angle, broadcast, converted, modifier, qubits_of
-from triskele.quantum.io.qasm.statements import PHASED, Builder, Definition, Run
-from triskele.quantum.parameters import Parameter
+from ...circuit import Circuit
+from ...errors import QASMError
+from ...gates.base import Gate
+from ...parameters import Parameter
+from . import expressions
+from .expressions import Bits, Evaluate, Qubits, Scope, Test
+from .lexer import Stream, Token, describe, fail, suggestion
+from .names import BUILT_IN, LIBRARIES, U_DEFINITION, known
+from .operands import angle, broadcast, converted, modifier, qubits_of
+from .statements import PHASED, Builder, Definition, Run
 
 __all__ = ["KEYWORDS", "from_qasm"]
 

@@ -8,16 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from triskele.quantum.circuit import Circuit
-from triskele.quantum.errors import CircuitError, GateError
-from triskele.quantum.gates.base import Gate, find
-from triskele.quantum.gates.families import unitary
-from triskele.quantum.gates.inverse import inverse
-from triskele.quantum.gates.power import power
-from triskele.quantum.instruction import BARRIER, MEASURE, RESET, Condition, Instruction
-from triskele.quantum.io.qasm.expressions import Qubits, Scope
-from triskele.quantum.io.qasm.lexer import Token, fail
-from triskele.quantum.parameters import Linear
+from ...circuit import Circuit
+from ...errors import CircuitError, GateError
+from ...gates.base import Gate, find
+from ...gates.families import unitary
+from ...gates.inverse import inverse
+from ...gates.power import power
+from ...instruction import BARRIER, MEASURE, RESET, Condition, Instruction
+from ...parameters import Linear
+from .expressions import Qubits, Scope
+from .lexer import Token, fail
 
 __all__ = ["PHASED", "Builder", "Definition", "Modifier", "Run"]
 

@@ -7,16 +7,16 @@ import math
 import re
 from collections.abc import Iterator
 
-from triskele.quantum.circuit import Circuit
-from triskele.quantum.compile.synthesis.euler import angles_of
-from triskele.quantum.compile.synthesis.expand import expand
-from triskele.quantum.errors import CircuitError
-from triskele.quantum.gates.base import Gate, find
-from triskele.quantum.instruction import BARRIER, MEASURE, RESET, Condition, Instruction
-from triskele.quantum.io.qasm.expressions import CONSTANTS, FUNCTIONS
-from triskele.quantum.io.qasm.names import LIBRARIES, U_DEFINITION, known
-from triskele.quantum.io.qasm.reader import KEYWORDS
-from triskele.quantum.parameters import Linear
+from ...circuit import Circuit
+from ...compile.synthesis.euler import angles_of
+from ...compile.synthesis.expand import expand
+from ...errors import CircuitError
+from ...gates.base import Gate, find
+from ...instruction import BARRIER, MEASURE, RESET, Condition, Instruction
+from ...parameters import Linear
+from .expressions import CONSTANTS, FUNCTIONS
+from .names import LIBRARIES, U_DEFINITION, known
+from .reader import KEYWORDS
 
 __all__ = ["to_qasm"]
 

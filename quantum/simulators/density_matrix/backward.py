@@ -13,9 +13,10 @@ import math
 import numpy as np
 from numba import carray
 
-from triskele.core.kernels import simd, threads
-from triskele.core.kernels.njit import device, kernel
-from triskele.quantum.simulators.density_matrix.kernels import (
+from triskele.core.extend import device, kernel, simd, threads
+
+from ..statevector.lanes import address_of, at_address
+from .kernels import (
     GROUP,
     ONE,
     ROW,
@@ -27,7 +28,6 @@ from triskele.quantum.simulators.density_matrix.kernels import (
     apply,
     block_base,
 )
-from triskele.quantum.simulators.statevector.lanes import address_of, at_address
 
 __all__ = ["slopes", "transpose", "unwind", "unwind_chunk"]
 

@@ -20,9 +20,9 @@ import math
 import numpy as np
 from numba import carray
 
-from triskele.core.kernels import simd, threads
-from triskele.core.kernels.njit import device, kernel
-from triskele.quantum.simulators.statevector.lanes import address_of, at_address
+from triskele.core.extend import device, kernel, simd, threads
+
+from ..statevector.lanes import address_of, at_address
 
 ONE, UNITAL, EXCHANGE_0, EXCHANGE_1, GROUP = range(5)
 ROW = 7  # integers in the row of an operation

@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from triskele.quantum.parameters import Linear
-from triskele.quantum.simulators.density_matrix.kernels import EXCHANGE_0, EXCHANGE_1, GROUP, ONE, ROW, STAGE, UNITAL
-from triskele.quantum.simulators.density_matrix.merge import Map
+from ...parameters import Linear
+from .kernels import EXCHANGE_0, EXCHANGE_1, GROUP, ONE, ROW, STAGE, UNITAL
+from .merge import Map
 
 __all__ = ["Segment", "lower"]
 

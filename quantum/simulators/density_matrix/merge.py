@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from triskele.quantum.instruction import Instruction
-from triskele.quantum.parameters import Linear
-from triskele.quantum.simulators.density_matrix.transfer import Element, Wide
+from ...instruction import Instruction
+from ...parameters import Linear
+from .transfer import Element, Wide
 
 __all__ = ["Map", "merge"]
 

@@ -7,14 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from triskele.core.kernels import threads
-from triskele.quantum.noise.channel import Channel
-from triskele.quantum.parameters import Linear
-from triskele.quantum.simulators.density_matrix import kernels
-from triskele.quantum.simulators.density_matrix.lower import BLOCK, SINGLE, Segment, lower
-from triskele.quantum.simulators.density_matrix.merge import Map, merge
-from triskele.quantum.simulators.density_matrix.transfer import Element, Wide, function_table, wide_kraus
-from triskele.quantum.simulators.density_matrix.vector import PauliVector
+from triskele.core.extend import threads
+
+from ...noise.channel import Channel
+from ...parameters import Linear
+from . import kernels
+from .lower import BLOCK, SINGLE, Segment, lower
+from .merge import Map, merge
+from .transfer import Element, Wide, function_table, wide_kraus
+from .vector import PauliVector
 
 __all__ = ["CHUNKS", "Program", "is_scaling", "positions"]
 

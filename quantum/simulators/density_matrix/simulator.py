@@ -8,22 +8,22 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from triskele.quantum import sampling
-from triskele.quantum.compile.program import all_values
-from triskele.quantum.compile.readings import Reading, read, split, writes_bits
-from triskele.quantum.errors import StateError
-from triskele.quantum.instruction import MEASURE, Instruction
-from triskele.quantum.noise.readout import ReadoutError
-from triskele.quantum.sampling import Samples
-from triskele.quantum.simulators.density_matrix.program import Program, positions
-from triskele.quantum.simulators.density_matrix.transfer import Element, Wide, elements, project
-from triskele.quantum.simulators.density_matrix.vector import PauliVector
-from triskele.quantum.simulators.result import CountsResult, DensityMatrixResult, Result
-from triskele.quantum.simulators.statevector.simulator import check_memory
-from triskele.quantum.states import check_qubits, marginal
+from ... import sampling
+from ...compile.program import all_values
+from ...compile.readings import Reading, read, split, writes_bits
+from ...errors import StateError
+from ...instruction import MEASURE, Instruction
+from ...noise.readout import ReadoutError
+from ...sampling import Samples
+from ...states import check_qubits, marginal
+from ..result import CountsResult, DensityMatrixResult, Result
+from ..statevector.simulator import check_memory
+from .program import Program, positions
+from .transfer import Element, Wide, elements, project
+from .vector import PauliVector
 
 if TYPE_CHECKING:
-    from triskele.quantum.circuit import Circuit
+    from ...circuit import Circuit
 
 __all__ = ["VectorResult", "check_size", "simulate"]
 

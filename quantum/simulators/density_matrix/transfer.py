@@ -13,11 +13,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from triskele.quantum.errors import ParameterError, SimulatorError
-from triskele.quantum.gates.base import Factor, Gate, exponential
-from triskele.quantum.instruction import BARRIER, MEASURE, RESET, Instruction
-from triskele.quantum.noise.channel import Channel, transfer_matrix
-from triskele.quantum.parameters import LARGEST, Linear
+from ...errors import ParameterError, SimulatorError
+from ...gates.base import Factor, Gate, exponential
+from ...instruction import BARRIER, MEASURE, RESET, Instruction
+from ...noise.channel import Channel, transfer_matrix
+from ...parameters import LARGEST, Linear
 
 __all__ = ["FUNCTIONS", "WIDEST", "Element", "Wide", "elements", "functions"]
 

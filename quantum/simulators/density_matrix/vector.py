@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from triskele.core.kernels.njit import device, kernel
+from triskele.core.extend import device, kernel
 
 __all__ = ["PauliVector"]
 

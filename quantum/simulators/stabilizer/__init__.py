@@ -1,5 +1,5 @@
 """Stabilizer states: Clifford circuits on thousands of qubits."""
 
-from triskele.quantum.simulators.stabilizer.simulator import simulate
+from .simulator import simulate
 
 __all__ = ["simulate"]

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from triskele.quantum.noise.channel import pauli_strings
+from ...noise.channel import pauli_strings
 
 __all__ = ["MOST_QUBITS", "Action", "action"]
 

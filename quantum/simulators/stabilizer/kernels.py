@@ -13,9 +13,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from triskele.core.kernels.njit import device, kernel
+from triskele.core.extend import device, kernel
+from triskele.core.random import Counter
 from triskele.core.random import numba as draws
-from triskele.core.random.streams import Counter
 
 __all__ = ["GATE", "MEASURE", "NOISE", "READ", "RESET", "run_frames", "run_tableau", "value", "project"]
 

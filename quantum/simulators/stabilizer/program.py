@@ -7,14 +7,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from triskele.quantum.circuit import Circuit
-from triskele.quantum.errors import SimulatorError
-from triskele.quantum.gates.base import Gate, Rotation, find
-from triskele.quantum.instruction import BARRIER, MEASURE, RESET, Condition, Instruction
-from triskele.quantum.noise.readout import ReadoutError
-from triskele.quantum.parameters import Linear
-from triskele.quantum.simulators.stabilizer import kernels
-from triskele.quantum.simulators.stabilizer.clifford import MOST_QUBITS, Action, action
+from ...circuit import Circuit
+from ...errors import SimulatorError
+from ...gates.base import Gate, Rotation, find
+from ...instruction import BARRIER, MEASURE, RESET, Condition, Instruction
+from ...noise.readout import ReadoutError
+from ...parameters import Linear
+from . import kernels
+from .clifford import MOST_QUBITS, Action, action
 
 __all__ = ["Program", "lower"]
 

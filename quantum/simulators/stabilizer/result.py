@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 
 from triskele.core.random import key
-from triskele.quantum import states
-from triskele.quantum.errors import SimulatorError
-from triskele.quantum.noise.channel import pauli_strings
-from triskele.quantum.sampling import Samples, check_seed
-from triskele.quantum.simulators.result import Result
-from triskele.quantum.simulators.stabilizer import kernels
+
+from ... import states
+from ...errors import SimulatorError
+from ...noise.channel import pauli_strings
+from ...sampling import Samples, check_seed
+from ..result import Result
+from . import kernels
 
 __all__ = ["StabilizerResult", "zero_tableau"]
 
@@ -109,8 +110,8 @@ class StabilizerResult(Result):
         return p
 
     def _in_basis(self, letters: dict[int, str], shots: int, seed: int | None) -> Samples:
-        from triskele.quantum.circuit import Circuit
-        from triskele.quantum.simulators.stabilizer.simulator import run_gates
+        from ...circuit import Circuit
+        from .simulator import run_gates
 
         change = Circuit(self.num_qubits)
         for q, letter in letters.items():

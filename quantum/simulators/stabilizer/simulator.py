@@ -7,15 +7,16 @@ from typing import Any
 import numpy as np
 
 from triskele.core.random import key
-from triskele.quantum.circuit import Circuit
-from triskele.quantum.compile.program import all_values
-from triskele.quantum.compile.readings import writes_bits
-from triskele.quantum.errors import SimulatorError
-from triskele.quantum.sampling import check_seed, check_shots
-from triskele.quantum.simulators.result import CountsResult
-from triskele.quantum.simulators.stabilizer import kernels
-from triskele.quantum.simulators.stabilizer.program import Program, lower
-from triskele.quantum.simulators.stabilizer.result import StabilizerResult, _unpacked, zero_tableau
+
+from ...circuit import Circuit
+from ...compile.program import all_values
+from ...compile.readings import writes_bits
+from ...errors import SimulatorError
+from ...sampling import check_seed, check_shots
+from ..result import CountsResult
+from . import kernels
+from .program import Program, lower
+from .result import StabilizerResult, _unpacked, zero_tableau
 
 __all__ = ["run_gates", "simulate"]
 
@@ -39,7 +40,7 @@ def simulate(circuit: Circuit, theta: Any = None, data: Any = None, *, dtype: An
     Aaronson, Gottesman, Phys. Rev. A 70 (2004) 052328 (tableau); Gidney, Quantum 5 (2021) 497 (frames for many shots).
     """
     if shots is None:
-        from triskele.quantum.simulators.statevector.simulator import without_measurements
+        from ..statevector.simulator import without_measurements
 
         circuit = without_measurements(circuit)
     names = circuit.parameters, circuit.data

@@ -6,9 +6,9 @@ import math
 
 import numpy as np
 
-from triskele.core.kernels import simd
-from triskele.core.kernels.njit import device, inner, kernel, template
-from triskele.quantum.simulators.statevector.lanes import fill, lane_numbers, put, store, width
+from triskele.core.extend import device, inner, kernel, simd, template
+
+from .lanes import fill, lane_numbers, put, store, width
 
 __all__ = ["FAR", "expand", "fill_coefficients", "reduced"]
 

@@ -7,15 +7,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import carray
 
-from triskele.core.kernels import simd, threads
-from triskele.core.kernels.njit import kernel, template
-from triskele.quantum.compile.ops import RECIPE_COLUMNS, OpColumn
-from triskele.quantum.compile.program import Program
-from triskele.quantum.compile.schedule import CODE_COLUMNS, PASS_COLUMNS, PassColumn, Schedule, schedule
-from triskele.quantum.errors import SimulatorError
-from triskele.quantum.simulators.statevector.coefficients import expand, fill_coefficients
-from triskele.quantum.simulators.statevector.lanes import address_of, at_address, load, store, unzip_lanes, width
-from triskele.quantum.simulators.statevector.passes import BUFFER_ROWS, CONTEXT_WORDS, chunk
+from triskele.core.extend import kernel, simd, template, threads
+
+from ...compile.ops import RECIPE_COLUMNS, OpColumn
+from ...compile.program import Program
+from ...compile.schedule import CODE_COLUMNS, PASS_COLUMNS, PassColumn, Schedule, schedule
+from ...errors import SimulatorError
+from .coefficients import expand, fill_coefficients
+from .lanes import address_of, at_address, load, store, unzip_lanes, width
+from .passes import BUFFER_ROWS, CONTEXT_WORDS, chunk
 
 __all__ = ["Block", "Packed", "align", "default_block", "make_coefficients", "pack", "run_passes", "simulate"]
 

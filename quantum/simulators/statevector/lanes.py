@@ -10,10 +10,7 @@ from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
-from triskele.core.kernels.simd.lanes import _dtype
-from triskele.core.kernels.simd.link import has_avx512
-from triskele.core.kernels.simd.vector import Vec, call, splat_value, start
-from triskele.core.kernels.simd.vector import pointer as pointer_to
+from triskele.core.extend import simd
 
 __all__ = ["ROW_BYTES", "address_of", "as_pointer", "at_address", "fill", "lane_numbers", "load", "ones", "parity", "permute", "prefetch", "put", "stack", "store",
            "unzip_lanes", "width", "zip_lanes"]  # fmt: skip
@@ -23,13 +20,13 @@ _I64 = ir.IntType(64)
 
 
 def _vector(pointer):
-    return Vec(pointer.dtype, 512 // pointer.dtype.bitwidth)
+    return simd.vector.Vec(pointer.dtype, 512 // pointer.dtype.bitwidth)
 
 
 @intrinsic
 def at_address(typingctx, address, dtype):
     """Pointer to numbers of `dtype` at an address (int64)."""
-    result = types.CPointer(_dtype(dtype, "at_address"))
+    result = types.CPointer(simd.lanes._dtype(dtype, "at_address"))
     return result(types.int64, dtype), lambda context, builder, sig, args: builder.inttoptr(args[0], context.get_value_type(result))
 
 
@@ -67,7 +64,7 @@ def unzip_lanes(typingctx, v, w):
 @intrinsic
 def address_of(typingctx, pointer):
     """Address (int64) of a pointer."""
-    return types.int64(pointer), lambda context, builder, sig, args: builder.ptrtoint(start(context, builder, pointer, args[0]), _I64)
+    return types.int64(pointer), lambda context, builder, sig, args: builder.ptrtoint(simd.vector.start(context, builder, pointer, args[0]), _I64)
 
 
 @intrinsic(prefer_literal=True)
@@ -92,7 +89,7 @@ def load(typingctx, pointer, index):
     vec = _vector(pointer)
 
     def codegen(context, builder, sig, args):
-        v = builder.load(builder.bitcast(pointer_to(context, builder, sig.args[0], args[0], args[1], vec.n), vec.llvm.as_pointer()))
+        v = builder.load(builder.bitcast(simd.vector.pointer(context, builder, sig.args[0], args[0], args[1], vec.n), vec.llvm.as_pointer()))
         v.align = 64
         return v
 
@@ -105,7 +102,7 @@ def store(typingctx, pointer, index, v):
     vec = _vector(pointer)
 
     def codegen(context, builder, sig, args):
-        builder.store(args[2], builder.bitcast(pointer_to(context, builder, sig.args[0], args[0], args[1], vec.n), vec.llvm.as_pointer()), align=64)
+        builder.store(args[2], builder.bitcast(simd.vector.pointer(context, builder, sig.args[0], args[0], args[1], vec.n), vec.llvm.as_pointer()), align=64)
         return context.get_dummy_value()
 
     return types.void(pointer, types.intp, vec), codegen
@@ -116,7 +113,7 @@ def prefetch(typingctx, pointer, index):
     """Ask for the cache line of `pointer[index]`, to be in the second-level cache soon."""
 
     def codegen(context, builder, sig, args):
-        place = builder.bitcast(builder.gep(start(context, builder, pointer, args[0]), [args[1]]), ir.IntType(8).as_pointer())
+        place = builder.bitcast(builder.gep(simd.vector.start(context, builder, pointer, args[0]), [args[1]]), ir.IntType(8).as_pointer())
         i32 = ir.IntType(32)
         name, kinds = "llvm.prefetch.p0", [place.type, i32, i32, i32]
         function = cgutils.get_or_insert_function(builder.module, ir.FunctionType(ir.VoidType(), kinds), name)
@@ -131,7 +128,7 @@ def put(typingctx, pointer, index, x):
     """Write the number `x` to `pointer[index]`."""
 
     def codegen(context, builder, sig, args):
-        builder.store(args[2], pointer_to(context, builder, sig.args[0], args[0], args[1]))
+        builder.store(args[2], simd.vector.pointer(context, builder, sig.args[0], args[0], args[1]))
         return context.get_dummy_value()
 
     return types.void(pointer, types.intp, pointer.dtype), codegen
@@ -141,13 +138,13 @@ def put(typingctx, pointer, index, x):
 def fill(typingctx, pointer, x):
     """The number `x` in every lane of a vector for `pointer`."""
     vec = _vector(pointer)
-    return vec(pointer, vec.scalar), lambda context, builder, sig, args: splat_value(builder, args[1], vec.n)
+    return vec(pointer, vec.scalar), lambda context, builder, sig, args: simd.vector.splat_value(builder, args[1], vec.n)
 
 
 @intrinsic
 def lane_numbers(typingctx, pointer):
     """0, 1, 2, ... as int32, as many as a vector for `pointer` has lanes."""
-    vec = Vec(types.int32, _vector(pointer).n)
+    vec = simd.vector.Vec(types.int32, _vector(pointer).n)
     return vec(pointer), lambda context, builder, sig, args: ir.Constant(vec.llvm, list(range(vec.n)))
 
 
@@ -166,13 +163,13 @@ def permute(typingctx, v, x):
     def codegen(context, builder, sig, args):
         i32 = ir.VectorType(ir.IntType(32), width)
         vector, x = args
-        if has_avx512(context) and width * v.scalar.bitwidth == 512:
+        if simd.link.has_avx512(context) and width * v.scalar.bitwidth == 512:
             bits = v.scalar.bitwidth
             integers = ir.VectorType(ir.IntType(bits), width)
             numbers = ir.Constant(integers, list(range(width)))
-            index = builder.xor(numbers, splat_value(builder, x if bits == 64 else builder.trunc(x, ir.IntType(32)), width))
+            index = builder.xor(numbers, simd.vector.splat_value(builder, x if bits == 64 else builder.trunc(x, ir.IntType(32)), width))
             name = f"llvm.x86.avx512.permvar.{'sf' if bits == 32 else 'df'}.512"
-            return call(builder, name, v.llvm, [vector, index])
+            return simd.vector.call(builder, name, v.llvm, [vector, index])
         # exchange neighbours at distance 1, 2, 4, ... where x says so
         for step in (1 << b for b in range(width.bit_length() - 1)):
             swapped = builder.shuffle_vector(vector, ir.Constant(v.llvm, ir.Undefined), ir.Constant(i32, [lane ^ step for lane in range(width)]))
@@ -185,10 +182,10 @@ def permute(typingctx, v, x):
 @intrinsic
 def ones(typingctx, x):
     """Number of ones in the binary form of an int64."""
-    return types.int64(types.int64), lambda context, builder, sig, args: call(builder, "llvm.ctpop.i64", _I64, args)
+    return types.int64(types.int64), lambda context, builder, sig, args: simd.vector.call(builder, "llvm.ctpop.i64", _I64, args)
 
 
 @intrinsic
 def parity(typingctx, x):
     """1 if an int64 has an odd number of ones, else 0."""
-    return types.int64(types.int64), lambda context, builder, sig, args: builder.and_(call(builder, "llvm.ctpop.i64", _I64, args), _I64(1))
+    return types.int64(types.int64), lambda context, builder, sig, args: builder.and_(simd.vector.call(builder, "llvm.ctpop.i64", _I64, args), _I64(1))

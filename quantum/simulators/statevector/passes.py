@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from triskele.core.kernels import simd
-from triskele.core.kernels.njit import kernel, template
-from triskele.quantum.compile.schedule import CODE_COLUMNS
-from triskele.quantum.simulators.statevector import rows as loops
-from triskele.quantum.simulators.statevector.lanes import (
+from triskele.core.extend import kernel, simd, template
+
+from ...compile.schedule import CODE_COLUMNS
+from . import rows as loops
+from .lanes import (
     address_of,
     as_pointer,
     at_address,

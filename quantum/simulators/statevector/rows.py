@@ -8,8 +8,9 @@ where bits outside the block ask for the opposite sign, `z` are the row bits tha
 
 from __future__ import annotations
 
-from triskele.core.kernels.njit import template
-from triskele.quantum.simulators.statevector.lanes import fill, load, ones, parity, permute, store, width
+from triskele.core.extend import template
+
+from .lanes import fill, load, ones, parity, permute, store, width
 
 __all__ = ["dense", "dense2", "diagonal", "lanes_general", "lanes_half", "pair_general", "pair_half", "pair_mixed", "pair_swap"]
 

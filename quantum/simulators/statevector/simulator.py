@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from triskele.quantum.compile.program import lower
-from triskele.quantum.errors import SimulatorError
-from triskele.quantum.gates.base import Gate
-from triskele.quantum.instruction import BARRIER, MEASURE, RESET
-from triskele.quantum.simulators.result import Result, StatevectorResult
-from triskele.quantum.simulators.statevector.engine import simulate as _simulate
+from ...compile.program import lower
+from ...errors import SimulatorError
+from ...gates.base import Gate
+from ...instruction import BARRIER, MEASURE, RESET
+from ..result import Result, StatevectorResult
+from .engine import simulate as _simulate
 
 if TYPE_CHECKING:
-    from triskele.quantum.circuit import Circuit
+    from ...circuit import Circuit
 
 __all__ = ["check_memory", "check_state", "precision", "simulate"]
 
@@ -33,7 +33,7 @@ def simulate(circuit: Circuit, theta: Any = None, data: Any = None, *, dtype: An
     else:
         if any(i.condition or not isinstance(i.gate, Gate) and i.gate is not BARRIER for i in circuit._instructions):
             if shots is not None:
-                from triskele.quantum.simulators.base import find
+                from ..base import find
 
                 return find("trajectories")(circuit, theta, data, dtype=dtype, initial=initial, shots=shots, seed=seed)
             circuit = without_measurements(circuit)

@@ -1,5 +1,5 @@
 """Circuits that keep the number of particles, in the space of the basis states that they reach."""
 
-from triskele.quantum.simulators.subspace.simulator import simulate
+from .simulator import simulate
 
 __all__ = ["simulate"]

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from triskele.core.kernels import simd
-from triskele.core.kernels.njit import kernel, template
-from triskele.quantum.simulators.statevector.coefficients import reduced
+from triskele.core.extend import kernel, simd, template
+
+from ..statevector.coefficients import reduced
 
 __all__ = ["evaluate", "run", "second"]
 

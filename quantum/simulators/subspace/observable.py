@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from triskele.quantum.simulators.subspace.turns import LANES, Turns, find
+from .turns import LANES, Turns, find
 
 __all__ = ["Sparse", "compress", "elements", "expectation", "term_values"]
 

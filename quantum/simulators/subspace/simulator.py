@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from triskele.quantum import sampling, states
-from triskele.quantum.errors import SimulatorError
-from triskele.quantum.instruction import MEASURE
-from triskele.quantum.sampling import Samples
-from triskele.quantum.simulators.result import Result, StatevectorResult
-from triskele.quantum.simulators.statevector.simulator import check_memory, check_state, precision, without_measurements
-from triskele.quantum.simulators.subspace import kernels
-from triskele.quantum.simulators.subspace.observable import expectation
-from triskele.quantum.simulators.subspace.turns import Turns, build
+from ... import sampling, states
+from ...errors import SimulatorError
+from ...instruction import MEASURE
+from ...sampling import Samples
+from ..result import Result, StatevectorResult
+from ..statevector.simulator import check_memory, check_state, precision, without_measurements
+from . import kernels
+from .observable import expectation
+from .turns import Turns, build
 
 if TYPE_CHECKING:
-    from triskele.quantum.circuit import Circuit
+    from ...circuit import Circuit
 
 __all__ = ["SubspaceResult", "arguments", "simulate"]
 

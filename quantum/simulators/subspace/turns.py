@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from triskele.quantum import gates
-from triskele.quantum.compile.lower import lower_gate
-from triskele.quantum.compile.ops import MAX_DENSE, Builder, Kind, OpColumn, Recipe
-from triskele.quantum.compile.program import Program
-from triskele.quantum.errors import SimulatorError
-from triskele.quantum.instruction import BARRIER, Instruction
+from ... import gates
+from ...compile.lower import lower_gate
+from ...compile.ops import MAX_DENSE, Builder, Kind, OpColumn, Recipe
+from ...compile.program import Program
+from ...errors import SimulatorError
+from ...instruction import BARRIER, Instruction
 
 if TYPE_CHECKING:
-    from triskele.quantum.circuit import Circuit
+    from ...circuit import Circuit
 
 __all__ = ["Turns", "build", "find"]
 
@@ -195,7 +195,7 @@ class _Work:
             self.order = np.argsort(self.states, kind="stable")
             count = self.planes * len(self.states)
             if count > self.roomy:
-                from triskele.quantum.simulators.statevector.simulator import check_memory
+                from ..statevector.simulator import check_memory
 
                 check_memory("subspace", self.n, 400 * count)
                 self.roomy = 2 * count

@@ -1,5 +1,5 @@
 """Monte Carlo trajectories: noise and measurements drawn at random, shot by shot."""
 
-from triskele.quantum.simulators.trajectories.simulator import simulate
+from .simulator import simulate
 
 __all__ = ["simulate"]

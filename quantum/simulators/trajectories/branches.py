@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from triskele.core.random import fold_in, key, uniform
-from triskele.core.random.streams import Fold
-from triskele.quantum import sampling
-from triskele.quantum.instruction import BARRIER, MEASURE, RESET, Instruction
-from triskele.quantum.noise.readout import ReadoutError
-from triskele.quantum.simulators.statevector.simulator import simulate
+from triskele.core.random import Fold, fold_in, key, uniform
+
+from ... import sampling
+from ...instruction import BARRIER, MEASURE, RESET, Instruction
+from ...noise.readout import ReadoutError
+from ..statevector.simulator import simulate
 
 if TYPE_CHECKING:
-    from triskele.quantum.circuit import Circuit
+    from ...circuit import Circuit
 
 __all__ = ["branch_events", "run_branches"]
 

@@ -21,12 +21,12 @@ import math
 import numpy as np
 from numba import carray
 
-from triskele.core.kernels import simd, threads
-from triskele.core.kernels.njit import device, kernel
-from triskele.core.random.streams import Counter
-from triskele.quantum.compile.ops import OP_COLUMNS
-from triskele.quantum.simulators.statevector.lanes import address_of, at_address
-from triskele.quantum.simulators.trajectories import states
+from triskele.core.extend import device, kernel, simd, threads
+from triskele.core.random import Counter
+
+from ...compile.ops import OP_COLUMNS
+from ..statevector.lanes import address_of, at_address
+from . import states
 
 TIMES, SCALE, PAULI, UNITARY, KRAUS, KRAUS_MANY, FLIP, APPLY, GATE = range(9)
 ROW = 8

@@ -7,15 +7,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from triskele.quantum.compile.lower import lower_gate
-from triskele.quantum.compile.ops import MAX_DENSE, Builder, Kind, OpColumn
-from triskele.quantum.compile.program import Program as Gates
-from triskele.quantum.errors import SimulatorError
-from triskele.quantum.gates.base import Gate
-from triskele.quantum.instruction import BARRIER, MEASURE, RESET, Instruction
-from triskele.quantum.noise.channel import Channel
-from triskele.quantum.noise.readout import ReadoutError
-from triskele.quantum.simulators.trajectories import kernels as k
+from ...compile.lower import lower_gate
+from ...compile.ops import MAX_DENSE, Builder, Kind, OpColumn
+from ...compile.program import Program as Gates
+from ...errors import SimulatorError
+from ...gates.base import Gate
+from ...instruction import BARRIER, MEASURE, RESET, Instruction
+from ...noise.channel import Channel
+from ...noise.readout import ReadoutError
+from . import kernels as k
 
 __all__ = ["Program", "lower"]
 

@@ -7,25 +7,25 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from triskele.core.kernels import threads
-from triskele.core.random import fold_in, key, uniform
-from triskele.core.random.streams import Fold
-from triskele.quantum import states
-from triskele.quantum.compile.program import all_values
-from triskele.quantum.compile.readings import Reading, split, writes_bits
-from triskele.quantum.errors import SimulatorError
-from triskele.quantum.instruction import BARRIER, Instruction
-from triskele.quantum.sampling import Estimate, Samples, check_observable, check_seed, check_shots, sample
-from triskele.quantum.simulators.result import CountsResult, Result
-from triskele.quantum.simulators.statevector.coefficients import fill_coefficients
-from triskele.quantum.simulators.statevector.simulator import check_memory, check_state
-from triskele.quantum.simulators.statevector.simulator import simulate as simulate_pure
-from triskele.quantum.simulators.trajectories import kernels
-from triskele.quantum.simulators.trajectories.branches import branch_events, run_branches
-from triskele.quantum.simulators.trajectories.program import Program, lower
+from triskele.core.extend import threads
+from triskele.core.random import Fold, fold_in, key, uniform
+
+from ... import states
+from ...compile.program import all_values
+from ...compile.readings import Reading, split, writes_bits
+from ...errors import SimulatorError
+from ...instruction import BARRIER, Instruction
+from ...sampling import Estimate, Samples, check_observable, check_seed, check_shots, sample
+from ..result import CountsResult, Result
+from ..statevector.coefficients import fill_coefficients
+from ..statevector.simulator import check_memory, check_state
+from ..statevector.simulator import simulate as simulate_pure
+from . import kernels
+from .branches import branch_events, run_branches
+from .program import Program, lower
 
 if TYPE_CHECKING:
-    from triskele.quantum.circuit import Circuit
+    from ...circuit import Circuit
 
 __all__ = ["TrajectoriesResult", "simulate"]
 

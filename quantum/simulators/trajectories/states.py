@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from triskele.core.kernels import simd
-from triskele.core.kernels.njit import device
+from triskele.core.extend import device, simd
 
 LANES = 8
 

@@ -59,6 +59,50 @@ def test_second_process_hits_and_an_edited_callee_misses(suite):
     assert run(suite) == (18.0, 1, 0)
 
 
+FACE = "\'\'\'A door.\'\'\'\nfrom .callee import scale as scale\nfrom .other import add\n__all__ = [\"add\", \"scale\"]\n"
+
+
+@pytest.mark.parametrize("home", [".callee", ".door", "..core.callee", "..core.door", "triskele.core.door"])
+def test_edits_are_seen_through_relative_imports_and_doors(suite, home):
+    """A door, which only passes names on, is seen through: what else it passes on does not matter."""
+    core = suite / "triskele" / "core"
+    callee, caller, other = core / "callee.py", core / "caller.py", core / "other.py"
+    callee.write_text(callee.read_text().replace("from triskele.core.kernels", "from .kernels"))
+    other.write_text("def add(x):\n    return x\n")
+    (core / "door.py").write_text(FACE)
+    caller.write_text(caller.read_text().replace("from triskele.core.callee", f"from {home}").replace("from triskele.core.k", "from .k"))
+    assert run(suite) == (12.0, 0, 1)
+    other.write_text("def add(x):\n    return -x\n")
+    assert run(suite) == (12.0, 1, 0)
+    callee.write_text(callee.read_text().replace("2.0", "3.0"))
+    assert run(suite) == (18.0, 0, 1)
+
+
+def test_another_function_behind_the_same_name_of_a_door_is_seen(suite):
+    core = suite / "triskele" / "core"
+    callee, caller = core / "callee.py", core / "caller.py"
+    callee.write_text(callee.read_text() + "@device\ndef triple(x):\n    return 3.0 * x\n")
+    (core / "door.py").write_text(FACE)
+    (core / "other.py").write_text("add = None\n")
+    caller.write_text(caller.read_text().replace("core.callee", "core.door"))
+    assert run(suite) == (12.0, 0, 1)
+    (core / "door.py").write_text(FACE.replace("import scale", "import triple"))
+    assert run(suite) == (18.0, 0, 1)
+
+
+def test_edits_are_seen_in_a_package_of_the_users(suite):
+    """Files outside of the suite are followed through relative imports, of names and of modules."""
+    package = suite / "lab"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    (package / "caller.py").write_text((suite / "triskele/core/caller.py").read_text().replace("triskele.core.callee", ".callee"))
+    shutil.copy(suite / "triskele/core/callee.py", package / "callee.py")
+    code = "import sys, lab.caller\nsys.modules['triskele.core.caller'] = lab.caller"
+    assert run(suite, code) == (12.0, 0, 1)
+    (package / "callee.py").write_text((package / "callee.py").read_text().replace("2.0", "3.0"))
+    assert run(suite, code) == (18.0, 0, 1)
+
+
 def test_damaged_cache_files_only_cost_time(suite):
     run(suite)
     for damage in (b"", b"not a pickle"):

@@ -1,6 +1,7 @@
 """Compressed files from anyone: unpacked up to a limit, with one error for whatever is wrong with them.
 
-A small file can unpack to more than any memory holds. Files of numbers and text shrink to a tenth, seldom to a hundredth.
+A small file can unpack to more than any memory holds. Files of numbers and text shrink to a tenth, seldom to a
+hundredth.
 """
 
 from __future__ import annotations
@@ -64,7 +65,8 @@ def read_npz(data: Any, where: Any) -> dict[str, np.ndarray]:
     Raises
     ------
     FileFormatError
-        If the archive is damaged, holds something else than arrays, or unpacks to more than 256 MiB and 200 times its size.
+        If the archive is damaged, holds something else than arrays, or unpacks to more than 256 MiB and 200 times its
+        size.
     """
     limit = max(_ALWAYS, _RATIO * len(data))
     try:
@@ -76,9 +78,12 @@ def read_npz(data: Any, where: Any) -> dict[str, np.ndarray]:
             if len({entry.filename for entry in entries}) != len(entries):
                 raise ValueError("two arrays have one name")
             return {entry.filename.removesuffix(".npy"): _array(archive, entry) for entry in entries}
-    except (ValueError, TypeError, KeyError, EOFError, SyntaxError, NotImplementedError, RuntimeError, OverflowError, MemoryError,
-            zipfile.BadZipFile, zlib.error) as error:  # fmt: skip
-        raise FileFormatError(f"{where}: must be a whole archive of arrays, got {type(error).__name__}: {error}") from error
+    except (ValueError, TypeError, KeyError, EOFError, SyntaxError, NotImplementedError, RuntimeError, OverflowError,
+            MemoryError,
+            zipfile.BadZipFile, zlib.error) as error:
+        raise FileFormatError(
+            f"{where}: must be a whole archive of arrays, got {type(error).__name__}: {error}"
+        ) from error
 
 
 def _array(archive, entry):
@@ -95,7 +100,9 @@ def _array(archive, entry):
             raise ValueError(f"{entry.filename} must be an array of numbers, got shape {shape} and type {dtype}")
         data = file.read()
         if len(data) != math.prod(shape) * dtype.itemsize:
-            raise ValueError(f"{entry.filename} must hold an array of shape {shape} and type {dtype}, got {len(data)} bytes")
+            raise ValueError(
+                f"{entry.filename} must hold an array of shape {shape} and type {dtype}, got {len(data)} bytes"
+            )
         if dtype.itemsize == 0 or dtype.kind == "b" and max(data, default=0) > 1:
             raise ValueError(f"{entry.filename} must hold values of type {dtype}, got others")
     return np.frombuffer(bytearray(data), dtype).reshape(shape, order="F" if head["fortran_order"] else "C")

@@ -2,7 +2,9 @@
 
 
 class TracerError(TypeError):
-    """A traced value was used where only a concrete one can be: in ``bool()``, ``float()``, an array's ``__setitem__`` …"""
+    """A traced value was used where only a concrete one can be: in ``bool()``, ``float()``, an array's ``__setitem__``
+    …
+    """
 
 
 class MissingRuleError(NotImplementedError):

@@ -1,7 +1,7 @@
 """Files that are whole or not there: written beside their place, brought to the disk, then renamed.
 
-The temporary file of ``X`` is called ``.X.<random>.part``. Its writer holds a lock on it, so that the next writer of ``X``
-can tell the leftovers of a killed process, which it deletes, from a file that another process is writing now.
+The temporary file of ``X`` is called ``.X.<random>.part``. Its writer holds a lock on it, so that the next writer of
+``X`` can tell the leftovers of a killed process, which it deletes, from a file that another process is writing now.
 """
 
 from __future__ import annotations
@@ -101,9 +101,9 @@ def atomic(path: str | os.PathLike, *, durable: bool = True) -> Iterator[BinaryI
 def only_ours(status: os.stat_result, *owners: int) -> bool:
     """Return True if only this user, root and `owners` can have written the file or folder that `status` describes.
 
-    Code that is kept on disk is loaded from such files in such folders alone, since anybody can plant files in a folder that is
-    shared. A group may write where it is the user's own first group, as a umask of 002 has it. On Windows the answer is
-    always True.
+    Code that is kept on disk is loaded from such files in such folders alone, since anybody can plant files in a folder
+    that is shared. A group may write where it is the user's own first group, as a umask of 002 has it. On Windows the
+    answer is always True.
     """
     if not hasattr(os, "geteuid"):
         return True

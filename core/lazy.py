@@ -34,13 +34,15 @@ def attach(name: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], li
     homes: dict[str, tuple[str, str]] = {}
     for node in ast.parse(Path(str(module.__file__)).with_suffix(".pyi").read_text(encoding="utf-8")).body:
         if isinstance(node, ast.ImportFrom):
-            home = ".".join(package.split(".")[: len(package.split(".")) + 1 - node.level] + ([node.module] if node.module else []))
+            home = ".".join(package.split(".")[: len(package.split(".")) + 1 - node.level]
+                            + ([node.module] if node.module else []))
             homes.update({alias.asname or alias.name: (home, alias.name) for alias in node.names})
 
     def get(attribute: str) -> Any:
         if attribute not in homes:
             near = get_close_matches(attribute, homes, 3, 0.5)
-            raise AttributeError(f"module {name!r} has no attribute {attribute!r}" + (f" (there is {', '.join(near)})" if near else ""))
+            raise AttributeError(f"module {name!r} has no attribute {attribute!r}"
+                                 + (f" (there is {', '.join(near)})" if near else ""))
         home, original = homes[attribute]
         if home == name:  # one of its own modules
             return importlib.import_module(f"{home}.{original}")

@@ -36,7 +36,8 @@ def world(who: str) -> Any:
     except ImportError as error:
         raise ImportError(f"{who}: under mpiexec it needs mpi4py (pip install 'triskele[mpi]')") from error
     if started > 1 == COMM_WORLD.Get_size():
-        raise RuntimeError(f"{who}: {started} processes were started, but mpi4py sees one (it belongs to another MPI than mpiexec, and comes with its own)")
+        raise RuntimeError(f"{who}: {started} processes were started, but mpi4py sees one (it belongs to another MPI "
+                           f"than mpiexec, and comes with its own)")
     return COMM_WORLD if COMM_WORLD.Get_size() > 1 else None
 
 

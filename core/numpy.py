@@ -1,4 +1,5 @@
-"""NumPy's functions as a namespace that also takes lists with traced values in them: the Python array API and what else is redirected.
+"""NumPy's functions as a namespace that also takes lists with traced values in them: the Python array API and what else
+is redirected.
 
 NumPy's own functions already work on traced arrays; what they cannot see is a traced value inside a list, as in
 ``np.array([x, y])``. The functions here can::

@@ -1,7 +1,7 @@
 """The safetensors format: named arrays in a file that holds no code, read without trust and written with a checksum.
 
-A file is the length of its header (8 bytes), the header (JSON: type, shape and place of every array, and a dictionary of
-strings), and the arrays, one behind the other without gaps. https://github.com/huggingface/safetensors
+A file is the length of its header (8 bytes), the header (JSON: type, shape and place of every array, and a dictionary
+of strings), and the arrays, one behind the other without gaps. https://github.com/huggingface/safetensors
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _METADATA = "__metadata__"
 _LONGEST_HEADER = 100_000_000  # bytes, as the format has it
 _BLANK = "0" * 64
 _CODES = {"BOOL": "?", "U8": "u1", "I8": "i1", "U16": "<u2", "I16": "<i2", "F16": "<f2", "U32": "<u4", "I32": "<i4",
-          "F32": "<f4", "U64": "<u8", "I64": "<i8", "F64": "<f8", "C64": "<c8"}  # fmt: skip
+          "F32": "<f4", "U64": "<u8", "I64": "<i8", "F64": "<f8", "C64": "<c8"}
 _NAMES = {np.dtype(code): name for name, code in _CODES.items()}
 
 
@@ -45,7 +45,9 @@ def write(path: str | os.PathLike, arrays: dict[str, np.ndarray], metadata: dict
         array = arrays[name]
         little = array.dtype.newbyteorder("<") if array.dtype.kind != "b" else array.dtype
         if little not in _NAMES or name == _METADATA:
-            raise TypeError(f"save: the array {name!r} must have one of the types {', '.join(map(str, _NAMES))}, got {array.dtype}")
+            raise TypeError(
+                f"save: the array {name!r} must have one of the types {', '.join(map(str, _NAMES))}, got {array.dtype}"
+            )
         parts.append(np.ascontiguousarray(array, little).reshape(-1).view(np.uint8))
         header[name] = {"dtype": _NAMES[little], "shape": array.shape, "data_offsets": [end, end := end + array.nbytes]}
     text = json.dumps(header, separators=(",", ":")).encode()
@@ -75,13 +77,15 @@ def read(path: str | os.PathLike) -> tuple[dict[str, np.ndarray], dict[str, str]
         size = os.fstat(file.fileno()).st_size
         length = int.from_bytes(file.read(8), "little")
         if length > min(_LONGEST_HEADER, size - 8):
-            raise _error(path, f"the header must have at most {min(_LONGEST_HEADER, max(size - 8, 0))} bytes, got {length} "
+            raise _error(path,
+                         f"the header must have at most {min(_LONGEST_HEADER, max(size - 8, 0))} bytes, got {length} "
                                "(the file is cut off, or of another kind)")
         text = file.read(length)
         entries, metadata = _parse(path, text)
         end = max((place[1] for _, _, place in entries.values()), default=0)
         if size != 8 + length + end:
-            raise _error(path, f"must hold {8 + length + end} bytes, got {size} (it was cut off, or something was appended)")
+            raise _error(path,
+                         f"must hold {8 + length + end} bytes, got {size} (it was cut off, or something was appended)")
         checksum = metadata.get(CHECKSUM)
         state = None if checksum is None else hashlib.sha256(text.replace(checksum.encode(), _BLANK.encode(), 1))
         arrays = {}
@@ -124,7 +128,8 @@ def _parse(path, text):
 
 def _entry(entry):
     numbers = [*entry["shape"], *entry["data_offsets"]]
-    if not all(type(n) is int and 0 <= n < 2**63 for n in numbers) or len(entry["data_offsets"]) != 2 or len(entry["shape"]) > 64:
+    if not all(type(n) is int and 0 <= n < 2**63
+               for n in numbers) or len(entry["data_offsets"]) != 2 or len(entry["shape"]) > 64:
         raise ValueError(f"shape and place must be natural numbers, got {numbers}")
     return np.dtype(_CODES[entry["dtype"]]), tuple(entry["shape"]), tuple(entry["data_offsets"])
 

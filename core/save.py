@@ -63,7 +63,8 @@ def _walk(value, path, arrays):
     if kind is dict and not all(isinstance(k, str) for k in keys):
         raise TypeError(f"save: dictionary keys must be strings, got {list(keys)} at {path or 'root'}")
     described = [_walk(c, f"{path}.{k}" if path else str(k), arrays) for k, c in zip(keys, children, strict=True)]
-    return {"kind": {dict: "dict", list: "list", tuple: "tuple"}.get(kind, kind.__name__), "keys": [str(k) for k in keys], "children": described}
+    return {"kind": {dict: "dict", list: "list", tuple: "tuple"}.get(kind, kind.__name__),
+            "keys": [str(k) for k in keys], "children": described}
 
 
 def load(path: str | os.PathLike, like: Any = None) -> Any:
@@ -93,12 +94,16 @@ def load(path: str | os.PathLike, like: Any = None) -> Any:
         values, found = list(arrays.values()), arrays
     else:
         if not {_TREE} <= set(metadata) <= {_TREE, safetensors.CHECKSUM}:
-            raise FileFormatError(f"{where}: must describe a tree, got metadata {sorted(metadata)} (the file is damaged)")
+            raise FileFormatError(
+                f"{where}: must describe a tree, got metadata {sorted(metadata)} (the file is damaged)"
+            )
         values = []
         try:
             found = _read(json.loads(metadata[_TREE]), arrays, values)
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError, MemoryError) as error:
-            raise FileFormatError(f"{where}: the description of the tree does not fit the arrays: {type(error).__name__} {error}") from error
+            raise FileFormatError(
+                f"{where}: the description of the tree does not fit the arrays: {type(error).__name__} {error}"
+            ) from error
         if arrays:
             raise FileFormatError(f"{where}: the description of the tree lacks the arrays {list(arrays)}")
     if like is None:
@@ -108,12 +113,15 @@ def load(path: str | os.PathLike, like: Any = None) -> Any:
         raise TreeError(f"{where} has {len(values)} leaves, `like` has {len(leaves)}: {structure}")
     for v, x in zip(values, leaves, strict=True):
         if np.shape(v) != np.shape(x) or np.result_type(v) != np.result_type(x):
-            raise TreeError(f"{where}: a leaf of the file has shape {np.shape(v)} {np.result_type(v)}, `like` has {np.shape(x)} {np.result_type(x)}")
+            raise TreeError(f"{where}: a leaf of the file has shape {np.shape(v)} {np.result_type(v)}, `like` has "
+                            f"{np.shape(x)} {np.result_type(x)}")
     return tree.unflatten(structure, values)
 
 
 def _read(d, arrays, leaves):
-    """The tree of description `d`, which takes each array once; its leaves are also appended to `leaves`, in their order."""
+    """The tree of description `d`, which takes each array once; its leaves are also appended to `leaves`, in their
+    order.
+    """
     if d is None:
         return None
     if "kind" not in d:

@@ -21,13 +21,16 @@ from .views import check_writeable, fetch, in_c_order, own_array, remember_order
 UFUNCS: dict[Any, Callable] = {}
 FUNCTIONS: dict[Any, Callable] = {}
 # whose results without dimensions are arrays in NumPy, where those of other functions are scalars
-ARRAYS = {np.where, np.select, np.piecewise, np.real_if_close, np.isin, np.cov, np.i0, np.tensordot, np.linalg.tensordot, np.linalg.tensorsolve, np.fft.fftn, np.fft.ifftn}
+ARRAYS = {np.where, np.select, np.piecewise, np.real_if_close, np.isin, np.cov, np.i0, np.tensordot,
+          np.linalg.tensordot, np.linalg.tensorsolve, np.fft.fftn, np.fft.ifftn}
 VIEWS: set[Any] = set()  # the functions among them whose results share memory with their arguments
 CREATION: dict[Any, Callable] = {}  # np.zeros(..., like=tensor) and the like: called with the Tensor first
 
 
-def implements(*numpy_functions: Any, method: str | None = None, prop: str | None = None, operators: tuple[str, ...] = (), view: bool = False):
-    """Register the decorated function for NumPy (or SciPy) functions, and as a method, property or operator of `Tensor`.
+def implements(*numpy_functions: Any, method: str | None = None, prop: str | None = None,
+               operators: tuple[str, ...] = (), view: bool = False):
+    """Register the decorated function for NumPy (or SciPy) functions, and as a method, property or operator of
+    `Tensor`.
 
     `operators` are dunder names; a name starting with ``__r`` whose plain form is also given has its arguments swapped.
     Results share memory with arguments only with `view`.
@@ -47,14 +50,17 @@ def implements(*numpy_functions: Any, method: str | None = None, prop: str | Non
             setattr(Tensor, prop, property(f))
         for name in operators:
             if name.startswith("__r") and f"__{name[3:]}" in operators:
-                setattr(Tensor, name, lambda self, other, f=f: f(other, self) if isinstance(other, VALUES) else _binary(f, other, self))
+                setattr(Tensor, name, lambda self, other,
+                        f=f: f(other, self) if isinstance(other, VALUES) else _binary(f, other, self))
             elif name.endswith("invert__") or name in ("__neg__", "__pos__", "__abs__"):
                 setattr(Tensor, name, lambda self, f=f: f(self))
             elif name.startswith("__i") and len(operators) > 1:
                 # scalars are immutable in NumPy, unlike arrays without dimensions: ``x += 1`` gives the name a new one
-                setattr(Tensor, name, lambda self, other, f=f: self._become(_binary(f, self, other)) if self.shape or self._link is not None else _binary(f, self, other))
+                setattr(Tensor, name, lambda self, other, f=f: self._become(_binary(f, self, other)) if self.shape
+                        or self._link is not None else _binary(f, self, other))
             else:
-                setattr(Tensor, name, lambda self, other, f=f: f(self, other) if isinstance(other, VALUES) else _binary(f, self, other))
+                setattr(Tensor, name, lambda self, other,
+                        f=f: f(self, other) if isinstance(other, VALUES) else _binary(f, self, other))
         return f
 
     return register
@@ -108,9 +114,10 @@ class Tensor:
     Notes
     -----
     ``x[i] = v`` and ``x += y`` change the Tensor as they change an ndarray. Views such as ``x[1:]``, ``x.T``,
-    ``x.reshape(-1)`` and ``z.real`` share memory with `x` as in NumPy: a write into either shows in the other. The arguments
-    of a function count as C-contiguous arrays. Where NumPy's choice between a view and a copy depends on a memory order that
-    is unknown while tracing, the reshaped array and its origin cannot both be used after a write into one of them.
+    ``x.reshape(-1)`` and ``z.real`` share memory with `x` as in NumPy: a write into either shows in the other. The
+    arguments of a function count as C-contiguous arrays. Where NumPy's choice between a view and a copy depends on a
+    memory order that is unknown while tracing, the reshaped array and its origin cannot both be used after a write into
+    one of them.
     """
 
     # _link: None for an array of its own that nothing is a view of, else see views.Link
@@ -155,7 +162,8 @@ class Tensor:
         return (self[i] for i in range(self.shape[0]))
 
     def __hash__(self):
-        raise TracerError(f"unhashable: {self!r} is traced, so sets and dictionaries cannot find it by value (compare with ==, or use its id)")
+        raise TracerError(f"unhashable: {self!r} is traced, so sets and dictionaries cannot find it by value (compare "
+                          f"with ==, or use its id)")
 
     def _become(self, other: Any) -> Tensor:
         """Let this very object stand for `other` from now on (in-place operators and assignments)."""
@@ -166,12 +174,14 @@ class Tensor:
         other = self._lifted(other)
         if other.spec.shape != self.spec.shape:
             raise ValueError(
-                f"non-broadcastable output operand with shape {self.spec.shape} doesn't match the broadcast shape {other.spec.shape}"
+                f"non-broadcastable output operand with shape {self.spec.shape} doesn't match the broadcast shape "
+                f"{other.spec.shape}"
             )
         if other.spec.dtype != self.spec.dtype:
             if not np.can_cast(other.spec.dtype, self.spec.dtype, "same_kind"):
                 raise np.exceptions.DTypePromotionError(
-                    f"in-place operation: cannot cast the result from {other.dtype} to {self.dtype} with rule 'same_kind'"
+                    f"in-place operation: cannot cast the result from {other.dtype} to {self.dtype} with rule "
+                    f"'same_kind'"
                 )
             other = self._lifted(other.astype(self.spec.dtype))
         if link is not None or len(self.shape) > 1:
@@ -233,7 +243,8 @@ class Tensor:
             if f is None:
                 scipy = _scipy_caller()
                 raise TypeError(
-                    f"{ufunc.__name__}: no traced form of this ufunc ({_in_core(scipy) if scipy else 'define one with core.elementwise or core.custom_op'})"
+                    f"{ufunc.__name__}: no traced form of this ufunc "
+                    f"({_in_core(scipy) if scipy else 'define one with core.elementwise or core.custom_op'})"
                 )
             result = f(*inputs, **kwargs)
         if out is None or all(o is None for o in out):
@@ -263,14 +274,18 @@ class Tensor:
             raise TracerError(f"{scipy}: SciPy's function cannot take {self!r} ({_in_core(scipy)})")
         if self.shape == () and self.dtype.kind in "iu":
             raise TracerError(
-                f"{self!r} cannot become a plain number: np.arange(n), an array of a length that is traced, np.array([n, ...]) or an index "
-                "of a plain array asked for it (name a length in static_argnames, or make an array of the largest length and mask it; "
+                f"{self!r} cannot become a plain number: np.arange(n), an array of a length that is traced, "
+                f"np.array([n, ...]) or an index "
+                "of a plain array asked for it (name a length in static_argnames, or make an array of the largest "
+                "length and mask it; "
                 "core.numpy.array collects traced values; core.numpy.take(table, i, axis=0) indexes a plain array)"
             )
         raise TracerError(
-            f"{self!r} cannot become a plain ndarray: np.array([...]) of traced values, assigning one into a plain array, or a "
+            f"{self!r} cannot become a plain ndarray: np.array([...]) of traced values, assigning one into a plain "
+            f"array, or a "
             "function NumPy cannot redirect asked for it (use np.stack or core.numpy.array to collect values, "
-            "np.zeros_like(x) of a traced x, for an array to assign into; core.numpy.take(table, i, axis=0) to index a plain array with a "
+            "np.zeros_like(x) of a traced x, for an array to assign into; core.numpy.take(table, i, axis=0) to index a "
+            "plain array with a "
             "traced one; core.stop_gradient drops a derivative)"
         )
 
@@ -293,13 +308,15 @@ class Tensor:
     def __float__(self):
         raise TracerError(
             f"float(): {self!r} is traced, a Python float would lose its derivative or has no value yet "
-            "(use NumPy's functions rather than math's, and np.zeros_like(x) of a traced x, for an array to assign into; "
+            "(use NumPy's functions rather than math's, and np.zeros_like(x) of a traced x, for an array to assign "
+            "into; "
             "core.stop_gradient(x) where no derivative is wanted)"
         )
 
     def __format__(self, spec):
         raise TracerError(
-            f"format: {self!r} has no value to put into a string (return it and format the result, or write {{x!r}} for its type)"
+            f"format: {self!r} has no value to put into a string (return it and format the result, or write {{x!r}} "
+            f"for its type)"
         )
 
     def __complex__(self):
@@ -313,7 +330,8 @@ def _scipy_caller():
         module = frame.f_globals.get("__name__", "")
         if module.startswith("scipy."):
             # decorators hold the function they wrap in a variable
-            wrapped = [f for f in frame.f_locals.values() if isinstance(f, FunctionType) and f.__module__.startswith("scipy.")]
+            wrapped = [f for f in frame.f_locals.values() if isinstance(f, FunctionType)
+                       and f.__module__.startswith("scipy.")]
             for m, name in [(module, frame.f_code.co_name), *[(f.__module__, f.__name__) for f in wrapped]]:
                 public = ".".join(m.split(".")[:2])
                 if name[0] != "_" and hasattr(sys.modules[public], name):
@@ -338,7 +356,9 @@ def _store(name, result, out):
         if o is None:
             continue
         if not isinstance(o, Tensor):
-            raise TracerError(f"{name}: out= must be a traced array here, got a plain ndarray (a traced value cannot be put into it)")
+            raise TracerError(
+                f"{name}: out= must be a traced array here, got a plain ndarray (a traced value cannot be put into it)"
+            )
         o._become(r)
     return out if isinstance(out, tuple) and len(out) > 1 else outs[0]
 

@@ -1,4 +1,7 @@
-"""Checks that a derivative, or everything registered for a primitive, is right. The test suite and users run the same ones."""
+"""Checks that a derivative, or everything registered for a primitive, is right.
+
+The test suite and users run the same ones.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,8 @@ from .transforms.forward import jvp
 from .transforms.grad import check_inexact, inexact, vjp
 from .transforms.vmap import vmap
 
-# Relative tolerance of a result against the same in NumPy, and of a derivative against finite differences of fourth order
+# Relative tolerance of a result against the same in NumPy, and of a derivative against finite differences of fourth
+# order
 _VALUE = {"float32": 2e-5, "complex64": 2e-5, "float64": 1e-11, "complex128": 1e-11, "float16": 5e-3}
 _SLOPE = {"float32": 2e-2, "complex64": 2e-2, "float64": 1e-6, "complex128": 1e-6}
 _STEP = {"float32": 3e-2, "complex64": 3e-2, "float64": 1e-3, "complex128": 1e-3}
@@ -61,7 +65,9 @@ def _compare(found, expected, rtol, atol, what):
         scale = np.max(np.abs(b[np.isfinite(b)]), initial=1.0)
         if not np.allclose(a, b, rtol=rtol, atol=atol * scale, equal_nan=True):
             worst = np.nanmax(np.abs(a - b))
-            raise AssertionError(f"{what}: output {k} is wrong by {worst:.3g} (of {scale:.3g})\ngot      {a!r}\nexpected {b!r}")
+            raise AssertionError(
+                f"{what}: output {k} is wrong by {worst:.3g} (of {scale:.3g})\ngot      {a!r}\nexpected {b!r}"
+            )
 
 
 def check_grads(f: Callable[..., Any], args: Sequence[Any], order: int = 2, modes: Sequence[str] = ("vjp", "jvp"),
@@ -150,7 +156,8 @@ def _same_kind(found, like, what):
             raise AssertionError(f"{what}: number {k} must be {spec_of(b)} as what it belongs to, got {spec_of(a)}")
 
 
-# -- everything about a primitive -----------------------------------------------------------------------------------------------
+# -- everything about a primitive
+# -----------------------------------------------------------------------------------------------
 
 
 def samples_of(primitive: Primitive, seed: int = 0) -> list[tuple[tuple[Any, ...], dict[str, Any]]]:
@@ -198,8 +205,8 @@ def _outs(primitive, out):
 def check_op(primitive: Primitive, order: int = 2, seed: int = 0) -> None:
     """Check all rules of a primitive on its samples.
 
-    Specification against implementation; jvp and vjp against finite differences, to `order`, and, in float32 too, against
-    each other; batching against a loop; compiled against eager code.
+    Specification against implementation; jvp and vjp against finite differences, to `order`, and, in float32 too,
+    against each other; batching against a loop; compiled against eager code.
 
     Parameters
     ----------

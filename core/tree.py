@@ -158,7 +158,9 @@ def inner(tree: Any) -> tuple[type, tuple[Any, ...], list[Any]] | None:
 
 
 def broadcast_prefix(prefix: Any, tree: Any, what: str) -> list[Any]:
-    """Spread `prefix` (a tree that stops at some inner nodes of `tree`; None counts as a leaf) over the leaves of `tree`."""
+    """Spread `prefix` (a tree that stops at some inner nodes of `tree`; None counts as a leaf) over the leaves of
+    `tree`.
+    """
     out: list[Any] = []
 
     def walk(p, t):

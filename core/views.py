@@ -81,7 +81,9 @@ def is_scalar(t: Any) -> bool:
 
 
 def own_array(t: Any, c_order: bool | None = None) -> Any:
-    """Make `t` the top of its own memory, a 0-d one an array rather than a scalar, and return it (`c_order`: see `Family`)."""
+    """Make `t` the top of its own memory, a 0-d one an array rather than a scalar, and return it (`c_order`: see
+    `Family`).
+    """
     t._link = Link(None, None, None, Family(t))
     if c_order is not None:
         t._link.family.c_order = c_order
@@ -116,7 +118,9 @@ def check_writeable(t: Any) -> None:
     link = t._link
     while link is not None and link.parent is not None and _shares(t) is not False:
         if link.primitive is None or link.primitive.write_back is None:
-            raise ValueError(f"assignment destination is read-only: {t!r} is a view (write into the array itself or into a copy)")
+            raise ValueError(
+                f"assignment destination is read-only: {t!r} is a view (write into the array itself or into a copy)"
+            )
         t = link.parent
         link = t._link
 
@@ -160,8 +164,10 @@ def fetch(t: Any) -> None:
 
 
 _UNCERTAIN = (
-    "x[i] = v: an array and its reshaped form (or windows on it) are both in use and one of them was written to; whether they share "
-    "memory depends on the order of elements in memory, which a traced array does not know (reshape a .copy() of the array)"
+    "x[i] = v: an array and its reshaped form (or windows on it) are both in use and one of them was written to; "
+    "whether they share "
+    "memory depends on the order of elements in memory, which a traced array does not know (reshape a .copy() of the "
+    "array)"
 )
 
 
@@ -258,7 +264,9 @@ def _without_memory(shape, dtype):
 
 
 def in_c_order(x: Any, without: int | None = None) -> bool:
-    """Return True if the elements of an array that has the order of `x` surely lie row by row (apart from the axis `without`)."""
+    """Return True if the elements of an array that has the order of `x` surely lie row by row (apart from the axis
+    `without`).
+    """
     if hasattr(x, "_in_c_order"):
         return x._in_c_order()
     if not isinstance(x, np.ndarray):

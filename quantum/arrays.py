@@ -22,7 +22,8 @@ def instructions(num_qubits: int, names: Sequence[str] | str, qubits: Any, param
     if wires.ndim == 1:
         wires = wires[:, None]
     if wires.ndim != 2 or (wires.size and wires.dtype.kind not in "iu"):
-        raise CircuitError(f"from_arrays: qubits must be integers of the shape (gates, qubits), got the shape {np.shape(qubits)} of {wires.dtype}")
+        raise CircuitError(f"from_arrays: qubits must be integers of the shape (gates, qubits), got the shape "
+                           f"{np.shape(qubits)} of {wires.dtype}")
     count = len(wires)
     if isinstance(names, str):
         codes, number = {names: 0}, np.zeros(count, np.intp)
@@ -33,7 +34,9 @@ def instructions(num_qubits: int, names: Sequence[str] | str, qubits: Any, param
     if angles.ndim == 1:
         angles = angles[:, None]
     if len(number) != count or len(angles) != count:
-        raise CircuitError(f"from_arrays: names, qubits and params must be of one length, got {len(number)}, {count}, {len(angles)}")
+        raise CircuitError(
+            f"from_arrays: names, qubits and params must be of one length, got {len(number)}, {count}, {len(angles)}"
+        )
     found: list[Any] = [None] * count
     for name, code in codes.items():
         of_kind = np.flatnonzero(number == code)
@@ -48,13 +51,17 @@ def instructions(num_qubits: int, names: Sequence[str] | str, qubits: Any, param
 def _of_kind(num_qubits: int, name: str, wires: np.ndarray, angles: np.ndarray) -> list[Instruction]:
     controls, gate = resolve(name)
     if controls is None or gate.num_qubits is None:
-        raise GateError(f"from_arrays: {name} takes any number of qubits (append it, or give each number its own name: ccx, c3x)")
+        raise GateError(
+            f"from_arrays: {name} takes any number of qubits (append it, or give each number its own name: ccx, c3x)"
+        )
     width = controls + gate.num_qubits
     if wires.shape[1] < width or np.any(wires[:, width:] != -1):
         raise CircuitError(f"{name}: acts on {width} qubits, got rows such as {wires[0].tolist()}")
     wires = wires[:, :width]
     if wires.size and (wires.min() < 0 or wires.max() >= num_qubits):
-        raise CircuitError(f"{name}: qubits must be integers from 0 to {num_qubits - 1}, got {wires.min()} to {wires.max()}")
+        raise CircuitError(
+            f"{name}: qubits must be integers from 0 to {num_qubits - 1}, got {wires.min()} to {wires.max()}"
+        )
     for a in range(width):
         for b in range(a):
             if np.any(same := wires[:, a] == wires[:, b]):
@@ -69,5 +76,8 @@ def _of_kind(num_qubits: int, name: str, wires: np.ndarray, angles: np.ndarray) 
     else:
         columns = [[angle(a, name) for a in angles[:, k].tolist()] for k in range(gate.num_params)]
     targets = [wires[:, k].tolist() for k in range(width)]
-    return list(map(Instruction, repeat(gate), zip(*targets[controls:], strict=True) if gate.num_qubits else repeat((), len(wires)),
-                    zip(*columns, strict=True) if columns else repeat(()), zip(*targets[:controls], strict=True) if controls else repeat(())))  # fmt: skip
+    return list(map(Instruction, repeat(gate), zip(*targets[controls:],
+                                                   strict=True) if gate.num_qubits else repeat((), len(wires)),
+                    zip(*columns,
+                        strict=True) if columns else repeat(()), zip(*targets[:controls],
+                                                                     strict=True) if controls else repeat(())))

@@ -97,14 +97,20 @@ class Circuit:
 
     @property
     def num_clbits(self) -> int:
-        """Number of classical bits: those asked for, and those that `measure` added. It may be set, to no fewer than are used."""
+        """Number of classical bits: those asked for, and those that `measure` added.
+
+        It may be set, to no fewer than are used.
+        """
         return self._num_clbits
 
     @num_clbits.setter
     def num_clbits(self, number: int) -> None:
-        used = max((c for i in self._instructions for c in (*i.clbits, *(i.condition.clbits if i.condition else ()))), default=-1) + 1
+        used = max((c for i in self._instructions for c in (*i.clbits, *(i.condition.clbits if i.condition else ()))),
+                   default=-1) + 1
         if isinstance(number, bool) or not isinstance(number, (int, np.integer)) or number < used:
-            raise CircuitError(f"Circuit: num_clbits must be an integer of at least {used}, the bits that are used, got {number!r}")
+            raise CircuitError(
+                f"Circuit: num_clbits must be an integer of at least {used}, the bits that are used, got {number!r}"
+            )
         self._num_clbits = int(number)
 
     @property
@@ -121,7 +127,8 @@ class Circuit:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Circuit):
             return NotImplemented
-        if (self.num_qubits, self.num_clbits, self._instructions) != (other.num_qubits, other.num_clbits, other._instructions):
+        if (self.num_qubits, self.num_clbits,
+            self._instructions) != (other.num_qubits, other.num_clbits, other._instructions):
             return False
         return (self.parameters, self.data) == (other.parameters, other.data)
 
@@ -184,21 +191,25 @@ class Circuit:
         printer.text(str(self))  # what notebooks show
 
     def draw(self, output: str = "text", **options: Any) -> Any:
-        """A picture: "text" gives a string (`width` in characters), "mpl" a matplotlib figure (see `draw.draw_text`, `draw.draw_mpl`)."""
+        """A picture: "text" gives a string (`width` in characters), "mpl" a matplotlib figure (see `draw.draw_text`,
+        `draw.draw_mpl`).
+        """
         from . import draw
 
         return draw.circuit(self, output, **options)
 
     # -- building ---------------------------------------------------------------------------------------------------
 
-    def append(self, gate: Any, qubits: Sequence[int] | int, params: Sequence[Any] = (), *, controls: Sequence[int] | int = (),
-               clbits: Sequence[int] = (), condition: Condition | None = None) -> Circuit:  # fmt: skip
+    def append(self, gate: Any, qubits: Sequence[int] | int, params: Sequence[Any] = (), *,
+               controls: Sequence[int] | int = (),
+               clbits: Sequence[int] = (), condition: Condition | None = None) -> Circuit:
         """Add one instruction.
 
         Parameters
         ----------
         gate : str, Gate or Channel
-            A registered name, with `c` before it for controls (`"cx"`: controls then lead `qubits`), or the thing itself.
+            A registered name, with `c` before it for controls (`"cx"`: controls then lead `qubits`), or the thing
+            itself.
         qubits : int or sequence of int
             Targets in the gate's order.
         params : sequence of angles
@@ -229,7 +240,8 @@ class Circuit:
         wires = targets + control
         for q in wires:
             if type(q) is not int and isinstance(q, np.integer):
-                return self.append(gate, [int(t) for t in targets], params, controls=[int(c) for c in control], clbits=clbits, condition=condition)
+                return self.append(gate, [int(t) for t in targets], params, controls=[int(c) for c in control],
+                                   clbits=clbits, condition=condition)
             if isinstance(q, bool) or not isinstance(q, int) or not 0 <= q < n:
                 raise CircuitError(f"{where}: qubits must be integers from 0 to {n - 1}, got {q!r}{_hint(gate, q)}")
         if len(wires) > 1 and len(set(wires)) != len(wires):
@@ -249,17 +261,20 @@ class Circuit:
             condition = condition and self._checked_condition(where, *condition)
             clbits = tuple([int(c) for c in clbits])
             self._num_clbits = max(self._num_clbits, *[c + 1 for c in clbits], 0)  # there is room for what is written
-        self._instructions.append(Instruction(gate, targets, angles, control, tuple(clbits), condition or self._condition))
+        self._instructions.append(Instruction(gate, targets, angles, control, tuple(clbits),
+                                              condition or self._condition))
         return self
 
     def _checked_condition(self, where: str, clbits: Sequence[int], value: int) -> Condition:
         """The condition, in plain integers."""
         bits = tuple(clbits)
-        if not all(isinstance(c, (int, np.integer)) and not isinstance(c, bool) and 0 <= c < self._num_clbits for c in bits) or len(set(bits)) != len(bits):
+        if not all(isinstance(c, (int, np.integer)) and not isinstance(c, bool) and 0 <= c < self._num_clbits
+                   for c in bits) or len(set(bits)) != len(bits):
             there = f"different ones from 0 to {self._num_clbits - 1}" if self._num_clbits else "there (measure into them first)"
             raise CircuitError(f"{where}: classical bits must be {there}, got {list(bits)}")
         if not isinstance(value, (int, np.integer)) or not bits or not 0 <= value < 1 << len(bits):
-            raise CircuitError(f"{where}: the value of a condition on {len(bits)} bits must be an integer from 0 to {(1 << len(bits)) - 1}, got {value!r}")
+            raise CircuitError(f"{where}: the value of a condition on {len(bits)} bits must be an integer from 0 to "
+                               f"{(1 << len(bits)) - 1}, got {value!r}")
         return Condition(tuple([int(c) for c in bits]), int(value))
 
     def __getattr__(self, name: str) -> Any:
@@ -282,20 +297,28 @@ class Circuit:
         return [*super().__dir__(), *gates.names(), *CONTROLLED]
 
     def unitary(self, matrix: Any, qubits: Sequence[int] | int, *, controls: Sequence[int] | int = ()) -> Circuit:
-        """Add the gate of a unitary matrix (2**q, 2**q), bit k of whose index is `qubits[k]`; GateError if it is not unitary."""
+        """Add the gate of a unitary matrix (2**q, 2**q), bit k of whose index is `qubits[k]`; GateError if it is not
+        unitary.
+        """
         return self.append(families.unitary(matrix), qubits, controls=controls)
 
     def diagonal(self, phases: Sequence[Any], qubits: Sequence[int] | int) -> Circuit:
-        """Add diag(exp(i t_0), exp(i t_1), ...) with an angle for each basis state of `qubits`, the first least significant."""
+        """Add diag(exp(i t_0), exp(i t_1), ...) with an angle for each basis state of `qubits`, the first least
+        significant.
+        """
         qubits = (qubits,) if isinstance(qubits, (int, np.integer)) else tuple(qubits)
         return self.append(families.diagonal(len(qubits)), qubits, phases)
 
-    def pauli_rotation(self, paulis: str, angle: Any, qubits: Sequence[int] | int, *, controls: Sequence[int] | int = ()) -> Circuit:
+    def pauli_rotation(self, paulis: str, angle: Any, qubits: Sequence[int] | int, *,
+                       controls: Sequence[int] | int = ()) -> Circuit:
         """Add exp(-i angle/2 P) of a Pauli string; letter k of `paulis` (I, X, Y, Z) acts on `qubits[k]`."""
         return self.append(*families.rotation_on(paulis, qubits, angle), controls=controls)
 
-    def excitation(self, angle: Any, source: Sequence[int] | int, target: Sequence[int] | int, *, controls: Sequence[int] | int = ()) -> Circuit:
-        """Add exp(angle (T - T^dagger)), T moving fermions from one or two `source` modes to `target` modes (after Jordan-Wigner)."""
+    def excitation(self, angle: Any, source: Sequence[int] | int, target: Sequence[int] | int, *,
+                   controls: Sequence[int] | int = ()) -> Circuit:
+        """Add exp(angle (T - T^dagger)), T moving fermions from one or two `source` modes to `target` modes (after
+        Jordan-Wigner).
+        """
         return self.append(*fermionic.excitation_on(angle, source, target), controls=controls)
 
     def measure(self, qubits: Sequence[int] | int, clbits: Sequence[int] | int | None = None) -> Circuit:
@@ -324,7 +347,9 @@ class Circuit:
 
     @contextlib.contextmanager
     def when(self, clbits: Sequence[int] | int, value: int = 1) -> Iterator[Circuit]:
-        """What is added inside the `with` is done only if these classical bits (first least significant) hold `value`."""
+        """What is added inside the `with` is done only if these classical bits (first least significant) hold
+        `value`.
+        """
         bits = (clbits,) if isinstance(clbits, (int, np.integer)) else tuple(clbits)
         if self._condition is not None:
             raise CircuitError("when: conditions cannot be nested (use one condition on all the bits)")
@@ -353,11 +378,14 @@ class Circuit:
         if not isinstance(other, Circuit):
             raise CircuitError(f"extend: a Circuit is needed, got {type(other).__name__}")
         if qubits is None and other.num_qubits > self.num_qubits:
-            raise CircuitError(f"extend: a circuit on {other.num_qubits} qubits does not fit on {self.num_qubits} (give its qubits here)")
+            raise CircuitError(f"extend: a circuit on {other.num_qubits} qubits does not fit on {self.num_qubits} "
+                               f"(give its qubits here)")
         if qubits is not None:
             other = other.remap(qubits, self.num_qubits)
         if mixed := (set(self.parameters) & set(other.data)) | (set(self.data) & set(other.parameters)):
-            raise ParameterError(f"extend: {sorted(mixed)} are trainable in one circuit and data in the other (rename them)")
+            raise ParameterError(
+                f"extend: {sorted(mixed)} are trainable in one circuit and data in the other (rename them)"
+            )
         added: Iterable[Instruction] = other._instructions
         if self._condition is not None:
             if any(i.condition for i in added):
@@ -374,9 +402,12 @@ class Circuit:
         """The circuit with qubit k renamed `qubits[k]`, on `num_qubits` qubits."""
         new_n = max(self.num_qubits, max(qubits, default=-1) + 1) if num_qubits is None else num_qubits
         if len(qubits) != self.num_qubits or len(set(qubits)) != len(qubits) or any(not 0 <= q < new_n for q in qubits):
-            raise CircuitError(f"remap: {self.num_qubits} different qubits from 0 to {new_n - 1} are needed, got {list(qubits)}")
-        return self._with((i._replace(qubits=tuple(qubits[q] for q in i.qubits), controls=tuple(qubits[q] for q in i.controls))
-                           for i in self._instructions), new_n)  # fmt: skip
+            raise CircuitError(
+                f"remap: {self.num_qubits} different qubits from 0 to {new_n - 1} are needed, got {list(qubits)}"
+            )
+        return self._with((i._replace(qubits=tuple(qubits[q] for q in i.qubits),
+                                      controls=tuple(qubits[q] for q in i.controls))
+                           for i in self._instructions), new_n)
 
     def repeat(self, times: int) -> Circuit:
         """The circuit that many times over, with the same parameters."""
@@ -400,8 +431,11 @@ class Circuit:
         """The circuit done only where `controls` are all 1; they are qubits it does not act on."""
         control = (controls,) if isinstance(controls, (int, np.integer)) else tuple(controls)
         n = max(self.num_qubits, max(control, default=-1) + 1)
-        if used := sorted({q for i in self._instructions for q in (*i.qubits, *i.controls) if i.gate is not BARRIER}.intersection(control)):
-            raise CircuitError(f"control: controls must be qubits that the circuit does not act on, got {used} (remap it first)")
+        if used := sorted({q for i in self._instructions for q in (*i.qubits, *i.controls)
+                           if i.gate is not BARRIER}.intersection(control)):
+            raise CircuitError(
+                f"control: controls must be qubits that the circuit does not act on, got {used} (remap it first)"
+            )
         new = Circuit(n, self.num_clbits)
         new._data, new._order = self._data, self._order
         for i in self._instructions:
@@ -422,8 +456,9 @@ class Circuit:
             If a name is unknown, the number of values wrong, or a value not finite.
         """
         values = self.named(values)
-        return self._with(i._replace(params=tuple(p.bind(values) if type(p) is Linear else p for p in i.params)) if i.params else i
-                          for i in self._instructions)  # fmt: skip
+        return self._with(i._replace(params=tuple(p.bind(values) if type(p) is Linear else p for p in i.params))
+                          if i.params else i
+                          for i in self._instructions)
 
     def named(self, values: Mapping[str, float] | Sequence[float]) -> dict[str, float]:
         """Parameter values by name, checked; a sequence gives those of `parameters` in order."""
@@ -434,10 +469,14 @@ class Circuit:
         else:
             array = np.asarray(values, float)
             if array.shape != (len(self.parameters),):
-                raise ParameterError(f"bind: {len(self.parameters)} values are needed, got an array of shape {array.shape}")
+                raise ParameterError(
+                    f"bind: {len(self.parameters)} values are needed, got an array of shape {array.shape}"
+                )
             found = dict(zip(self.parameters, array.tolist(), strict=True))
         if bad := [n for n, v in found.items() if not abs(v) <= LARGEST]:
-            raise ParameterError(f"bind: {bad[0]} is {found[bad[0]]}: values must be finite (the largest is {LARGEST:g})")
+            raise ParameterError(
+                f"bind: {bad[0]} is {found[bad[0]]}: values must be finite (the largest is {LARGEST:g})"
+            )
         return found
 
     def rename(self, names: Mapping[str, str]) -> Circuit:
@@ -454,7 +493,8 @@ class Circuit:
             Parameter(name)
         if mixed := {names.get(n, n) for n in self.parameters} & {names.get(n, n) for n in self.data}:
             raise ParameterError(f"rename: {sorted(mixed)} would be trainable and data at once")
-        new = self._with(i._replace(params=tuple(p.rename(names) if type(p) is Linear else p for p in i.params)) for i in self._instructions)
+        new = self._with(i._replace(params=tuple(p.rename(names) if type(p) is Linear else p for p in i.params))
+                         for i in self._instructions)
         new._data = frozenset(names.get(n, n) for n in self._data)
         return new._ordered(names.get(n, n) for n in self._order)
 
@@ -530,7 +570,8 @@ def _gate_method(name: str, gate: Gate, controls: int | None) -> Any:
 
     def method(self: Circuit, *arguments: Any) -> Circuit:
         if len(arguments) != last + gate.num_qubits:
-            raise CircuitError(f"{name}: needs {first} parameters and {last - first + gate.num_qubits} qubits, got {len(arguments)} arguments")
+            raise CircuitError(f"{name}: needs {first} parameters and {last - first + gate.num_qubits} qubits, got "
+                               f"{len(arguments)} arguments")
         return self.append(gate, arguments[last:], arguments[:first], controls=arguments[first:last])
 
     method.__name__, method.__doc__ = name, f"Add {name}({', '.join(['angle'] * first + ['control'] * controls + ['qubit'] * gate.num_qubits)})."
@@ -542,7 +583,8 @@ def _controls_method(name: str, gate: Gate) -> Any:
 
     def method(self: Circuit, *arguments: Any) -> Circuit:
         if len(arguments) != first + 1 + gate.num_qubits:
-            raise CircuitError(f"{name}: needs {first} parameters, a list of controls and {gate.num_qubits} qubits, got {len(arguments)} arguments")
+            raise CircuitError(f"{name}: needs {first} parameters, a list of controls and {gate.num_qubits} qubits, "
+                               f"got {len(arguments)} arguments")
         return self.append(gate, arguments[first + 1 :], arguments[:first], controls=arguments[first])
 
     method.__name__, method.__doc__ = name, f"Add {name}({', '.join(['angle'] * first + ['controls'] + ['qubit'] * gate.num_qubits)})."

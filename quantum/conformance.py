@@ -47,7 +47,8 @@ def check_simulator(name: str, *, seed: int = 0, atol: float = 1e-10) -> None:
     """
     rng = np.random.default_rng(seed)
     # angles are multiples of pi/2, which Clifford simulators take too
-    known = [(g, tuple((rng.integers(1, 4, g.num_params) * np.pi / 2).tolist())) for g in map(gates.find, gates.names()) if g.num_qubits <= 3]
+    known = [(g, tuple((rng.integers(1, 4, g.num_params) * np.pi / 2).tolist()))
+             for g in map(gates.find, gates.names()) if g.num_qubits <= 3]
     taken = [each for each in known if _takes(name, *each, rng, atol)]
     if not taken:
         raise SimulatorError(f"check_simulator: {name} takes no gate at all")
@@ -59,7 +60,9 @@ def check_simulator(name: str, *, seed: int = 0, atol: float = 1e-10) -> None:
         try:
             _compare(name, circuit, rng, atol, "a random circuit")
         except _Refused as refused:
-            raise SimulatorError(f"check_simulator: {name} takes each gate of a circuit, but not the circuit: {refused}") from refused
+            raise SimulatorError(
+                f"check_simulator: {name} takes each gate of a circuit, but not the circuit: {refused}"
+            ) from refused
     _sampling(name, seed)
     _errors(name)
 
@@ -119,8 +122,10 @@ def _sampling(name: str, seed: int) -> None:
     p = result.probabilities()
     counts = np.bincount(result.sample().indices, minlength=8)
     likely = p > 1e-12
-    if counts.sum() != _SHOTS or counts[~likely].any() or (np.abs(counts - _SHOTS * p) > 6 * np.sqrt(_SHOTS * p * (1 - p)) + 1e-6).any():
-        raise SimulatorError(f"check_simulator: {name}: {_SHOTS} samples {counts.tolist()} do not have the probabilities {p.round(6).tolist()}")
+    if counts.sum() != _SHOTS or counts[~likely].any() or (np.abs(counts - _SHOTS * p) > 6
+                                                           * np.sqrt(_SHOTS * p * (1 - p)) + 1e-6).any():
+        raise SimulatorError(f"check_simulator: {name}: {_SHOTS} samples {counts.tolist()} do not have the "
+                             f"probabilities {p.round(6).tolist()}")
     again = run(circuit, simulator=name, shots=_SHOTS, seed=seed).sample().indices
     if not np.array_equal(again, result.sample().indices):
         raise SimulatorError(f"check_simulator: {name}: the same seed gave other samples")
@@ -137,5 +142,7 @@ def _errors(name: str) -> None:
         except wanted:
             continue
         except Exception as error:
-            raise SimulatorError(f"check_simulator: {name}: {what} must be an error that says so, got {error!r}") from error
+            raise SimulatorError(
+                f"check_simulator: {name}: {what} must be an error that says so, got {error!r}"
+            ) from error
         raise SimulatorError(f"check_simulator: {name}: {what} must be an error, and was none")

@@ -1,10 +1,13 @@
 """Errors of circuits, operators and simulators."""
 
-__all__ = ["ChannelError", "CircuitError", "GateError", "OperatorError", "OptimizerError", "ParameterError", "QASMError", "SimulatorError", "StateError"]
+__all__ = ["ChannelError", "CircuitError", "GateError", "OperatorError", "OptimizerError", "ParameterError",
+           "QASMError", "SimulatorError", "StateError"]
 
 
 class CircuitError(ValueError):
-    """An instruction or a circuit that makes no sense: qubits out of range or repeated, unknown gate, wrong composition."""
+    """An instruction or a circuit that makes no sense: qubits out of range or repeated, unknown gate, wrong
+    composition.
+    """
 
 
 class GateError(ValueError):

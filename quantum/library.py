@@ -137,7 +137,8 @@ def basis_state(index: int, num_qubits: int) -> Circuit:
 def uniformly_controlled_rotation(axis: str, angles: Sequence[Any], controls: Sequence[int], target: int) -> Circuit:
     """R_axis(`angles[j]`) on `target` where the controls hold the number j, the first control least significant.
 
-    2**k rotations and at most 2**k CNOTs (CZs for x); rotations whose angle is the number 0 after the transform are left out.
+    2**k rotations and at most 2**k CNOTs (CZs for x); rotations whose angle is the number 0 after the transform are
+    left out.
 
     Parameters
     ----------
@@ -170,7 +171,9 @@ def uniformly_controlled_rotation(axis: str, angles: Sequence[Any], controls: Se
     if axis not in ("x", "y", "z"):
         raise CircuitError(f"uniformly_controlled_rotation: the axis must be 'x', 'y' or 'z', got {axis!r}")
     if len(angles) != 1 << k:
-        raise CircuitError(f"uniformly_controlled_rotation: {1 << k} angles are needed for {k} controls, got {len(angles)}")
+        raise CircuitError(
+            f"uniformly_controlled_rotation: {1 << k} angles are needed for {k} controls, got {len(angles)}"
+        )
     exact = [angle(t, "uniformly_controlled_rotation") for t in angles]
     # between CNOTs from a set S of controls the sign of a rotation is (-1)^|j & S|: the angles are a Walsh transform,
     # and Gray code makes neighbouring sets differ by one control
@@ -210,7 +213,8 @@ def prepare_state(vector: Any) -> Circuit:
     Returns
     -------
     Circuit
-        At most 2**(n + 1) CNOTs; half of that where the vector is real and not negative, none where it is a basis state.
+        At most 2**(n + 1) CNOTs; half of that where the vector is real and not negative, none where it is a basis
+        state.
 
     Raises
     ------
@@ -230,9 +234,12 @@ def prepare_state(vector: Any) -> Circuit:
     if state.ndim != 1 or not state.size or state.size & (state.size - 1):
         raise CircuitError(f"prepare_state: a vector of 2**n amplitudes is needed, got the shape {state.shape}")
     if not abs(np.linalg.norm(state) - 1) < 1e-8:
-        raise CircuitError(f"prepare_state: the norm must be 1, got {np.linalg.norm(state):.9g} (divide the vector by it)")
+        raise CircuitError(
+            f"prepare_state: the norm must be 1, got {np.linalg.norm(state):.9g} (divide the vector by it)"
+        )
     n = state.size.bit_length() - 1
-    # qubit 0 is split off first: (a, b) = r exp(i f) (exp(-i w/2) cos(t/2), exp(i w/2) sin(t/2)), then the r exp(i f) remain
+    # qubit 0 is split off first: (a, b) = r exp(i f) (exp(-i w/2) cos(t/2), exp(i w/2) sin(t/2)), then the r exp(i f)
+    # remain
     stages = []
     for q in range(n):
         even, odd = state[::2], state[1::2]

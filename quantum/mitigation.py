@@ -15,7 +15,8 @@ from .sampling import Samples
 __all__ = ["Readout", "exponential", "fold", "linear", "richardson", "zero_noise"]
 
 
-# -- extrapolation to zero noise -----------------------------------------------------------------------------------------
+# -- extrapolation to zero noise
+# -----------------------------------------------------------------------------------------
 
 
 def fold(circuit: Any, scale: float) -> Any:
@@ -26,8 +27,8 @@ def fold(circuit: Any, scale: float) -> Any:
     circuit : Circuit
         Of gates; measurements that end it stay at the end.
     scale : float
-        At least 1. Gates of one kind are folded (scale - 1)/2 times each on average, those folded once more being spread over
-        the circuit.
+        At least 1. Gates of one kind are folded (scale - 1)/2 times each on average, those folded once more being
+        spread over the circuit.
 
     Raises
     ------
@@ -36,8 +37,8 @@ def fold(circuit: Any, scale: float) -> Any:
 
     References
     ----------
-    Giurgica-Tiron, Hindy, LaRose, Mari, Zeng, "Digital zero noise extrapolation for quantum error mitigation", IEEE QCE (2020),
-    arXiv:2005.10921, section II: unitary folding of gates.
+    Giurgica-Tiron, Hindy, LaRose, Mari, Zeng, "Digital zero noise extrapolation for quantum error mitigation", IEEE QCE
+    (2020), arXiv:2005.10921, section II: unitary folding of gates.
 
     Examples
     --------
@@ -54,7 +55,8 @@ def fold(circuit: Any, scale: float) -> Any:
     new: list[Any] = []
     for i in body:
         if not i.is_unitary and i.gate is not BARRIER:
-            raise CircuitError(f"fold: only gates can be undone, got {i.gate.name} on qubits {list(i.qubits)} (put noise in after folding)")
+            raise CircuitError(f"fold: only gates can be undone, got {i.gate.name} on qubits {list(i.qubits)} (put "
+                               f"noise in after folding)")
         new.append(i)
         if i.gate is not BARRIER:
             count = kinds.setdefault((i.gate, len(i.controls)), [0, 0])
@@ -122,12 +124,13 @@ def exponential(scales: Sequence[float], values: Sequence[float], asymptote: flo
     slope, start = np.polyfit(x, np.log(distance), 1)
     first = [sign * np.exp(start), -slope, guess]
     free = 2 if asymptote is not None else 3
-    found = least_squares(lambda p: (p[2] if free == 3 else guess) + p[0] * np.exp(-p[1] * x) - y, first[:free], xtol=1e-15, ftol=1e-15, gtol=1e-15)
+    found = least_squares(lambda p: (p[2] if free == 3 else guess) + p[0] * np.exp(-p[1] * x) - y, first[:free],
+                          xtol=1e-15, ftol=1e-15, gtol=1e-15)
     return float(found.x[0] + (found.x[2] if free == 3 else guess))
 
 
 def zero_noise(circuit: Any, evaluate: Callable[[Any], Any], scales: Sequence[float] = (1, 3, 5),
-               extrapolate: Callable[[Sequence[float], Sequence[float]], float] = richardson) -> float:  # fmt: skip
+               extrapolate: Callable[[Sequence[float], Sequence[float]], float] = richardson) -> float:
     """What `evaluate` would give without noise, from its values where noise is stronger.
 
     Parameters
@@ -164,11 +167,13 @@ def zero_noise(circuit: Any, evaluate: Callable[[Any], Any], scales: Sequence[fl
 def _points(scales: Sequence[float], values: Sequence[float], least: int) -> tuple[np.ndarray, np.ndarray]:
     x, y = np.asarray(scales, float), np.asarray(values, float)
     if x.ndim != 1 or x.shape != y.shape or len(x) < least or len(set(x.tolist())) != len(x) or not np.isfinite(y).all():
-        raise SimulatorError(f"extrapolation: at least {least} different scales with a finite value each are needed, got scales {scales}, values {values}")
+        raise SimulatorError(f"extrapolation: at least {least} different scales with a finite value each are needed, "
+                             f"got scales {scales}, values {values}")
     return x, y
 
 
-# -- errors in reading ---------------------------------------------------------------------------------------------------
+# -- errors in reading
+# ---------------------------------------------------------------------------------------------------
 
 
 class Readout:
@@ -194,7 +199,9 @@ class Readout:
     def __init__(self, matrices: Sequence[Any]):
         self.matrices = np.array(matrices, float)
         if self.matrices.ndim != 3 or self.matrices.shape[1:] != (2, 2):
-            raise SimulatorError(f"Readout: one 2 x 2 matrix for each bit is needed, got the shape {self.matrices.shape}")
+            raise SimulatorError(
+                f"Readout: one 2 x 2 matrix for each bit is needed, got the shape {self.matrices.shape}"
+            )
         if (self.matrices < -1e-12).any() or np.abs(self.matrices.sum(1) - 1).max() > 1e-9:
             raise SimulatorError("Readout: columns of assignment matrices must be probabilities that sum to 1")
         if np.abs(np.linalg.det(self.matrices)).min() < 1e-6:
@@ -226,7 +233,9 @@ class Readout:
         return _each(self.matrices, self._checked(probabilities))
 
     def inverse(self, probabilities: np.ndarray) -> np.ndarray:
-        """What was measured (2**n,), from the frequencies read, by the inverse: unbiased, but numbers below 0 may come."""
+        """What was measured (2**n,), from the frequencies read, by the inverse: unbiased, but numbers below 0 may
+        come.
+        """
         return _each(np.linalg.inv(self.matrices), self._checked(probabilities))
 
     def least_squares(self, probabilities: np.ndarray) -> np.ndarray:
@@ -234,8 +243,8 @@ class Readout:
 
         References
         ----------
-        Beck, Teboulle, SIAM J. Imaging Sci. 2 (2009) 183, doi:10.1137/080716542 (accelerated projected gradient); projection on
-        probabilities as in Duchi, Shalev-Shwartz, Singer, Chandra, ICML (2008), figure 1.
+        Beck, Teboulle, SIAM J. Imaging Sci. 2 (2009) 183, doi:10.1137/080716542 (accelerated projected gradient);
+        projection on probabilities as in Duchi, Shalev-Shwartz, Singer, Chandra, ICML (2008), figure 1.
         """
         read = self._checked(probabilities)
         adjoint = self.matrices.transpose(0, 2, 1)
@@ -254,7 +263,9 @@ class Readout:
         return new
 
     def expectation(self, samples: Samples, qubits: Sequence[int]) -> float:
-        """Mean of a product of Z of these bits, corrected by the inverse: of any number of bits, as only these matter."""
+        """Mean of a product of Z of these bits, corrected by the inverse: of any number of bits, as only these
+        matter.
+        """
         inverses = np.linalg.inv(self.matrices[list(qubits)])
         values = np.array([1.0, -1.0]) @ inverses  # (k, 2): what a reading of 0 and of 1 counts
         bits = samples.array[:, list(qubits)]
@@ -263,7 +274,8 @@ class Readout:
     def _checked(self, probabilities: np.ndarray) -> np.ndarray:
         p = np.asarray(probabilities, float)
         if p.shape != (1 << len(self.matrices),):
-            raise SimulatorError(f"Readout: {1 << len(self.matrices)} probabilities are needed for {len(self.matrices)} bits, got the shape {p.shape}")
+            raise SimulatorError(f"Readout: {1 << len(self.matrices)} probabilities are needed for "
+                                 f"{len(self.matrices)} bits, got the shape {p.shape}")
         return p
 
 

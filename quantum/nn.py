@@ -21,7 +21,8 @@ __all__ = ["Layer"]
 
 @dataclass(frozen=True)
 class Layer:
-    """Expectation values after a circuit whose data parameters are the inputs: a layer like those of `core.nn`, in float64.
+    """Expectation values after a circuit whose data parameters are the inputs: a layer like those of `core.nn`, in
+    float64.
 
     Attributes
     ----------
@@ -43,7 +44,8 @@ class Layer:
     energy: Expectation = static()
 
     @classmethod
-    def init(cls, key: Any, circuit: Circuit, hamiltonians: Sequence[PauliSum] | PauliSum, *, scale: float = np.pi) -> Layer:
+    def init(cls, key: Any, circuit: Circuit, hamiltonians: Sequence[PauliSum] | PauliSum, *,
+             scale: float = np.pi) -> Layer:
         """A layer with angles uniform between -scale and scale.
 
         Parameters
@@ -61,7 +63,9 @@ class Layer:
             If the circuit takes no data.
         """
         if not circuit.data:
-            raise ParameterError("Layer: the circuit must have data parameters, its inputs (make a part of it with as_encoder())")
+            raise ParameterError(
+                "Layer: the circuit must have data parameters, its inputs (make a part of it with as_encoder())"
+            )
         several = [hamiltonians] if isinstance(hamiltonians, (PauliSum, str)) else list(hamiltonians)
         theta = scale * (2 * random.uniform(key, (len(circuit.parameters),), dtype=np.float64) - 1)
         return cls(theta, Expectation(circuit, several))

@@ -15,7 +15,8 @@ from .errors import ParameterError
 
 __all__ = ["LARGEST", "Linear", "Parameter", "angle"]
 
-LARGEST = 1e100  # angle, coefficient in one, or value of a parameter in a simulation: all that is made of them is finite
+# angle, coefficient in one, or value of a parameter in a simulation: all that is made of them is finite
+LARGEST = 1e100
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +45,8 @@ class Linear:
 
     def __mul__(self, factor: float) -> Linear:
         if isinstance(factor, Linear):
-            raise ParameterError(f"an angle must be linear in its parameters, got ({self})*({factor}) (compute the product before and bind it)")
+            raise ParameterError(f"an angle must be linear in its parameters, got ({self})*({factor}) (compute the "
+                                 f"product before and bind it)")
         if not isinstance(factor, Real):
             return NotImplemented
         return Linear(tuple((n, c * float(factor)) for n, c in self.terms if factor), self.constant * float(factor))
@@ -99,7 +101,9 @@ def Parameter(name: str) -> Linear:  # noqa: N802 - it makes a value, as a class
         If `name` is not a name: letters, digits, `_`, `.`, `[`, `]`, not beginning with a digit.
     """
     if not isinstance(name, str) or not _NAME.fullmatch(name):
-        raise ParameterError(f"Parameter: a name is letters, digits, '_', '.', '[', ']', and begins with a letter, got {name!r}")
+        raise ParameterError(
+            f"Parameter: a name is letters, digits, '_', '.', '[', ']', and begins with a letter, got {name!r}"
+        )
     return Linear(((name, 1.0),))
 
 
@@ -133,7 +137,9 @@ def angle(value: Any, where: str = "angle") -> float | Linear:
     try:
         number = math.nan if np.iscomplexobj(value) else float(value)
     except (TypeError, ValueError):
-        raise ParameterError(f"{where}: an angle must be a number, a name, a dict of coefficients or an expression, got {value!r}") from None
+        raise ParameterError(
+            f"{where}: an angle must be a number, a name, a dict of coefficients or an expression, got {value!r}"
+        ) from None
     except OverflowError:
         number = math.inf
     if not math.isfinite(number):
@@ -154,7 +160,9 @@ def _parse(text: str, where: str) -> Linear:
     while place < len(text):
         match = _TERM.match(text, place)
         if match is None or match["c"] is None and match["n"] is None or place and not match[1]:
-            raise ParameterError(f"{where}: cannot read {text!r} at {text[place:]!r} (a linear expression such as '2*a - b/4 + pi')")
+            raise ParameterError(
+                f"{where}: cannot read {text!r} at {text[place:]!r} (a linear expression such as '2*a - b/4 + pi')"
+            )
         if not (divisor := float(match["d"] or 1.0)):
             raise ParameterError(f"{where}: an angle must not be divided by 0, got {text!r}")
         c = float(match["c"] or 1.0) / divisor * (-1.0 if match[1] == "-" else 1.0)

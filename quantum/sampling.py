@@ -133,7 +133,8 @@ class Samples:
         group = []
         for text, c in check_observable(observable, self.num_bits, "Samples.expectation"):
             if bad := [s for s in text.split() if s[0] != "Z"]:
-                raise OperatorError(f"Samples.expectation: samples give products of Z only, got {bad[0]} in {text!r} (use Result.expectation)")
+                raise OperatorError(f"Samples.expectation: samples give products of Z only, got {bad[0]} in {text!r} "
+                                    f"(use Result.expectation)")
             group.append(([int(s[1:]) for s in text.split()], c.real))
         return measured(self, group)
 
@@ -158,7 +159,9 @@ def check_observable(h: Any, num_qubits: int, where: str) -> Any:
         worst = max(h, key=lambda term: abs(term[1].imag))
         raise OperatorError(f"{where}: the observable must be Hermitian, got coefficient {worst[1]} of {worst[0]!r}")
     if h.num_qubits > num_qubits:
-        raise OperatorError(f"{where}: the observable must act on qubits 0 to {num_qubits - 1}, got one on qubit {h.num_qubits - 1}")
+        raise OperatorError(
+            f"{where}: the observable must act on qubits 0 to {num_qubits - 1}, got one on qubit {h.num_qubits - 1}"
+        )
     return h
 
 
@@ -240,7 +243,9 @@ def sample(weights: np.ndarray, shots: int, seed: int | None = None) -> np.ndarr
     weights = np.ascontiguousarray(weights)
     step = 2 if np.iscomplexobj(weights) else 1
     values, blocks = weights.view(weights.real.dtype), weights.size // 8
-    sums, threshold, alias, waiting = np.empty(blocks), np.empty(blocks), np.empty(blocks, np.int32), np.empty(blocks, np.int32)
+    sums, threshold, alias, waiting = np.empty(blocks), np.empty(blocks), np.empty(
+        blocks, np.int32
+    ), np.empty(blocks, np.int32)
     total = _tables(values, step, sums, threshold, alias, waiting)
     if not abs(total - 1.0) < TOLERANCE[values.dtype.char]:
         raise StateError(f"sample: probabilities must be at least 0 and sum to 1, got a sum of {total:.6g}")
@@ -251,7 +256,9 @@ def sample(weights: np.ndarray, shots: int, seed: int | None = None) -> np.ndarr
 
 @device
 def _cumulative(values, step, b):
-    """Cumulative sums inside block b of 8 outcomes; `values` are probabilities, or real and imaginary parts (step 2)."""
+    """Cumulative sums inside block b of 8 outcomes; `values` are probabilities, or real and imaginary parts (step
+    2).
+    """
     if step == 1:
         p = simd.convert(simd.load(values, 8 * b, 8), np.float64)
     else:
@@ -272,8 +279,8 @@ def _tables(values, step, sums, threshold, alias, waiting):
 
     References
     ----------
-    .. [1] Vose, "A linear algorithm for generating random numbers with a given distribution", IEEE Trans. Software Eng. 17
-       (1991) 972. doi:10.1109/32.92917
+    .. [1] Vose, "A linear algorithm for generating random numbers with a given distribution", IEEE Trans. Software Eng.
+       17 (1991) 972. doi:10.1109/32.92917
     """
     total = 0.0
     for b in range(sums.size):

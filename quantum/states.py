@@ -1,7 +1,7 @@
 """States as plain arrays: vectors (2**n,) and density matrices (2**n, 2**n), qubit 0 being the least significant bit.
 
-Every function takes either, or a `Result`, and a list of qubits where it is about a part of the state; bit k of a reduced state's index
-is the k-th qubit of that list.
+Every function takes either, or a `Result`, and a list of qubits where it is about a part of the state; bit k of a
+reduced state's index is the k-th qubit of that list.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from .errors import CircuitError, StateError
 __all__ = [
     "bloch_vector", "concurrence", "entropy", "fidelity", "mutual_information", "partial_trace", "probabilities", "purity",
     "schmidt", "trace_distance",
-]  # fmt: skip
+]
 
 TOLERANCE = {"f": 1e-3, "d": 1e-5}  # of norms, by precision: those of complex64 states drift by 1e-4 in 10^5 gates
 
@@ -41,7 +41,8 @@ def as_state(state: Any, where: str) -> np.ndarray:
     if not abs(weight - 1.0) < tolerance:  # a NaN comes here too
         raise StateError(f"{where}: a state must have norm (a density matrix: trace) 1, got {weight:.6g}")
     if array.ndim == 2 and not np.allclose(array, array.conj().T, atol=tolerance):
-        raise StateError(f"{where}: a density matrix must be Hermitian, got one that differs from its adjoint by {np.abs(array - array.conj().T).max():.2g}")
+        raise StateError(f"{where}: a density matrix must be Hermitian, got one that differs from its adjoint by "
+                         f"{np.abs(array - array.conj().T).max():.2g}")
     return array
 
 
@@ -109,7 +110,9 @@ def marginal(p: np.ndarray, qubits: int | Sequence[int] | None, where: str) -> n
 
 
 def _halves(psi: np.ndarray, keep: Sequence[int]) -> np.ndarray:
-    """The vector as a matrix (2**len(keep), 2**rest); bit k of the row is keep[k], the columns' bits are the others in order."""
+    """The vector as a matrix (2**len(keep), 2**rest); bit k of the row is keep[k], the columns' bits are the others in
+    order.
+    """
     n = psi.size.bit_length() - 1
     rest = [q for q in range(n) if q not in keep]
     axes = [n - 1 - q for q in (*reversed(keep), *reversed(rest))]
@@ -315,7 +318,8 @@ def trace_distance(a: Any, b: Any) -> float:
 
 
 def concurrence(state: Any) -> float:
-    """Wootters' concurrence of a state of two qubits, from 0 (separable) to 1 (a Bell state) [1]_, equations (4) and (10).
+    """Wootters' concurrence of a state of two qubits, from 0 (separable) to 1 (a Bell state) [1]_, equations (4) and
+    (10).
 
     Raises
     ------
@@ -334,7 +338,9 @@ def concurrence(state: Any) -> float:
     """
     array = as_state(state, "concurrence")
     if array.shape[0] != 4:
-        raise StateError(f"concurrence: two qubits are needed, got {array.shape[0].bit_length() - 1} (take partial_trace first)")
+        raise StateError(
+            f"concurrence: two qubits are needed, got {array.shape[0].bit_length() - 1} (take partial_trace first)"
+        )
     if array.ndim == 1:
         return float(min(2 * abs(array[0] * array[3] - array[1] * array[2]), 1.0))
     flip = np.fliplr(np.diag([-1.0, 1.0, 1.0, -1.0]))  # Y x Y
@@ -363,7 +369,8 @@ def density_matrix(array: np.ndarray) -> np.ndarray:
 def _same_size(a: Any, b: Any, where: str) -> tuple[np.ndarray, np.ndarray]:
     a, b = as_state(a, where), as_state(b, where)
     if a.shape[0] != b.shape[0]:
-        raise StateError(f"{where}: states must have the same number of qubits, got {a.shape[0].bit_length() - 1} and {b.shape[0].bit_length() - 1}")
+        raise StateError(f"{where}: states must have the same number of qubits, got {a.shape[0].bit_length() - 1} and "
+                         f"{b.shape[0].bit_length() - 1}")
     return a, b
 
 

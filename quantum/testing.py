@@ -45,11 +45,14 @@ def check_gate(gate: Gate, *, seed: int = 0, atol: float = 1e-12) -> None:
         raise GateError(f"gate {gate.name}: exactly one of constant, factors and function must be given")
     for factor in gate.factors or ():
         if len(factor.primitive.generator) != 1 << len(factor.qubits) or len(factor.coefficients) != gate.num_params:
-            raise GateError(f"gate {gate.name}: {factor} does not fit on its qubits or the gate's {gate.num_params} parameters")
+            raise GateError(
+                f"gate {gate.name}: {factor} does not fit on its qubits or the gate's {gate.num_params} parameters"
+            )
     d = 1 << gate.num_qubits
     matrix = gate.matrix(*params)
     if matrix.shape != (d, d):
-        raise GateError(f"gate {gate.name}: the matrix of {gate.num_qubits} qubits must be of the shape {(d, d)}, got {matrix.shape}")
+        raise GateError(f"gate {gate.name}: the matrix of {gate.num_qubits} qubits must be of the shape {(d, d)}, got "
+                        f"{matrix.shape}")
     _equal(gate, "U†U and 1", matrix.conj().T @ matrix, np.eye(d), atol)
     _factors(gate, params, matrix, atol)
     _inverse(gate, params, matrix, atol)
@@ -71,7 +74,9 @@ def _factors(gate: Gate, params: list[float], matrix: np.ndarray, atol: float) -
         _equal(gate, f"the generator of {factor.primitive} and its adjoint", g, g.conj().T, 0.0)
         spectrum = np.unique(np.round(np.linalg.eigvalsh(g), 12)).tolist()
         if not set(spectrum) <= {-0.5, 0.0, 0.5} and not set(spectrum) <= {-1.0, 0.0}:
-            raise GateError(f"gate {gate.name}: generators of {factor.primitive} need eigenvalues 0, ±1/2 or 0, -1, got {spectrum}")
+            raise GateError(
+                f"gate {gate.name}: generators of {factor.primitive} need eigenvalues 0, ±1/2 or 0, -1, got {spectrum}"
+            )
         product = embed(scipy.linalg.expm(-1j * factor.angle(params) * g), factor.qubits, gate.num_qubits) @ product
     _equal(gate, "the matrix and the product of exp(-i t G)", matrix, product, atol)
 
@@ -84,13 +89,15 @@ def _inverse(gate: Gate, params: list[float], matrix: np.ndarray, atol: float) -
 
 
 def _derivative(gate: Gate, params: list[float]) -> None:
-    # fourth-order differences with h = 1e-3: h^4/30 times the fifth derivative, which is at most (number of factors) for angles
+    # fourth-order differences with h = 1e-3: h^4/30 times the fifth derivative, which is at most (number of factors)
+    # for angles
     h = 1e-3
     derivative = gate.derivative(*params)
     for k in range(gate.num_params):
         at = [gate.matrix(*[p + s * h * (j == k) for j, p in enumerate(params)]) for s in (-2, -1, 1, 2)]
         numeric = (at[0] - 8 * at[1] + 8 * at[2] - at[3]) / (12 * h)
-        _equal(gate, f"the derivative with respect to parameter {k} and differences", derivative[k], numeric, 1e-8 * (1 + np.abs(derivative[k]).max()))
+        _equal(gate, f"the derivative with respect to parameter {k} and differences", derivative[k], numeric,
+               1e-8 * (1 + np.abs(derivative[k]).max()))
 
 
 def _controlled(gate: Gate, params: list[float], matrix: np.ndarray, atol: float) -> None:

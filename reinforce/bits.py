@@ -14,7 +14,9 @@ __all__ = ["count", "lowest", "nth"]
 
 def _bit_function(name, *constants):
     def codegen(context, builder, signature, args):
-        function = builder.module.declare_intrinsic(name, [args[0].type], ir.FunctionType(args[0].type, [args[0].type] + [c.type for c in constants]))
+        function = builder.module.declare_intrinsic(
+            name, [args[0].type], ir.FunctionType(args[0].type, [args[0].type] + [c.type for c in constants])
+        )
         return builder.call(function, [args[0], *constants])
 
     return types.int64(types.uint64), codegen

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-__all__ = ["BufferError", "CheckpointError", "DistributionError", "EnvError", "EvaluatorError", "GameError", "IllegalActionError", "ReinforceError", "SearchError"]
+__all__ = ["BufferError", "CheckpointError", "DistributionError", "EnvError", "EvaluatorError", "GameError",
+           "IllegalActionError", "ReinforceError", "SearchError"]
 
 
 class ReinforceError(Exception):

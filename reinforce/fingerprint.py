@@ -27,18 +27,23 @@ def plain(function: Any) -> Callable:
     """
     function = getattr(function, "py_func", function)
     if not isinstance(function, types.FunctionType):
-        raise GameError(f"a function for compiled code must be a Python function or a Numba function, got {type(function).__name__}")
+        raise GameError(
+            f"a function for compiled code must be a Python function or a Numba function, got {type(function).__name__}"
+        )
     return function
 
 
 def required(function: Callable) -> int:
-    """How many arguments a function must be given: those with a default hold what was bound to them, as in ``lambda x, k=k: ...``."""
+    """How many arguments a function must be given: those with a default hold what was bound to them, as in ``lambda x,
+    k=k: ...``.
+    """
     positional = inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.VAR_POSITIONAL
     return sum(p.kind in positional and p.default is p.empty for p in inspect.signature(function).parameters.values())
 
 
 def fingerprint(*parts: Any) -> str:
-    """Hash of functions (their code, constants, closures, and the globals they use, functions among them) and of constants.
+    """Hash of functions (their code, constants, closures, and the globals they use, functions among them) and of
+    constants.
 
     Raises
     ------
@@ -79,13 +84,15 @@ def _add(state, value, where, seen):
             state.update(repr(value.options).encode())
         _add_function(state, plain(value), seen)
     elif (home := getattr(value, "__module__", "")) and (home.startswith("triskele.") or home.startswith("numba.")):
-        state.update(f"{home}.{getattr(value, '__name__', type(value).__name__)}".encode())  # an intrinsic, an external function
+        # an intrinsic, an external function
+        state.update(f"{home}.{getattr(value, '__name__', type(value).__name__)}".encode())
         if hasattr(value, "_defn"):
             state.update(source_stamp(value._defn.__code__.co_filename))
     elif isinstance(value, np.ufunc):
         state.update(value.__name__.encode())
     else:
-        raise GameError(f"{where} is a {type(value).__name__}, which compiled code cannot keep (numbers, tuples of numbers, arrays and functions can)")
+        raise GameError(f"{where} is a {type(value).__name__}, which compiled code cannot keep (numbers, tuples of "
+                        f"numbers, arrays and functions can)")
 
 
 def _add_function(state, function, seen):

@@ -1,7 +1,7 @@
 """Games: a description, and a few rules that are compiled.
 
-Rules work in place on *states*, records of fixed size (NumPy structured dtypes); the API around them, `State`, is Python's.
-A search, an environment or a match compiles the rules into its own loops: they never come back to Python.
+Rules work in place on *states*, records of fixed size (NumPy structured dtypes); the API around them, `State`, is
+Python's. A search, an environment or a match compiles the rules into its own loops: they never come back to Python.
 """
 
 from __future__ import annotations
@@ -61,8 +61,9 @@ class Rules(NamedTuple):
 class Game:
     """Base of games. A subclass gives the attributes, and the functions of `Rules` as static methods.
 
-    A game with parameters (a board of any size) overrides `rules` instead, and returns functions that close over them. When a game
-    is first used, a few moves are played as `check_game` plays them; from then on its attributes cannot be changed.
+    A game with parameters (a board of any size) overrides `rules` instead, and returns functions that close over them.
+    When a game is first used, a few moves are played as `check_game` plays them; from then on its attributes cannot be
+    changed.
 
     Attributes
     ----------
@@ -132,7 +133,8 @@ class Game:
         """The rules as Python functions (or Numba functions), which `compiled` makes into parts of kernels."""
         missing = [n for n in Rules._fields[:7] if not callable(getattr(self, n, None))]
         if missing:
-            raise GameError(f"{self.name}: a game needs the function{'s' if len(missing) > 1 else ''} {', '.join(missing)} (static methods)")
+            raise GameError(f"{self.name}: a game needs the function{'s' if len(missing) > 1 else ''} "
+                            f"{', '.join(missing)} (static methods)")
         return Rules(*(getattr(self, n, None) for n in Rules._fields))
 
     def draw(self, state: State) -> str:
@@ -148,7 +150,8 @@ class Game:
         for action in state.legal_actions:
             if self.action_name(state, action) == text:
                 return action
-        raise IllegalActionError(f"{self.name}: {text!r} is not legal after {state.moves} (legal: {', '.join(self.action_name(state, a) for a in state.legal_actions)})")
+        raise IllegalActionError(f"{self.name}: {text!r} is not legal after {state.moves} (legal: "
+                                 f"{', '.join(self.action_name(state, a) for a in state.legal_actions)})")
 
     @functools.cached_property
     def dtype(self) -> np.dtype:
@@ -166,8 +169,10 @@ class Game:
     @functools.cached_property
     def key(self) -> str:
         """Hash of the rules and the description: what is compiled for one key serves every game that has it."""
-        numbers = (self.num_players, self.num_actions, self.num_outcomes, tuple(self.observation_shape), self.max_length)
-        return fingerprint(numbers, self.dtype, [f for f in self._functions if f is not None], [f is not None for f in self._functions])
+        numbers = (self.num_players, self.num_actions, self.num_outcomes, tuple(self.observation_shape),
+                   self.max_length)
+        return fingerprint(numbers, self.dtype, [f for f in self._functions if f is not None],
+                           [f is not None for f in self._functions])
 
     @functools.cached_property
     def _functions(self):
@@ -177,7 +182,8 @@ class Game:
     def kernels(self) -> Any:
         """Module of kernels on arrays of states: `initial`, `look`, `play`, `observe`, `returns`."""
         c = self.compiled
-        source = _KERNELS.format(key=self.key, name=self.name, chance="rule_chance(states[k], probabilities[k])" if c.chance else "pass")
+        source = _KERNELS.format(key=self.key, name=self.name,
+                                 chance="rule_chance(states[k], probabilities[k])" if c.chance else "pass")
         return load_module(source, "game", {f"rule_{n}": f for n, f in c._asdict().items() if f is not None})
 
     def new_states(self, count: int) -> np.ndarray:
@@ -250,7 +256,9 @@ class State:
     def returns(self) -> np.ndarray:
         """(num_players,) float64; GameError before the end."""
         if not self.terminal:
-            raise GameError(f"{self.game.name}: returns are known when the game is over, which it is not after {self.moves}")
+            raise GameError(
+                f"{self.game.name}: returns are known when the game is over, which it is not after {self.moves}"
+            )
         return self._returns()
 
     def _returns(self):
@@ -268,7 +276,8 @@ class State:
         """
         seen = self.player if player is None else player
         if isinstance(seen, bool) or not isinstance(seen, (int, np.integer)) or not 0 <= seen < self.game.num_players:
-            raise GameError(f"{self.game.name}: observation needs a player from 0 to {self.game.num_players - 1}, got {seen!r}{' (chance)' * (player is None)}")
+            raise GameError(f"{self.game.name}: observation needs a player from 0 to {self.game.num_players - 1}, got "
+                            f"{seen!r}{' (chance)' * (player is None)}")
         return self._observation(int(seen))
 
     def _observation(self, player):
@@ -287,10 +296,14 @@ class State:
         state = self
         for action in actions:
             if state.terminal:
-                raise IllegalActionError(f"{self.game.name}: the game is over after {state.moves}, got action {action!r}")
+                raise IllegalActionError(
+                    f"{self.game.name}: the game is over after {state.moves}, got action {action!r}"
+                )
             legal = state.legal_actions
             if isinstance(action, bool) or not isinstance(action, (int, np.integer)) or action not in legal:
-                raise IllegalActionError(f"{self.game.name}: action {action!r} is not legal after {state.moves} (legal: {legal})")
+                raise IllegalActionError(
+                    f"{self.game.name}: action {action!r} is not legal after {state.moves} (legal: {legal})"
+                )
             state = state.child(int(action))
         return state
 
@@ -307,22 +320,29 @@ class State:
         return f"<{self.game.name} after {list(self.moves)}>"
 
     def __eq__(self, other: Any) -> bool:
-        return isinstance(other, State) and self.game.key == other.game.key and self.data.tobytes() == other.data.tobytes()
+        return isinstance(other,
+                          State) and self.game.key == other.game.key and self.data.tobytes() == other.data.tobytes()
 
     def __hash__(self) -> int:
         return hash(self.data.tobytes())
 
 
 def look(game: Any, records: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Of (N,) records: who is to move (or CHANCE), whether they are over, legal masks (N, actions), probabilities of outcomes (N, outcomes)."""
+    """Of (N,) records: who is to move (or CHANCE), whether they are over, legal masks (N, actions), probabilities of
+    outcomes (N, outcomes).
+    """
     n = len(records)
-    found = np.zeros(n, np.int64), np.zeros(n, bool), np.zeros((n, game.num_actions), bool), np.zeros((n, game.num_outcomes))
+    found = np.zeros(n, np.int64), np.zeros(n, bool), np.zeros(
+        (n, game.num_actions), bool
+    ), np.zeros((n, game.num_outcomes))
     game.kernels.look(records, *found)
     return found
 
 
 def _without_gaps(dtype):
-    """The record with its gaps made fields: NumPy copies only fields, and positions are compared, and hashed, as bytes."""
+    """The record with its gaps made fields: NumPy copies only fields, and positions are compared, and hashed, as
+    bytes.
+    """
     fields, end = [], 0
     for name in sorted(dtype.names, key=lambda n: dtype.fields[n][1]):
         kind, offset = dtype.fields[name][:2]
@@ -337,7 +357,9 @@ def as_records(game: Game, states: State | Sequence[State] | np.ndarray, where: 
     single = isinstance(states, State)
     if isinstance(states, np.ndarray):
         if states.dtype != game.dtype:
-            raise GameError(f"{where}: states must be records of {game.name} (dtype {game.dtype}), got dtype {states.dtype}")
+            raise GameError(
+                f"{where}: states must be records of {game.name} (dtype {game.dtype}), got dtype {states.dtype}"
+            )
         return np.atleast_1d(states).copy(), states.ndim == 0
     given: Iterable[Any] = [states] if single else states
     for s in given:

@@ -78,7 +78,8 @@ class Categorical:
         if not isinstance(rng, np.random.Generator):
             return random.gumbel(rng, (*shape, size), dtype=np.float32)
         drawn = rng.standard_exponential((*shape, size), np.float32)
-        return -np.log(np.maximum(drawn, np.finfo(np.float32).tiny))  # Gumbel's distribution; once in 10 million draws 0 comes
+        # Gumbel's distribution; once in 10 million draws 0 comes
+        return -np.log(np.maximum(drawn, np.finfo(np.float32).tiny))
 
     def sample(self, x, noise, mask=None):
         """(action, the action as the environment takes it, log probability), each [N]; by the Gumbel-max trick."""
@@ -254,7 +255,9 @@ class Policy:
 
     def __post_init__(self):
         if not all(np.isfinite(x).all() for x in tree.leaves((self.head, self.normaliser))):
-            raise FloatingPointError("policy: parameters must be finite, got NaN or infinity (the training has diverged)")
+            raise FloatingPointError(
+                "policy: parameters must be finite, got NaN or infinity (the training has diverged)"
+            )
 
     def __call__(self, observation: Any, *, rng: np.random.Generator | None = None, mask: Any = None) -> Any:
         """Action for one observation, or actions for a batch.
@@ -276,7 +279,8 @@ class Policy:
         shape = tuple(self.observation_shape)
         single = x.shape == shape
         if not single and x.shape[1:] != shape:
-            raise EnvError(f"policy: an observation must have shape {shape}, or (N, {', '.join(map(str, shape))}) for several, got {x.shape}")
+            raise EnvError(f"policy: an observation must have shape {shape}, or (N, {', '.join(map(str, shape))}) for "
+                           f"several, got {x.shape}")
         if not np.isfinite(x).all():
             raise EnvError("policy: an observation must be finite, got NaN or infinity")
         x = x[None] if single else x
@@ -284,7 +288,9 @@ class Policy:
             mask = np.asarray(mask, bool)
             mask = mask[None] if single else mask
             if self.num_actions is None or mask.shape != (len(x), self.num_actions):
-                raise EnvError(f"policy: mask must say of {self.num_actions} actions what is allowed, got shape {mask.shape}")
+                raise EnvError(
+                    f"policy: mask must say of {self.num_actions} actions what is allowed, got shape {mask.shape}"
+                )
             if not mask.any(axis=-1).all():
                 raise EnvError("policy: mask must allow at least one action")
         x = x if self.normaliser is None else self.normaliser(x)
@@ -303,9 +309,9 @@ class Policy:
 def load_policy(path: str | os.PathLike, known: Sequence[Any] = ()) -> Policy:
     """Read what `Policy.save` or an agent's `save` has written.
 
-    A policy file holds numbers and names, no code. Of names it may use the layers and activations of this suite, ufuncs of
-    NumPy and SciPy, and what you pass in `known`; a file that names anything else is refused, so that you may load one from
-    somebody whom you do not trust.
+    A policy file holds numbers and names, no code. Of names it may use the layers and activations of this suite, ufuncs
+    of NumPy and SciPy, and what you pass in `known`; a file that names anything else is refused, so that you may load
+    one from somebody whom you do not trust.
 
     Parameters
     ----------
@@ -334,20 +340,30 @@ def load_policy(path: str | os.PathLike, known: Sequence[Any] = ()) -> Policy:
         _try(policy)
     except TracerError:  # a network of the caller that runs on numbers alone
         pass
-    except (ArithmeticError, AttributeError, IndexError, KeyError, MemoryError, NotImplementedError, RecursionError, TypeError, ValueError) as error:
+    except (ArithmeticError, AttributeError, IndexError, KeyError, MemoryError, NotImplementedError, RecursionError,
+            TypeError, ValueError) as error:
         raise CheckpointError(f"{where}: its parts do not fit each other: {type(error).__name__} {error}") from error
     return policy
 
 
 def _try(policy):
-    """Raise unless the policy gives one action for one observation. Shapes and types are followed, and nothing is computed."""
+    """Raise unless the policy gives one action for one observation.
+
+    Shapes and types are followed, and nothing is computed.
+    """
     shape, actions = policy.observation_shape, policy.num_actions
-    if not isinstance(shape, tuple) or not all(type(n) is int and n >= 0 for n in shape) or not (actions is None or type(actions) is int and actions > 0):
+    if not isinstance(shape,
+                      tuple) or not all(type(n) is int and n >= 0
+                                        for n in shape) or not (actions is None or type(actions) is int
+                                                                and actions > 0):
         raise ValueError(f"observations must have a shape, and actions a number, got {shape!r:.80} and {actions!r:.80}")
     if not isinstance(policy.normaliser, (Normaliser, type(None))):
         raise TypeError(f"the normaliser must be one, got {type(policy.normaliser).__name__}")
-    inputs = [Spec((1, *shape), np.dtype(np.float32)), *([] if actions is None else [Spec((1, actions), np.dtype(bool))])]
-    graph, _ = make_graph(lambda x, *mask: [policy.head.mode(x if policy.normaliser is None else policy.normaliser(x), *mask)], inputs)
+    inputs = [Spec((1, *shape), np.dtype(np.float32)),
+              *([] if actions is None else [Spec((1, actions), np.dtype(bool))])]
+    graph, _ = make_graph(
+        lambda x, *mask: [policy.head.mode(x if policy.normaliser is None else policy.normaliser(x), *mask)], inputs
+    )
     size = max((v.spec.nbytes for e in graph.equations for v in e.outputs), default=0)
     if size > _LARGEST:
         raise ValueError(f"one observation must take at most {_LARGEST} bytes in each layer, got {size}")

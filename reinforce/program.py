@@ -29,7 +29,8 @@ def run_program(typing_context, call):
         from llvmlite import ir
 
         byte, word = ir.IntType(8).as_pointer(), ir.IntType(64)
-        words = builder.bitcast(context.make_array(signature.args[0])(context, builder, args[0]).data, word.as_pointer())
+        words = builder.bitcast(context.make_array(signature.args[0])(context, builder, args[0]).data,
+                                word.as_pointer())
         where, *tables = (builder.load(cgutils.gep_inbounds(builder, words, k)) for k in range(4))
         function = builder.inttoptr(where, ir.FunctionType(ir.IntType(32), [byte] * 3).as_pointer())
         return builder.call(function, [builder.inttoptr(t, byte) for t in tables])
@@ -62,10 +63,11 @@ def _run(calls):
 
 
 class Batch:
-    """A function of `core.jit` that takes (params, rows, ...) and returns arrays of as many rows, with all in fixed places.
+    """A function of `core.jit` that takes (params, rows, ...) and returns arrays of as many rows, with all in fixed
+    places.
 
-    Rows are computed in pieces of 2 to 128: there, products of matrices give each row the same bits however many there are, and the
-    pieces stay in the second cache.
+    Rows are computed in pieces of 2 to 128: there, products of matrices give each row the same bits however many there
+    are, and the pieces stay in the second cache.
 
     Parameters
     ----------
@@ -117,10 +119,14 @@ class Batch:
         tables = []
         for k in range(len(self.calls)):
             part = slice(k * self.size, (k + 1) * self.size)
-            tables += [np.array([a.ctypes.data for a in arrays], np.int64) for arrays in ([*constant, *(a[part] for a in self.inputs)], [a[part] for a in self.outputs])]
-            self.calls[k] = program.module.address("main"), tables[-2].ctypes.data, tables[-1].ctypes.data, -(-scratch.ctypes.data // 64) * 64
+            tables += [np.array([a.ctypes.data for a in arrays], np.int64)
+                       for arrays in ([*constant, *(a[part] for a in self.inputs)], [a[part] for a in self.outputs])]
+            self.calls[k] = program.module.address("main"), tables[-2].ctypes.data, tables[-1].ctypes.data, -(
+                -scratch.ctypes.data // 64
+            ) * 64
         self.params, self.program, self._kept = params, program, (constant, scratch, tables)
-        read = [(x, held) for (x, _), held in zip(zip(tree.flatten(params)[0], program.traced.in_specs, strict=False), constant, strict=True)]
+        read = [(x, held) for (x, _), held in zip(zip(tree.flatten(params)[0], program.traced.in_specs, strict=False),
+                                                  constant, strict=True)]
         self._copied = [(x, held) for x, held in read if isinstance(x, np.ndarray) and not np.may_share_memory(x, held)]
 
     def refresh(self) -> None:

@@ -1,12 +1,13 @@
 """Random numbers inside searches, environments and matches: streams that cost a few cycles a number.
 
-A stream is an array of uint64, of which the first is used: SplitMix64 [1]_ in counter mode, started at a place that Philox draws from (seed, a, b). Streams
-of different games, trees and moves are therefore independent, and what one of them draws depends on no other.
+A stream is an array of uint64, of which the first is used: SplitMix64 [1]_ in counter mode, started at a place that
+Philox draws from (seed, a, b). Streams of different games, trees and moves are therefore independent, and what one of
+them draws depends on no other.
 
 References
 ----------
-.. [1] Steele, Lea, Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014, figure 14 (constants of mix64variant13).
-   doi:10.1145/2660193.2660195
+.. [1] Steele, Lea, Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014, figure 14 (constants of
+   mix64variant13). doi:10.1145/2660193.2660195
 
 Examples
 --------

@@ -1,10 +1,12 @@
-"""Returns and advantages of trajectories. Arrays are time-major, [T, ...]; all functions compile, nest and differentiate.
+"""Returns and advantages of trajectories.
+
+Arrays are time-major, [T, ...]; all functions compile, nest and differentiate.
 
 Two ends of an episode are told apart. After a *terminated* step nothing follows: its return is its reward. After a
-*truncated* one something would have followed: the sum stops there, and the value of the observation reached stands for it.
-That value is ``next_values[t]``; where environments restart in the step after an end (Gymnasium's NEXT_STEP), it stands
-in the next row, and with V of all T + 1 observations ``next_values = values[1:]`` is right throughout. What is returned for the
-rows of restarts, which are no transitions, means nothing and is to be masked.
+*truncated* one something would have followed: the sum stops there, and the value of the observation reached stands for
+it. That value is ``next_values[t]``; where environments restart in the step after an end (Gymnasium's NEXT_STEP), it
+stands in the next row, and with V of all T + 1 observations ``next_values = values[1:]`` is right throughout. What is
+returned for the rows of restarts, which are no transitions, means nothing and is to be masked.
 
 `discount` and `lam` are numbers.
 """
@@ -56,7 +58,8 @@ def _lambda_returns(rewards, next_values, terminated, truncated, discount, lam):
     return _backwards(step, next_values[-1], rewards, next_values, terminated, truncated)
 
 
-def lambda_returns(rewards: Any, next_values: Any, terminated: Any, truncated: Any = None, *, discount: float = 0.99, lam: float = 0.95) -> Any:
+def lambda_returns(rewards: Any, next_values: Any, terminated: Any, truncated: Any = None, *, discount: float = 0.99,
+                   lam: float = 0.95) -> Any:
     r"""Exponentially weighted means of the 1, 2, ... step returns.
 
     .. math:: G_t = r_t + \gamma \left[(1 - \lambda) V(s_{t+1}) + \lambda G_{t+1}\right]
@@ -94,7 +97,8 @@ def lambda_returns(rewards: Any, next_values: Any, terminated: Any, truncated: A
     return _lambda_returns(*arrays, discount, lam)
 
 
-def discounted(rewards: Any, terminated: Any, truncated: Any = None, *, next_values: Any = None, discount: float = 0.99) -> Any:
+def discounted(rewards: Any, terminated: Any, truncated: Any = None, *, next_values: Any = None,
+               discount: float = 0.99) -> Any:
     r"""Sums of discounted rewards, :math:`G_t = r_t + \gamma G_{t+1}`.
 
     Parameters
@@ -137,7 +141,8 @@ def _gae(rewards, values, next_values, terminated, truncated, discount, lam):
     return _backwards(step, np.zeros_like(errors[0]), errors, terminated | truncated)
 
 
-def gae(rewards: Any, values: Any, next_values: Any, terminated: Any, truncated: Any = None, *, discount: float = 0.99, lam: float = 0.95) -> Any:
+def gae(rewards: Any, values: Any, next_values: Any, terminated: Any, truncated: Any = None, *, discount: float = 0.99,
+        lam: float = 0.95) -> Any:
     r"""Generalised advantage estimates.
 
     .. math:: A_t = \sum_l (\gamma\lambda)^l \delta_{t+l}, \qquad \delta_t = r_t + \gamma V(s_{t+1}) - V(s_t)
@@ -171,7 +176,8 @@ def gae(rewards: Any, values: Any, next_values: Any, terminated: Any, truncated:
     >>> gae(np.array([1.0, 1.0]), np.zeros(2), np.zeros(2), np.array([False, True]), discount=1.0, lam=0.5)
     array([1.5, 1. ])
     """
-    arrays = _checked("gae", rewards, values=values, next_values=next_values, terminated=terminated, truncated=truncated)
+    arrays = _checked("gae", rewards, values=values, next_values=next_values, terminated=terminated,
+                      truncated=truncated)
     _number("gae", "discount", discount)
     _number("gae", "lam", lam)
     return _gae(*arrays, discount, lam)
@@ -193,7 +199,8 @@ def _n_step_returns(rewards, next_values, terminated, truncated, discount, n):
 _n_step = core.jit(_n_step_returns, static_argnames="n")
 
 
-def n_step(rewards: Any, next_values: Any, terminated: Any, truncated: Any = None, *, n: int, discount: float = 0.99) -> Any:
+def n_step(rewards: Any, next_values: Any, terminated: Any, truncated: Any = None, *, n: int,
+           discount: float = 0.99) -> Any:
     r"""Sums of `n` discounted rewards and the value of the observation then reached.
 
     .. math:: G_t = \sum_{k=0}^{n-1} \gamma^k r_{t+k} + \gamma^n V(s_{t+n})
@@ -264,14 +271,16 @@ def _v_trace(rewards, values, next_values, ratios, terminated, truncated, discou
         return error + np.where(ended, 0.0, discount * trace * after).astype(error.dtype)
 
     targets = values + _backwards(step, zero[0], errors.astype(rewards.dtype), traces, terminated | truncated)
-    # what follows a step: mixed between target and value as the trace is; only the value after the last step, or a truncation
+    # what follows a step: mixed between target and value as the trace is; only the value after the last step, or a
+    # truncation
     mixed = np.concatenate([lam * targets[1:] + (1 - lam) * values[1:], next_values[-1:]])
     q_values = rewards + np.where(terminated, zero, discount * np.where(truncated, next_values, mixed))
     advantages = np.minimum(ratios, clip_advantages) * (q_values - values)
     return VTrace(targets, advantages.astype(rewards.dtype), q_values.astype(rewards.dtype))
 
 
-def v_trace(rewards: Any, values: Any, next_values: Any, ratios: Any, terminated: Any, truncated: Any = None, *, discount: float = 0.99,
+def v_trace(rewards: Any, values: Any, next_values: Any, ratios: Any, terminated: Any, truncated: Any = None, *,
+            discount: float = 0.99,
             lam: float = 1.0, clip_targets: float = 1.0, clip_advantages: float = 1.0) -> VTrace:
     r"""Returns of one policy from steps that another has taken.
 
@@ -311,7 +320,8 @@ def v_trace(rewards: Any, values: Any, next_values: Any, ratios: Any, terminated
     >>> out.targets
     array([1.5, 1. ])
     """
-    arrays = _checked("v_trace", rewards, values=values, next_values=next_values, ratios=ratios, terminated=terminated, truncated=truncated)
+    arrays = _checked("v_trace", rewards, values=values, next_values=next_values, ratios=ratios, terminated=terminated,
+                      truncated=truncated)
     _number("v_trace", "discount", discount)
     _number("v_trace", "lam", lam)
     return _v_trace(*arrays, discount, lam, clip_targets, clip_advantages)

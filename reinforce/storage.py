@@ -1,8 +1,8 @@
 """Files of this package: trees of numbers, arrays, networks and named functions, whole or not there at all.
 
 A value becomes text (JSON) and arrays, both kept in one file of `core.save`, which has a checksum. Dataclasses and
-namedtuples are kept by the name of their class, functions by their name. Nothing that a file names is looked up or imported
-unless it stands in the lists below or is given by the caller, so that no file decides what code runs.
+namedtuples are kept by the name of their class, functions by their name. Nothing that a file names is looked up or
+imported unless it stands in the lists below or is given by the caller, so that no file decides what code runs.
 """
 
 from __future__ import annotations
@@ -38,12 +38,14 @@ _CLASSES = {
     "triskele.reinforce.mcts.gumbel": ("Gumbel",),
     "triskele.reinforce.mcts.muzero": ("MuZeroPUCT",),
     "triskele.reinforce.mcts.policies": ("PUCT", "UCT"),
-    "triskele.reinforce.policy": ("Categorical", "Flat", "Gaussian", "Greedy", "Normaliser", "Policy", "SquashedGaussian"),
+    "triskele.reinforce.policy": ("Categorical", "Flat", "Gaussian", "Greedy", "Normaliser", "Policy",
+                                  "SquashedGaussian"),
     "triskele.reinforce.training.episodes": ("Episodes",),
     "triskele.reinforce.training.normalise": ("ReturnScale", "RunningMoments"),
 }
 _FUNCTIONS = {"triskele.core.nn.functional": ("gelu", "log_softmax", "relu", "sigmoid", "silu", "softmax", "softplus")}
-_UFUNCS = ("numpy", "scipy.special")  # modules whose ufuncs may be activations: they compute on arrays, and do nothing else
+# modules whose ufuncs may be activations: they compute on arrays, and do nothing else
+_UFUNCS = ("numpy", "scipy.special")
 
 
 def write(path: str | os.PathLike, kind: str, value: Any) -> None:
@@ -55,8 +57,8 @@ def write(path: str | os.PathLike, kind: str, value: Any) -> None:
     kind : str
         What the file is, which `read` asks for again.
     value : tree
-        None, bool, int, float, str, arrays (records too), dict with str keys, list, tuple, namedtuple, dataclass and functions
-        that can be imported by name.
+        None, bool, int, float, str, arrays (records too), dict with str keys, list, tuple, namedtuple, dataclass and
+        functions that can be imported by name.
 
     Raises
     ------
@@ -98,7 +100,9 @@ def read(path: str | os.PathLike, kind: str, known: Sequence[Any] = ()) -> Any:
         value, version, is_kind = head["value"], head["version"], head["kind"]
         whole = version != 1 or _digest(text, arrays) == found["digest"].tobytes()
     except (ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError, MemoryError) as error:
-        raise CheckpointError(f"{where}: must be a file written by triskele.reinforce, got another or a damaged one ({error})") from error
+        raise CheckpointError(
+            f"{where}: must be a file written by triskele.reinforce, got another or a damaged one ({error})"
+        ) from error
     if not whole:
         raise CheckpointError(f"{where}: the checksum does not fit (the file is damaged)")
     if is_kind != kind:
@@ -109,7 +113,8 @@ def read(path: str | os.PathLike, kind: str, known: Sequence[Any] = ()) -> Any:
         return unpack(value, arrays, known)
     except FloatingPointError as error:
         raise FloatingPointError(f"{where}: {error}") from error
-    except (ValueError, KeyError, TypeError, AttributeError, IndexError, OverflowError, SyntaxError, RecursionError, MemoryError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, IndexError, OverflowError, SyntaxError, RecursionError,
+            MemoryError) as error:
         raise CheckpointError(f"{where}: {error}") from error
 
 
@@ -117,7 +122,8 @@ def _digest(text, arrays):
     """The checksum of version 1."""
     state = hashlib.sha256(text)
     for name in sorted(arrays, key=int):
-        state.update(np.ascontiguousarray(arrays[name]).view(np.uint8).data if arrays[name].ndim else arrays[name].tobytes())
+        state.update(np.ascontiguousarray(arrays[name]).view(np.uint8).data if arrays[name].ndim
+                     else arrays[name].tobytes())
     return state.digest()
 
 
@@ -139,7 +145,8 @@ def pack(value: Any, arrays: dict[str, np.ndarray]) -> Any:
             raise TypeError(f"storage: keys of a dictionary must be strings, got {list(value)}")
         return {"dict": {k: pack(v, arrays) for k, v in value.items()}}
     if isinstance(value, tuple) and hasattr(value, "_fields"):
-        return {"class": _name(type(value)), "fields": {k: pack(v, arrays) for k, v in zip(value._fields, value, strict=True)}}
+        return {"class": _name(type(value)), "fields": {k: pack(v, arrays) for k,
+                                                        v in zip(value._fields, value, strict=True)}}
     if isinstance(value, (list, tuple)):
         return {type(value).__name__: [pack(v, arrays) for v in value]}
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
@@ -147,7 +154,8 @@ def pack(value: Any, arrays: dict[str, np.ndarray]) -> Any:
         return {"class": _name(type(value)), "fields": fields}
     if callable(value):
         return {"function": _name(value)}
-    raise TypeError(f"storage: a file holds numbers, arrays, trees and functions with names, got {type(value).__name__} {value!r:.80}")
+    raise TypeError(f"storage: a file holds numbers, arrays, trees and functions with names, got "
+                    f"{type(value).__name__} {value!r:.80}")
 
 
 def unpack(packed: Any, arrays: dict[str, np.ndarray], known: Sequence[Any] = ()) -> Any:
@@ -197,8 +205,9 @@ def _function(name):
 def _listed(name, listed):
     module, _, path = name.partition(":")
     if path not in listed.get(module, ()):
-        raise TypeError(f"it names {path!r} of the module {module!r}, which is none of the classes and functions that a file may name "
-                        f"(if it is yours, and you trust the file: known=[{path}])")  # fmt: skip
+        raise TypeError(f"it names {path!r} of the module {module!r}, which is none of the classes and functions that "
+                        f"a file may name "
+                        f"(if it is yours, and you trust the file: known=[{path}])")
     return vars(importlib.import_module(module))[path]
 
 
@@ -209,7 +218,8 @@ def _name(thing):
     for module in [home, "numpy", "scipy.special"]:
         if module in sys.modules and _follow(sys.modules[module], name) is thing:
             return f"{module}:{name}"
-    raise TypeError(f"storage: {thing!r:.80} must be a function or class that can be imported by name, so that a file can name it "
+    raise TypeError(f"storage: {thing!r:.80} must be a function or class that can be imported by name, so that a file "
+                    f"can name it "
                     "(define it at the top of a module)")
 
 

@@ -1,4 +1,7 @@
-"""Values in other forms: squashed, and as distributions over a few fixed numbers. All compile, batch and differentiate."""
+"""Values in other forms: squashed, and as distributions over a few fixed numbers.
+
+All compile, batch and differentiate.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +35,8 @@ def signed_hyperbolic(x: Any, epsilon: float = 1e-3) -> Any:
     >>> signed_hyperbolic(np.array([-3.0, 0.0, 8.0]), epsilon=0.0)
     array([-1.,  0.,  2.])
     """
-    return x / (np.sqrt(np.abs(x) + 1) + 1) + epsilon * x  # sqrt(a + 1) - 1 = a / (sqrt(a + 1) + 1), without cancellation
+    # sqrt(a + 1) - 1 = a / (sqrt(a + 1) + 1), without cancellation
+    return x / (np.sqrt(np.abs(x) + 1) + 1) + epsilon * x
 
 
 def signed_parabolic(x: Any, epsilon: float = 1e-3) -> Any:
@@ -61,7 +65,8 @@ def signed_parabolic(x: Any, epsilon: float = 1e-3) -> Any:
     array([-300.,    0.,    7.])
     """
     root = np.sqrt(1 + 4 * epsilon * (np.abs(x) + 1 + epsilon))
-    slope = 2 * (1 - 2 * epsilon / (root + 1 + 2 * epsilon)) / (root + 1)  # (w - 1) / |x|: no difference of near numbers, no 1 / epsilon
+    # (w - 1) / |x|: no difference of near numbers, no 1 / epsilon
+    slope = 2 * (1 - 2 * epsilon / (root + 1 + 2 * epsilon)) / (root + 1)
     return x * slope * (2 + np.abs(x) * slope)
 
 
@@ -91,8 +96,8 @@ def two_hot(x: Any, low: float, high: float, bins: int) -> Any:
 
     References
     ----------
-    Schrittwieser et al., "Mastering Atari, Go, chess and shogi by planning with a learned model", Nature 588 (2020), appendix F.
-    arXiv:1911.08265
+    Schrittwieser et al., "Mastering Atari, Go, chess and shogi by planning with a learned model", Nature 588 (2020),
+    appendix F. arXiv:1911.08265
 
     Examples
     --------
@@ -157,7 +162,8 @@ def project(support: Any, weights: Any, onto: Any) -> Any:
 
     References
     ----------
-    Bellemare, Dabney and Munos, "A distributional perspective on reinforcement learning", ICML 2017, eq. 7. arXiv:1707.06887
+    Bellemare, Dabney and Munos, "A distributional perspective on reinforcement learning", ICML 2017, eq. 7.
+    arXiv:1707.06887
 
     Examples
     --------
@@ -168,7 +174,9 @@ def project(support: Any, weights: Any, onto: Any) -> Any:
     if onto.ndim != 1 or onto.size < 2 or not np.all(np.diff(onto) > 0):
         raise ValueError(f"project: onto must be at least 2 rising numbers, got shape {onto.shape}: {onto}")
     if np.shape(support) != np.shape(weights):
-        raise ValueError(f"project: support and weights must have one shape, got {np.shape(support)} and {np.shape(weights)}")
+        raise ValueError(
+            f"project: support and weights must have one shape, got {np.shape(support)} and {np.shape(weights)}"
+        )
     z = np.clip(support, onto[0], onto[-1])[..., None, :] - onto[:, None]  # [..., m, n]: how far right of each target
     gaps = np.diff(onto)
     left, right = np.concatenate([gaps[:1], gaps])[:, None], np.concatenate([gaps, gaps[-1:]])[:, None]

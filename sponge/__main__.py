@@ -1,4 +1,6 @@
-"""``python -m triskele.sponge run config.toml``: a run without a line of Python; see `config` for what the file may hold."""
+"""``python -m triskele.sponge run config.toml``: a run without a line of Python; see `config` for what the file may
+hold.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,8 @@ import sys
 
 def main(arguments: list[str] | None = None) -> int:
     """Parse the command line, make the run, and say in one line what went wrong; returns the exit status."""
-    parser = argparse.ArgumentParser(prog="python -m triskele.sponge", description="Molecular dynamics from a configuration file.")
+    parser = argparse.ArgumentParser(prog="python -m triskele.sponge",
+                                     description="Molecular dynamics from a configuration file.")
     commands = parser.add_subparsers(dest="command", required=True)
     run = commands.add_parser("run", help="make the run that a TOML file describes")
     run.add_argument("config", help="the file; its paths are relative to its folder")

@@ -23,8 +23,8 @@ class Part(NamedTuple):
     Attributes
     ----------
     function : callable
-        ``function(data, *leaves)`` returns a number: pure code for the core. One object for all parts that differ only in
-        their data, so that it is compiled once.
+        ``function(data, *leaves)`` returns a number: pure code for the core. One object for all parts that differ only
+        in their data, so that it is compiled once.
     data : tree of arrays
         Constants to derivatives.
     compile : bool

@@ -14,7 +14,8 @@ from triskele.core.extend import device
 
 from .errors import BoxError
 
-__all__ = ["angles_and_lengths", "as_box", "displacement", "from_lengths_angles", "largest_cutoff", "minimum_image", "volume"]
+__all__ = ["angles_and_lengths", "as_box", "displacement", "from_lengths_angles", "largest_cutoff", "minimum_image",
+           "volume"]
 
 
 def as_box(box: Any, where: str = "box") -> np.ndarray:
@@ -47,7 +48,9 @@ def as_box(box: Any, where: str = "box") -> np.ndarray:
     if not np.all(np.isfinite(box)) or np.any(np.diag(box) <= 0):
         raise BoxError(f"{where}: lengths must be positive and finite, got {box.tolist()}")
     if np.any(np.abs(box[[0, 0, 1], [1, 2, 2]]) > 1e-9 * np.max(np.diag(box))):
-        raise BoxError(f"{where}: vectors must be lower triangular, a = (ax, 0, 0), b = (bx, by, 0), got {box.tolist()}")
+        raise BoxError(
+            f"{where}: vectors must be lower triangular, a = (ax, 0, 0), b = (bx, by, 0), got {box.tolist()}"
+        )
     a, b, c = np.tril(box)
     c = c - b * np.rint(c[1] / b[1])
     c = c - a * np.rint(c[0] / a[0])

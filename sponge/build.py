@@ -1,7 +1,7 @@
 """Building of systems: water boxes, missing hydrogens and atoms, solvent and ions.
 
-`water_box` and `add_virtual_sites` are done here; `add_hydrogens` and `solvate` use OpenMM's Modeller, and PDBFixer for missing heavy
-atoms, where these are installed (``pip install triskele[md]``).
+`water_box` and `add_virtual_sites` are done here; `add_hydrogens` and `solvate` use OpenMM's Modeller, and PDBFixer for
+missing heavy atoms, where these are installed (``pip install triskele[md]``).
 """
 
 from __future__ import annotations
@@ -27,11 +27,12 @@ __all__ = ["add_hydrogens", "add_virtual_sites", "solvate", "water_box"]
 WATER_MODELS = ("tip3p", "tip3pfb", "spce", "tip4pew", "opc", "opc3")
 
 
-def water_box(model: str = "tip3p", n: int | None = None, size: Any = None, density: float = 0.997, seed: int = 0) -> Structure:
+def water_box(model: str = "tip3p", n: int | None = None, size: Any = None, density: float = 0.997,
+              seed: int = 0) -> Structure:
     """A periodic box of rigid water.
 
-    Molecules stand on a cubic lattice, turned at random; neighbours are about 0.3 nm apart at the density of water, so that nothing
-    overlaps and a minimiser has little to do.
+    Molecules stand on a cubic lattice, turned at random; neighbours are about 0.3 nm apart at the density of water, so
+    that nothing overlaps and a minimiser has little to do.
 
     Parameters
     ----------
@@ -122,7 +123,9 @@ _CLOSEST = 0.24  # nm; oxygens in liquid water come no closer
 
 
 def _lattice(n, box, random_numbers):
-    """`n` points [n, 3] of the lattice that has the most room among those that fit the box; surplus points are taken out at random."""
+    """`n` points [n, 3] of the lattice that has the most room among those that fit the box; surplus points are taken
+    out at random.
+    """
     edges = np.linalg.norm(box, axis=1)
     around = np.array(list(np.ndindex(3, 3, 3))) - 1
     best = (0.0, None, None)
@@ -139,7 +142,8 @@ def _lattice(n, box, random_numbers):
     distance, cells, cell = best
     if distance < _CLOSEST:
         raise ValueError(
-            f"water_box: molecules must have room, got {n} in {boxes.volume(box):.3f} nm^3 (neighbours would be {distance:.3f} nm apart)"
+            f"water_box: molecules must have room, got {n} in {boxes.volume(box):.3f} nm^3 (neighbours would be "
+            f"{distance:.3f} nm apart)"
         )
     corners = np.stack(np.meshgrid(*(np.arange(c) for c in cells), indexing="ij"), axis=-1).reshape(-1, 1, 3)
     points = ((corners + cell + 0.25) / cells).reshape(-1, 3)
@@ -244,11 +248,12 @@ _STATES = {
 }
 
 
-def add_hydrogens(structure: Structure, ph: float = 7.0, missing_atoms: bool = False, forcefield: Any = None) -> Structure:
+def add_hydrogens(structure: Structure, ph: float = 7.0, missing_atoms: bool = False,
+                  forcefield: Any = None) -> Structure:
     """Add missing hydrogens, in the protonation states of a pH or of the residues' names.
 
-    HID, HIE, HIP, ASH, GLH, LYN and CYX (and CHARMM's names for these) keep their state; HIS is decided by hydrogen bonds, the others
-    by model pKa values. Hydrogens that are there stay.
+    HID, HIE, HIP, ASH, GLH, LYN and CYX (and CHARMM's names for these) keep their state; HIS is decided by hydrogen
+    bonds, the others by model pKa values. Hydrogens that are there stay.
 
     Parameters
     ----------
@@ -306,10 +311,12 @@ def solvate(
     ----------
     structure : Structure
     forcefield : sequence of names or paths
-        Of solute, water and ions; see `ForceField`. Its residue HOH is the water that is added, in the shape that it has there.
+        Of solute, water and ions; see `ForceField`. Its residue HOH is the water that is added, in the shape that it
+        has there.
     padding : float, optional
-        Least distance in nm between the solute and its images, half of it on each side: the box is as wide as the solute's bounding
-        sphere and this, and at least twice this. Give either this or `size`; with neither, the structure's own box is filled.
+        Least distance in nm between the solute and its images, half of it on each side: the box is as wide as the
+        solute's bounding sphere and this, and at least twice this. Give either this or `size`; with neither, the
+        structure's own box is filled.
     size : array [3] or [3, 3], optional
         Box in nm.
     shape : {"cube", "dodecahedron", "octahedron"}
@@ -358,7 +365,8 @@ def solvate(
     water = field.templates.get("HOH")
     if water is None:
         raise ValueError(
-            f"solvate: the force field must have a water model, got {', '.join(field.names)} (add amber14/tip3p or another)"
+            f"solvate: the force field must have a water model, got {', '.join(field.names)} (add amber14/tip3p or "
+            f"another)"
         )
     structure = add_virtual_sites(structure, field)
     assign_templates(structure.topology, field)  # OpenMM's own message says less
@@ -372,14 +380,16 @@ def solvate(
     with _seeded(seed):
         modeller.addSolvent(
             _openmm_field(forcefield, app),
-            model=("tip3p", "tip4pew", "tip5p")[min(len(water.sites), 2)],  # the number of sites matters, the shape follows
+            # the number of sites matters, the shape follows
+            model=("tip3p", "tip4pew", "tip5p")[min(len(water.sites), 2)],
             ionicStrength=ionic_strength * unit.molar,
             positiveIon=positive,
             negativeIon=negative,
             neutralize=neutralize,
             **given,
         )
-    vectors = np.array([[c for c in v] for v in modeller.topology.getPeriodicBoxVectors().value_in_unit(unit.nanometer)])
+    vectors = np.array([[c for c in v]
+                        for v in modeller.topology.getPeriodicBoxVectors().value_in_unit(unit.nanometer)])
     full = _from_openmm(modeller.topology, modeller.positions, boxes.as_box(vectors))
     return _reshape_water(full, len(structure.topology.residue_names), field, water)
 
@@ -401,7 +411,8 @@ def _reshape_water(structure, first, field, template):
     y -= np.sum(x * y, axis=1, keepdims=True) * x
     y /= np.linalg.norm(y, axis=1, keepdims=True)
     positions = structure.positions.copy()
-    positions[atoms] = o[:, None] + np.einsum("ka,amb->mkb", _molecule(field, template), np.stack([x, y, np.cross(x, y)]))
+    positions[atoms] = o[:, None] + np.einsum("ka,amb->mkb", _molecule(field, template),
+                                              np.stack([x, y, np.cross(x, y)]))
     return Structure(t, positions, structure.box)
 
 
@@ -438,7 +449,9 @@ def _complete(topology, positions, app):
     try:
         from pdbfixer import PDBFixer
     except ImportError:
-        raise ImportError("add_hydrogens: PDBFixer must be installed for missing atoms (pip install triskele[md])") from None
+        raise ImportError(
+            "add_hydrogens: PDBFixer must be installed for missing atoms (pip install triskele[md])"
+        ) from None
     text = io.StringIO()
     app.PDBFile.writeFile(topology, positions, text, keepIds=True)
     text.seek(0)

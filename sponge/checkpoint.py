@@ -66,7 +66,9 @@ def read_checkpoint(path: str | os.PathLike) -> tuple[dict[str, np.ndarray], dic
                               f"{'an empty file' if not data else 'a file of another kind'}")
     _, version, size, digest = _HEAD.unpack_from(data)
     if version != _VERSION:
-        raise CheckpointError(f"checkpoint {path!r}: version must be {_VERSION}, got {version} (written by another release)")
+        raise CheckpointError(
+            f"checkpoint {path!r}: version must be {_VERSION}, got {version} (written by another release)"
+        )
     archive = memoryview(data)[_HEAD.size:]
     if len(archive) != size:
         raise CheckpointError(f"checkpoint {path!r}: must hold {size} bytes after its head, got {len(archive)} "

@@ -1,8 +1,8 @@
 """Explicit SIMD code from a scalar function: its value and derivatives in one body without common subexpressions.
 
 A function made by `core.elementwise` becomes a scalar graph, as do its partial derivatives. All of them are simplified
-together (`algebra`), and written as the source of one device function over vectors of `core.kernels.simd`, for a module that
-`core.compile.generated` puts into the cache folder.
+together (`algebra`), and written as the source of one device function over vectors of `core.kernels.simd`, for a module
+that `core.compile.generated` puts into the cache folder.
 """
 
 from __future__ import annotations
@@ -20,9 +20,10 @@ from .algebra import Algebra, Term
 
 __all__ = ["Output", "expressions"]
 
-_COMPARISONS = {"equal": "==", "not_equal": "!=", "less": "<", "less_equal": "<=", "greater": ">", "greater_equal": ">="}
+_COMPARISONS = {"equal": "==", "not_equal": "!=", "less": "<", "less_equal": "<=", "greater": ">",
+                "greater_equal": ">="}
 _LOGIC = {"logical_and": "&", "logical_or": "|", "logical_xor": "^", "bitwise_and": "&", "bitwise_or": "|",
-          "bitwise_xor": "^"}  # fmt: skip
+          "bitwise_xor": "^"}
 # functions that simd has, by the primitive's name
 _CALLS = {
     "sqrt": "sqrt", "absolute": "abs", "fabs": "abs", "floor": "floor", "ceil": "ceil", "rint": "rint", "trunc": "trunc",
@@ -32,7 +33,7 @@ _CALLS = {
     "logaddexp": "logaddexp", "arcsinh": "asinh", "arccosh": "acosh", "arctanh": "atanh", "cbrt": "cbrt",
     "hypot": "hypot", "power": "pow", "sin": "sin", "cos": "cos", "tan": "tan", "arctan": "atan", "arctan2": "atan2",
     "arcsin": "asin", "arccos": "acos",
-}  # fmt: skip
+}
 _IDENTITY = {"convert", "stop_gradient", "real", "conjugate"}
 
 
@@ -139,12 +140,13 @@ class _Reader:
         return product
 
 
-# ------------------------------------------------------------------------------------------------- expressions -> source
+# ------------------------------------------------------------------------------------------------- expressions ->
+# source
 class _Writer:
     """Lines of Python in which every needed power, product and node has a name."""
 
     def __init__(self, algebra: Algebra, arguments: Mapping[str, str], known: Mapping[str, str], dtype: str, width: int,
-                 number: Callable[[float], str] | None):  # fmt: skip
+                 number: Callable[[float], str] | None):
         self.algebra, self.arguments, self.known, self.dtype, self.width = algebra, arguments, known, dtype, width
         self._given_number = number
         self.lines: list[str] = []
@@ -246,7 +248,7 @@ def _terms(function: Elementwise, outputs: tuple[Output, ...], where: str) -> tu
 
 def expressions(function: Elementwise, outputs: Sequence[Output], *, arguments: Sequence[str] | None = None,
                 known: Mapping[str, str] | None = None, dtype: str = "float64", width: int = 8,
-                number: Callable[[float], str] | None = None, where: str = "") -> tuple[list[str], list[str]]:  # fmt: skip
+                number: Callable[[float], str] | None = None, where: str = "") -> tuple[list[str], list[str]]:
     """Source lines that compute partial derivatives of a scalar function, all together, from vectors.
 
     Parameters

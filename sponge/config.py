@@ -51,7 +51,8 @@ from .simulation import Simulation
 
 __all__ = ["ConfigError", "read_config", "run_config"]
 
-_SECTIONS = ("system", "nonbonded", "implicit_solvent", "integrator", "barostat", "simulation", "minimize", "report", "checkpoint", "run")
+_SECTIONS = ("system", "nonbonded", "implicit_solvent", "integrator", "barostat", "simulation", "minimize", "report",
+             "checkpoint", "run")
 _REPORTERS = {name: getattr(report, name) for name in ("CSV", "DCD", "H5MD", "Log", "PDB", "XTC")}
 
 
@@ -77,8 +78,10 @@ def read_config(path: str | os.PathLike) -> dict[str, Any]:
         _known("the file", config, _SECTIONS, "section")
         for name, section in config.items():
             many = name == "report"
-            if not (isinstance(section, list) and all(isinstance(s, dict) for s in section) if many else isinstance(section, dict)):
-                raise ConfigError(f"{name}: must be a section, [{'[report]' if many else name}]{', once for each reporter' if many else ''}")
+            if not (isinstance(section, list) and all(isinstance(s, dict) for s in section) if many
+                    else isinstance(section, dict)):
+                raise ConfigError(f"{name}: must be a section, "
+                                  f"[{'[report]' if many else name}]{', once for each reporter' if many else ''}")
         for name in ("system", "integrator", "run"):
             if name not in config:
                 raise ConfigError(f"section [{name}] is missing")
@@ -109,7 +112,8 @@ def run_config(path: str | os.PathLike) -> Simulation:
     config = read_config(path)
     with contextlib.chdir(path.parent), _prefixed(path):
         sim = _simulation(config)
-        reporters = [_called(f"[[report]] {s['type']}", _REPORTERS[s["type"]], _without(s, "type")) for s in config.get("report", ())]
+        reporters = [_called(f"[[report]] {s['type']}", _REPORTERS[s["type"]],
+                             _without(s, "type")) for s in config.get("report", ())]
         checkpoint = config.get("checkpoint")
         if checkpoint is not None:
             reporters.append(_called("[checkpoint]", report.Checkpoint, checkpoint))
@@ -119,7 +123,9 @@ def run_config(path: str | os.PathLike) -> Simulation:
             _called("[minimize]", sim.minimize, config["minimize"])
         steps = sim._steps(run.get("steps"), run.get("time")) - sim.step
         if steps < 0:
-            raise ConfigError(f"[run]: {sim.resumed_from!r} is at step {sim.step} already, which is {-steps} steps too far")
+            raise ConfigError(
+                f"[run]: {sim.resumed_from!r} is at step {sim.step} already, which is {-steps} steps too far"
+            )
     with contextlib.chdir(path.parent):
         sim.run(steps, report=reporters)
     return sim
@@ -167,7 +173,8 @@ def _check_keys(config):
     nonbonded = [n for n in nonbonded[nonbonded.index("method"):] if n not in ("mixing", "name")]
     gb = [name for name, p in inspect.signature(GB).parameters.items() if isinstance(p.default, float)]
     loading = [name for name, p in inspect.signature(create_system).parameters.items() if p.kind is p.KEYWORD_ONLY]
-    _section(config, "system", ["files", "forcefield", *(n for n in loading if n not in ("method", "implicit_solvent"))], ["files"])
+    _section(config, "system",
+             ["files", "forcefield", *(n for n in loading if n not in ("method", "implicit_solvent"))], ["files"])
     _section(config, "nonbonded", nonbonded)
     _section(config, "implicit_solvent", ["model", *gb], ["model"])
     _section(config, "simulation", ["seed", "precision"])
@@ -225,13 +232,15 @@ def _types(what: str) -> dict[str, type]:
 
 
 def _arguments(function: Callable) -> list[str]:
-    return [name for name, p in inspect.signature(function).parameters.items() if name != "self" and p.kind is not p.VAR_KEYWORD]
+    return [name for name,
+            p in inspect.signature(function).parameters.items() if name != "self" and p.kind is not p.VAR_KEYWORD]
 
 
 def _both(function: Callable) -> tuple[list[str], list[str]]:
     """Names of all arguments, and of those without which the call fails."""
     parameters = inspect.signature(function).parameters
-    return _arguments(function), [name for name in _arguments(function) if parameters[name].default is inspect.Parameter.empty]
+    return _arguments(function), [name for name in _arguments(function)
+                                  if parameters[name].default is inspect.Parameter.empty]
 
 
 def _called(where: str, function: Callable, options: dict[str, Any], *args: Any) -> Any:

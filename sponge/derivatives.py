@@ -1,7 +1,8 @@
 """`energy_function`: the potential energy of a system as a pure function of parameters, positions and box.
 
-Values and first derivatives come from the compiled kernels in double precision, all of them in one pass; what is derived
-from those (Hessian-vector products, derivatives of forces by parameters) comes from the potentials' pure energies.
+Values and first derivatives come from the compiled kernels in double precision, all of them in one pass; what is
+derived from those (Hessian-vector products, derivatives of forces by parameters) comes from the potentials' pure
+energies.
 """
 
 from __future__ import annotations
@@ -57,10 +58,10 @@ def energy_function(system: System, names: Iterable[str] | None = None) -> Energ
 class EnergyFunction:
     """``energy(params, positions, box=None)``, made by `energy_function`.
 
-    `params` is as from ``system.params()``; potentials and parameters that are left out keep their values. Without a box
-    that of the system is used; meshes of Ewald sums stay those for the system's box. Virtual sites are placed first, so
-    that the derivative by positions is the negative of ``system.forces``. Under `core.vmap` replicas are computed one
-    after the other, each with all threads.
+    `params` is as from ``system.params()``; potentials and parameters that are left out keep their values. Without a
+    box that of the system is used; meshes of Ewald sums stay those for the system's box. Virtual sites are placed
+    first, so that the derivative by positions is the negative of ``system.forces``. Under `core.vmap` replicas are
+    computed one after the other, each with all threads.
     """
 
     def __init__(self, system: System, names: Iterable[str] | None = None):
@@ -83,7 +84,8 @@ class EnergyFunction:
             If a name is not known, a shape is wrong, or the box does not suit the potentials.
         """
         system = self._system
-        leaves = [value for values in complete(self._defaults, params, "energy function").values() for value in values.values()]
+        leaves = [value for values in complete(self._defaults, params,
+                                               "energy function").values() for value in values.values()]
         if np.shape(positions) != (system.n, 3):
             raise ValueError(f"energy function: positions must have shape {(system.n, 3)}, got {np.shape(positions)}")
         leaves.append(positions)
@@ -183,20 +185,24 @@ class _Compute:
         if wanted[n]:
             found.append(-engine.forces)
         if self.periodic and wanted[-1]:
-            # under a strain e of positions and box, x (1 + e), the energy changes by sum e_ab (x^T dE/dx + box^T dE/dbox)_ab = -W_ba
+            # under a strain e of positions and box, x (1 + e), the energy changes by sum e_ab (x^T dE/dx + box^T
+            # dE/dbox)_ab = -W_ba
             strain = -engine.virial().T + engine.positions.T @ engine.forces
             found.append(np.linalg.solve(np.asarray(box).T, strain))
         return (np.asarray(energy), *found)
 
     def _by_params(self, name, engine):
-        """Derivatives of a potential's energy by its parameters: from kernels if it has some, else from its pure energy."""
+        """Derivatives of a potential's energy by its parameters: from kernels if it has some, else from its pure
+        energy.
+        """
         potential = self.system[name]
         compiled = getattr(potential, "param_gradients", None)
         found = compiled(engine) if compiled is not None else None
         if found is None:
             if name not in self._pure_gradients:
                 self._pure_gradients[name] = core.jit(core.grad(potential.energy))
-            found = self._pure_gradients[name](potential.params, engine.positions, engine.box if self.periodic else None)
+            found = self._pure_gradients[name](potential.params, engine.positions,
+                                               engine.box if self.periodic else None)
         return found
 
 
@@ -212,7 +218,8 @@ def _value(*leaves, call):
     return np.asarray(call.compute.value(leaves))
 
 
-@core.custom_op(out=lambda *specs, call: (core.spec(()), *[s for s, w in zip(specs, call.wanted) if w]), mode="python", batch="sequential")
+@core.custom_op(out=lambda *specs, call: (core.spec(()), *[s for s, w in zip(specs, call.wanted) if w]), mode="python",
+                batch="sequential")
 def _gradients(*leaves, call):
     return call.compute.gradients(leaves, call.wanted)
 

@@ -21,7 +21,9 @@ class ConstraintError(RuntimeError):
 
 
 class BrokenSimulationError(FloatingPointError):
-    """Positions, velocities, energies or forces are not finite; the message names the term and the atoms, and of a run the step."""
+    """Positions, velocities, energies or forces are not finite; the message names the term and the atoms, and of a run
+    the step.
+    """
 
 
 class StaleSimulationError(RuntimeError):

@@ -18,8 +18,8 @@ __all__ = ["to_ase", "to_mdtraj", "to_openmm"]
 def to_openmm(system: System) -> Any:
     """An OpenMM ``System`` with the same terms.
 
-    Each potential becomes a force of its name; 1-4 pairs are exceptions of the NonbondedForce. Particle meshes get the grid and
-    the splitting parameter that we use, so that energies agree to rounding.
+    Each potential becomes a force of its name; 1-4 pairs are exceptions of the NonbondedForce. Particle meshes get the
+    grid and the splitting parameter that we use, so that energies agree to rounding.
 
     Parameters
     ----------

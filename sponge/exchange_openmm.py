@@ -35,10 +35,11 @@ _WRAPPED = "d - 6.283185307179586*floor(d/6.283185307179586 + 0.5)"
 
 # Terms that OpenMM has a force of its own for: class of the force, method to add a term, order of the parameters
 _FORCES = {
-    harmonic_bond: ("HarmonicBondForce", "addBond", ("r0", "k")), urey_bradley: ("HarmonicBondForce", "addBond", ("r0", "k")),
+    harmonic_bond: ("HarmonicBondForce", "addBond",
+                    ("r0", "k")), urey_bradley: ("HarmonicBondForce", "addBond", ("r0", "k")),
     harmonic_angle: ("HarmonicAngleForce", "addAngle", ("theta0", "k")),
     ryckaert_bellemans: ("RBTorsionForce", "addTorsion", ("c0", "c1", "c2", "c3", "c4", "c5")),
-}  # fmt: skip
+}
 # and terms that it takes an expression for
 _EXPRESSIONS = {
     pair14: ("Bond", f"{COULOMB!r}*charge_product/r + 4*epsilon*((sigma/r)^12 - (sigma/r)^6)"),
@@ -47,7 +48,7 @@ _EXPRESSIONS = {
     periodic_torsion: ("Torsion", "k*(1 + cos(periodicity*theta - phase))"),
     harmonic_improper: ("Torsion", f"0.5*k*w^2; w = {_WRAPPED}; d = theta - phi0"),
     torsion_restraint: ("Torsion", f"0.5*k*max(abs(w) - width, 0)^2; w = {_WRAPPED}; d = theta - phi0"),
-}  # fmt: skip
+}
 
 
 def convert(system: System) -> Any:
@@ -122,7 +123,8 @@ def _forces(mm: Any, system: System, potential: Any, exceptions: Any) -> list[An
     if isinstance(potential, Nonbonded):
         return _nonbonded(mm, system, potential, exceptions)
     raise ValueError(
-        f"to_openmm: {kind.__name__} {potential.name!r} has no counterpart in OpenMM (remove it, or write it as a force there)"
+        f"to_openmm: {kind.__name__} {potential.name!r} has no counterpart in OpenMM (remove it, or write it as a "
+        f"force there)"
     )
 
 
@@ -172,7 +174,8 @@ def _nonbonded(mm: Any, system: System, potential: Nonbonded, exceptions: Any) -
     charged = bool(np.any(p["charges"]))
     if method == "cutoff" and charged:
         raise ValueError(
-            "to_openmm: OpenMM has no truncated Coulomb interaction without reaction field (use method='reaction_field')"
+            "to_openmm: OpenMM has no truncated Coulomb interaction without reaction field (use "
+            "method='reaction_field')"
         )
     if method in ("pme", "ljpme") and potential.order != 5:
         raise ValueError(f"to_openmm: OpenMM's splines are of order 5, got order={potential.order}")
@@ -274,8 +277,10 @@ def _gb(mm: Any, system: System, potential: GB) -> Any:
     force.addComputedValue(
         "I",
         (
-            f"select(step(r + s - rho), 0.5*(1/L - 1/U + 0.25*(r - s^2/r)*(1/U^2 - 1/L^2) + 0.5*log(L/U)/r) + select(step(s - r - rho), "
-            f"1/rho - 1/L, 0), 0){neck}; {'x2 = ((r - d0(kind1, kind2))/0.1)^2; ' if c.neck else ''}L = max(rho, D); U = r + s; D = abs(r - s); "
+            f"select(step(r + s - rho), 0.5*(1/L - 1/U + 0.25*(r - s^2/r)*(1/U^2 - 1/L^2) + 0.5*log(L/U)/r) + "
+            f"select(step(s - r - rho), "
+            f"1/rho - 1/L, 0), 0){neck}; {'x2 = ((r - d0(kind1, kind2))/0.1)^2; ' if c.neck else ''}L = max(rho, D); U "
+            f"= r + s; D = abs(r - s); "
             f"s = scale2*(radius2 - {c.offset!r}); rho = radius1 - {c.offset!r}"
         ),
         force.ParticlePairNoExclusions,
@@ -285,7 +290,8 @@ def _gb(mm: Any, system: System, potential: GB) -> Any:
     inside, outside = 1 / potential.solute_dielectric, 1 / potential.solvent_dielectric
     screened = lambda f: f"({inside!r} - {outside!r}*exp(-{potential.kappa!r}*{f}))"  # noqa: E731
     force.addEnergyTerm(
-        f"-0.5*{COULOMB!r}*{screened('B')}*charge^2/B + {potential.surface_tension!r}*(radius + {PROBE!r})^2*(radius/B)^6",
+        f"-0.5*{COULOMB!r}*{screened('B')}*charge^2/B + {potential.surface_tension!r}*(radius + "
+        f"{PROBE!r})^2*(radius/B)^6",
         force.SingleParticle,
     )
     force.addEnergyTerm(

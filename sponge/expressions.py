@@ -20,7 +20,9 @@ from .errors import FileFormatError
 __all__ = ["FUNCTIONS", "Expression", "canonical", "parse"]
 
 _DEEPEST, _LONGEST = 60, 5000  # levels of parentheses, nodes
-_TOKEN = re.compile(r"\s*(?:(?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)|(?P<name>[A-Za-z_][\w.']*)|(?P<sign>[-+*/^(),]))")
+_TOKEN = re.compile(
+    r"\s*(?:(?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)|(?P<name>[A-Za-z_][\w.']*)|(?P<sign>[-+*/^(),]))"
+)
 _LARGEST_POWER = 64  # as products; larger exponents are left to pow
 
 # name: number of arguments, and the function of NumPy arrays that the core can trace too
@@ -34,7 +36,7 @@ FUNCTIONS: dict[str, tuple[int, Callable]] = {
     "cube": (1, lambda x: x * x * x), "recip": (1, lambda x: 1 / x), "min": (2, np.minimum), "max": (2, np.maximum),
     "abs": (1, np.abs), "floor": (1, np.floor), "ceil": (1, np.ceil),
     "select": (3, lambda c, x, y: np.where(c != 0, x, y)),
-}  # fmt: skip
+}
 
 
 def _power(x: Any, n: Any) -> Any:
@@ -49,7 +51,7 @@ def _power(x: Any, n: Any) -> Any:
 _OPERATORS: dict[str, Callable] = {
     "+": lambda x, y: x + y, "-": lambda x, y: x - y, "*": lambda x, y: x * y, "/": lambda x, y: x / y, "^": _power,
     "negative": lambda x: -x,
-}  # fmt: skip
+}
 _BINDING = {"+": 0, "-": 0, "*": 1, "/": 1, "^": 3}
 
 
@@ -181,7 +183,8 @@ class _Parser:
         return self.index[key]
 
 
-def parse(text: str, where: str, variables: Collection[str] | None = None, functions: Mapping[str, int] | None = None) -> Expression:
+def parse(text: str, where: str, variables: Collection[str] | None = None,
+          functions: Mapping[str, int] | None = None) -> Expression:
     """Parse an expression such as ``"0.5*k*(r-r0)^2; r0=0.1"``.
 
     Parameters

@@ -31,8 +31,8 @@ def fingerprint_of(*values: Any) -> bytes:
     """A hash of arrays, numbers, strings, trees of them, objects and functions.
 
     A function counts with its code, its defaults, the values that it has captured, and the globals that it reads, down
-    through the functions that it calls. Of an object that a function uses, the attributes count that the function names; of
-    any other, all whose names have no underscore in front.
+    through the functions that it calls. Of an object that a function uses, the attributes count that the function
+    names; of any other, all whose names have no underscore in front.
     An elementwise function that now reads something else forgets what has been made of it.
     """
     walk = _Walk()
@@ -113,7 +113,8 @@ class _Walk:
             self.hash.update(state)
         elif isinstance(value, MethodType):
             self._function(value.__func__)
-            self.value(value.__self__, frozenset(_names(value.__func__.__code__)) if isinstance(value.__func__, FunctionType) else names)
+            self.value(value.__self__, frozenset(_names(value.__func__.__code__))
+                       if isinstance(value.__func__, FunctionType) else names)
         elif isinstance(value, functools.partial):
             self.text("partial")
             self.value([value.func, value.args, value.keywords])
@@ -133,7 +134,8 @@ class _Walk:
             for f in fields(value):
                 self.value(getattr(value, f.name, None), names)
         elif callable(value) and not isinstance(getattr(type(value), "__call__", None), FunctionType):  # noqa: B004
-            self.text("callable", getattr(value, "__module__", None) or "", getattr(value, "__qualname__", type(value).__qualname__))
+            self.text("callable", getattr(value, "__module__", None) or "",
+                      getattr(value, "__qualname__", type(value).__qualname__))
         else:
             self._instance(value, names)
 
@@ -145,7 +147,8 @@ class _Walk:
             self._function(call)
             names = names | frozenset(_names(call.__code__)) if isinstance(call, FunctionType) else names
         # what no function has led to is data, of which all counts
-        self._attributes(value, names or frozenset(k for k in getattr(value, "__dict__", ()) if not k.startswith("_")), library=False)
+        self._attributes(value, names or frozenset(k for k in getattr(value, "__dict__", ()) if not k.startswith("_")),
+                         library=False)
 
     def _attributes(self, owner, names, library):
         own = getattr(owner, "__dict__", {})

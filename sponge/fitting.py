@@ -48,8 +48,8 @@ class Fit:
     system : System
         A copy with the parameters that were found.
     parameters, errors : dict of str to number or array
-        By the names that were given; the errors are standard errors due to sampling or, where nothing was sampled, to what is
-        left of the deviations.
+        By the names that were given; the errors are standard errors due to sampling or, where nothing was sampled, to
+        what is left of the deviations.
     reached : dict of str to array
         What the targets came to, by name.
     history : list of Round
@@ -65,27 +65,30 @@ class Fit:
     converged: bool = True
 
     def __str__(self):
-        lines = [f"{'converged' if self.converged else 'not converged'} after {len(self.history)} rounds, loss {self.history[-1].loss:.4g}"]
+        lines = [f"{'converged' if self.converged else 'not converged'} after {len(self.history)} rounds, loss "
+                 f"{self.history[-1].loss:.4g}"]
         for name, value in self.parameters.items():
             pairs = zip(np.ravel(value), np.ravel(self.errors[name]), strict=True)
             lines.append(f"  {name}: " + ", ".join(f"{v:.6g} ± {e:.1g}" for v, e in pairs))
         return "\n".join(lines)
 
 
-def fit(system: System, targets: Sequence[Target | EnergiesForces], parameters: Any, *, by: Reweighting | Trajectories | None = None,
+def fit(system: System, targets: Sequence[Target | EnergiesForces], parameters: Any, *,
+        by: Reweighting | Trajectories | None = None,
         rounds: int = 10, tolerance: float = 1e-3, progress: bool = False) -> Fit:
     """Bring a system to targets by changing parameters of its potentials.
 
-    With targets that are averages over simulations, rounds alternate between runs of the compiled engine and minimisation
-    of the squared deviations, with gradients by reweighting or through trajectories, as `by` says. Targets of given
-    configurations alone need no simulation: they are fitted by least squares.
+    With targets that are averages over simulations, rounds alternate between runs of the compiled engine and
+    minimisation of the squared deviations, with gradients by reweighting or through trajectories, as `by` says. Targets
+    of given configurations alone need no simulation: they are fitted by least squares.
 
     Parameters
     ----------
     system : System
         With the parameters and positions to start from; stays as it is.
     targets : sequence
-        Made by `sponge.targets`: ``targets.rdf(r, g)``, ``targets.pressure(1.0)``, ``targets.energies_forces(...)``, ...
+        Made by `sponge.targets`: ``targets.rdf(r, g)``, ``targets.pressure(1.0)``, ``targets.energies_forces(...)``,
+        ...
     parameters : sequence of str, mapping, or (mapping, callable)
         What may change, see `differentiate.Parameters`: ``["nonbonded/epsilons", "nonbonded/sigmas"]``.
     by : Reweighting or Trajectories
@@ -122,14 +125,18 @@ def fit(system: System, targets: Sequence[Target | EnergiesForces], parameters: 
     """
     targets = [targets] if isinstance(targets, (Target, EnergiesForces)) else list(targets)
     if not targets or not all(isinstance(t, (Target, EnergiesForces)) for t in targets):
-        raise TypeError(f"fit: targets must be a list of targets, at least one, as sponge.targets makes them, got {targets!r:.80}")
+        raise TypeError(
+            f"fit: targets must be a list of targets, at least one, as sponge.targets makes them, got {targets!r:.80}"
+        )
     if isinstance(rounds, bool) or not hasattr(rounds, "__index__") or rounds < 1:
         raise ValueError(f"fit: rounds must be a whole number >= 1, got {rounds!r}")
     problem = Problem(system, targets, Parameters(system, parameters), by)
     if not problem.sampled:
         return _least_squares(problem)
     if by is None:
-        raise ValueError("fit: by must say how averages are made: differentiate.Reweighting(...) or differentiate.Trajectories(...)")
+        raise ValueError(
+            "fit: by must say how averages are made: differentiate.Reweighting(...) or differentiate.Trajectories(...)"
+        )
     make = {Reweighting: Reweighted, Trajectories: Differentiated}.get(type(by))
     if make is None:
         raise TypeError(f"fit: by must be Reweighting or Trajectories, got {type(by).__name__}")
@@ -140,7 +147,8 @@ def fit(system: System, targets: Sequence[Target | EnergiesForces], parameters: 
         history.append(Round(problem.parameters.values(new), way.loss(new), way.effective(new)))
         errors = way.errors(new)
         if progress:
-            shown = ", ".join(f"{name} {np.array2string(np.asarray(v), precision=5)}" for name, v in history[-1].parameters.items())
+            shown = ", ".join(f"{name} {np.array2string(np.asarray(v), precision=5)}" for name,
+                              v in history[-1].parameters.items())
             print(f"round {number + 1}: loss {history[-1].loss:.4g}, {shown}")
         step, u = np.abs(new - u), new
         if not way.limited and np.all(step <= np.fmax(tolerance, 2 * errors)):
@@ -174,5 +182,6 @@ def _least_squares(problem):
 
 def _result(problem, u, errors, reached, history, converged):
     p = problem.parameters
-    plain = lambda tree: {k: np.asarray(v, np.float64) if np.ndim(v) else float(v) for k, v in tree.items()}  # noqa: E731
+    plain = lambda tree: {k: np.asarray(v, np.float64) if np.ndim(v) else float(v) for k,
+                          v in tree.items()}  # noqa: E731
     return Fit(problem.at(u), plain(p.values(u)), plain(p.errors(u, errors)), reached, history, converged)

@@ -43,9 +43,9 @@ def look_at_atoms(chunk, starts, positions, velocities, flags):
 class Guard:
     """Watches over the state of a simulation.
 
-    Every 100 steps, and at the end of each block of steps, all positions and velocities are looked at. When some are not
-    finite, or an atom is impossibly fast, the steps since the last good state are made again one by one, to find where it
-    began.
+    Every 100 steps, and at the end of each block of steps, all positions and velocities are looked at. When some are
+    not finite, or an atom is impossibly fast, the steps since the last good state are made again one by one, to find
+    where it began.
 
     Parameters
     ----------
@@ -65,7 +65,8 @@ class Guard:
     def phases(self) -> list[Phase]:
         """What looks at the atoms inside the compiled loop, at the end of a step."""
         engine = self.sim._engine
-        task = Task(look_at_atoms, engine.atom_starts, engine.positions, engine.velocities, engine.flags, chunks=engine.atom_chunks)
+        task = Task(look_at_atoms, engine.atom_starts, engine.positions, engine.velocities, engine.flags,
+                    chunks=engine.atom_chunks)
         return [Phase([task], every=_EVERY, name="guard")]
 
     def remember(self) -> None:
@@ -90,7 +91,8 @@ class Guard:
             step, atom = sim.step, self._bad_atom()
             explained = self._find(step + 1, isinstance(error, _Broken))
             if explained is None and atom >= 0:
-                explained = (f"{sim.system.topology.describe(atom)}: position or velocity out of bounds at step {step}, "
+                explained = (f"{sim.system.topology.describe(atom)}: position or velocity out of bounds at step "
+                             f"{step}, "
                              "which does not happen again when the steps since the last good state are repeated")
             self._restore()
             saved = f"{save_last_good(sim, self.path)}; time steps are {sim.timestep:g} ps"

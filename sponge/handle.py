@@ -17,7 +17,8 @@ _pickled: WeakValueDictionary[int, Any] = WeakValueDictionary()  # nobody is kep
 class Handle:
     """A function or class that may be local or nameless.
 
-    A copy holds the very same object. A pickle finds it again in this process while it lives, and by its name in others.
+    A copy holds the very same object. A pickle finds it again in this process while it lives, and by its name in
+    others.
     """
 
     def __init__(self, target: Any):
@@ -48,5 +49,7 @@ def _find(process, key, module, qualname):
             for part in qualname.split("."):
                 found = getattr(found, part)
         except (ImportError, AttributeError, ValueError):
-            raise ValueError(f"potential: {qualname} of {module} cannot be imported here (define it at the top of a module)") from None
+            raise ValueError(
+                f"potential: {qualname} of {module} cannot be imported here (define it at the top of a module)"
+            ) from None
     return Handle(found)

@@ -38,21 +38,27 @@ class MadeFrom:
         self._sim = sim
         self.fingerprint = fingerprint(sim)
         self._hash = self._present_hash()
-        self._starts = {name: fingerprint_of(getattr(sim.system, name)) for name in {"positions", "velocities", "box"} - set(given)}
+        self._starts = {name: fingerprint_of(getattr(sim.system, name)) for name in {"positions", "velocities", "box"}
+                        - set(given)}
 
     def check(self) -> None:
         """Raise StaleSimulationError if something is no longer what it was."""
         found = []
         if self._present_hash() != self._hash:
             here = fingerprint(self._sim) | {"first box": self.fingerprint["first box"]}
-            found = differences(self.fingerprint, here, then="when it was made", now="now") or ["something of the system"]
-        found += [f"system.{name} (set sim.{name} to move the simulation)" for name in sorted(self._starts) if self._moved(name)]
+            found = differences(self.fingerprint, here, then="when it was made",
+                                now="now") or ["something of the system"]
+        found += [f"system.{name} (set sim.{name} to move the simulation)" for name in sorted(self._starts)
+                  if self._moved(name)]
         if found:
-            raise StaleSimulationError(f"Simulation: the system and all settings must stay what the simulation was made from, but these differ: "
+            raise StaleSimulationError(f"Simulation: the system and all settings must stay what the simulation was "
+                                       f"made from, but these differ: "
                                        f"{', '.join(found)} ({ADVICE})")
 
     def _moved(self, name):
-        """Whether a starting value is another one, and not the simulation's present one, which may be put into the system."""
+        """Whether a starting value is another one, and not the simulation's present one, which may be put into the
+        system.
+        """
         value = getattr(self._sim.system, name)
         state = fingerprint_of(value)
         if state == self._starts[name]:
@@ -66,4 +72,5 @@ class MadeFrom:
         sim = self._sim
         parts = (sim.integrator, sim.barostat, *sim.sampling)
         return fingerprint_of(sim.system.fingerprint(), sim.system.remove_com_motion,
-                              *[{k: v for k, v in vars(part).items() if k[0] != "_"} for part in parts if part is not None])
+                              *[{k: v for k,
+                                 v in vars(part).items() if k[0] != "_"} for part in parts if part is not None])

@@ -1,8 +1,8 @@
 """Minimisation of the potential energy: L-BFGS and FIRE, on the surface where all constraints hold.
 
-Forces are projected on the directions that constraints allow, and after every move atoms go back to the surface along the
-constraint forces. All atoms count the same here, whatever their masses; those without mass stay where they are, or where
-virtual sites are placed.
+Forces are projected on the directions that constraints allow, and after every move atoms go back to the surface along
+the constraint forces. All atoms count the same here, whatever their masses; those without mass stay where they are, or
+where virtual sites are placed.
 """
 
 from __future__ import annotations
@@ -91,7 +91,8 @@ def minimize(engine: Engine, tolerance: float = 10.0, max_steps: int = 0, method
     surface = _Surface(engine)
     energy, force = surface.start()
     try:
-        energy, force, steps = _METHODS[method](surface, energy, force, tolerance, max_steps or 10**9, report or (lambda *a: None))
+        energy, force, steps = _METHODS[method](surface, energy, force, tolerance, max_steps or 10**9,
+                                                report or (lambda *a: None))
     finally:
         engine.flags[FORCES_STALE] = 1
     return Minimum(energy, surface.rms(force), steps, surface.rms(force) <= tolerance)
@@ -126,7 +127,9 @@ class _Surface:
             energy, force = self.evaluate()
         bad = np.flatnonzero(~np.isfinite(force).all(1))
         names = ", ".join(map(self.engine.system.topology.describe, bad[:3])) or "no atom in particular"
-        raise BrokenSimulationError(f"minimize: energy and forces must be finite, got {energy} with forces on {names} that are not")
+        raise BrokenSimulationError(
+            f"minimize: energy and forces must be finite, got {energy} with forces on {names} that are not"
+        )
 
     def evaluate(self):
         """Energy and projected force at the engine's positions."""
@@ -237,7 +240,9 @@ def _fire(surface, energy, force, tolerance, max_steps, report):
     while step < max_steps and surface.rms(force) > tolerance:
         power = float(np.vdot(force, velocity))
         if power > 0:
-            velocity = (1 - alpha) * velocity + alpha * np.sqrt(np.vdot(velocity, velocity) / np.vdot(force, force)) * force
+            velocity = (1 - alpha) * velocity + alpha * np.sqrt(
+                np.vdot(velocity, velocity) / np.vdot(force, force)
+            ) * force
             downhill += 1
             if downhill > patience:
                 time, alpha = min(time * faster, largest_time), alpha * 0.99

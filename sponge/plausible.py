@@ -22,7 +22,9 @@ _DENSITIES = 0.3, 3.0  # g/cm^3, of liquids and solids
 
 
 def worst_force(engine: Engine) -> tuple[float, str, int] | None:
-    """Size (NaN before infinite before large), term and atom of the worst force of a single term, at what was last computed."""
+    """Size (NaN before infinite before large), term and atom of the worst force of a single term, at what was last
+    computed.
+    """
     worst, kept = None, engine.forces.copy()
     try:
         for name, plan in engine.plans.items():
@@ -45,7 +47,9 @@ def check_energies(engine: Engine, terms: dict[str, float], where: str) -> None:
     """Raise BrokenSimulationError if an energy is not finite; names the term, and the atoms that are too close."""
     for name, energy in terms.items():
         if not np.isfinite(energy):
-            raise BrokenSimulationError(f"{where}: energies must be finite, got {energy} from term {name!r}{_because(engine)}")
+            raise BrokenSimulationError(
+                f"{where}: energies must be finite, got {energy} from term {name!r}{_because(engine)}"
+            )
 
 
 def check_forces(engine: Engine, where: str) -> None:
@@ -54,7 +58,9 @@ def check_forces(engine: Engine, where: str) -> None:
     if not finite.all():
         found = worst_force(engine)
         name = "a bias" if found is None or np.isfinite(found[0]) else f"term {found[1]!r}"
-        raise BrokenSimulationError(f"{where}: forces must be finite, got {engine.forces[np.argmin(finite)]} from {name}{_because(engine)}")
+        raise BrokenSimulationError(
+            f"{where}: forces must be finite, got {engine.forces[np.argmin(finite)]} from {name}{_because(engine)}"
+        )
 
 
 def _because(engine):
@@ -79,8 +85,8 @@ def _nearest(positions, i, box):
 def check_units(system: System, positions: np.ndarray, box: np.ndarray | None, where: str) -> None:
     """Warn if positions or the box look like angstrom.
 
-    Bonds and constraints ten times as long as their references tell of positions in angstrom. When the lengths are right,
-    a box ten times as wide as what is in it, with a density 1000 times too low, tells of a box in angstrom.
+    Bonds and constraints ten times as long as their references tell of positions in angstrom. When the lengths are
+    right, a box ten times as wide as what is in it, with a density 1000 times too low, tells of a box in angstrom.
     """
     pairs, lengths = _references(system)
     if len(pairs):
@@ -90,16 +96,19 @@ def check_units(system: System, positions: np.ndarray, box: np.ndarray | None, w
         if _TENFOLD[0] < least and most < _TENFOLD[1]:
             k = int(np.argmin(np.abs(apart / lengths - ratio)))
             i, j = (system.topology.describe(a) for a in pairs[k])
-            warnings.warn(UnitsWarning(f"{where}: positions look like angstrom: bonds are {ratio:.3g} times as long as their references, "
-                                       f"{i} and {j} are {apart[k]:.3g} nm apart instead of {lengths[k]:.3g} nm (lengths are in nm)"),
-                          stacklevel=4)  # fmt: skip
+            warnings.warn(UnitsWarning(f"{where}: positions look like angstrom: bonds are {ratio:.3g} times as long as "
+                                       f"their references, "
+                                       f"{i} and {j} are {apart[k]:.3g} nm apart instead of {lengths[k]:.3g} nm "
+                                       f"(lengths are in nm)"),
+                          stacklevel=4)
             return
     if box is not None and len(positions) > 1:
         wide = np.ptp(positions @ np.linalg.inv(box), axis=0)
         density = float(system.masses.sum() / boxes.volume(box) * units.DENSITY)
         if np.all((wide > 0.07) & (wide < 0.13)) and _DENSITIES[0] < 1000 * density < _DENSITIES[1]:
-            warnings.warn(UnitsWarning(f"{where}: the box looks like angstrom: it is {1 / wide.max():.3g} times as wide as what is in it, "
-                                       f"and the density is {density:.2g} g/cm^3 (lengths are in nm)"), stacklevel=4)  # fmt: skip
+            warnings.warn(UnitsWarning(f"{where}: the box looks like angstrom: it is {1 / wide.max():.3g} times as "
+                                       f"wide as what is in it, "
+                                       f"and the density is {density:.2g} g/cm^3 (lengths are in nm)"), stacklevel=4)
 
 
 def _references(system):

@@ -1,7 +1,7 @@
 """What a potential is: parameters, a pure energy, and a plan of compiled tasks.
 
-A potential needs no more than `params` and `energy`: NumPy code, from which the core derives forces, virial and all other
-derivatives, compiled into the step loop. Hot ones override `plan` with kernels.
+A potential needs no more than `params` and `energy`: NumPy code, from which the core derives forces, virial and all
+other derivatives, compiled into the step loop. Hot ones override `plan` with kernels.
 """
 
 from __future__ import annotations
@@ -47,7 +47,8 @@ class Plan:
     update_box : callable, optional
         Called after ``engine.box`` has changed.
     before : list of Phase
-        Run ahead of the stages, such as the check and rebuild of a neighbour list; one that several plans share runs once.
+        Run ahead of the stages, such as the check and rebuild of a neighbour list; one that several plans share runs
+        once.
     jump : float
         What steps of the energy, such as at a cut-off, add to the pressure, times the volume squared (kJ/mol nm^3).
     call : callable, optional
@@ -108,8 +109,8 @@ class Potential(Sealed):
     params : dict of str to float64 array
         Everything that one may want to differentiate by or to fit.
     images : bool
-        In a periodic box, take nearest images of differences of positions. Terms of given atoms and the excluded pairs of
-        `Nonbonded` can do without, for molecules that are whole, or restraints that are longer than half the box.
+        In a periodic box, take nearest images of differences of positions. Terms of given atoms and the excluded pairs
+        of `Nonbonded` can do without, for molecules that are whole, or restraints that are longer than half the box.
     """
 
     name: str
@@ -133,7 +134,9 @@ class Potential(Sealed):
         """Raise ValueError or a subclass if the potential does not fit the system."""
 
     def check_params(self) -> None:
-        """Bring `params` to float64 arrays; raise ValueError if their names or shapes are no longer those of the first call."""
+        """Bring `params` to float64 arrays; raise ValueError if their names or shapes are no longer those of the first
+        call.
+        """
         for key, value in self.params.items():
             if not (isinstance(value, np.ndarray) and value.dtype == np.float64 and value.flags.c_contiguous):
                 self.params[key] = np.array(value, np.float64)
@@ -141,7 +144,8 @@ class Potential(Sealed):
         known = self.__dict__.setdefault("_shapes", shapes)
         if shapes != known:
             key = next(k for k in [*shapes, *known] if shapes.get(k) != known.get(k))
-            raise ValueError(f"{self.name}: params must keep their names and shapes, got {key!r} of shape {shapes.get(key, 'nothing')} in place of "
+            raise ValueError(f"{self.name}: params must keep their names and shapes, got {key!r} of shape "
+                             f"{shapes.get(key, 'nothing')} in place of "
                              f"{known.get(key, 'nothing')} (make a new potential)")
 
     def _reshaped(self) -> None:
@@ -159,7 +163,8 @@ class Potential(Sealed):
 
         def evaluate(positions, box, *leaves):
             params = dict(zip(self.params, leaves, strict=True))
-            value, (by_strain, by_position) = core.value_and_grad(strained, (0, 1))(np.zeros((3, 3)), positions, params, box)
+            value, (by_strain,
+                    by_position) = core.value_and_grad(strained, (0, 1))(np.zeros((3, 3)), positions, params, box)
             return value, by_position, by_strain
 
         evaluate.__name__ = self.name
@@ -167,7 +172,8 @@ class Potential(Sealed):
         task = JitTask(evaluate, engine, [engine.positions, engine.box, *leaves], [energy, gradient, virial])
         keep = Task(_keep, energy, virial, rows)
         return Plan(stages=[[task], [keep]], rows=rows,
-                    reduce=[Task(subtract_gradient, engine.atom_starts, gradient, engine.forces, chunks=engine.atom_chunks)])
+                    reduce=[Task(subtract_gradient, engine.atom_starts, gradient, engine.forces,
+                                 chunks=engine.atom_chunks)])
 
     def __repr__(self):
         sizes = ", ".join(f"{k} {np.shape(v)}" for k, v in self.params.items())
@@ -195,7 +201,8 @@ def parameter(own: dict[str, dict[str, Any]], potential: str, key: str, where: s
     return own[potential][key]
 
 
-def complete(own: dict[str, dict[str, Any]], params: dict[str, dict[str, Any]], where: str) -> dict[str, dict[str, Any]]:
+def complete(own: dict[str, dict[str, Any]], params: dict[str, dict[str, Any]],
+             where: str) -> dict[str, dict[str, Any]]:
     """`params`, and the values of `own` for what is left out.
 
     Raises

@@ -1,4 +1,6 @@
-"""The loop around the compiled loop: blocks of steps, reports between them, Ctrl-C, and what happens when something fails."""
+"""The loop around the compiled loop: blocks of steps, reports between them, Ctrl-C, and what happens when something
+fails.
+"""
 
 from __future__ import annotations
 

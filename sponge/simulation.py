@@ -65,7 +65,8 @@ class Simulation(Fixed):
     system : System
         It is compiled into the run, and so are the integrator and all other settings. When one of them was changed
         afterwards, `run`, `minimize`, `energies` and `save_checkpoint` raise a StaleSimulationError that names it. The
-        system's positions, velocities and box are where the simulation starts; they may be replaced by its present ones.
+        system's positions, velocities and box are where the simulation starts; they may be replaced by its present
+        ones.
     integrator : Integrator
         Such as ``sponge.LangevinMiddle(temperature=300, friction=1.0, timestep=0.002)``.
     seed : int
@@ -101,7 +102,8 @@ class Simulation(Fixed):
     """
 
     def __init__(self, system: System, integrator: Integrator, *, seed: int = 0, barostat: Any = None,
-                 sampling: Sequence[Sampling] = (), precision: Literal["mixed", "double"] = "mixed", positions: Any = None,
+                 sampling: Sequence[Sampling] = (), precision: Literal["mixed",
+                                                                       "double"] = "mixed", positions: Any = None,
                  velocities: Any = None):
         if not isinstance(system, System):
             raise TypeError(f"Simulation: system must be a System, got {type(system).__name__}")
@@ -124,7 +126,8 @@ class Simulation(Fixed):
         self._engine = Engine(system, precision, sampling=self.sampling)
         self._engine.seed = self.seed
         self._first_box = None if system.box is None else system.box.copy()
-        check_units(system, self._engine.positions if positions is None else self._vectors("positions", positions), system.box, "Simulation")
+        check_units(system, self._engine.positions if positions is None else self._vectors("positions", positions),
+                    system.box, "Simulation")
         self._runner = Runner(self._engine, self._phases)
         self._guard = Guard(self)
         self._freedom = degrees_of_freedom(system)
@@ -203,7 +206,9 @@ class Simulation(Fixed):
     @box.setter
     def box(self, value: Any) -> None:
         if not self._engine.periodic:
-            raise ValueError("Simulation: a box cannot be given to a system that is not periodic (set system.box before)")
+            raise ValueError(
+                "Simulation: a box cannot be given to a system that is not periodic (set system.box before)"
+            )
         self._engine.box[:] = boxes.as_box(value, "Simulation: box")
         self._engine.box_changed()
         self._touched()
@@ -211,7 +216,8 @@ class Simulation(Fixed):
     def state(self) -> State:
         """Step, time, positions, velocities and box, as copies."""
         engine = self._engine
-        return State(self.step, self.time, engine.positions.copy(), engine.velocities.copy(), engine.box.copy() if engine.periodic else None)
+        return State(self.step, self.time, engine.positions.copy(), engine.velocities.copy(),
+                     engine.box.copy() if engine.periodic else None)
 
     def thermalize(self, temperature: float | None = None, seed: int | None = None) -> None:
         """Draw velocities from the Maxwell-Boltzmann distribution; constraints are kept, and the centre of mass rests.
@@ -254,10 +260,10 @@ class Simulation(Fixed):
         Returns
         -------
         dict of str to float
-            Every term by its name, biases of sampling methods among them, "potential" (their sum: what the atoms move in),
-            "kinetic" and "total" (kJ/mol), "temperature" (K), and for periodic systems
-            "pressure" (bar), "volume" (nm^3) and "density" (g/cm^3). The pressure is that of the molecules (bonded atoms)
-            as wholes, whose mean equals that of the atoms, and which fluctuates less.
+            Every term by its name, biases of sampling methods among them, "potential" (their sum: what the atoms move
+            in), "kinetic" and "total" (kJ/mol), "temperature" (K), and for periodic systems
+            "pressure" (bar), "volume" (nm^3) and "density" (g/cm^3). The pressure is that of the molecules (bonded
+            atoms) as wholes, whose mean equals that of the atoms, and which fluctuates less.
 
         Raises
         ------
@@ -302,7 +308,8 @@ class Simulation(Fixed):
 
     # -- motion ---------------------------------------------------------------------------------------------------------
 
-    def minimize(self, tolerance: float = 10.0, max_steps: int = 0, method: Literal["lbfgs", "fire"] = "lbfgs") -> Minimum:
+    def minimize(self, tolerance: float = 10.0, max_steps: int = 0,
+                 method: Literal["lbfgs", "fire"] = "lbfgs") -> Minimum:
         """Move the atoms to a local minimum of the potential energy; constraints are kept.
 
         Velocities stay, unless they were drawn for this simulation: these are drawn again.
@@ -331,11 +338,12 @@ class Simulation(Fixed):
             if self._drawn:
                 self.thermalize()
 
-    def run(self, steps: int | None = None, *, time: str | float | None = None, report: Sequence[Reporter] | Reporter = ()) -> None:
+    def run(self, steps: int | None = None, *, time: str | float | None = None,
+            report: Sequence[Reporter] | Reporter = ()) -> None:
         """Make steps.
 
-        The loop is compiled: Python is entered for reports, and a few times a second for progress bars and Ctrl-C, which
-        ends the run after a whole step, with all files closed.
+        The loop is compiled: Python is entered for reports, and a few times a second for progress bars and Ctrl-C,
+        which ends the run after a whole step, with all files closed.
 
         Parameters
         ----------
@@ -348,11 +356,11 @@ class Simulation(Fixed):
         Raises
         ------
         StaleSimulationError
-            If the system or a setting was changed after the simulation was made; says what. A change that a reporter makes
-            is noticed within a second, and at the end of the run.
+            If the system or a setting was changed after the simulation was made; says what. A change that a reporter
+            makes is noticed within a second, and at the end of the run.
         BrokenSimulationError
-            If positions, velocities or forces are no longer finite; says where, when and why, and leaves the last good state
-            on the disk.
+            If positions, velocities or forces are no longer finite; says where, when and why, and leaves the last good
+            state on the disk.
         ReporterError
             If a reporter cannot write. Whatever a reporter raises, the state is saved, and other reporters are closed.
         """
@@ -434,7 +442,8 @@ class Simulation(Fixed):
         here = self._made_from.fingerprint
         try:
             if meta["fingerprint"] != here:
-                raise CheckpointError(f"checkpoint {path!r}: must belong to the same system and settings, but these differ: "
+                raise CheckpointError(f"checkpoint {path!r}: must belong to the same system and settings, but these "
+                                      f"differ: "
                                       + ", ".join(differences(meta["fingerprint"], here)))
             files = dict(meta["files"])
             if not all(type(size) is int and size >= 0 for size in (*files.values(), meta["step"])):
@@ -443,7 +452,9 @@ class Simulation(Fixed):
         except CheckpointError:
             raise
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-            raise CheckpointError(f"checkpoint {path!r}: does not hold the state of a simulation: {type(error).__name__} {error}") from error
+            raise CheckpointError(
+                f"checkpoint {path!r}: does not hold the state of a simulation: {type(error).__name__} {error}"
+            ) from error
         vars(self).update(files=files, resumed_from=path)
 
     def _snapshot(self):
@@ -464,13 +475,16 @@ class Simulation(Fixed):
         places |= {name: engine.store[name.removeprefix("store/")] for name in arrays if name.startswith("store/")}
         for name, place in places.items():
             if arrays[name].shape != place.shape or arrays[name].dtype != place.dtype:
-                raise ValueError(f"{name} must be {place.dtype} of shape {place.shape}, got {arrays[name].dtype} of shape {arrays[name].shape}")
+                raise ValueError(f"{name} must be {place.dtype} of shape {place.shape}, got {arrays[name].dtype} of "
+                                 f"shape {arrays[name].shape}")
         for name, place in places.items():
             place[...] = arrays[name]
         for method in self.sampling:
             prefix = f"sampling/{method.name}/"
-            method.restore({name.removeprefix(prefix): values for name, values in arrays.items() if name.startswith(prefix)})
-        if "scheduled box" in arrays:  # with the box of now, the lists would be others than those of the run that was saved
+            method.restore({name.removeprefix(prefix): values for name,
+                            values in arrays.items() if name.startswith(prefix)})
+        # with the box of now, the lists would be others than those of the run that was saved
+        if "scheduled box" in arrays:
             self._schedule(arrays["scheduled box"])
         if engine.periodic:
             engine.box_changed()
@@ -489,7 +503,9 @@ class Simulation(Fixed):
             raise ValueError(f"Simulation: {name} must have shape {(self.system.n, 3)}, got {values.shape}")
         if not np.isfinite(values).all():
             bad = int(np.argmin(np.isfinite(values).all(1)))
-            raise ValueError(f"Simulation: {name} must be finite, got {values[bad]} for {self.system.topology.describe(bad)}")
+            raise ValueError(
+                f"Simulation: {name} must be finite, got {values[bad]} for {self.system.topology.describe(bad)}"
+            )
         return values
 
     def __repr__(self):
@@ -497,7 +513,8 @@ class Simulation(Fixed):
 
 
 def _kind(given):
-    return f"the class {given.__name__} (make one: {given.__name__}(...))" if isinstance(given, type) else type(given).__name__
+    return f"the class {given.__name__} (make one: {given.__name__}(...))" if isinstance(given,
+                                                                                         type) else type(given).__name__
 
 
 def _methods(sampling, system):
@@ -507,7 +524,8 @@ def _methods(sampling, system):
         if not isinstance(method, Sampling):
             raise TypeError(f"Simulation: sampling must be a list of sampling methods, got {_kind(method)}")
         if method.name in names:
-            raise ValueError(f"Simulation: names of sampling methods must differ from each other and from the system's potentials, got {method.name!r} twice")
+            raise ValueError(f"Simulation: names of sampling methods must differ from each other and from the system's "
+                             f"potentials, got {method.name!r} twice")
         names.append(method.name)
     return methods
 

@@ -42,7 +42,9 @@ class Constraints:
         self.pairs = as_indices(self.pairs, "constraints").reshape(-1, 2)
         self.distances = np.ascontiguousarray(self.distances, np.float64).reshape(-1)
         if len(self.pairs) != len(self.distances):
-            raise ValueError(f"constraints: one distance for each pair, got {len(self.pairs)} pairs, {len(self.distances)} distances")
+            raise ValueError(
+                f"constraints: one distance for each pair, got {len(self.pairs)} pairs, {len(self.distances)} distances"
+            )
 
     def __len__(self):
         return len(self.pairs)
@@ -74,8 +76,8 @@ class System(Sealed):
 
     Notes
     -----
-    Every part can be changed, and energies and forces are those of the system as it is. A `Simulation` is compiled from the
-    system, and refuses to run when the system was changed after that.
+    Every part can be changed, and energies and forces are those of the system as it is. A `Simulation` is compiled from
+    the system, and refuses to run when the system was changed after that.
 
     Examples
     --------
@@ -88,7 +90,8 @@ class System(Sealed):
     0.05
     """
 
-    def __init__(self, topology: Topology, masses: Any, box: Any = None, positions: Any = None, velocities: Any = None, *,
+    def __init__(self, topology: Topology, masses: Any, box: Any = None, positions: Any = None, velocities: Any = None,
+                 *,
                  constraints: Constraints | None = None, virtual_sites: Any = (), exclusions: Any = (),
                  remove_com_motion: bool = True):
         self.topology = topology
@@ -117,13 +120,15 @@ class System(Sealed):
     def add(self, potential: Potential) -> Potential:
         """Let `potential` act on the system; a name that is taken gets a number."""
         if not isinstance(potential, Potential):
-            raise TypeError(f"system: a potential must be added, got {potential.__name__ if isinstance(potential, type) else type(potential).__name__}"
+            raise TypeError(f"system: a potential must be added, got "
+                            f"{potential.__name__ if isinstance(potential, type) else type(potential).__name__}"
                             f"{' itself (call it with its parameters)' if isinstance(potential, type) else ''}")
         if any(p is potential for p in self.potentials):
             raise ValueError(f"system: potential {potential.name!r} acts on the system already (add a copy)")
         names = {p.name for p in self.potentials}
         if potential.name in names:
-            potential.name = next(f"{potential.name} {k}" for k in range(2, len(names) + 3) if f"{potential.name} {k}" not in names)
+            potential.name = next(f"{potential.name} {k}" for k in range(2, len(names) + 3)
+                                  if f"{potential.name} {k}" not in names)
         potential.check_params()
         potential.check(self)
         self.potentials.append(potential)
@@ -207,7 +212,8 @@ class System(Sealed):
             massless = self.masses[pairs] == 0
             if np.any(massless):
                 k = int(np.argmax(massless.any(1)))
-                raise ConstraintError(f"constraints: atoms must have mass, got 0 for {self.topology.describe(pairs[k][np.argmax(massless[k])])} "
+                raise ConstraintError(f"constraints: atoms must have mass, got 0 for "
+                                      f"{self.topology.describe(pairs[k][np.argmax(massless[k])])} "
                                       f"in constraint {k}")
         check_sites(self)
         for name in ("positions", "velocities"):
@@ -233,10 +239,12 @@ class System(Sealed):
 
     def fingerprint(self) -> bytes:
         """A hash of everything that energies depend on, positions and box apart."""
-        parts = [self.masses, self.constraints.pairs, self.constraints.distances, self.exclusions, self.virtual_sites, self.box is None]
+        parts = [self.masses, self.constraints.pairs, self.constraints.distances, self.exclusions, self.virtual_sites,
+                 self.box is None]
         for p in self.potentials:
             cls = type(p)
-            parts.append(cls.__qualname__ if cls.__module__.startswith("triskele.") else [cls.__qualname__, getattr(cls, "function", None)])
+            parts.append(cls.__qualname__ if cls.__module__.startswith("triskele.")
+                         else [cls.__qualname__, getattr(cls, "function", None)])
             parts.append({k: v for k, v in p.__dict__.items() if k[0] != "_"})
         return fingerprint_of(*parts)
 
@@ -271,8 +279,8 @@ class System(Sealed):
         Raises
         ------
         BrokenSimulationError
-            If an energy is not finite, as those of overlapping atoms are; names the term and the atoms. The functions that
-            `energy_function` returns give infinities and NaN instead, as NumPy does.
+            If an energy is not finite, as those of overlapping atoms are; names the term and the atoms. The functions
+            that `energy_function` returns give infinities and NaN instead, as NumPy does.
         """
         return sum(self.energy_terms(positions, box, precision=precision).values())
 
@@ -338,7 +346,8 @@ class System(Sealed):
 
     def __repr__(self):
         box = "not periodic" if self.box is None else "box " + " x ".join(f"{x:.3f}" for x in np.diag(self.box)) + " nm"
-        return (f"<System: {self.n} atoms, {len(self.topology.residue_names)} residues, {len(self.constraints)} constraints, {box}; "
+        return (f"<System: {self.n} atoms, {len(self.topology.residue_names)} residues, {len(self.constraints)} "
+                f"constraints, {box}; "
                 f"{', '.join(p.name for p in self.potentials) or 'no potentials'}>")
 
 
@@ -361,7 +370,9 @@ def _check_masses(system, masses):
     good = (masses >= 0) & np.isfinite(masses)
     if not good.all():
         bad = int(np.argmin(good))
-        raise ValueError(f"system: masses must be finite and >= 0, got {masses[bad]} for {system.topology.describe(bad)}")
+        raise ValueError(
+            f"system: masses must be finite and >= 0, got {masses[bad]} for {system.topology.describe(bad)}"
+        )
 
 
 def _topology(system, value):

@@ -11,7 +11,8 @@ import numpy as np
 from .differentiate import observables
 from .differentiate.observables import Observable
 
-__all__ = ["EnergiesForces", "Target", "density", "dielectric", "dipole", "energies_forces", "energy", "observable", "pressure", "rdf"]
+__all__ = ["EnergiesForces", "Target", "density", "dielectric", "dipole", "energies_forces", "energy", "observable",
+           "pressure", "rdf"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,7 +92,8 @@ def pressure(value: float, error: float = 50.0) -> Target:
     value, error : float
         In bar; deviations count in units of the error.
     """
-    return _target("pressure", value, error, lambda system, temperature, energy: observables.pressure(system, temperature, energy))
+    return _target("pressure", value, error, lambda system, temperature,
+                   energy: observables.pressure(system, temperature, energy))
 
 
 def density(value: float, error: float = 0.005) -> Target:
@@ -123,7 +125,8 @@ def dielectric(value: float, error: float = 2.0) -> Target:
     ----------
     value, error : float
     """
-    return _target("dielectric", value, error, lambda system, temperature, energy: observables.dielectric(system, temperature))
+    return _target("dielectric", value, error, lambda system, temperature,
+                   energy: observables.dielectric(system, temperature))
 
 
 def energy(value: float, error: float) -> Target:
@@ -151,7 +154,8 @@ class EnergiesForces:
     name: str = "energies and forces"
 
 
-def energies_forces(positions: Any, energies: Any = None, forces: Any = None, boxes: Any = None, *, energy_error: float = 1.0,
+def energies_forces(positions: Any, energies: Any = None, forces: Any = None, boxes: Any = None, *,
+                    energy_error: float = 1.0,
                     force_error: float = 10.0, offset: bool = True) -> EnergiesForces:
     """Energies and forces of configurations, as from quantum chemistry; nothing is sampled.
 
@@ -185,4 +189,5 @@ def energies_forces(positions: Any, energies: Any = None, forces: Any = None, bo
         if not 0 < error < np.inf:
             raise ValueError(f"{where}: {name} must be positive, got {error}")
     boxes = None if boxes is None else np.array(np.broadcast_to(np.asarray(boxes, np.float64), (len(positions), 3, 3)))
-    return EnergiesForces(positions, boxes, found["energies"], found["forces"], float(energy_error), float(force_error), bool(offset))
+    return EnergiesForces(positions, boxes, found["energies"], found["forces"], float(energy_error), float(force_error),
+                          bool(offset))

@@ -54,15 +54,19 @@ class Topology:
             raise ValueError(f"topology: names, elements and residue_index must be of one length, got {n}, "
                              f"{len(self.elements)} and {len(self.residue_index)}")
         if len(self.residue_ids) != residues or len(self.chain_index) != residues:
-            raise ValueError(f"topology: residue_names, residue_ids and chain_index must be of one length, got {residues}, "
+            raise ValueError(f"topology: residue_names, residue_ids and chain_index must be of one length, got "
+                             f"{residues}, "
                              f"{len(self.residue_ids)} and {len(self.chain_index)}")
         if self.bonds.size and not (0 <= self.bonds.min() and self.bonds.max() < n):
-            raise ValueError(f"topology: bonds must name atoms 0 to {n - 1}, got {self.bonds.min()} to {self.bonds.max()}")
+            raise ValueError(
+                f"topology: bonds must name atoms 0 to {n - 1}, got {self.bonds.min()} to {self.bonds.max()}"
+            )
 
     @classmethod
     def of_particles(cls, n: int, name: str = "X", element: int = 0, bonds=()) -> Topology:
         """`n` like particles, each its own residue, in one chain."""
-        return cls(np.full(n, name), np.full(n, element), np.arange(n), np.full(n, name), np.arange(1, n + 1).astype(str),
+        return cls(np.full(n, name), np.full(n, element), np.arange(n), np.full(n, name),
+                   np.arange(1, n + 1).astype(str),
                    np.zeros(n, int), np.array(["A"]), bonds)
 
     @property
@@ -88,7 +92,8 @@ class Topology:
         from scipy.sparse.csgraph import connected_components
 
         i, j = self.bonds.T
-        return connected_components(coo_array((np.ones(len(i)), (i, j)), (self.n, self.n)), directed=False)[1].astype(np.int32)
+        return connected_components(coo_array((np.ones(len(i)), (i, j)), (self.n, self.n)),
+                                    directed=False)[1].astype(np.int32)
 
 
 def graph_distances(bonds: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

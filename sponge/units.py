@@ -1,7 +1,7 @@
 """Units of everything in sponge: nm, ps, dalton, kJ/mol, K, e, radian, and the constants that tie them together.
 
-In these units an acceleration is force / mass (1 kJ/mol = 1 dalton nm^2 / ps^2). Values are multiplied by a unit to come
-in and divided by it to go out: ``5 * units.kcal_per_mol``, ``energy / units.kcal_per_mol``.
+In these units an acceleration is force / mass (1 kJ/mol = 1 dalton nm^2 / ps^2). Values are multiplied by a unit to
+come in and divided by it to go out: ``5 * units.kcal_per_mol``, ``energy / units.kcal_per_mol``.
 
 Examples
 --------
@@ -57,7 +57,9 @@ def parse_time(text: str | float) -> float:
     try:
         return float(number) * _TIMES[unit]
     except (ValueError, KeyError):
-        raise ValueError(f"time: must be a number with one of {', '.join(_TIMES)}, got {text!r} (for example '1 ns')") from None
+        raise ValueError(
+            f"time: must be a number with one of {', '.join(_TIMES)}, got {text!r} (for example '1 ns')"
+        ) from None
 
 
 def ladder(lowest: float, highest: float, n: int, spacing: Literal["geometric", "linear"] = "geometric") -> np.ndarray:
@@ -70,8 +72,8 @@ def ladder(lowest: float, highest: float, n: int, spacing: Literal["geometric", 
     n : int
         How many.
     spacing : {"geometric", "linear"}
-        Neighbours with equal ratios, between which a system of constant heat capacity overlaps equally well everywhere, or
-        with equal differences.
+        Neighbours with equal ratios, between which a system of constant heat capacity overlaps equally well everywhere,
+        or with equal differences.
 
     Returns
     -------
@@ -93,7 +95,9 @@ def ladder(lowest: float, highest: float, n: int, spacing: Literal["geometric", 
         raise ValueError(f"ladder: temperatures must be positive, finite and ascending, got {lowest} to {highest} K")
     least = 1 if lowest == highest else 2
     if isinstance(n, bool) or not hasattr(n, "__index__") or n < least or (n > 1 and lowest == highest):
-        raise ValueError(f"ladder: n must be a whole number >= {least} (and 1 if both temperatures are the same), got {n!r}")
+        raise ValueError(
+            f"ladder: n must be a whole number >= {least} (and 1 if both temperatures are the same), got {n!r}"
+        )
     if spacing not in ("geometric", "linear"):
         raise ValueError(f"ladder: spacing must be 'geometric' or 'linear', got {spacing!r}")
     return np.geomspace(lowest, highest, int(n)) if spacing == "geometric" else np.linspace(lowest, highest, int(n))

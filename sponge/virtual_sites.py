@@ -4,8 +4,8 @@ One object holds any number of sites of a kind. `place` is the formula, in NumPy
 compiled forms live in `virtual_site_kernels`.
 
 Forces on a site are handed on to its parents by the transpose of the formula's derivative. The virial is summed before
-that, from forces at the sites; for the linear kinds this is the same number, for the others the difference is added when
-forces are handed on.
+that, from forces at the sites; for the linear kinds this is the same number, for the others the difference is added
+when forces are handed on.
 """
 
 from __future__ import annotations
@@ -38,14 +38,17 @@ __all__ = [
 class VirtualSite:
     """Sites of one kind: `sites` int32 [m], `parents` int32 [m, k], and the kind's own parameters.
 
-    Use one of the kinds: `TwoParticleAverage`, `ThreeParticleAverage`, `WeightedAverage`, `OutOfPlane`, `LocalCoordinates`.
+    Use one of the kinds: `TwoParticleAverage`, `ThreeParticleAverage`, `WeightedAverage`, `OutOfPlane`,
+    `LocalCoordinates`.
     """
 
     sites: Any
     parents: Any
 
     def _shape(self, parents: int | None, **parameters: tuple[int, ...]) -> None:
-        """Give all fields their shapes and check them; parameters' shapes are those of one site, broadcast over sites."""
+        """Give all fields their shapes and check them; parameters' shapes are those of one site, broadcast over
+        sites.
+        """
         name = type(self).__name__
         sites = as_indices(self.sites, f"{name}: sites").reshape(-1)
         given = as_indices(self.parents, f"{name}: parents")
@@ -53,7 +56,9 @@ class VirtualSite:
         if given.shape[0] != len(sites) or (parents is not None and given.shape[1] != parents):
             raise ValueError(f"{name}: parents must have shape ({len(sites)}, {parents or 'k'}), got {given.shape}")
         if np.any(given == sites[:, None]):
-            raise ValueError(f"{name}: site {sites[np.argmax(np.any(given == sites[:, None], 1))]} must not be its own parent")
+            raise ValueError(
+                f"{name}: site {sites[np.argmax(np.any(given == sites[:, None], 1))]} must not be its own parent"
+            )
         object.__setattr__(self, "sites", sites)
         object.__setattr__(self, "parents", given)
         for key, shape in parameters.items():
@@ -62,7 +67,9 @@ class VirtualSite:
                 try:
                     value = np.broadcast_to(value, (len(sites), *shape)).copy()
                 except ValueError:
-                    raise ValueError(f"{name}: {key} must have shape {(len(sites), *shape)}, got {value.shape}") from None
+                    raise ValueError(
+                        f"{name}: {key} must have shape {(len(sites), *shape)}, got {value.shape}"
+                    ) from None
             if not np.all(np.isfinite(value)):
                 raise ValueError(f"{name}: {key} must be finite, got {value[~np.isfinite(value)][0]}")
             object.__setattr__(self, key, value)
@@ -266,8 +273,8 @@ def plan(engine: Engine) -> tuple[list[Task], list[Task], np.ndarray]:
     -------
     place, spread : list of Task
     rows : float array [chunks, 10]
-        Energies (0) and virials that are to be added to those of the potentials: what the virial gains when forces act on
-        the parents of sites that are not fixed averages.
+        Energies (0) and virials that are to be added to those of the potentials: what the virial gains when forces act
+        on the parents of sites that are not fixed averages.
     """
     from .virtual_site_kernels import spread_forces
 
@@ -318,7 +325,9 @@ def check(system: System) -> None:
     describe = system.topology.describe
     everything = np.concatenate([sites, parents])
     if everything.min() < 0 or everything.max() >= system.n:
-        raise ValueError(f"virtual sites: must name atoms 0 to {system.n - 1}, got {everything.min()} to {everything.max()}")
+        raise ValueError(
+            f"virtual sites: must name atoms 0 to {system.n - 1}, got {everything.min()} to {everything.max()}"
+        )
     for atom in sites[system.masses[sites] != 0][:1]:
         raise ValueError(f"virtual site {describe(atom)}: mass must be 0, got {system.masses[atom]:g}")
     values, count = np.unique(sites, return_counts=True)

@@ -1,4 +1,6 @@
-"""Values that a compiled function keeps from the time it was traced: random numbers, the time, arrays of its closure."""
+"""Values that a compiled function keeps from the time it was traced: random numbers, the time, arrays of its
+closure.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,8 @@ from ..errors import BakedValueWarning
 from ..graph.graph import Const, Graph
 from ..transforms.autograph_pure import codes
 
-_CLOCKS = {id(getattr(time, n)) for n in ("time", "time_ns", "perf_counter", "perf_counter_ns", "monotonic", "monotonic_ns", "process_time")}
+_CLOCKS = {id(getattr(time, n)) for n in ("time", "time_ns", "perf_counter", "perf_counter_ns", "monotonic",
+                                          "monotonic_ns", "process_time")}
 SAMPLED = 1 << 16  # bytes of an array that its fingerprint reads
 _SHARE = 100  # times longer than a look at the arrays of a function until the next one
 
@@ -42,7 +45,8 @@ def _outside(f: Callable[..., Any]) -> dict[str, Any]:
 
 def _states(outside: dict[str, Any]) -> dict[str, bytes]:
     """Where each source of random numbers stands."""
-    found = {"np.random": np.random.get_state(legacy=False), "random": random.getstate()}  # noqa: NPY002  the generator that legacy code shares
+    # noqa below: the generator that legacy code shares
+    found = {"np.random": np.random.get_state(legacy=False), "random": random.getstate()}  # noqa: NPY002
     found.update({n: v.bit_generator.state for n, v in outside.items() if isinstance(v, np.random.Generator)})
     return {n: pickle.dumps(s) for n, s in found.items()}
 
@@ -100,7 +104,8 @@ class ClosedOver:
                 del self._arrays[key]
             elif _fingerprint(x) != known:
                 del self._arrays[key]
-                _warn(f"jit of {name}: an array {x.dtype}{x.shape} that it closes over has changed since it was compiled, which its "
+                _warn(f"jit of {name}: an array {x.dtype}{x.shape} that it closes over has changed since it was "
+                      f"compiled, which its "
                       "programs do not see (pass it as an argument)", 4)
         end = time.perf_counter()
         self._next = end + _SHARE * (end - now) if self._arrays else math.inf
@@ -108,7 +113,8 @@ class ClosedOver:
 
 def closed_over(f: Callable[..., Any], graph: Graph, before: ClosedOver | None) -> ClosedOver | None:
     """The arrays that `f` refers to and that are constants of `graph`, its trace, and those known `before`."""
-    constants = {_fingerprint(a.value) for e in graph.equations for a in e.inputs if type(a) is Const and isinstance(a.value, np.ndarray)}
+    constants = {_fingerprint(a.value) for e in graph.equations for a in e.inputs if type(a) is Const
+                 and isinstance(a.value, np.ndarray)}
     arrays = {} if before is None else before._arrays
     for v in _outside(f).values() if constants else ():
         for x in v if type(v) in (list, tuple) else v.values() if type(v) is dict else [v]:

@@ -74,7 +74,8 @@ class Builder(Arithmetic, Functions):
         self.sizes: dict[str, int] = {}  # bytes behind a pointer: its accesses are checked
         self.check: Callable[[Value], None] | None = None  # notes a condition that must hold
         self.far: Callable[[Value, float], None] | None = None  # notes an argument beyond which a function gives NaN
-        self.special: Callable[[Value], None] | None = None  # notes an argument at which a formula fails if it is infinite or NaN
+        # notes an argument at which a formula fails if it is infinite or NaN
+        self.special: Callable[[Value], None] | None = None
 
     # -- text ------------------------------------------------------------------------------------------------------------
 
@@ -158,7 +159,8 @@ class Builder(Arithmetic, Functions):
             n = item.var[1:]
             before = self._label
             if item.guarded:
-                lines += [f"  {item.var}.g = icmp slt i64 {item.start}, {item.stop}", f"  br i1 {item.var}.g, label %{n}.body, label %{n}.exit"]
+                lines += [f"  {item.var}.g = icmp slt i64 {item.start}, {item.stop}",
+                          f"  br i1 {item.var}.g, label %{n}.body, label %{n}.exit"]
             else:
                 lines.append(f"  br label %{n}.body")
             lines += [f"{n}.body:", ""]
@@ -167,11 +169,13 @@ class Builder(Arithmetic, Functions):
             self._render(item.items, lines)
             mark = LONG_LOOP if len(lines) - slot > LONG else LOOP
             lines[slot] = f"  {item.var} = phi i64 [ {item.start}, %{before} ], [ {item.var}.n, %{self._label} ]"
-            lines += [f"  {item.var}.n = add nuw nsw i64 {item.var}, 1", f"  {item.var}.c = icmp eq i64 {item.var}.n, {item.stop}",
+            lines += [f"  {item.var}.n = add nuw nsw i64 {item.var}, 1",
+                      f"  {item.var}.c = icmp eq i64 {item.var}.n, {item.stop}",
                       f"  br i1 {item.var}.c, label %{n}.exit, label %{n}.body{mark}", f"{n}.exit:"]
             self._label = f"{n}.exit"
 
-    # -- constants and index values --------------------------------------------------------------------------------------
+    # -- constants and index values
+    # --------------------------------------------------------------------------------------
 
     def const(self, value: Any, dtype: Any) -> Value:
         dtype = np.dtype(dtype)
@@ -226,7 +230,9 @@ class Builder(Arithmetic, Functions):
         level = offset.level
         if pointer in self.sizes:
             self.declares.add(_CHECK_INSIDE)
-            self.scopes[level].items.append(f"call void @tsk_check_inside(i64 {self.name(offset)}, i64 {self.sizes[pointer] // dtype.itemsize})")
+            self.scopes[level].items.append(
+                f"call void @tsk_check_inside(i64 {self.name(offset)}, i64 {self.sizes[pointer] // dtype.itemsize})"
+            )
         if offset.const == 0:
             return pointer, 0
         return self.ins(f"getelementptr inbounds {t}, ptr {pointer}, i64 {self.name(offset)}", level), level

@@ -3,9 +3,9 @@
 A key is a hash of all that the entry depends on, so that an entry is never out of date, only unused. Writing is atomic
 (temporary file, then rename), reading checks a checksum, and every failure of the file system costs time, not results.
 
-Entries are machine code and pickles, so they must come from this user or from root. A folder that belongs to somebody else,
-or in which others may write, is not used; nor is a file in it that somebody else owns. The checksum covers the key, so that
-no entry can stand in for another. Whoever can write files as this user can still have his code run.
+Entries are machine code and pickles, so they must come from this user or from root. A folder that belongs to somebody
+else, or in which others may write, is not used; nor is a file in it that somebody else owns. The checksum covers the
+key, so that no entry can stand in for another. Whoever can write files as this user can still have his code run.
 
 The folder is `$TRISKELE_CACHE_DIR`, else `triskele` in the user's cache folder.
 """
@@ -77,13 +77,17 @@ def is_trusted(place: Path) -> bool:
         except OSError:
             return True
         if not known:
-            _log.warning("the cache folder %s is not used: it must belong to you, and nobody else may write in it (chmod, or set "
-                         "TRISKELE_CACHE_DIR)", place)  # fmt: skip
+            _log.warning("the cache folder %s is not used: it must belong to you, and nobody else may write in it "
+                         "(chmod, or set "
+                         "TRISKELE_CACHE_DIR)", place)
     return known
 
 
 def get(key: str) -> bytes | None:
-    """The bytes stored under `key`, or None. An entry that is damaged is deleted, and one of another user's passed over."""
+    """The bytes stored under `key`, or None.
+
+    An entry that is damaged is deleted, and one of another user's passed over.
+    """
     path = _path(key)
     if not is_trusted(folder()):
         return None
@@ -142,7 +146,9 @@ def clear_cache() -> None:
 
 
 def source_stamp(*more: str) -> str:
-    """Hash of the sources that decide what is generated: `core/compile`, `core/kernels`, `core/ops` and `more` folders."""
+    """Hash of the sources that decide what is generated: `core/compile`, `core/kernels`, `core/ops` and `more`
+    folders.
+    """
     return _stamp(Path(__file__).resolve().parent.parent, ("compile", "kernels", "ops", *more))
 
 

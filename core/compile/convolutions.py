@@ -34,7 +34,9 @@ class _Buffer:
 
 
 class _Frame(NamedTuple):
-    """Images [n, height, width, channels], and the frame that is seen of them: zeros before and behind (cut off if < 0)."""
+    """Images [n, height, width, channels], and the frame that is seen of them: zeros before and behind (cut off if <
+    0).
+    """
 
     shape: tuple[int, int, int, int]
     rows: tuple[int, int]
@@ -50,7 +52,9 @@ class _Frame(NamedTuple):
 
 
 class _Pass(NamedTuple):
-    """Results at ``place[i]`` are sums over p of data at ``row[i] + column[p]`` times kernel elements from ``start[p]`` on."""
+    """Results at ``place[i]`` are sums over p of data at ``row[i] + column[p]`` times kernel elements from ``start[p]``
+    on.
+    """
 
     row: np.ndarray
     column: np.ndarray
@@ -65,7 +69,8 @@ class _Convolution:
         x, _ = (a.spec for a in eqn.inputs)
         p, out = eqn.params, eqn.outputs[0].spec
         channels_in, channels_out = self.channels(eqn)
-        return (f"{out.dtype.kind}{out.dtype.itemsize}" in _SCALARS and 3 <= len(x.shape) <= 4 and all(a.spec.size for a in eqn.inputs) and out.size > 0
+        return (f"{out.dtype.kind}{out.dtype.itemsize}" in _SCALARS and 3 <= len(x.shape) <= 4
+                and all(a.spec.size for a in eqn.inputs) and out.size > 0
                 and (p["groups"] == 1 or min(channels_in, channels_out) >= 4 * p["groups"]))
 
     def channels(self, eqn) -> tuple[int, int]:
@@ -150,8 +155,8 @@ def _band(lines: int, width: int, step: int, reach: int, pitch_bytes: int) -> in
 def _emit(unit: Unit, eqn: Equation, work: _Work, arguments: dict[str, str], body) -> None:
     """A function of a chunk of the units, and its call.
 
-    ``body(code, image, first, lines, data, again, pointers)`` writes the products of a band: lines `first` ... of `image`, their
-    `data`, and whether the chunk has done others before.
+    ``body(code, image, first, lines, data, again, pointers)`` writes the products of a band: lines `first` ... of
+    `image`, their `data`, and whether the chunk has done others before.
     """
     module, scalar, frame = unit.module, work.scalar, work.frame
     module.parallel = True
@@ -159,7 +164,8 @@ def _emit(unit: Unit, eqn: Equation, work: _Work, arguments: dict[str, str], bod
     name = f"{unit.name}.conv{len(module.functions)}"
     code = Code()
     pointers = {key: code.set(f"load ptr, ptr {code.at('ptr', '%context', str(k))}") for k, key in enumerate(arguments)}
-    lo, hi = (code.int("udiv", code.int("mul", at, work.units), work.chunks) for at in ("%chunk", code.int("add", "%chunk", 1)))
+    lo, hi = (code.int("udiv", code.int("mul", at, work.units),
+                       work.chunks) for at in ("%chunk", code.int("add", "%chunk", 1)))
     with code.loop(lo, hi, "1") as u:
         image, band = code.int("udiv", u, work.n_bands), code.int("urem", u, work.n_bands)
         first = code.int("mul", band, work.band)
@@ -172,8 +178,10 @@ def _emit(unit: Unit, eqn: Equation, work: _Work, arguments: dict[str, str], bod
             top = code.int("sub", top, frame.rows[0])
             left, right = frame.columns
             seen = max(0, width + min(0, left) + min(0, right))
-            numbers = (top, work.data_lines, height, width * channels, max(0, left) * channels, max(0, -left) * channels, seen * channels, max(0, right) * channels)
-            code.emit(f"call void @tsk.conv.pad.{work.name}(ptr {source}, ptr {data}, {', '.join(f'i64 {x}' for x in numbers)})")
+            numbers = (top, work.data_lines, height, width * channels, max(0, left) * channels,
+                       max(0, -left) * channels, seen * channels, max(0, right) * channels)
+            code.emit(f"call void @tsk.conv.pad.{work.name}(ptr {source}, ptr {data}, "
+                      f"{', '.join(f'i64 {x}' for x in numbers)})")
         else:
             data = code.at(scalar, source, code.int("mul", top, width * channels))
         again = code.set(f"icmp ne i64 {u}, {lo}")
@@ -181,7 +189,9 @@ def _emit(unit: Unit, eqn: Equation, work: _Work, arguments: dict[str, str], bod
     code.emit("ret void")
     module.functions += [f"define internal void @{name}(ptr %context, i64 %chunk) {{", "entry:", *code.lines, "}"]
     module.declares.add("declare i64 @llvm.smin.i64(i64, i64)")
-    unit.line(f"call void @tsk_parallel_for(ptr @{name}, ptr {unit.table(list(arguments.values()))}, i64 {work.chunks})")
+    unit.line(
+        f"call void @tsk_parallel_for(ptr @{name}, ptr {unit.table(list(arguments.values()))}, i64 {work.chunks})"
+    )
 
 
 def _constant(unit: Unit, table: np.ndarray) -> str:
@@ -203,7 +213,8 @@ class _Forward(_Convolution):
         (sh, sw), (dh, dw), c = p["stride"], p["dilation"], images[3]
         reach = (height - 1) * dh + 1
         band = _band(outs[1], outs[2], sh, reach, frame.pitch * eqn.outputs[0].spec.dtype.itemsize)
-        one = _Pass(_grid(range(band), range(outs[2]), (sh * frame.pitch, sw * c)), _with(_grid(range(height), range(width), (dh * frame.pitch, dw * c)), depth),
+        one = _Pass(_grid(range(band), range(outs[2]), (sh * frame.pitch, sw * c)),
+                    _with(_grid(range(height), range(width), (dh * frame.pitch, dw * c)), depth),
                     np.arange(height * width * depth) * n_out, np.arange(band * outs[2]) * n_out)
         return self.work(eqn, frame, (outs[1], band, sh), [one], outs[3], 1)
 
@@ -227,7 +238,8 @@ class _Forward(_Convolution):
         for k, p in enumerate(work.passes):
             start = _constant(unit, p.start)
             for g in range(work.groups):
-                unit.line(f"call void @tsk.conv.pack.{work.name}(i64 {work.n}, i64 {len(p.start)}, ptr {unit.offset(kernel, g * g_kernel * work.size)}, ptr {start}, "
+                unit.line(f"call void @tsk.conv.pack.{work.name}(i64 {work.n}, i64 {len(p.start)}, ptr "
+                          f"{unit.offset(kernel, g * g_kernel * work.size)}, ptr {start}, "
                           f"i64 {work.stride}, ptr {unit.offset(packed, at * work.size)})")
                 places.append((k, g, at))
                 at += work.wide * len(p.start)
@@ -235,18 +247,22 @@ class _Forward(_Convolution):
         if work.framed is not None:
             arguments["framed"] = unit.pointer(work.framed)
         for k, p in enumerate(work.passes):
-            arguments |= {f"row{k}": _constant(unit, _whole_tiles(p.row, work.tile_rows)), f"column{k}": _constant(unit, p.column),
+            arguments |= {f"row{k}": _constant(unit, _whole_tiles(p.row, work.tile_rows)),
+                          f"column{k}": _constant(unit, p.column),
                           f"place{k}": _constant(unit, _whole_tiles(p.place, work.tile_rows))}
         per_image = math.prod(eqn.outputs[0].spec.shape[1:])
         per_line = per_image // work.lines
 
         def body(code, image, first, lines, data, again, pointers):
-            target = code.at(work.scalar, pointers["out"], code.int("add", code.int("mul", image, per_image), code.int("mul", first, per_line)))
+            target = code.at(work.scalar, pointers["out"],
+                             code.int("add", code.int("mul", image, per_image), code.int("mul", first, per_line)))
             for k, g, at in places:
                 p = work.passes[k]
                 m = code.int("mul", lines, len(p.row) // work.band) if len(work.passes) == 1 else len(p.row)
-                code.emit(f"call void @tsk.conv.product.{work.name}(i64 {m}, i64 {work.n}, i64 {len(p.column)}, ptr {code.at(work.scalar, data, str(g * g_data))}, "
-                          f"ptr {pointers[f'row{k}']}, ptr {pointers[f'column{k}']}, ptr {code.at(work.scalar, pointers['packed'], str(at))}, i64 0, "
+                code.emit(f"call void @tsk.conv.product.{work.name}(i64 {m}, i64 {work.n}, i64 {len(p.column)}, ptr "
+                          f"{code.at(work.scalar, data, str(g * g_data))}, "
+                          f"ptr {pointers[f'row{k}']}, ptr {pointers[f'column{k}']}, ptr "
+                          f"{code.at(work.scalar, pointers['packed'], str(at))}, i64 0, "
                           f"ptr {code.at(work.scalar, target, str(g * g_out))}, ptr {pointers[f'place{k}']}, i1 false)")
 
         _emit(unit, eqn, work, arguments, body)
@@ -269,7 +285,8 @@ class _Input(_Forward):
         of_group = n_out // eqn.params["groups"]
         rows, columns = _phases(eqn)
         # positions of results that are read, relative to the pixel's own: bounds of the frame
-        bounds = [(min(min(own) + min(s for _, s in taps) for own, _, taps in axis), max(max(own) + max(s for _, s in taps) for own, _, taps in axis)) for axis in (rows, columns)]
+        bounds = [(min(min(own) + min(s for _, s in taps) for own, _, taps in axis),
+                   max(max(own) + max(s for _, s in taps) for own, _, taps in axis)) for axis in (rows, columns)]
         frame = _Frame(outs, *[(-low, high - (n - 1)) for (low, high), n in zip(bounds, outs[1:3], strict=True)])
         passes = []
         single = len(rows) == len(columns) == 1
@@ -282,7 +299,8 @@ class _Input(_Forward):
                 own_h, at_h = own_h[:band], at_h[:band]
             row = _grid([o - bounds[0][0] for o in own_h], [o - bounds[1][0] for o in own_w], (frame.pitch, outs[3]))
             column = _with(_grid([s for _, s in taps_h], [s for _, s in taps_w], (frame.pitch, outs[3])), of_group)
-            start = _with(_grid([t for t, _ in taps_h], [t for t, _ in taps_w], (width * depth * n_out, depth * n_out)), of_group)
+            start = _with(_grid([t for t, _ in taps_h], [t for t, _ in taps_w], (width * depth * n_out, depth * n_out)),
+                          of_group)
             place = _grid(at_h, at_w, (images[2] * images[3], images[3]))
             passes.append(_Pass(row, column, start, place))
         return self.work(eqn, frame, (images[1], band, 1), passes, images[3], n_out)
@@ -320,7 +338,8 @@ class _Kernel(_Convolution):
         frame = _Frame(x, *p["padding"])
         (sh, sw), (dh, dw), c = p["stride"], p["dilation"], x[3]
         band = _band(y[1], y[2], sh, (height - 1) * dh + 1, frame.pitch * eqn.outputs[0].spec.dtype.itemsize)
-        one = _Pass(_with(_grid(range(height), range(width), (dh * frame.pitch, dw * c)), depth), _grid(range(band), range(y[2]), (sh * frame.pitch, sw * c)),
+        one = _Pass(_with(_grid(range(height), range(width), (dh * frame.pitch, dw * c)), depth),
+                    _grid(range(band), range(y[2]), (sh * frame.pitch, sw * c)),
                     np.arange(band * y[2]) * n_out, np.arange(height * width * depth) * n_out)
         work = _Work(eqn.outputs[0].spec.dtype, frame, (y[1], band, sh), [one], p["groups"], PARTS)
         rows, lanes = blas.convolution_tile(work.name)
@@ -336,7 +355,8 @@ class _Kernel(_Convolution):
         (p,), out = work.passes, eqn.outputs[0]
         data, y = (unit.pointer(as_array(a)) for a in eqn.inputs)
         sums = unit.pointer(out if work.parts is None else work.parts)
-        arguments = {"data": data, "y": y, "sums": sums, "row": _constant(unit, _whole_tiles(p.row, work.tile_rows)), "column": _constant(unit, p.column),
+        arguments = {"data": data, "y": y, "sums": sums, "row": _constant(unit, _whole_tiles(p.row, work.tile_rows)),
+                     "column": _constant(unit, p.column),
                      "place": _constant(unit, _whole_tiles(p.place, work.tile_rows))}
         if work.framed is not None:
             arguments["framed"] = unit.pointer(work.framed)
@@ -348,21 +368,26 @@ class _Kernel(_Convolution):
 
         def body(code, image, first, lines, data, again, pointers):
             target = code.at(work.scalar, pointers["sums"], code.int("mul", "%chunk", out.spec.size))
-            there = code.at(work.scalar, pointers["y"], code.int("add", code.int("mul", image, per_image), code.int("mul", first, per_line)))
+            there = code.at(work.scalar, pointers["y"],
+                            code.int("add", code.int("mul", image, per_image), code.int("mul", first, per_line)))
             k = code.int("mul", lines, per_line // n_out)
             for g in range(work.groups):
                 b, ldb = code.at(work.scalar, there, str(g * work.n)), n_out
                 if work.packed is not None:
                     packed = code.at("i8", pointers["packed"], code.int("mul", "%chunk", work.packed_size))
-                    code.emit(f"call void @tsk.conv.pack.{work.name}(i64 {work.n}, i64 {k}, ptr {b}, ptr {pointers['start']}, i64 1, ptr {packed})")
+                    code.emit(f"call void @tsk.conv.pack.{work.name}(i64 {work.n}, i64 {k}, ptr {b}, ptr "
+                              f"{pointers['start']}, i64 1, ptr {packed})")
                     b, ldb = packed, 0
                 code.emit(f"call void @tsk.conv.product.{work.name}(i64 {len(p.row)}, i64 {work.n}, i64 {k}, "
-                          f"ptr {code.at(work.scalar, data, str(g * (work.frame.shape[3] // work.groups)))}, ptr {pointers['row']}, ptr {pointers['column']}, "
-                          f"ptr {b}, i64 {ldb}, ptr {code.at(work.scalar, target, str(g * work.n))}, ptr {pointers['place']}, i1 {again})")
+                          f"ptr {code.at(work.scalar, data, str(g * (work.frame.shape[3] // work.groups)))}, ptr "
+                          f"{pointers['row']}, ptr {pointers['column']}, "
+                          f"ptr {b}, i64 {ldb}, ptr {code.at(work.scalar, target, str(g * work.n))}, ptr "
+                          f"{pointers['place']}, i1 {again})")
 
         _emit(unit, eqn, work, arguments, body)
         if work.parts is not None:
-            unit.line(f"call void @tsk.conv.sum.{work.name}(ptr {unit.pointer(out)}, ptr {sums}, i64 {out.spec.size}, i64 {work.chunks})")
+            unit.line(f"call void @tsk.conv.sum.{work.name}(ptr {unit.pointer(out)}, ptr {sums}, i64 {out.spec.size}, "
+                      f"i64 {work.chunks})")
         unit.module.flops += eqn.primitive.flops([a.spec for a in eqn.inputs], [out.spec], **eqn.params)
 
 

@@ -33,7 +33,8 @@ def run_checked(graph: Graph, args: Sequence[Any], name: str) -> list[Any]:
                 what = "NaN" if np.any(np.isnan(o)) else "infinity"
                 hint = f" (inside {inner.name})" if isinstance(inner, Graph) else ""
                 raise FloatingPointError(
-                    f"{name}: {eqn.primitive.name}({describe(values)}) gave {what} at index {bad}{hint}, at {eqn.source}"
+                    f"{name}: {eqn.primitive.name}({describe(values)}) gave {what} at index {bad}{hint}, at "
+                    f"{eqn.source}"
                 )
         env.update(zip(eqn.outputs, outs, strict=True))
     return [o.value if type(o) is Const else env[o] for o in graph.outputs]

@@ -92,7 +92,8 @@ class Module:
         return k
 
     def define(self, name: str, head: str, body: Sequence[str]) -> str:
-        """Name of the internal function ``head(parameters) { body }``: `name`, or that of an equal one that there is already.
+        """Name of the internal function ``head(parameters) { body }``: `name`, or that of an equal one that there is
+        already.
 
         `head` has "@" in the place of the name."""
         key = (head, *body)
@@ -174,13 +175,16 @@ class Unit:
             if type(what) is Const:
                 table = self.fresh()
                 k = self.module.constant(what)
-                self.head += [f"  {table} = load ptr, ptr @tsk_constants", f"  {table}.q = getelementptr ptr, ptr {table}, i64 {k}", f"  {name} = load ptr, ptr {table}.q"]
+                self.head += [f"  {table} = load ptr, ptr @tsk_constants", f"  {table}.q = getelementptr ptr, ptr "
+                                                                           f"{table}, i64 {k}", f"  {name} = load ptr, "
+                                                                                                f"ptr {table}.q"]
             else:
                 place = self.plan.places[what]
                 if place.kind == "arena":
                     self.head.append(f"  {name} = getelementptr i8, ptr %scratch, i64 {place.at}")
                 else:
-                    self.head += [f"  {name}.q = getelementptr ptr, ptr %{place.kind}s, i64 {place.at}", f"  {name} = load ptr, ptr {name}.q"]
+                    self.head += [f"  {name}.q = getelementptr ptr, ptr %{place.kind}s, i64 {place.at}",
+                                  f"  {name} = load ptr, ptr {name}.q"]
         return name
 
     def table(self, pointers: list[str], stem: str = "table", size: int = 0) -> str:
@@ -216,9 +220,11 @@ class Unit:
         end = self.label("end")
         self.lines[slot] = f"  {var} = phi i64 [ 0, %{before} ], [ {var}.n, %{end} ]"
         for k, ((now, then, other), (start, first, second)) in enumerate(zip(triples, alternating, strict=True)):
-            for j, (name, initial, later) in enumerate(((now, start, then), (then, first, other), (other, second, then))):
+            for j, (name, initial, later) in enumerate(((now, start, then), (then, first, other),
+                                                        (other, second, then))):
                 self.lines[slot + 1 + 3 * k + j] = f"  {name} = phi ptr [ {initial}, %{before} ], [ {later}, %{end} ]"
-        self.lines += [f"  br label %{end}", f"{end}:", f"  {var}.n = add nuw nsw i64 {var}, 1", f"  {var}.c = icmp eq i64 {var}.n, {n}",
+        self.lines += [f"  br label %{end}", f"{end}:", f"  {var}.n = add nuw nsw i64 {var}, 1",
+                       f"  {var}.c = icmp eq i64 {var}.n, {n}",
                        f"  br i1 {var}.c, label %{done}, label %{body}", f"{done}:"]
 
     def return_if(self, condition: str) -> None:
@@ -244,7 +250,9 @@ class Unit:
                 band, groups = (step, step.groups) if isinstance(step, Band) else (None, [step])
                 extra[step] = {}
                 for group in groups:
-                    kernel = kernels[group] = self._take(Nest(self.fusion, group, f"{self.name}.k{len(kernels)}", band).emit())
+                    kernel = kernels[group] = self._take(
+                        Nest(self.fusion, group, f"{self.name}.k{len(kernels)}", band).emit()
+                    )
                     group.again = kernel.again
                     extra[step] |= {p: p.size * p.root.var.spec.dtype.itemsize * kernel.chunks for p in kernel.partials}
             elif (emitter := NATIVE.get(step.eqn.primitive.name)) is not None and emitter.accepts(step.eqn):
@@ -263,11 +271,14 @@ class Unit:
             target = self.ins(f"load ptr, ptr {self.ins(f'getelementptr ptr, ptr %outputs, i64 {k}')}")
             self.copy(target, self.pointer(as_array(o)), o.spec.nbytes)
         linkage = "" if self.name == "main" else "internal "
-        self.module.functions += [f"define {linkage}i32 @{self.name}(ptr %inputs, ptr %outputs, ptr %scratch) {{", "entry:", *self.head,
+        self.module.functions += [f"define {linkage}i32 @{self.name}(ptr %inputs, ptr %outputs, ptr %scratch) {{",
+                                  "entry:", *self.head,
                                   "  br label %start", "start:", *self.lines, "  ret i32 0", "}"]
 
     def _take(self, kernel):
-        """The kernel, under the name of an equal one if there is one: long unrolled programs are the same nests again and again."""
+        """The kernel, under the name of an equal one if there is one: long unrolled programs are the same nests again
+        and again.
+        """
         module = self.module
         kernel = kernel._replace(name=module.define(kernel.name, kernel.head, kernel.text))
         self.kernels.append(kernel)
@@ -281,7 +292,8 @@ class Unit:
 
     def _call_kernel(self, group: Group, kernel: Kernel):
         if kernel.chunks == 1:
-            arguments = ", ".join([f"ptr {self.pointer(b)}" for b in kernel.buffers] + ["i64 0", f"i64 {kernel.extent}"])
+            arguments = ", ".join([f"ptr {self.pointer(b)}" for b in kernel.buffers]
+                                  + ["i64 0", f"i64 {kernel.extent}"])
             failed = self.ins(f"call i64 @{kernel.name}({arguments})")
             self._settle([group], [kernel], [failed])
             return
@@ -296,7 +308,8 @@ class Unit:
         for k, (function, _, _) in enumerate(chunks):
             lines += [f"  %q{k} = getelementptr ptr, ptr %contexts, i64 {k}", f"  %c{k} = load ptr, ptr %q{k}",
                       f"  call void @{function}(ptr %c{k}, i64 %chunk)"]
-        name = self.module.define(self.label(f"{self.name}.band"), "void @(ptr %contexts, i64 %chunk)", [*lines, "  ret void"])
+        name = self.module.define(self.label(f"{self.name}.band"), "void @(ptr %contexts, i64 %chunk)",
+                                  [*lines, "  ret void"])
         table = self.table([context for _, context, _ in chunks])
         if sum(k.estimate for k in kernels) > PARALLEL:
             self._run_chunks(name, table, band.chunks)
@@ -324,10 +337,12 @@ class Unit:
             total = far[0]
             for f in far[1:]:
                 total = self.ins(f"or i64 {total}, {f}")
-            self.lines += [f"  br i1 {self.ins(f'icmp slt i64 {total}, 0')}, label %{again}, label %{near}", f"{again}:"]
+            self.lines += [f"  br i1 {self.ins(f'icmp slt i64 {total}, 0')}, label %{again}, label %{near}",
+                           f"{again}:"]
             for group in groups:
                 graph = self._graph_of(group)
-                self._callback(self._operation(Again(graph)), self.table([self.pointer(v) for v in (*graph.inputs, *graph.outputs)]))
+                self._callback(self._operation(Again(graph)),
+                               self.table([self.pointer(v) for v in (*graph.inputs, *graph.outputs)]))
             self.lines += [f"  br label %{settled}", f"{near}:"]
         for kernel, f in zip(kernels, failed, strict=True):
             if kernel.checks:
@@ -338,14 +353,17 @@ class Unit:
     def _graph_of(self, group):
         """A nest as a graph from what it reads in memory to what it stores."""
         own = {r.var for r in group.roots}
-        return Graph([v for v in group.reads if v not in own], sorted(group.formulas, key=self._order.__getitem__), [r.var for r in group.roots], self.name)
+        return Graph([v for v in group.reads if v not in own], sorted(group.formulas, key=self._order.__getitem__),
+                     [r.var for r in group.roots], self.name)
 
     @cached_property
     def _order(self):
         return {e: k for k, e in enumerate(self.graph.equations)}
 
     def _chunk(self, kernel):
-        """Name of ``chunk(context, number)``, which runs one range of the outer loop; the context and where failures are noted."""
+        """Name of ``chunk(context, number)``, which runs one range of the outer loop; the context and where failures
+        are noted.
+        """
         pointers = [self.pointer(b) for b in kernel.buffers]
         flag = None
         if kernel.checks or kernel.again:
@@ -360,7 +378,8 @@ class Unit:
             lines += [f"  %q{k} = getelementptr ptr, ptr %context, i64 {k}", f"  %p{k} = load ptr, ptr %q{k}"]
             if isinstance(what, Partial):
                 nbytes = what.size * what.root.var.spec.dtype.itemsize
-                lines += [f"  %o{k} = mul nsw i64 %chunk, {nbytes}", f"  %r{k} = getelementptr i8, ptr %p{k}, i64 %o{k}"]
+                lines += [f"  %o{k} = mul nsw i64 %chunk, {nbytes}",
+                          f"  %r{k} = getelementptr i8, ptr %p{k}, i64 %o{k}"]
                 names.append(f"ptr %r{k}")
             else:
                 names.append(f"ptr %p{k}")
@@ -368,7 +387,8 @@ class Unit:
         if flag:
             lines += [f"  %fq = getelementptr ptr, ptr %context, i64 {len(pointers)}", "  %flag = load ptr, ptr %fq",
                       "  %old = atomicrmw or ptr %flag, i64 %failed monotonic"]
-        name = self.module.define(self.label(f"{self.name}.chunk"), "void @(ptr %context, i64 %chunk)", [*lines, "  ret void"])
+        name = self.module.define(self.label(f"{self.name}.chunk"), "void @(ptr %context, i64 %chunk)",
+                                  [*lines, "  ret void"])
         return name, self.table(pointers + ([flag] if flag else [])), flag
 
     def _combine(self, kernel, partial):
@@ -376,7 +396,8 @@ class Unit:
         root = partial.root
         op, spec = root.eqn.primitive.name, root.var.spec
         body = combine_body(op, spec.dtype, partial.size, kernel.chunks, self.module)
-        name = self.module.define(self.label(f"{self.name}.sum"), "void @(ptr noalias %out, ptr noalias %partials) #0", body)
+        name = self.module.define(self.label(f"{self.name}.sum"), "void @(ptr noalias %out, ptr noalias %partials) #0",
+                                  body)
         self.line(f"call void @{name}(ptr {self.pointer(root.var)}, ptr {self.pointer(partial)})")
 
     # -- host calls --------------------------------------------------------------------------------------------------------
@@ -395,7 +416,8 @@ class Unit:
         arrays = [self.pointer(as_array(a)) for a in (*eqn.inputs, *eqn.outputs)]
         machine, python, done = self.label("machine"), self.label("python"), self.label("called")
         entry = self.ins(f"load atomic ptr, ptr {self.offset('@tsk_entries', 8 * k)} acquire, align 8")
-        self.lines += [f"  br i1 {self.ins(f'icmp eq ptr {entry}, null')}, label %{python}, label %{machine}", f"{machine}:"]
+        self.lines += [f"  br i1 {self.ins(f'icmp eq ptr {entry}, null')}, label %{python}, label %{machine}",
+                       f"{machine}:"]
         failed = self.ins(f"call i32 {entry}(ptr {self.table(arrays)})")
         self.lines += [f"  br i1 {self.ins(f'icmp eq i32 {failed}, 0')}, label %{done}, label %{python}", f"{python}:"]
         self._callback(k, self.table(pointers))
@@ -419,7 +441,9 @@ class Unit:
 
 
 def has_entry(call: Any) -> bool:
-    """Whether a host call may become a call of machine code: ``primitive.native(in_specs, out_specs, **params)`` has its address."""
+    """Whether a host call may become a call of machine code: ``primitive.native(in_specs, out_specs, **params)`` has
+    its address.
+    """
     return isinstance(call, Equation) and getattr(call.primitive, "native", None) is not None
 
 

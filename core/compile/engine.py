@@ -111,7 +111,8 @@ class NativeModule:
         self._operations[op_index] = _operation(function, tuple(inputs), tuple(outputs), in_place)
 
     def raise_pending(self) -> None:
-        """Raise the exception of the callback or signal handler that made `main` return nonzero, with its own traceback.
+        """Raise the exception of the callback or signal handler that made `main` return nonzero, with its own
+        traceback.
 
         Raises
         ------

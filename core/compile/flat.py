@@ -72,9 +72,12 @@ def flattener(structure: tree.Structure) -> Callable[[tuple], tuple | None] | No
 
 
 def builder(structure: tree.Structure) -> Callable[[Any], Any] | None:
-    """``build(results) -> tree`` from what a caller returns (the one result, or a tuple); None where that is the tree."""
+    """``build(results) -> tree`` from what a caller returns (the one result, or a tuple); None where that is the
+    tree.
+    """
     n = structure.size
-    if structure.kind is None or (structure.kind is tuple and n == len(structure.children) and n != 1 and all(c.kind is None for c in structure.children)):
+    if structure.kind is None or (structure.kind is tuple and n == len(structure.children) and n != 1
+                                  and all(c.kind is None for c in structure.children)):
         return None
     names: dict[str, Any] = {}
     count = iter(range(n))

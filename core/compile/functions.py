@@ -50,7 +50,8 @@ class Functions(ComplexFunctions, BitFunctions, SpecialFunctions):
         t, level = llvm_type(dtype), max(a.level for a in args)
         symbol = f"@llvm.{name}.{'f' if dtype.kind == 'f' else 'i'}{8 * dtype.itemsize}"
         self.declares.add(f"declare {t} {symbol}({', '.join([t] * len(args))})")
-        return Value(self.ins(f"call {t} {symbol}({', '.join(f'{t} {self.name(a)}' for a in args)})", level), dtype, level)
+        return Value(self.ins(f"call {t} {symbol}({', '.join(f'{t} {self.name(a)}' for a in args)})", level), dtype,
+                     level)
 
     def sqrt(self, x: Value) -> Value:
         return self.call("sqrt", x)
@@ -71,7 +72,8 @@ class Functions(ComplexFunctions, BitFunctions, SpecialFunctions):
         if kind in "ub":
             return x
         if kind == "i":
-            return self.select(self.cmp("<", x, self.const(0, x.dtype)), self._plain(self.neg(self._plain(x))), self._plain(x))
+            return self.select(self.cmp("<", x, self.const(0, x.dtype)), self._plain(self.neg(self._plain(x))),
+                               self._plain(x))
         return self._hypot(*map(self.abs, x.parts))
 
     def _hypot(self, x, y):
@@ -126,19 +128,22 @@ class Functions(ComplexFunctions, BitFunctions, SpecialFunctions):
     def isinf(self, x: Value) -> Value:
         if x.parts:
             return self.or_(self.isinf(x.parts[0]), self.isinf(x.parts[1]))
-        return self.cmp("==", self.abs(x), self.const(np.inf, x.dtype)) if x.dtype.kind == "f" else self.const(False, BOOL)
+        return self.cmp("==", self.abs(x), self.const(np.inf,
+                                                      x.dtype)) if x.dtype.kind == "f" else self.const(False, BOOL)
 
     def isfinite(self, x: Value) -> Value:
         if x.parts:
             return self.and_(self.isfinite(x.parts[0]), self.isfinite(x.parts[1]))
-        return self.cmp("<", self.abs(x), self.const(np.inf, x.dtype)) if x.dtype.kind == "f" else self.const(True, BOOL)
+        return self.cmp("<", self.abs(x), self.const(np.inf,
+                                                     x.dtype)) if x.dtype.kind == "f" else self.const(True, BOOL)
 
     def sign(self, x: Value) -> Value:
         kind = x.dtype.kind
         if kind in "bc":
             raise NotEmittable("sign")
         zero, one = self.const(0, x.dtype), self.const(1, x.dtype)
-        rest = self.select(self.cmp("==", x, zero), zero, x) if kind == "f" else self._same(x)  # -0 becomes 0, NaN stays
+        # -0 becomes 0, NaN stays
+        rest = self.select(self.cmp("==", x, zero), zero, x) if kind == "f" else self._same(x)
         down = self.select(self.cmp("<", x, zero), self.const(-1, x.dtype), rest) if kind != "u" else x
         return self.select(self.cmp(">", x, zero), one, self._plain(down))
 
@@ -152,7 +157,8 @@ class Functions(ComplexFunctions, BitFunctions, SpecialFunctions):
         """The larger plus log2(1 + 2^-distance), which is 0 for two equal infinities."""
         up, down = self.max(x, y), self.min(x, y)
         distance = self.select(self.cmp("==", x, y), self.const_like(0.0, x), self.sub(down, up))
-        return self.add(up, self.mul(self.call("log1p", self.call("exp2", distance)), self.const_like(1.4426950408889634, x)))
+        return self.add(up, self.mul(self.call("log1p", self.call("exp2", distance)),
+                                     self.const_like(1.4426950408889634, x)))
 
     def integer_power(self, x: Value, n: int) -> Value:
         """Repeated squaring; a negative exponent takes the reciprocal of the result."""

@@ -24,7 +24,8 @@ SMALL = 8  # elements of a reduction that is written out where it is read
 UNROLL = 8  # a last axis this short is written out
 KEEP_COST = 8.0  # operations per further evaluation above which a value is stored (a store and a load from cache)
 KEEP_COST_LARGE = 12.0  # ... when it does not fit into the second-level cache
-KEEP_COST_OUTER = 6.0  # operations above which a value that an inner loop only reads gets a loop, and vectors, of its own
+# operations above which a value that an inner loop only reads gets a loop, and vectors, of its own
+KEEP_COST_OUTER = 6.0
 LARGE = 1 << 20  # bytes
 MANY = 12  # contexts
 LONGEST = 400.0  # operations of a formula
@@ -96,7 +97,8 @@ def align(b, index, shape, own):
     """Index into an operand of shape `own` that is broadcast to `shape`."""
     if own == shape:
         return index
-    return [b.index(0) if n == 1 and m != 1 else i for i, n, m in zip(index[len(index) - len(own):], own, shape[len(shape) - len(own):], strict=True)]
+    return [b.index(0) if n == 1 and m != 1 else i for i, n,
+            m in zip(index[len(index) - len(own):], own, shape[len(shape) - len(own):], strict=True)]
 
 
 def reshape_index(b, index, shape, own):
@@ -232,7 +234,8 @@ class Fusion:
             elif p.kind == "update":
                 # a large part of a small array: rebuilt by a formula, which fuses
                 x, u = eqn.inputs[0].spec, eqn.inputs[1].spec
-                if p.pull is not None and (x.size <= 64 or (u.shape and 4 * u.size >= x.size)) and _has_native_form(eqn):
+                if p.pull is not None and (x.size <= 64 or (u.shape and 4
+                                                            * u.size >= x.size)) and _has_native_form(eqn):
                     return "map"
             elif p.kind == "reduce" and p.name in REDUCERS and set(eqn.params) <= {"axes", "dtype"}:
                 spec = eqn.inputs[0].spec
@@ -276,7 +279,8 @@ class Fusion:
                 costs[eqn.outputs[0]] = min(4 * LONGEST, c)
         return costs
 
-    # -- spaces and expansion of formulas --------------------------------------------------------------------------------
+    # -- spaces and expansion of formulas
+    # --------------------------------------------------------------------------------
 
     @staticmethod
     def space_key(space: tuple[int, ...]) -> tuple[int, ...]:
@@ -361,8 +365,11 @@ class Fusion:
                 evaluations = sum(w for _, w, _ in reads.values()) / size
                 cost = self._costs.get(var, 0.0)
                 limit = KEEP_COST_LARGE if var.spec.nbytes > LARGE else KEEP_COST
-                outer = any(0 < max([i.level for i in index], default=0) < len(key) for (key, _), (index, _, _) in reads.items())
-                worth = (outer and cost > KEEP_COST_OUTER) or cost * (evaluations - 1) > limit or (len(reads) > MANY and cost >= 1)
+                outer = any(0 < max([i.level for i in index], default=0) < len(key) for (key, _),
+                            (index, _, _) in reads.items())
+                worth = (
+                    outer and cost > KEEP_COST_OUTER
+                ) or cost * (evaluations - 1) > limit or (len(reads) > MANY and cost >= 1)
                 if worth and eqn.primitive.kind != "reshape":
                     self.stored.add(var)
                 else:
@@ -408,9 +415,11 @@ class Fusion:
         reducing = {r.eqn for r in roots if r.axes is not None}
         if any(r.space != roots[0].space for r in roots):
             return False
-        if not all(e in reducing or e.primitive.kind == "elementwise" or e.primitive.name == "broadcast_to" for e in group.formulas):
+        if not all(e in reducing or e.primitive.kind == "elementwise" or e.primitive.name == "broadcast_to"
+                   for e in group.formulas):
             return False
-        shapes = {a.spec.shape for e in group.formulas for a in ((*e.inputs, *e.outputs) if e not in reducing else e.inputs)}
+        shapes = {a.spec.shape for e in group.formulas
+                  for a in ((*e.inputs, *e.outputs) if e not in reducing else e.inputs)}
         padded = [(1,) * (rank - len(s)) + s for s in shapes]
         return all(len({n != 1 for n, m in zip(s[:lead], roots[0].space, strict=False) if m != 1}) <= 1 for s in padded)
 
@@ -418,10 +427,12 @@ class Fusion:
         """Whether `group` may compute its root `new` in the buffer of `old`: each element of `old` is read only to
         compute that very element of `new`.
 
-        Buffers of a nest are promised not to overlap, so that LLVM may move another root's load of `old` beyond the store.
+        Buffers of a nest are promised not to overlap, so that LLVM may move another root's load of `old` beyond the
+        store.
         """
         root = next(r for r in group.roots if r.var is new)
-        if root.axes is not None or new.spec != old.spec or any(v is not old and self.base(v) is old for v in group.reads):
+        if root.axes is not None or new.spec != old.spec or any(v is not old and self.base(v) is old
+                                                                for v in group.reads):
             return False
         own = index_key(self._loops(root.space))
         return (group.reads[old] == {own} and all(r.space == root.space for r in group.roots)
@@ -455,7 +466,8 @@ class Fusion:
             key = self.space_key(root.space)
             group = None
             for g in by_key.get(key, [])[: -NEAREST - 1 : -1]:
-                if self._may_join(root, reads, formulas, g, node_of) and not any(d is not g and depends(d, (g,)) for d in deps):
+                if self._may_join(root, reads, formulas, g,
+                                  node_of) and not any(d is not g and depends(d, (g,)) for d in deps):
                     group = g
                     break
             if group is None:
@@ -484,7 +496,8 @@ class Fusion:
                     return False
                 related = True
             related = related or v in group.reads
-        if len(group.roots) >= 64 or group.cost > FULL or (len(group.reads) + len(group.roots) > 24 and math.prod(root.space) > 4096):
+        if len(group.roots) >= 64 or group.cost > FULL or (len(group.reads) + len(group.roots) > 24
+                                                           and math.prod(root.space) > 4096):
             return False
         if not related and group.formulas.keys().isdisjoint(formulas):
             return False

@@ -34,14 +34,14 @@ def load_module(source: str, stem: str, names: Mapping[str, Any] | None = None) 
     stem : str
         What the file's name begins with, for people who look into the folder.
     names : mapping, optional
-        Objects that the module finds as globals. The source must identify them, by a hash in a comment for example: the same
-        source is the same module.
+        Objects that the module finds as globals. The source must identify them, by a hash in a comment for example: the
+        same source is the same module.
 
     Returns
     -------
     module
-        The same object for the same source. Where the folder cannot be written, or others may write in it, the module lives in a temporary
-        folder of this process, and is compiled again by the next.
+        The same object for the same source. Where the folder cannot be written, or others may write in it, the module
+        lives in a temporary folder of this process, and is compiled again by the next.
     """
     key = make_key(source)
     name = f"triskele_generated_{stem}_{key[:24]}"

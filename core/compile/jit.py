@@ -88,10 +88,10 @@ def jit(f: Callable[..., Any] | None = None, *, static_argnames: str | Sequence[
     Warns
     -----
     BakedValueWarning
-        When tracing draws random numbers of NumPy or Python or reads a clock, whose values become constants; and when an
-        array that the function closes over has changed. Arrays are looked at, by a sample of 64 KiB, when the function
-        meets another kind of arguments or is called inside a transform, at most once a second; calls that repeat the last
-        kind of arguments do not look.
+        When tracing draws random numbers of NumPy or Python or reads a clock, whose values become constants; and when
+        an array that the function closes over has changed. Arrays are looked at, by a sample of 64 KiB, when the
+        function meets another kind of arguments or is called inside a transform, at most once a second; calls that
+        repeat the last kind of arguments do not look.
 
     Examples
     --------
@@ -167,7 +167,8 @@ class Jitted:
             return None, args
         return fast, tuple([a for k, a in enumerate(args) if k not in self._positions])
 
-    # -- the table of programs ---------------------------------------------------------------------------------------------
+    # -- the table of programs
+    # ---------------------------------------------------------------------------------------------
 
     def _static_positions(self):
         if not self._static:
@@ -180,8 +181,11 @@ class Jitted:
         anything = any(p.kind is p.VAR_KEYWORD for p in parameters)
         for s in self._static:
             if s not in names and not anything:
-                raise ValueError(f"jit of {self._name}: static_argnames must name parameters, got {s!r} (it has {', '.join(names)})")
-        return {k: n for k, n in enumerate(names) if n in self._static and parameters[k].kind in (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)}
+                raise ValueError(
+                    f"jit of {self._name}: static_argnames must name parameters, got {s!r} (it has {', '.join(names)})"
+                )
+        return {k: n for k, n in enumerate(names) if n in self._static
+                and parameters[k].kind in (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)}
 
     def _split(self, args, kwargs):
         """(dynamic args, dynamic kwargs, static values by place)."""
@@ -193,8 +197,10 @@ class Jitted:
             try:
                 hash(s)
             except TypeError:
-                raise TypeError(f"jit of {self._name}: a static argument must be hashable, got {type(s.value).__name__} for "
-                                f"{self._positions.get(where, where)!r} (use a tuple for a list, or pass an array as an ordinary argument)") from None
+                raise TypeError(f"jit of {self._name}: a static argument must be hashable, got "
+                                f"{type(s.value).__name__} for "
+                                f"{self._positions.get(where, where)!r} (use a tuple for a list, or pass an array as "
+                                f"an ordinary argument)") from None
         dynamic = tuple([a for k, a in enumerate(args) if k not in self._positions])
         return dynamic, {n: v for n, v in kwargs.items() if n not in self._static}, tuple(static)
 
@@ -232,11 +238,15 @@ class Jitted:
         t = type(x)
         if t is np.ndarray:
             if x.dtype.kind not in "biufc":
-                raise TypeError(f"jit of {self._name}: arrays of numbers are wanted, got dtype {x.dtype} {_where(structure, k)}")
+                raise TypeError(
+                    f"jit of {self._name}: arrays of numbers are wanted, got dtype {x.dtype} {_where(structure, k)}"
+                )
             return (x.shape, x.dtype if x.dtype.isnative else x.dtype.newbyteorder("="))
         if t in _NUMBERS:
             if t is int and not -(2**63) <= x < 2**63:
-                raise OverflowError(f"jit of {self._name}: Python integers are taken as int64, got {x} {_where(structure, k)}")
+                raise OverflowError(
+                    f"jit of {self._name}: Python integers are taken as int64, got {x} {_where(structure, k)}"
+                )
             return t
         if isinstance(x, Tensor):
             return x.spec
@@ -245,11 +255,13 @@ class Jitted:
         if isinstance(x, np.ndarray) and x.dtype.kind in "biufc":
             check_plain(x, f"jit of {self._name}")
             return (x.shape, x.dtype.newbyteorder("="))
-        raise TypeError(f"jit of {self._name}: arguments must be trees of arrays and numbers, got {t.__name__} {x!r:.80} {_where(structure, k)} "
+        raise TypeError(f"jit of {self._name}: arguments must be trees of arrays and numbers, got {t.__name__} "
+                        f"{x!r:.80} {_where(structure, k)} "
                         "(name it in static_argnames if it is part of the program)")
 
     def _compile(self, key, leaves, structure, static, n_args):
-        specs = [k if isinstance(k, Spec) else spec_of(x) if isinstance(k, type) else Spec(*k) for x, k in zip(leaves, key[2], strict=True)]
+        specs = [k if isinstance(k, Spec) else spec_of(x) if isinstance(k, type) else Spec(*k) for x,
+                 k in zip(leaves, key[2], strict=True)]
         out_structure = None
         f = self._traceable()
 
@@ -264,7 +276,8 @@ class Jitted:
             outs, out_structure = tree.flatten(out)
             for k, o in enumerate(outs):
                 if not isinstance(o, (Tensor, np.ndarray, np.generic, *_NUMBERS)):
-                    raise TypeError(f"jit of {self._name}: the function must return trees of arrays and numbers, got {type(o).__name__} {o!r:.80} {_where(out_structure, k)}")
+                    raise TypeError(f"jit of {self._name}: the function must return trees of arrays and numbers, got "
+                                    f"{type(o).__name__} {o!r:.80} {_where(out_structure, k)}")
             return outs
 
         self._history.append((key, _difference(key, self._history)))
@@ -309,17 +322,21 @@ class Jitted:
     def program(self, *args, **kwargs):
         """The program for these arguments, for callers in machine code.
 
-        ``program.module.address("main")`` is ``int32 main(ptr inputs, ptr outputs, ptr scratch)``: tables of pointers to
-        the flat arguments and results, and ``program.scratch`` bytes at a multiple of 64. After a return value other than
-        0 ``program.module.raise_pending()`` raises what went wrong.
+        ``program.module.address("main")`` is ``int32 main(ptr inputs, ptr outputs, ptr scratch)``: tables of pointers
+        to the flat arguments and results, and ``program.scratch`` bytes at a multiple of 64. After a return value other
+        than 0 ``program.module.raise_pending()`` raises what went wrong.
         """
         entry = self._entry(args, kwargs)
         if entry.captured:
-            raise EscapedTensorError(f"jit of {self._name}: a program by itself cannot read traced values of a transform around it")
+            raise EscapedTensorError(
+                f"jit of {self._name}: a program by itself cannot read traced values of a transform around it"
+            )
         return entry.staged.program
 
     def numba(self, *args, **kwargs):
-        """The program for these arguments (arrays and numbers, not trees) as a function for the user's own Numba code."""
+        """The program for these arguments (arrays and numbers, not trees) as a function for the user's own Numba
+        code.
+        """
         from .numba_form import numba_form
 
         return numba_form(self._entry(args, kwargs), self._name)
@@ -341,7 +358,8 @@ def _difference(key, history):
         if old[1] != key[1]:
             found.append(f"static arguments {dict(old[1])} became {dict(key[1])}")
         if old[0] == key[0]:
-            found += [f"leaf {k}: {_show(a)} became {_show(b)}" for k, (a, b) in enumerate(zip(old[2], key[2], strict=True)) if a != b]
+            found += [f"leaf {k}: {_show(a)} became {_show(b)}" for k,
+                      (a, b) in enumerate(zip(old[2], key[2], strict=True)) if a != b]
         if best is None or len(found) <= len(best):
             best = found
     return "; ".join(best) or "the function was traced under another transform"

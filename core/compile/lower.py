@@ -1,9 +1,9 @@
 """Matrix products in the form in which they are carried out: matrices as they lie, or sums of products in loops.
 
 A product with one row or column, or of few elements, is a sum over a broadcast multiplication, which fuses with what
-is around it; the axis that is contiguous in the larger operand becomes the innermost loop. Others become `product`, which
-reads its operands through transpositions, reshapes and slices, and writes its result transposed where that is what is
-wanted: an operand is copied only if neither its free nor its contracted axes are one contiguous axis.
+is around it; the axis that is contiguous in the larger operand becomes the innermost loop. Others become `product`,
+which reads its operands through transpositions, reshapes and slices, and writes its result transposed where that is
+what is wanted: an operand is copied only if neither its free nor its contracted axes are one contiguous axis.
 """
 
 from __future__ import annotations
@@ -27,14 +27,18 @@ LONG_COMPLEX = 32  # ... if they sum over so many: taking apart and joining is t
 
 
 def lower(graph: Graph, overwritable: Iterable[int] = ()) -> Graph:
-    """`graph` with its products in the form the compiler carries out; `overwritable`: inputs whose memory may be reused."""
+    """`graph` with its products in the form the compiler carries out; `overwritable`: inputs whose memory may be
+    reused.
+    """
     r = _Lowering()
     outputs = r.run(graph, {v: v for v in graph.inputs})
-    return _transposing(_accumulating(dead_code(Graph(graph.inputs, r.equations, outputs, graph.name)), set(overwritable)))
+    return _transposing(_accumulating(dead_code(Graph(graph.inputs, r.equations, outputs, graph.name)),
+                                      set(overwritable)))
 
 
 def _accumulating(graph: Graph, overwritable: set[int]) -> Graph:
-    """Sums of an array and a product of matrices, neither read by others, become products that add to the array in place.
+    """Sums of an array and a product of matrices, neither read by others, become products that add to the array in
+    place.
 
     (Where the array had to be copied first, a loop nest that adds is as quick, and may do more on the way.)
     """
@@ -87,14 +91,16 @@ def _transposed_product(made, transpose):
         left, right = (x._replace(transposed=not x.transposed) for x in (right, left))
     if columns[1] != 1 or rows[1] < n:
         return None
-    params = {**p, "sizes": (m, n, k), "left": left, "right": right, "result": Matrices(0, tuple(strides[:b]), rows[1], False), "shape": new}
+    params = {**p, "sizes": (m, n, k), "left": left, "right": right,
+              "result": Matrices(0, tuple(strides[:b]), rows[1], False), "shape": new}
     inputs = made.inputs if left is p["left"] else made.inputs[::-1]
     return Equation(product, inputs, params, transpose.outputs, made.source)
 
 
 class _Lowering(Rewriter):
     def equation(self, primitive, inputs, params, specs, source):
-        if primitive.name == "dot_general" and specs[0].size and all(a.spec.size for a in inputs) and supported(specs[0].dtype):
+        if primitive.name == "dot_general" and specs[0].size and all(a.spec.size
+                                                                     for a in inputs) and supported(specs[0].dtype):
             out = self._product(inputs, params, specs[0], source)
             if out is not None:
                 return [out]
@@ -106,7 +112,8 @@ class _Lowering(Rewriter):
             return found
         (l, lp), (r, rp) = map(self._untransposed, inputs)
         (cl, cr), (bl, br) = params["contract"], params["batch"]
-        cl, bl, cr, br = (tuple(lp[d] for d in cl), tuple(lp[d] for d in bl), tuple(rp[d] for d in cr), tuple(rp[d] for d in br))
+        cl, bl, cr, br = (tuple(lp[d] for d in cl), tuple(lp[d] for d in bl), tuple(rp[d] for d in cr),
+                          tuple(rp[d] for d in br))
         fl = [lp[d] for d in range(len(lp)) if lp[d] not in cl and lp[d] not in bl]
         fr = [rp[d] for d in range(len(rp)) if rp[d] not in cr and rp[d] not in br]
         return self._loops(l, r, (cl, bl, fl), (cr, br, fr), spec, source)
@@ -134,13 +141,16 @@ class _Lowering(Rewriter):
         made = self.made_by(x, "transpose", "reshape")
         if made is None:
             return [self.apply(part, x, source=source) for part in ("real", "imag")]
-        return [self.apply(made.primitive.name, part, source=source, **made.params) for part in self._parts(made.inputs[0], source)]
+        return [self.apply(made.primitive.name, part, source=source,
+                           **made.params) for part in self._parts(made.inputs[0], source)]
 
     def _with_views(self, inputs, params, spec, source):
         """As a `product`; None for products that are better as loops."""
         (cl, cr), (bl, br) = params["contract"], params["batch"]
-        fl, fr = ([d for d in range(len(x.spec.shape)) if d not in c and d not in b] for x, c, b in zip(inputs, (cl, cr), (bl, br), strict=True))
-        sizes = [[x.spec.shape[d] for d in axes] for x, axes in zip((inputs[0], inputs[1], inputs[0]), (fl, fr, cl), strict=True)]
+        fl, fr = ([d for d in range(len(x.spec.shape)) if d not in c and d not in b] for x, c,
+                  b in zip(inputs, (cl, cr), (bl, br), strict=True))
+        sizes = [[x.spec.shape[d] for d in axes] for x,
+                 axes in zip((inputs[0], inputs[1], inputs[0]), (fl, fr, cl), strict=True)]
         m, n, k = map(math.prod, sizes)
         if not has_product(spec.dtype) or min(m, n) <= 1 or k <= 1 or m * n * k <= FEW:
             return None
@@ -185,7 +195,8 @@ class _Lowering(Rewriter):
         """`x` as a stack of matrices, and the array in which they lie: a copy if need be."""
         for view in views:
             shape, strides = view.shape, view.strides
-            (m, by_row), (n, by_column) = (merged([shape[d] for d in g], [strides[d] for d in g]) or (0, 0) for g in (rows, columns))
+            (m, by_row), (n, by_column) = (merged([shape[d] for d in g],
+                                                  [strides[d] for d in g]) or (0, 0) for g in (rows, columns))
             steps = tuple(strides[d] for d in batch)
             if min(steps, default=0) >= 0:
                 if by_column == 1 and by_row >= n > 0:
@@ -201,14 +212,21 @@ class _Lowering(Rewriter):
     def _loops(self, l, r, left, right, spec, source):
         """sum(l * r) over axes ordered so that the larger operand is read along its rows."""
         (cl, bl, fl), (cr, br, fr) = left, right
-        tags = [("b", i) for i in range(len(bl))] + [("l", i) for i in range(len(fl))] + [("r", i) for i in range(len(fr))] + [("c", i) for i in range(len(cl))]
-        where_l = {("b", i): d for i, d in enumerate(bl)} | {("l", i): d for i, d in enumerate(fl)} | {("c", i): d for i, d in enumerate(cl)}
-        where_r = {("b", i): d for i, d in enumerate(br)} | {("r", i): d for i, d in enumerate(fr)} | {("c", i): d for i, d in enumerate(cr)}
+        tags = [
+            ("b", i) for i in range(len(bl))
+        ] + [("l", i) for i in range(len(fl))] + [("r", i) for i in range(len(fr))] + [("c", i) for i in range(len(cl))]
+        where_l = {
+            ("b", i): d for i, d in enumerate(bl)
+        } | {("l", i): d for i, d in enumerate(fl)} | {("c", i): d for i, d in enumerate(cl)}
+        where_r = {
+            ("b", i): d for i, d in enumerate(br)
+        } | {("r", i): d for i, d in enumerate(fr)} | {("c", i): d for i, d in enumerate(cr)}
         big = where_l if l.spec.size >= r.spec.size else where_r
         last = max(big, key=big.__getitem__, default=None)
         if last is not None and last[0] in "lr" and cl:
             # contracted axes first: the free axis of the large operand is the inner loop
-            tags = [t for t in tags if t[0] == "b"] + [t for t in tags if t[0] == "c"] + [t for t in tags if t[0] in "lr"]
+            tags = [t for t in tags
+                    if t[0] == "b"] + [t for t in tags if t[0] == "c"] + [t for t in tags if t[0] in "lr"]
 
         def spread(x, where):
             axes = [where[t] for t in tags if t in where]

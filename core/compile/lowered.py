@@ -51,13 +51,15 @@ class Lowered:
         lines = [f"arena {self._program.scratch} bytes"]
         for unit in self._units:
             for what, place in unit.plan.places.items():
-                spec = getattr(what, "spec", None) or (f"{what.size} x chunks" if hasattr(what, "size") else f"{what.nbytes} bytes")
+                spec = getattr(what, "spec",
+                               None) or (f"{what.size} x chunks" if hasattr(what, "size") else f"{what.nbytes} bytes")
                 lines.append(f"  {unit.name:12s} {place.kind:6s} {place.at:>10d}  {spec}")
         return "\n".join(lines)
 
     def __str__(self):
         times = ", ".join(f"{k} {1e3 * v:.1f} ms" for k, v in self.seconds.items())
-        return (f"{self.graph}\n\n{self.kernels}\n\n{self.memory}\n\n{self.flops:.3g} flops, {self.bytes:.3g} bytes; compiled in: {times}\n"
+        return (f"{self.graph}\n\n{self.kernels}\n\n{self.memory}\n\n{self.flops:.3g} flops, {self.bytes:.3g} bytes; "
+                f"compiled in: {times}\n"
                 f"({len(self.source.splitlines())} lines of LLVM IR in .source)")
 
     __repr__ = __str__
@@ -83,7 +85,9 @@ def _nest(group: Group, kernel: Kernel):
     for e in group.formulas:
         yield f"    {e.outputs[0]!r} = {_formula(e)}"
     for r in group.roots:
-        yield f"    store {r.var!r}: {r.var.spec}" + (f" = {r.eqn.primitive.name} over axes {r.axes}" if r.axes is not None else "")
+        yield f"    store {r.var!r}: {r.var.spec}" + (
+            f" = {r.eqn.primitive.name} over axes {r.axes}" if r.axes is not None else ""
+        )
 
 
 def _formula(e: Equation) -> str:

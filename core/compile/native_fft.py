@@ -4,8 +4,8 @@ A stage of radix r over data of length n and step s (T. Swarztrauber, FFT algori
 
     y[q + s (r p + k)] = w(n)^(p k) sum_j w(r)^(j k) x[q + s (p + m j)],   m = n / r, p < m, q < s
 
-Several lines are transformed side by side where there are, as if the first step were their number. Longer transforms, and
-such with large prime factors, are the host's.
+Several lines are transformed side by side where there are, as if the first step were their number. Longer transforms,
+and such with large prime factors, are the host's.
 """
 
 from __future__ import annotations
@@ -43,7 +43,8 @@ class _Lines:
     written) or "real" (a half spectrum is read, real numbers are written).
     """
 
-    def __init__(self, unit: Unit, source: Any, source_dtype: np.dtype, target: Any, outer: int, n: int, inner: int, inverse: bool, scale: float, kind: str):
+    def __init__(self, unit: Unit, source: Any, source_dtype: np.dtype, target: Any, outer: int, n: int, inner: int,
+                 inverse: bool, scale: float, kind: str):
         self.dtype = real_of(np.dtype(np.result_type(source_dtype, np.complex64)))
         self.n, self.inner, self.kind, self.complex_input = n, inner, kind, source_dtype.kind == "c"
         self.lines = outer * inner
@@ -84,7 +85,8 @@ class _Lines:
         line = b.add(b.mul(group, b.index(self.beside)), lane)
         if self.lines % self.beside:
             line = b.min(line, b.index(self.lines - 1))  # the last line several times
-        return b.add(b.mul(b.floordiv(line, b.index(self.inner)), b.index(width * self.inner)), b.mod(line, b.index(self.inner)))
+        return b.add(b.mul(b.floordiv(line, b.index(self.inner)), b.index(width * self.inner)),
+                     b.mod(line, b.index(self.inner)))
 
     def _each(self, n, body, start=0):
         """``body(lane, i)`` for every lane and start <= i < n, along memory."""
@@ -106,7 +108,8 @@ class _Lines:
         dtype = np.dtype(f"c{2 * self.dtype.itemsize}") if self.complex_input else self.dtype
 
         def read(lane, i):
-            x = b.load(self.source, dtype, b.add(self._places(group, lane, width), b.mul(i, b.index(self.inner))), movable=False)
+            x = b.load(self.source, dtype, b.add(self._places(group, lane, width), b.mul(i, b.index(self.inner))),
+                       movable=False)
             return x.parts or (x, b.const(0.0, self.dtype))
 
         def plain(lane, i):
@@ -139,7 +142,8 @@ class _Lines:
 
         def write(lane, i):
             place = b.add(self._places(group, lane, width), b.mul(i, b.index(self.inner)))
-            parts = [b.load(p, self.dtype, self._at(lane, i), movable=False) for p in (now[:1] if self.kind == "real" else now)]
+            parts = [b.load(p, self.dtype, self._at(lane, i),
+                            movable=False) for p in (now[:1] if self.kind == "real" else now)]
             if scale != 1:
                 parts = [b.mul(p, b.const(scale, self.dtype)) for p in parts]
             b.store(self.target, place, parts[0] if self.kind == "real" else b.complex(*parts))
@@ -186,7 +190,9 @@ class _Lines:
             even, odd = (plus(x[0], x[2]), minus(x[0], x[2])), (plus(x[1], x[3]), turned(minus(x[1], x[3])))
             return [plus(even[0], odd[0]), plus(even[1], odd[1]), minus(even[0], odd[0]), minus(even[1], odd[1])]
         n = len(x)
-        sums, differences = [plus(x[k], x[n - k]) for k in range(1, n // 2 + 1)], [turned(minus(x[k], x[n - k])) for k in range(1, n // 2 + 1)]
+        sums, differences = [plus(x[k], x[n - k]) for k in range(1, n // 2 + 1)], [
+            turned(minus(x[k], x[n - k])) for k in range(1, n // 2 + 1)
+        ]
         total = x[0]
         for s in sums:
             total = plus(total, s)

@@ -110,7 +110,8 @@ class _Eigh:
             start = b.mul(row, b.index(n * n))
             copy_matrix(r, dtype, source, start, matrix, b.index(0), n, n, transpose=True)
             real = real_of(dtype) if dtype.kind == "c" else dtype
-            common = [job, triangle, size, matrix, size, f.place(values, b.mul(row, b.index(n)), real), work, lengths[0]]
+            common = [job, triangle, size, matrix, size, f.place(values, b.mul(row, b.index(n)), real), work,
+                      lengths[0]]
             if dtype.kind == "c":
                 f.call("heevd", *common, reals, lengths[1], integers, lengths[2], info)
             else:

@@ -1,7 +1,7 @@
 """Running totals and extremes, linear recurrences: one pass over the data.
 
-Along the last axis a few rows go side by side, since each waits for its own last result; along others the loop runs over
-the elements behind the axis, in blocks that stay in the first-level cache.
+Along the last axis a few rows go side by side, since each waits for its own last result; along others the loop runs
+over the elements behind the axis, in blocks that stay in the first-level cache.
 """
 
 from __future__ import annotations
@@ -21,7 +21,9 @@ BLOCK = 512  # elements behind the axis that are carried along together
 class _Scan:
     def accepts(self, eqn: Equation) -> bool:
         spec = eqn.outputs[0].spec
-        return spec.size > 0 and supported(spec.dtype) and all(a.spec.shape == spec.shape and a.spec.dtype == spec.dtype for a in eqn.inputs)
+        return spec.size > 0 and supported(spec.dtype) and all(
+            a.spec.shape == spec.shape and a.spec.dtype == spec.dtype for a in eqn.inputs
+        )
 
     def scratch(self, unit: Unit, eqn: Equation) -> dict:
         return {}
@@ -48,7 +50,9 @@ class _Scan:
 
         with r.row() as group:
             # the last group begins early enough to be whole: some rows are then computed twice
-            first = b.mul(group, b.index(beside)) if outer % beside == 0 else b.min(b.mul(group, b.index(beside)), b.index(outer - beside))
+            first = b.mul(group, b.index(beside)) if outer % beside == 0 else b.min(
+                b.mul(group, b.index(beside)), b.index(outer - beside)
+            )
             totals = [r.cell(dtype) for _ in range(beside)]
             starts = [b.mul(b.add(first, b.index(k)), b.index(n)) for k in range(beside)]
 

@@ -17,11 +17,13 @@ BLOCK = 16
 class _Sort:
     def accepts(self, eqn: Equation) -> bool:
         shape = eqn.inputs[0].spec.shape
-        return len(shape) > 0 and all(a.spec.shape == shape and a.spec.size > 0 and supported(a.spec.dtype) and a.spec.dtype.kind != "c" for a in eqn.inputs)
+        return len(shape) > 0 and all(a.spec.shape == shape and a.spec.size > 0 and supported(a.spec.dtype)
+                                      and a.spec.dtype.kind != "c" for a in eqn.inputs)
 
     def scratch(self, unit: Unit, eqn: Equation) -> dict:
         """The other place of runs, beside the result."""
-        return {(eqn, k): o.spec.nbytes for k, o in enumerate(eqn.outputs)} if eqn.inputs[0].spec.shape[-1] > BLOCK else {}
+        return {(eqn, k): o.spec.nbytes for k,
+                o in enumerate(eqn.outputs)} if eqn.inputs[0].spec.shape[-1] > BLOCK else {}
 
     def emit(self, unit: Unit, eqn: Equation) -> None:
         shape = eqn.inputs[0].spec.shape
@@ -48,10 +50,12 @@ class _Sort:
                 pairs = n // (2 * width)
                 if pairs:
                     with r.loop(pairs) as pair:
-                        self._merge_equal(r, now, then, dtypes, r.b.add(start, r.b.mul(pair, r.b.index(2 * width))), width)
+                        self._merge_equal(r, now, then, dtypes, r.b.add(start, r.b.mul(pair, r.b.index(2 * width))),
+                                          width)
                 left = n - 2 * width * pairs
                 if left:
-                    self._merge_rest(r, now, then, dtypes, r.b.add(start, r.b.index(2 * width * pairs)), min(width, left), left)
+                    self._merge_rest(r, now, then, dtypes, r.b.add(start, r.b.index(2 * width * pairs)),
+                                     min(width, left), left)
                 now, then, width = then, now, 2 * width
         r.call(rows * n * (4.0 + 3.0 * passes))
 
@@ -77,7 +81,8 @@ class _Sort:
             with r.loop(n) as j:
                 other = self._keys(b, sources, dtypes, b.add(start, b.add(first, j)))
                 # of equal ones the earlier goes first
-                earlier = b.or_(self._before(b, other, mine, False), b.and_(b.cmp("<", b._plain(j), b._plain(i)), self._before(b, other, mine, True)))
+                earlier = b.or_(self._before(b, other, mine, False),
+                                b.and_(b.cmp("<", b._plain(j), b._plain(i)), self._before(b, other, mine, True)))
                 count.set(b._binary("", "add", count.get(), b.cast(earlier, I64)))
             to = b.add(b.add(start, first), count.get())
             for s, t, d in zip(sources, targets, dtypes, strict=False):
@@ -91,7 +96,8 @@ class _Sort:
     def _pick(self, b, condition, x, y):
         """A choice that LLVM must not make a branch, which would be mispredicted half of the time."""
         level = max(condition.level, x.level, y.level)
-        return Value(b.ins(f"select i1 {condition.name}, i64 {b.name(x)}, i64 {b.name(y)}, !unpredictable !{{}}", level), I64, level)
+        return Value(b.ins(f"select i1 {condition.name}, i64 {b.name(x)}, i64 {b.name(y)}, !unpredictable !{{}}",
+                           level), I64, level)
 
     def _merge_equal(self, r, now, then, dtypes, start, width):
         """Two runs of `width` elements from `start` on: the smaller half from the front, the larger from the back."""

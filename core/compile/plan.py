@@ -41,8 +41,9 @@ class Plan:
 
     def __init__(self, fusion: Fusion, steps: list[Any], extra: dict[Any, dict[Any, int]], in_place: dict[int, int],
                  updated: Callable[[Any], Any]):
-        """`extra[step]`: further buffers (key: bytes) that live during that step only. `in_place`: {output: input} where
-        the caller gives the input's own buffer as the output if the plan says that it is overwritten. `updated(step)`:
+        """`extra[step]`: further buffers (key: bytes) that live during that step only. `in_place`: {output: input}
+        where the caller gives the input's own buffer as the output if the plan says that it is overwritten.
+        `updated(step)`:
         the operand whose place the step's result may take."""
         self.fusion, self.steps, self.updated = fusion, steps, updated
         graph = fusion.graph
@@ -84,7 +85,9 @@ class Plan:
     def _can_overwrite(self, new: Var, old: Var) -> bool:
         """Whether `new` may be computed in the buffer of `old`, which dies at that step."""
         t = self.first[new]
-        if self.last.get(old, -1) != t or old.spec.nbytes != new.spec.nbytes or any(isinstance(o, Var) and self.fusion.base(o) is old for o in self.fusion.graph.outputs):
+        if self.last.get(old,
+                         -1) != t or old.spec.nbytes != new.spec.nbytes or any(isinstance(o,
+                                                                                          Var) and self.fusion.base(o) is old for o in self.fusion.graph.outputs):
             return False
         step = self.steps[t]
         if isinstance(step, Band):

@@ -20,7 +20,8 @@ NAMES = {"f4": "f32", "f8": "f64", "c8": "c64", "c16": "c128"}
 
 
 class Matrices(NamedTuple):
-    """A stack of matrices inside an array: where the first begins, the steps along the axes of the stack, the distance of
+    """A stack of matrices inside an array: where the first begins, the steps along the axes of the stack, the distance
+    of
     two rows, and whether they are stored transposed; in elements."""
 
     offset: int
@@ -79,12 +80,15 @@ class Product:
         matrices = [p["left"], p["right"], p["result"]]
         unit.module.declares.update(blas.definitions().splitlines())
         unit.module.flops += (8 if dtype.kind == "c" else 2) * m * n * k * math.prod(batch)
-        pointers = [unit.offset(unit.pointer(a), q.offset * dtype.itemsize) for a, q in zip((l, r, out), matrices, strict=True)]
+        pointers = [unit.offset(unit.pointer(a), q.offset * dtype.itemsize) for a,
+                    q in zip((l, r, out), matrices, strict=True)]
         axes, steps = _merge(batch, [q.steps for q in matrices])
 
         def call(a, b, c):
-            a, b = ((f"ptr {x}, i64 {q.ld}, i1 {'true' if q.transposed else 'false'}") for x, q in ((a, p["left"]), (b, p["right"])))
-            return (f"call void @tsk.gemm.{NAMES[f'{dtype.kind}{dtype.itemsize}']}(i64 {m}, i64 {n}, i64 {k}, {a}, {b}, ptr {c}, "
+            a, b = ((f"ptr {x}, i64 {q.ld}, i1 {'true' if q.transposed else 'false'}") for x,
+                    q in ((a, p["left"]), (b, p["right"])))
+            return (f"call void @tsk.gemm.{NAMES[f'{dtype.kind}{dtype.itemsize}']}(i64 {m}, i64 {n}, i64 {k}, {a}, "
+                    f"{b}, ptr {c}, "
                     f"i64 {p['result'].ld}, i1 {'true' if added else 'false'})")
 
         count = math.prod(axes)
@@ -93,7 +97,8 @@ class Product:
             return
         name = f"{unit.name}.products{unit.count}"
         chunks = min(CHUNKS, count) if m * n * k * count >= PARALLEL and m * n * k < ALONE else 1
-        unit.module.functions += _stack(name, count, chunks, axes, [[s * dtype.itemsize for s in steps_] for steps_ in steps], call)
+        unit.module.functions += _stack(name, count, chunks, axes,
+                                        [[s * dtype.itemsize for s in steps_] for steps_ in steps], call)
         table = unit.table(pointers)
         if chunks == 1:
             unit.line(f"call void @{name}(ptr {table}, i64 0)")
@@ -123,8 +128,10 @@ def _stack(name: str, count: int, chunks: int, axes: list[int], steps: list[list
     lines = [f"define internal void @{name}(ptr %table, i64 %chunk) {{", "entry:"]
     for k in range(3):
         lines += [f"  %q{k} = getelementptr ptr, ptr %table, i64 {k}", f"  %p{k} = load ptr, ptr %q{k}"]
-    lines += [f"  %w0 = mul nsw i64 %chunk, {count}", f"  %first = sdiv i64 %w0, {chunks}", f"  %w1 = add nsw i64 %w0, {count}",
-              f"  %last = sdiv i64 %w1, {chunks}", "  br label %body", "body:", "  %i = phi i64 [ %first, %entry ], [ %next, %body ]"]
+    lines += [f"  %w0 = mul nsw i64 %chunk, {count}", f"  %first = sdiv i64 %w0, {chunks}",
+              f"  %w1 = add nsw i64 %w0, {count}",
+              f"  %last = sdiv i64 %w1, {chunks}", "  br label %body", "body:", "  %i = phi i64 [ %first, %entry ], [ "
+                                                                                "%next, %body ]"]
     rest, places = "%i", []
     for d in reversed(range(len(axes))):
         if d:
@@ -136,7 +143,8 @@ def _stack(name: str, count: int, chunks: int, axes: list[int], steps: list[list
     for k, by_axis in enumerate(steps):
         pointer = f"%p{k}"
         for d, step in enumerate(by_axis):
-            lines += [f"  %o{k}.{d} = mul nsw i64 {places[d]}, {step}", f"  %a{k}.{d} = getelementptr i8, ptr {pointer}, i64 %o{k}.{d}"]
+            lines += [f"  %o{k}.{d} = mul nsw i64 {places[d]}, {step}",
+                      f"  %a{k}.{d} = getelementptr i8, ptr {pointer}, i64 %o{k}.{d}"]
             pointer = f"%a{k}.{d}"
         steps[k] = pointer
     return [*lines, f"  {call(*steps)}", "  %next = add nsw i64 %i, 1", "  %more = icmp slt i64 %next, %last",

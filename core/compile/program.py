@@ -39,7 +39,8 @@ from .lower import lower
 
 _log = logging.getLogger(__name__)
 
-NATIVE_AFTER = 2000  # calls through Python, some 20 us each, before an operator's own machine code is made, which takes 1 s
+# calls through Python, some 20 us each, before an operator's own machine code is made, which takes 1 s
+NATIVE_AFTER = 2000
 RELEASE = 1e4  # operations from which on other Python threads may run meanwhile
 
 
@@ -112,11 +113,13 @@ class Program:
                     run = _until_native(run, call, ctypes.c_void_p.from_address(module.address("tsk_entries") + 8 * k))
                 module.register_callback(k, run, inputs, outputs)
             elif isinstance(call, Again):
-                inputs, outputs = ([engine.ArraySpec(v.spec.shape, v.spec.dtype) for v in vs] for vs in (call.graph.inputs, call.graph.outputs))
+                inputs, outputs = ([engine.ArraySpec(v.spec.shape, v.spec.dtype) for v in vs]
+                                   for vs in (call.graph.inputs, call.graph.outputs))
                 module.register_callback(k, _computed_again(call.graph), inputs, outputs)
             else:
                 module.register_callback(k, _out_of_bounds(call), [engine.ArraySpec((1,), np.dtype(np.int64))], [])
-        inputs = [wrapper.InputSpec(s.shape, s.dtype, "python scalar" if s.weak else "ndarray" if s.shape else "numpy scalar") for s in self.traced.in_specs]
+        inputs = [wrapper.InputSpec(s.shape, s.dtype, "python scalar" if s.weak else "ndarray" if s.shape
+                                    else "numpy scalar") for s in self.traced.in_specs]
         outputs = [wrapper.OutputSpec(s.shape, s.dtype) for s in self.traced.out_specs]
         self.caller = wrapper.make_caller(module, inputs, outputs, self.scratch, release_gil=record.release_gil)
 
@@ -168,7 +171,9 @@ def host_call(eqn: Equation):
 
 
 def _until_native(run, eqn, slot):
-    """`run`, which after `NATIVE_AFTER` calls has machine code made that the program calls in its place from then on."""
+    """`run`, which after `NATIVE_AFTER` calls has machine code made that the program calls in its place from then
+    on.
+    """
     calls = itertools.count(1)
     kept = []  # the code lives as long as the program
 

@@ -83,7 +83,9 @@ class Routine:
         b.line(f"store i64 {b.here(f'or i64 {old}, {wide}')}, ptr {self.flag}")
 
     def call(self, work: float) -> str | None:
-        """Define the function and call it, in parallel if it takes `work` ns; where failures are to be seen, their i64."""
+        """Define the function and call it, in parallel if it takes `work` ns; where failures are to be seen, their
+        i64.
+        """
         unit, b, module = self.unit, self.b, self.unit.module
         module.declares |= b.declares
         module.symbols |= b.symbols
@@ -94,7 +96,9 @@ class Routine:
         pointers = [unit.pointer(a) for a in self.buffers]
         chunks = min(MAX_CHUNKS, self.rows, int(work / CHUNK)) if work > PARALLEL else 1
         if chunks <= 1:
-            failed = unit.ins(f"call i64 @{self.name}({', '.join([*(f'ptr {p}' for p in pointers), 'i64 0', f'i64 {self.rows}'])})")
+            failed = unit.ins(
+                f"call i64 @{self.name}({', '.join([*(f'ptr {p}' for p in pointers), 'i64 0', f'i64 {self.rows}'])})"
+            )
             return failed if self.flag else None
         return self._in_chunks(pointers, -(-self.rows // chunks))
 
@@ -102,15 +106,19 @@ class Routine:
         unit, flag = self.unit, self.unit.fresh("flag")
         unit.head.append(f"  {flag} = alloca i64")
         unit.line(f"store i64 0, ptr {flag}")
-        lines = [f"define internal void @{self.name}.chunk(ptr %context, i64 %chunk) {{", f"  %lo = mul nsw i64 %chunk, {step}",
-                 f"  %end = add nsw i64 %lo, {step}", f"  %over = icmp sgt i64 %end, {self.rows}", f"  %hi = select i1 %over, i64 {self.rows}, i64 %end"]
+        lines = [f"define internal void @{self.name}.chunk(ptr %context, i64 %chunk) {{",
+                 f"  %lo = mul nsw i64 %chunk, {step}",
+                 f"  %end = add nsw i64 %lo, {step}", f"  %over = icmp sgt i64 %end, {self.rows}", f"  %hi = select i1 "
+                                                                                                   f"%over, i64 {self.rows}, i64 %end"]
         for k in range(len(pointers) + 1):
             lines += [f"  %a{k} = getelementptr ptr, ptr %context, i64 {k}", f"  %p{k} = load ptr, ptr %a{k}"]
         arguments = ", ".join([*(f"ptr %p{k}" for k in range(len(pointers))), "i64 %lo", "i64 %hi"])
-        lines += [f"  %failed = call i64 @{self.name}({arguments})", f"  %old = atomicrmw or ptr %p{len(pointers)}, i64 %failed monotonic", "  ret void", "}"]
+        lines += [f"  %failed = call i64 @{self.name}({arguments})",
+                  f"  %old = atomicrmw or ptr %p{len(pointers)}, i64 %failed monotonic", "  ret void", "}"]
         unit.module.functions += lines
         unit.module.parallel = True
-        unit.line(f"call void @tsk_parallel_for(ptr @{self.name}.chunk, ptr {unit.table([*pointers, flag])}, i64 {-(-self.rows // step)})")
+        unit.line(f"call void @tsk_parallel_for(ptr @{self.name}.chunk, ptr {unit.table([*pointers, flag])}, i64 "
+                  f"{-(-self.rows // step)})")
         return unit.ins(f"load i64, ptr {flag}") if self.flag else None
 
 

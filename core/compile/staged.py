@@ -78,21 +78,26 @@ class Staged:
             found = self._forms[name, *key] = make(*key)
         return found
 
-    # -- batching and forward mode ---------------------------------------------------------------------------------------
+    # -- batching and forward mode
+    # ---------------------------------------------------------------------------------------
 
     def _batched(self, axes, size):
-        specs = [s if ax is None else Spec((*s.shape[:ax], size, *s.shape[ax:]), s.dtype) for s, ax in zip(self.graph.in_specs, axes, strict=True)]
-        graph, _ = make_graph(lambda *xs: vmap(lambda *ys: evaluate(self.graph, *ys), in_axes=axes)(*xs), specs, f"vmap {self.graph.name}")
+        specs = [s if ax is None else Spec((*s.shape[:ax], size, *s.shape[ax:]), s.dtype) for s,
+                 ax in zip(self.graph.in_specs, axes, strict=True)]
+        graph, _ = make_graph(lambda *xs: vmap(lambda *ys: evaluate(self.graph, *ys), in_axes=axes)(*xs), specs,
+                              f"vmap {self.graph.name}")
         return Staged(graph)
 
     def _with_tangents(self, trace, args, mine, values):
         moving = tuple([m and a.tangent is not None for a, m in zip(args, mine, strict=True)])
         if not any(moving):
             return self(values)
-        outs = self._form("jvp", self._tangents, moving)([*values, *[a.tangent for a, m in zip(args, moving, strict=True) if m]])
+        outs = self._form("jvp", self._tangents,
+                          moving)([*values, *[a.tangent for a, m in zip(args, moving, strict=True) if m]])
         n = len(self.graph.outputs)
         tangents = iter(outs[n:])
-        return [DualTensor(trace, o, next(tangents)) if s.dtype.kind in "fc" else o for o, s in zip(outs[:n], self.graph.out_specs, strict=True)]
+        return [DualTensor(trace, o, next(tangents)) if s.dtype.kind in "fc" else o for o,
+                s in zip(outs[:n], self.graph.out_specs, strict=True)]
 
     def _tangents(self, moving):
         specs = self.graph.in_specs
@@ -112,7 +117,8 @@ class Staged:
             _, t_outs, outs = jvp(f, [values[k] for k in places], list(tangents), has_aux=True)
             return [*outs, *t_outs]
 
-        graph, _ = make_graph(both, [*specs, *[specs[k]._replace(weak=False) for k in places]], f"jvp {self.graph.name}")
+        graph, _ = make_graph(both, [*specs, *[specs[k]._replace(weak=False) for k in places]],
+                              f"jvp {self.graph.name}")
         return Staged(graph)
 
     # -- reverse mode ------------------------------------------------------------------------------------------------------
@@ -129,16 +135,19 @@ class Staged:
         specs = self.graph.out_specs
 
         def pull(cts):
-            live = [np.zeros(s.shape, s.dtype) if ct is None else ct for ct, s in zip(cts, specs, strict=True) if s.dtype.kind in "fc"]
+            live = [np.zeros(s.shape, s.dtype) if ct is None else ct for ct,
+                    s in zip(cts, specs, strict=True) if s.dtype.kind in "fc"]
             return pull_back([*live, *residuals])
 
         parents = [(k, a.node, a.slot) for k, a in enumerate(args) if mine[k]]
         node = Node(_compiled, values, {"pull": pull}, tuple(outs), parents, len(trace.nodes))
         trace.nodes.append(node)
-        return [TapeTensor(trace, o, node, k) if s.dtype.kind in "fc" else o for k, (o, s) in enumerate(zip(outs, specs, strict=True))]
+        return [TapeTensor(trace, o, node, k) if s.dtype.kind in "fc" else o for k,
+                (o, s) in enumerate(zip(outs, specs, strict=True))]
 
     def _reverse(self, needed):
-        """The graph that also returns what the backward pass keeps, the backward pass, and where each kept value comes from:
+        """The graph that also returns what the backward pass keeps, the backward pass, and where each kept value comes
+        from:
         the number of the argument it is, or None for a further result."""
         a, b = GraphTrace(), GraphTrace()
         with a:
@@ -151,16 +160,22 @@ class Staged:
             values = [o if e is None else e.value for o, e in zip(outs, ends, strict=True)]
             with b:
                 cts = [b.input(s._replace(weak=False)) if s.dtype.kind in "fc" else None for s in self.graph.out_specs]
-                seeds = [(e.node, e.slot, ct) for e, ct in zip(ends, cts, strict=True) if e is not None and ct is not None]
+                seeds = [(e.node, e.slot, ct) for e,
+                         ct in zip(ends, cts, strict=True) if e is not None and ct is not None]
                 grads = backward(tape.nodes, seeds, [x.node for x, n in zip(leaves, needed, strict=True) if n])
-                graph = dead_code(b.finish([c for c in cts if c is not None], [g for g in grads if g is not None], f"backward {self.graph.name}"))
-            used = {v for e in graph.equations for v in e.inputs if isinstance(v, Var)} | {o for o in graph.outputs if isinstance(o, Var)}
+                graph = dead_code(b.finish([c for c in cts if c is not None], [g for g in grads if g is not None],
+                                           f"backward {self.graph.name}"))
+            used = {v for e in graph.equations for v in e.inputs
+                    if isinstance(v, Var)} | {o for o in graph.outputs if isinstance(o, Var)}
             n_cts = sum(c is not None for c in cts)
             held = [(v, t) for v, t in zip(graph.inputs[n_cts:], b.captured, strict=True) if v in used]
             graph.inputs = graph.inputs[:n_cts] + [v for v, _ in held]
             places = {x.value: k for k, x in enumerate(inputs)}
             kept = [places.get(a.atom(t)) for _, t in held]
-            forward = dead_code(a.finish(inputs, [*values, *[t for (_, t), k in zip(held, kept, strict=True) if k is None]], f"forward {self.graph.name}"))
+            forward = dead_code(a.finish(inputs,
+                                         [*values, *[t for (_, t),
+                                                     k in zip(held, kept,
+                                                              strict=True) if k is None]], f"forward {self.graph.name}"))
         backward_graph = Staged(graph)
         found = [g is not None for g in grads]
 
@@ -175,7 +190,8 @@ class Staged:
 def as_argument(value: Any, spec: Spec) -> Any:
     """`value` in the form in which a program compiled for `spec` takes it: numbers of shape () are scalars."""
     if spec.weak:
-        return value if type(value) in (bool, int, float, complex) else np.asarray(value).item()  # np.float64 is a float, too
+        # np.float64 is a float, too
+        return value if type(value) in (bool, int, float, complex) else np.asarray(value).item()
     if spec.shape == ():
         return np.asarray(value, spec.dtype)[()]
     if type(value) is np.ndarray and value.dtype == spec.dtype:

@@ -70,7 +70,8 @@ class Trace:
         self._specs: dict[Spec, int] = {}
         self._new_specs: list[Any] = []
         code = self._graph(graph)
-        self.key = cache.make_key("program", repr((self._new_specs, code)), np.__version__, sys.version, *native.host_target(),
+        self.key = cache.make_key("program", repr((self._new_specs, code)), np.__version__, sys.version,
+                                  *native.host_target(),
                                   cache.source_stamp("graph", "transforms", "random"))
 
     def _graph(self, graph: Graph) -> Any:
@@ -159,7 +160,9 @@ def _is_ours(f: Any) -> bool:
     """Whether what `f` does is fixed by the sources of the core, NumPy's version and its name."""
     if isinstance(f, (types.FunctionType, types.MethodType)):
         return (f.__module__ or "").startswith("triskele.core.")
-    return f is None or isinstance(f, (str, np.ufunc, types.BuiltinFunctionType)) or (getattr(f, "__module__", None) or "").startswith("numpy")
+    return f is None or isinstance(
+        f, (str, np.ufunc, types.BuiltinFunctionType)
+    ) or (getattr(f, "__module__", None) or "").startswith("numpy")
 
 
 class _Pickler(pickle.Pickler):
@@ -212,7 +215,8 @@ def save(trace: Trace | None, record: Record) -> None:
     file = io.BytesIO()
     try:
         _Pickler(file, trace).dump(record)
-    except (pickle.PicklingError, AttributeError, TypeError, KeyError) as reason:  # a host call with a parameter of its own making
+    # a host call with a parameter of its own making
+    except (pickle.PicklingError, AttributeError, TypeError, KeyError) as reason:
         _log.debug("not stored: %s", reason)
         return
     cache.put(trace.key, file.getvalue())

@@ -23,7 +23,9 @@ class _Update:
     """The operand that the result may take the place of."""
 
     def accepts(self, eqn: Equation) -> bool:
-        return all(supported(a.spec.dtype) for a in eqn.inputs) and eqn.inputs[0].spec.size > 0 and eqn.inputs[1].spec.dtype == eqn.inputs[0].spec.dtype
+        return all(
+            supported(a.spec.dtype) for a in eqn.inputs
+        ) and eqn.inputs[0].spec.size > 0 and eqn.inputs[1].spec.dtype == eqn.inputs[0].spec.dtype
 
     def scratch(self, unit: Unit, eqn: Equation) -> dict:
         return {}
@@ -75,7 +77,8 @@ class _Update:
         unit.module.declares |= b.declares
         parameters = ["ptr noalias %out", *[f"ptr noalias %q{k}" for k in range(len(operands))]]
         tail = [f"  %failed = load i64, ptr {flag}", "  ret i64 %failed"] if flag else ["  ret i64 0"]
-        unit.module.functions += [f"define internal i64 @{name}({', '.join(parameters)}) #0 {{", "entry:", *b.render(), *tail, "}"]
+        unit.module.functions += [f"define internal i64 @{name}({', '.join(parameters)}) #0 {{", "entry:", *b.render(),
+                                  *tail, "}"]
         failed = unit.ins(f"call i64 @{name}({', '.join(f'ptr {p}' for p in [target, *operands])})")
         unit.module.bytes += 2 * eqn.inputs[1].spec.nbytes
         if flag:
@@ -112,7 +115,8 @@ class _SliceUpdate(_Update):
 
     def places(self, b, eqn, index, read):
         rest = iter(index)
-        return [b.index(e) if type(e) is int else b.add(b.mul(next(rest), b.index(e[1])), b.index(e[0])) for e in eqn.params["index"]]
+        return [b.index(e) if type(e) is int else b.add(b.mul(next(rest), b.index(e[1])),
+                                                        b.index(e[0])) for e in eqn.params["index"]]
 
 
 def linear(b: Builder, index, shape):

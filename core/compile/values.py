@@ -18,7 +18,8 @@ class NotEmittable(Exception):
 
 def supported(dtype: np.dtype) -> bool:
     """Whether values of `dtype` can live in native code."""
-    return dtype.kind in "biu" or (dtype.kind == "f" and dtype.itemsize in (4, 8)) or (dtype.kind == "c" and dtype.itemsize in (8, 16))
+    return dtype.kind in "biu" or (dtype.kind == "f"
+                                   and dtype.itemsize in (4, 8)) or (dtype.kind == "c" and dtype.itemsize in (8, 16))
 
 
 def llvm_type(dtype: np.dtype) -> str:

@@ -139,7 +139,8 @@ def _checked_input(spec: InputSpec) -> InputSpec:
     return spec
 
 
-# ------------------------------------------------------------------------------------------ through ctypes: any platform
+# ------------------------------------------------------------------------------------------ through ctypes: any
+# platform
 
 
 def _ctypes_caller(module, inputs, outputs, scratch_bytes, release_gil, scalars):
@@ -224,14 +225,14 @@ class _Input(ctypes.Structure):
     _fields_ = [
         ("kind", ctypes.c_int64), ("type", ctypes.c_void_p), ("descr", ctypes.c_void_p), ("rank", ctypes.c_int64),
         ("dims", ctypes.c_void_p), ("nbytes", ctypes.c_int64), ("flags", ctypes.c_int64), ("donated", ctypes.c_int64),
-    ]  # fmt: skip
+    ]
 
 
 class _Output(ctypes.Structure):
     _fields_ = [
         ("mode", ctypes.c_int64), ("descr", ctypes.c_void_p), ("rank", ctypes.c_int64), ("dims", ctypes.c_void_p),
         ("donor", ctypes.c_int64),
-    ]  # fmt: skip
+    ]
 
 
 class _Table(ctypes.Structure):
@@ -240,7 +241,7 @@ class _Table(ctypes.Structure):
         ("arena", ctypes.c_void_p), ("arena_bytes", ctypes.c_int64), ("arena_in_use", ctypes.c_int64),
         ("miss", ctypes.c_void_p), ("raiser", ctypes.c_void_p), ("array_type", ctypes.c_void_p),
         ("inputs", ctypes.c_void_p), ("outputs", ctypes.c_void_p), ("n_donated", ctypes.c_int64),
-    ]  # fmt: skip
+    ]
 
 
 class _MethodDef(ctypes.Structure):
@@ -279,9 +280,10 @@ def _native_caller(module, inputs, outputs, scratch_bytes, release_gil, scalars)
     table = _Table(
         module.address("main"), len(inputs), len(outputs), release_gil, arena, scratch_bytes, 0, id(MISS), id(keep[3]),
         id(np.ndarray), ctypes.addressof(in_records), ctypes.addressof(out_records), sum(s.donated for s in inputs),
-    )  # fmt: skip
+    )
     method = _method()  # kept below: of two threads that make it at once, one has its own, which the cache forgets
-    owner = (ctypes.addressof(table), table, method, *keep)  # the C function's `self`: address first, then what must stay alive
+    # the C function's `self`: address first, then what must stay alive
+    owner = (ctypes.addressof(table), table, method, *keep)
     return _new_function(ctypes.addressof(method), owner, None)
 
 

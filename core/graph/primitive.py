@@ -52,7 +52,8 @@ class Primitive:
         self.name, self.impl, self.spec, self.multiple, self.kind = name, impl, spec, multiple, kind
         self.emit, self.pull, self.flops, self.differentiable = emit, pull, flops, differentiable
         self.samples, self.domain = samples, domain
-        self.loop: Callable | None = None  # elementwise: loop(*specs) -> dtypes of the inputs and of the output inside the loop
+        # elementwise: loop(*specs) -> dtypes of the inputs and of the output inside the loop
+        self.loop: Callable | None = None
         self.vjps: tuple[Callable | None, ...] | None = None
         self.vjp_all: Callable | None = None
         self.jvps: tuple[Any, ...] | None = None
@@ -61,14 +62,16 @@ class Primitive:
         self.taped: Callable | None = None
         self.view = self.may_copy = False  # see defview
         self.write_back: Callable | None = None
-        self.depends: Callable | None = None  # control flow: depends(which inputs have derivatives, **params) -> which outputs may
+        # control flow: depends(which inputs have derivatives, **params) -> which outputs may
+        self.depends: Callable | None = None
         PRIMITIVES[name] = self
 
     def __repr__(self):
         return f"<primitive {self.name}>"
 
     def defvjp(self, *rules: Callable | None) -> None:
-        """One rule per argument: ``rule(ct, out, *args, **params) -> cotangent of that argument`` (None: no derivative).
+        """One rule per argument: ``rule(ct, out, *args, **params) -> cotangent of that argument`` (None: no
+        derivative).
 
         For elementwise primitives the cotangent may have the broadcast shape: it is summed back to the argument's.
         A rule may return `Sparse` (see transforms.grad) for a cotangent that touches few elements.
@@ -76,7 +79,8 @@ class Primitive:
         self.vjps = rules
 
     def defjvp(self, *rules: Any) -> None:
-        """One rule per argument: ``rule(t, out, *args, **params) -> tangent of the output``, linear in `t`; they are summed.
+        """One rule per argument: ``rule(t, out, *args, **params) -> tangent of the output``, linear in `t`; they are
+        summed.
 
         None: no derivative. The string ``"same"``: linear in that argument, the primitive itself applied to `t`.
         """
@@ -91,10 +95,11 @@ class Primitive:
         return rule
 
     def deftaped(self, rule: Callable) -> Callable:
-        """``rule(args, needed, **params) -> (out, pullback)``: for operations whose forward pass is to keep values for the backward pass.
+        """``rule(args, needed, **params) -> (out, pullback)``: for operations whose forward pass is to keep values for
+        the backward pass.
 
-        It takes the place of a vjp rule. ``pullback(ct) -> list`` with one cotangent per argument (None where not `needed`);
-        with `multiple`, entries of `ct` may be None (zero). The pull-back may be called many times.
+        It takes the place of a vjp rule. ``pullback(ct) -> list`` with one cotangent per argument (None where not
+        `needed`); with `multiple`, entries of `ct` may be None (zero). The pull-back may be called many times.
         """
         self.taped = rule
         return rule
@@ -113,7 +118,8 @@ class Primitive:
         return rule
 
     def defview(self, write_back: Callable | None = None, *, may_copy: bool = False) -> None:
-        """NumPy's result is a view of the argument: ``write_back(x, new, **params)`` is `x` once the view has become `new`.
+        """NumPy's result is a view of the argument: ``write_back(x, new, **params)`` is `x` once the view has become
+        `new`.
 
         Without `write_back` the view is read-only. With `may_copy`, NumPy copies where strides cannot say it.
         """

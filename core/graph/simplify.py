@@ -89,7 +89,9 @@ class Rewriter:
         found = self._uniform.get(id(value))
         if found is None:
             first = value[(0,) * value.ndim]
-            same_value = not any(value.strides) or (bool((value == first).all()) and bool((np.signbit(np.real(value)) == np.signbit(np.real(first))).all()))
+            same_value = not any(value.strides) or (
+                bool((value == first).all()) and bool((np.signbit(np.real(value)) == np.signbit(np.real(first))).all())
+            )
             result = self.apply("broadcast_to", Const(first), shape=value.shape) if same_value else atom
             found = self._uniform[id(value)] = (result, value)  # the array is kept, its id stays its own
         return found[0]
@@ -99,7 +101,8 @@ class Rewriter:
         if primitive.kind == "call":
             inner = params["graph"]
             return self.run(inner, dict(zip(inner.inputs, inputs, strict=True)))
-        if primitive.name in LOOPS and (rewritten := LOOPS[primitive.name](self, primitive, inputs, params, specs, source)) is not None:
+        if primitive.name in LOOPS and (rewritten := LOOPS[primitive.name](self, primitive, inputs, params, specs,
+                                                                           source)) is not None:
             return rewritten
         return self.add(primitive, inputs, params, specs, source)
 
@@ -233,7 +236,8 @@ def _(r, eqn):
     if type(d) is float and d and np.isfinite(d) and eqn.outputs[0].spec.dtype.kind == "f":
         mantissa, exponent = np.frexp(d)
         if abs(mantissa) == 0.5 and abs(int(exponent)) < 100:  # a power of two: its reciprocal is exact
-            return r.equation(PRIMITIVES["multiply"], [x, Const(1 / d, y.spec) if y.spec.shape == () else y], {}, [eqn.outputs[0].spec], eqn.source)[0] if y.spec.shape == () else None
+            return r.equation(PRIMITIVES["multiply"], [x, Const(1 / d, y.spec) if y.spec.shape == () else y], {},
+                              [eqn.outputs[0].spec], eqn.source)[0] if y.spec.shape == () else None
     return None
 
 

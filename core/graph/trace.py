@@ -25,7 +25,8 @@ from ..views import connect, in_c_order, own_array
 from .graph import Const, Equation, Graph, Source, Spec, Var, spec_of
 from .primitive import Primitive
 
-_CORE = tuple({str(Path(__file__).parents[1]), str(Path(__file__).resolve().parents[1])})  # as installed, and behind links
+# as installed, and behind links
+_CORE = tuple({str(Path(__file__).parents[1]), str(Path(__file__).resolve().parents[1])})
 _NOT_THE_USERS = (*_CORE, *[str(Path(np.__file__).parents[1] / n) for n in ("numpy", "scipy")])
 
 
@@ -34,7 +35,8 @@ class _State(threading.local):
     stage: Any = None  # the graph into which operations go even when all their Tensors are from outer transforms
     floor = 0  # its level
     recording = 0  # how many graphs are being recorded
-    frozen = 0  # the level of the loop body that is being recorded: what is outside must not change, the body runs many times
+    # the level of the loop body that is being recorded: what is outside must not change, the body runs many times
+    frozen = 0
     source: Source | None = None  # of the equation that is being run again
 
 
@@ -78,7 +80,8 @@ class Trace:
         """Raise a TracerError if values of this transform cannot be assigned into at the moment."""
         if self.level < _state.frozen:
             raise TracerError(
-                f"x[i] = v: the body of a loop on traced values assigns into an array from outside of the loop, at {user_source()} "
+                f"x[i] = v: the body of a loop on traced values assigns into an array from outside of the loop, at "
+                f"{user_source()} "
                 "(assign into it by its own name, as y[i, j] = v, or make it part of the loop's carry)"
             )
 
@@ -88,11 +91,13 @@ def _what_numpy_hides(error: Exception) -> TracerError | None:
     if type(error) is ValueError and isinstance(error.__cause__, TracerError):
         return TracerError(
             "plain[i] = v: a traced value cannot be put into a plain array "
-            "(make the array with np.zeros_like(x) of a traced x or np.zeros(shape, like=x), or collect the values with np.stack)"
+            "(make the array with np.zeros_like(x) of a traced x or np.zeros(shape, like=x), or collect the values "
+            "with np.stack)"
         )
     if type(error) is RecursionError:
         return TracerError(
-            "recursion: it went on until Python's stack was full; a traced condition cannot end it, since both branches are traced "
+            "recursion: it went on until Python's stack was full; a traced condition cannot end it, since both "
+            "branches are traced "
             "(write it as a loop: while, or core.while_loop; name an argument that decides in static_argnames)"
         )
     if type(error) is TypeError and "single integer, got 'Tensor(" in str(error):
@@ -145,7 +150,9 @@ def user_source() -> Source | None:
 
 
 def _tell_where(error: Exception, traceback: Any) -> None:
-    """Add a note to an error that does not say it: the user's line behind it, and what was called there with which arrays."""
+    """Add a note to an error that does not say it: the user's line behind it, and what was called there with which
+    arrays.
+    """
     source, called = user_source(), None
     while traceback is not None:
         code, values = traceback.tb_frame.f_code, traceback.tb_frame.f_locals
@@ -224,17 +231,23 @@ class GraphTensor(Tensor):
         raise TracerError(
             f"{what}: {self!r} has no value yet, at {user_source()} "
             "(under jit, plain if/while/for are converted automatically where the source is available; "
-            "elsewhere use np.where, core.cond or core.while_loop, or static_argnames for an argument that is not an array)"
+            "elsewhere use np.where, core.cond or core.while_loop, or static_argnames for an argument that is not an "
+            "array)"
         )
 
 
 def is_spread(x: Any) -> bool:
-    """Return True if a traced `x` refers to one element in several places, so that its copies in order K are not row by row."""
+    """Return True if a traced `x` refers to one element in several places, so that its copies in order K are not row by
+    row.
+    """
     return isinstance(x, GraphTensor) and x.ndim > 1 and bool(x._in_c_order()) and x.value in x._trace.spread
 
 
 class GraphTrace(Trace):
-    """Records operations as equations. Tensors of outer transforms that the function closes over become extra inputs."""
+    """Records operations as equations.
+
+    Tensors of outer transforms that the function closes over become extra inputs.
+    """
 
     __slots__ = ("equations", "captured", "unordered", "spread", "_captured_vars", "_consts", "_followed")
 
@@ -243,7 +256,8 @@ class GraphTrace(Trace):
         self.equations: list[Equation] = []
         self.captured: list[Any] = []
         self.unordered: set[Any] = set()  # variables whose elements NumPy may not have row by row in memory
-        self.spread: set[Any] = set()  # those that refer to one element in several places; NumPy's copies have other orders
+        # those that refer to one element in several places; NumPy's copies have other orders
+        self.spread: set[Any] = set()
         self._followed = 0  # the equations that this is known of
         self._captured_vars: dict[Any, Var] = {}
         self._consts: dict[int, tuple[weakref.ref, Const]] = {}
@@ -263,12 +277,14 @@ class GraphTrace(Trace):
         return GraphTensor(self, self.atom(value))
 
     def atom(self, value: Any) -> Var | Const:
-        if isinstance(value, GraphTensor) and (value._trace is self or type(value.value) is Const):  # a constant is one everywhere
+        # a constant is one everywhere
+        if isinstance(value, GraphTensor) and (value._trace is self or type(value.value) is Const):
             return value.value
         if isinstance(value, Tensor):
             if not value._trace.alive and isinstance(value, GraphTensor) and value.level >= self.level:
                 raise EscapedTensorError(
-                    f"{value!r} was kept from a transform that has ended (return it from the function instead of storing it)"
+                    f"{value!r} was kept from a transform that has ended (return it from the function instead of "
+                    f"storing it)"
                 )
             key = value._identity()
             if key not in self._captured_vars:
@@ -297,7 +313,8 @@ class GraphTrace(Trace):
     def process(self, primitive, args, params):
         if not self.alive:
             raise EscapedTensorError(
-                f"{primitive.name}: a traced value was used after its transform had ended (return it instead of storing it), at {user_source()}"
+                f"{primitive.name}: a traced value was used after its transform had ended (return it instead of "
+                f"storing it), at {user_source()}"
             )
         try:
             if primitive.loop is not None and any(type(a) is int for a in args):
@@ -318,7 +335,8 @@ class GraphTrace(Trace):
     def in_c_order(self, atom: Var | Const) -> bool:
         """Return True if NumPy surely has the value row by row in memory: no operation behind it has moved axes."""
         for e in self.equations[self._followed :]:
-            if e.primitive.name == "broadcast_to" or (e.primitive.write_back is not None and not self.spread.isdisjoint(e.inputs)):
+            if e.primitive.name == "broadcast_to" or (e.primitive.write_back is not None
+                                                      and not self.spread.isdisjoint(e.inputs)):
                 self.spread.update(e.outputs)
             if e.primitive.name == "transpose" or not all(self._row_by_row(a) for a in e.inputs):
                 self.unordered.update(v for v in e.outputs if sum(n > 1 for n in v.spec.shape) > 1)
@@ -365,7 +383,8 @@ def _fitting(primitive: Primitive, args: Sequence[Any]) -> list[Any]:
     return out
 
 
-def make_graph(f: Callable[..., Any], specs: Sequence[Spec], name: str = "graph", stage: bool = False, loop: bool = False) -> tuple[Graph, list[Any]]:
+def make_graph(f: Callable[..., Any], specs: Sequence[Spec], name: str = "graph", stage: bool = False,
+               loop: bool = False) -> tuple[Graph, list[Any]]:
     """Record ``f(*tensors) -> sequence of values`` into a graph.
 
     With `stage`, operations on captured Tensors alone are recorded too (a branch that may not be taken); otherwise they

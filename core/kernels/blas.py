@@ -16,7 +16,8 @@ import numpy as np
 
 from . import blocks, conv, gemm, native, threads
 
-__all__ = ["PREFIXES", "address", "convolution_definitions", "convolution_tile", "definitions", "packed", "set_blas_threads", "signature"]
+__all__ = ["PREFIXES", "address", "convolution_definitions", "convolution_tile", "definitions", "packed",
+           "set_blas_threads", "signature"]
 
 PREFIXES = ("blas.", "lapack.", "tsk.gemm.", "tsk.pack.", "tsk.conv.")
 _TYPES = {"f32": ("float", "s", 1), "f64": ("double", "d", 1), "c64": ("float", "c", 2), "c128": ("double", "z", 2)}
@@ -55,8 +56,8 @@ def definitions() -> str:
 def packed(name: str, n: int, k: int) -> tuple[int, int] | None:
     """How op(B)[k, n] is kept for many products, or None where that gains nothing: (columns, elements in all).
 
-    ``tsk.pack.f64(i64 n, i64 k, ptr B, i64 ldb, i1 transB, ptr out)`` writes it; ``tsk.gemm.f64`` takes it in place of B
-    with -columns for ldb.
+    ``tsk.pack.f64(i64 n, i64 k, ptr B, i64 ldb, i1 transB, ptr out)`` writes it; ``tsk.gemm.f64`` takes it in place of
+    B with -columns for ldb.
     """
     return gemm.packed_size(n, k, _tile(_OWN[name])) if name in _OWN and n >= 16 else None
 

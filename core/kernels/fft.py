@@ -1,7 +1,8 @@
 """Fourier transforms for compiled loops: 16 lines at once in the lanes of vectors, float32 or float64.
 
-Lengths with no prime factor beyond 7 (`next_length`) are quick; another prime p takes p operations an element. Complex vectors are two real vectors of 16 lanes; `transform`
-takes 16 lines whose elements lie at any stride. A real three-dimensional array is transformed plane by plane:
+Lengths with no prime factor beyond 7 (`next_length`) are quick; another prime p takes p operations an element. Complex
+vectors are two real vectors of 16 lanes; `transform` takes 16 lines whose elements lie at any stride. A real
+three-dimensional array is transformed plane by plane:
 
 - a plane x is `rows`: element (y, z) at ``z * row + y``, so that the lanes run over y;
 - `plane_forward` transforms along z, transposes, transforms along y and writes the plane's half spectrum, in which the
@@ -28,7 +29,8 @@ from . import simd
 from .fft_passes import LANES, RADICES, compile_transform, constants, transform, transpose
 from .njit import inner
 
-__all__ = ["LANES", "OUTER", "Layout", "aligned", "next_length", "passes", "plane_backward", "plane_forward", "transform", "zeros_like"]
+__all__ = ["LANES", "OUTER", "Layout", "aligned", "next_length", "passes", "plane_backward", "plane_forward",
+           "transform", "zeros_like"]
 
 # Numba writes two wrappers for each function, a sixth of the time to compile it: kernels need not the one for C.
 OUTER = {"nogil": True, "no_cfunc_wrapper": True}
@@ -61,7 +63,9 @@ def _radices(n: int) -> list[int]:
 
 
 def passes(n: int, dtype: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Passes of a transform of length `n`, int64 [passes, 4] (radix, blocks, stride, first twiddle), and its constants."""
+    """Passes of a transform of length `n`, int64 [passes, 4] (radix, blocks, stride, first twiddle), and its
+    constants.
+    """
     compile_transform(from_dtype(np.dtype(dtype)))
     table, twiddles = [], [np.zeros(_CONSTANTS)]
     twiddles[0][: len(constants())] = constants()
@@ -113,7 +117,8 @@ class Layout:
         self.blocks = (nz // 2) // LANES + 1
         tiles = -(-ny // (2 * LANES))
         self.row = max(2 * LANES * tiles, -(-(ny + margin) // LANES) * LANES)
-        self.plane = self.blocks * ny * 2 * LANES + LANES  # an odd number of cache lines: lines along x fall in all sets
+        # an odd number of cache lines: lines along x fall in all sets
+        self.plane = self.blocks * ny * 2 * LANES + LANES
         tables = [passes(n, dtype) for n in shape]
         self.passes, self.twiddles = [t[0] for t in tables], [t[1] for t in tables]
         self.sizes = np.array([nx, ny, nz, self.blocks, tiles, self.plane, self.row, 2 * LANES], np.int64)
@@ -141,13 +146,15 @@ def plane_forward(rows, scratch, spectrum, sizes, y_table, y_twiddles, z_table, 
         of = simd.address(rows, tile * wide)
         transform(of, simd.address(of, LANES), row, work, line, simd.address(line, LANES), wide, z_table, z_twiddles)
         for k in range(nz // 2 + 1):
-            _part(simd.address(line, wide * k), simd.address(line, wide * ((nz - k) % nz)), simd.address(parts, k * LANES),
+            _part(simd.address(line, wide * k), simd.address(line, wide * ((nz - k) % nz)),
+                  simd.address(parts, k * LANES),
                   blocks * LANES * LANES)
         for q in range(4):
             _clear(simd.address(parts, q * blocks * LANES * LANES), nz // 2 + 1, blocks * LANES)
             for block in range(blocks):
                 to = ((block * tiles + tile) * 2 + q // 2) * 2 * LANES * LANES + (q % 2) * LANES
-                transpose(simd.address(parts, (q * blocks + block) * LANES * LANES), wide // 2, simd.address(lines, to), wide)
+                transpose(simd.address(parts, (q * blocks + block) * LANES * LANES), wide // 2, simd.address(lines, to),
+                          wide)
     for block in range(blocks):
         of = simd.address(lines, block * tiles * 4 * LANES * LANES)
         to = simd.address(spectrum, block * ny * wide)
@@ -169,7 +176,8 @@ def plane_backward(spectrum, scratch, rows, sizes, y_table, y_twiddles, z_table,
         for q in range(4):
             for block in range(blocks):
                 of = ((block * tiles + tile) * 2 + q // 2) * 2 * LANES * LANES + (q % 2) * LANES
-                transpose(simd.address(lines, of), wide, simd.address(parts, (q * blocks + block) * LANES * LANES), wide // 2)
+                transpose(simd.address(lines, of), wide, simd.address(parts, (q * blocks + block) * LANES * LANES),
+                          wide // 2)
         for k in range(nz // 2 + 1):
             _join(simd.address(parts, k * LANES), blocks * LANES * LANES, simd.address(line, wide * k),
                   simd.address(line, wide * ((nz - k) % nz)), k == (nz - k) % nz)

@@ -95,7 +95,8 @@ class _Lines:
             eighth, u = 8 * k // r, odd[k]
             if eighth % 2:  # (1 - i) / sqrt(2)
                 a, b = u
-                u = self.scale(self.number(self.table, 0), (self.b.fadd(a, b, flags=FLAGS), self.b.fsub(b, a, flags=FLAGS)))
+                u = self.scale(self.number(self.table, 0),
+                               (self.b.fadd(a, b, flags=FLAGS), self.b.fsub(b, a, flags=FLAGS)))
             pair = (self.add(even[k], u), self.sub(even[k], u)) if eighth < 2 else self.turn(even[k], u)
             low.append(pair[0])
             high.append(pair[1])
@@ -149,7 +150,9 @@ def transform(typingctx, re, im, stride, work, out_re, out_im, out_stride, table
     transform.
     """
     if not isinstance(re, types.CPointer | types.Array) or any(p != re for p in (im, work, out_re, out_im, twiddles)):
-        raise TypingError(f"transform: arrays must be pointers to one dtype, got {re}, {im}, {work}, {out_re}, {out_im}, {twiddles}")
+        raise TypingError(
+            f"transform: arrays must be pointers to one dtype, got {re}, {im}, {work}, {out_re}, {out_im}, {twiddles}"
+        )
     n = types.int64
     sig = types.void(re, im, n, work, out_re, out_im, n, table, twiddles)
 
@@ -179,7 +182,8 @@ def _transform_text(scalar):
         half = builder.mul(builder.and_(k, one), size)
         ends = builder.icmp_signed("==", k, last)
         to = [builder.select(ends, a, b) for a, b in (
-            (out_re, builder.gep(work, [half])), (out_im, builder.gep(work, [builder.add(half, lanes)])), (out_stride, wide))]
+            (out_re, builder.gep(work, [half])), (out_im,
+                                                  builder.gep(work, [builder.add(half, lanes)])), (out_stride, wide))]
         source = [builder.load(v) for v in now]
         _pass(builder, scalar, (*source, *to, radix, blocks, copies, twiddles, builder.gep(twiddles, [at])))
         for v, slot in zip(to, now):
@@ -264,7 +268,8 @@ def transpose(typingctx, of, of_stride, to, to_stride):
     sig = types.void(of, types.int64, to, types.int64)
 
     def codegen(context, builder, sig, args):
-        of, of_stride, to, to_stride = (a if t == types.int64 else start(context, builder, t, a) for t, a in zip(sig.args, args, strict=True))
+        of, of_stride, to, to_stride = (a if t == types.int64 else start(context, builder, t, a) for t,
+                                        a in zip(sig.args, args, strict=True))
         lines, alignment = _Lines(builder, sig.args[0].dtype, None), sig.args[0].dtype.bitwidth // 8
         rows = [builder.load(lines._at(of, builder.mul(I64(k), of_stride)), align=alignment) for k in range(LANES)]
         half = LANES // 2

@@ -1,9 +1,9 @@
 """Row-major matrix products as LLVM IR, for the sizes and layouts where calling BLAS wastes time.
 
-C[m, n] (+)= A[m, k] B[k, n] goes tile by tile: `rows` x `vectors` accumulators stay in registers over a block of k. B is
-copied panel by panel (a tile's columns, contiguous over k), so that a transposed B costs only another copy; A is
-read in place, one broadcast at a time, with any strides, unless its elements are far apart. Each element is one chain of fused multiply-adds in the order
-of k, so that results depend neither on the tiling nor on the number of threads.
+C[m, n] (+)= A[m, k] B[k, n] goes tile by tile: `rows` x `vectors` accumulators stay in registers over a block of k. B
+is copied panel by panel (a tile's columns, contiguous over k), so that a transposed B costs only another copy; A is
+read in place, one broadcast at a time, with any strides, unless its elements are far apart. Each element is one chain
+of fused multiply-adds in the order of k, so that results depend neither on the tiling nor on the number of threads.
 """
 
 import contextlib
@@ -104,8 +104,9 @@ def product(name: str, scalar: str, tile: Tile) -> str:
     """IR of ``@serial.{name}`` and ``@parallel.{name}``, products of `scalar`s.
 
     Both take ``(i64 m, i64 n, i64 k, ptr a, i64 row_stride_a, i64 column_stride_a, ptr b, i64 ldb, i1 transB, ptr c,
-    i64 ldc, i1 accumulate)``, sizes at least 1. Where ldb is negative, b is what ``@tsk.pack.{name}(i64 n, i64 k, ptr b,
-    i64 ldb, i1 transB, ptr out)`` has written, with -ldb columns (`packed_size`). The text needs ``llvm.smin.i64``, ``llvm.smax.i64``, ``llvm.sqrt.f64``, ``llvm.memcpy.p0.p0.i64`` and ``tsk_parallel_for`` declared.
+    i64 ldc, i1 accumulate)``, sizes at least 1. Where ldb is negative, b is what ``@tsk.pack.{name}(i64 n, i64 k, ptr
+    b, i64 ldb, i1 transB, ptr out)`` has written, with -ldb columns (`packed_size`). The text needs ``llvm.smin.i64``,
+    ``llvm.smax.i64``, ``llvm.sqrt.f64``, ``llvm.memcpy.p0.p0.i64`` and ``tsk_parallel_for`` declared.
     """
     heights = [tile.rows >> i for i in range(tile.rows.bit_length())]
     parts = [_kernel(name, scalar, tile.lanes, r, v) for r in heights for v in range(1, tile.vectors + 1)]
@@ -267,7 +268,9 @@ def _copy(code: Code, scalar: str, rows: int, source: str, depth: str, height: s
             value = code.set(f"load {vector}, ptr {code.at(scalar, line, i)}, align {size}")
             code.emit(f"store {vector} {value}, ptr {code.at(scalar, target, code.int('mul', i, slab))}, align {size}")
         there = code.at(scalar, target, code.int("mul", whole, slab))
-        code.emit(f"call void @llvm.memcpy.p0.p0.i64(ptr {there}, ptr {code.at(scalar, line, whole)}, i64 {rest}, i1 false)")
+        code.emit(
+            f"call void @llvm.memcpy.p0.p0.i64(ptr {there}, ptr {code.at(scalar, line, whole)}, i64 {rest}, i1 false)"
+        )
 
 
 def _even(code: Code) -> str:
@@ -312,7 +315,8 @@ def _packed(name: str, scalar: str, tile: Tile) -> str:
         target = code.at(scalar, "%out", code.int("add", code.int("mul", p, n_packed), code.int("mul", even, j)))
         _fill(code, name, scalar, p, depth, j, columns, wide, target)
     code.emit("ret void")
-    return "\n".join([f"define void @tsk.pack.{name}(i64 %n, i64 %k, ptr %b, i64 %ldb, i1 %tb, ptr %out) {{", *code.lines, "}"])
+    return "\n".join([f"define void @tsk.pack.{name}(i64 %n, i64 %k, ptr %b, i64 %ldb, i1 %tb, ptr %out) {{",
+                      *code.lines, "}"])
 
 
 def _serial(name: str, scalar: str, tile: Tile, heights: list[int]) -> str:
@@ -378,7 +382,8 @@ def _serial(name: str, scalar: str, tile: Tile, heights: list[int]) -> str:
                 step = code.set(f"select i1 {partial}, i64 {wide}, i64 %ldc")
                 adds = code.set(f"and i1 {add}, {whole}")
                 code.emit(
-                    f"call void {kernel}(i64 {depth}, ptr {a_tile}, i64 %rs, i64 {cs}, ptr {panel_here}, ptr {target}, i64 {step}, i1 {adds})"
+                    f"call void {kernel}(i64 {depth}, ptr {a_tile}, i64 %rs, i64 {cs}, ptr {panel_here}, ptr {target}, "
+                    f"i64 {step}, i1 {adds})"
                 )
                 with code.when(partial), code.loop("0", height, "1") as r:
                     source = code.at(scalar, edge, code.int("mul", r, wide))
@@ -424,7 +429,9 @@ def _parallel(name: str, scalar: str, tile: Tile) -> str:
     height = code.set(f"select i1 {ready}, i64 {tile.rows}, i64 {units['m']}")
     most_m = code.int("udiv", code.int("add", "%m", code.int("sub", height, 1)), height)
     most_n = code.int("udiv", code.int("add", "%n", units["n"] - 1), units["n"])
-    best_m = code.set(f"select i1 {ready}, i64 {wanted}, i64 {code.int('add', code.set(f'fptosi double {root} to i64'), 1)}")
+    best_m = code.set(
+        f"select i1 {ready}, i64 {wanted}, i64 {code.int('add', code.set(f'fptosi double {root} to i64'), 1)}"
+    )
     cuts_m = code.minimum(best_m, most_m)
     rest = code.int("udiv", code.int("add", wanted, code.int("sub", cuts_m, 1)), cuts_m)
     cuts_n = code.set(f"select i1 {ready}, i64 1, i64 {code.minimum(rest, most_n)}")

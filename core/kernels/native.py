@@ -106,8 +106,8 @@ def has_feature(name: str) -> bool:
 def checked() -> bool:
     """Return True if the environment variable `TRISKELE_CHECKED` is set to 1: then compiled code checks its indices.
 
-    Kernels, SIMD loads and stores raise `IndexError`; programs of `jit` stop the process. Code compiled with and without
-    checks does not share the cache on disk.
+    Kernels, SIMD loads and stores raise `IndexError`; programs of `jit` stop the process. Code compiled with and
+    without checks does not share the cache on disk.
     """
     return os.environ.get("TRISKELE_CHECKED", "0") not in ("", "0")
 
@@ -253,7 +253,8 @@ class Symbols(NamedTuple):
 _NAME = r'@([\w.$-]+|"[^"]+")'
 _DEFINED = re.compile(rf"^define (?!(?:internal|private)\b)[^@\n]*{_NAME}\(", re.MULTILINE)
 _DECLARED = re.compile(rf"^declare [^@\n]*{_NAME}\(", re.MULTILINE)
-_GLOBAL = re.compile(rf"^{_NAME} = (?!(?:internal|private|external|appending)\b)[\w ()]*\b(?:global|constant)\b", re.MULTILINE)
+_GLOBAL = re.compile(rf"^{_NAME} = (?!(?:internal|private|external|appending)\b)[\w ()]*\b(?:global|constant)\b",
+                     re.MULTILINE)
 
 
 def symbols_of(text: str) -> Symbols:
@@ -267,7 +268,9 @@ _object_source: Callable[[str, int, bool], bytes] | None = None
 
 
 def set_object_source(source: Callable[[str, int, bool], bytes]) -> None:
-    """Let `load` get its objects from ``source(text, opt, passes)``: `core.compile` lends its disk cache, a layer above."""
+    """Let `load` get its objects from ``source(text, opt, passes)``: `core.compile` lends its disk cache, a layer
+    above.
+    """
     global _object_source
     _object_source = source
 

@@ -1,12 +1,12 @@
 """The one door to `numba.njit`: `kernel`, `device`, `inner` and `template`.
 
-A *device* function is a formula, an *inner* one a formula that compiled code alone calls, a *template* a loop over formulas
-that is always inlined, a *kernel* takes arrays and is cached on disk. All are lazy: decorating costs nothing, and Numba
-is imported when a function is first called, or first met inside another compiled function.
+A *device* function is a formula, an *inner* one a formula that compiled code alone calls, a *template* a loop over
+formulas that is always inlined, a *kernel* takes arrays and is cached on disk. All are lazy: decorating costs nothing,
+and Numba is imported when a function is first called, or first met inside another compiled function.
 
 Numba's own cache checks only the file that a kernel stands in, so it returns stale code when a function that the
-kernel calls is edited elsewhere. Ours is stamped with a hash of all sources of the suite that the file imports, directly
-or through others.
+kernel calls is edited elsewhere. Ours is stamped with a hash of all sources of the suite that the file imports,
+directly or through others.
 
 Examples
 --------
@@ -53,7 +53,9 @@ FASTMATH = frozenset({"contract", "arcp", "nsz", "afn"})
 
 @cache
 def source_stamp(path: str) -> bytes:
-    """Hash of the source file at `path`, and of every file of the suite or of its own package that it imports, directly or not."""
+    """Hash of the source file at `path`, and of every file of the suite or of its own package that it imports, directly
+    or not.
+    """
     found, waiting = set(), {Path(path)}
     while waiting:
         found |= waiting
@@ -82,7 +84,9 @@ def _source(path: Path) -> tuple[bytes, frozenset[Path]]:
 
 
 def _place(path: Path, dots: str, home: str) -> Path | None:
-    """The folder, or the file without its suffix, that an import statement in `path` names; None if it is somebody else's."""
+    """The folder, or the file without its suffix, that an import statement in `path` names; None if it is somebody
+    else's.
+    """
     parts = home.split(".") if home else []
     if dots:
         return path.parents[len(dots) - 1].joinpath(*parts)
@@ -90,7 +94,9 @@ def _place(path: Path, dots: str, home: str) -> Path | None:
 
 
 def _homes(place: Path, name: str) -> tuple[set[Path], str]:
-    """The files that `name`, imported from `place`, may come from, and the place and name of its definition where known."""
+    """The files that `name`, imported from `place`, may come from, and the place and name of its definition where
+    known.
+    """
     inner, file = place / name, place.with_suffix(".py")
     if place.is_dir():
         if inner.with_suffix(".py").exists():
@@ -123,7 +129,8 @@ def _face(path: Path) -> dict[str, tuple[Path, str]]:
             if node.names[0].name == "*":
                 return {}
             bound.update({a.asname or a.name: (place, a.name) for a in node.names if place is not None})
-        elif not (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)) and "__all__" not in ast.unparse(node):
+        elif not (isinstance(node, ast.Expr)
+                  and isinstance(node.value, ast.Constant)) and "__all__" not in ast.unparse(node):
             return {}
     return bound
 
@@ -133,7 +140,8 @@ _log = logging.getLogger(__name__)
 
 
 def _digest(path, content):
-    return hashlib.blake2b(content, digest_size=_DIGEST, key=hashlib.blake2b(os.path.basename(path).encode(), digest_size=16).digest()).digest()
+    return hashlib.blake2b(content, digest_size=_DIGEST,
+                           key=hashlib.blake2b(os.path.basename(path).encode(), digest_size=16).digest()).digest()
 
 
 @cache
@@ -153,8 +161,9 @@ def _owner(path):
 def _cache_class() -> type:
     """A Numba function cache with our stamp, in which a failing disk only costs time.
 
-    Files begin with a digest of their name and content, and nothing is unpickled that has another one, that lies in a folder in
-    which others may write, or that belongs to somebody other than this user, root and the owner of the source.
+    Files begin with a digest of their name and content, and nothing is unpickled that has another one, that lies in a
+    folder in which others may write, or that belongs to somebody other than this user, root and the owner of the
+    source.
     """
     from numba.core.caching import FunctionCache, IndexDataCacheFile
 
@@ -163,7 +172,8 @@ def _cache_class() -> type:
 
         def _content(self, path):
             with open(path, "rb") as file:
-                if not only_ours(os.stat(self._cache_path), self.owner) or not only_ours(os.fstat(file.fileno()), self.owner):
+                if not only_ours(os.stat(self._cache_path),
+                                 self.owner) or not only_ours(os.fstat(file.fileno()), self.owner):
                     _warn(self._cache_path)
                     raise PermissionError(path)
                 digest, content = file.read(_DIGEST), file.read()
@@ -228,8 +238,9 @@ def _cache_class() -> type:
 def _function_type() -> type:
     """The Numba type of our functions: a dispatcher that is passed to other functions as a null pointer.
 
-    Numba embeds the address of a dispatcher that is passed as a value, which only code that boxes the value would read. Whether LLVM
-    removes the embedded address depends on what it inlines, and that on the processor. A kernel that keeps one cannot be cached.
+    Numba embeds the address of a dispatcher that is passed as a value, which only code that boxes the value would read.
+    Whether LLVM removes the embedded address depends on what it inlines, and that on the processor. A kernel that keeps
+    one cannot be cached.
     """
     from numba import types
     from numba.core.datamodel import models, register_default

@@ -1,7 +1,8 @@
-"""Scratch memory for the chunks of a parallel loop: as many slots as chunks may run at once, each used by one at a time.
+"""Scratch memory for the chunks of a parallel loop: as many slots as chunks may run at once, each used by one at a
+time.
 
-A chunk takes the lowest free slot, so that a single thread finds its scratch in the cache, chunk after chunk. What a slot
-holds when it is taken is open, and no result may depend on it.
+A chunk takes the lowest free slot, so that a single thread finds its scratch in the cache, chunk after chunk. What a
+slot holds when it is taken is open, and no result may depend on it.
 
 Examples
 --------
@@ -50,7 +51,8 @@ def take_slot(typingctx, slots):
     _check(slots, "take_slot")
 
     def codegen(context, builder, sig, args):
-        n = builder.udiv(cgutils.unpack_tuple(builder, context.make_array(sig.args[0])(context, builder, args[0]).shape)[0],
+        n = builder.udiv(cgutils.unpack_tuple(builder,
+                                              context.make_array(sig.args[0])(context, builder, args[0]).shape)[0],
                          _I64(SPACING))
         before = builder.block
         search, taken = builder.append_basic_block("search"), builder.append_basic_block("taken")

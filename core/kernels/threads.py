@@ -1,10 +1,10 @@
 """One pool of threads for everything that is compiled, in machine code and asleep when idle.
 
-``void tsk_parallel_for(ptr fn, ptr ctx, i64 n)`` runs ``fn(ctx, chunk)`` for chunk = 0 ... n - 1. The caller takes part;
-chunks are handed out by an atomic counter, so that who runs which is open, but what a chunk is depends on the caller
-alone: results do not depend on the number of threads. A call that finds the pool at work (from inside a chunk, or from
-another Python thread) runs serially. Workers start at the first parallel call, again after a fork, and sleep on a
-condition variable between calls. Before they sleep they look out for the next call for a bounded time, fewer each
+``void tsk_parallel_for(ptr fn, ptr ctx, i64 n)`` runs ``fn(ctx, chunk)`` for chunk = 0 ... n - 1. The caller takes
+part; chunks are handed out by an atomic counter, so that who runs which is open, but what a chunk is depends on the
+caller alone: results do not depend on the number of threads. A call that finds the pool at work (from inside a chunk,
+or from another Python thread) runs serially. Workers start at the first parallel call, again after a fork, and sleep on
+a condition variable between calls. Before they sleep they look out for the next call for a bounded time, fewer each
 time that none comes: a pool that spins on takes the processor from those that compute.
 """
 
@@ -23,8 +23,8 @@ from . import native
 __all__ = ["address", "body", "for_numba", "get_threads", "parallel_for", "set_threads"]
 
 _MOST_THREADS = 1024
-# Turns of waiting awake. With a core to spare two chunks of 10.7 (36) us took 11.9 (37) us; on a busy machine nothing is
-# gained and little lost (21.9, 72.6), and without looking out 21.8 (72) was seen, but never on an idle machine.
+# Turns of waiting awake. With a core to spare two chunks of 10.7 (36) us took 11.9 (37) us; on a busy machine nothing
+# is gained and little lost (21.9, 72.6), and without looking out 21.8 (72) was seen, but never on an idle machine.
 _SPIN = 1500
 _lock = threading.RLock()
 _threads: int | None = None
@@ -104,7 +104,8 @@ def for_numba():
 
 @cache
 def body(kernel, dtype: str = "int64") -> int:
-    """Address of a kernel (context, chunk), as `parallel_for` takes it; the first call compiles it, or loads it from disk.
+    """Address of a kernel (context, chunk), as `parallel_for` takes it; the first call compiles it, or loads it from
+    disk.
 
     Parameters
     ----------

@@ -41,7 +41,8 @@ class MultiHeadAttention:
         """Fresh weights; `heads` must divide `n_features`."""
         if n_features % heads:
             raise ValueError(f"MultiHeadAttention: heads must divide n_features, got {heads} for {n_features}")
-        q, k, v, o = [Linear.init(part, n_features, n_features, initialiser=glorot_uniform, dtype=dtype) for part in random.split(key, 4)]
+        q, k, v, o = [Linear.init(part, n_features, n_features, initialiser=glorot_uniform,
+                                  dtype=dtype) for part in random.split(key, 4)]
         return cls(q, k, v, o, heads)
 
     def __call__(self, x, context=None, mask=None):

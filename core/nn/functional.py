@@ -59,7 +59,8 @@ def cross_entropy(logits, labels):
     """
     if np.shape(labels) != np.shape(logits)[:-1]:
         raise ValueError(
-            f"cross_entropy: labels must have the shape of logits without its last axis, {np.shape(logits)[:-1]}, got {np.shape(labels)}"
+            f"cross_entropy: labels must have the shape of logits without its last axis, {np.shape(logits)[:-1]}, got "
+            f"{np.shape(labels)}"
         )
     return -np.mean(np.take_along_axis(log_softmax(logits), labels[..., None], axis=-1))
 
@@ -67,5 +68,6 @@ def cross_entropy(logits, labels):
 def mean_squared_error(prediction, target):
     """Mean of (prediction - target)²; the shapes must be equal (broadcasting here is nearly always a mistake)."""
     if np.shape(prediction) != np.shape(target):
-        raise ValueError(f"mean_squared_error: prediction and target must have one shape, got {np.shape(prediction)} and {np.shape(target)}")
+        raise ValueError(f"mean_squared_error: prediction and target must have one shape, got {np.shape(prediction)} "
+                         f"and {np.shape(target)}")
     return np.mean((prediction - target) ** 2)

@@ -1,4 +1,6 @@
-"""Feed-forward layers. A layer is a frozen dataclass of arrays: a tree, so every transform and optimiser takes it whole.
+"""Feed-forward layers.
+
+A layer is a frozen dataclass of arrays: a tree, so every transform and optimiser takes it whole.
 
 ``Layer.init(key, ...)`` makes one with fresh weights, ``layer(x)`` applies it. Batches are leading axes.
 """
@@ -47,7 +49,8 @@ class Linear:
     bias: Any = None  # [n_out]
 
     @classmethod
-    def init(cls, key, n_in: int, n_out: int, *, bias: bool = True, initialiser: Initialiser = lecun_normal, dtype=np.float32) -> Linear:
+    def init(cls, key, n_in: int, n_out: int, *, bias: bool = True, initialiser: Initialiser = lecun_normal,
+             dtype=np.float32) -> Linear:
         """Fresh weights; the bias starts at zero."""
         return cls(initialiser(key, (n_in, n_out), dtype), np.zeros(n_out, dtype) if bias else None)
 
@@ -72,13 +75,15 @@ class MLP:
     activation: Callable = static(default=np.tanh)
 
     @classmethod
-    def init(cls, key, sizes: list[int], *, activation: Callable = np.tanh, initialiser: Initialiser = lecun_normal, dtype=np.float32) -> MLP:
+    def init(cls, key, sizes: list[int], *, activation: Callable = np.tanh, initialiser: Initialiser = lecun_normal,
+             dtype=np.float32) -> MLP:
         """`sizes` are the widths from input to output."""
         if len(sizes) < 2:
             raise ValueError(f"MLP: sizes must name at least input and output width, got {sizes}")
         keys = random.split(key, len(sizes) - 1)
         layers = [
-            Linear.init(k, a, b, initialiser=initialiser, dtype=dtype) for k, a, b in zip(keys, sizes[:-1], sizes[1:], strict=True)
+            Linear.init(k, a, b, initialiser=initialiser,
+                        dtype=dtype) for k, a, b in zip(keys, sizes[:-1], sizes[1:], strict=True)
         ]
         return cls(tuple(layers), activation)
 
@@ -115,7 +120,8 @@ class Conv:
     groups: int = static(default=1)
 
     @classmethod
-    def init(cls, key, rank: int, channels_in: int, channels_out: int, window: int | tuple[int, ...], *, stride: int | tuple[int, ...] = 1,
+    def init(cls, key, rank: int, channels_in: int, channels_out: int, window: int | tuple[int, ...], *,
+             stride: int | tuple[int, ...] = 1,
              padding: Any = "same", dilation: int | tuple[int, ...] = 1, groups: int = 1, bias: bool = True,
              initialiser: Initialiser = he_normal, dtype=np.float32) -> Conv:
         """Fresh weights; numbers stand for the same value along each of the `rank` axes."""
@@ -127,12 +133,15 @@ class Conv:
             return v
 
         if channels_in % groups or channels_out % groups:
-            raise ValueError(f"Conv{rank}d: groups must divide the channels, got {groups} for {channels_in} in and {channels_out} out")
+            raise ValueError(f"Conv{rank}d: groups must divide the channels, got {groups} for {channels_in} in and "
+                             f"{channels_out} out")
         weight = initialiser(key, (*spread("window", window), channels_in // groups, channels_out), dtype)
-        return cls(weight, np.zeros(channels_out, dtype) if bias else None, spread("stride", stride), padding, spread("dilation", dilation), groups)
+        return cls(weight, np.zeros(channels_out, dtype) if bias else None, spread("stride", stride), padding,
+                   spread("dilation", dilation), groups)
 
     def __call__(self, x):
-        y = conv_general(x, self.weight, stride=self.stride, padding=self.padding, dilation=self.dilation, groups=self.groups)
+        y = conv_general(x, self.weight, stride=self.stride, padding=self.padding, dilation=self.dilation,
+                         groups=self.groups)
         return y if self.bias is None else y + self.bias
 
 
@@ -169,8 +178,8 @@ class LayerNorm:
 class BatchNorm:
     """Normalises each channel (last axis) over all other axes (Ioffe & Szegedy 2015).
 
-    ``layer.train(x)`` uses the batch's statistics and returns ``(y, layer)`` with updated running ones; ``layer(x)`` uses
-    the running ones. Neither gives the running statistics a gradient.
+    ``layer.train(x)`` uses the batch's statistics and returns ``(y, layer)`` with updated running ones; ``layer(x)``
+    uses the running ones. Neither gives the running statistics a gradient.
     """
 
     scale: Any  # [n]

@@ -51,7 +51,8 @@ def _slope(f, h, axis, edge_order):
         h2, hn2 = (h[1], h[n - 3]) if n > 2 else (h1, hn1)
         column = lambda x: np.reshape(x, (-1,) + (1,) * (np.ndim(f) - axis - 1))
         left, right = column(h[: n - 2]), column(h[1 : n - 1])
-        inner = (-right / (left * (left + right))) * part(0, n - 2) + ((right - left) / (left * right)) * part(1, n - 1) + (
+        inner = (-right
+                 / (left * (left + right))) * part(0, n - 2) + ((right - left) / (left * right)) * part(1, n - 1) + (
             left / (right * (left + right))) * part(2, n)
     if edge_order == 1:
         first, last = (part(1, 2) - part(0, 1)) / h1, (part(n - 1, n) - part(n - 2, n - 1)) / hn1

@@ -118,11 +118,14 @@ dot_general.defjvp("same", "same")
 def _vjp_plan(rank, other_rank, contract, own_batch, other_contract, other_batch, left):
     """Parameters of the product that gives an operand's cotangent, and the transposition that follows it.
 
-    ``left``: whether the operand was the left one. Of the two orders of the factors, the one that needs no transposition.
+    ``left``: whether the operand was the left one. Of the two orders of the factors, the one that needs no
+    transposition.
     """
     b = len(own_batch)
     own_free, other_free = _free(rank, contract, own_batch), _free(other_rank, other_contract, other_batch)
-    at_own = tuple(range(b, b + len(own_free))) if left else tuple(range(b + len(other_free), b + len(other_free) + len(own_free)))
+    at_own = tuple(range(b, b + len(own_free))) if left else tuple(
+        range(b + len(other_free), b + len(other_free) + len(own_free))
+    )
     at_other = tuple(d for d in range(b, b + len(own_free) + len(other_free)) if d not in at_own)
     # the product has batch dimensions, then own free ones (from ct), then own contracted ones in the other's order
     from_other = tuple(contract[other_contract.index(d)] for d in sorted(other_contract))
@@ -153,7 +156,10 @@ dot_general.defvjp(
 
 @dot_general.defbatch
 def _(args, axes, size, *, contract, batch):
-    """Both batched: one more batch dimension. One batched: one more free dimension, so that many products become one."""
+    """Both batched: one more batch dimension.
+
+    One batched: one more free dimension, so that many products become one.
+    """
     l, r = args
     axl, axr = axes
 
@@ -231,7 +237,8 @@ def drop_ones(x, labels, other):
     gone = [i for i, c in enumerate(labels) if shape[i] == 1 and c in long]
     if not gone:
         return x, labels
-    return np.reshape(x, tuple(n for i, n in enumerate(shape) if i not in gone)), [c for i, c in enumerate(labels) if i not in gone]
+    return np.reshape(x, tuple(n for i, n in enumerate(shape)
+                               if i not in gone)), [c for i, c in enumerate(labels) if i not in gone]
 
 
 @implements(np.matmul, np.linalg.matmul, operators=("__matmul__", "__rmatmul__", "__imatmul__"))
@@ -438,4 +445,5 @@ def _spread(x, names, out):
     """`x` transposed to the order `out`, with dimensions of length 1 for the names it lacks."""
     present = [c for c in out if c in names]
     x = np.transpose(x, tuple(map(names.index, present))) if present != names else x
-    return np.reshape(x, tuple(np.shape(x)[present.index(c)] if c in names else 1 for c in out)) if len(present) < len(out) else x
+    return np.reshape(x, tuple(np.shape(x)[present.index(c)] if c in names else 1
+                               for c in out)) if len(present) < len(out) else x

@@ -1,8 +1,8 @@
 """Convolutions over any number of axes: three primitives, each the transpose of the others in one argument.
 
-Data are (batch, *axes, channels), kernels (*window, channels in / groups, channels out); as in neural networks the kernel
-is not reversed. With y = conv(x, k): `conv_input(y, k)` is the transpose in x and `conv_kernel(x, y)` that in k. Patches
-are gathered into a matrix, some images at a time so that it stays in the cache, and multiplied.
+Data are (batch, *axes, channels), kernels (*window, channels in / groups, channels out); as in neural networks the
+kernel is not reversed. With y = conv(x, k): `conv_input(y, k)` is the transpose in x and `conv_kernel(x, y)` that in k.
+Patches are gathered into a matrix, some images at a time so that it stays in the cache, and multiplied.
 """
 
 from __future__ import annotations
@@ -246,7 +246,8 @@ conv_input_p = Primitive("conv_input", _conv_input, lambda y, k, *, shape, **par
                          samples=_input_samples,
                          flops=lambda i, o, **p: _products(math.prod(i[1].shape[:-1]), i[0].size, p["groups"]))
 conv_kernel_p = Primitive("conv_kernel", _conv_kernel,
-                          lambda x, y, *, window, groups, **params: Spec((*window, x.shape[-1] // groups, y.shape[-1]), y.dtype), kind="conv",
+                          lambda x, y, *, window, groups, **params: Spec((*window, x.shape[-1] // groups, y.shape[-1]),
+                                                                         y.dtype), kind="conv",
                           samples=_kernel_samples,
                           flops=lambda i, o, **p: _products(math.prod(o[0].shape[:-1]), i[1].size, p["groups"]))
 for _p in (conv_p, conv_input_p, conv_kernel_p):
@@ -319,7 +320,8 @@ def _(args, axes, size, *, window, **p):
                    rank + 1)
 
 
-# -- the public function ----------------------------------------------------------------------------------------------------
+# -- the public function
+# ----------------------------------------------------------------------------------------------------
 
 
 def spread(where: str, what: str, value: Any, rank: int) -> tuple[int, ...]:
@@ -332,7 +334,9 @@ def spread(where: str, what: str, value: Any, rank: int) -> tuple[int, ...]:
 
 def pad_widths(where: str, padding: Any, shape: tuple[int, ...], window: tuple[int, ...], stride: tuple[int, ...],
                dilation: tuple[int, ...]) -> tuple[tuple[int, int], ...]:
-    """Zeros before and behind each axis: "valid" none, "same" so many that the result has ceil(n / stride) positions."""
+    """Zeros before and behind each axis: "valid" none, "same" so many that the result has ceil(n / stride)
+    positions.
+    """
     if padding == "valid":
         return ((0, 0),) * len(window)
     if padding == "same":
@@ -399,7 +403,8 @@ def conv_general(x: Any, kernel: Any, *, stride: Any = 1, padding: Any = "valid"
             f"conv_general: channels in and out must be {groups} group(s) of the kernel's, got shapes {np.shape(x)} "
             f"and {np.shape(kernel)}"
         )
-    stride, dilation = spread("conv_general", "stride", stride, rank), spread("conv_general", "dilation", dilation, rank)
+    stride, dilation = spread("conv_general", "stride", stride,
+                              rank), spread("conv_general", "dilation", dilation, rank)
     head, axes = np.shape(x)[: -rank - 1], np.shape(x)[-rank - 1 : -1]
     widths = pad_widths("conv_general", padding, axes, window, stride, dilation)
     dtype = np.result_type(x, kernel)
@@ -415,7 +420,9 @@ def _with_dimensions(x, kernel, dimensions, **options):
     letters_x, letters_k, letters_y = dimensions
     axes = [c for c in letters_x if c not in "NC"]
     wanted = ({*"NC", *axes}, {*"OI", *axes}, {*"NC", *axes})
-    if any(set(d) != w or len(d) != len(w) for d, w in zip(dimensions, wanted, strict=True)) or (len(letters_x), len(letters_k)) != (np.ndim(x), np.ndim(kernel)):
+    if any(set(d) != w or len(d) != len(w) for d,
+           w in zip(dimensions, wanted,
+                    strict=True)) or (len(letters_x), len(letters_k)) != (np.ndim(x), np.ndim(kernel)):
         raise ValueError(
             "conv_general: dimensions must name N, C and the axes of x, O, I and the same axes of the kernel, got "
             f"{dimensions} for shapes {np.shape(x)} and {np.shape(kernel)}"

@@ -42,7 +42,8 @@ def _like(name, value):
 
     def function(a, dtype=None, order="K", subok=True, shape=None, *, device=None):
         shape, dtype = _shape(shape, np.shape(a)), np.dtype(dtype or np.result_type(a))
-        if len(shape) > 1 and order in "KA" and isinstance(a, Tensor) and not isinstance(a, GraphTensor) and not in_c_order(a):
+        if len(shape) > 1 and order in "KA" and isinstance(a, Tensor) and not isinstance(a,
+                                                                                         GraphTensor) and not in_c_order(a):
             return own_array(np.transpose(constant_like(a, value, shape[::-1], dtype))._handle(), False)
         return _ordered(constant_like(a, value, shape, dtype), a, order)
 
@@ -72,14 +73,16 @@ def _full(like, shape, value, dtype):
     if isinstance(value, Tensor) or np.ndim(value):
         value = as_value(value)
         lead = np.ndim(value) - len(shape)
-        value = np.reshape(value, np.shape(value)[lead:]) if lead > 0 and np.shape(value)[:lead] == (1,) * lead else value
+        value = np.reshape(value,
+                           np.shape(value)[lead:]) if lead > 0 and np.shape(value)[:lead] == (1,) * lead else value
         filled = np.broadcast_to(value.astype(dtype) if np.result_type(value) != dtype else value, shape)
         return filled._handle() if isinstance(filled, Tensor) else like._trace.lift(filled)
     return constant_like(like, value, shape, dtype) if value != 0 else out
 
 
 def _full_created(like, shape, fill_value, dtype=None, order="C", *, device=None):
-    return _ordered(_full(like, _shape(shape, ()), fill_value, np.dtype(dtype or np.result_type(fill_value))), None, order)
+    return _ordered(_full(like, _shape(shape, ()), fill_value, np.dtype(dtype or np.result_type(fill_value))), None,
+                    order)
 
 
 def _lifted(f):
@@ -104,7 +107,9 @@ def full_of(shape, value, dtype=None):
 
 
 def collect(obj, dtype=None, copy=None):
-    """Arrays, numbers, Tensors and nested sequences of them as one array or Tensor, with `copy` as in ``numpy.array``."""
+    """Arrays, numbers, Tensors and nested sequences of them as one array or Tensor, with `copy` as in
+    ``numpy.array``.
+    """
     if isinstance(obj, Tensor):
         if (dtype is None or np.dtype(dtype) == obj.dtype) and not copy:
             return own_array(obj._handle()) if is_scalar(obj) else obj
@@ -129,7 +134,9 @@ def as_fortran(a, dtype=None):
 
 
 def over_lists(f):
-    """The NumPy function `f`, also for lists with traced values in them, and where NumPy looks at some arguments only."""
+    """The NumPy function `f`, also for lists with traced values in them, and where NumPy looks at some arguments
+    only.
+    """
 
     @functools.wraps(f)
     def function(*args, **kwargs):
@@ -212,7 +219,8 @@ def vander(x, N=None, increasing=False):
     return np.stack(powers if increasing else powers[::-1], axis=-1)
 
 
-# -- ranges with traced ends ------------------------------------------------------------------------------------------------
+# -- ranges with traced ends
+# ------------------------------------------------------------------------------------------------
 
 
 @implements(np.linspace)
@@ -248,7 +256,8 @@ def geomspace(start, stop, num=50, endpoint=True, dtype=None, axis=0):
     """``numpy.geomspace``, for ends of one sign that are not zero."""
     if any(not isinstance(x, Tensor) and np.any(np.equal(x, 0)) for x in (start, stop)):
         raise ValueError("Geometric sequence cannot include zero")
-    start, stop = (as_value(x).astype(np.result_type(x, float)) if np.ndim(x) or isinstance(x, Tensor) else x * 1.0 for x in (start, stop))
+    start, stop = (as_value(x).astype(np.result_type(x, float)) if np.ndim(x) or isinstance(x, Tensor) else x * 1.0
+                   for x in (start, stop))
     ratio = np.log(stop / start)
     y = start * np.exp(np.linspace(0.0 * ratio, ratio, num, endpoint, axis=axis))
     return y if dtype is None else y.astype(dtype)

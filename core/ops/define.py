@@ -150,7 +150,8 @@ def _times(f):
     return lambda t, out, *args: t * f(out, *args)
 
 
-def batch_elementwise(p: Primitive, args: Sequence[Any], axes: Sequence[int | None], params: dict[str, Any]) -> tuple[Any, int]:
+def batch_elementwise(p: Primitive, args: Sequence[Any], axes: Sequence[int | None],
+                      params: dict[str, Any]) -> tuple[Any, int]:
     """Batching rule of everything elementwise: batch axes to the front, ranks aligned behind them."""
     rank = max(np.ndim(a) - (ax is not None) for a, ax in zip(args, axes, strict=True))
     moved = []

@@ -15,7 +15,9 @@ from .contract import drop_ones, one_dtype, pair_product
 
 @implements(np.einsum, view=True)
 def einsum(*operands, out=None, optimize=False, dtype=None, order="K", casting="safe"):
-    """``numpy.einsum``, string or list subscripts; three and more operands are contracted pair by pair, cheapest first."""
+    """``numpy.einsum``, string or list subscripts; three and more operands are contracted pair by pair, cheapest
+    first.
+    """
     if out is not None:
         raise TypeError("einsum: out= is not supported for traced values")
     subscripts, operands = _split(operands)
@@ -94,7 +96,8 @@ def _plan(subscripts, shapes, given):
         raise ValueError(f"einsum: as many terms as operands are wanted, got {len(terms)} and {len(shapes)}")
     names, result = _name_ellipses(terms, result, [len(s) for s in shapes])
     sizes = _sizes(names, shapes)
-    return names, result, (list(sizes), list(sizes.values())), given if given is not None else _path(names, result, sizes)
+    return names, result, (list(sizes),
+                           list(sizes.values())), given if given is not None else _path(names, result, sizes)
 
 
 def _terms(subscripts):
@@ -161,7 +164,8 @@ def _sizes(names, shapes):
     return sizes
 
 
-# -- the order of products --------------------------------------------------------------------------------------------------
+# -- the order of products
+# --------------------------------------------------------------------------------------------------
 
 
 def _given_path(optimize: Any) -> tuple[tuple[int, ...], ...] | None:

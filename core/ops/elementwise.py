@@ -154,7 +154,8 @@ for _f in (bitwise_and, bitwise_or, bitwise_xor):
                                         ((np.array([True, False]), np.array([True, True])), {})]
 invert.primitive.samples = lambda rng: [((rng.integers(-9, 9, (2, 3)),), {}), ((np.array([True, False]),), {})]
 
-# -- choice and conversion ------------------------------------------------------------------------------------------------
+# -- choice and conversion
+# ------------------------------------------------------------------------------------------------
 
 def _select_loop(c, x, y):
     keys = [s.dtype.type(0).item() if s.weak else s.dtype for s in (x, y)]

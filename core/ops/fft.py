@@ -44,7 +44,8 @@ def _batched(p):
     p.defbatch(rule)
 
 
-# -- complex to complex -------------------------------------------------------------------------------------------------
+# -- complex to complex
+# -------------------------------------------------------------------------------------------------
 
 
 def _fft_impl(x, *, axes, inverse, norm):
@@ -74,7 +75,8 @@ def _(ct, out, args, needed, **params):
 
 _batched(fft_p)
 
-# -- real to half spectrum and back -----------------------------------------------------------------------------------------
+# -- real to half spectrum and back
+# -----------------------------------------------------------------------------------------
 
 
 def _rfft_impl(x, *, axes, norm):
@@ -136,13 +138,15 @@ def _(ct, out, args, needed, *, axes, norm):
 
 @irfft_p.defvjp_all
 def _(ct, out, args, needed, *, axes, n, norm):
-    return [np.conjugate(bind(rfft_p, ct, axes=axes, norm=_SWAPPED[norm])) * _weights(n, axes[-1], np.ndim(ct), np.result_type(ct))]
+    return [np.conjugate(bind(rfft_p, ct, axes=axes,
+                              norm=_SWAPPED[norm])) * _weights(n, axes[-1], np.ndim(ct), np.result_type(ct))]
 
 
 _batched(rfft_p)
 _batched(irfft_p)
 
-# -- NumPy's functions --------------------------------------------------------------------------------------------------
+# -- NumPy's functions
+# --------------------------------------------------------------------------------------------------
 
 
 def _prepare(where, x, axes, norm, real=False):
@@ -191,7 +195,8 @@ def _axes_and_lengths(where, x, s, axes):
 def _whole(where, a, s, axes, norm, inverse):
     x, axes, norm = _prepare(where, a, axes, norm)
     x = _fit(where, x, s, axes)
-    return bind(fft_p, x, axes=axes, inverse=inverse, norm=norm) if axes else np.astype(x, complex_dtype(np.result_type(x)))
+    return bind(fft_p, x, axes=axes, inverse=inverse,
+                norm=norm) if axes else np.astype(x, complex_dtype(np.result_type(x)))
 
 
 def _to_half(where, a, s, axes, norm):

@@ -35,11 +35,14 @@ class Plan(NamedTuple):
     place: int  # where the axes of the index arrays go in the result
 
 
-# -- from an index expression to a plan ---------------------------------------------------------------------------------
+# -- from an index expression to a plan
+# ---------------------------------------------------------------------------------
 
 
 def _entry(i: Any) -> Any:
-    """One index in a simple form: int, slice, None, Ellipsis, or an array (ndarray or Tensor) of integers or booleans."""
+    """One index in a simple form: int, slice, None, Ellipsis, or an array (ndarray or Tensor) of integers or
+    booleans.
+    """
     if i is None or i is Ellipsis or type(i) is int or type(i) is slice:
         return i
     if isinstance(i, Tensor):
@@ -180,7 +183,8 @@ def _distinct(arrays):
     return np.unique(flat).size == flat.size
 
 
-# -- reading and writing ------------------------------------------------------------------------------------------------
+# -- reading and writing
+# ------------------------------------------------------------------------------------------------
 
 
 def _to_front(p: Plan, rank: int) -> tuple[int, ...] | None:
@@ -215,8 +219,10 @@ def read(x: Any, p: Plan) -> Any:
 def write(x: Any, p: Plan, v: Any, mode: str) -> Any:
     """`x` with `v` written (or combined by `mode`) where `read` reads."""
     if not np.ndim(x) and not p.arrays:
-        v = np.reshape(_stretch(v, p.shape or (), "could not broadcast input array from shape"), ()) if np.shape(v) else v
-        return {"set": lambda x, v: v, "add": np.add, "multiply": np.multiply, "min": np.minimum, "max": np.maximum}[mode](x, v)
+        v = np.reshape(_stretch(v, p.shape or (), "could not broadcast input array from shape"),
+                       ()) if np.shape(v) else v
+        return {"set": lambda x, v: v, "add": np.add, "multiply": np.multiply, "min": np.minimum,
+                "max": np.maximum}[mode](x, v)
     if not p.arrays and mode in ("set", "add"):
         index = p.index or tuple((0, 1, n) for n in np.shape(x))
         shape = tuple(e[2] for e in index if type(e) is not int)
@@ -277,7 +283,8 @@ def getitem(x: Any, idx: Any) -> Any:
             return out
     if not isinstance(out, Tensor):
         return out
-    if not out.shape and not (_has_ellipsis(idx) and out._link is not None):  # NumPy: a scalar, or an array made from one
+    # NumPy: a scalar, or an array made from one
+    if not out.shape and not (_has_ellipsis(idx) and out._link is not None):
         return own_array(out._handle()) if _has_ellipsis(idx) else out._handle()
     if out is not x and out._link is not None:
         out._link.source = (x, idx)
@@ -338,7 +345,8 @@ def _assign(x, idx, v):
     x._become(setitem(x, idx, v))
 
 
-# -- the functional forms -------------------------------------------------------------------------------------------------
+# -- the functional forms
+# -------------------------------------------------------------------------------------------------
 
 
 def _updated(x, idx, v, mode):

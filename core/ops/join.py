@@ -39,7 +39,8 @@ def _concatenate_pull(b, place, loads, in_specs, out_spec, *, axis):
 
 concatenate_p = Primitive("concatenate", lambda *xs, axis: np.concatenate(xs, axis), _concatenate_spec, kind="pull",
                           pull=_concatenate_pull,
-                          flops=0, samples=lambda rng: [((rng.normal(size=(2, 3)), rng.normal(size=(2, 1)), rng.normal(size=(2, 2))), {"axis": 1}),
+                          flops=0, samples=lambda rng: [((rng.normal(size=(2, 3)), rng.normal(size=(2, 1)),
+                                                          rng.normal(size=(2, 2))), {"axis": 1}),
                                                         ((rng.normal(size=4),), {"axis": 0})])
 
 

@@ -1,7 +1,8 @@
-"""Linear systems: solve, inverse, determinant, Cholesky factor, triangular systems; the tools of the other linalg files.
+"""Linear systems: solve, inverse, determinant, Cholesky factor, triangular systems; the tools of the other linalg
+files.
 
-All work on stacks of matrices (…, M, N). Rules are derived with <X, Y> = Re tr(X^H Y); the core pairs cotangents without
-conjugation, so that a rule's results are the conjugates of what the formula gives for conjugate cotangents.
+All work on stacks of matrices (…, M, N). Rules are derived with <X, Y> = Re tr(X^H Y); the core pairs cotangents
+without conjugation, so that a rule's results are the conjugates of what the formula gives for conjugate cotangents.
 Formulas: M. B. Giles, Collected matrix derivative results for forward and reverse mode AD (2008); I. Murray,
 Differentiation of the Cholesky decomposition (2016).
 """
@@ -125,7 +126,9 @@ def batch_in_front(p: Primitive) -> None:
 
 
 def per_matrix(weight: float, power: Callable[..., float] = lambda m, n: m * n * min(m, n)) -> Callable:
-    """Flops of a factorisation: `weight` times mn·min(m, n), four times that for complex ones, per matrix of the first input."""
+    """Flops of a factorisation: `weight` times mn·min(m, n), four times that for complex ones, per matrix of the first
+    input.
+    """
 
     def flops(in_specs, out_specs, **params):
         *head, m, n = in_specs[0].shape
@@ -164,14 +167,16 @@ def from_triangle(t: Any, low: bool = True) -> Any:
     """The Hermitian matrix that LAPACK sees when it reads a triangle of `t`."""
     strict = lower(t, -1) if low else upper(t, 1)
     d = real_diagonal(t)
-    return strict + mH(strict) + np.where(np.eye(np.shape(t)[-1], dtype=bool), d[..., None], 0).astype(np.result_type(t))
+    return strict + mH(strict) + np.where(np.eye(np.shape(t)[-1], dtype=bool), d[..., None],
+                                          0).astype(np.result_type(t))
 
 
 def to_triangle(g: Any, low: bool = True) -> Any:
     """The transpose of `from_triangle`."""
     both = g + mH(g)
     strict = lower(both, -1) if low else upper(both, 1)
-    return strict + np.where(np.eye(np.shape(g)[-1], dtype=bool), real_diagonal(g)[..., None], 0).astype(np.result_type(g))
+    return strict + np.where(np.eye(np.shape(g)[-1], dtype=bool), real_diagonal(g)[..., None],
+                             0).astype(np.result_type(g))
 
 
 # -- solve ------------------------------------------------------------------------------------------------------------
@@ -254,7 +259,8 @@ _SMALL = 48  # triangles up to this size are solved as general systems
 
 
 def _triangular_solve(a, b, *, lower, transpose, unit):
-    """By halves, products doing the work. All of it is NumPy's BLAS: SciPy brings another with threads of its own, and two
+    """By halves, products doing the work. All of it is NumPy's BLAS: SciPy brings another with threads of its own, and
+    two
     pools that wait for work on the same cores made a product followed by SciPy's trsm 50 times slower."""
     if not unit:
         zero = np.diagonal(a, 0, -2, -1) == 0
@@ -276,8 +282,8 @@ def _by_halves(a, b, lower, unit):
         a = np.where(triangle(n, n, 0) if lower else triangle(n, n, 0).T, a, a.dtype.type(0))
         if unit:
             a[..., np.arange(n), np.arange(n)] = 1
-        # many right-hand sides: the inverse of a small triangle, which is as accurate (Higham, Accuracy and Stability of
-        # Numerical Algorithms, 2002, section 14.2), spares copying them to LAPACK's order
+        # many right-hand sides: the inverse of a small triangle, which is as accurate (Higham, Accuracy and Stability
+        # of Numerical Algorithms, 2002, section 14.2), spares copying them to LAPACK's order
         b[...] = np.matmul(np.linalg.inv(a), b) if b.shape[-1] > n else np.linalg.solve(a, b)
         return
     h = n // 2
@@ -289,7 +295,8 @@ def _by_halves(a, b, lower, unit):
 
 triangular_solve_p = Primitive(
     "triangular_solve", _triangular_solve, lambda a, b, **params: _solve_spec(a, b),
-    flops=lambda in_specs, out_specs, **params: (4 if in_specs[0].dtype.kind == "c" else 1) * in_specs[0].shape[-1] * in_specs[1].size,
+    flops=lambda in_specs, out_specs, **params: (4 if in_specs[0].dtype.kind == "c"
+                                                 else 1) * in_specs[0].shape[-1] * in_specs[1].size,
     samples=lambda rng: [((well_conditioned(rng, 3, 3), rng.normal(size=(3, 2))),
                           {"lower": l, "transpose": t, "unit": u})
                          for l, t, u in ((True, False, False), (False, False, False), (True, True, False),
@@ -332,7 +339,8 @@ def right_solve(b: Any, a: Any, *, low: bool, adjoint: bool = False) -> Any:
     return mT(bind(triangular_solve_p, conj(a) if adjoint else a, mT(b), lower=low, transpose=not adjoint, unit=False))
 
 
-# -- inverse and determinants -------------------------------------------------------------------------------------------
+# -- inverse and determinants
+# -------------------------------------------------------------------------------------------
 
 
 def _inverse(a):
@@ -340,7 +348,8 @@ def _inverse(a):
         return np.linalg.inv(a)
     except np.linalg.LinAlgError:
         raise np.linalg.LinAlgError(
-            f"inv: Singular matrix among {np.shape(a)} (the derivatives of inv, slogdet and solve, and third ones of det, need the inverse too)"
+            f"inv: Singular matrix among {np.shape(a)} (the derivatives of inv, slogdet and solve, and third ones of "
+            f"det, need the inverse too)"
         ) from None
 
 
@@ -397,7 +406,8 @@ def _trace_of_product(a, b):
     return as_matrices(vecdot(conj(np.reshape(a, (*np.shape(a)[:-2], -1))), np.reshape(b, (*np.shape(b)[:-2], -1))))
 
 
-cofactor_slopes_p = Primitive("cofactor_slopes", _cofactor_slopes, lambda a, t: Spec(a.shape, np.result_type(a.dtype, t.dtype)),
+cofactor_slopes_p = Primitive("cofactor_slopes", _cofactor_slopes, lambda a,
+                              t: Spec(a.shape, np.result_type(a.dtype, t.dtype)),
                               flops=per_matrix(25.0),
                               samples=lambda rng: [((well_conditioned(rng, 3, 3), rng.normal(size=(3, 3))), {})])
 cofactors_p.defvjp(lambda ct, out, a: bind(cofactor_slopes_p, a, ct))  # the second derivative of det is symmetric
@@ -412,8 +422,10 @@ def _third_derivative(a, t, s):
     return -traces[0] * c + traces[1] * other + np.matmul(xs, np.matmul(xt, c)) - np.matmul(xt, other)
 
 
-cofactor_slopes_p.defvjp(lambda ct, out, a, t: _third_derivative(a, t, ct), lambda ct, out, a, t: bind(cofactor_slopes_p, a, ct))
-cofactor_slopes_p.defjvp(lambda d, out, a, t: _third_derivative(a, t, d), lambda d, out, a, t: bind(cofactor_slopes_p, a, d))
+cofactor_slopes_p.defvjp(lambda ct, out, a, t: _third_derivative(a, t, ct), lambda ct, out, a,
+                         t: bind(cofactor_slopes_p, a, ct))
+cofactor_slopes_p.defjvp(lambda d, out, a, t: _third_derivative(a, t, d), lambda d, out, a,
+                         t: bind(cofactor_slopes_p, a, d))
 batch_in_front(cofactor_slopes_p)
 batch_in_front(cofactors_p)
 

@@ -1,13 +1,14 @@
 """Derivatives of eigenvectors and singular vectors where eigenvalues (singular values) coincide to rounding.
 
-The vectors of a degenerate eigenvalue w are a basis Q of its eigenspace that may be rotated freely, and have no derivative.
-A function of all of w and V that does not see the rotation, such as V h(w) V^H, does have one: within the eigenspace it is
-a Hermitian matrix M, of which reverse mode knows the diagonal, the cotangent of the eigenvalues. The rest follows from the
-cotangent of the vectors, K = Q^H (df/dQ), in two cases. Where M = c I, as for symmetric functions of the eigenvalues and for
-projectors on whole eigenspaces, its diagonal is constant. Where f = tr(B V h(w) V^H), M = h'(w) C and K = 2 h(w) C with
-C = Q^H B Q, so that M is a multiple of K. Both can be told from the diagonals, provided that the basis is not aligned with
-B: reverse mode therefore reflects the basis that LAPACK returns. Anything else is NaN: a function that sees the rotation
-(K is not Hermitian), several matrix functions at once, and derivatives of higher order, in which `sealed` puts NaN.
+The vectors of a degenerate eigenvalue w are a basis Q of its eigenspace that may be rotated freely, and have no
+derivative. A function of all of w and V that does not see the rotation, such as V h(w) V^H, does have one: within the
+eigenspace it is a Hermitian matrix M, of which reverse mode knows the diagonal, the cotangent of the eigenvalues. The
+rest follows from the cotangent of the vectors, K = Q^H (df/dQ), in two cases. Where M = c I, as for symmetric functions
+of the eigenvalues and for projectors on whole eigenspaces, its diagonal is constant. Where f = tr(B V h(w) V^H), M =
+h'(w) C and K = 2 h(w) C with C = Q^H B Q, so that M is a multiple of K. Both can be told from the diagonals, provided
+that the basis is not aligned with B: reverse mode therefore reflects the basis that LAPACK returns. Anything else is
+NaN: a function that sees the rotation (K is not Hermitian), several matrix functions at once, and derivatives of higher
+order, in which `sealed` puts NaN.
 """
 
 from __future__ import annotations
@@ -20,7 +21,9 @@ from .define import elementwise
 
 
 def _coincide(x: Any) -> Any:
-    """Mask [..., i, j] of values that are equal to rounding: within n ε max|x|, the backward error of the algorithms."""
+    """Mask [..., i, j] of values that are equal to rounding: within n ε max|x|, the backward error of the
+    algorithms.
+    """
     noise = np.shape(x)[-1] * np.finfo(np.result_type(x)).eps * np.max(np.abs(x), axis=-1, keepdims=True, initial=0.0)
     return np.less_equal(np.abs(x[..., None, :] - x[..., :, None]), noise[..., None])
 
@@ -49,8 +52,10 @@ def _sealed_loop(x, same):
     return x.dtype, np.dtype(bool), x.dtype
 
 
-sealed = elementwise("sealed", impl=lambda x, same: np.where(same, x, x), loop=_sealed_loop, d=(lambda out, x, same: np.where(same, np.nan, 1.0), None),
-                     emit=lambda b, x, same: x, domain=((-2, 2), (-2, 2)), doc="`x`, whose derivative is NaN where `same`.")
+sealed = elementwise("sealed", impl=lambda x, same: np.where(same, x, x), loop=_sealed_loop,
+                     d=(lambda out, x, same: np.where(same, np.nan, 1.0), None),
+                     emit=lambda b, x, same: x, domain=((-2, 2),
+                                                        (-2, 2)), doc="`x`, whose derivative is NaN where `same`.")
 sealed.primitive.samples = lambda rng: [((rng.normal(size=(2, 3)), np.zeros((2, 3), bool)), {})]
 
 
@@ -77,7 +82,8 @@ def off_diagonal(k: Any, ct: Any, x: Any) -> Any:
     mean = slope(row(ct)) / slope(same.astype(real))
     near = np.sqrt(np.finfo(real).eps) * slope(row(np.abs(ct)))
     constant = np.less_equal(slope(np.abs(np.where(same, ct[..., None, :] - mean[..., :, None], zero))), near)
-    multiple = np.less_equal(slope(np.abs(np.where(same, ct[..., None, :] - factor[..., :, None] * kept[..., None, :], zero))), near)
+    multiple = np.less_equal(slope(np.abs(np.where(same, ct[..., None, :] - factor[..., :, None] * kept[..., None, :],
+                                                   zero))), near)
     skew = k - np.conjugate(np.swapaxes(k, -1, -2))
     size = np.sqrt(np.finfo(real).eps) * np.max(np.abs(k), axis=(-2, -1), keepdims=True, initial=0.0)
     inside = np.where(constant, zero, np.where(multiple, factor, np.nan))[..., :, None] * k

@@ -1,7 +1,7 @@
 """What scipy.linalg adds: functions of matrices, Sylvester's equation, LU factors, structured matrices.
 
-The derivative of a function of a matrix is read off a block matrix: f([[A, E], [0, A]]) has f(A) on the diagonal and the
-derivative of f at A along E above it (N. J. Higham, Functions of Matrices, 2008, eq. 3.16).
+The derivative of a function of a matrix is read off a block matrix: f([[A, E], [0, A]]) has f(A) on the diagonal and
+the derivative of f at A along E above it (N. J. Higham, Functions of Matrices, 2008, eq. 3.16).
 """
 
 from __future__ import annotations
@@ -75,7 +75,9 @@ expm_p.defjvp(lambda t, out, a: bind(expm_frechet_p, a, t))
 batch_in_front(expm_p)
 
 expm_frechet_p = Primitive(
-    "expm_frechet", lambda a, e: _each(lambda a, e: _scipy().expm_frechet(a, e, compute_expm=False).astype(e.dtype, copy=False), a, e),
+    "expm_frechet", lambda a, e: _each(lambda a,
+                                       e: _scipy().expm_frechet(a, e, compute_expm=False).astype(e.dtype,
+                                                                                                 copy=False), a, e),
     lambda a, e: Spec(e.shape, e.dtype), flops=per_matrix(90.0),
     samples=lambda rng: [((rng.normal(size=(3, 3)), rng.normal(size=(3, 3))), {}),
                          ((rng.normal(size=(2, 2, 2)), rng.normal(size=(2, 2, 2))), {})],
@@ -107,7 +109,9 @@ def expm(A):
 
 
 def expm_frechet(A, E):
-    """Derivative of the matrix exponential at `A` along `E`: ``scipy.linalg.expm_frechet(A, E, compute_expm=False)``."""
+    """Derivative of the matrix exponential at `A` along `E`: ``scipy.linalg.expm_frechet(A, E,
+    compute_expm=False)``.
+    """
     A, E = floating("expm_frechet", A, E)
     stack_of_matrices("expm_frechet", A)
     if np.shape(A) != np.shape(E):
@@ -131,7 +135,8 @@ def sinm(A):
     return np.imag(expm(1j * A))
 
 
-# -- logarithm and square root ---------------------------------------------------------------------------------------------
+# -- logarithm and square root
+# ---------------------------------------------------------------------------------------------
 
 
 def _same_kind(name, a):
@@ -232,7 +237,8 @@ def polar(a, side="right"):
     return np.matmul(w, vh), p
 
 
-# -- systems with known structure ---------------------------------------------------------------------------------------
+# -- systems with known structure
+# ---------------------------------------------------------------------------------------
 
 
 def solve_triangular(a, b, trans=0, lower=False, unit_diagonal=False, overwrite_b=False, check_finite=True):
@@ -367,7 +373,8 @@ def lu_solve(lu_and_piv, b, trans=0, overwrite_b=False, check_finite=True):
     return np.take(y, np.argsort(order), axis=0)
 
 
-# -- structured matrices --------------------------------------------------------------------------------------------------
+# -- structured matrices
+# --------------------------------------------------------------------------------------------------
 
 
 def block_diag(*arrays):

@@ -18,7 +18,8 @@ from .define import as_value
 from .linalg import batch_in_front, conj, floating, mH, per_matrix, stack_of_matrices, well_conditioned
 from .linalg_spectral import svdvals_p
 
-# -- pseudo-inverse and least squares -------------------------------------------------------------------------------------
+# -- pseudo-inverse and least squares
+# -------------------------------------------------------------------------------------
 
 pinv_p = Primitive("pinv",
                    lambda a, *cutoff, rtol, hermitian: np.linalg.pinv(a, cutoff[0] if cutoff else rtol, hermitian),
@@ -80,7 +81,8 @@ class LstsqResult(NamedTuple):
 
 
 matrix_rank_p = Primitive("matrix_rank",
-                          lambda a, *, tol, hermitian, rtol: np.asarray(np.linalg.matrix_rank(a, tol, hermitian, rtol=rtol))[()],
+                          lambda a, *, tol, hermitian, rtol: np.asarray(np.linalg.matrix_rank(a, tol, hermitian,
+                                                                                              rtol=rtol))[()],
                           lambda a, *, tol, hermitian, rtol: Spec(a.shape[:-2], np.dtype(np.int64)),
                           differentiable=False, flops=per_matrix(8 / 3),
                           samples=lambda rng: [((well_conditioned(rng, 2, 4, 3),),
@@ -98,7 +100,8 @@ def matrix_rank(A, tol=None, hermitian=False, *, rtol=None):
     if all(t is None or not (isinstance(t, Tensor) or np.ndim(t)) for t in (tol, rtol)):
         return bind(matrix_rank_p, A, tol=tol, hermitian=bool(hermitian), rtol=rtol)
     s = np.abs(np.linalg.eigvalsh(A)) if hermitian else bind(svdvals_p, A)
-    smallest = np.expand_dims(tol, -1) if tol is not None else np.expand_dims(rtol, -1) * np.max(s, axis=-1, keepdims=True)
+    smallest = np.expand_dims(tol,
+                              -1) if tol is not None else np.expand_dims(rtol, -1) * np.max(s, axis=-1, keepdims=True)
     return np.sum(np.greater(s, smallest), axis=-1)
 
 

@@ -1,9 +1,9 @@
 """Factorisations of matrices: eigenvalues, singular values, QR.
 
-Where eigenvalues (singular values) coincide to rounding, their vectors have no derivative: it is NaN in forward mode. In
-reverse mode functions that do not depend on the choice of the vectors have one (see `linalg_degenerate`).
-Formulas: Giles 2008; S. F. Walter and L. Lehmann, arXiv:1001.1654 (QR); M. Seeger et al., arXiv:1710.08717; Z.-Q. Wan and
-S.-X. Zhang, arXiv:1909.02659 (complex singular vectors).
+Where eigenvalues (singular values) coincide to rounding, their vectors have no derivative: it is NaN in forward mode.
+In reverse mode functions that do not depend on the choice of the vectors have one (see `linalg_degenerate`).
+Formulas: Giles 2008; S. F. Walter and L. Lehmann, arXiv:1001.1654 (QR); M. Seeger et al., arXiv:1710.08717; Z.-Q. Wan
+and S.-X. Zhang, arXiv:1909.02659 (complex singular vectors).
 """
 
 from __future__ import annotations
@@ -58,7 +58,8 @@ def imaginary_diagonal(x: Any) -> Any:
     return 1j * on_diagonal(np.imag(np.diagonal(x, 0, -2, -1)))
 
 
-# -- Hermitian eigenvalues ----------------------------------------------------------------------------------------------
+# -- Hermitian eigenvalues
+# ----------------------------------------------------------------------------------------------
 
 
 class EighResult(NamedTuple):
@@ -133,8 +134,8 @@ def _triangle_name(uplo):
 def eigh(a, UPLO="L"):
     """``numpy.linalg.eigh``. The gradient is Hermitian.
 
-    Vectors of coinciding eigenvalues are free to be rotated: reverse mode takes others of them than NumPy. Functions that do
-    not depend on the choice keep their gradient, others get NaN.
+    Vectors of coinciding eigenvalues are free to be rotated: reverse mode takes others of them than NumPy. Functions
+    that do not depend on the choice keep their gradient, others get NaN.
     """
     a = floating("eigh", a)
     stack_of_matrices("eigh", a)
@@ -149,7 +150,8 @@ def eigvalsh(a, UPLO="L"):
     return bind(eigvalsh_p, bind(hermitian_p, a), lower=_triangle_name(UPLO))
 
 
-# -- eigenvalues of general matrices ------------------------------------------------------------------------------------
+# -- eigenvalues of general matrices
+# ------------------------------------------------------------------------------------
 
 
 class EigResult(NamedTuple):
@@ -445,7 +447,10 @@ batch_in_front(qr_p)
 
 @implements(np.linalg.qr)
 def qr(a, mode="reduced"):
-    """``numpy.linalg.qr`` in modes reduced, complete and r. Derivatives need the first min(m, n) columns to be independent."""
+    """``numpy.linalg.qr`` in modes reduced, complete and r.
+
+    Derivatives need the first min(m, n) columns to be independent.
+    """
     if mode not in ("reduced", "complete", "r"):
         raise ValueError(f"qr: mode must be 'reduced', 'complete' or 'r' for traced values, got {mode!r}")
     a = floating("qr", a)

@@ -69,7 +69,8 @@ class Flat:
         self.x._become(np.reshape(setitem(np.ravel(self.x), idx, value), self.x.shape))
 
 
-Tensor.flat = property(Flat, lambda x, value: Flat(x).__setitem__(slice(None), np.resize(value, x.size)))  # type: ignore[attr-defined]
+Tensor.flat = property(Flat, lambda x,
+                       value: Flat(x).__setitem__(slice(None), np.resize(value, x.size)))  # type: ignore[attr-defined]
 
 
 def _refused(name, hint):

@@ -97,7 +97,8 @@ def _constant(x, widths, values):
     values = _pairs(values, len(widths), "constant_values")
     if not any(v for pair in values for v in pair):
         return padded
-    for axis, ((before, after), pair) in enumerate(zip(widths, values, strict=True)):  # later axes fill the corners, as NumPy's
+    # later axes fill the corners, as NumPy's
+    for axis, ((before, after), pair) in enumerate(zip(widths, values, strict=True)):
         shape = list(np.shape(x))
         dtype = np.result_type(x)
         parts = []
@@ -124,7 +125,8 @@ def _repeated(edge, axis, width):
 
 def _statistic(mode, x, axis):
     dtype = np.result_type(x)
-    found = {"maximum": np.max, "minimum": np.min, "mean": np.mean, "median": np.median}[mode](x, axis=axis, keepdims=True)
+    found = {"maximum": np.max, "minimum": np.min, "mean": np.mean,
+             "median": np.median}[mode](x, axis=axis, keepdims=True)
     if np.result_type(found) == dtype:
         return found
     return (np.rint(found) if dtype.kind in "iu" else found).astype(dtype)

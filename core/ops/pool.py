@@ -1,8 +1,8 @@
 """Pooling: largest element and mean of windows.
 
-Sums over windows are linear; spreading over windows is their transpose. The largest element of a window is picked by its
-position, which has no derivative: the first position in row order where there are ties (as in most libraries), so that
-each window sends its cotangent to one element.
+Sums over windows are linear; spreading over windows is their transpose. The largest element of a window is picked by
+its position, which has no derivative: the first position in row order where there are ties (as in most libraries), so
+that each window sends its cotangent to one element.
 """
 
 from __future__ import annotations

@@ -130,7 +130,8 @@ def _other_factors(out, x, axes):
         return expanded(out, np.shape(x), axes) / x
     rest = [i for i in range(np.ndim(x)) if i not in axes]
     order = (*rest, *axes)
-    flat = np.reshape(np.transpose(x, order), (*[np.shape(x)[i] for i in rest], math.prod(np.shape(x)[i] for i in axes)))
+    flat = np.reshape(np.transpose(x, order), (*[np.shape(x)[i] for i in rest],
+                                               math.prod(np.shape(x)[i] for i in axes)))
     found = others(flat)[..., : np.shape(flat)[-1]] if 0 not in np.shape(flat) else flat
     return np.transpose(np.reshape(found, tuple(np.shape(x)[i] for i in order)), np.argsort(order).tolist())
 
@@ -178,7 +179,8 @@ def _arg(name, function):
     return public
 
 
-# -- NumPy's functions ----------------------------------------------------------------------------------------------------
+# -- NumPy's functions
+# ----------------------------------------------------------------------------------------------------
 
 
 def _no_out(name, out):
@@ -317,7 +319,8 @@ def _divided(total, n):
     """``total / n`` in the dtype of `total`, as NumPy's means."""
     if isinstance(n, (int, float)) and np.result_type(total).kind in "fc":
         return total / n
-    return (total / (n if isinstance(n, (int, float)) else np.reshape(n, np.shape(total)))).astype(np.result_type(total))
+    return (total / (n if isinstance(n,
+                                     (int, float)) else np.reshape(n, np.shape(total)))).astype(np.result_type(total))
 
 
 @implements(np.var, method="var")
@@ -343,7 +346,8 @@ def _root_slope(out, s):
 
 norm_root = elementwise("norm_root", impl=np.sqrt, loop=ufunc_loop(np.sqrt), d=(_root_slope,), emit="sqrt",
                         domain=((0.3, 3.0),),
-                        doc="The square root of a sum of squares; its derivative at 0 is 0, the norm's subgradient of least length.")
+                        doc="The square root of a sum of squares; its derivative at 0 is 0, the norm's subgradient of "
+                            "least length.")
 
 
 @implements(np.std, method="std")
@@ -393,7 +397,8 @@ def average(a, axis=None, weights=None, returned=False, *, keepdims=False):
     return (value, np.broadcast_to(total, np.shape(value))) if returned else value
 
 
-# -- with NaN left out ------------------------------------------------------------------------------------------------------
+# -- with NaN left out
+# ------------------------------------------------------------------------------------------------------
 
 
 def _without_nan(name, f, fill):
@@ -448,7 +453,8 @@ nanmean = _nan_moment("nanmean", mean)
 nanvar = _nan_moment("nanvar", var)
 nanstd = _nan_moment("nanstd", std)
 
-# -- reductions as methods of ufuncs ----------------------------------------------------------------------------------------
+# -- reductions as methods of ufuncs
+# ----------------------------------------------------------------------------------------
 
 
 def _as_method(ufunc, f):

@@ -13,7 +13,8 @@ from .elementwise import CHOICE
 
 ANY = (-3.0, 3.0)
 
-# -- rounding: constant between its steps, hence without derivative ---------------------------------------------------------
+# -- rounding: constant between its steps, hence without derivative
+# ---------------------------------------------------------
 
 floor = elementwise("floor", np.floor, emit="floor", domain=(ANY,))
 ceil = elementwise("ceil", np.ceil, emit="ceil", domain=(ANY,))
@@ -38,7 +39,9 @@ def round(a, decimals=0, out=None):
         return (np.rint(a / unit) * unit).astype(dtype)
     if decimals == 0:
         return np.rint(a)
-    return np.rint(a * 10.0**decimals) / 10.0**decimals if decimals > 0 else np.rint(a / 10.0**-decimals) * 10.0**-decimals
+    return np.rint(a * 10.0**decimals) / 10.0**decimals if decimals > 0 else np.rint(
+        a / 10.0**-decimals
+    ) * 10.0**-decimals
 
 
 # -- signs ------------------------------------------------------------------------------------------------------------------
@@ -65,7 +68,8 @@ def sign(x):
     size, parts = np.abs(x), (np.real(x), np.imag(x))
     none, infinite = np.equal(size, 0), [np.isinf(p) for p in parts]
     below = np.where(infinite[0] & infinite[1], np.nan, np.where(none | infinite[0] | infinite[1], 1, size))
-    above = [np.where(i, np.copysign(1, p), np.where(j | none, 0, p)) for p, i, j in zip(parts, infinite, infinite[::-1], strict=True)]
+    above = [np.where(i, np.copysign(1, p), np.where(j | none, 0, p)) for p, i,
+             j in zip(parts, infinite, infinite[::-1], strict=True)]
     return join_parts(*[(a / below).astype(p.dtype) for a, p in zip(above, parts, strict=True)])
 
 
@@ -76,7 +80,8 @@ heaviside = elementwise("heaviside", np.heaviside, d=(None, lambda out, x, y: np
                         domain=(ANY, ANY),
                         emit=lambda b, x, y: b.select(b.cmp(">", x, b.const_like(0, x)), b.const_like(1, x),
                                                       b.select(b.cmp("==", x, b.const_like(0, x)), y,
-                                                               b.select(b.cmp("<", x, b.const_like(0, x)), b.const_like(0, x), x))))
+                                                               b.select(b.cmp("<", x, b.const_like(0, x)),
+                                                                        b.const_like(0, x), x))))
 signbit = elementwise("signbit", np.signbit, emit="signbit", domain=(ANY,))
 
 # -- NaN and infinity -------------------------------------------------------------------------------------------------------
@@ -119,7 +124,8 @@ def nan_to_num(x, copy=True, nan=0.0, posinf=None, neginf=None):
     return found.astype(dtype)
 
 
-# -- the number line as it is stored ------------------------------------------------------------------------------------------
+# -- the number line as it is stored
+# ------------------------------------------------------------------------------------------
 
 nextafter = elementwise("nextafter", np.nextafter, d=(ONE, None), emit="nextafter", domain=(ANY, ANY))
 spacing = elementwise("spacing", np.spacing, emit="spacing", domain=(ANY,))

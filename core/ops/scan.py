@@ -41,7 +41,8 @@ cumsum_p = _scan_primitive("cumsum", np.add)
 cumsum_p.defvjp(lambda ct, out, x, *, axis, reverse: bind(cumsum_p, ct, axis=axis, reverse=not reverse))
 cumsum_p.defjvp("same")
 
-# -- linear recurrence ------------------------------------------------------------------------------------------------------
+# -- linear recurrence
+# ------------------------------------------------------------------------------------------------------
 
 
 def _recurrence(a, b, *, axis, reverse):
@@ -176,7 +177,8 @@ def _extreme(name, ufunc):
 cummax_p = _extreme("cummax", np.maximum)
 cummin_p = _extreme("cummin", np.minimum)
 
-# -- NumPy's functions ------------------------------------------------------------------------------------------------------------
+# -- NumPy's functions
+# ------------------------------------------------------------------------------------------------------------
 
 
 def _cumulative(p, name, functions, method=None, widens=True):

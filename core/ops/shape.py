@@ -53,7 +53,8 @@ def _memory(x, where):
     """An ndarray with the strides of `x`, on which the order of elements depends."""
     twin = memory_twin(x) if isinstance(x, Tensor) else x
     if twin is None:
-        raise TracerError(f"{where}: order='A' and order='K' depend on the order of elements in memory, which a traced array does not know (use order='C' or 'F')")
+        raise TracerError(f"{where}: order='A' and order='K' depend on the order of elements in memory, which a traced "
+                          f"array does not know (use order='C' or 'F')")
     return twin
 
 
@@ -76,7 +77,8 @@ def _full_shape(x, shape):
 
 transpose_p = Primitive("transpose", lambda x, *, axes: np.transpose(x, axes),
                         lambda x, *, axes: Spec(tuple(x.shape[a] for a in axes), x.dtype), kind="pull", flops=0,
-                        pull=lambda b, index, loads, in_specs, out_spec, *, axes: loads[0]([index[axes.index(i)] for i in range(len(axes))]),
+                        pull=lambda b, index, loads, in_specs, out_spec, *, axes: loads[0]([index[axes.index(i)]
+                                                                                            for i in range(len(axes))]),
                         samples=lambda rng: [((rng.normal(size=(2, 3, 4)),), {"axes": (2, 0, 1)})])
 transpose_p.defvjp(lambda ct, out, x, *, axes: np.transpose(ct, tuple(np.argsort(axes).tolist())))
 transpose_p.defjvp("same")
@@ -160,7 +162,8 @@ implements(method="transpose", view=True)(lambda x, *axes: np.transpose(x,
                                                              axes[0] if len(axes) == 1 and not isinstance(axes[0], int)
                                                              else axes or None))
 implements(method="reshape", view=True)(
-    lambda x, *shape, order="C", copy=None: np.reshape(x, shape[0] if len(shape) == 1 else shape, order=order, copy=copy))
+    lambda x, *shape, order="C", copy=None: np.reshape(x, shape[0] if len(shape) == 1 else shape, order=order,
+                                                       copy=copy))
 implements(prop="T")(lambda x: np.transpose(x))
 
 
@@ -236,7 +239,8 @@ implements(method="flatten")(ravel)
 def squeeze(a, axis=None):
     """``numpy.squeeze``."""
     shape = np.shape(a)
-    axes = [i for i, n in enumerate(shape) if n == 1] if axis is None else [normal_axis(i, len(shape)) for i in _listed(axis)]
+    axes = [i for i,
+            n in enumerate(shape) if n == 1] if axis is None else [normal_axis(i, len(shape)) for i in _listed(axis)]
     if any(shape[i] != 1 for i in axes):
         raise ValueError(
             f"cannot select an axis to squeeze out which has size not equal to one, got axis {axis} of shape {shape}"

@@ -19,7 +19,8 @@ from .constant import constant_like, zeros_of
 from .shape import sum_to
 from .sparse import Sparse
 
-# -- pad: zeros around and between the elements; negative widths crop ---------------------------------------------------
+# -- pad: zeros around and between the elements; negative widths crop
+# ---------------------------------------------------
 
 
 def _pad_shape(shape, low, high, interior):
@@ -241,7 +242,8 @@ def _(tangents, out, args, *, index, mode):
 
 @slice_update_p.defbatch
 def _(args, axes, size, *, index, mode):
-    x = np.moveaxis(args[0], axes[0], 0) if axes[0] is not None else np.broadcast_to(args[0], (size, *np.shape(args[0])))
+    x = np.moveaxis(args[0], axes[0],
+                    0) if axes[0] is not None else np.broadcast_to(args[0], (size, *np.shape(args[0])))
     u, shape = args[1], _slice_shape(index)
     if axes[1] is not None:
         u = np.moveaxis(u, axes[1], 0)

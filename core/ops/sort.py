@@ -17,7 +17,8 @@ from .gather import scatter_p
 from .shape import normal_axis
 from .take import gather_along
 
-# -- sort: (keys sorted, permutation) along the last axis, stable -------------------------------------------------------------
+# -- sort: (keys sorted, permutation) along the last axis, stable
+# -------------------------------------------------------------
 
 
 def _sort(*keys):

@@ -80,7 +80,8 @@ ndtr = special("ndtr", (lambda out, x: np.exp(-x * x / 2) / _ROOT_2PI,), domain=
 ndtri = special("ndtri", (lambda out, x: _ROOT_2PI * np.exp(out * out / 2),), domain=(UNIT,), emit="ndtri", flops=70)
 log_ndtr = special("log_ndtr", (lambda out, x: np.exp(-x * x / 2 - out) / _ROOT_2PI,), domain=(LINE,))
 
-# -- logistic functions ---------------------------------------------------------------------------------------------------
+# -- logistic functions
+# ---------------------------------------------------------------------------------------------------
 
 
 def _emit_log_expit(b, x):
@@ -101,7 +102,8 @@ expit = special("expit", (lambda out, x: out * expit(-x),), domain=(LINE,), emit
 logit = special("logit", (lambda out, x: np.divide(1, x * (1 - x)),), domain=(UNIT,), emit=_emit_logit, flops=60)
 log_expit = special("log_expit", (lambda out, x: expit(-x),), domain=(LINE,), emit=_emit_log_expit, flops=45)
 
-# -- x log y and entropies ------------------------------------------------------------------------------------------------
+# -- x log y and entropies
+# ------------------------------------------------------------------------------------------------
 
 
 def _zero_or(b, x, value):
@@ -188,7 +190,8 @@ pseudo_huber = special(
     domain=(UNIT, LINE), emit=_emit_pseudo_huber,
 )
 
-# -- SciPy's own names of NumPy's functions -------------------------------------------------------------------------------
+# -- SciPy's own names of NumPy's functions
+# -------------------------------------------------------------------------------
 
 
 

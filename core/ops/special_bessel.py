@@ -35,7 +35,8 @@ def yn(n, x):
 iv = special("iv", (no_derivative("iv", "v"), _half_sum(lambda: iv)), domain=(ORDER, ARGUMENT))
 kv = special("kv", (no_derivative("kv", "v"), lambda out, v, x: -(kv(v - 1, x) + kv(v + 1, x)) / 2),
              domain=(ORDER, ARGUMENT))
-ive = special("ive", (no_derivative("ive", "v"), lambda out, v, x: (ive(v - 1, x) + ive(v + 1, x)) / 2 - np.sign(np.real(x)) * out), domain=(ORDER, ARGUMENT))
+ive = special("ive", (no_derivative("ive", "v"), lambda out, v,
+                      x: (ive(v - 1, x) + ive(v + 1, x)) / 2 - np.sign(np.real(x)) * out), domain=(ORDER, ARGUMENT))
 kve = special("kve", (no_derivative("kve", "v"), lambda out, v, x: out - (kve(v - 1, x) + kve(v + 1, x)) / 2),
               domain=(ORDER, ARGUMENT))
 

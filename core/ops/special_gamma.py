@@ -1,4 +1,6 @@
-"""Gamma and beta functions, their logarithms, derivatives and incomplete forms; zeta, exponential integrals, Lambert's W."""
+"""Gamma and beta functions, their logarithms, derivatives and incomplete forms; zeta, exponential integrals, Lambert's
+W.
+"""
 
 from __future__ import annotations
 
@@ -61,7 +63,8 @@ def multigammaln(a, d):
 # -- beta -----------------------------------------------------------------------------------------------------------------
 
 beta = special("beta",
-               (lambda out, a, b: out * (digamma(a) - digamma(a + b)), lambda out, a, b: out * (digamma(b) - digamma(a + b))), domain=(POSITIVE, POSITIVE))
+               (lambda out, a, b: out * (digamma(a) - digamma(a + b)), lambda out, a,
+                b: out * (digamma(b) - digamma(a + b))), domain=(POSITIVE, POSITIVE))
 betaln = special("betaln",
                  (lambda out, a, b: digamma(a) - digamma(a + b), lambda out, a, b: digamma(b) - digamma(a + b)),
                  domain=(POSITIVE, POSITIVE))
@@ -130,13 +133,16 @@ gammainc = special("gammainc", (lambda out, a, x: gammainc_da(a, x), lambda out,
 gammaincc = special("gammaincc", (lambda out, a, x: -gammainc_da(a, x), lambda out, a, x: -_gamma_density(a, x)),
                     domain=(POSITIVE, POSITIVE))
 gammaincinv = special(
-    "gammaincinv", (lambda out, a, y: -gammainc_da(a, out) / _gamma_density(a, out), lambda out, a, y: 1 / _gamma_density(a, out)), domain=(POSITIVE, UNIT)
+    "gammaincinv", (lambda out, a, y: -gammainc_da(a, out) / _gamma_density(a, out), lambda out, a,
+                    y: 1 / _gamma_density(a, out)), domain=(POSITIVE, UNIT)
 )
 gammainccinv = special(
-    "gammainccinv", (lambda out, a, y: -gammainc_da(a, out) / _gamma_density(a, out), lambda out, a, y: -1 / _gamma_density(a, out)), domain=(POSITIVE, UNIT)
+    "gammainccinv", (lambda out, a, y: -gammainc_da(a, out) / _gamma_density(a, out), lambda out, a,
+                     y: -1 / _gamma_density(a, out)), domain=(POSITIVE, UNIT)
 )
 betainc = special(
-    "betainc", (no_derivative("betainc", "a"), no_derivative("betainc", "b"), lambda out, a, b, x: _beta_density(a, b, x)), domain=(POSITIVE, POSITIVE, UNIT)
+    "betainc", (no_derivative("betainc", "a"), no_derivative("betainc", "b"), lambda out, a, b,
+                x: _beta_density(a, b, x)), domain=(POSITIVE, POSITIVE, UNIT)
 )
 betaincinv = special(
     "betaincinv", (no_derivative("betaincinv", "a"), no_derivative("betaincinv", "b"),
@@ -144,7 +150,8 @@ betaincinv = special(
     domain=(POSITIVE, POSITIVE, UNIT),
 )
 
-# -- exponential integrals, dilogarithm -------------------------------------------------------------------------------------
+# -- exponential integrals, dilogarithm
+# -------------------------------------------------------------------------------------
 
 expi = special("expi", (lambda out, x: np.exp(x) / x,), domain=(POSITIVE,))
 exp1 = special("exp1", (lambda out, x: -np.exp(-x) / x,), domain=(POSITIVE,))
@@ -178,7 +185,8 @@ def lambertw(z, k=0):
     return bind(lambertw_p, as_value(z), k=int(k))
 
 
-# -- complete elliptic integrals --------------------------------------------------------------------------------------------
+# -- complete elliptic integrals
+# --------------------------------------------------------------------------------------------
 
 
 def _series_of_d(terms):

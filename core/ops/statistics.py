@@ -8,7 +8,8 @@ from ..tensor import Tensor, implements
 from .define import as_value, scalar_or_array
 from .reduce import normal_axes
 
-# -- median and quantiles -----------------------------------------------------------------------------------------------------------
+# -- median and quantiles
+# -----------------------------------------------------------------------------------------------------------
 
 
 def _to_last(a, axis):
@@ -108,7 +109,8 @@ def _nan_quantile(a, q, axis, keepdims):
     found = np.reshape(_between(below, above, part), (*np.shape(q), *np.shape(present)))
     if isinstance(q, (int, float)):
         found = found.astype(np.result_type(a))
-    return np.reshape(found, (*np.shape(q), *[1 if i in axes else n for i, n in enumerate(shape)])) if keepdims else found
+    return np.reshape(found, (*np.shape(q), *[1 if i in axes else n for i,
+                                              n in enumerate(shape)])) if keepdims else found
 
 
 @implements(np.nanquantile)
@@ -159,7 +161,9 @@ def cov(m, y=None, rowvar=True, bias=False, ddof=None, fweights=None, aweights=N
         total = np.sum(weights)
         x = x - np.average(x, axis=1, weights=weights, keepdims=True)
         left = x * weights
-        scale = total - ddof if aweights is None else total - ddof * np.sum(weights * as_value(aweights)) / total if ddof else total
+        scale = total - ddof if aweights is None else total - ddof * np.sum(
+            weights * as_value(aweights)
+        ) / total if ddof else total
     product = np.matmul(left, np.conjugate(np.transpose(x)))
     return np.squeeze(product / scale)
 

@@ -1,4 +1,6 @@
-"""NumPy's functions that read or write by position: take, put, along an axis, choose, select, compress, repeat, roll, flip …"""
+"""NumPy's functions that read or write by position: take, put, along an axis, choose, select, compress, repeat, roll,
+flip …
+"""
 
 from __future__ import annotations
 
@@ -224,7 +226,8 @@ def extract(condition, arr):
     return compress(np.ravel(_concrete("extract", condition, "use np.where, which keeps the shape")), np.ravel(arr))
 
 
-# -- moving elements about ------------------------------------------------------------------------------------------------------
+# -- moving elements about
+# ------------------------------------------------------------------------------------------------------
 
 
 @implements(np.flip, view=True)
@@ -323,7 +326,8 @@ def repeat(a, repeats, axis=None):
 implements(method="repeat")(lambda x, repeats, axis=None: np.repeat(x, repeats, axis))
 
 
-# -- where concrete values are needed ----------------------------------------------------------------------------------------------
+# -- where concrete values are needed
+# ----------------------------------------------------------------------------------------------
 
 
 def _only_concrete(f, hint, method=None):
@@ -397,7 +401,8 @@ def trim_zeros(filt, trim="fb"):
 def ravel_multi_index(multi_index, dims, mode="raise", order="C"):
     """``numpy.ravel_multi_index`` for indices within their bounds."""
     out = 0
-    for i, n in zip(multi_index, dims, strict=True) if order == "C" else zip(multi_index[::-1], dims[::-1], strict=True):
+    for i, n in zip(multi_index, dims,
+                    strict=True) if order == "C" else zip(multi_index[::-1], dims[::-1], strict=True):
         out = out * n + (np.clip(i, 0, n - 1) if mode == "clip" else np.remainder(i, n) if mode == "wrap" else i)
     return out
 

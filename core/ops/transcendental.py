@@ -12,7 +12,8 @@ from .define import as_value, elementwise, scalar_or_array
 ANY, POSITIVE, UNIT, BEYOND_ONE = (-2.0, 2.0), (0.3, 3.0), (-0.9, 0.9), (1.2, 3.0)
 
 # rules divide by np.divide: a zero that is a Python float gives infinity there, not an exception
-# -- exponentials and logarithms ------------------------------------------------------------------------------------------
+# -- exponentials and logarithms
+# ------------------------------------------------------------------------------------------
 
 exp = elementwise("exp", np.exp, d=(lambda out, x: out,), emit="exp", domain=(ANY,), flops=15)
 exp2 = elementwise("exp2", np.exp2, d=(lambda out, x: out * math.log(2),), emit="exp2", domain=(ANY,), flops=15)

@@ -61,13 +61,16 @@ class LBFGS:
         shapes = [np.shape(x) for x in leaves]
         dtypes = [np.result_type(x) for x in leaves]
         if any(d.kind == "c" for d in dtypes):
-            raise TypeError("LBFGS.minimize: parameters must be real, got complex ones (optimise real and imaginary part)")
+            raise TypeError(
+                "LBFGS.minimize: parameters must be real, got complex ones (optimise real and imaginary part)"
+            )
         ends = np.cumsum([int(np.prod(s)) for s in shapes])
         gradient = jit(value_and_grad(f))
 
         def unpack(x):
             parts = np.split(x, ends[:-1])
-            return tree.unflatten(structure, [p.reshape(s).astype(d) for p, s, d in zip(parts, shapes, dtypes, strict=True)])
+            return tree.unflatten(structure, [p.reshape(s).astype(d) for p, s,
+                                              d in zip(parts, shapes, dtypes, strict=True)])
 
         def pack(t):
             return np.concatenate([np.ravel(x).astype(np.float64) for x in tree.leaves(t)])
@@ -78,6 +81,7 @@ class LBFGS:
 
         r = optimize.minimize(
             objective, pack(params), jac=True, method="L-BFGS-B",
-            options={"maxcor": self.history, "maxiter": self.max_steps, "gtol": self.gradient_tolerance, "ftol": self.value_tolerance},
+            options={"maxcor": self.history, "maxiter": self.max_steps, "gtol": self.gradient_tolerance,
+                     "ftol": self.value_tolerance},
         )
         return Result(unpack(r.x), float(r.fun), int(r.nit), int(r.nfev), bool(r.success), str(r.message))

@@ -1,7 +1,7 @@
 """First-order optimisers: frozen dataclasses with two functions.
 
-``state = opt.init(params)``, then ``params, state = opt.step(params, grads, state)`` — pure functions on trees, to be put
-inside the jitted training step. `learning_rate` is a number or a schedule (a function of the step count).
+``state = opt.init(params)``, then ``params, state = opt.step(params, grads, state)`` — pure functions on trees, to be
+put inside the jitted training step. `learning_rate` is a number or a schedule (a function of the step count).
 """
 
 from __future__ import annotations
@@ -27,17 +27,23 @@ def _rate(learning_rate, count):
 
 
 def _update(where, f, n_out, params, *trees):
-    """Apply ``f(*leaves) -> n_out values`` leaf by leaf and return `n_out` trees, each leaf in the dtype of its parameter."""
+    """Apply ``f(*leaves) -> n_out values`` leaf by leaf and return `n_out` trees, each leaf in the dtype of its
+    parameter.
+    """
     leaves, structure = tree.flatten(params)
     columns = [leaves]
     for t in trees:
         other, s = tree.flatten(t)
         if s != structure:
-            raise TreeError(f"{where}: parameters, gradients and state must have one structure, got {structure} and {s}")
+            raise TreeError(
+                f"{where}: parameters, gradients and state must have one structure, got {structure} and {s}"
+            )
         columns.append(other)
     for p, g in zip(leaves, columns[1], strict=True):
         if np.shape(p) != np.shape(g):
-            raise ValueError(f"{where}: a gradient must have the shape of its parameter, {np.shape(p)}, got {np.shape(g)}")
+            raise ValueError(
+                f"{where}: a gradient must have the shape of its parameter, {np.shape(p)}, got {np.shape(g)}"
+            )
     rows = [f(*xs) for xs in zip(*columns, strict=True)]
     cast = [[_as(x, p) for x in row] for row, p in zip(rows, leaves, strict=True)]
     return [tree.unflatten(structure, [row[k] for row in cast]) for k in range(n_out)]

@@ -29,7 +29,8 @@ def warmup(steps: int, then: Schedule | float) -> Schedule:
 def piecewise_constant(values: Sequence[float], boundaries: Sequence[int]) -> Schedule:
     """``values[i]`` from ``boundaries[i - 1]`` on."""
     if len(values) != len(boundaries) + 1 or list(boundaries) != sorted(boundaries):
-        raise ValueError(f"piecewise_constant: wants one value more than (rising) boundaries, got {len(values)} values and {list(boundaries)}")
+        raise ValueError(f"piecewise_constant: wants one value more than (rising) boundaries, got {len(values)} values "
+                         f"and {list(boundaries)}")
 
     def schedule(count):
         rate = values[0]

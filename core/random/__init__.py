@@ -7,7 +7,8 @@ The generator is Philox4x32-10 [1]_; streams are apart by key and by the last wo
 
 References
 ----------
-.. [1] Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC11 (2011). doi:10.1145/2063384.2063405
+.. [1] Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC11 (2011).
+   doi:10.1145/2063384.2063405
 
 Examples
 --------

@@ -1,4 +1,6 @@
-"""Continuous distributions: standard numbers from bits, then location and scale by arithmetic, which is differentiated."""
+"""Continuous distributions: standard numbers from bits, then location and scale by arithmetic, which is
+differentiated.
+"""
 
 from __future__ import annotations
 

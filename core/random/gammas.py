@@ -1,7 +1,7 @@
 """Gamma numbers and what is made of them (beta, Dirichlet), with derivatives in the shape parameter; Poisson numbers.
 
-The derivative of a gamma number x with respect to its parameter is that of the quantile function at a fixed probability,
-``dx/da = -(dF/da) / p(x)``, whichever way the number was drawn.
+The derivative of a gamma number x with respect to its parameter is that of the quantile function at a fixed
+probability, ``dx/da = -(dF/da) / p(x)``, whichever way the number was drawn.
 """
 
 from __future__ import annotations
@@ -41,7 +41,8 @@ def _fill(name, key, parameter, shape, out_dtype):
 
 
 loggamma_p = Primitive(
-    "random_loggamma", lambda key, a, *, shape, dtype: _fill("fill_loggamma", key, a, shape, np.float64).astype(dtype)[()],
+    "random_loggamma", lambda key, a, *, shape, dtype: _fill("fill_loggamma", key, a, shape,
+                                                             np.float64).astype(dtype)[()],
     lambda key, a, *, shape, dtype: Spec(key.shape[:-1] + shape, dtype), flops=100,
     samples=lambda rng: [((np.array([3, 4], KEY), rng.uniform(0.5, 3, (2, 3))),
                           {"shape": (2, 3), "dtype": np.dtype(float)})],
@@ -69,8 +70,9 @@ def _slope(log_x, a):
     """d(log x)/da at fixed probability.
 
     With t = x exp(-v) below x, or x exp(v) above it (the two integrals of dp/da add up to zero),
-    ``-(1/x p(x)) int_0^x dp/da dt = -int exp(phi(v)) (log t - digamma(a)) dv``, phi(v) = -a v + x (1 - exp(-v)). The side is
-    taken on which phi falls from the start; the integral is cut where the integrand is negligible and done by Gauss's rule.
+    ``-(1/x p(x)) int_0^x dp/da dt = -int exp(phi(v)) (log t - digamma(a)) dv``, phi(v) = -a v + x (1 - exp(-v)). The
+    side is taken on which phi falls from the start; the integral is cut where the integrand is negligible and done by
+    Gauss's rule.
     """
     from scipy.special import digamma
 
@@ -215,7 +217,8 @@ def dirichlet(key: Any, alpha: Any, shape: Shape | None = None, dtype: Any = np.
 
 
 poisson_p = Primitive(
-    "random_poisson", lambda key, rate, *, shape, dtype: _fill("fill_poisson", key, rate, shape, np.int64).astype(dtype)[()],
+    "random_poisson", lambda key, rate, *, shape, dtype: _fill("fill_poisson", key, rate, shape,
+                                                               np.int64).astype(dtype)[()],
     lambda key, rate, *, shape, dtype: Spec(key.shape[:-1] + shape, dtype), flops=100, differentiable=False,
     samples=lambda rng: [((np.array([3, 4], KEY), rng.uniform(0.5, 30, (2, 3))),
                           {"shape": (2, 3), "dtype": np.dtype(np.int64)})],

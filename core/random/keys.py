@@ -64,7 +64,8 @@ def checked_key(k: Any, where: str) -> Any:
 
 def as_shape(shape: Any, where: str) -> tuple[int, ...]:
     try:
-        shape = (operator.index(shape),) if not isinstance(shape, (tuple, list)) else tuple(operator.index(n) for n in shape)
+        shape = (operator.index(shape),
+                 ) if not isinstance(shape, (tuple, list)) else tuple(operator.index(n) for n in shape)
     except TypeError:
         raise TypeError(
             f"random.{where}: shape must be made of integers, got {shape!r} (the second argument is the shape)"
@@ -99,7 +100,8 @@ def each_key(keys: np.ndarray, shape: tuple[int, ...], dtype: Any, draw: Any) ->
     return out.reshape(keys.shape[:-1] + shape)
 
 
-# -- new keys from old ----------------------------------------------------------------------------------------------------
+# -- new keys from old
+# ----------------------------------------------------------------------------------------------------
 
 
 def _split(keys, *, n):

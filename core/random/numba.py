@@ -1,7 +1,7 @@
 """Random numbers inside the user's own Numba code: element `i` of what the functions of `core.random` draw from a key.
 
-Import it as ``from triskele.core.random import numba as draws``; every function takes the two words of a key (uint32) and
-a position, and is pure: a loop draws independent numbers by counting `i` up.
+Import it as ``from triskele.core.random import numba as draws``; every function takes the two words of a key (uint32)
+and a position, and is pure: a loop draws independent numbers by counting `i` up.
 
 Examples
 --------
@@ -144,8 +144,8 @@ def poisson(k0, k1, i, rate):
 
     References
     ----------
-    .. [1] Hörmann, "The transformed rejection method for generating Poisson random variables", Insurance: Mathematics and
-       Economics 12 (1993) 39-45. doi:10.1016/0167-6687(93)90997-4
+    .. [1] Hörmann, "The transformed rejection method for generating Poisson random variables", Insurance: Mathematics
+       and Economics 12 (1993) 39-45. doi:10.1016/0167-6687(93)90997-4
     """
     if not (0 <= rate <= 1e18):
         return np.int64(-1)
@@ -174,7 +174,8 @@ def poisson(k0, k1, i, rate):
             return np.int64(k)
         if k < 0 or (us < 0.013 and v > us):
             continue
-        if math.log(v) + math.log(inverse_alpha) - math.log(a / (us * us) + b) <= k * log_rate - rate - math.lgamma(k + 1):
+        if math.log(v) + math.log(inverse_alpha) - math.log(a / (us * us)
+                                                            + b) <= k * log_rate - rate - math.lgamma(k + 1):
             return np.int64(k)
 
 

@@ -1,8 +1,8 @@
 """Every domain of random streams, in one place: two that coincide would draw the same numbers.
 
 A stream has a key and a domain. Numbers are functions of the key and of a counter of four words, whose last word is the
-domain (`Counter`). Keys are made from a user's seed and from numbers that are folded into it (`Fold`); what folds several
-has a range. A seed that a user gives to two functions gives the same key in both.
+domain (`Counter`). Keys are made from a user's seed and from numbers that are folded into it (`Fold`); what folds
+several has a range. A seed that a user gives to two functions gives the same key in both.
 """
 
 from __future__ import annotations

@@ -97,7 +97,8 @@ def solve(a, b, lower=False, *, assume_a="gen", transposed=False):
     """``scipy.linalg.solve`` for general, symmetric, Hermitian, positive definite and triangular matrices."""
     if assume_a in ("pos", "positive definite"):
         factor = cho_factor(a, lower)
-        return conj(cho_solve(factor, conj(b))) if transposed else cho_solve(factor, b)  # the transpose is the conjugate
+        # the transpose is the conjugate
+        return conj(cho_solve(factor, conj(b))) if transposed else cho_solve(factor, b)
     if assume_a in ("lower triangular", "upper triangular"):
         return solve_triangular(a, b, trans=int(transposed), lower=assume_a == "lower triangular")
     if assume_a in ("her", "hermitian"):

@@ -1,8 +1,8 @@
 """`convert`: Python's own control flow on traced values becomes control flow of the graph.
 
-The function's source is parsed, rewritten (`autograph_rewrite`) and compiled under its own file name and line numbers, so
-that tracebacks and the lines noted in graphs are the user's. What the rewritten statements do is decided when they run
-(`autograph_run`): with concrete values, what Python does.
+The function's source is parsed, rewritten (`autograph_rewrite`) and compiled under its own file name and line numbers,
+so that tracebacks and the lines noted in graphs are the user's. What the rewritten statements do is decided when they
+run (`autograph_run`): with concrete values, what Python does.
 """
 
 from __future__ import annotations
@@ -29,15 +29,18 @@ from .autograph_rewrite import Control
 from .autograph_syntax import RUN
 from .autograph_variables import read
 
-_LIBRARIES = {"numpy", "scipy", "triskele", "numba", "llvmlite", "matplotlib", "jax", "torch", "autograd", "builtins", "pytest", "hypothesis"}
+_LIBRARIES = {"numpy", "scipy", "triskele", "numba", "llvmlite", "matplotlib", "jax", "torch", "autograd", "builtins",
+              "pytest", "hypothesis"}
 _FOLDERS = tuple({str(Path(sysconfig.get_paths()[k])) for k in ("stdlib", "platstdlib", "purelib", "platlib")})
 _MARK = "__triskele_converted__"
-_codes: dict[int, tuple[types.CodeType, types.CodeType | None]] = {}  # by identity: code objects of two files may be equal
+# by identity: code objects of two files may be equal
+_codes: dict[int, tuple[types.CodeType, types.CodeType | None]] = {}
 _modules: dict[str, tuple[int, ast.Module | None]] = {}
 
 
 def convert(f: Callable[..., Any]) -> Callable[..., Any]:
-    """`f` with if, while, for, and, or, not, conditional expressions, early return, break and continue made ready for traced values.
+    """`f` with if, while, for, and, or, not, conditional expressions, early return, break and continue made ready for
+    traced values.
 
     Functions of libraries, functions without source and functions with nothing to convert are returned as they are.
     Functions called by `f` are converted when they are called.
@@ -75,7 +78,8 @@ def with_code(f: types.FunctionType, new: types.CodeType, runtime: Any) -> types
     for n in new.co_freevars:  # the name of a class around the function is a global in the original
         if n not in cells:
             cells[n] = types.CellType(f.__globals__.get(n))
-    converted = types.FunctionType(new, f.__globals__, f.__name__, f.__defaults__, tuple(cells[n] for n in new.co_freevars))
+    converted = types.FunctionType(new, f.__globals__, f.__name__, f.__defaults__,
+                                   tuple(cells[n] for n in new.co_freevars))
     functools.update_wrapper(converted, f)
     del converted.__wrapped__
     converted.__kwdefaults__ = f.__kwdefaults__
@@ -116,12 +120,14 @@ def call(f: Callable[..., Any]) -> Callable[..., Any]:
     return found
 
 
-_RUNTIME = types.SimpleNamespace(**{k: v for module in (autograph_run, autograph_loops, autograph_assign) for k, v in vars(module).items()
+_RUNTIME = types.SimpleNamespace(**{k: v for module in (autograph_run, autograph_loops, autograph_assign) for k,
+                                    v in vars(module).items()
                                     if isinstance(v, types.FunctionType) and v.__module__ == module.__name__},
                                  read=read, converted=converted, call=call, slice=slice)
 
 
-# -- from a function to its syntax tree and back ------------------------------------------------------------------------
+# -- from a function to its syntax tree and back
+# ------------------------------------------------------------------------
 
 
 def rewritten(f: types.FunctionType, rewriter: Callable[..., Any]) -> types.CodeType | None:
@@ -131,7 +137,9 @@ def rewritten(f: types.FunctionType, rewriter: Callable[..., Any]) -> types.Code
         return None
     node = _copy(node)  # the parsed file is shared
     if isinstance(node, ast.Lambda):
-        function = ast.copy_location(ast.FunctionDef("ag__lambda", node.args, [ast.copy_location(ast.Return(node.body), node.body)], [], None), node)
+        function = ast.copy_location(ast.FunctionDef("ag__lambda", node.args,
+                                                     [ast.copy_location(ast.Return(node.body),
+                                                                        node.body)], [], None), node)
         if hasattr(ast, "TypeAlias"):
             function.type_params = []
     else:
@@ -155,7 +163,10 @@ def rewritten(f: types.FunctionType, rewriter: Callable[..., Any]) -> types.Code
         inner = ast.ClassDef(inside_class, [], [], [function], [])
         if hasattr(ast, "TypeAlias"):
             inner.type_params = []
-    arguments = ast.arguments(posonlyargs=[], args=[ast.arg(n) for n in (*[n for n in f.__code__.co_freevars if n != RUN], RUN)], vararg=None, kwonlyargs=[],
+    arguments = ast.arguments(posonlyargs=[],
+                              args=[ast.arg(n)
+                                    for n in (*[n for n in f.__code__.co_freevars if n != RUN],
+                                              RUN)], vararg=None, kwonlyargs=[],
                               kw_defaults=[], kwarg=None, defaults=[])
     factory = ast.FunctionDef("ag__factory", arguments, [inner], [], None)
     if hasattr(ast, "TypeAlias"):
@@ -189,14 +200,17 @@ def _inner_code(code, wanted):
 
 def _renamed(code, function_name, qualname):
     """Code objects of generated functions under the name of the function they come from: for tracebacks."""
-    consts = tuple([_renamed(c, function_name, qualname) if isinstance(c, types.CodeType) and (c.co_name.startswith("ag__") or c.co_name == "<lambda>") else c
+    consts = tuple([_renamed(c, function_name, qualname) if isinstance(c, types.CodeType)
+                    and (c.co_name.startswith("ag__") or c.co_name == "<lambda>") else c
                     for c in code.co_consts])
     names = {"co_name": function_name, "co_qualname": qualname} if qualname else {"co_name": function_name}
     return code.replace(co_consts=consts, **names)
 
 
 def _names_of(f, node):
-    """What a name in `f`, whose syntax is `node`, refers to in all functions with this code: None for most free variables."""
+    """What a name in `f`, whose syntax is `node`, refers to in all functions with this code: None for most free
+    variables.
+    """
     cells = dict(zip(f.__code__.co_freevars, f.__closure__ or (), strict=True))
     local = {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
     local |= {n.arg for n in ast.walk(node) if isinstance(n, ast.arg)}
@@ -235,7 +249,9 @@ def _is_stood_in(look_up, node):
 
 
 def _is_plain_call(look_up, node):
-    """Whether what is called surely needs no conversion: a function of a library, by its name or as an attribute of a module."""
+    """Whether what is called surely needs no conversion: a function of a library, by its name or as an attribute of a
+    module.
+    """
     value, module = named(look_up, node)
     if module is not None:
         return module.__name__.split(".")[0] in _LIBRARIES and library_function(value) is None and is_pure(value)
@@ -283,7 +299,8 @@ def _find(code):
                 search(child, owner)
 
     search(module, None)
-    found = [(n, c) for n, c in found if _argument_names(n.args) == code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]]
+    found = [(n, c) for n,
+             c in found if _argument_names(n.args) == code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]]
     return found[-1] if found and (len(found) == 1 or not isinstance(found[-1][0], ast.Lambda)) else (None, None)
 
 
@@ -295,7 +312,8 @@ def _covers(body, code):
     """Whether the instructions of `code` lie within the expression `body`."""
     if not hasattr(code, "co_positions"):
         return True
-    places = [(line, column) for line, _, column, _ in code.co_positions() if line is not None and column is not None and (line, column) != (code.co_firstlineno, 0)]
+    places = [(line, column) for line, _, column, _ in code.co_positions() if line is not None and column is not None
+              and (line, column) != (code.co_firstlineno, 0)]
     return all((body.lineno, body.col_offset) <= p <= (body.end_lineno, body.end_col_offset) for p in places)
 
 

@@ -2,8 +2,8 @@
 
 ``out = np.zeros(n)`` is an ndarray, which cannot hold traced values. ``out[i] = v`` with a traced `v` or `i` therefore
 makes a traced array of it and binds the name `out` to that. Nobody can tell the difference as long as this name is all
-that refers to the array; if anything else does (another name, a view, the caller, a default argument), it would keep the old
-values, and the assignment is an error.
+that refers to the array; if anything else does (another name, a view, the caller, a default argument), it would keep
+the old values, and the assignment is an error.
 """
 
 from __future__ import annotations
@@ -90,10 +90,13 @@ def _where_masked(kind, x, mask, v):
     """``x`` with the operator applied where the mask, whose number of elements nobody knows yet, is true."""
     inner = np.ndim(x) - np.ndim(mask)
     if np.shape(x)[: np.ndim(mask)] != np.shape(mask):
-        raise IndexError(f"boolean index did not match indexed array: shape {np.shape(x)} but mask of shape {np.shape(mask)}")
+        raise IndexError(
+            f"boolean index did not match indexed array: shape {np.shape(x)} but mask of shape {np.shape(mask)}"
+        )
     if np.ndim(v) > inner:
         raise TracerError(
-            f"x[mask] += v: with a traced mask, v must be a scalar or have the shape of one element x[i], got {np.shape(v)} "
+            f"x[mask] += v: with a traced mask, v must be a scalar or have the shape of one element x[i], got "
+            f"{np.shape(v)} "
             "(use np.where(mask, x + values, x) with values of x's shape)"
         )
     return np.where(np.reshape(mask, np.shape(mask) + (1,) * inner), _OPERATORS[kind](x, v), x)
@@ -102,7 +105,9 @@ def _where_masked(kind, x, mask, v):
 def _fitting(new, x):
     """The result of an in-place operator, if it can be held by an array like `x`."""
     if not np.can_cast(new.dtype, x.dtype, "same_kind"):
-        raise np.exceptions.DTypePromotionError(f"in-place operation: cannot cast the result from {new.dtype} to {x.dtype} with rule 'same_kind'")
+        raise np.exceptions.DTypePromotionError(
+            f"in-place operation: cannot cast the result from {new.dtype} to {x.dtype} with rule 'same_kind'"
+        )
     return new
 
 
@@ -123,20 +128,23 @@ def put_update(kind: str, x: Any, index: Any, value: Callable[[], Any]) -> None:
     x[index] = _IN_PLACE[kind](old, v)
 
 
-# -- assignment inside traced statements ----------------------------------------------------------------------------------
+# -- assignment inside traced statements
+# ----------------------------------------------------------------------------------
 
 
 _SHARED = (
-    "x[i] = v: an if statement or loop on traced values assigns into an array, and reads another one that shares its memory, "
+    "x[i] = v: an if statement or loop on traced values assigns into an array, and reads another one that shares its "
+    "memory, "
     "whose new values it cannot see (use one name for the array there, and make views of it inside)"
 )
 
 
 class AssignedInto:
-    """Which variables of a branch or loop are assigned into rather than anew: other names of their arrays must see that.
+    """Which variables of a branch or loop are assigned into rather than anew: other names of their arrays must see
+    that.
 
-    Under tracing the variables stand for other Tensors, and get new values when the statement is done. `settle` puts these
-    into the Tensors that were there before.
+    Under tracing the variables stand for other Tensors, and get new values when the statement is done. `settle` puts
+    these into the Tensors that were there before.
     """
 
     def __init__(self, get: Callable[[], Any]):
@@ -162,13 +170,16 @@ class AssignedInto:
         return out
 
     def _watch(self, given, hidden):
-        """Let a write into one of the traced values hide what shares memory with the array that the value stands for."""
+        """Let a write into one of the traced values hide what shares memory with the array that the value stands
+        for.
+        """
         for k, inner in enumerate(given):
             old = self.before[k]
             others = sharing(old) if isinstance(inner, Tensor) and isinstance(old, Tensor) and inner is not old else []
             if not others:
                 continue
-            rivals = [given[j] for j, o in enumerate(self.before) if any(o is other for other in others) and isinstance(given[j], Tensor)]
+            rivals = [given[j] for j, o in enumerate(self.before) if any(o is other for other in others)
+                      and isinstance(given[j], Tensor)]
             for t in (inner, *rivals):
                 if t._link is None:
                     own_array(t)
@@ -184,7 +195,8 @@ class AssignedInto:
 
     def during(self, test: Callable[[], Any]) -> Any:
         """``test()`` of a loop, while what shares memory with variables that the loop assigns into cannot be read."""
-        others = [o for k in self.changed - self.bound_anew for o in sharing(self.before[k]) if not (o._link.stale or o._link.torn)]
+        others = [o for k in self.changed - self.bound_anew for o in sharing(self.before[k])
+                  if not (o._link.stale or o._link.torn)]
         hidden = [hide(o, _SHARED) for o in others]
         try:
             return test()
@@ -198,8 +210,11 @@ class AssignedInto:
         for k in self.changed - self.bound_anew:
             if k in self.shared:
                 raise _refusal(f"x[i] = v in the {place}")
-            if any(j != k and other is self.before[k] and j not in self.bound_anew for j, other in enumerate(self.before)):
-                raise TracerError(f"x[i] = v in the {place}: one array is assigned into by two names there (use one of them)")
+            if any(j != k and other is self.before[k] and j not in self.bound_anew for j,
+                   other in enumerate(self.before)):
+                raise TracerError(
+                    f"x[i] = v in the {place}: one array is assigned into by two names there (use one of them)"
+                )
         for k in self.changed - self.bound_anew:
             old, new = self.before[k], values[k]
             if isinstance(old, Tensor) and isinstance(new, Tensor) and old.level == new.level:
@@ -227,7 +242,8 @@ def _listed():
     return sys.getrefcount(values[0])
 
 
-# -- whether a variable is all that refers to an array --------------------------------------------------------------------
+# -- whether a variable is all that refers to an array
+# --------------------------------------------------------------------
 
 
 def _references(get):
@@ -254,7 +270,8 @@ def _check_alone(get, what):
 
 def _refusal(what):
     return TracerError(
-        f"{what}: a traced value cannot be put into a plain array unless a local variable is all that refers to it, here another name, a view, "
+        f"{what}: a traced value cannot be put into a plain array unless a local variable is all that refers to it, "
+        f"here another name, a view, "
         f"an argument, an attribute or a function around would keep the old values, at {user_source()} "
         "(make it with np.zeros_like(x) of a traced x, or assign into a copy)"
     )

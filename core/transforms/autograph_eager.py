@@ -24,7 +24,8 @@ from .autograph_library import library_function
 from .autograph_rewrite import Control
 from .autograph_syntax import assigned, walk
 
-_CREATORS = {"zeros", "ones", "empty", "full", "array", "asarray", "arange", "linspace", "eye", "identity", "tri", "copy", "astype",
+_CREATORS = {"zeros", "ones", "empty", "full", "array", "asarray", "arange", "linspace", "eye", "identity", "tri",
+             "copy", "astype",
              "zeros_like", "ones_like", "empty_like", "full_like", "reshape", "repeat", "tile"}
 _METHODS = {n for kind in (np.ndarray, list, dict, set, str, tuple, np.random.Generator) for n in dir(kind)}
 _BUILTINS = {f: BUILTINS[f] for f in (float, int, builtins.max, builtins.min)}
@@ -42,8 +43,10 @@ class Calls(Control):
     def scope(self, node):
         outer = self.variables, self.made
         outside = {n for s in walk(node.body) if isinstance(s, (ast.Global, ast.Nonlocal)) for n in s.names}
-        self.variables = (assigned(node.body) | {a.arg for a in ast.walk(node.args) if isinstance(a, ast.arg)}) - outside
-        self.made = {t.id for s in walk(node.body) if isinstance(s, ast.Assign) and _creates(s.value) for t in s.targets if isinstance(t, ast.Name)}
+        self.variables = (assigned(node.body)
+                          | {a.arg for a in ast.walk(node.args) if isinstance(a, ast.arg)}) - outside
+        self.made = {t.id for s in walk(node.body) if isinstance(s, ast.Assign) and _creates(s.value)
+                     for t in s.targets if isinstance(t, ast.Name)}
         node.body = self.block(node.body)
         self.variables, self.made = outer
         return node
@@ -88,7 +91,8 @@ def _is_plain_call(look_up, node):
         return node.attr in _METHODS
     if value is None or library_function(value) is not None:
         return False
-    return (isinstance(value, (np.ufunc, types.BuiltinFunctionType, type)) or autograph.is_library(value)) and value not in _BUILTINS
+    return (isinstance(value, (np.ufunc, types.BuiltinFunctionType,
+                               type)) or autograph.is_library(value)) and value not in _BUILTINS
 
 
 def convert_calls(f: Callable[..., Any]) -> Callable[..., Any]:
@@ -123,7 +127,8 @@ def _code_of(f):
     _codes[id(code)] = code, None
     if autograph.is_library(f):
         return None
-    new = autograph.rewritten(f, lambda plain_call, stood_in: Calls(functools.partial(_is_plain_call, *plain_call.args), stood_in))
+    new = autograph.rewritten(f, lambda plain_call,
+                              stood_in: Calls(functools.partial(_is_plain_call, *plain_call.args), stood_in))
     if new is not None:
         _codes[id(code)] = code, new
         _keep(new)
@@ -154,5 +159,7 @@ def call(f: Callable[..., Any]) -> Callable[..., Any]:
     return found or convert_calls(f)
 
 
-_RUNTIME = types.SimpleNamespace(call=call, slice=slice, **{n: getattr(autograph_assign, n) for n in ("assign", "update", "update_at", "put", "put_update")})
+_RUNTIME = types.SimpleNamespace(call=call, slice=slice,
+                                 **{n: getattr(autograph_assign,
+                                               n) for n in ("assign", "update", "update_at", "put", "put_update")})
 trace._converters.append(convert_calls)

@@ -1,4 +1,6 @@
-"""Functions of NumPy, SciPy and math that cannot be redirected for traced arguments, and what converted functions call instead."""
+"""Functions of NumPy, SciPy and math that cannot be redirected for traced arguments, and what converted functions call
+instead.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,8 @@ from ..ops.create import as_contiguous, as_fortran
 from ..tensor import Tensor
 
 _NO_EFFECT = {"overwrite_a", "overwrite_b", "overwrite_x", "overwrite_ab", "check_finite", "workers"}  # on the values
-_table: dict[Callable, Callable] = {np.array: core_numpy.array, np.asarray: core_numpy.asarray, np.full: core_numpy.full,
+_table: dict[Callable, Callable] = {np.array: core_numpy.array, np.asarray: core_numpy.asarray,
+                                    np.full: core_numpy.full,
                                     np.asanyarray: core_numpy.asarray, np.ascontiguousarray: as_contiguous, np.asfortranarray: as_fortran}
 _known: set[str] = set()
 _SAME_IN_MATH = """acos acosh asin asinh atan atan2 atanh cbrt copysign cos cosh degrees exp exp2 expm1 fabs fmod hypot isfinite isinf isnan log log10
@@ -66,12 +69,14 @@ def _either(theirs, ours):
         if not any(isinstance(x, Tensor) for x in tree.leaves((args, tuple(kwargs.values())))):
             return theirs(*args, **kwargs)
         if not theirs.__module__.startswith("scipy."):
-            return ours(*args, **kwargs) if set(kwargs) <= set(names) else theirs(*args, **kwargs)  # like= can be redirected
+            # like= can be redirected
+            return ours(*args, **kwargs) if set(kwargs) <= set(names) else theirs(*args, **kwargs)
         if signature.parameters[first].kind is inspect.Parameter.VAR_POSITIONAL:
             return ours(*args, **kwargs)
         given = dict(signature.bind(*args, **kwargs).arguments)
         value = given.pop(first)  # which may have another name
-        given = {k: v for k, v in given.items() if k in names or (k not in _NO_EFFECT and v is not signature.parameters[k].default)}
+        given = {k: v for k, v in given.items() if k in names
+                 or (k not in _NO_EFFECT and v is not signature.parameters[k].default)}
         for k in given:
             if k not in names:
                 raise TypeError(f"{theirs.__module__}.{theirs.__name__}: {k}= is not supported for traced values")

@@ -1,9 +1,11 @@
-"""Long loops over a known ``range`` while a graph is recorded: a loop of the graph, where it surely means what n copies of the body do.
+"""Long loops over a known ``range`` while a graph is recorded: a loop of the graph, where it surely means what n copies
+of the body do.
 
-The first and the last round are recorded as they are, so that what is wrong there (an index, a dtype) is found as NumPy finds it, and
-Python numbers that the body leaves behind are numbers. The rounds between become a `scan` whose counter is a traced Python
-integer. Copies are made instead if the body needs the number itself (``layers[i]``, ``x[:i]``), keeps numbers or objects from round to
-round, computes integers that may not fit into 64 bits, or might do more than compute (see `autograph_pure`).
+The first and the last round are recorded as they are, so that what is wrong there (an index, a dtype) is found as NumPy
+finds it, and Python numbers that the body leaves behind are numbers. The rounds between become a `scan` whose counter
+is a traced Python integer. Copies are made instead if the body needs the number itself (``layers[i]``, ``x[:i]``),
+keeps numbers or objects from round to round, computes integers that may not fit into 64 bits, or might do more than
+compute (see `autograph_pure`).
 """
 
 from __future__ import annotations
@@ -26,7 +28,8 @@ _FITS = 2**62
 _NESTED = 2**31  # what integers inside nested loops and branches are taken to be at most
 
 
-def long_loop(numbers: range, loop: Callable, body: Callable, get: Callable, put: Callable, names: Sequence[str], fresh: Sequence[str]) -> None:
+def long_loop(numbers: range, loop: Callable, body: Callable, get: Callable, put: Callable, names: Sequence[str],
+              fresh: Sequence[str]) -> None:
     """``for i in numbers: body(i)``; `fresh` are the variables that the body assigns before it reads them.
 
     ``loop(body, get, put, names, length)`` records a loop of so many rounds.
@@ -52,7 +55,8 @@ def _record(numbers, loop, body, get, put, names, fresh):
     kept = [n not in fresh for n in names]
     values = []
     for v, keep in zip(get(), kept, strict=True):
-        if keep and not (type(v) is float or (not isinstance(v, Undefined) and all(_traced(x) for x in tree.leaves(v)))):
+        if keep and not (type(v) is float
+                         or (not isinstance(v, Undefined) and all(_traced(x) for x in tree.leaves(v)))):
             raise OnlyCopies
         values.append(v if keep else Undefined("assigned before it is read"))
     k = 0
@@ -93,14 +97,18 @@ def _trace(before, step, read, write):
 _BOUNDS = {
     "add": lambda a, b: a + b, "subtract": lambda a, b: a + b, "multiply": lambda a, b: a * b, "maximum": max, "minimum": max,
     "negative": lambda a: a, "absolute": lambda a: a, "convert": lambda a: a, "select": lambda _, a, b: max(a, b), "square": lambda a: a * a,
-}  # fmt: skip
+}
 _DIVISIONS = ("floor_divide", "remainder")
 
 
 def _check_integers(graph: Graph, bounds: dict[Any, int]) -> None:
-    """Raise unless all Python integers computed from those in `bounds` fit into 64 bits and are divided by nonzero constants only."""
+    """Raise unless all Python integers computed from those in `bounds` fit into 64 bits and are divided by nonzero
+    constants only.
+    """
     def bound(atom):
-        return abs(int(atom.value)) if type(atom) is Const and atom.spec.weak and atom.spec.dtype.kind in "bi" else bounds.get(atom)
+        return abs(
+            int(atom.value)
+        ) if type(atom) is Const and atom.spec.weak and atom.spec.dtype.kind in "bi" else bounds.get(atom)
 
     for e in graph.equations:
         inner = [g for p in e.params.values() for g in (p if isinstance(p, tuple) else (p,)) if isinstance(g, Graph)]
@@ -108,7 +116,8 @@ def _check_integers(graph: Graph, bounds: dict[Any, int]) -> None:
             continue
         for g in inner:
             _check_integers(g, {v: _NESTED for v in g.inputs if _is_integer(v.spec)})
-        if e.primitive.name in _DIVISIONS and (type(e.inputs[1]) is not Const or not np.all(e.inputs[1].value)) and _is_integer(e.outputs[0].spec):
+        if e.primitive.name in _DIVISIONS and (type(e.inputs[1]) is not Const
+                                               or not np.all(e.inputs[1].value)) and _is_integer(e.outputs[0].spec):
             raise OnlyCopies
         for out in e.outputs:
             if not _is_integer(out.spec):

@@ -1,4 +1,6 @@
-"""Loops of converted functions: Python's while values are concrete, loops of the graph from the first traced condition on."""
+"""Loops of converted functions: Python's while values are concrete, loops of the graph from the first traced condition
+on.
+"""
 
 from __future__ import annotations
 
@@ -73,7 +75,8 @@ def for_(iterable, body, more, get, put, names, line, fresh):
             if not decided:
                 if isinstance(iterable, range):
                     rest = iterable[k:]
-                    return _counted(len(rest), lambda i, rest=rest: rest.start + i * rest.step, body, more, get, put, names, line)
+                    return _counted(len(rest), lambda i, rest=rest: rest.start + i * rest.step, body, more, get, put,
+                                    names, line)
                 if_(go, lambda item=item: body(item), lambda: None, get, put, names, line)
                 continue
             if not value:
@@ -83,8 +86,11 @@ def for_(iterable, body, more, get, put, names, line, fresh):
 
 
 def rows(iterable):
-    """Return the items of a loop that collects values in a list: it runs in Python, since a range and an array have known lengths."""
-    return list(iterable) if isinstance(iterable, range) or (isinstance(iterable, Tensor) and iterable.ndim) else iterable
+    """Return the items of a loop that collects values in a list: it runs in Python, since a range and an array have
+    known lengths.
+    """
+    return list(iterable) if isinstance(iterable,
+                                        range) or (isinstance(iterable, Tensor) and iterable.ndim) else iterable
 
 
 def _counted(count, item, body, more, get, put, names, line):
@@ -115,7 +121,9 @@ def _counted(count, item, body, more, get, put, names, line):
 
 
 def _loop(what, test, body, get, put, names, line, xs=None, length=None):
-    """A loop of the graph whose carry are the variables assigned in it: `test` for a while loop, else over `xs`, or of `length` rounds."""
+    """A loop of the graph whose carry are the variables assigned in it: `test` for a while loop, else over `xs`, or of
+    `length` rounds.
+    """
     place = f"{what} at {place_of(line)}"
     into = AssignedInto(get)
     before = Variables(names, get())
@@ -123,10 +131,12 @@ def _loop(what, test, body, get, put, names, line, xs=None, length=None):
         before = _with_value(before, body, get, put, names, place, xs)
 
     def check(after):
-        for n, s, t, old, new in zip(names, before.structures, after.structures, before.values, after.values, strict=True):
+        for n, s, t, old, new in zip(names, before.structures, after.structures, before.values, after.values,
+                                     strict=True):
             if s is not None and s != t:
                 got = "undefined" if t is None else t
-                raise TypeError(f"{place}: {n} must keep its structure from step to step, it was {s} ({old!r:.60}) and became {got} ({new!r:.60})")
+                raise TypeError(f"{place}: {n} must keep its structure from step to step, it was {s} ({old!r:.60}) and "
+                                f"became {got} ({new!r:.60})")
         found = []
         flat = iter(zip(after.leaves, after.dynamic, strict=True))
         own = iter(zip(before.leaves, before.dynamic, before.leaf_names, strict=True))
@@ -139,7 +149,8 @@ def _loop(what, test, body, get, put, names, line, xs=None, length=None):
                 if was and dynamic:
                     found.append(new)
                 elif was or not same(old, new):
-                    raise TypeError(f"{place}: {leaf} is no array and must stay the same in a traced loop, it was {old!r:.60} and became {new!r:.60}")
+                    raise TypeError(f"{place}: {leaf} is no array and must stay the same in a traced loop, it was "
+                                    f"{old!r:.60} and became {new!r:.60}")
         return found
 
     def step(arrays, *item):
@@ -168,12 +179,15 @@ def _loop(what, test, body, get, put, names, line, xs=None, length=None):
     finally:
         put(before.values)
     after = into.settle(before.rebuild(out), place)
-    put([Undefined(f"{n} is assigned in the {place} only, which may make no step (give it a value before)") if isinstance(v, Undefined) else v
+    put([Undefined(f"{n} is assigned in the {place} only, which may make no step (give it a value before)")
+         if isinstance(v, Undefined) else v
          for n, v in zip(names, after, strict=True)])
 
 
 def _with_value(before, body, get, put, names, place, xs):
-    """The variables with zeros for a value returned from inside the loop, which is not there before the loop has run."""
+    """The variables with zeros for a value returned from inside the loop, which is not there before the loop has
+    run.
+    """
     found = []
 
     def once(*arrays):
@@ -189,7 +203,9 @@ def _with_value(before, body, get, put, names, place, xs):
         return before
     leaves, structure = tree.flatten(found[0])
     if len(leaves) != len(graph.outputs):
-        raise TypeError(f"{place}: a value returned from inside a loop must consist of arrays and numbers, got {found[0]!r:.60}")
+        raise TypeError(
+            f"{place}: a value returned from inside a loop must consist of arrays and numbers, got {found[0]!r:.60}"
+        )
     zeros = [zero_of(v.spec).value for v in graph.outputs]
     values = [tree.unflatten(structure, zeros) if n == VALUE else v for n, v in zip(names, before.values, strict=True)]
     return Variables(names, values)

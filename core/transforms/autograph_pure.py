@@ -1,8 +1,8 @@
 """Tests for code without side effects: the body of such a loop can be recorded an additional time on trial.
 
-While a body is rehearsed, a function is looked at before it is called (`autograph.call`), and an object before it is assigned into
-(`autograph_assign.put`): what might change something that is not a variable of the loop, or depend on what a call before has
-changed, ends the rehearsal.
+While a body is rehearsed, a function is looked at before it is called (`autograph.call`), and an object before it is
+assigned into (`autograph_assign.put`): what might change something that is not a variable of the loop, or depend on
+what a call before has changed, ends the rehearsal.
 """
 
 from __future__ import annotations
@@ -21,14 +21,16 @@ import numpy as np
 from ..tensor import Tensor
 
 _PURE_MODULES = ("numpy", "scipy", "math", "cmath", "operator", "functools", "itertools", "dataclasses", "triskele")
-_PURE_BUILTINS = {abs, all, any, bool, complex, dict, divmod, enumerate, float, int, len, list, max, min, pow, range, reversed, round, set, slice, sorted, sum,
-                  tuple, zip}  # fmt: skip
+_PURE_BUILTINS = {abs, all, any, bool, complex, dict, divmod, enumerate, float, int, len, list, max, min, pow, range,
+                  reversed, round, set, slice, sorted, sum,
+                  tuple, zip}
 _VALUES = (Tensor, np.ndarray, np.generic, int, float, complex, str, bytes, tuple)
 # a handler may take the error that a traced value raises for one of the user's
 _NEVER = {"STORE_GLOBAL", "DELETE_GLOBAL", "DELETE_SUBSCR", "YIELD_VALUE", "PUSH_EXC_INFO"}
 _OF_OTHERS = {"STORE_DEREF", "DELETE_DEREF"}
 # what tells a traced value from a number
-_TELLS = {"isinstance", "issubclass", "type", "hasattr", "callable", "id", "repr", "str", "dir", "vars", "locals", "globals", "eval", "exec"}
+_TELLS = {"isinstance", "issubclass", "type", "hasattr", "callable", "id", "repr", "str", "dir", "vars", "locals",
+          "globals", "eval", "exec"}
 
 
 class OnlyCopies(Exception):
@@ -61,7 +63,9 @@ def check_call(f: Callable[..., Any], converted: Callable[..., Any]) -> None:
 
 
 def check_target(kind: type = object) -> None:
-    """Raise `OnlyCopies` in a rehearsal if an object of this class, which other names may know, is about to be assigned into."""
+    """Raise `OnlyCopies` in a rehearsal if an object of this class, which other names may know, is about to be assigned
+    into.
+    """
     if _rehearsal.active and not issubclass(kind, _VALUES):
         raise OnlyCopies
 
@@ -74,17 +78,22 @@ def is_pure(f: Callable[..., Any], converted: Callable[..., Any] | None = None) 
     if isinstance(f, types.MethodType):
         return is_pure(f.__func__, getattr(converted, "__func__", f.__func__))
     if isinstance(f, types.FunctionType):
-        return _of_pure_module(f) or _code_is_pure(f.__code__, subscripts=converted is not f or "__triskele_converted__" in f.__dict__)
+        return _of_pure_module(f) or _code_is_pure(
+            f.__code__, subscripts=converted is not f or "__triskele_converted__" in f.__dict__
+        )
     if isinstance(f, types.BuiltinFunctionType):
         owner = f.__self__
         if isinstance(owner, (np.ndarray, np.generic, str, int, float, complex, tuple)):
-            return f.__name__ not in ("sort", "fill", "resize", "put", "partition", "setflags", "setfield", "byteswap", "itemset")
+            return f.__name__ not in ("sort", "fill", "resize", "put", "partition", "setflags", "setfield", "byteswap",
+                                      "itemset")
         return f in _PURE_BUILTINS or (isinstance(owner, (types.ModuleType, type(None))) and _of_pure_module(f))
     if isinstance(f, type):
         plain_class = dataclasses.is_dataclass(f) and not hasattr(f, "__post_init__")
         return f in _PURE_BUILTINS or _of_pure_module(f) or plain_class or issubclass(f, (tuple, BaseException))
     call = type(f).__call__ if callable(f) else None
-    return isinstance(call, types.FunctionType) and is_pure(call, getattr(converted, "__func__", call)) or _of_pure_module(type(f))
+    return isinstance(call, types.FunctionType) and is_pure(
+        call, getattr(converted, "__func__", call)
+    ) or _of_pure_module(type(f))
 
 
 def _of_pure_module(f):
@@ -102,7 +111,8 @@ def codes(code: types.CodeType) -> Iterator[types.CodeType]:
 
 @functools.lru_cache(1024)
 def _code_is_pure(code: types.CodeType, subscripts: bool = True, body: bool = False) -> bool:
-    """Return True if a function with this code changes only its own variables and treats traced values and numbers alike.
+    """Return True if a function with this code changes only its own variables and treats traced values and numbers
+    alike.
 
     Assignments ``x[i] = v`` are looked at as they come if `subscripts`; the variables of a `body` are those around it.
     """
@@ -110,5 +120,6 @@ def _code_is_pure(code: types.CodeType, subscripts: bool = True, body: bool = Fa
     never = _NEVER if body else _NEVER | {"STORE_ATTR", "DELETE_ATTR"}
     if any(not _TELLS.isdisjoint(c.co_names) for c in codes(code)):
         return False
-    return not any(i.opname in never or (i.opname in _OF_OTHERS and i.argval in outside) or (i.opname == "STORE_SUBSCR" and not subscripts)
+    return not any(i.opname in never or (i.opname in _OF_OTHERS and i.argval in outside)
+                   or (i.opname == "STORE_SUBSCR" and not subscripts)
                    for c in codes(code) for i in dis.get_instructions(c))

@@ -1,8 +1,8 @@
 """Rewriting a function's syntax tree: Python's control flow becomes calls of the operators in `autograph_run`.
 
 Two passes. `Jumps` turns return, break and continue inside branches and loops into flags and nested branches. `Control`
-then turns each branch and loop into local functions over the enclosing variables, which the operators call: directly when
-everything is concrete, under tracing otherwise. All new nodes carry the line numbers of what they replace.
+then turns each branch and loop into local functions over the enclosing variables, which the operators call: directly
+when everything is concrete, under tracing otherwise. All new nodes carry the line numbers of what they replace.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ from .autograph_syntax import (
     written_first,
 )
 
-_UNTOUCHED = {"super", "locals", "globals", "vars", "eval", "exec", "dir", "isinstance", "issubclass", "type", "len", "print", "hasattr", "getattr", "id"}
+_UNTOUCHED = {"super", "locals", "globals", "vars", "eval", "exec", "dir", "isinstance", "issubclass", "type", "len",
+              "print", "hasattr", "getattr", "id"}
 
 
 _COLLECT = {"append", "extend", "insert", "add", "update", "setdefault"}  # methods of containers
@@ -30,7 +31,9 @@ _COLLECT = {"append", "extend", "insert", "add", "update", "setdefault"}  # meth
 
 def _is_fixed(index: ast.expr) -> bool:
     """Whether an index cannot be a traced value: a number or string as written, or a slice."""
-    return isinstance(index, (ast.Constant, ast.Slice)) or (isinstance(index, ast.UnaryOp) and isinstance(index.operand, ast.Constant))
+    return isinstance(index, (ast.Constant, ast.Slice)) or (
+        isinstance(index, ast.UnaryOp) and isinstance(index.operand, ast.Constant)
+    )
 
 
 class Control(ast.NodeTransformer):
@@ -62,7 +65,9 @@ class Control(ast.NodeTransformer):
         declared = sorted(self.state - arguments - beyond)
         if declared:  # makes them local variables of this function, for the local functions to refer to
             targets = [name(n, node.body[0], True) for n in declared]
-            never = if_stmt(constant(False, node.body[0]), [ast.copy_location(ast.Assign(targets, constant(None, node.body[0])), node.body[0])], [], node.body[0])
+            never = if_stmt(constant(False, node.body[0]),
+                            [ast.copy_location(ast.Assign(targets, constant(None, node.body[0])),
+                                               node.body[0])], [], node.body[0])
             head = [s for s in body if isinstance(s, (ast.Global, ast.Nonlocal))]
             body = [*head, never, *[s for s in body if s not in head]]
         node.body = body
@@ -109,7 +114,8 @@ class Control(ast.NodeTransformer):
 
     def later(self, expr, at):
         """``lambda: expr``."""
-        none = ast.arguments(posonlyargs=[], args=[], vararg=None, kwonlyargs=[], kw_defaults=[], kwarg=None, defaults=[])
+        none = ast.arguments(posonlyargs=[], args=[], vararg=None, kwonlyargs=[], kw_defaults=[], kwarg=None,
+                             defaults=[])
         return ast.copy_location(ast.Lambda(none, expr), at)
 
     def local(self, text, body, symbols, at, args=()):
@@ -131,8 +137,10 @@ class Control(ast.NodeTransformer):
         read = ast.Tuple([self.call("read", [self.later(self.path(s, at), at)], at) for s in symbols], ast.Load())
         get = self.local(f"ag__get_{k}", [ast.copy_location(ast.Return(ast.copy_location(read, at)), at)], [], at)
         targets = ast.copy_location(ast.List([self.path(s, at, True) for s in symbols], ast.Store()), at)
-        put = self.local(f"ag__set_{k}", [ast.copy_location(ast.Assign([targets], name("ag__values", at)), at)], symbols, at, ["ag__values"])
-        args = [name(f"ag__get_{k}", at), name(f"ag__set_{k}", at), constant(tuple(symbols), at), constant(at.lineno, at)]
+        put = self.local(f"ag__set_{k}", [ast.copy_location(ast.Assign([targets], name("ag__values", at)), at)],
+                         symbols, at, ["ag__values"])
+        args = [name(f"ag__get_{k}", at), name(f"ag__set_{k}", at), constant(tuple(symbols), at),
+                constant(at.lineno, at)]
         return symbols, [get, put], args
 
     def path(self, text, at, store=False):
@@ -145,14 +153,16 @@ class Control(ast.NodeTransformer):
 
     def visit_If(self, node):
         if has_jump(node) and not getattr(node, "returns", False):
-            node.test = self.call("plain_test", [self.visit(node.test), constant("if", node), constant(node.lineno, node)], node)
+            node.test = self.call("plain_test", [self.visit(node.test), constant("if", node),
+                                                 constant(node.lineno, node)], node)
             node.body, node.orelse = self.block(node.body), self.block(node.orelse)
             return node
         self.count += 1
         k = self.count
         symbols, functions, args = self.frame([*node.body, *node.orelse], node)
         then = self.local(f"ag__then_{k}", self.block(node.body), symbols, node)
-        other = self.local(f"ag__else_{k}", self.block(node.orelse) or [ast.copy_location(ast.Pass(), node)], symbols, node)
+        other = self.local(f"ag__else_{k}", self.block(node.orelse) or [ast.copy_location(ast.Pass(), node)], symbols,
+                           node)
         test = self.visit(node.test)
         branches = [name(f"ag__then_{k}", node), name(f"ag__else_{k}", node)]
         if getattr(node, "returns", False):
@@ -163,7 +173,8 @@ class Control(ast.NodeTransformer):
 
     def visit_While(self, node):
         if getattr(node, "plain", False):
-            node.test = self.call("plain_test", [self.visit(node.test), constant("while", node), constant(node.lineno, node)], node)
+            node.test = self.call("plain_test", [self.visit(node.test), constant("while", node),
+                                                 constant(node.lineno, node)], node)
             node.body, node.orelse = self.block(node.body), self.block(node.orelse)
             return node
         self.count += 1
@@ -171,10 +182,13 @@ class Control(ast.NodeTransformer):
         test = node.test
         if node.stop:
             go = ast.copy_location(ast.UnaryOp(ast.Not(), name(node.stop, node)), node)
-            test = go if isinstance(test, ast.Constant) and test.value else ast.copy_location(ast.BoolOp(ast.And(), [go, test]), node)
+            test = go if isinstance(test, ast.Constant) and test.value else ast.copy_location(
+                ast.BoolOp(ast.And(), [go, test]), node
+            )
         symbols, functions, args = self.frame([node.test, *node.body], node)
         body = self.local(f"ag__body_{k}", self.block(node.body), symbols, node)
-        test = self.local(f"ag__test_{k}", [ast.copy_location(ast.Return(self.visit(test)), node)], symbols if modified(node.test) else [], node)
+        test = self.local(f"ag__test_{k}", [ast.copy_location(ast.Return(self.visit(test)), node)],
+                          symbols if modified(node.test) else [], node)
         call = self.call("while_", [name(f"ag__test_{k}", node), name(f"ag__body_{k}", node), *args], node)
         return [body, test, *functions, ast.copy_location(ast.Expr(call), node)]
 
@@ -230,7 +244,8 @@ class Control(ast.NodeTransformer):
     def store(self, target, value):
         index = self.index(target.slice)
         if not self.owned(target.value):
-            return ast.copy_location(ast.Expr(self.call("put", [value, self.visit(target.value), index], target)), target)
+            return ast.copy_location(ast.Expr(self.call("put", [value, self.visit(target.value), index], target)),
+                                     target)
         x = target.value.id
         return assign(x, self.call("assign", [value, self.later(name(x, target), target), index], target), target)
 
@@ -259,7 +274,8 @@ class Control(ast.NodeTransformer):
         if self.owned(at.value):
             x = at.value.id
             return assign(x, self.call("update_at", [kind, self.later(name(x, node), node), index, value], node), node)
-        return ast.copy_location(ast.Expr(self.call("put_update", [kind, self.visit(at.value), index, value], node)), node)
+        return ast.copy_location(ast.Expr(self.call("put_update", [kind, self.visit(at.value), index, value], node)),
+                                 node)
 
     def visit_AnnAssign(self, node):
         self.generic_visit(node)
@@ -269,7 +285,9 @@ class Control(ast.NodeTransformer):
 
     def visit_Assert(self, node):
         test, message = self.visit(node.test), self.visit(node.msg) if node.msg else constant(None, node)
-        return ast.copy_location(ast.Expr(self.call("assert_", [test, self.later(message, node), constant(node.lineno, node)], node)), node)
+        return ast.copy_location(
+            ast.Expr(self.call("assert_", [test, self.later(message, node), constant(node.lineno, node)], node)), node
+        )
 
     def visit_Raise(self, node):
         self.generic_visit(node)
@@ -322,7 +340,9 @@ class Control(ast.NodeTransformer):
             return node
         plain = self.plain_call(node.func)
         node.args, node.keywords = [self.visit(a) for a in node.args], [self.visit(k) for k in node.keywords]
-        node.func = node.func if isinstance(node.func, ast.Name) else self.generic_visit(node.func) if isinstance(node.func, ast.Attribute) else self.visit(node.func)
+        node.func = node.func if isinstance(node.func, ast.Name) else self.generic_visit(node.func) if isinstance(
+            node.func, ast.Attribute
+        ) else self.visit(node.func)
         if plain or (isinstance(node.func, ast.Name) and node.func.id in _UNTOUCHED):
             return node
         if isinstance(node.func, ast.Attribute) and isinstance(node.func.value, ast.Name) and node.func.value.id == RUN:

@@ -1,4 +1,6 @@
-"""What Python's control flow does in converted functions: Python as long as values are concrete, graph control flow when not."""
+"""What Python's control flow does in converted functions: Python as long as values are concrete, graph control flow
+when not.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,8 @@ def plain_test(x: Any, what: str, line: int) -> bool:
     decided, value = known(x)
     if not decided:
         raise TracerError(
-            f"{what}: a return, break or continue inside with, try or match cannot depend on traced values, at {place_of(line)} "
+            f"{what}: a return, break or continue inside with, try or match cannot depend on traced values, at "
+            f"{place_of(line)} "
             "(move it out of that block)"
         )
     return value
@@ -40,7 +43,8 @@ def plain_test(x: Any, what: str, line: int) -> bool:
 def assert_(test: Any, message: Callable[[], Any], line: int) -> None:
     decided, value = known(test)
     if not decided:
-        raise TracerError(f"assert: the condition has no value yet when a function is compiled, at {place_of(line)} (check arguments outside jit, or use jit(debug=True) to find NaN)")
+        raise TracerError(f"assert: the condition has no value yet when a function is compiled, at {place_of(line)} "
+                          f"(check arguments outside jit, or use jit(debug=True) to find NaN)")
     if not value:
         text = message()
         raise AssertionError(*([] if text is None else [text]))
@@ -57,7 +61,8 @@ def raise_(line: int) -> None:
     """What a ``raise`` statement does first."""
     if _undecided.branches:
         raise TracerError(
-            f"raise: whether it is reached depends on a traced condition, which has no value when a function is compiled, at {place_of(line)} "
+            f"raise: whether it is reached depends on a traced condition, which has no value when a function is "
+            f"compiled, at {place_of(line)} "
             "(check arguments outside jit, or return np.where(bad, np.nan, result) and check the result)"
         )
 
@@ -85,7 +90,8 @@ def if_expression(test, then, other):
     if decided:
         return then() if value else other()
     line = user_source().line
-    return _branches(truth(test, "conditional expression", line), then, other, lambda: [], lambda values: None, (), line, "conditional expression", True)[1]
+    return _branches(truth(test, "conditional expression", line), then, other, lambda: [], lambda values: None, (),
+                     line, "conditional expression", True)[1]
 
 
 def _branches(test, then, other, get, put, names, line, what, returns=False):
@@ -117,7 +123,8 @@ def _branches(test, then, other, get, put, names, line, what, returns=False):
     graphs, captured = common_inputs(bodies, len(operands))
     build, chosen, specs = _merge(ends, graphs, test, place)
     if chosen:
-        branches = tuple(with_outputs(Graph(g.inputs, g.equations, [pair[k] for pair in chosen], g.name), specs) for k, g in enumerate(graphs))
+        branches = tuple(with_outputs(Graph(g.inputs, g.equations, [pair[k] for pair in chosen], g.name), specs) for k,
+                         g in enumerate(graphs))
         outs = _choose(test, [*operands, *captured], branches)
     else:
         outs = []
@@ -135,13 +142,17 @@ def _choose(test, args, branches):
 
 def _is_light(graph):
     # numbers stay with `cond`, which keeps them numbers in NumPy's promotion
-    if len(graph.equations) > 4 or any(v.spec.shape or (v.spec.weak and v.spec.dtype.kind != "b") for v in graph.outputs):
+    if len(graph.equations) > 4 or any(v.spec.shape or (v.spec.weak and v.spec.dtype.kind != "b")
+                                       for v in graph.outputs):
         return False
-    return all(e.primitive.kind == "elementwise" and not any(v.spec.shape for v in (*e.inputs, *e.outputs)) for e in graph.equations)
+    return all(e.primitive.kind == "elementwise" and not any(v.spec.shape for v in (*e.inputs, *e.outputs))
+               for e in graph.equations)
 
 
 def _merge(ends, graphs, test, place):
-    """How the variables after two branches follow from both: (build(outs) -> values, pairs of atoms to choose from, their specs)."""
+    """How the variables after two branches follow from both: (build(outs) -> values, pairs of atoms to choose from,
+    their specs).
+    """
     old, new = ends
     chosen, specs, plan = [], [], []
     leaves = [iter(zip(e.leaves, e.dynamic, _atoms(e, g), strict=True)) for e, g in zip(ends, graphs, strict=True)]
@@ -149,7 +160,8 @@ def _merge(ends, graphs, test, place):
     for variable, a, b, sa, sb in zip(old.names, old.values, new.values, old.structures, new.structures, strict=True):
         undefined = [isinstance(a, Undefined), isinstance(b, Undefined)]
         if any(undefined):
-            own = [[next(it) for _ in range(1 if s is None else s.size)] for it, s in zip(leaves, (sa, sb), strict=True)]
+            own = [[next(it) for _ in range(1 if s is None else s.size)] for it,
+                   s in zip(leaves, (sa, sb), strict=True)]
             for _ in own[0]:
                 next(names)
             if variable == VALUE and not all(undefined):  # only read when the flag that guards it is set
@@ -157,7 +169,9 @@ def _merge(ends, graphs, test, place):
                 s = (sa, sb)[side]
                 for _, d, atom in own[side]:
                     if not d:
-                        raise TypeError(f"{place}: a value returned from inside a loop must consist of arrays and numbers")
+                        raise TypeError(
+                            f"{place}: a value returned from inside a loop must consist of arrays and numbers"
+                        )
                     zero = zero_of(atom.spec)
                     chosen.append((atom, zero) if side == 0 else (zero, atom))
                     specs.append(atom.spec)
@@ -165,10 +179,12 @@ def _merge(ends, graphs, test, place):
             elif all(undefined):
                 plan.append((None, [a]))
             else:
-                plan.append((None, [Undefined(f"{variable} has a value after only one branch of the {place} (assign it before, or in both)")]))
+                plan.append((None, [Undefined(f"{variable} has a value after only one branch of the {place} (assign it "
+                                              f"before, or in both)")]))
             continue
         if sa != sb:
-            raise TypeError(f"{place}: {variable} must have the same structure after both branches, got {sb} where the condition holds and {sa} where not"
+            raise TypeError(f"{place}: {variable} must have the same structure after both branches, got {sb} where the "
+                            f"condition holds and {sa} where not"
                             f"{' (one branch returns, the other does not)' if variable == 'the value returned' else ''}")
         places = []
         for _ in range(sa.size):
@@ -181,7 +197,8 @@ def _merge(ends, graphs, test, place):
                     continue
                 both = promote([ax.spec, ay.spec])
                 if both is None:
-                    raise TypeError(f"{place}: {leaf} must have the same shape and dtype after both branches, got {ay.spec} where the condition holds and {ax.spec} where not")
+                    raise TypeError(f"{place}: {leaf} must have the same shape and dtype after both branches, got "
+                                    f"{ay.spec} where the condition holds and {ax.spec} where not")
                 chosen.append((ax, ay))
                 specs.append(both)
                 places.append(None)
@@ -243,7 +260,9 @@ def _lazy(first, later, both):
 
     def second():
         value = later()
-        boolean = first.dtype.kind == "b" and getattr(value, "dtype", np.dtype(type(value)) if isinstance(value, bool) else None) == np.dtype(bool)
+        boolean = first.dtype.kind == "b" and getattr(
+            value, "dtype", np.dtype(type(value)) if isinstance(value, bool) else None
+        ) == np.dtype(bool)
         if isinstance(value, Tensor) and boolean:
             return truth(value, what, line)
         return bool(value) if boolean and not isinstance(value, Tensor) else value

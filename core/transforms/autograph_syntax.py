@@ -33,7 +33,8 @@ def symbol(node: ast.AST) -> str | None:
         return node.id
     if isinstance(node, ast.Attribute):
         base = symbol(node.value) if isinstance(node.value, (ast.Name, ast.Attribute)) else None
-        if isinstance(node.value, ast.Name) and node.attr in ("T", "mT", "real", "imag", "flat") and base not in ("self", "cls"):
+        if isinstance(node.value,
+                      ast.Name) and node.attr in ("T", "mT", "real", "imag", "flat") and base not in ("self", "cls"):
             return base  # a view of the variable itself
         return f"{base}.{node.attr}" if base else None
     if isinstance(node, ast.Subscript):
@@ -44,7 +45,8 @@ def symbol(node: ast.AST) -> str | None:
 def modified(nodes: ast.AST | Sequence[ast.AST]) -> list[str]:
     """The variables that statements assign, in order of name; objects they assign into count."""
     found = assigned(nodes)
-    found.update(symbol(n) for n in walk(nodes) if isinstance(n, (ast.Attribute, ast.Subscript)) and isinstance(n.ctx, (ast.Store, ast.Del)))
+    found.update(symbol(n) for n in walk(nodes) if isinstance(n, (ast.Attribute, ast.Subscript))
+                 and isinstance(n.ctx, (ast.Store, ast.Del)))
     found.discard(None)
     # a path from a variable that is itself assigned changes with it
     return sorted(s for s in found if not any(s.startswith(t + ".") for t in found))
@@ -73,7 +75,9 @@ def written_first(loop: ast.For) -> set[str]:
 
 
 def _uses(stmts: Iterable[ast.stmt], before: set[str]) -> tuple[set[str], set[str]]:
-    """The variables that statements are sure to assign, and others that they name, where those in `before` have been assigned."""
+    """The variables that statements are sure to assign, and others that they name, where those in `before` have been
+    assigned.
+    """
     written, other = set(before), set()
 
     def read(*nodes):
@@ -81,7 +85,8 @@ def _uses(stmts: Iterable[ast.stmt], before: set[str]) -> tuple[set[str], set[st
 
     for s in stmts:
         if isinstance(s, ast.Assign):
-            names = {n.id for t in s.targets for n in ast.walk(t) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+            names = {n.id for t in s.targets for n in ast.walk(t) if isinstance(n, ast.Name)
+                     and isinstance(n.ctx, ast.Store)}
             read(s.value, *[n for t in s.targets for n in ast.walk(t) if isinstance(n, ast.Name) and n.id not in names])
             written |= names
         elif isinstance(s, ast.If):

@@ -1,4 +1,6 @@
-"""What the operators of converted functions know of variables: whether Python can decide on a value, and trees of arrays."""
+"""What the operators of converted functions know of variables: whether Python can decide on a value, and trees of
+arrays.
+"""
 
 from __future__ import annotations
 
@@ -63,7 +65,8 @@ def truth(x: Tensor, what: str, line: int) -> Any:
     """A traced condition as a boolean scalar, as Python's ``bool()`` would take it."""
     if x.size != 1:
         raise TypeError(
-            f"{what}: the condition must have one element, got {x.spec}, at {place_of(line)} (use .any() or .all(), or np.where to choose element by element)"
+            f"{what}: the condition must have one element, got {x.spec}, at {place_of(line)} (use .any() or .all(), or "
+            f"np.where to choose element by element)"
         )
     x = np.reshape(x, ()) if x.shape else x
     return x if x.dtype.kind == "b" else np.not_equal(x, 0)

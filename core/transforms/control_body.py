@@ -64,8 +64,11 @@ def leaf_names(t: Any, prefix: str = "") -> list[str]:
     return [name for k, c in zip(keys, children, strict=True) for name in leaf_names(c, prefix + k)]
 
 
-def trace_body(f: Callable[..., Any], args: tree.Structure, specs: Sequence[Spec], name: str, stage: bool = False) -> Body:
-    """Record ``f(*args)``, where `args` is the structure of a tuple of trees whose leaves have `specs` (`stage`: see `make_graph`)."""
+def trace_body(f: Callable[..., Any], args: tree.Structure, specs: Sequence[Spec], name: str,
+               stage: bool = False) -> Body:
+    """Record ``f(*args)``, where `args` is the structure of a tuple of trees whose leaves have `specs` (`stage`: see
+    `make_graph`).
+    """
     structure, names = None, []
 
     def flat(*leaves):
@@ -163,7 +166,9 @@ def carry_body(where: str, make: Callable[[list[Spec]], Body], specs: list[Spec]
         for k, (before, after) in enumerate(zip(specs, body.graph.out_specs[:n_carry], strict=True)):
             both = promote([before, after])
             if both is None and before.weak:
-                both = after if before.shape == after.shape and np.can_cast(before.dtype, after.dtype, "same_kind") else None
+                both = after if before.shape == after.shape and np.can_cast(
+                    before.dtype, after.dtype, "same_kind"
+                ) else None
             if both is None:
                 raise carry_error(where, names[k], before, after)
             wanted.append(both)

@@ -1,8 +1,8 @@
 """Reverse mode through a loop whose number of steps is known only when it runs, in memory fixed beforehand.
 
 States are kept in a fixed number of slots; those between are computed again from the nearest kept one. Where to put the
-next state is the optimal binomial schedule of Griewank and Walther (ACM Trans. Math. Softw. 26, 19, 2000): with S slots,
-and no step run more than r times, C(S + r, r) steps can be reversed.
+next state is the optimal binomial schedule of Griewank and Walther (ACM Trans. Math. Softw. 26, 19, 2000): with S
+slots, and no step run more than r times, C(S + r, r) steps can be reversed.
 """
 
 from __future__ import annotations
@@ -31,7 +31,9 @@ def reversible_steps(slots: int) -> np.ndarray:
 
 
 def advance(table: np.ndarray, slots: Any, steps: Any) -> Any:
-    """How many steps to run before the next state is kept, to reverse `steps` with `slots` (the one at hand included)."""
+    """How many steps to run before the next state is kept, to reverse `steps` with `slots` (the one at hand
+    included).
+    """
 
     def reversible(s, r):
         return bind(gather_p, table, np.clip(s, 0, len(table) - 1), np.clip(r, 0, _REPEATS - 1), in_range=(True, True))

@@ -1,8 +1,8 @@
 """`scan`: a loop with a carry, of known length, over the leading axes of arrays.
 
 The primitive ``scan`` takes ``(*consts, *carry, *xs)`` with parameters ``body`` (a Graph that takes consts, carry and
-one slice of each of xs, and returns the new carry and one slice of each of ys), ``n_consts``, ``n_carry``, ``length`` and
-``reverse`` (from the last slice to the first; the i-th slice of ys still belongs to the i-th of xs). It returns
+one slice of each of xs, and returns the new carry and one slice of each of ys), ``n_consts``, ``n_carry``, ``length``
+and ``reverse`` (from the last slice to the first; the i-th slice of ys still belongs to the i-th of xs). It returns
 ``(*carry, *ys)``.
 """
 

@@ -1,9 +1,9 @@
 """`while_loop` and `fori_loop`: loops whose length may depend on data.
 
-The primitive ``while`` takes ``(*cond_consts, *body_consts, *carry)`` with parameters ``cond`` (a Graph of cond_consts and
-carry that returns one bool), ``body`` (a Graph of body_consts and carry that returns the carry), ``n_cond_consts``,
-``n_body_consts`` and ``checkpoints`` (for reverse mode only). It returns the carry. ``carry[0]`` is always the number of
-steps done, an int64 that the body increments: rules rely on it, a compiler need not know.
+The primitive ``while`` takes ``(*cond_consts, *body_consts, *carry)`` with parameters ``cond`` (a Graph of cond_consts
+and carry that returns one bool), ``body`` (a Graph of body_consts and carry that returns the carry), ``n_cond_consts``,
+``n_body_consts`` and ``checkpoints`` (for reverse mode only). It returns the carry. ``carry[0]`` is always the number
+of steps done, an int64 that the body increments: rules rely on it, a compiler need not know.
 """
 
 from __future__ import annotations
@@ -300,7 +300,8 @@ def _(args, needed, *, cond, body, n_cond_consts, n_body_consts, checkpoints):
     return out, pull
 
 
-KEPT = 4096  # steps of a loop that runs eagerly whose values are all kept for the backward pass; beyond, of sqrt(steps) steps
+# steps of a loop that runs eagerly whose values are all kept for the backward pass; beyond, of sqrt(steps) steps
+KEPT = 4096
 
 
 def _is_batched(x):

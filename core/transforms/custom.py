@@ -1,4 +1,7 @@
-"""`custom_vjp` and `custom_jvp`: functions whose derivative is given by hand, for trees of arrays. See `rules` for how it is used."""
+"""`custom_vjp` and `custom_jvp`: functions whose derivative is given by hand, for trees of arrays.
+
+See `rules` for how it is used.
+"""
 
 from __future__ import annotations
 
@@ -110,8 +113,8 @@ class custom_vjp(_Custom):
         fwd : callable
             Same arguments as the function; returns ``(out, residuals)``.
         bwd : callable
-            ``bwd(*nondiff_args, residuals, ct) -> tuple`` with one cotangent for each differentiable argument: a tree like
-            the argument, or None for zero.
+            ``bwd(*nondiff_args, residuals, ct) -> tuple`` with one cotangent for each differentiable argument: a tree
+            like the argument, or None for zero.
         """
         self.fwd, self.bwd = fwd, bwd
 
@@ -181,14 +184,17 @@ class custom_jvp(_Custom):
         Parameters
         ----------
         rule : callable
-            ``rule(*nondiff_args, primals, tangents) -> (out, tangent of out)``, linear in the tangents, which are tuples of
-            trees like the arguments (zeros for integers).
+            ``rule(*nondiff_args, primals, tangents) -> (out, tangent of out)``, linear in the tangents, which are
+            tuples of trees like the arguments (zeros for integers).
         """
         self.rule = rule
         return rule
 
     def defjvps(self, *rules: Callable | None) -> None:
-        """Set one rule per differentiable argument: ``rule(t, out, *args) -> tangent of out``; they are summed. None: zero."""
+        """Set one rule per differentiable argument: ``rule(t, out, *args) -> tangent of out``; they are summed.
+
+        None: zero.
+        """
 
         def rule(*given):
             *fixed, primals, tangents = given

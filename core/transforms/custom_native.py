@@ -1,8 +1,8 @@
 """Custom operators as machine code: addresses of C functions, and entries that compiled programs call without Python.
 
-An entry has one C signature whatever the operator, ``int32_t entry(void **table)``: pointers to the C-contiguous inputs,
-then to the outputs, shapes being known when it is made. It returns 0, or 1 if the operator failed; the caller then runs
-the operator's `impl`, which raises the error.
+An entry has one C signature whatever the operator, ``int32_t entry(void **table)``: pointers to the C-contiguous
+inputs, then to the outputs, shapes being known when it is made. It returns 0, or 1 if the operator failed; the caller
+then runs the operator's `impl`, which raises the error.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def c_types(parsed, in_specs: Sequence[Spec]) -> list[Any]:
         ctypes.c_void_p if what in ("in", "out", "shape", "outshape")
         else np.ctypeslib.as_ctypes_type(in_specs[i].dtype if what == "value" else integer)
         for what, i, integer in parsed
-    ]  # fmt: skip
+    ]
 
 
 def _number(what, i, in_specs, out_specs):

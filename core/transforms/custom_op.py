@@ -117,7 +117,8 @@ class CustomOp:
             )
         return bind(convert, a, dtype=want)
 
-    # -- shapes and values ------------------------------------------------------------------------------------------------
+    # -- shapes and values
+    # ------------------------------------------------------------------------------------------------
 
     def _out(self, *specs, **static):
         return _spec_tree(self.out(*[s._replace(weak=False) for s in specs], **static), self.where)
@@ -133,7 +134,8 @@ class CustomOp:
                 return self._checked(self.function(*inputs, **static), specs, inputs, static)
             outs = [np.empty(s.shape, s.dtype) for s in specs]
             if self.mode == "numba":
-                if getattr(self.function, "_can_compile", True) is False:  # signatures fixed by the user: writable arrays only
+                # signatures fixed by the user: writable arrays only
+                if getattr(self.function, "_can_compile", True) is False:
                     inputs = [np.array(a) if a.ndim else a for a in inputs]
                 returned = self.function(*inputs, *outs, **static)
                 if returned is not None:
@@ -196,8 +198,9 @@ class CustomOp:
     def vjp(self, rule: Callable) -> Callable:
         """Decorator: the derivative in reverse mode (forward mode follows).
 
-        ``rule(ct, out, *inputs, **static)`` returns one cotangent per input, None for zero; alone if there is one input.
-        With several outputs, `ct` and `out` are trees like them. It is written in NumPy, core functions and operators.
+        ``rule(ct, out, *inputs, **static)`` returns one cotangent per input, None for zero; alone if there is one
+        input. With several outputs, `ct` and `out` are trees like them. It is written in NumPy, core functions and
+        operators.
         """
         self._vjp = rule
         return rule
@@ -205,8 +208,8 @@ class CustomOp:
     def jvp(self, rule: Callable) -> Callable:
         """Decorator: the derivative in forward mode (reverse mode follows).
 
-        ``rule(tangents, out, *inputs, **static)`` returns the tangent of the output(s), linear in `tangents`, a tuple with
-        one array per input (zeros where there is none).
+        ``rule(tangents, out, *inputs, **static)`` returns the tangent of the output(s), linear in `tangents`, a tuple
+        with one array per input (zeros where there is none).
         """
         self._jvp = rule
         return rule
@@ -214,8 +217,8 @@ class CustomOp:
     def batch(self, rule: Callable) -> Callable:
         """Decorator: the operator on a batch.
 
-        ``rule(size, is_batched, *inputs, **static)`` returns the output(s) with the batch axis first. `is_batched` tells of
-        each input whether it has a batch axis, which then comes first.
+        ``rule(size, is_batched, *inputs, **static)`` returns the output(s) with the batch axis first. `is_batched`
+        tells of each input whether it has a batch axis, which then comes first.
         """
         self._batch = rule
         return rule
@@ -252,13 +255,15 @@ class CustomOp:
         def bwd(residuals, cts):
             if axes is None:
                 return pull(outs, args, cts, structure, static)
-            found = vmap(lambda o, x, c: pull(o, x, c, structure, static), in_axes=(0, axes, 0))(list(outs), list(args), list(cts))
+            found = vmap(lambda o, x, c: pull(o, x, c, structure, static),
+                         in_axes=(0, axes, 0))(list(outs), list(args), list(cts))
             return [g if g is None or ax == 0 else np.sum(g, axis=0) for g, ax in zip(found, axes, strict=True)]
 
         def jvp(xs, tangents):
             if axes is None:
                 return outs, push(outs, args, tangents, structure, static)
-            t = vmap(lambda o, x, t: push(o, x, t, structure, static), in_axes=(0, axes, axes))(list(outs), list(args), list(tangents))
+            t = vmap(lambda o, x, t: push(o, x, t, structure, static),
+                     in_axes=(0, axes, axes))(list(outs), list(args), list(tangents))
             return outs, t
 
         rules = Rules(self.where, len(args), lambda *xs: outs)
@@ -401,15 +406,17 @@ def custom_op(function: Any = None, *, out: Callable | None = None, mode: str = 
     Parameters
     ----------
     function : callable or pointer
-        ``mode="numba"``: compiled by ``numba.njit``, called as ``function(*inputs, *outputs)``; writes the outputs, returns
-        nothing. ``mode="python"``: takes arrays, returns arrays. ``mode="cfunc"``: a ctypes or cffi function pointer, a Numba
-        cfunc, or an integer address. Inputs are C-contiguous and read-only, NumPy scalars where of shape ().
+        ``mode="numba"``: compiled by ``numba.njit``, called as ``function(*inputs, *outputs)``; writes the outputs,
+        returns nothing. ``mode="python"``: takes arrays, returns arrays. ``mode="cfunc"``: a ctypes or cffi function
+        pointer, a Numba cfunc, or an integer address. Inputs are C-contiguous and read-only, NumPy scalars where of
+        shape ().
     out : callable
-        ``out(*specs, **static)`` returns `spec` (shape, dtype) of the output, or a tree of them, from those of the inputs.
+        ``out(*specs, **static)`` returns `spec` (shape, dtype) of the output, or a tree of them, from those of the
+        inputs.
     mode : {"numba", "python", "cfunc"}
     batch : {None, "sequential", "broadcast"}
-        What `vmap` does without a rule given by `.batch`: an error, a loop over the examples, or one call in which every
-        argument has the batch axis in front.
+        What `vmap` does without a rule given by `.batch`: an error, a loop over the examples, or one call in which
+        every argument has the batch axis in front.
     name : str, optional
         Defaults to the function's. An operator defined again under its name replaces the older one.
     argtypes : sequence of dtype
@@ -417,9 +424,9 @@ def custom_op(function: Any = None, *, out: Callable | None = None, mode: str = 
     abi : sequence of str, or "elementwise"
         With ``mode="cfunc"``, what each C parameter receives: ``in0`` (pointer to input 0), ``shape0`` (pointer to its
         shape, int64_t), ``size0``, ``ndim0`` (int64_t; ``size0:int32`` for int), ``value0`` (a scalar input by value),
-        ``out0``, ``outshape0``, ``outsize0``, ``outndim0``. By default ``in0, shape0, in1, shape1, …, out0, outshape0, …``:
-        ``void f(const T0 *x0, const int64_t *shape0, …, T *out, const int64_t *outshape)``. ``"elementwise"`` is a function
-        of scalars ``T f(T, …)``, called for each element of the broadcast inputs; `out` may then be left out.
+        ``out0``, ``outshape0``, ``outsize0``, ``outndim0``. By default ``in0, shape0, in1, shape1, …, out0, outshape0,
+        …``: ``void f(const T0 *x0, const int64_t *shape0, …, T *out, const int64_t *outshape)``. ``"elementwise"`` is a
+        function of scalars ``T f(T, …)``, called for each element of the broadcast inputs; `out` may then be left out.
 
     Returns
     -------

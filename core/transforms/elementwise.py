@@ -77,7 +77,8 @@ class Elementwise:
         shape = define.broadcast_shapes(self.__name__, *[np.shape(a) for a in args])
         if graph not in self._plans:
             elementwise_only = all(e.primitive.kind == "elementwise" for e in graph.equations)
-            quiet = "ignore" if any(e.primitive.name == "select" for e in graph.equations) else None  # both branches are evaluated
+            # both branches are evaluated
+            quiet = "ignore" if any(e.primitive.name == "select" for e in graph.equations) else None
             self._plans[graph] = elementwise_only, quiet, runner(graph)
         elementwise_only, quiet, run = self._plans[graph]
         if elementwise_only:
@@ -95,7 +96,9 @@ class Elementwise:
         return out
 
     def forget(self) -> None:
-        """Read the function anew when it is next called, with the values that it has captured and its globals as they are then."""
+        """Read the function anew when it is next called, with the values that it has captured and its globals as they
+        are then.
+        """
         self._graphs, self._partials, self._plans, self._primitive, self.kept = {}, {}, {}, None, {}
         for name in ("_converted", "numba"):
             self.__dict__.pop(name, None)
@@ -117,7 +120,9 @@ class Elementwise:
         return over_numpy(self.function)
 
     def _overridden(self):
-        """The primitive that knows the derivatives given by hand; named by content, since compiled code is kept by name."""
+        """The primitive that knows the derivatives given by hand; named by content, since compiled code is kept by
+        name.
+        """
         if self._primitive is None:
             graph = self.graph()
             name = f"{self.__module__}.{self.__qualname__}:{hashlib.blake2b(canonical(graph).encode(), digest_size=8).hexdigest()}"
@@ -188,7 +193,8 @@ class Elementwise:
         return register
 
     def partial(self, *names: str) -> Elementwise:
-        """The partial derivative with respect to the arguments `names`, one after the other, as an elementwise function.
+        """The partial derivative with respect to the arguments `names`, one after the other, as an elementwise
+        function.
 
         Examples
         --------
@@ -209,7 +215,8 @@ class Elementwise:
             self._partials[path] = base._overrides[last] if last in base._overrides else _derivative(base, last)
         return self._partials[path]
 
-    # -- forms for other compilers ----------------------------------------------------------------------------------------
+    # -- forms for other compilers
+    # ----------------------------------------------------------------------------------------
 
     def graph(self, dtype: Any = float) -> Graph:
         """The function as a straight-line graph of scalars, everything it calls opened.

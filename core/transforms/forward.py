@@ -1,4 +1,7 @@
-"""Forward mode: pairs of value and tangent, by each primitive's jvp rule. A tangent of None is zero and costs nothing."""
+"""Forward mode: pairs of value and tangent, by each primitive's jvp rule.
+
+A tangent of None is zero and costs nothing.
+"""
 
 from __future__ import annotations
 

@@ -188,11 +188,12 @@ def _match(g, arg):
     return g
 
 
-def backward(nodes: Sequence[Node], outputs: Sequence[tuple[Node, int | None, Any]], inputs: Sequence[Node]) -> list[Any]:
+def backward(nodes: Sequence[Node], outputs: Sequence[tuple[Node, int | None, Any]],
+             inputs: Sequence[Node]) -> list[Any]:
     """Cotangents of the nodes `inputs`, given (node, slot, cotangent) of the outputs. None stands for zero.
 
-    A cotangent that came through a `where` is zero in places, and may meet an infinite factor further up (the branch not
-    taken): from there on zero times anything is zero, so that no NaN appears.
+    A cotangent that came through a `where` is zero in places, and may meet an infinite factor further up (the branch
+    not taken): from there on zero times anything is zero, so that no NaN appears.
     """
     cts: list[Any] = [None] * len(nodes)
     owned = bytearray(len(nodes))
@@ -271,7 +272,8 @@ def _pull_back(node, ct, masked):
     return out
 
 
-# -- the public transforms ----------------------------------------------------------------------------------------------
+# -- the public transforms
+# ----------------------------------------------------------------------------------------------
 
 
 def _name(f):
@@ -313,7 +315,10 @@ def check_arrays(leaves: Sequence[Any], must: str, hint: str = "nothing else can
 
 
 def _vjp_flat(f: Callable[..., Any], leaves: Sequence[Any]):
-    """Run ``f(*tensors) -> (flat outputs, rest)`` on a fresh tape. Returns outputs, rest and the pull-back of flat cotangents."""
+    """Run ``f(*tensors) -> (flat outputs, rest)`` on a fresh tape.
+
+    Returns outputs, rest and the pull-back of flat cotangents.
+    """
     trace = TapeTrace()
     with trace:
         inputs = [trace.input(x) for x in leaves]
@@ -361,7 +366,8 @@ def vjp(f: Callable[..., Any], *primals: Any, has_aux: bool = False):
     """
     leaves, structure = tree.flatten(primals)
     check_inexact(leaves, f"vjp of {_name(f)}")
-    leaves = [x.copy() if type(x) is np.ndarray else x for x in leaves]  # the caller may change them before pulling back
+    # the caller may change them before pulling back
+    leaves = [x.copy() if type(x) is np.ndarray else x for x in leaves]
     out_structure = None
 
     def flat(*tensors):
@@ -411,7 +417,9 @@ def split_aux(out, f):
 
 def select_arguments(args: Sequence[Any], argnums: int | Sequence[int], where: str) -> tuple[int, ...]:
     """`argnums` as a tuple of valid positions."""
-    nums = (argnums,) if isinstance(argnums, (int, np.integer)) else tuple(argnums) if isinstance(argnums, Sequence) else (argnums,)
+    nums = (argnums,) if isinstance(
+        argnums, (int, np.integer)
+    ) else tuple(argnums) if isinstance(argnums, Sequence) else (argnums,)
     for n in nums:
         if not isinstance(n, (int, np.integer)):
             raise TypeError(f"{where}: argnums must be an integer or a sequence of them, got {argnums!r}")
@@ -428,7 +436,8 @@ def replaced(args: Sequence[Any], positions: Sequence[int], values: Sequence[Any
     return full
 
 
-def value_and_grad(f: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False) -> Callable[..., Any]:
+def value_and_grad(f: Callable[..., Any], argnums: int | Sequence[int] = 0,
+                   has_aux: bool = False) -> Callable[..., Any]:
     """Function that returns the value of the scalar function `f` and its gradient.
 
     Parameters
@@ -484,7 +493,9 @@ def value_and_grad(f: Callable[..., Any], argnums: int | Sequence[int] = 0, has_
 
         (value,), aux, pull = _vjp_flat(flat, leaves)
         kind = type(value)
-        one = 1.0 if kind is float else kind(1) if issubclass(kind, np.generic) else np.ones((), np.result_type(value))[()]
+        one = 1.0 if kind is float else kind(1) if issubclass(kind, np.generic) else np.ones(
+            (), np.result_type(value)
+        )[()]
         grads = tree.unflatten(structure, own(pull([one])))
         grads = grads[0] if isinstance(argnums, (int, np.integer)) else tuple(grads)
         (value,) = own([value])

@@ -27,7 +27,8 @@ from .rules import Rules, apply
 
 def custom_linear_solve(matvec: Callable[[Any], Any], b: Any, solve: Callable[[Callable, Any], Any],
                         transpose_solve: Callable[[Callable, Any], Any] | None = None, symmetric: bool = False) -> Any:
-    """Solution x of ``matvec(x) = b`` by a solver of your own, differentiable in `b` and in all that `matvec` closes over.
+    """Solution x of ``matvec(x) = b`` by a solver of your own, differentiable in `b` and in all that `matvec` closes
+    over.
 
     Parameters
     ----------
@@ -152,13 +153,14 @@ def root(f: Callable[..., Any], solver: Callable[[Callable, Any], Any], mode: st
     Parameters
     ----------
     f : callable
-        ``f(x, *args)`` returns a tree like x, zero at the root; plain NumPy. It must not close over differentiated values.
+        ``f(x, *args)`` returns a tree like x, zero at the root; plain NumPy. It must not close over differentiated
+        values.
     solver : callable
         ``solver(g, x0) -> x`` finds the root of ``g(x)`` from the guess `x0`.
     mode : {None, "python"}
-        None: the solver is made of NumPy and core functions (`while_loop` …) and is compiled along. ``"python"``: any code,
-        SciPy's for instance; it sees ndarrays, compiled programs call it back, and under `vmap` it runs for one example
-        after another. A SciPy result with ``success=False`` is an error.
+        None: the solver is made of NumPy and core functions (`while_loop` …) and is compiled along. ``"python"``: any
+        code, SciPy's for instance; it sees ndarrays, compiled programs call it back, and under `vmap` it runs for one
+        example after another. A SciPy result with ``success=False`` is an error.
     linear_solve : callable, optional
         ``linear_solve(matvec, b) -> x`` for the linear system of the derivative and for its transpose. By default the
         Jacobian is formed and factorised.
@@ -238,7 +240,9 @@ def root(f: Callable[..., Any], solver: Callable[[Callable, Any], Any], mode: st
 
 
 def _solver_in_python(f, solver, where):
-    """The operator that runs a solver of any code on ndarrays: leaves of (guess, arguments) in, leaves of the root out."""
+    """The operator that runs a solver of any code on ndarrays: leaves of (guess, arguments) in, leaves of the root
+    out.
+    """
 
     def on_arrays(*leaves, structure):
         x0, args = tree.unflatten(structure, leaves)

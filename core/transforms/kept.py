@@ -1,4 +1,5 @@
-"""Plain arrays that a tape keeps until the backward pass: changed in place meanwhile, they would give wrong derivatives.
+"""Plain arrays that a tape keeps until the backward pass: changed in place meanwhile, they would give wrong
+derivatives.
 
 Small ones are copied. Of large ones a fingerprint is kept, and a change between use and backward pass is an error.
 """
@@ -20,7 +21,8 @@ def keep(a: np.ndarray) -> tuple[np.ndarray, Any]:
 
 
 def fingerprint(a: np.ndarray) -> tuple[int, ...]:
-    """Sums of the bits of all elements, and of the upper bits of every second one (signs and exponents, which alone could
+    """Sums of the bits of all elements, and of the upper bits of every second one (signs and exponents, which alone
+    could
     cancel in the first): two passes at memory speed."""
     if a.dtype.kind == "c":
         return fingerprint(a.real) + fingerprint(a.imag)

@@ -125,11 +125,12 @@ def forward_backward(graph: Graph, needed: Sequence[bool], with_ct: Sequence[boo
     needed : sequence of bool
         Inputs whose cotangents are asked for; those of integer or bool dtype have none.
     with_ct : sequence of bool, optional
-        Outputs that have a cotangent (default all of inexact dtype); others count as zero. Outputs that do not depend on
-        the needed inputs are left out: see `Halves.cts`.
+        Outputs that have a cotangent (default all of inexact dtype); others count as zero. Outputs that do not depend
+        on the needed inputs are left out: see `Halves.cts`.
     summed : sequence of bool, optional
-        Inputs whose cotangents are added to a running sum, an additional last input of the backward graph for each that is
-        pulled. Loops sum the cotangents of their constants so; adding few elements to a large array then stays cheap.
+        Inputs whose cotangents are added to a running sum, an additional last input of the backward graph for each that
+        is pulled. Loops sum the cotangents of their constants so; adding few elements to a large array then stays
+        cheap.
     loop : (n_consts, n_carry), optional
         Given for the body of a scan: so many leading inputs are the same in every step, so many after them are carries.
         The backward graph then computes again what is cheap, so that fewer values need be kept for each step.
@@ -176,7 +177,8 @@ def forward_backward(graph: Graph, needed: Sequence[bool], with_ct: Sequence[boo
         kept = tuple(sorted(position[v] for v in kept))
         forward = first.finish(inputs, values, f"{graph.name} forward")
     forward.outputs += residuals
-    back.inputs = [inner[v] for v in residuals] + [inner[inputs[i].value] for i in kept] + [t.value for t in ct_in + sums]
+    back.inputs = [inner[v]
+                   for v in residuals] + [inner[inputs[i].value] for i in kept] + [t.value for t in ct_in + sums]
     return Halves(dead_code(forward), back, kept, cts, pulled, len(graph.outputs))
 
 
@@ -188,7 +190,8 @@ def _is_cheap(eqn):
 
 def compute_again(equations: Sequence[Equation], inputs: Sequence[Var], loop: tuple[int, int], residuals: list[Var],
                   kept: list[Var], inner: dict[Var, Var], back: Graph) -> tuple[list[Var], list[Var]]:
-    """Move cheap computations from a loop's forward body to the head of its backward body `back`, where that saves memory.
+    """Move cheap computations from a loop's forward body to the head of its backward body `back`, where that saves
+    memory.
 
     Parameters
     ----------
@@ -268,7 +271,8 @@ def _used(graph):
 
 def vjp_graph(graph: Graph, needed: Sequence[bool], with_ct: Sequence[bool] | None = None,
               summed: Sequence[bool] | None = None) -> tuple[Graph, Halves]:
-    """One graph ``(*inputs, *cts, *running sums) -> cotangents of inputs[i] for i in pulled`` that runs forward and backward.
+    """One graph ``(*inputs, *cts, *running sums) -> cotangents of inputs[i] for i in pulled`` that runs forward and
+    backward.
 
     The parameters are those of `forward_backward`; the `Halves` beside the graph tell `cts` and `pulled`.
     """
@@ -320,8 +324,11 @@ def split_invariant(graph: Graph, n_fixed: int, first_output: int) -> tuple[Grap
     return outside, invariant, inside
 
 
-def tape_of(f: Callable[..., Sequence[Any]], args: Sequence[Any], needed: Sequence[bool]) -> tuple[tuple[Any, ...], Callable]:
-    """``f(*args)`` on a tape of its own: its results and the pull-back, in the form that `Primitive.deftaped` asks for."""
+def tape_of(f: Callable[..., Sequence[Any]], args: Sequence[Any],
+            needed: Sequence[bool]) -> tuple[tuple[Any, ...], Callable]:
+    """``f(*args)`` on a tape of its own: its results and the pull-back, in the form that `Primitive.deftaped` asks
+    for.
+    """
     tape = TapeTrace()
     with tape:
         inputs = [tape.input(x) if n and spec_of(x).dtype.kind in "fc" else x
@@ -343,7 +350,8 @@ def tape_of(f: Callable[..., Sequence[Any]], args: Sequence[Any], needed: Sequen
 # -- batches ----------------------------------------------------------------------------------------------------------
 
 
-def batch_graph(graph: Graph, batched: Sequence[bool], size: int, wanted: Sequence[bool] | None = None) -> tuple[Graph, list[bool]]:
+def batch_graph(graph: Graph, batched: Sequence[bool], size: int,
+                wanted: Sequence[bool] | None = None) -> tuple[Graph, list[bool]]:
     """Graph of a batch, with batch axes in front.
 
     Parameters
@@ -370,7 +378,8 @@ def batch_graph(graph: Graph, batched: Sequence[bool], size: int, wanted: Sequen
         results = []
         for k, (o, spec) in enumerate(zip(outs, graph.out_specs, strict=True)):
             value, axis = (o.value, o.axis) if type(o) is BatchTensor and o._trace is trace else (o, None)
-            if spec_of(value).dtype != spec.dtype:  # a Python number that became an array takes part in promotion as one
+            # a Python number that became an array takes part in promotion as one
+            if spec_of(value).dtype != spec.dtype:
                 value = bind(convert, value, dtype=spec.dtype)
             out_batched.append(axis is not None or bool(wanted and wanted[k]))
             results.append(move_batch_axis(value, axis, size) if out_batched[-1] else value)

@@ -1,4 +1,6 @@
-"""Results that belong to the caller: each array of a transform's result is writeable and shares memory with nothing else."""
+"""Results that belong to the caller: each array of a transform's result is writeable and shares memory with nothing
+else.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""Functions with derivative rules of their own, in the flat form that every custom function takes, and how they meet the transforms.
+"""Functions with derivative rules of their own, in the flat form that every custom function takes, and how they meet
+the transforms.
 
-One rule serves both modes. A jvp rule is linear in the tangents, so its transpose is the vjp; a vjp rule is linear in the
-cotangents, so its transpose is the jvp; both transposes are taken by running the rule on a tape.
+One rule serves both modes. A jvp rule is linear in the tangents, so its transpose is the vjp; a vjp rule is linear in
+the cotangents, so its transpose is the jvp; both transposes are taken by running the rule on a tape.
 
 Eagerly the functions run as they are, on concrete values one level down; while a graph is being recorded they become
 graphs of their own inside one equation.
@@ -38,14 +39,15 @@ class Rules:
     f : callable
         ``f(*leaves) -> list of outputs``.
     fwd, bwd : callable, optional
-        ``fwd(*leaves) -> (outputs, residuals)``, lists; ``bwd(residuals, cotangents) -> list`` of `count` cotangents or None.
+        ``fwd(*leaves) -> (outputs, residuals)``, lists; ``bwd(residuals, cotangents) -> list`` of `count` cotangents or
+        None.
     jvp : callable, optional
         ``jvp(leaves, tangents) -> (outputs, tangents of the outputs)``; `count` tangents, none of them None.
     missing : str
         What to do about a missing rule.
     owner : object, optional
-        Whose rules these are, when they may close over traced values: they then become graphs as soon as the function does.
-        None: they depend on nothing but their arguments.
+        Whose rules these are, when they may close over traced values: they then become graphs as soon as the function
+        does. None: they depend on nothing but their arguments.
     """
 
     __slots__ = ("where", "count", "f", "fwd", "bwd", "jvp", "missing", "owner")
@@ -58,8 +60,11 @@ class Rules:
     def __repr__(self):
         return f"<rules of {self.where}>"
 
-    def reverse(self, args: Sequence[Any], needed: Sequence[bool]) -> tuple[list[Any], Callable[[Sequence[Any]], list[Any]]]:
-        """Outputs, and the function that pulls cotangents (None: zero) back to the first `count` arguments, where `needed`."""
+    def reverse(self, args: Sequence[Any],
+                needed: Sequence[bool]) -> tuple[list[Any], Callable[[Sequence[Any]], list[Any]]]:
+        """Outputs, and the function that pulls cotangents (None: zero) back to the first `count` arguments, where
+        `needed`.
+        """
         if self.bwd is not None:
             outs, residuals = self.fwd(*args)  # type: ignore[misc]
 
@@ -146,7 +151,8 @@ def _fit(g, x, where, what, of):
     return bind(convert, g, dtype=want)
 
 
-# -- meeting the transforms ---------------------------------------------------------------------------------------------
+# -- meeting the transforms
+# ---------------------------------------------------------------------------------------------
 
 
 def apply(rules: Rules, args: Sequence[Any]) -> list[Any]:

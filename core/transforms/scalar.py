@@ -1,8 +1,8 @@
 """From a Python function of scalars to a straight-line graph of scalars.
 
-``math`` is replaced by functions that also take traced values. Branches are found by running the function once for every
-way through it, and joined by a selection: ``if``, ``and``, ``or``, ``not``, ``a < x < b``, ``min``, ``max`` and early
-``return`` need no source code and no rewriting. Loops may not depend on traced values (``core.while_loop`` may).
+``math`` is replaced by functions that also take traced values. Branches are found by running the function once for
+every way through it, and joined by a selection: ``if``, ``and``, ``or``, ``not``, ``a < x < b``, ``min``, ``max`` and
+early ``return`` need no source code and no rewriting. Loops may not depend on traced values (``core.while_loop`` may).
 """
 
 from __future__ import annotations
@@ -221,7 +221,9 @@ class _ScalarTrace(GraphTrace):
 
 
 def scalar_graph(f: Callable, specs: Sequence[Spec], where: str, inline: bool = False) -> Graph:
-    """Record a function of scalars as a graph without branches; `inline` also opens the elementwise functions it calls."""
+    """Record a function of scalars as a graph without branches; `inline` also opens the elementwise functions it
+    calls.
+    """
     trace = _ScalarTrace(where, inline)
     with trace:
         inputs = [trace.input(s) for s in specs]

@@ -88,7 +88,8 @@ class BatchTrace(Trace):
                 values.append(a)
                 axes.append(None)
         if all(ax is None for ax in axes):
-            out = bind(primitive, *values, **params)  # stays traced, so that what began as zeros_like(x) can be assigned into
+            # stays traced, so that what began as zeros_like(x) can be assigned into
+            out = bind(primitive, *values, **params)
             return tuple([self.lift(o) for o in out]) if primitive.multiple else self.lift(out)
         if primitive.batch is None:
             raise MissingRuleError(

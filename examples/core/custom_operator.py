@@ -1,8 +1,9 @@
 """An operator of your own: a Numba kernel with a derivative, inside code that the core differentiates and compiles.
 
-A tridiagonal system is solved by Thomas's algorithm, which NumPy cannot express without a Python loop. Its adjoint is the
-same algorithm on the transposed system, so the rule is three lines. With it, the conductivity of a rod is recovered from
-the temperatures measured along it: gradients run through the solver, and a whole step's residuals and Jacobian are one `core.jit` function.
+A tridiagonal system is solved by Thomas's algorithm, which NumPy cannot express without a Python loop. Its adjoint is
+the same algorithm on the transposed system, so the rule is three lines. With it, the conductivity of a rod is recovered
+from the temperatures measured along it: gradients run through the solver, and a whole step's residuals and Jacobian are
+one `core.jit` function.
 
     python examples/core/custom_operator.py [--output custom_operator.png]
 
@@ -42,7 +43,9 @@ def _(ct, x, lower, diagonal, upper, b):
 
 
 def temperature(log_conductivity):
-    """Steady heat flow in a rod heated everywhere, its ends at zero; conductivities between neighbouring points, [N + 1]."""
+    """Steady heat flow in a rod heated everywhere, its ends at zero; conductivities between neighbouring points, [N +
+    1].
+    """
     k = np.exp(log_conductivity)
     return tridiagonal_solve(-k[1:-1], k[:-1] + k[1:], -k[1:-1], np.full(N, 1.0 / N))
 

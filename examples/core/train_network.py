@@ -80,7 +80,8 @@ def main(output):
     left, right = figure.subfigures(1, 2, width_ratios=[1.4, 1])
     axes = left.subplots()
     axes.semilogy(losses, lw=0.6, color="tab:blue")
-    axes.set(xlabel="training step", ylabel="cross entropy of the batch", title=f"{accuracies[-1]:.1%} of unseen digits read rightly")
+    axes.set(xlabel="training step", ylabel="cross entropy of the batch",
+             title=f"{accuracies[-1]:.1%} of unseen digits read rightly")
     cells = right.subplots(3, 4).ravel()
     for cell in cells:
         cell.axis("off")

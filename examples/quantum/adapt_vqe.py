@@ -1,7 +1,7 @@
 """ADAPT-VQE against UCCSD: how few excitations the ground state of lithium hydride needs.
 
-Grimsley et al., Nat. Commun. 10, 3007 (2019): the ansatz grows by the excitation whose energy slope is the largest. With the
-same accuracy it has fewer angles than UCCSD, which takes all single and double excitations at once.
+Grimsley et al., Nat. Commun. 10, 3007 (2019): the ansatz grows by the excitation whose energy slope is the largest.
+With the same accuracy it has fewer angles than UCCSD, which takes all single and double excitations at once.
 
     python examples/quantum/adapt_vqe.py [--molecule LiH] [--output adapt_vqe.png]
 """
@@ -22,17 +22,21 @@ def main(name, output):
 
     began = time.perf_counter()
     uccsd = quantum.VQE(molecule.hamiltonian, quantum.uccsd(*sizes), simulator="subspace").run()
-    print(f"UCCSD: {len(uccsd.theta)} angles, {1e3 * (uccsd.energy - fci):.4f} mHa above FCI, {time.perf_counter() - began:.1f} s")
+    print(f"UCCSD: {len(uccsd.theta)} angles, {1e3 * (uccsd.energy - fci):.4f} mHa above FCI, "
+          f"{time.perf_counter() - began:.1f} s")
 
     runs = {}
-    pools = {"fermionic pool": (quantum.fermionic_pool(*sizes), "subspace"), "qubit pool": (quantum.qubit_pool(*sizes), "statevector")}
+    pools = {"fermionic pool": (quantum.fermionic_pool(*sizes), "subspace"),
+             "qubit pool": (quantum.qubit_pool(*sizes), "statevector")}
     for title, (pool, simulator) in pools.items():
         began = time.perf_counter()
-        runs[title] = result = quantum.AdaptVQE(molecule.hamiltonian, pool, quantum.hartree_fock(*sizes), tolerance=3e-4,
+        runs[title] = result = quantum.AdaptVQE(molecule.hamiltonian, pool, quantum.hartree_fock(*sizes),
+                                                tolerance=3e-4,
                                                simulator=simulator).run()
         enough = int(np.argmax(result.history - fci < 1.6e-3))
-        print(f"ADAPT, {title} of {len(pool)}: chemical accuracy with {enough} angles; {len(result.theta)} angles reach {1e3 * (result.energy - fci):.4f} mHa, "
-              f"{time.perf_counter() - began:.1f} s")  # fmt: skip
+        print(f"ADAPT, {title} of {len(pool)}: chemical accuracy with {enough} angles; {len(result.theta)} angles "
+              f"reach {1e3 * (result.energy - fci):.4f} mHa, "
+              f"{time.perf_counter() - began:.1f} s")
 
     import matplotlib
 
@@ -48,7 +52,8 @@ def main(name, output):
     left.text(len(uccsd.theta), 1.3, "chemical accuracy", va="top", ha="right", color="tab:green")
     left.set(xlabel="number of angles", ylabel="energy above FCI / millihartree", title=name)
     left.legend(frameon=False)
-    right.set(xlabel="number of angles", ylabel="largest slope in the pool / hartree", title="what the next excitation promises")
+    right.set(xlabel="number of angles", ylabel="largest slope in the pool / hartree",
+              title="what the next excitation promises")
     figure.savefig(output, dpi=150)
     print(f"picture: {output}")
 

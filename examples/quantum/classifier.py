@@ -1,8 +1,8 @@
 """Two interleaved half moons, told apart by a trained circuit and by a quantum kernel.
 
 The circuit takes the two coordinates in four times with rotations between (data re-uploading, Perez-Salinas et al.,
-Quantum 4, 226 (2020)) and is trained by Adam on exact gradients of batches. The kernel is the fidelity of encoded states,
-with ridge regression on the labels.
+Quantum 4, 226 (2020)) and is trained by Adam on exact gradients of batches. The kernel is the fidelity of encoded
+states, with ridge regression on the labels.
 
     python examples/quantum/classifier.py [--epochs 60] [--output classifier.png]
 """
@@ -19,7 +19,8 @@ def moons(number, noise, rng):
     """Points (number, 2) on two half circles with normal noise, and labels."""
     y = np.arange(number) % 2
     angle = np.pi * rng.random(number)
-    x = np.where(y[:, None], np.stack([1 - np.cos(angle), 0.5 - np.sin(angle)], 1), np.stack([np.cos(angle), np.sin(angle)], 1))
+    x = np.where(y[:, None], np.stack([1 - np.cos(angle), 0.5 - np.sin(angle)], 1),
+                 np.stack([np.cos(angle), np.sin(angle)], 1))
     return x + noise * rng.standard_normal(x.shape) - [0.5, 0.25], y
 
 
@@ -48,12 +49,14 @@ def main(epochs, output):
     began = time.perf_counter()
     trained = quantum.Classifier(uploading_circuit(4)).fit(x, y, epochs=epochs, seed=2)
     took = time.perf_counter() - began
-    print(f"circuit: {len(trained.circuit.parameters)} angles, {epochs} epochs in {took:.1f} s, accuracy {trained.accuracy(x, y):.3f} in training, "
-          f"{trained.accuracy(unseen, answers):.3f} on unseen points")  # fmt: skip
+    print(f"circuit: {len(trained.circuit.parameters)} angles, {epochs} epochs in {took:.1f} s, accuracy "
+          f"{trained.accuracy(x, y):.3f} in training, "
+          f"{trained.accuracy(unseen, answers):.3f} on unseen points")
 
     kernel = quantum.FidelityKernel(kernel_circuit())
     weights = np.linalg.solve(kernel(x) + 0.1 * np.eye(len(x)), 2.0 * y - 1.0)
-    print(f"kernel: accuracy {np.mean((kernel(x, x) @ weights > 0) == y):.3f} in training, {np.mean((kernel(unseen, x) @ weights > 0) == answers):.3f} on unseen points")
+    print(f"kernel: accuracy {np.mean((kernel(x, x) @ weights > 0) == y):.3f} in training, "
+          f"{np.mean((kernel(unseen, x) @ weights > 0) == answers):.3f} on unseen points")
 
     import matplotlib
 
@@ -64,7 +67,8 @@ def main(epochs, output):
     grid = np.stack(np.meshgrid(*side), -1).reshape(-1, 2)
     figure, axes = plt.subplots(1, 3, figsize=(13, 3.9), layout="constrained")
     score = kernel(grid, x) @ weights
-    for ax, title, values in ((axes[0], "trained circuit", trained.probabilities(grid)[:, 1]), (axes[1], "quantum kernel", 0.5 + 0.5 * score)):
+    for ax, title, values in ((axes[0], "trained circuit", trained.probabilities(grid)[:, 1]),
+                              (axes[1], "quantum kernel", 0.5 + 0.5 * score)):
         surface = values.reshape(50, 60)
         picture = ax.contourf(*side, np.clip(surface, 0, 1), levels=np.linspace(0, 1, 21), cmap="RdBu_r", alpha=0.8)
         ax.contour(*side, surface, levels=[0.5], colors="k", linewidths=1)

@@ -1,7 +1,8 @@
 """Largest cut of a weighted graph by QAOA, layer after layer, and by recursive QAOA.
 
-Random three-regular graph with weights; the optimum is known by trying all cuts. QAOA's mean cut approaches it with depth
-(angles for p layers start from those for p - 1), recursive QAOA with one layer fixes the bits one after the other and finds it.
+Random three-regular graph with weights; the optimum is known by trying all cuts. QAOA's mean cut approaches it with
+depth (angles for p layers start from those for p - 1), recursive QAOA with one layer fixes the bits one after the other
+and finds it.
 
     python examples/quantum/qaoa_maxcut.py [--nodes 14] [--layers 6] [--output qaoa_maxcut.png]
 """

@@ -6,9 +6,9 @@ trains twice, with both actors in turn and with each on a thread of its own; and
 
     mpiexec -n 3 python examples/reinforce/distributed_ppo.py
 
-on three ranks, one for the learner and two for the actors: synchronously, and with actors that do not wait. All but the last
-end with the same weights, bit for bit. The last is another experiment in every run: its actors play with parameters that are
-some updates old.
+on three ranks, one for the learner and two for the actors: synchronously, and with actors that do not wait. All but the
+last end with the same weights, bit for bit. The last is another experiment in every run: its actors play with
+parameters that are some updates old.
 """
 
 import argparse
@@ -32,7 +32,9 @@ def main(output, steps):
         curve = []
         agent.train(steps, report=curve.append, progress=False, distribution=distribution)
         if ranks.root:
-            weights = hashlib.sha256(b"".join(np.ascontiguousarray(w) for w in core.tree.leaves(agent.model))).hexdigest()[:12]
+            weights = hashlib.sha256(
+                b"".join(np.ascontiguousarray(w) for w in core.tree.leaves(agent.model))
+            ).hexdigest()[:12]
             late = f", parameters {np.mean([x['staleness'] for x in curve]):.1f} updates old" if "staleness" in curve[0] else ""
             print(f"{name}: {agent.evaluate(episodes=50)}, weights {weights}{late}")
             curves[name] = curve
@@ -48,7 +50,8 @@ def main(output, steps):
     for (name, curve), style in zip(curves.items(), ("-", "--"), strict=True):
         points = [(x["steps"], x["return"]) for x in curve if x["return"] is not None]
         axes.plot(*zip(*points, strict=True), style, linewidth=2, label=name)
-    axes.set(xlabel="steps", ylabel="mean return of the last 100 episodes", title="PPO on CartPole", xlim=(0, None), ylim=(0, 510))
+    axes.set(xlabel="steps", ylabel="mean return of the last 100 episodes", title="PPO on CartPole", xlim=(0, None),
+             ylim=(0, 510))
     axes.legend(frameon=False)
     figure.savefig(output, dpi=150)
     print(f"picture: {output}")

@@ -1,8 +1,8 @@
 """Learn a model of a cart with a pole, and balance the pole by searching it (Gumbel MuZero).
 
-Nothing is known of the world but what it answers: three small networks learn what actions lead to, what they pay and what the search
-will find. It prints the return of the policy alone and with a search for each action, and draws the learning curve and what the
-networks think of a pole at different angles and velocities.
+Nothing is known of the world but what it answers: three small networks learn what actions lead to, what they pay and
+what the search will find. It prints the return of the policy alone and with a search for each action, and draws the
+learning curve and what the networks think of a pole at different angles and velocities.
 
     python examples/reinforce/gumbel_muzero.py [--steps 60000] [--output gumbel_muzero.png]
 """
@@ -16,10 +16,15 @@ from triskele import reinforce as rl
 
 
 def looked_at(network):
-    """Values of poles at rest in the middle, by angle and angular velocity, and which way the policy pushes (-1 ... 1)."""
+    """Values of poles at rest in the middle, by angle and angular velocity, and which way the policy pushes (-1 ...
+
+    1).
+    """
     angles, speeds = np.meshgrid(np.linspace(-0.21, 0.21, 41), np.linspace(-2, 2, 41))
     zero = np.zeros_like(angles)
-    logits, values = network.predict(network.represent(np.stack([zero, zero, angles, speeds], axis=-1).reshape(-1, 4).astype(np.float32)))
+    logits, values = network.predict(
+        network.represent(np.stack([zero, zero, angles, speeds], axis=-1).reshape(-1, 4).astype(np.float32))
+    )
     push = np.tanh((logits[:, 1] - logits[:, 0]) / 2)
     return angles, speeds, network.support.mean(values).reshape(angles.shape), push.reshape(angles.shape)
 
@@ -48,7 +53,8 @@ def main(steps, output):
     x, y = np.array([*curve, (agent.steps, alone.mean)]).T
     left.plot(x / 1000, y, ".-", color="tab:blue")
     left.axhline(500, color="gray", lw=0.8, ls="--")
-    left.set(xlabel="thousands of steps, of 16 environments together", ylabel="mean return of the policy alone", title="CartPole-v1", ylim=(0, 520))
+    left.set(xlabel="thousands of steps, of 16 environments together", ylabel="mean return of the policy alone",
+             title="CartPole-v1", ylim=(0, 520))
     angles, speeds, values, push = looked_at(agent.network)
     shown = right.contourf(angles, speeds, values, 20, cmap="viridis")
     right.contour(angles, speeds, push, [0.0], colors="white")

@@ -1,7 +1,7 @@
 """A game of your own in a screen of Python: checked, searched, and played in a match.
 
-Chomp: players in turn bite a square out of a bar of chocolate, and with it all that lies above and to the right of it. Who has to
-eat the lower left square, which is poisoned, loses. Whoever begins can win, but nobody knows a rule how.
+Chomp: players in turn bite a square out of a bar of chocolate, and with it all that lies above and to the right of it.
+Who has to eat the lower left square, which is poisoned, loses. Whoever begins can win, but nobody knows a rule how.
 
     python examples/reinforce/your_own_game.py [--output your_own_game.png]
 """
@@ -69,13 +69,15 @@ def main(output):
     solver = rl.MCTS(game, simulations=200_000, solver=True, seed=0)
     result = solver(state)
     print(f"\n{state}\n\nbest first bite: row {result.action // COLUMNS + 1}, column {result.action % COLUMNS + 1}; "
-          f"value {result.root_value:+.2f}{' (proven)' if result.proven else ''} after {result.simulations:,} simulations")
+          f"value {result.root_value:+.2f}{' (proven)' if result.proven else ''} after {result.simulations:,} "
+          f"simulations")
 
     # players of all kinds in a match
     def greedy(state):
         return state.legal_actions[-1] if len(state.legal_actions) > 1 else 0
 
-    for players in ([rl.MCTS(game, simulations=100), rl.Random()], [rl.MCTS(game, simulations=1000), greedy], [rl.MCTS(game, simulations=1000), rl.MCTS(game, simulations=30)]):
+    for players in ([rl.MCTS(game, simulations=100), rl.Random()], [rl.MCTS(game, simulations=1000), greedy],
+                    [rl.MCTS(game, simulations=1000), rl.MCTS(game, simulations=30)]):
         print(f"\n{rl.play_match(game, players, games=200, progress=False)}")
 
     import matplotlib
@@ -87,7 +89,8 @@ def main(output):
     values = np.where(result.visits > 0, result.values, np.nan).reshape(ROWS, COLUMNS)
     image = axes.imshow(values, origin="lower", cmap="RdYlGn", vmin=-1, vmax=1)
     for (r, c), visits in np.ndenumerate(result.visits.reshape(ROWS, COLUMNS)):
-        axes.text(c, r, "poison" if r == c == 0 else f"{values[r, c]:+.2f}\n{visits:,}", ha="center", va="center", fontsize=8)
+        axes.text(c, r, "poison" if r == c == 0 else f"{values[r, c]:+.2f}\n{visits:,}", ha="center", va="center",
+                  fontsize=8)
     axes.set(xticks=[], yticks=[], title="first bite: value for who begins, and simulations")
     figure.colorbar(image, shrink=0.7)
     figure.savefig(output, dpi=150)

@@ -1,8 +1,8 @@
 """Argon's epsilon and sigma from its structure and pressure, by three kinds of gradients.
 
-A run at known parameters makes the data: g(r) and the pressure. From parameters that are 5 % and 1.5 % off, a fit brings
-them back: by reweighting frames of ordinary runs, by integrating short trajectories backwards together with their adjoint,
-and by reverse mode through the same trajectories with checkpoints.
+A run at known parameters makes the data: g(r) and the pressure. From parameters that are 5 % and 1.5 % off, a fit
+brings them back: by reweighting frames of ordinary runs, by integrating short trajectories backwards together with
+their adjoint, and by reverse mode through the same trajectories with checkpoints.
 
     python examples/sponge/fit_lennard_jones.py [--output fit_lennard_jones.png]
 """
@@ -27,7 +27,8 @@ def argon(cells, sigma=SIGMA, epsilon=EPSILON):
     edge = (n * MASS / DENSITY * sponge.units.DENSITY) ** (1 / 3)
     x = np.stack(np.meshgrid(*[np.arange(cells)] * 3, indexing="ij"), -1).reshape(-1, 3) * edge / cells
     system = sponge.System(sponge.Topology.of_particles(n, "AR", 18), np.full(n, MASS), edge, x)
-    system.add(sponge.Nonbonded(np.zeros(n), np.full(n, sigma), np.full(n, epsilon), method="cutoff", cutoff=0.72, switch=0.6))
+    system.add(sponge.Nonbonded(np.zeros(n), np.full(n, sigma), np.full(n, epsilon), method="cutoff", cutoff=0.72,
+                                switch=0.6))
     return system
 
 
@@ -36,7 +37,8 @@ def data(cells, steps):
     system = argon(cells)
     frames = differentiate.sample(system, BATH, steps, every=100, equilibrate=2000, seed=99)
     g, p = differentiate.observables.rdf(R), differentiate.observables.pressure(system, TEMPERATURE)
-    ensemble = differentiate.Ensemble(differentiate.explicit_energy(system), TEMPERATURE).add(system.params(), frames.positions, frames.boxes)
+    ensemble = differentiate.Ensemble(differentiate.explicit_energy(system),
+                                      TEMPERATURE).add(system.params(), frames.positions, frames.boxes)
     return [ensemble.values(o, system.params()).mean(axis=0) for o in (g, p)]
 
 
@@ -44,8 +46,11 @@ def main(output):
     wanted = ["nonbonded/epsilons", "nonbonded/sigmas"]
     ways = {
         "reweighting": (5, differentiate.Reweighting(BATH, steps=20_000, every=100, equilibrate=1000)),
-        "reversible adjoint": (4, differentiate.Trajectories(BATH, steps=200, every=10, relax=80, replicas=8, equilibrate=500, method="reversible")),
-        "reverse mode": (4, differentiate.Trajectories(BATH, steps=200, every=10, relax=80, replicas=8, equilibrate=500, method="checkpoint")),
+        "reversible adjoint": (4,
+                               differentiate.Trajectories(BATH, steps=200, every=10, relax=80, replicas=8,
+                                                          equilibrate=500, method="reversible")),
+        "reverse mode": (4, differentiate.Trajectories(BATH, steps=200, every=10, relax=80, replicas=8, equilibrate=500,
+                                                       method="checkpoint")),
     }
     print(f"true parameters: epsilon {EPSILON:.4f} kJ/mol, sigma {SIGMA:.4f} nm")
     known, found = {}, {}
@@ -55,10 +60,12 @@ def main(output):
         g, p = known[cells]
         start = time.perf_counter()
         found[name] = fit = sponge.fit(argon(cells, 0.985 * SIGMA, 1.05 * EPSILON),
-                                       [targets.rdf(R, g, error=0.03), targets.pressure(p, error=30.0)], wanted, by=way, rounds=6)  # fmt: skip
+                                       [targets.rdf(R, g, error=0.03),
+                                        targets.pressure(p, error=30.0)], wanted, by=way, rounds=6)
         (epsilon, sigma), (e1, e2) = ([d[k] for k in wanted] for d in (fit.parameters, fit.errors))
-        print(f"{name:<19} {cells**3:>4} atoms   epsilon {epsilon:.4f} ± {e1:.4f}   sigma {sigma:.5f} ± {e2:.5f}   pressure {float(fit.reached['pressure']):6.0f} "
-              f"of {float(p):.0f} bar   {len(fit.history)} rounds, {time.perf_counter() - start:.0f} s")  # fmt: skip
+        print(f"{name:<19} {cells**3:>4} atoms   epsilon {epsilon:.4f} ± {e1:.4f}   sigma {sigma:.5f} ± {e2:.5f}   "
+              f"pressure {float(fit.reached['pressure']):6.0f} "
+              f"of {float(p):.0f} bar   {len(fit.history)} rounds, {time.perf_counter() - start:.0f} s")
 
     import matplotlib
 
@@ -69,7 +76,8 @@ def main(output):
     for size, (name, fit) in zip((5, 9, 4), found.items()):  # both adjoints give the same, one on top of the other
         rounds = np.arange(len(fit.history) + 1)
         for ax, key, start in zip(axes, wanted, (1.05 * EPSILON, 0.985 * SIGMA)):
-            ax.plot(rounds, [start, *[r.parameters[key] for r in fit.history]], "o-", ms=size, lw=0.4 * size, label=name)
+            ax.plot(rounds, [start, *[r.parameters[key] for r in fit.history]], "o-", ms=size, lw=0.4 * size,
+                    label=name)
     for ax, true, label in zip(axes, (EPSILON, SIGMA), ("epsilon (kJ/mol)", "sigma (nm)")):
         ax.axhline(true, color="0.5", ls=":")
         ax.set(xlabel="round", ylabel=label)

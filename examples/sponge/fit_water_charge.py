@@ -1,8 +1,8 @@
 """The charges of a water model from its dipole moment and density, by reweighting at constant pressure.
 
-TIP3P with its charges 4 % too small is too light and too little polar. The targets are what TIP3P itself gives: the dipole
-moment follows from the geometry, the density and the energy from a run. One number scales all charges, and every frame of a
-run serves for all values of it that the fit looks at.
+TIP3P with its charges 4 % too small is too light and too little polar. The targets are what TIP3P itself gives: the
+dipole moment follows from the geometry, the density and the energy from a run. One number scales all charges, and every
+frame of a run serves for all values of it that the fit looks at.
 
     python examples/sponge/fit_water_charge.py [--output fit_water_charge.png]
 """
@@ -38,19 +38,23 @@ def main(output):
     density = float(np.mean(true.masses.sum() * sponge.units.DENSITY / volume))
     moment = float(dipole(true.params(), frames.positions[0], frames.boxes[0]))
     energies = np.array([true.energy(x, box) for x, box in zip(frames.positions, frames.boxes)])
-    print(f"TIP3P: {density:.4f} g/cm^3, {energies.mean() / MOLECULES:.2f} kJ/mol per molecule, {moment / DEBYE:.3f} D   ({time.perf_counter() - start:.0f} s)")
+    print(f"TIP3P: {density:.4f} g/cm^3, {energies.mean() / MOLECULES:.2f} kJ/mol per molecule, {moment / DEBYE:.3f} D "
+          f"  ({time.perf_counter() - start:.0f} s)")
 
-    one_number = {"charge of O": 0.96 * charges[0]}, lambda theta: {"nonbonded": {"charges": theta["charge of O"] / charges[0] * charges}}
+    one_number = {"charge of O": 0.96
+                  * charges[0]}, lambda theta: {"nonbonded": {"charges": theta["charge of O"] / charges[0] * charges}}
     found = {}
     for name, steps, wanted in (
         ("dipole moment", 4000, [targets.dipole(moment, error=1e-3 * DEBYE)]),
-        ("density and energy", 6000, [targets.density(density, error=0.01), targets.energy(float(energies.mean()), error=0.1 * MOLECULES)]),
+        ("density and energy", 6000, [targets.density(density, error=0.01),
+                                      targets.energy(float(energies.mean()), error=0.1 * MOLECULES)]),
     ):
         by = differentiate.Reweighting(BATH, steps=steps, every=100, equilibrate=1500, barostat=PRESSURE)
         start = time.perf_counter()
         found[name] = fit = sponge.fit(water(0.96), wanted, one_number, by=by, rounds=6)
-        print(f"from {name:<19} charge of O {fit.parameters['charge of O']:.4f} ± {fit.errors['charge of O']:.4f} e (TIP3P: {charges[0]:.4f})   "
-              f"{len(fit.history)} rounds, {time.perf_counter() - start:.0f} s")  # fmt: skip
+        print(f"from {name:<19} charge of O {fit.parameters['charge of O']:.4f} ± {fit.errors['charge of O']:.4f} e "
+              f"(TIP3P: {charges[0]:.4f})   "
+              f"{len(fit.history)} rounds, {time.perf_counter() - start:.0f} s")
 
     import matplotlib
 

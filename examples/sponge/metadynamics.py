@@ -1,9 +1,9 @@
 """Free-energy surface of alanine dipeptide in vacuum by well-tempered metadynamics in phi and psi.
 
 Hills of 1.2 kJ/mol and a bias factor of 8 carry the molecule over barriers that plain dynamics of this length crosses
-once or never; the bias converges to -(1 - 1/8) F (Barducci, Bussi, Parrinello, Phys. Rev. Lett. 100, 020603 (2008)). The
-minima C7eq (phi, psi near -80, 70 degrees), C5 (-150, 160) and C7ax (60, -50) are printed with error bars from blocks of the
-run, each reweighted to the unbiased ensemble (Tiwary, Parrinello, J. Phys. Chem. B 119, 736 (2015)).
+once or never; the bias converges to -(1 - 1/8) F (Barducci, Bussi, Parrinello, Phys. Rev. Lett. 100, 020603 (2008)).
+The minima C7eq (phi, psi near -80, 70 degrees), C5 (-150, 160) and C7ax (60, -50) are printed with error bars from
+blocks of the run, each reweighted to the unbiased ensemble (Tiwary, Parrinello, J. Phys. Chem. B 119, 736 (2015)).
 
     python examples/sponge/metadynamics.py [--ns 10] [--output metadynamics.png]
 """
@@ -23,16 +23,17 @@ MINIMA = {"C7eq": (-80.0, 70.0), "C5": (-150.0, 160.0), "C7ax": (60.0, -50.0)}  
 
 def main(ns, output):
     system = sponge.load(DATA / "alanine-dipeptide-vacuum.prmtop", DATA / "alanine-dipeptide-vacuum.crd", method="none",
-                         constraints="h-bonds")  # fmt: skip
+                         constraints="h-bonds")
     phi, psi = cv.torsion(4, 6, 8, 14, name="phi"), cv.torsion(6, 8, 14, 16, name="psi")
     bias = sponge.Metadynamics([phi, psi], sigma=0.35, height=1.2, every=500, bias_factor=8, record=100)
-    sim = sponge.Simulation(system, sponge.LangevinMiddle(temperature=300, friction=1.0, timestep=0.002), seed=1, sampling=[bias])
+    sim = sponge.Simulation(system, sponge.LangevinMiddle(temperature=300, friction=1.0, timestep=0.002), seed=1,
+                            sampling=[bias])
     sim.minimize()
     began = time.perf_counter()
     sim.run(time=f"{ns} ns")
     took = time.perf_counter() - began
     print(f"{ns} ns in {took:.0f} s ({sim.step / took:,.0f} steps/s), {np.count_nonzero(bias.heights)} hills, "
-          f"the last of {bias.heights[bias.heights > 0][-1]:.3f} kJ/mol")  # fmt: skip
+          f"the last of {bias.heights[bias.heights > 0][-1]:.3f} kJ/mol")
 
     surface = bias.free_energy()  # from the weights of states, and from the bias itself
     degrees = [np.degrees(axis) for axis in surface.axes]
@@ -40,7 +41,8 @@ def main(ns, output):
         near = [np.abs((axis - at + 180) % 360 - 180) < 40 for axis, at in zip(degrees, place)]
         local = np.where(near[0][:, None] & near[1], surface.value, np.inf)
         i, j = np.unravel_index(np.argmin(local), local.shape)
-        print(f"{name:5s} phi {degrees[0][i]:7.1f}  psi {degrees[1][j]:7.1f}  F {surface.value[i, j]:6.2f} +- {surface.error[i, j]:.2f} kJ/mol")
+        print(f"{name:5s} phi {degrees[0][i]:7.1f}  psi {degrees[1][j]:7.1f}  F {surface.value[i, j]:6.2f} +- "
+              f"{surface.error[i, j]:.2f} kJ/mol")
 
     # populations of phi < 0 and phi > 0 from the weights of single states, which need no grid
     weights, late = bias.weights(), len(bias.steps) // 5
@@ -55,7 +57,8 @@ def main(ns, output):
     # the first row and column again at the end, which periodic angles come back to
     around = [np.append(axis, axis[0] + 360) for axis in degrees]
     figure, axes = plt.subplots(1, 2, figsize=(11, 4.6), layout="constrained")
-    for ax, data, title, top in ((axes[0], surface.from_bias, "free energy [kJ/mol]", 60), (axes[1], surface.error, "its standard error [kJ/mol]", 3)):
+    for ax, data, title, top in ((axes[0], surface.from_bias, "free energy [kJ/mol]", 60),
+                                 (axes[1], surface.error, "its standard error [kJ/mol]", 3)):
         data = np.pad(np.minimum(data, top), (0, 1), mode="wrap")
         picture = ax.contourf(*around, data.T, levels=np.linspace(0, top, 25), cmap="viridis")
         figure.colorbar(picture, ax=ax, label=title)

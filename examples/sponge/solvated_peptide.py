@@ -20,10 +20,10 @@ DATA = Path(__file__).parent / "data"
 
 def main(output, time):
     system = sponge.load(DATA / "alanine-dipeptide.prmtop.gz", DATA / "alanine-dipeptide.crd.gz",
-                         method="pme", cutoff=0.9, constraints="h-bonds")  # fmt: skip
+                         method="pme", cutoff=0.9, constraints="h-bonds")
     print(system)
     sim = sponge.Simulation(system, sponge.LangevinMiddle(temperature=300, friction=1.0, timestep=0.002),
-                            barostat=sponge.StochasticCellRescaling(pressure=1.0, relaxation_time=1.0), seed=1)  # fmt: skip
+                            barostat=sponge.StochasticCellRescaling(pressure=1.0, relaxation_time=1.0), seed=1)
     before = sim.energies()["potential"]
     sim.minimize()
     print(f"minimised: potential energy {before:.0f} -> {sim.energies()['potential']:.0f} kJ/mol")
@@ -40,7 +40,9 @@ def main(output, time):
 
     t, potential, temperature, density = np.array(rows).T
     settled = t > t[-1] / 3
-    print(f"temperature {temperature[settled].mean():.1f} K, density {density[settled].mean():.3f} g/cm^3 (TIP3P: 0.98)")
+    print(
+        f"temperature {temperature[settled].mean():.1f} K, density {density[settled].mean():.3f} g/cm^3 (TIP3P: 0.98)"
+    )
     angles = sponge.analysis.ramachandran(np.array(frames), system.topology)
 
     import matplotlib
@@ -49,8 +51,9 @@ def main(output, time):
     import matplotlib.pyplot as plt
 
     figure, axes = plt.subplots(2, 2, figsize=(9, 7), layout="constrained")
-    for ax, values, label in [(axes[0, 0], potential, "potential energy [kJ/mol]"), (axes[0, 1], temperature, "temperature [K]"),
-                              (axes[1, 0], density, "density [g/cm$^3$]")]:  # fmt: skip
+    for ax, values, label in [(axes[0, 0], potential, "potential energy [kJ/mol]"),
+                              (axes[0, 1], temperature, "temperature [K]"),
+                              (axes[1, 0], density, "density [g/cm$^3$]")]:
         ax.plot(t, values, lw=1)
         ax.set(xlabel="t [ps]", ylabel=label)
     angles.plot(axes[1, 1])
@@ -61,6 +64,7 @@ def main(output, time):
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--output", default="solvated_peptide.png", help="where the picture goes; the trajectory goes beside it")
+    parser.add_argument("--output", default="solvated_peptide.png",
+                        help="where the picture goes; the trajectory goes beside it")
     parser.add_argument("--time", default="40 ps", help="length of the run")
     main(**vars(parser.parse_args()))

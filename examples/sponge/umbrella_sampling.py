@@ -1,9 +1,10 @@
 """Umbrella sampling of alanine dipeptide in vacuum: the free energy along phi, with errors.
 
-Windows hold phi at values from 15 degrees up over 180 to -15 (345), WHAM joins their histograms, and MBAR gives the same from
-the samples themselves. The chain of windows is left open at phi = 0, where psi has two basins and does not go from one to the
-other in such a time: windows there would keep the one they came from, and tie the ends of the chain together wrongly. The
-three minima along phi are those of C5 and C7eq (near -150 and -75 degrees) and of C7ax (near 60 degrees).
+Windows hold phi at values from 15 degrees up over 180 to -15 (345), WHAM joins their histograms, and MBAR gives the
+same from the samples themselves. The chain of windows is left open at phi = 0, where psi has two basins and does not go
+from one to the other in such a time: windows there would keep the one they came from, and tie the ends of the chain
+together wrongly. The three minima along phi are those of C5 and C7eq (near -150 and -75 degrees) and of C7ax (near 60
+degrees).
 
     python examples/sponge/umbrella_sampling.py [--output umbrella_sampling.png] [--time "200 ps"]
 """
@@ -22,18 +23,20 @@ WINDOWS, K = 23, 150.0  # kJ/mol/rad^2: 7 degrees wide at 300 K, 15 degrees apar
 
 def main(output, time):
     system = sponge.load(DATA / "alanine-dipeptide-vacuum.prmtop", DATA / "alanine-dipeptide-vacuum.crd", method="none",
-                         constraints="h-bonds")  # fmt: skip
+                         constraints="h-bonds")
     phi = cv.torsion(4, 6, 8, 14)
     centres = np.radians(np.linspace(15, 345, WINDOWS))
-    windows = sponge.UmbrellaSampling(system, phi, centres, K, sponge.LangevinMiddle(temperature=300, friction=5.0, timestep=0.002),
-                                      record=25, seed=1)  # fmt: skip
+    windows = sponge.UmbrellaSampling(system, phi, centres, K,
+                                      sponge.LangevinMiddle(temperature=300, friction=5.0, timestep=0.002),
+                                      record=25, seed=1)
     windows.equilibrate(time="40 ps")  # pulls them to their centres
     windows.run(time=time)
     if not windows.root:
         return
 
     result = windows.wham(bins=72)
-    print(f"WHAM: {result.iterations} iterations; windows hold {result.samples.min():.0f} to {result.samples.max():.0f} independent samples, "
+    print(f"WHAM: {result.iterations} iterations; windows hold {result.samples.min():.0f} to "
+          f"{result.samples.max():.0f} independent samples, "
           f"neighbours share at least {100 * np.diagonal(result.overlap, 1).min():.0f} %")
     weighed, s = windows.mbar(), np.concatenate(windows.samples)[:, 0]
     for name, low, high in (("C5, C7eq: phi -180 to 0", -180, 0), ("C7ax: phi 0 to 130", 0, 130)):

@@ -37,7 +37,7 @@ def argon(potential):
     basis = np.array([[0, 0, 0], [0.5, 0.5, 0], [0.5, 0, 0.5], [0, 0.5, 0.5]])
     cells = np.stack(np.meshgrid(*[np.arange(CELLS)] * 3, indexing="ij"), -1).reshape(-1, 1, 3)
     system = sponge.System(sponge.Topology.of_particles(n, "AR", 18), np.full(n, MASS), box=edge,
-                           positions=(cells + basis).reshape(-1, 3) * edge / CELLS)  # fmt: skip
+                           positions=(cells + basis).reshape(-1, 3) * edge / CELLS)
     system.add(potential(n))
     return system
 
@@ -51,22 +51,25 @@ def main(output):
     print(f"exp-6: A {a:.4g} kJ/mol, B {b:.4g} /nm, C {c:.4g} kJ/mol nm^6")
 
     potentials = {
-        "Lennard-Jones, built in": lambda n: sponge.Nonbonded(np.zeros(n), np.full(n, SIGMA), np.full(n, EPSILON), method="cutoff", cutoff=cutoff, dispersion_correction=False),
+        "Lennard-Jones, built in": lambda n: sponge.Nonbonded(np.zeros(n), np.full(n, SIGMA), np.full(n, EPSILON),
+                                                              method="cutoff", cutoff=cutoff, dispersion_correction=False),
         "Lennard-Jones, by hand": lambda n: my_lennard_jones(sigma=SIGMA, epsilon=EPSILON, cutoff=cutoff),
         "exp-6, by hand": lambda n: buckingham(a=a, b=b, c=c, cutoff=cutoff),
     }
     found = {}
     for name, potential in potentials.items():
         system = argon(potential)
-        sim = sponge.Simulation(system, sponge.LangevinMiddle(temperature=TEMPERATURE, friction=1.0, timestep=0.01), seed=1)
+        sim = sponge.Simulation(system, sponge.LangevinMiddle(temperature=TEMPERATURE, friction=1.0, timestep=0.01),
+                                seed=1)
         sim.run(2000)
         start, frames = time.perf_counter(), []
         sim.run(2000, report=[sponge.Callback(100, lambda sim, frames=frames: frames.append(sim.positions))])
         rate = 2000 / (time.perf_counter() - start)
         found[name] = sponge.analysis.rdf(np.array(frames), boxes=sim.box, r_max=1.6)
         peak = found[name].r[np.argmax(found[name].g)]
-        print(f"{name:<24} {rate:6.0f} steps/s   potential {sim.energies()['potential'] / system.n:.3f} kJ/mol per atom   "
-              f"first peak of g(r) at {peak:.3f} nm")  # fmt: skip
+        print(f"{name:<24} {rate:6.0f} steps/s   potential {sim.energies()['potential'] / system.n:.3f} kJ/mol per "
+              f"atom   "
+              f"first peak of g(r) at {peak:.3f} nm")
     print("published: first peak of liquid argon at 0.37 nm (Yarnell et al. 1973)")
 
     import matplotlib

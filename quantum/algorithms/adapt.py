@@ -62,9 +62,9 @@ class AdaptResult:
 class AdaptVQE:
     """The lowest energy of an ansatz that is grown one element at a time [1]_.
 
-    Each step adds the element of the pool along which the energy falls most steeply, and optimises all angles again. The
-    slopes of the whole pool, <[H, A]> of their generators, come from one adjoint gradient: that of the present circuit
-    followed by all elements at angle zero.
+    Each step adds the element of the pool along which the energy falls most steeply, and optimises all angles again.
+    The slopes of the whole pool, <[H, A]> of their generators, come from one adjoint gradient: that of the present
+    circuit followed by all elements at angle zero.
 
     Parameters
     ----------
@@ -102,11 +102,16 @@ class AdaptVQE:
     ((0,), -2.061553)
     """
 
-    def __init__(self, hamiltonian: PauliSum | str, pool: Sequence[Circuit], reference: Circuit, *, tolerance: float = 1e-3, max_elements: int = 100,
-                 optimizer: Any = "bfgs", simulator: str = "statevector"):  # fmt: skip
-        self.hamiltonian, self.reference = check_hamiltonian("AdaptVQE", hamiltonian), check_ansatz("AdaptVQE", reference, "the reference").copy()
+    def __init__(self, hamiltonian: PauliSum | str, pool: Sequence[Circuit], reference: Circuit, *,
+                 tolerance: float = 1e-3, max_elements: int = 100,
+                 optimizer: Any = "bfgs", simulator: str = "statevector"):
+        self.hamiltonian, self.reference = check_hamiltonian("AdaptVQE", hamiltonian), check_ansatz(
+            "AdaptVQE", reference, "the reference"
+        ).copy()
         if reference.parameters:
-            raise ParameterError(f"AdaptVQE: the reference must have no parameters, got {list(reference.parameters)[:4]} (bind() them)")
+            raise ParameterError(
+                f"AdaptVQE: the reference must have no parameters, got {list(reference.parameters)[:4]} (bind() them)"
+            )
         if isinstance(pool, Circuit):
             raise CircuitError("AdaptVQE: the pool must be a sequence of Circuits, got one Circuit")
         self.pool = tuple(pool)
@@ -114,11 +119,16 @@ class AdaptVQE:
             raise CircuitError("AdaptVQE: the pool must have at least one element")
         for k, element in enumerate(self.pool):
             if len(check_ansatz("AdaptVQE", element, f"pool[{k}]").parameters) != 1:
-                raise ParameterError(f"AdaptVQE: every element of the pool must have one parameter, pool[{k}] has {len(element.parameters)}")
+                raise ParameterError(f"AdaptVQE: every element of the pool must have one parameter, pool[{k}] has "
+                                     f"{len(element.parameters)}")
             if element.num_qubits > reference.num_qubits:
-                raise CircuitError(f"AdaptVQE: pool[{k}] is on {element.num_qubits} qubits, the reference on {reference.num_qubits}")
+                raise CircuitError(
+                    f"AdaptVQE: pool[{k}] is on {element.num_qubits} qubits, the reference on {reference.num_qubits}"
+                )
         if not tolerance > 0 or max_elements < 1:
-            raise ParameterError(f"AdaptVQE: tolerance must be positive and max_elements at least 1, got {tolerance} and {max_elements}")
+            raise ParameterError(
+                f"AdaptVQE: tolerance must be positive and max_elements at least 1, got {tolerance} and {max_elements}"
+            )
         self.tolerance, self.max_elements = tolerance, max_elements
         self.optimizer = find(optimizer)
         self.simulator = simulator
@@ -146,7 +156,9 @@ class AdaptVQE:
         history, largest, evaluations = [], [], 0
         with tqdm(desc="ADAPT-VQE", unit=" elements", disable=not progress) as bar:
             while True:
-                energy, gradient = self._energy(ansatz + self._all).value_and_grad(np.concatenate([theta, np.zeros(len(self.pool))]))
+                energy, gradient = self._energy(ansatz + self._all).value_and_grad(
+                    np.concatenate([theta, np.zeros(len(self.pool))])
+                )
                 evaluations += 1
                 slopes = np.abs(gradient[theta.size :])
                 best = int(np.argmax(slopes))
@@ -168,5 +180,6 @@ class AdaptVQE:
                 found = minimize(self._energy(ansatz), np.append(theta, 0.0), self.optimizer)
                 theta, evaluations = found.theta, evaluations + found.evaluations
                 bar.update()
-        return AdaptResult(history[-1], theta, ansatz, tuple(chosen), np.array(history), np.array(largest), evaluations, converged, message)
+        return AdaptResult(history[-1], theta, ansatz, tuple(chosen), np.array(history), np.array(largest), evaluations,
+                           converged, message)
 

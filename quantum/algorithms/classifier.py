@@ -47,8 +47,8 @@ class Classifier:
 
     References
     ----------
-    .. [1] Perez-Salinas, Cervera-Lierta, Gil-Fuster, Latorre, "Data re-uploading for a universal quantum classifier", Quantum
-       4, 226 (2020). doi:10.22331/q-2020-02-06-226
+    .. [1] Perez-Salinas, Cervera-Lierta, Gil-Fuster, Latorre, "Data re-uploading for a universal quantum classifier",
+       Quantum 4, 226 (2020). doi:10.22331/q-2020-02-06-226
 
     Examples
     --------
@@ -69,7 +69,8 @@ class Classifier:
     def __post_init__(self) -> None:
         if not isinstance(self.circuit, Circuit):
             raise CircuitError(f"Classifier: a Circuit is needed, got {type(self.circuit).__name__}")
-        for what, names, hint in (("data", self.circuit.data, "make the encoder with as_encoder()"), ("trainable", self.circuit.parameters, "add an ansatz")):
+        for what, names, hint in (("data", self.circuit.data, "make the encoder with as_encoder()"),
+                                  ("trainable", self.circuit.parameters, "add an ansatz")):
             if not names:
                 raise ParameterError(f"Classifier: the circuit has no {what} parameters ({hint})")
         if isinstance(self.classes, bool) or not isinstance(self.classes, (int, np.integer)) or self.classes < 2:
@@ -79,8 +80,9 @@ class Classifier:
         object.__setattr__(self, "circuit", self.circuit.copy())
         object.__setattr__(self, "_energy", Expectation(self.circuit, list(self.observables)))
 
-    def fit(self, x: Any, y: Any, *, epochs: int = 50, batch: int = 32, optimizer: Any = None, seed: int = 0, progress: bool = True,
-            callback: Callable[[int, Classifier], Any] | None = None) -> Classifier:  # fmt: skip
+    def fit(self, x: Any, y: Any, *, epochs: int = 50, batch: int = 32, optimizer: Any = None, seed: int = 0,
+            progress: bool = True,
+            callback: Callable[[int, Classifier], Any] | None = None) -> Classifier:
         """Train on labelled data by minimising the cross entropy.
 
         Parameters
@@ -113,14 +115,17 @@ class Classifier:
         """
         x, y = check_data("Classifier.fit", x, self.circuit.data), np.asarray(y)
         if y.shape != (len(x),) or not np.all(np.isin(y, np.arange(self.classes))):
-            raise ParameterError(f"Classifier.fit: labels must be {len(x)} integers from 0 to {self.classes - 1}, got shape {y.shape} with values {np.unique(y)[:5]}")
+            raise ParameterError(f"Classifier.fit: labels must be {len(x)} integers from 0 to {self.classes - 1}, got "
+                                 f"shape {y.shape} with values {np.unique(y)[:5]}")
         if not len(x):
             raise ParameterError("Classifier.fit: there are no data")
         if epochs < 1 or batch < 1:
             raise ParameterError(f"Classifier.fit: epochs and batch must be at least 1, got {epochs} and {batch}")
         rule = optim.Adam(0.05) if optimizer is None else optimizer
         if not hasattr(rule, "init") or not hasattr(rule, "step"):
-            raise ParameterError(f"Classifier.fit: optimizer must be one of core.optim with init and step, got {optimizer!r}")
+            raise ParameterError(
+                f"Classifier.fit: optimizer must be one of core.optim with init and step, got {optimizer!r}"
+            )
         weights = self.weights or self._fresh(seed)
         state = rule.init(weights)
         both = core.value_and_grad(self._loss)
@@ -165,5 +170,6 @@ class Classifier:
     def _fresh(self, seed: int) -> dict[str, np.ndarray]:
         m, key = len(self.observables), random.fold_in(random.key(seed), Fold.CLASSIFIER)
         weight = random.normal(key, (m, self.classes), dtype=np.float64) / np.sqrt(m)
-        return {"theta": random_angles(len(self.circuit.parameters), seed), "weight": weight, "bias": np.zeros(self.classes)}
+        return {"theta": random_angles(len(self.circuit.parameters), seed), "weight": weight,
+                "bias": np.zeros(self.classes)}
 

@@ -17,8 +17,8 @@ __all__ = ["FidelityKernel"]
 class FidelityKernel:
     """The kernel ``|<phi(x)|phi(y)>|**2`` of an encoding circuit [1]_.
 
-    Every state is computed once, and all overlaps are one matrix product. Fits where scikit-learn takes a kernel function or a precomputed matrix:
-    ``SVC(kernel=FidelityKernel(encoder))``.
+    Every state is computed once, and all overlaps are one matrix product. Fits where scikit-learn takes a kernel
+    function or a precomputed matrix: ``SVC(kernel=FidelityKernel(encoder))``.
 
     Parameters
     ----------
@@ -49,7 +49,8 @@ class FidelityKernel:
         if not isinstance(encoder, Circuit):
             raise CircuitError(f"FidelityKernel: the encoder must be a Circuit, got {type(encoder).__name__}")
         if encoder.parameters:
-            raise ParameterError(f"FidelityKernel: the encoder has trainable parameters {list(encoder.parameters)[:4]} (as_encoder() makes them data, bind() fixes them)")
+            raise ParameterError(f"FidelityKernel: the encoder has trainable parameters {list(encoder.parameters)[:4]} "
+                                 f"(as_encoder() makes them data, bind() fixes them)")
         if not encoder.data:
             raise ParameterError("FidelityKernel: the encoder has no data parameters")
         if not encoder.is_unitary:

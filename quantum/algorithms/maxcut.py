@@ -39,13 +39,16 @@ def maxcut(graph: Iterable[Any] | np.ndarray) -> PauliSum:
     """
     if isinstance(graph, np.ndarray):
         if graph.ndim != 2 or graph.shape[0] != graph.shape[1] or not np.array_equal(graph, graph.T) or np.any(np.diagonal(graph)):
-            raise OperatorError(f"maxcut: an array is a matrix of weights: square, symmetric and zero on its diagonal, got shape {graph.shape} (edges are a list)")
+            raise OperatorError(f"maxcut: an array is a matrix of weights: square, symmetric and zero on its diagonal, "
+                                f"got shape {graph.shape} (edges are a list)")
         edges = [(int(i), int(j), graph[i, j]) for i, j in zip(*np.nonzero(np.triu(graph)), strict=True)]
     else:
         try:
             edges = [tuple(edge) for edge in graph]
         except TypeError:
-            raise OperatorError(f"maxcut: a graph is a list of edges (i, j) or (i, j, weight), or a matrix of weights, got {graph!r}") from None
+            raise OperatorError(
+                f"maxcut: a graph is a list of edges (i, j) or (i, j, weight), or a matrix of weights, got {graph!r}"
+            ) from None
     terms = []
     for edge in edges:
         i, j, weight = _edge(edge)
@@ -58,8 +61,11 @@ def maxcut(graph: Iterable[Any] | np.ndarray) -> PauliSum:
 def _edge(edge: tuple[Any, ...]) -> tuple[int, int, float]:
     """Nodes and weight of an edge, checked."""
     nodes, weight = edge[:2], edge[2] if len(edge) == 3 else 1.0
-    if len(edge) not in (2, 3) or any(isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 0 for k in nodes) or nodes[0] == nodes[1]:
-        raise OperatorError(f"maxcut: an edge is (i, j) or (i, j, weight) with two different nodes, numbered from 0, got {edge}")
+    if len(edge) not in (2, 3) or any(isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 0
+                                      for k in nodes) or nodes[0] == nodes[1]:
+        raise OperatorError(
+            f"maxcut: an edge is (i, j) or (i, j, weight) with two different nodes, numbered from 0, got {edge}"
+        )
     if isinstance(weight, bool) or not isinstance(weight, Real) or not np.isfinite(weight):
         raise OperatorError(f"maxcut: the weight of an edge must be a finite number, got {edge}")
     return int(nodes[0]), int(nodes[1]), float(weight)

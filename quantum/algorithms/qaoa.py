@@ -99,8 +99,8 @@ def qaoa_ansatz(cost: PauliSum, layers: int, num_qubits: int | None = None) -> C
 class QAOA:
     """Low-cost assignments of bits, from alternating evolutions with optimised times.
 
-    Angles for p layers start from those for p - 1 by linear interpolation (INTERP [1]_), those for one layer from the best
-    point of a grid; so a run with p layers has optimised all smaller depths on its way.
+    Angles for p layers start from those for p - 1 by linear interpolation (INTERP [1]_), those for one layer from the
+    best point of a grid; so a run with p layers has optimised all smaller depths on its way.
 
     Parameters
     ----------
@@ -137,8 +137,9 @@ class QAOA:
     (-4.0, -4.0)
     """
 
-    def __init__(self, cost: PauliSum, layers: int = 1, *, initial: Any = None, optimizer: Any = "bfgs", max_steps: int | None = None,
-                 samples: int = 1000, dtype: Any = np.complex128, seed: int = 0):  # fmt: skip
+    def __init__(self, cost: PauliSum, layers: int = 1, *, initial: Any = None, optimizer: Any = "bfgs",
+                 max_steps: int | None = None,
+                 samples: int = 1000, dtype: Any = np.complex128, seed: int = 0):
         self.ansatz = qaoa_ansatz(cost, layers)
         self.cost, self.layers, self.samples, self.dtype, self.seed = cost, int(layers), samples, dtype, seed
         if isinstance(samples, bool) or not isinstance(samples, (int, np.integer)) or samples < 1:
@@ -147,7 +148,8 @@ class QAOA:
         self.optimizer = find(optimizer, max_steps, seed)
         self.energy = Expectation(self.ansatz, cost, dtype=dtype)
 
-    def run(self, *, progress: bool = True, callback: Callable[[int, np.ndarray, float], Any] | None = None) -> QAOAResult:
+    def run(self, *, progress: bool = True,
+            callback: Callable[[int, np.ndarray, float], Any] | None = None) -> QAOAResult:
         """Optimise the angles and draw samples.
 
         Parameters
@@ -165,26 +167,35 @@ class QAOA:
 
         theta, depths, evaluations = self.initial, [], 0
         for p in range(self.layers if theta is not None else 1, self.layers + 1):
-            energy = self.energy if p == self.layers else Expectation(qaoa_ansatz(self.cost, p), self.cost, dtype=self.dtype)
+            energy = self.energy if p == self.layers else Expectation(
+                qaoa_ansatz(self.cost, p), self.cost, dtype=self.dtype
+            )
             if theta is None:
                 theta, evaluations = self._grid(energy)
             elif theta.size < 2 * p:
                 theta = np.stack([_interpolate(theta[0::2]), _interpolate(theta[1::2])], 1).ravel()
-            found = minimize(energy, theta, self.optimizer, callback=callback, progress=f"QAOA, {p} layers" if progress else None)
+            found = minimize(energy, theta, self.optimizer, callback=callback,
+                             progress=f"QAOA, {p} layers" if progress else None)
             theta, evaluations = found.theta, evaluations + found.evaluations
             depths.append(found.value)
         samples = run(self.ansatz, theta, dtype=self.dtype).sample(self.samples, seed=self.seed).array
         costs = cost_values(self.cost, samples)
         best = int(np.argmin(costs))
-        return QAOAResult(samples[best], float(costs[best]), found.value, theta, np.array(depths), found.history, evaluations, found.converged,
-                          found.message, self.ansatz)  # fmt: skip
+        return QAOAResult(samples[best], float(costs[best]), found.value, theta, np.array(depths), found.history,
+                          evaluations, found.converged,
+                          found.message, self.ansatz)
 
     def _grid(self, energy: Expectation) -> tuple[np.ndarray, int]:
-        """The best of 8 x 8 points for one layer. (gamma, beta) and (-gamma, -beta) are equivalent: gamma > 0 is enough."""
+        """The best of 8 x 8 points for one layer.
+
+        (gamma, beta) and (-gamma, -beta) are equivalent: gamma > 0 is enough.
+        """
         coefficients = np.array([c.real for string, c in self.cost if string])
         degree = 2 * len(coefficients) / self.cost.num_qubits
-        scale = 1.0 / (2 * np.sqrt(np.mean(coefficients**2)) * np.sqrt(max(degree, 1.0)))  # of the order of the best gamma on random graphs
-        points = [np.array([gamma, beta]) for gamma in scale * np.linspace(0.25, 2.0, 8) for beta in np.pi / 4 * np.linspace(-0.9, 0.9, 8)]
+        # of the order of the best gamma on random graphs
+        scale = 1.0 / (2 * np.sqrt(np.mean(coefficients**2)) * np.sqrt(max(degree, 1.0)))
+        points = [np.array([gamma, beta]) for gamma in scale * np.linspace(0.25, 2.0, 8) for beta in np.pi / 4
+                  * np.linspace(-0.9, 0.9, 8)]
         return min(points, key=lambda point: float(energy(point))), len(points)
 
 

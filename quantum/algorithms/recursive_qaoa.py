@@ -44,10 +44,11 @@ class RecursiveQAOAResult:
 
 
 class RecursiveQAOA:
-    """QAOA, the product of Z in the cost with the largest mean value fixed to its sign, and again with one bit less [1]_.
+    """QAOA, the product of Z in the cost with the largest mean value fixed to its sign, and again with one bit less
+    [1]_.
 
-    When `cutoff` bits are left the rest is solved by trying all assignments. Reaches the optimum on many graphs where QAOA of
-    the same depth, being local, cannot.
+    When `cutoff` bits are left the rest is solved by trying all assignments. Reaches the optimum on many graphs where
+    QAOA of the same depth, being local, cannot.
 
     Parameters
     ----------
@@ -66,8 +67,8 @@ class RecursiveQAOA:
 
     References
     ----------
-    .. [1] Bravyi, Kliesch, Koenig, Tang, "Obstacles to variational quantum optimization from symmetry protection", Phys.
-       Rev. Lett. 125, 260505 (2020). doi:10.1103/PhysRevLett.125.260505
+    .. [1] Bravyi, Kliesch, Koenig, Tang, "Obstacles to variational quantum optimization from symmetry protection",
+       Phys. Rev. Lett. 125, 260505 (2020). doi:10.1103/PhysRevLett.125.260505
 
     Examples
     --------
@@ -107,7 +108,8 @@ class RecursiveQAOA:
                 products = list(terms)
                 reduced = PauliSum([(_string(place[q] for q in s), terms[s]) for s in products])
                 found = QAOA(reduced, self.layers, optimizer=self.optimizer).run(progress=False)
-                means = Expectation(found.ansatz, [PauliSum(_string(place[q] for q in s)) for s in products])(found.theta)
+                means = Expectation(found.ansatz,
+                                    [PauliSum(_string(place[q] for q in s)) for s in products])(found.theta)
                 evaluations += found.evaluations + 1
                 # ties, which symmetric graphs have, must not be broken by rounding: the first of those equal to 1e-6
                 best = int(np.argmax(np.abs(means) >= np.max(np.abs(means)) - 1e-6))

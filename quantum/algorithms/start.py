@@ -21,7 +21,8 @@ def check_ansatz(where: str, circuit: Any, what: str = "the ansatz") -> Circuit:
     if not isinstance(circuit, Circuit):
         raise CircuitError(f"{where}: {what} must be a Circuit, got {type(circuit).__name__}")
     if circuit.data:
-        raise ParameterError(f"{where}: {what} has unbound data parameters {_some(circuit.data)} (bind() them; to train on data use Classifier)")
+        raise ParameterError(f"{where}: {what} has unbound data parameters {_some(circuit.data)} (bind() them; to "
+                             f"train on data use Classifier)")
     return circuit
 
 
@@ -44,7 +45,8 @@ def check_data(where: str, x: Any, names: tuple[str, ...]) -> np.ndarray:
     except (TypeError, ValueError):
         raise ParameterError(f"{where}: data must be an array of real numbers, got {type(x).__name__}") from None
     if array.ndim != 2 or array.shape[1] != len(names):
-        raise ParameterError(f"{where}: data must have shape (N, {len(names)}) with a column for each of {_some(names)}, got {array.shape}")
+        raise ParameterError(f"{where}: data must have shape (N, {len(names)}) with a column for each of "
+                             f"{_some(names)}, got {array.shape}")
     if not np.all(np.isfinite(array)):
         raise ParameterError(f"{where}: data must be finite, got {array[~np.isfinite(array)][0]}")
     return array
@@ -89,9 +91,11 @@ def start(where: str, ansatz: Circuit, initial: Any, seed: int) -> np.ndarray:
     except (TypeError, ValueError):
         raise ParameterError(f"{where}: initial must be angles, 'random' or None (zeros), got {initial!r}") from None
     if theta.shape != (len(names),):
-        raise ParameterError(f"{where}: initial must have one angle for each of the ansatz's {len(names)} parameters, got an array of shape {theta.shape}")
+        raise ParameterError(f"{where}: initial must have one angle for each of the ansatz's {len(names)} parameters, "
+                             f"got an array of shape {theta.shape}")
     if not np.all(np.isfinite(theta)):
-        raise ParameterError(f"{where}: initial angles must be finite, got {theta[~np.isfinite(theta)][0]} for {names[int(np.argmin(np.isfinite(theta)))]!r}")
+        raise ParameterError(f"{where}: initial angles must be finite, got {theta[~np.isfinite(theta)][0]} for "
+                             f"{names[int(np.argmin(np.isfinite(theta)))]!r}")
     return theta
 
 

@@ -21,7 +21,8 @@ __all__ = ["VQD", "VQDResult"]
 
 @dataclass(frozen=True)
 class VQDResult:
-    """What a `VQD` found, state by state in the order in which they were found, which is that of their energies if all went well.
+    """What a `VQD` found, state by state in the order in which they were found, which is that of their energies if all
+    went well.
 
     Attributes
     ----------
@@ -68,12 +69,13 @@ class VQD:
     states : int
         How many, the ground state among them.
     penalty : float, optional
-        More than the distance of the highest wanted level from the ground state; twice the sum of the coefficients' sizes,
-        which is always enough, when left out.
+        More than the distance of the highest wanted level from the ground state; twice the sum of the coefficients'
+        sizes, which is always enough, when left out.
     initial : (P,) array, dict by name, or "random", optional
         Where the first state's first start begins; zeros when left out. All others are random.
     starts : int
-        Runs from different angles for each state, of which the lowest counts: landscapes of excited states have more local minima.
+        Runs from different angles for each state, of which the lowest counts: landscapes of excited states have more
+        local minima.
     optimizer : str or object
         See `quantum.minimize`.
     max_steps : int, optional
@@ -100,8 +102,9 @@ class VQD:
     array([-1.5297, -0.5831,  0.5831,  1.5297])
     """
 
-    def __init__(self, hamiltonian: PauliSum | str, ansatz: Circuit, states: int = 2, *, penalty: float | None = None, initial: Any = None, starts: int = 3,
-                 optimizer: Any = "bfgs", max_steps: int | None = None, seed: int = 0):  # fmt: skip
+    def __init__(self, hamiltonian: PauliSum | str, ansatz: Circuit, states: int = 2, *, penalty: float | None = None,
+                 initial: Any = None, starts: int = 3,
+                 optimizer: Any = "bfgs", max_steps: int | None = None, seed: int = 0):
         self.ansatz, hamiltonian = check_ansatz("VQD", ansatz).copy(), check_hamiltonian("VQD", hamiltonian)
         for what, number in (("states", states), ("starts", starts)):
             if isinstance(number, bool) or not isinstance(number, (int, np.integer)) or number < 1:
@@ -109,7 +112,9 @@ class VQD:
         if not ansatz.is_unitary:
             raise CircuitError("VQD: the ansatz must consist of gates alone (the inverse of its circuit is needed)")
         if states > 1 << ansatz.num_qubits:
-            raise ParameterError(f"VQD: {ansatz.num_qubits} qubits have {1 << ansatz.num_qubits} states, got states={states}")
+            raise ParameterError(
+                f"VQD: {ansatz.num_qubits} qubits have {1 << ansatz.num_qubits} states, got states={states}"
+            )
         if penalty is not None and not penalty > 0:
             raise ParameterError(f"VQD: penalty must be positive, got {penalty}")
         self.states, self.starts, self.seed = int(states), int(starts), seed
@@ -118,7 +123,8 @@ class VQD:
         self.energy = Expectation(self.ansatz, hamiltonian)
         self.penalty = 2.0 * sum(abs(c) for string, c in hamiltonian if string) if penalty is None else float(penalty)
 
-    def run(self, *, progress: bool = True, callback: Callable[[int, np.ndarray, float], Any] | None = None) -> VQDResult:
+    def run(self, *, progress: bool = True,
+            callback: Callable[[int, np.ndarray, float], Any] | None = None) -> VQDResult:
         """Find the states one after the other.
 
         Parameters
@@ -137,7 +143,9 @@ class VQD:
         for k in range(self.states):
             runs = []
             for attempt in range(self.starts):
-                begin = self.theta if k == attempt == 0 else random_angles(self.theta.size, self.seed + 7919 * k + attempt + 1)
+                begin = self.theta if k == attempt == 0 else random_angles(
+                    self.theta.size, self.seed + 7919 * k + attempt + 1
+                )
                 title = f"VQD, state {k}, start {attempt + 1}" if progress else None
                 runs.append(minimize(objective, begin, self.optimizer, callback=callback, progress=title))
             evaluations += sum(r.evaluations for r in runs)
@@ -146,21 +154,24 @@ class VQD:
         theta = np.array([f.theta for f in found])
         states = np.array([run(self.ansatz, t).statevector() for t in theta])
         return VQDResult(np.array([float(self.energy(t)) for t in theta]), theta, np.abs(states.conj() @ states.T) ** 2,
-                         tuple(f.history for f in found), evaluations, all(f.converged for f in found), found[-1].message, self.ansatz)  # fmt: skip
+                         tuple(f.history
+                               for f in found), evaluations, all(f.converged
+                                                                 for f in found), found[-1].message, self.ansatz)
 
 
 class _Deflated:
     """The energy, and a penalty for the overlap with each state that is known.
 
-    The overlap is the probability of |0...0> after a circuit and the inverse of the known state's: an expectation value of the
-    projector prod (1 + Z_q) / 2, and so with the same adjoint gradient as the energy.
+    The overlap is the probability of |0...0> after a circuit and the inverse of the known state's: an expectation value
+    of the projector prod (1 + Z_q) / 2, and so with the same adjoint gradient as the energy.
     """
 
     def __init__(self, energy: Expectation, penalty: float):
         self.energy, self.circuit = energy, energy.circuit
         n = self.circuit.num_qubits
         weights = np.full(1 << n, penalty / (1 << n), complex)
-        self._projector = PauliSum.from_arrays(np.zeros((1 << n, 1), np.uint64), np.arange(1 << n, dtype=np.uint64)[:, None], weights)
+        self._projector = PauliSum.from_arrays(np.zeros((1 << n, 1), np.uint64),
+                                               np.arange(1 << n, dtype=np.uint64)[:, None], weights)
         self._penalties: list[Expectation] = []
 
     def push_away(self, known: np.ndarray) -> None:

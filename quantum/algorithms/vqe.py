@@ -67,14 +67,16 @@ class VQE:
         Angles to start from. Zeros when left out, which is the Hartree-Fock state in `uccsd`, but often a stationary
         point of other ansatzes: take `"random"` there.
     optimizer : str or object
-        See `quantum.minimize`: `"bfgs"`, `"cobyla"`, `"adam"`, `"spsa"`, `"rotosolve"`, `"natural-gradient"`, ... or an optimiser.
+        See `quantum.minimize`: `"bfgs"`, `"cobyla"`, `"adam"`, `"spsa"`, `"rotosolve"`, `"natural-gradient"`, ... or an
+        optimiser.
     max_steps : int, optional
         In place of the optimiser's own limit.
     simulator, dtype, shots
-        See `Expectation`. In complex64 line searches end, not converged, where rounding hides the slope: about 1e-7 of the
-        Hamiltonian's size in energy.
+        See `Expectation`. In complex64 line searches end, not converged, where rounding hides the slope: about 1e-7 of
+        the Hamiltonian's size in energy.
     gradient : str, optional
-        "adjoint" or "parameter_shift"; when left out, the first where it can be had: state vectors, subspaces and density matrices without shots.
+        "adjoint" or "parameter_shift"; when left out, the first where it can be had: state vectors, subspaces and
+        density matrices without shots.
     seed : int
         Of random angles, of shots and of optimisers that draw random numbers.
 
@@ -85,8 +87,8 @@ class VQE:
 
     References
     ----------
-    .. [1] Peruzzo et al., "A variational eigenvalue solver on a photonic quantum processor", Nat. Commun. 5, 4213 (2014).
-       doi:10.1038/ncomms5213
+    .. [1] Peruzzo et al., "A variational eigenvalue solver on a photonic quantum processor", Nat. Commun. 5, 4213
+       (2014). doi:10.1038/ncomms5213
 
     Examples
     --------
@@ -98,18 +100,23 @@ class VQE:
     (-1.414214, True)
     """
 
-    def __init__(self, hamiltonian: PauliSum | str, ansatz: Circuit, *, initial: Any = None, optimizer: Any = "bfgs", max_steps: int | None = None,
+    def __init__(self, hamiltonian: PauliSum | str, ansatz: Circuit, *, initial: Any = None, optimizer: Any = "bfgs",
+                 max_steps: int | None = None,
                  simulator: str = "statevector", dtype: Any = np.complex128, gradient: str | None = None, shots: int | None = None,
-                 seed: int = 0):  # fmt: skip
+                 seed: int = 0):
         self.ansatz = ansatz = check_ansatz("VQE", ansatz).copy()
         self.optimizer = find(optimizer, max_steps, seed)
         self.theta = start("VQE", ansatz, initial, seed)
         if gradient is None:
-            gradient = "adjoint" if shots is None and simulator in ("statevector", "density_matrix", "subspace") else "parameter_shift"
-        self.energy = Expectation(ansatz, check_hamiltonian("VQE", hamiltonian), simulator=simulator, dtype=dtype, gradient=gradient, shots=shots, seed=seed)
+            gradient = "adjoint" if shots is None and simulator in (
+                "statevector", "density_matrix", "subspace"
+            ) else "parameter_shift"
+        self.energy = Expectation(ansatz, check_hamiltonian("VQE", hamiltonian), simulator=simulator, dtype=dtype,
+                                  gradient=gradient, shots=shots, seed=seed)
         self._zeros = initial is None
 
-    def run(self, *, progress: bool = True, callback: Callable[[int, np.ndarray, float], Any] | None = None) -> VQEResult:
+    def run(self, *, progress: bool = True,
+            callback: Callable[[int, np.ndarray, float], Any] | None = None) -> VQEResult:
         """Optimise.
 
         Parameters
@@ -123,8 +130,11 @@ class VQE:
         -------
         VQEResult
         """
-        found = minimize(self.energy, self.theta, self.optimizer, callback=callback, progress="VQE" if progress else None)
+        found = minimize(self.energy, self.theta, self.optimizer, callback=callback,
+                         progress="VQE" if progress else None)
         if self._zeros and found.converged and found.theta.size and not np.any(found.theta):
-            warnings.warn("VQE: all angles zero is a stationary point of this ansatz, so that nothing was optimised (initial=\"random\" starts elsewhere)",
-                          stacklevel=2)  # fmt: skip
-        return VQEResult(found.value, found.theta, found.history, found.evaluations, found.converged, found.message, self.ansatz)
+            warnings.warn("VQE: all angles zero is a stationary point of this ansatz, so that nothing was optimised "
+                          "(initial=\"random\" starts elsewhere)",
+                          stacklevel=2)
+        return VQEResult(found.value, found.theta, found.history, found.evaluations, found.converged, found.message,
+                         self.ansatz)

@@ -23,9 +23,13 @@ Excitation = tuple[tuple[int, ...], tuple[int, ...]]  # modes emptied, modes fil
 def electrons(num_electrons: int | Sequence[int], num_qubits: int, where: str) -> tuple[int, int]:
     """Numbers of alpha and beta electrons, checked; an odd total has one alpha more."""
     counts = (num_electrons,) if np.ndim(num_electrons) == 0 else tuple(num_electrons)
-    if isinstance(num_qubits, bool) or not isinstance(num_qubits, (int, np.integer)) or num_qubits < 2 or num_qubits % 2:
-        raise CircuitError(f"{where}: num_qubits must be even (two spins for each orbital) and at least 2, got {num_qubits!r}")
-    if len(counts) not in (1, 2) or any(isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 0 for k in counts):
+    if isinstance(num_qubits, bool) or not isinstance(num_qubits,
+                                                      (int, np.integer)) or num_qubits < 2 or num_qubits % 2:
+        raise CircuitError(
+            f"{where}: num_qubits must be even (two spins for each orbital) and at least 2, got {num_qubits!r}"
+        )
+    if len(counts) not in (1, 2) or any(isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 0
+                                        for k in counts):
         raise CircuitError(f"{where}: electrons must be a number, or numbers of alpha and beta, got {num_electrons!r}")
     alpha, beta = ((counts[0] + 1) // 2, counts[0] // 2) if len(counts) == 1 else counts
     if max(alpha, beta) > num_qubits // 2:
@@ -64,7 +68,9 @@ def hartree_fock(num_electrons: int | Sequence[int], num_qubits: int, mapping: s
 
 
 def singles(alpha: int, beta: int, num_qubits: int, generalized: bool = False) -> Iterator[Excitation]:
-    """Moves of one electron without a change of spin, from occupied to empty modes, or (generalized) between any two."""
+    """Moves of one electron without a change of spin, from occupied to empty modes, or (generalized) between any
+    two.
+    """
     for spin, count in ((0, alpha), (1, beta)):
         modes = range(spin, num_qubits, 2)
         for i, a in combinations(modes, 2):
@@ -73,14 +79,16 @@ def singles(alpha: int, beta: int, num_qubits: int, generalized: bool = False) -
 
 
 def doubles(alpha: int, beta: int, num_qubits: int, generalized: bool = False) -> Iterator[Excitation]:
-    """Moves of two electrons without a change of S_z: pairs of occupied modes to pairs of empty ones, or (generalized) to any other pair.
+    """Moves of two electrons without a change of S_z: pairs of occupied modes to pairs of empty ones, or (generalized)
+    to any other pair.
 
     Target k has the spin of source k.
     """
     full, empty = (list(combinations(range(num_qubits), 2)),) * 2
     if not generalized:
         occupied = {*range(0, 2 * alpha, 2), *range(1, 2 * beta, 2)}
-        full, empty = (list(combinations(modes, 2)) for modes in (sorted(occupied), sorted(set(range(num_qubits)) - occupied)))
+        full, empty = (list(combinations(modes, 2))
+                       for modes in (sorted(occupied), sorted(set(range(num_qubits)) - occupied)))
     for i, j in full:
         for a, b in empty:
             if i % 2 + j % 2 == a % 2 + b % 2 and not (generalized and ((i, j) >= (a, b) or {i, j} & {a, b})):
@@ -94,5 +102,6 @@ def append_excitation(circuit: Circuit, t: Any, excitation: Excitation, mapping:
         circuit.excitation(t, source, target)
         return
     product = FermionOperator(" ".join([*(f"{a}^" for a in target), *(str(i) for i in reversed(source))]))
-    generator = encode((product - product.adjoint()).ladders(), encoding(mapping, circuit.num_qubits))  # i times a Hermitian sum
+    # i times a Hermitian sum
+    generator = encode((product - product.adjoint()).ladders(), encoding(mapping, circuit.num_qubits))
     append_exponentials(circuit, [(string, -c.imag) for string, c in generator], angle(t, "excitation"))

@@ -21,12 +21,13 @@ _PATTERNS = {
 }
 
 
-def hardware_efficient(num_qubits: int, layers: int, rotations: Sequence[str] = ("ry", "rz"), entangler: str = "cx", *, entanglement: str = "linear",
-                       last: bool = True) -> Circuit:  # fmt: skip
+def hardware_efficient(num_qubits: int, layers: int, rotations: Sequence[str] = ("ry", "rz"), entangler: str = "cx", *,
+                       entanglement: str = "linear",
+                       last: bool = True) -> Circuit:
     """Layers of single-qubit rotations, each followed by entangling gates, and a last layer of rotations [1]_.
 
-    Parameters are named by gate, layer and qubit (`ry_0_3`), those of an entangler that has an angle by gate, layer and number of
-    the pair (`rzz_0_2`).
+    Parameters are named by gate, layer and qubit (`ry_0_3`), those of an entangler that has an angle by gate, layer and
+    number of the pair (`rzz_0_2`).
 
     Parameters
     ----------
@@ -47,8 +48,8 @@ def hardware_efficient(num_qubits: int, layers: int, rotations: Sequence[str] = 
 
     References
     ----------
-    .. [1] A. Kandala et al., Hardware-efficient variational quantum eigensolver for small molecules and quantum magnets, Nature 549, 242
-       (2017). doi:10.1038/nature23879
+    .. [1] A. Kandala et al., Hardware-efficient variational quantum eigensolver for small molecules and quantum
+       magnets, Nature 549, 242 (2017). doi:10.1038/nature23879
 
     Examples
     --------
@@ -62,7 +63,9 @@ def hardware_efficient(num_qubits: int, layers: int, rotations: Sequence[str] = 
         if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
             raise CircuitError(f"hardware_efficient: {name} must be an integer of at least {least}, got {value!r}")
     if entanglement not in _PATTERNS:
-        raise CircuitError(f"hardware_efficient: entanglement must be one of {', '.join(_PATTERNS)}, got {entanglement!r}")
+        raise CircuitError(
+            f"hardware_efficient: entanglement must be one of {', '.join(_PATTERNS)}, got {entanglement!r}"
+        )
     rotations = (rotations,) if isinstance(rotations, str) else tuple(rotations)
     angles = {name: _angles(name, 1) for name in rotations}
     of_pair = _angles(entangler, 2)

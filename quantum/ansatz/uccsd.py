@@ -14,12 +14,15 @@ from .excitations import Excitation, append_excitation, doubles, electrons, hart
 __all__ = ["fermionic_pool", "qubit_pool", "uccsd"]
 
 
-def uccsd(num_electrons: int | Sequence[int], num_qubits: int, *, generalized: bool = False, singlet: bool = False, reference: bool = True,
-          mapping: str = "jordan_wigner") -> Circuit:  # fmt: skip
-    """Unitary coupled cluster with singles and doubles: exponentials of excitations one after another on the Hartree-Fock determinant.
+def uccsd(num_electrons: int | Sequence[int], num_qubits: int, *, generalized: bool = False, singlet: bool = False,
+          reference: bool = True,
+          mapping: str = "jordan_wigner") -> Circuit:
+    """Unitary coupled cluster with singles and doubles: exponentials of excitations one after another on the
+    Hartree-Fock determinant.
 
-    Each excitation T has a parameter t in exp(t (T - T^dagger)), named by its modes: `s_0_4` moves an electron from spin orbital 0 to 4,
-    `d_0_1_4_5` two from 0 and 1 to 4 and 5. Singles come first. At zero the state is Hartree-Fock's [1]_.
+    Each excitation T has a parameter t in exp(t (T - T^dagger)), named by its modes: `s_0_4` moves an electron from
+    spin orbital 0 to 4, `d_0_1_4_5` two from 0 and 1 to 4 and 5. Singles come first. At zero the state is
+    Hartree-Fock's [1]_.
 
     Parameters
     ----------
@@ -28,10 +31,11 @@ def uccsd(num_electrons: int | Sequence[int], num_qubits: int, *, generalized: b
     num_qubits : int
         Spin orbitals; even ones are alpha, odd ones beta.
     generalized : bool
-        Excitations between any orbitals rather than from occupied to empty ones [2]_; of doubles those that move both electrons.
+        Excitations between any orbitals rather than from occupied to empty ones [2]_; of doubles those that move both
+        electrons.
     singlet : bool
-        One parameter for what the symmetry of closed shells makes equal: `s_0_2` moves an electron of either spin from spatial
-        orbital 0 to 2, `d_0_1_2_3` two from orbitals 0 and 1 to 2 and 3. Less than half as many parameters.
+        One parameter for what the symmetry of closed shells makes equal: `s_0_2` moves an electron of either spin from
+        spatial orbital 0 to 2, `d_0_1_2_3` two from orbitals 0 and 1 to 2 and 3. Less than half as many parameters.
     reference : bool
         False leaves out the gates that prepare the determinant.
     mapping : str
@@ -44,10 +48,10 @@ def uccsd(num_electrons: int | Sequence[int], num_qubits: int, *, generalized: b
 
     References
     ----------
-    .. [1] J. Romero et al., Strategies for quantum computing molecular energies using the unitary coupled cluster ansatz, Quantum Sci.
-       Technol. 4, 014008 (2018). doi:10.1088/2058-9565/aad3e4
-    .. [2] J. Lee, W. J. Huggins, M. Head-Gordon, K. B. Whaley, Generalized unitary coupled cluster wave functions for quantum computation,
-       J. Chem. Theory Comput. 15, 311 (2019). doi:10.1021/acs.jctc.8b01004
+    .. [1] J. Romero et al., Strategies for quantum computing molecular energies using the unitary coupled cluster
+       ansatz, Quantum Sci. Technol. 4, 014008 (2018). doi:10.1088/2058-9565/aad3e4
+    .. [2] J. Lee, W. J. Huggins, M. Head-Gordon, K. B. Whaley, Generalized unitary coupled cluster wave functions for
+       quantum computation, J. Chem. Theory Comput. 15, 311 (2019). doi:10.1021/acs.jctc.8b01004
 
     Examples
     --------
@@ -58,7 +62,8 @@ def uccsd(num_electrons: int | Sequence[int], num_qubits: int, *, generalized: b
     """
     alpha, beta = electrons(num_electrons, num_qubits, "uccsd")
     if singlet and (generalized or alpha != beta):
-        raise CircuitError(f"uccsd: singlet needs a closed shell and no generalized excitations, got {alpha} alpha, {beta} beta, generalized={generalized}")
+        raise CircuitError(f"uccsd: singlet needs a closed shell and no generalized excitations, got {alpha} alpha, "
+                           f"{beta} beta, generalized={generalized}")
     circuit = hartree_fock((alpha, beta), num_qubits, mapping) if reference else Circuit(num_qubits)
     for excitations in (singles, doubles):
         for excitation in excitations(alpha, beta, num_qubits, generalized):
@@ -67,13 +72,16 @@ def uccsd(num_electrons: int | Sequence[int], num_qubits: int, *, generalized: b
     return circuit
 
 
-def fermionic_pool(num_electrons: int | Sequence[int], num_qubits: int, *, generalized: bool = False, mapping: str = "jordan_wigner") -> list[Circuit]:
-    """The excitations of `uccsd`, singles first, each a circuit with one parameter: a pool for ADAPT-VQE [1]_. Arguments are those of `uccsd`.
+def fermionic_pool(num_electrons: int | Sequence[int], num_qubits: int, *, generalized: bool = False,
+                   mapping: str = "jordan_wigner") -> list[Circuit]:
+    """The excitations of `uccsd`, singles first, each a circuit with one parameter: a pool for ADAPT-VQE [1]_.
+
+    Arguments are those of `uccsd`.
 
     References
     ----------
-    .. [1] H. R. Grimsley, S. E. Economou, E. Barnes, N. J. Mayhall, An adaptive variational algorithm for exact molecular simulations on a
-       quantum computer, Nat. Commun. 10, 3007 (2019). doi:10.1038/s41467-019-10988-2
+    .. [1] H. R. Grimsley, S. E. Economou, E. Barnes, N. J. Mayhall, An adaptive variational algorithm for exact
+       molecular simulations on a quantum computer, Nat. Commun. 10, 3007 (2019). doi:10.1038/s41467-019-10988-2
 
     Examples
     --------
@@ -89,12 +97,13 @@ def fermionic_pool(num_electrons: int | Sequence[int], num_qubits: int, *, gener
 
 
 def qubit_pool(num_electrons: int | Sequence[int], num_qubits: int, *, generalized: bool = False) -> list[Circuit]:
-    """The different Pauli strings of the pool's excitations after Jordan-Wigner without their Zs, as rotations: a pool for qubit-ADAPT [1]_.
+    """The different Pauli strings of the pool's excitations after Jordan-Wigner without their Zs, as rotations: a pool
+    for qubit-ADAPT [1]_.
 
     References
     ----------
-    .. [1] H. L. Tang et al., Qubit-ADAPT-VQE: an adaptive algorithm for constructing hardware-efficient ansaetze on a quantum processor,
-       PRX Quantum 2, 020310 (2021). doi:10.1103/PRXQuantum.2.020310
+    .. [1] H. L. Tang et al., Qubit-ADAPT-VQE: an adaptive algorithm for constructing hardware-efficient ansaetze on a
+       quantum processor, PRX Quantum 2, 020310 (2021). doi:10.1103/PRXQuantum.2.020310
 
     Examples
     --------
@@ -129,7 +138,8 @@ def _name(excitation: Excitation) -> str:
 def _singlet_parameter(excitation: Excitation) -> Linear:
     """Its amplitude in terms of spatial ones, t(ij -> ab) = t(ji -> ba), that do not depend on spin.
 
-    Electrons of different spin: t(ij -> ab); of the same spin t(ij -> ab) - t(ij -> ba), for either electron may have gone to either place.
+    Electrons of different spin: t(ij -> ab); of the same spin t(ij -> ab) - t(ij -> ba), for either electron may have
+    gone to either place.
     """
     source, target = (tuple(p // 2 for p in modes) for modes in excitation)
     if len(source) == 1:

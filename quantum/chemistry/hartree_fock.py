@@ -27,19 +27,23 @@ class HartreeFock(NamedTuple):
     mean_field: Any
 
 
-def hartree_fock(geometry: str | Sequence[tuple[str, Sequence[float]]], basis: str, charge: int, spin: int, unit: str) -> HartreeFock:
+def hartree_fock(geometry: str | Sequence[tuple[str, Sequence[float]]], basis: str, charge: int, spin: int,
+                 unit: str) -> HartreeFock:
     """Restricted Hartree-Fock, open-shell where `spin` is not 0; see `Molecule`."""
     atoms = read_geometry(geometry, unit)
     gto, scf, ao2mo = (load(f"pyscf.{name}", "chem", "Molecule") for name in ("gto", "scf", "ao2mo"))
     try:
         molecule = gto.M(atom=atoms, unit=unit, basis=basis, charge=charge, spin=spin, verbose=0)
     except Exception as error:  # PySCF raises KeyError, RuntimeError, BasisNotFoundError ...
-        raise OperatorError(f"Molecule: PySCF cannot set up {atoms} with basis={basis!r}, charge={charge}, spin={spin}: {error}") from error
+        raise OperatorError(
+            f"Molecule: PySCF cannot set up {atoms} with basis={basis!r}, charge={charge}, spin={spin}: {error}"
+        ) from error
     mean_field = (scf.ROHF if spin else scf.RHF)(molecule)
     mean_field.conv_tol = _TOLERANCE
     mean_field.kernel()
     if not mean_field.converged:
-        raise RuntimeError("Molecule: Hartree-Fock did not converge (another geometry or basis, or integrals from a program where it can be helped)")
+        raise RuntimeError("Molecule: Hartree-Fock did not converge (another geometry or basis, or integrals from a "
+                           "program where it can be helped)")
     orbitals = mean_field.mo_coeff
     # signs of orbitals are free: the largest coefficient is positive here
     orbitals = orbitals * np.sign(orbitals[np.argmax(abs(orbitals).round(6), axis=0), np.arange(orbitals.shape[1])])
@@ -49,7 +53,8 @@ def hartree_fock(geometry: str | Sequence[tuple[str, Sequence[float]]], basis: s
     one_body, two_body = (np.where(abs(a) > 1e-13, a, 0.0) for a in (one_body, two_body))
     if unit == "bohr":
         atoms = tuple((s, tuple(x * _BOHR for x in r)) for s, r in atoms)
-    return HartreeFock(0.5 * (one_body + one_body.T), two_body, float(molecule.energy_nuc()), molecule.nelectron, atoms, mean_field)
+    return HartreeFock(0.5 * (one_body + one_body.T), two_body, float(molecule.energy_nuc()), molecule.nelectron, atoms,
+                       mean_field)
 
 
 def ccsd(mean_field: Any) -> float:
@@ -68,14 +73,17 @@ def read_geometry(geometry: Any, unit: str) -> tuple[tuple[str, tuple[float, flo
     """Atoms and positions, checked."""
     if unit not in ("angstrom", "bohr"):
         raise OperatorError(f"Molecule: unit must be 'angstrom' or 'bohr', got {unit!r}")
-    rows = [r.split() for r in geometry.replace("\n", ";").split(";") if r.strip()] if isinstance(geometry, str) else [[s, *r] for s, r in geometry]
+    rows = [r.split() for r in geometry.replace("\n", ";").split(";")
+            if r.strip()] if isinstance(geometry, str) else [[s, *r] for s, r in geometry]
     atoms = []
     for row in rows:
         try:
             symbol, *place = row
             x, y, z = (float(v) for v in place)
         except (TypeError, ValueError):
-            raise OperatorError(f"Molecule: an atom must be a symbol and three coordinates such as 'Li 0 0 1.5', got {row}") from None
+            raise OperatorError(
+                f"Molecule: an atom must be a symbol and three coordinates such as 'Li 0 0 1.5', got {row}"
+            ) from None
         if not np.isfinite([x, y, z]).all():
             raise OperatorError(f"Molecule: coordinates must be finite, got {row}")
         atoms.append((str(symbol), (x, y, z)))

@@ -23,9 +23,10 @@ Geometry = tuple[tuple[str, tuple[float, float, float]], ...]
 class Molecule:
     """A molecule's electrons: integrals over Hartree-Fock orbitals, energies, Hamiltonians on qubits.
 
-    Making one runs a restricted (for open shells: restricted open-shell) Hartree-Fock calculation with PySCF (extra `chem`);
-    `molecules.load` has some that are stored, and `from_integrals` takes what another program computed. Spin orbitals alternate:
-    qubit 2 p is orbital p with spin up (alpha), qubit 2 p + 1 the same with spin down (beta). Energies are in hartree.
+    Making one runs a restricted (for open shells: restricted open-shell) Hartree-Fock calculation with PySCF (extra
+    `chem`); `molecules.load` has some that are stored, and `from_integrals` takes what another program computed. Spin
+    orbitals alternate: qubit 2 p is orbital p with spin up (alpha), qubit 2 p + 1 the same with spin down (beta).
+    Energies are in hartree.
 
     Parameters
     ----------
@@ -69,18 +70,22 @@ class Molecule:
     (15, 4)
     """
 
-    def __init__(self, geometry: str | Sequence[tuple[str, Sequence[float]]], basis: str = "sto-3g", charge: int = 0, spin: int = 0, *,
-                 unit: str = "angstrom"):  # fmt: skip
+    def __init__(self, geometry: str | Sequence[tuple[str, Sequence[float]]], basis: str = "sto-3g", charge: int = 0,
+                 spin: int = 0, *,
+                 unit: str = "angstrom"):
         from .hartree_fock import hartree_fock
 
         found = hartree_fock(geometry, basis, charge, spin, unit)
-        self._set(found.one_body, found.two_body, found.constant, found.num_electrons, spin, found.geometry, basis, charge)
+        self._set(found.one_body, found.two_body, found.constant, found.num_electrons, spin, found.geometry, basis,
+                  charge)
         self._mean_field = found.mean_field
 
     @classmethod
-    def from_integrals(cls, one_body: np.ndarray, two_body: np.ndarray, constant: float, num_electrons: int, spin: int = 0, *,
-                       geometry: Geometry = (), basis: str = "", charge: int = 0, energies: dict[str, float] | None = None) -> Molecule:  # fmt: skip
-        """A molecule whose integrals are known, over orbitals of which the lowest are occupied; arguments are the attributes.
+    def from_integrals(cls, one_body: np.ndarray, two_body: np.ndarray, constant: float, num_electrons: int,
+                       spin: int = 0, *,
+                       geometry: Geometry = (), basis: str = "", charge: int = 0, energies: dict[str, float] | None = None) -> Molecule:
+        """A molecule whose integrals are known, over orbitals of which the lowest are occupied; arguments are the
+        attributes.
 
         Raises
         ------
@@ -93,12 +98,14 @@ class Molecule:
         new._mean_field = None
         return new
 
-    def _set(self, one_body: Any, two_body: Any, constant: float, num_electrons: int, spin: int, geometry: Geometry, basis: str, charge: int) -> None:
+    def _set(self, one_body: Any, two_body: Any, constant: float, num_electrons: int, spin: int, geometry: Geometry,
+             basis: str, charge: int) -> None:
         self.one_body, self.two_body = formulas.checked(one_body, two_body)
         alpha, rest = divmod(num_electrons + spin, 2)
         n = len(self.one_body)
         if rest or spin < 0 or spin > num_electrons or alpha > n:
-            raise OperatorError(f"Molecule: {num_electrons} electrons in {n} orbitals cannot have spin={spin} (2 S: alpha minus beta electrons)")
+            raise OperatorError(f"Molecule: {num_electrons} electrons in {n} orbitals cannot have spin={spin} (2 S: "
+                                f"alpha minus beta electrons)")
         self.constant, self.num_electrons, self.spin = float(constant), int(num_electrons), int(spin)
         self.geometry, self.basis, self.charge = geometry, basis, charge
 
@@ -146,8 +153,8 @@ class Molecule:
         Parameters
         ----------
         mapping : str
-            "jordan_wigner", "parity", "bravyi_kitaev", or "reduced_parity": parity without the two qubits that spin and number of
-            electrons fix.
+            "jordan_wigner", "parity", "bravyi_kitaev", or "reduced_parity": parity without the two qubits that spin and
+            number of electrons fix.
 
         Raises
         ------
@@ -155,7 +162,8 @@ class Molecule:
             If there is no such mapping.
         """
         if mapping == "reduced_parity":
-            h = reduced_parity(ladders(self.one_body, self.two_body, False), self.num_qubits, (self.num_alpha, self.num_beta)) + self.constant
+            h = reduced_parity(ladders(self.one_body, self.two_body, False), self.num_qubits,
+                               (self.num_alpha, self.num_beta)) + self.constant
             return h.simplify(1e-14 * float(np.max(abs(h.coefficients))))
         return electronic_hamiltonian(self.one_body, self.two_body, self.constant, mapping)
 
@@ -182,12 +190,15 @@ class Molecule:
         return self.hf_energy + formulas.mp2(self)[0]
 
     def mp2_amplitudes(self) -> np.ndarray:
-        """First-order doubles t[i, j, a, b] of a closed shell: a start for UCCSD; (occupied, occupied, virtual, virtual)."""
+        """First-order doubles t[i, j, a, b] of a closed shell: a start for UCCSD; (occupied, occupied, virtual,
+        virtual).
+        """
         return formulas.mp2(self)[1]
 
     @functools.cached_property
     def ccsd_energy(self) -> float:
-        """Coupled-cluster energy with singles and doubles, of a molecule that PySCF made (extra `chem`) or that is stored.
+        """Coupled-cluster energy with singles and doubles, of a molecule that PySCF made (extra `chem`) or that is
+        stored.
 
         Raises
         ------
@@ -202,7 +213,8 @@ class Molecule:
 
     @functools.cached_property
     def fci_energy(self) -> float:
-        """The exact lowest energy with these numbers of alpha and beta electrons, by Lanczos in the space of their determinants.
+        """The exact lowest energy with these numbers of alpha and beta electrons, by Lanczos in the space of their
+        determinants.
 
         Raises
         ------
@@ -212,7 +224,8 @@ class Molecule:
         return float(formulas.full_ci(self, 1)[0][0])
 
     def eigenstates(self, k: int = 1) -> tuple[np.ndarray, np.ndarray]:
-        """The k lowest energies (k,) with these numbers of electrons, and states (2**num_qubits, k) after Jordan-Wigner.
+        """The k lowest energies (k,) with these numbers of electrons, and states (2**num_qubits, k) after
+        Jordan-Wigner.
 
         Raises
         ------
@@ -227,7 +240,8 @@ class Molecule:
     # -- smaller spaces ---------------------------------------------------------------------------------------------
 
     def active_space(self, electrons: int, orbitals: int | Sequence[int]) -> Molecule:
-        """The molecule with some electrons in some orbitals; the other electrons stay in the lowest orbitals left over, pairwise.
+        """The molecule with some electrons in some orbitals; the other electrons stay in the lowest orbitals left over,
+        pairwise.
 
         Parameters
         ----------
@@ -249,8 +263,9 @@ class Molecule:
         core, active = formulas.spaces(self, electrons, orbitals)
         shift, one_body = formulas.fold(self.one_body, self.two_body, core)
         two_body = self.two_body[np.ix_(active, active, active, active)]
-        return Molecule.from_integrals(one_body[np.ix_(active, active)], two_body, self.constant + shift, electrons, self.spin,
-                                       geometry=self.geometry, basis=self.basis, charge=self.charge)  # fmt: skip
+        return Molecule.from_integrals(one_body[np.ix_(active, active)], two_body, self.constant + shift, electrons,
+                                       self.spin,
+                                       geometry=self.geometry, basis=self.basis, charge=self.charge)
 
     def frozen_core(self) -> Molecule:
         """The molecule with the inner shells of its atoms frozen."""

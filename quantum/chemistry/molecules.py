@@ -1,4 +1,6 @@
-"""Molecules whose integrals are stored: H2, H4, LiH, BeH2, H2O in STO-3G, computed with PySCF by `quantum/data/make_molecules.py`."""
+"""Molecules whose integrals are stored: H2, H4, LiH, BeH2, H2O in STO-3G, computed with PySCF by
+`quantum/data/make_molecules.py`.
+"""
 
 from __future__ import annotations
 
@@ -61,9 +63,12 @@ def load(name: str, length: float | None = None) -> Molecule:
     (-7.863358, -7.882362)
     """
     entries = _entries(name)
-    found = [e for e in entries if length is None and e["default"] or length is not None and abs(e["length"] - length) < 1e-9]
+    found = [e for e in entries if length is None and e["default"] or length is not None
+             and abs(e["length"] - length) < 1e-9]
     if not found:
-        raise OperatorError(f"load: {name} is stored at bond lengths {lengths(name)}, got {length!r} (Molecule(...) computes others)")
+        raise OperatorError(
+            f"load: {name} is stored at bond lengths {lengths(name)}, got {length!r} (Molecule(...) computes others)"
+        )
     e = found[0]
     n = e["orbitals"]
     pairs = np.zeros((n * (n + 1) // 2,) * 2)
@@ -75,13 +80,17 @@ def load(name: str, length: float | None = None) -> Molecule:
     one_body = np.zeros((n, n))
     one_body[np.tril_indices(n)] = e["one_body"]
     one_body = one_body + np.tril(one_body, -1).T
-    return Molecule.from_integrals(one_body, pairs[index[:, :, None, None], index[None, None]], e["constant"], e["electrons"],
-                                   geometry=tuple((s, tuple(r)) for s, r in e["geometry"]), basis="sto-3g", energies=e["energies"])  # fmt: skip
+    return Molecule.from_integrals(one_body, pairs[index[:, :, None, None], index[None, None]], e["constant"],
+                                   e["electrons"],
+                                   geometry=tuple((s, tuple(r)) for s,
+                                                  r in e["geometry"]), basis="sto-3g", energies=e["energies"])
 
 
 def _entries(name: str) -> list[dict[str, Any]]:
     if name not in _table():
-        raise OperatorError(f"load: stored molecules are {', '.join(_table())}, got {name!r} (Molecule(...) computes others)")
+        raise OperatorError(
+            f"load: stored molecules are {', '.join(_table())}, got {name!r} (Molecule(...) computes others)"
+        )
     return _table()[name]
 
 

@@ -34,13 +34,16 @@ def checked(one_body: Any, two_body: Any) -> tuple[np.ndarray, np.ndarray]:
     scale = 1e-8 * max(1.0, float(abs(g).max()))
     turned = (g.transpose(1, 0, 2, 3), g.transpose(0, 1, 3, 2), g.transpose(2, 3, 0, 1))
     if not (abs(h - h.T).max() <= scale and all(abs(g - t).max() <= scale for t in turned)):  # false for NaN too
-        raise OperatorError("Molecule: integrals must have h_pq = h_qp and (pq|rs) = (qp|rs) = (pq|sr) = (rs|pq) (chemists' notation, real orbitals)")
+        raise OperatorError("Molecule: integrals must have h_pq = h_qp and (pq|rs) = (qp|rs) = (pq|sr) = (rs|pq) "
+                            "(chemists' notation, real orbitals)")
     h.flags.writeable = g.flags.writeable = False
     return h, g
 
 
 def determinant_energy(h: np.ndarray, g: np.ndarray, alpha: int, beta: int) -> float:
-    """Energy of the determinant of the lowest orbitals: sum h_ii + 1/2 sum (ii|jj) - 1/2 sum over equal spins (ij|ji)."""
+    """Energy of the determinant of the lowest orbitals: sum h_ii + 1/2 sum (ii|jj) - 1/2 sum over equal spins
+    (ij|ji).
+    """
     coulomb, exchange = np.einsum("iijj->ij", g), np.einsum("ijji->ij", g)
     energy = 0.0
     for a in (alpha, beta):
@@ -52,7 +55,8 @@ def determinant_energy(h: np.ndarray, g: np.ndarray, alpha: int, beta: int) -> f
 def mp2(molecule: Molecule) -> tuple[float, np.ndarray]:
     """Correlation energy and t[i, j, a, b] of a closed shell.
 
-    t = (ia|jb) / (e_i + e_j - e_a - e_b), E = sum t (2 (ia|jb) - (ib|ja)) (A. Szabo, N. Ostlund, Modern Quantum Chemistry, Dover 1996, section 6.5).
+    t = (ia|jb) / (e_i + e_j - e_a - e_b), E = sum t (2 (ia|jb) - (ib|ja)) (A. Szabo, N. Ostlund, Modern Quantum
+    Chemistry, Dover 1996, section 6.5).
     """
     if molecule.spin:
         raise OperatorError(f"mp2: the molecule must have a closed shell, got spin={molecule.spin}")
@@ -75,14 +79,16 @@ def spaces(molecule: Molecule, electrons: int, wanted: int | Sequence[int]) -> t
     """Frozen and active orbitals."""
     n, frozen = molecule.num_orbitals, molecule.num_electrons - electrons
     if frozen < 0 or frozen % 2 or electrons < molecule.spin:
-        raise OperatorError(f"active_space: of {molecule.num_electrons} electrons ({molecule.spin} unpaired) an even number must be frozen, got {electrons} active")
+        raise OperatorError(f"active_space: of {molecule.num_electrons} electrons ({molecule.spin} unpaired) an even "
+                            f"number must be frozen, got {electrons} active")
     if isinstance(wanted, (int, np.integer)):
         active = list(range(frozen // 2, frozen // 2 + int(wanted)))
     else:
         active = sorted(int(p) for p in wanted)
     core = [p for p in range(molecule.num_beta) if p not in active][: frozen // 2]
     if len(set(active)) != len(active) or not active or active[0] < 0 or active[-1] >= n or len(core) < frozen // 2 or electrons > 2 * len(active):
-        raise OperatorError(f"active_space: {electrons} electrons in orbitals {active} do not fit ({n} orbitals, {frozen // 2} of them frozen)")
+        raise OperatorError(f"active_space: {electrons} electrons in orbitals {active} do not fit ({n} orbitals, "
+                            f"{frozen // 2} of them frozen)")
     return core, active
 
 
@@ -95,7 +101,7 @@ def fold(h: np.ndarray, g: np.ndarray, core: list[int]) -> tuple[float, np.ndarr
 def determinants(num_orbitals: int, alpha: int, beta: int) -> np.ndarray:
     """Bit strings with these numbers of electrons in even and odd modes, rising, int64."""
     up, down = (np.array([sum(1 << 2 * p + spin for p in c) for c in combinations(range(num_orbitals), k)], np.int64)
-                for spin, k in ((0, alpha), (1, beta)))  # fmt: skip
+                for spin, k in ((0, alpha), (1, beta)))
     return np.sort((up[:, None] | down).reshape(-1))
 
 
@@ -104,7 +110,8 @@ def full_ci(molecule: Molecule, k: int) -> tuple[np.ndarray, np.ndarray, np.ndar
     from scipy.linalg import eigh
     from scipy.sparse.linalg import eigsh
 
-    n, size = molecule.num_orbitals, comb(molecule.num_orbitals, molecule.num_alpha) * comb(molecule.num_orbitals, molecule.num_beta)
+    n, size = molecule.num_orbitals, comb(molecule.num_orbitals,
+                                          molecule.num_alpha) * comb(molecule.num_orbitals, molecule.num_beta)
     if size > _MOST_DETERMINANTS:
         raise OperatorError(f"fci: at most {_MOST_DETERMINANTS} determinants, got {size} (choose an active space)")
     if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or not 1 <= k <= size:

@@ -25,9 +25,11 @@ __all__ = ["decompose"]
 _PI = math.pi
 # gates of two qubits that are a CNOT up to single-qubit gates, alone or twice with RX between them
 _ENTANGLERS: dict[str, list[tuple[str, tuple[float, ...], tuple[int, ...]]]] = {
-    "cx": [("cx", (), (0, 1))], "cz": [("cz", (), (0, 1))], "ecr": [("ecr", (), (0, 1))], "rzz": [("rzz", (_PI / 2,), (0, 1))],
-    "rxx": [("rxx", (_PI / 2,), (0, 1))], "iswap": [("iswap", (), (0, 1)), ("rx", (_PI / 2,), (0,)), ("iswap", (), (0, 1))],
-}  # fmt: skip
+    "cx": [("cx", (), (0, 1))], "cz": [("cz", (),
+                                        (0, 1))], "ecr": [("ecr", (), (0, 1))], "rzz": [("rzz", (_PI / 2,), (0, 1))],
+    "rxx": [("rxx", (_PI / 2,), (0, 1))], "iswap": [("iswap", (), (0, 1)), ("rx", (_PI / 2,), (0,)),
+                                                    ("iswap", (), (0, 1))],
+}
 
 
 def decompose(circuit: Circuit, basis: Iterable[str] = ("u", "cx")) -> Circuit:
@@ -41,8 +43,8 @@ def decompose(circuit: Circuit, basis: Iterable[str] = ("u", "cx")) -> Circuit:
     circuit : Circuit
         Measurements, resets and conditions are kept where they are.
     basis : iterable of str
-        Names of gates: single-qubit ones such as {"u"}, {"rz", "sx"}, {"rz", "ry"}, {"rz", "rx"}, {"rx", "ry"} or {"rz", "h"}, and one of
-        "cx", "cz", "ecr", "iswap", "rzz", "rxx". "global_phase" is always allowed.
+        Names of gates: single-qubit ones such as {"u"}, {"rz", "sx"}, {"rz", "ry"}, {"rz", "rx"}, {"rx", "ry"} or
+        {"rz", "h"}, and one of "cx", "cz", "ecr", "iswap", "rzz", "rxx". "global_phase" is always allowed.
 
     Returns
     -------
@@ -78,7 +80,9 @@ def decompose(circuit: Circuit, basis: Iterable[str] = ("u", "cx")) -> Circuit:
             phase = phase + i.params[0]
         elif _is_single(i):
             if (found := angles_of(i)) is None:
-                raise CircuitError(f"decompose: {i.gate.name} is a function of parameters that are not bound (bind the circuit first)")
+                raise CircuitError(
+                    f"decompose: {i.gate.name} is a function of parameters that are not bound (bind the circuit first)"
+                )
             theta, phi, lam, more = found
             gates, extra = sequence(theta, phi, lam, names)
             for name, params in gates:
@@ -113,14 +117,18 @@ def _entangled(circuit: Circuit, keep: Any, entangler: str | None) -> Iterator[I
                 yield i
                 continue
             if entangler is None:
-                raise CircuitError(f"decompose: a basis for {name_of(instruction)} needs one of {', '.join(_ENTANGLERS)}")
+                raise CircuitError(
+                    f"decompose: a basis for {name_of(instruction)} needs one of {', '.join(_ENTANGLERS)}"
+                )
             for g in _cnot(entangler).remap((*i.controls, *i.qubits), circuit.num_qubits):
                 yield g._replace(condition=i.condition)
 
 
 @functools.cache
 def _cnot(entangler: str) -> Circuit:
-    """cx(0, 1) by another gate: both have the same canonical form, so that single-qubit gates before and behind differ."""
+    """cx(0, 1) by another gate: both have the same canonical form, so that single-qubit gates before and behind
+    differ.
+    """
     core = Circuit(2)
     for name, params, qubits in _ENTANGLERS[entangler]:
         core.append(name, qubits, params)

@@ -48,7 +48,9 @@ def equal(circuit: Circuit, other: Circuit, *, up_to_phase: bool = True, atol: f
 
     for c in (circuit, other):
         if not c.is_unitary:
-            raise CircuitError("equal: circuits of gates alone can be compared (no measurements, resets, channels, conditions)")
+            raise CircuitError(
+                "equal: circuits of gates alone can be compared (no measurements, resets, channels, conditions)"
+            )
     if circuit.num_qubits != other.num_qubits or set(circuit.names) != set(other.names):
         return False
     random = np.random.default_rng(seed)

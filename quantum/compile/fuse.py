@@ -1,8 +1,8 @@
 """Merging of ops: single-qubit gates in a row become one, and one for each value of a condition among them.
 
-CNOTs thereby cost nothing where a gate waits on their target: half of the state goes through U, the other half through X U.
-Costs are those of the kernels, in multiply-adds for 8 amplitudes: 8 for a general PAIR, 4 for one with real diagonal and
-real or imaginary rest, 4 for a DIAG.
+CNOTs thereby cost nothing where a gate waits on their target: half of the state goes through U, the other half through
+X U. Costs are those of the kernels, in multiply-adds for 8 amplitudes: 8 for a general PAIR, 4 for one with real
+diagonal and real or imaginary rest, 4 for a DIAG.
 """
 
 from __future__ import annotations
@@ -20,15 +20,16 @@ __all__ = ["fuse"]
 
 
 MOST = 64  # ops that may wait on a qubit
-LANES = 8  # lowest bits may be lanes of a vector, where a condition saves no work: one is used only from the next bit on
+# lowest bits may be lanes of a vector, where a condition saves no work: one is used only from the next bit on
+LANES = 8
 
 
 def fuse(program: Program) -> Program:
     """The program with ops merged where that saves work.
 
-    Single-qubit gates wait until a gate comes that does not commute with them (diagonal ones pass conditions and signs),
-    and are multiplied with what waits there already. Global phases commute with everything: they become one op. Products
-    are recipes, so that they can be differentiated.
+    Single-qubit gates wait until a gate comes that does not commute with them (diagonal ones pass conditions and
+    signs), and are multiplied with what waits there already. Global phases commute with everything: they become one op.
+    Products are recipes, so that they can be differentiated.
     """
     if len(program.ops) < 2:
         return program
@@ -40,7 +41,8 @@ def fuse(program: Program) -> Program:
         real[place // 2 : place // 2 + 4**gate.num_qubits] = False
     ops, recipes, size = _fuse(program.ops, real, len(program.coefficients), program.num_qubits)
     coefficients = np.concatenate([program.coefficients, np.zeros(size - len(program.coefficients))])
-    return replace(program, ops=ops, recipes=np.concatenate([program.recipes, recipes]), coefficients=coefficients, cache={})
+    return replace(program, ops=ops, recipes=np.concatenate([program.recipes, recipes]), coefficients=coefficients,
+                   cache={})
 
 
 @kernel
@@ -85,7 +87,8 @@ def _fuse(ops, real, size, n):
                 which[w] = waiting[t, w]
                 if ops[which[w], 0] == 0:
                     last = w + 1
-            if own == 0 or (mixed >> t) & 1 or condition[t] >= 0 or count[t] == MOST or (last and _form(ops, which, zero, last, real) == 0):
+            if own == 0 or (mixed >> t) & 1 or condition[t] >= 0 or count[t] == MOST or (last and _form(ops, which,
+                                                                                                        zero, last, real) == 0):
                 last = count[t]
             if last:
                 _flush(ops, which, last, t, condition[t], real, chain, out, recipes, state)
@@ -171,7 +174,9 @@ def _product(ops, which, start, stop, q, real, out, recipes, state):
             recipes[r, 7 + column] = (ops[i, 2 + column] >> q) & 1
     _copy(ops, which[start], out, state)
     row = state[0] - 1
-    out[row, 0], out[row, 1], out[row, 2], out[row, 6], out[row, 7] = 0, _form(ops, which, start, stop, real), 1 << q, previous, 1
+    out[row, 0], out[row, 1], out[row, 2], out[row, 6], out[row, 7] = 0, _form(
+        ops, which, start, stop, real
+    ), 1 << q, previous, 1
     out[row, 3] = out[row, 4] = out[row, 5] = 0
 
 

@@ -21,7 +21,8 @@ __all__ = ["build", "lower_gate"]
 def build(circuit: Circuit) -> tuple[Builder, tuple[str, ...], tuple[str, ...]]:
     """Op tables of a circuit of gates, one op for each factor, and the names of parameters and data."""
     if circuit.num_qubits > 62:
-        raise SimulatorError(f"a state of {circuit.num_qubits} qubits has more amplitudes than memory has addresses (the stabilizer simulator has no such limit)")
+        raise SimulatorError(f"a state of {circuit.num_qubits} qubits has more amplitudes than memory has addresses "
+                             f"(the stabilizer simulator has no such limit)")
     parameters, data = circuit.parameters, circuit.data
     index = {name: i for i, name in enumerate(parameters + data)}
     builder = Builder()
@@ -52,7 +53,8 @@ def lower_gate(builder: Builder, instruction: Instruction, index: dict[str, int]
     gate, qubits, params, controls, _, condition = instruction
     if condition is not None or not isinstance(gate, Gate):
         what = f"{gate.name} under a classical condition" if condition is not None else gate.name
-        raise SimulatorError(f"{what} on qubits {list(qubits)} is no gate (give shots=..., or use the density_matrix or trajectories simulator)")
+        raise SimulatorError(f"{what} on qubits {list(qubits)} is no gate (give shots=..., or use the density_matrix "
+                             f"or trajectories simulator)")
     control = 0
     for q in controls:
         control |= 1 << q
@@ -123,7 +125,8 @@ def _factor(builder: Builder, primitive: Any, qubits: list[int], control: int, a
 
 def _dense_size(gate: Gate, qubits: tuple[int, ...]) -> None:
     if len(qubits) > MAX_DENSE:
-        raise SimulatorError(f"{gate.name}: matrices on at most {MAX_DENSE} qubits, got {len(qubits)} (make a circuit of it: state preparation, decompositions)")
+        raise SimulatorError(f"{gate.name}: matrices on at most {MAX_DENSE} qubits, got {len(qubits)} (make a circuit "
+                             f"of it: state preparation, decompositions)")
 
 
 def _constant(builder: Builder, gate: Gate, qubits: tuple[int, ...], control: int, constants: dict[int, int]) -> None:
@@ -155,7 +158,9 @@ def _constant(builder: Builder, gate: Gate, qubits: tuple[int, ...], control: in
 
 
 def shape(matrix: np.ndarray) -> tuple[int, int, int, int, int, int, np.ndarray | None]:
-    """Kind, form, x, m, v, z (as masks of the matrix's own bits) and coefficients of the cheapest op that is this matrix."""
+    """Kind, form, x, m, v, z (as masks of the matrix's own bits) and coefficients of the cheapest op that is this
+    matrix.
+    """
     size = len(matrix)
     k = size.bit_length() - 1
     full = size - 1
@@ -175,7 +180,8 @@ def shape(matrix: np.ndarray) -> tuple[int, int, int, int, int, int, np.ndarray 
         return Kind.PAIR, form_of(matrix), 1, 0, 0, 0, matrix.ravel()
     rows, columns = np.nonzero(matrix - np.eye(size))
     planes = {frozenset((int(r), int(c))) for r, c in zip(rows, columns, strict=True) if r != c}
-    if len(planes) == 1 and all({int(r), int(c)} <= set(next(iter(planes))) for r, c in zip(rows, columns, strict=True)):
+    if len(planes) == 1 and all({int(r), int(c)} <= set(next(iter(planes))) for r,
+                                c in zip(rows, columns, strict=True)):
         a, b = sorted(next(iter(planes)))
         block = matrix[np.ix_([a, b], [a, b])]
         return Kind.PAIR, form_of(block), a ^ b, full, a, 0, block.ravel()

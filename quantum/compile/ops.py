@@ -4,12 +4,13 @@ Bits are positions in the index j of an amplitude. There are three kinds of op:
 
 - PAIR(x, m, v, z; a, b, c, d): for all j with ``j & m == v`` whose highest bit of x is 0, and k = j ^ x:
   ``psi_j, psi_k = a psi_j + s b psi_k, s c psi_j + d psi_k``, s = -1 where ``j & z`` has an odd number of ones, else 1.
-- DIAG(m, v, z; d0, d1): all j with ``j & m == v`` are multiplied by d0, or by d1 where ``j & z`` has an odd number of ones.
-- DENSE(bits, m, v; matrix): a matrix on the bits, where ``j & m == v``. It need not be unitary. Bit i of a row or column
-  index is the bit `bits[i]`.
+- DIAG(m, v, z; d0, d1): all j with ``j & m == v`` are multiplied by d0, or by d1 where ``j & z`` has an odd number of
+  ones.
+- DENSE(bits, m, v; matrix): a matrix on the bits, where ``j & m == v``. It need not be unitary. Bit i of a row or
+  column index is the bit `bits[i]`.
 
-Coefficients are complex numbers in one flat float64 array (re, im, re, im, ...): a, b, c, d; d0, d1; the matrix by rows.
-They are constants, or filled by *recipes* from the angles, in order (see `Recipe`).
+Coefficients are complex numbers in one flat float64 array (re, im, re, im, ...): a, b, c, d; d0, d1; the matrix by
+rows. They are constants, or filled by *recipes* from the angles, in order (see `Recipe`).
 """
 
 from __future__ import annotations
@@ -64,7 +65,8 @@ class Recipe(IntEnum):
     PAIR_IMAGINARY = 1  # a = d = cos t/2; b = c = -i sign sin t/2
     ROTATION = 2  # d0 = exp(-i sign t/2), d1 = exp(i sign t/2)
     PHASE = 3  # d0 = d1 = exp(i sign t)
-    PRODUCT = 4  # 2**WIDTH matrix at OUT = (op with coefficients at SOURCE and local masks) @ (matrix at PREVIOUS, or 1 if -1)
+    # 2**WIDTH matrix at OUT = (op with coefficients at SOURCE and local masks) @ (matrix at PREVIOUS, or 1 if -1)
+    PRODUCT = 4
     CONJUGATE = 5  # WIDTH complex numbers at OUT = conjugates of those at SOURCE
     MULTIPLY = 6  # WIDTH complex numbers at OUT = those at SOURCE times those at PREVIOUS, one by one
 
@@ -100,7 +102,8 @@ class Builder:
         self.ops: list[tuple[int, ...]] = []
         self.recipes: list[tuple[int, ...]] = []
         self.coefficients: list[float] = []
-        self.functions: list[tuple[int, object, tuple[int, ...]]] = []  # where the matrix goes, gate, angles of its parameters
+        # where the matrix goes, gate, angles of its parameters
+        self.functions: list[tuple[int, object, tuple[int, ...]]] = []
         self.angle_terms: list[list[tuple[int, float]]] = []
         self.angle_constants: list[float] = []
 
@@ -124,8 +127,9 @@ class Builder:
         self.angle_constants.append(constant)
         return len(self.angle_terms) - 1
 
-    def recipe(self, recipe: int, count: int, source: int, sign: int = 1, previous: int = -1, width: int = 0, kind: int = 0,
-               x: int = 0, m: int = 0, v: int = 0, z: int = 0, local: int = 0) -> int:  # fmt: skip
+    def recipe(self, recipe: int, count: int, source: int, sign: int = 1, previous: int = -1, width: int = 0,
+               kind: int = 0,
+               x: int = 0, m: int = 0, v: int = 0, z: int = 0, local: int = 0) -> int:
         """`count` complex numbers made by a recipe."""
         at = self.reserve(count)
         self.recipes.append((recipe, at, source, sign, previous, width, kind, x, m, v, z, local))
@@ -136,8 +140,8 @@ class Builder:
     def pair(self, x: int, m: int, v: int, z: int, coefficient: int, form: int = Form.GENERAL) -> None:
         """Add a PAIR. Bits of m and z that say nothing (the highest of x) are removed.
 
-        Blocks of a large state do not hold all that an x of many bits mixes: there it is brought to one bit by CNOTs from its
-        highest bit, and back.
+        Blocks of a large state do not hold all that an x of many bits mixes: there it is brought to one bit by CNOTs
+        from its highest bit, and back.
         """
         pivot = 1 << (x.bit_length() - 1)
         if pivot > _LARGE and x.bit_count() > _MANY:

@@ -22,9 +22,9 @@ __all__ = ["Program", "all_values", "lower"]
 class Program:
     """A circuit of gates as tables. What their columns and recipes mean stands in `quantum.compile.ops`.
 
-    ``values = concatenate(theta, data)``, ``angles[i] = angle_constants[i] + sum_k angle_coefficients[k] * values[angle_indices[k]]``
-    over k from ``angle_starts[i]`` to ``angle_starts[i + 1]``; then the recipes fill a copy of `coefficients`; then the ops
-    run in order.
+    ``values = concatenate(theta, data)``, ``angles[i] = angle_constants[i] + sum_k angle_coefficients[k] *
+    values[angle_indices[k]]`` over k from ``angle_starts[i]`` to ``angle_starts[i + 1]``; then the recipes fill a copy
+    of `coefficients`; then the ops run in order.
 
     Attributes
     ----------
@@ -60,7 +60,8 @@ class Program:
     cache: dict[Any, Any] = field(default_factory=dict)
 
     @classmethod
-    def from_builder(cls, num_qubits: int, parameters: tuple[str, ...], data: tuple[str, ...], builder: Builder) -> Program:
+    def from_builder(cls, num_qubits: int, parameters: tuple[str, ...], data: tuple[str, ...],
+                     builder: Builder) -> Program:
         """The finished tables."""
         starts = np.zeros(len(builder.angle_terms) + 1, np.int64)
         np.cumsum([len(terms) for terms in builder.angle_terms], out=starts[1:])
@@ -68,14 +69,16 @@ class Program:
         coefficients, constants = np.array([c for _, c in flat], float), np.array(builder.angle_constants, float)
         for numbers in (coefficients, constants):
             if not (allowed := np.abs(numbers) <= LARGEST).all():
-                raise ParameterError(f"run: angles, and coefficients in them, must be at most {LARGEST:g}, got {numbers[~allowed][0]}")
+                raise ParameterError(
+                    f"run: angles, and coefficients in them, must be at most {LARGEST:g}, got {numbers[~allowed][0]}"
+                )
         return cls(
             num_qubits, parameters, data,
             np.array(builder.ops, np.int64).reshape(-1, OP_COLUMNS),
             np.array(builder.recipes, np.int64).reshape(-1, RECIPE_COLUMNS),
             np.array(builder.coefficients, float),
             starts, np.array([i for i, _ in flat], np.int64), coefficients, constants, tuple(builder.functions),
-        )  # fmt: skip
+        )
 
     def values(self, theta: Any = None, data: Any = None) -> np.ndarray:
         """theta and data, each an array or a dict by name, as one checked float64 array.
@@ -105,21 +108,26 @@ class Program:
 
 def all_values(parameters: tuple[str, ...], names: tuple[str, ...], theta: Any = None, data: Any = None) -> np.ndarray:
     """Values of `parameters` and of the data `names`, as `Program.values` gives them."""
-    return _finite(np.concatenate([_values(theta, parameters, "theta"), _values(data, names, "data")]), parameters + names)
+    return _finite(np.concatenate([_values(theta, parameters, "theta"), _values(data, names, "data")]),
+                   parameters + names)
 
 
 def _finite(values: np.ndarray, names: tuple[str, ...]) -> np.ndarray:
     # one comparison for all, which NaN fails, too
     if not values.dot(values) <= LARGEST**2 and not (allowed := np.abs(values) <= LARGEST).all():
         worst = int(np.argmin(allowed))
-        raise ParameterError(f"run: values must be finite, got {values[worst]} for {names[worst]} (the largest is {LARGEST:g})")
+        raise ParameterError(
+            f"run: values must be finite, got {values[worst]} for {names[worst]} (the largest is {LARGEST:g})"
+        )
     return values
 
 
 def _values(given: Any, names: tuple[str, ...], what: str) -> np.ndarray:
     if given is None:
         if names:
-            raise ParameterError(f"run: {what} must have a value for {', '.join(names[:5])}{' ...' if len(names) > 5 else ''}, got none")
+            raise ParameterError(
+                f"run: {what} must have a value for {', '.join(names[:5])}{' ...' if len(names) > 5 else ''}, got none"
+            )
         return np.zeros(0)
     if isinstance(given, Mapping):
         if unknown := [n for n in given if n not in names]:
@@ -130,8 +138,10 @@ def _values(given: Any, names: tuple[str, ...], what: str) -> np.ndarray:
     array = np.asarray(given, float)
     if array.shape != (len(names),):
         if not names:
-            raise ParameterError(f"run: the circuit has no parameters for {what}, got the shape {array.shape} (trained ones go into theta, an encoder's into data)")
-        raise ParameterError(f"run: {what} must be {len(names)} numbers ({', '.join(names[:5])}{' ...' if len(names) > 5 else ''}), got the shape {array.shape}")
+            raise ParameterError(f"run: the circuit has no parameters for {what}, got the shape {array.shape} (trained "
+                                 f"ones go into theta, an encoder's into data)")
+        raise ParameterError(f"run: {what} must be {len(names)} numbers "
+                             f"({', '.join(names[:5])}{' ...' if len(names) > 5 else ''}), got the shape {array.shape}")
     return array
 
 

@@ -14,7 +14,9 @@ __all__ = ["Reading", "read", "split", "writes_bits"]
 
 
 class Reading(NamedTuple):
-    """A measurement that ends a circuit: qubit, classical bit, and the assignment matrices of the errors in reading it."""
+    """A measurement that ends a circuit: qubit, classical bit, and the assignment matrices of the errors in reading
+    it.
+    """
 
     qubit: int
     clbit: int
@@ -29,7 +31,8 @@ def writes_bits(circuit: Any) -> bool:
 def split(circuit: Any) -> tuple[list[Instruction], list[Reading]]:
     """Instructions without the measurements that end the circuit, and these.
 
-    A measurement ends it if nothing acts on its qubit, reads its bit or writes it afterwards (but for errors in reading).
+    A measurement ends it if nothing acts on its qubit, reads its bit or writes it afterwards (but for errors in
+    reading).
     """
     body: list[Instruction] = []
     readings: list[Reading] = []

@@ -1,10 +1,11 @@
-"""Schedules: ops in passes over blocks of a state, with the bits of each op sorted into bits inside and outside a block.
+"""Schedules: ops in passes over blocks of a state, with the bits of each op sorted into bits inside and outside a
+block.
 
-In a pass, `size` bits of an amplitude's index are *local*: the lowest `low` ones and some chosen ones, so that a block of
-2**size amplitudes goes through all ops of the pass while it is in cache. What an op mixes must be local; conditions and
-signs may depend on other bits, the *outer* ones, which make the block's number (lowest outer bit first). An op is taken
-into a pass before earlier ones that are left out if it commutes with them, bit by bit: on a bit on which both act, both
-must be diagonal.
+In a pass, `size` bits of an amplitude's index are *local*: the lowest `low` ones and some chosen ones, so that a block
+of 2**size amplitudes goes through all ops of the pass while it is in cache. What an op mixes must be local; conditions
+and signs may depend on other bits, the *outer* ones, which make the block's number (lowest outer bit first). An op is
+taken into a pass before earlier ones that are left out if it commutes with them, bit by bit: on a bit on which both
+act, both must be diagonal.
 
 Inside a block, the lowest local bits (3 or 4) number the lanes of a vector, the others its rows.
 """
@@ -156,7 +157,8 @@ def _schedule(ops, n, lane_bits, size, low, in_place, code, passes):
                 waiting[kept] = op
                 kept += 1
         bit = low
-        if not in_place and local & (local + 1):  # copied blocks: what is read and written overlaps better if they are small
+        # copied blocks: what is read and written overlaps better if they are small
+        if not in_place and local & (local + 1):
             room = min(room, max(0, lane_bits + 5 - _ones(local)))
         while room > 0:
             if (local >> bit) & 1 == 0:
@@ -170,7 +172,8 @@ def _schedule(ops, n, lane_bits, size, low, in_place, code, passes):
         row[0], row[1], row[2], row[3], row[4] = first, done, _ones(local), contiguous, local
         row[5] = _compress(~active & ((1 << n) - 1), ~local & ((1 << n) - 1), n)
         for i in range(first, done):
-            vectors = _encode(ops[code[i, 1]], code[i], local, (1 << n) - 1 if in_place else local, n, lane_bits, vectors)
+            vectors = _encode(ops[code[i, 1]], code[i], local, (1 << n) - 1 if in_place else local, n, lane_bits,
+                              vectors)
             active |= ops[code[i, 1], 2]
         row[6] = active
         row[7] = in_place

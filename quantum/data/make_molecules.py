@@ -1,7 +1,8 @@
 """Makes molecules.json.gz, the stored molecules: `python -m triskele.quantum.data.make_molecules` (needs PySCF).
 
 STO-3G integrals over restricted Hartree-Fock orbitals, one of each set that the symmetry of real orbitals makes equal
-(rows of lower triangles), and energies in hartree: HF, MP2, CCSD of PySCF, FCI of `pyscf.fci`. The file in the repository is from PySCF 2.14.0.
+(rows of lower triangles), and energies in hartree: HF, MP2, CCSD of PySCF, FCI of `pyscf.fci`. The file in the
+repository is from PySCF 2.14.0.
 """
 
 import gzip
@@ -22,7 +23,8 @@ def chain(symbols, length):
 def water(length):
     """H-O-H with the angle 104.5 degrees."""
     angle = np.deg2rad(104.5)
-    return [("O", (0.0, 0.0, 0.0)), ("H", (length, 0.0, 0.0)), ("H", (length * np.cos(angle), length * np.sin(angle), 0.0))]
+    return [("O", (0.0, 0.0, 0.0)), ("H", (length, 0.0, 0.0)),
+            ("H", (length * np.cos(angle), length * np.sin(angle), 0.0))]
 
 
 # name: geometry of a bond length, default length, all lengths in angstrom
@@ -43,12 +45,15 @@ def entry(geometry, length, default):
     pairs = m.two_body[rows, columns][:, rows, columns]
     energy, _ = fci.direct_spin1.FCI().kernel(m.one_body, m.two_body, n, m.num_electrons, ecore=m.constant, tol=1e-13)
     energies = {"hf": m.hf_energy, "mp2": m.mp2_energy, "ccsd": m.ccsd_energy, "fci": float(energy)}
-    return {"length": length, "default": default, "geometry": geometry, "orbitals": n, "electrons": m.num_electrons, "constant": m.constant,
-            "energies": energies, "one_body": m.one_body[rows, columns].tolist(), "two_body": pairs[np.tril_indices(len(pairs))].tolist()}  # fmt: skip
+    return {"length": length, "default": default, "geometry": geometry, "orbitals": n, "electrons": m.num_electrons,
+            "constant": m.constant,
+            "energies": energies, "one_body": m.one_body[rows,
+                                                         columns].tolist(), "two_body": pairs[np.tril_indices(len(pairs))].tolist()}
 
 
 if __name__ == "__main__":
-    table = {name: [entry(geometry(r), r, r == default) for r in lengths] for name, (geometry, default, lengths) in MOLECULES.items()}
+    table = {name: [entry(geometry(r), r, r == default) for r in lengths] for name,
+             (geometry, default, lengths) in MOLECULES.items()}
     packed = gzip.compress(json.dumps(table).encode(), 9, mtime=0)
     (Path(__file__).parent / "molecules.json.gz").write_bytes(packed)
     print(f"{len(packed)} bytes")

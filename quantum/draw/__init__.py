@@ -1,4 +1,7 @@
-"""Pictures of circuits, counts, states and training. All give back text or matplotlib objects, and change nothing global."""
+"""Pictures of circuits, counts, states and training.
+
+All give back text or matplotlib objects, and change nothing global.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from .text import draw_text
 
 _LAZY = {
     "bloch": "sphere", "city": "charts", "draw_mpl": "mpl", "histogram": "charts", "probabilities": "charts", "training_curve": "charts",
-}  # fmt: skip
+}
 
 __all__ = ["circuit", "draw_text", *_LAZY]
 

@@ -57,7 +57,8 @@ def histogram(counts: Any, *, most: int = 32, axes: Any = None) -> Any:
     for k, (name, found) in enumerate(series.items()):
         heights = [found.get(bits, 0) for bits in shown]
         heights += [sum(found.values()) - sum(heights)] if len(labels) > len(shown) else []
-        bars = axes.bar(place + (k - (len(series) - 1) / 2) * width, heights, width * 0.94, color=_SERIES[k % len(_SERIES)], label=name)
+        bars = axes.bar(place + (k - (len(series) - 1) / 2) * width, heights, width * 0.94,
+                        color=_SERIES[k % len(_SERIES)], label=name)
         if len(labels) * len(series) <= _MOST_LABELS:
             whole = all(isinstance(h, (int, np.integer)) for h in heights)
             numbers = [f"{h}" if whole else f"{h:.3g}" for h in heights]
@@ -80,7 +81,8 @@ def _counts(counts: Any) -> Mapping[str, float]:
     if isinstance(counts, Mapping):
         return counts
     if not hasattr(counts, "counts"):
-        raise ValueError(f"histogram: counts must be a dict by bit string, Samples, or a dict of these by name, got {type(counts).__name__}")
+        raise ValueError(f"histogram: counts must be a dict by bit string, Samples, or a dict of these by name, got "
+                         f"{type(counts).__name__}")
     return counts.counts()
 
 
@@ -134,7 +136,7 @@ def city(state: Any) -> Any:
         axes = figure.add_subplot(1, 2, k + 1, projection="3d")
         height = part.ravel()
         axes.bar3d(x - 0.35, y - 0.35, np.minimum(height, 0), 0.7, 0.7, np.abs(height), shade=True,
-                   color=[COLOURS["gate"] if h >= 0 else COLOURS["channel"] for h in height])  # fmt: skip
+                   color=[COLOURS["gate"] if h >= 0 else COLOURS["channel"] for h in height])
         axes.set_xticks(range(len(rho)), labels if n < 4 else [], fontsize=7)
         axes.set_yticks(range(len(rho)), labels if n < 4 else [], fontsize=7)
         axes.set_zlim(min(-0.05, rho.real.min(), rho.imag.min()), max(0.5, rho.real.max(), rho.imag.max()))
@@ -179,7 +181,8 @@ def training_curve(history: Any, reference: float | None = None, *, axes: Any = 
         curves[name] = values
     axes = new_axes(5.6, 3.4, "training_curve") if axes is None else axes
     for k, (name, values) in enumerate(curves.items()):
-        axes.plot(np.arange(values.size), values, color=_SERIES[k % len(_SERIES)], lw=1.6, marker="." if values.size < 40 else None, label=name or None)
+        axes.plot(np.arange(values.size), values, color=_SERIES[k % len(_SERIES)], lw=1.6,
+                  marker="." if values.size < 40 else None, label=name or None)
     if reference is not None:
         axes.axhline(reference, color=COLOURS["ink"], lw=1.0, ls="--", label="reference")
     axes.set_xlabel("step")

@@ -9,8 +9,9 @@ from ..optional import load
 
 __all__ = ["new_axes", "new_figure"]
 
-COLOURS = {"gate": "#3b6fb6", "rotation": "#8a5fb0", "measure": "#5c6670", "reset": "#5c6670", "channel": "#c2543d", "ink": "#1f2933",
-           "grid": "#d5dae0"}  # fmt: skip
+COLOURS = {"gate": "#3b6fb6", "rotation": "#8a5fb0", "measure": "#5c6670", "reset": "#5c6670", "channel": "#c2543d",
+           "ink": "#1f2933",
+           "grid": "#d5dae0"}
 
 
 def new_figure(width: float, height: float, where: str, dpi: float = 150) -> Any:

@@ -99,14 +99,16 @@ class _Ink:
         self._lines: dict[Any, list[Any]] = {}
         self._shapes: dict[Any, list[Any]] = {}
 
-    def line(self, x: list[float], y: list[float], colour: str, width: float, order: int, style: Any = "-", alpha: float = 1.0) -> None:
+    def line(self, x: list[float], y: list[float], colour: str, width: float, order: int, style: Any = "-",
+             alpha: float = 1.0) -> None:
         self._lines.setdefault((colour, width, order, style, alpha), []).append([(x[0], y[0]), (x[1], y[1])])
 
     def double(self, x: list[float], y: list[float], order: int) -> None:
         """A classical wire."""
         along = x[0] != x[1]
         for d in (-0.035, 0.035):
-            self.line(x if along else [v + d for v in x], [v + d for v in y] if along else y, COLOURS["measure"], 0.8, order)
+            self.line(x if along else [v + d for v in x], [v + d for v in y] if along else y, COLOURS["measure"], 0.8,
+                      order)
 
     def dot(self, x: float, y: float, radius: float, colour: str, order: int = _BOXES) -> None:
         from matplotlib.patches import Circle
@@ -122,23 +124,28 @@ class _Ink:
         shape = FancyBboxPatch((x, y), width, height, "round,pad=0,rounding_size=0.07")
         self._shapes.setdefault((pale, colour, 1.1, style, _BOXES), []).append(shape)
 
-    def write(self, x: float, y: float, text: str, size: float, colour: str = COLOURS["ink"], ha: str = "center") -> None:
-        self.axes.text(x, y, text, size=size, color=colour, ha=ha, va="center_baseline", zorder=_MARKS, parse_math=False)
+    def write(self, x: float, y: float, text: str, size: float, colour: str = COLOURS["ink"],
+              ha: str = "center") -> None:
+        self.axes.text(x, y, text, size=size, color=colour, ha=ha, va="center_baseline", zorder=_MARKS,
+                       parse_math=False)
 
     def finish(self) -> None:
         """Put everything on the axes."""
         from matplotlib.collections import LineCollection, PatchCollection
 
         for (colour, width, order, style, alpha), lines in self._lines.items():
-            self.axes.add_collection(LineCollection(lines, colors=[colour], linewidths=width, linestyles=[style], alpha=alpha, zorder=order,
-                                                    capstyle="butt"), autolim=False)  # fmt: skip
+            self.axes.add_collection(LineCollection(lines, colors=[colour], linewidths=width, linestyles=[style],
+                                                    alpha=alpha, zorder=order,
+                                                    capstyle="butt"), autolim=False)
         for (face, edge, width, style, order), shapes in self._shapes.items():
-            self.axes.add_collection(PatchCollection(shapes, facecolor=face, edgecolor=edge, linewidth=width, linestyle=style, zorder=order),
-                                     autolim=False)  # fmt: skip
+            self.axes.add_collection(PatchCollection(shapes, facecolor=face, edgecolor=edge, linewidth=width,
+                                                     linestyle=style, zorder=order),
+                                     autolim=False)
 
 
-def _row(ink: _Ink, plan: Layout, columns: list[list[Item]], widths: list[float], row: list[int], y: float, names: list[str], longest: float,
-         goes_on: bool) -> None:  # fmt: skip
+def _row(ink: _Ink, plan: Layout, columns: list[list[Item]], widths: list[float], row: list[int], y: float,
+         names: list[str], longest: float,
+         goes_on: bool) -> None:
     """One folded row: wires and their names, then the items; y of qubit 0."""
     end = longest if goes_on else max(sum(widths[k] + _GAP for k in row) + 0.1, 0.6)
     for k, name in enumerate(names):
@@ -162,7 +169,8 @@ def _text(text: str, size: float) -> float:
     from matplotlib.font_manager import FontProperties
     from matplotlib.textpath import TextPath
 
-    return TextPath((0, 0), text, prop=FontProperties(size=size)).get_extents().width / 72 / _UNIT if text.strip() else 0.0
+    return TextPath((0, 0), text,
+                    prop=FontProperties(size=size)).get_extents().width / 72 / _UNIT if text.strip() else 0.0
 
 
 def _width(item: Item) -> float:
@@ -211,7 +219,8 @@ def _draw(ink: _Ink, item: Item, x: float, y: float, n: int) -> None:
 def _box(ink: _Ink, item: Item, x: float, y: float, colour: str) -> None:
     first, last = item.box
     width = _width(item)
-    ink.box(x - width / 2, y - last - _BOX, width, last - first + 2 * _BOX, colour, "--" if item.style == "channel" else "-")
+    ink.box(x - width / 2, y - last - _BOX, width, last - first + 2 * _BOX, colour,
+            "--" if item.style == "channel" else "-")
     middle = y - (first + last) / 2
     if item.style == "measure":
         _meter(ink, x, middle)
@@ -222,7 +231,8 @@ def _box(ink: _Ink, item: Item, x: float, y: float, colour: str) -> None:
                 mark = "●" if q in item.controls else str(item.qubits.index(q))
                 ink.write(x - width / 2 + 0.16, y - q, mark, _SMALL, colour)
             else:  # a wire that passes through
-                ink.line([x - width / 2, x + width / 2], [y - q, y - q], COLOURS["ink"], 0.9, _MARKS, (0, (1, 1.5)), 0.6)
+                ink.line([x - width / 2, x + width / 2], [y - q, y - q], COLOURS["ink"], 0.9, _MARKS, (0, (1, 1.5)),
+                         0.6)
         x += 0.11
         if (first + last) % 2 == 0 and (first + last) // 2 not in item.qubits:
             middle += 0.5  # off the wire

@@ -28,7 +28,7 @@ __all__ = ["Factor", "Gate", "Pair", "Phase", "Rotation", "family", "find", "nam
 _PAULI = {
     "I": np.eye(2, dtype=complex), "X": np.array([[0, 1], [1, 0]], complex),
     "Y": np.array([[0, -1j], [1j, 0]]), "Z": np.diag([1.0 + 0j, -1.0]),
-}  # fmt: skip
+}
 
 
 @dataclass(frozen=True)
@@ -59,10 +59,12 @@ class Phase:
 
 @dataclass(frozen=True)
 class Pair:
-    """Rotation in the plane of basis states `a`, `b` (bit k = qubit k); exp(t/2 (|b><a| - |a><b|)), or exp(-i t/2 (|b><a| + |a><b|)).
+    """Rotation in the plane of basis states `a`, `b` (bit k = qubit k); exp(t/2 (|b><a| - |a><b|)), or exp(-i t/2
+    (|b><a| + |a><b|)).
 
-    `parity` is a mask of qubits: the angle has the opposite sign in states where an odd number of them is 1 (the sign of
-    fermionic excitations after Jordan-Wigner). They are qubits outside the plane, so they are none that differ in a and b.
+    `parity` is a mask of qubits: the angle has the opposite sign in states where an odd number of them is 1 (the sign
+    of fermionic excitations after Jordan-Wigner). They are qubits outside the plane, so they are none that differ in a
+    and b.
     """
 
     qubits: int
@@ -136,7 +138,8 @@ class Gate:
     adjoint: str | Callable[..., tuple[Any, ...]] | None = None
 
     def __post_init__(self) -> None:
-        if self.constant is not None and self.constant.flags.writeable:  # what is compiled of it must not change behind our back
+        # what is compiled of it must not change behind our back
+        if self.constant is not None and self.constant.flags.writeable:
             constant = np.array(self.constant, complex)
             constant.flags.writeable = False
             object.__setattr__(self, "constant", constant)
@@ -173,7 +176,9 @@ class Gate:
         return total
 
     def derivative(self, *params: float) -> np.ndarray:
-        """Derivatives of the matrix with respect to each parameter, (p, 2**q, 2**q) complex128; of a function by the core."""
+        """Derivatives of the matrix with respect to each parameter, (p, 2**q, 2**q) complex128; of a function by the
+        core.
+        """
         d = 1 << self.num_qubits
         total = np.zeros((self.num_params, d, d), complex)
         if self.function is not None:
@@ -186,7 +191,8 @@ class Gate:
             product = np.eye(d, dtype=complex)
             for other, f in enumerate(self.factors):
                 u = exponential(f.primitive, f.angle(params))
-                product = embed(-1j * f.primitive.generator @ u if other == number else u, f.qubits, self.num_qubits) @ product
+                product = embed(-1j * f.primitive.generator @ u if other == number else u, f.qubits,
+                                self.num_qubits) @ product
             total += np.multiply.outer(factor.coefficients, product)
         return total
 
@@ -194,10 +200,13 @@ class Gate:
         return f"Gate({self.name!r})"
 
     def __eq__(self, other: object) -> bool:
-        """Whether both do the same by the same definition, so that circuits read back from a file equal those written."""
+        """Whether both do the same by the same definition, so that circuits read back from a file equal those
+        written.
+        """
         if self is other or not isinstance(other, Gate):
             return self is other
-        mine, its = ((g.name, g.num_qubits, g.num_params, g.factors, g.function, g.constant is None) for g in (self, other))
+        mine, its = ((g.name, g.num_qubits, g.num_params, g.factors, g.function,
+                      g.constant is None) for g in (self, other))
         return mine == its and (self.constant is None or np.array_equal(self.constant, other.constant))
 
     def __hash__(self) -> int:

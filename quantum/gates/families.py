@@ -37,7 +37,8 @@ def pauli_rotation(paulis: str) -> Gate:
     name = f"r{paulis.lower()}"
     if name in _REGISTRY:
         return find(name)
-    return Gate(name, len(paulis), 1, factors=(Factor(Rotation(paulis), tuple(range(len(paulis)))),), label=f"R{paulis}")
+    return Gate(name, len(paulis), 1, factors=(Factor(Rotation(paulis), tuple(range(len(paulis)))),),
+                label=f"R{paulis}")
 
 
 def rotation_on(paulis: str, qubits: Sequence[int] | int, angle: Any) -> tuple[Gate, tuple[int, ...], tuple[Any, ...]]:
@@ -66,8 +67,8 @@ def _rotation_of_name(name: str) -> Gate | None:
 def diagonal(num_qubits: int) -> Gate:
     """The gate diag(exp(i t_0), exp(i t_1), ...) on that many qubits, with a parameter for each basis state.
 
-    The phases are the sum over subsets S of qubits of a product of Z signs with coefficient `sum_j (-1)**|j & S| t_j / 2**n`
-    (Walsh series): rotations about Z...Z by -2 times that, and a global phase.
+    The phases are the sum over subsets S of qubits of a product of Z signs with coefficient `sum_j (-1)**|j & S| t_j /
+    2**n` (Walsh series): rotations about Z...Z by -2 times that, and a global phase.
 
     Raises
     ------
@@ -75,7 +76,9 @@ def diagonal(num_qubits: int) -> Gate:
         If there are more than 10 qubits.
     """
     if not 0 <= num_qubits <= 10:
-        raise GateError(f"diagonal: 0 to 10 qubits, got {num_qubits} (compose larger ones of phases and Pauli rotations)")
+        raise GateError(
+            f"diagonal: 0 to 10 qubits, got {num_qubits} (compose larger ones of phases and Pauli rotations)"
+        )
     size = 1 << num_qubits
     factors = [Factor(Phase(0), (), (1.0 / size,) * size)]
     for subset in range(1, size):

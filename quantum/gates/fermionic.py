@@ -1,9 +1,10 @@
 """Excitations of fermions, exp(t (T - T^dagger)), as one gate each.
 
-After Jordan-Wigner an excitation rotates pairs of basis states that differ in the excited modes, with a sign that is the parity
-of the modes between them (J. M. Arrazola et al., Universal quantum circuits for quantum chemistry, Quantum 6, 742 (2022);
-doi:10.22331/q-2022-06-20-742). So it is a single `Pair`, whatever lies between. `single_excitation` and `double_excitation` have no
-such modes (they are the qubit excitations); `single_excitation_3` has three, listed after the excited ones.
+After Jordan-Wigner an excitation rotates pairs of basis states that differ in the excited modes, with a sign that is
+the parity of the modes between them (J. M. Arrazola et al., Universal quantum circuits for quantum chemistry, Quantum
+6, 742 (2022); doi:10.22331/q-2022-06-20-742). So it is a single `Pair`, whatever lies between. `single_excitation` and
+`double_excitation` have no such modes (they are the qubit excitations); `single_excitation_3` has three, listed after
+the excited ones.
 """
 
 from __future__ import annotations
@@ -36,7 +37,8 @@ def excitation_gate(order: int, between: int = 0) -> Gate:
     qubits = 2 * order + between
     pair = Pair(qubits, moved, moved << order, free=free, parity=free)
     name = _NAMES[order] + (f"_{between}" if between else "")
-    return Gate(name, qubits, 1, factors=(Factor(pair, tuple(range(qubits)), (2.0,)),), label="E" if order == 1 else "E²")
+    return Gate(name, qubits, 1, factors=(Factor(pair, tuple(range(qubits)), (2.0,)),),
+                label="E" if order == 1 else "E²")
 
 
 for _order in _NAMES:
@@ -53,8 +55,10 @@ def _of_name(name: str) -> Gate | None:
     return excitation_gate(1 if match[1] == "single" else 2, int(match[2])) if match else None
 
 
-def excitation_on(angle: Any, source: Sequence[int] | int, target: Sequence[int] | int) -> tuple[Gate, tuple[int, ...], tuple[float | Linear, ...]]:
-    """Gate, qubits and parameters of exp(t (T - T^dagger)), with T = a_t0^dagger a_s0 or a_t0^dagger a_t1^dagger a_s1 a_s0, after Jordan-Wigner.
+def excitation_on(angle: Any, source: Sequence[int] | int,
+                  target: Sequence[int] | int) -> tuple[Gate, tuple[int, ...], tuple[float | Linear, ...]]:
+    """Gate, qubits and parameters of exp(t (T - T^dagger)), with T = a_t0^dagger a_s0 or a_t0^dagger a_t1^dagger a_s1
+    a_s0, after Jordan-Wigner.
 
     Parameters
     ----------
@@ -69,13 +73,16 @@ def excitation_on(angle: Any, source: Sequence[int] | int, target: Sequence[int]
         If they are not one or two of each, and all different.
     """
     s, t = _modes(source), _modes(target)
-    if len(s) not in _NAMES or len(t) != len(s) or len({*s, *t}) != 2 * len(s) or any(not isinstance(q, (int, np.integer)) or q < 0 for q in s + t):
+    if len(s) not in _NAMES or len(t) != len(s) or len({*s,
+                                                        *t}) != 2 * len(s) or any(not isinstance(q, (int, np.integer))
+                                                                                  or q < 0 for q in s + t):
         raise GateError(f"excitation: one or two modes, and as many others, are needed, got {list(s)} and {list(t)}")
     between: set[int] = set()  # modes that an odd number of the moves s -> t pass
     sign = 1
     for k, (a, b) in enumerate(zip(s, t, strict=True)):
         passed = set(range(min(a, b) + 1, max(a, b)))
-        # T = (t0^ s0)(t1^ s1): the second move is made first, when s0 is full and t0 empty; then the first, when t1 is full and s1 empty
+        # T = (t0^ s0)(t1^ s1): the second move is made first, when s0 is full and t0 empty; then the first, when t1 is
+        # full and s1 empty
         others = {t[1]} if len(s) == 2 and k == 0 else {s[0]} if k else set()
         sign *= (-1) ** len(passed & others)
         between ^= passed

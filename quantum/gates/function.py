@@ -24,7 +24,8 @@ def gate(function: Callable[..., Any], num_qubits: int, num_params: int, name: s
     ----------
     function : callable
         `num_params` numbers to a (2**num_qubits, 2**num_qubits) matrix, in NumPy code that the core can differentiate
-        (`np.stack` or sums of constant matrices rather than `np.array([[...]])`). Bit k of an index is the gate's qubit k.
+        (`np.stack` or sums of constant matrices rather than `np.array([[...]])`). Bit k of an index is the gate's qubit
+        k.
     num_qubits, num_params : int
     name : str, optional
         The function's name when left out.
@@ -53,14 +54,19 @@ def gate(function: Callable[..., Any], num_qubits: int, num_params: int, name: s
     if not callable(function):
         raise GateError(f"gate: a function from parameters to a matrix is needed, got {type(function).__name__}")
     if not (isinstance(num_qubits, int) and num_qubits >= 0 and isinstance(num_params, int) and num_params >= 0):
-        raise GateError(f"gate {name}: numbers of qubits and parameters must be integers of at least 0, got {num_qubits!r}, {num_params!r}")
+        raise GateError(f"gate {name}: numbers of qubits and parameters must be integers of at least 0, got "
+                        f"{num_qubits!r}, {num_params!r}")
     random = np.random.default_rng(num_params)
     for values in random.uniform(-7, 7, (3, num_params)).tolist():
         matrix = np.asarray(function(*values))
         if matrix.shape != (1 << num_qubits, 1 << num_qubits):
-            raise GateError(f"gate {name}: the matrix must be of the shape {(1 << num_qubits,) * 2}, got {matrix.shape}")
+            raise GateError(
+                f"gate {name}: the matrix must be of the shape {(1 << num_qubits,) * 2}, got {matrix.shape}"
+            )
         if not (deviation := unitarity(matrix)) < 1e-9:
-            raise GateError(f"gate {name}: the matrix must be unitary, at parameters {values} U†U differs from 1 by {deviation:.3g}")
+            raise GateError(
+                f"gate {name}: the matrix must be unitary, at parameters {values} U†U differs from 1 by {deviation:.3g}"
+            )
     if num_params == 0:
         return Gate(name, num_qubits, constant=np.asarray(function(), complex), label=name)
     return Gate(name, num_qubits, num_params, function=function, label=name)

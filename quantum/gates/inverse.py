@@ -26,7 +26,9 @@ def inverse(instruction: Instruction) -> Instruction:
     if gate is BARRIER:
         return instruction
     if not instruction.is_unitary:
-        raise CircuitError(f"inverse: {gate.name} on qubits {list(instruction.qubits)} cannot be undone (only gates can)")
+        raise CircuitError(
+            f"inverse: {gate.name} on qubits {list(instruction.qubits)} cannot be undone (only gates can)"
+        )
     if isinstance(gate.adjoint, str):
         return instruction._replace(gate=find(gate.adjoint))
     if gate.adjoint is not None:
@@ -60,5 +62,6 @@ def _inverse_gate(gate: Gate) -> Gate:
         return Gate(name, gate.num_qubits, constant=matrix, label=label)
     if gate.function is not None:
         return Gate(name, gate.num_qubits, gate.num_params, function=Adjoint(gate), label=label)
-    factors = tuple(Factor(f.primitive, f.qubits, tuple(-c for c in f.coefficients), -f.constant) for f in reversed(gate.factors))
+    factors = tuple(Factor(f.primitive, f.qubits, tuple(-c for c in f.coefficients),
+                           -f.constant) for f in reversed(gate.factors))
     return Gate(name, gate.num_qubits, gate.num_params, factors=factors, label=label)

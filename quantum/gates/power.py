@@ -30,7 +30,9 @@ def power(instruction: Instruction, exponent: float) -> Instruction:
            [0.5-0.5j, 0.5+0.5j]])
     """
     if not instruction.is_unitary or any(type(p) is Linear for p in instruction.params):
-        raise CircuitError(f"power: a gate with numbers for parameters is needed, got {instruction.gate.name} (bind it first)")
+        raise CircuitError(
+            f"power: a gate with numbers for parameters is needed, got {instruction.gate.name} (bind it first)"
+        )
     gate = instruction.gate
     # eigenvectors of a Schur form are orthogonal where eigenvalues coincide, too
     triangle, vectors = scipy.linalg.schur(gate.matrix(*instruction.params), output="complex")
@@ -39,4 +41,5 @@ def power(instruction: Instruction, exponent: float) -> Instruction:
     matrix = (vectors * np.exp(1j * phases * exponent)) @ vectors.conj().T
     matrix.flags.writeable = False
     name = f"{gate.name}_power"
-    return instruction._replace(gate=Gate(name, gate.num_qubits, constant=matrix, label=f"{gate.label}^{exponent:.3g}"), params=())
+    return instruction._replace(gate=Gate(name, gate.num_qubits, constant=matrix, label=f"{gate.label}^{exponent:.3g}"),
+                                params=())

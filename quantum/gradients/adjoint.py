@@ -27,11 +27,12 @@ _NO_STATE = np.zeros((0, 0), np.complex128)
 
 
 class Adjoint:
-    """Values of observables after a program, and their gradients by the adjoint method (Jones and Gacon, arXiv:2009.02823).
+    """Values of observables after a program, and their gradients by the adjoint method (Jones and Gacon,
+    arXiv:2009.02823).
 
     The state is kept while lambda = H psi and psi are taken back through the ops; each op leaves the moments
-    sum conj(lambda) psi of what it mixes, from which the derivatives of its coefficients, and by the chain rule those of
-    angles and values, follow without further sweeps.
+    sum conj(lambda) psi of what it mixes, from which the derivatives of its coefficients, and by the chain rule those
+    of angles and values, follow without further sweeps.
 
     Parameters
     ----------
@@ -44,7 +45,8 @@ class Adjoint:
         Local bits of passes.
     """
 
-    def __init__(self, program: Program, observables: list[Observable], single: bool = False, block: Block | None = None):
+    def __init__(self, program: Program, observables: list[Observable], single: bool = False,
+                 block: Block | None = None):
         self.program, self.single = program, single
         self._arguments = (program, observables, single, block)
         together, starts = join(observables)
@@ -54,12 +56,16 @@ class Adjoint:
         # what the addresses point to must live as long as they do
         self._kept = (packed.words, packed.numbers, self._wanted, together, starts)
         fixed = np.zeros(len(Word), np.int64)
-        for word, array in ((Word.WORDS, packed.words), (Word.NUMBERS, packed.numbers), (Word.WANTED, self._wanted), (Word.ROWS, together.rows),
-                            (Word.ROW_STARTS, starts), (Word.MASKS, together.masks), (Word.WEIGHTS, together.weights), (Word.TABLES, together.tables)):  # fmt: skip
+        for word, array in ((Word.WORDS, packed.words), (Word.NUMBERS, packed.numbers), (Word.WANTED, self._wanted),
+                            (Word.ROWS, together.rows),
+                            (Word.ROW_STARTS, starts), (Word.MASKS,
+                                                        together.masks), (Word.WEIGHTS, together.weights), (Word.TABLES,
+                                                                                                            together.tables)):
             fixed[word] = array.ctypes.data
         fixed[Word.WORDS_LENGTH], fixed[Word.NUMBERS_LENGTH] = len(packed.words), len(packed.numbers)
         fixed[Word.OBSERVABLES] = self.size = len(observables)
-        kernel_of = {Word.FORWARD: chunk, Word.BACKWARD: unwind_chunk, Word.TILES: kernels.apply_tiles, Word.EXAMPLES: kernels.example}
+        kernel_of = {Word.FORWARD: chunk, Word.BACKWARD: unwind_chunk, Word.TILES: kernels.apply_tiles,
+                     Word.EXAMPLES: kernels.example}
         for word, function in kernel_of.items():
             fixed[word] = threads.body(function, "float32" if single else "float64")
         self.num_values = fixed[Word.NUM_VALUES] = len(program.parameters) + len(program.data)
@@ -70,7 +76,9 @@ class Adjoint:
         return Adjoint, self._arguments  # a copy has addresses of its own
 
     def values(self, values: np.ndarray, initial: np.ndarray = _NO_STATE) -> np.ndarray:
-        """(B, m) values for (B, V) float64 values of parameters and data, from (B or 1, N) complex128 initial states."""
+        """(B, m) values for (B, V) float64 values of parameters and data, from (B or 1, N) complex128 initial
+        states.
+        """
         out = np.empty((len(values), self.size))
         self._evaluate(values, _NOTHING, initial, out, _NOTHING, _NO_STATE)
         return out
@@ -82,8 +90,11 @@ class Adjoint:
         self._evaluate(values, _NOTHING, initial, out, gradients, _NO_STATE)
         return out, gradients
 
-    def pull(self, values: np.ndarray, ct: np.ndarray, initial: np.ndarray = _NO_STATE) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """(B, m) values, and of the sum with weights (B, m): (B, V) gradients, and (B, N) for the initial states if they are given."""
+    def pull(self, values: np.ndarray, ct: np.ndarray,
+             initial: np.ndarray = _NO_STATE) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """(B, m) values, and of the sum with weights (B, m): (B, V) gradients, and (B, N) for the initial states if
+        they are given.
+        """
         batch = len(values)
         out, gradients = np.empty((batch, self.size)), np.empty((batch, 1, self.num_values))
         states = np.empty((batch, initial.shape[1]), np.complex128) if initial.size else _NO_STATE
@@ -93,7 +104,8 @@ class Adjoint:
     def _evaluate(self, values, ct, initial, out, gradients, states):
         if self.program.num_qubits > _SMALL:
             vectors = 2 + gradients.shape[1] if gradients.size else 1
-            check_memory("Expectation", self.program.num_qubits, vectors * (8 if self.single else 16) << self.program.num_qubits)
+            check_memory("Expectation", self.program.num_qubits,
+                         vectors * (8 if self.single else 16) << self.program.num_qubits)
         if not self.program.functions:
             kernels.evaluate(self._fixed, values, ct, initial, out, gradients, states, _NOTHING)
             return
@@ -105,8 +117,9 @@ class Adjoint:
         for k in range(len(values)):
             one = slice(k, k + 1)
             self.program.fill_functions(matrices, values[k])
-            kernels.evaluate(fixed, values[one], ct[one], initial[one] if len(initial) > 1 else initial, out[one], gradients[one], states[one],
-                             cotangents if gradients.size else _NOTHING)  # fmt: skip
+            kernels.evaluate(fixed, values[one], ct[one], initial[one] if len(initial) > 1 else initial, out[one],
+                             gradients[one], states[one],
+                             cotangents if gradients.size else _NOTHING)
             for i in range(cotangents.shape[1]):
                 pull_functions(self.program, values[k], cotangents[0, i], gradients[k, i])
 

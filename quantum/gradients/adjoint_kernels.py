@@ -68,14 +68,16 @@ class Word(IntEnum):
 def apply_tiles(like, chunk):
     """Some tiles of H|psi>.
 
-    `like` is a pointer to the context, of the type of the state's numbers. Words of the context: 0 psi, 1 lambdas (0: only values), 2 numbers from one to the next, 3 rows, 4 row starts, 5 observables,
-    6 masks, 7 weights, 8 tables, 9 blocks in a tile, 10 tiles, 11 tiles in a chunk, 12 (m, tiles) partial values, 13 weights of
-    observables (0: a lambda for each).
+    `like` is a pointer to the context, of the type of the state's numbers. Words of the context: 0 psi, 1 lambdas (0:
+    only values), 2 numbers from one to the next, 3 rows, 4 row starts, 5 observables, 6 masks, 7 weights, 8 tables, 9
+    blocks in a tile, 10 tiles, 11 tiles in a chunk, 12 (m, tiles) partial values, 13 weights of observables (0: a
+    lambda for each).
     """
     context, w = at_address(address_of(like), np.int64), width(like)
     psi, lam, stride = as_pointer(context[0], like), as_pointer(context[1], like), context[2]
     rows, starts, count = at_address(context[3], np.int64), at_address(context[4], np.int64), context[5]
-    masks, weights, tables = at_address(context[6], np.int64), as_pointer(context[7], like), as_pointer(context[8], like)
+    masks, weights, tables = at_address(context[6],
+                                        np.int64), as_pointer(context[7], like), as_pointer(context[8], like)
     size, tiles, per_chunk = context[9], context[10], context[11]
     partial, ct = at_address(context[12], np.float64), at_address(context[13], np.float64)
     scratch = stack(like, TILE)
@@ -88,7 +90,8 @@ def apply_tiles(like, chunk):
                 out = simd.address(lam, at)
             else:
                 out = simd.address(lam, i * stride + at)
-            partial[i * tiles + tile] = apply_tile(tile * size, size, rows, starts[i], starts[i + 1], masks, weights, tables, psi, out)
+            partial[i * tiles + tile] = apply_tile(tile * size, size, rows, starts[i], starts[i + 1], masks, weights,
+                                                   tables, psi, out)
             if context[1] != 0 and context[13] != 0:
                 scale = fill(like, ct[i])
                 to = simd.address(lam, at)
@@ -102,7 +105,9 @@ def apply_tiles(like, chunk):
 
 @kernel(nogil=True)
 def example(like, k):
-    """Value and gradient of one example; `like` is a pointer to the context (`Word`), of the type of the state's numbers."""
+    """Value and gradient of one example; `like` is a pointer to the context (`Word`), of the type of the state's
+    numbers.
+    """
     context, w = at_address(address_of(like), np.int64), width(like)
     words = carray(at_address(context[0], np.int64), (context[1],))
     numbers = carray(at_address(context[2], np.float64), (context[3],))
@@ -143,7 +148,8 @@ def example(like, k):
     starts = at_address(context[6], np.int64)
     chunks = min(tiles, _CHUNKS) if starts[observables] * blocks >= _PARALLEL_ADDS else 1
     inner[9], inner[10], inner[11] = tile, tiles, -(-tiles // chunks)
-    inner[12], inner[13] = address_of(simd.address(partial, 0)), context[18] + 8 * k * observables if context[18] != 0 else 0
+    inner[12], inner[13] = address_of(simd.address(partial,
+                                                   0)), context[18] + 8 * k * observables if context[18] != 0 else 0
     _parallel_for(context[13], address_of(simd.address(inner, 0)), chunks)
     out_values = at_address(context[19] + 8 * k * observables, np.float64)
     for i in range(observables):
@@ -162,15 +168,18 @@ def example(like, k):
                 for b in range(0, length, w):
                     store(here, b, load(psi, b))
             each = count // sweeps
-            backward(words, coefficients, here, simd.address(lam, i * length), each, length, wanted, context[12], context[21] == 0, g[i : i + each])
-        table = words[9 + angles + terms : 9 + angles + terms + recipes * RECIPE_COLUMNS].reshape((recipes, RECIPE_COLUMNS))
+            backward(words, coefficients, here, simd.address(lam, i * length), each, length, wanted, context[12],
+                     context[21] == 0, g[i : i + each])
+        table = words[9 + angles + terms : 9 + angles + terms + recipes
+                      * RECIPE_COLUMNS].reshape((recipes, RECIPE_COLUMNS))
         gradients = carray(at_address(context[20] + 8 * k * count * size, np.float64), (count, size))
         for i in range(count):
             g_angles = np.zeros(angles)
             pull_recipes(table, coefficients, g[i], g_angles)
             for j in range(size):
                 gradients[i, j] = 0.0
-            pull_angles(words[8 : 9 + angles], words[9 + angles : 9 + angles + terms], numbers[:terms], g_angles, gradients[i])
+            pull_angles(words[8 : 9 + angles], words[9 + angles : 9 + angles + terms], numbers[:terms], g_angles,
+                        gradients[i])
         if context[24] != 0:  # what recipes made was used up
             out = at_address(context[24] + 8 * k * g.size, np.float64)
             for i in range(count):
@@ -186,7 +195,10 @@ def example(like, k):
 
 @kernel(nogil=True)
 def evaluate(fixed, values, ct, initial, out_values, out_gradients, out_initial, out_coefficients):
-    """All examples; `fixed` is the context, of which this call's words are filled here. Arrays of size 0: not given, not wanted."""
+    """All examples; `fixed` is the context, of which this call's words are filled here.
+
+    Arrays of size 0: not given, not wanted.
+    """
     context = fixed.copy()
     context[16], context[17] = address_of(simd.address(values, 0)), values.shape[0]
     context[18] = address_of(simd.address(ct, 0)) if ct.size else 0

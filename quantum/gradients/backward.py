@@ -117,7 +117,9 @@ def invert(row, c, out):
 
 @device
 def reduce(row, m, w, g):
-    """Add what the moment vectors `m` of an op say to the cotangents of its coefficients: sums over lanes, with lanes' signs."""
+    """Add what the moment vectors `m` of an op say to the cotangents of its coefficients: sums over lanes, with lanes'
+    signs.
+    """
     which, at = row[0], row[2]
     lx, lm, lv, lz = row[11], row[12], row[13], row[14]
     if which <= 6:

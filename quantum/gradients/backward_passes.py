@@ -32,7 +32,10 @@ __all__ = ["undo_and_collect", "unwind_chunk"]
 
 @template
 def undo_and_collect(p, l, rows, code, vectors, block, scratch, g):
-    """Undo one op on a block of lambda, with psi undone already, and add its moments to vectors `g`. Others as `passes.apply`."""
+    """Undo one op on a block of lambda, with psi undone already, and add its moments to vectors `g`.
+
+    Others as `passes.apply`.
+    """
     if block & code_at(code, 4) == code_at(code, 5):
         at = code_at(code, 3) * width(p)
         c = simd.address(vectors, at)
@@ -75,10 +78,11 @@ def copy(source, to, rows, run, high, scattered):
 def unwind_chunk(like, index):
     """Some blocks of one pass, backwards.
 
-    `like` is a pointer to the context, of the type of the state's numbers. Words of the context: 0 address of psi; 1 bits of an index; 2 code, 3 the pass, 4 vectors of the inverse ops: addresses;
-    5 blocks in a chunk, 6 blocks; 7 mask of a block's number that says that psi is zero; 8 address of the lambdas,
-    9 numbers from one to the next, 10 how many (one where blocks are copied); 11 address of `wanted` (bytes, by op);
-    12 address of moments, 13 vectors of moments of one chunk and lambda, 14 vectors of ops before this pass.
+    `like` is a pointer to the context, of the type of the state's numbers. Words of the context: 0 address of psi; 1
+    bits of an index; 2 code, 3 the pass, 4 vectors of the inverse ops: addresses; 5 blocks in a chunk, 6 blocks; 7 mask
+    of a block's number that says that psi is zero; 8 address of the lambdas, 9 numbers from one to the next, 10 how
+    many (one where blocks are copied); 11 address of `wanted` (bytes, by op); 12 address of moments, 13 vectors of
+    moments of one chunk and lambda, 14 vectors of ops before this pass.
     """
     context, w = at_address(address_of(like), np.int64), width(like)
     lane_bits = 3 if w == 8 else 4
@@ -88,7 +92,8 @@ def unwind_chunk(like, index):
     vectors = as_pointer(code_at(context, 4), like)
     wanted = at_address(code_at(context, 11), np.uint8)
     plan = at_address(code_at(context, 3), np.int64)
-    first, last, size, low, local = code_at(plan, 0), code_at(plan, 1), code_at(plan, 2), code_at(plan, 3), code_at(plan, 4)
+    first, last, size, low, local = code_at(plan,
+                                            0), code_at(plan, 1), code_at(plan, 2), code_at(plan, 3), code_at(plan, 4)
     rows, run = 1 << (size - lane_bits), 1 << (low - lane_bits)
     high = local >> low << low
     outer = ((1 << n) - 1) & ~local

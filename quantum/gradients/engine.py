@@ -22,9 +22,11 @@ _ENGINES = {  # simulator: module and class of its adjoint method
 
 
 class Engine(ABC):
-    """Values and derivatives for values (B, V) of parameters and data, and initial states `start` of shape (B or 1, N) or (0, ...).
+    """Values and derivatives for values (B, V) of parameters and data, and initial states `start` of shape (B or 1, N)
+    or (0, ...).
 
-    Made from (circuit, hamiltonians, single, initial). One that has less than everything leaves methods as they are here.
+    Made from (circuit, hamiltonians, single, initial). One that has less than everything leaves methods as they are
+    here.
 
     Attributes
     ----------
@@ -46,7 +48,9 @@ class Engine(ABC):
 
     @abstractmethod
     def pull(self, values: np.ndarray, ct: np.ndarray, start: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """(B, m) values, and of their sums with weights (B, m): gradients for values (B, V) and initial states (B, N or 0)."""
+        """(B, m) values, and of their sums with weights (B, m): gradients for values (B, V) and initial states (B, N or
+        0).
+        """
 
     def observing(self, hamiltonians: Sequence[PauliSum]) -> Engine:
         """The same circuit with other operators."""
@@ -56,14 +60,19 @@ class Engine(ABC):
         """Expectation value of every string of each operator, at values (V,)."""
         raise _missing("coefficients as arguments")
 
-    def second(self, values: np.ndarray, d_values: np.ndarray, start: np.ndarray, d_start: np.ndarray, changes: Sequence[PauliSum] | None,
-               weights: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:  # fmt: skip
-        """Along tangents of values (V,), initial state (1, N) and operators (None: they do not change): tangents of the values
-        (m,), and of the gradients of weights @ values for values (V,), all coefficients (T,; with `changes`) and the initial state."""
+    def second(self, values: np.ndarray, d_values: np.ndarray, start: np.ndarray, d_start: np.ndarray,
+               changes: Sequence[PauliSum] | None,
+               weights: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """Along tangents of values (V,), initial state (1, N) and operators (None: they do not change): tangents of the
+        values (m,), and of the gradients of weights @ values for values (V,), all coefficients (T,; with `changes`) and
+        the
+        initial state."""
         raise _missing("second derivatives")
 
     def hessian(self, values: np.ndarray, start: np.ndarray) -> np.ndarray | None:
-        """(m, P, P) second derivatives for parameters, at values (V,); None where `second` is the better way to them."""
+        """(m, P, P) second derivatives for parameters, at values (V,); None where `second` is the better way to
+        them.
+        """
         return None
 
 

@@ -1,4 +1,6 @@
-"""Expectation values of Hermitian operators after a circuit, as differentiable functions of everything they depend on."""
+"""Expectation values of Hermitian operators after a circuit, as differentiable functions of everything they depend
+on.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,8 @@ __all__ = ["Expectation"]
 
 
 class Expectation:
-    """<psi|H|psi> with psi = U(theta, data)|initial>, as a function of theta, data, coefficients of H, and the initial state.
+    """<psi|H|psi> with psi = U(theta, data)|initial>, as a function of theta, data, coefficients of H, and the initial
+    state.
 
     `core.grad`, `vjp`, `jvp`, `hessian`, `vmap` and `jit` see it as one operation, with respect to all four.
 
@@ -32,15 +35,16 @@ class Expectation:
     hamiltonians : PauliSum, or list of PauliSum
         Hermitian. One gives a value of shape (), a list of m gives (m,).
     simulator : str
-        "statevector"; "subspace" for circuits that keep the number of particles; "density_matrix" for circuits with channels, where
-        the value is Tr(H rho); or another one that `quantum.run` knows, with parameter shift.
+        "statevector"; "subspace" for circuits that keep the number of particles; "density_matrix" for circuits with
+        channels, where the value is Tr(H rho); or another one that `quantum.run` knows, with parameter shift.
     dtype : complex128 or complex64
         Of the state. Values and gradients are float64.
     gradient : str
-        "adjoint" (exact, for state vectors and density matrices), or "parameter_shift": from values at shifted angles, for any
-        simulator, and for shots.
+        "adjoint" (exact, for state vectors and density matrices), or "parameter_shift": from values at shifted angles,
+        for any simulator, and for shots.
     shots, seed : int, optional
-        Values from so many measurements of each group of terms. The same seed and the same sequence of calls give the same values.
+        Values from so many measurements of each group of terms. The same seed and the same sequence of calls give the
+        same values.
     initial : (2**n,) array, optional
         The state before the circuit; |0...0> when left out.
 
@@ -64,8 +68,9 @@ class Expectation:
     True
     """
 
-    def __init__(self, circuit: Any, hamiltonians: PauliSum | Sequence[PauliSum], *, simulator: str = "statevector", dtype: Any = np.complex128,
-                 gradient: str = "adjoint", shots: int | None = None, seed: int | None = None, initial: Any = None):  # fmt: skip
+    def __init__(self, circuit: Any, hamiltonians: PauliSum | Sequence[PauliSum], *, simulator: str = "statevector",
+                 dtype: Any = np.complex128,
+                 gradient: str = "adjoint", shots: int | None = None, seed: int | None = None, initial: Any = None):
         if not isinstance(circuit, Circuit):
             raise CircuitError(f"Expectation: a Circuit is needed, got {type(circuit).__name__}")
         self.circuit = circuit
@@ -84,8 +89,9 @@ class Expectation:
         self._ends = np.cumsum([len(h) for h in self.hamiltonians])
         self.parameters, self.data = circuit.parameters, circuit.data
         kind = find_engine(simulator) if gradient == "adjoint" and shots is None else None
-        self._engine: Engine = (_sampled(circuit, self.hamiltonians, simulator, dtype.type, gradient, shots, seed) if kind is None
-                                else kind(circuit, self.hamiltonians, self.single, self.initial))  # fmt: skip
+        self._engine: Engine = (_sampled(circuit, self.hamiltonians, simulator, dtype.type, gradient, shots,
+                                         seed) if kind is None
+                                else kind(circuit, self.hamiltonians, self.single, self.initial))
         if not self._engine.takes_start:
             self.initial, self._initials = None, _NO_STATE
         self.circuit = circuit.copy()  # what is added to the circuit from now on is not part of this
@@ -111,7 +117,8 @@ class Expectation:
         data : (D,) or (B, D) array, or dict by name, optional
             In the order of the circuit's data; (B, D) is a batch.
         coefficients : (T,) array, or list of such, optional
-            Coefficients of the operator's terms in their order, in place of its own: one array for each of a list of operators.
+            Coefficients of the operator's terms in their order, in place of its own: one array for each of a list of
+            operators.
         initial : (2**n,) complex array, optional
             The state before the circuit. It is not normalised here.
 
@@ -124,7 +131,8 @@ class Expectation:
         ParameterError
             If values are missing, of the wrong number, or not finite.
         """
-        if type(theta) is np.ndarray and (data is None or type(data) is np.ndarray) and coefficients is None and initial is None:
+        if type(theta) is np.ndarray and (data is None
+                                          or type(data) is np.ndarray) and coefficients is None and initial is None:
             values, batched = self._plain(theta, data)
             out = self._engine.values(values, self._initials)
             if not batched:
@@ -142,7 +150,9 @@ class Expectation:
         return self.value_and_grad(theta, data)[1]
 
     def value_and_grad(self, theta: Any = None, data: Any = None) -> tuple[Any, np.ndarray]:
-        """The value, and its gradient with respect to theta: (P,), for a list (m, P), with a batch axis before these."""
+        """The value, and its gradient with respect to theta: (P,), for a list (m, P), with a batch axis before
+        these.
+        """
         values, batched = self._plain(theta, data)
         values, gradients = self._engine.jacobian(values, self._initials)
         if self.data:
@@ -154,8 +164,9 @@ class Expectation:
     def hessian(self, theta: Any = None, data: Any = None) -> np.ndarray:
         """Second derivatives with respect to theta, (P, P), for a list (m, P, P), with a batch axis before these.
 
-        Exact: by parameter shift of adjoint gradients, which run in vector code, where every gate has a shift rule and there are
-        not many gates to a parameter; else, as for `core.hessian`, by sweeps with tangents (forward over adjoint), one a parameter.
+        Exact: by parameter shift of adjoint gradients, which run in vector code, where every gate has a shift rule and
+        there are not many gates to a parameter; else, as for `core.hessian`, by sweeps with tangents (forward over
+        adjoint), one a parameter.
         """
         from triskele import core
 
@@ -167,12 +178,15 @@ class Expectation:
         second = core.jacfwd(core.jacrev(lambda t, d: self(t, d if self.data else None)))
         if not batched:
             return second(theta[0], data[0])
-        return core.vmap(second, in_axes=tuple(0 if len(a) > 1 else None for a in (theta, data)))(*(a if len(a) > 1 else a[0] for a in (theta, data)))
+        return core.vmap(
+            second, in_axes=tuple(0 if len(a) > 1 else None for a in (theta, data))
+        )(*(a if len(a) > 1 else a[0] for a in (theta, data)))
 
     def _plain(self, theta: Any, data: Any) -> tuple[np.ndarray, bool]:
         """Checked values (B, V) of arguments that are no tracers, and whether there is a batch."""
         if type(theta) is np.ndarray and data is None and not self.data and theta.dtype == np.float64 and theta.shape == self._shape:
-            values = theta[None] if theta.flags.c_contiguous else theta.copy()[None]  # the common case, in as few steps as it takes
+            # the common case, in as few steps as it takes
+            values = theta[None] if theta.flags.c_contiguous else theta.copy()[None]
             return values if theta.dot(theta) <= LARGEST**2 else self._finite(values), False
         inputs, batched = self._inputs(theta, data, None, None)
         return self._rows(inputs[0], inputs[1]), batched
@@ -187,17 +201,21 @@ class Expectation:
             coefficients = np.zeros((1, 0))
         else:
             given = coefficients if self.is_list and isinstance(coefficients, (list, tuple)) else [coefficients]
-            if len(given) != self.size or any(np.shape(c) != (len(h),) for c, h in zip(given, self.hamiltonians, strict=False)):
+            if len(given) != self.size or any(np.shape(c) != (len(h),) for c,
+                                              h in zip(given, self.hamiltonians, strict=False)):
                 wanted = [len(h) for h in self.hamiltonians] if self.is_list else len(self.hamiltonians[0])
-                raise OperatorError(f"Expectation: coefficients must be one number for each term ({wanted}), got shape {[np.shape(c) for c in given]}")
+                raise OperatorError(f"Expectation: coefficients must be one number for each term ({wanted}), got shape "
+                                    f"{[np.shape(c) for c in given]}")
             coefficients = np.concatenate([_real(c) for c in given])[None]
         if initial is None:
             initial = np.zeros((1, 0), complex) if self.initial is None else self.initial[None]
         else:
             if not self._engine.takes_start:
-                raise SimulatorError("Expectation: with this simulator the initial state is fixed, got one as an argument (give it to Expectation(...))")
+                raise SimulatorError("Expectation: with this simulator the initial state is fixed, got one as an "
+                                     "argument (give it to Expectation(...))")
             if np.shape(initial) != (1 << self.circuit.num_qubits,):
-                raise SimulatorError(f"Expectation: the initial state must have shape ({1 << self.circuit.num_qubits},), got {np.shape(initial)}")
+                raise SimulatorError(f"Expectation: the initial state must have shape "
+                                     f"({1 << self.circuit.num_qubits},), got {np.shape(initial)}")
             initial = (initial + 0j)[None]
         rows = [a if np.ndim(a) == 2 else a[None] for a in (theta, data)]
         return [*rows, coefficients, initial], batched
@@ -205,18 +223,23 @@ class Expectation:
     def _named(self, given: Any, names: tuple[str, ...], what: str) -> Any:
         if given is None:
             if names:
-                raise ParameterError(f"Expectation: {what} must have a value for {', '.join(names[:5])}{' ...' if len(names) > 5 else ''}, got none")
+                raise ParameterError(f"Expectation: {what} must have a value for "
+                                     f"{', '.join(names[:5])}{' ...' if len(names) > 5 else ''}, got none")
             return np.zeros(0)
         if isinstance(given, Mapping):
             if unknown := [n for n in given if n not in names]:
-                raise ParameterError(f"Expectation: {what} has no {unknown[0]!r} (the circuit's are {', '.join(names) or 'none'})")
+                raise ParameterError(
+                    f"Expectation: {what} has no {unknown[0]!r} (the circuit's are {', '.join(names) or 'none'})"
+                )
             if missing := [n for n in names if n not in given]:
                 raise ParameterError(f"Expectation: {what} must have a value for {missing[0]!r}")
             given = np.stack([_real(given[n]) for n in names]) if names else np.zeros(0)
         given = _real(given)
         if np.ndim(given) not in (1, 2) or np.shape(given)[-1] != len(names):
             shape = f"({len(names)},) or (batch, {len(names)})"
-            raise ParameterError(f"Expectation: {what} must have shape {shape}, one for each of {', '.join(names[:5]) or 'none'}{' ...' if len(names) > 5 else ''}, got {np.shape(given)}")
+            raise ParameterError(f"Expectation: {what} must have shape {shape}, one for each of "
+                                 f"{', '.join(names[:5]) or 'none'}{' ...' if len(names) > 5 else ''}, got "
+                                 f"{np.shape(given)}")
         return given
 
     # -- numbers: what the operators of `rules` call ----------------------------------------------------------------
@@ -225,7 +248,9 @@ class Expectation:
         """(B, V) values, checked; the batch is that of all inputs together."""
         sizes = {len(i) for i in (theta, data, *others)} - {1}
         if len(sizes) > 1:
-            raise ParameterError(f"Expectation: theta and data must have one batch size, got {len(theta)} and {len(data)}")
+            raise ParameterError(
+                f"Expectation: theta and data must have one batch size, got {len(theta)} and {len(data)}"
+            )
         batch = sizes.pop() if sizes else 1
         values = np.empty((batch, theta.shape[1] + data.shape[1]))
         values[:, : theta.shape[1]], values[:, theta.shape[1] :] = theta, data
@@ -234,7 +259,8 @@ class Expectation:
     def _finite(self, values: np.ndarray) -> np.ndarray:
         if not (allowed := np.abs(values) <= LARGEST).all():
             bad = tuple(np.argwhere(~allowed)[0])
-            raise ParameterError(f"Expectation: values must be finite, got {values[bad]} for {(self.parameters + self.data)[bad[-1]]} (the largest is {LARGEST:g})")
+            raise ParameterError(f"Expectation: values must be finite, got {values[bad]} for "
+                                 f"{(self.parameters + self.data)[bad[-1]]} (the largest is {LARGEST:g})")
         return values
 
     def _at(self, coefficients: np.ndarray) -> Engine:
@@ -242,7 +268,9 @@ class Expectation:
         if not coefficients.shape[1]:
             return self._engine
         if not np.isfinite(coefficients).all():
-            raise OperatorError(f"Expectation: coefficients must be finite, got {coefficients[~np.isfinite(coefficients)][0]}")
+            raise OperatorError(
+                f"Expectation: coefficients must be finite, got {coefficients[~np.isfinite(coefficients)][0]}"
+            )
         return self._engine.observing(self._sums(coefficients))
 
     def _sums(self, coefficients: np.ndarray) -> list[PauliSum]:
@@ -267,26 +295,31 @@ class Expectation:
             for k, (v, w, s) in enumerate(examples(values, ct, start)):
                 slopes[k] = np.concatenate([c * t for c, t in zip(w[0], self._engine.terms(v[0], s), strict=True)])
         split = theta.shape[1]
-        return [np.ascontiguousarray(g[:, :split]), np.ascontiguousarray(g[:, split:]), slopes, states.reshape(len(values), initial.shape[1])]
+        return [np.ascontiguousarray(g[:, :split]), np.ascontiguousarray(g[:, split:]), slopes,
+                states.reshape(len(values), initial.shape[1])]
 
     def _second(self, theta, data, coefficients, initial, ct, d_theta, d_data, d_coefficients, d_initial):
-        values, start = self._rows(theta, data, coefficients, initial, ct, d_theta, d_data, d_coefficients, d_initial), _given(initial)
+        values, start = self._rows(theta, data, coefficients, initial, ct, d_theta, d_data, d_coefficients,
+                                   d_initial), _given(initial)
         batch, split = len(values), theta.shape[1]
         d_values = np.concatenate([np.broadcast_to(d, (batch, d.shape[1])) for d in (d_theta, d_data)], axis=1)
         slopes, g = np.zeros((batch, self.size)), np.zeros(values.shape)
         terms, states = np.zeros((batch, coefficients.shape[1])), np.zeros((batch, initial.shape[1]), complex)
-        for k, (v, d_v, c, d_c, s, d_s, w) in enumerate(examples(values, d_values, coefficients, d_coefficients, start, d_initial, ct)):
+        for k, (v, d_v, c, d_c, s, d_s,
+                w) in enumerate(examples(values, d_values, coefficients, d_coefficients, start, d_initial, ct)):
             changes = self._sums(d_c) if c.shape[1] else None
             slopes[k], g[k], terms[k], states[k] = self._at(c).second(v[0], d_v[0], s, d_s, changes, w[0])
         return [slopes, np.ascontiguousarray(g[:, :split]), np.ascontiguousarray(g[:, split:]), terms, states]
 
 
-def _sampled(circuit: Any, hamiltonians: Any, simulator: str, dtype: Any, gradient: str, shots: Any, seed: Any) -> Sampled:
+def _sampled(circuit: Any, hamiltonians: Any, simulator: str, dtype: Any, gradient: str, shots: Any,
+             seed: Any) -> Sampled:
     if gradient not in ("adjoint", "parameter_shift"):
         raise SimulatorError(f"Expectation: gradient must be 'adjoint' or 'parameter_shift', got {gradient!r}")
     if gradient == "adjoint":
         why = f"shots={shots}" if shots is not None else f"simulator={simulator!r}"
-        raise SimulatorError(f"Expectation: with {why} gradients are not to be had by the adjoint method (give gradient='parameter_shift')")
+        raise SimulatorError(f"Expectation: with {why} gradients are not to be had by the adjoint method (give "
+                             f"gradient='parameter_shift')")
     if shots is not None:
         check_shots(shots, "Expectation")
     find(simulator)

@@ -34,7 +34,9 @@ class ShiftedGradients:
 
     @property
     def is_cheaper(self) -> bool:
-        """Whether there are rules for all, and few enough points for this to be the faster way (against one sweep a parameter)."""
+        """Whether there are rules for all, and few enough points for this to be the faster way (against one sweep a
+        parameter).
+        """
         points = sum(len(shifts) for _, shifts in self.slots.rules)
         return self.slots.unruly is None and points < _SWEEP_COST * self.num_parameters
 

@@ -52,9 +52,9 @@ def inner_product(bra: Circuit, operator: PauliSum | str, ket: Circuit, *, dtype
 class InnerProduct:
     """What `inner_product` returns.
 
-    With a qubit more, s = (|0>U|phi> + |1>V|psi>) / sqrt 2 has <s|X A|s> = Re <phi|U^dagger A V|psi> and <s|Y A|s> = Im for
-    Hermitian A: an expectation value of circuits under control, each of which walks its own half of the amplitudes. So
-    everything that `Expectation` can do (batches, second derivatives, initial states) holds here as well.
+    With a qubit more, s = (|0>U|phi> + |1>V|psi>) / sqrt 2 has <s|X A|s> = Re <phi|U^dagger A V|psi> and <s|Y A|s> = Im
+    for Hermitian A: an expectation value of circuits under control, each of which walks its own half of the amplitudes.
+    So everything that `Expectation` can do (batches, second derivatives, initial states) holds here as well.
     """
 
     def __init__(self, bra: Circuit, operator: PauliSum, ket: Circuit, dtype: Any):
@@ -69,7 +69,9 @@ class InnerProduct:
 
     @staticmethod
     def _parts(operator: PauliSum, n: int) -> list[PauliSum]:
-        """X and Y on the additional qubit times the Hermitian part of the operator, and times the other, which is i times one."""
+        """X and Y on the additional qubit times the Hermitian part of the operator, and times the other, which is i
+        times one.
+        """
         x, y = PauliSum(f"X{n}"), PauliSum(f"Y{n}")
         hermitian, rest = 0.5 * (operator + operator.adjoint()), -0.5j * (operator - operator.adjoint())
         return [x * hermitian, y * hermitian, x * rest, y * rest]
@@ -93,7 +95,9 @@ class InnerProduct:
             size = len(start) // 2
             halves = [start[:size] if s is None else np.sqrt(0.5) * (s + 0j) for s in (bra, ket)]
             if any(np.shape(h) != (size,) for h in halves):
-                raise SimulatorError(f"inner_product: states must have shape ({size},), got {[np.shape(h) for h in halves]}")
+                raise SimulatorError(
+                    f"inner_product: states must have shape ({size},), got {[np.shape(h) for h in halves]}"
+                )
             start = np.concatenate(halves)
         out = self._energy(theta, data, initial=start)
         return out[..., 0] - out[..., 3] + 1j * (out[..., 1] + out[..., 2])

@@ -16,7 +16,8 @@ def fetch(typingctx, pointer, index):
     vec = simd.vector.Vec(pointer.dtype, 512 // pointer.dtype.bitwidth)
 
     def codegen(context, builder, sig, args):
-        v = builder.load(builder.bitcast(simd.vector.pointer(context, builder, sig.args[0], args[0], args[1], vec.n), vec.llvm.as_pointer()))
+        v = builder.load(builder.bitcast(simd.vector.pointer(context, builder, sig.args[0], args[0], args[1], vec.n),
+                                         vec.llvm.as_pointer()))
         v.align = simd.vector.alignment(vec)
         return v
 

@@ -1,12 +1,12 @@
 """The inner loops of the backward sweep: collect an op's moments and undo it on lambda.
 
-An op with coefficients c has dE = sum Re(G dc) with moments G = 2 sum conj(lambda) psi, where psi stands before the op and lambda
-after it. Each loop here finds psi undone already, adds to vectors of moments `g`, lane by lane, and undoes lambda. What a lane
-means is left to `reduce`. Arguments and ways of walking are those of `simulators.statevector.rows`; `c` are the vectors
-of the inverse op.
+An op with coefficients c has dE = sum Re(G dc) with moments G = 2 sum conj(lambda) psi, where psi stands before the op
+and lambda after it. Each loop here finds psi undone already, adds to vectors of moments `g`, lane by lane, and undoes
+lambda. What a lane means is left to `reduce`. Arguments and ways of walking are those of `simulators.statevector.rows`;
+`c` are the vectors of the inverse op.
 
-Moments of a PAIR: of a, b, c, d, real and imaginary parts, those of b and c with the sign. Inside rows: of a and d, then of b
-and c. Of a DIAG: the sum, and the sum with signs. Of a DENSE: in the order of its vectors.
+Moments of a PAIR: of a, b, c, d, real and imaginary parts, those of b and c with the sign. Inside rows: of a and d,
+then of b and c. Of a DIAG: the sum, and the sum with signs. Of a DENSE: in the order of its vectors.
 """
 
 from __future__ import annotations
@@ -62,7 +62,9 @@ def pair_general(p, l, rows, c, x, fixed, value, s, g):
 
 @template
 def pair_half(p, l, rows, c, x, fixed, value, s, imaginary, g):
-    """A PAIR of rows with real a and d; b and c are real, or with `imaginary` = 1 imaginary: only such parts are collected."""
+    """A PAIR of rows with real a and d; b and c are real, or with `imaginary` = 1 imaginary: only such parts are
+    collected.
+    """
     w = width(p)
     at = (4 + 4 * s + imaginary) * w
     ar, dr, b, c = load(c, 0), load(c, 2 * w), load(c, at), load(c, at + 2 * w)

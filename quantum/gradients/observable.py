@@ -1,10 +1,10 @@
 """Pauli sums as rows for the kernels: what is added to each amplitude of H|psi> from which other one.
 
-Terms with the same x mask are one group: they move amplitude j ^ x to j. In the engine's layout an amplitude is a lane of a
-block (a vector of re, then one of im), so the masks fall into a block part and a lane part; signs and patterns of lane
-bits are written into vectors of weights. A group with several terms is split by the bits of its x mask: for molecular
-Hamiltonians most of the patterns then vanish, and those that stay have a single sign mask, where their Pauli strings
-number 8 and more. A row whose weight depends on the block in many ways has it in a table, memory permitting.
+Terms with the same x mask are one group: they move amplitude j ^ x to j. In the engine's layout an amplitude is a lane
+of a block (a vector of re, then one of im), so the masks fall into a block part and a lane part; signs and patterns of
+lane bits are written into vectors of weights. A group with several terms is split by the bits of its x mask: for
+molecular Hamiltonians most of the patterns then vanish, and those that stay have a single sign mask, where their Pauli
+strings number 8 and more. A row whose weight depends on the block in many ways has it in a table, memory permitting.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ _TABLE_BYTES = 1 << 26
 class Observable:
     """A compiled Hermitian Pauli sum on `num_qubits` qubits.
 
-    Row r adds i**imaginary * weight(B)[lane] * psi[B ^ x, lane ^ lanes] to block B where B & fixed == pattern; the weight is
-    `tables[table + index of B among such]`, or if `table` is -1 the sum of `weights[k, parity(B & masks[k])]` over
-    its `count` entries from `first` on.
+    Row r adds i**imaginary * weight(B)[lane] * psi[B ^ x, lane ^ lanes] to block B where B & fixed == pattern; the
+    weight is `tables[table + index of B among such]`, or if `table` is -1 the sum of `weights[k, parity(B & masks[k])]`
+    over its `count` entries from `first` on.
     """
 
     num_qubits: int
@@ -56,10 +56,14 @@ def compile_observable(h: PauliSum, num_qubits: int, dtype: type = np.float64) -
         If it is not Hermitian, or acts on qubits that are not there.
     """
     if h.num_qubits > num_qubits:
-        raise OperatorError(f"Expectation: the operator acts on qubit {h.num_qubits - 1}, the circuit has {num_qubits} qubits")
+        raise OperatorError(
+            f"Expectation: the operator acts on qubit {h.num_qubits - 1}, the circuit has {num_qubits} qubits"
+        )
     if not h.is_hermitian:
         worst = h.coefficients[np.argmax(abs(h.coefficients.imag))]
-        raise OperatorError(f"Expectation: an energy needs a Hermitian operator, got the coefficient {worst} (take h + h.adjoint())")
+        raise OperatorError(
+            f"Expectation: an energy needs a Hermitian operator, got the coefficient {worst} (take h + h.adjoint())"
+        )
     lanes = 64 // np.dtype(dtype).itemsize
     lane_bits = lanes.bit_length() - 1
     x, z = h.x[:, 0].astype(np.int64), h.z[:, 0].astype(np.int64)

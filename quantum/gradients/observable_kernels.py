@@ -16,10 +16,11 @@ TILE = 64  # blocks: 8 KB, which stay in the L1 cache while all rows are added
 
 @template
 def apply_tile(base, size, rows, first_row, last_row, masks, weights, tables, psi, out):
-    """Blocks base ... base + size - 1 of H|psi>, `size` being a power of 2, to `out`; returns their part of <psi|H|psi>.
+    """Blocks base ... base + size - 1 of H|psi>, `size` being a power of 2, to `out`; returns their part of
+    <psi|H|psi>.
 
-    `rows` and `masks` are pointers to int64, the others to floats. Block b of psi is at psi[2 * b * width], that of the result
-    at out[2 * (b - base) * width].
+    `rows` and `masks` are pointers to int64, the others to floats. Block b of psi is at psi[2 * b * width], that of the
+    result at out[2 * (b - base) * width].
     """
     w = width(psi)
     nothing = fill(psi, 0)

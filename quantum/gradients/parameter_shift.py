@@ -1,4 +1,6 @@
-"""Parameter shift: derivatives from values at shifted angles, as they are had from hardware, from shots, or from any simulator."""
+"""Parameter shift: derivatives from values at shifted angles, as they are had from hardware, from shots, or from any
+simulator.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,8 @@ __all__ = ["Sampled", "Slots", "frequencies", "shift_rule"]
 
 
 def shift_rule(frequencies: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Coefficients c and shifts s with f'(t) = sum_k c_k f(t + s_k) for every f with these frequencies and a constant part.
+    """Coefficients c and shifts s with f'(t) = sum_k c_k f(t + s_k) for every f with these frequencies and a constant
+    part.
 
     Parameters
     ----------
@@ -37,8 +40,8 @@ def shift_rule(frequencies: Any) -> tuple[np.ndarray, np.ndarray]:
 
     References
     ----------
-    Wierichs, Izaac, Wang, Lin, "General parameter-shift rules for quantum gradients", Quantum 6, 677 (2022), arXiv:2107.12390:
-    a closed form for equidistant frequencies, a linear system for others.
+    Wierichs, Izaac, Wang, Lin, "General parameter-shift rules for quantum gradients", Quantum 6, 677 (2022),
+    arXiv:2107.12390: a closed form for equidistant frequencies, a linear system for others.
 
     Examples
     --------
@@ -60,7 +63,8 @@ def shift_rule(frequencies: Any) -> tuple[np.ndarray, np.ndarray]:
 
 
 def frequencies(gate: Gate, parameter: int, controlled: bool = False) -> np.ndarray:
-    """Frequencies of expectation values in one parameter of a gate: positive differences of its generators' eigenvalues.
+    """Frequencies of expectation values in one parameter of a gate: positive differences of its generators'
+    eigenvalues.
 
     Parameters
     ----------
@@ -123,7 +127,8 @@ class Slots:
         self.circuit = circuit._with([self._slotted(i) for i in circuit])
         self.circuit._data = frozenset()
         index = {n: i for i, n in enumerate(self.names)}
-        self.matrix, self.constants = np.zeros((len(self._expressions), len(index))), np.array([p.constant for p in self._expressions])
+        self.matrix, self.constants = np.zeros((len(self._expressions),
+                                                len(index))), np.array([p.constant for p in self._expressions])
         for row, p in zip(self.matrix, self._expressions, strict=True):
             for name, c in p.terms:
                 row[index[name]] += c
@@ -166,7 +171,8 @@ class Sampled(Engine):
         Every value takes a new part of the stream: same seed and same sequence of calls, same values.
     """
 
-    def __init__(self, circuit: Any, hamiltonians: Any, simulator: str, dtype: Any, shots: int | None, seed: int | None):
+    def __init__(self, circuit: Any, hamiltonians: Any, simulator: str, dtype: Any, shots: int | None,
+                 seed: int | None):
         self.hamiltonians, self.simulator, self.dtype, self.shots = hamiltonians, simulator, dtype, shots
         self._key = None if shots is None else key(check_seed(seed, "Expectation"))
         self._count = 0
@@ -180,7 +186,8 @@ class Sampled(Engine):
         if self._key is not None:
             words = fold_in(self._key, self._count)
             seed, self._count = int(words[0]) | int(words[1]) << 32, self._count + 1
-        result = run(self._slots.circuit, slots, simulator=self.simulator, dtype=self.dtype, initial=initial, shots=self.shots, seed=seed)
+        result = run(self._slots.circuit, slots, simulator=self.simulator, dtype=self.dtype, initial=initial,
+                     shots=self.shots, seed=seed)
         found = [result.expectation(h, shots=self.shots) for h in self.hamiltonians]
         return [float(getattr(e, "value", e)) for e in found]
 
@@ -190,7 +197,8 @@ class Sampled(Engine):
 
     def jacobian(self, values: np.ndarray, initial: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         if self._slots.unruly is not None:
-            raise SimulatorError(f"Expectation: {self._slots.unruly} has no generator known, which parameter shift needs (gradient='adjoint' does not)")
+            raise SimulatorError(f"Expectation: {self._slots.unruly} has no generator known, which parameter shift "
+                                 f"needs (gradient='adjoint' does not)")
         slots = values @ self._slots.matrix.T + self._slots.constants
         slopes = np.zeros((len(values), len(self.hamiltonians), slots.shape[1]))
         for b, at in enumerate(slots):
@@ -199,7 +207,8 @@ class Sampled(Engine):
                     slopes[b, :, k] += c * np.array(self._at(point, _state(initial, b)))
         return self.values(values, initial), slopes @ self._slots.matrix
 
-    def pull(self, values: np.ndarray, ct: np.ndarray, initial: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def pull(self, values: np.ndarray, ct: np.ndarray,
+             initial: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         if initial.size:
             raise SimulatorError("Expectation: derivatives with respect to the initial state need gradient='adjoint'")
         found, gradients = self.jacobian(values, initial)

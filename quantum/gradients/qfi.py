@@ -20,7 +20,8 @@ _MOST_BYTES = 1 << 33
 def qfi(circuit: Any, theta: Any = None, data: Any = None, *, initial: Any = None) -> np.ndarray:
     """Quantum Fisher information of the state after a circuit: 4 Re(<d_i psi|d_j psi> - <d_i psi|psi><psi|d_j psi>).
 
-    It is four times the Fubini-Study metric. The derivatives of the state are found together by one sweep with tangents.
+    It is four times the Fubini-Study metric. The derivatives of the state are found together by one sweep with
+    tangents.
 
     Parameters
     ----------
@@ -56,7 +57,9 @@ def qfi(circuit: Any, theta: Any = None, data: Any = None, *, initial: Any = Non
     values = program.values(theta, data)
     count, size = len(program.parameters), 1 << program.num_qubits
     if count * size * 16 > _MOST_BYTES:
-        raise SimulatorError(f"qfi: derivatives of the state with respect to {count} parameters need {count * size * 16 / 2**30:.1f} GiB")
+        raise SimulatorError(
+            f"qfi: derivatives of the state with respect to {count} parameters need {count * size * 16 / 2**30:.1f} GiB"
+        )
     sweeps = Sweeps(program)
     angles, c = sweeps.coefficients(values)
     state, slopes = sweeps.start(initial), np.zeros((count, size), np.complex128)
@@ -76,7 +79,8 @@ def qfi(circuit: Any, theta: Any = None, data: Any = None, *, initial: Any = Non
 
 
 def natural_gradient(energy: Any, theta: Any, data: Any = None, *, regularization: float = 1e-6) -> np.ndarray:
-    """The direction of steepest ascent of an energy in the space of states: (F / 4 + regularization)^-1 times the gradient, F being `qfi`.
+    """The direction of steepest ascent of an energy in the space of states: (F / 4 + regularization)^-1 times the
+    gradient, F being `qfi`.
 
     Parameters
     ----------

@@ -14,20 +14,26 @@ from ..simulators.statevector.lanes import parity
 
 __all__ = ["pull_angles", "pull_recipes", "wanted"]
 
-_PAIR_REAL, _PAIR_IMAGINARY, _ROTATION, _PHASE = (int(r) for r in (Recipe.PAIR_REAL, Recipe.PAIR_IMAGINARY, Recipe.ROTATION, Recipe.PHASE))
+_PAIR_REAL, _PAIR_IMAGINARY, _ROTATION, _PHASE = (
+    int(r) for r in (Recipe.PAIR_REAL, Recipe.PAIR_IMAGINARY, Recipe.ROTATION, Recipe.PHASE)
+)
 _PRODUCT, _CONJUGATE, _MULTIPLY = int(Recipe.PRODUCT), int(Recipe.CONJUGATE), int(Recipe.MULTIPLY)
 
 
 @kernel(nogil=True)
 def pull_recipes(recipes, c, g, g_angles):
-    """Add to `g_angles` (A,) what the cotangents `g` (C,) of all coefficients `c` (C,) mean for the angles; g is used up."""
+    """Add to `g_angles` (A,) what the cotangents `g` (C,) of all coefficients `c` (C,) mean for the angles; g is used
+    up.
+    """
     for r in range(recipes.shape[0] - 1, -1, -1):
         row = recipes[r]
         kind, out, source, sign = row[0], row[1], row[2], row[3]
         if kind == _PAIR_REAL:  # c[out + 4] = sign sin t/2
-            g_angles[source] += 0.5 * (sign * c[out] * (g[out + 4] - g[out + 2]) - sign * c[out + 4] * (g[out] + g[out + 6]))
+            g_angles[source] += 0.5 * (sign * c[out] * (g[out + 4] - g[out + 2]) - sign * c[out + 4]
+                                       * (g[out] + g[out + 6]))
         elif kind == _PAIR_IMAGINARY:  # c[out + 3] = -sign sin t/2, and Re(-i G) = Im G
-            g_angles[source] += 0.5 * (sign * c[out] * (g[out + 3] + g[out + 5]) + sign * c[out + 3] * (g[out] + g[out + 6]))
+            g_angles[source] += 0.5 * (sign * c[out] * (g[out + 3] + g[out + 5]) + sign * c[out + 3]
+                                       * (g[out] + g[out + 6]))
         elif kind == _ROTATION:
             g_angles[source] += 0.5 * sign * (imaginary(c, g, out, out) - imaginary(c, g, out + 2, out + 2))
         elif kind == _PHASE:
@@ -60,7 +66,9 @@ def imaginary(c, g, i, j):
 
 @device
 def pull_product(row, c, g):
-    """Of the recipe PRODUCT: matrix = op @ previous, so that G_previous = op^T G and G_op = G previous^T, gathered by entry."""
+    """Of the recipe PRODUCT: matrix = op @ previous, so that G_previous = op^T G and G_op = G previous^T, gathered by
+    entry.
+    """
     out, source, previous, size = row[1], row[2], row[4], 1 << row[5]
     kind, x, m, v, z, local = row[6], row[7], row[8], row[9], row[10], row[11]
     step = 2 * size
@@ -108,7 +116,10 @@ def spread(i, width, local):
 
 @device
 def entry(c, g, out, previous, step, i, j, e, sign, diagonal):
-    """The share of entry e (at row i, column j) of an op in the pull-back of PRODUCT. `diagonal`: 1 where i = j, for which G_previous has 1 already."""
+    """The share of entry e (at row i, column j) of an op in the pull-back of PRODUCT.
+
+    `diagonal`: 1 where i = j, for which G_previous has 1 already.
+    """
     er, ei = sign * c[e] - diagonal, sign * c[e + 1]
     if previous < 0:
         g[e] += sign * g[out + i * step + 2 * j]
@@ -135,7 +146,10 @@ def pull_angles(starts, indices, coefficients, g_angles, g_values):
 
 
 def wanted(program) -> np.ndarray:
-    """Of each op, whether its coefficients depend on values: only then are their cotangents worth collecting. (K,) bool."""
+    """Of each op, whether its coefficients depend on values: only then are their cotangents worth collecting.
+
+    (K,) bool.
+    """
     varies = np.diff(program.angle_starts) > 0
     depends = np.zeros(len(program.coefficients) + 1, bool)  # by where coefficients begin
     for at, _, angles in program.functions:

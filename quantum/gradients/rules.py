@@ -1,9 +1,9 @@
 """Expectation values as operators of the core.
 
-Three operators, each a derivative of the one before: `expect` gives the values E, `pull` the gradients of S = sum_i ct_i E_i,
-`second` the tangents of both. All take theta (B, P), data (B, D), coefficients (B, T) and initial state (B, N), where a
-first axis of 1 serves the whole batch and a last axis of 0 says that it is not given. The Hessian of S is symmetric, so
-`second` is at once the forward derivative of `pull` and its reverse one.
+Three operators, each a derivative of the one before: `expect` gives the values E, `pull` the gradients of S = sum_i
+ct_i E_i, `second` the tangents of both. All take theta (B, P), data (B, D), coefficients (B, T) and initial state (B,
+N), where a first axis of 1 serves the whole batch and a last axis of 0 says that it is not given. The Hessian of S is
+symmetric, so `second` is at once the forward derivative of `pull` and its reverse one.
 """
 
 from __future__ import annotations
@@ -39,7 +39,8 @@ def _pull_out(theta, data, coefficients, initial, ct, *, energy):
 
 def _second_out(theta, data, coefficients, initial, ct, *tangents, energy):
     batch = _batch(theta, data, coefficients, initial, ct, *tangents)
-    return [spec((batch, energy.size))] + [spec((batch, i.shape[1]), i.dtype) for i in (theta, data, coefficients, initial)]
+    return [spec((batch, energy.size))] + [spec((batch, i.shape[1]),
+                                                i.dtype) for i in (theta, data, coefficients, initial)]
 
 
 def _to(shape, g):
@@ -48,7 +49,9 @@ def _to(shape, g):
 
 
 def _flat(size, is_batched, inputs):
-    """Inputs of which some have one more axis in front, as inputs of a longer batch; and how to undo that for outputs."""
+    """Inputs of which some have one more axis in front, as inputs of a longer batch; and how to undo that for
+    outputs.
+    """
     inner = max(i.shape[1] if b else i.shape[0] for i, b in zip(inputs, is_batched, strict=True))
     flat = []
     for i, b in zip(inputs, is_batched, strict=True):

@@ -1,4 +1,6 @@
-"""The sweeps with tangents (dual numbers): derivatives of values and of gradients along a direction, amplitude by amplitude."""
+"""The sweeps with tangents (dual numbers): derivatives of values and of gradients along a direction, amplitude by
+amplitude.
+"""
 
 from __future__ import annotations
 
@@ -116,7 +118,9 @@ def forward_dual(ops, wanted, coefficients, d_coefficients, psi, d_psi):
 
 @kernel(nogil=True)
 def backward_dual(ops, wanted, coefficients, d_coefficients, psi, d_psi, lam, d_lam, g, d_g):
-    """Undo all ops on psi, lambda and their tangents, in place; g and d_g gain the coefficients' cotangents and their tangents, dE = 2 Re <lam|d psi>."""
+    """Undo all ops on psi, lambda and their tangents, in place; g and d_g gain the coefficients' cotangents and their
+    tangents, dE = 2 Re <lam|d psi>.
+    """
     c, d = coefficients.view(np.complex128), d_coefficients.view(np.complex128)
     gc, dgc = g.view(np.complex128), d_g.view(np.complex128)
     work = np.empty(256, np.complex128)

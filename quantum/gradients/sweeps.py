@@ -31,7 +31,8 @@ class Sweeps:
         """Angles, and the coefficients of the ops."""
         p = self.program
         angles, out = np.empty(len(p.angle_constants)), p.coefficients.copy()
-        scalar_kernels.coefficients_of(p.angle_starts, p.angle_indices, p.angle_coefficients, p.angle_constants, p.recipes, values, angles, out)
+        scalar_kernels.coefficients_of(p.angle_starts, p.angle_indices, p.angle_coefficients, p.angle_constants,
+                                       p.recipes, values, angles, out)
         p.fill_functions(out, values)
         return angles, out
 
@@ -44,7 +45,7 @@ class Sweeps:
         return psi
 
     def second(self, values: np.ndarray, initial: np.ndarray | None, d_values: np.ndarray, d_initial: np.ndarray,
-               observables: list[Observable], changes: list[Observable] | None, ct: np.ndarray) -> tuple[Any, ...]:  # fmt: skip
+               observables: list[Observable], changes: list[Observable] | None, ct: np.ndarray) -> tuple[Any, ...]:
         """Derivatives along a direction.
 
         Parameters

@@ -21,18 +21,25 @@ __all__ = ["from_cirq", "to_cirq"]
 
 _PI = math.pi
 _ORDER = "parameters:"  # begins the tag that lists parameters in their order
-# gate of Cirq by its class: rotation whose angle is pi times the exponent, and the phase at exponent 1 for global_shift 0, in turns of pi
+# gate of Cirq by its class: rotation whose angle is pi times the exponent, and the phase at exponent 1 for global_shift
+# 0, in turns of pi
 _POWERS = {
-    "XPowGate": ("rx", 0.5), "YPowGate": ("ry", 0.5), "ZPowGate": ("rz", 0.5), "XXPowGate": ("rxx", 0.5), "YYPowGate": ("ryy", 0.5),
-    "ZZPowGate": ("rzz", 0.5), "CZPowGate": ("cp", 0.0), "CCZPowGate": ("ccp", 0.0), "SwapPowGate": ("swapalpha", 0.0), "Rx": ("rx", 0.5),
+    "XPowGate": ("rx", 0.5), "YPowGate": ("ry",
+                                          0.5), "ZPowGate": ("rz", 0.5), "XXPowGate": ("rxx", 0.5), "YYPowGate": ("ryy",
+                                                                                                                  0.5),
+    "ZZPowGate": ("rzz", 0.5), "CZPowGate": ("cp",
+                                             0.0), "CCZPowGate": ("ccp", 0.0), "SwapPowGate": ("swapalpha",
+                                                                                               0.0), "Rx": ("rx", 0.5),
     "Ry": ("ry", 0.5), "Rz": ("rz", 0.5),
-}  # fmt: skip
+}
 
 
 def from_cirq(circuit: Any) -> Circuit:
-    """A Cirq `Circuit` as a circuit; its qubits in sorted order are 0, 1, ..., and each measured bit of each key a classical bit.
+    """A Cirq `Circuit` as a circuit; its qubits in sorted order are 0, 1, ..., and each measured bit of each key a
+    classical bit.
 
-    Parameters come in the order in which they appear, in one expression by name; a tag of `to_cirq` says where it was another.
+    Parameters come in the order in which they appear, in one expression by name; a tag of `to_cirq` says where it was
+    another.
 
     Raises
     ------
@@ -64,7 +71,8 @@ class _FromCirq:
                 if isinstance(tag, str) and tag.startswith(_ORDER):
                     self.circuit._ordered(tag.removeprefix(_ORDER).split(","))
 
-    def _append(self, name: str, wires: list[int], params: list[Any], controls: tuple[int, ...], condition: Condition | None) -> None:
+    def _append(self, name: str, wires: list[int], params: list[Any], controls: tuple[int, ...],
+                condition: Condition | None) -> None:
         if not wires and controls:
             wires, controls, name = [controls[-1]], controls[:-1], "p"
         self.circuit.append(f"{'c' * len(controls)}{name}", [*controls, *wires], params, condition=condition)
@@ -201,8 +209,8 @@ def _angle(value: Any, scale: float) -> float | Linear:
 def to_cirq(circuit: Circuit) -> Any:
     """The circuit as a Cirq `Circuit` on `LineQubit`s; classical bit k is the measurement key "ck".
 
-    Barriers are left out, and a global phase with parameters cannot be said. A tag lists the parameters where `from_cirq` would
-    not find their order.
+    Barriers are left out, and a global phase with parameters cannot be said. A tag lists the parameters where
+    `from_cirq` would not find their order.
 
     Raises
     ------
@@ -214,13 +222,16 @@ def to_cirq(circuit: Circuit) -> Any:
     cirq = load("cirq", "quantum", "to_cirq")
     sympy = load("sympy", "quantum", "to_cirq")
     line = cirq.LineQubit.range(circuit.num_qubits)
-    rotations = {"rx": cirq.rx, "ry": cirq.ry, "rz": cirq.rz, "p": lambda t: cirq.ZPowGate(exponent=t / (sympy.pi if isinstance(t, sympy.Basic) else _PI))}
+    rotations = {"rx": cirq.rx, "ry": cirq.ry, "rz": cirq.rz,
+                 "p": lambda t: cirq.ZPowGate(exponent=t / (sympy.pi if isinstance(t, sympy.Basic) else _PI))}
     operations = []
 
     def value(p: float | Linear) -> Any:
         return sum((c * sympy.Symbol(n) for n, c in p.terms), p.constant) if type(p) is Linear else p
 
-    keep = lambda i: i.gate.name in rotations or bool(i.qubits) and all(type(p) is float for p in i.params) and len(i.qubits) + len(i.controls) <= 4
+    keep = lambda i: i.gate.name in rotations or bool(i.qubits) and all(
+        type(p) is float for p in i.params
+    ) and len(i.qubits) + len(i.controls) <= 4
     for instruction in circuit:
         if instruction.gate is BARRIER:
             continue
@@ -236,7 +247,9 @@ def to_cirq(circuit: Circuit) -> Any:
             raise CircuitError(f"to_cirq: channels such as {instruction.gate.name} are not translated")
         for c in enumerate(instruction.condition.clbits if instruction.condition else ()):
             wanted = instruction.condition.value >> c[0] & 1
-            made = [m.with_classical_controls(f"c{c[1]}" if wanted else cirq.SympyCondition(sympy.Eq(sympy.Symbol(f"c{c[1]}"), 0))) for m in made]
+            made = [m.with_classical_controls(f"c{c[1]}" if wanted
+                                              else cirq.SympyCondition(sympy.Eq(sympy.Symbol(f"c{c[1]}"),
+                                                                                0))) for m in made]
         operations += made
     made = cirq.Circuit(operations, strategy=cirq.InsertStrategy.INLINE)  # keeps the order of operations
     found = dict.fromkeys(name for op in made.all_operations() for name in sorted(cirq.parameter_names(op)))
@@ -255,7 +268,8 @@ def _simple(instruction: Instruction, num_qubits: int, keep: Any) -> list[Instru
             found.append(i)
             continue
         theta, phi, lam, phase = angles
-        found += [Instruction(find(name), i.qubits, (angle,)) for name, angle in (("p", lam), ("ry", theta), ("p", phi))]
+        found += [Instruction(find(name), i.qubits, (angle,)) for name,
+                  angle in (("p", lam), ("ry", theta), ("p", phi))]
         if type(phase) is Linear or phase:
             found.append(Instruction(find("global_phase"), (), (phase,)))
     return found
@@ -269,7 +283,8 @@ def _operation(cirq: Any, rotations: dict[str, Any], i: Instruction, params: lis
     if i.gate.name in rotations:
         gate = rotations[i.gate.name](*params)
     else:
-        plain = {"x": cirq.X, "y": cirq.Y, "z": cirq.Z, "h": cirq.H, "s": cirq.S, "t": cirq.T, "swap": cirq.SWAP, "iswap": cirq.ISWAP}
+        plain = {"x": cirq.X, "y": cirq.Y, "z": cirq.Z, "h": cirq.H, "s": cirq.S, "t": cirq.T, "swap": cirq.SWAP,
+                 "iswap": cirq.ISWAP}
         gate = plain.get(i.gate.name) or cirq.MatrixGate(i.gate.matrix(*i.params), name=i.gate.name)
     wires = i.qubits if not isinstance(gate, cirq.MatrixGate) else i.qubits[::-1]
     operation = gate.on(*(line[q] for q in wires))

@@ -1,11 +1,12 @@
 """Circuits as JSON: everything that is in them, numbers exact.
 
-Version 1 is an object with `format` "triskele.quantum.circuit", `version`, `num_qubits`, `num_clbits`, `data` (names of data parameters)
-and `instructions`, each an object with `gate` and, where they are not empty, `qubits`, `params`, `controls`, `clbits`, `condition`
-({"clbits", "value"}). A parameter is a number, or {"terms": {name: coefficient}, "constant": number}. A gate is a registered name, or
-{"name", "label", "matrix"} with rows of [re, im]; "diagonal" is followed by its number of qubits through `qubits`. A channel is
-{"channel": name, "arguments"} with its Kraus operators as "kraus", or "pauli", the probabilities of Pauli strings; an error in
-reading is {"readout": [p01, p10]}. `names` lists the parameters where their order is not that of first appearance.
+Version 1 is an object with `format` "triskele.quantum.circuit", `version`, `num_qubits`, `num_clbits`, `data` (names of
+data parameters) and `instructions`, each an object with `gate` and, where they are not empty, `qubits`, `params`,
+`controls`, `clbits`, `condition` ({"clbits", "value"}). A parameter is a number, or {"terms": {name: coefficient},
+"constant": number}. A gate is a registered name, or {"name", "label", "matrix"} with rows of [re, im]; "diagonal" is
+followed by its number of qubits through `qubits`. A channel is {"channel": name, "arguments"} with its Kraus operators
+as "kraus", or "pauli", the probabilities of Pauli strings; an error in reading is {"readout": [p01, p10]}. `names`
+lists the parameters where their order is not that of first appearance.
 """
 
 from __future__ import annotations
@@ -43,8 +44,9 @@ def to_json(circuit: Circuit) -> str:
     >>> from_json(to_json(circuit)) == circuit
     True
     """
-    record = {"format": _FORMAT, "version": _VERSION, "num_qubits": circuit.num_qubits, "num_clbits": circuit.num_clbits,
-              "data": list(circuit.data), "instructions": [_written(i) for i in circuit]}  # fmt: skip
+    record = {"format": _FORMAT, "version": _VERSION, "num_qubits": circuit.num_qubits,
+              "num_clbits": circuit.num_clbits,
+              "data": list(circuit.data), "instructions": [_written(i) for i in circuit]}
     if circuit.names != tuple(dict.fromkeys(n for i in circuit for n in i.names)):
         record["names"] = list(circuit.names)
     return json.dumps(record, separators=(",", ":"), allow_nan=False)
@@ -52,7 +54,8 @@ def to_json(circuit: Circuit) -> str:
 
 def _written(i: Instruction) -> dict[str, Any]:
     record: dict[str, Any] = {"gate": _gate(i.gate)}
-    for key, value in (("qubits", list(i.qubits)), ("params", [_param(p) for p in i.params]), ("controls", list(i.controls)), ("clbits", list(i.clbits))):
+    for key, value in (("qubits", list(i.qubits)), ("params", [_param(p) for p in i.params]),
+                       ("controls", list(i.controls)), ("clbits", list(i.clbits))):
         if value:
             record[key] = [int(v) if key != "params" else v for v in value]
     if i.condition is not None:
@@ -79,7 +82,8 @@ def _gate(gate: Any) -> Any:
     if gate.name == "diagonal" or _registered(gate):
         return gate.name
     if gate.constant is None:
-        raise CircuitError(f"to_json: {gate.name} is a function or a product of your own and cannot be written (bind it, and use its matrix)")
+        raise CircuitError(f"to_json: {gate.name} is a function or a product of your own and cannot be written (bind "
+                           f"it, and use its matrix)")
     return {"name": gate.name, "label": gate.label, "matrix": _rows(gate.constant)}
 
 
@@ -98,7 +102,9 @@ def _made(record: dict[str, Any]) -> Any:
     if "channel" not in record:
         return unitary(_complex(record["matrix"]), record["name"], record["label"])
     name = str(record["channel"])
-    channel = Channel.pauli(name, record["pauli"]) if "pauli" in record else Channel(name, [_complex(k) for k in record["kraus"]])
+    channel = Channel.pauli(name, record["pauli"]) if "pauli" in record else Channel(
+        name, [_complex(k) for k in record["kraus"]]
+    )
     channel.arguments = tuple(record["arguments"])
     return channel
 
@@ -121,7 +127,8 @@ def from_json(text: str) -> Circuit:
     try:
         record = json.loads(text)
         if record["format"] != _FORMAT or record["version"] != _VERSION:
-            raise CircuitError(f"from_json: {_FORMAT} of version {_VERSION} is needed, got {record['format']} of version {record['version']}")
+            raise CircuitError(f"from_json: {_FORMAT} of version {_VERSION} is needed, got {record['format']} of "
+                               f"version {record['version']}")
         circuit = Circuit(record["num_qubits"], record["num_clbits"])
         for i in record["instructions"]:
             _read(circuit, i)
@@ -136,7 +143,8 @@ def from_json(text: str) -> Circuit:
 
 def _read(circuit: Circuit, i: dict[str, Any]) -> None:
     qubits, clbits = i.get("qubits", []), tuple(i.get("clbits", []))
-    params = [Linear(tuple((str(n), float(c)) for n, c in p["terms"].items()), float(p["constant"])) if isinstance(p, dict) else p for p in i.get("params", [])]
+    params = [Linear(tuple((str(n), float(c)) for n, c in p["terms"].items()),
+                     float(p["constant"])) if isinstance(p, dict) else p for p in i.get("params", [])]
     name = i["gate"]
     gate: Any = _OPERATIONS.get(name) if isinstance(name, str) else None
     if gate is None and isinstance(name, str):
@@ -147,6 +155,7 @@ def _read(circuit: Circuit, i: dict[str, Any]) -> None:
     if condition is not None:
         condition = Condition(tuple(condition["clbits"]), int(condition["value"]))
     bits = clbits + (condition.clbits if condition else ())
-    if any(not isinstance(c, int) or not 0 <= c < circuit.num_clbits for c in bits) or (gate is MEASURE or isinstance(gate, ReadoutError)) != bool(clbits):
+    if any(not isinstance(c, int) or not 0 <= c < circuit.num_clbits
+           for c in bits) or (gate is MEASURE or isinstance(gate, ReadoutError)) != bool(clbits):
         raise CircuitError(f"from_json: classical bits must be from 0 to {circuit.num_clbits - 1}, got {list(bits)}")
     circuit.append(gate, qubits, params, controls=i.get("controls", []), clbits=clbits, condition=condition)

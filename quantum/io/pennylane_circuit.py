@@ -18,21 +18,27 @@ __all__ = ["Template", "can_differentiate", "can_run", "pauli_sum", "template"]
 
 qml = load("pennylane", "quantum", "pennylane")
 
-# PennyLane's name: our gates in order, as (name, for each parameter: coefficients of PennyLane's); wires are in PennyLane's order
+# PennyLane's name: our gates in order, as (name, for each parameter: coefficients of PennyLane's); wires are in
+# PennyLane's order
 _SAME: dict[str, str] = {
     "PauliX": "x", "PauliY": "y", "PauliZ": "z", "Hadamard": "h", "S": "s", "T": "t", "SX": "sx", "SWAP": "swap", "ISWAP": "iswap", "CNOT": "cx",
     "CZ": "cz", "CY": "cy", "CH": "ch", "CSWAP": "cswap", "CCZ": "ccz", "Toffoli": "ccx", "RX": "rx", "RY": "ry", "RZ": "rz", "PhaseShift": "p", "U1": "p",
     "U2": "u2", "U3": "u", "ControlledPhaseShift": "cp", "CPhase": "cp", "CRX": "crx", "CRY": "cry", "CRZ": "crz", "IsingXX": "rxx", "IsingYY": "ryy",
     "IsingZZ": "rzz",
-}  # fmt: skip
+}
 _INVERSES = {"Adjoint(S)": "sdg", "Adjoint(T)": "tdg", "Adjoint(SX)": "sxdg", "Adjoint(ISWAP)": "iswapdg"}
 _NOTHING = ("Identity", "Barrier", "WireCut", "Snapshot")
 _SEQUENCES: dict[str, tuple[tuple[str, tuple[tuple[float, ...], ...]], ...]] = {
-    "Rot": (("rz", ((1, 0, 0),)), ("ry", ((0, 1, 0),)), ("rz", ((0, 0, 1),))), "CRot": (("crz", ((1, 0, 0),)), ("cry", ((0, 1, 0),)), ("crz", ((0, 0, 1),))),
-    "DoubleExcitation": (("double_excitation", ((-0.5,),)),), "GlobalPhase": (("global_phase", ((-1,),)),), "IsingXY": (("xx_plus_yy", ((-1,), (0,))),), "SingleExcitation": (("givens", ((-0.5,),)),),
-}  # fmt: skip
+    "Rot": (("rz", ((1, 0, 0),)), ("ry", ((0, 1, 0),)),
+            ("rz", ((0, 0, 1),))), "CRot": (("crz", ((1, 0, 0),)), ("cry", ((0, 1, 0),)), ("crz", ((0, 0, 1),))),
+    "DoubleExcitation": (("double_excitation", ((-0.5,),)),
+                         ), "GlobalPhase": (("global_phase", ((-1,),)),
+                                            ), "IsingXY": (("xx_plus_yy", ((-1,), (0,))),
+                                                           ), "SingleExcitation": (("givens", ((-0.5,),)),),
+}
 _Preparation = qml.operation.StatePrepBase
-_Gate = tuple[Any, tuple[int, ...], tuple[tuple[float, ...], ...], tuple[int, ...]]  # gate, targets, coefficients of parameters, controls
+# gate, targets, coefficients of parameters, controls
+_Gate = tuple[Any, tuple[int, ...], tuple[tuple[float, ...], ...], tuple[int, ...]]
 
 
 def _gates(op: Any, qubit: Callable[[Any], int]) -> list[_Gate] | None:
@@ -78,7 +84,8 @@ def _controlled(op: Any, qubit: Callable[[Any], int]) -> list[_Gate] | None:
     if body is None:
         return None
     controls = tuple(qubit(w) for w in op.control_wires)
-    flips: list[_Gate] = [(resolve("x")[1], (c,), (), ()) for c, on in zip(controls, op.control_values, strict=True) if not on]
+    flips: list[_Gate] = [(resolve("x")[1], (c,), (), ()) for c,
+                          on in zip(controls, op.control_values, strict=True) if not on]
     inner: list[_Gate] = []
     for gate, targets, coefficients, more in body:
         if not targets:  # a global phase is one of the controls'
@@ -109,7 +116,9 @@ def can_run(op: Any) -> bool:
     """Whether the simulator knows the operator. (A preparation at the beginning is taken without asking.)"""
     if isinstance(op, _Preparation):
         return False
-    return op.name in _SAME or op.name in _SEQUENCES or _gates(op, lambda wire: abs(hash(wire)) % 1009 + 1009 * op.wires.index(wire)) is not None
+    return op.name in _SAME or op.name in _SEQUENCES or _gates(
+        op, lambda wire: abs(hash(wire)) % 1009 + 1009 * op.wires.index(wire)
+    ) is not None
 
 
 def can_differentiate(op: Any) -> bool:
@@ -173,7 +182,8 @@ def _structure(op: Any) -> Any:
     """What distinguishes operators of one name on the same wires."""
     base = getattr(op, "base", None)
     if base is not None:
-        return (base.name, base.wires.labels, tuple(getattr(op, "control_values", ())), base.hyperparameters.get("pauli_word"), _structure(base))
+        return (base.name, base.wires.labels, tuple(getattr(op, "control_values", ())),
+                base.hyperparameters.get("pauli_word"), _structure(base))
     return np.asarray(op.matrix()).tobytes() if not op.parameters and op.has_matrix else None
 
 
@@ -188,5 +198,6 @@ def pauli_sum(sentence: Any, num_wires: int) -> PauliSum:
     """A PennyLane `PauliSentence` as a Pauli sum on our qubits."""
     terms = []
     for word, coefficient in sentence.items():
-        terms.append((" ".join(f"{p}{num_wires - 1 - w}" for w, p in word.items() if p != "I"), complex(coefficient).real))
+        terms.append((" ".join(f"{p}{num_wires - 1 - w}" for w, p in word.items() if p != "I"),
+                      complex(coefficient).real))
     return PauliSum(terms or [("", 0.0)])

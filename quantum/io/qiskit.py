@@ -29,7 +29,8 @@ def from_qiskit(circuit: Any) -> Circuit:
     """A Qiskit `QuantumCircuit` as a circuit, global phase included.
 
     Gates that we do not have are replaced by their definition or matrix. `if_else` is kept as conditions. Parameters
-    must occur in linear expressions. They come in the order in which they appear, or that which `to_qiskit` left in the metadata.
+    must occur in linear expressions. They come in the order in which they appear, or that which `to_qiskit` left in the
+    metadata.
 
     Raises
     ------
@@ -76,12 +77,16 @@ def _branch(new: Circuit, item: Any, wires: Sequence[int], clbits: dict[Any, int
     try:
         target, value = item.operation.condition
     except TypeError:
-        raise CircuitError("from_qiskit: if_else of an expression cannot be read (a bit or register and a value can)") from None
+        raise CircuitError(
+            "from_qiskit: if_else of an expression cannot be read (a bit or register and a value can)"
+        ) from None
     of = [clbits[c] for c in target] if hasattr(target, "__iter__") else [clbits[target]]
     wanted = {c: int(value) >> k & 1 for k, c in enumerate(of)}
     then, otherwise = item.operation.params
     if otherwise is not None and len(of) != 1:
-        raise CircuitError("from_qiskit: else needs a condition on one bit (the opposite of several bits is no condition)")
+        raise CircuitError(
+            "from_qiskit: else needs a condition on one bit (the opposite of several bits is no condition)"
+        )
     for block, these in ((then, wanted), (otherwise, {c: 1 - v for c, v in wanted.items()})):
         if block is None or any(bits.get(c, v) != v for c, v in these.items()):
             continue
@@ -178,7 +183,9 @@ def to_qiskit(circuit: Circuit) -> Any:
     def value(p: float | Linear) -> Any:
         return sum((c * parameters[n] for n, c in p.terms), p.constant) if type(p) is Linear else p
 
-    keep = lambda i: _THEIRS.get(i.gate.name, i.gate.name) in standard and i.qubits != () or i.gate.constant is not None or _is_rv(i)
+    keep = lambda i: _THEIRS.get(
+        i.gate.name, i.gate.name
+    ) in standard and i.qubits != () or i.gate.constant is not None or _is_rv(i)
     new = QuantumCircuit(circuit.num_qubits, circuit.num_clbits)
     for instruction in circuit:
         if not isinstance(instruction.gate, Gate) and instruction.gate not in (MEASURE, RESET, BARRIER):
@@ -236,6 +243,8 @@ def _append(new: Any, i: Instruction, params: list[Any], standard: dict[str, Any
     if known:
         gate = standard[shorthand].base_class(*params)
     else:
-        gate = standard[name].base_class(*params) if name in standard else UnitaryGate(np.array(i.gate.constant), label=i.gate.name)
+        gate = standard[name].base_class(*params) if name in standard else UnitaryGate(
+            np.array(i.gate.constant), label=i.gate.name
+        )
         gate = gate.control(len(i.controls), annotated=False) if i.controls else gate
     new.append(gate, [*i.controls, *i.qubits])

@@ -13,13 +13,17 @@ from ..errors import ChannelError
 __all__ = ["Channel", "pauli_strings"]
 
 _TOLERANCE = 1e-10
-_LETTERS = np.array([[[1, 0], [0, 1]], [[0, 1], [1, 0]], [[1, 0], [0, -1]], [[0, -1j], [1j, 0]]])  # I X Z Y: digit = x + 2 z
+# I X Z Y: digit = x + 2 z
+_LETTERS = np.array([[[1, 0], [0, 1]], [[0, 1], [1, 0]], [[1, 0], [0, -1]], [[0, -1j], [1j, 0]]])
 _MOST_QUBITS = 5  # whose matrices are still of a reasonable size: 4**5 Pauli strings of 32 x 32
 
 
 @functools.cache
 def pauli_strings(num_qubits: int) -> np.ndarray:
-    """All Pauli strings (4**q, 2**q, 2**q). Digit k (base 4) of an index is the letter on qubit k: 0 I, 1 X, 2 Z, 3 Y."""
+    """All Pauli strings (4**q, 2**q, 2**q).
+
+    Digit k (base 4) of an index is the letter on qubit k: 0 I, 1 X, 2 Z, 3 Y.
+    """
     strings = np.ones((1, 1, 1), complex)
     for _ in range(num_qubits):
         strings = np.einsum("aij,bkl->abikjl", _LETTERS, strings).reshape(4 * len(strings), 2 * strings.shape[1], -1)
@@ -46,7 +50,8 @@ class Channel:
 
     References
     ----------
-    M. A. Nielsen, I. L. Chuang, Quantum Computation and Quantum Information, section 8.2.3, doi:10.1017/CBO9780511976667.
+    M. A. Nielsen, I. L. Chuang, Quantum Computation and Quantum Information, section 8.2.3,
+    doi:10.1017/CBO9780511976667.
 
     Examples
     --------
@@ -66,7 +71,9 @@ class Channel:
         except (TypeError, ValueError):
             raise ChannelError(f"{name}: Kraus operators must be matrices of one size, got {kraus!r}") from None
         if operators.ndim != 3 or not len(operators) or operators.shape[1] != operators.shape[2]:
-            raise ChannelError(f"{name}: Kraus operators must be square matrices of one size, got an array of shape {operators.shape}")
+            raise ChannelError(
+                f"{name}: Kraus operators must be square matrices of one size, got an array of shape {operators.shape}"
+            )
         size = operators.shape[1]
         if size < 2 or size & (size - 1):
             raise ChannelError(f"{name}: Kraus operators must be of size 2**q, got {size}")
@@ -74,7 +81,9 @@ class Channel:
             raise ChannelError(f"{name}: Kraus operators must be finite")
         deviation = np.abs(np.einsum("kji,kjl->il", operators.conj(), operators) - np.eye(size)).max()
         if deviation > _TOLERANCE:
-            raise ChannelError(f"{name}: a channel must preserve the trace, but sum K^dagger K differs from 1 by {deviation:.3g}")
+            raise ChannelError(
+                f"{name}: a channel must preserve the trace, but sum K^dagger K differs from 1 by {deviation:.3g}"
+            )
         self.name, self.num_qubits, self.label = name, size.bit_length() - 1, name
         self._kraus: Any = _frozen(operators[np.abs(operators).max((1, 2)) > 0])
         self._pauli: Any = None
@@ -110,14 +119,17 @@ class Channel:
         """The Kraus operators (m, 2**q, 2**q)."""
         if self._kraus is None:
             if self.num_qubits > _MOST_QUBITS:
-                raise ChannelError(f"{self.name}: matrices of a channel on {self.num_qubits} qubits are too large (at most {_MOST_QUBITS})")
+                raise ChannelError(f"{self.name}: matrices of a channel on {self.num_qubits} qubits are too large (at "
+                                   f"most {_MOST_QUBITS})")
             used = np.flatnonzero(self._pauli)
             self._kraus = _frozen(np.sqrt(self._pauli[used])[:, None, None] * pauli_strings(self.num_qubits)[used])
         return self._kraus
 
     @functools.cached_property
     def mixture(self) -> tuple[np.ndarray, np.ndarray] | None:
-        """(m,) probabilities and (m, 2**q, 2**q) unitaries if every Kraus operator is proportional to a unitary, else None."""
+        """(m,) probabilities and (m, 2**q, 2**q) unitaries if every Kraus operator is proportional to a unitary, else
+        None.
+        """
         k = self.kraus
         squares = np.einsum("kji,kjl->kil", k.conj(), k)
         p = squares[:, 0, 0].real
@@ -151,14 +163,17 @@ class Channel:
     def then(self, other: Channel, name: str | None = None) -> Channel:
         """The channel that is this one followed by `other`, on the same qubits."""
         if other.num_qubits != self.num_qubits:
-            raise ChannelError(f"then: both channels must be on as many qubits, got {self.num_qubits} and {other.num_qubits}")
+            raise ChannelError(
+                f"then: both channels must be on as many qubits, got {self.num_qubits} and {other.num_qubits}"
+            )
         products = np.einsum("aij,bjk->abik", other.kraus, self.kraus).reshape(-1, *self.kraus.shape[1:])
         return Channel(name or f"{self.name}+{other.name}", _fewest(products))
 
     def tensor(self, other: Channel, name: str | None = None) -> Channel:
         """The channel that is this one on the first qubits and `other` on those after them."""
         size = self.kraus.shape[1] * other.kraus.shape[1]
-        return Channel(name or f"{self.name}*{other.name}", np.einsum("aij,bkl->abkilj", self.kraus, other.kraus).reshape(-1, size, size))
+        return Channel(name or f"{self.name}*{other.name}",
+                       np.einsum("aij,bkl->abkilj", self.kraus, other.kraus).reshape(-1, size, size))
 
     def __call__(self, rho: np.ndarray) -> np.ndarray:
         """The density matrix (2**q, 2**q) after it."""
@@ -188,7 +203,9 @@ def _frozen(array: np.ndarray) -> np.ndarray:
 
 
 def transfer_matrix(kraus: np.ndarray) -> np.ndarray:
-    """Real Pauli transfer matrix (4**q, 4**q) of the map rho -> sum K rho K^dagger, which need not preserve the trace."""
+    """Real Pauli transfer matrix (4**q, 4**q) of the map rho -> sum K rho K^dagger, which need not preserve the
+    trace.
+    """
     strings = pauli_strings(kraus.shape[-1].bit_length() - 1)
     images = np.einsum("kij,tjl,kml->tim", kraus, strings, kraus.conj(), optimize=True)
     return np.einsum("sij,tji->st", strings, images, optimize=True).real / kraus.shape[-1]

@@ -1,4 +1,7 @@
-"""The standard channels. Each is a function that makes a `Channel`, and a method of `Circuit` (numbers first, then qubits)."""
+"""The standard channels.
+
+Each is a function that makes a `Channel`, and a method of `Circuit` (numbers first, then qubits).
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ from .channel import Channel, kraus_of_choi
 __all__ = [
     "CHANNELS", "amplitude_damping", "bit_flip", "bit_phase_flip", "depolarizing", "generalized_amplitude_damping", "kraus", "make",
     "pauli_channel", "pauli_depolarizing", "phase_damping", "phase_flip", "register_channel", "thermal_relaxation",
-]  # fmt: skip
+]
 
 
 class _Maker(NamedTuple):
@@ -58,7 +61,8 @@ def make(name: str, arguments: Sequence[Any], num_qubits: int, **options: Any) -
     """The registered channel `name` with these arguments, on that many qubits; what methods of `Circuit` call."""
     maker = CHANNELS[name]
     if len(arguments) != maker.arguments or num_qubits < 1:
-        raise ChannelError(f"{name}: {maker.arguments} numbers and then qubits are needed, got {len(arguments)} numbers and {num_qubits} qubits")
+        raise ChannelError(f"{name}: {maker.arguments} numbers and then qubits are needed, got {len(arguments)} "
+                           f"numbers and {num_qubits} qubits")
     return maker.function(*arguments, **options, **({"num_qubits": num_qubits} if maker.sized else {}))
 
 
@@ -116,10 +120,11 @@ def bit_phase_flip(p: float) -> Channel:
 
 @register_channel(1, sized=True)
 def depolarizing(p: float, num_qubits: int = 1) -> Channel:
-    """With probability `p` the qubits are lost: rho -> (1 - p) rho + p Tr(rho) 1/2**q (Nielsen and Chuang, section 8.3.4).
+    """With probability `p` the qubits are lost: rho -> (1 - p) rho + p Tr(rho) 1/2**q (Nielsen and Chuang, section
+    8.3.4).
 
-    This is Qiskit's and MindQuantum's convention. Pauli strings other than 1 then have probability p/4**q each, and p may
-    be up to 4**q/(4**q - 1). For the convention of Cirq, PennyLane and qulacs see `pauli_depolarizing`.
+    This is Qiskit's and MindQuantum's convention. Pauli strings other than 1 then have probability p/4**q each, and p
+    may be up to 4**q/(4**q - 1). For the convention of Cirq, PennyLane and qulacs see `pauli_depolarizing`.
 
     Parameters
     ----------
@@ -166,7 +171,8 @@ def pauli_channel(probabilities: Mapping[str, float], num_qubits: int | None = N
     Parameters
     ----------
     probabilities : dict
-        Letters, one a qubit, the first for the first qubit (`{"X": 0.1, "Z": 0.05}`, `{"XI": 0.1, "ZZ": 0.2}`), to probabilities.
+        Letters, one a qubit, the first for the first qubit (`{"X": 0.1, "Z": 0.05}`, `{"XI": 0.1, "ZZ": 0.2}`), to
+        probabilities.
     num_qubits : int, optional
         Checked against the letters.
 
@@ -185,10 +191,12 @@ def pauli_channel(probabilities: Mapping[str, float], num_qubits: int | None = N
     lengths = {len(s) for s in probabilities}
     q = num_qubits or max(lengths, default=0)
     if not probabilities or lengths != {q} or any(set(s) - set("IXYZ") for s in probabilities):
-        raise ChannelError(f"pauli_channel: keys must be strings of {q or 'as many'} letters I, X, Y, Z as qubits, got {list(probabilities)}")
+        raise ChannelError(f"pauli_channel: keys must be strings of {q or 'as many'} letters I, X, Y, Z as qubits, got "
+                           f"{list(probabilities)}")
     p = np.zeros(4**q)
     for string, value in probabilities.items():
-        p[sum("IXZY".index(letter) << 2 * k for k, letter in enumerate(string))] += _probability("pauli_channel", value, what=string)
+        p[sum("IXZY".index(letter) << 2 * k for k,
+              letter in enumerate(string))] += _probability("pauli_channel", value, what=string)
     if p.sum() > 1 + 1e-10:
         raise ChannelError(f"pauli_channel: probabilities must sum to at most 1, got {p.sum():.12g}")
     p[0] += max(1.0 - p.sum(), 0.0)

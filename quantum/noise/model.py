@@ -30,8 +30,8 @@ class _Rule(NamedTuple):
 class NoiseModel:
     """Channels by gate and qubits, relaxation in time, and readout errors; `circuit.with_noise(model)` puts them in.
 
-    A gate on more qubits than the model's channels on several qubits is refused, since part of its noise would be missing:
-    decompose the circuit, add a channel of the gate's width, or name the gate in a rule of its own.
+    A gate on more qubits than the model's channels on several qubits is refused, since part of its noise would be
+    missing: decompose the circuit, add a channel of the gate's width, or name the gate in a rule of its own.
 
     Examples
     --------
@@ -50,18 +50,19 @@ class NoiseModel:
         self._readout: dict[int | None, ReadoutError] = {}
 
     def add(self, channel: Channel, gates: str | Iterable[str] | None = None, qubits: int | Sequence[int] | None = None,
-            *, before: bool = False) -> NoiseModel:  # fmt: skip
+            *, before: bool = False) -> NoiseModel:
         """Let `channel` act with gates; rules act in the order in which they were added.
 
         Parameters
         ----------
         channel : Channel
-            On one qubit: it acts on each of the gate's qubits. On k qubits: on the qubits of gates that have k, controls first; it
-            means nothing to gates on fewer.
+            On one qubit: it acts on each of the gate's qubits. On k qubits: on the qubits of gates that have k,
+            controls first; it means nothing to gates on fewer.
         gates : str or iterable of str, optional
             Names of gates (`"cx"`, `"rz"`), `"measure"` or `"reset"`; every gate when left out.
         qubits : int or sequence of int, optional
-            For a channel on one qubit, the qubits it acts on; else the gate's qubits, controls first. All when left out.
+            For a channel on one qubit, the qubits it acts on; else the gate's qubits, controls first. All when left
+            out.
         before : bool
             Whether it acts before the gate, not after it.
 
@@ -81,11 +82,14 @@ class NoiseModel:
             raise ChannelError(f"NoiseModel.add: a Channel is needed, got {channel!r}")
         places = (qubits,) if isinstance(qubits, (int, np.integer)) else None if qubits is None else tuple(qubits)
         if places is not None and channel.num_qubits > 1 and len(places) != channel.num_qubits:
-            raise ChannelError(f"NoiseModel.add: {channel.name} acts on {channel.num_qubits} qubits, got {len(places)}: {list(places)}")
+            raise ChannelError(
+                f"NoiseModel.add: {channel.name} acts on {channel.num_qubits} qubits, got {len(places)}: {list(places)}"
+            )
         self._rules.append(_Rule(channel, None if gates is None else _kinds(gates), places, before))
         return self
 
-    def relaxation(self, t1: Any, t2: Any, durations: Mapping[str, float], *, excited_population: Any = 0.0) -> NoiseModel:
+    def relaxation(self, t1: Any, t2: Any, durations: Mapping[str, float], *,
+                   excited_population: Any = 0.0) -> NoiseModel:
         """Let qubits relax during gates and while they wait for others.
 
         Gates start as early as the circuit's order allows; those without a duration take no time.
@@ -106,7 +110,8 @@ class NoiseModel:
         GateError
             If a gate is unknown.
         """
-        t1, t2, excited = (v if isinstance(v, (int, float)) else tuple(float(x) for x in v) for v in (t1, t2, excited_population))
+        t1, t2, excited = (v if isinstance(v, (int, float)) else tuple(float(x) for x in v)
+                           for v in (t1, t2, excited_population))
         for q in range(max(len(v) if isinstance(v, tuple) else 1 for v in (t1, t2, excited))):
             for time in durations.values():
                 thermal_relaxation(_of(t1, q), _of(t2, q), time, _of(excited, q))  # says what is wrong
@@ -123,7 +128,9 @@ class NoiseModel:
         """
         if not isinstance(error, ReadoutError):
             raise ChannelError(f"NoiseModel.readout: a ReadoutError is needed, got {error!r}")
-        self._readout.update((q, error) for q in ([None] if qubits is None else [qubits] if isinstance(qubits, (int, np.integer)) else qubits))
+        self._readout.update((q,
+                              error) for q in ([None] if qubits is None else [qubits]
+                                               if isinstance(qubits, (int, np.integer)) else qubits))
         return self
 
     def __repr__(self) -> str:
@@ -137,12 +144,14 @@ class NoiseModel:
         Raises
         ------
         ChannelError
-            If a channel and a gate that was named for it have different numbers of qubits, or a gate is wider than the channels
-            on several qubits that act with every gate.
+            If a channel and a gate that was named for it have different numbers of qubits, or a gate is wider than the
+            channels on several qubits that act with every gate.
         """
         for value in self._relaxation or ():
             if isinstance(value, tuple) and len(value) < circuit.num_qubits:
-                raise ChannelError(f"with_noise: relaxation needs a number for each of {circuit.num_qubits} qubits, got {len(value)}")
+                raise ChannelError(
+                    f"with_noise: relaxation needs a number for each of {circuit.num_qubits} qubits, got {len(value)}"
+                )
         out: list[Instruction] = []
         time = [0.0] * circuit.num_qubits
         for i in circuit:
@@ -161,11 +170,14 @@ class NoiseModel:
     def _check_width(self, i: Instruction, wires: tuple[int, ...]) -> None:
         """Refuse a gate that is wider than the channels that act with every gate, and has none of its own."""
         acting = [r for r in self._rules if _matches(r.gates, i)]
-        narrow = [r for r in acting if 1 < r.channel.num_qubits < len(wires) and (r.qubits is None or set(r.qubits) <= set(wires))]
+        narrow = [r for r in acting if 1 < r.channel.num_qubits < len(wires)
+                  and (r.qubits is None or set(r.qubits) <= set(wires))]
         if narrow and all(r.gates is None and r.channel.num_qubits != len(wires) for r in acting):
             raise ChannelError(
-                f"with_noise: {narrow[0].channel.name} acts on {narrow[0].channel.num_qubits} qubits, but {'c' * len(i.controls)}{i.gate.name} on "
-                f"{len(wires)}: {list(wires)} (decompose the circuit, as in quantum.decompose(circuit, ['u', 'cx']), or add a channel for this gate)"
+                f"with_noise: {narrow[0].channel.name} acts on {narrow[0].channel.num_qubits} qubits, but "
+                f"{'c' * len(i.controls)}{i.gate.name} on "
+                f"{len(wires)}: {list(wires)} (decompose the circuit, as in quantum.decompose(circuit, ['u', 'cx']), "
+                f"or add a channel for this gate)"
             )
 
     def _noise(self, i: Instruction, wires: tuple[int, ...], before: bool) -> list[Instruction]:
@@ -175,15 +187,18 @@ class NoiseModel:
                 continue
             k = rule.channel.num_qubits
             if k == 1:
-                found += [Instruction(rule.channel, (q,), condition=i.condition) for q in wires if rule.qubits is None or q in rule.qubits]
+                found += [Instruction(rule.channel, (q,),
+                                      condition=i.condition) for q in wires if rule.qubits is None or q in rule.qubits]
             elif k == len(wires):
                 if rule.qubits is None or rule.qubits == wires:
                     found.append(Instruction(rule.channel, wires, condition=i.condition))
             elif rule.gates is not None:
-                raise ChannelError(f"with_noise: {rule.channel.name} acts on {k} qubits, but {i.gate.name} on {len(wires)}: {list(wires)}")
+                raise ChannelError(f"with_noise: {rule.channel.name} acts on {k} qubits, but {i.gate.name} on "
+                                   f"{len(wires)}: {list(wires)}")
         return found
 
-    def _relax(self, i: Instruction, wires: tuple[int, ...], time: list[float]) -> tuple[list[Instruction], list[Instruction]]:
+    def _relax(self, i: Instruction, wires: tuple[int, ...],
+               time: list[float]) -> tuple[list[Instruction], list[Instruction]]:
         """Relaxation of those that wait for the others, and of all during the gate."""
         if self._relaxation is None:
             return [], []
@@ -217,5 +232,7 @@ def _of(value: float | tuple[float, ...], q: int) -> float:
     if not isinstance(value, tuple):
         return value
     if q >= len(value):
-        raise ChannelError(f"NoiseModel.relaxation: as many numbers for each qubit are needed, got {len(value)} where another has more")
+        raise ChannelError(
+            f"NoiseModel.relaxation: as many numbers for each qubit are needed, got {len(value)} where another has more"
+        )
     return value[q]

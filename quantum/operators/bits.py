@@ -25,7 +25,8 @@ def pack(flags: np.ndarray) -> np.ndarray:
 
 def unpack(rows: np.ndarray, num_qubits: int) -> np.ndarray:
     """Rows of words as rows of flags, (rows, num_qubits) bool."""
-    flags = np.unpackbits(np.ascontiguousarray(rows.astype("<u8")).view(np.uint8), axis=1, bitorder="little").astype(bool)
+    flags = np.unpackbits(np.ascontiguousarray(rows.astype("<u8")).view(np.uint8), axis=1,
+                          bitorder="little").astype(bool)
     return np.pad(flags, ((0, 0), (0, max(0, num_qubits - flags.shape[1]))))[:, :num_qubits]
 
 
@@ -78,9 +79,12 @@ def _trim(x: np.ndarray, z: np.ndarray) -> tuple[np.ndarray, np.ndarray, int]:
 
 
 def order(columns: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-    """A permutation that sorts rows by their columns of numbers, the first counting most, and which sorted rows differ from the one before."""
+    """A permutation that sorts rows by their columns of numbers, the first counting most, and which sorted rows differ
+    from the one before.
+    """
     key = columns[0]
-    permutation = np.arange(len(key)) if (key[1:] >= key[:-1]).all() else np.argsort(key)  # numpy sorts one key with vector instructions
+    # numpy sorts one key with vector instructions
+    permutation = np.arange(len(key)) if (key[1:] >= key[:-1]).all() else np.argsort(key)
     same = np.diff(key[permutation]) == 0
     if len(columns) > 1 and same.any():  # the rest only where the first key leaves rows in a tie
         tied = np.flatnonzero(np.append(same, False) | np.insert(same, 0, False))

@@ -21,7 +21,8 @@ def from_openfermion(operator: Any) -> list[tuple[str, complex]]:
     if not isinstance(terms := getattr(operator, "terms", None), dict):
         raise OperatorError(f"from_openfermion: a QubitOperator is needed, got {type(operator).__name__}")
     if not all(isinstance(letter, str) for term in terms for _, letter in term):
-        raise OperatorError("from_openfermion: a QubitOperator is needed, got products of creation and annihilation operators (map them to qubits)")
+        raise OperatorError("from_openfermion: a QubitOperator is needed, got products of creation and annihilation "
+                            "operators (map them to qubits)")
     return [(" ".join(f"{letter}{q}" for q, letter in term), c) for term, c in terms.items()]
 
 
@@ -38,7 +39,9 @@ def from_qiskit(operator: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     try:
         x, z, coefficients = operator.paulis.x, operator.paulis.z, np.asarray(operator.coeffs, complex)
     except (AttributeError, TypeError, ValueError):
-        raise OperatorError(f"from_qiskit: a SparsePauliOp with numbers for coefficients is needed, got {type(operator).__name__}") from None
+        raise OperatorError(
+            f"from_qiskit: a SparsePauliOp with numbers for coefficients is needed, got {type(operator).__name__}"
+        ) from None
     return bits.pack(x), bits.pack(z), coefficients
 
 
@@ -47,5 +50,6 @@ def to_qiskit(operator: PauliSum, num_qubits: int) -> Any:
     if num_qubits < operator.num_qubits:
         raise OperatorError(f"to_qiskit: the sum acts on {operator.num_qubits} qubits, got num_qubits={num_qubits}")
     info = load("qiskit.quantum_info", "quantum", "to_qiskit")
-    x, z, c = (operator.x, operator.z, operator.coefficients) if len(operator) else (np.zeros((1, 1), np.uint64),) * 2 + (np.zeros(1),)
+    x, z, c = (operator.x, operator.z,
+               operator.coefficients) if len(operator) else (np.zeros((1, 1), np.uint64),) * 2 + (np.zeros(1),)
     return info.SparsePauliOp(info.PauliList.from_symplectic(bits.unpack(z, num_qubits), bits.unpack(x, num_qubits)), c)

@@ -22,14 +22,14 @@ Term = tuple[tuple[int, bool], ...]
 class FermionOperator:
     """A sum of products of creation (`"2^"`) and annihilation (`"2"`) operators with complex coefficients.
 
-    Products are kept as they are written; `normal_ordered` brings them into one form, in which equal operators are equal.
-    It never changes: arithmetic gives new operators.
+    Products are kept as they are written; `normal_ordered` brings them into one form, in which equal operators are
+    equal. It never changes: arithmetic gives new operators.
 
     Parameters
     ----------
     terms : str, mapping, iterable of pairs, number or FermionOperator, optional
-        One product `"2^ 0"`, a sum with products in brackets `"0.5 [2^ 0] - 1.2 [3^ 1^ 1 0] + 2 []"`, `{"2^ 0": 0.5}`, or
-        `[("2^ 0", 0.5)]`; `""` is the identity. Zero when left out.
+        One product `"2^ 0"`, a sum with products in brackets `"0.5 [2^ 0] - 1.2 [3^ 1^ 1 0] + 2 []"`, `{"2^ 0": 0.5}`,
+        or `[("2^ 0", 0.5)]`; `""` is the identity. Zero when left out.
 
     Raises
     ------
@@ -51,7 +51,8 @@ class FermionOperator:
     __array_ufunc__ = None
     terms: dict[Term, complex]
 
-    def __init__(self, terms: str | Mapping[str, complex] | Iterable[tuple[str, complex]] | complex | FermionOperator | None = None):
+    def __init__(self, terms: str | Mapping[str, complex] | Iterable[tuple[str, complex]] | complex | FermionOperator
+                 | None = None):
         if isinstance(terms, FermionOperator):
             pairs: Iterable[tuple[Term, complex]] = terms.terms.items()
         elif terms is None:
@@ -62,7 +63,9 @@ class FermionOperator:
             pairs = [((), _number(terms))]
         else:
             if not isinstance(terms, Iterable):
-                raise OperatorError(f"FermionOperator: text, a mapping or pairs (product, coefficient) are needed, got {terms!r}")
+                raise OperatorError(
+                    f"FermionOperator: text, a mapping or pairs (product, coefficient) are needed, got {terms!r}"
+                )
             pairs = [_pair(pair) for pair in (terms.items() if isinstance(terms, Mapping) else terms)]
         self.terms = _sum(pairs)
 
@@ -73,7 +76,8 @@ class FermionOperator:
         return new
 
     @classmethod
-    def from_integrals(cls, one_body: np.ndarray, two_body: np.ndarray, constant: float = 0.0, *, spin_orbitals: bool = False) -> FermionOperator:
+    def from_integrals(cls, one_body: np.ndarray, two_body: np.ndarray, constant: float = 0.0, *,
+                       spin_orbitals: bool = False) -> FermionOperator:
         """The Hamiltonian sum h_pq a_p^dagger a_q + 1/2 sum (pq|rs) a_p^dagger a_r^dagger a_s a_q + constant.
 
         Parameters
@@ -85,8 +89,8 @@ class FermionOperator:
         constant : float
             Such as the repulsion of the nuclei.
         spin_orbitals : bool
-            The arrays are over spin orbitals; otherwise over spatial ones, of which orbital p with spin up is mode 2 p and with
-            spin down mode 2 p + 1.
+            The arrays are over spin orbitals; otherwise over spatial ones, of which orbital p with spin up is mode 2 p
+            and with spin down mode 2 p + 1.
 
         Raises
         ------
@@ -98,7 +102,8 @@ class FermionOperator:
         pairs: list[tuple[Term, complex]] = [((), complex(constant))] if constant else []
         for modes, creates, coefficients in ladders(one_body, two_body, spin_orbitals):
             pattern = creates[0].tolist() if len(creates) else []
-            pairs += [(tuple(zip(m, pattern, strict=True)), c) for m, c in zip(modes.tolist(), coefficients.tolist(), strict=True)]
+            pairs += [(tuple(zip(m, pattern, strict=True)), c) for m,
+                      c in zip(modes.tolist(), coefficients.tolist(), strict=True)]
         return cls._of(pairs)
 
     # -- what is in it ----------------------------------------------------------------------------------------------
@@ -129,7 +134,9 @@ class FermionOperator:
 
     def __add__(self, other: Any) -> FermionOperator:
         other = _operand(other)
-        return NotImplemented if other is NotImplemented else FermionOperator._of([*self.terms.items(), *other.terms.items()])
+        return NotImplemented if other is NotImplemented else FermionOperator._of(
+            [*self.terms.items(), *other.terms.items()]
+        )
 
     def __mul__(self, other: Any) -> FermionOperator:
         other = _operand(other)
@@ -168,14 +175,17 @@ class FermionOperator:
 
     def adjoint(self) -> FermionOperator:
         """The Hermitian conjugate."""
-        return FermionOperator._of((tuple((p, not up) for p, up in reversed(t)), c.conjugate()) for t, c in self.terms.items())
+        return FermionOperator._of((tuple((p, not up) for p, up in reversed(t)), c.conjugate()) for t,
+                                   c in self.terms.items())
 
     def commutator(self, other: FermionOperator) -> FermionOperator:
         """`self other - other self`, normal ordered."""
         return (self * other - other * self).normal_ordered()
 
     def normal_ordered(self) -> FermionOperator:
-        """The same operator with creation operators first and modes falling in both halves; vanishing products are dropped."""
+        """The same operator with creation operators first and modes falling in both halves; vanishing products are
+        dropped.
+        """
         done: dict[Term, complex] = {}
         todo = list(self.terms.items())
         while todo:
@@ -269,7 +279,9 @@ def spin_squared(num_modes: int) -> FermionOperator:
 
 
 def _order(term: Term) -> tuple[Term | None, int, list[tuple[Term, int]]]:
-    """Insertion sort of one product: itself ordered (None: it vanishes), its sign, and what each swap of a_p a_p^dagger leaves."""
+    """Insertion sort of one product: itself ordered (None: it vanishes), its sign, and what each swap of a_p a_p^dagger
+    leaves.
+    """
     ops, sign, left = list(term), 1, []
     for i in range(1, len(ops)):
         j = i
@@ -288,7 +300,9 @@ def _sum(pairs: Iterable[tuple[Term, complex]]) -> dict[Term, complex]:
     for term, c in pairs:
         total[term] = total.get(term, 0j) + c
     if not np.isfinite(np.fromiter(total.values(), complex, len(total))).all():
-        raise OperatorError(f"FermionOperator: coefficients must be finite, got {[c for c in total.values() if not np.isfinite(c)][0]}")
+        raise OperatorError(
+            f"FermionOperator: coefficients must be finite, got {[c for c in total.values() if not np.isfinite(c)][0]}"
+        )
     return {t: c for t, c in total.items() if c}
 
 
@@ -328,7 +342,8 @@ def _product(text: str) -> Term:
     for word in text.split():
         match = _LADDER.fullmatch(word)
         if not match:
-            raise OperatorError(f"FermionOperator: a product must be such as '2^ 0' (mode 2 created, 0 annihilated), got {word!r} in {text!r}")
+            raise OperatorError(f"FermionOperator: a product must be such as '2^ 0' (mode 2 created, 0 annihilated), "
+                                f"got {word!r} in {text!r}")
         found.append((int(match[1]), bool(match[2])))
     return tuple(found)
 
@@ -342,7 +357,8 @@ def _parse(text: str) -> list[tuple[Term, complex]]:
         match = _BRACKET.match(text, place)
         number = parse_number(match[2]) if match else None
         if match is None or number is None or (terms and not match[1]):
-            raise OperatorError(f"FermionOperator: a term such as '+ 0.5 [2^ 0]' must stand here, got {text[place : place + 16]!r} at position {place}")
+            raise OperatorError(f"FermionOperator: a term such as '+ 0.5 [2^ 0]' must stand here, got "
+                                f"{text[place : place + 16]!r} at position {place}")
         terms.append((_product(match[3]), -number if match[1] == "-" else number))
         place = match.end()
     return terms

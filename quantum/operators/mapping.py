@@ -4,13 +4,13 @@ An encoding stores b = B n (mod 2) of the occupations n, B an invertible matrix 
 
     a_p = X^U Z^S (1 - Z^N) / 2,    a_p^dagger = X^U Z^S (1 + Z^N) / 2,
 
-with U the stored bits that change with n_p (column p of B), N those whose sum is n_p (row p of B^-1), and S those whose sum
-is n_0 + ... + n_(p-1) (the sum of the rows of B^-1 before p). The mappings differ in B alone.
+with U the stored bits that change with n_p (column p of B), N those whose sum is n_p (row p of B^-1), and S those whose
+sum is n_0 + ... + n_(p-1) (the sum of the rows of B^-1 before p). The mappings differ in B alone.
 
 References
 ----------
-.. [1] J. T. Seeley, M. J. Richard, P. J. Love, The Bravyi-Kitaev transformation for quantum computation of electronic structure, J. Chem.
-   Phys. 137, 224109 (2012). doi:10.1063/1.4768229
+.. [1] J. T. Seeley, M. J. Richard, P. J. Love, The Bravyi-Kitaev transformation for quantum computation of electronic
+   structure, J. Chem. Phys. 137, 224109 (2012). doi:10.1063/1.4768229
 """
 
 from __future__ import annotations
@@ -46,7 +46,9 @@ def _parity(n: int) -> np.ndarray:
 
 
 def _fenwick(n: int) -> np.ndarray:
-    """Bit i - 1 is the sum of occupations i - (lowest set bit of i) to i - 1: the tree of partial sums of Fenwick (1994)."""
+    """Bit i - 1 is the sum of occupations i - (lowest set bit of i) to i - 1: the tree of partial sums of Fenwick
+    (1994).
+    """
     b = np.zeros((n, n), np.uint8)
     for i in range(1, n + 1):
         b[i - 1, i - (i & -i) : i] = 1
@@ -54,7 +56,8 @@ def _fenwick(n: int) -> np.ndarray:
 
 
 #: Name of a mapping: matrix B for a number of modes.
-MAPPINGS: dict[str, Callable[[int], np.ndarray]] = {"jordan_wigner": _identity, "parity": _parity, "bravyi_kitaev": _fenwick}
+MAPPINGS: dict[str, Callable[[int], np.ndarray]] = {"jordan_wigner": _identity, "parity": _parity,
+                                                    "bravyi_kitaev": _fenwick}
 
 
 def encoding(mapping: str, num_modes: int) -> np.ndarray:
@@ -96,8 +99,9 @@ def encode(ladders: Iterable[Ladders], matrix: np.ndarray) -> PauliSum:
     if len(sums) < 2:
         return sums[0] if sums else PauliSum()
     words = max(s.x.shape[1] for s in sums)
-    return PauliSum.from_arrays(np.concatenate([bits.pad(s.x, words) for s in sums]), np.concatenate([bits.pad(s.z, words) for s in sums]),
-                                np.concatenate([s.coefficients for s in sums]))  # fmt: skip
+    return PauliSum.from_arrays(np.concatenate([bits.pad(s.x, words) for s in sums]),
+                                np.concatenate([bits.pad(s.z, words) for s in sums]),
+                                np.concatenate([s.coefficients for s in sums]))
 
 
 def _encode(modes, creates, coefficients, flip, parity, occupied) -> PauliSum:
@@ -119,7 +123,8 @@ def _encode(modes, creates, coefficients, flip, parity, occupied) -> PauliSum:
 
 
 def reduced_parity(ladders: Iterable[Ladders], num_modes: int, num_electrons: Sequence[int]) -> PauliSum:
-    """The parity mapping with the two qubits left out that hold the parities of alpha electrons and of all electrons [1]_.
+    """The parity mapping with the two qubits left out that hold the parities of alpha electrons and of all electrons
+    [1]_.
 
     Modes of even number are alpha; they come first in the encoding, so that their total parity is one of its bits.
 
@@ -138,8 +143,8 @@ def reduced_parity(ladders: Iterable[Ladders], num_modes: int, num_electrons: Se
 
     References
     ----------
-    .. [1] S. Bravyi, J. M. Gambetta, A. Mezzacapo, K. Temme, Tapering off qubits to simulate fermionic Hamiltonians, arXiv:1701.08213
-       (2017).
+    .. [1] S. Bravyi, J. M. Gambetta, A. Mezzacapo, K. Temme, Tapering off qubits to simulate fermionic Hamiltonians,
+       arXiv:1701.08213 (2017).
     """
     alpha, beta = num_electrons
     if num_modes % 2 or num_modes < 4:
@@ -162,7 +167,9 @@ def _without(gone: int, n: int) -> list[int]:
 
 
 def _sets(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Rows of flags by mode: bits that flip, bits whose sum is the occupation of the modes before, bits whose sum is its own."""
+    """Rows of flags by mode: bits that flip, bits whose sum is the occupation of the modes before, bits whose sum is
+    its own.
+    """
     inverse = _inverse(matrix)
     before = np.zeros_like(inverse)
     before[1:] = np.cumsum(inverse, 0)[:-1] % 2

@@ -27,8 +27,8 @@ class PauliSum:
     Parameters
     ----------
     terms : str, mapping, iterable of pairs, number or PauliSum, optional
-        `"0.5 Z0 Z1 - 1.2 X2"`, `{"Z0 Z1": 0.5}`, `[("Z0 Z1", 0.5)]`; the identity is the empty string (in a sum written as text, a
-        number alone). Zero when left out.
+        `"0.5 Z0 Z1 - 1.2 X2"`, `{"Z0 Z1": 0.5}`, `[("Z0 Z1", 0.5)]`; the identity is the empty string (in a sum written
+        as text, a number alone). Zero when left out.
 
     Raises
     ------
@@ -50,7 +50,8 @@ class PauliSum:
     z: np.ndarray
     coefficients: np.ndarray
 
-    def __init__(self, terms: str | Mapping[str, complex] | Iterable[tuple[str, complex]] | complex | PauliSum | None = None):
+    def __init__(self, terms: str | Mapping[str, complex] | Iterable[tuple[str, complex]] | complex | PauliSum
+                 | None = None):
         if isinstance(terms, PauliSum):
             self._set(terms.x, terms.z, terms.coefficients)
             return
@@ -62,7 +63,9 @@ class PauliSum:
             read = [(0, 0, _number(terms))]
         else:
             if not isinstance(terms, Iterable):
-                raise OperatorError(f"PauliSum: text, a mapping or pairs (string, coefficient) are needed, got {terms!r}")
+                raise OperatorError(
+                    f"PauliSum: text, a mapping or pairs (string, coefficient) are needed, got {terms!r}"
+                )
             read = [_pair(pair) for pair in (terms.items() if isinstance(terms, Mapping) else terms)]
         words = max(1, -(-max((x | z for x, z, _ in read), default=0).bit_length() // 64))
         blank = np.zeros((0, words), np.uint64)
@@ -89,7 +92,8 @@ class PauliSum:
         coefficients = np.array(coefficients, complex)
         if x.ndim != 2 or x.shape != z.shape or coefficients.shape != x.shape[:1]:
             raise OperatorError(
-                f"from_arrays: x and z must be (terms, words), coefficients (terms,), got {x.shape}, {z.shape}, {coefficients.shape}"
+                f"from_arrays: x and z must be (terms, words), coefficients (terms,), got {x.shape}, {z.shape}, "
+                f"{coefficients.shape}"
             )
         new = cls.__new__(cls)
         new._merge(x, z, coefficients)
@@ -99,7 +103,9 @@ class PauliSum:
         with np.errstate(over="ignore", invalid="ignore"):  # said below
             x, z, coefficients = bits.merge(x, z, coefficients + 0.0)  # + 0 makes -0 plain zero
         if not np.isfinite(coefficients).all():
-            raise OperatorError(f"PauliSum: coefficients must be finite, got {coefficients[~np.isfinite(coefficients)][0]}")
+            raise OperatorError(
+                f"PauliSum: coefficients must be finite, got {coefficients[~np.isfinite(coefficients)][0]}"
+            )
         self._set(x, z, coefficients)
 
     def _set(self, x: np.ndarray, z: np.ndarray, coefficients: np.ndarray) -> None:
@@ -124,7 +130,9 @@ class PauliSum:
             yield string_of(x, z), c
 
     def __getitem__(self, key: Any) -> Any:
-        """The coefficient of a string (0 if it has none); the term of that number; the sum of terms of a slice, mask or index array."""
+        """The coefficient of a string (0 if it has none); the term of that number; the sum of terms of a slice, mask or
+        index array.
+        """
         if isinstance(key, str):
             x, z = parse_string(key)
             if max(x, z).bit_length() > 64 * self.x.shape[1]:
@@ -162,7 +170,8 @@ class PauliSum:
         if other is NotImplemented:
             return NotImplemented
         words = max(self.x.shape[1], other.x.shape[1])
-        x, z = (np.concatenate([bits.pad(a, words), bits.pad(b, words)]) for a, b in ((self.x, other.x), (self.z, other.z)))
+        x, z = (np.concatenate([bits.pad(a, words), bits.pad(b, words)]) for a,
+                b in ((self.x, other.x), (self.z, other.z)))
         return PauliSum.from_arrays(x, z, np.concatenate([self.coefficients, other.coefficients]))
 
     def __mul__(self, other: Any) -> PauliSum:
@@ -220,7 +229,9 @@ class PauliSum:
         other = _operand(other)
         if other is NotImplemented:
             return NotImplemented
-        return np.array_equal(self.x, other.x) and np.array_equal(self.z, other.z) and np.array_equal(self.coefficients, other.coefficients)
+        return np.array_equal(self.x, other.x) and np.array_equal(self.z, other.z) and np.array_equal(
+            self.coefficients, other.coefficients
+        )
 
     __hash__ = None
 
@@ -240,7 +251,9 @@ class PauliSum:
         return PauliSum.from_arrays(self.x, self.z, c)
 
     def commutator(self, other: PauliSum) -> PauliSum:
-        """`self other - other self`, exactly zero where they commute: only pairs of terms that do not are multiplied."""
+        """`self other - other self`, exactly zero where they commute: only pairs of terms that do not are
+        multiplied.
+        """
         return self._times(_sum(other, "commutator"), _ANTICOMMUTING) * 2
 
     def anticommutator(self, other: PauliSum) -> PauliSum:
@@ -259,13 +272,13 @@ class PauliSum:
         Parameters
         ----------
         qubit_wise : bool
-            Terms must agree on each qubit that both act on, so that single-qubit rotations before a measurement suffice;
-            otherwise they only have to commute, which gives fewer parts.
+            Terms must agree on each qubit that both act on, so that single-qubit rotations before a measurement
+            suffice; otherwise they only have to commute, which gives fewer parts.
 
         References
         ----------
-        .. [1] O. Crawford et al., Efficient quantum measurement of Pauli operators in the presence of finite sampling error, Quantum 5,
-           385 (2021), "sorted insertion". doi:10.22331/q-2021-01-20-385
+        .. [1] O. Crawford et al., Efficient quantum measurement of Pauli operators in the presence of finite sampling
+           error, Quantum 5, 385 (2021), "sorted insertion". doi:10.22331/q-2021-01-20-385
 
         Examples
         --------
@@ -287,17 +300,22 @@ class PauliSum:
             If there are fewer than `num_qubits` names, or two are equal.
         """
         names = list(qubits)
-        if len(names) < self.num_qubits or len(set(names)) != len(names) or any(not isinstance(q, (int, np.integer)) or q < 0 for q in names):
+        if len(names) < self.num_qubits or len(set(names)) != len(names) or any(not isinstance(q, (int, np.integer))
+                                                                                or q < 0 for q in names):
             raise OperatorError(f"remap: {self.num_qubits} different qubits are needed, got {names}")
         words = max(names, default=0) // 64 + 1
         out = np.zeros((2, len(self), words), np.uint64)
         for old, new in enumerate(names[: self.num_qubits]):
             for target, source in zip(out, (self.x, self.z), strict=True):
-                target[:, new // 64] |= (source[:, old // 64] >> np.uint64(old % 64) & np.uint64(1)) << np.uint64(new % 64)
+                target[:, new // 64] |= (
+                    source[:, old // 64] >> np.uint64(old % 64) & np.uint64(1)
+                ) << np.uint64(new % 64)
         return PauliSum.from_arrays(out[0], out[1], self.coefficients)
 
     def tensor(self, other: PauliSum, num_qubits: int | None = None) -> PauliSum:
-        """This sum on its qubits times `other` on the next ones, which begin at `num_qubits` (own number when left out)."""
+        """This sum on its qubits times `other` on the next ones, which begin at `num_qubits` (own number when left
+        out).
+        """
         n = self.num_qubits if num_qubits is None else num_qubits
         if n < self.num_qubits:
             raise OperatorError(f"tensor: this sum acts on {self.num_qubits} qubits, got num_qubits={n}")
@@ -305,7 +323,9 @@ class PauliSum:
         return self * other.remap(range(n, n + other.num_qubits))
 
     def project(self, bits_of: Mapping[int, int]) -> PauliSum:
-        """The operator on the other qubits when some are in basis states: their matrix element <b|H|b>. Numbers of qubits stay.
+        """The operator on the other qubits when some are in basis states: their matrix element <b|H|b>.
+
+        Numbers of qubits stay.
 
         Parameters
         ----------
@@ -320,7 +340,9 @@ class PauliSum:
         words, fixed, ones = self.x.shape[1], 0, 0
         for q, bit in bits_of.items():
             if not isinstance(q, (int, np.integer)) or q < 0 or bit not in (0, 1):
-                raise OperatorError(f"project: qubits of at least 0 with bits 0 or 1 are needed, got {{{q!r}: {bit!r}}}")
+                raise OperatorError(
+                    f"project: qubits of at least 0 with bits 0 or 1 are needed, got {{{q!r}: {bit!r}}}"
+                )
             fixed, ones = fixed | 1 << int(q), ones | int(bit) << int(q)
         every = (1 << 64 * words) - 1
         fixed_mask, ones_mask = bits.masks(fixed & every, words), bits.masks(ones & every, words)
@@ -331,7 +353,8 @@ class PauliSum:
     # -- matrices and states ----------------------------------------------------------------------------------------
 
     def matrix(self, num_qubits: int | None = None) -> Any:
-        """The operator as a scipy CSR matrix of complex128, (2**n, 2**n), of `num_qubits` qubits (as many as it acts on when left out).
+        """The operator as a scipy CSR matrix of complex128, (2**n, 2**n), of `num_qubits` qubits (as many as it acts on
+        when left out).
 
         Entries that are zero but for rounding are left out.
 
@@ -345,7 +368,9 @@ class PauliSum:
         return matrix(self, num_qubits)
 
     def block(self, states: np.ndarray) -> Any:
-        """The matrix between some basis states, given as rising integers (k,): a scipy CSR matrix of complex128, (k, k)."""
+        """The matrix between some basis states, given as rising integers (k,): a scipy CSR matrix of complex128, (k,
+        k).
+        """
         from .sparse import block
 
         return block(self, states)
@@ -362,7 +387,8 @@ class PauliSum:
         return float(value.real) if self.is_hermitian else complex(value)
 
     def eigenstates(self, k: int = 1, num_qubits: int | None = None) -> tuple[np.ndarray, np.ndarray]:
-        """The k lowest eigenvalues (k,) in rising order, and states (2**n, k): exact diagonalisation, by Lanczos for large n.
+        """The k lowest eigenvalues (k,) in rising order, and states (2**n, k): exact diagonalisation, by Lanczos for
+        large n.
 
         Raises
         ------
@@ -419,7 +445,8 @@ class PauliSum:
         text = ""
         for string, c in self:
             unit = string and abs(c.real) == 1 and c.imag == 0
-            size = (("-" if not text else " - ") if c.real < 0 else "" if not text else " + ") if unit else format_coefficient(c, not text)
+            size = (("-" if not text else " - ") if c.real < 0 else "" if not text
+                    else " + ") if unit else format_coefficient(c, not text)
             text += size + (string if unit else " " + string if string else "")
         return text or "0"
 

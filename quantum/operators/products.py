@@ -1,7 +1,7 @@
 """All products of the terms of two Pauli sums, merged while they are made.
 
-Terms of a sum come in groups of one x. Pairs of groups whose products have the same x are done one after another, so that only
-z has to be looked up, in a hash table that is as small as their products are few and stays in the cache.
+Terms of a sum come in groups of one x. Pairs of groups whose products have the same x are done one after another, so
+that only z has to be looked up, in a hash table that is as small as their products are few and stays in the cache.
 """
 
 from __future__ import annotations
@@ -19,13 +19,16 @@ _I_POWERS = np.array([1, 1j, -1, -1j])
 
 
 def merged_products(x1, z1, c1, x2, z2, c2, which) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Products of every term of one sum (x1, z1: (terms, words), in order of x; c1: (terms,)) with every one of another: x, z, c, few repeats.
+    """Products of every term of one sum (x1, z1: (terms, words), in order of x; c1: (terms,)) with every one of
+    another: x, z, c, few repeats.
 
     `which`: all (-1), or those of terms that commute (0) or anticommute (1) alone.
     """
-    c1, c2 = (c * _I_POWERS[bits.count(x & z) & 3] for x, z, c in ((x1, z1, c1), (x2, z2, c2)))  # of X^x Z^z, without Ys
+    # of X^x Z^z, without Ys
+    c1, c2 = (c * _I_POWERS[bits.count(x & z) & 3] for x, z, c in ((x1, z1, c1), (x2, z2, c2)))
     step = max(1, _MOST_PAIRS // len(c2))
-    parts = [_block(x1[i : i + step], z1[i : i + step], c1[i : i + step], x2, z2, c2, which) for i in range(0, len(c1), step)]
+    parts = [_block(x1[i : i + step], z1[i : i + step], c1[i : i + step], x2, z2, c2,
+                    which) for i in range(0, len(c1), step)]
     x, z, c = (np.concatenate(p) if len(p) > 1 else p[0] for p in zip(*parts, strict=True))
     return x, z, c * _I_POWERS[-bits.count(x & z).astype(np.int64) & 3]
 
@@ -79,7 +82,8 @@ def _products(x1, z1, c1, x2, z2, c2, which, starts1, starts2, groups1, groups2,
                         crossed ^= z1[i, w] & x2[j, w]
                         other ^= x1[i, w] & z2[j, w]
                         z[free, w] = z1[i, w] ^ z2[j, w]  # where it would stand if it were new
-                        h = (h ^ z[free, w]) * np.uint64(0x9E3779B97F4A7C15)  # Fibonacci hashing: Knuth, TAOCP vol. 3, section 6.4
+                        # Fibonacci hashing: Knuth, TAOCP vol. 3, section 6.4
+                        h = (h ^ z[free, w]) * np.uint64(0x9E3779B97F4A7C15)
                         h ^= h >> np.uint64(32)
                     sign = _odd(crossed)
                     if which >= 0 and (sign ^ _odd(other)) != which:

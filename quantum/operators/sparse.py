@@ -1,8 +1,8 @@
 """Pauli sums as sparse matrices and on state vectors.
 
 Terms of one mask x differ in Z alone: together they are sum over rows r of e(r) |r><r ^ x|, with e the Walsh-Hadamard
-transform of their coefficients placed at z. It is done in blocks of rows that fit in the cache: the upper bits of r give
-signs, the lower ones are transformed.
+transform of their coefficients placed at z. It is done in blocks of rows that fit in the cache: the upper bits of r
+give signs, the lower ones are transformed.
 """
 
 from __future__ import annotations
@@ -41,7 +41,8 @@ def _groups(operator: PauliSum) -> _Groups:
     c = operator.coefficients * np.array([1, -1j, -1, 1j])[np.bitwise_count(x & z) & 3]
     values, start = np.unique(x, return_index=True)  # terms are in order of x
     noise = 4 * np.finfo(float).eps * np.add.reduceat(abs(c), start) if len(c) else np.zeros(0)
-    return _Groups(values, np.append(start, len(x)), z, np.ascontiguousarray(c.real), np.ascontiguousarray(c.imag), noise)
+    return _Groups(values, np.append(start, len(x)), z, np.ascontiguousarray(c.real), np.ascontiguousarray(c.imag),
+                   noise)
 
 
 def _size(operator: PauliSum, num_qubits: int | None, where: str) -> int:
@@ -68,7 +69,8 @@ def matrix(operator: PauliSum, num_qubits: int | None) -> Any:
         used = _rows(*groups, first, step, min(n, _BLOCK), lengths[first + 1 : first + step + 1], columns, data)
         parts.append((columns[:used].copy(), data[:used].copy()))
     pointer = np.cumsum(lengths)
-    out = csr_matrix((np.concatenate([d for _, d in parts]), np.concatenate([c for c, _ in parts]), pointer), shape=(rows, rows))
+    out = csr_matrix((np.concatenate([d for _, d in parts]), np.concatenate([c for c, _ in parts]), pointer),
+                     shape=(rows, rows))
     out.sort_indices()
     return out
 
@@ -96,7 +98,8 @@ def block(operator: PauliSum, states: np.ndarray) -> Any:
         data.append(values[keep])
     empty = np.zeros(0, np.int64)
     shape = (len(states), len(states))
-    return csr_matrix((np.concatenate([*data, empty]), (np.concatenate([*rows, empty]), np.concatenate([*columns, empty]))), shape=shape, dtype=complex)
+    return csr_matrix((np.concatenate([*data, empty]), (np.concatenate([*rows, empty]),
+                                                        np.concatenate([*columns, empty]))), shape=shape, dtype=complex)
 
 
 def apply(operator: PauliSum, state: np.ndarray) -> np.ndarray:
@@ -115,7 +118,9 @@ def lowest(operator: PauliSum, k: int, num_qubits: int | None) -> tuple[np.ndarr
     """See `PauliSum.eigenstates`."""
     n = _size(operator, num_qubits, "eigenstates")
     if not operator.is_hermitian:
-        raise OperatorError(f"eigenstates: the sum must be Hermitian, got the coefficient {_largest_imaginary(operator)}")
+        raise OperatorError(
+            f"eigenstates: the sum must be Hermitian, got the coefficient {_largest_imaginary(operator)}"
+        )
     if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or not 1 <= k <= 1 << n:
         raise OperatorError(f"eigenstates: k must be from 1 to 2**n = {1 << n}, got {k!r}")
     from scipy.linalg import eigh
@@ -152,7 +157,9 @@ def _odd(v):
 
 @device
 def _block(g, start, z, re, im, high, low, a, b):
-    """e(high + l) of group g for l < 2**low into a (real parts) and b (imaginary ones); whether b may be anything but zero."""
+    """e(high + l) of group g for l < 2**low into a (real parts) and b (imaginary ones); whether b may be anything but
+    zero.
+    """
     size = 1 << low
     a[:size] = 0.0
     b[:size] = 0.0
@@ -180,7 +187,9 @@ def _walsh_hadamard(a, size):
 
 @kernel
 def _rows(x, start, z, re, im, noise, first, count, low, lengths, columns, data):
-    """Rows `first` to `first + count` of the matrix into `columns` and `data`, their lengths into `lengths`; entries used."""
+    """Rows `first` to `first + count` of the matrix into `columns` and `data`, their lengths into `lengths`; entries
+    used.
+    """
     size = 1 << low
     real, imag = np.zeros((x.size, size)), np.zeros((x.size, size))
     used = 0

@@ -67,13 +67,15 @@ def _factors(text: str, place: int, where: str, whole: str, start: int) -> tuple
     while match := _FACTOR.match(text, place):
         letter, digits = match.groups()
         if not digits and letter != "I":
-            raise _error(where, whole, start + match.start(1), f"{letter} must be followed by its qubit, as in {letter}0")
+            raise _error(where, whole, start + match.start(1),
+                         f"{letter} must be followed by its qubit, as in {letter}0")
         if digits:
             if len(digits) > 7 or int(digits) >= _MAX_QUBIT:
                 raise _error(where, whole, start + match.start(1), f"qubits must be below {_MAX_QUBIT}")
             bit = 1 << int(digits)
             if seen & bit:
-                raise _error(where, whole, start + match.start(1), f"qubit {digits} must occur once in a term (multiply sums for products)")
+                raise _error(where, whole, start + match.start(1),
+                             f"qubit {digits} must occur once in a term (multiply sums for products)")
             seen |= bit
             x |= bit if letter in "XY" else 0
             z |= bit if letter in "YZ" else 0

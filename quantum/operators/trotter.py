@@ -17,8 +17,9 @@ __all__ = ["append_exponentials", "trotter"]
 def trotter(hamiltonian: PauliSum, time: Any, steps: int = 1, order: int = 1, num_qubits: int | None = None) -> Circuit:
     """exp(-i H time) as a circuit of Pauli rotations, by a product formula of order 1, 2 or 4.
 
-    Order 1 is the product of the terms' exponentials in their order in the sum, order 2 that product and its mirror image at half the time,
-    order 4 Suzuki's composition of five of order 2 [1]_. The error falls as steps**-order, and is zero where all terms commute.
+    Order 1 is the product of the terms' exponentials in their order in the sum, order 2 that product and its mirror
+    image at half the time, order 4 Suzuki's composition of five of order 2 [1]_. The error falls as steps**-order, and
+    is zero where all terms commute.
 
     Parameters
     ----------
@@ -40,8 +41,8 @@ def trotter(hamiltonian: PauliSum, time: Any, steps: int = 1, order: int = 1, nu
 
     References
     ----------
-    .. [1] M. Suzuki, Fractal decomposition of exponential operators with applications to many-body theories and Monte Carlo simulations,
-       Phys. Lett. A 146, 319 (1990). doi:10.1016/0375-9601(90)90962-N
+    .. [1] M. Suzuki, Fractal decomposition of exponential operators with applications to many-body theories and Monte
+       Carlo simulations, Phys. Lett. A 146, 319 (1990). doi:10.1016/0375-9601(90)90962-N
 
     Examples
     --------

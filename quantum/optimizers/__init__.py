@@ -1,4 +1,7 @@
-"""Optimisers for circuits. A new one is a frozen dataclass with `max_steps` and a method `minimize`, see `Optimizer`."""
+"""Optimisers for circuits.
+
+A new one is a frozen dataclass with `max_steps` and a method `minimize`, see `Optimizer`.
+"""
 
 from .first_order import FirstOrder
 from .minimize import Minimum, Optimizer, minimize

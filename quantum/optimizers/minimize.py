@@ -37,7 +37,8 @@ class Optimizer(Protocol):
 
     max_steps: int
 
-    def minimize(self, objective: Objective, theta: np.ndarray, report: Callable[[np.ndarray, float], None]) -> tuple[np.ndarray, bool, str]:
+    def minimize(self, objective: Objective, theta: np.ndarray,
+                 report: Callable[[np.ndarray, float], None]) -> tuple[np.ndarray, bool, str]:
         """Go from `theta` to ``(theta, converged, message)``, calling ``report(theta, value)`` after each step."""
         ...
 
@@ -74,7 +75,8 @@ class _Stop(Exception):
 
 
 def minimize(function: Callable[[Any], Any], theta: Any, optimizer: str | Any = "bfgs", *, max_steps: int | None = None,
-             seed: int = 0, callback: Callable[[int, np.ndarray, float], Any] | None = None, progress: str | None = None) -> Minimum:  # fmt: skip
+             seed: int = 0, callback: Callable[[int, np.ndarray, float],
+                                               Any] | None = None, progress: str | None = None) -> Minimum:
     """Minimise a real function of an angle vector.
 
     Parameters
@@ -84,9 +86,9 @@ def minimize(function: Callable[[Any], Any], theta: Any, optimizer: str | Any = 
     theta : (P,) array
         Where to start.
     optimizer : str or object
-        A name: `"bfgs"`, `"l-bfgs-b"`, `"cg"`, `"slsqp"`, `"tnc"`, `"trust-constr"` (with exact gradients), `"cobyla"`, `"cobyqa"`, `"nelder-mead"`,
-        `"powell"` (without) of `scipy.optimize`, `"adam"`, `"sgd"`, `"spsa"`, `"rotosolve"`, `"natural-gradient"`; an optimiser of
-        `quantum.optimizers`; or one of `core.optim`.
+        A name: `"bfgs"`, `"l-bfgs-b"`, `"cg"`, `"slsqp"`, `"tnc"`, `"trust-constr"` (with exact gradients), `"cobyla"`,
+        `"cobyqa"`, `"nelder-mead"`, `"powell"` (without) of `scipy.optimize`, `"adam"`, `"sgd"`, `"spsa"`,
+        `"rotosolve"`, `"natural-gradient"`; an optimiser of `quantum.optimizers`; or one of `core.optim`.
     max_steps : int, optional
         In place of the optimiser's own limit.
     seed : int
@@ -125,12 +127,14 @@ def minimize(function: Callable[[Any], Any], theta: Any, optimizer: str | Any = 
     except (TypeError, ValueError):
         raise ParameterError(f"minimize: theta must be a vector of real numbers, got {theta!r}") from None
     if theta.ndim != 1 or not np.all(np.isfinite(theta)):
-        raise ParameterError(f"minimize: theta must be a finite vector, got {'an array of shape ' + str(theta.shape) if theta.ndim != 1 else theta}")
+        raise ParameterError(f"minimize: theta must be a finite vector, got "
+                             f"{'an array of shape ' + str(theta.shape) if theta.ndim != 1 else theta}")
     objective = function if isinstance(function, Objective) else Objective(function)
     began = objective.evaluations
     history = [objective(theta) if getattr(chosen, "gradient_free", True) else objective.value_and_grad(theta)[0]]
     if theta.size == 0:
-        return Minimum(theta, history[0], np.array(history), objective.evaluations - began, True, "there is nothing to optimise")
+        return Minimum(theta, history[0], np.array(history), objective.evaluations - began, True,
+                       "there is nothing to optimise")
     last = theta
 
     def report(theta: np.ndarray, value: float) -> None:
@@ -159,7 +163,8 @@ def find(optimizer: Any, max_steps: int | None = None, seed: int = 0) -> Any:
     OptimizerError
         If there is none; the message lists those there are.
     """
-    if max_steps is not None and (isinstance(max_steps, bool) or not isinstance(max_steps, (int, np.integer)) or max_steps < 1):
+    if max_steps is not None and (isinstance(max_steps,
+                                             bool) or not isinstance(max_steps, (int, np.integer)) or max_steps < 1):
         raise OptimizerError(f"optimizer: max_steps must be an integer of at least 1, got {max_steps!r}")
     if isinstance(optimizer, str):
         name = optimizer.lower().replace("_", "-")
@@ -169,9 +174,13 @@ def find(optimizer: Any, max_steps: int | None = None, seed: int = 0) -> Any:
         if hasattr(optimizer, "seed"):
             optimizer = dataclasses.replace(optimizer, seed=seed)
     elif isinstance(optimizer, optim.LBFGS):
-        optimizer = SciPy("l-bfgs-b", optimizer.max_steps, {"maxcor": optimizer.history, "gtol": optimizer.gradient_tolerance, "ftol": optimizer.value_tolerance})
+        optimizer = SciPy("l-bfgs-b", optimizer.max_steps,
+                          {"maxcor": optimizer.history, "gtol": optimizer.gradient_tolerance,
+                           "ftol": optimizer.value_tolerance})
     elif not isinstance(optimizer, type) and hasattr(optimizer, "init") and hasattr(optimizer, "step"):
         optimizer = FirstOrder(optimizer)
     if isinstance(optimizer, type) or not hasattr(optimizer, "minimize") or not hasattr(optimizer, "max_steps"):
-        raise OptimizerError(f"optimizer: a name, an optimiser of quantum.optimizers or one of core.optim is needed, got {optimizer!r}")
+        raise OptimizerError(
+            f"optimizer: a name, an optimiser of quantum.optimizers or one of core.optim is needed, got {optimizer!r}"
+        )
     return optimizer if max_steps is None else dataclasses.replace(optimizer, max_steps=int(max_steps))

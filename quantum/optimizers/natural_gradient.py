@@ -17,8 +17,8 @@ __all__ = ["NaturalGradient"]
 class NaturalGradient:
     """Steepest descent in the metric of states: ``theta -= rate * (g + regularization)**-1 gradient``.
 
-    g is the Fubini-Study metric, a quarter of the quantum Fisher information [1]_. Needs a function that has a `circuit`,
-    such as an `Expectation` of a state vector.
+    g is the Fubini-Study metric, a quarter of the quantum Fisher information [1]_. Needs a function that has a
+    `circuit`, such as an `Expectation` of a state vector.
 
     Attributes
     ----------
@@ -45,14 +45,19 @@ class NaturalGradient:
 
     def __post_init__(self) -> None:
         if not self.learning_rate > 0 or not self.regularization > 0:
-            raise OptimizerError(f"NaturalGradient: learning_rate and regularization must be positive, got {self.learning_rate} and {self.regularization}")
+            raise OptimizerError(f"NaturalGradient: learning_rate and regularization must be positive, got "
+                                 f"{self.learning_rate} and {self.regularization}")
 
-    def minimize(self, objective: Objective, theta: np.ndarray, report: Callable[[np.ndarray, float], None]) -> tuple[np.ndarray, bool, str]:
+    def minimize(self, objective: Objective, theta: np.ndarray,
+                 report: Callable[[np.ndarray, float], None]) -> tuple[np.ndarray, bool, str]:
         """See `Optimizer.minimize`."""
         if objective.circuit is None:
-            raise OptimizerError("NaturalGradient: the function must have a circuit, as an Expectation does (the metric is that of its state)")
+            raise OptimizerError("NaturalGradient: the function must have a circuit, as an Expectation does (the "
+                                 "metric is that of its state)")
         if not objective.circuit.is_unitary:
-            raise OptimizerError("NaturalGradient: the circuit must consist of gates alone (the metric is that of a state vector)")
+            raise OptimizerError(
+                "NaturalGradient: the circuit must consist of gates alone (the metric is that of a state vector)"
+            )
         from ..gradients.qfi import qfi
 
         ridge, rate = self.regularization * np.eye(theta.size), self.learning_rate

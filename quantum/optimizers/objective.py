@@ -19,8 +19,9 @@ class Objective:
     Parameters
     ----------
     function : callable
-        ``function(theta) -> float``. If it has a method ``value_and_grad(theta)``, as an `Expectation` has, gradients come from
-        there, and else from the core. An attribute ``circuit`` serves optimisers that need to see the circuit.
+        ``function(theta) -> float``. If it has a method ``value_and_grad(theta)``, as an `Expectation` has, gradients
+        come from there, and else from the core. An attribute ``circuit`` serves optimisers that need to see the
+        circuit.
 
     Attributes
     ----------
@@ -35,7 +36,8 @@ class Objective:
         self.circuit = getattr(function, "circuit", None)
         self.evaluations = 0
         self._both = getattr(function, "value_and_grad", None)
-        self._seen: dict[bytes, tuple[float, np.ndarray | None]] = {}  # of the last few points: steps ask again for what a line search saw
+        # of the last few points: steps ask again for what a line search saw
+        self._seen: dict[bytes, tuple[float, np.ndarray | None]] = {}
 
     def __call__(self, theta: np.ndarray) -> float:
         """The value at `theta`."""
@@ -78,7 +80,9 @@ class Objective:
     def _gradient(self, gradient: Any, theta: np.ndarray) -> np.ndarray:
         gradient = np.asarray(gradient, np.float64)
         if gradient.shape != theta.shape:
-            raise ValueError(f"minimize: the gradient must have the shape of theta, {theta.shape}, got {gradient.shape}")
+            raise ValueError(
+                f"minimize: the gradient must have the shape of theta, {theta.shape}, got {gradient.shape}"
+            )
         if not np.all(np.isfinite(gradient)):
             raise FloatingPointError(f"minimize: gradients must be finite, got {gradient} at theta = {theta}")
         return gradient

@@ -65,7 +65,8 @@ class SciPy:
         """Whether the method asks for values only."""
         return not METHODS[self.method.lower()][1]
 
-    def minimize(self, objective: Objective, theta: np.ndarray, report: Callable[[np.ndarray, float], None]) -> tuple[np.ndarray, bool, str]:
+    def minimize(self, objective: Objective, theta: np.ndarray,
+                 report: Callable[[np.ndarray, float], None]) -> tuple[np.ndarray, bool, str]:
         """See `Optimizer.minimize`."""
         from scipy import optimize
 
@@ -75,9 +76,11 @@ class SciPy:
         def after_step(theta: np.ndarray, *_: Any) -> None:
             report(theta, objective(np.asarray(theta, np.float64)))
 
-        r = optimize.minimize(objective.value_and_grad if with_gradient else objective, theta, jac=with_gradient or None, method=name,
-                              options=options, callback=after_step)  # fmt: skip
+        r = optimize.minimize(objective.value_and_grad if with_gradient else objective, theta,
+                              jac=with_gradient or None, method=name,
+                              options=options, callback=after_step)
         converged, message = bool(r.success), str(r.message)
-        if name == "BFGS" and r.status == 2 and np.max(np.abs(r.jac)) < 1e-4:  # its line search met rounding at a stationary point
+        # its line search met rounding at a stationary point
+        if name == "BFGS" and r.status == 2 and np.max(np.abs(r.jac)) < 1e-4:
             converged, message = True, "the energy cannot be lowered in double precision"
         return np.asarray(r.x, np.float64), converged, message

@@ -20,8 +20,8 @@ class SPSA:
     """Two noisy values a step, whatever the number of angles: for energies from shots.
 
     Step k moves by ``-a_k g_k`` with ``g_k = (f(theta + c_k d) - f(theta - c_k d)) / (2 c_k) d``, d of random signs,
-    ``a_k = a / (k + 1 + A)**0.602`` and ``c_k = c / (k + 1)**0.101`` [1]_, A being a tenth of `max_steps`. There is no criterion
-    for convergence: all steps are made, and the result never says that it converged.
+    ``a_k = a / (k + 1 + A)**0.602`` and ``c_k = c / (k + 1)**0.101`` [1]_, A being a tenth of `max_steps`. There is no
+    criterion for convergence: all steps are made, and the result never says that it converged.
 
     Attributes
     ----------
@@ -64,15 +64,18 @@ class SPSA:
         if self.learning_rate is not None and not self.learning_rate > 0:
             raise OptimizerError(f"SPSA: learning_rate must be positive, got {self.learning_rate}")
 
-    def minimize(self, objective: Objective, theta: np.ndarray, report: Callable[[np.ndarray, float], None]) -> tuple[np.ndarray, bool, str]:
+    def minimize(self, objective: Objective, theta: np.ndarray,
+                 report: Callable[[np.ndarray, float], None]) -> tuple[np.ndarray, bool, str]:
         """See `Optimizer.minimize`. The reported value is the mean of a step's two."""
         offset = 0.1 * self.max_steps
-        signs = np.where(random.bernoulli(random.key(self.seed), 0.5, (self.calibration + self.max_steps, theta.size)), 1.0, -1.0)
+        signs = np.where(random.bernoulli(random.key(self.seed), 0.5, (self.calibration + self.max_steps, theta.size)),
+                         1.0, -1.0)
         a = self.learning_rate
         if a is None:
             slopes = [self._slope(objective, theta, d, self.perturbation)[0] for d in signs[: self.calibration]]
             typical = float(np.mean(np.abs(slopes)))
-            a = self.first_step * (1 + offset) ** 0.602 / (typical if typical > 1e-10 else 1.0)  # a flat start: no slope to go by
+            # a flat start: no slope to go by
+            a = self.first_step * (1 + offset) ** 0.602 / (typical if typical > 1e-10 else 1.0)
         for k, d in enumerate(signs[self.calibration :]):
             slope, mean = self._slope(objective, theta, d, self.perturbation / (k + 1) ** 0.101)
             theta = theta - a / (k + 1 + offset) ** 0.602 * slope * d

@@ -17,7 +17,10 @@ __all__ = ["CountsResult", "DensityMatrixResult", "Result", "StatevectorResult"]
 
 
 class Result(ABC):
-    """The state after a circuit. Bit k of every index, and the rightmost character of every bit string, is qubit k, or `qubits[k]`."""
+    """The state after a circuit.
+
+    Bit k of every index, and the rightmost character of every bit string, is qubit k, or `qubits[k]`.
+    """
 
     num_qubits: int
     shots: int | None = None
@@ -62,7 +65,8 @@ class Result(ABC):
     def _diagonal(self) -> np.ndarray:
         return states.diagonal(self._state)
 
-    def sample(self, shots: int | None = None, seed: int | None = None, qubits: int | Sequence[int] | None = None) -> Samples:
+    def sample(self, shots: int | None = None, seed: int | None = None,
+               qubits: int | Sequence[int] | None = None) -> Samples:
         """Measure `qubits` (all when left out) many times.
 
         Parameters
@@ -213,7 +217,8 @@ class DensityMatrixResult(Result):
         SimulatorError
             Always.
         """
-        raise SimulatorError("statevector: a density matrix has no state vector, got one (use density_matrix(), or simulator='statevector')")
+        raise SimulatorError("statevector: a density matrix has no state vector, got one (use density_matrix(), or "
+                             "simulator='statevector')")
 
     def _in_basis(self, letters: dict[int, str], shots: int, seed: int | None) -> Samples:
         rho = self._matrix
@@ -264,10 +269,13 @@ class CountsResult:
             If another number of shots is asked: the circuit would have to be run again.
         """
         if shots is not None and shots != self.shots:
-            raise SimulatorError(f"sample: run(..., shots={self.shots}) made these measurements, got shots={shots} (run the circuit again)")
+            raise SimulatorError(f"sample: run(..., shots={self.shots}) made these measurements, got shots={shots} "
+                                 f"(run the circuit again)")
         return self.samples
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_") or not hasattr(Result, name) and name != "statevector":
             raise AttributeError(f"CountsResult has no {name!r}")
-        raise SimulatorError(f"{name}: the circuit measures on its way, or is noisy, so that every shot ends in its own state (counts() and sample() have the classical bits, sample().expectation('Z0 Z1') their products)")
+        raise SimulatorError(f"{name}: the circuit measures on its way, or is noisy, so that every shot ends in its "
+                             f"own state (counts() and sample() have the classical bits, sample().expectation('Z0 Z1') "
+                             f"their products)")

@@ -13,8 +13,9 @@ from .base import find
 __all__ = ["run"]
 
 
-def run(circuit: Circuit, theta: Any = None, data: Any = None, *, simulator: str = "statevector", dtype: Any = np.complex128,
-        initial: Any = None, shots: int | None = None, seed: int | None = None) -> Any:  # fmt: skip
+def run(circuit: Circuit, theta: Any = None, data: Any = None, *, simulator: str = "statevector",
+        dtype: Any = np.complex128,
+        initial: Any = None, shots: int | None = None, seed: int | None = None) -> Any:
     """Run a circuit.
 
     Parameters
@@ -31,9 +32,9 @@ def run(circuit: Circuit, theta: Any = None, data: Any = None, *, simulator: str
     initial : (2**n,) complex array or Result, optional
         State to begin with; |0...0> when left out.
     shots, seed : int, optional
-        For the result's `sample`; circuits with measurements on their way need shots. With shots, the result of a circuit that
-        measures counts its classical bits, 0 where nothing is written; that of any other circuit counts its qubits, whatever
-        classical bits it declares.
+        For the result's `sample`; circuits with measurements on their way need shots. With shots, the result of a
+        circuit that measures counts its classical bits, 0 where nothing is written; that of any other circuit counts
+        its qubits, whatever classical bits it declares.
 
     Returns
     -------

@@ -1,1 +1,3 @@
-"""Games and environments of other libraries as games: rules that are Python objects, with the positions and searches of this package."""
+"""Games and environments of other libraries as games: rules that are Python objects, with the positions and searches of
+this package.
+"""

@@ -16,11 +16,12 @@ from .python_game import PythonGame
 __all__ = ["GymnasiumGame", "from_gymnasium"]
 
 
-def from_gymnasium(env_fn: Callable[[], Any] | str, *, clone: Callable[[Any], Any] = clone, horizon: int | None = None, samples: int | None = None) -> GymnasiumGame:
+def from_gymnasium(env_fn: Callable[[], Any] | str, *, clone: Callable[[Any], Any] = clone, horizon: int | None = None,
+                   samples: int | None = None) -> GymnasiumGame:
     """A Gymnasium environment with discrete actions, played and searched like a game of one player.
 
-    What the player has got in the end (terminated, truncated, or after `horizon` steps) is the sum of the rewards. An "action_mask" in
-    the info says what is legal.
+    What the player has got in the end (terminated, truncated, or after `horizon` steps) is the sum of the rewards. An
+    "action_mask" in the info says what is legal.
 
     Parameters
     ----------
@@ -31,18 +32,20 @@ def from_gymnasium(env_fn: Callable[[], Any] | str, *, clone: Callable[[Any], An
     horizon : int, optional
         After so many steps from the reset the game is over. Needed for environments without a time limit.
     samples : int, optional
-        For environments whose steps draw random numbers: after an action chance decides between this many steps, drawn with different
-        numbers, all equally likely (sparse sampling of what can happen [1]_). 1 if the numbers change nothing.
+        For environments whose steps draw random numbers: after an action chance decides between this many steps, drawn
+        with different numbers, all equally likely (sparse sampling of what can happen [1]_). 1 if the numbers change
+        nothing.
 
     Raises
     ------
     GameError
-        If actions are not discrete, or nothing limits the length; when playing, if a step draws random numbers and `samples` is not given.
+        If actions are not discrete, or nothing limits the length; when playing, if a step draws random numbers and
+        `samples` is not given.
 
     References
     ----------
-    .. [1] Kearns, Mansour, Ng, "A sparse sampling algorithm for near-optimal planning in large Markov decision processes",
-       Machine Learning 49 (2002) 193-208. doi:10.1023/A:1017932429737
+    .. [1] Kearns, Mansour, Ng, "A sparse sampling algorithm for near-optimal planning in large Markov decision
+       processes", Machine Learning 49 (2002) 193-208. doi:10.1023/A:1017932429737
 
     Examples
     --------
@@ -58,7 +61,8 @@ def from_gymnasium(env_fn: Callable[[], Any] | str, *, clone: Callable[[Any], An
         raise ImportError("from_gymnasium: needs Gymnasium (pip install 'triskele[rl]')") from error
     env = gymnasium.make(env_fn) if isinstance(env_fn, str) else env_fn() if callable(env_fn) else None
     if not isinstance(env, gymnasium.Env):
-        raise GameError(f"from_gymnasium: env_fn must be the name of an environment or a function that makes one, got {env_fn!r:.80}")
+        raise GameError(f"from_gymnasium: env_fn must be the name of an environment or a function that makes one, got "
+                        f"{env_fn!r:.80}")
     for name, value in (("horizon", horizon), ("samples", samples)):
         if value is not None and (isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1):
             raise GameError(f"from_gymnasium: {name} must be an integer of at least 1, got {value!r}")
@@ -70,7 +74,8 @@ class _Position:
 
     def __init__(self, env, seen, info, key):
         self.env, self.seen, self.mask, self.key = env, seen, info.get("action_mask"), key
-        self.total, self.length, self.over, self.action = 0.0, 0, False, -1  # action: chosen, and chance is to draw the step
+        # action: chosen, and chance is to draw the step
+        self.total, self.length, self.over, self.action = 0.0, 0, False, -1
 
 
 class GymnasiumGame(PythonGame):
@@ -124,7 +129,8 @@ class GymnasiumGame(PythonGame):
             before = env.unwrapped.np_random.bit_generator.state
             self._step(position, action)
             if env.unwrapped.np_random.bit_generator.state != before:
-                raise GameError(f"{self.name}: a step draws random numbers (give samples: how many cases a search shall tell apart, 1 if the numbers change nothing)")
+                raise GameError(f"{self.name}: a step draws random numbers (give samples: how many cases a search "
+                                f"shall tell apart, 1 if the numbers change nothing)")
 
     def _step(self, position, action):
         env = position.env

@@ -17,8 +17,8 @@ __all__ = ["OpenSpielGame", "from_openspiel"]
 def from_openspiel(game: Any, **parameters: Any) -> OpenSpielGame:
     """A game of OpenSpiel, played and searched like those of this package.
 
-    Games of simultaneous moves are played one player after the other. Searches look at the whole position: what a game hides
-    from a player is not hidden from them.
+    Games of simultaneous moves are played one player after the other. Searches look at the whole position: what a game
+    hides from a player is not hidden from them.
 
     Parameters
     ----------
@@ -30,7 +30,8 @@ def from_openspiel(game: Any, **parameters: Any) -> OpenSpielGame:
     Raises
     ------
     GameError
-        If there is no such game, or it draws its chance events without telling their probabilities, or has mean-field dynamics.
+        If there is no such game, or it draws its chance events without telling their probabilities, or has mean-field
+        dynamics.
 
     Examples
     --------
@@ -47,16 +48,21 @@ def from_openspiel(game: Any, **parameters: Any) -> OpenSpielGame:
         try:
             game = pyspiel.load_game(game, parameters) if parameters else pyspiel.load_game(game)
         except pyspiel.SpielError as error:
-            raise GameError(f"from_openspiel: OpenSpiel cannot load {game!r} with parameters {parameters}: {error}") from error
+            raise GameError(
+                f"from_openspiel: OpenSpiel cannot load {game!r} with parameters {parameters}: {error}"
+            ) from error
     elif parameters or not isinstance(game, pyspiel.Game):
-        raise GameError(f"from_openspiel: game must be a name (with parameters) or a pyspiel.Game (without), got {game!r} and {parameters}")
+        raise GameError(f"from_openspiel: game must be a name (with parameters) or a pyspiel.Game (without), got "
+                        f"{game!r} and {parameters}")
     kind = game.get_type()
     if kind.dynamics == pyspiel.GameType.Dynamics.SIMULTANEOUS:
         game = pyspiel.convert_to_turn_based(game)
     elif kind.dynamics != pyspiel.GameType.Dynamics.SEQUENTIAL:
-        raise GameError(f"from_openspiel: {game} has dynamics {kind.dynamics}, and only sequential and simultaneous games can be searched")
+        raise GameError(f"from_openspiel: {game} has dynamics {kind.dynamics}, and only sequential and simultaneous "
+                        f"games can be searched")
     if kind.chance_mode == pyspiel.GameType.ChanceMode.SAMPLED_STOCHASTIC:
-        raise GameError(f"from_openspiel: {game} draws its chance events without telling their probabilities (load it with explicit chance, where it has that)")
+        raise GameError(f"from_openspiel: {game} draws its chance events without telling their probabilities (load it "
+                        f"with explicit chance, where it has that)")
     return OpenSpielGame(game)
 
 
@@ -74,7 +80,8 @@ class OpenSpielGame(PythonGame):
         self.num_players, self.num_actions, self.num_outcomes = game.num_players(), game.num_distinct_actions(), game.max_chance_outcomes()
         self.max_length = game.max_game_length() + (game.max_chance_nodes_in_history() if self.num_outcomes else 0)
         self._tensor, self.observation_shape = "", (0,)
-        for provided, name in ((kind.provides_observation_tensor, "observation_tensor"), (kind.provides_information_state_tensor, "information_state_tensor")):
+        for provided, name in ((kind.provides_observation_tensor, "observation_tensor"),
+                               (kind.provides_information_state_tensor, "information_state_tensor")):
             if provided and not self._tensor:
                 with contextlib.suppress(RuntimeError):  # some games promise a tensor and have none
                     self.observation_shape, self._tensor = tuple(getattr(game, f"{name}_shape")()), name
@@ -114,7 +121,9 @@ class OpenSpielGame(PythonGame):
     def observe(self, position: Any, player: int) -> np.ndarray:
         """OpenSpiel's observation tensor, or else its information state tensor."""
         if not self._tensor:
-            raise GameError(f"{self.name}: OpenSpiel has no observation tensor for this game, which a network would need")
+            raise GameError(
+                f"{self.name}: OpenSpiel has no observation tensor for this game, which a network would need"
+            )
         return np.reshape(np.array(getattr(position, self._tensor)(player), np.float32), self.observation_shape)
 
     def action_name(self, position: Any, action: int) -> str:

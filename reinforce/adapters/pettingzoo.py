@@ -19,8 +19,8 @@ def from_pettingzoo(env_fn: Callable[[], Any], *, clone: Callable[[Any], Any] = 
     """A PettingZoo AEC environment with discrete actions, played and searched like a game of this package.
 
     Player k is ``possible_agents[k]``; what it has got in the end is the sum of its rewards. What is legal stands in
-    "action_mask", of the observation or of the info. A copy of an environment that draws random numbers draws the same ones:
-    searches know what will come.
+    "action_mask", of the observation or of the info. A copy of an environment that draws random numbers draws the same
+    ones: searches know what will come.
 
     Parameters
     ----------
@@ -49,7 +49,8 @@ def from_pettingzoo(env_fn: Callable[[], Any], *, clone: Callable[[Any], Any] = 
         raise GameError(f"from_pettingzoo: env_fn must be a function that makes an environment, got {env_fn!r:.80}")
     env = env_fn()
     if not isinstance(env, pettingzoo.AECEnv):
-        raise GameError(f"from_pettingzoo: env_fn must make an AECEnv, got {type(env).__name__} (pettingzoo.utils.parallel_to_aec makes one of a ParallelEnv)")
+        raise GameError(f"from_pettingzoo: env_fn must make an AECEnv, got {type(env).__name__} "
+                        f"(pettingzoo.utils.parallel_to_aec makes one of a ParallelEnv)")
     return PettingZooGame(env, clone)
 
 
@@ -72,14 +73,17 @@ class PettingZooGame(PythonGame):
         self.num_players = len(self.agents)
         actions = [env.action_space(agent) for agent in self.agents]
         if not all(isinstance(space, Discrete) and space.start == 0 for space in actions):
-            raise GameError(f"from_pettingzoo: {self.name} must have discrete actions that count from 0, got {actions[0]}")
+            raise GameError(
+                f"from_pettingzoo: {self.name} must have discrete actions that count from 0, got {actions[0]}"
+            )
         self.num_actions = int(max(space.n for space in actions))
         spaces = [env.observation_space(agent) for agent in self.agents]
         own = [s["observation"] if isinstance(s, Dict) and "observation" in s.spaces else s for s in spaces]
         self._flatten = [None if isinstance(s, Box) else functools.partial(utils.flatten, s) for s in own]
         shapes = {s.shape if isinstance(s, Box) else (utils.flatdim(s),) for s in own}
         if len(shapes) > 1:
-            raise GameError(f"from_pettingzoo: {self.name} must show all agents observations of one shape, got {', '.join(map(str, sorted(shapes)))}")
+            raise GameError(f"from_pettingzoo: {self.name} must show all agents observations of one shape, got "
+                            f"{', '.join(map(str, sorted(shapes)))}")
         self.observation_shape = shapes.pop()
         self.max_length = 2**31 - 1  # it is not known
 
@@ -138,4 +142,6 @@ class PettingZooGame(PythonGame):
     def draw(self, position: _Position) -> str:
         """What the environment draws as text, if it was made with render_mode "ansi"."""
         env = position.env
-        return str(env.render()) if getattr(env, "render_mode", None) == "ansi" else f"{self.name}, {env.agent_selection} after {position.length} moves"
+        return str(env.render()) if getattr(
+            env, "render_mode", None
+        ) == "ansi" else f"{self.name}, {env.agent_selection} after {position.length} moves"

@@ -1,4 +1,7 @@
-"""Games whose rules are Python objects. Nothing of them is compiled, but they are played and searched like the others."""
+"""Games whose rules are Python objects.
+
+Nothing of them is compiled, but they are played and searched like the others.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +41,8 @@ class PythonGame:
     num_outcomes: int = 0
     observation_shape: tuple[int, ...]
     max_length: int
-    dtype = np.dtype([("hash", np.int64, 2), ("seed", np.int64)])  # of the records that stand for positions in search trees
+    # of the records that stand for positions in search trees
+    dtype = np.dtype([("hash", np.int64, 2), ("seed", np.int64)])
 
     def start(self, seed: int) -> Any:
         """The first position; the seed is for games whose first position is drawn."""
@@ -117,7 +121,9 @@ class PythonGame:
             for action in moves:
                 state = state.child(action)
             if state.data.tobytes() != data.tobytes():
-                raise GameError(f"{self.name}: the position is not kept any more, and cannot be made again by the moves {moves}")
+                raise GameError(
+                    f"{self.name}: the position is not kept any more, and cannot be made again by the moves {moves}"
+                )
         return state
 
     def __repr__(self) -> str:

@@ -33,16 +33,16 @@ _FORBIDDEN = -1e8  # logit of an illegal action: exp of it is 0, and its product
 class AlphaZero(Agent):
     """Policy iteration by search, for games of two players whose returns sum to 0, with or without chance.
 
-    Many games are played side by side, both sides by the same search with the network; the network learns what the searches found and
-    how the games ended. ``agent.train(100_000)`` plays so many moves. ``agent.search(200)`` plays what was learned, ``agent.policy`` the
-    network without a search.
+    Many games are played side by side, both sides by the same search with the network; the network learns what the
+    searches found and how the games ended. ``agent.train(100_000)`` plays so many moves. ``agent.search(200)`` plays
+    what was learned, ``agent.policy`` the network without a search.
 
     Parameters
     ----------
     game : Game
     net : callable tree, optional
-        A network of your own, from observations [N, ...] to logits [N, actions] and values [N] in [-1, 1] for who moves. By default
-        a residual one for boards (observations of three axes), else linear layers; see `PolicyValue`.
+        A network of your own, from observations [N, ...] to logits [N, actions] and values [N] in [-1, 1] for who
+        moves. By default a residual one for boards (observations of three axes), else linear layers; see `PolicyValue`.
     seed : int
         Of games, weights and minibatches.
     num_games, moves : int
@@ -52,7 +52,8 @@ class AlphaZero(Agent):
     policy : Gumbel or PUCT, optional
         Of the search; PUCT with noise at the root by default.
     temperature_moves : int
-        Length of the opening of a game, in which moves are drawn from the policy that a search found; afterwards the best is played.
+        Length of the opening of a game, in which moves are drawn from the policy that a search found; afterwards the
+        best is played.
     value_mix : float
         Target of a value: so much of the mean value in the search, the rest is the outcome of the game.
     buffer_size : int
@@ -66,8 +67,8 @@ class AlphaZero(Agent):
     max_grad_norm, value_weight : float
         At which gradients are clipped, and weight of the loss of values.
     symmetries : sequence of functions
-        Each takes (observations [N, ...], policies [N, actions]) to those of equivalent positions by moving entries, such as mirroring;
-        positions are learned from under a random one of them, or as they are.
+        Each takes (observations [N, ...], policies [N, actions]) to those of equivalent positions by moving entries,
+        such as mirroring; positions are learned from under a random one of them, or as they are.
 
     Raises
     ------
@@ -78,8 +79,8 @@ class AlphaZero(Agent):
 
     References
     ----------
-    Silver et al., *A general reinforcement learning algorithm that masters chess, shogi, and Go through self-play*, Science 362
-    (2018) 1140. Danihelka et al., *Policy improvement by planning with Gumbel*, ICLR 2022.
+    Silver et al., *A general reinforcement learning algorithm that masters chess, shogi, and Go through self-play*,
+    Science 362 (2018) 1140. Danihelka et al., *Policy improvement by planning with Gumbel*, ICLR 2022.
 
     Examples
     --------
@@ -92,31 +93,40 @@ class AlphaZero(Agent):
 
     kept = ("weights", "moments", "iteration", "updates", "losses", "_buffer.state", "_games")
 
-    def __init__(self, game: Game, net: Any = None, *, seed: int = 0, num_games: int = 256, moves: int = 8, simulations: int = 64, policy: Any = None,
+    def __init__(self, game: Game, net: Any = None, *, seed: int = 0, num_games: int = 256, moves: int = 8,
+                 simulations: int = 64, policy: Any = None,
                  temperature_moves: int = 30, value_mix: float = 0.9, buffer_size: int = 100_000, learning_starts: int = 2000, batch_size: int = 256,
                  updates: int = 64, learning_rate: float = 2e-3, weight_decay: float = 1e-4, max_grad_norm: float = 1.0, value_weight: float = 1.0,
-                 symmetries: Sequence[Callable] = ()):  # fmt: skip
+                 symmetries: Sequence[Callable] = ()):
         given = {k: v for k, v in locals().items() if k not in ("self", "game", "__class__")}
         if callable(symmetries) or not all(callable(f) for f in symmetries):
             raise ValueError(f"AlphaZero: symmetries must be a sequence of functions, got {symmetries!r:.80}")
-        super().__init__(game, {**given, "policy": PUCT(dirichlet=(0.5, 0.25)) if policy is None else policy, "symmetries": tuple(symmetries)})
+        super().__init__(game, {**given, "policy": PUCT(dirichlet=(0.5, 0.25)) if policy is None else policy,
+                                "symmetries": tuple(symmetries)})
         s = self.settings
-        self.check_settings(integers=["num_games", "moves", "simulations", "buffer_size", "learning_starts", "batch_size", "updates"],
-                            positive=["learning_rate", "max_grad_norm"], not_negative=["temperature_moves", "weight_decay", "value_weight"],
-                            fractions=["value_mix"])  # fmt: skip
+        self.check_settings(integers=["num_games", "moves", "simulations", "buffer_size", "learning_starts",
+                                      "batch_size", "updates"],
+                            positive=["learning_rate",
+                                      "max_grad_norm"], not_negative=["temperature_moves", "weight_decay",
+                                                                      "value_weight"],
+                            fractions=["value_mix"])
         if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or not 0 <= seed < 2**63:
             raise ValueError(f"AlphaZero: seed must be an integer of at least 0, got {seed!r}")
         if s.learning_starts > s.buffer_size:
-            raise ValueError(f"AlphaZero: buffer_size must hold learning_starts = {s.learning_starts} positions, got {s.buffer_size}")
+            raise ValueError(
+                f"AlphaZero: buffer_size must hold learning_starts = {s.learning_starts} positions, got {s.buffer_size}"
+            )
         if not isinstance(s.policy, (Gumbel, PUCT)):
             raise ValueError(f"AlphaZero: policy must be Gumbel(...) or PUCT(...), got {policy!r}")
         have, kept = _memory(), s.buffer_size + s.num_games * game.max_length
         if kept * position_bytes(game) > have:
-            raise ValueError(f"AlphaZero: buffer_size and num_games must fit into memory, got {s.buffer_size} positions and {s.num_games} games of up to {game.max_length} moves, "
-                             f"{kept * position_bytes(game) / 2**30:.1f} of {have / 2**30:.1f} GiB")  # fmt: skip
+            raise ValueError(f"AlphaZero: buffer_size and num_games must fit into memory, got {s.buffer_size} "
+                             f"positions and {s.num_games} games of up to {game.max_length} moves, "
+                             f"{kept * position_bytes(game) / 2**30:.1f} of {have / 2**30:.1f} GiB")
         leaves, self._structure = core.tree.flatten(_network(random.key(seed), game, net))
         self.weights = tuple(leaves)  # flat: a tree would be taken apart and built again in every search
-        self.moments = optim.Adam().init(self.weights)._replace(count=np.int64(0))  # the type it will have, so that one program serves all
+        # the type it will have, so that one program serves all
+        self.moments = optim.Adam().init(self.weights)._replace(count=np.int64(0))
         self.iteration = self.updates = 0
         self.losses: dict[str, float | None] = {"policy_loss": None, "value_loss": None}
         self._moved = [_places(game, f) for f in s.symmetries]
@@ -124,16 +134,21 @@ class AlphaZero(Agent):
         self._buffer = PositionBuffer(game, s.buffer_size)
         self._games: dict[str, Any] | None = None  # as actors left them
         self.ports = {
-            "positions": Port(np.uint8, "positions", game.dtype.itemsize), "policies": Port(np.float32, "positions", game.num_actions),
-            "values": Port(np.float32, "positions"), "lengths": Port(np.int64, "games"), "outcomes": Port(np.float64, "games"),
-        }  # fmt: skip
+            "positions": Port(np.uint8, "positions",
+                              game.dtype.itemsize), "policies": Port(np.float32, "positions", game.num_actions),
+            "values": Port(np.float32,
+                           "positions"), "lengths": Port(np.int64, "games"), "outcomes": Port(np.float64, "games"),
+        }
         self._update = core.jit(self._updated)
 
     def _enter(self, game):
         if not isinstance(game, Game):
-            raise GameError(f"AlphaZero: game must be a Game with compiled rules, got {game!r:.80}{' (an object of it, not the class)' * isinstance(game, type)}")
+            raise GameError(f"AlphaZero: game must be a Game with compiled rules, got "
+                            f"{game!r:.80}{' (an object of it, not the class)' * isinstance(game, type)}")
         if game.num_players != 2:
-            raise GameError(f"AlphaZero: games have two players whose returns sum to 0, {game.name} has {game.num_players}")
+            raise GameError(
+                f"AlphaZero: games have two players whose returns sum to 0, {game.name} has {game.num_players}"
+            )
         self.game, self.episodes = game, Episodes.start(0)
 
     # -- fragments ----------------------------------------------------------------------------------------------------------
@@ -147,9 +162,12 @@ class AlphaZero(Agent):
         """Number k of so many actors, which share the games."""
         s = self.settings
         if s.num_games % actors:
-            raise ValueError(f"AlphaZero: num_games must be a multiple of the number of actors, got {s.num_games} and {actors}")
-        return SelfPlay(self.game, self._evaluator.with_params(self.weights), s.policy, num_games=s.num_games // actors, moves=s.moves, simulations=s.simulations,
-                        temperature_moves=s.temperature_moves, value_mix=s.value_mix, seed=s.seed, number=k, stopped=lambda: bool(self.interrupted))  # fmt: skip
+            raise ValueError(
+                f"AlphaZero: num_games must be a multiple of the number of actors, got {s.num_games} and {actors}"
+            )
+        return SelfPlay(self.game, self._evaluator.with_params(self.weights), s.policy, num_games=s.num_games // actors,
+                        moves=s.moves, simulations=s.simulations,
+                        temperature_moves=s.temperature_moves, value_mix=s.value_mix, seed=s.seed, number=k, stopped=lambda: bool(self.interrupted))
 
     def learn(self, experiences: Sequence[dict[str, np.ndarray]]) -> dict[str, Any]:
         """Take in what actors gave, and update the network; returns losses, and what the buffer holds."""
@@ -171,11 +189,13 @@ class AlphaZero(Agent):
         if self._games is None:
             return [None] * actors
         parts = {name: np.split(a, actors) for name, a in self._games.items() if name != "collections"}
-        return [{"collections": self._games["collections"], **{name: p[k] for name, p in parts.items()}} for k in range(actors)]
+        return [{"collections": self._games["collections"],
+                 **{name: p[k] for name, p in parts.items()}} for k in range(actors)]
 
     def gather(self, states: Sequence[dict[str, Any]]) -> None:
         """Keep the running games of all actors."""
-        self._games = {name: np.concatenate([s[name] for s in states]) if np.ndim(a) else max(s[name] for s in states) for name, a in states[0].items()}
+        self._games = {name: np.concatenate([s[name] for s in states]) if np.ndim(a) else max(s[name] for s in states)
+                       for name, a in states[0].items()}
 
     def _batches(self):
         """Minibatches of this iteration's updates, [updates, batch_size, ...]."""
@@ -198,7 +218,9 @@ class AlphaZero(Agent):
 
         def step(carry, batch):
             weights, moments = carry
-            (_, losses), grads = core.value_and_grad(lambda w: alphazero_loss(core.tree.unflatten(self._structure, w), batch, s.value_weight), has_aux=True)(weights)
+            (_, losses), grads = core.value_and_grad(
+                lambda w: alphazero_loss(core.tree.unflatten(self._structure, w), batch, s.value_weight), has_aux=True
+            )(weights)
             return optimizer.step(weights, optim.clip_by_global_norm(grads, s.max_grad_norm), moments), losses
 
         (weights, moments), losses = core.scan(step, (weights, moments), batches)
@@ -228,9 +250,11 @@ class AlphaZero(Agent):
         **options
             Of `MCTS`; PUCT without noise is its policy by default.
         """
-        return MCTS(self.game, simulations, **{"policy": PUCT(), "evaluator": self._evaluator.with_params(self.weights), **options})
+        return MCTS(self.game, simulations, **{"policy": PUCT(), "evaluator": self._evaluator.with_params(self.weights),
+                                               **options})
 
-    def evaluate(self, games: int = 100, opponent: Any = None, *, simulations: int = 200, seed: int = 1) -> MatchResult:  # type: ignore[override]
+    def evaluate(self, games: int = 100, opponent: Any = None, *, simulations: int = 200,
+                 seed: int = 1) -> MatchResult:  # type: ignore[override]
         """Play a match of the search with the network against another player; the training is not touched.
 
         Parameters
@@ -243,7 +267,8 @@ class AlphaZero(Agent):
         seed : int
         """
         opponent = MCTS(self.game, 1000) if opponent is None else opponent
-        return play_match(self.game, {"AlphaZero": self.search(simulations), "opponent": opponent}, games, seed=seed, progress=False)
+        return play_match(self.game, {"AlphaZero": self.search(simulations), "opponent": opponent}, games, seed=seed,
+                          progress=False)
 
     @classmethod
     def resume(cls, path: str | os.PathLike, game: Game, known: Sequence[Any] = ()) -> Self:  # type: ignore[override]
@@ -288,18 +313,25 @@ def _network(key, game, net):
     """A fresh network, or the user's, which must fit the game."""
     shape, actions = tuple(game.observation_shape), game.num_actions
     if net is None:
-        return PolicyValue.residual(key, shape, actions) if len(shape) == 3 else PolicyValue.perceptron(key, shape, actions)
+        return PolicyValue.residual(key, shape,
+                                    actions) if len(shape) == 3 else PolicyValue.perceptron(key, shape, actions)
     if not callable(net):
-        raise GameError(f"AlphaZero: net must be a network (observations) -> (logits, values), got {type(net).__name__}")
+        raise GameError(
+            f"AlphaZero: net must be a network (observations) -> (logits, values), got {type(net).__name__}"
+        )
     if isinstance(net, type) or not all(isinstance(x, np.ndarray) for x in core.tree.leaves(net)):
-        raise GameError(f"AlphaZero: net must be a tree of arrays that can be called, such as rl.PolicyValue or a dataclass of core.nn's layers, got {net!r:.80}")
+        raise GameError(f"AlphaZero: net must be a tree of arrays that can be called, such as rl.PolicyValue or a "
+                        f"dataclass of core.nn's layers, got {net!r:.80}")
     try:
         out = net(np.zeros((2, *shape), np.float32))
     except Exception as error:  # whatever a network raises
-        raise GameError(f"AlphaZero: net must take observations {shape} of {game.name}, but raised {type(error).__name__}: {error}") from error
+        raise GameError(
+            f"AlphaZero: net must take observations {shape} of {game.name}, but raised {type(error).__name__}: {error}"
+        ) from error
     got = tuple(np.shape(x) for x in out) if isinstance(out, tuple) else type(out).__name__
     if got != ((2, actions), (2,)):
-        raise GameError(f"AlphaZero: net must give logits {(2, actions)} and values (2,) for two observations {shape} of {game.name}, got {got}")
+        raise GameError(f"AlphaZero: net must give logits {(2, actions)} and values (2,) for two observations {shape} "
+                        f"of {game.name}, got {got}")
     return net
 
 
@@ -318,5 +350,7 @@ def _places(game, symmetry):
     x, policy = symmetry(np.arange(size).reshape(1, *shape), np.arange(game.num_actions)[None])
     for what, found, n in (("observations", x, (1, *shape)), ("policies", policy, (1, game.num_actions))):
         if np.shape(found) != n or sorted(np.ravel(found)) != list(range(int(np.prod(n)))):
-            raise GameError(f"AlphaZero: symmetry {name} must only move entries of {what} of shape {n}, got shape {np.shape(found)}")
+            raise GameError(
+                f"AlphaZero: symmetry {name} must only move entries of {what} of shape {n}, got shape {np.shape(found)}"
+            )
     return np.ravel(x), np.ravel(policy)

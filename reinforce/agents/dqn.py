@@ -79,9 +79,9 @@ class DQN(Agent):
 
     References
     ----------
-    Mnih et al., "Human-level control through deep reinforcement learning", Nature 518 (2015) 529, algorithm 1; van Hasselt, Guez,
-    Silver, "Deep reinforcement learning with double Q-learning", AAAI 2016, eq. 4. Defaults: CleanRL's dqn.py (Huang et al., JMLR 23
-    (2022) 274).
+    Mnih et al., "Human-level control through deep reinforcement learning", Nature 518 (2015) 529, algorithm 1; van
+    Hasselt, Guez, Silver, "Deep reinforcement learning with double Q-learning", AAAI 2016, eq. 4. Defaults: CleanRL's
+    dqn.py (Huang et al., JMLR 23 (2022) 274).
 
     Examples
     --------
@@ -91,13 +91,15 @@ class DQN(Agent):
     (10,)
     """
 
-    kept = ("network", "target_network", "moments", "iteration", "updates", "loss", "_buffer.state", "_rollout.position")
+    kept = ("network", "target_network", "moments", "iteration", "updates", "loss", "_buffer.state",
+            "_rollout.position")
 
-    def __init__(self, env: Any, *, seed: int = 0, num_envs: int = 1, learning_rate: float = 2.5e-4, buffer_size: int = 10_000,
+    def __init__(self, env: Any, *, seed: int = 0, num_envs: int = 1, learning_rate: float = 2.5e-4,
+                 buffer_size: int = 10_000,
                  discount: float = 0.99, tau: float = 1.0, target_every: int = 500, batch_size: int = 128, epsilon: tuple[float, float] = (1.0, 0.05),
                  exploration: float = 0.5, learning_starts: int = 10_000, train_every: int = 10, double: bool = False, duelling: bool = False,
                  prioritized: bool = False, n_step: int = 1, alpha: float = 0.6, beta: float = 0.4, hidden: Sequence[int] = (120, 84),
-                 activation: Callable = nn.relu, network: Any = None):  # fmt: skip
+                 activation: Callable = nn.relu, network: Any = None):
         given = {k: v for k, v in locals().items() if k not in ("self", "env", "__class__")}
         super().__init__(env, given)
         self._check_settings(self.settings)
@@ -107,28 +109,38 @@ class DQN(Agent):
         self._key, weights = random.split(random.key(seed))
         self.network = _network(weights, self.env, self.settings)
         self.target_network = self.network
-        self.moments = optim.Adam().init(self.network)._replace(count=np.int64(0))  # the type it will have, so that one program serves all
+        # the type it will have, so that one program serves all
+        self.moments = optim.Adam().init(self.network)._replace(count=np.int64(0))
         self.iteration = self.updates = 0
         self.loss: float | None = None
         options = {"num_envs": num_envs, "n_step": n_step, "discount": discount, "seed": seed}
         spaces = self.env.observation_space, action
-        self._buffer: ReplayBuffer = PrioritizedReplayBuffer(buffer_size, *spaces, alpha=alpha, **options) if prioritized else ReplayBuffer(buffer_size, *spaces, **options)
+        self._buffer: ReplayBuffer = PrioritizedReplayBuffer(
+            buffer_size, *spaces, alpha=alpha, **options
+        ) if prioritized else ReplayBuffer(buffer_size, *spaces, **options)
         self._rollout = Rollout(self.env, act, train_every // num_envs)
         if self._rollout.masks is not None:  # its targets would value actions that are forbidden
-            raise EnvError(f"DQN: the environment must allow all actions, got an action_mask from {self.env} (PPO takes them)")
+            raise EnvError(
+                f"DQN: the environment must allow all actions, got an action_mask from {self.env} (PPO takes them)"
+            )
         self._noise = core.jit(noise, static_argnames="shape")
         self._update = core.jit(self._updated)
 
     def _check_settings(self, s):
-        self.check_settings(integers=["buffer_size", "batch_size", "target_every", "train_every", "n_step"], positive=["learning_rate"],
-                            not_negative=["learning_starts"], fractions=["discount", "tau", "exploration", "alpha", "beta"])  # fmt: skip
+        self.check_settings(integers=["buffer_size", "batch_size", "target_every", "train_every", "n_step"],
+                            positive=["learning_rate"],
+                            not_negative=["learning_starts"], fractions=["discount", "tau", "exploration", "alpha",
+                                                                         "beta"])
         if np.shape(s.epsilon) != (2,) or not all(0 <= e <= 1 for e in s.epsilon):
-            raise ValueError(f"DQN: epsilon must be two numbers between 0 and 1, at first and in the end, got {s.epsilon!r}")
+            raise ValueError(
+                f"DQN: epsilon must be two numbers between 0 and 1, at first and in the end, got {s.epsilon!r}"
+            )
         check_layers("DQN", s.hidden, s.activation)
         if s.train_every % s.num_envs:
             raise ValueError(f"DQN: train_every must be a multiple of num_envs = {s.num_envs}, got {s.train_every}")
         if s.buffer_size < max(s.batch_size, s.train_every):
-            raise ValueError(f"DQN: buffer_size must hold batch_size = {s.batch_size} and train_every = {s.train_every} transitions, got {s.buffer_size}")
+            raise ValueError(f"DQN: buffer_size must hold batch_size = {s.batch_size} and train_every = "
+                             f"{s.train_every} transitions, got {s.buffer_size}")
 
     # -- one iteration ------------------------------------------------------------------------------------------------------
 
@@ -208,7 +220,8 @@ def targets(network: Any, target: Any, batch: Transitions, double: bool) -> Any:
         Observations [N, ...] to values [N, actions].
     batch : Transitions
     double : bool
-        Whether `network` chooses the action whose value `target` gives (van Hasselt et al. 2016, eq. 4), or `target` both.
+        Whether `network` chooses the action whose value `target` gives (van Hasselt et al. 2016, eq. 4), or `target`
+        both.
     """
     following = target(batch.next_observations)
     if double:
@@ -220,7 +233,9 @@ def targets(network: Any, target: Any, batch: Transitions, double: bool) -> Any:
 
 
 def act(model, x, noise, mask=None):
-    """What `Rollout` runs in every step: the best action, or with probability epsilon any; noise [N, 1 + actions] is uniform."""
+    """What `Rollout` runs in every step: the best action, or with probability epsilon any; noise [N, 1 + actions] is
+    uniform.
+    """
     network, epsilon = model
     action = np.where(noise[:, 0] < epsilon, np.argmax(noise[:, 1:], axis=-1), np.argmax(network(x), axis=-1))
     zero = np.zeros_like(noise[:, 0])
@@ -239,7 +254,8 @@ def _network(key, env, s):
     network, sizes = s.network, [math.prod(observation.shape), *s.hidden]
     if network is None and s.duelling:
         body, value, advantages = random.split(key, 3)
-        network = Duelling(perceptron(body, sizes, s.activation), perceptron(value, [sizes[-1], 1]), perceptron(advantages, [sizes[-1], actions]), s.activation)
+        network = Duelling(perceptron(body, sizes, s.activation), perceptron(value, [sizes[-1], 1]),
+                           perceptron(advantages, [sizes[-1], actions]), s.activation)
     elif network is None:
         network = perceptron(key, [*sizes, actions], s.activation)
     if s.network is None and len(observation.shape) != 1:

@@ -27,14 +27,16 @@ __all__ = ["GumbelMuZero"]
 
 
 class GumbelMuZero(Agent):
-    """Search over a learned model of the environment, which is trained to foretell what the search will find; for discrete actions.
+    """Search over a learned model of the environment, which is trained to foretell what the search will find; for
+    discrete actions.
 
-    Three networks make up the model: observations to embeddings, embeddings and actions to next embeddings and rewards, and embeddings
-    to policies and values. In every step one search for all environments chooses actions; the policy learns what the search made
-    of it, the value learns rewards and its own value some steps later. Actions may be masked by ``info["action_mask"]``.
+    Three networks make up the model: observations to embeddings, embeddings and actions to next embeddings and rewards,
+    and embeddings to policies and values. In every step one search for all environments chooses actions; the policy
+    learns what the search made of it, the value learns rewards and its own value some steps later. Actions may be
+    masked by ``info["action_mask"]``.
 
-    With the defaults most seeds balance CartPole's pole (mean return of the policy alone 450 to 500) after 64,000 steps, which take one core
-    20 s; some are slower.
+    With the defaults most seeds balance CartPole's pole (mean return of the policy alone 450 to 500) after 64,000
+    steps, which take one core 20 s; some are slower.
 
     Parameters
     ----------
@@ -85,8 +87,9 @@ class GumbelMuZero(Agent):
 
     References
     ----------
-    Schrittwieser et al., "Mastering Atari, Go, chess and shogi by planning with a learned model", Nature 588 (2020) 604,
-    arXiv:1911.08265; Danihelka, Guez, Schrittwieser, Silver, "Policy improvement by planning with Gumbel", ICLR 2022.
+    Schrittwieser et al., "Mastering Atari, Go, chess and shogi by planning with a learned model", Nature 588 (2020)
+    604, arXiv:1911.08265; Danihelka, Guez, Schrittwieser, Silver, "Policy improvement by planning with Gumbel", ICLR
+    2022.
 
     Examples
     --------
@@ -98,39 +101,49 @@ class GumbelMuZero(Agent):
 
     kept = ("network", "moments", "iteration", "updates", "_buffer.state", "_player.position")
 
-    def __init__(self, env: Any, *, seed: int = 0, num_envs: int = 16, num_steps: int = 8, simulations: int = 16, search: Gumbel | MuZeroPUCT | None = None,
+    def __init__(self, env: Any, *, seed: int = 0, num_envs: int = 16, num_steps: int = 8, simulations: int = 16,
+                 search: Gumbel | MuZeroPUCT | None = None,
                  unroll_steps: int = 5, td_steps: int = 10, discount: float = 0.97, learning_rate: float = 2e-3, anneal: bool = True, batch_size: int = 256,
                  updates: int = 8, buffer_size: int = 8000, learning_starts: int = 1000, value_weight: float = 1.0, max_grad_norm: float = 5.0,
                  support: Support | None = None, embedding: int = 64, hidden: Sequence[int] = (64,), activation: Callable = nn.relu,
-                 representation: Any = None, dynamics: Any = None, prediction: Any = None):  # fmt: skip
+                 representation: Any = None, dynamics: Any = None, prediction: Any = None):
         given = {k: v for k, v in locals().items() if k not in ("self", "env", "__class__")}
         if isinstance(env, Game):
             raise EnvError(f"GumbelMuZero: env must be an environment, got the game {env!r} (AlphaZero learns games)")
-        super().__init__(env, {**given, "search": Gumbel() if search is None else search, "support": Support() if support is None else support})
+        super().__init__(env, {**given, "search": Gumbel() if search is None else search,
+                               "support": Support() if support is None else support})
         s = self.settings
         self._check(s)
         actions = int(self.env.action_space.n)
         self.network = MuZeroNetwork.init(random.key(seed), self.env.observation_space.shape, actions, s)
-        self.moments = optim.Adam().init(self.network)._replace(count=np.int64(0))  # the type it will have, so that one program serves all
+        # the type it will have, so that one program serves all
+        self.moments = optim.Adam().init(self.network)._replace(count=np.int64(0))
         self.iteration = self.updates = 0
         self._player = Player(self.env, s, self.network)
         kinds = {"policies": ((actions,), np.float32)}
-        self._buffer = TrajectoryBuffer(s.buffer_size, self.env.observation_space, self.env.action_space, num_envs=s.num_envs, extras=kinds, seed=seed)
+        self._buffer = TrajectoryBuffer(s.buffer_size, self.env.observation_space, self.env.action_space,
+                                        num_envs=s.num_envs, extras=kinds, seed=seed)
         self._update = core.jit(self._updated)
 
     def _check(self, s):
-        self.check_settings(integers=["num_steps", "simulations", "unroll_steps", "td_steps", "batch_size", "updates", "buffer_size", "embedding"],
-                            positive=["learning_rate", "max_grad_norm"], not_negative=["value_weight", "learning_starts"], fractions=["discount"])  # fmt: skip
+        self.check_settings(integers=["num_steps", "simulations", "unroll_steps", "td_steps", "batch_size", "updates",
+                                      "buffer_size", "embedding"],
+                            positive=["learning_rate",
+                                      "max_grad_norm"], not_negative=["value_weight",
+                                                                      "learning_starts"], fractions=["discount"])
         if not isinstance(s.search, (Gumbel, MuZeroPUCT)):
             raise ValueError(f"GumbelMuZero: search must be Gumbel(...) or MuZeroPUCT(...), got {s.search!r:.80}")
         if not isinstance(s.support, Support):
             raise ValueError(f"GumbelMuZero: support must be Support(low, high, bins), got {s.support!r:.80}")
         check_layers(self.name, s.hidden, s.activation)
         if s.buffer_size < max(s.num_envs * (length(s) + s.num_steps), s.batch_size):
-            raise ValueError(f"GumbelMuZero: buffer_size must hold num_envs * (num_steps + unroll_steps + td_steps) = {s.num_envs * (length(s) + s.num_steps)} steps, "
-                             f"and batch_size = {s.batch_size}, got {s.buffer_size}")  # fmt: skip
+            raise ValueError(f"GumbelMuZero: buffer_size must hold num_envs * (num_steps + unroll_steps + td_steps) = "
+                             f"{s.num_envs * (length(s) + s.num_steps)} steps, "
+                             f"and batch_size = {s.batch_size}, got {s.buffer_size}")
         if not hasattr(self.env.action_space, "n"):
-            raise EnvError(f"GumbelMuZero: actions must be Discrete, got {self.env.action_space} (PPO and SAC take others)")
+            raise EnvError(
+                f"GumbelMuZero: actions must be Discrete, got {self.env.action_space} (PPO and SAC take others)"
+            )
         if not hasattr(self.env.observation_space, "low"):
             raise EnvError(f"GumbelMuZero: observations must be a Box, got {self.env.observation_space}")
 
@@ -150,7 +163,8 @@ class GumbelMuZero(Agent):
 
     def _learn(self):
         s = self.settings
-        rate = s.learning_rate * (1 - 0.9 * (self.steps - self.start) / max(self.target - self.start, 1) if s.anneal else 1)
+        rate = s.learning_rate * (1 - 0.9 * (self.steps - self.start) / max(self.target - self.start, 1) if s.anneal
+                                  else 1)
         drawn = [self._buffer.sample(s.batch_size, length(s)) for _ in range(s.updates)]
         segments = core.tree.map(lambda *xs: np.stack(xs), *drawn)
         network, moments, numbers = self._update(self.network, self.moments, segments, np.float32(rate))
@@ -178,7 +192,8 @@ class GumbelMuZero(Agent):
     def policy(self) -> Policy:
         """The policy of the networks alone, without search; see `Agent`."""
         n = self.network
-        return Policy(Categorical(PolicyNetwork(n.representation, n.prediction, n.num_actions)), self.env.observation_space.shape, None, n.num_actions)
+        return Policy(Categorical(PolicyNetwork(n.representation, n.prediction, n.num_actions)),
+                      self.env.observation_space.shape, None, n.num_actions)
 
     def planner(self, simulations: int | None = None, *, deterministic: bool = True, seed: int = 0) -> Planner:
         """What searches for each action with the model as it is now: a function of observations as `policy` is.
@@ -193,9 +208,13 @@ class GumbelMuZero(Agent):
         """
         return Planner(self, self.settings.simulations if simulations is None else simulations, deterministic, seed)
 
-    def evaluate(self, episodes: int = 100, *, seed: int = 1, deterministic: bool = True, simulations: int = 0) -> Evaluation:
-        """Play whole episodes in fresh environments, by the policy alone or, with `simulations`, by a search for each action; see `Agent`."""
-        if simulations == 0 or isinstance(episodes, bool) or not isinstance(episodes, (int, np.integer)) or episodes < 1:
+    def evaluate(self, episodes: int = 100, *, seed: int = 1, deterministic: bool = True,
+                 simulations: int = 0) -> Evaluation:
+        """Play whole episodes in fresh environments, by the policy alone or, with `simulations`, by a search for each
+        action; see `Agent`.
+        """
+        if simulations == 0 or isinstance(episodes,
+                                          bool) or not isinstance(episodes, (int, np.integer)) or episodes < 1:
             return super().evaluate(episodes, seed=seed, deterministic=deterministic)
         planner = self.planner(simulations, deterministic=deterministic, seed=seed)
         env = make(self._given, num_envs=min(int(episodes), self.settings.num_envs), seed=seed)
@@ -220,8 +239,8 @@ def values_of(network: MuZeroNetwork, observations: Any) -> Any:
 def targets(segments: Segments, values: Any, unroll_steps: int, td_steps: int, discount: float) -> dict[str, Any]:
     r"""What the unrolled networks should say.
 
-    Values are :math:`z_t = \sum_{k<n} \gamma^k r_{t+k} + \gamma^n v_{t+n}`. After a terminated step the model is to stay where rewards and
-    values are 0, whatever is done (absorbing states); after a truncated one nothing is known.
+    Values are :math:`z_t = \sum_{k<n} \gamma^k r_{t+k} + \gamma^n v_{t+n}`. After a terminated step the model is to
+    stay where rewards and values are 0, whatever is done (absorbing states); after a truncated one nothing is known.
 
     Parameters
     ----------
@@ -235,8 +254,9 @@ def targets(segments: Segments, values: Any, unroll_steps: int, td_steps: int, d
     Returns
     -------
     dict of arrays
-        ``observations`` [B, ...], ``actions`` and ``rewards`` [unroll, B], ``values`` [unroll + 1, B], ``policies`` [unroll + 1, B, A],
-        and weights, 0 for what does not count: ``reward_weights``, ``value_weights``, ``policy_weights``.
+        ``observations`` [B, ...], ``actions`` and ``rewards`` [unroll, B], ``values`` [unroll + 1, B], ``policies``
+        [unroll + 1, B, A], and weights, 0 for what does not count: ``reward_weights``, ``value_weights``,
+        ``policy_weights``.
 
     References
     ----------
@@ -260,12 +280,15 @@ def targets(segments: Segments, values: Any, unroll_steps: int, td_steps: int, d
 
     return {
         "observations": segments.observations[0], "actions": segments.actions[:unroll_steps], "policies": segments.extras["policies"][:places],
-        "rewards": np.where(over[:-1], 0, rewards[:unroll_steps]).astype(rewards.dtype), "values": np.where(over, 0, found).astype(rewards.dtype),
+        "rewards": np.where(over[:-1], 0,
+                            rewards[:unroll_steps]).astype(rewards.dtype), "values": np.where(over, 0,
+                                                                                              found).astype(rewards.dtype),
         "reward_weights": weights(~unknown[:-1]), "value_weights": weights(~unknown), "policy_weights": weights(~unknown & ~over),
-    }  # fmt: skip
+    }
 
 
-def unrolled_loss(network: MuZeroNetwork, batch: dict[str, Any], value_weight: float, gradient_scale: float = 0.5) -> tuple[Any, dict[str, Any]]:
+def unrolled_loss(network: MuZeroNetwork, batch: dict[str, Any], value_weight: float,
+                  gradient_scale: float = 0.5) -> tuple[Any, dict[str, Any]]:
     """The loss of a minibatch, and its parts.
 
     Parameters
@@ -275,7 +298,8 @@ def unrolled_loss(network: MuZeroNetwork, batch: dict[str, Any], value_weight: f
         Of `targets`.
     value_weight : float
     gradient_scale : float
-        Of what goes back through each step of the model; steps count one part in `unroll_steps`, so that all of them weigh as the first place.
+        Of what goes back through each step of the model; steps count one part in `unroll_steps`, so that all of them
+        weigh as the first place.
 
     Returns
     -------
@@ -284,13 +308,16 @@ def unrolled_loss(network: MuZeroNetwork, batch: dict[str, Any], value_weight: f
 
     References
     ----------
-    Schrittwieser et al., Nature 588 (2020), appendix G; Danihelka et al., ICLR 2022, eq. 12 (cross entropy to the improved policy).
+    Schrittwieser et al., Nature 588 (2020), appendix G; Danihelka et al., ICLR 2022, eq. 12 (cross entropy to the
+    improved policy).
     """
     unroll, rows = np.shape(batch["actions"])
     embedding = network.represent(batch["observations"].astype(batch["rewards"].dtype))
     embeddings, rewards = [embedding], []
     for k in range(unroll):
-        embedding, reward = network.step(gradient_scale * embedding + (1 - gradient_scale) * core.stop_gradient(embedding), batch["actions"][k])
+        embedding, reward = network.step(
+            gradient_scale * embedding + (1 - gradient_scale) * core.stop_gradient(embedding), batch["actions"][k]
+        )
         embeddings.append(embedding)
         rewards.append(reward)
     logits, values = network.predict(np.concatenate(embeddings))
@@ -302,5 +329,6 @@ def unrolled_loss(network: MuZeroNetwork, batch: dict[str, Any], value_weight: f
     wanted = np.reshape(batch["policies"], (-1, network.num_actions))
     policy = total(-np.sum(wanted * nn.log_softmax(logits), axis=-1), batch["policy_weights"], shares)
     value = total(network.support.loss(values, np.reshape(batch["values"], -1)), batch["value_weights"], shares)
-    reward = total(network.support.loss(np.concatenate(rewards), np.reshape(batch["rewards"], -1)), batch["reward_weights"], shares[1:])
+    reward = total(network.support.loss(np.concatenate(rewards), np.reshape(batch["rewards"], -1)),
+                   batch["reward_weights"], shares[1:])
     return policy + value_weight * value + reward, {"policy_loss": policy, "value_loss": value, "reward_loss": reward}

@@ -23,7 +23,8 @@ _EPSILON = 1e-5  # what embeddings are divided by at least
 
 @dataclass(frozen=True)
 class Support:
-    """How networks give values and rewards: squashed by `signed_hyperbolic`, and then as weights of evenly spaced numbers, or as they are.
+    """How networks give values and rewards: squashed by `signed_hyperbolic`, and then as weights of evenly spaced
+    numbers, or as they are.
 
     Attributes
     ----------
@@ -49,8 +50,12 @@ class Support:
     bins: int = 61
 
     def __post_init__(self):
-        if isinstance(self.bins, bool) or not isinstance(self.bins, (int, np.integer)) or self.bins < 1 or not -math.inf < self.low < self.high < math.inf:
-            raise ValueError(f"Support: there must be at least one bin, and low < high, got {self.bins!r} bins from {self.low} to {self.high}")
+        if isinstance(self.bins,
+                      bool) or not isinstance(self.bins,
+                                              (int,
+                                               np.integer)) or self.bins < 1 or not -math.inf < self.low < self.high < math.inf:
+            raise ValueError(f"Support: there must be at least one bin, and low < high, got {self.bins!r} bins from "
+                             f"{self.low} to {self.high}")
 
     def mean(self, outputs: Any) -> Any:
         """What outputs [..., bins] stand for, [...]."""
@@ -80,7 +85,8 @@ class MuZeroNetwork:
     representation : callable tree
         Observations [N, ...] to embeddings [N, E].
     dynamics : callable tree
-        Embeddings, and behind them actions as zeros and a one, [N, E + actions], to embeddings and rewards [N, E + bins].
+        Embeddings, and behind them actions as zeros and a one, [N, E + actions], to embeddings and rewards [N, E +
+        bins].
     prediction : callable tree
         Embeddings to logits of actions and values [N, actions + bins].
     num_actions : int
@@ -95,7 +101,8 @@ class MuZeroNetwork:
 
     @classmethod
     def init(cls, key: Any, observation_shape: Sequence[int], num_actions: int, settings: Any) -> MuZeroNetwork:
-        """The networks of `GumbelMuZero`'s settings: its own perceptrons, whose policy is uniform and whose values and rewards are 0 at first, and the user's.
+        """The networks of `GumbelMuZero`'s settings: its own perceptrons, whose policy is uniform and whose values and
+        rewards are 0 at first, and the user's.
 
         Raises
         ------
@@ -108,7 +115,8 @@ class MuZeroNetwork:
         def network(key, n_in, n_out):
             return nn.MLP.init(key, [n_in, *s.hidden, n_out], activation=s.activation)
 
-        first = Flat(network(keys[0], math.prod(observation_shape), s.embedding), len(observation_shape)) if s.representation is None else s.representation
+        first = Flat(network(keys[0], math.prod(observation_shape), s.embedding),
+                     len(observation_shape)) if s.representation is None else s.representation
         size = _width("representation", first, np.zeros((2, *observation_shape), np.float32))
         second = _silent(network(keys[1], size + num_actions, size + bins), size) if s.dynamics is None else s.dynamics
         _width("dynamics", second, np.zeros((2, size + num_actions), np.float32), size + bins)
@@ -156,16 +164,21 @@ def _silent(network, start):
 def _width(name, network, x, width=None):
     """Outputs of a network for each row of x."""
     if not callable(network):
-        raise EnvError(f"GumbelMuZero: {name} must be a network (callable, a tree of arrays), got {type(network).__name__}")
+        raise EnvError(
+            f"GumbelMuZero: {name} must be a network (callable, a tree of arrays), got {type(network).__name__}"
+        )
     for leaf in tree.leaves(network):
         if not hasattr(leaf, "dtype"):
-            raise EnvError(f"GumbelMuZero: {name} must be a tree of arrays that can be called, as layers of core.nn are, got {type(network).__name__}")
+            raise EnvError(f"GumbelMuZero: {name} must be a tree of arrays that can be called, as layers of core.nn "
+                           f"are, got {type(network).__name__}")
         if not np.isfinite(leaf).all():
             raise EnvError(f"GumbelMuZero: parameters of {name} must be finite, got NaN or infinity")
     try:
         shape = np.shape(network(x))
     except Exception as error:  # whatever a user's network raises
-        raise EnvError(f"GumbelMuZero: {name} must take arrays of shape (N, {', '.join(map(str, x.shape[1:]))}), but raised {type(error).__name__}: {error}") from error
+        raise EnvError(f"GumbelMuZero: {name} must take arrays of shape (N, {', '.join(map(str, x.shape[1:]))}), but "
+                       f"raised {type(error).__name__}: {error}") from error
     if len(shape) != 2 or shape[0] != 2 or width not in (None, shape[1]):
-        raise EnvError(f"GumbelMuZero: {name} must give (N, {width or 'any width'}) for (N, {', '.join(map(str, x.shape[1:]))}), got shape {shape} for N = 2")
+        raise EnvError(f"GumbelMuZero: {name} must give (N, {width or 'any width'}) for (N, "
+                       f"{', '.join(map(str, x.shape[1:]))}), got shape {shape} for N = 2")
     return shape[1]

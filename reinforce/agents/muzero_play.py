@@ -38,14 +38,16 @@ class Player:
         self.terminated, self.truncated = np.zeros(shape, bool), np.zeros(shape, bool)
         self.policies = np.zeros((*shape, network.num_actions), np.float32)
         observation, info = env.reset()
-        self.position = {"observation": self._finite(observation), "mask": self._allowed(info, np.zeros(shape[1], bool))}
+        self.position = {"observation": self._finite(observation),
+                         "mask": self._allowed(info, np.zeros(shape[1], bool))}
 
     def collect(self, network: MuZeroNetwork, collection: int) -> None:
         """Fill the arrays; `collection` says how many were before."""
         legal, steps = self.position["mask"], self.settings.num_steps
         self.observations[0] = self.position["observation"]
         for t in range(steps):
-            seed = (self.settings.seed * 0x9E3779B97F4A7C15 + collection * steps + t) % 2**63  # streams of one seed are apart from those of another
+            # streams of one seed are apart from those of another
+            seed = (self.settings.seed * 0x9E3779B97F4A7C15 + collection * steps + t) % 2**63
             found = self._search(self.observations[t].astype(np.float32), legal, network, seed)
             self.actions[t], self.policies[t] = found.action, found.policy
             observation, self.rewards[t], self.terminated[t], self.truncated[t], info = self.env.step(self.actions[t])
@@ -56,7 +58,9 @@ class Player:
     def _finite(self, observation):
         finite = np.isfinite(observation).reshape(self.env.num_envs, -1).all(axis=1)
         if not finite.all():
-            raise EnvError(f"{self.env}: observations must be finite, got NaN or infinity in environment {int(np.argmin(finite))}")
+            raise EnvError(
+                f"{self.env}: observations must be finite, got NaN or infinity in environment {int(np.argmin(finite))}"
+            )
         return observation
 
     def _allowed(self, info, over):
@@ -68,7 +72,8 @@ class Player:
             raise EnvError(f"{self.env}: info['action_mask'] must have shape {shape}, got {mask.shape}")
         mask = mask.astype(bool) | over[:, None]
         if not mask.any(axis=1).all():
-            raise EnvError(f"{self.env}: info['action_mask'] must allow at least one action, got none in environment {int(np.argmin(mask.any(axis=1)))}")
+            raise EnvError(f"{self.env}: info['action_mask'] must allow at least one action, got none in environment "
+                           f"{int(np.argmin(mask.any(axis=1)))}")
         return mask
 
 
@@ -78,7 +83,9 @@ class Planner:
     def __init__(self, agent: GumbelMuZero, simulations: int, deterministic: bool, seed: int):
         search, self._shape = agent.settings.search, agent.env.observation_space.shape
         if deterministic:
-            search = replace(search, gumbel_scale=0.0) if isinstance(search, Gumbel) else replace(search, dirichlet=(1.0, 0.0), temperature=0.0)
+            search = replace(search, gumbel_scale=0.0) if isinstance(search, Gumbel) else replace(
+                search, dirichlet=(1.0, 0.0), temperature=0.0
+            )
         self._search = MuZero(learned_model(agent.network, agent.settings), simulations, search)
         self._seed, self._calls = seed, 0
 
@@ -87,7 +94,8 @@ class Planner:
         x = np.asarray(observation, np.float32)
         single = x.shape == self._shape
         if not single and x.shape[1:] != self._shape:
-            raise EnvError(f"planner: an observation must have shape {self._shape}, or (N, {', '.join(map(str, self._shape))}) for several, got {x.shape}")
+            raise EnvError(f"planner: an observation must have shape {self._shape}, or (N, "
+                           f"{', '.join(map(str, self._shape))}) for several, got {x.shape}")
         if not np.isfinite(x).all():
             raise EnvError("planner: an observation must be finite, got NaN or infinity")
         self._calls += 1

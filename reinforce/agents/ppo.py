@@ -25,9 +25,12 @@ from .checks import check_layers
 
 __all__ = ["PPO"]
 
-# What CleanRL's ppo.py and ppo_continuous_action.py take where an argument is left out (Huang et al., JMLR 23 (2022) 274).
-_DISCRETE = {"num_envs": 4, "num_steps": 128, "learning_rate": 2.5e-4, "epochs": 4, "minibatches": 4, "entropy": 0.01, "normalize": False}
-_CONTINUOUS = {"num_envs": 1, "num_steps": 2048, "learning_rate": 3e-4, "epochs": 10, "minibatches": 32, "entropy": 0.0, "normalize": True}
+# What CleanRL's ppo.py and ppo_continuous_action.py take where an argument is left out (Huang et al., JMLR 23 (2022)
+# 274).
+_DISCRETE = {"num_envs": 4, "num_steps": 128, "learning_rate": 2.5e-4, "epochs": 4, "minibatches": 4, "entropy": 0.01,
+             "normalize": False}
+_CONTINUOUS = {"num_envs": 1, "num_steps": 2048, "learning_rate": 3e-4, "epochs": 10, "minibatches": 32, "entropy": 0.0,
+               "normalize": True}
 _ADAM_EPSILON = 1e-5
 
 
@@ -42,11 +45,12 @@ class ActorCritic:
 class PPO(Agent):
     """Policy gradients with clipped probability ratios, for discrete, masked and continuous actions.
 
-    Discrete actions may be masked by an environment whose ``info["action_mask"]`` says after every step what is allowed.
-    Where CleanRL has other defaults for continuous actions, they stand behind a slash.
+    Discrete actions may be masked by an environment whose ``info["action_mask"]`` says after every step what is
+    allowed. Where CleanRL has other defaults for continuous actions, they stand behind a slash.
 
-    A policy of continuous actions begins with means near 0 and widths of 1. Where the bounds of an action space are symmetric about 0 or
-    infinite, its numbers are actions. Other bounds are scaled: -1 and 1 of the policy stand for the lower and the upper bound.
+    A policy of continuous actions begins with means near 0 and widths of 1. Where the bounds of an action space are
+    symmetric about 0 or infinite, its numbers are actions. Other bounds are scaled: -1 and 1 of the policy stand for
+    the lower and the upper bound.
 
     Parameters
     ----------
@@ -93,11 +97,13 @@ class PPO(Agent):
     ValueError
         For a hyper-parameter out of range.
     EnvError
-        If the environment cannot be made, or has other spaces than a Box for observations, and Discrete or a Box for actions.
+        If the environment cannot be made, or has other spaces than a Box for observations, and Discrete or a Box for
+        actions.
 
     References
     ----------
-    Schulman, Wolski, Dhariwal, Radford, Klimov, "Proximal policy optimization algorithms", 2017, eqs. 7 and 9. arXiv:1707.06347
+    Schulman, Wolski, Dhariwal, Radford, Klimov, "Proximal policy optimization algorithms", 2017, eqs. 7 and 9.
+    arXiv:1707.06347
 
     Examples
     --------
@@ -107,13 +113,16 @@ class PPO(Agent):
     (10,)
     """
 
-    kept = ("weights", "moments", "iteration", "observation_moments", "return_scale", "_player.collections", "_rollout.position")
+    kept = ("weights", "moments", "iteration", "observation_moments", "return_scale", "_player.collections",
+            "_rollout.position")
 
-    def __init__(self, env: Any, *, seed: int = 0, num_envs: int | None = None, num_steps: int | None = None, learning_rate: float | None = None,
+    def __init__(self, env: Any, *, seed: int = 0, num_envs: int | None = None, num_steps: int | None = None,
+                 learning_rate: float | None = None,
                  anneal: bool = True, discount: float = 0.99, lam: float = 0.95, epochs: int | None = None, minibatches: int | None = None,
                  clip: float = 0.2, clip_values: bool = True, entropy: float | None = None, value_weight: float = 0.5,
                  max_grad_norm: float = 0.5, normalize_advantages: bool = True, normalize: bool | None = None,
-                 hidden: Sequence[int] = (64, 64), activation: Callable = np.tanh, actor: Any = None, critic: Any = None):  # fmt: skip
+                 hidden: Sequence[int] = (64,
+                                          64), activation: Callable = np.tanh, actor: Any = None, critic: Any = None):
         given = {k: v for k, v in locals().items() if k not in ("self", "env", "__class__")}
         probe = make(env, seed=seed)
         discrete = hasattr(probe.action_space, "n")
@@ -121,16 +130,19 @@ class PPO(Agent):
         usual = _DISCRETE if discrete else _CONTINUOUS
         super().__init__(env, {k: usual[k] if v is None and k in usual else v for k, v in given.items()})
         s = self.settings
-        self.check_settings(integers=["num_steps", "epochs", "minibatches"], positive=["learning_rate", "clip", "max_grad_norm"],
-                            not_negative=["entropy", "value_weight"], fractions=["discount", "lam"])  # fmt: skip
+        self.check_settings(integers=["num_steps", "epochs", "minibatches"],
+                            positive=["learning_rate", "clip", "max_grad_norm"],
+                            not_negative=["entropy", "value_weight"], fractions=["discount", "lam"])
         if s.num_envs * s.num_steps % s.minibatches:
-            raise ValueError(f"PPO: num_envs * num_steps must be a multiple of minibatches, got {s.num_envs} * {s.num_steps} and {s.minibatches}")
+            raise ValueError(f"PPO: num_envs * num_steps must be a multiple of minibatches, got {s.num_envs} * "
+                             f"{s.num_steps} and {s.minibatches}")
         check_layers("PPO", hidden, activation)
         model = _networks(random.key(seed), self.env, s)
         self._noise = model.actor.noise
         leaves, self._structure = core.tree.flatten(model)
         self.weights = tuple(leaves)  # flat: a tree would be taken apart and built again in every iteration
-        self.moments = optim.Adam().init(self.weights)._replace(count=np.int64(0))  # the type it will have, so that one program serves all
+        # the type it will have, so that one program serves all
+        self.moments = optim.Adam().init(self.weights)._replace(count=np.int64(0))
         self.iteration = 0
         observations = self.env.observation_space.shape
         self.observation_moments = RunningMoments.start(observations)
@@ -160,12 +172,16 @@ class PPO(Agent):
         """See `Agent`: every actor has as many environments, and together they play as one actor would alone."""
         s = self.settings
         if s.num_envs % actors:
-            raise ValueError(f"PPO.train: num_envs must be a multiple of the number of actors, got {s.num_envs} and {actors}")
+            raise ValueError(
+                f"PPO.train: num_envs must be a multiple of the number of actors, got {s.num_envs} and {actors}"
+            )
         if actors == 1:
             return self._player
         share = s.num_envs // actors
-        seed = s.seed if self.env.step_kernel is not None else s.seed + k * share  # Gymnasium's copies have seeds one after the other
-        return Player(make(self._given, num_envs=share, seed=seed), self._act, self._noise, self._noise_size, s, k * share)
+        # Gymnasium's copies have seeds one after the other
+        seed = s.seed if self.env.step_kernel is not None else s.seed + k * share
+        return Player(make(self._given, num_envs=share, seed=seed), self._act, self._noise, self._noise_size, s,
+                      k * share)
 
     def deal(self, actors: int) -> list[Any]:
         """See `Agent`: environments are handed out anew to any number of actors."""
@@ -192,7 +208,8 @@ class PPO(Agent):
     def learn(self, experiences: Sequence[dict[str, np.ndarray]]) -> dict[str, float]:
         """Estimate advantages and update; see `Agent`."""
         s = self.settings
-        rate = s.learning_rate * (1 - (self.steps - self.start) / max(self.target - self.start, 1)) if s.anneal else s.learning_rate
+        rate = s.learning_rate * (1 - (self.steps - self.start)
+                                  / max(self.target - self.start, 1)) if s.anneal else s.learning_rate
         normaliser = self.parameters[1]
         numbers = self._learned(_joined([self._valued(x) for x in _neighbours(experiences)]), normaliser, rate)
         self.iteration += 1
@@ -209,17 +226,20 @@ class PPO(Agent):
         if s.normalize:
             self.observation_moments.add(x["observations"][:-1].reshape(-1, *x["observations"].shape[2:]))
             rewards = self.return_scale.scaled(rewards, terminated, truncated, s.discount, copies)
-        advantages = gae(rewards.astype(np.float32), x["values"][:-1], x["values"][1:], terminated, truncated, discount=s.discount, lam=s.lam)
+        advantages = gae(rewards.astype(np.float32), x["values"][:-1], x["values"][1:], terminated, truncated,
+                         discount=s.discount, lam=s.lam)
         return {
             "x": x["observations"][:-1], "actions": x["actions"], "log_probs": x["log_probs"], "values": x["values"][:-1], "advantages": advantages,
             "weights": valid.astype(np.float32), "mask": x["masks"][:-1] if "masks" in x else None,
-        }  # fmt: skip
+        }
 
     def _learned(self, batch, normaliser, rate):
         """All epochs of an update; the parts of the loss."""
         s = self.settings
         steps = np.arange(batch["advantages"].size)
-        order = stream(s.seed, 1, self.iteration).permuted(np.tile(steps, (s.epochs, 1)), axis=1).reshape(s.epochs * s.minibatches, -1)
+        order = stream(s.seed, 1, self.iteration).permuted(
+            np.tile(steps, (s.epochs, 1)), axis=1
+        ).reshape(s.epochs * s.minibatches, -1)
         weights, moments, numbers = self._update(self.weights, self.moments, normaliser, batch, order, np.float32(rate))
         self.check_finite("the loss", *numbers.values())
         self.weights, self.moments = weights, moments
@@ -268,8 +288,8 @@ class Player:
     act : Jitted
         As `Rollout` takes it.
     noise : function
-        ``noise(generator, shape, size)``: what makes the policy draw. It is that of all environments, of which this actor uses its
-        share: what is played does not depend on how many actors there are.
+        ``noise(generator, shape, size)``: what makes the policy draw. It is that of all environments, of which this
+        actor uses its share: what is played does not depend on how many actors there are.
     size : int
     settings : namespace
         Of the agent.
@@ -291,7 +311,7 @@ class Player:
         found = {
             "first": np.array(self.first), "observations": r.observations, "values": r.values, "actions": r.actions, "log_probs": r.log_probs,
             "rewards": r.rewards, "terminated": r.terminated, "truncated": r.truncated,
-        }  # fmt: skip
+        }
         return found if r.masks is None else {**found, "masks": r.masks}
 
     def part(self, begin: int, end: int) -> dict[str, Any] | None:
@@ -354,7 +374,8 @@ def _joined(parts):
     one = parts[0]
     if len(parts) == 1:
         return one
-    return {name: x if x is None or x.ndim == 0 else np.concatenate([part[name] for part in parts], axis=1) for name, x in one.items()}
+    return {name: x if x is None or x.ndim == 0 else np.concatenate([part[name] for part in parts], axis=1) for name,
+            x in one.items()}
 
 
 def ppo_loss(model: ActorCritic, batch: dict[str, Any], settings: Any) -> tuple[Any, dict[str, Any]]:
@@ -364,8 +385,8 @@ def ppo_loss(model: ActorCritic, batch: dict[str, Any], settings: Any) -> tuple[
     ----------
     model : ActorCritic
     batch : dict of arrays [M, ...]
-        Observations ``x``, ``actions``; of the policy that took them ``log_probs``, ``values`` and ``advantages``; ``weights``, 0 for
-        what does not count; ``mask`` of allowed actions, or None.
+        Observations ``x``, ``actions``; of the policy that took them ``log_probs``, ``values`` and ``advantages``;
+        ``weights``, 0 for what does not count; ``mask`` of allowed actions, or None.
     settings : namespace
         With the hyper-parameters of `PPO`.
 
@@ -397,9 +418,10 @@ def ppo_loss(model: ActorCritic, batch: dict[str, Any], settings: Any) -> tuple[
     value_loss, bonus = 0.5 * mean(error), mean(entropy)
     loss = policy_loss + s.value_weight * value_loss - s.entropy * bonus
     parts = {
-        "policy_loss": policy_loss, "value_loss": value_loss, "entropy": bonus, "approx_kl": mean(ratio - 1 - log_ratio),
+        "policy_loss": policy_loss, "value_loss": value_loss, "entropy": bonus, "approx_kl": mean(ratio - 1
+                                                                                                  - log_ratio),
         "clip_fraction": mean(np.abs(ratio - 1) > s.clip),
-    }  # fmt: skip
+    }
     return loss, parts
 
 
@@ -418,7 +440,8 @@ def _networks(key, env, s):
     for name, network, width in (("actor", actor, size), ("critic", critic, 1)):
         if not callable(network) or np.shape(out := network(x)) != (2, width):
             got = type(network).__name__ if not callable(network) else f"shape {np.shape(out)} for two"
-            raise EnvError(f"PPO: {name} must make {width} number{'s' if width > 1 else ''} of each observation {observation.shape}, got {got}")
+            raise EnvError(f"PPO: {name} must make {width} number{'s' if width > 1 else ''} of each observation "
+                           f"{observation.shape}, got {got}")
     if discrete:
         return ActorCritic(Categorical(actor), critic)
     low, high = (tuple(float(b) for b in np.ravel(bound)) for bound in (action.low, action.high))
@@ -436,6 +459,6 @@ def _perceptron(key, shape, s, outputs, gain):
     gains = [*(math.sqrt(2) for _ in s.hidden), gain]
     keys = random.split(key, len(gains))
     layers = [nn.Linear((g * init.orthogonal(k, (a, b))).astype(np.float32), np.zeros(b, np.float32))
-              for k, g, a, b in zip(keys, gains, sizes[:-1], sizes[1:], strict=True)]  # fmt: skip
+              for k, g, a, b in zip(keys, gains, sizes[:-1], sizes[1:], strict=True)]
     network = nn.MLP(tuple(layers), s.activation)
     return network if len(shape) == 1 else Flat(network, len(shape))

@@ -98,9 +98,9 @@ class SAC(Agent):
 
     References
     ----------
-    Haarnoja, Zhou, Abbeel, Levine, "Soft actor-critic", ICML 2018, arXiv:1801.01290; Haarnoja et al., "Soft actor-critic algorithms
-    and applications", 2018, eqs. 5, 7, 18 and algorithm 1, arXiv:1812.05905. Defaults: CleanRL's sac_continuous_action.py (Huang et al.,
-    JMLR 23 (2022) 274).
+    Haarnoja, Zhou, Abbeel, Levine, "Soft actor-critic", ICML 2018, arXiv:1801.01290; Haarnoja et al., "Soft
+    actor-critic algorithms and applications", 2018, eqs. 5, 7, 18 and algorithm 1, arXiv:1812.05905. Defaults:
+    CleanRL's sac_continuous_action.py (Huang et al., JMLR 23 (2022) 274).
 
     Examples
     --------
@@ -112,21 +112,24 @@ class SAC(Agent):
 
     kept = ("model", "moments", "iteration", "updates", "numbers", "_buffer.state", "_rollout.position")
 
-    def __init__(self, env: Any, *, seed: int = 0, num_envs: int = 1, actor_rate: float = 3e-4, critic_rate: float = 1e-3, buffer_size: int = 1_000_000,
+    def __init__(self, env: Any, *, seed: int = 0, num_envs: int = 1, actor_rate: float = 3e-4,
+                 critic_rate: float = 1e-3, buffer_size: int = 1_000_000,
                  discount: float = 0.99, tau: float = 0.005, batch_size: int = 256, learning_starts: int = 5000, train_every: int = 1,
                  actor_every: int = 2, alpha: float | None = None, entropy: float | None = None, n_step: int = 1,
-                 hidden: Sequence[int] = (256, 256), activation: Callable = nn.relu):  # fmt: skip
+                 hidden: Sequence[int] = (256, 256), activation: Callable = nn.relu):
         given = {k: v for k, v in locals().items() if k not in ("self", "env", "__class__")}
         super().__init__(env, given)
         self._check_settings(self.settings)
         self._key, self._update_key, weights = random.split(random.key(seed), 3)
         self.model = _model(weights, self.env, self.settings)
-        starts = [optim.Adam().init(x)._replace(count=np.int64(0)) for x in (self.model.actor, self.model.critics, self.model.log_alpha)]
+        starts = [optim.Adam().init(x)._replace(count=np.int64(0))
+                  for x in (self.model.actor, self.model.critics, self.model.log_alpha)]
         self.moments = Moments(*starts)  # counts have the type that they will have, so that one program serves all
         self.iteration = self.updates = 0
         self.numbers: dict[str, float | None] = dict.fromkeys(("critic_loss", "actor_loss", "alpha", "entropy"))
         observation, action = self.env.observation_space, self.env.action_space
-        self._buffer = ReplayBuffer(buffer_size, observation, action, num_envs=num_envs, n_step=n_step, discount=discount, seed=seed)
+        self._buffer = ReplayBuffer(buffer_size, observation, action, num_envs=num_envs, n_step=n_step,
+                                    discount=discount, seed=seed)
         self._size = math.prod(action.shape)
         self._range = np.array([action.low, action.high])
         self._entropy = -float(self._size) if entropy is None else float(entropy)
@@ -136,19 +139,24 @@ class SAC(Agent):
         self._update_critics, self._update_actor = core.jit(self._updated_critics), core.jit(self._updated_actor)
 
     def _check_settings(self, s):
-        self.check_settings(integers=["buffer_size", "batch_size", "train_every", "actor_every", "n_step"], positive=["actor_rate", "critic_rate"],
-                            fractions=["discount", "tau"])  # fmt: skip
-        if isinstance(s.learning_starts, bool) or not isinstance(s.learning_starts, (int, np.integer)) or s.learning_starts < 0:
+        self.check_settings(integers=["buffer_size", "batch_size", "train_every", "actor_every", "n_step"],
+                            positive=["actor_rate", "critic_rate"],
+                            fractions=["discount", "tau"])
+        if isinstance(s.learning_starts,
+                      bool) or not isinstance(s.learning_starts, (int, np.integer)) or s.learning_starts < 0:
             raise ValueError(f"SAC: learning_starts must be an integer >= 0, got {s.learning_starts!r}")
         if s.alpha is not None and not (isinstance(s.alpha, (int, float, np.floating)) and 0 < s.alpha < math.inf):
             raise ValueError(f"SAC: alpha must be positive or None, got {s.alpha!r}")
-        if s.entropy is not None and not (isinstance(s.entropy, (int, float, np.floating)) and math.isfinite(s.entropy)):
-            raise ValueError(f"SAC: entropy must be a finite number, or None for minus the components of an action, got {s.entropy!r}")
+        if s.entropy is not None and not (isinstance(s.entropy,
+                                                     (int, float, np.floating)) and math.isfinite(s.entropy)):
+            raise ValueError(f"SAC: entropy must be a finite number, or None for minus the components of an action, "
+                             f"got {s.entropy!r}")
         check_layers("SAC", s.hidden, s.activation)
         if s.train_every % s.num_envs:
             raise ValueError(f"SAC: train_every must be a multiple of num_envs = {s.num_envs}, got {s.train_every}")
         if s.buffer_size < max(s.batch_size, s.train_every, _WARM_UP):
-            raise ValueError(f"SAC: buffer_size must hold batch_size = {s.batch_size}, train_every = {s.train_every} and {_WARM_UP} transitions, got {s.buffer_size}")
+            raise ValueError(f"SAC: buffer_size must hold batch_size = {s.batch_size}, train_every = {s.train_every} "
+                             f"and {_WARM_UP} transitions, got {s.buffer_size}")
 
     # -- one iteration ------------------------------------------------------------------------------------------------------
 
@@ -188,7 +196,8 @@ class SAC(Agent):
                 actor, actor_moments, log_alpha, alpha_moments, critics, batch.observations, self._update_key, count + 1 + k)
             numbers.update(found)
         self.check_finite("the losses", *numbers.values())
-        self.model, self.moments = Model(actor, critics, follow, log_alpha), Moments(actor_moments, critic_moments, alpha_moments)
+        self.model, self.moments = Model(actor, critics, follow,
+                                         log_alpha), Moments(actor_moments, critic_moments, alpha_moments)
         self.numbers = {**self.numbers, **{k: float(v) for k, v in numbers.items()}}
 
     def _noise(self, key, count):
@@ -217,8 +226,12 @@ class SAC(Agent):
         (loss, log_prob), grads = core.value_and_grad(actor_loss, has_aux=True)(actor)
         actor, moments = optim.Adam(s.actor_rate).step(actor, grads, moments)
         if s.alpha is None:  # the gradient of -alpha (log_prob + entropy) in log alpha
-            log_alpha, alpha_moments = optim.Adam(s.critic_rate).step(log_alpha, -alpha * (log_prob + self._entropy), alpha_moments)
-        return actor, moments, log_alpha, alpha_moments, {"actor_loss": loss, "alpha": np.exp(log_alpha), "entropy": -log_prob}
+            log_alpha, alpha_moments = optim.Adam(s.critic_rate).step(
+                log_alpha, -alpha * (log_prob + self._entropy), alpha_moments
+            )
+        return actor, moments, log_alpha, alpha_moments, {
+            "actor_loss": loss, "alpha": np.exp(log_alpha), "entropy": -log_prob
+        }
 
     # -- what comes of it ---------------------------------------------------------------------------------------------------
 
@@ -229,7 +242,8 @@ class SAC(Agent):
 
 
 def targets(model: Model, batch: Transitions, noise: Any) -> Any:
-    """What the values of the actions taken should be, [N]: with the smaller of the target critics, and the entropy of the actor.
+    """What the values of the actions taken should be, [N]: with the smaller of the target critics, and the entropy of
+    the actor.
 
     Parameters
     ----------
@@ -239,7 +253,8 @@ def targets(model: Model, batch: Transitions, noise: Any) -> Any:
         Of the actor's next actions.
     """
     action, _, log_prob = model.actor.sample(batch.next_observations, noise)
-    value = np.minimum(*(critic(batch.next_observations, action) for critic in model.targets)) - np.exp(model.log_alpha) * log_prob
+    value = np.minimum(*(critic(batch.next_observations,
+                                action) for critic in model.targets)) - np.exp(model.log_alpha) * log_prob
     return core.stop_gradient(batch.rewards + batch.discounts * value)
 
 

@@ -22,7 +22,8 @@ _CLOSE = 1e-6  # how far the sum of two players' returns may be from 0
 class SelfPlay:
     """Plays many games side by side, both sides by the same search, one search of all games for each move.
 
-    A game that is over is handed out and begun anew. The same seed and parameters give the same games, on any number of threads.
+    A game that is over is handed out and begun anew. The same seed and parameters give the same games, on any number of
+    threads.
 
     Parameters
     ----------
@@ -35,8 +36,8 @@ class SelfPlay:
     simulations : int
         Of a search.
     temperature_moves : int
-        Length of the opening of each game, in which moves are drawn from what the search found; then its best is played. Gumbel search
-        draws by its own noise.
+        Length of the opening of each game, in which moves are drawn from what the search found; then its best is
+        played. Gumbel search draws by its own noise.
     value_mix : float
         How much of the target of a value is the mean value that its search found; the rest is the outcome of the game.
     seed, number : int
@@ -45,8 +46,9 @@ class SelfPlay:
         Asked before each move; True makes `collect` raise `Stopped`, after which this object is of no more use.
     """
 
-    def __init__(self, game: Game, network: Network, policy: Any, *, num_games: int, moves: int, simulations: int, temperature_moves: int, value_mix: float,
-                 seed: int, number: int = 0, stopped: Callable[[], bool] = bool):  # fmt: skip
+    def __init__(self, game: Game, network: Network, policy: Any, *, num_games: int, moves: int, simulations: int,
+                 temperature_moves: int, value_mix: float,
+                 seed: int, number: int = 0, stopped: Callable[[], bool] = bool):
         self.game, self.network, self.moves, self.stopped = game, network, moves, stopped
         self.temperature_moves, self.value_mix, self.seed, self.number = temperature_moves, value_mix, seed, number
         self.search = MCTS(game, simulations, policy=policy, evaluator=network)
@@ -72,7 +74,8 @@ class SelfPlay:
         -------
         dict
             All positions of the games that have ended: ``positions`` uint8 (n, bytes of a record), ``policies`` float32
-            (n, actions), ``values`` float32 (n,) for who moves; and of those games ``lengths`` and ``outcomes`` (what player 0 got).
+            (n, actions), ``values`` float32 (n,) for who moves; and of those games ``lengths`` and ``outcomes`` (what
+            player 0 got).
         """
         self.network.params = parameters
         rng = np.random.Generator(np.random.Philox(key=self.seed, counter=[0, 0, self.number, self.collections]))
@@ -106,9 +109,11 @@ class SelfPlay:
     def _note(self, every, result):
         """Keep what was found in the running games."""
         if self.plies.max() >= self.game.max_length:
-            raise GameError(f"AlphaZero: a game of {self.game.name} is not over after max_length = {self.game.max_length} moves (check_game finds such errors)")
+            raise GameError(f"AlphaZero: a game of {self.game.name} is not over after max_length = "
+                            f"{self.game.max_length} moves (check_game finds such errors)")
         self.positions[every, self.plies], self.policies[every, self.plies] = self.states, result.policy
-        self.values[every, self.plies], self.movers[every, self.plies] = result.root_value, look(self.game, self.states)[0]
+        self.values[every, self.plies], self.movers[every,
+                                                    self.plies] = result.root_value, look(self.game, self.states)[0]
 
     def _settle(self, rng, which):
         """Let chance move where it is its turn; which games are over."""
@@ -122,7 +127,8 @@ class SelfPlay:
             states = states[lucky]
             self.game.kernels.play(states, (sums <= rng.random(len(states))[:, None] * sums[:, -1:]).sum(axis=1))
             self.states[which[lucky]] = states
-        raise GameError(f"AlphaZero: chance moves more than max_length = {self.game.max_length} times in {self.game.name} (check_game finds such errors)")
+        raise GameError(f"AlphaZero: chance moves more than max_length = {self.game.max_length} times in "
+                        f"{self.game.name} (check_game finds such errors)")
 
     def _ended(self, ended):
         """Positions of games that are over, in the order in which they were played."""
@@ -130,7 +136,8 @@ class SelfPlay:
         self.game.kernels.returns(self.states[ended], returns)
         if not (np.abs(returns.sum(axis=1)) < _CLOSE).all() or not (np.abs(returns) <= 1).all():
             wrong = np.argmax((np.abs(returns.sum(axis=1)) >= _CLOSE) | (np.abs(returns) > 1).any(axis=1))
-            raise GameError(f"AlphaZero: returns of {self.game.name} must be from -1 to 1 and sum to 0, got {returns[wrong].tolist()}")
+            raise GameError(f"AlphaZero: returns of {self.game.name} must be from -1 to 1 and sum to 0, got "
+                            f"{returns[wrong].tolist()}")
         lengths = self.plies[ended]
         played = np.arange(self.positions.shape[1]) < lengths[:, None]
         outcome = np.take_along_axis(returns, np.maximum(self.movers[ended], 0), axis=1)
@@ -139,10 +146,14 @@ class SelfPlay:
 
     def _joined(self, found):
         game = self.game
-        none = (np.zeros(0, game.dtype), np.zeros((0, game.num_actions), np.float32), np.zeros(0, np.float32), np.zeros(0, np.int64), np.zeros(0))
-        positions, policies, values, lengths, outcomes = (np.concatenate(parts) for parts in zip(none, *found, strict=True))
-        return {"positions": positions.view(np.uint8).reshape(len(positions), game.dtype.itemsize), "policies": policies, "values": values,
-                "lengths": lengths, "outcomes": outcomes}  # fmt: skip
+        none = (np.zeros(0, game.dtype), np.zeros((0, game.num_actions), np.float32), np.zeros(0, np.float32),
+                np.zeros(0, np.int64), np.zeros(0))
+        positions, policies, values, lengths, outcomes = (
+            np.concatenate(parts) for parts in zip(none, *found, strict=True)
+        )
+        return {"positions": positions.view(np.uint8).reshape(len(positions), game.dtype.itemsize),
+                "policies": policies, "values": values,
+                "lengths": lengths, "outcomes": outcomes}
 
     @property
     def state(self) -> dict[str, Any]:
@@ -154,7 +165,8 @@ class SelfPlay:
         for name in _KEPT:
             now, then = getattr(self, name), state[name]
             if np.shape(now) != np.shape(then):
-                raise ValueError(f"SelfPlay.state: {name} must have shape {np.shape(now)}, got {np.shape(then)} (another number of games?)")
+                raise ValueError(f"SelfPlay.state: {name} must have shape {np.shape(now)}, got {np.shape(then)} "
+                                 f"(another number of games?)")
             setattr(self, name, int(then) if name == "collections" else then.copy())
 
 
@@ -187,12 +199,16 @@ class PositionBuffer:
         """Add what `SelfPlay.collect` gave; the oldest go."""
         new = min(len(values), self.capacity)
         rows = (self.count + len(values) - new + np.arange(new)) % self.capacity
-        self.positions[rows] = positions[-new:].view(self.game.dtype)[:, 0] if new else positions.view(self.game.dtype)[:0, 0]
+        self.positions[rows] = positions[-new:].view(
+            self.game.dtype
+        )[:, 0] if new else positions.view(self.game.dtype)[:0, 0]
         self.policies[rows], self.values[rows] = policies[len(values) - new :], values[len(values) - new :]
         self.count += len(values)
 
     def sample(self, rng: np.random.Generator, size: int) -> dict[str, np.ndarray]:
-        """(size, ...) ``x`` observations, ``mask``, ``policy``, ``value`` of positions drawn uniformly with replacement."""
+        """(size, ...) ``x`` observations, ``mask``, ``policy``, ``value`` of positions drawn uniformly with
+        replacement.
+        """
         game, rows = self.game, rng.integers(len(self), size=size)
         states = self.positions[rows]
         players, _, mask, _ = look(game, states)
@@ -204,13 +220,17 @@ class PositionBuffer:
     def state(self) -> dict[str, Any]:
         """All positions: a copy."""
         n = len(self)
-        return {"count": self.count, "positions": self.positions[:n].copy(), "policies": self.policies[:n].copy(), "values": self.values[:n].copy()}
+        return {"count": self.count, "positions": self.positions[:n].copy(), "policies": self.policies[:n].copy(),
+                "values": self.values[:n].copy()}
 
     @state.setter
     def state(self, state: dict[str, Any]) -> None:
         count = int(state["count"])
         n = min(count, self.capacity)
-        if count < 0 or any(len(state[name]) != n or state[name].shape[1:] != getattr(self, name).shape[1:] for name in ("positions", "policies", "values")):
-            raise BufferError(f"PositionBuffer.state: must hold {n} positions of {self.game.name} with their policies and values")
+        if count < 0 or any(len(state[name]) != n or state[name].shape[1:] != getattr(self, name).shape[1:]
+                            for name in ("positions", "policies", "values")):
+            raise BufferError(
+                f"PositionBuffer.state: must hold {n} positions of {self.game.name} with their policies and values"
+            )
         self.count = count
         self.positions[:n], self.policies[:n], self.values[:n] = state["positions"], state["policies"], state["values"]

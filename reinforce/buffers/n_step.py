@@ -71,7 +71,9 @@ def draw_uniform(flags, first, steps, k0, k1, draw, indices):
 
 @device
 def follow(rewards, flags, step, env, steps, n, discount):
-    """Up to n steps from one on, as far as the episode and what is stored go: sum of rewards, discount, step after the last."""
+    """Up to n steps from one on, as far as the episode and what is stored go: sum of rewards, discount, step after the
+    last.
+    """
     rows = flags.shape[0]
     total, factor, at = 0.0, 1.0, step
     while True:
@@ -91,7 +93,8 @@ def copy(out, i, storage, row, env):
 
 
 @kernel(nogil=True)
-def gather(observations, actions, rewards, flags, indices, steps, n, discount, out_observations, out_actions, out_rewards, out_next, out_discounts):
+def gather(observations, actions, rewards, flags, indices, steps, n, discount, out_observations, out_actions,
+           out_rewards, out_next, out_discounts):
     """Transitions of `indices`; observations and actions [rows, envs, bytes], their results [batch, bytes]."""
     rows, envs = flags.shape
     for i in range(indices.size):

@@ -24,7 +24,9 @@ __all__ = ["PrioritizedReplayBuffer"]
 
 @kernel(nogil=True)
 def draw_stratified(nodes, starts, slots, steps, envs, k0, k1, draw, beta, indices, weights):
-    """One from each of as many ranges of equal weight (appendix B.2.1), and their importance weights by the largest (3.4)."""
+    """One from each of as many ranges of equal weight (appendix B.2.1), and their importance weights by the largest
+    (3.4).
+    """
     rows, total = slots // envs, nodes[starts[-1]]
     smallest = np.inf
     for i in range(indices.size):
@@ -73,8 +75,8 @@ class PrioritizedReplayBuffer(ReplayBuffer):
 
     References
     ----------
-    Schaul, Quan, Antonoglou and Silver, "Prioritized experience replay", ICLR 2016, section 3.3, with alpha = 0.6 as in its
-    table 3. arXiv:1511.05952
+    Schaul, Quan, Antonoglou and Silver, "Prioritized experience replay", ICLR 2016, section 3.3, with alpha = 0.6 as in
+    its table 3. arXiv:1511.05952
 
     Examples
     --------
@@ -87,11 +89,15 @@ class PrioritizedReplayBuffer(ReplayBuffer):
     array([2, 2, 2])
     """
 
-    def __init__(self, capacity: int, observation_space: Any, action_space: Any, *, num_envs: int = 1, n_step: int = 1, discount: float = 0.99,
+    def __init__(self, capacity: int, observation_space: Any, action_space: Any, *, num_envs: int = 1, n_step: int = 1,
+                 discount: float = 0.99,
                  alpha: float = 0.6, epsilon: float = 1e-6, seed: int = 0):
-        super().__init__(capacity, observation_space, action_space, num_envs=num_envs, n_step=n_step, discount=discount, seed=seed)
+        super().__init__(capacity, observation_space, action_space, num_envs=num_envs, n_step=n_step, discount=discount,
+                         seed=seed)
         if not (0 <= alpha <= 1 and 0 < epsilon < np.inf):
-            raise BufferError(f"{self.name}: alpha must be between 0 and 1 and epsilon positive, got {alpha} and {epsilon}")
+            raise BufferError(
+                f"{self.name}: alpha must be between 0 and 1 and epsilon positive, got {alpha} and {epsilon}"
+            )
         self.alpha, self.epsilon = float(alpha), float(epsilon)
         self._tree = SumTree(self.rows * self.num_envs)
         self._largest = 1.0
@@ -139,7 +145,8 @@ class PrioritizedReplayBuffer(ReplayBuffer):
             raise BufferError(f"{self.name}.sample: beta must be between 0 and 1, got {beta}")
         weights = np.empty(len(indices), np.float32)
         tree = self._tree
-        draw_stratified(tree.nodes, tree.starts, tree.size, self.steps, self.num_envs, *self._key(), self.draws, float(beta), indices, weights)
+        draw_stratified(tree.nodes, tree.starts, tree.size, self.steps, self.num_envs, *self._key(), self.draws,
+                        float(beta), indices, weights)
         self.draws += 1
         return self._gather(indices, weights)
 
@@ -161,17 +168,21 @@ class PrioritizedReplayBuffer(ReplayBuffer):
         where = f"{self.name}.update_priorities"
         indices, errors = np.ascontiguousarray(indices), np.ascontiguousarray(errors, np.float64)
         if indices.ndim != 1 or indices.dtype != np.int64 or errors.shape != indices.shape:
-            raise BufferError(f"{where}: indices must be int64, [batch], and errors as many, got {indices.dtype} {indices.shape} and {errors.shape}")
+            raise BufferError(f"{where}: indices must be int64, [batch], and errors as many, got {indices.dtype} "
+                              f"{indices.shape} and {errors.shape}")
         if not np.isfinite(errors).all():
             k = int(np.argmin(np.isfinite(errors)))
             raise BufferError(f"{where}: errors must be finite, got {errors[k]} for index {indices[k]}")
         if indices.size and not (indices.min() >= 0 and indices.max() < self.steps * self.num_envs):
-            raise BufferError(f"{where}: indices must be between 0 and {self.steps * self.num_envs - 1}, got {indices.min()} to {indices.max()}")
+            raise BufferError(f"{where}: indices must be between 0 and {self.steps * self.num_envs - 1}, got "
+                              f"{indices.min()} to {indices.max()}")
         tree = self._tree
-        self._largest = change(tree.nodes, tree.starts, tree.size, self.first, self.num_envs, indices, errors, self.alpha, self.epsilon, self._largest)
+        self._largest = change(tree.nodes, tree.starts, tree.size, self.first, self.num_envs, indices, errors,
+                               self.alpha, self.epsilon, self._largest)
 
     def _save(self):
-        return {**super()._save(), "largest": self._largest, "priorities": self.priorities[: min(self.steps + 1, self.rows)]}
+        return {**super()._save(), "largest": self._largest,
+                "priorities": self.priorities[: min(self.steps + 1, self.rows)]}
 
     def _restore(self, state):
         super()._restore(state)

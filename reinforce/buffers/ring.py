@@ -1,9 +1,9 @@
 """The last steps of vectorised environments, as a ring of rows.
 
-Row r holds the observations of all environments before a step, their actions, rewards and how it ended; the observations
-after it are those of the next row, so that each is kept once. The newest row has only observations. Environments restart in the
-step after an end, as Gymnasium's NEXT_STEP mode has it: the row after an end holds the last observation of the old episode
-and leads to the first one of the new; it is marked as a restart, and is no transition.
+Row r holds the observations of all environments before a step, their actions, rewards and how it ended; the
+observations after it are those of the next row, so that each is kept once. The newest row has only observations.
+Environments restart in the step after an end, as Gymnasium's NEXT_STEP mode has it: the row after an end holds the last
+observation of the old episode and leads to the first one of the new; it is marked as a restart, and is no transition.
 """
 
 from __future__ import annotations
@@ -24,9 +24,13 @@ _ENDED = TERMINATED | TRUNCATED
 
 
 class Ring:
-    """Base of buffers: storage, what is added to it, and its exact state. `ReplayBuffer` says what the parameters are."""
+    """Base of buffers: storage, what is added to it, and its exact state.
 
-    def __init__(self, capacity: int, observation_space: Any, action_space: Any, *, num_envs: int = 1, seed: int = 0, extras: dict[str, Any] | None = None):
+    `ReplayBuffer` says what the parameters are.
+    """
+
+    def __init__(self, capacity: int, observation_space: Any, action_space: Any, *, num_envs: int = 1, seed: int = 0,
+                 extras: dict[str, Any] | None = None):
         self.name = type(self).__name__
         self.num_envs = positive(self.name, "num_envs", num_envs)
         self.capacity = positive(self.name, "capacity", capacity)
@@ -35,7 +39,8 @@ class Ring:
         self.observation = _array_of(self.name, "observation_space", observation_space)
         self.action = _array_of(self.name, "action_space", action_space)
         first = int(getattr(action_space, "start", 0))
-        self._choices = (first, first + int(action_space.n)) if hasattr(action_space, "n") else None  # actions of a Discrete space, end excluded
+        # actions of a Discrete space, end excluded
+        self._choices = (first, first + int(action_space.n)) if hasattr(action_space, "n") else None
         self.extra = {k: _array_of(self.name, f"extras[{k!r}]", s) for k, s in (extras or {}).items()}
         self._refuse_too_much()
 
@@ -66,7 +71,8 @@ class Ring:
         except (AttributeError, ValueError, OSError):  # no POSIX: let the allocation fail
             return
         if self.nbytes > have:
-            raise BufferError(f"{self.name}: capacity must fit into memory, got {self.capacity} transitions, {self.nbytes / 2**30:.1f} of {have / 2**30:.1f} GiB")
+            raise BufferError(f"{self.name}: capacity must fit into memory, got {self.capacity} transitions, "
+                              f"{self.nbytes / 2**30:.1f} of {have / 2**30:.1f} GiB")
 
     def __len__(self) -> int:
         """Transitions that can be drawn."""
@@ -82,7 +88,8 @@ class Ring:
 
     # -- adding --------------------------------------------------------------------------------------------------------------
 
-    def add(self, observations: Any, actions: Any, rewards: Any, terminated: Any, truncated: Any, next_observations: Any, **extras: Any) -> None:
+    def add(self, observations: Any, actions: Any, rewards: Any, terminated: Any, truncated: Any,
+            next_observations: Any, **extras: Any) -> None:
         """One step of all environments.
 
         Parameters
@@ -99,15 +106,17 @@ class Ring:
         Raises
         ------
         BufferError
-            If shapes or dtypes are not the spaces', something is not finite, or `observations` do not go on from the step
-            before; the buffer is then as it was.
+            If shapes or dtypes are not the spaces', something is not finite, or `observations` do not go on from the
+            step before; the buffer is then as it was.
         """
         where = f"{self.name}.add"
-        both = [self._fit(where, k, np.asarray(x)[None], 1, self.observation) for k, x in (("observations", observations), ("next_observations", next_observations))]
+        both = [self._fit(where, k, np.asarray(x)[None], 1, self.observation) for k,
+                x in (("observations", observations), ("next_observations", next_observations))]
         a, r, t, u = (np.asarray(x)[None] for x in (actions, rewards, terminated, truncated))
         self._extend(where, np.concatenate(both), a, r, t, u, {k: np.asarray(x)[None] for k, x in extras.items()})
 
-    def extend(self, observations: Any, actions: Any, rewards: Any, terminated: Any, truncated: Any, **extras: Any) -> None:
+    def extend(self, observations: Any, actions: Any, rewards: Any, terminated: Any, truncated: Any,
+               **extras: Any) -> None:
         """Several steps of all environments at once.
 
         Parameters
@@ -129,7 +138,8 @@ class Ring:
     def _extend(self, where, observations, actions, rewards, terminated, truncated, extras):
         count = np.shape(rewards)[0] if np.ndim(rewards) else 0
         if not 1 <= count < self.rows:
-            raise BufferError(f"{where}: there must be 1 to {self.rows - 1} steps of {self.num_envs} environments at once, got {count}")
+            raise BufferError(f"{where}: there must be 1 to {self.rows - 1} steps of {self.num_envs} environments at "
+                              f"once, got {count}")
         observations = self._fit(where, "observations", observations, count + 1, self.observation)
         actions = self._fit(where, "actions", actions, count, self.action)
         rewards = self._fit(where, "rewards", rewards, count, ((), self.rewards.dtype))
@@ -195,21 +205,27 @@ class Ring:
     def _check_finite(self, where, what, x):
         if x.dtype.kind == "f" and not np.isfinite(x).all():
             t, env, *rest = np.argwhere(~np.isfinite(x))[0]
-            raise BufferError(f"{where}: {what} must be finite, got {x[t, env, *rest]} in environment {env} at step {self.steps + t}")
+            raise BufferError(
+                f"{where}: {what} must be finite, got {x[t, env, *rest]} in environment {env} at step {self.steps + t}"
+            )
 
     def _check_continues(self, where, observations):
         waiting = self.observations[self.steps % self.rows]
         if observations.tobytes() != waiting.tobytes():
             env = next(e for e in range(self.num_envs) if observations[e].tobytes() != waiting[e].tobytes())
-            raise BufferError(f"{where}: observations must be those that the step before has led to, got others in environment {env} (environments "
-                              "restart in the step after an end, as in Gymnasium's NEXT_STEP mode; call `interrupt` after a reset at another time)")
+            raise BufferError(f"{where}: observations must be those that the step before has led to, got others in "
+                              f"environment {env} (environments "
+                              "restart in the step after an end, as in Gymnasium's NEXT_STEP mode; call `interrupt` "
+                              "after a reset at another time)")
 
     # -- what is drawn ---------------------------------------------------------------------------------------------------
 
     def _checked_size(self, where, batch_size):
         batch_size = positive(where, "batch_size", batch_size)
         if batch_size > len(self):
-            raise BufferError(f"{where}: the buffer must hold at least batch_size = {batch_size} transitions, got {len(self)}")
+            raise BufferError(
+                f"{where}: the buffer must hold at least batch_size = {batch_size} transitions, got {len(self)}"
+            )
         return batch_size
 
     def _key(self):
@@ -235,7 +251,8 @@ class Ring:
         arrays = {"observations": self.observations, "actions": self.actions, "rewards": self.rewards}
         return {
             "steps": self.steps, "draws": self.draws, "seed": np.uint64(self.seed), "started": self._started, "shape": np.array([self.rows, self.num_envs]), "flags": self.flags.copy(),
-            "arrays": {k: x[:used].copy() for k, x in arrays.items()}, "extras": {k: x[:used].copy() for k, x in self.extras.items()},
+            "arrays": {k: x[:used].copy() for k,
+                       x in arrays.items()}, "extras": {k: x[:used].copy() for k, x in self.extras.items()},
         }
 
     def _restore(self, state):
@@ -243,16 +260,20 @@ class Ring:
             raise BufferError(f"{self.name}.state: must be what `state` of such a buffer gave, got {state!r:.80}")
         shape, used = tuple(int(n) for n in state["shape"]), min(int(state["steps"]) + 1, self.rows)
         if shape != (self.rows, self.num_envs) or state["flags"].shape != shape:
-            raise BufferError(f"{self.name}.state: rows and environments must be {(self.rows, self.num_envs)}, got {shape} (made with another capacity?)")
+            raise BufferError(f"{self.name}.state: rows and environments must be {(self.rows, self.num_envs)}, got "
+                              f"{shape} (made with another capacity?)")
         targets = {**{k: getattr(self, k) for k in state["arrays"]}, **self.extras}
         sources = {**state["arrays"], **state["extras"]}
         for k, x in targets.items():
             if k not in sources or sources[k].shape != (used, *x.shape[1:]) or sources[k].dtype != x.dtype:
-                raise BufferError(f"{self.name}.state: {k} must be {x.dtype} of shape {(used, *x.shape[1:])}, got {getattr(sources.get(k), 'dtype', None)} {np.shape(sources.get(k))}")
+                raise BufferError(f"{self.name}.state: {k} must be {x.dtype} of shape {(used, *x.shape[1:])}, got "
+                                  f"{getattr(sources.get(k), 'dtype', None)} {np.shape(sources.get(k))}")
         for k, x in targets.items():
             x[:used] = sources[k]
         self.flags[:] = state["flags"]
-        self.steps, self.draws, self.seed, self._started = int(state["steps"]), int(state["draws"]), int(state["seed"]), bool(state["started"])
+        self.steps, self.draws, self.seed, self._started = int(
+            state["steps"]
+        ), int(state["draws"]), int(state["seed"]), bool(state["started"])
         self._counts[:] = 0
         for row in (s % self.rows for s in range(self.first, self.steps)):
             self._counts[row] = self.num_envs - np.count_nonzero(self.flags[row] & RESTART)
@@ -271,9 +292,12 @@ def positive(where, what, n):
 
 def _array_of(where, what, space):
     """(shape, dtype) of a space, or of a pair of them."""
-    pair = space if isinstance(space, tuple) and len(space) == 2 else (getattr(space, "shape", None), getattr(space, "dtype", None))
+    pair = space if isinstance(space, tuple) and len(space) == 2 else (
+        getattr(space, "shape", None), getattr(space, "dtype", None)
+    )
     if pair[0] is None or pair[1] is None:
-        raise BufferError(f"{where}: {what} must be a space of arrays (with shape and dtype), or a pair of shape and dtype, got {space!r:.80}")
+        raise BufferError(f"{where}: {what} must be a space of arrays (with shape and dtype), or a pair of shape and "
+                          f"dtype, got {space!r:.80}")
     dtype = np.dtype(pair[1])
     if dtype.hasobject:
         raise BufferError(f"{where}: {what} must have a dtype of fixed size, got {dtype}")

@@ -14,7 +14,8 @@ from .ring import RESTART, TERMINATED, TRUNCATED, Ring, positive
 
 __all__ = ["Segments", "TrajectoryBuffer"]
 
-_ATTEMPTS = 1000  # of two steps that follow each other one is no restart: this many fail only where there is but one step
+# of two steps that follow each other one is no restart: this many fail only where there is but one step
+_ATTEMPTS = 1000
 
 
 class Segments(NamedTuple):
@@ -83,7 +84,8 @@ class TrajectoryBuffer(Ring):
     ((5, 2), array([ True,  True, False,  True]))
     """
 
-    def __init__(self, capacity: int, observation_space: Any, action_space: Any, *, num_envs: int = 1, extras: dict[str, Any] | None = None, seed: int = 0):
+    def __init__(self, capacity: int, observation_space: Any, action_space: Any, *, num_envs: int = 1,
+                 extras: dict[str, Any] | None = None, seed: int = 0):
         super().__init__(capacity, observation_space, action_space, num_envs=num_envs, seed=seed, extras=extras)
 
     def sample(self, batch_size: int, length: int) -> Segments:
@@ -106,8 +108,10 @@ class TrajectoryBuffer(Ring):
         batch_size, length = self._checked_size(where, batch_size), positive(where, "length", length)
         starts, environments = np.empty(batch_size, np.int64), np.empty(batch_size, np.int64)
         have, (k0, k1) = self.steps - self.first, self._key()
-        if have < length or not draw_segments(self.flags, self.first, self.steps - length, k0, k1, self.draws, starts, environments):
-            raise BufferError(f"{where}: the buffer must hold a segment of {length} steps that begins with a transition, got {have} steps")
+        if have < length or not draw_segments(self.flags, self.first, self.steps - length, k0, k1, self.draws, starts,
+                                              environments):
+            raise BufferError(f"{where}: the buffer must hold a segment of {length} steps that begins with a "
+                              f"transition, got {have} steps")
         self.draws += 1
         return self._take(starts + np.arange(length + 1)[:, None], environments)
 
@@ -126,13 +130,16 @@ class TrajectoryBuffer(Ring):
     def clear(self) -> None:
         """Forget the steps, and go on from where the environments are."""
         self.observations[0] = self.observations[self.steps % self.rows]
-        self.flags[-1] = self.flags[(self.steps - 1) % self.rows]  # the row before the first tells which environments restart
+        # the row before the first tells which environments restart
+        self.flags[-1] = self.flags[(self.steps - 1) % self.rows]
         self.steps, self._transitions, self._counts[:] = 0, 0, 0
 
     def _take(self, steps, environments):
         rows, flags = steps % self.rows, self.flags[steps[:-1] % self.rows, environments]
         return Segments(
-            self.observations[rows, environments], self.actions[rows[:-1], environments], self.rewards[rows[:-1], environments],
+            self.observations[rows,
+                              environments], self.actions[rows[:-1], environments], self.rewards[rows[:-1],
+                                                                                                 environments],
             (flags & TERMINATED) != 0, (flags & TRUNCATED) != 0, (flags & RESTART) == 0,
             {k: x[rows[:-1], environments] for k, x in self.extras.items()},
         )

@@ -1,4 +1,6 @@
-"""Checks of what users write that run once, before it is first compiled into loops, where a write out of range would destroy memory."""
+"""Checks of what users write that run once, before it is first compiled into loops, where a write out of range would
+destroy memory.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,8 @@ _checked: set[tuple[str, ...]] = set()  # in this process, by the keys of what w
 
 
 def check_game_once(game: Any) -> None:
-    """Play some moves of a game that is not ours under guard, as `check_game` does, unless its rules have passed before.
+    """Play some moves of a game that is not ours under guard, as `check_game` does, unless its rules have passed
+    before.
 
     Raises
     ------
@@ -42,7 +45,8 @@ def check_game_once(game: Any) -> None:
 
 
 def check_env_once(env: Any) -> None:
-    """Take some steps of an environment that is not ours under guard, as `check_env` does, unless its rules have passed before.
+    """Take some steps of an environment that is not ours under guard, as `check_env` does, unless its rules have passed
+    before.
 
     Raises
     ------
@@ -68,13 +72,17 @@ def check_evaluator_once(game: Any, evaluator: Any) -> None:
     if key in _checked:
         return
     names = {"user_evaluate": inner(evaluator.python, boundscheck=True)}
-    call = load_module(_EVALUATE.format(name=game.name, key=" ".join(key), priors=", priors" * evaluator.gives_priors), "evaluator_check", names).evaluate
+    call = load_module(_EVALUATE.format(name=game.name, key=" ".join(key), priors=", priors" * evaluator.gives_priors),
+                       "evaluator_check", names).evaluate
     states, rng, state = np.zeros(3, game.dtype), np.random.default_rng(0), game.initial_state()
     outside = states.view(np.uint8).reshape(3, -1)
-    values, priors = (np.zeros(n + 2 * _GUARD, dtype) for n, dtype in ((game.num_players, np.float64), (game.num_actions, np.float32)))
+    values, priors = (np.zeros(n + 2 * _GUARD, dtype) for n,
+                      dtype in ((game.num_players, np.float64), (game.num_actions, np.float32)))
     for _ in range(_POSITIONS):
         while state.terminal or state.player == CHANCE:
-            state = game.initial_state() if state.terminal else state.play(int(rng.choice(state.legal_actions, p=state.chance[state.legal_actions] / state.chance.sum())))
+            state = game.initial_state() if state.terminal else state.play(
+                int(rng.choice(state.legal_actions, p=state.chance[state.legal_actions] / state.chance.sum()))
+            )
         for a in (outside, values.view(np.uint8), priors.view(np.uint8)):
             a[:] = _PATTERN
         states[1] = state.data[0]

@@ -21,9 +21,9 @@ def check_game(game: Any, *, games: int = 30, seed: int = 0) -> None:
     """Play random games, and check in every position that the rules keep their contract (`Rules`).
 
     Rules run compiled, one at a time, with bounds checked and guard bytes around all they may write: they must write
-    everything they are given and nothing else, leave the position alone unless they are `initial` or `step`, and give the same
-    for the same moves. Players, legal actions, probabilities, returns and observations must be in range, games must end within
-    `max_length`, `random_action` must be uniform, and what is shown to people must be readable back.
+    everything they are given and nothing else, leave the position alone unless they are `initial` or `step`, and give
+    the same for the same moves. Players, legal actions, probabilities, returns and observations must be in range, games
+    must end within `max_length`, `random_action` must be uniform, and what is shown to people must be readable back.
 
     Parameters
     ----------
@@ -56,7 +56,8 @@ def check_game(game: Any, *, games: int = 30, seed: int = 0) -> None:
 def check_description(game: Any) -> None:
     """Raise GameError unless the attributes of a game are there and can be right."""
     if not hasattr(game, "initial_state"):
-        raise GameError(f"check_game: game must be a Game, got {game!r:.80}{' (an object of it, not the class)' if isinstance(game, type) else ''}")
+        raise GameError(f"check_game: game must be a Game, got "
+                        f"{game!r:.80}{' (an object of it, not the class)' if isinstance(game, type) else ''}")
     if isinstance(game, type):
         raise GameError(f"check_game: game must be an object, got the class {game.__name__} (call it)")
     for name, least in {"num_players": 1, "num_actions": 1, "num_outcomes": 0, "max_length": 1}.items():
@@ -68,9 +69,11 @@ def check_description(game: Any) -> None:
         raise GameError(f"{game.name}: observation_shape must be a tuple of positive integers, got {shape!r}")
     if isinstance(game, Game):
         if not hasattr(game, "state"):
-            raise GameError(f"{game.name}: state must be given, the fields of a record such as [('board', np.int8, 9), ('player', np.int8)]")
+            raise GameError(f"{game.name}: state must be given, the fields of a record such as [('board', np.int8, 9), "
+                            f"('player', np.int8)]")
         if (game.rules().chance is None) != (game.num_outcomes == 0):
-            raise GameError(f"{game.name}: num_outcomes must be positive where there is a rule chance, and else 0, got {game.num_outcomes}")
+            raise GameError(f"{game.name}: num_outcomes must be positive where there is a rule chance, and else 0, got "
+                            f"{game.num_outcomes}")
 
 
 def play_rules(probe: Probe, rng: np.random.Generator, *, draws: bool = False, most: float = math.inf) -> None:
@@ -102,7 +105,8 @@ def play_rules(probe: Probe, rng: np.random.Generator, *, draws: bool = False, m
         probe.step(move)
     if probe.record.tobytes() != end.tobytes():
         differing = [name for name in game.dtype.names if probe.record[name].tobytes() != end[name].tobytes()]
-        probe.fail("step", f"must give the same position for the same moves, got two that differ in {', '.join(differing)}")
+        probe.fail("step",
+                   f"must give the same position for the same moves, got two that differ in {', '.join(differing)}")
 
 
 def _check_uniform(probe, legal, rng):
@@ -115,7 +119,8 @@ def _check_uniform(probe, legal, rng):
     counts = np.bincount(drawn, minlength=legal[-1] + 1)[legal]
     if len(legal) > 1 and chdtrc(len(legal) - 1, ((counts - _DRAWS) ** 2).sum() / _DRAWS) < _UNLIKELY:
         seldom, often = legal[counts.argmin()], legal[counts.argmax()]
-        probe.fail("random_action", f"must be uniform, but of {len(drawn)} draws {counts.min()} were {seldom}, and {counts.max()} were {often}")
+        probe.fail("random_action", f"must be uniform, but of {len(drawn)} draws {counts.min()} were {seldom}, and "
+                                    f"{counts.max()} were {often}")
 
 
 def _play_positions(game, rng):
@@ -129,24 +134,31 @@ def _play_positions(game, rng):
     except GameError:
         raise
     except Exception as error:  # whatever rules in Python raise, and drawing
-        raise GameError(f"{game.name}: raised {type(error).__name__}: {error}, after {() if state is None else state.moves}") from error
+        raise GameError(
+            f"{game.name}: raised {type(error).__name__}: {error}, after {() if state is None else state.moves}"
+        ) from error
 
 
 def _play_position(game, state, rng):
     if len(state.moves) >= game.max_length:
-        raise GameError(f"{game.name}: the game must be over after at most max_length = {game.max_length} moves, after {state.moves}")
+        raise GameError(f"{game.name}: the game must be over after at most max_length = {game.max_length} moves, after "
+                        f"{state.moves}")
     _check_position(game, state, rng)
     legal, before = state.legal_actions, state.observation(0).tobytes()
     p = state.chance[legal] if state.player == CHANCE else np.full(len(legal), 1 / len(legal))
     following = state.play(int(rng.choice(legal, p=p / p.sum())))
     if state.observation(0).tobytes() != before or state.legal_actions != legal:
-        raise GameError(f"{game.name}: playing {following.moves[-1]} must leave the position as it was, after {state.moves}")
+        raise GameError(
+            f"{game.name}: playing {following.moves[-1]} must leave the position as it was, after {state.moves}"
+        )
     return following
 
 
 def _check_end(game, state):
     if state.returns.shape != (game.num_players,) or not np.isfinite(state.returns).all():
-        raise GameError(f"{game.name}: returns must be {game.num_players} finite numbers, got {state.returns}, after {state.moves}")
+        raise GameError(
+            f"{game.name}: returns must be {game.num_players} finite numbers, got {state.returns}, after {state.moves}"
+        )
     again = game.initial_state().play(*state.moves)
     if not again.terminal or again.observation(0).tobytes() != state.observation(0).tobytes():
         raise GameError(f"{game.name}: the same moves must give the same position, after {state.moves}")

@@ -1,7 +1,7 @@
 """Fragments: the parts of an agent that a distribution policy places, and the ports at which they are joined.
 
-An agent that runs in several places consists of *actors*, which turn parameters into experience, and a *learner*, the agent
-itself, which turns experience into parameters (its buffer is inside it). No fragment knows where the others are:
+An agent that runs in several places consists of *actors*, which turn parameters into experience, and a *learner*, the
+agent itself, which turns experience into parameters (its buffer is inside it). No fragment knows where the others are:
 
     agent.ports                  names of what an actor gives, each with its dtype and shape
     agent.actor(k, actors)       actor number k, with random streams of its own and no reference to the agent
@@ -10,7 +10,8 @@ itself, which turns experience into parameters (its buffer is inside it). No fra
     agent.deal(actors)           the states of so many actors, as the agent keeps them; None: as they are made
     agent.gather(states)         puts the states of all actors back
 
-after Zhu, Zhao, Li, Pietzuch et al., "MSRL: distributed reinforcement learning with dataflow fragments", USENIX ATC 2023, section 4.
+after Zhu, Zhao, Li, Pietzuch et al., "MSRL: distributed reinforcement learning with dataflow fragments", USENIX ATC
+2023, section 4.
 """
 
 from __future__ import annotations
@@ -78,7 +79,8 @@ def check_ports(where: str, ports: dict[str, Port], experience: Any) -> None:
         value = experience[name]
         shape = getattr(value, "shape", None)
         if getattr(value, "dtype", None) == port.dtype and len(shape) == len(port.shape):
-            if all(n == (sizes.setdefault(m, n) if isinstance(m, str) else m) for n, m in zip(shape, port.shape, strict=True)):
+            if all(n == (sizes.setdefault(m, n) if isinstance(m, str) else m) for n,
+                   m in zip(shape, port.shape, strict=True)):
                 continue
         must = ", ".join(f"{m} = {sizes[m]}" if m in sizes else str(m) for m in port.shape)
         got = type(value).__name__ if shape is None else f"{value.dtype} ({', '.join(map(str, shape))})"
@@ -136,7 +138,8 @@ class PlacedActor:
             raise
         except Exception as error:
             if self.state is None:
-                raise self._failed(error, "and cannot be replaced, since its environments cannot tell their state") from error
+                raise self._failed(error,
+                                   "and cannot be replaced, since its environments cannot tell their state") from error
             warnings.warn(f"{self._failed(error, 'and is replaced from its last state')}", RuntimeWarning, stacklevel=1)
         try:
             self._make()
@@ -151,4 +154,6 @@ class PlacedActor:
         return experience
 
     def _failed(self, error, what):
-        return DistributionError(f"{self.name} failed in iteration {self._iteration} {what}: {type(error).__name__}: {error}")
+        return DistributionError(
+            f"{self.name} failed in iteration {self._iteration} {what}: {type(error).__name__}: {error}"
+        )

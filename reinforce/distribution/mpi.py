@@ -1,9 +1,11 @@
-"""Actors on MPI ranks. Rank 0 has the learner, rank k + 1 actor k; nothing but trees of arrays and numbers passes between them.
+"""Actors on MPI ranks.
 
-The learner sends parameters, with their version, to every actor that waits for them; an actor answers with experience, the
-version that it came from, and its state. Synchronously an actor waits for parameters after each answer. Asynchronously it
-goes on with those that it has, until two answers are unread; the learner takes what comes first. Nobody blocks in a send
-while the other side may be sending, too, so that no order of events can lock two ranks.
+Rank 0 has the learner, rank k + 1 actor k; nothing but trees of arrays and numbers passes between them.
+
+The learner sends parameters, with their version, to every actor that waits for them; an actor answers with experience,
+the version that it came from, and its state. Synchronously an actor waits for parameters after each answer.
+Asynchronously it goes on with those that it has, until two answers are unread; the learner takes what comes first.
+Nobody blocks in a send while the other side may be sending, too, so that no order of events can lock two ranks.
 """
 
 from __future__ import annotations
@@ -42,21 +44,21 @@ _LONGEST_NAP = 2e-3  # seconds
 class MPI(Distribution):
     """One learner and as many actors as there are further ranks, started by ``mpiexec -n 3 python script.py``.
 
-    All ranks run the same script and make the same agent; after a training all have its result. What a script prints should
-    stand behind ``if distribution.root:``. Without mpiexec, learner and one actor are in this process.
+    All ranks run the same script and make the same agent; after a training all have its result. What a script prints
+    should stand behind ``if distribution.root:``. Without mpiexec, learner and one actor are in this process.
 
     Parameters
     ----------
     synchronous : bool
-        Whether the learner waits for all actors, and they for it: numbers are those of ``OneProcess(actors)``, bit for bit. If not,
-        the learner takes as many experiences as there are actors in the order in which they come, and actors go on meanwhile:
-        numbers differ from run to run, and ``staleness`` in reports says how many updates old the parameters were, on average, with
-        which experience was made.
+        Whether the learner waits for all actors, and they for it: numbers are those of ``OneProcess(actors)``, bit for
+        bit. If not, the learner takes as many experiences as there are actors in the order in which they come, and
+        actors go on meanwhile: numbers differ from run to run, and ``staleness`` in reports says how many updates old
+        the parameters were, on average, with which experience was made.
     comm : mpi4py communicator, optional
         ``COMM_WORLD`` when left out.
     timeout : float
-        Seconds without a message after which the learner gives a rank up, and the training ends with an error; actors wait twice
-        as long for the learner.
+        Seconds without a message after which the learner gives a rank up, and the training ends with an error; actors
+        wait twice as long for the learner.
 
     Attributes
     ----------
@@ -107,7 +109,10 @@ class MPI(Distribution):
 
 
 class _Link:
-    """Messages between ranks: trees, pickled but for their arrays. A rank that waits sleeps, and leaves its processor to others."""
+    """Messages between ranks: trees, pickled but for their arrays.
+
+    A rank that waits sleeps, and leaves its processor to others.
+    """
 
     def __init__(self, comm: Any, timeout: float):
         from mpi4py.util import pkl5
@@ -143,7 +148,9 @@ class _Link:
     def give_up(self, who: str, waited: float) -> None:
         """A rank does not answer."""
         self.lost = True
-        raise DistributionError(f"{who}: nothing was heard for {waited:.3g} s (it hangs or was killed; MPI(timeout=) sets how long to wait)")
+        raise DistributionError(
+            f"{who}: nothing was heard for {waited:.3g} s (it hangs or was killed; MPI(timeout=) sets how long to wait)"
+        )
 
 
 class _End:
@@ -151,7 +158,8 @@ class _End:
 
     def __init__(self, agent: Agent, policy: MPI, interrupted: list[int]):
         self.agent, self.actors, self.synchronous, self.interrupted = agent, policy.actors, policy.synchronous, interrupted
-        self.link = _Link(policy._comm, policy.timeout if policy.root else 2 * policy.timeout)  # the learner may be waiting for others
+        # the learner may be waiting for others
+        self.link = _Link(policy._comm, policy.timeout if policy.root else 2 * policy.timeout)
 
 
 class _Learner(_End):
@@ -159,7 +167,8 @@ class _Learner(_End):
 
     def run(self, loop: Callable[[Iterate], None]) -> None:
         self.version, self.requests = 0, []
-        self.owed = Counter(dict.fromkeys(range(self.actors), 0))  # answers of each actor that were read, and got none themselves
+        # answers of each actor that were read, and got none themselves
+        self.owed = Counter(dict.fromkeys(range(self.actors), 0))
         self.places = {k: f"rank {k + 1}" for k in range(self.actors)}
         ended = False
         try:
@@ -184,10 +193,12 @@ class _Learner(_End):
         while len(hosts) < self.actors:
             rank, (theirs, host) = self._receive([k for k in range(self.actors) if k + 1 not in hosts])
             self.places[rank - 1], hosts[rank] = f"rank {rank} on {host[0]}", host
-            different = [f"{name} ({mine.get(name)} and {theirs.get(name)})" for name in mine | theirs if mine.get(name) != theirs.get(name)]
+            different = [f"{name} ({mine.get(name)} and {theirs.get(name)})" for name in mine | theirs
+                         if mine.get(name) != theirs.get(name)]
             if different:
-                raise DistributionError(f"{self.agent.name}.train: all ranks must have made the same agent, but ranks 0 and {rank} differ in "
-                                        f"{', '.join(different)}")  # fmt: skip
+                raise DistributionError(f"{self.agent.name}.train: all ranks must have made the same agent, but ranks "
+                                        f"0 and {rank} differ in "
+                                        f"{', '.join(different)}")
         if not self.synchronous:
             hosts[0] = mpi.location()
             set_threads(_share(hosts, 0))
@@ -198,10 +209,12 @@ class _Learner(_End):
     def _iterate(self):
         parameters = self.agent.parameters
         self.requests = [r for r in self.requests if not r.test()[0]]
-        self.requests += [self.link.send(k + 1, ("parameters", self.version, parameters, answered)) for k, answered in self.owed.items()]
+        self.requests += [self.link.send(k + 1, ("parameters", self.version, parameters, answered)) for k,
+                          answered in self.owed.items()]
         found: list[tuple[int, int, Any]] = []
         while len(found) < self.actors:
-            rank, (version, experience, self.states[rank - 1], stop) = self._receive(set(range(self.actors)) - {k for k, *_ in found})
+            rank, (version, experience, self.states[rank - 1],
+                   stop) = self._receive(set(range(self.actors)) - {k for k, *_ in found})
             found.append((rank - 1, version, experience))
             self.heard[rank - 1] = time.monotonic()
             if stop and not self.interrupted:
@@ -221,7 +234,8 @@ class _Learner(_End):
         if began - self.heard[silent] > self.link.timeout:
             self.link.give_up(self._names([silent]), began - self.heard[silent])
         numbers = learn(self.agent, experiences, self.states)
-        self.heard = {k: then + time.monotonic() - began for k, then in self.heard.items()}  # meanwhile nobody was listened to
+        # meanwhile nobody was listened to
+        self.heard = {k: then + time.monotonic() - began for k, then in self.heard.items()}
         return numbers
 
     def _receive(self, missing):
@@ -232,13 +246,17 @@ class _Learner(_End):
         return rank, message
 
     def _names(self, actors):
-        return f"{self.agent.name}: " + " and ".join(f"actor {k} of {self.actors} ({self.places[k]})" for k in sorted(actors))
+        return f"{self.agent.name}: " + " and ".join(
+            f"actor {k} of {self.actors} ({self.places[k]})" for k in sorted(actors)
+        )
 
     def _end(self, told):
         """Tell all actors, and read until they have heard, so that no message is left."""
         state = None if told else self.agent.state
-        self.requests += [self.link.send(k + 1, ("end", told, bool(self.interrupted), state)) for k in range(self.actors)]
-        for k in range(self.actors):  # one that has ended may already have begun the next training: of that nothing must be read here
+        self.requests += [self.link.send(k + 1, ("end", told, bool(self.interrupted),
+                                                 state)) for k in range(self.actors)]
+        # one that has ended may already have begun the next training: of that nothing must be read here
+        for k in range(self.actors):
             who = self._names([k])
             while self.link.receive(lambda who=who: who, k + 1)[1][0] != "ended":
                 pass
@@ -323,7 +341,8 @@ def _reporting_staleness(loop):
 
 def _description(agent):
     """What must be equal on all ranks, as text."""
-    return {"agent": agent.name, "spaces": agent._spaces, **{name: _text(value) for name, value in vars(agent.settings).items()}}
+    return {"agent": agent.name, "spaces": agent._spaces,
+            **{name: _text(value) for name, value in vars(agent.settings).items()}}
 
 
 def _text(value):
@@ -332,7 +351,8 @@ def _text(value):
         text = json.dumps(storage.pack(value, arrays), default=str)
     except TypeError:  # what has no name cannot be compared
         return type(value).__name__
-    digest = hashlib.sha256(b"".join([text.encode(), *(np.ascontiguousarray(a).tobytes() for a in arrays.values())])).hexdigest()
+    digest = hashlib.sha256(b"".join([text.encode(),
+                                      *(np.ascontiguousarray(a).tobytes() for a in arrays.values())])).hexdigest()
     return text if len(text) < 40 and not arrays else f"{type(value).__name__} {digest[:8]}"
 
 

@@ -1,4 +1,7 @@
-"""Distribution policies within one process. `OneProcess` with one actor is what a training does when nothing is said."""
+"""Distribution policies within one process.
+
+`OneProcess` with one actor is what a training does when nothing is said.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +37,8 @@ class Distribution:
     root = True
 
     def run(self, agent: Agent, loop: Callable[[Iterate], None], interrupted: list[int]) -> None:
-        """Place the agent's fragments and call ``loop(iterate)`` where the learner is; each ``iterate()`` collects and learns once.
+        """Place the agent's fragments and call ``loop(iterate)`` where the learner is; each ``iterate()`` collects and
+        learns once.
 
         Parameters
         ----------
@@ -79,7 +83,9 @@ class OneProcess(Distribution):
 
 
 class Threads(Distribution):
-    """Each actor on a thread of its own; the learner waits for all of them. The numbers are those of ``OneProcess(actors)``.
+    """Each actor on a thread of its own; the learner waits for all of them.
+
+    The numbers are those of ``OneProcess(actors)``.
 
     Compiled code runs at the same time; what is in Python, as environments of Gymnasium are, waits for its turn.
 
@@ -109,7 +115,8 @@ class Threads(Distribution):
                 for worker in workers:
                     worker.tasks.put(parameters)
                 until = time.monotonic() + self.timeout
-                answers = [worker.answer(until, self.timeout) for worker in workers]  # all, before one of them is raised
+                # all, before one of them is raised
+                answers = [worker.answer(until, self.timeout) for worker in workers]
             for answer in answers:
                 if isinstance(answer, BaseException):
                     raise answer
@@ -147,7 +154,8 @@ class _Worker:
         try:
             return self._answers.get(timeout=max(until - time.monotonic(), 0.0))
         except queue.Empty:
-            return DistributionError(f"{self.actor.name} must answer within {timeout:g} s, got nothing (Threads(..., timeout=) sets how long)")
+            return DistributionError(f"{self.actor.name} must answer within {timeout:g} s, got nothing (Threads(..., "
+                                     f"timeout=) sets how long)")
 
 
 def place(agent: Agent, policy: Distribution, actors: int, where: str) -> list[PlacedActor]:
@@ -159,8 +167,9 @@ def place(agent: Agent, policy: Distribution, actors: int, where: str) -> list[P
 def check_splits(agent: Agent, policy: Distribution) -> None:
     """Raise ValueError unless the agent is made of fragments."""
     if agent.ports is None:
-        raise ValueError(f"{agent.name}.train: distribution must be OneProcess(), got {policy} ({agent.name} is one piece, which runs in one process "
-                         "only; PPO and AlphaZero run on several)")  # fmt: skip
+        raise ValueError(f"{agent.name}.train: distribution must be OneProcess(), got {policy} ({agent.name} is one "
+                         f"piece, which runs in one process "
+                         "only; PPO and AlphaZero run on several)")
 
 
 def learn(agent: Agent, experiences: Sequence[Any], states: Sequence[Any]) -> dict[str, Any]:
@@ -172,7 +181,9 @@ def learn(agent: Agent, experiences: Sequence[Any], states: Sequence[Any]) -> di
 
 @contextlib.contextmanager
 def processors_for(actors: int) -> Iterator[None]:
-    """Where there are as many actors as processors each computes on its own; the pool of threads is for one at a time."""
+    """Where there are as many actors as processors each computes on its own; the pool of threads is for one at a
+    time.
+    """
     before = get_threads()
     set_threads(1 if actors >= before else before)
     try:

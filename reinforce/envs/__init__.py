@@ -1,4 +1,7 @@
-"""Environments that come with the package. Each file is one, and is found by being here: `ENVS` in it says under which names."""
+"""Environments that come with the package.
+
+Each file is one, and is found by being here: `ENVS` in it says under which names.
+"""
 
 from typing import Any as _Any
 

@@ -28,25 +28,27 @@ def _brick(y, x):
 class Breakout(Environment):
     """MinAtar's Breakout [1]_: +1 for every brick that the ball breaks; over when the paddle misses the ball.
 
-    Observations are 10 x 10 cells of zeros and ones in four channels (paddle, ball, where the ball was, bricks), float32 for
-    networks; the original's are booleans. Every step is the original's; the action that may be repeated at the start of an episode is
-    "no move" rather than the last one of the episode before.
+    Observations are 10 x 10 cells of zeros and ones in four channels (paddle, ball, where the ball was, bricks),
+    float32 for networks; the original's are booleans. Every step is the original's; the action that may be repeated at
+    the start of an episode is "no move" rather than the last one of the episode before.
 
     Parameters
     ----------
     sticky_action_prob : float
         The chance that the last action is repeated in place of the given one.
     minimal_actions : bool
-        Actions are: no move, left, right. Otherwise MinAtar's six, of which 1 is left, 3 is right, and the others do not move.
+        Actions are: no move, left, right. Otherwise MinAtar's six, of which 1 is left, 3 is right, and the others do
+        not move.
 
     References
     ----------
-    .. [1] Young, Tian, "MinAtar: An Atari-inspired testbed for thorough and reproducible reinforcement learning experiments",
-       arXiv:1903.03176 (2019).
+    .. [1] Young, Tian, "MinAtar: An Atari-inspired testbed for thorough and reproducible reinforcement learning
+       experiments", arXiv:1903.03176 (2019).
     """
 
-    state = [("ball_y", np.int64), ("ball_x", np.int64), ("direction", np.int64), ("paddle", np.int64), ("bricks", np.int64), ("strike", np.int64),
-             ("last_x", np.int64), ("last_y", np.int64), ("last_action", np.int64)]  # fmt: skip
+    state = [("ball_y", np.int64), ("ball_x", np.int64), ("direction", np.int64), ("paddle", np.int64),
+             ("bricks", np.int64), ("strike", np.int64),
+             ("last_x", np.int64), ("last_y", np.int64), ("last_action", np.int64)]
     observation_space = Box(0.0, 1.0, (10, 10, 4))
 
     def __init__(self, sticky_action_prob: float = 0.1, minimal_actions: bool = True):

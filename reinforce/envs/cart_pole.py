@@ -25,10 +25,11 @@ def _small(stream):
 
 
 class CartPole(LaneEnvironment):
-    """CartPole-v1 of Gymnasium: +1 a step, over when the pole leans by 12 degrees or the cart is 2.4 away from the middle.
+    """CartPole-v1 of Gymnasium: +1 a step, over when the pole leans by 12 degrees or the cart is 2.4 away from the
+    middle.
 
-    The equations of motion are those of Barto, Sutton and Anderson [1]_ without friction, by Euler's method. Steps are equal to
-    Gymnasium's to rounding of the last bits of float64.
+    The equations of motion are those of Barto, Sutton and Anderson [1]_ without friction, by Euler's method. Steps are
+    equal to Gymnasium's to rounding of the last bits of float64.
 
     Parameters
     ----------
@@ -37,8 +38,8 @@ class CartPole(LaneEnvironment):
 
     References
     ----------
-    .. [1] Barto, Sutton, Anderson, "Neuronlike adaptive elements that can solve difficult learning control problems", IEEE Trans.
-       Syst. Man Cybern. 13 (1983) 834, appendix. doi:10.1109/TSMC.1983.6313077
+    .. [1] Barto, Sutton, Anderson, "Neuronlike adaptive elements that can solve difficult learning control problems",
+       IEEE Trans. Syst. Man Cybern. 13 (1983) 834, appendix. doi:10.1109/TSMC.1983.6313077
     """
 
     state = ("x", "x_dot", "theta", "theta_dot")

@@ -21,14 +21,16 @@ _DOWN, _ACROSS = (-1, 0, 1, 0), (0, 1, 0, -1)  # of the actions: up, right, down
 class GridWorld(Environment):
     """Find the goal and avoid the pits; by default the 4 x 3 world of Russell and Norvig [1]_.
 
-    Actions 0 to 3 go up, right, down, left. With probability `slip` the move goes at a right angle to that, to either side with the
-    same chance. A move against a wall or the border does not move. Every step pays `step_reward`; entering a goal pays 1 more, entering a
-    pit 1 less, and both end the episode. The observation is the cell as a vector of zeros and a one, row by row.
+    Actions 0 to 3 go up, right, down, left. With probability `slip` the move goes at a right angle to that, to either
+    side with the same chance. A move against a wall or the border does not move. Every step pays `step_reward`;
+    entering a goal pays 1 more, entering a pit 1 less, and both end the episode. The observation is the cell as a
+    vector of zeros and a one, row by row.
 
     Parameters
     ----------
     layout : sequence of str
-        Rows of cells: ``.`` free, ``S`` start (of several, one is drawn for each episode), ``#`` wall, ``G`` goal, ``X`` pit.
+        Rows of cells: ``.`` free, ``S`` start (of several, one is drawn for each episode), ``#`` wall, ``G`` goal,
+        ``X`` pit.
     slip : float
         From 0 to 1.
     step_reward : float
@@ -52,12 +54,16 @@ class GridWorld(Environment):
 
     def __init__(self, layout: Sequence[str] = ("...G", ".#.X", "S..."), slip: float = 0.2, step_reward: float = -0.04):
         rows = list(layout) if not isinstance(layout, str) else layout.split()
-        if not rows or any(not isinstance(r, str) or not r or len(r) != len(rows[0]) or set(r) - set(_CELLS) for r in rows):
-            raise EnvError(f"GridWorld: layout must be rows of the same length, of the cells {' '.join(_CELLS)}, got {layout!r:.80}")
+        if not rows or any(not isinstance(r, str) or not r or len(r) != len(rows[0]) or set(r) - set(_CELLS)
+                           for r in rows):
+            raise EnvError(f"GridWorld: layout must be rows of the same length, of the cells {' '.join(_CELLS)}, got "
+                           f"{layout!r:.80}")
         if not any("S" in r for r in rows):
             raise EnvError(f"GridWorld: layout must have a start S, got {layout!r:.80}")
         if not 0 <= slip <= 1 or not np.isfinite(step_reward):
-            raise EnvError(f"GridWorld: slip must be in [0, 1] and step_reward finite, got {slip!r} and {step_reward!r}")
+            raise EnvError(
+                f"GridWorld: slip must be in [0, 1] and step_reward finite, got {slip!r} and {step_reward!r}"
+            )
         self._cells = np.array([[_CELLS.index(c) for c in r] for r in rows], np.int64)
         self._slip, self._step_reward = float(slip), float(step_reward)
         self.observation_space = Box(0.0, 1.0, (self._cells.size,))

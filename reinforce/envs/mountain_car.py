@@ -17,7 +17,9 @@ _LEFT, _RIGHT, _FASTEST, _FLAG, _FORCE, _GRAVITY = -1.2, 0.6, 0.07, 0.5, 0.001, 
 _POWER, _FLAG_CONTINUOUS = 0.0015, 0.45
 _LOW, _HIGH = np.array([_LEFT, -_FASTEST], np.float32), np.array([_RIGHT, _FASTEST], np.float32)
 # The original keeps its state in float32, and compares and clips with bounds in float32.
-_LEFT_32, _RIGHT_32, _FASTEST_32, _FLAG_32, _POWER_32 = (float(np.float32(x)) for x in (_LEFT, _RIGHT, _FASTEST, _FLAG_CONTINUOUS, _POWER))
+_LEFT_32, _RIGHT_32, _FASTEST_32, _FLAG_32, _POWER_32 = (
+    float(np.float32(x)) for x in (_LEFT, _RIGHT, _FASTEST, _FLAG_CONTINUOUS, _POWER)
+)
 
 
 class MountainCar(LaneEnvironment):
@@ -70,8 +72,8 @@ class MountainCar(LaneEnvironment):
 class MountainCarContinuous(MountainCar):
     """MountainCarContinuous-v0 of Gymnasium: the push is a number from -1 to 1 and costs its square; +100 at the flag.
 
-    The original computes in float32 but for the first step of an episode, and so do we: states are equal bit for bit unless a
-    cosine is rounded differently. Pushes beyond 1 count as 1, but cost what they are.
+    The original computes in float32 but for the first step of an episode, and so do we: states are equal bit for bit
+    unless a cosine is rounded differently. Pushes beyond 1 count as 1, but cost what they are.
 
     Parameters
     ----------
@@ -99,7 +101,8 @@ class MountainCarContinuous(MountainCar):
             position = clip(as_float32(position + velocity), _LEFT_32, _RIGHT_32)
             velocity = as_float32(simd.select((position == _LEFT_32) & (velocity < 0.0), 0.0, velocity))
             terminated = (position >= _FLAG_32) & (velocity >= goal_velocity)
-            return (position, velocity), simd.select(terminated, simd.splat(100.0, 8), 0.0) - push * push * 0.1, terminated
+            return (position, velocity), simd.select(terminated, simd.splat(100.0, 8),
+                                                     0.0) - push * push * 0.1, terminated
 
         return EnvRules(self.reset, step, self.observe)
 

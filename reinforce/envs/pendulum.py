@@ -32,8 +32,8 @@ def _from_top(angle):
 class Pendulum(LaneEnvironment):
     """Pendulum-v1 of Gymnasium: the reward punishes angle, speed and torque; an episode is 200 steps.
 
-    Torques beyond 2 count as 2. Steps are equal to Gymnasium's to rounding of the last bits of float64 (terms of the float32
-    action alone are rounded to float32, as there).
+    Torques beyond 2 count as 2. Steps are equal to Gymnasium's to rounding of the last bits of float64 (terms of the
+    float32 action alone are rounded to float32, as there).
 
     Parameters
     ----------
@@ -59,7 +59,8 @@ class Pendulum(LaneEnvironment):
             u = clip(action[0], -_TORQUE, _TORQUE)
             angle = _from_top(theta)
             cost = angle * angle + 0.1 * (theta_dot * theta_dot) + as_float32(as_float32(u * u) * _TORQUE_COST)
-            theta_dot = clip(theta_dot + (gravity * simd.sin(theta) + as_float32(drive * u)) * _TIME, -_FASTEST, _FASTEST)
+            theta_dot = clip(theta_dot + (gravity * simd.sin(theta) + as_float32(drive * u)) * _TIME, -_FASTEST,
+                             _FASTEST)
             never = theta != theta
             return (theta + theta_dot * _TIME, theta_dot), -cost, never
 

@@ -17,8 +17,9 @@ __all__ = ["Breakthrough"]
 class Breakthrough(Game):
     """A stone steps forward, or diagonally forward, where it may also capture; who reaches the other side wins.
 
-    Action 3 (columns r + c) + d moves the stone of row r (0: the top one) and column c to column c + d - 1 of the next row.
-    Player 0 (x) starts at the top and moves down. Observation: own stones, the other's, and a plane of the player's number.
+    Action 3 (columns r + c) + d moves the stone of row r (0: the top one) and column c to column c + d - 1 of the next
+    row. Player 0 (x) starts at the top and moves down. Observation: own stones, the other's, and a plane of the
+    player's number.
 
     Parameters
     ----------
@@ -39,15 +40,19 @@ class Breakthrough(Game):
     """
 
     num_players = 2
-    state = [("own", "u8"), ("other", "u8"), ("player", "i8")]  # own: of the player to move; cells are bits, row by row from the top
+    # own: of the player to move; cells are bits, row by row from the top
+    state = [("own", "u8"), ("other", "u8"), ("player", "i8")]
 
     def __init__(self, rows: int = 8, columns: int = 8):
-        if not (isinstance(rows, int) and isinstance(columns, int) and rows >= 3 and columns >= 2 and rows * columns <= 64):
-            raise GameError(f"Breakthrough: there must be at least 3 rows, 2 columns, and at most 64 cells, got {rows!r} rows and {columns!r} columns")
+        if not (isinstance(rows, int) and isinstance(columns,
+                                                     int) and rows >= 3 and columns >= 2 and rows * columns <= 64):
+            raise GameError(f"Breakthrough: there must be at least 3 rows, 2 columns, and at most 64 cells, got "
+                            f"{rows!r} rows and {columns!r} columns")
         self.rows, self.columns = rows, columns
         self.num_actions = 3 * rows * columns
         filled = 2 if rows >= 6 else 1
-        self.max_length = 1 + 2 * columns * sum(rows - 2 - r for r in range(filled))  # each move brings a stone a row forward
+        # each move brings a stone a row forward
+        self.max_length = 1 + 2 * columns * sum(rows - 2 - r for r in range(filled))
         self.observation_shape = (3, rows, columns)
 
     def rules(self) -> Rules:
@@ -59,7 +64,9 @@ class Breakthrough(Game):
         top, bottom = np.uint64(filled), np.uint64(filled << cells - filled.bit_length())
         goals = (np.uint64(row << cells - columns), np.uint64(row))
         right = sum(1 << r * columns for r in range(rows))  # of the cells that a move to the left or right starts from
-        from_left, from_right = np.uint64(((1 << cells) - 1) & ~right), np.uint64(((1 << cells) - 1) & ~(right << columns - 1))
+        from_left, from_right = np.uint64(((1 << cells) - 1) & ~right), np.uint64(
+            ((1 << cells) - 1) & ~(right << columns - 1)
+        )
         less, straight, more = np.uint64(columns - 1), np.uint64(columns), np.uint64(columns + 1)
 
         @inner

@@ -1,9 +1,10 @@
 """Go, on a board of any size.
 
-The board is kept with a border of one cell, so that every point has four neighbours: point (r, c) is cell (r + 1) W + c + 1
-with W = size + 1, where the last cell of a row borders on the first of the next. Stones of a chain are linked into a ring and
-name one of them as their head, which counts the chain's *pseudo-liberties*: pairs of a stone and an empty neighbour.
-A chain whose only liberty is p has as many of them as p has neighbours in the chain, so no set of liberties is needed.
+The board is kept with a border of one cell, so that every point has four neighbours: point (r, c) is cell (r + 1) W + c
++ 1 with W = size + 1, where the last cell of a row borders on the first of the next. Stones of a chain are linked into
+a ring and name one of them as their head, which counts the chain's *pseudo-liberties*: pairs of a stone and an empty
+neighbour. A chain whose only liberty is p has as many of them as p has neighbours in the chain, so no set of liberties
+is needed.
 """
 
 from __future__ import annotations
@@ -24,14 +25,15 @@ _BITS_PER_POSITION = 6  # of the filter in front of the list of earlier position
 
 
 class Go(Game):
-    """Go with area scoring (Tromp-Taylor): stones, and empty points that reach stones of one player only; suicide is not legal.
+    """Go with area scoring (Tromp-Taylor): stones, and empty points that reach stones of one player only; suicide is
+    not legal.
 
-    Two passes in a row end the game, and so do 2 size^2 moves; the player with the larger area, White's with `komi` added, gets
-    1 and the other -1, or both 0 if the areas are equal. Player 0 is Black. Action r size + c is the point of row r from the
-    bottom and column c from the left (a1 is 0), size^2 is a pass.
+    Two passes in a row end the game, and so do 2 size^2 moves; the player with the larger area, White's with `komi`
+    added, gets 1 and the other -1, or both 0 if the areas are equal. Player 0 is Black. Action r size + c is the point
+    of row r from the bottom and column c from the left (a1 is 0), size^2 is a pass.
 
-    Observation, rows from the bottom as in actions: own stones; the other's; ones for Black, zeros for White; ones if the move
-    before was a pass.
+    Observation, rows from the bottom as in actions: own stones; the other's; ones for Black, zeros for White; ones if
+    the move before was a pass.
 
     Parameters
     ----------
@@ -40,9 +42,9 @@ class Go(Game):
     komi : float
         What White gets for moving second.
     superko : bool
-        Positional superko: a stone may not be played if the whole board has looked like that before, whoever was to move.
-        Without, only the stone that took a single stone may not be taken back at once (ko), and a position that comes back
-        later ends the game, with 0 for both.
+        Positional superko: a stone may not be played if the whole board has looked like that before, whoever was to
+        move. Without, only the stone that took a single stone may not be taken back at once (ko), and a position that
+        comes back later ends the game, with 0 for both.
 
     Raises
     ------
@@ -106,7 +108,9 @@ class Go(Game):
     def rules(self) -> Rules:
         """Chains as linked stones with pseudo-liberties."""
         size, komi, superko, width = self.size, self.komi, self.superko, self.size + 1
-        points, cells, longest, low_bits = self.size**2, (self.size + 1) * (self.size + 2), self.max_length, self._filter_bits() - 1
+        points, cells, longest, low_bits = self.size**2, (
+            self.size + 1
+        ) * (self.size + 2), self.max_length, self._filter_bits() - 1
         zobrist = _zobrist(3 * cells)  # of a colour and a cell
 
         @inner
@@ -124,9 +128,12 @@ class Go(Game):
             return found
 
         @inner
-        def only_liberty(state, a, b, c, d):  # whether the chain of `a` has no other liberty than the point between a, b, c and d
+        # whether the chain of `a` has no other liberty than the point between a, b, c and d
+        def only_liberty(state, a, b, c, d):
             head = state.head[a]
-            return state.liberties[head] == 1 + (state.head[b] == head) + (state.head[c] == head) + (state.head[d] == head)
+            return state.liberties[head] == 1 + (
+                state.head[b] == head
+            ) + (state.head[c] == head) + (state.head[d] == head)
 
         @inner
         def chain_hash(state, p):
@@ -142,8 +149,12 @@ class Go(Game):
             mine = state.player + 1
             others = 3 - mine
             w, e, s, n = p - 1, p + 1, p - width, p + width
-            cw, ce, cs, cn = np.int64(state.color[w]), np.int64(state.color[e]), np.int64(state.color[s]), np.int64(state.color[n])
-            lw, le, ls, ln = only_liberty(state, w, e, s, n), only_liberty(state, e, w, s, n), only_liberty(state, s, w, e, n), only_liberty(state, n, w, e, s)
+            cw, ce, cs, cn = np.int64(
+                state.color[w]
+            ), np.int64(state.color[e]), np.int64(state.color[s]), np.int64(state.color[n])
+            lw, le, ls, ln = only_liberty(
+                state, w, e, s, n
+            ), only_liberty(state, e, w, s, n), only_liberty(state, s, w, e, n), only_liberty(state, n, w, e, s)
             takes = (cw == others and lw) or (ce == others and le) or (cs == others and ls) or (cn == others and ln)
             if not superko:
                 if p == state.ko:
@@ -151,7 +162,9 @@ class Go(Game):
                 if takes:
                     return True
             breathes = cw == _EMPTY or ce == _EMPTY or cs == _EMPTY or cn == _EMPTY
-            breathes = breathes or (cw == mine and not lw) or (ce == mine and not le) or (cs == mine and not ls) or (cn == mine and not ln)
+            breathes = breathes or (
+                cw == mine and not lw
+            ) or (ce == mine and not le) or (cs == mine and not ls) or (cn == mine and not ln)
             if not takes and not breathes:
                 return False
             if not superko:
@@ -255,7 +268,8 @@ class Go(Game):
                 mask[(p // width - 1) * size + p % width - 1] = playable(state, p)
             mask[points] = True
 
-        def random_action(state, stream):  # draws until it finds what is legal, so that all that is legal is equally likely
+        # draws until it finds what is legal, so that all that is legal is equally likely
+        def random_action(state, stream):
             while True:
                 k = below(stream, state.num_empty + 1)
                 if k == state.num_empty:
@@ -339,7 +353,9 @@ class Go(Game):
 
 
 def _zobrist(count):
-    """Fixed random 64-bit numbers: the outputs of SplitMix64 (Steele, Lea, Flood, OOPSLA 2014, doi:10.1145/2714064.2660195) from 0."""
+    """Fixed random 64-bit numbers: the outputs of SplitMix64 (Steele, Lea, Flood, OOPSLA 2014,
+    doi:10.1145/2714064.2660195) from 0.
+    """
     with np.errstate(over="ignore"):
         z = np.arange(1, count + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
         z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)

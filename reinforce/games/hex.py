@@ -46,7 +46,9 @@ class Hex(Game):
         self.observation_shape = (3, size, size)
 
     def rules(self) -> Rules:
-        """Each stone is once found to be linked, so a game costs one visit of each cell, however long its chains are."""
+        """Each stone is once found to be linked, so a game costs one visit of each cell, however long its chains
+        are.
+        """
         size, width = self.size, self.size + 2
         neighbours = (-width, 1 - width, -1, 1, width - 1, width)
 
@@ -71,7 +73,8 @@ class Hex(Game):
             for n in neighbours:
                 linked |= sign * board[cell + n] == _LINKED
             if linked:
-                # Chains that this stone links: the cells that wait to be looked at hold, each, the next one that waits (0: none).
+                # Chains that this stone links: the cells that wait to be looked at hold, each, the next one that waits
+                # (0: none).
                 waiting = cell
                 board[cell] = sign * _WAITING
                 while waiting != 0:
@@ -113,7 +116,8 @@ class Hex(Game):
     def draw(self, state: State) -> str:
         """Rows of x, o and dots, each shifted by half a cell, with the names of rows and columns."""
         board = state.data[0]["board"].reshape(self.size + 2, self.size + 2)[1:-1, 1:-1]
-        lines = [f"{' ' * r}{r + 1} {' '.join('.' if v == 0 else 'x' if v > 0 else 'o' for v in row)}" for r, row in enumerate(board)]
+        lines = [f"{' ' * r}{r + 1} {' '.join('.' if v == 0 else 'x' if v > 0 else 'o' for v in row)}" for r,
+                 row in enumerate(board)]
         return "\n".join([" " + " ".join(_LETTERS[: self.size]), *lines])
 
     def action_name(self, state: State, action: int) -> str:

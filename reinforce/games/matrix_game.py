@@ -14,8 +14,9 @@ __all__ = ["MatrixGame"]
 class MatrixGame(Game):
     """Each player moves once, one after the other, and sees what was played before; then a table says what each gets.
 
-    So a search finds what is best for a leader and those who follow (the subgame-perfect equilibrium of von Stackelberg's
-    form of the game), and not an equilibrium of simultaneous moves. Observation: one-hot, the move of each player.
+    So a search finds what is best for a leader and those who follow (the subgame-perfect equilibrium of von
+    Stackelberg's form of the game), and not an equilibrium of simultaneous moves. Observation: one-hot, the move of
+    each player.
 
     Parameters
     ----------
@@ -34,11 +35,15 @@ class MatrixGame(Game):
         try:
             table = np.array(payoffs, np.float64)
         except (ValueError, TypeError) as error:
-            raise GameError("MatrixGame: payoffs must be an array of numbers, got what NumPy cannot make one") from error
+            raise GameError(
+                "MatrixGame: payoffs must be an array of numbers, got what NumPy cannot make one"
+            ) from error
         if table.ndim < 2 or table.shape[0] != table.ndim - 1 or table.size == 0:
-            raise GameError(f"MatrixGame: payoffs must have the shape (players, actions of player 0, actions of player 1, ...), got shape {table.shape}")
+            raise GameError(f"MatrixGame: payoffs must have the shape (players, actions of player 0, actions of player "
+                            f"1, ...), got shape {table.shape}")
         if not np.isfinite(table).all():
-            raise GameError(f"MatrixGame: payoffs must be finite, got {table[~np.isfinite(table)][0]} at {tuple(map(int, np.argwhere(~np.isfinite(table))[0]))}")
+            raise GameError(f"MatrixGame: payoffs must be finite, got {table[~np.isfinite(table)][0]} at "
+                            f"{tuple(map(int, np.argwhere(~np.isfinite(table))[0]))}")
         self.payoffs = table
         self.num_players = self.max_length = table.ndim - 1
         self.num_actions = max(table.shape[1:])

@@ -13,7 +13,8 @@ from ..random import below
 __all__ = ["Othello"]
 
 PASS = 64
-# Cells are bits, a1 the lowest, h1 the 8th. A line leads to cells `shift` bits up or down: along rows, diagonals, columns.
+# Cells are bits, a1 the lowest, h1 the 8th. A line leads to cells `shift` bits up or down: along rows, diagonals,
+# columns.
 _ONE, _INSIDE, _ALL = np.uint64(1), np.uint64(0x7E7E7E7E7E7E7E7E), np.uint64(0xFFFFFFFFFFFFFFFF)
 _ROW, _RISING, _FALLING, _COLUMN = (np.uint64(n) for n in (1, 7, 9, 8))
 
@@ -31,7 +32,9 @@ def _union(v):
 
 @inner
 def _runs(start, other):
-    """From `start`, the runs of other stones that begin beside it: in each of four directions, upwards and downwards."""
+    """From `start`, the runs of other stones that begin beside it: in each of four directions, upwards and
+    downwards.
+    """
     shift = _lanes(_ROW, _RISING, _FALLING, _COLUMN)
     twice = shift + shift
     over = simd.splat(other, 4) & _lanes(_INSIDE, _INSIDE, _INSIDE, _ALL)  # no run goes on over the edge
@@ -86,7 +89,8 @@ class Othello(Game):
 
     num_players, num_actions, max_length = 2, 65, 120  # 60 stones, and two passes are never in a row
     observation_shape = (3, 8, 8)
-    state = [("own", "u8"), ("other", "u8"), ("moves", "u8"), ("player", "i8"), ("over", "i8")]  # own: of the player to move
+    # own: of the player to move
+    state = [("own", "u8"), ("other", "u8"), ("moves", "u8"), ("player", "i8"), ("over", "i8")]
 
     @staticmethod
     def initial(state):

@@ -9,11 +9,12 @@ __all__ = ["Pig"]
 
 
 class Pig(Game):
-    """In a turn a player rolls a die as often as wished and keeps the sum by stopping, but a 1 ends the turn with nothing.
+    """In a turn a player rolls a die as often as wished and keeps the sum by stopping, but a 1 ends the turn with
+    nothing.
 
-    Who first has `goal` points gets 1, the other -1. Action 0 rolls, 1 stops; who would win by stopping has to. Outcome k is a
-    roll of k + 1. A game that is undecided after 1000 moves (rolls count twice: decision and outcome) gives both 0.
-    Observation: own points, the other's, those of this turn, divided by `goal`; 1 if it is one's own turn.
+    Who first has `goal` points gets 1, the other -1. Action 0 rolls, 1 stops; who would win by stopping has to. Outcome
+    k is a roll of k + 1. A game that is undecided after 1000 moves (rolls count twice: decision and outcome) gives both
+    0. Observation: own points, the other's, those of this turn, divided by `goal`; 1 if it is one's own turn.
 
     Parameters
     ----------
@@ -42,7 +43,9 @@ class Pig(Game):
 
     def __init__(self, goal: int = 100, sides: int = 6):
         if not (isinstance(goal, int) and isinstance(sides, int) and goal >= 1 and sides >= 2):
-            raise GameError(f"Pig: goal must be an integer of at least 1 and sides of at least 2, got {goal!r} and {sides!r}")
+            raise GameError(
+                f"Pig: goal must be an integer of at least 1 and sides of at least 2, got {goal!r} and {sides!r}"
+            )
         self.goal, self.sides = goal, sides
         self.num_outcomes = sides
 
@@ -94,7 +97,9 @@ class Pig(Game):
     def draw(self, state: State) -> str:
         """The points."""
         s = state.data[0]
-        turn = "" if state.terminal else f", {'xo'[s['player']]} has {s['turn']} this turn" + (" and rolls" if s["rolling"] else "")
+        turn = "" if state.terminal else f", {'xo'[s['player']]} has {s['turn']} this turn" + (
+            " and rolls" if s["rolling"] else ""
+        )
         return f"x: {s['points'][0]}, o: {s['points'][1]}{turn}"
 
     def action_name(self, state: State, action: int) -> str:

@@ -12,7 +12,8 @@ __all__ = ["TicTacToe"]
 
 _LINES = (0b111, 0b111000, 0b111000000, 0b1001001, 0b10010010, 0b100100100, 0b100010001, 0b1010100)
 _WON = np.array([any(stones & line == line for line in _LINES) for stones in range(512)])
-_CELLS = np.array([([a for a in range(9) if cells >> a & 1] + 9 * [-1])[:9] for cells in range(512)], np.int8)  # of each set, in order
+# of each set, in order
+_CELLS = np.array([([a for a in range(9) if cells >> a & 1] + 9 * [-1])[:9] for cells in range(512)], np.int8)
 
 
 class TicTacToe(Game):

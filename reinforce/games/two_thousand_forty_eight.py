@@ -11,7 +11,8 @@ from ..game import CHANCE, Game, State
 __all__ = ["TwentyFortyEight"]
 
 _MOVES = ("up", "right", "down", "left")
-_STARTS, _STRIDES = ((0, 1), (3, 4), (12, 1), (0, 4)), (4, -1, -4, 1)  # of the four lines: first cell and step to the next line; along a line
+# of the four lines: first cell and step to the next line; along a line
+_STARTS, _STRIDES = ((0, 1), (3, 4), (12, 1), (0, 4)), (4, -1, -4, 1)
 _LARGEST = 17  # 2^17 can be reached if a 4 comes at the right moment
 _FOUR = 0.1  # probability that a new tile is a 4
 
@@ -57,10 +58,10 @@ def _slide(cells, action):
 class TwentyFortyEight(Game):
     """2048 as Cirulli published it: tiles slide to one side of 4 x 4 cells, equal ones merge, and chance adds a tile.
 
-    One player, who gets the sum of all tiles that were made by merging; the game goes on beyond 2048, until nothing moves.
-    Actions 0 to 3 push up, right, down, left. Chance puts 2 (in nine of ten cases) or 4 into an empty cell: outcome
-    2 (4 r + c) + k is tile 2^(k + 1) in row r from the top and column c. Two such tiles make the first position.
-    Observation: plane k marks the tiles 2^k, plane 0 the empty cells.
+    One player, who gets the sum of all tiles that were made by merging; the game goes on beyond 2048, until nothing
+    moves. Actions 0 to 3 push up, right, down, left. Chance puts 2 (in nine of ten cases) or 4 into an empty cell:
+    outcome 2 (4 r + c) + k is tile 2^(k + 1) in row r from the top and column c. Two such tiles make the first
+    position. Observation: plane k marks the tiles 2^k, plane 0 the empty cells.
 
     References
     ----------
@@ -78,8 +79,10 @@ class TwentyFortyEight(Game):
 
     num_players, num_actions, num_outcomes = 1, 4, 32
     observation_shape = (_LARGEST + 1, 4, 4)
-    max_length = 2**_LARGEST * 2  # two for every tile, which adds 2 or more to a sum that cannot exceed 4 + 8 + ... + 2^17
-    state = [("score", "i8"), ("due", "i8"), ("movable", "i8"), ("cells", "u1", 16)]  # due: tiles to be added; cells: exponents of 2
+    # two for every tile, which adds 2 or more to a sum that cannot exceed 4 + 8 + ... + 2^17
+    max_length = 2**_LARGEST * 2
+    # due: tiles to be added; cells: exponents of 2
+    state = [("score", "i8"), ("due", "i8"), ("movable", "i8"), ("cells", "u1", 16)]
 
     @staticmethod
     def initial(state):

@@ -76,7 +76,8 @@ class MatchResult:
 
     def __str__(self) -> str:
         n, different = len(self.returns), len(set(zip(self.moves, self.first.tolist(), strict=True)))
-        lines = [f"{n} game{'s' if n > 1 else ''} of {self.game}{f', {different} of them different' if different < n else ''}"]
+        lines = [f"{n} game{'s' if n > 1 else ''} of "
+                 f"{self.game}{f', {different} of them different' if different < n else ''}"]
         width = max(len("player"), *map(len, self.names))
         lines.append(f"{'player':{width}}  {'wins':>6} {'draws':>6} {'losses':>6}   score             return")
         for i, name in enumerate(self.names):
@@ -86,7 +87,8 @@ class MatchResult:
         return "\n".join(line.rstrip() for line in lines)
 
 
-def play_match(game: Any, players: Sequence[Any] | Mapping[str, Any], games: int = 100, *, seed: int = 0, progress: bool = True) -> MatchResult:
+def play_match(game: Any, players: Sequence[Any] | Mapping[str, Any], games: int = 100, *, seed: int = 0,
+               progress: bool = True) -> MatchResult:
     """Let players play a game against each other; seats rotate from game to game.
 
     Games are played side by side, and each player is asked for its moves in all positions at once.
@@ -98,7 +100,8 @@ def play_match(game: Any, players: Sequence[Any] | Mapping[str, Any], games: int
     players : sequence, or mapping from names
         As many as the game has, each one of
 
-        - a search such as `MCTS`: anything with an attribute `game` that, called with positions, gives a result with `.action`;
+        - a search such as `MCTS`: anything with an attribute `game` that, called with positions, gives a result with
+          `.action`;
         - a `Policy`, which is given observations and legal masks, and takes the most probable action;
         - a compiled function ``policy(state, stream) -> action``, like the rule `random_action`;
         - a Python function ``policy(state: State) -> action``;
@@ -145,7 +148,8 @@ def play_match(game: Any, players: Sequence[Any] | Mapping[str, Any], games: int
     human = any(isinstance(e.source, Human) for e in entrants)
     at_once = 1 if human else _TREES if any(hasattr(e.source, "game") for e in entrants) else _AT_ONCE
     returns, moves = np.zeros((games, len(entrants))), []
-    with tqdm(total=games, desc=f"{names[0]} against {', '.join(names[1:])}" if names[1:] else names[0], unit=" games", disable=human or not progress) as bar:
+    with tqdm(total=games, desc=f"{names[0]} against {', '.join(names[1:])}" if names[1:] else names[0], unit=" games",
+              disable=human or not progress) as bar:
         for begin in range(0, games, at_once):
             numbers = np.arange(begin, min(begin + at_once, games))
             table = _play(game, entrants, numbers, seed, returns, bar)
@@ -174,14 +178,17 @@ def _play(game: Any, entrants: list[Player], numbers: np.ndarray, seed: int, ret
         actions = np.full(len(going), -1)
         lucky = movers == CHANCE
         if lucky.any():
-            passed = rng.random(lucky.sum())[:, None] * chance[lucky].sum(axis=1, keepdims=True) < np.cumsum(chance[lucky], axis=1)
+            passed = rng.random(lucky.sum())[:, None] * chance[lucky].sum(
+                axis=1, keepdims=True
+            ) < np.cumsum(chance[lucky], axis=1)
             actions[lucky] = passed.argmax(axis=1)
         for i, entrant in enumerate(entrants):
             mine = np.flatnonzero(~lucky & (seats[going, np.maximum(movers, 0)] == i))
             if len(mine):
                 actions[mine] = _ask(entrant, table, going[mine], masks[mine], (seed, numbers[going[mine]], ply), rng)
         table.play(going, actions)
-    raise GameError(f"play_match: a game of {game.name} is not over after max_length = {game.max_length} moves (check_game finds such errors)")
+    raise GameError(f"play_match: a game of {game.name} is not over after max_length = {game.max_length} moves "
+                    f"(check_game finds such errors)")
 
 
 def _ask(entrant, table, indices, masks, draw, rng):
@@ -190,11 +197,15 @@ def _ask(entrant, table, indices, masks, draw, rng):
     except (GameError, KeyboardInterrupt, EOFError):
         raise
     except Exception as error:  # whatever a player raises
-        raise GameError(f"play_match: {entrant.name} raised {type(error).__name__}: {error}, in {table.told(indices)}") from error
+        raise GameError(
+            f"play_match: {entrant.name} raised {type(error).__name__}: {error}, in {table.told(indices)}"
+        ) from error
     if given.shape != (len(indices),):
-        raise GameError(f"play_match: {entrant.name} must give one action for each of {len(indices)} positions, got an array of shape {given.shape}")
+        raise GameError(f"play_match: {entrant.name} must give one action for each of {len(indices)} positions, got an "
+                        f"array of shape {given.shape}")
     for k, action, mask in zip(indices, given, masks, strict=True):
         if not (isinstance(action, np.integer) and 0 <= action < len(mask) and mask[action]):
             legal = np.flatnonzero(mask).tolist()
-            raise IllegalActionError(f"play_match: {entrant.name} played {action!s}, which is not legal in {table.told([k])} (legal: {legal})")
+            raise IllegalActionError(f"play_match: {entrant.name} played {action!s}, which is not legal in "
+                                     f"{table.told([k])} (legal: {legal})")
     return given

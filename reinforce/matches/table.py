@@ -26,7 +26,9 @@ class _Table:
 
     def told(self, indices: Sequence[int]) -> str:
         """Where an error happened."""
-        return f"the position of {self.game.name} after {self.moves[indices[0]]}" + (f", or one of {len(indices) - 1} others" if len(indices) > 1 else "")
+        return f"the position of {self.game.name} after {self.moves[indices[0]]}" + (
+            f", or one of {len(indices) - 1} others" if len(indices) > 1 else ""
+        )
 
 
 class _Records(_Table):
@@ -71,7 +73,8 @@ class _Objects(_Table):
 
     def look(self, indices):
         states = [self.states[k] for k in indices]
-        masks, chance = (np.array([getattr(s, what) for s in states]).reshape(len(states), -1) for what in ("legal_mask", "chance"))
+        masks, chance = (np.array([getattr(s, what) for s in states]).reshape(len(states), -1)
+                         for what in ("legal_mask", "chance"))
         return np.array([s.player for s in states]), np.array([s.terminal for s in states], bool), masks, chance
 
     def play(self, indices, actions):

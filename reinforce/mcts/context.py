@@ -1,4 +1,6 @@
-"""What a kernel of trees is called with: one int64 array of numbers and addresses, so that the pool of threads can hand it on."""
+"""What a kernel of trees is called with: one int64 array of numbers and addresses, so that the pool of threads can hand
+it on.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,8 @@ from triskele.core.extend import inner, threads
 
 from .tree import COUNTS, LINKS, PARENTS, STATS, STREAM, Tree
 
-__all__ = ["FIRST_FREE", "NODE_CAPACITY", "STATES", "TREES", "CHUNKS", "at", "call", "context_of", "counts_at", "pointer", "run_chunks", "tree_at"]
+__all__ = ["FIRST_FREE", "NODE_CAPACITY", "STATES", "TREES", "CHUNKS", "at", "call", "context_of", "counts_at",
+           "pointer", "run_chunks", "tree_at"]
 
 # places in the array; tree arrays follow from _ARRAYS on, and FIRST_FREE is the first place for a kernel's own
 TREES, CHUNKS, NODE_CAPACITY, EDGE_CAPACITY, STATES, _ARRAYS, FIRST_FREE = 0, 1, 2, 3, 4, 5, 16
@@ -24,7 +27,9 @@ TREES, CHUNKS, NODE_CAPACITY, EDGE_CAPACITY, STATES, _ARRAYS, FIRST_FREE = 0, 1,
 @intrinsic
 def at(typingctx, address):
     """The address (int64) as a pointer for `numba.carray`."""
-    return types.voidptr(types.int64), lambda context, builder, sig, args: builder.inttoptr(args[0], context.get_value_type(types.voidptr))
+    return types.voidptr(types.int64), lambda context, builder, sig, args: builder.inttoptr(
+        args[0], context.get_value_type(types.voidptr)
+    )
 
 
 @inner
@@ -54,7 +59,8 @@ def counts_at(w, t):
 
 
 def context_of(tree: Tree, states: np.ndarray, *own: int | np.ndarray) -> np.ndarray:
-    """Context of a batch of trees and the (trees, nodes) states beside them; `own` numbers and arrays stand from FIRST_FREE on.
+    """Context of a batch of trees and the (trees, nodes) states beside them; `own` numbers and arrays stand from
+    FIRST_FREE on.
 
     The arrays must live as long as the context is used.
     """

@@ -52,13 +52,13 @@ class Engine:
             Those at [:, 0] are the roots.
         budgets : (trees,) int64
         seeds : (trees, 2) int64
-            Seed and number: who runs what tree beside it does not matter. With one tree, states, budgets and seeds always come in the
-            same arrays.
+            Seed and number: who runs what tree beside it does not matter. With one tree, states, budgets and seeds
+            always come in the same arrays.
         begin : bool
             Whether this is the first call of a search: then random streams start, and noise is drawn.
 
-        What stops a tree early goes into its ``counts[STATUS]`` and ``counts[ERROR_NODE]`` (see `loop`); where that is FULL, the
-        call is repeated with larger arrays.
+        What stops a tree early goes into its ``counts[STATUS]`` and ``counts[ERROR_NODE]`` (see `loop`); where that is
+        FULL, the call is repeated with larger arrays.
         """
         raise NotImplementedError
 
@@ -84,17 +84,21 @@ class KernelEngine(Engine):
             key=" ".join([game.key, policy.key, evaluator.key, "" if backup is None else fingerprint(backup)]),
             order="shuffle(tree, node)" if policy.in_random_order else "pass",
             expand="expand_any" if chance else "expand",
-            chosen="policy(tree, node, parameters, stream)" if policy.parameters else "select_scored(policy, tree, node)",
+            chosen="policy(tree, node, parameters, stream)" if policy.parameters else "select_scored(policy, tree, "
+                                                                                      "node)",
             chosen_any="select_any(chosen, draw_outcome, tree, node, parameters, stream)" if chance else "chosen(tree, node, parameters, stream)",
-            select="select_open(chosen_any, tree, node, parameters, work, depth)" if solver else "chosen_any(tree, node, parameters, tree.streams)",
-            update="total + value" if backup is None else "user_backup(total / max(visits - 1, 1), visits, value) * visits",
+            select="select_open(chosen_any, tree, node, parameters, work, depth)" if solver else "chosen_any(tree, "
+                                                                                                 "node, parameters, "
+                                                                                                 "tree.streams)",
+            update="total + value" if backup is None else "user_backup(total / max(visits - 1, 1), visits, value) * "
+                                                          "visits",
             evaluate=evaluate,
             priors=evaluator.gives_priors,
             noise="    pass" if policy.dirichlet is None else _NOISE_AT_ROOT,
             solver=solver,
             back_up="back_up_proven" if solver else "back_up",
             chances="rules.chance(states[work.path[d]], work.probabilities)" if chance else "pass",
-        )  # fmt: skip
+        )
         self._what = f"the search of {game.name} with policy {policy!r}, evaluator {evaluator!r}{'' if backup is None else f' and backup {backup.__name__}'}"
         self._kernel = load_module(source, "search", names).run
         self._made: tuple[Tree, np.ndarray] | None = None  # the context of the last tree
@@ -108,15 +112,19 @@ class KernelEngine(Engine):
         try:
             threads.body(self._kernel)
         except Exception as error:  # Numba's errors have many classes
-            reason = next((line.strip() for line in str(error).splitlines() if line.strip() and "Failed in" not in line), repr(error))
-            raise SearchError(f"MCTS: {self._what} cannot be compiled, Numba says: {type(error).__name__}: {reason:.200}") from error
+            reason = next((line.strip() for line in str(error).splitlines() if line.strip()
+                           and "Failed in" not in line), repr(error))
+            raise SearchError(
+                f"MCTS: {self._what} cannot be compiled, Numba says: {type(error).__name__}: {reason:.200}"
+            ) from error
 
     def run(self, tree, states, budgets, seeds, begin):
         """See `Engine`."""
         made = self._made
         if made is None or made[0] is not tree:
             self._compile()
-            made = self._made = tree, context_of(tree, states, self._parameters, budgets, seeds, 0, states.dtype.itemsize)
+            made = self._made = tree, context_of(tree, states, self._parameters, budgets, seeds, 0,
+                                                 states.dtype.itemsize)
         made[1][FIRST_FREE + 3] = begin
         run_chunks(self._kernel, made[1], min(len(budgets), 8 * threads.get_threads()))
 

@@ -121,9 +121,9 @@ class Compiled:
     Parameters
     ----------
     function : function
-        Writes all of values[num_players] (float64), and of priors[num_actions] (float32) all that are legal, numbers of at least 0,
-        which are scaled to sum to 1. `state` is a copy, where somebody is to move. Parameters with a default are not given anything:
-        they hold captured values.
+        Writes all of values[num_players] (float64), and of priors[num_actions] (float32) all that are legal, numbers of
+        at least 0, which are scaled to sum to 1. `state` is a copy, where somebody is to move. Parameters with a
+        default are not given anything: they hold captured values.
     """
 
     parameters: tuple[float, ...] = ()
@@ -132,7 +132,8 @@ class Compiled:
         self.python = plain(function)
         count = required(self.python)
         if count not in (2, 3):
-            raise EvaluatorError(f"MCTS: an evaluator is a function (state, values) or (state, values, priors), got {self.python.__name__}{inspect.signature(self.python)}")
+            raise EvaluatorError(f"MCTS: an evaluator is a function (state, values) or (state, values, priors), got "
+                                 f"{self.python.__name__}{inspect.signature(self.python)}")
         self.gives_priors, self.function = count == 3, inner(self.python, _nrt=True)
         self.key = fingerprint(self.python, count)
 
@@ -158,4 +159,6 @@ def as_evaluator(evaluator: Any) -> Any:
     try:
         return Compiled(evaluator)
     except GameError as error:
-        raise EvaluatorError(f"MCTS: evaluator must be RandomRollout(...), Network(...) or a function, {error}") from error
+        raise EvaluatorError(
+            f"MCTS: evaluator must be RandomRollout(...), Network(...) or a function, {error}"
+        ) from error

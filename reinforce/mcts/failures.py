@@ -32,13 +32,18 @@ def raise_failure(game: Game, evaluator: Any, tree: Tree, states: np.ndarray, mo
     node = Node(SearchTree(game, tree, states, t, moves[t // replicas]), number)
     where = f"MCTS: {game.name} after {node.moves}, node {number}"
     if status == NO_ACTION:
-        raise GameError(f"{where}: there or in a random game from there no action is legal (or chances do not sum to 1), but the game is not over")
+        raise GameError(f"{where}: there or in a random game from there no action is legal (or chances do not sum to "
+                        f"1), but the game is not over")
     if status == TOO_LONG:
         raise GameError(f"{where}: a game from there had more than max_length = {game.max_length} moves")
     if status == NOT_ZERO_SUM:
-        raise SearchError(f"{where}: solver=True needs returns from -1 to 1 that sum to 0 (with one player: from -1 to 1), got others")
+        raise SearchError(
+            f"{where}: solver=True needs returns from -1 to 1 that sum to 0 (with one player: from -1 to 1), got others"
+        )
     if status == BAD_PLAYER:
-        raise GameError(f"{where}: player must be 0 to {game.num_players - 1}{', or CHANCE' * bool(game.num_outcomes)}, got another one {_bad_player(game, node)}")
+        raise GameError(f"{where}: player must be 0 to "
+                        f"{game.num_players - 1}{', or CHANCE' * bool(game.num_outcomes)}, got another one "
+                        f"{_bad_player(game, node)}")
     what = f"evaluator {evaluator!r}"
     cause, values, priors = _again(game, evaluator, node)
     if status == NOT_FINITE:
@@ -46,9 +51,13 @@ def raise_failure(game: Game, evaluator: Any, tree: Tree, states: np.ndarray, mo
             raise GameError(f"{where}: returns must be finite numbers, got {_shown(node.state._returns())}")
         raise EvaluatorError(f"{where}: values must be finite numbers, {what} {_gave(values)}")
     if status == BAD_PRIORS:
-        raise EvaluatorError(f"{where}: priors must be finite numbers of at least 0, {what} {_gave(priors, node.state.legal_mask)}")
+        raise EvaluatorError(
+            f"{where}: priors must be finite numbers of at least 0, {what} {_gave(priors, node.state.legal_mask)}"
+        )
     if status == RAISED:
-        raise EvaluatorError(f"{where}: {what}, or a rule of the game, raised an exception{f': {cause!r}' if cause else ''}") from cause
+        raise EvaluatorError(
+            f"{where}: {what}, or a rule of the game, raised an exception{f': {cause!r}' if cause else ''}"
+        ) from cause
     raise SearchError(f"{where}: unknown status {status}")
 
 
@@ -58,7 +67,8 @@ def check_backup(game: Game, backup: Any, tree: Tree, states: np.ndarray, moves:
         wrong = ~np.isfinite(tree.totals[t, :count])
         if wrong.any():
             node = Node(SearchTree(game, tree, states, t, moves[t // replicas]), int(np.argmax(wrong)))
-            raise SearchError(f"MCTS: {game.name} after {node.moves}, node {node.number}: backup {backup.__name__} must give finite numbers, got NaN or infinity")
+            raise SearchError(f"MCTS: {game.name} after {node.moves}, node {node.number}: backup {backup.__name__} "
+                              f"must give finite numbers, got NaN or infinity")
 
 
 def _bad_player(game, node):
@@ -72,12 +82,15 @@ def _bad_player(game, node):
 
 
 def _again(game, evaluator, node):
-    """(exception, values, priors) of an evaluator called once more, by Python: compiled code does not hand exceptions out."""
+    """(exception, values, priors) of an evaluator called once more, by Python: compiled code does not hand exceptions
+    out.
+    """
     values, priors = np.full(game.num_players, np.nan), np.full(game.num_actions, np.nan, np.float32)
     if not isinstance(evaluator, Compiled) or node.terminal or node.player < 0:
         return None, None, None
     try:
-        evaluator.python(node.state.data.view(np.recarray)[0] if isinstance(game, Game) else node.state, *(values, priors)[: 2 if evaluator.gives_priors else 1])
+        evaluator.python(node.state.data.view(np.recarray)[0] if isinstance(game, Game) else node.state,
+                         *(values, priors)[: 2 if evaluator.gives_priors else 1])
     except Exception as error:
         return error, None, None
     return None, values, priors

@@ -1,7 +1,7 @@
 """Gumbel search: actions at the root by sequential halving, inside the tree by the improved policy.
 
-Formulas work on the edges of one node, gathered into flat arrays: `visits`, `q` (mean return for who moves at the node; anything
-where there are no visits) and `prior` (probabilities).
+Formulas work on the edges of one node, gathered into flat arrays: `visits`, `q` (mean return for who moves at the node;
+anything where there are no visits) and `prior` (probabilities).
 
 References
 ----------
@@ -38,7 +38,8 @@ class Gumbel:
     gumbel_scale : float
         Of the noise at the root; 0 to play without chance.
     value_scale, maxvisit_init : float
-        c_scale and c_visit of eq. 8: Q, scaled to [0, 1] within a node, counts (maxvisit_init + most visits) * value_scale.
+        c_scale and c_visit of eq. 8: Q, scaled to [0, 1] within a node, counts (maxvisit_init + most visits) *
+        value_scale.
 
     References
     ----------
@@ -58,8 +59,11 @@ class Gumbel:
     in_random_order = False
 
     def __post_init__(self):
-        if not isinstance(self.max_considered_actions, (int, np.integer)) or isinstance(self.max_considered_actions, bool) or self.max_considered_actions < 1:
-            raise SearchError(f"Gumbel: max_considered_actions must be a positive integer, got {self.max_considered_actions!r}")
+        if not isinstance(self.max_considered_actions, (int,
+                                                        np.integer)) or isinstance(self.max_considered_actions, bool) or self.max_considered_actions < 1:
+            raise SearchError(
+                f"Gumbel: max_considered_actions must be a positive integer, got {self.max_considered_actions!r}"
+            )
         for name in ("gumbel_scale", "value_scale", "maxvisit_init"):
             value = getattr(self, name)
             if not isinstance(value, Real) or isinstance(value, bool) or not 0 <= value < math.inf:
@@ -72,8 +76,8 @@ def considered_visits(max_considered_actions: int, simulations: int) -> np.ndarr
     Returns
     -------
     (max_considered_actions + 1, simulations) int32
-        [m, t]: with m actions considered, simulation t goes to one that has had so many visits. Each of the ceil(log2 m)
-        phases halves the actions and shares the simulations equally among those left; when they are over, two go on.
+        [m, t]: with m actions considered, simulation t goes to one that has had so many visits. Each of the ceil(log2
+        m) phases halves the actions and shares the simulations equally among those left; when they are over, two go on.
 
     Examples
     --------
@@ -103,10 +107,11 @@ def parameters(policy: Gumbel, simulations: int, num_actions: int) -> tuple[np.n
 
 @lean
 def completed_q(count, whole, raw, visits, q, prior, value_scale, maxvisit_init, out):
-    """Write out[count]: Q completed by the mixed value (appendix D), scaled to [0, 1] within the node, times sigma's factor (eq. 8).
+    """Write out[count]: Q completed by the mixed value (appendix D), scaled to [0, 1] within the node, times sigma's
+    factor (eq. 8).
 
-    `raw` is the evaluator's value of the node; without `whole` there are illegal actions, which count as not visited. Returns the
-    sum of visits.
+    `raw` is the evaluator's value of the node; without `whole` there are illegal actions, which count as not visited.
+    Returns the sum of visits.
     """
     total, most, weight, weighted = 0, 0, 0.0, 0.0
     low, high = math.inf, -math.inf
@@ -129,7 +134,10 @@ def completed_q(count, whole, raw, visits, q, prior, value_scale, maxvisit_init,
 
 @lean
 def improved(count, prior, sigma, out):
-    """Write out[count]: the improved policy softmax(logits + sigma(completed Q)), eq. 11. `sigma` and `out` may be the same."""
+    """Write out[count]: the improved policy softmax(logits + sigma(completed Q)), eq. 11.
+
+    `sigma` and `out` may be the same.
+    """
     top, total = 0.0, 0.0
     for k in range(count):
         top = max(top, sigma[k])
@@ -159,7 +167,9 @@ def interior_edge(count, whole, raw, visits, q, prior, value_scale, maxvisit_ini
 
 @lean
 def root_edge(count, visits, considered, prior, noise, sigma):
-    """Of the edges with `considered` visits, or the nearest number that any has, that with the greatest noise + logit + sigma (section 3)."""
+    """Of the edges with `considered` visits, or the nearest number that any has, that with the greatest noise + logit +
+    sigma (section 3).
+    """
     top, nearest = 0.0, visits[0]
     for k in range(count):
         top = max(top, prior[k])
@@ -176,7 +186,10 @@ def root_edge(count, visits, considered, prior, noise, sigma):
 
 @lean
 def prepare_root(tree, noise, formula, edges):
-    """Draw the Gumbel noise of the root's edges. `formula` holds: gumbel_scale, value_scale, maxvisit_init, num_actions."""
+    """Draw the Gumbel noise of the root's edges.
+
+    `formula` holds: gumbel_scale, value_scale, maxvisit_init, num_actions.
+    """
     for k in range(np.int64(tree.links[0].num_edges)):
         noise[k] = formula[0] * random.gumbel(tree.streams) if formula[0] > 0.0 else 0.0
 
@@ -185,7 +198,8 @@ def prepare_root(tree, noise, formula, edges):
 def choose_root(tree, noise, schedule, formula, edges):
     """Place among the root's edges of the one to go by, by sequential halving; `schedule` is `considered_visits`."""
     count = gather(tree, np.int64(0), edges)
-    total = completed_q(count, count == formula[3], tree.values[0], edges.visits, edges.q, edges.prior, formula[1], formula[2], edges.sigma)
+    total = completed_q(count, count == formula[3], tree.values[0], edges.visits, edges.q, edges.prior, formula[1],
+                        formula[2], edges.sigma)
     considered = np.int64(schedule[min(count, len(schedule) - 1), min(total, schedule.shape[1] - 1)])
     return root_edge(count, edges.visits, considered, edges.prior, noise, edges.sigma)
 
@@ -194,14 +208,16 @@ def choose_root(tree, noise, schedule, formula, edges):
 def choose(tree, node, formula, edges):
     """Place among the edges of any other node of the one to go by."""
     count = gather(tree, node, edges)
-    return interior_edge(count, count == formula[3], tree.values[node], edges.visits, edges.q, edges.prior, formula[1], formula[2], edges.sigma)
+    return interior_edge(count, count == formula[3], tree.values[node], edges.visits, edges.q, edges.prior, formula[1],
+                         formula[2], edges.sigma)
 
 
 @lean
 def conclude(tree, noise, formula, edges, policy):
     """Write policy[num_actions], the improved one, and return the action found best at the root."""
     first, count = tree.links[0].first_edge, gather(tree, np.int64(0), edges)
-    completed_q(count, count == formula[3], tree.values[0], edges.visits, edges.q, edges.prior, formula[1], formula[2], edges.sigma)
+    completed_q(count, count == formula[3], tree.values[0], edges.visits, edges.q, edges.prior, formula[1], formula[2],
+                edges.sigma)
     most = edges.visits[0]
     for k in range(count):
         most = max(most, edges.visits[k])

@@ -36,7 +36,8 @@ class LearnedModel:
     - ``dynamics(params, embeddings, actions) -> (embeddings, rewards)``, or ``(embeddings, rewards, discounts)``
     - ``prediction(params, embeddings) -> (logits, values)``
 
-    or they are all three Numba functions of one sample, which write their arrays; `params` is anything that Numba takes:
+    or they are all three Numba functions of one sample, which write their arrays; `params` is anything that Numba
+    takes:
 
     - ``representation(params, observation, embedding)``
     - ``dynamics(params, embedding, action, next_embedding) -> (reward, discount)``
@@ -66,7 +67,8 @@ class LearnedModel:
             raise SearchError(f"LearnedModel: num_actions must be a positive integer, got {self.num_actions!r}")
         kinds = [hasattr(f, "py_func") for f in self.functions]
         if any(not callable(f) for f in self.functions) or len(set(kinds)) != 1:
-            raise SearchError("LearnedModel: representation, dynamics and prediction must be all NumPy functions, or all Numba functions")
+            raise SearchError("LearnedModel: representation, dynamics and prediction must be all NumPy functions, or "
+                              "all Numba functions")
         if kinds[0] and self.embedding is None:
             raise SearchError("LearnedModel: with Numba functions the embedding must be given, as (shape, dtype)")
 
@@ -134,7 +136,8 @@ class MuZero:
     array([1, 1, 1])
     """
 
-    def __init__(self, model: LearnedModel, simulations: int = 50, policy: Gumbel | MuZeroPUCT | None = None, seed: int = 0):
+    def __init__(self, model: LearnedModel, simulations: int = 50, policy: Gumbel | MuZeroPUCT | None = None,
+                 seed: int = 0):
         policy = Gumbel() if policy is None else policy
         if not isinstance(model, LearnedModel):
             raise SearchError(f"MuZero: model must be a LearnedModel, got {type(model).__name__}")
@@ -149,7 +152,8 @@ class MuZero:
         self._made: dict[Any, _Functions | _Programs] = {}
         self._functions = None if hasattr(model.dynamics, "py_func") else _jitted(model)
 
-    def __call__(self, observations: np.ndarray, legal: np.ndarray | None = None, params: Any = None, seed: int | None = None) -> LearnedSearchResult:
+    def __call__(self, observations: np.ndarray, legal: np.ndarray | None = None, params: Any = None,
+                 seed: int | None = None) -> LearnedSearchResult:
         """Search from each of B observations.
 
         Parameters
@@ -169,13 +173,18 @@ class MuZero:
         """
         observations = np.asarray(observations)
         if observations.ndim == 0 or observations.dtype.kind not in "biuf" or not len(observations):
-            raise SearchError(f"MuZero: observations must be a (batch, ...) array of numbers, got shape {observations.shape} of {observations.dtype}")
+            raise SearchError(f"MuZero: observations must be a (batch, ...) array of numbers, got shape "
+                              f"{observations.shape} of {observations.dtype}")
         trees, actions = len(observations), self.model.num_actions
         legal = np.ones((trees, actions), bool) if legal is None else np.asarray(legal)
         if legal.shape != (trees, actions) or legal.dtype != bool:
-            raise SearchError(f"MuZero: legal must be a bool array of shape {(trees, actions)}, got {legal.dtype} {legal.shape}")
+            raise SearchError(
+                f"MuZero: legal must be a bool array of shape {(trees, actions)}, got {legal.dtype} {legal.shape}"
+            )
         if not legal.any(1).all():
-            raise SearchError(f"MuZero: each root needs a legal action, got none at observation {int(np.argmin(legal.any(1)))}")
+            raise SearchError(
+                f"MuZero: each root needs a legal action, got none at observation {int(np.argmin(legal.any(1)))}"
+            )
         params = self.model.params if params is None else params
         nodes = self.simulations + 1
         tree = new_tree(trees, nodes, nodes * actions)
@@ -187,8 +196,10 @@ class MuZero:
         made.run(self, tree, noise, observations, legal, params, self.seed if seed is None else seed)
         for t in np.flatnonzero(tree.counts[:, STATUS]):
             node = int(tree.counts[t, ERROR_NODE])
-            raise EvaluatorError(f"MuZero: the model must give finite numbers, got NaN or infinity at node {node} (after {moves_to(tree, t, node)}) from observation {t}")
-        out = [np.zeros(trees, np.int64), np.zeros((trees, actions)), np.zeros((trees, actions), np.int64), np.zeros((trees, actions)), np.zeros((trees, actions), np.float32), np.zeros(trees)]
+            raise EvaluatorError(f"MuZero: the model must give finite numbers, got NaN or infinity at node {node} "
+                                 f"(after {moves_to(tree, t, node)}) from observation {t}")
+        out = [np.zeros(trees, np.int64), np.zeros((trees, actions)), np.zeros((trees, actions), np.int64),
+               np.zeros((trees, actions)), np.zeros((trees, actions), np.float32), np.zeros(trees)]
         made.kernels.results(tree, noise, self.formula, *out)
         return LearnedSearchResult(*out, tree=tree)
 
@@ -214,7 +225,8 @@ def _jitted(model):
         batch = chosen.shape[0]
         out = model.dynamics(params, embeddings, chosen)
         if not isinstance(out, tuple) or len(out) not in (2, 3):
-            raise EvaluatorError(f"LearnedModel: dynamics must return (embeddings, rewards) or (embeddings, rewards, discounts), got {type(out).__name__}")
+            raise EvaluatorError(f"LearnedModel: dynamics must return (embeddings, rewards) or (embeddings, rewards, "
+                                 f"discounts), got {type(out).__name__}")
         following, rewards = out[0], out[1]
         discounts = out[2] if len(out) == 3 else np.full(batch, discount, np.float32)
         _has_shape("dynamics: embeddings", following, np.shape(embeddings))
@@ -239,19 +251,25 @@ class _Functions:
         model, rows, f32 = search.model, len(observations), np.float32
         shape, dtype = model.embedding
         nodes, actions = search.simulations + 1, model.num_actions
-        names = {n: inner(plain(f)) for n, f in zip(("representation", "dynamics", "prediction"), model.functions, strict=True)}
+        names = {n: inner(plain(f)) for n, f in zip(("representation", "dynamics", "prediction"), model.functions,
+                                                    strict=True)}
         self.kernels = _kernels(search, fingerprint(*model.functions), FUNCTIONS, names)
         evaluated = [np.zeros((rows, *shape), dtype), np.zeros((rows, actions), f32), np.zeros(rows, f32)]
-        self._arrays = [np.empty((rows, nodes, *shape), dtype), np.empty((rows, nodes), f32), *evaluated, np.zeros((rows, *shape), dtype), np.zeros(rows, np.int64),
-                        np.zeros((rows, *shape), dtype), np.zeros(rows, f32), np.zeros(rows, f32), *(a.copy() for a in evaluated[1:])]  # fmt: skip
+        self._arrays = [np.empty((rows, nodes, *shape), dtype), np.empty((rows, nodes), f32), *evaluated,
+                        np.zeros((rows, *shape), dtype), np.zeros(rows, np.int64),
+                        np.zeros((rows, *shape),
+                                 dtype), np.zeros(rows, f32), np.zeros(rows, f32), *(a.copy() for a in evaluated[1:])]
 
     def run(self, search, tree, noise, observations, legal, params, seed):
         """Search, in one thread: `params` may be anything."""
-        self.kernels.search(tree, noise, search.schedule, search.formula, search.simulations, seed, np.ascontiguousarray(observations), legal, params, *self._arrays)
+        self.kernels.search(tree, noise, search.schedule, search.formula, search.simulations, seed,
+                            np.ascontiguousarray(observations), legal, params, *self._arrays)
 
 
 class _Programs:
-    """A model of compiled programs, cut into parts of some trees each: a part is searched from begin to end by one thread, in arrays of its own."""
+    """A model of compiled programs, cut into parts of some trees each: a part is searched from begin to end by one
+    thread, in arrays of its own.
+    """
 
     def __init__(self, search, observations, params):
         model, rows = search.model, len(observations)
@@ -262,11 +280,13 @@ class _Programs:
         for k, numbers in enumerate(self._table):
             here = slice(k * size, min((k + 1) * size, rows))
             trees = here.stop - here.start
-            first = Batch(root, params, size, (observations.shape[1:], observations.dtype), ((model.num_actions,), np.bool_))
+            first = Batch(root, params, size, (observations.shape[1:], observations.dtype),
+                          ((model.num_actions,), np.bool_))
             embedding = first.outputs[0]
             then = Batch(step, params, size, (embedding.shape[1:], embedding.dtype), ((), np.int64))
             width = embedding[0].nbytes
-            room = np.empty((trees, search.simulations + 1, width), np.uint8), np.empty((trees, search.simulations + 1), np.float32)
+            room = np.empty((trees, search.simulations + 1, width),
+                            np.uint8), np.empty((trees, search.simulations + 1), np.float32)
             arrays = [*room, *first.outputs, *then.inputs, *then.outputs, first.calls, then.calls]
             numbers[:4] = here.start, trees, width, 0
             numbers[4 : 4 + len(arrays)] = [a.ctypes.data for a in arrays]
@@ -284,17 +304,19 @@ class _Programs:
         self._table[:, FAILED] = 0
         rows, actions = legal.shape
         legal = np.ascontiguousarray(legal)
-        context = context_of(tree, noise, self._table, legal, search.schedule, search.schedule.shape[0], search.schedule.shape[1], search.formula, search.simulations, seed, actions)
+        context = context_of(tree, noise, self._table, legal, search.schedule, search.schedule.shape[0],
+                             search.schedule.shape[1], search.formula, search.simulations, seed, actions)
         run_chunks(self.kernels.search, context, len(self._parts))
         for (_, first, then), numbers in zip(self._parts, self._table, strict=True):
             if numbers[FAILED]:
                 (first if numbers[FAILED] == 1 else then).failed()
 
 
-# Trees of a part: with more, what a thread works on leaves its second cache; with fewer, products of matrices are slow. How many they are
-# does not depend on the threads, since the last bits of a program may depend on its rows.
+# Trees of a part: with more, what a thread works on leaves its second cache; with fewer, products of matrices are slow.
+# How many they are does not depend on the threads, since the last bits of a program may depend on its rows.
 LEAST_TREES, MOST_TREES = 8, 64
-PART, FAILED = 20, 3  # columns of the table of parts: first tree, trees, bytes of an embedding, whether a program failed, addresses
+# columns of the table of parts: first tree, trees, bytes of an embedding, whether a program failed, addresses
+PART, FAILED = 20, 3
 
 
 def _kernels(search, key, code, names):

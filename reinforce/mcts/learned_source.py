@@ -1,7 +1,7 @@
 """Source of the kernels of a search with a learned model, for `load_module`.
 
-Filled in are the formulas of selection, and what differs between models of Numba functions and of compiled programs: how a search
-begins, how leaves are evaluated, where a tree is found.
+Filled in are the formulas of selection, and what differs between models of Numba functions and of compiled programs:
+how a search begins, how leaves are evaluated, where a tree is found.
 """
 
 __all__ = ["FUNCTIONS", "PROGRAMS", "SEARCH"]

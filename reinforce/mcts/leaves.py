@@ -1,14 +1,14 @@
 """Batched leaves: simulations go down to leaves, one evaluator values them all at once, and their values are backed up.
 
-Many leaves of one tree can be under way. A simulation under way counts among the visits of the nodes that it went through, but not in
-their means, so that the next one turns to where fewer have gone (the "unobserved samples" of [1]_); a new node that has no
-value yet takes the one of its parent. Where a simulation meets a node that another waits for, it is taken back once its tree has
-sent out all others.
+Many leaves of one tree can be under way. A simulation under way counts among the visits of the nodes that it went
+through, but not in their means, so that the next one turns to where fewer have gone (the "unobserved samples" of [1]_);
+a new node that has no value yet takes the one of its parent. Where a simulation meets a node that another waits for, it
+is taken back once its tree has sent out all others.
 
 References
 ----------
-.. [1] Liu, Chen, Yu, Zhai, Zhou and Liu, *Watch the unobserved: a simple approach to parallelizing Monte Carlo tree search*, ICLR
-   2020, eq. 4.
+.. [1] Liu, Chen, Yu, Zhai, Zhou and Liu, *Watch the unobserved: a simple approach to parallelizing Monte Carlo tree
+   search*, ICLR 2020, eq. 4.
 """
 
 from __future__ import annotations
@@ -89,11 +89,13 @@ class LeafEngine(Engine):
             key += fingerprint(backup)
         chance = bool(game.num_outcomes)
         source = SOURCE.format(
-            name=game.name, key=f"{game.key} {key}", pick=pick.format(chance=DRAW if chance else ""), prepare=prepare, conclude=conclude,
+            name=game.name, key=f"{game.key} {key}", pick=pick.format(chance=DRAW if chance
+                                                                      else ""), prepare=prepare, conclude=conclude,
             order=order, outcomes="expand_any(rules, plainly, tree, states, node, work)" if chance else "NO_ACTION", shape=", ".join(str(n) for n in (*game.observation_shape, "")),
             update="user_backup(total / max(visits - 1, 1), visits, value) * visits" if backup is not None else "total + value",
-            patience=1 if isinstance(policy, Gumbel) else "each", longest=game.max_length + 2, actions=game.num_actions, nodes_each=self.nodes_each, outcome_count=game.num_outcomes, players=game.num_players,
-        )  # fmt: skip
+            patience=1 if isinstance(policy,
+                                     Gumbel) else "each", longest=game.max_length + 2, actions=game.num_actions, nodes_each=self.nodes_each, outcome_count=game.num_outcomes, players=game.num_players,
+        )
         self.kernels = load_module(source, "leaves", {**names, "rules": game.compiled, "STATE": game.dtype})
 
     def run(self, tree, states, budgets, seeds, begin):
@@ -110,8 +112,9 @@ class LeafEngine(Engine):
         made += [_Part(self, size) for _ in range(len(made) * size, trees, size)]
         parts = made[: -(-trees // size)]
         table = np.array([p.numbers(k * size, min((k + 1) * size, trees)) for k, p in enumerate(parts)], np.int64)
-        context = context_of(tree, states, self._formula, budgets, seeds, int(begin), states.dtype.itemsize, inflight, self.noise,
-                             self._schedule, *self._schedule.shape, table, *self._found)  # fmt: skip
+        context = context_of(tree, states, self._formula, budgets, seeds, int(begin), states.dtype.itemsize, inflight,
+                             self.noise,
+                             self._schedule, *self._schedule.shape, table, *self._found)
         while not python:
             began = time.perf_counter()
             table[:, LEFT] = self._rounds
@@ -157,8 +160,10 @@ class _Part:
             (self.observations, self.masks), (self.priors, self.values) = self.batch.inputs, self.batch.outputs
             self.columns = self.values.shape[1]
         else:
-            self.observations, self.masks = np.zeros((self.rows, *game.observation_shape), np.float32), np.zeros((self.rows, game.num_actions), bool)
-            self.priors, self.values = np.zeros((self.rows, game.num_actions), np.float32), np.zeros(self.rows * game.num_players, np.float32)
+            self.observations, self.masks = np.zeros((self.rows, *game.observation_shape),
+                                                     np.float32), np.zeros((self.rows, game.num_actions), bool)
+            self.priors, self.values = np.zeros((self.rows, game.num_actions),
+                                                np.float32), np.zeros(self.rows * game.num_players, np.float32)
             self.columns = 1
         self.leaves = np.zeros((self.rows, 2), np.int64)
 
@@ -177,7 +182,8 @@ class _Part:
         """Have the Python evaluator value the first `used` rows; returns how many values it gives for each."""
         t, node = self.leaves[0]
         where = f"{self.engine.game.name}: evaluator, called with {used} positions of which the first is {moves_to(tree, t, node)} from the root"
-        priors, values = self.engine.evaluator.evaluate(where, self.engine.game, self.observations[:used].copy(), self.masks[:used].copy())
+        priors, values = self.engine.evaluator.evaluate(where, self.engine.game, self.observations[:used].copy(),
+                                                        self.masks[:used].copy())
         self.priors[:used], self.values[: values.size] = priors, values.ravel()
         return values.shape[1]
 
@@ -187,8 +193,12 @@ def leaf_engine(search: MCTS, backup: Any, leaves: int) -> LeafEngine:
     own = isinstance(search.policy, (Gumbel, MuZeroPUCT))
     if search.solver:
         raise SearchError(f"MCTS: solver needs an evaluator that is compiled into the search, got {search.evaluator!r}")
-    if isinstance(search.policy, Gumbel) and (search.simulations is None or search.seconds is not None or search.memory is not None):
-        raise SearchError("MCTS: Gumbel divides a number of simulations among actions, it needs simulations=, and neither seconds nor memory")
+    if isinstance(search.policy,
+                  Gumbel) and (search.simulations is None or search.seconds is not None or search.memory is not None):
+        raise SearchError("MCTS: Gumbel divides a number of simulations among actions, it needs simulations=, and "
+                          "neither seconds nor memory")
     if own and search.threads > 1:
-        raise SearchError(f"MCTS: {type(search.policy).__name__} grows one tree for each root, got threads={search.threads}")
+        raise SearchError(
+            f"MCTS: {type(search.policy).__name__} grows one tree for each root, got threads={search.threads}"
+        )
     return LeafEngine(search.game, search.policy, search.evaluator, backup, leaves, search.simulations or 1)

@@ -1,7 +1,7 @@
 """One simulation of tree search, in parts: descend to a leaf, value it, back the value up.
 
-These are templates over the functions of a game (`Rules`), of a policy, an evaluator and a backup, from which a kernel is made
-for each search (see `source`). All work on one tree (a `Tree` of rows), its states, and a `Work` of one thread.
+These are templates over the functions of a game (`Rules`), of a policy, an evaluator and a backup, from which a kernel
+is made for each search (see `source`). All work on one tree (a `Tree` of rows), its states, and a `Work` of one thread.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from .tree import (
 __all__ = [
     "BAD_PLAYER", "BAD_PRIORS", "FULL", "KNOWN", "NEW", "NO_ACTION", "NOT_FINITE", "NOT_ZERO_SUM", "RAISED", "TOO_LONG", "Work", "add_noise", "back_up",
     "descend", "expand", "expand_any", "expand_with", "finite", "forget", "know", "new_child", "new_root", "run_tree", "select_any", "shuffle", "take_back",
-]  # fmt: skip
+]
 
 # What became of a simulation or a part of it. From FULL on it ended before anything was backed up.
 NEW, KNOWN, FULL, NO_ACTION, TOO_LONG, NOT_FINITE, BAD_PRIORS, RAISED, NOT_ZERO_SUM, BAD_PLAYER = range(10)
@@ -66,7 +66,9 @@ class Work(NamedTuple):
 
 @inner
 def shuffle(tree, node):
-    """Put the edges of a node, none of which has been taken, into random order: then the first of equals is any of them."""
+    """Put the edges of a node, none of which has been taken, into random order: then the first of equals is any of
+    them.
+    """
     link = tree.links[node]
     first = link.first_edge
     for k in range(link.num_edges - 1, 0, -1):
@@ -77,7 +79,10 @@ def shuffle(tree, node):
 
 @template
 def expand(rules, order, tree, states, node, work):
-    """Make the edges of a node where a player is to move, all of the same prior; `order(tree, node)` comes last. A status."""
+    """Make the edges of a node where a player is to move, all of the same prior; `order(tree, node)` comes last.
+
+    A status.
+    """
     actions, first = len(work.mask), tree.counts[EDGES]
     if first + actions > len(tree.children):
         return FULL
@@ -132,7 +137,8 @@ def expand_with(rules, order, tree, states, node, work):
         return BAD_PRIORS
     if edge == first:
         return NO_ACTION
-    scale, base = (1.0 / total, 0.0) if total > 0.0 else (0.0, 1.0 / (edge - first))  # where all are 0, they say nothing
+    # where all are 0, they say nothing
+    scale, base = (1.0 / total, 0.0) if total > 0.0 else (0.0, 1.0 / (edge - first))
     for k in range(first, edge):
         tree.children[k], tree.priors[k] = FREE, np.float32(tree.priors[k] * scale + base)
     link_edges(tree, node, edge)
@@ -156,7 +162,10 @@ def new_root(rules, tree, states):
 
 @template
 def new_child(rules, tree, states, node, edge, work):
-    """The node that a free edge leads to, or FREE where the rules name a player who does not exist. There must be room."""
+    """The node that a free edge leads to, or FREE where the rules name a player who does not exist.
+
+    There must be room.
+    """
     number = tree.counts[NODES]
     states[number] = states[node]
     rules.step(states[number], tree.actions[edge])
@@ -170,7 +179,8 @@ def new_child(rules, tree, states, node, edge, work):
 
 @template
 def descend(rules, expand, select, tree, states, parameters, work):
-    """Go from the root to a node that has not been valued (NEW) or is terminal or proven (KNOWN), making it where it is not there.
+    """Go from the root to a node that has not been valued (NEW) or is terminal or proven (KNOWN), making it where it is
+    not there.
 
     Nodes of chance are passed through. Returns the depth of the node, work.path[depth], and a status.
     """
@@ -222,7 +232,9 @@ def know(rules, tree, states, node, mover, values):
 
 @inner
 def forget(values):
-    """Fill values with NaN, so that those that a user's function leaves unwritten are not taken for what stood there before."""
+    """Fill values with NaN, so that those that a user's function leaves unwritten are not taken for what stood there
+    before.
+    """
     for p in range(len(values)):
         values[p] = np.nan
 

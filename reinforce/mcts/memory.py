@@ -1,4 +1,6 @@
-"""The memory of a search: trees, positions, and what is kept for each root, in one block that serves the next search too."""
+"""The memory of a search: trees, positions, and what is kept for each root, in one block that serves the next search
+too.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +47,8 @@ class Memory:
     tree : Tree
     states : (trees, nodes) records
     budgets, waits : (trees,) int64
-        How many simulations `tree.counts[:, RAN]` may become in the next call of compiled code, and whether more are to come.
+        How many simulations `tree.counts[:, RAN]` may become in the next call of compiled code, and whether more are to
+        come.
     seeds : (trees, 2) int64
         Of each tree's random stream.
     lock : Lock
@@ -55,7 +58,8 @@ class Memory:
     def __init__(self, game: Game, trees: int, nodes: int, edges: int, replicas: int):
         self.game, self.shape, self.replicas = game, (trees, nodes, edges), replicas
         actions, roots = game.num_actions, trees // replicas
-        least = trees * (nodes * (40 + game.dtype.itemsize) + edges * 12 + (COUNTS + STREAM) * 8 + 64) + roots * width(actions) * 8 + actions * 16
+        least = trees * (nodes * (40 + game.dtype.itemsize) + edges * 12 + (COUNTS + STREAM) * 8
+                         + 64) + roots * width(actions) * 8 + actions * 16
         self.block = np.empty(least + 24 * _LINE, np.uint8)
         self._used = -pointer(self.block) % _LINE
         self.tree: Tree = new_tree(trees, nodes, edges, self._carve)
@@ -63,7 +67,8 @@ class Memory:
         self.roots = self.states.view(np.uint8).reshape(trees, -1)[:, : game.dtype.itemsize]
         self.goals, self.budgets, self.waits = (self._carve(trees, np.int64) for _ in range(3))
         self.seeds = self._carve((trees, 2), np.int64)
-        self._results, self._scratch = self._carve(roots * width(actions), np.float64), self._carve(2 * actions, np.float64)
+        self._results, self._scratch = self._carve(roots * width(actions),
+                                                   np.float64), self._carve(2 * actions, np.float64)
         own = self.goals, self.budgets, self.waits, self.seeds, self._results, self._scratch, game.dtype.itemsize, replicas, actions
         self._context = np.concatenate([context_of(self.tree, self.states, *own), np.zeros(8, np.int64)])
         self._address, self._floats = pointer(self._context), self._context.view(np.float64)
@@ -93,7 +98,9 @@ class Memory:
         call(manage, self._address, PLAN)
 
     def tally(self) -> list[int]:
-        """After a call of compiled code: how many simulations have been run in all trees, trees that failed, are full, wait for more."""
+        """After a call of compiled code: how many simulations have been run in all trees, trees that failed, are full,
+        wait for more.
+        """
         call(manage, self._address, TALLY)
         return self._context[RESULTS : RESULTS + 4].tolist()
 
@@ -104,7 +111,9 @@ class Memory:
 
     @property
     def coarse(self) -> bool:
-        """Return True if values at some root, as `conclude` found them, differ by hardly more than their float32 means are rounded by."""
+        """Return True if values at some root, as `conclude` found them, differ by hardly more than their float32 means
+        are rounded by.
+        """
         return bool(self._context[RESULTS])
 
     def copy_goals(self, other: Memory) -> None:

@@ -2,7 +2,8 @@
 
 References
 ----------
-Schrittwieser et al., *Mastering Atari, Go, chess and shogi by planning with a learned model*, Nature 588 (2020), appendix B.
+Schrittwieser et al., *Mastering Atari, Go, chess and shogi by planning with a learned model*, Nature 588 (2020),
+appendix B.
 """
 
 from __future__ import annotations
@@ -57,7 +58,9 @@ class MuZeroPUCT:
             if not isinstance(value, Real) or isinstance(value, bool) or not least <= value < math.inf:
                 raise SearchError(f"MuZeroPUCT: {name} must be a finite number of at least {least:g}, got {value!r}")
         noise = self.dirichlet
-        if not isinstance(noise, tuple) or len(noise) != 2 or not (noise[0] > 0 and 0 <= noise[1] <= 1 and noise[0] < math.inf):
+        if not isinstance(noise,
+                          tuple) or len(noise) != 2 or not (noise[0] > 0 and 0 <= noise[1] <= 1
+                                                            and noise[0] < math.inf):
             raise SearchError(f"MuZeroPUCT: dirichlet must be (alpha > 0, fraction in 0 ... 1), got {noise!r}")
 
 
@@ -70,7 +73,9 @@ def parameters(policy: MuZeroPUCT, simulations: int, num_actions: int) -> tuple[
 
 @lean
 def scores(count, raw, edges, c_init, c_base):
-    """Write edges.sigma[count]: Q scaled between the least and the greatest of node and children, 0 without visits, plus exploration."""
+    """Write edges.sigma[count]: Q scaled between the least and the greatest of node and children, 0 without visits,
+    plus exploration.
+    """
     visits, total = 1, raw
     for k in range(count):
         visits, total = visits + edges.visits[k], total + edges.visits[k] * edges.q[k]

@@ -1,4 +1,6 @@
-"""Evaluators that take positions in batches: networks, as one compiled program from observations and masks, and Python functions."""
+"""Evaluators that take positions in batches: networks, as one compiled program from observations and masks, and Python
+functions.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ __all__ = ["BatchFunction", "Network", "masked_softmax"]
 
 
 def masked_softmax(logits: Any, mask: Any) -> Any:
-    """Probabilities in proportion to exp(logits) where `mask`, else 0; NaN where a legal logit is NaN or all are -inf."""
+    """Probabilities in proportion to exp(logits) where `mask`, else 0; NaN where a legal logit is NaN or all are
+    -inf.
+    """
     top = np.max(np.where(mask, logits, -np.inf), axis=-1, keepdims=True)
     weights = np.where(mask, np.exp(np.where(mask, logits - top, 0.0)), 0.0)
     return weights / np.sum(weights, axis=-1, keepdims=True)
@@ -29,10 +33,10 @@ class Network:
     Parameters
     ----------
     net : callable
-        ``net(params, observations) -> (logits, values)`` in NumPy, as `core.jit` takes it, or without `params` a `core.nn` layer,
-        or any tree of arrays, called as ``net(observations)``. Observations are (batch, *observation_shape) float32, logits
-        (batch, num_actions); values (batch,) or (batch, 1) are for the player to move, and minus that for the other, or
-        (batch, num_players) for each player.
+        ``net(params, observations) -> (logits, values)`` in NumPy, as `core.jit` takes it, or without `params` a
+        `core.nn` layer, or any tree of arrays, called as ``net(observations)``. Observations are (batch,
+        *observation_shape) float32, logits (batch, num_actions); values (batch,) or (batch, 1) are for the player to
+        move, and minus that for the other, or (batch, num_players) for each player.
     params : tree of arrays, optional
 
     Examples
@@ -50,7 +54,9 @@ class Network:
 
     def __init__(self, net: Callable, params: Any = None):
         if not callable(net):
-            raise EvaluatorError(f"Network: net must be a function (params, observations) -> (logits, values), got {type(net).__name__}")
+            raise EvaluatorError(
+                f"Network: net must be a function (params, observations) -> (logits, values), got {type(net).__name__}"
+            )
         self._apply = net if params is not None else _call
         self.params = net if params is None else params
         self._jitted: dict[tuple[int, int], Callable] = {}
@@ -62,7 +68,9 @@ class Network:
         return other
 
     def batch(self, game: Game, rows: int) -> Batch:
-        """The program for so many positions, of observations and masks; priors and values (rows, 1 or num_players), float32."""
+        """The program for so many positions, of observations and masks; priors and values (rows, 1 or num_players),
+        float32.
+        """
         where, players, actions = f"Network for {game.name}", game.num_players, game.num_actions
         key = (players, actions)
         if key not in self._jitted:
@@ -89,9 +97,13 @@ def _checked(where, out, masks, players, actions):
     if np.shape(values) == (batch,):
         values = values[:, None]
     if np.shape(values) != (batch, 1) and np.shape(values) != (batch, players):
-        raise EvaluatorError(f"{where}: values must have shape {(batch,)} or {(batch, players)}, got {np.shape(values)}")
+        raise EvaluatorError(
+            f"{where}: values must have shape {(batch,)} or {(batch, players)}, got {np.shape(values)}"
+        )
     if players > 2 and np.shape(values)[1] == 1:
-        raise EvaluatorError(f"{where}: with {players} players values must have shape {(batch, players)}, got {np.shape(values)}")
+        raise EvaluatorError(
+            f"{where}: with {players} players values must have shape {(batch, players)}, got {np.shape(values)}"
+        )
     return masked_softmax(logits, masks).astype(np.float32), values.astype(np.float32)
 
 
@@ -101,8 +113,8 @@ class BatchFunction:
     Parameters
     ----------
     function : callable
-        ``function(observations) -> (logits, values)`` on NumPy arrays, with shapes as in `Network`. Logits of illegal actions are
-        not looked at.
+        ``function(observations) -> (logits, values)`` on NumPy arrays, with shapes as in `Network`. Logits of illegal
+        actions are not looked at.
     """
 
     gives_priors = True
@@ -112,7 +124,8 @@ class BatchFunction:
             raise EvaluatorError(f"MCTS: evaluator must be a function, got {type(function).__name__}")
         self.function = function
 
-    def evaluate(self, where: str, game: Game, observations: np.ndarray, masks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def evaluate(self, where: str, game: Game, observations: np.ndarray,
+                 masks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Priors (batch, num_actions) and values (batch, 1 or num_players), float32; errors begin with `where`."""
         try:
             out = self.function(observations)

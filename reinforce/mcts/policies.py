@@ -74,10 +74,10 @@ class UCT:
 class PUCT:
     """AlphaZero's rule: mean + C prior sqrt(N) / (1 + n), with C = c + log((1 + N + base) / base).
 
-    The default `c` is AlphaZero's, for priors of a network, which leave few actions worth trying. Random rollouts have no priors: each
-    of n actions gets 1 / n, and exploration shrinks with n. There, take `UCT`, or a `c` of about n. Of the outcomes of 390 positions
-    of connect four (n = 7), searches of 1,000 and of 10,000 simulations keep 88 % and 91 % with c = 1.25, 92 % and 93 % with
-    c = 5, and 92 % and 92 % with UCT.
+    The default `c` is AlphaZero's, for priors of a network, which leave few actions worth trying. Random rollouts have
+    no priors: each of n actions gets 1 / n, and exploration shrinks with n. There, take `UCT`, or a `c` of about n. Of
+    the outcomes of 390 positions of connect four (n = 7), searches of 1,000 and of 10,000 simulations keep 88 % and 91
+    % with c = 1.25, 92 % and 93 % with c = 5, and 92 % and 92 % with UCT.
 
     Attributes
     ----------
@@ -91,8 +91,8 @@ class PUCT:
 
     References
     ----------
-    Silver et al., *A general reinforcement learning algorithm that masters chess, shogi, and Go through self-play*, Science 362
-    (2018) 1140, supplement, "Search".
+    Silver et al., *A general reinforcement learning algorithm that masters chess, shogi, and Go through self-play*,
+    Science 362 (2018) 1140, supplement, "Search".
 
     Examples
     --------
@@ -138,7 +138,8 @@ class PUCT:
 
 
 class Scored:
-    """A policy that is a user's function ``score(mean, visits, prior, parent_visits)``: the action of highest score is taken.
+    """A policy that is a user's function ``score(mean, visits, prior, parent_visits)``: the action of highest score is
+    taken.
 
     Parameters
     ----------
@@ -157,7 +158,8 @@ class Scored:
         except GameError as error:
             raise SearchError(f"MCTS: policy must be UCT(...), PUCT(...) or a function, {error}") from error
         if required(python) != 4:
-            raise SearchError(f"MCTS: a policy is a function (mean, visits, prior, parent_visits) -> score, got {python.__name__}{inspect.signature(python)}")
+            raise SearchError(f"MCTS: a policy is a function (mean, visits, prior, parent_visits) -> score, got "
+                              f"{python.__name__}{inspect.signature(python)}")
         self.score, self.function = python, inner(python)
         self.key = fingerprint(python)
 

@@ -1,4 +1,6 @@
-"""Searches of games whose rules are Python objects: trees, policies and backups are compiled, positions and values are Python's."""
+"""Searches of games whose rules are Python objects: trees, policies and backups are compiled, positions and values are
+Python's.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,8 @@ class PythonEngine(Engine):
     """Simulations step by step: compiled code selects, Python plays and values. Serves one search.
 
     Evaluators are random rollouts, a `Network` or function of batches (called with one position), or a Python function
-    ``evaluate(state, values)`` or ``evaluate(state, values, priors)`` as in compiled searches, where `state` is a `PythonState`.
+    ``evaluate(state, values)`` or ``evaluate(state, values, priors)`` as in compiled searches, where `state` is a
+    `PythonState`.
     """
 
     def __init__(self, search: MCTS, backup: Any, leaves: int):
@@ -52,8 +55,10 @@ class PythonEngine(Engine):
         source = _SOURCE.format(
             key=" ".join([policy.key, "" if backup is None else fingerprint(backup)]),
             order="shuffle(tree, node)" if policy.in_random_order else "pass",
-            chosen="policy(tree, node, parameters, stream)" if policy.parameters else "select_scored(policy, tree, node)",
-            update="total + value" if backup is None else "user_backup(total / max(visits - 1, 1), visits, value) * visits",
+            chosen="policy(tree, node, parameters, stream)" if policy.parameters else "select_scored(policy, tree, "
+                                                                                      "node)",
+            update="total + value" if backup is None else "user_backup(total / max(visits - 1, 1), visits, value) * "
+                                                          "visits",
             solver=search.solver,
             back_up="back_up_proven" if search.solver else "back_up",
             select="select_open(chosen_any, tree, node, parameters, work, depth)" if search.solver else "chosen_any(tree, node, parameters, tree.streams)",
@@ -69,18 +74,23 @@ class PythonEngine(Engine):
     def run(self, tree, states, budgets, seeds, begin):
         """See `Engine`."""
         if begin:
-            used = {states[t, n].tobytes() for t, count in enumerate(tree.counts[:, NODES]) for n in range(max(count, 1))}
+            used = {states[t, n].tobytes() for t,
+                    count in enumerate(tree.counts[:, NODES]) for n in range(max(count, 1))}
             self._kept = {key: self._game.known[key] for key in used}
         longest = states.shape[1] + 2
         self._path, self._movers, self._counted = (np.zeros(longest, np.int64) for _ in range(3))
         self._tree, self._states = tree, states
-        self._context = context_of(tree, states, self._parameters, self._mask, self._probabilities, self._priors, self._values,
-                                   self._path, self._movers, self._counted, *(len(a) for a in (self._mask, self._probabilities, self._values)))  # fmt: skip
+        self._context = context_of(tree, states, self._parameters, self._mask, self._probabilities, self._priors,
+                                   self._values,
+                                   self._path, self._movers, self._counted, *(len(a) for a in (self._mask,
+                                                                                               self._probabilities, self._values)))
         for t in range(len(budgets)):
             if begin:
                 self._kernels.start(self._context, t, *seeds[t])
             tree.counts[t, STATUS] = self._begin(t, begin)
-            while tree.counts[t, STATUS] == NEW and tree.counts[t, RAN] < budgets[t] and not tree.links[t, 0]["flags"] & PROVEN:
+            while tree.counts[t,
+                              STATUS] == NEW and tree.counts[t, RAN] < budgets[t] and not tree.links[t,
+                                                                                                     0]["flags"] & PROVEN:
                 before, (nodes, edges) = tree.streams[t, 0], tree.counts[t, [NODES, EDGES]]
                 status = self._simulate(t)
                 if status >= FULL:
@@ -125,7 +135,8 @@ class PythonEngine(Engine):
                 if (status := self._grow(t, node, state)) != NEW:
                     return status
                 continue
-            if tree.counts[t, NODES] == self._states.shape[1] or tree.counts[t, EDGES] + game.num_actions > tree.children.shape[1]:
+            if tree.counts[t,
+                           NODES] == self._states.shape[1] or tree.counts[t, EDGES] + game.num_actions > tree.children.shape[1]:
                 return FULL
             try:
                 state = state.child(int(tree.actions[t, edge]))
@@ -133,7 +144,8 @@ class PythonEngine(Engine):
             except Exception as error:
                 raise self._failure(state, error) from error
             if not (-1 if game.num_outcomes else 0) <= player < game.num_players:
-                raise GameError(f"MCTS: {game.name} after {state.moves}: player must be 0 to {game.num_players - 1}, or CHANCE in a game with outcomes, got {player}")
+                raise GameError(f"MCTS: {game.name} after {state.moves}: player must be 0 to {game.num_players - 1}, "
+                                f"or CHANCE in a game with outcomes, got {player}")
             depth = kernels.attach(context, t, depth, edge, player, flags)
             node = int(path[depth])
             self._kept[state.data.tobytes()] = state
@@ -178,7 +190,8 @@ class PythonEngine(Engine):
             if isinstance(evaluator, RandomRollout):
                 self._roll_out(state, evaluator.n, random.Random(int(self._kernels.draw(self._context, t))))
             elif isinstance(evaluator, Compiled):
-                self._values[:] = self._priors[:] = np.nan  # those that it leaves unwritten are not taken for what stood there before
+                # those that it leaves unwritten are not taken for what stood there before
+                self._values[:] = self._priors[:] = np.nan
                 evaluator.python(state, self._values, *[self._priors][: evaluator.gives_priors])
             else:
                 self._mask[:] = state.legal_mask
@@ -202,7 +215,9 @@ class PythonEngine(Engine):
             priors, values = (out[0] for out in batch.outputs)
         else:
             where = f"MCTS: {self._game.name} after {state.moves}: evaluator"
-            priors, values = (out[0] for out in self._evaluator.evaluate(where, self._game, state.observation()[None], self._mask[None].copy()))
+            priors, values = (out[0]
+                              for out in self._evaluator.evaluate(where, self._game, state.observation()[None],
+                                                                  self._mask[None].copy()))
         self._priors[:] = priors
         if len(values) == len(self._values):
             self._values[:] = values
@@ -231,7 +246,9 @@ class PythonEngine(Engine):
 
     def _failure(self, state, error):
         kind = type(error) if isinstance(error, ReinforceError) else EvaluatorError
-        what = str(error) if isinstance(error, ReinforceError) else f"the game, or evaluator {self._evaluator!r}, raised {type(error).__name__}: {error}"
+        what = str(error) if isinstance(
+            error, ReinforceError
+        ) else f"the game, or evaluator {self._evaluator!r}, raised {type(error).__name__}: {error}"
         return kind(f"MCTS: {self._game.name} after {state.moves}: {what}")
 
 

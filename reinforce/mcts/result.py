@@ -45,7 +45,8 @@ class SearchResult:
         With root-parallel threads, the first of the trees.
     """
 
-    def __init__(self, game: Game, numbers: np.ndarray, memory: Memory, moves: Sequence[tuple[int, ...]], single: bool, concluded: tuple[np.ndarray, np.ndarray] | None):
+    def __init__(self, game: Game, numbers: np.ndarray, memory: Memory, moves: Sequence[tuple[int, ...]], single: bool,
+                 concluded: tuple[np.ndarray, np.ndarray] | None):
         self.single, self._game, self._numbers, self._moves, self._concluded = single, game, numbers, moves, concluded
         self._tree, self._states, self._replicas = memory.tree, memory.states, memory.replicas
         self._block = memory.block  # held, so that no other search takes this memory
@@ -98,7 +99,8 @@ class SearchResult:
 
     @functools.cached_property
     def trees(self) -> list[SearchTree]:
-        return [SearchTree(self._game, self._tree, self._states, k * self._replicas, m) for k, m in enumerate(self._moves)]
+        return [SearchTree(self._game, self._tree, self._states, k * self._replicas, m) for k,
+                m in enumerate(self._moves)]
 
     @property
     def tree(self) -> Any:
@@ -144,7 +146,8 @@ class SearchTree:
         found: list[int] = []
         node: Node | None = self.root
         while node is not None and (children := node.children):
-            action = max(children, key=lambda a: (children[a].visits, children[a].value)) if found or action is None else action
+            action = max(children, key=lambda a: (children[a].visits,
+                                                  children[a].value)) if found or action is None else action
             found.append(int(action))
             node = children.get(action)
         return found if found or action is None else [int(action)]
@@ -225,7 +228,8 @@ class Node:
     def priors(self) -> dict[int, float]:
         """Priors of all legal actions, or probabilities of the outcomes; empty before the node is expanded."""
         edges = self._edges()
-        return dict(sorted(zip(self._tree.arrays.actions[edges].tolist(), self._tree.arrays.priors[edges].tolist(), strict=True)))
+        return dict(sorted(zip(self._tree.arrays.actions[edges].tolist(), self._tree.arrays.priors[edges].tolist(),
+                               strict=True)))
 
     @property
     def children(self) -> dict[int, Node]:

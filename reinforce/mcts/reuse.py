@@ -27,7 +27,8 @@ def copy_trees(old: Memory, new: Memory) -> None:
 
 
 def keep_subtrees(old: Memory, actions: np.ndarray, new: Memory) -> None:
-    """Fill `new`, in which there is room, with what lies below one action (or outcome) of each root: nothing where that was never visited.
+    """Fill `new`, in which there is room, with what lies below one action (or outcome) of each root: nothing where that
+    was never visited.
 
     Parameters
     ----------
@@ -66,7 +67,9 @@ def _cut(tree, states, actions, kept, new, new_states):
                 if node != root:
                     edge = tree.parents[t, node].edge
                     up.parent = parent
-                    up.edge = new.links[t, parent].first_edge + edge - tree.links[t, tree.parents[t, node].parent].first_edge
+                    up.edge = new.links[t, parent].first_edge + edge - tree.links[
+                        t, tree.parents[t, node].parent
+                    ].first_edge
                     new.children[t, up.edge] = nodes
                 new_states[t, nodes] = states[t, node]
                 if old.first_edge >= 0:

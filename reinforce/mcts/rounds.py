@@ -15,7 +15,8 @@ from .loop import FULL
 from .solver import bounded
 from .tree import PROVEN, RAN, STATUS
 
-__all__ = ["BEGIN", "CONCLUDE", "PLAN", "RESULTS", "SEED", "SIMULATIONS", "STEP", "TALLY", "TEMPERATURE", "manage", "width"]
+__all__ = ["BEGIN", "CONCLUDE", "PLAN", "RESULTS", "SEED", "SIMULATIONS", "STEP", "TALLY", "TEMPERATURE", "manage",
+           "width"]
 
 BEGIN, PLAN, TALLY, CONCLUDE = range(4)
 # places in the context: addresses of arrays, numbers of the batch, numbers of the search, and what a tally gives
@@ -35,7 +36,9 @@ def begin(w, t):
     size, replicas, replica = w[_ITEM], w[_REPLICAS], t % w[_REPLICAS]
     place = w[STATES] + t * w[NODE_CAPACITY] * size
     words, rest = carray(at(place), (size // 8,), np.uint64), carray(at(place + size // 8 * 8), (size % 8,), np.uint8)
-    seeds, goals, waits = carray(at(w[_SEEDS]), (w[TREES], 2), np.int64), carray(at(w[_GOALS]), (w[TREES],), np.int64), carray(at(w[_WAITS]), (w[TREES],), np.int64)
+    seeds, goals, waits = carray(
+        at(w[_SEEDS]), (w[TREES], 2), np.int64
+    ), carray(at(w[_GOALS]), (w[TREES],), np.int64), carray(at(w[_WAITS]), (w[TREES],), np.int64)
     mixed = np.uint64(w[SEED])
     for k in range(size // 8):
         mixed = random.mix(mixed ^ words[k]) + np.uint64(1)
@@ -49,7 +52,9 @@ def begin(w, t):
 def plan(w, t, counts):
     """The budget of a tree in the next call of compiled code."""
     trees = w[TREES]
-    goals, budgets, waits = carray(at(w[_GOALS]), (trees,), np.int64), carray(at(w[_BUDGETS]), (trees,), np.int64), carray(at(w[_WAITS]), (trees,), np.int64)
+    goals, budgets, waits = carray(at(w[_GOALS]), (trees,), np.int64), carray(
+        at(w[_BUDGETS]), (trees,), np.int64
+    ), carray(at(w[_WAITS]), (trees,), np.int64)
     budgets[t] = min(counts[RAN] + w[STEP], goals[t]) if waits[t] else counts[RAN]
 
 
@@ -57,7 +62,9 @@ def plan(w, t, counts):
 def tally(w, t, counts):
     """Count a tree among those that failed, are full, or wait; one that stopped below its budget is proven."""
     trees = w[TREES]
-    goals, budgets, waits = carray(at(w[_GOALS]), (trees,), np.int64), carray(at(w[_BUDGETS]), (trees,), np.int64), carray(at(w[_WAITS]), (trees,), np.int64)
+    goals, budgets, waits = carray(at(w[_GOALS]), (trees,), np.int64), carray(
+        at(w[_BUDGETS]), (trees,), np.int64
+    ), carray(at(w[_WAITS]), (trees,), np.int64)
     full = counts[STATUS] == FULL
     waits[t] = full or (waits[t] and budgets[t] <= counts[RAN] < goals[t])
     w[RESULTS] += counts[RAN]
@@ -70,13 +77,16 @@ def tally(w, t, counts):
 def conclude(w, r):
     """Sum up the trees of root number `r`.
 
-    The results of R roots are, one after the other: visits, values, priors and policy (R, actions); action, value of the root,
-    whether it is proven, and simulations (R,).
+    The results of R roots are, one after the other: visits, values, priors and policy (R, actions); action, value of
+    the root, whether it is proven, and simulations (R,).
     """
     n, actions, replicas = w[TREES] // w[_REPLICAS], w[_ACTIONS], w[_REPLICAS]
-    out, scratch = carray(at(w[_OUT]), (n * width_of(actions),), np.float64), carray(at(w[_SCRATCH]), (2, actions), np.float64)
+    out, scratch = carray(at(w[_OUT]), (n * width_of(actions),),
+                          np.float64), carray(at(w[_SCRATCH]), (2, actions), np.float64)
     a, b = r * actions, (r + 1) * actions
-    visits, values, priors, policy = out[a:b], out[n * actions + a : n * actions + b], out[2 * n * actions + a : 2 * n * actions + b], out[3 * n * actions + a : 3 * n * actions + b]
+    visits, values, priors, policy = out[a:b], out[n * actions + a : n * actions + b], out[
+        2 * n * actions + a : 2 * n * actions + b
+    ], out[3 * n * actions + a : 3 * n * actions + b]
     exact, weights = scratch[0], scratch[1]
     for k in range(actions):
         visits[k], values[k], priors[k], exact[k], weights[k] = 0.0, 0.0, 0.0, np.nan, 1.0
@@ -115,7 +125,8 @@ def conclude(w, r):
                 if tree.children[k] >= 0 and bounded(tree, link.player, tree.children[k], best):
                     weights[tree.actions[k]] = 0.0
     rounded = _COARSE * max(abs(low), abs(high))
-    w[RESULTS] |= 1.0 < rounded < math.inf and 0.0 < high - low < rounded  # means that differ, but hardly for the selection
+    # means that differ, but hardly for the selection
+    w[RESULTS] |= 1.0 < rounded < math.inf and 0.0 < high - low < rounded
     decided = best == 1.0 or (proven and best > -math.inf)
     top = 0.0
     for k in range(actions):
@@ -132,12 +143,16 @@ def conclude(w, r):
     draw, temperature = random.uniform(tree_at(w, r * replicas).streams), np.int64(w[TEMPERATURE]).view(np.float64)
     numbers = out[_ARRAYS * n * actions :]
     numbers[r] = choose(weights, values, top, temperature, draw)
-    numbers[n + r], numbers[2 * n + r], numbers[3 * n + r] = best if decided else root_total / max(root_visits, 1.0), proven, ran
+    numbers[n + r], numbers[2 * n + r], numbers[3 * n + r] = best if decided else root_total / max(
+        root_visits, 1.0
+    ), proven, ran
 
 
 @inner
 def choose(weights, values, top, temperature, draw):
-    """The action of the largest weight (of several, that of the best value), or one drawn in proportion to weights ** (1 / temperature)."""
+    """The action of the largest weight (of several, that of the best value), or one drawn in proportion to weights **
+    (1 / temperature).
+    """
     chosen, best, sums = -1, -math.inf, 0.0
     if temperature == 0.0:
         for k in range(len(weights)):

@@ -47,7 +47,9 @@ def _fixed(name: str) -> Any:
 
 
 class MCTS:
-    """Monte-Carlo tree search. Everything of it is compiled into one kernel, anew only for another game, policy, evaluator or backup.
+    """Monte-Carlo tree search.
+
+    Everything of it is compiled into one kernel, anew only for another game, policy, evaluator or backup.
 
     Parameters
     ----------
@@ -62,12 +64,13 @@ class MCTS:
     policy : UCT, PUCT, Gumbel, MuZeroPUCT or function
         ``score(mean, visits, prior, parent_visits)``: the action of the highest score is tried.
     evaluator : RandomRollout, Network, or function
-        ``evaluate(state, values)`` or ``evaluate(state, values, priors)``, see `evaluators.Compiled`; or a Python function
-        ``evaluate(observations) -> (logits, values)`` of a batch, see `network.BatchFunction`.
+        ``evaluate(state, values)`` or ``evaluate(state, values, priors)``, see `evaluators.Compiled`; or a Python
+        function ``evaluate(observations) -> (logits, values)`` of a batch, see `network.BatchFunction`.
     parallel_leaves : int
         With a Network or a function of batches: how many leaves of one tree may wait for their values at once.
     backup : function, optional
-        ``backup(mean, visits, value)``: new mean of a node whose `visits`-th visit has given `value`. Without it, that of all.
+        ``backup(mean, visits, value)``: new mean of a node whose `visits`-th visit has given `value`. Without it, that
+        of all.
     solver : bool
         Prove wins, losses and draws (MCTS-Solver), for one player, or two whose returns sum to 0, from -1 to 1.
     seed : int
@@ -84,8 +87,8 @@ class MCTS:
 
     References
     ----------
-    Kocsis and Szepesvári, *Bandit based Monte-Carlo planning*, ECML 2006. Silver et al., Science 362 (2018) 1140. Winands,
-    Björnsson and Saito, *Monte-Carlo tree search solver*, CG 2008.
+    Kocsis and Szepesvári, *Bandit based Monte-Carlo planning*, ECML 2006. Silver et al., Science 362 (2018) 1140.
+    Winands, Björnsson and Saito, *Monte-Carlo tree search solver*, CG 2008.
 
     Examples
     --------
@@ -97,7 +100,9 @@ class MCTS:
     2
     """
 
-    game, policy, evaluator, backup, solver, threads = map(_fixed, ("game", "policy", "evaluator", "backup", "solver", "threads"))
+    game, policy, evaluator, backup, solver, threads = map(
+        _fixed, ("game", "policy", "evaluator", "backup", "solver", "threads")
+    )
 
     @property
     def simulations(self) -> int | None:
@@ -130,7 +135,8 @@ class MCTS:
         if isinstance(game, type):
             raise SearchError(f"MCTS: game must be an object, got the class {game.__name__} (call it)")
         if not isinstance(game, (Game, PythonGame)):
-            raise SearchError(f"MCTS: game must be a Game, got {game!r:.80} (rl.games has some; rl.from_openspiel and others take those of other libraries)")
+            raise SearchError(f"MCTS: game must be a Game, got {game!r:.80} (rl.games has some; rl.from_openspiel and "
+                              f"others take those of other libraries)")
         check_limits("MCTS", game.name, game.num_players, game.num_actions, game.num_outcomes)
         _check("simulations", simulations, 1, int, optional=True)
         _check("seconds", seconds, 0, float, optional=True)
@@ -142,11 +148,14 @@ class MCTS:
         if simulations is None and seconds is None and memory is None:
             simulations = 1000
         if backup is not None and required(backup := plain(backup)) != 3:
-            raise SearchError(f"MCTS: a backup is a function (mean, visits, value) -> mean, got {backup.__name__}{inspect.signature(backup)}")
+            raise SearchError(f"MCTS: a backup is a function (mean, visits, value) -> mean, got "
+                              f"{backup.__name__}{inspect.signature(backup)}")
         if solver and game.num_players > 2:
             raise SearchError(f"MCTS: solver is for games of one or two players, {game.name} has {game.num_players}")
         self._game, self._simulations, self.seconds, self.memory = game, simulations, seconds, memory
-        self._policy, self._evaluator = as_policy(UCT() if policy is None else policy), as_evaluator(RandomRollout() if evaluator is None else evaluator)
+        self._policy, self._evaluator = as_policy(UCT() if policy is None else policy), as_evaluator(
+            RandomRollout() if evaluator is None else evaluator
+        )
         self._backup, self._solver, self.seed, self._threads, self.temperature = backup, solver, seed, threads, temperature
         if isinstance(game, PythonGame):
             self._engine: Engine = PythonEngine(self, backup, parallel_leaves)
@@ -154,7 +163,9 @@ class MCTS:
             self._engine = leaf_engine(self, backup, parallel_leaves)
         elif parallel_leaves > 1 or isinstance(self._policy, (Gumbel, MuZeroPUCT)):
             what = f"parallel_leaves={parallel_leaves}" if parallel_leaves > 1 else f"policy {self._policy!r}"
-            raise SearchError(f"MCTS: {what} needs a Network or a function of batches as evaluator, got {self._evaluator!r}")
+            raise SearchError(
+                f"MCTS: {what} needs a Network or a function of batches as evaluator, got {self._evaluator!r}"
+            )
         else:
             self._engine = KernelEngine(game, self._policy, self._evaluator, backup, solver)
         self._step = 256  # simulations of all trees together in the next call of compiled code
@@ -186,7 +197,9 @@ class MCTS:
         if not isinstance(states, State) and getattr(states, "ndim", 1) > 0 and not len(states):
             raise SearchError("MCTS: there must be at least one position to search, got none")
         roots, single = as_records(game, states, "MCTS")
-        moves = [states.moves] if single and isinstance(states, State) else [s.moves for s in states] if not isinstance(states, np.ndarray) else [()] * len(roots)
+        moves = [states.moves] if single and isinstance(states, State) else [
+            s.moves for s in states
+        ] if not isinstance(states, np.ndarray) else [()] * len(roots)
         self._check_roots(roots, moves, states)
         memory = self._prepare(np.repeat(roots, self._threads) if self._threads > 1 else roots)
         try:
@@ -195,21 +208,24 @@ class MCTS:
                 check_backup(self._game, self._backup, memory.tree, memory.states, moves, self._threads)
             numbers = memory.conclude()
             if memory.coarse:
-                self._check_resolution(np.nanmax(np.abs(numbers[len(moves) * game.num_actions : 2 * len(moves) * game.num_actions])))
+                self._check_resolution(
+                    np.nanmax(np.abs(numbers[len(moves) * game.num_actions : 2 * len(moves) * game.num_actions]))
+                )
             return SearchResult(game, numbers, memory, moves, single, self._engine.results(memory.tree))
         finally:
             memory.lock.release()
 
     def advance(self, actions: Any) -> None:
-        """Keep of the last search what lies below an action (or an outcome of chance): the next search goes on from there.
+        """Keep of the last search what lies below an action (or an outcome of chance): the next search goes on from
+        there.
 
         `Gumbel`, whose sequential halving shares out the visits from the first on, keeps nothing.
 
         Parameters
         ----------
         actions : int, or (N,) int
-            One for each root of the last search. The next search takes the kept tree where it asks for that position, and
-            begins anew where it asks for another.
+            One for each root of the last search. The next search takes the kept tree where it asks for that position,
+            and begins anew where it asks for another.
 
         Raises
         ------
@@ -221,7 +237,8 @@ class MCTS:
             raise SearchError("MCTS.advance: there has been no search to keep a tree of")
         given = np.atleast_1d(np.asarray(actions))
         if given.ndim != 1 or given.dtype.kind not in "iu" or len(given) * self._threads != old.shape[0]:
-            raise SearchError(f"MCTS.advance: actions must be {old.shape[0] // self._threads} integers, one for each root, got {actions!r}")
+            raise SearchError(f"MCTS.advance: actions must be {old.shape[0] // self._threads} integers, one for each "
+                              f"root, got {actions!r}")
         given = np.repeat(given, self._threads).astype(np.int64)
         self._check_moves(old, given)
         if isinstance(self._policy, Gumbel):
@@ -234,12 +251,15 @@ class MCTS:
         self._kept = new
 
     def _check_resolution(self, largest):
-        """Raise an error unless the exploration of the policy is wider than the steps between float32 numbers as large as the values."""
+        """Raise an error unless the exploration of the policy is wider than the steps between float32 numbers as large
+        as the values.
+        """
         parameters = getattr(self._policy, "parameters", (0.0,))
         if not parameters or parameters[0] > 100 * 2.0**-24 * largest:  # a user's score is given float64
             return
-        raise SearchError(f"MCTS: values of about {largest:.3g} in {self._game.name} differ by hardly more than their float32 means are rounded by, which the selection "
-                          "compares (subtract what all returns have in common, or divide them)")  # fmt: skip
+        raise SearchError(f"MCTS: values of about {largest:.3g} in {self._game.name} differ by hardly more than their "
+                          f"float32 means are rounded by, which the selection "
+                          "compares (subtract what all returns have in common, or divide them)")
 
     def _check_moves(self, memory, moves):
         """Raise an error unless each of these can be played at the root of its tree."""
@@ -249,7 +269,8 @@ class MCTS:
             allowed = probabilities[k] > 0 if players[k] < 0 else masks[k]
             if over[k] or not 0 <= move < len(allowed) or not allowed[move]:
                 where = f" {held[k] // self._threads}" if len(memory.tree.counts) > self._threads else ""
-                raise SearchError(f"MCTS.advance: an action must be allowed at the root, but {move} is not in position{where} of {game.name}")
+                raise SearchError(f"MCTS.advance: an action must be allowed at the root, but {move} is not in "
+                                  f"position{where} of {game.name}")
 
     def _check_roots(self, roots, moves, states):
         """Raise an error where there is nothing to search."""
@@ -268,7 +289,8 @@ class MCTS:
         ):
             if bad.any():
                 k = int(np.argmax(bad))
-                raise SearchError(f"MCTS: {game.name} after {moves[k]}{f' (position {k})' if n > 1 else ''}: {what}, there is nothing to search")
+                raise SearchError(f"MCTS: {game.name} after {moves[k]}{f' (position {k})' if n > 1 else ''}: {what}, "
+                                  f"there is nothing to search")
 
     def _room(self, trees):
         """Nodes and edges that a search usually needs in each of so many trees."""
@@ -280,13 +302,16 @@ class MCTS:
             least = _NODE_BYTES + game.dtype.itemsize + _EDGE_BYTES * width
             room = self.memory // trees
             if room < 4 * least:
-                raise SearchError(f"MCTS: memory must be at least {4 * least * trees} bytes for {trees} trees of {game.name}, got {self.memory}")
+                raise SearchError(f"MCTS: memory must be at least {4 * least * trees} bytes for {trees} trees of "
+                                  f"{game.name}, got {self.memory}")
             share = min(1.0, room / (nodes * (_NODE_BYTES + game.dtype.itemsize) + edges * _EDGE_BYTES))
             nodes, edges = max(int(nodes * share), 3), max(int(edges * share), 2 * width)
         return nodes, edges
 
     def _take(self, trees, nodes, edges, source=None):
-        """A memory for so many trees, which is locked: one of an earlier search at whose results nobody looks any more, or a new one."""
+        """A memory for so many trees, which is locked: one of an earlier search at whose results nobody looks any more,
+        or a new one.
+        """
         for memory in self._memories:
             fits = memory.shape[0] == trees and memory.shape[1] >= nodes and memory.shape[2] >= edges
             if self.memory is not None:  # its size decides when a search ends
@@ -297,7 +322,9 @@ class MCTS:
         try:
             memory = Memory(self._game, trees, nodes, edges, self._threads)
         except MemoryError as error:
-            raise SearchError(f"MCTS: no memory for {trees} trees of {nodes} nodes (bound the search by memory=)") from error
+            raise SearchError(
+                f"MCTS: no memory for {trees} trees of {nodes} nodes (bound the search by memory=)"
+            ) from error
         memory.lock.acquire()
         self._memories = [memory] if source is None else [memory, source]
         return memory
@@ -321,7 +348,8 @@ class MCTS:
         while True:
             step = max(self._step // waiting, 1) if sliced else _MOST
             if begin:
-                memory.begin(seed, _MOST * self._threads if self._simulations is None else self._simulations, self.temperature, step)
+                memory.begin(seed, _MOST * self._threads if self._simulations is None else self._simulations,
+                             self.temperature, step)
             else:
                 memory.plan(step)
             began = time.perf_counter()
@@ -344,7 +372,8 @@ class MCTS:
                     memory.waits[memory.tree.counts[:, STATUS] == FULL] = 0
                     waiting = int(memory.waits.sum())
                     if not memory.tree.counts[:, RAN].all():
-                        raise SearchError(f"MCTS: memory of {self.memory} bytes must have room for at least one simulation of each of {memory.shape[0]} trees")
+                        raise SearchError(f"MCTS: memory of {self.memory} bytes must have room for at least one "
+                                          f"simulation of each of {memory.shape[0]} trees")
                 else:
                     memory = larger
             if not waiting:
@@ -362,7 +391,8 @@ class MCTS:
         if self.memory is not None:
             each = _NODE_BYTES + self._game.dtype.itemsize
             room = self.memory // count
-            share = (room - nodes * each - edges * _EDGE_BYTES) / max((more[0] - nodes) * each + (more[1] - edges) * _EDGE_BYTES, 1)
+            share = (room - nodes * each - edges
+                     * _EDGE_BYTES) / max((more[0] - nodes) * each + (more[1] - edges) * _EDGE_BYTES, 1)
             if share * (more[0] - nodes + more[1] - edges) < 64:
                 return None
             more = nodes + int((more[0] - nodes) * min(share, 1.0)), edges + int((more[1] - edges) * min(share, 1.0))
@@ -381,6 +411,7 @@ def _check(name, value, low, kind, optional=False):
     if value is None and optional:
         return
     allowed = (int, np.integer) if kind is int else (int, float, np.integer, np.floating)
-    if isinstance(value, bool) or not isinstance(value, allowed) or not low <= value < 2**63 or not math.isfinite(value):
+    if isinstance(value, bool) or not isinstance(value,
+                                                 allowed) or not low <= value < 2**63 or not math.isfinite(value):
         what = "an integer (less than 2**63)" if kind is int else "a number"
         raise SearchError(f"MCTS: {name} must be {what} of at least {low}, got {value!r}")

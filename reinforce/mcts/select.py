@@ -28,7 +28,8 @@ def _places(octaves, steps):
     return 2.0 ** (k // steps) * (1 + k % steps / steps)
 
 
-# A logarithm takes longer than all else that a choice needs: it is read from tables, between whose places lines are drawn.
+# A logarithm takes longer than all else that a choice needs: it is read from tables, between whose places lines are
+# drawn.
 _STEPS, _LOG_STEPS, _LOG_OCTAVES = 128, 256, 7
 _FEW = 2048
 _ROOT_LOG = np.sqrt(np.log(np.maximum(np.arange(_FEW), 1))).astype(np.float32)
@@ -38,12 +39,15 @@ _LOG = np.log(_places(_LOG_OCTAVES, _LOG_STEPS)).astype(np.float32)
 
 @inner
 def _children(tree, at, count):
-    """Eight edges from place `at`: which are edges, which have been visited, and visits and mean (float32) of their children."""
+    """Eight edges from place `at`: which are edges, which have been visited, and visits and mean (float32) of their
+    children.
+    """
     lanes = simd.iota(8) < count
     if _CHECKED:
         child = simd.load_masked(tree.children, at, lanes, simd.splat(np.int32(0), 8))
     else:
-        child = simd.load(tree.children, at, 8)  # a load with a mask would wait for `count`; there is room behind the last edge
+        # a load with a mask would wait for `count`; there is room behind the last edge
+        child = simd.load(tree.children, at, 8)
     taken = lanes & (child >= 0)
     pairs = simd.bitcast(simd.gather_masked(tree.packed, child, taken, simd.splat(np.int64(0), 8)), np.int32)
     visits = simd.convert(simd.shuffle(pairs, _EVEN), np.float32)
@@ -54,8 +58,8 @@ def _children(tree, at, count):
 def _best(score):
     """The highest score (as an integer of the same order), and the first lane that has it.
 
-    The highest of eight integers takes a fifth of the time that it takes for floats, where NaN is to be minded. The last three
-    of its bits are given up for the lane, which is then known with it.
+    The highest of eight integers takes a fifth of the time that it takes for floats, where NaN is to be minded. The
+    last three of its bits are given up for the lane, which is then known with it.
     """
     key = simd.bitcast(score, np.int32)
     key = key ^ ((key >> 31) & 0x7FFFFFFF)
@@ -85,7 +89,9 @@ def _between(table, x, steps):
 
 @inner
 def select_uct(tree, node, parameters, stream):
-    """Mean + c sqrt(log N / n), with N visits of the node and n of the child; parameters: c, score of an action never taken."""
+    """Mean + c sqrt(log N / n), with N visits of the node and n of the child; parameters: c, score of an action never
+    taken.
+    """
     link = tree.links[node]
     first, count = np.int64(link.first_edge), np.int64(link.num_edges)
     wide = np.float32(parameters[0]) * _root_log(max(tree.stats[node].visits, 1))
@@ -102,7 +108,8 @@ def select_uct(tree, node, parameters, stream):
 
 @inner
 def select_puct(tree, node, parameters, stream):
-    """Mean + C prior sqrt(N) / (1 + n), C = c + log((1 + N + base) / base), with N visits below the node and n of the child.
+    """Mean + C prior sqrt(N) / (1 + n), C = c + log((1 + N + base) / base), with N visits below the node and n of the
+    child.
 
     Parameters: c, base, value of an action never taken, or NaN for the mean of those that have been.
     """
@@ -134,7 +141,9 @@ def select_puct(tree, node, parameters, stream):
 
 @template
 def select_scored(score, tree, node):
-    """The edge for which ``score(mean, visits, prior, parent_visits)`` is highest, the first of equals; never taken: mean 0, visits 0."""
+    """The edge for which ``score(mean, visits, prior, parent_visits)`` is highest, the first of equals; never taken:
+    mean 0, visits 0.
+    """
     link = tree.links[node]
     first, parent_visits = np.int64(link.first_edge), np.int64(tree.stats[node].visits)
     edge, highest = first, -np.inf

@@ -39,7 +39,8 @@ def _add_children(lines, game, node, indent, depth, most):
         last = k == len(shown) - 1 and len(children) <= most
         name = f"outcome {child.action}" if node.player == CHANCE else game.action_name(state, child.action)
         mark = ", end" if child.terminal else ", proven" if child.proven else ""
-        lines.append(f"{indent}{'└─' if last else '├─'} {name}: {child.visits} visits, value {child.value:+.3f}, prior {child.prior:.3f}{mark}")
+        lines.append(f"{indent}{'└─' if last else '├─'} {name}: {child.visits} visits, value {child.value:+.3f}, prior "
+                     f"{child.prior:.3f}{mark}")
         _add_children(lines, game, child, indent + ("   " if last else "│  "), depth - 1, most)
     if len(children) > most:
         lines.append(f"{indent}└─ and {len(children) - most} more")
@@ -50,8 +51,9 @@ def save_tree(tree: SearchTree, path: str | os.PathLike) -> None:
     a, nodes, edges = tree.arrays, len(tree), int(tree.arrays.counts[EDGES])
     arrays = {n: getattr(a, n)[:nodes] for n in _OF_NODES} | {n: getattr(a, n)[:edges] for n in _OF_EDGES}
     with atomic(path) as file:
-        np.savez_compressed(file, format=_FORMAT, game=tree.game.name, key=tree.game.key, moves=np.array(tree.moves, np.int64),
-                            states=tree.states[:nodes], counts=a.counts, streams=a.streams, **arrays)  # fmt: skip
+        np.savez_compressed(file, format=_FORMAT, game=tree.game.name, key=tree.game.key,
+                            moves=np.array(tree.moves, np.int64),
+                            states=tree.states[:nodes], counts=a.counts, streams=a.streams, **arrays)
 
 
 def load_tree(path: str | os.PathLike, game: Game) -> SearchTree:
@@ -80,7 +82,9 @@ def load_tree(path: str | os.PathLike, game: Game) -> SearchTree:
         name, key, moves = str(data["game"]), str(data["key"]), data["moves"].tolist()
         reason = _defect(data, game) if key == game.key and data["states"].dtype == game.dtype else None
     except (ValueError, KeyError, IndexError, TypeError, OverflowError) as error:
-        raise SearchError(f"{where} must be a file written by this version of SearchTree.save ({type(error).__name__}: {error})") from error
+        raise SearchError(
+            f"{where} must be a file written by this version of SearchTree.save ({type(error).__name__}: {error})"
+        ) from error
     if key != game.key or data["states"].dtype != game.dtype:
         raise SearchError(f"{where} holds a tree of {name} (with other rules or another size), got {game.name}")
     if reason is not None:
@@ -90,12 +94,16 @@ def load_tree(path: str | os.PathLike, game: Game) -> SearchTree:
 
 
 def _defect(data: dict[str, np.ndarray], game: Game) -> str | None:
-    """What keeps the arrays of a file from being a tree, so that nobody who follows its links gets lost; None if nothing does."""
-    dtypes = {"stats": STATS, "totals": np.float64, "links": LINKS, "parents": PARENTS, "values": np.float32, "rewards": np.float32,
-              "children": np.int32, "actions": np.int32, "priors": np.float32, "counts": np.int64, "streams": np.uint64, "states": game.dtype, "moves": np.int64}  # fmt: skip
+    """What keeps the arrays of a file from being a tree, so that nobody who follows its links gets lost; None if
+    nothing does.
+    """
+    dtypes = {"stats": STATS, "totals": np.float64, "links": LINKS, "parents": PARENTS, "values": np.float32,
+              "rewards": np.float32,
+              "children": np.int32, "actions": np.int32, "priors": np.float32, "counts": np.int64, "streams": np.uint64, "states": game.dtype, "moves": np.int64}
     nodes, edges = (int(data["counts"][k]) for k in (NODES, EDGES))
-    shapes = {**{n: (nodes,) for n in (*_OF_NODES, "states")}, **{n: (edges,) for n in _OF_EDGES}, "counts": (COUNTS,), "streams": (STREAM,),
-              "moves": data["moves"].shape[:1]}  # fmt: skip
+    shapes = {**{n: (nodes,) for n in (*_OF_NODES, "states")}, **{n: (edges,) for n in _OF_EDGES}, "counts": (COUNTS,),
+              "streams": (STREAM,),
+              "moves": data["moves"].shape[:1]}
     for name, dtype in dtypes.items():
         if data[name].dtype != dtype or data[name].shape != shapes[name]:
             return f"{name} must be {np.dtype(dtype)} of shape {shapes[name]}, got {data[name].dtype} of shape {data[name].shape}"
@@ -103,13 +111,15 @@ def _defect(data: dict[str, np.ndarray], game: Game) -> str | None:
     first, count, parent, edge = links["first_edge"].astype(np.int64), links["num_edges"].astype(np.int64), up["parent"].astype(np.int64), up["edge"]
     checks = {
         "there is no root": lambda: nodes >= 1 and data["parents"][0]["parent"] == FREE,
-        "edges of a node lie outside of it": lambda: np.all((count >= 0) & np.where(count > 0, (first >= 0) & (first + count <= edges), first >= FREE)),
+        "edges of a node lie outside of it": lambda: np.all((count >= 0) & np.where(count > 0,
+                                                                                    (first >= 0) & (first + count <= edges), first >= FREE)),
         "a parent does not come before its child": lambda: np.all((parent >= 0) & (parent < np.arange(1, nodes))),
         "an edge does not lead to its child": lambda: np.all((edge >= first[parent]) & (edge < first[parent] + count[parent])) and np.all(children[edge] == np.arange(1, nodes)),
         "an edge leads to a child of another": lambda: np.all((children >= FREE) & (children < nodes)) and np.count_nonzero(children != FREE) == nodes - 1,
         "a player is none of the game's": lambda: np.all((links["player"] >= CHANCE) & (links["player"] < game.num_players)),
         "an action is none of the game's": lambda: np.all((data["actions"] >= 0) & (data["actions"] < max(game.num_actions, game.num_outcomes))),
-        "a move is none of the game's": lambda: np.all((data["moves"] >= 0) & (data["moves"] < max(game.num_actions, game.num_outcomes))),
+        "a move is none of the game's": lambda: np.all((data["moves"] >= 0) & (data["moves"] < max(game.num_actions,
+                                                                                                   game.num_outcomes))),
         "a number of visits is negative": lambda: np.all(data["stats"]["visits"] >= 0),
     }
     return next((reason for reason, holds in checks.items() if not holds()), None)

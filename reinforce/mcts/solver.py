@@ -1,13 +1,15 @@
-"""MCTS-Solver [1]_: what simulations that end in a game's end prove about the nodes above, and how a search takes note of it.
+"""MCTS-Solver [1]_: what simulations that end in a game's end prove about the nodes above, and how a search takes note
+of it.
 
-A node is a win for who moves there when one child is, and has the value of its best child once all are proven; until then the best
-proven value is a bound of what it is worth [2]_, kept (plus 1) in `Tree.rewards`. A proven node's exact value is its total by its
-visits. A simulation ends where it meets one.
+A node is a win for who moves there when one child is, and has the value of its best child once all are proven; until
+then the best proven value is a bound of what it is worth [2]_, kept (plus 1) in `Tree.rewards`. A proven node's exact
+value is its total by its visits. A simulation ends where it meets one.
 
-A node's mean, which the selection compares, holds what the search has believed of its moves, refuted ones too, and this is what makes
-nodes comparable. Searches that leave refuted moves out, or that put exact values into the means at once, keep fewer outcomes of
-connect four than searches that prove nothing. So a mean changes only as visits come in, and proofs change nothing else of a
-selection: they replace the value of a visit, the moves that are open to it (see `select_open`), and the choice at the end.
+A node's mean, which the selection compares, holds what the search has believed of its moves, refuted ones too, and this
+is what makes nodes comparable. Searches that leave refuted moves out, or that put exact values into the means at once,
+keep fewer outcomes of connect four than searches that prove nothing. So a mean changes only as visits come in, and
+proofs change nothing else of a selection: they replace the value of a visit, the moves that are open to it (see
+`select_open`), and the choice at the end.
 
 References
 ----------
@@ -56,23 +58,29 @@ def _best(tree, node):
 
 @inner
 def bounded(tree, player, child, best):
-    """Return True if the opponent's proven bound at an unproven child limits its value for `player` to at most `best`."""
+    """Return True if the opponent's proven bound at an unproven child limits its value for `player` to at most
+    `best`.
+    """
     other = tree.links[child].player
     return player >= 0 and other >= 0 and other != player and tree.rewards[child] > 0.0 and 1.0 - tree.rewards[child] <= best
 
 
 @inner
 def _closed(tree, node, child, best):
-    """Return True if further visits to a child (or FREE) cannot change the value of the node: it is proven or bounded."""
+    """Return True if further visits to a child (or FREE) cannot change the value of the node: it is proven or
+    bounded.
+    """
     return child >= 0 and (tree.links[child].flags & PROVEN != 0 or bounded(tree, tree.links[node].player, child, best))
 
 
 @template
 def select_open(select, tree, node, parameters, work, depth):
-    """`select`, or, where that takes a child proven to be no loss, the best of those that are not closed, the former being noted.
+    """`select`, or, where that takes a child proven to be no loss, the best of those that are not closed, the former
+    being noted.
 
-    Were proven draws not selected any more, nodes that have one would look better than others; were they selected as ever, little
-    would be left for what could still be won. So they get their visits, of which those above learn, and the simulation explores.
+    Were proven draws not selected any more, nodes that have one would look better than others; were they selected as
+    ever, little would be left for what could still be won. So they get their visits, of which those above learn, and
+    the simulation explores.
     """
     edge = select(tree, node, parameters, tree.streams)
     child, link = np.int64(tree.children[edge]), tree.links[node]
@@ -137,7 +145,9 @@ def _at_most(x):
 
 @template
 def _expected(chances, tree, states, work, d):
-    """The exact value of a chance node whose children are all proven; `chances` writes work.probabilities, in float64."""
+    """The exact value of a chance node whose children are all proven; `chances` writes work.probabilities, in
+    float64.
+    """
     link, mean, total = tree.links[work.path[d]], 0.0, 0.0
     chances(states, work, d)
     for edge in range(link.first_edge, link.first_edge + link.num_edges):
@@ -149,7 +159,9 @@ def _expected(chances, tree, states, work, d):
 
 @template
 def prove(chances, tree, states, work, depth):
-    """After a simulation that ended in a KNOWN node, whose values are `provable`, note what follows exactly for those above."""
+    """After a simulation that ended in a KNOWN node, whose values are `provable`, note what follows exactly for those
+    above.
+    """
     node = work.path[depth]
     if tree.links[node].flags & PROVEN:
         return

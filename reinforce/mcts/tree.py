@@ -1,9 +1,10 @@
 """Search trees in memory: a struct of arrays, a batch of trees the first axis, one row of each array a tree.
 
-What a selection reads of a node's children is kept small and together (8 bytes a child), so that a tree of 100,000 nodes stays
-in the second cache. A node takes 40 bytes and 12 for each action that is legal there; its position is kept in an array beside.
-Node 0 is the root. A node has edges once it is *expanded*: one for each legal action (or each possible outcome of chance), in
-consecutive places. Nodes and edges are handed out in order and are never freed one by one.
+What a selection reads of a node's children is kept small and together (8 bytes a child), so that a tree of 100,000
+nodes stays in the second cache. A node takes 40 bytes and 12 for each action that is legal there; its position is kept
+in an array beside. Node 0 is the root. A node has edges once it is *expanded*: one for each legal action (or each
+possible outcome of chance), in consecutive places. Nodes and edges are handed out in order and are never freed one by
+one.
 """
 
 from __future__ import annotations
@@ -20,22 +21,28 @@ from ..errors import SearchError
 __all__ = [
     "COUNTS", "EDGES", "ERROR_NODE", "FREE", "LINKS", "NODES", "PARENTS", "PROVEN", "RAN", "STATS", "STATUS", "STREAM", "TERMINAL", "Tree", "add_edge",
     "add_node", "check_limits", "link_edges", "new_tree", "reset", "row",
-]  # fmt: skip
+]
 
 TERMINAL, PROVEN = 1, 2  # flags of a node
-FREE = -1  # of an edge that no simulation has taken; of `first_edge` in a node that is not expanded; of the root's parent
+# of an edge that no simulation has taken; of `first_edge` in a node that is not expanded; of the root's parent
+FREE = -1
 STATS = np.dtype([("visits", np.int32), ("mean", np.float32)], align=True)
-LINKS = np.dtype([("first_edge", np.int32), ("num_edges", np.int16), ("player", np.int8), ("flags", np.int8)], align=True)
+LINKS = np.dtype([("first_edge", np.int32), ("num_edges", np.int16), ("player", np.int8), ("flags", np.int8)],
+                 align=True)
 PARENTS = np.dtype([("parent", np.int32), ("edge", np.int32)], align=True)
 NODES, EDGES, RAN, STATUS, ERROR_NODE, COUNTS = 0, 1, 2, 3, 4, 8  # columns of `counts`, and their number
-STREAM = 8  # words of memory for a stream, of which the first is used: threads that wrote to one line of the cache would wait for each other
+# words of memory for a stream, of which the first is used: threads that wrote to one line of the cache would wait for
+# each other
+STREAM = 8
 
 
 def check_limits(where: str, name: str, players: int, actions: int, outcomes: int = 0) -> None:
     """Raise SearchError unless a tree can hold a game: `LINKS` counts players and edges in few bits."""
     for what, count, kind in (("players", players, "i1"), ("actions", actions, "i2"), ("outcomes", outcomes, "i2")):
         if count > np.iinfo(kind).max:
-            raise SearchError(f"{where}: a search tree holds at most {np.iinfo(kind).max} {what} of a position, {name} has {count}")
+            raise SearchError(
+                f"{where}: a search tree holds at most {np.iinfo(kind).max} {what} of a position, {name} has {count}"
+            )
 
 
 class Tree(NamedTuple):
@@ -84,15 +91,20 @@ class Tree(NamedTuple):
 def new_tree(trees: int, nodes: int, edges: int, make: Callable[..., np.ndarray] = np.empty) -> Tree:
     """Empty trees with room for so many nodes and edges each; arrays are made by ``make(shape, dtype)``.
 
-    Memory that is never used is never touched. There is room for eight more `children` behind the last, which may be read.
+    Memory that is never used is never touched. There is room for eight more `children` behind the last, which may be
+    read.
     """
     of_nodes, of_edges = (trees, nodes), (trees, edges)
     stats = make(of_nodes, STATS)
     tree = Tree(
-        stats, stats.view(np.int64), make(of_nodes, np.float64), make(of_nodes, LINKS), make(of_nodes, PARENTS), make(of_nodes, np.float32),
-        make(of_nodes, np.float32), make(trees * edges + 8, np.int32)[:-8].reshape(of_edges), make(of_edges, np.int32), make(of_edges, np.float32),
+        stats, stats.view(np.int64), make(of_nodes,
+                                          np.float64), make(of_nodes, LINKS), make(of_nodes, PARENTS), make(of_nodes,
+                                                                                                            np.float32),
+        make(of_nodes, np.float32), make(trees * edges + 8,
+                                         np.int32)[:-8].reshape(of_edges), make(of_edges, np.int32), make(of_edges,
+                                                                                                          np.float32),
         make((trees, COUNTS), np.int64), make((trees, STREAM), np.uint64),
-    )  # fmt: skip
+    )
     tree.counts[:], tree.streams[:] = 0, 0
     return tree
 
@@ -103,7 +115,7 @@ def row(tree, t):
     return Tree(
         tree.stats[t], tree.packed[t], tree.totals[t], tree.links[t], tree.parents[t], tree.values[t], tree.rewards[t],
         tree.children[t], tree.actions[t], tree.priors[t], tree.counts[t], tree.streams[t],
-    )  # fmt: skip
+    )
 
 
 @inner
@@ -114,7 +126,10 @@ def reset(tree):
 
 @inner
 def add_node(tree, parent, edge, player, flags):
-    """Number of a new node of one tree: not visited, not expanded, linked from its parent's edge. There must be room."""
+    """Number of a new node of one tree: not visited, not expanded, linked from its parent's edge.
+
+    There must be room.
+    """
     node = tree.counts[NODES]
     tree.counts[NODES] = node + 1
     tree.packed[node] = 0  # no visits, mean 0.0

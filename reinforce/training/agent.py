@@ -43,8 +43,8 @@ class Settings(SimpleNamespace):
 
 
 class Agent:
-    """Base of agents. A subclass says in `kept` what it consists of, and either collects and learns in `iterate`, or is made of
-    fragments, which run in several places: `ports`, `actor`, `parameters`, `learn`, `deal` and `gather`.
+    """Base of agents. A subclass says in `kept` what it consists of, and either collects and learns in `iterate`, or is
+    made of fragments, which run in several places: `ports`, `actor`, `parameters`, `learn`, `deal` and `gather`.
 
     Its constructor takes an environment and hyper-parameters, calls this one, and sets its attributes.
 
@@ -53,7 +53,8 @@ class Agent:
     env : str, Environment, subclass of Environment, or function
         As `make` takes it.
     settings : dict
-        All hyper-parameters, ``seed`` and ``num_envs`` among them; they become `settings`, and a resumed agent is made with them.
+        All hyper-parameters, ``seed`` and ``num_envs`` among them; they become `settings`, and a resumed agent is made
+        with them.
 
     Attributes
     ----------
@@ -66,8 +67,8 @@ class Agent:
     episodes : Episodes
         Of the training.
     kept : tuple of str
-        Attributes that make up the agent's state: trees of arrays and numbers. One called ``position`` says where the environments are;
-        it is left out where these cannot be saved (see `GymnasiumVectorEnv`).
+        Attributes that make up the agent's state: trees of arrays and numbers. One called ``position`` says where the
+        environments are; it is left out where these cannot be saved (see `GymnasiumVectorEnv`).
     ports : dict of Port, optional
         What an actor gives; None for an agent in one piece.
     """
@@ -95,7 +96,8 @@ class Agent:
         """For messages and progress bars."""
         return type(self).__name__
 
-    # -- what a subclass gives ----------------------------------------------------------------------------------------------
+    # -- what a subclass gives
+    # ----------------------------------------------------------------------------------------------
 
     def iterate(self) -> dict[str, float]:
         """Collect and learn once: count `steps` up, and return numbers for reports, always with the same names."""
@@ -111,7 +113,8 @@ class Agent:
         raise NotImplementedError
 
     def learn(self, experiences: Sequence[dict[str, np.ndarray]]) -> dict[str, float]:
-        """Learn from as many experiences as there are actors: one of each in their order, or, asynchronously, as they came in.
+        """Learn from as many experiences as there are actors: one of each in their order, or, asynchronously, as they
+        came in.
 
         Like `iterate` it counts `steps` up, and returns numbers for reports.
         """
@@ -122,7 +125,9 @@ class Agent:
         raise NotImplementedError
 
     def gather(self, states: Sequence[Any]) -> None:
-        """Keep the states of all actors, in their order: what `deal` hands out again, perhaps to another number of actors."""
+        """Keep the states of all actors, in their order: what `deal` hands out again, perhaps to another number of
+        actors.
+        """
         raise NotImplementedError
 
     @property
@@ -133,28 +138,31 @@ class Agent:
     # -- training -----------------------------------------------------------------------------------------------------------
 
     def train(self, total_steps: int | None = None, *, report: Reports = (), progress: bool = True,
-              checkpoint: str | os.PathLike | None = None, every: int | None = None, distribution: Distribution | None = None) -> Self:  # fmt: skip
+              checkpoint: str | os.PathLike | None = None, every: int | None = None, distribution: Distribution | None = None) -> Self:
         """Train for so many steps.
 
-        Ctrl-C ends the training after the running iteration, when the checkpoint has been written; a second one at once. `AlphaZero`,
-        whose iterations are long, gives the running one up after the next move, and is then as it was before that iteration.
+        Ctrl-C ends the training after the running iteration, when the checkpoint has been written; a second one at
+        once. `AlphaZero`, whose iterations are long, gives the running one up after the next move, and is then as it
+        was before that iteration.
 
         Parameters
         ----------
         total_steps : int, optional
-            From now on, in all environments together. None: what was left of a training that was interrupted or resumed.
+            From now on, in all environments together. None: what was left of a training that was interrupted or
+            resumed.
         report : function or sequence of functions
-            Called after every iteration with a dictionary of numbers; one that returns True stops the training. See `CSV` and
-            `TensorBoard`; ``curve.append`` with a list keeps everything in memory.
+            Called after every iteration with a dictionary of numbers; one that returns True stops the training. See
+            `CSV` and `TensorBoard`; ``curve.append`` with a list keeps everything in memory.
         progress : bool
             Whether to show a bar.
         checkpoint : path-like, optional
-            Where to save everything, so that `resume` goes on from there bit for bit. Written whole or not at all, and once more
-            at the end.
+            Where to save everything, so that `resume` goes on from there bit for bit. Written whole or not at all, and
+            once more at the end.
         every : int, optional
             Steps between checkpoints; a twentieth of the training when left out.
         distribution : OneProcess, Threads or MPI, optional
-            Where actors and learner run; all in this process, with one actor, when left out. A checkpoint goes on under any of them.
+            Where actors and learner run; all in this process, with one actor, when left out. A checkpoint goes on under
+            any of them.
 
         Returns
         -------
@@ -183,7 +191,8 @@ class Agent:
         elif isinstance(every, bool) or not isinstance(every, (int, np.integer)) or every < 1:
             raise ValueError(f"{self.name}.train: every must be a positive number of steps, got {every!r}")
         if distribution is not None and not isinstance(distribution, Distribution):
-            raise TypeError(f"{self.name}.train: distribution must be OneProcess(...), Threads(...) or MPI(...), got {distribution!r:.80}")
+            raise TypeError(f"{self.name}.train: distribution must be OneProcess(...), Threads(...) or MPI(...), got "
+                            f"{distribution!r:.80}")
         reports = [report] if callable(report) else list(report)
         if progress:
             reports.append(Bar())
@@ -195,7 +204,9 @@ class Agent:
                 self._run(iterate, reports, checkpoint, every, interrupted)
 
         with patient_interrupts() as interrupted:
-            self.interrupted = interrupted if distribution is None or isinstance(distribution, (OneProcess, Threads)) else []
+            self.interrupted = interrupted if distribution is None or isinstance(
+                distribution, (OneProcess, Threads)
+            ) else []
             (distribution or OneProcess()).run(self, loop, interrupted)
         if interrupted:
             raise KeyboardInterrupt
@@ -210,11 +221,13 @@ class Agent:
             except Stopped:
                 break
             seconds = max(time.perf_counter() - began, 1e-9)
-            numbers = {"steps": self.steps, "episodes": self.episodes.finished, "return": self.episodes.mean_return, "length": self.episodes.mean_length,
+            numbers = {"steps": self.steps, "episodes": self.episodes.finished, "return": self.episodes.mean_return,
+                       "length": self.episodes.mean_length,
                        **found, "steps_per_second": round((self.steps - before) / seconds)}
             for r in reports:
                 answer = r(numbers)
-                stop |= isinstance(answer, (bool, np.bool_)) and bool(answer)  # a comparison of NumPy's numbers counts too
+                # a comparison of NumPy's numbers counts too
+                stop |= isinstance(answer, (bool, np.bool_)) and bool(answer)
             if checkpoint is not None and self.steps >= due:
                 self.save_checkpoint(checkpoint)
                 due = (self.steps // every + 1) * every
@@ -311,11 +324,13 @@ class Agent:
     def resume(cls, path: str | os.PathLike, env: Any = None, known: Sequence[Any] = ()) -> Self:
         """The agent of a checkpoint; ``train()`` goes on with it, bit for bit.
 
-        Environments of Gymnasium whose state is not plain to see cannot be saved: there, everything else goes on, with new episodes.
+        Environments of Gymnasium whose state is not plain to see cannot be saved: there, everything else goes on, with
+        new episodes.
 
-        A checkpoint holds numbers and names, no code. It may name the environments of this suite and those that are registered
-        with Gymnasium by now, the layers and activations of this suite, ufuncs of NumPy and SciPy, and what you pass in `known`.
-        The states of environments and games in it are taken as they are: resume only from a checkpoint that you trust to be one.
+        A checkpoint holds numbers and names, no code. It may name the environments of this suite and those that are
+        registered with Gymnasium by now, the layers and activations of this suite, ufuncs of NumPy and SciPy, and what
+        you pass in `known`. The states of environments and games in it are taken as they are: resume only from a
+        checkpoint that you trust to be one.
 
         Parameters
         ----------
@@ -329,7 +344,8 @@ class Agent:
         ------
         FileNotFoundError
         CheckpointError
-            If the file is damaged, names a class or function that it may not, or belongs to another agent or environment.
+            If the file is damaged, names a class or function that it may not, or belongs to another agent or
+            environment.
         EnvError
             If the environment cannot be made, or another than the one of the checkpoint was given.
 
@@ -342,16 +358,22 @@ class Agent:
         where = f"checkpoint {os.fspath(path)!r}"
         try:
             if found["agent"] != cls.__name__:
-                raise CheckpointError(f"{where}: must be of the agent {cls.__name__}, got {found['agent']} (use {found['agent']}.resume)")
+                raise CheckpointError(
+                    f"{where}: must be of the agent {cls.__name__}, got {found['agent']} (use {found['agent']}.resume)"
+                )
             if env is None and found["env"] is None:
-                raise CheckpointError(f"{where}: the environment was an object, which a checkpoint does not hold (resume(path, env=...))")
+                raise CheckpointError(
+                    f"{where}: the environment was an object, which a checkpoint does not hold (resume(path, env=...))"
+                )
             agent = cls(_registered(where, found["env"]) if env is None else env, **found["settings"])
             if found["spaces"] != agent._spaces:
-                raise CheckpointError(f"{where}: observations and actions must be {found['spaces']}, got {agent._spaces} (another environment?)")
+                raise CheckpointError(f"{where}: observations and actions must be {found['spaces']}, got "
+                                      f"{agent._spaces} (another environment?)")
             agent.state = found
         except (ReinforceError, FloatingPointError):
             raise
-        except (ArithmeticError, AttributeError, IndexError, KeyError, MemoryError, NotImplementedError, RecursionError, TypeError, ValueError) as error:
+        except (ArithmeticError, AttributeError, IndexError, KeyError, MemoryError, NotImplementedError, RecursionError,
+                TypeError, ValueError) as error:
             raise CheckpointError(f"{where}: does not hold an agent: {type(error).__name__} {error}") from error
         return agent
 
@@ -363,27 +385,40 @@ class Agent:
         """Whether a checkpoint can be written, before any work is done."""
         folder = os.path.dirname(os.fspath(path)) or "."
         if not os.path.isdir(folder) or not os.access(folder, os.W_OK):
-            raise CheckpointError(f"{self.name}.train: checkpoint {os.fspath(path)!r} cannot be written (no such folder, or not ours)")
+            raise CheckpointError(
+                f"{self.name}.train: checkpoint {os.fspath(path)!r} cannot be written (no such folder, or not ours)"
+            )
         try:
             storage.pack(vars(self.settings), {})
         except TypeError as error:
-            raise CheckpointError(f"{self.name}.train: a hyper-parameter does not fit into a checkpoint: {error}") from error
+            raise CheckpointError(
+                f"{self.name}.train: a hyper-parameter does not fit into a checkpoint: {error}"
+            ) from error
 
-    def check_settings(self, *, integers: Sequence[str] = (), positive: Sequence[str] = (), not_negative: Sequence[str] = (), fractions: Sequence[str] = ()) -> None:
-        """Raise ValueError unless hyper-parameters of these names are positive integers, positive, not negative, from 0 to 1."""
-        kinds = [(integers, "a positive integer", lambda v: isinstance(v, (int, np.integer)) and v >= 1), (positive, "positive", lambda v: 0 < v < math.inf),
-                 (not_negative, "not negative", lambda v: 0 <= v < math.inf), (fractions, "between 0 and 1", lambda v: 0 <= v <= 1)]  # fmt: skip
+    def check_settings(self, *, integers: Sequence[str] = (), positive: Sequence[str] = (),
+                       not_negative: Sequence[str] = (), fractions: Sequence[str] = ()) -> None:
+        """Raise ValueError unless hyper-parameters of these names are positive integers, positive, not negative, from 0
+        to 1.
+        """
+        kinds = [(integers, "a positive integer", lambda v: isinstance(v, (int, np.integer)) and v >= 1),
+                 (positive, "positive", lambda v: 0 < v < math.inf),
+                 (not_negative, "not negative",
+                  lambda v: 0 <= v < math.inf), (fractions, "between 0 and 1", lambda v: 0 <= v <= 1)]
         for names, must, right in kinds:
             for name in names:
                 value = getattr(self.settings, name)
-                if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, np.integer, np.floating)) or not right(value):
+                if isinstance(value,
+                              (bool,
+                               np.bool_)) or not isinstance(value,
+                                                            (int, float, np.integer, np.floating)) or not right(value):
                     raise ValueError(f"{self.name}: {name} must be {must}, got {value!r}")
 
     def check_finite(self, what: str, *values: Any) -> None:
         """Raise FloatingPointError unless all of these numbers are finite."""
         for x in values:
             if not np.isfinite(x).all():
-                raise FloatingPointError(f"{self.name}: {what} must stay finite, got NaN or infinity after {self.steps} steps (a lower learning rate, "
+                raise FloatingPointError(f"{self.name}: {what} must stay finite, got NaN or infinity after "
+                                         f"{self.steps} steps (a lower learning rate, "
                                          "or observations of a smaller size)")
 
     def __repr__(self) -> str:
@@ -399,7 +434,8 @@ def _opened(reports: Sequence[Any], agent: Agent) -> Iterator[None]:
                 r.open(agent)
                 stack.callback(r.close)
             elif not callable(r):
-                raise TypeError(f"{agent.name}.train: a report must be a function of a dictionary of numbers, got {type(r).__name__}")
+                raise TypeError(f"{agent.name}.train: a report must be a function of a dictionary of numbers, got "
+                                f"{type(r).__name__}")
         yield
 
 
@@ -410,19 +446,23 @@ def _registered(where, name):
     if not isinstance(name, str):
         raise CheckpointError(f"{where}: the environment must be given by its name, got {type(name).__name__}")
     if name not in registry() and ":" in name:  # Gymnasium would import what stands before the colon
-        raise CheckpointError(f"{where}: the environment {name!r} would import a module (if you trust the file: resume(path, env={name!r}))")
+        raise CheckpointError(f"{where}: the environment {name!r} would import a module (if you trust the file: "
+                              f"resume(path, env={name!r}))")
     return name
 
 
 def check_like(name: str, new: Any, old: Any) -> None:
-    """Raise TypeError unless the state `new`, from a file, is built as `old` is: trees of arrays of the same shapes and types.
+    """Raise TypeError unless the state `new`, from a file, is built as `old` is: trees of arrays of the same shapes and
+    types.
 
     What is still None, or empty, may become anything.
     """
     if old is None or isinstance(old, (dict, list, tuple)) and not old:
         return
     if isinstance(old, (np.ndarray, np.generic)):
-        fits = np.shape(new) == old.shape and np.result_type(new) == old.dtype if isinstance(new, (np.ndarray, np.generic)) else False
+        fits = np.shape(new) == old.shape and np.result_type(new) == old.dtype if isinstance(
+            new, (np.ndarray, np.generic)
+        ) else False
     elif isinstance(old, (bool, int, float)):
         fits = new is None or isinstance(new, (bool, int, float, np.generic))
     elif dataclasses.is_dataclass(old) or isinstance(old, (dict, list, tuple)):

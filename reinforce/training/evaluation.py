@@ -41,7 +41,8 @@ class Evaluation:
         return float(self.returns.std())
 
     def __repr__(self) -> str:
-        return (f"<Evaluation: return {self.mean:.4g} ± {self.std:.3g} over {len(self.returns)} episodes of {self.lengths.min()} to "
+        return (f"<Evaluation: return {self.mean:.4g} ± {self.std:.3g} over {len(self.returns)} episodes of "
+                f"{self.lengths.min()} to "
                 f"{self.lengths.max()} steps>")
 
 

@@ -70,7 +70,8 @@ class CSV(Report):
         with open(self.path, newline="") as file:
             rows = list(csv.reader(file))
         if not rows or rows[0][:1] != ["steps"]:
-            raise ReinforceError(f"CSV {self.path!r}: must be a table of a training, to go on with it (move it away, or choose another path)")
+            raise ReinforceError(f"CSV {self.path!r}: must be a table of a training, to go on with it (move it away, "
+                                 f"or choose another path)")
         self._columns = rows[0]
         out = io.StringIO()
         writer = csv.writer(out, lineterminator="\n")
@@ -84,7 +85,8 @@ class CSV(Report):
             self._columns = list(numbers)
             self._file.write(",".join(self._columns) + "\n")
         if list(numbers) != self._columns:
-            raise ReinforceError(f"CSV {self.path!r}: columns must be {', '.join(self._columns)}, got {', '.join(numbers)} (choose another path)")
+            raise ReinforceError(f"CSV {self.path!r}: columns must be {', '.join(self._columns)}, got "
+                                 f"{', '.join(numbers)} (choose another path)")
         self._file.write(",".join("" if x is None else repr(x) for x in numbers.values()) + "\n")
 
     def close(self) -> None:
@@ -138,7 +140,8 @@ class Bar(Report):
         """Show it."""
         from tqdm import tqdm
 
-        self._bar = tqdm(total=agent.target, initial=agent.steps, unit="step", unit_scale=True, dynamic_ncols=True, desc=agent.name, file=sys.stderr)
+        self._bar = tqdm(total=agent.target, initial=agent.steps, unit="step", unit_scale=True, dynamic_ncols=True,
+                         desc=agent.name, file=sys.stderr)
 
     def __call__(self, numbers: dict[str, float | None]) -> None:
         """Move it."""

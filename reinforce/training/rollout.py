@@ -24,9 +24,9 @@ class Rollout:
     ----------
     env : VectorEnv
     act : function, or one under `core.jit`
-        ``act(model, x, noise, mask) -> (action, action as the environment takes it, log probability, value)``, in NumPy, for
-        observations x [N, ...] (float32) and noise [N, k]; `mask` is None or bool [N, actions]. The same compiled program serves
-        environments in machine code and in Python, so that both get the same numbers.
+        ``act(model, x, noise, mask) -> (action, action as the environment takes it, log probability, value)``, in
+        NumPy, for observations x [N, ...] (float32) and noise [N, k]; `mask` is None or bool [N, actions]. The same
+        compiled program serves environments in machine code and in Python, so that both get the same numbers.
     length : int
 
     Attributes
@@ -95,7 +95,8 @@ class Rollout:
         from .rollout_kernel import ENV_FAILED, POLICY_FAILED, run_policy
 
         if not self.env.is_reset:
-            raise EnvError(f"{self.env.name}: a rule of the environment has raised, the training cannot continue (resume from a checkpoint, or make another agent)")
+            raise EnvError(f"{self.env.name}: a rule of the environment has raised, the training cannot continue "
+                           f"(resume from a checkpoint, or make another agent)")
         if self._batch is None:
             model = core.tree.map(_held, model)  # the program reads these from now on
             self._held = core.tree.leaves(model)
@@ -108,14 +109,18 @@ class Rollout:
         batch = self._batch
         (x, draws, *rest), (action, played, log_prob, value) = batch.inputs, batch.outputs
         rows, (steps, n) = len(x), self.rewards.shape
-        allowed, masks = (rest[0], self.masks) if rest else (np.empty((rows, 0), bool), np.empty((steps + 1, n, 0), bool))
+        allowed, masks = (rest[0],
+                          self.masks) if rest else (np.empty((rows, 0), bool), np.empty((steps + 1, n, 0), bool))
         with Raised() as raised:
-            ended = run_policy(batch.calls, x.reshape(rows, -1), draws, allowed, action.reshape(rows, -1), played[:n], log_prob, value, *self.env.machine, noise,
-                               self.observations.reshape(steps + 1, n, -1), masks, self.actions.reshape(steps, n, -1), self.log_probs, self.values,
-                               self.rewards, self.terminated, self.truncated)  # fmt: skip
+            ended = run_policy(batch.calls, x.reshape(rows, -1), draws, allowed, action.reshape(rows, -1), played[:n],
+                               log_prob, value, *self.env.machine, noise,
+                               self.observations.reshape(steps + 1, n, -1), masks, self.actions.reshape(steps, n,
+                                                                                                        -1), self.log_probs, self.values,
+                               self.rewards, self.terminated, self.truncated)
         if ended == POLICY_FAILED:
             batch.failed()
-        if ended == ENV_FAILED and np.isfinite(played[:n]).all():  # else the log probabilities tell that the network has diverged
+        # else the log probabilities tell that the network has diverged
+        if ended == ENV_FAILED and np.isfinite(played[:n]).all():
             self.env.failed(played[:n], raised.errors)
         if rest:
             self.env.check_masks(masks)
@@ -134,21 +139,29 @@ class Rollout:
 
     def _checked(self, observation):
         if np.shape(observation) != self.observations.shape[1:]:
-            raise EnvError(f"{self.env}: observations must have shape {self.observations.shape[1:]}, got {np.shape(observation)}")
+            raise EnvError(
+                f"{self.env}: observations must have shape {self.observations.shape[1:]}, got {np.shape(observation)}"
+            )
         return observation
 
     def _mask(self, info):
         mask = np.asarray(info.get("action_mask"))
         if mask.shape != self.masks.shape[1:]:
-            raise EnvError(f"{self.env}: info['action_mask'] must have shape {self.masks.shape[1:]} after every step, got {mask.shape}")
+            raise EnvError(f"{self.env}: info['action_mask'] must have shape {self.masks.shape[1:]} after every step, "
+                           f"got {mask.shape}")
         mask = mask.astype(bool)
         if not mask.any(axis=-1).all():
-            raise EnvError(f"{self.env}: info['action_mask'] must allow at least one action, got none in environment {int(np.argmin(mask.any(axis=-1)))}")
+            raise EnvError(f"{self.env}: info['action_mask'] must allow at least one action, got none in environment "
+                           f"{int(np.argmin(mask.any(axis=-1)))}")
         return mask
 
 
 def _held(leaf):
-    """A copy of an array, into which the next ones are written. A number of Python has no place, nor a dtype to keep."""
+    """A copy of an array, into which the next ones are written.
+
+    A number of Python has no place, nor a dtype to keep.
+    """
     if not isinstance(leaf, (np.ndarray, np.generic)):
-        raise TypeError(f"Rollout.collect: the leaves of a model must be arrays, got {leaf!r:.80} (np.float32(...) is one for a number)")
+        raise TypeError(f"Rollout.collect: the leaves of a model must be arrays, got {leaf!r:.80} (np.float32(...) is "
+                        f"one for a number)")
     return np.array(leaf, order="C")

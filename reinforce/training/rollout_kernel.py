@@ -15,11 +15,15 @@ DONE, POLICY_FAILED, ENV_FAILED = range(3)  # how a collection ended
 
 
 @kernel(nogil=True)
-def run_policy(calls, x, draws, allowed, action, played, log_prob, value, context, num_actions, chunks, function, noises, observations, masks, actions,
-               log_probs, values, rewards, terminated, truncated):  # fmt: skip
-    """Fill the arrays of a `Rollout` and return DONE, POLICY_FAILED or ENV_FAILED. Where nothing is masked, masks have 0 columns.
+def run_policy(calls, x, draws, allowed, action, played, log_prob, value, context, num_actions, chunks, function,
+               noises, observations, masks, actions,
+               log_probs, values, rewards, terminated, truncated):
+    """Fill the arrays of a `Rollout` and return DONE, POLICY_FAILED or ENV_FAILED.
 
-    It also ends early at an action that is none, as NaN is: ENV_FAILED, and the log probabilities from there on are NaN.
+    Where nothing is masked, masks have 0 columns.
+
+    It also ends early at an action that is none, as NaN is: ENV_FAILED, and the log probabilities from there on are
+    NaN.
     """
     # Loops, not slices: those take Numba four times as long to compile.
     n, width, size = observations.shape[1], observations.shape[2], noises.shape[2]
@@ -40,7 +44,8 @@ def run_policy(calls, x, draws, allowed, action, played, log_prob, value, contex
             values[t, i] = value[i]
         if t == len(rewards):
             break
-        if not run(context, num_actions, played, observations[t + 1], rewards[t], terminated[t], truncated[t], masks[t + 1], chunks, function):
+        if not run(context, num_actions, played, observations[t + 1], rewards[t], terminated[t], truncated[t],
+                   masks[t + 1], chunks, function):
             return ENV_FAILED
         for i in range(n):
             log_probs[t, i] = log_prob[i]

@@ -28,7 +28,9 @@ _NEVER = 2**62  # steps
 
 
 class EnvArrays(NamedTuple):
-    """Everything that copies of an environment are made of, for compiled code. P is their number, rounded up to a multiple of 8.
+    """Everything that copies of an environment are made of, for compiled code.
+
+    P is their number, rounded up to a multiple of 8.
 
     Attributes
     ----------
@@ -76,10 +78,12 @@ class VectorEnv:
     arrays : EnvArrays
         What the copies are made of, for compiled code; it is not replaced, but changes with every step.
     step_kernel : Compiled
-        ``step_kernel(arrays, actions, obs, reward, terminated, truncated)`` steps all copies, within other kernels. Actions are
-        int64 (N,) or float32 (N, k), in range; the rest, float32 (N, ...), float (N,) and bool (N,) twice, is written.
+        ``step_kernel(arrays, actions, obs, reward, terminated, truncated)`` steps all copies, within other kernels.
+        Actions are int64 (N,) or float32 (N, k), in range; the rest, float32 (N, ...), float (N,) and bool (N,) twice,
+        is written.
     step_range : Compiled
-        The same with ``begin, end`` at the end, for a range of copies; `begin` is a multiple of 8, and so is `end`, or it is N.
+        The same with ``begin, end`` at the end, for a range of copies; `begin` is a multiple of 8, and so is `end`, or
+        it is N.
 
     Raises
     ------
@@ -95,9 +99,11 @@ class VectorEnv:
     ((3, 4), array([1., 1., 1.]))
     """
 
-    def __init__(self, environment: Environment, num_envs: int = 1, seed: int | None = None, *, max_episode_steps: int | None = None):
+    def __init__(self, environment: Environment, num_envs: int = 1, seed: int | None = None, *,
+                 max_episode_steps: int | None = None):
         if not isinstance(environment, Environment):
-            raise EnvError(f"VectorEnv: environment must be an Environment, got {environment!r:.80} (rl.make takes names and classes too)")
+            raise EnvError(f"VectorEnv: environment must be an Environment, got {environment!r:.80} (rl.make takes "
+                           f"names and classes too)")
         self.environment, self.name = environment, environment.name
         environment.check()
         self.num_envs = integer(f"{self.name}: num_envs", num_envs, 1)
@@ -107,8 +113,9 @@ class VectorEnv:
         self._kernels = environment.kernels
         self._may_raise = not is_shipped(environment) and not isinstance(environment, LaneEnvironment)
         size = -(-self.num_envs // LANES) * LANES
-        self.arrays = EnvArrays(environment.new_data(size), np.zeros(size, np.int64), np.zeros(size, np.uint8), np.zeros((size, 1), np.uint64),
-                                np.array([most or _NEVER]))  # fmt: skip
+        self.arrays = EnvArrays(environment.new_data(size), np.zeros(size, np.int64), np.zeros(size, np.uint8),
+                                np.zeros((size, 1), np.uint64),
+                                np.array([most or _NEVER]))
         self._is_reset = False
         self._seed(secrets.randbits(63) if seed is None else seed)
         self._prepare()
@@ -134,7 +141,8 @@ class VectorEnv:
 
     @property
     def machine(self) -> tuple[np.ndarray, int, int, int]:
-        """(context, num_actions, chunks, function) for `run.run` inside other kernels, which are then the same for all environments.
+        """(context, num_actions, chunks, function) for `run.run` inside other kernels, which are then the same for all
+        environments.
 
         To be asked for again before each call of such a kernel: the number of threads may have changed.
         """
@@ -213,10 +221,12 @@ class VectorEnv:
         context, num_actions, chunks, function = self.machine
         if self._may_raise:
             with Raised() as raised:
-                stepped = self._run(context, num_actions, actions, observation, reward, terminated, truncated, masks, chunks, function)
+                stepped = self._run(context, num_actions, actions, observation, reward, terminated, truncated, masks,
+                                    chunks, function)
             if not stepped:
                 self.failed(actions, raised.errors)
-        elif not self._run(context, num_actions, actions, observation, reward, terminated, truncated, masks, chunks, function):
+        elif not self._run(context, num_actions, actions, observation, reward, terminated, truncated, masks, chunks,
+                           function):
             self.failed(actions)
         if self.has_masks:
             self.check_masks(masks)
@@ -227,7 +237,8 @@ class VectorEnv:
         allowed = masks.any(axis=-1)
         if not allowed.all():
             self._is_reset = False
-            raise EnvError(f"{self.name}: action_mask must allow at least one action, got none in environment {int(np.argwhere(~allowed)[0, -1])}")
+            raise EnvError(f"{self.name}: action_mask must allow at least one action, got none in environment "
+                           f"{int(np.argwhere(~allowed)[0, -1])}")
 
     def failed(self, actions: np.ndarray, errors: Sequence[BaseException] = ()) -> NoReturn:
         """Raise the EnvError that explains why `run.run` returned False for these actions.
@@ -245,7 +256,9 @@ class VectorEnv:
         rule = AT_WORK[int(self.arrays.done[copy])] if len(at_work) else "a rule"
         when = "at the start of an episode" if rule == "reset" else f"at step {int(self.arrays.steps[copy]) + (rule == 'step')} of its episode"
         what = f"{type(errors[0]).__name__}: {errors[0]}" if errors else "an exception"
-        raise EnvError(f"{self.name}: {rule} raised {what}, in environment {copy} {when} (call reset)") from (errors[0] if errors else None)
+        raise EnvError(
+            f"{self.name}: {rule} raised {what}, in environment {copy} {when} (call reset)"
+        ) from (errors[0] if errors else None)
 
     @property
     def is_reset(self) -> bool:
@@ -254,7 +267,9 @@ class VectorEnv:
 
     @property
     def state(self) -> dict[str, Any]:
-        """Everything that the next steps depend on, as a tree of arrays (a copy); setting it goes back there, bit for bit."""
+        """Everything that the next steps depend on, as a tree of arrays (a copy); setting it goes back there, bit for
+        bit.
+        """
         a = self.arrays
         data = a.data.view(np.uint8) if a.data.dtype.names else a.data
         return {"data": data.copy(), "steps": a.steps.copy(), "done": a.done.copy(), "streams": a.streams.copy(),
@@ -271,7 +286,8 @@ class VectorEnv:
         for k, v in new.items():
             want = np.asarray(mine[k])
             if v.shape != want.shape or v.dtype != want.dtype and k not in ("reset", "num_envs"):
-                raise EnvError(f"{self.name}: state[{k!r}] must be {want.dtype} of shape {want.shape}, got {v.dtype} of shape {v.shape} (another environment, or another number of copies?)")
+                raise EnvError(f"{self.name}: state[{k!r}] must be {want.dtype} of shape {want.shape}, got {v.dtype} "
+                               f"of shape {v.shape} (another environment, or another number of copies?)")
         for k in ("data", "steps", "done", "streams"):
             target = getattr(self.arrays, k)
             (target.view(np.uint8) if target.dtype.names else target)[...] = new[k]
@@ -280,7 +296,8 @@ class VectorEnv:
     def copies(self, begin: int, end: int) -> dict[str, np.ndarray]:
         """What `state` says of some copies, for `set_copies` of this or another `VectorEnv` of the same environment."""
         a = self.arrays
-        found = {"data": a.data[..., begin:end], "steps": a.steps[begin:end], "done": a.done[begin:end], "streams": a.streams[begin:end]}
+        found = {"data": a.data[..., begin:end], "steps": a.steps[begin:end], "done": a.done[begin:end],
+                 "streams": a.streams[begin:end]}
         return {name: array.copy() for name, array in found.items()}
 
     def set_copies(self, begin: int, state: Mapping[str, np.ndarray]) -> None:
@@ -309,7 +326,8 @@ class VectorEnv:
         try:
             self._function = threads.body(self._kernels.chunk, "voidptr")
         except (NumbaError, KeyError) as error:
-            raise EnvError(f"{self.name}: the rules do not compile, or do not return what they must (`Environment` says what): {essence(error, self.environment.dtype.names or ())}") from error
+            raise EnvError(f"{self.name}: the rules do not compile, or do not return what they must (`Environment` "
+                           f"says what): {essence(error, self.environment.dtype.names or ())}") from error
         self._run = run.run
         self._context = np.zeros(CONTEXT, np.int64)
         addresses = [a.ctypes.data for a in self.arrays]
@@ -339,7 +357,8 @@ def check_actions(name: str, space: Box | Discrete, num_envs: int, actions: Any)
     except ValueError as error:
         raise EnvError(f"{name}: actions must have shape {shape}, got {actions!r:.80}") from error
     if given.dtype.kind not in ("iu" if isinstance(space, Discrete) else "iuf"):
-        raise EnvError(f"{name}: actions must be {'integers' if isinstance(space, Discrete) else 'numbers'}, got dtype {given.dtype}")
+        raise EnvError(f"{name}: actions must be {'integers' if isinstance(space, Discrete) else 'numbers'}, got dtype "
+                       f"{given.dtype}")
     if given.shape != shape:
         raise EnvError(f"{name}: actions must have shape {shape}, got {given.shape}")
     return np.ascontiguousarray(given, space.dtype)
@@ -361,14 +380,15 @@ def integer(where: str, value: Any, least: int) -> int:
     return int(value)
 
 
-def make(env: Any, num_envs: int = 1, seed: int | None = None, *, max_episode_steps: int | None = None, **options: Any) -> Any:
+def make(env: Any, num_envs: int = 1, seed: int | None = None, *, max_episode_steps: int | None = None,
+         **options: Any) -> Any:
     """Copies of an environment.
 
     Parameters
     ----------
     env : str, Environment, subclass of Environment, VectorEnv, or function
-        The name of one of ours (`rl.envs`) or else of one of Gymnasium, or a function that makes an environment of Gymnasium. Of
-        a VectorEnv the environment is taken, and nothing of its state.
+        The name of one of ours (`rl.envs`) or else of one of Gymnasium, or a function that makes an environment of
+        Gymnasium. Of a VectorEnv the environment is taken, and nothing of its state.
     num_envs : int
     seed : int, optional
     max_episode_steps : int, optional
@@ -417,5 +437,7 @@ def make(env: Any, num_envs: int = 1, seed: int | None = None, *, max_episode_st
         inspect.signature(env).bind(**options)
     except TypeError as error:
         accepted = ", ".join(inspect.signature(env).parameters) or "none"
-        raise EnvError(f"make: {getattr(env, '__name__', env)} does not take these options: {error} (it has: {accepted})") from error
+        raise EnvError(
+            f"make: {getattr(env, '__name__', env)} does not take these options: {error} (it has: {accepted})"
+        ) from error
     return VectorEnv(env(**options), num_envs, seed, max_episode_steps=max_episode_steps)

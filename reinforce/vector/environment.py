@@ -33,16 +33,18 @@ class EnvRules(NamedTuple):
 class Environment:
     """Base of environments: a subclass in a file of its own gives four attributes and three functions.
 
-    The functions are static methods that get compiled. `state` is one record, changed in place; `stream` is what the functions of
-    `triskele.reinforce.random` draw from; `action` is an integer (`Discrete`) or a float32 array (`Box`). An environment with
-    parameters overrides `rules` and returns functions that close over them. When an environment is first used, some steps are taken
-    with the bounds of arrays checked; from then on its attributes cannot be changed.
+    The functions are static methods that get compiled. `state` is one record, changed in place; `stream` is what the
+    functions of `triskele.reinforce.random` draw from; `action` is an integer (`Discrete`) or a float32 array (`Box`).
+    An environment with parameters overrides `rules` and returns functions that close over them. When an environment is
+    first used, some steps are taken with the bounds of arrays checked; from then on its attributes cannot be changed.
 
-    * ``reset(state, stream)`` makes the first state of an episode; `state` holds what the last episode left, at first zeros.
+    * ``reset(state, stream)`` makes the first state of an episode; `state` holds what the last episode left, at first
+      zeros.
     * ``step(state, action, stream)`` returns the reward and whether the episode is over.
     * ``observe(state, out)`` writes the observation whole.
-    * ``action_mask(state, out)``, which may be left out, writes for each of the actions (`Discrete`) whether it is allowed. It comes
-      in ``info["action_mask"]``, bool (N, n), and PPO draws allowed ones alone; what a forbidden one does is up to `step`.
+    * ``action_mask(state, out)``, which may be left out, writes for each of the actions (`Discrete`) whether it is
+      allowed. It comes in ``info["action_mask"]``, bool (N, n), and PPO draws allowed ones alone; what a forbidden one
+      does is up to `step`.
 
     Attributes
     ----------
@@ -95,14 +97,17 @@ class Environment:
 
     def __setattr__(self, name: str, value: Any) -> None:
         if "_functions" in vars(self):
-            raise EnvError(f"{self.name}: {name} cannot be changed once the rules are compiled (make another environment)")
+            raise EnvError(
+                f"{self.name}: {name} cannot be changed once the rules are compiled (make another environment)"
+            )
         super().__setattr__(name, value)
 
     def rules(self) -> EnvRules:
         """The rules as Python functions (or Numba functions), which become parts of kernels."""
         missing = [n for n in _NEEDED if not callable(getattr(self, n, None))]
         if missing:
-            raise EnvError(f"{self.name}: an environment needs the function{'s' if len(missing) > 1 else ''} {', '.join(missing)} (static methods)")
+            raise EnvError(f"{self.name}: an environment needs the function{'s' if len(missing) > 1 else ''} "
+                           f"{', '.join(missing)} (static methods)")
         return EnvRules(*(getattr(self, n, None) for n in EnvRules._fields))
 
     @functools.cached_property
@@ -127,7 +132,8 @@ class Environment:
         """Module with `step`, `step_range` and `chunk`."""
         names = {f"rule_{n}": inner(plain(f)) for n, f in self._functions._asdict().items() if f is not None}
         action = self.action_space
-        source = kernels.source(self.name, self.key, self._fields, self.observation_space.shape, getattr(action, "n", 0), action.shape, self.has_masks)
+        source = kernels.source(self.name, self.key, self._fields, self.observation_space.shape,
+                                getattr(action, "n", 0), action.shape, self.has_masks)
         return load_module(source, "env", {**names, "rule_dtype": self._state_key})
 
     def new_data(self, count: int) -> np.ndarray:
@@ -149,14 +155,21 @@ class Environment:
         """Raise EnvError if something is missing, or spaces do not fit."""
         observation, action = getattr(self, "observation_space", None), getattr(self, "action_space", None)
         if not isinstance(observation, Box) or observation.dtype != np.float32 or not observation.shape:
-            raise EnvError(f"{self.name}: observation_space must be a Box of float32 with at least one axis, got {observation!r}")
-        if not isinstance(action, Discrete) and not (isinstance(action, Box) and action.dtype == np.float32 and len(action.shape) == 1):
-            raise EnvError(f"{self.name}: action_space must be Discrete, or a Box of float32 with one axis, got {action!r}")
+            raise EnvError(
+                f"{self.name}: observation_space must be a Box of float32 with at least one axis, got {observation!r}"
+            )
+        if not isinstance(action,
+                          Discrete) and not (isinstance(action,
+                                                        Box) and action.dtype == np.float32 and len(action.shape) == 1):
+            raise EnvError(
+                f"{self.name}: action_space must be Discrete, or a Box of float32 with one axis, got {action!r}"
+            )
         if self.has_masks and not isinstance(action, Discrete):
             raise EnvError(f"{self.name}: action_mask belongs to Discrete actions, got {action!r}")
 
     def __getstate__(self):
-        return {k: v for k, v in vars(self).items() if not isinstance(getattr(type(self), k, None), functools.cached_property)}
+        return {k: v for k,
+                v in vars(self).items() if not isinstance(getattr(type(self), k, None), functools.cached_property)}
 
     def __repr__(self) -> str:
         return f"{self.name}()"
@@ -165,12 +178,12 @@ class Environment:
 class LaneEnvironment(Environment):
     """Base of environments whose rules work on eight copies at a time, in vectors of `core.kernels.simd`.
 
-    Such rules have no branches and are several times faster; `reinforce/envs/cart_pole.py` is one. States are tuples of float64
-    vectors, observations have one axis, and random numbers are drawn by `reset` alone:
+    Such rules have no branches and are several times faster; `reinforce/envs/cart_pole.py` is one. States are tuples of
+    float64 vectors, observations have one axis, and random numbers are drawn by `reset` alone:
 
     * ``reset(stream)`` returns the fields of the first state of one copy, as numbers.
-    * ``step(state, action)`` returns the next state, the reward (float64) and whether the episode is over (a mask). `action` is an
-      int64 vector, or for a Box a tuple of float64 vectors that hold the float32 numbers.
+    * ``step(state, action)`` returns the next state, the reward (float64) and whether the episode is over (a mask).
+      `action` is an int64 vector, or for a Box a tuple of float64 vectors that hold the float32 numbers.
     * ``observe(state)`` returns the observation as a tuple of float64 vectors.
 
     Attributes

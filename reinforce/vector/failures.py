@@ -1,4 +1,7 @@
-"""Exceptions that compiled rules raise. A kernel on the pool of threads cannot pass them on, so they are caught where Numba reports them."""
+"""Exceptions that compiled rules raise.
+
+A kernel on the pool of threads cannot pass them on, so they are caught where Numba reports them.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Our environments as classes of Gymnasium, which imports this file when one of them is made (see `register_gymnasium`)."""
+"""Our environments as classes of Gymnasium, which imports this file when one of them is made (see
+`register_gymnasium`).
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,10 @@ __all__ = ["ManyEnvs", "SingleEnv"]
 
 
 class NotDrawnError(EnvError, TypeError):
-    """A render mode for an environment that cannot be drawn. Environments of Gymnasium raise TypeError, upon which others try without it."""
+    """A render mode for an environment that cannot be drawn.
+
+    Environments of Gymnasium raise TypeError, upon which others try without it.
+    """
 
 
 class SingleEnv(gymnasium.Env):
@@ -43,7 +48,8 @@ class SingleEnv(gymnasium.Env):
         """Start an episode."""
         fresh = seed is not None or self._np_random is None
         super().reset(seed=seed)
-        observation, info = self._env.reset(seed=int(self.np_random.integers(2**63)) if fresh else None, options=options)
+        observation, info = self._env.reset(seed=int(self.np_random.integers(2**63)) if fresh else None,
+                                            options=options)
         self._is_over = False
         return observation[0], {k: v[0] for k, v in info.items()}
 
@@ -77,7 +83,9 @@ class ManyEnvs(gymnasium.vector.VectorEnv):
         self._env = make(name, num_envs, max_episode_steps=max_episode_steps, **options)
         self.num_envs = num_envs
         self.single_observation_space, self.single_action_space = self._env.observation_space.to_gymnasium(), self._env.action_space.to_gymnasium()
-        self.observation_space, self.action_space = batch_space(self.single_observation_space, num_envs), batch_space(self.single_action_space, num_envs)
+        self.observation_space, self.action_space = batch_space(
+            self.single_observation_space, num_envs
+        ), batch_space(self.single_action_space, num_envs)
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[np.ndarray, dict]:
         """Start an episode in every copy."""

@@ -52,19 +52,24 @@ def register_gymnasium() -> list[str]:
     for ours, create in registry().items():
         name = f"triskele/{ours.rsplit('/', 1)[-1]}"
         if name not in gymnasium.registry:
-            gymnasium.register(name, f"{_CLASSES}:SingleEnv", max_episode_steps=create().max_steps, vector_entry_point=f"{_CLASSES}:ManyEnvs", kwargs={"name": ours})
+            gymnasium.register(name, f"{_CLASSES}:SingleEnv", max_episode_steps=create().max_steps,
+                               vector_entry_point=f"{_CLASSES}:ManyEnvs", kwargs={"name": ours})
         names.append(name)
     return names
 
 
-def make(env: str | Callable, num_envs: int, seed: int | None, max_episode_steps: int | None, options: dict[str, Any], ours: Sequence[str]) -> GymnasiumVectorEnv:
+def make(env: str | Callable, num_envs: int, seed: int | None, max_episode_steps: int | None, options: dict[str, Any],
+         ours: Sequence[str]) -> GymnasiumVectorEnv:
     """What `triskele.reinforce.make` gives for what is not ours."""
     if isinstance(env, GymnasiumVectorEnv):
         env, max_episode_steps, options = env.given, env.max_episode_steps if max_episode_steps is None else max_episode_steps, {**env.options, **options}
     if hasattr(env, "unwrapped") and not isinstance(env, type):
-        raise EnvError(f"make: env must be a function that makes environments (lambda: gymnasium.make(...)), since there may be several, got {env!r:.80}")
+        raise EnvError(f"make: env must be a function that makes environments (lambda: gymnasium.make(...)), since "
+                       f"there may be several, got {env!r:.80}")
     if not isinstance(env, str) and not callable(env):
-        raise EnvError(f"make: env must be a name, an Environment or a function that makes an environment, got {env!r:.80}")
+        raise EnvError(
+            f"make: env must be a name, an Environment or a function that makes an environment, got {env!r:.80}"
+        )
     if isinstance(env, str):
         try:
             gymnasium = _gymnasium(f"make: {env!r}, which is none of ours{_similar(env, ours)},")
@@ -73,7 +78,8 @@ def make(env: str | Callable, num_envs: int, seed: int | None, max_episode_steps
                 raise EnvError(f"make: there is no environment {env!r}{_similar(env, ours)}") from None
             raise
         if ":" not in env and env not in gymnasium.registry:
-            raise EnvError(f"make: there is no environment {env!r}, neither here nor in Gymnasium{_similar(env, [*ours, *gymnasium.registry])}")
+            raise EnvError(f"make: there is no environment {env!r}, neither here nor in "
+                           f"Gymnasium{_similar(env, [*ours, *gymnasium.registry])}")
     return GymnasiumVectorEnv(env, num_envs, seed, max_episode_steps, options)
 
 
@@ -86,8 +92,9 @@ def _similar(name, names):
 class GymnasiumVectorEnv:
     """Environments of Gymnasium with the methods of `VectorEnv`; there is nothing in it for compiled code.
 
-    Observations are turned into float32. A checkpoint holds those whose state is plain to see: numbers, arrays and generators of NumPy, as
-    attributes of environments, wrappers and what they are made of. Others, as those with a simulator in C, begin new episodes there.
+    Observations are turned into float32. A checkpoint holds those whose state is plain to see: numbers, arrays and
+    generators of NumPy, as attributes of environments, wrappers and what they are made of. Others, as those with a
+    simulator in C, begin new episodes there.
 
     Parameters
     ----------
@@ -112,7 +119,8 @@ class GymnasiumVectorEnv:
 
     step_kernel = None
 
-    def __init__(self, env: str | Callable, num_envs: int, seed: int | None, max_episode_steps: int | None, options: dict[str, Any]):
+    def __init__(self, env: str | Callable, num_envs: int, seed: int | None, max_episode_steps: int | None,
+                 options: dict[str, Any]):
         from .env import integer
 
         gymnasium = _gymnasium("an environment of Gymnasium")
@@ -130,7 +138,9 @@ class GymnasiumVectorEnv:
                 self.env = gymnasium.make_vec(env, num_envs=num_envs, vectorization_mode="sync", **options)
         else:
             if options or max_episode_steps is not None:
-                raise EnvError(f"make: options go with a name, got a function and {', '.join(options) or 'max_episode_steps'}")
+                raise EnvError(
+                    f"make: options go with a name, got a function and {', '.join(options) or 'max_episode_steps'}"
+                )
             first = env()
             if not isinstance(first, gymnasium.Env):
                 raise EnvError(f"make: the function must make an environment of Gymnasium, got {first!r:.80}")
@@ -162,7 +172,10 @@ class GymnasiumVectorEnv:
 
     @property
     def state(self) -> Any:
-        """Everything that the next steps depend on, as a tree of arrays and numbers; setting it goes back there. EnvError: it is not known."""
+        """Everything that the next steps depend on, as a tree of arrays and numbers; setting it goes back there.
+
+        EnvError: it is not known.
+        """
         from .object_state import UnknownState, read
 
         if not self._is_reset:
@@ -170,7 +183,9 @@ class GymnasiumVectorEnv:
         try:
             return read(self.env, "env")
         except UnknownState as unknown:
-            raise EnvError(f"{self.name}: its state is not known, so that no checkpoint can hold it ({unknown})") from None
+            raise EnvError(
+                f"{self.name}: its state is not known, so that no checkpoint can hold it ({unknown})"
+            ) from None
 
     @state.setter
     def state(self, value: Any) -> None:
@@ -200,11 +215,15 @@ def _ours(name, what, space):
 
     if isinstance(space, spaces.Box) and (what == "observation" or len(space.shape) == 1):
         if what == "action" and space.dtype.kind != "f":
-            raise EnvError(f"{name}: the action space must be a Box of floats, got {space} (gymnasium.wrappers.TransformAction can round, or number the actions in a Discrete)")
+            raise EnvError(f"{name}: the action space must be a Box of floats, got {space} "
+                           f"(gymnasium.wrappers.TransformAction can round, or number the actions in a Discrete)")
         return Box(space.low, space.high, space.shape)
     if isinstance(space, spaces.Discrete) and what == "action":
         if space.start != 0:
-            raise EnvError(f"{name}: actions must be numbered from 0, got {space} (gymnasium.wrappers.TransformAction can add the start)")
+            raise EnvError(f"{name}: actions must be numbered from 0, got {space} (gymnasium.wrappers.TransformAction "
+                           f"can add the start)")
         return Discrete(space.n)
     must = "Discrete, or a Box with one axis" if what == "action" else "a Box"
-    raise EnvError(f"{name}: the {what} space must be {must}, got {space} (gymnasium.wrappers has FlattenObservation and others)")
+    raise EnvError(
+        f"{name}: the {what} space must be {must}, got {space} (gymnasium.wrappers has FlattenObservation and others)"
+    )

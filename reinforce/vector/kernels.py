@@ -1,7 +1,8 @@
 """Source of what steps many copies of an environment: one for rules on records, one for rules on eight lanes.
 
-Both define `step_range(state, actions, obs, reward, terminated, truncated, begin, end)`, and `step_bytes`, the same on flags that
-are bytes. What is common follows: `step` over all copies, and `chunk`, which is told by a context where everything is (`run.py`).
+Both define `step_range(state, actions, obs, reward, terminated, truncated, begin, end)`, and `step_bytes`, the same on
+flags that are bytes. What is common follows: `step` over all copies, and `chunk`, which is told by a context where
+everything is (`run.py`).
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ __all__ = ["AT_WORK", "CONTEXT", "LANES", "MARKS", "source"]
 LANES = 8
 MARKS = 16  # where in a context each chunk says that it came to its end
 CONTEXT = MARKS + 1024  # words that a chunk is told; there are at most so many threads
-AT_WORK = {2: "reset", 3: "step", 4: "observe", 5: "action_mask"}  # what `done` of a copy holds while this rule runs, and keeps where it raises
+# what `done` of a copy holds while this rule runs, and keeps where it raises
+AT_WORK = {2: "reset", 3: "step", 4: "observe", 5: "action_mask"}
 
 _HEAD = '''"""Steps of {name}. {key}"""
 import numpy as np
@@ -51,8 +53,8 @@ def step_bytes(state, actions, obs, reward, terminated, truncated, begin, end):
 step_range = step_bytes
 '''
 
-# Copies i ... i + 7. Those that are over are moved on like the others, and what that gives is then replaced. Outputs are pointers: to
-# arrays for eight, where fewer than eight copies are left.
+# Copies i ... i + 7. Those that are over are moved on like the others, and what that gives is then replaced. Outputs
+# are pointers: to arrays for eight, where fewer than eight copies are left.
 _LANES = '''
 
 @inner
@@ -152,7 +154,8 @@ def _lanes(fields: int, width: int, action_width: int) -> dict[str, str]:
     while len(vectors) > 1:
         vectors = [f"simd.concat({a}, {b})" for a, b in zip(vectors[::2], vectors[1::2], strict=True)]
     block = f"simd.load(actions, 0, {8 * action_width})"
-    columns = [f"simd.convert(simd.shuffle({block}, {_tuple([action_width * lane + k for lane in range(8)])}), np.float64)" for k in range(action_width)]
+    columns = [f"simd.convert(simd.shuffle({block}, {_tuple([action_width * lane + k for lane in range(8)])}), "
+               f"np.float64)" for k in range(action_width)]
     action = _tuple(columns) if action_width else "simd.load(actions, 0, 8)"
     return {
         "float32": "; ".join(f"v{k} = simd.convert(w{k}, np.float32)" for k in range(width)),
@@ -171,7 +174,8 @@ def _lanes(fields: int, width: int, action_width: int) -> dict[str, str]:
     }
 
 
-def source(name: str, key: str, fields: int, observation_shape: tuple[int, ...], num_actions: int, action_shape: tuple[int, ...], masks: bool) -> str:
+def source(name: str, key: str, fields: int, observation_shape: tuple[int, ...], num_actions: int,
+           action_shape: tuple[int, ...], masks: bool) -> str:
     """Source of the module of an environment.
 
     Parameters
@@ -186,11 +190,13 @@ def source(name: str, key: str, fields: int, observation_shape: tuple[int, ...],
     masks : bool
         Whether there is a rule for allowed actions.
     """
-    body = _LANES.format(**_lanes(fields, observation_shape[0], 0 if num_actions else action_shape[0])) if fields else _RECORDS
+    body = _LANES.format(**_lanes(fields, observation_shape[0],
+                                  0 if num_actions else action_shape[0])) if fields else _RECORDS
     values = {
-        "data": f"carray(context[4], ({fields}, stride), np.float64)" if fields else "carray(context[4], (stride,), rule_dtype)",
+        "data": f"carray(context[4], ({fields}, stride), np.float64)" if fields else "carray(context[4], (stride,), "
+                                                                                     "rule_dtype)",
         "actions": _tuple(["n", *action_shape]), "action_dtype": "np.int64" if num_actions else "np.float32",
         "obs": _tuple(["n", *observation_shape]), "context": str(CONTEXT), "marks": str(MARKS),
         "masks": _MASKS.format(count=num_actions) if masks else "",
-    }  # fmt: skip
+    }
     return _HEAD.format(name=name, key=key) + body + _TAIL.format(**values)

@@ -1,7 +1,9 @@
-"""The state of Python objects, as a tree of numbers, strings and arrays that a file may hold: environments with all their wrappers.
+"""The state of Python objects, as a tree of numbers, strings and arrays that a file may hold: environments with all
+their wrappers.
 
-Only what is known to be plain is read: numbers, strings, arrays, generators of NumPy, and attributes of objects, lists and dictionaries
-of these. Anything else, such as a simulator in C, ends in `UnknownState`: half a state is worse than none.
+Only what is known to be plain is read: numbers, strings, arrays, generators of NumPy, and attributes of objects, lists
+and dictionaries of these. Anything else, such as a simulator in C, ends in `UnknownState`: half a state is worse than
+none.
 """
 
 from __future__ import annotations
@@ -18,7 +20,8 @@ __all__ = ["UnknownState", "read", "write"]
 _GENERATORS = ("MT19937", "PCG64", "PCG64DXSM", "Philox", "SFC64")
 _PLAIN = (bool, int, float, str, type(None))
 _FIXED = (type, types.FunctionType, types.BuiltinFunctionType, types.MethodType, types.ModuleType)
-_FIXED_MODULES = ("gymnasium.spaces", "gymnasium.envs.registration", "gymnasium.vector.utils", "pygame")  # spaces, names and windows
+# spaces, names and windows
+_FIXED_MODULES = ("gymnasium.spaces", "gymnasium.envs.registration", "gymnasium.vector.utils", "pygame")
 
 
 class UnknownState(Exception):
@@ -26,7 +29,8 @@ class UnknownState(Exception):
 
 
 def _is_fixed(value):
-    return isinstance(value, (*_FIXED, staticmethod, classmethod, enum.Enum)) or type(value).__module__.startswith(_FIXED_MODULES)
+    return isinstance(value, (*_FIXED, staticmethod, classmethod,
+                              enum.Enum)) or type(value).__module__.startswith(_FIXED_MODULES)
 
 
 def _is_object(value):
@@ -64,7 +68,8 @@ def read(value: Any, where: str = "", seen: set[int] | None = None) -> Any:
     if type(value) is dict:
         if all(_is_fixed(v) for v in value.values()):
             return {"fixed": True}
-        return {"keys": [read(k, f"a key of {where}", seen) for k in value], "values": [read(v, f"{where}[{k!r}]", seen) for k, v in value.items()]}
+        return {"keys": [read(k, f"a key of {where}", seen) for k in value],
+                "values": [read(v, f"{where}[{k!r}]", seen) for k, v in value.items()]}
     if _is_fixed(value) or id(value) in seen:
         return {"fixed": True}
     if not _is_object(value):
@@ -74,7 +79,8 @@ def read(value: Any, where: str = "", seen: set[int] | None = None) -> Any:
 
 
 def write(tree: Any, value: Any, where: str = "") -> Any:
-    """What takes the place of `value`, an object of the same making, in the state that was read; objects and arrays are changed in place.
+    """What takes the place of `value`, an object of the same making, in the state that was read; objects and arrays are
+    changed in place.
 
     Raises
     ------
@@ -129,4 +135,5 @@ def _words(state):
 
 
 def _numbers(state):
-    return {k: _numbers(v) if isinstance(v, dict) else int(v) if isinstance(v, str) and k != "bit_generator" else v for k, v in state.items()}
+    return {k: _numbers(v) if isinstance(v, dict) else int(v) if isinstance(v, str) and k != "bit_generator" else v
+            for k, v in state.items()}

@@ -32,9 +32,11 @@ def _are_allowed(actions, num_actions):
 
 @kernel(nogil=True)
 def run(context, num_actions, actions, obs, reward, terminated, truncated, masks, chunks, function):
-    """Step all copies by `function`, a chunk of them a call; `num_actions` is 0 for continuous ones, and `masks` empty where there are none.
+    """Step all copies by `function`, a chunk of them a call; `num_actions` is 0 for continuous ones, and `masks` empty
+    where there are none.
 
-    False: an action is none, and nothing was stepped; or a rule raised (Numba prints what) and a chunk did not come to its end.
+    False: an action is none, and nothing was stepped; or a rule raised (Numba prints what) and a chunk did not come to
+    its end.
     """
     if not _are_allowed(actions, num_actions):
         return False

@@ -1,8 +1,8 @@
 """Analysis of trajectories: arrays in, small results out, each of which can draw itself.
 
-Trajectories are ``positions`` [frames, n, 3] in nm with ``boxes`` [frames, 3, 3], one box [3, 3] (or lengths), or None; what
-a run writes can be read with MDTraj, ``mdtraj.load(...).xyz`` and ``.unitcell_vectors``. Results are frozen dataclasses of
-arrays; ``plot(ax=None)`` draws with matplotlib, into `ax` or a new figure, and returns the axes.
+Trajectories are ``positions`` [frames, n, 3] in nm with ``boxes`` [frames, 3, 3], one box [3, 3] (or lengths), or None;
+what a run writes can be read with MDTraj, ``mdtraj.load(...).xyz`` and ``.unitcell_vectors``. Results are frozen
+dataclasses of arrays; ``plot(ax=None)`` draws with matplotlib, into `ax` or a new figure, and returns the axes.
 """
 
 from .diffusion import Diffusion, MeanSquareDisplacement, diffusion_coefficient, msd, unwrap
@@ -25,7 +25,8 @@ from .superposition import Fluctuations, RmsDeviation, rmsd, rmsf, superpose
 from .torsions import Ramachandran, dihedrals, phi_psi_atoms, ramachandran
 from .wham import Wham, wham
 
-__all__ = ["Blocking", "Density", "Diffusion", "EnergyDrift", "Fluctuations", "FreeEnergy", "LocalMinimum", "Mbar", "Mean",
+__all__ = ["Blocking", "Density", "Diffusion", "EnergyDrift", "Fluctuations", "FreeEnergy", "LocalMinimum", "Mbar",
+           "Mean",
            "MeanSquareDisplacement", "Populations", "Profile", "RadialDistribution", "Ramachandran", "Rectangle",
            "RmsDeviation", "Wham", "block_average", "density", "diffusion_coefficient", "dihedrals", "effective_samples",
            "energy_drift", "free_energy", "mbar", "mean", "msd", "phi_psi_atoms", "populations", "profile", "ramachandran", "rdf",

@@ -68,7 +68,8 @@ class Diffusion:
         ax = self.msd.plot(ax, **style)
         t = np.array(self.fit)
         value, error = self.cm2_per_s
-        ax.plot(t, self.intercept + 6 * self.value * t, "--", color="black", label=f"D = ({value * 1e5:.3g} ± {error * 1e5:.2g})·10⁻⁵ cm²/s")
+        ax.plot(t, self.intercept + 6 * self.value * t, "--", color="black",
+                label=f"D = ({value * 1e5:.3g} ± {error * 1e5:.2g})·10⁻⁵ cm²/s")
         ax.legend(frameon=False)
         return ax
 
@@ -76,8 +77,8 @@ class Diffusion:
 def unwrap(positions: Any, boxes: Any) -> np.ndarray:
     """Undo jumps across periodic boundaries: no atom moves by more than half a box between frames.
 
-    Shortest displacements are summed up, which keeps diffusion right in boxes that fluctuate; adding whole boxes to wrapped
-    positions does not (von Bulow, Bullerjahn and Hummer, J. Chem. Phys. 153, 021101 (2020)).
+    Shortest displacements are summed up, which keeps diffusion right in boxes that fluctuate; adding whole boxes to
+    wrapped positions does not (von Bulow, Bullerjahn and Hummer, J. Chem. Phys. 153, 021101 (2020)).
 
     Parameters
     ----------
@@ -99,7 +100,8 @@ def unwrap(positions: Any, boxes: Any) -> np.ndarray:
     return np.concatenate([positions[:1], positions[:1] + np.cumsum(steps, axis=0)])
 
 
-def msd(positions: Any, interval: float, atoms: Any = None, *, boxes: Any = None, max_lag: int | None = None) -> MeanSquareDisplacement:
+def msd(positions: Any, interval: float, atoms: Any = None, *, boxes: Any = None,
+        max_lag: int | None = None) -> MeanSquareDisplacement:
     r"""Mean square displacement, averaged over atoms and all time origins.
 
     .. math:: \mathrm{MSD}(\tau) = \langle |x_i(t + \tau) - x_i(t)|^2 \rangle_{i, t}
@@ -110,8 +112,8 @@ def msd(positions: Any, interval: float, atoms: Any = None, *, boxes: Any = None
     Parameters
     ----------
     positions : array [frames, n, 3]
-        In nm; continuous (as runs write them), or wrapped with `boxes` given. For the diffusion of molecules give one atom,
-        or the centre of mass, of each.
+        In nm; continuous (as runs write them), or wrapped with `boxes` given. For the diffusion of molecules give one
+        atom, or the centre of mass, of each.
     interval : float
         Time between frames, ps.
     atoms : array of int or bool, optional
@@ -147,7 +149,8 @@ def _msd_by_fft(x, max_lag):
         part = np.ascontiguousarray(x[:, begin:begin + together].reshape(frames, -1).T)
         part -= part.mean(axis=1, keepdims=True)  # the squares cancel less
         spectrum = fft.rfft(part, size)
-        correlation = fft.irfft(np.einsum("xk,xk->k", spectrum.real, spectrum.real) + np.einsum("xk,xk->k", spectrum.imag, spectrum.imag),
+        correlation = fft.irfft(np.einsum("xk,xk->k", spectrum.real,
+                                          spectrum.real) + np.einsum("xk,xk->k", spectrum.imag, spectrum.imag),
                                 size)[:max_lag + 1]
         square = np.r_[0.0, np.cumsum(np.einsum("xt,xt->t", part, part))]
         lags = np.arange(max_lag + 1)
@@ -163,8 +166,8 @@ def diffusion_coefficient(positions: Any, interval: float, atoms: Any = None, *,
     r"""Self-diffusion coefficient from Einstein's relation, MSD = 6 D t.
 
     A line is fitted to the mean square displacement between the times `fit`; the error is the standard error over
-    consecutive blocks of the trajectory. Finite boxes make D too small, in a cubic box of edge L by 2.837 kT / (6 pi eta L)
-    (Yeh and Hummer, J. Phys. Chem. B 108, 15873 (2004), eq. 12), which is not corrected for.
+    consecutive blocks of the trajectory. Finite boxes make D too small, in a cubic box of edge L by 2.837 kT / (6 pi
+    eta L) (Yeh and Hummer, J. Phys. Chem. B 108, 15873 (2004), eq. 12), which is not corrected for.
 
     Parameters
     ----------
@@ -188,7 +191,8 @@ def diffusion_coefficient(positions: Any, interval: float, atoms: Any = None, *,
     last = int(np.floor(fit[1] / interval + 1e-9))
     lags = np.arange(max(1, int(np.ceil(fit[0] / interval - 1e-9))), last + 1)
     if last >= length or len(lags) < 2:
-        raise ValueError(f"{where}: fit must hold at least two frames and end within a block of {length * interval:g} ps, got {fit} ps")
+        raise ValueError(f"{where}: fit must hold at least two frames and end within a block of {length * interval:g} "
+                         f"ps, got {fit} ps")
 
     def line(values):
         return np.polyfit(lags * interval, values[lags], 1)
@@ -196,4 +200,5 @@ def diffusion_coefficient(positions: Any, interval: float, atoms: Any = None, *,
     whole = msd(x, interval)
     value, intercept = line(whole.value)
     each = [line(_msd_by_fft(x[k * length:(k + 1) * length], last))[0] for k in range(blocks)]
-    return Diffusion(value / 6, float(np.std(each, ddof=1)) / 6 / np.sqrt(blocks), whole, (lags[0] * interval, lags[-1] * interval), intercept)
+    return Diffusion(value / 6, float(np.std(each, ddof=1)) / 6 / np.sqrt(blocks), whole,
+                     (lags[0] * interval, lags[-1] * interval), intercept)

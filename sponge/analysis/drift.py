@@ -39,7 +39,8 @@ class EnergyDrift:
         ax = axes(ax, xlabel="t [ps]", ylabel="total energy − mean [kJ/mol]")
         t = self.time - self.time.mean()
         ax.plot(self.time, self.energy - self.energy.mean(), **{"linewidth": 0.8, **style})
-        ax.plot(self.time, self.slope * t, "--", color="black", label=f"({self.value:.2g} ± {self.error:.1g}) kT/ns per degree of freedom")
+        ax.plot(self.time, self.slope * t, "--", color="black",
+                label=f"({self.value:.2g} ± {self.error:.1g}) kT/ns per degree of freedom")
         ax.legend(frameon=False)
         return ax
 
@@ -76,7 +77,9 @@ def energy_drift(time: Any, energy: Any, degrees_of_freedom: int, temperature: f
     if len(time) < 3 or np.ptp(time) == 0:
         raise ValueError(f"{where}: at least 3 samples at different times are needed, got {len(time)}")
     if degrees_of_freedom < 1 or not temperature > 0:
-        raise ValueError(f"{where}: degrees_of_freedom must be >= 1 and temperature > 0, got {degrees_of_freedom}, {temperature}")
+        raise ValueError(
+            f"{where}: degrees_of_freedom must be >= 1 and temperature > 0, got {degrees_of_freedom}, {temperature}"
+        )
     t, e = time - time.mean(), energy - energy.mean()
     slope = float(t @ e / (t @ t))
     rest = e - slope * t

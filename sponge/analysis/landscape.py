@@ -26,8 +26,8 @@ class LocalMinimum:
     value, error : float
         Free energy of its lowest bin above the lowest of all, and the standard error of that bin, kJ/mol.
     depth : float
-        Height of the barrier to the next minimum that is deeper, kJ/mol; infinite for the deepest, and where bins that were
-        never visited lie in between.
+        Height of the barrier to the next minimum that is deeper, kJ/mol; infinite for the deepest, and where bins that
+        were never visited lie in between.
     """
 
     phi: float
@@ -89,7 +89,8 @@ class FreeEnergy:
         self._mesh(ax, seen, "free energy [kJ/mol]", {"vmin": 0, "vmax": highest, "cmap": "viridis", **style})
         doubtful = np.isfinite(self.value) & (self.error > unsure)
         if doubtful.any() and min(doubtful.shape) > 1:
-            hatched = ax.contourf(np.degrees(self.phi), np.degrees(self.psi), doubtful.T.astype(float), levels=[0.5, 1.5],
+            hatched = ax.contourf(np.degrees(self.phi), np.degrees(self.psi), doubtful.T.astype(float),
+                                  levels=[0.5, 1.5],
                                   colors="none", hatches=["//////"])
             hatched.set(edgecolor="0.75", linewidth=0)
         return ax
@@ -98,7 +99,8 @@ class FreeEnergy:
         """Draw a map of the errors in degrees; `highest` (kJ/mol, else kT) ends the scale of colours."""
         highest = units.GAS_CONSTANT * self.temperature if highest is None else highest
         ax = _map_axes(ax)
-        self._mesh(ax, np.where(np.isfinite(self.value), np.minimum(self.error, highest), np.nan), "standard error [kJ/mol]",
+        self._mesh(ax, np.where(np.isfinite(self.value), np.minimum(self.error, highest), np.nan),
+                   "standard error [kJ/mol]",
                    {"vmin": 0, "vmax": highest, "cmap": "magma_r", **style})
         return ax
 
@@ -110,9 +112,9 @@ class FreeEnergy:
     def minima(self, depth: float | None = None) -> list[LocalMinimum]:
         """Local minima, from the deepest up.
 
-        Bins are filled from the lowest up, as if with water: a minimum counts when its error is finite and the saddle over
-        which its lake runs into one with a deeper bottom lies at least `depth` above its own, and more than twice the errors of
-        both (persistence: Edelsbrunner, Letscher and Zomorodian, Discrete Comput. Geom. 28, 511 (2002)).
+        Bins are filled from the lowest up, as if with water: a minimum counts when its error is finite and the saddle
+        over which its lake runs into one with a deeper bottom lies at least `depth` above its own, and more than twice
+        the errors of both (persistence: Edelsbrunner, Letscher and Zomorodian, Discrete Comput. Geom. 28, 511 (2002)).
 
         Parameters
         ----------
@@ -147,14 +149,16 @@ class FreeEnergy:
             if not np.isfinite(value[bin]):
                 break
             i, j = divmod(int(bin), bins[1])
-            around = [(i + di) % bins[0] * bins[1] + (j + dj) % bins[1] for di in (-1, 0, 1) for dj in (-1, 0, 1) if di or dj]
+            around = [(i + di) % bins[0] * bins[1] + (j + dj) % bins[1] for di in (-1, 0, 1) for dj in (-1, 0, 1) if di
+                      or dj]
             bottoms = sorted({bottom_of(k) for k in around if lake[k] >= 0}, key=lambda k: (value[k], k))
             lake[bin] = bottoms[0] if bottoms else bin
             for k in bottoms[1:]:
                 if value[bin] - value[k] >= max(depth, 2 * np.hypot(error[k], top[bin])):
                     barrier[int(k)] = value[bin] - value[k]
                 lake[k] = bottoms[0]
-        # what never ran into another: the deepest, and those beyond bins that were not visited, if they are more than noise
+        # what never ran into another: the deepest, and those beyond bins that were not visited, if they are more than
+        # noise
         flooded = np.flatnonzero(lake >= 0)
         bottoms = np.array([bottom_of(k) for k in flooded], int)
         for k in np.unique(bottoms):
@@ -189,11 +193,12 @@ def _map_axes(ax):
                 xticks=range(-180, 181, 60), yticks=range(-180, 181, 60))
 
 
-def free_energy(phi: Any, psi: Any, weights: Any = None, *, temperature: float, bins: int = 60, blocks: int | None = None) -> FreeEnergy:
+def free_energy(phi: Any, psi: Any, weights: Any = None, *, temperature: float, bins: int = 60,
+                blocks: int | None = None) -> FreeEnergy:
     """Free energy -kT ln p(phi, psi) on a periodic grid of two angles.
 
-    Errors come from the scatter of blocks of consecutive samples, at least five times as long as the weighted angles stay
-    correlated, if the run is long enough for ten of them.
+    Errors come from the scatter of blocks of consecutive samples, at least five times as long as the weighted angles
+    stay correlated, if the run is long enough for ten of them.
 
     Parameters
     ----------
@@ -234,4 +239,5 @@ def free_energy(phi: Any, psi: Any, weights: Any = None, *, temperature: float, 
     spread[seen] = kt * error[seen] / p[seen]
     middle = (np.arange(bins) + 0.5) * (2 * np.pi / bins) - np.pi
     square = (bins, bins)
-    return FreeEnergy(middle, middle, value.reshape(square), spread.reshape(square), p.reshape(square), float(temperature), count)
+    return FreeEnergy(middle, middle, value.reshape(square), spread.reshape(square), p.reshape(square),
+                      float(temperature), count)

@@ -28,8 +28,8 @@ class Mbar:
     free_energies, errors : array [states]
         Reduced (in units of RT of each state), relative to the first state, and standard errors.
     overlap : array [states, states]
-        Chance that a sample of the row's state might as well be one of the column's; rows of states without samples are those
-        of their weights.
+        Chance that a sample of the row's state might as well be one of the column's; rows of states without samples are
+        those of their weights.
     counts : int array [states]
         Samples that were used.
     used : bool array [samples]
@@ -58,7 +58,8 @@ class Mbar:
         return result
 
     def effective_samples(self, reduced: Any = None) -> float:
-        """How many samples of the state itself would be worth as much, were all independent: 1 / sum of weights squared (Kish).
+        """How many samples of the state itself would be worth as much, were all independent: 1 / sum of weights squared
+        (Kish).
 
         Parameters
         ----------
@@ -70,8 +71,9 @@ class Mbar:
     def mean(self, values: Any, reduced: Any = None) -> tuple[float, float]:
         """Mean of an observable in a state, and its standard error; of a region's indicator (0 or 1), its population.
 
-        Errors allow for correlation in time. When all states have equally many samples, sample i of each is taken to be of the
-        same moment. Samples that are all alike, such as those of a region that was never seen, say nothing of their error: NaN.
+        Errors allow for correlation in time. When all states have equally many samples, sample i of each is taken to be
+        of the same moment. Samples that are all alike, such as those of a region that was never seen, say nothing of
+        their error: NaN.
 
         Parameters
         ----------
@@ -88,7 +90,8 @@ class Mbar:
         reduced, values = self._target(reduced), self._sampled("values", values)
         w = self._weights(reduced)
         if (effective := 1 / np.sum(w * w)) < _LEAST:
-            warnings.warn(f"mbar: only {effective:.1f} samples count in this state: it overlaps too little with those that were sampled",
+            warnings.warn(f"mbar: only {effective:.1f} samples count in this state: it overlaps too little with those "
+                          f"that were sampled",
                           stacklevel=2)
         middle = float(w @ values)
         if np.ptp(values) == 0:
@@ -122,7 +125,10 @@ class Mbar:
         return np.exp(log_w - log_sum(log_w))
 
     def _covariance(self, *columns):
-        """Covariance of the logarithms of the normalisations of all states and of further columns of weights [1, eq. 8]."""
+        """Covariance of the logarithms of the normalisations of all states and of further columns of weights [1, eq.
+
+        8].
+        """
         w = np.concatenate([self._w, np.stack(columns)])
         n = np.concatenate([self.counts, np.zeros(len(columns))])
         squares, v = np.linalg.eigh(w @ w.T)
@@ -146,13 +152,16 @@ class Mbar:
     def _sampled(self, name, values):
         values = np.asarray(values, np.float64).ravel()
         if values.size != len(self.used):
-            raise ValueError(f"mbar: {name} must have one element for each of {len(self.used)} samples, got {values.size}")
+            raise ValueError(
+                f"mbar: {name} must have one element for each of {len(self.used)} samples, got {values.size}"
+            )
         if not np.isfinite(values).all():
             raise ValueError(f"mbar: {name} must be finite")
         return values[self.used]
 
 
-def mbar(reduced: Any, counts: Any = None, *, inefficiency: Any = None, solver: Literal["newton", "pymbar"] = "newton") -> Mbar:
+def mbar(reduced: Any, counts: Any = None, *, inefficiency: Any = None,
+         solver: Literal["newton", "pymbar"] = "newton") -> Mbar:
     r"""Combine samples of several states by the multistate Bennett acceptance ratio [1]_.
 
     The reduced free energies f of the states solve
@@ -162,8 +171,9 @@ def mbar(reduced: Any, counts: Any = None, *, inefficiency: Any = None, solver: 
     Parameters
     ----------
     reduced : array [states, samples] or [states, states, m]
-        Reduced potential of every state (rows) at every sample, (U + P V) / RT; samples of the first state come first, in the
-        order of time. In the second form, with m samples of each state, the second index is the state that was sampled.
+        Reduced potential of every state (rows) at every sample, (U + P V) / RT; samples of the first state come first,
+        in the order of time. In the second form, with m samples of each state, the second index is the state that was
+        sampled.
     counts : int array [states], optional
         Samples of each state, 0 for one that was not sampled; not for the second form.
     inefficiency : float or array [states], optional
@@ -189,7 +199,8 @@ def mbar(reduced: Any, counts: Any = None, *, inefficiency: Any = None, solver: 
 
     References
     ----------
-    .. [1] Shirts, Chodera, "Statistically optimal analysis of samples from multiple equilibrium states", J. Chem. Phys. 129 (2008)
+    .. [1] Shirts, Chodera, "Statistically optimal analysis of samples from multiple equilibrium states", J. Chem. Phys.
+       129 (2008)
        124105. doi:10.1063/1.2978177
 
     Examples
@@ -211,7 +222,8 @@ def mbar(reduced: Any, counts: Any = None, *, inefficiency: Any = None, solver: 
     some = counts > 0
     if np.any(counts[some] < _LEAST) or not some.any():
         bad = int(np.argmax(some & (counts < _LEAST)))
-        raise ValueError(f"mbar: there must be at least {_LEAST} independent samples of each state that was sampled, got {counts[bad]} of "
+        raise ValueError(f"mbar: there must be at least {_LEAST} independent samples of each state that was sampled, "
+                         f"got {counts[bad]} of "
                          f"state {bad} (a longer run)")
     f = _by_pymbar(reduced, counts) if solver == "pymbar" else _by_newton(reduced[some], counts[some])
     log_d = log_sum((np.log(counts[some]) + f)[:, None] - reduced[some])
@@ -230,13 +242,18 @@ def _checked(reduced, counts):
         counts = np.full(len(reduced), reduced.shape[2])
         reduced = reduced.reshape(len(reduced), -1)
     if counts is None or reduced.ndim != 2:
-        raise ValueError(f"mbar: reduced must have shape [states, samples] with counts, or [states, states, m], got {reduced.shape}")
+        raise ValueError(
+            f"mbar: reduced must have shape [states, samples] with counts, or [states, states, m], got {reduced.shape}"
+        )
     counts = np.asarray(counts)
     if counts.shape != reduced.shape[:1] or counts.dtype.kind not in "iu" or np.any(counts < 0) or counts.sum() != reduced.shape[1]:
-        raise ValueError(f"mbar: counts must be whole numbers, one for each of {len(reduced)} states, with the sum {reduced.shape[1]}, got {counts}")
+        raise ValueError(f"mbar: counts must be whole numbers, one for each of {len(reduced)} states, with the sum "
+                         f"{reduced.shape[1]}, got {counts}")
     if not np.isfinite(reduced).all():
         bad = np.argwhere(~np.isfinite(reduced))[0]
-        raise ValueError(f"mbar: reduced must be finite, got {reduced[tuple(bad)]} for state {bad[0]} at sample {bad[1]}")
+        raise ValueError(
+            f"mbar: reduced must be finite, got {reduced[tuple(bad)]} for state {bad[0]} at sample {bad[1]}"
+        )
     return reduced, counts.astype(np.int64)
 
 
@@ -256,7 +273,8 @@ def _by_newton(reduced, counts):
     n = reduced.shape[1]
     lowest = reduced.min(axis=0)  # an offset of a sample changes nothing
     start = np.cumsum([0, *counts])
-    f = np.array([np.mean(reduced[k, a:b] - lowest[a:b]) for k, (a, b) in enumerate(zip(start, start[1:], strict=False))])
+    f = np.array([np.mean(reduced[k, a:b] - lowest[a:b]) for k,
+                  (a, b) in enumerate(zip(start, start[1:], strict=False))])
     return solve(counts.astype(np.float64), np.ones(n), lowest - reduced, f - f[0], _TOLERANCE)[0]
 
 

@@ -53,7 +53,8 @@ class Profile:
         return ax
 
 
-def profile(x: Any, weights: Any = None, *, temperature: float, bins: int = 60, period: tuple[float, float] | None = None,
+def profile(x: Any, weights: Any = None, *, temperature: float, bins: int = 60,
+            period: tuple[float, float] | None = None,
             limits: tuple[float, float] | None = None, blocks: int | None = None) -> Profile:
     """Free energy -kT ln p(x) along a coordinate, from a histogram.
 
@@ -71,8 +72,8 @@ def profile(x: Any, weights: Any = None, *, temperature: float, bins: int = 60, 
     period : tuple of float, optional
         Ends of one period of x, such as (-pi, pi): the bins fill it, and x is wrapped into it.
     limits : tuple of float, optional
-        Ends of the bins of what is not periodic, from the least to the greatest x when left out. Samples outside count for
-        none of them: p is that within the limits.
+        Ends of the bins of what is not periodic, from the least to the greatest x when left out. Samples outside count
+        for none of them: p is that within the limits.
     blocks : int, optional
         How many, in place of a choice by the correlation of x.
 

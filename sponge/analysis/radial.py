@@ -45,7 +45,8 @@ class RadialDistribution:
         return ax
 
 
-def rdf(positions: Any, boxes: Any, first: Any = None, second: Any = None, *, r_max: float | None = None, bins: int = 200,
+def rdf(positions: Any, boxes: Any, first: Any = None, second: Any = None, *, r_max: float | None = None,
+        bins: int = 200,
         molecules: Any = None) -> RadialDistribution:
     r"""Radial distribution function of atoms `second` around atoms `first` in a periodic box.
 
@@ -92,7 +93,9 @@ def rdf(positions: Any, boxes: Any, first: Any = None, second: Any = None, *, r_
     largest = min(boxes_.largest_cutoff(b) for b in boxes)
     r_max = largest if r_max is None else float(r_max)
     if not 0 < r_max <= largest * (1 + 1e-12):
-        raise ValueError(f"{where}: r_max must be > 0 and at most half the smallest edge, {largest:.4g} nm, got {r_max}")
+        raise ValueError(
+            f"{where}: r_max must be > 0 and at most half the smallest edge, {largest:.4g} nm, got {r_max}"
+        )
     if bins < 1:
         raise ValueError(f"{where}: bins must be >= 1, got {bins}")
     a = as_atoms(where, first, n)
@@ -106,7 +109,8 @@ def rdf(positions: Any, boxes: Any, first: Any = None, second: Any = None, *, r_
     edges = np.linspace(0, r_max, bins + 1)
     shells = 4 / 3 * np.pi * np.diff(edges**3)
     volumes = boxes[:, 0, 0] * boxes[:, 1, 1] * boxes[:, 2, 2]
-    histogram = _count_pairs(positions, boxes, a.astype(np.int64), b.astype(np.int64), group.astype(np.int64), r_max, bins)
+    histogram = _count_pairs(positions, boxes, a.astype(np.int64), b.astype(np.int64), group.astype(np.int64), r_max,
+                             bins)
     expected = counted * shells[None] / volumes[:, None]
     return RadialDistribution(0.5 * (edges[1:] + edges[:-1]), histogram.sum(0) / expected.sum(0),
                               np.cumsum(histogram.sum(0)) / (frames * len(a)))
@@ -121,7 +125,8 @@ def _count_pairs(positions, boxes, a, b, group, r_max, bins):
     """Ordered pairs in each bin, [frames, bins]."""
     counts = np.zeros((len(positions), bins), np.int64)
     xyz = np.ascontiguousarray(positions[:, b].transpose(0, 2, 1))  # [frames, 3, second]
-    task = Task(count_pairs, np.ascontiguousarray(positions), xyz, np.ascontiguousarray(boxes), a, b, group, float(r_max), counts,
+    task = Task(count_pairs, np.ascontiguousarray(positions), xyz, np.ascontiguousarray(boxes), a, b, group,
+                float(r_max), counts,
                 chunks=len(positions))
     Program([Phase([task])], np.zeros(N_FLAGS, np.int64)).run(1)
     return counts

@@ -66,8 +66,8 @@ def statistical_inefficiency(x: Any) -> float:
     .. math:: g = 1 + 2 \sum_{t=1}^{T} (1 - t / N) C(t)
 
     with the normalised autocorrelation C, summed until C(t) + C(t + 1) is no longer positive, as it is for reversible
-    dynamics (initial positive sequence: Geyer, Statist. Sci. 7, 473 (1992); g as in Chodera et al., J. Chem. Theory Comput.
-    3, 26 (2007)).
+    dynamics (initial positive sequence: Geyer, Statist. Sci. 7, 473 (1992); g as in Chodera et al., J. Chem. Theory
+    Comput. 3, 26 (2007)).
 
     Parameters
     ----------
@@ -83,7 +83,8 @@ def statistical_inefficiency(x: Any) -> float:
 
 
 def inefficiency(deviations: np.ndarray, scale: float = 0.0) -> float:
-    """Statistical inefficiency of deviations [samples, series] from one mean, their autocorrelation pooled over all series.
+    """Statistical inefficiency of deviations [samples, series] from one mean, their autocorrelation pooled over all
+    series.
 
     So series that stay at different values are seen to be correlated for as long as they last.
 
@@ -112,14 +113,18 @@ def as_weighted(where: str, x: Any, weights: Any) -> tuple[np.ndarray, np.ndarra
     """Samples [samples, series] and their weights of the same shape, whose mean is 1."""
     x = np.asarray(x, np.float64)
     if x.ndim not in (1, 2) or not x.size:
-        raise ValueError(f"{where}: samples must have shape [samples] or [samples, series], none of them 0, got {x.shape}")
+        raise ValueError(
+            f"{where}: samples must have shape [samples] or [samples, series], none of them 0, got {x.shape}"
+        )
     if not np.isfinite(x).all():
         first = np.argwhere(~np.isfinite(x))[0]
         raise ValueError(f"{where}: samples must be finite, got {x[tuple(first)]} at {', '.join(map(str, first))}")
     try:
         w = np.broadcast_to(1.0 if weights is None else np.asarray(weights, np.float64), x.shape)
     except ValueError:
-        raise ValueError(f"{where}: weights must have the shape of the samples, {x.shape}, got {np.shape(weights)}") from None
+        raise ValueError(
+            f"{where}: weights must have the shape of the samples, {x.shape}, got {np.shape(weights)}"
+        ) from None
     if not (np.isfinite(w).all() and np.all(w >= 0) and w.max() > 0):
         raise ValueError(f"{where}: weights must be finite and >= 0, and not all 0")
     w = w / w.max()  # their sum must not overflow
@@ -133,8 +138,8 @@ def mean(x: Any, weights: Any = None) -> Mean:
               \sigma^2 = g_y \langle y^2 \rangle / (N \bar w^2), \quad y_t = w_t (x_t - \bar x)
 
     The error is that of the ratio of two means to first order (delta method: Owen, Monte Carlo theory, methods and
-    examples (2013), eq. 9.8, which is this for uncorrelated samples), with the inefficiency g of `statistical_inefficiency`,
-    here that of y: neither the correlation of x nor that of the weights alone would do.
+    examples (2013), eq. 9.8, which is this for uncorrelated samples), with the inefficiency g of
+    `statistical_inefficiency`, here that of y: neither the correlation of x nor that of the weights alone would do.
 
     Parameters
     ----------
@@ -163,9 +168,9 @@ def effective_samples(x: Any, weights: Any = None, *, period: float | None = Non
     .. math:: N_{eff} = \frac{\mathrm{var}_w(x)}{\sigma^2(\bar x)}
               = \frac{(\sum_t w_t)^2 \, \mathrm{var}_w(x)}{g_y \sum_t w_t^2 (x_t - \bar x)^2}
 
-    with the error of `mean`. For equal weights this is N / g; for weights of uncorrelated samples that have nothing to do
-    with x it is that of Kish (Survey Sampling (1965), section 11.7), (sum w)^2 / sum w^2. A run that has not yet seen where x
-    can go cannot know: then this is too many.
+    with the error of `mean`. For equal weights this is N / g; for weights of uncorrelated samples that have nothing to
+    do with x it is that of Kish (Survey Sampling (1965), section 11.7), (sum w)^2 / sum w^2. A run that has not yet
+    seen where x can go cannot know: then this is too many.
 
     Parameters
     ----------
@@ -200,7 +205,9 @@ def effective_samples(x: Any, weights: Any = None, *, period: float | None = Non
 
 
 def block_average(x: Any) -> Blocking:
-    """Standard error of the mean for blocks of 1, 2, 4, ... samples (Flyvbjerg and Petersen, J. Chem. Phys. 91, 461 (1989)).
+    """Standard error of the mean for blocks of 1, 2, 4, ... samples (Flyvbjerg and Petersen, J. Chem. Phys.
+
+    91, 461 (1989)).
 
     Parameters
     ----------

@@ -58,8 +58,8 @@ class Fluctuations:
 def superpose(positions: Any, reference: Any, atoms: Any = None, *, weights: Any = None) -> np.ndarray:
     """Rotate and move each frame onto `reference`, so that the (weighted) deviation of `atoms` is least.
 
-    By the singular value decomposition of the covariance (Kabsch, Acta Cryst. A32, 922 (1976)), with the sign that keeps
-    the rotation proper.
+    By the singular value decomposition of the covariance (Kabsch, Acta Cryst. A32, 922 (1976)), with the sign that
+    keeps the rotation proper.
 
     Parameters
     ----------
@@ -85,7 +85,8 @@ def superpose(positions: Any, reference: Any, atoms: Any = None, *, weights: Any
     w = w / w.sum()
     centre = np.einsum("a,fax->fx", w, positions[:, atoms])
     target = w @ reference[atoms]
-    covariance = np.einsum("a,fax,ay->fxy", w, positions[:, atoms] - centre[:, None], reference[atoms] - target, optimize=True)
+    covariance = np.einsum("a,fax,ay->fxy", w, positions[:, atoms] - centre[:, None], reference[atoms] - target,
+                           optimize=True)
     u, _, vt = np.linalg.svd(covariance)
     u[:, :, 2] *= np.sign(np.linalg.det(u @ vt))[:, None]
     return (positions - centre[:, None]) @ (u @ vt) + target

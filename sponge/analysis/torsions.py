@@ -42,7 +42,8 @@ class Ramachandran:
         style = {"s": 4, "linewidths": 0, "alpha": float(np.clip(300 / max(len(self.phi), 1), 0.2, 1.0)), **style}
         many = len(self.labels) > 10  # more colours than one can tell apart
         for k, label in enumerate(self.labels):
-            ax.scatter(np.degrees(self.phi[:, k]), np.degrees(self.psi[:, k]), label=label, **({"color": "C0"} if many else {}), **style)
+            ax.scatter(np.degrees(self.phi[:, k]), np.degrees(self.psi[:, k]), label=label,
+                       **({"color": "C0"} if many else {}), **style)
         if 1 < len(self.labels) and not many:
             for handle in ax.legend(markerscale=3, fontsize="small").legend_handles:
                 handle.set_alpha(1)
@@ -131,10 +132,13 @@ def ramachandran(positions: Any, topology: Topology, *, boxes: Any = None) -> Ra
     """
     positions = as_positions("ramachandran", positions)
     if positions.shape[1] != topology.n:
-        raise ValueError(f"ramachandran: positions must be of the {topology.n} atoms of the topology, got {positions.shape[1]}")
+        raise ValueError(
+            f"ramachandran: positions must be of the {topology.n} atoms of the topology, got {positions.shape[1]}"
+        )
     phi, psi, residues = phi_psi_atoms(topology)
     if not len(residues):
         raise ValueError("ramachandran: no residue has N, CA and C bound to a residue before and one after "
                          "(does the topology have bonds?)")
     labels = [f"{topology.residue_names[r]} {topology.residue_ids[r]}" for r in residues]
-    return Ramachandran(dihedrals(positions, phi, boxes=boxes), dihedrals(positions, psi, boxes=boxes), residues, labels)
+    return Ramachandran(dihedrals(positions, phi, boxes=boxes), dihedrals(positions, psi, boxes=boxes), residues,
+                        labels)

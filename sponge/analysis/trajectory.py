@@ -19,7 +19,9 @@ def as_positions(where: str, positions: Any) -> np.ndarray:
         raise ValueError(f"{where}: positions must have shape [frames, n, 3], none of them 0, got {positions.shape}")
     if not np.isfinite(positions).all():
         frame, atom = np.argwhere(~np.isfinite(positions))[0, :2]
-        raise ValueError(f"{where}: positions must be finite, got {positions[frame, atom]} for atom {atom} in frame {frame}")
+        raise ValueError(
+            f"{where}: positions must be finite, got {positions[frame, atom]} for atom {atom} in frame {frame}"
+        )
     return positions
 
 
@@ -55,9 +57,12 @@ def as_series(where: str, name: str, x: Any, length: int | None = None) -> np.nd
     """A finite one-dimensional array."""
     x = np.asarray(x, np.float64)
     if x.ndim != 1 or (length is not None and len(x) != length) or not len(x):
-        raise ValueError(f"{where}: {name} must be one-dimensional{'' if length is None else f' of length {length}'}, got shape {x.shape}")
+        raise ValueError(f"{where}: {name} must be one-dimensional{'' if length is None else f' of length {length}'}, "
+                         f"got shape {x.shape}")
     if not np.isfinite(x).all():
-        raise ValueError(f"{where}: {name} must be finite, got {x[~np.isfinite(x)][0]} at {int(np.argmin(np.isfinite(x)))}")
+        raise ValueError(
+            f"{where}: {name} must be finite, got {x[~np.isfinite(x)][0]} at {int(np.argmin(np.isfinite(x)))}"
+        )
     return x
 
 

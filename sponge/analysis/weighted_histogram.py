@@ -10,7 +10,8 @@ from .statistics import inefficiency
 
 __all__ = ["angular", "weighted_histogram"]
 
-_LENGTH = 5  # of a block in statistical inefficiencies: its mean is then too certain by a tenth in variance, a twentieth in error
+# of a block in statistical inefficiencies: its mean is then too certain by a tenth in variance, a twentieth in error
+_LENGTH = 5
 _FEWEST, _MOST = 10, 200  # blocks
 _FINE = 65_536  # samples from which the length of blocks is chosen; of longer series means of neighbours are used
 
@@ -25,8 +26,9 @@ def weighted_histogram(index: np.ndarray, weights: np.ndarray, bins: int, slow: 
                        blocks: int | None) -> tuple[np.ndarray, np.ndarray, int]:
     r"""Probability of each bin and its standard error, from the scatter of blocks of consecutive samples.
 
-    With n_bk the weight of the samples of block b in bin k, and W_b that of the block, p_k = sum_b n_bk / sum_b W_b, and to
-    first order in the residuals (delta method for a ratio: Owen, Monte Carlo theory, methods and examples (2013), eq. 9.8)
+    With n_bk the weight of the samples of block b in bin k, and W_b that of the block, p_k = sum_b n_bk / sum_b W_b,
+    and to first order in the residuals (delta method for a ratio: Owen, Monte Carlo theory, methods and examples
+    (2013), eq. 9.8)
 
     .. math:: \sigma^2(p_k) = \frac{B}{B - 1} \frac{\sum_b (n_{bk} - p_k W_b)^2}{(\sum_b W_b)^2}
 

@@ -30,7 +30,8 @@ class Wham:
     value : array [bins] or [bins, bins]
         Free energy in kJ/mol above its minimum; infinite where nothing was sampled.
     error : array of that shape
-        Standard error, of the difference to the mean over all samples; NaN where nothing was sampled, or without bootstrap.
+        Standard error, of the difference to the mean over all samples; NaN where nothing was sampled, or without
+        bootstrap.
     probability : array of that shape
         Of the bins; the sum is 1.
     offsets, offset_errors : array [windows]
@@ -80,7 +81,8 @@ class Wham:
             ax = axes(ax, xlabel="angle [°]" if degrees else "x", ylabel="free energy [kJ/mol]")
             (line,) = ax.plot(middles[0], seen, **style)
             if len(self.replicates):
-                ax.fill_between(middles[0], seen - self.error, seen + self.error, color=line.get_color(), alpha=0.3, linewidth=0)
+                ax.fill_between(middles[0], seen - self.error, seen + self.error, color=line.get_color(), alpha=0.3,
+                                linewidth=0)
             return ax
         ax = axes(ax, xlabel="first angle [°]" if degrees else "x", ylabel="second angle [°]" if degrees else "y")
         mesh = ax.pcolormesh(*middles, seen.T, **{"cmap": "viridis", "rasterized": True, "shading": "nearest", **style})
@@ -88,7 +90,8 @@ class Wham:
         return ax
 
 
-def wham(samples: Sequence[Any], centres: Any = None, k: Any = None, *, temperature: float, bias: Sequence[Callable] | None = None,
+def wham(samples: Sequence[Any], centres: Any = None, k: Any = None, *, temperature: float,
+         bias: Sequence[Callable] | None = None,
          bins: int | Sequence[int] = 60, period: Any = None, limits: Any = None, tolerance: float = 1e-8, bootstrap: int = 100,
          seed: int = 0) -> Wham:
     r"""Free energy along one or two variables from windows with known biases.
@@ -97,9 +100,9 @@ def wham(samples: Sequence[Any], centres: Any = None, k: Any = None, *, temperat
 
     .. math:: p_b = \frac{\sum_w n_{wb}}{\sum_w N_w e^{f_w} c_{wb}}, \qquad e^{-f_w} = \sum_b p_b c_{wb},
 
-    where c is the mean of exp(-bias/RT) over the bin. The f are found by Newton's method [3]_, everything in logarithms. Samples
-    count by their statistical inefficiency; errors are the spread over histograms drawn from what the sampled ones, with as
-    many independent samples, leave open (Bayesian bootstrap [4]_).
+    where c is the mean of exp(-bias/RT) over the bin. The f are found by Newton's method [3]_, everything in
+    logarithms. Samples count by their statistical inefficiency; errors are the spread over histograms drawn from what
+    the sampled ones, with as many independent samples, leave open (Bayesian bootstrap [4]_).
 
     Parameters
     ----------
@@ -141,12 +144,12 @@ def wham(samples: Sequence[Any], centres: Any = None, k: Any = None, *, temperat
 
     References
     ----------
-    .. [1] Kumar, Rosenberg, Bouzida, Swendsen, Kollman, "The weighted histogram analysis method for free-energy calculations on
-       biomolecules", J. Comput. Chem. 13 (1992) 1011. doi:10.1002/jcc.540130812
+    .. [1] Kumar, Rosenberg, Bouzida, Swendsen, Kollman, "The weighted histogram analysis method for free-energy
+       calculations on biomolecules", J. Comput. Chem. 13 (1992) 1011. doi:10.1002/jcc.540130812
     .. [2] Souaille, Roux, "Extension to the weighted histogram analysis method", Comput. Phys. Commun. 135 (2001) 40.
        doi:10.1016/S0010-4655(00)00215-0
-    .. [3] Zhu, Hummer, "Convergence and error estimation in free energy calculations using the weighted histogram analysis method",
-       J. Comput. Chem. 33 (2012) 453. doi:10.1002/jcc.21989
+    .. [3] Zhu, Hummer, "Convergence and error estimation in free energy calculations using the weighted histogram
+       analysis method", J. Comput. Chem. 33 (2012) 453. doi:10.1002/jcc.21989
     .. [4] Rubin, "The Bayesian bootstrap", Ann. Stat. 9 (1981) 130. doi:10.1214/aos/1176345338
 
     Examples
@@ -171,7 +174,8 @@ def wham(samples: Sequence[Any], centres: Any = None, k: Any = None, *, temperat
     shape = tuple(len(e) - 1 for e in edges)
     counts = np.array([np.histogramdd(x, bins=edges)[0].ravel() for x in data])
     if np.any(counts.sum(1) == 0):
-        raise ValueError(f"wham: every window must have samples within the limits, got none in window {int(np.argmin(counts.sum(1)))}")
+        raise ValueError(f"wham: every window must have samples within the limits, got none in window "
+                         f"{int(np.argmin(counts.sum(1)))}")
     log_c = np.array([_log_mean(f, edges, thermal) for f in functions])
     inefficiency = np.array([inefficiency_of(x, periods) for x in data])
     effective = counts / inefficiency[:, None]
@@ -192,12 +196,17 @@ def wham(samples: Sequence[Any], centres: Any = None, k: Any = None, *, temperat
     value = -thermal * (log_p - log_p.max())
     return Wham(tuple(0.5 * (e[1:] + e[:-1]) for e in edges), _filled(value, seen, np.inf).reshape(shape),
                 _filled(error, seen, np.nan).reshape(shape), _filled(np.exp(log_p), seen, 0.0).reshape(shape),
-                thermal * (f - f[0]), offsets.std(0, ddof=1) if bootstrap else np.full(len(f), np.nan), overlap, iterations,
-                effective.sum(1), float(temperature), np.array([_filled(np.exp(p), seen, 0.0).reshape(shape) for p in replicates]))  # fmt: skip
+                thermal * (f - f[0]), offsets.std(0,
+                                                  ddof=1) if bootstrap else np.full(len(f),
+                                                                                    np.nan), overlap, iterations,
+                effective.sum(1), float(temperature), np.array([_filled(np.exp(p), seen,
+                                                                        0.0).reshape(shape) for p in replicates]))
 
 
 def _spread(values, weight):
-    """Standard deviation over the first axis, of the difference to the mean over bins, in which these count as often as samples."""
+    """Standard deviation over the first axis, of the difference to the mean over bins, in which these count as often as
+    samples.
+    """
     share = weight.sum(0) / weight.sum()
     return (values - (values @ share)[:, None]).std(0, ddof=1)
 
@@ -209,7 +218,8 @@ def _samples(samples):
     data = [x[:, None] if x.ndim == 1 else x for x in data]
     for w, x in enumerate(data):
         if x.ndim != 2 or x.shape[1] != data[0].shape[1] or x.shape[1] not in (1, 2):
-            raise ValueError(f"wham: samples of a window must have shape [m] or [m, 2], alike for all, got {np.shape(samples[w])} for window {w}")
+            raise ValueError(f"wham: samples of a window must have shape [m] or [m, 2], alike for all, got "
+                             f"{np.shape(samples[w])} for window {w}")
         if not len(x):
             raise ValueError(f"wham: every window must have samples, got none in window {w}")
         if not np.isfinite(x).all():
@@ -262,7 +272,9 @@ def _biases(windows, centres, k, bias, dimensions, periods):
     centres = np.asarray(centres, np.float64)
     centres = centres[:, None] if centres.ndim == 1 else centres
     if centres.shape != (windows, dimensions):
-        raise ValueError(f"wham: centres must have shape {(windows, dimensions)[:1 + (dimensions > 1)]}, got {np.shape(centres)}")
+        raise ValueError(
+            f"wham: centres must have shape {(windows, dimensions)[:1 + (dimensions > 1)]}, got {np.shape(centres)}"
+        )
     k = np.asarray(k, np.float64)
     k = k[:, None] if k.shape == (windows,) and dimensions == 1 else k
     k = np.broadcast_to(k, centres.shape)
@@ -293,7 +305,8 @@ def _log_mean(bias, edges, thermal):
         x, y = points[0][:, :, None, None], points[1][None, None]
         shape = np.broadcast_shapes(x.shape, y.shape)
         u = np.broadcast_to(np.asarray(bias(*np.broadcast_arrays(x, y)), np.float64), shape)
-        result = np.logaddexp.reduce(np.logaddexp.reduce(log_w[:, None, None] + log_w - u / thermal, axis=3), axis=1).ravel()
+        result = np.logaddexp.reduce(np.logaddexp.reduce(log_w[:, None, None] + log_w - u / thermal, axis=3),
+                                     axis=1).ravel()
     if not np.isfinite(result).all():
         raise ValueError("wham: biases must be finite within the limits")
     return result
@@ -311,11 +324,12 @@ def inefficiency_of(x: np.ndarray, periods: Sequence[Any]) -> float:
     return worst
 
 
-def solve(total: np.ndarray, per_bin: np.ndarray, log_c: np.ndarray, f: np.ndarray, tolerance: float) -> tuple[np.ndarray, np.ndarray, int]:
+def solve(total: np.ndarray, per_bin: np.ndarray, log_c: np.ndarray, f: np.ndarray,
+          tolerance: float) -> tuple[np.ndarray, np.ndarray, int]:
     """Solve the equations of WHAM, or of MBAR, where every sample has a bin of its own.
 
-    Minimises the convex A(f) = sum_b M_b ln sum_w N_w exp(f_w) c_wb - sum_w N_w f_w, whose gradient is the expected number of
-    samples in a window less the one that there are.
+    Minimises the convex A(f) = sum_b M_b ln sum_w N_w exp(f_w) c_wb - sum_w N_w f_w, whose gradient is the expected
+    number of samples in a window less the one that there are.
 
     Parameters
     ----------
@@ -374,7 +388,10 @@ def log_sum(x: np.ndarray) -> Any:
 
 
 def _overlap(total, f, log_p, log_c):
-    """O_vw = N_w sum_b q_vb p(w | b), with the density q_v of window v (Klimovich, Shirts, Mobley, J. Comput.-Aided Mol. Des. 29, 397 (2015))."""
+    """O_vw = N_w sum_b q_vb p(w | b), with the density q_v of window v (Klimovich, Shirts, Mobley, J.
+
+    Comput.-Aided Mol. Des. 29, 397 (2015)).
+    """
     log_q = f[:, None] + log_p + log_c
     log_q = log_q - log_sum(log_q.T)[:, None]
     log_w = (np.log(total) + f)[:, None] + log_c
@@ -393,7 +410,8 @@ def warn_of_gaps(what: str, overlap: np.ndarray, among: np.ndarray, stacklevel: 
                 waiting.append(int(other))
     others = [int(k) for k in among if k not in group]
     if others:
-        warnings.warn(f"{what} {_listed([int(k) for k in among if k in group])} do not overlap with {_listed(others)}: the free energy "
+        warnings.warn(f"{what} {_listed([int(k) for k in among if k in group])} do not overlap with {_listed(others)}: "
+                      f"the free energy "
                       "between them is not determined (more in between, or softer biases)", stacklevel=stacklevel)
 
 

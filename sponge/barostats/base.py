@@ -41,7 +41,8 @@ class Barostat:
             raise ValueError(f"{name}: pressure must be one number in bar, or {len(axes)}, got {self.pressure!r}")
         if values.shape:
             object.__setattr__(self, "pressure", tuple(values.tolist()))
-        if self.temperature is not None and (isinstance(self.temperature, (bool, str)) or not 0 < self.temperature < np.inf):
+        if self.temperature is not None and (isinstance(self.temperature,
+                                                        (bool, str)) or not 0 < self.temperature < np.inf):
             raise ValueError(f"{name}: temperature must be positive, got {self.temperature!r}")
         if isinstance(self.every, bool) or not isinstance(self.every, int) or self.every < 1:
             raise ValueError(f"{name}: every must be a whole number >= 1, got {self.every!r}")
@@ -58,7 +59,9 @@ class Barostat:
         """RT in kJ/mol."""
         temperature = self.temperature if self.temperature is not None else getattr(integrator, "temperature", None)
         if temperature is None:
-            raise ValueError(f"{type(self).__name__}: temperature must be given, as {type(integrator).__name__} has none")
+            raise ValueError(
+                f"{type(self).__name__}: temperature must be given, as {type(integrator).__name__} has none"
+            )
         return units.GAS_CONSTANT * temperature
 
 

@@ -28,8 +28,9 @@ class StochasticCellRescaling(Barostat):
     """Constant pressure by first-order relaxation of the volume with the noise that makes it canonical [1]_.
 
     For each group of d axes scaled together, e = ln of the product of their lengths follows
-    de = b d/(3 tau) (P - P0) dt + sqrt(2 RT b d/(3 V tau)) dW, with b the compressibility [1, equations 7, 15 and 16; 2]_.
-    P is the pressure of molecules as wholes: their centres of mass are scaled, and the velocities of these inversely.
+    de = b d/(3 tau) (P - P0) dt + sqrt(2 RT b d/(3 V tau)) dW, with b the compressibility [1, equations 7, 15 and 16;
+    2]_. P is the pressure of molecules as wholes: their centres of mass are scaled, and the velocities of these
+    inversely.
 
     Parameters
     ----------

@@ -57,7 +57,8 @@ class Molecules:
         Raises
         ------
         BoxError
-            If a potential cannot be computed in the new box; the message begins with `who`. Positions and box have changed.
+            If a potential cannot be computed in the new box; the message begins with `who`. Positions and box have
+            changed.
         """
         engine = self.engine
         engine.positions += ((factors - 1) * self.centres(engine.positions))[self.of]
@@ -80,11 +81,11 @@ class Molecules:
     def pressure(self, positions: np.ndarray | None = None) -> np.ndarray:
         """The diagonal of the pressure in kJ/mol/nm^3, [3], of molecules as wholes.
 
-        From the virial last computed, the forces and the velocities; `positions` [n, 3] are those that forces and virial
-        belong to, the present ones when left out. Forces within molecules, those of constraints among them, do not come in,
-        as they sum to nothing over a molecule: W - sum f (r - R) is the virial that belongs to scaling the centres of mass
-        R, and the kinetic energy is that of the centres. Where the tail of Lennard-Jones energies is corrected for, the step
-        at the cut-off, which forces do not know of, is part of the pressure.
+        From the virial last computed, the forces and the velocities; `positions` [n, 3] are those that forces and
+        virial belong to, the present ones when left out. Forces within molecules, those of constraints among them, do
+        not come in, as they sum to nothing over a molecule: W - sum f (r - R) is the virial that belongs to scaling the
+        centres of mass R, and the kinetic energy is that of the centres. Where the tail of Lennard-Jones energies is
+        corrected for, the step at the cut-off, which forces do not know of, is part of the pressure.
         """
         engine = self.engine
         positions = engine.positions if positions is None else positions

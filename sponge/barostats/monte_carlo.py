@@ -30,11 +30,11 @@ class MonteCarloBarostat(Barostat):
     """Constant pressure by trial changes of the volume [1]_, as OpenMM does it [2]_.
 
     Every so many steps the volume changes by a random amount, centres of mass scale with it, and the change is accepted
-    with probability exp(-(dE + P dV - N RT ln(V'/V)) / RT) for N molecules. The largest amount is adapted, ever more rarely,
-    until a quarter to three quarters are accepted.
+    with probability exp(-(dE + P dV - N RT ln(V'/V)) / RT) for N molecules. The largest amount is adapted, ever more
+    rarely, until a quarter to three quarters are accepted.
 
-    It needs energies alone. Where these jump, at a cut-off without a switch, it feels the jumps, which forces do not: the
-    pressure of simulations counts them only when the Lennard-Jones tail is corrected for.
+    It needs energies alone. Where these jump, at a cut-off without a switch, it feels the jumps, which forces do not:
+    the pressure of simulations counts them only when the Lennard-Jones tail is corrected for.
 
     Parameters
     ----------
@@ -49,8 +49,8 @@ class MonteCarloBarostat(Barostat):
 
     References
     ----------
-    .. [1] Chow, Ferguson, "Isothermal-isobaric molecular dynamics simulations with Monte Carlo volume sampling", Comput.
-       Phys. Commun. 91 (1995) 283. doi:10.1016/0010-4655(95)00059-O
+    .. [1] Chow, Ferguson, "Isothermal-isobaric molecular dynamics simulations with Monte Carlo volume sampling",
+       Comput. Phys. Commun. 91 (1995) 283. doi:10.1016/0010-4655(95)00059-O
     .. [2] Åqvist, Wennerström, Nervall, Bjelic, Brandsdal, Chem. Phys. Lett. 384 (2004) 288.
        doi:10.1016/j.cplett.2003.12.039
 
@@ -109,8 +109,8 @@ def _energy(engine):
 
 def _adapt(size, counts, group, volume):
     attempts, accepted, total = counts[group]
-    # ever more rarely: sizes that go on following the volume would spoil detailed balance (Roberts and Rosenthal, J. Appl.
-    # Probab. 44, 458 (2007)): a gas of six atoms had a volume 10 % too small
+    # ever more rarely: sizes that go on following the volume would spoil detailed balance (Roberts and Rosenthal, J.
+    # Appl. Probab. 44, 458 (2007)): a gas of six atoms had a volume 10 % too small
     if attempts < max(_ADAPT_AFTER, total / 10):
         return
     if accepted < _FEW * attempts:

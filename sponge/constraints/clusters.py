@@ -24,7 +24,8 @@ def connected(pairs: np.ndarray, n: int) -> np.ndarray:
 
 
 def constraint_clusters(system: Any) -> np.ndarray:
-    """Cluster of each atom: atoms tied by constraints, directly or through others, and virtual sites with their parents.
+    """Cluster of each atom: atoms tied by constraints, directly or through others, and virtual sites with their
+    parents.
 
     Parameters
     ----------

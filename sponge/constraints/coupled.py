@@ -1,18 +1,18 @@
 """Constraints that hang together in any other way: CCMA's iteration with the coupling matrix solved exactly.
 
-Each iteration solves A t = (lengths^2 - wanted^2) / 2, where A_kl = u_k . u_l (+-1/m of the atom that k and l share), and
-u are the bonds before the step [1]_. Along a molecule A is nearly a band, and its factor L D L^T, in an order of
-elimination found when the tables are made, has few more entries than A itself. So A is factored afresh in every step and
-solved without truncation, as in [2]_, where CCMA keeps an approximate inverse; an iteration then reduces the error by the
-square of the angle that bonds turn in a step, some hundredfold.
+Each iteration solves A t = (lengths^2 - wanted^2) / 2, where A_kl = u_k . u_l (+-1/m of the atom that k and l share),
+and u are the bonds before the step [1]_. Along a molecule A is nearly a band, and its factor L D L^T, in an order of
+elimination found when the tables are made, has few more entries than A itself. So A is factored afresh in every step
+and solved without truncation, as in [2]_, where CCMA keeps an approximate inverse; an iteration then reduces the error
+by the square of the angle that bonds turn in a step, some hundredfold.
 
 References
 ----------
 .. [1] Eastman, Pande, "CCMA: a robust, parallelizable constraint method for molecular simulations", J. Chem. Theory
    Comput. 6 (2010) 434. doi:10.1021/ct900463w
 .. [2] López-Villellas, Mikkelsen, Galano-Frutos, Marco-Sola, Alastruey-Benedé, Ibáñez, Echenique, Moretó, De Rosa,
-   García-Risueño, "ILVES: accurate and efficient bond length and angle constraints in molecular dynamics", J. Chem. Theory
-   Comput. 19 (2023). doi:10.1021/acs.jctc.3c00409
+   García-Risueño, "ILVES: accurate and efficient bond length and angle constraints in molecular dynamics", J. Chem.
+   Theory Comput. 19 (2023). doi:10.1021/acs.jctc.3c00409
 """
 
 from __future__ import annotations
@@ -63,7 +63,8 @@ class Tables:
     update_starts: np.ndarray
 
 
-def elimination(clusters: list[np.ndarray], pairs: np.ndarray, lengths: np.ndarray, inverse_masses: np.ndarray) -> Tables:
+def elimination(clusters: list[np.ndarray], pairs: np.ndarray, lengths: np.ndarray,
+                inverse_masses: np.ndarray) -> Tables:
     """Order the constraints of each cluster by least degree, and lay out the factor."""
     order, starts, columns, rows, couplings, updates, update_starts = [], [0], [0], [], [], [], [0]
     for cluster in clusters:
@@ -101,9 +102,10 @@ def elimination(clusters: list[np.ndarray], pairs: np.ndarray, lengths: np.ndarr
         order.extend(cluster[eliminated])
         starts.append(len(order))
     chosen = np.array(order, np.int64)
-    return Tables(np.ascontiguousarray(pairs[chosen], np.int32).reshape(-1, 2), lengths[chosen] ** 2, np.array(starts, np.int64),
+    return Tables(np.ascontiguousarray(pairs[chosen], np.int32).reshape(-1, 2), lengths[chosen] ** 2,
+                  np.array(starts, np.int64),
                   np.array(columns, np.int64), np.array(rows, np.int32), np.array(couplings, np.float64),
-                  np.array(updates, np.int32), np.array(update_starts, np.int64))  # fmt: skip
+                  np.array(updates, np.int32), np.array(update_starts, np.int64))
 
 
 def _least_degree(neighbours: list[set[int]]) -> tuple[list[int], list[list[int]]]:
@@ -170,7 +172,7 @@ def _solve(first, last, columns, rows, diagonal, factor, t):
 
 @kernel(nogil=True)
 def coupled_positions(chunk, chunk_starts, starts, pairs, squares, columns, rows, couplings, updates, update_starts,
-                      inverse_masses, u, t, diagonal, factor, tolerance, old, positions, velocities, inverse_dt, flags):  # fmt: skip
+                      inverse_masses, u, t, diagonal, factor, tolerance, old, positions, velocities, inverse_dt, flags):
     # chunk_starts [chunks + 1] of clusters; the rest as in Tables; u [m, 3], t, diagonal [m], factor [entries]: scratch
     per_time = inverse_dt[0]
     for cluster in range(chunk_starts[chunk], chunk_starts[chunk + 1]):
@@ -179,14 +181,15 @@ def coupled_positions(chunk, chunk_starts, starts, pairs, squares, columns, rows
             i, j = pairs[k, 0], pairs[k, 1]
             for a in range(3):
                 u[k, a] = old[i, a] - old[j, a]
-        _factor(first, last, pairs, columns, rows, couplings, updates, update_starts, inverse_masses, u, diagonal, factor)
+        _factor(first, last, pairs, columns, rows, couplings, updates, update_starts, inverse_masses, u, diagonal,
+                factor)
         worst = -1
         for _ in range(_MOST_ITERATIONS):
             worst, largest = -1, 2.0 * tolerance[0]
             for k in range(first, last):
                 i, j = pairs[k, 0], pairs[k, 1]
                 x, y, z = (positions[i, 0] - positions[j, 0], positions[i, 1] - positions[j, 1],
-                           positions[i, 2] - positions[j, 2])  # fmt: skip
+                           positions[i, 2] - positions[j, 2])
                 off = x * x + y * y + z * z - squares[k]
                 t[k] = 0.5 * off
                 if not abs(off) <= largest * squares[k]:  # or NaN
@@ -208,8 +211,9 @@ def coupled_positions(chunk, chunk_starts, starts, pairs, squares, columns, rows
 
 
 @kernel(nogil=True)
-def coupled_velocities(chunk, chunk_starts, starts, pairs, columns, rows, couplings, updates, update_starts, inverse_masses,
-                       u, t, diagonal, factor, positions, velocities):  # fmt: skip
+def coupled_velocities(chunk, chunk_starts, starts, pairs, columns, rows, couplings, updates, update_starts,
+                       inverse_masses,
+                       u, t, diagonal, factor, positions, velocities):
     for cluster in range(chunk_starts[chunk], chunk_starts[chunk + 1]):
         first, last = starts[cluster], starts[cluster + 1]
         for k in range(first, last):
@@ -219,7 +223,8 @@ def coupled_velocities(chunk, chunk_starts, starts, pairs, columns, rows, coupli
                 u[k, a] = positions[i, a] - positions[j, a]
                 along += u[k, a] * (velocities[i, a] - velocities[j, a])
             t[k] = along
-        _factor(first, last, pairs, columns, rows, couplings, updates, update_starts, inverse_masses, u, diagonal, factor)
+        _factor(first, last, pairs, columns, rows, couplings, updates, update_starts, inverse_masses, u, diagonal,
+                factor)
         _solve(first, last, columns, rows, diagonal, factor, t)
         for k in range(first, last):
             i, j = pairs[k, 0], pairs[k, 1]

@@ -50,8 +50,8 @@ def partition(system: Any, masses: np.ndarray | None = None) -> Partition:
     Raises
     ------
     ConstraintError
-        If a constraint ties an atom to itself, has a length that is not positive, contradicts another one, or touches an
-        atom without mass.
+        If a constraint ties an atom to itself, has a length that is not positive, contradicts another one, or touches
+        an atom without mass.
     """
     pairs, lengths = _checked(system)
     n = system.n
@@ -66,7 +66,8 @@ def partition(system: Any, masses: np.ndarray | None = None) -> Partition:
     triangles = np.flatnonzero((atoms == 3) & (count == 3))
     members = order[first[triangles, None] + np.arange(3)]
     start = first_atom[ids[triangles]]
-    water, water_lengths = _symmetric(pairs[members] - start[:, None, None], lengths[members], start, system.masses if masses is None else masses)
+    water, water_lengths = _symmetric(pairs[members] - start[:, None, None], lengths[members], start,
+                                      system.masses if masses is None else masses)
 
     stars, star_lengths, star = [], [], np.zeros(len(ids), bool)
     for k in range(1, _MOST_LEAVES + 1):
@@ -87,7 +88,8 @@ def partition(system: Any, masses: np.ndarray | None = None) -> Partition:
     taken = star.copy()
     taken[triangles[water]] = True
     rest = [np.sort(order[first[c] : first[c] + count[c]]) for c in np.flatnonzero(~taken)]
-    return Partition(start[water], water_lengths[water], np.concatenate(stars), np.concatenate(star_lengths), rest, pairs, lengths)
+    return Partition(start[water], water_lengths[water], np.concatenate(stars), np.concatenate(star_lengths), rest,
+                     pairs, lengths)
 
 
 def _symmetric(pairs, lengths, start, masses):

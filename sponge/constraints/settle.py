@@ -18,7 +18,8 @@ from .lanes import LANES, load_triples, store_triples
 __all__ = ["PARAMETERS", "settle_positions", "settle_velocities", "water_parameters"]
 
 # What is known of a kind of water: share of mass of a leg, distances of apex and legs from the centre of mass along the
-# axis, half the distance of the legs, inverse of the second and of the last's double; four numbers of the inverse of the velocities' matrix, and the inverse masses.
+# axis, half the distance of the legs, inverse of the second and of the last's double; four numbers of the inverse of
+# the velocities' matrix, and the inverse masses.
 PARAMETERS = 12
 
 
@@ -66,10 +67,11 @@ def settle_positions(chunk, starts, first, kinds, parameters, old, positions, ve
         atoms = simd.load(first, group * LANES, 8)
         p = kinds[group] * PARAMETERS
         share, ra, rb, rc, per_ra, per_width = (
-            simd.load_splat(parameters, p, 8), simd.load_splat(parameters, p + 1, 8), simd.load_splat(parameters, p + 2, 8),
+            simd.load_splat(parameters, p,
+                            8), simd.load_splat(parameters, p + 1, 8), simd.load_splat(parameters, p + 2, 8),
             simd.load_splat(parameters, p + 3, 8), simd.load_splat(parameters, p + 4, 8),
             simd.load_splat(parameters, p + 5, 8),
-        )  # fmt: skip
+        )
         o = load_triples(old, atoms)
         n = load_triples(positions, atoms)
         # relative to the apex: legs before and after; the centre of mass after
@@ -116,7 +118,7 @@ def settle_positions(chunk, starts, first, kinds, parameters, old, positions, ve
             gx + xx * a3u + yx * a3v + zx * a1w, gy + xy * a3u + yy * a3v + zy * a1w, gz + xz * a3u + yz * a3v + zz * a1w,
             gx + xx * b3u + yx * b3v + zx * b1w, gy + xy * b3u + yy * b3v + zy * b1w, gz + xz * b3u + yz * b3v + zz * b1w,
             gx + xx * c3u + yx * c3v + zx * c1w, gy + xy * c3u + yy * c3v + zy * c1w, gz + xz * c3u + yz * c3v + zz * c1w,
-        )  # fmt: skip
+        )
         broken = simd.bits(cos_theta * cos_psi * cos_phi != cos_theta * cos_psi * cos_phi)
         if broken:
             lane = 0
@@ -131,7 +133,7 @@ def settle_positions(chunk, starts, first, kinds, parameters, old, positions, ve
                 v[0] + (new[0] - n[0]) * per_time, v[1] + (new[1] - n[1]) * per_time, v[2] + (new[2] - n[2]) * per_time,
                 v[3] + (new[3] - n[3]) * per_time, v[4] + (new[4] - n[4]) * per_time, v[5] + (new[5] - n[5]) * per_time,
                 v[6] + (new[6] - n[6]) * per_time, v[7] + (new[7] - n[7]) * per_time, v[8] + (new[8] - n[8]) * per_time,
-            ))  # fmt: skip
+            ))
         store_triples(positions, atoms, new)
 
 
@@ -162,4 +164,4 @@ def settle_velocities(chunk, starts, first, kinds, parameters, positions, veloci
             v[0] + l1 * ux + l2 * wx, v[1] + l1 * uy + l2 * wy, v[2] + l1 * uz + l2 * wz,
             v[3] - m1 * ux + m3 * tx, v[4] - m1 * uy + m3 * ty, v[5] - m1 * uz + m3 * tz,
             v[6] - m2 * wx - m3 * tx, v[7] - m2 * wy - m3 * ty, v[8] - m2 * wz - m3 * tz,
-        ))  # fmt: skip
+        ))

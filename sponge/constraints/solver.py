@@ -79,10 +79,12 @@ class Solver:
             tasks.append(Task(settle_positions, *self._waters, *moving, chunks=self.chunks))
         if self._stars:
             starts, sizes, atoms, squares, weights = self._stars
-            tasks.append(Task(star_positions, starts, sizes, atoms, squares, weights, limit, *moving, chunks=self.chunks))
+            tasks.append(Task(star_positions, starts, sizes, atoms, squares, weights, limit, *moving,
+                              chunks=self.chunks))
         if self._rest:
             starts, t, scratch = self._rest
-            tasks.append(Task(coupled_positions, starts, t.starts, t.pairs, t.squares, t.columns, t.rows, t.couplings, t.updates,
+            tasks.append(Task(coupled_positions, starts, t.starts, t.pairs, t.squares, t.columns, t.rows, t.couplings,
+                              t.updates,
                               t.update_starts, self._weights, *scratch, limit, *moving, chunks=self.chunks))
         return tasks
 
@@ -102,7 +104,8 @@ class Solver:
 
     def _make_waters(self, parts, chunk_of):
         masses = self._masses
-        known, kinds = np.unique(np.column_stack([parts.water_lengths, masses[parts.waters], masses[parts.waters + 1]]), axis=0,
+        known, kinds = np.unique(np.column_stack([parts.water_lengths, masses[parts.waters], masses[parts.waters + 1]]),
+                                 axis=0,
                                  return_inverse=True)
         starts, groups, kinds = _groups(chunk_of(parts.waters), kinds.reshape(-1), self.chunks)
         return starts, parts.waters[groups].astype(np.int32), kinds, np.array([water_parameters(*k) for k in known])
@@ -152,6 +155,7 @@ def _raise_not_converged(engine: Engine) -> bool:
     others = np.unique(mine[mine != atom])
     describe = engine.system.topology.describe
     raise ConstraintError(
-        f"step {engine.flags[STEP]}: constraints of {describe(atom)} with {', '.join(describe(a) for a in others)} must be "
+        f"step {engine.flags[STEP]}: constraints of {describe(atom)} with {', '.join(describe(a) for a in others)} "
+        f"must be "
         "fulfilled, got no solution (forces or the time step are too large: minimise first, or take a smaller step)"
     )

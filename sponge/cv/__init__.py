@@ -1,4 +1,5 @@
-"""Collective variables: functions of a few atoms' positions, differentiated by the core and compiled into the step loop.
+"""Collective variables: functions of a few atoms' positions, differentiated by the core and compiled into the step
+loop.
 
 >>> from triskele.sponge import cv
 >>> phi = cv.torsion(4, 6, 8, 14)
@@ -12,5 +13,6 @@ A variable is called with all positions, ``phi(positions, box)``. It enters bias
 from .functions import angle, coordination, distance, function, radius_of_gyration, rmsd, torsion
 from .variable import CollectiveVariable, VariableError
 
-__all__ = ["CollectiveVariable", "VariableError", "angle", "coordination", "distance", "function", "radius_of_gyration", "rmsd",
+__all__ = ["CollectiveVariable", "VariableError", "angle", "coordination", "distance", "function", "radius_of_gyration",
+           "rmsd",
            "torsion"]

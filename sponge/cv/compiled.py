@@ -32,8 +32,8 @@ def status_code(what: str) -> int:
 class Evaluation:
     """Collective variables of one engine, and a bias on them.
 
-    One task computes everything from a copy of the few atoms that matter. A bias that is not given as a function is to be
-    put into `bias` and `slopes` by tasks between `first` and `last`.
+    One task computes everything from a copy of the few atoms that matter. A bias that is not given as a function is to
+    be put into `bias` and `slopes` by tasks between `first` and `last`.
 
     Parameters
     ----------
@@ -75,8 +75,9 @@ class Evaluation:
         self.first = JitTask(_function(self.cvs, engine.periodic, energy, where), engine, inputs, outputs)
         code = status_code(f"{where}: undefined")
         engine.on_status(code, self._explain)
-        self.last = Task(finish, engine.flags, code, engine.positions, engine.box, self.values, self.gradients, self._by_box,
-                         self._owners, self._atoms, self.slopes, self.bias, self.rows)  # fmt: skip
+        self.last = Task(finish, engine.flags, code, engine.positions, engine.box, self.values, self.gradients,
+                         self._by_box,
+                         self._owners, self._atoms, self.slopes, self.bias, self.rows)
 
     def plan(self, *between: Task) -> Plan:
         """The plan of the bias; `between` are tasks that set `bias` and `slopes`."""
@@ -84,7 +85,7 @@ class Evaluation:
         order = np.argsort(self._atoms, kind="stable").astype(np.int64)
         first = np.searchsorted(self._atoms[order], engine.atom_starts).astype(np.int64)
         reduce = Task(spread, first, order, self._owners, self._atoms, self.gradients, self.slopes, engine.forces,
-                      chunks=engine.atom_chunks)  # fmt: skip
+                      chunks=engine.atom_chunks)
         stages: list[list[Any]] = [[self.first], *([t] for t in between), [self.last]]
         return Plan(stages=stages, reduce=[reduce], rows=self.rows)
 
@@ -100,12 +101,16 @@ class Evaluation:
                 continue
             atoms = ", ".join(describe(a) for a in variable.atoms[:6]) + ("" if len(variable.atoms) <= 6 else ", ...")
             if not np.isfinite(engine.positions[variable.atoms]).all():
-                raise VariableError(f"{self.where}: positions must be finite for {variable.name}, {self.at_step()} ({atoms})")
+                raise VariableError(
+                    f"{self.where}: positions must be finite for {variable.name}, {self.at_step()} ({atoms})"
+                )
             hint = f": it does not exist {variable.undefined}" if variable.undefined else ""
-            raise VariableError(f"{self.where}: {variable.name} must have a gradient, got value {self.values[c]:g} and a gradient that "
+            raise VariableError(f"{self.where}: {variable.name} must have a gradient, got value {self.values[c]:g} and "
+                                f"a gradient that "
                                 f"is not finite {self.at_step()}{hint} ({atoms})")
         at = ", ".join(f"{v.name} = {s:g}" for v, s in zip(self.cvs, self.values))
-        raise VariableError(f"{self.where}: the bias and its slopes must be finite, got {self.bias} and {self.slopes.tolist()} "
+        raise VariableError(f"{self.where}: the bias and its slopes must be finite, got {self.bias} and "
+                            f"{self.slopes.tolist()} "
                             f"{self.at_step()}, where {at}")
 
 

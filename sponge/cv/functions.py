@@ -62,7 +62,8 @@ def angle(i: int, j: int, k: int, *, name: str | None = None) -> CollectiveVaria
     name : str, optional
     """
     atoms = as_atoms("cv.angle", [i, j, k], exactly=3)
-    return CollectiveVariable(name or f"angle({i}, {j}, {k})", atoms, _angle, undefined="where the three atoms lie on a line")
+    return CollectiveVariable(name or f"angle({i}, {j}, {k})", atoms, _angle,
+                              undefined="where the three atoms lie on a line")
 
 
 _CHAIN = np.arange(4)[None]
@@ -107,7 +108,7 @@ def _rmsd(x, box, reference, weights):
         (yz - zy, xx - yy - zz, xy + yx, zx + xz),
         (zx - xz, xy + yx, yy - xx - zz, yz + zy),
         (xy - yx, zx + xz, yz + zy, zz - xx - yy),
-    )])  # fmt: skip
+    )])
     value = np.linalg.eigvalsh(matrix)
     size = weights @ np.sum(d * d + reference * reference, axis=1)
     square = size - 2 * value[3]
@@ -180,7 +181,8 @@ def _geometric(z, terms):
     return total
 
 
-def coordination(first: Any, second: Any, r0: float, *, n: int = 6, m: int = 12, name: str | None = None) -> CollectiveVariable:
+def coordination(first: Any, second: Any, r0: float, *, n: int = 6, m: int = 12,
+                 name: str | None = None) -> CollectiveVariable:
     r"""Number of neighbours, counted by a rational switching function over all pairs of two sets of atoms.
 
     .. math:: \sum_{i \in A} \sum_{j \in B, j \neq i} \frac{1 - (r_{ij}/r_0)^n}{1 - (r_{ij}/r_0)^m}
@@ -216,7 +218,8 @@ def coordination(first: Any, second: Any, r0: float, *, n: int = 6, m: int = 12,
     if len(a) == len(b) == 1 and a[0] == b[0]:
         raise ValueError(f"{where}: the two sets must hold different atoms, got atom {a[0]} in both")
     atoms, place = np.unique(np.r_[a, b], return_inverse=True)
-    options = {"first": place[: len(a)], "second": place[len(a):], "apart": a[:, None] != b, "r0": float(r0), "n": n, "m": m}
+    options = {"first": place[: len(a)], "second": place[len(a):], "apart": a[:, None] != b, "r0": float(r0), "n": n,
+               "m": m}
     return CollectiveVariable(name or f"coordination({len(a)} and {len(b)} atoms)", atoms, _coordination, None, options,
                               "where two atoms are at the same place")
 
@@ -246,18 +249,20 @@ def radius_of_gyration(atoms: Any, masses: Any = None, *, name: str | None = Non
         m = m[atoms]
     if m.shape != (len(atoms),) or not np.all(m >= 0) or not 0 < m.sum() < np.inf:
         raise ValueError(f"{where}: masses must be {len(atoms)} numbers >= 0 that are not all 0, got {masses!r:.80}")
-    return CollectiveVariable(name or f"radius of gyration({len(atoms)} atoms)", atoms, _gyration, None, {"weights": m / m.sum()},
+    return CollectiveVariable(name or f"radius of gyration({len(atoms)} atoms)", atoms, _gyration, None,
+                              {"weights": m / m.sum()},
                               "where all atoms are at the same place")
 
 
-def function(f: Callable, atoms: Any, *, period: tuple[float, float] | None = None, name: str | None = None) -> CollectiveVariable:
+def function(f: Callable, atoms: Any, *, period: tuple[float, float] | None = None,
+             name: str | None = None) -> CollectiveVariable:
     """Any function of the positions of some atoms, such as a formula of other variables or a network.
 
     Parameters
     ----------
     f : callable
-        ``f(x)`` -> scalar, of the positions [k, 3] of `atoms` in their order, in nm: NumPy code that the core can trace.
-        If it has an argument `box`, it receives the box [3, 3], or None.
+        ``f(x)`` -> scalar, of the positions [k, 3] of `atoms` in their order, in nm: NumPy code that the core can
+        trace. If it has an argument `box`, it receives the box [3, 3], or None.
     atoms : int array [k]
     period : (float, float), optional
         The ends of its range, if they are one point.
@@ -284,7 +289,8 @@ def function(f: Callable, atoms: Any, *, period: tuple[float, float] | None = No
     except (TypeError, ValueError):  # a builtin without signature
         takes_box = False
     called = _with_box if takes_box else _without_box
-    return CollectiveVariable(name or getattr(f, "__name__", "function").strip("<>"), as_atoms(where, atoms), called, period, {"f": f})
+    return CollectiveVariable(name or getattr(f, "__name__", "function").strip("<>"), as_atoms(where, atoms), called,
+                              period, {"f": f})
 
 
 def _with_box(x, box, f):

@@ -18,7 +18,9 @@ __all__ = ["CollectiveVariable", "VariableError", "as_variables"]
 
 
 class VariableError(RuntimeError):
-    """A collective variable or its gradient is not defined, or has left the grid of a bias; the message says where and when."""
+    """A collective variable or its gradient is not defined, or has left the grid of a bias; the message says where and
+    when.
+    """
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -32,8 +34,8 @@ class CollectiveVariable:
     atoms : int array [k]
         The atoms it depends on; only these are looked at.
     function : callable
-        ``function(x, box, **options)`` -> scalar, of the positions [k, 3] of `atoms` in nm and of the box [3, 3] or None:
-        NumPy code that the core can trace.
+        ``function(x, box, **options)`` -> scalar, of the positions [k, 3] of `atoms` in nm and of the box [3, 3] or
+        None: NumPy code that the core can trace.
     period : (float, float), optional
         The ends of the range of a periodic variable, which are one point.
     options : dict
@@ -59,7 +61,9 @@ class CollectiveVariable:
         """The value from the positions [k, 3] of `atoms` alone."""
         value = self.function(x, box, **self.options)
         if np.shape(value) != ():
-            raise TypeError(f"collective variable {self.name}: must be a number, got an array of shape {np.shape(value)}")
+            raise TypeError(
+                f"collective variable {self.name}: must be a number, got an array of shape {np.shape(value)}"
+            )
         return value
 
     def __call__(self, positions: Any, box: Any = None) -> Any:
@@ -80,13 +84,16 @@ class CollectiveVariable:
             raise ValueError(f"{where}: atoms of {self.name} must be below {system.n}, got {self.atoms.max()}")
 
     def check_values(self, where: str, what: str, values: Any) -> None:
-        """Raise ValueError if values of a periodic variable are more than half a period beyond its ends, as degrees are."""
+        """Raise ValueError if values of a periodic variable are more than half a period beyond its ends, as degrees
+        are.
+        """
         if self.period is not None:
             margin = 0.5 * (self.period[1] - self.period[0])
             low, high = self.period[0] - margin, self.period[1] + margin
             wrong = np.ravel(values)[(np.ravel(values) < low) | (np.ravel(values) > high)]
             if len(wrong):
-                raise ValueError(f"{where}: {what} of {self.name} must be from {low:.3g} to {high:.3g}, got {wrong[0]:g} (angles are in radians)")
+                raise ValueError(f"{where}: {what} of {self.name} must be from {low:.3g} to {high:.3g}, got "
+                                 f"{wrong[0]:g} (angles are in radians)")
 
     def __repr__(self):
         return f"<{self.name}>"
@@ -99,7 +106,8 @@ class CollectiveVariable:
 
 
 def _restore(state):
-    state["options"] = {key: value.get() if isinstance(value, Handle) else value for key, value in state["options"].items()}
+    state["options"] = {key: value.get() if isinstance(value, Handle) else value for key,
+                        value in state["options"].items()}
     return CollectiveVariable(**state)
 
 
@@ -118,7 +126,8 @@ def as_variables(where: str, cvs: Any) -> list[CollectiveVariable]:
 def as_atoms(where: str, atoms: Any, least: int = 1, exactly: int | None = None) -> np.ndarray:
     """Numbers of atoms: whole, not negative, different."""
     given = np.asarray(atoms)
-    if given.ndim != 1 or given.dtype.kind not in "iu" or len(given) < least or (exactly is not None and len(given) != exactly):
+    if given.ndim != 1 or given.dtype.kind not in "iu" or len(given) < least or (exactly is not None
+                                                                                 and len(given) != exactly):
         wanted = f"{exactly} numbers" if exactly is not None else f"at least {least} number{'s' * (least > 1)}"
         raise ValueError(f"{where}: atoms must be {wanted} of atoms, got {atoms!r:.80}")
     if given.min() < 0 or len(np.unique(given)) < len(given):

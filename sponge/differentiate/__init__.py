@@ -7,5 +7,6 @@ from .reweight import Ensemble, PoorOverlapError
 from .sampling import Reweighting, Trajectories, sample
 from .trajectory import trajectory
 
-__all__ = ["Ensemble", "Parameters", "PoorOverlapError", "Reweighting", "Trajectories", "explicit_energy", "observables", "sample",
+__all__ = ["Ensemble", "Parameters", "PoorOverlapError", "Reweighting", "Trajectories", "explicit_energy",
+           "observables", "sample",
            "trajectory"]

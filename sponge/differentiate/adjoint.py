@@ -38,14 +38,17 @@ class Contraction:
 
     def __init__(self, c: float, steps: int, shape: tuple[int, ...]):
         if not 0.5 < c < 1:
-            raise ValueError(f"trajectory: friction * timestep must be below ln 2 = 0.69 for method 'reversible', got {-np.log(c):.3g}")
+            raise ValueError(f"trajectory: friction * timestep must be below ln 2 = 0.69 for method 'reversible', got "
+                             f"{-np.log(c):.3g}")
         self.c = c
-        self.span = max(_WORD, int(_WORD / (4 * (1 - c))))  # steps until a word is half full on average, five standard deviations from overflow
+        # steps until a word is half full on average, five standard deviations from overflow
+        self.span = max(_WORD, int(_WORD / (4 * (1 - c))))
         self.words = -(-steps // self.span)
         self.shape = (self.words, *shape)
 
     def _map(self, v):
-        # not rint: products of large v have few bits behind the point, and halves that go to even numbers would come in pairs
+        # not rint: products of large v have few bits behind the point, and halves that go to even numbers would come in
+        # pairs
         return np.floor(self.c * v + 0.5)
 
     def _lowest(self, y):
@@ -65,7 +68,9 @@ class Contraction:
         np.copyto(word, 2 * word + (v - low).astype(np.int64), where=two)
         used += two
         if used.max(initial=0) > _WORD:  # the stack of a coordinate holds fewer bits
-            raise OverflowError("trajectory: too many roundings of one velocity to be remembered (use method 'checkpoint')")
+            raise OverflowError(
+                "trajectory: too many roundings of one velocity to be remembered (use method 'checkpoint')"
+            )
         return y
 
     def backward(self, y: np.ndarray, stack: np.ndarray, step: int) -> np.ndarray:
@@ -78,7 +83,9 @@ class Contraction:
 
 
 def reversible(energy: Any, scheme: Scheme, observe: Any) -> Any:
-    """``run(params, positions, velocities, box, key)`` with a derivative that integrates backwards; see `trajectory`."""
+    """``run(params, positions, velocities, box, key)`` with a derivative that integrates backwards; see
+    `trajectory`.
+    """
 
     def run(params, positions, velocities, box, key):
         leaves, structure = tree.flatten((params, box))
@@ -120,7 +127,10 @@ class _Call:
         return made[structure]
 
     def _kicked(self, x, leaves, w):
-        """The derivatives of w . dE/dx by positions and leaves: what a kick by -w dE/dx contributes to the adjoint, negated."""
+        """The derivatives of w .
+
+        dE/dx by positions and leaves: what a kick by -w dE/dx contributes to the adjoint, negated.
+        """
         def slope(x, leaves):
             return core.jvp(lambda y: self.energy(y, leaves), (x,), (w,))[1]
 
@@ -152,7 +162,8 @@ class _Call:
         s, shape = self.scheme, positions.shape
         x, v = np.rint(positions / _QUANTUM), np.rint(velocities / _QUANTUM)
         kick = s.kick / _QUANTUM
-        stack, used = np.zeros(self.contraction.shape if self.contraction else (0, *shape), np.int64), np.zeros(shape, np.int64)
+        stack, used = np.zeros(self.contraction.shape if self.contraction else (0, *shape),
+                               np.int64), np.zeros(shape, np.int64)
         records = None
         force = self.force(x * _QUANTUM, leaves)
         if s.verlet:
@@ -164,8 +175,10 @@ class _Call:
                 v = self.contraction.forward(v, stack, used, k) + self._noise(k, key, x)
             x = x + np.rint(s.half * v)
             if not max(np.abs(x).max(), np.abs(v).max()) < _LARGEST:
-                raise BrokenSimulationError(f"trajectory: positions and velocities must stay finite and below {_LARGEST * _QUANTUM:g} nm and nm/ps, "
-                                            f"but do not after step {k + 1} (a shorter time step, or starting positions that are less strained)")
+                raise BrokenSimulationError(f"trajectory: positions and velocities must stay finite and below "
+                                            f"{_LARGEST * _QUANTUM:g} nm and nm/ps, "
+                                            f"but do not after step {k + 1} (a shorter time step, or starting "
+                                            f"positions that are less strained)")
             if self.see and (k + 1) % s.every == 0:
                 seen = self.see(x * _QUANTUM, leaves)
                 if records is None:
@@ -216,18 +229,22 @@ class _Call:
             v = v + np.rint(0.5 * kick * self.force(x * _QUANTUM, leaves))
             of_x = of_x - pull(-0.5 * s.kick * of_v)
         if not (np.array_equal(x, np.rint(start[0] / _QUANTUM)) and np.array_equal(v, np.rint(start[1] / _QUANTUM))):
-            raise RuntimeError("trajectory: going backwards must lead to where it began, but does not (is the energy a deterministic function?)")
+            raise RuntimeError("trajectory: going backwards must lead to where it began, but does not (is the energy a "
+                               "deterministic function?)")
         return of_x, of_v, *of_leaves
 
 
-@core.custom_op(out=lambda x, v, key, *leaves, call: (x, v, *[core.spec((call.scheme.records, *s.shape)) for s in call.specs(x, leaves)[0]],
-                                                      x, v, core.spec(call.contraction.shape if call.contraction else (0, *x.shape), np.int64)),
-                mode="python", batch="sequential")  # fmt: skip
+@core.custom_op(out=lambda x, v, key, *leaves,
+                call: (x, v, *[core.spec((call.scheme.records, *s.shape)) for s in call.specs(x, leaves)[0]],
+                                                      x, v, core.spec(call.contraction.shape if call.contraction
+                                                                      else (0, *x.shape), np.int64)),
+                mode="python", batch="sequential")
 def _advance(x, v, key, *leaves, call):
     return call.advance(x, v, key, list(leaves))
 
 
-@core.custom_op(out=lambda x, v, stack, x0, v0, key, *rest, call, leaves: (x0, v0, *rest[:leaves]), mode="python", batch="sequential")
+@core.custom_op(out=lambda x, v, stack, x0, v0, key, *rest, call, leaves: (x0, v0, *rest[:leaves]), mode="python",
+                batch="sequential")
 def _retrace(x, v, stack, x0, v0, key, *rest, call, leaves):
     return call.retrace(x, v, stack, (x0, v0), key, list(rest[:leaves]), rest[leaves:])
 

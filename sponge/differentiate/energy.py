@@ -26,9 +26,9 @@ _MOST_ATOMS = 3000  # 4.5 million pairs, half a GB for each second derivative
 def explicit_energy(system: System) -> Callable[..., Any]:
     """The potential energy of a small system as one pure function that the core compiles, to any order of derivative.
 
-    Pairs are those of all atoms, each with its nearest image and without a neighbour list: for up to a thousand atoms or
-    so this is what to differentiate twice. ``system.energy_function()`` is faster for values and first derivatives of
-    larger systems.
+    Pairs are those of all atoms, each with its nearest image and without a neighbour list: for up to a thousand atoms
+    or so this is what to differentiate twice. ``system.energy_function()`` is faster for values and first derivatives
+    of larger systems.
 
     Parameters
     ----------
@@ -58,11 +58,13 @@ def explicit_energy(system: System) -> Callable[..., Any]:
     where = "explicit energy"
     system.check()
     if system.virtual_sites:
-        raise ValueError(f"{where}: the system must have no virtual sites, got {len(system.virtual_sites)} (use system.energy_function())")
+        raise ValueError(f"{where}: the system must have no virtual sites, got {len(system.virtual_sites)} (use "
+                         f"system.energy_function())")
     system = system.copy()
     pairs = _all_pairs(system)
     if pairs is not None and system.n > _MOST_ATOMS:
-        raise ValueError(f"{where}: pairs of all atoms are kept, for at most {_MOST_ATOMS} atoms, got {system.n} (use system.energy_function())")
+        raise ValueError(f"{where}: pairs of all atoms are kept, for at most {_MOST_ATOMS} atoms, got {system.n} (use "
+                         f"system.energy_function())")
     terms = {p.name: _term(p, system.box, pairs) for p in system.potentials}
 
     def energy(params, positions, box=None):

@@ -1,4 +1,6 @@
-"""Observables of a frame as functions that the core differentiates: what `trajectory` records and `Ensemble` averages."""
+"""Observables of a frame as functions that the core differentiates: what `trajectory` records and `Ensemble`
+averages.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,8 @@ class Observable:
     frame : callable
         ``frame(params, positions, box=None)`` returns a number or an array: pure code for the core.
     of_mean : callable, optional
-        Takes the mean over frames to the quantity that is meant, such as a dielectric constant; the mean itself when left out.
+        Takes the mean over frames to the quantity that is meant, such as a dielectric constant; the mean itself when
+        left out.
     of_params : bool
         Whether `frame` looks at the parameters, or at positions and box only.
     name : str
@@ -71,7 +74,8 @@ def function(f: Callable[..., Any], name: str | None = None) -> Observable:
     >>> extent({}, np.ones((4, 3)))
     np.float64(3.0)
     """
-    return Observable(lambda params, positions, box=None: f(positions, box), of_params=False, name=name or getattr(f, "__name__", "function"))
+    return Observable(lambda params, positions, box=None: f(positions, box), of_params=False,
+                      name=name or getattr(f, "__name__", "function"))
 
 
 def energy(system: System, energy: Callable[..., Any] | None = None) -> Observable:
@@ -86,13 +90,14 @@ def energy(system: System, energy: Callable[..., Any] | None = None) -> Observab
     return Observable(system.energy_function() if energy is None else energy, name="energy")
 
 
-def rdf(r: Any, first: Any = None, second: Any = None, *, width: float | None = None, molecules: Any = None) -> Observable:
+def rdf(r: Any, first: Any = None, second: Any = None, *, width: float | None = None,
+        molecules: Any = None) -> Observable:
     r"""The radial distribution function at distances `r`, with Gaussian bins.
 
     .. math:: g(r_k) = \frac{V}{N_{pairs}\, 4\pi (r_k^2 + w^2)} \sum_{i<j} \frac{e^{-(r_{ij} - r_k)^2 / 2 w^2}}{\sqrt{2\pi}\, w}
 
-    An ideal gas has 1 at every r that is at least a few widths from 0 and from half the smallest edge. What it is compared
-    with must be as smooth: g(r) of a histogram with bins of width w sqrt(12) is close to it.
+    An ideal gas has 1 at every r that is at least a few widths from 0 and from half the smallest edge. What it is
+    compared with must be as smooth: g(r) of a histogram with bins of width w sqrt(12) is close to it.
 
     Parameters
     ----------
@@ -107,8 +112,8 @@ def rdf(r: Any, first: Any = None, second: Any = None, *, width: float | None = 
 
     References
     ----------
-    Wang, Wu, Wang, Gómez-Bombarelli, "Learning pair potentials using differentiable simulations", J. Chem. Phys. 158 (2023)
-    044113, equation 9. doi:10.1063/5.0126475
+    Wang, Wu, Wang, Gómez-Bombarelli, "Learning pair potentials using differentiable simulations", J. Chem. Phys. 158
+    (2023) 044113, equation 9. doi:10.1063/5.0126475
     """
     r = np.array(r, np.float64)
     if r.ndim != 1 or r.size == 0 or not np.all((r > 0) & np.isfinite(r)):
@@ -154,8 +159,8 @@ def pressure(system: System, temperature: float, energy: Callable[..., Any] | No
 
     .. math:: P = \frac{1}{V}\left(N RT - \frac{1}{3} \frac{dU}{d\lambda}\right)
 
-    where centres of N molecules and box are scaled by lambda, as in ``sim.energies()["pressure"]``; with the energy's tail,
-    and what the step of Lennard-Jones energies at the cut-off adds where the tail is corrected for.
+    where centres of N molecules and box are scaled by lambda, as in ``sim.energies()["pressure"]``; with the energy's
+    tail, and what the step of Lennard-Jones energies at the cut-off adds where the tail is corrected for.
 
     Parameters
     ----------
@@ -200,7 +205,8 @@ def density(system: System) -> Observable:
     system : System
     """
     mass = float(np.sum(system.masses))
-    return Observable(lambda params, positions, box=None: mass * units.DENSITY / boxes.volume(box), of_params=False, name="density")
+    return Observable(lambda params, positions, box=None: mass * units.DENSITY / boxes.volume(box), of_params=False,
+                      name="density")
 
 
 def _total_dipole(system, params, positions):

@@ -25,18 +25,18 @@ class Parameters:
     system : System
     free : sequence of str, mapping, or (mapping, callable)
         Names as in ``system.params()``, ``["nonbonded/epsilons", "bond/k"]``: entries of an array that are equal at the
-        start are one parameter, as atoms of a type are, and zeros stay zeros. What is positive at the start stays positive;
-        a mapping from names to "positive" or "free" says otherwise. Or a mapping of start values, and a function that
-        takes such a mapping to what changes in ``system.params()``: ``({"q": 0.4}, lambda theta: {"nonbonded":
-        {"charges": theta["q"] * pattern}})``.
+        start are one parameter, as atoms of a type are, and zeros stay zeros. What is positive at the start stays
+        positive; a mapping from names to "positive" or "free" says otherwise. Or a mapping of start values, and a
+        function that takes such a mapping to what changes in ``system.params()``: ``({"q": 0.4}, lambda theta:
+        {"nonbonded": {"charges": theta["q"] * pattern}})``.
 
     Attributes
     ----------
     start : dict of str to array
         The parameters at the beginning.
     size : int
-        How many numbers these are. The fit works with a vector u of them: exp(u) times the start for positive parameters,
-        u times the size of the start more than it for others.
+        How many numbers these are. The fit works with a vector u of them: exp(u) times the start for positive
+        parameters, u times the size of the start more than it for others.
     """
 
     def __init__(self, system: System, free: Any):
@@ -44,7 +44,9 @@ class Parameters:
         kinds: dict[str, str] = {}
         if isinstance(free, tuple) and len(free) == 2 and callable(free[1]):
             if not isinstance(free[0], Mapping):
-                raise TypeError(f"fit: start values must be a mapping of names to numbers, got {type(free[0]).__name__}")
+                raise TypeError(
+                    f"fit: start values must be a mapping of names to numbers, got {type(free[0]).__name__}"
+                )
             self.start = {name: np.array(values, np.float64) for name, values in free[0].items()}
             self._function = free[1]
             kinds = dict.fromkeys(self.start, "free")
@@ -63,7 +65,9 @@ class Parameters:
                 self.start[name] = unique if len(unique) > 1 else unique[0]
                 kind = free[name] if isinstance(free, Mapping) else "positive" if np.all(unique > 0) else "free"
                 if kind not in _KINDS or kind == "positive" and not np.all(unique > 0):
-                    raise ValueError(f"fit: {name!r} must be 'free', or 'positive' with positive values, got {kind!r} and {unique}")
+                    raise ValueError(
+                        f"fit: {name!r} must be 'free', or 'positive' with positive values, got {kind!r} and {unique}"
+                    )
                 kinds[name] = kind
         if not self.start:
             raise ValueError("fit: there must be at least one parameter to change")

@@ -31,21 +31,22 @@ class Ensemble:
     .. math:: \langle O \rangle_\theta = \sum_n w_n O_\theta(x_n), \qquad
               w_n \propto \frac{e^{-\beta U_\theta(x_n)}}{\sum_k N_k e^{f_k - \beta U_k(x_n)}}
 
-    with the free energies f_k of the references k by MBAR [2]_; with one reference these are the weights of DiffTRe [1]_.
-    Averages are differentiable functions of the parameters, with
+    with the free energies f_k of the references k by MBAR [2]_; with one reference these are the weights of DiffTRe
+    [1]_. Averages are differentiable functions of the parameters, with
 
     .. math:: \frac{d\langle O \rangle}{d\theta} = \left\langle \frac{dO}{d\theta} \right\rangle
-              - \beta \left(\left\langle O \frac{dU}{d\theta} \right\rangle - \langle O \rangle \left\langle \frac{dU}{d\theta} \right\rangle\right)
+              - \beta \left(\left\langle O \frac{dU}{d\theta} \right\rangle - \langle O \rangle \left\langle
+                \frac{dU}{d\theta} \right\rangle\right)
 
     Memory is that of the frames, whatever the length of the trajectories they come from. Frames may come from constant
-    volume, or from constant pressure (with their boxes): the term of pressure and volume is the same for all parameters and
-    cancels.
+    volume, or from constant pressure (with their boxes): the term of pressure and volume is the same for all parameters
+    and cancels.
 
     Parameters
     ----------
     energy : callable
-        ``energy(params, positions, box)`` in kJ/mol: ``system.energy_function()``, `explicit_energy`, or any function of
-        the core, such as one that makes all parameters of a system from a few. `params` is a tree of arrays.
+        ``energy(params, positions, box)`` in kJ/mol: ``system.energy_function()``, `explicit_energy`, or any function
+        of the core, such as one that makes all parameters of a system from a few. `params` is a tree of arrays.
     temperature : float
         In K, of the sampling.
     least : float
@@ -55,8 +56,8 @@ class Ensemble:
     ----------
     .. [1] Thaler, Zavadlav, "Learning neural network potentials from experimental data via Differentiable Trajectory
        Reweighting", Nat. Commun. 12 (2021) 6884. doi:10.1038/s41467-021-27241-4
-    .. [2] Shirts, Chodera, "Statistically optimal analysis of samples from multiple equilibrium states", J. Chem. Phys. 129
-       (2008) 124105. doi:10.1063/1.2978177
+    .. [2] Shirts, Chodera, "Statistically optimal analysis of samples from multiple equilibrium states", J. Chem. Phys.
+       129 (2008) 124105. doi:10.1063/1.2978177
 
     Examples
     --------
@@ -97,7 +98,8 @@ class Ensemble:
         ----------
         params : tree
         positions : array [frames, n, 3]
-            In nm; equilibrated, molecules whole. Those that are correlated do no harm, but count for less than they seem to.
+            In nm; equilibrated, molecules whole. Those that are correlated do no harm, but count for less than they
+            seem to.
         boxes : array [frames, 3, 3] or [3, 3], optional
 
         Returns
@@ -129,7 +131,9 @@ class Ensemble:
         energies = [self._over(self.energy, p) for p in self._params]
         self._reduced = self.beta * np.array(energies)
         if not np.isfinite(self._reduced).all():
-            raise ValueError(f"Ensemble: energies of frames must be finite, got {energies[-1][~np.isfinite(energies[-1])][:1]}")
+            raise ValueError(
+                f"Ensemble: energies of frames must be finite, got {energies[-1][~np.isfinite(energies[-1])][:1]}"
+            )
         f = _free_energies(self._reduced, np.array(self.counts))
         self._log_mixture = _logsumexp(np.log(self.counts)[:, None] + f[:, None] - self._reduced)
         return self
@@ -227,7 +231,9 @@ def _free_energies(reduced, counts):
         if np.max(np.abs(new - f)) < 1e-10:
             return new
         f = new
-    raise PoorOverlapError("Ensemble: the references must overlap, but MBAR's equations do not converge (parameters closer to each other)")
+    raise PoorOverlapError(
+        "Ensemble: the references must overlap, but MBAR's equations do not converge (parameters closer to each other)"
+    )
 
 
 class OverFrames:
@@ -236,7 +242,8 @@ class OverFrames:
     Parameters
     ----------
     f : callable
-        ``f(params, positions, box)`` -> number or array. With an attribute `kernels` that is true it is called as it is.
+        ``f(params, positions, box)`` -> number or array. With an attribute `kernels` that is true it is called as it
+        is.
     structure : tree structure or None
         Of `params`; None for a single array.
     positions : array [frames, n, 3]
@@ -262,7 +269,8 @@ class OverFrames:
         def of_several(g):
             if compiled:
                 return core.jit(core.vmap(g, axes))
-            return lambda leaves, x, box: core.tree.map(lambda y: np.asarray(y)[None], g(leaves, x[0], None if box is None else box[0]))
+            return lambda leaves, x, box: core.tree.map(lambda y: np.asarray(y)[None],
+                                                        g(leaves, x[0], None if box is None else box[0]))
 
         self.value, self._values, self._jacobians = value, of_several(value), of_several(both)
         self._known: dict[tuple[bytes, ...], tuple[Any, Any]] = {}  # values and derivatives at the last parameters
@@ -299,7 +307,8 @@ class OverFrames:
 
 
 def _spec(leaves, call):
-    one = core.spec(np.shape(call.value([np.ones(s.shape) for s in leaves], call.positions[0], None if call.boxes is None else call.boxes[0])))
+    one = core.spec(np.shape(call.value([np.ones(s.shape) for s in leaves], call.positions[0],
+                                        None if call.boxes is None else call.boxes[0])))
     return core.spec((len(call.positions), *one.shape))
 
 
@@ -308,7 +317,9 @@ def _values(*leaves, call):
     return call.values(list(leaves))
 
 
-@core.custom_op(out=lambda *leaves, call: (_spec(leaves, call), *[core.spec((*_spec(leaves, call).shape, *s.shape)) for s in leaves]), mode="python", batch="sequential")
+@core.custom_op(out=lambda *leaves, call: (_spec(leaves, call),
+                                           *[core.spec((*_spec(leaves, call).shape,
+                                                        *s.shape)) for s in leaves]), mode="python", batch="sequential")
 def _jacobians(*leaves, call):
     return call.jacobians(list(leaves))
 
@@ -334,7 +345,8 @@ _over.defvjp(_forward, _backward)
 def _enough(log, least):
     effective = 1 / np.sum(_normalized(log) ** 2)
     if not effective >= least * len(log):
-        raise PoorOverlapError(f"Ensemble: the effective number of frames must be at least {least:g} of all {len(log)}, got {effective:.1f} "
+        raise PoorOverlapError(f"Ensemble: the effective number of frames must be at least {least:g} of all "
+                               f"{len(log)}, got {effective:.1f} "
                                "(add frames that are sampled at parameters nearer to these)")
     return np.asarray(log)
 

@@ -48,7 +48,8 @@ class Reweighting:
 class Trajectories:
     """Averages along short trajectories that are differentiated; see `trajectory`.
 
-    The starting points come from ordinary runs at the parameters of the round. Constant volume, no constraints, small systems.
+    The starting points come from ordinary runs at the parameters of the round. Constant volume, no constraints, small
+    systems.
 
     Parameters
     ----------
@@ -85,7 +86,8 @@ class Samples(NamedTuple):
     boxes: np.ndarray | None
 
 
-def sample(system: Any, integrator: Any, steps: int, every: int, equilibrate: int = 0, barostat: Any = None, seed: int = 0) -> Samples:
+def sample(system: Any, integrator: Any, steps: int, every: int, equilibrate: int = 0, barostat: Any = None,
+           seed: int = 0) -> Samples:
     """Run `system` from its positions, and keep a frame every so many steps.
 
     Parameters

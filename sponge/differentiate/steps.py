@@ -71,10 +71,14 @@ class Scheme:
         """
         where = "trajectory"
         if not isinstance(integrator, (VelocityVerlet, LangevinMiddle)):
-            raise TypeError(f"{where}: the integrator must be VelocityVerlet or LangevinMiddle, got {type(integrator).__name__}")
+            raise TypeError(
+                f"{where}: the integrator must be VelocityVerlet or LangevinMiddle, got {type(integrator).__name__}"
+            )
         masses = np.asarray(masses, np.float64)
         if masses.ndim != 1 or not np.all((masses > 0) & np.isfinite(masses)):
-            raise ValueError(f"{where}: masses must be positive numbers [n] (no virtual sites, no frozen atoms), got {masses}")
+            raise ValueError(
+                f"{where}: masses must be positive numbers [n] (no virtual sites, no frozen atoms), got {masses}"
+            )
         every = steps if every is None else every
         for name, value in (("steps", steps), ("every", every)):
             if isinstance(value, bool) or not hasattr(value, "__index__") or value < 1:
@@ -95,7 +99,8 @@ noise = core.custom_op(out=lambda step, key, like: core.spec(like.shape), batch=
 @core.custom_op(out=lambda good, *leaves, steps: tuple(leaves), mode="python", batch="sequential")
 def _finite(good, *leaves, steps):
     if good < steps or not all(np.isfinite(x).all() for x in leaves):
-        raise BrokenSimulationError(f"trajectory: positions must stay finite, but are not after step {min(int(good) + 1, steps)} "
+        raise BrokenSimulationError(f"trajectory: positions must stay finite, but are not after step "
+                                    f"{min(int(good) + 1, steps)} "
                                     "(a shorter time step, or starting positions that are less strained)")
     return tuple(np.asarray(x) for x in leaves)
 

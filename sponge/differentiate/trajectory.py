@@ -16,8 +16,10 @@ from .steps import Path, Scheme, check_state, finite, noise
 __all__ = ["trajectory"]
 
 
-def trajectory(energy: Callable[..., Any], masses: Any, integrator: Any, steps: int, observe: Callable[..., Any] | None = None,
-               every: int | None = None, method: Literal["checkpoint", "reversible"] = "checkpoint") -> Callable[..., Path]:
+def trajectory(energy: Callable[..., Any], masses: Any, integrator: Any, steps: int,
+               observe: Callable[..., Any] | None = None,
+               every: int | None = None, method: Literal["checkpoint", "reversible"] = "checkpoint") -> Callable[...,
+                                                                                                                 Path]:
     """A simulation as a pure function that the core differentiates.
 
     The steps are those of `Simulation`, with the same random numbers for the same seed. By two ways of differentiating:
@@ -26,19 +28,19 @@ def trajectory(energy: Callable[..., Any], masses: Any, integrator: Any, steps: 
         Reverse mode. The states of about sqrt(steps) steps are kept, and the steps between computed again: memory grows
         with the root of the length [1]_. All transforms apply, in all orders.
     "reversible"
-        The trajectory is integrated backwards, bit for bit, while the adjoint equations, one Hessian-vector product a step,
-        run along [2]_. Positions and velocities are whole multiples of 2^-46 nm and nm/ps [3]_; what friction rounds away is
-        remembered in single bits [4]_. Memory does not grow with length (with friction by 8 bytes per coordinate and
-        some 15 / friction of time). Reverse mode, first order.
+        The trajectory is integrated backwards, bit for bit, while the adjoint equations, one Hessian-vector product a
+        step, run along [2]_. Positions and velocities are whole multiples of 2^-46 nm and nm/ps [3]_; what friction
+        rounds away is remembered in single bits [4]_. Memory does not grow with length (with friction by 8 bytes per
+        coordinate and some 15 / friction of time). Reverse mode, first order.
 
-    Derivatives of single trajectories grow like chaos does, exp(t / a few ps) in liquids: average observables over times
-    that are long against their relaxation, and short against that.
+    Derivatives of single trajectories grow like chaos does, exp(t / a few ps) in liquids: average observables over
+    times that are long against their relaxation, and short against that.
 
     Parameters
     ----------
     energy : callable
-        ``energy(params, positions, box)`` in kJ/mol: `explicit_energy` of a system, or any function of the core. `params`
-        is a tree of arrays.
+        ``energy(params, positions, box)`` in kJ/mol: `explicit_energy` of a system, or any function of the core.
+        `params` is a tree of arrays.
     masses : array [n]
         In dalton.
     integrator : VelocityVerlet or LangevinMiddle
@@ -116,7 +118,8 @@ def _checkpointed(energy, scheme, observe):
         x, v = positions + 0.0, velocities + 0.0
         if scheme.verlet:
             v = v - 0.5 * scheme.kick * force(params, x, box)
-        (x, v, good), observed = core.scan(record, (x, v, np.int64(0)), scheme.every * np.arange(scheme.records), checkpoint=True)
+        (x, v, good), observed = core.scan(record, (x, v, np.int64(0)), scheme.every * np.arange(scheme.records),
+                                           checkpoint=True)
         if scheme.verlet:
             v = v + 0.5 * scheme.kick * force(params, x, box)
         return finite(good, scheme.steps, Path(x, v, observed))

@@ -49,7 +49,8 @@ class Reweighted:
         return self.ensemble.effective_samples(u)
 
     def _finals(self, u):
-        means = [np.tensordot(self.ensemble.weights(u), self.ensemble.values(o, u), 1) for o in self.problem.observables]
+        means = [np.tensordot(self.ensemble.weights(u), self.ensemble.values(o, u),
+                              1) for o in self.problem.observables]
         return self.problem.finals(means)
 
     def _residuals(self, u):
@@ -125,9 +126,12 @@ class Differentiated:
     def __init__(self, problem: Problem, by: Trajectories):
         system = problem.system
         if len(system.constraints) or system.virtual_sites:
-            raise ValueError("fit: trajectories are differentiated without constraints and virtual sites, but the system has some (use Reweighting)")
+            raise ValueError("fit: trajectories are differentiated without constraints and virtual sites, but the "
+                             "system has some (use Reweighting)")
         if not 0 <= by.relax < by.steps or by.relax % by.every:
-            raise ValueError(f"fit: relax must be a multiple of every and less than all steps, got {by.relax} of {by.steps}")
+            raise ValueError(
+                f"fit: relax must be a multiple of every and less than all steps, got {by.relax} of {by.steps}"
+            )
         if by.replicas < 2:
             raise ValueError(f"fit: replicas must be >= 2, for errors, got {by.replicas}")
         self.problem, self.by, self.last = problem, by, None
@@ -196,7 +200,8 @@ class Differentiated:
             u, old, slope = u + step, slope, self._evaluate(u + step)[1]
             change, reach = slope - old, self._curvature @ step
             if change @ step > 1e-3 * (step @ reach):  # keeps the curvature positive along the step
-                self._curvature = (self._curvature + np.outer(change, change) / (change @ step) - np.outer(reach, reach) / (step @ reach))
+                self._curvature = (self._curvature + np.outer(change, change) / (change @ step)
+                                   - np.outer(reach, reach) / (step @ reach))
             if before - self.loss(u) < 1e-3 * before or np.max(np.abs(step)) < 2e-4:
                 break
         return u
@@ -206,7 +211,8 @@ class Differentiated:
         if len(u) > _FEW:
             return None
         h, p = 1e-3, self.problem
-        columns = [(self._evaluate(u + h * e)[2] - self._evaluate(u - h * e)[2]) / (2 * h) / p.scales for e in np.eye(len(u))]
+        columns = [(self._evaluate(u + h * e)[2] - self._evaluate(u - h * e)[2]) / (2 * h) / p.scales
+                   for e in np.eye(len(u))]
         return np.concatenate([np.stack(columns, axis=1), *[g.both(u)[1] for g in p.given]])
 
     def errors(self, u):

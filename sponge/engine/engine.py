@@ -66,7 +66,8 @@ class Engine:
         Which energies and forces a sampling method wants apart.
     """
 
-    def __init__(self, system: System, precision: Literal["mixed", "double"] = "mixed", *, groups: np.ndarray | None = None,
+    def __init__(self, system: System, precision: Literal["mixed", "double"] = "mixed", *,
+                 groups: np.ndarray | None = None,
                  names: Iterable[str] | None = None, sampling: Sequence[Sampling] = (), share: Engine | None = None):
         if precision not in ("mixed", "double"):
             raise ValueError(f"engine: precision must be 'mixed' or 'double', got {precision!r}")
@@ -106,7 +107,9 @@ class Engine:
         for method in self.sampling:
             split = method.split(self)
             if split is not None and self.split is not None:
-                raise ValueError(f"engine: only one sampling method can split the energy, got a second one, {method.name!r}")
+                raise ValueError(
+                    f"engine: only one sampling method can split the energy, got a second one, {method.name!r}"
+                )
             self.split = split or self.split
         self._make_plans()
         self._runner = Runner(self, self.force_phases)
@@ -130,12 +133,15 @@ class Engine:
         return list(self._neighbors.values())
 
     def on_status(self, code: int, handler: Callable[[Engine], bool]) -> None:
-        """Let `handler(engine)` deal with a status that a kernel has set; it returns whether the plans must be made anew."""
+        """Let `handler(engine)` deal with a status that a kernel has set; it returns whether the plans must be made
+        anew.
+        """
         self.handlers[code] = handler
 
     def _make_plans(self):
         self.jit_tasks.clear()
-        self.plans: dict[str, Plan] = {p.name: self.split.plan(p) if self.split else p.plan(self) for p in self.potentials}
+        self.plans: dict[str,
+                         Plan] = {p.name: self.split.plan(p) if self.split else p.plan(self) for p in self.potentials}
         self.plans |= {method.name: method.plan(self) for method in self.sampling}
         self.flags[REBUILD] = 1
 
@@ -145,9 +151,12 @@ class Engine:
         self._make_plans()
 
     def force_phases(self, names: Iterable[str] | None = None) -> list[Phase]:
-        """The phases that set `forces` (and rows of energies) from `positions` and `box`; of the potentials `names`, or all."""
+        """The phases that set `forces` (and rows of energies) from `positions` and `box`; of the potentials `names`, or
+        all.
+        """
         if names is not None and self.split is not None:
-            raise ValueError("engine: with a sampling method that splits the energy, forces must be computed all at once "
+            raise ValueError("engine: with a sampling method that splits the energy, forces must be computed all at "
+                             "once "
                              "(not RESPA)")
         chosen = self.plans if names is None else {name: self.plans[name] for name in names}
         plans = list(chosen.values())
@@ -281,4 +290,5 @@ def _atom_starts(system: System) -> np.ndarray:
     np.add.at(crossing, last + 1, -1)
     allowed = np.flatnonzero(np.cumsum(crossing) == 0)
     wanted = np.linspace(0, n, chunks + 1)
-    return np.unique(np.r_[0, allowed[np.minimum(np.searchsorted(allowed, wanted), len(allowed) - 1)], n]).astype(np.int64)
+    return np.unique(np.r_[0, allowed[np.minimum(np.searchsorted(allowed, wanted), len(allowed) - 1)],
+                           n]).astype(np.int64)

@@ -31,8 +31,8 @@ class JitTask(Task):
     Parameters
     ----------
     function : callable
-        NumPy code, or the result of `core.jit`: takes the arrays of `inputs` one by one, returns a tree with as many leaves
-        as there are `outputs`.
+        NumPy code, or the result of `core.jit`: takes the arrays of `inputs` one by one, returns a tree with as many
+        leaves as there are `outputs`.
     engine : Engine
         Errors inside the function are raised by its runner.
     inputs, outputs : sequence of ndarray
@@ -66,7 +66,8 @@ class JitTask(Task):
         self._engine_status = engine.flags[STATUS:]
         self._pointers = np.array([a.ctypes.data for a in arrays], np.int64)
         at = self._pointers.ctypes.data
-        self.context = np.array([program.module.address("main"), at, at + 8 * len(inputs), -(-scratch.ctypes.data // 64) * 64,
+        self.context = np.array([program.module.address("main"), at, at + 8 * len(inputs),
+                                 -(-scratch.ctypes.data // 64) * 64,
                                  self._engine_status.ctypes.data, 0], np.int64)
         engine.on_status(_FAILED, _raise)
         engine.jit_tasks.append(self)

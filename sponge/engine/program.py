@@ -25,7 +25,8 @@ class Phase:
     ----------
     tasks : sequence of Task
         In mode "parallel" the chunks of all tasks are handed to the threads in any order; in mode "sequence" all tasks
-        have the same number of chunks and chunk c runs through the tasks one after the other, so that it stays in cache.
+        have the same number of chunks and chunk c runs through the tasks one after the other, so that it stays in
+        cache.
     mode : {"parallel", "sequence"}
     every : int
         Only in steps whose number is a multiple.
@@ -36,8 +37,8 @@ class Phase:
     name : str
         For timings and errors.
     redo : bool
-        When a later phase fails and the cause is mended, the loop goes on from here: the nearest such phase at or before
-        the one that failed.
+        When a later phase fails and the cause is mended, the loop goes on from here: the nearest such phase at or
+        before the one that failed.
     """
 
     tasks: Sequence[Task] = ()
@@ -78,7 +79,8 @@ class Program:
         self._tasks = []  # of each phase: entry, context, chunk at which it begins
         for record, phase in zip(self._records, self.phases):
             starts = np.cumsum([0, *[t.chunks for t in phase.tasks]])
-            table = np.array([(t.entry, t.context.ctypes.data, s) for t, s in zip(phase.tasks, starts)], np.int64).reshape(-1, 3)
+            table = np.array([(t.entry, t.context.ctypes.data, s) for t, s in zip(phase.tasks, starts)],
+                             np.int64).reshape(-1, 3)
             self._tasks.append(table)
             sequence = phase.mode == "sequence"
             chunks = (phase.tasks[0].chunks if phase.tasks else 0) if sequence else starts[-1]
@@ -93,8 +95,8 @@ class Program:
         -------
         int
             -1, or the number of the phase after which ``flags[STATUS]`` is not 0. The next call goes on with that very
-            phase again, in the same step: clear the status, mend the cause, and call `run` for the rest. Or -2, when a call
-            to Python has made the phases outdated: go on with a new program.
+            phase again, in the same step: clear the status, mend the cause, and call `run` for the rest. Or -2, when a
+            call to Python has made the phases outdated: go on with a new program.
         """
         last = int(self.flags[STEP]) + steps
         while True:
@@ -117,7 +119,9 @@ class Program:
         self._next = 0
 
     def time_phases(self, steps: int) -> dict[str, float]:
-        """Seconds per step spent in each phase, by name, over `steps` steps (each phase is run by a loop of its own)."""
+        """Seconds per step spent in each phase, by name, over `steps` steps (each phase is run by a loop of its
+        own).
+        """
         import time
 
         spent: dict[str, float] = {}
@@ -142,11 +146,13 @@ class Program:
 def _loop():
     loaded = native.load(_LOOP.replace("$STEP", str(STEP)).replace("$STATUS", str(STATUS)),
                          {"tsk_parallel_for": threads.address()}, opt=2)
-    prototype = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
+    prototype = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64,
+                                 ctypes.c_int64)
     return prototype(loaded.address("tsk_md_loop"))
 
 
-# i64 tsk_md_loop(records, n, flags, first, last): -1 when flags[STEP] == last, else the phase that failed or is Python's
+# i64 tsk_md_loop(records, n, flags, first, last): -1 when flags[STEP] == last, else the phase that failed or is
+# Python's
 _LOOP = """
 declare void @tsk_parallel_for(ptr, ptr, i64)
 

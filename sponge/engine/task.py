@@ -2,9 +2,9 @@
 
 A kernel is written ``@kernel(nogil=True) def f(chunk, a, b, ...)``: an int64 chunk number, then C-contiguous arrays and
 int64 or float64 scalars; it returns nothing. `Task` compiles it for the types of its arguments and adds a machine-code
-entry ``void entry(ptr context, i64 chunk)`` that reads data pointers and shapes from a context block. Every chunk writes
-memory that no other chunk touches, and the number of chunks depends on the system alone, so that results are the same
-for any number of threads.
+entry ``void entry(ptr context, i64 chunk)`` that reads data pointers and shapes from a context block. Every chunk
+writes memory that no other chunk touches, and the number of chunks depends on the system alone, so that results are the
+same for any number of threads.
 """
 
 from __future__ import annotations
@@ -108,14 +108,18 @@ def _address(kernel, kinds) -> int:
         kernel.compile(tuple(signature))
         compiled = kernel.overloads[tuple(signature)]
         if compiled.signature.return_type != types.none:
-            raise TypeError(f"task {kernel.__name__}: the kernel must return nothing, got {compiled.signature.return_type}")
+            raise TypeError(
+                f"task {kernel.__name__}: the kernel must return nothing, got {compiled.signature.return_type}"
+            )
         _addresses[kernel, kinds] = compiled.library.get_pointer_to_function(compiled.fndesc.llvm_func_name)
     return _addresses[kernel, kinds]
 
 
 @cache
 def _entry(kinds) -> int:
-    """Address of ``void entry(ptr context, i64 chunk)`` for kernels of such arguments: (ndim, itemsize, dtype), or a dtype's name."""
+    """Address of ``void entry(ptr context, i64 chunk)`` for kernels of such arguments: (ndim, itemsize, dtype), or a
+    dtype's name.
+    """
     load, args, types_ = [], ["ptr %result", "ptr %error", "i64 %chunk"], ["ptr", "ptr", "i64"]
     word = 1
 

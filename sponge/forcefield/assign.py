@@ -22,7 +22,8 @@ class Assignment:
     template_atom: np.ndarray  # int [n], place in the template
     types: list[AtomType]  # those in use
     atom_type: np.ndarray  # int [n]
-    groups: list[tuple[Template, np.ndarray]]  # residues of one template: atoms int [count, size] in the template's order
+    # residues of one template: atoms int [count, size] in the template's order
+    groups: list[tuple[Template, np.ndarray]]
 
 
 def assign_templates(topology: Topology, forcefield: ForceField) -> Assignment:
@@ -31,8 +32,8 @@ def assign_templates(topology: Topology, forcefield: ForceField) -> Assignment:
     Raises
     ------
     MissingTemplateError
-        For the first residue that no template fits (with the nearest one and the differences), or that several fit which would
-        give different parameters.
+        For the first residue that no template fits (with the nearest one and the differences), or that several fit
+        which would give different parameters.
     """
     if np.any(np.diff(topology.residue_index) < 0):
         raise ValueError("create_system: atoms of a residue must follow each other, got a topology with mixed residues")
@@ -68,7 +69,8 @@ def _choose(graph, candidates, residue, topology):
     if found and not named and any(not _same(found[0], other) for other in found[1:]):
         raise MissingTemplateError(
             f"create_system: a residue must fit one template, got {', '.join(t.name for t, _ in found)} for "
-            f"{describe(topology, residue)}, which differ in their parameters (call the residue by the name of the one that is meant)"
+            f"{describe(topology, residue)}, which differ in their parameters (call the residue by the name of the one "
+            f"that is meant)"
         )
     return next(iter(named or found), None)
 
@@ -84,7 +86,9 @@ def _same(a, b):
 
 
 def residue_graphs(topology) -> list[tuple[np.ndarray, Graph]]:
-    """Residues that are alike in names, elements and bonds, in the order of the first of each kind, with their graph."""
+    """Residues that are alike in names, elements and bonds, in the order of the first of each kind, with their
+    graph.
+    """
     residues = len(topology.residue_names)
     starts = np.searchsorted(topology.residue_index, np.arange(residues + 1))
     sizes = np.diff(starts)
@@ -106,7 +110,8 @@ def residue_graphs(topology) -> list[tuple[np.ndarray, Graph]]:
         atoms = starts[rows][:, None] + np.arange(sizes[rows[0]])
         pairs = bond_starts[rows][:, None] + np.arange(bond_starts[rows[0] + 1] - bond_starts[rows[0]])
         key = np.concatenate(
-            [kind[rows][:, None], name[atoms], topology.elements[atoms], external[atoms], local[pairs].reshape(len(rows), -1)],
+            [kind[rows][:, None], name[atoms], topology.elements[atoms], external[atoms],
+             local[pairs].reshape(len(rows), -1)],
             axis=1,
         )
         _, first, inverse = np.unique(key, axis=0, return_index=True, return_inverse=True)

@@ -51,7 +51,8 @@ def find_terms(
         others = f", and {len(missing) - 1} more" if len(missing) > 1 else ""
         raise MissingParameterError(
             f"create_system: the force field must have parameters for every {what}, got none for "
-            f"{' - '.join(topology.describe(a) for a in first)} of types {types}{others} (add <{what.capitalize()} {pattern} ... /> in a file "
+            f"{' - '.join(topology.describe(a) for a in first)} of types {types}{others} (add <{what.capitalize()} "
+            f"{pattern} ... /> in a file "
             "of your own; with k=0 if nothing is meant to act)"
         )
     return out
@@ -87,7 +88,8 @@ class Impropers:
             pattern = self.table.patterns[k]
             if best is not None and None in pattern:
                 continue
-            places = next((p for p in permutations(range(3)) if all(_fits(pattern[q + 1], bound[p[q]]) for q in range(3))), None)
+            places = next((p for p in permutations(range(3))
+                           if all(_fits(pattern[q + 1], bound[p[q]]) for q in range(3))), None)
             if places is not None:
                 best = (k, places)
         return best
@@ -100,12 +102,14 @@ def _fits(key, kind):
 def find_impropers(
     candidates: np.ndarray, table: TermTable, assignment: Assignment, topology: Topology
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Impropers that the force field defines: atoms [m, 4] in the order of the torsion, and index into the table's values [m].
+    """Impropers that the force field defines: atoms [m, 4] in the order of the torsion, and index into the table's
+    values [m].
 
-    Where the pattern leaves the order of the atoms open, it follows the rule of the file's `ordering`: "amber" sorts by residue and
-    place in the template; "charmm" and "default" put carbon, then the heavier element, then the lower number first. The order is
-    settled by the first improper of given types and kept for all of these types, as OpenMM does. (LEaP settles each anew, so
-    that e.g. the two sides of a phenyl ring may differ from it: 0.08 of 2,972 kJ/mol in a protein of 892 atoms.)
+    Where the pattern leaves the order of the atoms open, it follows the rule of the file's `ordering`: "amber" sorts by
+    residue and place in the template; "charmm" and "default" put carbon, then the heavier element, then the lower
+    number first. The order is settled by the first improper of given types and kept for all of these types, as OpenMM
+    does. (LEaP settles each anew, so that e.g. the two sides of a phenyl ring may differ from it: 0.08 of 2,972 kJ/mol
+    in a protein of 892 atoms.)
     """
     if not len(table) or not len(candidates):
         return np.empty((0, 4), np.int64), np.empty(0, np.int64)

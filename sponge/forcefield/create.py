@@ -47,8 +47,8 @@ def create_system(
 ) -> System:
     """A system with the parameters of a force field.
 
-    Each residue is matched with a template by its elements and bonds, so that disulfides, ends of chains and protonation states
-    are found by themselves; names only decide between templates that fit alike.
+    Each residue is matched with a template by its elements and bonds, so that disulfides, ends of chains and
+    protonation states are found by themselves; names only decide between templates that fit alike.
 
     Parameters
     ----------
@@ -70,7 +70,8 @@ def create_system(
     implicit_solvent : {"hct", "obc1", "obc2", "gbn", "gbn2"}, optional
         Generalized Born model, with the standard radii of the model. It has no box: the structure's is left out.
     **options
-        Of `Nonbonded` (cutoff, switch, tolerance, ...) and, with an implicit solvent, of `GB` (solvent_dielectric, kappa, ...).
+        Of `Nonbonded` (cutoff, switch, tolerance, ...) and, with an implicit solvent, of `GB` (solvent_dielectric,
+        kappa, ...).
 
     Returns
     -------
@@ -81,8 +82,8 @@ def create_system(
     MissingTemplateError
         A residue fits no template: the message names it, the nearest template, and what differs.
     MissingParameterError
-        A bond, angle or torsion has no parameters: the message names atoms and types. A kind of term that the force field has no
-        section for at all is left out.
+        A bond, angle or torsion has no parameters: the message names atoms and types. A kind of term that the force
+        field has no section for at all is left out.
 
     Examples
     --------
@@ -128,7 +129,8 @@ def create_system(
             _add_gb(system, topology, parameters["charge"], implicit_solvent, gb)
     elif options or method or implicit_solvent:
         raise MissingParameterError(
-            f"create_system: the force field ({', '.join(field.names)}) must have a NonbondedForce for these options, got none: "
+            f"create_system: the force field ({', '.join(field.names)}) must have a NonbondedForce for these options, "
+            f"got none: "
             f"{', '.join([*options, *(['method'] if method else []), *(['implicit_solvent'] if implicit_solvent else [])])}"
         )
     system.check()
@@ -140,8 +142,11 @@ def as_forcefield(given: Any) -> ForceField:
     if isinstance(given, ForceField):
         return given
     if given is None:
-        raise ValueError(f"forcefield: must be names, paths or a ForceField, got None; shipped are {', '.join(shipped())}")
-    return ForceField(*([given] if isinstance(given, (str, Path)) else list(given) if isinstance(given, Sequence) else [given]))
+        raise ValueError(
+            f"forcefield: must be names, paths or a ForceField, got None; shipped are {', '.join(shipped())}"
+        )
+    return ForceField(*([given] if isinstance(given, (str, Path)) else list(given) if isinstance(given, Sequence)
+                        else [given]))
 
 
 def _each_bond_once(topology):
@@ -153,7 +158,9 @@ def _each_bond_once(topology):
 
 
 def _sites(assignment: Assignment):
-    """Virtual sites, one object for each kind of site of a template, and pairs (site, atom whose exclusions it shares)."""
+    """Virtual sites, one object for each kind of site of a template, and pairs (site, atom whose exclusions it
+    shares).
+    """
     sites: list = []
     shared = []
     merged: dict = {}
@@ -174,7 +181,8 @@ def _sites(assignment: Assignment):
         elif kind == "outOfPlane":
             sites.append(virtual_sites.OutOfPlane(index, parents, *w))
         else:
-            sites.append(virtual_sites.LocalCoordinates(index, parents, w[:n], w[n : 2 * n], w[2 * n : 3 * n], w[3 * n :]))
+            sites.append(virtual_sites.LocalCoordinates(index, parents, w[:n], w[n : 2 * n], w[2 * n : 3 * n],
+                                                        w[3 * n :]))
     return sites, np.concatenate(shared) if shared else np.empty((0, 2), np.int64)
 
 
@@ -186,7 +194,8 @@ def _exclusion_graph(bonds, shared):
     for site, atom in shared.tolist():
         children.setdefault(atom, []).append(site)
     touched = np.isin(bonds, shared[:, 1]).any(axis=1)
-    extra = [(s, t) for i, j in bonds[touched].tolist() for s in [i, *children.get(i, ())] for t in [j, *children.get(j, ())]]
+    extra = [(s, t) for i,
+             j in bonds[touched].tolist() for s in [i, *children.get(i, ())] for t in [j, *children.get(j, ())]]
     return np.concatenate([bonds, np.array(extra, np.int64).reshape(-1, 2), shared])
 
 
@@ -196,7 +205,8 @@ def _bonds_and_angles(topology, masses, field, assignment, constraints, rigid_wa
     rigid = water_atoms(topology, masses) & rigid_water
     index = find_terms("bond", bonds, field.bonds, assignment, topology, "HarmonicBondForce" in field.sections)
     # constraints need lengths even where the force field has no such term
-    find_terms("bond", bonds[(index < 0) & (rigid[bonds].all(1) | (constraints is not None))], field.bonds, assignment, topology)
+    find_terms("bond", bonds[(index < 0) & (rigid[bonds].all(1) | (constraints is not None))], field.bonds, assignment,
+               topology)
     bonds, parameters = bonds[index >= 0], np.array(field.bonds.values or [(0.0, 0.0)])[index[index >= 0]]
     starts, near = neighbor_lists(topology.bonds, topology.n)
     angles = bonded_angles(starts, near)
@@ -248,7 +258,8 @@ def _add_bonded(system, topology, field, assignment, bonds, angles):
         periodicity, phase, k = np.array(terms).T
         system.add(periodic_torsion(np.array(atoms), k=k, periodicity=periodicity, phase=phase))
     rows, improper = find_impropers(candidates, field.rb_impropers, assignment, topology)
-    values = [field.rb_propers.values[k] for k in by_rb[by_rb >= 0]] + [field.rb_impropers.values[k][1] for k in improper]
+    values = [field.rb_propers.values[k]
+              for k in by_rb[by_rb >= 0]] + [field.rb_impropers.values[k][1] for k in improper]
     if values:
         coefficients = {f"c{n}": c for n, c in enumerate(np.array(values).T)}
         system.add(ryckaert_bellemans(np.concatenate([propers[by_rb >= 0], rows]), **coefficients))
@@ -275,11 +286,14 @@ def _trefoils(rows, orderings):
 
 
 def _cmap_terms(field, assignment, topology, propers, starts, near):
-    """Chains [m, 5] with a map, the maps in use [t, size, size] (first angle along the rows), and the map of each chain."""
+    """Chains [m, 5] with a map, the maps in use [t, size, size] (first angle along the rows), and the map of each
+    chain.
+    """
     fits = np.zeros(len(assignment.types), bool)
     for pattern in field.cmaps.patterns:
         for key in pattern[1:4]:
-            fits |= np.array([key is None or key[1] == (t.name if key[0] == "type" else t.cls) for t in assignment.types])
+            fits |= np.array([key is None or key[1] == (t.name if key[0] == "type" else t.cls)
+                              for t in assignment.types])
     middle = fits[assignment.atom_type[propers[:, 1:3]]].all(axis=1)
     chains = five_chains(propers[middle], starts, near)
     index = find_terms("CMAP torsion", chains, field.cmaps, assignment, topology, needed=False)

@@ -19,7 +19,9 @@ def describe(topology, residue: int) -> str:
 
 
 def explain(topology, missing: list[tuple[np.ndarray, Graph]], forcefield) -> str:
-    """Message for residues without a template, given as (numbers of like residues, their graph), the first kind first."""
+    """Message for residues without a template, given as (numbers of like residues, their graph), the first kind
+    first.
+    """
     (residue, *_), graph = missing[0]
     head = f"create_system: no template for {describe(topology, residue)}"
     if not forcefield.templates:
@@ -65,7 +67,8 @@ def _distance(template, graph):
     else:
         links = abs(int(template.external.sum() - graph.external.sum()))
     same = template.name[-3:] == graph.name[-3:]  # NALA and CALA are ALA
-    return heavy + links + (0 if same else 2), sum(abs(n) for n in atoms.values()), names, bonds, template.name != graph.name
+    return heavy + links + (0 if same
+                            else 2), sum(abs(n) for n in atoms.values()), names, bonds, template.name != graph.name
 
 
 def _difference(wanted, got):
@@ -133,7 +136,8 @@ def _hint(graph, nearest, forcefield):
         return "atoms are missing in the file: complete it with sponge.build.add_hydrogens(..., missing_atoms=True)"
     if not difference and int(graph.external.sum()) < int(nearest.external.sum()):
         return (
-            "the chain ends or has a gap here, or the partner is beyond 0.25 nm: fill the gap, or end the chain with OXT, as "
+            "the chain ends or has a gap here, or the partner is beyond 0.25 nm: fill the gap, or end the chain with "
+            "OXT, as "
             "sponge.build.add_hydrogens(..., missing_atoms=True) does, or with a cap"
         )
     if not difference and int(graph.external.sum()) > int(nearest.external.sum()):

@@ -1,7 +1,7 @@
 """Force fields in OpenMM's XML format.
 
-Source of the format: OpenMM user guide, chapter "Creating Force Fields". Read are atom types, residue templates, and the terms
-listed in `TERMS`; whatever else would change energies is refused by name.
+Source of the format: OpenMM user guide, chapter "Creating Force Fields". Read are atom types, residue templates, and
+the terms listed in `TERMS`; whatever else would change energies is refused by name.
 """
 
 from __future__ import annotations
@@ -28,14 +28,17 @@ __all__ = ["AtomType", "ForceField", "read_source", "shipped"]
 
 _ORDERINGS = ("default", "charmm", "amber", "smirnoff")
 _REFUSED = {
-    "Script": "it runs Python code, which is not done here (for implicit solvent: create_system(..., implicit_solvent=...))",
+    "Script": "it runs Python code, which is not done here (for implicit solvent: create_system(..., "
+              "implicit_solvent=...))",
     "InitializationScript": "it runs Python code, which is not done here",
-    "Patches": "patches of residues (CHARMM's way of termini and links) are not supported (a .psf file can be read through ParmEd)",
+    "Patches": "patches of residues (CHARMM's way of termini and links) are not supported (a .psf file can be read "
+               "through ParmEd)",
 }
 _OF_TEMPLATES = {
     "Bond": ("from", "to", "atomName#"), "ExternalBond": ("from", "atomName"), "Constraint": ("atomName#", "distance"),
-    "VirtualSite": ("type", "index", "siteName", "atom#", "atomName#", "weight#", "weightCross", "excludeWith", "wo#", "wx#", "wy#", "p#"),
-}  # fmt: skip
+    "VirtualSite": ("type", "index", "siteName", "atom#", "atomName#", "weight#", "weightCross", "excludeWith", "wo#",
+                    "wx#", "wy#", "p#"),
+}
 _IGNORED = ("Info", "AtomTypes", "Residues", "Include")
 
 
@@ -66,7 +69,8 @@ class ForceField:
     Parameters
     ----------
     sources : str or path
-        Names of shipped force fields (see `shipped`), with or without ".xml", or paths of .xml files (also packed, .xml.gz).
+        Names of shipped force fields (see `shipped`), with or without ".xml", or paths of .xml files (also packed,
+        .xml.gz).
 
     Attributes
     ----------
@@ -84,7 +88,8 @@ class ForceField:
     Raises
     ------
     FileFormatError
-        If a file is no force field, contradicts another, or asks for what is not supported; the message names file and element.
+        If a file is no force field, contradicts another, or asks for what is not supported; the message names file and
+        element.
 
     Examples
     --------
@@ -95,7 +100,9 @@ class ForceField:
 
     def __init__(self, *sources: str | Path):
         if not sources:
-            raise ValueError(f"forcefield: there must be a name or a file, got none; shipped are {', '.join(shipped())}")
+            raise ValueError(
+                f"forcefield: there must be a name or a file, got none; shipped are {', '.join(shipped())}"
+            )
         self.types: dict[str, AtomType] = {}
         self.classes: set[str] = set()
         self.templates: dict[str, Template] = {}
@@ -126,7 +133,8 @@ class ForceField:
                 raise FileFormatError(f"element <{child.tag}> cannot be read: {_REFUSED[child.tag]}")
             if child.tag not in _IGNORED and child.tag not in TERMS:
                 raise FileFormatError(
-                    f"elements must be of {', '.join((*_IGNORED, *TERMS))}, got <{child.tag}>, a term that is not supported"
+                    f"elements must be of {', '.join((*_IGNORED, *TERMS))}, got <{child.tag}>, a term that is not "
+                    f"supported"
                 )
         for e in root.iterfind("AtomTypes/Type"):
             _known(e, ("name", "class", "element", "mass"))
@@ -159,7 +167,9 @@ class ForceField:
         names = tuple(a.attrib["name"] for a in atoms)
         where = {n: k for k, n in enumerate(names)}
         if len(where) != len(names):
-            raise FileFormatError(f"atoms of residue template {residue!r} must have different names, got {', '.join(names)}")
+            raise FileFormatError(
+                f"atoms of residue template {residue!r} must have different names, got {', '.join(names)}"
+            )
         types = tuple(a.attrib["type"] for a in atoms)
         unknown = next((t for t in types if t not in self.types), None)
         if unknown is not None:
@@ -167,7 +177,8 @@ class ForceField:
         for child in e:
             if child.tag not in ("Atom", "Bond", "ExternalBond", "VirtualSite", "Constraint"):
                 raise FileFormatError(
-                    f"residue template {residue!r} must hold atoms, bonds, virtual sites and constraints, got <{child.tag}>"
+                    f"residue template {residue!r} must hold atoms, bonds, virtual sites and constraints, got "
+                    f"<{child.tag}>"
                 )
             if child.tag != "Atom":  # whose further attributes act where a <UseAttributeFromResidue> names them
                 _known(child, _OF_TEMPLATES[child.tag])
@@ -176,12 +187,15 @@ class ForceField:
             if by_name in element.attrib:
                 if element.attrib[by_name] not in where:
                     raise FileFormatError(
-                        f"residue template {residue!r} has no atom {element.attrib[by_name]!r}, which a <{element.tag}> names"
+                        f"residue template {residue!r} has no atom {element.attrib[by_name]!r}, which a "
+                        f"<{element.tag}> names"
                     )
                 return where[element.attrib[by_name]]
             k = int(element.attrib[by_number])
             if not 0 <= k < len(names):
-                raise FileFormatError(f"residue template {residue!r} has {len(names)} atoms, got atom {k} in a <{element.tag}>")
+                raise FileFormatError(
+                    f"residue template {residue!r} has {len(names)} atoms, got atom {k} in a <{element.tag}>"
+                )
             return k
 
         external = np.zeros(len(names), np.int64)
@@ -212,13 +226,17 @@ class ForceField:
                 TERMS[child.tag](self, child)
 
     def keys(self, e, n: int) -> tuple | None:
-        """Keys of an element's `n` atoms for a TermTable; None if a class or type is not defined (such terms can never act)."""
+        """Keys of an element's `n` atoms for a TermTable; None if a class or type is not defined (such terms can never
+        act).
+        """
         out = []
         for k in range(n):
             suffix = str(k + 1) if n > 1 else ""
             cls, kind = e.get("class" + suffix), e.get("type" + suffix)
             if (cls is None) == (kind is None):
-                raise FileFormatError(f"<{e.tag}> must give class{suffix} or type{suffix} of each atom, got {dict(e.attrib)}")
+                raise FileFormatError(
+                    f"<{e.tag}> must give class{suffix} or type{suffix} of each atom, got {dict(e.attrib)}"
+                )
             if "" in (cls, kind):
                 out.append(None)
             elif kind is not None:
@@ -248,7 +266,9 @@ def _known(element, attributes, children=()):
             raise FileFormatError(f"attribute {name}={element.attrib[name]!r} of <{element.tag}> is not supported")
     for child in element if children else ():
         if child.tag not in children:
-            raise FileFormatError(f"<{element.tag}> must hold {', '.join(children)}, got <{child.tag}>, which is not supported")
+            raise FileFormatError(
+                f"<{element.tag}> must hold {', '.join(children)}, got <{child.tag}>, which is not supported"
+            )
 
 
 def _site(s, index):
@@ -262,10 +282,13 @@ def _site(s, index):
         n = 2 if kind == "average2" else 3
         weights = tuple(
             float(s.attrib[w])
-            for w in (("weight12", "weight13", "weightCross") if kind == "outOfPlane" else [f"weight{k + 1}" for k in range(n)])
+            for w in (("weight12", "weight13",
+                       "weightCross") if kind == "outOfPlane" else [f"weight{k + 1}" for k in range(n)])
         )
     else:
-        raise FileFormatError(f"virtual sites must be of type average2, average3, outOfPlane or localCoords, got {kind!r}")
+        raise FileFormatError(
+            f"virtual sites must be of type average2, average3, outOfPlane or localCoords, got {kind!r}"
+        )
     parents = tuple(index(s, f"atomName{k + 1}", f"atom{k + 1}") for k in range(n))
     shares = int(s.attrib["excludeWith"]) if "excludeWith" in s.attrib else parents[0]
     return SiteTemplate(kind, index(s, "siteName", "index"), parents, weights, shares)
@@ -314,7 +337,9 @@ def _read_periodic(forcefield, section):
 def _read_rb(forcefield, section):
     ordering = _ordering(section) if "ordering" in section.attrib else "charmm"
     if ordering == "amber":
-        raise FileFormatError(f"<{section.tag}> must have another ordering of impropers than 'amber', which is not supported there")
+        raise FileFormatError(
+            f"<{section.tag}> must have another ordering of impropers than 'amber', which is not supported there"
+        )
     _known(section, ("ordering",), ("Proper", "Improper"))
     for e in section:
         _known(e, ("class#", "type#", "c#"))
@@ -348,7 +373,9 @@ def _read_cmap(forcefield, section):
         _known(e, ("class#", "type#", "map"))
         k = offset + int(e.attrib["map"])
         if not offset <= k < len(forcefield.maps):
-            raise FileFormatError(f"a CMAP torsion must name one of {len(forcefield.maps) - offset} maps, got {e.attrib['map']}")
+            raise FileFormatError(
+                f"a CMAP torsion must name one of {len(forcefield.maps) - offset} maps, got {e.attrib['map']}"
+            )
         keys = forcefield.keys(e, 5)
         if keys is not None:
             forcefield.cmaps.add(keys, k)
@@ -382,7 +409,9 @@ def _merge(forcefield, section, old, new, wanted):
                 f"after {old.coulomb14:g} and {old.lj14:g}"
             )
         if None not in (old.dispersion, new.dispersion) and old.dispersion != new.dispersion:
-            raise FileFormatError(f"useDispersionCorrection must agree with the files read before, got {new.dispersion}")
+            raise FileFormatError(
+                f"useDispersionCorrection must agree with the files read before, got {new.dispersion}"
+            )
         old.dispersion = new.dispersion if old.dispersion is None else old.dispersion
         new = old
     from_residue = {e.attrib["name"] for e in section.iterfind("UseAttributeFromResidue")}
@@ -394,10 +423,13 @@ def _merge(forcefield, section, old, new, wanted):
         if key is not None:
             missing = [w for w in wanted if w not in from_residue and w not in e.attrib]
             if missing:
-                raise FileFormatError(f"<{section.tag}> must give {', '.join(missing)} of each type, got {dict(e.attrib)}")
+                raise FileFormatError(
+                    f"<{section.tag}> must give {', '.join(missing)} of each type, got {dict(e.attrib)}"
+                )
             extra = [w for w in more if w in e.attrib]
             new.by_key.pop(key[0], None)  # the last entry for an atom's type or class is taken
-            new.by_key[key[0]] = {w: _number(e, w) for w in (*wanted, *extra) if w not in from_residue and w in e.attrib}
+            new.by_key[key[0]] = {w: _number(e,
+                                             w) for w in (*wanted, *extra) if w not in from_residue and w in e.attrib}
     return new
 
 

@@ -33,25 +33,29 @@ def atom_parameters(field: ForceField, assignment: Assignment) -> dict[str, np.n
 def _values(field, template, k, kind):
     values = {"charge": 0.0, "sigma": 0.0, "epsilon": 0.0}
     lj = field.lennard_jones
-    for section, names in ((field.nonbonded, ("charge",) if lj else ("charge", "sigma", "epsilon")), (lj, ("sigma", "epsilon"))):
+    for section, names in ((field.nonbonded, ("charge",) if lj else ("charge", "sigma", "epsilon")),
+                           (lj, ("sigma", "epsilon"))):
         if section is None:
             continue
         entry = _entry(section, kind)
         if lj is not None and section is field.nonbonded and entry and entry.get("epsilon"):
             raise MissingParameterError(
-                f"create_system: the NonbondedForce must have no Lennard-Jones interaction next to a LennardJonesForce, got "
+                f"create_system: the NonbondedForce must have no Lennard-Jones interaction next to a "
+                f"LennardJonesForce, got "
                 f"epsilon={entry['epsilon']} for type {kind.name!r}"
             )
         if entry is None:
             raise MissingParameterError(
-                f"create_system: every atom type must have non-bonded parameters, got none for type {kind.name!r} (class "
+                f"create_system: every atom type must have non-bonded parameters, got none for type {kind.name!r} "
+                f"(class "
                 f"{kind.cls!r}; atom {template.names[k]} of residue template {template.name})"
             )
         for name in names:
             text = entry.get(name, template.attributes[k].get(name))
             if text is None:
                 raise MissingParameterError(
-                    f"create_system: {name} must be given by the type or the residue, got none for atom {template.names[k]} of "
+                    f"create_system: {name} must be given by the type or the residue, got none for atom "
+                    f"{template.names[k]} of "
                     f"residue template {template.name}"
                 )
             values[name] = float(text)
@@ -69,7 +73,8 @@ def _entry(section: NonbondedTypes, kind):
     return next((entry for key, entry in reversed(section.by_key.items()) if key in keys), None)
 
 
-def build_nonbonded(field: ForceField, assignment: Assignment, atoms: dict[str, np.ndarray], pairs: np.ndarray, **options: Any):
+def build_nonbonded(field: ForceField, assignment: Assignment, atoms: dict[str, np.ndarray], pairs: np.ndarray,
+                    **options: Any):
     """The Nonbonded potential, and the 1-4 pairs as a potential (None if there are none that act).
 
     Parameters
@@ -134,4 +139,5 @@ def _table(field, assignment, sigma, epsilon):
 
 
 def _of_key(key, assignment):
-    return [k for k, t in enumerate(assignment.types) if key is None or key[1] == (t.name if key[0] == "type" else t.cls)]
+    return [k for k,
+            t in enumerate(assignment.types) if key is None or key[1] == (t.name if key[0] == "type" else t.cls)]

@@ -11,9 +11,9 @@ __all__ = ["TermTable"]
 class TermTable:
     """Definitions of one kind of term, each for a pattern of `n` atoms.
 
-    A pattern has one key for each atom: ("type", name), ("class", name), or None for any. An earlier definition goes before a
-    later one and, where `specific_first`, any without None before those with. Patterns read the same in both directions unless
-    `find` is told otherwise.
+    A pattern has one key for each atom: ("type", name), ("class", name), or None for any. An earlier definition goes
+    before a later one and, where `specific_first`, any without None before those with. Patterns read the same in both
+    directions unless `find` is told otherwise.
     """
 
     def __init__(self, n: int, specific_first: bool = True):

@@ -60,8 +60,8 @@ class Template(Graph):
 def match(template: Template, graph: Graph) -> np.ndarray | None:
     """Atom of the template for each atom of the residue, or None if the two graphs differ.
 
-    Elements, bonds and the number of bonds that lead out are the same for matched atoms. Among equal atoms, those of the same name
-    go together; particles without an element must have the same name, unless they are virtual sites.
+    Elements, bonds and the number of bonds that lead out are the same for matched atoms. Among equal atoms, those of
+    the same name go together; particles without an element must have the same name, unless they are virtual sites.
     """
     if template.signature != graph.signature:
         return None
@@ -106,7 +106,8 @@ def _refine(template, graph, by_name):
             return plain
         count = len(palette)
         colors = [
-            [(side[i], *sorted(side[j] for j in g.neighbors[i])) for i in range(len(side))] for g, side in zip(graphs, plain)
+            [(side[i],
+              *sorted(side[j] for j in g.neighbors[i])) for i in range(len(side))] for g, side in zip(graphs, plain)
         ]
 
 

@@ -23,7 +23,9 @@ def neighbor_lists(bonds: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def bonded_angles(starts: np.ndarray, near: np.ndarray) -> np.ndarray:
-    """Angles [m, 3]: each pair of atoms bound to one, that one in the middle; the first atom's number is below the last's."""
+    """Angles [m, 3]: each pair of atoms bound to one, that one in the middle; the first atom's number is below the
+    last's.
+    """
     return _neighbor_sets(starts, near, 2)[:, [1, 0, 2]]
 
 

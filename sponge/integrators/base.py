@@ -48,7 +48,8 @@ class Integrator:
             if isinstance(value, (bool, str)) or not (np.isscalar(value) and np.isreal(value) and 0 < value < np.inf):
                 raise ValueError(f"{type(self).__name__}: {f.name} must be a positive number, got {value!r}")
             if f.name == "constraint_tolerance" and value > _LOOSEST:
-                raise ValueError(f"{type(self).__name__}: constraint_tolerance must be at most {_LOOSEST}, a part of the length, got {value!r}")
+                raise ValueError(f"{type(self).__name__}: constraint_tolerance must be at most {_LOOSEST}, a part of "
+                                 f"the length, got {value!r}")
 
     def plan(self, engine: Engine, forces: list[Phase]) -> list[Phase]:
         """The phases of one step.
@@ -85,7 +86,9 @@ def with_forces(forces: list[Phase], tasks: list[Task]) -> list[Phase]:
 
 
 def fresh_forces(engine: Engine, forces: list[Phase]) -> list[Phase]:
-    """For schemes whose steps begin with the forces of the positions: these are computed when someone has moved atoms."""
+    """For schemes whose steps begin with the forces of the positions: these are computed when someone has moved
+    atoms.
+    """
     guarded = [replace(p, flag=FORCES_STALE) if p.flag is None else p for p in forces]
     return [*guarded, Phase([Task(_mark_fresh, engine.flags)], flag=FORCES_STALE, name="forces at the start")]
 

@@ -25,7 +25,8 @@ __all__ = ["Bussi"]
 
 @dataclass(frozen=True)
 class Bussi(Integrator):
-    """Constant temperature by scaling all velocities so that the kinetic energy follows its canonical distribution [1]_.
+    """Constant temperature by scaling all velocities so that the kinetic energy follows its canonical distribution
+    [1]_.
 
     Velocity Verlet, after which the kinetic energy K makes an exact step of
     dK = (K0 - K) dt/tau + 2 sqrt(K K0/(nu tau)) dW, with K0 = nu RT/2 for nu degrees of freedom. Dynamics are hardly
@@ -44,8 +45,8 @@ class Bussi(Integrator):
 
     References
     ----------
-    .. [1] Bussi, Donadio, Parrinello, "Canonical sampling through velocity rescaling", J. Chem. Phys. 126 (2007) 014101,
-       equation A7. doi:10.1063/1.2408420
+    .. [1] Bussi, Donadio, Parrinello, "Canonical sampling through velocity rescaling", J. Chem. Phys. 126 (2007)
+       014101, equation A7. doi:10.1063/1.2408420
     """
 
     temperature: float
@@ -60,15 +61,16 @@ class Bussi(Integrator):
         degrees = degrees_of_freedom(engine.system)
         key = np.asarray(random.fold_in(random.key(engine.seed), Fold.BUSSI))
         decay = math.exp(-self.timestep / self.relaxation_time)
-        thermostat = Task(_rescale, sums, factor, float(degrees), self._thermal(), decay, key, kept(engine, "heat", np.zeros(1)),
-                          engine.flags)  # fmt: skip
+        thermostat = Task(_rescale, sums, factor, float(degrees), self._thermal(), decay, key,
+                          kept(engine, "heat", np.zeros(1)),
+                          engine.flags)
         first, second = verlet_halves(engine, self.timestep, self.constraint_tolerance)
         measure = Task(kinetic, starts, v, engine.masses, sums, chunks=chunks)
         return [
             *fresh_forces(engine, forces), *com_phases(engine), Phase(first, "sequence", name="integrator"),
             *with_forces(forces, [*second, measure]), Phase([thermostat], name="thermostat"),
             Phase([Task(scale, starts, v, factor, chunks=chunks)], name="thermostat"),
-        ]  # fmt: skip
+        ]
 
     def heat(self, engine: Any) -> float:
         """Energy that the thermostat has taken out."""
@@ -89,7 +91,9 @@ def _rescale(chunk, sums, factor, degrees, thermal, decay, key, heat, flags):
     normal = draws.normal(k0, k1, 2 * step)
     rest = 2.0 * draws.gamma(k0, k1, step, 0.5 * (degrees - 1.0)) if degrees > 1.5 else 0.0
     ratio = thermal / twice  # of K0/nu to K
-    square = decay + ratio * (1.0 - decay) * (rest + normal * normal) + 2.0 * normal * math.sqrt(ratio * decay * (1.0 - decay))
+    square = decay + ratio * (1.0 - decay) * (rest + normal * normal) + 2.0 * normal * math.sqrt(
+        ratio * decay * (1.0 - decay)
+    )
     square = max(square, 0.0)
     # the sign of the factor is that of normal + sqrt(decay / (1 - decay) / ratio) [1, A8]
     sign = -1.0 if normal + math.sqrt(decay / ((1.0 - decay) * ratio)) < 0.0 else 1.0

@@ -1,7 +1,7 @@
 """Per-atom work of the integrators: kicks, drifts, noise, sums over atoms. Eight or sixteen atoms at a time.
 
-Coordinates are taken as they lie, x y z x y z ..., so that three vectors hold eight atoms and numbers per atom are spread
-over them. The last vectors of a chunk are masked.
+Coordinates are taken as they lie, x y z x y z ..., so that three vectors hold eight atoms and numbers per atom are
+spread over them. The last vectors of a chunk are masked.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from triskele.core.random import Counter
 from ..engine.task import STEP
 from .noise import normals
 
-__all__ = ["brownian", "copy_forces", "kick", "kick_drift", "kinetic", "langevin", "momentum", "remove_momentum", "scale"]
+__all__ = ["brownian", "copy_forces", "kick", "kick_drift", "kinetic", "langevin", "momentum", "remove_momentum",
+           "scale"]
 
 NOISE = int(Counter.NOISE)  # + the number of the inner step
 _SPREAD = ((0, 0, 0, 1, 1, 1, 2, 2), (2, 3, 3, 3, 4, 4, 4, 5), (5, 5, 6, 6, 6, 7, 7, 7))
@@ -32,7 +33,7 @@ def _masks(atoms):
 def _load(array, i, masks):
     zero = simd.splat(0.0, 8)
     return (simd.load_masked(array, 3 * i, masks[0], zero), simd.load_masked(array, 3 * i + 8, masks[1], zero),
-            simd.load_masked(array, 3 * i + 16, masks[2], zero))  # fmt: skip
+            simd.load_masked(array, 3 * i + 16, masks[2], zero))
 
 
 @device
@@ -130,7 +131,7 @@ def _brownian(i, last, positions, old, velocities, forces, mobility, noise, per_
     masks = _masks(atoms)
     x = _load(positions, i, masks)
     d = _add(_add((x[0] * 0.0, x[1] * 0.0, x[2] * 0.0), _per_atom(mobility, i, atoms), _load(forces, i, masks)),
-             _per_atom(noise, i, atoms), normals)  # fmt: skip
+             _per_atom(noise, i, atoms), normals)
     _store(old, i, masks, x)
     _store(velocities, i, masks, (d[0] * per_time, d[1] * per_time, d[2] * per_time))
     _store(positions, i, masks, _combine(1.0, x, 1.0, d))

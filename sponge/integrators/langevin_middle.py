@@ -24,10 +24,10 @@ __all__ = ["LangevinMiddle"]
 class LangevinMiddle(Integrator):
     """Langevin dynamics with the thermostat in the middle of the drift [1]_, in its leapfrog form [2]_.
 
-    A step is: kick v by a whole time step, drift half, v = a v + sqrt((1 - a^2) RT/m) R with a = exp(-friction timestep),
-    drift half. Configurations are sampled to fourth order for harmonic forces and to second otherwise, with a small
-    prefactor. Velocities stand at half steps, which in this scheme makes their distribution exact for harmonic forces;
-    kinetic energies are taken from them as they are.
+    A step is: kick v by a whole time step, drift half, v = a v + sqrt((1 - a^2) RT/m) R with a = exp(-friction
+    timestep), drift half. Configurations are sampled to fourth order for harmonic forces and to second otherwise, with
+    a small prefactor. Velocities stand at half steps, which in this scheme makes their distribution exact for harmonic
+    forces; kinetic energies are taken from them as they are.
 
     Parameters
     ----------
@@ -44,8 +44,9 @@ class LangevinMiddle(Integrator):
     ----------
     .. [1] Leimkuhler, Matthews, "Efficient molecular dynamics using geodesic integration and solvent-solute splitting",
        Proc. R. Soc. A 472 (2016). doi:10.1098/rspa.2016.0138
-    .. [2] Zhang, Liu, Yan, Tuckerman, Liu, "Unified efficient thermostat scheme for the canonical ensemble with holonomic
-       or isokinetic constraints via molecular dynamics", J. Phys. Chem. A 123 (2019) 6056. doi:10.1021/acs.jpca.9b02771
+    .. [2] Zhang, Liu, Yan, Tuckerman, Liu, "Unified efficient thermostat scheme for the canonical ensemble with
+       holonomic or isokinetic constraints via molecular dynamics", J. Phys. Chem. A 123 (2019) 6056.
+       doi:10.1021/acs.jpca.9b02771
 
     Examples
     --------
@@ -67,7 +68,8 @@ class LangevinMiddle(Integrator):
         return np.nan
 
 
-def middle_step(engine: Any, integrator: Any, kick_time: np.ndarray, kind: int, timestep: float | None = None) -> list[Task]:
+def middle_step(engine: Any, integrator: Any, kick_time: np.ndarray, kind: int,
+                timestep: float | None = None) -> list[Task]:
     """Kick by `kick_time` [1], then drift, thermostat and drift, with constraints and virtual sites."""
     solver, chunks, starts = solver_of(engine), engine.atom_chunks, engine.atom_starts
     dt = integrator.timestep if timestep is None else timestep
@@ -82,4 +84,4 @@ def middle_step(engine: Any, integrator: Any, kick_time: np.ndarray, kind: int, 
              chunks=chunks),
         *solver.positions(np.array([1 / dt]), integrator.constraint_tolerance),
         *place_tasks(engine),
-    ]  # fmt: skip
+    ]

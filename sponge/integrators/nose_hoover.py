@@ -46,8 +46,8 @@ class NoseHoover(Integrator):
 
     References
     ----------
-    .. [1] Martyna, Tuckerman, Tobias, Klein, "Explicit reversible integrators for extended systems dynamics", Mol. Phys. 87
-       (1996) 1117, equations 21 to 29. doi:10.1080/00268979600100761
+    .. [1] Martyna, Tuckerman, Tobias, Klein, "Explicit reversible integrators for extended systems dynamics", Mol.
+       Phys. 87 (1996) 1117, equations 21 to 29. doi:10.1080/00268979600100761
     """
 
     temperature: float
@@ -67,15 +67,16 @@ class NoseHoover(Integrator):
         sums, factor = np.zeros(chunks), np.ones(1)
         masses, degrees = self._chain_masses(engine)
         thermostat = Phase([Task(_half_chain, kept(engine, "chain_positions", np.zeros(self.chain)),
-                                 kept(engine, "chain_velocities", np.zeros(self.chain)), masses, float(degrees), self._thermal(),
-                                 self.timestep / 2, _WEIGHTS, sums, factor)], name="thermostat")  # fmt: skip
+                                 kept(engine, "chain_velocities",
+                                      np.zeros(self.chain)), masses, float(degrees), self._thermal(),
+                                 self.timestep / 2, _WEIGHTS, sums, factor)], name="thermostat")
         measure = Task(kinetic, starts, v, engine.masses, sums, chunks=chunks)
         first, second = verlet_halves(engine, self.timestep, self.constraint_tolerance, factor)
         return [
             *fresh_forces(engine, forces), *com_phases(engine), Phase([measure], name="thermostat"), thermostat,
             Phase(first, "sequence", name="integrator"), *with_forces(forces, [*second, measure]), thermostat,
             Phase([Task(scale, starts, v, factor, chunks=chunks)], name="thermostat"),
-        ]  # fmt: skip
+        ]
 
     def _chain_masses(self, engine):
         degrees = degrees_of_freedom(engine.system)

@@ -23,8 +23,8 @@ __all__ = ["RESPA"]
 class RESPA(Integrator):
     """The reversible reference system propagator algorithm with two levels [1]_.
 
-    A step is half a kick by the slow forces, `inner` steps of velocity Verlet under the fast ones, and half a kick by the
-    slow forces. With a friction, the inner steps are those of the Langevin middle scheme.
+    A step is half a kick by the slow forces, `inner` steps of velocity Verlet under the fast ones, and half a kick by
+    the slow forces. With a friction, the inner steps are those of the Langevin middle scheme.
 
     Parameters
     ----------
@@ -43,8 +43,8 @@ class RESPA(Integrator):
 
     References
     ----------
-    .. [1] Tuckerman, Berne, Martyna, "Reversible multiple time scale molecular dynamics", J. Chem. Phys. 97 (1992) 1990.
-       doi:10.1063/1.463137
+    .. [1] Tuckerman, Berne, Martyna, "Reversible multiple time scale molecular dynamics", J. Chem. Phys. 97 (1992)
+       1990. doi:10.1063/1.463137
 
     Examples
     --------
@@ -73,7 +73,9 @@ class RESPA(Integrator):
         del forces  # the two groups have phases of their own
         for name in self.fast:
             if name not in engine.plans:
-                raise ValueError(f"RESPA: fast must name potentials of the system, got {name!r}; it has {', '.join(engine.plans)}")
+                raise ValueError(
+                    f"RESPA: fast must name potentials of the system, got {name!r}; it has {', '.join(engine.plans)}"
+                )
         fast = engine.force_phases(self.fast)
         slow = engine.force_phases([name for name in engine.plans if name not in self.fast])
         small = self.timestep / self.inner
@@ -88,7 +90,8 @@ class RESPA(Integrator):
         both = [*with_forces(slow, [keep]), *fast]  # leaves the fast ones in engine.forces
         half = _kick(engine, kept_slow, self.timestep / 2)
         first, second = verlet_halves(engine, small, self.constraint_tolerance)
-        phases = [*fresh_forces(engine, both), *com_phases(engine), Phase([half, *first], "sequence", name="integrator")]
+        phases = [*fresh_forces(engine, both), *com_phases(engine),
+                  Phase([half, *first], "sequence", name="integrator")]
         for _ in range(self.inner - 1):
             phases += [*with_forces(fast, second), Phase(first, "sequence", name="integrator")]
         return phases + with_forces(both, [half, *second])
@@ -99,4 +102,4 @@ class RESPA(Integrator):
 
 def _kick(engine, forces, time):
     return Task(kick, engine.atom_starts, engine.velocities, forces, engine.inverse_masses, np.array([time]),
-                chunks=engine.atom_chunks)  # fmt: skip
+                chunks=engine.atom_chunks)

@@ -26,7 +26,9 @@ _EVERY = 10  # steps between removals of the motion of the centre of mass
 
 
 def degrees_of_freedom(system: System) -> int:
-    """Three for each atom with mass, less the constraints, less three when the motion of the centre of mass is taken out."""
+    """Three for each atom with mass, less the constraints, less three when the motion of the centre of mass is taken
+    out.
+    """
     massive = int(np.count_nonzero(system.masses))
     held = len(partition(system).pairs) if len(system.constraints) else 0
     return 3 * massive - held - (3 if system.remove_com_motion and massive > 1 else 0)
@@ -70,11 +72,13 @@ def set_thermal_velocities(engine: Engine, temperature: float, seed: int | None 
 
 
 def remove_com_motion(engine: Engine, every: int = 1) -> list[Phase]:
-    """Phases that take the velocity of the centre of mass from all velocities, in steps that are multiples of `every`."""
+    """Phases that take the velocity of the centre of mass from all velocities, in steps that are multiples of
+    `every`.
+    """
     sums = np.zeros((engine.atom_chunks, 4))
     arrays = (engine.atom_starts, engine.velocities, engine.masses, sums)
     return [Phase([Task(f, *arrays, chunks=engine.atom_chunks)], every=every, name="centre of mass")
-            for f in (momentum, remove_momentum)]  # fmt: skip
+            for f in (momentum, remove_momentum)]
 
 
 def com_phases(engine: Engine) -> list[Phase]:

@@ -9,8 +9,9 @@ _HOME = {
     "Network": "network", "load": "network", "save": "network",
     "Errors": "training", "History": "training", "Training": "training", "evaluate": "training", "fitted": "training",
     "train": "training",
-}  # fmt: skip
-__all__ = ["Batches", "BehlerParrinello", "Dataset", "Errors", "History", "Network", "PaiNN", "Training", "evaluate", "fitted",
+}
+__all__ = ["Batches", "BehlerParrinello", "Dataset", "Errors", "History", "Network", "PaiNN", "Training", "evaluate",
+           "fitted",
            "load", "read_dataset", "record", "save", "train"]
 
 

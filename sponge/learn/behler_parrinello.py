@@ -98,7 +98,8 @@ class BehlerParrinello(Network):
         return cls(stacked, numbers, float(cutoff), (0.0,) * m, 1.0, radial, angular)
 
     def options(self):
-        return {"features": np.shape(self.layers[0].weight)[2], "layers": len(self.layers) - 1, "radial": self.radial, "angular": self.angular}
+        return {"features": np.shape(self.layers[0].weight)[2], "layers": len(self.layers) - 1, "radial": self.radial,
+                "angular": self.angular}
 
     def symmetry_functions(self, species: Any, neighbors: Any, vectors: Any) -> Any:
         """What the networks see of each atom's neighbourhood, [n, functions]; arguments as for `energies`."""

@@ -78,7 +78,8 @@ class Dataset:
                     raise ValueError(f"dataset: frame {k}: {name} must have shape {(n, 3)}, got {array.shape}")
                 if not np.all(np.isfinite(array)):
                     atom = int(np.argmin(np.isfinite(array).all(1)))
-                    raise ValueError(f"dataset: frame {k}: {name} must be finite, got {array[atom].tolist()} for atom {atom} "
+                    raise ValueError(f"dataset: frame {k}: {name} must be finite, got {array[atom].tolist()} for atom "
+                                     f"{atom} "
                                      f"({SYMBOLS[self.elements[k][atom]]})")
             if not np.isfinite(self.energies[k]):
                 raise ValueError(f"dataset: frame {k}: the energy must be finite, got {self.energies[k]}")
@@ -155,14 +156,17 @@ class Dataset:
             box = self.boxes[k]
             atoms = Atoms(self.elements[k], self.positions[k] / units.angstrom, pbc=box is not None,
                           cell=None if box is None else box / units.angstrom)
-            atoms.calc = SinglePointCalculator(atoms, energy=self.energies[k] / units.eV, forces=self.forces[k] / (units.eV / units.angstrom))
+            atoms.calc = SinglePointCalculator(atoms, energy=self.energies[k] / units.eV,
+                                               forces=self.forces[k] / (units.eV / units.angstrom))
             frames.append(atoms)
         path = os.fspath(path)
         write(path, frames, **({"format": "extxyz"} if path.endswith("xyz") else {}))
 
 
-def read_dataset(path: str | os.PathLike, index: str = ":", energy: str | None = None, forces: str | None = None) -> Dataset:
-    """Read configurations from extended XYZ, a database of ASE, or another format of ASE; eV and Å become kJ/mol and nm.
+def read_dataset(path: str | os.PathLike, index: str = ":", energy: str | None = None,
+                 forces: str | None = None) -> Dataset:
+    """Read configurations from extended XYZ, a database of ASE, or another format of ASE; eV and Å become kJ/mol and
+    nm.
 
     Parameters
     ----------
@@ -195,13 +199,16 @@ def read_dataset(path: str | os.PathLike, index: str = ":", energy: str | None =
     parts: list[list[Any]] = [[], [], [], [], []]
     for k, atoms in enumerate(frames):
         if any(atoms.pbc) and not all(atoms.pbc):
-            raise FileFormatError(f"read_dataset: {where!r}, frame {k}: must be periodic in all directions or in none, got {atoms.pbc.tolist()}")
+            raise FileFormatError(f"read_dataset: {where!r}, frame {k}: must be periodic in all directions or in none, "
+                                  f"got {atoms.pbc.tolist()}")
         values = [atoms.numbers, atoms.positions * units.angstrom, _value(atoms, energy, "energy", where, k),
-                  _value(atoms, forces, "forces", where, k), np.array(atoms.cell) * units.angstrom if any(atoms.pbc) else None]
+                  _value(atoms, forces, "forces", where,
+                         k), np.array(atoms.cell) * units.angstrom if any(atoms.pbc) else None]
         for part, value in zip(parts, values, strict=True):
             part.append(value)
     numbers, positions, energies, all_forces, boxes = parts
-    return Dataset(numbers, positions, np.array(energies) * units.eV, [f * (units.eV / units.angstrom) for f in all_forces], boxes)
+    return Dataset(numbers, positions, np.array(energies) * units.eV,
+                   [f * (units.eV / units.angstrom) for f in all_forces], boxes)
 
 
 def _value(atoms, name, kind, where, frame):
@@ -305,7 +312,8 @@ class Batches:
                 return np.ascontiguousarray(array[which].reshape(-1, *array.shape[2:]))
 
             real = flat(self.real) * np.repeat(counts, n).astype(self.real.dtype)
-            yield Batch(flat(self.species), flat(self.positions), flat(self.neighbors) + first, flat(self.offsets), real,
+            yield Batch(flat(self.species), flat(self.positions), flat(self.neighbors) + first, flat(self.offsets),
+                        real,
                         self.energies[which], flat(self.forces), counts.astype(np.float64))
 
 
@@ -326,7 +334,8 @@ def _neighborhood(data: Dataset, k: int, network: Network) -> tuple[np.ndarray, 
     distance = np.linalg.norm(x[others] - x[rows] + shifts, axis=1)
     if len(distance) and distance.min() < _CLOSEST:
         e = int(np.argmin(distance))
-        raise ValueError(f"dataset: frame {k}: atoms must not be in one place, got {distance[e]:.3g} nm between atoms {rows[e]} and {others[e]}")
+        raise ValueError(f"dataset: frame {k}: atoms must not be in one place, got {distance[e]:.3g} nm between atoms "
+                         f"{rows[e]} and {others[e]}")
     neighbors, which = neighbor_rows(rows, others, n)
     offsets = np.where((which >= 0)[..., None], shifts[which] if len(shifts) else 0.0, [2 * cutoff, 0.0, 0.0])
     return neighbors, offsets

@@ -26,8 +26,8 @@ _Self = TypeVar("_Self", bound="Network")
 class Network:
     """A sum of energies of atoms, each of which sees its neighbours within a cut-off.
 
-    Networks are frozen dataclasses: trees of weights, that transforms and optimisers of the core take whole. What is not
-    trained stands in fields of the structure, the same for all networks:
+    Networks are frozen dataclasses: trees of weights, that transforms and optimisers of the core take whole. What is
+    not trained stands in fields of the structure, the same for all networks:
 
     Attributes
     ----------
@@ -67,7 +67,9 @@ class Network:
             From the atom to its neighbours, in nm; at free places longer than the cut-off.
         """
         out = self.outputs(species, neighbors, vectors)
-        return out.astype(np.float64) * self.scale + core.numpy.take(np.array(self.reference, np.float64), species, axis=0)
+        return out.astype(np.float64) * self.scale + core.numpy.take(
+            np.array(self.reference, np.float64), species, axis=0
+        )
 
     def species(self, numbers: Any, where: str = "network", names: Sequence[str] | None = None) -> np.ndarray:
         """Places in `elements` of atomic numbers or symbols, int32 [n].
@@ -175,7 +177,7 @@ def save(path: str | os.PathLike, network: Network) -> None:
         "reference": np.array(network.reference, np.float64), "options": dict(network.options()),
         "bits": 8 * network.dtype.itemsize, "units": {"nm": units.nm, "kJ_per_mol": units.kJ_per_mol},
         "weights": {str(k): w for k, w in enumerate(weights)},
-    }})  # fmt: skip
+    }})
 
 
 def load(path: str | os.PathLike) -> Network:
@@ -199,7 +201,9 @@ def load(path: str | os.PathLike) -> Network:
 
 
 def _network(cls, parts):
-    """A network of class `cls` from what `save` wrote; its sizes are compared with the weights before any memory is taken."""
+    """A network of class `cls` from what `save` wrote; its sizes are compared with the weights before any memory is
+    taken.
+    """
     dtype = {32: np.float32, 64: np.float64}[int(parts["bits"])]
     given, options = parts["weights"], parts["options"]
     most = {"layers": len(given)}
@@ -209,14 +213,16 @@ def _network(cls, parts):
     found = []
 
     def shapes(key):
-        network = cls.init(key, [int(z) for z in parts["elements"]], cutoff=float(parts["cutoff"]), dtype=dtype, **options)
+        network = cls.init(key, [int(z) for z in parts["elements"]], cutoff=float(parts["cutoff"]), dtype=dtype,
+                           **options)
         found.append(core.tree.flatten(network))
         return found[0][0]
 
     make_graph(shapes, [core.Spec((2,), np.dtype(np.uint32))])
     leaves, structure = found[0]
     weights = [given.get(str(k)) for k in range(len(leaves))]
-    if len(weights) != len(given) or any((w.shape, w.dtype) != (x.shape, x.dtype) for w, x in zip(weights, leaves, strict=True)):
+    if len(weights) != len(given) or any((w.shape, w.dtype) != (x.shape, x.dtype) for w,
+                                         x in zip(weights, leaves, strict=True)):
         raise ValueError(f"its weights must be those of a network with {options}")
     reference, scale = tuple(float(e) for e in parts["reference"]), float(parts["scale"])
     if len(reference) != len(parts["elements"]) or not np.all(np.isfinite([*reference, scale, float(parts["cutoff"])])):

@@ -67,37 +67,47 @@ class NeuralPotential(Potential):
     True
     """
 
-    def __init__(self, network: Network, params: Any = None, *, atoms: Any = None, elements: Any = None, name: str = "network"):
+    def __init__(self, network: Network, params: Any = None, *, atoms: Any = None, elements: Any = None,
+                 name: str = "network"):
         if not isinstance(network, Network):
-            raise TypeError(f"neural potential: a network is wanted (learn.PaiNN, learn.load(...)), got {type(network).__name__}")
+            raise TypeError(
+                f"neural potential: a network is wanted (learn.PaiNN, learn.load(...)), got {type(network).__name__}"
+            )
         self.name, self.network = name, network
         self.params = {key: np.array(w, np.float64) for key, w in named_weights(network)}
         for key, value in dict(params or {}).items():
             if key not in self.params or np.shape(value) != np.shape(self.params[key]):
-                raise ValueError(f"neural potential: params must be named and shaped as the network's weights, got {key!r} "
+                raise ValueError(f"neural potential: params must be named and shaped as the network's weights, got "
+                                 f"{key!r} "
                                  f"{np.shape(value)}")
             self.params[key] = np.array(value, np.float64)
         self.atoms = None if atoms is None else np.array(atoms, np.int64)
         if self.atoms is not None and (self.atoms.ndim != 1 or len(np.unique(self.atoms)) != len(self.atoms)):
-            raise ValueError(f"neural potential: atoms must be a list of different numbers, got shape {self.atoms.shape}")
+            raise ValueError(
+                f"neural potential: atoms must be a list of different numbers, got shape {self.atoms.shape}"
+            )
         self.elements = None if elements is None else list(elements)
         self._species: np.ndarray | None = None
 
     def check(self, system: System) -> None:
         n = system.n if self.atoms is None else len(self.atoms)
         if self.atoms is not None and n and not 0 <= self.atoms.min() <= self.atoms.max() < system.n:
-            raise ValueError(f"neural potential {self.name!r}: atoms must be 0 to {system.n - 1}, got {self.atoms.min()} to "
+            raise ValueError(f"neural potential {self.name!r}: atoms must be 0 to {system.n - 1}, got "
+                             f"{self.atoms.min()} to "
                              f"{self.atoms.max()}")
         if n == 0:
             raise ValueError(f"neural potential {self.name!r}: there must be atoms, got none")
         who = np.arange(n) if self.atoms is None else self.atoms
         elements = system.topology.elements[who] if self.elements is None else self.elements
         if len(elements) != n:
-            raise ValueError(f"neural potential {self.name!r}: elements must be given for {n} atoms, got {len(elements)}")
+            raise ValueError(
+                f"neural potential {self.name!r}: elements must be given for {n} atoms, got {len(elements)}"
+            )
         names = _Names(system.topology, who)
         self._species = self.network.species(elements, f"neural potential {self.name!r}", names)
         if system.box is not None and 2 * self.network.cutoff > float(np.min(np.diag(system.box))):
-            raise BoxError(f"neural potential {self.name!r}: the box must be at least twice the cut-off of {self.network.cutoff} nm "
+            raise BoxError(f"neural potential {self.name!r}: the box must be at least twice the cut-off of "
+                           f"{self.network.cutoff} nm "
                            f"wide, got {np.diag(system.box).tolist()} nm")
 
     def energy(self, params, positions, box):
@@ -216,12 +226,14 @@ class NeuralPlan(Plan):
 
         evaluate.__name__ = potential.name
         assert potential._species is not None
-        compute = JitTask(evaluate, engine, [potential._species, edges.neighbors, edges.vectors, *weights], [energy, gradients])
+        compute = JitTask(evaluate, engine, [potential._species, edges.neighbors, edges.vectors, *weights],
+                          [energy, gradients])
         atoms = np.ascontiguousarray(edges.atoms, np.int64)
         sums = Task(scatter, atoms, edges.neighbors, edges.vectors, edges.counts, gradients, energy, forces, rows)
         # a phase of its own: the network's loops get all threads
         super().__init__(before=[*edges.before, Phase([compute], name=potential.name)], stages=[[sums]], rows=rows,
-                         reduce=[Task(add_forces, engine.atom_starts, forces, engine.forces, chunks=engine.atom_chunks)])
+                         reduce=[Task(add_forces, engine.atom_starts, forces, engine.forces,
+                                      chunks=engine.atom_chunks)])
         engine.on_status(FULL, _grow)
 
 

@@ -30,7 +30,8 @@ class Interaction:
     context : tuple of Linear
         Scalars of the sender, by way of `silu`, to [parts * features].
     filters : Linear
-        Radial functions to [parts * features]. The parts are scalars, directions and, where there are vectors yet, vectors.
+        Radial functions to [parts * features]. The parts are scalars, directions and, where there are vectors yet,
+        vectors.
     mix : tuple of Linear
         Matrices U and V of the vectors.
     update : tuple of Linear
@@ -118,7 +119,8 @@ class PaiNN(Network):
                    (0.0,) * len(numbers), 1.0)
 
     def options(self):
-        return {"features": self.embedding.shape[1], "layers": len(self.interactions), "radial": self.interactions[0].filters.weight.shape[0]}
+        return {"features": self.embedding.shape[1], "layers": len(self.interactions),
+                "radial": self.interactions[0].filters.weight.shape[0]}
 
     def outputs(self, species, neighbors, vectors):
         r = np.sqrt(np.sum(vectors * vectors, axis=-1))
@@ -176,7 +178,7 @@ def _backward(residuals, cotangents):
     sent, theirs = x[neighbors], by_v[neighbors]
     along = np.sum(by_v[:, None] * directions[..., None], axis=2)
     by_x = [np.sum(by_s[neighbors] * filters[..., :f], axis=1),
-            -np.sum(np.sum(theirs * directions[..., None], axis=2) * filters[..., f : 2 * f], axis=1)]  # fmt: skip
+            -np.sum(np.sum(theirs * directions[..., None], axis=2) * filters[..., f : 2 * f], axis=1)]
     by_filters = [by_s[:, None] * sent[..., :f], along * sent[..., f : 2 * f]]
     by_directions = np.sum(by_v[:, None] * (sent[..., f : 2 * f] * filters[..., f : 2 * f])[:, :, None], axis=-1)
     by_vectors = None

@@ -15,8 +15,8 @@ __all__ = ["envelope", "waves"]
 def envelope(r: Any, cutoff: float) -> Any:
     """1 at r = 0 and 0 from the cut-off on, twice continuously differentiable.
 
-    1 - 10 x^3 + 15 x^4 - 6 x^5 with x = r / cutoff. From the cut-off on it is zero to the last bit, with all derivatives,
-    so that pairs there contribute nothing at all.
+    1 - 10 x^3 + 15 x^4 - 6 x^5 with x = r / cutoff. From the cut-off on it is zero to the last bit, with all
+    derivatives, so that pairs there contribute nothing at all.
 
     Parameters
     ----------

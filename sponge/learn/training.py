@@ -122,13 +122,14 @@ def fitted(network: Network, data: Dataset) -> Network:
     """
     found = data.reference_energies()
     reference = tuple(found.get(z, 0.0) for z in network.elements)
-    return dataclasses.replace(network, reference=reference, scale=max(data.force_rms * _LENGTH, 1e-6))  # type: ignore[type-var]
+    return dataclasses.replace(network, reference=reference,
+                               scale=max(data.force_rms * _LENGTH, 1e-6))  # type: ignore[type-var]
 
 
 def train(network: Network, data: Dataset, epochs: int, *, validation: Dataset | float = 0.1, batch: int = 8,
           rate: float | Callable = 2e-3, optimizer: Any = None, energy_weight: float = 0.1, force_weight: float = 1.0,
           clip: float = 10.0, patience: int | None = None, seed: int = 0, checkpoint: str | os.PathLike | None = None,
-          progress: bool = True) -> Training:  # fmt: skip
+          progress: bool = True) -> Training:
     """Train a network on energies and forces.
 
     The loss is ``energy_weight`` times the mean square error of the energy per atom, in units of the standard deviation
@@ -146,7 +147,8 @@ def train(network: Network, data: Dataset, epochs: int, *, validation: Dataset |
     batch : int
         Frames in a step.
     rate : float or schedule
-        Learning rate: a number falls to a hundredth along half a cosine, after a short warm-up; or a schedule of `core.optim`.
+        Learning rate: a number falls to a hundredth along half a cosine, after a short warm-up; or a schedule of
+        `core.optim`.
     optimizer : optional
         Another one of `core.optim`; Adam at `rate` when left out.
     energy_weight, force_weight : float
@@ -199,7 +201,9 @@ def train(network: Network, data: Dataset, epochs: int, *, validation: Dataset |
     batches, held_out = Batches(data, network, batch), Batches(validation, network, batch)
     if optimizer is None:
         steps = epochs * len(batches)
-        schedule = rate if callable(rate) else optim.warmup(min(100, steps // 10), optim.cosine_decay(rate, steps, 0.01 * rate))
+        schedule = rate if callable(rate) else optim.warmup(
+            min(100, steps // 10), optim.cosine_decay(rate, steps, 0.01 * rate)
+        )
         optimizer = optim.Adam(schedule)
     scales = _scales(network, data)
     weights = energy_weight / scales[0], force_weight / scales[1]
@@ -224,7 +228,8 @@ def train(network: Network, data: Dataset, epochs: int, *, validation: Dataset |
             now.network, now.state, loss = step(now.network, now.state, data_)
             total += float(loss)
             if not np.isfinite(total):
-                raise FloatingPointError(f"train: the loss must stay finite, got {float(loss)} in epoch {epoch + 1} (a lower rate, or "
+                raise FloatingPointError(f"train: the loss must stay finite, got {float(loss)} in epoch {epoch + 1} (a "
+                                         f"lower rate, or "
                                          "broken data)")
         sums = np.sum([np.array(judge(now.network, d)[1]) for d in held_out()], axis=0)
         energy, force = np.sqrt(sums[0] / sums[1]), np.sqrt(sums[2] / sums[3])
@@ -239,7 +244,8 @@ def train(network: Network, data: Dataset, epochs: int, *, validation: Dataset |
         if checkpoint is not None:
             now.save(checkpoint, tag)
         if bar is not None:
-            bar.set_postfix_str(f"energy {energy:.3g} kJ/mol/atom, forces {100 * force / data.force_rms:.2f} %", refresh=False)
+            bar.set_postfix_str(f"energy {energy:.3g} kJ/mol/atom, forces {100 * force / data.force_rms:.2f} %",
+                                refresh=False)
             bar.update()
     if bar is not None:
         bar.close()
@@ -300,7 +306,7 @@ def _scales(network, data):
     """Squares of what errors are measured in: of energies per atom, of forces."""
     reference = dict(zip(network.elements, network.reference, strict=True))
     rest = [(e - sum(reference[int(z)] for z in numbers)) / len(numbers)
-            for e, numbers in zip(data.energies, data.elements, strict=True)]  # fmt: skip
+            for e, numbers in zip(data.energies, data.elements, strict=True)]
     return max(float(np.mean(np.square(rest))), 1e-6), max(data.force_rms**2, 1e-6)
 
 
@@ -316,7 +322,8 @@ class _State:
 
     def save(self, path, tag):
         history = {name: np.array(values) for name, values in vars(self.history).items()}
-        core.save(path, {"tag": np.array(tag, np.float64), "best": self.best, "history": history, "trees": self._leaves()})
+        core.save(path, {"tag": np.array(tag, np.float64), "best": self.best, "history": history,
+                         "trees": self._leaves()})
 
     def _leaves(self):
         return {name: {str(k): np.asarray(x) for k, x in enumerate(core.tree.leaves(getattr(self, name)))}
@@ -327,8 +334,11 @@ class _State:
         where = f"train: {os.fspath(path)!r}"
         try:
             found = core.load(path)
-            same = np.array_equal(found["tag"], np.array(tag, np.float64)) and _kinds(fresh._leaves()) == _kinds(found["trees"])
-            best, history = int(found["best"]), History(**{name: values.tolist() for name, values in found["history"].items()})
+            same = np.array_equal(found["tag"],
+                                  np.array(tag, np.float64)) and _kinds(fresh._leaves()) == _kinds(found["trees"])
+            best, history = int(found["best"]), History(
+                **{name: values.tolist() for name, values in found["history"].items()}
+            )
             if len({len(values) for values in vars(history).values()}) != 1 or not 0 <= best <= len(history.loss):
                 raise ValueError("the parts of its history do not fit each other")
         except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
@@ -338,7 +348,8 @@ class _State:
         trees = {}
         for name, leaves in found["trees"].items():
             old, structure = core.tree.flatten(getattr(fresh, name))
-            values = [leaves[str(k)] if isinstance(x, np.ndarray) else type(x)(leaves[str(k)][()]) for k, x in enumerate(old)]
+            values = [leaves[str(k)] if isinstance(x, np.ndarray) else type(x)(leaves[str(k)][()]) for k,
+                      x in enumerate(old)]
             trees[name] = core.tree.unflatten(structure, values)
         return cls(**trees, history=history, best=best)
 

@@ -15,15 +15,15 @@ from .door import documented
 
 __all__ = ["load"]
 
-# What a file's suffix says (a further .gz is looked through). A .top may also be an AMBER file, a .crd one of CHARMM: their
-# content tells.
+# What a file's suffix says (a further .gz is looked through). A .top may also be an AMBER file, a .crd one of CHARMM:
+# their content tells.
 SUFFIXES = {
     ".prmtop": "AMBER topology", ".parm7": "AMBER topology", ".top": "GROMACS topology", ".psf": "CHARMM topology",
     ".xml": "OpenMM XML", ".pdb": "PDB", ".ent": "PDB", ".cif": "mmCIF", ".mmcif": "mmCIF", ".pdbx": "mmCIF",
     ".inpcrd": "AMBER coordinates", ".rst7": "AMBER coordinates", ".rst": "AMBER coordinates", ".restrt": "AMBER coordinates",
     ".ncrst": "AMBER coordinates", ".crd": "AMBER coordinates", ".gro": "GROMACS coordinates", ".g96": "GROMACS coordinates",
     ".prm": "CHARMM parameters", ".rtf": "CHARMM parameters", ".par": "CHARMM parameters", ".str": "CHARMM parameters",
-}  # fmt: skip
+}
 _STRUCTURES = ("PDB", "mmCIF")
 _COORDINATES = ("AMBER coordinates", "GROMACS coordinates", "CHARMM coordinates", *_STRUCTURES)
 
@@ -34,14 +34,16 @@ def load(*files: str | Path, forcefield: Any = None, **options: Any) -> Any:
     Parameters
     ----------
     *files : str or Path
-        A topology with coordinates: AMBER (.prmtop with .inpcrd or .rst7), OpenMM (a System as .xml, with a State or a .pdb),
-        GROMACS (.top with .gro or .g96), CHARMM (.psf with parameter files and .crd or other coordinates); or one structure (.pdb, .cif) with
-        `forcefield`. Files may be gzipped.
+        A topology with coordinates: AMBER (.prmtop with .inpcrd or .rst7), OpenMM (a System as .xml, with a State or a
+        .pdb), GROMACS (.top with .gro or .g96), CHARMM (.psf with parameter files and .crd or other coordinates); or
+        one structure (.pdb, .cif) with `forcefield`. Files may be gzipped.
     forcefield : ForceField, str or sequence of str, optional
-        For structures: names of shipped force fields or ffxml files, such as ``["amber14/protein.ff14SB", "amber14/tip3p"]``.
+        For structures: names of shipped force fields or ffxml files, such as ``["amber14/protein.ff14SB",
+        "amber14/tip3p"]``.
     **options
         constraints, rigid_water, hydrogen_mass, implicit_solvent, method, cutoff, switch, tolerance, ...: see
-        `load.amber.load_amber`, `load.gromacs.load_gromacs`, `load.charmm.load_charmm` and `forcefield.create_system`. An OpenMM System has its own and takes none.
+        `load.amber.load_amber`, `load.gromacs.load_gromacs`, `load.charmm.load_charmm` and `forcefield.create_system`.
+        An OpenMM System has its own and takes none.
 
     Returns
     -------
@@ -69,7 +71,8 @@ def load(*files: str | Path, forcefield: Any = None, **options: Any) -> Any:
         by_kind.setdefault(kind, []).append(path)
     if forcefield is not None and kinds[0] not in _STRUCTURES:
         raise TypeError(
-            f"load: forcefield goes with a structure (.pdb, .cif), got {kinds[0]} {paths[0]}, which has its own parameters"
+            f"load: forcefield goes with a structure (.pdb, .cif), got {kinds[0]} {paths[0]}, which has its own "
+            f"parameters"
         )
     for kind, found in by_kind.items():
         if len(found) > 1 and kind not in ("CHARMM parameters", "OpenMM XML"):
@@ -84,7 +87,8 @@ def load(*files: str | Path, forcefield: Any = None, **options: Any) -> Any:
         )
     if forcefield is None:
         raise TypeError(
-            f"load: {paths[0]} has no parameters: forcefield is needed (for example ['amber14/protein.ff14SB', 'amber14/tip3p'])"
+            f"load: {paths[0]} has no parameters: forcefield is needed (for example ['amber14/protein.ff14SB', "
+            f"'amber14/tip3p'])"
         )
     if kinds[0] == "PDB":
         from .pdb import load_pdb
@@ -108,7 +112,8 @@ def _kind(path: Path) -> str:
         )
     if not path.is_file():
         raise FileNotFoundError(
-            f"load: {path} must be a file, found {'a folder' if path.is_dir() else 'none'} (working folder {Path.cwd()})"
+            f"load: {path} must be a file, found {'a folder' if path.is_dir() else 'none'} (working folder "
+            f"{Path.cwd()})"
         )
     kind = SUFFIXES[suffix]
     if suffix == ".top":
@@ -229,7 +234,8 @@ _READERS = {"AMBER topology": _amber, "GROMACS topology": _gromacs, "CHARMM topo
 
 
 class _Callable(ModuleType):
-    """The package itself answers to ``sponge.load(...)``: its name is that of the function, and an import of one of its modules
+    """The package itself answers to ``sponge.load(...)``: its name is that of the function, and an import of one of its
+    modules
     puts the package in place of any function of that name."""
 
     def __call__(self, *files, forcefield=None, **options):

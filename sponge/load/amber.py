@@ -1,7 +1,7 @@
 """AMBER topologies: a prmtop with its inpcrd or restart becomes a `System`.
 
-Units of the file (manual of AMBER, "prmtop file format"): angstrom, kcal/mol, charges in e times 18.2223, indices of atoms
-times three, force constants without the factor 1/2.
+Units of the file (manual of AMBER, "prmtop file format"): angstrom, kcal/mol, charges in e times 18.2223, indices of
+atoms times three, force constants without the factor 1/2.
 """
 
 from __future__ import annotations
@@ -30,13 +30,14 @@ OUT_OF_PLANE = np.radians(54.735)  # half the angle between the lone pairs of fi
 KCAL = units.kcal_per_mol
 A12, B6 = KCAL * 1e-12, KCAL * 1e-6  # kcal/mol A^12 and A^6 in our units
 
-# Sections that stand for terms we do not have, and those that have no influence on the energy (CHAMBER's titles and lists of
-# types among them). Whatever is in neither of these nor read is refused: leaving a term out gives a wrong number silently.
+# Sections that stand for terms we do not have, and those that have no influence on the energy (CHAMBER's titles and
+# lists of types among them). Whatever is in neither of these nor read is refused: leaving a term out gives a wrong
+# number silently.
 _UNKNOWN = {
     "LENNARD_JONES_CCOEF": "12-6-4 Lennard-Jones", "LENNARD_JONES_DCOEF": "12-6-4 Lennard-Jones",
     "POLARIZABILITY": "polarisable atoms", "DIPOLE_DAMP_FACTOR": "polarisable atoms", "AMOEBA_FORCEFIELD": "AMOEBA",
     "LES_NTYP": "locally enhanced sampling", "LES_TYPE": "locally enhanced sampling", "PERT_BOND_ATOMS": "perturbed atoms",
-}  # fmt: skip
+}
 _IGNORED = set(
     "TITLE CTITLE POINTERS SOLTY AMBER_ATOM_TYPE TREE_CHAIN_CLASSIFICATION JOIN_ARRAY IROTAT SOLVENT_POINTERS "
     "ATOMS_PER_MOLECULE HBCUT RADIUS_SET FORCE_FIELD_TYPE RESIDUE_ICODE RESIDUE_NUMBER RESIDUE_CHAINID ATOM_NUMBER "
@@ -63,7 +64,9 @@ def _check_supported(top: Prmtop) -> None:
                 f"{top.path}: section {section} is not known (take it out if it has no influence on the energy)"
             )
     if "IPOL" in top and np.any(top.get("IPOL")):
-        raise FileFormatError(f"{top.path}: section IPOL must be 0, got {top.get('IPOL')[0]}: polarisable atoms are not supported")
+        raise FileFormatError(
+            f"{top.path}: section IPOL must be 0, got {top.get('IPOL')[0]}: polarisable atoms are not supported"
+        )
     refused = {"IFPERT": "perturbed atoms", "IFCAP": "a water cap", "NPARM": "locally enhanced sampling"}
     for pointer, what in (refused | {"NCOPY": "copies of a ring polymer or of parts"}).items():
         if top.pointers[pointer] > (pointer == "NCOPY"):
@@ -124,7 +127,9 @@ def _check_range(top: Prmtop, kind: str, atoms: np.ndarray, types: np.ndarray, k
 
 
 def _charmm(top: Prmtop, name: str, k: int, value: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Atoms [m, k], force constants (kcal/mol) and equilibrium values of terms that CHAMBER adds; indices begin at 1."""
+    """Atoms [m, k], force constants (kcal/mol) and equilibrium values of terms that CHAMBER adds; indices begin at
+    1.
+    """
     section = f"CHARMM_{name}S" if name == "IMPROPER" else f"CHARMM_{name}"
     if section not in top:
         return np.empty((0, k), int), np.empty(0), np.empty(0)
@@ -289,7 +294,8 @@ def _virtual_sites(top: Prmtop, topology: Topology, bonds: np.ndarray, lengths: 
                 found.append(OutOfPlane(sites[:, side], parents, w / 2, w / 2, cross * (1 - 2 * side)))
         else:
             raise FileFormatError(
-                f"{top.path}: water must have one or two extra points, got {k} in residue {topology.residue_ids[owners[count == k][0]]}"
+                f"{top.path}: water must have one or two extra points, got {k} in residue "
+                f"{topology.residue_ids[owners[count == k][0]]}"
             )
     return found
 
@@ -395,7 +401,9 @@ def load_amber(
     charges = top.get("CHARGE") / CHARGE
     method = method or ("none" if box is None else "pme")
     if implicit_solvent is not None and method != "none":
-        raise ValueError(f"load: implicit_solvent goes with method='none', got {method!r} (it has no box and no cut-off)")
+        raise ValueError(
+            f"load: implicit_solvent goes with method='none', got {method!r} (it has no box and no cut-off)"
+        )
     _lennard_jones(top, terms, charges, {"method": method} | options)
     terms.exclusions = _exclusions(top)
     _pair14(top, terms, quads, types)
@@ -420,7 +428,9 @@ def load_amber(
 def _implicit_solvent(
     top: Prmtop, topology: Topology, model: str, salt: float = 0.0, temperature: float = 298.15, **options: Any
 ) -> dict[str, Any]:
-    """Arguments of `GB`: radii of the file; screening factors of the file too, but for the GBn models, which bring their own."""
+    """Arguments of `GB`: radii of the file; screening factors of the file too, but for the GBn models, which bring
+    their own.
+    """
     from ..potentials.gb import debye_kappa
     from ..potentials.gb_tables import MODELS, standard_parameters
 

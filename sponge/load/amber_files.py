@@ -42,7 +42,7 @@ _COUNTS = {
     "BONDS_WITHOUT_HYDROGEN": "3 * NBONA", "ANGLES_INC_HYDROGEN": "4 * NTHETH", "ANGLES_WITHOUT_HYDROGEN": "4 * NTHETA",
     "DIHEDRALS_INC_HYDROGEN": "5 * NPHIH", "DIHEDRALS_WITHOUT_HYDROGEN": "5 * NPHIA", "EXCLUDED_ATOMS_LIST": "NNB",
     "HBOND_ACOEF": "NPHB", "HBOND_BCOEF": "NPHB",
-}  # fmt: skip
+}
 _INTEGERS = re.compile(
     "POINTERS|ATOMIC_NUMBER|ATOM_TYPE_INDEX|NUMBER_EXCLUDED_ATOMS|NONBONDED_PARM_INDEX|RESIDUE_(POINTER|NUMBER)|"
     ".*_(INC|WITHOUT)_HYDROGEN|EXCLUDED_ATOMS_LIST|CHARMM_(UREY_BRADLEY|IMPROPERS)|(CHARMM_)?CMAP_(COUNT|INDEX|RESOLUTION)"
@@ -256,7 +256,8 @@ def _ascii(path: str | Path, data: bytes) -> dict[str, Any]:
             "(is it an AMBER inpcrd or restart file?)"
         ) from None
     per, rest = (n + 1) // 2, len(lines) - 2
-    # Coordinates take `per` lines, velocities as many again, the box one; only a file of one or two atoms can be unclear.
+    # Coordinates take `per` lines, velocities as many again, the box one; only a file of one or two atoms can be
+    # unclear.
     if n <= 2 and rest == 2:
         last = columns(lines[3], 12, 6, float, f"{path}: line 4")
         box = len(last) == 6 and (n == 1 or np.any(last >= 60))  # velocities are never that large, angles are
@@ -283,7 +284,8 @@ def _ascii(path: str | Path, data: bytes) -> dict[str, Any]:
         edge = columns(lines[-1], 12, 6, float, f"{path}: box (last line)")
         if len(edge) != 6:
             raise FileFormatError(
-                f"{path}: box (last line) must hold 3 lengths and 3 angles, got {len(edge)} numbers (is the file truncated?)"
+                f"{path}: box (last line) must hold 3 lengths and 3 angles, got {len(edge)} numbers (is the file "
+                f"truncated?)"
             )
         cell = _cell(path, edge[:3], edge[3:])
     return {

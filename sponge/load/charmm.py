@@ -1,7 +1,8 @@
 """CHARMM systems: a .psf with parameter files, read by ParmEd and taken over term by term.
 
-ParmEd keeps AMBER's units: angstrom, kcal/mol, degrees, force constants without the factor 1/2. Pairs of atoms three bonds
-apart interact by the 1-4 parameters of their types, whether or not there is a torsion between them (CHARMM's nbxmod 5).
+ParmEd keeps AMBER's units: angstrom, kcal/mol, degrees, force constants without the factor 1/2. Pairs of atoms three
+bonds apart interact by the 1-4 parameters of their types, whether or not there is a torsion between them (CHARMM's
+nbxmod 5).
 """
 
 from __future__ import annotations
@@ -111,10 +112,13 @@ def _check_psf(path: str | Path) -> None:
     text = read_bytes(path).decode("latin-1")
     if "DRUDE" in text.partition("\n")[0].split():
         raise FileFormatError(f"{path}: polarisable systems (DRUDE) are not supported")
-    for section, what in (("NNB", "explicit exclusions"), ("NUMLP", "lone pairs"), ("NUMANISO", "anisotropic polarisation")):
+    for section, what in (("NNB", "explicit exclusions"), ("NUMLP", "lone pairs"),
+                          ("NUMANISO", "anisotropic polarisation")):
         found = re.search(rf"^[ \t]*(\d+)[^!\n]*!{section}", text, re.MULTILINE)
         if found and int(found[1]):
-            raise FileFormatError(f"{path}: section !{section} ({what}) must be empty, got {found[1]} entries, which are not supported")
+            raise FileFormatError(
+                f"{path}: section !{section} ({what}) must be empty, got {found[1]} entries, which are not supported"
+            )
 
 
 def _scale14(parameters: Sequence[str | Path]) -> float:
@@ -133,7 +137,9 @@ def _scale14(parameters: Sequence[str | Path]) -> float:
                 raise FileFormatError(f"{path}: nbxmod must be 5 (1-4 pairs have their own parameters), got {mode}")
             factors[factor] = path
     if len(factors) > 1:
-        raise FileFormatError(f"{', '.join(map(str, factors.values()))}: e14fac must agree, got {', '.join(map(str, factors))}")
+        raise FileFormatError(
+            f"{', '.join(map(str, factors.values()))}: e14fac must agree, got {', '.join(map(str, factors))}"
+        )
     return next(iter(factors), 1.0)
 
 
@@ -212,7 +218,9 @@ def _topology(s: Any, masses: np.ndarray) -> Topology:
 
 
 def _torsions(terms: Terms, s: Any, where: str) -> None:
-    """Proper torsions, which may be sums of several, and impropers: harmonic, or cosines where a periodicity is given."""
+    """Proper torsions, which may be sums of several, and impropers: harmonic, or cosines where a periodicity is
+    given.
+    """
     _require(where, "dihedrals", [d.type for d in s.dihedrals])
     _require(where, "impropers", [d.type for d in s.impropers])
     harmonic = [d for d in s.impropers if hasattr(d.type, "psi_k")]

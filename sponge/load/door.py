@@ -1,4 +1,6 @@
-"""The door of the readers: whatever a damaged file leads to behind it comes out as the documented error, with the file's name."""
+"""The door of the readers: whatever a damaged file leads to behind it comes out as the documented error, with the
+file's name.
+"""
 
 from __future__ import annotations
 
@@ -33,6 +35,10 @@ def documented(*files: str | Path, options: bool = False) -> Iterator[None]:
             raise
         raise FileFormatError(f"{where}: {error}") from error
     except (*_DAMAGE, ValueError) as error:
-        if isinstance(error, ValueError) and not isinstance(error, UnicodeError) and (options or type(error) is not ValueError):
+        if isinstance(error,
+                      ValueError) and not isinstance(error,
+                                                     UnicodeError) and (options or type(error) is not ValueError):
             raise
-        raise FileFormatError(f"{where}: {error if type(error) is ValueError else f'{type(error).__name__}: {error}'}") from error
+        raise FileFormatError(
+            f"{where}: {error if type(error) is ValueError else f'{type(error).__name__}: {error}'}"
+        ) from error

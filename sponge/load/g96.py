@@ -40,7 +40,9 @@ def read_g96(path: str | Path) -> dict[str, Any]:
     if positions is None or not len(positions):
         raise FileFormatError(f"{path}: must have a block POSITION with atoms, got {', '.join(blocks) or 'no blocks'}")
     if velocities is not None and len(velocities) != len(positions):
-        raise FileFormatError(f"{path}: must have as many velocities as positions, got {len(velocities)} and {len(positions)}")
+        raise FileFormatError(
+            f"{path}: must have as many velocities as positions, got {len(velocities)} and {len(positions)}"
+        )
     return {"positions": positions, "velocities": velocities, "box": _box(path, blocks.get("BOX"))}
 
 
@@ -59,7 +61,9 @@ def _blocks(path: str | Path) -> dict[str, list[tuple[int, str]]]:
         elif name == "TITLE" or not word.startswith("#"):
             rows.append((k, line))
     if name:
-        raise FileFormatError(f"{path}: block {name[:20]} must end with END (is the file truncated, or of another kind?)")
+        raise FileFormatError(
+            f"{path}: block {name[:20]} must end with END (is the file truncated, or of another kind?)"
+        )
     return blocks
 
 
@@ -70,7 +74,8 @@ def _columns(path: str | Path, number: int, line: str, first: int) -> list[float
         values = [np.nan]
     if not np.all(np.isfinite(values)):
         raise FileFormatError(
-            f"{path}, line {number}: must hold three numbers in columns of {_WIDTH} characters from column {first + 1} on, "
+            f"{path}, line {number}: must hold three numbers in columns of {_WIDTH} characters from column {first + 1} "
+            f"on, "
             f"got {line[first:]!r}"
         )
     return values

@@ -1,7 +1,7 @@
 """GROMACS .gro files: positions, velocities and box (format: manual of GROMACS, "gro").
 
-Lines are residue number and name, atom name and number in five columns each, then positions and velocities in columns whose
-width follows from the distance between the decimal points.
+Lines are residue number and name, atom name and number in five columns each, then positions and velocities in columns
+whose width follows from the distance between the decimal points.
 """
 
 from __future__ import annotations
@@ -71,7 +71,8 @@ def read_gro(path: str | Path) -> dict[str, Any]:
         len(lines) == n + 3 and len(decimals) > 1
     ):  # without an end of line, and a shorter number
         raise FileFormatError(
-            f"{path}, line {n + 3}: the box must be 3 or 9 numbers, got {lines[n + 2].strip()!r} (is the file truncated?)"
+            f"{path}, line {n + 3}: the box must be 3 or 9 numbers, got {lines[n + 2].strip()!r} (is the file "
+            f"truncated?)"
         )
     box = np.diag(edges[:3])
     if len(edges) == 9:  # v1y v1z v2x v2z v3x v3y

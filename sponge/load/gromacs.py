@@ -32,7 +32,7 @@ _OTHERS = {
     "g96_bond": "k r0", "morse_bond": "depth beta r0", "cubic_bond": "k cubic r0", "fene_bond": "k longest",
     "restraint_bond": "k lower upper linear", "g96_angle": "k theta0", "restricted_angle": "k theta0",
     "quartic_angle": "theta0 c0 c1 c2 c3 c4", "restricted_torsion": "k phi0", "lennard_jones_pair": "c6 c12",
-}  # fmt: skip
+}
 
 
 def load_gromacs(
@@ -91,7 +91,9 @@ def load_gromacs(
     if not n:
         raise FileFormatError(f"{top}: [ molecules ] must name molecules with atoms, got none (is the file truncated?)")
     if positions is not None and len(positions) != n:
-        raise FileFormatError(f"{top}: has {n} atoms, got coordinates of {len(positions)} (do the files belong together?)")
+        raise FileFormatError(
+            f"{top}: has {n} atoms, got coordinates of {len(positions)} (do the files belong together?)"
+        )
     if not rigid_water and any(m.has_settles for m in molecules):
         raise FileFormatError(f"{top}: water has [ settles ] even with FLEXIBLE defined (use rigid_water=True)")
     kinds = _kinds(molecules)
@@ -134,23 +136,30 @@ def _read(top: str | Path, include: str | Path | None, macros: dict[str, str]) -
                 raise FileFormatError(f"{where}: section [ {section} ] is not supported (known are {known_sections})")
         elif section == "moleculetype":
             if len(words) != 2 or not words[1].isdecimal():
-                raise FileFormatError(f"{where}: a molecule must have a name and the bonds that exclude, got {' '.join(words)!r}")
+                raise FileFormatError(
+                    f"{where}: a molecule must have a name and the bonds that exclude, got {' '.join(words)!r}"
+                )
             if words[0] in known:
                 raise FileFormatError(f"{where}: molecule {words[0]} must be defined once, got it again")
             molecule = known[words[0]] = Molecule(words[0], int(words[1]))
         elif section == "molecules":
             if len(words) != 2 or words[0] not in known or not words[1].isdecimal():
                 raise FileFormatError(
-                    f"{where}: [ molecules ] must name one of {', '.join(known) or 'no molecules'} and a number, got {' '.join(words)!r}"
+                    f"{where}: [ molecules ] must name one of {', '.join(known) or 'no molecules'} and a number, got "
+                    f"{' '.join(words)!r}"
                 )
             listed += [known[words[0]]] * int(words[1])
         elif section == "system":
             continue
         elif not types.rule and section != "defaults":
-            raise FileFormatError(f"{where}: [ defaults ] must come first, got [ {section} ] (is a force field missing?)")
+            raise FileFormatError(
+                f"{where}: [ defaults ] must come first, got [ {section} ] (is a force field missing?)"
+            )
         elif not types.read(section, words, where):
             if molecule is None:
-                raise FileFormatError(f"{where}: section [ {section} ] must follow a [ moleculetype ], or is not supported")
+                raise FileFormatError(
+                    f"{where}: section [ {section} ] must follow a [ moleculetype ], or is not supported"
+                )
             molecule.read(section, words, types, where)
     return types, listed
 
@@ -186,7 +195,8 @@ def _gathered(kinds: list[_Kind]) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     for kind in kinds:
         for name, rows in kind.molecule.terms.items():
             atoms, values = zip(*rows)
-            parts.setdefault(name, []).append((kind.repeat(atoms, len(atoms[0])), kind.tile(np.array(values, np.float64))))
+            parts.setdefault(name, []).append((kind.repeat(atoms, len(atoms[0])),
+                                               kind.tile(np.array(values, np.float64))))
     return {name: tuple(np.concatenate(p) for p in zip(*found)) for name, found in parts.items()}  # type: ignore[misc]
 
 
@@ -258,7 +268,7 @@ def _bonded(terms: Terms, rows: dict[str, tuple[np.ndarray, np.ndarray]]) -> Non
     ours = {
         "bond": terms.bonds, "angle": terms.angles, "urey_bradley": terms.urey_bradley, "torsion": terms.torsions,
         "improper": terms.impropers, "pair14": terms.pairs,
-    }  # fmt: skip
+    }
     for name, (atoms, values) in rows.items():
         if name in ours:
             ours[name](atoms, *values.T)
@@ -271,10 +281,12 @@ def _bonded(terms: Terms, rows: dict[str, tuple[np.ndarray, np.ndarray]]) -> Non
 
 def _cmap(terms: Terms, kinds: list[_Kind], types: Types) -> None:
     place = {key: k for k, key in enumerate(types.maps)}
-    rows = [(kind.repeat([a for a, _ in kind.molecule.cmaps], 5), kind.tile([place[k] for _, k in kind.molecule.cmaps])) for kind in kinds]
+    rows = [(kind.repeat([a for a, _ in kind.molecule.cmaps], 5),
+             kind.tile([place[k] for _, k in kind.molecule.cmaps])) for kind in kinds]
     atoms = np.concatenate([a for a, _ in rows])
     if len(atoms):
-        terms.cmap(atoms[:, :4], atoms[:, 1:], np.concatenate([k for _, k in rows]).astype(int), list(types.maps.values()))
+        terms.cmap(atoms[:, :4], atoms[:, 1:], np.concatenate([k for _, k in rows]).astype(int),
+                   list(types.maps.values()))
 
 
 def _nonbonded(terms: Terms, molecules: list[Molecule], types: Types, options: dict[str, Any]) -> None:
@@ -294,7 +306,8 @@ def _nonbonded(terms: Terms, molecules: list[Molecule], types: Types, options: d
     rule = "lorentz_berthelot" if types.rule == 2 else "geometric"
     mixed = (sigma[:, None] + sigma) / 2 if types.rule == 2 else np.sqrt(sigma[:, None] * sigma)
     depth = 4 * np.sqrt(epsilon[:, None] * epsilon)
-    if np.allclose(c6, depth * mixed**6, rtol=1e-12, atol=0) and np.allclose(c12, depth * mixed**12, rtol=1e-12, atol=0):
+    if np.allclose(c6, depth * mixed**6, rtol=1e-12,
+                   atol=0) and np.allclose(c12, depth * mixed**12, rtol=1e-12, atol=0):
         terms.nonbonded(charges, sigma[index], epsilon[index], {"mixing": rule} | options)
     else:
         terms.nonbonded(charges, None, None, options)
@@ -305,7 +318,9 @@ def _position_restraints(terms: Terms, rows: dict, positions: Any, where: str) -
     if "position_restraint" not in rows:
         return
     if positions is None:
-        raise FileFormatError(f"{where}: position restraints need coordinates to hold atoms at, got none (load a .gro too)")
+        raise FileFormatError(
+            f"{where}: position restraints need coordinates to hold atoms at, got none (load a .gro too)"
+        )
     from ..potentials.restraints import PositionRestraint
 
     atoms, values = rows["position_restraint"]
@@ -330,5 +345,7 @@ def _virtual_sites(kinds: list[_Kind], topology: Topology, masses: np.ndarray, w
     placed = np.concatenate([np.empty(0, int), *(kind.sites for kind in found)])
     heavy = placed[masses[placed] > 0]
     if len(heavy):
-        raise FileFormatError(f"{where}: virtual sites must have no mass, got {masses[heavy[0]]} for {topology.describe(heavy[0])}")
+        raise FileFormatError(
+            f"{where}: virtual sites must have no mass, got {masses[heavy[0]]} for {topology.describe(heavy[0])}"
+        )
     return found

@@ -86,4 +86,4 @@ NAMES = {
     ("dihedrals", "11"): "combined bending-torsion", ("position_restraints", "2"): "flat-bottomed position restraint",
     ("virtual_sites2", "2"): "2fd, at a fixed distance", ("virtual_sites4", "1"): "4fd, deprecated",
     ("pairtypes", "2"): "with charges",
-}  # fmt: skip
+}

@@ -1,4 +1,6 @@
-"""Molecule types of a GROMACS topology: their atoms, terms, sites and exclusions, as lines of its sections tell them."""
+"""Molecule types of a GROMACS topology: their atoms, terms, sites and exclusions, as lines of its sections tell
+them.
+"""
 
 from __future__ import annotations
 
@@ -75,12 +77,16 @@ class Molecule:
     def _head(self, section: str, words: list[str], atoms: int, known: Sequence[str], where: str):
         """Atoms, function type and parameters of a line that begins with a fixed number of atoms."""
         if len(words) <= atoms:
-            raise FileFormatError(f"{where}: a line of [ {section} ] must have {atoms} atoms and a function type, got {' '.join(words)!r}")
+            raise FileFormatError(
+                f"{where}: a line of [ {section} ] must have {atoms} atoms and a function type, got {' '.join(words)!r}"
+            )
         indices, function = self._indices(words[:atoms], where), words[atoms]
         if function not in known:
             raise unsupported(section, function, where, known)
         if len(set(indices)) < atoms:
-            raise FileFormatError(f"{where}: the atoms of a line of [ {section} ] must differ, got {' '.join(words[:atoms])}")
+            raise FileFormatError(
+                f"{where}: the atoms of a line of [ {section} ] must differ, got {' '.join(words[:atoms])}"
+            )
         return indices, function, numbers(words[atoms + 1 :], where)
 
     def _atom(self, words: list[str], types: Types, where: str) -> None:
@@ -95,7 +101,9 @@ class Molecule:
         kind = types.atoms[words[1]]
         charge, mass = (*numbers(words[6:], where), *(kind.charge, kind.mass)[len(words) - 6 :])
         if not mass >= 0:
-            raise FileFormatError(f"{where}: masses must be finite and >= 0, got {mass} for atom {words[4]} of molecule {self.name}")
+            raise FileFormatError(
+                f"{where}: masses must be finite and >= 0, got {mass} for atom {words[4]} of molecule {self.name}"
+            )
         self.types.append(words[1])
         self.residues.append((words[2], words[3]))
         self.names.append(words[4])
@@ -126,8 +134,11 @@ class Molecule:
         for values in series:
             for term in function.convert(*values):
                 if term.kind == "torsion" and term.values[1] % 1:
-                    raise FileFormatError(f"{where}: the multiplicity of a torsion must be an integer, got {term.values[1]}")
-                self._add(term.kind, atoms if term.places is None else tuple(atoms[k] for k in term.places), term.values)
+                    raise FileFormatError(
+                        f"{where}: the multiplicity of a torsion must be an integer, got {term.values[1]}"
+                    )
+                self._add(term.kind, atoms if term.places is None else tuple(atoms[k] for k in term.places),
+                          term.values)
 
     def _pair(self, words: list[str], types: Types, where: str, section: str = "pairs") -> None:
         atoms, function, given = self._head(section, words, 2, ["1", "2"] if section == "pairs" else ["1"], where)
@@ -144,7 +155,9 @@ class Molecule:
             product = given[0] * given[1]
             c6, c12 = types.lennard_jones(*given[2:])
         else:
-            raise FileFormatError(f"{where}: function type {function} of [ {section} ] does not have {len(given)} parameters")
+            raise FileFormatError(
+                f"{where}: function type {function} of [ {section} ] does not have {len(given)} parameters"
+            )
         if (c6 > 0) == (c12 > 0):
             sigma, epsilon = ((c12 / c6) ** (1 / 6), c6 * c6 / (4 * c12)) if c6 > 0 else (1.0, 0.0)
             self._add("pair14", atoms, (product, sigma, epsilon))
@@ -162,7 +175,9 @@ class Molecule:
     def _settle(self, words: list[str], types: Types, where: str) -> None:
         (o,), _, values = self._head("settles", words, 1, ["1"], where)
         if len(values) != 2 or o + 2 >= len(self.types):
-            raise FileFormatError(f"{where}: a line of [ settles ] must name an oxygen with two hydrogens after it, and two distances")
+            raise FileFormatError(
+                f"{where}: a line of [ settles ] must name an oxygen with two hydrogens after it, and two distances"
+            )
         self.has_settles = True
         self.bonds += [(o, o + 1), (o, o + 2)]
         for i, j, distance in ((o, o + 1, values[0]), (o, o + 2, values[0]), (o + 1, o + 2, values[1])):
@@ -172,13 +187,17 @@ class Molecule:
         atoms, _, values = self._head("cmap", words, 5, ["1"], where)
         key = tuple(types.atoms[self.types[i]].bonded for i in atoms)
         if key not in types.maps or values:
-            raise MissingParameterError(f"{where}: [ cmap ] must have a map for types {'-'.join(key)} in [ cmaptypes ], found none")
+            raise MissingParameterError(
+                f"{where}: [ cmap ] must have a map for types {'-'.join(key)} in [ cmaptypes ], found none"
+            )
         self.cmaps.append((atoms, key))
 
     def _position_restraint(self, words: list[str], types: Types, where: str) -> None:
         atoms, _, values = self._head("position_restraints", words, 1, ["1"], where)
         if len(values) != 3 or len(set(values)) > 1:
-            raise FileFormatError(f"{where}: the three constants of a position restraint must be equal, got {' '.join(words[2:])}")
+            raise FileFormatError(
+                f"{where}: the three constants of a position restraint must be equal, got {' '.join(words[2:])}"
+            )
         self._add("position_restraint", atoms, (values[0],))
 
     # -- virtual sites --------------------------------------------------------------------------------------------------
@@ -225,7 +244,9 @@ class Molecule:
         else:
             weights = np.array([1.0 if words[1] == "1" else self.masses[i] for i in atoms[1:]])
         if len(weights) != len(atoms) - 1 or not np.all(weights >= 0) or not weights.sum() > 0:
-            raise FileFormatError(f"{where}: weights of a virtual site must be >= 0, one for each atom, got {weights.tolist()}")
+            raise FileFormatError(
+                f"{where}: weights of a virtual site must be >= 0, one for each atom, got {weights.tolist()}"
+            )
         self._site("WeightedAverage", atoms, tuple(weights / weights.sum()))
 
 
@@ -242,5 +263,5 @@ _READERS: dict[str, Callable] = {
     "virtual_sites1": Molecule._site1, "virtual_sites2": Molecule._site2, "virtual_sites3": Molecule._site3,
     "virtual_sites4": Molecule._site4, "virtual_sitesn": Molecule._siten, "dummies1": Molecule._site1,
     "dummies2": Molecule._site2, "dummies3": Molecule._site3, "dummies4": Molecule._site4, "dummiesn": Molecule._siten,
-}  # fmt: skip
+}
 Molecule.SECTIONS = (*FORMS, *_READERS)

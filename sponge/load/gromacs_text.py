@@ -57,7 +57,9 @@ class _Preprocessor:
 
     def run(self, path: Path, depth: int = 0) -> Iterator[Line]:
         if depth > _DEEPEST:
-            raise FileFormatError(f"{path}: files must not include each other in a circle, got {depth} levels of #include")
+            raise FileFormatError(
+                f"{path}: files must not include each other in a circle, got {depth} levels of #include"
+            )
         conditions: list[bool] = []  # of the #ifdefs that are open here
         for where, text in _joined(path):
             if text.startswith("#"):
@@ -132,7 +134,9 @@ class _Preprocessor:
 
 
 def _joined(path: Path) -> Iterator[tuple[str, str]]:
-    """Place and text of each line that is not empty, without comments; a line that ends in a backslash takes in the next."""
+    """Place and text of each line that is not empty, without comments; a line that ends in a backslash takes in the
+    next.
+    """
     text, first = "", 0
     for k, line in enumerate(read_bytes(path).decode("latin-1").split("\n"), 1):
         part = line.partition(";")[0].strip()
@@ -145,4 +149,6 @@ def _joined(path: Path) -> Iterator[tuple[str, str]]:
             yield f"{path}, line {first}", text.strip()
         text, first = "", 0
     if text.strip():
-        raise FileFormatError(f"{path}, line {first}: a line that ends in a backslash must be continued, got the file's end")
+        raise FileFormatError(
+            f"{path}, line {first}: a line that ends in a backslash must be continued, got the file's end"
+        )

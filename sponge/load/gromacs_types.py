@@ -56,7 +56,8 @@ def unsupported(section: str, function: str, where: str, known: Sequence[str]) -
 class Types:
     """The sections of a topology that come before its molecules."""
 
-    SECTIONS = (*_LISTED, "defaults", "atomtypes", "nonbond_params", "pairtypes", "implicit_genborn_params", "cmaptypes")
+    SECTIONS = (*_LISTED, "defaults", "atomtypes", "nonbond_params", "pairtypes", "implicit_genborn_params",
+                "cmaptypes")
 
     def __init__(self) -> None:
         self.rule = 0  # of [ defaults ]; 0 until that is read
@@ -108,11 +109,14 @@ class Types:
             rest = []
         if len(rest) != 5:
             raise FileFormatError(
-                f"{where}: an atom type must have a name, mass, charge, kind and two Lennard-Jones parameters, got {' '.join(words)!r}"
+                f"{where}: an atom type must have a name, mass, charge, kind and two Lennard-Jones parameters, got "
+                f"{' '.join(words)!r}"
             )
         kind = rest[2].upper()
         if kind not in ("A", "V", "D"):
-            raise FileFormatError(f"{where}: kinds of particles must be A, V or D, got {rest[2]} (shells are not supported)")
+            raise FileFormatError(
+                f"{where}: kinds of particles must be A, V or D, got {rest[2]} (shells are not supported)"
+            )
         number, mass, charge, v, w = numbers([number, *rest[:2], *rest[3:]], where)
         if w < 0 or (self.rule == 1 and v < 0):
             raise FileFormatError(f"{where}: Lennard-Jones parameters must not be negative, got {v:g} and {w:g}")
@@ -141,7 +145,9 @@ class Types:
         n, m = (int(x) for x in numbers(words[6:8], where))
         values = numbers(words[8:], where)
         if n != m or n < 3 or n % 2 or len(values) != n * n:
-            raise FileFormatError(f"{where}: a map must be square with an even size, got {n} x {m} and {len(values)} values")
+            raise FileFormatError(
+                f"{where}: a map must be square with an even size, got {n} x {m} and {len(values)} values"
+            )
         # the file begins at -180 degrees, we at 0
         self.maps[tuple(words[:5])] = np.roll(np.array(values).reshape(n, n), (-(n // 2), -(n // 2)), (0, 1))
 
@@ -153,12 +159,14 @@ class Types:
             a, b = words[:2]
             words = [*((a, "X", "X", b) if words[2] == "2" else ("X", a, b, "X")), *words[2:]]
         if len(words) <= count or words[count] not in functions:
-            raise unsupported(section.removesuffix("types") + "s", words[count] if len(words) > count else "none", where, [*functions])
+            raise unsupported(section.removesuffix("types") + "s", words[count] if len(words) > count else "none",
+                              where, [*functions])
         key, function = tuple(words[:count]), words[count]
         values = numbers(words[count + 1 :], where)
         if len(values) != functions[function].count:
             raise FileFormatError(
-                f"{where}: function type {function} of [ {section} ] has {functions[function].count} parameters, got {len(values)}"
+                f"{where}: function type {function} of [ {section} ] has {functions[function].count} parameters, got "
+                f"{len(values)}"
             )
         if function == "5" and kind == "dihedrals":  # GROMACS lists them as what they become
             function, values = "3", list(functions["5"].convert(*values)[0].values)
@@ -168,7 +176,9 @@ class Types:
         apart = again and self._last.get(kind) != given and table[key] != [values]
         self._last[kind] = given if function in ("1", "9") or kind != "dihedrals" else self._last.get(kind, ())
         if apart or (not again and len(table.get(key, ())) > 1):
-            raise FileFormatError(f"{where}: the torsions of types {'-'.join(key)} must follow each other, got more after others")
+            raise FileFormatError(
+                f"{where}: the torsions of types {'-'.join(key)} must follow each other, got more after others"
+            )
         if not (again and table[key] == [values]):
             table[key] = [*table[key], values] if again else [values]  # a later line takes the place of an earlier one
 
@@ -184,7 +194,8 @@ class Types:
             found = table[best[1]] if best[0] >= 0 else None
         if found is None:
             raise MissingParameterError(
-                f"{where}: [ {section} ] must have parameters, found none for types {'-'.join(types)} with function type {function}"
+                f"{where}: [ {section} ] must have parameters, found none for types {'-'.join(types)} with function "
+                f"type {function}"
             )
         return found
 
@@ -210,7 +221,9 @@ class Types:
         if listed is not None:
             return self.lennard_jones(*listed)
         if not self.generate:
-            raise MissingParameterError(f"{where}: [ pairs ] must have parameters, found none for types {a}-{b} in [ pairtypes ]")
+            raise MissingParameterError(
+                f"{where}: [ pairs ] must have parameters, found none for types {a}-{b} in [ pairtypes ]"
+            )
         c6, c12 = self.mixed(a, b)
         return self.fudge_lj * c6, self.fudge_lj * c12
 

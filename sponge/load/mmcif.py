@@ -34,8 +34,8 @@ def read_mmcif(
 ) -> Structure:
     """Atoms, bonds, positions and box of an mmCIF file, under the authors' chain names and residue numbers.
 
-    Bonds come from the standard residues, from disulfides (by distance), from covalent ``_struct_conn`` records, and from
-    ``_chem_comp_bond`` where the file describes its residues. Models and alternate locations as in `pdb.read_pdb`.
+    Bonds come from the standard residues, from disulfides (by distance), from covalent ``_struct_conn`` records, and
+    from ``_chem_comp_bond`` where the file describes its residues. Models and alternate locations as in `pdb.read_pdb`.
 
     Parameters
     ----------
@@ -83,7 +83,8 @@ def read_mmcif(
     ]
     cell = structure.cell
     lengths = np.array([cell.a, cell.b, cell.c]) / 10
-    box = boxes.from_lengths_angles(lengths, np.radians([cell.alpha, cell.beta, cell.gamma])) if np.all(lengths > 0.1) else None
+    box = boxes.from_lengths_angles(lengths,
+                                    np.radians([cell.alpha, cell.beta, cell.gamma])) if np.all(lengths > 0.1) else None
     return assemble(
         atoms,
         box,
@@ -126,11 +127,13 @@ def _records(model, where):
         e or element_of("", name if len(name) > 3 else f" {name:<3}", residue)
         for e, name, residue in zip(columns[6], columns[0], columns[2])
     ]
-    for bad, what in ((~np.isfinite(positions).all(axis=1), "finite coordinates"), (np.equal(elements, None), "a known element")):
+    for bad, what in ((~np.isfinite(positions).all(axis=1), "finite coordinates"),
+                      (np.equal(elements, None), "a known element")):
         if np.any(bad):
             k = int(np.argmax(bad))
             raise FileFormatError(
-                f"{where}: every atom must have {what}, got another for atom {columns[9][k]} ({columns[2][k]} {columns[3][k]} "
+                f"{where}: every atom must have {what}, got another for atom {columns[9][k]} ({columns[2][k]} "
+                f"{columns[3][k]} "
                 f"{columns[0][k]})"
             )
     return AtomRecords(

@@ -1,7 +1,8 @@
 """OpenMM's custom forces: an expression in the canonical form of one of our potentials becomes it, others are compiled.
 
-Forms are recognised symbolically (see `expressions`), never by values at points. An expression that is not recognised is
-compiled as it is; forces that act on other things than bonds, angles, torsions, single particles and pairs are refused.
+Forms are recognised symbolically (see `expressions`), never by values at points. An expression that is not recognised
+is compiled as it is; forces that act on other things than bonds, angles, torsions, single particles and pairs are
+refused.
 """
 
 from __future__ import annotations
@@ -37,8 +38,11 @@ def children(force: ET.Element, tag: str) -> list[ET.Element]:
     return [] if found is None else list(found)
 
 
-def parameters(force: ET.Element, per: str, entries: str, atoms: tuple[str, ...], where: str) -> tuple[np.ndarray, dict[str, Any]]:
-    """Atoms [m, k] and values of all variables, arrays [m] of the parameters of terms and numbers of the global ones."""
+def parameters(force: ET.Element, per: str, entries: str, atoms: tuple[str, ...],
+               where: str) -> tuple[np.ndarray, dict[str, Any]]:
+    """Atoms [m, k] and values of all variables, arrays [m] of the parameters of terms and numbers of the global
+    ones.
+    """
     names = [p.attrib["name"] for p in children(force, per)]
     rows = children(force, entries)
     numbers = np.array([[float(r.attrib[a]) for a in atoms] for r in rows]).reshape(len(rows), len(atoms)).astype(int)
@@ -63,7 +67,8 @@ def tables(force: ET.Element, where: str) -> dict[str, np.ndarray]:
             found[function.attrib["name"]] = np.ascontiguousarray(values.reshape(y, x).T)
         else:
             raise FileFormatError(
-                f"{where}: tabulated functions must be Discrete1DFunction or Discrete2DFunction, got {kind} {function.get('name')!r}"
+                f"{where}: tabulated functions must be Discrete1DFunction or Discrete2DFunction, got {kind} "
+                f"{function.get('name')!r}"
             )
     return found
 
@@ -72,7 +77,7 @@ class _Form:
     """The canonical form of an expression as a function of some variables; the rest are coefficients with values."""
 
     def __init__(self, text: str, where: str, variables: tuple[str, ...], values: dict[str, Any], rows: int,
-                 functions: dict[str, int] | None = None):  # fmt: skip
+                 functions: dict[str, int] | None = None):
         self.algebra, self.values, self.rows = Algebra(), values, rows
         self.split = Split(self.algebra, *variables)
         parsed = parse(text, where, (*variables, *values), functions)
@@ -153,7 +158,8 @@ def _product(a: dict[int, Any], b: dict[int, Any]) -> dict[int, Any]:
     return out
 
 
-# -- terms: bonds, angles, torsions, external fields ---------------------------------------------------------------------
+# -- terms: bonds, angles, torsions, external fields
+# ---------------------------------------------------------------------
 
 
 def _bond(terms: OpenMMTerms, force: ET.Element, where: str) -> bool:
@@ -280,7 +286,8 @@ def _nonbonded(terms: OpenMMTerms, force: ET.Element, where: str) -> bool:
     if children(force, "InteractionGroups"):
         raise FileFormatError(f"{where}: interaction groups are not supported")
     method, n = int(force.attrib["method"]), len(children(force, "Particles"))
-    exclusions = np.array([[int(e.attrib["p1"]), int(e.attrib["p2"])] for e in children(force, "Exclusions")], int).reshape(-1, 2)
+    exclusions = np.array([[int(e.attrib["p1"]), int(e.attrib["p2"])] for e in children(force, "Exclusions")],
+                          int).reshape(-1, 2)
     terms.exclude(where, exclusions)
     found, per = tables(force, where), [p.attrib["name"] for p in children(force, "PerParticleParameters")]
     constants = {k: v for k, v in values.items() if k not in per}
@@ -297,8 +304,10 @@ def _nonbonded(terms: OpenMMTerms, force: ET.Element, where: str) -> bool:
         kinds, types = np.unique(np.stack(list(columns.values()), axis=1), axis=0, return_inverse=True)
         types = types.reshape(-1)
     if len(kinds) > _MOST_TYPES:
-        raise FileFormatError(f"{where}: particles must be of at most {_MOST_TYPES} kinds, got {len(kinds)} that differ in their parameters")
-    by_type = {k: kinds[:, c] for c, k in enumerate(columns)} | {k: np.full(len(kinds), v) for k, v in constants.items()}
+        raise FileFormatError(f"{where}: particles must be of at most {_MOST_TYPES} kinds, got {len(kinds)} that "
+                              f"differ in their parameters")
+    by_type = {k: kinds[:, c] for c,
+               k in enumerate(columns)} | {k: np.full(len(kinds), v) for k, v in constants.items()}
     text = _with_constants(force.attrib["energy"], constants)
     by_type = {k: v for k, v in by_type.items() if k not in constants}
     both = pair_values(by_type)

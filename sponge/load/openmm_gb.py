@@ -41,7 +41,8 @@ def read_generalized_born(terms: OpenMMTerms, force: ET.Element, where: str) -> 
         raise FileFormatError(f"{where}: must have no cut-off, others are not supported")
     if not {"charge", "or", "sr"} <= set(names) or set(values) != set(names) or children(force, "Exclusions"):
         raise FileFormatError(
-            f"{where}: must be an implicit solvent with parameters charge, or, sr, no global parameters and no exclusions, "
+            f"{where}: must be an implicit solvent with parameters charge, or, sr, no global parameters and no "
+            f"exclusions, "
             f"got {', '.join(values)}"
         )
     computed = {c.attrib["name"]: (c.attrib["expression"], c.attrib["type"]) for c in children(force, "ComputedValues")}
@@ -50,7 +51,8 @@ def read_generalized_born(terms: OpenMMTerms, force: ET.Element, where: str) -> 
     model = next((m for m in MODELS if _is_model(MODELS[m], computed, names, where)), None)
     if model is None:
         raise FileFormatError(
-            f"{where}: Born radii must be those of {', '.join(MODELS)}, got I = {computed['I'][0]!r}, B = {computed['B'][0]!r}"
+            f"{where}: Born radii must be those of {', '.join(MODELS)}, got I = {computed['I'][0]!r}, B = "
+            f"{computed['B'][0]!r}"
         )
     offset, rho = MODELS[model].offset, values["or"]
     if MODELS[model].neck:
@@ -64,7 +66,8 @@ def read_generalized_born(terms: OpenMMTerms, force: ET.Element, where: str) -> 
         )
     prefactor, solute, solvent, found["kappa"] = pair
     # the file's Coulomb constant may differ in its last digits from ours: dielectric constants make up for it
-    dielectrics = {"solute_dielectric": solute * COULOMB / prefactor, "solvent_dielectric": solvent * COULOMB / prefactor}
+    dielectrics = {"solute_dielectric": solute * COULOMB / prefactor,
+                   "solvent_dielectric": solvent * COULOMB / prefactor}
     rescaling = {name: values[name] for name in ("alpha", "beta", "gamma") if name in values}
     terms.generalized_born(
         model=model, charges=values["charge"], radii=rho + offset, scales=values["sr"] / rho, **dielectrics, **rescaling, **found

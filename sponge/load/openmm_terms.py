@@ -70,16 +70,21 @@ class OpenMMTerms(Terms):
         rows = [tuple(p) for p in np.sort(np.asarray(pairs, np.int64).reshape(-1, 2), axis=1).tolist()]
         for p in rows:
             if p[0] == p[1] or p[0] < 0 or p[1] >= self.n:
-                raise FileFormatError(f"{where}: exceptions must be of two particles of 0 to {self.n - 1}, got {p[0]} and {p[1]}")
+                raise FileFormatError(
+                    f"{where}: exceptions must be of two particles of 0 to {self.n - 1}, got {p[0]} and {p[1]}"
+                )
         found = set(rows)
         if len(found) < len(rows):
             twice = next(p for p in rows if rows.count(p) > 1)
-            raise FileFormatError(f"{where}: exceptions must be given once, got particles {twice[0]} and {twice[1]} twice")
+            raise FileFormatError(
+                f"{where}: exceptions must be given once, got particles {twice[0]} and {twice[1]} twice"
+            )
         other = self._excluded or (where, found)
         if found != other[1]:
             p = min(found ^ other[1])
             raise FileFormatError(
-                f"{where}: excluded pairs must be those of {other[0]}, got particles {p[0]} and {p[1]} excluded in one of them"
+                f"{where}: excluded pairs must be those of {other[0]}, got particles {p[0]} and {p[1]} excluded in one "
+                f"of them"
             )
         self._excluded = other
         self.exclusions = np.array(sorted(found), np.int64).reshape(-1, 2)
@@ -92,7 +97,9 @@ class OpenMMTerms(Terms):
     def one_nonbonded(self, where: str, method: int) -> None:
         """Remember the method of the NonbondedForce, of which there must be one."""
         if self._method is not None:
-            raise FileFormatError(f"{where}: there must be one NonbondedForce, got a second one (add their parameters up)")
+            raise FileFormatError(
+                f"{where}: there must be one NonbondedForce, got a second one (add their parameters up)"
+            )
         self._method = method
         self.pair_method(where, method)
 
@@ -112,7 +119,8 @@ class OpenMMTerms(Terms):
         self._system = system
         if system.box is not None and self._not_in_a_box:
             raise FileFormatError(
-                f"{self._not_in_a_box[0]}: a cut-off without periodicity (CutoffNonPeriodic) is not supported in a system with "
+                f"{self._not_in_a_box[0]}: a cut-off without periodicity (CutoffNonPeriodic) is not supported in a "
+                f"system with "
                 "periodic forces"
             )
         alone = self._with_charges()

@@ -57,12 +57,14 @@ _KNOWN: dict[str, tuple[set[str], set[str]]] = {
     "CustomExternalForce": ({"energy"}, _GLOBAL | {"PerParticleParameters", "Particles"}),
     "CustomNonbondedForce": (
         _CUT | _SWITCH | {"energy", "useLongRangeCorrection"},
-        _GLOBAL | {"PerParticleParameters", "ComputedValues", "Particles", "Exclusions", "Functions", "InteractionGroups"},
+        _GLOBAL | {"PerParticleParameters", "ComputedValues", "Particles", "Exclusions", "Functions",
+                   "InteractionGroups"},
     ),
     "CustomGBForce": (
-        _CUT, _GLOBAL | {"PerParticleParameters", "ComputedValues", "EnergyTerms", "Particles", "Exclusions", "Functions"}
+        _CUT, _GLOBAL | {"PerParticleParameters", "ComputedValues", "EnergyTerms", "Particles", "Exclusions",
+                         "Functions"}
     ),
-}  # fmt: skip
+}
 
 
 def read_xml(path: str | Path) -> ET.Element:
@@ -212,14 +214,17 @@ def load_openmm(
 
 
 def _warn_of_broken_molecules(path: str | Path, system: System) -> None:
-    """Warn if a bond that takes no nearest image is longer than half the box: there is a face of the box between its atoms."""
+    """Warn if a bond that takes no nearest image is longer than half the box: there is a face of the box between its
+    atoms.
+    """
     for p in system.potentials:
         if isinstance(p, harmonic_bond) and not p.images and system.positions is not None and system.box is not None:
             lengths = p.coordinates(system.positions)
             if np.any(lengths > largest_cutoff(system.box)):
                 i, j = p.atoms[int(np.argmax(lengths))]
                 warnings.warn(
-                    f"{path}: bonded atoms {i} and {j} are {lengths.max():.3g} nm apart, and bonds of the file take no nearest "
+                    f"{path}: bonded atoms {i} and {j} are {lengths.max():.3g} nm apart, and bonds of the file take no "
+                    f"nearest "
                     "images (are molecules of the positions broken at the faces of the box?)",
                     stacklevel=4,
                 )
@@ -256,7 +261,9 @@ def _virtual_sites(path: str | Path, particles: ET.Element) -> list[virtual_site
             )
     kinds: list[virtual_sites.VirtualSite] = []
     for (tag, k), entries in found.items():
-        numbers = lambda *keys, entries=entries: np.array([[float(a[key]) for key in keys] for _, a in entries])  # noqa: E731
+        numbers = lambda *keys, entries=entries: np.array(
+            [[float(a[key]) for key in keys] for _, a in entries]
+        )  # noqa: E731
         each = lambda name, k=k: [f"{name}{j + 1}" for j in range(k)]  # noqa: E731
         atoms, parents = np.array([i for i, _ in entries]), numbers(*each("p")).astype(int)
         match tag:
@@ -282,7 +289,8 @@ def _virtual_sites(path: str | Path, particles: ET.Element) -> list[virtual_site
     return kinds
 
 
-# -- forces: each reader adds to the terms and says whether the force is periodic ----------------------------------------
+# -- forces: each reader adds to the terms and says whether the force is periodic
+# ----------------------------------------
 
 
 def _bonds(terms: OpenMMTerms, force: ET.Element, where: str) -> bool:
@@ -355,7 +363,8 @@ def _nonbonded(terms: OpenMMTerms, force: ET.Element, where: str) -> bool:
         if np.any(values[:, 1:] < 0) or not np.all(np.isfinite(values)):
             i = int(np.argmax(np.any(values[:, 1:] < 0, axis=1) | ~np.all(np.isfinite(values), axis=1)))
             raise FileFormatError(
-                f"{where}: sigma and epsilon must be >= 0 and all parameters finite, got q={values[i, 0]}, sig={values[i, 1]}, "
+                f"{where}: sigma and epsilon must be >= 0 and all parameters finite, got q={values[i, 0]}, "
+                f"sig={values[i, 1]}, "
                 f"eps={values[i, 2]} of {what} {i}"
             )
     terms.exclude(where, e[:, :2])
@@ -373,7 +382,9 @@ def _offset(force: ET.Element, section: str, key: str, values: np.ndarray, where
     for offset in openmm_custom.children(force, section):
         name, row = offset.attrib["parameter"], int(offset.attrib[key])
         if name not in defaults or not 0 <= row < len(values):
-            raise FileFormatError(f"{where}: {section} must name global parameters and an {key} there is, got {name!r}, {row}")
+            raise FileFormatError(
+                f"{where}: {section} must name global parameters and an {key} there is, got {name!r}, {row}"
+            )
         values[row] += [defaults[name] * float(offset.attrib[k]) for k in ("q", "sig", "eps")]
 
 

@@ -26,8 +26,8 @@ __all__ = ["load_pdb", "pdb_model", "read_pdb", "write_pdb"]
 def load_pdb(path: str | Path, forcefield: Any, *, model: int | None = None, altloc: str = "highest", **options: Any):
     """A system from a PDB file and a force field.
 
-    Residues that are not standard have their bonds from CONECT records or, where their atoms are called alike, from the force
-    field's template of the same name.
+    Residues that are not standard have their bonds from CONECT records or, where their atoms are called alike, from the
+    force field's template of the same name.
 
     Parameters
     ----------
@@ -51,12 +51,13 @@ def load_pdb(path: str | Path, forcefield: Any, *, model: int | None = None, alt
     return create_system(structure.topology, structure.positions, structure.box, field, **options)
 
 
-def read_pdb(path: str | Path, *, model: int | None = None, altloc: str = "highest", components: dict | None = None) -> Structure:
+def read_pdb(path: str | Path, *, model: int | None = None, altloc: str = "highest",
+             components: dict | None = None) -> Structure:
     """Atoms, bonds, positions and box of a PDB file.
 
-    Chains end at TER and where the chain's letter changes. Bonds come from the standard residues, from disulfides (by distance)
-    and from CONECT records; a bond between residues longer than 0.25 nm is a gap and left out. A CRYST1 record of a unit cube
-    of 1 Angstrom stands for "no box", as in files of NMR structures.
+    Chains end at TER and where the chain's letter changes. Bonds come from the standard residues, from disulfides (by
+    distance) and from CONECT records; a bond between residues longer than 0.25 nm is a gap and left out. A CRYST1
+    record of a unit cube of 1 Angstrom stands for "no box", as in files of NMR structures.
 
     Parameters
     ----------
@@ -67,8 +68,8 @@ def read_pdb(path: str | Path, *, model: int | None = None, altloc: str = "highe
     altloc : "highest", "first" or a letter
         Which of alternate locations is kept, one for each residue: of the highest total occupancy by default.
     components : dict, optional
-        Bonds of residues that are not standard, by names: ``{"LIG": [("C1", "O1"), ...]}``; an atom "-C" is that of the residue
-        before.
+        Bonds of residues that are not standard, by names: ``{"LIG": [("C1", "O1"), ...]}``; an atom "-C" is that of the
+        residue before.
 
     Returns
     -------
@@ -77,8 +78,8 @@ def read_pdb(path: str | Path, *, model: int | None = None, altloc: str = "highe
     Raises
     ------
     FileFormatError
-        Names file and line: truncated or broken records, coordinates that are no finite numbers, unknown elements, atoms that
-        occur twice in a residue, no atoms.
+        Names file and line: truncated or broken records, coordinates that are no finite numbers, unknown elements,
+        atoms that occur twice in a residue, no atoms.
 
     Examples
     --------
@@ -116,7 +117,9 @@ def _sort_lines(lines, model, where):
             try:
                 current = int(line[6:].split()[0])
             except (ValueError, IndexError):
-                raise FileFormatError(f"{where}, line {k + 1}: MODEL must have a number, got {line[6:].strip()!r}") from None
+                raise FileFormatError(
+                    f"{where}, line {k + 1}: MODEL must have a number, got {line[6:].strip()!r}"
+                ) from None
             seen.append(current)
             wanted = current if wanted is None else wanted
         elif head == "ENDMDL":
@@ -165,7 +168,9 @@ def _atom_records(lines, rows, segments, where):
     names, residue_names = text(12, 16), text(17, 21)
     empty = np.flatnonzero(names == "")
     if len(empty):
-        raise FileFormatError(f"{where}, line {rows[empty[0]] + 1}: an atom must have a name in columns 13 to 16, got none")
+        raise FileFormatError(
+            f"{where}, line {rows[empty[0]] + 1}: an atom must have a name in columns 13 to 16, got none"
+        )
     elements = _elements(text(76, 78), column(12, 16).astype(str), residue_names, rows, where)
     return AtomRecords(
         names=names,
@@ -201,7 +206,8 @@ def _numbers(column, what, rows, where):
     bad = np.flatnonzero(~np.isfinite(values))
     if len(bad):
         raise FileFormatError(
-            f"{where}, line {rows[bad[0]] + 1}: {what} must be a finite number, got {column[bad[0]].decode('latin-1').strip()!r}"
+            f"{where}, line {rows[bad[0]] + 1}: {what} must be a finite number, got "
+            f"{column[bad[0]].decode('latin-1').strip()!r}"
         )
     return values
 
@@ -222,7 +228,8 @@ def _elements(symbols, padded, residue_names, rows, where):
             found[key] = element_of(*key)
         if found[key] is None:
             raise FileFormatError(
-                f"{where}, line {rows[i] + 1}: the element must be known, got {key[0] or 'none'} for atom {key[1].strip()} of "
+                f"{where}, line {rows[i] + 1}: the element must be known, got {key[0] or 'none'} for atom "
+                f"{key[1].strip()} of "
                 f"{key[2]} (columns 77 and 78)"
             )
         out[i] = found[key]
@@ -234,7 +241,9 @@ _IONS = NUMBERS | {"SOD": 11, "CLA": 17, "POT": 19, "CES": 55, "CAL": 20, "LIT":
 
 
 def element_of(symbol: str, name: str, residue: str) -> int | None:
-    """Atomic number from columns 77-78, or from the name in its four columns; 0 for virtual sites, None if not known."""
+    """Atomic number from columns 77-78, or from the name in its four columns; 0 for virtual sites, None if not
+    known.
+    """
     symbol = symbol.upper()
     if symbol in NUMBERS:
         return NUMBERS[symbol]
@@ -274,7 +283,8 @@ def _box(cell, where):
         return boxes.from_lengths_angles(np.array(values[:3]) / 10, np.radians(values[3:]))
     except ValueError as error:
         raise FileFormatError(
-            f"{where}, line {k + 1}: CRYST1 must hold three lengths and three angles, got {line[6:54].strip()!r} ({error})"
+            f"{where}, line {k + 1}: CRYST1 must hold three lengths and three angles, got {line[6:54].strip()!r} "
+            f"({error})"
         ) from None
 
 
@@ -332,7 +342,8 @@ def _encode36(number: int, width: int) -> str:
 # -- writing ---------------------------------------------------------------------------------------------------------------
 
 
-def write_pdb(path: str | Path | TextIO, topology: Topology, positions: np.ndarray, box: np.ndarray | None = None) -> None:
+def write_pdb(path: str | Path | TextIO, topology: Topology, positions: np.ndarray,
+              box: np.ndarray | None = None) -> None:
     """Write a PDB file: one model, or one for each of several sets of positions.
 
     Water and residues that are not standard are HETATM; the latter have CONECT records, as have disulfides.
@@ -363,7 +374,9 @@ def write_pdb(path: str | Path | TextIO, topology: Topology, positions: np.ndarr
     positions = np.asarray(positions, np.float64)
     frames = positions[None] if positions.ndim == 2 else positions
     if frames.ndim != 3 or frames.shape[1:] != (topology.n, 3):
-        raise ValueError(f"write_pdb: positions must have shape {(topology.n, 3)} (or several of them), got {positions.shape}")
+        raise ValueError(
+            f"write_pdb: positions must have shape {(topology.n, 3)} (or several of them), got {positions.shape}"
+        )
     parts = [] if box is None else [cryst1(box)]
     for k, frame in enumerate(frames):
         body = pdb_model(topology, frame)
@@ -426,7 +439,8 @@ def _residue_columns(topology, r):
     name, chain = str(topology.residue_names[r]), str(topology.chain_ids[topology.chain_index[r]])
     text = str(topology.residue_ids[r])
     number, code = (
-        (text[:-1], text[-1]) if len(text) > 1 and text[-1].isalpha() and text[:-1].lstrip("-").isdigit() else (text, " ")
+        (text[:-1],
+         text[-1]) if len(text) > 1 and text[-1].isalpha() and text[:-1].lstrip("-").isdigit() else (text, " ")
     )
     if number.lstrip("-").isdigit() and not -999 <= int(number) <= 9999:
         number = _encode36(int(number), 4) if int(number) > 0 else number

@@ -85,8 +85,8 @@ def assemble(
     where : str
         Begins the error messages.
     altloc : "highest", "first" or a letter
-        Which of several places of a residue's atoms is kept: that of the highest total occupancy (the first of equals), the first
-        in the file, or the named one (where a residue has no such place, the one of highest occupancy).
+        Which of several places of a residue's atoms is kept: that of the highest total occupancy (the first of equals),
+        the first in the file, or the named one (where a residue has no such place, the one of highest occupancy).
     links : array [m, 2]
         Bonds given by the file, as pairs of `serials`.
     components : dict
@@ -139,7 +139,9 @@ def _one_place(atoms, altloc):
         rows = np.flatnonzero(residue == r)
         letters = [str(a) for a in dict.fromkeys(atoms.altlocs[rows]) if a]
         occupancy = {a: atoms.occupancies[rows][atoms.altlocs[rows] == a].sum() for a in letters}
-        chosen = letters[0] if altloc == "first" else altloc if altloc in letters else max(letters, key=occupancy.__getitem__)
+        chosen = letters[0] if altloc == "first" else altloc if altloc in letters else max(
+            letters, key=occupancy.__getitem__
+        )
         kind = atoms.residue_names[rows][atoms.altlocs[rows] == chosen][0]
         stays = (atoms.altlocs[rows] == "") | (atoms.altlocs[rows] == chosen)
         seen = set(atoms.names[rows][stays])
@@ -200,7 +202,9 @@ def residue_table() -> dict:
 
 
 def standard_residue(name: str) -> tuple | None:
-    """Entry of `residue_table` for a residue's name, prefixes of AMBER's termini (NALA, CALA) included; None if unknown."""
+    """Entry of `residue_table` for a residue's name, prefixes of AMBER's termini (NALA, CALA) included; None if
+    unknown.
+    """
     table = residue_table()
     if name in table:
         return table[name]
@@ -215,8 +219,9 @@ def standard_bonds(
     """Bonds of amino acids, nucleotides and water by their atom names, and disulfide bridges by distance.
 
     Residues that follow each other in a chain are joined if their atoms are no further apart than 0.25 nm. Hydrogens of
-    standard residues under names that are not known are bound to the nearest heavy atom of their residue. Cysteines without
-    a hydrogen at the sulfur are bridged if their sulfurs are each other's nearest and within 0.3 nm. All by the nearest image.
+    standard residues under names that are not known are bound to the nearest heavy atom of their residue. Cysteines
+    without a hydrogen at the sulfur are bridged if their sulfurs are each other's nearest and within 0.3 nm. All by the
+    nearest image.
 
     Returns
     -------
@@ -247,7 +252,9 @@ def standard_bonds(
 
 
 def _bonds_of_names(kind, names, elements, components):
-    """Bonds [m, 2] inside a residue, ("atom of the residue before", atom) links, hydrogens not known, and (name, atom) of its ends."""
+    """Bonds [m, 2] inside a residue, ("atom of the residue before", atom) links, hydrogens not known, and (name, atom)
+    of its ends.
+    """
     standard, own = standard_residue(kind), (components or {}).get(kind)
     if standard is None and own is None:
         return np.empty((0, 2), np.int64), [], [], [(name, names.index(name)) for name in _ENDS if name in names]
@@ -282,7 +289,9 @@ def _disulfides(topology, positions, box):
     distance = np.linalg.norm(boxes.displacement(d, box), axis=-1)
     np.fill_diagonal(distance, np.inf)
     near = np.argmin(distance, axis=1)
-    k = np.flatnonzero((near[near] == np.arange(len(near))) & (distance[np.arange(len(near)), near] < _LONGEST_DISULFIDE))
+    k = np.flatnonzero(
+        (near[near] == np.arange(len(near))) & (distance[np.arange(len(near)), near] < _LONGEST_DISULFIDE)
+    )
     return np.array([(sulfur[i], sulfur[near[i]]) for i in k if i < near[i]], np.int64).reshape(-1, 2)
 
 

@@ -1,4 +1,6 @@
-"""What all readers share: elements from masses, which bonds and angles become constraints, and adding terms to a system."""
+"""What all readers share: elements from masses, which bonds and angles become constraints, and adding terms to a
+system.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,8 @@ from ..errors import FileFormatError
 from ..system import Constraints, System
 from ..topology import Topology
 
-__all__ = ["CONSTRAINTS", "Terms", "check_masses", "constrain", "guess_elements", "molecules_as_residues", "water_atoms"]
+__all__ = ["CONSTRAINTS", "Terms", "check_masses", "constrain", "guess_elements", "molecules_as_residues",
+           "water_atoms"]
 
 CONSTRAINTS = (None, "h-bonds", "all-bonds", "h-angles")
 
@@ -21,7 +24,7 @@ _WEIGHTS = {
     14: 28.085, 15: 30.974, 16: 32.06, 17: 35.45, 18: 39.95, 19: 39.098, 20: 40.078, 25: 54.938, 26: 55.845, 27: 58.933,
     28: 58.693, 29: 63.546, 30: 65.38, 34: 78.971, 35: 79.904, 36: 83.798, 37: 85.468, 38: 87.62, 47: 107.868, 48: 112.414,
     53: 126.904, 54: 131.293, 55: 132.905, 56: 137.327, 78: 195.084, 79: 196.967, 80: 200.592, 82: 207.2,
-}  # fmt: skip
+}
 
 
 def guess_elements(masses: np.ndarray, names: np.ndarray | None = None) -> np.ndarray:
@@ -40,7 +43,8 @@ def guess_elements(masses: np.ndarray, names: np.ndarray | None = None) -> np.nd
         return elements.astype(np.int32)
     stems = [str(name).strip("0123456789+-'* ").upper() for name in names]
     for i in np.flatnonzero(unknown):
-        best = min((NUMBERS.get(stems[i][:k], 0) for k in (1, 2)), key=lambda z: abs(_WEIGHTS.get(z, np.inf) - masses[i]))
+        best = min((NUMBERS.get(stems[i][:k], 0) for k in (1, 2)),
+                   key=lambda z: abs(_WEIGHTS.get(z, np.inf) - masses[i]))
         # a methyl group whose hydrogens weigh 4 dalton leaves its carbon 9 dalton short
         if abs(_WEIGHTS.get(best, np.inf) - masses[i]) < 10:
             elements[i] = best
@@ -53,8 +57,11 @@ _HYDROGENS = {6: 4, 7: 4, 8: 3, 15: 1, 16: 1}
 
 
 def _undo_repartitioning(elements: np.ndarray, masses: np.ndarray, stems: list[str]) -> None:
-    """Give atoms that handed mass on to hydrogens the element of their name: N of 11.99 dalton looks like C, O of 13.98 like N."""
-    gains = {round(masses[i] - _WEIGHTS[1], 3) for i in range(len(stems)) if stems[i][:1] == "H" and 1.1 < masses[i] <= 4.2}
+    """Give atoms that handed mass on to hydrogens the element of their name: N of 11.99 dalton looks like C, O of 13.98
+    like N.
+    """
+    gains = {round(masses[i] - _WEIGHTS[1],
+                   3) for i in range(len(stems)) if stems[i][:1] == "H" and 1.1 < masses[i] <= 4.2}
     for i in range(len(stems)) if gains else ():
         named = NUMBERS.get(stems[i][:1], 0)
         if elements[i] > 1 and named in _HYDROGENS and named != elements[i] != NUMBERS.get(stems[i][:2], 0):
@@ -72,7 +79,9 @@ def check_masses(where: str, masses: np.ndarray, names: Any) -> None:
 
 
 def water_atoms(topology: Topology, masses: np.ndarray) -> np.ndarray:
-    """Mask [n] of the atoms of waters: residues of one oxygen, two hydrogens and sites without mass, bound to no other."""
+    """Mask [n] of the atoms of waters: residues of one oxygen, two hydrogens and sites without mass, bound to no
+    other.
+    """
     t = topology
     residues = len(t.residue_names)
     oxygens, hydrogens = (np.bincount(t.residue_index, t.elements == z, residues) for z in (8, 1))
@@ -84,7 +93,9 @@ def water_atoms(topology: Topology, masses: np.ndarray) -> np.ndarray:
 
 
 def molecules_as_residues(elements: np.ndarray, masses: np.ndarray, bonds: np.ndarray) -> Topology:
-    """A topology for files that name nothing: each molecule is a residue, water is HOH, atoms are called by their element."""
+    """A topology for files that name nothing: each molecule is a residue, water is HOH, atoms are called by their
+    element.
+    """
     n = len(elements)
     residue = Topology.of_particles(n, bonds=bonds).molecules
     molecules = int(residue.max(initial=-1)) + 1
@@ -170,7 +181,8 @@ def constrain(
 class Terms:
     """Terms of the energy as a file lists them, to be turned into potentials.
 
-    Readers call a method for each section; empty ones leave no trace. Indices may come as floats, as text files give them.
+    Readers call a method for each section; empty ones leave no trace. Indices may come as floats, as text files give
+    them.
 
     Parameters
     ----------
@@ -194,7 +206,8 @@ class Terms:
         if len(atoms):
             if atoms.min() < 0 or atoms.max() >= self.n:
                 raise FileFormatError(
-                    f"{self.where}: {make.__name__} must name atoms 0 to {self.n - 1}, got {atoms.min()} to {atoms.max()}"
+                    f"{self.where}: {make.__name__} must name atoms 0 to {self.n - 1}, got {atoms.min()} to "
+                    f"{atoms.max()}"
                 )
             self._add.append(lambda: make(atoms, **parameters))
 

@@ -25,8 +25,8 @@ __all__ = ["Schedule", "drift", "schedule"]
 # Relative costs of work on one cluster pair, measured on water: pair forces, pruning, search. Clusters are larger than
 # points: effective radii of spheres are larger by about half their width.
 _PAIR, _PRUNE, _BUILD, _CLUSTER = 25.0, 9.0, 50.0, 0.17
-# Standard deviation along one axis of how far hydrogen turns about the atom that it is bound to: in TIP3P water at 300 K
-# it reaches 0.025 nm after 40 fs and 0.034 nm after 200 fs, measured here; librations do not depend on its mass.
+# Standard deviation along one axis of how far hydrogen turns about the atom that it is bound to: in TIP3P water at 300
+# K it reaches 0.025 nm after 40 fs and 0.034 nm after 200 fs, measured here; librations do not depend on its mass.
 _SWING, _SWING_TEMPERATURE = 0.035, 300.0  # nm, K
 
 
@@ -75,7 +75,8 @@ def schedule(engine: Engine, cutoff: float, temperature: float, timestep: float,
             time = max(life - 1, 0) * timestep
             free, bound = spread
             v = GAS_CONSTANT * temperature * time**2 * free
-            v = v + np.minimum(GAS_CONSTANT * temperature * time**2 * bound, _SWING**2 * temperature / _SWING_TEMPERATURE * (bound > 0))
+            v = v + np.minimum(GAS_CONSTANT * temperature * time**2 * bound,
+                               _SWING**2 * temperature / _SWING_TEMPERATURE * (bound > 0))
             variance = np.maximum(v[:, None] + v, 1e-12)
             low, high = 0.0, 1.0
             for _ in range(22):
@@ -121,7 +122,7 @@ def _types(engine, cutoff):
     inverse = np.where(masses > 0, 1 / np.where(masses > 0, masses, 1), 1 / 16)
     bound = carrier != np.arange(engine.n)
     rows = np.stack([np.where(bound, inverse[carrier], inverse), np.where(bound, inverse, 0), np.round(charges, 1),
-                     np.round(sigmas, 2), np.round(epsilons, 1)], 1)  # fmt: skip
+                     np.round(sigmas, 2), np.round(epsilons, 1)], 1)
     kinds, which, number = np.unique(rows, axis=0, return_inverse=True, return_counts=True)
     sums = [np.bincount(which.ravel(), w) / number for w in (charges, sigmas, epsilons)]
     q, sigma, epsilon = sums
@@ -134,7 +135,7 @@ def _types(engine, cutoff):
     dispersion = 24 * e * (sr6 - 2 * sr6**2) / cutoff, 24 * e * (26 * sr6**2 - 7 * sr6) / cutoff**2
     electric = q[:, None] * q * slope_q, q[:, None] * q * curvature_q
     others = [tuple(np.full(s.shape, x) for x in p.steepness()) for p in engine.potentials
-              if isinstance(p, PairPotential) and p.cutoff == cutoff]  # fmt: skip
+              if isinstance(p, PairPotential) and p.cutoff == cutoff]
     # turning leaves two of three directions
     return (kinds[:, 0], kinds[:, 1] * 2 / 3), number / volume, dispersion, electric, *others
 

@@ -43,8 +43,9 @@ def clear(chunk, counts):
 
 
 @kernel(nogil=True)
-def add_listed(chunk, positions, box, periodic, cutoff, rows, images, turns, atoms, entries, n_entries, pairs, masks, counts,
-               neighbors, vectors):  # fmt: skip
+def add_listed(chunk, positions, box, periodic, cutoff, rows, images, turns, atoms, entries, n_entries, pairs, masks,
+               counts,
+               neighbors, vectors):
     """Pairs of one list of cluster pairs; rows[atom] is the atom's row, or -1."""
     cutoff2 = cutoff * cutoff
     for c in range(entries.shape[0]):
@@ -163,7 +164,8 @@ class Edges:
         if not places:
             from ..potentials.nonbonded_pairs import find_pairs
 
-            pairs = find_pairs(engine.positions[self.atoms], engine.box if engine.periodic else None, self.cutoff, np.zeros((0, 2), int))
+            pairs = find_pairs(engine.positions[self.atoms], engine.box if engine.periodic else None, self.cutoff,
+                               np.zeros((0, 2), int))
             most = np.bincount(pairs.ravel(), minlength=1).max()
             places = min(int(most * _SPARE) + 2, max(len(self.atoms) - 1, 1))
         m = len(self.atoms)
@@ -178,8 +180,9 @@ class Edges:
         e, own = self.engine, self._list
         common = e.positions, e.box, int(e.periodic), self.cutoff, self._rows
         out = self.counts, self.neighbors, self.vectors
-        listed = [Task(add_listed, *common, own.images, own._turns, own.atoms, p.entries, p.n_entries, p.pairs, p.masks, *out)
-                  for p in own.lists]  # fmt: skip
+        listed = [Task(add_listed, *common, own.images, own._turns, own.atoms, p.entries, p.n_entries, p.pairs, p.masks,
+                       *out)
+                  for p in own.lists]
         return [Task(clear, self.counts), *listed, Task(add_excluded, *common, self._excluded, *out),
                 Task(fill_up, self.cutoff, e.flags, self.most, *out)]
 

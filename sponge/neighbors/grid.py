@@ -116,7 +116,9 @@ def place(chunk, chunks, keys, counts, order):
 
 @device
 def _sort(order, first, last, wrapped):
-    """Heap sort of order[first:last] by z; equal z by number, so that the result does not depend on the input's order."""
+    """Heap sort of order[first:last] by z; equal z by number, so that the result does not depend on the input's
+    order.
+    """
     n = last - first
     for begin in range(n // 2 - 1, -1, -1):
         _sift(order, first, begin, n, wrapped)
@@ -147,8 +149,9 @@ def _sift(order, first, root, n, wrapped):
 
 
 @kernel(nogil=True)
-def fill(chunk, chunks, n_groups, state, atom_start, cluster_start, order, wrapped, has_lj, turns, thermal, atoms, slots, xs,
-         built_xs, sorted_turns, low, high, lj):  # fmt: skip
+def fill(chunk, chunks, n_groups, state, atom_start, cluster_start, order, wrapped, has_lj, turns, thermal, atoms,
+         slots, xs,
+         built_xs, sorted_turns, low, high, lj):
     """Sort each column by z and cut it into clusters.
 
     atoms [slots] is the atom of a slot (-1 for padding), slots [n] the slot of an atom, xs the blocks x4 y4 z4 w4,

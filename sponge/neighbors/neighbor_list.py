@@ -1,8 +1,8 @@
 """`NeighborList`: cluster pairs within a cut-off, kept up to date inside the step loop.
 
-Atoms are sorted into clusters of four; a pair of clusters is 16 pairs of atoms, one vector of sixteen lanes (S. Pall and
-B. Hess, Comput. Phys. Commun. 184, 2641 (2013), eq. 4-7, https://doi.org/10.1016/j.cpc.2013.06.003). There are two lists:
-an outer one, built rarely with a wide buffer, and an inner one that is pruned from it every few steps.
+Atoms are sorted into clusters of four; a pair of clusters is 16 pairs of atoms, one vector of sixteen lanes (S. Pall
+and B. Hess, Comput. Phys. Commun. 184, 2641 (2013), eq. 4-7, https://doi.org/10.1016/j.cpc.2013.06.003). There are two
+lists: an outer one, built rarely with a wide buffer, and an inner one that is pruned from it every few steps.
 """
 
 from __future__ import annotations
@@ -131,7 +131,9 @@ class NeighborList:
         self.chunks = max(1, min(n // 500, 16) if n < 32_000 else min(n // 2000, 64))
         self.word = _FIRST_WORD + 2 * len(engine._neighbors)
         if self.word >= _LAST_WORD:
-            raise ValueError(f"neighbour list: at most {(_LAST_WORD - _FIRST_WORD) // 2} different cut-offs can be used at once")
+            raise ValueError(
+                f"neighbour list: at most {(_LAST_WORD - _FIRST_WORD) // 2} different cut-offs can be used at once"
+            )
         self._sort_chunks = int(np.clip(n // 4096, 1, 32))
         self._groups = np.zeros(1, np.int8) if engine.groups is None else engine.groups
         self._n_groups = 1 if engine.groups is None else 2
@@ -189,8 +191,9 @@ class NeighborList:
         timestep : float
             Time between two evaluations of pair forces, in ps.
         tolerance : float
-            Drift in kJ/mol/ps per atom; 0 is `strict`. In water, 1e-3 kT/ns per degree of freedom is 5e-6. At 0.005 a run
-            of TIP3P drifts by 0.09, at 3e-4 by 0.006, at 3e-5 by 0.002 of these units, which costs next to nothing less.
+            Drift in kJ/mol/ps per atom; 0 is `strict`. In water, 1e-3 kT/ns per degree of freedom is 5e-6. At 0.005 a
+            run of TIP3P drifts by 0.09, at 3e-4 by 0.006, at 3e-5 by 0.002 of these units, which costs next to nothing
+            less.
         """
         if tolerance <= 0 or temperature <= 0 or timestep <= 0:
             self.strict()
@@ -218,7 +221,8 @@ class NeighborList:
     def _allocate(self):
         kinds = [-1] if self._n_groups == 1 else [0, 1, 2]
         self.lists = [
-            PairList(k, self.chunks, self._sizes["pairs"], self._sizes["entries"], self._sizes["touched"], len(self.atoms) // 4)
+            PairList(k, self.chunks, self._sizes["pairs"], self._sizes["entries"], self._sizes["touched"],
+                     len(self.atoms) // 4)
             for k in kinds
         ]
         self._scratch = np.zeros((self.chunks, 6, self._scratch_size), np.int32)
@@ -230,40 +234,47 @@ class NeighborList:
         sort = [
             [Task(grid.wrap, c, e.positions, e.box, periodic, self._turns, self._wrapped, self._extent, chunks=c)],
             [Task(grid.columns, e.n, e.box, periodic, self._extent, self._most_columns, self.geometry, self.state)],
-            [Task(grid.count, c, self._wrapped, self._groups, g, self.geometry, self.state, self._keys, self._counts, chunks=c)],
+            [Task(grid.count, c, self._wrapped, self._groups, g, self.geometry, self.state, self._keys, self._counts,
+                  chunks=c)],
             [Task(grid.start, c, g, self.state, self._counts, self._atom_start, self.cluster_start, pruning, e.flags)],
             [Task(grid.place, c, self._keys, self._counts, self._order, chunks=c)],
-            [Task(grid.fill, self.chunks, g, self.state, self._atom_start, self.cluster_start, self._order, self._wrapped,
+            [Task(grid.fill, self.chunks, g, self.state, self._atom_start, self.cluster_start, self._order,
+                  self._wrapped,
                   self.has_lj, self._turns, self._thermal, self.atoms, self.slots, self.xs, self._built_xs, self._sorted_turns,
                   self._low, self._high, self._cluster_lj,
                   chunks=self.chunks)],
-        ]  # fmt: skip
+        ]
         searches = [
             Task(search.search, self.chunks, p.kind, g, self._groups, e.flags, self.images, self.shifts, self.geometry,
                  self.state, self.cluster_start, self.atoms, self.slots, self.xs, self._low, self._high, self._cluster_lj,
                  self._excluded_start, self._excluded, self._marks, self._scratch, p.outer_entries, p.n_outer,
                  p.outer_pairs, p.outer_masks, p.touched, p.n_touched, p.touched_by, p.window, chunks=self.chunks)
             for p in self.lists
-        ]  # fmt: skip
-        inversions = [Task(search.invert, self.chunks, self.state, p.touched_by, p.touching, p.n_touching, chunks=self.chunks)
-                      for p in self.lists]  # fmt: skip
+        ]
+        inversions = [Task(search.invert, self.chunks, self.state, p.touched_by, p.touching, p.n_touching,
+                           chunks=self.chunks)
+                      for p in self.lists]
         prunes = [
-            Task(search.prune, self.geometry, self.shifts, self.xs, p.outer_entries, p.n_outer, p.outer_pairs, p.outer_masks,
+            Task(search.prune, self.geometry, self.shifts, self.xs, p.outer_entries, p.n_outer, p.outer_pairs,
+                 p.outer_masks,
                  p.entries, p.n_entries, p.pairs, p.masks, chunks=self.chunks)
             for p in self.lists
-        ]  # fmt: skip
-        tick = Task(search.clock, need, pruning, _FIRST_WORD, _LAST_WORD, e.flags, e.box, periodic, self.images, self.shifts,
+        ]
+        tick = Task(search.clock, need, pruning, _FIRST_WORD, _LAST_WORD, e.flags, e.box, periodic, self.images,
+                    self.shifts,
                     self.geometry, self.state)
         move = Task(search.refresh, self.chunks, need, e.flags, e.positions, e.box, periodic, self.atoms,
                     self._sorted_turns, self.geometry, self.state, self.xs, self._built_xs, chunks=self.chunks)
         phases = [Phase([tick], name="list clock"), Phase([move], name="sorted coordinates")]
-        phases += [Phase(tasks, flag=need, redo=k == 0, name=f"list {tasks[0].kernel.__name__}") for k, tasks in enumerate(sort)]
+        phases += [Phase(tasks, flag=need, redo=k == 0, name=f"list {tasks[0].kernel.__name__}") for k,
+                   tasks in enumerate(sort)]
         # searches share marks and scratch, so each kind is a phase
         phases += [Phase([s], flag=need, name="list search") for s in searches]
         phases.append(Phase(inversions, flag=need, name="list inversion"))
         self._sorting = Phase([], flag=need, name="list parameters")
         finish = Task(search.finish, need, pruning, e.flags, self.geometry, self.state)
-        phases += [self._sorting, Phase(prunes, flag=pruning, name="list prune"), Phase([finish], flag=pruning, name="list finish")]
+        phases += [self._sorting, Phase(prunes, flag=pruning, name="list prune"),
+                   Phase([finish], flag=pruning, name="list finish")]
         return phases
 
     def after_sorting(self, task: Task) -> None:

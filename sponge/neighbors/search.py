@@ -79,7 +79,8 @@ def refresh(chunk, chunks, need, flags, positions, box, periodic, atoms, turns, 
     for i in range(chunk * state[CLUSTERS] // chunks, (chunk + 1) * state[CLUSTERS] // chunks):
         atom = simd.load(atoms, 4 * i, 4)
         there, at = atom >= np.int32(0), simd.maximum(atom, np.int32(0)) * np.int32(3)
-        x, y, z = simd.gather(positions, at), simd.gather(positions, at + np.int32(1)), simd.gather(positions, at + np.int32(2))
+        x, y, z = simd.gather(positions,
+                              at), simd.gather(positions, at + np.int32(1)), simd.gather(positions, at + np.int32(2))
         if periodic:
             a, b, c = simd.load(turns, 16 * i, 4), simd.load(turns, 16 * i + 4, 4), simd.load(turns, 16 * i + 8, 4)
             x, y, z = x - (a * ax + b * bx + c * cx), y - (b * by + c * cy), z - c * cz
@@ -118,9 +119,10 @@ def _mark(clusters, slots, atoms, excluded_start, excluded, i, mark, marked, mas
 
 
 @kernel(nogil=True)
-def search(chunk, chunks, kind, n_groups, groups, flags, images, shifts, geometry, state, cluster_start, atoms, slots, xs,
+def search(chunk, chunks, kind, n_groups, groups, flags, images, shifts, geometry, state, cluster_start, atoms, slots,
+           xs,
            low, high, lj, excluded_start, excluded, marks, scratch, entries, n_entries, pairs, masks, touched,
-           n_touched, touched_by, window):  # fmt: skip
+           n_touched, touched_by, window):
     """Build the outer list of this chunk's clusters, and the list of clusters that its forces touch.
 
     kind is -1 for all pairs, else the number of clusters of group 1 in the pair: 0, 1 or 2.

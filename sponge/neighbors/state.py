@@ -45,8 +45,8 @@ WORDS: Final = 8
 OVERFLOW: Final = 21  # a pair list, entry list or force window is full
 SMALL_BOX: Final = 22  # the cut-off is over half the box
 
-# Padding slots stand on a lattice of their own, out of any cut-off of atoms and of one another. Not farther than needed:
-# (sigma/r)^6 must not become subnormal in float32, which would cost a hundred times an ordinary multiplication.
+# Padding slots stand on a lattice of their own, out of any cut-off of atoms and of one another. Not farther than
+# needed: (sigma/r)^6 must not become subnormal in float32, which would cost a hundred times an ordinary multiplication.
 FAR = 1000.0  # nm
 SPREAD = 16.0
 LATTICE = 128  # points along an axis

@@ -8,8 +8,8 @@ Pure functions, differentiable to second order in their first three arguments:
 
 All include self energy and, for charges, the neutralising background; none knows of excluded pairs.
 
-Compiled forms for a potential's plan, with attributes ``before`` (tasks to run ahead of the stages), ``stages``, ``reduce``,
-``rows`` and methods ``update_box()``, ``update_charges(charges)``, ``charge_gradient()``:
+Compiled forms for a potential's plan, with attributes ``before`` (tasks to run ahead of the stages), ``stages``,
+``reduce``, ``rows`` and methods ``update_box()``, ``update_charges(charges)``, ``charge_gradient()``:
 
 - ``PME(engine, charges, alpha, grid, order=5, *, dispersion=False, builds=None)``: `grid` from ``grid_size(wanted)``.
 - ``Ewald(engine, charges, alpha, counts)``.
@@ -20,7 +20,8 @@ from typing import Any as _Any
 
 from .energy import dispersion_reciprocal_energy, ewald_energy, reciprocal_energy, spline_moduli
 
-__all__ = ["Ewald", "PME", "dispersion_reciprocal_energy", "ewald_energy", "grid_size", "reciprocal_energy", "spline_moduli"]
+__all__ = ["Ewald", "PME", "dispersion_reciprocal_energy", "ewald_energy", "grid_size", "reciprocal_energy",
+           "spline_moduli"]
 
 _ON_FIRST_USE = {"Ewald": "ewald", "PME": "mesh", "grid_size": "mesh"}  # what needs the compiler
 

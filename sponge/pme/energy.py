@@ -18,7 +18,8 @@ from ..units import COULOMB
 __all__ = ["dispersion_reciprocal_energy", "ewald_energy", "reciprocal_energy", "spline_moduli"]
 
 
-def reciprocal_energy(charges: Any, positions: Any, box: Any, alpha: float, grid: tuple[int, int, int], order: int = 5) -> Any:
+def reciprocal_energy(charges: Any, positions: Any, box: Any, alpha: float, grid: tuple[int, int, int],
+                      order: int = 5) -> Any:
     """Smooth particle mesh Ewald: reciprocal sum, self energy and neutralising background.
 
     Parameters

@@ -77,7 +77,9 @@ class PME:
         if order not in _ORDERS:
             raise ValueError(f"pme: order must be one of {_ORDERS}, got {order}")
         if min(grid) < order:
-            raise ValueError(f"pme: grid must have at least {order} points along each axis for order {order}, got {tuple(grid)}")
+            raise ValueError(
+                f"pme: grid must have at least {order} points along each axis for order {order}, got {tuple(grid)}"
+            )
         dtype = np.dtype(np.float64 if engine.precision == "double" else np.float32)
         n, self.engine, self.alpha, self.grid, self.dispersion = engine.n, engine, float(alpha), tuple(grid), dispersion
         self.charges = np.zeros(n, dtype)
@@ -100,7 +102,8 @@ class PME:
         n_planes = int(slabs[-1, mesh.AT] + slabs[-1, mesh.WIDTH])
         spread_mesh = fft.aligned(n_planes * plane, dtype)
         field_mesh = fft.aligned((nx + points - 1) * plane, dtype)
-        values, slopes = (_coefficients(t, points - k, wide).astype(dtype) for k, t in enumerate(spline_polynomials(order)))
+        values, slopes = (_coefficients(t, points - k, wide).astype(dtype) for k,
+                          t in enumerate(spline_polynomials(order)))
         self._geometry, self._inverse = np.zeros(64), np.zeros((3, 3))
         padded = -(-n // 16) * 16 + 1
         fractions, places = np.zeros((3, padded + 15), dtype), np.zeros((2, padded + 15), np.int32)
@@ -110,7 +113,8 @@ class PME:
         scratch = fft.aligned(max(chunks, blocks) * mesh.SCRATCH, dtype)
 
         lines = layout.blocks * ny
-        self._green, self._virial = fft.aligned(lines * nx * fft.LANES, dtype), fft.aligned(lines * nx * fft.LANES, dtype)
+        self._green, self._virial = fft.aligned(lines * nx * fft.LANES,
+                                                dtype), fft.aligned(lines * nx * fft.LANES, dtype)
         moduli = [1 / spline_moduli(m, order) for m in layout.shape]
         half = nz // 2 + 1
         z_moduli, twice = np.zeros(layout.blocks * fft.LANES), np.zeros(layout.blocks * fft.LANES)
@@ -121,7 +125,8 @@ class PME:
         by_lines = min(_chunks(nx * ny * nz, _POINTS_PER_CHUNK), lines)
         spectrum = fft.aligned(layout.spectrum, dtype)
         at_once = max(by_planes, by_lines)
-        taken, rows = np.zeros(at_once * slots.SPACING, np.int64), fft.aligned(at_once * layout.rows, dtype).reshape(at_once, -1)
+        taken, rows = np.zeros(at_once * slots.SPACING,
+                               np.int64), fft.aligned(at_once * layout.rows, dtype).reshape(at_once, -1)
         work = fft.aligned(at_once * max(layout.scratch, 6 * nx * fft.LANES), dtype).reshape(at_once, -1)
         self.scratch = scratch, rows, work
         self.rows = np.zeros((by_lines + 1, ROW))
@@ -136,20 +141,26 @@ class PME:
             seen = np.full(1, -2, np.int64)
             own = slabs[:, mesh.OWN]
             owners = np.repeat(np.stack([np.cumsum(own) - own, own], 1), own, axis=0)
-            self.before = [Task(mesh.sort, r, geometry, sizes, slabs, owners, builds, seen, keys, counts, atoms, slots, starts)]
+            self.before = [Task(mesh.sort, r, geometry, sizes, slabs, owners, builds, seen, keys, counts, atoms, slots,
+                                starts)]
         self.stages = [
-            [Task(mesh.spread_wide if wide else mesh.spread, r, self.charges, geometry, values, sizes, slabs, atoms, starts,
+            [Task(mesh.spread_wide if wide else mesh.spread, r, self.charges, geometry, values, sizes, slabs, atoms,
+                  starts,
                   spread_mesh, scratch, fractions, places, strays, n_strays, chunks=chunks)],
-            [Task(transforms.forward, by_planes, r, self.charges, geometry, values, sizes, layout.sizes, pieces, piece_starts,
+            [Task(transforms.forward, by_planes, r, self.charges, geometry, values, sizes, layout.sizes, pieces,
+                  piece_starts,
                   starts, strays, n_strays, spread_mesh, taken, rows, work, spectrum, *y_tables, *z_tables, chunks=by_planes)],
-            [Task(transforms.solve, by_lines, layout.sizes, spectrum, taken, work, self._green, self._virial, self._inverse, twice,
+            [Task(transforms.solve, by_lines, layout.sizes, spectrum, taken, work, self._green, self._virial,
+                  self._inverse, twice,
                   *x_tables, self.rows, engine.flags, chunks=by_lines)],
-            [Task(transforms.backward, by_planes, sizes, layout.sizes, spectrum, taken, rows, work, field_mesh, *y_tables,
+            [Task(transforms.backward, by_planes, sizes, layout.sizes, spectrum, taken, rows, work, field_mesh,
+                  *y_tables,
                   *z_tables, chunks=by_planes)],
             [Task(mesh.gather_wide if wide else mesh.gather, blocks, felt, geometry, values, slopes, sizes, atoms,
                   field_mesh, scratch, fractions, places, self._field, chunks=blocks)],
         ]
-        self.reduce = [Task(mesh.add_forces, engine.atom_starts, slots, self._field, engine.forces, chunks=engine.atom_chunks)]
+        self.reduce = [Task(mesh.add_forces, engine.atom_starts, slots, self._field, engine.forces,
+                            chunks=engine.atom_chunks)]
         self.update_charges(charges)
 
     def update_charges(self, charges: Any) -> None:
@@ -169,7 +180,8 @@ class PME:
         self._geometry[16:].reshape(3, 4, 4)[:, :, :3] = (-inverse.T * np.array(n, float)[:, None])[:, None]
         volume = box[0, 0] * box[1, 1] * box[2, 2]
         scale = -(np.pi**1.5) * self.alpha**3 / 3 / volume if self.dispersion else COULOMB / (np.pi * volume)
-        transforms.influence(0, 1, int(self.dispersion), self.alpha, scale, self._layout.sizes, self._inverse, *self._moduli,
+        transforms.influence(0, 1, int(self.dispersion), self.alpha, scale, self._layout.sizes, self._inverse,
+                             *self._moduli,
                              self._green, self._virial)
         own, background = self._own_energy(volume)
         self.rows[-1] = 0.0
@@ -194,7 +206,8 @@ class PME:
 
 
 def spline_polynomials(order: int) -> tuple[np.ndarray, np.ndarray]:
-    """Weight of grid point first + k, and its slope, as polynomials of the fraction: coefficients [k, power], padded to 8.
+    """Weight of grid point first + k, and its slope, as polynomials of the fraction: coefficients [k, power], padded to
+    8.
 
     Cardinal splines written out: M_p(x) = sum_j (-1)^j C(p, j) (x - j)_+^(p - 1) / (p - 1)!, of which point first + k
     takes the piece at x = f + p - 1 - k (Essmann et al., J. Chem. Phys. 103, 8577 (1995), equation 4.1).
@@ -204,14 +217,17 @@ def spline_polynomials(order: int) -> tuple[np.ndarray, np.ndarray]:
         piece = order - 1 - k
         for j in range(piece + 1):
             for power in range(order):
-                values[k, power] += ((-1) ** j * comb(order, j) * comb(order - 1, power) * float(piece - j) ** (order - 1 - power)
+                values[k, power] += ((-1) ** j * comb(order, j) * comb(order - 1, power)
+                                     * float(piece - j) ** (order - 1 - power)
                                      / factorial(order - 1))
         slopes[k, : order - 1] = values[k, 1:order] * np.arange(1, order)
     return values, slopes
 
 
 def _coefficients(polynomials, powers, wide):
-    """The layout of coefficients that the kernels read: by point and power; then rows of lanes shifted within bricks."""
+    """The layout of coefficients that the kernels read: by point and power; then rows of lanes shifted within
+    bricks.
+    """
     rows = polynomials[:, powers - 1 :: -1].T  # highest power first, [power, point]
     k = len(polynomials)
     if wide:
@@ -242,7 +258,8 @@ def _slabs(n, nx, points):
     for c, slab in enumerate(slabs):
         first, end = c * nx // len(slabs), (c + 1) * nx // len(slabs)
         margin = _MARGIN if len(slabs) > 1 else 0
-        slab[[mesh.FIRST, mesh.WIDTH, mesh.AT, mesh.OWN]] = (first - margin) % nx, end - first + 2 * margin + points - 1, at, end - first
+        slab[[mesh.FIRST, mesh.WIDTH, mesh.AT,
+              mesh.OWN]] = (first - margin) % nx, end - first + 2 * margin + points - 1, at, end - first
         for k in range(slab[mesh.WIDTH]):
             owners[(first - margin + k) % nx].append(at + k)
         at += slab[mesh.WIDTH]

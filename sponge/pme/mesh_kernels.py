@@ -8,8 +8,8 @@ period, which `transform_kernels` folds back (charges) or fills (potentials).
 Weights are polynomials of an atom's place between grid points. Along x they are evaluated for 16 atoms at once; along y
 and z for one atom in the lanes of a vector, from coefficients that are shifted to its place within the brick.
 
-Each chunk of `spread` owns some planes, and the planes about them that its atoms reach, in memory of its own; which atoms
-it has is decided by `sort` now and then. One that has since gone farther than a plane is left to the transform
+Each chunk of `spread` owns some planes, and the planes about them that its atoms reach, in memory of its own; which
+atoms it has is decided by `sort` now and then. One that has since gone farther than a plane is left to the transform
 (`strays`), so that the result is right at any time.
 """
 
@@ -65,8 +65,9 @@ _EIGHTS_ODD = (8, 9, 10, 11, 12, 13, 14, 15, 24, 25, 26, 27, 28, 29, 30, 31)
 def sort(chunk, positions, geometry, sizes, slabs, owners, builds, seen, keys, counts, order, slots, starts):
     """Order the atoms by chunk of `spread`, row of bricks and plane, after each rebuild: what a row needs fits in L1.
 
-    owners [nx, 2]: first plane and number of planes of the chunk that has a plane. `builds` [1] counts the rebuilds of the neighbour list; `seen` [1] is its value at the last sorting. order (slot to
-    atom) and slots (atom to slot) are int32.
+    owners [nx, 2]: first plane and number of planes of the chunk that has a plane. `builds` [1] counts the rebuilds of
+    the neighbour list; `seen` [1] is its value at the last sorting. order (slot to atom) and slots (atom to slot) are
+    int32.
     """
     if seen[0] == builds[0] and builds[0] >= 0:
         return
@@ -125,9 +126,11 @@ def _polynomial(f, coefficients, powers):
     return w
 
 
-# ---------------------------------------------------------------------------------------------------------------- spread
+# ----------------------------------------------------------------------------------------------------------------
+# spread
 @template
-def _spread(add_atom, points, per_place, chunk, positions, charges, geometry, values, sizes, slabs, order, starts, mesh, scratch,
+def _spread(add_atom, points, per_place, chunk, positions, charges, geometry, values, sizes, slabs, order, starts, mesh,
+            scratch,
             fractions, places, strays, n_strays):
     plane, line, wide = sizes[PLANE], 16 * sizes[BRICKS_Z], slabs[chunk, WIDTH]
     shift = slabs[chunk, FIRST] * plane
@@ -142,7 +145,8 @@ def _spread(add_atom, points, per_place, chunk, positions, charges, geometry, va
     for at in range(first, end, 16):
         i = simd.load(atoms, at, 16)
         rx, ry, rz = simd.gather(r, i * 3), simd.gather(r, i * 3 + 1), simd.gather(r, i * 3 + 2)
-        ux, bx = _wrapped(rx * simd.load_splat(g, 0, 16) + ry * simd.load_splat(g, 1, 16) + rz * simd.load_splat(g, 2, 16),
+        ux, bx = _wrapped(rx * simd.load_splat(g, 0,
+                                               16) + ry * simd.load_splat(g, 1, 16) + rz * simd.load_splat(g, 2, 16),
                           simd.load_splat(g, 6, 16))
         uy, by = _wrapped(ry * simd.load_splat(g, 3, 16) + rz * simd.load_splat(g, 4, 16), simd.load_splat(g, 7, 16))
         uz, bz = _wrapped(rz * simd.load_splat(g, 5, 16), simd.load_splat(g, 8, 16))
@@ -152,7 +156,8 @@ def _spread(add_atom, points, per_place, chunk, positions, charges, geometry, va
         simd.store(fz, at, simd.convert(uz - bz, mesh.dtype))
         ix, iy, iz = simd.convert(bx, np.int32), simd.convert(by, np.int32), simd.convert(bz, np.int32)
         # rows of bricks are cleared when they are first reached, and so are in the cache
-        cleared = _clear(bricks, cleared, min(rows, (np.int64(simd.max(iy)) >> 2) + (points + 6) // 4), wide, plane, line, zero)
+        cleared = _clear(bricks, cleared, min(rows, (np.int64(simd.max(iy)) >> 2) + (points + 6) // 4), wide, plane,
+                         line, zero)
         # atoms beyond `end` are the next chunk's, which writes the same
         simd.store(to, at, ix * np.int32(plane) + (iy >> 2) * np.int32(line) + (iz >> 2) * 16)
         simd.store(shape, at, (((iy & 3) << 2) + (iz & 3)) * np.int32(per_place))
@@ -190,7 +195,8 @@ def _add_narrow(bricks, plane, line, x, fy, fz, table, shape):
     """Add the products of the weights to 2 x 2 bricks of 5 planes; lanes 0-7 of a row are y, 8-15 z."""
     f = simd.select(simd.from_bits(np.uint64(0xFF), 16), fy, fz)
     w = _polynomial(f, simd.address(table, TABLE + shape), 5)
-    y0, y1, z0, z1 = simd.shuffle(w, _LOW_Y), simd.shuffle(w, _HIGH_Y), simd.shuffle(w, _TOP_Z), simd.shuffle(w, _PAST_Z)
+    y0, y1, z0, z1 = simd.shuffle(w,
+                                  _LOW_Y), simd.shuffle(w, _HIGH_Y), simd.shuffle(w, _TOP_Z), simd.shuffle(w, _PAST_Z)
     w00, w01, w10, w11 = y0 * z0, y0 * z1, y1 * z0, y1 * z1
     for k in range(5):
         w, p = simd.load_splat(x, 16 * k, 16), simd.address(bricks, k * plane)
@@ -217,7 +223,8 @@ def _add_wide(bricks, plane, line, x, fy, fz, table, shape):
 
 
 @kernel(**fft.OUTER)
-def spread(chunk, positions, charges, geometry, values, sizes, slabs, order, starts, mesh, scratch, fractions, places, strays,
+def spread(chunk, positions, charges, geometry, values, sizes, slabs, order, starts, mesh, scratch, fractions, places,
+           strays,
            n_strays):
     """Spread the charges of the chunk's atoms over its planes, order up to 5.
 
@@ -230,19 +237,23 @@ def spread(chunk, positions, charges, geometry, values, sizes, slabs, order, sta
 
 
 @kernel(**fft.OUTER)
-def spread_wide(chunk, positions, charges, geometry, values, sizes, slabs, order, starts, mesh, scratch, fractions, places,
+def spread_wide(chunk, positions, charges, geometry, values, sizes, slabs, order, starts, mesh, scratch, fractions,
+                places,
                 strays, n_strays):
     """The same for order 6."""
     _spread(_add_wide, 6, 1, chunk, positions, charges, geometry, values, sizes, slabs, order, starts, mesh, scratch,
             fractions, places, strays, n_strays)
 
 
-# ---------------------------------------------------------------------------------------------------------------- gather
+# ----------------------------------------------------------------------------------------------------------------
+# gather
 @template
-def _gather(at_atom, points, chunk, chunks, charges, geometry, values, slopes, sizes, order, mesh, scratch, fractions, places,
+def _gather(at_atom, points, chunk, chunks, charges, geometry, values, slopes, sizes, order, mesh, scratch, fractions,
+            places,
             field):
     plane, line = sizes[PLANE], 16 * sizes[BRICKS_Z]
-    q, g, bricks, atoms = simd.address(charges, 0), simd.address(geometry, 0), simd.address(mesh, 0), simd.address(order, 0)
+    q, g, bricks, atoms = simd.address(charges,
+                                       0), simd.address(geometry, 0), simd.address(mesh, 0), simd.address(order, 0)
     table, d_table, x = simd.address(values, 0), simd.address(slopes, 0), simd.address(scratch, chunk * SCRATCH)
     dx, results, n = simd.address(x, _SLOPES), simd.address(x, _RESULTS), fractions.shape[1]
     fy, fz = simd.address(fractions, n), simd.address(fractions, 2 * n)
@@ -290,20 +301,27 @@ def _sums(along_x, along_y, along_z, value):
 def _at_narrow(bricks, plane, line, x, dx, fy, fz, table, d_table, shape):
     """Partial sums of the three derivatives of the potential by mesh coordinates, and of the potential."""
     w, dw = simd.load_splat(x, 0, 16), simd.load_splat(dx, 0, 16)
-    b00, b01, b10, b11 = simd.load(bricks, 0, 16), simd.load(bricks, 16, 16), simd.load(bricks, line, 16), simd.load(bricks, line + 16, 16)
+    b00, b01, b10, b11 = simd.load(bricks, 0, 16), simd.load(bricks, 16, 16), simd.load(bricks, line, 16), simd.load(
+        bricks, line + 16, 16
+    )
     a00, a01, a10, a11, d00, d01, d10, d11 = w * b00, w * b01, w * b10, w * b11, dw * b00, dw * b01, dw * b10, dw * b11
     for k in range(1, 5):
         w, dw, p = simd.load_splat(x, 16 * k, 16), simd.load_splat(dx, 16 * k, 16), simd.address(bricks, k * plane)
-        b00, b01, b10, b11 = simd.load(p, 0, 16), simd.load(p, 16, 16), simd.load(p, line, 16), simd.load(p, line + 16, 16)
+        b00, b01, b10, b11 = simd.load(p, 0,
+                                       16), simd.load(p, 16, 16), simd.load(p, line, 16), simd.load(p, line + 16, 16)
         a00, a01, a10, a11 = simd.fma(w, b00, a00), simd.fma(w, b01, a01), simd.fma(w, b10, a10), simd.fma(w, b11, a11)
-        d00, d01, d10, d11 = simd.fma(dw, b00, d00), simd.fma(dw, b01, d01), simd.fma(dw, b10, d10), simd.fma(dw, b11, d11)
+        d00, d01, d10, d11 = simd.fma(dw, b00,
+                                      d00), simd.fma(dw, b01, d01), simd.fma(dw, b10, d10), simd.fma(dw, b11, d11)
     f = simd.select(simd.from_bits(np.uint64(0xFF), 16), fy, fz)
     w = _polynomial(f, simd.address(table, TABLE + shape), 5)
-    y0, y1, z0, z1 = simd.shuffle(w, _LOW_Y), simd.shuffle(w, _HIGH_Y), simd.shuffle(w, _TOP_Z), simd.shuffle(w, _PAST_Z)
+    y0, y1, z0, z1 = simd.shuffle(w,
+                                  _LOW_Y), simd.shuffle(w, _HIGH_Y), simd.shuffle(w, _TOP_Z), simd.shuffle(w, _PAST_Z)
     low, high, d_low, d_high = a00 * z0 + a01 * z1, a10 * z0 + a11 * z1, d00 * z0 + d01 * z1, d10 * z0 + d11 * z1
     w = _polynomial(f, simd.address(d_table, TABLE + shape), 4)
-    t0, t1, s0, s1 = simd.shuffle(w, _LOW_Y), simd.shuffle(w, _HIGH_Y), simd.shuffle(w, _TOP_Z), simd.shuffle(w, _PAST_Z)
-    return _sums(y0 * d_low + y1 * d_high, t0 * low + t1 * high, y0 * (a00 * s0 + a01 * s1) + y1 * (a10 * s0 + a11 * s1),
+    t0, t1, s0, s1 = simd.shuffle(w,
+                                  _LOW_Y), simd.shuffle(w, _HIGH_Y), simd.shuffle(w, _TOP_Z), simd.shuffle(w, _PAST_Z)
+    return _sums(y0 * d_low + y1 * d_high, t0 * low + t1 * high,
+                 y0 * (a00 * s0 + a01 * s1) + y1 * (a10 * s0 + a11 * s1),
                  y0 * low + y1 * high)
 
 
@@ -332,14 +350,19 @@ def _at_wide(bricks, plane, line, x, dx, fy, fz, table, d_table, shape):
 
 @kernel(**fft.OUTER)
 def gather(chunk, chunks, charges, geometry, values, slopes, sizes, order, mesh, scratch, fractions, places, field):
-    """Force and potential at the chunk's share of the slots: field [(n + 16) * 4], kJ/mol/nm and kJ/mol/e; order up to 5."""
-    _gather(_at_narrow, 5, chunk, chunks, charges, geometry, values, slopes, sizes, order, mesh, scratch, fractions, places, field)
+    """Force and potential at the chunk's share of the slots: field [(n + 16) * 4], kJ/mol/nm and kJ/mol/e; order up to
+    5.
+    """
+    _gather(_at_narrow, 5, chunk, chunks, charges, geometry, values, slopes, sizes, order, mesh, scratch, fractions,
+            places, field)
 
 
 @kernel(**fft.OUTER)
-def gather_wide(chunk, chunks, charges, geometry, values, slopes, sizes, order, mesh, scratch, fractions, places, field):
+def gather_wide(chunk, chunks, charges, geometry, values, slopes, sizes, order, mesh, scratch, fractions, places,
+                field):
     """The same for order 6."""
-    _gather(_at_wide, 6, chunk, chunks, charges, geometry, values, slopes, sizes, order, mesh, scratch, fractions, places, field)
+    _gather(_at_wide, 6, chunk, chunks, charges, geometry, values, slopes, sizes, order, mesh, scratch, fractions,
+            places, field)
 
 
 @kernel(**fft.OUTER)

@@ -22,9 +22,9 @@ __all__ = ["SplitPME"]
 class SplitPME(PME):
     """`PME` of all charges, with a second mesh for the charges of the solute alone.
 
-    The energy is bilinear in the charges: with phi and phi_p the potentials of all charges and of the solute's, the solute
-    has U_pp = q_p phi_p / 2, and U_pw = q_p phi - 2 U_pp. The virial of U_pw takes a third mesh, which is solved only when
-    energies are asked for.
+    The energy is bilinear in the charges: with phi and phi_p the potentials of all charges and of the solute's, the
+    solute has U_pp = q_p phi_p / 2, and U_pw = q_p phi - 2 U_pp. The virial of U_pw takes a third mesh, which is solved
+    only when energies are asked for.
 
     Parameters
     ----------
@@ -51,15 +51,17 @@ class SplitPME(PME):
         self._solvent = PME(engine, rest, alpha, grid, order, **options)
         super().__init__(engine, charges, alpha, grid, order, **options)
         row, solute, solvent = np.zeros((1, ROW)), self._solute, self._solvent
-        energy = Task(kernels.cross_energy, np.flatnonzero(inside), charges, self._own, self._slots, self._field, solute.rows, row)
+        energy = Task(kernels.cross_energy, np.flatnonzero(inside), charges, self._own, self._slots, self._field,
+                      solute.rows, row)
         virial = Task(kernels.cross_virial, self.rows, solute.rows, solvent.rows, row)
         self.before = [*self.before, *solute.before, *solvent.before]
         self.stages = [*([*a, *b] for a, b in zip(self.stages, solute.stages, strict=True)), [energy]]
         self.after = [*(Phase(tasks, flag=ENERGY, name="mesh of the solvent") for tasks in solvent.stages[:3]),
-                      Phase([virial], flag=ENERGY, name="virial of the solvent")]  # fmt: skip
+                      Phase([virial], flag=ENERGY, name="virial of the solvent")]
         self.classes, self.enhanced = [2, 1, 0], [(2, solute.rows), (1, row)]
-        self.reduce = [Task(kernels.add_part, engine.atom_starts, k, inside.astype(np.int8), self._slots, self._field, solute._slots,
-                            solute._field, engine.forces, chunks=engine.atom_chunks) for k in self.classes]  # fmt: skip
+        self.reduce = [Task(kernels.add_part, engine.atom_starts, k, inside.astype(np.int8), self._slots, self._field,
+                            solute._slots,
+                            solute._field, engine.forces, chunks=engine.atom_chunks) for k in self.classes]
 
     def update_box(self) -> None:
         """Take the engine's box, for all meshes."""

@@ -1,4 +1,6 @@
-"""Kernels of `SplitPME`: energies and forces of a solute from the potentials of all charges and of the solute's alone."""
+"""Kernels of `SplitPME`: energies and forces of a solute from the potentials of all charges and of the solute's
+alone.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,9 @@ def cross_virial(chunk, rows, solute_rows, solvent_rows, row):
 
 @kernel(nogil=True)
 def add_part(chunk, starts, kind, inside, slots, field, solute_slots, solute_field, forces):
-    """Add the forces of a class: of the solute's field on the solute (2), of the rest on the solvent (0), of the others (1)."""
+    """Add the forces of a class: of the solute's field on the solute (2), of the rest on the solvent (0), of the others
+    (1).
+    """
     for i in range(starts[chunk], starts[chunk + 1]):
         if kind == (0 if inside[i] else 2):
             continue

@@ -30,7 +30,9 @@ def _four_rows(a, b, c, d):
     """Four bricks side by side in y, lanes (y, z), as four rows: lanes y, one for each z."""
     p, q, r, s = (simd.shuffle2(a, b, _LOW_HALVES), simd.shuffle2(a, b, _HIGH_HALVES), simd.shuffle2(c, d, _LOW_HALVES),
                   simd.shuffle2(c, d, _HIGH_HALVES))
-    return simd.shuffle2(p, r, _FIRST), simd.shuffle2(p, r, _SECOND), simd.shuffle2(q, s, _FIRST), simd.shuffle2(q, s, _SECOND)
+    return simd.shuffle2(p, r, _FIRST), simd.shuffle2(
+        p, r, _SECOND
+    ), simd.shuffle2(q, s, _FIRST), simd.shuffle2(q, s, _SECOND)
 
 
 @inner
@@ -47,22 +49,26 @@ def _four_bricks(a, b, c, d):
 
 
 @kernel(**fft.OUTER)
-def forward(chunk, chunks, positions, charges, geometry, values, sizes, layout, pieces, piece_starts, starts, strays, n_strays,
+def forward(chunk, chunks, positions, charges, geometry, values, sizes, layout, pieces, piece_starts, starts, strays,
+            n_strays,
             mesh, slots, rows, scratch, spectrum, y_table, y_twiddles, z_table, z_twiddles):
     """Transform the chunk's planes along z and y.
 
-    pieces[piece_starts[x] : piece_starts[x + 1]] are the planes of the mesh, of several chunks of `spread`, whose sum is
-    plane x. rows and scratch [slots, ...].
+    pieces[piece_starts[x] : piece_starts[x + 1]] are the planes of the mesh, of several chunks of `spread`, whose sum
+    is plane x. rows and scratch [slots, ...].
     """
     ny, nz, plane, line, row = sizes[NY], sizes[NZ], sizes[PLANE], fft.LANES * sizes[BRICKS_Z], layout[_ROW]
     slot = slots.take_slot(slots)
-    r, s, m = simd.address(rows, slot * rows.shape[1]), simd.address(scratch, slot * scratch.shape[1]), simd.address(mesh, 0)
+    r, s, m = simd.address(rows,
+                           slot * rows.shape[1]), simd.address(scratch, slot * scratch.shape[1]), simd.address(mesh, 0)
     for x in range(chunk * sizes[NX] // chunks, (chunk + 1) * sizes[NX] // chunks):
         for y in range(0, sizes[BRICKS_Y], 4):
             for z in range(sizes[BRICKS_Z]):
                 at = y * line + z * fft.LANES
                 p = simd.address(m, pieces[piece_starts[x]] * plane + at)
-                a, b, c, d = simd.load(p, 0, 16), simd.load(p, line, 16), simd.load(p, 2 * line, 16), simd.load(p, 3 * line, 16)
+                a, b, c, d = simd.load(p, 0, 16), simd.load(p, line, 16), simd.load(
+                    p, 2 * line, 16
+                ), simd.load(p, 3 * line, 16)
                 for k in range(piece_starts[x] + 1, piece_starts[x + 1]):
                     p = simd.address(m, pieces[k] * plane + at)
                     a, b, c, d = (a + simd.load(p, 0, 16), b + simd.load(p, line, 16), c + simd.load(p, 2 * line, 16),
@@ -77,16 +83,20 @@ def forward(chunk, chunks, positions, charges, geometry, values, sizes, layout, 
         for k in range(n_strays.shape[0]):
             for i in range(starts[k], starts[k] + n_strays[k]):
                 atom = strays[i]
-                _add_stray(x, simd.address(positions, 3 * atom), charges[atom], simd.address(geometry, 0), simd.address(values, 0),
+                _add_stray(x, simd.address(positions, 3 * atom), charges[atom], simd.address(geometry, 0),
+                           simd.address(values, 0),
                            simd.address(sizes, 0), row, r)
-        fft.plane_forward(r, s, simd.address(spectrum, x * layout[_SPECTRUM]), simd.address(layout, 0), simd.address(y_table, 0),
+        fft.plane_forward(r, s, simd.address(spectrum, x * layout[_SPECTRUM]), simd.address(layout, 0),
+                          simd.address(y_table, 0),
                       simd.address(y_twiddles, 0), simd.address(z_table, 0), simd.address(z_twiddles, 0))
     slots.give_slot(slots, slot)
 
 
 @inner
 def _fold(r, ny, nz, row, beyond, tiles):
-    """Add the `beyond` points after the period of the rows at `r` to the first ones, and clear what is after the period."""
+    """Add the `beyond` points after the period of the rows at `r` to the first ones, and clear what is after the
+    period.
+    """
     lane, zero = simd.iota(16), fft.zeros_like(r)
     for z in range(nz + beyond):
         after = simd.select(simd.low(lane) < beyond, simd.load(r, z * row + ny, 8), 0.0)
@@ -145,7 +155,8 @@ def _weight(values, points, k, fraction):
 
 @kernel(**fft.OUTER)
 def solve(chunk, chunks, layout, spectrum, slots, scratch, green, virial, inverse, twice, table, twiddles, rows, flags):
-    """Along x: fft.transform, multiply by the influence function, fft.transform back; energy and virial into rows[chunk].
+    """Along x: fft.transform, multiply by the influence function, fft.transform back; energy and virial into
+    rows[chunk].
 
     green, virial [lines, nx, 16]: influence function (half of it) and its part of the virial; twice [blocks * 16]:
     how often a frequency along z stands in the whole spectrum.
@@ -176,7 +187,8 @@ def solve(chunk, chunks, layout, spectrum, slots, scratch, green, virial, invers
 @inner
 def _vector(kx, ky, kz, inverse):
     """Reciprocal vector of frequencies, kz a vector."""
-    return (inverse[0, 0] * kx + inverse[0, 1] * ky + inverse[0, 2] * kz, inverse[1, 0] * kx + inverse[1, 1] * ky + inverse[1, 2] * kz,
+    return (inverse[0, 0] * kx + inverse[0, 1] * ky + inverse[0, 2] * kz,
+            inverse[1, 0] * kx + inverse[1, 1] * ky + inverse[1, 2] * kz,
             inverse[2, 0] * kx + inverse[2, 1] * ky + inverse[2, 2] * kz)
 
 
@@ -214,13 +226,15 @@ def _energy(line, k, nx, ny, green, virial, inverse, twice, chunk, rows):
 
 
 @kernel(**fft.OUTER)
-def backward(chunk, chunks, sizes, layout, spectrum, slots, rows, scratch, mesh, y_table, y_twiddles, z_table, z_twiddles):
+def backward(chunk, chunks, sizes, layout, spectrum, slots, rows, scratch, mesh, y_table, y_twiddles, z_table,
+             z_twiddles):
     """Transform the chunk's planes back along y and z into bricks, with copies of what lies beyond the period."""
     nx, ny, nz, plane, line, row = sizes[NX], sizes[NY], sizes[NZ], sizes[PLANE], fft.LANES * sizes[BRICKS_Z], layout[_ROW]
     slot = slots.take_slot(slots)
     r, s = simd.address(rows, slot * rows.shape[1]), simd.address(scratch, slot * scratch.shape[1])
     for x in range(chunk * nx // chunks, (chunk + 1) * nx // chunks):
-        fft.plane_backward(simd.address(spectrum, x * layout[_SPECTRUM]), s, r, simd.address(layout, 0), simd.address(y_table, 0),
+        fft.plane_backward(simd.address(spectrum, x * layout[_SPECTRUM]), s, r, simd.address(layout, 0),
+                           simd.address(y_table, 0),
                        simd.address(y_twiddles, 0), simd.address(z_table, 0), simd.address(z_twiddles, 0))
         for z in range(nz):
             simd.store(r, z * row + ny, simd.load(r, z * row, 8))
@@ -231,7 +245,8 @@ def backward(chunk, chunks, sizes, layout, spectrum, slots, rows, scratch, mesh,
         for y in range(0, sizes[BRICKS_Y], 4):
             for z in range(sizes[BRICKS_Z]):
                 of = 4 * z * row + 4 * y
-                a, b, c, d = _four_bricks(simd.load(r, of, 16), simd.load(r, of + row, 16), simd.load(r, of + 2 * row, 16),
+                a, b, c, d = _four_bricks(simd.load(r, of, 16), simd.load(r, of + row, 16),
+                                          simd.load(r, of + 2 * row, 16),
                                           simd.load(r, of + 3 * row, 16))
                 for copy in range(x, nx + sizes[POINTS] - 1, nx):
                     p = simd.address(mesh, copy * plane + y * line + z * fft.LANES)
@@ -244,7 +259,8 @@ def backward(chunk, chunks, sizes, layout, spectrum, slots, rows, scratch, mesh,
 
 @kernel(**fft.OUTER)
 def influence(chunk, chunks, dispersion, alpha, scale, layout, inverse, moduli_x, moduli_y, moduli_z, green, virial):
-    """Half the influence function over the moduli [n] (their inverses; 0 where there is no such frequency), and its virial.
+    """Half the influence function over the moduli [n] (their inverses; 0 where there is no such frequency), and its
+    virial.
 
     The virial of a frequency is energy (1 + v m m), m its vector and v = d ln f / d ln m / m^2 for the function f(m).
     """

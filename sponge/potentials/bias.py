@@ -79,7 +79,8 @@ class BiasPotential(Potential):
 
     def __reduce__(self):
         function = self.function if isinstance(self.function, _Harmonic) else Handle(self.function)
-        return _restore, (type(self), function, {key: value for key, value in self.__dict__.items() if key != "function"})
+        return _restore, (type(self), function, {key: value for key,
+                                                 value in self.__dict__.items() if key != "function"})
 
 
 def _restore(cls, function, state):
@@ -112,7 +113,9 @@ def umbrella(cvs: Any, centre: Any, k: Any, *, name: str = "umbrella") -> BiasPo
     for key, given in (("centre", centre), ("k", k)):
         value = np.asarray(given, np.float64)
         if value.shape not in ((), (len(found),)):
-            raise ValueError(f"{where}: {key} must be a number or one for each of {len(found)} variables, got shape {value.shape}")
+            raise ValueError(
+                f"{where}: {key} must be a number or one for each of {len(found)} variables, got shape {value.shape}"
+            )
         params[key] = np.broadcast_to(value, (len(found),))
     for variable, value in zip(found, params["centre"]):
         variable.check_values(where, "centre", value)
@@ -141,9 +144,12 @@ def example():
     from ..testing import example_system
 
     biases = [
-        umbrella([cv.torsion(0, 1, 2, 3), cv.distance(0, 9), cv.angle(2, 5, 4)], centre=[3.0, 0.5, 1.0], k=[30.0, 2000.0, 100.0]),
-        BiasPotential(_product, [cv.torsion(3, 4, 5, 6), cv.coordination([0, 1], [7, 8, 9], r0=0.3)], {"k": 20.0}, name="product"),
+        umbrella([cv.torsion(0, 1, 2, 3), cv.distance(0, 9), cv.angle(2, 5, 4)], centre=[3.0, 0.5, 1.0],
+                 k=[30.0, 2000.0, 100.0]),
+        BiasPotential(_product, [cv.torsion(3, 4, 5, 6), cv.coordination([0, 1], [7, 8, 9], r0=0.3)], {"k": 20.0},
+                      name="product"),
     ]
-    whole = umbrella([cv.rmsd(range(6), np.eye(3)[np.arange(6) % 3] + np.arange(18).reshape(6, 3) % 5), cv.radius_of_gyration(range(12))],
-                     centre=[0.1, 0.2], k=1000.0, name="shape")  # fmt: skip
+    whole = umbrella([cv.rmsd(range(6), np.eye(3)[np.arange(6) % 3] + np.arange(18).reshape(6, 3) % 5),
+                      cv.radius_of_gyration(range(12))],
+                     centre=[0.1, 0.2], k=1000.0, name="shape")
     return [example_system(*biases, whole), example_system(*biases, box=[[0.9, 0, 0], [0.2, 0.8, 0], [-0.1, 0.3, 0.9]])]

@@ -27,7 +27,8 @@ __all__ = ["CMAP"]
 
 
 def spline_derivative(n: int) -> np.ndarray:
-    """The matrix [n, n] that takes values of a periodic cubic spline at n knots, a distance 1 apart, to its derivatives there.
+    """The matrix [n, n] that takes values of a periodic cubic spline at n knots, a distance 1 apart, to its derivatives
+    there.
 
     Continuity of the second derivative asks d[i-1] + 4 d[i] + d[i+1] = 3 (f[i+1] - f[i-1]).
     """
@@ -41,7 +42,9 @@ _HERMITE = np.array([[1.0, 0, -3, 2], [0, 0, 3, -2], [0, 1, -2, 1], [0, 0, -1, 1
 
 
 def cell_data(maps: Any) -> Any:
-    """Values and derivatives at the four corners of every cell, [maps, n, n, 4, 4]; rows and columns as in `_HERMITE`."""
+    """Values and derivatives at the four corners of every cell, [maps, n, n, 4, 4]; rows and columns as in
+    `_HERMITE`.
+    """
     d = spline_derivative(maps.shape[-1])
     along, across = np.matmul(d, maps), np.matmul(maps, d.T)
     corners = np.stack([np.stack([maps, across], -1), np.stack([along, np.matmul(along, d.T)], -1)], -2)
@@ -63,7 +66,9 @@ def _cell(cosine, sine, scale, n):
 
 @kernel(nogil=True)
 def cmap_terms(chunk, positions, box, flags, layout, atoms, params, buffer, rows, coefficients):
-    """Terms with the coefficients [cells, 4, 4] of u^a v^b; params of a term: number of the map, cells along an angle."""
+    """Terms with the coefficients [cells, 4, 4] of u^a v^b; params of a term: number of the map, cells along an
+    angle.
+    """
     first, terms, shift = open_chunk(chunk, layout, buffer)
     cell = open_box(box)
     zero = simd.splat(0.0, 8)
@@ -82,8 +87,10 @@ def cmap_terms(chunk, positions, box, flags, layout, atoms, params, buffer, rows
         place = 16 * simd.convert((table * n + i) * n + j, np.int32)
         u = dux = duy = zero
         for a in range(3, -1, -1):  # Horner's scheme in x, and within in y
-            c0, c1 = simd.gather(coefficients, place + np.int32(4 * a)), simd.gather(coefficients, place + np.int32(4 * a + 1))
-            c2, c3 = simd.gather(coefficients, place + np.int32(4 * a + 2)), simd.gather(coefficients, place + np.int32(4 * a + 3))
+            c0, c1 = simd.gather(coefficients,
+                                 place + np.int32(4 * a)), simd.gather(coefficients, place + np.int32(4 * a + 1))
+            c2, c3 = simd.gather(coefficients,
+                                 place + np.int32(4 * a + 2)), simd.gather(coefficients, place + np.int32(4 * a + 3))
             dux = simd.fma(dux, x, u)
             u = simd.fma(u, x, simd.fma(simd.fma(simd.fma(c3, y, c2), y, c1), y, c0))
             duy = simd.fma(duy, x, simd.fma(simd.fma(3.0 * c3, y, 2.0 * c2), y, c1))
@@ -91,10 +98,10 @@ def cmap_terms(chunk, positions, box, flags, layout, atoms, params, buffer, rows
         energy += simd.select(inside, u, zero)
         dux, duy = simd.select(inside, dux, zero) * scale, simd.select(inside, duy, zero) * scale
         xx, xy, xz, yy, yz, zz = torsion_forces8(buffer, shift, atoms, at, dux, ax, ay, az, bx, by, bz, cx, cy, cz,
-                                                 mx, my, mz, nx, ny, nz, inv_m2, inv_n2, b2, inv_b)  # fmt: skip
+                                                 mx, my, mz, nx, ny, nz, inv_m2, inv_n2, b2, inv_b)
         vxx, vxy, vxz, vyy, vyz, vzz = vxx + xx, vxy + xy, vxz + xz, vyy + yy, vyz + yz, vzz + zz
         xx, xy, xz, yy, yz, zz = torsion_forces8(buffer, shift, atoms, at + 32, duy, dx, dy, dz, ex, ey, ez, fx, fy, fz,
-                                                 px, py, pz, qx, qy, qz, inv_p2, inv_q2, e2, inv_e)  # fmt: skip
+                                                 px, py, pz, qx, qy, qz, inv_p2, inv_q2, e2, inv_e)
         vxx, vxy, vxz, vyy, vyz, vzz = vxx + xx, vxy + xy, vxz + xz, vyy + yy, vyz + yz, vzz + zz
     close_chunk(chunk, flags, rows, energy, vxx, vxy, vxz, vyy, vyz, vzz)
 
@@ -131,7 +138,8 @@ class CMAP(Potential):
         self.phi, self.psi = (as_indices(a, "CMAP: atoms").reshape(-1, 4) for a in (phi, psi))
         self.types = as_indices(types, "CMAP: types").reshape(-1)
         if not len(self.phi) == len(self.psi) == len(self.types):
-            raise ValueError(f"CMAP: phi, psi and types must be equally many, got {len(self.phi)}, {len(self.psi)}, {len(self.types)}")
+            raise ValueError(f"CMAP: phi, psi and types must be equally many, got {len(self.phi)}, {len(self.psi)}, "
+                             f"{len(self.types)}")
         if len(self.types) and not 0 <= self.types.min() <= self.types.max() < len(maps):
             raise ValueError(f"CMAP: types must be 0 to {len(maps) - 1}, got {self.types.min()} to {self.types.max()}")
 
@@ -162,13 +170,16 @@ class CMAP(Potential):
     def check(self, system):
         atoms = np.concatenate([self.phi, self.psi])
         if len(atoms) and not 0 <= atoms.min() <= atoms.max() < system.n:
-            raise ValueError(f"CMAP {self.name!r}: atoms must be 0 to {system.n - 1}, got {atoms.min()} to {atoms.max()}")
+            raise ValueError(
+                f"CMAP {self.name!r}: atoms must be 0 to {system.n - 1}, got {atoms.min()} to {atoms.max()}"
+            )
         if not np.all(np.isfinite(self.params["maps"])):
             raise ValueError(f"CMAP {self.name!r}: the energies of the maps must be finite")
 
     def plan(self, engine):
         maps = self.params["maps"]
-        coefficients = np.ascontiguousarray(np.einsum("ra,tijrs,sb->tijab", _HERMITE, cell_data(maps), _HERMITE)).reshape(-1)
+        coefficients = np.ascontiguousarray(np.einsum("ra,tijrs,sb->tijab", _HERMITE, cell_data(maps),
+                                                      _HERMITE)).reshape(-1)
         params = np.stack([self.types, np.full(len(self.types), maps.shape[-1])], axis=1).astype(np.float64)
         return plan_terms(engine, cmap_terms, self.atoms, params, 512, coefficients, images=self.images)
 

@@ -1,7 +1,9 @@
-"""Every atom with every other, eight partners at a time, in double precision: what all such potentials share, and `all_pairs`.
+"""Every atom with every other, eight partners at a time, in double precision: what all such potentials share, and
+`all_pairs`.
 
-A pair is taken once; rows of atoms are dealt out to the chunks in turn, each of which has sums of its own [rows, padded]
-that are added up in fixed order. Arrays are padded to a multiple of 8 atoms; padding lies far away and has no charge.
+A pair is taken once; rows of atoms are dealt out to the chunks in turn, each of which has sums of its own [rows,
+padded] that are added up in fixed order. Arrays are padded to a multiple of 8 atoms; padding lies far away and has no
+charge.
 """
 
 from __future__ import annotations
@@ -12,8 +14,9 @@ from triskele.core.extend import device, kernel, simd
 
 from ..engine.task import ENERGY
 
-# Rows of the table of atoms [rows, padded]. Of `all_pairs` the two Lennard-Jones rows are half of sigma and 2 sqrt(epsilon)
-# (Lorentz-Berthelot: sum, product) or sqrt(sigma) and 2 sqrt(epsilon) (geometric: products); unused with a table.
+# Rows of the table of atoms [rows, padded]. Of `all_pairs` the two Lennard-Jones rows are half of sigma and 2
+# sqrt(epsilon) (Lorentz-Berthelot: sum, product) or sqrt(sigma) and 2 sqrt(epsilon) (geometric: products); unused with
+# a table.
 X, Y, Z, CHARGE, SIZE, DEPTH = range(6)
 PAIR_ROWS = 6
 ARITHMETIC, GEOMETRIC, TABLE = range(3)
@@ -62,8 +65,8 @@ def one(atoms, k, i):
 def all_pairs(chunk, chunks, n, atoms, mixing, kinds, a, b, masked, blocks, bits, sums, rows, flags):
     """Lennard-Jones and Coulomb without cut-off.
 
-    `masked` [n + 1]: for atom i, entries masked[i] ... masked[i + 1] of `blocks` (first atom of a group of 8) and `bits` (which
-    of them it does not interact with).
+    `masked` [n + 1]: for atom i, entries masked[i] ... masked[i + 1] of `blocks` (first atom of a group of 8) and
+    `bits` (which of them it does not interact with).
     """
     padded = atoms.shape[1]
     start = chunk * 3 * padded

@@ -1,7 +1,8 @@
 """What excluded pairs have in the reciprocal sum, taken out again: a smooth function of the distance, small and near.
 
--k_e alpha q_i q_j P(alpha^2 r^2) with P(y) = erf(sqrt y)/sqrt y, and for LJ-PME's dispersion lambda^6 c_i c_j D(lambda^2 r^2) with
-D(y) = (1 - exp(-y) (1 + y + y^2/2)) / y^3. Up to y = 4 both are polynomials without cancellation, beyond, their formulas.
+-k_e alpha q_i q_j P(alpha^2 r^2) with P(y) = erf(sqrt y)/sqrt y, and for LJ-PME's dispersion lambda^6 c_i c_j
+D(lambda^2 r^2) with D(y) = (1 - exp(-y) (1 + y + y^2/2)) / y^3. Up to y = 4 both are polynomials without cancellation,
+beyond, their formulas.
 
 A chunk has the pairs of a range of atoms that no pair leaves, so that it writes to those atoms alone.
 """
@@ -43,7 +44,9 @@ def polynomials() -> np.ndarray:
 
 
 def by_first_atom(exclusions: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Pairs sorted by their first atom, as starts [n + 1] and partners [m], and the chunks' ranges of atoms [chunks + 1]."""
+    """Pairs sorted by their first atom, as starts [n + 1] and partners [m], and the chunks' ranges of atoms [chunks +
+    1].
+    """
     pairs = np.sort(exclusions, axis=1).astype(np.int64).reshape(-1, 2)
     pairs = pairs[np.lexsort((pairs[:, 1], pairs[:, 0]))]
     starts = np.searchsorted(pairs[:, 0], np.arange(n + 1))
@@ -78,7 +81,8 @@ def _dispersion_far(y):  # D and D'
 
 
 @kernel(nogil=True)
-def excluded_pairs(chunk, atoms, starts, partners, positions, charges, roots, box, alpha, lj_alpha, coefficients, forces, rows, flags):
+def excluded_pairs(chunk, atoms, starts, partners, positions, charges, roots, box, alpha, lj_alpha, coefficients,
+                   forces, rows, flags):
     """`charges` in sqrt(kJ/mol nm); `roots` [n]: the c_i; `forces` [n, 3] are those of these pairs alone."""
     wanted = flags[ENERGY] != 0
     energy = wxx = wxy = wxz = wyx = wyy = wyz = wzx = wzy = wzz = 0.0

@@ -1,7 +1,7 @@
 """Potentials whose energy is an expression in text form, as OpenMM's custom forces have it.
 
-The expression is compiled as it is: `core.elementwise` takes it from the parsed nodes, and the generated kernels of bonds,
-angles, torsions and pairs from there. The text is kept, so that such a potential can be pickled and copied.
+The expression is compiled as it is: `core.elementwise` takes it from the parsed nodes, and the generated kernels of
+bonds, angles, torsions and pairs from there. The text is kept, so that such a potential can be pickled and copied.
 """
 
 from __future__ import annotations
@@ -123,16 +123,19 @@ class ExpressionPair(PairPotential):
         If the energy is not the same when the two atoms change places.
     """
 
-    def __init__(self, expression: str, types: Any, values: Mapping[str, Any], tables: Mapping[str, np.ndarray] | None = None,
-                 cutoff: float | None = None, switch: float | None = None):  # fmt: skip
+    def __init__(self, expression: str, types: Any, values: Mapping[str, Any],
+                 tables: Mapping[str, np.ndarray] | None = None,
+                 cutoff: float | None = None, switch: float | None = None):
         tables = dict(tables or {})
-        self.expression, self.names, self.arity = expression, tuple(values), tuple((k, v.ndim) for k, v in tables.items())
+        self.expression, self.names, self.arity = expression, tuple(values), tuple(
+            (k, v.ndim) for k, v in tables.items()
+        )
         self._function, coefficients = _pair_function(expression, self.names, self.arity)
         known = pair_values(values)
         t = len(np.asarray(next(iter(values.values())))) if values else 1
         found = [np.array(np.broadcast_to(v, (t, t))) for v in coefficients(known, tables)]
         super().__init__(name="pair_expression", cutoff=cutoff, switch=switch, types=types,
-                         **{name: c for name, c in zip(self._function.names[1:], found)})  # fmt: skip
+                         **{name: c for name, c in zip(self._function.names[1:], found)})
 
     @property
     def function(self) -> Elementwise:  # type: ignore[override]
@@ -155,7 +158,8 @@ def pair_values(values: Mapping[str, Any]) -> dict[str, np.ndarray]:
 
 
 @lru_cache(64)
-def _pair_function(expression: str, names: tuple[str, ...], arity: tuple[tuple[str, int], ...]) -> tuple[Elementwise, Any]:
+def _pair_function(expression: str, names: tuple[str, ...],
+                   arity: tuple[tuple[str, int], ...]) -> tuple[Elementwise, Any]:
     algebra = Algebra()
     variables = ("r", *(f"{name}{k}" for k in (1, 2) for name in names))
     term = canonical(parse(expression, "pair_expression", variables, dict(arity)), algebra)
@@ -258,7 +262,9 @@ def _look_up(name: str, table: np.ndarray, at: tuple) -> np.ndarray:
     index = tuple(np.rint(np.asarray(k, np.float64)).astype(np.int64) for k in at)
     for k, (i, x, n) in enumerate(zip(index, at, table.shape)):
         if np.any(i != x) or np.any(i < 0) or np.any(i >= n):
-            raise ValueError(f"pair_expression: argument {k + 1} of the table {name} must be a whole number from 0 to {n - 1}")
+            raise ValueError(
+                f"pair_expression: argument {k + 1} of the table {name} must be a whole number from 0 to {n - 1}"
+            )
     return table[index]
 
 
@@ -326,7 +332,9 @@ class ExpressionExternal(Potential):
     def check(self, system):
         where = f"{type(self).__name__} {self.name!r}"
         if len(self.atoms) and not 0 <= self.atoms.min() <= self.atoms.max() < system.n:
-            raise ValueError(f"{where}: atoms must be 0 to {system.n - 1}, got {self.atoms.min()} to {self.atoms.max()}")
+            raise ValueError(
+                f"{where}: atoms must be 0 to {system.n - 1}, got {self.atoms.min()} to {self.atoms.max()}"
+            )
         for name, values in self.params.items():
             if not np.all(np.isfinite(values)):
                 raise ValueError(f"{where}: parameter {name} must be finite")
@@ -354,10 +362,13 @@ def example():
     from ..testing import example_system
 
     terms = [
-        ExpressionTerm("bond", "k*max(0, r-r0)^2 + select(step(r-0.5), 3*r, 1.5)", [[0, 9], [1, 5]], {"k": 500.0, "r0": [0.3, 0.2]}),
-        ExpressionTerm("angle", "k*(cos(theta)-c)^2; c = cos(theta0)", [[0, 4, 9], [1, 2, 3]], {"k": 80.0, "theta0": 1.9}),
+        ExpressionTerm("bond", "k*max(0, r-r0)^2 + select(step(r-0.5), 3*r, 1.5)", [[0, 9], [1, 5]],
+                       {"k": 500.0, "r0": [0.3, 0.2]}),
+        ExpressionTerm("angle", "k*(cos(theta)-c)^2; c = cos(theta0)", [[0, 4, 9], [1, 2, 3]],
+                       {"k": 80.0, "theta0": 1.9}),
         ExpressionTerm("torsion", "k*(1+cos(n*theta-phase))", [[0, 1, 2, 3]], {"k": 5.0, "n": 3.0, "phase": 0.2}),
         ExpressionExternal("k*max(0, sqrt(x^2+y^2+z^2)-0.1)^2", [0, 3, 7], {"k": 100.0}),
     ]
-    pair = ExpressionPair("e*exp(-b*r); e = sqrt(e1*e2); b = 0.5*(b1+b2)", np.arange(12) % 3, {"e": [1, 2, 3.0], "b": [20.0, 25, 30]})
+    pair = ExpressionPair("e*exp(-b*r); e = sqrt(e1*e2); b = 0.5*(b1+b2)", np.arange(12) % 3,
+                          {"e": [1, 2, 3.0], "b": [20.0, 25, 30]})
     return [example_system(*terms), example_system(pair), example_system(terms[0], box=[0.9, 0.9, 0.9])]

@@ -55,9 +55,10 @@ class FunctionPotential(Potential):
         anything = any(p.kind is p.VAR_KEYWORD for p in arguments.values())
         unknown = [key for key in self.params if key not in named]
         missing = [p.name for p in list(arguments.values())[1:] if p.name != "box" and p.name not in self.params
-                   and p.default is p.empty and p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]  # fmt: skip
+                   and p.default is p.empty and p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
         if missing or (unknown and not anything):
-            raise TypeError(f"{self.name}: params must be those of the function ({', '.join(n for n in named if n != 'box') or 'none'}), "
+            raise TypeError(f"{self.name}: params must be those of the function "
+                            f"({', '.join(n for n in named if n != 'box') or 'none'}), "
                             f"got {', '.join(self.params) or 'none'}")
 
     def energy(self, params, positions, box):
@@ -65,7 +66,8 @@ class FunctionPotential(Potential):
         return self.function(positions, **more, **params)
 
     def __reduce__(self):
-        return _restore, (type(self), Handle(self.function), {k: v for k, v in self.__dict__.items() if k != "function"})
+        return _restore, (type(self), Handle(self.function),
+                          {k: v for k, v in self.__dict__.items() if k != "function"})
 
 
 def _restore(cls, handle, state):
@@ -89,8 +91,8 @@ class ASEPotential(Potential):
 
     Notes
     -----
-    `energy` can be differentiated once by the positions, from the calculator's forces. The virial in a periodic box comes
-    from the calculator's stress; it is NaN if there is none.
+    `energy` can be differentiated once by the positions, from the calculator's forces. The virial in a periodic box
+    comes from the calculator's stress; it is NaN if there is none.
     """
 
     def __init__(self, calculator: Any, atoms: Any, indices: Any = None, name: str = "ase"):
@@ -103,7 +105,8 @@ class ASEPotential(Potential):
 
     def check(self, system):
         if len(self.indices) and not 0 <= self.indices.min() <= self.indices.max() < system.n:
-            raise ValueError(f"ase potential {self.name!r}: indices must be 0 to {system.n - 1}, got {self.indices.min()} to "
+            raise ValueError(f"ase potential {self.name!r}: indices must be 0 to {system.n - 1}, got "
+                             f"{self.indices.min()} to "
                              f"{self.indices.max()}")
 
     def evaluate(self, positions: np.ndarray, box: np.ndarray | None) -> tuple[float, np.ndarray]:
@@ -179,4 +182,5 @@ def example():
     from ..testing import example_system
 
     return [example_system(FunctionPotential(_gyration, {"k": 1000.0, "target": 0.3}, name="gyration")),
-            example_system(FunctionPotential(_per_volume, {"k": 10.0}), box=[[0.9, 0, 0], [0.2, 0.8, 0], [-0.1, 0.3, 0.9]])]
+            example_system(FunctionPotential(_per_volume, {"k": 10.0}),
+                           box=[[0.9, 0, 0], [0.2, 0.8, 0], [-0.1, 0.3, 0.9]])]

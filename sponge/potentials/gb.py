@@ -23,14 +23,15 @@ PROBE = 0.14  # nm, radius of water
 
 
 class GB(Potential):
-    r"""Generalized Born solvent: polarisation energy of the charges in a continuum, and a term for the cavity's surface.
+    r"""Generalized Born solvent: polarisation energy of the charges in a continuum, and a term for the cavity's
+    surface.
 
     .. math:: E = -k_e \sum_{i \le j} w_{ij} \left(\frac{1}{\epsilon_{in}} - \frac{e^{-\kappa f_{ij}}}{\epsilon_{out}}\right)
               \frac{q_i q_j}{f_{ij}} + \gamma_s \sum_i (R_i + 0.14)^2 (R_i/B_i)^6, \qquad
               f_{ij}^2 = r_{ij}^2 + B_i B_j e^{-r_{ij}^2 / 4 B_i B_j}
 
-    with w = 1/2 for i = j and 1 otherwise, and Born radii B from pairwise integrals (W. C. Still et al., J. Am. Chem. Soc. 112,
-    6127 (1990)). All pairs are computed, excluded ones too, without cut-off and without periodicity.
+    with w = 1/2 for i = j and 1 otherwise, and Born radii B from pairwise integrals (W. C. Still et al., J. Am. Chem.
+    Soc. 112, 6127 (1990)). All pairs are computed, excluded ones too, without cut-off and without periodicity.
 
     Parameters
     ----------
@@ -89,10 +90,13 @@ class GB(Potential):
         r = self.params["radii"]
         lowest = self.constants.offset
         if np.any(~(r > lowest)):
-            raise ValueError(f"GB: radii must be above the offset {lowest} nm, got {r[~(r > lowest)][0]} for atom {int(np.argmin(r > lowest))}")
+            raise ValueError(f"GB: radii must be above the offset {lowest} nm, got {r[~(r > lowest)][0]} for atom "
+                             f"{int(np.argmin(r > lowest))}")
         if self.constants.neck and np.any((r < 0.1) | (r > 0.2)):
             bad = int(np.argmax((r < 0.1) | (r > 0.2)))
-            raise ValueError(f"GB: with model {model!r} radii must lie between 0.1 and 0.2 nm, got {r[bad]} for atom {bad}")
+            raise ValueError(
+                f"GB: with model {model!r} radii must lie between 0.1 and 0.2 nm, got {r[bad]} for atom {bad}"
+            )
 
     @property
     def constants(self) -> Model:
@@ -102,7 +106,9 @@ class GB(Potential):
     def check(self, system: System) -> None:
         """Raise if the system is periodic or has another number of atoms."""
         if system.box is not None:
-            raise ValueError("GB: an implicit solvent has no box, got a periodic system (set system.box = None and method='none')")
+            raise ValueError(
+                "GB: an implicit solvent has no box, got a periodic system (set system.box = None and method='none')"
+            )
         n = len(self.params["charges"])
         if n != system.n:
             raise ValueError(f"GB: there must be parameters for each of {system.n} atoms, got {n}")
@@ -142,27 +148,34 @@ class GB(Potential):
         return 1 / (1 / rho - np.tanh(psi * (alpha - psi * (beta - psi * gamma))) / radii)
 
     def plan(self, engine: Engine) -> Plan:
-        """Kernels in four stages: integrals and Born radii, pair energies, chain rule per atom, forces through the radii."""
+        """Kernels in four stages: integrals and Born radii, pair energies, chain rule per atom, forces through the
+        radii.
+        """
         from .gb_plan import plan
 
         return plan(self, engine)
 
 
 def descreening(r: Any, rho: Any, s: Any) -> Any:
-    """Integral of r^-4 / (4 pi) over a sphere of radius `s` at distance `r`, outside of one of radius `rho` at the origin.
+    """Integral of r^-4 / (4 pi) over a sphere of radius `s` at distance `r`, outside of one of radius `rho` at the
+    origin.
 
     Hawkins, Cramer and Truhlar 1996, equations 9 to 13; an atom within the other sphere as in Onufriev et al. 2004.
     """
     upper = r + s
     inner = np.abs(r - s)
     lower = np.maximum(rho, inner)
-    integral = 0.5 * (1 / lower - 1 / upper + 0.25 * (r - s * s / r) * (upper**-2 - lower**-2) + 0.5 * np.log(lower / upper) / r)
+    integral = 0.5 * (1 / lower - 1 / upper + 0.25 * (r - s * s / r) * (upper**-2 - lower**-2) + 0.5
+                      * np.log(lower / upper) / r)
     integral = integral + np.where(s - r > rho, 1 / rho - 1 / lower, 0.0)
     return np.where(upper > rho, integral, 0.0)
 
 
 def neck_integral(r: Any, radii: Any) -> Any:
-    """Integral over the space between two atoms that is too narrow for water [n, n] (Mongan et al. 2007, equation 9)."""
+    """Integral over the space between two atoms that is too narrow for water [n, n] (Mongan et al.
+
+    2007, equation 9).
+    """
     d0, m0 = neck_pair_tables(radii)
     x2 = ((r - d0) / 0.1) ** 2
     return np.where(r < radii[:, None] + radii[None, :] + NECK_CUTOFF, m0 / (1 + x2 + 0.3 * x2**3), 0.0)
@@ -189,8 +202,8 @@ def debye_kappa(concentration: float, temperature: float = 300.0, dielectric: fl
 
     References
     ----------
-    J. Srinivasan, M. W. Trevathan, P. Beroza, D. A. Case, Theor. Chem. Acc. 101, 426 (1999): the factor 0.73 makes up for
-    ions kept out of the solute.
+    J. Srinivasan, M. W. Trevathan, P. Beroza, D. A. Case, Theor. Chem. Acc. 101, 426 (1999): the factor 0.73 makes up
+    for ions kept out of the solute.
 
     Examples
     --------
@@ -208,7 +221,8 @@ def _vector(name, values, n):
     if values.shape != (n,):
         raise ValueError(f"GB: {name} must have shape [{n}], got {values.shape}")
     if not np.all(np.isfinite(values)):
-        raise ValueError(f"GB: {name} must be finite, got {values[~np.isfinite(values)][0]} for atom {int(np.argmin(np.isfinite(values)))}")
+        raise ValueError(f"GB: {name} must be finite, got {values[~np.isfinite(values)][0]} for atom "
+                         f"{int(np.argmin(np.isfinite(values)))}")
     return values
 
 

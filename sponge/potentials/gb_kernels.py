@@ -1,8 +1,9 @@
 """Kernels of `GB`: double precision, eight partners at a time, every atom with every other.
 
 In stages: coordinates as rows (`dense_kernels`, which says how pairs are dealt out); Born radii, and what each atom
-contributes alone (`born_radii`); energies of pairs, direct forces and derivatives by the radii (`pair_terms`); derivatives by
-the integrals (`chain_radii`); forces through the integrals (`descreening_forces`). Padding has no charge and no screening.
+contributes alone (`born_radii`); energies of pairs, direct forces and derivatives by the radii (`pair_terms`);
+derivatives by the integrals (`chain_radii`); forces through the integrals (`descreening_forces`). Padding has no charge
+and no screening.
 """
 
 from __future__ import annotations
@@ -177,7 +178,8 @@ def descreening_forces(chunk, chunks, n, atoms, kinds, d0, m0, constants, sums):
     neck = constants[NECK]
     for i in range(chunk, n, chunks):
         x, y, z = one(atoms, X, i), one(atoms, Y, i), one(atoms, Z, i)
-        rho, screen, radius, by = one(atoms, RHO, i), one(atoms, SCREEN, i), one(atoms, RADIUS, i), one(atoms, BY_INTEGRAL, i)
+        rho, screen, radius, by = one(atoms, RHO,
+                                      i), one(atoms, SCREEN, i), one(atoms, RADIUS, i), one(atoms, BY_INTEGRAL, i)
         fx = simd.splat(0.0, 8)
         fy, fz = fx, fx
         for j in range(i & -8, padded, 8):
@@ -187,7 +189,9 @@ def descreening_forces(chunk, chunks, n, atoms, kinds, d0, m0, constants, sums):
             rinv = simd.rsqrt_fast(r2, 2)
             r = r2 * rinv
             by_j = eight(atoms, BY_INTEGRAL, j)
-            slope = by * _integral_slope(r, rinv, rho, eight(atoms, SCREEN, j)) + by_j * _integral_slope(r, rinv, eight(atoms, RHO, j), screen)
+            slope = by * _integral_slope(
+                r, rinv, rho, eight(atoms, SCREEN, j)
+            ) + by_j * _integral_slope(r, rinv, eight(atoms, RHO, j), screen)
             if neck != 0.0:
                 near = r < radius + eight(atoms, RADIUS, j) + constants[NECK_CUTOFF]
                 if simd.any(near):

@@ -41,7 +41,8 @@ def plan(potential: GB, engine: Engine) -> Plan:
     radii, kinds[:n] = np.unique(params["radii"], return_inverse=True)
     d0, m0 = neck_pair_tables(radii) if model.neck else (np.zeros((1, 1)), np.zeros((1, 1)))
     constants = np.zeros(kernels.N_CONSTANTS)
-    constants[[kernels.SOLUTE, kernels.SOLVENT, kernels.KAPPA, kernels.TENSION, kernels.PROBE, kernels.NECK, kernels.NECK_CUTOFF,
+    constants[[kernels.SOLUTE, kernels.SOLVENT, kernels.KAPPA, kernels.TENSION, kernels.PROBE, kernels.NECK,
+               kernels.NECK_CUTOFF,
                kernels.RESCALED, kernels.COULOMB]] = [
         1 / potential.solute_dielectric, 1 / potential.solvent_dielectric, potential.kappa, potential.surface_tension, PROBE,
         model.neck, NECK_CUTOFF, model.rescaling is not None, units.COULOMB]
@@ -55,7 +56,8 @@ def plan(potential: GB, engine: Engine) -> Plan:
             [Task(kernels.chain_radii, chunks, n, atoms, sums, chunks=chunks)],
             [Task(kernels.descreening_forces, chunks, n, atoms, kinds, d0, m0, constants, sums, chunks=chunks)],
         ],
-        reduce=[Task(add_forces, engine.atom_starts, sums, engine.positions, engine.forces, rows, 2 * chunks, engine.flags,
+        reduce=[Task(add_forces, engine.atom_starts, sums, engine.positions, engine.forces, rows, 2 * chunks,
+                     engine.flags,
                      chunks=engine.atom_chunks)],
         rows=rows,
     )

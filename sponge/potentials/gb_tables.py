@@ -1,8 +1,8 @@
 """Constants of the generalized Born models: necks between atoms, standard radii and screening factors.
 
 Sources, all as in AmberTools' sander (igb 1, 2, 5, 7, 8):
-HCT: G. D. Hawkins, C. J. Cramer, D. G. Truhlar, J. Phys. Chem. 100, 19824 (1996); V. Tsui, D. A. Case, Biopolymers 56, 275 (2001).
-OBC: A. Onufriev, D. Bashford, D. A. Case, Proteins 55, 383 (2004), table 1.
+HCT: G. D. Hawkins, C. J. Cramer, D. G. Truhlar, J. Phys. Chem. 100, 19824 (1996); V. Tsui, D. A. Case, Biopolymers 56,
+275 (2001). OBC: A. Onufriev, D. Bashford, D. A. Case, Proteins 55, 383 (2004), table 1.
 GBn: J. Mongan, C. Simmerling, J. A. McCammon, D. A. Case, A. Onufriev, J. Chem. Theory Comput. 3, 156 (2007).
 GBn2: H. Nguyen, D. R. Roe, C. Simmerling, J. Chem. Theory Comput. 9, 2020 (2013).
 """
@@ -103,7 +103,8 @@ def standard_parameters(topology, model: str) -> dict[str, np.ndarray]:
     for i, j in topology.bonds:
         partners[i].append(int(j))
         partners[j].append(int(i))
-    partner = np.array([p[0] if p else -1 for p in partners], np.int64).reshape(n)  # the atom that a hydrogen is bound to
+    # the atom that a hydrogen is bound to
+    partner = np.array([p[0] if p else -1 for p in partners], np.int64).reshape(n)
     radii = np.array([_RADII.get(int(z), 0.15) for z in elements])
     bound = np.where(partner >= 0, elements[partner], 0)
     hydrogen = elements == 1
@@ -130,7 +131,8 @@ def standard_parameters(topology, model: str) -> dict[str, np.ndarray]:
     found = {"radii": radii, "scales": scales}
     if model == "gbn2":
         default = MODELS[model].rescaling
-        abc = np.array([(_RESCALING_NUCLEIC if acid else _RESCALING).get(int(z), default) for z, acid in zip(elements, nucleic)])
+        abc = np.array([(_RESCALING_NUCLEIC if acid else _RESCALING).get(int(z), default) for z,
+                        acid in zip(elements, nucleic)])
         found |= dict(zip(("alpha", "beta", "gamma"), abc.reshape(-1, 3).T.copy()))
     return found
 
@@ -139,7 +141,8 @@ def standard_parameters(topology, model: str) -> dict[str, np.ndarray]:
 def neck_tables() -> tuple[np.ndarray, np.ndarray]:
     """Position d0 (nm) and height m0 (1/nm) of the neck integral, [21, 21] by the two radii, 0.1 to 0.2 nm.
 
-    The integral of an atom with radius R_i next to one with R_j is m0[i, j] / (1 + x^2 + 0.3 x^6), x = (r - d0[i, j]) / 0.1 nm.
+    The integral of an atom with radius R_i next to one with R_j is m0[i, j] / (1 + x^2 + 0.3 x^6), x = (r - d0[i, j]) /
+    0.1 nm.
     """
     d0 = np.array(_D0.split(), np.float64).reshape(21, 21).T / 10
     m0 = np.array(_M0.split(), np.float64).reshape(21, 21).T * 10

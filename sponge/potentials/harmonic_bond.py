@@ -36,4 +36,5 @@ def example():
 
     k, r0 = np.linspace(1e4, 3e5, 11), np.linspace(0.1, 0.16, 11)
     bonds = np.stack([np.arange(11), np.arange(1, 12)], axis=1)
-    return [example_system(harmonic_bond(bonds, k=k, r0=r0), box=box) for box in (None, [[0.9, 0, 0], [0.2, 0.8, 0], [-0.1, 0.3, 0.9]])]
+    return [example_system(harmonic_bond(bonds, k=k, r0=r0),
+                           box=box) for box in (None, [[0.9, 0, 0], [0.2, 0.8, 0], [-0.1, 0.3, 0.9]])]

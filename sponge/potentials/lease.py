@@ -46,7 +46,10 @@ def _free(typingctx, array, row):
 
 @template
 def borrow(space):
-    """Number of a free row of `space` [rows, width]; there must be as many rows as threads. Its last number is the lock."""
+    """Number of a free row of `space` [rows, width]; there must be as many rows as threads.
+
+    Its last number is the lock.
+    """
     row = 0
     while not _take(space, row):
         row += 1

@@ -39,8 +39,9 @@ class Nonbonded(Potential):
         In nm and kJ/mol; left out when `mixing` is a table.
     method : {"pme", "ewald", "ljpme", "reaction_field", "cutoff", "none"}
         What becomes of the interactions beyond the cut-off. "pme", "ewald": Coulomb is summed over all images, by a
-        particle mesh or directly. "ljpme": dispersion too. "reaction_field": a dielectric continuum begins at the cut-off
-        (Tironi et al. 1995). "cutoff": Coulomb is truncated. "none": every pair is computed, without periodicity.
+        particle mesh or directly. "ljpme": dispersion too. "reaction_field": a dielectric continuum begins at the
+        cut-off (Tironi et al. 1995). "cutoff": Coulomb is truncated. "none": every pair is computed, without
+        periodicity.
     cutoff : float
         In nm.
     switch : float, optional
@@ -63,7 +64,8 @@ class Nonbonded(Potential):
     Attributes
     ----------
     params : dict
-        "charges", "sigmas", "epsilons"; with a table "charges", "a", "b". An atom with epsilon 0 has no derivative by it.
+        "charges", "sigmas", "epsilons"; with a table "charges", "a", "b". An atom with epsilon 0 has no derivative by
+        it.
     exclusions : int32 array [m, 2]
         Those of the system, as of `check`.
 
@@ -88,7 +90,9 @@ class Nonbonded(Potential):
             if sigmas is not None or epsilons is not None:
                 raise ValueError("nonbonded: with a table as mixing, sigmas and epsilons must be left out")
             if len(mixing.types) != n:
-                raise ValueError(f"nonbonded: the table must have a type for each of {n} atoms, got {len(mixing.types)}")
+                raise ValueError(
+                    f"nonbonded: the table must have a type for each of {n} atoms, got {len(mixing.types)}"
+                )
             self.mixing, self.types = "table", mixing.types
             self.params.update(a=mixing.a.copy(), b=mixing.b.copy())
         else:
@@ -97,7 +101,8 @@ class Nonbonded(Potential):
             self.mixing = mixing
             self.params.update(sigmas=_vector("sigmas", sigmas, n), epsilons=_vector("epsilons", epsilons, n))
         self.exclusions = np.empty((0, 2), np.int32)
-        self.update(method=method, cutoff=cutoff, switch=switch, tolerance=tolerance, dispersion_correction=dispersion_correction,
+        self.update(method=method, cutoff=cutoff, switch=switch, tolerance=tolerance,
+                    dispersion_correction=dispersion_correction,
                     dielectric=dielectric, alpha=alpha, grid=grid, order=order, lj_alpha=lj_alpha, lj_grid=lj_grid,
                     wave_vectors=wave_vectors)
 
@@ -147,7 +152,8 @@ class Nonbonded(Potential):
             if new[name] is not None:
                 new[name] = tuple(int(k) for k in new[name])
                 if len(new[name]) != 3 or min(new[name]) < (1 if name == "wave_vectors" else new["order"]):
-                    raise ValueError(f"nonbonded: {name} must be three numbers, for a grid at least the order of the splines, got {new[name]}")
+                    raise ValueError(f"nonbonded: {name} must be three numbers, for a grid at least the order of the "
+                                     f"splines, got {new[name]}")
         for name in ("cutoff", "switch", "tolerance", "dielectric", "alpha", "lj_alpha"):
             new[name] = None if new[name] is None else float(new[name])
         for name, value in new.items():
@@ -170,7 +176,8 @@ class Nonbonded(Potential):
                 raise ValueError(f"nonbonded: {name} must be finite, got {values[bad]} for {of}")
         if "epsilons" in self.params and np.any(self.params["epsilons"] < 0):
             bad = int(np.argmin(self.params["epsilons"]))
-            raise ValueError(f"nonbonded: epsilons must be >= 0, got {self.params['epsilons'][bad]} for {system.topology.describe(bad)}")
+            raise ValueError(f"nonbonded: epsilons must be >= 0, got {self.params['epsilons'][bad]} for "
+                             f"{system.topology.describe(bad)}")
         self.update()  # options that were set as attributes are checked like others
         self.check_box(system.box)
         self.exclusions = system.exclusions
@@ -179,14 +186,17 @@ class Nonbonded(Potential):
         """Raise BoxError if the method cannot be used with such a box."""
         if box is None:
             if self.method in _PERIODIC_ONLY:
-                raise BoxError(f"nonbonded: method {self.method!r} needs a periodic box, got none (use 'none', 'cutoff' or 'reaction_field')")
+                raise BoxError(f"nonbonded: method {self.method!r} needs a periodic box, got none (use 'none', "
+                               f"'cutoff' or 'reaction_field')")
         elif self.method != "none" and self.cutoff > boxes.largest_cutoff(box):
-            raise BoxError(f"nonbonded: the cut-off must be at most half the smallest box edge {2 * boxes.largest_cutoff(box):.4g} nm, "
+            raise BoxError(f"nonbonded: the cut-off must be at most half the smallest box edge "
+                           f"{2 * boxes.largest_cutoff(box):.4g} nm, "
                            f"got {self.cutoff} nm (a smaller cutoff, or a larger box)")
 
     def form(self, box: np.ndarray | None) -> nonbonded_energy.Form:
         """The functional form in numbers, for a box: what of the options is derived from others is filled in."""
-        form: dict[str, Any] = {"method": self.method, "mixing": self.mixing, "order": self.order, "images": self.images,
+        form: dict[str, Any] = {"method": self.method, "mixing": self.mixing, "order": self.order,
+                                "images": self.images,
                                 "cutoff": None if self.method == "none" else self.cutoff,
                                 "switch": None if self.method == "none" else self.switch,
                                 "dispersion": bool(self.dispersion_correction) and box is not None and self.method not in ("none", "ljpme")}
@@ -201,11 +211,15 @@ class Nonbonded(Potential):
                 form["grid"] = self.grid or grid_size(ewald_parameters.grid_size(box, alpha, self.tolerance))
             if self.method == "ljpme":
                 form["lj_alpha"] = self.lj_alpha or ewald_parameters.splitting(self.cutoff, self.tolerance)
-                form["lj_grid"] = self.lj_grid or grid_size(ewald_parameters.grid_size(box, form["lj_alpha"], self.tolerance, dispersion=True))
+                form["lj_grid"] = self.lj_grid or grid_size(
+                    ewald_parameters.grid_size(box, form["lj_alpha"], self.tolerance, dispersion=True)
+                )
         return nonbonded_energy.Form(**form)
 
     def fix_mesh(self, box: np.ndarray) -> None:
-        """Make options of the grids and numbers of wave vectors that follow for `box`, so that another box changes none of them."""
+        """Make options of the grids and numbers of wave vectors that follow for `box`, so that another box changes none
+        of them.
+        """
         form = self.form(box)
         self.grid, self.lj_grid, self.wave_vectors = form.grid, form.lj_grid, form.wave_vectors
 
@@ -214,8 +228,8 @@ class Nonbonded(Potential):
     def energy(self, params: dict[str, Any], positions: Any, box: Any) -> Any:
         """Energy in kJ/mol, by float64 sums over the pairs within the cut-off; every order of derivative exists.
 
-        The pairs are found from the values of the positions, for which a derivative stops being a graph and is worked out
-        when values are there; what the box decides about grids is taken from its values too.
+        The pairs are found from the values of the positions, for which a derivative stops being a graph and is worked
+        out when values are there; what the box decides about grids is taken from its values too.
         """
         names = tuple(self.params)
         periodic = box is not None
@@ -229,7 +243,9 @@ class Nonbonded(Potential):
         return plan(self, engine)
 
     def param_gradients(self, engine: Engine) -> dict[str, np.ndarray] | None:
-        """Derivatives of the energy by all parameters at what `engine` has last computed; None if there are no kernels for them."""
+        """Derivatives of the energy by all parameters at what `engine` has last computed; None if there are no kernels
+        for them.
+        """
         from .nonbonded_gradients import gradients
 
         return gradients(self, engine)
@@ -273,6 +289,7 @@ def example():
     for method, box in (("none", None), ("reaction_field", leaning), ("pme", leaning)):
         system = example_system(n=n, box=box, exclusions=[[0, 1], [1, 2], [0, 2], [5, 7]])
         system.positions = lattice @ leaning + rng.normal(scale=0.02, size=(n, 3))
-        system.add(Nonbonded(charges - charges.mean(), sigmas, epsilons, method=method, cutoff=0.7, switch=0.6, tolerance=1e-6))
+        system.add(Nonbonded(charges - charges.mean(), sigmas, epsilons, method=method, cutoff=0.7, switch=0.6,
+                             tolerance=1e-6))
         systems.append(system)
     return systems

@@ -43,7 +43,9 @@ class Form:
 
 def terms(form: Form, names: tuple[str, ...], periodic: bool, types: np.ndarray | None, exclusions: np.ndarray,
           positions: np.ndarray, box: np.ndarray | None) -> list[Part]:
-    """The parts of the energy at values; their functions take the parameters `names`, positions and, if `periodic`, the box."""
+    """The parts of the energy at values; their functions take the parameters `names`, positions and, if `periodic`, the
+    box.
+    """
     images = None if form.cutoff is None else box
     pairs = find_pairs(positions, images, form.cutoff, exclusions)
     parts = []
@@ -106,7 +108,8 @@ def _lennard_jones(form, params, i, j, types, r2):
     if form.mixing == "table":
         ti, tj = types
         a, b = params["a"], params["b"]
-        a, b = 0.5 * (a[ti, tj] + a[tj, ti]), 0.5 * (b[ti, tj] + b[tj, ti])  # the two halves of the table share a derivative
+        # the two halves of the table share a derivative
+        a, b = 0.5 * (a[ti, tj] + a[tj, ti]), 0.5 * (b[ti, tj] + b[tj, ti])
         return (a * inverse6 - b) * inverse6
     s, e = params["sigmas"], root(params["epsilons"])
     epsilon4 = 4 * e[i] * e[j]
@@ -114,8 +117,8 @@ def _lennard_jones(form, params, i, j, types, r2):
     x = sigma6 * inverse6
     lj = epsilon4 * x * (x - 1)
     if form.lj_alpha:
-        # Dispersion, mixed geometrically, is summed over all images by the mesh: its long-ranged part is taken out here.
-        # What the pair energy would be at the cut-off is taken off too (Wennberg et al. 2015, equations 9 to 12).
+        # Dispersion, mixed geometrically, is summed over all images by the mesh: its long-ranged part is taken out
+        # here. What the pair energy would be at the cut-off is taken off too (Wennberg et al. 2015, equations 9 to 12).
         xc = sigma6 * form.cutoff**-6
         c6 = epsilon4 * (s[i] * s[j]) ** 3
         lj = lj + c6 * inverse6 * _screened(form.lj_alpha**2 * r2)
@@ -128,7 +131,9 @@ def _screened(x):
     # three terms cancel for small x: there the series x^3/6 (1 - 3x/4 + 3x^2/10 - x^3/12 + ...)
     small = x < 0.05
     y, z = np.where(small, x, 0.0), np.where(small, 1.0, x)
-    series = y**3 / 6 * (1 + y * (-3 / 4 + y * (3 / 10 + y * (-1 / 12 + y * (1 / 56 + y * (-1 / 320 + y * (1 / 2160 - y / 16800)))))))
+    series = y**3 / 6 * (
+        1 + y * (-3 / 4 + y * (3 / 10 + y * (-1 / 12 + y * (1 / 56 + y * (-1 / 320 + y * (1 / 2160 - y / 16800))))))
+    )
     return np.where(small, series, 1 - np.exp(-z) * (1 + z + 0.5 * z * z))
 
 
@@ -174,7 +179,9 @@ def _erf_over(x2):
     """erf(x)/x as a function of x^2, smooth at zero."""
     small = x2 < 1e-2
     y, z = np.where(small, x2, 0.0), np.where(small, 1.0, x2)
-    series = 2 / np.sqrt(np.pi) * (1 + y * (-1 / 3 + y * (1 / 10 + y * (-1 / 42 + y * (1 / 216 + y * (-1 / 1320 + y / 9360))))))
+    series = 2 / np.sqrt(np.pi) * (
+        1 + y * (-1 / 3 + y * (1 / 10 + y * (-1 / 42 + y * (1 / 216 + y * (-1 / 1320 + y / 9360)))))
+    )
     root_z = np.sqrt(z)
     return np.where(small, series, erf(root_z) / root_z)
 
@@ -183,7 +190,8 @@ def _screened_over(x):
     """`_screened`(x) / x^3, smooth at zero."""
     small = x < 0.05
     y, z = np.where(small, x, 0.0), np.where(small, 1.0, x)
-    series = (1 + y * (-3 / 4 + y * (3 / 10 + y * (-1 / 12 + y * (1 / 56 + y * (-1 / 320 + y * (1 / 2160 - y / 16800))))))) / 6
+    series = (1 + y * (-3 / 4 + y
+                       * (3 / 10 + y * (-1 / 12 + y * (1 / 56 + y * (-1 / 320 + y * (1 / 2160 - y / 16800))))))) / 6
     return np.where(small, series, (1 - np.exp(-z) * (1 + z + 0.5 * z * z)) / z**3)
 
 
@@ -213,8 +221,9 @@ def long_range_dispersion(form: Form, params: dict[str, Any], types: Any) -> Any
 def jump_at_cutoff(form: Form, params: dict[str, Any], types: Any) -> Any:
     """What the step of the Lennard-Jones energy at the cut-off adds to the pressure, times the volume squared.
 
-    2 pi/3 N^2 r_c^3 u(r_c), with a mean energy u: with it, and the derivative of the tail's energy, the pressure has the whole
-    tail of the virial (Allen and Tildesley, Computer Simulation of Liquids, 2nd ed., 2017, sections 2.8 and 2.14).
+    2 pi/3 N^2 r_c^3 u(r_c), with a mean energy u: with it, and the derivative of the tail's energy, the pressure has
+    the whole tail of the virial (Allen and Tildesley, Computer Simulation of Liquids, 2nd ed., 2017, sections 2.8 and
+    2.14).
     """
     if form.switch is not None:
         return 0.0
@@ -223,7 +232,10 @@ def jump_at_cutoff(form: Form, params: dict[str, Any], types: Any) -> Any:
 
 
 def _mean_sums(form, params, types):
-    """Half of n^2 times the means of e s^12 and e s^6. All n (n + 1) / 2 pairs count alike, an atom with itself among them, as in OpenMM."""
+    """Half of n^2 times the means of e s^12 and e s^6.
+
+    All n (n + 1) / 2 pairs count alike, an atom with itself among them, as in OpenMM.
+    """
     if form.mixing == "table":
         t, n = len(params["a"]), len(types)
         count = np.bincount(types, minlength=t).astype(np.float64)

@@ -4,9 +4,9 @@ With R = 2/r (a Newton step for it is a multiplication shorter than for 1/r), fo
 each form gives its g. The powers of two that this brings are absorbed in the parameters of the atoms: charges are
 q sqrt(k/8) (k Coulomb's constant), sizes sigma/4 (sigma/2 with geometric mixing), depths sqrt(epsilon).
 
-The Ewald correction to 1/r^3 is alpha^3 (erf(z) - 2 z exp(-z^2)/sqrt(pi))/z^3 with z = alpha r, a smooth, positive function
-of r^2. Its fourth root is a polynomial of low degree: in float32 that takes 8 instructions, without division or table.
-In float64, erfc and exp are evaluated as they are.
+The Ewald correction to 1/r^3 is alpha^3 (erf(z) - 2 z exp(-z^2)/sqrt(pi))/z^3 with z = alpha r, a smooth, positive
+function of r^2. Its fourth root is a polynomial of low degree: in float32 that takes 8 instructions, without division
+or table. In float64, erfc and exp are evaluated as they are.
 
 Kernels are generated as source, one module for each combination, because only functions that stand in a file are kept
 by Numba's cache.
@@ -60,7 +60,8 @@ class PairForm:
     source : str
     """
 
-    def __init__(self, mixing: str, coulomb: str, cutoff: float, double: bool, *, switch: float | None = None, alpha: float = 0.0,
+    def __init__(self, mixing: str, coulomb: str, cutoff: float, double: bool, *, switch: float | None = None,
+                 alpha: float = 0.0,
                  k_rf: float = 0.0, c_rf: float = 0.0, dispersion_alpha: float | None = None, table: Any = None):
         self.mixing, self.coulomb, self.cutoff, self.double = mixing, coulomb, cutoff, double
         self.switch, self.alpha, self.k_rf, self.c_rf, self.dispersion_alpha = switch, alpha, k_rf, c_rf, dispersion_alpha
@@ -86,11 +87,14 @@ class PairForm:
         gradient = None
         if lj_gradient is not None:
             gradient = [*start, *q_gradient, *lj_force, *lj_energy, *lj_gradient]
-            own = ["j[0] * phi"] * charge + ["by_size" if mixing == "lorentz_berthelot" else f"by_size * j[{size}]", f"j[{size + 1}] * by_depth"]
-            other = ["i[0] * phi"] * charge + ["by_size" if mixing == "lorentz_berthelot" else f"by_size * i[{size}]", f"i[{size + 1}] * by_depth"]
+            own = ["j[0] * phi"] * charge + ["by_size" if mixing == "lorentz_berthelot" else f"by_size * j[{size}]",
+                                             f"j[{size + 1}] * by_depth"]
+            other = ["i[0] * phi"] * charge + ["by_size" if mixing == "lorentz_berthelot" else f"by_size * i[{size}]",
+                                               f"i[{size + 1}] * by_depth"]
             nothing = [self._number(0.0)] * (not charge)  # the loop sums three
             gradient.append(f"return ({', '.join(own + nothing)}), ({', '.join(other + nothing)})")
-        self.functions = {"force": force, "plain": plain, "energy": energy, "plain_energy": plain_energy, "gradient": gradient}
+        self.functions = {"force": force, "plain": plain, "energy": energy, "plain_energy": plain_energy,
+                          "gradient": gradient}
         self.source = self._module()
 
     def _number(self, value: float) -> str:
@@ -140,7 +144,8 @@ class PairForm:
                 f"d2 = r2 * {n(a * a)}",
                 "gauss = simd.exp(-d2)",
                 f"mesh = i[{k + 2}] * j[{k + 2}] * (square * square * square)",  # 64 c6/r^6
-                f"g_lj = g_lj + {n(1.5 / 64)} * mesh * ({n(1.0)} - gauss * ({n(1.0)} + d2 * ({n(1.0)} + d2 * ({n(0.5)} + d2 * {n(1 / 6)}))))",
+                f"g_lj = g_lj + {n(1.5 / 64)} * mesh * ({n(1.0)} - gauss * ({n(1.0)} + d2 * ({n(1.0)} + d2 * ({n(0.5)} "
+                f"+ d2 * {n(1 / 6)}))))",
             ]
             d2 = (a * rc) ** 2
             left = (1 - np.exp(-d2) * (1 + d2 + d2 * d2 / 2)) / rc**6
@@ -175,18 +180,19 @@ class PairForm:
             return [*product, "g_q = qq * inverse"], [f"u_q = {n(4.0)} * qq * inverse"], [f"phi = {n(4.0)} * inverse"]
         if self.coulomb == "reaction_field":
             phi = f"{n(4.0)} * inverse + ({n(8 * self.k_rf)} * r2 - {n(8 * self.c_rf)})"
-            return [*product, f"g_q = qq * (inverse - {n(4 * self.k_rf)} * r2)"], [f"u_q = qq * ({phi})"], [f"phi = {phi}"]
+            return [*product,
+                    f"g_q = qq * (inverse - {n(4 * self.k_rf)} * r2)"], [f"u_q = qq * ({phi})"], [f"phi = {phi}"]
         if self.double:
             z = f"z = {n(0.5 * self.alpha)} * r2 * inverse"
             phi = f"{n(4.0)} * inverse * simd.erfc(z)"
             force = [*product, z, "left = inverse * simd.erfc(z)",
-                     f"g_q = qq * (left + {n(4 * self.alpha / np.sqrt(np.pi))} * simd.exp(-(z * z)))"]  # fmt: skip
+                     f"g_q = qq * (left + {n(4 * self.alpha / np.sqrt(np.pi))} * simd.exp(-(z * z)))"]
             return force, [f"u_q = {n(4.0)} * qq * left"], [z, f"phi = {phi}"]
         root = self._polynomial(ewald_root(self.alpha, self.cutoff))
         potential = self._polynomial(ewald_root(self.alpha, self.cutoff, energy=True))
         force = [*product, f"root = {root}", "root = root * root", "g_q = qq * (inverse - r2 * (root * root))"]
         phi = [f"mesh_root = {potential}", "mesh_root = mesh_root * mesh_root",
-               f"phi = {n(4.0)} * inverse - mesh_root * mesh_root"]  # fmt: skip
+               f"phi = {n(4.0)} * inverse - mesh_root * mesh_root"]
         return force, [*phi, "u_q = qq * phi"], phi
 
     def _polynomial(self, coefficients) -> str:
@@ -230,8 +236,9 @@ class PairForm:
 
 
 def _kernel(name, loop, functions):
-    arguments = ("chunk, state, shifts, entries, n_entries, pairs, masks, touched, n_touched, window, xs, params, numbers, sums, "
-                 "blocks, rows, flags")  # fmt: skip
+    arguments = ("chunk, state, shifts, entries, n_entries, pairs, masks, touched, n_touched, window, xs, params, "
+                 "numbers, sums, "
+                 "blocks, rows, flags")
     return f"\n\n@kernel(nogil=True)\ndef {name}({arguments}):\n    {loop}({arguments}, constants, load, {functions})\n"
 
 
@@ -239,9 +246,9 @@ def _kernel(name, loop, functions):
 def ewald_root(alpha: float, cutoff: float, energy: bool = False) -> np.ndarray:
     """Coefficients in r^2 of the fourth root of twice the Ewald correction to 1/r^3, for r up to the cut-off.
 
-    With `energy`, of the fourth root of 8 erf(alpha r)/r. The degree is the lowest with which the correction over alpha^3 is
-    right to 1e-6, or erf(z)/z to 2e-7: 6 at OpenMM's and GROMACS's default tolerances. A fit by least squares, reweighted
-    towards equal errors.
+    With `energy`, of the fourth root of 8 erf(alpha r)/r. The degree is the lowest with which the correction over
+    alpha^3 is right to 1e-6, or erf(z)/z to 2e-7: 6 at OpenMM's and GROMACS's default tolerances. A fit by least
+    squares, reweighted towards equal errors.
     """
     largest = (alpha * cutoff) ** 2
     x = np.maximum((0.5 - 0.5 * np.cos(np.linspace(0, np.pi, 401))) * largest, 1e-12)
@@ -269,7 +276,7 @@ def ewald_root(alpha: float, cutoff: float, energy: bool = False) -> np.ndarray:
 
 
 def plan_pairs(engine: Engine, form: PairForm, *, charges: np.ndarray | None = None, sigmas: np.ndarray | None = None,
-               epsilons: np.ndarray | None = None, types: np.ndarray | None = None) -> PairPlan:  # fmt: skip
+               epsilons: np.ndarray | None = None, types: np.ndarray | None = None) -> PairPlan:
     """The plan of Lennard-Jones and Coulomb pairs within the cut-off; excluded pairs are left out altogether.
 
     Parameters
@@ -294,8 +301,9 @@ def plan_pairs(engine: Engine, form: PairForm, *, charges: np.ndarray | None = N
     if form.mixing == "table":
         a, b = form.table
         numbers += [*np.ravel(a * (12 / 2**14)), *np.ravel(b * (6 / 2**8))]
-    return PairPlan(engine, neighbors, module.pair_forces, module.pair_energies, pair_values(form, charges, sigmas, epsilons, types),
-                    numbers, module.pair_both)  # fmt: skip
+    return PairPlan(engine, neighbors, module.pair_forces, module.pair_energies,
+                    pair_values(form, charges, sigmas, epsilons, types),
+                    numbers, module.pair_both)
 
 
 def pair_values(form: PairForm, charges=None, sigmas=None, epsilons=None, types=None) -> np.ndarray:
@@ -311,8 +319,9 @@ def pair_values(form: PairForm, charges=None, sigmas=None, epsilons=None, types=
     return np.stack([columns[name]() for name in form.parameters], 1)
 
 
-def pair_gradients(engine: Engine, form: PairForm, plan: PairPlan, charges: np.ndarray | None = None, sigmas: np.ndarray | None = None,
-                   epsilons: np.ndarray | None = None, types: np.ndarray | None = None) -> dict[str, np.ndarray]:  # fmt: skip
+def pair_gradients(engine: Engine, form: PairForm, plan: PairPlan, charges: np.ndarray | None = None,
+                   sigmas: np.ndarray | None = None,
+                   epsilons: np.ndarray | None = None, types: np.ndarray | None = None) -> dict[str, np.ndarray]:
     """Derivatives of the energy by all parameters of the atoms at once, at the engine's present list and positions.
 
     Parameters
@@ -343,5 +352,6 @@ def pair_gradients(engine: Engine, form: PairForm, plan: PairPlan, charges: np.n
         elif name == "size":
             found["sigmas"] = sums[:, k] / (4 if form.mixing == "lorentz_berthelot" else 2)
         else:
-            found["epsilons"] = np.divide(0.5 * sums[:, k], np.sqrt(epsilons), out=np.zeros(engine.n), where=np.asarray(epsilons) > 0)
+            found["epsilons"] = np.divide(0.5 * sums[:, k], np.sqrt(epsilons), out=np.zeros(engine.n),
+                                          where=np.asarray(epsilons) > 0)
     return found

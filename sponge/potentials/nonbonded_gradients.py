@@ -32,7 +32,8 @@ def gradients(potential: Nonbonded, engine: Engine) -> dict[str, np.ndarray] | N
     plan: NonbondedPlan = engine.plans[potential.name]
     form = potential.form(engine.box if engine.periodic else None)
     charged = bool(np.any(potential.params["charges"]))
-    if form.cutoff is None or form.mixing == "table" or form.lj_alpha or (form.alpha and charged and plan.coulomb is None):
+    if form.cutoff is None or form.mixing == "table" or form.lj_alpha or (form.alpha and charged
+                                                                          and plan.coulomb is None):
         return None
     by_charge, by_size, by_depth = _pairs(plan, engine, charged)
     params = potential.params

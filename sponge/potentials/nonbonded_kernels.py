@@ -1,19 +1,22 @@
 """Loops over cluster pairs, for any pair function: templates that built-in and generated kernels are made of.
 
-A pair kernel is a module-level function that names a template and four device functions (`template`s themselves, so that
-they are inlined)::
+A pair kernel is a module-level function that names a template and four device functions (`template`s themselves, so
+that they are inlined)::
 
     @kernel(nogil=True)
     def forces(chunk, state, shifts, entries, n_entries, pairs, masks, touched, n_touched, window, xs, params, numbers,
                sums, blocks, rows, flags):
-        force_loop(chunk, state, shifts, entries, n_entries, pairs, masks, touched, n_touched, window, xs, params, numbers,
+        force_loop(chunk, state, shifts, entries, n_entries, pairs, masks, touched, n_touched, window, xs, params,
+        numbers,
                    sums, blocks, rows, flags, constants, load, force, force_plain)
 
-    constants(numbers)             tuple of 16-lane vectors from the array `numbers` of xs' dtype, made once per chunk, as by
+    constants(numbers)             tuple of 16-lane vectors from the array `numbers` of xs' dtype, made once per chunk,
+    as by
                                    simd.load_splat(numbers, k, 16); the first must be the square of the cut-off.
-    load(params, cluster, lanes)   parameters of a cluster's four atoms, with `lanes` one of `first` and `second`: a tuple
-                                   such as (lanes(params, 8 * cluster), lanes(params, 8 * cluster + 4)) for two parameters
-                                   per atom, which stand in blocks of four atoms: a4 b4.
+    load(params, cluster, lanes)   parameters of a cluster's four atoms, with `lanes` one of `first` and `second`: a
+    tuple
+                                   such as (lanes(params, 8 * cluster), lanes(params, 8 * cluster + 4)) for two
+                                   parameters per atom, which stand in blocks of four atoms: a4 b4.
     force(r2, i, j, c)             -(dU/dr)/r, from the squared distance, the parameters of both atoms, the constants;
                                    `force_plain` serves pairs of clusters of which one has no Lennard-Jones parameters.
     energy(r2, i, j, c)            for `energy_loop`: U and -(dU/dr)/r; it also sums the virial, into rows[chunk].
@@ -46,7 +49,8 @@ if TYPE_CHECKING:
     from ..engine.engine import Engine
     from ..neighbors import NeighborList
 
-__all__ = ["PairPlan", "energy_loop", "force_energy_loop", "force_loop", "gradient_loop", "two_over_r", "two_over_r_exact"]
+__all__ = ["PairPlan", "energy_loop", "force_energy_loop", "force_loop", "gradient_loop", "two_over_r",
+           "two_over_r_exact"]
 
 
 @template
@@ -81,7 +85,8 @@ def _add_quarters(force, at, v):
 
 
 @template
-def _run(pair, mask, begin, end, masked, origin, clusters, xs, params, total, ix, iy, iz, pi, fx, fy, fz, u, c, load, force):
+def _run(pair, mask, begin, end, masked, origin, clusters, xs, params, total, ix, iy, iz, pi, fx, fy, fz, u, c, load,
+         force):
     """One run of an entry: forces on its first cluster are returned, those on the second go to `total`."""
     zero = simd.splat(total.dtype.type(0), 16)
     for k in range(begin, end):
@@ -102,7 +107,8 @@ def _run(pair, mask, begin, end, masked, origin, clusters, xs, params, total, ix
 
 
 @template
-def _run_both(pair, mask, begin, end, masked, origin, clusters, xs, params, total, ix, iy, iz, pi, fx, fy, fz, u, c, load, energy):
+def _run_both(pair, mask, begin, end, masked, origin, clusters, xs, params, total, ix, iy, iz, pi, fx, fy, fz, u, c,
+              load, energy):
     """As `_run`, with the energy, which is added to `u`."""
     zero = simd.splat(total.dtype.type(0), 16)
     for k in range(begin, end):
@@ -125,8 +131,9 @@ def _run_both(pair, mask, begin, end, masked, origin, clusters, xs, params, tota
 
 
 @template
-def _loop(chunk, state, shifts, entries, n_entries, pairs, masks, touched, n_touched, window, xs, params, numbers, sums, blocks,
-          rows, flags, constants, load, run, f, f_plain, with_energy):  # fmt: skip
+def _loop(chunk, state, shifts, entries, n_entries, pairs, masks, touched, n_touched, window, xs, params, numbers, sums,
+          blocks,
+          rows, flags, constants, load, run, f, f_plain, with_energy):
     if flags[ENERGY]:
         return
     clusters, origin, real = state[CLUSTERS], window[chunk], xs.dtype.type
@@ -144,11 +151,11 @@ def _loop(chunk, state, shifts, entries, n_entries, pairs, masks, touched, n_tou
         p = load(params, i, first)
         fx, fy, fz, u = zero, zero, zero, zero
         fx, fy, fz, u = run(pair, mask, mine[e, START], mine[e, LJ_END], False, origin, clusters, xs, params, total,
-                            ix, iy, iz, p, fx, fy, fz, u, c, load, f)  # fmt: skip
+                            ix, iy, iz, p, fx, fy, fz, u, c, load, f)
         fx, fy, fz, u = run(pair, mask, mine[e, LJ_END], mine[e, PLAIN_END], False, origin, clusters, xs, params, total,
-                            ix, iy, iz, p, fx, fy, fz, u, c, load, f_plain)  # fmt: skip
+                            ix, iy, iz, p, fx, fy, fz, u, c, load, f_plain)
         fx, fy, fz, u = run(pair, mask, mine[e, PLAIN_END], mine[e, END], True, origin, clusters, xs, params, total,
-                            ix, iy, iz, p, fx, fy, fz, u, c, load, f)  # fmt: skip
+                            ix, iy, iz, p, fx, fy, fz, u, c, load, f)
         at = i - origin
         at = 48 * (at + clusters * (at < 0))
         _add_quarters(total, at, fx)
@@ -164,23 +171,26 @@ def _loop(chunk, state, shifts, entries, n_entries, pairs, masks, touched, n_tou
 
 @template
 def force_loop(chunk, state, shifts, entries, n_entries, pairs, masks, touched, n_touched, window, xs, params, numbers,
-               sums, blocks, rows, flags, constants, load, force, force_plain):  # fmt: skip
+               sums, blocks, rows, flags, constants, load, force, force_plain):
     """Forces of a chunk; `force_plain` serves pairs of clusters of which one has no Lennard-Jones parameters."""
-    _loop(chunk, state, shifts, entries, n_entries, pairs, masks, touched, n_touched, window, xs, params, numbers, sums, blocks,
-          rows, flags, constants, load, _run, force, force_plain, False)  # fmt: skip
+    _loop(chunk, state, shifts, entries, n_entries, pairs, masks, touched, n_touched, window, xs, params, numbers, sums,
+          blocks,
+          rows, flags, constants, load, _run, force, force_plain, False)
 
 
 @template
-def force_energy_loop(chunk, state, shifts, entries, n_entries, pairs, masks, touched, n_touched, window, xs, params, numbers,
-                      sums, blocks, rows, flags, constants, load, energy, energy_plain):  # fmt: skip
+def force_energy_loop(chunk, state, shifts, entries, n_entries, pairs, masks, touched, n_touched, window, xs, params,
+                      numbers,
+                      sums, blocks, rows, flags, constants, load, energy, energy_plain):
     """Forces as `force_loop` sums them, bit for bit, and the energy, without the virial, into rows[chunk]."""
-    _loop(chunk, state, shifts, entries, n_entries, pairs, masks, touched, n_touched, window, xs, params, numbers, sums, blocks,
-          rows, flags, constants, load, _run_both, energy, energy_plain, True)  # fmt: skip
+    _loop(chunk, state, shifts, entries, n_entries, pairs, masks, touched, n_touched, window, xs, params, numbers, sums,
+          blocks,
+          rows, flags, constants, load, _run_both, energy, energy_plain, True)
 
 
 @template
 def energy_loop(chunk, state, shifts, entries, n_entries, pairs, masks, touched, n_touched, window, xs, params, numbers,
-                sums, blocks, rows, flags, constants, load, energy):  # fmt: skip
+                sums, blocks, rows, flags, constants, load, energy):
     """Forces, energy and virial of a chunk: rows[chunk] gets the energy and W_ab = sum f_a r_b."""
     if not flags[ENERGY]:
         return
@@ -238,11 +248,13 @@ def energy_loop(chunk, state, shifts, entries, n_entries, pairs, masks, touched,
 
 
 @template
-def gradient_loop(chunk, state, shifts, entries, n_entries, pairs, masks, touched, n_touched, window, xs, params, numbers,
-                  sums, blocks, rows, flags, constants, load, gradient):  # fmt: skip
+def gradient_loop(chunk, state, shifts, entries, n_entries, pairs, masks, touched, n_touched, window, xs, params,
+                  numbers,
+                  sums, blocks, rows, flags, constants, load, gradient):
     """Derivatives of the energy by three parameters of each atom, in place of forces.
 
-    gradient(r2, i, j, c) returns the derivatives by the parameters of the first atom, and those by the second's, as tuples.
+    gradient(r2, i, j, c) returns the derivatives by the parameters of the first atom, and those by the second's, as
+    tuples.
     """
     clusters, origin, real = state[CLUSTERS], window[chunk], xs.dtype.type
     row = borrow(sums)
@@ -347,7 +359,8 @@ class PairPlan(Plan):
     numbers : array
         What `constants` reads; the first is the square of the cut-off.
     both : Compiled, optional
-        Made of `force_energy_loop`: takes the place of `force` where an `EnergySplit` wants energies at every evaluation.
+        Made of `force_energy_loop`: takes the place of `force` where an `EnergySplit` wants energies at every
+        evaluation.
 
     Attributes
     ----------
@@ -357,8 +370,9 @@ class PairPlan(Plan):
         For each of ``neighbors.lists``: sorted forces [clusters * 16] in blocks x4 y4 z4 w4, and rows [chunks, 10].
     """
 
-    def __init__(self, engine: Engine, neighbors: NeighborList, force: Any, energy: Any, values: np.ndarray, numbers: np.ndarray,
-                 both: Any = None):  # fmt: skip
+    def __init__(self, engine: Engine, neighbors: NeighborList, force: Any, energy: Any, values: np.ndarray,
+                 numbers: np.ndarray,
+                 both: Any = None):
         real, chunks, state = neighbors.real, neighbors.chunks, neighbors.state
         n_clusters = len(neighbors.atoms) // 4
         self.values = np.ascontiguousarray(values, np.float64)
@@ -366,30 +380,34 @@ class PairPlan(Plan):
         params = aligned_zeros(4 * n_clusters * self.values.shape[1], real)
         sort = Task(sort_params, chunks, state, neighbors.atoms, self.values, params, chunks=chunks)
         rows = np.zeros((len(neighbors.lists) * chunks, ROW))
-        # a row for each thread, of which no more are busy here than there are chunks; pages never used cost nothing. A line
-        # more than the forces take holds the lock.
+        # a row for each thread, of which no more are busy here than there are chunks; pages never used cost nothing. A
+        # line more than the forces take holds the lock.
         wide = aligned_zeros((len(neighbors.lists) * chunks, 48 * neighbors.lists[0].touched.shape[1] + 16), real)
         pair_tasks, sums, adds, self.parts = [], [], [], []
         classes, enhanced = [], []
         for k, part in enumerate(neighbors.lists):
             blocks = aligned_zeros((chunks, 16 * part.touched.shape[1]), real)
             sorted_forces, mine = aligned_zeros(16 * n_clusters, np.float64), rows[k * chunks : (k + 1) * chunks]
-            args = (state, neighbors.shifts, part.entries, part.n_entries, part.pairs, part.masks, part.touched, part.n_touched,
-                    part.window, neighbors.xs, params, self.numbers, wide, blocks, mine, engine.flags)  # fmt: skip
+            args = (state, neighbors.shifts, part.entries, part.n_entries, part.pairs, part.masks, part.touched,
+                    part.n_touched,
+                    part.window, neighbors.xs, params, self.numbers, wide, blocks, mine, engine.flags)
             classes.append(engine.split.pair_class(part.kind) if engine.split is not None else 0)
             if classes[-1]:
                 enhanced.append((classes[-1], mine))
                 if both is None:
                     raise ValueError("pair plan: an energy split needs a kernel for forces and energies")
-            pair_tasks += [Task(both if classes[-1] else force, *args, chunks=chunks), Task(energy, *args, chunks=chunks)]
-            sums.append(Task(sum_chunks, chunks, state, part.touching, part.n_touching, part.window, blocks, sorted_forces, chunks=chunks))
-            adds.append(Task(add_sorted, engine.atom_starts, neighbors.slots, part.n_touching, sorted_forces, engine.forces,
-                             chunks=engine.atom_chunks))  # fmt: skip
+            pair_tasks += [Task(both if classes[-1] else force, *args, chunks=chunks),
+                           Task(energy, *args, chunks=chunks)]
+            sums.append(Task(sum_chunks, chunks, state, part.touching, part.n_touching, part.window, blocks,
+                             sorted_forces, chunks=chunks))
+            adds.append(Task(add_sorted, engine.atom_starts, neighbors.slots, part.n_touching, sorted_forces,
+                             engine.forces,
+                             chunks=engine.atom_chunks))
             self.parts.append((sorted_forces, mine))
         neighbors.after_sorting(sort)
         self._neighbors, self._arguments = neighbors, [t.args for t in pair_tasks[::2]]
         super().__init__(stages=[pair_tasks, sums], reduce=adds, rows=rows, before=neighbors.before, classes=classes,
-                         enhanced=enhanced)  # fmt: skip
+                         enhanced=enhanced)
 
     def gradient_phases(self, gradient: Any) -> list[list[Task]]:
         """Tasks that set `gradient_sums` by a kernel made of `gradient_loop`; they use the buffers of the forces."""
@@ -398,8 +416,9 @@ class PairPlan(Plan):
         self._sums = [aligned_zeros(len(self._neighbors.atoms) * 4, np.float64) for _ in self._arguments]
         for part, arguments, total in zip(self._neighbors.lists, self._arguments, self._sums):
             phases.append([Task(gradient, *arguments, chunks=chunks)])
-            phases.append([Task(sum_chunks, chunks, state, part.touching, part.n_touching, part.window, arguments[13], total,
-                                chunks=chunks)])  # fmt: skip
+            phases.append([Task(sum_chunks, chunks, state, part.touching, part.n_touching, part.window, arguments[13],
+                                total,
+                                chunks=chunks)])
         return phases
 
     @property

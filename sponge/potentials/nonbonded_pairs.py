@@ -51,7 +51,8 @@ def _by_cells(x, box, cells, order, starts, r2, out):
     return n
 
 
-def find_pairs(positions: np.ndarray, box: np.ndarray | None, cutoff: float | None, exclusions: np.ndarray) -> np.ndarray:
+def find_pairs(positions: np.ndarray, box: np.ndarray | None, cutoff: float | None,
+               exclusions: np.ndarray) -> np.ndarray:
     """Pairs i < j closer than `cutoff` (nm; None: all pairs) that are not excluded, int64 [m, 2]."""
     n = len(positions)
     if cutoff is None:
@@ -69,7 +70,8 @@ def find_pairs(positions: np.ndarray, box: np.ndarray | None, cutoff: float | No
 def _within(positions, box, cutoff):
     if box is not None:
         inverse = np.linalg.inv(box)
-        cells = np.floor(1 / np.linalg.norm(inverse, axis=0) / (cutoff * (1 + 1e-9))).astype(np.int64)  # heights of the box
+        # heights of the box
+        cells = np.floor(1 / np.linalg.norm(inverse, axis=0) / (cutoff * (1 + 1e-9))).astype(np.int64)
     if box is None or np.any(cells < 3) or not np.all(np.isfinite(positions)):
         arguments = _brute, positions, np.eye(3) if box is None else box, box is not None
     else:

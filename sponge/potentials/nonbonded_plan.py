@@ -45,7 +45,8 @@ class NonbondedPlan(Plan):
         Reciprocal sums.
     """
 
-    def __init__(self, pairs: Any, form: PairForm, parts: list[Any], coulomb: PME | Ewald | None, dispersion: PME | None,
+    def __init__(self, pairs: Any, form: PairForm, parts: list[Any], coulomb: PME | Ewald | None,
+                 dispersion: PME | None,
                  update_box: list[Callable[[], None]], jump: float):
         self.pairs, self.form, self.coulomb, self.dispersion = pairs, form, coulomb, dispersion
         self._parts = [pairs, *parts]
@@ -60,7 +61,8 @@ class NonbondedPlan(Plan):
             for update in update_box:
                 update()
 
-        super().__init__(stages=stages, reduce=[t for p in self._parts for t in p.reduce], rows=pairs.rows, update_box=update_all,
+        super().__init__(stages=stages, reduce=[t for p in self._parts for t in p.reduce], rows=pairs.rows,
+                         update_box=update_all,
                          before=before, jump=jump)
         self.classes = [k for p in self._parts for k in getattr(p, "classes", ()) or [REST] * len(p.reduce)]
         self.enhanced = [e for p in self._parts for e in getattr(p, "enhanced", ())]
@@ -83,9 +85,11 @@ def plan(potential: Nonbonded, engine: Engine) -> Plan:
     table = None
     if form.mixing == "table":
         table = 0.5 * (params["a"] + params["a"].T), 0.5 * (params["b"] + params["b"].T)
-    pair_form = PairForm(form.mixing, coulomb, form.cutoff, engine.precision == "double", switch=form.switch, alpha=form.alpha,
+    pair_form = PairForm(form.mixing, coulomb, form.cutoff, engine.precision == "double", switch=form.switch,
+                         alpha=form.alpha,
                          k_rf=form.k_rf, c_rf=form.c_rf, dispersion_alpha=form.lj_alpha or None, table=table)
-    pairs = plan_pairs(engine, pair_form, charges=params["charges"], sigmas=params.get("sigmas"), epsilons=params.get("epsilons"),
+    pairs = plan_pairs(engine, pair_form, charges=params["charges"], sigmas=params.get("sigmas"),
+                       epsilons=params.get("epsilons"),
                        types=potential.types)
     parts, updates = [], []
     split = engine.split if engine.split is not None and engine.split.reciprocal else None
@@ -106,7 +110,8 @@ def plan(potential: Nonbonded, engine: Engine) -> Plan:
             if charged:
                 coulomb_sum = mesh(whole, params["charges"], form.alpha, form.grid, form.order, builds=builds)
             if form.lj_alpha:
-                dispersion_sum = mesh(whole, roots, form.lj_alpha, form.lj_grid, form.order, dispersion=True, builds=builds)
+                dispersion_sum = mesh(whole, roots, form.lj_alpha, form.lj_grid, form.order, dispersion=True,
+                                      builds=builds)
         sums = [s for s in (coulomb_sum, dispersion_sum) if s is not None]
         parts += [_of_solute(Plan(stages=s.stages, reduce=s.reduce, rows=s.rows)) for s in sums] if as_solute else sums
         updates += [s.update_box for s in sums]
@@ -148,10 +153,12 @@ def _excluded(potential, engine, form, roots, pairs):
     forces, rows = np.zeros((engine.n, 3)), np.zeros((chunks, ROW))
     charges = np.sqrt(units.COULOMB) * potential.params["charges"]
     box = engine.box if form.images else np.diag([1e30] * 3)  # in which no difference is longer than half an edge
-    task = Task(excluded_pairs, atoms, starts, partners, engine.positions, charges, roots, box, form.alpha, form.lj_alpha,
+    task = Task(excluded_pairs, atoms, starts, partners, engine.positions, charges, roots, box, form.alpha,
+                form.lj_alpha,
                 polynomials(), forces, rows, engine.flags, chunks=chunks)
     return Plan(stages=[[task]] if len(partners) else [], rows=rows,
-                reduce=[Task(add_forces, engine.atom_starts, forces, engine.forces, chunks=engine.atom_chunks)] if len(partners) else [])
+                reduce=[Task(add_forces, engine.atom_starts, forces, engine.forces,
+                             chunks=engine.atom_chunks)] if len(partners) else [])
 
 
 def _all_pairs(potential, engine):
@@ -176,9 +183,11 @@ def _all_pairs(potential, engine):
     return Plan(
         stages=[
             [Task(dense.pack_atoms, engine.positions, atoms)],
-            [Task(dense.all_pairs, chunks, n, atoms, mixing, kinds, a, b, masked, blocks, bits, sums, rows, engine.flags, chunks=chunks)],
+            [Task(dense.all_pairs, chunks, n, atoms, mixing, kinds, a, b, masked, blocks, bits, sums, rows,
+                  engine.flags, chunks=chunks)],
         ],
-        reduce=[Task(dense.add_forces, engine.atom_starts, sums, engine.positions, engine.forces, rows, chunks, engine.flags,
+        reduce=[Task(dense.add_forces, engine.atom_starts, sums, engine.positions, engine.forces, rows, chunks,
+                     engine.flags,
                      chunks=engine.atom_chunks)],
         rows=rows,
     )

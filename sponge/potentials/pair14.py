@@ -12,7 +12,8 @@ __all__ = ["pair14"]
 
 @bond_potential(name="pair14")
 def pair14(r, charge_product, sigma, epsilon):
-    """Coulomb and Lennard-Jones energy of given pairs, u = C qq/r + 4 epsilon ((sigma/r)^12 - (sigma/r)^6), without cut-off.
+    """Coulomb and Lennard-Jones energy of given pairs, u = C qq/r + 4 epsilon ((sigma/r)^12 - (sigma/r)^6), without
+    cut-off.
 
     The pairs must also be among the system's exclusions, or Nonbonded counts them a second time.
 
@@ -36,4 +37,5 @@ def example():
     from ..testing import example_system
 
     pairs = [[i, i + 3] for i in range(9)]
-    return example_system(pair14(pairs, charge_product=np.linspace(-0.2, 0.2, 9), sigma=np.linspace(0.2, 0.3, 9), epsilon=0.4))
+    return example_system(pair14(pairs, charge_product=np.linspace(-0.2, 0.2, 9), sigma=np.linspace(0.2, 0.3, 9),
+                                 epsilon=0.4))

@@ -23,8 +23,9 @@ __all__ = ["all_pairs_loop", "gradients", "plan"]
 
 _CHUNK_PAIRS = 16000  # of all pairs: some 30 us
 _MOST_CHUNKS = 32
-_CLUSTER_ARGUMENTS = ("chunk, state, shifts, entries, n_entries, pairs, masks, touched, n_touched, window, xs, params, numbers, "
-                      "sums, blocks, rows, flags")  # fmt: skip
+_CLUSTER_ARGUMENTS = ("chunk, state, shifts, entries, n_entries, pairs, masks, touched, n_touched, window, xs, params, "
+                      "numbers, "
+                      "sums, blocks, rows, flags")
 _DENSE_ARGUMENTS = "chunk, chunks, n, atoms, numbers, masked, blocks, bits, sums, rows, flags"
 
 
@@ -34,7 +35,9 @@ def plan(potential: PairPotential, engine: Engine) -> Plan:
 
 
 class _Code:
-    """The generated parts that both kinds of kernel share: where parameters come from, and the function's expressions."""
+    """The generated parts that both kinds of kernel share: where parameters come from, and the function's
+    expressions.
+    """
 
     def __init__(self, potential: PairPotential, dtype: str, width: int, numbers: list[float]):
         self.function, self.dtype, self.width = potential.pair_function(), dtype, width
@@ -56,10 +59,13 @@ class _Code:
                 start = sum(t.size for t in self.tables)
                 self.tables.append(0.5 * (values + values.T))
                 place = f"i[{typed}] * {len(values)}.0 + j[{typed}]"
-                self.mixing.append(f"{name} = simd.gather(table, simd.convert({place}, np.int32) + np.int32(N_NUMBERS + {start}))")
+                self.mixing.append(
+                    f"{name} = simd.gather(table, simd.convert({place}, np.int32) + np.int32(N_NUMBERS + {start}))"
+                )
             else:
                 k = len(self.columns)
-                self.columns.append({"arithmetic": lambda v: 0.5 * v, "geometric": np.sqrt, "product": np.copy}[rule](values))
+                self.columns.append({"arithmetic": lambda v: 0.5 * v, "geometric": np.sqrt,
+                                     "product": np.copy}[rule](values))
                 self.mixing.append(f"{name} = i[{k}] {'+' if rule == 'arithmetic' else '*'} j[{k}]")
         if not self.columns:
             self.columns.append(np.zeros(1))
@@ -74,11 +80,12 @@ class _Code:
         lines, results = expressions(
             self.function, outputs, arguments=self.arguments, known={"1/r": "inverse", "r**2": "r2"}, dtype=self.dtype,
             width=self.width, number=self.number, where=self.function.__name__,
-        )  # fmt: skip
+        )
         used = set(re.findall(r"\w+", "\n".join([*lines, *results])))
         # the processor's estimate is for vectors of 512 bits
-        start = ("inverse = simd.rsqrt_fast(r2, 1)" if self.dtype == "float32" else "inverse = simd.rsqrt_fast(r2, 2)" if self.width == 8
-                 else "inverse = simd.concat(simd.rsqrt_fast(simd.low(r2), 2), simd.rsqrt_fast(simd.high(r2), 2))")  # fmt: skip
+        start = ("inverse = simd.rsqrt_fast(r2, 1)" if self.dtype == "float32" else "inverse = simd.rsqrt_fast(r2, 2)"
+                 if self.width == 8
+                 else "inverse = simd.concat(simd.rsqrt_fast(simd.low(r2), 2), simd.rsqrt_fast(simd.high(r2), 2))")
         mixing = [line for line in self.mixing if line.split(" ")[0] in used]
         return [start, *(["r = r2 * inverse"] if "r" in used else []), *mixing, *lines], results
 
@@ -86,7 +93,8 @@ class _Code:
         """Source of such a function; to be called when all numbers are known."""
         if self.tables:
             lines = [f"table = c[{len(self.numbers)}]", *lines]
-        body = "\n".join(f"    {line}" for line in [*lines, f"return {results}"]).replace("N_NUMBERS", str(len(self.numbers)))
+        body = "\n".join(f"    {line}" for line in [*lines,
+                                                    f"return {results}"]).replace("N_NUMBERS", str(len(self.numbers)))
         return f"\n\n@template\ndef {name}(r2, i, j, c):\n{body}\n"
 
     def constants(self) -> str:
@@ -110,11 +118,13 @@ def _source(code: _Code, load: str, imports: str, functions: str, kernels: list[
     """Source of a module; `functions` are written first, since they collect the numbers."""
     return ("import numpy as np\n\nfrom triskele.core.extend import simd\n"
             f"from triskele.core.extend import kernel, template\n{imports}\n" + code.constants() + load + functions
-            + "".join(f"\n\n@kernel(nogil=True)\ndef {name}({arguments}):\n    {loop}({arguments}, constants, load, {function})\n"
-                      for name, loop, arguments, function in kernels))  # fmt: skip
+            + "".join(f"\n\n@kernel(nogil=True)\ndef {name}({arguments}):\n    {loop}({arguments}, constants, load, "
+                      f"{function})\n"
+                      for name, loop, arguments, function in kernels))
 
 
-# --------------------------------------------------------------------------------------------------------- cluster pairs
+# --------------------------------------------------------------------------------------------------------- cluster
+# pairs
 def _cluster_code(potential: PairPotential, engine: Engine) -> tuple[_Code, str]:
     code = _Code(potential, "float32" if engine.precision == "mixed" else "float64", 16, [potential.cutoff**2])
     p = len(code.columns)
@@ -127,17 +137,21 @@ def _cluster_pairs(potential: PairPotential, engine: Engine) -> Plan:
 
     code, load = _cluster_code(potential, engine)
     source = _source(
-        code, load, "from triskele.sponge.potentials.nonbonded_kernels import energy_loop, force_energy_loop, force_loop", _functions(code),
-        [("forces", "force_loop", _CLUSTER_ARGUMENTS, "force, force"), ("energies", "energy_loop", _CLUSTER_ARGUMENTS, "energy"),
+        code, load, "from triskele.sponge.potentials.nonbonded_kernels import energy_loop, force_energy_loop, "
+                    "force_loop", _functions(code),
+        [("forces", "force_loop", _CLUSTER_ARGUMENTS, "force, force"),
+         ("energies", "energy_loop", _CLUSTER_ARGUMENTS, "energy"),
          ("both", "force_energy_loop", _CLUSTER_ARGUMENTS, "energy, energy")],
-    )  # fmt: skip
+    )
     module = load_module(source, code.function.__name__)
     values = np.stack([np.broadcast_to(c, (engine.n,)) for c in code.columns], axis=1)
-    return PairPlan(engine, engine.neighbors(potential.cutoff), module.forces, module.energies, values, code.table(), module.both)
+    return PairPlan(engine, engine.neighbors(potential.cutoff), module.forces, module.energies, values, code.table(),
+                    module.both)
 
 
 def gradients(potential: PairPotential, engine: Engine) -> dict[str, np.ndarray] | None:
-    """Derivatives by all parameters over the pairs that `engine` has last computed; None without cut-off and for tables.
+    """Derivatives by all parameters over the pairs that `engine` has last computed; None without cut-off and for
+    tables.
 
     Three parameters at a time take the place of the three components of forces.
     """
@@ -160,8 +174,10 @@ def gradients(potential: PairPotential, engine: Engine) -> dict[str, np.ndarray]
         lines.append(f"zero = simd.splat(np.{code.dtype}(0), {code.width})")
         functions += code.text(f"gradient{first}", lines, f"({', '.join(own + zeros)}), ({', '.join(other + zeros)})")
         kernels.append((f"parameters{first}", "gradient_loop", _CLUSTER_ARGUMENTS, f"gradient{first}"))
-    source = _source(code, load, "from triskele.sponge.potentials.nonbonded_kernels import gradient_loop", functions, kernels)
-    module, numbers = load_module(source, code.function.__name__), code.table().astype(engine.neighbors(potential.cutoff).real)
+    source = _source(code, load, "from triskele.sponge.potentials.nonbonded_kernels import gradient_loop", functions,
+                     kernels)
+    module, numbers = load_module(source,
+                                  code.function.__name__), code.table().astype(engine.neighbors(potential.cutoff).real)
     found = {}
     for first in range(0, len(names), 3):
         rows = _sum_over_pairs(potential, engine, getattr(module, f"parameters{first}"), numbers)
@@ -173,7 +189,8 @@ def gradients(potential: PairPotential, engine: Engine) -> dict[str, np.ndarray]
 def _sum_over_pairs(potential, engine, kernel, numbers):
     """Three rows [n] of a kernel made of `gradient_loop`, with the arrays of the potential's plan."""
     plan, first, second, results = engine.plans[potential.name], [], [], []
-    for force, add in zip(plan.stages[0][::2], plan.stages[1], strict=True):  # of each list: forces and energies; sum over chunks
+    # of each list: forces and energies; sum over chunks
+    for force, add in zip(plan.stages[0][::2], plan.stages[1], strict=True):
         args, result = list(force.args), np.zeros_like(add.args[-1])
         args[_CLUSTER_ARGUMENTS.split(", ").index("numbers") - 1] = numbers
         first.append(Task(kernel, *args, chunks=force.chunks))
@@ -247,14 +264,15 @@ def _all_pairs(potential: PairPotential, engine: Engine) -> Plan:
         code, f"\n\n@template\ndef load(atoms, at, lanes):\n    return ({loads},)\n",
         "from triskele.sponge.potentials.pair_kernels import all_pairs_loop", _functions(code),
         [("forces", "all_pairs_loop", _DENSE_ARGUMENTS, "energy")],
-    )  # fmt: skip
+    )
     chunks, padded = int(np.clip(n * n // 2 // _CHUNK_PAIRS, 1, _MOST_CHUNKS)), -(-n // 8) * 8
     atoms = np.zeros((3 + len(code.columns), padded))
     for k, column in enumerate(code.columns):
         atoms[3 + k, :n] = column
     sums, rows = np.zeros((chunks, 3, padded)), np.zeros((chunks + engine.atom_chunks, ROW))
     kernel: Any = load_module(source, code.function.__name__).forces
-    pairs = Task(kernel, chunks, n, atoms, code.table(), *masks(potential.exclusions, n), sums, rows, engine.flags, chunks=chunks)
+    pairs = Task(kernel, chunks, n, atoms, code.table(), *masks(potential.exclusions, n), sums, rows, engine.flags,
+                 chunks=chunks)
     add = Task(dense.add_forces, engine.atom_starts, sums, engine.positions, engine.forces, rows, chunks, engine.flags,
-               chunks=engine.atom_chunks)  # fmt: skip
+               chunks=engine.atom_chunks)
     return Plan(stages=[[Task(dense.pack_atoms, engine.positions, atoms)], [pairs]], reduce=[add], rows=rows)

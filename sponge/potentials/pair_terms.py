@@ -47,8 +47,8 @@ class PairPotential(Potential):
     shift : bool
         Take the energy at the cut-off off every pair.
     mixing : str or dict of str to str, optional
-        How parameters [n] of atoms combine: "arithmetic" (mean), "geometric" (root of the product) or "product"; for all of
-        them or by name.
+        How parameters [n] of atoms combine: "arithmetic" (mean), "geometric" (root of the product) or "product"; for
+        all of them or by name.
     types : int array [n], optional
         Type of each atom, for parameters that are tables [t, t].
     name : str, optional
@@ -59,7 +59,8 @@ class PairPotential(Potential):
     function: ClassVar[Elementwise]
     default_name: ClassVar[str]
 
-    def __init__(self, *, name: str | None = None, cutoff: float | None = None, switch: float | None = None, shift: bool = False,
+    def __init__(self, *, name: str | None = None, cutoff: float | None = None, switch: float | None = None,
+                 shift: bool = False,
                  mixing: str | Mapping[str, str] | None = None, types: Any = None, **params: Any):
         where = type(self).__name__
         self.name = name or self.default_name
@@ -92,16 +93,23 @@ class PairPotential(Potential):
             return "same"
         if values.ndim == 2:
             if self.types is None or values.shape[0] != values.shape[1]:
-                raise ValueError(f"{where}: parameter {name} of shape {values.shape} must be square, and types must be given")
+                raise ValueError(
+                    f"{where}: parameter {name} of shape {values.shape} must be square, and types must be given"
+                )
             if self.types.size and not 0 <= self.types.min() <= self.types.max() < len(values):
-                raise ValueError(f"{where}: types must be 0 to {len(values) - 1} for {name}, got {self.types.min()} to {self.types.max()}")
+                raise ValueError(f"{where}: types must be 0 to {len(values) - 1} for {name}, got {self.types.min()} to "
+                                 f"{self.types.max()}")
             if not np.allclose(values, values.T, rtol=1e-12, atol=0, equal_nan=True):
                 raise ValueError(f"{where}: the table {name} must be symmetric")
             return "table"
         if values.ndim > 2:
-            raise ValueError(f"{where}: parameter {name} must be a number, one per atom or a table, got shape {values.shape}")
+            raise ValueError(
+                f"{where}: parameter {name} must be a number, one per atom or a table, got shape {values.shape}"
+            )
         if rule not in RULES:
-            raise ValueError(f"{where}: mixing must say how {name} of two atoms combine, one of {', '.join(RULES)}, got {rule!r}")
+            raise ValueError(
+                f"{where}: mixing must say how {name} of two atoms combine, one of {', '.join(RULES)}, got {rule!r}"
+            )
         if rule == "geometric" and np.any(values < 0):
             raise ValueError(f"{where}: parameter {name} must be >= 0 for geometric mixing, got {values.min()}")
         return rule
@@ -111,7 +119,9 @@ class PairPotential(Potential):
         self.exclusions = system.exclusions
         for name, values in self.params.items():
             if values.ndim == 1 and len(values) != system.n:
-                raise ValueError(f"{where}: parameter {name} must be one for each of {system.n} atoms, got {len(values)}")
+                raise ValueError(
+                    f"{where}: parameter {name} must be one for each of {system.n} atoms, got {len(values)}"
+                )
             if not np.all(np.isfinite(values)):
                 of = f" for {system.topology.describe(int(np.argmin(np.isfinite(values))))}" if values.ndim == 1 else ""
                 raise ValueError(f"{where}: parameter {name} must be finite, got {values[~np.isfinite(values)][0]}{of}")
@@ -122,7 +132,8 @@ class PairPotential(Potential):
     def check_box(self, box: np.ndarray | None) -> None:
         """Raise BoxError if the cut-off is too long for the box."""
         if box is not None and self.cutoff is not None and self.cutoff > largest_cutoff(box):
-            raise BoxError(f"{self.name}: the cut-off must be at most half the smallest box edge {2 * largest_cutoff(box):.4g} nm, "
+            raise BoxError(f"{self.name}: the cut-off must be at most half the smallest box edge "
+                           f"{2 * largest_cutoff(box):.4g} nm, "
                            f"got {self.cutoff} nm (a smaller cutoff, or a larger box)")
 
     def energy(self, params, positions, box):
@@ -136,7 +147,9 @@ class PairPotential(Potential):
         return _truncated(present_function(self), self.cutoff, self.switch, self.shift)
 
     def steepness(self) -> tuple[float, float]:
-        """Largest absolute first and second derivative of the energy at the cut-off, over a sample of pairs: what missed pairs cost."""
+        """Largest absolute first and second derivative of the energy at the cut-off, over a sample of pairs: what
+        missed pairs cost.
+        """
         lengths = [len(self.params[k]) for k, rule in self.rules.items() if rule not in ("same", "table")]
         n = max([*lengths, 1 if self.types is None else len(self.types)])
         i, j = np.random.default_rng(0).integers(0, n, (2, 1000))
@@ -144,7 +157,8 @@ class PairPotential(Potential):
         values = [_mixed(rule, self.params[k], i, j, types) for k, rule in self.rules.items()]
         function, inside = self.pair_function(), np.full(len(i), self.cutoff * (1 - 1e-6))
         r = function.names[0]
-        return tuple(float(np.max(np.abs(function.partial(*names)(inside, *values)))) for names in ((r,), (r, r)))  # type: ignore[return-value]
+        return tuple(float(np.max(np.abs(function.partial(*names)(inside, *values))))
+                     for names in ((r,), (r, r)))  # type: ignore[return-value]
 
     def plan(self, engine):
         from . import pair_kernels
@@ -152,7 +166,9 @@ class PairPotential(Potential):
         return pair_kernels.plan(self, engine)
 
     def param_gradients(self, engine: Engine) -> dict[str, np.ndarray] | None:
-        """Derivatives of the energy by all parameters at what `engine` has last computed; None if there are no kernels for them."""
+        """Derivatives of the energy by all parameters at what `engine` has last computed; None if there are no kernels
+        for them.
+        """
         from . import pair_kernels
 
         return pair_kernels.gradients(self, engine)
@@ -217,7 +233,8 @@ def _block_function(function, rules, periodic):
         square = np.sum(d * d, axis=-1)
         if real is not None:
             square = np.where(real, square, 1.0)
-        u = function(np.sqrt(square), *[_mixed(rule, x, i, j, types) for (_, rule), x in zip(rules, leaves, strict=False)])
+        u = function(np.sqrt(square), *[_mixed(rule, x, i, j, types) for (_, rule),
+                                        x in zip(rules, leaves, strict=False)])
         return np.sum(u if real is None else np.where(real, u, 0.0))
 
     function.kept[key] = energy
@@ -242,8 +259,8 @@ def pair_potential(function: Callable | None = None, *, name: str | None = None)
     Parameters
     ----------
     function : callable
-        ``function(r, ...)`` -> energy in kJ/mol, of the distance in nm and of any further parameters: a function of scalars
-        as for `core.elementwise`.
+        ``function(r, ...)`` -> energy in kJ/mol, of the distance in nm and of any further parameters: a function of
+        scalars as for `core.elementwise`.
     name : str, optional
         Under which energies are reported; the function's when left out.
 
@@ -267,12 +284,14 @@ def pair_potential(function: Callable | None = None, *, name: str | None = None)
         if not own.names:
             raise TypeError(f"{own.__name__}: the function's first argument must be the distance, got none")
         if taken := sorted(set(_OWN) & set(own.names)):
-            raise TypeError(f"{own.__name__}: an argument must not be called {taken[0]!r}, which the potential needs itself")
+            raise TypeError(
+                f"{own.__name__}: an argument must not be called {taken[0]!r}, which the potential needs itself"
+            )
         keyword = inspect.Parameter.KEYWORD_ONLY
         parameters = [p.replace(kind=keyword) for p in list(own._signature.parameters.values())[1:]]
         parameters += [p for p in inspect.signature(PairPotential).parameters.values() if p.kind is keyword]
         return potential_class(PairPotential, own, default_name=name or own.__name__,
-                               __signature__=inspect.Signature(parameters))  # fmt: skip
+                               __signature__=inspect.Signature(parameters))
 
     return decorate if function is None else decorate(function)
 
@@ -298,7 +317,9 @@ def example():
     bonds = np.stack([np.arange(n - 1), np.arange(1, n)], axis=1)
     leaning = [[1.6, 0, 0], [0.3, 1.5, 0], [-0.2, 0.4, 1.7]]
     return [
-        example_system(lennard_jones(**atoms), exponential_6(**tables, b=20.0, c=ramp, mixing="product"), n=n, exclusions=bonds),
-        *[example_system(lennard_jones(**atoms, cutoff=0.6, switch=0.45), exponential_6(**tables, b=20.0, c=1e-4, cutoff=0.6, shift=True),
+        example_system(lennard_jones(**atoms), exponential_6(**tables, b=20.0, c=ramp, mixing="product"), n=n,
+                       exclusions=bonds),
+        *[example_system(lennard_jones(**atoms, cutoff=0.6, switch=0.45),
+                         exponential_6(**tables, b=20.0, c=1e-4, cutoff=0.6, shift=True),
                          n=n, exclusions=bonds, box=box) for box in (None, leaning)],
-    ]  # fmt: skip
+    ]

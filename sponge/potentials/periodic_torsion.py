@@ -1,7 +1,7 @@
 """Periodic torsions, proper and improper. Their kernel needs no trigonometric function.
 
-All terms on the same four atoms are one Fourier series in phi, whose cosines and sines of n phi follow from cos(phi) and
-sin(phi), which come from the positions by products alone.
+All terms on the same four atoms are one Fourier series in phi, whose cosines and sines of n phi follow from cos(phi)
+and sin(phi), which come from the positions by products alone.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def series_terms(chunk, positions, box, flags, layout, atoms, params, buffer, ro
         energy += simd.select(inside, u, zero)
         du = simd.select(inside, du, zero)
         xx, xy, xz, yy, yz, zz = torsion_forces8(buffer, shift, atoms, at, du, ax, ay, az, bx, by, bz, cx, cy, cz,
-                                                 mx, my, mz, nx, ny, nz, inv_m2, inv_n2, b2, inv_b)  # fmt: skip
+                                                 mx, my, mz, nx, ny, nz, inv_m2, inv_n2, b2, inv_b)
         vxx, vxy, vxz, vyy, vyz, vzz = vxx + xx, vxy + xy, vxz + xz, vyy + yy, vyz + yz, vzz + zz
     close_chunk(chunk, flags, rows, energy, vxx, vxy, vxz, vyy, vyz, vzz)
 
@@ -114,7 +114,8 @@ def example():
     chains = np.arange(4) + np.arange(9)[:, None]
     chains = np.concatenate([chains, chains[:5], chains[:3, ::-1]])
     m = len(chains)
-    torsions = [periodic_torsion(chains, k=np.linspace(-4.0, 15.0, m), periodicity=periodicity, phase=np.linspace(-1.0, 3.0, m))
+    torsions = [periodic_torsion(chains, k=np.linspace(-4.0, 15.0, m), periodicity=periodicity,
+                                 phase=np.linspace(-1.0, 3.0, m))
                 for periodicity in (1 + np.arange(m) % 6, np.full(m, 11.0))]  # the latter is no short Fourier series
     boxes = None, [[0.9, 0, 0], [0.2, 0.8, 0], [-0.1, 0.3, 0.9]]
     return [example_system(*torsions), example_system(torsions[0], box=boxes[1])]

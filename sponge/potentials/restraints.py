@@ -77,7 +77,9 @@ def torsion_restraint(phi, k, phi0, width=0.0):
 
 @kernel(nogil=True)
 def restrain(chunk, positions, box, flags, first, atoms, params, rows, forces):
-    """Add the forces on the restrained atoms `first[chunk]` to `first[chunk + 1]`; params [m, 5]: k, width, reference."""
+    """Add the forces on the restrained atoms `first[chunk]` to `first[chunk + 1]`; params [m, 5]: k, width,
+    reference.
+    """
     periodic = box[0, 0] != 0.0
     energy = 0.0
     row = rows[chunk]
@@ -137,7 +139,7 @@ class PositionRestraint(Potential):
             raise ValueError(f"position_restraint: reference must have shape {(m, 3)}, got {np.shape(reference)}")
         self.params = {"k": np.array(np.broadcast_to(np.asarray(k, np.float64), (m,))),
                        "reference": np.array(reference, np.float64),
-                       "width": np.array(np.broadcast_to(np.asarray(width, np.float64), (m,)))}  # fmt: skip
+                       "width": np.array(np.broadcast_to(np.asarray(width, np.float64), (m,)))}
 
     def energy(self, params, positions, box):
         d = displacement(positions[self.atoms] - params["reference"], box)
@@ -151,7 +153,9 @@ class PositionRestraint(Potential):
     def check(self, system):
         where = f"position_restraint {self.name!r}"
         if len(self.atoms) and not 0 <= self.atoms.min() <= self.atoms.max() < system.n:
-            raise ValueError(f"{where}: atoms must be 0 to {system.n - 1}, got {self.atoms.min()} to {self.atoms.max()}")
+            raise ValueError(
+                f"{where}: atoms must be 0 to {system.n - 1}, got {self.atoms.min()} to {self.atoms.max()}"
+            )
         for name, values in self.params.items():
             if not np.all(np.isfinite(values)):
                 raise ValueError(f"{where}: parameter {name} must be finite")
@@ -165,7 +169,7 @@ class PositionRestraint(Potential):
         first = np.searchsorted(atoms, engine.atom_starts).astype(np.int64)
         rows = np.zeros((engine.atom_chunks, ROW))
         task = Task(restrain, engine.positions, engine.box, engine.flags, first, atoms, params, rows, engine.forces,
-                    chunks=engine.atom_chunks)  # fmt: skip
+                    chunks=engine.atom_chunks)
         return Plan(reduce=[task], rows=rows)
 
 
@@ -176,7 +180,8 @@ def example():
     restraints = [
         distance_restraint([[0, 9], [1, 5], [2, 8]], k=500.0, lower=[0.1, 0.9, 0.2], upper=[0.15, 1.2, 0.21]),
         angle_restraint([[0, 4, 9], [1, 2, 3], [3, 4, 6]], k=80.0, lower=[0.5, 2.9, 1.0], upper=[0.6, 3.0, 2.5]),
-        torsion_restraint([[0, 1, 2, 3], [3, 4, 5, 6], [1, 4, 6, 9]], k=50.0, phi0=[3.0, -3.0, 0.5], width=[0.0, 0.3, 0.5]),
+        torsion_restraint([[0, 1, 2, 3], [3, 4, 5, 6], [1, 4, 6, 9]], k=50.0, phi0=[3.0, -3.0, 0.5],
+                          width=[0.0, 0.3, 0.5]),
         PositionRestraint([0, 3, 7, 3], k=900.0, reference=np.full((4, 3), 0.1), width=[0.0, 0.1, 0.05, 3.0]),
     ]
     return [example_system(*restraints), example_system(restraints[3], box=[0.9, 0.9, 0.9])]

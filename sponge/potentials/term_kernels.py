@@ -23,7 +23,8 @@ LANES = 8  # of a block: one full vector of float64 on processors with AVX-512, 
 _XYZ = np.uint64(7)  # the lanes of a vector of four that hold a position
 
 
-# --------------------------------------------------------------------------------------------------- positions and forces
+# --------------------------------------------------------------------------------------------------- positions and
+# forces
 @device
 def _position(positions, atoms, at):
     a = np.int64(simd.load_scalar(atoms, at))
@@ -57,9 +58,11 @@ def add8(buffer, shift, atoms, at, x, y, z):
     """Add a vector to each of the eight atoms from `atoms[at]` on, one after the other: they may be equal."""
     nothing = simd.splat(0.0, 8)
     xy, z0 = simd.shuffle2(x, y, (0, 8, 2, 10, 4, 12, 6, 14)), simd.shuffle2(z, nothing, (0, 8, 2, 8, 4, 8, 6, 8))
-    even, next_even = simd.shuffle2(xy, z0, (0, 1, 8, 9, 4, 5, 12, 13)), simd.shuffle2(xy, z0, (2, 3, 10, 11, 6, 7, 14, 15))
+    even, next_even = simd.shuffle2(xy, z0, (0, 1, 8, 9, 4, 5, 12,
+                                             13)), simd.shuffle2(xy, z0, (2, 3, 10, 11, 6, 7, 14, 15))
     xy, z0 = simd.shuffle2(x, y, (1, 9, 3, 11, 5, 13, 7, 15)), simd.shuffle2(z, nothing, (1, 8, 3, 8, 5, 8, 7, 8))
-    odd, next_odd = simd.shuffle2(xy, z0, (0, 1, 8, 9, 4, 5, 12, 13)), simd.shuffle2(xy, z0, (2, 3, 10, 11, 6, 7, 14, 15))
+    odd, next_odd = simd.shuffle2(xy, z0, (0, 1, 8, 9, 4, 5, 12,
+                                           13)), simd.shuffle2(xy, z0, (2, 3, 10, 11, 6, 7, 14, 15))
     _add(buffer, shift, atoms, at, simd.low(even))
     _add(buffer, shift, atoms, at + 1, simd.low(odd))
     _add(buffer, shift, atoms, at + 2, simd.low(next_even))
@@ -129,7 +132,8 @@ def inverse_root(x):
     return simd.select(x == 0.0, x, simd.rsqrt_fast(x, 2))
 
 
-# asin(x) = x + sum over n >= 1 of (2n)!/(4^n n!^2 (2n + 1)) x^(2n + 1): up to n = 11 it is exact to 1e-17 for x < sin(pi/16).
+# asin(x) = x + sum over n >= 1 of (2n)!/(4^n n!^2 (2n + 1)) x^(2n + 1): up to n = 11 it is exact to 1e-17 for x <
+# sin(pi/16).
 _ASIN = tuple(math.comb(2 * n, n) / (4**n * (2 * n + 1)) for n in range(1, 12))
 _OCTANT, _NEAR, _FAR = math.tan(math.pi / 8), math.pi / 16, 3 * math.pi / 16
 _COS_NEAR, _SIN_NEAR, _COS_FAR, _SIN_FAR = math.cos(_NEAR), math.sin(_NEAR), math.cos(_FAR), math.sin(_FAR)
@@ -145,12 +149,14 @@ def angle8(cosine, sine):
     swap = a < sine
     p, q = simd.select(swap, a, sine), simd.select(swap, sine, a)
     far = q * _OCTANT < p
-    x = p * simd.select(far, simd.splat(_COS_FAR, 8), _COS_NEAR) - q * simd.select(far, simd.splat(_SIN_FAR, 8), _SIN_NEAR)
+    x = p * simd.select(far, simd.splat(_COS_FAR, 8),
+                        _COS_NEAR) - q * simd.select(far, simd.splat(_SIN_FAR, 8), _SIN_NEAR)
     z = x * x
     z2 = z * z
     even = simd.fma(simd.fma(simd.fma(simd.fma(z2, _ASIN[9], _ASIN[7]), z2, _ASIN[5]), z2, _ASIN[3]), z2, _ASIN[1])
-    odd = simd.fma(simd.fma(simd.fma(simd.fma(simd.fma(z2, _ASIN[10], _ASIN[8]), z2, _ASIN[6]), z2, _ASIN[4]), z2, _ASIN[2]), z2,
-                   _ASIN[0])  # fmt: skip
+    odd = simd.fma(simd.fma(simd.fma(simd.fma(simd.fma(z2, _ASIN[10], _ASIN[8]), z2, _ASIN[6]), z2, _ASIN[4]), z2,
+                            _ASIN[2]), z2,
+                   _ASIN[0])
     y = simd.fma(x * z, simd.fma(z, even, odd), x) + simd.select(far, simd.splat(_FAR, 8), _NEAR)
     y = simd.select(swap, 0.5 * math.pi - y, y)
     return simd.select(cosine < 0.0, math.pi - y, y)
@@ -198,8 +204,9 @@ def bond_loop(value, n_params, chunk, positions, box, flags, layout, atoms, para
 def angle_loop(value, n_params, chunk, positions, box, flags, layout, atoms, params, buffer, rows):
     """`value(theta, cos_theta, sin_theta, params, at)` -> u, u' of eight angles between atoms 0, 1 (middle) and 2.
 
-    The gradient of theta by atom 0 is a unit vector in the plane, perpendicular to a, over the length of a. It is formed
-    from cross products, which keep their digits near 0 and pi; where all three atoms lie on a line it is taken as 0.
+    The gradient of theta by atom 0 is a unit vector in the plane, perpendicular to a, over the length of a. It is
+    formed from cross products, which keep their digits near 0 and pi; where all three atoms lie on a line it is taken
+    as 0.
     """
     first, terms, shift = open_chunk(chunk, layout, buffer)
     cell = open_box(box)
@@ -250,7 +257,7 @@ def arms8(positions, cell, atoms, at):
     cx, cy, cz = load8(positions, atoms, at + 16)
     dx, dy, dz = load8(positions, atoms, at + 24)
     return (*image8(bx - ax, by - ay, bz - az, cell), *image8(cx - bx, cy - by, cz - bz, cell),
-            *image8(dx - cx, dy - cy, dz - cz, cell))  # fmt: skip
+            *image8(dx - cx, dy - cy, dz - cz, cell))
 
 
 @device
@@ -266,8 +273,9 @@ def torsion8(ax, ay, az, bx, by, bz, cx, cy, cz):
 
 
 @device
-def torsion_forces8(buffer, shift, atoms, at, du, ax, ay, az, bx, by, bz, cx, cy, cz, mx, my, mz, nx, ny, nz, inv_m2, inv_n2,
-                    b2, inv_b):  # fmt: skip
+def torsion_forces8(buffer, shift, atoms, at, du, ax, ay, az, bx, by, bz, cx, cy, cz, mx, my, mz, nx, ny, nz, inv_m2,
+                    inv_n2,
+                    b2, inv_b):
     """Add the forces of energies with derivatives `du` by phi, and return the virial.
 
     A. Blondel and M. Karplus, J. Comput. Chem. 17, 1132 (1996): no division by sin(phi).
@@ -287,7 +295,7 @@ def torsion_forces8(buffer, shift, atoms, at, du, ax, ay, az, bx, by, bz, cx, cy
     add8(buffer, shift, atoms, at + 24, qx, qy, qz)
     # positions relative to atom 1: -a, 0, b, b + c; forces on atoms 2 and 3 add up to s
     return (sx * bx + qx * cx - px * ax, sx * by + qx * cy - px * ay, sx * bz + qx * cz - px * az,
-            sy * by + qy * cy - py * ay, sy * bz + qy * cz - py * az, sz * bz + qz * cz - pz * az)  # fmt: skip
+            sy * by + qy * cy - py * ay, sy * bz + qy * cz - py * az, sz * bz + qz * cz - pz * az)
 
 
 @template
@@ -301,22 +309,27 @@ def torsion_loop(value, n_params, chunk, positions, box, flags, layout, atoms, p
     for block in range(blocks):
         at = (first + block) * 32
         ax, ay, az, bx, by, bz, cx, cy, cz = arms8(positions, cell, atoms, at)
-        cos_phi, sin_phi, mx, my, mz, nx, ny, nz, inv_m2, inv_n2, b2, inv_b = torsion8(ax, ay, az, bx, by, bz, cx, cy, cz)
+        cos_phi, sin_phi, mx, my, mz, nx, ny, nz, inv_m2, inv_n2, b2, inv_b = torsion8(
+            ax, ay, az, bx, by, bz, cx, cy, cz
+        )
         phi = simd.copysign(angle8(cos_phi, simd.abs(sin_phi)), sin_phi)
         u, du = value(phi, cos_phi, sin_phi, params, (first + block) * 8 * n_params)
         inside = is_term(block, blocks, terms)
         energy += simd.select(inside, u, zero)
         du = simd.select(inside, du, zero)
         xx, xy, xz, yy, yz, zz = torsion_forces8(buffer, shift, atoms, at, du, ax, ay, az, bx, by, bz, cx, cy, cz,
-                                                 mx, my, mz, nx, ny, nz, inv_m2, inv_n2, b2, inv_b)  # fmt: skip
+                                                 mx, my, mz, nx, ny, nz, inv_m2, inv_n2, b2, inv_b)
         vxx, vxy, vxz, vyy, vyz, vzz = vxx + xx, vxy + xy, vxz + xz, vyy + yy, vyz + yz, vzz + zz
     close_chunk(chunk, flags, rows, energy, vxx, vxy, vxz, vyy, vyz, vzz)
 
 
-# ------------------------------------------------------------------------------------------------------ sum of the chunks
+# ------------------------------------------------------------------------------------------------------ sum of the
+# chunks
 @kernel(nogil=True)
 def add_buffers(chunk, starts, layout, buffer, forces):
-    """Add to the forces of a range of atoms what the chunks of terms have left in their buffers, in the order of chunks."""
+    """Add to the forces of a range of atoms what the chunks of terms have left in their buffers, in the order of
+    chunks.
+    """
     for c in range(layout.shape[0]):
         low, n, start = layout[c, 2], layout[c, 3], layout[c, 4]
         for i in range(max(low, starts[chunk]), min(low + n, starts[chunk + 1])):

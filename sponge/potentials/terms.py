@@ -56,13 +56,16 @@ def angles(positions: Any, box: Any, atoms: np.ndarray) -> Any:
 
 
 def torsions(positions: Any, box: Any, atoms: np.ndarray) -> Any:
-    """Torsion angles in (-pi, pi] of chains of four atoms [m, 4], positive clockwise seen along the middle bond (IUPAC)."""
+    """Torsion angles in (-pi, pi] of chains of four atoms [m, 4], positive clockwise seen along the middle bond
+    (IUPAC).
+    """
     a, b, c = (displacement(positions[atoms[:, k + 1]] - positions[atoms[:, k]], box) for k in range(3))
     n = cross(b, c)
     return np.arctan2(length(b) * np.sum(a * n, axis=-1), np.sum(cross(a, b) * n, axis=-1))
 
 
-# ---------------------------------------------------------------------------------------------------------- compiled form
+# ---------------------------------------------------------------------------------------------------------- compiled
+# form
 class Kind(NamedTuple):
     """What a bond, an angle and a torsion differ in."""
 
@@ -103,13 +106,14 @@ def generated_kernel(function: Elementwise, kind: Kind) -> Any:
     x, *params = function.names
     names = [f"p{k}" for k in range(len(params))]
     lines, results = expressions(
-        function, [Output(), Output((x,), ((x, kind.power),))], arguments=["x", *names], known=kind.known, where=function.__name__
+        function, [Output(), Output((x,), ((x, kind.power),
+                                           ))], arguments=["x", *names], known=kind.known, where=function.__name__
     )
     loads = [f"{name} = simd.load(params, at + {LANES * k}, {LANES})" for k, name in enumerate(names)]
     source = _SOURCE.format(
         loop=kind.loop, given=", ".join(kind.given), n_params=len(params),
         body="\n".join(f"    {line}" for line in [*loads, *lines]), results=", ".join(results),
-    )  # fmt: skip
+    )
     return load_module(source, function.__name__).terms
 
 
@@ -150,7 +154,7 @@ def plan_terms(engine: Any, kernel: Any, atoms: np.ndarray, params: np.ndarray, 
     layout = np.stack([first[:-1], np.diff(cuts), low, width, np.cumsum([0, *width[:-1]])], axis=1).astype(np.int64)
     # a lane has successive terms; places that are left over take the last term, which the kernel then leaves out
     place = np.concatenate([np.minimum(np.arange(LANES * b).reshape(LANES, b).T.ravel() + s, e - 1)
-                            for b, s, e in zip(blocks, cuts[:-1], cuts[1:], strict=True)])  # fmt: skip
+                            for b, s, e in zip(blocks, cuts[:-1], cuts[1:], strict=True)])
 
     def blocked(values):
         return np.ascontiguousarray(values[place].reshape(-1, LANES, values.shape[1]).swapaxes(1, 2)).reshape(-1)
@@ -158,14 +162,17 @@ def plan_terms(engine: Any, kernel: Any, atoms: np.ndarray, params: np.ndarray, 
     buffer, rows = np.zeros(4 * int(width.sum())), np.zeros((chunks, ROW))
     box = engine.box if images else np.zeros((3, 3))
     task = Task(kernel, engine.positions, box, engine.flags, layout, blocked(atoms.astype(np.int32)),
-                blocked(params), buffer, rows, *tables, chunks=chunks)  # fmt: skip
+                blocked(params), buffer, rows, *tables, chunks=chunks)
     reduce = Task(add_buffers, engine.atom_starts, layout, buffer, engine.forces, chunks=engine.atom_chunks)
     return Plan(stages=[[task]], reduce=[reduce], rows=rows)
 
 
-# ---------------------------------------------------------------------------------------------------------- the potential
+# ---------------------------------------------------------------------------------------------------------- the
+# potential
 class TermPotential(Potential):
-    """A sum of terms of the same form over given atoms. Made by `bond_potential`, `angle_potential`, `torsion_potential`.
+    """A sum of terms of the same form over given atoms.
+
+    Made by `bond_potential`, `angle_potential`, `torsion_potential`.
 
     Parameters
     ----------
@@ -216,14 +223,17 @@ class TermPotential(Potential):
                 atoms = ", ".join(system.topology.describe(a) for a in self.atoms[k])
                 raise ValueError(f"{where}: parameter {name} must be finite, got {values[k]} in term {k} ({atoms})")
             if name in _ANGLES and self.kind in (ANGLE, TORSION) and np.any(np.abs(values) > 10 * np.pi):
-                raise ValueError(f"{where}: {name} must be in radians, five turns at most, got {values[np.argmax(np.abs(values))]:g} (np.radians)")
+                raise ValueError(f"{where}: {name} must be in radians, five turns at most, got "
+                                 f"{values[np.argmax(np.abs(values))]:g} (np.radians)")
 
     def plan(self, engine):
         if self.compiled is not None:
             return type(self).compiled(self, engine)
         function = present_function(self)
-        params = np.stack([self.params[n] for n in function.names[1:]], axis=1) if self.params else np.zeros((len(self.atoms), 1))
-        return plan_terms(engine, generated_kernel(function, self.kind), self.atoms, params, self.kind.chunk, images=self.images)
+        params = np.stack([self.params[n] for n in function.names[1:]],
+                          axis=1) if self.params else np.zeros((len(self.atoms), 1))
+        return plan_terms(engine, generated_kernel(function, self.kind), self.atoms, params, self.kind.chunk,
+                          images=self.images)
 
     def __reduce__(self):
         return class_and_state(self)
@@ -242,8 +252,9 @@ def _restore(handle, state):
 
 def potential_class(base: type, function: Elementwise, /, **attributes: Any) -> type:
     """A subclass of `base` under the name of `function`."""
-    attributes |= {"__module__": function.__module__, "__qualname__": function.__qualname__, "__doc__": function.__doc__,
-                   "function": function}  # fmt: skip
+    attributes |= {"__module__": function.__module__, "__qualname__": function.__qualname__,
+                   "__doc__": function.__doc__,
+                   "function": function}
     return type(function.__name__, (base,), attributes)
 
 
@@ -263,7 +274,9 @@ def indices(where: str, atoms: Any, k: int) -> np.ndarray:
     bad = (given < 0).any(1) | (np.diff(np.sort(given, axis=1), axis=1) == 0).any(1)
     if bad.any():
         i = int(np.argmax(bad))
-        raise ValueError(f"{where}: the {k} atoms of a term must be different and >= 0, got {given[i].tolist()} in term {i}")
+        raise ValueError(
+            f"{where}: the {k} atoms of a term must be different and >= 0, got {given[i].tolist()} in term {i}"
+        )
     return as_indices(given, where)
 
 
@@ -279,7 +292,9 @@ def _parameters(where: str, function: Elementwise, given: dict[str, Any], m: int
             raise TypeError(f"{where}: parameter {n} is missing (parameters: {', '.join(names)})")
         values = np.asarray(given.get(n, defaults.get(n)), np.float64)
         if values.shape not in ((), (1,), (m,)):
-            raise ValueError(f"{where}: parameter {n} must be a number or one for each of {m} terms, got shape {values.shape}")
+            raise ValueError(
+                f"{where}: parameter {n} must be a number or one for each of {m} terms, got shape {values.shape}"
+            )
         params[n] = np.array(np.broadcast_to(values, (m,)))
     return params
 
@@ -288,29 +303,34 @@ def _decorator(kind: Kind, function: Callable | None, name: str | None, compiled
     def decorate(function):
         own = function if isinstance(function, Elementwise) else elementwise(function)
         if not own.names:
-            raise TypeError(f"{own.__name__}: the function's first argument must be the {kind.coordinate.__name__[:-1]}, got none")
+            raise TypeError(
+                f"{own.__name__}: the function's first argument must be the {kind.coordinate.__name__[:-1]}, got none"
+            )
         taken = sorted({"name", "atoms"} & set(own.names))
         if taken:
-            raise TypeError(f"{own.__name__}: an argument must not be called {taken[0]!r}, which the potential needs itself")
+            raise TypeError(
+                f"{own.__name__}: an argument must not be called {taken[0]!r}, which the potential needs itself"
+            )
         return potential_class(TermPotential, own, kind=kind, default_name=name or own.__name__,
                                compiled=None if compiled is None else staticmethod(compiled),
                                __signature__=inspect.Signature([
                                    inspect.Parameter("atoms", inspect.Parameter.POSITIONAL_OR_KEYWORD),
                                    inspect.Parameter("name", inspect.Parameter.POSITIONAL_OR_KEYWORD, default=None),
                                    *[p.replace(kind=inspect.Parameter.KEYWORD_ONLY)
-                                     for p in list(own._signature.parameters.values())[1:]]]))  # fmt: skip
+                                     for p in list(own._signature.parameters.values())[1:]]]))
 
     return decorate if function is None else decorate(function)
 
 
-def bond_potential(function: Callable | None = None, *, name: str | None = None, compiled: Callable | None = None) -> Any:
+def bond_potential(function: Callable | None = None, *, name: str | None = None,
+                   compiled: Callable | None = None) -> Any:
     """Make a potential of pairs of atoms from the energy of one pair as a function of the distance.
 
     Parameters
     ----------
     function : callable
-        ``function(r, ...)`` -> energy in kJ/mol, of the distance in nm and of any further parameters: a function of scalars
-        as for `core.elementwise`.
+        ``function(r, ...)`` -> energy in kJ/mol, of the distance in nm and of any further parameters: a function of
+        scalars as for `core.elementwise`.
     name : str, optional
         Under which energies are reported; the function's when left out.
     compiled : callable, optional
@@ -332,8 +352,10 @@ def bond_potential(function: Callable | None = None, *, name: str | None = None,
     return _decorator(BOND, function, name, compiled)
 
 
-def angle_potential(function: Callable | None = None, *, name: str | None = None, compiled: Callable | None = None) -> Any:
-    """Make a potential of triples of atoms from the energy as a function of the angle at the second; as `bond_potential`.
+def angle_potential(function: Callable | None = None, *, name: str | None = None,
+                    compiled: Callable | None = None) -> Any:
+    """Make a potential of triples of atoms from the energy as a function of the angle at the second; as
+    `bond_potential`.
 
     Examples
     --------
@@ -346,7 +368,8 @@ def angle_potential(function: Callable | None = None, *, name: str | None = None
     return _decorator(ANGLE, function, name, compiled)
 
 
-def torsion_potential(function: Callable | None = None, *, name: str | None = None, compiled: Callable | None = None) -> Any:
+def torsion_potential(function: Callable | None = None, *, name: str | None = None,
+                      compiled: Callable | None = None) -> Any:
     """Make a potential of chains of four atoms from the energy as a function of the torsion angle; as `bond_potential`.
 
     The angle lies in (-pi, pi], is 0 when the outer atoms are cis, and positive clockwise (IUPAC).

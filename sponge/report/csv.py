@@ -34,7 +34,8 @@ class CSV(FileReporter):
     def header(self, sim: Simulation) -> bytes:
         """Names of the columns."""
         names = [f"{name} [{_UNITS.get(name, 'kJ/mol')}]" for name in sim.energies()]
-        return (",".join(["step", "time [ps]", *(f'"{name}"' if "," in name else name for name in names)]) + "\n").encode()
+        return (",".join(["step", "time [ps]",
+                          *(f'"{name}"' if "," in name else name for name in names)]) + "\n").encode()
 
     def record(self, sim: Simulation, step: int) -> bytes:
         """One line."""

@@ -65,7 +65,8 @@ class H5MD(Reporter):
                 self._go_on(sim, known)
             self._file.flush()
             self._staged.commit()
-        except (OSError, LookupError, RuntimeError, TypeError, ValueError) as error:  # what h5py makes of a damaged file
+        # what h5py makes of a damaged file
+        except (OSError, LookupError, RuntimeError, TypeError, ValueError) as error:
             self.close()
             if isinstance(error, ReporterError):
                 raise
@@ -77,7 +78,8 @@ class H5MD(Reporter):
 
     def report(self, sim: Simulation, step: int) -> None:
         """Append a frame; of one that does not fit on the disk the file has nothing."""
-        values = {"particles/all/position": sim.positions, **({"particles/all/velocity": sim.velocities} if self.velocities else {}),
+        values = {"particles/all/position": sim.positions,
+                  **({"particles/all/velocity": sim.velocities} if self.velocities else {}),
                   **({} if sim.box is None else {"particles/all/box/edges": sim.box}),
                   **{f"observables/{name}": value for name, value in sim.energies().items()}}
         values = {f"{name}/value": value for name, value in values.items()}

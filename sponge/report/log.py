@@ -70,7 +70,8 @@ class Log(Reporter):
             cells.append(" x ".join(f"{x:.3f}" for x in np.diag(sim.box)).rjust(20))
         speed = self._clock.ns_per_day(sim)
         left = self._clock.left(sim)
-        cells += ["-".rjust(9) if speed is None else _speed(speed).rjust(9), "-".rjust(9) if left is None else left.rjust(9)]
+        cells += ["-".rjust(9) if speed is None else _speed(speed).rjust(9),
+                  "-".rjust(9) if left is None else left.rjust(9)]
         try:
             self._print(" ".join(cells))
         except OSError as error:
@@ -130,7 +131,8 @@ class _Bar:
     def __init__(self, sim):
         from tqdm import tqdm
 
-        self.bar = tqdm(total=sim.target, initial=sim.step, unit="step", unit_scale=True, dynamic_ncols=True, file=sys.stderr)
+        self.bar = tqdm(total=sim.target, initial=sim.step, unit="step", unit_scale=True, dynamic_ncols=True,
+                        file=sys.stderr)
 
     def move(self, sim, clock):
         speed = clock.ns_per_day(sim)

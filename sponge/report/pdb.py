@@ -14,7 +14,8 @@ __all__ = ["PDB"]
 
 
 class PDB(FileReporter):
-    """Writes every report as a model of one PDB file, with the box at that time; see `write_pdb` for a single structure.
+    """Writes every report as a model of one PDB file, with the box at that time; see `write_pdb` for a single
+    structure.
 
     Positions are not wrapped into the box.
 

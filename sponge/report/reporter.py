@@ -38,8 +38,8 @@ def check_path(name: str, path: str, descriptor: int, lost: str) -> None:
 class Reporter(Sealed):
     """Looks at a simulation every so many steps.
 
-    A run calls `open` before its first step, `report` after each step whose number is a multiple of `every`, `tick` a few
-    times a second, `sync` before a checkpoint is written, and `close` at the end, whatever the end is.
+    A run calls `open` before its first step, `report` after each step whose number is a multiple of `every`, `tick` a
+    few times a second, `sync` before a checkpoint is written, and `close` at the end, whatever the end is.
 
     Parameters
     ----------
@@ -116,7 +116,9 @@ class FileReporter(Reporter):
     def go_on(self, sim: Simulation, header: bytes) -> None:
         """Raise ReporterError if a file that begins with `header` cannot be continued by this run."""
         if header != self.header(sim):
-            raise ReporterError(f"{self._name}: was begun with other columns or atoms than this run has (choose another path)")
+            raise ReporterError(
+                f"{self._name}: was begun with other columns or atoms than this run has (choose another path)"
+            )
 
     @property
     def _name(self) -> str:
@@ -129,7 +131,8 @@ class FileReporter(Reporter):
         try:
             if known is None or not os.path.exists(self.path):
                 if sim.resumed_from is not None and os.path.exists(self.path):
-                    raise ReporterError(f"{self._name}: exists, but was not being written when {sim.resumed_from!r} was saved "
+                    raise ReporterError(f"{self._name}: exists, but was not being written when {sim.resumed_from!r} "
+                                        f"was saved "
                                         "(move it away, or choose another path)")
                 self._file = open(self.path, "w+b", buffering=0)  # noqa: SIM115
                 self._end = 0

@@ -13,8 +13,8 @@ _PAGE = 1 << 14
 class StagedFile(io.RawIOBase):
     """A file for a library that cannot bear failed writes, such as HDF5, whose state is broken by a full disk.
 
-    Writes change pages in memory. `commit` brings them to the disk: first what makes the file longer, which is taken back
-    if it does not fit; then, when no more room is needed, what lies within the file.
+    Writes change pages in memory. `commit` brings them to the disk: first what makes the file longer, which is taken
+    back if it does not fit; then, when no more room is needed, what lies within the file.
 
     Parameters
     ----------

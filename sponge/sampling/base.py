@@ -36,7 +36,8 @@ class Sampling(Fixed):
     name: str
 
     def check(self, system: System, integrator: Integrator) -> None:
-        """Take over what depends on the system and the integrator; raise ValueError or a subclass if something does not fit.
+        """Take over what depends on the system and the integrator; raise ValueError or a subclass if something does not
+        fit.
 
         Called once, by the simulation, before anything else.
         """
@@ -48,8 +49,8 @@ class Sampling(Fixed):
     def plan(self, engine: Engine) -> Plan:
         """What adds bias forces to ``engine.forces``; its rows hold the energy and virial of the bias.
 
-        A method that scales forces sets ``engine.split.scales`` in a phase of `Plan.after` and adds an energy; the engine
-        sees to the virial.
+        A method that scales forces sets ``engine.split.scales`` in a phase of `Plan.after` and adds an energy; the
+        engine sees to the virial.
 
         It must only read what the method has learned: it is made for engines too that look on from the side.
         """
@@ -63,7 +64,8 @@ class Sampling(Fixed):
         """
         return []
 
-    # -- restarts and walkers -----------------------------------------------------------------------------------------------
+    # -- restarts and walkers
+    # -----------------------------------------------------------------------------------------------
 
     def state(self) -> dict[str, np.ndarray]:
         """All that has been learned, as arrays that do not change later."""

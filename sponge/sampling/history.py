@@ -93,7 +93,9 @@ class History:
         energies = records[:, 1] + self.cross * records[:, 2]
         if not np.isfinite(energies).all():
             bad = int(np.argmin(np.isfinite(energies)))
-            raise FloatingPointError(f"SITS: the enhanced energy must be finite, got {energies[bad]} at state {records[bad, 0]:.0f}")
+            raise FloatingPointError(
+                f"SITS: the enhanced energy must be finite, got {energies[bad]} at state {records[bad, 0]:.0f}"
+            )
         return energies
 
     def begin(self, mode: int, log_n: np.ndarray) -> bool:
@@ -138,7 +140,8 @@ class History:
         return self.log_n[filled[-1]], self.energies(slice(first, last))
 
     def usable(self, log_n: np.ndarray | None) -> np.ndarray:
-        """Which records can be reweighted, bool [m]: none from mode "iterate" once there are others; none while ln n_k moved.
+        """Which records can be reweighted, bool [m]: none from mode "iterate" once there are others; none while ln n_k
+        moved.
 
         Parameters
         ----------

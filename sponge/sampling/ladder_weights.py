@@ -1,8 +1,8 @@
 r"""Estimators of the weights n_k of a ladder of temperatures, which make all temperatures equally probable.
 
-A run with weights n_k draws the enhanced energy E with density Omega(E) sum_k n_k exp(-beta_k E). The share of temperature
-k is P_k = <n_k exp(-beta_k E) / sum_j n_j exp(-beta_j E)>, and P_k = 1/N for all k when n_k is proportional to 1/Z_k. The
-estimators differ in how they learn that:
+A run with weights n_k draws the enhanced energy E with density Omega(E) sum_k n_k exp(-beta_k E). The share of
+temperature k is P_k = <n_k exp(-beta_k E) / sum_j n_j exp(-beta_j E)>, and P_k = 1/N for all k when n_k is proportional
+to 1/Z_k. The estimators differ in how they learn that:
 
 - `Iteration`: ratios n_{k+1} / n_k, averaged over blocks with their overlaps as weights;
 - `MBAR`: ln Z_k from the energies of all blocks at once;
@@ -22,7 +22,8 @@ from triskele.core.extend import kernel
 
 from .reweighting import EnergyHistogram, logsumexp, solve
 
-__all__ = ["ESTIMATORS", "MBAR", "Approximation", "Iteration", "LadderWeights", "from_mean_energies", "from_one_temperature"]
+__all__ = ["ESTIMATORS", "MBAR", "Approximation", "Iteration", "LadderWeights", "from_mean_energies",
+           "from_one_temperature"]
 
 
 def from_mean_energies(betas: Any, energies: Any) -> np.ndarray:
@@ -44,7 +45,8 @@ def from_mean_energies(betas: Any, energies: Any) -> np.ndarray:
     """
     betas, energies = np.asarray(betas, np.float64), np.asarray(energies, np.float64)
     if betas.shape != energies.shape or betas.ndim != 1 or not np.isfinite(energies).all():
-        raise ValueError(f"from_mean_energies: energies must be finite, one for each of the {betas.size} temperatures, got {energies}")
+        raise ValueError(f"from_mean_energies: energies must be finite, one for each of the {betas.size} temperatures, "
+                         f"got {energies}")
     log_n = np.concatenate([[0.0], np.cumsum(np.diff(betas) * (energies[1:] + energies[:-1]) / 2)])
     return log_n - log_n.mean()
 
@@ -100,12 +102,12 @@ class LadderWeights:
 
 
 class Iteration(LadderWeights):
-    r"""Iteration of the ratios m_k = n_{k+1} / n_k over blocks (Gao, J. Chem. Phys. 128, 064105 (2008); Yang and Gao, J. Chem.
-    Phys. 131, 214109 (2009)).
+    r"""Iteration of the ratios m_k = n_{k+1} / n_k over blocks (Gao, J. Chem. Phys. 128, 064105 (2008); Yang and Gao,
+    J. Chem. Phys. 131, 214109 (2009)).
 
     A block drawn with m_k has seen P_k, and gives the ratio m_k P_k / P_{k+1}, with the weight
-    w_k = sum_t sqrt(P_k(t) P_{k+1}(t)): how much of both temperatures it has seen. With the sum W_k of the weights of all
-    earlier blocks,
+    w_k = sum_t sqrt(P_k(t) P_{k+1}(t)): how much of both temperatures it has seen. With the sum W_k of the weights of
+    all earlier blocks,
 
     .. math:: m_k \leftarrow (W_k m_k + w_k m_k P_k / P_{k+1}) / (W_k + w_k), \quad W_k \leftarrow W_k + w_k .
 
@@ -170,9 +172,9 @@ class MBAR(LadderWeights):
 
     Blocks from before the system has found its most important states contradict later ones, and would hold the solution
     back until they are outvoted. They are forgotten in generations: when the new one has a third of all energies
-    that were ever seen, the one before is dropped. So what counts is the last third at least, and the last 5/9 at most. A solution is sought
-    again when there are 10 % more of them; energies are kept in an `EnergyHistogram`, so that it costs the same however long the
-    run is.
+    that were ever seen, the one before is dropped. So what counts is the last third at least, and the last 5/9 at most.
+    A solution is sought again when there are 10 % more of them; energies are kept in an `EnergyHistogram`, so that it
+    costs the same however long the run is.
 
     Parameters
     ----------
@@ -206,7 +208,8 @@ class MBAR(LadderWeights):
         rows = np.vstack([self._old.rows, self._new.rows])
         if np.isneginf(rows[:, 1:]).all() or self._seen < 1.1 * self._solved:
             return  # one temperature alone: the guess of `add` is better
-        energy, count = (np.concatenate([getattr(g.histogram, what) for g in (self._old, self._new)]) for what in ("energy", "count"))
+        energy, count = (np.concatenate([getattr(g.histogram, what) for g in (self._old, self._new)])
+                         for what in ("energy", "count"))
         samples = np.concatenate([self._old.samples, self._new.samples])
         self._log_z = solve(energy, count, samples, rows, self._all, self._log_z, 1e-4, 200)[0]
         self._solved = self._seen
@@ -272,9 +275,10 @@ def approximate(chunk, on, energy, betas, log_n, numbers, sums, shares):
 class Approximation(LadderWeights):
     """Stochastic approximation: after every energy, ln n_k falls by gain (N P_k - 1).
 
-    The gain is constant at first, 1/N, and is halved whenever the mean shares P_k since the last change, over at least 10 N
-    energies, are flat to 50 %. When it has come down to 1/t, t being the number of energies, it follows that: the law of best
-    convergence (Belardinelli and Pereyra, J. Chem. Phys. 127, 184105 (2007); Tan, J. Comput. Graph. Stat. 26, 54 (2017)).
+    The gain is constant at first, 1/N, and is halved whenever the mean shares P_k since the last change, over at least
+    10 N energies, are flat to 50 %. When it has come down to 1/t, t being the number of energies, it follows that: the
+    law of best convergence (Belardinelli and Pereyra, J. Chem. Phys. 127, 184105 (2007); Tan, J. Comput. Graph. Stat.
+    26, 54 (2017)).
 
     Parameters
     ----------
@@ -291,7 +295,9 @@ class Approximation(LadderWeights):
         self.sums, self._shares = np.zeros(n), np.zeros(n)
 
     def arguments(self, on: np.ndarray, energy: np.ndarray) -> tuple[np.ndarray, ...]:
-        """Arguments of the kernel `approximate` after its chunk: it works while ``on[0]`` is not 0, on ``energy[0]``."""
+        """Arguments of the kernel `approximate` after its chunk: it works while ``on[0]`` is not 0, on
+        ``energy[0]``.
+        """
         return on, energy, self.betas, self.log_n, self.numbers, self.sums, self._shares
 
     def add(self, energies: np.ndarray, log_n: np.ndarray | None) -> None:

@@ -21,7 +21,8 @@ __all__ = ["FreeEnergyEstimate", "Metadynamics"]
 
 _ROWS = 1024  # of the table that kernels fill: when it is full, Python puts it away
 _MOST_NODES = 10_000_000
-_NODES_PER_SIGMA = (5, 5, 3)  # of grids of so many variables; interpolation is right to 1e-5 and 1e-4 of a hill's height
+# of grids of so many variables; interpolation is right to 1e-5 and 1e-4 of a hill's height
+_NODES_PER_SIGMA = (5, 5, 3)
 
 
 @dataclass(frozen=True)
@@ -35,8 +36,8 @@ class FreeEnergyEstimate:
     value : array [n1, ...]
         From the weights of the recorded states, in kJ/mol, 0 at the minimum; infinite where none is.
     error : array [n1, ...]
-        Standard error of -RT ln p, in kJ/mol, of which the probability's normalisation is a part; infinite where one of the
-        blocks of the run has not been.
+        Standard error of -RT ln p, in kJ/mol, of which the probability's normalisation is a part; infinite where one of
+        the blocks of the run has not been.
     from_bias : array [n1, ...]
         -gamma / (gamma - 1) V, or -V of plain metadynamics, 0 at the minimum.
     """
@@ -53,9 +54,9 @@ class Metadynamics(Sampling):
     .. math:: V(s, t) = \sum_{t' < t} h\, e^{-V(s_{t'}, t') / R \Delta T} \exp\Big(-\sum_c \frac{(s_c - s_c(t'))^2}{2\sigma_c^2}\Big),
               \quad \Delta T = (\gamma - 1) T
 
-    with the bias factor gamma; plain metadynamics has no damping of heights. The hills are kept on a grid, between whose
-    nodes the bias is interpolated by cubic polynomials in each variable, and forces are the slopes of just these. Hills on
-    periodic variables count with all their images. Everything happens inside the step loop.
+    with the bias factor gamma; plain metadynamics has no damping of heights. The hills are kept on a grid, between
+    whose nodes the bias is interpolated by cubic polynomials in each variable, and forces are the slopes of just these.
+    Hills on periodic variables count with all their images. Everything happens inside the step loop.
 
     Parameters
     ----------
@@ -71,9 +72,9 @@ class Metadynamics(Sampling):
     temperature : float, optional
         In K; the integrator's when left out.
     grid : sequence, optional
-        For each variable (lowest, highest), or (lowest, highest, intervals); a periodic one may have None, or the number of
-        intervals alone. For one variable the outer sequence can be left out. A fifth of sigma is taken where the number is
-        left out (a third with three variables), and more than half of it is refused.
+        For each variable (lowest, highest), or (lowest, highest, intervals); a periodic one may have None, or the
+        number of intervals alone. For one variable the outer sequence can be left out. A fifth of sigma is taken where
+        the number is left out (a third with three variables), and more than half of it is refused.
     record : int, optional
         Steps between records of variables and bias, a divisor of `every`; every hill when left out.
     name : str
@@ -92,10 +93,10 @@ class Metadynamics(Sampling):
     References
     ----------
     .. [1] Laio, Parrinello, "Escaping free-energy minima", PNAS 99 (2002) 12562. doi:10.1073/pnas.202427399
-    .. [2] Barducci, Bussi, Parrinello, "Well-tempered metadynamics", Phys. Rev. Lett. 100 (2008) 020603, equations 2 and 3.
-       doi:10.1103/PhysRevLett.100.020603
-    .. [3] Tiwary, Parrinello, "A time-independent free energy estimator for metadynamics", J. Phys. Chem. B 119 (2015) 736,
-       equations 5 and 12. doi:10.1021/jp504920s
+    .. [2] Barducci, Bussi, Parrinello, "Well-tempered metadynamics", Phys. Rev. Lett. 100 (2008) 020603, equations 2
+       and 3. doi:10.1103/PhysRevLett.100.020603
+    .. [3] Tiwary, Parrinello, "A time-independent free energy estimator for metadynamics", J. Phys. Chem. B 119 (2015)
+       736, equations 5 and 12. doi:10.1021/jp504920s
 
     Examples
     --------
@@ -117,7 +118,9 @@ class Metadynamics(Sampling):
             raise ValueError(f"{where}: at most 3 collective variables fit a grid, got {d}")
         widths = np.asarray(sigma, np.float64)
         if widths.shape not in ((), (d,)) or not np.all((widths > 0) & np.isfinite(widths)):
-            raise ValueError(f"{where}: sigma must be a positive number, or one for each of {d} variables, got {sigma!r}")
+            raise ValueError(
+                f"{where}: sigma must be a positive number, or one for each of {d} variables, got {sigma!r}"
+            )
         self.sigma = np.broadcast_to(widths, (d,)).tolist()
         if not 0 < height < np.inf:
             raise ValueError(f"{where}: height must be a positive energy in kJ/mol, got {height!r}")
@@ -137,7 +140,8 @@ class Metadynamics(Sampling):
 
         nodes = [n if v.period else n + 1 for v, (_, _, n) in zip(self.cvs, self.grid)]
         if math.prod(nodes) > _MOST_NODES:
-            raise ValueError(f"{where}: the grid must have at most {_MOST_NODES} nodes, got {' x '.join(map(str, nodes))} (fewer intervals)")
+            raise ValueError(f"{where}: the grid must have at most {_MOST_NODES} nodes, got "
+                             f"{' x '.join(map(str, nodes))} (fewer intervals)")
         self._shape = np.array([[n, v.period is not None] for n, v in zip(nodes, self.cvs)], np.int64)
         self._range = np.array([[low, (high - low) / n, s] for (low, high, n), s in zip(self.grid, self.sigma)])
         self._grid = np.zeros((2**d, math.prod(nodes)))
@@ -167,15 +171,21 @@ class Metadynamics(Sampling):
     def check(self, system, integrator):
         where = f"Metadynamics {self.name!r}"
         if self._taken and self._active[0]:
-            raise ValueError(f"{where}: belongs to one simulation, and has one already (make another one, or freeze it)")
+            raise ValueError(
+                f"{where}: belongs to one simulation, and has one already (make another one, or freeze it)"
+            )
         self._taken = True
         for variable in self.cvs:
             variable.check(system, where)
         if integrator.forces_at is None:
-            raise ValueError(f"{where}: the integrator must compute all forces once a step, which {type(integrator).__name__} does not")
-        self._set_temperature(self.temperature if self.temperature is not None else getattr(integrator, "temperature", None))
+            raise ValueError(f"{where}: the integrator must compute all forces once a step, which "
+                             f"{type(integrator).__name__} does not")
+        self._set_temperature(self.temperature if self.temperature is not None
+                              else getattr(integrator, "temperature", None))
         if self.bias_factor is not None and self._temperature is None:
-            raise ValueError(f"{where}: with a bias factor, temperature must be given, as {type(integrator).__name__} has none")
+            raise ValueError(
+                f"{where}: with a bias factor, temperature must be given, as {type(integrator).__name__} has none"
+            )
 
     def plan(self, engine):
         where = f"Metadynamics {self.name!r}"
@@ -185,13 +195,14 @@ class Metadynamics(Sampling):
         def outside(engine) -> bool:
             for variable, value, (low, high, _) in zip(self.cvs, found.values, self.grid):
                 if variable.period is None and not low <= value <= high:
-                    raise VariableError(f"{where}: {variable.name} must stay on the grid from {low:g} to {high:g}, got {value:.6g} "
+                    raise VariableError(f"{where}: {variable.name} must stay on the grid from {low:g} to {high:g}, got "
+                                        f"{value:.6g} "
                                         f"{found.at_step()} (widen `grid`, or add a wall with BiasPotential)")
             raise VariableError(f"{where}: a variable has left the grid {found.at_step()}")
 
         engine.on_status(code, outside)
         task = Task(kernels.bias_of, engine.flags, code, self._shape, self._range, self._grid, found.values,
-                    *_scratch(), found.slopes, found.bias)  # fmt: skip
+                    *_scratch(), found.slopes, found.bias)
         plan = found.plan(task)
         plan.evaluation = found
         return plan
@@ -201,8 +212,9 @@ class Metadynamics(Sampling):
         code = status_code(f"Metadynamics {self.name!r}: full")
         engine.on_status(code, self._put_away)
         ahead = int(integrator.forces_at == "new")
-        task = Task(kernels.deposit, engine.flags, code, ahead, self.record, self.every, self._active, found.values, found.bias,
-                    self._options, self._shape, self._range, self._grid, self._now, self._table, self._counts, *self._scratch)  # fmt: skip
+        task = Task(kernels.deposit, engine.flags, code, ahead, self.record, self.every, self._active, found.values,
+                    found.bias,
+                    self._options, self._shape, self._range, self._grid, self._now, self._table, self._counts, *self._scratch)
         return [Phase([task], name=self.name, redo=True)]
 
     def _put_away(self, engine) -> bool:
@@ -258,10 +270,13 @@ class Metadynamics(Sampling):
             raise ValueError(f"Metadynamics.bias: values of {d} variables are needed, got {len(values)}")
         points = np.stack(np.broadcast_arrays(*(np.asarray(v, np.float64) for v in values)), axis=-1)
         result = np.zeros(points.shape[:-1])
-        kernels.bias_at(np.ascontiguousarray(points.reshape(-1, d)), self._shape, self._range, self._grid, *_scratch(), np.zeros(d),
-                        result.reshape(-1))  # fmt: skip
+        kernels.bias_at(np.ascontiguousarray(points.reshape(-1, d)), self._shape, self._range, self._grid, *_scratch(),
+                        np.zeros(d),
+                        result.reshape(-1))
         if np.isnan(result).any():
-            raise ValueError(f"Metadynamics.bias: values must lie on the grid, got {points[np.isnan(result)][0].tolist()}")
+            raise ValueError(
+                f"Metadynamics.bias: values must lie on the grid, got {points[np.isnan(result)][0].tolist()}"
+            )
         return result
 
     def weights(self, steps: Any = None) -> np.ndarray:
@@ -285,8 +300,8 @@ class Metadynamics(Sampling):
     def log_weights(self, steps: Any = None) -> np.ndarray:
         """Logarithms of weights that take recorded states to the unbiased ensemble, (V(s, t) - c(t)) / RT [3]_.
 
-        The constant c(t) makes weights of different times, and of walkers that share a bias, comparable: those of several
-        walkers are put together first, and then brought to a sum of 1.
+        The constant c(t) makes weights of different times, and of walkers that share a bias, comparable: those of
+        several walkers are put together first, and then brought to a sum of 1.
 
         Parameters
         ----------
@@ -305,7 +320,9 @@ class Metadynamics(Sampling):
             at = np.minimum(np.searchsorted(known, wanted), max(len(known) - 1, 0))
             if not len(known) or np.any(known[at] != wanted):
                 missing = wanted if not len(known) else wanted[known[at] != wanted]
-                raise ValueError(f"{where}: states must have been recorded, but {missing[0]} was not (record = {self.record})")
+                raise ValueError(
+                    f"{where}: states must have been recorded, but {missing[0]} was not (record = {self.record})"
+                )
             rows = rows[at]
         if not len(rows):
             raise ValueError(f"{where}: nothing was recorded yet")
@@ -314,11 +331,12 @@ class Metadynamics(Sampling):
     def free_energy(self, blocks: int = 10, skip: float = 0.2) -> FreeEnergyEstimate:
         """Free energy of the variables, with error bars.
 
-        The first estimate is the logarithm of a density: that of the recorded states with their weights, under kernels half as
-        wide as the spacing of the grid. What the kernels change is extrapolated to zero width from a second set, whose
-        variance is twice as large, and the next order of this extrapolation is a part of the error. The other part is the
-        spread between blocks of the run (jackknife). The second estimate is from the bias as it is now, which also has its
-        fluctuations from hill to hill. Of several walkers, only this one's states count for the former.
+        The first estimate is the logarithm of a density: that of the recorded states with their weights, under kernels
+        half as wide as the spacing of the grid. What the kernels change is extrapolated to zero width from a second
+        set, whose variance is twice as large, and the next order of this extrapolation is a part of the error. The
+        other part is the spread between blocks of the run (jackknife). The second estimate is from the bias as it is
+        now, which also has its fluctuations from hill to hill. Of several walkers, only this one's states count for the
+        former.
 
         Parameters
         ----------
@@ -338,7 +356,9 @@ class Metadynamics(Sampling):
         thermal = units.GAS_CONSTANT * self._known_temperature(where)
         first = int(skip * len(self.steps))
         if len(self.steps) - first < 2 * blocks:
-            raise ValueError(f"{where}: {blocks} blocks need at least {2 * blocks} records, got {len(self.steps) - first} (run on)")
+            raise ValueError(
+                f"{where}: {blocks} blocks need at least {2 * blocks} records, got {len(self.steps) - first} (run on)"
+            )
         densities, counts = self._densities(first, blocks)
         total, seen = densities.sum(axis=0), counts.sum(axis=0) >= 1
         value, shape = -thermal * _extrapolated(total, seen), self._shape[:, 0]
@@ -349,10 +369,11 @@ class Metadynamics(Sampling):
         factor = 1.0 if self.bias_factor is None else self.bias_factor / (self.bias_factor - 1)
         value = np.where(seen, value - value[seen].min(initial=np.inf), np.inf)
         return FreeEnergyEstimate(self.axes, value.reshape(shape), error.reshape(shape),
-                                  (factor * (self._grid[0].max() - self._grid[0])).reshape(shape))  # fmt: skip
+                                  (factor * (self._grid[0].max() - self._grid[0])).reshape(shape))
 
     def _densities(self, first, blocks):
-        """Of the records from `first` on, in blocks, for kernels of one, two and three times a variance [blocks, 3, nodes]; how many
+        """Of the records from `first` on, in blocks, for kernels of one, two and three times a variance [blocks, 3,
+        nodes]; how many
         records a node has seen in each block [blocks, nodes]."""
         points = np.ascontiguousarray(self.values[first:])
         weights = np.exp(self.log_weights()[first:])
@@ -370,14 +391,18 @@ class Metadynamics(Sampling):
 
     def _known_temperature(self, where):
         if self._temperature is None:
-            raise ValueError(f"{where}: needs a temperature (give it to Metadynamics, or use an integrator that has one)")
+            raise ValueError(
+                f"{where}: needs a temperature (give it to Metadynamics, or use an integrator that has one)"
+            )
         return self._temperature
 
-    # -- restarts and walkers -------------------------------------------------------------------------------------------
+    # -- restarts and walkers
+    # -------------------------------------------------------------------------------------------
 
     def state(self):
         """Grid, constant and records; full tables are handed out as they are, since nobody changes them."""
-        state = {"grid": self._grid.copy(), "now": self._now.copy(), "active": self._active.copy(), "counts": self._counts.copy(),
+        state = {"grid": self._grid.copy(), "now": self._now.copy(), "active": self._active.copy(),
+                 "counts": self._counts.copy(),
                  "records": self._table[: self._counts[0]].copy(), "shared": np.array(self._shared)}
         state.update({f"records/{k}": table for k, table in enumerate(self._full)})
         if self._common is not None:
@@ -385,7 +410,9 @@ class Metadynamics(Sampling):
         return state
 
     def restore(self, state):
-        self._grid[:], self._now[:], self._active[:], self._counts[:] = (state[k] for k in ("grid", "now", "active", "counts"))
+        self._grid[:], self._now[:], self._active[:], self._counts[:] = (
+            state[k] for k in ("grid", "now", "active", "counts")
+        )
         self._table[: len(state["records"])] = state["records"]
         self._full = [state[f"records/{k}"] for k in range(sum(key.startswith("records/") for key in state))]
         self._shared = int(state["shared"])
@@ -403,8 +430,9 @@ class Metadynamics(Sampling):
             self._common = np.zeros_like(self._grid)
         for own in news:
             hills = np.asarray(own["hills"], np.float64)
-            kernels.add_hills(np.ascontiguousarray(hills[:, :-1]), np.ascontiguousarray(hills[:, -1]), self._shape, self._range,
-                              self._common, *self._scratch)  # fmt: skip
+            kernels.add_hills(np.ascontiguousarray(hills[:, :-1]), np.ascontiguousarray(hills[:, -1]), self._shape,
+                              self._range,
+                              self._common, *self._scratch)
         self._grid[:] = self._common
         self._now[0] = kernels.constant(self._grid[0], *self._options[2:])
         self._shared = len(self._full) * _ROWS + int(self._counts[0])
@@ -415,7 +443,9 @@ def _log(density):
 
 
 def _extrapolated(densities, seen):
-    """Logarithm of the density that kernels [3, nodes] of one and two times a variance would have at none, as a probability."""
+    """Logarithm of the density that kernels [3, nodes] of one and two times a variance would have at none, as a
+    probability.
+    """
     log = 2 * _log(densities[0]) - _log(densities[1])
     top = log[seen].max(initial=-np.inf)
     return log - top - np.log(np.exp(log[seen] - top).sum())
@@ -448,17 +478,21 @@ def _grid(where: str, cvs: list[CollectiveVariable], sigma: list[float], given: 
             entry = (*variable.period, *(e for e in entry if e is not None))
         low, high = float(entry[0]), float(entry[1])
         if not (-np.inf < low < high < np.inf) or len(entry) > 3:
-            raise ValueError(f"{where}: grid of {variable.name} must be (lowest, highest) or (lowest, highest, intervals), got {entry!r}")
+            raise ValueError(f"{where}: grid of {variable.name} must be (lowest, highest) or (lowest, highest, "
+                             f"intervals), got {entry!r}")
         if variable.period is not None and not np.allclose((low, high), variable.period, rtol=1e-12):
-            raise ValueError(f"{where}: grid of {variable.name}, which is periodic, must be its period {variable.period}, got {(low, high)}")
+            raise ValueError(f"{where}: grid of {variable.name}, which is periodic, must be its period "
+                             f"{variable.period}, got {(low, high)}")
         if width > 0.5 * (high - low):
-            raise ValueError(f"{where}: sigma must be at most half of the range of {variable.name}, {low:.3g} to {high:.3g}, got {width:g} "
+            raise ValueError(f"{where}: sigma must be at most half of the range of {variable.name}, {low:.3g} to "
+                             f"{high:.3g}, got {width:g} "
                              "(angles are in radians, lengths in nm)")
         n = entry[2] if len(entry) == 3 else math.ceil((high - low) / width * _NODES_PER_SIGMA[d - 1])
         if isinstance(n, bool) or not hasattr(n, "__index__") or n < 2:
             raise ValueError(f"{where}: grid of {variable.name} must have a whole number of intervals >= 2, got {n!r}")
         if (high - low) / n > 0.5 * width * (1 + 1e-12):
-            raise ValueError(f"{where}: intervals of the grid of {variable.name} must be at most half of sigma = {width:g}, got "
+            raise ValueError(f"{where}: intervals of the grid of {variable.name} must be at most half of sigma = "
+                             f"{width:g}, got "
                              f"{(high - low) / n:.3g} (at least {math.ceil(2 * (high - low) / width)} intervals)")
         found.append((low, high, int(n)))
     return found

@@ -1,12 +1,12 @@
 """Kernels of metadynamics: Gaussian hills on a grid, cubic interpolation between its nodes, and their deposition.
 
-A grid of up to three variables is a float64 array [2^d, nodes]: at every node the bias and its mixed derivatives of first
-order in each variable, times the spacings; the last variable changes fastest, and bit d - 1 - k of the first index says
-whether the derivative by variable k is meant. These are the data of tensor products of cubic Hermite polynomials, which
-join with continuous slopes, and whose derivatives are the slopes that forces need.
+A grid of up to three variables is a float64 array [2^d, nodes]: at every node the bias and its mixed derivatives of
+first order in each variable, times the spacings; the last variable changes fastest, and bit d - 1 - k of the first
+index says whether the derivative by variable k is meant. These are the data of tensor products of cubic Hermite
+polynomials, which join with continuous slopes, and whose derivatives are the slopes that forces need.
 
-What a grid looks like stands in ``shape`` int64 [d, 2] (nodes, whether periodic) and ``range_`` float64 [d, 3] (value of the
-first node, spacing, sigma).
+What a grid looks like stands in ``shape`` int64 [d, 2] (nodes, whether periodic) and ``range_`` float64 [d, 3] (value
+of the first node, spacing, sigma).
 """
 
 from __future__ import annotations
@@ -55,11 +55,17 @@ def interpolate(s, shape, range_, grid, at, basis, slopes):
             following = i + 1
         t = u - i
         r = 1.0 - t
-        # value and slope at this node, then at the next: where their data stand, their polynomials, the derivatives of these
+        # value and slope at this node, then at the next: where their data stand, their polynomials, the derivatives of
+        # these
         part = nodes << (d - 1 - axis)
-        at[k, 0], at[k, 1], at[k, 2], at[k, 3] = i * stride, i * stride + part, following * stride, following * stride + part
-        basis[k, 0], basis[k, 1], basis[k, 2], basis[k, 3] = (1.0 + 2.0 * t) * r * r, t * r * r, t * t * (3.0 - 2.0 * t), -t * t * r
-        basis[k, 4], basis[k, 5], basis[k, 6], basis[k, 7] = -6.0 * t * r / h, r * (1.0 - 3.0 * t) / h, 6.0 * t * r / h, t * (3.0 * t - 2.0) / h
+        at[k, 0], at[k, 1], at[k, 2], at[k,
+                                         3] = i * stride, i * stride + part, following * stride, following * stride + part
+        basis[k, 0], basis[k, 1], basis[k, 2], basis[k, 3] = (
+            1.0 + 2.0 * t
+        ) * r * r, t * r * r, t * t * (3.0 - 2.0 * t), -t * t * r
+        basis[k, 4], basis[k, 5], basis[k, 6], basis[k, 7] = -6.0 * t * r / h, r * (
+            1.0 - 3.0 * t
+        ) / h, 6.0 * t * r / h, t * (3.0 * t - 2.0) / h
         stride *= n
     data = grid.reshape(grid.size)
     value, s0, s1, s2 = 0.0, 0.0, 0.0, 0.0
@@ -127,7 +133,9 @@ def add_hill(s, height, shape, range_, grid, places, factors):
 
 @device
 def offset(values, upper, lower):
-    r"""(ln sum exp(upper V) - ln sum exp(lower V)) / (upper - lower) over the nodes, with upper > lower >= 0, V >= 0."""
+    r"""(ln sum exp(upper V) - ln sum exp(lower V)) / (upper - lower) over the nodes, with upper > lower >= 0, V >=
+    0.
+    """
     n, largest = values.size, values[0]
     for i in range(n):
         largest = max(largest, values[i])
@@ -153,13 +161,14 @@ def bias_of(chunk, flags, code, shape, range_, grid, values, at, basis, slopes, 
 
 
 @kernel(nogil=True)
-def deposit(chunk, flags, code, ahead, record, every, active, values, bias, options, shape, range_, grid, now, table, counts, places,
+def deposit(chunk, flags, code, ahead, record, every, active, values, bias, options, shape, range_, grid, now, table,
+            counts, places,
             factors):
     """Add a row to `table` and a hill to `grid`, when it is time; status `code` when the table is full.
 
-    options [4]: height, 1 / (R delta T), upper and lower factor of `offset`; now [1]: the constant c. A row is the number of
-    the state, the variables, the bias and c before the hill, and its height. counts [2]: rows, and the state of the last one,
-    so that a state that comes twice, because a later phase had to be mended, gets no second hill.
+    options [4]: height, 1 / (R delta T), upper and lower factor of `offset`; now [1]: the constant c. A row is the
+    number of the state, the variables, the bias and c before the hill, and its height. counts [2]: rows, and the state
+    of the last one, so that a state that comes twice, because a later phase had to be mended, gets no second hill.
     """
     state = flags[_STEP] + ahead
     if state % record != 0 or state == 0 or state == counts[1]:

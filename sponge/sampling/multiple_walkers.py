@@ -19,8 +19,8 @@ class MultipleWalkers(Replicas):
     Parameters
     ----------
     make : callable
-        ``make(k)`` returns the Simulation of walker k, with sampling methods of its own (made anew in each call, with the same
-        options) and a seed of its own.
+        ``make(k)`` returns the Simulation of walker k, with sampling methods of its own (made anew in each call, with
+        the same options) and a seed of its own.
     n : int
         Number of walkers.
     every : int
@@ -47,8 +47,10 @@ class MultipleWalkers(Replicas):
             raise ValueError("MultipleWalkers: the simulations must have sampling methods, got none")
         for k, described in enumerate(self._described):
             if found := differences(described["methods"], first):
-                raise ValueError(f"MultipleWalkers: all walkers must have the same sampling methods, but those of walker {k} differ from "
-                                 f"those of walker 0: {', '.join(found).replace('in the checkpoint', f'in {k}').replace('here', 'in 0')}")
+                raise ValueError(f"MultipleWalkers: all walkers must have the same sampling methods, but those of "
+                                 f"walker {k} differ from "
+                                 f"those of walker 0: "
+                                 f"{', '.join(found).replace('in the checkpoint', f'in {k}').replace('here', 'in 0')}")
         if len({m for sim in self._simulations.values() for m in sim.sampling}) < len(self.own) * len(first):
             raise ValueError("MultipleWalkers: make must make new sampling methods for each walker")
 

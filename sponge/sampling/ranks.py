@@ -45,7 +45,9 @@ class Ranks:
         self._comm = mpi.world("replicas") if comm is None else comm
         self.rank, self.size = (self._comm.Get_rank(), self._comm.Get_size()) if self._comm is not None else (0, 1)
         if self.size > n:
-            raise ValueError(f"replicas: there must be at least as many replicas as MPI ranks, got {n} replicas on {self.size} ranks")
+            raise ValueError(
+                f"replicas: there must be at least as many replicas as MPI ranks, got {n} replicas on {self.size} ranks"
+            )
         self._first = [n * r // self.size for r in range(self.size + 1)]
         self.own = range(self._first[self.rank], self._first[self.rank + 1])
         here = mpi.location()

@@ -1,4 +1,6 @@
-"""`ReplicaExchange`: simulations at several temperatures, or with several Hamiltonians, that exchange configurations."""
+"""`ReplicaExchange`: simulations at several temperatures, or with several Hamiltonians, that exchange
+configurations.
+"""
 
 from __future__ import annotations
 
@@ -25,17 +27,18 @@ __all__ = ["ReplicaExchange"]
 
 
 class ReplicaExchange(Replicas):
-    r"""Replicas in states of different temperature [1]_ or Hamiltonian [2]_, of which neighbours exchange configurations.
+    r"""Replicas in states of different temperature [1]_ or Hamiltonian [2]_, of which neighbours exchange
+    configurations.
 
     State k is a simulation with its own system, temperature and pressure, and with the reduced potential
-    u_k(x) = (U_k(x) + P_k V(x)) / RT_k. Every so many steps the configurations of states 0 and 1, 2 and 3, ..., and the next
-    time those of 1 and 2, 3 and 4, ..., change places with probability
+    u_k(x) = (U_k(x) + P_k V(x)) / RT_k. Every so many steps the configurations of states 0 and 1, 2 and 3, ..., and the
+    next time those of 1 and 2, 3 and 4, ..., change places with probability
 
     .. math:: \min\left(1, \exp[u_i(x_i) + u_j(x_j) - u_i(x_j) - u_j(x_i)]\right)
 
-    Positions, box and velocities (times the root of the ratio of temperatures) move; integrator, thermostat and barostat stay.
-    So ``rex[k]``, and what it reports, is always state k, and `demux` puts together the path of a configuration, the *walker*,
-    through the states.
+    Positions, box and velocities (times the root of the ratio of temperatures) move; integrator, thermostat and
+    barostat stay. So ``rex[k]``, and what it reports, is always state k, and `demux` puts together the path of a
+    configuration, the *walker*, through the states.
 
     Parameters
     ----------
@@ -65,10 +68,10 @@ class ReplicaExchange(Replicas):
 
     References
     ----------
-    .. [1] Sugita, Okamoto, "Replica-exchange molecular dynamics method for protein folding", Chem. Phys. Lett. 314 (1999) 141.
-       doi:10.1016/S0009-2614(99)01123-9
-    .. [2] Fukunishi, Watanabe, Takada, "On the Hamiltonian replica exchange method for efficient sampling of biomolecular systems",
-       J. Chem. Phys. 116 (2002) 9058. doi:10.1063/1.1472510
+    .. [1] Sugita, Okamoto, "Replica-exchange molecular dynamics method for protein folding", Chem. Phys. Lett. 314
+       (1999) 141. doi:10.1016/S0009-2614(99)01123-9
+    .. [2] Fukunishi, Watanabe, Takada, "On the Hamiltonian replica exchange method for efficient sampling of
+       biomolecular systems", J. Chem. Phys. 116 (2002) 9058. doi:10.1063/1.1472510
 
     Examples
     --------
@@ -82,7 +85,8 @@ class ReplicaExchange(Replicas):
     ((4, 3), array([2, 2]))
     """
 
-    def __init__(self, system: System | Sequence[System], integrator: Integrator, temperatures: Any = None, *, every: int = 1000,
+    def __init__(self, system: System | Sequence[System], integrator: Integrator, temperatures: Any = None, *,
+                 every: int = 1000,
                  seed: int = 0, barostat: Any = None, sampling: Callable[[int], Sequence[Sampling]] | None = None,
                  precision: Literal["mixed", "double"] = "mixed", comm: Any = None):
         systems, integrators = _states(system, integrator, temperatures)
@@ -97,15 +101,18 @@ class ReplicaExchange(Replicas):
         n = len(systems)
         self.attempted, self.accepted = np.zeros(n - 1, np.int64), np.zeros(n - 1, np.int64)
         self._order = np.arange(n)  # the walker in each state
-        self._log: dict[str, list[np.ndarray]] = {name: [] for name in ("steps", "energies", "volumes", "walkers", "cross")}
+        self._log: dict[str,
+                        list[np.ndarray]] = {name: [] for name in ("steps", "energies", "volumes", "walkers", "cross")}
 
         def make(k):
-            return Simulation(systems[k], integrators[k], seed=replica_seed(self.seed, k), barostat=barostat, precision=precision,
+            return Simulation(systems[k], integrators[k], seed=replica_seed(self.seed, k), barostat=barostat,
+                              precision=precision,
                               sampling=sampling(k) if sampling is not None else ())
 
         super().__init__(make, n, every=every, comm=comm)
 
-    # -- what has been recorded -------------------------------------------------------------------------------------------
+    # -- what has been recorded
+    # -------------------------------------------------------------------------------------------
 
     @property
     def steps(self) -> np.ndarray:
@@ -124,7 +131,9 @@ class ReplicaExchange(Replicas):
 
     @property
     def cross_energies(self) -> np.ndarray:
-        """Energy of state k at the configuration that was offered to it, [m, n]; NaN where none was, or there is one Hamiltonian."""
+        """Energy of state k at the configuration that was offered to it, [m, n]; NaN where none was, or there is one
+        Hamiltonian.
+        """
         return np.array(self._log["cross"]).reshape(-1, self.n)
 
     @property
@@ -176,8 +185,9 @@ class ReplicaExchange(Replicas):
     def mbar(self, discard: int = 0) -> Mbar:
         """All recorded configurations with their weights in every state, see `analysis.mbar`.
 
-        An observable is given for the configurations in the states before the attempts, ``result.mean(phi[:, discard:])`` with
-        phi [n, m]; another temperature T by the reduced potential ``rex.energies.T[:, discard:] / (units.GAS_CONSTANT * T)``.
+        An observable is given for the configurations in the states before the attempts, ``result.mean(phi[:,
+        discard:])`` with phi [n, m]; another temperature T by the reduced potential ``rex.energies.T[:, discard:] /
+        (units.GAS_CONSTANT * T)``.
 
         Parameters
         ----------
@@ -187,11 +197,12 @@ class ReplicaExchange(Replicas):
         Raises
         ------
         ValueError
-            If there are too few attempts, or states differ by more than their temperature: then the energy of each in all
-            configurations has to be computed, and given to `analysis.mbar`.
+            If there are too few attempts, or states differ by more than their temperature: then the energy of each in
+            all configurations has to be computed, and given to `analysis.mbar`.
         """
         if self._cross:
-            raise ValueError("ReplicaExchange.mbar: states must differ by their temperature only (give analysis.mbar the energies of all "
+            raise ValueError("ReplicaExchange.mbar: states must differ by their temperature only (give analysis.mbar "
+                             "the energies of all "
                              "states in all configurations)")
         h = (self.energies + self._pressure * self.volumes).T[:, discard:]
         return mbar(h / (units.GAS_CONSTANT * self.temperatures[:, None, None]))
@@ -284,7 +295,8 @@ def _potential(sim: Simulation, positions: np.ndarray, box: np.ndarray | None) -
 def _states(system, integrator, temperatures):
     where = "ReplicaExchange"
     if not isinstance(integrator, Integrator) or getattr(integrator, "temperature", None) is None:
-        raise TypeError(f"{where}: integrator must be one with a temperature, such as LangevinMiddle, got {type(integrator).__name__}")
+        raise TypeError(f"{where}: integrator must be one with a temperature, such as LangevinMiddle, got "
+                        f"{type(integrator).__name__}")
     systems = None if isinstance(system, System) else list(system)
     if systems is not None and not all(isinstance(s, System) for s in systems):
         raise TypeError(f"{where}: system must be a System, or one for each state")
@@ -296,17 +308,21 @@ def _states(system, integrator, temperatures):
     if temperatures.ndim != 1 or not (np.isfinite(temperatures).all() and np.all(temperatures > 0)):
         raise ValueError(f"{where}: temperatures must be positive numbers [n] in K, got {temperatures}")
     if systems is not None and len(systems) != len(temperatures):
-        raise ValueError(f"{where}: there must be one system for each temperature, got {len(systems)} and {len(temperatures)}")
+        raise ValueError(
+            f"{where}: there must be one system for each temperature, got {len(systems)} and {len(temperatures)}"
+        )
     if len(temperatures) < 2:
         raise ValueError(f"{where}: there must be at least 2 states, got {len(temperatures)}")
     systems = [system] * len(temperatures) if systems is None else systems
     first = systems[0]
     for k, other in enumerate(systems):
-        same = (other.n == first.n and np.array_equal(other.masses, first.masses) and (other.box is None) == (first.box is None)
+        same = (other.n == first.n and np.array_equal(other.masses,
+                                                      first.masses) and (other.box is None) == (first.box is None)
                 and np.array_equal(other.constraints.pairs, first.constraints.pairs)
-                and np.array_equal(other.constraints.distances, first.constraints.distances))  # fmt: skip
+                and np.array_equal(other.constraints.distances, first.constraints.distances))
         if not same:
-            raise ValueError(f"{where}: all states must have the same atoms, masses, constraints and periodicity, but system {k} differs from the first")
+            raise ValueError(f"{where}: all states must have the same atoms, masses, constraints and periodicity, but "
+                             f"system {k} differs from the first")
     return systems, [dataclasses.replace(integrator, temperature=float(t)) for t in temperatures]
 
 
@@ -315,7 +331,8 @@ def _pressure(barostat):
         return 0.0
     values = np.unique(np.asarray(barostat.pressure, np.float64))
     if barostat.temperature is not None:
-        raise ValueError(f"ReplicaExchange: the barostat takes each state's temperature from its integrator; its own must be left out, got {barostat.temperature}")
+        raise ValueError(f"ReplicaExchange: the barostat takes each state's temperature from its integrator; its own "
+                         f"must be left out, got {barostat.temperature}")
     if len(values) > 1:
         raise ValueError(f"ReplicaExchange: the pressure must be the same along all axes, got {barostat.pressure}")
     return float(values[0]) / units.BAR_PER_PRESSURE

@@ -39,8 +39,8 @@ class Replicas(Fixed):
 
     In one process they run on threads. Under ``mpiexec -n 4 python script.py`` the same script spreads them over the
     ranks: each rank makes those of its block, and results are the same, bit for bit. Whatever a script prints should
-    stand behind ``if replicas.root:``. If a script may fail on one rank alone, outside of the methods here, start it with
-    ``python -m mpi4py script.py``, which then ends all ranks.
+    stand behind ``if replicas.root:``. If a script may fail on one rank alone, outside of the methods here, start it
+    with ``python -m mpi4py script.py``, which then ends all ranks.
 
     Parameters
     ----------
@@ -79,7 +79,9 @@ class Replicas(Fixed):
             if isinstance(value, bool) or not hasattr(value, "__index__") or value < 1:
                 raise ValueError(f"{where}: {name} must be a whole number >= 1, got {value!r}")
         if not callable(make):
-            raise TypeError(f"{where}: make must be a function that makes the simulation of replica k, got {type(make).__name__}")
+            raise TypeError(
+                f"{where}: make must be a function that makes the simulation of replica k, got {type(make).__name__}"
+            )
         self.n, self.every = int(n), int(every)
         self._ranks = Ranks(self.n, comm)
         self.own, self.root = self._ranks.own, self._ranks.rank == 0
@@ -100,7 +102,8 @@ class Replicas(Fixed):
     def __getitem__(self, k: int) -> Simulation:
         """The simulation of replica `k`, which must be one of this process."""
         if k not in self._simulations:
-            raise IndexError(f"{type(self).__name__}: replica {k} must be one of {self.own.start} to {self.own.stop - 1}, "
+            raise IndexError(f"{type(self).__name__}: replica {k} must be one of {self.own.start} to "
+                             f"{self.own.stop - 1}, "
                              "those of this process (each(...) reaches all)")
         return self._simulations[k]
 
@@ -152,7 +155,8 @@ class Replicas(Fixed):
     # -- motion -----------------------------------------------------------------------------------------------------------
 
     def run(self, steps: int | None = None, *, time: str | float | None = None,
-            report: Callable[[int], Reporter | Sequence[Reporter]] | None = None, checkpoint: Checkpoint | None = None) -> None:
+            report: Callable[[int], Reporter
+                             | Sequence[Reporter]] | None = None, checkpoint: Checkpoint | None = None) -> None:
         """Make steps with all replicas.
 
         Ctrl-C ends the run when all have made the steps up to their next meeting; a second one ends it at once, after
@@ -176,7 +180,8 @@ class Replicas(Fixed):
         """
         if len(set(self._all(lambda k: self._simulations[k].step) + [self._step])) > 1:
             raise RuntimeError(f"{type(self).__name__}: replicas must have made the same number of steps, got "
-                               f"{sorted(set(self._all(lambda k: self._simulations[k].step)))} (a run was cut off; load a checkpoint)")
+                               f"{sorted(set(self._all(lambda k: self._simulations[k].step)))} (a run was cut off; "
+                               f"load a checkpoint)")
         target = self._step + self._steps(steps, time)
         if checkpoint is not None and not isinstance(checkpoint, Checkpoint):
             raise TypeError(f"run: checkpoint must be a Checkpoint, got {type(checkpoint).__name__}")
@@ -207,7 +212,8 @@ class Replicas(Fixed):
 
     def _open(self, reporters, report, checkpoint, target):
         if report is not None and not callable(report):
-            raise TypeError(f"run: report must be a function of the replica's number that returns reporters, got {type(report).__name__}")
+            raise TypeError(f"run: report must be a function of the replica's number that returns reporters, got "
+                            f"{type(report).__name__}")
 
         def make(k):
             made = report(k) if report is not None else []
@@ -290,7 +296,8 @@ class Replicas(Fixed):
     # -- checkpoints ------------------------------------------------------------------------------------------------------
 
     def save_checkpoint(self, path: str | os.PathLike) -> None:
-        """Write the state of all replicas: a file for each, and, when these are complete, the one of `path`, which names them.
+        """Write the state of all replicas: a file for each, and, when these are complete, the one of `path`, which
+        names them.
 
         At any moment `path` belongs to a complete set, the old one or the new one. With several ranks all must see the
         same folder.
@@ -325,7 +332,9 @@ class Replicas(Fixed):
         arrays, meta = read_checkpoint(path)
         tag = _checked_tag(path, meta)
         if found := differences(meta.get("options", {}), self._options()):
-            raise CheckpointError(f"checkpoint {path!r}: must belong to the same replicas, but these differ: {', '.join(found)}")
+            raise CheckpointError(
+                f"checkpoint {path!r}: must belong to the same replicas, but these differ: {', '.join(found)}"
+            )
 
         def load(k):
             name = _member(path, tag, k)
@@ -342,9 +351,12 @@ class Replicas(Fixed):
         try:
             self._take(arrays)
         except (ArithmeticError, LookupError, TypeError, ValueError) as error:
-            raise CheckpointError(f"checkpoint {path!r}: does not hold the state of these replicas: {type(error).__name__} {error}") from error
+            raise CheckpointError(
+                f"checkpoint {path!r}: does not hold the state of these replicas: {type(error).__name__} {error}"
+            ) from error
 
-    # -- threads, ranks and failures --------------------------------------------------------------------------------------
+    # -- threads, ranks and failures
+    # --------------------------------------------------------------------------------------
 
     @contextlib.contextmanager
     def _workers(self) -> Iterator[ThreadPoolExecutor]:
@@ -421,7 +433,9 @@ def _checked_tag(path, meta):
     """What the names of the replicas' files end in: a number, so that no checkpoint leads to files elsewhere."""
     tag = meta.get("tag") if isinstance(meta, dict) else None
     if not isinstance(tag, str) or not re.fullmatch(r"\d+b?", tag):
-        raise CheckpointError(f"checkpoint {path!r}: must be that of several replicas, got that of a single simulation, or a damaged one")
+        raise CheckpointError(
+            f"checkpoint {path!r}: must be that of several replicas, got that of a single simulation, or a damaged one"
+        )
     return tag
 
 

@@ -16,7 +16,8 @@ from ..system import System
 __all__ = ["rest2"]
 
 # Parameters by term that the energy is linear in: torsions, and pairs three bonds apart.
-_LINEAR = {"periodic_torsion": ("k",), "ryckaert_bellemans": ("c0", "c1", "c2", "c3", "c4", "c5"), "pair14": ("charge_product", "epsilon")}
+_LINEAR = {"periodic_torsion": ("k",), "ryckaert_bellemans": ("c0", "c1", "c2", "c3", "c4", "c5"),
+           "pair14": ("charge_product", "epsilon")}
 
 
 def rest2(system: System, solute: Any, temperature: float, reference: float) -> System:
@@ -26,10 +27,11 @@ def rest2(system: System, solute: Any, temperature: float, reference: float) -> 
 
     .. math:: U = \lambda U_{pp} + \sqrt{\lambda} U_{pw} + U_{ww}
 
-    in the nonbonded, 1-4, torsion and CMAP terms, by scaling parameters [2]_: charges of the solute by sqrt(lambda), its
-    Lennard-Jones well depths by lambda, and torsions, 1-4 pairs and maps by lambda if all of their atoms are the solute's, by
-    sqrt(lambda) if some are. Bonds, angles, harmonic impropers, restraints and potentials of the user's own stay as they are;
-    in implicit solvent the charges of the solute are scaled, too, so that its polarisation goes with lambda.
+    in the nonbonded, 1-4, torsion and CMAP terms, by scaling parameters [2]_: charges of the solute by sqrt(lambda),
+    its Lennard-Jones well depths by lambda, and torsions, 1-4 pairs and maps by lambda if all of their atoms are the
+    solute's, by sqrt(lambda) if some are. Bonds, angles, harmonic impropers, restraints and potentials of the user's
+    own stay as they are; in implicit solvent the charges of the solute are scaled, too, so that its polarisation goes
+    with lambda.
 
     Parameters
     ----------
@@ -53,8 +55,8 @@ def rest2(system: System, solute: Any, temperature: float, reference: float) -> 
 
     References
     ----------
-    .. [1] Wang, Friesner, Berne, "Replica exchange with solute scaling: a more efficient version of replica exchange with solute
-       tempering (REST2)", J. Phys. Chem. B 115 (2011) 9431. doi:10.1021/jp204407d
+    .. [1] Wang, Friesner, Berne, "Replica exchange with solute scaling: a more efficient version of replica exchange
+       with solute tempering (REST2)", J. Phys. Chem. B 115 (2011) 9431. doi:10.1021/jp204407d
     .. [2] Bussi, "Hamiltonian replica exchange in GROMACS: a flexible implementation", Mol. Phys. 112 (2014) 379.
        doi:10.1080/00268976.2013.824126
 
@@ -121,7 +123,9 @@ def _of_terms(inside, factor, root):
 
 
 def _scale_table(potential, inside, root):
-    """A type of its own for each type of the solute's atoms, with coefficients scaled by root for each such atom of a pair."""
+    """A type of its own for each type of the solute's atoms, with coefficients scaled by root for each such atom of a
+    pair.
+    """
     kinds, types = np.unique(np.stack([potential.types, inside]), axis=1, return_inverse=True)
     scale = np.where(kinds[1], root, 1.0)
     a, b = (potential.params[x][np.ix_(kinds[0], kinds[0])] * np.outer(scale, scale) for x in ("a", "b"))

@@ -5,8 +5,8 @@ each, all samples together are drawn from
 
 .. math:: \Omega(E) \sum_k c_k e^{-\beta_k E}, \qquad c_k = \sum_e M_e n_{ek} / Z_e, \quad Z_e = \sum_k n_{ek} Z_k,
 
-which is again a mixture of the same temperatures, so that the equations of MBAR (Shirts and Chodera, J. Chem. Phys. 129,
-124105 (2008), eq. 11) close in as many unknowns ln Z_k as there are temperatures, however many sets there were.
+which is again a mixture of the same temperatures, so that the equations of MBAR (Shirts and Chodera, J. Chem. Phys.
+129, 124105 (2008), eq. 11) close in as many unknowns ln Z_k as there are temperatures, however many sets there were.
 Everything is a logarithm here: a constant added to all energies changes nothing but ln Z.
 """
 
@@ -20,7 +20,8 @@ import numpy as np
 from .. import units
 from ..analysis.statistics import statistical_inefficiency
 
-__all__ = ["EnergyHistogram", "PoorOverlapWarning", "Reweighting", "count_round_trips", "kish", "log_mixture", "mean_probabilities", "solve"]
+__all__ = ["EnergyHistogram", "PoorOverlapWarning", "Reweighting", "count_round_trips", "kish", "log_mixture",
+           "mean_probabilities", "solve"]
 
 _ROWS = 1 << 14  # samples at once: with 60 temperatures 8 MB
 _PIECES = 20  # of a run, for the jackknife
@@ -60,8 +61,8 @@ class EnergyHistogram:
     """Counts of energies in bins so narrow that no reweighting notices them.
 
     A bin is represented by the mean of its samples. What is left of the bins is then second order in their width: a
-    width of 0.05 / (largest beta - smallest beta) changes ln Z by less than 0.05^2 / 8. Bins are counted from the first sample,
-    so that a constant added to all energies does not move their edges.
+    width of 0.05 / (largest beta - smallest beta) changes ln Z by less than 0.05^2 / 8. Bins are counted from the first
+    sample, so that a constant added to all energies does not move their edges.
 
     Parameters
     ----------
@@ -295,14 +296,18 @@ class Reweighting:
         weights = np.exp(logs - logs.max())
         effective = kish(weights, epochs)
         if effective < _FEWEST:
-            warnings.warn(f"{where}: at {temperature:g} K, {len(weights)} samples are worth {effective:.1f} independent ones "
+            warnings.warn(f"{where}: at {temperature:g} K, {len(weights)} samples are worth {effective:.1f} "
+                          f"independent ones "
                           "(sample longer, or nearer to that temperature)", PoorOverlapWarning, stacklevel=3)
         return weights / weights.sum()
 
-    # -- as functions of the temperature ------------------------------------------------------------------------------------
+    # -- as functions of the temperature
+    # ------------------------------------------------------------------------------------
 
     def log_partition(self, temperatures: Any) -> tuple[np.ndarray, np.ndarray]:
-        """ln Z(T) / Z(T0) of the enhanced energy [m], and standard errors, for temperatures [m] in K and that of the simulation."""
+        """ln Z(T) / Z(T0) of the enhanced energy [m], and standard errors, for temperatures [m] in K and that of the
+        simulation.
+        """
         return self._with_errors(temperatures, lambda logs, energy: logsumexp(logs, 0) - logsumexp(logs[:, :1], 0))
 
     def mean_energy(self, temperatures: Any, errors: bool = True) -> tuple[np.ndarray, np.ndarray]:
@@ -312,7 +317,8 @@ class Reweighting:
     def heat_capacity(self, temperatures: Any) -> tuple[np.ndarray, np.ndarray]:
         """Heat capacity (<E^2> - <E>^2) / (R T^2) [m] in kJ/mol/K, and standard errors; momenta not included."""
         betas = self._beta_of(temperatures)
-        return self._with_errors(temperatures, lambda logs, energy: units.GAS_CONSTANT * betas**2 * _moments(logs, energy)[1])
+        return self._with_errors(temperatures, lambda logs,
+                                 energy: units.GAS_CONSTANT * betas**2 * _moments(logs, energy)[1])
 
     def _beta_of(self, temperatures):
         temperatures = np.atleast_1d(np.asarray(temperatures, np.float64))
@@ -321,7 +327,8 @@ class Reweighting:
         return np.concatenate([[self.beta], 1 / (units.GAS_CONSTANT * temperatures)])
 
     def _with_errors(self, temperatures, function, errors=True):
-        """A function of ln weights [bins, 1 + m] (the first: the simulation's temperature) and energies, with errors from
+        """A function of ln weights [bins, 1 + m] (the first: the simulation's temperature) and energies, with errors
+        from
         leaving out one piece of the run after the other (jackknife)."""
         betas = self._beta_of(temperatures)
 
@@ -329,7 +336,9 @@ class Reweighting:
             kept = count > 0
             log_c = solve(self._energy[kept], count[kept], samples, self._log_n, self._betas, self._log_z, 1e-5)[1]
             energy = self._energy[kept]
-            logs = np.log(count[kept])[:, None] - energy[:, None] * betas - log_mixture(energy, self._betas, log_c)[:, None]
+            logs = np.log(count[kept])[:, None] - energy[:, None] * betas - log_mixture(
+                energy, self._betas, log_c
+            )[:, None]
             return function(logs, energy)
 
         whole = self._histogram.count
@@ -338,7 +347,9 @@ class Reweighting:
             return value[1:], np.full(len(value) - 1, np.nan)
         pieces = np.array_split(np.arange(len(self.energies)), _PIECES)
         if len(pieces[-1]) < 2:
-            raise ValueError(f"Reweighting: at least {2 * _PIECES} samples are needed for errors, got {len(self.energies)}")
+            raise ValueError(
+                f"Reweighting: at least {2 * _PIECES} samples are needed for errors, got {len(self.energies)}"
+            )
         bins = np.searchsorted(self._histogram.index, self._histogram.bins_of(self.energies))
         without = []
         for piece in pieces:

@@ -36,23 +36,24 @@ class SITS(Sampling):
 
     .. math:: U_\text{eff} = U - E - \frac{1}{\beta_0} \ln \sum_k n_k e^{-\beta_k E}, \quad E = U_\text{pp} + \alpha U_\text{pw}
 
-    E has large fluctuations when n_k makes all temperatures equally probable. It begins with plain dynamics, whose energies
-    give a first guess of n_k; then n_k is improved after every block (mode "iterate"). For results, `produce` keeps it as
-    it is, and `weights` takes what was sampled to the temperature of interest.
+    E has large fluctuations when n_k makes all temperatures equally probable. It begins with plain dynamics, whose
+    energies give a first guess of n_k; then n_k is improved after every block (mode "iterate"). For results, `produce`
+    keeps it as it is, and `weights` takes what was sampled to the temperature of interest.
 
     Parameters
     ----------
     solute : sequence of int or bool array [n], optional
         Its atoms; None for integrated tempering of everything.
     temperatures : array [N]
-        The ladder in K, such as ``units.ladder(280, 600, 60)``. Neighbours must overlap; more of them cost next to nothing.
+        The ladder in K, such as ``units.ladder(280, 600, 60)``. Neighbours must overlap; more of them cost next to
+        nothing.
     cross : float
         The alpha above, from 0 to 1.
     temperature : float, optional
         In K, of which averages are wanted; the integrator's when left out.
     terms : sequence of str, optional
-        Names of potentials whose terms in the solute belong to E besides pairs; when left out, torsions, 1-4 pairs and CMAP,
-        or everything if there is no solute.
+        Names of potentials whose terms in the solute belong to E besides pairs; when left out, torsions, 1-4 pairs and
+        CMAP, or everything if there is no solute.
     reciprocal : bool
         Whether E contains the reciprocal sum of the solute.
     estimator : {"mbar", "iteration", "approximation"}
@@ -89,12 +90,14 @@ class SITS(Sampling):
         try:
             self.temperatures = np.sort(np.array(temperatures, np.float64).reshape(-1))
         except (TypeError, ValueError):
-            raise TypeError(f"SITS: temperatures must be numbers in K, got {temperatures!r:.80} (such as units.ladder(280, 600, 60))") from None
+            raise TypeError(f"SITS: temperatures must be numbers in K, got {temperatures!r:.80} (such as "
+                            f"units.ladder(280, 600, 60))") from None
         self.cross, self.temperature, self.reciprocal = float(cross), temperature, bool(reciprocal)
         self.terms = None if terms is None else tuple(terms)
         self.estimator, self.every, self.block = estimator, _whole("every", every, 1), _whole("block", block, 10)
         if len(self.temperatures) == 0 or not np.all(np.isfinite(self.temperatures)) or self.temperatures[0] <= 0:
-            raise ValueError(f"SITS: temperatures must be positive numbers, at least one, got {temperatures!r} (such as units.ladder(280, 600, 60))")
+            raise ValueError(f"SITS: temperatures must be positive numbers, at least one, got {temperatures!r} (such "
+                             f"as units.ladder(280, 600, 60))")
         if not 0 <= self.cross <= 1:
             raise ValueError(f"SITS: cross must be from 0 to 1, got {cross}")
         if temperature is not None and not 0 < temperature < np.inf:
@@ -142,7 +145,8 @@ class SITS(Sampling):
         """The bias, as a phase between energies and sum of forces."""
         rows, split = np.zeros((1, ROW)), engine.split
         assert split is not None
-        task = Task(factor, self._biased, split.energies, self.cross, self._beta, self._betas, self._log_n, split.scales, rows)
+        task = Task(factor, self._biased, split.energies, self.cross, self._beta, self._betas, self._log_n,
+                    split.scales, rows)
         return Plan(rows=rows, after=[Phase([task], name=self.name)])
 
     def after_step(self, engine: Engine, integrator: Integrator) -> list[Phase]:
@@ -150,8 +154,9 @@ class SITS(Sampling):
         assert engine.split is not None
         self._engine, enhanced = engine, np.zeros(1)
         ahead = int(integrator.forces_at == "new")
-        task = Task(record, engine.flags, ahead, self.every, engine.split.energies, self.cross, enhanced, self._history.buffer,
-                    self._history.count)  # fmt: skip
+        task = Task(record, engine.flags, ahead, self.every, engine.split.energies, self.cross, enhanced,
+                    self._history.buffer,
+                    self._history.count)
         phases = [Phase([task], name=f"{self.name}: records")]
         if self._learner.online:
             task = Task(approximate, *self._learner.arguments(self._online, enhanced))
@@ -252,7 +257,8 @@ class SITS(Sampling):
         n = len(self.temperatures)
         chosen = np.unique(np.linspace(0, n - 1, min(temperatures, n)).round().astype(int))
         if temperatures < 2 or steps < 4 * self.every:
-            raise ValueError(f"SITS: initialize needs at least 2 temperatures and {4 * self.every} steps, got {temperatures} and {steps}")
+            raise ValueError(f"SITS: initialize needs at least 2 temperatures and {4 * self.every} steps, got "
+                             f"{temperatures} and {steps}")
         mode, means = self._mode, []
         self._mode, self._initializing = ITERATE, True
         try:
@@ -268,7 +274,8 @@ class SITS(Sampling):
             self._mode, self._initializing = mode, False
         self.log_n = from_mean_energies(self._betas, np.interp(self.temperatures, self.temperatures[chosen], means))
 
-    # -- what was recorded --------------------------------------------------------------------------------------------------
+    # -- what was recorded
+    # --------------------------------------------------------------------------------------------------
 
     @property
     def _records(self) -> np.ndarray:
@@ -303,7 +310,9 @@ class SITS(Sampling):
         return mean_probabilities(energies, self._betas, log_n)
 
     def flatness(self) -> float:
-        """max |N P_k - 1| of the latest n_k that states were drawn with: 0 when all temperatures are equally probable."""
+        """max |N P_k - 1| of the latest n_k that states were drawn with: 0 when all temperatures are equally
+        probable.
+        """
         return float(np.abs(len(self._log_n) * self.shares() - 1).max())
 
     @property
@@ -320,7 +329,8 @@ class SITS(Sampling):
         return (f"{self.name}: {self.mode}, {len(self._records)} energies, flatness {self.flatness():.3f}, "
                 f"{self.round_trips} round trips")
 
-    # -- other temperatures -------------------------------------------------------------------------------------------------
+    # -- other temperatures
+    # -------------------------------------------------------------------------------------------------
 
     def weights(self, steps: Any = None, temperature: float | None = None) -> np.ndarray:
         """Weights of states, of sum 1, that turn what was sampled into averages at a temperature.
@@ -390,12 +400,14 @@ class SITS(Sampling):
 
     def _temperature_of(self, temperature):
         if self._learner is None:
-            raise ValueError("SITS: must belong to a simulation that has run, got one that belongs to none (Simulation(..., sampling=[sits]))")
+            raise ValueError("SITS: must belong to a simulation that has run, got one that belongs to none "
+                             "(Simulation(..., sampling=[sits]))")
         if temperature is None:
             return self._target
         self._ladder(temperature)
         if self._terms != "all" and not np.isclose(temperature, self._target, rtol=1e-9):
-            raise ValueError(f"SITS: states can be taken to {temperature} K only if the enhanced energy is all of the potential energy; "
+            raise ValueError(f"SITS: states can be taken to {temperature} K only if the enhanced energy is all of the "
+                             f"potential energy; "
                              f"here it is a part, and what was sampled belongs to {self._target} K")
         return float(temperature)
 
@@ -404,7 +416,9 @@ class SITS(Sampling):
         wanted = self.temperatures if temperatures is None else np.atleast_1d(np.asarray(temperatures, np.float64))
         inside = (wanted >= low * (1 - 1e-9)) & (wanted <= high * (1 + 1e-9))
         if not inside.all():
-            raise ValueError(f"SITS: temperature must be within the ladder, {low:g} to {high:g} K, got {wanted[~inside][0]:g}")
+            raise ValueError(
+                f"SITS: temperature must be within the ladder, {low:g} to {high:g} K, got {wanted[~inside][0]:g}"
+            )
         return wanted
 
     def _usable(self):
@@ -418,7 +432,8 @@ class SITS(Sampling):
         if self._found is not None and self._found[0] == size and not extra:
             return self._found[1]
         if not usable.any():
-            raise ValueError("SITS: no state was recorded that can be reweighted (run on; with estimator='approximation', "
+            raise ValueError("SITS: no state was recorded that can be reweighted (run on; with "
+                             "estimator='approximation', "
                              "until n_k settles, or call produce())")
         epochs = history.epoch_of(np.flatnonzero(usable))
         energies = history.energies(usable)
@@ -440,7 +455,8 @@ class SITS(Sampling):
         here = -1 if self._engine is None else int(self._engine.flags[STEP])
         if wrong := sorted({int(s) for s in steps[missing]} - {here}):
             raise ValueError(f"SITS.weights: steps must be among those recorded (multiples of {self.every}, from "
-                             f"{known[0] if len(known) else 'none'} to {known[-1] if len(known) else 'none'}), got {wrong[0]}")
+                             f"{known[0] if len(known) else 'none'} to {known[-1] if len(known) else 'none'}), got "
+                             f"{wrong[0]}")
         numbers[missing] = len(known)
         return numbers, self._reweighting((self._present_energy(),))
 
@@ -450,13 +466,15 @@ class SITS(Sampling):
         engine.compute(here.positions, here.box if here.periodic else None)
         return float(engine.split.energies[0] + self.cross * engine.split.energies[1])
 
-    # -- restarts and walkers -----------------------------------------------------------------------------------------------
+    # -- restarts and walkers
+    # -----------------------------------------------------------------------------------------------
 
     def state(self) -> dict[str, np.ndarray]:
         """All that was learned and recorded; what was recorded is not copied, as it only grows."""
         shared = {} if self._sharing is None else self._sharing.state()
         return {"mode": np.array([self._mode, self._started, self._used]), "records": self._history.records.values,
-                "epochs": self._history.epochs.values, **{f"estimator/{k}": v for k, v in self._learner.state().items()},
+                "epochs": self._history.epochs.values, **{f"estimator/{k}": v for k,
+                                                          v in self._learner.state().items()},
                 **{f"sharing/{k}": v for k, v in shared.items()}}
 
     def restore(self, state: dict[str, np.ndarray]) -> None:
@@ -471,7 +489,10 @@ class SITS(Sampling):
         self._found = None
 
     def news(self) -> dict[str, np.ndarray]:
-        """Energies recorded since the last `receive`, and the n_k they were drawn with. From now on n_k changes in `receive`."""
+        """Energies recorded since the last `receive`, and the n_k they were drawn with.
+
+        From now on n_k changes in `receive`.
+        """
         if self._sharing is None:
             self._sharing = Sharing(self._learner)
         history, first = self._history, self._used if self._mode == ITERATE else len(self._history.records)

@@ -15,8 +15,8 @@ __all__ = ["Sharing"]
 class Sharing:
     """What all walkers know alike, and energies that wait until there are enough for a block.
 
-    All walkers feed the same news in the same order into the same estimator, and so agree bit for bit. At first they take
-    over what walker 0 knows.
+    All walkers feed the same news in the same order into the same estimator, and so agree bit for bit. At first they
+    take over what walker 0 knows.
 
     Parameters
     ----------
@@ -28,18 +28,21 @@ class Sharing:
     def __init__(self, learner: LadderWeights, state: dict[str, Any] | None = None):
         self._learner = learner
         self._common: dict[str, np.ndarray] | None = None
-        self._energies, self._rows = np.zeros(0), np.zeros((0, len(learner.log_n)))  # that wait, and what they were drawn with
+        # that wait, and what they were drawn with
+        self._energies, self._rows = np.zeros(0), np.zeros((0, len(learner.log_n)))
         if state is not None and "energies" in state:
             self._energies, self._rows = state["energies"], state["rows"]
             self._common = {k.removeprefix("common/"): v for k, v in state.items() if k.startswith("common/")} or None
 
     def state(self) -> dict[str, np.ndarray]:
         """All of it, as arrays that do not change later."""
-        return {"energies": self._energies, "rows": self._rows, **{f"common/{k}": v for k, v in (self._common or {}).items()}}
+        return {"energies": self._energies, "rows": self._rows,
+                **{f"common/{k}": v for k, v in (self._common or {}).items()}}
 
     def learn(self, news: Sequence[dict[str, np.ndarray]], block: int) -> bool:
         """Take in the news of all walkers; whether n_k may have changed."""
-        states = [{k.removeprefix("estimator/"): v for k, v in walker.items() if k.startswith("estimator/")} for walker in news]
+        states = [{k.removeprefix("estimator/"): v for k,
+                   v in walker.items() if k.startswith("estimator/")} for walker in news]
         first = self._common is None
         if self._common is None:
             self._common = states[0]

@@ -91,12 +91,14 @@ def enhanced_terms(system: System, terms: Sequence[str] | None, where: str = "te
     if terms is None:
         return tuple(p.name for p in system.potentials
                      if isinstance(p, (CMAP, pair14))
-                     or isinstance(p, TermPotential) and p.kind is TORSION and not isinstance(p, torsion_restraint))  # fmt: skip
+                     or isinstance(p, TermPotential) and p.kind is TORSION and not isinstance(p, torsion_restraint))
     if isinstance(terms, str):
         raise TypeError(f"{where}: must be a sequence of names of potentials, got the string {terms!r}")
     names = [p.name for p in system.potentials]
     if unknown := [t for t in terms if t not in names]:
-        raise ValueError(f"{where}: must name potentials of the system, got {unknown[0]!r} (there are {', '.join(names)})")
+        raise ValueError(
+            f"{where}: must name potentials of the system, got {unknown[0]!r} (there are {', '.join(names)})"
+        )
     return tuple(dict.fromkeys(terms))
 
 
@@ -104,12 +106,12 @@ class EnergySplit:
     r"""The energy as U = U_pp + U_pw + U_ww, for a sampling method that scales parts of it.
 
     Pairs of atoms go by how many of both belong to the solute; this includes Lennard-Jones and Coulomb pairs within the
-    cut-off, whatever potential they come from. Terms of the potentials `terms` go by their atoms: all in the solute, pp;
-    some, pw. A potential in `terms` that has no terms to tell apart, such as GB or a FunctionPotential, is pp as a whole.
-    Everything else is ww. Nothing is computed twice: the parts come from neighbour lists of their own.
+    cut-off, whatever potential they come from. Terms of the potentials `terms` go by their atoms: all in the solute,
+    pp; some, pw. A potential in `terms` that has no terms to tell apart, such as GB or a FunctionPotential, is pp as a
+    whole. Everything else is ww. Nothing is computed twice: the parts come from neighbour lists of their own.
 
-    Forces are F = s_pp F_pp + s_pw F_pw + F_ww with factors that the method sets at every evaluation, once `energies` are
-    there and before forces are summed.
+    Forces are F = s_pp F_pp + s_pw F_pw + F_ww with factors that the method sets at every evaluation, once `energies`
+    are there and before forces are summed.
 
     Parameters
     ----------
@@ -118,8 +120,8 @@ class EnergySplit:
     solute : bool array [n]
         As from `solute_mask`.
     terms : sequence of str or "all"
-        Names of potentials, as from `enhanced_terms`. "all": all energy is pp, reciprocal sums and the dispersion correction
-        included; then `solute` must be all atoms.
+        Names of potentials, as from `enhanced_terms`. "all": all energy is pp, reciprocal sums and the dispersion
+        correction included; then `solute` must be all atoms.
     reciprocal : bool
         Split the reciprocal sums too (with their correction of excluded pairs), in place of counting them as ww.
 
@@ -138,10 +140,12 @@ class EnergySplit:
         If a potential cannot be split.
     """
 
-    def __init__(self, engine: Engine, solute: np.ndarray, terms: Sequence[str] | Literal["all"], reciprocal: bool = False):
+    def __init__(self, engine: Engine, solute: np.ndarray, terms: Sequence[str] | Literal["all"],
+                 reciprocal: bool = False):
         self.engine, self.solute = engine, np.asarray(solute, bool)
         if self.solute.shape != (engine.n,) or not self.solute.any():
-            raise ValueError(f"energy split: solute must be a mask of {engine.n} atoms, of which some belong to it, got "
+            raise ValueError(f"energy split: solute must be a mask of {engine.n} atoms, of which some belong to it, "
+                             f"got "
                              f"{self.solute.sum()} of {self.solute.shape}")
         self.whole, self.everything = bool(self.solute.all()), terms == "all"
         if self.everything and not self.whole:
@@ -169,7 +173,8 @@ class EnergySplit:
             if not (potential.method == "none" if isinstance(potential, Nonbonded) else potential.cutoff is None):
                 return potential.plan(self.engine)
             if not self.whole:
-                raise ValueError(f"energy split: {potential.name} computes all pairs without cut-off, which can be split only with "
+                raise ValueError(f"energy split: {potential.name} computes all pairs without cut-off, which can be "
+                                 f"split only with "
                                  "all atoms in the solute (give it a cut-off)")
             return self._as_solute(potential)
         if not self.everything and potential.name not in self.terms:
@@ -208,8 +213,10 @@ class EnergySplit:
     # -- phases ---------------------------------------------------------------------------------------------------------
     def gather(self, plans: Iterable[Plan]) -> Phase:
         """Sets `energies`."""
-        tasks = [Task(add_energies, int(k == WITH_SOLVENT), rows, self.energies) for plan in plans for k, rows in plan.enhanced]
-        return Phase([Task(clear, self.energies, self.flags, self.engine.flags), *tasks], "sequence", name="energy split")
+        tasks = [Task(add_energies, int(k == WITH_SOLVENT), rows, self.energies) for plan in plans for k,
+                 rows in plan.enhanced]
+        return Phase([Task(clear, self.energies, self.flags, self.engine.flags), *tasks], "sequence",
+                     name="energy split")
 
     def sums(self, plans: Iterable[Plan]) -> list[Task]:
         """Tasks that add up forces with their factors, most enhanced first: with factors of 1 that is the plain sum."""
@@ -241,10 +248,11 @@ class JoinedPlan(Plan):
     def __init__(self, parts: list[tuple[Plan, int]]):
         plans = [plan for plan, _ in parts]
         deepest = max(len(plan.stages) for plan in plans)
-        super().__init__(stages=[[t for plan in plans if k < len(plan.stages) for t in plan.stages[k]] for k in range(deepest)],
+        super().__init__(stages=[[t for plan in plans if k < len(plan.stages) for t in plan.stages[k]]
+                                 for k in range(deepest)],
                          reduce=[t for plan in plans for t in plan.reduce], rows=plans[0].rows,
                          classes=[k for plan, k in parts for _ in plan.reduce],
-                         enhanced=[(k, plan.rows) for plan, k in parts if k])  # fmt: skip
+                         enhanced=[(k, plan.rows) for plan, k in parts if k])
         self._all_rows = [plan.rows for plan in plans]
 
     def totals(self) -> np.ndarray:

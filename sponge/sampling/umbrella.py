@@ -48,7 +48,8 @@ class UmbrellaSampling(Replicas):
         Steps after which the windows wait for each other.
     seed : int
     positions : array [windows, n, 3], optional
-        Where each window starts, in nm; all at those of the system when left out. `equilibrate` brings them to their centres.
+        Where each window starts, in nm; all at those of the system when left out. `equilibrate` brings them to their
+        centres.
     barostat : Barostat, optional
     precision : {"mixed", "double"}
     comm : mpi4py communicator, optional
@@ -60,8 +61,8 @@ class UmbrellaSampling(Replicas):
 
     References
     ----------
-    .. [1] Torrie, Valleau, "Nonphysical sampling distributions in Monte Carlo free-energy estimation: umbrella sampling",
-       J. Comput. Phys. 23 (1977) 187. doi:10.1016/0021-9991(77)90121-8
+    .. [1] Torrie, Valleau, "Nonphysical sampling distributions in Monte Carlo free-energy estimation: umbrella
+       sampling", J. Comput. Phys. 23 (1977) 187. doi:10.1016/0021-9991(77)90121-8
 
     Examples
     --------
@@ -84,18 +85,23 @@ class UmbrellaSampling(Replicas):
         if not isinstance(system, System):
             raise TypeError(f"{where}: system must be a System, got {type(system).__name__}")
         if getattr(integrator, "temperature", None) is None:
-            raise TypeError(f"{where}: integrator must be one with a temperature, such as LangevinMiddle, got {type(integrator).__name__}")
+            raise TypeError(f"{where}: integrator must be one with a temperature, such as LangevinMiddle, got "
+                            f"{type(integrator).__name__}")
         self.cvs = as_variables(where, cvs)
         centres = np.array(centres, np.float64)
         self.centres = centres[:, None] if centres.ndim == 1 and len(self.cvs) == 1 else centres
         if self.centres.ndim != 2 or self.centres.shape[1] != len(self.cvs) or not np.isfinite(self.centres).all():
-            raise ValueError(f"{where}: centres must be finite numbers [windows{', cvs' if len(self.cvs) > 1 else ''}], got shape {centres.shape}")
+            raise ValueError(f"{where}: centres must be finite numbers "
+                             f"[windows{', cvs' if len(self.cvs) > 1 else ''}], got shape {centres.shape}")
         for variable, values in zip(self.cvs, self.centres.T):
             variable.check_values(where, "centres", values)
         k = np.array(k, np.float64)
         k = k[:, None] if k.ndim == 1 and len(self.cvs) == 1 and len(k) == len(self.centres) else k
-        if np.broadcast_shapes(k.shape, self.centres.shape) != self.centres.shape or not (np.isfinite(k).all() and np.all(k > 0)):
-            raise ValueError(f"{where}: k must be positive, a number or of shape {self.centres.shape[1:]} or {self.centres.shape}, got {k}")
+        if np.broadcast_shapes(k.shape,
+                               self.centres.shape) != self.centres.shape or not (np.isfinite(k).all()
+                                                                                 and np.all(k > 0)):
+            raise ValueError(f"{where}: k must be positive, a number or of shape {self.centres.shape[1:]} or "
+                             f"{self.centres.shape}, got {k}")
         self.k = np.array(np.broadcast_to(k, self.centres.shape))
         self.centres.flags.writeable = self.k.flags.writeable = False  # windows have copies
         n = len(self.centres)
@@ -124,9 +130,9 @@ class UmbrellaSampling(Replicas):
     def equilibrate(self, steps: int | None = None, *, time: str | float | None = None) -> None:
         """Make steps that are not recorded: pull each window to its centre, and let it come to rest there.
 
-        During the first half of the steps the centres move evenly from the present values of the variables, the shortest way,
-        to where they belong. Held there at once, a window far away would get the energy of the whole stretch, enough to turn
-        a peptide bond to cis, from where it does not come back.
+        During the first half of the steps the centres move evenly from the present values of the variables, the
+        shortest way, to where they belong. Held there at once, a window far away would get the energy of the whole
+        stretch, enough to turn a peptide bond to cis, from where it does not come back.
 
         What is slow at a given centre still depends on where a window comes from, such as psi when only phi is held:
         such a variable needs windows too, or the free energy is wrong by more than its error.
@@ -146,7 +152,8 @@ class UmbrellaSampling(Replicas):
                 window.hold()
 
     def run(self, steps: int | None = None, *, time: str | float | None = None,
-            report: Callable[[int], Reporter | Sequence[Reporter]] | None = None, checkpoint: Checkpoint | None = None) -> None:
+            report: Callable[[int], Reporter
+                             | Sequence[Reporter]] | None = None, checkpoint: Checkpoint | None = None) -> None:
         """Make steps, and record the variables after each step whose number is a multiple of `record`.
 
         Parameters
@@ -158,7 +165,8 @@ class UmbrellaSampling(Replicas):
             As for `Replicas.run`; the checkpoint's `every` must be a multiple of the windows' own.
         """
         if checkpoint is not None and checkpoint.every % self.every:
-            raise ValueError(f"UmbrellaSampling: the checkpoint's every must be a multiple of {self.every} steps, got {checkpoint.every}")
+            raise ValueError(f"UmbrellaSampling: the checkpoint's every must be a multiple of {self.every} steps, got "
+                             f"{checkpoint.every}")
         for k, window in self._windows.items():
             window.skip(self._simulations[k])
         self._recording = True
@@ -181,7 +189,8 @@ class UmbrellaSampling(Replicas):
                     period=[v.period for v in self.cvs], **options)
 
     def mbar(self) -> Mbar:
-        """All samples (``np.concatenate(windows.samples)``) with their weights in the ensemble without biases, see `analysis.mbar`.
+        """All samples (``np.concatenate(windows.samples)``) with their weights in the ensemble without biases, see
+        `analysis.mbar`.
 
         State 0 is without bias, state 1 + w is window w. Samples of a window are used as often as they are independent.
         """
@@ -205,7 +214,8 @@ class UmbrellaSampling(Replicas):
                 rows.append(new)
 
     def _options(self):
-        return {**super()._options(), "seed": self.seed, "record": self.record, "centres": self.centres.tolist(), "k": self.k.tolist()}
+        return {**super()._options(), "seed": self.seed, "record": self.record, "centres": self.centres.tolist(),
+                "k": self.k.tolist()}
 
     def _arrays(self):
         return {f"samples/{w}": values for w, values in enumerate(self.samples)}
@@ -215,7 +225,9 @@ class UmbrellaSampling(Replicas):
 
 
 class _Window(Sampling):
-    """The bias of a window; its variables, which the bias computes in each step anyway, are kept by number of the state."""
+    """The bias of a window; its variables, which the bias computes in each step anyway, are kept by number of the
+    state.
+    """
 
     def __init__(self, cvs, centre, k, record, slots):
         self.name, self.record = "umbrella", record
@@ -230,7 +242,8 @@ class _Window(Sampling):
     def check(self, system, integrator):
         self._bias.check(system)
         if integrator.forces_at is None:
-            raise ValueError(f"UmbrellaSampling: integrator must keep the forces of its steps, as LangevinMiddle does, got {type(integrator).__name__}")
+            raise ValueError(f"UmbrellaSampling: integrator must keep the forces of its steps, as LangevinMiddle does, "
+                             f"got {type(integrator).__name__}")
 
     def plan(self, engine):
         def energy(*values):
@@ -243,11 +256,13 @@ class _Window(Sampling):
         values = self._evaluations[engine].values
         shift = int(integrator.forces_at == "new")
         keep = Task(keep_values, engine.flags, shift, self.record, values, self._buffer)
-        return [Phase([keep, Task(move_centre, engine.flags, self._span, self._offset, self.centre, self._held)], name="umbrella")]
+        return [Phase([keep, Task(move_centre, engine.flags, self._span, self._offset, self.centre, self._held)],
+                      name="umbrella")]
 
     def pull(self, sim, steps):
         """From the present values of the variables to the centre, in the next `steps` steps."""
-        self._offset[:] = [v.difference(float(v(sim.positions, sim.box)), c) for v, c in zip(self._bias.cvs, self.centre, strict=True)]
+        self._offset[:] = [v.difference(float(v(sim.positions, sim.box)), c) for v,
+                           c in zip(self._bias.cvs, self.centre, strict=True)]
         self._span[:] = sim.step, sim.step + steps
         self._held[:] = self.centre + self._offset
         sim._engine.flags[FORCES_STALE] = 1

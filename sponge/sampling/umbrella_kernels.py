@@ -19,7 +19,9 @@ def keep_values(chunk, flags, shift, every, values, buffer):
 
 @kernel(nogil=True)
 def move_centre(chunk, flags, span, offset, target, centre):
-    """Bring the centre [m] of a bias from `target` + `offset` to `target`, evenly from the first to the second step of `span`."""
+    """Bring the centre [m] of a bias from `target` + `offset` to `target`, evenly from the first to the second step of
+    `span`.
+    """
     left = (span[1] - flags[STEP] - 1) / max(span[1] - span[0], 1)
     for c in range(centre.size):
         centre[c] = target[c] + min(max(left, 0.0), 1.0) * offset[c]

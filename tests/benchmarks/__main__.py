@@ -1,7 +1,7 @@
 """`python -m tests.benchmarks core [--case NAME ...] [--threads 1,2] [--tools triskele,jax]`: one table of ratios.
 
-`python -m tests.benchmarks sponge` does the same for molecular dynamics, `... quantum` for quantum circuits, and `... reinforce` for
-reinforcement learning, with options of their own (`--help`).
+`python -m tests.benchmarks sponge` does the same for molecular dynamics, `... quantum` for quantum circuits, and `...
+reinforce` for reinforcement learning, with options of their own (`--help`).
 """
 
 import argparse

@@ -1,10 +1,13 @@
-"""Processes in which tools run cases: `python -m tests.benchmarks.process FIELD CASE-FILE TOOL THREADS OUTPUTS`, and who starts them.
+"""Processes in which tools run cases: `python -m tests.benchmarks.process FIELD CASE-FILE TOOL THREADS OUTPUTS`, and
+who starts them.
 
-A field is a package here with one module a tool in `tools`: `modules` that it needs, and `prepare(case, threads) -> run, read`, where
-`run()` does the work once and returns anything, and `read` makes a list of NumPy arrays of that, outside of the timing.
+A field is a package here with one module a tool in `tools`: `modules` that it needs, and `prepare(case, threads) ->
+run, read`, where `run()` does the work once and returns anything, and `read` makes a list of NumPy arrays of that,
+outside of the timing.
 
-A process answers on its standard output, one JSON object a line: first how long the import, the making of what runs, and the first
-call took; then for every line ``go SECONDS LEAST`` on its standard input the seconds of repeated calls, at least `LEAST`.
+A process answers on its standard output, one JSON object a line: first how long the import, the making of what runs,
+and the first call took; then for every line ``go SECONDS LEAST`` on its standard input the seconds of repeated calls,
+at least `LEAST`.
 """
 
 import importlib
@@ -48,7 +51,8 @@ class Worker:
     def __init__(self, field, path, tool, threads, folder, patience=300, dtype="float64"):
         self.outputs, self.errors, self.patience = folder / f"{tool}.npz", folder / f"{tool}-errors.txt", patience
         arguments = [field, str(path), tool, str(threads), str(self.outputs)]
-        self.process = start("tests.benchmarks.process", arguments, SimpleNamespace(dtype=dtype), threads, folder / "cache", self.errors)
+        self.process = start("tests.benchmarks.process", arguments, SimpleNamespace(dtype=dtype), threads,
+                             folder / "cache", self.errors)
         self.first = self.answer()
 
     def answer(self):

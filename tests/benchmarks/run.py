@@ -57,7 +57,7 @@ def start(module, arguments, case, threads, cache, errors):
     with open(errors, "w") as complaints:
         return subprocess.Popen(
             [sys.executable, "-m", module, *arguments], cwd=ROOT, env=environment(case, threads, cache), preexec_fn=pin,
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=complaints, text=True)  # fmt: skip
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=complaints, text=True)
 
 
 class Worker:

@@ -33,7 +33,8 @@ def row(name, threads, case, results, peaks):
 
     least = limit(case, peaks)
     cells = [name, str(threads)]
-    cells.append(f"{duration(mine.steady)} ({duration(min(mine.times))})" if mine else cell(results.get("triskele"), None, 1))
+    cells.append(f"{duration(mine.steady)} ({duration(min(mine.times))})" if mine
+                 else cell(results.get("triskele"), None, 1))
     cells += [peer(tool) for tool in PEERS]
     cells.append("-" if least is None else f"{least / mine.steady:.2f}x" if mine else duration(least))
     jax = results.get("jax")
@@ -44,7 +45,8 @@ def row(name, threads, case, results, peaks):
     return cells
 
 
-HEADER = ("case", "threads", "triskele (min)", *PEERS, "limit", "cold: triskele / jax", "warm disk", "MiB: triskele / jax")
+HEADER = ("case", "threads", "triskele (min)", *PEERS, "limit", "cold: triskele / jax", "warm disk",
+          "MiB: triskele / jax")
 
 
 def advantage(results):
@@ -72,6 +74,6 @@ def summary(advantages, imports):
             mean = math.exp(sum(map(math.log, found.values())) / len(found))
             worst = min(found, key=found.get)
             lines.append(f"{threads} thread(s), {len(found)} cases: geometric mean of best(jax, torch) / triskele "
-                         f"{mean:.2f}x, least {found[worst]:.2f}x ({worst})")  # fmt: skip
+                         f"{mean:.2f}x, least {found[worst]:.2f}x ({worst})")
     lines.append("import: " + ", ".join(f"{tool} {duration(median(times))}" for tool, times in imports.items()))
     return "\n".join(lines)

@@ -58,7 +58,7 @@ class Torch:
             exact = getattr(torch, name)
             side = "max" if name == "minimum" else "min"
             return lambda a, b: exact(a, b) if torch.is_tensor(a) and torch.is_tensor(b) else (
-                torch.clamp(b, **{side: a}) if torch.is_tensor(b) else torch.clamp(a, **{side: b}))  # fmt: skip
+                torch.clamp(b, **{side: a}) if torch.is_tensor(b) else torch.clamp(a, **{side: b}))
 
         differing = {"pad": pad, "max": torch.amax, "minimum": clamp("minimum"), "maximum": clamp("maximum")}
         self.np = SimpleNamespace(**{**vars(torch), **differing})

@@ -28,7 +28,8 @@ DIFFERENT = {
         "test_wrappers.py::test_deprecated_defvjp_wrapper", "test_wrappers.py::test_deprecated_defvjp_is_zero_wrapper",
     ],
     "np.int64(x), np.r_ and np.c_ of traced values cannot be redirected": ["test_numpy.py::test_cast_to_int", *(
-        f"test_numpy.py::test_{case}" for case in ("r_basic", "r_double", "r_node_and_const", "r_mixed", "r_slicing", "c_", "c_mixed"))],
+        f"test_numpy.py::test_{case}" for case in ("r_basic", "r_double", "r_node_and_const", "r_mixed", "r_slicing",
+                                                   "c_", "c_mixed"))],
     "numpy.linalg takes no lists of traced values": ["test_linalg.py::test_norm_list_of_boxes"],
     "no solve_banded": ["test_scipy.py::test_solve_banded"],
 }
@@ -38,7 +39,8 @@ DIFFERENT = {
 def test_autograd_suite():
     shim, here = Path(__file__).parent / "autograd_shim", Path(__file__).parents[2]
     run = subprocess.run(
-        [sys.executable, "-m", "pytest", "-c", os.devnull, "--rootdir=.", "-p", "no:cacheprovider", "-q", "-W", "ignore", "--tb=no"],
+        [sys.executable, "-m", "pytest", "-c", os.devnull, "--rootdir=.", "-p", "no:cacheprovider", "-q", "-W",
+         "ignore", "--tb=no"],
         cwd=Path(CHECKOUT) / "tests", env={**os.environ, "PYTHONPATH": f"{shim}{os.pathsep}{here / '.src'}"},
         capture_output=True, text=True, timeout=600, check=False,
     )

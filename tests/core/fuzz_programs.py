@@ -1,4 +1,5 @@
-"""Random NumPy programs: NumPy, the eager transforms, `jit` and `vmap` must agree in values, dtypes, shapes and NaN places.
+"""Random NumPy programs: NumPy, the eager transforms, `jit` and `vmap` must agree in values, dtypes, shapes and NaN
+places.
 
 A program is the source of a function, grown statement by statement while NumPy runs it; what NumPy refuses is dropped.
 `python -m tests.core.fuzz_programs --count 20000 --seed 7` runs many, in subprocesses, so that an abort of the
@@ -24,39 +25,57 @@ from pathlib import Path
 import numpy as np
 
 LARGEST = 1e4  # programs whose values grow beyond are cut short: their last digits mean nothing
-DTYPES = ["float64"] * 5 + ["float32"] * 2 + ["int64"] * 2 + ["bool", "int8", "uint8", "int32", "float16", "complex128", "complex64"]
-SHAPES = [(), (1,), (2,), (3,), (4,), (2, 3), (3, 2), (1, 3), (3, 1), (2, 2), (3, 3), (2, 1, 3), (2, 3, 2), (0,), (0, 3)]
-EXACT_UNARY = ["np.negative({})", "np.abs({})", "{} * 1", "+{}", "np.square({})", "np.conjugate({})", "{}.conj()", "np.real({})", "{}.imag", "np.positive({})",
+DTYPES = ["float64"] * 5 + ["float32"] * 2 + ["int64"] * 2 + [
+    "bool", "int8", "uint8", "int32", "float16", "complex128", "complex64"
+]
+SHAPES = [(), (1,), (2,), (3,), (4,), (2, 3), (3, 2), (1, 3), (3, 1), (2, 2), (3, 3), (2, 1, 3), (2, 3, 2), (0,),
+          (0, 3)]
+EXACT_UNARY = ["np.negative({})", "np.abs({})", "{} * 1", "+{}", "np.square({})", "np.conjugate({})", "{}.conj()",
+               "np.real({})", "{}.imag", "np.positive({})",
                "np.floor({})", "np.ceil({})", "np.rint({})", "np.sign({})", "np.isnan({})", "np.isfinite({})", "np.logical_not({})", "~{}", "{} > 0",
                "{} == 1", "{} ** 2", "{} ** 3", "np.sqrt({})", "np.log({})", "np.signbit({})", "np.round({})", "np.trunc({})", "np.nan_to_num({})"]
-SMOOTH_UNARY = ["np.sin({})", "np.cos({})", "np.tanh({})", "np.exp(-np.square({}))", "np.arctan({})", "1 / (2 + np.square({}))", "np.log1p(np.square({}))",
+SMOOTH_UNARY = ["np.sin({})", "np.cos({})", "np.tanh({})", "np.exp(-np.square({}))", "np.arctan({})",
+                "1 / (2 + np.square({}))", "np.log1p(np.square({}))",
                 "np.sqrt(1 + {} * {})", "np.sinh({} / 4)", "np.expm1({} / 4)", "np.square({})", "{} ** 3", "-{}", "np.arcsinh({})"]
-EXACT_BINARY = ["{} + {}", "{} - {}", "{} * {}", "np.maximum({}, {})", "np.minimum({}, {})", "{} < {}", "{} >= {}", "{} != {}", "np.where({} > 0, {}, 1)",
+EXACT_BINARY = ["{} + {}", "{} - {}", "{} * {}", "np.maximum({}, {})", "np.minimum({}, {})", "{} < {}", "{} >= {}",
+                "{} != {}", "np.where({} > 0, {}, 1)",
                 "np.add({}, {})", "np.logical_and({}, {})", "np.logical_xor({}, {})", "{} // {}", "{} % {}", "np.copysign({}, {})", "{} & {}", "{} | {}", "{} ^ {}",
                 "np.fmax({}, {})", "np.equal({}, {})", "np.multiply({}, {})", "np.floor_divide({}, {})", "np.fmod({}, {})", "{} ** ({} > 0)", "np.heaviside({}, {})"]
-SMOOTH_BINARY = ["{} + {}", "{} - {}", "{} * {}", "{} / (3 + np.square({}))", "np.hypot(1 + np.square({}), {})", "np.arctan2({}, 2 + np.square({}))",
+SMOOTH_BINARY = ["{} + {}", "{} - {}", "{} * {}", "{} / (3 + np.square({}))", "np.hypot(1 + np.square({}), {})",
+                 "np.arctan2({}, 2 + np.square({}))",
                  "np.logaddexp({}, {})", "np.sin({}) * {}", "(2 + np.square({})) ** (0.5 * {})"]
-REDUCTIONS = ["np.sum({}, axis={a})", "np.sum({})", "{}.sum(axis={a}, keepdims=True)", "np.mean({}, axis={a})", "{}.mean()", "np.cumsum({}, axis={a})", "np.prod({}, axis={a})",
+REDUCTIONS = ["np.sum({}, axis={a})", "np.sum({})", "{}.sum(axis={a}, keepdims=True)", "np.mean({}, axis={a})",
+              "{}.mean()", "np.cumsum({}, axis={a})", "np.prod({}, axis={a})",
               "np.var({}, axis={a})", "np.std({})", "np.dot({}, {}.T)", "np.linalg.norm({})"]
-EXACT_REDUCTIONS = ["np.max({}, axis={a})", "{}.min()", "np.any({})", "np.all({}, axis={a})", "np.argmax({}, axis={a})", "np.argmin({})", "np.sort({}, axis={a})", "np.argsort({}, axis={a}, kind='stable')",
-                    "np.count_nonzero({}, axis={a})", "np.median({})", "np.ptp({}, axis={a})", "np.cumprod({}, axis={a})", "np.maximum.accumulate({}, axis={a})", "np.unique({}).size * 0 + 1"]
-VIEWS = ["{}.T", "np.transpose({})", "np.swapaxes({}, 0, {a})", "np.moveaxis({}, 0, {a})", "{}.reshape(-1)", "np.reshape({}, {s})", "{}.ravel()", "np.ravel({}, 'F')", "np.squeeze({})",
+EXACT_REDUCTIONS = ["np.max({}, axis={a})", "{}.min()", "np.any({})", "np.all({}, axis={a})", "np.argmax({}, axis={a})",
+                    "np.argmin({})", "np.sort({}, axis={a})", "np.argsort({}, axis={a}, kind='stable')",
+                    "np.count_nonzero({}, axis={a})", "np.median({})", "np.ptp({}, axis={a})", "np.cumprod({}, "
+                                                                                               "axis={a})", "np.maximum.accumulate({}, axis={a})", "np.unique({}).size * 0 + 1"]
+VIEWS = ["{}.T", "np.transpose({})", "np.swapaxes({}, 0, {a})", "np.moveaxis({}, 0, {a})", "{}.reshape(-1)",
+         "np.reshape({}, {s})", "{}.ravel()", "np.ravel({}, 'F')", "np.squeeze({})",
          "np.expand_dims({}, {a})", "np.atleast_2d({})", "np.atleast_1d({})", "{}[{i}]", "{}[{i}]", "{}[{i}]", "np.flip({}, {a})", "np.flipud({})", "np.rot90({})", "np.split({}, [1], axis={a})[0]",
          "np.array_split({}, 2, axis={a})[1]", "np.unstack({}, axis={a})[0]", "np.diagonal({})", "{}.real", "{}.imag", "np.broadcast_to({}, (2, *{}.shape))", "list({})[0]",
          "np.asarray({})", "{}[...]", "{}.swapaxes(0, {a})", "np.rollaxis({}, {a})", "{}.squeeze()", "{}.astype({}.dtype, copy=False)", "{}.transpose()", "{}.conj()"]
-COPIES = ["{}.copy()", "np.copy({})", "{}.flatten()", "np.array({})", "np.concatenate([{}, {}], axis={a})", "np.stack([{}, {}])", "np.tile({}, 2)", "np.repeat({}, 2, axis={a})", "np.roll({}, 1)",
+COPIES = ["{}.copy()", "np.copy({})", "{}.flatten()", "np.array({})", "np.concatenate([{}, {}], axis={a})",
+          "np.stack([{}, {}])", "np.tile({}, 2)", "np.repeat({}, 2, axis={a})", "np.roll({}, 1)",
           "np.roll({}, -1, axis={a})", "np.take({}, [0, -1], axis={a})", "{}[[0, -1]]", "{}[..., [0]]", "np.pad({}, 1)", "np.tril({})", "np.triu({}, 1)", "np.diag({})", "np.zeros_like({})",
           "np.ones_like({})", "np.full_like({}, 3)", "np.where({} > 0, {}, 0)", "np.clip({}, -1, 1)", "np.hstack([{}, {}])", "np.outer({}, {})", "np.append({}, {})", "np.delete({}, 0, axis={a})",
           "{}.astype('{d}')", "np.select([{} > 0], [{}], 1)", "np.diff({}, axis={a})", "np.meshgrid({}, {})[0]", "np.einsum('i,j->ij', {}, {})", "np.vstack([{}, {}])", "np.stack([{}, {}], axis=-1)",
-          "np.array([{}, {}])", "np.full(2, {})", "np.kron({}, {})", "np.trace({})", "np.ptp({})", "np.interp({}, [-2.0, 0.0, 2.0], [1.0, 0.0, 3.0])", "np.zeros({}.shape)", "np.ones((2, 3), '{d}')"]
-WRITES = ["{v}[{i}] = {w}", "{v}[{i}] += {w}", "{v}[{i}] *= 2", "{v} += {w}", "{v} *= 2", "{v} -= {w}", "{v}.T[{i}] = {w}", "{v}.reshape(-1)[{i}] = {w}", "{v}.ravel()[{i}] += 1", "np.swapaxes({v}, 0, -1)[{i}] -= {w}",
+          "np.array([{}, {}])", "np.full(2, {})", "np.kron({}, {})", "np.trace({})", "np.ptp({})", "np.interp({}, "
+                                                                                                   "[-2.0, 0.0, 2.0], "
+                                                                                                   "[1.0, 0.0, 3.0])", "np.zeros({}.shape)", "np.ones((2, 3), '{d}')"]
+WRITES = ["{v}[{i}] = {w}", "{v}[{i}] += {w}", "{v}[{i}] *= 2", "{v} += {w}", "{v} *= 2", "{v} -= {w}",
+          "{v}.T[{i}] = {w}", "{v}.reshape(-1)[{i}] = {w}", "{v}.ravel()[{i}] += 1", "np.swapaxes({v}, 0, -1)[{i}] -= "
+                                                                                     "{w}",
           "np.squeeze({v})[{i}] = {w}", "np.split({v}, [1])[0][...] = {w}", "{v}[{i}][{j}] = {w}", "{v}.T[{i}] *= -1", "np.flip({v})[{i}] = {w}", "{v}.fill(2)", "{v}.flat[{k}] = 3", "{v}[[0, -1]] = {w}",
           "{v}[{v} > 0] = 1", "np.copyto({v}, {w})", "np.add({v}, {w}, out={v})", "np.multiply({v}, 2, out={v})", "{v}.sort()", "np.put({v}, [0], {w})", "np.fill_diagonal({v}, 2)", "{v}.real = {w}", "{v}.imag[...] = 1",
           "{v}.real[{i}] += 1", "np.moveaxis({v}, 0, -1)[{i}] = {w}", "np.add.at({v}, [0, 0], 1)", "np.expand_dims({v}, 0)[0, {i}] = {w}", "np.atleast_2d({v})[0] += 1", "np.asarray({v})[{i}] = {w}",
           "{v}[...] = {w}", "{v}[()] = {w}", "{v}[()] += 1", "{v} = {v}[{i}]; {v} += 1", "np.maximum({v}, {w}, out={v})", "{v}[{i}] = {v}[{j}]", "{v}.reshape(-1)[::2] *= 3", "np.diagonal({v})[...] = 1"]
-BLOCKS = ["for k in range({v}.shape[0]):\n        {v}[k] = {v}[k] * 2 + k", "for row in {v}:\n        row += 1", "if {v}.shape[0] > 2:\n        {v} = {v}[1:]\n    else:\n        {v} = {v} * 2",
+BLOCKS = ["for k in range({v}.shape[0]):\n        {v}[k] = {v}[k] * 2 + k", "for row in {v}:\n        row += 1",
+          "if {v}.shape[0] > 2:\n        {v} = {v}[1:]\n    else:\n        {v} = {v} * 2",
           "if {v}.ndim == 2:\n        {v} = {v}.T\n        {v}[0] += 1", "while {v}.ndim:\n        {v} = {v}[0]", "for k, row in enumerate({v}.T):\n        row[...] = row * (k + 1)", "{v} = sum([row for row in {v}])"]
-INDICES = ["0", "-1", "1", "1:", ":1", "::-1", "::2", "...", "..., 0", ":, 0", ":, 1:", "0, ...", "None", "0, 0", "1:, ::-1", ":, None", "-1, 1:", "..., ::2", "0:0", "[1, 0]", "..., None, :"]
+INDICES = ["0", "-1", "1", "1:", ":1", "::-1", "::2", "...", "..., 0", ":, 0", ":, 1:", "0, ...", "None", "0, 0",
+           "1:, ::-1", ":, None", "-1, 1:", "..., ::2", "0:0", "[1, 0]", "..., None, :"]
 WRITTEN = ["1", "-2.5", "True", "0", "2"]
 
 
@@ -74,7 +93,8 @@ class Grown:
         for k in range(self.r.randint(1, 3)):
             shape = self.r.choice(SHAPES)
             dtype = np.dtype("float64" if smooth else self.r.choice(DTYPES))
-            self.inputs.append((f"x{k}", random_array(rng, shape, dtype, smooth)[()]))  # a scalar rather than an array without dimensions
+            # a scalar rather than an array without dimensions
+            self.inputs.append((f"x{k}", random_array(rng, shape, dtype, smooth)[()]))
         for name, x in self.inputs:
             self.env[name] = x.copy()
             self.exact[name] = not smooth
@@ -97,7 +117,9 @@ class Grown:
             out = out.replace("{}", operand(), 1)
         x = self.env.get(operand.last) if operand.last else None
         rank = getattr(x, "ndim", 1)
-        return out.replace("{a}", str(r.randint(-1, max(0, rank - 1)))).replace("{i}", r.choice(INDICES)).replace("{s}", r.choice(["(-1, 1)", "(3, -1)", "(2, -1)", "(1, -1)", "(-1,)", "(-1, 2)"])).replace("{d}", r.choice(DTYPES))
+        return out.replace("{a}", str(r.randint(-1, max(0, rank - 1)))).replace("{i}", r.choice(INDICES)).replace(
+            "{s}", r.choice(["(-1, 1)", "(3, -1)", "(2, -1)", "(1, -1)", "(-1,)", "(-1, 2)"])
+        ).replace("{d}", r.choice(DTYPES))
 
     def grow(self):
         r, kind = self.r, self.r.random()
@@ -132,13 +154,16 @@ class Grown:
         if "none" in text or ("np.sqrt" in text and not self.smooth) or "np.log(" in text:
             keeps = False
         if self.attempt(f"{name} = {text}"):
-            self.exact[name] = keeps and all(self.exact[n] for n in self.names() if n != name and n in text) and is_exact(self.env[name])
+            self.exact[name] = keeps and all(
+                self.exact[n] for n in self.names() if n != name and n in text
+            ) and is_exact(self.env[name])
         return None
 
     def write(self):
         r = self.r
         # functions that return arrays without dimensions where others return scalars are no matter here
-        targets = [n for n in self.names() if n[0] == "v" and isinstance(self.env[n], np.ndarray) and (self.env[n].ndim or self.env[n].base is not None)]
+        targets = [n for n in self.names() if n[0] == "v" and isinstance(self.env[n], np.ndarray)
+                   and (self.env[n].ndim or self.env[n].base is not None)]
         if not targets:
             source = self.pick()
             name = f"v{len(self.statements)}"
@@ -148,12 +173,15 @@ class Grown:
         v = r.choice(targets)
         template = r.choice(BLOCKS) if r.random() < 0.12 else r.choice(WRITES)
         w = r.choice(WRITTEN) if r.random() < 0.4 else self.pick()
-        rounded = ("> 0" in template or "sort" in template or "maximum" in template) and not (self.exact[v] and self.exact.get(w, True))
+        rounded = ("> 0" in template or "sort" in template
+                   or "maximum" in template) and not (self.exact[v] and self.exact.get(w, True))
         if not self.env[v].flags.writeable and ".at(" in template:  # which does not ask
             return
         if rounded or (self.smooth and ("sort" in template or "> 0" in template or "maximum" in template)):
             return
-        text = template.replace("{v}", v).replace("{w}", w).replace("{i}", r.choice(INDICES)).replace("{j}", r.choice(INDICES)).replace("{k}", str(r.randint(0, 2)))
+        text = template.replace("{v}", v).replace("{w}", w).replace(
+            "{i}", r.choice(INDICES)
+        ).replace("{j}", r.choice(INDICES)).replace("{k}", str(r.randint(0, 2)))
         if self.attempt(text):
             exact = all(self.exact[n] for n in self.names() if n in text)
             for n in self.names():  # what is written reaches all that share memory
@@ -207,13 +235,16 @@ def random_array(rng, shape, dtype, smooth=False):
         return rng.integers(0 if dtype.kind == "u" else -4, 5, shape).astype(dtype)
     x = rng.integers(-8, 9, shape) / 4
     x = np.asarray(x + 1j * rng.integers(-8, 9, shape) / 4 if dtype.kind == "c" else x)
-    if x.size and rng.random() < 0.1 and dtype.kind == "f":  # NumPy's own products of complex infinities differ from one another
+    # NumPy's own products of complex infinities differ from one another
+    if x.size and rng.random() < 0.1 and dtype.kind == "f":
         x.reshape(-1)[rng.integers(x.size)] = rng.choice([np.nan, np.inf, -0.0])
     return x.astype(dtype)
 
 
 def fits(v):
-    if not isinstance(v, (np.ndarray, np.generic)) or v.dtype.kind not in "biufc" or v.dtype.itemsize > 16 or v.size > 200 or v.dtype.char == "g":
+    if not isinstance(v,
+                      (np.ndarray,
+                       np.generic)) or v.dtype.kind not in "biufc" or v.dtype.itemsize > 16 or v.size > 200 or v.dtype.char == "g":
         return False
     with np.errstate(all="ignore"):
         size = np.abs(v[np.isfinite(v)]) if v.dtype.kind in "fc" else np.zeros(0)
@@ -241,7 +272,8 @@ class Program:
 
     def text(self):
         lines = [s for s in self.statements]
-        written = {line.split(" = ")[0] for s in lines for line in s.split("\n") if " = " in line and line.split(" = ")[0].isidentifier()}
+        written = {line.split(" = ")[0] for s in lines for line in s.split("\n") if " = " in line
+                   and line.split(" = ")[0].isidentifier()}
         made = [f"v{k}" for k in range(40) if f"v{k}" in written]
         body = "".join(f"    {s}\n" for s in lines)
         return f"def program({', '.join(n for n, _ in self.inputs)}):\n{body}    return [{', '.join(made)}]\n"
@@ -365,7 +397,8 @@ def gradient_difference(program, f, inputs):
     from triskele.core.errors import TracerError
 
     rng = np.random.default_rng(program.seed)
-    weights = [rng.normal(size=np.shape(w)) if np.asarray(w).dtype.kind in "f" else None for w in numpy_results(f, inputs)]
+    weights = [rng.normal(size=np.shape(w)) if np.asarray(w).dtype.kind in "f" else None
+               for w in numpy_results(f, inputs)]
     if all(w is None for w in weights):
         return None
 
@@ -400,7 +433,8 @@ def gradient_difference(program, f, inputs):
 
 
 REFUSALS: list | None = None
-NAMED = ("complex numbers have no order", "a complex value cannot be assigned into", "is not supported for traced values", "at least one element is wanted",
+NAMED = ("complex numbers have no order", "a complex value cannot be assigned into",
+         "is not supported for traced values", "at least one element is wanted",
          "is being differentiated (np.floor(x) or core.stop_gradient(x)")  # refused by name
 
 
@@ -410,7 +444,8 @@ def shrink(program, failure):
     forms = (form,)
     while True:
         for k in reversed(range(len(program.statements))):
-            fewer = Program(program.seed, [*program.statements[:k], *program.statements[k + 1 :]], program.inputs, program.smooth)
+            fewer = Program(program.seed, [*program.statements[:k], *program.statements[k + 1 :]], program.inputs,
+                            program.smooth)
             again = check(fewer, forms)
             if again is not None:
                 program, failure = fewer, again
@@ -439,7 +474,8 @@ def worker(start, count, progress, seconds=1e9):
         if failure is not None:
             small, failure = shrink(program, failure)
             inputs = {n: f"{x.dtype} {x.tolist()}" for n, x in small.inputs}
-            print(json.dumps({"seed": seed, "form": failure[0], "what": failure[1][:600], "text": small.text(), "inputs": inputs}), flush=True)
+            print(json.dumps({"seed": seed, "form": failure[0], "what": failure[1][:600], "text": small.text(),
+                              "inputs": inputs}), flush=True)
         if time.time() > end:
             break
     refused: dict[str, int] = {}
@@ -458,7 +494,8 @@ def run(count, seed, chunk=200, show=True, limit=600.0):
             environment = {**os.environ, "TRISKELE_CACHE_DIR": folder}
             command = [sys.executable, "-m", "tests.core.fuzz_programs", "--worker", str(at), str(n), str(progress)]
             try:
-                result = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=limit, cwd=Path(__file__).parents[2], check=False)
+                result = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=limit,
+                                        cwd=Path(__file__).parents[2], check=False)
                 output, code, errors = result.stdout, result.returncode, result.stderr
             except subprocess.TimeoutExpired as late:
                 output, code, errors = (late.stdout or b"").decode(), "time out", ""
@@ -470,10 +507,12 @@ def run(count, seed, chunk=200, show=True, limit=600.0):
                 else:
                     findings.append(record)
                     if show:
-                        print(f"{record['form']} (seed {record['seed']}): {record['what']}\n{record['text']}{record['inputs']}\n", flush=True)
+                        print(f"{record['form']} (seed {record['seed']}): "
+                              f"{record['what']}\n{record['text']}{record['inputs']}\n", flush=True)
             last = at + n - 1 if code == 0 else int(progress.read_text())
             if code != 0:
-                findings.append({"seed": last, "form": "abort", "what": f"{code}: {errors[-1500:]}", "text": make(last).text(), "inputs": {}})
+                findings.append({"seed": last, "form": "abort", "what": f"{code}: {errors[-1500:]}",
+                                 "text": make(last).text(), "inputs": {}})
                 if show:
                     print(f"ABORT {code} (seed {last})\n{make(last).text()}{errors[-1500:]}", flush=True)
             done += last + 1 - at
@@ -496,7 +535,8 @@ def main():
     done, findings, refused = run(options.count, options.seed)
     for text, n in sorted(refused.items(), key=lambda kv: -kv[1]):
         print(f"{n:6d} refused  {text}")
-    print(f"{done} programs, {len(findings)} differences, {sum(f['form'] == 'abort' for f in findings)} aborts, {time.time() - start:.0f} s")
+    print(f"{done} programs, {len(findings)} differences, {sum(f['form'] == 'abort' for f in findings)} aborts, "
+          f"{time.time() - start:.0f} s")
     return 1 if findings else 0
 
 

@@ -32,9 +32,12 @@ def npy(head, data=b""):
 
 @pytest.mark.parametrize("compressed", [False, True])
 def test_arrays_come_back_as_numpy_wrote_them(compressed):
-    arrays = {"a": np.arange(6.0).reshape(2, 3), "f": np.asfortranarray(np.arange(6).reshape(2, 3)), "b": np.array([True, False]),
-              "t": np.array("text"), "e": np.zeros((0, 4)), "s": np.array(3), "z": np.array([1 + 2j]), "big": np.arange(3, dtype=">i4"),
-              "r": np.array([(1, 2.5)], [("x", np.int8), ("y", float, (1,))])}  # fmt: skip
+    arrays = {"a": np.arange(6.0).reshape(2, 3), "f": np.asfortranarray(np.arange(6).reshape(2, 3)),
+              "b": np.array([True, False]),
+              "t": np.array("text"), "e": np.zeros((0,
+                                                    4)), "s": np.array(3), "z": np.array([1 + 2j]), "big": np.arange(3,
+                                                                                                                     dtype=">i4"),
+              "r": np.array([(1, 2.5)], [("x", np.int8), ("y", float, (1,))])}
     back = read_npz(npz(compressed=compressed, **arrays).getvalue(), "here")
     assert back.keys() == arrays.keys()
     for name, array in arrays.items():
@@ -51,9 +54,10 @@ def test_arrays_come_back_as_numpy_wrote_them(compressed):
     zipped(("a.npy", npy({"descr": "|b1", "fortran_order": False, "shape": (1,)}, b"\7"))),
     zipped(("a.npy", npy({"descr": "|V0", "fortran_order": False, "shape": (2**50,)}))),
     zipped(("a.npy", npy({"descr": "|O", "fortran_order": False, "shape": (1,)}, bytes(8)))),
-    zipped(("a.npy", npy("(" * 60_000))), zipped(("a.npy", npy("__import__('os').abort()"))), zipped(("a.npy", npy("{}"))),
+    zipped(("a.npy", npy("(" * 60_000))), zipped(("a.npy",
+                                                  npy("__import__('os').abort()"))), zipped(("a.npy", npy("{}"))),
     zipped(("a.npy", npy({"descr": "<f8", "fortran_order": False, "shape": ()}, bytes(8))), method=zipfile.ZIP_BZIP2),
-])  # fmt: skip
+])
 def test_an_archive_that_cannot_be_is_refused(file):
     with pytest.raises(FileFormatError, match="here: must be a whole archive of arrays"):
         read_npz(file.getvalue(), "here")
@@ -75,9 +79,10 @@ def test_no_data_are_an_empty_gzip_file():
 
 @pytest.mark.parametrize("data", [
     pytest.param(b"\x1f\x8b", id="two bytes"), pytest.param(b"text", id="text"),
-    pytest.param(gzip.compress(b"text")[:-5], id="truncated"), pytest.param(gzip.compress(b"text") + b"more", id="trailing"),
+    pytest.param(gzip.compress(b"text")[:-5],
+                 id="truncated"), pytest.param(gzip.compress(b"text") + b"more", id="trailing"),
     pytest.param(gzip.compress(b"text" * 99)[:-20] + bytes(20), id="overwritten"),
-])  # fmt: skip
+])
 def test_gzipped_data_that_are_damaged_are_refused(data):
     with pytest.raises(FileFormatError, match="here: must be a whole gzip file"):
         gunzip(data, "here")

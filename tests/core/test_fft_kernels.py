@@ -25,7 +25,8 @@ def lines(source, work, target, opposite, table, twiddles):
 
 
 @kernel
-def forward(chunk, values, rows, scratch, spectrum, sizes, y_table, y_twiddles, z_table, z_twiddles):  # values [nx, ny, nz]
+# values [nx, ny, nz]
+def forward(chunk, values, rows, scratch, spectrum, sizes, y_table, y_twiddles, z_table, z_twiddles):
     for y in range(values.shape[1]):
         for z in range(values.shape[2]):
             rows[z * sizes[6] + y] = values[chunk, y, z]
@@ -40,7 +41,8 @@ def along_x(chunk, spectrum, work, sizes, opposite, table, twiddles):
     to_re, to_im = simd.address(work, 0), simd.address(work, fft.LANES)
     if opposite[0]:
         re, im, to_re, to_im = im, re, to_im, to_re
-    fft.transform(re, im, sizes[5], simd.address(work, sizes[0] * sizes[7]), to_re, to_im, sizes[7], simd.address(table, 0),
+    fft.transform(re, im, sizes[5], simd.address(work, sizes[0] * sizes[7]), to_re, to_im, sizes[7],
+                  simd.address(table, 0),
                   simd.address(twiddles, 0))
     for x in range(sizes[0]):
         simd.store(spectrum, x * sizes[5] + chunk * sizes[7], simd.load(work, x * sizes[7], 32))
@@ -71,7 +73,9 @@ class Transform:
 
     def __init__(self, shape, dtype):
         self.layout = layout = fft.Layout(shape, dtype)
-        self.rows, self.spectrum, self.scratch = (fft.aligned(n, dtype) for n in (layout.rows, layout.spectrum, layout.scratch))
+        self.rows, self.spectrum, self.scratch = (
+            fft.aligned(n, dtype) for n in (layout.rows, layout.spectrum, layout.scratch)
+        )
         self.work = fft.aligned(6 * fft.LANES * shape[0], dtype)
         tables = [a for axis in (1, 2) for a in (layout.passes[axis], layout.twiddles[axis])]
         self.plane_args = (layout.sizes, *tables)
@@ -82,14 +86,17 @@ class Transform:
         for x in range(nx):
             forward(x, values, self.rows, self.scratch, self.spectrum, *self.plane_args)
         self._along_x(0)
-        planes = self.spectrum.reshape(nx, layout.plane)[:, : layout.blocks * ny * 32].reshape(nx, layout.blocks, ny, 2, 16)
+        planes = self.spectrum.reshape(nx, layout.plane)[
+            :, : layout.blocks * ny * 32
+        ].reshape(nx, layout.blocks, ny, 2, 16)
         found = planes[:, :, :, 0] + 1j * planes[:, :, :, 1]
         return found.transpose(0, 2, 1, 3).reshape(nx, ny, -1)[:, :, : nz // 2 + 1] / 2
 
     def _along_x(self, opposite):
         layout = self.layout
         for line in range(layout.blocks * layout.shape[1]):
-            along_x(line, self.spectrum, self.work, layout.sizes, np.array([opposite]), layout.passes[0], layout.twiddles[0])
+            along_x(line, self.spectrum, self.work, layout.sizes, np.array([opposite]), layout.passes[0],
+                    layout.twiddles[0])
 
     def backward(self):
         values = np.zeros(self.layout.shape, self.layout.dtype)
@@ -113,7 +120,8 @@ def test_lines_of_every_length(n, dtype):
 
 
 @settings(max_examples=15, deadline=None)
-@given(st.tuples(*[st.sampled_from([n for n in QUICK + PRIMES if n < 65])] * 3), st.sampled_from(["float32", "float64"]))
+@given(st.tuples(*[st.sampled_from([n for n in QUICK + PRIMES if n < 65])] * 3),
+       st.sampled_from(["float32", "float64"]))
 def test_real_arrays_there_and_back(shape, dtype):
     values = np.random.default_rng(0).normal(size=shape).astype(dtype)
     transform = Transform(shape, dtype)
@@ -130,7 +138,8 @@ def test_a_wave_is_one_peak():
 
 
 def test_lengths():
-    assert [fft.next_length(n) for n in (1, 7, 11, 13, 29, 56, 57, 61, 121, 211)] == [1, 7, 12, 14, 30, 56, 60, 63, 125, 216]
+    assert [fft.next_length(n) for n in (1, 7, 11, 13, 29, 56, 57, 61, 121,
+                                         211)] == [1, 7, 12, 14, 30, 56, 60, 63, 125, 216]
 
 
 def test_work_begins_at_a_cache_line():

@@ -1,4 +1,6 @@
-"""Atomic writing: whatever stops the writer, the path holds the old file or the new one, and nothing stays beside it."""
+"""Atomic writing: whatever stops the writer, the path holds the old file or the new one, and nothing stays beside
+it.
+"""
 
 import os
 import stat

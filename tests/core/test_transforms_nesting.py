@@ -1,7 +1,9 @@
-"""Every transform inside every other, around linear algebra, custom operators, FFTs, indexing, random numbers and loops.
+"""Every transform inside every other, around linear algebra, custom operators, FFTs, indexing, random numbers and
+loops.
 
-A nest of transforms of f: R^3 -> R is built such that it is again R^3 -> R: derivatives along V, values at x and 2x. What it
-must give is then a sum of directional derivatives of f, which one oracle computes: forward mode inside forward mode.
+A nest of transforms of f: R^3 -> R is built such that it is again R^3 -> R: derivatives along V, values at x and 2x.
+What it must give is then a sum of directional derivatives of f, which one oracle computes: forward mode inside forward
+mode.
 """
 
 import dataclasses
@@ -21,7 +23,8 @@ X = np.array([0.7, -0.4, 0.5])
 V = np.array([0.2, 0.5, -0.3])
 A = np.array([[3.0, 0.4, 0.1], [0.2, 4.0, -0.5], [0.3, 0.6, 5.0]])
 
-# -- functions R^3 -> R ------------------------------------------------------------------------------------------------------
+# -- functions R^3 -> R
+# ------------------------------------------------------------------------------------------------------
 
 
 def solving(x):
@@ -36,7 +39,9 @@ def factoring(x):
 
 def transforming(x):
     spectrum = np.fft.fft(np.concatenate([x, x**2]))
-    return np.sum(np.abs(spectrum) ** 2) + np.real(np.fft.ifft(spectrum * 1j)[1]) + np.sum(np.fft.irfft(np.fft.rfft(x, 4), 4) ** 3)
+    return np.sum(np.abs(spectrum) ** 2) + np.real(np.fft.ifft(spectrum * 1j)[1]) + np.sum(
+        np.fft.irfft(np.fft.rfft(x, 4), 4) ** 3
+    )
 
 
 def indexing(x):
@@ -108,7 +113,8 @@ def by_kernel(x):
     return np.sum(cubes(x) * x[::-1])
 
 
-root = core.root(lambda y, a: y**3 + y - a, lambda g, y0: core.fori_loop(0, 8, lambda i, y: y - g(y) / (3 * y * y + 1), y0))
+root = core.root(lambda y, a: y**3 + y - a, lambda g,
+                 y0: core.fori_loop(0, 8, lambda i, y: y - g(y) / (3 * y * y + 1), y0))
 
 
 def implicit(x):
@@ -121,7 +127,8 @@ def smooth(x):
 
 FUNCTIONS = [solving, factoring, transforming, indexing, drawing, looping, by_rule, by_kernel, implicit, smooth]
 
-# -- transforms: what they make of f, and of the sum of terms (factor, scale s, order n) that stands for n-th derivatives at s x ----
+# -- transforms: what they make of f, and of the sum of terms (factor, scale s, order n) that stands for n-th
+# derivatives at s x ----
 
 
 def along(terms):
@@ -198,7 +205,8 @@ def test_hvp_of_a_batched_gradient_of_a_loop():
     check(powers, ("hvp", "grad", "vmap"))
 
 
-# -- closures, trees, argnums, has_aux -----------------------------------------------------------------------------------------
+# -- closures, trees, argnums, has_aux
+# -----------------------------------------------------------------------------------------
 
 
 def test_closures_over_traced_values_of_every_level():
@@ -259,7 +267,8 @@ def same_tree(a, b):
 
 def test_trees_pass_through_all_transforms():
     gradient = core.grad(of_tree)(PARAMS)
-    assert isinstance(gradient["layers"][0], Layer) and isinstance(gradient["at"], Point) and gradient["layers"][1].b is None
+    assert isinstance(gradient["layers"][0],
+                      Layer) and isinstance(gradient["at"], Point) and gradient["layers"][1].b is None
     core.check_grads(of_tree, (PARAMS,), order=2)
     same_tree(core.jit(core.grad(of_tree))(PARAMS), gradient)
     same_tree(core.jacrev(of_tree)(PARAMS), gradient)
@@ -269,7 +278,8 @@ def test_trees_pass_through_all_transforms():
     many = core.tree.map(lambda x: np.stack([x, 2 * x]), PARAMS)
     same_tree(core.tree.map(lambda x: x[0], core.vmap(core.grad(of_tree))(many)), gradient)
     slope = core.jvp(of_tree, (PARAMS,), (PARAMS,))[1]
-    assert_allclose(slope, sum(np.sum(g * p) for g, p in zip(core.tree.leaves(gradient), core.tree.leaves(PARAMS), strict=True)))
+    assert_allclose(slope, sum(np.sum(g * p) for g,
+                               p in zip(core.tree.leaves(gradient), core.tree.leaves(PARAMS), strict=True)))
     assert_allclose(core.linearize(of_tree, PARAMS)[1](PARAMS), slope)
     second = core.hvp(of_tree, (PARAMS,), (PARAMS,))
     same_tree(second, core.jvp(core.grad(of_tree), (PARAMS,), (PARAMS,))[1])

@@ -16,6 +16,8 @@ SHORTER = {"alphazero_connect_four.py": ["--minutes", "0.2"]}  # where an exampl
 def test_example(path, tmp_path):
     picture = tmp_path / "picture.png"
     environment = {**os.environ, "PYTHONPATH": str(ROOT / ".src"), "MPLCONFIGDIR": str(tmp_path)}
-    run = subprocess.run([sys.executable, path, "--output", picture, *SHORTER.get(path.name, [])], env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=900)  # busy machines
+    # busy machines
+    run = subprocess.run([sys.executable, path, "--output", picture, *SHORTER.get(path.name, [])], env=environment,
+                         cwd=tmp_path, capture_output=True, text=True, timeout=900)
     assert run.returncode == 0, run.stdout + run.stderr
     assert picture.stat().st_size > 5000

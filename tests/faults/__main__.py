@@ -1,4 +1,5 @@
-"""`python -m tests.faults [--share 1.0] [--only WORD] [--seed 0] [--write]`: a table of faults, how many were tried and survived.
+"""`python -m tests.faults [--share 1.0] [--only WORD] [--seed 0] [--write]`: a table of faults, how many were tried and
+survived.
 
 With `--write` the table goes into tests/FAULTS.md as well. `--share 0.1` tries a tenth of a full run.
 """
@@ -25,8 +26,10 @@ HEAD = """# Faults tried on purpose
 
 def faults():
     """All faults of the modules of this folder."""
-    modules = [m.name for m in pkgutil.iter_modules(tests.faults.__path__) if not m.name.startswith(("__", "test_")) and m.name != "fault"]
-    return [fault for name in modules for fault in getattr(importlib.import_module(f"tests.faults.{name}"), "FAULTS", [])]
+    modules = [m.name for m in pkgutil.iter_modules(tests.faults.__path__) if not m.name.startswith(("__", "test_"))
+               and m.name != "fault"]
+    return [fault for name in modules
+            for fault in getattr(importlib.import_module(f"tests.faults.{name}"), "FAULTS", [])]
 
 
 def main():

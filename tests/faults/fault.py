@@ -34,7 +34,9 @@ class Fault:
 
 @dataclass(frozen=True)
 class Batch:
-    """A fault that is tried many times at once: ``run(count, seed)`` returns the number of trials and a list of failures."""
+    """A fault that is tried many times at once: ``run(count, seed)`` returns the number of trials and a list of
+    failures.
+    """
 
     name: str
     promise: str

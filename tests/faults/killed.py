@@ -1,4 +1,6 @@
-"""Processes that are killed: what they leave on disk is whole, and a resumed run equals the uninterrupted one bit for bit."""
+"""Processes that are killed: what they leave on disk is whole, and a resumed run equals the uninterrupted one bit for
+bit.
+"""
 
 import os
 import signal
@@ -22,7 +24,8 @@ ROOT = Path(__file__).resolve().parents[2]
 def killed(program, folder, wait, delay):
     """Run a program in `folder`, kill it `delay` seconds after it made the file `wait`; its exit status."""
     environment = {**os.environ, "PYTHONPATH": f"{ROOT / '.src'}{os.pathsep}{ROOT}"}
-    process = subprocess.Popen([sys.executable, "-c", program], cwd=folder, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    process = subprocess.Popen([sys.executable, "-c", program], cwd=folder, env=environment, stdout=subprocess.DEVNULL,
+                               stderr=subprocess.PIPE)
     deadline = time.monotonic() + 300
     while not (folder / wait).exists() and process.poll() is None and time.monotonic() < deadline:
         time.sleep(0.002)
@@ -46,7 +49,8 @@ def springs(n=40):
 def simulation(rng, folder):
     program = (
         "from triskele import sponge\nfrom tests.faults.killed import springs\n"
-        "springs().run(10**7, report=[sponge.DCD('a.dcd', 10), sponge.CSV('a.csv', 10), sponge.Checkpoint('a.chk', 50)])"
+        "springs().run(10**7, report=[sponge.DCD('a.dcd', 10), sponge.CSV('a.csv', 10), sponge.Checkpoint('a.chk', "
+        "50)])"
     )
     killed(program, folder, "a.chk", rng.uniform(0, 0.3))
     resumed, whole = springs(), springs()
@@ -58,7 +62,8 @@ def simulation(rng, folder):
         whole.run(step + 200, report=[sponge.DCD("b.dcd", 10), sponge.CSV("b.csv", 10)])
     finally:
         os.chdir(ROOT)
-    if not (np.array_equal(resumed.positions, whole.positions) and np.array_equal(resumed.velocities, whole.velocities)):
+    if not (np.array_equal(resumed.positions,
+                           whole.positions) and np.array_equal(resumed.velocities, whole.velocities)):
         return f"resumed at step {step}, positions or velocities differ"
     for kind in ("dcd", "csv"):
         if (folder / f"a.{kind}").read_bytes() != (folder / f"b.{kind}").read_bytes():

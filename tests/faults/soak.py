@@ -1,7 +1,7 @@
 """`python -m tests.faults.soak [--minutes 5]`: does memory stay flat while things are made, used and dropped?
 
-Each workload runs in a process of its own. Resident memory is read after a third of the time, by when everything that is made once
-exists, and at the end.
+Each workload runs in a process of its own. Resident memory is read after a third of the time, by when everything that
+is made once exists, and at the end.
 """
 
 import argparse
@@ -83,7 +83,8 @@ def main():
     options = parser.parse_args()
     if options.only:
         rounds, first, last = soak(options.only, 60 * options.minutes)
-        print(f"{options.only:12} {rounds:8,} rounds  {first:8.1f} MiB  {last:8.1f} MiB  {last - first:+.1f} MiB", flush=True)
+        print(f"{options.only:12} {rounds:8,} rounds  {first:8.1f} MiB  {last:8.1f} MiB  {last - first:+.1f} MiB",
+              flush=True)
         return last - first > ALLOWED
     command = [sys.executable, "-m", "tests.faults.soak", "--minutes", str(options.minutes), "--only"]
     return max(subprocess.run([*command, name], cwd=ROOT).returncode for name in WORKLOADS)

@@ -1,4 +1,6 @@
-"""``python -m tests.fuzz --count 100000``: damaged files for all readers, and a list of whatever does not end as documented."""
+"""``python -m tests.fuzz --count 100000``: damaged files for all readers, and a list of whatever does not end as
+documented.
+"""
 
 import argparse
 import collections
@@ -32,7 +34,8 @@ def main():
     kinds = collections.Counter((f.target, re.sub(r"\d+", "0", f.what)[:90]) for f in found)
     for (target, what), number in kinds.most_common():
         print(f"{number:6d} {target}: {what}")
-    print(f"{cases} damaged files for {len(names)} readers in {time.monotonic() - begin:.0f} s: {len(found)} did not end as documented")
+    print(f"{cases} damaged files for {len(names)} readers in {time.monotonic() - begin:.0f} s: {len(found)} did not "
+          f"end as documented")
     raise SystemExit(bool(found))
 
 

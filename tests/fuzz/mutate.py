@@ -6,10 +6,12 @@ import numpy as np
 
 _NUMBER = re.compile(rb"-?\d+\.?\d*(?:[eEdD][-+]?\d+)?")
 _WORD = re.compile(rb"[A-Za-z_]{2,}")
-_NUMBERS = (b"0", b"-1", b"1", b"7", b"99999", b"2147483647", b"2147483648", b"-2147483649", b"4294967297", b"9223372036854775807", b"9223372036854775808",
-            b"1e308", b"1e999", b"-1e999", b"nan", b"inf", b"1e-320", b"0.5", b"9" * 400, b"9" * 5000, b"0x10", b"1_000", b"--1", b"", b" ", b"*****")  # fmt: skip
-_TEXTS = (b"", b"\0", b"\xff\xfe", b"\xc3", "\N{SNOWMAN}".encode(), b"%s%n", b"'", b'"', b"\\", b"\n", b"\r\n", b"\t", b"#", b"{}", b"[]", b"<", b"&", b"]]>", b"A" * 3000,
-          b"(" * 3000, b"[" * 3000, b"{" * 3000, b"-" * 3000, b"<a>" * 3000, b"null", b"true", b"None", b"..", b"/", b"__import__('os').abort()")  # fmt: skip
+_NUMBERS = (b"0", b"-1", b"1", b"7", b"99999", b"2147483647", b"2147483648", b"-2147483649", b"4294967297",
+            b"9223372036854775807", b"9223372036854775808",
+            b"1e308", b"1e999", b"-1e999", b"nan", b"inf", b"1e-320", b"0.5", b"9" * 400, b"9" * 5000, b"0x10", b"1_000", b"--1", b"", b" ", b"*****")
+_TEXTS = (b"", b"\0", b"\xff\xfe", b"\xc3", "\N{SNOWMAN}".encode(), b"%s%n", b"'", b'"', b"\\", b"\n", b"\r\n", b"\t",
+          b"#", b"{}", b"[]", b"<", b"&", b"]]>", b"A" * 3000,
+          b"(" * 3000, b"[" * 3000, b"{" * 3000, b"-" * 3000, b"<a>" * 3000, b"null", b"true", b"None", b"..", b"/", b"__import__('os').abort()")
 
 
 def mutate(data: bytes, others: list[bytes], rng: np.random.Generator) -> bytes:
@@ -58,7 +60,8 @@ def zero(data, others, rng):
 def integer(data, others, rng):
     """A binary number of another size."""
     width = int(rng.choice([1, 2, 4, 8]))
-    value = int(rng.choice([0, 1, -1, 2 ** (8 * width - 1) - 1, -(2 ** (8 * width - 1)), int(rng.integers(-300, 300)) % 2 ** (8 * width - 1)], shuffle=False)) if width < 8 else -1
+    value = int(rng.choice([0, 1, -1, 2 ** (8 * width - 1) - 1, -(2 ** (8 * width - 1)),
+                            int(rng.integers(-300, 300)) % 2 ** (8 * width - 1)], shuffle=False)) if width < 8 else -1
     at = int(rng.integers(max(len(data) - width, 0) + 1))
     return data[:at] + (value % 2 ** (8 * width)).to_bytes(width, rng.choice(["little", "big"])) + data[at + width :]
 

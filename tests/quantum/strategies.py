@@ -16,7 +16,9 @@ def random_unitary(k, seed):
 
 
 def excitation(n, seed):
-    """exp(t/2 (|b><a| - |a><b|)) on some of n qubits with signs by parity of the others, as in fermionic excitations."""
+    """exp(t/2 (|b><a| - |a><b|)) on some of n qubits with signs by parity of the others, as in fermionic
+    excitations.
+    """
     random = np.random.default_rng(seed)
     a, b = 0, 0
     while a == b:
@@ -47,7 +49,9 @@ def circuits(draw, max_qubits=9, max_gates=30, angles=ANGLES):
         elif kind == 2 and n > 1:
             gate = excitation(draw(st.integers(2, n)), draw(st.integers(0, 1000)))
         else:
-            gate = gates.find(draw(st.sampled_from([name for name in gates.names() if (gates.find(name).num_qubits or 0) <= n])))
+            gate = gates.find(
+                draw(st.sampled_from([name for name in gates.names() if (gates.find(name).num_qubits or 0) <= n]))
+            )
         k = gate.num_qubits
         controls = order[k : k + draw(st.sampled_from([0, 0, 0, 1, 2]))]
         circuit.append(gate, order[:k], [draw(angles) for _ in range(gate.num_params)], controls=controls)

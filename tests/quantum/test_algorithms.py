@@ -12,7 +12,8 @@ def moons(number, seed):
     rng = np.random.default_rng(seed)
     y = np.arange(number) % 2
     angle = np.pi * rng.random(number)
-    x = np.where(y[:, None], np.stack([1 - np.cos(angle), 0.5 - np.sin(angle)], 1), np.stack([np.cos(angle), np.sin(angle)], 1))
+    x = np.where(y[:, None], np.stack([1 - np.cos(angle), 0.5 - np.sin(angle)], 1),
+                 np.stack([np.cos(angle), np.sin(angle)], 1))
     return x + 0.1 * rng.standard_normal(x.shape) - [0.5, 0.25], y
 
 
@@ -27,7 +28,8 @@ def uploading(layers=3):
     circuit = quantum.Circuit(2)
     for layer in range(layers):
         circuit += quantum.Circuit(2).ry({"x0": 2.0}, 0).ry({"x1": 2.0}, 1).as_encoder()
-        circuit += quantum.Circuit(2).rz(f"a{layer}", 0).ry(f"b{layer}", 0).rz(f"c{layer}", 1).ry(f"d{layer}", 1).cz(0, 1)
+        circuit += quantum.Circuit(2).rz(f"a{layer}",
+                                         0).ry(f"b{layer}", 0).rz(f"c{layer}", 1).ry(f"d{layer}", 1).cz(0, 1)
     return circuit
 
 
@@ -61,7 +63,8 @@ def test_kernel_classifies_what_no_line_can():
     y = np.arange(80) % 2
     angle, radius = rng.uniform(0, 2 * np.pi, 80), np.where(y, 1.3, 0.5) + 0.08 * rng.standard_normal(80)
     x = radius[:, None] * np.stack([np.cos(angle), np.sin(angle)], 1)
-    circuit = quantum.Circuit(2).ry({"x0": 2.0}, 0).ry({"x1": 2.0}, 1).cz(0, 1).ry({"x1": 1.0}, 0).ry({"x0": 1.0}, 1).as_encoder()
+    circuit = quantum.Circuit(2).ry({"x0": 2.0}, 0).ry({"x1": 2.0},
+                                                       1).cz(0, 1).ry({"x1": 1.0}, 0).ry({"x0": 1.0}, 1).as_encoder()
     kernel = quantum.FidelityKernel(circuit)
     weights = np.linalg.solve(kernel(x[:40]) + 1e-3 * np.eye(40), 2.0 * y[:40] - 1)
     assert np.mean((kernel(x[40:], x[:40]) @ weights > 0) == y[40:]) > 0.95
@@ -74,7 +77,9 @@ def test_kernel_of_no_data_is_empty():
 def test_kernel_fits_scikit_learn():
     svm = pytest.importorskip("sklearn.svm")
     x, y = moons(80, 0)
-    kernel = quantum.FidelityKernel(quantum.Circuit(2).ry({"x0": 2.0}, 0).ry({"x1": 2.0}, 1).cz(0, 1).rx("x1", 0).rx("x0", 1).as_encoder())
+    kernel = quantum.FidelityKernel(
+        quantum.Circuit(2).ry({"x0": 2.0}, 0).ry({"x1": 2.0}, 1).cz(0, 1).rx("x1", 0).rx("x0", 1).as_encoder()
+    )
     called = svm.SVC(kernel=kernel, C=10.0).fit(x, y)
     given = svm.SVC(kernel="precomputed", C=10.0).fit(kernel(x), y)
     np.testing.assert_array_equal(called.predict(x), given.predict(kernel(x)))
@@ -169,7 +174,7 @@ def test_classifier_of_circuits_that_cannot_be_trained():
     (np.full((4, 2), np.inf), np.zeros(4, int), "finite"),
     (np.zeros((0, 2)), np.zeros(0, int), "no data"),
     ([[1.0], [2.0, 3.0]], [0, 1], "array of real numbers"),
-])  # fmt: skip
+])
 def test_data_that_do_not_fit(x, y, why):
     with pytest.raises(ParameterError, match=why):
         quantum.Classifier(uploading(1)).fit(x, y, progress=False)

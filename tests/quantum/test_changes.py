@@ -55,8 +55,9 @@ def test_what_cannot_be_changed():
         circuit.instructions[0].qubits = (1,)
     with pytest.raises(AttributeError):
         quantum.Parameter("a").constant = 2.0
-    for array in (quantum.gates.find("h").constant, quantum.PauliSum("X0").coefficients, quantum.PauliSum("X0").x, noise.bit_flip(0.1).kraus,
-                  noise.amplitude_damping(0.1).kraus, noise.bit_flip(0.1).pauli_probabilities, noise.bit_flip(0.1).mixture[0], noise.ReadoutError(0.1, 0.2).matrix):  # fmt: skip
+    for array in (quantum.gates.find("h").constant, quantum.PauliSum("X0").coefficients, quantum.PauliSum("X0").x,
+                  noise.bit_flip(0.1).kraus,
+                  noise.amplitude_damping(0.1).kraus, noise.bit_flip(0.1).pauli_probabilities, noise.bit_flip(0.1).mixture[0], noise.ReadoutError(0.1, 0.2).matrix):
         with pytest.raises(ValueError, match="read-only"):
             array[:] = 0
 
@@ -64,7 +65,8 @@ def test_what_cannot_be_changed():
 def test_arrays_that_were_handed_in_are_copied():
     matrix, kraus = np.array([[0, 1], [1, 0]], complex), np.array([[[1, 0], [0, 1]]], complex)
     x, z, c = np.array([[1]], np.uint64), np.array([[0]], np.uint64), np.array([1.0])
-    circuit = quantum.Circuit(1).append(Gate("mine", 1, constant=matrix), 0).unitary(matrix, 0).append(quantum.gate(lambda: matrix, 1, 0), 0)
+    circuit = quantum.Circuit(1).append(Gate("mine", 1, constant=matrix),
+                                        0).unitary(matrix, 0).append(quantum.gate(lambda: matrix, 1, 0), 0)
     circuit.append(noise.kraus(kraus), 0)
     h = quantum.PauliSum.from_arrays(x, z, c)
     for array in (matrix, kraus, x, z, c):
@@ -113,11 +115,14 @@ def test_results_are_not_shared():
 def test_copies_are_on_their_own():
     circuit = quantum.Circuit(2).h(0).unitary(np.eye(4)[[1, 0, 3, 2]], [0, 1]).rx("a", 1)
     quantum.run(circuit, [0.1])
-    for other in (copy.deepcopy(circuit), copy.copy(circuit).copy(), pickle.loads(pickle.dumps(circuit)), circuit.copy()):
+    for other in (copy.deepcopy(circuit), copy.copy(circuit).copy(), pickle.loads(pickle.dumps(circuit)),
+                  circuit.copy()):
         other.x(0)
         assert len(other) == len(circuit) + 1
-        np.testing.assert_allclose(quantum.run(other, [0.1]).statevector(), twin.statevector(other, {"a": 0.1}), atol=1e-14)
-        np.testing.assert_allclose(quantum.run(circuit, [0.1]).statevector(), twin.statevector(circuit, {"a": 0.1}), atol=1e-14)
+        np.testing.assert_allclose(quantum.run(other, [0.1]).statevector(), twin.statevector(other, {"a": 0.1}),
+                                   atol=1e-14)
+        np.testing.assert_allclose(quantum.run(circuit, [0.1]).statevector(), twin.statevector(circuit, {"a": 0.1}),
+                                   atol=1e-14)
 
 
 def test_models_changed_after_use_do_not_change_circuits():
@@ -143,15 +148,20 @@ def one_round(number):
     quantum.Expectation(circuit, "Z0 + X1 Y2").value_and_grad(theta)
     quantum.Circuit.from_json(circuit.to_json())
     circuit.inverse().bind(theta)
-    small = quantum.Circuit(3, 2).unitary(np.linalg.qr(unitary[:8, :8])[0], [0, 1, 2]).append(noise.amplitude_damping(float(random.uniform(0.1, 0.9))), 0)
+    small = quantum.Circuit(3, 2).unitary(np.linalg.qr(unitary[:8, :8])[0], [0, 1, 2]).append(
+        noise.amplitude_damping(float(random.uniform(0.1, 0.9))), 0
+    )
     small.ry("a", 1).measure(0, 0)
     with small.when(0):
         small.x(1)
     for simulator in ("density_matrix", "trajectories"):
         quantum.run(small, [0.3], simulator=simulator, shots=16, seed=1).counts()
-    quantum.run(quantum.Circuit(3).h(0).cx(0, 1).depolarizing(float(random.uniform(0.1, 0.9)), 2), simulator="stabilizer", shots=64, seed=1)
+    quantum.run(quantum.Circuit(3).h(0).cx(0, 1).depolarizing(float(random.uniform(0.1, 0.9)), 2),
+                simulator="stabilizer", shots=64, seed=1)
     quantum.run(quantum.Circuit(4).x(0).givens("a", 0, 1).givens("b", 1, 2), theta[:2], simulator="subspace")
-    quantum.Circuit.from_qasm(quantum.Circuit(3).unitary(np.linalg.qr(unitary[:4, :4])[0], [0, 1]).rx("a", 0).to_qasm(3))
+    quantum.Circuit.from_qasm(
+        quantum.Circuit(3).unitary(np.linalg.qr(unitary[:4, :4])[0], [0, 1]).rx("a", 0).to_qasm(3)
+    )
 
 
 def resident():

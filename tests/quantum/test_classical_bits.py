@@ -1,4 +1,6 @@
-"""Classical bits mean the same on every simulator: results count them where the circuit writes them, and qubits where it does not."""
+"""Classical bits mean the same on every simulator: results count them where the circuit writes them, and qubits where
+it does not.
+"""
 
 import numpy as np
 import pytest
@@ -63,12 +65,14 @@ def test_counts_have_one_meaning(name, circuit, simulator):
 @pytest.mark.parametrize("declared", [0, 1, 5])
 def test_declaring_bits_changes_nothing(declared):
     for shots in (None, 500):
-        for build in (lambda c: c.h(0).cx(0, 1), lambda c: c.h(0).phase_flip(0.3, 1), lambda c: c.ry("a", 0).bit_flip(0.1, 0)):
+        for build in (lambda c: c.h(0).cx(0, 1), lambda c: c.h(0).phase_flip(0.3, 1),
+                      lambda c: c.ry("a", 0).bit_flip(0.1, 0)):
             theta = [0.3][: len(build(quantum.Circuit(2)).parameters)]
             for simulator in ("density_matrix", "trajectories", "statevector"):
                 if shots is None and simulator != "density_matrix":
                     continue
-                plain, with_bits = (quantum.run(build(quantum.Circuit(2, n)), theta, simulator=simulator, shots=shots, seed=3) for n in (0, declared))
+                plain, with_bits = (quantum.run(build(quantum.Circuit(2, n)), theta, simulator=simulator, shots=shots,
+                                                seed=3) for n in (0, declared))
                 assert type(plain) is type(with_bits)
                 np.testing.assert_array_equal(plain.density_matrix(), with_bits.density_matrix())
                 if shots:
@@ -83,8 +87,10 @@ def test_trajectories_without_noise_give_the_same_kind_of_result(n):
     assert result.expectation("Z0") == (pytest.approx(np.cos(0.7)), pytest.approx(0, abs=1e-12))
     assert result.sample(300, seed=2).array.shape == (300, n)
     np.testing.assert_allclose(result.probabilities(0), [np.cos(0.35) ** 2, np.sin(0.35) ** 2], atol=1e-12)
-    assert type(quantum.run(quantum.Circuit(n).measure_all(), simulator="trajectories", shots=10, seed=1)) is CountsResult
-    assert type(quantum.run(circuit.copy().bit_flip(0.1, 0), simulator="trajectories", shots=10, seed=1)) is TrajectoriesResult
+    assert type(quantum.run(quantum.Circuit(n).measure_all(), simulator="trajectories", shots=10,
+                            seed=1)) is CountsResult
+    assert type(quantum.run(circuit.copy().bit_flip(0.1, 0), simulator="trajectories", shots=10,
+                            seed=1)) is TrajectoriesResult
     start = np.zeros(1 << n)
     start[-1] = 1.0
     result = quantum.run(quantum.Circuit(n), simulator="trajectories", shots=10, seed=1, initial=start)

@@ -21,9 +21,11 @@ def broken(kind):
             circuit = circuit._with(circuit.instructions[:-1])
         if kind == "takes no gate":
             raise SimulatorError("no")
-        result = quantum.run(circuit, theta, data, initial=None if kind == "takes any initial state" else initial, shots=shots,
-                             seed=None if kind == "ignores the seed" else seed)  # fmt: skip
-        return StatevectorResult(np.roll(result.statevector(), 1), shots, seed) if kind == "turns bits around" else result
+        result = quantum.run(circuit, theta, data, initial=None if kind == "takes any initial state" else initial,
+                             shots=shots,
+                             seed=None if kind == "ignores the seed" else seed)
+        return StatevectorResult(np.roll(result.statevector(), 1), shots,
+                                 seed) if kind == "turns bits around" else result
 
     return simulate
 

@@ -21,7 +21,8 @@ from triskele.quantum.compile.synthesis.shannon import shannon
 from triskele.quantum.errors import CircuitError, GateError
 from triskele.quantum.instruction import Instruction
 
-BASES = [{"u", "cx"}, {"rz", "sx", "cx"}, {"rz", "ry", "cz"}, {"rz", "rx", "rzz"}, {"rx", "ry", "iswap"}, {"rz", "h", "ecr"}, {"rz", "rx", "rxx"}]
+BASES = [{"u", "cx"}, {"rz", "sx", "cx"}, {"rz", "ry", "cz"}, {"rz", "rx", "rzz"}, {"rx", "ry", "iswap"},
+         {"rz", "h", "ecr"}, {"rz", "rx", "rxx"}]
 
 
 def haar(n, seed):
@@ -55,18 +56,24 @@ def test_every_registered_gate(name, controls):
         return
     random = np.random.default_rng(controls)
     wires = random.permutation(n).tolist()
-    circuit = quantum.Circuit(n).append(gate, wires[controls:], random.uniform(-3, 3, gate.num_params).tolist(), controls=wires[:controls])
+    circuit = quantum.Circuit(n).append(gate, wires[controls:], random.uniform(-3, 3, gate.num_params).tolist(),
+                                        controls=wires[:controls])
     made = decompose(circuit)
     assert set(made.counts()) <= {"u", "cx", "global_phase"}
     np.testing.assert_allclose(columns(made), columns(circuit), atol=1e-12)
 
 
 @pytest.mark.parametrize("circuit, most", [
-    (quantum.Circuit(2).cz(0, 1), 1), (quantum.Circuit(2).ecr(1, 0), 1), (quantum.Circuit(2).iswap(0, 1), 2), (quantum.Circuit(2).swap(0, 1), 3),
-    (quantum.Circuit(2).crx(0.3, 0, 1), 2), (quantum.Circuit(2).rxx("a", 0, 1), 2), (quantum.Circuit(2).fsim(0.3, 0.2, 0, 1), 3),
-    (quantum.Circuit(2).givens("a", 0, 1), 2), (quantum.Circuit(3).ccx(0, 1, 2), 6), (quantum.Circuit(4).c3x(0, 1, 2, 3), 14), (quantum.Circuit(3).cswap(0, 1, 2), 8),
-    (quantum.Circuit(3).rccx(0, 1, 2), 3), (quantum.Circuit(3).unitary(haar(8, 0), [0, 1, 2]), 26), (quantum.Circuit(7).mcx([0, 1, 2, 3, 4], 5), 56),
-])  # fmt: skip
+    (quantum.Circuit(2).cz(0, 1), 1), (quantum.Circuit(2).ecr(1, 0),
+                                       1), (quantum.Circuit(2).iswap(0, 1), 2), (quantum.Circuit(2).swap(0, 1), 3),
+    (quantum.Circuit(2).crx(0.3, 0, 1), 2), (quantum.Circuit(2).rxx("a", 0, 1),
+                                             2), (quantum.Circuit(2).fsim(0.3, 0.2, 0, 1), 3),
+    (quantum.Circuit(2).givens("a", 0, 1), 2), (quantum.Circuit(3).ccx(0, 1, 2),
+                                                6), (quantum.Circuit(4).c3x(0, 1, 2, 3),
+                                                     14), (quantum.Circuit(3).cswap(0, 1, 2), 8),
+    (quantum.Circuit(3).rccx(0, 1, 2), 3), (quantum.Circuit(3).unitary(haar(8, 0), [0, 1, 2]),
+                                            26), (quantum.Circuit(7).mcx([0, 1, 2, 3, 4], 5), 56),
+])
 def test_numbers_of_cnots(circuit, most):
     """The best known numbers, or near them (a Haar-random matrix on three qubits: 20)."""
     assert decompose(circuit).counts()["cx"] <= most
@@ -82,7 +89,9 @@ def test_many_controls(k, extra):
 
 
 def test_parameters_stay_parameters():
-    circuit = quantum.Circuit(3).rx("a", 0).crz("b", 0, 1).u("a", "b", {"c": 2.0}, 2).rxyz("c", 0, 1, 2).cp("a", 2, 0).fsim("a", "b", 1, 2).r("a", "c", 1)
+    circuit = quantum.Circuit(3).rx("a", 0).crz("b", 0, 1).u(
+        "a", "b", {"c": 2.0}, 2
+    ).rxyz("c", 0, 1, 2).cp("a", 2, 0).fsim("a", "b", 1, 2).r("a", "c", 1)
     for basis in BASES[:4]:
         made = decompose(circuit, basis)
         assert set(made.parameters) == {"a", "b", "c"} and set(made.counts()) <= basis | {"global_phase"}
@@ -119,8 +128,9 @@ def test_neighbours_are_merged():
 
 
 @pytest.mark.parametrize("basis, circuit, message", [
-    ({"rz", "cx"}, quantum.Circuit(1).h(0), "the basis must have all gates of one of"), ({"u"}, quantum.Circuit(2).swap(0, 1), "needs one of cx, cz"),
-])  # fmt: skip
+    ({"rz", "cx"}, quantum.Circuit(1).h(0),
+     "the basis must have all gates of one of"), ({"u"}, quantum.Circuit(2).swap(0, 1), "needs one of cx, cz"),
+])
 def test_bases_that_are_none(basis, circuit, message):
     with pytest.raises(CircuitError, match=message):
         decompose(circuit, basis)
@@ -143,13 +153,15 @@ SPECIAL = [0.0, np.pi / 8, np.pi / 4, np.pi / 2, 1e-9, 1e-5, -np.pi / 4, 0.3, np
 def test_canonical_form_of_special_and_random_matrices(seed, xyz, local):
     """Points on the edges of the Weyl chamber are where eigenvalues coincide."""
     middle = twin.unitary(quantum.Circuit(2).rxx(-2 * xyz[0], 0, 1).ryy(-2 * xyz[1], 0, 1).rzz(-2 * xyz[2], 0, 1))
-    u = np.kron(haar(2, seed), haar(2, seed + 1)) @ middle @ np.kron(haar(2, seed + 2), haar(2, seed + 3)) if local else middle
+    u = np.kron(haar(2, seed),
+                haar(2, seed + 1)) @ middle @ np.kron(haar(2, seed + 2), haar(2, seed + 3)) if local else middle
     k = canonical(u)
     np.testing.assert_allclose(k.matrix(), u, atol=1e-12)
     x, y, z = k.xyz
     assert np.pi / 4 + 1e-9 >= x >= y - 1e-9 and y >= abs(z) - 1e-9
     circuit = two_qubit(u)
-    np.testing.assert_allclose(twin.unitary(circuit), u, atol=1e-8 if max(1e-12, min(abs(v) for v in xyz if v) if any(xyz) else 1) < 1e-8 else 1e-12)
+    np.testing.assert_allclose(twin.unitary(circuit), u, atol=1e-8
+                               if max(1e-12, min(abs(v) for v in xyz if v) if any(xyz) else 1) < 1e-8 else 1e-12)
     assert circuit.counts().get("cx", 0) <= 3
 
 
@@ -172,9 +184,14 @@ def test_matrix_with_controls():
 def test_equality():
     a = quantum.Circuit(2).rz("a", 0).cx(0, 1)
     assert equal(a, decompose(a), up_to_phase=False)
-    assert equal(a, a + quantum.Circuit(2).global_phase("a")) and not equal(a, a + quantum.Circuit(2).global_phase("a"), up_to_phase=False)
-    assert not equal(a, quantum.Circuit(2).rz("a", 0).cx(1, 0)) and not equal(a, a.rename({"a": "b"})) and not equal(a, quantum.Circuit(3).rz("a", 0).cx(0, 1))
-    assert not equal(quantum.Circuit(1).rz(1e-6, 0), quantum.Circuit(1)) and equal(quantum.Circuit(1).rz(1e-6, 0), quantum.Circuit(1), atol=1e-5)
+    assert equal(a, a + quantum.Circuit(2).global_phase("a")) and not equal(
+        a, a + quantum.Circuit(2).global_phase("a"), up_to_phase=False
+    )
+    assert not equal(
+        a, quantum.Circuit(2).rz("a", 0).cx(1, 0)
+    ) and not equal(a, a.rename({"a": "b"})) and not equal(a, quantum.Circuit(3).rz("a", 0).cx(0, 1))
+    assert not equal(quantum.Circuit(1).rz(1e-6, 0),
+                     quantum.Circuit(1)) and equal(quantum.Circuit(1).rz(1e-6, 0), quantum.Circuit(1), atol=1e-5)
     with pytest.raises(CircuitError, match="gates alone"):
         equal(a, quantum.Circuit(2).measure_all())
 

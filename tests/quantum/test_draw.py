@@ -93,7 +93,9 @@ def test_gates_without_boxes_and_barriers():
 
 
 def test_wide_gates_number_their_qubits_and_let_others_pass():
-    circuit = Circuit(4).rzz("g", 1, 2).rzz(0.3, 0, 2).append("rzz", [0, 2], [1.0], controls=[1]).append("iswap", [3, 2], controls=[0])
+    circuit = Circuit(4).rzz("g", 1, 2).rzz(0.3, 0, 2).append(
+        "rzz", [0, 2], [1.0], controls=[1]
+    ).append("iswap", [3, 2], controls=[0])
     same(circuit.draw(width=80), """
                      ┌───────────┐ ┌─────────┐
     q0: ─────────────┤0          ├─┤0        ├─────●──────
@@ -108,7 +110,8 @@ def test_wide_gates_number_their_qubits_and_let_others_pass():
 
 
 def test_angles_are_short_and_the_global_phase_is_said_above():
-    circuit = Circuit(2).rx(np.pi / 3, 0).p(-3 * np.pi / 4, 1).u(0.1234567, "x", {"alpha": 2, "beta": -0.5}, 0).crz("theta", 1, 0)
+    circuit = Circuit(2).rx(np.pi / 3, 0).p(-3 * np.pi / 4,
+                                            1).u(0.1234567, "x", {"alpha": 2, "beta": -0.5}, 0).crz("theta", 1, 0)
     same(circuit.global_phase(np.pi / 4).global_phase("a").draw(width=80), """
     global phase: a + π/4
          ┌──────────┐ ┌───────────────────────────────┐ ┌───────────┐
@@ -162,7 +165,8 @@ def random_circuit(n, gates, rng):
         if name in ("barrier", "measure"):
             getattr(circuit, name)(qubits[0])
         else:
-            k, p = {"h": (1, 0), "rx": (1, 1), "cx": (2, 0), "rzz": (2, 1), "ccx": (3, 0), "swap": (2, 0), "fsim": (2, 2)}[name]
+            k, p = {"h": (1, 0), "rx": (1, 1), "cx": (2, 0), "rzz": (2, 1), "ccx": (3, 0), "swap": (2, 0),
+                    "fsim": (2, 2)}[name]
             circuit.append(str(name), qubits[:k], rng.choice([0.5, "alpha", np.pi / 3, "a + 2*b"], p).tolist())
     return circuit
 
@@ -196,7 +200,8 @@ def test_every_channel_can_be_drawn():
     for name, maker in CHANNELS.items():
         if maker.arguments in arguments and name not in ("kraus", "thermal_relaxation", "pauli_channel"):
             getattr(circuit, name)(*arguments[maker.arguments], 1)
-    circuit.thermal_relaxation(50.0, 70.0, 1.0, 2).kraus([np.eye(2)], 0).pauli_channel({"X": 0.1}, 0).depolarizing(0.5, 0, 2)
+    circuit.thermal_relaxation(50.0, 70.0, 1.0,
+                               2).kraus([np.eye(2)], 0).pauli_channel({"X": 0.1}, 0).depolarizing(0.5, 0, 2)
     text = circuit.draw(width=1000)
     for i in circuit:
         assert i.gate.name in text
@@ -217,11 +222,16 @@ def test_the_terminal_decides_when_no_width_is_given(monkeypatch):
 
 
 @pytest.mark.parametrize("value, text", [
-    (0.0, "0"), (1.0, "1"), (math.pi, "π"), (-math.pi, "-π"), (math.pi / 2, "π/2"), (-3 * math.pi / 4, "-3π/4"), (2 * math.pi / 3, "2π/3"),
-    (math.pi / 256, "π/256"), (0.123456, "0.123"), (3.14159, "3.14"), (1e-7, "1e-7"), (12345.0, "1.23e4"), (7 * math.pi / 31, "0.709"),
-    (quantum.Parameter("a"), "a"), (-quantum.Parameter("a"), "-a"), (math.pi * quantum.Parameter("a") - 0.5, "πa - 0.5"),
+    (0.0, "0"), (1.0, "1"), (math.pi, "π"), (-math.pi,
+                                             "-π"), (math.pi / 2,
+                                                     "π/2"), (-3 * math.pi / 4, "-3π/4"), (2 * math.pi / 3, "2π/3"),
+    (math.pi / 256, "π/256"), (0.123456, "0.123"), (3.14159,
+                                                    "3.14"), (1e-7, "1e-7"), (12345.0, "1.23e4"), (7 * math.pi / 31,
+                                                                                                   "0.709"),
+    (quantum.Parameter("a"), "a"), (-quantum.Parameter("a"),
+                                    "-a"), (math.pi * quantum.Parameter("a") - 0.5, "πa - 0.5"),
     (sum(quantum.Parameter(f"theta{k}") for k in range(9)), "theta0 + theta1 + theta…"),
-])  # fmt: skip
+])
 def test_angles(value, text):
     assert angle_text(value) == text
 
@@ -246,17 +256,20 @@ def boxes_of_texts(figure):
 
 def overlapping(boxes):
     return [(a, b) for k, a in enumerate(boxes) for b in boxes[:k]
-            if min(a.x1, b.x1) - max(a.x0, b.x0) > 0.5 and min(a.y1, b.y1) - max(a.y0, b.y0) > 0.5]  # fmt: skip
+            if min(a.x1, b.x1) - max(a.x0, b.x0) > 0.5 and min(a.y1, b.y1) - max(a.y0, b.y0) > 0.5]
 
 
 def long_names():
-    c = Circuit(3, 2).rx("a_rather_long_name_of_an_angle", 0).u("x", {"y": 2.5, "z": -1.25}, np.pi / 7, 1).fsim("theta[0]", "theta[1]", 0, 2)
-    return c.measure([0, 1]).append("rz", 2, ["a"], condition=quantum.instruction.Condition((0, 1), 2)).global_phase("phi")
+    c = Circuit(3, 2).rx("a_rather_long_name_of_an_angle",
+                         0).u("x", {"y": 2.5, "z": -1.25}, np.pi / 7, 1).fsim("theta[0]", "theta[1]", 0, 2)
+    return c.measure([0, 1]).append("rz", 2, ["a"],
+                                    condition=quantum.instruction.Condition((0, 1), 2)).global_phase("phi")
 
 
 @pytest.mark.parametrize("circuit", [
-    random_circuit(20, 100, np.random.default_rng(3)), quantum.qft(6), long_names(), Circuit(1).x(0), Circuit(1), Circuit(0), Circuit(40).h(39),
-], ids=["20x100", "qft", "names", "one", "none", "empty", "tall"])  # fmt: skip
+    random_circuit(20, 100,
+                   np.random.default_rng(3)), quantum.qft(6), long_names(), Circuit(1).x(0), Circuit(1), Circuit(0), Circuit(40).h(39),
+], ids=["20x100", "qft", "names", "one", "none", "empty", "tall"])
 def test_texts_of_a_figure_overlap_nowhere_and_lie_inside_it(circuit):
     figure = circuit.draw("mpl")
     texts = boxes_of_texts(figure)
@@ -271,7 +284,8 @@ def test_boxes_are_as_wide_as_their_text(rng):
     from matplotlib.collections import PatchCollection
 
     axes = figure.axes[0]
-    shapes = [path.transformed(axes.transData).get_extents() for c in axes.collections if isinstance(c, PatchCollection) for path in c.get_paths()]
+    shapes = [path.transformed(axes.transData).get_extents() for c in axes.collections
+              if isinstance(c, PatchCollection) for path in c.get_paths()]
     patches = [p for p in shapes if p.width > 30]  # boxes, not dots
     for axes_text in figure.axes[0].texts:
         box = axes_text.get_window_extent(figure.canvas.get_renderer())

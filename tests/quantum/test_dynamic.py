@@ -102,7 +102,8 @@ def random_dynamic(seed, noisy):
             circuit.amplitude_damping(0.3, p).depolarizing(0.1, p, q)
         else:
             circuit.append(noise.ReadoutError(0.2, 0.1), (), clbits=(int(rng.integers(3)),))
-    return circuit.measure(0, 0).append(noise.ReadoutError(0.1, 0.3), (), clbits=(0,)) if noisy else circuit.measure(0, 0)
+    return circuit.measure(0, 0).append(noise.ReadoutError(0.1, 0.3), (),
+                                        clbits=(0,)) if noisy else circuit.measure(0, 0)
 
 
 @settings(max_examples=12, deadline=None)
@@ -126,7 +127,9 @@ def test_shots_that_share_states(seed):
 
 
 def test_large_circuits_that_measure_on_their_way():
-    """Teleportation of a state, twice, among 14 qubits, with errors in reading at the end, and parameters on both sides."""
+    """Teleportation of a state, twice, among 14 qubits, with errors in reading at the end, and parameters on both
+    sides.
+    """
     circuit = quantum.Circuit(14).ry("a", 0)
     for q in range(2):
         circuit.h(q + 1).cx(q + 1, q + 2).cx(q, q + 1).h(q).measure([q, q + 1], [0, 1]).reset(q + 1)
@@ -183,7 +186,8 @@ def test_one_run_and_samples_where_only_the_end_is_measured():
 def test_errors_in_reading(simulator):
     model = noise.NoiseModel().readout(noise.ReadoutError(0.2, 0.1), 0).readout(noise.ReadoutError(0.0, 0.3), 1)
     circuit = quantum.Circuit(2).x(0).measure_all().with_noise(model)
-    assert frequencies(circuit, 50_000, simulator) == pytest.approx({0b00: 0.14, 0b01: 0.56, 0b10: 0.06, 0b11: 0.24}, abs=0.01)
+    assert frequencies(circuit, 50_000,
+                       simulator) == pytest.approx({0b00: 0.14, 0b01: 0.56, 0b10: 0.06, 0b11: 0.24}, abs=0.01)
 
 
 def test_shots_are_needed():
@@ -196,12 +200,15 @@ def test_shots_are_needed():
 
 def test_reset_needs_no_classical_bits():
     circuit = quantum.Circuit(2).h(0).cx(0, 1).reset(0)
-    assert quantum.run(circuit, shots=4000, seed=1).sample().frequencies() == pytest.approx({"00": 0.5, "10": 0.5}, abs=0.04)
+    assert quantum.run(circuit, shots=4000,
+                       seed=1).sample().frequencies() == pytest.approx({"00": 0.5, "10": 0.5}, abs=0.04)
 
 
 def test_gates_before_anything_random_are_done_once():
     """A prefix without noise or measurements is one run of the state-vector simulator, with its parameters and data."""
-    circuit = quantum.Circuit(3).rx("x", 1).as_encoder() + quantum.Circuit(3).ry("a", 0).cx(0, 1).measure(1, 0).rz("b", 0).ry({"a": 2.0}, 2).measure(0, 1)
+    circuit = quantum.Circuit(3).rx("x",
+                                    1).as_encoder() + quantum.Circuit(3).ry("a", 0).cx(0, 1).measure(1, 0).rz("b",
+                                                                                                              0).ry({"a": 2.0}, 2).measure(0, 1)
     body = quantum.run(circuit, [0.3, 0.7], [0.4], simulator="trajectories", shots=20_000, seed=2)
     exact = quantum.run(circuit, [0.3, 0.7], [0.4], simulator="density_matrix", shots=20_000, seed=3)
     for bits, count in exact.counts().items():
@@ -213,7 +220,8 @@ def test_gates_before_anything_random_are_done_once():
     [
         (lambda: quantum.Circuit(2).append(noise.bit_flip(0.1), 0, controls=[1]), "bit_flip: only gates have controls"),
         (lambda: quantum.Circuit(2).measure(0, -1), "classical bits must be integers of at least 0, got .-1."),
-        (lambda: quantum.Circuit(2).append("x", 0, condition=quantum.circuit.Condition((3,), 1)), "must be there .measure into them first., got .3."),
+        (lambda: quantum.Circuit(2).append("x", 0, condition=quantum.circuit.Condition((3,), 1)),
+         "must be there .measure into them first., got .3."),
     ],
 )
 def test_bad_instructions(make, message):

@@ -19,7 +19,8 @@ def random_operator(n, seed, terms=12):
     random = np.random.default_rng(seed)
     x = random.integers(0, 1 << n, terms, dtype=np.uint64)
     x[: terms // 2] = x[0]
-    return quantum.PauliSum.from_arrays(x, random.integers(0, 1 << n, terms, dtype=np.uint64), random.normal(size=terms))
+    return quantum.PauliSum.from_arrays(x, random.integers(0, 1 << n, terms, dtype=np.uint64),
+                                        random.normal(size=terms))
 
 
 def finite_difference(f, x, step=1e-5):
@@ -62,12 +63,15 @@ def test_blocks_and_fusion_change_nothing(circuit, seed, fuse, size, low):
 @settings(max_examples=30, deadline=None)
 @given(circuits(max_qubits=6, max_gates=15), st.integers(0, 1000))
 def test_tangents_agree_with_gradients(circuit, seed):
-    """Second derivatives come from sweeps of their own (amplitude by amplitude, with tangents): so do their first ones."""
+    """Second derivatives come from sweeps of their own (amplitude by amplitude, with tangents): so do their first
+    ones.
+    """
     n, random = circuit.num_qubits, np.random.default_rng(seed)
     energy = quantum.Expectation(circuit, random_operator(n, seed))
     theta, along = random.normal(size=(2, len(circuit.parameters)))
     empty, state = np.zeros((1, 0)), np.zeros((1, 0), complex)
-    slopes, tangent, *_ = energy._second(theta[None], empty, empty, state, np.ones((1, 1)), along[None], empty, empty, state)
+    slopes, tangent, *_ = energy._second(theta[None], empty, empty, state, np.ones((1, 1)), along[None], empty, empty,
+                                         state)
     assert slopes[0, 0] == pytest.approx(energy.gradient(theta) @ along, abs=1e-11)
     step = 1e-5
     difference = (energy.gradient(theta + step * along) - energy.gradient(theta - step * along)) / (2 * step)
@@ -123,7 +127,8 @@ def test_gates_from_functions(controls):
     """Matrices written in Python, differentiated by the core, to second order."""
     x = np.array([[0, 1], [1, 0]])
     kick = quantum.gate(lambda t: np.cos(t**2) * np.eye(2) - 1j * np.sin(t**2) * x, 1, 1, "kick")
-    circuit = quantum.Circuit(3).h(0).h(2).append(kick, 0, ["a"], controls=controls).cx(0, 1).append(kick, 1, ["2*a - b"]).ry("b", 2)
+    circuit = quantum.Circuit(3).h(0).h(2).append(kick, 0, ["a"],
+                                                  controls=controls).cx(0, 1).append(kick, 1, ["2*a - b"]).ry("b", 2)
     energy = quantum.Expectation(circuit, quantum.PauliSum("Z0 Z1 + 0.5 X2 + 0.3 Y1"))
     theta = np.array([0.7, -0.4])
     np.testing.assert_allclose(energy.gradient(theta), finite_difference(energy, theta), rtol=0, atol=1e-8)

@@ -9,7 +9,8 @@ import pytest
 
 from triskele import core, quantum
 
-CASES = json.loads(gzip.decompress((Path(__file__).parents[1] / "data/quantum/gradients/gradients.json.gz").read_bytes()))["cases"]
+CASES = json.loads(gzip.decompress((Path(__file__).parents[1]
+                                    / "data/quantum/gradients/gradients.json.gz").read_bytes()))["cases"]
 
 
 def load(name):
@@ -55,6 +56,8 @@ def test_second_order(name):
     case, circuit, h, theta, order = load(name)
     place = np.ix_(order, order)
     energy = quantum.Expectation(circuit, h)
-    np.testing.assert_allclose(energy.hessian(theta), np.array(case["hessian"])[place], rtol=0, atol=1e-10)  # by parameter shift
-    np.testing.assert_allclose(core.hessian(energy)(theta), np.array(case["hessian"])[place], rtol=0, atol=1e-10)  # by sweeps with tangents
+    # by parameter shift
+    np.testing.assert_allclose(energy.hessian(theta), np.array(case["hessian"])[place], rtol=0, atol=1e-10)
+    # by sweeps with tangents
+    np.testing.assert_allclose(core.hessian(energy)(theta), np.array(case["hessian"])[place], rtol=0, atol=1e-10)
     np.testing.assert_allclose(quantum.qfi(circuit, theta), np.array(case["qfi"])[place], rtol=0, atol=1e-10)

@@ -29,15 +29,28 @@ Q = cirq.LineQubit.range(4)
 
 @pytest.mark.parametrize("operation", [
     cirq.X(Q[0]), cirq.Y(Q[0]), cirq.Z(Q[0]), cirq.H(Q[0]), cirq.S(Q[0]), cirq.T(Q[0]) ** -1, cirq.X(Q[0]) ** 0.3, cirq.Y(Q[0]) ** -0.7, cirq.Z(Q[0]) ** 1.2,
-    cirq.H(Q[0]) ** 0.4, cirq.rx(0.3)(Q[0]), cirq.ry(0.3)(Q[0]), cirq.rz(0.3)(Q[0]), cirq.CX(Q[1], Q[0]), cirq.CX(Q[0], Q[1]) ** 0.3, cirq.CZ(Q[0], Q[1]) ** 0.3,
-    cirq.SWAP(Q[0], Q[1]), cirq.SWAP(Q[0], Q[1]) ** 0.3, cirq.ISWAP(Q[0], Q[1]), cirq.ISWAP(Q[0], Q[1]) ** -0.4, cirq.XX(Q[0], Q[1]) ** 0.2, cirq.YY(Q[0], Q[1]) ** 0.2,
-    cirq.ZZ(Q[0], Q[1]) ** 0.2, cirq.FSimGate(0.3, 0.4)(Q[0], Q[1]), cirq.PhasedXPowGate(phase_exponent=0.3, exponent=0.7)(Q[0]), cirq.CCX(Q[2], Q[0], Q[1]),
-    cirq.PhasedXZGate(x_exponent=0.3, z_exponent=0.2, axis_phase_exponent=0.7)(Q[0]), cirq.CCZ(Q[0], Q[1], Q[2]) ** 0.3, cirq.CCX(Q[0], Q[1], Q[2]) ** 0.3,
-    cirq.CSWAP(Q[1], Q[0], Q[2]), cirq.MatrixGate(cirq.testing.random_unitary(8, random_state=1))(Q[2], Q[0], Q[1]), cirq.givens(0.3)(Q[0], Q[1]),
-    cirq.PhasedFSimGate(0.1, 0.2, 0.3, 0.4, 0.5)(Q[0], Q[1]), cirq.ControlledGate(cirq.X**0.3, control_values=[0])(Q[1], Q[0]), cirq.X(Q[0]).controlled_by(Q[1], Q[2]),
-    cirq.XPowGate(exponent=0.3, global_shift=0.2)(Q[0]), cirq.CZPowGate(exponent=0.3, global_shift=0.2)(Q[0], Q[1]), cirq.QuantumFourierTransformGate(3)(Q[0], Q[1], Q[2]),
+    cirq.H(Q[0]) ** 0.4, cirq.rx(0.3)(Q[0]), cirq.ry(0.3)(Q[0]), cirq.rz(0.3)(Q[0]), cirq.CX(Q[1], Q[0]), cirq.CX(Q[0],
+                                                                                                                  Q[1]) ** 0.3, cirq.CZ(Q[0], Q[1]) ** 0.3,
+    cirq.SWAP(Q[0], Q[1]), cirq.SWAP(Q[0],
+                                     Q[1]) ** 0.3, cirq.ISWAP(Q[0], Q[1]), cirq.ISWAP(Q[0], Q[1]) ** -0.4, cirq.XX(Q[0],
+                                                                                                                   Q[1]) ** 0.2, cirq.YY(Q[0], Q[1]) ** 0.2,
+    cirq.ZZ(Q[0], Q[1]) ** 0.2, cirq.FSimGate(0.3, 0.4)(Q[0],
+                                                        Q[1]), cirq.PhasedXPowGate(phase_exponent=0.3, exponent=0.7)(Q[0]), cirq.CCX(Q[2], Q[0], Q[1]),
+    cirq.PhasedXZGate(x_exponent=0.3, z_exponent=0.2,
+                      axis_phase_exponent=0.7)(Q[0]), cirq.CCZ(Q[0], Q[1], Q[2]) ** 0.3, cirq.CCX(Q[0], Q[1],
+                                                                                                  Q[2]) ** 0.3,
+    cirq.CSWAP(Q[1], Q[0],
+               Q[2]), cirq.MatrixGate(cirq.testing.random_unitary(8, random_state=1))(Q[2], Q[0],
+                                                                                      Q[1]), cirq.givens(0.3)(Q[0],
+                                                                                                              Q[1]),
+    cirq.PhasedFSimGate(0.1, 0.2, 0.3, 0.4, 0.5)(Q[0],
+                                                 Q[1]), cirq.ControlledGate(cirq.X**0.3, control_values=[0])(Q[1],
+                                                                                                             Q[0]), cirq.X(Q[0]).controlled_by(Q[1], Q[2]),
+    cirq.XPowGate(exponent=0.3,
+                  global_shift=0.2)(Q[0]), cirq.CZPowGate(exponent=0.3, global_shift=0.2)(Q[0],
+                                                                                          Q[1]), cirq.QuantumFourierTransformGate(3)(Q[0], Q[1], Q[2]),
     cirq.global_phase_operation(1j), cirq.I(Q[0]), cirq.ControlledGate(cirq.GlobalPhaseGate(1j))(Q[0]), cirq.ZPowGate(exponent=0.3, global_shift=-0.5)(Q[0]).controlled_by(Q[1]),
-], ids=str)  # fmt: skip
+], ids=str)
 def test_operations_from_cirq(operation):
     n = max((q.x for q in operation.qubits), default=-1) + 1
     theirs = cirq.Circuit([cirq.I(q) for q in Q[:n]], operation)
@@ -68,9 +81,11 @@ def test_parameters():
     mine = quantum.Circuit.from_cirq(theirs)
     assert mine.parameters == ("a", "b")
     values = {"a": 0.3, "b": -0.8}
-    np.testing.assert_allclose(twin.unitary(mine, values), matrix_of(cirq.resolve_parameters(theirs, values), 2), atol=1e-7)
+    np.testing.assert_allclose(twin.unitary(mine, values), matrix_of(cirq.resolve_parameters(theirs, values), 2),
+                               atol=1e-7)
     circuit = quantum.Circuit(2).rx({"a": 2.0}, 0).crz("b", 0, 1).cp("a", 1, 0).rzz("b", 0, 1)
-    np.testing.assert_allclose(matrix_of(cirq.resolve_parameters(circuit.to_cirq(), values), 2), twin.unitary(circuit, values), atol=1e-7)
+    np.testing.assert_allclose(matrix_of(cirq.resolve_parameters(circuit.to_cirq(), values), 2),
+                               twin.unitary(circuit, values), atol=1e-7)
     with pytest.raises(CircuitError, match="linear"):
         quantum.Circuit.from_cirq(cirq.Circuit(cirq.rx(a * a)(Q[0])))
 
@@ -83,7 +98,8 @@ def test_dynamic_circuits_come_back():
     circuit.measure(1, 1)
     assert quantum.Circuit.from_cirq(circuit.to_cirq()) == circuit
     with pytest.raises(CircuitError, match="one measured bit"):
-        quantum.Circuit.from_cirq(cirq.Circuit(cirq.measure(Q[0], Q[1], key="m"), cirq.X(Q[0]).with_classical_controls("m")))
+        quantum.Circuit.from_cirq(cirq.Circuit(cirq.measure(Q[0], Q[1], key="m"),
+                                               cirq.X(Q[0]).with_classical_controls("m")))
 
 
 def test_what_cannot_be_translated():
@@ -97,7 +113,8 @@ def test_what_cannot_be_translated():
 
 def test_tags_hide_no_conditions_and_keep_the_order_of_parameters():
     qubits = cirq.LineQubit.range(2)
-    theirs = cirq.Circuit(cirq.measure(qubits[0], key="m"), cirq.X(qubits[1]).with_classical_controls("m").with_tags("mine"), cirq.Z(qubits[1]).controlled_by(qubits[0]).with_tags(1))
+    theirs = cirq.Circuit(cirq.measure(qubits[0], key="m"),
+                          cirq.X(qubits[1]).with_classical_controls("m").with_tags("mine"), cirq.Z(qubits[1]).controlled_by(qubits[0]).with_tags(1))
     ours = quantum.Circuit.from_cirq(theirs)
     assert [i.condition is not None for i in ours] == [False, True, False] and ours.instructions[2].controls == (0,)
     circuit = quantum.Circuit(3).u("c", "b", "a", 0).rx("b", 0).ry("d", 1).rz({"e": 1, "a": 2}, 2).measure(0, 0)

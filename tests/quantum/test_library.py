@@ -82,7 +82,7 @@ def test_preparation_is_short_where_the_state_is_simple():
 @pytest.mark.parametrize("vector, message", [
     ([1, 1], "norm must be 1, got 1.41421356"), ([1, 0, 0], "2\\*\\*n"), ([], "2\\*\\*n"), ([[1, 0]], "shape"),
     ([np.nan, 0], "norm"), ([0, 0], "norm"),
-])  # fmt: skip
+])
 def test_preparation_refuses(vector, message):
     with pytest.raises(CircuitError, match=message):
         quantum.prepare_state(vector)

@@ -21,7 +21,9 @@ def bowl(theta):
 
 def rotations():
     """A circuit of Pauli rotations, each with its own angle, and an observable."""
-    circuit = quantum.Circuit(3).ry("a", 0).ry({"b": 2.0}, 1).cx(0, 1).rz({"c": -0.5}, 1).rx("d", 1).rzz("e", 1, 2).ry("f", 2).p("g", 2).rxx("h", 0, 2)
+    circuit = quantum.Circuit(3).ry("a", 0).ry({"b": 2.0}, 1).cx(0, 1).rz(
+        {"c": -0.5}, 1
+    ).rx("d", 1).rzz("e", 1, 2).ry("f", 2).p("g", 2).rxx("h", 0, 2)
     return quantum.Expectation(circuit, quantum.PauliSum("Z0 Z1 - 0.5 X0 + 0.7 X1 X2 + 0.3 Y0 X1 - 0.2 Z2"))
 
 
@@ -35,7 +37,8 @@ def test_named_optimizers_find_the_minimum(name):
     assert np.min(found.history) == pytest.approx(found.value, abs=1e-7)
 
 
-@pytest.mark.parametrize("optimizer", [optim.Adam(0.05), optim.SGD(0.1, momentum=0.8), optim.RMSprop(optim.exponential_decay(0.05, 0.5, 40)), optim.LBFGS()])
+@pytest.mark.parametrize("optimizer", [optim.Adam(0.05), optim.SGD(0.1, momentum=0.8),
+                                       optim.RMSprop(optim.exponential_decay(0.05, 0.5, 40)), optim.LBFGS()])
 def test_optimizers_of_the_core(optimizer):
     assert minimize(bowl, START, optimizer, max_steps=500).value == pytest.approx(-3.6, abs=1e-5)
 
@@ -92,9 +95,11 @@ def test_spsa_costs_two_values_a_step_and_follows_its_seed():
 def test_spsa_makes_steps_of_the_published_length():
     slope = np.array([2.0])
     found = []
-    minimize(lambda t: slope @ t, np.zeros(1), SPSA(max_steps=10, learning_rate=0.3, perturbation=0.1), callback=lambda k, theta, v: found.append(theta[0]))
+    minimize(lambda t: slope @ t, np.zeros(1), SPSA(max_steps=10, learning_rate=0.3, perturbation=0.1),
+             callback=lambda k, theta, v: found.append(theta[0]))
     k = np.arange(10)
-    expected = -np.cumsum(0.3 / (k + 2) ** 0.602 * 2.0)  # a / (k + 1 + A)**alpha, A = 1, times the exact slope of a line
+    # a / (k + 1 + A)**alpha, A = 1, times the exact slope of a line
+    expected = -np.cumsum(0.3 / (k + 2) ** 0.602 * 2.0)
     np.testing.assert_allclose(found, expected, rtol=1e-12)
 
 
@@ -112,7 +117,9 @@ def test_rotosolve_goes_to_the_least_value_along_an_angle():
     rng = np.random.default_rng(1)
     for k, frequency in ((0, 1.0), (1, 2.0), (2, 0.5), (6, 1.0), (7, 1.0)):
         theta = rng.uniform(-3, 3, 8)
-        circuit = energy.circuit.bind({n: v for j, (n, v) in enumerate(zip(energy.circuit.parameters, theta, strict=True)) if j != k})
+        circuit = energy.circuit.bind(
+            {n: v for j, (n, v) in enumerate(zip(energy.circuit.parameters, theta, strict=True)) if j != k}
+        )
         along = quantum.Expectation(circuit, "Z0 Z1 - 0.5 X0 + 0.7 X1 X2 + 0.3 Y0 X1 - 0.2 Z2")
         least = min(along(np.array([t])) for t in np.linspace(0, 2 * np.pi / frequency, 2001))
         found = minimize(along, theta[k : k + 1], Rotosolve(max_steps=1))
@@ -132,7 +139,7 @@ def test_rotosolve_lowers_the_energy_in_every_sweep():
     (quantum.Circuit(2).ry("a", 0).ry("a", 1), "several gates"),
     (quantum.Circuit(2).crx("a", 0, 1), "more than two"),
     (quantum.Circuit(2).givens("a", 0, 1), "more than two"),
-])  # fmt: skip
+])
 def test_rotosolve_refuses_what_is_no_sinusoid(circuit, why):
     with pytest.raises(OptimizerError, match=why):
         minimize(quantum.Expectation(circuit, "Z0"), np.zeros(1), "rotosolve")
@@ -154,7 +161,8 @@ def test_natural_gradient_does_not_care_how_angles_are_scaled():
     plain = quantum.Expectation(quantum.Circuit(2).ry("a", 0).cx(0, 1).ry("b", 1), h)
     scaled = quantum.Expectation(quantum.Circuit(2).ry({"a": 5.0}, 0).cx(0, 1).ry({"b": 0.2}, 1), h)
     theta = np.array([0.7, -0.4])
-    np.testing.assert_allclose(minimize(plain, theta, rule).history, minimize(scaled, theta * [0.2, 5.0], rule).history, rtol=0, atol=1e-8)
+    np.testing.assert_allclose(minimize(plain, theta, rule).history, minimize(scaled, theta * [0.2, 5.0], rule).history,
+                               rtol=0, atol=1e-8)
 
 
 def test_natural_gradient_needs_fewer_steps_than_gradient_descent():
@@ -176,11 +184,13 @@ def test_natural_gradient_needs_a_state_vector():
 
 @pytest.mark.parametrize("optimizer", ["bfsg", "", 3, None, optim.Adam, SPSA, np.zeros(2)])
 def test_what_is_no_optimizer(optimizer):
-    with pytest.raises(OptimizerError, match=r"optimizer: (unknown name .* \(there are .*bfgs.*spsa|a name, an optimiser)"):
+    with pytest.raises(OptimizerError,
+                       match=r"optimizer: (unknown name .* \(there are .*bfgs.*spsa|a name, an optimiser)"):
         minimize(bowl, START, optimizer)
 
 
-@pytest.mark.parametrize("make", [lambda: SciPy("newton"), lambda: SPSA(perturbation=0), lambda: SPSA(learning_rate=-1.0), lambda: NaturalGradient(learning_rate=0)])
+@pytest.mark.parametrize("make", [lambda: SciPy("newton"), lambda: SPSA(perturbation=0),
+                                  lambda: SPSA(learning_rate=-1.0), lambda: NaturalGradient(learning_rate=0)])
 def test_options_that_make_no_sense(make):
     with pytest.raises(OptimizerError, match="SciPy: unknown method|must be positive"):
         make()

@@ -14,7 +14,7 @@ NUMBERS = st.floats(-100, 100, allow_nan=False)
 EXPRESSIONS = st.builds(
     lambda terms, constant: sum((c * Parameter(n) for n, c in terms), Linear(())) + constant,
     st.lists(st.tuples(st.sampled_from("abc"), NUMBERS), max_size=4), NUMBERS,
-)  # fmt: skip
+)
 VALUES = {"a": 0.3, "b": -2.0, "c": 11.0}
 
 
@@ -23,7 +23,7 @@ def test_arithmetic_is_that_of_the_values(x, y, k):
     for made, expected in (
         (x + y, x(VALUES) + y(VALUES)), (x - y, x(VALUES) - y(VALUES)), (k * x, k * x(VALUES)), (x * k, k * x(VALUES)),
         (-x, -x(VALUES)), (x + k, x(VALUES) + k), (k - x, k - x(VALUES)), (x / 4, x(VALUES) / 4),
-    ):  # fmt: skip
+    ):
         assert made(VALUES) == pytest.approx(expected, abs=1e-9)
 
 
@@ -44,10 +44,12 @@ def test_binding_in_steps(x):
 @pytest.mark.parametrize(
     ("text", "terms", "constant"),
     [
-        ("a", {"a": 1}, 0), ("2*a", {"a": 2}, 0), ("2a - b/4 + 1.5", {"a": 2, "b": -0.25}, 1.5), ("-x[0] + pi", {"x[0]": -1}, math.pi),
-        (" a + a ", {"a": 2}, 0), ("1e-3*t", {"t": 1e-3}, 0), (".5*t-.5", {"t": 0.5}, -0.5), ("layer_1.q2", {"layer_1.q2": 1}, 0),
+        ("a", {"a": 1}, 0), ("2*a", {"a": 2}, 0), ("2a - b/4 + 1.5", {"a": 2, "b": -0.25},
+                                                   1.5), ("-x[0] + pi", {"x[0]": -1}, math.pi),
+        (" a + a ", {"a": 2}, 0), ("1e-3*t", {"t": 1e-3},
+                                   0), (".5*t-.5", {"t": 0.5}, -0.5), ("layer_1.q2", {"layer_1.q2": 1}, 0),
     ],
-)  # fmt: skip
+)
 def test_expressions_as_text(text, terms, constant):
     expression = angle(text)
     assert dict(expression.terms) == terms

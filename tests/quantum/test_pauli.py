@@ -57,21 +57,27 @@ wide = sums([0, 31, 32, 63, 64, 130])  # words of 64 bits, and keys of 32, have 
     ("3 - (1+2j) Y0 + 1e-3*Z10 * X2", {"": 3, "Y0": -1 - 2j, "X2 Z10": 1e-3}),
     ("2j X0Z1 + .5I", {"X0 Z1": 2j, "": 0.5}),
     ("X0 + X0", {"X0": 2}),
-])  # fmt: skip
+])
 def test_text_is_read(text, terms):
     assert dict(PauliSum(text)) == terms
 
 
 @pytest.mark.parametrize("text, place, message", [
-    ("X0 X0", 3, "occur once"), ("0.5 Q0", 4, "between terms"), ("X", 0, "its qubit"), ("X0 Z1 Y", 6, "its qubit"), ("X0 0.5 Z1", 3, "between terms"),
-    ("X0 +", 4, "a term"), ("X0 -- Z1", 4, "a term"), ("(1+) X0", 0, "a number"), ("1.2.3 X0", 0, "a term"), ("X99999999", 0, "below"),
-])  # fmt: skip
+    ("X0 X0", 3, "occur once"), ("0.5 Q0", 4,
+                                 "between terms"), ("X", 0,
+                                                    "its qubit"), ("X0 Z1 Y", 6, "its qubit"), ("X0 0.5 Z1", 3,
+                                                                                                "between terms"),
+    ("X0 +", 4, "a term"), ("X0 -- Z1", 4, "a term"), ("(1+) X0", 0,
+                                                       "a number"), ("1.2.3 X0", 0, "a term"), ("X99999999", 0,
+                                                                                                "below"),
+])
 def test_text_that_cannot_be_read_names_the_place(text, place, message):
     with pytest.raises(OperatorError, match=f"{message}.*position {place} of"):
         PauliSum(text)
 
 
-@pytest.mark.parametrize("terms", ["", "   ", [("X0", "one")], [("X0", np.nan)], [("X0", 1j * np.inf)], ["X0"], [(1, "X0")], object(), [("X0", None)]])
+@pytest.mark.parametrize("terms", ["", "   ", [("X0", "one")], [("X0", np.nan)], [("X0", 1j * np.inf)], ["X0"],
+                                   [(1, "X0")], object(), [("X0", None)]])
 def test_terms_that_are_none_are_errors(terms):
     with pytest.raises(OperatorError):
         PauliSum(terms)
@@ -104,9 +110,12 @@ def test_arithmetic_is_that_of_matrices(a, b):
     A, B = dense(a, 4), dense(b, 4)
     np.testing.assert_allclose(a.matrix(4).toarray(), A, atol=1e-14)
     for operator, expected in (
-        (a + b, A + B), (a - b, A - B), (a * b, A @ B), (2 * a - 1, 2 * A - np.eye(16)), (1 - a / 2j, np.eye(16) - A / 2j), (a**3, A @ A @ A),
+        (a + b, A + B), (a - b, A - B), (a * b,
+                                         A @ B), (2 * a - 1,
+                                                  2 * A - np.eye(16)), (1 - a / 2j, np.eye(16) - A / 2j), (a**3,
+                                                                                                           A @ A @ A),
         (a.adjoint(), A.conj().T), (a.commutator(b), A @ B - B @ A), (a.anticommutator(b), A @ B + B @ A),
-    ):  # fmt: skip
+    ):
         np.testing.assert_allclose(dense(operator, 4), expected, atol=1e-12)
     assert a.is_hermitian == np.array_equal(A, A.conj().T)
     assert a.commutes_with(b) == np.allclose(A @ B, B @ A)
@@ -126,12 +135,15 @@ def test_ring(a, b, c):
 @pytest.mark.parametrize("words", [1, 2, 3])
 @pytest.mark.parametrize("which", ["product", "commutator", "anticommutator"])
 def test_large_products_are_those_of_their_parts(rng, words, which):
-    """The hash table's kernel against small products that numpy does; few qubits, so that it meets repeats and grows."""
+    """The hash table's kernel against small products that numpy does; few qubits, so that it meets repeats and
+    grows.
+    """
     x, z = (np.zeros((2, 150, words), np.uint64) for _ in range(2))
     for a in (x, z):
         a[..., 0], a[..., -1] = rng.integers(0, 64, (2, 150)), rng.integers(0, 32, (2, 150)) << 59
     a, b = (PauliSum.from_arrays(x[k], z[k], rng.normal(size=150) + 1j * rng.normal(size=150)) for k in range(2))
-    multiply = {"product": PauliSum.__mul__, "commutator": PauliSum.commutator, "anticommutator": PauliSum.anticommutator}[which]
+    multiply = {"product": PauliSum.__mul__, "commutator": PauliSum.commutator,
+                "anticommutator": PauliSum.anticommutator}[which]
     parts = [multiply(a[i : i + 20], b[j : j + 20]) for i in range(0, len(a), 20) for j in range(0, len(b), 20)]
     assert multiply(a, b).isclose(reduce(PauliSum.__add__, parts), 1e-11)
 
@@ -146,14 +158,18 @@ def test_terms_are_merged_sorted_and_frozen():
         a.coefficients[0] = 1
     with pytest.raises(TypeError, match="unhashable"):
         hash(a)
-    assert PauliSum("X100").x.shape == (1, 2) and (PauliSum("X100") - PauliSum("X100") + PauliSum("X1")).x.shape == (1, 1)
+    assert PauliSum("X100").x.shape == (1,
+                                        2) and (PauliSum("X100") - PauliSum("X100") + PauliSum("X1")).x.shape == (1, 1)
     assert PauliSum([("X0", 1 + 1e-14j), ("Z0", 1e-15)]).simplify() == PauliSum("X0")
 
 
-@pytest.mark.parametrize("wrong", [lambda h: h + "X0", lambda h: h * [1], lambda h: h @ np.ones(3), lambda h: h / 0, lambda h: h**-1, lambda h: h**0.5,
+@pytest.mark.parametrize("wrong", [lambda h: h + "X0", lambda h: h * [1], lambda h: h @ np.ones(3), lambda h: h / 0,
+                                   lambda h: h**-1, lambda h: h**0.5,
                                    lambda h: h.commutator(2), lambda h: h.matrix(1), lambda h: h @ np.ones(2), lambda h: h.matrix(40), lambda h: h.remap([0]),
-                                   lambda h: h.remap([0, 0]), lambda h: h.tensor(h, 1), lambda h: h.project({0: 2}), lambda h: (1j * h).ground_state(),
-                                   lambda h: h.eigenstates(5), lambda h: PauliSum.from_arrays([1, 2], [1], [1]), lambda h: h * np.nan])  # fmt: skip
+                                   lambda h: h.remap([0,
+                                                      0]), lambda h: h.tensor(h, 1), lambda h: h.project({0: 2}), lambda h: (1j * h).ground_state(),
+                                   lambda h: h.eigenstates(5), lambda h: PauliSum.from_arrays([1, 2], [1],
+                                                                                              [1]), lambda h: h * np.nan])
 def test_misuse_is_an_error(wrong):
     with pytest.raises((OperatorError, TypeError)):
         wrong(PauliSum("X0 + Z1"))
@@ -167,10 +183,12 @@ def test_misuse_is_an_error(wrong):
 def test_remap_and_tensor(a, order):
     moved = dense(a, 4).reshape((2,) * 8)
     axes = [3 - list(order).index(3 - k) for k in range(4)]  # qubit q is axis 3 - q
-    np.testing.assert_allclose(dense(a.remap(order), 4), moved.transpose(*axes, *(4 + k for k in axes)).reshape(16, 16), atol=1e-14)
+    np.testing.assert_allclose(dense(a.remap(order), 4), moved.transpose(*axes, *(4 + k for k in axes)).reshape(16, 16),
+                               atol=1e-14)
     far = [5, 64, 0, 129]
     assert a.remap(far).remap([far.index(q) if q in far else 4 + q for q in range(130)]) == a
-    np.testing.assert_allclose(dense(a.tensor(PauliSum("X0 + Y1"), 4), 6), np.kron(dense(PauliSum("X0 + Y1"), 2), dense(a, 4)), atol=1e-13)
+    np.testing.assert_allclose(dense(a.tensor(PauliSum("X0 + Y1"), 4), 6),
+                               np.kron(dense(PauliSum("X0 + Y1"), 2), dense(a, 4)), atol=1e-13)
 
 
 @examples
@@ -228,9 +246,12 @@ def _act(string, psi):
     return psi.reshape(-1)
 
 
-@pytest.mark.parametrize("name", ["tfim_ring_8_h0.7", "tfim_ring_12_h0.7", "heisenberg_open_8", "heisenberg_open_10", "xxz_open_8_d0.5"])
+@pytest.mark.parametrize("name", ["tfim_ring_8_h0.7", "tfim_ring_12_h0.7", "heisenberg_open_8", "heisenberg_open_10",
+                                  "xxz_open_8_d0.5"])
 def test_spin_models(name):
-    """Models are the stored sums; their lowest eigenvalues, degenerate ones among them, are scipy's and the free-fermion formula's."""
+    """Models are the stored sums; their lowest eigenvalues, degenerate ones among them, are scipy's and the
+    free-fermion formula's.
+    """
     stored = reference("spin_models")[name]
     kind, _, n, *rest = name.split("_")
     n = int(n)

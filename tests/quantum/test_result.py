@@ -35,10 +35,13 @@ def test_expectation_in_a_state_of_several_blocks(rng):
     psi = rng.normal(size=1 << n) + 1j * rng.normal(size=1 << n)
     psi /= np.linalg.norm(psi)
     few = PauliSum([("X0 Z13", 0.5), ("Y13 X2", -1.0), ("Z12 Y5", 0.3), ("Z0", 2.0)])
-    many = PauliSum([(f"{letter}1 Z{q}", rng.normal()) for letter in "XY" for q in range(2, 14)])  # one x mask, 24 terms
+    # one x mask, 24 terms
+    many = PauliSum([(f"{letter}1 Z{q}", rng.normal()) for letter in "XY" for q in range(2, 14)])
     for h in (few, many):
         assert StatevectorResult(psi).expectation(h) == pytest.approx(np.vdot(psi, h.matrix(n) @ psi).real, abs=1e-12)
-        assert StatevectorResult(psi.astype(np.complex64)).expectation(h) == pytest.approx(np.vdot(psi, h.matrix(n) @ psi).real, abs=1e-5)
+        assert StatevectorResult(psi.astype(np.complex64)).expectation(h) == pytest.approx(
+            np.vdot(psi, h.matrix(n) @ psi).real, abs=1e-5
+        )
 
 
 def test_expectation_from_shots_lies_within_its_errors(result, state):
@@ -88,7 +91,8 @@ def test_shots_and_seed_of_the_run_are_the_defaults(state):
 def test_bad_questions(result):
     with pytest.raises(SimulatorError, match="shots must be an integer of at least 1, got 0"):
         result.sample(0)
-    with pytest.raises(SimulatorError, match=r"sample: the number of shots must be given, here or in run\(..., shots=1000\)"):
+    with pytest.raises(SimulatorError,
+                       match=r"sample: the number of shots must be given, here or in run\(..., shots=1000\)"):
         result.sample()
     with pytest.raises(SimulatorError, match="counts: the number of shots must be given"):
         result.counts()

@@ -31,7 +31,8 @@ def slow_partial_trace(rho, keep):
     for i in range(1 << n):
         for j in range(1 << n):
             if all((i >> q & 1) == (j >> q & 1) for q in range(n) if q not in keep):
-                out[sum((i >> q & 1) << b for b, q in enumerate(keep)), sum((j >> q & 1) << b for b, q in enumerate(keep))] += rho[i, j]
+                out[sum((i >> q & 1) << b for b, q in enumerate(keep)),
+                    sum((j >> q & 1) << b for b, q in enumerate(keep))] += rho[i, j]
     return out
 
 
@@ -64,7 +65,9 @@ def test_entropies_of_known_states():
 def test_both_sides_of_a_pure_state_have_the_same_entropy(rng):
     psi = random_vector(7, rng)
     for order in (0.5, 1, 2, 3):
-        assert states.entropy(psi, [0, 5], alpha=order) == pytest.approx(states.entropy(psi, [1, 2, 3, 4, 6], alpha=order), abs=1e-12)
+        assert states.entropy(psi, [0, 5], alpha=order) == pytest.approx(
+            states.entropy(psi, [1, 2, 3, 4, 6], alpha=order), abs=1e-12
+        )
 
 
 def test_schmidt_rebuilds_the_state(rng):
@@ -85,7 +88,8 @@ def test_fidelity_and_trace_distance_agree_between_vectors_and_matrices(rng):
     overlap = abs(np.vdot(a, b)) ** 2
     for x in (a, rho_a):
         for y in (b, rho_b):
-            assert states.fidelity(x, y) == pytest.approx(overlap, abs=1e-7)  # the root of a rank-one matrix has half the digits
+            # the root of a rank-one matrix has half the digits
+            assert states.fidelity(x, y) == pytest.approx(overlap, abs=1e-7)
             assert states.trace_distance(x, y) == pytest.approx(np.sqrt(1 - overlap), abs=1e-12)
     assert states.fidelity(a, rho_b) == pytest.approx(overlap, abs=1e-14)
 
@@ -114,7 +118,8 @@ def test_concurrence_is_the_same_for_a_vector_and_its_matrix(rng):
 def test_bloch_vector_is_the_three_pauli_expectations(rng):
     t, f = 0.7, -2.1
     psi = np.array([np.cos(t / 2), np.exp(1j * f) * np.sin(t / 2)])
-    np.testing.assert_allclose(states.bloch_vector(psi), [np.sin(t) * np.cos(f), np.sin(t) * np.sin(f), np.cos(t)], atol=1e-14)
+    np.testing.assert_allclose(states.bloch_vector(psi), [np.sin(t) * np.cos(f), np.sin(t) * np.sin(f), np.cos(t)],
+                               atol=1e-14)
     np.testing.assert_allclose(states.bloch_vector(np.kron(psi, BELL), 2), states.bloch_vector(psi), atol=1e-14)
     np.testing.assert_allclose(states.bloch_vector(BELL, 1), 0, atol=1e-14)
 
@@ -122,7 +127,7 @@ def test_bloch_vector_is_the_three_pauli_expectations(rng):
 @pytest.mark.parametrize("state, words", [
     (np.ones(3) / np.sqrt(3), "shape"), (np.ones((2, 4)), "shape"), (np.array(1.0), "shape"), (np.ones(4), "norm"),
     (np.array([np.nan, 0]), "norm"), (np.eye(2), "trace"), (np.array([[1, 1j], [1j, 0]]), "Hermitian"),
-])  # fmt: skip
+])
 def test_arrays_that_are_no_states(state, words):
     with pytest.raises(StateError, match=words):
         states.entropy(state)

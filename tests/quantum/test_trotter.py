@@ -39,7 +39,8 @@ def test_time_may_be_a_parameter():
     circuit = trotter(CHAIN, "2*t - 0.1", 3, 2)
     assert circuit.parameters == ("t",)
     np.testing.assert_allclose(unitary(circuit, {"t": 0.25}), unitary(trotter(CHAIN, 0.4, 3, 2)), atol=1e-13)
-    assert len(circuit) == 3 * 2 * (len(CHAIN) - 1) + 1  # the last term of a half and the first of the next meet their mirror images
+    # the last term of a half and the first of the next meet their mirror images
+    assert len(circuit) == 3 * 2 * (len(CHAIN) - 1) + 1
 
 
 def test_time_reversed_is_the_inverse():
@@ -60,8 +61,10 @@ def test_magnetisation_of_a_quench():
 
 
 @pytest.mark.parametrize("arguments", [
-    (1j * CHAIN, 1.0), (CHAIN, 1.0, 0), (CHAIN, 1.0, 2.5), (CHAIN, 1.0, 1, 3), (CHAIN, 1.0, 1, 1, 2), (CHAIN, np.nan), (CHAIN, "2 +"),
-])  # fmt: skip
+    (1j * CHAIN, 1.0), (CHAIN, 1.0, 0), (CHAIN, 1.0,
+                                         2.5), (CHAIN, 1.0, 1,
+                                                3), (CHAIN, 1.0, 1, 1, 2), (CHAIN, np.nan), (CHAIN, "2 +"),
+])
 def test_misuse_is_an_error(arguments):
     with pytest.raises((OperatorError, ValueError), match="trotter"):
         trotter(*arguments)

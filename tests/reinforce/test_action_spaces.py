@@ -1,4 +1,6 @@
-"""Actions whose bounds are not about 0, that are integers, or that are numbered from elsewhere; and environments that cannot be drawn."""
+"""Actions whose bounds are not about 0, that are integers, or that are numbered from elsewhere; and environments that
+cannot be drawn.
+"""
 
 import numpy as np
 import pytest
@@ -61,7 +63,8 @@ def test_spaces_of_gymnasium_that_would_be_misread():
         def __init__(self, space):
             self.action_space = space
 
-    for space, message in ((gymnasium.spaces.Box(-3, 3, (1,), np.int64), "must be a Box of floats"), (gymnasium.spaces.Discrete(3, start=1), "must be numbered from 0")):
+    for space, message in ((gymnasium.spaces.Box(-3, 3, (1,), np.int64), "must be a Box of floats"),
+                           (gymnasium.spaces.Discrete(3, start=1), "must be numbered from 0")):
         with pytest.raises(rl.EnvError, match=message):
             rl.make(lambda space=space: Made(space))
 
@@ -70,7 +73,8 @@ def test_render_modes_are_refused_as_gymnasiums_environments_do():
     """Stable-Baselines3's make_vec_env asks for "rgb_array", and upon a TypeError asks again without it."""
     gymnasium = pytest.importorskip("gymnasium")
     rl.register_gymnasium()
-    with pytest.raises(TypeError, match="CartPole-v1: it cannot be drawn, got render_mode='rgb_array'") as found, pytest.warns(UserWarning):
+    with pytest.raises(TypeError,
+                       match="CartPole-v1: it cannot be drawn, got render_mode='rgb_array'") as found, pytest.warns(UserWarning):
         gymnasium.make("triskele/CartPole-v1", render_mode="rgb_array")
     assert isinstance(found.value, rl.EnvError)
     env = gymnasium.make("triskele/CartPole-v1")

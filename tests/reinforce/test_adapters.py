@@ -42,14 +42,16 @@ def test_openspiel_plays_as_we_do(theirs):
         assert before.legal_actions != state.legal_actions and state.moves == ours.moves and state == before.play(action)
     assert minimax(state) == minimax(ours) == 0.0
     over = state.play(3, 5, 6)
-    assert over.terminal and over.returns.tolist() == [0.0, 0.0] and over.legal_actions == [] and not over.legal_mask.any()
+    assert over.terminal and over.returns.tolist() == [0.0,
+                                                       0.0] and over.legal_actions == [] and not over.legal_mask.any()
 
 
 def test_searches_of_openspiel_find_the_minimax_action(theirs):
     """x wins by 2, as o would by 5; one move later o has to block."""
     state = theirs.initial_state().play(0, 3, 1, 4)
     assert rl.MCTS(theirs, 300, seed=1)(state).action == 2
-    assert rl.MCTS(theirs, 300, policy=rl.PUCT(dirichlet=(0.3, 0.1)), seed=1)(theirs.initial_state().play(0, 3, 1)).action == 2
+    assert rl.MCTS(theirs, 300, policy=rl.PUCT(dirichlet=(0.3, 0.1)),
+                   seed=1)(theirs.initial_state().play(0, 3, 1)).action == 2
     proven = rl.MCTS(theirs, 300, solver=True)(state)
     assert proven.proven and proven.root_value == minimax(state) == 1.0
 
@@ -90,7 +92,9 @@ def test_full_memory_ends_a_search_and_leaves_it_whole(theirs):
 
 
 def test_evaluators_in_python(theirs):
-    """A function of states, a function of batches, and a network: all are told the position, and steer the search by priors."""
+    """A function of states, a function of batches, and a network: all are told the position, and steer the search by
+    priors.
+    """
     start = theirs.initial_state()
 
     def corner(state, values, priors):
@@ -170,7 +174,8 @@ def test_a_search_of_pettingzoo_wins(zoo):
 def test_observations_that_are_no_arrays_become_vectors(zoo):
     rps = pytest.importorskip("pettingzoo.classic.rps_v2")
     game = rl.from_pettingzoo(rps.env)  # draws with pygame, whose pictures cannot be copied
-    assert game.initial_state().play(0, 1).observation().tolist() == [0.0, 1.0, 0.0, 0.0]  # of rock, paper, scissors, nothing
+    # of rock, paper, scissors, nothing
+    assert game.initial_state().play(0, 1).observation().tolist() == [0.0, 1.0, 0.0, 0.0]
 
 
 def test_what_is_no_aec_environment():
@@ -184,7 +189,8 @@ def test_what_is_no_aec_environment():
 
 def lake(**kwargs):
     gymnasium = pytest.importorskip("gymnasium")
-    return rl.from_gymnasium(lambda: gymnasium.make("FrozenLake-v1", map_name="4x4", is_slippery=kwargs.get("samples", 1) > 1), **kwargs)
+    return rl.from_gymnasium(lambda: gymnasium.make("FrozenLake-v1", map_name="4x4",
+                                                    is_slippery=kwargs.get("samples", 1) > 1), **kwargs)
 
 
 def test_a_search_crosses_the_frozen_lake():
@@ -220,7 +226,8 @@ def test_random_steps_need_samples():
     game = rl.from_gymnasium(lambda: gymnasium.make("FrozenLake-v1"))
     with pytest.raises(rl.GameError, match="FrozenLake-v1: a step draws random numbers .give samples"):
         game.initial_state().play(0)
-    with pytest.raises(rl.GameError, match=r"MCTS: FrozenLake-v1 after .*: a step draws random numbers|FrozenLake-v1: a step draws random numbers"):
+    with pytest.raises(rl.GameError, match=r"MCTS: FrozenLake-v1 after .*: a step draws random numbers|FrozenLake-v1: "
+                                           r"a step draws random numbers"):
         rl.MCTS(game, 5)(game.initial_state())
 
 
@@ -275,7 +282,8 @@ def test_errors_name_the_game_and_its_moves(theirs):
     def broken(state, values):
         raise ZeroDivisionError("no value here")
 
-    with pytest.raises(rl.EvaluatorError, match=r"MCTS: tic_tac_toe after \(4, \d\): the game, or evaluator broken, raised ZeroDivisionError: no value here"):
+    with pytest.raises(rl.EvaluatorError, match=r"MCTS: tic_tac_toe after \(4, \d\): the game, or evaluator broken, "
+                                                r"raised ZeroDivisionError: no value here"):
         rl.MCTS(theirs, 5, evaluator=broken)(theirs.initial_state().play(4))
 
     def nothing(state, values):
@@ -309,7 +317,8 @@ def test_seeds_make_first_positions():
     assert game.initial_state(3).observation().tolist() != game.initial_state(4).observation().tolist()
 
 
-@pytest.mark.parametrize("name", ["tic_tac_toe", "pig(winscore=6)", "leduc_poker", "goofspiel(num_cards=4)", "liars_dice", "backgammon"])
+@pytest.mark.parametrize("name", ["tic_tac_toe", "pig(winscore=6)", "leduc_poker", "goofspiel(num_cards=4)",
+                                  "liars_dice", "backgammon"])
 def test_adapted_games_keep_the_contract(name):
     pytest.importorskip("pyspiel")
     rl.check_game(rl.from_openspiel(name), games=2)

@@ -38,7 +38,9 @@ def make(simulations=60, evaluator=NETWORK, policy=None, **kwargs):
 
 @functools.cache
 def positions():
-    """All positions of tic-tac-toe where somebody is to move, and for each [position, action] the value for who moves (NaN: illegal)."""
+    """All positions of tic-tac-toe where somebody is to move, and for each [position, action] the value for who moves
+    (NaN: illegal).
+    """
     found = {GAME.new_states(1)[0].tobytes(): GAME.new_states(1)}
     layers = [GAME.new_states(1)]
     while len(layers[-1]):
@@ -124,7 +126,9 @@ def test_a_tree_does_not_depend_on_those_beside_it(policy):
 
 
 def test_virtual_visits_leave_strength_unharmed():
-    """Of all 4,520 positions, how many searches find a move that keeps the value: as many with 8 leaves under way as with one."""
+    """Of all 4,520 positions, how many searches find a move that keeps the value: as many with 8 leaves under way as
+    with one.
+    """
     records, values = positions()
     assert len(records) == 4520
     kept = {}
@@ -191,13 +195,17 @@ def raising(observations):
 
 @pytest.mark.parametrize(("result", "message"), [
     (raising, r"TicTacToe: evaluator, called with 1 positions? .* \(\d,\) .* raised ZeroDivisionError: no weights"),
-    (lambda o: (np.zeros((len(o), 8)), np.zeros(len(o))), r"TicTacToe: .* logits must have shape \(1, 9\), got \(1, 8\)"),
-    (lambda o: (np.zeros((len(o), 9)), np.zeros((len(o), 3))), r"TicTacToe: .* values must have shape \(1,\) or \(1, 2\), got \(1, 3\)"),
+    (lambda o: (np.zeros((len(o), 8)), np.zeros(len(o))),
+     r"TicTacToe: .* logits must have shape \(1, 9\), got \(1, 8\)"),
+    (lambda o: (np.zeros((len(o), 9)), np.zeros((len(o), 3))),
+     r"TicTacToe: .* values must have shape \(1,\) or \(1, 2\), got \(1, 3\)"),
     (lambda o: np.zeros((len(o), 9)), r"TicTacToe: .* must return \(logits, values\), got ndarray"),
     (lambda o: (np.zeros((len(o), 9)), ["a"]), r"TicTacToe: .* must be arrays of numbers"),
-    (lambda o: (np.zeros((len(o), 9)), np.full(len(o), np.nan)), r"TicTacToe after \(0, 3, 1, 4, \d\), node 1: values must be finite"),
-    (lambda o: (np.full((len(o), 9), np.nan), np.zeros(len(o))), r"TicTacToe after \(0, 3, 1, 4, \d\), node 1: priors must be finite"),
-])  # fmt: skip
+    (lambda o: (np.zeros((len(o), 9)), np.full(len(o), np.nan)),
+     r"TicTacToe after \(0, 3, 1, 4, \d\), node 1: values must be finite"),
+    (lambda o: (np.full((len(o), 9), np.nan), np.zeros(len(o))),
+     r"TicTacToe after \(0, 3, 1, 4, \d\), node 1: priors must be finite"),
+])
 def test_an_evaluator_that_fails_is_named_and_the_search_stays_usable(result, message):
     bad = failing(1, result)
     state = GAME.initial_state().play(0, 3, 1, 4) if "after" in message else GAME.initial_state()
@@ -224,7 +232,8 @@ def test_a_network_that_gives_no_numbers_is_named():
 
 
 def test_a_network_of_the_wrong_size_is_named():
-    with pytest.raises(rl.EvaluatorError, match=r"Network for TicTacToe: logits must have shape \(2, 9\), got \(2, 10\)"):
+    with pytest.raises(rl.EvaluatorError,
+                       match=r"Network for TicTacToe: logits must have shape \(2, 9\), got \(2, 10\)"):
         make(evaluator=rl.Network(lambda net, o: (net(o.reshape(-1, 18)), np.zeros(2)), NET))(FORK)
 
 
@@ -255,7 +264,9 @@ def test_sequential_halving_begins_anew_after_a_move():
 
 
 def test_a_tree_that_grows_finds_the_same():
-    """Go's 26 actions are more than room is made for at first: a tree finds the same when one beside it has it grow earlier."""
+    """Go's 26 actions are more than room is made for at first: a tree finds the same when one beside it has it grow
+    earlier.
+    """
     go = rl.games.Go(size=5)
 
     def net(params, observations):
@@ -289,7 +300,8 @@ def test_outcomes_of_chance_are_drawn_by_probability_and_a_policy_may_be_ones_ow
         return np.zeros((batch, 2), np.float32), np.zeros(batch, np.float32)
 
     pig = rl.games.Pig(goal=30, sides=3)
-    found = rl.MCTS(pig, 2000, policy=curious, evaluator=rl.Network(net, ()), parallel_leaves=leaves)(pig.initial_state().play(0, 2))
+    found = rl.MCTS(pig, 2000, policy=curious, evaluator=rl.Network(net, ()),
+                    parallel_leaves=leaves)(pig.initial_state().play(0, 2))
     assert found.visits.sum() == 2000
     for node in found.tree.root.walk():
         below = sum(c.visits for c in node.children.values())
@@ -300,13 +312,15 @@ def test_outcomes_of_chance_are_drawn_by_probability_and_a_policy_may_be_ones_ow
 
 
 @pytest.mark.parametrize(("arguments", "message"), [
-    ({"evaluator": rl.RandomRollout(), "parallel_leaves": 4}, "parallel_leaves=4 needs a Network or a function of batches"),
-    ({"evaluator": rl.RandomRollout(), "policy": rl.Gumbel()}, "policy Gumbel.* needs a Network or a function of batches"),
+    ({"evaluator": rl.RandomRollout(), "parallel_leaves": 4},
+     "parallel_leaves=4 needs a Network or a function of batches"),
+    ({"evaluator": rl.RandomRollout(), "policy": rl.Gumbel()},
+     "policy Gumbel.* needs a Network or a function of batches"),
     ({"parallel_leaves": 0}, "parallel_leaves must be an integer .* of at least 1, got 0"),
     ({"solver": True}, "solver needs an evaluator that is compiled"),
     ({"policy": rl.Gumbel(), "seconds": 1.0}, "Gumbel divides a number of simulations"),
     ({"policy": rl.Gumbel(), "threads": 2}, "Gumbel grows one tree for each root, got threads=2"),
-])  # fmt: skip
+])
 def test_searches_that_cannot_be_run_are_named(arguments, message):
     with pytest.raises(rl.SearchError, match=message):
         make(**arguments)

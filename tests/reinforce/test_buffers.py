@@ -1,4 +1,6 @@
-"""Buffers: no transition across the end of an episode, the right frequencies, exact states, errors that change nothing."""
+"""Buffers: no transition across the end of an episode, the right frequencies, exact states, errors that change
+nothing.
+"""
 
 import numpy as np
 import pytest
@@ -15,7 +17,9 @@ SPACE, ACTION = ((2,), np.float32), ((), np.int64)
 
 
 def stream(rng, steps, envs, ends=0.15):
-    """What `envs` environments give in `steps` steps, restarting in the step after an end: everything differs from everything."""
+    """What `envs` environments give in `steps` steps, restarting in the step after an end: everything differs from
+    everything.
+    """
     observations = rng.standard_normal((steps + 1, envs, 2)).astype(np.float32)
     kind = rng.uniform(size=(steps, envs))
     terminated, truncated = kind < ends, (kind >= ends) & (kind < 2 * ends)
@@ -23,7 +27,9 @@ def stream(rng, steps, envs, ends=0.15):
         over = (terminated[t - 1] | truncated[t - 1])
         terminated[t] &= ~over
         truncated[t] &= ~over
-    return observations, rng.integers(0, 9, (steps, envs)), rng.standard_normal((steps, envs)).astype(np.float32), terminated, truncated
+    return observations, rng.integers(
+        0, 9, (steps, envs)
+    ), rng.standard_normal((steps, envs)).astype(np.float32), terminated, truncated
 
 
 def fill(buffer, data, twin=None, first=0):
@@ -41,7 +47,9 @@ def fill(buffer, data, twin=None, first=0):
 @settings(max_examples=25, deadline=None)
 @given(st.integers(0, 2**32), st.integers(1, 3), st.integers(1, 4), st.booleans(), st.booleans())
 def test_transitions_are_those_of_the_episodes(seed, envs, n, wraps, prioritised):
-    """Every transition drawn is one of the twin's, which has written out whole episodes; none is stale, none crosses an end."""
+    """Every transition drawn is one of the twin's, which has written out whole episodes; none is stale, none crosses an
+    end.
+    """
     rng = np.random.default_rng(seed)
     make = rl.PrioritizedReplayBuffer if prioritised else rl.ReplayBuffer
     buffer = make(20 * envs if wraps else 200, SPACE, ACTION, num_envs=envs, n_step=n, discount=0.9, seed=seed)
@@ -138,7 +146,10 @@ def test_the_end_of_the_range_finds_a_leaf_that_can_be_drawn():
 
 
 def test_frequencies_are_proportional_to_priorities(rng):
-    """|error| ** alpha over its sum; importance weights are the powers of what they make up for (Schaul et al., eq. 1 and 3.4)."""
+    """|error| ** alpha over its sum; importance weights are the powers of what they make up for (Schaul et al., eq.
+
+    1 and 3.4).
+    """
     buffer = rl.PrioritizedReplayBuffer(64, SPACE, ACTION, num_envs=2, alpha=0.7, epsilon=1e-9, seed=5)
     fill(buffer, stream(rng, 80, 2))
     everything = np.unique(np.concatenate([buffer.sample(len(buffer)).indices for _ in range(40)]))
@@ -152,7 +163,9 @@ def test_frequencies_are_proportional_to_priorities(rng):
         drawn.append(batch.indices[0])
     counts = np.array([np.sum(np.array(drawn) == i) for i in everything])
     enough = wanted * len(drawn) > 5
-    observed, expected = np.append(counts[enough], counts[~enough].sum()), np.append(wanted[enough], wanted[~enough].sum()) * len(drawn)
+    observed, expected = np.append(
+        counts[enough], counts[~enough].sum()
+    ), np.append(wanted[enough], wanted[~enough].sum()) * len(drawn)
     assert stats.chisquare(observed, expected * observed.sum() / expected.sum()).pvalue > 1e-3
     batch = buffer.sample(32, beta=0.5)
     p = wanted[np.searchsorted(everything, batch.indices)]
@@ -179,7 +192,8 @@ def test_segments_follow_the_episodes(rng):
     observations, actions, rewards, terminated, truncated = stream(rng, 50, 2)
     log_probs = rng.standard_normal((50, 2)).astype(np.float32)
     for t in range(50):
-        buffer.add(observations[t], actions[t], rewards[t], terminated[t], truncated[t], observations[t + 1], log_probs=log_probs[t])
+        buffer.add(observations[t], actions[t], rewards[t], terminated[t], truncated[t], observations[t + 1],
+                   log_probs=log_probs[t])
     found = buffer.sample(40, 5)
     assert found.observations.shape == (6, 40, 2) and found.valid[0].all()
     for b in range(40):
@@ -196,7 +210,8 @@ def test_segments_follow_the_episodes(rng):
 def test_rollouts_one_after_the_other_are_the_whole(rng):
     """`clear` goes on where the environments are, restarts included."""
     data = observations, actions, rewards, terminated, truncated = stream(rng, 24, 3, ends=0.3)
-    whole, parts = rl.TrajectoryBuffer(72, SPACE, ACTION, num_envs=3), rl.TrajectoryBuffer(24, SPACE, ACTION, num_envs=3)
+    whole, parts = rl.TrajectoryBuffer(72, SPACE, ACTION,
+                                       num_envs=3), rl.TrajectoryBuffer(24, SPACE, ACTION, num_envs=3)
     fill(whole, data)
     found = []
     for t in range(0, 24, 8):
@@ -280,7 +295,8 @@ def test_the_same_seed_draws_the_same(rng):
 
 
 def good(**changed):
-    step = {"observations": np.zeros((2, 2), np.float32), "actions": np.zeros(2, np.int64), "rewards": np.zeros(2), "terminated": np.zeros(2, bool),
+    step = {"observations": np.zeros((2, 2), np.float32), "actions": np.zeros(2, np.int64), "rewards": np.zeros(2),
+            "terminated": np.zeros(2, bool),
             "truncated": np.zeros(2, bool), "next_observations": np.ones((2, 2), np.float32)}
     return {**step, **changed}
 
@@ -293,7 +309,8 @@ def good(**changed):
     ({"rewards": np.array([0.0, np.nan])}, "rewards must be finite, got nan in environment 1 at step 0"),
     ({"rewards": np.zeros(3)}, r"rewards must have shape \(2,\), got \(3,\)"),
     ({"terminated": np.zeros(2)}, "terminated must be bool, got float64"),
-    ({"next_observations": np.array([[0, 0], [0, np.inf]])}, "observations must be finite, got inf in environment 1 at step 1"),
+    ({"next_observations": np.array([[0, 0], [0, np.inf]])},
+     "observations must be finite, got inf in environment 1 at step 1"),
     ({"values": np.zeros(2)}, r"extras must be \[\], got \['values'\]"),
 ])
 def test_bad_steps_change_nothing(changed, message):

@@ -87,14 +87,19 @@ def value_of_pig(goal, sides, longest):
 
 
 def test_the_value_of_short_pig():
-    """With 60 moves few games are cut: returns are 1 and -1, so that the value is 2 win - 1 within the chance of a cut."""
-    assert chances_to_win(2, 2)[0, 0, 0] == pytest.approx(2 / 3, abs=1e-9)  # a 2 wins, a 1 hands on: w = 1/2 + 1/2 (1 - w)
+    """With 60 moves few games are cut: returns are 1 and -1, so that the value is 2 win - 1 within the chance of a
+    cut.
+    """
+    # a 2 wins, a 1 hands on: w = 1/2 + 1/2 (1 - w)
+    assert chances_to_win(2, 2)[0, 0, 0] == pytest.approx(2 / 3, abs=1e-9)
     for goal, sides in ((2, 2), (4, 3)):
         assert value_of_pig(goal, sides, 60) == pytest.approx(2 * chances_to_win(goal, sides)[0, 0, 0] - 1, abs=1e-3)
 
 
 def test_a_search_of_pig_knows_when_to_stop():
-    """At 5 of 6 points in hand and nothing to lose or win but the game, stopping wins at once; with 2 in hand it rolls on."""
+    """At 5 of 6 points in hand and nothing to lose or win but the game, stopping wins at once; with 2 in hand it rolls
+    on.
+    """
     game = rl.games.Pig(goal=6)
     winning = game.initial_state().play(0, 5)
     assert winning.legal_actions == [1]
@@ -167,7 +172,8 @@ def pushed_left(row):
 def test_pushing(tiles):
     board = np.array([*tiles, 2]).reshape(4, 4)
     state = position(board)
-    turns = {"up": 1, "right": 2, "down": 3, "left": 0}  # quarter turns counterclockwise that make the push one to the left
+    # quarter turns counterclockwise that make the push one to the left
+    turns = {"up": 1, "right": 2, "down": 3, "left": 0}
     legal = []
     for action, (name, k) in enumerate([(n, turns[n]) for n in ("up", "right", "down", "left")]):
         rows, scores = zip(*(pushed_left(row) for row in np.rot90(board, k).tolist()), strict=True)
@@ -178,7 +184,8 @@ def test_pushing(tiles):
         played = state.play(action)
         assert board_of(played) == after.tolist(), name
         assert played.data[0]["score"] == sum(scores) and played.player == rl.CHANCE
-        np.testing.assert_allclose(played.chance.reshape(4, 4, 2)[after == 0], np.broadcast_to([0.9, 0.1], ((after == 0).sum(), 2)) / (after == 0).sum())
+        np.testing.assert_allclose(played.chance.reshape(4, 4, 2)[after == 0],
+                                   np.broadcast_to([0.9, 0.1], ((after == 0).sum(), 2)) / (after == 0).sum())
         assert not played.chance.reshape(4, 4, 2)[after != 0].any()
     assert state.legal_actions == legal and state.terminal == (not legal)
 
@@ -211,4 +218,6 @@ def test_names_of_moves_in_2048():
     assert [state.game.action_name(state, k) for k in (0, 1, 13)] == ["2 at 1,1", "4 at 1,1", "4 at 2,3"]
     state = state.play(0, 13)
     assert [state.game.action_name(state, k) for k in range(4)] == ["up", "right", "down", "left"]
-    assert np.argwhere(state.observation()[1:]).tolist() == [[0, 0, 0], [1, 1, 2]] and state.observation()[0].sum() == 14
+    assert np.argwhere(
+        state.observation()[1:]
+    ).tolist() == [[0, 0, 0], [1, 1, 2]] and state.observation()[0].sum() == 14

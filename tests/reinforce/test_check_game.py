@@ -11,7 +11,10 @@ from triskele.reinforce.random import below
 
 
 class Matches(rl.Game):
-    """Seven matches, one or two are taken; who takes the last one wins. Before player 1 moves, a coin may take one more."""
+    """Seven matches, one or two are taken; who takes the last one wins.
+
+    Before player 1 moves, a coin may take one more.
+    """
 
     num_players, num_actions, num_outcomes, max_length, observation_shape = 2, 2, 2, 12, (2,)
     state = [("left", "i8"), ("player", "i8"), ("coin", "i8"), ("taken", "i8", 2)]
@@ -71,10 +74,13 @@ def put(array, k, value):  # a user's helper: bounds are not checked in it
 
 def broken(**changes):
     """Matches with other rules or attributes."""
-    return type("Matches", (Matches,), {k: staticmethod(v) if callable(v) and k not in ("draw", "action_name", "parse_action") else v for k, v in changes.items()})()
+    return type("Matches", (Matches,),
+                {k: staticmethod(v) if callable(v) and k not in ("draw", "action_name", "parse_action") else v for k,
+                 v in changes.items()})()
 
 
-# -------------------------------------------------------------------------------------------------- what is wrong with a game
+# -------------------------------------------------------------------------------------------------- what is wrong with
+# a game
 def forgets_its_mask(state, mask):
     mask[0] = True
 
@@ -178,7 +184,8 @@ BROKEN = {
         (forgets_its_mask, r"legal_actions must write every element of mask, .* does not write \[1\], after \(\)"),
         (allows_nothing, r"legal_actions allows nothing, though the game is not over, after \(\d"),
         (writes_beyond_the_mask, r"legal_actions raised IndexError: .*, after \(\)"),
-        (writes_beyond_the_mask_in_a_helper, r"legal_actions writes outside of mask, which has the shape \(2,\), after \(\)"),
+        (writes_beyond_the_mask_in_a_helper,
+         r"legal_actions writes outside of mask, which has the shape \(2,\), after \(\)"),
         (changes_the_state, "legal_actions changes the state, which only initial and step may do, after"),
         (divides_by_a_word, "legal_actions cannot be compiled: .*undefined_word"),
     ],
@@ -205,7 +212,8 @@ BROKEN = {
         (sees_nan, r"observe must give finite numbers, got (nan|-inf) at \[1\], after \(\d"),
         (has_the_wrong_shape, "observe cannot be compiled"),
     ],
-    "chance": [(sums_to_less, r"chance must give probabilities that sum to 1, got \[0.25, 0.7\] with the sum 0.95, after \(\d,\)")],
+    "chance": [(sums_to_less,
+                r"chance must give probabilities that sum to 1, got \[0.25, 0.7\] with the sum 0.95, after \(\d,\)")],
     "random_action": [
         (prefers_one, r"random_action must be uniform, but of 1000 draws \d+ were [01], and \d+ were [01], after \("),
         (is_often_illegal, r"random_action drew 1, which is not legal \(legal: \[0\]\), after \(\d"),
@@ -217,7 +225,8 @@ def test_a_right_game_passes():
     rl.check_game(Matches())
 
 
-@pytest.mark.parametrize(("rule", "function", "message"), [(rule, *case) for rule, cases in BROKEN.items() for case in cases])
+@pytest.mark.parametrize(("rule", "function", "message"),
+                         [(rule, *case) for rule, cases in BROKEN.items() for case in cases])
 def test_broken_rules(rule, function, message):
     with pytest.raises(rl.GameError, match=f"^Matches: ({message})"):
         rl.check_game(broken(**{rule: function}), games=10)
@@ -237,7 +246,7 @@ def test_broken_rules(rule, function, message):
     ({"draw": lambda self, state: "\x1b[31mred"}, "draw must give text without control sequences"),
     ({"action_name": lambda self, state, action: "take"}, "action_name must give different actions different names"),
     ({"parse_action": lambda self, state, text: 1 - int(text)}, "parse_action must read '.' as action"),
-])  # fmt: skip
+])
 def test_broken_descriptions(changes, message):
     with pytest.raises(rl.GameError, match=f"^Matches: {message}"):
         rl.check_game(broken(**changes), games=3)
@@ -267,12 +276,14 @@ def test_a_right_game_of_python_passes():
     ({"legal_actions": lambda self, position: []}, r"there must be legal actions, in range, got \[\], after \(\)"),
     ({"legal_actions": lambda self, position: [2]}, r"there must be legal actions, in range, got \[2\], after \(\)"),
     ({"player": lambda self, position: 2}, r"the player must be 0 to 1, or CHANCE, got 2, after \(\)"),
-    ({"observe": lambda self, position, player: [position[0] / 0]}, r"raised ZeroDivisionError: division by zero, after \(\)"),
+    ({"observe": lambda self, position, player: [position[0] / 0]},
+     r"raised ZeroDivisionError: division by zero, after \(\)"),
     ({"observe": lambda self, position, player: [np.inf]}, "an observation must be finite"),
-    ({"returns": lambda self, position: [np.nan, 0.0]}, r"returns must be 2 finite numbers, got \[nan  0.\], after \(\d"),
+    ({"returns": lambda self, position: [np.nan, 0.0]},
+     r"returns must be 2 finite numbers, got \[nan  0.\], after \(\d"),
     ({"max_length": 2}, r"the game must be over after at most max_length = 2 moves, after \(\d, \d\)"),
     ({"copy": lambda self, position: position}, r"playing \d must leave the position as it was, after \(\)"),
-])  # fmt: skip
+])
 def test_broken_games_of_python(changes, message):
     with pytest.raises(rl.GameError, match=f"Countdown: {message}"):
         rl.check_game(type("Countdown", (Countdown,), changes)())

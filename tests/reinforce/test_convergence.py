@@ -1,4 +1,6 @@
-"""What searches converge to: exact values of small games, values that another program's search has after as many simulations."""
+"""What searches converge to: exact values of small games, values that another program's search has after as many
+simulations.
+"""
 
 import functools
 import json
@@ -26,7 +28,9 @@ GAMES = {
 
 @functools.cache
 def positions():
-    """All 4,520 positions of tic-tac-toe where somebody is to move: records, values for who moves, [position, action] whether it keeps the value."""
+    """All 4,520 positions of tic-tac-toe where somebody is to move: records, values for who moves, [position, action]
+    whether it keeps the value.
+    """
     start = TTT.new_states(1)
     found, waiting, values, keeps = {start[0].tobytes(): start[0]}, [start], [], []
     while waiting:
@@ -41,7 +45,8 @@ def positions():
             waiting += [np.array(list(new.values()), TTT.dtype)] if new else []
     records = np.array(list(found.values()), TTT.dtype)
     over = np.zeros(len(records), bool)
-    TTT.kernels.look(records, np.zeros(len(records), np.int64), over, np.zeros((len(records), 9), bool), np.zeros((len(records), 0)))
+    TTT.kernels.look(records, np.zeros(len(records), np.int64), over, np.zeros((len(records), 9), bool),
+                     np.zeros((len(records), 0)))
     records = records[~over]
     for k in range(len(records)):
         state = TTT.at(records[k : k + 1])
@@ -51,7 +56,8 @@ def positions():
     return records, np.array(values), np.array(keeps)
 
 
-@pytest.mark.parametrize("name", ["tic_tac_toe", "connect_four(rows=4,columns=4)", "connect_four", "nim", "hex(board_size=3)"])
+@pytest.mark.parametrize("name", ["tic_tac_toe", "connect_four(rows=4,columns=4)", "connect_four", "nim",
+                                  "hex(board_size=3)"])
 @pytest.mark.parametrize("simulations", [100, 1000, pytest.param(10_000, marks=pytest.mark.slow)])
 def test_values_are_those_that_openspiel_finds(name, simulations):
     if (name, simulations) == ("hex(board_size=3)", 10_000):
@@ -63,10 +69,13 @@ def test_values_are_those_that_openspiel_finds(name, simulations):
     assert found.root_value.std() < 3 * theirs["sd"]
 
 
-@pytest.mark.parametrize(("name", "simulations", "error"), [("connect_four(rows=4,columns=4)", 100_000, 0.03), ("tic_tac_toe", 200_000, 0.06), ("hex(board_size=3)", 200_000, 0.1), ("breakthrough(rows=4,columns=3)", 400_000, 0.05)])
+@pytest.mark.parametrize(("name", "simulations", "error"),
+                         [("connect_four(rows=4,columns=4)", 100_000, 0.03), ("tic_tac_toe", 200_000, 0.06),
+                          ("hex(board_size=3)", 200_000, 0.1), ("breakthrough(rows=4,columns=3)", 400_000, 0.05)])
 def test_values_become_those_of_minimax(name, simulations, error):
     game = GAMES[name]
-    assert rl.MCTS(game, simulations=simulations, seed=2)(game.initial_state()).root_value == pytest.approx(EXACT[name]["value_p0"], abs=error)
+    assert rl.MCTS(game, simulations=simulations,
+                   seed=2)(game.initial_state()).root_value == pytest.approx(EXACT[name]["value_p0"], abs=error)
 
 
 def test_a_thousand_simulations_keep_the_value_of_every_position_of_tic_tac_toe():
@@ -112,7 +121,9 @@ def test_connect_four_on_a_small_board_is_proven():
 
 
 class Auction(rl.Game):
-    """Three players, chance between them, and payoffs that sum to nothing: each position's number draws them, by a table."""
+    """Three players, chance between them, and payoffs that sum to nothing: each position's number draws them, by a
+    table.
+    """
 
     num_players, num_actions, num_outcomes, max_length, observation_shape = 3, 3, 2, 4, (1,)
     state = [("number", "i8"), ("turn", "i8")]
@@ -157,7 +168,9 @@ KEY = 4142  # of 5,000 the one with which the best action is best by the most: 0
 
 
 def exact(number, turn, margins):
-    """Values of all players where each plays best for themselves; adds how much better the best action was than the second."""
+    """Values of all players where each plays best for themselves; adds how much better the best action was than the
+    second.
+    """
     if turn == 4:
         return np.array([((number + 7 * p) ** 3 * (KEY + 131 * p) % 10007) / 10007 for p in range(3)])
     mover = (0, 1, -1, 2)[turn]
@@ -183,7 +196,9 @@ def test_three_players_and_chance():
 
 
 def test_pig_has_the_value_of_dynamic_programming():
-    """Probability that who moves wins, by own points, the other's, and those of this turn; 1 shows a 1, the turn is then lost."""
+    """Probability that who moves wins, by own points, the other's, and those of this turn; 1 shows a 1, the turn is
+    then lost.
+    """
     goal, sides = 8, 3
     win = {(own, other, turn): 0.5 for own in range(goal) for other in range(goal) for turn in range(goal - own)}
     for _ in range(200):
@@ -256,4 +271,5 @@ class TestOneSearchAfterAnother:
         search = rl.MCTS(game, memory=700_000)
         full = search(states)
         assert (full.simulations > 100).all() and search._last.block.nbytes < 710_000
-        assert np.array_equal(search(states).visits, full.visits)  # memory that serves again ends a search where new memory did
+        # memory that serves again ends a search where new memory did
+        assert np.array_equal(search(states).visits, full.visits)

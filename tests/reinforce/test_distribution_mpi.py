@@ -19,7 +19,8 @@ from triskele.reinforce.agents.ppo import PPO
 
 ROOT = Path(__file__).resolve().parents[2]
 MPIEXEC = shutil.which("mpiexec", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}")
-DISCRETE = ("CartPole-v1", {"num_envs": 4, "num_steps": 16, "minibatches": 2, "epochs": 2, "hidden": (8,), "normalize": True})
+DISCRETE = ("CartPole-v1", {"num_envs": 4, "num_steps": 16, "minibatches": 2, "epochs": 2, "hidden": (8,),
+                            "normalize": True})
 CONTINUOUS = ("Pendulum-v1", {"num_envs": 4, "num_steps": 32, "minibatches": 4, "epochs": 2, "hidden": (8,)})
 STEPS = 64 * 6
 TWO = rl.OneProcess(actors=2)
@@ -27,7 +28,8 @@ TWO = rl.OneProcess(actors=2)
 pytestmark = pytest.mark.skipif(MPIEXEC is None, reason="no mpiexec")
 
 
-# -- what ranks do: functions of this module, called by name --------------------------------------------------------------
+# -- what ranks do: functions of this module, called by name
+# --------------------------------------------------------------
 
 
 def self_play():
@@ -40,7 +42,8 @@ def same_numbers():
     for name, (env, options) in {"discrete": DISCRETE, "continuous": CONTINUOUS}.items():
         agent, curve = PPO(env, seed=3, **options), []
         agent.train(STEPS, progress=False, distribution=distribution, report=curve.append, checkpoint=f"{name}.chk")
-        storage.write(f"{name}{distribution.rank}", "agent", {"state": agent.state, "curve": [x["approx_kl"] for x in curve]})
+        storage.write(f"{name}{distribution.rank}", "agent",
+                      {"state": agent.state, "curve": [x["approx_kl"] for x in curve]})
     resumed = PPO.resume("before.chk").train(progress=False, distribution=distribution)
     storage.write(f"resumed{distribution.rank}", "agent", {"state": resumed.state, "curve": []})
     agent.train(STEPS, progress=False)  # a training of each rank's own, afterwards
@@ -76,7 +79,8 @@ def train_prone(what=lambda: None, path="run.chk", synchronous=True, timeout=100
 
     env, settings = DISCRETE
     distribution = rl.MPI(synchronous=synchronous, timeout=timeout)
-    return Prone(env, seed=seed, **settings).train(steps, progress=False, distribution=distribution, checkpoint=path, every=64, **options)
+    return Prone(env, seed=seed, **settings).train(steps, progress=False, distribution=distribution, checkpoint=path,
+                                                   every=64, **options)
 
 
 def full_disk():
@@ -97,9 +101,10 @@ def troubles():
 
     told = {}
     for name, options in {
-        "failing": {"what": full_disk}, "failing asynchronously": {"what": full_disk, "synchronous": False}, "report": {"report": report},
+        "failing": {"what": full_disk}, "failing asynchronously": {"what": full_disk,
+                                                                   "synchronous": False}, "report": {"report": report},
         "seeds": {"seed": rank}, "place": {"path": "nowhere/run.chk"}, "kind": {"report": ["curve.csv"]}, "hanging": {"what": lambda: time.sleep(600), "timeout": 10.0},
-    }.items():  # fmt: skip
+    }.items():
         try:
             train_prone(**{"path": f"{name}.chk", **options})
         except Exception as error:
@@ -125,7 +130,8 @@ def asynchronous():
     agent, curve = PPO("CartPole-v1", num_envs=8, num_steps=64, seed=1, learning_rate=1e-3), []
     agent.train(60_000, progress=False, distribution=distribution, report=curve.append, checkpoint="async.chk")
     if distribution.root:
-        np.savez("async.npz", staleness=[x["staleness"] for x in curve], returns=[x["return"] or 0.0 for x in curve], steps=agent.steps)
+        np.savez("async.npz", staleness=[x["staleness"] for x in curve], returns=[x["return"] or 0.0 for x in curve],
+                 steps=agent.steps)
 
 
 def endless(synchronous):
@@ -136,19 +142,23 @@ def endless(synchronous):
             Path("running").touch()
 
     try:
-        PPO(env, **options).train(10**9, progress=False, distribution=rl.MPI(synchronous=synchronous), report=report, checkpoint="run.chk", every=10**9)
+        PPO(env, **options).train(10**9, progress=False, distribution=rl.MPI(synchronous=synchronous), report=report,
+                                  checkpoint="run.chk", every=10**9)
     except KeyboardInterrupt:
         print("stopped", flush=True)
 
 
-# -- what is said of it ---------------------------------------------------------------------------------------------------
+# -- what is said of it
+# ---------------------------------------------------------------------------------------------------
 
 
 def start(folder, function, ranks=3):
     pytest.importorskip("mpi4py")
     environment = {**os.environ, "PYTHONPATH": f"{ROOT / '.src'}{os.pathsep}{Path(__file__).parent}"}
-    command = [MPIEXEC, "-n", str(ranks), sys.executable, "-c", f"import test_distribution_mpi as t; t.{function}; print('ended well')"]
-    return subprocess.Popen(command, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    command = [MPIEXEC, "-n", str(ranks), sys.executable, "-c",
+               f"import test_distribution_mpi as t; t.{function}; print('ended well')"]
+    return subprocess.Popen(command, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                            text=True)
 
 
 def launch(folder, function, ranks=3):
@@ -168,26 +178,30 @@ def assert_same(a, b):
 def lanes_of_environments(state, n=4):
     """A state without lanes of no environment."""
     env = state["environment"]
-    return {**state, "environment": {**env, "data": env["data"][..., :n], **{k: env[k][:n] for k in ("steps", "done", "streams")}}}
+    return {**state, "environment": {**env, "data": env["data"][..., :n],
+                                     **{k: env[k][:n] for k in ("steps", "done", "streams")}}}
 
 
 def resumed(path, agent="PPO"):
-    storage.write(path, "checkpoint", {**storage.read(path, "checkpoint"), "agent": agent})  # its class was made in a test
+    # its class was made in a test
+    storage.write(path, "checkpoint", {**storage.read(path, "checkpoint"), "agent": agent})
     return PPO.resume(path)
 
 
 def test_numbers_are_those_of_one_process(tmp_path):
-    PPO(DISCRETE[0], **DISCRETE[1]).train(STEPS, progress=False, distribution=TWO, report=lambda x: x["steps"] == 192, checkpoint=tmp_path / "before.chk")
+    PPO(DISCRETE[0], **DISCRETE[1]).train(STEPS, progress=False, distribution=TWO, report=lambda x: x["steps"] == 192,
+                                          checkpoint=tmp_path / "before.chk")
     code, printed = launch(tmp_path, "same_numbers()")
     assert code == 0 and printed.count("ended well") == 3, printed
     found = {name: storage.read(tmp_path / name, "agent") for name in
-             ("discrete0", "discrete1", "continuous0", "continuous2", "resumed0", "alone0", "alone2")}  # fmt: skip
+             ("discrete0", "discrete1", "continuous0", "continuous2", "resumed0", "alone0", "alone2")}
     for name, (env, options) in {"discrete": DISCRETE, "continuous": CONTINUOUS}.items():
         agent, curve = PPO(env, seed=3, **options), []
         agent.train(STEPS, progress=False, distribution=TWO, report=curve.append)
         assert_same(lanes_of_environments(agent.state), lanes_of_environments(found[f"{name}0"]["state"]))
         assert found[f"{name}0"]["curve"] == [x["approx_kl"] for x in curve]
-        assert_same(lanes_of_environments(agent.state), lanes_of_environments(PPO.resume(tmp_path / f"{name}.chk").state))
+        assert_same(lanes_of_environments(agent.state),
+                    lanes_of_environments(PPO.resume(tmp_path / f"{name}.chk").state))
     for other in ("discrete1", "continuous2", "alone2"):
         assert_same(found[f"{other[:-1]}0"]["state"], found[other]["state"])
         assert other.startswith("alone") or not found[other]["curve"], "reports are the first rank's"
@@ -208,27 +222,34 @@ def test_troubles_are_told_to_all_ranks_and_end_no_more_than_the_training(tmp_pa
     code, printed = launch(tmp_path, "troubles()")
     assert code != 0, "the last training leaves a rank that hangs"
     healthy = PPO(DISCRETE[0], **DISCRETE[1]).train(STEPS, progress=False, distribution=TWO)
-    assert_same(lanes_of_environments(healthy.state), lanes_of_environments(storage.read(tmp_path / "failed_once", "agent")))
+    assert_same(lanes_of_environments(healthy.state),
+                lanes_of_environments(storage.read(tmp_path / "failed_once", "agent")))
     assert "Prone: actor 1 of 2 (rank 2 on" in printed and "failed in iteration 4 and is replaced from its last state: OSError: the disk is full" in printed
     told = [json.loads((tmp_path / f"told{rank}.json").read_text()) for rank in range(3)]
     for name, most in (("failing", 3 * 64), ("failing asynchronously", STEPS - 64)):  # alone, the other actor goes on
         assert len({t[name] for t in told}) == 1
-        assert re.fullmatch(r"DistributionError: Prone: actor 1 of 2 \(rank 2 on \S+\) failed in iteration 4 again after it was replaced: OSError: the disk is full",
-                            told[0][name])  # fmt: skip
+        assert re.fullmatch(r"DistributionError: Prone: actor 1 of 2 \(rank 2 on \S+\) failed in iteration 4 again "
+                            r"after it was replaced: OSError: the disk is full",
+                            told[0][name])
         agent = resumed(tmp_path / f"{name}.chk")
         assert 64 <= agent.steps <= most and agent.train(64, progress=False)
     assert {t["report"] for t in told} == {"LookupError: no such curve"}
     assert resumed(tmp_path / "report.chk").steps == 64
-    assert all("all ranks must have made the same agent, but ranks 0 and" in t["seeds"] and "differ in seed (0 and" in t["seeds"] for t in told)
-    assert all(t["place"].startswith("CheckpointError: Prone.train: checkpoint 'nowhere/run.chk' cannot be written") for t in told)
+    assert all("all ranks must have made the same agent, but ranks 0 and" in t["seeds"]
+               and "differ in seed (0 and" in t["seeds"] for t in told)
+    assert all(t["place"].startswith("CheckpointError: Prone.train: checkpoint 'nowhere/run.chk' cannot be written")
+               for t in told)
     assert all(t["kind"].startswith("TypeError: Prone.train: a report must be a function") for t in told)
-    assert re.fullmatch(r"DistributionError: Prone: actor 1 of 2 \(rank 2 on \S+\): nothing was heard for 10 s .*", told[0]["hanging"])
+    assert re.fullmatch(r"DistributionError: Prone: actor 1 of 2 \(rank 2 on \S+\): nothing was heard for 10 s .*",
+                        told[0]["hanging"])
     assert resumed(tmp_path / "hanging.chk").steps == 3 * 64
 
 
 @pytest.mark.parametrize("function", ["killed", pytest.param("leaving", marks=pytest.mark.slow)])
 def test_a_rank_that_dies_ends_the_others(tmp_path, function):
-    """The launcher sees that, or else the learner, which hears nothing; what one returns that has left with 0 is up to the launcher."""
+    """The launcher sees that, or else the learner, which hears nothing; what one returns that has left with 0 is up to
+    the launcher.
+    """
     code, printed = launch(tmp_path, f"{function}()")
     assert "ended well" not in printed
     assert code != 0 or function == "leaving"
@@ -239,7 +260,8 @@ def test_a_rank_that_dies_ends_the_others(tmp_path, function):
 def test_one_that_hangs_while_others_go_on_is_noticed(tmp_path):
     code, printed = launch(tmp_path, "hanging_asynchronously()")
     assert code != 0
-    assert re.search(r"DistributionError: Prone: actor 1 of 2 \(rank 2 on \S+\): nothing was heard for 10", printed), printed
+    assert re.search(r"DistributionError: Prone: actor 1 of 2 \(rank 2 on \S+\): nothing was heard for 10",
+                     printed), printed
     assert resumed(tmp_path / "run.chk").steps > STEPS
 
 

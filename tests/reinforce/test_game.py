@@ -40,7 +40,7 @@ def test_positions_have_no_gaps_that_copies_fill_with_anything():
     ((), 9, "action 9 is not legal"),
     ((), True, "action True is not legal"),
     ((0, 3, 1, 4, 2), 5, r"the game is over after \(0, 3, 1, 4, 2\)"),
-])  # fmt: skip
+])
 def test_illegal_actions(moves, action, message):
     state = rl.games.TicTacToe().initial_state().play(*moves)
     with pytest.raises(rl.IllegalActionError, match=message):
@@ -62,7 +62,8 @@ def test_a_game_without_its_rules():
         def initial(state):
             pass
 
-    with pytest.raises(rl.GameError, match="Empty: a game needs the functions player, legal_actions, step, terminal, returns, observe"):
+    with pytest.raises(rl.GameError, match="Empty: a game needs the functions player, legal_actions, step, terminal, "
+                                           "returns, observe"):
         Empty().initial_state()
 
 
@@ -77,7 +78,8 @@ def test_fingerprints_follow_what_machine_code_depends_on():
         return function
 
     assert fingerprint(made(1, 2)) == fingerprint(made(1, 2))
-    assert len({fingerprint(made(1, 2)), fingerprint(made(2, 2)), fingerprint(made(1, 3)), fingerprint(made(1.0, 2))}) == 4
+    assert len({fingerprint(made(1, 2)), fingerprint(made(2, 2)), fingerprint(made(1, 3)),
+                fingerprint(made(1.0, 2))}) == 4
     with pytest.raises(rl.GameError, match="'constant' is a dict, which compiled code cannot keep"):
         fingerprint(made({}, 2))
 

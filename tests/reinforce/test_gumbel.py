@@ -53,8 +53,11 @@ def test_with_one_action_considered_it_is_drawn_from_the_prior():
 
 @pytest.mark.parametrize("simulations", [2, 4, 16])
 def test_the_policy_is_improved_by_few_simulations(simulations):
-    """Danihelka et al. 2022, section 3: where values are exact, the action chosen is worth more on average than the prior's."""
-    found = rl.MuZero(bandit(REWARDS, LOGITS), simulations, rl.Gumbel(max_considered_actions=4), seed=2)(np.zeros(2000, np.int64))
+    """Danihelka et al. 2022, section 3: where values are exact, the action chosen is worth more on average than the
+    prior's.
+    """
+    found = rl.MuZero(bandit(REWARDS, LOGITS), simulations, rl.Gumbel(max_considered_actions=4),
+                      seed=2)(np.zeros(2000, np.int64))
     before = PRIOR @ REWARDS
     assert np.mean(np.array(REWARDS)[found.action]) > before + 0.05
     assert (found.policy @ REWARDS > before - 1e-6).all()
@@ -71,7 +74,7 @@ def test_without_noise_the_best_action_is_found():
     ({"max_considered_actions": 0}, "max_considered_actions must be a positive integer, got 0"),
     ({"gumbel_scale": -1.0}, "gumbel_scale must be a finite number of at least 0, got -1.0"),
     ({"value_scale": float("nan")}, "value_scale must be"),
-])  # fmt: skip
+])
 def test_bad_parameters_are_named(arguments, message):
     with pytest.raises(rl.SearchError, match=message):
         rl.Gumbel(**arguments)

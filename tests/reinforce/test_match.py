@@ -30,7 +30,8 @@ def test_seats_rotate_and_results_belong_to_players():
     assert result.returns.tolist() == [[1, -1], [-1, 1], [1, -1], [-1, 1]]
     assert (result.wins.tolist(), result.draws.tolist(), result.losses.tolist()) == ([2, 2], [0, 0], [2, 2])
     assert result.score.tolist() == [0.5, 0.5]
-    assert result.error == pytest.approx([np.sqrt(1 / 3) / 2] * 2)  # the standard deviation of 1 0 1 0 over the root of 4
+    # the standard deviation of 1 0 1 0 over the root of 4
+    assert result.error == pytest.approx([np.sqrt(1 / 3) / 2] * 2)
 
 
 def test_the_table():
@@ -59,7 +60,8 @@ def test_payoffs_of_many_players():
 
     result = play({"one": one, "zero": zero, "nil": zero}, games=3, game=rl.games.MatrixGame(payoffs))
     seat = [[(i - k) % 3 for i in range(3)] for k in range(3)]
-    expected = [[payoffs[seat[k][i]][tuple(int(s == seat[k][0]) for s in range(3))] for i in range(3)] for k in range(3)]
+    expected = [[payoffs[seat[k][i]][tuple(int(s == seat[k][0]) for s in range(3))] for i in range(3)]
+                for k in range(3)]
     assert result.returns.tolist() == expected
     assert (result.wins.sum(), result.draws.sum()) == (1, 4)  # (5, 5, 1) and (1, 2, 2) have two winners each
     assert result.points.sum(axis=1) == pytest.approx([1, 1, 1])
@@ -71,7 +73,8 @@ def test_random_players_are_even_and_repeatable():
     assert abs(result.score[0] - 0.5) < 4 * result.error[0]
     starts = sum(r[f] > 0 for r, f in zip(result.returns, result.first, strict=True)) / 600
     assert starts == pytest.approx(0.556, abs=0.06)  # who begins wins 55.6 % of random games (10 million were played)
-    again, other = play([rl.Random(), rl.Random()], games=600, game=game), play([rl.Random(), rl.Random()], games=600, game=game, seed=1)
+    again, other = play([rl.Random(), rl.Random()], games=600,
+                        game=game), play([rl.Random(), rl.Random()], games=600, game=game, seed=1)
     assert again.moves == result.moves and other.moves != result.moves
 
 
@@ -93,12 +96,16 @@ def test_compiled_functions_play():
 def test_searches_and_networks_play():
     game = rl.games.TicTacToe()
     weights = np.zeros((18, 9), np.float32)
-    centre_first = policy.Policy(policy.Categorical(policy.Flat(nn.Linear(weights, np.array([1, 0, 2, 0, 9, 0, 3, 0, 4], np.float32)), axes=3)), (2, 3, 3), num_actions=9)
+    centre_first = policy.Policy(policy.Categorical(policy.Flat(nn.Linear(weights,
+                                                                          np.array([1, 0, 2, 0, 9, 0, 3, 0, 4],
+                                                                                   np.float32)), axes=3)), (2, 3,
+                                                                                                            3), num_actions=9)
     result = play({"search": rl.MCTS(game, simulations=500), "network": centre_first}, games=6, game=game)
     assert result.losses[0] == 0
     assert all(moves[0] == 4 for moves, f in zip(result.moves, result.first, strict=True) if f == 1)
     other = policy.Policy(centre_first.head, (18,), num_actions=9)
-    with pytest.raises(rl.GameError, match=r"must take observations of shape \(2, 3, 3\) and have 9 actions as TicTacToe has, got \(18,\) and 9"):
+    with pytest.raises(rl.GameError, match=r"must take observations of shape \(2, 3, 3\) and have 9 actions as "
+                                           r"TicTacToe has, got \(18,\) and 9"):
         play([other, first])
 
 
@@ -146,14 +153,18 @@ def test_people_type_their_moves(monkeypatch, capsys):
 
 @pytest.mark.parametrize(("players", "error", "message"), [
     ([first], rl.GameError, "TicTacToe needs 2 players, got 1"),
-    ([first, "me"], rl.GameError, r"a player must be a search, a policy, a function of a position, Random\(\) or Human\(\), got 'me'"),
+    ([first, "me"], rl.GameError,
+     r"a player must be a search, a policy, a function of a position, Random\(\) or Human\(\), got 'me'"),
     ([first, rl.Random], rl.GameError, "a player must be a search"),
-    ([first, lambda state: 0], rl.IllegalActionError, r"<lambda> played 0, which is not legal in the position of TicTacToe after \(0,\) \(legal: \[1, 2"),
+    ([first, lambda state: 0], rl.IllegalActionError,
+     r"<lambda> played 0, which is not legal in the position of TicTacToe after \(0,\) \(legal: \[1, 2"),
     ([first, lambda state: 1.0], rl.IllegalActionError, "<lambda> played 1.0, which is not legal"),
     ([first, lambda state: None], rl.IllegalActionError, "<lambda> played None, which is not legal"),
-    ([first, lambda state: [1, 2]], rl.GameError, r"<lambda> must give one action for each of 5 positions, got an array of shape \(5, 2\)"),
-    ([first, lambda state: 1 // 0], rl.GameError, r"<lambda> raised ZeroDivisionError: .*, in the position of TicTacToe after \(\)$"),
-])  # fmt: skip
+    ([first, lambda state: [1, 2]], rl.GameError,
+     r"<lambda> must give one action for each of 5 positions, got an array of shape \(5, 2\)"),
+    ([first, lambda state: 1 // 0], rl.GameError,
+     r"<lambda> raised ZeroDivisionError: .*, in the position of TicTacToe after \(\)$"),
+])
 def test_players_who_do_wrong(players, error, message):
     with pytest.raises(error, match=f"play_match: {message}"):
         play(players)
@@ -163,7 +174,7 @@ def test_players_who_do_wrong(players, error, message):
     ({"games": 0}, "games must be an integer of at least 1, got 0"),
     ({"games": 2.0}, "games must be an integer of at least 1, got 2.0"),
     ({"seed": -1}, "seed must be an integer of at least 0, got -1"),
-])  # fmt: skip
+])
 def test_matches_that_cannot_be(arguments, message):
     with pytest.raises(rl.GameError, match=message):
         play([first, last], **arguments)

@@ -12,21 +12,23 @@ from triskele import reinforce as rl
     (rl.DQN, "CartPole-v1", {"hidden": 64}, "DQN: hidden must be widths of layers, .* got 64"),
     (rl.DQN, "CartPole-v1", {"hidden": (0,)}, r"DQN: hidden must be widths of layers, .* got \(0,\)"),
     (rl.DQN, "CartPole-v1", {"activation": "relu"}, "DQN: activation must be a function, got 'relu'"),
-    (rl.DQN, "CartPole-v1", {"epsilon": 0.1}, "DQN: epsilon must be two numbers between 0 and 1, at first and in the end, got 0.1"),
+    (rl.DQN, "CartPole-v1", {"epsilon": 0.1},
+     "DQN: epsilon must be two numbers between 0 and 1, at first and in the end, got 0.1"),
     (rl.DQN, "CartPole-v1", {"learning_starts": -5}, "DQN: learning_starts must be not negative, got -5"),
     (rl.SAC, "Pendulum-v1", {"hidden": "64"}, "SAC: hidden must be widths of layers"),
     (rl.SAC, "Pendulum-v1", {"activation": "relu"}, "SAC: activation must be a function"),
     (rl.SAC, "Pendulum-v1", {"alpha": "auto"}, "SAC: alpha must be positive or None, got 'auto'"),
     (rl.SAC, "Pendulum-v1", {"entropy": "auto"}, "SAC: entropy must be a finite number, or None"),
     (rl.PPO, "CartPole-v1", {"hidden": 64}, "PPO: hidden must be widths of layers, .* got 64"),
-])  # fmt: skip
+])
 def test_hyper_parameters(agent, env, options, message):
     with pytest.raises(ValueError, match=message):
         agent(env, **options)
 
 
 def test_a_training_does_not_begin_with_more_random_steps_than_asked_for():
-    agent = rl.SAC("Pendulum-v1", num_envs=4, train_every=4, learning_starts=3, hidden=(8,), batch_size=8).train(40, progress=False)
+    agent = rl.SAC("Pendulum-v1", num_envs=4, train_every=4, learning_starts=3, hidden=(8,),
+                   batch_size=8).train(40, progress=False)
     assert agent.steps == 40
 
 
@@ -64,12 +66,13 @@ class Uncompilable(Booleans):
 
 
 @pytest.mark.parametrize(("make", "message"), [
-    (lambda: rl.make(rl.Environment), "Environment: observation_space must be a Box of float32 with at least one axis, got None"),
+    (lambda: rl.make(rl.Environment),
+     "Environment: observation_space must be a Box of float32 with at least one axis, got None"),
     (lambda: rl.make(Unfinished), "Unfinished: observation_space must be a Box"),
     (lambda: rl.make(Booleans), "Booleans: an environment needs the functions reset, step, observe"),
     (lambda: rl.check_env("CartPole-v1", steps=0), "check_env: steps must be an integer from 1 "),
     (lambda: rl.check_env("CartPole-v1", steps=-3), "check_env: steps must be an integer from 1 "),
-])  # fmt: skip
+])
 def test_environments(make, message):
     with pytest.raises(rl.EnvError, match=message):
         make()
@@ -78,14 +81,17 @@ def test_environments(make, message):
 def test_rules_that_do_not_compile_are_told_in_a_line():
     with pytest.raises(rl.EnvError, match="Uncompilable: the rules do not compile") as found:
         rl.make(Uncompilable)
-    assert len(str(found.value)) < 700 and "test_mistakes.py, line " in str(found.value) and "\n" not in str(found.value)
+    assert len(
+        str(found.value)
+    ) < 700 and "test_mistakes.py, line " in str(found.value) and "\n" not in str(found.value)
 
 
 def test_arrays_of_booleans_in_a_state():
     class Flags(Uncompilable):
         state = [("flags", np.bool_, 3)]
 
-    with pytest.raises(rl.EnvError, match="Flags: a field of a state must be a number or an array of numbers, .* for 'flags' .arrays of bool: take np.uint8"):
+    with pytest.raises(rl.EnvError, match="Flags: a field of a state must be a number or an array of numbers, .* for "
+                                          "'flags' .arrays of bool: take np.uint8"):
         rl.make(Flags)
 
 
@@ -93,7 +99,8 @@ def test_an_environment_of_gymnasium_where_a_function_belongs():
     gymnasium = pytest.importorskip("gymnasium")
     made = gymnasium.make("CartPole-v1")
     for make in (rl.make, rl.DQN):
-        with pytest.raises(rl.EnvError, match=r"env must be a function that makes environments \(lambda: gymnasium.make"):
+        with pytest.raises(rl.EnvError,
+                           match=r"env must be a function that makes environments \(lambda: gymnasium.make"):
             make(made)
     made.close()
 

@@ -1,4 +1,6 @@
-"""PPO: its loss against formulas and other programs, its collection against a plain loop, that it learns, and what it refuses."""
+"""PPO: its loss against formulas and other programs, its collection against a plain loop, that it learns, and what it
+refuses.
+"""
 
 import json
 import os
@@ -23,21 +25,25 @@ USUAL = SimpleNamespace(clip=0.2, clip_values=True, normalize_advantages=True, e
 
 def small(**changes):
     """An agent that is quick to train."""
-    return PPO("CartPole-v1", **{"num_envs": 2, "num_steps": 16, "minibatches": 2, "epochs": 2, "hidden": (8,), **changes})
+    return PPO("CartPole-v1", **{"num_envs": 2, "num_steps": 16, "minibatches": 2, "epochs": 2, "hidden": (8,),
+                                 **changes})
 
 
 def batch(rng, m, actions, **changes):
     """A made-up minibatch, in float64."""
     made = {
-        "x": rng.standard_normal((m, 3)), "actions": actions, "log_probs": rng.uniform(-2, -0.5, m), "values": rng.standard_normal(m),
+        "x": rng.standard_normal((m,
+                                  3)), "actions": actions, "log_probs": rng.uniform(-2, -0.5,
+                                                                                    m), "values": rng.standard_normal(m),
         "advantages": rng.standard_normal(m), "weights": np.ones(m), "mask": None,
-    }  # fmt: skip
+    }
     return {**made, **changes}
 
 
 def networks(rng, discrete=True):
     key = core.random.key(int(rng.integers(1000)))
-    actor, critic = (nn.MLP.init(k, [3, 5, n], dtype=np.float64) for k, n in zip(core.random.split(key), (4 if discrete else 2, 1), strict=True))
+    actor, critic = (nn.MLP.init(k, [3, 5, n], dtype=np.float64) for k,
+                     n in zip(core.random.split(key), (4 if discrete else 2, 1), strict=True))
     head = Categorical(actor) if discrete else Gaussian(actor, np.array([0.1, -0.3]), (-1.0, -1.0), (1.0, 1.0))
     return ActorCritic(head, critic)
 
@@ -49,7 +55,8 @@ class TestLoss:
         ratios, advantages = np.array(want["prob_ratios"]), np.array(want["adv"])
         m = len(ratios)
         model = ActorCritic(Categorical(nn.Linear(np.zeros((3, 2)))), nn.Linear(np.zeros((3, 1))))  # probabilities 1/2
-        data = batch(np.random.default_rng(0), m, np.zeros(m, int), log_probs=np.log(0.5) - np.log(ratios), advantages=advantages)
+        data = batch(np.random.default_rng(0), m, np.zeros(m, int), log_probs=np.log(0.5) - np.log(ratios),
+                     advantages=advantages)
         settings = SimpleNamespace(**{**vars(USUAL), "normalize_advantages": False, "clip": want["eps"]})
         assert ppo_loss(model, data, settings)[1]["policy_loss"] == pytest.approx(want["loss"], abs=1e-6)
 
@@ -125,7 +132,8 @@ class TestCollection:
             action, _, log_prob = model.actor.sample(r.observations[t], noise[t])
             np.testing.assert_array_equal(action, r.actions[t])
             np.testing.assert_allclose(log_prob, r.log_probs[t], rtol=1e-5)
-        np.testing.assert_allclose(model.critic(r.observations.reshape(-1, 4)).ravel(), r.values.ravel(), rtol=1e-4, atol=1e-6)
+        np.testing.assert_allclose(model.critic(r.observations.reshape(-1, 4)).ravel(), r.values.ravel(), rtol=1e-4,
+                                   atol=1e-6)
 
     def test_the_same_seed_gives_the_same_agent(self):
         a, b, c = (small(seed=s).train(96, progress=False) for s in (1, 1, 2))
@@ -150,20 +158,25 @@ class TestLearning:
 
     def test_continuous_actions(self):
         """One step, the action has to be the observation: from an error of 1 to less than a tenth."""
-        agent = PPO(Mirror, seed=0, num_envs=16, num_steps=32, minibatches=4, epochs=10, learning_rate=3e-3, normalize=False, discount=0.0, hidden=(16,))
+        agent = PPO(Mirror, seed=0, num_envs=16, num_steps=32, minibatches=4, epochs=10, learning_rate=3e-3,
+                    normalize=False, discount=0.0, hidden=(16,))
         agent.train(30_000, progress=False)
         x = np.linspace(-1, 1, 21, dtype=np.float32)[:, None]
         assert np.abs(agent.act(x) - x).mean() < 0.1
 
     def test_normalised_observations(self):
-        agent = PPO(Far, seed=0, num_envs=8, num_steps=32, minibatches=4, epochs=8, learning_rate=3e-3, normalize=True, discount=0.0, hidden=(16,))
+        agent = PPO(Far, seed=0, num_envs=8, num_steps=32, minibatches=4, epochs=8, learning_rate=3e-3, normalize=True,
+                    discount=0.0, hidden=(16,))
         agent.train(20_000, progress=False)
         assert agent.evaluate(50).mean > 0.9, "the observations differ by 1 at a distance of 10,000"
 
     @pytest.mark.slow
-    @pytest.mark.parametrize(("env", "low", "high"), [("CartPole-v1", 488.75 - 18.40, 500), ("Acrobot-v1", -82.48 - 5.93, -82.48 + 5.93)])
+    @pytest.mark.parametrize(("env", "low", "high"), [("CartPole-v1", 488.75 - 18.40, 500),
+                                                      ("Acrobot-v1", -82.48 - 5.93, -82.48 + 5.93)])
     def test_returns_of_cleanrl(self, env, low, high):
-        """Mean return of the last episodes after 500,000 steps with the same hyper-parameters, as in CleanRL's docs/rl-algorithms/ppo.md."""
+        """Mean return of the last episodes after 500,000 steps with the same hyper-parameters, as in CleanRL's
+        docs/rl-algorithms/ppo.md.
+        """
         found = []
         for seed in (1, 2, 3):
             curve = []
@@ -234,7 +247,9 @@ class Breaking(rl.Environment):
 
 
 class TestMasks:
-    """An environment of Gymnasium in which a random half of the actions is forbidden, and the allowed one of the highest number pays."""
+    """An environment of Gymnasium in which a random half of the actions is forbidden, and the allowed one of the
+    highest number pays.
+    """
 
     @pytest.fixture
     def forbidding(self):
@@ -281,7 +296,8 @@ class TestMasks:
             PPO(Closed, num_envs=2)
 
     def test_goes_on_from_a_checkpoint_with_new_episodes(self, forbidding, tmp_path):
-        agent = PPO(forbidding, num_envs=2, num_steps=8, hidden=(8,)).train(64, checkpoint=tmp_path / "run.chk", progress=False)
+        agent = PPO(forbidding, num_envs=2, num_steps=8,
+                    hidden=(8,)).train(64, checkpoint=tmp_path / "run.chk", progress=False)
         resumed = PPO.resume(tmp_path / "run.chk", env=forbidding)
         np.testing.assert_array_equal(resumed.model.critic.layers[0].weight, agent.model.critic.layers[0].weight)
         assert resumed.train(32, progress=False).steps == 96
@@ -290,13 +306,15 @@ class TestMasks:
 class TestCheckpoints:
     @pytest.mark.parametrize("env", ["CartPole-v1", Mirror])
     def test_resumes_bit_for_bit(self, env, tmp_path):
-        options = {"num_envs": 2, "num_steps": 16, "minibatches": 2, "epochs": 2, "hidden": (8,), "normalize": True, "seed": 5}
+        options = {"num_envs": 2, "num_steps": 16, "minibatches": 2, "epochs": 2, "hidden": (8,), "normalize": True,
+                   "seed": 5}
         whole = PPO(env, **options).train(32 * 8, progress=False)
         path = tmp_path / "run.chk"
         PPO(env, **options).train(32 * 8, report=lambda x: x["steps"] == 96, checkpoint=path, progress=False)
         resumed = PPO.resume(path, env=None if isinstance(env, str) else env).train(progress=False)
         assert resumed.steps == whole.steps == 256
-        for a, b in zip(core.tree.leaves((whole.model, whole.moments)), core.tree.leaves((resumed.model, resumed.moments)), strict=True):
+        for a, b in zip(core.tree.leaves((whole.model, whole.moments)),
+                        core.tree.leaves((resumed.model, resumed.moments)), strict=True):
             np.testing.assert_array_equal(a, b)
         for k, v in whole.env.state.items():
             np.testing.assert_array_equal(resumed.env.state[k], v, err_msg=k)
@@ -305,8 +323,10 @@ class TestCheckpoints:
     def test_a_process_that_is_killed_leaves_a_whole_checkpoint(self, tmp_path):
         path = tmp_path / "run.chk"
         code = (f"from triskele import reinforce as rl\nagent = rl.PPO('CartPole-v1', hidden=(8,), num_steps=16)\n"
-                f"agent.train(10**9, checkpoint={str(path)!r}, every=64, progress=False, report=lambda x: print(x['steps'], flush=True))")
-        process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)})
+                f"agent.train(10**9, checkpoint={str(path)!r}, every=64, progress=False, report=lambda x: "
+                f"print(x['steps'], flush=True))")
+        process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE,
+                                   env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)})
         with process:
             for line in process.stdout:
                 if int(line) >= 64 * 20:
@@ -334,7 +354,8 @@ class TestBadInput:
     def test_nan_from_the_environment_leaves_the_checkpoint(self, tmp_path):
         path = tmp_path / "run.chk"
         agent = PPO(Breaking, num_envs=2, num_steps=16, minibatches=2, hidden=(8,))
-        with pytest.raises(FloatingPointError, match="PPO: what the networks give must stay finite, got NaN or infinity after 64 steps"):
+        with pytest.raises(FloatingPointError,
+                           match="PPO: what the networks give must stay finite, got NaN or infinity after 64 steps"):
             agent.train(1000, checkpoint=path, every=32, progress=False)
         assert PPO.resume(path, env=Breaking).steps == 64
         assert all(np.isfinite(x).all() for x in core.tree.leaves(agent.model))
@@ -348,9 +369,10 @@ class TestBadInput:
             agent.act(np.zeros(4))
 
     @pytest.mark.parametrize(("changes", "message"), [
-        ({"actor": nn.MLP.init(core.random.key(0), [4, 8, 3])}, r"actor must make 2 numbers of each observation \(4,\), got shape \(2, 3\)"),
+        ({"actor": nn.MLP.init(core.random.key(0), [4, 8, 3])},
+         r"actor must make 2 numbers of each observation \(4,\), got shape \(2, 3\)"),
         ({"critic": 7}, "critic must make 1 number of each observation .*, got int"),
-    ])  # fmt: skip
+    ])
     def test_networks_that_do_not_fit_the_spaces(self, changes, message):
         with pytest.raises(rl.EnvError, match=message):
             small(**changes)
@@ -367,7 +389,7 @@ class TestBadInput:
         ({"hidden": (8, 0)}, r"hidden must be widths of layers, positive integers, got \(8, 0\)"),
         ({"activation": 3}, "activation must be a function, got 3"),
         ({"seed": -1}, "seed"),
-    ])  # fmt: skip
+    ])
     def test_hyper_parameters_out_of_range(self, changes, message):
         with pytest.raises(ValueError, match=message):
             small(**changes)

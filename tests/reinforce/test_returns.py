@@ -46,7 +46,8 @@ def test_v_trace_is_rlaxs():
     assert_allclose(found.q_values, REFERENCE["vtrace"]["q_estimate"], **CLOSE)
 
 
-# -- by their definitions ---------------------------------------------------------------------------------------------------
+# -- by their definitions
+# ---------------------------------------------------------------------------------------------------
 
 
 @st.composite
@@ -56,7 +57,8 @@ def trajectories(draw):
     t, n = 6, 3
     kind = rng.integers(0, 6, (t, n))  # one in six terminated, one in six truncated
     return {
-        "rewards": rng.standard_normal((t, n)), "values": rng.standard_normal((t, n)), "next_values": rng.standard_normal((t, n)),
+        "rewards": rng.standard_normal((t,
+                                        n)), "values": rng.standard_normal((t, n)), "next_values": rng.standard_normal((t, n)),
         "ratios": rng.uniform(0.2, 2, (t, n)), "terminated": kind == 0, "truncated": kind == 1,
     }
 
@@ -83,9 +85,12 @@ def test_n_step_returns_by_hand(x, n):
 @settings(max_examples=20, deadline=None)
 @given(trajectories())
 def test_lambda_returns_are_the_mean_of_n_step_returns(x):
-    """(1 - lambda) sum of lambda**(n - 1) times the n-step return; where a return can get no longer it has the rest of the weight."""
+    """(1 - lambda) sum of lambda**(n - 1) times the n-step return; where a return can get no longer it has the rest of
+    the weight.
+    """
     lam, longest = 0.7, 6
-    found = returns.lambda_returns(x["rewards"], x["next_values"], x["terminated"], x["truncated"], discount=0.9, lam=lam)
+    found = returns.lambda_returns(x["rewards"], x["next_values"], x["terminated"], x["truncated"], discount=0.9,
+                                   lam=lam)
     wanted = np.zeros((6, 3))
     for t in range(6):
         for e in range(3):
@@ -111,7 +116,8 @@ def test_v_trace_of_the_own_policy_gives_lambda_returns(x):
     ends = x["terminated"], x["truncated"]
     x["values"][1:] = x["next_values"][:-1]
     found = returns.v_trace(x["rewards"], x["values"], x["next_values"], np.ones((6, 3)), *ends, discount=0.9, lam=0.7)
-    assert_allclose(found.targets, returns.lambda_returns(x["rewards"], x["next_values"], *ends, discount=0.9, lam=0.7), rtol=1e-12, atol=1e-12)
+    assert_allclose(found.targets, returns.lambda_returns(x["rewards"], x["next_values"], *ends, discount=0.9, lam=0.7),
+                    rtol=1e-12, atol=1e-12)
 
 
 def test_a_truncated_episode_counts_on_and_a_terminated_one_does_not():
@@ -121,7 +127,8 @@ def test_a_truncated_episode_counts_on_and_a_terminated_one_does_not():
     assert_allclose(returns.discounted(rewards, ~at_1 & False, at_1, next_values=values, discount=0.5), [4, 6, 6])
 
 
-# -- as part of programs ----------------------------------------------------------------------------------------------------
+# -- as part of programs
+# ----------------------------------------------------------------------------------------------------
 
 
 def test_derivatives(rng):

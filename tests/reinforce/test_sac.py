@@ -50,12 +50,15 @@ def test_targets_by_hand(rng):
 
 
 def test_learns_the_best_action():
-    agent = rl.SAC(Follow(), seed=0, actor_rate=3e-3, critic_rate=3e-3, train_every=2, **SMALL).train(2200, progress=False)
+    agent = rl.SAC(Follow(), seed=0, actor_rate=3e-3, critic_rate=3e-3, train_every=2,
+                   **SMALL).train(2200, progress=False)
     assert agent.evaluate(100).mean > -0.05  # at random: -5/3
 
 
 def test_the_temperature_is_the_one_that_gives_the_entropy_wanted():
-    """The best policy for -(a - x)**2 is normal of variance alpha / 2, of entropy log(pi e alpha) / 2: zero at alpha = 1 / (pi e)."""
+    """The best policy for -(a - x)**2 is normal of variance alpha / 2, of entropy log(pi e alpha) / 2: zero at alpha =
+    1 / (pi e).
+    """
     agent = rl.SAC(Follow(), seed=0, actor_rate=5e-3, critic_rate=1e-2, entropy=0.0, **SMALL)
     seen = []
     agent.train(1600, progress=False, report=seen.append)
@@ -70,7 +73,8 @@ def test_a_fixed_temperature_stays():
 
 
 def test_the_first_steps_are_random_and_within_bounds():
-    agent = rl.SAC("Pendulum-v1", seed=0, num_envs=2, learning_starts=2000, train_every=2, buffer_size=5000).train(2000, progress=False)
+    agent = rl.SAC("Pendulum-v1", seed=0, num_envs=2, learning_starts=2000, train_every=2,
+                   buffer_size=5000).train(2000, progress=False)
     actions = agent._buffer.state["arrays"]["actions"][:-1]
     assert actions.min() >= -2 and actions.max() <= 2
     assert_allclose([actions.mean(), actions.std()], [0, 4 / np.sqrt(12)], atol=0.1)
@@ -83,12 +87,14 @@ def test_a_resumed_training_is_the_one_that_was_not_interrupted(tmp_path):
 
     whole = make().train(500, progress=False)
     for stop in (100, 300):  # before and after the first update
-        make().train(500, progress=False, checkpoint=tmp_path / "run.chk", report=lambda numbers, stop=stop: numbers["steps"] >= stop)
+        make().train(500, progress=False, checkpoint=tmp_path / "run.chk", report=lambda numbers,
+                     stop=stop: numbers["steps"] >= stop)
         resumed = rl.SAC.resume(tmp_path / "run.chk")
         assert resumed.steps == stop
         resumed.train(progress=False)
         for name in ("model", "moments", "_buffer.state"):
-            for a, b in zip(core.tree.leaves(attrgetter(name)(whole)), core.tree.leaves(attrgetter(name)(resumed)), strict=True):
+            for a, b in zip(core.tree.leaves(attrgetter(name)(whole)), core.tree.leaves(attrgetter(name)(resumed)),
+                            strict=True):
                 assert_array_equal(a, b)
 
 
@@ -109,12 +115,14 @@ def test_the_policy_is_saved_without_the_agent(tmp_path):
     agent = rl.SAC("Pendulum-v1", seed=0)
     agent.save(tmp_path / "policy.safetensors")
     x = np.random.default_rng(0).standard_normal((16, 3)).astype(np.float32)
-    assert_allclose(rl.load_policy(tmp_path / "policy.safetensors")(x), 2 * np.tanh(agent.model.actor.network(x)[:, :1]), rtol=1e-6)
+    assert_allclose(rl.load_policy(tmp_path / "policy.safetensors")(x),
+                    2 * np.tanh(agent.model.actor.network(x)[:, :1]), rtol=1e-6)
 
 
 @pytest.mark.parametrize(("env", "options", "error", "message"), [
     ("CartPole-v1", {}, rl.EnvError, r"SAC: actions must be a bounded Box with one axis, got Discrete\(2\)"),
-    ("Pendulum-v1", {"train_every": 3, "num_envs": 2}, ValueError, "train_every must be a multiple of num_envs = 2, got 3"),
+    ("Pendulum-v1", {"train_every": 3, "num_envs": 2}, ValueError,
+     "train_every must be a multiple of num_envs = 2, got 3"),
     ("Pendulum-v1", {"batch_size": 1.5}, ValueError, "batch_size must be a positive integer, got 1.5"),
     ("Pendulum-v1", {"tau": -0.1}, ValueError, "tau must be between 0 and 1"),
     ("Pendulum-v1", {"alpha": 0.0}, ValueError, "alpha must be positive or None, got 0.0"),
@@ -128,13 +136,18 @@ def test_bad_settings(env, options, error, message):
 
 
 def test_swings_the_pendulum_up():
-    """-200 on Pendulum-v1, where a random policy has -1200, after some 1,000 updates of small networks at high rates."""
-    agent = rl.SAC("Pendulum-v1", seed=0, hidden=(64, 64), learning_starts=2000, actor_rate=2e-3, critic_rate=4e-3, tau=0.04, discount=0.97)
+    """-200 on Pendulum-v1, where a random policy has -1200, after some 1,000 updates of small networks at high
+    rates.
+    """
+    agent = rl.SAC("Pendulum-v1", seed=0, hidden=(64, 64), learning_starts=2000, actor_rate=2e-3, critic_rate=4e-3,
+                   tau=0.04, discount=0.97)
     assert agent.train(3500, progress=False).evaluate(50).mean > -200
 
 
 @pytest.mark.slow
 def test_learning_curve():
-    """CleanRL's settings, which are the defaults: -200 on Pendulum-v1 (a random policy has -1200) within 10,000 steps."""
+    """CleanRL's settings, which are the defaults: -200 on Pendulum-v1 (a random policy has -1200) within 10,000
+    steps.
+    """
     agent = rl.SAC("Pendulum-v1", seed=1).train(10_000, progress=False)
     assert agent.evaluate(100).mean > -200

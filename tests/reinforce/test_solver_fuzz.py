@@ -1,4 +1,6 @@
-"""Random small games, with chance and draws, against plain expectimax: what the solver proves is the value of the game."""
+"""Random small games, with chance and draws, against plain expectimax: what the solver proves is the value of the
+game.
+"""
 
 from functools import cache
 
@@ -14,13 +16,15 @@ _DEPTH, _WIDTH = 4, 3
 def random_game(players):
     """A game on a table of numbers that its state holds, so that one compiled game serves all tables.
 
-    A node of the complete tree is what has been played, in base 3; who moves there, and the returns of leaves, are drawn.
+    A node of the complete tree is what has been played, in base 3; who moves there, and the returns of leaves, are
+    drawn.
     """
     nodes = sum(_WIDTH**d for d in range(_DEPTH + 1))
 
     class Table(rl.Game):
         num_players, num_actions, num_outcomes, max_length, observation_shape = players, _WIDTH, _WIDTH, _DEPTH, (1,)
-        state = [("node", "i8"), ("depth", "i8"), ("mover", "i1", nodes), ("value", "f8", nodes), ("chance", "f8", (nodes, _WIDTH))]
+        state = [("node", "i8"), ("depth", "i8"), ("mover", "i1", nodes), ("value", "f8", nodes),
+                 ("chance", "f8", (nodes, _WIDTH))]
 
         def rules(self):
             def initial(state):

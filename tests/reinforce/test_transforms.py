@@ -80,7 +80,8 @@ def test_derivatives(rng):
     assert_allclose(core.grad(transforms.signed_hyperbolic)(0.0), 0.5 + 1e-3)  # (sqrt(a + 1) - 1)' = 1/2 at 0
     logits = rng.standard_normal((3, 5))
     core.check_grads(lambda z: transforms.from_two_hot(core.nn.softmax(z), -1.0, 1.0), (logits,))
-    core.check_grads(lambda w: transforms.project(np.linspace(-2, 2, 5) * 0.9, w, np.array([-1.0, 0.0, 2.0])), (logits[0],))
+    core.check_grads(lambda w: transforms.project(np.linspace(-2, 2, 5) * 0.9, w, np.array([-1.0, 0.0, 2.0])),
+                     (logits[0],))
 
 
 def test_compiled_and_batched(rng):

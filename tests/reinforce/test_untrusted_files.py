@@ -1,4 +1,6 @@
-"""Files from strangers: a policy or a checkpoint names only what this suite or the caller has listed, and runs no code."""
+"""Files from strangers: a policy or a checkpoint names only what this suite or the caller has listed, and runs no
+code.
+"""
 
 import dataclasses
 import json
@@ -23,20 +25,23 @@ def packed_file(path, kind, value, arrays):
 
 
 def linear(weight, bias=None):
-    return {"class": "triskele.core.nn.layers:Linear", "fields": {"weight": {"array": weight}, "bias": bias and {"array": bias}}}
+    return {"class": "triskele.core.nn.layers:Linear",
+            "fields": {"weight": {"array": weight}, "bias": bias and {"array": bias}}}
 
 
 def policy_with(activation, head="triskele.reinforce.policy:Categorical", **more):
     layers = {"tuple": [linear("0", "1"), linear("2")]}
     network = {"class": "triskele.core.nn.layers:MLP", "fields": {"layers": layers, "activation": activation}}
     return {"class": "triskele.reinforce.policy:Policy",
-            "fields": {"head": {"class": head, "fields": {"network": network}}, "observation_shape": {"tuple": [4]}, "normaliser": None, "num_actions": 2, **more}}  # fmt: skip
+            "fields": {"head": {"class": head, "fields": {"network": network}}, "observation_shape": {"tuple": [4]},
+                       "normaliser": None, "num_actions": 2, **more}}
 
 
 def write_policy(path, value, code=b""):
     """Weights of 0 and a bias whose bytes are `code`: what the activation is called with."""
     bias = np.frombuffer(code + b"." * (-len(code) % 4) + b"....", np.float32)
-    packed_file(path, "policy", value, {"0": np.zeros((4, len(bias)), np.float32), "1": bias.copy(), "2": np.zeros((len(bias), 2), np.float32)})
+    packed_file(path, "policy", value, {"0": np.zeros((4, len(bias)), np.float32), "1": bias.copy(),
+                                        "2": np.zeros((len(bias), 2), np.float32)})
 
 
 NAMES = [
@@ -47,7 +52,7 @@ NAMES = [
     "triskele.core.nn.functional:__builtins__", "triskele.core.nn.functional:np", "triskele.core.nn.layers:Conv1d", "triskele.core:load", "triskele.core.save:load",
     "triskele.reinforce.storage:read", "triskele.reinforce.storage:importlib.import_module", "triskele.reinforce:load_policy", "triskele.reinforce.vector.env:make",
     "triskele.reinforce.vector.env:_copied", "antigravity:geohash", "this:s", "relu", ":relu", "triskele.core.nn.functional:", "", "numpy:", "numpy", "..:x",
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -64,10 +69,11 @@ def test_a_policy_names_no_other_function(tmp_path, name):
     "numpy:ndarray", "inspect:Parameter", "multiprocessing.shared_memory:SharedMemory", "concurrent.futures.process:_CallItem", "gymnasium.envs.registration:EnvSpec",
     "gymnasium.envs.registration:WrapperSpec", "triskele.reinforce.training.report:CSV", "triskele.reinforce.agents.ppo:PPO", "triskele.reinforce.policy:storage.core.Spec",
     "triskele.reinforce.policy:Policy.save", "triskele.reinforce.matches.players:Human", "triskele.core.optim.optimizers:Adam", "triskele.core.nn.functional:relu",
-])  # fmt: skip
+])
 def test_a_policy_names_no_other_class(tmp_path, name):
     path = tmp_path / "policy"
-    for value in ({"class": name, "fields": {}}, policy_with({"class": name, "fields": {}}), policy_with({"function": "numpy:tanh"}, head=name)):
+    for value in ({"class": name, "fields": {}}, policy_with({"class": name, "fields": {}}),
+                  policy_with({"function": "numpy:tanh"}, head=name)):
         write_policy(path, value)
         with pytest.raises(CheckpointError):
             rl.load_policy(path)
@@ -82,16 +88,28 @@ def test_a_ufunc_of_the_user_s_is_none_of_numpy_s(tmp_path):
 
 @pytest.mark.parametrize("value", [
     3, None, "text", [], {}, {"list": []}, {"dict": {}}, linear("0"), {"function": "numpy:tanh"}, {"array": "0"}, {"function": ["numpy:tanh"]}, {"function": None},
-    {"class": "triskele.reinforce.policy:Policy", "fields": {}}, {"class": "triskele.reinforce.policy:Policy"}, {"nothing": 1},
+    {"class": "triskele.reinforce.policy:Policy",
+     "fields": {}}, {"class": "triskele.reinforce.policy:Policy"}, {"nothing": 1},
     policy_with(None), policy_with(linear("3")), policy_with("tanh"), policy_with({"function": "numpy:add"}), policy_with({"function": "numpy:isnat"}),
-    policy_with({"function": "numpy:tanh"}, observation_shape={"tuple": [5]}), policy_with({"function": "numpy:tanh"}, observation_shape=4),
-    policy_with({"function": "numpy:tanh"}, observation_shape={"tuple": [2**40, 4]}), policy_with({"function": "numpy:tanh"}, observation_shape={"tuple": [-4]}),
-    policy_with({"function": "numpy:tanh"}, normaliser=linear("3")), policy_with({"function": "numpy:tanh"}, num_actions=2**60), policy_with({"function": "numpy:tanh"}, num_actions=7),
-    policy_with({"function": "numpy:tanh"}, num_actions="2"), policy_with({"function": "numpy:tanh"}, head="triskele.core.nn.layers:Linear"),
-    policy_with({"function": "numpy:tanh"}, unknown=3), policy_with({"number": 3, "dtype": "O"}), policy_with({"number": "x", "dtype": "<f8"}),
-    policy_with({"records": "0", "dtype": "'|O'", "shape": [1]}), policy_with({"records": "0", "dtype": "__import__('os').abort()", "shape": [1]}),
-    policy_with({"array": "0"}), policy_with({"class": "triskele.core.nn.layers:MLP", "fields": {"layers": {"tuple": []}, "activation": None}}),
-], ids=range(36))  # fmt: skip
+    policy_with({"function": "numpy:tanh"},
+                observation_shape={"tuple": [5]}), policy_with({"function": "numpy:tanh"}, observation_shape=4),
+    policy_with({"function": "numpy:tanh"},
+                observation_shape={"tuple": [2**40,
+                                             4]}), policy_with({"function": "numpy:tanh"},
+                                                               observation_shape={"tuple": [-4]}),
+    policy_with({"function": "numpy:tanh"},
+                normaliser=linear("3")), policy_with({"function": "numpy:tanh"},
+                                                     num_actions=2**60), policy_with({"function": "numpy:tanh"},
+                                                                                     num_actions=7),
+    policy_with({"function": "numpy:tanh"},
+                num_actions="2"), policy_with({"function": "numpy:tanh"}, head="triskele.core.nn.layers:Linear"),
+    policy_with({"function": "numpy:tanh"},
+                unknown=3), policy_with({"number": 3, "dtype": "O"}), policy_with({"number": "x", "dtype": "<f8"}),
+    policy_with({"records": "0", "dtype": "'|O'",
+                 "shape": [1]}), policy_with({"records": "0", "dtype": "__import__('os').abort()", "shape": [1]}),
+    policy_with({"array": "0"}), policy_with({"class": "triskele.core.nn.layers:MLP",
+                                              "fields": {"layers": {"tuple": []}, "activation": None}}),
+], ids=range(36))
 def test_what_is_no_policy_is_refused(tmp_path, value):
     write_policy(tmp_path / "policy", value)
     with pytest.raises(CheckpointError, match="policy'"):
@@ -147,7 +165,8 @@ def test_a_file_of_version_1_is_read_and_its_checksum_verified(tmp_path):
     text = json.dumps({"kind": "policy", "version": 1, "value": value}).encode()
 
     def write():
-        core.save(tmp_path / "policy", {"text": np.frombuffer(text, np.uint8), "arrays": arrays, "digest": np.frombuffer(digest, np.uint8)})
+        core.save(tmp_path / "policy", {"text": np.frombuffer(text, np.uint8), "arrays": arrays,
+                                        "digest": np.frombuffer(digest, np.uint8)})
 
     digest = storage._digest(text, arrays)
     write()
@@ -184,8 +203,10 @@ def test_a_checkpoint_as_it_was_is_resumed(trained, tmp_path):
     assert rl.PPO.resume(tmp_path / "run.chk").steps == 64
 
 
-@pytest.mark.parametrize("env", [{"function": "os:abort"}, {"function": "numpy:tanh"}, "antigravity:Env-v0", "this:CartPole-v1", 3, {"list": []}, "", "NoSuch-v0",
-                                 {"class": "gymnasium.envs.registration:EnvSpec", "fields": {"id": "x-v0", "entry_point": "os:abort"}}])  # fmt: skip
+@pytest.mark.parametrize("env", [{"function": "os:abort"}, {"function": "numpy:tanh"}, "antigravity:Env-v0",
+                                 "this:CartPole-v1", 3, {"list": []}, "", "NoSuch-v0",
+                                 {"class": "gymnasium.envs.registration:EnvSpec",
+                                  "fields": {"id": "x-v0", "entry_point": "os:abort"}}])
 def test_a_checkpoint_chooses_no_other_environment(trained, tmp_path, env):
     packed_file(tmp_path / "run.chk", "checkpoint", changed(trained, ["env"], env), trained[1])
     with pytest.raises(rl.errors.ReinforceError):
@@ -194,12 +215,21 @@ def test_a_checkpoint_chooses_no_other_environment(trained, tmp_path, env):
 
 
 @pytest.mark.parametrize("place, new", [
-    (["settings", "dict", "activation"], {"function": "os:system"}), (["settings", "dict", "seed"], {"function": "numpy:tanh"}), (["settings", "dict", "num_envs"], 2**50),
-    (["settings", "dict", "hidden"], {"tuple": [2**50]}), (["settings", "dict", "unknown"], 1), (["settings"], 3), (["counters"], {"list": [1, 2]}), (["counters", "list", 0], -1),
-    (["episodes"], None), (["episodes", "fields", "finished"], "x"), (["episodes", "fields", "totals"], {"list": []}), (["state"], {"dict": {}}), (["state", "dict", "weights"], {"tuple": []}),
-    (["state", "dict", "iteration"], "x"), (["environment", "dict", "data"], 3), (["environment"], {"dict": {}}), (["spaces"], 3), (["agent"], "DQN"), (["agent"], 3),
+    (["settings", "dict", "activation"],
+     {"function": "os:system"}), (["settings", "dict", "seed"],
+                                  {"function": "numpy:tanh"}), (["settings", "dict", "num_envs"], 2**50),
+    (["settings", "dict", "hidden"],
+     {"tuple": [2**50]}), (["settings", "dict", "unknown"],
+                           1), (["settings"], 3), (["counters"], {"list": [1, 2]}), (["counters", "list", 0], -1),
+    (["episodes"], None), (["episodes", "fields", "finished"],
+                           "x"), (["episodes", "fields", "totals"],
+                                  {"list": []}), (["state"],
+                                                  {"dict": {}}), (["state", "dict", "weights"], {"tuple": []}),
+    (["state", "dict", "iteration"], "x"), (["environment", "dict", "data"],
+                                            3), (["environment"],
+                                                 {"dict": {}}), (["spaces"], 3), (["agent"], "DQN"), (["agent"], 3),
     (["state", "dict", "_rollout.position"], {"dict": {}}),
-])  # fmt: skip
+])
 def test_what_is_no_checkpoint_is_refused(trained, tmp_path, place, new):
     packed_file(tmp_path / "run.chk", "checkpoint", changed(trained, place, new), dict(trained[1]))
     with pytest.raises(rl.errors.ReinforceError):
@@ -235,11 +265,22 @@ def test_every_tree_that_is_saved_is_loaded(tmp_path, game):
 
 
 @pytest.mark.parametrize("name, place, field, new", [
-    ("parents", 3, "parent", -1), ("parents", 3, "parent", -5), ("parents", 3, "parent", 3), ("parents", 3, "parent", 2**30), ("parents", 0, "parent", 0),
-    ("parents", 3, "edge", -1), ("parents", 3, "edge", 2**30), ("links", 0, "first_edge", 2**30), ("links", 0, "first_edge", -7), ("links", 0, "num_edges", -3),
-    ("links", 0, "num_edges", 32767), ("links", 0, "player", 9), ("children", 0, None, 2**30), ("children", 0, None, -5), ("children", 0, None, 0), ("actions", 0, None, 99),
-    ("counts", 0, None, 2**40), ("counts", 1, None, -1), ("counts", 0, None, 0), ("moves", 0, None, -1), ("stats", 0, "visits", -4), ("format", (), None, 7), ("key", (), None, "x"),
-])  # fmt: skip
+    ("parents", 3, "parent", -1), ("parents", 3, "parent",
+                                   -5), ("parents", 3, "parent",
+                                         3), ("parents", 3, "parent", 2**30), ("parents", 0, "parent", 0),
+    ("parents", 3, "edge", -1), ("parents", 3, "edge",
+                                 2**30), ("links", 0, "first_edge",
+                                          2**30), ("links", 0, "first_edge", -7), ("links", 0, "num_edges", -3),
+    ("links", 0, "num_edges", 32767), ("links", 0, "player",
+                                       9), ("children", 0, None,
+                                            2**30), ("children", 0, None,
+                                                     -5), ("children", 0, None, 0), ("actions", 0, None, 99),
+    ("counts", 0, None, 2**40), ("counts", 1, None,
+                                 -1), ("counts", 0, None,
+                                       0), ("moves", 0, None,
+                                            -1), ("stats", 0, "visits",
+                                                  -4), ("format", (), None, 7), ("key", (), None, "x"),
+])
 def test_a_tree_whose_links_lead_astray_is_refused(tmp_path, name, place, field, new):
     """A parent of -5 made `Node.moves` run for ever."""
     game = rl.games.TicTacToe()

@@ -12,7 +12,8 @@ from triskele.sponge.topology import Topology
 TRICLINIC = from_lengths_angles([3.0, 3.2, 3.4], np.radians([70.0, 80.0, 65.0]))
 
 
-# -- radial distribution function ---------------------------------------------------------------------------------------
+# -- radial distribution function
+# ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("box", [as_box([3.0, 4.0, 5.0]), TRICLINIC], ids=["rectangular", "triclinic"])
@@ -24,7 +25,8 @@ def test_rdf_of_an_ideal_gas_is_one(rng, box):
     edges = np.linspace(0, result.r[-1] + result.r[0], 31)
     expected = pairs * 4 / 3 * np.pi * np.diff(edges**3) / np.linalg.det(box)
     assert np.all(np.abs(result.g - 1) < 5 / np.sqrt(expected))  # five standard deviations of a Poisson count
-    assert result.coordination[-1] == pytest.approx((n - 1) * 4 / 3 * np.pi * edges[-1] ** 3 / np.linalg.det(box), rel=0.02)
+    assert result.coordination[-1] == pytest.approx((n - 1) * 4 / 3 * np.pi * edges[-1] ** 3 / np.linalg.det(box),
+                                                    rel=0.02)
 
 
 def test_rdf_does_not_care_about_wrapping(rng):
@@ -68,8 +70,10 @@ def test_rdf_equals_mdtraj(rng):
 
 @pytest.mark.parametrize("change, message", [
     ({"boxes": None}, "box is needed"), ({"r_max": 1.6}, "at most half the smallest edge, 1.5 nm, got 1.6"),
-    ({"first": [7]}, "atoms must be 0 to 4, got 7"), ({"molecules": [0] * 5}, "no pairs are left"), ({"bins": 0}, "bins must be"),
-    ({"first": [True]}, "mask of atoms must have shape"), ({"positions": np.zeros((5, 2))}, r"must have shape \[frames, n, 3\]"),
+    ({"first": [7]}, "atoms must be 0 to 4, got 7"), ({"molecules": [0] * 5},
+                                                      "no pairs are left"), ({"bins": 0}, "bins must be"),
+    ({"first": [True]},
+     "mask of atoms must have shape"), ({"positions": np.zeros((5, 2))}, r"must have shape \[frames, n, 3\]"),
     ({"positions": np.full((5, 3), np.nan)}, "finite"), ({"boxes": np.zeros((3, 3))}, "positive"),
 ])
 def test_rdf_refuses(change, message):
@@ -204,7 +208,8 @@ def test_dihedrals_across_a_boundary_and_mdtraj(rng):
 
 def dipeptide():
     names = ["C", "O", "N", "H", "CA", "CB", "C", "O", "N", "H"]  # ACE-ALA-NME, without the methyls
-    return Topology(np.array(names), [6, 8, 7, 1, 6, 6, 6, 8, 7, 1], [0, 0, 1, 1, 1, 1, 1, 1, 2, 2], ["ACE", "ALA", "NME"],
+    return Topology(np.array(names), [6, 8, 7, 1, 6, 6, 6, 8, 7, 1], [0, 0, 1, 1, 1, 1, 1, 1, 2, 2],
+                    ["ACE", "ALA", "NME"],
                     ["1", "2", "3"], [0, 0, 0], ["A"],
                     [[0, 1], [0, 2], [2, 3], [2, 4], [4, 5], [4, 6], [6, 7], [6, 8], [8, 9]])
 
@@ -293,7 +298,9 @@ def test_every_result_draws_itself(rng):
 
     x = np.cumsum(rng.normal(0, 0.1, (50, 10, 3)), axis=0)
     results = [
-        analysis.rdf(x, 3.0), analysis.msd(x, 1.0), analysis.diffusion_coefficient(x, 1.0), analysis.rmsd(x, x[0]), analysis.rmsf(x),
+        analysis.rdf(x, 3.0), analysis.msd(x,
+                                           1.0), analysis.diffusion_coefficient(x, 1.0), analysis.rmsd(x,
+                                                                                                       x[0]), analysis.rmsf(x),
         analysis.ramachandran(x, dipeptide()), analysis.density(np.ones(10), np.broadcast_to(np.eye(3), (20, 3, 3))),
         analysis.energy_drift(np.arange(50), rng.normal(size=50), 30, 300), analysis.block_average(x[:, 0, 0]),
         analysis.free_energy(x[:, 0, 0], x[:, 0, 1], temperature=300),

@@ -26,22 +26,25 @@ def gas(n, volume, kind="atoms", rng=None):
     edge = volume ** (1 / 3)
     places = rng.uniform(0, edge, (n, 1, 3))
     if kind == "atoms":
-        return System(Topology.of_particles(n), np.full(n, 40.0), box=edge, positions=places[:, 0], remove_com_motion=False)
+        return System(Topology.of_particles(n), np.full(n, 40.0), box=edge, positions=places[:, 0],
+                      remove_com_motion=False)
     sites = np.concatenate([WATER, [0.7 * WATER[0] + 0.15 * (WATER[1] + WATER[2])]])
     first = 4 * np.arange(n)
     pairs = np.concatenate([first[:, None] + p for p in ((0, 1), (0, 2), (1, 2))])
     turned = np.concatenate([sites @ np.linalg.qr(rng.normal(size=(3, 3)))[0] + p for p in places])
     lengths = np.repeat([0.09572, 0.09572, np.linalg.norm(WATER[1] - WATER[2])], n)
-    return System(Topology.of_particles(4 * n), np.tile([16.0, 1.0, 1.0, 0.0], n), box=edge, positions=turned, remove_com_motion=False,
+    return System(Topology.of_particles(4 * n), np.tile([16.0, 1.0, 1.0, 0.0], n), box=edge, positions=turned,
+                  remove_com_motion=False,
                   constraints=Constraints(pairs, lengths),
-                  virtual_sites=[ThreeParticleAverage(first + 3, first[:, None] + np.arange(3), (0.7, 0.15, 0.15))])  # fmt: skip
+                  virtual_sites=[ThreeParticleAverage(first + 3, first[:, None] + np.arange(3), (0.7, 0.15, 0.15))])
 
 
 def soft_fluid(n=24, edge=1.6):
     """Particles that repel each other softly within 0.6 nm."""
     rng = np.random.default_rng(2)
     grid = np.stack(np.meshgrid(*[np.arange(3)] * 3), -1).reshape(-1, 3)[:n] * edge / 3
-    system = System(Topology.of_particles(n), np.full(n, 40.0), box=edge, positions=grid + rng.normal(0, 0.02, (n, 3)), remove_com_motion=False)
+    system = System(Topology.of_particles(n), np.full(n, 40.0), box=edge, positions=grid + rng.normal(0, 0.02, (n, 3)),
+                    remove_com_motion=False)
     i, j = np.triu_indices(n, 1)
 
     def energy(p, x, box):
@@ -83,7 +86,8 @@ def test_volume_of_an_ideal_gas(which, kind, coupling):
     if which == "Monte Carlo":
         barostat = sponge.MonteCarloBarostat(pressure, coupling=coupling, **MONTE_CARLO)
     else:
-        barostat = sponge.StochasticCellRescaling(pressure, compressibility=1 / pressure, coupling=coupling, **RESCALING)
+        barostat = sponge.StochasticCellRescaling(pressure, compressibility=1 / pressure, coupling=coupling,
+                                                  **RESCALING)
     found, engine = volumes(system, barostat, sponge.LangevinMiddle(300.0, 20.0, 0.002, 1e-8), 2400, 3, settle=200)
     correlated = np.corrcoef(found[1:], found[:-1])[0, 1]
     independent = len(found) * (1 - correlated) / (1 + correlated)
@@ -104,7 +108,8 @@ def test_two_pressures_have_the_ratio_of_their_boltzmann_factors(which):
             barostat = sponge.MonteCarloBarostat(pressure, every=2)
         else:
             barostat = sponge.StochasticCellRescaling(pressure, relaxation_time=0.1, compressibility=0.004, every=2)
-        found.append(volumes(soft_fluid(edge=2.1), barostat, sponge.LangevinMiddle(300.0, 10.0, 0.005), 2400, 6, settle=500, seed=seed)[0])
+        found.append(volumes(soft_fluid(edge=2.1), barostat, sponge.LangevinMiddle(300.0, 10.0, 0.005), 2400, 6,
+                             settle=500, seed=seed)[0])
     a, b = found
     assert np.mean(a) > np.mean(b)
     both, label = np.concatenate(found), np.repeat([0.0, 1.0], [len(a), len(b)])
@@ -126,9 +131,11 @@ def test_pressure_is_the_derivative_along_scaled_centres(rng):
     system = gas(6, 8.0, "waters", rng)
     first = 4 * np.arange(6)
     system.virtual_sites = [ThreeParticleAverage(first[:3] + 3, first[:3, None] + np.arange(3), (0.7, 0.15, 0.15)),
-                            OutOfPlane(first[3:] + 3, first[3:, None] + np.arange(3), 0.1, 0.1, 6.0)]  # fmt: skip
+                            OutOfPlane(first[3:] + 3, first[3:, None] + np.arange(3), 0.1, 0.1, 6.0)]
     c = rng.normal(size=(system.n, 3))
-    system.add(Formula("pull", lambda p, x, box: (c * np.sin(2 * np.pi * x / np.stack([box[0, 0], box[1, 1], box[2, 2]])) * np.cos(3 * x[:, ::-1])).sum()))
+    system.add(Formula("pull", lambda p, x,
+                       box: (c * np.sin(2 * np.pi * x / np.stack([box[0, 0], box[1, 1], box[2, 2]]))
+                             * np.cos(3 * x[:, ::-1])).sum()))
     engine = Engine(system, "double")
     whole = Molecules(engine)
     engine.compute()
@@ -150,9 +157,10 @@ def test_pressure_is_the_derivative_along_scaled_centres(rng):
     np.testing.assert_allclose((whole.pressure() - pressure) * volume, 18 * (np.arange(18.0).reshape(6, 3) ** 2).sum(0))
 
 
-@pytest.mark.parametrize("integrator", [sponge.LangevinMiddle(300.0, 1.0, 0.002), sponge.VelocityVerlet(0.002), sponge.Brownian(300.0, 99.0, 0.002),
+@pytest.mark.parametrize("integrator", [sponge.LangevinMiddle(300.0, 1.0, 0.002), sponge.VelocityVerlet(0.002),
+                                        sponge.Brownian(300.0, 99.0, 0.002),
                                         sponge.Bussi(300.0, 1.0, 0.002), sponge.NoseHoover(300.0, 1.0, 0.002)],
-                         ids=lambda i: type(i).__name__)  # fmt: skip
+                         ids=lambda i: type(i).__name__)
 def test_forces_at_the_end_of_a_step_belong_where_the_integrator_says(integrator):
     """So that the virial, the forces and the positions of a pressure are those of one moment."""
     engine = Engine(soft_fluid(), "double")
@@ -195,12 +203,15 @@ def test_scaling_keeps_triclinic_boxes_reduced_and_molecules_whole(rng):
     np.testing.assert_allclose(boxes.as_box(engine.box), engine.box)
     np.testing.assert_allclose(whole.centres(engine.positions), centres * [1.1, 0.9, 1.2])
     inner = lambda x, c: x - c[whole.of]  # noqa: E731
-    np.testing.assert_allclose(inner(engine.positions, whole.centres(engine.positions)), inner(before, centres), atol=1e-14)
+    np.testing.assert_allclose(inner(engine.positions, whole.centres(engine.positions)), inner(before, centres),
+                               atol=1e-14)
 
 
-@pytest.mark.parametrize("barostat", [sponge.MonteCarloBarostat(100.0, every=5), sponge.StochasticCellRescaling(100.0, every=5)],
-                         ids=["Monte Carlo", "rescaling"])  # fmt: skip
-@pytest.mark.parametrize("integrator", [sponge.LangevinMiddle(300.0, 1.0, 0.002), sponge.Bussi(300.0, 0.1, 0.002)], ids=["Langevin", "Bussi"])
+@pytest.mark.parametrize("barostat", [sponge.MonteCarloBarostat(100.0, every=5),
+                                      sponge.StochasticCellRescaling(100.0, every=5)],
+                         ids=["Monte Carlo", "rescaling"])
+@pytest.mark.parametrize("integrator", [sponge.LangevinMiddle(300.0, 1.0, 0.002), sponge.Bussi(300.0, 0.1, 0.002)],
+                         ids=["Langevin", "Bussi"])
 def test_a_resumed_run_is_the_uninterrupted_one(barostat, integrator, tmp_path):
     def new():
         return sponge.Simulation(soft_fluid(), integrator, seed=4, barostat=barostat, precision="double")
@@ -216,8 +227,9 @@ def test_a_resumed_run_is_the_uninterrupted_one(barostat, integrator, tmp_path):
     assert np.array_equal(one.positions, two.positions) and np.array_equal(one.velocities, two.velocities)
 
 
-@pytest.mark.parametrize("barostat", [sponge.MonteCarloBarostat(1e6, 300.0, every=2), sponge.StochasticCellRescaling(1e5, every=2)],
-                         ids=["Monte Carlo", "rescaling"])  # fmt: skip
+@pytest.mark.parametrize("barostat", [sponge.MonteCarloBarostat(1e6, 300.0, every=2),
+                                      sponge.StochasticCellRescaling(1e5, every=2)],
+                         ids=["Monte Carlo", "rescaling"])
 def test_a_box_that_becomes_too_small_is_an_error_with_the_last_good_state(barostat):
     system = soft_fluid()
 
@@ -240,7 +252,8 @@ def test_a_box_that_becomes_too_small_is_an_error_with_the_last_good_state(baros
 @pytest.mark.parametrize(
     "make, message",
     [
-        (lambda: sponge.MonteCarloBarostat(1.0, coupling="cubic"), "coupling must be one of isotropic, semi-isotropic, anisotropic, got 'cubic'"),
+        (lambda: sponge.MonteCarloBarostat(1.0, coupling="cubic"),
+         "coupling must be one of isotropic, semi-isotropic, anisotropic, got 'cubic'"),
         (lambda: sponge.MonteCarloBarostat((1.0, 2.0)), "pressure must be one number in bar, or 1, got"),
         (lambda: sponge.StochasticCellRescaling(np.nan), "pressure must be one number"),
         (lambda: sponge.MonteCarloBarostat(1.0, temperature=-3), "temperature must be positive, got -3"),

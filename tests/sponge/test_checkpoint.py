@@ -24,7 +24,8 @@ def springs(integrator=None, k=1000.0, n=10, box=None, remove=True, **options):
     x = np.random.default_rng(0).uniform(0, 2, (n, 3))
     x[1::2] = x[::2] + [0.16, 0, 0]
     pairs = np.arange(n).reshape(-1, 2)
-    system = sponge.System(sponge.Topology.of_particles(n, "C", 6, pairs), np.full(n, 12.0), box, x, remove_com_motion=remove)
+    system = sponge.System(sponge.Topology.of_particles(n, "C", 6, pairs), np.full(n, 12.0), box, x,
+                           remove_com_motion=remove)
     system.add(sponge.harmonic_bond(pairs, k=k, r0=0.15))
     integrator = integrator or sponge.LangevinMiddle(temperature=300, friction=1.0, timestep=0.002)
     return sponge.Simulation(system, integrator, **{"seed": 1, **options})
@@ -35,8 +36,10 @@ def springs(integrator=None, k=1000.0, n=10, box=None, remove=True, **options):
 
 @pytest.mark.parametrize("integrator", [
     sponge.LangevinMiddle(temperature=300, friction=1.0, timestep=0.002), sponge.VelocityVerlet(timestep=0.002),
-    sponge.NoseHoover(temperature=300, relaxation_time=0.1, timestep=0.002), sponge.Bussi(temperature=300, relaxation_time=0.1, timestep=0.002),
-    sponge.Brownian(temperature=300, friction=50.0, timestep=0.002), sponge.RESPA(timestep=0.002, inner=2, fast=["bond"]),
+    sponge.NoseHoover(temperature=300, relaxation_time=0.1,
+                      timestep=0.002), sponge.Bussi(temperature=300, relaxation_time=0.1, timestep=0.002),
+    sponge.Brownian(temperature=300, friction=50.0,
+                    timestep=0.002), sponge.RESPA(timestep=0.002, inner=2, fast=["bond"]),
 ], ids=lambda i: type(i).__name__)
 def test_every_integrator_resumes_bit_for_bit(tmp_path, integrator):
     def make():
@@ -74,7 +77,8 @@ sim.save_checkpoint("end.chk")
 
 def start(folder, *arguments):
     folder.mkdir(exist_ok=True)
-    return subprocess.Popen([sys.executable, "-c", SCRIPT.format(root=str(ROOT)), *arguments], cwd=folder, stdout=subprocess.PIPE,
+    return subprocess.Popen([sys.executable, "-c", SCRIPT.format(root=str(ROOT)), *arguments], cwd=folder,
+                            stdout=subprocess.PIPE,
                             env={**os.environ, "PYTHONPATH": str(ROOT / ".src")})
 
 
@@ -104,14 +108,17 @@ def test_a_run_killed_at_any_moment_resumes_bit_for_bit(tmp_path):
 
 
 @pytest.mark.parametrize("barostat", [
-    sponge.StochasticCellRescaling(pressure=1.0, relaxation_time=2.0, every=5), sponge.MonteCarloBarostat(pressure=1.0, every=5),
+    sponge.StochasticCellRescaling(pressure=1.0, relaxation_time=2.0,
+                                   every=5), sponge.MonteCarloBarostat(pressure=1.0, every=5),
 ], ids=lambda b: type(b).__name__)
 def test_neighbour_lists_do_not_remember_in_which_box_a_run_was_resumed(tmp_path, barostat):
     folder = ROOT / "tests/data/sponge/ala2_explicit_pme"
 
     def make():
-        system = sponge.load.load(folder / "alanine-dipeptide.prmtop.gz", folder / "alanine-dipeptide.crd.gz", constraints="h-bonds")
-        return sponge.Simulation(system, sponge.LangevinMiddle(temperature=300, friction=1.0, timestep=0.002), barostat=barostat)
+        system = sponge.load.load(folder / "alanine-dipeptide.prmtop.gz", folder / "alanine-dipeptide.crd.gz",
+                                  constraints="h-bonds")
+        return sponge.Simulation(system, sponge.LangevinMiddle(temperature=300, friction=1.0, timestep=0.002),
+                                 barostat=barostat)
 
     whole = make()
     whole.run(80, report=sponge.Checkpoint(tmp_path / "a.chk", 50))
@@ -145,7 +152,8 @@ def test_a_state_goes_back_in_the_same_simulation(tmp_path):
     ({"precision": "double"}, r"differ: precision \(mixed in the checkpoint, double here\)$"),
     ({"integrator": sponge.LangevinMiddle(temperature=310, friction=1.0, timestep=0.002)},
      r"differ: integrator temperature \(300 in the checkpoint, 310 here\)$"),
-    ({"integrator": sponge.VelocityVerlet(timestep=0.002)}, r"integrator class \(LangevinMiddle in the checkpoint, VelocityVerlet here\)"),
+    ({"integrator": sponge.VelocityVerlet(timestep=0.002)},
+     r"integrator class \(LangevinMiddle in the checkpoint, VelocityVerlet here\)"),
 ])
 def test_a_checkpoint_of_another_run_is_refused(tmp_path, change, message):
     springs().save_checkpoint(tmp_path / "a.chk")
@@ -158,7 +166,8 @@ def test_a_checkpoint_of_another_run_is_refused(tmp_path, change, message):
 
 def test_an_equal_run_is_not_refused(tmp_path):
     springs(k=np.full(5, 1000.0)).save_checkpoint(tmp_path / "a.chk")
-    springs(integrator=sponge.LangevinMiddle(friction=1, temperature=300.0, timestep=0.002)).load_checkpoint(tmp_path / "a.chk")
+    springs(integrator=sponge.LangevinMiddle(friction=1, temperature=300.0,
+                                             timestep=0.002)).load_checkpoint(tmp_path / "a.chk")
 
 
 def test_the_function_of_a_potential_counts(tmp_path):
@@ -177,7 +186,8 @@ def test_the_function_of_a_potential_counts(tmp_path):
 def test_differences_in_words():
     a = {"x": 1, "y": {"class": "A", "z": "#12"}, "only": 2, "same": None}
     b = {"x": 2, "y": {"class": "A", "z": "#34"}, "new": 3, "same": None}
-    assert differences(a, b) == ["x (1 in the checkpoint, 2 here)", "y z (other values)", "only (only in the checkpoint)", "new (only here)"]
+    assert differences(a, b) == ["x (1 in the checkpoint, 2 here)", "y z (other values)",
+                                 "only (only in the checkpoint)", "new (only here)"]
 
 
 # -- files --------------------------------------------------------------------------------------------------------------
@@ -199,8 +209,10 @@ def test_arrays_and_numbers_come_back(tmp_path):
 
 
 @pytest.mark.parametrize("spoil, message", [
-    (lambda data: b"", "got an empty file"), (lambda data: b"PK" + data, "got a file of another kind"), (lambda data: data[:30], "another kind"),
-    (lambda data: data[:16] + b"\2" + data[17:], "version must be 1, got 2"), (lambda data: data[:-1], "the file was cut off"),
+    (lambda data: b"", "got an empty file"), (lambda data: b"PK" + data,
+                                              "got a file of another kind"), (lambda data: data[:30], "another kind"),
+    (lambda data: data[:16] + b"\2" + data[17:],
+     "version must be 1, got 2"), (lambda data: data[:-1], "the file was cut off"),
     (lambda data: data[:100], "the file was cut off"), (lambda data: data + b"x", "has something appended"),
     (lambda data: data[:200] + bytes([data[200] ^ 1]) + data[201:], "the checksum does not fit"),
 ])

@@ -78,9 +78,11 @@ resume = true
 
 def test_a_file_makes_the_run_that_python_makes(folder):
     sim = run_config(write(folder, FULL.replace("{run}", "steps = 50")))
-    system = sponge.load.load(folder / "alanine-dipeptide.prmtop", folder / "alanine-dipeptide.crd", constraints="h-bonds")
+    system = sponge.load.load(folder / "alanine-dipeptide.prmtop", folder / "alanine-dipeptide.crd",
+                              constraints="h-bonds")
     system.nonbonded.update(method="none")
-    other = sponge.Simulation(system, sponge.LangevinMiddle(temperature=300, friction=1.0, timestep=0.002), seed=4, precision="double")
+    other = sponge.Simulation(system, sponge.LangevinMiddle(temperature=300, friction=1.0, timestep=0.002), seed=4,
+                              precision="double")
     other.minimize(max_steps=20)
     other.run(50, report=sponge.Checkpoint(folder / "other.chk", 40))
     assert sim.step == 50 and np.array_equal(sim.positions, other.positions)
@@ -114,7 +116,8 @@ def test_implicit_solvent_and_every_key_of_the_page(folder):
 def test_command_line(folder):
     path = write(folder, SYSTEM + INTEGRATOR + '[[report]]\ntype = "Log"\nevery = 10\n[run]\nsteps = 20')
     environment = {**os.environ, "PYTHONPATH": str(ROOT / ".src")}
-    done = subprocess.run([sys.executable, "-m", "triskele.sponge", "run", path], capture_output=True, text=True, env=environment)
+    done = subprocess.run([sys.executable, "-m", "triskele.sponge", "run", path], capture_output=True, text=True,
+                          env=environment)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[-1] == "finished at step 20, 0.04 ps"
     assert done.stdout.splitlines()[-2].split()[:2] == ["20", "0.040"]
@@ -138,20 +141,32 @@ RUN = "[run]\nsteps = 1\n"
     ("[run\n", "must be a TOML file: "),
     (SYSTEM + INTEGRATOR, r"section \[run\] is missing"),
     (INTEGRATOR + RUN, r"section \[system\] is missing"),
-    (SYSTEM + INTEGRATOR + RUN + "[integrater]\n", r"the file has no section 'integrater' \(did you mean 'integrator'\? known: system, "),
-    (SYSTEM + INTEGRATOR.replace("friction", "fricton") + RUN, r"\[integrator\] LangevinMiddle has no key 'fricton' \(did you mean 'friction'\?"),
-    (SYSTEM + INTEGRATOR.replace("friction = 1.0", "") + RUN, r"\[integrator\] LangevinMiddle: key 'friction' is missing"),
-    (SYSTEM + INTEGRATOR.replace("Middle", "") + RUN, r"\[integrator\] has no type 'Langevin' \(did you mean 'LangevinMiddle'\?"),
+    (SYSTEM + INTEGRATOR + RUN + "[integrater]\n",
+     r"the file has no section 'integrater' \(did you mean 'integrator'\? known: system, "),
+    (SYSTEM + INTEGRATOR.replace("friction", "fricton") + RUN,
+     r"\[integrator\] LangevinMiddle has no key 'fricton' \(did you mean 'friction'\?"),
+    (SYSTEM + INTEGRATOR.replace("friction = 1.0", "") + RUN,
+     r"\[integrator\] LangevinMiddle: key 'friction' is missing"),
+    (SYSTEM + INTEGRATOR.replace("Middle", "") + RUN,
+     r"\[integrator\] has no type 'Langevin' \(did you mean 'LangevinMiddle'\?"),
     (SYSTEM + "[integrator]\n" + RUN, r"\[integrator\]: key 'type' is missing \(one of .*VelocityVerlet\)"),
-    (SYSTEM.replace("constraints", "constraint") + INTEGRATOR + RUN, r"\[system\] has no key 'constraint' \(did you mean 'constraints'"),
-    (SYSTEM + INTEGRATOR + RUN + "[nonbonded]\ncut_off = 1.0\n", r"\[nonbonded\] has no key 'cut_off' \(did you mean 'cutoff'"),
-    (SYSTEM + INTEGRATOR + RUN + "[barostat]\ntype = 'Berendsen'\n", r"\[barostat\] has no type 'Berendsen' \(known: .*MonteCarloBarostat"),
-    (SYSTEM + INTEGRATOR + RUN + "[report]\ntype = 'CSV'\n", r"report: must be a section, \[\[report\]\], once for each reporter"),
-    (SYSTEM + INTEGRATOR + RUN + "[[report]]\ntype = 'CVS'\n", r"\[\[report\]\] has no type 'CVS' \(did you mean 'CSV'"),
-    (SYSTEM + INTEGRATOR + RUN + "[[report]]\ntype = 'CSV'\npath = 'a'\n", r"\[\[report\]\] CSV: key 'every' is missing"),
-    (SYSTEM + INTEGRATOR + RUN + "[checkpoint]\nfile = 'a'\n", r"\[checkpoint\] has no key 'file' \(known: path, every\)"),
+    (SYSTEM.replace("constraints", "constraint") + INTEGRATOR + RUN,
+     r"\[system\] has no key 'constraint' \(did you mean 'constraints'"),
+    (SYSTEM + INTEGRATOR + RUN + "[nonbonded]\ncut_off = 1.0\n",
+     r"\[nonbonded\] has no key 'cut_off' \(did you mean 'cutoff'"),
+    (SYSTEM + INTEGRATOR + RUN + "[barostat]\ntype = 'Berendsen'\n",
+     r"\[barostat\] has no type 'Berendsen' \(known: .*MonteCarloBarostat"),
+    (SYSTEM + INTEGRATOR + RUN + "[report]\ntype = 'CSV'\n",
+     r"report: must be a section, \[\[report\]\], once for each reporter"),
+    (SYSTEM + INTEGRATOR + RUN + "[[report]]\ntype = 'CVS'\n",
+     r"\[\[report\]\] has no type 'CVS' \(did you mean 'CSV'"),
+    (SYSTEM + INTEGRATOR + RUN + "[[report]]\ntype = 'CSV'\npath = 'a'\n",
+     r"\[\[report\]\] CSV: key 'every' is missing"),
+    (SYSTEM + INTEGRATOR + RUN + "[checkpoint]\nfile = 'a'\n",
+     r"\[checkpoint\] has no key 'file' \(known: path, every\)"),
     (SYSTEM + INTEGRATOR + RUN + "[simulation]\nsede = 3\n", r"\[simulation\] has no key 'sede' \(did you mean 'seed'"),
-    (SYSTEM + INTEGRATOR + RUN + "[minimize]\nsteps = 3\n", r"\[minimize\] has no key 'steps' \(did you mean 'max_steps'"),
+    (SYSTEM + INTEGRATOR + RUN + "[minimize]\nsteps = 3\n",
+     r"\[minimize\] has no key 'steps' \(did you mean 'max_steps'"),
     ("run = 3\n" + SYSTEM + INTEGRATOR, r"run: must be a section, \[run\]"),
 ])
 def test_keys_are_checked_before_anything_is_done(folder, text, message):
@@ -161,13 +176,16 @@ def test_keys_are_checked_before_anything_is_done(folder, text, message):
 
 
 @pytest.mark.parametrize("text, error, message", [
-    (SYSTEM + INTEGRATOR.replace("300", '"300 K"') + RUN, ValueError, "temperature must be a positive number, got '300 K'"),
+    (SYSTEM + INTEGRATOR.replace("300", '"300 K"') + RUN, ValueError,
+     "temperature must be a positive number, got '300 K'"),
     (SYSTEM.replace('.crd"', '.inpcrd"') + INTEGRATOR + RUN, FileNotFoundError, "alanine-dipeptide.inpcrd"),
-    (SYSTEM + INTEGRATOR + "[run]\nresume = true\nsteps = 1\n", ConfigError, r"resume = true needs a section \[checkpoint\]"),
+    (SYSTEM + INTEGRATOR + "[run]\nresume = true\nsteps = 1\n", ConfigError,
+     r"resume = true needs a section \[checkpoint\]"),
     (SYSTEM + INTEGRATOR + "[run]\nresume = 'a.chk'\nsteps = 1\n", FileNotFoundError, "a.chk"),
     (SYSTEM + INTEGRATOR + "[run]\n", ValueError, "either a number of steps or a time"),
     (SYSTEM + INTEGRATOR + RUN + "[nonbonded]\nmethod = 'pmee'\n", ValueError, "method must be one of"),
-    (SYSTEM + INTEGRATOR + RUN + "[[report]]\ntype = 'CSV'\npath = 'a'\nevery = 0\n", ValueError, "CSV: every must be a whole number"),
+    (SYSTEM + INTEGRATOR + RUN + "[[report]]\ntype = 'CSV'\npath = 'a'\nevery = 0\n", ValueError,
+     "CSV: every must be a whole number"),
     (SYSTEM + INTEGRATOR + RUN + "[simulation]\nseed = 'a'\n", ValueError, "seed must be"),
 ])
 def test_values_are_checked_by_those_who_use_them(folder, text, error, message):

@@ -26,7 +26,7 @@ def every_kind():
         cv.coordination([3], [0, 1], r0=0.35, n=8, m=14),
         cv.radius_of_gyration(range(3, 10), masses=np.linspace(1, 16, 12)),
         cv.function(lambda x: np.sum(np.tanh(x[0] * x[1])) + x[2, 0] ** 2, [4, 1, 8], name="network"),
-    ]  # fmt: skip
+    ]
 
 
 KINDS = [v.name for v in every_kind()]
@@ -99,7 +99,8 @@ def test_values_of_mdtraj():
         (cv.rmsd(range(n), frames[3]), md.rmsd(trajectory, trajectory, 3)),
         (cv.radius_of_gyration(range(n)), md.compute_rg(trajectory)),
     ):
-        np.testing.assert_allclose([float(s(f)) for f in frames], expected, atol=2e-4 if "rmsd" in s.name else 2e-6, err_msg=s.name)
+        np.testing.assert_allclose([float(s(f)) for f in frames], expected, atol=2e-4 if "rmsd" in s.name else 2e-6,
+                                   err_msg=s.name)
 
 
 def test_radius_of_gyration_by_pairs():
@@ -110,11 +111,14 @@ def test_radius_of_gyration_by_pairs():
 
 
 def test_rmsd_is_that_of_the_analysis():
-    """Which superposes by a singular value decomposition; both for weights, and for mirror images, which no rotation removes."""
+    """Which superposes by a singular value decomposition; both for weights, and for mirror images, which no rotation
+    removes.
+    """
     frames, reference = np.stack([*(chain(k) for k in range(6)), -chain(50)]), chain(50)
     for weights in (None, np.arange(12.0)):
         expected = sponge.analysis.rmsd(frames, reference, weights=weights).value
-        np.testing.assert_allclose([float(cv.rmsd(range(12), reference, weights=weights)(f)) for f in frames], expected, atol=1e-12)
+        np.testing.assert_allclose([float(cv.rmsd(range(12), reference, weights=weights)(f)) for f in frames], expected,
+                                   atol=1e-12)
 
 
 def test_rmsd_at_its_reference():
@@ -169,7 +173,7 @@ def test_periodic_differences():
     (lambda: cv.radius_of_gyration([3, 4], masses=[0.0, 0.0]), "masses must be 2 numbers"),
     (lambda: cv.function(3.0, [0]), "must be a function"),
     (lambda: cv.function(np.sum, [0], period=(1, 0)), "period must be"),
-])  # fmt: skip
+])
 def test_bad_input(make, message):
     with pytest.raises((TypeError, ValueError), match=message):
         make()

@@ -1,4 +1,6 @@
-"""Ensemble averages at other parameters and their gradients: analytic results, the fluctuation identity, and all three ways."""
+"""Ensemble averages at other parameters and their gradients: analytic results, the fluctuation identity, and all three
+ways.
+"""
 
 from dataclasses import replace
 
@@ -62,7 +64,9 @@ def test_offset_of_the_energy_changes_nothing():
 
 
 def test_several_references():
-    """MBAR over springs of 80, 100 and 140: means between are better than from any alone, and free energies are exact."""
+    """MBAR over springs of 80, 100 and 140: means between are better than from any alone, and free energies are
+    exact.
+    """
     ensemble = Ensemble(spring, T)
     for seed, k in enumerate((80.0, 100.0, 140.0)):
         ensemble.add(k, frames(k, 4000, seed))
@@ -97,7 +101,8 @@ def test_vectors_trees_and_compilation():
 
 # ------------------------------------------------------------------------------------------------------------ all three
 def test_three_ways_agree_for_bonds_in_a_bath():
-    """d<x^2>/dk of 64 springs in a Langevin bath: two ways through the trajectory and reweighting, within error of the truth.
+    """d<x^2>/dk of 64 springs in a Langevin bath: two ways through the trajectory and reweighting, within error of the
+    truth.
 
     Through the trajectory the mean is taken after 20 friction times, when the start is forgotten.
     """
@@ -113,8 +118,10 @@ def test_three_ways_agree_for_bonds_in_a_bath():
 
     found = {}
     for method in ("checkpoint", "reversible"):
-        run = trajectory(spring, np.ones(n), bath, 1000, observe=lambda k, x, box: mean_square(x), every=10, method=method)
-        slopes = [core.grad(lambda k, run=run, s=s: np.mean(run(k, start, velocities, seed=s).observed[10:]))(k) for s in range(4)]
+        run = trajectory(spring, np.ones(n), bath, 1000, observe=lambda k, x, box: mean_square(x), every=10,
+                         method=method)
+        slopes = [core.grad(lambda k, run=run,
+                            s=s: np.mean(run(k, start, velocities, seed=s).observed[10:]))(k) for s in range(4)]
         found[method] = np.mean(slopes)
         error = np.std(slopes, ddof=1) / 2
         assert abs(found[method] - truth) < max(4 * error, 0.1 * abs(truth))
@@ -123,7 +130,8 @@ def test_three_ways_agree_for_bonds_in_a_bath():
     ensemble = Ensemble(spring, T).add(k, x)
     blocks = [Ensemble(spring, T).add(k, x[b::8]) for b in range(8)]
     slope = core.grad(lambda k: ensemble.average(lambda x, box: mean_square(x), k))(k)
-    error = error_of_mean([float(core.grad(lambda k, e=e: e.average(lambda x, box: mean_square(x), k))(k)) for e in blocks])
+    error = error_of_mean([float(core.grad(lambda k,
+                                           e=e: e.average(lambda x, box: mean_square(x), k))(k)) for e in blocks])
     assert abs(slope - truth) < 4 * error
     assert error < 0.3 * abs(truth)
 
@@ -141,7 +149,8 @@ def test_rdf_counts_pairs():
     x, box = np.array([[0.0, 0, 0], [0.35, 0, 0], [1.9, 0, 0]]), np.diag([2.0, 2.0, 2.0])
     r = np.linspace(0.01, 1.0, 400)
     g = observables.rdf(r, width=0.01)({}, x, box)
-    assert np.sum(g * 4 * np.pi * (r**2 + 0.01**2)) * (r[1] - r[0]) * 3 / 8 == pytest.approx(3, rel=1e-6)  # 0.35, 0.1, 0.45
+    # 0.35, 0.1, 0.45
+    assert np.sum(g * 4 * np.pi * (r**2 + 0.01**2)) * (r[1] - r[0]) * 3 / 8 == pytest.approx(3, rel=1e-6)
 
 
 def test_rdf_between_groups_and_molecules():
@@ -179,7 +188,8 @@ def test_density():
     assert observables.density(system)({}, system.positions, system.box) == pytest.approx(system.density, rel=1e-12)
 
 
-# ------------------------------------------------------------------------------------------------------------- bad input
+# ------------------------------------------------------------------------------------------------------------- bad
+# input
 def test_too_few_effective_frames():
     ensemble = Ensemble(spring, T, least=0.2).add(100.0, frames(100.0, 500))
     with pytest.raises(PoorOverlapError, match="effective number of frames must be at least 0.2 of all 500"):

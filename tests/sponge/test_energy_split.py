@@ -1,4 +1,6 @@
-"""The energy split: parts against direct sums, scaled forces against derivatives of what they belong to, and dynamics with them."""
+"""The energy split: parts against direct sums, scaled forces against derivatives of what they belong to, and dynamics
+with them.
+"""
 
 import numpy as np
 import pytest
@@ -39,7 +41,8 @@ class Scaled(Sampling):
 
     def split(self, engine):
         mask = solute_mask(engine.system, self.solute)
-        split = EnergySplit(engine, mask, self.terms if self.terms == "all" else enhanced_terms(engine.system, self.terms), self.reciprocal)
+        split = EnergySplit(engine, mask, self.terms if self.terms == "all"
+                            else enhanced_terms(engine.system, self.terms), self.reciprocal)
         split.scales[:] = self._scales
         return split
 
@@ -48,7 +51,9 @@ class Scaled(Sampling):
 
 
 def pure_parts(system, mask, terms=DEFAULT, with_reciprocal=False):
-    """U_pp and U_pw as a function of positions and box, by sums over the pairs of now and over terms of the potentials."""
+    """U_pp and U_pw as a function of positions and box, by sums over the pairs of now and over terms of the
+    potentials.
+    """
     nonbonded = system.nonbonded
     form, params = nonbonded.form(system.box), nonbonded.params
     pairs = find_pairs(system.positions, system.box, form.cutoff, nonbonded.exclusions)
@@ -238,7 +243,8 @@ class TestEffectiveEnergy:
         found = []
         for offset in (0.0, 100 * kcal_per_mol, -100 * kcal_per_mol, 1e6):
             system = peptide()
-            system.add(sponge.FunctionPotential(lambda positions, c: c + 0.0 * positions[0, 0], {"c": offset}, name="offset"))
+            system.add(sponge.FunctionPotential(lambda positions, c: c + 0.0 * positions[0, 0], {"c": offset},
+                                                name="offset"))
             sits = self.sits(system, terms=[*DEFAULT, "offset"])
             sim = sponge.Simulation(system, LANGEVIN, sampling=[sits], precision="double")
             sim._engine.compute()
@@ -254,7 +260,8 @@ class TestEffectiveEnergy:
         sim.minimize(max_steps=200)
         sim.run(400)
         system.positions = sim.positions
-        sim = sponge.Simulation(system, sponge.VelocityVerlet(timestep=0.0005), sampling=[self.sits(system)], precision="double")
+        sim = sponge.Simulation(system, sponge.VelocityVerlet(timestep=0.0005), sampling=[self.sits(system)],
+                                precision="double")
         sim.thermalize(300.0, seed=2)
         start, factors, totals = sim.energies()["total"], [], []
         for _ in range(20):
@@ -341,7 +348,7 @@ class TestErrors:
         ([0.5], TypeError, "atom indices"),
         ([[0, 1]], TypeError, "atom indices"),
         (3, TypeError, "atom indices"),
-    ])  # fmt: skip
+    ])
     def test_solute(self, solute, error, match):
         with pytest.raises(error, match=match):
             solute_mask(peptide(), solute)
@@ -366,7 +373,8 @@ class TestErrors:
             Engine(peptide(), sampling=[Scaled(HEAD), Scaled(HEAD)])
 
     def test_respa(self):
-        sim = sponge.Simulation(peptide(), sponge.RESPA(timestep=0.002, inner=2, fast=["bond"]), sampling=[Scaled(HEAD)])
+        sim = sponge.Simulation(peptide(), sponge.RESPA(timestep=0.002, inner=2, fast=["bond"]),
+                                sampling=[Scaled(HEAD)])
         with pytest.raises(ValueError, match="not RESPA"):
             sim.run(1)
 

@@ -55,7 +55,8 @@ def test_every_chunk_of_every_task_runs_once_a_step(threads):
 
 def test_tasks_in_sequence_run_one_after_the_other_in_each_chunk():
     x = np.ones((5, 2))
-    Program([Phase([Task(scale_rows, x, 3.0, 0.0, chunks=5), Task(scale_rows, x, 1.0, 1.0, chunks=5)], "sequence")], flags()).run(2)
+    Program([Phase([Task(scale_rows, x, 3.0, 0.0, chunks=5), Task(scale_rows, x, 1.0, 1.0, chunks=5)], "sequence")],
+            flags()).run(2)
     np.testing.assert_array_equal(x, (1 * 3 + 1) * 3 + 1)
 
 
@@ -68,7 +69,7 @@ def test_tasks_in_sequence_must_have_the_same_chunks():
 def test_phases_by_interval_by_flag_and_of_python():
     often, flagged, seen, f = np.zeros(1, np.int64), np.zeros(1, np.int64), [], flags()
     program = Program([Phase([Task(count, often)], every=3), Phase([Task(count, flagged)], flag=ENERGY),
-                       Phase(call=lambda: seen.append(int(f[STEP])), every=4)], f)  # fmt: skip
+                       Phase(call=lambda: seen.append(int(f[STEP])), every=4)], f)
     program.run(5)
     f[ENERGY] = 1
     program.run(5)
@@ -110,7 +111,7 @@ class Grown(Potential):
         self.used = np.zeros(self.room, np.int64)
         engine.on_status(99, self.grow)
         return Plan(before=[Phase([Task(count, np.zeros(1, np.int64))], redo=True),
-                            Phase([Task(overflow, engine.flags, self.used)])])  # fmt: skip
+                            Phase([Task(overflow, engine.flags, self.used)])])
 
     def grow(self, engine):
         self.room = 4
@@ -195,7 +196,7 @@ def test_an_engine_can_share_the_state_of_another():
     (lambda s: s["angle"], "no potential 'angle'"),
     (lambda s: s.set_params({"trap": {"q": 1}}), "no parameter 'trap/q'"),
     (lambda s: s.set_params({"trap": {"k": np.ones(2)}}), r"must have shape \(\), got \(2,\)"),
-])  # fmt: skip
+])
 def test_mistakes_are_named(change, message):
     system = particles()
     system.add(Trap(1.0))
@@ -205,6 +206,6 @@ def test_mistakes_are_named(change, message):
 
 def test_constraints_need_mass():
     system = sponge.System(sponge.Topology.of_particles(2), [1.0, 0.0], positions=np.eye(3)[:2],
-                           constraints=sponge.Constraints([[0, 1]], [0.1]))  # fmt: skip
+                           constraints=sponge.Constraints([[0, 1]], [0.1]))
     with pytest.raises(sponge.errors.ConstraintError, match=r"got 0 for atom 1 \(X 2 X\)"):
         Engine(system)

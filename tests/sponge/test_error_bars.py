@@ -57,7 +57,9 @@ def _populations(rng):
 
 
 def _gauss(found):
-    """Of a profile between -2 and 2: deviations from -kT ln p of the bins' standard normal density, in standard errors."""
+    """Of a profile between -2 and 2: deviations from -kT ln p of the bins' standard normal density, in standard
+    errors.
+    """
     h = found.x[1] - found.x[0]
     p = _phi(found.x + h / 2) - _phi(found.x - h / 2)
     z = (found.value + KT * np.log(p)) / found.error
@@ -114,8 +116,9 @@ def _mbar_free_energy(rng):
     return (value - exact) / error
 
 
-@pytest.mark.parametrize("estimator", [_mean, _blocks, _density, _drift, _diffusion, _populations, _profile, _weighted_profile, _wham,
-                                       _mbar_free_energies, _mbar_mean, _mbar_free_energy])  # fmt: skip
+@pytest.mark.parametrize("estimator", [_mean, _blocks, _density, _drift, _diffusion, _populations, _profile,
+                                       _weighted_profile, _wham,
+                                       _mbar_free_energies, _mbar_mean, _mbar_free_energy])
 def test_errors_are_as_large_as_they_say(estimator):
     z = np.array([estimator(np.random.default_rng([7, k])) for k in range(REPEATS)])
     assert np.isfinite(z).all()

@@ -42,8 +42,9 @@ def compare(system, rel=1e-9):
 
 
 class TestOpenMM:
-    @pytest.mark.parametrize("name", ["ala2_explicit_pme_switch", "ala2_explicit_rf", "ala2_explicit_ljpme", "ala2_explicit_ewald", "bpti_ff19sb_vacuum",
-                                      "ala2_hct", "ala2_obc2_salt", "ala2_gbn", "openmmtools/WaterCluster", "lj_4000_switch"])  # fmt: skip
+    @pytest.mark.parametrize("name", ["ala2_explicit_pme_switch", "ala2_explicit_rf", "ala2_explicit_ljpme",
+                                      "ala2_explicit_ewald", "bpti_ff19sb_vacuum",
+                                      "ala2_hct", "ala2_obc2_salt", "ala2_gbn", "openmmtools/WaterCluster", "lj_4000_switch"])
     def test_energies_of_reference_systems(self, name):
         system = reference_system(name)
         # OpenMM integrates the correction of a switched tail numerically
@@ -84,7 +85,7 @@ class TestOpenMM:
             sponge.angle_restraint(triples, k=10.0, lower=0.5, upper=[0.6, 0.7]),
             sponge.torsion_restraint(chains, k=10.0, phi0=[3.0, -2.0], width=0.2),
             sponge.PositionRestraint([1, 3], [30.0, 40.0], [[0.1, 0.2, 0.3], [1.0, 2.0, 0.5]], [0.0, 0.1]),
-        ):  # fmt: skip
+        ):
             system.add(potential)
         names, ours = [p.name for p in system.potentials], pure_energies(system)
         omm = system.to_openmm()

@@ -39,7 +39,8 @@ def energies(system, positions):
 # -- energies --------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("name", "forcefield"), [("bpti_ff14sb_vacuum", PROTEINS[0]), ("bpti_ff19sb_vacuum", PROTEINS[1])])
+@pytest.mark.parametrize(("name", "forcefield"), [("bpti_ff14sb_vacuum", PROTEINS[0]),
+                                                  ("bpti_ff19sb_vacuum", PROTEINS[1])])
 def test_every_term_of_a_protein(bpti, name, forcefield):
     reference = load_reference(name)
     system = create_system(bpti.topology, bpti.positions, None, forcefield)
@@ -58,7 +59,8 @@ def test_every_term_of_a_protein(bpti, name, forcefield):
         (PROTEINS[0], {"bond": 1722.2037322856388, "angle": 4893.82483805666, "torsion": 8723.551371849706}),
         (
             PROTEINS[1],
-            {"bond": 1722.2037322856388, "angle": 4893.82483805666, "torsion": 3844.7603700253762, "cmap": 689.5380298875616},
+            {"bond": 1722.2037322856388, "angle": 4893.82483805666, "torsion": 3844.7603700253762,
+             "cmap": 689.5380298875616},
         ),
     ],
 )
@@ -128,10 +130,12 @@ def test_implicit_solvent(bpti):
     reference = load_reference("bpti_ff14sb_obc2")
     system = create_system(bpti.topology, bpti.positions, None, PROTEINS[0], implicit_solvent="obc2")
     gb = system["gb"]
-    assert float(gb.energy(gb.params, reference.positions, None)) == pytest.approx(reference.energies["CustomGBForce"], rel=1e-6)
+    assert float(gb.energy(gb.params, reference.positions,
+                           None)) == pytest.approx(reference.energies["CustomGBForce"], rel=1e-6)
 
 
-# -- the same systems as OpenMM's ForceField -------------------------------------------------------------------------------
+# -- the same systems as OpenMM's ForceField
+# -------------------------------------------------------------------------------
 
 
 def chain_of(field, names, head="N", tail="C"):
@@ -199,7 +203,8 @@ def terms_of(system):
             ]
         elif isinstance(force, openmm.HarmonicAngleForce):
             found["angle"] = [
-                (i, j, k, c._value, t._value) for i, j, k, t, c in map(force.getAngleParameters, range(force.getNumAngles()))
+                (i, j, k, c._value,
+                 t._value) for i, j, k, t, c in map(force.getAngleParameters, range(force.getNumAngles()))
             ]
         elif isinstance(force, openmm.PeriodicTorsionForce):
             found["torsion"] = [
@@ -207,10 +212,12 @@ def terms_of(system):
                 for i, j, k, l, n, p, c in map(force.getTorsionParameters, range(force.getNumTorsions()))
             ]
         elif isinstance(force, openmm.NonbondedForce):
-            found["atoms"] = [tuple(v._value for v in force.getParticleParameters(i)) for i in range(force.getNumParticles())]
+            found["atoms"] = [tuple(v._value for v in force.getParticleParameters(i))
+                              for i in range(force.getNumParticles())]
             pairs = [force.getExceptionParameters(i) for i in range(force.getNumExceptions())]
             found["exclusions"] = [tuple(sorted(p[:2])) for p in pairs]
-            found["pair14"] = [(*sorted(p[:2]), *(v._value for v in p[2:])) for p in pairs if p[2]._value or p[4]._value]
+            found["pair14"] = [(*sorted(p[:2]),
+                                *(v._value for v in p[2:])) for p in pairs if p[2]._value or p[4]._value]
         elif isinstance(force, openmm.CMAPTorsionForce):
             found["cmap"] = sorted(tuple(force.getTorsionParameters(i)[1:]) for i in range(force.getNumTorsions()))
     return found
@@ -228,7 +235,8 @@ def test_every_template_gives_the_terms_of_openmm(name):
     other = app.ForceField(f"{name}.xml")
     seen = set()
     for field, topology in chains(name):
-        system, theirs = create_system(topology, forcefield=field), terms_of(other.createSystem(openmm_topology(topology)))
+        system, theirs = create_system(topology,
+                                       forcefield=field), terms_of(other.createSystem(openmm_topology(topology)))
         seen |= set(topology.residue_names.tolist())
         for term, atoms, columns in (
             ("bond", 2, "k r0"),
@@ -251,7 +259,8 @@ def test_every_template_gives_the_terms_of_openmm(name):
 
 
 @pytest.mark.parametrize(
-    ("constraints", "theirs"), [(None, "None"), ("h-bonds", "HBonds"), ("all-bonds", "AllBonds"), ("h-angles", "HAngles")]
+    ("constraints", "theirs"), [(None, "None"), ("h-bonds", "HBonds"), ("all-bonds", "AllBonds"),
+                                ("h-angles", "HAngles")]
 )
 @pytest.mark.parametrize(("rigid_water", "hydrogen_mass"), [(True, None), (True, 3.0), (False, None)])
 def test_constraints_and_masses_of_openmm(constraints, theirs, rigid_water, hydrogen_mass):
@@ -272,12 +281,15 @@ def test_constraints_and_masses_of_openmm(constraints, theirs, rigid_water, hydr
     other = app.ForceField(*(f"{s}.xml" for s in sources)).createSystem(
         openmm_topology(t), constraints=getattr(app, theirs, None), rigidWater=rigid_water, hydrogenMass=hydrogen_mass
     )
-    mine = create_system(t, forcefield=sources, constraints=constraints, rigid_water=rigid_water, hydrogen_mass=hydrogen_mass)
+    mine = create_system(t, forcefield=sources, constraints=constraints, rigid_water=rigid_water,
+                         hydrogen_mass=hydrogen_mass)
     fixed = [other.getConstraintParameters(i) for i in range(other.getNumConstraints())]
-    assert _by_pair(mine.constraints) == pytest.approx({tuple(sorted((i, j))): d._value for i, j, d in fixed}, rel=1e-12)
+    assert _by_pair(mine.constraints) == pytest.approx({tuple(sorted((i, j))): d._value for i, j, d in fixed},
+                                                       rel=1e-12)
     np.testing.assert_allclose(mine.masses, [other.getParticleMass(i)._value for i in range(t.n)], rtol=1e-12)
     terms = terms_of(other)
-    assert {k: len(mine[k].atoms) if k in mine else 0 for k in ("bond", "angle")} == {k: len(terms[k]) for k in ("bond", "angle")}
+    assert {k: len(mine[k].atoms) if k in mine else 0
+            for k in ("bond", "angle")} == {k: len(terms[k]) for k in ("bond", "angle")}
 
 
 # -- matching --------------------------------------------------------------------------------------------------------------
@@ -378,11 +390,13 @@ def test_names_decide_between_ions_of_one_element():
 
     assert system("FE2").nonbonded.params["charges"] == 2
     assert system("FE").nonbonded.params["charges"] == 3
-    with pytest.raises(MissingTemplateError, match=r"must fit one template, got .*FE2.* for residue 1 IRON \(chain A\)"):
+    with pytest.raises(MissingTemplateError,
+                       match=r"must fit one template, got .*FE2.* for residue 1 IRON \(chain A\)"):
         system("IRON")
 
 
-# -- rules of definitions --------------------------------------------------------------------------------------------------
+# -- rules of definitions
+# --------------------------------------------------------------------------------------------------
 
 
 def test_specific_definitions_go_before_wildcards_and_early_before_late():
@@ -408,7 +422,9 @@ def test_specific_definitions_go_before_wildcards_and_early_before_late():
     ],
 )
 def test_torsions_of_both_kinds_and_nbfix_match_openmm(tmp_path, ordering, improper):
-    """A made-up chain with Ryckaert-Bellemans and periodic torsions, impropers of each ordering, and pair exceptions."""
+    """A made-up chain with Ryckaert-Bellemans and periodic torsions, impropers of each ordering, and pair
+    exceptions.
+    """
     pytest.importorskip("openmm")
     import openmm
     from openmm import app
@@ -417,9 +433,11 @@ def test_torsions_of_both_kinds_and_nbfix_match_openmm(tmp_path, ordering, impro
     text = (DATA / "pdb" / "chain.xml").read_text()
     path.write_text(text.replace("ORDER", ordering).replace("IMPROPER", improper))
     topology = Topology(
-        list("ABCDEF"), [6, 6, 7, 8, 6, 9], [0] * 6, ["MOL"], ["1"], [0], ["A"], [[0, 1], [1, 2], [2, 3], [3, 4], [1, 5]]
+        list("ABCDEF"), [6, 6, 7, 8, 6,
+                         9], [0] * 6, ["MOL"], ["1"], [0], ["A"], [[0, 1], [1, 2], [2, 3], [3, 4], [1, 5]]
     )
-    positions = np.array([[0, 0, 0], [0.15, 0, 0], [0.2, 0.14, 0], [0.34, 0.16, 0.05], [0.4, 0.2, 0.19], [0.2, -0.08, 0.11]])
+    positions = np.array([[0, 0, 0], [0.15, 0, 0], [0.2, 0.14, 0], [0.34, 0.16, 0.05], [0.4, 0.2, 0.19],
+                          [0.2, -0.08, 0.11]])
     other = app.ForceField(str(path)).createSystem(openmm_topology(topology), removeCMMotion=False)
     context = openmm.Context(other, openmm.VerletIntegrator(0.001), openmm.Platform.getPlatformByName("Reference"))
     context.setPositions(positions)
@@ -433,8 +451,9 @@ def test_torsions_of_both_kinds_and_nbfix_match_openmm(tmp_path, ordering, impro
 SITES = {
     "average2": 'weight1="0.3" weight2="0.7"', "average3": 'weight1="0.2" weight2="0.3" weight3="0.5"',
     "outOfPlane": 'weight12="-0.3" weight13="-0.4" weightCross="-6.4"',
-    "localCoords": 'wo1="0.2" wo2="0.3" wo3="0.5" wx1="-1" wx2="0.5" wx3="0.5" wy1="0" wy2="-1" wy3="1" p1="0.01" p2="0.02" p3="-0.03"',
-}  # fmt: skip
+    "localCoords": 'wo1="0.2" wo2="0.3" wo3="0.5" wx1="-1" wx2="0.5" wx3="0.5" wy1="0" wy2="-1" wy3="1" p1="0.01" '
+                   'p2="0.02" p3="-0.03"',
+}
 
 
 def test_constraints_of_templates_match_openmm(tmp_path):
@@ -469,7 +488,8 @@ def test_virtual_sites_of_every_kind_match_openmm(tmp_path, kind):
   {"".join(f'<Bond atomName1="{i}" atomName2="{j}"/>' for i, j in ("AB", "BC", "CD", "DE"))}</Residue></Residues>
  <NonbondedForce coulomb14scale="0.5" lj14scale="0.5"><UseAttributeFromResidue name="charge"/><Atom class="" sigma="0.3" epsilon="0.1"/></NonbondedForce>
 </ForceField>""")
-    topology = Topology(list("ABCDEM"), [6, 6, 6, 6, 6, 0], [0] * 6, ["MOL"], ["1"], [0], ["A"], [[0, 1], [1, 2], [2, 3], [3, 4]])
+    topology = Topology(list("ABCDEM"), [6, 6, 6, 6, 6, 0], [0] * 6, ["MOL"], ["1"], [0], ["A"],
+                        [[0, 1], [1, 2], [2, 3], [3, 4]])
     positions = np.random.default_rng(1).uniform(0, 0.5, (6, 3))
     other = app.ForceField(str(path)).createSystem(openmm_topology(topology))
     context = openmm.Context(other, openmm.VerletIntegrator(0.001), openmm.Platform.getPlatformByName("Reference"))
@@ -514,10 +534,12 @@ def test_bonds_given_twice_act_once(bpti):
 
 
 def test_implicit_solvent_has_no_box(bpti):
-    system = create_system(bpti.topology, bpti.positions, [5.0, 5.0, 5.0], PROTEINS[0], implicit_solvent="gbn2", kappa=1.0)
+    system = create_system(bpti.topology, bpti.positions, [5.0, 5.0, 5.0], PROTEINS[0], implicit_solvent="gbn2",
+                           kappa=1.0)
     assert system.box is None and system.nonbonded.method == "none" and system["gb"].kappa == 1.0
     with pytest.raises(ValueError, match="pme"):
-        create_system(bpti.topology, bpti.positions, [5.0, 5.0, 5.0], PROTEINS[0], implicit_solvent="gbn2", method="pme").energy()
+        create_system(bpti.topology, bpti.positions, [5.0, 5.0, 5.0], PROTEINS[0], implicit_solvent="gbn2",
+                      method="pme").energy()
 
 
 def test_unknown_option(bpti):

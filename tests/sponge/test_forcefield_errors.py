@@ -20,7 +20,8 @@ def bpti():
     return read_pdb(DATA / "bpti_ff14sb_vacuum" / "bpti.pdb")
 
 
-# -- residues without a template -------------------------------------------------------------------------------------------
+# -- residues without a template
+# -------------------------------------------------------------------------------------------
 
 
 def without(structure, drop):
@@ -53,7 +54,8 @@ def fails(structure, *parts, forcefield=PROTEIN, error=MissingTemplateError):
 def test_missing_heavy_atom(bpti):
     t = bpti.topology
     broken = without(bpti, (t.residue_ids[t.residue_index] == "3") & (t.names == "OD1"))
-    fails(broken, r"no template for residue 3 ASP \(chain A\)", "nearest is ASP", r"1 O too few \(OD1\)", "missing_atoms=True")
+    fails(broken, r"no template for residue 3 ASP \(chain A\)", "nearest is ASP", r"1 O too few \(OD1\)",
+          "missing_atoms=True")
 
 
 def test_missing_hydrogens(bpti):
@@ -67,7 +69,8 @@ def test_missing_hydrogens(bpti):
 
 
 def test_missing_terminal_oxygen(bpti):
-    fails(without(bpti, bpti.topology.names == "OXT"), r"residue 58 ALA \(chain A\)", "nearest is ALA", "end the chain with OXT")
+    fails(without(bpti, bpti.topology.names == "OXT"), r"residue 58 ALA \(chain A\)", "nearest is ALA",
+          "end the chain with OXT")
 
 
 def test_missing_bond(bpti):
@@ -231,14 +234,16 @@ def test_shipped_force_fields_are_whole():
 
 def test_includes_are_read(tmp_path, write):
     write()
-    (tmp_path / "all.xml").write_text('<ForceField><Include file="own.xml"/><Include file="amber14/tip3p.xml"/></ForceField>')
+    (tmp_path
+     / "all.xml").write_text('<ForceField><Include file="own.xml"/><Include file="amber14/tip3p.xml"/></ForceField>')
     assert {"CMO", "HOH"} <= set(ForceField(tmp_path / "all.xml").templates)
 
 
 def test_override_level_decides(tmp_path, write):
     other = tmp_path / "other.xml"
     other.write_text(
-        '<ForceField><Residues><Residue name="CMO" override="1"><Atom name="C" type="a" charge="1"/><Atom name="O" type="b" charge="-1"/>'
+        '<ForceField><Residues><Residue name="CMO" override="1"><Atom name="C" type="a" charge="1"/><Atom name="O" '
+        'type="b" charge="-1"/>'
         '<Bond from="0" to="1"/></Residue></Residues></ForceField>'
     )
     for sources in ([write(), other], [other, write()]):

@@ -55,7 +55,8 @@ def twin(gb, x):
             s = p["scales"][j] * (p["radii"][j] - model.offset)
             if r + s > rho:
                 low, up = max(rho, abs(r - s)), r + s
-                integral += 0.5 * (1 / low - 1 / up + 0.25 * (r - s * s / r) * (up**-2 - low**-2) + 0.5 * math.log(low / up) / r)
+                integral += 0.5 * (1 / low - 1 / up + 0.25 * (r - s * s / r) * (up**-2 - low**-2) + 0.5
+                                   * math.log(low / up) / r)
                 if rho < s - r:
                     integral += 1 / rho - 1 / low
             if model.neck and r < p["radii"][i] + p["radii"][j] + 0.68:
@@ -63,7 +64,8 @@ def twin(gb, x):
                 value = {}
                 for name, table in (("d", d0), ("m", m0)):
                     (a, u), (b, v) = ((math.floor(t), t - math.floor(t)) for t in at)
-                    value[name] = ((1 - u) * (1 - v) * table[a, b] + (1 - u) * v * table[a, b + 1] + u * (1 - v) * table[a + 1, b]
+                    value[name] = ((1 - u) * (1 - v) * table[a, b] + (1 - u) * v * table[a, b + 1] + u * (1 - v)
+                                   * table[a + 1, b]
                                    + u * v * table[a + 1, b + 1])
                 z = (r - value["d"]) / 0.1
                 integral += model.neck * value["m"] / (1 + z**2 + 0.3 * z**6)
@@ -94,7 +96,9 @@ def test_an_ion_has_borns_energy(charge, radius):
 
 
 def test_far_apart_charges_interact_through_the_solvent():
-    """Vacuum Coulomb energy plus the pair's polarisation energy is the energy in a dielectric, and Debye-Hueckel's with salt."""
+    """Vacuum Coulomb energy plus the pair's polarisation energy is the energy in a dielectric, and Debye-Hueckel's with
+    salt.
+    """
     far = np.array([[0.0, 0, 0], [50.0, 0, 0]])
     for kappa in (0.0, 0.05):
         both = GB([1.0, -1.0], [0.15, 0.15], [0.8, 0.8], "hct", kappa=kappa, surface_tension=0.0)
@@ -140,7 +144,8 @@ def test_an_atom_inside_another():
 
 # ---------------------------------------------------------------------------------------------------------- kernels
 @settings(max_examples=25, deadline=None)
-@given(st.sampled_from(MODELS), st.integers(1, 40), st.integers(0, 10**6), st.sampled_from([0.0, 0.7]), st.sampled_from([0.0, 28.4]))
+@given(st.sampled_from(MODELS), st.integers(1, 40), st.integers(0, 10**6), st.sampled_from([0.0, 0.7]),
+       st.sampled_from([0.0, 28.4]))
 def test_kernels_are_the_pure_energy(model, n, seed, kappa, tension):
     """Energy, forces and virial, for any number of atoms, padding and all."""
     gb, x = solvent(n, model, seed, kappa=kappa, surface_tension=tension), cluster(n, seed)
@@ -183,15 +188,19 @@ def test_derivatives_by_positions_and_all_parameters(model):
 
 
 # ----------------------------------------------------------------------------------------------- parameters, errors
-@pytest.mark.parametrize("model, openmm_class", [("hct", "GBSAHCTForce"), ("obc2", "GBSAOBC2Force"), ("gbn", "GBSAGBnForce"), ("gbn2", "GBSAGBn2Force")])
+@pytest.mark.parametrize("model, openmm_class", [("hct", "GBSAHCTForce"), ("obc2", "GBSAOBC2Force"),
+                                                 ("gbn", "GBSAGBnForce"), ("gbn2", "GBSAGBn2Force")])
 def test_standard_radii_and_screening(model, openmm_class):
     """Those of another program for groups that the rules distinguish."""
     app = pytest.importorskip("openmm.app")
     internal = pytest.importorskip("openmm.app.internal.customgbforces")
     topology = app.Topology()
     chain = topology.addChain()
-    bonds = {"ARG": ("N CA CB CD NE HE CZ NH1 HH11 HH12 O", "N-CA CA-CB CB-CD CD-NE NE-HE NE-CZ CZ-NH1 NH1-HH11 NH1-HH12 CA-O"),
-             "GLU": ("CG CD OE1 OE2 HG", "CG-CD CD-OE1 CD-OE2 CG-HG"), "CYS": ("SG HG CB", "SG-HG SG-CB"), "DA": ("P O5' C8 H8", "P-O5' C8-H8")}
+    bonds = {"ARG": ("N CA CB CD NE HE CZ NH1 HH11 HH12 O",
+                     "N-CA CA-CB CB-CD CD-NE NE-HE NE-CZ CZ-NH1 NH1-HH11 NH1-HH12 CA-O"),
+             "GLU": ("CG CD OE1 OE2 HG",
+                     "CG-CD CD-OE1 CD-OE2 CG-HG"), "CYS": ("SG HG CB", "SG-HG SG-CB"), "DA": ("P O5' C8 H8",
+                                                                                              "P-O5' C8-H8")}
     for residue, (names, links) in bonds.items():
         r = topology.addResidue(residue, chain)
         atoms = {a: topology.addAtom(a, app.Element.getBySymbol(a[0]), r) for a in names.split()}
@@ -201,7 +210,7 @@ def test_standard_radii_and_screening(model, openmm_class):
     ours = sponge.Topology([a.name for a in topology.atoms()], [a.element.atomic_number for a in topology.atoms()],
                            [a.residue.index for a in topology.atoms()], [r.name for r in topology.residues()],
                            [r.id for r in topology.residues()], [0] * topology.getNumResidues(), ["A"],
-                           [(a.index, b.index) for a, b in topology.bonds()])  # fmt: skip
+                           [(a.index, b.index) for a, b in topology.bonds()])
     found = gb_tables.standard_parameters(ours, model)
     expected = np.array(getattr(internal, openmm_class).getStandardParameters(topology), float)
     assert np.stack(list(found.values()), 1).shape == expected.shape == (n, 5 if model == "gbn2" else 2)
@@ -217,7 +226,7 @@ def test_standard_radii_and_screening(model, openmm_class):
     (dict(charges=[1.0, np.nan]), "charges must be finite, got nan for atom 1"),
     (dict(scales=[1.0]), r"scales must have shape \[2\]"),
     (dict(model="hct", alpha=1.0), "does not rescale"),
-])  # fmt: skip
+])
 def test_errors(options, message):
     given = dict(charges=[1.0, -1.0], radii=[0.15, 0.15], scales=[0.8, 0.8]) | options
     with pytest.raises(ValueError, match=message):

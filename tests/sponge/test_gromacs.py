@@ -162,10 +162,12 @@ def test_preprocessor(tmp_path):
     (tmp_path / "sub" / "a.itp").write_text('#define C 1.5 ; a remark\n#include "b.itp"\n')
     (tmp_path / "sub" / "b.itp").write_text("1 2 C\n#undef C\n1 2 C\n")
     (tmp_path / "x.top").write_text(
-        '* GROMACS takes no notice of this\n[ bonds ] ; of water\n#include "sub/a.itp"\n#ifdef A\n#ifdef B\nno\n#else\na not b\n'
+        '* GROMACS takes no notice of this\n[ bonds ] ; of water\n#include "sub/a.itp"\n#ifdef A\n#ifdef '
+        'B\nno\n#else\na not b\n'
         "#endif\n#else\nno\n#endif\n1 \\\n 2 PAIR\n#ifndef A\nno\n#include \"missing.itp\"\n#endif\n"
     )
-    expected = [("bonds", "1", "2", "1.5"), ("bonds", "1", "2", "C"), ("bonds", "a", "not", "b"), ("bonds", "1", "2", "3", "4")]
+    expected = [("bonds", "1", "2", "1.5"), ("bonds", "1", "2", "C"), ("bonds", "a", "not", "b"),
+                ("bonds", "1", "2", "3", "4")]
     assert lines(tmp_path / "x.top", A="", PAIR="3 FOUR", FOUR="4") == expected
 
 
@@ -193,8 +195,10 @@ def test_preprocessor_refuses(text, message, tmp_path):
 @pytest.mark.parametrize(
     "old, new, message",
     [
-        ("[ angles ]", "[ distance_restraints ]\n1 2 1 0.1\n[ angles ]", r"section \[ distance_restraints \] is not supported"),
-        ("[ system ]", "[ intermolecular_interactions ]\n[ bonds ]\n1 3 1 1 1\n[ system ]", r"intermolecular_interactions \] is not supported"),
+        ("[ angles ]", "[ distance_restraints ]\n1 2 1 0.1\n[ angles ]",
+         r"section \[ distance_restraints \] is not supported"),
+        ("[ system ]", "[ intermolecular_interactions ]\n[ bonds ]\n1 3 1 1 1\n[ system ]",
+         r"intermolecular_interactions \] is not supported"),
         ("1 2 1 0.47 1250", "1 2 8 0 1250", r"function type 8 \(tabulated bond\) of \[ bonds \]"),
         ("1 2 3 2 140.0", "1 2 3 3 140.0", r"function type 3 \(cross bond-bond\) of \[ angles \]"),
         ("1 2 1 0.47 1250", "1 2 1 0.47 1250 0.5 1250", "perturbed terms are not supported"),
@@ -223,7 +227,7 @@ def test_preprocessor_refuses(text, message, tmp_path):
         ("[ molecules ]", "[ molecules ]\n[ bonds ]\n1 3 1 1 1\n[ molecules ]", r"must follow a \[ moleculetype \]"),
         ("[ molecules ]\nMOL 1", "", "must name molecules with atoms"),
     ],
-)  # fmt: skip
+)
 def test_refusals(old, new, message, tmp_path):
     text = BEADS.format(number="0")
     assert text.count(old) >= 1

@@ -47,7 +47,9 @@ def test_masses_must_be_masses(mass):
 
 
 def test_elements_by_mass_and_name():
-    """Repartitioned masses: hydrogens of 3 dalton, sulfur of 29, a methyl carbon of 2.9; and beads that are no atoms."""
+    """Repartitioned masses: hydrogens of 3 dalton, sulfur of 29, a methyl carbon of 2.9; and beads that are no
+    atoms.
+    """
     names = ["HB", "SG", "CH3", "CB", "CA", "CL", "Q1", "B1", "PEO", "H1", "FE", "X", "HG"]
     masses = [3.024, 29.05, 2.938, 8.99, 40.08, 35.4, 72.0, 72.0, 44.05, 4.032, 55.5, 3.0, 1.008]
     assert guess_elements(masses, names).tolist() == [1, 16, 6, 6, 20, 17, 0, 0, 0, 1, 26, 0, 1]

@@ -69,10 +69,12 @@ def oscillators(n, k=1000.0, mass=10.0):
     return system
 
 
-# ---------------------------------------------------------------------------------------------------- equations of motion
+# ---------------------------------------------------------------------------------------------------- equations of
+# motion
 def test_free_particles_move_straight():
-    system = System(Topology.of_particles(3), [1.0, 2.0, 3.0], positions=np.zeros((3, 3)), velocities=np.arange(9.0).reshape(3, 3),
-                    remove_com_motion=False)  # fmt: skip
+    system = System(Topology.of_particles(3), [1.0, 2.0, 3.0], positions=np.zeros((3, 3)),
+                    velocities=np.arange(9.0).reshape(3, 3),
+                    remove_com_motion=False)
     for make in (lambda: sponge.VelocityVerlet(0.5), lambda: sponge.RESPA(0.5, 2, [])):
         np.testing.assert_allclose(Trial(make(), system).run(4).engine.positions, 2 * system.velocities)
 
@@ -132,7 +134,9 @@ def test_respa_without_slow_forces_is_velocity_verlet():
 
 
 def test_respa_computes_slow_forces_once_a_step():
-    """The same error needs fewer slow forces: with stiff springs in four inner steps, the energy spreads as with a short step."""
+    """The same error needs fewer slow forces: with stiff springs in four inner steps, the energy spreads as with a
+    short step.
+    """
     system = example_system(units=1, constraints=False)
     system["wells"].params["wells"] *= 0.05
     system["springs"].params["springs"] *= 10
@@ -160,7 +164,7 @@ def test_energy_of_rigid_water_does_not_drift(rng):
         s6 = (p["sigma"] ** 2 / r2[oxygens]) ** 3
         inside = ((x - p["centre"]) ** 2).sum(1)
         return ((units.COULOMB * charges[i] * charges[j] / np.sqrt(r2)).sum() + (4 * 0.6364 * (s6 * s6 - s6)).sum()
-                + 50 * (inside**2).sum())  # fmt: skip
+                + 50 * (inside**2).sum())
 
     system.add(Formula("water", energy, sigma=0.31507, centre=system.positions.mean(0)))
     trial = Trial(sponge.LangevinMiddle(300.0, 20.0, 0.002), system, seed=1).run(1000)
@@ -174,7 +178,8 @@ def test_energy_of_rigid_water_does_not_drift(rng):
     assert np.std(energies) < 0.1 * RT
 
 
-# -------------------------------------------------------------------------------------------------------------- ensembles
+# --------------------------------------------------------------------------------------------------------------
+# ensembles
 def within(samples, expected, sigmas=4.5, error=None):
     """Whether the mean of independent samples is what is expected."""
     error = np.std(samples) / np.sqrt(np.size(samples)) if error is None else error
@@ -183,7 +188,9 @@ def within(samples, expected, sigmas=4.5, error=None):
 
 @pytest.mark.parametrize("timestep", [0.02, 0.1])  # w dt = 0.2 and 1
 def test_langevin_middle_is_exact_for_oscillators(timestep):
-    """Zhang et al. 2019: both distributions, of positions and of half-step velocities, at any time step that is stable."""
+    """Zhang et al. 2019: both distributions, of positions and of half-step velocities, at any time step that is
+    stable.
+    """
     n, k, m = 2000, 1000.0, 10.0
     trial = Trial(sponge.LangevinMiddle(300.0, 5.0, timestep), oscillators(n, k, m), seed=11).run(400)
     x, v = [], []
@@ -207,7 +214,8 @@ def test_brownian_oscillators_have_the_variance_of_the_euler_scheme():
 
 
 @pytest.mark.parametrize(
-    "integrator", [sponge.LangevinMiddle(300.0, 5.0, 0.005), sponge.RESPA(0.01, 3, ["extra"], 300.0, 5.0), sponge.Brownian(300.0, 100.0, 0.005)]
+    "integrator", [sponge.LangevinMiddle(300.0, 5.0, 0.005), sponge.RESPA(0.01, 3, ["extra"], 300.0, 5.0),
+                   sponge.Brownian(300.0, 100.0, 0.005)]
 )
 def test_configurational_temperature(integrator):
     """<|grad U|^2> = RT <laplace U> (Rugh 1997), in quartic wells."""
@@ -222,7 +230,8 @@ def test_configurational_temperature(integrator):
 
 
 @pytest.mark.parametrize("integrator", [sponge.Bussi(300.0, 0.02, 0.004), sponge.NoseHoover(300.0, 0.05, 0.004),
-                                        sponge.LangevinMiddle(300.0, 10.0, 0.004)], ids=["Bussi", "Nosé-Hoover", "Langevin"])  # fmt: skip
+                                        sponge.LangevinMiddle(300.0, 10.0, 0.004)], ids=["Bussi", "Nosé-Hoover",
+                                                                                         "Langevin"])
 def test_kinetic_energy_follows_chi_squared(integrator):
     """2 K / RT of a constrained, anharmonic system is chi-squared with as many degrees as are free."""
     system = example_system(units=2)
@@ -242,7 +251,8 @@ def test_kinetic_energy_follows_chi_squared(integrator):
     assert stats.kstest(thinned, stats.chi2(degrees).cdf).pvalue > 1e-3
 
 
-@pytest.mark.parametrize("integrator", [sponge.Bussi(300.0, 0.05, 0.0005, 1e-9), sponge.NoseHoover(300.0, 0.05, 0.0005, constraint_tolerance=1e-9)])
+@pytest.mark.parametrize("integrator", [sponge.Bussi(300.0, 0.05, 0.0005, 1e-9),
+                                        sponge.NoseHoover(300.0, 0.05, 0.0005, constraint_tolerance=1e-9)])
 def test_conserved_quantity(integrator):
     """What the thermostat took plus what is left stays, from a start at another temperature."""
     system = example_system(units=2)
@@ -253,7 +263,8 @@ def test_conserved_quantity(integrator):
     assert np.ptp(energies) < 0.1
 
 
-# ------------------------------------------------------------------------------------------------- velocities and momentum
+# ------------------------------------------------------------------------------------------------- velocities and
+# momentum
 def test_thermal_velocities_belong_to_the_constrained_system(rng):
     system = mixture(["water", "XH2", "chain", "atom"] * 40, rng)
     engine = Engine(system)
@@ -295,10 +306,12 @@ def test_a_single_atom_keeps_its_motion():
     assert degrees_of_freedom(system) == 3
 
 
-# ------------------------------------------------------------------------------------------------------------------ noise
+# ------------------------------------------------------------------------------------------------------------------
+# noise
 def test_noise_is_a_function_of_step_and_atom():
     """The very numbers that Box and Muller make of Philox's words for (atom, step), whatever the number of atoms."""
-    system = System(Topology.of_particles(21), np.full(21, 1.0), positions=np.zeros((21, 3)), velocities=np.zeros((21, 3)))
+    system = System(Topology.of_particles(21), np.full(21, 1.0), positions=np.zeros((21, 3)),
+                    velocities=np.zeros((21, 3)))
     trial = Trial(sponge.LangevinMiddle(300.0, 1e9, 1e-3), system, seed=12)  # velocities are noise alone
     trial.engine.flags[STEP] = 2**33 + 5
     v = trial.run(1).engine.velocities / np.sqrt(RT)
@@ -314,13 +327,15 @@ def test_noise_is_a_function_of_step_and_atom():
     np.testing.assert_allclose(v, expected, rtol=2e-5, atol=1e-6)
 
 
-# -------------------------------------------------------------------------------------------------------------- bad input
+# -------------------------------------------------------------------------------------------------------------- bad
+# input
 @pytest.mark.parametrize(
     "make, message",
     [
         (lambda: sponge.VelocityVerlet(0.0), "VelocityVerlet: timestep must be a positive number, got 0.0"),
         (lambda: sponge.VelocityVerlet("2 fs"), "timestep must be a positive number, got '2 fs'"),
-        (lambda: sponge.LangevinMiddle(temperature=-1, friction=1, timestep=0.001), "temperature must be a positive number, got -1"),
+        (lambda: sponge.LangevinMiddle(temperature=-1, friction=1, timestep=0.001),
+         "temperature must be a positive number, got -1"),
         (lambda: sponge.LangevinMiddle(300, np.nan, 0.001), "friction must be a positive number, got nan"),
         (lambda: sponge.NoseHoover(300, 0.1, 0.001, chain=0), "chain must be a whole number >= 1, got 0"),
         (lambda: sponge.Bussi(300, np.inf, 0.001), "relaxation_time must be a positive number, got inf"),
@@ -341,5 +356,8 @@ def test_respa_names_the_potentials_there_are():
 
 
 def test_springs_are_a_potential():
-    assert Springs("springs", np.zeros((2, 3)), springs=1.0).energy({"at": np.zeros((2, 3)), "wells": 0.0, "springs": 1.0},
-                                                                     np.array([[0.0, 0, 0], [0.2, 0, 0]]), None) == pytest.approx(4e-4)  # fmt: skip
+    assert Springs("springs", np.zeros((2, 3)),
+                   springs=1.0).energy({"at": np.zeros((2, 3)), "wells": 0.0, "springs": 1.0},
+                                                                     np.array([[0.0, 0, 0],
+                                                                               [0.2, 0,
+                                                                                0]]), None) == pytest.approx(4e-4)

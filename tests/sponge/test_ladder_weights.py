@@ -1,7 +1,7 @@
 """Weights n_k of a ladder and reweighting, against systems whose partition functions are known.
 
-The energies of n/2 harmonic degrees of freedom follow a gamma distribution, Z(beta) = beta^(-n/2); two states of energies 0
-and E with degeneracies 1 and g have Z = 1 + g exp(-beta E). Both can be drawn from exactly under any n_k.
+The energies of n/2 harmonic degrees of freedom follow a gamma distribution, Z(beta) = beta^(-n/2); two states of
+energies 0 and E with degeneracies 1 and g have Z = 1 + g exp(-beta E). Both can be drawn from exactly under any n_k.
 """
 
 import numpy as np
@@ -76,7 +76,8 @@ def error(log_n, system):
     return np.abs(log_n - log_n.mean() - system.exact).max()
 
 
-# -- the three estimators -------------------------------------------------------------------------------------------------
+# -- the three estimators
+# -------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name, blocks", [("iteration", 60), ("mbar", 60), ("approximation", 8)])
@@ -131,7 +132,8 @@ def test_a_state_does_not_change_when_the_estimator_goes_on():
             assert np.array_equal(v, before[k]), (name, k)
 
 
-# -- the iteration of ratios ----------------------------------------------------------------------------------------------
+# -- the iteration of ratios
+# ----------------------------------------------------------------------------------------------
 
 
 def test_iteration_of_one_block_is_the_ratio_of_shares():
@@ -147,7 +149,9 @@ def test_iteration_of_one_block_is_the_ratio_of_shares():
 
 
 def test_iteration_carries_the_weight_of_earlier_blocks():
-    """Long after the start, one small block must hardly move n_k; without W it would throw it about by its own error."""
+    """Long after the start, one small block must hardly move n_k; without W it would throw it about by its own
+    error.
+    """
     system = Oscillators(seed=5)
     estimator = learn("iteration", system, 80, 200)
     learned = estimator.log_n.copy()
@@ -171,13 +175,17 @@ def test_iteration_weighs_blocks_by_what_they_have_seen():
     assert moved[-5:].max() < 1e-6 and 1e-6 < moved[0] < 0.1
 
 
-# -- all blocks at once ---------------------------------------------------------------------------------------------------
+# -- all blocks at once
+# ---------------------------------------------------------------------------------------------------
 
 
 def test_mbar_agrees_with_the_equations_of_mbar():
-    """ln Z from pooled epochs solves the self-consistent equations in their textbook form, state by state, sample by sample."""
+    """ln Z from pooled epochs solves the self-consistent equations in their textbook form, state by state, sample by
+    sample.
+    """
     system = Oscillators(freedom=20)
-    rows = np.array([system.exact, system.exact + 2 * np.linspace(-1, 1, len(BETAS)) ** 2, np.linspace(0, 3, len(BETAS)) + system.exact])
+    rows = np.array([system.exact, system.exact + 2 * np.linspace(-1, 1, len(BETAS)) ** 2,
+                     np.linspace(0, 3, len(BETAS)) + system.exact])
     samples = np.array([400.0, 300, 200])
     energies = np.concatenate([system.draw(row, int(m)) for row, m in zip(rows, samples)])
     log_z, _ = solve(energies, np.ones(len(energies)), samples, rows, BETAS, tolerance=1e-11)
@@ -186,7 +194,8 @@ def test_mbar_agrees_with_the_equations_of_mbar():
     for _ in range(3000):
         f = -np.log(np.exp(bias - np.log((samples[:, None] * np.exp(f[:, None] + bias)).sum(0))).sum(1))
         f -= f[0]
-    direct = np.log(np.exp(-np.outer(BETAS, energies) - np.log((samples[:, None] * np.exp(f[:, None] + bias)).sum(0))).sum(1))
+    direct = np.log(np.exp(-np.outer(BETAS,
+                                     energies) - np.log((samples[:, None] * np.exp(f[:, None] + bias)).sum(0))).sum(1))
     np.testing.assert_allclose(log_z - log_z[0], direct - direct[0], atol=1e-8)
 
 
@@ -210,7 +219,9 @@ def test_mbar_learns_from_more_energies_the_longer_it_runs():
 
 
 def test_mbar_forgets_what_it_learned_before_the_deepest_states_were_found():
-    """20 blocks in a high-lying well, and then another 60 kJ/mol lower: a factor of 10^11 in Z at the lowest temperature."""
+    """20 blocks in a high-lying well, and then another 60 kJ/mol lower: a factor of 10^11 in Z at the lowest
+    temperature.
+    """
     upper, lower = Oscillators(seed=1), Oscillators(seed=2, offset=-60.0)
     estimator, log_n = MBAR(BETAS, BETA0), None
     for block in range(60):
@@ -234,7 +245,8 @@ def test_bins_of_energies_change_nothing():
     np.testing.assert_allclose(binned, one_by_one, atol=0.05**2 / 8)
 
 
-# -- stochastic approximation, and starts ---------------------------------------------------------------------------------
+# -- stochastic approximation, and starts
+# ---------------------------------------------------------------------------------
 
 
 def test_approximation_keeps_its_gain_until_all_is_flat_and_then_falls_like_one_over_t():
@@ -270,7 +282,8 @@ def test_one_temperature_gives_the_weights_of_oscillators():
 
 
 @settings(max_examples=15, deadline=None)
-@given(gap=st.floats(2.0, 40.0), degeneracy=st.floats(0.1, 1e3), offset=st.sampled_from([0.0, KCAL_100, -KCAL_100]), seed=st.integers(0, 99))
+@given(gap=st.floats(2.0, 40.0), degeneracy=st.floats(0.1, 1e3), offset=st.sampled_from([0.0, KCAL_100, -KCAL_100]),
+       seed=st.integers(0, 99))
 def test_two_states_at_any_temperature(gap, degeneracy, offset, seed):
     """Populations, free energy and heat capacity of a two-state system from one run over a ladder."""
     rng = np.random.default_rng(seed)
@@ -286,8 +299,10 @@ def test_two_states_at_any_temperature(gap, degeneracy, offset, seed):
     got = np.array([(result.weights(t) * state).sum() for t in temperatures])
     noise = p * (1 - p) / np.sqrt(m * upper * (1 - upper)) if 0 < upper < 1 else 0
     assert np.all(np.abs(got - p) < 5 * noise + 1e-9)
-    wanted = np.log((1 + degeneracy * np.exp(-beta * gap)) / (1 + degeneracy * np.exp(-BETA0 * gap))) - (beta - BETA0) * offset
-    assert np.all(np.abs(result.log_partition(temperatures)[0] - wanted) < 5 * np.abs(p - p.mean()).max() / np.sqrt(m * upper * (1 - upper)) + 0.05)
+    wanted = np.log((1 + degeneracy * np.exp(-beta * gap))
+                    / (1 + degeneracy * np.exp(-BETA0 * gap))) - (beta - BETA0) * offset
+    assert np.all(np.abs(result.log_partition(temperatures)[0] - wanted) < 5 * np.abs(p - p.mean()).max()
+                  / np.sqrt(m * upper * (1 - upper)) + 0.05)
 
 
 def test_free_energies_and_heat_capacities_have_honest_errors():
@@ -349,7 +364,7 @@ def test_effective_samples():
     ({"log_n": [0.0, 0.0, 0.0]}, r"must be \[m\], temperatures \[N\] and log_n"),
     ({"temperatures": [300.0, -5.0]}, "positive and finite"),
     ({"epochs": [0, 1]}, "a row of log_n for each of the 2 energies"),
-])  # fmt: skip
+])
 def test_bad_input(change, message):
     good = {"energies": [1.0, 2.0], "log_n": [0.0, 0.0], "temperatures": [300.0, 400.0], "temperature": 300.0}
     with pytest.raises(ValueError, match=message):
@@ -367,8 +382,9 @@ def test_ladder(spacing, wanted):
     assert units.ladder(300, 300, 1) == [300]
 
 
-@pytest.mark.parametrize("arguments", [(0, 300, 3), (400, 300, 3), (300, np.inf, 3), (np.nan, 300, 3), (300, 400, 1), (300, 300, 2),
-                                       (300, 400, 2.5), (300, 400, 3, "cubic")])  # fmt: skip
+@pytest.mark.parametrize("arguments", [(0, 300, 3), (400, 300, 3), (300, np.inf, 3), (np.nan, 300, 3), (300, 400, 1),
+                                       (300, 300, 2),
+                                       (300, 400, 2.5), (300, 400, 3, "cubic")])
 def test_ladder_refuses(arguments):
     with pytest.raises(ValueError, match="^ladder: "):
         units.ladder(*arguments)

@@ -1,4 +1,6 @@
-"""Free energies, populations and effective samples: against exact distributions and processes, errors by their coverage."""
+"""Free energies, populations and effective samples: against exact distributions and processes, errors by their
+coverage.
+"""
 
 import numpy as np
 import pytest
@@ -34,7 +36,8 @@ def coverage(z):
     return np.mean(z < 1), np.mean(z < 2)
 
 
-# -- means of weighted series -------------------------------------------------------------------------------------------
+# -- means of weighted series
+# -------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("rho", [0.0, 0.9])
@@ -69,7 +72,8 @@ def test_effective_samples_are_the_scatter_of_many_runs(rng):
 
 
 def test_effective_samples_are_not_those_of_kish_over_the_inefficiency_of_x(rng):
-    # quick weights (Kish: a third) average out while a slow x stands still: y = w x has g_y <y^2> = <w^2> + <w>^2 (g_x - 1)
+    # quick weights (Kish: a third) average out while a slow x stands still: y = w x has g_y <y^2> = <w^2> + <w>^2 (g_x
+    # - 1)
     x, w = autoregressive(rng, 0.95, (200_000,)), rng.gamma(0.5, 2.0, 200_000)
     assert analysis.effective_samples(x, w) == pytest.approx(len(x) / (3 + 38), rel=0.12)
 
@@ -80,7 +84,8 @@ def test_effective_samples_with_weights_that_have_nothing_to_do_with_x_are_those
 
 
 def test_effective_samples_of_an_angle_do_not_care_where_it_is_cut(rng):
-    x = 0.9 * np.cumsum(rng.normal(0, 0.3, 50_000))  # diffuses around the circle: <cos cos> falls off as exp(-0.9^2 0.3^2 t / 2)
+    # diffuses around the circle: <cos cos> falls off as exp(-0.9^2 0.3^2 t / 2)
+    x = 0.9 * np.cumsum(rng.normal(0, 0.3, 50_000))
     wrapped = np.mod(x, 2 * np.pi)
     found = analysis.effective_samples(wrapped, period=2 * np.pi)
     decay = np.exp(-(0.27**2) / 2)
@@ -124,19 +129,22 @@ def test_rectangles_wrap_and_divide_the_plane(rng):
     phi, psi = rng.uniform(-10, 10, (2, 1000))
     right = analysis.Rectangle(phi=(2.5, -2.5))
     assert np.array_equal(right(phi, psi), np.abs(np.mod(phi + np.pi, 2 * np.pi) - np.pi) >= 2.5)
-    parts = [analysis.Rectangle((a, a + np.pi / 2), (b, b + np.pi)) for a in np.arange(4) * np.pi / 2 for b in (-1.0, np.pi - 1.0)]
+    parts = [analysis.Rectangle((a, a + np.pi / 2),
+                                (b, b + np.pi)) for a in np.arange(4) * np.pi / 2 for b in (-1.0, np.pi - 1.0)]
     assert np.array_equal(np.sum([p(phi, psi) for p in parts], axis=0), np.ones(1000))
     assert analysis.Rectangle()(phi, psi).all()
 
 
 def test_populations_never_seen_have_no_error_bar():
-    result = analysis.populations([0.1, 0.2, 0.3], [0, 0, 0], {"in": analysis.Rectangle((0, 1)), "out": analysis.Rectangle((1, 2))})
+    result = analysis.populations([0.1, 0.2, 0.3], [0, 0, 0],
+                                  {"in": analysis.Rectangle((0, 1)), "out": analysis.Rectangle((1, 2))})
     assert result.value.tolist() == [1, 0] and np.isnan(result.error).all()
     assert str(result).endswith(" 0.0000 (error unknown)")
     assert "out 0.0000" in str(result)
 
 
-# -- surfaces and profiles ----------------------------------------------------------------------------------------------
+# -- surfaces and profiles
+# ----------------------------------------------------------------------------------------------
 
 
 def test_error_bars_of_a_surface_hold_what_they_promise(rng):
@@ -235,7 +243,8 @@ def test_pictures(rng):
     phi, psi = rng.vonmises(0, 3, (2, 5000))
     surface = analysis.free_energy(phi, psi, temperature=300, bins=20)
     line = analysis.profile(phi, temperature=300, period=(-np.pi, np.pi))
-    shares = analysis.populations(phi, psi, {"left": analysis.Rectangle(phi=(-np.pi, 0)), "none": analysis.Rectangle((3, 3.1), (3, 3.1))})
+    shares = analysis.populations(phi, psi, {"left": analysis.Rectangle(phi=(-np.pi, 0)),
+                                             "none": analysis.Rectangle((3, 3.1), (3, 3.1))})
     for draw in (surface.plot, surface.plot_error, line.plot, shares.plot):
         ax = draw()
         ax.figure.canvas.draw()

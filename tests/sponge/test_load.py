@@ -70,7 +70,8 @@ class TestOpenMM:
             p.name for p in system.potentials
         }
 
-    @pytest.mark.parametrize("expression", ["k*unknown(r)", "k*(r-missing)^2", "k*r^", "1/0*k*r", "(" * 300 + "r" + ")" * 300])
+    @pytest.mark.parametrize("expression", ["k*unknown(r)", "k*(r-missing)^2", "k*r^", "1/0*k*r",
+                                            "(" * 300 + "r" + ")" * 300])
     def test_other_expressions_are_refused(self, expression, tmp_path):
         text = """<System type="System" version="1"><Particles><Particle mass="1"/><Particle mass="1"/></Particles><Constraints/>
             <Forces><Force type="CustomBondForce" energy="%s"><PerBondParameters><Parameter name="k"/></PerBondParameters>
@@ -106,7 +107,8 @@ class TestOpenMM:
         mm, omm = self.particles(7)
         sites = [mm.TwoParticleAverageSite(0, 1, 0.3, 0.7), mm.ThreeParticleAverageSite(0, 1, 2, 0.2, 0.3, 0.5),
                  mm.OutOfPlaneSite(0, 1, 2, 0.1, 0.2, 0.3),
-                 mm.LocalCoordinatesSite([0, 1, 2], [0.5, 0.25, 0.25], [-1, 0.5, 0.5], [0, -1, 1], mm.Vec3(0.1, 0.2, 0.3))]  # fmt: skip
+                 mm.LocalCoordinatesSite([0, 1, 2], [0.5, 0.25, 0.25], [-1, 0.5, 0.5], [0, -1, 1],
+                                         mm.Vec3(0.1, 0.2, 0.3))]
         for k, site in enumerate(sites):
             omm.setParticleMass(3 + k, 0.0)
             omm.setVirtualSite(3 + k, site)

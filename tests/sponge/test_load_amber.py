@@ -32,9 +32,11 @@ def compare(system, omm_system, extra=None, rel=1e-9):
     theirs.pop("CMMotionRemover", None)
     if "LennardJones" in theirs or "CustomNonbondedForce" in theirs:
         theirs["NonbondedForce"] += theirs.pop("LennardJones", 0.0) + theirs.pop("CustomNonbondedForce", 0.0)
-    names = {"HarmonicBondForce": ["bond"], "HarmonicAngleForce": ["angle"], "PeriodicTorsionForce": ["torsion"], "CMAPTorsionForce": ["cmap"],
-             "NonbondedForce": ["nonbonded", "pair14"], "UreyBradleyForce": ["urey_bradley"], "ImproperTorsionForce": ["improper"],
-             "GBSAOBCForce": ["gb"], "CustomGBForce": ["gb"]} | (extra or {})  # fmt: skip
+    names = {"HarmonicBondForce": ["bond"], "HarmonicAngleForce": ["angle"], "PeriodicTorsionForce": ["torsion"],
+             "CMAPTorsionForce": ["cmap"],
+             "NonbondedForce": ["nonbonded",
+                                "pair14"], "UreyBradleyForce": ["urey_bradley"], "ImproperTorsionForce": ["improper"],
+             "GBSAOBCForce": ["gb"], "CustomGBForce": ["gb"]} | (extra or {})
     seen = set()
     for name, value in theirs.items():
         assert sum(ours.get(n, 0.0) for n in names[name]) == pytest.approx(value, rel=rel, abs=1e-9), name
@@ -152,7 +154,8 @@ class TestAmber:
 def write_prmtop(path, pointers, sections):
     """A prmtop from integers, floats and names; what is not given is empty."""
     names = (
-        "NATOM NTYPES NBONH MBONA NTHETH MTHETA NPHIH MPHIA NHPARM NPARM NNB NRES NBONA NTHETA NPHIA NUMBND NUMANG NPTRA NATYP "
+        "NATOM NTYPES NBONH MBONA NTHETH MTHETA NPHIH MPHIA NHPARM NPARM NNB NRES NBONA NTHETA NPHIA NUMBND NUMANG "
+        "NPTRA NATYP "
         "NPHB IFPERT NBPER NGPER NDPER MBPER MGPER MDPER IFBOX NMXRS IFCAP NUMEXTRA"
     ).split()
     every = {
@@ -173,8 +176,9 @@ def write_prmtop(path, pointers, sections):
         "DIHEDRALS_INC_HYDROGEN": [],
         "DIHEDRALS_WITHOUT_HYDROGEN": [],
     } | sections
-    integers = {k for k in every if "INC_" in k or "WITHOUT" in k or k in ("ATOM_TYPE_INDEX", "NUMBER_EXCLUDED_ATOMS", "RESIDUE_POINTER",
-                "NONBONDED_PARM_INDEX", "EXCLUDED_ATOMS_LIST", "ATOMIC_NUMBER")}  # fmt: skip
+    integers = {k for k in every if "INC_" in k or "WITHOUT" in k
+                or k in ("ATOM_TYPE_INDEX", "NUMBER_EXCLUDED_ATOMS", "RESIDUE_POINTER",
+                "NONBONDED_PARM_INDEX", "EXCLUDED_ATOMS_LIST", "ATOMIC_NUMBER")}
     text = "%VERSION  VERSION_STAMP = V0001.000\n%FLAG POINTERS\n%FORMAT(10I8)\n" + _rows(
         [pointers.get(n, 0) for n in names], 10, "{:8d}"
     )
@@ -213,12 +217,15 @@ def water_prmtop(path, points):
         "IFBOX": 1, "NMXRS": m, "NUMEXTRA": 2 * points}, {
         "ATOM_NAME": names * 2, "CHARGE": charges * 2, "ATOMIC_NUMBER": [8, 1, 1, *[0] * points] * 2,
         "MASS": [16.0, 1.008, 1.008, *[0.0] * points] * 2, "ATOM_TYPE_INDEX": [1, 2, 2, *[2] * points] * 2,
-        "NUMBER_EXCLUDED_ATOMS": [len(row) for row in excluded] * 2, "NONBONDED_PARM_INDEX": [1, 2, 2, 3], "RESIDUE_LABEL": ["WAT"] * 2,
+        "NUMBER_EXCLUDED_ATOMS": [len(row)
+                                  for row in excluded] * 2, "NONBONDED_PARM_INDEX": [1, 2, 2,
+                                                                                     3], "RESIDUE_LABEL": ["WAT"] * 2,
         "RESIDUE_POINTER": [1, m + 1], "BOND_FORCE_CONSTANT": [553.0] * 3,
         "BOND_EQUIL_VALUE": [0.9572, 1.5136, 0.125 if points == 1 else 0.7], "LENNARD_JONES_ACOEF": [6.5e5, 0.0, 0.0],
         "LENNARD_JONES_BCOEF": [6.5e2, 0.0, 0.0], "BONDS_INC_HYDROGEN": with_h, "BONDS_WITHOUT_HYDROGEN": without,
-        "EXCLUDED_ATOMS_LIST": flat, "BOX_DIMENSIONS": [90.0, 25.0, 25.0, 25.0], "RADIUS_SET": ["none"], "RADII": [1.5] * n,
-        "SCREEN": [0.8] * n, "AMBER_ATOM_TYPE": ["OW", "HW", "HW", *["EP"] * points] * 2})  # fmt: skip
+        "EXCLUDED_ATOMS_LIST": flat, "BOX_DIMENSIONS": [90.0, 25.0, 25.0,
+                                                        25.0], "RADIUS_SET": ["none"], "RADII": [1.5] * n,
+        "SCREEN": [0.8] * n, "AMBER_ATOM_TYPE": ["OW", "HW", "HW", *["EP"] * points] * 2})
 
 
 @pytest.mark.parametrize("points", [1, 2])
@@ -433,7 +440,8 @@ def test_sections_that_change_physics_are_refused(name, values, message, tmp_pat
         sponge.load(path, VACUUM[1])
 
 
-@pytest.mark.parametrize("pointer, message", [(9, "locally enhanced"), (20, "perturbed"), (29, "water cap"), (31, "copies")])
+@pytest.mark.parametrize("pointer, message", [(9, "locally enhanced"), (20, "perturbed"), (29, "water cap"),
+                                              (31, "copies")])
 def test_pointers_that_change_physics_are_refused(pointer, message, tmp_path):
     path = with_section(tmp_path / "x.prmtop", "POINTERS", put(pointer, 2))
     with pytest.raises(FileFormatError, match=message):
@@ -461,7 +469,8 @@ def test_implicit_solvent_leaves_the_box_out():
         sponge.load(*WATER, implicit_solvent="obc2", method="pme")
 
 
-@pytest.mark.parametrize("names", [("DG5", "DG"), ("DC3", "DC"), ("RA5", "A"), ("U3", "U"), ("DTN", "DT"), ("THY", "DT")])
+@pytest.mark.parametrize("names", [("DG5", "DG"), ("DC3", "DC"), ("RA5", "A"), ("U3", "U"), ("DTN", "DT"),
+                                   ("THY", "DT")])
 def test_nucleotides_at_the_ends_of_chains(names):
     """GBn2 has constants of its own for nucleic acids, which ends of chains must get too."""
     ends, inner = (

@@ -1,4 +1,6 @@
-"""Metadynamics: hills and their interpolation against direct sums, known free energies, constants of motion, restarts, walkers."""
+"""Metadynamics: hills and their interpolation against direct sums, known free energies, constants of motion, restarts,
+walkers.
+"""
 
 import numpy as np
 import pytest
@@ -21,8 +23,9 @@ def particle(energy=None, start=(0.0, 0.0, 0.0), **params):
 
 
 def langevin(system, sampling, seed=1, friction=5.0, timestep=0.005):
-    return sponge.Simulation(system, sponge.LangevinMiddle(temperature=300, friction=friction, timestep=timestep), seed=seed,
-                             sampling=sampling)  # fmt: skip
+    return sponge.Simulation(system, sponge.LangevinMiddle(temperature=300, friction=friction, timestep=timestep),
+                             seed=seed,
+                             sampling=sampling)
 
 
 def two_wells(phi):
@@ -33,7 +36,8 @@ BONDS, ANGLES, CHAIN = np.array([[0, 1], [1, 2], [2, 3]]), np.array([[0, 1, 2], 
 
 
 def chain_energy(x):
-    stiff = 1e4 * np.sum((distances(x, None, BONDS) - 0.15) ** 2) + 200.0 * np.sum((angles(x, None, ANGLES) - 1.95) ** 2)
+    stiff = 1e4 * np.sum((distances(x, None,
+                                    BONDS) - 0.15) ** 2) + 200.0 * np.sum((angles(x, None, ANGLES) - 1.95) ** 2)
     return stiff + np.sum(two_wells(torsions(x, None, CHAIN)))
 
 
@@ -56,12 +60,14 @@ def double_well(x):
     return well(x[0, 0]) + 50.0 * (x[0, 1] ** 2 + x[0, 2] ** 2)
 
 
-# ------------------------------------------------------------------------------------------------------------------ the grid
+# ------------------------------------------------------------------------------------------------------------------ the
+# grid
 @pytest.mark.parametrize("d", [1, 2, 3])
 def test_hills_on_the_grid_are_the_direct_sum_of_gaussians(d):
     """At the nodes to rounding and cut-off; between them to the error of cubic interpolation."""
     cvs = [PHI, X, Y][:d]
-    bias = sponge.Metadynamics(cvs, [0.3, 0.2, 0.25][:d], height=1.0, every=10, grid=[None, (-1.0, 1.5), (-2.0, 1.0)][:d])
+    bias = sponge.Metadynamics(cvs, [0.3, 0.2, 0.25][:d], height=1.0, every=10,
+                               grid=[None, (-1.0, 1.5), (-2.0, 1.0)][:d])
     rng = np.random.default_rng(d)
     centres = np.column_stack([rng.uniform(-4, 4, 30), rng.uniform(-1, 1.5, 30), rng.uniform(-2, 1, 30)])[:, :d]
     heights = rng.uniform(0.2, 1.5, 30)
@@ -101,7 +107,8 @@ def test_forces_are_the_slopes_of_the_interpolated_bias(d):
 def test_virial_of_a_bias_against_strain():
     """Of a variable between periodic images and of one that is not, in a triclinic box."""
     box = np.array([[0.9, 0, 0], [0.2, 0.8, 0], [-0.1, 0.3, 0.9]])
-    bias = sponge.Metadynamics([cv.distance(0, 11), cv.radius_of_gyration(range(5))], 0.1, height=9.0, every=10, grid=[(0.0, 1.0), (0.0, 1.0)])
+    bias = sponge.Metadynamics([cv.distance(0, 11), cv.radius_of_gyration(range(5))], 0.1, height=9.0, every=10,
+                               grid=[(0.0, 1.0), (0.0, 1.0)])
     system = example_system(box=box)
     engine = sponge.Engine(system, sampling=[bias])
     x = np.array(system.positions)
@@ -112,7 +119,8 @@ def test_virial_of_a_bias_against_strain():
     for a, b in np.ndindex(3, 3):
         strain = np.zeros((3, 3))
         strain[a, b] = h
-        up, down = (float(bias.bias(*(v(x @ (np.eye(3) + e), box @ (np.eye(3) + e)) for v in bias.cvs))) for e in (strain, -strain))
+        up, down = (float(bias.bias(*(v(x @ (np.eye(3) + e),
+                                        box @ (np.eye(3) + e)) for v in bias.cvs))) for e in (strain, -strain))
         assert virial[b, a] == pytest.approx(-(up - down) / (2 * h), abs=1e-6)
 
 
@@ -133,7 +141,8 @@ def test_energy_is_conserved_on_a_frozen_bias():
     assert spread[1] < 0.35 * spread[0]  # of second order: nothing but the time step's error
 
 
-# --------------------------------------------------------------------------------------------------------------- the method
+# --------------------------------------------------------------------------------------------------------------- the
+# method
 def test_heights_and_records():
     """Hills every 20 steps of a height that the bias of the moment damps; the table holds more rows than it is long."""
     gamma = 4.0
@@ -156,7 +165,8 @@ def test_heights_and_records():
 def test_records_of_velocity_verlet_belong_to_the_present_state():
     bias = sponge.Metadynamics(X, 0.1, height=0.1, every=20, temperature=300.0, grid=(-5, 5))
     record = sponge.Variables({"x": X}, every=20)
-    sim = sponge.Simulation(particle(lambda x: 40.0 * np.sum(x * x)), sponge.VelocityVerlet(timestep=0.005), sampling=[bias])
+    sim = sponge.Simulation(particle(lambda x: 40.0 * np.sum(x * x)), sponge.VelocityVerlet(timestep=0.005),
+                            sampling=[bias])
     sim.velocities = [[0.4, 0.1, 0.3]]
     sim.run(200, report=record)
     assert bias.steps.tolist() == record.steps.tolist() == list(range(20, 201, 20))
@@ -198,7 +208,8 @@ def torsion_free_energy(phi):
 @pytest.mark.parametrize("bias_factor", [None, 6.0])
 def test_periodic_torsion(bias_factor):
     """Barriers of 18 kJ/mol = 7 RT; the free energy comes out from the bias and by weights."""
-    bias = sponge.Metadynamics(PHI, 0.25, height=0.5 if bias_factor is None else 1.5, every=100, bias_factor=bias_factor, record=20)
+    bias = sponge.Metadynamics(PHI, 0.25, height=0.5 if bias_factor is None else 1.5, every=100,
+                               bias_factor=bias_factor, record=20)
     sim = langevin(torsion_chain(), [bias], timestep=0.003)
     sim.run(400_000)
     found = bias.free_energy()
@@ -228,7 +239,8 @@ def test_errors_of_a_double_well_are_of_the_right_size():
         exact = well(found.axes[0])
         squares.append(_chi_squares(found, exact, 30.0).mean())
         i, j = (int(np.argmin(np.abs(found.axes[0] - x))) for x in (-1.0, 0.95))
-        differences.append((found.value[j] - found.value[i] - exact[j] + exact[i]) / np.hypot(found.error[i], found.error[j]))
+        differences.append((found.value[j] - found.value[i] - exact[j] + exact[i])
+                           / np.hypot(found.error[i], found.error[j]))
     assert 0.4 < np.mean(squares) < 2.2, squares
     assert 0.2 < np.mean(np.square(differences)) < 2.5
 
@@ -239,7 +251,8 @@ def test_errors_in_two_dimensions_are_of_the_right_size():
 
     squares = []
     for seed in range(3):
-        bias = sponge.Metadynamics([X, Y], [0.2, 0.6], height=1.0, every=100, bias_factor=5, grid=[(-2.5, 2.5), (-7.0, 7.0)], record=10)
+        bias = sponge.Metadynamics([X, Y], [0.2, 0.6], height=1.0, every=100, bias_factor=5,
+                                   grid=[(-2.5, 2.5), (-7.0, 7.0)], record=10)
         langevin(particle(energy, start=(-1.0, 0, 0)), [bias], seed=seed, timestep=0.01).run(300_000)
         found = bias.free_energy()
         squares.append(_chi_squares(found, well(found.axes[0])[:, None] + 5.0 * found.axes[1] ** 2, 8.0).mean())
@@ -259,10 +272,12 @@ def test_well_tempered_bias_is_a_part_of_the_free_energy():
     assert np.std(v) < 0.45
 
 
-# --------------------------------------------------------------------------------------------------- restarts and walkers
+# --------------------------------------------------------------------------------------------------- restarts and
+# walkers
 def test_a_resumed_run_has_the_same_bits(tmp_path):
     def make():
-        bias = sponge.Metadynamics([PHI, cv.distance(0, 3)], [0.3, 0.05], height=1.0, every=3, bias_factor=5, grid=[None, (0.0, 1.0)])
+        bias = sponge.Metadynamics([PHI, cv.distance(0, 3)], [0.3, 0.05], height=1.0, every=3, bias_factor=5,
+                                   grid=[None, (0.0, 1.0)])
         return bias, langevin(torsion_chain(), [bias], timestep=0.002)
 
     whole, sim = make()
@@ -347,7 +362,8 @@ def test_walkers_on_threads_are_those_of_one_process():
         assert np.array_equal(walkers[k].sampling[0]._grid, sim.sampling[0]._grid)
 
 
-# ------------------------------------------------------------------------------------------------------- with other methods
+# ------------------------------------------------------------------------------------------------------- with other
+# methods
 def test_metadynamics_of_an_integrated_tempering_run():
     """Forces and energies of the two biases add up, and tempering does not see the hills."""
     def make(*names):
@@ -370,12 +386,14 @@ def test_metadynamics_of_an_integrated_tempering_run():
     assert bias.steps.tolist() == [50, 100, 150] and np.isfinite(bias.weights()).all() and sits.steps[-1] >= 190
 
 
-# ---------------------------------------------------------------------------------------------------------------- bad input
+# ---------------------------------------------------------------------------------------------------------------- bad
+# input
 def test_leaving_the_grid_is_an_error(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     bias = sponge.Metadynamics(X, 0.1, height=1.0, every=20, grid=(-0.2, 0.2))
-    with pytest.raises(cv.VariableError, match=r"Metadynamics 'metadynamics': x must stay on the grid from -0.2 to 0.2, got .* at step "
-                                               r"\d+ \(widen `grid`, or add a wall with BiasPotential\)"):  # fmt: skip
+    with pytest.raises(cv.VariableError,
+                       match=r"Metadynamics 'metadynamics': x must stay on the grid from -0.2 to 0.2, got .* at step "
+                                               r"\d+ \(widen `grid`, or add a wall with BiasPotential\)"):
         langevin(particle(), [bias]).run(10_000)
 
 
@@ -386,7 +404,7 @@ def test_undefined_gradient_is_an_error_that_names_it(tmp_path, monkeypatch):
     with pytest.raises(cv.VariableError, match=f"Metadynamics 'metadynamics': {message}"):
         langevin(line, [sponge.Metadynamics(PHI, 0.3, height=1.0, every=10)]).run(10)
     for variable, where in ((cv.distance(0, 1), "at distance 0"), (cv.rmsd(range(4), np.eye(4, 3)), "not unique"),
-                            (cv.angle(0, 1, 2), "lie on a line"), (PHI, "lie on a line")):  # fmt: skip
+                            (cv.angle(0, 1, 2), "lie on a line"), (PHI, "lie on a line")):
         places = [0, 0, 1, 2] if "distance" in variable.name else range(4)
         system = sponge.System(sponge.Topology.of_particles(4), np.ones(4), positions=np.outer(places, [0.1, 0.2, 0.3]))
         system.add(sponge.umbrella(variable, centre=0.3, k=10.0))
@@ -409,7 +427,7 @@ def test_undefined_gradient_is_an_error_that_names_it(tmp_path, monkeypatch):
     ({"cvs": []}, "at least one"),
     ({"cvs": 3}, "must be made by sponge.cv"),
     ({"cvs": [X, Y, Z], "sigma": 0.01, "grid": [(0, 9)] * 3}, "at most 10000000 nodes"),
-])  # fmt: skip
+])
 def test_bad_options(options, message):
     with pytest.raises((TypeError, ValueError), match=message):
         sponge.Metadynamics(**{"cvs": PHI, "sigma": 0.3, "height": 1.0, "every": 10, **options})
@@ -434,7 +452,8 @@ def test_options_that_do_not_fit_the_simulation():
                           sampling=[sponge.Metadynamics(PHI, 0.3, height=1.0, every=10)])
 
 
-# ------------------------------------------------------------------------------------------------------------ static biases
+# ------------------------------------------------------------------------------------------------------------ static
+# biases
 def test_umbrella_moves_the_mean():
     """A harmonic bias on a free particle: mean and variance of its coordinate, and the slope by the centre."""
     system = particle(lambda x: 20.0 * np.sum(x * x))
@@ -461,7 +480,8 @@ def test_umbrella_goes_the_short_way_around():
 def test_copies_of_systems_have_biases_of_their_own():
     """By way of pickle, with functions that have no name."""
     system = example_system(sponge.umbrella(PHI, 0.3, 5.0),
-                            sponge.BiasPotential(lambda s, k: k * s, cv.function(lambda x: x[0, 0] ** 2, [3]), {"k": 2.0}))
+                            sponge.BiasPotential(lambda s, k: k * s, cv.function(lambda x: x[0, 0] ** 2, [3]),
+                                                 {"k": 2.0}))
     twin = system.copy()
     assert twin.energy() == system.energy()
     twin["bias"].params["k"][...] = 3.0
@@ -473,9 +493,10 @@ def test_copies_of_systems_have_biases_of_their_own():
     (lambda: sponge.umbrella(PHI, 120.0, 3.0), "centre of .* must be from -6.28 to 6.28, got 120"),
     (lambda: sponge.umbrella(PHI, np.nan, 3.0), "parameter centre must be finite"),
     (lambda: sponge.umbrella([], 0.0, 3.0), "at least one collective variable"),
-    (lambda: sponge.BiasPotential(lambda s, k: k * s, [PHI, X], {"k": 1.0}), "must take 2 variables and the parameters k"),
+    (lambda: sponge.BiasPotential(lambda s, k: k * s, [PHI, X], {"k": 1.0}),
+     "must take 2 variables and the parameters k"),
     (lambda: sponge.BiasPotential(3.0, PHI), "must be a function"),
-])  # fmt: skip
+])
 def test_bad_biases(make, message):
     with pytest.raises((TypeError, ValueError), match=message):
         make()

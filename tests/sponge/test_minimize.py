@@ -59,7 +59,7 @@ def test_a_quadratic_form_of_many_scales(method, rng):
 def test_constraints_hold_and_the_force_left_is_theirs(method, rng):
     system = mixture(["water", "XH3", "chain", "atom", "XH"] * 3, rng, spread=0.5)
     goal = Formula("goal", lambda p, x, box: 0.5 * (p["k"] * ((x - p["at"]) ** 2)).sum(), k=200.0,
-                   at=system.positions + rng.normal(0, 0.03, system.positions.shape))  # fmt: skip
+                   at=system.positions + rng.normal(0, 0.03, system.positions.shape))
     system.add(goal)
     engine = Engine(system, "double")
     velocities = engine.velocities.copy()
@@ -151,7 +151,8 @@ def test_a_simulation_goes_on_from_the_minimum(rng):
 
 
 @pytest.mark.parametrize("options, message", [({"tolerance": 0}, "tolerance must be positive, got 0"),
-                                              ({"method": "newton"}, "method must be one of lbfgs, fire, got 'newton'")])  # fmt: skip
+                                              ({"method": "newton"},
+                                               "method must be one of lbfgs, fire, got 'newton'")])
 def test_bad_options(options, message, rng):
     with pytest.raises(ValueError, match=message):
         minimize(Engine(lennard_jones(2, rng, 1.0)), **options)

@@ -37,7 +37,8 @@ def line(
     field = name if len(name) == 4 else f" {name}"
     x, y, z = xyz
     return (
-        f"{record:<6}{serial:>5} {field:<4}{altloc:1}{residue:>3} {chain:1}{number:>4}{code:1}   {x:8.3f}{y:8.3f}{z:8.3f}"
+        f"{record:<6}{serial:>5} {field:<4}{altloc:1}{residue:>3} {chain:1}{number:>4}{code:1}   "
+        f"{x:8.3f}{y:8.3f}{z:8.3f}"
         f"{occupancy:6.2f}{0:6.2f}          {element:>2}"
     )
 
@@ -101,7 +102,8 @@ def test_what_is_written_reads_back(tmp_path):
     box = np.array([[3.0, 0, 0], [0.5, 4.0, 0], [-0.7, 1.1, 5.0]])
     write_pdb(tmp_path / "out.pdb", s.topology, s.positions, box)
     again = read_pdb(tmp_path / "out.pdb")
-    for name in ("names", "elements", "residue_index", "residue_names", "residue_ids", "chain_index", "chain_ids", "bonds"):
+    for name in ("names", "elements", "residue_index", "residue_names", "residue_ids", "chain_index", "chain_ids",
+                 "bonds"):
         np.testing.assert_array_equal(getattr(again.topology, name), getattr(s.topology, name))
     np.testing.assert_allclose(again.positions, s.positions, atol=5.1e-5)
     np.testing.assert_allclose(again.box, box, atol=2e-3)
@@ -124,11 +126,13 @@ def test_open_file_takes_models():
     assert out.getvalue().startswith("HETATM    1 AR ") and out.getvalue().endswith("END\n")
 
 
-# -- numbers beyond the columns --------------------------------------------------------------------------------------------
+# -- numbers beyond the columns
+# --------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    ("number", "text"), [(99999, "99999"), (100000, "A0000"), (100035, "A000Z"), (43770015, "ZZZZZ"), (43770016, "a0000")]
+    ("number", "text"), [(99999, "99999"), (100000, "A0000"), (100035, "A000Z"), (43770015, "ZZZZZ"),
+                         (43770016, "a0000")]
 )
 def test_hybrid36_of_its_definition(number, text):
     assert pdb._encode36(number, 5) == text
@@ -155,7 +159,8 @@ def test_more_than_99999_atoms(tmp_path):
     assert again.topology.residue_ids[-1] == "100002"
 
 
-# -- alternate locations, chains, insertion codes --------------------------------------------------------------------------
+# -- alternate locations, chains, insertion codes
+# --------------------------------------------------------------------------
 
 
 SERINE = [
@@ -253,7 +258,8 @@ def test_residues_are_joined_across_the_box(read):
 
 def test_old_names_of_hydrogens(read):
     s = read(
-        line("N"), line("CA", xyz=(1.46, 0, 0)), line("HN", xyz=(-0.5, 0.9, 0)), line("1HA1", xyz=(1.8, 1.0, 0), element="H")
+        line("N"), line("CA", xyz=(1.46, 0, 0)), line("HN",
+                                                      xyz=(-0.5, 0.9, 0)), line("1HA1", xyz=(1.8, 1.0, 0), element="H")
     )
     assert bond_names(s) == {frozenset(("N", "CA")), frozenset(("N", "HN")), frozenset(("CA", "1HA1"))}
 
@@ -271,7 +277,8 @@ def test_conect_records(read):
 
 
 def test_metals_are_not_bound_to_other_residues(read):
-    s = read(line("NE2", "HIS", serial=1), line("ZN", "ZN", 2, record="HETATM", serial=2, element="ZN"), "CONECT    1    2")
+    s = read(line("NE2", "HIS", serial=1), line("ZN", "ZN", 2, record="HETATM", serial=2, element="ZN"),
+             "CONECT    1    2")
     assert len(s.topology.bonds) == 0
 
 
@@ -299,13 +306,16 @@ def test_unit_cell_of_nmr_structures_is_no_box(read):
     assert read("CRYST1    1.000    1.000    1.000  90.00  90.00  90.00 P 1           1", line("CA")).box is None
 
 
-# -- molecules across the faces of the box ---------------------------------------------------------------------------------
+# -- molecules across the faces of the box
+# ---------------------------------------------------------------------------------
 
 
 @given(st.integers(0, 2**32 - 1))
 @settings(max_examples=30, deadline=None)
 def test_molecules_are_made_whole(seed):
-    """Random trees of bonds in a triclinic box: bonds come out short, and atoms are moved by whole box vectors alone."""
+    """Random trees of bonds in a triclinic box: bonds come out short, and atoms are moved by whole box vectors
+    alone.
+    """
     random = np.random.default_rng(seed)
     n, box = 40, np.array([[2.0, 0, 0], [0.7, 1.8, 0], [-0.6, 0.5, 2.2]])
     bonds = np.array([[random.integers(0, k), k] for k in range(1, n) if random.random() > 0.1]).reshape(-1, 2)
@@ -335,7 +345,8 @@ def test_whole_without_bonds_or_box():
             [line("N"), line("CA").replace("   0.000   0.000", "     nan   0.000", 1)],
             "line 2: x must be a finite number, got 'nan'",
         ),
-        ([line("N"), line("CA")[:38] + "  ******" + line("CA")[46:]], r"line 2: y must be a finite number, got '\*\*\*\*\*\*'"),
+        ([line("N"), line("CA")[:38] + "  ******" + line("CA")[46:]],
+         r"line 2: y must be a finite number, got '\*\*\*\*\*\*'"),
         ([line("N"), line("CA"), line("CA", xyz=(9, 9, 9))], r"line 3: .* CA of ALA 1 \(chain A\) again after line 2"),
         ([line("N", element="Qq")], "line 1: the element must be known, got Qq for atom N of ALA"),
         ([line("  ", element="C")], "line 1: an atom must have a name"),
@@ -385,7 +396,8 @@ def test_a_file_cut_anywhere_is_read_or_refused(tmp_path_factory, length):
     assert np.all(np.isfinite(structure.positions)) and structure.topology.n <= 40
 
 
-@given(st.lists(st.tuples(st.integers(0, 100 * 80), st.sampled_from("0123456789 -.ABCZna*\n\x00\xff")), min_size=1, max_size=4))
+@given(st.lists(st.tuples(st.integers(0, 100 * 80), st.sampled_from("0123456789 -.ABCZna*\n\x00\xff")), min_size=1,
+                max_size=4))
 @settings(max_examples=80, deadline=None)
 def test_a_damaged_file_is_read_or_refused(tmp_path_factory, damage):
     data = bytearray(b"".join(BPTI.read_bytes().splitlines(True)[:100]))

@@ -1,4 +1,5 @@
-"""Energies and forces of whole systems against another program's (tests/data/sponge) and against published values of NIST.
+"""Energies and forces of whole systems against another program's (tests/data/sponge) and against published values of
+NIST.
 
 A failure lists every term that differs, by how much, relative to the larger of the term itself and 1 kJ/mol.
 """
@@ -14,7 +15,8 @@ from triskele.sponge.load.openmm_xml import load_openmm
 from triskele.sponge.potentials.ewald_parameters import grid_size
 from triskele.sponge.potentials.nonbonded import Nonbonded
 
-# Where the same formula is summed, the sums agree to rounding. Particle meshes have the same splines, grid and alpha in both.
+# Where the same formula is summed, the sums agree to rounding. Particle meshes have the same splines, grid and alpha in
+# both.
 ENERGY = 1e-9
 FORCE = 1e-8
 LARGE = ("dhfr_pme",)
@@ -24,11 +26,13 @@ TERMS = {
     "HarmonicBondForce": ["bond"], "HarmonicAngleForce": ["angle"], "PeriodicTorsionForce": ["torsion"], "CMAPTorsionForce": ["cmap"],
     "NonbondedForce": ["nonbonded", "pair14"], "Nonbonded_direct+PME_reciprocal": ["nonbonded", "pair14"],
     "GBSAOBCForce": ["gb"], "CustomGBForce": ["gb"], "CustomExternalForce": ["position_restraint"],
-}  # fmt: skip
+}
 
 
 def load(name):
-    """A reference and its system, with the very mesh of the reference: ours has only sizes that are quick to transform."""
+    """A reference and its system, with the very mesh of the reference: ours has only sizes that are quick to
+    transform.
+    """
     reference = load_reference(name)
     system = load_openmm(reference.xml, positions=reference.positions, box=reference.box)
     settings = reference.settings

@@ -1,4 +1,6 @@
-"""Replica exchange: every state keeps its distribution, exchanges are as frequent as theory says, and REST2 scales what it should."""
+"""Replica exchange: every state keeps its distribution, exchanges are as frequent as theory says, and REST2 scales what
+it should.
+"""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,7 +25,8 @@ LANGEVIN = sponge.LangevinMiddle(temperature=300, friction=20.0, timestep=0.01)
 
 def wells(k=400.0, n=ATOMS):
     """Atoms on springs: the energy at temperature T follows a gamma distribution with the mean 3/2 n RT."""
-    system = sponge.System(sponge.Topology.of_particles(n), np.full(n, 12.0), positions=np.zeros((n, 3)), remove_com_motion=False)
+    system = sponge.System(sponge.Topology.of_particles(n), np.full(n, 12.0), positions=np.zeros((n, 3)),
+                           remove_com_motion=False)
     system.add(sponge.PositionRestraint(range(n), k=k, reference=np.zeros((n, 3))))
     return system
 
@@ -127,7 +130,8 @@ class IdealGas(Barostat):
     def plan(self, engine, integrator, step):
         def draw():
             rng = np.random.default_rng([engine.seed, int(engine.flags[STEP])])
-            engine.box[:] = np.eye(3) * rng.gamma(engine.n + 1, self._thermal(integrator) / self._targets()[0]) ** (1 / 3)
+            engine.box[:] = np.eye(3) * rng.gamma(engine.n + 1,
+                                                  self._thermal(integrator) / self._targets()[0]) ** (1 / 3)
             engine.box_changed()
 
         return [*step, Phase(call=draw, name="barostat")]
@@ -135,7 +139,8 @@ class IdealGas(Barostat):
 
 def test_pressure_counts_with_the_volume():
     n = 6
-    gas = sponge.System(sponge.Topology.of_particles(n), np.full(n, 12.0), 1.0, np.zeros((n, 3)), remove_com_motion=False)
+    gas = sponge.System(sponge.Topology.of_particles(n), np.full(n, 12.0), 1.0, np.zeros((n, 3)),
+                        remove_com_motion=False)
     rex = ReplicaExchange(gas, LANGEVIN, [300.0, 600.0], every=1, barostat=IdealGas(pressure=1000.0), seed=1)
     rex.run(1000)
     thermal = units.GAS_CONSTANT * rex.temperatures
@@ -143,7 +148,8 @@ def test_pressure_counts_with_the_volume():
     expected = expected_acceptance(1 / thermal, n + 1, thermal)
     assert abs(rex.acceptance[0] - expected) < 5 * np.sqrt(expected * (1 - expected) / 1000) < 0.1
     result = rex.mbar()
-    assert abs(result.free_energies[1] + (n + 1) * np.log(2)) < 4 * result.errors[1]  # Z is proportional to (RT/P)^(n + 1)
+    # Z is proportional to (RT/P)^(n + 1)
+    assert abs(result.free_energies[1] + (n + 1) * np.log(2)) < 4 * result.errors[1]
 
 
 def test_demux_follows_walkers():
@@ -202,10 +208,11 @@ def test_other_seeds_exchange_otherwise():
 @pytest.mark.parametrize("arguments, message", [
     ({"temperatures": None}, "states must differ"), ({"temperatures": [300.0]}, "at least 2 states"),
     ({"temperatures": [300.0, -1.0]}, "temperatures must be positive"), ({"seed": -1}, "seed must be a whole number"),
-    ({"every": 0}, "every must be a whole number"), ({"system": [wells(), wells(n=3)]}, "system 1 differs from the first"),
+    ({"every": 0}, "every must be a whole number"), ({"system": [wells(), wells(n=3)]},
+                                                     "system 1 differs from the first"),
     ({"system": [wells()] * 3}, "one system for each temperature, got 3 and 2"),
     ({"barostat": sponge.MonteCarloBarostat(pressure=1.0, temperature=300)}, "its own must be left out"),
-])  # fmt: skip
+])
 def test_bad_input_is_refused(arguments, message):
     with pytest.raises(ValueError, match=message):
         ReplicaExchange(**{"system": wells(), "integrator": LANGEVIN, "temperatures": [300.0, 330.0], **arguments})
@@ -225,7 +232,8 @@ def test_what_has_no_temperature_or_box_is_refused():
 def peptide():
     """Alanine dipeptide in water, of which the first 22 atoms are the solute."""
     folder = DATA / "ala2_explicit_pme"
-    return sponge.load(folder / "alanine-dipeptide.prmtop.gz", folder / "alanine-dipeptide.crd.gz", constraints="h-bonds")
+    return sponge.load(folder / "alanine-dipeptide.prmtop.gz", folder / "alanine-dipeptide.crd.gz",
+                       constraints="h-bonds")
 
 
 def test_at_the_reference_temperature_nothing_changes(peptide):
@@ -261,12 +269,15 @@ def test_energies_within_the_solute_go_with_lambda_and_those_with_water_with_its
 def test_terms_half_inside_tables_and_maps_are_scaled():
     rng = np.random.default_rng(0)
     n = 6
-    system = sponge.System(sponge.Topology.of_particles(n), np.ones(n), positions=rng.normal(size=(n, 3)) + np.arange(n)[:, None] * [0.4, 0, 0])
-    system.add(sponge.periodic_torsion([[0, 1, 2, 3], [1, 2, 3, 4], [2, 3, 4, 5]], periodicity=[1, 2, 3], phase=0.3, k=[4.0, 5.0, 6.0]))
+    system = sponge.System(sponge.Topology.of_particles(n), np.ones(n),
+                           positions=rng.normal(size=(n, 3)) + np.arange(n)[:, None] * [0.4, 0, 0])
+    system.add(sponge.periodic_torsion([[0, 1, 2, 3], [1, 2, 3, 4], [2, 3, 4, 5]], periodicity=[1, 2, 3], phase=0.3,
+                                       k=[4.0, 5.0, 6.0]))
     chains = np.arange(4) + np.arange(3)[:, None]
     system.add(sponge.CMAP(rng.normal(size=(2, 8, 8)), chains[:2], chains[1:], [0, 0]))
     sigma, epsilon = np.array([[0.3, 0.32], [0.32, 0.35]]), np.array([[0.6, 0.7], [0.7, 0.8]])
-    system.add(sponge.Nonbonded(rng.normal(size=n), method="none", mixing=sponge.LJTable.from_sigma_epsilon([0, 1, 0, 1, 0, 1], sigma, epsilon)))
+    system.add(sponge.Nonbonded(rng.normal(size=n), method="none",
+                                mixing=sponge.LJTable.from_sigma_epsilon([0, 1, 0, 1, 0, 1], sigma, epsilon)))
     factor = 300.0 / 450.0
     hot = sponge.rest2(system, [0, 1, 2, 3, 4], 450.0, 300.0)
     assert hot["torsion"].params["k"] == pytest.approx([4 * factor, 5 * factor, 6 * np.sqrt(factor)])
@@ -275,7 +286,8 @@ def test_terms_half_inside_tables_and_maps_are_scaled():
     x = system.positions
     for name in ("cmap", "nonbonded", "torsion"):
         assert both.energy_terms()[name] == pytest.approx(factor * system.energy_terms()[name], rel=1e-12)
-    parts = [sponge.rest2(system, [0, 1, 2, 3, 4], t, 300.0).energy_terms(x)["nonbonded"] for t in (300.0, 300 / 0.81, 300 / 0.64, 300 / 0.49)]
+    parts = [sponge.rest2(system, [0, 1, 2, 3, 4], t,
+                          300.0).energy_terms(x)["nonbonded"] for t in (300.0, 300 / 0.81, 300 / 0.64, 300 / 0.49)]
     quadratic = np.polyfit([1.0, 0.9, 0.8], parts[:3], 2)  # in the root of lambda
     assert np.polyval(quadratic, 0.7) == pytest.approx(parts[3], rel=1e-9)
     maps = hot["cmap"].params["maps"]  # one term within the solute, one across
@@ -300,7 +312,8 @@ def test_solute_tempering_gives_the_same_numbers_on_any_number_of_threads(peptid
 
 
 def test_a_solute_that_is_none_is_refused(peptide):
-    for solute, message in (([], "at least one atom"), ([0, 9999], "must name atoms 0 to"), (np.zeros(5, bool), "must have shape")):
+    for solute, message in (([], "at least one atom"), ([0, 9999], "must name atoms 0 to"),
+                            (np.zeros(5, bool), "must have shape")):
         with pytest.raises(ValueError, match=message):
             sponge.rest2(peptide, solute, 400.0, 300.0)
     with pytest.raises(ValueError, match="temperature must be positive"):

@@ -1,7 +1,7 @@
 """All sampling methods against an exactly known distribution, and against each other.
 
-Four atoms in a chain, bonds and angles harmonic: with V(phi) the only term that knows phi, p(phi) ~ exp(-V(phi) / RT) exactly. Two wells
-14 kJ/mol deep, 5.6 RT at 300 K, of different depth.
+Four atoms in a chain, bonds and angles harmonic: with V(phi) the only term that knows phi, p(phi) ~ exp(-V(phi) / RT)
+exactly. Two wells 14 kJ/mol deep, 5.6 RT at 300 K, of different depth.
 """
 
 import json
@@ -25,7 +25,8 @@ def chain():
     system = sponge.System(sponge.Topology.of_particles(4), np.full(4, 20.0), positions=x)
     system.add(sponge.harmonic_bond([[0, 1], [1, 2], [2, 3]], k=5e4, r0=0.15))
     system.add(sponge.harmonic_angle([[0, 1, 2], [1, 2, 3]], k=300.0, theta0=2.0))
-    system.add(sponge.periodic_torsion([[0, 1, 2, 3], [0, 1, 2, 3]], periodicity=[2, 1], phase=[0.0, np.pi / 2], k=[7.0, 1.0]))
+    system.add(sponge.periodic_torsion([[0, 1, 2, 3], [0, 1, 2, 3]], periodicity=[2, 1], phase=[0.0, np.pi / 2],
+                                       k=[7.0, 1.0]))
     return system
 
 
@@ -120,7 +121,8 @@ def test_replica_exchange():
     assert found.inefficiency > 1
 
 
-# -- alanine dipeptide --------------------------------------------------------------------------------------------------
+# -- alanine dipeptide
+# --------------------------------------------------------------------------------------------------
 
 DATA = Path(__file__).parents[1] / "data" / "sponge" / "ala2_vacuum"
 
@@ -129,14 +131,16 @@ def run_example(name):
     """The module of an example."""
     import importlib.util
 
-    spec = importlib.util.spec_from_file_location(name, Path(__file__).parents[2] / "examples" / "sponge" / f"{name}.py")
+    spec = importlib.util.spec_from_file_location(name,
+                                                  Path(__file__).parents[2] / "examples" / "sponge" / f"{name}.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
 
 
 def test_the_reference_populations_fit_the_relaxed_map():
-    # The wells of the relaxed potential energy (same force field, bonds free) in which the regions lie; C7ax 8.1 kJ/mol up
+    # The wells of the relaxed potential energy (same force field, bonds free) in which the regions lie; C7ax 8.1 kJ/mol
+    # up
     kept = json.loads((DATA / "populations.json").read_text())
     relaxed = np.load(DATA.parent / "ala2_phi_psi_map" / "map.npz")
     phi = np.radians(relaxed["grid_deg"])

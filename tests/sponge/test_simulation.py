@@ -37,14 +37,17 @@ def springs(integrator=None, n=10, box=None, **options):
 def peptide():
     """Alanine dipeptide in 749 rigid waters."""
     folder = DATA / "ala2_explicit_pme"
-    return sponge.load.load(folder / "alanine-dipeptide.prmtop.gz", folder / "alanine-dipeptide.crd.gz", constraints="h-bonds")
+    return sponge.load.load(folder / "alanine-dipeptide.prmtop.gz", folder / "alanine-dipeptide.crd.gz",
+                            constraints="h-bonds")
 
 
 def solvated(peptide, **options):
-    return sponge.Simulation(peptide, sponge.LangevinMiddle(temperature=300, friction=1.0, timestep=0.002), seed=3, **options)
+    return sponge.Simulation(peptide, sponge.LangevinMiddle(temperature=300, friction=1.0, timestep=0.002), seed=3,
+                             **options)
 
 
-# -- one run, however it is looked at -----------------------------------------------------------------------------------
+# -- one run, however it is looked at
+# -----------------------------------------------------------------------------------
 
 
 def test_pieces_and_onlookers_leave_a_run_bit_for_bit_the_same(peptide, tmp_path):
@@ -55,7 +58,8 @@ def test_pieces_and_onlookers_leave_a_run_bit_for_bit_the_same(peptide, tmp_path
         pieces.run(steps)
     watched = solvated(peptide)
     seen = []
-    watched.run(60, report=[sponge.CSV(tmp_path / "a.csv", 7), sponge.DCD(tmp_path / "a.dcd", 5), sponge.Log(11, progress=False),
+    watched.run(60, report=[sponge.CSV(tmp_path / "a.csv", 7), sponge.DCD(tmp_path / "a.dcd", 5),
+                            sponge.Log(11, progress=False),
                             sponge.Callback(3, lambda sim: seen.append(sim.energies()["potential"]))])
     for other in (pieces, watched):
         assert other.step == 60 and other.time == pytest.approx(0.12)
@@ -64,8 +68,10 @@ def test_pieces_and_onlookers_leave_a_run_bit_for_bit_the_same(peptide, tmp_path
 
 
 @pytest.mark.parametrize("integrator", [
-    sponge.VelocityVerlet(timestep=0.002), sponge.NoseHoover(temperature=300, relaxation_time=0.1, timestep=0.002), sponge.Bussi(temperature=300, relaxation_time=0.1, timestep=0.002),
-    sponge.Brownian(temperature=300, friction=50.0, timestep=0.002), sponge.RESPA(timestep=0.002, inner=2, fast=["bond"]),
+    sponge.VelocityVerlet(timestep=0.002), sponge.NoseHoover(temperature=300, relaxation_time=0.1,
+                                                             timestep=0.002), sponge.Bussi(temperature=300, relaxation_time=0.1, timestep=0.002),
+    sponge.Brownian(temperature=300, friction=50.0,
+                    timestep=0.002), sponge.RESPA(timestep=0.002, inner=2, fast=["bond"]),
 ], ids=lambda i: type(i).__name__)
 def test_every_integrator_runs_the_same_in_pieces_and_under_observation(integrator):
     whole, pieces = springs(integrator), springs(integrator)
@@ -108,7 +114,8 @@ def test_plans_made_anew_by_a_phase_in_python_are_used_at_once():
     def phases():
         count = np.zeros(1)
         made.append(count)
-        return [Phase(call=lambda: engine.replan() if engine.flags[STEP] == 3 and len(made) == 1 else None), Phase([Task(count_up, count)])]
+        return [Phase(call=lambda: engine.replan() if engine.flags[STEP] == 3 and len(made) == 1 else None),
+                Phase([Task(count_up, count)])]
 
     Runner(engine, phases).run(10)
     assert [count[0] for count in made] == [3, 7] and engine.flags[STEP] == 10
@@ -133,7 +140,9 @@ def test_energies_are_those_of_the_system(peptide):
     assert found["kinetic"] == pytest.approx(0.5 * np.sum(peptide.masses[:, None] * sim.velocities**2))
     assert found["density"] == pytest.approx(peptide.density)
     assert sim.degrees_of_freedom == 3 * peptide.n - len(peptide.constraints) - 3
-    assert found["temperature"] == sim.temperature == pytest.approx(2 * found["kinetic"] / sim.degrees_of_freedom / units.GAS_CONSTANT)
+    assert found["temperature"] == sim.temperature == pytest.approx(
+        2 * found["kinetic"] / sim.degrees_of_freedom / units.GAS_CONSTANT
+    )
 
 
 def test_pressure_is_the_derivative_by_the_volume_of_molecules_that_stay_rigid(peptide):
@@ -153,7 +162,8 @@ def test_pressure_is_the_derivative_by_the_volume_of_molecules_that_stay_rigid(p
 
 
 def test_pressure_of_an_ideal_gas():
-    system = sponge.System(sponge.Topology.of_particles(500, "AR", 18), np.full(500, 40.0), 10.0, np.zeros((500, 3)), remove_com_motion=False)
+    system = sponge.System(sponge.Topology.of_particles(500, "AR", 18), np.full(500, 40.0), 10.0, np.zeros((500, 3)),
+                           remove_com_motion=False)
     sim = sponge.Simulation(system, sponge.LangevinMiddle(temperature=300, friction=1.0, timestep=0.002))
     expected = 500 * units.GAS_CONSTANT * sim.temperature / 1000 * units.BAR_PER_PRESSURE
     assert sim.energies()["pressure"] == pytest.approx(expected, rel=1e-12)
@@ -206,8 +216,11 @@ def test_time_in_place_of_steps():
 
 
 @pytest.mark.parametrize("arguments, message", [
-    ({}, "either a number of steps or a time"), ({"steps": 1, "time": 1.0}, "either a number"), ({"steps": -1}, "whole number >= 0, got -1"),
-    ({"steps": 1.5}, r"whole number >= 0, got 1.5 \(a time is given as time='1 ns'\)"), ({"time": "1 hour"}, "time: must be a number with one of"),
+    ({}, "either a number of steps or a time"), ({"steps": 1, "time": 1.0},
+                                                 "either a number"), ({"steps": -1}, "whole number >= 0, got -1"),
+    ({"steps": 1.5},
+     r"whole number >= 0, got 1.5 \(a time is given as time='1 ns'\)"), ({"time": "1 hour"},
+                                                                         "time: must be a number with one of"),
     ({"time": "-1 ps"}, "time must be >= 0"), ({"time": "0.3 fs"}, "less than half of a time step"),
 ])
 def test_run_refuses(arguments, message):
@@ -217,7 +230,8 @@ def test_run_refuses(arguments, message):
 
 @pytest.mark.parametrize("options, error, message", [
     ({"seed": -1}, ValueError, "seed must be a whole number >= 0"), ({"seed": 1.0}, ValueError, "seed must be"),
-    ({"precision": "half"}, ValueError, "must be 'mixed' or 'double'"), ({"positions": np.zeros((3, 3))}, ValueError, r"shape \(10, 3\)"),
+    ({"precision": "half"}, ValueError,
+     "must be 'mixed' or 'double'"), ({"positions": np.zeros((3, 3))}, ValueError, r"shape \(10, 3\)"),
     ({"velocities": np.full((10, 3), np.inf)}, ValueError, "velocities must be finite, got .* for atom 0"),
     ({"barostat": sponge.MonteCarloBarostat(pressure=1.0)}, BoxError, "must have a periodic box"),
 ])
@@ -273,7 +287,8 @@ def test_ctrl_c_ends_a_run_after_a_whole_step_with_files_closed(tmp_path):
         print("well")
     """)
     root = Path(__file__).resolve().parents[2]
-    process = subprocess.Popen([sys.executable, "-c", script], cwd=tmp_path, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    process = subprocess.Popen([sys.executable, "-c", script], cwd=tmp_path, text=True, stdout=subprocess.PIPE,
+                               stderr=subprocess.PIPE,
                                env={**os.environ, "PYTHONPATH": f"{root / '.src'}:{root}"})
     try:
         assert process.stdout.readline() == "running\n"

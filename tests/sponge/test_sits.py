@@ -1,7 +1,7 @@
 """SITS: what it samples, learns, records and hands out, against systems whose partition functions are known.
 
-Atoms tied to places by springs have Z(T) ~ T^(3n/2), whatever the enhanced part; a torsion on springs has the potential of mean
-force that was put in. The forces themselves, split and scaled, are tested elsewhere.
+Atoms tied to places by springs have Z(T) ~ T^(3n/2), whatever the enhanced part; a torsion on springs has the potential
+of mean force that was put in. The forces themselves, split and scaled, are tested elsewhere.
 """
 
 import numpy as np
@@ -110,7 +110,8 @@ def test_initialize_gives_flat_shares_at_once():
 
 
 def test_walkers_agree_and_learn_from_each_other():
-    walkers = sponge.MultipleWalkers(lambda k: sponge.Simulation(springs(), langevin(), seed=k, sampling=[tempering()]), 3, every=500)
+    walkers = sponge.MultipleWalkers(lambda k: sponge.Simulation(springs(), langevin(), seed=k, sampling=[tempering()]),
+                                     3, every=500)
     walkers.run(12_000)
     shared = walkers.each(lambda sim: sim.sampling[0])
     assert all(np.array_equal(s.log_n, shared[0].log_n) for s in shared)
@@ -119,16 +120,19 @@ def test_walkers_agree_and_learn_from_each_other():
 
 
 def test_walkers_share_stochastic_approximation():
-    walkers = sponge.MultipleWalkers(lambda k: sponge.Simulation(springs(), langevin(), seed=k, sampling=[tempering(estimator="approximation")]),
+    walkers = sponge.MultipleWalkers(lambda k: sponge.Simulation(springs(), langevin(), seed=k,
+                                                                 sampling=[tempering(estimator="approximation")]),
                                      3, every=500)
     walkers.run(30_000)
     shared = walkers.each(lambda sim: sim.sampling[0])
     assert all(np.array_equal(s.log_n, shared[0].log_n) for s in shared)
     assert np.abs(shared[0].log_n - EXACT).max() < 0.5
-    assert shared[0]._learner.numbers[0] == pytest.approx(3 * 2950, rel=0.05)  # energies of all three, but for the start
+    # energies of all three, but for the start
+    assert shared[0]._learner.numbers[0] == pytest.approx(3 * 2950, rel=0.05)
 
 
-# -- a torsion that plain dynamics never turns ------------------------------------------------------------------------------
+# -- a torsion that plain dynamics never turns
+# ------------------------------------------------------------------------------
 
 
 def torsion():
@@ -137,7 +141,8 @@ def torsion():
     system = sponge.System(sponge.Topology.of_particles(4), [12.0] * 4, positions=x)
     system.add(sponge.harmonic_bond([[0, 1], [1, 2], [2, 3]], k=1e5, r0=0.15))
     system.add(sponge.harmonic_angle([[0, 1, 2], [1, 2, 3]], k=500.0, theta0=1.9))
-    system.add(sponge.periodic_torsion([[0, 1, 2, 3]] * 2, k=[15 * KCAL, 5 * KCAL], periodicity=[2, 3], phase=[0.4, -0.6]))
+    system.add(sponge.periodic_torsion([[0, 1, 2, 3]] * 2, k=[15 * KCAL, 5 * KCAL], periodicity=[2, 3],
+                                       phase=[0.4, -0.6]))
     return system
 
 
@@ -172,7 +177,8 @@ def test_torsion_is_turned_and_its_potential_comes_back():
     assert wells[0] - wells[1] == pytest.approx(wanted[0] - wanted[1], abs=0.3)
 
 
-# -- modes and records ----------------------------------------------------------------------------------------------------
+# -- modes and records
+# ----------------------------------------------------------------------------------------------------
 
 
 def test_observing_is_plain_dynamics():
@@ -185,11 +191,13 @@ def test_observing_is_plain_dynamics():
     np.testing.assert_allclose(sits.weights(), 1 / len(sits.steps))
 
 
-@pytest.mark.parametrize("integrator", [langevin(), sponge.VelocityVerlet(timestep=0.005), sponge.Bussi(temperature=T0, relaxation_time=0.1, timestep=0.005)])
+@pytest.mark.parametrize("integrator", [langevin(), sponge.VelocityVerlet(timestep=0.005),
+                                        sponge.Bussi(temperature=T0, relaxation_time=0.1, timestep=0.005)])
 def test_records_belong_to_the_states_that_reporters_see(integrator):
     sits = tempering(every=5, temperature=T0)
     seen = {}
-    sim = sponge.Simulation(springs(), integrator, sampling=[sits], seed=2, velocities=np.random.default_rng(1).normal(0, 0.3, (N, 3)))
+    sim = sponge.Simulation(springs(), integrator, sampling=[sits], seed=2,
+                            velocities=np.random.default_rng(1).normal(0, 0.3, (N, 3)))
     sim.run(2000, report=sponge.Callback(5, lambda sim: seen.update({sim.step: energy_of(sim.positions)})))
     recorded = dict(zip(sits.steps, sits.energies))
     common = sorted(set(recorded) & set(seen))
@@ -234,7 +242,9 @@ def test_round_trips_are_counted():
 def test_report_says_what_matters():
     sits = tempering()
     run_of(sits, 30_000)
-    assert sits.report().startswith("sits: iterate, 3000 energies, flatness 0.") and sits.report().endswith(" round trips")
+    assert sits.report().startswith(
+        "sits: iterate, 3000 energies, flatness 0."
+    ) and sits.report().endswith(" round trips")
 
 
 # -- restarts ---------------------------------------------------------------------------------------------------------------
@@ -297,7 +307,8 @@ def test_a_state_is_cheap_and_stays_as_it_was():
         assert np.array_equal(v, before[k], equal_nan=True), k
 
 
-@pytest.mark.parametrize("change", [{"temperatures": units.ladder(280, 500, 20)}, {"every": 5}, {"estimator": "iteration"}, {"cross": 1.0}])
+@pytest.mark.parametrize("change", [{"temperatures": units.ladder(280, 500, 20)}, {"every": 5},
+                                    {"estimator": "iteration"}, {"cross": 1.0}])
 def test_checkpoints_of_other_settings_are_refused(tmp_path, change):
     run_of(tempering(), 100).save_checkpoint(tmp_path / "run.chk")
     other = sponge.Simulation(springs(), langevin(), sampling=[tempering(**change)], seed=1)
@@ -319,20 +330,21 @@ def test_checkpoints_of_other_settings_are_refused(tmp_path, change):
     ({"every": 0}, "every must be a whole number >= 1"),
     ({"every": 2.5}, "every must be a whole number >= 1"),
     ({"block": 3}, "block must be a whole number >= 10"),
-])  # fmt: skip
+])
 def test_bad_options(options, message):
     with pytest.raises((TypeError, ValueError), match=f"SITS: {message}"):
         tempering(**options)
 
 
 @pytest.mark.parametrize("options, message", [
-    ({"temperatures": units.ladder(310, 600, 10)}, r"the ladder must contain the temperature of 300.0 K, got 310.0 to 600.0 K"),
+    ({"temperatures": units.ladder(310, 600, 10)},
+     r"the ladder must contain the temperature of 300.0 K, got 310.0 to 600.0 K"),
     ({"temperature": 700.0}, "the ladder must contain the temperature of 700.0 K"),
     ({"solute": []}, "must have at least one atom"),
     ({"solute": "ALA"}, "must be a sequence of atom indices, or a mask of 10 booleans"),
     ({"solute": [0, 10]}, "atoms must be 0 to 9, got 10"),
     ({"terms": ["torsion"]}, "must name potentials of the system, got 'torsion'"),
-])  # fmt: skip
+])
 def test_options_that_do_not_fit_the_system(options, message):
     with pytest.raises((TypeError, ValueError), match=message):
         run_of(tempering(**options))
@@ -371,7 +383,8 @@ def test_one_method_belongs_to_one_simulation():
 def test_states_and_temperatures_that_cannot_be_reweighted():
     sits = tempering()
     run_of(sits, 5000)
-    with pytest.raises(ValueError, match=r"steps must be among those recorded \(multiples of 10, from 0 to 4990\), got 15"):
+    with pytest.raises(ValueError,
+                       match=r"steps must be among those recorded \(multiples of 10, from 0 to 4990\), got 15"):
         sits.weights(np.array([10, 15]))
     with pytest.raises(ValueError, match="steps must be whole numbers"):
         sits.weights(np.array([1.5]))
@@ -387,7 +400,8 @@ def test_states_and_temperatures_that_cannot_be_reweighted():
 def test_a_part_of_the_energy_says_nothing_about_other_temperatures_of_the_whole():
     system = springs()
     system.add(constant([[0, 1]], c=1.0))
-    sits = tempering(terms=["position_restraint"] if "position_restraint" in [p.name for p in system.potentials] else [system.potentials[0].name])
+    sits = tempering(terms=["position_restraint"] if "position_restraint" in [p.name for p in system.potentials]
+                     else [system.potentials[0].name])
     sim = sponge.Simulation(system, langevin(), sampling=[sits])
     sim.run(3000)
     assert sits.weights().sum() == pytest.approx(1)

@@ -20,18 +20,22 @@ from triskele.sponge.virtual_sites import TwoParticleAverage
 
 
 def pair(r=0.3, **options):
-    return sponge.System(sponge.Topology.of_particles(2), [10.0, 10.0], positions=[[0, 0, 0], [r, 0, 0]], remove_com_motion=False, **options)
+    return sponge.System(sponge.Topology.of_particles(2), [10.0, 10.0], positions=[[0, 0, 0], [r, 0, 0]],
+                         remove_com_motion=False, **options)
 
 
 def molecule():
     """Five atoms, one of them massless, with something of every kind."""
     x = [[0, 0, 0], [0.15, 0, 0], [0.2, 0.14, 0], [0.35, 0.14, 0.02], [0.075, 0, 0]]
-    system = sponge.System(sponge.Topology.of_particles(5, bonds=[[0, 1], [1, 2], [2, 3]]), [12.0, 12.0, 12.0, 12.0, 0.0], box=[3.0] * 3,
-                           positions=x, constraints=sponge.Constraints([[2, 3]], [0.1513]), exclusions=[[0, 1], [0, 4], [1, 4]],
-                           virtual_sites=[TwoParticleAverage(4, (0, 1), (0.5, 0.5))])  # fmt: skip
+    system = sponge.System(sponge.Topology.of_particles(5, bonds=[[0, 1], [1, 2], [2, 3]]),
+                           [12.0, 12.0, 12.0, 12.0, 0.0], box=[3.0] * 3,
+                           positions=x, constraints=sponge.Constraints([[2, 3]], [0.1513]), exclusions=[[0, 1], [0, 4],
+                                                                                                        [1, 4]],
+                           virtual_sites=[TwoParticleAverage(4, (0, 1), (0.5, 0.5))])
     system.add(sponge.harmonic_bond([[0, 1], [1, 2]], k=1000.0, r0=0.15))
     system.add(sponge.harmonic_angle([[0, 1, 2]], k=300.0, theta0=1.9))
-    system.add(sponge.Nonbonded([0.1, -0.1, 0.1, -0.1, 0.0], np.full(5, 0.2), np.full(5, 0.1), method="reaction_field", cutoff=0.9))
+    system.add(sponge.Nonbonded([0.1, -0.1, 0.1, -0.1, 0.0], np.full(5, 0.2), np.full(5, 0.1), method="reaction_field",
+                                cutoff=0.9))
     system.add(sponge.umbrella(cv.distance(0, 2), centre=0.2, k=100.0))
     return system
 
@@ -39,8 +43,9 @@ def molecule():
 @pytest.fixture
 def sim():
     bias = sponge.Metadynamics(cv.distance(0, 3), sigma=0.02, height=0.1, every=10, grid=(0.0, 1.4), temperature=300)
-    return sponge.Simulation(molecule(), sponge.LangevinMiddle(temperature=300, friction=1.0, timestep=0.001), sampling=[bias],
-                             barostat=sponge.MonteCarloBarostat(1.0))  # fmt: skip
+    return sponge.Simulation(molecule(), sponge.LangevinMiddle(temperature=300, friction=1.0, timestep=0.001),
+                             sampling=[bias],
+                             barostat=sponge.MonteCarloBarostat(1.0))
 
 
 def _fill(array, value=0.123):
@@ -53,7 +58,8 @@ CHANGES = {
     # potentials
     "added": lambda sim: sim.system.add(sponge.harmonic_bond([[0, 2]], k=1.0, r0=0.1)),
     "removed": lambda sim: sim.system.remove("angle"),
-    "appended to the list": lambda sim: sim.system.potentials.append(sponge.harmonic_bond([[0, 2]], name="more", k=1.0, r0=0.1)),
+    "appended to the list": lambda sim: sim.system.potentials.append(sponge.harmonic_bond([[0, 2]], name="more", k=1.0,
+                                                                                          r0=0.1)),
     "list replaced": lambda sim: setattr(sim.system, "potentials", sim.system.potentials[:2]),
     "order": lambda sim: sim.system.potentials.reverse(),
     "renamed": lambda sim: setattr(sim.system["bond"], "name", "springs"),
@@ -87,7 +93,7 @@ CHANGES = {
     "sigma of a method": lambda sim: sim.sampling[0].sigma.__setitem__(0, 0.5),
     "behind a frozen field": lambda sim: object.__setattr__(sim.integrator, "friction", 50.0),
     "behind a barostat": lambda sim: object.__setattr__(sim.barostat, "pressure", 50.0),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("what", CHANGES)
@@ -139,7 +145,7 @@ REFUSED = {
     "a reporter's typing error": lambda sim: setattr(sponge.Log(10), "evry", 20),
     "a reporter's half step": lambda sim: setattr(sponge.DCD("a.dcd", 10), "every", 2.5),
     "a reporter's no step": lambda sim: setattr(sponge.Log(10), "every", 0),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("what", REFUSED)
@@ -184,14 +190,18 @@ MISTAKES = {
     "truth for a number": lambda s: sponge.MonteCarloBarostat(1.0, every=True),
     "temperature of a barostat": lambda s: sponge.MonteCarloBarostat(1.0, temperature="300"),
     "a number for a barostat": lambda s: sponge.Simulation(s, sponge.VelocityVerlet(0.001), barostat=1.0),
-    "a class for a barostat": lambda s: sponge.Simulation(s, sponge.VelocityVerlet(0.001), barostat=sponge.MonteCarloBarostat),
+    "a class for a barostat": lambda s: sponge.Simulation(s, sponge.VelocityVerlet(0.001),
+                                                          barostat=sponge.MonteCarloBarostat),
     "a class for a method": lambda s: sponge.Simulation(s, sponge.VelocityVerlet(0.001), sampling=sponge.Metadynamics),
     "a class for a reporter": lambda s: sponge.Simulation(s, sponge.VelocityVerlet(0.001)).run(1, report=sponge.Log),
     "a class among reporters": lambda s: sponge.Simulation(s, sponge.VelocityVerlet(0.001)).run(1, report=[sponge.Log]),
-    "a barostat without a box": lambda s: sponge.Simulation(pair(), sponge.LangevinMiddle(300, 1.0, 0.001), barostat=sponge.MonteCarloBarostat(1.0)).run(1),
-    "a box below the cut-off": lambda s: (lambda sim: (setattr(sim, "box", 1.2), sim.run(1)))(sponge.Simulation(s, sponge.VelocityVerlet(0.001))),
-    "a length of no constraint": lambda s: (s.constraints.distances.__setitem__(0, np.nan), sponge.Simulation(s, sponge.VelocityVerlet(0.001)).run(1)),
-}  # fmt: skip
+    "a barostat without a box": lambda s: sponge.Simulation(pair(), sponge.LangevinMiddle(300, 1.0, 0.001),
+                                                            barostat=sponge.MonteCarloBarostat(1.0)).run(1),
+    "a box below the cut-off": lambda s: (lambda sim: (setattr(sim, "box", 1.2),
+                                                       sim.run(1)))(sponge.Simulation(s, sponge.VelocityVerlet(0.001))),
+    "a length of no constraint": lambda s: (s.constraints.distances.__setitem__(0, np.nan),
+                                            sponge.Simulation(s, sponge.VelocityVerlet(0.001)).run(1)),
+}
 
 
 @pytest.mark.parametrize("what", MISTAKES)
@@ -222,8 +232,9 @@ def test_a_simulation_goes_on_when_its_state_is_put_into_the_system(sim):
     sim.system.positions, sim.system.velocities, sim.system.box = sim.positions, sim.velocities, sim.box
     before = sim.energies()
     sim.run(20)
-    other = sponge.Simulation(molecule(), sim.integrator, sampling=[sponge.Metadynamics(cv.distance(0, 3), sigma=0.02, height=0.1, every=10,
-                              grid=(0.0, 1.4), temperature=300)], barostat=sim.barostat)  # fmt: skip
+    other = sponge.Simulation(molecule(), sim.integrator,
+                              sampling=[sponge.Metadynamics(cv.distance(0, 3), sigma=0.02, height=0.1, every=10,
+                              grid=(0.0, 1.4), temperature=300)], barostat=sim.barostat)
     other.run(20)
     assert other.energies() == before  # meshes are planned for the box of the beginning
     other.run(20)
@@ -259,7 +270,8 @@ def test_replicas_notice():
     integrator = sponge.LangevinMiddle(temperature=300, friction=1.0, timestep=0.001)
     rex = sponge.ReplicaExchange(system, integrator, [300, 310], every=10)
     rex.run(20)
-    for change in (lambda: rex.temperatures.__setitem__(0, 500.0), lambda: setattr(rex, "temperatures", [1, 2]), lambda: setattr(rex, "evry", 3)):
+    for change in (lambda: rex.temperatures.__setitem__(0, 500.0), lambda: setattr(rex, "temperatures", [1, 2]),
+                   lambda: setattr(rex, "evry", 3)):
         with pytest.raises((ValueError, AttributeError)):
             change()
     windows = sponge.UmbrellaSampling(system, cv.distance(0, 1), [0.2, 0.3], k=2000.0, integrator=integrator)
@@ -329,7 +341,7 @@ def _cases():
         "global": lambda r: STRENGTH * r, "captured": captured, "another function": lambda r: _helper(r), "elementwise": lambda r: _inner(r),
         "array": lambda r: TABLE[0] * r, "object": lambda r: SETTINGS.strength * r, "class": lambda r: Constants.strength * r,
         "method": lambda r: spring(r), "inside": lambda r: [STRENGTH * s for s in [r]][0],
-    }  # fmt: skip
+    }
 
 
 def _distance(function):
@@ -448,15 +460,18 @@ def test_functions_are_not_kept_for_ever(kind):
     assert watched() is None
 
 
-# -- what cannot be meant -----------------------------------------------------------------------------------------------
+# -- what cannot be meant
+# -----------------------------------------------------------------------------------------------
 
 
 def test_overlapping_atoms_are_named():
-    system = sponge.System(sponge.Topology.of_particles(4), [12.0] * 4, positions=[[0, 0, 0], [0.5, 0, 0], [0, 0.6, 0], [0.5, 0, 0]])
+    system = sponge.System(sponge.Topology.of_particles(4), [12.0] * 4,
+                           positions=[[0, 0, 0], [0.5, 0, 0], [0, 0.6, 0], [0.5, 0, 0]])
     system.add(sponge.Nonbonded([0.1, -0.1, 0.1, -0.1], np.full(4, 0.2), np.full(4, 0.1), method="none"))
     sim = sponge.Simulation(system, sponge.VelocityVerlet(0.001))
     for compute in (system.energy, system.energy_terms, sim.energies):
-        with pytest.raises(BrokenSimulationError, match=r"from term 'nonbonded': atom 1 \(X 2 X\) and atom 3 \(X 4 X\) are 0 nm apart"):
+        with pytest.raises(BrokenSimulationError,
+                           match=r"from term 'nonbonded': atom 1 \(X 2 X\) and atom 3 \(X 4 X\) are 0 nm apart"):
             compute()
     with pytest.raises(BrokenSimulationError, match=r"forces must be finite, got .* from term 'nonbonded': atom 1"):
         system.forces()
@@ -477,7 +492,8 @@ def test_angstrom_are_noticed():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         good.energy()
-    with pytest.warns(UnitsWarning, match="positions look like angstrom: bonds are 10 times as long .* 1.5 nm apart instead of 0.15"):
+    with pytest.warns(UnitsWarning,
+                      match="positions look like angstrom: bonds are 10 times as long .* 1.5 nm apart instead of 0.15"):
         sponge.Simulation(good, sponge.VelocityVerlet(0.001), positions=10 * good.positions)
     good.box = None
     good.nonbonded.update(method="none")
@@ -503,7 +519,8 @@ def _round(k):
     strength = 1.0 + k  # a value of its own in each round: nothing may be kept by it
     system.add(sponge.FunctionPotential(lambda x: strength * np.sum((x[0] - x[3]) ** 2)))
     bias = sponge.Metadynamics(cv.distance(0, 3), sigma=0.02, height=0.1, every=10, grid=(0.0, 1.4), temperature=300)
-    sim = sponge.Simulation(system, sponge.LangevinMiddle(temperature=300, friction=1.0, timestep=0.001), seed=k, sampling=[bias])
+    sim = sponge.Simulation(system, sponge.LangevinMiddle(temperature=300, friction=1.0, timestep=0.001), seed=k,
+                            sampling=[bias])
     sim.run(20)
     assert np.isfinite(sim.energies()["total"])
     return [weakref.ref(x) for x in (system, sim, bias, sim._engine)]

@@ -14,7 +14,8 @@ import pytest
 from triskele import core, quantum, sponge
 
 ROOT = Path(__file__).parents[2]
-FILES = sorted(path for package in ("core", "sponge", "quantum", "reinforce") for path in (ROOT / package).rglob("*.py") if path.name != "__main__.py")
+FILES = sorted(path for package in ("core", "sponge", "quantum", "reinforce")
+               for path in (ROOT / package).rglob("*.py") if path.name != "__main__.py")
 
 
 def module_name(path):
@@ -65,7 +66,8 @@ def offence(thing):
 def test_public_names_document_their_parameters():
     things = {(module, public): getattr(importlib.import_module(module), public) for module, public in public_names()}
     assert len(things) > 1500
-    found = {f"{module}.{public}": offence(thing) for (module, public), thing in things.items() if inspect.isfunction(thing) or inspect.isclass(thing)}
+    found = {f"{module}.{public}": offence(thing) for (module, public),
+             thing in things.items() if inspect.isfunction(thing) or inspect.isclass(thing)}
     assert not (wrong := [f"{name}: {what}" for name, what in found.items() if what]), "\n".join(wrong)
 
 

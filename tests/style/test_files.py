@@ -28,13 +28,15 @@ def test_a_file_can_be_held_in_the_head():
 
 
 def test_no_forbidden_words():
-    found = [f"{name(path)}:{number}: {word.group()}" for path, text in TEXTS.items() if path != Path(__file__).resolve()
+    found = [f"{name(path)}:{number}: {word.group()}" for path,
+             text in TEXTS.items() if path != Path(__file__).resolve()
              for number, line in enumerate(text.splitlines(), 1) if (word := FORBIDDEN.search(line))]
     assert not found, "these words do not belong in the code: " + ", ".join(found)
 
 
 def test_sources_have_a_docstring():
-    without = [name(path) for path, text in TEXTS.items() if not path.is_relative_to(ROOT / "tests") and not path.is_relative_to(ROOT / "examples")
+    without = [name(path) for path, text in TEXTS.items() if not path.is_relative_to(ROOT / "tests")
+               and not path.is_relative_to(ROOT / "examples")
                and text.strip() and not text.lstrip().startswith(('"""', 'r"""'))]
     assert not without, "a module must say in its first line what it is: " + ", ".join(without)
 
@@ -48,7 +50,8 @@ def test_packages_are_linked_into_the_namespace():
 @pytest.mark.parametrize("project", ["OpenMM", "openmmtools"])
 def test_data_of_others_lie_beside_their_licence(project):
     readmes = [ROOT / "sponge" / "data", ROOT / "examples" / "sponge" / "data", ROOT / "tests" / "data" / "sponge"]
-    folders = [folder for folder in readmes if re.search(rf"\b{project}\b.*\bMIT\b", (folder / "README.md").read_text(), re.DOTALL)]
+    folders = [folder for folder in readmes
+               if re.search(rf"\b{project}\b.*\bMIT\b", (folder / "README.md").read_text(), re.DOTALL)]
     assert folders
     for folder in folders:
         text = (folder / f"LICENSE-{project}.txt").read_text()

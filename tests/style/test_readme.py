@@ -8,7 +8,8 @@ import numpy as np
 from triskele import core
 
 README = (Path(__file__).parents[2] / "core" / "README.md").read_text()
-FIRST, *OTHERS = [block for block in re.findall(r"```python\n(.*?)```", README, re.S) if "import" in block or "core.jit" in block]
+FIRST, *OTHERS = [block for block in re.findall(r"```python\n(.*?)```", README,
+                                                re.S) if "import" in block or "core.jit" in block]
 
 
 def test_first_example_runs_and_learns():
@@ -29,7 +30,8 @@ def test_other_examples_print_what_they_say(capsys, tmp_path):
 
 def test_names_in_the_table_exist():
     table = README.split("## What there is")[1].split("### Operators of your own")[0]
-    names = {n for quoted in re.findall(r"`([^`]+)`", table) for n in re.findall(r"(?<![.\w(])(?:core\.)?(\w+)", quoted)}
+    names = {n for quoted in re.findall(r"`([^`]+)`",
+                                        table) for n in re.findall(r"(?<![.\w(])(?:core\.)?(\w+)", quoted)}
     names -= {"if", "while", "for", "f", "in_axes", "out_axes"}
     missing = sorted(n for n in names if not hasattr(core, n))
     assert not missing, f"README names what core does not have: {missing}"

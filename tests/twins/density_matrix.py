@@ -28,13 +28,15 @@ def branches(circuit, values=None, initial=None):
     for i in circuit:
         new = {}
         for bits, rho in found.items():
-            if i.condition is not None and sum((bits >> c & 1) << k for k, c in enumerate(i.condition.clbits)) != i.condition.value:
+            if i.condition is not None and sum((bits >> c & 1) << k for k,
+                                               c in enumerate(i.condition.clbits)) != i.condition.value:
                 out = {bits: rho}
             elif i.gate.name == "barrier":
                 out = {bits: rho}
             elif i.gate.name == "measure":
                 c = i.clbits[0]
-                out = {bits & ~(1 << c): conjugate([_ZERO], i.qubits, rho), bits | 1 << c: conjugate([_ONE], i.qubits, rho)}
+                out = {bits & ~(1 << c): conjugate([_ZERO], i.qubits, rho),
+                       bits | 1 << c: conjugate([_ONE], i.qubits, rho)}
             elif i.gate.name == "readout_error":
                 c = i.clbits[0]
                 zero, one = i.gate.matrix[:, bits >> c & 1]

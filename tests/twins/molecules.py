@@ -22,11 +22,13 @@ MOLECULES = {
     "ring": (0.139 * np.array([[np.cos(t), np.sin(t), 0] for t in np.arange(6) * np.pi / 3]),
              [(i, (i + 1) % 6) for i in range(6)], [12.0, 12.0, 14.0, 12.0, 12.0, 14.0]),
     "atom": (np.zeros((1, 3)), [], [39.948]),
-}  # fmt: skip
+}
 
 
 def mixture(names, rng, spread=3.0, bonds=True):
-    """A system of these molecules at random places and turns; velocities are those of 300 K, without regard to constraints."""
+    """A system of these molecules at random places and turns; velocities are those of 300 K, without regard to
+    constraints.
+    """
     positions, pairs, lengths, masses = [], [], [], []
     for name in names:
         x, tied, m = MOLECULES[name]
@@ -39,7 +41,7 @@ def mixture(names, rng, spread=3.0, bonds=True):
     topology = Topology.of_particles(len(masses), bonds=np.array(pairs).reshape(-1, 2) if bonds else ())
     velocities = rng.normal(size=(len(masses), 3)) * np.sqrt(2.494 / np.array(masses))[:, None]
     return System(topology, masses, positions=np.concatenate(positions), velocities=velocities,
-                  constraints=Constraints(pairs, lengths), remove_com_motion=False)  # fmt: skip
+                  constraints=Constraints(pairs, lengths), remove_com_motion=False)
 
 
 class Formula(Potential):

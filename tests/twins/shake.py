@@ -1,4 +1,6 @@
-"""SHAKE and RATTLE: constraints one after the other, again and again (Ryckaert, Ciccotti, Berendsen 1977; Andersen 1983)."""
+"""SHAKE and RATTLE: constraints one after the other, again and again (Ryckaert, Ciccotti, Berendsen 1977; Andersen
+1983).
+"""
 
 import numpy as np
 

@@ -95,4 +95,4 @@ __all__ = [
     "from_bits", "gather", "gather_masked", "high", "insert", "iota", "load", "load_masked", "load_scalar", "load_splat",
     "low", "max", "maximum", "min", "minimum", "philox4x32", "rcp_fast", "rint", "rsqrt_fast", "scatter", "scatter_masked", "select",
     "shuffle", "shuffle2", "splat", "sqrt", "store", "store_masked", "sum", "trunc", *vecmath.names(),
-]  # fmt: skip
+]

@@ -49,7 +49,8 @@ def _rest(array, result):
         old, new = context.make_array(array)(context, builder, args[0]), context.make_array(result)(context, builder)
         size = builder.sub(old.nitems, args[1])
         item = context.get_constant(types.intp, context.get_abi_sizeof(context.get_data_type(array.dtype)))
-        populate_array(new, data=builder.gep(old.data, [args[1]]), shape=[size], strides=[item], itemsize=item, meminfo=None)
+        populate_array(new, data=builder.gep(old.data, [args[1]]), shape=[size], strides=[item], itemsize=item,
+                       meminfo=None)
         return new._getvalue()
 
     return result(array, types.intp), codegen

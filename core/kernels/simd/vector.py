@@ -109,11 +109,14 @@ def pointer(context, builder, array_type, array, index, lanes=1, mask=None):
 
 def start(context, builder, array_type, array):
     """Pointer to the first element of an array, or the pointer that takes its place."""
-    return array if isinstance(array_type, types.CPointer) else context.make_array(array_type)(context, builder, array).data
+    return array if isinstance(array_type,
+                               types.CPointer) else context.make_array(array_type)(context, builder, array).data
 
 
 def check_lanes(context, builder, array_type, array, indices, n, mask=None):
-    """Where code is checked, raise IndexError unless all `n` indices (those at which `mask` is set) lie in the array."""
+    """Where code is checked, raise IndexError unless all `n` indices (those at which `mask` is set) lie in the
+    array.
+    """
     if not checked() or isinstance(array_type, types.CPointer):
         return
     made = context.make_array(array_type)(context, builder, array)
@@ -209,8 +212,9 @@ for _op, _domain, *_names in (
     for _form in (_op, getattr(operator, "i" + _op.__name__.strip("_"))):
         _operator(_form, _domain, lambda v: v, _arithmetic(*_names))
 for _op, _symbol in (
-    (operator.lt, "<"), (operator.le, "<="), (operator.gt, ">"), (operator.ge, ">="), (operator.eq, "=="), (operator.ne, "!="),
-):  # fmt: skip
+    (operator.lt, "<"), (operator.le, "<="), (operator.gt,
+                                              ">"), (operator.ge, ">="), (operator.eq, "=="), (operator.ne, "!="),
+):
     _operator(_op, ("float", "integer", "mask"), lambda v: v.mask, _compare(_symbol))
 
 

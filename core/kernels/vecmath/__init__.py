@@ -82,7 +82,7 @@ def _define(name: str, dtype: str, width: int, fma: bool, linkage: str) -> tuple
                 f"  br i1 {rarely.name}, label %far, label %near",
                 "far:", f"  %lanes = call {t} {far}({t} %x)", f"  ret {t} %lanes",
                 "near:", *end,
-            ]  # fmt: skip
+            ]
             bodies[far] = f"define {linkage} {t} {far}({t} %x) noinline {attributes} {{\n{_lane_by_lane(b, name)}\n}}"
     head = f"define {linkage} {t} {s}({', '.join(f'{t} {a.name}' for a in arguments)})"
     bodies[s] = "\n".join([f"{head} alwaysinline {attributes} {{", *b.lines, *end])

@@ -10,17 +10,20 @@ from .registry import function
 _LOG_F32 = (
     0.3333333134651184, -0.250008225440979, 0.2000124305486679, -0.16623321175575256, 0.14201487600803375,
     -0.13160283863544464, 0.12763138115406036, -0.07635921984910965,
-)  # fmt: skip
+)
 # log(1+f) = 2s + s R(s^2), s = f/(2+f): coefficients of fdlibm's e_log.c, error below 2^-58.45.
 _LOG_F64 = (
     6.666666666666735130e-01, 3.999999999940941908e-01, 2.857142874366239149e-01, 2.222219843214978396e-01,
     1.818357216161805012e-01, 1.531383769920937332e-01, 1.479819860511658591e-01,
-)  # fmt: skip
+)
 _SQRT_HALF_BITS = {"f32": 0x3F3504F3, "f64": 0x3FE6A09E667F3BCD}
 
 
 def split_exponent(b: Builder, x) -> tuple[Value, Value]:
-    """x = 2^k m with sqrt(1/2) <= m < sqrt(2), for normal positive x. k is a float: AVX2 converts no 64-bit integers."""
+    """x = 2^k m with sqrt(1/2) <= m < sqrt(2), for normal positive x.
+
+    k is a float: AVX2 converts no 64-bit integers.
+    """
     offset = _SQRT_HALF_BITS[b.dtype]
     t = b.bits_of(x) + (b.int_constant(1.0) - offset)
     unit = 2.0**b.mantissa

@@ -23,8 +23,8 @@ def controlled_x(circuit: Circuit, controls: Sequence[int], target: int, spare: 
 
     References
     ----------
-    A. Barenco et al., Phys. Rev. A 52, 3457 (1995), lemmas 7.2 (k - 2 spare qubits) and 7.3 (one); D. Maslov, Phys. Rev. A 93,
-    022311 (2016) (the Toffoli gates that are undone may have phases, and then take 3 CNOTs).
+    A. Barenco et al., Phys. Rev. A 52, 3457 (1995), lemmas 7.2 (k - 2 spare qubits) and 7.3 (one); D. Maslov, Phys.
+    Rev. A 93, 022311 (2016) (the Toffoli gates that are undone may have phases, and then take 3 CNOTs).
     """
     k = len(controls)
     if k == 0:
@@ -36,7 +36,8 @@ def controlled_x(circuit: Circuit, controls: Sequence[int], target: int, spare: 
         controlled_phase(circuit, math.pi, controls, target, spare)
         circuit.h(target)
     elif len(spare) >= k - 2:
-        chain = [(controls[-1], spare[k - 3], target)] + [(controls[j], spare[j - 2], spare[j - 1]) for j in range(k - 2, 1, -1)]
+        chain = [(controls[-1], spare[k - 3],
+                  target)] + [(controls[j], spare[j - 2], spare[j - 1]) for j in range(k - 2, 1, -1)]
         middle = [(controls[0], controls[1], spare[0])]
         for a, b, t in chain + middle + chain[::-1] + chain[1:] + middle + chain[:0:-1]:
             if t == target:
@@ -75,7 +76,8 @@ def controlled_rotation(circuit: Circuit, axis: str, angle: Any, controls: Seque
             circuit.append(f"r{axis}", target, [sign * angle])
 
 
-def controlled_phase(circuit: Circuit, angle: Any, controls: Sequence[int], target: int, spare: Sequence[int] = ()) -> None:
+def controlled_phase(circuit: Circuit, angle: Any, controls: Sequence[int], target: int,
+                     spare: Sequence[int] = ()) -> None:
     """exp(i angle) where all are 1: an RZ of the target, and half the angle as a phase of the controls."""
     if not controls:
         circuit.p(angle, target)

@@ -17,13 +17,14 @@ from .shannon import shannon
 
 __all__ = ["expand", "name_of"]
 
-# Constant gates of several qubits, as names with the numbers of their qubits in the order in which they act. rccx and rc3x: D. Maslov,
-# Phys. Rev. A 93, 022311 (2016), figures 3 and 4.
+# Constant gates of several qubits, as names with the numbers of their qubits in the order in which they act. rccx and
+# rc3x: D. Maslov, Phys. Rev. A 93, 022311 (2016), figures 3 and 4.
 _DEFINITIONS = {
     "swap": "cx10 cx01 cx10", "iswap": "s0 s1 h0 cx01 cx10 h1", "dcx": "cx01 cx10", "dcxdg": "cx10 cx01",
-    "rccx": "h2 t2 cx12 tdg2 cx02 t2 cx12 tdg2 h2", "rc3x": "h3 t3 cx23 tdg3 h3 cx03 t3 cx13 tdg3 cx03 t3 cx13 tdg3 h3 t3 cx23 tdg3 h3",
+    "rccx": "h2 t2 cx12 tdg2 cx02 t2 cx12 tdg2 h2", "rc3x": "h3 t3 cx23 tdg3 h3 cx03 t3 cx13 tdg3 cx03 t3 cx13 tdg3 h3 "
+                                                            "t3 cx23 tdg3 h3",
     "rc3xdg": "h3 t3 cx23 tdg3 h3 t3 cx13 tdg3 cx03 t3 cx13 tdg3 cx03 h3 t3 cx23 tdg3 h3",
-}  # fmt: skip
+}
 _NO_CONTROL = {"swap": (0, 2)}  # gates that cancel where the others do nothing: they need no control
 
 
@@ -33,7 +34,8 @@ def name_of(instruction: Instruction) -> str:
 
 
 def expand(instruction: Instruction, num_qubits: int, keep: Callable[[Instruction], bool]) -> list[Instruction]:
-    """The gate as gates that `keep` accepts; single-qubit gates, CNOTs and global phases where it accepts none of the others.
+    """The gate as gates that `keep` accepts; single-qubit gates, CNOTs and global phases where it accepts none of the
+    others.
 
     Raises
     ------
@@ -50,7 +52,8 @@ def expand(instruction: Instruction, num_qubits: int, keep: Callable[[Instructio
 
 def _is_basic(i: Instruction) -> bool:
     controls, qubits = len(i.controls), len(i.qubits)
-    return not controls and (qubits == 0 or qubits == 1 and angles_of(i) is not None) or controls == 1 and i.gate.name == "x"
+    return not controls and (qubits == 0 or qubits == 1
+                             and angles_of(i) is not None) or controls == 1 and i.gate.name == "x"
 
 
 def _step(i: Instruction, n: int) -> list[Instruction]:
@@ -74,26 +77,32 @@ def _step(i: Instruction, n: int) -> list[Instruction]:
         for factor in gate.factors:
             _factor(circuit, factor, i, spare)
     elif not numbers:
-        raise CircuitError(f"decompose: {gate.name} is a function of parameters that are not bound (bind the circuit first)")
+        raise CircuitError(
+            f"decompose: {gate.name} is a function of parameters that are not bound (bind the circuit first)"
+        )
     elif len(i.qubits) == 1 and i.controls:
         controlled.controlled_matrix(circuit, gate.matrix(*i.params), i.controls, i.qubits[0])
     else:
         wires = (*i.qubits, *i.controls)
         if len(wires) > 10:
-            raise CircuitError(f"decompose: {gate.name} is a matrix on {len(wires)} qubits, which takes {4 ** len(wires):.1g} gates (at most 10)")
+            raise CircuitError(f"decompose: {gate.name} is a matrix on {len(wires)} qubits, which takes "
+                               f"{4 ** len(wires):.1g} gates (at most 10)")
         circuit.extend(_matrix_circuit(gate, i.params, len(i.controls)), [*wires])
     return circuit._instructions
 
 
 def _better_as_matrix(i: Instruction) -> bool:
-    """Whether a matrix of numbers takes fewer gates than the factors: several factors on one qubit, or on two without controls."""
+    """Whether a matrix of numbers takes fewer gates than the factors: several factors on one qubit, or on two without
+    controls.
+    """
     wide = sum(len(f.qubits) > 1 for f in i.gate.factors)
     return len(i.qubits) == 1 and len(i.gate.factors) > 1 or len(i.qubits) == 2 and not i.controls and wide > 1
 
 
 @functools.lru_cache(8)  # they may be large
 def _matrix_circuit(gate: Gate, params: tuple[float, ...], controls: int) -> Circuit:
-    return shannon(Instruction(gate, tuple(range(gate.num_qubits)), params, tuple(range(gate.num_qubits, gate.num_qubits + controls))).matrix())
+    return shannon(Instruction(gate, tuple(range(gate.num_qubits)), params,
+                               tuple(range(gate.num_qubits, gate.num_qubits + controls))).matrix())
 
 
 def _phase(circuit: Circuit, angle: float | Linear, qubits: Sequence[int]) -> None:
@@ -113,7 +122,8 @@ def _factor(circuit: Circuit, factor: Factor, i: Instruction, spare: Sequence[in
         _pair(circuit, factor.primitive, angle, qubits, i.controls)
 
 
-def _rotation(circuit: Circuit, paulis: str, angle: float | Linear, qubits: Sequence[int], controls: Sequence[int]) -> None:
+def _rotation(circuit: Circuit, paulis: str, angle: float | Linear, qubits: Sequence[int],
+              controls: Sequence[int]) -> None:
     """Every letter is made a Z, their parity is collected in the last qubit; one qubit keeps its letter."""
     last = len(qubits) - 1
     letters = "Z" * last + paulis[last] if last == 0 else "Z" * (last + 1)
@@ -137,7 +147,8 @@ def _pair(circuit: Circuit, pair: Pair, angle: float | Linear, qubits: Sequence[
         return
     pivot = differ[-1]
     pattern = pair.a
-    for k in differ[:-1]:  # where the pivot is 1 the qubit is flipped, so that both states have what the one with pivot 0 has
+    # where the pivot is 1 the qubit is flipped, so that both states have what the one with pivot 0 has
+    for k in differ[:-1]:
         pattern = pattern & ~(1 << k) | ((pair.b if pair.a >> pivot & 1 else pair.a) & (1 << k))
     fixed = [k for k in range(pair.qubits) if not pair.free >> k & 1 and k != pivot]
     flips = [qubits[k] for k in fixed if not pattern >> k & 1]

@@ -16,12 +16,15 @@ __all__ = ["Canonical", "canonical", "matrix_of", "two_qubit"]
 # Bell states with phases that make SU(2) x SU(2) real: Makhlin, Quantum Inf. Process. 1, 243 (2002)
 _MAGIC = np.array([[1, 0, 0, 1j], [0, 1j, 1, 0], [0, 1j, -1, 0], [1, 0, 0, -1j]]) / math.sqrt(2)
 _PAULI = [find(p).constant for p in "xyz"]
-_SIGNS = np.real(np.stack([np.diag(_MAGIC.conj().T @ np.kron(p, p) @ _MAGIC) for p in _PAULI], 1))  # XX, YY, ZZ are diagonal there
+# XX, YY, ZZ are diagonal there
+_SIGNS = np.real(np.stack([np.diag(_MAGIC.conj().T @ np.kron(p, p) @ _MAGIC) for p in _PAULI], 1))
 
 
 @dataclass
 class Canonical:
-    """exp(i phase) (a1 x a0) exp(i (x XX + y YY + z ZZ)) (b1 x b0) with pi/4 >= x >= y >= |z|; index 0 is the first qubit."""
+    """exp(i phase) (a1 x a0) exp(i (x XX + y YY + z ZZ)) (b1 x b0) with pi/4 >= x >= y >= |z|; index 0 is the first
+    qubit.
+    """
 
     phase: float
     a: list[np.ndarray]
@@ -60,7 +63,8 @@ def canonical(matrix: np.ndarray) -> Canonical:
 def _real_eigenvectors(m: np.ndarray) -> np.ndarray:
     """A rotation that diagonalises a symmetric unitary matrix: its real and imaginary part commute."""
     best, error = np.eye(4), math.inf
-    for weight in (0.0, 1.0, 0.6180339887, 2.6457513, 0.3141592, 7.389056):  # a generic combination separates what only one of them does
+    # a generic combination separates what only one of them does
+    for weight in (0.0, 1.0, 0.6180339887, 2.6457513, 0.3141592, 7.389056):
         _, p = np.linalg.eigh(m.real + weight * m.imag if weight != 0.0 else m.imag)
         off = p.T @ m @ p
         now = float(np.abs(off - np.diag(np.diag(off))).max())
@@ -115,8 +119,8 @@ def two_qubit(matrix: np.ndarray) -> Circuit:
 
     References
     ----------
-    F. Vatan and C. Williams, Phys. Rev. A 69, 032315 (2004) (three CNOTs); V. V. Shende, I. L. Markov and S. S. Bullock,
-    Phys. Rev. A 69, 062321 (2004) (how many are needed).
+    F. Vatan and C. Williams, Phys. Rev. A 69, 032315 (2004) (three CNOTs); V. V. Shende, I. L. Markov and S. S.
+    Bullock, Phys. Rev. A 69, 062321 (2004) (how many are needed).
     """
     k = canonical(matrix)
     x, y, z = k.xyz

@@ -45,13 +45,21 @@ class Test:
     bits: tuple[tuple[int, int], ...]
 
 
-CONSTANTS = {"pi": math.pi, "π": math.pi, "tau": math.tau, "τ": math.tau, "euler": math.e, "ℇ": math.e, "true": True, "false": False}
+CONSTANTS = {"pi": math.pi, "π": math.pi, "tau": math.tau, "τ": math.tau, "euler": math.e, "ℇ": math.e, "true": True,
+             "false": False}
 FUNCTIONS: dict[str, tuple[int, Callable[..., float]]] = {
-    "sin": (1, math.sin), "cos": (1, math.cos), "tan": (1, math.tan), "exp": (1, math.exp), "ln": (1, math.log), "log": (1, math.log),
-    "sqrt": (1, math.sqrt), "arcsin": (1, math.asin), "arccos": (1, math.acos), "arctan": (1, math.atan), "asin": (1, math.asin),
+    "sin": (1, math.sin), "cos": (1, math.cos), "tan": (1,
+                                                        math.tan), "exp": (1, math.exp), "ln": (1, math.log), "log": (1,
+                                                                                                                      math.log),
+    "sqrt": (1, math.sqrt), "arcsin": (1,
+                                       math.asin), "arccos": (1, math.acos), "arctan": (1, math.atan), "asin": (1,
+                                                                                                                math.asin),
     "acos": (1, math.acos), "atan": (1, math.atan), "ceiling": (1, math.ceil), "floor": (1, math.floor),
-    "pow": (2, math.pow), "mod": (2, math.fmod), "float": (1, float), "int": (1, int), "uint": (1, int), "bool": (1, bool), "angle": (1, float),
-}  # fmt: skip
+    "pow": (2, math.pow), "mod": (2,
+                                  math.fmod), "float": (1,
+                                                        float), "int": (1, int), "uint": (1, int), "bool": (1,
+                                                                                                            bool), "angle": (1, float),
+}
 _LEVELS = {"||": 0, "&&": 1, "==": 2, "!=": 2, "<": 3, ">": 3, "<=": 3, ">=": 3, "+": 4, "-": 4, "*": 5, "/": 5, "%": 5}
 _DEPTH = 60  # of nested parentheses; deeper ones would exhaust Python's stack
 
@@ -161,7 +169,8 @@ def _indexed(token: Token, stream: Stream, version: int, depth: int) -> Evaluate
         if len(parts) == 1:
             return type(register)((_element(register, integer(parts[0], scope, token), token),), True)
         numbers = [None if p is None else integer(p, scope, token) for p in parts]
-        return type(register)(tuple(_element(register, k, token) for k in inclusive(numbers, len(register.wires), token)))
+        return type(register)(tuple(_element(register, k,
+                                             token) for k in inclusive(numbers, len(register.wires), token)))
 
     return value
 
@@ -174,7 +183,9 @@ def _element(register: Qubits | Bits, index: int, token: Token) -> int:
 
 
 def inclusive(parts: list[int | None], size: int | None, token: Token) -> range:
-    """The range start : end or start : step : end, which contains its end; missing parts from the size of a register."""
+    """The range start : end or start : step : end, which contains its end; missing parts from the size of a
+    register.
+    """
     step = parts[1] if len(parts) == 3 else 1
     step = 1 if step is None else step
     if step == 0:
@@ -211,7 +222,8 @@ def _checked(compute: Callable[..., Any], token: Token, *values: Any) -> Any:
         value = compute(*values)
     except (ValueError, ZeroDivisionError, OverflowError, TypeError) as error:
         fail(f"{token.text!r} of {', '.join(str(v) for v in values)[:80]} does not exist ({error})", token)
-    if isinstance(value, complex) or isinstance(value, float) and not math.isfinite(value) or isinstance(value, int) and abs(value) > 1 << 64:
+    if isinstance(value, complex) or isinstance(value,
+                                                float) and not math.isfinite(value) or isinstance(value, int) and abs(value) > 1 << 64:
         fail(f"{token.text!r} of {', '.join(str(v) for v in values)[:80]} is no finite real number", token)
     return value
 
@@ -226,7 +238,8 @@ def _call(token: Token, arguments: list[Evaluate]) -> Evaluate:
         if token.text in ("float", "angle") and isinstance(values[0], Linear):
             return values[0]
         if not all(isinstance(v, (int, float)) for v in values):
-            fail(f"{token.text} of an input parameter or a bit: only linear expressions of input parameters can be angles", token)
+            fail(f"{token.text} of an input parameter or a bit: only linear expressions of input parameters can be "
+                 f"angles", token)
         return _checked(function, token, *values)
 
     return value
@@ -257,7 +270,7 @@ _ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {
     "+": lambda a, b: a + b, "-": lambda a, b: a - b, "*": lambda a, b: a * b, "%": lambda a, b: a % b,
     "<": lambda a, b: a < b, ">": lambda a, b: a > b, "<=": lambda a, b: a <= b, ">=": lambda a, b: a >= b,
     "==": lambda a, b: a == b, "!=": lambda a, b: a != b,
-}  # fmt: skip
+}
 
 
 def _power_of(a: float, b: float) -> float:
@@ -282,7 +295,9 @@ def _binary(operator: Token) -> Callable[[Any, Any], Any]:
         if isinstance(a, (Bits, Test)) or isinstance(b, (Bits, Test)):
             return _compare(operator, a, b)
         if isinstance(a, Linear) or isinstance(b, Linear):
-            linear = symbol in "+-" or symbol == "*" and not (isinstance(a, Linear) and isinstance(b, Linear)) or symbol == "/" and not isinstance(b, Linear)
+            linear = symbol in "+-" or symbol == "*" and not (
+                isinstance(a, Linear) and isinstance(b, Linear)
+            ) or symbol == "/" and not isinstance(b, Linear)
             if not linear:
                 fail(f"{symbol!r} of input parameters: only linear expressions of them can be angles", operator)
         elif not (isinstance(a, (int, float)) and isinstance(b, (int, float))):

@@ -55,7 +55,8 @@ def tokens(text: str) -> list[Token]:
         if match is None:
             if text.startswith("/*", place):
                 fail("this comment does not end", here)
-            fail("this text does not end on its line (a quotation mark is missing)" if text[place] in "\"'" else f"unexpected character {text[place]!r}", here)
+            fail("this text does not end on its line (a quotation mark is missing)" if text[place] in "\"'"
+                 else f"unexpected character {text[place]!r}", here)
         kind, place = match.lastgroup or "", match.end()
         if kind == "newline":
             line, start = line + 1, place

@@ -26,9 +26,10 @@ _NOT_SUPPORTED = {
     "defcalgrammar": "pulses", "extern": "other programs", "box": "timing", "delay": "timing", "duration": "timing", "stretch": "timing",
     "return": "subroutines", "array": "use registers", "break": "use if", "continue": "use if", "end": "use if", "pragma": "other programs",
     "complex": "use float", "readonly": "subroutines", "mutable": "subroutines",
-}  # fmt: skip
-KEYWORDS = frozenset(["OPENQASM", "include", "gate", "opaque", "qreg", "creg", "qubit", "bit", "input", "output", "const", "let", "if", "else",
-                       "for", "in", "measure", "reset", "barrier", *_TYPES, *_MODIFIERS, *_NOT_SUPPORTED])  # fmt: skip
+}
+KEYWORDS = frozenset(["OPENQASM", "include", "gate", "opaque", "qreg", "creg", "qubit", "bit", "input", "output",
+                      "const", "let", "if", "else",
+                       "for", "in", "measure", "reset", "barrier", *_TYPES, *_MODIFIERS, *_NOT_SUPPORTED])
 _NESTED = 100  # ifs and loops in each other
 _INCLUDED = 200  # files: each may include others several times
 _MODIFIERS_OF_A_GATE = 20
@@ -39,8 +40,9 @@ def from_qasm(source: str | os.PathLike[str]) -> Circuit:
 
     Registers are numbered in the order of their declaration; gates that the program defines are replaced by what they
     are made of. Of OpenQASM 3 it reads what circuits need: qubits and bits, gates with modifiers, `input float`
-    parameters, constants, measurement, reset, `if`, and `for` over known ranges. Its `U`, `u2` and `u3` have the global phases that
-    its specification gives them, which matter under controls. Loops and definitions may make a million statements. Parameters come in the order of their declaration.
+    parameters, constants, measurement, reset, `if`, and `for` over known ranges. Its `U`, `u2` and `u3` have the global
+    phases that its specification gives them, which matter under controls. Loops and definitions may make a million
+    statements. Parameters come in the order of their declaration.
 
     Parameters
     ----------
@@ -56,8 +58,8 @@ def from_qasm(source: str | os.PathLike[str]) -> Circuit:
 
     References
     ----------
-    A. W. Cross, L. S. Bishop, J. A. Smolin and J. M. Gambetta, arXiv:1707.03429 (OpenQASM 2); A. W. Cross et al., ACM Trans.
-    Quantum Comput. 3, 12 (2022) (OpenQASM 3).
+    A. W. Cross, L. S. Bishop, J. A. Smolin and J. M. Gambetta, arXiv:1707.03429 (OpenQASM 2); A. W. Cross et al., ACM
+    Trans. Quantum Comput. 3, 12 (2022) (OpenQASM 3).
 
     Examples
     --------
@@ -65,7 +67,8 @@ def from_qasm(source: str | os.PathLike[str]) -> Circuit:
     {'h': 1, 'cx': 1}
     """
     text, folder = source, None
-    if not isinstance(source, str) or not ("\n" in source or ";" in source or "OPENQASM" in source or not source.strip()):
+    if not isinstance(source,
+                      str) or not ("\n" in source or ";" in source or "OPENQASM" in source or not source.strip()):
         path = pathlib.Path(source)
         text, folder = path.read_text(encoding="utf-8", errors="replace"), path.parent
     try:
@@ -115,7 +118,9 @@ class _Reader:
         method = getattr(self, f"_read_{token.text}", None) if token.text in KEYWORDS else None
         if token.text in _TYPES and stream.peek().text != "(":
             method = self._read_const
-        if method is not None and (self._version == 3 or token.text not in ("qubit", "bit", "input", "output", "const", "let", "for", *_TYPES)):
+        if method is not None and (self._version == 3
+                                   or token.text not in ("qubit", "bit", "input", "output", "const", "let", "for",
+                                                         *_TYPES)):
             stream.take()
             return method(token)
         if token.text in _NOT_SUPPORTED and token.text not in self._definitions:
@@ -165,7 +170,8 @@ class _Reader:
             return lambda builder, scope: None
         path = None if self._folder is None else self._folder / file
         if path is None or not path.is_file():
-            fail(f"include: there is no file {file!r} (known: {', '.join(LIBRARIES)}, and files beside one that is read by its path)", name)
+            fail(f"include: there is no file {file!r} (known: {', '.join(LIBRARIES)}, and files beside one that is "
+                 f"read by its path)", name)
         self._including, self._included = self._including + 1, self._included + 1
         if self._including > 20:
             fail(f"include: {file!r} includes itself", name)
@@ -332,7 +338,8 @@ class _Reader:
         if name.text == "u" and "".join(stream.since(start)) == U_DEFINITION.replace(" ", ""):
             self._definitions["u"] = known("u")  # as `to_qasm` writes it
             return lambda builder, scope: None
-        definition = Definition(name.text, tuple(t.text for t in params), tuple(t.text for t in qubits), body and in_scope)
+        definition = Definition(name.text, tuple(t.text for t in params), tuple(t.text for t in qubits),
+                                body and in_scope)
         self._definitions[name.text] = definition
         return lambda builder, scope: None
 
@@ -345,7 +352,8 @@ class _Reader:
             depth += (token.text == "{") - (token.text == "}")
             if depth == 0:
                 return
-            if token.text in ("measure", "reset", "if", "include", "qubit", "bit", "qreg", "creg", "input", "gate", "opaque", "let") and token.kind == "name":
+            if token.text in ("measure", "reset", "if", "include", "qubit", "bit", "qreg", "creg", "input", "gate",
+                              "opaque", "let") and token.kind == "name":
                 fail(f"{token.text!r} cannot be in the body of a gate", token)
             ahead += 1
 
@@ -448,7 +456,8 @@ class _Reader:
             if not isinstance(target, Bits):
                 fail("measure: the result goes to a bit or a register of bits", place)
             if len(target.wires) != len(sources.wires):
-                fail(f"measure: as many bits as qubits are needed, got {len(target.wires)} for {len(sources.wires)}", place)
+                fail(f"measure: as many bits as qubits are needed, got {len(target.wires)} for {len(sources.wires)}",
+                     place)
             for q, c in zip(sources.wires, target.wires, strict=True):
                 builder.measure(q, c, operand[0])
 

@@ -21,7 +21,8 @@ from .reader import KEYWORDS
 __all__ = ["to_qasm"]
 
 
-_AMBIGUOUS = ("u", "u2", "u3", "cu3")  # not in the specification's file, or with a global phase that readers disagree about
+# not in the specification's file, or with a global phase that readers disagree about
+_AMBIGUOUS = ("u", "u2", "u3", "cu3")
 
 
 def _names(file: str) -> dict[tuple[int, str], str]:
@@ -50,7 +51,8 @@ def to_qasm(circuit: Circuit, version: int = 3) -> str:
     Raises
     ------
     CircuitError
-        If version 2 is asked and there are parameters or conditions on bits that are no register, or if there are channels.
+        If version 2 is asked and there are parameters or conditions on bits that are no register, or if there are
+        channels.
 
     Examples
     --------
@@ -66,7 +68,9 @@ def to_qasm(circuit: Circuit, version: int = 3) -> str:
     if version not in (2, 3):
         raise CircuitError(f"to_qasm: version must be 2 or 3, got {version!r}")
     if version == 2 and circuit.names:
-        raise CircuitError(f"to_qasm: OpenQASM 2 has no parameters such as {circuit.names[0]!r} (bind them, or use version=3)")
+        raise CircuitError(
+            f"to_qasm: OpenQASM 2 has no parameters such as {circuit.names[0]!r} (bind them, or use version=3)"
+        )
     return "\n".join(_Writer(circuit, version).lines()) + "\n"
 
 
@@ -76,7 +80,8 @@ class _Writer:
         self._known = _names("qelib1.inc" if version == 2 else "stdgates.inc")
         self._bits = _registers(circuit) if version == 2 else [range(circuit.num_clbits)] if circuit.num_clbits else []
         self._inputs = _identifiers(circuit.names)
-        self._qubits, self._clbits = (next(name for name in (letter + "_" * k for k in itertools.count()) if name not in self._inputs.values()) for letter in "qc")
+        self._qubits, self._clbits = (next(name for name in (letter + "_" * k for k in itertools.count())
+                                           if name not in self._inputs.values()) for letter in "qc")
         self._defines_u = False
 
     def lines(self) -> Iterator[str]:
@@ -87,7 +92,8 @@ class _Writer:
             yield from (f"creg {self._register(k)}[{len(bits)}];" for k, bits in enumerate(self._bits))
         else:
             yield from ("OPENQASM 3.0;", 'include "stdgates.inc";')
-            yield from (f"input float {name};" + ("" if name == was else f"  // {was}") for was, name in self._inputs.items())
+            yield from (f"input float {name};" + ("" if name == was else f"  // {was}") for was,
+                        name in self._inputs.items())
             yield from ([f"qubit[{n}] {self._qubits};"] if n else [])
             yield from (f"bit[{len(bits)}] {self._register(k)};" for k, bits in enumerate(self._bits))
         body = list(self._body(n))
@@ -127,7 +133,8 @@ class _Writer:
 
     def _operation(self, i: Instruction) -> str:
         if i.gate is BARRIER:
-            return "barrier " + (self._qubits if len(i.qubits) == self._circuit.num_qubits else self._wires(i.qubits)) + ";"
+            return "barrier " + (self._qubits if len(i.qubits) == self._circuit.num_qubits
+                                 else self._wires(i.qubits)) + ";"
         what = f"reset {self._wires(i.qubits)};"
         if i.gate is MEASURE:
             bit, qubit = self._bit(i.clbits[0]), self._wires(i.qubits)
@@ -163,12 +170,15 @@ class _Writer:
 
 
 def _registers(circuit: Circuit) -> list[range]:
-    """Classical registers of version 2: one for each set of bits that a condition reads, the bits between as they are."""
+    """Classical registers of version 2: one for each set of bits that a condition reads, the bits between as they
+    are.
+    """
     wanted = sorted({i.condition.clbits for i in circuit if i.condition})
     found, end = [], 0
     for bits in wanted:
         if bits != tuple(range(bits[0], bits[0] + len(bits))) or bits[0] < end:
-            raise CircuitError(f"to_qasm: OpenQASM 2 has conditions on whole registers alone, got one on the bits {list(bits)} (use version=3)")
+            raise CircuitError(f"to_qasm: OpenQASM 2 has conditions on whole registers alone, got one on the bits "
+                               f"{list(bits)} (use version=3)")
         if bits[0] > end:
             found.append(range(end, bits[0]))
         end = bits[-1] + 1

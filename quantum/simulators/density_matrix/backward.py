@@ -1,9 +1,9 @@
 """The way back: how the final expectation value depends on the coefficients of every operation.
 
-The cotangent l[P] of a vector r goes through the transposed operations; a coefficient that multiplies r_j into entry i has
-the derivative sum of l_i r_j over all letters elsewhere. Operations are not undone, since noise cannot be: a block of r is
-taken from the vector kept at the beginning of its stage, goes forward once more, and is copied before every operation
-that depends on parameters.
+The cotangent l[P] of a vector r goes through the transposed operations; a coefficient that multiplies r_j into entry i
+has the derivative sum of l_i r_j over all letters elsewhere. Operations are not undone, since noise cannot be: a block
+of r is taken from the vector kept at the beginning of its stage, goes forward once more, and is copied before every
+operation that depends on parameters.
 """
 
 from __future__ import annotations
@@ -63,7 +63,8 @@ def _moments_group(l, r, n, ints, places, count, entries, size, out):
             for run in range(runs):
                 start = _deposit(run * length, ints, places, count)
                 for j in range(start, start + length, 8):
-                    total = simd.fma(simd.load(l, j + ints[entries + i], 8), simd.load(r, j + ints[entries + k], 8), total)
+                    total = simd.fma(simd.load(l, j + ints[entries + i], 8), simd.load(r, j + ints[entries + k], 8),
+                                     total)
             out[i * size + k] += simd.sum(total)
 
 
@@ -89,10 +90,12 @@ def unwind_chunk(context, index):
     out = carray(at_address(w[11] + 8 * count_c * index, np.float64), (count_c,))
     stage = carray(at_address(w[5], np.int64), (STAGE,))
     active, gathered, count, outside, run, first, last = stage[0], stage[1], stage[2], stage[3], stage[4], stage[5], stage[6]
-    before, after, size, length = at_address(w[0], np.float64), at_address(w[1], np.float64), 1 << (2 * active), 1 << (2 * run)
+    before, after, size, length = at_address(
+        w[0], np.float64
+    ), at_address(w[1], np.float64), 1 << (2 * active), 1 << (2 * run)
     work = w[13] + 8 * work_size * index
     r, l, kept, scratch = (at_address(work, np.float64), at_address(work + 8 * size, np.float64), work + 16 * size,
-                           at_address(work + 8 * (work_size - w[14]), np.float64))  # fmt: skip
+                           at_address(work + 8 * (work_size - w[14]), np.float64))
     for b in range(blocks * index // chunks, blocks * (index + 1) // chunks):
         base = block_base(b, ints, outside, m - active)
         _copy(before, base, ints[gathered:], count, r, length, False)
@@ -110,7 +113,8 @@ def unwind_chunk(context, index):
                 place -= 1
                 copy = at_address(kept + 8 * size * place, np.float64)
                 if rows[row, 0] == GROUP:
-                    _moments_group(l, copy, size, ints, rows[row, 1], rows[row, 2], rows[row, 3], rows[row, 4], out[rows[row, 5] :])
+                    _moments_group(l, copy, size, ints, rows[row, 1], rows[row, 2], rows[row, 3], rows[row, 4],
+                                   out[rows[row, 5] :])
                 else:
                     _moments_one(l, copy, size, rows[row, 1], out[rows[row, 2] :])
             apply(l, size, rows, row, row + 1, ints, transposed, scratch)
@@ -121,8 +125,8 @@ def unwind_chunk(context, index):
 def unwind(before, after, m, stages, s, rows, ints, both, out, chunk, chunks, scratch):
     """Stage s backwards: the cotangents in `after` become those of its beginning, where the vector was `before`.
 
-    `both` are the coefficients and then those of the transposed operations; derivatives with respect to the coefficients are
-    added to `out` (chunks, C).
+    `both` are the coefficients and then those of the transposed operations; derivatives with respect to the
+    coefficients are added to `out` (chunks, C).
     """
     varying = 0
     for row in range(stages[s, 5], stages[s, 6]):
@@ -132,9 +136,13 @@ def unwind(before, after, m, stages, s, rows, ints, both, out, chunk, chunks, sc
     work = np.empty(work_size * chunks)
     context = np.empty(_CONTEXT, np.int64)
     context[0], context[1], context[2] = address_of(simd.address(before, 0)), address_of(simd.address(after, 0)), m
-    context[3], context[4], context[5] = 1 << (2 * (m - stages[s, 0])), chunks, address_of(simd.address(stages, s * STAGE))
+    context[3], context[4], context[5] = 1 << (2 * (m - stages[s, 0])), chunks, address_of(
+        simd.address(stages, s * STAGE)
+    )
     context[6], context[7], context[8] = address_of(simd.address(rows, 0)), len(rows), address_of(simd.address(ints, 0))
-    context[9], context[10], context[11] = address_of(simd.address(both, 0)), len(both) // 2, address_of(simd.address(out, 0))
+    context[9], context[10], context[11] = address_of(
+        simd.address(both, 0)
+    ), len(both) // 2, address_of(simd.address(out, 0))
     context[12], context[13], context[14] = work_size, address_of(simd.address(work, 0)), scratch
     _parallel_for(chunk, address_of(simd.address(context, 0)), chunks)
     return work[0] + context[0]  # both must live till here
@@ -146,14 +154,18 @@ def _slope(table, at, count, angle, cotangents, place):
     half_c, half_s, c, s = 0.5 * math.cos(0.5 * angle), 0.5 * math.sin(0.5 * angle), math.cos(angle), math.sin(angle)
     total = 0.0
     for i in range(count):
-        total += cotangents[place + i] * (half_c * table[at + 2 * count + i] - half_s * table[at + count + i] + c * table[at + 4 * count + i]
-                                          - s * table[at + 3 * count + i])  # fmt: skip
+        total += cotangents[place
+                            + i] * (half_c * table[at + 2 * count + i] - half_s * table[at + count + i] + c
+                                    * table[at + 4 * count + i]
+                                          - s * table[at + 3 * count + i])
     return total
 
 
 @kernel(nogil=True)
 def slopes(fills, table, angles, cotangents, out):
-    """Derivatives with respect to the angles, added to `out`, from those with respect to the coefficients; see `kernels.fill`."""
+    """Derivatives with respect to the angles, added to `out`, from those with respect to the coefficients; see
+    `kernels.fill`.
+    """
     longest, length = 1, 1
     for row in range(1, len(fills)):
         length = length + 1 if fills[row, 0] else 1

@@ -1,14 +1,15 @@
 """Loops over vectors of Pauli expectation values.
 
-The vector has 4**m entries, base-4 digit p of an index being the letter at position p. Positions 0 and 1 lie inside SIMD
-vectors: no operation acts there, but they can be exchanged with other positions. So every loop is over contiguous runs
-of at least 16 numbers. An operation is a row of integers:
+The vector has 4**m entries, base-4 digit p of an index being the letter at position p. Positions 0 and 1 lie inside
+SIMD vectors: no operation acts there, but they can be exchanged with other positions. So every loop is over contiguous
+runs of at least 16 numbers. An operation is a row of integers:
 
     kind, shift, coefficient      ONE, UNITAL: 4 x 4 matrix at the position whose stride is 1 << shift
     kind, shift                   EXCHANGE_0, EXCHANGE_1: position 0 or 1 with that of this stride
     kind, places, count, entries, size, coefficient
-                                  GROUP: `size` strings at the offsets ints[entries:] are mixed by a size x size matrix, for
-                                  all letters elsewhere; the `count` strides (as shifts, ascending) are at ints[places:]
+                                  GROUP: `size` strings at the offsets ints[entries:] are mixed by a size x size matrix,
+                                  for all letters elsewhere; the `count` strides (as shifts, ascending) are at
+                                  ints[places:]
 
 The last integer of every row says how many of its coefficients depend on parameters.
 """
@@ -26,7 +27,8 @@ from ..statevector.lanes import address_of, at_address
 
 ONE, UNITAL, EXCHANGE_0, EXCHANGE_1, GROUP = range(5)
 ROW = 7  # integers in the row of an operation
-STAGE = 7  # in that of a stage: positions of a block, place of its runs' offsets in ints, how many, place of the shifts of
+# in that of a stage: positions of a block, place of its runs' offsets in ints, how many, place of the shifts of
+STAGE = 7
 #            the other positions, positions in a run, first operation, last + 1
 CONTEXT = 11
 PARALLEL_WORK = 1 << 17  # a stage of fewer numbers times operations is not worth waking a thread for
@@ -38,13 +40,23 @@ _parallel_for = threads.for_numba()
 def _one(p, n, shift, c):
     """All 16 coefficients at c[0:16], row by row."""
     s = 1 << shift
-    c00, c01, c02, c03 = simd.load_splat(c, 0, 8), simd.load_splat(c, 1, 8), simd.load_splat(c, 2, 8), simd.load_splat(c, 3, 8)
-    c10, c11, c12, c13 = simd.load_splat(c, 4, 8), simd.load_splat(c, 5, 8), simd.load_splat(c, 6, 8), simd.load_splat(c, 7, 8)
-    c20, c21, c22, c23 = simd.load_splat(c, 8, 8), simd.load_splat(c, 9, 8), simd.load_splat(c, 10, 8), simd.load_splat(c, 11, 8)
-    c30, c31, c32, c33 = simd.load_splat(c, 12, 8), simd.load_splat(c, 13, 8), simd.load_splat(c, 14, 8), simd.load_splat(c, 15, 8)
+    c00, c01, c02, c03 = simd.load_splat(c, 0,
+                                         8), simd.load_splat(c, 1, 8), simd.load_splat(c, 2, 8), simd.load_splat(c, 3,
+                                                                                                                 8)
+    c10, c11, c12, c13 = simd.load_splat(c, 4,
+                                         8), simd.load_splat(c, 5, 8), simd.load_splat(c, 6, 8), simd.load_splat(c, 7,
+                                                                                                                 8)
+    c20, c21, c22, c23 = simd.load_splat(c, 8,
+                                         8), simd.load_splat(c, 9, 8), simd.load_splat(c, 10, 8), simd.load_splat(c, 11,
+                                                                                                                  8)
+    c30, c31, c32, c33 = simd.load_splat(c, 12,
+                                         8), simd.load_splat(c, 13, 8), simd.load_splat(c, 14,
+                                                                                        8), simd.load_splat(c, 15, 8)
     for high in range(0, n, 4 * s):
         for j in range(high, high + s, 8):
-            v0, v1, v2, v3 = simd.load(p, j, 8), simd.load(p, j + s, 8), simd.load(p, j + 2 * s, 8), simd.load(p, j + 3 * s, 8)
+            v0, v1, v2, v3 = simd.load(p, j, 8), simd.load(p, j + s, 8), simd.load(
+                p, j + 2 * s, 8
+            ), simd.load(p, j + 3 * s, 8)
             simd.store(p, j, simd.fma(c00, v0, simd.fma(c01, v1, simd.fma(c02, v2, c03 * v3))))
             simd.store(p, j + s, simd.fma(c10, v0, simd.fma(c11, v1, simd.fma(c12, v2, c13 * v3))))
             simd.store(p, j + 2 * s, simd.fma(c20, v0, simd.fma(c21, v1, simd.fma(c22, v2, c23 * v3))))
@@ -72,9 +84,13 @@ def _exchange_0(p, n, shift):
     s = 1 << shift
     for high in range(0, n, 4 * s):
         for j in range(high, high + s, 8):
-            v0, v1, v2, v3 = simd.load(p, j, 8), simd.load(p, j + s, 8), simd.load(p, j + 2 * s, 8), simd.load(p, j + 3 * s, 8)
-            a, b = simd.shuffle2(v0, v1, (0, 8, 2, 10, 4, 12, 6, 14)), simd.shuffle2(v0, v1, (1, 9, 3, 11, 5, 13, 7, 15))
-            c, d = simd.shuffle2(v2, v3, (0, 8, 2, 10, 4, 12, 6, 14)), simd.shuffle2(v2, v3, (1, 9, 3, 11, 5, 13, 7, 15))
+            v0, v1, v2, v3 = simd.load(p, j, 8), simd.load(p, j + s, 8), simd.load(
+                p, j + 2 * s, 8
+            ), simd.load(p, j + 3 * s, 8)
+            a, b = simd.shuffle2(v0, v1, (0, 8, 2, 10, 4, 12, 6,
+                                          14)), simd.shuffle2(v0, v1, (1, 9, 3, 11, 5, 13, 7, 15))
+            c, d = simd.shuffle2(v2, v3, (0, 8, 2, 10, 4, 12, 6,
+                                          14)), simd.shuffle2(v2, v3, (1, 9, 3, 11, 5, 13, 7, 15))
             simd.store(p, j, simd.shuffle2(a, c, (0, 1, 8, 9, 4, 5, 12, 13)))
             simd.store(p, j + s, simd.shuffle2(b, d, (0, 1, 8, 9, 4, 5, 12, 13)))
             simd.store(p, j + 2 * s, simd.shuffle2(a, c, (2, 3, 10, 11, 6, 7, 14, 15)))
@@ -118,7 +134,9 @@ def _group(p, n, ints, places, count, entries, size, c, work):
                 simd.store(p, j, c00 * simd.load(p, j, 8))
     elif size == 2:
         o, d = ints[entries], ints[entries + 1]
-        c00, c01, c10, c11 = simd.load_splat(c, 0, 8), simd.load_splat(c, 1, 8), simd.load_splat(c, 2, 8), simd.load_splat(c, 3, 8)
+        c00, c01, c10, c11 = simd.load_splat(c, 0,
+                                             8), simd.load_splat(c, 1, 8), simd.load_splat(c, 2,
+                                                                                           8), simd.load_splat(c, 3, 8)
         for run in range(runs):
             start = _deposit(run * length, ints, places, count)
             for j in range(start, start + length, 8):
@@ -152,7 +170,8 @@ def apply(p, n, rows, first, last, ints, coefficients, work):
         elif kind == EXCHANGE_1:
             _exchange_1(p, n, shift)
         else:
-            _group(p, n, ints, shift, rows[row, 2], rows[row, 3], rows[row, 4], simd.address(coefficients, rows[row, 5]), work)
+            _group(p, n, ints, shift, rows[row, 2], rows[row, 3], rows[row, 4],
+                   simd.address(coefficients, rows[row, 5]), work)
 
 
 @device
@@ -161,15 +180,15 @@ def _evaluate(out, table, at, count, angle):
     half_c, half_s, c, s = math.cos(0.5 * angle), math.sin(0.5 * angle), math.cos(angle), math.sin(angle)
     for i in range(count):
         out[i] = (table[at + i] + half_c * table[at + count + i] + half_s * table[at + 2 * count + i]
-                  + c * table[at + 3 * count + i] + s * table[at + 4 * count + i])  # fmt: skip
+                  + c * table[at + 3 * count + i] + s * table[at + 4 * count + i])
 
 
 @kernel(nogil=True)
 def fill(fills, table, angles, coefficients):
     """Coefficients of all operations.
 
-    A row of `fills` is: 1 if it multiplies what is there from the left (4 x 4), place in `table`, number of the angle or
-    -1 (the table has one row), place in `coefficients`, how many.
+    A row of `fills` is: 1 if it multiplies what is there from the left (4 x 4), place in `table`, number of the angle
+    or -1 (the table has one row), place in `coefficients`, how many.
     """
     one, product = np.empty(16), np.empty(16)
     for row in range(len(fills)):
@@ -218,7 +237,8 @@ def run_chunk(context, index):
     """Some of the blocks of a stage; `context` is made in `run`."""
     words = carray(context, (CONTEXT,))
     m, blocks, chunks, work_size = words[1], words[2], words[3], words[9]
-    rows, ints = carray(at_address(words[5], np.int64), (words[6], ROW)), carray(at_address(words[7], np.int64), (1 << 62,))
+    rows, ints = carray(at_address(words[5], np.int64),
+                        (words[6], ROW)), carray(at_address(words[7], np.int64), (1 << 62,))
     coefficients, stage = at_address(words[8], np.float64), carray(at_address(words[4], np.int64), (STAGE,))
     active, gathered, count, outside, run, first, last = stage[0], stage[1], stage[2], stage[3], stage[4], stage[5], stage[6]
     source, size, length = at_address(words[0], np.float64), 1 << (2 * active), 1 << (2 * run)
@@ -246,7 +266,9 @@ def run(r, m, stages, rows, ints, coefficients, chunk, most, work_size):
         blocks = 1 << (2 * (m - stages[s, 0]))
         chunks = min(blocks, most) if (stages[s, 6] - stages[s, 5]) << (2 * m) >= PARALLEL_WORK else 1
         context[0], context[1], context[2], context[3] = address_of(simd.address(r, 0)), m, blocks, chunks
-        context[4], context[5], context[6] = address_of(simd.address(stages, s * STAGE)), address_of(simd.address(rows, 0)), len(rows)
+        context[4], context[5], context[6] = address_of(
+            simd.address(stages, s * STAGE)
+        ), address_of(simd.address(rows, 0)), len(rows)
         context[7], context[8] = address_of(simd.address(ints, 0)), address_of(simd.address(coefficients, 0))
         context[9], context[10] = work_size, address_of(simd.address(work, 0))
         _parallel_for(chunk, address_of(simd.address(context, 0)), chunks)

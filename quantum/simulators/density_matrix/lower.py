@@ -1,8 +1,8 @@
 """From a circuit to tables of operations for `kernels`: places of qubits, blocks of the vector, coefficients.
 
-Which qubit is at which position of the index changes as operations need it: positions 0 and 1 are inside SIMD vectors, where
-nothing acts, and a vector too large for the cache is worked on in blocks of `BLOCK` positions, chosen so that as many
-operations as possible are done on each.
+Which qubit is at which position of the index changes as operations need it: positions 0 and 1 are inside SIMD vectors,
+where nothing acts, and a vector too large for the cache is worked on in blocks of `BLOCK` positions, chosen so that as
+many operations as possible are done on each.
 """
 
 from __future__ import annotations
@@ -64,7 +64,8 @@ class _Emitter:
     def __init__(self, segment: Segment, maps: list[Map], angles: dict[Linear, int]):
         self.segment, self.maps, self.angles = segment, maps, angles
         used = set(segment.before)
-        self.where = [*segment.before, *(p for p in range(segment.positions) if p not in used)]  # dummy qubits after the real
+        # dummy qubits after the real
+        self.where = [*segment.before, *(p for p in range(segment.positions) if p not in used)]
         self.at = [0] * segment.positions
         for q, p in enumerate(self.where):
             self.at[p] = q
@@ -139,7 +140,8 @@ class _Emitter:
         for k, (table, angle) in enumerate(zip(item.tables, item.angles, strict=True)):
             self.fill(k > 0, table, angle, place, 16)
         self.segment.coefficients += 16
-        unital = all(not t[:, 0, 1:].any() and not t[:, 1:, 0].any() and t[0, 0, 0] == 1 and not t[1:, 0, 0].any() for t in item.tables)
+        unital = all(not t[:, 0, 1:].any() and not t[:, 1:, 0].any() and t[0, 0, 0] == 1 and not t[1:, 0, 0].any()
+                     for t in item.tables)
         varying = 16 * any(a is not None for a in item.angles)
         self.row(UNITAL if unital else ONE, 2 * self.place[self.where[item.qubits[0]]], place, varying=varying)
 

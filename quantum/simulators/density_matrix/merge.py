@@ -15,7 +15,8 @@ __all__ = ["Map", "merge"]
 
 
 class Map(NamedTuple):
-    """A map of a merged circuit: the product of tables (one row or five each) with their angles, the first acting first.
+    """A map of a merged circuit: the product of tables (one row or five each) with their angles, the first acting
+    first.
 
     Those on several qubits have one table.
     """
@@ -70,14 +71,17 @@ def merge(elements: Iterable[Element | Wide]) -> list[Map | Wide]:
 def _chain(chain: list[tuple[np.ndarray, Any]], table: np.ndarray, angle: Any) -> None:
     if chain and (angle is None or chain[-1][1] is None):
         old, old_angle = chain[-1]
-        chain[-1] = (table @ old, angle if old_angle is None else old_angle)  # one of them has a single row: it broadcasts
+        # one of them has a single row: it broadcasts
+        chain[-1] = (table @ old, angle if old_angle is None else old_angle)
     else:
         chain.append((table, angle))
 
 
 def _joined(old: Map | Wide, qubits: tuple[int, ...], table: np.ndarray, angle: Linear | None) -> Map | None:
     """The product of a map and one that follows on the same qubits, if it costs no more than both."""
-    if isinstance(old, Wide) or old.source is not None or set(old.qubits) != set(qubits) or (angle is not None and old.angles[0] is not None):
+    if isinstance(old,
+                  Wide) or old.source is not None or set(old.qubits) != set(qubits) or (angle is not None
+                                                                                        and old.angles[0] is not None):
         return None
     k = len(qubits)
     order = [k - 1 - qubits.index(q) for q in reversed(old.qubits)]  # axes of digits, the most significant first

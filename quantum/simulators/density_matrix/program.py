@@ -39,7 +39,8 @@ class Program:
         Positions of a block that is worked on at a time.
     """
 
-    def __init__(self, maps: Sequence[Element | Wide], num_qubits: int, names: Sequence[str], m: int, block: int = BLOCK):
+    def __init__(self, maps: Sequence[Element | Wide], num_qubits: int, names: Sequence[str], m: int,
+                 block: int = BLOCK):
         self.num_qubits, self.names, self.positions = num_qubits, tuple(names), m
         maps = merge(maps)
         self.widest = widest = _widest(maps)
@@ -73,7 +74,8 @@ class Program:
         for step in self.steps:
             if isinstance(step, Segment):
                 coefficients = self.fill(step, angles, values)
-                kernels.run(state.r, self.positions, step.stages, step.rows, step.ints, coefficients, threads.body(kernels.run_chunk), CHUNKS, self.work_size)
+                kernels.run(state.r, self.positions, step.stages, step.rows, step.ints, coefficients,
+                            threads.body(kernels.run_chunk), CHUNKS, self.work_size)
                 state.where = step.after
             else:
                 state = self.wide(step, values, state)
@@ -122,7 +124,9 @@ def is_scaling(step: Wide) -> bool:
 
 
 def _scales(probabilities: np.ndarray, places: Sequence[int], m: int) -> np.ndarray:
-    """Factors sum over P of p(P) (+1 if P and Q commute, else -1) of all strings Q, to be multiplied with (4,)*m numbers."""
+    """Factors sum over P of p(P) (+1 if P and Q commute, else -1) of all strings Q, to be multiplied with (4,)*m
+    numbers.
+    """
     k = len(places)
     factors = probabilities.reshape((4,) * k)
     for axis in range(k):

@@ -56,11 +56,12 @@ class VectorResult(DensityMatrixResult):
 
 
 def simulate(circuit: Circuit, theta: Any = None, data: Any = None, *, dtype: Any = np.complex128, initial: Any = None,
-             shots: int | None = None, seed: int | None = None) -> VectorResult | CountsResult:  # fmt: skip
-    """Arguments are those of `quantum.run`; `initial` may be a density matrix too, and numbers are always of double precision.
+             shots: int | None = None, seed: int | None = None) -> VectorResult | CountsResult:
+    """Arguments are those of `quantum.run`; `initial` may be a density matrix too, and numbers are always of double
+    precision.
 
-    Without shots a measurement is one whose outcome is forgotten; the state is the average over outcomes. With shots, and
-    if it writes classical bits, the result counts these, drawn from their exact distribution.
+    Without shots a measurement is one whose outcome is forgotten; the state is the average over outcomes. With shots,
+    and if it writes classical bits, the result counts these, drawn from their exact distribution.
 
     Raises
     ------
@@ -87,7 +88,9 @@ def simulate(circuit: Circuit, theta: Any = None, data: Any = None, *, dtype: An
 
 
 class Ready(NamedTuple):
-    """What is made of a circuit once: names of parameters and data, whether it writes classical bits, and its program if it reads none."""
+    """What is made of a circuit once: names of parameters and data, whether it writes classical bits, and its program
+    if it reads none.
+    """
 
     names: tuple[tuple[str, ...], tuple[str, ...]]
     writes: bool
@@ -120,7 +123,9 @@ def _start(initial: Any, n: int, m: int) -> PauliVector:
     state = np.asarray(initial._state if isinstance(initial, Result) else initial, complex)
     size = 1 << n
     if state.shape not in ((size,), (size, size)):
-        raise StateError(f"density_matrix: the initial state must have shape ({size},) or ({size}, {size}), got {state.shape}")
+        raise StateError(
+            f"density_matrix: the initial state must have shape ({size},) or ({size}, {size}), got {state.shape}"
+        )
     trace = np.vdot(state, state) if state.ndim == 1 else np.trace(state)
     if not abs(trace - 1) < 1e-6:
         raise StateError(f"density_matrix: the initial state must have trace 1, got {trace:.6g}")
@@ -134,7 +139,8 @@ def _start(initial: Any, n: int, m: int) -> PauliVector:
     return PauliVector.of(state, m)
 
 
-def _branches(body: Sequence[Instruction], n: int, names: tuple[str, ...], theta: np.ndarray, initial: Any) -> dict[int, PauliVector]:
+def _branches(body: Sequence[Instruction], n: int, names: tuple[str, ...], theta: np.ndarray,
+              initial: Any) -> dict[int, PauliVector]:
     """Unnormalised state for each value that the classical bits can have."""
     found = [e for i in body if not isinstance(i.gate, ReadoutError) for e in elements(i)]
     m = check_size(positions(found, n))
@@ -165,15 +171,18 @@ def _branches(body: Sequence[Instruction], n: int, names: tuple[str, ...], theta
 
 
 def _step(i: Instruction, bits: int, state: PauliVector, advance: Any) -> list[tuple[int, PauliVector]]:
-    if i.condition is not None and sum((bits >> c & 1) << k for k, c in enumerate(i.condition.clbits)) != i.condition.value:
+    if i.condition is not None and sum((bits >> c & 1) << k for k,
+                                       c in enumerate(i.condition.clbits)) != i.condition.value:
         return [(bits, state)]
     if i.gate is MEASURE:
         c = i.clbits[0]
-        return [(bits & ~(1 << c) | outcome << c, advance(state.copy(), [Element(i.qubits, project(outcome))])) for outcome in (0, 1)]
+        return [(bits & ~(1 << c) | outcome << c,
+                 advance(state.copy(), [Element(i.qubits, project(outcome))])) for outcome in (0, 1)]
     if isinstance(i.gate, ReadoutError):
         c = i.clbits[0]
         column = i.gate.matrix[:, bits >> c & 1]
-        return [(bits & ~(1 << c) | outcome << c, PauliVector(column[outcome] * state.r, state.where)) for outcome in (0, 1)]
+        return [(bits & ~(1 << c) | outcome << c,
+                 PauliVector(column[outcome] * state.r, state.where)) for outcome in (0, 1)]
     return [(bits, advance(state.copy(), elements(i)))]
 
 
@@ -185,7 +194,8 @@ def _distribution(branches: dict[int, PauliVector], readings: list[Reading]) -> 
     for r in readings:
         spread = np.concatenate([spread, spread | 1 << r.clbit])
     for bits, state in branches.items():
-        p = read(marginal(np.maximum(state.diagonal(), 0.0), qubits, "density_matrix"), readings) if readings else state.r[:1]
+        p = read(marginal(np.maximum(state.diagonal(), 0.0), qubits, "density_matrix"),
+                 readings) if readings else state.r[:1]
         cleared = bits & ~sum(1 << r.clbit for r in readings)
         kept = np.flatnonzero(p > 0)
         outcomes += [cleared | int(s) for s in spread[kept]]

@@ -1,7 +1,7 @@
 """Gates and channels as real matrices on vectors of Pauli expectation values.
 
-A density matrix is held as r[P] = Tr(P rho) for all 4**n Pauli strings P, numbered as in `noise.channel.pauli_strings`. A
-map of density matrices is then a real matrix R[P, Q] = Tr(P E(Q)) / 2**k. For exp(-i t G) with eigenvalues of G in
+A density matrix is held as r[P] = Tr(P rho) for all 4**n Pauli strings P, numbered as in `noise.channel.pauli_strings`.
+A map of density matrices is then a real matrix R[P, Q] = Tr(P E(Q)) / 2**k. For exp(-i t G) with eigenvalues of G in
 {0, g, -g}, g = 1/2 (or {0, -1}, of a phase), it is a trigonometric polynomial in t of these five functions.
 """
 
@@ -31,7 +31,10 @@ def functions(t: float) -> np.ndarray:
 
 
 class Element(NamedTuple):
-    """A map on some qubits: sum over f of function f of the angle times table[f]. No angle: table has one row, the map."""
+    """A map on some qubits: sum over f of function f of the angle times table[f].
+
+    No angle: table has one row, the map.
+    """
 
     qubits: tuple[int, ...]
     table: np.ndarray  # (1 or 5, 4**k, 4**k)
@@ -81,7 +84,8 @@ def _gate_elements(instruction: Instruction) -> list[Element | Wide]:
         if len(qubits) > WIDEST:
             return [Wide(qubits, instruction)]
         if gate.function is None:
-            table = gate.kept(("transfer", len(controls)), lambda: _clean(_unitary_map(_controlled(gate.matrix(), len(controls)))[None]))
+            table = gate.kept(("transfer", len(controls)),
+                              lambda: _clean(_unitary_map(_controlled(gate.matrix(), len(controls)))[None]))
             return [Element(qubits, table)] if qubits else []
         return [Element(qubits, np.ones((1, 4 ** len(qubits), 4 ** len(qubits))), None, instruction)]
     found: list[Element | Wide] = []
@@ -90,7 +94,9 @@ def _gate_elements(instruction: Instruction) -> list[Element | Wide]:
         angle = factor.angle(instruction.params)
         for number in (angle.constant, *(c for _, c in angle.terms)) if isinstance(angle, Linear) else (angle,):
             if not abs(number) <= LARGEST:
-                raise ParameterError(f"run: angles, and coefficients in them, must be at most {LARGEST:g}, got {number}")
+                raise ParameterError(
+                    f"run: angles, and coefficients in them, must be at most {LARGEST:g}, got {number}"
+                )
         if not qubits:
             continue  # a global phase
         if len(qubits) > WIDEST:
@@ -105,9 +111,13 @@ def _gate_elements(instruction: Instruction) -> list[Element | Wide]:
 
 @functools.lru_cache(256)
 def factor_table(primitive: Any, controls: int) -> np.ndarray:
-    """(5, 4**k, 4**k): the transfer matrix of a primitive with controls after its qubits, as a trigonometric polynomial."""
-    samples = np.array([_unitary_map(_controlled(exponential(primitive, 4 * math.pi * j / FUNCTIONS), controls)) for j in range(FUNCTIONS)])
-    angles = 2 * math.pi * np.arange(FUNCTIONS) / FUNCTIONS  # half the angles of the samples: frequencies are 0, 1 and 2
+    """(5, 4**k, 4**k): the transfer matrix of a primitive with controls after its qubits, as a trigonometric
+    polynomial.
+    """
+    samples = np.array([_unitary_map(_controlled(exponential(primitive, 4 * math.pi * j / FUNCTIONS),
+                                                 controls)) for j in range(FUNCTIONS)])
+    # half the angles of the samples: frequencies are 0, 1 and 2
+    angles = 2 * math.pi * np.arange(FUNCTIONS) / FUNCTIONS
     weights = np.array([np.ones(FUNCTIONS), *(2 * f(k * angles) for k in (1, 2) for f in (np.cos, np.sin))]) / FUNCTIONS
     return _clean(np.tensordot(weights, samples, 1))
 

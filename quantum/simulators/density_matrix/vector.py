@@ -74,7 +74,9 @@ class PauliVector:
         return rho
 
     def diagonal(self, letters: Mapping[int, str] | None = None) -> np.ndarray:
-        """Probabilities (2**n,) of the basis states, each qubit in the eigenbasis of its letter (Z when it has none)."""
+        """Probabilities (2**n,) of the basis states, each qubit in the eigenbasis of its letter (Z when it has
+        none).
+        """
         strings = np.zeros(1, np.int64)
         for q, p in enumerate(self.where):
             digit = "IXZY".index((letters or {}).get(q, "Z"))
@@ -136,4 +138,5 @@ def _from_matrix(rho, spread_x, spread_z, r):
         _walsh(im)
         for z in range(size):
             quarter = _count(x & z) & 3
-            r[spread_x[x] + spread_z[z]] = re[z] if quarter == 0 else -im[z] if quarter == 1 else -re[z] if quarter == 2 else im[z]
+            r[spread_x[x]
+              + spread_z[z]] = re[z] if quarter == 0 else -im[z] if quarter == 1 else -re[z] if quarter == 2 else im[z]

@@ -1,7 +1,8 @@
 """Kernels of the stabilizer simulator: 64 rows of the tableau, or 64 shots, a word.
 
-A tableau [1]_ has the x and z bits of n stabilizers and n destabilizers for each qubit: x, z [n, 2S] uint64, signs [2S], where
-bit i of the first S words is stabilizer i, of the last S destabilizer i. A gate reads and writes the words of its qubits.
+A tableau [1]_ has the x and z bits of n stabilizers and n destabilizers for each qubit: x, z [n, 2S] uint64, signs
+[2S], where bit i of the first S words is stabilizer i, of the last S destabilizer i. A gate reads and writes the words
+of its qubits.
 
 References
 ----------
@@ -26,7 +27,8 @@ _STREAM = int(Counter.STABILIZER)
 
 
 @device
-def _conjugate(x, z, qubits, linear, old):  # qubits [k], linear [>= 2k] masks, old [>= 2k, words]: gets the words of before
+# qubits [k], linear [>= 2k] masks, old [>= 2k, words]: gets the words of before
+def _conjugate(x, z, qubits, linear, old):
     k, words = qubits.size, x.shape[1]
     for i in range(k):
         q = qubits[i]
@@ -78,10 +80,12 @@ def _anticommuting(x, z, px, pz, out):  # out [2S]: the rows that anticommute wi
 
 @device
 def _product_sign(x, z, signs, rows, y_count):
-    """Sign (0 or 1) of the product of the stabilizers in `rows` [S], in order, a Hermitian string with y_count letters Y.
+    """Sign (0 or 1) of the product of the stabilizers in `rows` [S], in order, a Hermitian string with y_count letters
+    Y.
 
-    Row k is i**(x.z) (-1)**sign X^x Z^z, and Z^z X^x' = (-1)**(z.x') X^x' Z^z: the power of i is the number of letters Y of all
-    rows less that of the product, plus twice the pairs of rows k < l with z_k x_l = 1. Counted mod 4 in bits of words.
+    Row k is i**(x.z) (-1)**sign X^x Z^z, and Z^z X^x' = (-1)**(z.x') X^x' Z^z: the power of i is the number of letters
+    Y of all rows less that of the product, plus twice the pairs of rows k < l with z_k x_l = 1. Counted mod 4 in bits
+    of words.
     """
     low, high, negative = _ZERO, _ZERO, _ZERO
     for w in range(rows.size):
@@ -126,7 +130,9 @@ def value(x, z, signs, px, pz):
 
 @kernel(nogil=True)
 def project(x, z, signs, px, pz, wanted):
-    """Measure the string px, pz [n], leaving outcome `wanted` (0 or 1) if it is open: (outcome, whether it was open)."""
+    """Measure the string px, pz [n], leaving outcome `wanted` (0 or 1) if it is open: (outcome, whether it was
+    open).
+    """
     words = signs.size // 2
     rows = np.empty(2 * words, np.uint64)
     _anticommuting(x, z, px, pz, rows)
@@ -145,7 +151,9 @@ def project(x, z, signs, px, pz, wanted):
 
 @device
 def _replace(x, z, signs, px, pz, sign, rows, word, bit):
-    """The string becomes stabilizer (word, bit), what that was its destabilizer; the other anticommuting rows are multiplied by it."""
+    """The string becomes stabilizer (word, bit), what that was its destabilizer; the other anticommuting rows are
+    multiplied by it.
+    """
     words, total = signs.size // 2, signs.size
     one = _ONE << bit
     rows[word] &= ~one
@@ -229,7 +237,8 @@ def run_tableau(program, x, z, signs, bits, k0, k1, shot, random):
         what, kind = program.what[op], program.kind[op]
         if kind == GATE:
             _conjugate(x, z, qubits, program.linear[what], old)
-            _flip(signs, program.monomials[program.monomial_start[what] : program.monomial_start[what + 1]], old, product)
+            _flip(signs, program.monomials[program.monomial_start[what] : program.monomial_start[what + 1]], old,
+                  product)
         elif kind == NOISE:
             if random:
                 string = _string(program, what, _word(k0, k1, shot, op))
@@ -258,8 +267,8 @@ def run_tableau(program, x, z, signs, bits, k0, k1, shot, random):
 def run_frames(program, log, k0, k1, x, z, bits):
     """Many shots as differences from a reference run: Pauli frames, 64 shots a word [1]_, section 4.
 
-    Shapes: log [ops] what `run_tableau` returned, x and z [n, words] zeros, bits [num_clbits, words] the classical bits, zeros.
-    Conditions are allowed on gates that are Pauli strings.
+    Shapes: log [ops] what `run_tableau` returned, x and z [n, words] zeros, bits [num_clbits, words] the classical
+    bits, zeros. Conditions are allowed on gates that are Pauli strings.
 
     References
     ----------
@@ -365,7 +374,9 @@ def _multiply(x, z, signs, r, by):  # row r becomes its product with row `by`, w
 
 @kernel(nogil=True)
 def draw_affine(origin, tables, k0, k1, out):
-    """Random points origin + span: tables [groups, 256, words] are the sums of up to 8 directions; out [shots, words]."""
+    """Random points origin + span: tables [groups, 256, words] are the sums of up to 8 directions; out [shots,
+    words].
+    """
     groups, _, words = tables.shape
     per = (groups + 7) // 8  # random words a shot
     for s in range(out.shape[0]):

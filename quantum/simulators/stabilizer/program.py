@@ -32,7 +32,8 @@ class Program(NamedTuple):
     linear: np.ndarray  # [actions, 8] int64
     monomial_start: np.ndarray  # [actions + 1], into monomials
     monomials: np.ndarray
-    noise_start: np.ndarray  # [channels + 1], into noise_cumulative (probabilities) and noise_strings (base-4 digits x + 2z)
+    # [channels + 1], into noise_cumulative (probabilities) and noise_strings (base-4 digits x + 2z)
+    noise_start: np.ndarray
     noise_cumulative: np.ndarray
     noise_strings: np.ndarray
     readings: np.ndarray  # [readings, 2] float64: probability of reading 1 where 0, and where 1, was measured
@@ -47,7 +48,8 @@ class _Builder:
         self.known: dict[Any, list[tuple[Action, tuple[int, ...]]]] = {}  # by gate: actions on some of its qubits
         self.framed = True  # whether frames can follow it: all conditions are on Pauli strings
 
-    def add(self, kind: int, what: int, qubits: tuple[int, ...], condition: Condition | None, is_pauli: bool = False) -> None:
+    def add(self, kind: int, what: int, qubits: tuple[int, ...], condition: Condition | None,
+            is_pauli: bool = False) -> None:
         self.framed &= condition is None or is_pauli
         self.ops.append((kind, what, qubits, condition))
 
@@ -57,19 +59,22 @@ class _Builder:
         if key not in self.known:
             self.known[key] = _actions(number, i)
         for act, places in self.known[key]:
-            self.add(kernels.GATE, self.actions.setdefault(act, len(self.actions)), tuple(wires[p] for p in places), i.condition, act.is_pauli)
+            self.add(kernels.GATE, self.actions.setdefault(act, len(self.actions)), tuple(wires[p] for p in places),
+                     i.condition, act.is_pauli)
 
     def channel(self, number: int, i: Instruction) -> None:
         p = getattr(i.gate, "pauli_probabilities", None)
         if p is None:
             raise SimulatorError(
-                f"stabilizer: instruction {number}, {i.gate.name} on qubits {list(i.qubits)}, must be a Clifford gate, a measurement, "
+                f"stabilizer: instruction {number}, {i.gate.name} on qubits {list(i.qubits)}, must be a Clifford gate, "
+                f"a measurement, "
                 "a reset or a Pauli channel (use simulator='trajectories' or 'density_matrix')"
             )
         self.add(kernels.NOISE, self.channels.setdefault(i.gate, len(self.channels)), i.qubits, i.condition)
 
     def finish(self) -> Program:
-        conditions = [[] if c is None else [(b, c.value >> k & 1) for k, b in enumerate(c.clbits)] for *_, c in self.ops]
+        conditions = [[] if c is None else [(b, c.value >> k & 1) for k, b in enumerate(c.clbits)] for *_,
+                      c in self.ops]
         linear = np.zeros((len(self.actions), 8), np.int64)
         for act, k in self.actions.items():
             linear[k, : len(act.linear)] = act.linear
@@ -77,11 +82,13 @@ class _Builder:
         return Program(
             np.array([op[0] for op in self.ops], np.uint8), np.array([op[1] for op in self.ops], np.int64),
             *_ragged([op[2] for op in self.ops], np.int64),
-            *_ragged([[b for b, _ in c] for c in conditions], np.int64), _ragged([[v for _, v in c] for c in conditions], np.uint8)[1],
+            *_ragged([[b for b, _ in c] for c in conditions],
+                     np.int64), _ragged([[v for _, v in c] for c in conditions], np.uint8)[1],
             linear, *_ragged([act.signs for act in self.actions], np.int64),
-            *_ragged([np.cumsum(c.pauli_probabilities[t]) for c, t in zip(self.channels, tables)], np.float64), _ragged(tables, np.int64)[1],
+            *_ragged([np.cumsum(c.pauli_probabilities[t]) for c, t in zip(self.channels, tables)],
+                     np.float64), _ragged(tables, np.int64)[1],
             np.array(self.readings, float).reshape(-1, 2),
-        )  # fmt: skip
+        )
 
 
 def _ragged(rows: list[Any], dtype: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -132,13 +139,15 @@ def _actions(number: int, i: Instruction) -> list[tuple[Action, tuple[int, ...]]
     elif not i.controls and i.gate.factors and all(isinstance(f.primitive, Rotation) for f in i.gate.factors):
         quarters = [f.angle(i.params) / (math.pi / 2) for f in i.gate.factors]
         if all(abs(t - round(t)) < 1e-9 for t in quarters):
-            return [step for f, t in zip(i.gate.factors, quarters) for step in _pauli_rotation(f.primitive.paulis, f.qubits, round(t) % 4)]
+            return [step for f, t in zip(i.gate.factors, quarters)
+                    for step in _pauli_rotation(f.primitive.paulis, f.qubits, round(t) % 4)]
     angles = f"({', '.join(f'{p:.12g}' for p in i.params)})" if i.params else ""
     what = "c" * len(i.controls) + i.gate.name + angles
     hint = "rotations by multiples of pi/2 are" if i.params else "H, S, CX and products of them are"
     hint = f"matrices of more than {MOST_QUBITS} qubits are not looked at" if k > MOST_QUBITS and not i.params else hint
-    raise SimulatorError(f"stabilizer: instruction {number}, {what} on qubits {[*i.controls, *i.qubits]}, is not a Clifford gate ({hint}; "
-                         "use simulator='statevector')")  # fmt: skip
+    raise SimulatorError(f"stabilizer: instruction {number}, {what} on qubits {[*i.controls, *i.qubits]}, is not a "
+                         f"Clifford gate ({hint}; "
+                         "use simulator='statevector')")
 
 
 def _pauli_rotation(paulis: str, places: tuple[int, ...], quarters: int) -> list[tuple[Any, tuple[int, ...]]]:
@@ -147,7 +156,8 @@ def _pauli_rotation(paulis: str, places: tuple[int, ...], quarters: int) -> list
         return []
 
     def step(name: str, *on: int) -> tuple[Any, tuple[int, ...]]:
-        return action(Instruction(find("x"), on[1:], controls=on[:1]).matrix() if name == "cx" else find(name).constant), on[::-1] if name == "cx" else on
+        return action(Instruction(find("x"), on[1:], controls=on[:1]).matrix() if name == "cx"
+                      else find(name).constant), on[::-1] if name == "cx" else on
 
     change = [step(name, q) for p, q in zip(paulis, places) for name in {"X": ("h",), "Y": ("sdg", "h"), "Z": ()}[p]]
     back = [step(name, q) for p, q in zip(paulis, places) for name in {"X": ("h",), "Y": ("h", "s"), "Z": ()}[p]]

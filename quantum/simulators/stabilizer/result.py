@@ -43,7 +43,8 @@ class StabilizerResult(Result):
         What `sample` takes when it is given none.
     """
 
-    def __init__(self, x: np.ndarray, z: np.ndarray, signs: np.ndarray, shots: int | None = None, seed: int | None = None):
+    def __init__(self, x: np.ndarray, z: np.ndarray, signs: np.ndarray, shots: int | None = None,
+                 seed: int | None = None):
         self._x, self._z, self._signs, self.num_qubits = x, z, signs, len(x)
         self.shots, self.seed = shots, seed
 
@@ -53,7 +54,9 @@ class StabilizerResult(Result):
 
     @functools.cached_property
     def _rows(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
-        """Stabilizers in reduced echelon form: x, z (n, n) and signs (n,) uint8, and how many have an x part; these come first."""
+        """Stabilizers in reduced echelon form: x, z (n, n) and signs (n,) uint8, and how many have an x part; these
+        come first.
+        """
         n = self.num_qubits
         x, z = (_packed(_unpacked(bits, n).T) for bits in (self._x, self._z))
         signs = _unpacked(self._signs[None], n)[0]
@@ -61,7 +64,8 @@ class StabilizerResult(Result):
         return _unpacked(x, n), _unpacked(z, n), signs, rank
 
     def stabilizers(self) -> list[str]:
-        """Generators of the state's stabilizer group as signed Pauli strings, qubit 0 rightmost, in reduced echelon form.
+        """Generators of the state's stabilizer group as signed Pauli strings, qubit 0 rightmost, in reduced echelon
+        form.
 
         Two states are equal exactly when these are.
 
@@ -79,20 +83,25 @@ class StabilizerResult(Result):
 
     @functools.cached_property
     def _support(self) -> tuple[np.ndarray, np.ndarray]:
-        """The basis states that occur, all equally likely: origin (n,) and directions (rank, n) uint8 that span them."""
+        """The basis states that occur, all equally likely: origin (n,) and directions (rank, n) uint8 that span
+        them.
+        """
         x, z, signs, rank = self._rows
         origin = np.zeros(self.num_qubits, np.uint8)
         if rank < self.num_qubits:
-            origin[np.argmax(z[rank:], axis=1)] = signs[rank:]  # a row of Z alone fixes a parity: its pivot takes the sign
+            # a row of Z alone fixes a parity: its pivot takes the sign
+            origin[np.argmax(z[rank:], axis=1)] = signs[rank:]
         return origin, x[:rank]
 
-    def sample(self, shots: int | None = None, seed: int | None = None, qubits: int | Sequence[int] | None = None) -> Samples:
+    def sample(self, shots: int | None = None, seed: int | None = None,
+               qubits: int | Sequence[int] | None = None) -> Samples:
         chosen = list(states.check_qubits(qubits, self.num_qubits, "sample"))
         shots, seed = self._shots(shots, "sample"), self.seed if seed is None else seed
         origin, directions = self._support
         k = key(check_seed(seed, "sample"))
         packed = np.empty((shots, -(-len(chosen) // 64)), np.uint64)
-        kernels.draw_affine(_packed(origin[None, chosen])[0], _tables(_packed(directions[:, chosen])), k[0], k[1], packed)
+        kernels.draw_affine(_packed(origin[None, chosen])[0], _tables(_packed(directions[:, chosen])), k[0], k[1],
+                            packed)
         if len(chosen) <= 63:
             return Samples(packed[:, 0].view(np.int64) if len(chosen) else np.zeros(shots, np.int64), len(chosen))
         return Samples(_unpacked(packed, len(chosen)))
@@ -125,7 +134,8 @@ class StabilizerResult(Result):
 
     def _exact(self, h: Any) -> float:
         total = 0.0
-        for x, z, c in zip(_unpacked(h.x, self.num_qubits), _unpacked(h.z, self.num_qubits), h.coefficients.real, strict=True):
+        for x, z, c in zip(_unpacked(h.x, self.num_qubits), _unpacked(h.z, self.num_qubits), h.coefficients.real,
+                           strict=True):
             total += c * kernels.value(self._x, self._z, self._signs, x, z)
         return float(total)
 
@@ -149,9 +159,11 @@ class StabilizerResult(Result):
         j = np.arange(1 << self.num_qubits)
         psi = np.zeros(j.size, complex)
         psi[int(self._support[0] @ weights)] = 1.0
-        for flip, mask, sign in zip(x[:rank] @ weights, z[:rank] @ weights, signs[:rank], strict=True):  # project on each
+        # project on each
+        for flip, mask, sign in zip(x[:rank] @ weights, z[:rank] @ weights, signs[:rank], strict=True):
             phase = 1j ** int(flip & mask).bit_count() * (1 - 2 * int(sign))
-            psi = (psi + phase * ((1 - 2 * (np.bitwise_count(j & mask) & 1).astype(np.int8)) * psi)[j ^ flip]) * np.sqrt(0.5)
+            psi = (psi + phase * ((1 - 2 * (np.bitwise_count(j & mask) & 1).astype(np.int8))
+                                  * psi)[j ^ flip]) * np.sqrt(0.5)
         return psi
 
     def partial_trace(self, keep: int | Sequence[int]) -> np.ndarray:
@@ -170,12 +182,15 @@ class StabilizerResult(Result):
         return total / (1 << k)
 
     def entropy(self, qubits: int | Sequence[int] | None = None, *, alpha: float = 1.0, base: float = 2.0) -> float:
-        """Entropy of some qubits, exact for any number of them; of stabilizer states all Rényi entropies are the same."""
+        """Entropy of some qubits, exact for any number of them; of stabilizer states all Rényi entropies are the
+        same.
+        """
         chosen = list(states.check_qubits(qubits, self.num_qubits, "entropy"))
         states.check_order(alpha, base)
         if len(chosen) in (0, self.num_qubits):
             return 0.0
-        x, z, _, _ = self._rows  # the rank of the generators cut to these qubits, less their number [Fattal et al., quant-ph/0406168]
+        # the rank of the generators cut to these qubits, less their number [Fattal et al., quant-ph/0406168]
+        x, z, _, _ = self._rows
         rank = _rank(np.concatenate([x[:, chosen], z[:, chosen]], axis=1))
         return float((rank - len(chosen)) / np.log2(base))
 
@@ -185,7 +200,9 @@ class StabilizerResult(Result):
             return super().fidelity(other)
         n = self.num_qubits
         if other.num_qubits != n:
-            raise SimulatorError(f"fidelity: states must have the same number of qubits, got {n} and {other.num_qubits}")
+            raise SimulatorError(
+                f"fidelity: states must have the same number of qubits, got {n} and {other.num_qubits}"
+            )
         x, z, signs = self.tableau()
         value = 1.0
         for px, pz, sign in zip(*other._rows[:3], strict=True):
@@ -197,7 +214,8 @@ class StabilizerResult(Result):
 
     def _few(self, n: int, where: str, most: int = _MOST_QUBITS) -> None:
         if n > most:
-            raise SimulatorError(f"{where}: at most {most} qubits can be written out, got {n} (sample, expectation, stabilizers and entropy have no limit)")
+            raise SimulatorError(f"{where}: at most {most} qubits can be written out, got {n} (sample, expectation, "
+                                 f"stabilizers and entropy have no limit)")
 
 
 def _packed(bits: np.ndarray) -> np.ndarray:

@@ -22,13 +22,13 @@ __all__ = ["run_gates", "simulate"]
 
 
 def simulate(circuit: Circuit, theta: Any = None, data: Any = None, *, dtype: Any = None, initial: Any = None,
-             shots: int | None = None, seed: int | None = None) -> StabilizerResult | CountsResult:  # fmt: skip
+             shots: int | None = None, seed: int | None = None) -> StabilizerResult | CountsResult:
     """Arguments and result are those of `quantum.run`; there are no amplitudes, and so `dtype` means nothing.
 
-    Gates may be any whose matrix maps Pauli strings to Pauli strings, rotations by multiples of pi/2 among them. Circuits with
-    measurements, resets, conditions or Pauli channels need shots; measurements at the end do not, if the state is wanted.
-    `initial` is the result of another stabilizer simulation. Where noise leaves no one state and the circuit writes no classical
-    bits, the result counts its qubits.
+    Gates may be any whose matrix maps Pauli strings to Pauli strings, rotations by multiples of pi/2 among them.
+    Circuits with measurements, resets, conditions or Pauli channels need shots; measurements at the end do not, if the
+    state is wanted. `initial` is the result of another stabilizer simulation. Where noise leaves no one state and the
+    circuit writes no classical bits, the result counts its qubits.
 
     Raises
     ------
@@ -71,7 +71,9 @@ def _start(n: int, initial: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     if initial is None:
         return zero_tableau(n)
     if not isinstance(initial, StabilizerResult) or initial.num_qubits != n:
-        raise SimulatorError(f"stabilizer: initial must be the result of a stabilizer simulation of {n} qubits, got {initial!r}")
+        raise SimulatorError(
+            f"stabilizer: initial must be the result of a stabilizer simulation of {n} qubits, got {initial!r}"
+        )
     return initial.tableau()
 
 
@@ -80,12 +82,14 @@ def run_gates(circuit: Circuit, x: np.ndarray, z: np.ndarray, signs: np.ndarray)
     _run(lower(circuit, {})[0], x, z, signs)
 
 
-def _run(program: Program, x: np.ndarray, z: np.ndarray, signs: np.ndarray, bits: np.ndarray | None = None) -> np.ndarray:
+def _run(program: Program, x: np.ndarray, z: np.ndarray, signs: np.ndarray,
+         bits: np.ndarray | None = None) -> np.ndarray:
     bits = np.zeros(0, np.uint8) if bits is None else bits
     return kernels.run_tableau(program, x, z, signs, bits, np.uint32(0), np.uint32(0), 0, False)
 
 
-def _one_by_one(program: Program, circuit: Circuit, start: tuple[np.ndarray, ...], shots: int, words: np.ndarray) -> np.ndarray:
+def _one_by_one(program: Program, circuit: Circuit, start: tuple[np.ndarray, ...], shots: int,
+                words: np.ndarray) -> np.ndarray:
     """Every shot with a tableau of its own: (shots, num_clbits) uint8."""
     out = np.zeros((shots, circuit.num_clbits), np.uint8)
     for shot in range(shots):

@@ -101,8 +101,12 @@ def _product2(c, r):
             er, ei = c[source], c[source + 1]
         if v == m:
             hr, hi = c[source + 2 * z], c[source + 2 * z + 1]
-        c[out], c[out + 1], c[out + 2], c[out + 3] = er * ar - ei * ai, er * ai + ei * ar, er * br - ei * bi, er * bi + ei * br
-        c[out + 4], c[out + 5], c[out + 6], c[out + 7] = hr * cr - hi * ci, hr * ci + hi * cr, hr * dr - hi * di, hr * di + hi * dr
+        c[out], c[out + 1], c[out
+                              + 2], c[out
+                                      + 3] = er * ar - ei * ai, er * ai + ei * ar, er * br - ei * bi, er * bi + ei * br
+        c[out + 4], c[out + 5], c[out
+                                  + 6], c[out
+                                          + 7] = hr * cr - hi * ci, hr * ci + hi * cr, hr * dr - hi * di, hr * di + hi * dr
 
 
 @inner
@@ -140,14 +144,17 @@ def _product(c, r):
                 for k in range(out + j * step, out + (j + 1) * step, 2):
                     ur, ui, vr, vi = c[k], c[k + 1], c[k + there], c[k + there + 1]
                     c[k], c[k + 1] = ar * ur - ai * ui + br * vr - bi * vi, ar * ui + ai * ur + br * vi + bi * vr
-                    c[k + there], c[k + there + 1] = cr * ur - ci * ui + dr * vr - di * vi, cr * ui + ci * ur + dr * vi + di * vr
+                    c[k + there], c[k + there
+                                    + 1] = cr * ur - ci * ui + dr * vr - di * vi, cr * ui + ci * ur + dr * vi + di * vr
     else:
         _dense_product(c, out, source, size, x, m, v, local)
 
 
 @inner
 def _dense_product(c, out, source, size, x, m, v, local):
-    """Rows that differ in the bits x are read from where they are, since `out` holds the previous matrix: column by column."""
+    """Rows that differ in the bits x are read from where they are, since `out` holds the previous matrix: column by
+    column.
+    """
     k = 0
     while x >> k:
         k += 1

@@ -35,9 +35,9 @@ class Block(NamedTuple):
 def default_block(program: Program, single: bool) -> Block:
     """What was fastest on a processor with 48 KiB of first-level and 2 MiB of second-level cache.
 
-    Blocks in place save the copies, but lie in pieces that must not fall on the same places of the cache, which sorts lines by
-    bits 6 to 11 of their address: few large pieces, and so more passes. States of more than 32 MiB are read from so far away
-    that fewer passes are better, and so are blocks for ops that mix many bits.
+    Blocks in place save the copies, but lie in pieces that must not fall on the same places of the cache, which sorts
+    lines by bits 6 to 11 of their address: few large pieces, and so more passes. States of more than 32 MiB are read
+    from so far away that fewer passes are better, and so are blocks for ops that mix many bits.
     """
     low = 8 if single else 7
     if program.num_qubits <= low + 14 and np.bitwise_count(program.ops[:, OpColumn.X] >> low).max(initial=0) <= 3:
@@ -82,11 +82,15 @@ def pack(program: Program, single: bool, block: Block | None = None, states: int
         plan = schedule(program, lane_bits, *(block or default_block(program, single)))
         for size, low, in_place in plan.passes[:, [PassColumn.SIZE, PassColumn.LOW, PassColumn.IN_PLACE]].tolist():
             if low != size and not in_place and states << size - lane_bits > BUFFER_ROWS:
-                raise SimulatorError(f"statevector: a block of {size} qubits does not fit the buffer of {BUFFER_ROWS} rows")
-        header = [max(program.num_qubits, lane_bits), len(program.angle_constants), len(program.recipes), len(program.coefficients),
-                  len(program.angle_indices), len(plan.code), len(plan.passes), plan.vectors]  # fmt: skip
-        words = np.concatenate([np.array(header, np.int64), program.angle_starts, program.angle_indices, program.recipes.ravel(),
-                                plan.code.ravel(), plan.passes.ravel()])  # fmt: skip
+                raise SimulatorError(
+                    f"statevector: a block of {size} qubits does not fit the buffer of {BUFFER_ROWS} rows"
+                )
+        header = [max(program.num_qubits, lane_bits), len(program.angle_constants), len(program.recipes),
+                  len(program.coefficients),
+                  len(program.angle_indices), len(plan.code), len(plan.passes), plan.vectors]
+        words = np.concatenate([np.array(header, np.int64), program.angle_starts, program.angle_indices,
+                                program.recipes.ravel(),
+                                plan.code.ravel(), plan.passes.ravel()])
         numbers = np.concatenate([program.angle_coefficients, program.angle_constants, program.coefficients])
         program.cache[key] = Packed(words, numbers, plan)
     return program.cache[key]
@@ -105,9 +109,11 @@ def make_coefficients(values, words, numbers):
     starts = words[8 : 9 + angles]
     indices = words[9 + angles : 9 + angles + terms]
     at = 9 + angles + terms
-    table = carray(at_address(address_of(simd.address(words, at)), np.int64), (recipes, RECIPE_COLUMNS))  # a view that is not counted
+    # a view that is not counted
+    table = carray(at_address(address_of(simd.address(words, at)), np.int64), (recipes, RECIPE_COLUMNS))
     coefficients = numbers[terms + angles :].copy()
-    fill_coefficients(values, starts, indices, numbers[:terms], numbers[terms : terms + angles], table, coefficients, np.empty((2, angles)))
+    fill_coefficients(values, starts, indices, numbers[:terms], numbers[terms : terms + angles], table, coefficients,
+                      np.empty((2, angles)))
     return coefficients
 
 
@@ -117,7 +123,8 @@ def run_passes(words, coefficients, state, start, chunk, from_zero, finish):
     w = width(simd.address(state, 0))
     n, angles, recipes, terms, ops, passes = words[0], words[1], words[2], words[4], words[5], words[6]
     code_start = 9 + angles + terms + recipes * RECIPE_COLUMNS
-    code = carray(at_address(address_of(simd.address(words, code_start)), np.int64), (ops, CODE_COLUMNS))  # a view that is not counted
+    # a view that is not counted
+    code = carray(at_address(address_of(simd.address(words, code_start)), np.int64), (ops, CODE_COLUMNS))
     vectors = np.empty((words[7] + 1) * w, state.dtype)
     first = simd.address(vectors, align(vectors))
     for i in range(ops):
@@ -168,7 +175,7 @@ def _split(state, start):
 
 
 def simulate(program: Program, values: np.ndarray, dtype: Any = np.complex128, initial: np.ndarray | None = None,
-             block: Block | None = None) -> np.ndarray:  # fmt: skip
+             block: Block | None = None) -> np.ndarray:
     """The state (2**n,) after a program.
 
     Parameters
@@ -195,5 +202,6 @@ def simulate(program: Program, values: np.ndarray, dtype: Any = np.complex128, i
     if initial is not None:
         start = -raw.ctypes.data % 64 // raw.itemsize
         raw[start : start + size] = np.ascontiguousarray(initial, dtype).view(real)
-    start = _run(values, packed.words, numbers, raw, threads.body(chunk, "float32" if single else "float64"), initial is None)
+    start = _run(values, packed.words, numbers, raw, threads.body(chunk, "float32" if single else "float64"),
+                 initial is None)
     return raw[start : start + size].view(dtype)

@@ -12,8 +12,9 @@ from numba.extending import intrinsic
 
 from triskele.core.extend import simd
 
-__all__ = ["ROW_BYTES", "address_of", "as_pointer", "at_address", "fill", "lane_numbers", "load", "ones", "parity", "permute", "prefetch", "put", "stack", "store",
-           "unzip_lanes", "width", "zip_lanes"]  # fmt: skip
+__all__ = ["ROW_BYTES", "address_of", "as_pointer", "at_address", "fill", "lane_numbers", "load", "ones", "parity",
+           "permute", "prefetch", "put", "stack", "store",
+           "unzip_lanes", "width", "zip_lanes"]
 
 ROW_BYTES = 128
 _I64 = ir.IntType(64)
@@ -27,14 +28,16 @@ def _vector(pointer):
 def at_address(typingctx, address, dtype):
     """Pointer to numbers of `dtype` at an address (int64)."""
     result = types.CPointer(simd.lanes._dtype(dtype, "at_address"))
-    return result(types.int64, dtype), lambda context, builder, sig, args: builder.inttoptr(args[0], context.get_value_type(result))
+    return result(types.int64,
+                  dtype), lambda context, builder, sig, args: builder.inttoptr(args[0], context.get_value_type(result))
 
 
 @intrinsic
 def as_pointer(typingctx, address, like):
     """Pointer of the type of `like` to an address (int64)."""
     result = types.CPointer(like.dtype)
-    return result(types.int64, like), lambda context, builder, sig, args: builder.inttoptr(args[0], context.get_value_type(result))
+    return result(types.int64,
+                  like), lambda context, builder, sig, args: builder.inttoptr(args[0], context.get_value_type(result))
 
 
 @intrinsic
@@ -43,7 +46,8 @@ def zip_lanes(typingctx, v, w):
 
     def codegen(context, builder, sig, args):
         pairs = [x for lane in range(v.n) for x in (lane, lane + v.n)]
-        halves = [builder.shuffle_vector(*args, ir.Constant(ir.VectorType(ir.IntType(32), v.n), half)) for half in (pairs[: v.n], pairs[v.n :])]
+        halves = [builder.shuffle_vector(*args, ir.Constant(ir.VectorType(ir.IntType(32), v.n), half))
+                  for half in (pairs[: v.n], pairs[v.n :])]
         return cgutils.pack_array(builder, halves)
 
     return types.UniTuple(v, 2)(v, v), codegen
@@ -55,7 +59,8 @@ def unzip_lanes(typingctx, v, w):
 
     def codegen(context, builder, sig, args):
         return cgutils.pack_array(builder, [
-            builder.shuffle_vector(*args, ir.Constant(ir.VectorType(ir.IntType(32), v.n), list(range(odd, 2 * v.n, 2)))) for odd in (0, 1)
+            builder.shuffle_vector(*args, ir.Constant(ir.VectorType(ir.IntType(32), v.n),
+                                                      list(range(odd, 2 * v.n, 2)))) for odd in (0, 1)
         ])
 
     return types.UniTuple(v, 2)(v, v), codegen
@@ -64,7 +69,9 @@ def unzip_lanes(typingctx, v, w):
 @intrinsic
 def address_of(typingctx, pointer):
     """Address (int64) of a pointer."""
-    return types.int64(pointer), lambda context, builder, sig, args: builder.ptrtoint(simd.vector.start(context, builder, pointer, args[0]), _I64)
+    return types.int64(pointer), lambda context, builder, sig, args: builder.ptrtoint(
+        simd.vector.start(context, builder, pointer, args[0]), _I64
+    )
 
 
 @intrinsic(prefer_literal=True)
@@ -89,7 +96,8 @@ def load(typingctx, pointer, index):
     vec = _vector(pointer)
 
     def codegen(context, builder, sig, args):
-        v = builder.load(builder.bitcast(simd.vector.pointer(context, builder, sig.args[0], args[0], args[1], vec.n), vec.llvm.as_pointer()))
+        v = builder.load(builder.bitcast(simd.vector.pointer(context, builder, sig.args[0], args[0], args[1], vec.n),
+                                         vec.llvm.as_pointer()))
         v.align = 64
         return v
 
@@ -102,7 +110,9 @@ def store(typingctx, pointer, index, v):
     vec = _vector(pointer)
 
     def codegen(context, builder, sig, args):
-        builder.store(args[2], builder.bitcast(simd.vector.pointer(context, builder, sig.args[0], args[0], args[1], vec.n), vec.llvm.as_pointer()), align=64)
+        builder.store(args[2],
+                      builder.bitcast(simd.vector.pointer(context, builder, sig.args[0], args[0], args[1], vec.n),
+                                      vec.llvm.as_pointer()), align=64)
         return context.get_dummy_value()
 
     return types.void(pointer, types.intp, vec), codegen
@@ -113,7 +123,8 @@ def prefetch(typingctx, pointer, index):
     """Ask for the cache line of `pointer[index]`, to be in the second-level cache soon."""
 
     def codegen(context, builder, sig, args):
-        place = builder.bitcast(builder.gep(simd.vector.start(context, builder, pointer, args[0]), [args[1]]), ir.IntType(8).as_pointer())
+        place = builder.bitcast(builder.gep(simd.vector.start(context, builder, pointer, args[0]), [args[1]]),
+                                ir.IntType(8).as_pointer())
         i32 = ir.IntType(32)
         name, kinds = "llvm.prefetch.p0", [place.type, i32, i32, i32]
         function = cgutils.get_or_insert_function(builder.module, ir.FunctionType(ir.VoidType(), kinds), name)
@@ -138,7 +149,8 @@ def put(typingctx, pointer, index, x):
 def fill(typingctx, pointer, x):
     """The number `x` in every lane of a vector for `pointer`."""
     vec = _vector(pointer)
-    return vec(pointer, vec.scalar), lambda context, builder, sig, args: simd.vector.splat_value(builder, args[1], vec.n)
+    return vec(pointer,
+               vec.scalar), lambda context, builder, sig, args: simd.vector.splat_value(builder, args[1], vec.n)
 
 
 @intrinsic
@@ -167,12 +179,15 @@ def permute(typingctx, v, x):
             bits = v.scalar.bitwidth
             integers = ir.VectorType(ir.IntType(bits), width)
             numbers = ir.Constant(integers, list(range(width)))
-            index = builder.xor(numbers, simd.vector.splat_value(builder, x if bits == 64 else builder.trunc(x, ir.IntType(32)), width))
+            index = builder.xor(
+                numbers, simd.vector.splat_value(builder, x if bits == 64 else builder.trunc(x, ir.IntType(32)), width)
+            )
             name = f"llvm.x86.avx512.permvar.{'sf' if bits == 32 else 'df'}.512"
             return simd.vector.call(builder, name, v.llvm, [vector, index])
         # exchange neighbours at distance 1, 2, 4, ... where x says so
         for step in (1 << b for b in range(width.bit_length() - 1)):
-            swapped = builder.shuffle_vector(vector, ir.Constant(v.llvm, ir.Undefined), ir.Constant(i32, [lane ^ step for lane in range(width)]))
+            swapped = builder.shuffle_vector(vector, ir.Constant(v.llvm, ir.Undefined),
+                                             ir.Constant(i32, [lane ^ step for lane in range(width)]))
             vector = builder.select(builder.icmp_unsigned("!=", builder.and_(x, _I64(step)), _I64(0)), swapped, vector)
         return vector
 
@@ -182,10 +197,14 @@ def permute(typingctx, v, x):
 @intrinsic
 def ones(typingctx, x):
     """Number of ones in the binary form of an int64."""
-    return types.int64(types.int64), lambda context, builder, sig, args: simd.vector.call(builder, "llvm.ctpop.i64", _I64, args)
+    return types.int64(types.int64), lambda context, builder, sig, args: simd.vector.call(
+        builder, "llvm.ctpop.i64", _I64, args
+    )
 
 
 @intrinsic
 def parity(typingctx, x):
     """1 if an int64 has an odd number of ones, else 0."""
-    return types.int64(types.int64), lambda context, builder, sig, args: builder.and_(simd.vector.call(builder, "llvm.ctpop.i64", _I64, args), _I64(1))
+    return types.int64(types.int64), lambda context, builder, sig, args: builder.and_(
+        simd.vector.call(builder, "llvm.ctpop.i64", _I64, args), _I64(1)
+    )

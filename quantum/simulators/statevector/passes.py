@@ -124,8 +124,9 @@ def _move(to, source, to_high, source_high, segments, run):
 def chunk(like, index):
     """Some blocks of one pass.
 
-    `like` is a pointer to the context, of the type of the state's numbers. Words of the context: 0 address of the state; 1 bits of an index; 2 code, 3 the pass (row of `Schedule.passes`), 4 vectors:
-    addresses; 5 blocks in a chunk, 6 blocks; 7 mask of a block's number that says it is zero; 8 whether to interleave in the end.
+    `like` is a pointer to the context, of the type of the state's numbers. Words of the context: 0 address of the
+    state; 1 bits of an index; 2 code, 3 the pass (row of `Schedule.passes`), 4 vectors: addresses; 5 blocks in a chunk,
+    6 blocks; 7 mask of a block's number that says it is zero; 8 whether to interleave in the end.
     """
     context, w = at_address(address_of(like), np.int64), width(like)
     lane_bits = 3 if w == 8 else 4
@@ -134,7 +135,8 @@ def chunk(like, index):
     state = as_pointer(code_at(context, 0), like)
     vectors = as_pointer(code_at(context, 4), like)
     plan = at_address(code_at(context, 3), np.int64)
-    first, last, size, low, local = code_at(plan, 0), code_at(plan, 1), code_at(plan, 2), code_at(plan, 3), code_at(plan, 4)
+    first, last, size, low, local = code_at(plan,
+                                            0), code_at(plan, 1), code_at(plan, 2), code_at(plan, 3), code_at(plan, 4)
     run = 1 << (low - lane_bits)
     high, outer = local >> low << low, ((1 << n) - 1) & ~local
     segments = 1 << (size - low)

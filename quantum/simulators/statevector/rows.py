@@ -1,9 +1,9 @@
 """Ops on rows of vectors that lie in cache: the inner loops of every pass.
 
-A block is `rows` rows at pointer `p` (see `lanes`); row r holds amplitudes r W to r W + W - 1. Coefficients are vectors,
-one number a lane, in which conditions and signs of bits inside a row are contained already (see `expand`). Each loop
-walks the row numbers whose bits `fixed` are `value`, two at a time: scalar work would cost more than vector work. `s` is 1
-where bits outside the block ask for the opposite sign, `z` are the row bits that do.
+A block is `rows` rows at pointer `p` (see `lanes`); row r holds amplitudes r W to r W + W - 1. Coefficients are
+vectors, one number a lane, in which conditions and signs of bits inside a row are contained already (see `expand`).
+Each loop walks the row numbers whose bits `fixed` are `value`, two at a time: scalar work would cost more than vector
+work. `s` is 1 where bits outside the block ask for the opposite sign, `z` are the row bits that do.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from triskele.core.extend import template
 
 from .lanes import fill, load, ones, parity, permute, store, width
 
-__all__ = ["dense", "dense2", "diagonal", "lanes_general", "lanes_half", "pair_general", "pair_half", "pair_mixed", "pair_swap"]
+__all__ = ["dense", "dense2", "diagonal", "lanes_general", "lanes_half", "pair_general", "pair_half", "pair_mixed",
+           "pair_swap"]
 
 
 @template
@@ -156,7 +157,10 @@ def pair_mixed(p, rows, c, x, fixed, value, s, z, lanes, half):
 
 @template
 def lanes_general(p, rows, c, fixed, value, s, z, lanes):
-    """A PAIR inside rows: of lanes l and l ^ `lanes`. Vectors: a (d where the highest bit of x is 1), -, then b (or c), -, then -b, -."""
+    """A PAIR inside rows: of lanes l and l ^ `lanes`.
+
+    Vectors: a (d where the highest bit of x is 1), -, then b (or c), -, then -b, -.
+    """
     w = width(p)
     ar, ai = load(c, 0), load(c, w)
     extra = z & -z if z else free_bit(rows, fixed)
@@ -280,7 +284,8 @@ def dense2(p, rows, c, fixed, value, x, lanes):
         for _ in range(rows >> ones(fixed)):
             r = 2 * w * (i | value)
             ar, ai = load(p, r), load(p, r + w)
-            br, bi, cr, ci = permute(ar, first), permute(ai, first), permute(ar, lanes ^ first), permute(ai, lanes ^ first)
+            br, bi, cr, ci = permute(ar,
+                                     first), permute(ai, first), permute(ar, lanes ^ first), permute(ai, lanes ^ first)
             dr, di = permute(ar, lanes), permute(ai, lanes)
             _four(p, w, r, c, 0, ar, ai, br, bi, cr, ci, dr, di)
             i = (i + fixed + 1) & ~fixed
@@ -300,7 +305,8 @@ def _four(p, w, u, c, at, ar, ai, br, bi, cr, ci, dr, di):
 def dense(p, rows, c, fixed, value, x, lanes, scratch):
     """A DENSE on the row bits `x` and lane bits `lanes`; `fixed` contains `x`.
 
-    With R values of the row bits and L of the lane bits, output row r is the sum over t = (input row, lane bits) of vector
+    With R values of the row bits and L of the lane bits, output row r is the sum over t = (input row, lane bits) of
+    vector
     [r, t] times input row with its lanes exchanged; `scratch` has room for R L rows.
     """
     w = width(p)

@@ -21,7 +21,7 @@ __all__ = ["check_memory", "check_state", "precision", "simulate"]
 
 
 def simulate(circuit: Circuit, theta: Any = None, data: Any = None, *, dtype: Any = np.complex128, initial: Any = None,
-             shots: int | None = None, seed: int | None = None) -> Any:  # fmt: skip
+             shots: int | None = None, seed: int | None = None) -> Any:
     """Arguments and result are those of `quantum.run`.
 
     Measurements at the end do not change the state that is given back; with `shots` the result counts classical bits.
@@ -97,8 +97,9 @@ def check_memory(simulator: str, n: int, needed: int, hint: str = "dtype=complex
         except (ValueError, OSError, AttributeError):
             return
     if needed > free:
-        raise SimulatorError(f"{simulator}: {n} qubits need {needed / 2**30:.3g} GiB, and {free / 2**30:.3g} GiB are free"
-                             f" ({hint})")  # fmt: skip
+        raise SimulatorError(f"{simulator}: {n} qubits need {needed / 2**30:.3g} GiB, and {free / 2**30:.3g} GiB are "
+                             f"free"
+                             f" ({hint})")
 
 
 def without_measurements(circuit: Circuit) -> Circuit:
@@ -117,7 +118,9 @@ def without_measurements(circuit: Circuit) -> Circuit:
         wires = (*i.qubits, *i.controls)
         if i.gate is RESET or i.condition is not None or (i.gate is not BARRIER and measured.intersection(wires)):
             what = i.gate.name if i.gate is RESET else "a condition" if i.condition else f"{i.gate.name} after a measurement"
-            raise SimulatorError(f"statevector: {what} on qubits {list(wires)} makes every shot end in its own state (give shots=...)")
+            raise SimulatorError(
+                f"statevector: {what} on qubits {list(wires)} makes every shot end in its own state (give shots=...)"
+            )
         if i.gate is MEASURE:
             measured.update(i.qubits)
     new = circuit._with(i for i in circuit._instructions if i.gate is not MEASURE)

@@ -1,7 +1,7 @@
 """Rotations of a real vector, and expectation values with their derivatives: each a single compiled call.
 
-Arguments are the arrays of `turns.Turns`, those of its program (`starts`, `indices`, `factors`, `constants`: the angles), and of
-`observable.Sparse`.
+Arguments are the arrays of `turns.Turns`, those of its program (`starts`, `indices`, `factors`, `constants`: the
+angles), and of `observable.Sparse`.
 """
 
 from __future__ import annotations
@@ -85,7 +85,8 @@ def run(values, starts, indices, factors, constants, rows, numbers, pairs, psi):
 
 
 @kernel(nogil=True)
-def evaluate(values, starts, indices, factors, constants, rows, numbers, pairs, start, blocks, columns, entries, weights, energies, gradients):
+def evaluate(values, starts, indices, factors, constants, rows, numbers, pairs, start, blocks, columns, entries,
+             weights, energies, gradients):
     """Energies (B, m), and gradients (B, k, V) of the sums of energies with weights (B or 1, k, m).
 
     Observable i has the blocks ``blocks[i]``, (m, N / 8 + 1).
@@ -128,9 +129,11 @@ def evaluate(values, starts, indices, factors, constants, rows, numbers, pairs, 
 
 
 @kernel(nogil=True)
-def second(values, d_values, starts, indices, factors, constants, rows, numbers, pairs, start, blocks, columns, entries, changes, d_blocks, d_columns,
-           d_entries, weights, d_energies, gradient, psi, d_psi):  # fmt: skip
-    """Tangents along d_values (and with `changes` along other observables): of energies (m,), of the gradient (V,) of weights @ energies.
+def second(values, d_values, starts, indices, factors, constants, rows, numbers, pairs, start, blocks, columns, entries,
+           changes, d_blocks, d_columns,
+           d_entries, weights, d_energies, gradient, psi, d_psi):
+    """Tangents along d_values (and with `changes` along other observables): of energies (m,), of the gradient (V,) of
+    weights @ energies.
 
     psi and d_psi (N,) take the vector at the end, and its tangent.
     """

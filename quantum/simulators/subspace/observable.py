@@ -17,7 +17,9 @@ _POWERS = np.array([1, 1j, -1, -1j])
 
 
 def _groups(h: Any, states: np.ndarray) -> Iterator[tuple[slice, np.ndarray, np.ndarray, np.ndarray, np.ndarray]]:
-    """Terms with the same x: which, places k and j of states with states[k] = states[j] ^ x, i^|x & z| (terms,), (-1)^|j & z| (terms, pairs)."""
+    """Terms with the same x: which, places k and j of states with states[k] = states[j] ^ x, i^|x & z| (terms,),
+    (-1)^|j & z| (terms, pairs).
+    """
     order = np.argsort(states)
     x, z = h.x[:, 0].astype(np.int64), h.z[:, 0].astype(np.int64)
     edges = np.append(np.flatnonzero(np.diff(x, prepend=-1)), len(x))
@@ -62,7 +64,8 @@ def term_values(h: Any, states: np.ndarray, bra: np.ndarray, ket: np.ndarray) ->
 class Sparse(NamedTuple):
     """A sparse matrix, eight rows at a time.
 
-    Entry ``i`` of row ``8 b + r`` is at ``starts[b] + 8 i + r``; rows shorter than the longest of the eight end with zeros.
+    Entry ``i`` of row ``8 b + r`` is at ``starts[b] + 8 i + r``; rows shorter than the longest of the eight end with
+    zeros.
 
     Attributes
     ----------

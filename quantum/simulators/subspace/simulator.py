@@ -24,11 +24,12 @@ __all__ = ["SubspaceResult", "arguments", "simulate"]
 
 
 def simulate(circuit: Circuit, theta: Any = None, data: Any = None, *, dtype: Any = np.complex128, initial: Any = None,
-             shots: int | None = None, seed: int | None = None) -> SubspaceResult:  # fmt: skip
+             shots: int | None = None, seed: int | None = None) -> SubspaceResult:
     """Arguments are those of `quantum.run`; numbers are of double precision, `dtype` is that of what is given back.
 
-    The circuit begins with X gates that prepare a determinant, or with `initial`, and then keeps the number of particles. Only basis states that
-    its gates reach are stored: with separate numbers of alpha and beta electrons 225 of the 4,096 of LiH.
+    The circuit begins with X gates that prepare a determinant, or with `initial`, and then keeps the number of
+    particles. Only basis states that its gates reach are stored: with separate numbers of alpha and beta electrons 225
+    of the 4,096 of LiH.
 
     Raises
     ------
@@ -36,7 +37,8 @@ def simulate(circuit: Circuit, theta: Any = None, data: Any = None, *, dtype: An
         If a gate does not conserve the number of particles, or classical bits are to be counted.
     """
     if shots is not None and any(i.gate is MEASURE for i in circuit._instructions):
-        raise SimulatorError("subspace: classical bits are not counted here, got measurements and shots (leave them out: sample() and counts() measure all qubits)")
+        raise SimulatorError("subspace: classical bits are not counted here, got measurements and shots (leave them "
+                             "out: sample() and counts() measure all qubits)")
     circuit = without_measurements(circuit)
     dtype = precision(dtype)
     turns = build(circuit, None if initial is None else check_state(initial, circuit.num_qubits))
@@ -78,7 +80,8 @@ class SubspaceResult(Result):
     ([1, 2], [0.995, 0.1])
     """
 
-    def __init__(self, num_qubits: int, states: np.ndarray, amplitudes: np.ndarray, shots: int | None = None, seed: int | None = None):
+    def __init__(self, num_qubits: int, states: np.ndarray, amplitudes: np.ndarray, shots: int | None = None,
+                 seed: int | None = None):
         order = np.argsort(states)
         self.num_qubits, self.states, self.amplitudes = num_qubits, states[order], amplitudes[order]
         self.shots, self.seed = shots, seed
@@ -112,7 +115,8 @@ class SubspaceResult(Result):
     def _weights(self) -> np.ndarray:
         return (self.amplitudes.real**2 + self.amplitudes.imag**2).astype(float)
 
-    def sample(self, shots: int | None = None, seed: int | None = None, qubits: int | Sequence[int] | None = None) -> Samples:
+    def sample(self, shots: int | None = None, seed: int | None = None,
+               qubits: int | Sequence[int] | None = None) -> Samples:
         """Measure `qubits` (all when left out) many times: see `Result.sample`."""
         chosen = states.check_qubits(qubits, self.num_qubits, "sample")
         found = self._in_basis({}, self._shots(shots, "sample"), self.seed if seed is None else seed)

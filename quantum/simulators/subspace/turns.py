@@ -1,9 +1,9 @@
 """Circuits that keep the number of particles, as rotations of pairs of numbers in one real vector.
 
-An excitation turns pairs of amplitudes, (p, q) -> (c p - s q, s p + c q). With real and imaginary parts as numbers of their own
-so does every other gate: exp(i t) turns (re p, im p), an imaginary pair turns (im q, re p) and (im p, re q). What only
-exchanges numbers or changes their signs costs nothing: it is kept as where each number is and with which sign.
-Basis states that no gate has reached are not there at all.
+An excitation turns pairs of amplitudes, (p, q) -> (c p - s q, s p + c q). With real and imaginary parts as numbers of
+their own so does every other gate: exp(i t) turns (re p, im p), an imaginary pair turns (im q, re p) and (im p, re q).
+What only exchanges numbers or changes their signs costs nothing: it is kept as where each number is and with which
+sign. Basis states that no gate has reached are not there at all.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ LANES = 8  # vectors are padded to a multiple
 class Turns:
     """A circuit as rotations.
 
-    Component ``planes * i + k`` is the real (k = 0) or imaginary part of the amplitude of ``states[i]``; at the end it is
-    ``signs * vector[where]``.
+    Component ``planes * i + k`` is the real (k = 0) or imaginary part of the amplitude of ``states[i]``; at the end it
+    is ``signs * vector[where]``.
 
     Attributes
     ----------
@@ -124,11 +124,14 @@ def _lower(circuit: Circuit) -> tuple[_Table, int]:
             continue
         touched.update(i.qubits, i.controls)
         if isinstance(i.gate, gates.Gate) and i.gate.function is not None:
-            raise SimulatorError(f"subspace: {_named(i, number)} is a function of its parameters, of which nothing is known (use simulator='statevector')")
+            raise SimulatorError(f"subspace: {_named(i, number)} is a function of its parameters, of which nothing is "
+                                 f"known (use simulator='statevector')")
         first = len(builder.ops)
         lower_gate(builder, i, index, constants)
         if not all(_conserves(op, builder.coefficients) for op in builder.ops[first:]):
-            raise SimulatorError(f"subspace: {_named(i, number)} does not conserve the number of particles (use simulator='statevector')")
+            raise SimulatorError(
+                f"subspace: {_named(i, number)} does not conserve the number of particles (use simulator='statevector')"
+            )
     return builder, flipped
 
 
@@ -221,7 +224,8 @@ class _Work:
                 self.multiply(places[flip], c[1])
             else:
                 kind_of, angle, sign = recipe
-                rotation = kind_of == Recipe.ROTATION  # exp(-i t/2) where the parity is even, exp(i t/2) where it is odd
+                # exp(-i t/2) where the parity is even, exp(i t/2) where it is odd
+                rotation = kind_of == Recipe.ROTATION
                 backward = (~flip if rotation else np.zeros_like(flip)) ^ (sign < 0)
                 real, imaginary = self.parts(places)
                 self.turn(real, imaginary, backward, angle, 0.5 if rotation else 1.0)
@@ -234,12 +238,15 @@ class _Work:
         if recipe is None:
             self.fixed(p, q, flip, c[:4])
         elif recipe[0] == Recipe.PAIR_REAL:
-            self.turn(np.concatenate(self.parts(p)), np.concatenate(self.parts(q)), np.tile(flip ^ (recipe[2] < 0), self.planes), recipe[1], 0.5)
+            self.turn(np.concatenate(self.parts(p)), np.concatenate(self.parts(q)),
+                      np.tile(flip ^ (recipe[2] < 0), self.planes), recipe[1], 0.5)
         else:
             (pr, pi), (qr, qi) = self.parts(p), self.parts(q)
-            self.turn(np.concatenate([qi, pi]), np.concatenate([pr, qr]), np.tile(flip ^ (recipe[2] < 0), 2), recipe[1], 0.5)
+            self.turn(np.concatenate([qi, pi]), np.concatenate([pr, qr]), np.tile(flip ^ (recipe[2] < 0), 2), recipe[1],
+                      0.5)
 
-    def turn(self, first: np.ndarray, second: np.ndarray, flip: np.ndarray, angle: int, scale: float, cosine: float = 1.0, sine: float = 0.0) -> None:
+    def turn(self, first: np.ndarray, second: np.ndarray, flip: np.ndarray, angle: int, scale: float,
+             cosine: float = 1.0, sine: float = 0.0) -> None:
         """Rotation of components by angles[angle] * scale, the other way where `flip`; angle -1: by cosine and sine."""
         if not len(first):
             return
@@ -270,7 +277,9 @@ class _Work:
             array[first], array[second] = array[second], array[first]
 
     def fixed(self, p: np.ndarray, q: np.ndarray, flip: np.ndarray, matrix: np.ndarray) -> None:
-        """A constant 2x2 unitary, ((a, b), (c, d)) = diag(u, w) ((cos, -sin), (sin, cos)) diag(1, y), -b and -c where `flip`."""
+        """A constant 2x2 unitary, ((a, b), (c, d)) = diag(u, w) ((cos, -sin), (sin, cos)) diag(1, y), -b and -c where
+        `flip`.
+        """
         a, b, c, d = (complex(e) for e in matrix)
         if not abs(b) and not abs(c):
             self.multiply(p, a)
@@ -291,7 +300,9 @@ class _Work:
         self.multiply(q, w)
 
     def dense(self, matrix: np.ndarray, bits: Sequence[int], m: int, v: int) -> None:
-        """A constant unitary on `bits` where ``states & m == v``, as products of rotations of two basis states (Givens)."""
+        """A constant unitary on `bits` where ``states & m == v``, as products of rotations of two basis states
+        (Givens).
+        """
         mask = sum(1 << b for b in bits)
         at = [sum(1 << b for i, b in enumerate(bits) if j >> i & 1) for j in range(len(matrix))]
         rest, steps = matrix.astype(complex), []
@@ -315,5 +326,6 @@ class _Work:
         start = np.zeros(-(-len(self.where) // LANES) * LANES)
         start[: len(self.start)] = self.start
         pairs = np.concatenate(self.pairs) if self.pairs else np.zeros((0, 2))
-        return Turns(program, self.states, self.planes, self.where, self.signs, start, np.array(self.rows, np.int64).reshape(-1, 3),
-                     np.array(self.numbers, float).reshape(-1, 3), np.ascontiguousarray(pairs, np.int32))  # fmt: skip
+        return Turns(program, self.states, self.planes, self.where, self.signs, start,
+                     np.array(self.rows, np.int64).reshape(-1, 3),
+                     np.array(self.numbers, float).reshape(-1, 3), np.ascontiguousarray(pairs, np.int32))

@@ -1,15 +1,15 @@
 """Trajectories, eight at a time: a list of steps is gone through, each choosing at random what happens.
 
-Maps on single qubits are multiplied up in `chain`, one 2 x 2 matrix a qubit and lane, and reach the state when another qubit
-takes part. A row of steps is: kind, condition (place in `ints`, or -1), and six integers that depend on the kind:
+Maps on single qubits are multiplied up in `chain`, one 2 x 2 matrix a qubit and lane, and reach the state when another
+qubit takes part. A row of steps is: kind, condition (place in `ints`, or -1), and six integers that depend on the kind:
 
     TIMES      qubit, place of a 2 x 2 matrix in `coefficients`
     SCALE      qubit, places of its two diagonal numbers (-1 for 1)
     PAULI      place in `ints` of [k, qubits, strings], place in `table` of cumulative probabilities, how many, draw
     UNITARY    qubit, place in `table` of cumulative probabilities and then 2 x 2 matrices, how many, draw
-    KRAUS      the same with any matrices, after them the products K^dagger K as (00, 11, Re 01, Im 01); then the classical bit or -1
-    KRAUS_MANY place in `ints` of [k, qubits], place in `table` of matrices and products, how many, draw
-    FLIP       classical bit, place in `table` of the probabilities of reading 1 where 0 and where 1 was, draw
+    KRAUS      the same with any matrices, after them the products K^dagger K as (00, 11, Re 01, Im 01); then the
+    classical bit or -1 KRAUS_MANY place in `ints` of [k, qubits], place in `table` of matrices and products, how many,
+    draw FLIP       classical bit, place in `table` of the probabilities of reading 1 where 0 and where 1 was, draw
     APPLY      qubit: its chain
     GATE       row of `ops`
 """
@@ -42,7 +42,8 @@ _parallel_for = threads.for_numba()
 def _uniforms(k0, k1, number, number_of_draw, out):
     """out[lane]: in [0, 1), of the stream of trajectory `number` + lane (`number` is a multiple of 8)."""
     c0 = simd.convert(simd.iota(8), np.uint32) + np.uint32(number & 0xFFFFFFFF)
-    c1, c2, c3 = simd.splat(np.uint32(number >> 32), 8), simd.splat(np.uint32(number_of_draw), 8), simd.splat(np.uint32(_STREAM), 8)
+    c1, c2, c3 = simd.splat(np.uint32(number >> 32),
+                            8), simd.splat(np.uint32(number_of_draw), 8), simd.splat(np.uint32(_STREAM), 8)
     w = simd.philox4x32(c0, c1, c2, c3, simd.splat(k0, 8), simd.splat(k1, 8))
     word = (simd.convert(w[1], np.uint64) << np.uint64(21)) | (simd.convert(w[0], np.uint64) >> np.uint64(11))
     simd.store(out, 0, simd.convert(simd.convert(word, np.int64), np.float64) * 2.0**-53)
@@ -68,7 +69,9 @@ def _put(c, lane, numbers, at, scale):
 
 @device
 def _fill(c, numbers, at, count, stride, active):
-    """`count` complex numbers at numbers[at:] to the active lanes of c; to others a matrix of 0 and, every `stride`, 1."""
+    """`count` complex numbers at numbers[at:] to the active lanes of c; to others a matrix of 0 and, every `stride`,
+    1.
+    """
     for i in range(count):
         for lane in range(8):
             if active[lane]:
@@ -84,7 +87,9 @@ def _multiply(chains, at, c):
     cr, ci, dr, di = simd.load(c, 32, 8), simd.load(c, 40, 8), simd.load(c, 48, 8), simd.load(c, 56, 8)
     for u in range(at, at + 32, 16):
         w = u + 32
-        ur, ui, wr, wi = simd.load(chains, u, 8), simd.load(chains, u + 8, 8), simd.load(chains, w, 8), simd.load(chains, w + 8, 8)
+        ur, ui, wr, wi = simd.load(chains, u, 8), simd.load(
+            chains, u + 8, 8
+        ), simd.load(chains, w, 8), simd.load(chains, w + 8, 8)
         simd.store(chains, u, ar * ur - ai * ui + br * wr - bi * wi)
         simd.store(chains, u + 8, ar * ui + ai * ur + br * wi + bi * wr)
         simd.store(chains, w, cr * ur - ci * ui + dr * wr - di * wi)
@@ -121,16 +126,20 @@ def _conjugated(chains, at, lane, rho):
     """rho_00, rho_11, real and imaginary part of rho_10 of a lane, after its chain."""
     r0, r1, re, im = rho[lane], rho[8 + lane], rho[16 + lane], rho[24 + lane]
     a, b = complex(chains[at + lane], chains[at + 8 + lane]), complex(chains[at + 16 + lane], chains[at + 24 + lane])
-    c, d = complex(chains[at + 32 + lane], chains[at + 40 + lane]), complex(chains[at + 48 + lane], chains[at + 56 + lane])
+    c, d = complex(chains[at + 32 + lane],
+                   chains[at + 40 + lane]), complex(chains[at + 48 + lane], chains[at + 56 + lane])
     low, high = complex(re, im), complex(re, -im)
     e0, e1, f0, f1 = a * r0 + b * low, a * high + b * r1, c * r0 + d * low, c * high + d * r1
     out = f0 * a.conjugate() + f1 * b.conjugate()
-    return (e0 * a.conjugate() + e1 * b.conjugate()).real, (f0 * c.conjugate() + f1 * d.conjugate()).real, out.real, out.imag
+    return (e0 * a.conjugate() + e1
+            * b.conjugate()).real, (f0 * c.conjugate() + f1 * d.conjugate()).real, out.real, out.imag
 
 
 @device
 def _kraus_one(chains, chain, table, at, count, uniform, active, choice, rho, c):
-    """Choose one of `count` operators in every active lane; in c they have been divided by the roots of their probabilities."""
+    """Choose one of `count` operators in every active lane; in c they have been divided by the roots of their
+    probabilities.
+    """
     for lane in range(8):
         r0, r1, re, im = _conjugated(chains, chain, lane, rho)
         u, k, weight = uniform[lane] * (r0 + r1), 0, 1.0
@@ -206,12 +215,15 @@ def _gate(p, size, op, coefficients, everywhere, active, c, work):
 def _batch(p, n, rows, ints, table, ops, coefficients, k0, k1, number, bits, chains, touched, c, work):
     """Eight trajectories, the first being `number`; p holds the initial states."""
     size = 1 << n
-    uniform, active, nowhere, choice, rho = np.empty(8), np.empty(8, np.bool_), np.zeros(8, np.bool_), np.empty(8, np.int64), np.empty(32)
+    uniform, active, nowhere, choice, rho = np.empty(8), np.empty(8, np.bool_), np.zeros(8, np.bool_), np.empty(8,
+                                                                                                                np.int64), np.empty(32)
     for q in range(n):
         touched[q] = 0
         _reset(chains, 64 * q)
     for row in range(len(rows)):
-        kind, condition, a, b, count, d, bit = rows[row, 0], rows[row, 1], rows[row, 2], rows[row, 3], rows[row, 4], rows[row, 5], rows[row, 6]
+        kind, condition, a, b, count, d, bit = rows[row,
+                                                    0], rows[row, 1], rows[row, 2], rows[row, 3], rows[row,
+                                                                                                       4], rows[row, 5], rows[row, 6]
         everywhere = True
         for lane in range(8):
             active[lane] = _active(ints, condition, bits, lane)
@@ -275,16 +287,22 @@ def run_chunk(context, index):
     n, chunks, shots, first, draws_each, num_bits, dense = w[0], w[1], w[2], w[3], w[4], w[5], w[6]
     k0, k1 = np.uint32(w[7]), np.uint32(w[8])
     rows, ints = carray(at_address(w[9], np.int64), (w[10], ROW)), carray(at_address(w[11], np.int64), (w[12],))
-    table, ops = carray(at_address(w[13], np.float64), (w[14],)), carray(at_address(w[15], np.int64), (w[16], OP_COLUMNS))
-    coefficients, initial = carray(at_address(w[17], np.float64), (w[18],)), carray(at_address(w[19], np.float64), (w[20],))
+    table, ops = carray(at_address(w[13], np.float64), (w[14],
+                                                        )), carray(at_address(w[15], np.int64), (w[16], OP_COLUMNS))
+    coefficients, initial = carray(at_address(w[17], np.float64),
+                                   (w[18],)), carray(at_address(w[19], np.float64), (w[20],))
     samples, values = carray(at_address(w[21], np.int64), (shots,)), carray(at_address(w[22], np.float64), (shots,))
-    out_bits, final = carray(at_address(w[23], np.uint8), (shots, num_bits)), carray(at_address(w[24], np.float64), (w[25],))
+    out_bits, final = carray(at_address(w[23], np.uint8),
+                             (shots, num_bits)), carray(at_address(w[24], np.float64), (w[25],))
     terms = w[26]
-    strings, weights = carray(at_address(w[27], np.int64), (2 * terms,)), carray(at_address(w[28], np.float64), (terms,))
+    strings, weights = carray(at_address(w[27], np.int64),
+                              (2 * terms,)), carray(at_address(w[28], np.float64), (terms,))
     size, batches = 1 << n, (shots + 7) // 8
     memory = np.empty(16 * size + 8)
     p = simd.address(memory, (-address_of(simd.address(memory, 0)) & 63) >> 3)
-    bits, chains, touched, uniform, result = np.zeros(8 * max(num_bits, 1), np.uint8), np.empty(64 * n), np.empty(n, np.int64), np.empty(8), np.empty(8)
+    bits, chains, touched, uniform, result = np.zeros(
+        8 * max(num_bits, 1), np.uint8
+    ), np.empty(64 * n), np.empty(n, np.int64), np.empty(8), np.empty(8)
     c, work = np.empty(16 * max(4, dense * dense)), np.empty(16 * dense)
     for batch in range(batches * index // chunks, batches * (index + 1) // chunks):
         for j in range(size):
@@ -307,7 +325,8 @@ def run_chunk(context, index):
             if w[25]:
                 for j in range(size):
                     at = 2 * ((8 * batch + lane) * size + j)
-                    final[at], final[at + 1] = simd.load_scalar(p, 16 * j + lane), simd.load_scalar(p, 16 * j + 8 + lane)
+                    final[at], final[at
+                                     + 1] = simd.load_scalar(p, 16 * j + lane), simd.load_scalar(p, 16 * j + 8 + lane)
         if terms:
             for lane in range(count):
                 values[8 * batch + lane] = 0.0
@@ -319,8 +338,10 @@ def run_chunk(context, index):
 
 
 @kernel(nogil=True)
-def run(n, chunks, first, draws_each, dense, k0, k1, rows, ints, table, ops, coefficients, initial, samples, values, bits, final, strings, weights, chunk):
-    """Trajectories `first` and following, as many as there are `samples`; results go into `samples` (the outcome of measuring
+def run(n, chunks, first, draws_each, dense, k0, k1, rows, ints, table, ops, coefficients, initial, samples, values,
+        bits, final, strings, weights, chunk):
+    """Trajectories `first` and following, as many as there are `samples`; results go into `samples` (the outcome of
+    measuring
     all qubits), `values` (of the sum of Pauli strings), `bits` and, unless it is empty, `final` (the states)."""
     context = np.empty(CONTEXT, np.int64)
     context[0], context[1], context[2], context[3], context[4], context[5] = n, chunks, len(samples), first, draws_each, bits.shape[1]
@@ -334,6 +355,8 @@ def run(n, chunks, first, draws_each, dense, k0, k1, rows, ints, table, ops, coe
     context[21], context[22] = address_of(simd.address(samples, 0)), address_of(simd.address(values, 0))
     context[23] = address_of(simd.address(bits, 0))
     context[24], context[25] = address_of(simd.address(final, 0)), len(final)
-    context[26], context[27], context[28] = len(weights), address_of(simd.address(strings, 0)), address_of(simd.address(weights, 0))
+    context[26], context[27], context[28] = len(weights), address_of(
+        simd.address(strings, 0)
+    ), address_of(simd.address(weights, 0))
     _parallel_for(chunk, address_of(simd.address(context, 0)), chunks)
     return context[0]  # it must live till here

@@ -35,7 +35,8 @@ class Program:
     dense: int  # size of the largest matrix
 
 
-def lower(instructions: Sequence[Instruction], num_qubits: int, parameters: tuple[str, ...], data: tuple[str, ...]) -> Program:
+def lower(instructions: Sequence[Instruction], num_qubits: int, parameters: tuple[str, ...],
+          data: tuple[str, ...]) -> Program:
     """The program of gates, channels, measurements, resets and conditions.
 
     Raises
@@ -51,7 +52,7 @@ def lower(instructions: Sequence[Instruction], num_qubits: int, parameters: tupl
         maker.apply(q)
     gates = Gates.from_builder(num_qubits, parameters, data, maker.builder)
     return Program(gates, np.array(maker.rows, np.int64).reshape(-1, k.ROW), np.array([*maker.ints, 0], np.int64),
-                   np.array([*maker.table, 0.0]), maker.draws + 1, maker.dense)  # fmt: skip
+                   np.array([*maker.table, 0.0]), maker.draws + 1, maker.dense)
 
 
 class _Maker:
@@ -62,13 +63,15 @@ class _Maker:
         self.table: list[float] = []
         self.draws, self.dense, self.condition = 0, 2, -1
         self.touched = [False] * num_qubits  # whether a chain may be more than the identity
-        self.unitary = [True] * num_qubits  # and whether it is unitary: else it changes what other qubits are likely to do
+        # and whether it is unitary: else it changes what other qubits are likely to do
+        self.unitary = [True] * num_qubits
 
     def add(self, i: Instruction) -> None:
         self.condition = -1
         if i.condition is not None:
             self.condition = len(self.ints)
-            self.ints += [len(i.condition.clbits), *(2 * c + (i.condition.value >> k & 1) for k, c in enumerate(i.condition.clbits))]
+            self.ints += [len(i.condition.clbits), *(2 * c + (i.condition.value >> k & 1) for k,
+                                                     c in enumerate(i.condition.clbits))]
         gate = i.gate
         if isinstance(gate, Gate):
             self.gate(i)
@@ -104,7 +107,8 @@ class _Maker:
         lower_gate(self.builder, i._replace(condition=None), self.index, self.constants)
         for number in range(first, len(self.builder.ops)):
             op = self.builder.ops[number]
-            kind, x, m, v, z, at = (op[c] for c in (OpColumn.KIND, OpColumn.X, OpColumn.M, OpColumn.V, OpColumn.Z, OpColumn.COEFFICIENT))
+            kind, x, m, v, z, at = (op[c] for c in (OpColumn.KIND, OpColumn.X, OpColumn.M, OpColumn.V, OpColumn.Z,
+                                                    OpColumn.COEFFICIENT))
             bits = x | m | z
             if kind != Kind.DENSE and bits.bit_count() == 1:
                 q = bits.bit_length() - 1
@@ -160,7 +164,8 @@ class _Maker:
             self.touched[qubits[0]], self.unitary[qubits[0]] = True, False
             return
         if len(qubits) > MAX_DENSE:
-            raise SimulatorError(f"trajectories: channels that are no mixture of Pauli strings act on at most {MAX_DENSE} qubits, got {len(qubits)}")
+            raise SimulatorError(f"trajectories: channels that are no mixture of Pauli strings act on at most "
+                                 f"{MAX_DENSE} qubits, got {len(qubits)}")
         self.table += np.ascontiguousarray(products).reshape(-1).view(float).tolist()
         self.dense = max(self.dense, 1 << len(qubits))
         for q in qubits:

@@ -34,13 +34,14 @@ _PIECE = 1 << 22  # amplitudes that are kept at a time
 
 
 def simulate(circuit: Circuit, theta: Any = None, data: Any = None, *, dtype: Any = np.complex128, initial: Any = None,
-             shots: int | None = None, seed: int | None = None) -> Any:  # fmt: skip
-    """Arguments are those of `quantum.run`: each shot is a pure state in which noise and measurements are drawn at random.
+             shots: int | None = None, seed: int | None = None) -> Any:
+    """Arguments are those of `quantum.run`: each shot is a pure state in which noise and measurements are drawn at
+    random.
 
-    Channels that mix unitaries draw one whatever the state; of others, operator k has probability <psi|K_k^dagger K_k|psi>.
-    Trajectory i draws from a stream of its own, so that results do not depend on how many run at once. The result of a circuit
-    that writes classical bits counts these; one run and samples of it do where nothing but its end is random. The result of
-    any other circuit is a `TrajectoriesResult`, with noise or without.
+    Channels that mix unitaries draw one whatever the state; of others, operator k has probability <psi|K_k^dagger
+    K_k|psi>. Trajectory i draws from a stream of its own, so that results do not depend on how many run at once. The
+    result of a circuit that writes classical bits counts these; one run and samples of it do where nothing but its end
+    is random. The result of any other circuit is a `TrajectoriesResult`, with noise or without.
 
     Raises
     ------
@@ -68,12 +69,14 @@ def simulate(circuit: Circuit, theta: Any = None, data: Any = None, *, dtype: An
     if len(ready.pure):
         named = dict(zip(ready.names[0] + ready.names[1], values.tolist(), strict=True))
         theta, data = ([named[name] for name in names] for names in (ready.pure.parameters, ready.pure.data))
-        state = simulate_pure(ready.pure, theta, data, dtype=dtype if ready.ends else np.complex128, initial=state).statevector()
+        state = simulate_pure(ready.pure, theta, data, dtype=dtype if ready.ends else np.complex128,
+                              initial=state).statevector()
     if ready.writes and ready.ends:
         state = simulate_pure(ready.pure, dtype=dtype, initial=state).statevector() if state is None else state
         samples, bits = sample(state, shots, seed), np.zeros((shots, circuit.num_clbits), np.uint8)
         return CountsResult(_read(samples, bits, ready.readings, seed))
-    result = TrajectoriesResult(ready.program, values, None if state is None else np.array(state, complex).view(float), shots, seed, circuit.num_clbits)
+    result = TrajectoriesResult(ready.program, values, None if state is None else np.array(state, complex).view(float),
+                                shots, seed, circuit.num_clbits)
     if not ready.writes:
         return result
     samples, bits, *_ = result._run()
@@ -100,7 +103,8 @@ class Ready(NamedTuple):
     body : list of Instruction
         All but the readings.
     events : float
-        How many instructions may split shots that share a state; infinite if not only measurements and resets are random.
+        How many instructions may split shots that share a state; infinite if not only measurements and resets are
+        random.
     segments : dict
         What `branches` keeps.
     """
@@ -121,7 +125,8 @@ def _ready(circuit: Circuit) -> Ready:
     first = next((k for k, i in enumerate(body) if not i.is_unitary and i.gate is not BARRIER), len(body))
     names = (circuit.parameters, circuit.data)
     program, ends = lower(body[first:], circuit.num_qubits, *names), first == len(body)
-    return Ready(names, readings, circuit._with(body[:first]), program, ends, writes_bits(circuit), body, np.inf if ends else branch_events(body), {})
+    return Ready(names, readings, circuit._with(body[:first]), program, ends, writes_bits(circuit), body,
+                 np.inf if ends else branch_events(body), {})
 
 
 def _chunks(n: int) -> int:
@@ -134,38 +139,50 @@ def _read(samples: np.ndarray, bits: np.ndarray, readings: Sequence[Reading], se
     for number, reading in enumerate(readings):
         read = (samples >> reading.qubit & 1).astype(np.uint8)
         if reading.matrix is not None:
-            read = (uniform(fold_in(key(seed), Fold.READINGS + number), (len(samples),)) < reading.matrix[1, read]).astype(np.uint8)
+            read = (uniform(fold_in(key(seed), Fold.READINGS + number),
+                            (len(samples),)) < reading.matrix[1, read]).astype(np.uint8)
         bits[:, reading.clbit] = read
     return bits
 
 
 class TrajectoriesResult(Result):
-    """An average over trajectories. Nothing but the program is kept: what is asked for is computed, from the same random numbers."""
+    """An average over trajectories.
 
-    def __init__(self, program: Program, values: np.ndarray, initial: np.ndarray | None, shots: int, seed: int, num_clbits: int):
+    Nothing but the program is kept: what is asked for is computed, from the same random numbers.
+    """
+
+    def __init__(self, program: Program, values: np.ndarray, initial: np.ndarray | None, shots: int, seed: int,
+                 num_clbits: int):
         self.num_qubits, self.shots, self.seed = program.gates.num_qubits, shots, seed
         self._program, self._values, self._num_clbits = program, values, num_clbits
         self._initial = np.zeros(0) if initial is None else initial
 
-    def _run(self, h: Any = None, first: int = 0, count: int | None = None, keep: bool = False) -> tuple[np.ndarray, ...]:
-        """Outcomes, classical bits, values of h, and if they are kept the states, of trajectories `first` and following."""
+    def _run(self, h: Any = None, first: int = 0, count: int | None = None,
+             keep: bool = False) -> tuple[np.ndarray, ...]:
+        """Outcomes, classical bits, values of h, and if they are kept the states, of trajectories `first` and
+        following.
+        """
         program = self._program
         if count is None:
             count = self.shots or 0
         gates = program.gates
         coefficients = gates.coefficients.copy()
         program.gates.fill_functions(coefficients, self._values)
-        fill_coefficients(self._values, gates.angle_starts, gates.angle_indices, gates.angle_coefficients, gates.angle_constants,
-                          gates.recipes, coefficients, np.empty((2, len(gates.angle_constants))))  # fmt: skip
-        samples, values, bits = np.empty(count, np.int64), np.empty(count), np.zeros((count, self._num_clbits), np.uint8)
+        fill_coefficients(self._values, gates.angle_starts, gates.angle_indices, gates.angle_coefficients,
+                          gates.angle_constants,
+                          gates.recipes, coefficients, np.empty((2, len(gates.angle_constants))))
+        samples, values, bits = np.empty(count,
+                                         np.int64), np.empty(count), np.zeros((count, self._num_clbits), np.uint8)
         final = np.empty((count << self.num_qubits) * 2 if keep else 0)
         strings, weights = np.zeros(0, np.int64), np.zeros(0)
         if h is not None:
-            strings, weights = np.stack([h.x[:, 0], h.z[:, 0]], 1).astype(np.int64).reshape(-1), h.coefficients.real.copy()
+            strings, weights = np.stack([h.x[:, 0], h.z[:, 0]],
+                                        1).astype(np.int64).reshape(-1), h.coefficients.real.copy()
         k0, k1 = key(self.seed)
-        kernels.run(self.num_qubits, min(_chunks(self.num_qubits), -(-count // kernels.states.LANES)), first, program.draws, program.dense, k0, k1,
+        kernels.run(self.num_qubits, min(_chunks(self.num_qubits), -(-count // kernels.states.LANES)), first,
+                    program.draws, program.dense, k0, k1,
                     program.rows, program.ints, program.table, gates.ops, coefficients, self._initial, samples, values, bits, final,
-                    strings, weights, threads.body(kernels.run_chunk))  # fmt: skip
+                    strings, weights, threads.body(kernels.run_chunk))
         return samples, bits, values, final.view(complex).reshape(-1, 1 << self.num_qubits)
 
     def states(self) -> Iterator[np.ndarray]:
@@ -192,10 +209,14 @@ class TrajectoriesResult(Result):
         SimulatorError
             Always.
         """
-        raise SimulatorError("statevector: every trajectory ends in its own state (states() gives them, density_matrix() their average)")
+        raise SimulatorError(
+            "statevector: every trajectory ends in its own state (states() gives them, density_matrix() their average)"
+        )
 
     def sample(self, shots: int | None = None, seed: int | None = None, qubits: Any = None) -> Samples:
-        """One measurement of `qubits` (all when left out) of each trajectory; another number of them with `shots`, `seed`."""
+        """One measurement of `qubits` (all when left out) of each trajectory; another number of them with `shots`,
+        `seed`.
+        """
         result = self if shots is None and seed is None else self._again(shots, seed)
         samples = result._run()[0]
         chosen = states.check_qubits(qubits, self.num_qubits, "sample")
@@ -227,8 +248,9 @@ class TrajectoriesResult(Result):
 
     def _again(self, shots: int | None, seed: int | None) -> TrajectoriesResult:
         initial = self._initial if len(self._initial) else None
-        return TrajectoriesResult(self._program, self._values, initial, check_shots(self.shots if shots is None else shots, "trajectories"),
-                                  self.seed if seed is None else check_seed(seed, "trajectories"), self._num_clbits)  # fmt: skip
+        return TrajectoriesResult(self._program, self._values, initial,
+                                  check_shots(self.shots if shots is None else shots, "trajectories"),
+                                  self.seed if seed is None else check_seed(seed, "trajectories"), self._num_clbits)
 
     def _exact(self, h: Any) -> float:
         return self.expectation(h).value

@@ -1,7 +1,8 @@
 """Loops over eight state vectors at a time, one in each lane of a SIMD vector.
 
-Amplitude j is two vectors: real parts at 16 j, imaginary parts at 16 j + 8. Coefficients are vectors too, since every trajectory
-has its own: complex number i of an operation is at c[16 i], c[16 i + 8]. Masks x, m, v, z are those of `compile.ops`.
+Amplitude j is two vectors: real parts at 16 j, imaginary parts at 16 j + 8. Coefficients are vectors too, since every
+trajectory has its own: complex number i of an operation is at c[16 i], c[16 i + 8]. Masks x, m, v, z are those of
+`compile.ops`.
 """
 
 from __future__ import annotations
@@ -26,7 +27,9 @@ def pair(p, size, x, m, v, z, c):
     while True:
         j = rest | v
         k = j ^ x
-        ur, ui, wr, wi = simd.load(p, 16 * j, 8), simd.load(p, 16 * j + 8, 8), simd.load(p, 16 * k, 8), simd.load(p, 16 * k + 8, 8)
+        ur, ui, wr, wi = simd.load(p, 16 * j, 8), simd.load(
+            p, 16 * j + 8, 8
+        ), simd.load(p, 16 * k, 8), simd.load(p, 16 * k + 8, 8)
         if z and _odd(j & z):
             simd.store(p, 16 * j, ar * ur - ai * ui - br * wr + bi * wi)
             simd.store(p, 16 * j + 8, ar * ui + ai * ur - br * wi - bi * wr)
@@ -98,7 +101,9 @@ def dense(p, size, places, k, m, v, c, work):
             re, im = simd.splat(0.0, 8), simd.splat(0.0, 8)
             for i in range(count):
                 o = 16 * (row * count + i)
-                ar, ai, ur, ui = simd.load(c, o, 8), simd.load(c, o + 8, 8), simd.load(work, 16 * i, 8), simd.load(work, 16 * i + 8, 8)
+                ar, ai, ur, ui = simd.load(c, o, 8), simd.load(c, o + 8, 8), simd.load(work, 16 * i, 8), simd.load(
+                    work, 16 * i + 8, 8
+                )
                 re, im = re + ar * ur - ai * ui, im + ar * ui + ai * ur
             at = 16 * _spread(j, row, places, k)
             simd.store(p, at, re)
@@ -117,13 +122,17 @@ def _spread(j, i, places, k):
 
 @device
 def reduced_one(p, size, bit, out):
-    """Reduced density matrix of a qubit: out[0:8] is rho_00, [8:16] rho_11, [16:24] and [24:32] real and imaginary part of rho_10."""
+    """Reduced density matrix of a qubit: out[0:8] is rho_00, [8:16] rho_11, [16:24] and [24:32] real and imaginary part
+    of rho_10.
+    """
     zero, one, re, im = simd.splat(0.0, 8), simd.splat(0.0, 8), simd.splat(0.0, 8), simd.splat(0.0, 8)
     step = 1 << bit
     for high in range(0, size, 2 * step):
         for j in range(high, high + step):
             k = j + step
-            ur, ui, wr, wi = simd.load(p, 16 * j, 8), simd.load(p, 16 * j + 8, 8), simd.load(p, 16 * k, 8), simd.load(p, 16 * k + 8, 8)
+            ur, ui, wr, wi = simd.load(p, 16 * j, 8), simd.load(
+                p, 16 * j + 8, 8
+            ), simd.load(p, 16 * k, 8), simd.load(p, 16 * k + 8, 8)
             zero, one = zero + ur * ur + ui * ui, one + wr * wr + wi * wi
             re, im = re + wr * ur + wi * ui, im + wi * ur - wr * ui
     simd.store(out, 0, zero)
@@ -183,8 +192,11 @@ def expectation(p, size, x, z, out):
         quarter += 1
     for j in range(size):
         k = j ^ x
-        ur, ui, wr, wi = simd.load(p, 16 * j, 8), simd.load(p, 16 * j + 8, 8), simd.load(p, 16 * k, 8), simd.load(p, 16 * k + 8, 8)
-        value = ur * wr + ui * wi if quarter & 1 == 0 else ur * wi - ui * wr  # of conj(psi_k) psi_j: real part, minus imaginary part
+        ur, ui, wr, wi = simd.load(p, 16 * j, 8), simd.load(
+            p, 16 * j + 8, 8
+        ), simd.load(p, 16 * k, 8), simd.load(p, 16 * k + 8, 8)
+        # of conj(psi_k) psi_j: real part, minus imaginary part
+        value = ur * wr + ui * wi if quarter & 1 == 0 else ur * wi - ui * wr
         total = total - value if _odd(j & z) else total + value
     simd.store(out, 0, -total if quarter & 2 else total)
 

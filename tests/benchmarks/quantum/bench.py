@@ -1,7 +1,7 @@
 """A benchmark case of quantum circuits, in words that no tool owns.
 
-A gate is (name, qubits, argument). Qubit 0 is the least significant bit; rotations are exp(-i t P/2). An angle is a number, or
-a list of (index, coefficient) over the concatenation of theta and a data point.
+A gate is (name, qubits, argument). Qubit 0 is the least significant bit; rotations are exp(-i t P/2). An angle is a
+number, or a list of (index, coefficient) over the concatenation of theta and a data point.
 
     h x swap cx                 argument None; cx has its control first
     rx ry rz rzz cp             argument: angle
@@ -28,8 +28,8 @@ class Bench:
     Parameters
     ----------
     kind : str
-        "state", "gradient" (value and gradient), "subspace" (the same with particle number), "density" (probabilities), "trajectories" or
-        "samples".
+        "state", "gradient" (value and gradient), "subspace" (the same with particle number), "density" (probabilities),
+        "trajectories" or "samples".
     num_qubits : int
     gates : list
         As above.

@@ -1,7 +1,9 @@
-"""What collective variables and biases on them cost: `python -m tests.benchmarks.sponge.collective_variables [--threads 1]`.
+"""What collective variables and biases on them cost: `python -m tests.benchmarks.sponge.collective_variables [--threads
+1]`.
 
-Alanine dipeptide in vacuum and in 749 waters, with constraints and 2 fs; all simulations of a table take turns in one process,
-and each counts by its fastest slice. The last column is the time of the bias's own tasks, run without the rest.
+Alanine dipeptide in vacuum and in 749 waters, with constraints and 2 fs; all simulations of a table take turns in one
+process, and each counts by its fastest slice. The last column is the time of the bias's own tasks, run without the
+rest.
 """
 
 import argparse
@@ -28,7 +30,8 @@ def cases(system):
         "umbrella on phi": {"bias": sponge.umbrella(phi, -1.2, 100.0)},
         "umbrella on phi, psi": {"bias": sponge.umbrella([phi, psi], -1.2, 100.0)},
         "umbrella on RMSD, 10 atoms": {"bias": sponge.umbrella(shape, 0.05, 100.0)},
-        "umbrella on radius of gyration": {"bias": sponge.umbrella(cv.radius_of_gyration(range(22), system.masses), 0.2, 100.0)},
+        "umbrella on radius of gyration": {"bias": sponge.umbrella(cv.radius_of_gyration(range(22), system.masses), 0.2,
+                                                                   100.0)},
         "metadynamics in phi": {"sampling": [sponge.Metadynamics(phi, 0.35, 1.2, 500, 8)]},
         "metadynamics in phi, psi": {"sampling": [sponge.Metadynamics([phi, psi], 0.35, 1.2, 500, 8)]},
     }
@@ -62,7 +65,8 @@ def table(load, threads):
         options = cases(system)[name]
         if "bias" in options:
             system.add(options.pop("bias"))
-        sims[name] = sponge.Simulation(system, sponge.LangevinMiddle(temperature=300, friction=1.0, timestep=0.002), seed=1, **options)
+        sims[name] = sponge.Simulation(system, sponge.LangevinMiddle(temperature=300, friction=1.0, timestep=0.002),
+                                       seed=1, **options)
         sims[name].run(100)
     steps = max(4, int(SECONDS * sims["plain"]._rate))
     clock = time.thread_time if threads == 1 else time.perf_counter  # the former does not count other processes' turns
@@ -85,11 +89,13 @@ def main():
     parser.add_argument("--threads", type=int, default=1)
     threads = parser.parse_args().threads
     print("22 atoms in vacuum")
-    table(lambda: sponge.load(DATA / "alanine-dipeptide-vacuum.prmtop", DATA / "alanine-dipeptide-vacuum.crd", method="none",
-                              constraints="h-bonds"), threads)  # fmt: skip
+    table(lambda: sponge.load(DATA / "alanine-dipeptide-vacuum.prmtop", DATA / "alanine-dipeptide-vacuum.crd",
+                              method="none",
+                              constraints="h-bonds"), threads)
     print("2,269 atoms in water, PME at 0.9 nm")
-    table(lambda: sponge.load(DATA / "alanine-dipeptide.prmtop.gz", DATA / "alanine-dipeptide.crd.gz", method="pme", cutoff=0.9,
-                              constraints="h-bonds"), threads)  # fmt: skip
+    table(lambda: sponge.load(DATA / "alanine-dipeptide.prmtop.gz", DATA / "alanine-dipeptide.crd.gz", method="pme",
+                              cutoff=0.9,
+                              constraints="h-bonds"), threads)
 
 
 if __name__ == "__main__":

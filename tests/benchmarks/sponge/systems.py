@@ -41,7 +41,9 @@ class Bench:
     heavy: bool = False
 
     def system(self):
-        """The System and positions, relaxed once by OpenMM for all tools when the molecules were cut out of a larger box."""
+        """The System and positions, relaxed once by OpenMM for all tools when the molecules were cut out of a larger
+        box.
+        """
         system, positions = self.load()
         if self.heavy:
             repartition(system)
@@ -56,7 +58,8 @@ def relaxed(name, system, positions):
 
     kept = Path(os.environ.get("TRISKELE_CACHE_DIR", tempfile.gettempdir())) / f"{name}.npy"
     if not kept.exists():
-        context = openmm.Context(system, openmm.LangevinMiddleIntegrator(300, 10.0, 0.001), openmm.Platform.getPlatformByName("CPU"))
+        context = openmm.Context(system, openmm.LangevinMiddleIntegrator(300, 10.0, 0.001),
+                                 openmm.Platform.getPlatformByName("CPU"))
         context.setPositions(positions)
         openmm.LocalEnergyMinimizer.minimize(context, maxIterations=200)
         context.getIntegrator().step(200)
@@ -70,7 +73,9 @@ def stored(name):
 
         with np.load(DATA / name / "ref.npz") as file:
             positions = file["positions"]
-        return openmm.XmlSerializer.deserialize(gzip.decompress((DATA / name / "system.xml.gz").read_bytes()).decode()), positions
+        return openmm.XmlSerializer.deserialize(
+            gzip.decompress((DATA / name / "system.xml.gz").read_bytes()).decode()
+        ), positions
 
     return load
 
@@ -173,7 +178,8 @@ BENCHES = {b.name: b for b in (
     Bench("ala2_water", stored("ala2_explicit_pme"), 0.002, rivals=("gromacs", "openmm", "torchmd")),
     Bench("water_3000", water(1000), 0.002),
     Bench("water_24000", water(8000), 0.002),
-    Bench("ala2_vacuum", stored("ala2_vacuum_hbonds"), 0.002, "steps/s", rivals=("openmm", "openmm_reference", "torchmd")),
+    Bench("ala2_vacuum", stored("ala2_vacuum_hbonds"), 0.002, "steps/s",
+          rivals=("openmm", "openmm_reference", "torchmd")),
     Bench("ala2_obc2", stored("ala2_obc2"), 0.001, "steps/s", rivals=("openmm", "openmm_reference")),
     Bench("lj_32000", melt(20), 0.005 * TAU, "steps/s", rivals=("gromacs", "openmm", "lammps", "jax_md"), melt=20),
-)}  # fmt: skip
+)}

@@ -1,4 +1,6 @@
-"""What a compiled function keeps from the time it was traced is said; what has no value then is an error that says so."""
+"""What a compiled function keeps from the time it was traced is said; what has no value then is an error that says
+so.
+"""
 
 import copy
 import pickle
@@ -28,7 +30,8 @@ class Model:
 
 @pytest.mark.parametrize(("f", "source"), [
     (lambda x: x + np.random.normal(), "np.random"), (lambda x: x + GENERATOR.normal(), "GENERATOR"),  # noqa: NPY002
-    (lambda x: x + random.random(), "random"), (lambda x: x + time.time(), "clock"), (lambda x: x + time.perf_counter(), "clock"),
+    (lambda x: x + random.random(), "random"), (lambda x: x + time.time(),
+                                                "clock"), (lambda x: x + time.perf_counter(), "clock"),
 ])
 def test_random_numbers_and_clocks_are_reported(f, source):
     with pytest.warns(BakedValueWarning, match=source) as found:
@@ -73,7 +76,8 @@ def checked(x):
 
 
 @pytest.mark.parametrize(("f", "args", "message"), [
-    (by_recursion, (5,), "recursion"), (with_statements, (5,), "recursion"), (checked, (4.0,), "raise: .* traced condition"),
+    (by_recursion, (5,), "recursion"), (with_statements, (5,),
+                                        "recursion"), (checked, (4.0,), "raise: .* traced condition"),
     (lambda n: np.arange(n), (3,), r"np.arange\(n\)"), (lambda n: np.zeros(n), (3,), "shape: .* known when"),
     (lambda x: (f"{x}", x)[1], (1.0,), "format"), (lambda x: float(f"{x:.3f}"), (1.0,), "format"),
 ])

@@ -30,7 +30,8 @@ def test_all_three_products_match_numpy(rng, case, channels, dtype):
     y, reference = compiled_and_plain(convolve_nd.conv_p, (x, k), params)
     np.testing.assert_allclose(y, reference, atol=tolerance)
     np.testing.assert_allclose(y, plain_conv(x, k, **params), atol=tolerance)
-    for p, args, extra in ((convolve_nd.conv_input_p, (y, k), {"shape": x.shape}), (convolve_nd.conv_kernel_p, (x, y), {"window": k.shape[:2]})):
+    for p, args, extra in ((convolve_nd.conv_input_p, (y, k), {"shape": x.shape}),
+                           (convolve_nd.conv_kernel_p, (x, y), {"window": k.shape[:2]})):
         np.testing.assert_allclose(*compiled_and_plain(p, args, params | extra), atol=20 * tolerance)
 
 
@@ -40,7 +41,8 @@ def test_one_axis_and_padding_beyond_the_window(rng):
     y, reference = compiled_and_plain(convolve_nd.conv_p, (x, k), params)
     np.testing.assert_allclose(y, reference, atol=1e-12)
     # the transpose cuts zeros off instead of putting them around
-    np.testing.assert_allclose(*compiled_and_plain(convolve_nd.conv_input_p, (y, k), {**params, "shape": x.shape}), atol=1e-12)
+    np.testing.assert_allclose(*compiled_and_plain(convolve_nd.conv_input_p, (y, k), {**params, "shape": x.shape}),
+                               atol=1e-12)
 
 
 @pytest.mark.parametrize("rank", [1, 2])
@@ -50,8 +52,10 @@ def test_bands_of_zeros_alone(rng, monkeypatch, rank):
     x, k = rng.normal(size=(2, *(7, 4)[:rank], 3)), rng.normal(size=(*(3, 2)[:rank], 3, 4))
     y, reference = compiled_and_plain(convolve_nd.conv_p, (x, k), params)
     np.testing.assert_allclose(y, reference, atol=1e-12)
-    np.testing.assert_allclose(*compiled_and_plain(convolve_nd.conv_kernel_p, (x, y), {**params, "window": k.shape[:rank]}), atol=1e-12)
-    np.testing.assert_allclose(*compiled_and_plain(convolve_nd.conv_input_p, (y, k), {**params, "shape": x.shape}), atol=1e-12)
+    np.testing.assert_allclose(*compiled_and_plain(convolve_nd.conv_kernel_p, (x, y),
+                                                   {**params, "window": k.shape[:rank]}), atol=1e-12)
+    np.testing.assert_allclose(*compiled_and_plain(convolve_nd.conv_input_p, (y, k), {**params, "shape": x.shape}),
+                               atol=1e-12)
 
 
 def test_nothing_behind_the_data_is_read(rng, monkeypatch):
@@ -63,7 +67,8 @@ def test_nothing_behind_the_data_is_read(rng, monkeypatch):
     k = rng.normal(size=(3, 3, 4, 8))
     y, reference = compiled_and_plain(convolve_nd.conv_p, (image, k), params)
     np.testing.assert_allclose(y, reference, atol=1e-12)
-    np.testing.assert_allclose(*compiled_and_plain(convolve_nd.conv_kernel_p, (image, y), {**params, "window": (3, 3)}), atol=1e-12)
+    np.testing.assert_allclose(*compiled_and_plain(convolve_nd.conv_kernel_p, (image, y), {**params, "window": (3, 3)}),
+                               atol=1e-12)
 
 
 def test_pixels_that_no_window_reaches_get_zero(rng):

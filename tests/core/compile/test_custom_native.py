@@ -85,5 +85,6 @@ def test_addresses_are_found_anew_in_a_second_process(tmp_path):
         print(f(np.full(3, 4096.0)), "plan from disk" in f._entry((np.ones(3),), {}).staged.program.seconds)
     """))
     environment = {**os.environ, "TRISKELE_CACHE_DIR": str(tmp_path)}
-    runs = [subprocess.run([sys.executable, str(source)], env=environment, capture_output=True, text=True, check=True).stdout for _ in range(2)]
+    runs = [subprocess.run([sys.executable, str(source)], env=environment, capture_output=True, text=True,
+                           check=True).stdout for _ in range(2)]
     assert runs == ["[1. 1. 1.] False\n", "[1. 1. 1.] True\n"]

@@ -18,7 +18,8 @@ def steps(f, *args):
 
 
 def test_elementwise_chain_is_one_nest_without_memory(rng):
-    nests, others, program = steps(lambda x, y: np.tanh(np.sin(x) * y + 2) / (1 + x * x), rng.normal(size=100), rng.normal(size=100))
+    nests, others, program = steps(lambda x, y: np.tanh(np.sin(x) * y + 2) / (1 + x * x), rng.normal(size=100),
+                                   rng.normal(size=100))
     assert (len(nests), others, program.scratch) == (1, [], 0)
 
 
@@ -62,7 +63,8 @@ def test_costly_values_with_several_readers_are_computed_once(rng):
 
 
 def test_reshapes_are_views(rng):
-    nests, others, program = steps(lambda a, b: np.reshape(np.reshape(a, (30, 40)) @ b, (10, 3, 20)), rng.normal(size=(5, 6, 40)), rng.normal(size=(40, 20)))
+    nests, others, program = steps(lambda a, b: np.reshape(np.reshape(a, (30, 40)) @ b, (10, 3, 20)),
+                                   rng.normal(size=(5, 6, 40)), rng.normal(size=(40, 20)))
     assert (nests, program.scratch) == ([], 0)
 
 
@@ -73,7 +75,8 @@ def test_unknown_operations_are_called_back(rng):
 
 
 def test_lower_shows_what_was_done(rng):
-    lowered = core.jit(lambda x, w: np.sum(np.tanh(x @ w), axis=0)).lower(rng.normal(size=(30, 40)), rng.normal(size=(40, 50)))
+    lowered = core.jit(lambda x,
+                       w: np.sum(np.tanh(x @ w), axis=0)).lower(rng.normal(size=(30, 40)), rng.normal(size=(40, 50)))
     text = str(lowered)
     assert "product" in lowered.kernels and "store" in lowered.kernels and "arena" in lowered.memory and "define i32 @main" in lowered.source
     assert "tanh" in lowered.graph and "ms" in text and lowered.flops > 2 * 30 * 40 * 50

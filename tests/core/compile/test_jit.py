@@ -38,7 +38,8 @@ def compiled(f):
 def test_trees_go_in_and_come_out():
     @core.jit
     def f(p, rest):
-        return {"sum": p["a"] + rest[0].left, "nothing": None, "layer": Layer(rest[1].weight * 2, rest[1].name), "list": [p["a"], (rest[0].right,)]}
+        return {"sum": p["a"] + rest[0].left, "nothing": None, "layer": Layer(rest[1].weight * 2, rest[1].name),
+                "list": [p["a"], (rest[0].right,)]}
 
     for _ in range(3):  # the table first, then the generated code
         out = f({"a": np.ones(2)}, [Pair(np.arange(2.0), 3.0), Layer(np.ones(1), "out")])
@@ -142,7 +143,8 @@ X = np.linspace(-1, 2, 5)
     lambda f: core.grad(lambda s: core.grad(lambda t: f(t * X * s))(1.5))(0.5),
     lambda f: core.jit(core.grad(f))(X),
     lambda f: core.jit(core.vmap(core.jit(core.grad(core.jit(f)))))(np.stack([X, 2 * X])),
-], ids=["grad", "jvp", "vmap", "hessian", "jacfwd of grad", "vmap of grad", "grad of vmap", "grad of grad", "jit of grad", "nested"])
+], ids=["grad", "jvp", "vmap", "hessian", "jacfwd of grad", "vmap of grad", "grad of vmap", "grad of grad",
+        "jit of grad", "nested"])
 def test_transforms_of_jitted_functions(transform):
     def flat(t):
         return t if isinstance(t, tuple) else (t,)
@@ -159,7 +161,8 @@ def test_gradient_with_respect_to_some_of_the_arguments(rng):
 
 
 def test_values_closed_over_from_a_transform():
-    np.testing.assert_allclose(core.grad(lambda s: core.jit(lambda x: np.sum(x * s**2))(X))(3.0), 6 * X.sum(), rtol=1e-14)
+    np.testing.assert_allclose(core.grad(lambda s: core.jit(lambda x: np.sum(x * s**2))(X))(3.0), 6 * X.sum(),
+                               rtol=1e-14)
 
 
 # -- errors ---------------------------------------------------------------------------------------------------------------
@@ -267,9 +270,12 @@ def _elementwise(k):
     core.jit(core.grad(lambda x: np.sum(f(x, 2.0))))(np.ones(3))
 
 
-@pytest.mark.parametrize(("once", "rounds"), [(_known_program, 256), (_new_program, 64), (_elementwise, 64)], ids=lambda v: getattr(v, "__name__", ""))
+@pytest.mark.parametrize(("once", "rounds"), [(_known_program, 256), (_new_program, 64), (_elementwise, 64)],
+                         ids=lambda v: getattr(v, "__name__", ""))
 def test_memory_is_flat(once, rounds):
-    """A program that is compiled leaves 1.5 KiB in LLVM's pass builder; one that is loaded nothing once its linker is closed."""
+    """A program that is compiled leaves 1.5 KiB in LLVM's pass builder; one that is loaded nothing once its linker is
+    closed.
+    """
     for k in range(64):
         once(k)
     before = _allocated()
@@ -309,7 +315,8 @@ def test_a_second_process_takes_the_object_from_disk(tmp_path):
         print(f(np.ones(3))[0], f._entry((np.ones(3),), {}).staged.program.module.cached)
     """)
     environment = {**os.environ, "TRISKELE_CACHE_DIR": str(tmp_path)}
-    runs = [subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True).stdout.split() for _ in range(2)]
+    runs = [subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True,
+                           check=True).stdout.split() for _ in range(2)]
     assert [r[1] for r in runs] == ["False", "True"] and runs[0][0] == runs[1][0]
 
 
@@ -346,7 +353,8 @@ def step(op, u, v, a, b):
 
 
 @settings(max_examples=60, deadline=None)
-@given(program=st.lists(st.tuples(st.integers(0, 15), *[st.floats(0, 0.99)] * 4), min_size=2, max_size=10), places=st.lists(st.sampled_from(SHAPES), min_size=1, max_size=3),
+@given(program=st.lists(st.tuples(st.integers(0, 15), *[st.floats(0, 0.99)] * 4), min_size=2, max_size=10),
+       places=st.lists(st.sampled_from(SHAPES), min_size=1, max_size=3),
        dtype=st.sampled_from([np.float64, np.float32]), seed=st.integers(0, 2**16))
 def test_random_programs_and_their_gradients(program, places, dtype, seed):
     rng = np.random.default_rng(seed)
@@ -364,9 +372,11 @@ def test_random_programs_and_their_gradients(program, places, dtype, seed):
     tolerance = 1e-10 if dtype is np.float64 else 1e-3
     nums = tuple(range(len(xs)))
     with np.errstate(all="ignore"):
-        pairs = [*zip(core.jit(f)(*xs), f(*xs), strict=True), *zip(core.jit(core.grad(loss, nums))(*xs), core.grad(loss, nums)(*xs), strict=True)]
+        pairs = [*zip(core.jit(f)(*xs), f(*xs), strict=True),
+                 *zip(core.jit(core.grad(loss, nums))(*xs), core.grad(loss, nums)(*xs), strict=True)]
     for got, want in pairs:
         want = np.asarray(want)
         assert np.shape(got) == want.shape and got.dtype == want.dtype
         if np.isfinite(want).all():
-            np.testing.assert_allclose(got, want, rtol=tolerance, atol=tolerance * (1 + np.max(np.abs(want), initial=0)))
+            np.testing.assert_allclose(got, want, rtol=tolerance,
+                                       atol=tolerance * (1 + np.max(np.abs(want), initial=0)))

@@ -27,8 +27,13 @@ def test_lengths_and_stacks(dtype, head, rng):
 
 
 @pytest.mark.parametrize("f", [
-    lambda z: np.fft.fft(z, axis=0), np.fft.fft2, np.fft.fftn, lambda z: np.fft.ifftn(z, axes=(0, 2)), lambda z: np.fft.rfftn(z.real),
-    np.fft.irfftn, lambda z: np.fft.irfft(z, axis=1), lambda z: np.fft.rfft2(z.real, axes=(0, 1)), lambda z: np.fft.irfftn(z, norm="ortho"),
+    lambda z: np.fft.fft(z,
+                         axis=0), np.fft.fft2, np.fft.fftn, lambda z: np.fft.ifftn(z,
+                                                                                   axes=(0, 2)), lambda z: np.fft.rfftn(z.real),
+    np.fft.irfftn, lambda z: np.fft.irfft(z,
+                                          axis=1), lambda z: np.fft.rfft2(z.real,
+                                                                          axes=(0, 1)), lambda z: np.fft.irfftn(z,
+                                                                                                                norm="ortho"),
 ])
 def test_axes(f, rng):
     near(f, rng.normal(size=(6, 10, 12)) + 1j * rng.normal(size=(6, 10, 12)))
@@ -37,7 +42,8 @@ def test_axes(f, rng):
 def test_no_python(rng, no_python):
     no_python("fft", "rfft", "irfft")
     x = rng.normal(size=48)
-    np.testing.assert_allclose(core.jit(lambda x: np.fft.irfft(np.fft.rfft(np.fft.ifft(np.fft.fft(x)).real)))(x), x, atol=1e-14)
+    np.testing.assert_allclose(core.jit(lambda x: np.fft.irfft(np.fft.rfft(np.fft.ifft(np.fft.fft(x)).real)))(x), x,
+                               atol=1e-14)
 
 
 def test_large_prime_factors_and_long_transforms_are_the_hosts(rng):
@@ -50,4 +56,5 @@ def test_nan_goes_through():
 
 
 def test_gradients_under_jit(rng):
-    check_grads(core.jit(lambda x: np.sum(np.abs(np.fft.rfft(x)) ** 2) + np.sum(np.real(np.fft.fft(x)) ** 3)), (rng.normal(size=12),))
+    check_grads(core.jit(lambda x: np.sum(np.abs(np.fft.rfft(x)) ** 2) + np.sum(np.real(np.fft.fft(x)) ** 3)),
+                (rng.normal(size=12),))

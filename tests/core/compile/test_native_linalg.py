@@ -94,7 +94,8 @@ def test_nan_goes_through(n):
 
 def test_gradients_under_jit(rng):
     a, b = matrix(rng, "d", 4, 4), rng.normal(size=4)
-    check_grads(core.jit(lambda a, b: np.sum(np.linalg.solve(a, b) ** 2) + np.linalg.det(a) + np.sum(np.sin(np.linalg.inv(a)))), (a, b))
+    check_grads(core.jit(lambda a, b: np.sum(np.linalg.solve(a, b) ** 2) + np.linalg.det(a)
+                         + np.sum(np.sin(np.linalg.inv(a)))), (a, b))
     check_grads(core.jit(lambda a: np.sum(np.linalg.cholesky(a @ a.T + np.eye(4)) ** 3)), (a,))
 
 

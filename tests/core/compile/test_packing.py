@@ -45,7 +45,8 @@ def test_gradient_is_that_of_the_steps_one_by_one(data):
 def test_each_matrix_is_packed_once_before_the_loop(data):
     source = jit(loss).lower(*data).source
     main = source[source.index("define i32 @main") :]
-    assert main.count("call void @tsk.pack.f64") == source.count("call void @tsk.pack.f64") == 3  # w, its first columns, w.T
+    # w, its first columns, w.T
+    assert main.count("call void @tsk.pack.f64") == source.count("call void @tsk.pack.f64") == 3
 
 
 def test_a_loop_of_few_steps_packs_nothing(data):

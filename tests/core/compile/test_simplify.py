@@ -39,7 +39,8 @@ def test_equations_that_are_left(f, left):
     np.testing.assert_array_equal(np.signbit(got), np.signbit(want))
 
 
-@pytest.mark.parametrize("f", [lambda x: x + 0.0, lambda x: 0.0 - x, lambda x: x * 0.0, lambda x: x - x], ids=["x + 0.0", "0.0 - x", "x * 0.0", "x - x"])
+@pytest.mark.parametrize("f", [lambda x: x + 0.0, lambda x: 0.0 - x, lambda x: x * 0.0, lambda x: x - x],
+                         ids=["x + 0.0", "0.0 - x", "x * 0.0", "x - x"])
 def test_what_would_change_signs_or_nan_stays(f):
     _, small = graphs(f, X)
     assert len(small.equations) == 1

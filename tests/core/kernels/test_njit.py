@@ -70,7 +70,8 @@ def test_edits_are_seen_through_relative_imports_and_doors(suite, home):
     callee.write_text(callee.read_text().replace("from triskele.core.kernels", "from .kernels"))
     other.write_text("def add(x):\n    return x\n")
     (core / "door.py").write_text(FACE)
-    caller.write_text(caller.read_text().replace("from triskele.core.callee", f"from {home}").replace("from triskele.core.k", "from .k"))
+    caller.write_text(caller.read_text().replace("from triskele.core.callee",
+                                                 f"from {home}").replace("from triskele.core.k", "from .k"))
     assert run(suite) == (12.0, 0, 1)
     other.write_text("def add(x):\n    return -x\n")
     assert run(suite) == (12.0, 1, 0)
@@ -95,7 +96,9 @@ def test_edits_are_seen_in_a_package_of_the_users(suite):
     package = suite / "lab"
     package.mkdir()
     (package / "__init__.py").write_text("")
-    (package / "caller.py").write_text((suite / "triskele/core/caller.py").read_text().replace("triskele.core.callee", ".callee"))
+    (package / "caller.py").write_text(
+        (suite / "triskele/core/caller.py").read_text().replace("triskele.core.callee", ".callee")
+    )
     shutil.copy(suite / "triskele/core/callee.py", package / "callee.py")
     code = "import sys, lab.caller\nsys.modules['triskele.core.caller'] = lab.caller"
     assert run(suite, code) == (12.0, 0, 1)

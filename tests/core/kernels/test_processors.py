@@ -1,7 +1,7 @@
 """A part of the suite again, with the code generators told of other processors; no kernel may carry an address.
 
-A kernel whose machine code holds the address of an object cannot be cached: users then get a warning and a compilation in every
-process. Warnings are errors here, in the runs that these tests start too.
+A kernel whose machine code holds the address of an object cannot be cached: users then get a warning and a compilation
+in every process. Warnings are errors here, in the runs that these tests start too.
 """
 
 import os
@@ -54,14 +54,17 @@ sys.exit(code)
 
 def run_for(cpu, tests, folder, minutes):
     """Run tests for the Numba CPU name `cpu`; the printed output."""
-    available = subprocess.run([sys.executable, "-c", "import llvmlite.binding as l; print(l.get_host_cpu_features().flatten())"],
+    available = subprocess.run([sys.executable, "-c",
+                                "import llvmlite.binding as l; print(l.get_host_cpu_features().flatten())"],
                                capture_output=True, text=True, check=True).stdout
     if "+avx512f" not in available and LEVELS[cpu] == "x86-64-v4" or "+avx2" not in available and LEVELS[cpu] == "x86-64-v3":
         pytest.skip(f"this processor does not run code for {cpu}")
     environment = {**os.environ, "NUMBA_CPU_NAME": cpu, "NUMBA_CPU_FEATURES": "", "TRISKELE_CPU": LEVELS[cpu]}
     environment |= {"NUMBA_CACHE_DIR": str(folder / "numba"), "TRISKELE_CACHE_DIR": str(folder / "kernels")}
-    arguments = ["-q", "-x", "-m", "not slow", "-p", "no:cacheprovider", "--deselect", "tests/core/kernels/test_processors.py", *tests]
-    done = subprocess.run([sys.executable, "-c", LOOK, *arguments], env=environment, cwd=ROOT, capture_output=True, text=True, timeout=60 * minutes)
+    arguments = ["-q", "-x", "-m", "not slow", "-p", "no:cacheprovider", "--deselect",
+                 "tests/core/kernels/test_processors.py", *tests]
+    done = subprocess.run([sys.executable, "-c", LOOK, *arguments], env=environment, cwd=ROOT, capture_output=True,
+                          text=True, timeout=60 * minutes)
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
     return done.stdout
 

@@ -51,8 +51,9 @@ def test_float_arithmetic(dtype):
     out = np.empty(104, dtype)
     _float_arithmetic(a, b, out)
     whole = np.floor(a) + np.ceil(b) * 10 + np.trunc(-a) * 100 + np.rint(b) * 1000
-    expected = [a + b, a - b, 2 * a * b, a / b, -a + 1, a * b + 1, np.minimum(a, b), np.maximum(a, 1), abs(a - b), whole,
-                np.sqrt(a), np.copysign(a, a - b), np.where(a < b, a, 0)]  # fmt: skip
+    expected = [a + b, a - b, 2 * a * b, a / b, -a + 1, a * b + 1, np.minimum(a, b), np.maximum(a, 1), abs(a - b),
+                whole,
+                np.sqrt(a), np.copysign(a, a - b), np.where(a < b, a, 0)]
     np.testing.assert_allclose(out.reshape(-1, 8), expected, rtol=4 * np.finfo(dtype).eps)
 
 

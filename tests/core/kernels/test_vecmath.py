@@ -117,11 +117,12 @@ REFERENCES = {
     **{n: by_long_double(getattr(np, n)) for n in ("sin", "cos", "tan", "sinh", "cosh", "tanh", "hypot", "logaddexp")},
     "asin": by_long_double(np.arcsin), "acos": by_long_double(np.arccos), "atan": by_long_double(np.arctan),
     "asinh": by_long_double(np.arcsinh), "acosh": by_long_double(np.arccosh), "atanh": by_long_double(np.arctanh),
-    "atan2": by_long_double(np.arctan2), "pow": by_long_double(np.power), "rsqrt": by_long_double(lambda x: 1 / np.sqrt(x)),
+    "atan2": by_long_double(np.arctan2), "pow": by_long_double(np.power), "rsqrt": by_long_double(lambda x: 1
+                                                                                                  / np.sqrt(x)),
     "sigmoid": by_long_double(lambda x: 1 / (1 + np.exp(-x))),
     "erf": by_mpmath(mpmath.erf), "erfc": by_mpmath(mpmath.erfc),
     "lgamma": by_mpmath(lambda x: mpmath.loggamma(x).real), "digamma": by_mpmath(mpmath.digamma),
-}  # fmt: skip
+}
 
 
 def points(dtype, n, rng):
@@ -134,7 +135,7 @@ def points(dtype, n, rng):
         1 + rng.normal(0, 1e-3, n),
         np.ldexp(1 + rng.random(n), rng.integers(-1074, 1020, n)) if dtype == "f64"
         else np.ldexp(1 + rng.random(n), rng.integers(-149, 125, n)),
-    ]  # fmt: skip
+    ]
     return np.concatenate(parts).astype(FLOAT[dtype])
 
 
@@ -196,7 +197,7 @@ SPECIAL = [
     -1e30,
 ]
 NUMPY_NAMES = {"asin": "arcsin", "acos": "arccos", "atan": "arctan", "asinh": "arcsinh", "acosh": "arccosh",
-               "atanh": "arctanh", "atan2": "arctan2", "pow": "power"}  # fmt: skip
+               "atanh": "arctanh", "atan2": "arctan2", "pow": "power"}
 
 
 @pytest.mark.parametrize("form", FORMS)

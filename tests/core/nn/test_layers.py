@@ -16,7 +16,8 @@ def same(ours, name, rtol=1e-12):
 
 
 def test_lstm():
-    layer = nn.LSTM(REFERENCE["lstm_w_input"], REFERENCE["lstm_w_hidden"], REFERENCE["lstm_b_input"] + REFERENCE["lstm_b_hidden"])
+    layer = nn.LSTM(REFERENCE["lstm_w_input"], REFERENCE["lstm_w_hidden"],
+                    REFERENCE["lstm_b_input"] + REFERENCE["lstm_b_hidden"])
     ys, (h, _) = layer(REFERENCE["x"])
     same(ys, "lstm_y")
     np.testing.assert_array_equal(h, ys[-1])
@@ -34,7 +35,8 @@ def test_gru():
 def test_causal_attention():
     w, b = np.split(REFERENCE["attention_w"], 3, axis=1), np.split(REFERENCE["attention_b"], 3)
     projections = [nn.Linear(wi, bi) for wi, bi in zip(w, b, strict=True)]
-    layer = nn.MultiHeadAttention(*projections, nn.Linear(REFERENCE["attention_w_out"], REFERENCE["attention_b_out"]), heads=2)
+    layer = nn.MultiHeadAttention(*projections, nn.Linear(REFERENCE["attention_w_out"], REFERENCE["attention_b_out"]),
+                                  heads=2)
     same(layer(REFERENCE["attention_x"], mask=np.tri(7, dtype=bool)), "attention_y")
 
 
@@ -111,7 +113,8 @@ def test_gradients_of_whole_layers_eager_and_compiled(make):
 
 def test_initialisers_have_the_variance_of_their_paper():
     shape = (400, 300)
-    for init, variance in ((nn.init.glorot_uniform, 2 / 700), (nn.init.lecun_normal, 1 / 400), (nn.init.he_normal, 2 / 400)):
+    for init, variance in ((nn.init.glorot_uniform, 2 / 700), (nn.init.lecun_normal, 1 / 400),
+                           (nn.init.he_normal, 2 / 400)):
         w = init(random.key(1), shape)
         assert w.dtype == np.float32
         # 120,000 samples: the relative standard error of the variance is under 0.5 %

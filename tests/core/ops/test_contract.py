@@ -21,9 +21,14 @@ def traced(f, *args):
 
 
 MATMUL_SHAPES = [
-    ((3,), (3,)), ((2, 3), (3,)), ((3,), (3, 2)), ((2, 3), (3, 4)), ((5, 2, 3), (3, 4)), ((2, 3), (5, 3, 4)), ((5, 2, 3), (5, 3, 4)),
-    ((6, 1, 2, 3), (5, 3, 4)), ((1, 2, 3), (5, 3, 4)), ((3,), (5, 3, 4)), ((5, 2, 3), (1, 3, 4)), ((5, 2, 3), (3,)), ((1, 2, 3), (1, 3, 1)),
-]  # fmt: skip
+    ((3,), (3,)), ((2, 3), (3,)), ((3,), (3, 2)), ((2, 3),
+                                                   (3, 4)), ((5, 2, 3), (3, 4)), ((2, 3), (5, 3, 4)), ((5, 2, 3),
+                                                                                                       (5, 3, 4)),
+    ((6, 1, 2, 3), (5, 3, 4)), ((1, 2, 3), (5, 3, 4)), ((3,),
+                                                        (5, 3, 4)), ((5, 2, 3), (1, 3, 4)), ((5, 2, 3),
+                                                                                             (3,)), ((1, 2, 3),
+                                                                                                     (1, 3, 1)),
+]
 
 
 @pytest.mark.parametrize(("left", "right"), MATMUL_SHAPES)
@@ -34,7 +39,8 @@ def test_matmul_is_numpys_with_derivatives(rng, left, right):
     check_batched(np.matmul, x, y)
 
 
-@pytest.mark.parametrize("dtypes", [("float32", "float32"), ("int32", "float32"), ("int64", "int8"), ("bool", "bool"), ("complex64", "float64")])
+@pytest.mark.parametrize("dtypes", [("float32", "float32"), ("int32", "float32"), ("int64", "int8"), ("bool", "bool"),
+                                    ("complex64", "float64")])
 def test_dtypes_are_numpys(rng, dtypes):
     x, y = [(rng.normal(size=s) * 3).astype(d) for s, d in zip(((2, 3), (3, 2)), dtypes, strict=True)]
     for f in (np.matmul, np.dot, np.inner, lambda a, b: np.einsum("ij,jk", a, b), lambda a, b: np.tensordot(a, b, 1)):
@@ -54,12 +60,20 @@ def test_complex_products(rng):
 @pytest.mark.parametrize(
     ("f", "shapes"),
     [
-        (np.dot, [(2, 3), (4, 3, 2)]), (np.dot, [(), (2, 3)]), (np.inner, [(2, 3), (4, 3)]), (np.outer, [(2, 3), (4,)]), (np.vdot, [(2, 3), (3, 2)]),
-        (lambda a, b: np.tensordot(a, b, axes=([0, -1], [1, 0])), [(2, 3, 4), (4, 2, 5)]), (lambda a, b: np.tensordot(a, b, axes=0), [(2,), (3,)]),
-        (np.kron, [(2, 3), (3, 2)]), (np.kron, [(2,), (3, 2)]), (np.vecdot, [(4, 3), (3,)]), (lambda a, b: np.vecdot(a, b, axis=0), [(3, 4), (3, 4)]),
+        (np.dot, [(2, 3), (4, 3, 2)]), (np.dot,
+                                        [(), (2, 3)]), (np.inner,
+                                                        [(2, 3), (4, 3)]), (np.outer, [(2, 3), (4,)]), (np.vdot,
+                                                                                                        [(2, 3),
+                                                                                                         (3, 2)]),
+        (lambda a, b: np.tensordot(a, b, axes=([0, -1], [1, 0])),
+         [(2, 3, 4), (4, 2, 5)]), (lambda a, b: np.tensordot(a, b, axes=0), [(2,), (3,)]),
+        (np.kron, [(2, 3), (3, 2)]), (np.kron,
+                                      [(2,), (3, 2)]), (np.vecdot,
+                                                        [(4, 3), (3,)]), (lambda a, b: np.vecdot(a, b, axis=0),
+                                                                          [(3, 4), (3, 4)]),
         (lambda a, b, c: np.linalg.multi_dot([a, b, c]), [(4, 2), (2, 5), (5,)]), (np.linalg.vecdot, [(4, 3), (4, 3)]),
     ],
-)  # fmt: skip
+)
 def test_products_are_numpys_with_derivatives(rng, f, shapes):
     args = [rng.normal(size=s) for s in shapes]
     np.testing.assert_allclose(traced(f, *args), f(*args), rtol=1e-12)
@@ -71,18 +85,29 @@ def test_products_are_numpys_with_derivatives(rng, f, shapes):
 def test_matvec_and_vecmat_broadcast(rng):
     a, v = rng.normal(size=(5, 2, 3)), rng.normal(size=(4, 1, 3)) + 1j
     np.testing.assert_allclose(traced(np.matvec, a, v), np.matvec(a, v), rtol=1e-12)
-    np.testing.assert_allclose(traced(np.vecmat, v, np.swapaxes(a, 1, 2)), np.vecmat(v, np.swapaxes(a, 1, 2)), rtol=1e-12)
+    np.testing.assert_allclose(traced(np.vecmat, v, np.swapaxes(a, 1, 2)), np.vecmat(v, np.swapaxes(a, 1, 2)),
+                               rtol=1e-12)
     check_derivatives(matvec, a, v)
 
 
 EINSUMS = [
-    ("ij,jk->ik", (2, 3), (3, 4)), ("ij,jk", (2, 3), (3, 4)), ("ji,jk->ki", (3, 2), (3, 4)), ("bij,bjk->bik", (5, 2, 3), (5, 3, 4)),
-    ("bhqd,bhkd->bhqk", (2, 3, 4, 5), (2, 3, 6, 5)), ("ii->i", (3, 3)), ("ii", (3, 3)), ("iij->ji", (3, 3, 2)), ("ijk->kj", (2, 3, 4)),
-    ("i,i->", (3,), (3,)), ("ij,ij->", (2, 3), (2, 3)), ("ij,ji->", (2, 3), (3, 2)), ("i,j->ji", (3,), (2,)), ("ij,ij->ij", (2, 3), (2, 3)), ("ij,k->i", (2, 3), (4,)), ("...ij,...jk->...ik", (5, 2, 3), (4, 1, 3, 2)),
-    ("i...,i...->...", (3, 2), (3, 2)), ("ij,jk,kl->il", (2, 3), (3, 4), (4, 2)), ("ij,jk,kl,lm->", (2, 3), (3, 4), (4, 2), (2, 2)),
-    ("ij,ij,ij->i", (2, 3), (2, 3), (2, 3)), ("ij,jk->ik", (2, 1), (3, 4)), ("iij,jk->k", (2, 2, 3), (3, 4)), ("->", ()), ("i->", (3,)),
-    ("a,b,c->abc", (2,), (3,), (4,)), ("kij,k->ij", (4, 2, 3), (4,)), ("...,...->...", (2, 3), (3,)), ("ba,ca->abc", (2, 3), (4, 3)),
-]  # fmt: skip
+    ("ij,jk->ik", (2, 3), (3, 4)), ("ij,jk", (2, 3),
+                                    (3, 4)), ("ji,jk->ki", (3, 2), (3, 4)), ("bij,bjk->bik", (5, 2, 3), (5, 3, 4)),
+    ("bhqd,bhkd->bhqk", (2, 3, 4, 5),
+     (2, 3, 6, 5)), ("ii->i", (3, 3)), ("ii", (3, 3)), ("iij->ji", (3, 3, 2)), ("ijk->kj", (2, 3, 4)),
+    ("i,i->", (3,), (3,)), ("ij,ij->", (2, 3),
+                            (2, 3)), ("ij,ji->", (2, 3),
+                                      (3, 2)), ("i,j->ji", (3,),
+                                                (2,)), ("ij,ij->ij", (2, 3),
+                                                        (2, 3)), ("ij,k->i", (2, 3), (4,)), ("...ij,...jk->...ik",
+                                                                                             (5, 2, 3), (4, 1, 3, 2)),
+    ("i...,i...->...", (3, 2), (3, 2)), ("ij,jk,kl->il", (2, 3), (3, 4),
+                                         (4, 2)), ("ij,jk,kl,lm->", (2, 3), (3, 4), (4, 2), (2, 2)),
+    ("ij,ij,ij->i", (2, 3), (2, 3), (2, 3)), ("ij,jk->ik", (2, 1),
+                                              (3, 4)), ("iij,jk->k", (2, 2, 3), (3, 4)), ("->", ()), ("i->", (3,)),
+    ("a,b,c->abc", (2,), (3,), (4,)), ("kij,k->ij", (4, 2, 3),
+                                       (4,)), ("...,...->...", (2, 3), (3,)), ("ba,ca->abc", (2, 3), (4, 3)),
+]
 
 
 @pytest.mark.parametrize("case", EINSUMS, ids=lambda c: c[0])
@@ -100,7 +125,8 @@ def test_einsum_takes_lists_paths_and_dtypes(rng):
     np.testing.assert_allclose(traced(lambda x: np.einsum(x, [Ellipsis, 1], b, [1, 2]), a), a @ b)
     path = ["einsum_path", (1, 2), (0, 1)]
     np.testing.assert_allclose(traced(lambda x: np.einsum("ij,jk,kl", x, b, c, optimize=path), a), a @ b @ c)
-    np.testing.assert_allclose(traced(lambda x: np.einsum("ij,jk,kl", x, b, c, optimize=["einsum_path", (0, 1, 2)]), a), a @ b @ c)
+    np.testing.assert_allclose(traced(lambda x: np.einsum("ij,jk,kl", x, b, c, optimize=["einsum_path", (0, 1, 2)]), a),
+                               a @ b @ c)
     assert traced(lambda x: np.einsum("ij->i", x, dtype=np.float32), a).dtype == np.float32
     mask = a > 0
     assert traced(lambda x: np.einsum("ij->i", x), mask).dtype == bool
@@ -109,14 +135,19 @@ def test_einsum_takes_lists_paths_and_dtypes(rng):
 @pytest.mark.parametrize(
     ("f", "shapes", "message"),
     [
-        (np.matmul, [(2, 3), (2, 3)], "summed dimensions must be equal, got 3 and 2"), (np.matmul, [(), (2,)], "at least one dimension"),
-        (np.matmul, [(5, 2, 3), (4, 3, 2)], "leading dimensions must broadcast"), (np.dot, [(2, 3), (2, 3)], "not aligned"),
-        (np.tensordot, [(2, 3), (3, 3)], "shape-mismatch"), (lambda a: np.einsum("ij,jk", a, a), [(2, 3)], "must be equal"),
-        (lambda a: np.einsum("ij->k", a), [(2, 3)], "output must name"), (lambda a: np.einsum("ii", a), [(2, 3)], "must be equal"),
-        (lambda a: np.einsum("ijk", a), [(2, 3)], "one name per dimension"), (lambda a: np.einsum("...i->i", a), [(2, 3)], "contain an ellipsis"),
+        (np.matmul, [(2, 3), (2, 3)],
+         "summed dimensions must be equal, got 3 and 2"), (np.matmul, [(), (2,)], "at least one dimension"),
+        (np.matmul, [(5, 2, 3), (4, 3, 2)],
+         "leading dimensions must broadcast"), (np.dot, [(2, 3), (2, 3)], "not aligned"),
+        (np.tensordot, [(2, 3), (3, 3)],
+         "shape-mismatch"), (lambda a: np.einsum("ij,jk", a, a), [(2, 3)], "must be equal"),
+        (lambda a: np.einsum("ij->k", a), [(2, 3)],
+         "output must name"), (lambda a: np.einsum("ii", a), [(2, 3)], "must be equal"),
+        (lambda a: np.einsum("ijk", a), [(2, 3)],
+         "one name per dimension"), (lambda a: np.einsum("...i->i", a), [(2, 3)], "contain an ellipsis"),
         (np.vdot, [(2,), (3,)], "as many elements"),
     ],
-)  # fmt: skip
+)
 def test_wrong_shapes_are_refused(rng, f, shapes, message):
     args = [rng.normal(size=s) for s in shapes]
     with pytest.raises(ValueError, match=message):
@@ -127,7 +158,8 @@ def test_one_sided_batches_are_one_product(rng):
     """A batch of matrix-vector products over one matrix is a single matrix product."""
     from triskele.core.transforms.vmap import vmap
 
-    graph, _ = make_graph(lambda a, v: [vmap(np.matmul, in_axes=(None, 0))(a, v)], [spec_of(rng.normal(size=s)) for s in ((4, 3), (10, 3))])
+    graph, _ = make_graph(lambda a, v: [vmap(np.matmul, in_axes=(None, 0))(a, v)],
+                          [spec_of(rng.normal(size=s)) for s in ((4, 3), (10, 3))])
     products = [e for e in graph.equations if e.primitive is dot_general]
     assert len(products) == 1 and products[0].params["batch"] == ((), ())
 
@@ -181,5 +213,6 @@ def test_random_einsums(seed):
         text = f"{','.join(terms)}->{out}"
         args = [rng.normal(size=[sizes[c] for c in t]) for t in terms]
         want = np.einsum(text, *args)
-        np.testing.assert_allclose(traced(lambda *xs, text=text: np.einsum(text, *xs), *args), want, rtol=1e-10, atol=1e-12, err_msg=text)
+        np.testing.assert_allclose(traced(lambda *xs, text=text: np.einsum(text, *xs), *args), want, rtol=1e-10,
+                                   atol=1e-12, err_msg=text)
         check_derivatives(lambda *xs, text=text: einsum(text, *xs), *args, order=1)

@@ -63,19 +63,25 @@ def check(f, cases, refused=()):
         arrays = [{k: x for k, x in enumerate(case) if isinstance(x, (np.ndarray, np.generic))} for case, _ in taken]
 
         def program(arrays):
-            return [as_tuple(f(*[given.get(k, x) for k, x in enumerate(case)])) for (case, _), given in zip(taken, arrays, strict=True)]
+            return [as_tuple(f(*[given.get(k, x) for k, x in enumerate(case)])) for (case, _),
+                    given in zip(taken, arrays, strict=True)]
 
         eager = core.vmap(program)([{k: np.asarray(x)[None] for k, x in given.items()} for given in arrays])
         eager = [[np.asarray(x)[0] for x in got] for got in eager]
         compiled = core.jit(program)(arrays)
     wrong = {f"{form} {label(case)}: {d}" for form, results in (("eager", eager), ("jit", compiled))
-             for (case, want), got in zip(taken, results, strict=True) for g, w in zip(got, want, strict=True) if (d := difference(g, w))}
+             for (case, want), got in zip(taken, results,
+                                          strict=True) for g, w in zip(got, want,
+                                                                       strict=True) if (d := difference(g, w))}
     assert taken and not wrong, "\n".join(sorted(wrong))
 
 
-SCIPY = {name.removeprefix("scipy.special.") for name in FUNCTIONS if isinstance(name, str) and name.startswith("scipy.special.")}
-ELEMENTWISE = {f.__name__: f for f in UFUNCS if isinstance(f, np.ufunc) and f.signature is None and f.__module__ != "scipy.special"}
-ELEMENTWISE |= {f"special.{n}": f for n in SCIPY if isinstance(f := getattr(scipy.special, n, None), np.ufunc) and f.nin < 3}
+SCIPY = {name.removeprefix("scipy.special.") for name in FUNCTIONS if isinstance(name, str)
+         and name.startswith("scipy.special.")}
+ELEMENTWISE = {f.__name__: f for f in UFUNCS if isinstance(f, np.ufunc) and f.signature is None
+               and f.__module__ != "scipy.special"}
+ELEMENTWISE |= {f"special.{n}": f for n in SCIPY if isinstance(f := getattr(scipy.special, n, None), np.ufunc)
+                and f.nin < 3}
 
 
 @pytest.mark.parametrize("name", sorted(ELEMENTWISE))
@@ -91,17 +97,21 @@ def test_elementwise(name):
     check(lambda *args: f(*args), cases)
 
 
-@pytest.mark.parametrize("name", ["add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "and_", "lshift", "lt", "eq", "neg", "pos", "abs", "invert"])
+@pytest.mark.parametrize("name", ["add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "and_", "lshift", "lt",
+                                  "eq", "neg", "pos", "abs", "invert"])
 def test_operators(name):
     f = getattr(operator, name)
     unary = name in ("neg", "pos", "abs", "invert")
     arrays = [sample(d) for d in DTYPES] + [sample(d)[0] for d in DTYPES]
     numbers = (True, 0, 1, 2, 3, 5, -1, -2, 0.5, 2.0, 1j)
-    cases = [(a,) for a in arrays] if unary else [(a, n) for a in arrays for n in numbers] + [(n, a) for a in arrays for n in NUMBERS]
+    cases = [(a,) for a in arrays] if unary else [
+        (a, n) for a in arrays for n in numbers
+    ] + [(n, a) for a in arrays for n in NUMBERS]
     check(f, cases)
 
 
-REDUCTIONS = ["sum", "prod", "mean", "var", "std", "max", "min", "ptp", "any", "all", "argmax", "argmin", "cumsum", "cumprod", "nansum", "nanprod",
+REDUCTIONS = ["sum", "prod", "mean", "var", "std", "max", "min", "ptp", "any", "all", "argmax", "argmin", "cumsum",
+              "cumprod", "nansum", "nanprod",
               "nanmean", "nanvar", "nanstd", "nanmax", "nanmin", "median", "nanmedian", "count_nonzero", "average", "nancumsum", "nancumprod"]
 ORDERED = ("max", "min", "ptp", "argmax", "argmin", "nanmax", "nanmin")
 
@@ -119,7 +129,8 @@ def test_initial_values(name):
     f = getattr(np, name)
     initials = (2, 1.5, True, np.float32(2.5), np.int8(3))
     for where in (True, np.arange(7) > 3):
-        check(lambda x, initial: f(x, initial=initial, where=where), [(sample(d), n) for d in DTYPES for n in initials], "c" if name in ORDERED else "")  # noqa: B023
+        cases = [(sample(d), n) for d in DTYPES for n in initials]
+        check(lambda x, initial, where=where: f(x, initial=initial, where=where), cases, "c" if name in ORDERED else "")
     with pytest.raises(TypeError, match="initial must be real"):
         core.jit(lambda x: f(x, initial=1j))(sample("f8"))
 
@@ -135,18 +146,36 @@ FUNCTIONS_OF_ONE = {
     "angle": np.angle, "real": np.real, "imag": np.imag, "sinc": np.sinc, "i0": np.i0, "round": np.round, "vander": np.vander, "cov": np.cov,
     "corrcoef": np.corrcoef, "poly": np.poly, "modf": np.modf, "trapezoid": np.trapezoid, "gradient": np.gradient, "diff": np.diff,
     "ediff1d": np.ediff1d, "unwrap": np.unwrap, "nan_to_num": np.nan_to_num, "ones_like": np.ones_like, "fft": np.fft.fft, "rfft": np.fft.rfft,
-    "norm": np.linalg.norm, "round_to_2": lambda x: np.round(x, 2), "clip": lambda x: np.clip(x, 1, 2), "clip_from": lambda x: np.clip(x, 1.5, None),
-    "percentile": lambda x: np.percentile(x, 30), "nanquantile": lambda x: np.nanquantile(x, 0.3), "nanpercentile": lambda x: np.nanpercentile(x, 30),
-    "where_number": lambda x: np.where(x, x, 2.5), "where_bool": lambda x: np.where(x, True, x), "convolve": lambda x: np.convolve(x, x[:3]),
-    "convolve_same": lambda x: np.convolve(x, x[:4], "same"), "correlate": lambda x: np.correlate(x, x[:3], "full"), "dot": lambda x: np.dot(x, x),
-    "vdot": lambda x: np.vdot(x, x), "inner": lambda x: np.inner(x, x), "outer": lambda x: np.outer(x, x), "kron": lambda x: np.kron(x, x),
-    "einsum": lambda x: np.einsum("i,j->ij", x, x), "linspace": lambda x: np.linspace(x[0], x[1], 3), "logspace": lambda x: np.logspace(0, x[1], 3),
-    "geomspace": lambda x: np.geomspace(1.0, np.abs(x[0]) + 1, 3), "interp": lambda x: np.interp(x, [0, 1, 2], [3, 4, 5]),
-    "average": lambda x: np.average(x, weights=np.arange(7) + 1), "weights": lambda x: np.average(np.arange(7), weights=np.real(x) + 9),
-    "polyval": lambda x: np.polyval(x, x), "concatenate": lambda x: np.concatenate([x, [1.5]]), "append": lambda x: np.append(x, 2),
-    "full_like": lambda x: np.full_like(x, 2), "float_power": lambda x: np.float_power(x, 2), "divmod": lambda x: divmod(x, 3),
-    "mean_of_truth": lambda x: np.mean(x > 0), "solve": lambda x: np.linalg.solve(np.eye(2, dtype=x.dtype), x[:2]), "matmul": lambda x: x @ x,
-    "sum_of_powers": lambda x: x**3 + x**3, "select": lambda x: np.select([x > 0], [x], 5), "bitwise_count": lambda x: np.bitwise_count(x),
+    "norm": np.linalg.norm, "round_to_2": lambda x: np.round(x, 2), "clip": lambda x: np.clip(x, 1,
+                                                                                              2), "clip_from": lambda x: np.clip(x, 1.5, None),
+    "percentile": lambda x: np.percentile(x,
+                                          30), "nanquantile": lambda x: np.nanquantile(x, 0.3), "nanpercentile": lambda x: np.nanpercentile(x, 30),
+    "where_number": lambda x: np.where(x, x,
+                                       2.5), "where_bool": lambda x: np.where(x, True,
+                                                                              x), "convolve": lambda x: np.convolve(x, x[:3]),
+    "convolve_same": lambda x: np.convolve(x, x[:4],
+                                           "same"), "correlate": lambda x: np.correlate(x, x[:3],
+                                                                                        "full"), "dot": lambda x: np.dot(x, x),
+    "vdot": lambda x: np.vdot(x,
+                              x), "inner": lambda x: np.inner(x, x), "outer": lambda x: np.outer(x,
+                                                                                                 x), "kron": lambda x: np.kron(x, x),
+    "einsum": lambda x: np.einsum("i,j->ij", x,
+                                  x), "linspace": lambda x: np.linspace(x[0], x[1],
+                                                                        3), "logspace": lambda x: np.logspace(0, x[1],
+                                                                                                              3),
+    "geomspace": lambda x: np.geomspace(1.0, np.abs(x[0]) + 1,
+                                        3), "interp": lambda x: np.interp(x, [0, 1, 2], [3, 4, 5]),
+    "average": lambda x: np.average(x, weights=np.arange(7)
+                                    + 1), "weights": lambda x: np.average(np.arange(7), weights=np.real(x) + 9),
+    "polyval": lambda x: np.polyval(x,
+                                    x), "concatenate": lambda x: np.concatenate([x, [1.5]]), "append": lambda x: np.append(x, 2),
+    "full_like": lambda x: np.full_like(x,
+                                        2), "float_power": lambda x: np.float_power(x, 2), "divmod": lambda x: divmod(x,
+                                                                                                                      3),
+    "mean_of_truth": lambda x: np.mean(x > 0), "solve": lambda x: np.linalg.solve(np.eye(2, dtype=x.dtype),
+                                                                                  x[:2]), "matmul": lambda x: x @ x,
+    "sum_of_powers": lambda x: x**3 + x**3, "select": lambda x: np.select([x > 0], [x],
+                                                                          5), "bitwise_count": lambda x: np.bitwise_count(x),
     "softmax": lambda x: core.scipy.special.softmax(x), "sort": np.sort, "isin": lambda x: np.isin(x, [1, 2]),
 }
 
@@ -159,7 +188,8 @@ def test_functions(name):
 def test_numbers_in_lists_have_the_dtype_they_have_alone():
     for dtype in DTYPES:
         x = sample(dtype)
-        for f in (lambda x: np.array([x[0], x[1], 1.0]), lambda x: np.array([[x[0], True], [x[1], 2]]), lambda x: np.array([x[0], np.float32(2)])):
+        for f in (lambda x: np.array([x[0], x[1], 1.0]), lambda x: np.array([[x[0], True], [x[1], 2]]),
+                  lambda x: np.array([x[0], np.float32(2)])):
             assert not difference(core.jit(f)(x), f(x))
 
 

@@ -15,7 +15,8 @@ from triskele.core.testing import check_grads
 from triskele.core.transforms.forward import jvp
 from triskele.core.transforms.grad import grad, vjp
 
-NUMPY_UFUNCS = {u.__name__: u for u in vars(np).values() if isinstance(u, np.ufunc) and u.signature is None and u is not np.isnat}
+NUMPY_UFUNCS = {u.__name__: u for u in vars(np).values() if isinstance(u, np.ufunc) and u.signature is None
+                and u is not np.isnat}
 DTYPES = [np.bool_, np.int8, np.uint16, np.int64, np.float32, np.float64, np.complex64, np.complex128]
 
 
@@ -31,7 +32,8 @@ def test_every_ufunc_is_traced():
 def test_promotion_is_numpys(name):
     """Arrays of every dtype, with arrays and with Python numbers: result dtype, or refusal, as NumPy."""
     ufunc = NUMPY_UFUNCS[name]
-    partners = [()] if ufunc.nin == 1 else [(np.ones(2, d),) for d in (np.int8, np.float32, np.complex64)] + [(2,), (0.5,), (True,)]
+    partners = [()] if ufunc.nin == 1 else [(np.ones(2, d),
+                                             ) for d in (np.int8, np.float32, np.complex64)] + [(2,), (0.5,), (True,)]
     for dtype in DTYPES:
         for rest in partners:
             args = (np.ones(2, dtype), *rest)
@@ -71,14 +73,25 @@ def test_edge_values_are_numpys(name):
 
 
 COMPOSED = {
-    "sinc": np.sinc, "clip": lambda x: np.clip(x, -0.5, 1.0), "clip_one": lambda x: x.clip(max=0.3), "nan_to_num": lambda x: np.nan_to_num(x),
-    "round": lambda x: (x.round(2), np.around(x, 1)), "round_tens": lambda x: np.round(10 * x, -1), "fix": np.fix, "modf": np.modf, "frexp": np.frexp,
-    "divmod": lambda x: divmod(x, 0.3), "rdivmod": lambda x: divmod(2.0, x), "angle": lambda x: np.angle(x + 1j, deg=True),
-    "where": lambda x: np.where(x > 0, x, 2 * x), "isclose": lambda x: np.isclose(x, x.round(8)), "real": lambda x: (x.real, x.imag, np.conj(x)),
-    "isreal": lambda x: (np.isreal(x), np.iscomplex(x + 1j), np.isposinf(x), np.isneginf(x)), "abs": abs, "pos": lambda x: +x,
+    "sinc": np.sinc, "clip": lambda x: np.clip(x, -0.5,
+                                               1.0), "clip_one": lambda x: x.clip(max=0.3), "nan_to_num": lambda x: np.nan_to_num(x),
+    "round": lambda x: (x.round(2),
+                        np.around(x,
+                                  1)), "round_tens": lambda x: np.round(10 * x,
+                                                                        -1), "fix": np.fix, "modf": np.modf, "frexp": np.frexp,
+    "divmod": lambda x: divmod(x,
+                               0.3), "rdivmod": lambda x: divmod(2.0, x), "angle": lambda x: np.angle(x + 1j, deg=True),
+    "where": lambda x: np.where(x > 0, x,
+                                2 * x), "isclose": lambda x: np.isclose(x, x.round(8)), "real": lambda x: (x.real,
+                                                                                                           x.imag, np.conj(x)),
+    "isreal": lambda x: (np.isreal(x), np.iscomplex(x + 1j), np.isposinf(x),
+                         np.isneginf(x)), "abs": abs, "pos": lambda x: +x,
     "shift": lambda x: (np.sign(x).astype(int) << 3) >> 1, "unwrap": lambda x: np.unwrap(5 * x, axis=1), "i0": np.i0,
-    "select": lambda x: np.select([x > 0.5, x > 0], [x, 2 * x], -1.0), "astype": lambda x: x.astype(np.float32) * x.astype(int),
-    "piecewise": lambda x: np.piecewise(x, [x < 0, x >= 0], [lambda t: -t, lambda t: t**2]), "ufunc_dtype": lambda x: np.add(x, 1, dtype=np.complex64),
+    "select": lambda x: np.select([x > 0.5, x > 0], [x, 2 * x],
+                                  -1.0), "astype": lambda x: x.astype(np.float32) * x.astype(int),
+    "piecewise": lambda x: np.piecewise(x, [x < 0, x >= 0],
+                                        [lambda t: -t,
+                                         lambda t: t**2]), "ufunc_dtype": lambda x: np.add(x, 1, dtype=np.complex64),
     "matmul_free_power": lambda x: (x**2, x**-1, x**0, x**1, 2.0**x, np.abs(x) ** 2.5, np.square(x), np.reciprocal(x)),
 }
 
@@ -90,16 +103,23 @@ def test_composed(name, rng):
     assert_as_numpy(COMPOSED[name], x, rtol=1e-6 if name == "ufunc_dtype" else 1e-14, grads=smooth)
 
 
-# -- derivatives at special points ---------------------------------------------------------------------------------------------
+# -- derivatives at special points
+# ---------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("f, x, slope", [
-    (np.abs, 0.0, 0), (np.abs, -2.0, -1), (np.fabs, 0.0, 0), (lambda x: np.maximum(x, 0.0), 0.0, 0.5), (lambda x: np.minimum(x, x), 1.0, 1),
-    (lambda x: np.fmax(x, np.nan), 1.0, 1), (lambda x: np.hypot(x, 0.0), 0.0, 0), (lambda x: np.arctan2(x, 0.0), 0.0, 0),
-    (lambda x: np.arctan2(0.0, x), 0.0, 0), (lambda x: x**2.0, 0.0, 0), (lambda x: x**1.0, 0.0, 1), (lambda x: np.power(x, 0.0), 0.0, 0),
-    (lambda x: np.power(0.0, x), 2.0, 0), (lambda x: x**3, 0.0, 0), (np.sinc, 0.0, 0), (lambda x: np.floor(x) * x, 2.5, 2), (np.sign, 0.0, 0),
+    (np.abs, 0.0, 0), (np.abs, -2.0, -1), (np.fabs, 0.0,
+                                           0), (lambda x: np.maximum(x, 0.0), 0.0,
+                                                0.5), (lambda x: np.minimum(x, x), 1.0, 1),
+    (lambda x: np.fmax(x, np.nan), 1.0, 1), (lambda x: np.hypot(x, 0.0), 0.0,
+                                             0), (lambda x: np.arctan2(x, 0.0), 0.0, 0),
+    (lambda x: np.arctan2(0.0, x), 0.0, 0), (lambda x: x**2.0, 0.0,
+                                             0), (lambda x: x**1.0, 0.0, 1), (lambda x: np.power(x, 0.0), 0.0, 0),
+    (lambda x: np.power(0.0, x), 2.0,
+     0), (lambda x: x**3, 0.0, 0), (np.sinc, 0.0, 0), (lambda x: np.floor(x) * x, 2.5, 2), (np.sign, 0.0, 0),
     (lambda x: np.where(x > 0, np.sqrt(x), 0.0), 0.0, 0), (lambda x: np.where(x > 0, np.log(x), 0.0), 0.0, 0),
-    (lambda x: np.logaddexp(x, -np.inf), 1.0, 1), (lambda x: np.clip(x, 0.0, 1.0), 2.0, 0), (lambda x: np.angle(x + 0j), 0.0, 0),
+    (lambda x: np.logaddexp(x, -np.inf), 1.0, 1), (lambda x: np.clip(x, 0.0, 1.0), 2.0,
+                                                   0), (lambda x: np.angle(x + 0j), 0.0, 0),
     (lambda x: np.mod(x, 2.0), 5.0, 1), (lambda x: np.mod(5.0, x), 2.0, -2), (lambda x: np.nan_to_num(x), np.nan, 0),
 ])
 def test_slopes_at_special_points(f, x, slope):
@@ -123,25 +143,30 @@ def test_nearest_sinc_to_its_formula():
     check_grads(np.sinc, (x,), order=3)
 
 
-# -- complex numbers: grad of a real f is df/dx - i df/dy; holomorphic ones have f'(z) ---------------------------------------------
+# -- complex numbers: grad of a real f is df/dx - i df/dy; holomorphic ones have f'(z)
+# ---------------------------------------------
 
 
 @pytest.mark.parametrize("f, z, expected", [
-    (np.abs, 3 + 4j, 0.6 - 0.8j), (np.real, 1 + 2j, 1), (np.imag, 1 + 2j, -1j), (lambda z: np.abs(z) ** 2, 1 + 2j, 2 - 4j),
-    (lambda z: np.real(z * z), 1 + 2j, 2 + 4j), (lambda z: np.real(np.conj(z) * (2 + 1j)), 1 + 2j, 2 - 1j), (np.abs, 0j, 0),
+    (np.abs, 3 + 4j, 0.6 - 0.8j), (np.real, 1 + 2j,
+                                   1), (np.imag, 1 + 2j, -1j), (lambda z: np.abs(z) ** 2, 1 + 2j, 2 - 4j),
+    (lambda z: np.real(z * z), 1 + 2j, 2 + 4j), (lambda z: np.real(np.conj(z) * (2 + 1j)), 1 + 2j,
+                                                 2 - 1j), (np.abs, 0j, 0),
 ])
 def test_gradients_of_complex_numbers(f, z, expected):
     assert grad(f)(z) == pytest.approx(expected)
 
 
-@pytest.mark.parametrize("f, slope", [(np.exp, np.exp), (np.sin, np.cos), (np.square, lambda z: 2 * z), (np.log, lambda z: 1 / z), (np.arctan, lambda z: 1 / (1 + z * z))])
+@pytest.mark.parametrize("f, slope", [(np.exp, np.exp), (np.sin, np.cos), (np.square, lambda z: 2 * z),
+                                      (np.log, lambda z: 1 / z), (np.arctan, lambda z: 1 / (1 + z * z))])
 def test_holomorphic_functions(f, slope):
     z = np.array([0.3 + 0.5j, -0.2 + 1.1j])
     assert_same(vjp(f, z)[1](np.ones(2, complex))[0], slope(z), 1e-14, "vjp")
     assert_same(jvp(f, (z,), (np.full(2, 1j),))[1], 1j * slope(z), 1e-14, "jvp")
 
 
-@pytest.mark.parametrize("f", [lambda z: z * np.conj(z), lambda z: np.sign(z), lambda z: np.angle(z), lambda z: np.real(z) + 1j * np.imag(z) ** 2, np.abs,
+@pytest.mark.parametrize("f", [lambda z: z * np.conj(z), lambda z: np.sign(z), lambda z: np.angle(z),
+                               lambda z: np.real(z) + 1j * np.imag(z) ** 2, np.abs,
                                lambda z: np.nan_to_num(z), lambda z: np.sqrt(z) ** 3, lambda z: z**2.5, lambda z: 2.0**z, lambda z: z / np.abs(z)])
 def test_functions_of_complex_numbers(f, rng):
     z = np.array([0.6 + 0.3j, -0.7 + 0.5j, 0.4 - 0.9j, -0.5 - 0.6j])  # away from the cut along the negative axis

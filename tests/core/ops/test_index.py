@@ -17,13 +17,22 @@ from triskele.core.transforms.vmap import vmap
 SHAPE = (4, 5, 3)
 MASK = np.arange(60).reshape(SHAPE) % 7 == 3
 INDICES = [
-    np.s_[1], np.s_[-1, 2], np.s_[2, 3, 1], np.s_[1:3], np.s_[::-1], np.s_[3:0:-2, ::2], np.s_[0:0], np.s_[10:], np.s_[..., 0], np.s_[...],
+    np.s_[1], np.s_[-1, 2], np.s_[2, 3,
+                                  1], np.s_[1:3], np.s_[::-1], np.s_[3:0:-2, ::2], np.s_[0:0], np.s_[10:], np.s_[...,
+                                                                                                                 0], np.s_[...],
     np.s_[None], np.s_[None, 1, :, None], np.s_[:, None, ..., None], np.s_[()],
-    np.s_[[0, 1]], np.s_[[-1, 0, -1]], np.s_[[]], np.s_[[[0, 1], [2, -1]]], np.s_[:, [[0, 1], [2, -1]]], np.s_[..., [2, 0]],
-    np.s_[[0, 1], [2, 3]], np.s_[[[0], [1]], [2, 3]], np.s_[:, [0, 1], [0, 2]], np.s_[[0, 1], :, [0, 2]], np.s_[1, :, [0, 2]],
-    np.s_[[0, 1], 1], np.s_[[0, 1], 1, :], np.s_[:, 1, [0, 2]], np.s_[[0, 1], None, 1], np.s_[:, None, [0, 1]], np.s_[1:3, [0, 1], ::2],
+    np.s_[[0, 1]], np.s_[[-1, 0,
+                          -1]], np.s_[[]], np.s_[[[0, 1], [2, -1]]], np.s_[:, [[0, 1], [2, -1]]], np.s_[..., [2, 0]],
+    np.s_[[0, 1], [2, 3]], np.s_[[[0], [1]],
+                                 [2, 3]], np.s_[:, [0, 1], [0, 2]], np.s_[[0, 1], :, [0, 2]], np.s_[1, :, [0, 2]],
+    np.s_[[0, 1], 1], np.s_[[0, 1], 1, :], np.s_[:, 1,
+                                                 [0, 2]], np.s_[[0, 1], None,
+                                                                1], np.s_[:, None, [0, 1]], np.s_[1:3, [0, 1], ::2],
     np.s_[np.array([0, 1])[:, None], 1:3, np.array([0, 2])], np.s_[np.uint8(2)], np.s_[np.array(1), np.array([1, 2])],
-    np.s_[MASK], np.s_[MASK[..., 0]], np.s_[:, MASK[0]], np.s_[MASK[:, 0, 0], 1], np.s_[MASK[:, 0, 0], :, [0, 0]][:2], np.s_[[True, False, True, True]],
+    np.s_[MASK], np.s_[MASK[..., 0]], np.s_[:,
+                                            MASK[0]], np.s_[MASK[:, 0, 0], 1], np.s_[MASK[:, 0, 0], :,
+                                                                                     [0, 0]][:2], np.s_[[True, False,
+                                                                                                         True, True]],
     np.s_[True], np.s_[False], np.s_[None, True, 1],
 ]
 
@@ -47,7 +56,8 @@ def test_writing(idx, rng):
         y[idx] = v
         return y
 
-    distinct = np.unique(np.arange(60).reshape(SHAPE)[idx]).size == v.size  # NumPy lets the last of equal positions stay: so do we
+    # NumPy lets the last of equal positions stay: so do we
+    distinct = np.unique(np.arange(60).reshape(SHAPE)[idx]).size == v.size
     assert_as_numpy(write, x, v, rtol=0, grads=distinct, batch=bool(v.size))
 
 
@@ -70,7 +80,8 @@ def test_the_last_of_equal_positions_has_the_derivative():
     assert grad(f)(np.ones(3)).tolist() == [0, 20, 10]
 
 
-@pytest.mark.parametrize("function, ufunc", [(index_mul, np.multiply), (index_min, np.minimum), (index_max, np.maximum)])
+@pytest.mark.parametrize("function, ufunc", [(index_mul, np.multiply), (index_min, np.minimum),
+                                             (index_max, np.maximum)])
 def test_combining_forms(function, ufunc, rng):
     x, v, idx = rng.normal(size=(5, 2)), rng.normal(size=(3, 2)), np.array([3, 0, 3])
     expected = x.copy()
@@ -92,16 +103,19 @@ def test_factors_at_repeated_positions_have_no_derivative_rather_than_a_wrong_on
         grad(lambda v: np.sum(index_mul(np.ones(2), np.array([0, 0]), v)))(np.array([2.0, 3.0]))
 
 
-# -- positions and masks that are traced ----------------------------------------------------------------------------------
+# -- positions and masks that are traced
+# ----------------------------------------------------------------------------------
 
 
 def test_traced_positions(rng):
     x = rng.normal(size=(4, 5))
-    for f in (lambda x, i: x[i], lambda x, i: x[:, i], lambda x, i: x[i, i], lambda x, i: x[i, 1], lambda x, i: np.take(x, i, axis=1),
+    for f in (lambda x, i: x[i], lambda x, i: x[:, i], lambda x, i: x[i, i], lambda x, i: x[i, 1], lambda x,
+              i: np.take(x, i, axis=1),
               lambda x, i: index_add(x, i, 1.0), lambda x, i: np.roll(x, i)):
         for i in (np.int64(2), np.int64(-1)):
             assert_same(jit(f)(x, i), f(x, i), 0, "jit")
-            assert_same(vmap(f)(np.stack([x, x + 1]), np.array([i, 0])), np.stack([f(x, i), f(x + 1, np.int64(0))]), 0, "vmap")
+            assert_same(vmap(f)(np.stack([x, x + 1]), np.array([i, 0])), np.stack([f(x, i), f(x + 1, np.int64(0))]), 0,
+                        "vmap")
     i = np.array([[0, -1], [2, 2]])
     for f in (lambda x, i: x[i], lambda x, i: x[:, i], lambda x, i: x[i, 1:3], lambda x, i: x[i, i]):
         assert_same(jit(f)(x, i), f(x, i), 0, "jit")
@@ -203,7 +217,9 @@ def test_assigned_values_are_converted():
 
 
 def test_many_reads_make_sparse_cotangents():
-    """The gradient of n reads touches n elements, not n arrays: in eager code one buffer, in graphs a chain of updates."""
+    """The gradient of n reads touches n elements, not n arrays: in eager code one buffer, in graphs a chain of
+    updates.
+    """
     n = 300
 
     def f(x):
@@ -243,7 +259,8 @@ def test_errors_are_numpys(idx, message, rng):
         vjp(lambda x: x[idx], x)
 
 
-@pytest.mark.parametrize("idx, v", [(np.s_[0], np.ones(4)), (np.s_[[0, 1]], np.ones((3, 5, 3))), (np.s_[0, 0, 0], np.ones(2))])
+@pytest.mark.parametrize("idx, v", [(np.s_[0], np.ones(4)), (np.s_[[0, 1]], np.ones((3, 5, 3))),
+                                    (np.s_[0, 0, 0], np.ones(2))])
 def test_values_of_wrong_shape(idx, v, rng):
     x = rng.normal(size=SHAPE)
     with pytest.raises(ValueError):
@@ -252,7 +269,8 @@ def test_values_of_wrong_shape(idx, v, rng):
         vjp(lambda x: index_update(x, idx, v), x)
 
 
-@pytest.mark.parametrize("start", [np.zeros_like, lambda x: np.ones_like(x) * 2 - 1, lambda x: np.full_like(x, 3.0)[::-1], lambda x: np.empty_like(x) * 0])
+@pytest.mark.parametrize("start", [np.zeros_like, lambda x: np.ones_like(x) * 2 - 1,
+                                   lambda x: np.full_like(x, 3.0)[::-1], lambda x: np.empty_like(x) * 0])
 def test_arrays_that_begin_as_constants_can_be_assigned_into(start):
     """Under every transform, also after arithmetic on the constant."""
 

@@ -1,4 +1,6 @@
-"""Derivatives where eigenvalues or singular values coincide, and where matrices are singular: right, NaN or an error."""
+"""Derivatives where eigenvalues or singular values coincide, and where matrices are singular: right, NaN or an
+error.
+"""
 
 import numpy as np
 import pytest
@@ -78,7 +80,9 @@ def test_projectors_on_eigenspaces(a, rng):
 @pytest.mark.parametrize("f", [
     lambda a: np.linalg.eigh(a)[1][0, 1], lambda a: np.sum(WEIGHTS * np.linalg.eigh(a)[1] ** 2),
     matrix_function(np.log, corner()),  # log(1) = 0: the vectors' cotangent says nothing
-    lambda a: np.sum(np.arange(4) * np.linalg.eigh(a)[0]) + matrix_function(np.sqrt, WEIGHTS)(a) * 0 + np.sum(WEIGHTS * np.linalg.eigh(a)[1]),
+    lambda a: np.sum(np.arange(4)
+                     * np.linalg.eigh(a)[0]) + matrix_function(np.sqrt,
+                                                               WEIGHTS)(a) * 0 + np.sum(WEIGHTS * np.linalg.eigh(a)[1]),
 ], ids=["a component", "squares", "logarithm", "a sum"])
 def test_the_rest_is_nan(f):
     for form in (core.grad(f), core.jit(core.grad(f))):
@@ -129,7 +133,8 @@ def test_vectors_of_vanishing_singular_values():
     assert np.isnan(core.grad(lambda a: np.sum(np.linalg.svd(a, full_matrices=False)[0] ** 3))(a)).any()
 
 
-@pytest.mark.parametrize("a", [np.diag([1.0, 0.0, 2.0]), np.diag([0.0, 0.0, 2.0]), np.zeros((3, 3)), np.outer([1.0, 2, 3], [1, -1, 4])], ids=range(4))
+@pytest.mark.parametrize("a", [np.diag([1.0, 0.0, 2.0]), np.diag([0.0, 0.0, 2.0]), np.zeros((3, 3)),
+                               np.outer([1.0, 2, 3], [1, -1, 4])], ids=range(4))
 def test_hessian_of_the_determinant_at_singular_matrices(a):
     """det is a polynomial: the entries of its Hessian are ± entries of the matrix (Levi-Civita)."""
     signs = np.zeros((3, 3, 3))
@@ -142,10 +147,12 @@ def test_hessian_of_the_determinant_at_singular_matrices(a):
 
 def test_third_derivatives_of_the_determinant(rng):
     check_grads(np.linalg.det, (rng.normal(size=(3, 3)),), order=3)
-    check_grads(lambda z: np.abs(np.linalg.det(z)) ** 2, (rng.normal(size=(2, 3, 3)) + 1j * rng.normal(size=(2, 3, 3)),), order=2)
+    check_grads(lambda z: np.abs(np.linalg.det(z)) ** 2,
+                (rng.normal(size=(2, 3, 3)) + 1j * rng.normal(size=(2, 3, 3)),), order=2)
 
 
-@pytest.mark.parametrize("f", [np.linalg.inv, lambda a: np.linalg.slogdet(a)[1], lambda a: core.jacrev(core.hessian(np.linalg.det))(a)])
+@pytest.mark.parametrize("f", [np.linalg.inv, lambda a: np.linalg.slogdet(a)[1],
+                               lambda a: core.jacrev(core.hessian(np.linalg.det))(a)])
 def test_derivatives_that_singular_matrices_do_not_have_say_so(f):
     for form in (core.grad(lambda a: np.sum(f(a))), core.jit(core.grad(lambda a: np.sum(f(a))))):
         with pytest.raises(np.linalg.LinAlgError, match="Singular matrix"):

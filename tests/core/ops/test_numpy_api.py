@@ -51,28 +51,40 @@ def test_namespace_is_the_array_api():
 
 
 def test_outside_of_transforms_it_is_numpy():
-    for value in (cnp.zeros(3), cnp.asarray([1, 2]), cnp.full((2, 2), 1.5), cnp.sum([1.0, 2.0]), cnp.sin(np.ones(2)), cnp.stack([[1], [2]])):
+    for value in (cnp.zeros(3), cnp.asarray([1, 2]), cnp.full((2, 2), 1.5), cnp.sum([1.0, 2.0]), cnp.sin(np.ones(2)),
+                  cnp.stack([[1], [2]])):
         assert isinstance(value, (np.ndarray, np.generic)) and not isinstance(value, Tensor)
     assert cnp.asarray(x := np.ones(2)) is x
     assert cnp.array(x) is not x
 
 
 @pytest.mark.parametrize("f", [
-    lambda x: cnp.asarray([x[0], [1.0, 2.0, 3.0]][:1] + [[x[1], 2.0, x[0] * x[1]]][:0]), lambda x: cnp.array([[x[0], 1.0], (x[1], x[2] ** 2)]),
-    lambda x: cnp.sum([x[0], 2 * x[1]]), lambda x: cnp.full((2, 3), x[1]), lambda x: cnp.full(2, x[None, :1]), lambda x: np.sum(np.take(np.outer(x[:0], x[:0]), [0, -1], axis=1)) + x, lambda x: cnp.mean([[x[0], x[1]], [1.0, 2.0]], axis=0),
-    lambda x: cnp.stack([x, x]), lambda x: cnp.array(x, ndmin=2), lambda x: cnp.asarray(x, dtype=np.float32), lambda x: cnp.take(np.arange(9.0), np.argsort(x)),
-    lambda x: cnp.maximum(0.5, [x[0], x[1]]), lambda x: cnp.concat([x, x]), lambda x: cnp.linalg.norm(cnp.asarray([x[0], x[1]])), lambda x: cnp.zeros_like(x),
+    lambda x: cnp.asarray([x[0], [1.0, 2.0, 3.0]][:1]
+                          + [[x[1], 2.0, x[0] * x[1]]][:0]), lambda x: cnp.array([[x[0], 1.0], (x[1], x[2] ** 2)]),
+    lambda x: cnp.sum([x[0],
+                       2 * x[1]]), lambda x: cnp.full((2, 3),
+                                                      x[1]), lambda x: cnp.full(2,
+                                                                                x[None, :1]), lambda x: np.sum(np.take(np.outer(x[:0], x[:0]), [0, -1], axis=1)) + x, lambda x: cnp.mean([[x[0], x[1]], [1.0, 2.0]], axis=0),
+    lambda x: cnp.stack([x, x]), lambda x: cnp.array(x,
+                                                     ndmin=2), lambda x: cnp.asarray(x, dtype=np.float32), lambda x: cnp.take(np.arange(9.0), np.argsort(x)),
+    lambda x: cnp.maximum(0.5,
+                          [x[0],
+                           x[1]]), lambda x: cnp.concat([x, x]), lambda x: cnp.linalg.norm(cnp.asarray([x[0],
+                                                                                                        x[1]])), lambda x: cnp.zeros_like(x),
 ])
 def test_lists_of_traced_values(f):
     x = np.array([0.3, -1.2, 2.0])
     expected = f(x)
-    for how, found in {"tape": vjp(f, x)[0], "dual": jvp(f, (x,), (x,))[0], "jit": jit(f)(x), "vmap": vmap(f)(x[None])[0]}.items():
+    for how, found in {"tape": vjp(f, x)[0], "dual": jvp(f, (x,), (x,))[0], "jit": jit(f)(x),
+                       "vmap": vmap(f)(x[None])[0]}.items():
         assert_same(found, expected, 1e-15, how)
 
 
 def test_sorting_downwards_is_stable():
     x = np.array([2.0, 1.0, 3.0, 1.0, 3.0])
-    assert cnp.argsort(x, descending=True).tolist() == jit(lambda x: cnp.argsort(x, descending=True))(x).tolist() == [2, 4, 0, 1, 3]
+    assert cnp.argsort(x, descending=True).tolist() == jit(
+        lambda x: cnp.argsort(x, descending=True)
+    )(x).tolist() == [2, 4, 0, 1, 3]
     assert vjp(lambda x: cnp.sort(x, descending=True), x)[0].tolist() == [3, 3, 2, 1, 1]
 
 
@@ -81,20 +93,30 @@ def test_derivative_through_a_list():
     assert grad(lambda x: cnp.sum(cnp.full((2, 3), x)))(1.0) == 6
 
 
-# -- methods of Tensor ------------------------------------------------------------------------------------------------------------
+# -- methods of Tensor
+# ------------------------------------------------------------------------------------------------------------
 
 METHODS = {
-    "all": lambda x: (x > -9).all(axis=0), "any": lambda x: (x > 1).any(), "argmax": lambda x: x.argmax(axis=1), "argmin": lambda x: x.argmin(),
+    "all": lambda x: (x >
+                      -9).all(axis=0), "any": lambda x: (x > 1).any(), "argmax": lambda x: x.argmax(axis=1), "argmin": lambda x: x.argmin(),
     "argsort": lambda x: x.argsort(axis=0), "astype": lambda x: x.astype("float32"), "clip": lambda x: x.clip(-1, 1), "compress": lambda x: x.compress([True, False, True], axis=1), "conj": lambda x: x.conj(), "copy": lambda x: x.copy(),
     "cumprod": lambda x: x.cumprod(), "cumsum": lambda x: x.cumsum(1), "diagonal": lambda x: x.diagonal(), "dot": lambda x: x.dot(x.T),
     "flatten": lambda x: x.flatten("F"), "imag": lambda x: x.imag, "max": lambda x: x.max(0), "mean": lambda x: x.mean(0), "min": lambda x: x.min(),
     "prod": lambda x: x.prod(axis=1), "ravel": lambda x: x.ravel(), "real": lambda x: x.real, "repeat": lambda x: x.repeat(2, 0),
-    "reshape": lambda x: x.reshape(2, 6), "round": lambda x: x.round(1), "squeeze": lambda x: x[None].squeeze(), "std": lambda x: x.std(),
-    "sum": lambda x: x.sum((0, 1), keepdims=True), "swapaxes": lambda x: x.swapaxes(0, 1), "take": lambda x: x.take([1, 0], axis=0), "trace": lambda x: x.trace(1),
-    "transpose": lambda x: x.transpose(), "var": lambda x: x.var(1, ddof=1), "flat": lambda x: list(x.flat)[1] + x.flat[2:4], "T": lambda x: x.T, "mT": lambda x: x.mT,
-    "attributes": lambda x: x * (x.ndim + x.size + len(x) + x.shape[1] + x.itemsize + x.nbytes), "iteration": lambda x: [r[0] + r for r in x],
-    "matmul": lambda x: x @ x.T, "divmod": lambda x: divmod(x, 0.7), "abs": lambda x: abs(x), "invert": lambda x: ~(x > 0), "rpow": lambda x: 2.0**x,
-    "unpacking": lambda x: (lambda a, b, c, d: a * b + c - d)(*x), "ceil": lambda x: (math.floor(x[0, 0]), math.ceil(x[0, 0]), round(x[0, 0]), math.trunc(x[0, 0])),
+    "reshape": lambda x: x.reshape(2,
+                                   6), "round": lambda x: x.round(1), "squeeze": lambda x: x[None].squeeze(), "std": lambda x: x.std(),
+    "sum": lambda x: x.sum((0, 1),
+                           keepdims=True), "swapaxes": lambda x: x.swapaxes(0, 1), "take": lambda x: x.take([1, 0],
+                                                                                                            axis=0), "trace": lambda x: x.trace(1),
+    "transpose": lambda x: x.transpose(), "var": lambda x: x.var(1,
+                                                                 ddof=1), "flat": lambda x: list(x.flat)[1] + x.flat[2:4], "T": lambda x: x.T, "mT": lambda x: x.mT,
+    "attributes": lambda x: x * (x.ndim + x.size + len(x) + x.shape[1] + x.itemsize
+                                 + x.nbytes), "iteration": lambda x: [r[0] + r for r in x],
+    "matmul": lambda x: x @ x.T, "divmod": lambda x: divmod(x,
+                                                            0.7), "abs": lambda x: abs(x), "invert": lambda x: ~(x > 0), "rpow": lambda x: 2.0**x,
+    "unpacking": lambda x: (lambda a, b, c,
+                            d: a * b + c - d)(*x), "ceil": lambda x: (math.floor(x[0, 0]), math.ceil(x[0, 0]),
+                                                                      round(x[0, 0]), math.trunc(x[0, 0])),
 }
 
 
@@ -147,5 +169,6 @@ def test_like_makes_arrays_to_assign_into():
 
     x = np.array([5.0, 6.0])
     expected = (np.array([0, 5.0, 6, 0]), 3 * np.eye(2), np.full(2, 1.5), np.array([5.0, 2]), np.arange(3) * 5.0)
-    for how, found in {"tape": vjp(f, x)[0], "jit": jit(f)(x), "dual": jvp(f, (x,), (x,))[0], "vmap": [v[0] for v in vmap(f)(x[None])]}.items():
+    for how, found in {"tape": vjp(f, x)[0], "jit": jit(f)(x), "dual": jvp(f, (x,), (x,))[0],
+                       "vmap": [v[0] for v in vmap(f)(x[None])]}.items():
         assert_same(found, list(expected) if how == "vmap" else expected, 0, how)

@@ -1,4 +1,7 @@
-"""Every registered primitive against its own promises: a new one is tested by existing. And the checker against wrong rules."""
+"""Every registered primitive against its own promises: a new one is tested by existing.
+
+And the checker against wrong rules.
+"""
 
 import numpy as np
 import pytest
@@ -25,7 +28,8 @@ def test_every_operation_has_samples():
 @pytest.fixture
 def doubling():
     """A right primitive to spoil, gone from the registry afterwards."""
-    p = Primitive("doubling", lambda x: 2 * x, lambda x: Spec(x.shape, x.dtype), samples=lambda rng: [((rng.normal(size=3),), {})])
+    p = Primitive("doubling", lambda x: 2 * x, lambda x: Spec(x.shape, x.dtype),
+                  samples=lambda rng: [((rng.normal(size=3),), {})])
     p.defvjp(lambda ct, out, x: 2 * ct)
     p.defjvp(lambda t, out, x: 2 * t)
     p.defbatch(lambda args, axes, size: (2 * args[0], axes[0]))
@@ -53,7 +57,8 @@ def test_checker_finds_wrong_rules(doubling, spoil, message):
 
 
 def test_checker_finds_a_wrong_emission():
-    elementwise("misemitted", impl=np.sin, loop=ufunc_loop(np.sin), d=(lambda out, x: np.cos(x),), emit="cos", domain=((-1, 1),))
+    elementwise("misemitted", impl=np.sin, loop=ufunc_loop(np.sin), d=(lambda out, x: np.cos(x),), emit="cos",
+                domain=((-1, 1),))
     try:
         with pytest.raises(AssertionError, match="sample 0 compiled"):
             check_op(PRIMITIVES["misemitted"])

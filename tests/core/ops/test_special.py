@@ -29,13 +29,14 @@ def traced(f, *args):
 # name -> the arguments that have a derivative
 UFUNCS = {
     **dict.fromkeys(
-        "erf erfc erfcx erfi erfinv erfcinv dawsn ndtr ndtri log_ndtr expit logit log_expit entr exp10 cosm1 gammaln loggamma gamma psi expi exp1 spence "
+        "erf erfc erfcx erfi erfinv erfcinv dawsn ndtr ndtri log_ndtr expit logit log_expit entr exp10 cosm1 gammaln "
+        "loggamma gamma psi expi exp1 spence "
         "ellipk ellipe j0 j1 y0 y1 i0 i1 i0e i1e k0 k1 k0e k1e".split(), (0,)),
     **dict.fromkeys("xlogy xlog1py rel_entr kl_div huber pseudo_huber poch beta betaln binom".split(), (0, 1)),
     **dict.fromkeys("jv yv iv kv ive kve".split(), (1,)),
     **dict.fromkeys("gammainc gammaincc gammaincinv gammainccinv".split(), (1,)),
     "betainc": (2,), "betaincinv": (2,),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", UFUNCS)
@@ -83,10 +84,15 @@ def test_complex_arguments(rng, name):
 def test_functions_that_scipy_keeps_in_python(rng):
     x = rng.uniform(0.5, 3, 4)
     for f, g in [
-        (lambda x: polygamma(0, x), lambda x: sp.polygamma(0, x)), (lambda x: polygamma(3, x), lambda x: sp.polygamma(3, x)), (lambda x: zeta(3.0, x), lambda x: sp.zeta(3.0, x)),
-        (lambda x: multigammaln(x + 2, 3), lambda x: sp.multigammaln(x + 2, 3)), (lambda x: np.real(lambertw(x)), lambda x: np.real(sp.lambertw(x))),
-        (special_gamma.factorial, sp.factorial), (lambda x: special_gamma.comb(x + 3, 2.0), lambda x: sp.comb(x + 3, 2)),
-    ]:  # fmt: skip
+        (lambda x: polygamma(0, x),
+         lambda x: sp.polygamma(0, x)), (lambda x: polygamma(3, x),
+                                         lambda x: sp.polygamma(3, x)), (lambda x: zeta(3.0, x),
+                                                                         lambda x: sp.zeta(3.0, x)),
+        (lambda x: multigammaln(x + 2, 3),
+         lambda x: sp.multigammaln(x + 2, 3)), (lambda x: np.real(lambertw(x)), lambda x: np.real(sp.lambertw(x))),
+        (special_gamma.factorial, sp.factorial), (lambda x: special_gamma.comb(x + 3, 2.0),
+                                                  lambda x: sp.comb(x + 3, 2)),
+    ]:
         np.testing.assert_allclose(traced(f, x), g(x), rtol=1e-13)
         check_derivatives(f, x)
 
@@ -102,14 +108,17 @@ def test_xlogy_at_zero():
 def test_removable_singularities(name):
     """Where a textbook formula divides by zero, the derivative is that of the power series."""
     x = 1.0 if name == "spence" else 0.0
-    reference = {"j1": lambda x: mpmath.besselj(1, x), "i1": lambda x: mpmath.besseli(1, x), "spence": lambda x: mpmath.polylog(2, 1 - x),
-                 "ellipk": mpmath.ellipk, "ellipe": mpmath.ellipe, "erf": mpmath.erf, "log_expit": lambda x: -mpmath.log1p(mpmath.exp(-x))}[name]  # fmt: skip
+    reference = {"j1": lambda x: mpmath.besselj(1, x), "i1": lambda x: mpmath.besseli(1, x),
+                 "spence": lambda x: mpmath.polylog(2, 1 - x),
+                 "ellipk": mpmath.ellipk, "ellipe": mpmath.ellipe, "erf": mpmath.erf, "log_expit": lambda x: -mpmath.log1p(mpmath.exp(-x))}[name]
     f = getattr(sp, name)
     with mpmath.workdps(40):
         np.testing.assert_allclose(grad(f)(x), float(mpmath.diff(reference, x)), rtol=1e-13)
         if name != "spence":
-            np.testing.assert_allclose(grad(grad(f))(x), float(mpmath.diff(reference, x, 2).real), rtol=1e-12, atol=1e-13)
-            np.testing.assert_allclose(grad(grad(grad(f)))(x), float(mpmath.diff(reference, x, 3).real), rtol=1e-11, atol=1e-13)
+            np.testing.assert_allclose(grad(grad(f))(x), float(mpmath.diff(reference, x, 2).real), rtol=1e-12,
+                                       atol=1e-13)
+            np.testing.assert_allclose(grad(grad(grad(f)))(x), float(mpmath.diff(reference, x, 3).real), rtol=1e-11,
+                                       atol=1e-13)
 
 
 def test_tails_keep_their_digits():
@@ -121,7 +130,8 @@ def test_tails_keep_their_digits():
 @pytest.mark.parametrize(("name", "args"), [("jv", (1.0, 2.0)), ("zeta", (2.0, 2.0)), ("betainc", (1.0, 2.0, 0.5))])
 def test_orders_without_derivative_say_so(name, args):
     f = {"zeta": zeta}.get(name) or getattr(sp, name)
-    for attempt in (lambda: vjp(lambda v: f(v, *args[1:]), args[0])[1](1.0), lambda: jvp(lambda v: f(v, *args[1:]), args[:1], (1.0,))):
+    for attempt in (lambda: vjp(lambda v: f(v, *args[1:]), args[0])[1](1.0),
+                    lambda: jvp(lambda v: f(v, *args[1:]), args[:1], (1.0,))):
         with pytest.raises(MissingRuleError, match=name):
             attempt()
 
@@ -133,7 +143,8 @@ def test_sums_of_exponentials(rng, axis):
         np.testing.assert_allclose(traced(lambda x: f(x, axis=axis), x), g(x, axis=axis), rtol=1e-13)  # noqa: B023
         check_derivatives(lambda x: f(x, axis=axis), x)  # noqa: B023
     for keep in (False, True):
-        for got, want in zip(logsumexp(x, axis, b, keep, return_sign=True), sp.logsumexp(x, axis, b, keep, return_sign=True), strict=True):
+        for got, want in zip(logsumexp(x, axis, b, keep, return_sign=True),
+                             sp.logsumexp(x, axis, b, keep, return_sign=True), strict=True):
             np.testing.assert_allclose(got, want, rtol=1e-11)
     check_derivatives(lambda x, b: logsumexp(x, axis, b=b), x, np.abs(b))
     check_batched(lambda x: softmax(x, axis=axis), x)
@@ -157,7 +168,8 @@ def test_native_forms_agree_with_scipy_at_the_edges(name, dtype):
     from triskele.core import jit
 
     assert PRIMITIVES[name].emit
-    edges = np.array([0.0, 1e-30, 0.3, 0.499, 0.5, 0.501, 0.7, 1.0, 2.5, 30.0, -0.5, -1.0, -3.0, -30.0, np.nan, np.inf, -np.inf], dtype)
+    edges = np.array([0.0, 1e-30, 0.3, 0.499, 0.5, 0.501, 0.7, 1.0, 2.5, 30.0, -0.5, -1.0, -3.0, -30.0, np.nan, np.inf,
+                      -np.inf], dtype)
     args = np.meshgrid(edges, edges) if len(PRIMITIVES[name].domain) == 2 else [edges]
     with np.errstate(all="ignore"):
         want = getattr(sp, name)(*args)

@@ -124,7 +124,9 @@ def test_functions_given_to_transforms_are_converted():
         return x
 
     def f(x):
-        return grad(g)(x) + hessian(g)(x) + vmap(g)(np.stack([x, 2 * x])).sum() + scan(lambda c, _: (g(c), None), x, length=2)[0]
+        return grad(g)(x) + hessian(g)(x) + vmap(g)(np.stack([x, 2 * x])).sum() + scan(
+            lambda c, _: (g(c), None), x, length=2
+        )[0]
 
     def twin(x):
         first = 3 * x**2 if x > 1 else 1.0
@@ -193,7 +195,8 @@ def test_comprehensions_and_unpacking():
     check(f, (1.0,), (-0.5,), (-2.0,))
 
 
-# -- what is left alone ------------------------------------------------------------------------------------------------------
+# -- what is left alone
+# ------------------------------------------------------------------------------------------------------
 
 
 def test_functions_with_nothing_to_convert_are_returned():
@@ -257,7 +260,8 @@ def test_tracebacks_and_equations_name_the_users_line():
 
     (loop,) = [e for e in record(g, np.ones(3)).equations if e.primitive.name == "while"]
     (double,) = [e for e in loop.params["body"].equations if e.primitive.name == "multiply"]
-    assert (double.source.file, double.source.line, double.source.function) == (__file__, g.__code__.co_firstlineno + 2, "g")
+    assert (double.source.file, double.source.line,
+            double.source.function) == (__file__, g.__code__.co_firstlineno + 2, "g")
 
 
 # -- the language ---------------------------------------------------------------------------------------------------------------

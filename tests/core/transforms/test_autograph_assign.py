@@ -159,7 +159,8 @@ def test_nothing_traced_is_python():
     assert evaluate(record(lambda x: f(x)[0], 2.0), 2.0)[0] == value
 
 
-# -- what would diverge is refused ----------------------------------------------------------------------------------------------
+# -- what would diverge is refused
+# ----------------------------------------------------------------------------------------------
 
 GLOBAL = np.zeros(2)
 
@@ -222,7 +223,8 @@ def _global(x):
     return GLOBAL
 
 
-@pytest.mark.parametrize("f", [_by_default, _into_a_view, _seen_by_a_view, _two_names, _kept, _of_the_caller, _of_a_closure(), _global])
+@pytest.mark.parametrize("f", [_by_default, _into_a_view, _seen_by_a_view, _two_names, _kept, _of_the_caller,
+                               _of_a_closure(), _global])
 def test_arrays_that_are_referred_to_elsewhere(f):
     with pytest.raises(TracerError, match="plain") as caught:
         record(f, 1.0)
@@ -244,7 +246,8 @@ def test_dtypes_of_in_place_operators():
         record(f, 1.0)
 
 
-# -- other names of what traced statements assign into -----------------------------------------------------------------------------
+# -- other names of what traced statements assign into
+# -----------------------------------------------------------------------------
 
 
 def fill(out, x, n):

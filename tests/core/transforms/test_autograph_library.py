@@ -1,4 +1,6 @@
-"""Library functions that cannot take traced values: redirected in converted functions, errors that name a substitute elsewhere."""
+"""Library functions that cannot take traced values: redirected in converted functions, errors that name a substitute
+elsewhere.
+"""
 
 import math
 
@@ -53,7 +55,8 @@ def test_options_that_are_not_traced_are_refused():
         jit(lambda x: scipy.linalg.qr(x, pivoting=True))(A)
 
 
-@pytest.mark.parametrize("name", ["special.logsumexp", "special.softmax", "special.zeta", "linalg.expm", "linalg.cholesky", "linalg.svd", "fft.rfft"])
+@pytest.mark.parametrize("name", ["special.logsumexp", "special.softmax", "special.zeta", "linalg.expm",
+                                  "linalg.cholesky", "linalg.svd", "fft.rfft"])
 def test_without_source_the_error_names_what_to_use(name):
     f = eval(f"lambda x: np.sum(scipy.{name}(x).real)", {"np": np, "scipy": scipy})
     with pytest.raises(TypeError, match=f"use triskele.core.scipy.{name}"):
@@ -69,7 +72,9 @@ def test_functions_of_math():
     from math import hypot
 
     def f(x):
-        return math.sin(x) + math.log(x, 2) + math.log(x) + math.sqrt(2) * math.atan2(x, 3) + hypot(x, 2.0) + math.pow(x, 3)
+        return math.sin(x) + math.log(x,
+                                      2) + math.log(x) + math.sqrt(2) * math.atan2(x, 3) + hypot(x, 2.0) + math.pow(x,
+                                                                                                                    3)
 
     assert_allclose(jit(f)(1.5), f(1.5), rtol=1e-14)
     assert_allclose(jit(grad(f))(1.5), (f(1.5 + 1e-6) - f(1.5 - 1e-6)) / 2e-6, rtol=1e-8)

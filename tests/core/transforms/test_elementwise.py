@@ -55,8 +55,11 @@ def as_graph(f, *args):
 def test_values_broadcasting_keywords_and_documentation():
     np.testing.assert_allclose(morse(R, 5.0, 1.2), numpy_morse(R, 5.0, 1.2))
     np.testing.assert_allclose(morse(R, width=1.2, depth=5.0, r0=0.9), numpy_morse(R, 5.0, 1.2, 0.9))
-    np.testing.assert_allclose(morse(R[:, None], 5.0, R[None, :], R[:3, None, None]), numpy_morse(R[:, None], 5.0, R[None, :], R[:3, None, None]))
-    assert morse.__doc__ == "Morse potential." and morse.__name__ == "morse" and morse.names == ("r", "depth", "width", "r0")
+    np.testing.assert_allclose(morse(R[:, None], 5.0, R[None, :], R[:3, None, None]),
+                               numpy_morse(R[:, None], 5.0, R[None, :], R[:3, None, None]))
+    assert morse.__doc__ == "Morse potential." and morse.__name__ == "morse" and morse.names == (
+        "r", "depth", "width", "r0"
+    )
     assert np.shape(morse(1.5, 5.0, 1.2)) == ()
     assert morse(R.astype(np.float32), 5.0, 1.2).dtype == np.float32
     assert morse(1, 2, 3).dtype == np.float64
@@ -80,7 +83,8 @@ def test_branches_become_selections():
         return x * y if y else -1.0
 
     x, y = np.meshgrid(np.linspace(-1, 4, 11), np.linspace(-2, 2, 9))
-    want = np.where((0 < x) & (x < 2) & ~((y > 1) | (x == y)), x + y, np.where(x > 3, np.abs(y), np.where(y != 0, x * y, -1.0)))
+    want = np.where((0 < x) & (x < 2) & ~((y > 1) | (x == y)), x + y,
+                    np.where(x > 3, np.abs(y), np.where(y != 0, x * y, -1.0)))
     np.testing.assert_array_equal(logic(x, y), want)
 
 
@@ -99,17 +103,19 @@ def test_loops_over_fixed_ranges_and_helper_functions():
 @elementwise
 def every(x):
     return (
-        math.sqrt(x) + math.log(x) + math.log(x, 3) + math.log1p(x) + math.sin(x) * math.cos(x) + math.tanh(x) + math.atan2(x, 2.0)
+        math.sqrt(x) + math.log(x) + math.log(x,
+                                              3) + math.log1p(x) + math.sin(x) * math.cos(x) + math.tanh(x) + math.atan2(x, 2.0)
         + math.fabs(-x) + math.pow(x, 1.5) + math.hypot(x, 3.0) + math.pi + math.sqrt(2.0)
-    )  # fmt: skip
+    )
 
 
 def test_functions_of_math():
     want = [
-        math.sqrt(x) + math.log(x) + math.log(x, 3) + math.log1p(x) + math.sin(x) * math.cos(x) + math.tanh(x) + math.atan2(x, 2.0)
+        math.sqrt(x) + math.log(x) + math.log(x,
+                                              3) + math.log1p(x) + math.sin(x) * math.cos(x) + math.tanh(x) + math.atan2(x, 2.0)
         + math.fabs(-x) + math.pow(x, 1.5) + math.hypot(x, 3.0) + math.pi + math.sqrt(2.0)
         for x in R
-    ]  # fmt: skip
+    ]
     np.testing.assert_allclose(every(R), want, rtol=1e-14)
     assert every(R.astype(np.float32)).dtype == np.float32  # numbers computed by math stay weak
 
@@ -193,8 +199,10 @@ def test_compiled_and_fused_into_its_neighbours():
     np.testing.assert_allclose(jit(loss)(R), loss(R), rtol=1e-13)
     np.testing.assert_allclose(jit(grad(loss))(R), grad(loss)(R), rtol=1e-12)
     np.testing.assert_allclose(grad(jit(loss))(R), grad(loss)(R), rtol=1e-12)
-    np.testing.assert_allclose(jit(vmap(grad(loss)))(np.stack([R, R + 1])), vmap(grad(loss))(np.stack([R, R + 1])), rtol=1e-12)
-    np.testing.assert_allclose(jit(vmap(hessian(lambda r: f(r, 3.0) + morse(r, 5.0, 1.2))))(R), vmap(hessian(lambda r: f(r, 3.0) + morse(r, 5.0, 1.2)))(R), rtol=1e-12)
+    np.testing.assert_allclose(jit(vmap(grad(loss)))(np.stack([R, R + 1])), vmap(grad(loss))(np.stack([R, R + 1])),
+                               rtol=1e-12)
+    np.testing.assert_allclose(jit(vmap(hessian(lambda r: f(r, 3.0) + morse(r, 5.0, 1.2))))(R),
+                               vmap(hessian(lambda r: f(r, 3.0) + morse(r, 5.0, 1.2)))(R), rtol=1e-12)
     assert jit(lambda r: f(r, np.float32(3)))(R.astype(np.float32)).dtype == np.float32
 
 

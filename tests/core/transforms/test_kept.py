@@ -1,4 +1,6 @@
-"""Plain arrays changed in place between use and backward pass: the derivative is right, or an error says what happened."""
+"""Plain arrays changed in place between use and backward pass: the derivative is right, or an error says what
+happened.
+"""
 
 import numpy as np
 import pytest

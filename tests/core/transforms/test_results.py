@@ -1,4 +1,6 @@
-"""Every array in the result of a transform is writeable and shares memory with nothing: inputs, constants, other leaves."""
+"""Every array in the result of a transform is writeable and shares memory with nothing: inputs, constants, other
+leaves.
+"""
 
 import numpy as np
 import pytest

@@ -1,4 +1,6 @@
-"""Run the differential tests: ``python -m tests.sponge.differential --count 200 [--seed 0] [--only prmtop gromacs]``."""
+"""Run the differential tests: ``python -m tests.sponge.differential --count 200 [--seed 0] [--only prmtop
+gromacs]``.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ from triskele import core
 
 
 def sources() -> dict[str, Any]:
-    """The functions ``case(seed, folder)`` of the modules of this package, by name of the module; those that lack a program are left out."""
+    """The functions ``case(seed, folder)`` of the modules of this package, by name of the module; those that lack a
+    program are left out.
+    """
     package = Path(__file__).parent
     names = [module.name for module in iter_modules([str(package)]) if module.name not in ("__main__", "compare")]
     modules = {name: import_module(f"tests.sponge.differential.{name}") for name in names}

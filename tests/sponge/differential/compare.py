@@ -1,16 +1,19 @@
 """The comparison of one of our systems with OpenMM's Reference platform.
 
 A source of inputs is a module of this package with a function ``case(seed, folder)``: it writes a random input into
-`folder` (a pathlib.Path to an empty folder), reads it with both programs and returns ``differences(ours, theirs, positions)``,
-a list of sentences that is empty if both agree. It raises `Refused` where we refuse the input by name, as we should.
+`folder` (a pathlib.Path to an empty folder), reads it with both programs and returns ``differences(ours, theirs,
+positions)``, a list of sentences that is empty if both agree. It raises `Refused` where we refuse the input by name, as
+we should.
 
-- `evaluate(omm_system, positions, box)` gives OpenMM's energies by force, its forces and its positions with virtual sites placed.
-- `differences(ours, theirs, positions, box=None, ...)` compares energies by group of terms, the total energy, forces, masses,
-  virtual sites and constraints. Groups are named in `OURS` and `THEIRS`; a group is a sum, so that programs may split it
-  differently (Urey-Bradley springs are bonds in OpenMM, 1-4 pairs are exceptions of its nonbonded force). The argument
-  `groups` overrides the group of some terms or forces by name. Terms in no group are compared as one sum, "other".
-- `refused(function, match)` calls a function that must raise FileFormatError or MissingParameterError with a message that
-  contains `match`.
+- `evaluate(omm_system, positions, box)` gives OpenMM's energies by force, its forces and its positions with virtual
+  sites placed.
+- `differences(ours, theirs, positions, box=None, ...)` compares energies by group of terms, the total energy, forces,
+  masses, virtual sites and constraints. Groups are named in `OURS` and `THEIRS`; a group is a sum, so that programs may
+  split it differently (Urey-Bradley springs are bonds in OpenMM, 1-4 pairs are exceptions of its nonbonded force). The
+  argument `groups` overrides the group of some terms or forces by name. Terms in no group are compared as one sum,
+  "other".
+- `refused(function, match)` calls a function that must raise FileFormatError or MissingParameterError with a message
+  that contains `match`.
 - `spread(rng, n, nearest)` draws positions of atoms that keep a distance.
 """
 
@@ -31,13 +34,13 @@ __all__ = ["OURS", "THEIRS", "Evaluation", "Refused", "differences", "evaluate",
 OURS = {
     "bond": "bonds", "urey_bradley": "bonds", "angle": "angles", "torsion": "torsions", "improper": "torsions",
     "ryckaert_bellemans": "torsions", "cmap": "cmap", "nonbonded": "pairs", "pair14": "pairs", "gb": "gb",
-}  # fmt: skip
+}
 THEIRS = {
     "HarmonicBondForce": "bonds", "HarmonicAngleForce": "angles", "PeriodicTorsionForce": "torsions",
     "CustomTorsionForce": "torsions", "RBTorsionForce": "torsions", "CMAPTorsionForce": "cmap", "NonbondedForce": "pairs",
     "CustomNonbondedForce": "pairs", "CustomBondForce": "pairs", "GBSAOBCForce": "gb", "CustomGBForce": "gb",
     "CMMotionRemover": "none",
-}  # fmt: skip
+}
 
 
 class Refused(Exception):
@@ -126,7 +129,8 @@ def differences(
             plain = re.sub(r" \d+$", "", name)  # "bond 2" is the second potential of the name
             sums[groups.get(name, groups.get(plain, table.get(plain, "other")))][side] += energy
     sums["total"] = [sum(terms.values()), sum(reference.energies.values())]
-    sizes = {group: abs(other) for group, (_, other) in sums.items()} | {"total": sum(map(abs, reference.energies.values()))}
+    sizes = {group: abs(other) for group,
+             (_, other) in sums.items()} | {"total": sum(map(abs, reference.energies.values()))}
     for group, (mine, other) in sums.items():
         if not abs(mine - other) <= atol + rtol * sizes[group]:
             found.append(f"energy of {group}: {mine:.8g} kJ/mol here, {other:.8g} in OpenMM")
@@ -152,7 +156,9 @@ def _masses(ours: sponge.System, theirs: Any) -> list[str]:
     masses = np.array([theirs.getParticleMass(i)._value for i in range(ours.n)])
     off = np.abs(ours.masses - masses)
     i = int(off.argmax())
-    return [f"mass of {ours.topology.describe(i)}: {ours.masses[i]} here, {masses[i]} in OpenMM"] if off[i] > 1e-6 else []
+    return [
+        f"mass of {ours.topology.describe(i)}: {ours.masses[i]} here, {masses[i]} in OpenMM"
+    ] if off[i] > 1e-6 else []
 
 
 def _constraints(ours: sponge.System, theirs: Any) -> list[str]:
@@ -163,7 +169,8 @@ def _constraints(ours: sponge.System, theirs: Any) -> list[str]:
         other[min(i, j), max(i, j)] = d._value
     if mine.keys() != other.keys():
         return [
-            f"{len(mine)} constraints here, {len(other)} in OpenMM; ours alone {sorted(mine.keys() - other.keys())[:3]}, "
+            f"{len(mine)} constraints here, {len(other)} in OpenMM; ours alone "
+            f"{sorted(mine.keys() - other.keys())[:3]}, "
             f"theirs alone {sorted(other.keys() - mine.keys())[:3]}"
         ]
     return [
@@ -178,7 +185,8 @@ def _same_mesh(ours: sponge.System, theirs: Any, box: Any) -> None:
     import openmm as mm
 
     for force in theirs.getForces():
-        if box is not None and isinstance(force, mm.NonbondedForce) and force.getNonbondedMethod() == mm.NonbondedForce.PME:
+        if box is not None and isinstance(force,
+                                          mm.NonbondedForce) and force.getNonbondedMethod() == mm.NonbondedForce.PME:
             copy = mm.XmlSerializer.clone(theirs)
             copy.setDefaultPeriodicBoxVectors(*(mm.Vec3(*map(float, row)) for row in box))
             context = mm.Context(copy, mm.VerletIntegrator(0.001), mm.Platform.getPlatformByName("Reference"))
@@ -202,7 +210,8 @@ def spread(rng: np.random.Generator, n: int, nearest: float = 0.12) -> np.ndarra
     points = [np.zeros(3)]
     while len(points) < n:
         step = rng.normal(size=3)
-        new = points[max(0, len(points) - int(rng.integers(1, 4)))] + rng.uniform(0.13, 0.17) * step / np.linalg.norm(step)
+        new = points[max(0, len(points)
+                         - int(rng.integers(1, 4)))] + rng.uniform(0.13, 0.17) * step / np.linalg.norm(step)
         if np.linalg.norm(np.array(points) - new, axis=1).min() > nearest:
             points.append(new)
     return np.array(points)

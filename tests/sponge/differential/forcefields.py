@@ -1,4 +1,6 @@
-"""Random peptides, nucleic acids, ions and water as PDB and mmCIF files, with the force fields that come with OpenMM."""
+"""Random peptides, nucleic acids, ions and water as PDB and mmCIF files, with the force fields that come with
+OpenMM.
+"""
 
 from __future__ import annotations
 
@@ -21,15 +23,18 @@ _FIELDS = [
     (("amber14-all.xml", "amber14/tip4pew.xml"), "pdri4"), (("amber14-all.xml", "amber14/tip4pfb.xml"), "pdri4"),
     (("amber14/protein.ff14SB.xml", "amber14/opc.xml"), "pi4"), (("amber14/DNA.bsc1.xml", "amber14/tip3p.xml"), "di3"),
     (("amber14/DNA.OL15.xml",), "d"), (("amber14/RNA.OL3.xml",), "r"), (("amber14/protein.ff15ipq.xml",), "p"),
-    (("amber19/protein.ff19SB.xml", "amber19/DNA.OL21.xml", "amber19/opc.xml"), "pdi4"), (("amber19/protein.ff19SB.xml", "amber19/opc3.xml"), "pi3"),
-    (("amber19/DNA.OL21.xml",), "d"), (("amber99sb.xml", "tip3p.xml"), "pdr3"), (("amber99sbildn.xml", "spce.xml"), "pdr3"),
+    (("amber19/protein.ff19SB.xml", "amber19/DNA.OL21.xml", "amber19/opc.xml"),
+     "pdi4"), (("amber19/protein.ff19SB.xml", "amber19/opc3.xml"), "pi3"),
+    (("amber19/DNA.OL21.xml",), "d"), (("amber99sb.xml", "tip3p.xml"),
+                                       "pdr3"), (("amber99sbildn.xml", "spce.xml"), "pdr3"),
     (("amber99sbnmr.xml", "tip3pfb.xml"), "pdr3"), (("amber03.xml", "tip4pew.xml"), "pdr4"), (("amber96.xml",), "pdr"),
-    (("amber10.xml", "tip5p.xml"), "pdr5"), (("amberfb15.xml", "tip3pfb.xml"), "p3"), (("amber10.xml", "opc.xml"), "p4"),
-]  # fmt: skip
+    (("amber10.xml", "tip5p.xml"), "pdr5"), (("amberfb15.xml", "tip3pfb.xml"),
+                                             "p3"), (("amber10.xml", "opc.xml"), "p4"),
+]
 _REFUSED = {  # files that hold what we refuse, and the word that names it
     "charmm36.xml": "Patches", "charmm36_2024.xml": "Patches", "amber99_obc.xml": "GBSAOBCForce", "amoeba2018.xml": "Amoeba",
     "amber14/GLYCAM_06j-1.xml": "Script", "amber19/lipid21.xml": "Script", "swm4ndp.xml": "DrudeForce", "iamoeba.xml": "Amoeba",
-}  # fmt: skip
+}
 _AMINO = "ALA ARG ASH ASN ASP CYS CYM GLH GLN GLU GLY HID HIE HIP ILE LEU LYN LYS MET PHE PRO SER THR TRP TYR VAL".split()
 _IONS = "NA CL K MG LI RB CS F BR ZN CA".split()
 _IMPLICIT = ("hct", "obc1", "obc2", "gbn", "gbn2")
@@ -83,12 +88,15 @@ def case(seed: int, folder: Path) -> list[str]:
 
 
 def _crowded(reference: Any, positions: np.ndarray) -> bool:
-    """Return True if a Born radius is not defined, or an atom lies within the sphere of another, which ours count as AMBER does."""
+    """Return True if a Born radius is not defined, or an atom lies within the sphere of another, which ours count as
+    AMBER does.
+    """
     force = next(f for f in reference.getForces() if hasattr(f, "getNumEnergyTerms"))
     rows = np.array([force.getParticleParameters(i) for i in range(len(positions))])
     inner, outer = rows[:, 1], rows[:, 2]
     distances = np.linalg.norm(positions[:, None] - positions, axis=-1) + 9 * np.eye(len(positions))
-    return bool(np.any(outer > distances + inner[:, None])) or not np.isfinite(sum(evaluate(reference, positions).energies.values()))
+    return bool(np.any(outer > distances
+                       + inner[:, None])) or not np.isfinite(sum(evaluate(reference, positions).energies.values()))
 
 
 @cache
@@ -99,7 +107,8 @@ def _with_implicit(files: tuple[str, ...], model: str) -> Any:
 
 
 def _dispersion(reference: Any) -> bool:
-    return next(f.getUseDispersionCorrection() for f in reference.getForces() if hasattr(f, "getUseDispersionCorrection"))
+    return next(f.getUseDispersionCorrection() for f in reference.getForces()
+                if hasattr(f, "getUseDispersionCorrection"))
 
 
 def _refusal(rng: np.random.Generator) -> list[str]:
@@ -125,7 +134,7 @@ def _options(rng: np.random.Generator, periodic: bool, implicit: str | None) -> 
     theirs: dict[str, Any] = {
         "constraints": None if kind == "None" else getattr(app, kind), "rigidWater": water,
         "removeCMMotion": bool(rng.random() < 0.5), "hydrogenMass": heavy * unit.dalton if heavy else None,
-    }  # fmt: skip
+    }
     names = {"None": None, "HBonds": "h-bonds", "AllBonds": "all-bonds", "HAngles": "h-angles"}
     ours: dict[str, Any] = {"constraints": names[kind], "rigid_water": water, "hydrogen_mass": heavy or None}
     if periodic:
@@ -135,8 +144,9 @@ def _options(rng: np.random.Generator, periodic: bool, implicit: str | None) -> 
     if implicit:
         ours["implicit_solvent"] = implicit
     theirs["nonbondedMethod"] = getattr(app, method)
-    ours["method"] = {"CutoffPeriodic": "reaction_field", "CutoffNonPeriodic": "reaction_field", "PME": "pme", "Ewald": "ewald",
-                      "NoCutoff": "none"}[method]  # fmt: skip
+    ours["method"] = {"CutoffPeriodic": "reaction_field", "CutoffNonPeriodic": "reaction_field", "PME": "pme",
+                      "Ewald": "ewald",
+                      "NoCutoff": "none"}[method]
     if method != "NoCutoff":
         cutoff = float(rng.uniform(0.5, 0.7))
         theirs["nonbondedCutoff"], ours["cutoff"] = cutoff * unit.nanometer, cutoff
@@ -194,7 +204,8 @@ def _topology(rng: np.random.Generator, field: Any, content: str) -> Any:
         names = rng.choice(rest, length).tolist()
         middle = rng.choice([a for a in [*_AMINO] if a in known], length).tolist()
         names = [names[0], *middle[1:-1], names[-1]]
-        bridge = rng.choice(np.arange(1, length - 1), 2, replace=False) if length > 4 and "CYX" in known and rng.random() < 0.5 else ()
+        bridge = rng.choice(np.arange(1, length - 1), 2,
+                            replace=False) if length > 4 and "CYX" in known and rng.random() < 0.5 else ()
         for k in bridge:
             names[k] = "CYX"
         capped = rng.random() < 0.3 and "ACE" in known
@@ -220,10 +231,12 @@ def _topology(rng: np.random.Generator, field: Any, content: str) -> Any:
 def _plain(template: str, capped: bool) -> str:
     """The name that a residue has in PDB files."""
     name = template if capped or len(template) == 3 else template[1:]
-    return {"HID": "HIS", "HIE": "HIS", "HIP": "HIS", "ASH": "ASP", "GLH": "GLU", "LYN": "LYS", "CYM": "CYS", "CYX": "CYS"}.get(name, name)
+    return {"HID": "HIS", "HIE": "HIS", "HIP": "HIS", "ASH": "ASP", "GLH": "GLU", "LYN": "LYS", "CYM": "CYS",
+            "CYX": "CYS"}.get(name, name)
 
 
-def _chain(topology: Any, field: Any, templates: list[str], tail: str, head: str, names: list[str]) -> list[dict[str, Any]]:
+def _chain(topology: Any, field: Any, templates: list[str], tail: str, head: str,
+           names: list[str]) -> list[dict[str, Any]]:
     chain = topology.addChain()
     residues = [_residue(topology, chain, field, template, name) for template, name in zip(templates, names)]
     for before, after in zip(residues, residues[1:]):

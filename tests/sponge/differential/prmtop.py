@@ -28,7 +28,8 @@ def rows(values: Any, per_line: int, form: str) -> str:
 def section(name: str, values: Any) -> str:
     """A section in the format of its values: integers, numbers or names."""
     kind = "a" if len(values) and isinstance(values[0], str) else "I" if np.asarray(values).dtype.kind in "iu" else "E"
-    form, per_line, each = {"a": ("20a4", 20, "{:4s}"), "I": ("10I8", 10, "{:8d}"), "E": ("5E16.8", 5, "{:16.8E}")}[kind]
+    form, per_line, each = {"a": ("20a4", 20, "{:4s}"), "I": ("10I8", 10, "{:8d}"),
+                            "E": ("5E16.8", 5, "{:16.8E}")}[kind]
     return f"%FLAG {name}\n%FORMAT({form})\n{rows(values, per_line, each)}"
 
 
@@ -40,7 +41,8 @@ class _Molecule:
         n = self.n = len(self.positions)
         self.numbers = rng.choice([6, 7, 8, 15, 16], n)
         order = np.arange(n)
-        pairs = [(int(np.argmin(np.linalg.norm(self.positions[:i] - self.positions[i], axis=1))), i) for i in range(1, n)]
+        pairs = [(int(np.argmin(np.linalg.norm(self.positions[:i] - self.positions[i], axis=1))),
+                  i) for i in range(1, n)]
         degree = np.bincount(np.array(pairs).ravel(), minlength=n)
         self.numbers[(degree == 1) & (order > 0) & (rng.random(n) < 0.7)] = 1
         heavy = np.flatnonzero(self.numbers > 1)
@@ -77,7 +79,7 @@ def write(rng: np.random.Generator, path: Path) -> tuple[np.ndarray, dict[str, A
     counts = {"NATOM": n, "NTYPES": nt, "NRES": len(m.residues), "NATYP": nt, "NMXRS": n, "NCOPY": 0}
     for kind, terms, pointers, number in (
         ("BONDS", m.bonds, ("NBONH", "NBONA"), "NUMBND"), ("ANGLES", m.angles, ("NTHETH", "NTHETA"), "NUMANG"),
-    ):  # fmt: skip
+    ):
         count = counts[number] = int(rng.integers(1, 6))
         for part, name, key in zip(split(terms), ("INC", "WITHOUT"), pointers):
             values[f"{kind}_{name}_HYDROGEN"] = [x for t in part for x in pointer(t, int(rng.integers(count)))]
@@ -137,15 +139,22 @@ def write(rng: np.random.Generator, path: Path) -> tuple[np.ndarray, dict[str, A
     labels = [str(x) for x in rng.choice(RESIDUES, len(m.residues))]
     values |= {
         "MASS": masses, "ATOM_TYPE_INDEX": types + 1, "NUMBER_EXCLUDED_ATOMS": [max(len(e), 1) for e in excluded],
-        "NONBONDED_PARM_INDEX": index.ravel(), "RESIDUE_LABEL": labels, "RESIDUE_POINTER": [a + 1 for a, _ in m.residues],
-        "BOND_FORCE_CONSTANT": rng.uniform(100, 500, counts["NUMBND"]), "BOND_EQUIL_VALUE": rng.uniform(1.2, 1.7, counts["NUMBND"]),
-        "ANGLE_FORCE_CONSTANT": rng.uniform(20, 90, counts["NUMANG"]), "ANGLE_EQUIL_VALUE": rng.uniform(1.7, 2.2, counts["NUMANG"]),
-        "DIHEDRAL_FORCE_CONSTANT": rng.normal(0, 2, count), "DIHEDRAL_PERIODICITY": rng.integers(1, 6, count).astype(float),
+        "NONBONDED_PARM_INDEX": index.ravel(), "RESIDUE_LABEL": labels, "RESIDUE_POINTER": [a + 1 for a,
+                                                                                            _ in m.residues],
+        "BOND_FORCE_CONSTANT": rng.uniform(100, 500,
+                                           counts["NUMBND"]), "BOND_EQUIL_VALUE": rng.uniform(1.2, 1.7,
+                                                                                              counts["NUMBND"]),
+        "ANGLE_FORCE_CONSTANT": rng.uniform(20, 90,
+                                            counts["NUMANG"]), "ANGLE_EQUIL_VALUE": rng.uniform(1.7, 2.2,
+                                                                                                counts["NUMANG"]),
+        "DIHEDRAL_FORCE_CONSTANT": rng.normal(0, 2,
+                                              count), "DIHEDRAL_PERIODICITY": rng.integers(1, 6, count).astype(float),
         "DIHEDRAL_PHASE": rng.choice([0.0, np.pi, 0.7], count), "LENNARD_JONES_ACOEF": (4 * depth * mixed**12)[lower],
-        "LENNARD_JONES_BCOEF": (4 * depth * mixed**6)[lower], "EXCLUDED_ATOMS_LIST": flat, "SOLTY": [0.0] * nt, "HBOND_ACOEF": [],
+        "LENNARD_JONES_BCOEF": (4 * depth
+                                * mixed**6)[lower], "EXCLUDED_ATOMS_LIST": flat, "SOLTY": [0.0] * nt, "HBOND_ACOEF": [],
         "HBOND_BCOEF": [], "AMBER_ATOM_TYPE": [f"t{t}" for t in types], "RADIUS_SET": ["none"],
         "RADII": rng.uniform(1.1, 1.9, n), "SCREEN": rng.uniform(0.7, 0.9, n), "IPOL": [0],
-    }  # fmt: skip
+    }
     if rng.random() < 0.7:
         values["SCEE_SCALE_FACTOR"], values["SCNB_SCALE_FACTOR"] = rng.uniform(1, 2, (2, count))
     if box:
@@ -175,7 +184,8 @@ def case(seed: int, folder: Path) -> list[str]:
     # OpenMM takes atoms without an element for extra points, which it does not constrain
     constraints = "none" if facts["lost"] else str(rng.choice(["none", "h-bonds", "all-bonds"]))
     ours: dict[str, Any] = {"constraints": None if constraints == "none" else constraints}
-    theirs: dict[str, Any] = {"constraints": {"none": None, "h-bonds": app.HBonds, "all-bonds": app.AllBonds}[constraints]}
+    theirs: dict[str, Any] = {"constraints": {"none": None, "h-bonds": app.HBonds,
+                                              "all-bonds": app.AllBonds}[constraints]}
     if rng.random() < 0.2 and not facts["lost"]:
         ours["hydrogen_mass"], theirs["hydrogenMass"] = 4.0, 4.0 * unit.dalton
     if rng.random() < 0.5 and not facts["lost"]:

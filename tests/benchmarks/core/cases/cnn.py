@@ -1,4 +1,6 @@
-"""Training step of a small convolutional network on 32 images 28 x 28: conv 16, pool, conv 32, pool, dense 10; plain SGD."""
+"""Training step of a small convolutional network on 32 images 28 x 28: conv 16, pool, conv 32, pool, dense 10; plain
+SGD.
+"""
 
 import math
 
@@ -19,7 +21,7 @@ def data():
     p = {
         "b1": normal(16, fan=16), "b2": normal(32, fan=32), "b3": normal(10, fan=10),
         "k1": normal(16, 1, 3, 3, fan=9), "k2": normal(32, 16, 3, 3, fan=144), "w3": normal(32 * 49, 10, fan=32 * 49),
-    }  # fmt: skip
+    }
     x = rng.random((BATCH, 1, 28, 28), dtype=numpy.float32)
     return p, x, numpy.eye(10, dtype=numpy.float32)[rng.integers(0, 10, BATCH)]
 

@@ -1,4 +1,5 @@
-"""Isoneutral mixing: slopes of density surfaces and the diffusivities along them, a million cells (pyhpc-benchmarks' second).
+"""Isoneutral mixing: slopes of density surfaces and the diffusivities along them, a million cells (pyhpc-benchmarks'
+second).
 
 Griffies, Gnanadesikan, Pacanowski, Larichev, Dukowicz, Smith 1998, doi:10.1175/1520-0485(1998)028<0805:IDIAZC>2.0.CO;2,
 with slopes tapered as in Danabasoglu and McWilliams 1995. Indices are longitude, latitude, depth; ip, jp and kr choose

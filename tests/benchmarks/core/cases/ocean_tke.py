@@ -1,4 +1,5 @@
-"""Turbulent kinetic energy: one step of vertical mixing, diffusion and advection, a million cells (pyhpc-benchmarks' third).
+"""Turbulent kinetic energy: one step of vertical mixing, diffusion and advection, a million cells (pyhpc-benchmarks'
+third).
 
 Gaspar, Gregoris, Lefevre 1990, doi:10.1029/JC095iC09p16179, with superbee advection and an implicit tridiagonal solve
 in every column. Only cells two or more from the horizontal edge are computed; arrays named `inner` hold those.

@@ -111,4 +111,5 @@ def subspace(bench):
     gradient = simulator.get_expectation_with_grad(mqchem.CIHamiltonian(h.normal_ordered()), circuit)
     order = [int(name[1:]) for name in circuit.params_name]
     theta = bench.theta[order]
-    return lambda: gradient(theta), lambda out: [np.asarray(out[0]).real.reshape(()), np.asarray(out[1]).real.ravel()[np.argsort(order)]]
+    return lambda: gradient(theta), lambda out: [np.asarray(out[0]).real.reshape(()),
+                                                 np.asarray(out[1]).real.ravel()[np.argsort(order)]]

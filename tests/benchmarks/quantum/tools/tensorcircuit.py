@@ -1,4 +1,6 @@
-"""TensorCircuit on JAX: the whole batch is one compiled function; Hamiltonians are dense matrices, which compile soonest."""
+"""TensorCircuit on JAX: the whole batch is one compiled function; Hamiltonians are dense matrices, which compile
+soonest.
+"""
 
 import functools
 

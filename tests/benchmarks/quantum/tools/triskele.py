@@ -57,7 +57,7 @@ def prepare(bench, threads):
     circuit.measure(range(bench.num_qubits), range(bench.num_qubits))
     seeds = iter(range(10**9))
     return (lambda: quantum.run(circuit, simulator="trajectories", shots=bench.shots, seed=next(seeds)),
-            lambda result: [result.samples.array.mean(0)])  # fmt: skip
+            lambda result: [result.samples.array.mean(0)])
 
 
 def work(bench, threads):
@@ -70,7 +70,8 @@ def work(bench, threads):
         energy = quantum.Expectation(circuit, quantum.PauliSum(bench.hamiltonians[0]), simulator="subspace")
         engine = energy._engine
         pairs, entries = len(engine.turns.pairs), len(engine.matrices[2])
-        # a rotation: 6 flops forward, and backward 12 on two vectors and 4 for the slope; 8 bytes of places, twice; 12 bytes an entry of H
+        # a rotation: 6 flops forward, and backward 12 on two vectors and 4 for the slope; 8 bytes of places, twice; 12
+        # bytes an entry of H
         flops, moved = 22.0 * pairs + 2.0 * entries, 16.0 * pairs + 12.0 * entries
         return f"{len(engine.turns.states)} states, {pairs} pairs, {entries} entries of H", flops, moved
     if bench.kind not in ("state", "gradient"):
@@ -79,8 +80,11 @@ def work(bench, threads):
     plan = quantum.plan(circuit if bench.data is None else circuit.bind(dict.fromkeys(circuit.names, 0.1)), dtype)
     flops, moved = plan.flops, plan.bytes_moved
     if bench.kind == "gradient":
-        # back on two vectors and as much again for the moments; a pass of H reads one vector and writes another for each kind of string
-        size, kinds = 2.0**bench.num_qubits, len({tuple(s[1:] for s in text.split() if s[0] != "Z") for terms in bench.hamiltonians for text, _ in terms})
+        # back on two vectors and as much again for the moments; a pass of H reads one vector and writes another for
+        # each kind of string
+        size, kinds = 2.0**bench.num_qubits, len(
+            {tuple(s[1:] for s in text.split() if s[0] != "Z") for terms in bench.hamiltonians for text, _ in terms}
+        )
         points = 1 if bench.data is None else len(bench.data)
         sweeps = 1 + 3 * len(bench.hamiltonians)
         flops = points * (sweeps * flops + 4 * kinds * size)

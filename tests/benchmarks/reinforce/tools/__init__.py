@@ -1,10 +1,15 @@
-"""One module a tool, as `tests.benchmarks.process` wants it. What a case gives is one number, by which tools are compared."""
+"""One module a tool, as `tests.benchmarks.process` wants it.
+
+What a case gives is one number, by which tools are compared.
+"""
 
 import numpy as np
 
 
 def stepping(env, actions, steps):
-    """(run, read) of an environment with Gymnasium's methods, stepped with these actions by turns; what it gives is a mean reward."""
+    """(run, read) of an environment with Gymnasium's methods, stepped with these actions by turns; what it gives is a
+    mean reward.
+    """
 
     def run():
         for t in range(steps):

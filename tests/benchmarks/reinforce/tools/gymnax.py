@@ -15,14 +15,17 @@ def prepare(bench, threads):
     keys = jax.random.split(jax.random.PRNGKey(0), 16 * bench.batch)
     actions = jax.vmap(space.sample)(keys)
     actions = actions.reshape(16, bench.batch, *actions.shape[1:])
-    observation, first = jax.vmap(env.reset, in_axes=(0, None))(jax.random.split(jax.random.PRNGKey(1), bench.batch), params)
+    observation, first = jax.vmap(env.reset,
+                                  in_axes=(0, None))(jax.random.split(jax.random.PRNGKey(1), bench.batch), params)
 
     @jax.jit
     def run(observation, state, key):
         def step(carry, t):  # observations are carried on, or else XLA leaves them out
             _, state, key = carry
             key, now = jax.random.split(key)
-            observation, state, reward, *_ = jax.vmap(env.step, in_axes=(0, 0, 0, None))(jax.random.split(now, bench.batch), state, actions[t % 16], params)
+            observation, state, reward, *_ = jax.vmap(env.step, in_axes=(0, 0, 0, None))(
+                jax.random.split(now, bench.batch), state, actions[t % 16], params
+            )
             return (observation, state, key), reward.mean()
 
         return jax.lax.scan(step, (observation, state, key), jax.numpy.arange(bench.steps))

@@ -1,1 +1,4 @@
-"""One file per program. Each has ``prepare(bench, threads, folder) -> run``, where ``run(steps)`` returns the seconds that many steps took."""
+"""One file per program.
+
+Each has ``prepare(bench, threads, folder) -> run``, where ``run(steps)`` returns the seconds that many steps took.
+"""

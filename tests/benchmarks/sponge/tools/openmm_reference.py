@@ -1,4 +1,6 @@
-"""OpenMM's Reference platform: plain double-precision code, the fastest of its CPU platforms for very small molecules."""
+"""OpenMM's Reference platform: plain double-precision code, the fastest of its CPU platforms for very small
+molecules.
+"""
 
 from tests.benchmarks.sponge.tools import openmm
 

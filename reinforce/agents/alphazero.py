@@ -253,8 +253,9 @@ class AlphaZero(Agent):
         return MCTS(self.game, simulations, **{"policy": PUCT(), "evaluator": self._evaluator.with_params(self.weights),
                                                **options})
 
-    def evaluate(self, games: int = 100, opponent: Any = None, *, simulations: int = 200,
-                 seed: int = 1) -> MatchResult:  # type: ignore[override]
+    def evaluate(  # type: ignore[override]
+        self, games: int = 100, opponent: Any = None, *, simulations: int = 200, seed: int = 1
+    ) -> MatchResult:
         """Play a match of the search with the network against another player; the training is not touched.
 
         Parameters

@@ -17,7 +17,10 @@ def patient_interrupts() -> Iterator[list[int]]:
     Where somebody else looks after Ctrl-C, and outside the main thread, nothing changes and the list stays empty.
     """
     seen: list[int] = []
-    if threading.current_thread() is not threading.main_thread() or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+    if (
+        threading.current_thread() is not threading.main_thread()
+        or signal.getsignal(signal.SIGINT) is not signal.default_int_handler
+    ):
         yield seen
         return
 

@@ -270,7 +270,11 @@ class Circuit:
         bits = tuple(clbits)
         if not all(isinstance(c, (int, np.integer)) and not isinstance(c, bool) and 0 <= c < self._num_clbits
                    for c in bits) or len(set(bits)) != len(bits):
-            there = f"different ones from 0 to {self._num_clbits - 1}" if self._num_clbits else "there (measure into them first)"
+            there = (
+                f"different ones from 0 to {self._num_clbits - 1}"
+                if self._num_clbits
+                else "there (measure into them first)"
+            )
             raise CircuitError(f"{where}: classical bits must be {there}, got {list(bits)}")
         if not isinstance(value, (int, np.integer)) or not bits or not 0 <= value < 1 << len(bits):
             raise CircuitError(f"{where}: the value of a condition on {len(bits)} bits must be an integer from 0 to "
@@ -574,7 +578,10 @@ def _gate_method(name: str, gate: Gate, controls: int | None) -> Any:
                                f"{len(arguments)} arguments")
         return self.append(gate, arguments[last:], arguments[:first], controls=arguments[first:last])
 
-    method.__name__, method.__doc__ = name, f"Add {name}({', '.join(['angle'] * first + ['control'] * controls + ['qubit'] * gate.num_qubits)})."
+    method.__name__, method.__doc__ = (
+        name,
+        f"Add {name}({', '.join(['angle'] * first + ['control'] * controls + ['qubit'] * gate.num_qubits)}).",
+    )
     return method
 
 
@@ -587,7 +594,10 @@ def _controls_method(name: str, gate: Gate) -> Any:
                                f"got {len(arguments)} arguments")
         return self.append(gate, arguments[first + 1 :], arguments[:first], controls=arguments[first])
 
-    method.__name__, method.__doc__ = name, f"Add {name}({', '.join(['angle'] * first + ['controls'] + ['qubit'] * gate.num_qubits)})."
+    method.__name__, method.__doc__ = (
+        name,
+        f"Add {name}({', '.join(['angle'] * first + ['controls'] + ['qubit'] * gate.num_qubits)}).",
+    )
     return method
 
 

@@ -166,7 +166,13 @@ def zero_noise(circuit: Any, evaluate: Callable[[Any], Any], scales: Sequence[fl
 
 def _points(scales: Sequence[float], values: Sequence[float], least: int) -> tuple[np.ndarray, np.ndarray]:
     x, y = np.asarray(scales, float), np.asarray(values, float)
-    if x.ndim != 1 or x.shape != y.shape or len(x) < least or len(set(x.tolist())) != len(x) or not np.isfinite(y).all():
+    if (
+        x.ndim != 1
+        or x.shape != y.shape
+        or len(x) < least
+        or len(set(x.tolist())) != len(x)
+        or not np.isfinite(y).all()
+    ):
         raise SimulatorError(f"extrapolation: at least {least} different scales with a finite value each are needed, "
                              f"got scales {scales}, values {values}")
     return x, y

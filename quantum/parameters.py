@@ -148,7 +148,9 @@ def angle(value: Any, where: str = "angle") -> float | Linear:
 
 
 _NAME = re.compile(r"[^\W\d][\w.\[\]]*")
-_TERM = re.compile(r"\s*([+-]?)\s*(?:(?P<c>\d+\.?\d*(?:[eE][+-]?\d+)?|\.\d+)\s*(?:\*\s*)?)?(?P<n>[^\W\d][\w.\[\]]*)?\s*(?:/\s*(?P<d>\d+\.?\d*))?\s*")
+_TERM = re.compile(
+    r"\s*([+-]?)\s*(?:(?P<c>\d+\.?\d*(?:[eE][+-]?\d+)?|\.\d+)\s*(?:\*\s*)?)?(?P<n>[^\W\d][\w.\[\]]*)?\s*(?:/\s*(?P<d>\d+\.?\d*))?\s*"
+)
 _CONSTANTS = {"pi": math.pi, "π": math.pi}
 
 

@@ -37,7 +37,11 @@ def required(function: Callable) -> int:
     """How many arguments a function must be given: those with a default hold what was bound to them, as in ``lambda x,
     k=k: ...``.
     """
-    positional = inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.VAR_POSITIONAL
+    positional = (
+        inspect.Parameter.POSITIONAL_ONLY,
+        inspect.Parameter.POSITIONAL_OR_KEYWORD,
+        inspect.Parameter.VAR_POSITIONAL,
+    )
     return sum(p.kind in positional and p.default is p.empty for p in inspect.signature(function).parameters.values())
 
 

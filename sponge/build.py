@@ -229,7 +229,7 @@ def add_virtual_sites(structure: Structure, forcefield: Any) -> Structure:
     return Structure(topology, np.insert(structure.positions, at, structure.positions[first], axis=0), structure.box)
 
 
-# -- through OpenMM --------------------------------------------------------------------------------------------------------
+# -- through OpenMM ----------------------------------------------------------------------------------------------------
 
 _STATES = {
     "HID": "HID",

@@ -138,12 +138,22 @@ class Guard:
                 break
         if worst is not None and not worst[0] <= _LARGEST:
             size, term, atom = worst
-            text = "NaN force" if np.isnan(size) else "infinite force" if np.isinf(size) else f"force of {size:.3g} kJ/mol/nm"
+            text = (
+                "NaN force"
+                if np.isnan(size)
+                else "infinite force"
+                if np.isinf(size)
+                else f"force of {size:.3g} kJ/mol/nm"
+            )
             return f"{describe(atom)}: {text} from term {term!r} at step {step}"
         if not broken:
             return None
         atom = self._bad_atom()
-        largest = "" if worst is None else f", the largest force being {worst[0]:.3g} kJ/mol/nm from term {worst[1]!r} on {describe(worst[2])}"
+        largest = (
+            ""
+            if worst is None
+            else f", the largest force being {worst[0]:.3g} kJ/mol/nm from term {worst[1]!r} on {describe(worst[2])}"
+        )
         return f"{describe(max(atom, 0))}: position or velocity out of bounds at step {step}{largest} (is the time step too large?)"
 
     def _worst_force(self, positions) -> tuple[float, str, int] | None:

@@ -195,7 +195,10 @@ def _lbfgs(surface, energy, force, tolerance, max_steps, report):
         for _ in range(_MOST_HALVINGS):
             if surface.move(start, length * direction):
                 new_energy, new_force = surface.evaluate()
-                if new_energy <= energy - _ARMIJO * length * slope + noise * abs(energy) and np.isfinite(new_force).all():
+                if (
+                    new_energy <= energy - _ARMIJO * length * slope + noise * abs(energy)
+                    and np.isfinite(new_force).all()
+                ):
                     break
             length *= 0.5 if length * largest < _LARGEST_MOVE / 4 else 0.25
         else:

@@ -161,7 +161,7 @@ class Simulation(Fixed):
             phases = self.barostat.plan(engine, self.integrator, phases)
         return phases + self._guard.phases()
 
-    # -- state ----------------------------------------------------------------------------------------------------------
+    # -- state ---------------------------------------------------------------------------------------------------------
 
     @property
     def step(self) -> int:
@@ -235,7 +235,7 @@ class Simulation(Fixed):
         set_thermal_velocities(self._engine, temperature, seed)
         self._touched()
 
-    # -- observables ----------------------------------------------------------------------------------------------------
+    # -- observables ---------------------------------------------------------------------------------------------------
 
     @property
     def degrees_of_freedom(self) -> int:
@@ -306,7 +306,7 @@ class Simulation(Fixed):
     def _molecules(self):
         return Molecules(self._observer)
 
-    # -- motion ---------------------------------------------------------------------------------------------------------
+    # -- motion --------------------------------------------------------------------------------------------------------
 
     def minimize(self, tolerance: float = 10.0, max_steps: int = 0,
                  method: Literal["lbfgs", "fire"] = "lbfgs") -> Minimum:
@@ -402,7 +402,7 @@ class Simulation(Fixed):
         self._engine.flags[REBUILD] = self._engine.flags[FORCES_STALE] = 1
         self._measured = None
 
-    # -- checkpoints ----------------------------------------------------------------------------------------------------
+    # -- checkpoints ---------------------------------------------------------------------------------------------------
 
     def save_checkpoint(self, path: str | os.PathLike) -> None:
         """Write everything that a run needs to go on, bit for bit.
@@ -491,7 +491,7 @@ class Simulation(Fixed):
         engine.flags[STEP] = meta["step"]
         self._touched()
 
-    # -- small things ---------------------------------------------------------------------------------------------------
+    # -- small things --------------------------------------------------------------------------------------------------
 
     @property
     def _temperature_wanted(self):
@@ -509,7 +509,9 @@ class Simulation(Fixed):
         return values
 
     def __repr__(self):
-        return f"<Simulation: {self.system.n} atoms, {type(self.integrator).__name__}, step {self.step}, {self.time:g} ps>"
+        return (
+            f"<Simulation: {self.system.n} atoms, {type(self.integrator).__name__}, step {self.step}, {self.time:g} ps>"
+        )
 
 
 def _kind(given):

@@ -106,7 +106,7 @@ class System(Sealed):
         self.potentials: list[Potential] = []
         self._engines: dict[str, tuple[bytes, Any]] = {}
 
-    # -- parts ----------------------------------------------------------------------------------------------------------
+    # -- parts ---------------------------------------------------------------------------------------------------------
 
     def __setattr__(self, name: str, value: Any) -> None:
         convert = _PARTS.get(name)
@@ -200,7 +200,7 @@ class System(Sealed):
             raise ValueError(f"hydrogen mass: {mass} dalton leaves {t.describe(bad)} with {new[bad]:.3f} dalton")
         self.masses = new
 
-    # -- checks ---------------------------------------------------------------------------------------------------------
+    # -- checks --------------------------------------------------------------------------------------------------------
 
     def check(self) -> None:
         """Raise if the parts do not fit together."""
@@ -235,7 +235,7 @@ class System(Sealed):
                              f"{self.topology.describe(int(np.argmin(np.isfinite(values).all(1))))}")
         return values
 
-    # -- energies -------------------------------------------------------------------------------------------------------
+    # -- energies ------------------------------------------------------------------------------------------------------
 
     def fingerprint(self) -> bytes:
         """A hash of everything that energies depend on, positions and box apart."""
@@ -314,7 +314,7 @@ class System(Sealed):
             raise ValueError("system: density needs a box")
         return float(self.masses.sum() / boxes.volume(self.box) * units.DENSITY)
 
-    # -- exchange -------------------------------------------------------------------------------------------------------
+    # -- exchange ------------------------------------------------------------------------------------------------------
 
     def to_openmm(self) -> Any:
         """The same system for OpenMM, see `exchange`."""

@@ -12,7 +12,7 @@ from .values import BOOL, NotEmittable, Value, llvm_type, real_of, supported
 class Arithmetic:
     """Operations on `Value`; both operands of a binary one have the same dtype."""
 
-    # -- arithmetic ------------------------------------------------------------------------------------------------------
+    # -- arithmetic ----------------------------------------------------------------------------------------------------
 
     def _binary(self, float_op, int_op, x, y):
         dtype = x.dtype
@@ -194,7 +194,7 @@ class Arithmetic:
         r = self.atom(self.ins(f"urem i64 {text}, {n}", rest.level), rest.level, 0, n - 1)
         return self.add(whole, self.sub(q, self.index(k))), r
 
-    # -- order and choice ------------------------------------------------------------------------------------------------
+    # -- order and choice ----------------------------------------------------------------------------------------------
 
     def max(self, x: Value, y: Value) -> Value:
         return self._choose(">=", x, y)
@@ -301,7 +301,7 @@ class Arithmetic:
             self.check(Value(inside, BOOL, level))
         return self.atom(self.ins(f"select i1 {inside}, i64 {at.name}, i64 0", level), level, 0, max(size - 1, 0))
 
-    # -- logic and bits --------------------------------------------------------------------------------------------------
+    # -- logic and bits ------------------------------------------------------------------------------------------------
 
     def truth(self, x: Value) -> Value:
         """x != 0."""
@@ -363,7 +363,7 @@ class Arithmetic:
         z = self._binary("", op, x, self._plain(safe))
         return z if op == "ashr" else self.select(fits, z, self.const(0, x.dtype))
 
-    # -- conversion ------------------------------------------------------------------------------------------------------
+    # -- conversion ----------------------------------------------------------------------------------------------------
 
     def cast(self, x: Value, dtype: Any) -> Value:
         """C's conversion, as ``astype``."""

@@ -77,7 +77,7 @@ class Builder(Arithmetic, Functions):
         # notes an argument at which a formula fails if it is infinite or NaN
         self.special: Callable[[Value], None] | None = None
 
-    # -- text ------------------------------------------------------------------------------------------------------------
+    # -- text ----------------------------------------------------------------------------------------------------------
 
     def fresh(self, stem: str = "v") -> str:
         self.count += 1
@@ -128,7 +128,7 @@ class Builder(Arithmetic, Functions):
         self.allocas.append(f"{name} = alloca {type_}")
         return name
 
-    # -- loops -----------------------------------------------------------------------------------------------------------
+    # -- loops ---------------------------------------------------------------------------------------------------------
 
     def open(self, start: int | str, stop: int | str, low: int, high: int) -> Value:
         """Open a loop whose variable lies in [low, high]; values made from it stay inside until `close`."""
@@ -220,7 +220,7 @@ class Builder(Arithmetic, Functions):
             return v
         return self.atom(v.name, v.level)
 
-    # -- memory ----------------------------------------------------------------------------------------------------------
+    # -- memory --------------------------------------------------------------------------------------------------------
 
     def address(self, pointer: str, dtype: np.dtype, offset: Value) -> tuple[str, int]:
         if dtype.kind == "c":

@@ -146,7 +146,7 @@ class Unit:
         self.count = 0
         self.pointers: dict[Any, str] = {}
 
-    # -- pieces of text --------------------------------------------------------------------------------------------------
+    # -- pieces of text ------------------------------------------------------------------------------------------------
 
     def fresh(self, stem: str = "t") -> str:
         self.count += 1
@@ -237,7 +237,7 @@ class Unit:
             self.module.declares.add("declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)")
             self.line(f"call void @llvm.memcpy.p0.p0.i64(ptr {target}, ptr {source}, i64 {nbytes}, i1 false)")
 
-    # -- the whole ---------------------------------------------------------------------------------------------------------
+    # -- the whole -----------------------------------------------------------------------------------------------------
 
     def emit(self) -> None:
         graph = self.graph
@@ -288,7 +288,7 @@ class Unit:
         module.bytes += kernel.bytes
         return kernel
 
-    # -- loop nests --------------------------------------------------------------------------------------------------------
+    # -- loop nests ----------------------------------------------------------------------------------------------------
 
     def _call_kernel(self, group: Group, kernel: Kernel):
         if kernel.chunks == 1:
@@ -400,7 +400,7 @@ class Unit:
                                   body)
         self.line(f"call void @{name}(ptr {self.pointer(root.var)}, ptr {self.pointer(partial)})")
 
-    # -- host calls --------------------------------------------------------------------------------------------------------
+    # -- host calls ----------------------------------------------------------------------------------------------------
 
     def _operation(self, call) -> int:
         self.module.calls.append(call)

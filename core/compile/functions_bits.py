@@ -116,7 +116,9 @@ class BitFunctions:
             raise NotEmittable("gcd")
         x, y = (self._plain(self.abs(self._plain(v))) for v in (x, y))
         t = llvm_type(x.dtype)
-        return self._defined(f"@tsk.gcd.{t}", f"""define internal {t} @tsk.gcd.{t}({t} %x, {t} %y) nounwind willreturn memory(none) {{
+        return self._defined(
+            f"@tsk.gcd.{t}",
+            f"""define internal {t} @tsk.gcd.{t}({t} %x, {t} %y) nounwind willreturn memory(none) {{
 entry:
   br label %test
 test:
@@ -129,7 +131,10 @@ step:
   br label %test
 end:
   ret {t} %a
-}}""", x, y)
+}}""",
+            x,
+            y,
+        )
 
     def lcm(self, x: Value, y: Value) -> Value:
         g = self.gcd(x, y)
@@ -148,7 +153,9 @@ end:
         if x.dtype.kind == "i" and self.check is not None:
             self.check(Value(self.cmp(">=", y, self._whole(0, y)).name, BOOL, y.level))
         t = llvm_type(x.dtype)
-        return self._defined(f"@tsk.power.{t}", f"""define internal {t} @tsk.power.{t}({t} %x, {t} %y) nounwind willreturn memory(none) {{
+        return self._defined(
+            f"@tsk.power.{t}",
+            f"""define internal {t} @tsk.power.{t}({t} %x, {t} %y) nounwind willreturn memory(none) {{
 entry:
   br label %test
 test:
@@ -167,4 +174,7 @@ step:
   br label %test
 end:
   ret {t} %p
-}}""", x, y)
+}}""",
+            x,
+            y,
+        )

@@ -217,7 +217,7 @@ class Fusion:
         self._choose_stored()
         self.steps = self._group()
 
-    # -- classes -----------------------------------------------------------------------------------------------------------
+    # -- classes -------------------------------------------------------------------------------------------------------
 
     def _classify(self, eqn) -> str:
         p = eqn.primitive
@@ -260,7 +260,13 @@ class Fusion:
     def is_view(self, var: Var) -> Var | None:
         """The array that `var` is another shape of."""
         eqn = self.producer.get(var)
-        if eqn is not None and eqn.primitive.kind == "reshape" and isinstance(eqn.inputs[0], Var) and eqn.inputs[0] in self.stored and self.kinds[eqn] == "map":
+        if (
+            eqn is not None
+            and eqn.primitive.kind == "reshape"
+            and isinstance(eqn.inputs[0], Var)
+            and eqn.inputs[0] in self.stored
+            and self.kinds[eqn] == "map"
+        ):
             return eqn.inputs[0]
         return None
 
@@ -386,7 +392,7 @@ class Fusion:
                 if a not in self.stored:
                     reach(a, at, key, math.prod(root.space))
 
-    # -- groups ------------------------------------------------------------------------------------------------------------
+    # -- groups --------------------------------------------------------------------------------------------------------
 
     def _formula(self, root):
         """Stored values a root reads (with their indices) and the equations written out in it."""

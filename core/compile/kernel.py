@@ -203,7 +203,7 @@ class Nest:
         if self.chunks == 1:
             self.step = self.extent
 
-    # -- code ------------------------------------------------------------------------------------------------------------
+    # -- code ----------------------------------------------------------------------------------------------------------
 
     def emit(self) -> Kernel:
         self.pieces: list[list[tuple[int, int]]] = [[(0, n)] for n in self.loops]
@@ -272,8 +272,16 @@ class Nest:
             target = Partial(root, root.var.spec.size)
             self.partials.append(target)
         dtype = root.var.spec.dtype
-        return {"root": root, "target": self.pointer(target), "suffix": suffix, "in memory": outer, "axes": axes,
-                "name": root.eqn.primitive.name, "dtype": dtype, "wide": np.result_type(dtype, float) if dtype.kind in "fc" else dtype}
+        return {
+            "root": root,
+            "target": self.pointer(target),
+            "suffix": suffix,
+            "in memory": outer,
+            "axes": axes,
+            "name": root.eqn.primitive.name,
+            "dtype": dtype,
+            "wide": np.result_type(dtype, float) if dtype.kind in "fc" else dtype,
+        }
 
     def pointer(self, what) -> str:
         if isinstance(what, Var):
@@ -463,7 +471,7 @@ class Nest:
                 old = self._read(key, plan["dtype"])
                 self._write(key, self._combine(plan, old, x))
 
-    # -- values ------------------------------------------------------------------------------------------------------------
+    # -- values --------------------------------------------------------------------------------------------------------
 
     def value(self, atom, index, compute: bool = False) -> Value:
         """The element of a value at an index, computed or loaded."""

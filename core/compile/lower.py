@@ -51,7 +51,13 @@ def _accumulating(graph: Graph, overwritable: set[int]) -> Graph:
         if e.primitive.name == "add":
             for x, y in (e.inputs, e.inputs[::-1]):
                 made = products.get(y) if isinstance(y, Var) else None
-                if made is not None and x is not y and uses[y] == 1 == uses.get(x) and x not in fixed and x.spec == y.spec == e.outputs[0].spec:
+                if (
+                    made is not None
+                    and x is not y
+                    and uses[y] == 1 == uses.get(x)
+                    and x not in fixed
+                    and x.spec == y.spec == e.outputs[0].spec
+                ):
                     e = Equation(product_add, [*made.inputs, x], made.params, e.outputs, e.source)
                     break
         equations.append(e)

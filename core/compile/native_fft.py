@@ -236,7 +236,9 @@ class _Fft:
         source, dtype, shape = eqn.inputs[0], spec.dtype, list(spec.shape)
         for k in order:
             last = k == order[-1]
-            kind = "half" if name == "rfft" and k == len(axes) - 1 else "real" if name == "irfft" and last else "complex"
+            kind = (
+                "half" if name == "rfft" and k == len(axes) - 1 else "real" if name == "irfft" and last else "complex"
+            )
             target = (eqn, "between") if name == "irfft" and not last else eqn.outputs[0]
             outer, _, inner = sides(tuple(shape), axes[k])
             _Lines(unit, source, dtype, target, outer, lengths[k], inner, inverse, scale if last else 1.0, kind)

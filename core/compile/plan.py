@@ -85,9 +85,11 @@ class Plan:
     def _can_overwrite(self, new: Var, old: Var) -> bool:
         """Whether `new` may be computed in the buffer of `old`, which dies at that step."""
         t = self.first[new]
-        if self.last.get(old,
-                         -1) != t or old.spec.nbytes != new.spec.nbytes or any(isinstance(o,
-                                                                                          Var) and self.fusion.base(o) is old for o in self.fusion.graph.outputs):
+        if (
+            self.last.get(old, -1) != t
+            or old.spec.nbytes != new.spec.nbytes
+            or any(isinstance(o, Var) and self.fusion.base(o) is old for o in self.fusion.graph.outputs)
+        ):
             return False
         step = self.steps[t]
         if isinstance(step, Band):

@@ -106,10 +106,13 @@ class Routine:
         unit, flag = self.unit, self.unit.fresh("flag")
         unit.head.append(f"  {flag} = alloca i64")
         unit.line(f"store i64 0, ptr {flag}")
-        lines = [f"define internal void @{self.name}.chunk(ptr %context, i64 %chunk) {{",
-                 f"  %lo = mul nsw i64 %chunk, {step}",
-                 f"  %end = add nsw i64 %lo, {step}", f"  %over = icmp sgt i64 %end, {self.rows}", f"  %hi = select i1 "
-                                                                                                   f"%over, i64 {self.rows}, i64 %end"]
+        lines = [
+            f"define internal void @{self.name}.chunk(ptr %context, i64 %chunk) {{",
+            f"  %lo = mul nsw i64 %chunk, {step}",
+            f"  %end = add nsw i64 %lo, {step}",
+            f"  %over = icmp sgt i64 %end, {self.rows}",
+            f"  %hi = select i1 %over, i64 {self.rows}, i64 %end",
+        ]
         for k in range(len(pointers) + 1):
             lines += [f"  %a{k} = getelementptr ptr, ptr %context, i64 {k}", f"  %p{k} = load ptr, ptr %a{k}"]
         arguments = ", ".join([*(f"ptr %p{k}" for k in range(len(pointers))), "i64 %lo", "i64 %hi"])

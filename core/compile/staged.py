@@ -121,7 +121,7 @@ class Staged:
                               f"jvp {self.graph.name}")
         return Staged(graph)
 
-    # -- reverse mode ------------------------------------------------------------------------------------------------------
+    # -- reverse mode --------------------------------------------------------------------------------------------------
 
     def _on_tape(self, trace, args, mine, values):
         needed = tuple([m and inexact(v) for m, v in zip(mine, values, strict=True)])
@@ -172,10 +172,13 @@ class Staged:
             graph.inputs = graph.inputs[:n_cts] + [v for v, _ in held]
             places = {x.value: k for k, x in enumerate(inputs)}
             kept = [places.get(a.atom(t)) for _, t in held]
-            forward = dead_code(a.finish(inputs,
-                                         [*values, *[t for (_, t),
-                                                     k in zip(held, kept,
-                                                              strict=True) if k is None]], f"forward {self.graph.name}"))
+            forward = dead_code(
+                a.finish(
+                    inputs,
+                    [*values, *[t for (_, t), k in zip(held, kept, strict=True) if k is None]],
+                    f"forward {self.graph.name}",
+                )
+            )
         backward_graph = Staged(graph)
         found = [g is not None for g in grads]
 

@@ -222,7 +222,12 @@ def _(r, eqn):
         one = number(y)
         if one == 1 and (found := same(eqn, x)) is not None:
             return found
-        if one == -1 and x.spec.dtype.kind in "if" and x.spec.dtype == eqn.outputs[0].spec.dtype and x.spec.shape == eqn.outputs[0].spec.shape:
+        if (
+            one == -1
+            and x.spec.dtype.kind in "if"
+            and x.spec.dtype == eqn.outputs[0].spec.dtype
+            and x.spec.shape == eqn.outputs[0].spec.shape
+        ):
             return r.equation(PRIMITIVES["negative"], [x], {}, [eqn.outputs[0].spec], eqn.source)[0]
     return None
 
@@ -251,7 +256,13 @@ def _(r, eqn):
 def _(r, eqn):
     x, n = eqn.inputs[0], number(eqn.inputs[1])
     out = eqn.outputs[0].spec
-    if x.spec.dtype != out.dtype or x.spec.shape != out.shape or out.dtype.kind not in "fc" or isinstance(n, complex) or n is None:
+    if (
+        x.spec.dtype != out.dtype
+        or x.spec.shape != out.shape
+        or out.dtype.kind not in "fc"
+        or isinstance(n, complex)
+        or n is None
+    ):
         return None
     if n == 1:
         return same(eqn, x)
@@ -284,7 +295,11 @@ def _(r, eqn):
     made = r.made_by(x, "convert")
     if made is not None:
         origin = made.inputs[0]
-        if not origin.spec.weak and origin.spec.dtype.kind == x.spec.dtype.kind == np.dtype(dtype).kind and np.can_cast(origin.spec.dtype, x.spec.dtype):
+        if (
+            not origin.spec.weak
+            and origin.spec.dtype.kind == x.spec.dtype.kind == np.dtype(dtype).kind
+            and np.can_cast(origin.spec.dtype, x.spec.dtype)
+        ):
             return r.apply("convert", origin, source=eqn.source, dtype=dtype)
     return None
 

@@ -166,7 +166,12 @@ def _tell_where(error: Exception, traceback: Any) -> None:
             called = _call(values["ufunc"].__name__, enumerate(values["inputs"]))
         elif code is bind.__code__:
             called = f"{values['primitive'].name}({describe(values['args'])})"
-        elif f"{os.sep}ops{os.sep}" in code.co_filename and code.co_argcount and code.co_name[0] not in "_<" and code.co_name != "function":
+        elif (
+            f"{os.sep}ops{os.sep}" in code.co_filename
+            and code.co_argcount
+            and code.co_name[0] not in "_<"
+            and code.co_name != "function"
+        ):
             names = code.co_varnames[: code.co_argcount]
             called = _call(code.co_name, [(0, values.get(names[0]))], [(n, values.get(n)) for n in names[1:]])
         traceback = traceback.tb_next

@@ -11,7 +11,9 @@ def product(name: str, element: str, sizes: tuple[int, int, int]) -> str:
 
     It has the arguments of the products of `kernels.blas`. BLAS then has nothing that it would share out itself.
     """
-    arguments = "i64 %m, i64 %n, i64 %k, ptr %a, i64 %lda, i1 %ta, ptr %b, i64 %ldb, i1 %tb, ptr %c, i64 %ldc, i1 %accumulate"
+    arguments = (
+        "i64 %m, i64 %n, i64 %k, ptr %a, i64 %lda, i1 %ta, ptr %b, i64 %ldb, i1 %tb, ptr %c, i64 %ldc, i1 %accumulate"
+    )
     fields = ("m", "n", "k", "a", "lda", "ta", "b", "ldb", "tb", "c", "ldc", "accumulate")
     bits = ("ta", "tb", "accumulate")
     rows, columns, depth = sizes

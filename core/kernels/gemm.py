@@ -119,7 +119,10 @@ def product(name: str, scalar: str, tile: Tile) -> str:
     ]
     vector = f"<{tile.lanes} x {scalar}>"
     suffix = f"v{tile.lanes}{'f32' if scalar == 'float' else 'f64'}"
-    return f"declare void @llvm.prefetch.p0(ptr, i32, i32, i32)\ndeclare {vector} @llvm.fmuladd.{suffix}({vector}, {vector}, {vector})\n" + "\n".join(parts)
+    return (
+        f"declare void @llvm.prefetch.p0(ptr, i32, i32, i32)\ndeclare {vector} @llvm.fmuladd.{suffix}({vector}, {vector}, {vector})\n"
+        + "\n".join(parts)
+    )
 
 
 def _kernel(name: str, scalar: str, lanes: int, rows: int, vectors: int) -> str:

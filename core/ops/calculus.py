@@ -110,7 +110,7 @@ def interp(x, xp, fp, left=None, right=None, period=None):
     return scalar_or_array(np.where(np.equal(x, xp[n - 1]), fp[n - 1], out))
 
 
-# -- polynomials ------------------------------------------------------------------------------------------------------------------
+# -- polynomials -------------------------------------------------------------------------------------------------------
 
 
 @implements(np.polyval)

@@ -177,7 +177,7 @@ def _(args, axes, size, *, contract, batch):
     return out, len(batch[0]) + len(free_l) + _free(np.ndim(r), contract[1], batch[1]).index(axr)
 
 
-# -- NumPy's products ---------------------------------------------------------------------------------------------------
+# -- NumPy's products --------------------------------------------------------------------------------------------------
 
 
 def one_dtype(*xs):

@@ -81,7 +81,7 @@ def _outs(x_shape, window, stride, padding, dilation):
                  for n, k, s, p, d in zip(x_shape[1:-1], window, stride, padding, dilation, strict=True))
 
 
-# -- implementations ------------------------------------------------------------------------------------------------------
+# -- implementations ---------------------------------------------------------------------------------------------------
 
 
 def _conv(x, k, *, stride, padding, dilation, groups):
@@ -199,7 +199,7 @@ def _conv_kernel(x, y, *, window, stride, padding, dilation, groups):
     return out
 
 
-# -- primitives -------------------------------------------------------------------------------------------------------------
+# -- primitives --------------------------------------------------------------------------------------------------------
 
 
 def _conv_spec(x, k, *, stride, padding, dilation, groups):

@@ -42,8 +42,13 @@ def _like(name, value):
 
     def function(a, dtype=None, order="K", subok=True, shape=None, *, device=None):
         shape, dtype = _shape(shape, np.shape(a)), np.dtype(dtype or np.result_type(a))
-        if len(shape) > 1 and order in "KA" and isinstance(a, Tensor) and not isinstance(a,
-                                                                                         GraphTensor) and not in_c_order(a):
+        if (
+            len(shape) > 1
+            and order in "KA"
+            and isinstance(a, Tensor)
+            and not isinstance(a, GraphTensor)
+            and not in_c_order(a)
+        ):
             return own_array(np.transpose(constant_like(a, value, shape[::-1], dtype))._handle(), False)
         return _ordered(constant_like(a, value, shape, dtype), a, order)
 
@@ -182,7 +187,7 @@ def copyto(dst, src, casting="same_kind", where=True):
     dst[...] = src if where is True else np.where(where, src, dst)
 
 
-# -- triangles ------------------------------------------------------------------------------------------------------------
+# -- triangles ---------------------------------------------------------------------------------------------------------
 
 
 def _triangle(name, keep):

@@ -139,7 +139,7 @@ greater = elementwise("greater", np.greater, emit=lambda b, x, y: b.cmp(">", x, 
 greater_equal = elementwise("greater_equal", np.greater_equal, emit=lambda b, x, y: b.cmp(">=", x, y),
                             domain=(ANY, ANY), operators=("__ge__",))
 
-# -- logic and bits -----------------------------------------------------------------------------------------------------
+# -- logic and bits ----------------------------------------------------------------------------------------------------
 
 logical_and = elementwise("logical_and", np.logical_and, emit="logical_and", domain=(ANY, ANY))
 logical_or = elementwise("logical_or", np.logical_or, emit="logical_or", domain=(ANY, ANY))

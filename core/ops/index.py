@@ -265,7 +265,11 @@ def _stretch(v, shape, complaint):
     try:
         return np.broadcast_to(v, shape)
     except ValueError:
-        tail = f"into shape {shape}" if "input" in complaint else f"could not be broadcast to indexing result of shape {shape}"
+        tail = (
+            f"into shape {shape}"
+            if "input" in complaint
+            else f"could not be broadcast to indexing result of shape {shape}"
+        )
         raise ValueError(f"{complaint} {np.shape(v)} {tail}") from None
 
 

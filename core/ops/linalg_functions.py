@@ -66,7 +66,7 @@ def _corner(x):
     return x[..., :n, n:]
 
 
-# -- exponential --------------------------------------------------------------------------------------------------------
+# -- exponential -------------------------------------------------------------------------------------------------------
 
 expm_p = Primitive("expm", lambda a: _scipy().expm(a).astype(a.dtype, copy=False), same_spec, flops=per_matrix(30.0),
                    samples=lambda rng: [((rng.normal(size=(3, 3)),), {}), ((rng.normal(size=(2, 2, 2)),), {})])
@@ -265,7 +265,7 @@ def cho_solve(c_and_lower, b, overwrite_b=False, check_finite=True):
     return solve_triangular(c, solve_triangular(c, b, trans=2))
 
 
-# -- LU -----------------------------------------------------------------------------------------------------------------
+# -- LU ----------------------------------------------------------------------------------------------------------------
 
 
 def _lu(a):

@@ -45,7 +45,7 @@ def normal_axes(axis, rank):
     return tuple(sorted(out))
 
 
-# -- primitives ---------------------------------------------------------------------------------------------------------
+# -- primitives --------------------------------------------------------------------------------------------------------
 
 
 def _reduction(name: str, ufunc: np.ufunc, dtype_of: Callable = lambda x, dtype: dtype or x, differentiable=True,

@@ -44,7 +44,7 @@ def round(a, decimals=0, out=None):
     ) * 10.0**-decimals
 
 
-# -- signs ------------------------------------------------------------------------------------------------------------------
+# -- signs -------------------------------------------------------------------------------------------------------------
 
 
 def _direction(out, x):
@@ -84,7 +84,7 @@ heaviside = elementwise("heaviside", np.heaviside, d=(None, lambda out, x, y: np
                                                                         b.const_like(0, x), x))))
 signbit = elementwise("signbit", np.signbit, emit="signbit", domain=(ANY,))
 
-# -- NaN and infinity -------------------------------------------------------------------------------------------------------
+# -- NaN and infinity --------------------------------------------------------------------------------------------------
 
 isnan = elementwise("isnan", np.isnan, emit="isnan", domain=(ANY,))
 isinf = elementwise("isinf", np.isinf, emit="isinf", domain=(ANY,))
@@ -153,7 +153,7 @@ def modf(x):
     return np.copysign(np.where(np.isinf(x), 0, x - np.where(np.isinf(x), 0, whole)), x), whole
 
 
-# -- integers -----------------------------------------------------------------------------------------------------------------
+# -- integers ----------------------------------------------------------------------------------------------------------
 
 left_shift = elementwise("left_shift", np.left_shift, emit="shift_left",
                          operators=("__lshift__", "__rlshift__", "__ilshift__"))

@@ -33,7 +33,9 @@ sort_p = Primitive("sort", _sort,
                    samples=lambda rng: [((rng.normal(size=(3, 5)),), {}),
                                         ((np.sort(rng.normal(size=(3, 5)), 0)[[0, 0, 2]], rng.normal(size=(3, 5))),
                                          {})])
-sort_p.__doc__ = """All `keys` ordered by the first, ties by the second and so on, and the permutation, along the last axis."""
+sort_p.__doc__ = (
+    """All `keys` ordered by the first, ties by the second and so on, and the permutation, along the last axis."""
+)
 
 
 @sort_p.defjvp_all
@@ -155,7 +157,7 @@ def top_k(x, k, axis=-1):
     return np.flip(values[last], axis), n - 1 - np.flip(order[last], axis)
 
 
-# -- searching ------------------------------------------------------------------------------------------------------------------
+# -- searching ---------------------------------------------------------------------------------------------------------
 
 
 def _searchsorted_spec(a, v, *, side):

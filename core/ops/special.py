@@ -64,7 +64,7 @@ def _c(b, value, x):
     return b.const_like(value, x)
 
 
-# -- error functions ----------------------------------------------------------------------------------------------------
+# -- error functions ---------------------------------------------------------------------------------------------------
 
 erf = special("erf", (lambda out, x: 2 / _ROOT_PI * np.exp(-x * x),), domain=(LINE,), emit="erf", flops=30)
 erfc = special("erfc", (lambda out, x: -2 / _ROOT_PI * np.exp(-x * x),), domain=(LINE,), emit="erfc", flops=40)

@@ -16,7 +16,7 @@ from ..graph.trace import bind
 from .define import as_value, batch_elementwise, elementwise, ufunc_loop
 from .special import POSITIVE, UNIT, no_derivative, scipy_special, special, where_zero, xlog1py, xlogy
 
-# -- gamma --------------------------------------------------------------------------------------------------------------
+# -- gamma -------------------------------------------------------------------------------------------------------------
 
 gammaln = special("gammaln", (lambda out, x: digamma(x),), domain=(POSITIVE,), emit="gammaln", flops=130)
 loggamma = special("loggamma", (lambda out, x: digamma(x),), domain=(POSITIVE,))
@@ -60,7 +60,7 @@ def multigammaln(a, d):
     return d * (d - 1) * 0.25 * math.log(math.pi) + np.sum(gammaln(np.expand_dims(a, -1) + shifts), axis=-1)
 
 
-# -- beta -----------------------------------------------------------------------------------------------------------------
+# -- beta --------------------------------------------------------------------------------------------------------------
 
 beta = special("beta",
                (lambda out, a, b: out * (digamma(a) - digamma(a + b)), lambda out, a,
@@ -86,7 +86,7 @@ def factorial(n):
     return gamma(as_value(n) + 1.0)
 
 
-# -- incomplete forms -------------------------------------------------------------------------------------------------------
+# -- incomplete forms --------------------------------------------------------------------------------------------------
 
 
 def _gamma_density(a, x):
@@ -164,7 +164,7 @@ def _spence_slope(x):
 
 spence = special("spence", (lambda out, x: _spence_slope(x),), domain=((0.2, 0.8),))
 
-# -- Lambert's W ------------------------------------------------------------------------------------------------------------
+# -- Lambert's W -------------------------------------------------------------------------------------------------------
 
 
 def _complex_of(dtype):

@@ -133,7 +133,7 @@ def nanmedian(a, axis=None, out=None, overwrite_input=False, keepdims=False):
     return nanquantile(a, 0.5, axis, out, keepdims=keepdims)
 
 
-# -- covariances ----------------------------------------------------------------------------------------------------------------------
+# -- covariances -------------------------------------------------------------------------------------------------------
 
 
 @implements(np.cov)

@@ -40,7 +40,7 @@ logaddexp2 = elementwise("logaddexp2", np.logaddexp2,
                             lambda out, x, y: _share(out * math.log(2), y * math.log(2))),
                          emit="logaddexp2", domain=(ANY, ANY), flops=40)
 
-# -- roots ------------------------------------------------------------------------------------------------------------------
+# -- roots -------------------------------------------------------------------------------------------------------------
 
 sqrt = elementwise("sqrt", np.sqrt, d=(lambda out, x: 0.5 / out,), emit="sqrt", domain=(POSITIVE,))
 cbrt = elementwise("cbrt", np.cbrt, d=(lambda out, x: 1 / (3 * out * out),), emit="cbrt", domain=(POSITIVE,), flops=20)
@@ -55,7 +55,7 @@ hypot = elementwise("hypot", np.hypot, d=(lambda out, x, y: x / _nonzero(out), l
                     emit="hypot",
                     domain=(POSITIVE, POSITIVE), flops=8)
 
-# -- circles ------------------------------------------------------------------------------------------------------------------
+# -- circles -----------------------------------------------------------------------------------------------------------
 
 sin = elementwise("sin", np.sin, d=(lambda out, x: np.cos(x),), emit="sin", domain=(ANY,), flops=15)
 cos = elementwise("cos", np.cos, d=(lambda out, x: -np.sin(x),), emit="cos", domain=(ANY,), flops=15)
@@ -75,7 +75,7 @@ rad2deg = elementwise("rad2deg", np.rad2deg, d=(lambda out, x: 180 / math.pi,),
                       emit=lambda b, x: b.mul(x, b.const_like(180 / math.pi, x)),
                       domain=(ANY,), also=(np.degrees,))
 
-# -- hyperbolas ---------------------------------------------------------------------------------------------------------------
+# -- hyperbolas --------------------------------------------------------------------------------------------------------
 
 sinh = elementwise("sinh", np.sinh, d=(lambda out, x: np.cosh(x),), emit="sinh", domain=(ANY,), flops=20)
 cosh = elementwise("cosh", np.cosh, d=(lambda out, x: np.sinh(x),), emit="cosh", domain=(ANY,), flops=20)

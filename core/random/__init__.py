@@ -27,6 +27,27 @@ from .keys import bits, fold_in, key, split
 from .streams import Counter, Fold
 
 __all__ = [
-    "Counter", "Fold", "bernoulli", "beta", "bits", "categorical", "choice", "dirichlet", "exponential", "fold_in", "gamma", "gumbel", "key", "laplace", "loggamma", "normal", "permutation", "poisson", "randint", "shuffle", "split", "truncated_normal",
+    "Counter",
+    "Fold",
+    "bernoulli",
+    "beta",
+    "bits",
+    "categorical",
+    "choice",
+    "dirichlet",
+    "exponential",
+    "fold_in",
+    "gamma",
+    "gumbel",
+    "key",
+    "laplace",
+    "loggamma",
+    "normal",
+    "permutation",
+    "poisson",
+    "randint",
+    "shuffle",
+    "split",
+    "truncated_normal",
     "uniform",
 ]

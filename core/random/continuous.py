@@ -81,7 +81,7 @@ def uniform(key: Any, shape: Shape = (), dtype: Any = np.float64, low: Any = 0.0
     return _moved("uniform", u, low=low, width=high - low)
 
 
-# -- normal -------------------------------------------------------------------------------------------------------------------
+# -- normal ------------------------------------------------------------------------------------------------------------
 
 
 def _normal(keys, *, shape, dtype):
@@ -195,7 +195,7 @@ def truncated_normal(key: Any, lower: Any, upper: Any, shape: Shape = (), dtype:
     return x.astype(dtype)
 
 
-# -- of exponentials ------------------------------------------------------------------------------------------------------------
+# -- of exponentials ---------------------------------------------------------------------------------------------------
 
 
 def exponential(key: Any, shape: Shape = (), dtype: Any = np.float64, scale: Any = 1.0) -> Any:

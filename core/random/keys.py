@@ -55,7 +55,11 @@ def checked_key(k: Any, where: str) -> Any:
     spec = spec_of(k) if isinstance(k, (Tensor, np.ndarray)) else None
     if spec is None or spec.shape != (2,) or spec.dtype != KEY:
         got = spec if spec is not None else f"{type(k).__name__} {k!r}"
-        hint = " (use vmap for a batch of keys)" if spec is not None and spec.dtype == KEY and spec.shape[-1:] == (2,) else ""
+        hint = (
+            " (use vmap for a batch of keys)"
+            if spec is not None and spec.dtype == KEY and spec.shape[-1:] == (2,)
+            else ""
+        )
         raise TypeError(
             f"random.{where}: key must be uint32 of shape (2,), got {got} (make one with core.random.key(seed)){hint}"
         )
@@ -204,7 +208,7 @@ def fold_in(key: Any, data: Any) -> Any:
     return bind(fold_p, key, data)
 
 
-# -- bits ---------------------------------------------------------------------------------------------------------------------
+# -- bits --------------------------------------------------------------------------------------------------------------
 
 
 def _bits(keys, *, shape, dtype):

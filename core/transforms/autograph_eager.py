@@ -75,7 +75,9 @@ class Calls(Control):
             return node
         return super().visit_Call(node)
 
-    visit_Lambda = visit_If = visit_While = visit_For = visit_AnnAssign = visit_Assert = ast.NodeTransformer.generic_visit
+    visit_Lambda = visit_If = visit_While = visit_For = visit_AnnAssign = visit_Assert = (
+        ast.NodeTransformer.generic_visit
+    )
     visit_BoolOp = visit_UnaryOp = visit_IfExp = visit_Compare = visit_Subscript = ast.NodeTransformer.generic_visit
 
 

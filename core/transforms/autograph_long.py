@@ -95,8 +95,16 @@ def _trace(before, step, read, write):
 
 
 _BOUNDS = {
-    "add": lambda a, b: a + b, "subtract": lambda a, b: a + b, "multiply": lambda a, b: a * b, "maximum": max, "minimum": max,
-    "negative": lambda a: a, "absolute": lambda a: a, "convert": lambda a: a, "select": lambda _, a, b: max(a, b), "square": lambda a: a * a,
+    "add": lambda a, b: a + b,
+    "subtract": lambda a, b: a + b,
+    "multiply": lambda a, b: a * b,
+    "maximum": max,
+    "minimum": max,
+    "negative": lambda a: a,
+    "absolute": lambda a: a,
+    "convert": lambda a: a,
+    "select": lambda _, a, b: max(a, b),
+    "square": lambda a: a * a,
 }
 _DIVISIONS = ("floor_divide", "remainder")
 

@@ -47,7 +47,7 @@ class Control(ast.NodeTransformer):
         self.variables: set[str] = set()
         self.first: str | None = None
 
-    # -- functions ------------------------------------------------------------------------------------------------------
+    # -- functions -----------------------------------------------------------------------------------------------------
 
     def scope(self, node: ast.FunctionDef) -> ast.FunctionDef:
         """Rewrite the body of one function."""
@@ -96,7 +96,7 @@ class Control(ast.NodeTransformer):
     def visit_AsyncFunctionDef(self, node):
         return node
 
-    # -- statements -----------------------------------------------------------------------------------------------------
+    # -- statements ----------------------------------------------------------------------------------------------------
 
     def block(self, stmts):
         out = []
@@ -293,7 +293,7 @@ class Control(ast.NodeTransformer):
         self.generic_visit(node)
         return [ast.copy_location(ast.Expr(self.call("raise_", [constant(node.lineno, node)], node)), node), node]
 
-    # -- expressions ----------------------------------------------------------------------------------------------------
+    # -- expressions ---------------------------------------------------------------------------------------------------
 
     def visit_BoolOp(self, node):
         text = "and_" if isinstance(node.op, ast.And) else "or_"

@@ -67,7 +67,7 @@ def raise_(line: int) -> None:
         )
 
 
-# -- if -----------------------------------------------------------------------------------------------------------------
+# -- if ----------------------------------------------------------------------------------------------------------------
 
 
 def if_(test, then, other, get, put, names, line):
@@ -183,9 +183,11 @@ def _merge(ends, graphs, test, place):
                                               f"before, or in both)")]))
             continue
         if sa != sb:
-            raise TypeError(f"{place}: {variable} must have the same structure after both branches, got {sb} where the "
-                            f"condition holds and {sa} where not"
-                            f"{' (one branch returns, the other does not)' if variable == 'the value returned' else ''}")
+            raise TypeError(
+                f"{place}: {variable} must have the same structure after both branches, got {sb} where the "
+                f"condition holds and {sa} where not"
+                f"{' (one branch returns, the other does not)' if variable == 'the value returned' else ''}"
+            )
         places = []
         for _ in range(sa.size):
             (x, dx, ax), (y, dy, ay), leaf = next(leaves[0]), next(leaves[1]), next(names)
@@ -224,7 +226,7 @@ def _atoms(variables, graph):
     return [next(it) if d else None for d in variables.dynamic]
 
 
-# -- expressions --------------------------------------------------------------------------------------------------------
+# -- expressions -------------------------------------------------------------------------------------------------------
 
 
 def not_(x):
@@ -273,8 +275,16 @@ def _lazy(first, later, both):
 
 
 _COMPARE = {
-    "Eq": operator.eq, "NotEq": operator.ne, "Lt": operator.lt, "LtE": operator.le, "Gt": operator.gt, "GtE": operator.ge,
-    "Is": operator.is_, "IsNot": operator.is_not, "In": lambda a, b: a in b, "NotIn": lambda a, b: a not in b,
+    "Eq": operator.eq,
+    "NotEq": operator.ne,
+    "Lt": operator.lt,
+    "LtE": operator.le,
+    "Gt": operator.gt,
+    "GtE": operator.ge,
+    "Is": operator.is_,
+    "IsNot": operator.is_not,
+    "In": lambda a, b: a in b,
+    "NotIn": lambda a, b: a not in b,
 }
 
 

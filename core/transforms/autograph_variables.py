@@ -32,10 +32,16 @@ class Undefined:
     def __repr__(self):
         return f"<undefined: {self.why}>"
 
-    __getattr__ = __call__ = __bool__ = __iter__ = __len__ = __getitem__ = __setitem__ = __eq__ = __ne__ = __hash__ = _fail
-    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __pow__ = __rpow__ = _fail
+    __getattr__ = __call__ = __bool__ = __iter__ = __len__ = __getitem__ = __setitem__ = __eq__ = __ne__ = __hash__ = (
+        _fail
+    )
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __pow__ = __rpow__ = (
+        _fail
+    )
     __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __matmul__ = __rmatmul__ = __and__ = __or__ = __xor__ = _fail
-    __neg__ = __pos__ = __abs__ = __invert__ = __lt__ = __le__ = __gt__ = __ge__ = __float__ = __int__ = __index__ = _fail
+    __neg__ = __pos__ = __abs__ = __invert__ = __lt__ = __le__ = __gt__ = __ge__ = __float__ = __int__ = __index__ = (
+        _fail
+    )
     __array__ = __array_ufunc__ = __array_function__ = _fail
 
 

@@ -193,7 +193,7 @@ class CustomOp:
                                                            in_specs, out_specs)
         return self._entries[key]
 
-    # -- rules --------------------------------------------------------------------------------------------------------------
+    # -- rules ---------------------------------------------------------------------------------------------------------
 
     def vjp(self, rule: Callable) -> Callable:
         """Decorator: the derivative in reverse mode (forward mode follows).
@@ -319,7 +319,7 @@ class CustomOp:
         p.defbatch(self._nested if impl == self._loop_impl else self._batch_rule)
         return p
 
-    # -- batches --------------------------------------------------------------------------------------------------------------
+    # -- batches -------------------------------------------------------------------------------------------------------
 
     def _batch_rule(self, args, axes, size, **static):
         flags = tuple(ax is not None for ax in axes)

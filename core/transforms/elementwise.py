@@ -51,7 +51,7 @@ class Elementwise:
     def _where(self):
         return f"elementwise {self.__name__}"
 
-    # -- application ----------------------------------------------------------------------------------------------------
+    # -- application ---------------------------------------------------------------------------------------------------
 
     def __call__(self, *args, **kwargs):
         if kwargs or len(args) != len(self.names):
@@ -156,7 +156,7 @@ class Elementwise:
         out = graph.outputs[0]
         return read(out, out.spec.dtype)
 
-    # -- derivatives ----------------------------------------------------------------------------------------------------
+    # -- derivatives ---------------------------------------------------------------------------------------------------
 
     def _index(self, name: str) -> int:
         if name not in self.names:

@@ -32,7 +32,14 @@ class Node:
     __slots__ = ("primitive", "args", "params", "out", "parents", "index", "marks")
 
     def __init__(self, primitive, args, params, out, parents, index, marks=None):
-        self.primitive, self.args, self.params, self.out, self.parents, self.index = primitive, args, params, out, parents, index
+        self.primitive, self.args, self.params, self.out, self.parents, self.index = (
+            primitive,
+            args,
+            params,
+            out,
+            parents,
+            index,
+        )
         self.marks = marks  # fingerprints of large plain operands, by position
 
 

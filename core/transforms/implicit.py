@@ -143,7 +143,7 @@ def _of(f, values, moving):
     return lambda *some: f(replaced(values, moving, some))
 
 
-# -- roots ----------------------------------------------------------------------------------------------------------------
+# -- roots -------------------------------------------------------------------------------------------------------------
 
 
 def root(f: Callable[..., Any], solver: Callable[[Callable, Any], Any], mode: str | None = None,

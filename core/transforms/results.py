@@ -40,7 +40,9 @@ def own_tree(t: Any) -> Any:
 def _is_whole(x):
     """Return True if `x` is a view of all of an array that nothing else refers to."""
     base = x.base
-    return type(base) is np.ndarray and base.base is None and base.nbytes == x.nbytes and sys.getrefcount(base) <= _VIEWED
+    return (
+        type(base) is np.ndarray and base.base is None and base.nbytes == x.nbytes and sys.getrefcount(base) <= _VIEWED
+    )
 
 
 def _least():

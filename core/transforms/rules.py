@@ -255,7 +255,7 @@ def _static(x):
     return not isinstance(x, (Tensor, np.ndarray, np.generic))
 
 
-# -- in graphs ----------------------------------------------------------------------------------------------------------
+# -- in graphs ---------------------------------------------------------------------------------------------------------
 
 # `graph` is None only on the way to a tape, which takes `rules` alone
 custom_call = Primitive(

@@ -35,7 +35,11 @@ def main(output, steps):
             weights = hashlib.sha256(
                 b"".join(np.ascontiguousarray(w) for w in core.tree.leaves(agent.model))
             ).hexdigest()[:12]
-            late = f", parameters {np.mean([x['staleness'] for x in curve]):.1f} updates old" if "staleness" in curve[0] else ""
+            late = (
+                f", parameters {np.mean([x['staleness'] for x in curve]):.1f} updates old"
+                if "staleness" in curve[0]
+                else ""
+            )
             print(f"{name}: {agent.evaluate(episodes=50)}, weights {weights}{late}")
             curves[name] = curve
     if not ranks.root:

@@ -51,8 +51,14 @@ def main(output):
     print(f"exp-6: A {a:.4g} kJ/mol, B {b:.4g} /nm, C {c:.4g} kJ/mol nm^6")
 
     potentials = {
-        "Lennard-Jones, built in": lambda n: sponge.Nonbonded(np.zeros(n), np.full(n, SIGMA), np.full(n, EPSILON),
-                                                              method="cutoff", cutoff=cutoff, dispersion_correction=False),
+        "Lennard-Jones, built in": lambda n: sponge.Nonbonded(
+            np.zeros(n),
+            np.full(n, SIGMA),
+            np.full(n, EPSILON),
+            method="cutoff",
+            cutoff=cutoff,
+            dispersion_correction=False,
+        ),
         "Lennard-Jones, by hand": lambda n: my_lennard_jones(sigma=SIGMA, epsilon=EPSILON, cutoff=cutoff),
         "exp-6, by hand": lambda n: buckingham(a=a, b=b, c=c, cutoff=cutoff),
     }

@@ -172,7 +172,10 @@ class AdaptVQE:
                     converged, message = False, f"the limit of {self.max_elements} elements was reached"
                     break
                 if len(chosen) > 1 and history[-2] - history[-1] < 1e-12:
-                    converged, message = False, f"the optimiser no longer lowers the energy, at a slope of {slopes[best]:.1e}"
+                    converged, message = (
+                        False,
+                        f"the optimiser no longer lowers the energy, at a slope of {slopes[best]:.1e}",
+                    )
                     break
                 element = self.pool[best]
                 ansatz = ansatz + element.rename({element.parameters[0]: f"t{len(chosen)}"})

@@ -38,7 +38,12 @@ def maxcut(graph: Iterable[Any] | np.ndarray) -> PauliSum:
     -3.0
     """
     if isinstance(graph, np.ndarray):
-        if graph.ndim != 2 or graph.shape[0] != graph.shape[1] or not np.array_equal(graph, graph.T) or np.any(np.diagonal(graph)):
+        if (
+            graph.ndim != 2
+            or graph.shape[0] != graph.shape[1]
+            or not np.array_equal(graph, graph.T)
+            or np.any(np.diagonal(graph))
+        ):
             raise OperatorError(f"maxcut: an array is a matrix of weights: square, symmetric and zero on its diagonal, "
                                 f"got shape {graph.shape} (edges are a list)")
         edges = [(int(i), int(j), graph[i, j]) for i, j in zip(*np.nonzero(np.triu(graph)), strict=True)]

@@ -100,10 +100,20 @@ class VQE:
     (-1.414214, True)
     """
 
-    def __init__(self, hamiltonian: PauliSum | str, ansatz: Circuit, *, initial: Any = None, optimizer: Any = "bfgs",
-                 max_steps: int | None = None,
-                 simulator: str = "statevector", dtype: Any = np.complex128, gradient: str | None = None, shots: int | None = None,
-                 seed: int = 0):
+    def __init__(
+        self,
+        hamiltonian: PauliSum | str,
+        ansatz: Circuit,
+        *,
+        initial: Any = None,
+        optimizer: Any = "bfgs",
+        max_steps: int | None = None,
+        simulator: str = "statevector",
+        dtype: Any = np.complex128,
+        gradient: str | None = None,
+        shots: int | None = None,
+        seed: int = 0,
+    ):
         self.ansatz = ansatz = check_ansatz("VQE", ansatz).copy()
         self.optimizer = find(optimizer, max_steps, seed)
         self.theta = start("VQE", ansatz, initial, seed)

@@ -81,9 +81,19 @@ class Molecule:
         self._mean_field = found.mean_field
 
     @classmethod
-    def from_integrals(cls, one_body: np.ndarray, two_body: np.ndarray, constant: float, num_electrons: int,
-                       spin: int = 0, *,
-                       geometry: Geometry = (), basis: str = "", charge: int = 0, energies: dict[str, float] | None = None) -> Molecule:
+    def from_integrals(
+        cls,
+        one_body: np.ndarray,
+        two_body: np.ndarray,
+        constant: float,
+        num_electrons: int,
+        spin: int = 0,
+        *,
+        geometry: Geometry = (),
+        basis: str = "",
+        charge: int = 0,
+        energies: dict[str, float] | None = None,
+    ) -> Molecule:
         """A molecule whose integrals are known, over orbitals of which the lowest are occupied; arguments are the
         attributes.
 

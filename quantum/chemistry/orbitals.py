@@ -86,7 +86,14 @@ def spaces(molecule: Molecule, electrons: int, wanted: int | Sequence[int]) -> t
     else:
         active = sorted(int(p) for p in wanted)
     core = [p for p in range(molecule.num_beta) if p not in active][: frozen // 2]
-    if len(set(active)) != len(active) or not active or active[0] < 0 or active[-1] >= n or len(core) < frozen // 2 or electrons > 2 * len(active):
+    if (
+        len(set(active)) != len(active)
+        or not active
+        or active[0] < 0
+        or active[-1] >= n
+        or len(core) < frozen // 2
+        or electrons > 2 * len(active)
+    ):
         raise OperatorError(f"active_space: {electrons} electrons in orbitals {active} do not fit ({n} orbitals, "
                             f"{frozen // 2} of them frozen)")
     return core, active

@@ -87,8 +87,13 @@ def _fuse(ops, real, size, n):
                 which[w] = waiting[t, w]
                 if ops[which[w], 0] == 0:
                     last = w + 1
-            if own == 0 or (mixed >> t) & 1 or condition[t] >= 0 or count[t] == MOST or (last and _form(ops, which,
-                                                                                                        zero, last, real) == 0):
+            if (
+                own == 0
+                or (mixed >> t) & 1
+                or condition[t] >= 0
+                or count[t] == MOST
+                or (last and _form(ops, which, zero, last, real) == 0)
+            ):
                 last = count[t]
             if last:
                 _flush(ops, which, last, t, condition[t], real, chain, out, recipes, state)

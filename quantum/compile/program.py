@@ -88,7 +88,13 @@ class Program:
         ParameterError
             If values are missing, of the wrong number or names, or not finite.
         """
-        if type(theta) is np.ndarray and data is None and not self.data and theta.dtype == np.float64 and theta.shape == (len(self.parameters),):
+        if (
+            type(theta) is np.ndarray
+            and data is None
+            and not self.data
+            and theta.dtype == np.float64
+            and theta.shape == (len(self.parameters),)
+        ):
             values = theta  # the common case
         else:
             values = np.concatenate([_values(theta, self.parameters, "theta"), _values(data, self.data, "data")])

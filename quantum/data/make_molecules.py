@@ -45,10 +45,17 @@ def entry(geometry, length, default):
     pairs = m.two_body[rows, columns][:, rows, columns]
     energy, _ = fci.direct_spin1.FCI().kernel(m.one_body, m.two_body, n, m.num_electrons, ecore=m.constant, tol=1e-13)
     energies = {"hf": m.hf_energy, "mp2": m.mp2_energy, "ccsd": m.ccsd_energy, "fci": float(energy)}
-    return {"length": length, "default": default, "geometry": geometry, "orbitals": n, "electrons": m.num_electrons,
-            "constant": m.constant,
-            "energies": energies, "one_body": m.one_body[rows,
-                                                         columns].tolist(), "two_body": pairs[np.tril_indices(len(pairs))].tolist()}
+    return {
+        "length": length,
+        "default": default,
+        "geometry": geometry,
+        "orbitals": n,
+        "electrons": m.num_electrons,
+        "constant": m.constant,
+        "energies": energies,
+        "one_body": m.one_body[rows, columns].tolist(),
+        "two_body": pairs[np.tril_indices(len(pairs))].tolist(),
+    }
 
 
 if __name__ == "__main__":

@@ -13,7 +13,12 @@ from ..errors import CircuitError
 from .text import draw_text
 
 _LAZY = {
-    "bloch": "sphere", "city": "charts", "draw_mpl": "mpl", "histogram": "charts", "probabilities": "charts", "training_curve": "charts",
+    "bloch": "sphere",
+    "city": "charts",
+    "draw_mpl": "mpl",
+    "histogram": "charts",
+    "probabilities": "charts",
+    "training_curve": "charts",
 }
 
 __all__ = ["circuit", "draw_text", *_LAZY]

@@ -40,7 +40,11 @@ class DensityEngine(Engine):
     """
 
     def __init__(self, circuit: Any, hamiltonians: Sequence[PauliSum], single: bool, initial: Any):
-        self.hamiltonians, self.names, self.num_qubits = hamiltonians, circuit.parameters + circuit.data, circuit.num_qubits
+        self.hamiltonians, self.names, self.num_qubits = (
+            hamiltonians,
+            circuit.parameters + circuit.data,
+            circuit.num_qubits,
+        )
         self.maps = [e for i in circuit if not isinstance(i.gate, ReadoutError) for e in elements(i)]
         m = check_size(positions(self.maps, self.num_qubits))
         self.program = Program(self.maps, self.num_qubits, self.names, m)

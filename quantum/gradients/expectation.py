@@ -184,7 +184,13 @@ class Expectation:
 
     def _plain(self, theta: Any, data: Any) -> tuple[np.ndarray, bool]:
         """Checked values (B, V) of arguments that are no tracers, and whether there is a batch."""
-        if type(theta) is np.ndarray and data is None and not self.data and theta.dtype == np.float64 and theta.shape == self._shape:
+        if (
+            type(theta) is np.ndarray
+            and data is None
+            and not self.data
+            and theta.dtype == np.float64
+            and theta.shape == self._shape
+        ):
             # the common case, in as few steps as it takes
             values = theta[None] if theta.flags.c_contiguous else theta.copy()[None]
             return values if theta.dot(theta) <= LARGEST**2 else self._finite(values), False

@@ -27,7 +27,11 @@ from pennylane.devices.modifiers import simulator_tracking, single_tape_support 
 from pennylane.devices.qubit.measure import measure  # noqa: E402
 from pennylane.devices.qubit.sampling import measure_with_samples  # noqa: E402
 
-_ExpectationMP, _StateMeasurement, _SampleMeasurement = qml.measurements.ExpectationMP, qml.measurements.StateMeasurement, qml.measurements.SampleMeasurement
+_ExpectationMP, _StateMeasurement, _SampleMeasurement = (
+    qml.measurements.ExpectationMP,
+    qml.measurements.StateMeasurement,
+    qml.measurements.SampleMeasurement,
+)
 _Shadows = (qml.measurements.ClassicalShadowMP, qml.measurements.ShadowExpvalMP)
 _KNOWN = 64  # compiled expectation values that are kept
 

@@ -88,7 +88,10 @@ def _products(x1, z1, c1, x2, z2, c2, which, starts1, starts2, groups1, groups2,
                     sign = _odd(crossed)
                     if which >= 0 and (sign ^ _odd(other)) != which:
                         continue
-                    re, im = c1[i].real * c2[j].real - c1[i].imag * c2[j].imag, c1[i].real * c2[j].imag + c1[i].imag * c2[j].real
+                    re, im = (
+                        c1[i].real * c2[j].real - c1[i].imag * c2[j].imag,
+                        c1[i].real * c2[j].imag + c1[i].imag * c2[j].real,
+                    )
                     flip = 1.0 - 2.0 * np.float64(sign)
                     place = np.int64(h) & (size - 1)
                     while True:

@@ -167,4 +167,8 @@ class GymnasiumGame(PythonGame):
     def draw(self, position: _Position) -> str:
         """What the environment draws as text, if it was made with render_mode "ansi"."""
         env = position.env
-        return str(env.render()) if env.render_mode == "ansi" else f"{self.name} after {position.length} steps: {position.seen}"
+        return (
+            str(env.render())
+            if env.render_mode == "ansi"
+            else f"{self.name} after {position.length} steps: {position.seen}"
+        )

@@ -77,7 +77,11 @@ class OpenSpielGame(PythonGame):
     def __init__(self, game: Any):
         self.game, self.name = game, str(game).removesuffix("()")
         kind = game.get_type()
-        self.num_players, self.num_actions, self.num_outcomes = game.num_players(), game.num_distinct_actions(), game.max_chance_outcomes()
+        self.num_players, self.num_actions, self.num_outcomes = (
+            game.num_players(),
+            game.num_distinct_actions(),
+            game.max_chance_outcomes(),
+        )
         self.max_length = game.max_game_length() + (game.max_chance_nodes_in_history() if self.num_outcomes else 0)
         self._tensor, self.observation_shape = "", (0,)
         for provided, name in ((kind.provides_observation_tensor, "observation_tensor"),

@@ -111,7 +111,12 @@ class PythonGame:
     def _look(self, records, players, over, masks, probabilities):
         for k in range(len(records)):
             state = self.at(records[k : k + 1])
-            players[k], over[k], masks[k], probabilities[k] = state.player, state.terminal, state.legal_mask, state.chance
+            players[k], over[k], masks[k], probabilities[k] = (
+                state.player,
+                state.terminal,
+                state.legal_mask,
+                state.chance,
+            )
 
     def at(self, data: np.ndarray, moves: tuple[int, ...] = ()) -> PythonState:
         """The state of a (1,) record; made again by its moves if nobody has it any more."""

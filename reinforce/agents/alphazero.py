@@ -93,11 +93,28 @@ class AlphaZero(Agent):
 
     kept = ("weights", "moments", "iteration", "updates", "losses", "_buffer.state", "_games")
 
-    def __init__(self, game: Game, net: Any = None, *, seed: int = 0, num_games: int = 256, moves: int = 8,
-                 simulations: int = 64, policy: Any = None,
-                 temperature_moves: int = 30, value_mix: float = 0.9, buffer_size: int = 100_000, learning_starts: int = 2000, batch_size: int = 256,
-                 updates: int = 64, learning_rate: float = 2e-3, weight_decay: float = 1e-4, max_grad_norm: float = 1.0, value_weight: float = 1.0,
-                 symmetries: Sequence[Callable] = ()):
+    def __init__(
+        self,
+        game: Game,
+        net: Any = None,
+        *,
+        seed: int = 0,
+        num_games: int = 256,
+        moves: int = 8,
+        simulations: int = 64,
+        policy: Any = None,
+        temperature_moves: int = 30,
+        value_mix: float = 0.9,
+        buffer_size: int = 100_000,
+        learning_starts: int = 2000,
+        batch_size: int = 256,
+        updates: int = 64,
+        learning_rate: float = 2e-3,
+        weight_decay: float = 1e-4,
+        max_grad_norm: float = 1.0,
+        value_weight: float = 1.0,
+        symmetries: Sequence[Callable] = (),
+    ):
         given = {k: v for k, v in locals().items() if k not in ("self", "game", "__class__")}
         if callable(symmetries) or not all(callable(f) for f in symmetries):
             raise ValueError(f"AlphaZero: symmetries must be a sequence of functions, got {symmetries!r:.80}")
@@ -151,7 +168,7 @@ class AlphaZero(Agent):
             )
         self.game, self.episodes = game, Episodes.start(0)
 
-    # -- fragments ----------------------------------------------------------------------------------------------------------
+    # -- fragments -----------------------------------------------------------------------------------------------------
 
     @property
     def parameters(self) -> tuple[Any, ...]:
@@ -165,9 +182,19 @@ class AlphaZero(Agent):
             raise ValueError(
                 f"AlphaZero: num_games must be a multiple of the number of actors, got {s.num_games} and {actors}"
             )
-        return SelfPlay(self.game, self._evaluator.with_params(self.weights), s.policy, num_games=s.num_games // actors,
-                        moves=s.moves, simulations=s.simulations,
-                        temperature_moves=s.temperature_moves, value_mix=s.value_mix, seed=s.seed, number=k, stopped=lambda: bool(self.interrupted))
+        return SelfPlay(
+            self.game,
+            self._evaluator.with_params(self.weights),
+            s.policy,
+            num_games=s.num_games // actors,
+            moves=s.moves,
+            simulations=s.simulations,
+            temperature_moves=s.temperature_moves,
+            value_mix=s.value_mix,
+            seed=s.seed,
+            number=k,
+            stopped=lambda: bool(self.interrupted),
+        )
 
     def learn(self, experiences: Sequence[dict[str, np.ndarray]]) -> dict[str, Any]:
         """Take in what actors gave, and update the network; returns losses, and what the buffer holds."""
@@ -229,7 +256,7 @@ class AlphaZero(Agent):
     def _apply(self, weights, x):
         return core.tree.unflatten(self._structure, weights)(x)
 
-    # -- what comes of it ---------------------------------------------------------------------------------------------------
+    # -- what comes of it ----------------------------------------------------------------------------------------------
 
     @property
     def net(self) -> Any:

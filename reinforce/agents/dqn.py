@@ -94,12 +94,32 @@ class DQN(Agent):
     kept = ("network", "target_network", "moments", "iteration", "updates", "loss", "_buffer.state",
             "_rollout.position")
 
-    def __init__(self, env: Any, *, seed: int = 0, num_envs: int = 1, learning_rate: float = 2.5e-4,
-                 buffer_size: int = 10_000,
-                 discount: float = 0.99, tau: float = 1.0, target_every: int = 500, batch_size: int = 128, epsilon: tuple[float, float] = (1.0, 0.05),
-                 exploration: float = 0.5, learning_starts: int = 10_000, train_every: int = 10, double: bool = False, duelling: bool = False,
-                 prioritized: bool = False, n_step: int = 1, alpha: float = 0.6, beta: float = 0.4, hidden: Sequence[int] = (120, 84),
-                 activation: Callable = nn.relu, network: Any = None):
+    def __init__(
+        self,
+        env: Any,
+        *,
+        seed: int = 0,
+        num_envs: int = 1,
+        learning_rate: float = 2.5e-4,
+        buffer_size: int = 10_000,
+        discount: float = 0.99,
+        tau: float = 1.0,
+        target_every: int = 500,
+        batch_size: int = 128,
+        epsilon: tuple[float, float] = (1.0, 0.05),
+        exploration: float = 0.5,
+        learning_starts: int = 10_000,
+        train_every: int = 10,
+        double: bool = False,
+        duelling: bool = False,
+        prioritized: bool = False,
+        n_step: int = 1,
+        alpha: float = 0.6,
+        beta: float = 0.4,
+        hidden: Sequence[int] = (120, 84),
+        activation: Callable = nn.relu,
+        network: Any = None,
+    ):
         given = {k: v for k, v in locals().items() if k not in ("self", "env", "__class__")}
         super().__init__(env, given)
         self._check_settings(self.settings)
@@ -142,7 +162,7 @@ class DQN(Agent):
             raise ValueError(f"DQN: buffer_size must hold batch_size = {s.batch_size} and train_every = "
                              f"{s.train_every} transitions, got {s.buffer_size}")
 
-    # -- one iteration ------------------------------------------------------------------------------------------------------
+    # -- one iteration -------------------------------------------------------------------------------------------------
 
     def iterate(self) -> dict[str, Any]:
         """Collect and update in turns, for some hundred steps; see `Agent`."""
@@ -203,7 +223,7 @@ class DQN(Agent):
         target = core.tree.map(lambda t, p: (1 - tau) * t + tau * p, target, network)
         return network, moments, target, loss, errors
 
-    # -- what comes of it ---------------------------------------------------------------------------------------------------
+    # -- what comes of it ----------------------------------------------------------------------------------------------
 
     @property
     def policy(self) -> Policy:

@@ -101,12 +101,34 @@ class GumbelMuZero(Agent):
 
     kept = ("network", "moments", "iteration", "updates", "_buffer.state", "_player.position")
 
-    def __init__(self, env: Any, *, seed: int = 0, num_envs: int = 16, num_steps: int = 8, simulations: int = 16,
-                 search: Gumbel | MuZeroPUCT | None = None,
-                 unroll_steps: int = 5, td_steps: int = 10, discount: float = 0.97, learning_rate: float = 2e-3, anneal: bool = True, batch_size: int = 256,
-                 updates: int = 8, buffer_size: int = 8000, learning_starts: int = 1000, value_weight: float = 1.0, max_grad_norm: float = 5.0,
-                 support: Support | None = None, embedding: int = 64, hidden: Sequence[int] = (64,), activation: Callable = nn.relu,
-                 representation: Any = None, dynamics: Any = None, prediction: Any = None):
+    def __init__(
+        self,
+        env: Any,
+        *,
+        seed: int = 0,
+        num_envs: int = 16,
+        num_steps: int = 8,
+        simulations: int = 16,
+        search: Gumbel | MuZeroPUCT | None = None,
+        unroll_steps: int = 5,
+        td_steps: int = 10,
+        discount: float = 0.97,
+        learning_rate: float = 2e-3,
+        anneal: bool = True,
+        batch_size: int = 256,
+        updates: int = 8,
+        buffer_size: int = 8000,
+        learning_starts: int = 1000,
+        value_weight: float = 1.0,
+        max_grad_norm: float = 5.0,
+        support: Support | None = None,
+        embedding: int = 64,
+        hidden: Sequence[int] = (64,),
+        activation: Callable = nn.relu,
+        representation: Any = None,
+        dynamics: Any = None,
+        prediction: Any = None,
+    ):
         given = {k: v for k, v in locals().items() if k not in ("self", "env", "__class__")}
         if isinstance(env, Game):
             raise EnvError(f"GumbelMuZero: env must be an environment, got the game {env!r} (AlphaZero learns games)")
@@ -147,7 +169,7 @@ class GumbelMuZero(Agent):
         if not hasattr(self.env.observation_space, "low"):
             raise EnvError(f"GumbelMuZero: observations must be a Box, got {self.env.observation_space}")
 
-    # -- one iteration ------------------------------------------------------------------------------------------------------
+    # -- one iteration -------------------------------------------------------------------------------------------------
 
     def iterate(self) -> dict[str, Any]:
         """Collect, then learn; see `Agent`."""
@@ -157,7 +179,11 @@ class GumbelMuZero(Agent):
         self.episodes.add(p.rewards, p.terminated, p.truncated)
         self.iteration += 1
         self.steps += p.rewards.size
-        ready = self.steps >= s.learning_starts and len(self._buffer) >= s.batch_size and self._buffer.steps - self._buffer.first >= length(s)
+        ready = (
+            self.steps >= s.learning_starts
+            and len(self._buffer) >= s.batch_size
+            and self._buffer.steps - self._buffer.first >= length(s)
+        )
         numbers = self._learn() if ready else dict.fromkeys(("policy_loss", "value_loss", "reward_loss"))
         return {**numbers, "updates": self.updates}
 
@@ -186,7 +212,7 @@ class GumbelMuZero(Agent):
         (network, moments), numbers = core.scan(step, (network, moments), segments)
         return network, moments, core.tree.map(np.mean, numbers)
 
-    # -- what comes of it ---------------------------------------------------------------------------------------------------
+    # -- what comes of it ----------------------------------------------------------------------------------------------
 
     @property
     def policy(self) -> Policy:
@@ -279,11 +305,14 @@ def targets(segments: Segments, values: Any, unroll_steps: int, td_steps: int, d
         return counts.astype(rewards.dtype)
 
     return {
-        "observations": segments.observations[0], "actions": segments.actions[:unroll_steps], "policies": segments.extras["policies"][:places],
-        "rewards": np.where(over[:-1], 0,
-                            rewards[:unroll_steps]).astype(rewards.dtype), "values": np.where(over, 0,
-                                                                                              found).astype(rewards.dtype),
-        "reward_weights": weights(~unknown[:-1]), "value_weights": weights(~unknown), "policy_weights": weights(~unknown & ~over),
+        "observations": segments.observations[0],
+        "actions": segments.actions[:unroll_steps],
+        "policies": segments.extras["policies"][:places],
+        "rewards": np.where(over[:-1], 0, rewards[:unroll_steps]).astype(rewards.dtype),
+        "values": np.where(over, 0, found).astype(rewards.dtype),
+        "reward_weights": weights(~unknown[:-1]),
+        "value_weights": weights(~unknown),
+        "policy_weights": weights(~unknown & ~over),
     }
 
 

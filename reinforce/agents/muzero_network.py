@@ -50,10 +50,12 @@ class Support:
     bins: int = 61
 
     def __post_init__(self):
-        if isinstance(self.bins,
-                      bool) or not isinstance(self.bins,
-                                              (int,
-                                               np.integer)) or self.bins < 1 or not -math.inf < self.low < self.high < math.inf:
+        if (
+            isinstance(self.bins, bool)
+            or not isinstance(self.bins, (int, np.integer))
+            or self.bins < 1
+            or not -math.inf < self.low < self.high < math.inf
+        ):
             raise ValueError(f"Support: there must be at least one bin, and low < high, got {self.bins!r} bins from "
                              f"{self.low} to {self.high}")
 

@@ -116,13 +116,31 @@ class PPO(Agent):
     kept = ("weights", "moments", "iteration", "observation_moments", "return_scale", "_player.collections",
             "_rollout.position")
 
-    def __init__(self, env: Any, *, seed: int = 0, num_envs: int | None = None, num_steps: int | None = None,
-                 learning_rate: float | None = None,
-                 anneal: bool = True, discount: float = 0.99, lam: float = 0.95, epochs: int | None = None, minibatches: int | None = None,
-                 clip: float = 0.2, clip_values: bool = True, entropy: float | None = None, value_weight: float = 0.5,
-                 max_grad_norm: float = 0.5, normalize_advantages: bool = True, normalize: bool | None = None,
-                 hidden: Sequence[int] = (64,
-                                          64), activation: Callable = np.tanh, actor: Any = None, critic: Any = None):
+    def __init__(
+        self,
+        env: Any,
+        *,
+        seed: int = 0,
+        num_envs: int | None = None,
+        num_steps: int | None = None,
+        learning_rate: float | None = None,
+        anneal: bool = True,
+        discount: float = 0.99,
+        lam: float = 0.95,
+        epochs: int | None = None,
+        minibatches: int | None = None,
+        clip: float = 0.2,
+        clip_values: bool = True,
+        entropy: float | None = None,
+        value_weight: float = 0.5,
+        max_grad_norm: float = 0.5,
+        normalize_advantages: bool = True,
+        normalize: bool | None = None,
+        hidden: Sequence[int] = (64, 64),
+        activation: Callable = np.tanh,
+        actor: Any = None,
+        critic: Any = None,
+    ):
         given = {k: v for k, v in locals().items() if k not in ("self", "env", "__class__")}
         probe = make(env, seed=seed)
         discrete = hasattr(probe.action_space, "n")
@@ -155,7 +173,7 @@ class PPO(Agent):
         self._actors = 1
         self._update = core.jit(self._updated)
 
-    # -- one iteration ------------------------------------------------------------------------------------------------------
+    # -- one iteration -------------------------------------------------------------------------------------------------
 
     @property
     def ports(self) -> dict[str, Port]:  # type: ignore[override]
@@ -229,8 +247,13 @@ class PPO(Agent):
         advantages = gae(rewards.astype(np.float32), x["values"][:-1], x["values"][1:], terminated, truncated,
                          discount=s.discount, lam=s.lam)
         return {
-            "x": x["observations"][:-1], "actions": x["actions"], "log_probs": x["log_probs"], "values": x["values"][:-1], "advantages": advantages,
-            "weights": valid.astype(np.float32), "mask": x["masks"][:-1] if "masks" in x else None,
+            "x": x["observations"][:-1],
+            "actions": x["actions"],
+            "log_probs": x["log_probs"],
+            "values": x["values"][:-1],
+            "advantages": advantages,
+            "weights": valid.astype(np.float32),
+            "mask": x["masks"][:-1] if "masks" in x else None,
         }
 
     def _learned(self, batch, normaliser, rate):
@@ -264,7 +287,7 @@ class PPO(Agent):
         (weights, moments), numbers = core.scan(step, (weights, moments), order)
         return weights, moments, core.tree.map(np.mean, numbers)
 
-    # -- what comes of it ---------------------------------------------------------------------------------------------------
+    # -- what comes of it ----------------------------------------------------------------------------------------------
 
     @property
     def model(self) -> ActorCritic:
@@ -309,8 +332,14 @@ class Player:
         r.collect(parameters, np.ascontiguousarray(noise[:, self.first : self.first + n]))
         self.collections += 1
         found = {
-            "first": np.array(self.first), "observations": r.observations, "values": r.values, "actions": r.actions, "log_probs": r.log_probs,
-            "rewards": r.rewards, "terminated": r.terminated, "truncated": r.truncated,
+            "first": np.array(self.first),
+            "observations": r.observations,
+            "values": r.values,
+            "actions": r.actions,
+            "log_probs": r.log_probs,
+            "rewards": r.rewards,
+            "terminated": r.terminated,
+            "truncated": r.truncated,
         }
         return found if r.masks is None else {**found, "masks": r.masks}
 

@@ -112,11 +112,27 @@ class SAC(Agent):
 
     kept = ("model", "moments", "iteration", "updates", "numbers", "_buffer.state", "_rollout.position")
 
-    def __init__(self, env: Any, *, seed: int = 0, num_envs: int = 1, actor_rate: float = 3e-4,
-                 critic_rate: float = 1e-3, buffer_size: int = 1_000_000,
-                 discount: float = 0.99, tau: float = 0.005, batch_size: int = 256, learning_starts: int = 5000, train_every: int = 1,
-                 actor_every: int = 2, alpha: float | None = None, entropy: float | None = None, n_step: int = 1,
-                 hidden: Sequence[int] = (256, 256), activation: Callable = nn.relu):
+    def __init__(
+        self,
+        env: Any,
+        *,
+        seed: int = 0,
+        num_envs: int = 1,
+        actor_rate: float = 3e-4,
+        critic_rate: float = 1e-3,
+        buffer_size: int = 1_000_000,
+        discount: float = 0.99,
+        tau: float = 0.005,
+        batch_size: int = 256,
+        learning_starts: int = 5000,
+        train_every: int = 1,
+        actor_every: int = 2,
+        alpha: float | None = None,
+        entropy: float | None = None,
+        n_step: int = 1,
+        hidden: Sequence[int] = (256, 256),
+        activation: Callable = nn.relu,
+    ):
         given = {k: v for k, v in locals().items() if k not in ("self", "env", "__class__")}
         super().__init__(env, given)
         self._check_settings(self.settings)
@@ -158,7 +174,7 @@ class SAC(Agent):
             raise ValueError(f"SAC: buffer_size must hold batch_size = {s.batch_size}, train_every = {s.train_every} "
                              f"and {_WARM_UP} transitions, got {s.buffer_size}")
 
-    # -- one iteration ------------------------------------------------------------------------------------------------------
+    # -- one iteration -------------------------------------------------------------------------------------------------
 
     def iterate(self) -> dict[str, Any]:
         """Collect and update in turns, for about a hundred steps; see `Agent`."""
@@ -193,7 +209,15 @@ class SAC(Agent):
         actor, log_alpha, numbers = m.actor, m.log_alpha, {"critic_loss": loss}
         for k in range(s.actor_every if self.updates % s.actor_every == 0 else 0):
             actor, actor_moments, log_alpha, alpha_moments, found = self._update_actor(
-                actor, actor_moments, log_alpha, alpha_moments, critics, batch.observations, self._update_key, count + 1 + k)
+                actor,
+                actor_moments,
+                log_alpha,
+                alpha_moments,
+                critics,
+                batch.observations,
+                self._update_key,
+                count + 1 + k,
+            )
             numbers.update(found)
         self.check_finite("the losses", *numbers.values())
         self.model, self.moments = Model(actor, critics, follow,
@@ -233,7 +257,7 @@ class SAC(Agent):
             "actor_loss": loss, "alpha": np.exp(log_alpha), "entropy": -log_prob
         }
 
-    # -- what comes of it ---------------------------------------------------------------------------------------------------
+    # -- what comes of it ----------------------------------------------------------------------------------------------
 
     @property
     def policy(self) -> Policy:

@@ -142,7 +142,13 @@ class SelfPlay:
         played = np.arange(self.positions.shape[1]) < lengths[:, None]
         outcome = np.take_along_axis(returns, np.maximum(self.movers[ended], 0), axis=1)
         values = (1 - self.value_mix) * outcome + self.value_mix * self.values[ended]
-        return self.positions[ended][played], self.policies[ended][played], values[played].astype(np.float32), lengths, returns[:, 0]
+        return (
+            self.positions[ended][played],
+            self.policies[ended][played],
+            values[played].astype(np.float32),
+            lengths,
+            returns[:, 0],
+        )
 
     def _joined(self, found):
         game = self.game

@@ -56,7 +56,7 @@ class Ring:
         self._transitions = 0
         self._started = False
 
-    # -- memory ------------------------------------------------------------------------------------------------------------
+    # -- memory --------------------------------------------------------------------------------------------------------
 
     @property
     def nbytes(self) -> int:
@@ -86,7 +86,7 @@ class Ring:
         """The oldest step that is kept whole. Steps count from 0; step s is in row ``s % rows``."""
         return max(0, self.steps - self.rows + 1)
 
-    # -- adding --------------------------------------------------------------------------------------------------------------
+    # -- adding --------------------------------------------------------------------------------------------------------
 
     def add(self, observations: Any, actions: Any, rewards: Any, terminated: Any, truncated: Any,
             next_observations: Any, **extras: Any) -> None:
@@ -162,7 +162,12 @@ class Ring:
             now[(before & _ENDED) != 0] = RESTART
             before = now
         at = np.arange(self.steps, self.steps + count) % self.rows
-        self.observations[at], self.actions[at], self.rewards[at], self.flags[at] = observations[:-1], actions, rewards, flags
+        self.observations[at], self.actions[at], self.rewards[at], self.flags[at] = (
+            observations[:-1],
+            actions,
+            rewards,
+            flags,
+        )
         self.observations[(self.steps + count) % self.rows] = observations[-1]
         for k, x in extras.items():
             self.extras[k][at] = x
@@ -218,7 +223,7 @@ class Ring:
                               "restart in the step after an end, as in Gymnasium's NEXT_STEP mode; call `interrupt` "
                               "after a reset at another time)")
 
-    # -- what is drawn ---------------------------------------------------------------------------------------------------
+    # -- what is drawn -------------------------------------------------------------------------------------------------
 
     def _checked_size(self, where, batch_size):
         batch_size = positive(where, "batch_size", batch_size)
@@ -235,7 +240,7 @@ class Ring:
         """[rows, num_envs, bytes]: kernels copy bytes, so that one serves all dtypes."""
         return storage.reshape(self.rows, self.num_envs, -1).view(np.uint8)
 
-    # -- state -------------------------------------------------------------------------------------------------------------
+    # -- state ---------------------------------------------------------------------------------------------------------
 
     @property
     def state(self) -> dict[str, Any]:
@@ -250,9 +255,14 @@ class Ring:
         used = min(self.steps + 1, self.rows)
         arrays = {"observations": self.observations, "actions": self.actions, "rewards": self.rewards}
         return {
-            "steps": self.steps, "draws": self.draws, "seed": np.uint64(self.seed), "started": self._started, "shape": np.array([self.rows, self.num_envs]), "flags": self.flags.copy(),
-            "arrays": {k: x[:used].copy() for k,
-                       x in arrays.items()}, "extras": {k: x[:used].copy() for k, x in self.extras.items()},
+            "steps": self.steps,
+            "draws": self.draws,
+            "seed": np.uint64(self.seed),
+            "started": self._started,
+            "shape": np.array([self.rows, self.num_envs]),
+            "flags": self.flags.copy(),
+            "arrays": {k: x[:used].copy() for k, x in arrays.items()},
+            "extras": {k: x[:used].copy() for k, x in self.extras.items()},
         }
 
     def _restore(self, state):

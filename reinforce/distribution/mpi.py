@@ -157,7 +157,12 @@ class _End:
     """What both ends have."""
 
     def __init__(self, agent: Agent, policy: MPI, interrupted: list[int]):
-        self.agent, self.actors, self.synchronous, self.interrupted = agent, policy.actors, policy.synchronous, interrupted
+        self.agent, self.actors, self.synchronous, self.interrupted = (
+            agent,
+            policy.actors,
+            policy.synchronous,
+            interrupted,
+        )
         # the learner may be waiting for others
         self.link = _Link(policy._comm, policy.timeout if policy.root else 2 * policy.timeout)
 

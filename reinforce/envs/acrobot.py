@@ -39,7 +39,12 @@ def _slope(state, torque):
 
 @inner
 def _moved(state, slope, time):
-    return state[0] + time * slope[0], state[1] + time * slope[1], state[2] + time * slope[2], state[3] + time * slope[3]
+    return (
+        state[0] + time * slope[0],
+        state[1] + time * slope[1],
+        state[2] + time * slope[2],
+        state[3] + time * slope[3],
+    )
 
 
 @inner

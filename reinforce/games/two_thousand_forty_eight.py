@@ -139,4 +139,8 @@ class TwentyFortyEight(Game):
 
     def action_name(self, state: State, action: int) -> str:
         """Direction, or the new tile with its row and column, counted from 1."""
-        return f"{2 << action % 2} at {action // 8 + 1},{action // 2 % 4 + 1}" if state.player == CHANCE else _MOVES[action]
+        return (
+            f"{2 << action % 2} at {action // 8 + 1},{action // 2 % 4 + 1}"
+            if state.player == CHANCE
+            else _MOVES[action]
+        )

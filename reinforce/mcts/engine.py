@@ -80,18 +80,26 @@ class KernelEngine(Engine):
             names["user_evaluate"] = evaluator.function
             evaluate = _EVALUATE_WITH_PRIORS if evaluator.gives_priors else _EVALUATE
         source = _SOURCE.format(
-            name=game.name, longest=game.max_length + 2, actions=game.num_actions, outcomes=game.num_outcomes, players=game.num_players,
+            name=game.name,
+            longest=game.max_length + 2,
+            actions=game.num_actions,
+            outcomes=game.num_outcomes,
+            players=game.num_players,
             key=" ".join([game.key, policy.key, evaluator.key, "" if backup is None else fingerprint(backup)]),
             order="shuffle(tree, node)" if policy.in_random_order else "pass",
             expand="expand_any" if chance else "expand",
-            chosen="policy(tree, node, parameters, stream)" if policy.parameters else "select_scored(policy, tree, "
-                                                                                      "node)",
-            chosen_any="select_any(chosen, draw_outcome, tree, node, parameters, stream)" if chance else "chosen(tree, node, parameters, stream)",
-            select="select_open(chosen_any, tree, node, parameters, work, depth)" if solver else "chosen_any(tree, "
-                                                                                                 "node, parameters, "
-                                                                                                 "tree.streams)",
-            update="total + value" if backup is None else "user_backup(total / max(visits - 1, 1), visits, value) * "
-                                                          "visits",
+            chosen="policy(tree, node, parameters, stream)"
+            if policy.parameters
+            else "select_scored(policy, tree, node)",
+            chosen_any="select_any(chosen, draw_outcome, tree, node, parameters, stream)"
+            if chance
+            else "chosen(tree, node, parameters, stream)",
+            select="select_open(chosen_any, tree, node, parameters, work, depth)"
+            if solver
+            else "chosen_any(tree, node, parameters, tree.streams)",
+            update="total + value"
+            if backup is None
+            else "user_backup(total / max(visits - 1, 1), visits, value) * visits",
             evaluate=evaluate,
             priors=evaluator.gives_priors,
             noise="    pass" if policy.dirichlet is None else _NOISE_AT_ROOT,

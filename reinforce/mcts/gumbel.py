@@ -59,8 +59,11 @@ class Gumbel:
     in_random_order = False
 
     def __post_init__(self):
-        if not isinstance(self.max_considered_actions, (int,
-                                                        np.integer)) or isinstance(self.max_considered_actions, bool) or self.max_considered_actions < 1:
+        if (
+            not isinstance(self.max_considered_actions, (int, np.integer))
+            or isinstance(self.max_considered_actions, bool)
+            or self.max_considered_actions < 1
+        ):
             raise SearchError(
                 f"Gumbel: max_considered_actions must be a positive integer, got {self.max_considered_actions!r}"
             )

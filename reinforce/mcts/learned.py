@@ -234,7 +234,13 @@ def _jitted(model):
         _has_shape("dynamics: discounts", discounts, (batch,))
         logits, values = predict(params, following, batch)
         priors = masked_softmax(logits, np.ones((batch, actions), np.bool_))
-        return following.astype(embeddings.dtype), rewards.astype(np.float32), discounts.astype(np.float32), priors.astype(np.float32), values.astype(np.float32)
+        return (
+            following.astype(embeddings.dtype),
+            rewards.astype(np.float32),
+            discounts.astype(np.float32),
+            priors.astype(np.float32),
+            values.astype(np.float32),
+        )
 
     return core.jit(root), core.jit(step)
 

@@ -71,7 +71,12 @@ class LeafEngine(Engine):
             formulas = gumbel if isinstance(policy, Gumbel) else muzero
             self._schedule, self._formula = formulas.parameters(policy, simulations, game.num_actions)
             names = {n: getattr(formulas, n) for n in ("prepare_root", "choose_root", "choose", "conclude")}
-            key, pick, prepare, order = formulas.__name__, CHOOSE, "prepare_root(tree, noise, parameters, edges)", "pass"
+            key, pick, prepare, order = (
+                formulas.__name__,
+                CHOOSE,
+                "prepare_root(tree, noise, parameters, edges)",
+                "pass",
+            )
             conclude = CONCLUDE.format(actions=game.num_actions)
         else:
             self._schedule = np.zeros((1, 1), np.int32)
@@ -89,12 +94,23 @@ class LeafEngine(Engine):
             key += fingerprint(backup)
         chance = bool(game.num_outcomes)
         source = SOURCE.format(
-            name=game.name, key=f"{game.key} {key}", pick=pick.format(chance=DRAW if chance
-                                                                      else ""), prepare=prepare, conclude=conclude,
-            order=order, outcomes="expand_any(rules, plainly, tree, states, node, work)" if chance else "NO_ACTION", shape=", ".join(str(n) for n in (*game.observation_shape, "")),
-            update="user_backup(total / max(visits - 1, 1), visits, value) * visits" if backup is not None else "total + value",
-            patience=1 if isinstance(policy,
-                                     Gumbel) else "each", longest=game.max_length + 2, actions=game.num_actions, nodes_each=self.nodes_each, outcome_count=game.num_outcomes, players=game.num_players,
+            name=game.name,
+            key=f"{game.key} {key}",
+            pick=pick.format(chance=DRAW if chance else ""),
+            prepare=prepare,
+            conclude=conclude,
+            order=order,
+            outcomes="expand_any(rules, plainly, tree, states, node, work)" if chance else "NO_ACTION",
+            shape=", ".join(str(n) for n in (*game.observation_shape, "")),
+            update="user_backup(total / max(visits - 1, 1), visits, value) * visits"
+            if backup is not None
+            else "total + value",
+            patience=1 if isinstance(policy, Gumbel) else "each",
+            longest=game.max_length + 2,
+            actions=game.num_actions,
+            nodes_each=self.nodes_each,
+            outcome_count=game.num_outcomes,
+            players=game.num_players,
         )
         self.kernels = load_module(source, "leaves", {**names, "rules": game.compiled, "STATE": game.dtype})
 

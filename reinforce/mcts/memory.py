@@ -69,7 +69,17 @@ class Memory:
         self.seeds = self._carve((trees, 2), np.int64)
         self._results, self._scratch = self._carve(roots * width(actions),
                                                    np.float64), self._carve(2 * actions, np.float64)
-        own = self.goals, self.budgets, self.waits, self.seeds, self._results, self._scratch, game.dtype.itemsize, replicas, actions
+        own = (
+            self.goals,
+            self.budgets,
+            self.waits,
+            self.seeds,
+            self._results,
+            self._scratch,
+            game.dtype.itemsize,
+            replicas,
+            actions,
+        )
         self._context = np.concatenate([context_of(self.tree, self.states, *own), np.zeros(8, np.int64)])
         self._address, self._floats = pointer(self._context), self._context.view(np.float64)
         self.lock = threading.Lock()
@@ -89,7 +99,12 @@ class Memory:
     def begin(self, seed: int, simulations: int, temperature: float, step: int) -> None:
         """Set goals, seeds and budgets of a search of the positions in `roots`."""
         context = self._context
-        context[SEED], context[SIMULATIONS], context[STEP], self._floats[TEMPERATURE] = seed, simulations, step, temperature
+        context[SEED], context[SIMULATIONS], context[STEP], self._floats[TEMPERATURE] = (
+            seed,
+            simulations,
+            step,
+            temperature,
+        )
         call(manage, self._address, BEGIN)
 
     def plan(self, step: int) -> None:

@@ -55,13 +55,17 @@ class PythonEngine(Engine):
         source = _SOURCE.format(
             key=" ".join([policy.key, "" if backup is None else fingerprint(backup)]),
             order="shuffle(tree, node)" if policy.in_random_order else "pass",
-            chosen="policy(tree, node, parameters, stream)" if policy.parameters else "select_scored(policy, tree, "
-                                                                                      "node)",
-            update="total + value" if backup is None else "user_backup(total / max(visits - 1, 1), visits, value) * "
-                                                          "visits",
+            chosen="policy(tree, node, parameters, stream)"
+            if policy.parameters
+            else "select_scored(policy, tree, node)",
+            update="total + value"
+            if backup is None
+            else "user_backup(total / max(visits - 1, 1), visits, value) * visits",
             solver=search.solver,
             back_up="back_up_proven" if search.solver else "back_up",
-            select="select_open(chosen_any, tree, node, parameters, work, depth)" if search.solver else "chosen_any(tree, node, parameters, tree.streams)",
+            select="select_open(chosen_any, tree, node, parameters, work, depth)"
+            if search.solver
+            else "chosen_any(tree, node, parameters, tree.streams)",
         )
         self._kernels = load_module(source, "python_search", names)
         self._solver, self._no_chances = search.solver, np.zeros((1, game.num_outcomes))
@@ -80,17 +84,28 @@ class PythonEngine(Engine):
         longest = states.shape[1] + 2
         self._path, self._movers, self._counted = (np.zeros(longest, np.int64) for _ in range(3))
         self._tree, self._states = tree, states
-        self._context = context_of(tree, states, self._parameters, self._mask, self._probabilities, self._priors,
-                                   self._values,
-                                   self._path, self._movers, self._counted, *(len(a) for a in (self._mask,
-                                                                                               self._probabilities, self._values)))
+        self._context = context_of(
+            tree,
+            states,
+            self._parameters,
+            self._mask,
+            self._probabilities,
+            self._priors,
+            self._values,
+            self._path,
+            self._movers,
+            self._counted,
+            *(len(a) for a in (self._mask, self._probabilities, self._values)),
+        )
         for t in range(len(budgets)):
             if begin:
                 self._kernels.start(self._context, t, *seeds[t])
             tree.counts[t, STATUS] = self._begin(t, begin)
-            while tree.counts[t,
-                              STATUS] == NEW and tree.counts[t, RAN] < budgets[t] and not tree.links[t,
-                                                                                                     0]["flags"] & PROVEN:
+            while (
+                tree.counts[t, STATUS] == NEW
+                and tree.counts[t, RAN] < budgets[t]
+                and not tree.links[t, 0]["flags"] & PROVEN
+            ):
                 before, (nodes, edges) = tree.streams[t, 0], tree.counts[t, [NODES, EDGES]]
                 status = self._simulate(t)
                 if status >= FULL:
@@ -135,8 +150,10 @@ class PythonEngine(Engine):
                 if (status := self._grow(t, node, state)) != NEW:
                     return status
                 continue
-            if tree.counts[t,
-                           NODES] == self._states.shape[1] or tree.counts[t, EDGES] + game.num_actions > tree.children.shape[1]:
+            if (
+                tree.counts[t, NODES] == self._states.shape[1]
+                or tree.counts[t, EDGES] + game.num_actions > tree.children.shape[1]
+            ):
                 return FULL
             try:
                 state = state.child(int(tree.actions[t, edge]))

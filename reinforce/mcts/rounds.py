@@ -20,7 +20,22 @@ __all__ = ["BEGIN", "CONCLUDE", "PLAN", "RESULTS", "SEED", "SIMULATIONS", "STEP"
 
 BEGIN, PLAN, TALLY, CONCLUDE = range(4)
 # places in the context: addresses of arrays, numbers of the batch, numbers of the search, and what a tally gives
-_GOALS, _BUDGETS, _WAITS, _SEEDS, _OUT, _SCRATCH, _ITEM, _REPLICAS, _ACTIONS, SEED, SIMULATIONS, STEP, TEMPERATURE, RESULTS = range(FIRST_FREE, FIRST_FREE + 14)
+(
+    _GOALS,
+    _BUDGETS,
+    _WAITS,
+    _SEEDS,
+    _OUT,
+    _SCRATCH,
+    _ITEM,
+    _REPLICAS,
+    _ACTIONS,
+    SEED,
+    SIMULATIONS,
+    STEP,
+    TEMPERATURE,
+    RESULTS,
+) = range(FIRST_FREE, FIRST_FREE + 14)
 _ARRAYS, _NUMBERS = 4, 4  # of a root's results, see `conclude`
 _COARSE = 8 * 2.0**-24  # eight times what the means that a selection compares are rounded by
 
@@ -94,7 +109,11 @@ def conclude(w, r):
     for t in range(r * replicas, (r + 1) * replicas):
         tree = tree_at(w, t)
         link = tree.links[0]
-        root_visits, root_total, ran = root_visits + tree.stats[0].visits, root_total + tree.totals[0], ran + tree.counts[RAN]
+        root_visits, root_total, ran = (
+            root_visits + tree.stats[0].visits,
+            root_total + tree.totals[0],
+            ran + tree.counts[RAN],
+        )
         if link.flags & PROVEN:
             proven = True
         for k in range(link.first_edge, link.first_edge + link.num_edges):

@@ -156,7 +156,13 @@ class MCTS:
         self._policy, self._evaluator = as_policy(UCT() if policy is None else policy), as_evaluator(
             RandomRollout() if evaluator is None else evaluator
         )
-        self._backup, self._solver, self.seed, self._threads, self.temperature = backup, solver, seed, threads, temperature
+        self._backup, self._solver, self.seed, self._threads, self.temperature = (
+            backup,
+            solver,
+            seed,
+            threads,
+            temperature,
+        )
         if isinstance(game, PythonGame):
             self._engine: Engine = PythonEngine(self, backup, parallel_leaves)
         elif isinstance(self._evaluator, (Network, BatchFunction)):

@@ -97,9 +97,21 @@ def _defect(data: dict[str, np.ndarray], game: Game) -> str | None:
     """What keeps the arrays of a file from being a tree, so that nobody who follows its links gets lost; None if
     nothing does.
     """
-    dtypes = {"stats": STATS, "totals": np.float64, "links": LINKS, "parents": PARENTS, "values": np.float32,
-              "rewards": np.float32,
-              "children": np.int32, "actions": np.int32, "priors": np.float32, "counts": np.int64, "streams": np.uint64, "states": game.dtype, "moves": np.int64}
+    dtypes = {
+        "stats": STATS,
+        "totals": np.float64,
+        "links": LINKS,
+        "parents": PARENTS,
+        "values": np.float32,
+        "rewards": np.float32,
+        "children": np.int32,
+        "actions": np.int32,
+        "priors": np.float32,
+        "counts": np.int64,
+        "streams": np.uint64,
+        "states": game.dtype,
+        "moves": np.int64,
+    }
     nodes, edges = (int(data["counts"][k]) for k in (NODES, EDGES))
     shapes = {**{n: (nodes,) for n in (*_OF_NODES, "states")}, **{n: (edges,) for n in _OF_EDGES}, "counts": (COUNTS,),
               "streams": (STREAM,),
@@ -108,18 +120,34 @@ def _defect(data: dict[str, np.ndarray], game: Game) -> str | None:
         if data[name].dtype != dtype or data[name].shape != shapes[name]:
             return f"{name} must be {np.dtype(dtype)} of shape {shapes[name]}, got {data[name].dtype} of shape {data[name].shape}"
     links, up, children = data["links"], data["parents"][1:], data["children"].astype(np.int64)
-    first, count, parent, edge = links["first_edge"].astype(np.int64), links["num_edges"].astype(np.int64), up["parent"].astype(np.int64), up["edge"]
+    first, count, parent, edge = (
+        links["first_edge"].astype(np.int64),
+        links["num_edges"].astype(np.int64),
+        up["parent"].astype(np.int64),
+        up["edge"],
+    )
     checks = {
         "there is no root": lambda: nodes >= 1 and data["parents"][0]["parent"] == FREE,
-        "edges of a node lie outside of it": lambda: np.all((count >= 0) & np.where(count > 0,
-                                                                                    (first >= 0) & (first + count <= edges), first >= FREE)),
+        "edges of a node lie outside of it": lambda: np.all(
+            (count >= 0) & np.where(count > 0, (first >= 0) & (first + count <= edges), first >= FREE)
+        ),
         "a parent does not come before its child": lambda: np.all((parent >= 0) & (parent < np.arange(1, nodes))),
-        "an edge does not lead to its child": lambda: np.all((edge >= first[parent]) & (edge < first[parent] + count[parent])) and np.all(children[edge] == np.arange(1, nodes)),
-        "an edge leads to a child of another": lambda: np.all((children >= FREE) & (children < nodes)) and np.count_nonzero(children != FREE) == nodes - 1,
-        "a player is none of the game's": lambda: np.all((links["player"] >= CHANCE) & (links["player"] < game.num_players)),
-        "an action is none of the game's": lambda: np.all((data["actions"] >= 0) & (data["actions"] < max(game.num_actions, game.num_outcomes))),
-        "a move is none of the game's": lambda: np.all((data["moves"] >= 0) & (data["moves"] < max(game.num_actions,
-                                                                                                   game.num_outcomes))),
+        "an edge does not lead to its child": lambda: (
+            np.all((edge >= first[parent]) & (edge < first[parent] + count[parent]))
+            and np.all(children[edge] == np.arange(1, nodes))
+        ),
+        "an edge leads to a child of another": lambda: (
+            np.all((children >= FREE) & (children < nodes)) and np.count_nonzero(children != FREE) == nodes - 1
+        ),
+        "a player is none of the game's": lambda: np.all(
+            (links["player"] >= CHANCE) & (links["player"] < game.num_players)
+        ),
+        "an action is none of the game's": lambda: np.all(
+            (data["actions"] >= 0) & (data["actions"] < max(game.num_actions, game.num_outcomes))
+        ),
+        "a move is none of the game's": lambda: np.all(
+            (data["moves"] >= 0) & (data["moves"] < max(game.num_actions, game.num_outcomes))
+        ),
         "a number of visits is negative": lambda: np.all(data["stats"]["visits"] >= 0),
     }
     return next((reason for reason, holds in checks.items() if not holds()), None)

@@ -62,7 +62,13 @@ def bounded(tree, player, child, best):
     `best`.
     """
     other = tree.links[child].player
-    return player >= 0 and other >= 0 and other != player and tree.rewards[child] > 0.0 and 1.0 - tree.rewards[child] <= best
+    return (
+        player >= 0
+        and other >= 0
+        and other != player
+        and tree.rewards[child] > 0.0
+        and 1.0 - tree.rewards[child] <= best
+    )
 
 
 @inner

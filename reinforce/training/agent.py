@@ -135,10 +135,18 @@ class Agent:
         """What was learned so far, which does not change when the training goes on."""
         raise NotImplementedError
 
-    # -- training -----------------------------------------------------------------------------------------------------------
+    # -- training ------------------------------------------------------------------------------------------------------
 
-    def train(self, total_steps: int | None = None, *, report: Reports = (), progress: bool = True,
-              checkpoint: str | os.PathLike | None = None, every: int | None = None, distribution: Distribution | None = None) -> Self:
+    def train(
+        self,
+        total_steps: int | None = None,
+        *,
+        report: Reports = (),
+        progress: bool = True,
+        checkpoint: str | os.PathLike | None = None,
+        every: int | None = None,
+        distribution: Distribution | None = None,
+    ) -> Self:
         """Train for so many steps.
 
         Ctrl-C ends the training after the running iteration, when the checkpoint has been written; a second one at
@@ -234,7 +242,7 @@ class Agent:
         if checkpoint is not None:
             self.save_checkpoint(checkpoint)
 
-    # -- use ----------------------------------------------------------------------------------------------------------------
+    # -- use -----------------------------------------------------------------------------------------------------------
 
     def act(self, observation: Any, *, mask: Any = None) -> Any:
         """The action of the policy for an observation, or those for a batch; see `Policy`."""
@@ -271,7 +279,7 @@ class Agent:
         """Write the policy alone, all or nothing; `load_policy` reads it without this agent's code."""
         self.policy.save(path)
 
-    # -- checkpoints --------------------------------------------------------------------------------------------------------
+    # -- checkpoints ---------------------------------------------------------------------------------------------------
 
     def save_checkpoint(self, path: str | os.PathLike) -> None:
         """Write everything, all or nothing: networks, optimiser, environments, random streams, counters."""

@@ -112,11 +112,26 @@ class Rollout:
         allowed, masks = (rest[0],
                           self.masks) if rest else (np.empty((rows, 0), bool), np.empty((steps + 1, n, 0), bool))
         with Raised() as raised:
-            ended = run_policy(batch.calls, x.reshape(rows, -1), draws, allowed, action.reshape(rows, -1), played[:n],
-                               log_prob, value, *self.env.machine, noise,
-                               self.observations.reshape(steps + 1, n, -1), masks, self.actions.reshape(steps, n,
-                                                                                                        -1), self.log_probs, self.values,
-                               self.rewards, self.terminated, self.truncated)
+            ended = run_policy(
+                batch.calls,
+                x.reshape(rows, -1),
+                draws,
+                allowed,
+                action.reshape(rows, -1),
+                played[:n],
+                log_prob,
+                value,
+                *self.env.machine,
+                noise,
+                self.observations.reshape(steps + 1, n, -1),
+                masks,
+                self.actions.reshape(steps, n, -1),
+                self.log_probs,
+                self.values,
+                self.rewards,
+                self.terminated,
+                self.truncated,
+            )
         if ended == POLICY_FAILED:
             batch.failed()
         # else the log probabilities tell that the network has diverged

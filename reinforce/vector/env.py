@@ -254,7 +254,11 @@ class VectorEnv:
         at_work = np.flatnonzero(self.arrays.done[: self.num_envs] > 1)
         copy = int(at_work[0]) if len(at_work) else 0
         rule = AT_WORK[int(self.arrays.done[copy])] if len(at_work) else "a rule"
-        when = "at the start of an episode" if rule == "reset" else f"at step {int(self.arrays.steps[copy]) + (rule == 'step')} of its episode"
+        when = (
+            "at the start of an episode"
+            if rule == "reset"
+            else f"at step {int(self.arrays.steps[copy]) + (rule == 'step')} of its episode"
+        )
         what = f"{type(errors[0]).__name__}: {errors[0]}" if errors else "an exception"
         raise EnvError(
             f"{self.name}: {rule} raised {what}, in environment {copy} {when} (call reset)"
@@ -350,7 +354,12 @@ def _copied(environment, num_envs, max_episode_steps, state):
 def check_actions(name: str, space: Box | Discrete, num_envs: int, actions: Any) -> np.ndarray:
     """Actions as an array of the space's dtype; EnvError for a wrong dtype or shape."""
     shape = (num_envs, *space.shape)
-    if type(actions) is np.ndarray and actions.dtype == space.dtype and actions.shape == shape and actions.flags.c_contiguous:
+    if (
+        type(actions) is np.ndarray
+        and actions.dtype == space.dtype
+        and actions.shape == shape
+        and actions.flags.c_contiguous
+    ):
         return actions
     try:
         given = np.asarray(actions)
@@ -415,7 +424,10 @@ def make(env: Any, num_envs: int = 1, seed: int | None = None, *, max_episode_st
     <VectorEnv of 8 CartPole>
     """
     if isinstance(env, VectorEnv):
-        env, max_episode_steps = env.environment, env.max_episode_steps if max_episode_steps is None else max_episode_steps
+        env, max_episode_steps = (
+            env.environment,
+            env.max_episode_steps if max_episode_steps is None else max_episode_steps,
+        )
     if isinstance(env, Environment):
         if options:
             raise EnvError(f"make: options go with a name or a class, got {env!r} and {', '.join(options)}")

@@ -41,7 +41,10 @@ class SingleEnv(gymnasium.Env):
         if render_mode is not None:
             raise NotDrawnError(f"{name}: it cannot be drawn, got render_mode={render_mode!r}")
         self._env = make(name, max_episode_steps=0, **options)
-        self.observation_space, self.action_space = self._env.observation_space.to_gymnasium(), self._env.action_space.to_gymnasium()
+        self.observation_space, self.action_space = (
+            self._env.observation_space.to_gymnasium(),
+            self._env.action_space.to_gymnasium(),
+        )
         self._is_over = False
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[np.ndarray, dict]:
@@ -82,7 +85,10 @@ class ManyEnvs(gymnasium.vector.VectorEnv):
 
         self._env = make(name, num_envs, max_episode_steps=max_episode_steps, **options)
         self.num_envs = num_envs
-        self.single_observation_space, self.single_action_space = self._env.observation_space.to_gymnasium(), self._env.action_space.to_gymnasium()
+        self.single_observation_space, self.single_action_space = (
+            self._env.observation_space.to_gymnasium(),
+            self._env.action_space.to_gymnasium(),
+        )
         self.observation_space, self.action_space = batch_space(
             self.single_observation_space, num_envs
         ), batch_space(self.single_action_space, num_envs)

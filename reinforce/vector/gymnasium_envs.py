@@ -62,7 +62,11 @@ def make(env: str | Callable, num_envs: int, seed: int | None, max_episode_steps
          ours: Sequence[str]) -> GymnasiumVectorEnv:
     """What `triskele.reinforce.make` gives for what is not ours."""
     if isinstance(env, GymnasiumVectorEnv):
-        env, max_episode_steps, options = env.given, env.max_episode_steps if max_episode_steps is None else max_episode_steps, {**env.options, **options}
+        env, max_episode_steps, options = (
+            env.given,
+            env.max_episode_steps if max_episode_steps is None else max_episode_steps,
+            {**env.options, **options},
+        )
     if hasattr(env, "unwrapped") and not isinstance(env, type):
         raise EnvError(f"make: env must be a function that makes environments (lambda: gymnasium.make(...)), since "
                        f"there may be several, got {env!r:.80}")

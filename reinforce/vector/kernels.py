@@ -55,7 +55,7 @@ step_range = step_bytes
 
 # Copies i ... i + 7. Those that are over are moved on like the others, and what that gives is then replaced. Outputs
 # are pointers: to arrays for eight, where fewer than eight copies are left.
-_LANES = '''
+_LANES = """
 
 @inner
 def eight(state, i, actions, obs, reward, terminated, truncated, reward_dtype):
@@ -109,9 +109,9 @@ def step_bytes(state, actions, obs, reward, terminated, truncated, begin, end):
 @inner
 def step_range(state, actions, obs, reward, terminated, truncated, begin, end):
     step_bytes(state, actions, obs, reward, terminated.view(np.uint8), truncated.view(np.uint8), begin, end)
-'''
+"""
 
-_TAIL = '''
+_TAIL = """
 
 @inner
 def step(state, actions, obs, reward, terminated, truncated):
@@ -129,7 +129,7 @@ def chunk(context, index):
     begin, end = index * size, min(n, (index + 1) * size)
     step_bytes(state, actions, obs, reward, terminated, truncated, begin, end)
 {masks}    w[{marks} + index] = 1
-'''
+"""
 
 # Copies that are over take any action, since their next step ignores it.
 _MASKS = '''    masks = carray(context[14], (n, {count}), np.bool_)

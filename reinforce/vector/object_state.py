@@ -88,7 +88,12 @@ def write(tree: Any, value: Any, where: str = "") -> Any:
         If an object is not there to be changed.
     """
     if isinstance(tree, np.ndarray):
-        if type(value) is np.ndarray and value.shape == tree.shape and value.dtype == tree.dtype and value.flags.writeable:
+        if (
+            type(value) is np.ndarray
+            and value.shape == tree.shape
+            and value.dtype == tree.dtype
+            and value.flags.writeable
+        ):
             value[...] = tree  # others may look at the same memory
             return value
         return tree.copy()

@@ -246,7 +246,12 @@ def _checked(reduced, counts):
             f"mbar: reduced must have shape [states, samples] with counts, or [states, states, m], got {reduced.shape}"
         )
     counts = np.asarray(counts)
-    if counts.shape != reduced.shape[:1] or counts.dtype.kind not in "iu" or np.any(counts < 0) or counts.sum() != reduced.shape[1]:
+    if (
+        counts.shape != reduced.shape[:1]
+        or counts.dtype.kind not in "iu"
+        or np.any(counts < 0)
+        or counts.sum() != reduced.shape[1]
+    ):
         raise ValueError(f"mbar: counts must be whole numbers, one for each of {len(reduced)} states, with the sum "
                          f"{reduced.shape[1]}, got {counts}")
     if not np.isfinite(reduced).all():

@@ -90,10 +90,20 @@ class Wham:
         return ax
 
 
-def wham(samples: Sequence[Any], centres: Any = None, k: Any = None, *, temperature: float,
-         bias: Sequence[Callable] | None = None,
-         bins: int | Sequence[int] = 60, period: Any = None, limits: Any = None, tolerance: float = 1e-8, bootstrap: int = 100,
-         seed: int = 0) -> Wham:
+def wham(
+    samples: Sequence[Any],
+    centres: Any = None,
+    k: Any = None,
+    *,
+    temperature: float,
+    bias: Sequence[Callable] | None = None,
+    bins: int | Sequence[int] = 60,
+    period: Any = None,
+    limits: Any = None,
+    tolerance: float = 1e-8,
+    bootstrap: int = 100,
+    seed: int = 0,
+) -> Wham:
     r"""Free energy along one or two variables from windows with known biases.
 
     The density in bin b is the one that makes all histograms most likely [1]_ [2]_,

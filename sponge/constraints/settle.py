@@ -115,9 +115,15 @@ def settle_positions(chunk, starts, first, kinds, parameters, old, positions, ve
         c3u, c3v = -(b2u * cos_theta) - c2v * sin_theta, c2v * cos_theta - b2u * sin_theta
         gx, gy, gz = gx + n[0], gy + n[1], gz + n[2]
         new = (
-            gx + xx * a3u + yx * a3v + zx * a1w, gy + xy * a3u + yy * a3v + zy * a1w, gz + xz * a3u + yz * a3v + zz * a1w,
-            gx + xx * b3u + yx * b3v + zx * b1w, gy + xy * b3u + yy * b3v + zy * b1w, gz + xz * b3u + yz * b3v + zz * b1w,
-            gx + xx * c3u + yx * c3v + zx * c1w, gy + xy * c3u + yy * c3v + zy * c1w, gz + xz * c3u + yz * c3v + zz * c1w,
+            gx + xx * a3u + yx * a3v + zx * a1w,
+            gy + xy * a3u + yy * a3v + zy * a1w,
+            gz + xz * a3u + yz * a3v + zz * a1w,
+            gx + xx * b3u + yx * b3v + zx * b1w,
+            gy + xy * b3u + yy * b3v + zy * b1w,
+            gz + xz * b3u + yz * b3v + zz * b1w,
+            gx + xx * c3u + yx * c3v + zx * c1w,
+            gy + xy * c3u + yy * c3v + zy * c1w,
+            gz + xz * c3u + yz * c3v + zz * c1w,
         )
         broken = simd.bits(cos_theta * cos_psi * cos_phi != cos_theta * cos_psi * cos_phi)
         if broken:

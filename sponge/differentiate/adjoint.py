@@ -156,7 +156,7 @@ class _Call:
     def observed(self, values, positions, leaves):
         return None if self.observe is None else tree.unflatten(self.specs(positions, leaves)[1], values)
 
-    # -- at values ------------------------------------------------------------------------------------------------------
+    # -- at values -----------------------------------------------------------------------------------------------------
 
     def advance(self, positions, velocities, key, leaves):
         s, shape = self.scheme, positions.shape

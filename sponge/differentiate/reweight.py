@@ -138,7 +138,7 @@ class Ensemble:
         self._log_mixture = _logsumexp(np.log(self.counts)[:, None] + f[:, None] - self._reduced)
         return self
 
-    # -- averages -------------------------------------------------------------------------------------------------------
+    # -- averages ------------------------------------------------------------------------------------------------------
 
     def weights(self, params: Any) -> Any:
         """Weights [frames] of the frames at `params`, whose sum is 1."""

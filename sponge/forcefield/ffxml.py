@@ -444,7 +444,7 @@ TERMS: dict[str, Any] = {
 }
 
 
-# -- files -----------------------------------------------------------------------------------------------------------------
+# -- files -------------------------------------------------------------------------------------------------------------
 
 # The water models of the amber19 family are the files of amber14.
 _SAME = {f"amber19/{name}": f"amber14/{name}" for name in ("tip3p", "tip3pfb", "spce", "tip4pew", "opc", "opc3")}
@@ -510,7 +510,11 @@ def _open(source):
         return bare, gzip.decompress((files("triskele.sponge") / "data" / folder / f"{file}.xml.gz").read_bytes()), None
     path = Path(source)
     if not path.is_file():
-        hint = " (for implicit solvent: create_system(..., implicit_solvent='obc2'))" if bare.startswith("implicit/") else ""
+        hint = (
+            " (for implicit solvent: create_system(..., implicit_solvent='obc2'))"
+            if bare.startswith("implicit/")
+            else ""
+        )
         raise FileNotFoundError(f"forcefield: must be a file or one of {', '.join(known)}, got {text!r}{hint}")
     data = path.read_bytes()
     return text, gunzip(data, path) if path.suffix == ".gz" else data, path.parent

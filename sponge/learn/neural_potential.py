@@ -119,7 +119,9 @@ class NeuralPotential(Potential):
 
     def __repr__(self):
         who = "all atoms" if self.atoms is None else f"{len(self.atoms)} atoms"
-        return f"<NeuralPotential {self.name!r}: {type(self.network).__name__} of {who}, cut-off {self.network.cutoff} nm>"
+        return (
+            f"<NeuralPotential {self.name!r}: {type(self.network).__name__} of {who}, cut-off {self.network.cutoff} nm>"
+        )
 
 
 class _Names:

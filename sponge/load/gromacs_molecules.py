@@ -66,7 +66,7 @@ class Molecule:
             pairs.update((i, j) for j in reached if j > i)
         return np.array(sorted(pairs), np.int64).reshape(-1, 2)
 
-    # -- sections -------------------------------------------------------------------------------------------------------
+    # -- sections ------------------------------------------------------------------------------------------------------
 
     def _indices(self, words: Sequence[str], where: str) -> tuple[int, ...]:
         n = len(self.types)
@@ -200,7 +200,7 @@ class Molecule:
             )
         self._add("position_restraint", atoms, (values[0],))
 
-    # -- virtual sites --------------------------------------------------------------------------------------------------
+    # -- virtual sites -------------------------------------------------------------------------------------------------
 
     def _site(self, kind: str, atoms: Sequence[int], *parameters: Sequence[float] | float) -> None:
         self.sites.append((kind, atoms[0], list(atoms[1:]), parameters))

@@ -80,7 +80,7 @@ class Types:
             getattr(self, f"_{section}")(words, where)
         return True
 
-    # -- sections -------------------------------------------------------------------------------------------------------
+    # -- sections ------------------------------------------------------------------------------------------------------
 
     def _defaults(self, words: list[str], where: str) -> None:
         if self.rule:
@@ -182,7 +182,7 @@ class Types:
         if not (again and table[key] == [values]):
             table[key] = [*table[key], values] if again else [values]  # a later line takes the place of an earlier one
 
-    # -- searches -------------------------------------------------------------------------------------------------------
+    # -- searches ------------------------------------------------------------------------------------------------------
 
     def find(self, section: str, function: str, types: tuple[str, ...], where: str) -> list[list[float]]:
         """Parameters of a term whose line has none; torsions may have several."""

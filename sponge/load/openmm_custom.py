@@ -97,7 +97,11 @@ class _Form:
     def addends(self, term: Term) -> list[Term]:
         """The terms of a sum; else the term alone."""
         kind, *inner = self.algebra.nodes[term.factors[0][0]] if term.factors else ("",)
-        return inner if kind == "sum" and term.factors[0][1] == 1 and len(term.factors) == 1 and term.number == 1 else [term]
+        return (
+            inner
+            if kind == "sum" and term.factors[0][1] == 1 and len(term.factors) == 1 and term.number == 1
+            else [term]
+        )
 
     def linear(self, term: Term) -> tuple[str, np.ndarray, np.ndarray] | None:
         """(v, a, b) if the term is a v + b, with coefficients a and b, of one variable v."""
@@ -277,7 +281,7 @@ def _nearest_spring(form: _Form) -> tuple[np.ndarray, np.ndarray] | None:
     return 2 * squared[0], np.stack([form.value(t) for t in ends[3:]], axis=1)
 
 
-# -- pairs ---------------------------------------------------------------------------------------------------------------
+# -- pairs -------------------------------------------------------------------------------------------------------------
 
 
 def _nonbonded(terms: OpenMMTerms, force: ET.Element, where: str) -> bool:

@@ -70,7 +70,13 @@ def read_generalized_born(terms: OpenMMTerms, force: ET.Element, where: str) -> 
                    "solvent_dielectric": solvent * COULOMB / prefactor}
     rescaling = {name: values[name] for name in ("alpha", "beta", "gamma") if name in values}
     terms.generalized_born(
-        model=model, charges=values["charge"], radii=rho + offset, scales=values["sr"] / rho, **dielectrics, **rescaling, **found
+        model=model,
+        charges=values["charge"],
+        radii=rho + offset,
+        scales=values["sr"] / rho,
+        **dielectrics,
+        **rescaling,
+        **found,
     )
     return False
 
@@ -139,7 +145,12 @@ def _energy_term(found: dict, expression: str, kind: str, offset: float, where: 
         if surface is not None:
             found["surface_tension"] += surface
             return
-        if solute and solvent and (scale := factor(f"-0.5*{screened}*charge^2/B; f=B")) is not None and "single" not in found:
+        if (
+            solute
+            and solvent
+            and (scale := factor(f"-0.5*{screened}*charge^2/B; f=B")) is not None
+            and "single" not in found
+        ):
             found["single"] = (round(scale, 9), solute, solvent, kappa)
             return
     elif kind == "2" and solute and solvent:

@@ -301,7 +301,7 @@ def _conect(links, where):
     return pairs
 
 
-# -- hybrid-36 -------------------------------------------------------------------------------------------------------------
+# -- hybrid-36 ---------------------------------------------------------------------------------------------------------
 
 _DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
@@ -339,7 +339,7 @@ def _encode36(number: int, width: int) -> str:
     return text.lower() if small else text
 
 
-# -- writing ---------------------------------------------------------------------------------------------------------------
+# -- writing -----------------------------------------------------------------------------------------------------------
 
 
 def write_pdb(path: str | Path | TextIO, topology: Topology, positions: np.ndarray,
@@ -420,7 +420,9 @@ def _fixed_columns(topology):
         r = residue[i]
         symbol = SYMBOLS[elements[i]] or "EP"
         field = (
-            name[:4].ljust(4) if len(name) >= 4 or len(symbol) == 2 and name.upper().startswith(symbol.upper()) else f" {name:<3}"
+            name[:4].ljust(4)
+            if len(name) >= 4 or len(symbol) == 2 and name.upper().startswith(symbol.upper())
+            else f" {name:<3}"
         )
         heads.append(f"{record[r]}{_encode36(serials[i], 5)} {field} {column[r]}   ")
         ends = i == last or chain[residue[i + 1]] != chain[r]

@@ -72,4 +72,7 @@ class SplitPME(PME):
             self._own[:] = self.alpha**6 / 6, 0.0
         else:
             volume = np.linalg.det(self.engine.box)
-            self._own[:] = -2 * COULOMB * self.alpha / np.sqrt(np.pi), -COULOMB * np.pi / self.alpha**2 * self._exact.sum() / volume
+            self._own[:] = (
+                -2 * COULOMB * self.alpha / np.sqrt(np.pi),
+                -COULOMB * np.pi / self.alpha**2 * self._exact.sum() / volume,
+            )

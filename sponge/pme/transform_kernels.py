@@ -229,7 +229,14 @@ def _energy(line, k, nx, ny, green, virial, inverse, twice, chunk, rows):
 def backward(chunk, chunks, sizes, layout, spectrum, slots, rows, scratch, mesh, y_table, y_twiddles, z_table,
              z_twiddles):
     """Transform the chunk's planes back along y and z into bricks, with copies of what lies beyond the period."""
-    nx, ny, nz, plane, line, row = sizes[NX], sizes[NY], sizes[NZ], sizes[PLANE], fft.LANES * sizes[BRICKS_Z], layout[_ROW]
+    nx, ny, nz, plane, line, row = (
+        sizes[NX],
+        sizes[NY],
+        sizes[NZ],
+        sizes[PLANE],
+        fft.LANES * sizes[BRICKS_Z],
+        layout[_ROW],
+    )
     slot = slots.take_slot(slots)
     r, s = simd.address(rows, slot * rows.shape[1]), simd.address(scratch, slot * scratch.shape[1])
     for x in range(chunk * nx // chunks, (chunk + 1) * nx // chunks):

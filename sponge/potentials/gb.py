@@ -113,7 +113,7 @@ class GB(Potential):
         if n != system.n:
             raise ValueError(f"GB: there must be parameters for each of {system.n} atoms, got {n}")
 
-    # -- energy ---------------------------------------------------------------------------------------------------------
+    # -- energy --------------------------------------------------------------------------------------------------------
 
     def energy(self, params: dict[str, Any], positions: Any, box: Any) -> Any:
         """Energy in kJ/mol; `box` is not looked at."""

@@ -41,11 +41,29 @@ def plan(potential: GB, engine: Engine) -> Plan:
     radii, kinds[:n] = np.unique(params["radii"], return_inverse=True)
     d0, m0 = neck_pair_tables(radii) if model.neck else (np.zeros((1, 1)), np.zeros((1, 1)))
     constants = np.zeros(kernels.N_CONSTANTS)
-    constants[[kernels.SOLUTE, kernels.SOLVENT, kernels.KAPPA, kernels.TENSION, kernels.PROBE, kernels.NECK,
-               kernels.NECK_CUTOFF,
-               kernels.RESCALED, kernels.COULOMB]] = [
-        1 / potential.solute_dielectric, 1 / potential.solvent_dielectric, potential.kappa, potential.surface_tension, PROBE,
-        model.neck, NECK_CUTOFF, model.rescaling is not None, units.COULOMB]
+    constants[
+        [
+            kernels.SOLUTE,
+            kernels.SOLVENT,
+            kernels.KAPPA,
+            kernels.TENSION,
+            kernels.PROBE,
+            kernels.NECK,
+            kernels.NECK_CUTOFF,
+            kernels.RESCALED,
+            kernels.COULOMB,
+        ]
+    ] = [
+        1 / potential.solute_dielectric,
+        1 / potential.solvent_dielectric,
+        potential.kappa,
+        potential.surface_tension,
+        PROBE,
+        model.neck,
+        NECK_CUTOFF,
+        model.rescaling is not None,
+        units.COULOMB,
+    ]
     sums = np.zeros((chunks, kernels.SUM_ROWS, padded))
     rows = np.zeros((2 * chunks + engine.atom_chunks, ROW))
     return Plan(

@@ -111,7 +111,7 @@ class Nonbonded(Potential):
         """Whether moving everything leaves the energy exactly as it is: not so over a mesh."""
         return self.method not in ("pme", "ljpme")
 
-    # -- options --------------------------------------------------------------------------------------------------------
+    # -- options -------------------------------------------------------------------------------------------------------
 
     def update(self, **options: Any) -> Nonbonded:
         """Change options: any argument of the constructor from `method` on, except `mixing`.
@@ -195,11 +195,15 @@ class Nonbonded(Potential):
 
     def form(self, box: np.ndarray | None) -> nonbonded_energy.Form:
         """The functional form in numbers, for a box: what of the options is derived from others is filled in."""
-        form: dict[str, Any] = {"method": self.method, "mixing": self.mixing, "order": self.order,
-                                "images": self.images,
-                                "cutoff": None if self.method == "none" else self.cutoff,
-                                "switch": None if self.method == "none" else self.switch,
-                                "dispersion": bool(self.dispersion_correction) and box is not None and self.method not in ("none", "ljpme")}
+        form: dict[str, Any] = {
+            "method": self.method,
+            "mixing": self.mixing,
+            "order": self.order,
+            "images": self.images,
+            "cutoff": None if self.method == "none" else self.cutoff,
+            "switch": None if self.method == "none" else self.switch,
+            "dispersion": bool(self.dispersion_correction) and box is not None and self.method not in ("none", "ljpme"),
+        }
         if self.method == "reaction_field":
             form["k_rf"] = (self.dielectric - 1) / (2 * self.dielectric + 1) / self.cutoff**3
             form["c_rf"] = 3 * self.dielectric / (2 * self.dielectric + 1) / self.cutoff
@@ -223,7 +227,7 @@ class Nonbonded(Potential):
         form = self.form(box)
         self.grid, self.lj_grid, self.wave_vectors = form.grid, form.lj_grid, form.wave_vectors
 
-    # -- energy ---------------------------------------------------------------------------------------------------------
+    # -- energy --------------------------------------------------------------------------------------------------------
 
     def energy(self, params: dict[str, Any], positions: Any, box: Any) -> Any:
         """Energy in kJ/mol, by float64 sums over the pairs within the cut-off; every order of derivative exists.

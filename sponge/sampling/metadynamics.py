@@ -107,9 +107,18 @@ class Metadynamics(Sampling):
     [90, 90]
     """
 
-    def __init__(self, cvs: CollectiveVariable | Sequence[CollectiveVariable], sigma: Any, height: float, every: int,
-                 bias_factor: float | None = None, temperature: float | None = None, grid: Any = None, record: int | None = None,
-                 name: str = "metadynamics"):
+    def __init__(
+        self,
+        cvs: CollectiveVariable | Sequence[CollectiveVariable],
+        sigma: Any,
+        height: float,
+        every: int,
+        bias_factor: float | None = None,
+        temperature: float | None = None,
+        grid: Any = None,
+        record: int | None = None,
+        name: str = "metadynamics",
+    ):
         where = type(self).__name__
         self.name = name
         self.cvs = as_variables(where, cvs)
@@ -166,7 +175,7 @@ class Metadynamics(Sampling):
         damping = 0.0 if self.bias_factor is None else 1 / (self.bias_factor - 1)
         self._options[1:] = beta * damping, beta * (1 + damping), beta * damping
 
-    # -- in a simulation ------------------------------------------------------------------------------------------------
+    # -- in a simulation -----------------------------------------------------------------------------------------------
 
     def check(self, system, integrator):
         where = f"Metadynamics {self.name!r}"
@@ -212,9 +221,25 @@ class Metadynamics(Sampling):
         code = status_code(f"Metadynamics {self.name!r}: full")
         engine.on_status(code, self._put_away)
         ahead = int(integrator.forces_at == "new")
-        task = Task(kernels.deposit, engine.flags, code, ahead, self.record, self.every, self._active, found.values,
-                    found.bias,
-                    self._options, self._shape, self._range, self._grid, self._now, self._table, self._counts, *self._scratch)
+        task = Task(
+            kernels.deposit,
+            engine.flags,
+            code,
+            ahead,
+            self.record,
+            self.every,
+            self._active,
+            found.values,
+            found.bias,
+            self._options,
+            self._shape,
+            self._range,
+            self._grid,
+            self._now,
+            self._table,
+            self._counts,
+            *self._scratch,
+        )
         return [Phase([task], name=self.name, redo=True)]
 
     def _put_away(self, engine) -> bool:
@@ -227,7 +252,7 @@ class Metadynamics(Sampling):
         self._active[0] = not frozen
         return self
 
-    # -- results --------------------------------------------------------------------------------------------------------
+    # -- results -------------------------------------------------------------------------------------------------------
 
     @property
     def axes(self) -> list[np.ndarray]:

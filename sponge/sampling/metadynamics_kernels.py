@@ -58,8 +58,12 @@ def interpolate(s, shape, range_, grid, at, basis, slopes):
         # value and slope at this node, then at the next: where their data stand, their polynomials, the derivatives of
         # these
         part = nodes << (d - 1 - axis)
-        at[k, 0], at[k, 1], at[k, 2], at[k,
-                                         3] = i * stride, i * stride + part, following * stride, following * stride + part
+        at[k, 0], at[k, 1], at[k, 2], at[k, 3] = (
+            i * stride,
+            i * stride + part,
+            following * stride,
+            following * stride + part,
+        )
         basis[k, 0], basis[k, 1], basis[k, 2], basis[k, 3] = (
             1.0 + 2.0 * t
         ) * r * r, t * r * r, t * t * (3.0 - 2.0 * t), -t * t * r

@@ -207,7 +207,7 @@ class ReplicaExchange(Replicas):
         h = (self.energies + self._pressure * self.volumes).T[:, discard:]
         return mbar(h / (units.GAS_CONSTANT * self.temperatures[:, None, None]))
 
-    # -- exchanges --------------------------------------------------------------------------------------------------------
+    # -- exchanges -----------------------------------------------------------------------------------------------------
 
     def _prepare(self, k):
         super()._prepare(k)
@@ -271,7 +271,7 @@ class ReplicaExchange(Replicas):
         if engine.periodic and not np.array_equal(engine.box, configuration[-3:]):
             sim.box = configuration[-3:]
 
-    # -- checkpoints ------------------------------------------------------------------------------------------------------
+    # -- checkpoints ---------------------------------------------------------------------------------------------------
 
     def _options(self):
         return {**super()._options(), "seed": self.seed, "temperatures": self.temperatures.tolist()}

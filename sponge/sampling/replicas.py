@@ -152,7 +152,7 @@ class Replicas(Fixed):
         """
         return self._all(lambda k: values[k])
 
-    # -- motion -----------------------------------------------------------------------------------------------------------
+    # -- motion --------------------------------------------------------------------------------------------------------
 
     def run(self, steps: int | None = None, *, time: str | float | None = None,
             report: Callable[[int], Reporter
@@ -237,7 +237,11 @@ class Replicas(Fixed):
 
         def open_all(k):
             sim = self._simulations[k]
-            vars(sim)["target"], sim._guard.path, sim._running = target, f"{stem}.replica{k}.last_good{ending or '.chk'}", True
+            vars(sim)["target"], sim._guard.path, sim._running = (
+                target,
+                f"{stem}.replica{k}.last_good{ending or '.chk'}",
+                True,
+            )
             for r in made[k]:
                 r.open(sim)
                 reporters[k].append(r)
@@ -270,7 +274,7 @@ class Replicas(Fixed):
             self._all(lambda k: [r.sync() for r in reporters[k]])
             self.save_checkpoint(checkpoint.path)
 
-    # -- for subclasses ---------------------------------------------------------------------------------------------------
+    # -- for subclasses ------------------------------------------------------------------------------------------------
 
     def _describe(self, k: int, sim: Simulation) -> dict[str, Any]:
         """What all ranks need to know of a replica."""
@@ -293,7 +297,7 @@ class Replicas(Fixed):
     def _take(self, arrays: dict[str, np.ndarray]) -> None:
         """Go back to that."""
 
-    # -- checkpoints ------------------------------------------------------------------------------------------------------
+    # -- checkpoints ---------------------------------------------------------------------------------------------------
 
     def save_checkpoint(self, path: str | os.PathLike) -> None:
         """Write the state of all replicas: a file for each, and, when these are complete, the one of `path`, which

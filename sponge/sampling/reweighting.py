@@ -189,7 +189,13 @@ def kish(weights: Any, epochs: Any = None) -> float:
     100.0
     """
     weights = np.asarray(weights, np.float64)
-    if weights.ndim != 1 or not len(weights) or not np.isfinite(weights).all() or weights.min() < 0 or not weights.max() > 0:
+    if (
+        weights.ndim != 1
+        or not len(weights)
+        or not np.isfinite(weights).all()
+        or weights.min() < 0
+        or not weights.max() > 0
+    ):
         raise ValueError("kish: weights must be a series of finite numbers >= 0, not all 0")
     weights = weights / weights.max()
     kish = weights.sum() ** 2 / (weights @ weights)

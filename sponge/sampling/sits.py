@@ -163,7 +163,7 @@ class SITS(Sampling):
             phases.append(Phase([task], every=self.every, name=f"{self.name}: approximation"))
         return [*phases, Phase(call=self._learn, every=self.every * self.block, name=f"{self.name}: n_k")]
 
-    # -- modes --------------------------------------------------------------------------------------------------------------
+    # -- modes ---------------------------------------------------------------------------------------------------------
 
     @property
     def mode(self) -> str:
@@ -220,11 +220,16 @@ class SITS(Sampling):
         self._started = True
         self._begin()
 
-    # -- learning -----------------------------------------------------------------------------------------------------------
+    # -- learning ------------------------------------------------------------------------------------------------------
 
     def _learn(self):
         recorded = len(self._history.records)  # which empties the buffer
-        if self._mode != ITERATE or self._initializing or self._sharing is not None or recorded - self._used < self.block:
+        if (
+            self._mode != ITERATE
+            or self._initializing
+            or self._sharing is not None
+            or recorded - self._used < self.block
+        ):
             return
         energies = self._history.energies(slice(self._used, None))
         self._used = recorded

@@ -157,7 +157,7 @@ class EnergySplit:
         self.flags[ENERGY] = 1
         engine.groups = None if self.whole else self.solute.astype(np.int8)
 
-    # -- plans ----------------------------------------------------------------------------------------------------------
+    # -- plans ---------------------------------------------------------------------------------------------------------
     def pair_class(self, kind: int) -> int:
         """Class of the pairs in a neighbour list of this kind."""
         return SOLUTE if kind < 0 else kind
@@ -210,7 +210,7 @@ class EnergySplit:
         plan.classes, plan.enhanced = [SOLUTE] * len(plan.reduce), [(SOLUTE, plan.rows)]
         return plan
 
-    # -- phases ---------------------------------------------------------------------------------------------------------
+    # -- phases --------------------------------------------------------------------------------------------------------
     def gather(self, plans: Iterable[Plan]) -> Phase:
         """Sets `energies`."""
         tasks = [Task(add_energies, int(k == WITH_SOLVENT), rows, self.energies) for plan in plans for k,

@@ -130,7 +130,9 @@ def compare(case, results, workers):
         for k, (a, b) in enumerate(zip(mine, reference)):
             worst = np.max(np.abs(a.reshape(b.shape) - b) / max(1e-300, np.max(np.abs(b))), initial=0.0)
             if not worst <= case.tolerance:
-                results[tool].failure = f"output {k} differs from {order[0]} by {worst:.1e} (allowed {case.tolerance:.0e})"
+                results[
+                    tool
+                ].failure = f"output {k} differs from {order[0]} by {worst:.1e} (allowed {case.tolerance:.0e})"
     for tool in list(workers):
         if results[tool].failure:
             workers.pop(tool).process.kill()

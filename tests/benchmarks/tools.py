@@ -23,7 +23,12 @@ class Triskele:
         from triskele import core
 
         self.np, self.special = numpy, scipy.special
-        self.grad, self.value_and_grad, self.hessian, self.scan = core.grad, core.value_and_grad, core.hessian, core.scan
+        self.grad, self.value_and_grad, self.hessian, self.scan = (
+            core.grad,
+            core.value_and_grad,
+            core.hessian,
+            core.scan,
+        )
         self.jacfwd = core.jacfwd
         compiled = core.jit(function(self))
         return lambda: compiled(*data)
@@ -36,7 +41,12 @@ class Jax:
         import jax
 
         self.np, self.special = jax.numpy, jax.scipy.special
-        self.grad, self.value_and_grad, self.hessian, self.scan = jax.grad, jax.value_and_grad, jax.hessian, jax.lax.scan
+        self.grad, self.value_and_grad, self.hessian, self.scan = (
+            jax.grad,
+            jax.value_and_grad,
+            jax.hessian,
+            jax.lax.scan,
+        )
         self.jacfwd = jax.jacfwd
         compiled = jax.jit(function(self))
         data = jax.tree.map(jax.numpy.asarray, data)

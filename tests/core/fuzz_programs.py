@@ -30,50 +30,232 @@ DTYPES = ["float64"] * 5 + ["float32"] * 2 + ["int64"] * 2 + [
 ]
 SHAPES = [(), (1,), (2,), (3,), (4,), (2, 3), (3, 2), (1, 3), (3, 1), (2, 2), (3, 3), (2, 1, 3), (2, 3, 2), (0,),
           (0, 3)]
-EXACT_UNARY = ["np.negative({})", "np.abs({})", "{} * 1", "+{}", "np.square({})", "np.conjugate({})", "{}.conj()",
-               "np.real({})", "{}.imag", "np.positive({})",
-               "np.floor({})", "np.ceil({})", "np.rint({})", "np.sign({})", "np.isnan({})", "np.isfinite({})", "np.logical_not({})", "~{}", "{} > 0",
-               "{} == 1", "{} ** 2", "{} ** 3", "np.sqrt({})", "np.log({})", "np.signbit({})", "np.round({})", "np.trunc({})", "np.nan_to_num({})"]
-SMOOTH_UNARY = ["np.sin({})", "np.cos({})", "np.tanh({})", "np.exp(-np.square({}))", "np.arctan({})",
-                "1 / (2 + np.square({}))", "np.log1p(np.square({}))",
-                "np.sqrt(1 + {} * {})", "np.sinh({} / 4)", "np.expm1({} / 4)", "np.square({})", "{} ** 3", "-{}", "np.arcsinh({})"]
-EXACT_BINARY = ["{} + {}", "{} - {}", "{} * {}", "np.maximum({}, {})", "np.minimum({}, {})", "{} < {}", "{} >= {}",
-                "{} != {}", "np.where({} > 0, {}, 1)",
-                "np.add({}, {})", "np.logical_and({}, {})", "np.logical_xor({}, {})", "{} // {}", "{} % {}", "np.copysign({}, {})", "{} & {}", "{} | {}", "{} ^ {}",
-                "np.fmax({}, {})", "np.equal({}, {})", "np.multiply({}, {})", "np.floor_divide({}, {})", "np.fmod({}, {})", "{} ** ({} > 0)", "np.heaviside({}, {})"]
+EXACT_UNARY = [
+    "np.negative({})",
+    "np.abs({})",
+    "{} * 1",
+    "+{}",
+    "np.square({})",
+    "np.conjugate({})",
+    "{}.conj()",
+    "np.real({})",
+    "{}.imag",
+    "np.positive({})",
+    "np.floor({})",
+    "np.ceil({})",
+    "np.rint({})",
+    "np.sign({})",
+    "np.isnan({})",
+    "np.isfinite({})",
+    "np.logical_not({})",
+    "~{}",
+    "{} > 0",
+    "{} == 1",
+    "{} ** 2",
+    "{} ** 3",
+    "np.sqrt({})",
+    "np.log({})",
+    "np.signbit({})",
+    "np.round({})",
+    "np.trunc({})",
+    "np.nan_to_num({})",
+]
+SMOOTH_UNARY = [
+    "np.sin({})",
+    "np.cos({})",
+    "np.tanh({})",
+    "np.exp(-np.square({}))",
+    "np.arctan({})",
+    "1 / (2 + np.square({}))",
+    "np.log1p(np.square({}))",
+    "np.sqrt(1 + {} * {})",
+    "np.sinh({} / 4)",
+    "np.expm1({} / 4)",
+    "np.square({})",
+    "{} ** 3",
+    "-{}",
+    "np.arcsinh({})",
+]
+EXACT_BINARY = [
+    "{} + {}",
+    "{} - {}",
+    "{} * {}",
+    "np.maximum({}, {})",
+    "np.minimum({}, {})",
+    "{} < {}",
+    "{} >= {}",
+    "{} != {}",
+    "np.where({} > 0, {}, 1)",
+    "np.add({}, {})",
+    "np.logical_and({}, {})",
+    "np.logical_xor({}, {})",
+    "{} // {}",
+    "{} % {}",
+    "np.copysign({}, {})",
+    "{} & {}",
+    "{} | {}",
+    "{} ^ {}",
+    "np.fmax({}, {})",
+    "np.equal({}, {})",
+    "np.multiply({}, {})",
+    "np.floor_divide({}, {})",
+    "np.fmod({}, {})",
+    "{} ** ({} > 0)",
+    "np.heaviside({}, {})",
+]
 SMOOTH_BINARY = ["{} + {}", "{} - {}", "{} * {}", "{} / (3 + np.square({}))", "np.hypot(1 + np.square({}), {})",
                  "np.arctan2({}, 2 + np.square({}))",
                  "np.logaddexp({}, {})", "np.sin({}) * {}", "(2 + np.square({})) ** (0.5 * {})"]
 REDUCTIONS = ["np.sum({}, axis={a})", "np.sum({})", "{}.sum(axis={a}, keepdims=True)", "np.mean({}, axis={a})",
               "{}.mean()", "np.cumsum({}, axis={a})", "np.prod({}, axis={a})",
               "np.var({}, axis={a})", "np.std({})", "np.dot({}, {}.T)", "np.linalg.norm({})"]
-EXACT_REDUCTIONS = ["np.max({}, axis={a})", "{}.min()", "np.any({})", "np.all({}, axis={a})", "np.argmax({}, axis={a})",
-                    "np.argmin({})", "np.sort({}, axis={a})", "np.argsort({}, axis={a}, kind='stable')",
-                    "np.count_nonzero({}, axis={a})", "np.median({})", "np.ptp({}, axis={a})", "np.cumprod({}, "
-                                                                                               "axis={a})", "np.maximum.accumulate({}, axis={a})", "np.unique({}).size * 0 + 1"]
-VIEWS = ["{}.T", "np.transpose({})", "np.swapaxes({}, 0, {a})", "np.moveaxis({}, 0, {a})", "{}.reshape(-1)",
-         "np.reshape({}, {s})", "{}.ravel()", "np.ravel({}, 'F')", "np.squeeze({})",
-         "np.expand_dims({}, {a})", "np.atleast_2d({})", "np.atleast_1d({})", "{}[{i}]", "{}[{i}]", "{}[{i}]", "np.flip({}, {a})", "np.flipud({})", "np.rot90({})", "np.split({}, [1], axis={a})[0]",
-         "np.array_split({}, 2, axis={a})[1]", "np.unstack({}, axis={a})[0]", "np.diagonal({})", "{}.real", "{}.imag", "np.broadcast_to({}, (2, *{}.shape))", "list({})[0]",
-         "np.asarray({})", "{}[...]", "{}.swapaxes(0, {a})", "np.rollaxis({}, {a})", "{}.squeeze()", "{}.astype({}.dtype, copy=False)", "{}.transpose()", "{}.conj()"]
-COPIES = ["{}.copy()", "np.copy({})", "{}.flatten()", "np.array({})", "np.concatenate([{}, {}], axis={a})",
-          "np.stack([{}, {}])", "np.tile({}, 2)", "np.repeat({}, 2, axis={a})", "np.roll({}, 1)",
-          "np.roll({}, -1, axis={a})", "np.take({}, [0, -1], axis={a})", "{}[[0, -1]]", "{}[..., [0]]", "np.pad({}, 1)", "np.tril({})", "np.triu({}, 1)", "np.diag({})", "np.zeros_like({})",
-          "np.ones_like({})", "np.full_like({}, 3)", "np.where({} > 0, {}, 0)", "np.clip({}, -1, 1)", "np.hstack([{}, {}])", "np.outer({}, {})", "np.append({}, {})", "np.delete({}, 0, axis={a})",
-          "{}.astype('{d}')", "np.select([{} > 0], [{}], 1)", "np.diff({}, axis={a})", "np.meshgrid({}, {})[0]", "np.einsum('i,j->ij', {}, {})", "np.vstack([{}, {}])", "np.stack([{}, {}], axis=-1)",
-          "np.array([{}, {}])", "np.full(2, {})", "np.kron({}, {})", "np.trace({})", "np.ptp({})", "np.interp({}, "
-                                                                                                   "[-2.0, 0.0, 2.0], "
-                                                                                                   "[1.0, 0.0, 3.0])", "np.zeros({}.shape)", "np.ones((2, 3), '{d}')"]
-WRITES = ["{v}[{i}] = {w}", "{v}[{i}] += {w}", "{v}[{i}] *= 2", "{v} += {w}", "{v} *= 2", "{v} -= {w}",
-          "{v}.T[{i}] = {w}", "{v}.reshape(-1)[{i}] = {w}", "{v}.ravel()[{i}] += 1", "np.swapaxes({v}, 0, -1)[{i}] -= "
-                                                                                     "{w}",
-          "np.squeeze({v})[{i}] = {w}", "np.split({v}, [1])[0][...] = {w}", "{v}[{i}][{j}] = {w}", "{v}.T[{i}] *= -1", "np.flip({v})[{i}] = {w}", "{v}.fill(2)", "{v}.flat[{k}] = 3", "{v}[[0, -1]] = {w}",
-          "{v}[{v} > 0] = 1", "np.copyto({v}, {w})", "np.add({v}, {w}, out={v})", "np.multiply({v}, 2, out={v})", "{v}.sort()", "np.put({v}, [0], {w})", "np.fill_diagonal({v}, 2)", "{v}.real = {w}", "{v}.imag[...] = 1",
-          "{v}.real[{i}] += 1", "np.moveaxis({v}, 0, -1)[{i}] = {w}", "np.add.at({v}, [0, 0], 1)", "np.expand_dims({v}, 0)[0, {i}] = {w}", "np.atleast_2d({v})[0] += 1", "np.asarray({v})[{i}] = {w}",
-          "{v}[...] = {w}", "{v}[()] = {w}", "{v}[()] += 1", "{v} = {v}[{i}]; {v} += 1", "np.maximum({v}, {w}, out={v})", "{v}[{i}] = {v}[{j}]", "{v}.reshape(-1)[::2] *= 3", "np.diagonal({v})[...] = 1"]
-BLOCKS = ["for k in range({v}.shape[0]):\n        {v}[k] = {v}[k] * 2 + k", "for row in {v}:\n        row += 1",
-          "if {v}.shape[0] > 2:\n        {v} = {v}[1:]\n    else:\n        {v} = {v} * 2",
-          "if {v}.ndim == 2:\n        {v} = {v}.T\n        {v}[0] += 1", "while {v}.ndim:\n        {v} = {v}[0]", "for k, row in enumerate({v}.T):\n        row[...] = row * (k + 1)", "{v} = sum([row for row in {v}])"]
+EXACT_REDUCTIONS = [
+    "np.max({}, axis={a})",
+    "{}.min()",
+    "np.any({})",
+    "np.all({}, axis={a})",
+    "np.argmax({}, axis={a})",
+    "np.argmin({})",
+    "np.sort({}, axis={a})",
+    "np.argsort({}, axis={a}, kind='stable')",
+    "np.count_nonzero({}, axis={a})",
+    "np.median({})",
+    "np.ptp({}, axis={a})",
+    "np.cumprod({}, axis={a})",
+    "np.maximum.accumulate({}, axis={a})",
+    "np.unique({}).size * 0 + 1",
+]
+VIEWS = [
+    "{}.T",
+    "np.transpose({})",
+    "np.swapaxes({}, 0, {a})",
+    "np.moveaxis({}, 0, {a})",
+    "{}.reshape(-1)",
+    "np.reshape({}, {s})",
+    "{}.ravel()",
+    "np.ravel({}, 'F')",
+    "np.squeeze({})",
+    "np.expand_dims({}, {a})",
+    "np.atleast_2d({})",
+    "np.atleast_1d({})",
+    "{}[{i}]",
+    "{}[{i}]",
+    "{}[{i}]",
+    "np.flip({}, {a})",
+    "np.flipud({})",
+    "np.rot90({})",
+    "np.split({}, [1], axis={a})[0]",
+    "np.array_split({}, 2, axis={a})[1]",
+    "np.unstack({}, axis={a})[0]",
+    "np.diagonal({})",
+    "{}.real",
+    "{}.imag",
+    "np.broadcast_to({}, (2, *{}.shape))",
+    "list({})[0]",
+    "np.asarray({})",
+    "{}[...]",
+    "{}.swapaxes(0, {a})",
+    "np.rollaxis({}, {a})",
+    "{}.squeeze()",
+    "{}.astype({}.dtype, copy=False)",
+    "{}.transpose()",
+    "{}.conj()",
+]
+COPIES = [
+    "{}.copy()",
+    "np.copy({})",
+    "{}.flatten()",
+    "np.array({})",
+    "np.concatenate([{}, {}], axis={a})",
+    "np.stack([{}, {}])",
+    "np.tile({}, 2)",
+    "np.repeat({}, 2, axis={a})",
+    "np.roll({}, 1)",
+    "np.roll({}, -1, axis={a})",
+    "np.take({}, [0, -1], axis={a})",
+    "{}[[0, -1]]",
+    "{}[..., [0]]",
+    "np.pad({}, 1)",
+    "np.tril({})",
+    "np.triu({}, 1)",
+    "np.diag({})",
+    "np.zeros_like({})",
+    "np.ones_like({})",
+    "np.full_like({}, 3)",
+    "np.where({} > 0, {}, 0)",
+    "np.clip({}, -1, 1)",
+    "np.hstack([{}, {}])",
+    "np.outer({}, {})",
+    "np.append({}, {})",
+    "np.delete({}, 0, axis={a})",
+    "{}.astype('{d}')",
+    "np.select([{} > 0], [{}], 1)",
+    "np.diff({}, axis={a})",
+    "np.meshgrid({}, {})[0]",
+    "np.einsum('i,j->ij', {}, {})",
+    "np.vstack([{}, {}])",
+    "np.stack([{}, {}], axis=-1)",
+    "np.array([{}, {}])",
+    "np.full(2, {})",
+    "np.kron({}, {})",
+    "np.trace({})",
+    "np.ptp({})",
+    "np.interp({}, [-2.0, 0.0, 2.0], [1.0, 0.0, 3.0])",
+    "np.zeros({}.shape)",
+    "np.ones((2, 3), '{d}')",
+]
+WRITES = [
+    "{v}[{i}] = {w}",
+    "{v}[{i}] += {w}",
+    "{v}[{i}] *= 2",
+    "{v} += {w}",
+    "{v} *= 2",
+    "{v} -= {w}",
+    "{v}.T[{i}] = {w}",
+    "{v}.reshape(-1)[{i}] = {w}",
+    "{v}.ravel()[{i}] += 1",
+    "np.swapaxes({v}, 0, -1)[{i}] -= {w}",
+    "np.squeeze({v})[{i}] = {w}",
+    "np.split({v}, [1])[0][...] = {w}",
+    "{v}[{i}][{j}] = {w}",
+    "{v}.T[{i}] *= -1",
+    "np.flip({v})[{i}] = {w}",
+    "{v}.fill(2)",
+    "{v}.flat[{k}] = 3",
+    "{v}[[0, -1]] = {w}",
+    "{v}[{v} > 0] = 1",
+    "np.copyto({v}, {w})",
+    "np.add({v}, {w}, out={v})",
+    "np.multiply({v}, 2, out={v})",
+    "{v}.sort()",
+    "np.put({v}, [0], {w})",
+    "np.fill_diagonal({v}, 2)",
+    "{v}.real = {w}",
+    "{v}.imag[...] = 1",
+    "{v}.real[{i}] += 1",
+    "np.moveaxis({v}, 0, -1)[{i}] = {w}",
+    "np.add.at({v}, [0, 0], 1)",
+    "np.expand_dims({v}, 0)[0, {i}] = {w}",
+    "np.atleast_2d({v})[0] += 1",
+    "np.asarray({v})[{i}] = {w}",
+    "{v}[...] = {w}",
+    "{v}[()] = {w}",
+    "{v}[()] += 1",
+    "{v} = {v}[{i}]; {v} += 1",
+    "np.maximum({v}, {w}, out={v})",
+    "{v}[{i}] = {v}[{j}]",
+    "{v}.reshape(-1)[::2] *= 3",
+    "np.diagonal({v})[...] = 1",
+]
+BLOCKS = [
+    "for k in range({v}.shape[0]):\n        {v}[k] = {v}[k] * 2 + k",
+    "for row in {v}:\n        row += 1",
+    "if {v}.shape[0] > 2:\n        {v} = {v}[1:]\n    else:\n        {v} = {v} * 2",
+    "if {v}.ndim == 2:\n        {v} = {v}.T\n        {v}[0] += 1",
+    "while {v}.ndim:\n        {v} = {v}[0]",
+    "for k, row in enumerate({v}.T):\n        row[...] = row * (k + 1)",
+    "{v} = sum([row for row in {v}])",
+]
 INDICES = ["0", "-1", "1", "1:", ":1", "::-1", "::2", "...", "..., 0", ":, 0", ":, 1:", "0, ...", "None", "0, 0",
            "1:, ::-1", ":, None", "-1, 1:", "..., ::2", "0:0", "[1, 0]", "..., None, :"]
 WRITTEN = ["1", "-2.5", "True", "0", "2"]
@@ -167,7 +349,9 @@ class Grown:
         if not targets:
             source = self.pick()
             name = f"v{len(self.statements)}"
-            if self.attempt(f"{name} = {r.choice(['{}.copy()', '{} * 1', 'np.zeros_like({})', 'np.array({})']).format(source)}"):
+            if self.attempt(
+                f"{name} = {r.choice(['{}.copy()', '{} * 1', 'np.zeros_like({})', 'np.array({})']).format(source)}"
+            ):
                 self.exact[name] = self.exact[source] and is_exact(self.env[name])
             return
         v = r.choice(targets)
@@ -242,9 +426,13 @@ def random_array(rng, shape, dtype, smooth=False):
 
 
 def fits(v):
-    if not isinstance(v,
-                      (np.ndarray,
-                       np.generic)) or v.dtype.kind not in "biufc" or v.dtype.itemsize > 16 or v.size > 200 or v.dtype.char == "g":
+    if (
+        not isinstance(v, (np.ndarray, np.generic))
+        or v.dtype.kind not in "biufc"
+        or v.dtype.itemsize > 16
+        or v.size > 200
+        or v.dtype.char == "g"
+    ):
         return False
     with np.errstate(all="ignore"):
         size = np.abs(v[np.isfinite(v)]) if v.dtype.kind in "fc" else np.zeros(0)
@@ -292,7 +480,7 @@ def make(seed):
     return Program(seed, grown.statements, grown.inputs, smooth)
 
 
-# -- comparison ----------------------------------------------------------------------------------------------------------
+# -- comparison --------------------------------------------------------------------------------------------------------
 
 TOLERANCE = {"float64": 1e-8, "complex128": 1e-8, "float32": 2e-3, "complex64": 2e-3, "float16": 0.06}
 
@@ -454,7 +642,7 @@ def shrink(program, failure):
             return program, failure
 
 
-# -- running many ----------------------------------------------------------------------------------------------------------
+# -- running many ------------------------------------------------------------------------------------------------------
 
 
 def worker(start, count, progress, seconds=1e9):

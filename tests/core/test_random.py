@@ -61,7 +61,7 @@ def check(name, got, want):
         np.testing.assert_allclose(got, want, rtol=1e-13, atol=1e-13)
 
 
-# -- keys -----------------------------------------------------------------------------------------------------------------
+# -- keys --------------------------------------------------------------------------------------------------------------
 
 
 def test_known_answer_of_philox():
@@ -107,7 +107,7 @@ def test_keys_in_loops():
     np.testing.assert_allclose(total, sum(random.uniform(random.fold_in(KEY, i)) for i in range(5)))
 
 
-# -- the same numbers -------------------------------------------------------------------------------------------------------
+# -- the same numbers --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", DRAWS)
@@ -163,7 +163,7 @@ def test_numba_code_draws_the_same():
         np.testing.assert_array_equal(got, expected)
 
 
-# -- statistics ---------------------------------------------------------------------------------------------------------------
+# -- statistics --------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -260,7 +260,7 @@ def test_extreme_gammas_do_not_underflow_in_logarithms():
     assert not np.any(np.isnan(random.beta(KEY, 1e-3, 1e-3, 500)))
 
 
-# -- derivatives ----------------------------------------------------------------------------------------------------------------
+# -- derivatives -------------------------------------------------------------------------------------------------------
 
 
 def test_location_and_scale_are_differentiable():
@@ -306,7 +306,7 @@ def test_gamma_derivatives_of_means_and_second_order():
     assert g[0] > 0 and g[1] < 0 and g[2] < 0
 
 
-# -- errors -------------------------------------------------------------------------------------------------------------------------
+# -- errors ------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("bad", [3, None, np.zeros(2), np.zeros(3, np.uint32), np.zeros((4, 2), np.uint32), [0, 1]])

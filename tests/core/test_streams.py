@@ -30,7 +30,9 @@ def test_no_domain_stands_anywhere_else():
     for path in SOURCES:
         code = "\n".join(line for line in path.read_text().splitlines() if ">>>" not in line)
         found = literal.search(code)
-        assert not found or path.name == "streams.py", f"{path.relative_to(ROOT)}: {found.group()!r} belongs into core/random/streams.py"
+        assert not found or path.name == "streams.py", (
+            f"{path.relative_to(ROOT)}: {found.group()!r} belongs into core/random/streams.py"
+        )
 
 
 @pytest.mark.parametrize("tag", list(Fold))

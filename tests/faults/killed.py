@@ -77,7 +77,9 @@ def agent():
 
 
 def training(rng, folder):
-    program = "from tests.faults.killed import agent\nagent().train(10**9, checkpoint='run.chk', every=64, progress=False)"
+    program = (
+        "from tests.faults.killed import agent\nagent().train(10**9, checkpoint='run.chk', every=64, progress=False)"
+    )
     killed(program, folder, "run.chk", rng.uniform(0, 0.3))
     resumed = rl.PPO.resume(folder / "run.chk")
     start, stop = resumed.steps, resumed.steps + 128

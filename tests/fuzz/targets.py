@@ -82,7 +82,7 @@ def gzip_bombs():
     return [gzip.compress(bytes(1 << 20)) * 400, gzip.compress(b"text")[:-3]]
 
 
-# -- core -------------------------------------------------------------------------------------------------------------------
+# -- core --------------------------------------------------------------------------------------------------------------
 
 
 def trees():
@@ -127,7 +127,7 @@ def cache_entry():
     return [cache._MAGIC + cache._checksum(key, data) + data]
 
 
-# -- sponge -----------------------------------------------------------------------------------------------------------------
+# -- sponge ------------------------------------------------------------------------------------------------------------
 
 
 def cif():
@@ -268,13 +268,17 @@ def trainings():
     return written(lambda path, state: state.save(path, [1.0, 2.0]), state)
 
 
-# -- quantum ----------------------------------------------------------------------------------------------------------------
+# -- quantum -----------------------------------------------------------------------------------------------------------
 
-QASM2 = [b'OPENQASM 2.0;\ninclude "qelib1.inc";\ngate my(a, b) q, r { u3(a/2, -b, pi) q; cx q, r; barrier q, r; rz(sin(a)^2) r; }\nqreg q[3]; creg c[3];\n'
-         b'h q; my(0.5, pi/4) q[0], q[2];\ncu1(-1.5e-1) q[0], q[1];\nif (c==1) x q[1];\nmeasure q -> c;\nreset q[0];\n']
-QASM3 = [b'OPENQASM 3.0;\ninclude "stdgates.inc";\ninput float[64] theta;\nconst int n = 3;\nqubit[n] q; bit[n] c;\n'
-         b'gate g(t) a, b { ctrl @ p(t) a, b; inv @ s a; pow(2) @ t b; }\nfor int i in [0:n-1] { h q[i]; }\ng(theta/2) q[0], q[1];\nc[0] = measure q[0];\n'
-         b'if (c[0] == 1) { x q[1]; } else { y q[2]; }\nU(0.1, 0.2, 0.3) q[2];\ngphase(pi/4);\nc = measure q;\n']
+QASM2 = [
+    b'OPENQASM 2.0;\ninclude "qelib1.inc";\ngate my(a, b) q, r { u3(a/2, -b, pi) q; cx q, r; barrier q, r; rz(sin(a)^2) r; }\nqreg q[3]; creg c[3];\n'
+    b"h q; my(0.5, pi/4) q[0], q[2];\ncu1(-1.5e-1) q[0], q[1];\nif (c==1) x q[1];\nmeasure q -> c;\nreset q[0];\n"
+]
+QASM3 = [
+    b'OPENQASM 3.0;\ninclude "stdgates.inc";\ninput float[64] theta;\nconst int n = 3;\nqubit[n] q; bit[n] c;\n'
+    b"gate g(t) a, b { ctrl @ p(t) a, b; inv @ s a; pow(2) @ t b; }\nfor int i in [0:n-1] { h q[i]; }\ng(theta/2) q[0], q[1];\nc[0] = measure q[0];\n"
+    b"if (c[0] == 1) { x q[1]; } else { y q[2]; }\nU(0.1, 0.2, 0.3) q[2];\ngphase(pi/4);\nc = measure q;\n"
+]
 
 
 def program(text):
@@ -286,7 +290,7 @@ def circuits():
     return [one.to_json().encode()]
 
 
-# -- reinforce --------------------------------------------------------------------------------------------------------------
+# -- reinforce ---------------------------------------------------------------------------------------------------------
 
 
 def policies():

@@ -292,7 +292,10 @@ def pennylane(seed):
 
     random = np.random.default_rng(seed)
     n = int(random.integers(2, 5))
-    plain, turning = "Hadamard S T SX PauliY CNOT CZ SWAP ISWAP".split(), "RX RY RZ PhaseShift CRX CRY ControlledPhaseShift IsingXX IsingXY SingleExcitation GlobalPhase".split()
+    plain, turning = (
+        "Hadamard S T SX PauliY CNOT CZ SWAP ISWAP".split(),
+        "RX RY RZ PhaseShift CRX CRY ControlledPhaseShift IsingXX IsingXY SingleExcitation GlobalPhase".split(),
+    )
     steps = [(str(random.choice(plain if random.integers(2) else turning)), random.permutation(n).tolist(),
               int(random.integers(5)), int(random.integers(4))) for _ in range(15)]
 

@@ -34,7 +34,7 @@ def generator(source, target, mapping="jordan_wigner", n=6):
     return (product - product.adjoint()).to_qubits(mapping, n).matrix(n).toarray()
 
 
-# -- excitation gates ---------------------------------------------------------------------------------------------------
+# -- excitation gates --------------------------------------------------------------------------------------------------
 
 
 @examples
@@ -102,7 +102,7 @@ def test_excitations_that_are_none(source, target):
         Circuit(6).excitation("t", source, target)
 
 
-# -- UCCSD --------------------------------------------------------------------------------------------------------------
+# -- UCCSD -------------------------------------------------------------------------------------------------------------
 
 
 def test_parameters_are_named_by_modes():
@@ -217,7 +217,7 @@ def test_ansatz_that_is_none(arguments, options):
         quantum.uccsd(*arguments, **options)
 
 
-# -- pools --------------------------------------------------------------------------------------------------------------
+# -- pools -------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("generalized", [False, True])

@@ -55,9 +55,16 @@ def test_what_cannot_be_changed():
         circuit.instructions[0].qubits = (1,)
     with pytest.raises(AttributeError):
         quantum.Parameter("a").constant = 2.0
-    for array in (quantum.gates.find("h").constant, quantum.PauliSum("X0").coefficients, quantum.PauliSum("X0").x,
-                  noise.bit_flip(0.1).kraus,
-                  noise.amplitude_damping(0.1).kraus, noise.bit_flip(0.1).pauli_probabilities, noise.bit_flip(0.1).mixture[0], noise.ReadoutError(0.1, 0.2).matrix):
+    for array in (
+        quantum.gates.find("h").constant,
+        quantum.PauliSum("X0").coefficients,
+        quantum.PauliSum("X0").x,
+        noise.bit_flip(0.1).kraus,
+        noise.amplitude_damping(0.1).kraus,
+        noise.bit_flip(0.1).pauli_probabilities,
+        noise.bit_flip(0.1).mixture[0],
+        noise.ReadoutError(0.1, 0.2).matrix,
+    ):
         with pytest.raises(ValueError, match="read-only"):
             array[:] = 0
 

@@ -206,9 +206,9 @@ def test_reset_needs_no_classical_bits():
 
 def test_gates_before_anything_random_are_done_once():
     """A prefix without noise or measurements is one run of the state-vector simulator, with its parameters and data."""
-    circuit = quantum.Circuit(3).rx("x",
-                                    1).as_encoder() + quantum.Circuit(3).ry("a", 0).cx(0, 1).measure(1, 0).rz("b",
-                                                                                                              0).ry({"a": 2.0}, 2).measure(0, 1)
+    circuit = quantum.Circuit(3).rx("x", 1).as_encoder() + quantum.Circuit(3).ry("a", 0).cx(0, 1).measure(1, 0).rz(
+        "b", 0
+    ).ry({"a": 2.0}, 2).measure(0, 1)
     body = quantum.run(circuit, [0.3, 0.7], [0.4], simulator="trajectories", shots=20_000, seed=2)
     exact = quantum.run(circuit, [0.3, 0.7], [0.4], simulator="density_matrix", shots=20_000, seed=3)
     for bits, count in exact.counts().items():

@@ -127,8 +127,9 @@ def test_circuits_that_grow_afterwards():
     energy = quantum.Expectation(circuit, quantum.PauliSum("Z0"))
     circuit.rx("b", 0)
     assert energy.parameters == ("a",) and energy(np.zeros(1)) == 1.0
-    assert energy.hessian(np.zeros(1))[0,
-                                       0] == pytest.approx(-1.0) and core.hessian(energy)(np.zeros(1))[0, 0] == pytest.approx(-1.0)
+    assert energy.hessian(np.zeros(1))[0, 0] == pytest.approx(-1.0) and core.hessian(energy)(np.zeros(1))[
+        0, 0
+    ] == pytest.approx(-1.0)
 
 
 def test_copies():

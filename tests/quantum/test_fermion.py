@@ -55,7 +55,7 @@ def operators(modes, longest=4, most=4):
     return st.lists(st.tuples(text, st.sampled_from([1, -0.5, 2j, 1 - 1j])), max_size=most).map(FermionOperator)
 
 
-# -- algebra ------------------------------------------------------------------------------------------------------------
+# -- algebra -----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("mapping", MAPPINGS)
@@ -105,7 +105,9 @@ def test_text():
     assert dict(f) == {"2^ 0": 0.5, "3^ 1^ 1 0": -1 - 2j, "": 2, "4": -1}
     assert f == FermionOperator(str(f)) == FermionOperator(dict(f)) == FermionOperator(list(f))
     assert f["2^ 0"] == 0.5 and f["0^ 2"] == 0 and f.num_modes == 5 and len(f) == 4
-    assert FermionOperator("1^ 0") == FermionOperator({"1^ 0": 1}) and FermionOperator() == 0 and FermionOperator("") == 1
+    assert (
+        FermionOperator("1^ 0") == FermionOperator({"1^ 0": 1}) and FermionOperator() == 0 and FermionOperator("") == 1
+    )
 
 
 @pytest.mark.parametrize("text", ["2^ x", "[2^", "0.5 [0] [1]", "0.5 0", "3 [0] + x [1]", "1 [0] +", "1 [0]]",
@@ -140,7 +142,7 @@ def test_misuse_is_an_error():
         encode([], np.ones((2, 2), np.uint8))
 
 
-# -- known operators ----------------------------------------------------------------------------------------------------
+# -- known operators ---------------------------------------------------------------------------------------------------
 
 
 def test_number_and_spin():
@@ -212,7 +214,7 @@ def test_encodings_store_what_they_say(n):
         assert tree.tolist() == [sum(occupation[i + 1 - ((i + 1) & -(i + 1)) : i + 1]) % 2 for i in range(n)]
 
 
-# -- other programs -----------------------------------------------------------------------------------------------------
+# -- other programs ----------------------------------------------------------------------------------------------------
 
 
 def test_stored_bravyi_kitaev_hamiltonian():

@@ -113,8 +113,11 @@ def test_what_cannot_be_translated():
 
 def test_tags_hide_no_conditions_and_keep_the_order_of_parameters():
     qubits = cirq.LineQubit.range(2)
-    theirs = cirq.Circuit(cirq.measure(qubits[0], key="m"),
-                          cirq.X(qubits[1]).with_classical_controls("m").with_tags("mine"), cirq.Z(qubits[1]).controlled_by(qubits[0]).with_tags(1))
+    theirs = cirq.Circuit(
+        cirq.measure(qubits[0], key="m"),
+        cirq.X(qubits[1]).with_classical_controls("m").with_tags("mine"),
+        cirq.Z(qubits[1]).controlled_by(qubits[0]).with_tags(1),
+    )
     ours = quantum.Circuit.from_cirq(theirs)
     assert [i.condition is not None for i in ours] == [False, True, False] and ours.instructions[2].controls == (0,)
     circuit = quantum.Circuit(3).u("c", "b", "a", 0).rx("b", 0).ry("d", 1).rz({"e": 1, "a": 2}, 2).measure(0, 0)

@@ -53,10 +53,12 @@ def test_numbers_are_exact(values):
 
 def test_format_is_stable():
     """Version 1 as it was first written is read for ever."""
-    text = ('{"format":"triskele.quantum.circuit","version":1,"num_qubits":2,"num_clbits":1,"data":["x"],"instructions":[{"gate":"h","qubits":[0]},'
-            '{"gate":"rx","qubits":[1],"params":[{"terms":{"x":2.0},"constant":0.5}],"controls":[0]},'
-            '{"gate":{"name":"mine","label":"M","matrix":[[[0.0,0.0],[1.0,0.0]],[[0.0,1.0],[0.0,0.0]]]},"qubits":[0]},'
-            '{"gate":"measure","qubits":[0],"clbits":[0]},{"gate":"x","qubits":[1],"condition":{"clbits":[0],"value":1}}]}')
+    text = (
+        '{"format":"triskele.quantum.circuit","version":1,"num_qubits":2,"num_clbits":1,"data":["x"],"instructions":[{"gate":"h","qubits":[0]},'
+        '{"gate":"rx","qubits":[1],"params":[{"terms":{"x":2.0},"constant":0.5}],"controls":[0]},'
+        '{"gate":{"name":"mine","label":"M","matrix":[[[0.0,0.0],[1.0,0.0]],[[0.0,1.0],[0.0,0.0]]]},"qubits":[0]},'
+        '{"gate":"measure","qubits":[0],"clbits":[0]},{"gate":"x","qubits":[1],"condition":{"clbits":[0],"value":1}}]}'
+    )
     circuit = Circuit.from_json(text)
     assert circuit.data == ("x",) and circuit.to_json() == text
 

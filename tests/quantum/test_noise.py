@@ -190,10 +190,17 @@ def test_noise_model_by_gate_and_qubit():
               gates=["cx"]).add(noise.bit_flip(0.1), gates="h", qubits=0).add(noise.phase_flip(0.2), "rz", before=True)
     circuit = quantum.Circuit(3).h(0).h(1).cx(1, 2).rz("a", 2).cz(0, 1).barrier().measure(0)
     assert names(circuit.with_noise(model)) == [
-        ("h", (0,)), ("bit_flip", (0,)), ("h", (1,)), ("cx",
-                                                       (1, 2)), ("depolarizing", (1, 2)), ("phase_flip", (2,)), ("rz",
-                                                                                                                 (2,)), ("cz", (0, 1)),
-        ("barrier", (0, 1, 2)), ("measure", (0,))]
+        ("h", (0,)),
+        ("bit_flip", (0,)),
+        ("h", (1,)),
+        ("cx", (1, 2)),
+        ("depolarizing", (1, 2)),
+        ("phase_flip", (2,)),
+        ("rz", (2,)),
+        ("cz", (0, 1)),
+        ("barrier", (0, 1, 2)),
+        ("measure", (0,)),
+    ]
     assert names(circuit) == names(circuit.with_noise(noise.NoiseModel()))
     assert circuit.with_noise(model).parameters == ("a",)
 

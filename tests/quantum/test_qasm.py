@@ -225,7 +225,10 @@ def test_damaged_programs_are_refused_with_a_place(data):
         assert 1 <= error.line <= text.count("\n") + 2
 
 
-PROGRAM_2 = HEAD + "gate g(t) a, b { rx(t/2) a; cx a, b; }\nqreg q[3]; creg c[3];\ng(-pi^2) q[0], q[2];\nif (c == 2) h q;\nbarrier q;\nmeasure q -> c;\nreset q[1];\n"
+PROGRAM_2 = (
+    HEAD
+    + "gate g(t) a, b { rx(t/2) a; cx a, b; }\nqreg q[3]; creg c[3];\ng(-pi^2) q[0], q[2];\nif (c == 2) h q;\nbarrier q;\nmeasure q -> c;\nreset q[1];\n"
+)
 PROGRAM_3 = """OPENQASM 3.0;
 include "stdgates.inc";
 input float t;

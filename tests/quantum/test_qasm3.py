@@ -157,7 +157,11 @@ def test_parameters_are_written_exactly():
     circuit = U(2).rx("a", 0).ry({"theta[0]": 1 / 3, "x.y": -1},
                                  1).rz("-a + pi/4", 0).fsim("a", "x.y", 0, 1).crx("gate", 0, 1).rv(0.1, 0.2, 0.3, 0)
     text = circuit.to_qasm(3)
-    assert "input float theta_0;  // theta[0]" in text and "ry(0.3333333333333333*theta_0 - x_y) q[1];" in text and "rz(-a + pi/4) q[0];" in text
+    assert (
+        "input float theta_0;  // theta[0]" in text
+        and "ry(0.3333333333333333*theta_0 - x_y) q[1];" in text
+        and "rz(-a + pi/4) q[0];" in text
+    )
     back = from_qasm(text).rename({"theta_0": "theta[0]", "x_y": "x.y", "gate_": "gate"})
     assert back.names == circuit.names and equal(back, circuit, up_to_phase=False, atol=1e-12)
 

@@ -76,10 +76,15 @@ def examples():
         if gate.num_qubits <= 4:
             for controls in (0, 1, 2):
                 n = gate.num_qubits + controls
-                yield f"{'c' * controls}{name}", U(max(n,
-                                                       1)).append(gate, list(range(controls, n)),
-                                                                  random.uniform(-3, 3,
-                                                                                 gate.num_params).tolist(), controls=list(range(controls)))
+                yield (
+                    f"{'c' * controls}{name}",
+                    U(max(n, 1)).append(
+                        gate,
+                        list(range(controls, n)),
+                        random.uniform(-3, 3, gate.num_params).tolist(),
+                        controls=list(range(controls)),
+                    ),
+                )
     for name in CONTROLLED:
         number, gate = resolve(name)
         n = number + gate.num_qubits

@@ -251,7 +251,7 @@ def test_a_seed_fixes_the_counts():
     np.testing.assert_array_equal(first.samples.array[:20], run(circuit, shots=20, seed=7).samples.array)
 
 
-# -- many qubits --------------------------------------------------------------------------------------------------------
+# -- many qubits -------------------------------------------------------------------------------------------------------
 
 
 def test_a_thousand_qubits():
@@ -322,7 +322,7 @@ def test_measured_bits_lie_in_the_support_and_fill_it(way, rng):
     assert seen == allowed
 
 
-# -- errors -------------------------------------------------------------------------------------------------------------
+# -- errors ------------------------------------------------------------------------------------------------------------
 
 
 def test_what_is_no_clifford_circuit_is_named():

@@ -73,8 +73,10 @@ def test_render_modes_are_refused_as_gymnasiums_environments_do():
     """Stable-Baselines3's make_vec_env asks for "rgb_array", and upon a TypeError asks again without it."""
     gymnasium = pytest.importorskip("gymnasium")
     rl.register_gymnasium()
-    with pytest.raises(TypeError,
-                       match="CartPole-v1: it cannot be drawn, got render_mode='rgb_array'") as found, pytest.warns(UserWarning):
+    with (
+        pytest.raises(TypeError, match="CartPole-v1: it cannot be drawn, got render_mode='rgb_array'") as found,
+        pytest.warns(UserWarning),
+    ):
         gymnasium.make("triskele/CartPole-v1", render_mode="rgb_array")
     assert isinstance(found.value, rl.EnvError)
     env = gymnasium.make("triskele/CartPole-v1")

@@ -39,7 +39,9 @@ def test_openspiel_plays_as_we_do(theirs):
         assert (state.player, state.legal_actions, state.terminal) == (ours.player, ours.legal_actions, False)
         np.testing.assert_array_equal(state.legal_mask, ours.legal_mask)
         before, state, ours = state, state.play(action), ours.play(action)
-        assert before.legal_actions != state.legal_actions and state.moves == ours.moves and state == before.play(action)
+        assert (
+            before.legal_actions != state.legal_actions and state.moves == ours.moves and state == before.play(action)
+        )
     assert minimax(state) == minimax(ours) == 0.0
     over = state.play(3, 5, 6)
     assert over.terminal and over.returns.tolist() == [0.0,

@@ -41,7 +41,7 @@ def fill(buffer, data, twin=None, first=0):
             twin.add(first + t, *step)
 
 
-# -- transitions ------------------------------------------------------------------------------------------------------------
+# -- transitions -------------------------------------------------------------------------------------------------------
 
 
 @settings(max_examples=25, deadline=None)
@@ -107,7 +107,7 @@ def test_memory_is_told_and_taken_at_once():
     assert "6.7 MiB" in repr(buffer)
 
 
-# -- priorities -------------------------------------------------------------------------------------------------------------
+# -- priorities --------------------------------------------------------------------------------------------------------
 
 
 @settings(max_examples=30, deadline=None)
@@ -184,7 +184,7 @@ def test_new_transitions_have_the_largest_priority_and_stale_ones_are_passed_ove
     assert_allclose(np.sort(buffer.priorities.ravel()), [0, 7, 7, 7, 7], rtol=1e-6)
 
 
-# -- trajectories -----------------------------------------------------------------------------------------------------------
+# -- trajectories ------------------------------------------------------------------------------------------------------
 
 
 def test_segments_follow_the_episodes(rng):
@@ -238,7 +238,7 @@ def test_interrupt_cuts_episodes_off(rng):
         assert_array_equal(batch.next_observations[i], twin.n_step(k // 2, k % 2, 3, 0.9)[3])
 
 
-# -- state ------------------------------------------------------------------------------------------------------------------
+# -- state -------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", ["ReplayBuffer", "PrioritizedReplayBuffer", "TrajectoryBuffer"])
@@ -291,7 +291,7 @@ def test_the_same_seed_draws_the_same(rng):
     assert (draws[0][:16] != draws[0][16:32]).any()
 
 
-# -- bad input --------------------------------------------------------------------------------------------------------------
+# -- bad input ---------------------------------------------------------------------------------------------------------
 
 
 def good(**changed):

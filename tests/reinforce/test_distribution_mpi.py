@@ -101,9 +101,13 @@ def troubles():
 
     told = {}
     for name, options in {
-        "failing": {"what": full_disk}, "failing asynchronously": {"what": full_disk,
-                                                                   "synchronous": False}, "report": {"report": report},
-        "seeds": {"seed": rank}, "place": {"path": "nowhere/run.chk"}, "kind": {"report": ["curve.csv"]}, "hanging": {"what": lambda: time.sleep(600), "timeout": 10.0},
+        "failing": {"what": full_disk},
+        "failing asynchronously": {"what": full_disk, "synchronous": False},
+        "report": {"report": report},
+        "seeds": {"seed": rank},
+        "place": {"path": "nowhere/run.chk"},
+        "kind": {"report": ["curve.csv"]},
+        "hanging": {"what": lambda: time.sleep(600), "timeout": 10.0},
     }.items():
         try:
             train_prone(**{"path": f"{name}.chk", **options})
@@ -224,7 +228,10 @@ def test_troubles_are_told_to_all_ranks_and_end_no_more_than_the_training(tmp_pa
     healthy = PPO(DISCRETE[0], **DISCRETE[1]).train(STEPS, progress=False, distribution=TWO)
     assert_same(lanes_of_environments(healthy.state),
                 lanes_of_environments(storage.read(tmp_path / "failed_once", "agent")))
-    assert "Prone: actor 1 of 2 (rank 2 on" in printed and "failed in iteration 4 and is replaced from its last state: OSError: the disk is full" in printed
+    assert (
+        "Prone: actor 1 of 2 (rank 2 on" in printed
+        and "failed in iteration 4 and is replaced from its last state: OSError: the disk is full" in printed
+    )
     told = [json.loads((tmp_path / f"told{rank}.json").read_text()) for rank in range(3)]
     for name, most in (("failing", 3 * 64), ("failing asynchronously", STEPS - 64)):  # alone, the other actor goes on
         assert len({t[name] for t in told}) == 1

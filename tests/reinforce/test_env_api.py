@@ -370,7 +370,11 @@ def test_samples_lie_in_their_space(n, seed):
 
 
 def test_spaces():
-    assert rl.Discrete(3) == rl.Discrete(3) != rl.Discrete(4) and not rl.Discrete(3).contains(True) and not rl.Discrete(3).contains(1.0)
+    assert (
+        rl.Discrete(3) == rl.Discrete(3) != rl.Discrete(4)
+        and not rl.Discrete(3).contains(True)
+        and not rl.Discrete(3).contains(1.0)
+    )
     assert rl.Box(0, 1, (2,)) == rl.Box([0, 0], [1, 1]) and not rl.Box(0, 1, (2,)).contains([0.0, np.nan])
     for wrong in (lambda: rl.Discrete(0), lambda: rl.Discrete(2.0), lambda: rl.Box(1, 0, (2,)),
                   lambda: rl.Box(np.nan, 1, (1,)), lambda: rl.Box([0, 1], 2, (3,))):

@@ -54,7 +54,7 @@ def put(array, k, value):  # bounds are not checked in a user's helper
     array[k] = value
 
 
-# -- games ------------------------------------------------------------------------------------------------------------------
+# -- games -------------------------------------------------------------------------------------------------------------
 def beyond_the_mask(state, mask):
     mask[:] = True
     mask[2] = True
@@ -89,7 +89,7 @@ def test_games(changes, message, use):
         use(changed(Matches, **changes)())
 
 
-# -- environments -----------------------------------------------------------------------------------------------------------
+# -- environments ------------------------------------------------------------------------------------------------------
 class Walk(rl.Environment):
     state = [("place", "i8"), ("seen", "i8", 3)]
     observation_space, action_space = rl.Box(-100, 100, (1,)), rl.Discrete(2)
@@ -157,7 +157,7 @@ def test_a_rule_that_raises_ends_a_training_by_its_name(agent, changes, options)
         made.train(4000, progress=False)
 
 
-# -- evaluators -------------------------------------------------------------------------------------------------------------
+# -- evaluators --------------------------------------------------------------------------------------------------------
 def writes_beyond(state, values):
     values[:] = 0.0
     values[2] = 1.0
@@ -288,7 +288,7 @@ def test_players_who_do_not_exist_are_named_below_the_root(evaluator):
         rl.MCTS(game, 20_000, evaluator=evaluator)(game.initial_state())
 
 
-# -- large values -------------------------------------------------------------------------------------------------------------
+# -- large values ------------------------------------------------------------------------------------------------------
 def bandit(offset, scale):
     class Bandit(rl.Game):
         num_players, num_actions, max_length, observation_shape = 1, 5, 1, (1,)

@@ -297,7 +297,13 @@ class Broken(rl.Environment):
             return np.nan if which == 0 and state.count == 10 else 0.0, False
 
         def observe(state, out):
-            out[0] = np.nan if which == 1 and state.count == 10 else 3e38 if which == 2 and state.count == 10 else state.count
+            out[0] = (
+                np.nan
+                if which == 1 and state.count == 10
+                else 3e38
+                if which == 2 and state.count == 10
+                else state.count
+            )
 
         return EnvRules(reset, step, observe)
 

@@ -32,10 +32,13 @@ def small(**changes):
 def batch(rng, m, actions, **changes):
     """A made-up minibatch, in float64."""
     made = {
-        "x": rng.standard_normal((m,
-                                  3)), "actions": actions, "log_probs": rng.uniform(-2, -0.5,
-                                                                                    m), "values": rng.standard_normal(m),
-        "advantages": rng.standard_normal(m), "weights": np.ones(m), "mask": None,
+        "x": rng.standard_normal((m, 3)),
+        "actions": actions,
+        "log_probs": rng.uniform(-2, -0.5, m),
+        "values": rng.standard_normal(m),
+        "advantages": rng.standard_normal(m),
+        "weights": np.ones(m),
+        "mask": None,
     }
     return {**made, **changes}
 

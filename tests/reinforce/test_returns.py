@@ -57,9 +57,12 @@ def trajectories(draw):
     t, n = 6, 3
     kind = rng.integers(0, 6, (t, n))  # one in six terminated, one in six truncated
     return {
-        "rewards": rng.standard_normal((t,
-                                        n)), "values": rng.standard_normal((t, n)), "next_values": rng.standard_normal((t, n)),
-        "ratios": rng.uniform(0.2, 2, (t, n)), "terminated": kind == 0, "truncated": kind == 1,
+        "rewards": rng.standard_normal((t, n)),
+        "values": rng.standard_normal((t, n)),
+        "next_values": rng.standard_normal((t, n)),
+        "ratios": rng.uniform(0.2, 2, (t, n)),
+        "terminated": kind == 0,
+        "truncated": kind == 1,
     }
 
 

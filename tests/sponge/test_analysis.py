@@ -81,7 +81,7 @@ def test_rdf_refuses(change, message):
         analysis.rdf(**{"positions": np.zeros((5, 3)), "boxes": 3.0, **change})
 
 
-# -- diffusion ----------------------------------------------------------------------------------------------------------
+# -- diffusion ---------------------------------------------------------------------------------------------------------
 
 
 def test_msd_by_fourier_transform_equals_its_definition(rng):
@@ -128,7 +128,7 @@ def test_diffusion_refuses(call, message):
         call(np.zeros((20, 3, 3)))
 
 
-# -- superposition ------------------------------------------------------------------------------------------------------
+# -- superposition -----------------------------------------------------------------------------------------------------
 
 
 def rotation(rng):
@@ -182,7 +182,7 @@ def test_rmsf_sees_vibrations_not_tumbling(rng):
     assert analysis.rmsf(still, fit=False).value == pytest.approx(result.value, rel=0.1)
 
 
-# -- torsions -----------------------------------------------------------------------------------------------------------
+# -- torsions ----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("angle", np.radians([-179, -90, -30, 0, 45, 120, 180]))
@@ -225,7 +225,7 @@ def test_phi_and_psi_follow_the_peptide_bonds(rng):
         analysis.ramachandran(np.zeros((4, 3)), dipeptide())
 
 
-# -- series -------------------------------------------------------------------------------------------------------------
+# -- series ------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("rho", [0.0, 0.5, 0.9, 0.97])
@@ -298,11 +298,15 @@ def test_every_result_draws_itself(rng):
 
     x = np.cumsum(rng.normal(0, 0.1, (50, 10, 3)), axis=0)
     results = [
-        analysis.rdf(x, 3.0), analysis.msd(x,
-                                           1.0), analysis.diffusion_coefficient(x, 1.0), analysis.rmsd(x,
-                                                                                                       x[0]), analysis.rmsf(x),
-        analysis.ramachandran(x, dipeptide()), analysis.density(np.ones(10), np.broadcast_to(np.eye(3), (20, 3, 3))),
-        analysis.energy_drift(np.arange(50), rng.normal(size=50), 30, 300), analysis.block_average(x[:, 0, 0]),
+        analysis.rdf(x, 3.0),
+        analysis.msd(x, 1.0),
+        analysis.diffusion_coefficient(x, 1.0),
+        analysis.rmsd(x, x[0]),
+        analysis.rmsf(x),
+        analysis.ramachandran(x, dipeptide()),
+        analysis.density(np.ones(10), np.broadcast_to(np.eye(3), (20, 3, 3))),
+        analysis.energy_drift(np.arange(50), rng.normal(size=50), 30, 300),
+        analysis.block_average(x[:, 0, 0]),
         analysis.free_energy(x[:, 0, 0], x[:, 0, 1], temperature=300),
     ]
     for result in results:

@@ -64,7 +64,13 @@ def test_the_box_gets_its_gradient():
 @settings(max_examples=50, deadline=None)
 def test_a_reduced_box_spans_the_same_lattice(a, b, c, alpha, beta, gamma):
     alpha, beta, gamma = np.radians([alpha, beta, gamma])
-    square = 1 - np.cos(alpha) ** 2 - np.cos(beta) ** 2 - np.cos(gamma) ** 2 + 2 * np.cos(alpha) * np.cos(beta) * np.cos(gamma)
+    square = (
+        1
+        - np.cos(alpha) ** 2
+        - np.cos(beta) ** 2
+        - np.cos(gamma) ** 2
+        + 2 * np.cos(alpha) * np.cos(beta) * np.cos(gamma)
+    )
     if square < 0.1:
         return
     box = boxes.from_lengths_angles((a, b, c), (alpha, beta, gamma))

@@ -34,7 +34,7 @@ def nearest_contact(structure):
     return distance[apart].min()
 
 
-# -- water -----------------------------------------------------------------------------------------------------------------
+# -- water -------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("model", build.WATER_MODELS)
@@ -101,7 +101,7 @@ def test_bad_requests_for_water(options, message, error):
         build.water_box(**options)
 
 
-# -- virtual sites ---------------------------------------------------------------------------------------------------------
+# -- virtual sites -----------------------------------------------------------------------------------------------------
 
 
 def test_sites_are_added_to_water_and_placed():
@@ -130,7 +130,7 @@ def test_sites_are_added_to_water_and_placed():
     assert build.add_virtual_sites(full, "amber14/opc") is full
 
 
-# -- through OpenMM --------------------------------------------------------------------------------------------------------
+# -- through OpenMM ----------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")

@@ -31,7 +31,7 @@ def springs(integrator=None, k=1000.0, n=10, box=None, remove=True, **options):
     return sponge.Simulation(system, integrator, **{"seed": 1, **options})
 
 
-# -- the same run -------------------------------------------------------------------------------------------------------
+# -- the same run ------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("integrator", [
@@ -140,7 +140,7 @@ def test_a_state_goes_back_in_the_same_simulation(tmp_path):
     assert np.array_equal(sim.positions, end)
 
 
-# -- other settings -----------------------------------------------------------------------------------------------------
+# -- other settings ----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("change, message", [
@@ -190,7 +190,7 @@ def test_differences_in_words():
                                  "only (only in the checkpoint)", "new (only here)"]
 
 
-# -- files --------------------------------------------------------------------------------------------------------------
+# -- files -------------------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture

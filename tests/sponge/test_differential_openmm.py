@@ -44,7 +44,7 @@ def test_many(source, tmp_path):
         check(source, seed, folder)
 
 
-# -- Systems -------------------------------------------------------------------------------------------------------------
+# -- Systems -----------------------------------------------------------------------------------------------------------
 
 
 def particles(n=9, box=None):
@@ -218,7 +218,7 @@ def test_expressions_without_bounds_are_documented_errors(expression, tmp_path):
         load_openmm(tmp_path / "x.xml")
 
 
-# -- force fields --------------------------------------------------------------------------------------------------------
+# -- force fields ------------------------------------------------------------------------------------------------------
 
 FIELD = """<ForceField><AtomTypes><Type name="a" class="A" element="C" mass="12.011"/></AtomTypes>
 <Residues><Residue name="ONE"><Atom name="C1" type="a"/></Residue></Residues>{}</ForceField>"""
@@ -246,7 +246,9 @@ def test_attributes_that_are_not_read_are_named(section, message, tmp_path):
 
 
 def test_the_last_nonbonded_entry_of_a_type_or_its_class_is_taken(tmp_path):
-    entries = '<Atom type="a" charge="0" sigma="0.1" epsilon="1"/><Atom class="A" charge="0.5" sigma="0.2" epsilon="2"/>'
+    entries = (
+        '<Atom type="a" charge="0" sigma="0.1" epsilon="1"/><Atom class="A" charge="0.5" sigma="0.2" epsilon="2"/>'
+    )
     (tmp_path / "f.xml").write_text(FIELD.format(PAIR.format(entries)))
     topology = sponge.Topology(["C1"], [6], [0], ["ONE"], ["1"], [0], ["A"], np.empty((0, 2), int))
     system = sponge.forcefield.create_system(topology, forcefield=tmp_path / "f.xml")

@@ -42,9 +42,21 @@ def compare(system, rel=1e-9):
 
 
 class TestOpenMM:
-    @pytest.mark.parametrize("name", ["ala2_explicit_pme_switch", "ala2_explicit_rf", "ala2_explicit_ljpme",
-                                      "ala2_explicit_ewald", "bpti_ff19sb_vacuum",
-                                      "ala2_hct", "ala2_obc2_salt", "ala2_gbn", "openmmtools/WaterCluster", "lj_4000_switch"])
+    @pytest.mark.parametrize(
+        "name",
+        [
+            "ala2_explicit_pme_switch",
+            "ala2_explicit_rf",
+            "ala2_explicit_ljpme",
+            "ala2_explicit_ewald",
+            "bpti_ff19sb_vacuum",
+            "ala2_hct",
+            "ala2_obc2_salt",
+            "ala2_gbn",
+            "openmmtools/WaterCluster",
+            "lj_4000_switch",
+        ],
+    )
     def test_energies_of_reference_systems(self, name):
         system = reference_system(name)
         # OpenMM integrates the correction of a switched tail numerically

@@ -36,7 +36,7 @@ def energies(system, positions):
     return {p.name: float(p.energy(p.params, positions, system.box)) for p in system.potentials}
 
 
-# -- energies --------------------------------------------------------------------------------------------------------------
+# -- energies ----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("name", "forcefield"), [("bpti_ff14sb_vacuum", PROTEINS[0]),
@@ -292,7 +292,7 @@ def test_constraints_and_masses_of_openmm(constraints, theirs, rigid_water, hydr
             for k in ("bond", "angle")} == {k: len(terms[k]) for k in ("bond", "angle")}
 
 
-# -- matching --------------------------------------------------------------------------------------------------------------
+# -- matching ----------------------------------------------------------------------------------------------------------
 
 
 @given(st.randoms(use_true_random=False), st.sampled_from(["TRP", "HIP", "CYX", "NPRO", "CARG", "GLH"]), st.booleans())
@@ -379,7 +379,14 @@ def test_protonation_states_are_found_without_names(names, charge):
     field = ForceField(PROTEINS[0])
     t = chain_of(field, ["ACE", *names, "NME"])
     t = Topology(
-        t.names, t.elements, t.residue_index, ["ZZZ"] * len(t.residue_names), t.residue_ids, t.chain_index, t.chain_ids, t.bonds
+        t.names,
+        t.elements,
+        t.residue_index,
+        ["ZZZ"] * len(t.residue_names),
+        t.residue_ids,
+        t.chain_index,
+        t.chain_ids,
+        t.bonds,
     )
     assert create_system(t, forcefield=field).nonbonded.params["charges"].sum() == pytest.approx(charge, abs=1e-9)
 
@@ -504,7 +511,7 @@ def test_virtual_sites_of_every_kind_match_openmm(tmp_path, kind):
     assert sorted(map(tuple, system["pair14"].atoms.tolist())) == sorted(p[:2] for p in theirs["pair14"])
 
 
-# -- loading ---------------------------------------------------------------------------------------------------------------
+# -- loading -----------------------------------------------------------------------------------------------------------
 
 
 def test_load_pdb_passes_options(tmp_path):

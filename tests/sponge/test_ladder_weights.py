@@ -278,7 +278,7 @@ def test_one_temperature_gives_the_weights_of_oscillators():
     assert error(from_one_temperature(BETAS, system.draw(None, 400_000), BETA0), system) < 0.05
 
 
-# -- reweighting ----------------------------------------------------------------------------------------------------------
+# -- reweighting -------------------------------------------------------------------------------------------------------
 
 
 @settings(max_examples=15, deadline=None)

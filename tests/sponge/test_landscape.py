@@ -109,7 +109,7 @@ def test_weights_count_only_in_proportion(factor, seed):
     assert analysis.mean(x, np.full(200, factor)).error == pytest.approx(analysis.mean(x).error, rel=1e-9)
 
 
-# -- populations --------------------------------------------------------------------------------------------------------
+# -- populations -------------------------------------------------------------------------------------------------------
 
 
 def test_populations_of_a_two_state_chain(rng):

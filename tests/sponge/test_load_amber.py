@@ -212,20 +212,45 @@ def water_prmtop(path, points):
     excluded = [[j + 1 for j in range(k + 1, m)] or [0] for k in range(m)]
     flat = [j + (w if j else 0) for w in (0, m) for row in excluded for j in row]
     charges = [0.0, 9.0, 9.0, -18.0] if points == 1 else [0.0, 4.0, 4.0, -4.0, -4.0]
-    return write_prmtop(path, {
-        "NATOM": n, "NTYPES": 2, "NBONH": 6, "MBONA": 2 * points, "NBONA": 2 * points, "NRES": 2, "NNB": len(flat), "NUMBND": 3,
-        "IFBOX": 1, "NMXRS": m, "NUMEXTRA": 2 * points}, {
-        "ATOM_NAME": names * 2, "CHARGE": charges * 2, "ATOMIC_NUMBER": [8, 1, 1, *[0] * points] * 2,
-        "MASS": [16.0, 1.008, 1.008, *[0.0] * points] * 2, "ATOM_TYPE_INDEX": [1, 2, 2, *[2] * points] * 2,
-        "NUMBER_EXCLUDED_ATOMS": [len(row)
-                                  for row in excluded] * 2, "NONBONDED_PARM_INDEX": [1, 2, 2,
-                                                                                     3], "RESIDUE_LABEL": ["WAT"] * 2,
-        "RESIDUE_POINTER": [1, m + 1], "BOND_FORCE_CONSTANT": [553.0] * 3,
-        "BOND_EQUIL_VALUE": [0.9572, 1.5136, 0.125 if points == 1 else 0.7], "LENNARD_JONES_ACOEF": [6.5e5, 0.0, 0.0],
-        "LENNARD_JONES_BCOEF": [6.5e2, 0.0, 0.0], "BONDS_INC_HYDROGEN": with_h, "BONDS_WITHOUT_HYDROGEN": without,
-        "EXCLUDED_ATOMS_LIST": flat, "BOX_DIMENSIONS": [90.0, 25.0, 25.0,
-                                                        25.0], "RADIUS_SET": ["none"], "RADII": [1.5] * n,
-        "SCREEN": [0.8] * n, "AMBER_ATOM_TYPE": ["OW", "HW", "HW", *["EP"] * points] * 2})
+    return write_prmtop(
+        path,
+        {
+            "NATOM": n,
+            "NTYPES": 2,
+            "NBONH": 6,
+            "MBONA": 2 * points,
+            "NBONA": 2 * points,
+            "NRES": 2,
+            "NNB": len(flat),
+            "NUMBND": 3,
+            "IFBOX": 1,
+            "NMXRS": m,
+            "NUMEXTRA": 2 * points,
+        },
+        {
+            "ATOM_NAME": names * 2,
+            "CHARGE": charges * 2,
+            "ATOMIC_NUMBER": [8, 1, 1, *[0] * points] * 2,
+            "MASS": [16.0, 1.008, 1.008, *[0.0] * points] * 2,
+            "ATOM_TYPE_INDEX": [1, 2, 2, *[2] * points] * 2,
+            "NUMBER_EXCLUDED_ATOMS": [len(row) for row in excluded] * 2,
+            "NONBONDED_PARM_INDEX": [1, 2, 2, 3],
+            "RESIDUE_LABEL": ["WAT"] * 2,
+            "RESIDUE_POINTER": [1, m + 1],
+            "BOND_FORCE_CONSTANT": [553.0] * 3,
+            "BOND_EQUIL_VALUE": [0.9572, 1.5136, 0.125 if points == 1 else 0.7],
+            "LENNARD_JONES_ACOEF": [6.5e5, 0.0, 0.0],
+            "LENNARD_JONES_BCOEF": [6.5e2, 0.0, 0.0],
+            "BONDS_INC_HYDROGEN": with_h,
+            "BONDS_WITHOUT_HYDROGEN": without,
+            "EXCLUDED_ATOMS_LIST": flat,
+            "BOX_DIMENSIONS": [90.0, 25.0, 25.0, 25.0],
+            "RADIUS_SET": ["none"],
+            "RADII": [1.5] * n,
+            "SCREEN": [0.8] * n,
+            "AMBER_ATOM_TYPE": ["OW", "HW", "HW", *["EP"] * points] * 2,
+        },
+    )
 
 
 @pytest.mark.parametrize("points", [1, 2])

@@ -23,9 +23,15 @@ LARGE = ("dhfr_pme",)
 
 # OpenMM's forces, and the potentials that they are here
 TERMS = {
-    "HarmonicBondForce": ["bond"], "HarmonicAngleForce": ["angle"], "PeriodicTorsionForce": ["torsion"], "CMAPTorsionForce": ["cmap"],
-    "NonbondedForce": ["nonbonded", "pair14"], "Nonbonded_direct+PME_reciprocal": ["nonbonded", "pair14"],
-    "GBSAOBCForce": ["gb"], "CustomGBForce": ["gb"], "CustomExternalForce": ["position_restraint"],
+    "HarmonicBondForce": ["bond"],
+    "HarmonicAngleForce": ["angle"],
+    "PeriodicTorsionForce": ["torsion"],
+    "CMAPTorsionForce": ["cmap"],
+    "NonbondedForce": ["nonbonded", "pair14"],
+    "Nonbonded_direct+PME_reciprocal": ["nonbonded", "pair14"],
+    "GBSAOBCForce": ["gb"],
+    "CustomGBForce": ["gb"],
+    "CustomExternalForce": ["position_restraint"],
 }
 
 
@@ -167,7 +173,7 @@ def test_mixed_precision(name):
     assert system.energy(precision="mixed") == pytest.approx(reference.energies["total"], rel=5e-6)
 
 
-# -- NIST ----------------------------------------------------------------------------------------------------------------
+# -- NIST --------------------------------------------------------------------------------------------------------------
 
 NIST = json.loads((DATA / "nist" / "nist.json").read_text())
 

@@ -225,7 +225,7 @@ def test_what_has_no_temperature_or_box_is_refused():
         ReplicaExchange(wells(), LANGEVIN, [300.0, 330.0], barostat=sponge.MonteCarloBarostat(pressure=1.0)).run(10)
 
 
-# -- REST2 ----------------------------------------------------------------------------------------------------------------
+# -- REST2 -------------------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")

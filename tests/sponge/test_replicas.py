@@ -56,7 +56,7 @@ class Mean(Sampling):
         self._learned[:] = state["learned"]
 
 
-# -- one process ----------------------------------------------------------------------------------------------------------
+# -- one process -------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3])
@@ -104,7 +104,7 @@ def test_seeds_of_replicas_are_apart():
     assert len(seeds) == 100 and all(0 <= s < 2**64 for s in seeds)
 
 
-# -- checkpoints ----------------------------------------------------------------------------------------------------------
+# -- checkpoints -------------------------------------------------------------------------------------------------------
 
 
 def test_a_set_of_checkpoints_resumes_bit_for_bit(tmp_path):
@@ -174,7 +174,7 @@ def test_ctrl_c_ends_at_a_meeting_and_the_run_goes_on_as_if_nothing_had_happened
     assert all(np.array_equal(whole[k].positions, replicas[k].positions) for k in range(3))
 
 
-# -- failures -------------------------------------------------------------------------------------------------------------
+# -- failures ----------------------------------------------------------------------------------------------------------
 
 
 def test_a_replica_that_breaks_is_named(tmp_path, monkeypatch):
@@ -233,7 +233,7 @@ def test_more_ranks_than_replicas_are_refused():
         Ranks(3, Comm())
 
 
-# -- walkers --------------------------------------------------------------------------------------------------------------
+# -- walkers -----------------------------------------------------------------------------------------------------------
 
 
 def test_walkers_hear_all_news_in_their_order():
@@ -262,7 +262,7 @@ def test_walkers_that_cannot_share_are_refused():
         sponge.MultipleWalkers(lambda k: springs(k, sampling=shared), 2)
 
 
-# -- MPI ------------------------------------------------------------------------------------------------------------------
+# -- MPI ---------------------------------------------------------------------------------------------------------------
 
 
 

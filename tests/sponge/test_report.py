@@ -51,7 +51,7 @@ def read_trajectory(path):
         return file.read()
 
 
-# -- formats ------------------------------------------------------------------------------------------------------------
+# -- formats -----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("box", [BOX, None], ids=["triclinic", "no box"])
@@ -197,7 +197,7 @@ def test_a_missing_package_names_the_extra(monkeypatch):
         sponge.H5MD("a.h5", 10)
 
 
-# -- going on -----------------------------------------------------------------------------------------------------------
+# -- going on ----------------------------------------------------------------------------------------------------------
 
 
 def all_files(folder):
@@ -297,7 +297,7 @@ def test_a_trajectory_is_not_continued_with_another_interval(tmp_path, monkeypat
         sim.run(10, report=[sponge.DCD("a.dcd", 2)])
 
 
-# -- faults -------------------------------------------------------------------------------------------------------------
+# -- faults ------------------------------------------------------------------------------------------------------------
 
 
 def test_a_path_that_cannot_be_written_stops_the_run_before_it_begins(tmp_path):

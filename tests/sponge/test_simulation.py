@@ -126,7 +126,7 @@ def count_up(chunk, count):
     count[0] += 1
 
 
-# -- observables --------------------------------------------------------------------------------------------------------
+# -- observables -------------------------------------------------------------------------------------------------------
 
 
 def test_energies_are_those_of_the_system(peptide):
@@ -205,7 +205,7 @@ def test_states_are_copies():
     assert sim.box is not None and springs().box is None
 
 
-# -- arguments ----------------------------------------------------------------------------------------------------------
+# -- arguments ---------------------------------------------------------------------------------------------------------
 
 
 def test_time_in_place_of_steps():
@@ -253,7 +253,7 @@ def test_simulation_needs_a_system_positions_and_an_integrator():
         sponge.Simulation(sim.system, sim.integrator)
 
 
-# -- Ctrl-C -------------------------------------------------------------------------------------------------------------
+# -- Ctrl-C ------------------------------------------------------------------------------------------------------------
 
 
 def test_ctrl_c_ends_a_run_after_a_whole_step_with_files_closed(tmp_path):

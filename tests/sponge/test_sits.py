@@ -55,7 +55,7 @@ def tempering(**options):
     return sponge.SITS(**{"temperatures": LADDER, "block": 100, **options})
 
 
-# -- what it learns -------------------------------------------------------------------------------------------------------
+# -- what it learns ----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("estimator", ["mbar", "iteration", "approximation"])
@@ -247,7 +247,7 @@ def test_report_says_what_matters():
     ) and sits.report().endswith(" round trips")
 
 
-# -- restarts ---------------------------------------------------------------------------------------------------------------
+# -- restarts ----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("estimator", ["mbar", "iteration", "approximation"])
@@ -316,7 +316,7 @@ def test_checkpoints_of_other_settings_are_refused(tmp_path, change):
         other.load_checkpoint(tmp_path / "run.chk")
 
 
-# -- bad input --------------------------------------------------------------------------------------------------------------
+# -- bad input ---------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("options, message", [

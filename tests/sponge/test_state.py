@@ -283,7 +283,7 @@ def test_replicas_notice():
             replicas.run(10)
 
 
-# -- functions ----------------------------------------------------------------------------------------------------------
+# -- functions ---------------------------------------------------------------------------------------------------------
 
 STRENGTH, TABLE, SETTINGS = 1.0, np.array([1.0]), SimpleNamespace(strength=1.0)
 
@@ -338,9 +338,15 @@ def _cases():
         change(value)
 
     return everywhere, {
-        "global": lambda r: STRENGTH * r, "captured": captured, "another function": lambda r: _helper(r), "elementwise": lambda r: _inner(r),
-        "array": lambda r: TABLE[0] * r, "object": lambda r: SETTINGS.strength * r, "class": lambda r: Constants.strength * r,
-        "method": lambda r: spring(r), "inside": lambda r: [STRENGTH * s for s in [r]][0],
+        "global": lambda r: STRENGTH * r,
+        "captured": captured,
+        "another function": lambda r: _helper(r),
+        "elementwise": lambda r: _inner(r),
+        "array": lambda r: TABLE[0] * r,
+        "object": lambda r: SETTINGS.strength * r,
+        "class": lambda r: Constants.strength * r,
+        "method": lambda r: spring(r),
+        "inside": lambda r: [STRENGTH * s for s in [r]][0],
     }
 
 
@@ -506,7 +512,7 @@ def test_angstrom_are_noticed():
         sponge.Simulation(water, sponge.VelocityVerlet(0.001))
 
 
-# -- memory -------------------------------------------------------------------------------------------------------------
+# -- memory ------------------------------------------------------------------------------------------------------------
 
 
 def _resident():

@@ -60,7 +60,11 @@ def offence(thing):
     except (TypeError, ValueError):
         return None
     claimed = set(documented(body))
-    return f"documents {sorted(claimed - parameters)} and not {sorted(parameters - claimed)}" if claimed != parameters else None
+    return (
+        f"documents {sorted(claimed - parameters)} and not {sorted(parameters - claimed)}"
+        if claimed != parameters
+        else None
+    )
 
 
 def test_public_names_document_their_parameters():

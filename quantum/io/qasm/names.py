@@ -15,7 +15,10 @@ _ALIKE = {"u1": "p", "u3": "u", "cu1": "cp", "cu3": "cu3"}
 # gates of the language itself, and of the files that programs include; each with our name for it
 BUILT_IN = {2: {"U": "u", "CX": "cx"}, 3: {"gphase": "global_phase"}}
 LIBRARIES = {
-    "qelib1.inc": dict.fromkeys(_SAME) | _ALIKE | dict.fromkeys("sxdg csx rxx rzz rccx rc3x c3x c4x".split()) | {"c3sqrtx": "c3sx", "u0": "u0"},
+    "qelib1.inc": dict.fromkeys(_SAME)
+    | _ALIKE
+    | dict.fromkeys("sxdg csx rxx rzz rccx rc3x c3x c4x".split())
+    | {"c3sqrtx": "c3sx", "u0": "u0"},
     "stdgates.inc": dict.fromkeys(_SAME) | _ALIKE | {"CX": "cx", "phase": "p", "cphase": "cp"},
 }
 

@@ -89,7 +89,15 @@ def unwind_chunk(context, index):
     coefficients, transposed = at_address(w[9], np.float64), at_address(w[9] + 8 * count_c, np.float64)
     out = carray(at_address(w[11] + 8 * count_c * index, np.float64), (count_c,))
     stage = carray(at_address(w[5], np.int64), (STAGE,))
-    active, gathered, count, outside, run, first, last = stage[0], stage[1], stage[2], stage[3], stage[4], stage[5], stage[6]
+    active, gathered, count, outside, run, first, last = (
+        stage[0],
+        stage[1],
+        stage[2],
+        stage[3],
+        stage[4],
+        stage[5],
+        stage[6],
+    )
     before, after, size, length = at_address(
         w[0], np.float64
     ), at_address(w[1], np.float64), 1 << (2 * active), 1 << (2 * run)

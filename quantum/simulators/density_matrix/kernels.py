@@ -240,7 +240,15 @@ def run_chunk(context, index):
     rows, ints = carray(at_address(words[5], np.int64),
                         (words[6], ROW)), carray(at_address(words[7], np.int64), (1 << 62,))
     coefficients, stage = at_address(words[8], np.float64), carray(at_address(words[4], np.int64), (STAGE,))
-    active, gathered, count, outside, run, first, last = stage[0], stage[1], stage[2], stage[3], stage[4], stage[5], stage[6]
+    active, gathered, count, outside, run, first, last = (
+        stage[0],
+        stage[1],
+        stage[2],
+        stage[3],
+        stage[4],
+        stage[5],
+        stage[6],
+    )
     source, size, length = at_address(words[0], np.float64), 1 << (2 * active), 1 << (2 * run)
     work = simd.address(at_address(words[10], np.float64), index * work_size)
     if active == m:

@@ -104,9 +104,12 @@ def _product2(c, r):
         c[out], c[out + 1], c[out
                               + 2], c[out
                                       + 3] = er * ar - ei * ai, er * ai + ei * ar, er * br - ei * bi, er * bi + ei * br
-        c[out + 4], c[out + 5], c[out
-                                  + 6], c[out
-                                          + 7] = hr * cr - hi * ci, hr * ci + hi * cr, hr * dr - hi * di, hr * di + hi * dr
+        c[out + 4], c[out + 5], c[out + 6], c[out + 7] = (
+            hr * cr - hi * ci,
+            hr * ci + hi * cr,
+            hr * dr - hi * di,
+            hr * di + hi * dr,
+        )
 
 
 @inner

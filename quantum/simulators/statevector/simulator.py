@@ -117,7 +117,13 @@ def without_measurements(circuit: Circuit) -> Circuit:
     for i in circuit._instructions:
         wires = (*i.qubits, *i.controls)
         if i.gate is RESET or i.condition is not None or (i.gate is not BARRIER and measured.intersection(wires)):
-            what = i.gate.name if i.gate is RESET else "a condition" if i.condition else f"{i.gate.name} after a measurement"
+            what = (
+                i.gate.name
+                if i.gate is RESET
+                else "a condition"
+                if i.condition
+                else f"{i.gate.name} after a measurement"
+            )
             raise SimulatorError(
                 f"statevector: {what} on qubits {list(wires)} makes every shot end in its own state (give shots=...)"
             )

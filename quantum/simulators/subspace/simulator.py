@@ -51,7 +51,15 @@ def simulate(circuit: Circuit, theta: Any = None, data: Any = None, *, dtype: An
 def arguments(turns: Turns) -> tuple[np.ndarray, ...]:
     """What all kernels take after the values."""
     p = turns.program
-    return p.angle_starts, p.angle_indices, p.angle_coefficients, p.angle_constants, turns.rows, turns.numbers, turns.pairs
+    return (
+        p.angle_starts,
+        p.angle_indices,
+        p.angle_coefficients,
+        p.angle_constants,
+        turns.rows,
+        turns.numbers,
+        turns.pairs,
+    )
 
 
 class SubspaceResult(Result):

@@ -215,15 +215,26 @@ def _gate(p, size, op, coefficients, everywhere, active, c, work):
 def _batch(p, n, rows, ints, table, ops, coefficients, k0, k1, number, bits, chains, touched, c, work):
     """Eight trajectories, the first being `number`; p holds the initial states."""
     size = 1 << n
-    uniform, active, nowhere, choice, rho = np.empty(8), np.empty(8, np.bool_), np.zeros(8, np.bool_), np.empty(8,
-                                                                                                                np.int64), np.empty(32)
+    uniform, active, nowhere, choice, rho = (
+        np.empty(8),
+        np.empty(8, np.bool_),
+        np.zeros(8, np.bool_),
+        np.empty(8, np.int64),
+        np.empty(32),
+    )
     for q in range(n):
         touched[q] = 0
         _reset(chains, 64 * q)
     for row in range(len(rows)):
-        kind, condition, a, b, count, d, bit = rows[row,
-                                                    0], rows[row, 1], rows[row, 2], rows[row, 3], rows[row,
-                                                                                                       4], rows[row, 5], rows[row, 6]
+        kind, condition, a, b, count, d, bit = (
+            rows[row, 0],
+            rows[row, 1],
+            rows[row, 2],
+            rows[row, 3],
+            rows[row, 4],
+            rows[row, 5],
+            rows[row, 6],
+        )
         everywhere = True
         for lane in range(8):
             active[lane] = _active(ints, condition, bits, lane)
@@ -344,7 +355,14 @@ def run(n, chunks, first, draws_each, dense, k0, k1, rows, ints, table, ops, coe
     measuring
     all qubits), `values` (of the sum of Pauli strings), `bits` and, unless it is empty, `final` (the states)."""
     context = np.empty(CONTEXT, np.int64)
-    context[0], context[1], context[2], context[3], context[4], context[5] = n, chunks, len(samples), first, draws_each, bits.shape[1]
+    context[0], context[1], context[2], context[3], context[4], context[5] = (
+        n,
+        chunks,
+        len(samples),
+        first,
+        draws_each,
+        bits.shape[1],
+    )
     context[6], context[7], context[8] = dense, np.int64(k0), np.int64(k1)
     context[9], context[10] = address_of(simd.address(rows, 0)), len(rows)
     context[11], context[12] = address_of(simd.address(ints, 0)), len(ints)

@@ -179,10 +179,28 @@ class TrajectoriesResult(Result):
             strings, weights = np.stack([h.x[:, 0], h.z[:, 0]],
                                         1).astype(np.int64).reshape(-1), h.coefficients.real.copy()
         k0, k1 = key(self.seed)
-        kernels.run(self.num_qubits, min(_chunks(self.num_qubits), -(-count // kernels.states.LANES)), first,
-                    program.draws, program.dense, k0, k1,
-                    program.rows, program.ints, program.table, gates.ops, coefficients, self._initial, samples, values, bits, final,
-                    strings, weights, threads.body(kernels.run_chunk))
+        kernels.run(
+            self.num_qubits,
+            min(_chunks(self.num_qubits), -(-count // kernels.states.LANES)),
+            first,
+            program.draws,
+            program.dense,
+            k0,
+            k1,
+            program.rows,
+            program.ints,
+            program.table,
+            gates.ops,
+            coefficients,
+            self._initial,
+            samples,
+            values,
+            bits,
+            final,
+            strings,
+            weights,
+            threads.body(kernels.run_chunk),
+        )
         return samples, bits, values, final.view(complex).reshape(-1, 1 << self.num_qubits)
 
     def states(self) -> Iterator[np.ndarray]:

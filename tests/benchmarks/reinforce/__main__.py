@@ -177,7 +177,11 @@ def report(rows, ratios, least, failures):
             print(f"{threads} thread(s), {len(found)} cases: geometric mean of best peer / triskele {mean:.2f}x, least "
                   f"{found[worst]:.2f}x ({worst})")
     print(*scaling(least), sep="\n")
-    print("a node of a search tree takes {} bytes, and {} for each action; its position comes on top".format(*triskele.node_bytes()))
+    print(
+        "a node of a search tree takes {} bytes, and {} for each action; its position comes on top".format(
+            *triskele.node_bytes()
+        )
+    )
     if failures:
         print("\nFailures:\n" + "\n".join(failures))
         sys.exit(1)

@@ -60,7 +60,9 @@ def measure(tiles, threads):
     memory = (resident()[1] - before) / system.n
     split: dict[str, float] = {}
     for name, seconds in sim._runner.program.time_phases(steps).items():
-        part = "list" if "list" in name or "sort" in name else "pairs and mesh" if name.startswith("forces") else "update"
+        part = (
+            "list" if "list" in name or "sort" in name else "pairs and mesh" if name.startswith("forces") else "update"
+        )
         split[part] = split.get(part, 0.0) + seconds
     parts = " | ".join(f"{1e9 * split[k] / system.n:.0f}" for k in ("list", "pairs and mesh", "update"))
     print(f"| {system.n} | {rate:.2f} | {rate * system.n / 1e6:.2f} | {parts} | {memory:.0f} |", flush=True)

@@ -78,7 +78,12 @@ def test_lower_shows_what_was_done(rng):
     lowered = core.jit(lambda x,
                        w: np.sum(np.tanh(x @ w), axis=0)).lower(rng.normal(size=(30, 40)), rng.normal(size=(40, 50)))
     text = str(lowered)
-    assert "product" in lowered.kernels and "store" in lowered.kernels and "arena" in lowered.memory and "define i32 @main" in lowered.source
+    assert (
+        "product" in lowered.kernels
+        and "store" in lowered.kernels
+        and "arena" in lowered.memory
+        and "define i32 @main" in lowered.source
+    )
     assert "tanh" in lowered.graph and "ms" in text and lowered.flops > 2 * 30 * 40 * 50
 
 

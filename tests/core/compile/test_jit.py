@@ -44,7 +44,9 @@ def test_trees_go_in_and_come_out():
     for _ in range(3):  # the table first, then the generated code
         out = f({"a": np.ones(2)}, [Pair(np.arange(2.0), 3.0), Layer(np.ones(1), "out")])
     np.testing.assert_array_equal(out["sum"], [1, 2])
-    assert out["nothing"] is None and out["layer"].name == "out" and out["layer"].weight == 2 and out["list"][1] == (3.0,)
+    assert (
+        out["nothing"] is None and out["layer"].name == "out" and out["layer"].weight == 2 and out["list"][1] == (3.0,)
+    )
     assert compiled(f) == 1
 
 
@@ -119,10 +121,14 @@ def test_explain_recompiles():
     f = core.jit(walk)
     f(np.ones(2)), f(np.ones(3)), f(np.ones(3, np.float32))
     text = core.explain_recompiles()
-    assert "walk: compiled 3 times" in text and "float64[2] became float64[3]" in text and "float64[3] became float32[3]" in text
+    assert (
+        "walk: compiled 3 times" in text
+        and "float64[2] became float64[3]" in text
+        and "float64[3] became float32[3]" in text
+    )
 
 
-# -- transforms -----------------------------------------------------------------------------------------------------------
+# -- transforms --------------------------------------------------------------------------------------------------------
 
 
 def g(x):
@@ -165,7 +171,7 @@ def test_values_closed_over_from_a_transform():
                                rtol=1e-14)
 
 
-# -- errors ---------------------------------------------------------------------------------------------------------------
+# -- errors ------------------------------------------------------------------------------------------------------------
 
 
 def test_arguments_and_results_must_be_arrays():
@@ -284,7 +290,7 @@ def test_memory_is_flat(once, rounds):
     assert (_allocated() - before) / rounds < 4 * 1024
 
 
-# -- inside Numba -----------------------------------------------------------------------------------------------------------
+# -- inside Numba ------------------------------------------------------------------------------------------------------
 
 
 def test_numba_form():
@@ -304,7 +310,7 @@ def test_numba_form():
         wave(np.ones(3), 1.0)
 
 
-# -- the disk cache --------------------------------------------------------------------------------------------------------
+# -- the disk cache ----------------------------------------------------------------------------------------------------
 
 
 def test_a_second_process_takes_the_object_from_disk(tmp_path):
@@ -320,7 +326,7 @@ def test_a_second_process_takes_the_object_from_disk(tmp_path):
     assert [r[1] for r in runs] == ["False", "True"] and runs[0][0] == runs[1][0]
 
 
-# -- random programs --------------------------------------------------------------------------------------------------------
+# -- random programs ---------------------------------------------------------------------------------------------------
 
 SHAPES = [(), (1,), (5,), (4, 1), (4, 5), (3, 4, 5), (3, 1, 5), (17,), (4, 17), (0, 5), (2, 3, 4, 3)]
 

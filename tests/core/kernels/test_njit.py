@@ -59,7 +59,7 @@ def test_second_process_hits_and_an_edited_callee_misses(suite):
     assert run(suite) == (18.0, 1, 0)
 
 
-FACE = "\'\'\'A door.\'\'\'\nfrom .callee import scale as scale\nfrom .other import add\n__all__ = [\"add\", \"scale\"]\n"
+FACE = "'''A door.'''\nfrom .callee import scale as scale\nfrom .other import add\n__all__ = [\"add\", \"scale\"]\n"
 
 
 @pytest.mark.parametrize("home", [".callee", ".door", "..core.callee", "..core.door", "triskele.core.door"])

@@ -57,7 +57,12 @@ def run_for(cpu, tests, folder, minutes):
     available = subprocess.run([sys.executable, "-c",
                                 "import llvmlite.binding as l; print(l.get_host_cpu_features().flatten())"],
                                capture_output=True, text=True, check=True).stdout
-    if "+avx512f" not in available and LEVELS[cpu] == "x86-64-v4" or "+avx2" not in available and LEVELS[cpu] == "x86-64-v3":
+    if (
+        "+avx512f" not in available
+        and LEVELS[cpu] == "x86-64-v4"
+        or "+avx2" not in available
+        and LEVELS[cpu] == "x86-64-v3"
+    ):
         pytest.skip(f"this processor does not run code for {cpu}")
     environment = {**os.environ, "NUMBA_CPU_NAME": cpu, "NUMBA_CPU_FEATURES": "", "TRISKELE_CPU": LEVELS[cpu]}
     environment |= {"NUMBA_CACHE_DIR": str(folder / "numba"), "TRISKELE_CACHE_DIR": str(folder / "kernels")}

@@ -117,7 +117,7 @@ def test_wrong_arguments_are_refused(shapes, options, message):
         conv_general(*map(np.ones, shapes), **options)
 
 
-# -- pooling --------------------------------------------------------------------------------------------------------------
+# -- pooling -----------------------------------------------------------------------------------------------------------
 
 
 def plain_windows(x, window, stride, padding, value):

@@ -73,25 +73,31 @@ def test_edge_values_are_numpys(name):
 
 
 COMPOSED = {
-    "sinc": np.sinc, "clip": lambda x: np.clip(x, -0.5,
-                                               1.0), "clip_one": lambda x: x.clip(max=0.3), "nan_to_num": lambda x: np.nan_to_num(x),
-    "round": lambda x: (x.round(2),
-                        np.around(x,
-                                  1)), "round_tens": lambda x: np.round(10 * x,
-                                                                        -1), "fix": np.fix, "modf": np.modf, "frexp": np.frexp,
-    "divmod": lambda x: divmod(x,
-                               0.3), "rdivmod": lambda x: divmod(2.0, x), "angle": lambda x: np.angle(x + 1j, deg=True),
-    "where": lambda x: np.where(x > 0, x,
-                                2 * x), "isclose": lambda x: np.isclose(x, x.round(8)), "real": lambda x: (x.real,
-                                                                                                           x.imag, np.conj(x)),
-    "isreal": lambda x: (np.isreal(x), np.iscomplex(x + 1j), np.isposinf(x),
-                         np.isneginf(x)), "abs": abs, "pos": lambda x: +x,
-    "shift": lambda x: (np.sign(x).astype(int) << 3) >> 1, "unwrap": lambda x: np.unwrap(5 * x, axis=1), "i0": np.i0,
-    "select": lambda x: np.select([x > 0.5, x > 0], [x, 2 * x],
-                                  -1.0), "astype": lambda x: x.astype(np.float32) * x.astype(int),
-    "piecewise": lambda x: np.piecewise(x, [x < 0, x >= 0],
-                                        [lambda t: -t,
-                                         lambda t: t**2]), "ufunc_dtype": lambda x: np.add(x, 1, dtype=np.complex64),
+    "sinc": np.sinc,
+    "clip": lambda x: np.clip(x, -0.5, 1.0),
+    "clip_one": lambda x: x.clip(max=0.3),
+    "nan_to_num": lambda x: np.nan_to_num(x),
+    "round": lambda x: (x.round(2), np.around(x, 1)),
+    "round_tens": lambda x: np.round(10 * x, -1),
+    "fix": np.fix,
+    "modf": np.modf,
+    "frexp": np.frexp,
+    "divmod": lambda x: divmod(x, 0.3),
+    "rdivmod": lambda x: divmod(2.0, x),
+    "angle": lambda x: np.angle(x + 1j, deg=True),
+    "where": lambda x: np.where(x > 0, x, 2 * x),
+    "isclose": lambda x: np.isclose(x, x.round(8)),
+    "real": lambda x: (x.real, x.imag, np.conj(x)),
+    "isreal": lambda x: (np.isreal(x), np.iscomplex(x + 1j), np.isposinf(x), np.isneginf(x)),
+    "abs": abs,
+    "pos": lambda x: +x,
+    "shift": lambda x: (np.sign(x).astype(int) << 3) >> 1,
+    "unwrap": lambda x: np.unwrap(5 * x, axis=1),
+    "i0": np.i0,
+    "select": lambda x: np.select([x > 0.5, x > 0], [x, 2 * x], -1.0),
+    "astype": lambda x: x.astype(np.float32) * x.astype(int),
+    "piecewise": lambda x: np.piecewise(x, [x < 0, x >= 0], [lambda t: -t, lambda t: t**2]),
+    "ufunc_dtype": lambda x: np.add(x, 1, dtype=np.complex64),
     "matmul_free_power": lambda x: (x**2, x**-1, x**0, x**1, 2.0**x, np.abs(x) ** 2.5, np.square(x), np.reciprocal(x)),
 }
 
@@ -174,7 +180,7 @@ def test_functions_of_complex_numbers(f, rng):
     check_grads(f, (z,), order=2)
 
 
-# -- errors ---------------------------------------------------------------------------------------------------------------------------
+# -- errors ------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("f, error, message", [

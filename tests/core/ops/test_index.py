@@ -17,23 +17,49 @@ from triskele.core.transforms.vmap import vmap
 SHAPE = (4, 5, 3)
 MASK = np.arange(60).reshape(SHAPE) % 7 == 3
 INDICES = [
-    np.s_[1], np.s_[-1, 2], np.s_[2, 3,
-                                  1], np.s_[1:3], np.s_[::-1], np.s_[3:0:-2, ::2], np.s_[0:0], np.s_[10:], np.s_[...,
-                                                                                                                 0], np.s_[...],
-    np.s_[None], np.s_[None, 1, :, None], np.s_[:, None, ..., None], np.s_[()],
-    np.s_[[0, 1]], np.s_[[-1, 0,
-                          -1]], np.s_[[]], np.s_[[[0, 1], [2, -1]]], np.s_[:, [[0, 1], [2, -1]]], np.s_[..., [2, 0]],
-    np.s_[[0, 1], [2, 3]], np.s_[[[0], [1]],
-                                 [2, 3]], np.s_[:, [0, 1], [0, 2]], np.s_[[0, 1], :, [0, 2]], np.s_[1, :, [0, 2]],
-    np.s_[[0, 1], 1], np.s_[[0, 1], 1, :], np.s_[:, 1,
-                                                 [0, 2]], np.s_[[0, 1], None,
-                                                                1], np.s_[:, None, [0, 1]], np.s_[1:3, [0, 1], ::2],
-    np.s_[np.array([0, 1])[:, None], 1:3, np.array([0, 2])], np.s_[np.uint8(2)], np.s_[np.array(1), np.array([1, 2])],
-    np.s_[MASK], np.s_[MASK[..., 0]], np.s_[:,
-                                            MASK[0]], np.s_[MASK[:, 0, 0], 1], np.s_[MASK[:, 0, 0], :,
-                                                                                     [0, 0]][:2], np.s_[[True, False,
-                                                                                                         True, True]],
-    np.s_[True], np.s_[False], np.s_[None, True, 1],
+    np.s_[1],
+    np.s_[-1, 2],
+    np.s_[2, 3, 1],
+    np.s_[1:3],
+    np.s_[::-1],
+    np.s_[3:0:-2, ::2],
+    np.s_[0:0],
+    np.s_[10:],
+    np.s_[..., 0],
+    np.s_[...],
+    np.s_[None],
+    np.s_[None, 1, :, None],
+    np.s_[:, None, ..., None],
+    np.s_[()],
+    np.s_[[0, 1]],
+    np.s_[[-1, 0, -1]],
+    np.s_[[]],
+    np.s_[[[0, 1], [2, -1]]],
+    np.s_[:, [[0, 1], [2, -1]]],
+    np.s_[..., [2, 0]],
+    np.s_[[0, 1], [2, 3]],
+    np.s_[[[0], [1]], [2, 3]],
+    np.s_[:, [0, 1], [0, 2]],
+    np.s_[[0, 1], :, [0, 2]],
+    np.s_[1, :, [0, 2]],
+    np.s_[[0, 1], 1],
+    np.s_[[0, 1], 1, :],
+    np.s_[:, 1, [0, 2]],
+    np.s_[[0, 1], None, 1],
+    np.s_[:, None, [0, 1]],
+    np.s_[1:3, [0, 1], ::2],
+    np.s_[np.array([0, 1])[:, None], 1:3, np.array([0, 2])],
+    np.s_[np.uint8(2)],
+    np.s_[np.array(1), np.array([1, 2])],
+    np.s_[MASK],
+    np.s_[MASK[..., 0]],
+    np.s_[:, MASK[0]],
+    np.s_[MASK[:, 0, 0], 1],
+    np.s_[MASK[:, 0, 0], :, [0, 0]][:2],
+    np.s_[[True, False, True, True]],
+    np.s_[True],
+    np.s_[False],
+    np.s_[None, True, 1],
 ]
 
 
@@ -157,7 +183,7 @@ def test_reading_by_a_traced_mask_says_what_to_do():
         jit(lambda x: np.nonzero(x))(np.arange(3.0))
 
 
-# -- assignment ------------------------------------------------------------------------------------------------------------
+# -- assignment --------------------------------------------------------------------------------------------------------
 
 
 def test_in_place_operations(rng):
@@ -213,7 +239,7 @@ def test_assigned_values_are_converted():
         vjp(lambda x: index_update(x, 0, 1j), np.ones(2))
 
 
-# -- cost --------------------------------------------------------------------------------------------------------------------
+# -- cost --------------------------------------------------------------------------------------------------------------
 
 
 def test_many_reads_make_sparse_cotangents():
@@ -236,7 +262,7 @@ def test_many_reads_make_sparse_cotangents():
     assert evaluate(graph, x)[0].tolist() == (2 * x[::-1]).tolist()
 
 
-# -- errors -------------------------------------------------------------------------------------------------------------------
+# -- errors ------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("idx, message", [

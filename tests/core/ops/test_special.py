@@ -108,9 +108,15 @@ def test_xlogy_at_zero():
 def test_removable_singularities(name):
     """Where a textbook formula divides by zero, the derivative is that of the power series."""
     x = 1.0 if name == "spence" else 0.0
-    reference = {"j1": lambda x: mpmath.besselj(1, x), "i1": lambda x: mpmath.besseli(1, x),
-                 "spence": lambda x: mpmath.polylog(2, 1 - x),
-                 "ellipk": mpmath.ellipk, "ellipe": mpmath.ellipe, "erf": mpmath.erf, "log_expit": lambda x: -mpmath.log1p(mpmath.exp(-x))}[name]
+    reference = {
+        "j1": lambda x: mpmath.besselj(1, x),
+        "i1": lambda x: mpmath.besseli(1, x),
+        "spence": lambda x: mpmath.polylog(2, 1 - x),
+        "ellipk": mpmath.ellipk,
+        "ellipe": mpmath.ellipe,
+        "erf": mpmath.erf,
+        "log_expit": lambda x: -mpmath.log1p(mpmath.exp(-x)),
+    }[name]
     f = getattr(sp, name)
     with mpmath.workdps(40):
         np.testing.assert_allclose(grad(f)(x), float(mpmath.diff(reference, x)), rtol=1e-13)

@@ -18,7 +18,7 @@ from triskele.core.transforms.grad import grad
 from triskele.core.transforms.jacobian import hessian
 from triskele.core.transforms.vmap import vmap
 
-# -- branches -----------------------------------------------------------------------------------------------------------------
+# -- branches ----------------------------------------------------------------------------------------------------------
 
 
 def test_early_returns():
@@ -264,7 +264,7 @@ def test_tracebacks_and_equations_name_the_users_line():
             double.source.function) == (__file__, g.__code__.co_firstlineno + 2, "g")
 
 
-# -- the language ---------------------------------------------------------------------------------------------------------------
+# -- the language ------------------------------------------------------------------------------------------------------
 
 COUNT = 0
 

@@ -103,17 +103,35 @@ def test_loops_over_fixed_ranges_and_helper_functions():
 @elementwise
 def every(x):
     return (
-        math.sqrt(x) + math.log(x) + math.log(x,
-                                              3) + math.log1p(x) + math.sin(x) * math.cos(x) + math.tanh(x) + math.atan2(x, 2.0)
-        + math.fabs(-x) + math.pow(x, 1.5) + math.hypot(x, 3.0) + math.pi + math.sqrt(2.0)
+        math.sqrt(x)
+        + math.log(x)
+        + math.log(x, 3)
+        + math.log1p(x)
+        + math.sin(x) * math.cos(x)
+        + math.tanh(x)
+        + math.atan2(x, 2.0)
+        + math.fabs(-x)
+        + math.pow(x, 1.5)
+        + math.hypot(x, 3.0)
+        + math.pi
+        + math.sqrt(2.0)
     )
 
 
 def test_functions_of_math():
     want = [
-        math.sqrt(x) + math.log(x) + math.log(x,
-                                              3) + math.log1p(x) + math.sin(x) * math.cos(x) + math.tanh(x) + math.atan2(x, 2.0)
-        + math.fabs(-x) + math.pow(x, 1.5) + math.hypot(x, 3.0) + math.pi + math.sqrt(2.0)
+        math.sqrt(x)
+        + math.log(x)
+        + math.log(x, 3)
+        + math.log1p(x)
+        + math.sin(x) * math.cos(x)
+        + math.tanh(x)
+        + math.atan2(x, 2.0)
+        + math.fabs(-x)
+        + math.pow(x, 1.5)
+        + math.hypot(x, 3.0)
+        + math.pi
+        + math.sqrt(2.0)
         for x in R
     ]
     np.testing.assert_allclose(every(R), want, rtol=1e-14)
@@ -214,7 +232,7 @@ def test_scalar_graph_is_straight_line_and_shares_what_paths_have_in_common():
     assert truncated.graph(np.float32).out_specs[0].dtype == np.float32
 
 
-# -- inside Numba -------------------------------------------------------------------------------------------------------
+# -- inside Numba ------------------------------------------------------------------------------------------------------
 
 
 def test_numba_form_and_its_partials():
@@ -242,7 +260,7 @@ def test_numba_form_computes_in_the_precision_of_its_arguments():
     assert f.nopython_signatures[-1].return_type == numba.float32
 
 
-# -- errors -------------------------------------------------------------------------------------------------------------
+# -- errors ------------------------------------------------------------------------------------------------------------
 
 
 def test_errors():

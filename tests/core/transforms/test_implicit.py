@@ -82,9 +82,11 @@ def test_systems_in_trees(linear_solve):
         shapes, ends = [np.shape(x) for x in b], np.cumsum([len(x) for x in leaves])[:-1]
         unpack = lambda z: [np.reshape(p, s) for p, s in zip(np.split(z, ends), shapes, strict=True)]
         n = sum(len(x) for x in leaves)
-        op = scipy.sparse.linalg.LinearOperator((n, n),
-                                                matvec=lambda z: np.concatenate([np.reshape(x,
-                                                                                            -1) for x in matvec(unpack(np.ravel(z)))]), dtype=float)
+        op = scipy.sparse.linalg.LinearOperator(
+            (n, n),
+            matvec=lambda z: np.concatenate([np.reshape(x, -1) for x in matvec(unpack(np.ravel(z)))]),
+            dtype=float,
+        )
         return unpack(scipy.sparse.linalg.gmres(op, np.concatenate(leaves), rtol=1e-14)[0])
 
     solver = on_vectors(lambda g, z: scipy.optimize.fsolve(g, z, xtol=1e-12))
@@ -102,7 +104,7 @@ def test_systems_in_trees(linear_solve):
     np.testing.assert_allclose(t, g["k"] + np.sum(g["w"]), rtol=1e-10)
 
 
-# -- linear systems ---------------------------------------------------------------------------------------------------------
+# -- linear systems ----------------------------------------------------------------------------------------------------
 
 
 def by_iteration(matvec, b):
@@ -156,7 +158,7 @@ def test_unsymmetric_systems_need_a_transposed_solver():
         grad(lambda a: np.sum(f(a, B, None)))(m)
 
 
-# -- errors -------------------------------------------------------------------------------------------------------------------
+# -- errors ------------------------------------------------------------------------------------------------------------
 
 
 def test_errors():

@@ -36,9 +36,17 @@ OURS = {
     "ryckaert_bellemans": "torsions", "cmap": "cmap", "nonbonded": "pairs", "pair14": "pairs", "gb": "gb",
 }
 THEIRS = {
-    "HarmonicBondForce": "bonds", "HarmonicAngleForce": "angles", "PeriodicTorsionForce": "torsions",
-    "CustomTorsionForce": "torsions", "RBTorsionForce": "torsions", "CMAPTorsionForce": "cmap", "NonbondedForce": "pairs",
-    "CustomNonbondedForce": "pairs", "CustomBondForce": "pairs", "GBSAOBCForce": "gb", "CustomGBForce": "gb",
+    "HarmonicBondForce": "bonds",
+    "HarmonicAngleForce": "angles",
+    "PeriodicTorsionForce": "torsions",
+    "CustomTorsionForce": "torsions",
+    "RBTorsionForce": "torsions",
+    "CMAPTorsionForce": "cmap",
+    "NonbondedForce": "pairs",
+    "CustomNonbondedForce": "pairs",
+    "CustomBondForce": "pairs",
+    "GBSAOBCForce": "gb",
+    "CustomGBForce": "gb",
     "CMMotionRemover": "none",
 }
 

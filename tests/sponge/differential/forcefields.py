@@ -32,10 +32,18 @@ _FIELDS = [
                                              "p3"), (("amber10.xml", "opc.xml"), "p4"),
 ]
 _REFUSED = {  # files that hold what we refuse, and the word that names it
-    "charmm36.xml": "Patches", "charmm36_2024.xml": "Patches", "amber99_obc.xml": "GBSAOBCForce", "amoeba2018.xml": "Amoeba",
-    "amber14/GLYCAM_06j-1.xml": "Script", "amber19/lipid21.xml": "Script", "swm4ndp.xml": "DrudeForce", "iamoeba.xml": "Amoeba",
+    "charmm36.xml": "Patches",
+    "charmm36_2024.xml": "Patches",
+    "amber99_obc.xml": "GBSAOBCForce",
+    "amoeba2018.xml": "Amoeba",
+    "amber14/GLYCAM_06j-1.xml": "Script",
+    "amber19/lipid21.xml": "Script",
+    "swm4ndp.xml": "DrudeForce",
+    "iamoeba.xml": "Amoeba",
 }
-_AMINO = "ALA ARG ASH ASN ASP CYS CYM GLH GLN GLU GLY HID HIE HIP ILE LEU LYN LYS MET PHE PRO SER THR TRP TYR VAL".split()
+_AMINO = (
+    "ALA ARG ASH ASN ASP CYS CYM GLH GLN GLU GLY HID HIE HIP ILE LEU LYN LYS MET PHE PRO SER THR TRP TYR VAL".split()
+)
 _IONS = "NA CL K MG LI RB CS F BR ZN CA".split()
 _IMPLICIT = ("hct", "obc1", "obc2", "gbn", "gbn2")
 

@@ -32,18 +32,56 @@ continuation = yes
 """
 # GROMACS's names of energies, and our terms
 GROUPS = {
-    "Bond": "bonds", "G96Bond": "bonds", "Morse": "bonds", "Cubic Bonds": "bonds", "FENE Bonds": "bonds", "Harmonic Pot.": "bonds",
-    "Restraint Pot.": "bonds", "U-B": "angles", "Angle": "angles", "G96Angle": "angles", "Quartic Angles": "angles",
-    "Restr. Angles": "angles", "Proper Dih.": "torsions", "Ryckaert-Bell.": "torsions", "Per. Imp. Dih.": "torsions",
-    "Improper Dih.": "torsions", "Imp. Dih.": "torsions", "Fourier Dih.": "torsions", "Restr. Dih.": "torsions", "CMAP Dih.": "torsions",
-    "LJ-14": "pairs", "Coulomb-14": "pairs", "LJC-14 q": "pairs", "LJC Pairs NB": "pairs", "LJ (SR)": "pairs", "Coulomb (SR)": "pairs",
-    "Position Rest.": "restraints", "Potential": "total",
+    "Bond": "bonds",
+    "G96Bond": "bonds",
+    "Morse": "bonds",
+    "Cubic Bonds": "bonds",
+    "FENE Bonds": "bonds",
+    "Harmonic Pot.": "bonds",
+    "Restraint Pot.": "bonds",
+    "U-B": "angles",
+    "Angle": "angles",
+    "G96Angle": "angles",
+    "Quartic Angles": "angles",
+    "Restr. Angles": "angles",
+    "Proper Dih.": "torsions",
+    "Ryckaert-Bell.": "torsions",
+    "Per. Imp. Dih.": "torsions",
+    "Improper Dih.": "torsions",
+    "Imp. Dih.": "torsions",
+    "Fourier Dih.": "torsions",
+    "Restr. Dih.": "torsions",
+    "CMAP Dih.": "torsions",
+    "LJ-14": "pairs",
+    "Coulomb-14": "pairs",
+    "LJC-14 q": "pairs",
+    "LJC Pairs NB": "pairs",
+    "LJ (SR)": "pairs",
+    "Coulomb (SR)": "pairs",
+    "Position Rest.": "restraints",
+    "Potential": "total",
 }
 OURS = {
-    "bond": "bonds", "g96_bond": "bonds", "morse_bond": "bonds", "cubic_bond": "bonds", "fene_bond": "bonds", "restraint_bond": "bonds",
-    "angle": "angles", "urey_bradley": "angles", "g96_angle": "angles", "quartic_angle": "angles", "restricted_angle": "angles",
-    "torsion": "torsions", "improper": "torsions", "ryckaert_bellemans": "torsions", "restricted_torsion": "torsions", "cmap": "torsions",
-    "nonbonded": "pairs", "pair14": "pairs", "lennard_jones_pair": "pairs", "position_restraint": "restraints",
+    "bond": "bonds",
+    "g96_bond": "bonds",
+    "morse_bond": "bonds",
+    "cubic_bond": "bonds",
+    "fene_bond": "bonds",
+    "restraint_bond": "bonds",
+    "angle": "angles",
+    "urey_bradley": "angles",
+    "g96_angle": "angles",
+    "quartic_angle": "angles",
+    "restricted_angle": "angles",
+    "torsion": "torsions",
+    "improper": "torsions",
+    "ryckaert_bellemans": "torsions",
+    "restricted_torsion": "torsions",
+    "cmap": "torsions",
+    "nonbonded": "pairs",
+    "pair14": "pairs",
+    "lennard_jones_pair": "pairs",
+    "position_restraint": "restraints",
 }
 
 
@@ -87,7 +125,14 @@ def evaluate(folder: Path, top: Path, positions: np.ndarray, box: float = 20.0) 
 
 
 def compare_with_gromacs(
-    ours: Any, folder: Path, top: Path, positions: np.ndarray, *, forces: bool = True, rtol: float = 1e-6, atol: float = 1e-4
+    ours: Any,
+    folder: Path,
+    top: Path,
+    positions: np.ndarray,
+    *,
+    forces: bool = True,
+    rtol: float = 1e-6,
+    atol: float = 1e-4,
 ) -> list[str]:
     """Sentences that say where a system, read without a box, and GROMACS differ; see `compare.differences`."""
     energies, theirs = evaluate(folder, top, positions)

@@ -52,7 +52,11 @@ def case(seed: int, folder: Path) -> list[str]:
     ours = load_charmm(folder / "x.psf", [folder / "x.prm"], rigid_water=False)
     parameters = app.CharmmParameterSet(str(folder / "x.prm"))
     theirs = app.CharmmPsfFile(str(folder / "x.psf")).createSystem(
-        parameters, nonbondedMethod=app.NoCutoff, rigidWater=False, removeCMMotion=False, nonbondedCutoff=9 * unit.nanometer
+        parameters,
+        nonbondedMethod=app.NoCutoff,
+        rigidWater=False,
+        removeCMMotion=False,
+        nonbondedCutoff=9 * unit.nanometer,
     )
     return differences(ours, theirs, positions, atol=5e-4)  # ParmEd rounds what it converts
 

@@ -110,7 +110,8 @@ def _shuffled(rng: np.random.Generator, lines: list[str], last: str) -> str:
 def _forcefield(rng: np.random.Generator, types: list, molecules: list, foreign: tuple[str, str, str]) -> str:
     number = lambda lo, hi: f"{rng.uniform(lo, hi):.6f}"  # noqa: E731
     series = lambda: " ".join(  # noqa: E731
-        f'periodicity{k}="{rng.integers(1, 7)}" phase{k}="{number(-3, 3)}" k{k}="{number(-5, 9)}"' for k in range(1, int(rng.integers(2, 4)))
+        f'periodicity{k}="{rng.integers(1, 7)}" phase{k}="{number(-3, 3)}" k{k}="{number(-5, 9)}"'
+        for k in range(1, int(rng.integers(2, 4)))
     )
     rb = lambda: " ".join(f'c{k}="{number(-3, 3)}"' for k in range(6))  # noqa: E731
     everything = lambda n: " ".join(f'class{k + 1}=""' for k in range(n))  # noqa: E731

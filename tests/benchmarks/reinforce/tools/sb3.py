@@ -55,6 +55,19 @@ def sac(bench, seed):
 def dqn(bench, seed):
     from stable_baselines3 import DQN
 
-    return DQN("MlpPolicy", bench.name, learning_rate=2.5e-4, buffer_size=10_000, learning_starts=10_000,
-               batch_size=128, train_freq=10, target_update_interval=500,
-               exploration_fraction=0.5, exploration_final_eps=0.05, policy_kwargs={"net_arch": [120, 84]}, max_grad_norm=1e9, seed=seed, device="cpu")
+    return DQN(
+        "MlpPolicy",
+        bench.name,
+        learning_rate=2.5e-4,
+        buffer_size=10_000,
+        learning_starts=10_000,
+        batch_size=128,
+        train_freq=10,
+        target_update_interval=500,
+        exploration_fraction=0.5,
+        exploration_final_eps=0.05,
+        policy_kwargs={"net_arch": [120, 84]},
+        max_grad_norm=1e9,
+        seed=seed,
+        device="cpu",
+    )

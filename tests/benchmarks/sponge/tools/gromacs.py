@@ -52,10 +52,25 @@ def settings(bench, system):
     alpha = np.sqrt(-np.log(2 * tolerance)) / cutoff
     grid = [good_size(int(np.ceil(2 * alpha * edge / (3 * tolerance**0.2)))) for edge in edges]
     lines = {
-        "integrator": "md", "dt": bench.timestep, "nsteps": -1, "cutoff-scheme": "Verlet", "rlist": cutoff, "rvdw": cutoff,
-        "rcoulomb": cutoff, "vdw-modifier": "None", "constraint-algorithm": "lincs", "constraints": "none",
-        "nstlist": 20, "nstcalcenergy": 100, "nstenergy": 0, "nstlog": 0, "gen-vel": "yes", "gen-temp": 300, "gen-seed": 1,
-        "comm-mode": "Linear", "nstcomm": 100,
+        "integrator": "md",
+        "dt": bench.timestep,
+        "nsteps": -1,
+        "cutoff-scheme": "Verlet",
+        "rlist": cutoff,
+        "rvdw": cutoff,
+        "rcoulomb": cutoff,
+        "vdw-modifier": "None",
+        "constraint-algorithm": "lincs",
+        "constraints": "none",
+        "nstlist": 20,
+        "nstcalcenergy": 100,
+        "nstenergy": 0,
+        "nstlog": 0,
+        "gen-vel": "yes",
+        "gen-temp": 300,
+        "gen-seed": 1,
+        "comm-mode": "Linear",
+        "nstcomm": 100,
     }
     if bench.melt:
         lines |= {"coulombtype": "Cut-off", "gen-temp": 1.44 * 119.8}
@@ -126,8 +141,17 @@ def write_topology(system, path):
         w = waters[0]
         distance = {tuple(sorted((i, j))): d.value_in_unit(u.nanometer) for i, j,
                     d in map(system.getConstraintParameters, range(system.getNumConstraints()))}
-        out += ["[ moleculetype ]", "WATER 0", *atoms(range(w, w + 3)), "[ settles ]",
-                f"1 1 {distance[w, w + 1]:.8f} {distance[w + 1, w + 2]:.8f}", "[ exclusions ]", "1 2 3", "2 1 3", "3 1 2"]
+        out += [
+            "[ moleculetype ]",
+            "WATER 0",
+            *atoms(range(w, w + 3)),
+            "[ settles ]",
+            f"1 1 {distance[w, w + 1]:.8f} {distance[w + 1, w + 2]:.8f}",
+            "[ exclusions ]",
+            "1 2 3",
+            "2 1 3",
+            "3 1 2",
+        ]
     out += ["[ system ]", "benchmark", "[ molecules ]"]
     out += [f"ATOM {n}"] if single else ["SOLUTE 1"] if rest else []
     out += [f"WATER {len(waters)}"] if waters else []

@@ -43,7 +43,9 @@ def simulate(temperature, seed, right, ns, path):
     start.run(time=20.0 if right else 100.0)
     sim, energies = simulation(positions=start.positions, velocities=start.velocities), []
     angles = sponge.Variables({"phi": phi, "psi": psi}, every=200)
-    sim.run(time=1000 * ns, report=[angles, sponge.Callback(200, lambda sim: energies.append(sim.energies()["potential"]))])
+    sim.run(
+        time=1000 * ns, report=[angles, sponge.Callback(200, lambda sim: energies.append(sim.energies()["potential"]))]
+    )
     np.savez(path, temperature=temperature, right=right, phi=angles["phi"], psi=angles["psi"], energy=energies)
 
 
@@ -80,7 +82,13 @@ def populations(pieces):
     for hot in HOT:
         inside = np.concatenate([REGIONS["C7ax"](p[2], p[3]) for p in pieces if p[0] == hot and not p[1]])
         if 0 < inside.sum() < len(inside):
-            odds.append(np.log(inside.mean() / (1 - inside.mean())) + z_right(TARGET) - z_right(hot) - z_left(TARGET) + z_left(hot))
+            odds.append(
+                np.log(inside.mean() / (1 - inside.mean()))
+                + z_right(TARGET)
+                - z_right(hot)
+                - z_left(TARGET)
+                + z_left(hot)
+            )
             visits.append(np.count_nonzero(np.diff(inside.astype(int))))  # the more, the surer
     right = 1 / (1 + np.exp(-np.average(odds, weights=visits)))
     w = np.concatenate([weight(p[4]) * ~REGIONS["C7ax"](p[2], p[3]) for p in pieces])
@@ -100,10 +108,15 @@ def main(folder, ns):
                 simulate(temperature, seed, right, ns, path)
             run = np.load(path)
             for part in np.array_split(np.arange(len(run["energy"])), max(2, round(ns / PIECE))):
-                groups.setdefault((temperature, right), []).append((temperature, right, *(run[key][part] for key in ("phi", "psi", "energy"))))
+                groups.setdefault((temperature, right), []).append(
+                    (temperature, right, *(run[key][part] for key in ("phi", "psi", "energy")))
+                )
     value = populations([p for group in groups.values() for p in group])
     rng = np.random.default_rng(0)
-    drawn = [populations([group[i] for group in groups.values() for i in rng.integers(0, len(group), len(group))]) for _ in range(40)]
+    drawn = [
+        populations([group[i] for group in groups.values() for i in rng.integers(0, len(group), len(group))])
+        for _ in range(40)
+    ]
     error = np.std(drawn, axis=0, ddof=1)
     print(", ".join(f"{name} {v:.4f} ± {e:.4f}" for name, v, e in zip(REGIONS, value, error)))
     kept = {"temperature_K": TARGET, "regions_phi_degrees": EDGES, "population": dict(zip(REGIONS, value.round(4))),

@@ -515,8 +515,11 @@ class Simulation(Fixed):
 
 
 def _kind(given):
-    return f"the class {given.__name__} (make one: {given.__name__}(...))" if isinstance(given,
-                                                                                         type) else type(given).__name__
+    return (
+        f"the class {given.__name__} (make one: {given.__name__}(...))"
+        if isinstance(given, type)
+        else type(given).__name__
+    )
 
 
 def _methods(sampling, system):

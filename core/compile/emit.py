@@ -175,9 +175,11 @@ class Unit:
             if type(what) is Const:
                 table = self.fresh()
                 k = self.module.constant(what)
-                self.head += [f"  {table} = load ptr, ptr @tsk_constants", f"  {table}.q = getelementptr ptr, ptr "
-                                                                           f"{table}, i64 {k}", f"  {name} = load ptr, "
-                                                                                                f"ptr {table}.q"]
+                self.head += [
+                    f"  {table} = load ptr, ptr @tsk_constants",
+                    f"  {table}.q = getelementptr ptr, ptr {table}, i64 {k}",
+                    f"  {name} = load ptr, ptr {table}.q",
+                ]
             else:
                 place = self.plan.places[what]
                 if place.kind == "arena":

@@ -277,8 +277,10 @@ class ComplexFunctions:
     def complex_acosh(self, z):
         x, y = z.parts
         one = self.const_like(1.0, x)
-        xi, eta = self.complex_sqrt(self.complex(self.sub(x, one),
-                                                 y)), self.complex_sqrt(self.complex(self.add(x, one), y))
+        xi, eta = (
+            self.complex_sqrt(self.complex(self.sub(x, one), y)),
+            self.complex_sqrt(self.complex(self.add(x, one), y)),
+        )
         half = self.call("atan2", xi.parts[1], eta.parts[0])
         angle = self.copysign(self._diagonal(z, self.abs(self.add(half, half))), y)
         return self.complex(self.call("asinh", self._inner(xi, eta)), angle)

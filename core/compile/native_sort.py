@@ -96,8 +96,11 @@ class _Sort:
     def _pick(self, b, condition, x, y):
         """A choice that LLVM must not make a branch, which would be mispredicted half of the time."""
         level = max(condition.level, x.level, y.level)
-        return Value(b.ins(f"select i1 {condition.name}, i64 {b.name(x)}, i64 {b.name(y)}, !unpredictable !{{}}",
-                           level), I64, level)
+        return Value(
+            b.ins(f"select i1 {condition.name}, i64 {b.name(x)}, i64 {b.name(y)}, !unpredictable !{{}}", level),
+            I64,
+            level,
+        )
 
     def _merge_equal(self, r, now, then, dtypes, start, width):
         """Two runs of `width` elements from `start` on: the smaller half from the front, the larger from the back."""

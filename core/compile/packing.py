@@ -39,5 +39,6 @@ def pack_constants(body: Graph, n_consts: int) -> tuple[Graph, list[Packed]]:
                 params = {**e.params, "right": Matrices(0, (), -columns, False)}
                 e = Equation(e.primitive, [e.inputs[0], p.panels, *e.inputs[2:]], params, e.outputs, e.source)
         equations.append(e)
-    return Graph([*body.inputs, *[p.panels for p in found.values()]], equations, body.outputs,
-                 body.name), list(found.values())
+    return Graph([*body.inputs, *[p.panels for p in found.values()]], equations, body.outputs, body.name), list(
+        found.values()
+    )

@@ -37,8 +37,10 @@ def product(name: str, element: str, sizes: tuple[int, int, int]) -> str:
     for field in bits:
         code.emit(f"%{field} = icmp ne i64 %{field}.word, 0")
     across = code.int("udiv", code.int("add", "%n", columns - 1), columns)
-    i, j = code.int("mul", code.int("udiv", "%chunk", across),
-                    rows), code.int("mul", code.int("urem", "%chunk", across), columns)
+    i, j = (
+        code.int("mul", code.int("udiv", "%chunk", across), rows),
+        code.int("mul", code.int("urem", "%chunk", across), columns),
+    )
     height, width = code.minimum(code.int("sub", "%m", i),
                                  str(rows)), code.minimum(code.int("sub", "%n", j), str(columns))
     with code.loop("0", "%k", str(depth)) as p:

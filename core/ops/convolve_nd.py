@@ -245,11 +245,14 @@ conv_p = Primitive("conv", _conv, _conv_spec, kind="conv", samples=_conv_samples
 conv_input_p = Primitive("conv_input", _conv_input, lambda y, k, *, shape, **params: Spec(shape, y.dtype), kind="conv",
                          samples=_input_samples,
                          flops=lambda i, o, **p: _products(math.prod(i[1].shape[:-1]), i[0].size, p["groups"]))
-conv_kernel_p = Primitive("conv_kernel", _conv_kernel,
-                          lambda x, y, *, window, groups, **params: Spec((*window, x.shape[-1] // groups, y.shape[-1]),
-                                                                         y.dtype), kind="conv",
-                          samples=_kernel_samples,
-                          flops=lambda i, o, **p: _products(math.prod(o[0].shape[:-1]), i[1].size, p["groups"]))
+conv_kernel_p = Primitive(
+    "conv_kernel",
+    _conv_kernel,
+    lambda x, y, *, window, groups, **params: Spec((*window, x.shape[-1] // groups, y.shape[-1]), y.dtype),
+    kind="conv",
+    samples=_kernel_samples,
+    flops=lambda i, o, **p: _products(math.prod(o[0].shape[:-1]), i[1].size, p["groups"]),
+)
 for _p in (conv_p, conv_input_p, conv_kernel_p):
     _p.defjvp("same", "same")
 conv_p.defvjp(
@@ -403,8 +406,10 @@ def conv_general(x: Any, kernel: Any, *, stride: Any = 1, padding: Any = "valid"
             f"conv_general: channels in and out must be {groups} group(s) of the kernel's, got shapes {np.shape(x)} "
             f"and {np.shape(kernel)}"
         )
-    stride, dilation = spread("conv_general", "stride", stride,
-                              rank), spread("conv_general", "dilation", dilation, rank)
+    stride, dilation = (
+        spread("conv_general", "stride", stride, rank),
+        spread("conv_general", "dilation", dilation, rank),
+    )
     head, axes = np.shape(x)[: -rank - 1], np.shape(x)[-rank - 1 : -1]
     widths = pad_widths("conv_general", padding, axes, window, stride, dilation)
     dtype = np.result_type(x, kernel)

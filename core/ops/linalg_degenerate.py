@@ -82,8 +82,9 @@ def off_diagonal(k: Any, ct: Any, x: Any) -> Any:
     mean = slope(row(ct)) / slope(same.astype(real))
     near = np.sqrt(np.finfo(real).eps) * slope(row(np.abs(ct)))
     constant = np.less_equal(slope(np.abs(np.where(same, ct[..., None, :] - mean[..., :, None], zero))), near)
-    multiple = np.less_equal(slope(np.abs(np.where(same, ct[..., None, :] - factor[..., :, None] * kept[..., None, :],
-                                                   zero))), near)
+    multiple = np.less_equal(
+        slope(np.abs(np.where(same, ct[..., None, :] - factor[..., :, None] * kept[..., None, :], zero))), near
+    )
     skew = k - np.conjugate(np.swapaxes(k, -1, -2))
     size = np.sqrt(np.finfo(real).eps) * np.max(np.abs(k), axis=(-2, -1), keepdims=True, initial=0.0)
     inside = np.where(constant, zero, np.where(multiple, factor, np.nan))[..., :, None] * k

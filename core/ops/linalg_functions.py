@@ -75,12 +75,14 @@ expm_p.defjvp(lambda t, out, a: bind(expm_frechet_p, a, t))
 batch_in_front(expm_p)
 
 expm_frechet_p = Primitive(
-    "expm_frechet", lambda a, e: _each(lambda a,
-                                       e: _scipy().expm_frechet(a, e, compute_expm=False).astype(e.dtype,
-                                                                                                 copy=False), a, e),
-    lambda a, e: Spec(e.shape, e.dtype), flops=per_matrix(90.0),
-    samples=lambda rng: [((rng.normal(size=(3, 3)), rng.normal(size=(3, 3))), {}),
-                         ((rng.normal(size=(2, 2, 2)), rng.normal(size=(2, 2, 2))), {})],
+    "expm_frechet",
+    lambda a, e: _each(lambda a, e: _scipy().expm_frechet(a, e, compute_expm=False).astype(e.dtype, copy=False), a, e),
+    lambda a, e: Spec(e.shape, e.dtype),
+    flops=per_matrix(90.0),
+    samples=lambda rng: [
+        ((rng.normal(size=(3, 3)), rng.normal(size=(3, 3))), {}),
+        ((rng.normal(size=(2, 2, 2)), rng.normal(size=(2, 2, 2))), {}),
+    ],
 )
 
 

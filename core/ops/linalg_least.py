@@ -80,13 +80,14 @@ class LstsqResult(NamedTuple):
     singular_values: Any
 
 
-matrix_rank_p = Primitive("matrix_rank",
-                          lambda a, *, tol, hermitian, rtol: np.asarray(np.linalg.matrix_rank(a, tol, hermitian,
-                                                                                              rtol=rtol))[()],
-                          lambda a, *, tol, hermitian, rtol: Spec(a.shape[:-2], np.dtype(np.int64)),
-                          differentiable=False, flops=per_matrix(8 / 3),
-                          samples=lambda rng: [((well_conditioned(rng, 2, 4, 3),),
-                                                {"tol": None, "hermitian": False, "rtol": None})])
+matrix_rank_p = Primitive(
+    "matrix_rank",
+    lambda a, *, tol, hermitian, rtol: np.asarray(np.linalg.matrix_rank(a, tol, hermitian, rtol=rtol))[()],
+    lambda a, *, tol, hermitian, rtol: Spec(a.shape[:-2], np.dtype(np.int64)),
+    differentiable=False,
+    flops=per_matrix(8 / 3),
+    samples=lambda rng: [((well_conditioned(rng, 2, 4, 3),), {"tol": None, "hermitian": False, "rtol": None})],
+)
 batch_in_front(matrix_rank_p)
 
 

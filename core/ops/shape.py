@@ -75,11 +75,17 @@ def _full_shape(x, shape):
 
 # -- transpose --------------------------------------------------------------------------------------------------------
 
-transpose_p = Primitive("transpose", lambda x, *, axes: np.transpose(x, axes),
-                        lambda x, *, axes: Spec(tuple(x.shape[a] for a in axes), x.dtype), kind="pull", flops=0,
-                        pull=lambda b, index, loads, in_specs, out_spec, *, axes: loads[0]([index[axes.index(i)]
-                                                                                            for i in range(len(axes))]),
-                        samples=lambda rng: [((rng.normal(size=(2, 3, 4)),), {"axes": (2, 0, 1)})])
+transpose_p = Primitive(
+    "transpose",
+    lambda x, *, axes: np.transpose(x, axes),
+    lambda x, *, axes: Spec(tuple(x.shape[a] for a in axes), x.dtype),
+    kind="pull",
+    flops=0,
+    pull=lambda b, index, loads, in_specs, out_spec, *, axes: loads[0](
+        [index[axes.index(i)] for i in range(len(axes))]
+    ),
+    samples=lambda rng: [((rng.normal(size=(2, 3, 4)),), {"axes": (2, 0, 1)})],
+)
 transpose_p.defvjp(lambda ct, out, x, *, axes: np.transpose(ct, tuple(np.argsort(axes).tolist())))
 transpose_p.defjvp("same")
 transpose_p.defview(lambda x, new, *, axes: bind(transpose_p, new, axes=tuple(np.argsort(axes).tolist())))

@@ -137,9 +137,10 @@ def rewritten(f: types.FunctionType, rewriter: Callable[..., Any]) -> types.Code
         return None
     node = _copy(node)  # the parsed file is shared
     if isinstance(node, ast.Lambda):
-        function = ast.copy_location(ast.FunctionDef("ag__lambda", node.args,
-                                                     [ast.copy_location(ast.Return(node.body),
-                                                                        node.body)], [], None), node)
+        function = ast.copy_location(
+            ast.FunctionDef("ag__lambda", node.args, [ast.copy_location(ast.Return(node.body), node.body)], [], None),
+            node,
+        )
         if hasattr(ast, "TypeAlias"):
             function.type_params = []
     else:
@@ -163,11 +164,15 @@ def rewritten(f: types.FunctionType, rewriter: Callable[..., Any]) -> types.Code
         inner = ast.ClassDef(inside_class, [], [], [function], [])
         if hasattr(ast, "TypeAlias"):
             inner.type_params = []
-    arguments = ast.arguments(posonlyargs=[],
-                              args=[ast.arg(n)
-                                    for n in (*[n for n in f.__code__.co_freevars if n != RUN],
-                                              RUN)], vararg=None, kwonlyargs=[],
-                              kw_defaults=[], kwarg=None, defaults=[])
+    arguments = ast.arguments(
+        posonlyargs=[],
+        args=[ast.arg(n) for n in (*[n for n in f.__code__.co_freevars if n != RUN], RUN)],
+        vararg=None,
+        kwonlyargs=[],
+        kw_defaults=[],
+        kwarg=None,
+        defaults=[],
+    )
     factory = ast.FunctionDef("ag__factory", arguments, [inner], [], None)
     if hasattr(ast, "TypeAlias"):
         factory.type_params = []

@@ -305,8 +305,10 @@ class Expectation:
                 states.reshape(len(values), initial.shape[1])]
 
     def _second(self, theta, data, coefficients, initial, ct, d_theta, d_data, d_coefficients, d_initial):
-        values, start = self._rows(theta, data, coefficients, initial, ct, d_theta, d_data, d_coefficients,
-                                   d_initial), _given(initial)
+        values, start = (
+            self._rows(theta, data, coefficients, initial, ct, d_theta, d_data, d_coefficients, d_initial),
+            _given(initial),
+        )
         batch, split = len(values), theta.shape[1]
         d_values = np.concatenate([np.broadcast_to(d, (batch, d.shape[1])) for d in (d_theta, d_data)], axis=1)
         slopes, g = np.zeros((batch, self.size)), np.zeros(values.shape)

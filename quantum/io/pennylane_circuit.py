@@ -56,12 +56,12 @@ _SAME: dict[str, str] = {
 _INVERSES = {"Adjoint(S)": "sdg", "Adjoint(T)": "tdg", "Adjoint(SX)": "sxdg", "Adjoint(ISWAP)": "iswapdg"}
 _NOTHING = ("Identity", "Barrier", "WireCut", "Snapshot")
 _SEQUENCES: dict[str, tuple[tuple[str, tuple[tuple[float, ...], ...]], ...]] = {
-    "Rot": (("rz", ((1, 0, 0),)), ("ry", ((0, 1, 0),)),
-            ("rz", ((0, 0, 1),))), "CRot": (("crz", ((1, 0, 0),)), ("cry", ((0, 1, 0),)), ("crz", ((0, 0, 1),))),
-    "DoubleExcitation": (("double_excitation", ((-0.5,),)),
-                         ), "GlobalPhase": (("global_phase", ((-1,),)),
-                                            ), "IsingXY": (("xx_plus_yy", ((-1,), (0,))),
-                                                           ), "SingleExcitation": (("givens", ((-0.5,),)),),
+    "Rot": (("rz", ((1, 0, 0),)), ("ry", ((0, 1, 0),)), ("rz", ((0, 0, 1),))),
+    "CRot": (("crz", ((1, 0, 0),)), ("cry", ((0, 1, 0),)), ("crz", ((0, 0, 1),))),
+    "DoubleExcitation": (("double_excitation", ((-0.5,),)),),
+    "GlobalPhase": (("global_phase", ((-1,),)),),
+    "IsingXY": (("xx_plus_yy", ((-1,), (0,))),),
+    "SingleExcitation": (("givens", ((-0.5,),)),),
 }
 _Preparation = qml.operation.StatePrepBase
 # gate, targets, coefficients of parameters, controls

@@ -447,8 +447,10 @@ def ppo_loss(model: ActorCritic, batch: dict[str, Any], settings: Any) -> tuple[
     value_loss, bonus = 0.5 * mean(error), mean(entropy)
     loss = policy_loss + s.value_weight * value_loss - s.entropy * bonus
     parts = {
-        "policy_loss": policy_loss, "value_loss": value_loss, "entropy": bonus, "approx_kl": mean(ratio - 1
-                                                                                                  - log_ratio),
+        "policy_loss": policy_loss,
+        "value_loss": value_loss,
+        "entropy": bonus,
+        "approx_kl": mean(ratio - 1 - log_ratio),
         "clip_fraction": mean(np.abs(ratio - 1) > s.clip),
     }
     return loss, parts

@@ -220,8 +220,10 @@ class SAC(Agent):
             )
             numbers.update(found)
         self.check_finite("the losses", *numbers.values())
-        self.model, self.moments = Model(actor, critics, follow,
-                                         log_alpha), Moments(actor_moments, critic_moments, alpha_moments)
+        self.model, self.moments = (
+            Model(actor, critics, follow, log_alpha),
+            Moments(actor_moments, critic_moments, alpha_moments),
+        )
         self.numbers = {**self.numbers, **{k: float(v) for k, v in numbers.items()}}
 
     def _noise(self, key, count):

@@ -137,9 +137,11 @@ class TrajectoryBuffer(Ring):
     def _take(self, steps, environments):
         rows, flags = steps % self.rows, self.flags[steps[:-1] % self.rows, environments]
         return Segments(
-            self.observations[rows,
-                              environments], self.actions[rows[:-1], environments], self.rewards[rows[:-1],
-                                                                                                 environments],
-            (flags & TERMINATED) != 0, (flags & TRUNCATED) != 0, (flags & RESTART) == 0,
+            self.observations[rows, environments],
+            self.actions[rows[:-1], environments],
+            self.rewards[rows[:-1], environments],
+            (flags & TERMINATED) != 0,
+            (flags & TRUNCATED) != 0,
+            (flags & RESTART) == 0,
             {k: x[rows[:-1], environments] for k, x in self.extras.items()},
         )

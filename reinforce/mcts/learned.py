@@ -291,8 +291,10 @@ class _Programs:
             embedding = first.outputs[0]
             then = Batch(step, params, size, (embedding.shape[1:], embedding.dtype), ((), np.int64))
             width = embedding[0].nbytes
-            room = np.empty((trees, search.simulations + 1, width),
-                            np.uint8), np.empty((trees, search.simulations + 1), np.float32)
+            room = (
+                np.empty((trees, search.simulations + 1, width), np.uint8),
+                np.empty((trees, search.simulations + 1), np.float32),
+            )
             arrays = [*room, *first.outputs, *then.inputs, *then.outputs, first.calls, then.calls]
             numbers[:4] = here.start, trees, width, 0
             numbers[4 : 4 + len(arrays)] = [a.ctypes.data for a in arrays]

@@ -176,10 +176,14 @@ class _Part:
             (self.observations, self.masks), (self.priors, self.values) = self.batch.inputs, self.batch.outputs
             self.columns = self.values.shape[1]
         else:
-            self.observations, self.masks = np.zeros((self.rows, *game.observation_shape),
-                                                     np.float32), np.zeros((self.rows, game.num_actions), bool)
-            self.priors, self.values = np.zeros((self.rows, game.num_actions),
-                                                np.float32), np.zeros(self.rows * game.num_players, np.float32)
+            self.observations, self.masks = (
+                np.zeros((self.rows, *game.observation_shape), np.float32),
+                np.zeros((self.rows, game.num_actions), bool),
+            )
+            self.priors, self.values = (
+                np.zeros((self.rows, game.num_actions), np.float32),
+                np.zeros(self.rows * game.num_players, np.float32),
+            )
             self.columns = 1
         self.leaves = np.zeros((self.rows, 2), np.int64)
 

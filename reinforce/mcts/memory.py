@@ -67,8 +67,10 @@ class Memory:
         self.roots = self.states.view(np.uint8).reshape(trees, -1)[:, : game.dtype.itemsize]
         self.goals, self.budgets, self.waits = (self._carve(trees, np.int64) for _ in range(3))
         self.seeds = self._carve((trees, 2), np.int64)
-        self._results, self._scratch = self._carve(roots * width(actions),
-                                                   np.float64), self._carve(2 * actions, np.float64)
+        self._results, self._scratch = (
+            self._carve(roots * width(actions), np.float64),
+            self._carve(2 * actions, np.float64),
+        )
         own = (
             self.goals,
             self.budgets,

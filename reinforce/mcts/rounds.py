@@ -96,8 +96,10 @@ def conclude(w, r):
     the root, whether it is proven, and simulations (R,).
     """
     n, actions, replicas = w[TREES] // w[_REPLICAS], w[_ACTIONS], w[_REPLICAS]
-    out, scratch = carray(at(w[_OUT]), (n * width_of(actions),),
-                          np.float64), carray(at(w[_SCRATCH]), (2, actions), np.float64)
+    out, scratch = (
+        carray(at(w[_OUT]), (n * width_of(actions),), np.float64),
+        carray(at(w[_SCRATCH]), (2, actions), np.float64),
+    )
     a, b = r * actions, (r + 1) * actions
     visits, values, priors, policy = out[a:b], out[n * actions + a : n * actions + b], out[
         2 * n * actions + a : 2 * n * actions + b

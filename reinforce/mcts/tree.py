@@ -116,13 +116,18 @@ def new_tree(trees: int, nodes: int, edges: int, make: Callable[..., np.ndarray]
     of_nodes, of_edges = (trees, nodes), (trees, edges)
     stats = make(of_nodes, STATS)
     tree = Tree(
-        stats, stats.view(np.int64), make(of_nodes,
-                                          np.float64), make(of_nodes, LINKS), make(of_nodes, PARENTS), make(of_nodes,
-                                                                                                            np.float32),
-        make(of_nodes, np.float32), make(trees * edges + 8,
-                                         np.int32)[:-8].reshape(of_edges), make(of_edges, np.int32), make(of_edges,
-                                                                                                          np.float32),
-        make((trees, COUNTS), np.int64), make((trees, STREAM), np.uint64),
+        stats,
+        stats.view(np.int64),
+        make(of_nodes, np.float64),
+        make(of_nodes, LINKS),
+        make(of_nodes, PARENTS),
+        make(of_nodes, np.float32),
+        make(of_nodes, np.float32),
+        make(trees * edges + 8, np.int32)[:-8].reshape(of_edges),
+        make(of_edges, np.int32),
+        make(of_edges, np.float32),
+        make((trees, COUNTS), np.int64),
+        make((trees, STREAM), np.uint64),
     )
     tree.counts[:], tree.streams[:] = 0, 0
     return tree

@@ -193,10 +193,14 @@ def source(name: str, key: str, fields: int, observation_shape: tuple[int, ...],
     body = _LANES.format(**_lanes(fields, observation_shape[0],
                                   0 if num_actions else action_shape[0])) if fields else _RECORDS
     values = {
-        "data": f"carray(context[4], ({fields}, stride), np.float64)" if fields else "carray(context[4], (stride,), "
-                                                                                     "rule_dtype)",
-        "actions": _tuple(["n", *action_shape]), "action_dtype": "np.int64" if num_actions else "np.float32",
-        "obs": _tuple(["n", *observation_shape]), "context": str(CONTEXT), "marks": str(MARKS),
+        "data": f"carray(context[4], ({fields}, stride), np.float64)"
+        if fields
+        else "carray(context[4], (stride,), rule_dtype)",
+        "actions": _tuple(["n", *action_shape]),
+        "action_dtype": "np.int64" if num_actions else "np.float32",
+        "obs": _tuple(["n", *observation_shape]),
+        "context": str(CONTEXT),
+        "marks": str(MARKS),
         "masks": _MASKS.format(count=num_actions) if masks else "",
     }
     return _HEAD.format(name=name, key=key) + body + _TAIL.format(**values)

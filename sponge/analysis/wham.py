@@ -204,13 +204,19 @@ def wham(
     error = _spread(-thermal * replicates, weight) if bootstrap else np.full(seen.sum(), np.nan)
     offsets = thermal * (drawn_f - drawn_f[:, :1])
     value = -thermal * (log_p - log_p.max())
-    return Wham(tuple(0.5 * (e[1:] + e[:-1]) for e in edges), _filled(value, seen, np.inf).reshape(shape),
-                _filled(error, seen, np.nan).reshape(shape), _filled(np.exp(log_p), seen, 0.0).reshape(shape),
-                thermal * (f - f[0]), offsets.std(0,
-                                                  ddof=1) if bootstrap else np.full(len(f),
-                                                                                    np.nan), overlap, iterations,
-                effective.sum(1), float(temperature), np.array([_filled(np.exp(p), seen,
-                                                                        0.0).reshape(shape) for p in replicates]))
+    return Wham(
+        tuple(0.5 * (e[1:] + e[:-1]) for e in edges),
+        _filled(value, seen, np.inf).reshape(shape),
+        _filled(error, seen, np.nan).reshape(shape),
+        _filled(np.exp(log_p), seen, 0.0).reshape(shape),
+        thermal * (f - f[0]),
+        offsets.std(0, ddof=1) if bootstrap else np.full(len(f), np.nan),
+        overlap,
+        iterations,
+        effective.sum(1),
+        float(temperature),
+        np.array([_filled(np.exp(p), seen, 0.0).reshape(shape) for p in replicates]),
+    )
 
 
 def _spread(values, weight):

@@ -162,8 +162,10 @@ class _Call:
         s, shape = self.scheme, positions.shape
         x, v = np.rint(positions / _QUANTUM), np.rint(velocities / _QUANTUM)
         kick = s.kick / _QUANTUM
-        stack, used = np.zeros(self.contraction.shape if self.contraction else (0, *shape),
-                               np.int64), np.zeros(shape, np.int64)
+        stack, used = (
+            np.zeros(self.contraction.shape if self.contraction else (0, *shape), np.int64),
+            np.zeros(shape, np.int64),
+        )
         records = None
         force = self.force(x * _QUANTUM, leaves)
         if s.verlet:

@@ -16,10 +16,15 @@ from .steps import Path, Scheme, check_state, finite, noise
 __all__ = ["trajectory"]
 
 
-def trajectory(energy: Callable[..., Any], masses: Any, integrator: Any, steps: int,
-               observe: Callable[..., Any] | None = None,
-               every: int | None = None, method: Literal["checkpoint", "reversible"] = "checkpoint") -> Callable[...,
-                                                                                                                 Path]:
+def trajectory(
+    energy: Callable[..., Any],
+    masses: Any,
+    integrator: Any,
+    steps: int,
+    observe: Callable[..., Any] | None = None,
+    every: int | None = None,
+    method: Literal["checkpoint", "reversible"] = "checkpoint",
+) -> Callable[..., Path]:
     """A simulation as a pure function that the core differentiates.
 
     The steps are those of `Simulation`, with the same random numbers for the same seed. By two ways of differentiating:

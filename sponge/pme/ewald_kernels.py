@@ -22,9 +22,11 @@ def waves(chunk, starts, positions, inverse, x_waves, y_waves, z_waves):
     """exp(2 pi i n s): x_waves, y_waves [2, n, atoms] (re, im); z_waves [atoms, 2, lanes]."""
     for i in range(starts[chunk], starts[chunk + 1]):
         for axis in range(3):
-            s = positions[i, 0] * inverse[0,
-                                          axis] + positions[i, 1] * inverse[1, axis] + positions[i, 2] * inverse[2,
-                                                                                                                 axis]
+            s = (
+                positions[i, 0] * inverse[0, axis]
+                + positions[i, 1] * inverse[1, axis]
+                + positions[i, 2] * inverse[2, axis]
+            )
             angle = 2.0 * math.pi * (s - np.rint(s))
             c, d = math.cos(angle), math.sin(angle)
             re, im = 1.0, 0.0
@@ -71,8 +73,10 @@ def structure(chunk, chunks, charges, pairs, inverse, x_waves, y_waves, z_waves,
                 z_re, z_im = simd.load(z, 2 * i * lanes + block, 16), simd.load(z, (2 * i + 1) * lanes + block, 16)
                 p, q = simd.fma(z_re, re, p), simd.fma(z_im, im, q)
                 r, s = simd.fma(z_im, re, r), simd.fma(z_re, im, s)
-            up, down = simd.load(influence, 2 * pair * lanes + block,
-                                 16), simd.load(influence, (2 * pair + 1) * lanes + block, 16)
+            up, down = (
+                simd.load(influence, 2 * pair * lanes + block, 16),
+                simd.load(influence, (2 * pair + 1) * lanes + block, 16),
+            )
             up_re, up_im, down_re, down_im = p - q, r + s, p + q, s - r
             if flags[ENERGY]:
                 power, mirror = up_re * up_re + up_im * up_im, down_re * down_re + down_im * down_im
@@ -112,8 +116,10 @@ def field(chunk, starts, charges, pairs, inverse, x_waves, y_waves, z_waves, sum
     for i in range(starts[chunk], starts[chunk + 1]):
         gx, gy, gz, potential = 0.0, 0.0, 0.0, 0.0
         for block in range(0, lanes, 16):
-            z_re, z_im = simd.load(z_waves, 2 * i * lanes + block,
-                                   16), simd.load(z_waves, (2 * i + 1) * lanes + block, 16)
+            z_re, z_im = (
+                simd.load(z_waves, 2 * i * lanes + block, 16),
+                simd.load(z_waves, (2 * i + 1) * lanes + block, 16),
+            )
             zero = simd.splat(0.0, 16)
             along_x, along_y, along_z, value = zero, zero, zero, zero
             for pair in range(pairs.shape[0]):

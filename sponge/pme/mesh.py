@@ -113,8 +113,10 @@ class PME:
         scratch = fft.aligned(max(chunks, blocks) * mesh.SCRATCH, dtype)
 
         lines = layout.blocks * ny
-        self._green, self._virial = fft.aligned(lines * nx * fft.LANES,
-                                                dtype), fft.aligned(lines * nx * fft.LANES, dtype)
+        self._green, self._virial = (
+            fft.aligned(lines * nx * fft.LANES, dtype),
+            fft.aligned(lines * nx * fft.LANES, dtype),
+        )
         moduli = [1 / spline_moduli(m, order) for m in layout.shape]
         half = nz // 2 + 1
         z_moduli, twice = np.zeros(layout.blocks * fft.LANES), np.zeros(layout.blocks * fft.LANES)

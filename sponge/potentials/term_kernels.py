@@ -58,11 +58,15 @@ def add8(buffer, shift, atoms, at, x, y, z):
     """Add a vector to each of the eight atoms from `atoms[at]` on, one after the other: they may be equal."""
     nothing = simd.splat(0.0, 8)
     xy, z0 = simd.shuffle2(x, y, (0, 8, 2, 10, 4, 12, 6, 14)), simd.shuffle2(z, nothing, (0, 8, 2, 8, 4, 8, 6, 8))
-    even, next_even = simd.shuffle2(xy, z0, (0, 1, 8, 9, 4, 5, 12,
-                                             13)), simd.shuffle2(xy, z0, (2, 3, 10, 11, 6, 7, 14, 15))
+    even, next_even = (
+        simd.shuffle2(xy, z0, (0, 1, 8, 9, 4, 5, 12, 13)),
+        simd.shuffle2(xy, z0, (2, 3, 10, 11, 6, 7, 14, 15)),
+    )
     xy, z0 = simd.shuffle2(x, y, (1, 9, 3, 11, 5, 13, 7, 15)), simd.shuffle2(z, nothing, (1, 8, 3, 8, 5, 8, 7, 8))
-    odd, next_odd = simd.shuffle2(xy, z0, (0, 1, 8, 9, 4, 5, 12,
-                                           13)), simd.shuffle2(xy, z0, (2, 3, 10, 11, 6, 7, 14, 15))
+    odd, next_odd = (
+        simd.shuffle2(xy, z0, (0, 1, 8, 9, 4, 5, 12, 13)),
+        simd.shuffle2(xy, z0, (2, 3, 10, 11, 6, 7, 14, 15)),
+    )
     _add(buffer, shift, atoms, at, simd.low(even))
     _add(buffer, shift, atoms, at + 1, simd.low(odd))
     _add(buffer, shift, atoms, at + 2, simd.low(next_even))

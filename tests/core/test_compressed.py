@@ -32,12 +32,17 @@ def npy(head, data=b""):
 
 @pytest.mark.parametrize("compressed", [False, True])
 def test_arrays_come_back_as_numpy_wrote_them(compressed):
-    arrays = {"a": np.arange(6.0).reshape(2, 3), "f": np.asfortranarray(np.arange(6).reshape(2, 3)),
-              "b": np.array([True, False]),
-              "t": np.array("text"), "e": np.zeros((0,
-                                                    4)), "s": np.array(3), "z": np.array([1 + 2j]), "big": np.arange(3,
-                                                                                                                     dtype=">i4"),
-              "r": np.array([(1, 2.5)], [("x", np.int8), ("y", float, (1,))])}
+    arrays = {
+        "a": np.arange(6.0).reshape(2, 3),
+        "f": np.asfortranarray(np.arange(6).reshape(2, 3)),
+        "b": np.array([True, False]),
+        "t": np.array("text"),
+        "e": np.zeros((0, 4)),
+        "s": np.array(3),
+        "z": np.array([1 + 2j]),
+        "big": np.arange(3, dtype=">i4"),
+        "r": np.array([(1, 2.5)], [("x", np.int8), ("y", float, (1,))]),
+    }
     back = read_npz(npz(compressed=compressed, **arrays).getvalue(), "here")
     assert back.keys() == arrays.keys()
     for name, array in arrays.items():

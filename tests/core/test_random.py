@@ -345,18 +345,33 @@ def test_bad_arguments():
         random.fold_in(KEY, 0.5)
 
 
-@pytest.mark.parametrize("draw", [
-    lambda key, p: random.uniform(key, (),
-                                  low=-p), lambda key, p: random.normal(key, 2,
-                                                                        mean=p), lambda key, p: random.exponential(key, scale=p),
-    lambda key, p: random.gumbel(key,
-                                 loc=p), lambda key, p: random.laplace(key, scale=p), lambda key, p: random.truncated_normal(key, -p, p, ()),
-    lambda key, p: random.bernoulli(key, p,
-                                    ()), lambda key, p: random.randint(key, 0, p.astype(int) + 1,
-                                                                       ()), lambda key, p: random.gamma(key, p, ()),
-    lambda key, p: random.poisson(key, p, 2),
-], ids=["uniform", "normal", "exponential", "gumbel", "laplace", "truncated_normal", "bernoulli", "randint", "gamma",
-        "poisson"])
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda key, p: random.uniform(key, (), low=-p),
+        lambda key, p: random.normal(key, 2, mean=p),
+        lambda key, p: random.exponential(key, scale=p),
+        lambda key, p: random.gumbel(key, loc=p),
+        lambda key, p: random.laplace(key, scale=p),
+        lambda key, p: random.truncated_normal(key, -p, p, ()),
+        lambda key, p: random.bernoulli(key, p, ()),
+        lambda key, p: random.randint(key, 0, p.astype(int) + 1, ()),
+        lambda key, p: random.gamma(key, p, ()),
+        lambda key, p: random.poisson(key, p, 2),
+    ],
+    ids=[
+        "uniform",
+        "normal",
+        "exponential",
+        "gumbel",
+        "laplace",
+        "truncated_normal",
+        "bernoulli",
+        "randint",
+        "gamma",
+        "poisson",
+    ],
+)
 def test_one_number_never_serves_several_parameters(draw):
     with pytest.raises(ValueError, match="shape|broadcast"):
         draw(random.key(0), np.full(3, 0.5))

@@ -414,17 +414,24 @@ def test_windows_and_broadcasts_are_read_only():
             core.jit(lambda x, make=make: make(x).__setitem__(0, 1.0))(np.ones(3))
 
 
-@pytest.mark.parametrize("make", [
-    lambda y: np.sort(y, axis=0), lambda y: np.argsort(y,
-                                                       axis=0), lambda y: np.partition(y, 1,
-                                                                                       axis=0), lambda y: np.argpartition(y, 1, axis=0),
-    lambda y: np.sort(y.T, axis=0), lambda y: np.argsort(y.T, axis=0), lambda y: np.cumsum(y, axis=0),
-    lambda y: np.broadcast_to(y[:, :1],
-                              (2, 3, 2)).astype(np.float32), lambda y: np.copy(np.broadcast_to(y[:, :1], (2, 3, 2))),
-    lambda y: np.broadcast_to(y[:, :1], (2, 3, 2)).copy(), lambda y: np.broadcast_to(y[:, :1], (2, 3, 2)) * 2,
-    lambda y: np.count_nonzero(np.broadcast_to(y[:, :1], (2, 2, 3, 2)),
-                               axis=0), lambda y: np.full_like(np.broadcast_to(y[:, :1], (2, 3, 2)), 3),
-])
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda y: np.sort(y, axis=0),
+        lambda y: np.argsort(y, axis=0),
+        lambda y: np.partition(y, 1, axis=0),
+        lambda y: np.argpartition(y, 1, axis=0),
+        lambda y: np.sort(y.T, axis=0),
+        lambda y: np.argsort(y.T, axis=0),
+        lambda y: np.cumsum(y, axis=0),
+        lambda y: np.broadcast_to(y[:, :1], (2, 3, 2)).astype(np.float32),
+        lambda y: np.copy(np.broadcast_to(y[:, :1], (2, 3, 2))),
+        lambda y: np.broadcast_to(y[:, :1], (2, 3, 2)).copy(),
+        lambda y: np.broadcast_to(y[:, :1], (2, 3, 2)) * 2,
+        lambda y: np.count_nonzero(np.broadcast_to(y[:, :1], (2, 2, 3, 2)), axis=0),
+        lambda y: np.full_like(np.broadcast_to(y[:, :1], (2, 3, 2)), 3),
+    ],
+)
 @pytest.mark.parametrize("transform", [core.jit, lambda f: lambda x: core.vjp(f, x)[0],
                                        lambda f: lambda x: core.vmap(f)(np.stack([x, x]))[0]])
 def test_flat_views_of_new_arrays_follow_their_order_in_memory(make, transform):

@@ -205,13 +205,21 @@ def test_start_from_perturbation_theory():
     assert molecule.fci_energy < energy < 0.4 * molecule.hf_energy + 0.6 * molecule.fci_energy
 
 
-@pytest.mark.parametrize("arguments, options", [
-    ((2, 5), {}), ((2, 0), {}), ((9, 8), {}), (((5, 1), 8),
-                                               {}), ((-1, 4),
-                                                     {}), ((2.0, 4), {}), (((1, 1, 1), 4), {}), ((2, 4),
-                                                                                                 {"mapping": "jw"}),
-    ((3, 8), {"singlet": True}), ((2, 4), {"singlet": True, "generalized": True}),
-])
+@pytest.mark.parametrize(
+    "arguments, options",
+    [
+        ((2, 5), {}),
+        ((2, 0), {}),
+        ((9, 8), {}),
+        (((5, 1), 8), {}),
+        ((-1, 4), {}),
+        ((2.0, 4), {}),
+        (((1, 1, 1), 4), {}),
+        ((2, 4), {"mapping": "jw"}),
+        ((3, 8), {"singlet": True}),
+        ((2, 4), {"singlet": True, "generalized": True}),
+    ],
+)
 def test_ansatz_that_is_none(arguments, options):
     with pytest.raises((CircuitError, OperatorError)):
         quantum.uccsd(*arguments, **options)

@@ -63,17 +63,25 @@ def test_every_registered_gate(name, controls):
     np.testing.assert_allclose(columns(made), columns(circuit), atol=1e-12)
 
 
-@pytest.mark.parametrize("circuit, most", [
-    (quantum.Circuit(2).cz(0, 1), 1), (quantum.Circuit(2).ecr(1, 0),
-                                       1), (quantum.Circuit(2).iswap(0, 1), 2), (quantum.Circuit(2).swap(0, 1), 3),
-    (quantum.Circuit(2).crx(0.3, 0, 1), 2), (quantum.Circuit(2).rxx("a", 0, 1),
-                                             2), (quantum.Circuit(2).fsim(0.3, 0.2, 0, 1), 3),
-    (quantum.Circuit(2).givens("a", 0, 1), 2), (quantum.Circuit(3).ccx(0, 1, 2),
-                                                6), (quantum.Circuit(4).c3x(0, 1, 2, 3),
-                                                     14), (quantum.Circuit(3).cswap(0, 1, 2), 8),
-    (quantum.Circuit(3).rccx(0, 1, 2), 3), (quantum.Circuit(3).unitary(haar(8, 0), [0, 1, 2]),
-                                            26), (quantum.Circuit(7).mcx([0, 1, 2, 3, 4], 5), 56),
-])
+@pytest.mark.parametrize(
+    "circuit, most",
+    [
+        (quantum.Circuit(2).cz(0, 1), 1),
+        (quantum.Circuit(2).ecr(1, 0), 1),
+        (quantum.Circuit(2).iswap(0, 1), 2),
+        (quantum.Circuit(2).swap(0, 1), 3),
+        (quantum.Circuit(2).crx(0.3, 0, 1), 2),
+        (quantum.Circuit(2).rxx("a", 0, 1), 2),
+        (quantum.Circuit(2).fsim(0.3, 0.2, 0, 1), 3),
+        (quantum.Circuit(2).givens("a", 0, 1), 2),
+        (quantum.Circuit(3).ccx(0, 1, 2), 6),
+        (quantum.Circuit(4).c3x(0, 1, 2, 3), 14),
+        (quantum.Circuit(3).cswap(0, 1, 2), 8),
+        (quantum.Circuit(3).rccx(0, 1, 2), 3),
+        (quantum.Circuit(3).unitary(haar(8, 0), [0, 1, 2]), 26),
+        (quantum.Circuit(7).mcx([0, 1, 2, 3, 4], 5), 56),
+    ],
+)
 def test_numbers_of_cnots(circuit, most):
     """The best known numbers, or near them (a Haar-random matrix on three qubits: 20)."""
     assert decompose(circuit).counts()["cx"] <= most

@@ -221,17 +221,28 @@ def test_the_terminal_decides_when_no_width_is_given(monkeypatch):
         assert int(columns) - 20 < max(map(len, str(circuit).split("\n"))) <= int(columns)
 
 
-@pytest.mark.parametrize("value, text", [
-    (0.0, "0"), (1.0, "1"), (math.pi, "π"), (-math.pi,
-                                             "-π"), (math.pi / 2,
-                                                     "π/2"), (-3 * math.pi / 4, "-3π/4"), (2 * math.pi / 3, "2π/3"),
-    (math.pi / 256, "π/256"), (0.123456, "0.123"), (3.14159,
-                                                    "3.14"), (1e-7, "1e-7"), (12345.0, "1.23e4"), (7 * math.pi / 31,
-                                                                                                   "0.709"),
-    (quantum.Parameter("a"), "a"), (-quantum.Parameter("a"),
-                                    "-a"), (math.pi * quantum.Parameter("a") - 0.5, "πa - 0.5"),
-    (sum(quantum.Parameter(f"theta{k}") for k in range(9)), "theta0 + theta1 + theta…"),
-])
+@pytest.mark.parametrize(
+    "value, text",
+    [
+        (0.0, "0"),
+        (1.0, "1"),
+        (math.pi, "π"),
+        (-math.pi, "-π"),
+        (math.pi / 2, "π/2"),
+        (-3 * math.pi / 4, "-3π/4"),
+        (2 * math.pi / 3, "2π/3"),
+        (math.pi / 256, "π/256"),
+        (0.123456, "0.123"),
+        (3.14159, "3.14"),
+        (1e-7, "1e-7"),
+        (12345.0, "1.23e4"),
+        (7 * math.pi / 31, "0.709"),
+        (quantum.Parameter("a"), "a"),
+        (-quantum.Parameter("a"), "-a"),
+        (math.pi * quantum.Parameter("a") - 0.5, "πa - 0.5"),
+        (sum(quantum.Parameter(f"theta{k}") for k in range(9)), "theta0 + theta1 + theta…"),
+    ],
+)
 def test_angles(value, text):
     assert angle_text(value) == text
 

@@ -71,22 +71,29 @@ def test_what_is_no_circuit_is_refused(text):
         Circuit.from_json(text)
 
 
-@pytest.mark.parametrize("change, error", [
-    (lambda r: r["instructions"][0].update(qubits=[7]),
-     CircuitError), (lambda r: r["instructions"][0].update(qubits=["a"]), CircuitError),
-    (lambda r: r["instructions"][0].update(gate="hh"),
-     GateError), (lambda r: r["instructions"][0].update(gate=["h"]), CircuitError),
-    (lambda r: r["instructions"][1].update(params=[]),
-     GateError), (lambda r: r["instructions"][1].update(params=[None]), ParameterError),
-    (lambda r: r["instructions"][1].update(params=[{"terms": 3, "constant": 1}]),
-     CircuitError), (lambda r: r.update(num_qubits=-1), CircuitError),
-    (lambda r: r["instructions"][2].update(clbits=[5]),
-     CircuitError), (lambda r: r["instructions"][2].update(clbits=[]), CircuitError),
-    (lambda r: r["instructions"][0].update(condition={"clbits": [9], "value": 1}),
-     CircuitError), (lambda r: r.update(instructions=3), CircuitError),
-    (lambda r: r["instructions"][0].update(gate={"name": "m", "label": "",
-                                                 "matrix": [[[1, 0], [0, 0]], [[0, 0], [2, 0]]]}), GateError),
-])
+@pytest.mark.parametrize(
+    "change, error",
+    [
+        (lambda r: r["instructions"][0].update(qubits=[7]), CircuitError),
+        (lambda r: r["instructions"][0].update(qubits=["a"]), CircuitError),
+        (lambda r: r["instructions"][0].update(gate="hh"), GateError),
+        (lambda r: r["instructions"][0].update(gate=["h"]), CircuitError),
+        (lambda r: r["instructions"][1].update(params=[]), GateError),
+        (lambda r: r["instructions"][1].update(params=[None]), ParameterError),
+        (lambda r: r["instructions"][1].update(params=[{"terms": 3, "constant": 1}]), CircuitError),
+        (lambda r: r.update(num_qubits=-1), CircuitError),
+        (lambda r: r["instructions"][2].update(clbits=[5]), CircuitError),
+        (lambda r: r["instructions"][2].update(clbits=[]), CircuitError),
+        (lambda r: r["instructions"][0].update(condition={"clbits": [9], "value": 1}), CircuitError),
+        (lambda r: r.update(instructions=3), CircuitError),
+        (
+            lambda r: r["instructions"][0].update(
+                gate={"name": "m", "label": "", "matrix": [[[1, 0], [0, 0]], [[0, 0], [2, 0]]]}
+            ),
+            GateError,
+        ),
+    ],
+)
 def test_damaged_records_are_refused(change, error):
     record = json.loads(Circuit(2).h(0).rx(0.1, 1).measure(0, 0).to_json())
     change(record)

@@ -14,9 +14,18 @@ ANGLES = [3e13, 5.9e13, 6.1e13, 1e14, 1e15, 1e17, 1e20, 1e50, 4e99]
 
 @pytest.mark.parametrize("angle", [*ANGLES, *(-a for a in ANGLES[::3])])
 def test_large_angles_are_reduced_exactly(angle):
-    circuit = quantum.Circuit(3).h(0).rx("a", 0).rz("a",
-                                                    1).h(1).p("a", 1).ry("a", 2).crx("a", 0, 2).rxx(angle, 0,
-                                                                                                    1).cp(angle, 1, 2)
+    circuit = (
+        quantum.Circuit(3)
+        .h(0)
+        .rx("a", 0)
+        .rz("a", 1)
+        .h(1)
+        .p("a", 1)
+        .ry("a", 2)
+        .crx("a", 0, 2)
+        .rxx(angle, 0, 1)
+        .cp(angle, 1, 2)
+    )
     for _ in range(10):  # more than a vector of them, and some small
         circuit.rx("a", 0).ry(0.3, 1)
     expected = twin.statevector(circuit, {"a": angle})

@@ -158,9 +158,9 @@ def test_coefficients_and_initial_state():
 
 def test_data_and_training():
     """Encoder and ansatz with noise between them; a few steps of descent lower the value."""
-    circuit = quantum.Circuit(2).ry("x",
-                                    0).as_encoder() + quantum.Circuit(2).depolarizing(0.05,
-                                                                                      0).rx("a", 0).cx(0, 1).ry("b", 1)
+    circuit = quantum.Circuit(2).ry("x", 0).as_encoder() + quantum.Circuit(2).depolarizing(0.05, 0).rx("a", 0).cx(
+        0, 1
+    ).ry("b", 1)
     e = energy(circuit, "Z0 Z1")
     theta, data = np.array([0.1, 0.2]), np.array([[0.3], [0.8]])
     values, gradients = e.value_and_grad(theta, data)

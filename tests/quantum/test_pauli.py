@@ -62,15 +62,21 @@ def test_text_is_read(text, terms):
     assert dict(PauliSum(text)) == terms
 
 
-@pytest.mark.parametrize("text, place, message", [
-    ("X0 X0", 3, "occur once"), ("0.5 Q0", 4,
-                                 "between terms"), ("X", 0,
-                                                    "its qubit"), ("X0 Z1 Y", 6, "its qubit"), ("X0 0.5 Z1", 3,
-                                                                                                "between terms"),
-    ("X0 +", 4, "a term"), ("X0 -- Z1", 4, "a term"), ("(1+) X0", 0,
-                                                       "a number"), ("1.2.3 X0", 0, "a term"), ("X99999999", 0,
-                                                                                                "below"),
-])
+@pytest.mark.parametrize(
+    "text, place, message",
+    [
+        ("X0 X0", 3, "occur once"),
+        ("0.5 Q0", 4, "between terms"),
+        ("X", 0, "its qubit"),
+        ("X0 Z1 Y", 6, "its qubit"),
+        ("X0 0.5 Z1", 3, "between terms"),
+        ("X0 +", 4, "a term"),
+        ("X0 -- Z1", 4, "a term"),
+        ("(1+) X0", 0, "a number"),
+        ("1.2.3 X0", 0, "a term"),
+        ("X99999999", 0, "below"),
+    ],
+)
 def test_text_that_cannot_be_read_names_the_place(text, place, message):
     with pytest.raises(OperatorError, match=f"{message}.*position {place} of"):
         PauliSum(text)
@@ -110,11 +116,15 @@ def test_arithmetic_is_that_of_matrices(a, b):
     A, B = dense(a, 4), dense(b, 4)
     np.testing.assert_allclose(a.matrix(4).toarray(), A, atol=1e-14)
     for operator, expected in (
-        (a + b, A + B), (a - b, A - B), (a * b,
-                                         A @ B), (2 * a - 1,
-                                                  2 * A - np.eye(16)), (1 - a / 2j, np.eye(16) - A / 2j), (a**3,
-                                                                                                           A @ A @ A),
-        (a.adjoint(), A.conj().T), (a.commutator(b), A @ B - B @ A), (a.anticommutator(b), A @ B + B @ A),
+        (a + b, A + B),
+        (a - b, A - B),
+        (a * b, A @ B),
+        (2 * a - 1, 2 * A - np.eye(16)),
+        (1 - a / 2j, np.eye(16) - A / 2j),
+        (a**3, A @ A @ A),
+        (a.adjoint(), A.conj().T),
+        (a.commutator(b), A @ B - B @ A),
+        (a.anticommutator(b), A @ B + B @ A),
     ):
         np.testing.assert_allclose(dense(operator, 4), expected, atol=1e-12)
     assert a.is_hermitian == np.array_equal(A, A.conj().T)
@@ -163,13 +173,29 @@ def test_terms_are_merged_sorted_and_frozen():
     assert PauliSum([("X0", 1 + 1e-14j), ("Z0", 1e-15)]).simplify() == PauliSum("X0")
 
 
-@pytest.mark.parametrize("wrong", [lambda h: h + "X0", lambda h: h * [1], lambda h: h @ np.ones(3), lambda h: h / 0,
-                                   lambda h: h**-1, lambda h: h**0.5,
-                                   lambda h: h.commutator(2), lambda h: h.matrix(1), lambda h: h @ np.ones(2), lambda h: h.matrix(40), lambda h: h.remap([0]),
-                                   lambda h: h.remap([0,
-                                                      0]), lambda h: h.tensor(h, 1), lambda h: h.project({0: 2}), lambda h: (1j * h).ground_state(),
-                                   lambda h: h.eigenstates(5), lambda h: PauliSum.from_arrays([1, 2], [1],
-                                                                                              [1]), lambda h: h * np.nan])
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda h: h + "X0",
+        lambda h: h * [1],
+        lambda h: h @ np.ones(3),
+        lambda h: h / 0,
+        lambda h: h**-1,
+        lambda h: h**0.5,
+        lambda h: h.commutator(2),
+        lambda h: h.matrix(1),
+        lambda h: h @ np.ones(2),
+        lambda h: h.matrix(40),
+        lambda h: h.remap([0]),
+        lambda h: h.remap([0, 0]),
+        lambda h: h.tensor(h, 1),
+        lambda h: h.project({0: 2}),
+        lambda h: (1j * h).ground_state(),
+        lambda h: h.eigenstates(5),
+        lambda h: PauliSum.from_arrays([1, 2], [1], [1]),
+        lambda h: h * np.nan,
+    ],
+)
 def test_misuse_is_an_error(wrong):
     with pytest.raises((OperatorError, TypeError)):
         wrong(PauliSum("X0 + Z1"))

@@ -32,30 +32,51 @@ def test_circuits_of_other_programs(name):
     assert np.abs(mine * phase - state).max() < 1e-12 and abs(abs(phase) - 1) < 1e-12
 
 
-@pytest.mark.parametrize("gate, same", [
-    ("u3(0.1,0.2,0.3) q[0];", "u(0.1,0.2,0.3) q[0];"), ("U(0.1,0.2,0.3) q[0];",
-                                                        "u(0.1,0.2,0.3) q[0];"), ("CX q[0],q[1];", "cx q[0],q[1];"),
-    ("u1(0.7) q[0];", "p(0.7) q[0];"), ("cu1(0.7) q[0],q[1];", "cp(0.7) q[0],q[1];"), ("u0(3) q[0];", "id q[0];"),
-    ("c3sqrtx q[0],q[1],q[2],q[3]; c3sqrtx q[0],q[1],q[2],q[3];", "c3x q[0],q[1],q[2],q[3];"),
-    ("cu(0.1,0.2,0.3,0.4) q[0],q[1];",
-     "p(0.4) q[0]; cu3(0.1,0.2,0.3) q[0],q[1];"), ("h q;", "h q[0]; h q[1]; h q[2]; h q[3];"),
-    ("u2(0.3,0.4) q[1];", "u(pi/2,0.3,0.4) q[1];"), ("c4x q[0],q[1],q[2],q[3],r[0];", "h r[0]; ccx q[0],q[1],r[0]; ccx "
-                                                                                      "q[0],q[1],r[0]; h r; c4x "
-                                                                                      "q[3],q[2],q[1],q[0],r[0];"),
-])
+@pytest.mark.parametrize(
+    "gate, same",
+    [
+        ("u3(0.1,0.2,0.3) q[0];", "u(0.1,0.2,0.3) q[0];"),
+        ("U(0.1,0.2,0.3) q[0];", "u(0.1,0.2,0.3) q[0];"),
+        ("CX q[0],q[1];", "cx q[0],q[1];"),
+        ("u1(0.7) q[0];", "p(0.7) q[0];"),
+        ("cu1(0.7) q[0],q[1];", "cp(0.7) q[0],q[1];"),
+        ("u0(3) q[0];", "id q[0];"),
+        ("c3sqrtx q[0],q[1],q[2],q[3]; c3sqrtx q[0],q[1],q[2],q[3];", "c3x q[0],q[1],q[2],q[3];"),
+        ("cu(0.1,0.2,0.3,0.4) q[0],q[1];", "p(0.4) q[0]; cu3(0.1,0.2,0.3) q[0],q[1];"),
+        ("h q;", "h q[0]; h q[1]; h q[2]; h q[3];"),
+        ("u2(0.3,0.4) q[1];", "u(pi/2,0.3,0.4) q[1];"),
+        (
+            "c4x q[0],q[1],q[2],q[3],r[0];",
+            "h r[0]; ccx q[0],q[1],r[0]; ccx q[0],q[1],r[0]; h r; c4x q[3],q[2],q[1],q[0],r[0];",
+        ),
+    ],
+)
 def test_gates_of_the_library(gate, same):
     both = [twin.unitary(from_qasm(f"{HEAD}qreg q[4]; qreg r[1]; {body}")) for body in (gate, same)]
     np.testing.assert_allclose(*both, atol=1e-14)
 
 
-@pytest.mark.parametrize("text, value", [
-    ("pi/2", np.pi / 2), ("-pi", -np.pi), ("2^3^0.5",
-                                           2 ** 3**0.5), ("-2^2", -4), ("(1+2)*3/4", 2.25), ("1-2-3", -4), ("sin(pi/6)",
-                                                                                                            0.5), ("--1", 1),
-    ("ln(exp(2.5))", 2.5), ("sqrt(2)*cos(0)", 2**0.5), ("tan(0.3)",
-                                                        np.tan(0.3)), ("1e-3", 1e-3), (".5", 0.5), ("3.", 3.0), ("7/2",
-                                                                                                                 3.5), ("+4", 4),
-])
+@pytest.mark.parametrize(
+    "text, value",
+    [
+        ("pi/2", np.pi / 2),
+        ("-pi", -np.pi),
+        ("2^3^0.5", 2**3**0.5),
+        ("-2^2", -4),
+        ("(1+2)*3/4", 2.25),
+        ("1-2-3", -4),
+        ("sin(pi/6)", 0.5),
+        ("--1", 1),
+        ("ln(exp(2.5))", 2.5),
+        ("sqrt(2)*cos(0)", 2**0.5),
+        ("tan(0.3)", np.tan(0.3)),
+        ("1e-3", 1e-3),
+        (".5", 0.5),
+        ("3.", 3.0),
+        ("7/2", 3.5),
+        ("+4", 4),
+    ],
+)
 def test_expressions(text, value):
     (instruction,) = from_qasm(f"{HEAD}qreg q[1]; rz({text}) q[0];")
     assert instruction.params[0] == pytest.approx(value, rel=1e-15)
@@ -117,56 +138,67 @@ def test_files(tmp_path):
         from_qasm(tmp_path / "none.qasm")
 
 
-@pytest.mark.parametrize("body, message", [
-    ("hh q[0];", r"line 4, column 1: unknown gate 'hh' \(did you mean .*h"),
-    ("h q[2];", "line 4, column 3: the index of 'q' must be from 0 to 1, got 2"),
-    ("h r[0];", "line 4, column 3: 'r' is not declared"),
-    ("cx q[0], q[0];", "line 4, column 1: cx: qubits must differ"),
-    ("cx q[0];", "cx acts on 2 qubits, got 1"), ("rx q[0];",
-                                                 "rx has 1 parameters, got 0"), ("h(0.1) q[0];",
-                                                                                 "h has 0 parameters, got 1"),
-    ("h q[0]", "line 4, column 7: h: ';' is missing before the end of the text"),
-    ("h q[0]\nx q[1];", "line 5, column 1: h: ';' is missing before 'x'"),
-    ("rx(1/0) q[0];",
-     r"line 4, column 5: '/' of 1, 0 does not exist"), ("rx(ln(-1)) q[0];", "'ln' of -1 does not exist"),
-    ("rx(10^400) q[0];", "does not exist"), ("rx(1e999) q[0];",
-                                             "larger than any number"), ("rx((-8)^(1/3)) q[0];",
-                                                                         "no finite real number"),
-    ("rx(a) q[0];", "'a' is not declared"), ("rx(q) q[0];",
-                                             "parameters are numbers"), ("rx(1,) q[0];", "a number, a name or"), ("rx(1 q[0];", r"'\)' is missing"),
-    ("rx(sin(1,2)) q[0];", "sin has 1 argument, got 2"), ("rx(" + "(" * 300 + "1", "nested that deeply"),
-    ("qreg q[1];",
-     "line 4, column 6: 'q' is declared already"), ("qreg r[0];",
-                                                    "at least 1 element"), ("qreg r;", r"a size such as r\[2\]"),
-    ("qreg r[99999999];", "1000000 qubits"), ("qreg gate[2];",
-                                              "word of the language"), ("qreg r[1.5];",
-                                                                        "a whole number is needed, got 1.5"),
-    ("measure q -> d;", "as many bits as qubits are needed, got 1 for 2"), ("measure q[0];", "'->' and a bit are "
-                                                                                             "missing"), ("measure q[0] -> q[1];", "the result goes to a bit"),
-    ("if (d = 1) x q[0];",
-     r"if: '\)' is missing before '='"), ("if (q == 1) x q[0];",
-                                          "needs numbers"), ("if d == 1 x q[0];", r"'\(' is missing"),
-    ("if (2) x q[0];", "a condition on bits is needed"),
-    ("gate g a, a { x a; }", "'a' occurs twice"), ("gate g a { x b; } g q[0];",
-                                                   "'b' is not declared"), ("gate g a { g a; }", "unknown gate 'g'"),
-    ("gate g a { x a; ", "does not end"), ("gate g a { measure a -> d; }",
-                                           "'measure' cannot be in the body"), ("gate g a x a;",
-                                                                                "'{' is missing before 'x'"),
-    ("gate g a { x a[0]; } g q[0];", "is no register"), ("gate g a { x q[0]; } g q[0];", "'q' is not declared"),
-    ("opaque g a; g q[0];", "'g' is opaque"), ("cx q, r3;",
-                                               "'r3' is not declared"), ("qreg r[3]; cx q, r;", r"registers must be of "
-                                                                                                r"one size, got \[2, "
-                                                                                                r"3\]"),
-    ("barrier q, q[0];",
-     "barrier: qubits must differ"), ("x q[0]; }",
-                                      "a statement cannot begin with '}'"), ("include qelib1;",
-                                                                             "in quotation marks is missing"),
-    ("# x",
-     "line 4, column 1: unexpected character '#'"), ('include "a',
-                                                     "a quotation mark is missing"), ("/* x", "line 4, column 1: this "
-                                                                                              "comment does not end"),
-    ("while (d) x q[0];", "'while' is not supported"),
-])
+@pytest.mark.parametrize(
+    "body, message",
+    [
+        ("hh q[0];", r"line 4, column 1: unknown gate 'hh' \(did you mean .*h"),
+        ("h q[2];", "line 4, column 3: the index of 'q' must be from 0 to 1, got 2"),
+        ("h r[0];", "line 4, column 3: 'r' is not declared"),
+        ("cx q[0], q[0];", "line 4, column 1: cx: qubits must differ"),
+        ("cx q[0];", "cx acts on 2 qubits, got 1"),
+        ("rx q[0];", "rx has 1 parameters, got 0"),
+        ("h(0.1) q[0];", "h has 0 parameters, got 1"),
+        ("h q[0]", "line 4, column 7: h: ';' is missing before the end of the text"),
+        ("h q[0]\nx q[1];", "line 5, column 1: h: ';' is missing before 'x'"),
+        ("rx(1/0) q[0];", r"line 4, column 5: '/' of 1, 0 does not exist"),
+        ("rx(ln(-1)) q[0];", "'ln' of -1 does not exist"),
+        ("rx(10^400) q[0];", "does not exist"),
+        ("rx(1e999) q[0];", "larger than any number"),
+        ("rx((-8)^(1/3)) q[0];", "no finite real number"),
+        ("rx(a) q[0];", "'a' is not declared"),
+        ("rx(q) q[0];", "parameters are numbers"),
+        ("rx(1,) q[0];", "a number, a name or"),
+        ("rx(1 q[0];", r"'\)' is missing"),
+        ("rx(sin(1,2)) q[0];", "sin has 1 argument, got 2"),
+        ("rx(" + "(" * 300 + "1", "nested that deeply"),
+        ("qreg q[1];", "line 4, column 6: 'q' is declared already"),
+        ("qreg r[0];", "at least 1 element"),
+        ("qreg r;", r"a size such as r\[2\]"),
+        ("qreg r[99999999];", "1000000 qubits"),
+        ("qreg gate[2];", "word of the language"),
+        ("qreg r[1.5];", "a whole number is needed, got 1.5"),
+        ("measure q -> d;", "as many bits as qubits are needed, got 1 for 2"),
+        ("measure q[0];", "'->' and a bit are missing"),
+        ("measure q[0] -> q[1];", "the result goes to a bit"),
+        ("if (d = 1) x q[0];", r"if: '\)' is missing before '='"),
+        ("if (q == 1) x q[0];", "needs numbers"),
+        ("if d == 1 x q[0];", r"'\(' is missing"),
+        ("if (2) x q[0];", "a condition on bits is needed"),
+        ("gate g a, a { x a; }", "'a' occurs twice"),
+        ("gate g a { x b; } g q[0];", "'b' is not declared"),
+        ("gate g a { g a; }", "unknown gate 'g'"),
+        ("gate g a { x a; ", "does not end"),
+        ("gate g a { measure a -> d; }", "'measure' cannot be in the body"),
+        ("gate g a x a;", "'{' is missing before 'x'"),
+        ("gate g a { x a[0]; } g q[0];", "is no register"),
+        ("gate g a { x q[0]; } g q[0];", "'q' is not declared"),
+        ("opaque g a; g q[0];", "'g' is opaque"),
+        ("cx q, r3;", "'r3' is not declared"),
+        (
+            "qreg r[3]; cx q, r;",
+            r"registers must be of "
+            r"one size, got \[2, "
+            r"3\]",
+        ),
+        ("barrier q, q[0];", "barrier: qubits must differ"),
+        ("x q[0]; }", "a statement cannot begin with '}'"),
+        ("include qelib1;", "in quotation marks is missing"),
+        ("# x", "line 4, column 1: unexpected character '#'"),
+        ('include "a', "a quotation mark is missing"),
+        ("/* x", "line 4, column 1: this comment does not end"),
+        ("while (d) x q[0];", "'while' is not supported"),
+    ],
+)
 def test_errors_have_a_place(body, message):
     with pytest.raises(QASMError, match=message):
         from_qasm(f"{HEAD}qreg q[2]; creg d[1];\n{body}")

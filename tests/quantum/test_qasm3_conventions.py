@@ -31,12 +31,15 @@ def phased(t, f, l):
     return np.exp(-0.5j * (f + l + t)) * built_in(t, f, l)
 
 
-@pytest.mark.parametrize(("name", "matrix", "angles"), [
-    ("U", built_in, (0.3, 0.7, -1.1)), ("U", built_in, (5.0, -2.0,
-                                                        4.0)), ("u3", phased, (0.3, 0.7, -1.1)), ("u2", lambda f,
-                                                                                                  l: phased(np.pi / 2,
-                                                                                                            f, l), (0.7, -1.1)),
-])
+@pytest.mark.parametrize(
+    ("name", "matrix", "angles"),
+    [
+        ("U", built_in, (0.3, 0.7, -1.1)),
+        ("U", built_in, (5.0, -2.0, 4.0)),
+        ("u3", phased, (0.3, 0.7, -1.1)),
+        ("u2", lambda f, l: phased(np.pi / 2, f, l), (0.7, -1.1)),
+    ],
+)
 def test_phases_of_the_specification(name, matrix, angles):
     call = f"{name}({', '.join(map(str, angles))})"
     wanted = matrix(*angles)

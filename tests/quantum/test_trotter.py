@@ -60,11 +60,18 @@ def test_magnetisation_of_a_quench():
         assert abs(h.expectation(result.statevector()) - h.expectation(up)) < 1e-5
 
 
-@pytest.mark.parametrize("arguments", [
-    (1j * CHAIN, 1.0), (CHAIN, 1.0, 0), (CHAIN, 1.0,
-                                         2.5), (CHAIN, 1.0, 1,
-                                                3), (CHAIN, 1.0, 1, 1, 2), (CHAIN, np.nan), (CHAIN, "2 +"),
-])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        (1j * CHAIN, 1.0),
+        (CHAIN, 1.0, 0),
+        (CHAIN, 1.0, 2.5),
+        (CHAIN, 1.0, 1, 3),
+        (CHAIN, 1.0, 1, 1, 2),
+        (CHAIN, np.nan),
+        (CHAIN, "2 +"),
+    ],
+)
 def test_misuse_is_an_error(arguments):
     with pytest.raises((OperatorError, ValueError), match="trotter"):
         trotter(*arguments)

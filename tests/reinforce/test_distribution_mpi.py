@@ -267,8 +267,9 @@ def test_a_rank_that_dies_ends_the_others(tmp_path, function):
 def test_one_that_hangs_while_others_go_on_is_noticed(tmp_path):
     code, printed = launch(tmp_path, "hanging_asynchronously()")
     assert code != 0
-    assert re.search(r"DistributionError: Prone: actor 1 of 2 \(rank 2 on \S+\): nothing was heard for 10",
-                     printed), printed
+    assert re.search(r"DistributionError: Prone: actor 1 of 2 \(rank 2 on \S+\): nothing was heard for 10", printed), (
+        printed
+    )
     assert resumed(tmp_path / "run.chk").steps > STEPS
 
 

@@ -213,9 +213,13 @@ def test_the_same_seed_gives_the_same_numbers_with_any_number_of_threads():
     try:
         for threads, seed in ((1, 5), (2, 5), (2, 6)):
             core.set_threads(threads)
-            found.append(core.tree.leaves(rl.GumbelMuZero("CartPole-v1", seed=seed,
-                                                          **{**QUICK, "num_envs": 16}).train(640,
-                                                                                             progress=False).network))
+            found.append(
+                core.tree.leaves(
+                    rl.GumbelMuZero("CartPole-v1", seed=seed, **{**QUICK, "num_envs": 16})
+                    .train(640, progress=False)
+                    .network
+                )
+            )
     finally:
         core.set_threads(before)
     for a, b in zip(*found[:2], strict=True):

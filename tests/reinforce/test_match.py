@@ -73,8 +73,10 @@ def test_random_players_are_even_and_repeatable():
     assert abs(result.score[0] - 0.5) < 4 * result.error[0]
     starts = sum(r[f] > 0 for r, f in zip(result.returns, result.first, strict=True)) / 600
     assert starts == pytest.approx(0.556, abs=0.06)  # who begins wins 55.6 % of random games (10 million were played)
-    again, other = play([rl.Random(), rl.Random()], games=600,
-                        game=game), play([rl.Random(), rl.Random()], games=600, game=game, seed=1)
+    again, other = (
+        play([rl.Random(), rl.Random()], games=600, game=game),
+        play([rl.Random(), rl.Random()], games=600, game=game, seed=1),
+    )
     assert again.moves == result.moves and other.moves != result.moves
 
 

@@ -121,30 +121,48 @@ def test_a_ufunc_of_the_user_s_is_none_of_numpy_s(tmp_path):
         rl.load_policy(tmp_path / "policy")
 
 
-@pytest.mark.parametrize("value", [
-    3, None, "text", [], {}, {"list": []}, {"dict": {}}, linear("0"), {"function": "numpy:tanh"}, {"array": "0"}, {"function": ["numpy:tanh"]}, {"function": None},
-    {"class": "triskele.reinforce.policy:Policy",
-     "fields": {}}, {"class": "triskele.reinforce.policy:Policy"}, {"nothing": 1},
-    policy_with(None), policy_with(linear("3")), policy_with("tanh"), policy_with({"function": "numpy:add"}), policy_with({"function": "numpy:isnat"}),
-    policy_with({"function": "numpy:tanh"},
-                observation_shape={"tuple": [5]}), policy_with({"function": "numpy:tanh"}, observation_shape=4),
-    policy_with({"function": "numpy:tanh"},
-                observation_shape={"tuple": [2**40,
-                                             4]}), policy_with({"function": "numpy:tanh"},
-                                                               observation_shape={"tuple": [-4]}),
-    policy_with({"function": "numpy:tanh"},
-                normaliser=linear("3")), policy_with({"function": "numpy:tanh"},
-                                                     num_actions=2**60), policy_with({"function": "numpy:tanh"},
-                                                                                     num_actions=7),
-    policy_with({"function": "numpy:tanh"},
-                num_actions="2"), policy_with({"function": "numpy:tanh"}, head="triskele.core.nn.layers:Linear"),
-    policy_with({"function": "numpy:tanh"},
-                unknown=3), policy_with({"number": 3, "dtype": "O"}), policy_with({"number": "x", "dtype": "<f8"}),
-    policy_with({"records": "0", "dtype": "'|O'",
-                 "shape": [1]}), policy_with({"records": "0", "dtype": "__import__('os').abort()", "shape": [1]}),
-    policy_with({"array": "0"}), policy_with({"class": "triskele.core.nn.layers:MLP",
-                                              "fields": {"layers": {"tuple": []}, "activation": None}}),
-], ids=range(36))
+@pytest.mark.parametrize(
+    "value",
+    [
+        3,
+        None,
+        "text",
+        [],
+        {},
+        {"list": []},
+        {"dict": {}},
+        linear("0"),
+        {"function": "numpy:tanh"},
+        {"array": "0"},
+        {"function": ["numpy:tanh"]},
+        {"function": None},
+        {"class": "triskele.reinforce.policy:Policy", "fields": {}},
+        {"class": "triskele.reinforce.policy:Policy"},
+        {"nothing": 1},
+        policy_with(None),
+        policy_with(linear("3")),
+        policy_with("tanh"),
+        policy_with({"function": "numpy:add"}),
+        policy_with({"function": "numpy:isnat"}),
+        policy_with({"function": "numpy:tanh"}, observation_shape={"tuple": [5]}),
+        policy_with({"function": "numpy:tanh"}, observation_shape=4),
+        policy_with({"function": "numpy:tanh"}, observation_shape={"tuple": [2**40, 4]}),
+        policy_with({"function": "numpy:tanh"}, observation_shape={"tuple": [-4]}),
+        policy_with({"function": "numpy:tanh"}, normaliser=linear("3")),
+        policy_with({"function": "numpy:tanh"}, num_actions=2**60),
+        policy_with({"function": "numpy:tanh"}, num_actions=7),
+        policy_with({"function": "numpy:tanh"}, num_actions="2"),
+        policy_with({"function": "numpy:tanh"}, head="triskele.core.nn.layers:Linear"),
+        policy_with({"function": "numpy:tanh"}, unknown=3),
+        policy_with({"number": 3, "dtype": "O"}),
+        policy_with({"number": "x", "dtype": "<f8"}),
+        policy_with({"records": "0", "dtype": "'|O'", "shape": [1]}),
+        policy_with({"records": "0", "dtype": "__import__('os').abort()", "shape": [1]}),
+        policy_with({"array": "0"}),
+        policy_with({"class": "triskele.core.nn.layers:MLP", "fields": {"layers": {"tuple": []}, "activation": None}}),
+    ],
+    ids=range(36),
+)
 def test_what_is_no_policy_is_refused(tmp_path, value):
     write_policy(tmp_path / "policy", value)
     with pytest.raises(CheckpointError, match="policy'"):
@@ -249,22 +267,31 @@ def test_a_checkpoint_chooses_no_other_environment(trained, tmp_path, env):
     assert "antigravity" not in sys.modules and "this" not in sys.modules
 
 
-@pytest.mark.parametrize("place, new", [
-    (["settings", "dict", "activation"],
-     {"function": "os:system"}), (["settings", "dict", "seed"],
-                                  {"function": "numpy:tanh"}), (["settings", "dict", "num_envs"], 2**50),
-    (["settings", "dict", "hidden"],
-     {"tuple": [2**50]}), (["settings", "dict", "unknown"],
-                           1), (["settings"], 3), (["counters"], {"list": [1, 2]}), (["counters", "list", 0], -1),
-    (["episodes"], None), (["episodes", "fields", "finished"],
-                           "x"), (["episodes", "fields", "totals"],
-                                  {"list": []}), (["state"],
-                                                  {"dict": {}}), (["state", "dict", "weights"], {"tuple": []}),
-    (["state", "dict", "iteration"], "x"), (["environment", "dict", "data"],
-                                            3), (["environment"],
-                                                 {"dict": {}}), (["spaces"], 3), (["agent"], "DQN"), (["agent"], 3),
-    (["state", "dict", "_rollout.position"], {"dict": {}}),
-])
+@pytest.mark.parametrize(
+    "place, new",
+    [
+        (["settings", "dict", "activation"], {"function": "os:system"}),
+        (["settings", "dict", "seed"], {"function": "numpy:tanh"}),
+        (["settings", "dict", "num_envs"], 2**50),
+        (["settings", "dict", "hidden"], {"tuple": [2**50]}),
+        (["settings", "dict", "unknown"], 1),
+        (["settings"], 3),
+        (["counters"], {"list": [1, 2]}),
+        (["counters", "list", 0], -1),
+        (["episodes"], None),
+        (["episodes", "fields", "finished"], "x"),
+        (["episodes", "fields", "totals"], {"list": []}),
+        (["state"], {"dict": {}}),
+        (["state", "dict", "weights"], {"tuple": []}),
+        (["state", "dict", "iteration"], "x"),
+        (["environment", "dict", "data"], 3),
+        (["environment"], {"dict": {}}),
+        (["spaces"], 3),
+        (["agent"], "DQN"),
+        (["agent"], 3),
+        (["state", "dict", "_rollout.position"], {"dict": {}}),
+    ],
+)
 def test_what_is_no_checkpoint_is_refused(trained, tmp_path, place, new):
     packed_file(tmp_path / "run.chk", "checkpoint", changed(trained, place, new), dict(trained[1]))
     with pytest.raises(rl.errors.ReinforceError):
@@ -299,23 +326,34 @@ def test_every_tree_that_is_saved_is_loaded(tmp_path, game):
             assert rl.load_tree(tmp_path / "tree", game).draw(9, 9) == tree.draw(9, 9)
 
 
-@pytest.mark.parametrize("name, place, field, new", [
-    ("parents", 3, "parent", -1), ("parents", 3, "parent",
-                                   -5), ("parents", 3, "parent",
-                                         3), ("parents", 3, "parent", 2**30), ("parents", 0, "parent", 0),
-    ("parents", 3, "edge", -1), ("parents", 3, "edge",
-                                 2**30), ("links", 0, "first_edge",
-                                          2**30), ("links", 0, "first_edge", -7), ("links", 0, "num_edges", -3),
-    ("links", 0, "num_edges", 32767), ("links", 0, "player",
-                                       9), ("children", 0, None,
-                                            2**30), ("children", 0, None,
-                                                     -5), ("children", 0, None, 0), ("actions", 0, None, 99),
-    ("counts", 0, None, 2**40), ("counts", 1, None,
-                                 -1), ("counts", 0, None,
-                                       0), ("moves", 0, None,
-                                            -1), ("stats", 0, "visits",
-                                                  -4), ("format", (), None, 7), ("key", (), None, "x"),
-])
+@pytest.mark.parametrize(
+    "name, place, field, new",
+    [
+        ("parents", 3, "parent", -1),
+        ("parents", 3, "parent", -5),
+        ("parents", 3, "parent", 3),
+        ("parents", 3, "parent", 2**30),
+        ("parents", 0, "parent", 0),
+        ("parents", 3, "edge", -1),
+        ("parents", 3, "edge", 2**30),
+        ("links", 0, "first_edge", 2**30),
+        ("links", 0, "first_edge", -7),
+        ("links", 0, "num_edges", -3),
+        ("links", 0, "num_edges", 32767),
+        ("links", 0, "player", 9),
+        ("children", 0, None, 2**30),
+        ("children", 0, None, -5),
+        ("children", 0, None, 0),
+        ("actions", 0, None, 99),
+        ("counts", 0, None, 2**40),
+        ("counts", 1, None, -1),
+        ("counts", 0, None, 0),
+        ("moves", 0, None, -1),
+        ("stats", 0, "visits", -4),
+        ("format", (), None, 7),
+        ("key", (), None, "x"),
+    ],
+)
 def test_a_tree_whose_links_lead_astray_is_refused(tmp_path, name, place, field, new):
     """A parent of -5 made `Node.moves` run for ever."""
     game = rl.games.TicTacToe()

@@ -179,8 +179,8 @@ def test_protonation_follows_ph_and_names(heavy):
     names[2] = "ASH"
     assert t.residue_names[2] == "ASP"
     named = Structure(
-        Topology(t.names, t.elements, t.residue_index, names, t.residue_ids, t.chain_index, t.chain_ids,
-                 t.bonds), heavy.positions
+        Topology(t.names, t.elements, t.residue_index, names, t.residue_ids, t.chain_index, t.chain_ids, t.bonds),
+        heavy.positions,
     )
     full = build.add_hydrogens(named)
     assert create_system(full.topology, forcefield=PROTEIN).nonbonded.params["charges"].sum() == pytest.approx(7)

@@ -107,10 +107,14 @@ def test_a_run_killed_at_any_moment_resumes_bit_for_bit(tmp_path):
         assert whole[name].read_bytes() == resumed[name].read_bytes()
 
 
-@pytest.mark.parametrize("barostat", [
-    sponge.StochasticCellRescaling(pressure=1.0, relaxation_time=2.0,
-                                   every=5), sponge.MonteCarloBarostat(pressure=1.0, every=5),
-], ids=lambda b: type(b).__name__)
+@pytest.mark.parametrize(
+    "barostat",
+    [
+        sponge.StochasticCellRescaling(pressure=1.0, relaxation_time=2.0, every=5),
+        sponge.MonteCarloBarostat(pressure=1.0, every=5),
+    ],
+    ids=lambda b: type(b).__name__,
+)
 def test_neighbour_lists_do_not_remember_in_which_box_a_run_was_resumed(tmp_path, barostat):
     folder = ROOT / "tests/data/sponge/ala2_explicit_pme"
 

@@ -196,11 +196,15 @@ def test_standard_radii_and_screening(model, openmm_class):
     internal = pytest.importorskip("openmm.app.internal.customgbforces")
     topology = app.Topology()
     chain = topology.addChain()
-    bonds = {"ARG": ("N CA CB CD NE HE CZ NH1 HH11 HH12 O",
-                     "N-CA CA-CB CB-CD CD-NE NE-HE NE-CZ CZ-NH1 NH1-HH11 NH1-HH12 CA-O"),
-             "GLU": ("CG CD OE1 OE2 HG",
-                     "CG-CD CD-OE1 CD-OE2 CG-HG"), "CYS": ("SG HG CB", "SG-HG SG-CB"), "DA": ("P O5' C8 H8",
-                                                                                              "P-O5' C8-H8")}
+    bonds = {
+        "ARG": (
+            "N CA CB CD NE HE CZ NH1 HH11 HH12 O",
+            "N-CA CA-CB CB-CD CD-NE NE-HE NE-CZ CZ-NH1 NH1-HH11 NH1-HH12 CA-O",
+        ),
+        "GLU": ("CG CD OE1 OE2 HG", "CG-CD CD-OE1 CD-OE2 CG-HG"),
+        "CYS": ("SG HG CB", "SG-HG SG-CB"),
+        "DA": ("P O5' C8 H8", "P-O5' C8-H8"),
+    }
     for residue, (names, links) in bonds.items():
         r = topology.addResidue(residue, chain)
         atoms = {a: topology.addAtom(a, app.Element.getBySymbol(a[0]), r) for a in names.split()}

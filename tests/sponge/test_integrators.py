@@ -229,9 +229,15 @@ def test_configurational_temperature(integrator):
     within(samples, 0.0, error=np.std(samples) / np.sqrt(x.size / 3) + 0.004 * RT * np.mean(a + 3 * b * x**2))
 
 
-@pytest.mark.parametrize("integrator", [sponge.Bussi(300.0, 0.02, 0.004), sponge.NoseHoover(300.0, 0.05, 0.004),
-                                        sponge.LangevinMiddle(300.0, 10.0, 0.004)], ids=["Bussi", "Nosé-Hoover",
-                                                                                         "Langevin"])
+@pytest.mark.parametrize(
+    "integrator",
+    [
+        sponge.Bussi(300.0, 0.02, 0.004),
+        sponge.NoseHoover(300.0, 0.05, 0.004),
+        sponge.LangevinMiddle(300.0, 10.0, 0.004),
+    ],
+    ids=["Bussi", "Nosé-Hoover", "Langevin"],
+)
 def test_kinetic_energy_follows_chi_squared(integrator):
     """2 K / RT of a constrained, anharmonic system is chi-squared with as many degrees as are free."""
     system = example_system(units=2)
@@ -356,8 +362,6 @@ def test_respa_names_the_potentials_there_are():
 
 
 def test_springs_are_a_potential():
-    assert Springs("springs", np.zeros((2, 3)),
-                   springs=1.0).energy({"at": np.zeros((2, 3)), "wells": 0.0, "springs": 1.0},
-                                                                     np.array([[0.0, 0, 0],
-                                                                               [0.2, 0,
-                                                                                0]]), None) == pytest.approx(4e-4)
+    assert Springs("springs", np.zeros((2, 3)), springs=1.0).energy(
+        {"at": np.zeros((2, 3)), "wells": 0.0, "springs": 1.0}, np.array([[0.0, 0, 0], [0.2, 0, 0]]), None
+    ) == pytest.approx(4e-4)

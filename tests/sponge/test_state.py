@@ -27,11 +27,15 @@ def pair(r=0.3, **options):
 def molecule():
     """Five atoms, one of them massless, with something of every kind."""
     x = [[0, 0, 0], [0.15, 0, 0], [0.2, 0.14, 0], [0.35, 0.14, 0.02], [0.075, 0, 0]]
-    system = sponge.System(sponge.Topology.of_particles(5, bonds=[[0, 1], [1, 2], [2, 3]]),
-                           [12.0, 12.0, 12.0, 12.0, 0.0], box=[3.0] * 3,
-                           positions=x, constraints=sponge.Constraints([[2, 3]], [0.1513]), exclusions=[[0, 1], [0, 4],
-                                                                                                        [1, 4]],
-                           virtual_sites=[TwoParticleAverage(4, (0, 1), (0.5, 0.5))])
+    system = sponge.System(
+        sponge.Topology.of_particles(5, bonds=[[0, 1], [1, 2], [2, 3]]),
+        [12.0, 12.0, 12.0, 12.0, 0.0],
+        box=[3.0] * 3,
+        positions=x,
+        constraints=sponge.Constraints([[2, 3]], [0.1513]),
+        exclusions=[[0, 1], [0, 4], [1, 4]],
+        virtual_sites=[TwoParticleAverage(4, (0, 1), (0.5, 0.5))],
+    )
     system.add(sponge.harmonic_bond([[0, 1], [1, 2]], k=1000.0, r0=0.15))
     system.add(sponge.harmonic_angle([[0, 1, 2]], k=300.0, theta0=1.9))
     system.add(sponge.Nonbonded([0.1, -0.1, 0.1, -0.1, 0.0], np.full(5, 0.2), np.full(5, 0.1), method="reaction_field",
@@ -58,8 +62,9 @@ CHANGES = {
     # potentials
     "added": lambda sim: sim.system.add(sponge.harmonic_bond([[0, 2]], k=1.0, r0=0.1)),
     "removed": lambda sim: sim.system.remove("angle"),
-    "appended to the list": lambda sim: sim.system.potentials.append(sponge.harmonic_bond([[0, 2]], name="more", k=1.0,
-                                                                                          r0=0.1)),
+    "appended to the list": lambda sim: sim.system.potentials.append(
+        sponge.harmonic_bond([[0, 2]], name="more", k=1.0, r0=0.1)
+    ),
     "list replaced": lambda sim: setattr(sim.system, "potentials", sim.system.potentials[:2]),
     "order": lambda sim: sim.system.potentials.reverse(),
     "renamed": lambda sim: setattr(sim.system["bond"], "name", "springs"),

@@ -22,15 +22,25 @@ KINDS = {
     "three": lambda at: ThreeParticleAverage(sites=at, parents=(at - 2, at - 3, at - 1), weights=(0.5, -0.1, 0.6)),
     "average": lambda at: WeightedAverage(sites=at, parents=(at - 1, at - 3, at - 2), weights=(0.25, 0.25, 0.5)),
     "one atom": lambda at: WeightedAverage(sites=at, parents=(at - 2,), weights=(1.0,)),
-    "out of plane": lambda at: OutOfPlane(sites=at, parents=(at - 3, at - 2, at - 1), weight12=0.2, weight13=-0.3,
-                                          weight_cross=5.0),
-    "frame": lambda at: LocalCoordinates(sites=at, parents=(at - 3, at - 2, at - 1), origin_weights=(0.2, 0.3, 0.5),
-                                         x_weights=(-1.0, 0.4,
-                                                    0.6), y_weights=(-0.5, 1.0, -0.5), local=(0.01, -0.02, 0.05)),
-    "frame at an atom": lambda at: LocalCoordinates(sites=at, parents=(at - 1, at - 2, at - 3),
-                                                    origin_weights=(1, 0, 0),
-                                                           x_weights=(-1, 1, 0), y_weights=(-1, 0, 1), local=(0, 0,
-                                                                                                              0.07)),
+    "out of plane": lambda at: OutOfPlane(
+        sites=at, parents=(at - 3, at - 2, at - 1), weight12=0.2, weight13=-0.3, weight_cross=5.0
+    ),
+    "frame": lambda at: LocalCoordinates(
+        sites=at,
+        parents=(at - 3, at - 2, at - 1),
+        origin_weights=(0.2, 0.3, 0.5),
+        x_weights=(-1.0, 0.4, 0.6),
+        y_weights=(-0.5, 1.0, -0.5),
+        local=(0.01, -0.02, 0.05),
+    ),
+    "frame at an atom": lambda at: LocalCoordinates(
+        sites=at,
+        parents=(at - 1, at - 2, at - 3),
+        origin_weights=(1, 0, 0),
+        x_weights=(-1, 1, 0),
+        y_weights=(-1, 0, 1),
+        local=(0, 0, 0.07),
+    ),
 }
 
 

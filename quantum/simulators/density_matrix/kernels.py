@@ -40,18 +40,30 @@ _parallel_for = threads.for_numba()
 def _one(p, n, shift, c):
     """All 16 coefficients at c[0:16], row by row."""
     s = 1 << shift
-    c00, c01, c02, c03 = simd.load_splat(c, 0,
-                                         8), simd.load_splat(c, 1, 8), simd.load_splat(c, 2, 8), simd.load_splat(c, 3,
-                                                                                                                 8)
-    c10, c11, c12, c13 = simd.load_splat(c, 4,
-                                         8), simd.load_splat(c, 5, 8), simd.load_splat(c, 6, 8), simd.load_splat(c, 7,
-                                                                                                                 8)
-    c20, c21, c22, c23 = simd.load_splat(c, 8,
-                                         8), simd.load_splat(c, 9, 8), simd.load_splat(c, 10, 8), simd.load_splat(c, 11,
-                                                                                                                  8)
-    c30, c31, c32, c33 = simd.load_splat(c, 12,
-                                         8), simd.load_splat(c, 13, 8), simd.load_splat(c, 14,
-                                                                                        8), simd.load_splat(c, 15, 8)
+    c00, c01, c02, c03 = (
+        simd.load_splat(c, 0, 8),
+        simd.load_splat(c, 1, 8),
+        simd.load_splat(c, 2, 8),
+        simd.load_splat(c, 3, 8),
+    )
+    c10, c11, c12, c13 = (
+        simd.load_splat(c, 4, 8),
+        simd.load_splat(c, 5, 8),
+        simd.load_splat(c, 6, 8),
+        simd.load_splat(c, 7, 8),
+    )
+    c20, c21, c22, c23 = (
+        simd.load_splat(c, 8, 8),
+        simd.load_splat(c, 9, 8),
+        simd.load_splat(c, 10, 8),
+        simd.load_splat(c, 11, 8),
+    )
+    c30, c31, c32, c33 = (
+        simd.load_splat(c, 12, 8),
+        simd.load_splat(c, 13, 8),
+        simd.load_splat(c, 14, 8),
+        simd.load_splat(c, 15, 8),
+    )
     for high in range(0, n, 4 * s):
         for j in range(high, high + s, 8):
             v0, v1, v2, v3 = simd.load(p, j, 8), simd.load(p, j + s, 8), simd.load(
@@ -87,10 +99,14 @@ def _exchange_0(p, n, shift):
             v0, v1, v2, v3 = simd.load(p, j, 8), simd.load(p, j + s, 8), simd.load(
                 p, j + 2 * s, 8
             ), simd.load(p, j + 3 * s, 8)
-            a, b = simd.shuffle2(v0, v1, (0, 8, 2, 10, 4, 12, 6,
-                                          14)), simd.shuffle2(v0, v1, (1, 9, 3, 11, 5, 13, 7, 15))
-            c, d = simd.shuffle2(v2, v3, (0, 8, 2, 10, 4, 12, 6,
-                                          14)), simd.shuffle2(v2, v3, (1, 9, 3, 11, 5, 13, 7, 15))
+            a, b = (
+                simd.shuffle2(v0, v1, (0, 8, 2, 10, 4, 12, 6, 14)),
+                simd.shuffle2(v0, v1, (1, 9, 3, 11, 5, 13, 7, 15)),
+            )
+            c, d = (
+                simd.shuffle2(v2, v3, (0, 8, 2, 10, 4, 12, 6, 14)),
+                simd.shuffle2(v2, v3, (1, 9, 3, 11, 5, 13, 7, 15)),
+            )
             simd.store(p, j, simd.shuffle2(a, c, (0, 1, 8, 9, 4, 5, 12, 13)))
             simd.store(p, j + s, simd.shuffle2(b, d, (0, 1, 8, 9, 4, 5, 12, 13)))
             simd.store(p, j + 2 * s, simd.shuffle2(a, c, (2, 3, 10, 11, 6, 7, 14, 15)))
@@ -134,9 +150,12 @@ def _group(p, n, ints, places, count, entries, size, c, work):
                 simd.store(p, j, c00 * simd.load(p, j, 8))
     elif size == 2:
         o, d = ints[entries], ints[entries + 1]
-        c00, c01, c10, c11 = simd.load_splat(c, 0,
-                                             8), simd.load_splat(c, 1, 8), simd.load_splat(c, 2,
-                                                                                           8), simd.load_splat(c, 3, 8)
+        c00, c01, c10, c11 = (
+            simd.load_splat(c, 0, 8),
+            simd.load_splat(c, 1, 8),
+            simd.load_splat(c, 2, 8),
+            simd.load_splat(c, 3, 8),
+        )
         for run in range(runs):
             start = _deposit(run * length, ints, places, count)
             for j in range(start, start + length, 8):

@@ -79,9 +79,12 @@ def _chain(chain: list[tuple[np.ndarray, Any]], table: np.ndarray, angle: Any) -
 
 def _joined(old: Map | Wide, qubits: tuple[int, ...], table: np.ndarray, angle: Linear | None) -> Map | None:
     """The product of a map and one that follows on the same qubits, if it costs no more than both."""
-    if isinstance(old,
-                  Wide) or old.source is not None or set(old.qubits) != set(qubits) or (angle is not None
-                                                                                        and old.angles[0] is not None):
+    if (
+        isinstance(old, Wide)
+        or old.source is not None
+        or set(old.qubits) != set(qubits)
+        or (angle is not None and old.angles[0] is not None)
+    ):
         return None
     k = len(qubits)
     order = [k - 1 - qubits.index(q) for q in reversed(old.qubits)]  # axes of digits, the most significant first

@@ -80,13 +80,15 @@ class _Builder:
             linear[k, : len(act.linear)] = act.linear
         tables = [np.flatnonzero(channel.pauli_probabilities) for channel in self.channels]
         return Program(
-            np.array([op[0] for op in self.ops], np.uint8), np.array([op[1] for op in self.ops], np.int64),
+            np.array([op[0] for op in self.ops], np.uint8),
+            np.array([op[1] for op in self.ops], np.int64),
             *_ragged([op[2] for op in self.ops], np.int64),
-            *_ragged([[b for b, _ in c] for c in conditions],
-                     np.int64), _ragged([[v for _, v in c] for c in conditions], np.uint8)[1],
-            linear, *_ragged([act.signs for act in self.actions], np.int64),
-            *_ragged([np.cumsum(c.pauli_probabilities[t]) for c, t in zip(self.channels, tables)],
-                     np.float64), _ragged(tables, np.int64)[1],
+            *_ragged([[b for b, _ in c] for c in conditions], np.int64),
+            _ragged([[v for _, v in c] for c in conditions], np.uint8)[1],
+            linear,
+            *_ragged([act.signs for act in self.actions], np.int64),
+            *_ragged([np.cumsum(c.pauli_probabilities[t]) for c, t in zip(self.channels, tables)], np.float64),
+            _ragged(tables, np.int64)[1],
             np.array(self.readings, float).reshape(-1, 2),
         )
 

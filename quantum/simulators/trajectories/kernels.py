@@ -298,8 +298,10 @@ def run_chunk(context, index):
     n, chunks, shots, first, draws_each, num_bits, dense = w[0], w[1], w[2], w[3], w[4], w[5], w[6]
     k0, k1 = np.uint32(w[7]), np.uint32(w[8])
     rows, ints = carray(at_address(w[9], np.int64), (w[10], ROW)), carray(at_address(w[11], np.int64), (w[12],))
-    table, ops = carray(at_address(w[13], np.float64), (w[14],
-                                                        )), carray(at_address(w[15], np.int64), (w[16], OP_COLUMNS))
+    table, ops = (
+        carray(at_address(w[13], np.float64), (w[14],)),
+        carray(at_address(w[15], np.int64), (w[16], OP_COLUMNS)),
+    )
     coefficients, initial = carray(at_address(w[17], np.float64),
                                    (w[18],)), carray(at_address(w[19], np.float64), (w[20],))
     samples, values = carray(at_address(w[21], np.int64), (shots,)), carray(at_address(w[22], np.float64), (shots,))

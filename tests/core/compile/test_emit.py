@@ -90,10 +90,20 @@ def test_long_sums_are_accurate(n, rng):
 
 def test_movement_of_elements(rng):
     x = rng.normal(size=(4, 5, 6))
-    agree(lambda x: (np.transpose(x, (2, 0, 1)) + 1, x[::-1, 1:4, ::2] * 2, np.concatenate([x, x * 3], axis=1),
-                     np.reshape(x.T, (10, 12)) - 1,
-                     np.pad(x, 2) + 1, np.stack([x[0], x[-1]],
-                                                axis=-1), np.roll(x, 3, axis=1), np.reshape(x, (20, 6)).T), x, ulp=0)
+    agree(
+        lambda x: (
+            np.transpose(x, (2, 0, 1)) + 1,
+            x[::-1, 1:4, ::2] * 2,
+            np.concatenate([x, x * 3], axis=1),
+            np.reshape(x.T, (10, 12)) - 1,
+            np.pad(x, 2) + 1,
+            np.stack([x[0], x[-1]], axis=-1),
+            np.roll(x, 3, axis=1),
+            np.reshape(x, (20, 6)).T,
+        ),
+        x,
+        ulp=0,
+    )
 
 
 def test_broadcast_of_every_kind(rng):
@@ -151,11 +161,17 @@ def test_results_that_are_arguments_or_each_other(rng):
     assert not any(np.shares_memory(p, q) for p, q in itertools.combinations((a, b, c, x), 2)) and d.sum() == 3
 
 
-@pytest.mark.parametrize("f", [
-    lambda x: np.sum(np.sin(x),
-                     axis=0), lambda x: np.sum(x), lambda x: np.exp(x) * 2, lambda x: np.max(x,
-                                                                                             axis=1), lambda x: x @ x.T,
-], ids=["columns", "all", "elements", "rows", "product"])
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: np.sum(np.sin(x), axis=0),
+        lambda x: np.sum(x),
+        lambda x: np.exp(x) * 2,
+        lambda x: np.max(x, axis=1),
+        lambda x: x @ x.T,
+    ],
+    ids=["columns", "all", "elements", "rows", "product"],
+)
 def test_results_do_not_depend_on_threads(f, rng):
     x = rng.normal(size=(1201, 601))
     compiled = core.jit(f)

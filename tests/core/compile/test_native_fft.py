@@ -26,15 +26,20 @@ def test_lengths_and_stacks(dtype, head, rng):
         near(lambda z, n=n: np.fft.irfft(z[..., :n // 2 + 1], n, norm="forward"), z)
 
 
-@pytest.mark.parametrize("f", [
-    lambda z: np.fft.fft(z,
-                         axis=0), np.fft.fft2, np.fft.fftn, lambda z: np.fft.ifftn(z,
-                                                                                   axes=(0, 2)), lambda z: np.fft.rfftn(z.real),
-    np.fft.irfftn, lambda z: np.fft.irfft(z,
-                                          axis=1), lambda z: np.fft.rfft2(z.real,
-                                                                          axes=(0, 1)), lambda z: np.fft.irfftn(z,
-                                                                                                                norm="ortho"),
-])
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda z: np.fft.fft(z, axis=0),
+        np.fft.fft2,
+        np.fft.fftn,
+        lambda z: np.fft.ifftn(z, axes=(0, 2)),
+        lambda z: np.fft.rfftn(z.real),
+        np.fft.irfftn,
+        lambda z: np.fft.irfft(z, axis=1),
+        lambda z: np.fft.rfft2(z.real, axes=(0, 1)),
+        lambda z: np.fft.irfftn(z, norm="ortho"),
+    ],
+)
 def test_axes(f, rng):
     near(f, rng.normal(size=(6, 10, 12)) + 1j * rng.normal(size=(6, 10, 12)))
 

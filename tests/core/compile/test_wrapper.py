@@ -80,11 +80,21 @@ def test_anything_but_the_specified_argument_is_a_miss():
 
     unaligned = np.zeros(49, np.uint8)[1:].view(F8).reshape(2, 3)
     bad = [
-        good.astype(np.float32), good.astype(">f8"), np.zeros((3, 2)), np.zeros(6), np.zeros((2, 3, 1)), np.zeros((2,
-                                                                                                                   4)),
-        np.zeros((3, 2)).T, np.zeros((2, 6))[:,
-                                             ::2], good.view(Sub), np.ma.masked_array(good), unaligned, good.tolist(),
-        1.0, None, np.float64(1),
+        good.astype(np.float32),
+        good.astype(">f8"),
+        np.zeros((3, 2)),
+        np.zeros(6),
+        np.zeros((2, 3, 1)),
+        np.zeros((2, 4)),
+        np.zeros((3, 2)).T,
+        np.zeros((2, 6))[:, ::2],
+        good.view(Sub),
+        np.ma.masked_array(good),
+        unaligned,
+        good.tolist(),
+        1.0,
+        None,
+        np.float64(1),
     ]
     for value in bad:
         assert f(value) is MISS, value

@@ -115,13 +115,20 @@ def by_long_double(f):
 REFERENCES = {
     **{n: by_long_double(getattr(np, n)) for n in ("exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "cbrt")},
     **{n: by_long_double(getattr(np, n)) for n in ("sin", "cos", "tan", "sinh", "cosh", "tanh", "hypot", "logaddexp")},
-    "asin": by_long_double(np.arcsin), "acos": by_long_double(np.arccos), "atan": by_long_double(np.arctan),
-    "asinh": by_long_double(np.arcsinh), "acosh": by_long_double(np.arccosh), "atanh": by_long_double(np.arctanh),
-    "atan2": by_long_double(np.arctan2), "pow": by_long_double(np.power), "rsqrt": by_long_double(lambda x: 1
-                                                                                                  / np.sqrt(x)),
+    "asin": by_long_double(np.arcsin),
+    "acos": by_long_double(np.arccos),
+    "atan": by_long_double(np.arctan),
+    "asinh": by_long_double(np.arcsinh),
+    "acosh": by_long_double(np.arccosh),
+    "atanh": by_long_double(np.arctanh),
+    "atan2": by_long_double(np.arctan2),
+    "pow": by_long_double(np.power),
+    "rsqrt": by_long_double(lambda x: 1 / np.sqrt(x)),
     "sigmoid": by_long_double(lambda x: 1 / (1 + np.exp(-x))),
-    "erf": by_mpmath(mpmath.erf), "erfc": by_mpmath(mpmath.erfc),
-    "lgamma": by_mpmath(lambda x: mpmath.loggamma(x).real), "digamma": by_mpmath(mpmath.digamma),
+    "erf": by_mpmath(mpmath.erf),
+    "erfc": by_mpmath(mpmath.erfc),
+    "lgamma": by_mpmath(lambda x: mpmath.loggamma(x).real),
+    "digamma": by_mpmath(mpmath.digamma),
 }
 
 

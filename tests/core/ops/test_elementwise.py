@@ -113,21 +113,36 @@ def test_composed(name, rng):
 # ---------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("f, x, slope", [
-    (np.abs, 0.0, 0), (np.abs, -2.0, -1), (np.fabs, 0.0,
-                                           0), (lambda x: np.maximum(x, 0.0), 0.0,
-                                                0.5), (lambda x: np.minimum(x, x), 1.0, 1),
-    (lambda x: np.fmax(x, np.nan), 1.0, 1), (lambda x: np.hypot(x, 0.0), 0.0,
-                                             0), (lambda x: np.arctan2(x, 0.0), 0.0, 0),
-    (lambda x: np.arctan2(0.0, x), 0.0, 0), (lambda x: x**2.0, 0.0,
-                                             0), (lambda x: x**1.0, 0.0, 1), (lambda x: np.power(x, 0.0), 0.0, 0),
-    (lambda x: np.power(0.0, x), 2.0,
-     0), (lambda x: x**3, 0.0, 0), (np.sinc, 0.0, 0), (lambda x: np.floor(x) * x, 2.5, 2), (np.sign, 0.0, 0),
-    (lambda x: np.where(x > 0, np.sqrt(x), 0.0), 0.0, 0), (lambda x: np.where(x > 0, np.log(x), 0.0), 0.0, 0),
-    (lambda x: np.logaddexp(x, -np.inf), 1.0, 1), (lambda x: np.clip(x, 0.0, 1.0), 2.0,
-                                                   0), (lambda x: np.angle(x + 0j), 0.0, 0),
-    (lambda x: np.mod(x, 2.0), 5.0, 1), (lambda x: np.mod(5.0, x), 2.0, -2), (lambda x: np.nan_to_num(x), np.nan, 0),
-])
+@pytest.mark.parametrize(
+    "f, x, slope",
+    [
+        (np.abs, 0.0, 0),
+        (np.abs, -2.0, -1),
+        (np.fabs, 0.0, 0),
+        (lambda x: np.maximum(x, 0.0), 0.0, 0.5),
+        (lambda x: np.minimum(x, x), 1.0, 1),
+        (lambda x: np.fmax(x, np.nan), 1.0, 1),
+        (lambda x: np.hypot(x, 0.0), 0.0, 0),
+        (lambda x: np.arctan2(x, 0.0), 0.0, 0),
+        (lambda x: np.arctan2(0.0, x), 0.0, 0),
+        (lambda x: x**2.0, 0.0, 0),
+        (lambda x: x**1.0, 0.0, 1),
+        (lambda x: np.power(x, 0.0), 0.0, 0),
+        (lambda x: np.power(0.0, x), 2.0, 0),
+        (lambda x: x**3, 0.0, 0),
+        (np.sinc, 0.0, 0),
+        (lambda x: np.floor(x) * x, 2.5, 2),
+        (np.sign, 0.0, 0),
+        (lambda x: np.where(x > 0, np.sqrt(x), 0.0), 0.0, 0),
+        (lambda x: np.where(x > 0, np.log(x), 0.0), 0.0, 0),
+        (lambda x: np.logaddexp(x, -np.inf), 1.0, 1),
+        (lambda x: np.clip(x, 0.0, 1.0), 2.0, 0),
+        (lambda x: np.angle(x + 0j), 0.0, 0),
+        (lambda x: np.mod(x, 2.0), 5.0, 1),
+        (lambda x: np.mod(5.0, x), 2.0, -2),
+        (lambda x: np.nan_to_num(x), np.nan, 0),
+    ],
+)
 def test_slopes_at_special_points(f, x, slope):
     with np.errstate(all="ignore"):  # NumPy's own log(0)
         assert grad(f)(x) == slope
@@ -153,12 +168,18 @@ def test_nearest_sinc_to_its_formula():
 # ---------------------------------------------
 
 
-@pytest.mark.parametrize("f, z, expected", [
-    (np.abs, 3 + 4j, 0.6 - 0.8j), (np.real, 1 + 2j,
-                                   1), (np.imag, 1 + 2j, -1j), (lambda z: np.abs(z) ** 2, 1 + 2j, 2 - 4j),
-    (lambda z: np.real(z * z), 1 + 2j, 2 + 4j), (lambda z: np.real(np.conj(z) * (2 + 1j)), 1 + 2j,
-                                                 2 - 1j), (np.abs, 0j, 0),
-])
+@pytest.mark.parametrize(
+    "f, z, expected",
+    [
+        (np.abs, 3 + 4j, 0.6 - 0.8j),
+        (np.real, 1 + 2j, 1),
+        (np.imag, 1 + 2j, -1j),
+        (lambda z: np.abs(z) ** 2, 1 + 2j, 2 - 4j),
+        (lambda z: np.real(z * z), 1 + 2j, 2 + 4j),
+        (lambda z: np.real(np.conj(z) * (2 + 1j)), 1 + 2j, 2 - 1j),
+        (np.abs, 0j, 0),
+    ],
+)
 def test_gradients_of_complex_numbers(f, z, expected):
     assert grad(f)(z) == pytest.approx(expected)
 

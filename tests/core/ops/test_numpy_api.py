@@ -77,20 +77,26 @@ def test_outside_of_transforms_it_is_numpy():
     assert cnp.array(x) is not x
 
 
-@pytest.mark.parametrize("f", [
-    lambda x: cnp.asarray([x[0], [1.0, 2.0, 3.0]][:1]
-                          + [[x[1], 2.0, x[0] * x[1]]][:0]), lambda x: cnp.array([[x[0], 1.0], (x[1], x[2] ** 2)]),
-    lambda x: cnp.sum([x[0],
-                       2 * x[1]]), lambda x: cnp.full((2, 3),
-                                                      x[1]), lambda x: cnp.full(2,
-                                                                                x[None, :1]), lambda x: np.sum(np.take(np.outer(x[:0], x[:0]), [0, -1], axis=1)) + x, lambda x: cnp.mean([[x[0], x[1]], [1.0, 2.0]], axis=0),
-    lambda x: cnp.stack([x, x]), lambda x: cnp.array(x,
-                                                     ndmin=2), lambda x: cnp.asarray(x, dtype=np.float32), lambda x: cnp.take(np.arange(9.0), np.argsort(x)),
-    lambda x: cnp.maximum(0.5,
-                          [x[0],
-                           x[1]]), lambda x: cnp.concat([x, x]), lambda x: cnp.linalg.norm(cnp.asarray([x[0],
-                                                                                                        x[1]])), lambda x: cnp.zeros_like(x),
-])
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: cnp.asarray([x[0], [1.0, 2.0, 3.0]][:1] + [[x[1], 2.0, x[0] * x[1]]][:0]),
+        lambda x: cnp.array([[x[0], 1.0], (x[1], x[2] ** 2)]),
+        lambda x: cnp.sum([x[0], 2 * x[1]]),
+        lambda x: cnp.full((2, 3), x[1]),
+        lambda x: cnp.full(2, x[None, :1]),
+        lambda x: np.sum(np.take(np.outer(x[:0], x[:0]), [0, -1], axis=1)) + x,
+        lambda x: cnp.mean([[x[0], x[1]], [1.0, 2.0]], axis=0),
+        lambda x: cnp.stack([x, x]),
+        lambda x: cnp.array(x, ndmin=2),
+        lambda x: cnp.asarray(x, dtype=np.float32),
+        lambda x: cnp.take(np.arange(9.0), np.argsort(x)),
+        lambda x: cnp.maximum(0.5, [x[0], x[1]]),
+        lambda x: cnp.concat([x, x]),
+        lambda x: cnp.linalg.norm(cnp.asarray([x[0], x[1]])),
+        lambda x: cnp.zeros_like(x),
+    ],
+)
 def test_lists_of_traced_values(f):
     x = np.array([0.3, -1.2, 2.0])
     expected = f(x)

@@ -18,10 +18,16 @@ NAN_REDUCTIONS = [np.nansum, np.nanprod, np.nanmax, np.nanmin, np.nanmean, np.na
                   np.nanargmax, np.nanargmin]
 
 
-@pytest.mark.parametrize("f, axis", [(f, axis) for f in REDUCTIONS + NAN_REDUCTIONS for axis in (None, 0, -1, (0, 2))
-                                     if axis != (0,
-                                                 2) or "arg" not in f.__name__], ids=lambda v: getattr(v, "__name__",
-                                                                                                       str(v)))
+@pytest.mark.parametrize(
+    "f, axis",
+    [
+        (f, axis)
+        for f in REDUCTIONS + NAN_REDUCTIONS
+        for axis in (None, 0, -1, (0, 2))
+        if axis != (0, 2) or "arg" not in f.__name__
+    ],
+    ids=lambda v: getattr(v, "__name__", str(v)),
+)
 def test_as_numpy(f, axis, rng):
     x = rng.normal(size=(3, 4, 2))
     for keepdims in (False, True):

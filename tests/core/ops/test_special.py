@@ -174,8 +174,10 @@ def test_native_forms_agree_with_scipy_at_the_edges(name, dtype):
     from triskele.core import jit
 
     assert PRIMITIVES[name].emit
-    edges = np.array([0.0, 1e-30, 0.3, 0.499, 0.5, 0.501, 0.7, 1.0, 2.5, 30.0, -0.5, -1.0, -3.0, -30.0, np.nan, np.inf,
-                      -np.inf], dtype)
+    edges = np.array(
+        [0.0, 1e-30, 0.3, 0.499, 0.5, 0.501, 0.7, 1.0, 2.5, 30.0, -0.5, -1.0, -3.0, -30.0, np.nan, np.inf, -np.inf],
+        dtype,
+    )
     args = np.meshgrid(edges, edges) if len(PRIMITIVES[name].domain) == 2 else [edges]
     with np.errstate(all="ignore"):
         want = getattr(sp, name)(*args)

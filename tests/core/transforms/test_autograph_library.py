@@ -72,9 +72,14 @@ def test_functions_of_math():
     from math import hypot
 
     def f(x):
-        return math.sin(x) + math.log(x,
-                                      2) + math.log(x) + math.sqrt(2) * math.atan2(x, 3) + hypot(x, 2.0) + math.pow(x,
-                                                                                                                    3)
+        return (
+            math.sin(x)
+            + math.log(x, 2)
+            + math.log(x)
+            + math.sqrt(2) * math.atan2(x, 3)
+            + hypot(x, 2.0)
+            + math.pow(x, 3)
+        )
 
     assert_allclose(jit(f)(1.5), f(1.5), rtol=1e-14)
     assert_allclose(jit(grad(f))(1.5), (f(1.5 + 1e-6) - f(1.5 - 1e-6)) / 2e-6, rtol=1e-8)

@@ -419,9 +419,12 @@ def raises_at_both(error, match, f, *args):
 
 
 def test_carry_that_changes_shape():
-    raises_at_both(TypeError, r"scan of .*leaf \['h'\] was float64\[3\] and became float64\[4\]",
-                   lambda x: scan(lambda c, _: ({"h": np.concatenate([c["h"], c["h"][:1]])}, None), {"h": x},
-                                  length=2), np.ones(3))
+    raises_at_both(
+        TypeError,
+        r"scan of .*leaf \['h'\] was float64\[3\] and became float64\[4\]",
+        lambda x: scan(lambda c, _: ({"h": np.concatenate([c["h"], c["h"][:1]])}, None), {"h": x}, length=2),
+        np.ones(3),
+    )
     raises_at_both(TypeError, r"while_loop of .*float32\[3\] and became float64\[3\].*astype",
                    lambda x: while_loop(lambda c: np.sum(c) < 9, lambda c: c + np.ones(3), x), np.ones(3, np.float32))
 

@@ -46,10 +46,15 @@ _FIELDS = (
     "a*(x-b)^2",
 )
 _PAIRS = (
-    "4*e*((s/r)^12-(s/r)^6); s=0.5*(s1+s2); e=sqrt(e1*e2)", "A(k1, k2)/r^12-B(k1, k2)/r^6", "A(k1, k2)*r^-12",
-    "sqrt(e1*e2)*exp(-9*r)", "138.935456*c1*c2/r", "step(0.6-r)*(A(k1, k2)/r^12-B(k1, k2)/r^6)", "e1*e2*g*max(0, "
-                                                                                                 "0.5-r)^2",
-    "4*e*((s/r)^9-(s/r)^6)*T(k1)*T(k2); s=sqrt(s1*s2); e=e1+e2", "h1*h2*exp(-r/g)",
+    "4*e*((s/r)^12-(s/r)^6); s=0.5*(s1+s2); e=sqrt(e1*e2)",
+    "A(k1, k2)/r^12-B(k1, k2)/r^6",
+    "A(k1, k2)*r^-12",
+    "sqrt(e1*e2)*exp(-9*r)",
+    "138.935456*c1*c2/r",
+    "step(0.6-r)*(A(k1, k2)/r^12-B(k1, k2)/r^6)",
+    "e1*e2*g*max(0, 0.5-r)^2",
+    "4*e*((s/r)^9-(s/r)^6)*T(k1)*T(k2); s=sqrt(s1*s2); e=e1+e2",
+    "h1*h2*exp(-r/g)",
 )
 
 
@@ -406,10 +411,12 @@ def _refusable(rng, system, n):
         table.addParticle([])
     volume = mm.CustomVolumeForce("v") if hasattr(mm, "CustomVolumeForce") else bond
     choices = [
-        (bond, "CustomCompoundBondForce"), (centroid,
-                                            "CustomCentroidBondForce"), (mm.RMSDForce([mm.Vec3(0, 0, 0)] * n,
-                                                                                      [0, 1, 2]), "RMSDForce"),
-        (table, "tabulated functions"), (mm.CustomCVForce("1"), "CustomCVForce"), (volume, type(volume).__name__),
+        (bond, "CustomCompoundBondForce"),
+        (centroid, "CustomCentroidBondForce"),
+        (mm.RMSDForce([mm.Vec3(0, 0, 0)] * n, [0, 1, 2]), "RMSDForce"),
+        (table, "tabulated functions"),
+        (mm.CustomCVForce("1"), "CustomCVForce"),
+        (volume, type(volume).__name__),
     ]
     force, word = choices[rng.integers(len(choices))]
     system.addForce(force)

@@ -65,5 +65,9 @@ def network(bench):
                                       value=jnp.where(over, 0.0, value)), states
 
     logits, value = jax.jit(evaluate)(params, states)
-    return params, mctx.RootFnOutput(prior_logits=logits, value=value,
-                                     embedding=states), ~states.legal_action_mask, recurrent
+    return (
+        params,
+        mctx.RootFnOutput(prior_logits=logits, value=value, embedding=states),
+        ~states.legal_action_mask,
+        recurrent,
+    )

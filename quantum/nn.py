@@ -34,7 +34,8 @@ class Layer:
     Examples
     --------
     >>> from triskele import core, quantum
-    >>> circuit = quantum.Circuit(2).ry("x0", 0).ry("x1", 1).as_encoder() + quantum.Circuit(2).cx(0, 1).ry("a", 0).ry("b", 1)
+    >>> encoder = quantum.Circuit(2).ry("x0", 0).ry("x1", 1).as_encoder()
+    >>> circuit = encoder + quantum.Circuit(2).cx(0, 1).ry("a", 0).ry("b", 1)
     >>> layer = Layer.init(core.random.key(0), circuit, [quantum.PauliSum("Z0"), quantum.PauliSum("Z1")])
     >>> layer(np.zeros((5, 2))).shape
     (5, 2)

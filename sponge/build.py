@@ -186,7 +186,8 @@ def add_virtual_sites(structure: Structure, forcefield: Any) -> Structure:
 
     Examples
     --------
-    >>> full = add_virtual_sites(sponge.read_pdb("crystal.pdb"), ["amber19/protein.ff19SB", "amber14/opc"])  # doctest: +SKIP
+    >>> field = ["amber19/protein.ff19SB", "amber14/opc"]
+    >>> full = add_virtual_sites(sponge.read_pdb("crystal.pdb"), field)  # doctest: +SKIP
     """
     field = as_forcefield(forcefield)
     t = structure.topology
@@ -345,7 +346,9 @@ def solvate(
     --------
     >>> field = ["amber19/protein.ff19SB", "amber14/opc"]
     >>> full = solvate(structure, field, padding=1.0, ionic_strength=0.15, shape="dodecahedron")  # doctest: +SKIP
-    >>> system = sponge.create_system(full.topology, full.positions, full.box, field, constraints="h-bonds")  # doctest: +SKIP
+    >>> system = sponge.create_system(  # doctest: +SKIP
+    ...     full.topology, full.positions, full.box, field, constraints="h-bonds"
+    ... )
     """
     if padding is not None and size is not None:
         raise ValueError("solvate: either padding or size must be given, got both")

@@ -32,7 +32,8 @@ class Calculator(_Base):
     Examples
     --------
     >>> from triskele import sponge
-    >>> system = sponge.System(sponge.Topology.of_particles(2, "O", 8), [16.0, 16.0], positions=[[0, 0, 0], [0.16, 0, 0]])
+    >>> oxygen = sponge.Topology.of_particles(2, "O", 8)
+    >>> system = sponge.System(oxygen, [16.0, 16.0], positions=[[0, 0, 0], [0.16, 0, 0]])
     >>> _ = system.add(sponge.harmonic_bond([[0, 1]], k=1000.0, r0=0.15))
     >>> atoms = system.to_ase()
     >>> atoms.calc = Calculator(system)

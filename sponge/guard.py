@@ -154,7 +154,10 @@ class Guard:
             if worst is None
             else f", the largest force being {worst[0]:.3g} kJ/mol/nm from term {worst[1]!r} on {describe(worst[2])}"
         )
-        return f"{describe(max(atom, 0))}: position or velocity out of bounds at step {step}{largest} (is the time step too large?)"
+        return (
+            f"{describe(max(atom, 0))}: position or velocity out of bounds at step {step}{largest} (is the time step "
+            f"too large?)"
+        )
 
     def _worst_force(self, positions) -> tuple[float, str, int] | None:
         """Size (NaN before infinite before large), term and atom of the worst force of a single term."""

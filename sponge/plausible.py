@@ -72,7 +72,10 @@ def _because(engine):
     box = engine.box if engine.periodic else None
     atoms = [worst[2]] if not np.isfinite(worst[0]) else range(engine.n)
     i, j, apart = min(((i, *_nearest(x, i, box)) for i in atoms), key=lambda found: found[2])
-    return f": {describe(i)} and {describe(j)} are {apart:.3g} nm apart (if atoms overlap, Simulation.minimize moves them apart)"
+    return (
+        f": {describe(i)} and {describe(j)} are {apart:.3g} nm apart (if atoms overlap, Simulation.minimize moves "
+        f"them apart)"
+    )
 
 
 def _nearest(positions, i, box):

@@ -434,7 +434,8 @@ class Simulation(Fixed):
         --------
         >>> sim = sponge.Simulation(system, integrator, seed=1)  # doctest: +SKIP
         >>> sim.load_checkpoint("run.chk")  # doctest: +SKIP
-        >>> sim.run(100_000 - sim.step, report=[sponge.DCD("traj.dcd", 500), sponge.Checkpoint("run.chk", 5000)])  # doctest: +SKIP
+        >>> report = [sponge.DCD("traj.dcd", 500), sponge.Checkpoint("run.chk", 5000)]  # doctest: +SKIP
+        >>> sim.run(100_000 - sim.step, report=report)  # doctest: +SKIP
         """
         path = os.fspath(path)
         arrays, meta = read_checkpoint(path)

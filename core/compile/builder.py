@@ -17,8 +17,10 @@ from .functions import Functions
 from .values import I64, Value, literal, llvm_type, real_of
 
 LOOP, LONG_LOOP, CALLING_LOOP = (f", !llvm.loop !LOOP{k}" for k in range(3))
-"""Marks of a loop's branch, replaced by a metadata node of its own (see `number_loops`). A long body is not interleaved;
-one of many calls, each waiting for the one before, is, so that others go on beside them."""
+"""Marks of a loop's branch, which `number_loops` replaces by a metadata node of its own.
+
+A long body is not interleaved. A body of many calls, each of which waits for the one before, is interleaved, so that the
+processor overlaps calls of several rounds."""
 
 
 LONG = 60  # lines of a body

@@ -52,12 +52,15 @@ release:
 go:
   ret i32 0
 }"""
-"""1 after a signal handler has raised, whose exception is kept for `raise_pending`. Only the main thread has handlers; other
-threads could wait for the interpreter in vain."""
+"""1 after a signal handler has raised, whose exception is kept for `raise_pending`.
+
+Only the main thread has handlers; other threads could wait for the interpreter in vain."""
 
 NATIVE: dict[str, Any] = {}
-"""Emitters of steps that are no loop nests, by primitive: objects with ``accepts(eqn)``, ``scratch(unit, eqn)`` (further
-buffers and their bytes), ``emit(unit, eqn)``, and `updates`, where the result may take the place of that operand."""
+"""Emitters of steps that are not loop nests, by primitive.
+
+They are objects with ``accepts(eqn)``, ``scratch(unit, eqn)`` (further buffers and their bytes), ``emit(unit, eqn)``, and
+`updates`, the operand whose place the result may take."""
 
 
 class Module:

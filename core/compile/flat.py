@@ -66,7 +66,10 @@ def flattener(structure: tree.Structure) -> Callable[[tuple], tuple | None] | No
     except _Unknown:
         return None
     body = "\n".join(" " + line for line in lines)
-    text = f"def flatten(args):\n try:\n{body}\n  return ({', '.join(leaves)}{',' if leaves else ''})\n except KeyError: return None\n"
+    text = (
+        f"def flatten(args):\n try:\n{body}\n  return ({', '.join(leaves)}{',' if leaves else ''})\n except KeyError: "
+        f"return None\n"
+    )
     exec(text, names)  # noqa: S102  the text is ours
     return names["flatten"]
 

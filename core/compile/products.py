@@ -48,8 +48,9 @@ def _spec(l, r, *added, shape, **params):
 
 
 product = Primitive("product", _product, _spec, kind="contract", differentiable=False)
-"""C = A B for stacks of matrices that lie anywhere in their arrays (`Matrices`; C is not stored transposed, and fills its
-array of `shape`). `lower` makes it, of the types in `has_product`."""
+"""C = A B for stacks of matrices that lie anywhere in their arrays (`Matrices`), for the types in `has_product`.
+
+C is not stored transposed, and fills its array of `shape`. `lower` makes these products."""
 
 product_add = Primitive("product_add", _product, _spec, kind="contract", differentiable=False)
 """The same, added to a third operand that lies in memory as the result does."""

@@ -110,10 +110,16 @@ def _panel(code: Code, tile: Tile, q: str, n_vectors: str, n_panels: str) -> tup
 
 def _product(name: str, scalar: str, tile: Tile) -> str:
     code, (lanes, rows, vectors) = Code(), tile
-    kernels = f"@cells.{name} = internal constant [{vectors} x ptr] [{', '.join(f'ptr @cell.{name}.{v}' for v in range(1, vectors + 1))}]"
+    kernels = (
+        f"@cells.{name} = internal constant [{vectors} x ptr] "
+        f"[{', '.join(f'ptr @cell.{name}.{v}' for v in range(1, vectors + 1))}]"
+    )
     widths = [f"@edge.{name}.{v} = internal constant [{rows} x i64] "
               f"[{', '.join(f'i64 {r * v * lanes}' for r in range(rows))}]" for v in range(1, vectors + 1)]
-    edges = f"@edges.{name} = internal constant [{vectors} x ptr] [{', '.join(f'ptr @edge.{name}.{v}' for v in range(1, vectors + 1))}]"
+    edges = (
+        f"@edges.{name} = internal constant [{vectors} x ptr] "
+        f"[{', '.join(f'ptr @edge.{name}.{v}' for v in range(1, vectors + 1))}]"
+    )
     edge = code.set(f"alloca [{rows * lanes * vectors} x {scalar}], align 64")
     n_vectors, n_panels = _panels(code, tile)
     packed = code.set("icmp eq i64 %ldb, 0")
@@ -177,7 +183,10 @@ def _pack(name: str, scalar: str, tile: Tile) -> str:
             with code.loop(columns, wide, "1") as s:
                 code.emit(f"store {scalar} 0.0, ptr {code.at(scalar, target, s)}")
     code.emit("ret void")
-    head = f"define void @tsk.conv.pack.{name}(i64 %n, i64 %k, ptr noalias %b, ptr noalias %start, i64 %stride, ptr noalias %panels) {{"
+    head = (
+        f"define void @tsk.conv.pack.{name}(i64 %n, i64 %k, ptr noalias %b, ptr noalias %start, i64 %stride, ptr "
+        f"noalias %panels) {{"
+    )
     return "\n".join([head, *code.lines, "}"])
 
 

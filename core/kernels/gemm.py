@@ -120,7 +120,8 @@ def product(name: str, scalar: str, tile: Tile) -> str:
     vector = f"<{tile.lanes} x {scalar}>"
     suffix = f"v{tile.lanes}{'f32' if scalar == 'float' else 'f64'}"
     return (
-        f"declare void @llvm.prefetch.p0(ptr, i32, i32, i32)\ndeclare {vector} @llvm.fmuladd.{suffix}({vector}, {vector}, {vector})\n"
+        f"declare void @llvm.prefetch.p0(ptr, i32, i32, i32)\ndeclare {vector} @llvm.fmuladd.{suffix}({vector}, "
+        f"{vector}, {vector})\n"
         + "\n".join(parts)
     )
 
@@ -168,7 +169,10 @@ def _kernel(name: str, scalar: str, lanes: int, rows: int, vectors: int) -> str:
     for (r, v), place in zip(tile, places, strict=True):
         code.emit(f"store {vector} %d{r}.{v}, ptr {place}, align {align}")
     code.emit("ret void")
-    head = f"define internal void @tile.{name}.{rows}.{vectors}(i64 %k, ptr noalias %a, i64 %rs, i64 %cs, ptr noalias %b, ptr noalias %c, i64 %ldc, i1 %add) {{\nentry:"
+    head = (
+        f"define internal void @tile.{name}.{rows}.{vectors}(i64 %k, ptr noalias %a, i64 %rs, i64 %cs, ptr noalias "
+        f"%b, ptr noalias %c, i64 %ldc, i1 %add) {{\nentry:"
+    )
     return "\n".join([head, *code.lines, "}"])
 
 
@@ -206,7 +210,10 @@ def _pack(name: str, scalar: str, tile: Tile) -> str:
                 code.emit(f"store {scalar} 0.0, ptr {code.at(scalar, target, j)}")
     code.emit("ret void")
     declare = f"declare {vector} {load}(ptr, i32, {truths}, {vector})"
-    head = f"define internal void @pack.{name}(i64 %k, i64 %columns, i64 %wide, ptr noalias %b, i64 %ldb, ptr noalias %panel) {{"
+    head = (
+        f"define internal void @pack.{name}(i64 %k, i64 %columns, i64 %wide, ptr noalias %b, i64 %ldb, ptr noalias "
+        f"%panel) {{"
+    )
     return "\n".join([declare, head, *code.lines, "}"])
 
 
@@ -249,7 +256,10 @@ def _transpose_pack(name: str, scalar: str, tile: Tile) -> str:
         place = code.at(scalar, "%panel", code.int("add", code.int("mul", p, "%wide"), j))
         code.emit(f"store {scalar} 0.0, ptr {place}")
     code.emit("ret void")
-    head = f"define internal void @transpose.{name}(i64 %k, i64 %columns, i64 %wide, ptr noalias %b, i64 %ldb, ptr noalias %panel) {{"
+    head = (
+        f"define internal void @transpose.{name}(i64 %k, i64 %columns, i64 %wide, ptr noalias %b, i64 %ldb, ptr "
+        f"noalias %panel) {{"
+    )
     return "\n".join([head, *code.lines, "}"])
 
 

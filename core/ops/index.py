@@ -20,7 +20,10 @@ from .define import as_value
 from .gather import check_bounds, gather_p, scatter_p
 from .slices import slice_p, slice_update_p
 
-_KINDS = "only integers, slices (`:`), ellipsis (`...`), numpy.newaxis (`None`) and integer or boolean arrays are valid indices"
+_KINDS = (
+    "only integers, slices (`:`), ellipsis (`...`), numpy.newaxis (`None`) and integer or boolean arrays are valid "
+    "indices"
+)
 _FULL = slice(None)
 
 

@@ -62,9 +62,9 @@ recurrence_p = Primitive("recurrence", _recurrence, lambda a, b, *, axis, revers
                          samples=lambda rng: [((rng.normal(size=(3, 4)), rng.normal(size=(3, 4))),
                                                {"axis": a, "reverse": r})
                                               for a in (0, 1) for r in (False, True)])
-recurrence_p.__doc__ = """s[i] = a[i] s[i-1] + b[i] along `axis`, s[0] = b[0] (with `reverse`: s[i] = a[i] s[i+1] + b[i], from the end).
+recurrence_p.__doc__ = """s[i] = a[i] s[i-1] + b[i] along `axis`, with s[0] = b[0].
 
-Its derivatives are recurrences of the same kind, so that all orders cost the same."""
+With `reverse`, the recurrence s[i] = a[i] s[i+1] + b[i] runs from the end. Its derivatives are recurrences of the same kind, so that all orders cost the same."""
 
 
 def _shifted(x, axis, by):

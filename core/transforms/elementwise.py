@@ -125,7 +125,8 @@ class Elementwise:
         """
         if self._primitive is None:
             graph = self.graph()
-            name = f"{self.__module__}.{self.__qualname__}:{hashlib.blake2b(canonical(graph).encode(), digest_size=8).hexdigest()}"
+            digest = hashlib.blake2b(canonical(graph).encode(), digest_size=8).hexdigest()
+            name = f"{self.__module__}.{self.__qualname__}:{digest}"
             PRIMITIVES.pop(name, None)
             n = len(self.names)
             public = define.elementwise(

@@ -56,7 +56,10 @@ class AdaptResult:
 
     def __repr__(self) -> str:
         end = "converged" if self.converged else "NOT converged"
-        return f"<AdaptResult: energy {self.energy:.8f}, {end} with {len(self.chosen)} elements, {self.evaluations} evaluations>"
+        return (
+            f"<AdaptResult: energy {self.energy:.8f}, {end} with {len(self.chosen)} elements, {self.evaluations} "
+            f"evaluations>"
+        )
 
 
 class AdaptVQE:

@@ -56,7 +56,10 @@ class QAOAResult:
 
     def __repr__(self) -> str:
         end = "converged" if self.converged else "NOT converged"
-        return f"<QAOAResult: cost {self.cost:.6g} for {''.join(map(str, self.bits))}, mean cost {self.energy:.6g}, {end}, {self.evaluations} evaluations>"
+        return (
+            f"<QAOAResult: cost {self.cost:.6g} for {''.join(map(str, self.bits))}, mean cost {self.energy:.6g}, "
+            f"{end}, {self.evaluations} evaluations>"
+        )
 
 
 def qaoa_ansatz(cost: PauliSum, layers: int, num_qubits: int | None = None) -> Circuit:

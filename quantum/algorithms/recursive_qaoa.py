@@ -40,7 +40,10 @@ class RecursiveQAOAResult:
     evaluations: int
 
     def __repr__(self) -> str:
-        return f"<RecursiveQAOAResult: cost {self.cost:.6g} for {''.join(map(str, self.bits))}, {self.evaluations} evaluations>"
+        return (
+            f"<RecursiveQAOAResult: cost {self.cost:.6g} for {''.join(map(str, self.bits))}, {self.evaluations} "
+            f"evaluations>"
+        )
 
 
 class RecursiveQAOA:

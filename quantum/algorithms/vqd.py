@@ -52,7 +52,10 @@ class VQDResult:
 
     def __repr__(self) -> str:
         end = "converged" if self.converged else "NOT converged"
-        return f"<VQDResult: energies {', '.join(f'{e:.6f}' for e in self.energies)}, {end}, {self.evaluations} evaluations>"
+        return (
+            f"<VQDResult: energies {', '.join(f'{e:.6f}' for e in self.energies)}, {end}, {self.evaluations} "
+            f"evaluations>"
+        )
 
 
 class VQD:

@@ -50,7 +50,10 @@ class VQEResult:
 
     def __repr__(self) -> str:
         end = "converged" if self.converged else "NOT converged"
-        return f"<VQEResult: energy {self.energy:.8f}, {end} after {len(self.history) - 1} steps, {self.evaluations} evaluations>"
+        return (
+            f"<VQEResult: energy {self.energy:.8f}, {end} after {len(self.history) - 1} steps, {self.evaluations} "
+            f"evaluations>"
+        )
 
 
 class VQE:

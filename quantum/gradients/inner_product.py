@@ -40,7 +40,8 @@ def inner_product(bra: Circuit, operator: PauliSum | str, ket: Circuit, *, dtype
     Examples
     --------
     >>> from triskele import core, quantum
-    >>> overlap = quantum.inner_product(quantum.Circuit(1).ry("a", 0), quantum.PauliSum(1), quantum.Circuit(1).ry("b", 0))
+    >>> bra, ket = quantum.Circuit(1).ry("a", 0), quantum.Circuit(1).ry("b", 0)
+    >>> overlap = quantum.inner_product(bra, quantum.PauliSum(1), ket)
     >>> overlap.parameters, complex(overlap(np.array([0.3, 0.9]))).real
     (('a', 'b'), 0.9553364891256061)
     >>> core.grad(lambda t: np.real(overlap(t)))(np.array([0.3, 0.9])).round(6).tolist()

@@ -50,7 +50,8 @@ def qfi(circuit: Any, theta: Any = None, data: Any = None, *, initial: Any = Non
     Examples
     --------
     >>> from triskele import quantum
-    >>> np.abs(quantum.qfi(quantum.Circuit(1).ry("a", 0).rz("b", 0), np.array([0.5, 0.1]))).round(6).tolist()  # diag(1, sin(a)**2)
+    >>> circuit = quantum.Circuit(1).ry("a", 0).rz("b", 0)
+    >>> np.abs(quantum.qfi(circuit, np.array([0.5, 0.1]))).round(6).tolist()  # diag(1, sin(a)**2)
     [[1.0, 0.0], [0.0, 0.229849]]
     """
     program = lower(circuit, fuse=False)

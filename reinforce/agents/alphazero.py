@@ -305,7 +305,10 @@ class AlphaZero(Agent):
 
     @property
     def _spaces(self):
-        return f"observations {tuple(self.game.observation_shape)} and {self.game.num_actions} actions, positions {self.game.dtype}"
+        return (
+            f"observations {tuple(self.game.observation_shape)} and {self.game.num_actions} actions, positions "
+            f"{self.game.dtype}"
+        )
 
     def _environment(self):
         return None

@@ -105,7 +105,8 @@ class SAC(Agent):
     Examples
     --------
     >>> from triskele import reinforce as rl
-    >>> agent = rl.SAC("Pendulum-v1", seed=0, learning_starts=200, hidden=(32, 32), batch_size=64).train(300, progress=False)
+    >>> agent = rl.SAC("Pendulum-v1", seed=0, learning_starts=200, hidden=(32, 32), batch_size=64)
+    >>> agent = agent.train(300, progress=False)
     >>> agent.evaluate(episodes=10).returns.shape
     (10,)
     """

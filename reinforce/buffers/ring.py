@@ -79,7 +79,10 @@ class Ring:
         return self._transitions
 
     def __repr__(self) -> str:
-        return f"<{self.name}: {len(self)} of {self.capacity} transitions, {self.num_envs} environment{'s' * (self.num_envs > 1)}, {self.nbytes / 2**20:.1f} MiB>"
+        return (
+            f"<{self.name}: {len(self)} of {self.capacity} transitions, {self.num_envs} "
+            f"environment{'s' * (self.num_envs > 1)}, {self.nbytes / 2**20:.1f} MiB>"
+        )
 
     @property
     def first(self) -> int:

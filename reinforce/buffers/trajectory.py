@@ -76,9 +76,11 @@ class TrajectoryBuffer(Ring):
     Examples
     --------
     >>> from triskele import reinforce as rl
-    >>> buffer = rl.TrajectoryBuffer(8, ((), np.float32), ((), np.int64), num_envs=2, extras={"log_probs": ((), np.float32)})
+    >>> extras = {"log_probs": ((), np.float32)}
+    >>> buffer = rl.TrajectoryBuffer(8, ((), np.float32), ((), np.int64), num_envs=2, extras=extras)
     >>> for t in range(4):
-    ...     buffer.add([t, t], [0, 1], [1.0, 1.0], [False, t == 1], [False, False], [t + 1, t + 1], log_probs=[-0.5, -0.7])
+    ...     ends, cuts, then = [False, t == 1], [False, False], [t + 1, t + 1]
+    ...     buffer.add([t, t], [0, 1], [1.0, 1.0], ends, cuts, then, log_probs=[-0.5, -0.7])
     >>> rollout = buffer.rollout()
     >>> rollout.observations.shape, rollout.valid[:, 1]
     ((5, 2), array([ True,  True, False,  True]))

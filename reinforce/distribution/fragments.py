@@ -34,8 +34,9 @@ class Actor(Protocol):
     """What turns parameters into experience."""
 
     state: Any
-    """Everything that later experience depends on, as a tree of arrays and numbers (a copy); setting it goes back there. None:
-    it cannot be told."""
+    """A copy of everything that later experience depends on, as a tree of arrays and numbers; setting it goes back there.
+
+    None where the state is not known."""
 
     def collect(self, parameters: Any) -> dict[str, np.ndarray]:
         """Experience under these parameters: an array for each port, which the next call may overwrite."""

@@ -83,9 +83,8 @@ class MatchResult:
         for i, name in enumerate(self.names):
             spread = "" if n == 1 else f" ± {100 * self.error[i]:.1f}"
             score = f"{100 * self.score[i]:5.1f} %{spread}"
-            lines.append(
-                f"{name:{width}}  {self.wins[i]:6} {self.draws[i]:6} {self.losses[i]:6}   {score:16} {self.returns[:, i].mean():7.3f}"
-            )
+            counts = f"{self.wins[i]:6} {self.draws[i]:6} {self.losses[i]:6}"
+            lines.append(f"{name:{width}}  {counts}   {score:16} {self.returns[:, i].mean():7.3f}")
         return "\n".join(line.rstrip() for line in lines)
 
 

@@ -107,7 +107,10 @@ class KernelEngine(Engine):
             back_up="back_up_proven" if solver else "back_up",
             chances="rules.chance(states[work.path[d]], work.probabilities)" if chance else "pass",
         )
-        self._what = f"the search of {game.name} with policy {policy!r}, evaluator {evaluator!r}{'' if backup is None else f' and backup {backup.__name__}'}"
+        self._what = (
+            f"the search of {game.name} with policy {policy!r}, evaluator "
+            f"{evaluator!r}{'' if backup is None else f' and backup {backup.__name__}'}"
+        )
         self._kernel = load_module(source, "search", names).run
         self._made: tuple[Tree, np.ndarray] | None = None  # the context of the last tree
         self._parameters = np.zeros(_PARAMETERS)

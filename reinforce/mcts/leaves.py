@@ -201,7 +201,10 @@ class _Part:
     def call(self, tree, used):
         """Have the Python evaluator value the first `used` rows; returns how many values it gives for each."""
         t, node = self.leaves[0]
-        where = f"{self.engine.game.name}: evaluator, called with {used} positions of which the first is {moves_to(tree, t, node)} from the root"
+        where = (
+            f"{self.engine.game.name}: evaluator, called with {used} positions of which the first is "
+            f"{moves_to(tree, t, node)} from the root"
+        )
         priors, values = self.engine.evaluator.evaluate(where, self.engine.game, self.observations[:used].copy(),
                                                         self.masks[:used].copy())
         self.priors[:used], self.values[: values.size] = priors, values.ravel()

@@ -410,7 +410,10 @@ class MCTS:
         return larger
 
     def __repr__(self) -> str:
-        return f"MCTS({self._game!r}, simulations={self._simulations}, policy={self._policy!r}, evaluator={self._evaluator!r}, seed={self.seed})"
+        return (
+            f"MCTS({self._game!r}, simulations={self._simulations}, policy={self._policy!r}, "
+            f"evaluator={self._evaluator!r}, seed={self.seed})"
+        )
 
 
 def _check(name, value, low, kind, optional=False):

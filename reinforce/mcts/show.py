@@ -118,7 +118,10 @@ def _defect(data: dict[str, np.ndarray], game: Game) -> str | None:
               "moves": data["moves"].shape[:1]}
     for name, dtype in dtypes.items():
         if data[name].dtype != dtype or data[name].shape != shapes[name]:
-            return f"{name} must be {np.dtype(dtype)} of shape {shapes[name]}, got {data[name].dtype} of shape {data[name].shape}"
+            return (
+                f"{name} must be {np.dtype(dtype)} of shape {shapes[name]}, got {data[name].dtype} of shape "
+                f"{data[name].shape}"
+            )
     links, up, children = data["links"], data["parents"][1:], data["children"].astype(np.int64)
     first, count, parent, edge = (
         links["first_edge"].astype(np.int64),

@@ -166,7 +166,8 @@ def wham(
     --------
     >>> import numpy as np
     >>> rng, centres, width = np.random.default_rng(0), np.linspace(-1, 1, 5), np.sqrt(0.0083144626 * 300 / 50)
-    >>> result = wham([rng.normal(c, width, 500) for c in centres], centres, k=50.0, temperature=300, bins=20, limits=(-1, 1))
+    >>> samples = [rng.normal(c, width, 500) for c in centres]
+    >>> result = wham(samples, centres, k=50.0, temperature=300, bins=20, limits=(-1, 1))
     >>> bool(result.value.max() < 2)  # flat: the windows feel nothing but their biases
     True
     """

@@ -94,7 +94,8 @@ def rdf(r: Any, first: Any = None, second: Any = None, *, width: float | None = 
         molecules: Any = None) -> Observable:
     r"""The radial distribution function at distances `r`, with Gaussian bins.
 
-    .. math:: g(r_k) = \frac{V}{N_{pairs}\, 4\pi (r_k^2 + w^2)} \sum_{i<j} \frac{e^{-(r_{ij} - r_k)^2 / 2 w^2}}{\sqrt{2\pi}\, w}
+    .. math:: g(r_k) = \frac{V}{N_{pairs}\, 4\pi (r_k^2 + w^2)}
+              \sum_{i<j} \frac{e^{-(r_{ij} - r_k)^2 / 2 w^2}}{\sqrt{2\pi}\, w}
 
     An ideal gas has 1 at every r that is at least a few widths from 0 and from half the smallest edge. What it is
     compared with must be as smooth: g(r) of a histogram with bins of width w sqrt(12) is close to it.

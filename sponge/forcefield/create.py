@@ -128,10 +128,10 @@ def create_system(
         if implicit_solvent:
             _add_gb(system, topology, parameters["charge"], implicit_solvent, gb)
     elif options or method or implicit_solvent:
+        asked = [*options, *(["method"] if method else []), *(["implicit_solvent"] if implicit_solvent else [])]
         raise MissingParameterError(
             f"create_system: the force field ({', '.join(field.names)}) must have a NonbondedForce for these options, "
-            f"got none: "
-            f"{', '.join([*options, *(['method'] if method else []), *(['implicit_solvent'] if implicit_solvent else [])])}"
+            f"got none: {', '.join(asked)}"
         )
     system.check()
     return system

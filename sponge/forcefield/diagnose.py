@@ -31,7 +31,10 @@ def explain(topology, missing: list[tuple[np.ndarray, Graph]], forcefield) -> st
     if not differences:
         differences = ["the same atoms and numbers of bonds, bound in another order"]
     hint = _hint(graph, nearest, forcefield)
-    return f"{head}: the nearest is {nearest.name}; the residue has {'; '.join(differences)} ({hint}){_others(topology, missing)}"
+    return (
+        f"{head}: the nearest is {nearest.name}; the residue has {'; '.join(differences)} "
+        f"({hint}){_others(topology, missing)}"
+    )
 
 
 def _others(topology, missing):
@@ -123,7 +126,10 @@ def _hint(graph, nearest, forcefield):
     known = any(t.name[-3:] == graph.name[-3:] for t in forcefield.templates.values()) or _known_residue(graph.name)
     heavy = {e: n for e, n in difference.items() if e > 1}
     if not known and _loose(graph):
-        return "the file gives no bonds for it: PDB files need CONECT records; then load its parameters, forcefield=[..., 'residue.xml']"
+        return (
+            "the file gives no bonds for it: PDB files need CONECT records; then load its parameters, "
+            "forcefield=[..., 'residue.xml']"
+        )
     if not known:
         return "load its parameters: forcefield=[..., 'residue.xml'], or take the residue out"
     if set(difference) == {0} and difference[0] < 0:

@@ -86,7 +86,9 @@ def read_pdb(path: str | Path, *, model: int | None = None, altloc: str = "highe
     >>> import tempfile, pathlib
     >>> text = "HETATM    1  O   HOH A   1       1.000   2.000   3.000  1.00  0.00           O"
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     structure = read_pdb(pathlib.Path(folder, "o.pdb")) if pathlib.Path(folder, "o.pdb").write_text(text) else None
+    ...     path = pathlib.Path(folder, "o.pdb")
+    ...     _ = path.write_text(text)
+    ...     structure = read_pdb(path)
     >>> structure.positions
     array([[0.1, 0.2, 0.3]])
     """

@@ -145,7 +145,8 @@ class Edges:
 
     Examples
     --------
-    >>> engine = sponge.Engine(sponge.System(sponge.Topology.of_particles(2), [1, 1], positions=[[0, 0, 0], [0.3, 0, 0]]))
+    >>> system = sponge.System(sponge.Topology.of_particles(2), [1, 1], positions=[[0, 0, 0], [0.3, 0, 0]])
+    >>> engine = sponge.Engine(system)
     >>> edges = Edges(engine, 0.5)
     >>> edges.now()
     >>> edges.neighbors[:, 0].tolist(), edges.vectors[:, 0, 0].round(6).tolist()

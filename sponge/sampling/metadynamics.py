@@ -51,7 +51,8 @@ class FreeEnergyEstimate:
 class Metadynamics(Sampling):
     r"""Metadynamics, plain [1]_ or well-tempered [2]_: Gaussian hills, put where the run has been.
 
-    .. math:: V(s, t) = \sum_{t' < t} h\, e^{-V(s_{t'}, t') / R \Delta T} \exp\Big(-\sum_c \frac{(s_c - s_c(t'))^2}{2\sigma_c^2}\Big),
+    .. math:: V(s, t) = \sum_{t' < t} h\, e^{-V(s_{t'}, t') / R \Delta T}
+              \exp\Big(-\sum_c \frac{(s_c - s_c(t'))^2}{2\sigma_c^2}\Big),
               \quad \Delta T = (\gamma - 1) T
 
     with the bias factor gamma; plain metadynamics has no damping of heights. The hills are kept on a grid, between

@@ -34,7 +34,8 @@ _ALONE = -1e9  # ln n of temperatures that take no part
 class SITS(Sampling):
     r"""Selective integrated tempering: one run that samples a range of temperatures of the solute.
 
-    .. math:: U_\text{eff} = U - E - \frac{1}{\beta_0} \ln \sum_k n_k e^{-\beta_k E}, \quad E = U_\text{pp} + \alpha U_\text{pw}
+    .. math:: U_\text{eff} = U - E - \frac{1}{\beta_0} \ln \sum_k n_k e^{-\beta_k E},
+              \quad E = U_\text{pp} + \alpha U_\text{pw}
 
     E has large fluctuations when n_k makes all temperatures equally probable. It begins with plain dynamics, whose
     energies give a first guess of n_k; then n_k is improved after every block (mode "iterate"). For results, `produce`

@@ -71,7 +71,8 @@ class UmbrellaSampling(Replicas):
     >>> system = sponge.System(sponge.Topology.of_particles(2), [12.0, 12.0], positions=[[0, 0, 0], [0.16, 0, 0]])
     >>> bond = system.add(sponge.harmonic_bond([[0, 1]], k=1000.0, r0=0.15))
     >>> integrator = sponge.LangevinMiddle(temperature=300, friction=10.0, timestep=0.001)
-    >>> windows = sponge.UmbrellaSampling(system, sponge.cv.distance(0, 1), [0.1, 0.15, 0.2], k=2000.0, integrator=integrator)
+    >>> length, centers = sponge.cv.distance(0, 1), [0.1, 0.15, 0.2]
+    >>> windows = sponge.UmbrellaSampling(system, length, centers, k=2000.0, integrator=integrator)
     >>> windows.equilibrate(100)
     >>> windows.run(2000)
     >>> len(windows.samples), windows.samples[0].shape

@@ -78,7 +78,10 @@ def attempt(target, path, data):
             raise
         frame = traceback.extract_tb(error.__traceback__)
         ours = [f for f in frame if "triskele" in f.filename] or frame
-        return f"{type(error).__name__}: {str(error)[:200]} at {'/'.join(Path(ours[-1].filename).parts[-3:])}:{ours[-1].lineno}"
+        return (
+            f"{type(error).__name__}: {str(error)[:200]} at "
+            f"{'/'.join(Path(ours[-1].filename).parts[-3:])}:{ours[-1].lineno}"
+        )
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)
     return None

@@ -271,12 +271,14 @@ def trainings():
 # -- quantum -----------------------------------------------------------------------------------------------------------
 
 QASM2 = [
-    b'OPENQASM 2.0;\ninclude "qelib1.inc";\ngate my(a, b) q, r { u3(a/2, -b, pi) q; cx q, r; barrier q, r; rz(sin(a)^2) r; }\nqreg q[3]; creg c[3];\n'
+    b'OPENQASM 2.0;\ninclude "qelib1.inc";\ngate my(a, b) q, r { u3(a/2, -b, pi) q; cx q, r; barrier q, r; '
+    b'rz(sin(a)^2) r; }\nqreg q[3]; creg c[3];\n'
     b"h q; my(0.5, pi/4) q[0], q[2];\ncu1(-1.5e-1) q[0], q[1];\nif (c==1) x q[1];\nmeasure q -> c;\nreset q[0];\n"
 ]
 QASM3 = [
     b'OPENQASM 3.0;\ninclude "stdgates.inc";\ninput float[64] theta;\nconst int n = 3;\nqubit[n] q; bit[n] c;\n'
-    b"gate g(t) a, b { ctrl @ p(t) a, b; inv @ s a; pow(2) @ t b; }\nfor int i in [0:n-1] { h q[i]; }\ng(theta/2) q[0], q[1];\nc[0] = measure q[0];\n"
+    b"gate g(t) a, b { ctrl @ p(t) a, b; inv @ s a; pow(2) @ t b; }\nfor int i in [0:n-1] { h q[i]; }\ng(theta/2) "
+    b"q[0], q[1];\nc[0] = measure q[0];\n"
     b"if (c[0] == 1) { x q[1]; } else { y q[2]; }\nU(0.1, 0.2, 0.3) q[2];\ngphase(pi/4);\nc = measure q;\n"
 ]
 

@@ -105,7 +105,10 @@ def test_own_definition_goes_before_the_library():
 
 
 def test_measurement_reset_and_conditions():
-    text = "qreg q[2]; creg a[1]; creg c[3]; h q[0]; measure q[0] -> c[2]; if (c == 4) x q[1]; if(a==0) measure q[1]->c[0]; reset q; measure q[0] -> a[0];"
+    text = (
+        "qreg q[2]; creg a[1]; creg c[3]; h q[0]; measure q[0] -> c[2]; if (c == 4) x q[1]; if(a==0) measure "
+        "q[1]->c[0]; reset q; measure q[0] -> a[0];"
+    )
     circuit = from_qasm(HEAD + text)
     expected = quantum.Circuit(2, 4).h(0).measure(0, 3)
     with expected.when([1, 2, 3], 4):

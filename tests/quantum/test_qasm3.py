@@ -69,7 +69,10 @@ def test_parameters():
 
 
 def test_measurement_and_conditions():
-    text = "qubit[2] q; bit m = measure q[0]; bit[2] c; c = measure q; if (m) x q[0]; if (!m) { z q[0]; y q[1]; } if (c == 2) h q[1]; if (m && c[1] == 0) { reset q[0]; } else {}"
+    text = (
+        "qubit[2] q; bit m = measure q[0]; bit[2] c; c = measure q; if (m) x q[0]; if (!m) { z q[0]; y q[1]; } if (c "
+        "== 2) h q[1]; if (m && c[1] == 0) { reset q[0]; } else {}"
+    )
     expected = U(2, 3).measure(0, 0).measure([0, 1], [1, 2])
     for bits, value, add in ((0, 1, lambda: expected.x(0)), (0, 0, lambda: expected.z(0).y(1)),
                              ([1, 2], 2, lambda: expected.h(1)), ([0, 2], 1, lambda: expected.reset(0))):

@@ -65,7 +65,10 @@ def test_definitions_of_the_standard_file_give_its_gates(gate, ours):
 
 
 def test_cu_of_the_standard_file():
-    text = "gate my(t, f, l, g) a, b { p(g - t/2) a; ctrl @ U(t, f, l) a, b; } qubit[2] q; my(0.1, 0.2, 0.3, 0.4) q[1], q[0];"
+    text = (
+        "gate my(t, f, l, g) a, b { p(g - t/2) a; ctrl @ U(t, f, l) a, b; } qubit[2] q; my(0.1, 0.2, 0.3, 0.4) q[1], "
+        "q[0];"
+    )
     np.testing.assert_allclose(unitary(text), unitary("qubit[2] q; cu(0.1, 0.2, 0.3, 0.4) q[1], q[0];"), atol=1e-14)
 
 

@@ -227,7 +227,10 @@ class TestAccidents:
     @pytest.mark.parametrize(("policy", "place"), [(TWO[0], "this process"), (TWO[1], "thread 1")])
     def test_one_that_fails_again_ends_the_training_and_the_checkpoint_is_whole(self, policy, place, tmp_path):
         agent, path = accident_prone(failing(4, 5)), tmp_path / "run.chk"
-        message = rf"Prone: actor 1 of 2 \({place} on \S+\) failed in iteration 4 again after it was replaced: OSError: the disk is full"
+        message = (
+            rf"Prone: actor 1 of 2 \({place} on \S+\) failed in iteration 4 again after it was replaced: OSError: the "
+            rf"disk is full"
+        )
         with pytest.warns(RuntimeWarning,
                           match="replaced"), pytest.raises(rl.DistributionError, match=message) as raised:
             train(agent, distribution=policy, checkpoint=path, every=64)

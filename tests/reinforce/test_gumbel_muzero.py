@@ -233,7 +233,10 @@ def test_the_policy_is_loaded_without_the_agent(tmp_path):
     x = np.random.default_rng(0).standard_normal((16, 4)).astype(np.float32)
     wanted = np.argmax(agent.network.predict(agent.network.represent(x))[0], axis=1)
     assert_array_equal(rl.load_policy(tmp_path / "policy.safetensors")(x), wanted)
-    code = f"import sys; from triskele import reinforce as rl; rl.load_policy({str(tmp_path / 'policy.safetensors')!r}); print(any('training' in m or 'mcts' in m for m in sys.modules))"
+    code = (
+        f"import sys; from triskele import reinforce as rl; rl.load_policy({str(tmp_path / 'policy.safetensors')!r}); "
+        f"print(any('training' in m or 'mcts' in m for m in sys.modules))"
+    )
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True,
                           check=True).stdout.split() == ["False"]
 

@@ -400,7 +400,10 @@ def test_leaving_the_grid_is_an_error(tmp_path, monkeypatch):
 def test_undefined_gradient_is_an_error_that_names_it(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     line = sponge.System(sponge.Topology.of_particles(4), np.ones(4), positions=np.outer(np.arange(4), [0.1, 0.2, 0.3]))
-    message = "phi must have a gradient, got value nan .* at step 0: it does not exist where three atoms in sequence lie on a line"
+    message = (
+        "phi must have a gradient, got value nan .* at step 0: it does not exist where three atoms in sequence lie on "
+        "a line"
+    )
     with pytest.raises(cv.VariableError, match=f"Metadynamics 'metadynamics': {message}"):
         langevin(line, [sponge.Metadynamics(PHI, 0.3, height=1.0, every=10)]).run(10)
     for variable, where in ((cv.distance(0, 1), "at distance 0"), (cv.rmsd(range(4), np.eye(4, 3)), "not unique"),

@@ -24,7 +24,8 @@ def test_branches_that_disagree():
     text = message(shapes, np.ones(3))
     assert f"{__file__}:{shapes.__code__.co_firstlineno + 1}" in text
     assert (
-        "y must have the same shape and dtype after both branches, got float64[3] where the condition holds and float64[2] where not"
+        "y must have the same shape and dtype after both branches, got float64[3] where the condition holds and "
+        "float64[2] where not"
         in text
     )
 

@@ -159,7 +159,10 @@ class _Writer:
             if how < 0.2:
                 text = "1 " + " ".join(self.lj())
             elif how < 0.35:
-                text = f"2 {self.rng.uniform(0.5, 1):.4f} {self.rng.normal():.4f} {self.rng.normal():.4f} {' '.join(self.lj())}"
+                text = (
+                    f"2 {self.rng.uniform(0.5, 1):.4f} {self.rng.normal():.4f} {self.rng.normal():.4f} "
+                    f"{' '.join(self.lj())}"
+                )
             else:
                 if not self.generate or self.chance(0.2):
                     self.head["pairtypes"].setdefault((a, b), self.lj())

@@ -42,9 +42,15 @@ def case(seed: int, folder: Path) -> list[str]:
     masses = {t: rng.choice([12.011, 1.008, 15.9994, 72.0]) for t in set(names)}
     psf = "PSF CMAP\n\n       1 !NTITLE\n* random\n\n" + f"{n:8d} !NATOM\n"
     for i, name in enumerate(names):
-        psf += f"{i + 1:8d} SEG  1    MOL  A{i:<3d} {name:<4s} {rng.normal(0, 0.3):10.6f}    {masses[name]:10.4f}           0\n"
+        psf += (
+            f"{i + 1:8d} SEG  1    MOL  A{i:<3d} {name:<4s} {rng.normal(0, 0.3):10.6f}    {masses[name]:10.4f}        "
+            f"   0\n"
+        )
     psf += f"\n{len(bonds):8d} !NBOND: bonds\n{_rows(bonds, 4)}{len(angles):8d} !NTHETA: angles\n{_rows(angles, 3)}"
-    psf += f"{len(torsions):8d} !NPHI: dihedrals\n{_rows(torsions, 2)}{len(impropers):8d} !NIMPHI: impropers\n{_rows(impropers, 2)}"
+    psf += (
+        f"{len(torsions):8d} !NPHI: dihedrals\n{_rows(torsions, 2)}{len(impropers):8d} !NIMPHI: impropers\n"
+        f"{_rows(impropers, 2)}"
+    )
     psf += "       0 !NDON: donors\n\n\n       0 !NACC: acceptors\n\n\n       0 !NNB\n\n" + _rows([(-1,)] * n, 8)
     psf += "       1       0 !NGRP NST2\n       0       0       0\n\n       0 !NCRTERM: cross-terms\n\n"
     (folder / "x.psf").write_text(psf)
@@ -81,7 +87,10 @@ def _parameters(rng, names, bonds, angles, torsions, impropers, masses) -> str:
         f"{' '.join(k)} {rng.uniform(1, 60):.4f} 0 {rng.choice([0.0, 20.0, 180.0]):.2f}\n" for k in each(impropers)
     )
     scale = rng.choice([1.0, 0.5])
-    text += f"\nNONBONDED nbxmod  5 atom cdiel shift vatom vdistance vswitch -\ncutnb 14.0 ctofnb 12.0 ctonnb 10.0 eps 1.0 e14fac {scale} wmin 1.5\n"
+    text += (
+        f"\nNONBONDED nbxmod  5 atom cdiel shift vatom vdistance vswitch -\ncutnb 14.0 ctofnb 12.0 ctonnb 10.0 eps "
+        f"1.0 e14fac {scale} wmin 1.5\n"
+    )
     for t in masses:
         text += f"{t} 0.0 {-rng.uniform(0.01, 0.2):.6f} {rng.uniform(0.4, 0.9):.6f}"
         text += f" 0.0 {-rng.uniform(0.01, 0.2):.6f} {rng.uniform(0.4, 0.9):.6f}\n" if rng.random() < 0.5 else "\n"

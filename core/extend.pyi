@@ -15,7 +15,6 @@ from .kernels import fft as fft
 from .kernels import native as native
 from .kernels import philox as philox
 from .kernels import simd as simd
-from .kernels import slots as slots
 from .kernels import threads as threads
 from .kernels.njit import Compiled as Compiled
 from .kernels.njit import device as device
@@ -23,6 +22,8 @@ from .kernels.njit import inner as inner
 from .kernels.njit import kernel as kernel
 from .kernels.njit import source_stamp as source_stamp
 from .kernels.njit import template as template
+from .kernels.slots import give_slot as give_slot
+from .kernels.slots import take_slot as take_slot
 from .transforms.custom_op import custom_op as custom_op
 from .transforms.custom_op import spec as spec
 from .transforms.elementwise import Elementwise as Elementwise

@@ -127,9 +127,9 @@ class PME:
         by_lines = min(_chunks(nx * ny * nz, _POINTS_PER_CHUNK), lines)
         spectrum = fft.aligned(layout.spectrum, dtype)
         at_once = max(by_planes, by_lines)
-        taken, rows = np.zeros(at_once * slots.SPACING,
-                               np.int64), fft.aligned(at_once * layout.rows, dtype).reshape(at_once, -1)
-        work = fft.aligned(at_once * max(layout.scratch, 6 * nx * fft.LANES), dtype).reshape(at_once, -1)
+        rows = fft.aligned(at_once * layout.rows, dtype).reshape(at_once, -1)
+        width = max(layout.scratch, 6 * nx * fft.LANES) + fft.LANES  # the lock of a slot has a cache line of its own
+        work = fft.aligned(at_once * width, dtype).reshape(at_once, -1)
         self.scratch = scratch, rows, work
         self.rows = np.zeros((by_lines + 1, ROW))
 
@@ -182,7 +182,6 @@ class PME:
                     strays,
                     n_strays,
                     spread_mesh,
-                    taken,
                     rows,
                     work,
                     spectrum,
@@ -197,7 +196,6 @@ class PME:
                     by_lines,
                     layout.sizes,
                     spectrum,
-                    taken,
                     work,
                     self._green,
                     self._virial,
@@ -216,7 +214,6 @@ class PME:
                     sizes,
                     layout.sizes,
                     spectrum,
-                    taken,
                     rows,
                     work,
                     field_mesh,

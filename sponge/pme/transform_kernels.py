@@ -6,7 +6,7 @@ from typing import Final
 
 import numpy as np
 
-from triskele.core.extend import fft, inner, kernel, simd
+from triskele.core.extend import fft, give_slot, inner, kernel, simd, take_slot
 
 from ..engine.task import ENERGY
 from .mesh_kernels import BRICKS_Y, BRICKS_Z, NX, NY, NZ, PLANE, POINTS
@@ -51,14 +51,14 @@ def _four_bricks(a, b, c, d):
 @kernel(**fft.OUTER)
 def forward(chunk, chunks, positions, charges, geometry, values, sizes, layout, pieces, piece_starts, starts, strays,
             n_strays,
-            mesh, slots, rows, scratch, spectrum, y_table, y_twiddles, z_table, z_twiddles):
+            mesh, rows, scratch, spectrum, y_table, y_twiddles, z_table, z_twiddles):
     """Transform the chunk's planes along z and y.
 
     pieces[piece_starts[x] : piece_starts[x + 1]] are the planes of the mesh, of several chunks of `spread`, whose sum
-    is plane x. rows and scratch [slots, ...].
+    is plane x. rows and scratch [slots, ...]; the slots of scratch have locks.
     """
     ny, nz, plane, line, row = sizes[NY], sizes[NZ], sizes[PLANE], fft.LANES * sizes[BRICKS_Z], layout[_ROW]
-    slot = slots.take_slot(slots)
+    slot = take_slot(scratch)
     r, s, m = simd.address(rows,
                            slot * rows.shape[1]), simd.address(scratch, slot * scratch.shape[1]), simd.address(mesh, 0)
     for x in range(chunk * sizes[NX] // chunks, (chunk + 1) * sizes[NX] // chunks):
@@ -89,7 +89,7 @@ def forward(chunk, chunks, positions, charges, geometry, values, sizes, layout, 
         fft.plane_forward(r, s, simd.address(spectrum, x * layout[_SPECTRUM]), simd.address(layout, 0),
                           simd.address(y_table, 0),
                       simd.address(y_twiddles, 0), simd.address(z_table, 0), simd.address(z_twiddles, 0))
-    slots.give_slot(slots, slot)
+    give_slot(scratch, slot)
 
 
 @inner
@@ -154,7 +154,7 @@ def _weight(values, points, k, fraction):
 
 
 @kernel(**fft.OUTER)
-def solve(chunk, chunks, layout, spectrum, slots, scratch, green, virial, inverse, twice, table, twiddles, rows, flags):
+def solve(chunk, chunks, layout, spectrum, scratch, green, virial, inverse, twice, table, twiddles, rows, flags):
     """Along x: fft.transform, multiply by the influence function, fft.transform back; energy and virial into
     rows[chunk].
 
@@ -163,7 +163,7 @@ def solve(chunk, chunks, layout, spectrum, slots, scratch, green, virial, invers
     """
     nx, ny, step = layout[NX], layout[NY], layout[_SPECTRUM]
     lines, size = ny * layout[_BLOCKS], nx * fft.LANES
-    slot = slots.take_slot(slots)
+    slot = take_slot(scratch)
     s = simd.address(scratch, slot * scratch.shape[1])
     line, work = s, simd.address(s, 2 * size)
     wide = layout[7]  # 2 * fft.LANES
@@ -181,7 +181,7 @@ def solve(chunk, chunks, layout, spectrum, slots, scratch, green, virial, invers
             simd.store(line, x * wide, f * simd.load(line, x * wide, 16))
             simd.store(line, x * wide + fft.LANES, f * simd.load(line, x * wide + fft.LANES, 16))
         fft.transform(simd.address(line, fft.LANES), line, wide, work, simd.address(of, fft.LANES), of, step, t, w)
-    slots.give_slot(slots, slot)
+    give_slot(scratch, slot)
 
 
 @inner
@@ -226,7 +226,7 @@ def _energy(line, k, nx, ny, green, virial, inverse, twice, chunk, rows):
 
 
 @kernel(**fft.OUTER)
-def backward(chunk, chunks, sizes, layout, spectrum, slots, rows, scratch, mesh, y_table, y_twiddles, z_table,
+def backward(chunk, chunks, sizes, layout, spectrum, rows, scratch, mesh, y_table, y_twiddles, z_table,
              z_twiddles):
     """Transform the chunk's planes back along y and z into bricks, with copies of what lies beyond the period."""
     nx, ny, nz, plane, line, row = (
@@ -237,7 +237,7 @@ def backward(chunk, chunks, sizes, layout, spectrum, slots, rows, scratch, mesh,
         fft.LANES * sizes[BRICKS_Z],
         layout[_ROW],
     )
-    slot = slots.take_slot(slots)
+    slot = take_slot(scratch)
     r, s = simd.address(rows, slot * rows.shape[1]), simd.address(scratch, slot * scratch.shape[1])
     for x in range(chunk * nx // chunks, (chunk + 1) * nx // chunks):
         fft.plane_backward(simd.address(spectrum, x * layout[_SPECTRUM]), s, r, simd.address(layout, 0),
@@ -261,7 +261,7 @@ def backward(chunk, chunks, sizes, layout, spectrum, slots, rows, scratch, mesh,
                     simd.store(p, line, b)
                     simd.store(p, 2 * line, c)
                     simd.store(p, 3 * line, d)
-    slots.give_slot(slots, slot)
+    give_slot(scratch, slot)
 
 
 @kernel(**fft.OUTER)

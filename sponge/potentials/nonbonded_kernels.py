@@ -37,13 +37,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from triskele.core.extend import kernel, simd, template
+from triskele.core.extend import give_slot, kernel, simd, take_slot, template
 
 from ..engine.task import ENERGY, Task
 from ..neighbors.lanes import first, second
 from ..neighbors.state import CLUSTERS, END, LJ_END, PLAIN_END, SHIFT, START, I, aligned_zeros
 from ..potential import ROW, Plan
-from .lease import borrow, give_back
 
 if TYPE_CHECKING:
     from ..engine.engine import Engine
@@ -137,7 +136,7 @@ def _loop(chunk, state, shifts, entries, n_entries, pairs, masks, touched, n_tou
     if flags[ENERGY]:
         return
     clusters, origin, real = state[CLUSTERS], window[chunk], xs.dtype.type
-    row = borrow(sums)
+    row = take_slot(sums)
     total, mine, pair, mask = sums[row], entries[chunk], pairs[chunk], masks[chunk]
     _clear(chunk, touched, n_touched[chunk], origin, clusters, total)
     c = constants(numbers)
@@ -166,7 +165,7 @@ def _loop(chunk, state, shifts, entries, n_entries, pairs, masks, touched, n_tou
     if with_energy:
         rows[chunk, 0] = u_sum
     _close(chunk, touched, n_touched[chunk], origin, clusters, total, blocks[chunk])
-    give_back(sums, row)
+    give_slot(sums, row)
 
 
 @template
@@ -195,7 +194,7 @@ def energy_loop(chunk, state, shifts, entries, n_entries, pairs, masks, touched,
     if not flags[ENERGY]:
         return
     clusters, origin, real = state[CLUSTERS], window[chunk], xs.dtype.type
-    row = borrow(sums)
+    row = take_slot(sums)
     total, mine, pair, mask = sums[row], entries[chunk], pairs[chunk], masks[chunk]
     _clear(chunk, touched, n_touched[chunk], origin, clusters, total)
     c = constants(numbers)
@@ -244,7 +243,7 @@ def energy_loop(chunk, state, shifts, entries, n_entries, pairs, masks, touched,
     out[2], out[3], out[6] = xy_sum, xz_sum, yz_sum
     out[4], out[7], out[8] = xy_sum, xz_sum, yz_sum
     _close(chunk, touched, n_touched[chunk], origin, clusters, total, blocks[chunk])
-    give_back(sums, row)
+    give_slot(sums, row)
 
 
 @template
@@ -257,7 +256,7 @@ def gradient_loop(chunk, state, shifts, entries, n_entries, pairs, masks, touche
     tuples.
     """
     clusters, origin, real = state[CLUSTERS], window[chunk], xs.dtype.type
-    row = borrow(sums)
+    row = take_slot(sums)
     total, mine, pair, mask = sums[row], entries[chunk], pairs[chunk], masks[chunk]
     _clear(chunk, touched, n_touched[chunk], origin, clusters, total)
     c = constants(numbers)
@@ -290,7 +289,7 @@ def gradient_loop(chunk, state, shifts, entries, n_entries, pairs, masks, touche
         _add_quarters(total, at + 16, gb)
         _add_quarters(total, at + 32, gc)
     _close(chunk, touched, n_touched[chunk], origin, clusters, total, blocks[chunk])
-    give_back(sums, row)
+    give_slot(sums, row)
 
 
 @template

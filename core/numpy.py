@@ -361,21 +361,8 @@ from .tensor import Tensor
 __array_api_version__ = "2024.12"
 # these take sequences of arrays: NumPy looks for traced values in them by itself
 _SEQUENCES = {
-    "block",
-    "broadcast_arrays",
-    "choose",
-    "column_stack",
-    "concat",
-    "concatenate",
-    "dstack",
-    "einsum",
-    "hstack",
-    "lexsort",
-    "meshgrid",
-    "piecewise",
-    "select",
-    "stack",
-    "vstack",
+    "block", "broadcast_arrays", "choose", "column_stack", "concat", "concatenate", "dstack", "einsum", "hstack",
+    "lexsort", "meshgrid", "piecewise", "select", "stack", "vstack",
 }
 
 

@@ -233,19 +233,8 @@ def add_virtual_sites(structure: Structure, forcefield: Any) -> Structure:
 # -- through OpenMM ----------------------------------------------------------------------------------------------------
 
 _STATES = {
-    "HID": "HID",
-    "HIE": "HIE",
-    "HIP": "HIP",
-    "HSD": "HID",
-    "HSE": "HIE",
-    "HSP": "HIP",
-    "ASH": "ASH",
-    "ASPP": "ASH",
-    "GLH": "GLH",
-    "GLUP": "GLH",
-    "LYN": "LYN",
-    "LSN": "LYN",
-    "CYX": "CYX",
+    "HID": "HID", "HIE": "HIE", "HIP": "HIP", "HSD": "HID", "HSE": "HIE", "HSP": "HIP", "ASH": "ASH", "ASPP": "ASH",
+    "GLH": "GLH", "GLUP": "GLH", "LYN": "LYN", "LSN": "LYN", "CYX": "CYX",
 }
 
 

@@ -185,11 +185,7 @@ def _nonbonded(mm: Any, system: System, potential: Nonbonded, exceptions: Any) -
     cut = force.CutoffPeriodic if periodic else force.CutoffNonPeriodic
     force.setNonbondedMethod(
         {
-            "none": force.NoCutoff,
-            "cutoff": cut,
-            "reaction_field": cut,
-            "ewald": force.Ewald,
-            "pme": force.PME,
+            "none": force.NoCutoff, "cutoff": cut, "reaction_field": cut, "ewald": force.Ewald, "pme": force.PME,
             "ljpme": force.LJPME,
         }[method]
     )

@@ -24,12 +24,7 @@ if TYPE_CHECKING:
     from .system import System
 
 __all__ = [
-    "LocalCoordinates",
-    "OutOfPlane",
-    "ThreeParticleAverage",
-    "TwoParticleAverage",
-    "VirtualSite",
-    "WeightedAverage",
+    "LocalCoordinates", "OutOfPlane", "ThreeParticleAverage", "TwoParticleAverage", "VirtualSite", "WeightedAverage",
     "place_all",
 ]
 

@@ -111,11 +111,8 @@ def product(name: str, scalar: str, tile: Tile) -> str:
     heights = [tile.rows >> i for i in range(tile.rows.bit_length())]
     parts = [_kernel(name, scalar, tile.lanes, r, v) for r in heights for v in range(1, tile.vectors + 1)]
     parts += [
-        _pack(name, scalar, tile),
-        _transpose_pack(name, scalar, tile),
-        _packed(name, scalar, tile),
-        _serial(name, scalar, tile, heights),
-        _parallel(name, scalar, tile),
+        _pack(name, scalar, tile), _transpose_pack(name, scalar, tile), _packed(name, scalar, tile),
+        _serial(name, scalar, tile, heights), _parallel(name, scalar, tile),
     ]
     vector = f"<{tile.lanes} x {scalar}>"
     suffix = f"v{tile.lanes}{'f32' if scalar == 'float' else 'f64'}"

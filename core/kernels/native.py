@@ -18,14 +18,7 @@ from typing import NamedTuple
 import llvmlite.binding as llvm
 
 __all__ = [
-    "LoadedObject",
-    "Symbols",
-    "Target",
-    "checked",
-    "compile_object",
-    "host_target",
-    "load",
-    "set_object_source",
+    "LoadedObject", "Symbols", "Target", "checked", "compile_object", "host_target", "load", "set_object_source",
     "symbols_of",
 ]
 
@@ -37,12 +30,8 @@ _CPUS = {
     "arm64": ("generic", "apple-m1"),
 }
 _FEATURES_OF_LEVEL = {
-    "x86-64-v3": ("avx", "avx2", "fma"),
-    "x86-64-v4": ("avx", "avx2", "fma", "avx512f"),
-    "generic": ("neon",),
-    "cortex-a72": ("neon",),
-    "neoverse-n1": ("neon",),
-    "apple-m1": ("neon",),
+    "x86-64-v3": ("avx", "avx2", "fma"), "x86-64-v4": ("avx", "avx2", "fma", "avx512f"), "generic": ("neon",),
+    "cortex-a72": ("neon",), "neoverse-n1": ("neon",), "apple-m1": ("neon",),
 }
 
 

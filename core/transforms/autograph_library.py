@@ -21,12 +21,8 @@ from ..tensor import Tensor
 
 _NO_EFFECT = {"overwrite_a", "overwrite_b", "overwrite_x", "overwrite_ab", "check_finite", "workers"}  # on the values
 _table: dict[Callable, Callable] = {
-    np.array: core_numpy.array,
-    np.asarray: core_numpy.asarray,
-    np.full: core_numpy.full,
-    np.asanyarray: core_numpy.asarray,
-    np.ascontiguousarray: as_contiguous,
-    np.asfortranarray: as_fortran,
+    np.array: core_numpy.array, np.asarray: core_numpy.asarray, np.full: core_numpy.full,
+    np.asanyarray: core_numpy.asarray, np.ascontiguousarray: as_contiguous, np.asfortranarray: as_fortran,
 }
 _known: set[str] = set()
 _SAME_IN_MATH = """acos acosh asin asinh atan atan2 atanh cbrt copysign cos cosh degrees exp exp2 expm1 fabs fmod hypot isfinite

@@ -33,12 +33,7 @@ class Node:
 
     def __init__(self, primitive, args, params, out, parents, index, marks=None):
         self.primitive, self.args, self.params, self.out, self.parents, self.index = (
-            primitive,
-            args,
-            params,
-            out,
-            parents,
-            index,
+            primitive, args, params, out, parents, index,
         )
         self.marks = marks  # fingerprints of large plain operands, by position
 

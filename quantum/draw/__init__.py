@@ -13,11 +13,7 @@ from ..errors import CircuitError
 from .text import draw_text
 
 _LAZY = {
-    "bloch": "sphere",
-    "city": "charts",
-    "draw_mpl": "mpl",
-    "histogram": "charts",
-    "probabilities": "charts",
+    "bloch": "sphere", "city": "charts", "draw_mpl": "mpl", "histogram": "charts", "probabilities": "charts",
     "training_curve": "charts",
 }
 

@@ -101,27 +101,10 @@ register(Gate("cu", 2, 4, label="CU", adjoint=lambda t, f, l, g: (-t, -l, -f, -g
 
 # names of controlled gates: (number of controls, gate); `c` before any gate's name, and `c3`, `c4`, ... do the same
 CONTROLLED = {
-    "cx": (1, "x"),
-    "cnot": (1, "x"),
-    "cy": (1, "y"),
-    "cz": (1, "z"),
-    "ch": (1, "h"),
-    "cs": (1, "s"),
-    "csdg": (1, "sdg"),
-    "csx": (1, "sx"),
-    "crx": (1, "rx"),
-    "cry": (1, "ry"),
-    "crz": (1, "rz"),
-    "cp": (1, "p"),
-    "cphase": (1, "p"),
-    "cu1": (1, "p"),
-    "cu3": (1, "u"),
-    "cswap": (1, "swap"),
-    "ccx": (2, "x"),
-    "toffoli": (2, "x"),
-    "ccz": (2, "z"),
-    "fredkin": (1, "swap"),
-    "c3sqrtx": (3, "sx"),
+    "cx": (1, "x"), "cnot": (1, "x"), "cy": (1, "y"), "cz": (1, "z"), "ch": (1, "h"), "cs": (1, "s"),
+    "csdg": (1, "sdg"), "csx": (1, "sx"), "crx": (1, "rx"), "cry": (1, "ry"), "crz": (1, "rz"), "cp": (1, "p"),
+    "cphase": (1, "p"), "cu1": (1, "p"), "cu3": (1, "u"), "cswap": (1, "swap"), "ccx": (2, "x"), "toffoli": (2, "x"),
+    "ccz": (2, "z"), "fredkin": (1, "swap"), "c3sqrtx": (3, "sx"),
 }
 
 

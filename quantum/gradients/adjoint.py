@@ -57,14 +57,9 @@ class Adjoint:
         self._kept = (packed.words, packed.numbers, self._wanted, together, starts)
         fixed = np.zeros(len(Word), np.int64)
         for word, array in (
-            (Word.WORDS, packed.words),
-            (Word.NUMBERS, packed.numbers),
-            (Word.WANTED, self._wanted),
-            (Word.ROWS, together.rows),
-            (Word.ROW_STARTS, starts),
-            (Word.MASKS, together.masks),
-            (Word.WEIGHTS, together.weights),
-            (Word.TABLES, together.tables),
+            (Word.WORDS, packed.words), (Word.NUMBERS, packed.numbers), (Word.WANTED, self._wanted),
+            (Word.ROWS, together.rows), (Word.ROW_STARTS, starts), (Word.MASKS, together.masks),
+            (Word.WEIGHTS, together.weights), (Word.TABLES, together.tables),
         ):
             fixed[word] = array.ctypes.data
         fixed[Word.WORDS_LENGTH], fixed[Word.NUMBERS_LENGTH] = len(packed.words), len(packed.numbers)

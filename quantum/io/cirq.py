@@ -24,18 +24,9 @@ _ORDER = "parameters:"  # begins the tag that lists parameters in their order
 # gate of Cirq by its class: rotation whose angle is pi times the exponent, and the phase at exponent 1 for global_shift
 # 0, in turns of pi
 _POWERS = {
-    "XPowGate": ("rx", 0.5),
-    "YPowGate": ("ry", 0.5),
-    "ZPowGate": ("rz", 0.5),
-    "XXPowGate": ("rxx", 0.5),
-    "YYPowGate": ("ryy", 0.5),
-    "ZZPowGate": ("rzz", 0.5),
-    "CZPowGate": ("cp", 0.0),
-    "CCZPowGate": ("ccp", 0.0),
-    "SwapPowGate": ("swapalpha", 0.0),
-    "Rx": ("rx", 0.5),
-    "Ry": ("ry", 0.5),
-    "Rz": ("rz", 0.5),
+    "XPowGate": ("rx", 0.5), "YPowGate": ("ry", 0.5), "ZPowGate": ("rz", 0.5), "XXPowGate": ("rxx", 0.5),
+    "YYPowGate": ("ryy", 0.5), "ZZPowGate": ("rzz", 0.5), "CZPowGate": ("cp", 0.0), "CCZPowGate": ("ccp", 0.0),
+    "SwapPowGate": ("swapalpha", 0.0), "Rx": ("rx", 0.5), "Ry": ("ry", 0.5), "Rz": ("rz", 0.5),
 }
 
 

@@ -16,19 +16,8 @@ from ..errors import ChannelError
 from .channel import Channel, kraus_of_choi
 
 __all__ = [
-    "CHANNELS",
-    "amplitude_damping",
-    "bit_flip",
-    "bit_phase_flip",
-    "depolarizing",
-    "generalized_amplitude_damping",
-    "kraus",
-    "make",
-    "pauli_channel",
-    "pauli_depolarizing",
-    "phase_damping",
-    "phase_flip",
-    "register_channel",
+    "CHANNELS", "amplitude_damping", "bit_flip", "bit_phase_flip", "depolarizing", "generalized_amplitude_damping",
+    "kraus", "make", "pauli_channel", "pauli_depolarizing", "phase_damping", "phase_flip", "register_channel",
     "thermal_relaxation",
 ]
 

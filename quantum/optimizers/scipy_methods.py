@@ -17,10 +17,8 @@ __all__ = ["METHODS", "SciPy"]
 METHODS: dict[str, tuple[str, bool, str, dict[str, float]]] = {
     "bfgs": ("BFGS", True, "maxiter", {"gtol": 1e-6}),
     "l-bfgs-b": ("L-BFGS-B", True, "maxiter", {"gtol": 1e-6, "ftol": 1e-14, "maxcor": 20}),
-    "cg": ("CG", True, "maxiter", {"gtol": 1e-6}),
-    "slsqp": ("SLSQP", True, "maxiter", {"ftol": 1e-12}),
-    "tnc": ("TNC", True, "maxfun", {"gtol": 1e-6}),
-    "trust-constr": ("trust-constr", True, "maxiter", {"gtol": 1e-6}),
+    "cg": ("CG", True, "maxiter", {"gtol": 1e-6}), "slsqp": ("SLSQP", True, "maxiter", {"ftol": 1e-12}),
+    "tnc": ("TNC", True, "maxfun", {"gtol": 1e-6}), "trust-constr": ("trust-constr", True, "maxiter", {"gtol": 1e-6}),
     "cobyla": ("COBYLA", False, "maxiter", {"rhobeg": 0.5, "tol": 1e-6}),
     "cobyqa": ("COBYQA", False, "maxiter", {"initial_tr_radius": 0.5, "final_tr_radius": 1e-6}),
     "nelder-mead": ("Nelder-Mead", False, "maxiter", {"xatol": 1e-6, "fatol": 1e-10, "adaptive": True}),

@@ -332,14 +332,8 @@ class Player:
         r.collect(parameters, np.ascontiguousarray(noise[:, self.first : self.first + n]))
         self.collections += 1
         found = {
-            "first": np.array(self.first),
-            "observations": r.observations,
-            "values": r.values,
-            "actions": r.actions,
-            "log_probs": r.log_probs,
-            "rewards": r.rewards,
-            "terminated": r.terminated,
-            "truncated": r.truncated,
+            "first": np.array(self.first), "observations": r.observations, "values": r.values, "actions": r.actions,
+            "log_probs": r.log_probs, "rewards": r.rewards, "terminated": r.terminated, "truncated": r.truncated,
         }
         return found if r.masks is None else {**found, "masks": r.masks}
 

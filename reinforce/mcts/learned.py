@@ -235,11 +235,8 @@ def _jitted(model):
         logits, values = predict(params, following, batch)
         priors = masked_softmax(logits, np.ones((batch, actions), np.bool_))
         return (
-            following.astype(embeddings.dtype),
-            rewards.astype(np.float32),
-            discounts.astype(np.float32),
-            priors.astype(np.float32),
-            values.astype(np.float32),
+            following.astype(embeddings.dtype), rewards.astype(np.float32), discounts.astype(np.float32),
+            priors.astype(np.float32), values.astype(np.float32),
         )
 
     return core.jit(root), core.jit(step)

@@ -28,32 +28,9 @@ from .tree import (
 )
 
 __all__ = [
-    "BAD_PLAYER",
-    "BAD_PRIORS",
-    "FULL",
-    "KNOWN",
-    "NEW",
-    "NO_ACTION",
-    "NOT_FINITE",
-    "NOT_ZERO_SUM",
-    "RAISED",
-    "TOO_LONG",
-    "Work",
-    "add_noise",
-    "back_up",
-    "descend",
-    "expand",
-    "expand_any",
-    "expand_with",
-    "finite",
-    "forget",
-    "know",
-    "new_child",
-    "new_root",
-    "run_tree",
-    "select_any",
-    "shuffle",
-    "take_back",
+    "BAD_PLAYER", "BAD_PRIORS", "FULL", "KNOWN", "NEW", "NO_ACTION", "NOT_FINITE", "NOT_ZERO_SUM", "RAISED", "TOO_LONG",
+    "Work", "add_noise", "back_up", "descend", "expand", "expand_any", "expand_with", "finite", "forget", "know",
+    "new_child", "new_root", "run_tree", "select_any", "shuffle", "take_back",
 ]
 
 # What became of a simulation or a part of it. From FULL on it ended before anything was backed up.

@@ -72,15 +72,8 @@ class Memory:
             self._carve(2 * actions, np.float64),
         )
         own = (
-            self.goals,
-            self.budgets,
-            self.waits,
-            self.seeds,
-            self._results,
-            self._scratch,
-            game.dtype.itemsize,
-            replicas,
-            actions,
+            self.goals, self.budgets, self.waits, self.seeds, self._results, self._scratch, game.dtype.itemsize,
+            replicas, actions,
         )
         self._context = np.concatenate([context_of(self.tree, self.states, *own), np.zeros(8, np.int64)])
         self._address, self._floats = pointer(self._context), self._context.view(np.float64)

@@ -21,19 +21,7 @@ __all__ = ["BEGIN", "CONCLUDE", "PLAN", "RESULTS", "SEED", "SIMULATIONS", "STEP"
 BEGIN, PLAN, TALLY, CONCLUDE = range(4)
 # places in the context: addresses of arrays, numbers of the batch, numbers of the search, and what a tally gives
 (
-    _GOALS,
-    _BUDGETS,
-    _WAITS,
-    _SEEDS,
-    _OUT,
-    _SCRATCH,
-    _ITEM,
-    _REPLICAS,
-    _ACTIONS,
-    SEED,
-    SIMULATIONS,
-    STEP,
-    TEMPERATURE,
+    _GOALS, _BUDGETS, _WAITS, _SEEDS, _OUT, _SCRATCH, _ITEM, _REPLICAS, _ACTIONS, SEED, SIMULATIONS, STEP, TEMPERATURE,
     RESULTS,
 ) = range(FIRST_FREE, FIRST_FREE + 14)
 _ARRAYS, _NUMBERS = 4, 4  # of a root's results, see `conclude`

@@ -157,11 +157,7 @@ class MCTS:
             RandomRollout() if evaluator is None else evaluator
         )
         self._backup, self._solver, self.seed, self._threads, self.temperature = (
-            backup,
-            solver,
-            seed,
-            threads,
-            temperature,
+            backup, solver, seed, threads, temperature,
         )
         if isinstance(game, PythonGame):
             self._engine: Engine = PythonEngine(self, backup, parallel_leaves)

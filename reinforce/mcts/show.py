@@ -98,19 +98,9 @@ def _defect(data: dict[str, np.ndarray], game: Game) -> str | None:
     nothing does.
     """
     dtypes = {
-        "stats": STATS,
-        "totals": np.float64,
-        "links": LINKS,
-        "parents": PARENTS,
-        "values": np.float32,
-        "rewards": np.float32,
-        "children": np.int32,
-        "actions": np.int32,
-        "priors": np.float32,
-        "counts": np.int64,
-        "streams": np.uint64,
-        "states": game.dtype,
-        "moves": np.int64,
+        "stats": STATS, "totals": np.float64, "links": LINKS, "parents": PARENTS, "values": np.float32,
+        "rewards": np.float32, "children": np.int32, "actions": np.int32, "priors": np.float32, "counts": np.int64,
+        "streams": np.uint64, "states": game.dtype, "moves": np.int64,
     }
     nodes, edges = (int(data["counts"][k]) for k in (NODES, EDGES))
     shapes = {**{n: (nodes,) for n in (*_OF_NODES, "states")}, **{n: (edges,) for n in _OF_EDGES}, "counts": (COUNTS,),

@@ -19,27 +19,8 @@ from triskele.core.extend import inner
 from ..errors import SearchError
 
 __all__ = [
-    "COUNTS",
-    "EDGES",
-    "ERROR_NODE",
-    "FREE",
-    "LINKS",
-    "NODES",
-    "PARENTS",
-    "PROVEN",
-    "RAN",
-    "STATS",
-    "STATUS",
-    "STREAM",
-    "TERMINAL",
-    "Tree",
-    "add_edge",
-    "add_node",
-    "check_limits",
-    "link_edges",
-    "new_tree",
-    "reset",
-    "row",
+    "COUNTS", "EDGES", "ERROR_NODE", "FREE", "LINKS", "NODES", "PARENTS", "PROVEN", "RAN", "STATS", "STATUS", "STREAM",
+    "TERMINAL", "Tree", "add_edge", "add_node", "check_limits", "link_edges", "new_tree", "reset", "row",
 ]
 
 TERMINAL, PROVEN = 1, 2  # flags of a node

@@ -18,28 +18,12 @@ __all__ = ["load"]
 # What a file's suffix says (a further .gz is looked through). A .top may also be an AMBER file, a .crd one of CHARMM:
 # their content tells.
 SUFFIXES = {
-    ".prmtop": "AMBER topology",
-    ".parm7": "AMBER topology",
-    ".top": "GROMACS topology",
-    ".psf": "CHARMM topology",
-    ".xml": "OpenMM XML",
-    ".pdb": "PDB",
-    ".ent": "PDB",
-    ".cif": "mmCIF",
-    ".mmcif": "mmCIF",
-    ".pdbx": "mmCIF",
-    ".inpcrd": "AMBER coordinates",
-    ".rst7": "AMBER coordinates",
-    ".rst": "AMBER coordinates",
-    ".restrt": "AMBER coordinates",
-    ".ncrst": "AMBER coordinates",
-    ".crd": "AMBER coordinates",
-    ".gro": "GROMACS coordinates",
-    ".g96": "GROMACS coordinates",
-    ".prm": "CHARMM parameters",
-    ".rtf": "CHARMM parameters",
-    ".par": "CHARMM parameters",
-    ".str": "CHARMM parameters",
+    ".prmtop": "AMBER topology", ".parm7": "AMBER topology", ".top": "GROMACS topology", ".psf": "CHARMM topology",
+    ".xml": "OpenMM XML", ".pdb": "PDB", ".ent": "PDB", ".cif": "mmCIF", ".mmcif": "mmCIF", ".pdbx": "mmCIF",
+    ".inpcrd": "AMBER coordinates", ".rst7": "AMBER coordinates", ".rst": "AMBER coordinates",
+    ".restrt": "AMBER coordinates", ".ncrst": "AMBER coordinates", ".crd": "AMBER coordinates",
+    ".gro": "GROMACS coordinates", ".g96": "GROMACS coordinates", ".prm": "CHARMM parameters",
+    ".rtf": "CHARMM parameters", ".par": "CHARMM parameters", ".str": "CHARMM parameters",
 }
 _STRUCTURES = ("PDB", "mmCIF")
 _COORDINATES = ("AMBER coordinates", "GROMACS coordinates", "CHARMM coordinates", *_STRUCTURES)

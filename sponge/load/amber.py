@@ -34,13 +34,9 @@ A12, B6 = KCAL * 1e-12, KCAL * 1e-6  # kcal/mol A^12 and A^6 in our units
 # lists of types among them). Whatever is in neither of these nor read is refused: leaving a term out gives a wrong
 # number silently.
 _UNKNOWN = {
-    "LENNARD_JONES_CCOEF": "12-6-4 Lennard-Jones",
-    "LENNARD_JONES_DCOEF": "12-6-4 Lennard-Jones",
-    "POLARIZABILITY": "polarisable atoms",
-    "DIPOLE_DAMP_FACTOR": "polarisable atoms",
-    "AMOEBA_FORCEFIELD": "AMOEBA",
-    "LES_NTYP": "locally enhanced sampling",
-    "LES_TYPE": "locally enhanced sampling",
+    "LENNARD_JONES_CCOEF": "12-6-4 Lennard-Jones", "LENNARD_JONES_DCOEF": "12-6-4 Lennard-Jones",
+    "POLARIZABILITY": "polarisable atoms", "DIPOLE_DAMP_FACTOR": "polarisable atoms", "AMOEBA_FORCEFIELD": "AMOEBA",
+    "LES_NTYP": "locally enhanced sampling", "LES_TYPE": "locally enhanced sampling",
     "PERT_BOND_ATOMS": "perturbed atoms",
 }
 _IGNORED = set(

@@ -355,9 +355,6 @@ def _with_constants(text: str, constants: dict[str, float]) -> str:
 
 
 READERS = {
-    "CustomBondForce": _bond,
-    "CustomAngleForce": _angle,
-    "CustomTorsionForce": _torsion,
-    "CustomExternalForce": _external,
-    "CustomNonbondedForce": _nonbonded,
+    "CustomBondForce": _bond, "CustomAngleForce": _angle, "CustomTorsionForce": _torsion,
+    "CustomExternalForce": _external, "CustomNonbondedForce": _nonbonded,
 }

@@ -27,10 +27,7 @@ __all__ = ["load_openmm", "read_state", "read_xml"]
 
 # Parts of an OpenMM System that are settings of a run to us
 _RUN = (
-    "MonteCarloBarostat",
-    "MonteCarloAnisotropicBarostat",
-    "MonteCarloMembraneBarostat",
-    "MonteCarloFlexibleBarostat",
+    "MonteCarloBarostat", "MonteCarloAnisotropicBarostat", "MonteCarloMembraneBarostat", "MonteCarloFlexibleBarostat",
     "AndersenThermostat",
 )
 # Attributes of all forces: groups choose what is computed together, all of them act here
@@ -405,11 +402,7 @@ def _gbsa_obc(terms: OpenMMTerms, force: ET.Element, where: str) -> bool:
 
 
 _READERS = {
-    "HarmonicBondForce": _bonds,
-    "HarmonicAngleForce": _angles,
-    "PeriodicTorsionForce": _torsions,
-    "RBTorsionForce": _ryckaert_bellemans,
-    "CMAPTorsionForce": _cmap,
-    "NonbondedForce": _nonbonded,
+    "HarmonicBondForce": _bonds, "HarmonicAngleForce": _angles, "PeriodicTorsionForce": _torsions,
+    "RBTorsionForce": _ryckaert_bellemans, "CMAPTorsionForce": _cmap, "NonbondedForce": _nonbonded,
     "GBSAOBCForce": _gbsa_obc,
 }

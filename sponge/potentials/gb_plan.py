@@ -43,15 +43,8 @@ def plan(potential: GB, engine: Engine) -> Plan:
     constants = np.zeros(kernels.N_CONSTANTS)
     constants[
         [
-            kernels.SOLUTE,
-            kernels.SOLVENT,
-            kernels.KAPPA,
-            kernels.TENSION,
-            kernels.PROBE,
-            kernels.NECK,
-            kernels.NECK_CUTOFF,
-            kernels.RESCALED,
-            kernels.COULOMB,
+            kernels.SOLUTE, kernels.SOLVENT, kernels.KAPPA, kernels.TENSION, kernels.PROBE, kernels.NECK,
+            kernels.NECK_CUTOFF, kernels.RESCALED, kernels.COULOMB,
         ]
     ] = [
         1 / potential.solute_dielectric,

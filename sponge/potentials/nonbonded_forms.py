@@ -65,11 +65,7 @@ class PairForm:
                  k_rf: float = 0.0, c_rf: float = 0.0, dispersion_alpha: float | None = None, table: Any = None):
         self.mixing, self.coulomb, self.cutoff, self.double = mixing, coulomb, cutoff, double
         self.switch, self.alpha, self.k_rf, self.c_rf, self.dispersion_alpha = (
-            switch,
-            alpha,
-            k_rf,
-            c_rf,
-            dispersion_alpha,
+            switch, alpha, k_rf, c_rf, dispersion_alpha,
         )
         self.numbers: list[float] = []
         self.table = table

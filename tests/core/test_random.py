@@ -360,15 +360,7 @@ def test_bad_arguments():
         lambda key, p: random.poisson(key, p, 2),
     ],
     ids=[
-        "uniform",
-        "normal",
-        "exponential",
-        "gumbel",
-        "laplace",
-        "truncated_normal",
-        "bernoulli",
-        "randint",
-        "gamma",
+        "uniform", "normal", "exponential", "gumbel", "laplace", "truncated_normal", "bernoulli", "randint", "gamma",
         "poisson",
     ],
 )

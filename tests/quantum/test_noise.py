@@ -19,16 +19,9 @@ DATA = Path(__file__).parents[1] / "data" / "quantum" / "noise"
 CASES = json.loads((DATA / "noise_cases.json").read_text())
 DENSITY_MATRICES = np.load(DATA / "noise_density_matrices.npz")
 EXAMPLES = {
-    "bit_flip": (0.2,),
-    "phase_flip": (0.15,),
-    "bit_phase_flip": (0.12,),
-    "depolarizing": (0.1,),
-    "pauli_depolarizing": (0.1,),
-    "pauli_channel": ({"X": 0.05, "Y": 0.1, "Z": 0.2},),
-    "amplitude_damping": (0.3,),
-    "generalized_amplitude_damping": (0.3, 0.7),
-    "phase_damping": (0.25,),
-    "thermal_relaxation": (50.0, 70.0, 20.0),
+    "bit_flip": (0.2,), "phase_flip": (0.15,), "bit_phase_flip": (0.12,), "depolarizing": (0.1,),
+    "pauli_depolarizing": (0.1,), "pauli_channel": ({"X": 0.05, "Y": 0.1, "Z": 0.2},), "amplitude_damping": (0.3,),
+    "generalized_amplitude_damping": (0.3, 0.7), "phase_damping": (0.25,), "thermal_relaxation": (50.0, 70.0, 20.0),
     "kraus": ([[[1, 0], [0, 0.8]], [[0, 0.6], [0, 0]]],),
 }
 

@@ -44,14 +44,9 @@ def test_binding_in_steps(x):
 @pytest.mark.parametrize(
     ("text", "terms", "constant"),
     [
-        ("a", {"a": 1}, 0),
-        ("2*a", {"a": 2}, 0),
-        ("2a - b/4 + 1.5", {"a": 2, "b": -0.25}, 1.5),
-        ("-x[0] + pi", {"x[0]": -1}, math.pi),
-        (" a + a ", {"a": 2}, 0),
-        ("1e-3*t", {"t": 1e-3}, 0),
-        (".5*t-.5", {"t": 0.5}, -0.5),
-        ("layer_1.q2", {"layer_1.q2": 1}, 0),
+        ("a", {"a": 1}, 0), ("2*a", {"a": 2}, 0), ("2a - b/4 + 1.5", {"a": 2, "b": -0.25}, 1.5),
+        ("-x[0] + pi", {"x[0]": -1}, math.pi), (" a + a ", {"a": 2}, 0), ("1e-3*t", {"t": 1e-3}, 0),
+        (".5*t-.5", {"t": 0.5}, -0.5), ("layer_1.q2", {"layer_1.q2": 1}, 0),
     ],
 )
 def test_expressions_as_text(text, terms, constant):

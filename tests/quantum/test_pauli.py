@@ -52,11 +52,9 @@ wide = sums([0, 31, 32, 63, 64, 130])  # words of 64 bits, and keys of 32, have 
 
 
 @pytest.mark.parametrize("text, terms", [
-    ("0.5 Z0 Z1 - 1.2 X2", {"Z0 Z1": 0.5, "X2": -1.2}),
-    ("-X0 + Y3", {"X0": -1, "Y3": 1}),
+    ("0.5 Z0 Z1 - 1.2 X2", {"Z0 Z1": 0.5, "X2": -1.2}), ("-X0 + Y3", {"X0": -1, "Y3": 1}),
     ("3 - (1+2j) Y0 + 1e-3*Z10 * X2", {"": 3, "Y0": -1 - 2j, "X2 Z10": 1e-3}),
-    ("2j X0Z1 + .5I", {"X0 Z1": 2j, "": 0.5}),
-    ("X0 + X0", {"X0": 2}),
+    ("2j X0Z1 + .5I", {"X0 Z1": 2j, "": 0.5}), ("X0 + X0", {"X0": 2}),
 ])
 def test_text_is_read(text, terms):
     assert dict(PauliSum(text)) == terms
@@ -65,16 +63,9 @@ def test_text_is_read(text, terms):
 @pytest.mark.parametrize(
     "text, place, message",
     [
-        ("X0 X0", 3, "occur once"),
-        ("0.5 Q0", 4, "between terms"),
-        ("X", 0, "its qubit"),
-        ("X0 Z1 Y", 6, "its qubit"),
-        ("X0 0.5 Z1", 3, "between terms"),
-        ("X0 +", 4, "a term"),
-        ("X0 -- Z1", 4, "a term"),
-        ("(1+) X0", 0, "a number"),
-        ("1.2.3 X0", 0, "a term"),
-        ("X99999999", 0, "below"),
+        ("X0 X0", 3, "occur once"), ("0.5 Q0", 4, "between terms"), ("X", 0, "its qubit"), ("X0 Z1 Y", 6, "its qubit"),
+        ("X0 0.5 Z1", 3, "between terms"), ("X0 +", 4, "a term"), ("X0 -- Z1", 4, "a term"), ("(1+) X0", 0, "a number"),
+        ("1.2.3 X0", 0, "a term"), ("X99999999", 0, "below"),
     ],
 )
 def test_text_that_cannot_be_read_names_the_place(text, place, message):

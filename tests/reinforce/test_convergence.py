@@ -17,11 +17,8 @@ EXACT = json.loads((DATA / "small_game_values.json").read_text())
 MINIMAX = json.loads((DATA / "tic_tac_toe_minimax.json").read_text())["positions"]
 TTT = rl.games.TicTacToe()
 GAMES = {
-    "tic_tac_toe": TTT,
-    "connect_four(rows=4,columns=4)": rl.games.ConnectFour(rows=4, columns=4),
-    "connect_four": rl.games.ConnectFour(),
-    "nim": rl.games.Nim(),
-    "hex(board_size=3)": rl.games.Hex(size=3),
+    "tic_tac_toe": TTT, "connect_four(rows=4,columns=4)": rl.games.ConnectFour(rows=4, columns=4),
+    "connect_four": rl.games.ConnectFour(), "nim": rl.games.Nim(), "hex(board_size=3)": rl.games.Hex(size=3),
     "breakthrough(rows=4,columns=3)": rl.games.Breakthrough(rows=4, columns=3),
 }
 

@@ -45,15 +45,8 @@ class TestOpenMM:
     @pytest.mark.parametrize(
         "name",
         [
-            "ala2_explicit_pme_switch",
-            "ala2_explicit_rf",
-            "ala2_explicit_ljpme",
-            "ala2_explicit_ewald",
-            "bpti_ff19sb_vacuum",
-            "ala2_hct",
-            "ala2_obc2_salt",
-            "ala2_gbn",
-            "openmmtools/WaterCluster",
+            "ala2_explicit_pme_switch", "ala2_explicit_rf", "ala2_explicit_ljpme", "ala2_explicit_ewald",
+            "bpti_ff19sb_vacuum", "ala2_hct", "ala2_obc2_salt", "ala2_gbn", "openmmtools/WaterCluster",
             "lj_4000_switch",
         ],
     )

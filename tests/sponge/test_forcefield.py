@@ -360,18 +360,8 @@ def test_no_match_with_a_bond_moved():
 @pytest.mark.parametrize(
     ("names", "charge"),
     [
-        (["HID"], 0),
-        (["HIE"], 0),
-        (["HIP"], 1),
-        (["ASP"], -1),
-        (["ASH"], 0),
-        (["GLU"], -1),
-        (["GLH"], 0),
-        (["LYS"], 1),
-        (["LYN"], 0),
-        (["CYS"], 0),
-        (["CYM"], -1),
-        (["CYX", "GLY", "CYX"], 0),
+        (["HID"], 0), (["HIE"], 0), (["HIP"], 1), (["ASP"], -1), (["ASH"], 0), (["GLU"], -1), (["GLH"], 0),
+        (["LYS"], 1), (["LYN"], 0), (["CYS"], 0), (["CYM"], -1), (["CYX", "GLY", "CYX"], 0),
     ],
 )
 def test_protonation_states_are_found_without_names(names, charge):

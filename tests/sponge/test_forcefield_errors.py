@@ -60,10 +60,7 @@ def test_missing_heavy_atom(bpti):
 
 def test_missing_hydrogens(bpti):
     fails(
-        without(bpti, bpti.topology.elements == 1),
-        r"residue 1 ARG \(chain A\)",
-        "nearest is NARG",
-        "15 H too few",
+        without(bpti, bpti.topology.elements == 1), r"residue 1 ARG \(chain A\)", "nearest is NARG", "15 H too few",
         "add_hydrogens",
     )
 

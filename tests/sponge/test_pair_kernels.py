@@ -77,12 +77,9 @@ def table(seed=1):
 FORMS = [
     ("lorentz_berthelot", "ewald", {"alpha": ALPHA}),
     ("lorentz_berthelot", "reaction_field", {"k_rf": 0.65, "c_rf": 1.7}),
-    ("lorentz_berthelot", "cutoff", {"switch": 0.7}),
-    ("lorentz_berthelot", "none", {}),
-    ("geometric", "ewald", {"alpha": ALPHA, "switch": 0.75}),
-    ("geometric", "none", {"switch": 0.75}),
-    ("table", "ewald", {"alpha": ALPHA}),
-    ("table", "none", {"switch": 0.7}),
+    ("lorentz_berthelot", "cutoff", {"switch": 0.7}), ("lorentz_berthelot", "none", {}),
+    ("geometric", "ewald", {"alpha": ALPHA, "switch": 0.75}), ("geometric", "none", {"switch": 0.75}),
+    ("table", "ewald", {"alpha": ALPHA}), ("table", "none", {"switch": 0.7}),
 ]
 
 

@@ -211,21 +211,9 @@ def test_insertion_codes_make_residues(read):
 @pytest.mark.parametrize(
     ("name", "residue", "element"),
     [
-        (" CA ", "ALA", 6),
-        ("CA  ", "CA", 20),
-        ("HG11", "VAL", 1),
-        ("1HB ", "ALA", 1),
-        (" OXT", "ALA", 8),
-        ("ZN  ", "ZN", 30),
-        ("CL  ", "CL", 17),
-        ("CL1 ", "LIG", 17),
-        (" C1 ", "LIG", 6),
-        ("NA  ", "NA+", 11),
-        (" SOD", "SOD", 11),
-        ("CLA ", "CLA", 17),
-        (" M  ", "HOH", 0),
-        (" MW ", "SOL", 0),
-        (" SE ", "MSE", 16),
+        (" CA ", "ALA", 6), ("CA  ", "CA", 20), ("HG11", "VAL", 1), ("1HB ", "ALA", 1), (" OXT", "ALA", 8),
+        ("ZN  ", "ZN", 30), ("CL  ", "CL", 17), ("CL1 ", "LIG", 17), (" C1 ", "LIG", 6), ("NA  ", "NA+", 11),
+        (" SOD", "SOD", 11), ("CLA ", "CLA", 17), (" M  ", "HOH", 0), (" MW ", "SOL", 0), (" SE ", "MSE", 16),
     ],
 )
 def test_elements_from_names(name, residue, element):
@@ -266,12 +254,8 @@ def test_old_names_of_hydrogens(read):
 
 def test_conect_records(read):
     s = read(
-        line("C1", "LIG", record="HETATM", serial=7),
-        line("C2", "LIG", record="HETATM", serial=8),
-        line("C3", "LIG", record="HETATM", serial=9),
-        "CONECT    7    8    9",
-        "CONECT    8    7",
-        "CONECT    8    7",
+        line("C1", "LIG", record="HETATM", serial=7), line("C2", "LIG", record="HETATM", serial=8),
+        line("C3", "LIG", record="HETATM", serial=9), "CONECT    7    8    9", "CONECT    8    7", "CONECT    8    7",
     )
     assert s.topology.bonds.tolist() == [[0, 1], [0, 2]]
 

@@ -70,8 +70,7 @@ def test_pieces_and_onlookers_leave_a_run_bit_for_bit_the_same(peptide, tmp_path
 @pytest.mark.parametrize(
     "integrator",
     [
-        sponge.VelocityVerlet(timestep=0.002),
-        sponge.NoseHoover(temperature=300, relaxation_time=0.1, timestep=0.002),
+        sponge.VelocityVerlet(timestep=0.002), sponge.NoseHoover(temperature=300, relaxation_time=0.1, timestep=0.002),
         sponge.Bussi(temperature=300, relaxation_time=0.1, timestep=0.002),
         sponge.Brownian(temperature=300, friction=50.0, timestep=0.002),
         sponge.RESPA(timestep=0.002, inner=2, fast=["bond"]),

@@ -48,28 +48,11 @@ class Test:
 CONSTANTS = {"pi": math.pi, "π": math.pi, "tau": math.tau, "τ": math.tau, "euler": math.e, "ℇ": math.e, "true": True,
              "false": False}
 FUNCTIONS: dict[str, tuple[int, Callable[..., float]]] = {
-    "sin": (1, math.sin),
-    "cos": (1, math.cos),
-    "tan": (1, math.tan),
-    "exp": (1, math.exp),
-    "ln": (1, math.log),
-    "log": (1, math.log),
-    "sqrt": (1, math.sqrt),
-    "arcsin": (1, math.asin),
-    "arccos": (1, math.acos),
-    "arctan": (1, math.atan),
-    "asin": (1, math.asin),
-    "acos": (1, math.acos),
-    "atan": (1, math.atan),
-    "ceiling": (1, math.ceil),
-    "floor": (1, math.floor),
-    "pow": (2, math.pow),
-    "mod": (2, math.fmod),
-    "float": (1, float),
-    "int": (1, int),
-    "uint": (1, int),
-    "bool": (1, bool),
-    "angle": (1, float),
+    "sin": (1, math.sin), "cos": (1, math.cos), "tan": (1, math.tan), "exp": (1, math.exp), "ln": (1, math.log),
+    "log": (1, math.log), "sqrt": (1, math.sqrt), "arcsin": (1, math.asin), "arccos": (1, math.acos),
+    "arctan": (1, math.atan), "asin": (1, math.asin), "acos": (1, math.acos), "atan": (1, math.atan),
+    "ceiling": (1, math.ceil), "floor": (1, math.floor), "pow": (2, math.pow), "mod": (2, math.fmod),
+    "float": (1, float), "int": (1, int), "uint": (1, int), "bool": (1, bool), "angle": (1, float),
 }
 _LEVELS = {"||": 0, "&&": 1, "==": 2, "!=": 2, "<": 3, ">": 3, "<=": 3, ">=": 3, "+": 4, "-": 4, "*": 5, "/": 5, "%": 5}
 _DEPTH = 60  # of nested parentheses; deeper ones would exhaust Python's stack

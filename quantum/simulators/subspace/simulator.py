@@ -52,12 +52,7 @@ def arguments(turns: Turns) -> tuple[np.ndarray, ...]:
     """What all kernels take after the values."""
     p = turns.program
     return (
-        p.angle_starts,
-        p.angle_indices,
-        p.angle_coefficients,
-        p.angle_constants,
-        turns.rows,
-        turns.numbers,
+        p.angle_starts, p.angle_indices, p.angle_coefficients, p.angle_constants, turns.rows, turns.numbers,
         turns.pairs,
     )
 

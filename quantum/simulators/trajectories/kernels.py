@@ -216,11 +216,7 @@ def _batch(p, n, rows, ints, table, ops, coefficients, k0, k1, number, bits, cha
     """Eight trajectories, the first being `number`; p holds the initial states."""
     size = 1 << n
     uniform, active, nowhere, choice, rho = (
-        np.empty(8),
-        np.empty(8, np.bool_),
-        np.zeros(8, np.bool_),
-        np.empty(8, np.int64),
-        np.empty(32),
+        np.empty(8), np.empty(8, np.bool_), np.zeros(8, np.bool_), np.empty(8, np.int64), np.empty(32),
     )
     for q in range(n):
         touched[q] = 0

@@ -19,13 +19,9 @@ TRAINING = Bench("ppo", "CartPole-v1", steps=100, target=475.0)
 
 
 @pytest.mark.parametrize(("bench", "mine", "number", "why"), [
-    (SEARCH, None, 100.0, None),
-    (SEARCH, None, 99.0, "ran 99 simulations of 100"),
-    (STEPS, None, -3.0, None),
-    (STEPS, 1.0, 0.95, None),
-    (STEPS, 1.0, 0.5, "gave a mean reward of 0.5, ours 1"),
-    (STEPS, 1.0, np.nan, "gave a mean reward of nan, ours 1"),
-    (TRAINING, None, 480.0, None),
+    (SEARCH, None, 100.0, None), (SEARCH, None, 99.0, "ran 99 simulations of 100"), (STEPS, None, -3.0, None),
+    (STEPS, 1.0, 0.95, None), (STEPS, 1.0, 0.5, "gave a mean reward of 0.5, ours 1"),
+    (STEPS, 1.0, np.nan, "gave a mean reward of nan, ours 1"), (TRAINING, None, 480.0, None),
     (TRAINING, None, 300.0, "ended at a mean return of 300"),
     (TRAINING, None, -np.inf, "ended at a mean return of -inf"),
 ])

@@ -25,8 +25,7 @@ except IndexError as error:
 """
 
 BODIES = {
-    "element": ("x[at] = 1.0", 15, 16),
-    "load": ("simd.store(x, 0, simd.load(x, at, 4))", 12, 13),
+    "element": ("x[at] = 1.0", 15, 16), "load": ("simd.store(x, 0, simd.load(x, at, 4))", 12, 13),
     "store": ("simd.store(x, at, simd.load(x, 0, 4))", 12, 13),
     "store from a negative index": ("simd.store(x, at, simd.load(x, 0, 4))", 0, -1),
     "address": ("simd.store(simd.address(x, 8), at, simd.load(x, 0, 4))", 4, 5),

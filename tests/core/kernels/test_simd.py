@@ -90,13 +90,7 @@ def _masks(x, y):
     m = (a < b) & ~(a == 2.0) | (b >= 2.5)
     n = simd.from_bits(np.uint64(5), 8)
     return (
-        simd.bits(m),
-        simd.any(m),
-        simd.all(m),
-        simd.bits(n ^ m),
-        simd.any(n & ~n),
-        simd.all(n | ~n),
-        simd.bits(a != b),
+        simd.bits(m), simd.any(m), simd.all(m), simd.bits(n ^ m), simd.any(n & ~n), simd.all(n | ~n), simd.bits(a != b),
     )
 
 

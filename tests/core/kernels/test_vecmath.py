@@ -183,24 +183,7 @@ def test_error_is_within_the_stated_ulp(name, dtype, form):
 
 
 SPECIAL = [
-    0.0,
-    -0.0,
-    1.0,
-    -1.0,
-    0.5,
-    -0.5,
-    2.0,
-    -2.0,
-    3.0,
-    -3.0,
-    1.5,
-    1e-40,
-    -1e-40,
-    5e-324,
-    np.inf,
-    -np.inf,
-    np.nan,
-    1e30,
+    0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 2.0, -2.0, 3.0, -3.0, 1.5, 1e-40, -1e-40, 5e-324, np.inf, -np.inf, np.nan, 1e30,
     -1e30,
 ]
 NUMPY_NAMES = {"asin": "arcsin", "acos": "arccos", "atan": "arctan", "asinh": "arcsinh", "acosh": "arccosh",

@@ -111,33 +111,9 @@ def test_operators(name):
 
 
 REDUCTIONS = [
-    "sum",
-    "prod",
-    "mean",
-    "var",
-    "std",
-    "max",
-    "min",
-    "ptp",
-    "any",
-    "all",
-    "argmax",
-    "argmin",
-    "cumsum",
-    "cumprod",
-    "nansum",
-    "nanprod",
-    "nanmean",
-    "nanvar",
-    "nanstd",
-    "nanmax",
-    "nanmin",
-    "median",
-    "nanmedian",
-    "count_nonzero",
-    "average",
-    "nancumsum",
-    "nancumprod",
+    "sum", "prod", "mean", "var", "std", "max", "min", "ptp", "any", "all", "argmax", "argmin", "cumsum", "cumprod",
+    "nansum", "nanprod", "nanmean", "nanvar", "nanstd", "nanmax", "nanmin", "median", "nanmedian", "count_nonzero",
+    "average", "nancumsum", "nancumprod",
 ]
 ORDERED = ("max", "min", "ptp", "argmax", "argmin", "nanmax", "nanmin")
 

@@ -17,28 +17,9 @@ from triskele.core.transforms.vmap import vmap
 
 # Dates, files, Python objects, bits packed in bytes, and set operations whose shapes depend on values
 UNTRACED = {
-    "apply_over_axes",
-    "busday_count",
-    "busday_offset",
-    "datetime_as_string",
-    "einsum_path",
-    "histogram2d",
-    "histogram_bin_edges",
-    "histogramdd",
-    "intersect1d",
-    "is_busday",
-    "ix_",
-    "packbits",
-    "polydiv",
-    "roots",
-    "save",
-    "savetxt",
-    "savez",
-    "savez_compressed",
-    "setdiff1d",
-    "setxor1d",
-    "union1d",
-    "unpackbits",
+    "apply_over_axes", "busday_count", "busday_offset", "datetime_as_string", "einsum_path", "histogram2d",
+    "histogram_bin_edges", "histogramdd", "intersect1d", "is_busday", "ix_", "packbits", "polydiv", "roots", "save",
+    "savetxt", "savez", "savez_compressed", "setdiff1d", "setxor1d", "union1d", "unpackbits",
 }
 
 

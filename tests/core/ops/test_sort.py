@@ -32,13 +32,7 @@ CASES = {
     **{
         f"quantile_{m}": lambda x, m=m: np.quantile(x, [[0.2], [0.7]], axis=1, method=m)
         for m in (
-            "hazen",
-            "weibull",
-            "median_unbiased",
-            "normal_unbiased",
-            "interpolated_inverted_cdf",
-            "higher",
-            "midpoint",
+            "hazen", "weibull", "median_unbiased", "normal_unbiased", "interpolated_inverted_cdf", "higher", "midpoint",
             "nearest",
         )
     },
@@ -74,13 +68,8 @@ CASES = {
     "correlate": lambda x: [np.correlate(x[0, :2], x[1], m) for m in ("full", "same", "valid")],
     "correlate_complex": lambda x: np.correlate(x[0], x[1, :2] + 1j * x[2, :2], "same"),
     "polynomials": lambda x: (
-        np.polyval(x[0], x),
-        np.polyder(x[0], 2),
-        np.polyint(x[0], 2, [1.0, 2.0]),
-        np.polyadd(x[0], x[1, :2]),
-        np.polysub(x[0], x[1]),
-        np.polymul(x[0], x[1]),
-        np.poly(x[0]),
+        np.polyval(x[0], x), np.polyder(x[0], 2), np.polyint(x[0], 2, [1.0, 2.0]), np.polyadd(x[0], x[1, :2]),
+        np.polysub(x[0], x[1]), np.polymul(x[0], x[1]), np.poly(x[0]),
     ),
 }
 NOT_SMOOTH = {"quantile_higher", "quantile_nearest", "isin"}

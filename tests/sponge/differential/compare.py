@@ -36,18 +36,10 @@ OURS = {
     "ryckaert_bellemans": "torsions", "cmap": "cmap", "nonbonded": "pairs", "pair14": "pairs", "gb": "gb",
 }
 THEIRS = {
-    "HarmonicBondForce": "bonds",
-    "HarmonicAngleForce": "angles",
-    "PeriodicTorsionForce": "torsions",
-    "CustomTorsionForce": "torsions",
-    "RBTorsionForce": "torsions",
-    "CMAPTorsionForce": "cmap",
-    "NonbondedForce": "pairs",
-    "CustomNonbondedForce": "pairs",
-    "CustomBondForce": "pairs",
-    "GBSAOBCForce": "gb",
-    "CustomGBForce": "gb",
-    "CMMotionRemover": "none",
+    "HarmonicBondForce": "bonds", "HarmonicAngleForce": "angles", "PeriodicTorsionForce": "torsions",
+    "CustomTorsionForce": "torsions", "RBTorsionForce": "torsions", "CMAPTorsionForce": "cmap",
+    "NonbondedForce": "pairs", "CustomNonbondedForce": "pairs", "CustomBondForce": "pairs", "GBSAOBCForce": "gb",
+    "CustomGBForce": "gb", "CMMotionRemover": "none",
 }
 
 

@@ -28,33 +28,19 @@ _ANGLES = (
 )
 _TORSIONS = (
     "a*min(d, 2*pi-d)^2; d=abs(theta-b); pi=3.1415926535",
-    "0.5*a*min(2*pi-d, d)^2; d=abs(b-theta); pi=3.14159265358979",
-    "a*(1+cos(3*theta-b))",
-    "a*(theta-b)^2",
+    "0.5*a*min(2*pi-d, d)^2; d=abs(b-theta); pi=3.14159265358979", "a*(1+cos(3*theta-b))", "a*(theta-b)^2",
     "a*max(0, abs(theta-3.1)-0.01)^2*step(theta-3.11)",
-    "0.5*a*w^2; w=d-6.283185307179586*floor(d/6.283185307179586+0.5); d=theta-b",
-    "a*sin(theta)*cos(2*theta)+g",
+    "0.5*a*w^2; w=d-6.283185307179586*floor(d/6.283185307179586+0.5); d=theta-b", "a*sin(theta)*cos(2*theta)+g",
 )
 _FIELDS = (
-    "0.5*a*((x-b)^2+(y-c)^2+(z-g)^2)",
-    "a*((x-b)^2+(y-b)^2)",
-    "a*max(0, sqrt(x*x+y*y+z*z)-b)^2",
-    "a*max(0, z-b)^2",
-    "a*periodicdistance(x, y, z, b, c, g)^2",
-    "a*sin(6*x)*cos(y+b)",
-    "a*periodicdistance(x, y, z, b, c, g)",
+    "0.5*a*((x-b)^2+(y-c)^2+(z-g)^2)", "a*((x-b)^2+(y-b)^2)", "a*max(0, sqrt(x*x+y*y+z*z)-b)^2", "a*max(0, z-b)^2",
+    "a*periodicdistance(x, y, z, b, c, g)^2", "a*sin(6*x)*cos(y+b)", "a*periodicdistance(x, y, z, b, c, g)",
     "a*(x-b)^2",
 )
 _PAIRS = (
-    "4*e*((s/r)^12-(s/r)^6); s=0.5*(s1+s2); e=sqrt(e1*e2)",
-    "A(k1, k2)/r^12-B(k1, k2)/r^6",
-    "A(k1, k2)*r^-12",
-    "sqrt(e1*e2)*exp(-9*r)",
-    "138.935456*c1*c2/r",
-    "step(0.6-r)*(A(k1, k2)/r^12-B(k1, k2)/r^6)",
-    "e1*e2*g*max(0, 0.5-r)^2",
-    "4*e*((s/r)^9-(s/r)^6)*T(k1)*T(k2); s=sqrt(s1*s2); e=e1+e2",
-    "h1*h2*exp(-r/g)",
+    "4*e*((s/r)^12-(s/r)^6); s=0.5*(s1+s2); e=sqrt(e1*e2)", "A(k1, k2)/r^12-B(k1, k2)/r^6", "A(k1, k2)*r^-12",
+    "sqrt(e1*e2)*exp(-9*r)", "138.935456*c1*c2/r", "step(0.6-r)*(A(k1, k2)/r^12-B(k1, k2)/r^6)",
+    "e1*e2*g*max(0, 0.5-r)^2", "4*e*((s/r)^9-(s/r)^6)*T(k1)*T(k2); s=sqrt(s1*s2); e=e1+e2", "h1*h2*exp(-r/g)",
 )
 
 

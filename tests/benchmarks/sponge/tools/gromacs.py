@@ -52,25 +52,10 @@ def settings(bench, system):
     alpha = np.sqrt(-np.log(2 * tolerance)) / cutoff
     grid = [good_size(int(np.ceil(2 * alpha * edge / (3 * tolerance**0.2)))) for edge in edges]
     lines = {
-        "integrator": "md",
-        "dt": bench.timestep,
-        "nsteps": -1,
-        "cutoff-scheme": "Verlet",
-        "rlist": cutoff,
-        "rvdw": cutoff,
-        "rcoulomb": cutoff,
-        "vdw-modifier": "None",
-        "constraint-algorithm": "lincs",
-        "constraints": "none",
-        "nstlist": 20,
-        "nstcalcenergy": 100,
-        "nstenergy": 0,
-        "nstlog": 0,
-        "gen-vel": "yes",
-        "gen-temp": 300,
-        "gen-seed": 1,
-        "comm-mode": "Linear",
-        "nstcomm": 100,
+        "integrator": "md", "dt": bench.timestep, "nsteps": -1, "cutoff-scheme": "Verlet", "rlist": cutoff,
+        "rvdw": cutoff, "rcoulomb": cutoff, "vdw-modifier": "None", "constraint-algorithm": "lincs",
+        "constraints": "none", "nstlist": 20, "nstcalcenergy": 100, "nstenergy": 0, "nstlog": 0, "gen-vel": "yes",
+        "gen-temp": 300, "gen-seed": 1, "comm-mode": "Linear", "nstcomm": 100,
     }
     if bench.melt:
         lines |= {"coulombtype": "Cut-off", "gen-temp": 1.44 * 119.8}

@@ -19,13 +19,20 @@ test:
 	.venv/bin/ruff check .
 	.venv/bin/lint-imports
 	.venv/bin/mypy
-	.venv/bin/python -m pytest -n 2 -m "not slow"
+	.venv/bin/python -m pytest -n 2 -m "not slow" --durations=30
+
+# What takes a machine for hours: slow tests too, ten times as many random cases, and all kernels compiled from nothing.
+night:
+	$(PYTHON) -m venv .venv
+	.venv/bin/pip install --quiet -e ".[test]"
+	rm -rf .cache/night
+	HYPOTHESIS_PROFILE=night TRISKELE_CACHE_DIR=$(CURDIR)/.cache/night NUMBA_CACHE_DIR=$(CURDIR)/.cache/night/numba .venv/bin/python -m pytest -n 2 --durations=30
 
 # What touches memory by index, compiled with every index checked. Kernels raise IndexError; programs of `jit` stop the process.
 checked:
 	$(PYTHON) -m venv .venv
 	.venv/bin/pip install --quiet -e ".[test]"
-	TRISKELE_CHECKED=1 NUMBA_CACHE_DIR=.numba_cache .venv/bin/python -m pytest -n 2 -m "not slow" $(KERNEL_TESTS)
+	TRISKELE_CHECKED=1 NUMBA_CACHE_DIR=$(CURDIR)/.cache/checked .venv/bin/python -m pytest -n 2 -m "not slow" $(KERNEL_TESTS)
 
 bench:
 	$(PYTHON) -m venv .venv
@@ -41,6 +48,7 @@ lint:
 	.venv/bin/mypy
 
 clean:
-	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache .numba_cache
+	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache .cache
+	find core sponge quantum reinforce tests -name __pycache__ -prune -exec rm -rf {} +
 
-.PHONY: demo test checked bench lint clean
+.PHONY: demo test night checked bench lint clean

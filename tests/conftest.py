@@ -2,35 +2,50 @@
 
 import os
 import signal
+from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import settings
+from hypothesis import is_hypothesis_test, settings
 
 # Largest relative error of a few chained operations, per result dtype; a derivative of order n costs a digit each.
 TOLERANCE = {"float32": 2e-5, "complex64": 2e-5, "float64": 1e-12, "complex128": 1e-12}
 
-# How long an example takes depends on the machine, and on what is compiled by then.
-settings.register_profile("triskele", deadline=None)
-settings.load_profile("triskele")
+# Deadlines are off: how long an example takes depends on the machine, and on what is compiled by then.
+# Continuous integration draws the same examples in every run; a desk and the night draw new ones.
+PROFILE = os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if os.environ.get("CI") else "dev")
+NIGHT = 10  # times as many examples as a test asks for
+settings.register_profile("dev", deadline=None)
+settings.register_profile("ci", deadline=None, derandomize=True, database=None)
+settings.register_profile("night", deadline=None, database=None, print_blob=True)
+settings.load_profile(PROFILE)
 
 # A shell starts its background jobs with Ctrl-C ignored; tests of interrupted runs, and processes they start, need it.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-@pytest.fixture(scope="session", autouse=True)
-def kernel_cache(tmp_path_factory):
-    """Give the run a cache folder of its own, unless TRISKELE_CACHE_DIR names one that later runs are to reuse."""
-    if "TRISKELE_CACHE_DIR" in os.environ:
-        yield
+def pytest_collection_modifyitems(items):
+    """Multiply the number of examples of every property test at night."""
+    if PROFILE != "night":
         return
-    folder = tmp_path_factory.getbasetemp()
-    if "PYTEST_XDIST_WORKER" in os.environ:  # all workers share one, as a user's processes do
-        folder = folder.parent
-    patch = pytest.MonkeyPatch()
-    patch.setenv("TRISKELE_CACHE_DIR", str(folder / "kernels"))
-    yield
-    patch.undo()
+    tests = {getattr(item.obj, "__func__", item.obj) for item in items if is_hypothesis_test(getattr(item, "obj", None))}
+    for test in tests:  # Hypothesis has no public way to replace the settings of a decorated test
+        asked = test._hypothesis_internal_use_settings or settings.default
+        test._hypothesis_internal_use_settings = settings(asked, max_examples=NIGHT * asked.max_examples)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def kernel_cache():
+    """Keep compiled kernels in `.cache/kernels` from run to run, unless TRISKELE_CACHE_DIR names another folder.
+
+    Keys hash everything that an entry depends on, so that a kept entry is never stale. `make night` starts from an empty cache.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        if "TRISKELE_CACHE_DIR" not in os.environ:
+            folder = Path(__file__).parents[1] / ".cache" / "kernels"
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            patch.setenv("TRISKELE_CACHE_DIR", str(folder))
+        yield
 
 
 @pytest.fixture

@@ -24,6 +24,7 @@ from .kernels.njit import source_stamp as source_stamp
 from .kernels.njit import template as template
 from .kernels.slots import give_slot as give_slot
 from .kernels.slots import take_slot as take_slot
+from .kernels.task import Task as Task
 from .transforms.custom_op import custom_op as custom_op
 from .transforms.custom_op import spec as spec
 from .transforms.elementwise import Elementwise as Elementwise

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from triskele.core.extend import kernel
+from triskele.core.extend import Task, kernel
 
+from .engine.flags import STATUS, STATUS_INFO
 from .engine.program import Phase
-from .engine.task import STATUS, STATUS_INFO, Task
 from .errors import BrokenSimulationError
 from .plausible import worst_force
 from .report.checkpoint import Checkpoint

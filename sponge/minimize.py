@@ -15,7 +15,7 @@ import numpy as np
 
 from .constraints.solver import Solver
 from .engine.engine import Engine, Runner
-from .engine.task import ENERGY, FORCES_STALE, REBUILD, STATUS, STEP
+from .engine.flags import ENERGY, FORCES_STALE, REBUILD, STATUS, STEP
 from .errors import BrokenSimulationError, ConstraintError
 
 __all__ = ["Minimum", "minimize"]

@@ -14,11 +14,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from triskele import core
-from triskele.core.extend import kernel
+from triskele.core.extend import Task, kernel
 
 from .engine.jit_task import JitTask
 from .engine.program import Phase
-from .engine.task import Task
 from .sealed import Sealed
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from triskele.core.extend import patient_interrupts
 
-from .engine.task import FORCES_STALE
+from .engine.flags import FORCES_STALE
 from .guard import last_good_path, save_last_good
 from .report.checkpoint import Checkpoint
 from .report.reporter import Reporter

@@ -17,8 +17,8 @@ from .barostats.base import Barostat
 from .barostats.molecules import Molecules
 from .checkpoint import differences, read_checkpoint, write_checkpoint
 from .engine.engine import Engine, Runner
+from .engine.flags import FORCES_STALE, REBUILD, STEP
 from .engine.program import Phase
-from .engine.task import FORCES_STALE, REBUILD, STEP
 from .errors import CheckpointError
 from .guard import Guard
 from .integrators.base import Integrator

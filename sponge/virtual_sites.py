@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .engine.task import Task
+from triskele.core.extend import Task
+
 from .indices import as_indices
 
 if TYPE_CHECKING:

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from triskele.core.extend import kernel
+from triskele.core.extend import Task, kernel
 
 from .. import box as boxes_
 from ..box import minimum_image
+from ..engine.flags import N_FLAGS
 from ..engine.program import Phase, Program
-from ..engine.task import N_FLAGS, Task
 from .trajectory import as_atoms, as_boxes, as_positions, axes
 
 __all__ = ["RadialDistribution", "rdf"]

@@ -14,8 +14,8 @@ from triskele.core.random import Fold
 from .. import box as boxes
 from .. import units
 from ..constraints.solver import solver_of
+from ..engine.flags import ENERGY, FORCES_STALE, STEP
 from ..engine.program import Phase
-from ..engine.task import ENERGY, FORCES_STALE, STEP
 from .base import AXES, Barostat, Snapshot, check_engine, step_key
 from .molecules import Molecules
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from .. import box as boxes
 from ..constraints.clusters import connected, constraint_clusters
-from ..engine.task import STEP
+from ..engine.flags import STEP
 from ..errors import BoxError
 
 if TYPE_CHECKING:

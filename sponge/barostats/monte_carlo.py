@@ -12,8 +12,8 @@ from triskele.core import random
 from triskele.core.random import Fold
 
 from .. import box as boxes
+from ..engine.flags import FORCES_STALE, STEP
 from ..engine.program import Phase
-from ..engine.task import FORCES_STALE, STEP
 from ..integrators.base import kept
 from .base import AXES, Barostat, Snapshot, check_engine, step_key
 from .molecules import Molecules

@@ -23,7 +23,7 @@ import numpy as np
 
 from triskele.core.extend import device, kernel
 
-from ..engine.task import NOT_CONVERGED, STATUS, STATUS_INFO
+from ..engine.flags import NOT_CONVERGED, STATUS, STATUS_INFO
 
 __all__ = ["Tables", "coupled_positions", "coupled_velocities", "elimination"]
 

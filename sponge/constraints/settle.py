@@ -12,7 +12,7 @@ import numpy as np
 
 from triskele.core.extend import device, kernel, simd
 
-from ..engine.task import NOT_CONVERGED, STATUS, STATUS_INFO
+from ..engine.flags import NOT_CONVERGED, STATUS, STATUS_INFO
 from .lanes import LANES, load_triples, store_triples
 
 __all__ = ["PARAMETERS", "settle_positions", "settle_velocities", "water_parameters"]

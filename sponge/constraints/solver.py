@@ -7,7 +7,9 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from ..engine.task import NOT_CONVERGED, STATUS_INFO, STEP, Task
+from triskele.core.extend import Task
+
+from ..engine.flags import NOT_CONVERGED, STATUS_INFO, STEP
 from ..errors import ConstraintError
 from .coupled import coupled_positions, coupled_velocities, elimination
 from .lanes import LANES

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from triskele import core
+from triskele.core.extend import Task
 
+from ..engine.flags import STEP
 from ..engine.jit_task import JitTask
-from ..engine.task import STEP, Task
 from ..potential import ROW, Plan
 from .kernels import finish, spread
 from .variable import CollectiveVariable, VariableError

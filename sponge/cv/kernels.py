@@ -6,7 +6,7 @@ import math
 
 from triskele.core.extend import kernel
 
-# the words of Engine.flags that are used here, as engine.task has them
+# the words of Engine.flags that are used here, as engine.flags has them
 _STATUS, _ENERGY = 1, 3
 
 

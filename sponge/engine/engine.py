@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from triskele.core.extend import kernel
+from triskele.core.extend import Task, kernel
 
+from .flags import ENERGY, N_FLAGS, REBUILD, STATUS, STATUS_INFO, STEP
 from .program import Phase, Program
-from .task import ENERGY, N_FLAGS, REBUILD, STATUS, STATUS_INFO, STEP, Task
 
 if TYPE_CHECKING:
     from ..potential import Plan

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from triskele import core
-from triskele.core.extend import native
+from triskele.core.extend import Task, native
 
-from .task import STATUS, Task
+from .flags import STATUS
 
 if TYPE_CHECKING:
     from .engine import Engine

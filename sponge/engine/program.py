@@ -10,9 +10,9 @@ from typing import Literal
 
 import numpy as np
 
-from triskele.core.extend import native, threads
+from triskele.core.extend import Task, native, threads
 
-from .task import STATUS, STEP, Task
+from .flags import STATUS, STEP
 
 __all__ = ["Phase", "Program"]
 

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from triskele.core.extend import kernel
+from triskele.core.extend import Task, kernel
 
 from .. import units
+from ..engine.flags import FORCES_STALE
 from ..engine.program import Phase
-from ..engine.task import FORCES_STALE, Task
 
 if TYPE_CHECKING:
     from ..engine.engine import Engine

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from triskele.core import random
+from triskele.core.extend import Task
 
 from ..constraints.solver import solver_of
 from ..engine.program import Phase
-from ..engine.task import Task
 from ..virtual_sites import place_tasks
 from .base import Integrator, with_forces
 from .kernels import NOISE, brownian

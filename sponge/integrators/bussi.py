@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from triskele.core import random
-from triskele.core.extend import kernel
+from triskele.core.extend import Task, kernel
 from triskele.core.random import Fold
 from triskele.core.random import numba as draws
 
+from ..engine.flags import STEP
 from ..engine.program import Phase
-from ..engine.task import STEP, Task
 from .base import Integrator, fresh_forces, kept, with_forces
 from .kernels import kinetic, scale
 from .temperature import com_phases, degrees_of_freedom

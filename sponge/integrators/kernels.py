@@ -11,7 +11,7 @@ import numpy as np
 from triskele.core.extend import device, kernel, simd
 from triskele.core.random import Counter
 
-from ..engine.task import STEP
+from ..engine.flags import STEP
 from .noise import normals
 
 __all__ = ["brownian", "copy_forces", "kick", "kick_drift", "kinetic", "langevin", "momentum", "remove_momentum",

@@ -8,10 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from triskele.core.extend import kernel
+from triskele.core.extend import Task, kernel
 
 from ..engine.program import Phase
-from ..engine.task import Task
 from .base import Integrator, fresh_forces, kept, with_forces
 from .kernels import kinetic, scale
 from .temperature import com_phases, degrees_of_freedom

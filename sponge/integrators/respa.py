@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from triskele.core.extend import Task
+
 from ..engine.program import Phase
-from ..engine.task import Task
 from .base import Integrator, fresh_forces, with_forces
 from .kernels import NOISE, copy_forces, kick
 from .langevin_middle import middle_step

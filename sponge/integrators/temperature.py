@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from triskele.core import random
+from triskele.core.extend import Task
 from triskele.core.random import Fold
 
 from .. import units
 from ..constraints.partition import partition
 from ..constraints.solver import solver_of
 from ..engine.program import Phase
-from ..engine.task import Task
 from .kernels import momentum, remove_momentum
 
 if TYPE_CHECKING:

@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from triskele.core.extend import Task
+
 from ..constraints.solver import solver_of
 from ..engine.program import Phase
-from ..engine.task import Task
 from ..virtual_sites import place_tasks
 from .base import Integrator, fresh_forces, with_forces
 from .kernels import kick, kick_drift

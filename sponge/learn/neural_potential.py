@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from triskele import core
-from triskele.core.extend import kernel
+from triskele.core.extend import Task, kernel
 
 from ..at_values import Part, at_values
 from ..box import displacement
 from ..engine.jit_task import JitTask
 from ..engine.program import Phase
-from ..engine.task import Task
 from ..errors import BoxError
 from ..neighbors.edges import FULL, Edges
 from ..potential import ROW, Plan, Potential, add_forces

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from triskele.core.extend import device, kernel
+from triskele.core.extend import Task, device, kernel
 
 from ..box import minimum_image
+from ..engine.flags import STATUS, STATUS_INFO
 from ..engine.program import Phase
-from ..engine.task import STATUS, STATUS_INFO, Task
 from .neighbor_list import NeighborList
 from .state import END, SHIFT, START, I
 
@@ -196,7 +196,7 @@ class Edges:
             If a row is too short.
         """
         from ..engine.engine import Runner
-        from ..engine.task import REBUILD, STEP
+        from ..engine.flags import REBUILD, STEP
 
         flags = self.engine.flags
         step, flags[REBUILD] = flags[STEP], 1

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from triskele.core.extend import Task
+
 from ..engine.program import Phase
-from ..engine.task import Task
 from ..errors import BoxError
 from ..units import GAS_CONSTANT
 from . import buffer, grid, search

@@ -11,7 +11,7 @@ import numpy as np
 
 from triskele.core.extend import device, kernel, simd
 
-from ..engine.task import REBUILD, STATUS, STATUS_INFO
+from ..engine.flags import REBUILD, STATUS, STATUS_INFO
 from .lanes import first, second
 from .state import (
     AGE,

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..engine.task import Task
+from triskele.core.extend import Task
+
 from ..potential import ROW
 from ..units import COULOMB
 from . import ewald_kernels as kernels

@@ -12,7 +12,7 @@ import numpy as np
 
 from triskele.core.extend import fft, inner, kernel, simd
 
-from ..engine.task import ENERGY
+from ..engine.flags import ENERGY
 
 __all__ = ["field", "structure", "waves"]
 

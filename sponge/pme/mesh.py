@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from triskele.core.extend import fft
+from triskele.core.extend import Task, fft
 
-from ..engine.task import Task
 from ..potential import ROW
 from ..units import COULOMB
 from . import mesh_kernels as mesh

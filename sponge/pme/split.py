@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from triskele.core.extend import Task
+
+from ..engine.flags import ENERGY
 from ..engine.program import Phase
-from ..engine.task import ENERGY, Task
 from ..potential import ROW
 from ..units import COULOMB
 from . import split_kernels as kernels

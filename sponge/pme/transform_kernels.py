@@ -8,7 +8,7 @@ import numpy as np
 
 from triskele.core.extend import fft, give_slot, inner, kernel, simd, take_slot
 
-from ..engine.task import ENERGY
+from ..engine.flags import ENERGY
 from .mesh_kernels import BRICKS_Y, BRICKS_Z, NX, NY, NZ, PLANE, POINTS
 
 __all__ = ["backward", "forward", "influence", "solve"]

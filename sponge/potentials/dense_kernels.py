@@ -12,7 +12,7 @@ import numpy as np
 
 from triskele.core.extend import device, kernel, simd
 
-from ..engine.task import ENERGY
+from ..engine.flags import ENERGY
 
 # Rows of the table of atoms [rows, padded]. Of `all_pairs` the two Lennard-Jones rows are half of sigma and 2
 # sqrt(epsilon) (Lorentz-Berthelot: sum, product) or sqrt(sigma) and 2 sqrt(epsilon) (geometric: products); unused with

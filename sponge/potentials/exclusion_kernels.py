@@ -17,7 +17,7 @@ import numpy as np
 from triskele.core.extend import device, kernel
 
 from ..box import minimum_image
-from ..engine.task import ENERGY
+from ..engine.flags import ENERGY
 
 __all__ = ["by_first_atom", "excluded_pairs", "polynomials"]
 

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from triskele import core
+from triskele.core.extend import Task
 
 from .. import units
 from ..box import displacement, volume
-from ..engine.task import Task
 from ..handle import Handle
 from ..potential import ROW, Plan, Potential, add_forces
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from triskele.core.extend import device, kernel, simd
 
-from ..engine.task import ENERGY
+from ..engine.flags import ENERGY
 from .dense_kernels import CHARGE, X, Y, Z, eight, one
 
 # Rows of the table of atoms [ATOM_ROWS, padded] after X, Y, Z, CHARGE: parameters, results

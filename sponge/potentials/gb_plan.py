@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from triskele.core.extend import Task
+
 from .. import units
-from ..engine.task import Task
 from ..potential import ROW, Plan
 from . import gb_kernels as kernels
 from .dense_kernels import add_forces, pack_atoms

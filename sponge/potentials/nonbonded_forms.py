@@ -22,8 +22,8 @@ from scipy.special import erf
 
 from triskele.core.extend import load_module
 
+from ..engine.flags import N_FLAGS
 from ..engine.program import Phase, Program
-from ..engine.task import N_FLAGS
 from ..units import COULOMB
 from .nonbonded_kernels import PairPlan
 

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from triskele import core
-from triskele.core.extend import load_module
+from triskele.core.extend import Task, load_module
 
 from .. import box as boxes
+from ..engine.flags import N_FLAGS
 from ..engine.program import Phase, Program
-from ..engine.task import N_FLAGS, Task
 from ..units import COULOMB
 from .nonbonded_energy import excluded, long_range_dispersion
 

@@ -37,9 +37,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from triskele.core.extend import give_slot, kernel, simd, take_slot, template
+from triskele.core.extend import Task, give_slot, kernel, simd, take_slot, template
 
-from ..engine.task import ENERGY, Task
+from ..engine.flags import ENERGY
 from ..neighbors.lanes import first, second
 from ..neighbors.state import CLUSTERS, END, LJ_END, PLAIN_END, SHIFT, START, I, aligned_zeros
 from ..potential import ROW, Plan

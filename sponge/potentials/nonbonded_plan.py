@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from triskele.core.extend import Task
+
 from .. import box as boxes
 from .. import units
 from ..engine.program import Phase
-from ..engine.task import Task
 from ..neighbors.state import BUILDS
 from ..pme.ewald import Ewald
 from ..pme.mesh import PME

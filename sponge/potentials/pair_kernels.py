@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from triskele.core.extend import load_module, simd, template
+from triskele.core.extend import Task, load_module, simd, template
 
 from ..codegen import Output, expressions
+from ..engine.flags import ENERGY, N_FLAGS
 from ..engine.program import Phase, Program
-from ..engine.task import ENERGY, N_FLAGS, Task
 from ..potential import ROW, Plan
 from . import dense_kernels as dense
 

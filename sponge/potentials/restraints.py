@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from triskele.core.extend import kernel
+from triskele.core.extend import Task, kernel
 
 from ..box import displacement, minimum_image
-from ..engine.task import ENERGY, Task
+from ..engine.flags import ENERGY
 from ..indices import as_indices
 from ..potential import ROW, Plan, Potential
 from .terms import angle_potential, bond_potential, torsion_potential

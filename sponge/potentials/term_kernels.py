@@ -17,7 +17,7 @@ import numpy as np
 
 from triskele.core.extend import device, kernel, simd, template
 
-from ..engine.task import ENERGY
+from ..engine.flags import ENERGY
 
 LANES = 8  # of a block: one full vector of float64 on processors with AVX-512, two on others
 _XYZ = np.uint64(7)  # the lanes of a vector of four that hold a position

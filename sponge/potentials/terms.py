@@ -13,11 +13,10 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from triskele.core.extend import Elementwise, elementwise, load_module
+from triskele.core.extend import Elementwise, Task, elementwise, load_module
 
 from ..box import displacement
 from ..codegen import Output, expressions
-from ..engine.task import Task
 from ..fingerprint import fingerprint_of
 from ..handle import Handle
 from ..indices import as_indices

@@ -9,11 +9,12 @@ from typing import Any
 
 import numpy as np
 
+from triskele.core.extend import Task
+
 from .. import units
 from ..cv.compiled import Evaluation, status_code
 from ..cv.variable import CollectiveVariable, VariableError, as_variables
 from ..engine.program import Phase
-from ..engine.task import Task
 from . import metadynamics_kernels as kernels
 from .base import Sampling
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from triskele.core.extend import device, kernel, simd
 
-# the words of Engine.flags that are used here, as engine.task has them
+# the words of Engine.flags that are used here, as engine.flags has them
 _STEP, _STATUS = 0, 1
 
 # Hills are cut off where they have fallen to 1.5e-8 of their height.

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from triskele.core.extend import Task
+
 from ..engine.engine import Engine
+from ..engine.flags import STEP
 from ..engine.program import Phase
-from ..engine.task import STEP, Task
 from ..potential import ROW, Plan
 from ..units import GAS_CONSTANT
 from .base import Sampling

@@ -8,7 +8,7 @@ import numpy as np
 
 from triskele.core.extend import kernel
 
-from ..engine.task import STEP
+from ..engine.flags import STEP
 
 __all__ = ["factor", "record"]
 

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from triskele.core.extend import Task
+
+from ..engine.flags import ENERGY, N_FLAGS
 from ..engine.program import Phase
-from ..engine.task import ENERGY, N_FLAGS, Task
 from ..potential import Plan, Potential, add_forces
 from .split_kernels import add_energies, clear, scale
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from triskele.core.extend import kernel
 
-from ..engine.task import STATUS, STATUS_INFO
+from ..engine.flags import STATUS, STATUS_INFO
 
 __all__ = ["add_energies", "clear", "scale"]
 

@@ -8,13 +8,15 @@ from typing import Any, Literal
 
 import numpy as np
 
+from triskele.core.extend import Task
+
 from .. import units
 from ..analysis.mbar import Mbar, mbar
 from ..analysis.wham import Wham, inefficiency_of, wham
 from ..cv.compiled import Evaluation
 from ..cv.variable import CollectiveVariable, as_variables
+from ..engine.flags import FORCES_STALE
 from ..engine.program import Phase
-from ..engine.task import FORCES_STALE, Task
 from ..integrators.base import Integrator
 from ..potentials.bias import umbrella
 from ..report.checkpoint import Checkpoint

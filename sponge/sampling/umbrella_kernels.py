@@ -2,7 +2,7 @@
 
 from triskele.core.extend import kernel
 
-from ..engine.task import STEP
+from ..engine.flags import STEP
 
 __all__ = ["keep_values", "move_centre"]
 

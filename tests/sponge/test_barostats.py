@@ -11,7 +11,7 @@ from triskele.sponge import units
 from triskele.sponge.barostats.molecules import Molecules, molecules
 from triskele.sponge.constraints.solver import solver_of
 from triskele.sponge.engine.engine import Engine, Runner
-from triskele.sponge.engine.task import ENERGY
+from triskele.sponge.engine.flags import ENERGY
 from triskele.sponge.errors import BoxError
 from triskele.sponge.system import Constraints, System
 from triskele.sponge.topology import Topology

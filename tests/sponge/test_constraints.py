@@ -12,7 +12,7 @@ from triskele.sponge.constraints.clusters import constraint_clusters
 from triskele.sponge.constraints.partition import partition
 from triskele.sponge.constraints.solver import Solver
 from triskele.sponge.engine.engine import Engine
-from triskele.sponge.engine.task import STATUS
+from triskele.sponge.engine.flags import STATUS
 from triskele.sponge.errors import ConstraintError
 from triskele.sponge.system import Constraints, System
 from triskele.sponge.topology import Topology

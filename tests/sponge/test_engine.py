@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 
 from triskele import core, sponge
+from triskele.core.extend import Task
 from triskele.core.kernels.njit import kernel
 from triskele.sponge.engine.engine import Engine, Runner
+from triskele.sponge.engine.flags import ENERGY, N_FLAGS, STATUS, STATUS_INFO, STEP
 from triskele.sponge.engine.program import Phase, Program
-from triskele.sponge.engine.task import ENERGY, N_FLAGS, STATUS, STATUS_INFO, STEP, Task
 from triskele.sponge.potential import Plan, Potential
 
 

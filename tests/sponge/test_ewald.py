@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.sponge.reference import load_reference
 from tests.twins import ewald as twin
 from triskele import core
-from triskele.sponge.engine.task import ENERGY, N_FLAGS
+from triskele.sponge.engine.flags import ENERGY, N_FLAGS
 from triskele.sponge.pme import Ewald, ewald_energy
 from triskele.sponge.potentials.ewald_parameters import wave_vectors
 

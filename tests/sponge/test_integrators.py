@@ -11,7 +11,7 @@ from triskele import core, sponge
 from triskele.core.random import numba as draws
 from triskele.sponge import units
 from triskele.sponge.engine.engine import Engine
-from triskele.sponge.engine.task import STEP
+from triskele.sponge.engine.flags import STEP
 from triskele.sponge.integrators.kernels import NOISE
 from triskele.sponge.integrators.temperature import (
     degrees_of_freedom,

@@ -13,8 +13,8 @@ from triskele import core, sponge
 from triskele.sponge import units
 from triskele.sponge.analysis import statistical_inefficiency
 from triskele.sponge.barostats.base import Barostat
+from triskele.sponge.engine.flags import STEP
 from triskele.sponge.engine.program import Phase
-from triskele.sponge.engine.task import STEP
 from triskele.sponge.errors import BoxError, CheckpointError
 from triskele.sponge.sampling.replica_exchange import ReplicaExchange
 

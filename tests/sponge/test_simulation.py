@@ -12,11 +12,12 @@ import numpy as np
 import pytest
 
 from triskele import core, sponge
+from triskele.core.extend import Task
 from triskele.core.kernels.njit import kernel
 from triskele.sponge import units
 from triskele.sponge.engine.engine import Runner
+from triskele.sponge.engine.flags import STEP
 from triskele.sponge.engine.program import Phase
-from triskele.sponge.engine.task import STEP, Task
 from triskele.sponge.errors import BoxError
 
 DATA = Path(__file__).resolve().parents[1] / "data" / "sponge"

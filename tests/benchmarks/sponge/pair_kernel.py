@@ -12,8 +12,8 @@ import time
 import numpy as np
 
 from triskele.sponge.engine.engine import Engine
+from triskele.sponge.engine.flags import ENERGY
 from triskele.sponge.engine.program import Phase
-from triskele.sponge.engine.task import ENERGY
 from triskele.sponge.neighbors.state import END, EVERY, INNER, OUTER, PRUNE_EVERY, START
 from triskele.sponge.potential import Potential
 from triskele.sponge.potentials.nonbonded_forms import PairForm, pair_gradients, plan_pairs

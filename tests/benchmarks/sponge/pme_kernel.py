@@ -12,7 +12,7 @@ from types import SimpleNamespace
 import numpy as np
 import scipy.fft
 
-from triskele.sponge.engine.task import N_FLAGS
+from triskele.sponge.engine.flags import N_FLAGS
 from triskele.sponge.pme.mesh import PME
 
 GROMACS = {"spread": 0.69, "transforms and solve": 0.93, "gather": 0.73}  # ms, on the machine of the project's tables

@@ -16,7 +16,7 @@ from triskele.core.extend import inner, load_module
 
 from .errors import GameError, IllegalActionError
 from .fingerprint import fingerprint, plain
-from .records import record_dtype
+from .state_dtype import record_dtype
 
 __all__ = ["CHANCE", "Game", "Rules", "State", "look"]
 
@@ -161,7 +161,7 @@ class Game:
     @functools.cached_property
     def compiled(self) -> Rules:
         """The rules for use inside kernels (and only there)."""
-        from .checks.first_use import check_game_once
+        from .testing.first_use import check_game_once
 
         check_game_once(self)
         return Rules(*(None if f is None else inner(plain(f), _nrt=True) for f in self._functions))

@@ -15,9 +15,9 @@ from ..distribution.fragments import Port
 from ..errors import GameError
 from ..game import Game
 from ..matches.match import MatchResult, play_match
-from ..mcts.gumbel import Gumbel
 from ..mcts.network import Network
-from ..mcts.policies import PUCT
+from ..mcts.policies.gumbel import Gumbel
+from ..mcts.policies.puct import PUCT
 from ..mcts.search import MCTS
 from ..policy import Categorical, Policy
 from ..training.agent import Agent

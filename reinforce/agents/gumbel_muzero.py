@@ -13,15 +13,15 @@ from triskele.core import nn, optim, random
 from ..buffers.trajectory import Segments, TrajectoryBuffer
 from ..errors import EnvError
 from ..game import Game
-from ..mcts.gumbel import Gumbel
-from ..mcts.muzero import MuZeroPUCT
+from ..mcts.policies.gumbel import Gumbel
+from ..mcts.policies.muzero_puct import MuZeroPUCT
 from ..policy import Categorical, Policy
 from ..training.agent import Agent
 from ..training.evaluation import Evaluation, evaluate
 from ..vector.env import make
 from .checks import check_layers
 from .muzero_network import MuZeroNetwork, PolicyNetwork, Support
-from .muzero_play import Planner, Player
+from .muzero_play import MuZeroActor, Planner
 
 __all__ = ["GumbelMuZero"]
 
@@ -141,7 +141,7 @@ class GumbelMuZero(Agent):
         # the type it will have, so that one program serves all
         self.moments = optim.Adam().init(self.network)._replace(count=np.int64(0))
         self.iteration = self.updates = 0
-        self._player = Player(self.env, s, self.network)
+        self._player = MuZeroActor(self.env, s, self.network)
         kinds = {"policies": ((actions,), np.float32)}
         self._buffer = TrajectoryBuffer(s.buffer_size, self.env.observation_space, self.env.action_space,
                                         num_envs=s.num_envs, extras=kinds, seed=seed)

@@ -14,7 +14,7 @@ from triskele.core.nn import static
 
 from ..errors import EnvError
 from ..policy import Flat
-from ..transforms import from_two_hot, signed_hyperbolic, signed_parabolic, two_hot
+from ..value_transforms import from_two_hot, signed_hyperbolic, signed_parabolic, two_hot
 
 __all__ = ["MuZeroNetwork", "PolicyNetwork", "Support", "scaled"]
 

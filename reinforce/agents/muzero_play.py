@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import EnvError
-from ..mcts.gumbel import Gumbel
 from ..mcts.learned import LearnedModel, MuZero
+from ..mcts.policies.gumbel import Gumbel
 from .muzero_network import MuZeroNetwork
 
 if TYPE_CHECKING:
     from .gumbel_muzero import GumbelMuZero
 
-__all__ = ["Planner", "Player"]
+__all__ = ["Planner", "MuZeroActor"]
 
 
-class Player:
+class MuZeroActor:
     """Plays `num_steps` steps in all environments, one search for all of them in each, and goes on there the next time.
 
     Attributes

@@ -168,7 +168,7 @@ class PPO(Agent):
         action = self.env.action_space
         self._noise_size = action.n if discrete else math.prod(action.shape)
         self._act = core.jit(_acting(self._structure))
-        self._player = Player(self.env, self._act, self._noise, self._noise_size, s)
+        self._player = PPOActor(self.env, self._act, self._noise, self._noise_size, s)
         self._rollout = self._player.rollout
         self._actors = 1
         self._update = core.jit(self._updated)
@@ -177,7 +177,7 @@ class PPO(Agent):
 
     @property
     def ports(self) -> dict[str, Port]:  # type: ignore[override]
-        """What a `Player` gives: time first, then its share of the environments."""
+        """What a `PPOActor` gives: time first, then its share of the environments."""
         r, steps = self._rollout, self.settings.num_steps
         ports = {"first": Port(np.int64)}
         for name in ("observations", "values", "actions", "log_probs", "rewards", "terminated", "truncated", "masks"):
@@ -186,7 +186,7 @@ class PPO(Agent):
                 ports[name] = Port(array.dtype, steps + (len(array) > steps), "envs", *array.shape[2:])
         return ports
 
-    def actor(self, k: int, actors: int) -> Player:
+    def actor(self, k: int, actors: int) -> PPOActor:
         """See `Agent`: every actor has as many environments, and together they play as one actor would alone."""
         s = self.settings
         if s.num_envs % actors:
@@ -198,7 +198,7 @@ class PPO(Agent):
         share = s.num_envs // actors
         # Gymnasium's copies have seeds one after the other
         seed = s.seed if self.env.step_kernel is not None else s.seed + k * share
-        return Player(make(self._given, num_envs=share, seed=seed), self._act, self._noise, self._noise_size, s,
+        return PPOActor(make(self._given, num_envs=share, seed=seed), self._act, self._noise, self._noise_size, s,
                       k * share)
 
     def deal(self, actors: int) -> list[Any]:
@@ -302,7 +302,7 @@ class PPO(Agent):
         return Policy(self.model.actor, self.env.observation_space.shape, normaliser, getattr(space, "n", None))
 
 
-class Player:
+class PPOActor:
     """An actor: plays `num_steps` steps in each of some environments, and goes on there the next time.
 
     Parameters

@@ -9,8 +9,8 @@ import numpy as np
 
 from ..errors import BufferError, GameError
 from ..game import Game, look
-from ..mcts.gumbel import Gumbel
 from ..mcts.network import Network
+from ..mcts.policies.gumbel import Gumbel
 from ..mcts.search import MCTS
 from ..training.stopping import Stopped
 

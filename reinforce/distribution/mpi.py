@@ -30,7 +30,7 @@ from triskele.core.extend import mpi
 from .. import errors, storage
 from ..errors import DistributionError
 from .fragments import PlacedActor
-from .policies import Distribution, Iterate, OneProcess, check_splits, learn, seconds
+from .placements import Distribution, Iterate, OneProcess, check_splits, learn, seconds
 
 if TYPE_CHECKING:
     from ..training.agent import Agent

@@ -9,9 +9,9 @@ import numpy as np
 from triskele.core.extend import inner, simd
 
 from .. import random
-from ..vector.environment import LaneEnvironment
-from ..vector.lanes import clip
-from ..vector.spaces import Box, Discrete
+from ..environment import LaneEnvironment
+from ..spaces import Box, Discrete
+from ..vector.lane_math import clip
 
 __all__ = ["Acrobot"]
 

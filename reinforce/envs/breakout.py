@@ -9,9 +9,9 @@ import numpy as np
 from triskele.core.extend import inner
 
 from .. import random
+from ..environment import Environment, EnvRules
 from ..errors import EnvError
-from ..vector.environment import Environment, EnvRules
-from ..vector.spaces import Box, Discrete
+from ..spaces import Box, Discrete
 
 __all__ = ["Breakout"]
 

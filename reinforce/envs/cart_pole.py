@@ -9,8 +9,8 @@ import numpy as np
 from triskele.core.extend import inner, simd
 
 from .. import random
-from ..vector.environment import EnvRules, LaneEnvironment
-from ..vector.spaces import Box, Discrete
+from ..environment import EnvRules, LaneEnvironment
+from ..spaces import Box, Discrete
 
 __all__ = ["CartPole"]
 

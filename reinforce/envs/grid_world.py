@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from .. import random
+from ..environment import Environment, EnvRules
 from ..errors import EnvError
-from ..vector.environment import Environment, EnvRules
-from ..vector.spaces import Box, Discrete
+from ..spaces import Box, Discrete
 
 __all__ = ["GridWorld"]
 

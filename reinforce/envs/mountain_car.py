@@ -7,9 +7,9 @@ import numpy as np
 from triskele.core.extend import simd
 
 from .. import random
-from ..vector.environment import EnvRules, LaneEnvironment
-from ..vector.lanes import as_float32, clip
-from ..vector.spaces import Box, Discrete
+from ..environment import EnvRules, LaneEnvironment
+from ..spaces import Box, Discrete
+from ..vector.lane_math import as_float32, clip
 
 __all__ = ["MountainCar", "MountainCarContinuous"]
 

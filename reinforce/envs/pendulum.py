@@ -9,9 +9,9 @@ import numpy as np
 from triskele.core.extend import inner, simd
 
 from .. import random
-from ..vector.environment import EnvRules, LaneEnvironment
-from ..vector.lanes import as_float32, clip
-from ..vector.spaces import Box
+from ..environment import EnvRules, LaneEnvironment
+from ..spaces import Box
+from ..vector.lane_math import as_float32, clip
 
 __all__ = ["Pendulum"]
 

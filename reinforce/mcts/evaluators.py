@@ -14,7 +14,7 @@ from triskele.core.extend import inner, template
 from .. import random
 from ..errors import EvaluatorError, GameError
 from ..fingerprint import fingerprint, plain, required
-from .loop import NEW, NO_ACTION, TOO_LONG, forget
+from .loops.simulation import NEW, NO_ACTION, TOO_LONG, forget
 from .network import BatchFunction
 
 __all__ = ["Compiled", "RandomRollout", "any_move", "as_evaluator", "legal_move", "own_move", "roll_out"]

@@ -9,7 +9,7 @@ import numpy as np
 from ..errors import EvaluatorError, GameError, SearchError
 from ..game import Game
 from .evaluators import Compiled
-from .loop import (
+from .loops.simulation import (
     BAD_PLAYER,
     BAD_PRIORS,
     FULL,

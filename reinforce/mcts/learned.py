@@ -14,13 +14,14 @@ from triskele.core.extend import inner, load_module
 from ..errors import EvaluatorError, SearchError
 from ..fingerprint import fingerprint, plain
 from ..program import Batch
-from . import gumbel, muzero
 from .context import context_of, run_chunks
-from .gumbel import Gumbel
 from .learned_source import FUNCTIONS, PROGRAMS, SEARCH
-from .muzero import MuZeroPUCT
 from .network import masked_softmax
 from .paths import moves_to
+from .policies import gumbel
+from .policies import muzero_puct as muzero
+from .policies.gumbel import Gumbel
+from .policies.muzero_puct import MuZeroPUCT
 from .tree import ERROR_NODE, STATUS, Tree, check_limits, new_tree
 
 __all__ = ["LearnedModel", "LearnedSearchResult", "MuZero"]

@@ -58,9 +58,9 @@ from numba import carray
 
 from triskele.core.extend import inner, kernel
 from triskele.reinforce import random
-from triskele.reinforce.mcts import gumbel, muzero
+from triskele.reinforce.mcts.policies import gumbel, muzero_puct
 from triskele.reinforce.mcts.context import FIRST_FREE, NODE_CAPACITY, STATES, TREES, at, tree_at
-from triskele.reinforce.mcts.edges import add_value, expand, gather, new_edges
+from triskele.reinforce.mcts.loops.edges import add_value, expand, gather, new_edges
 from triskele.reinforce.mcts.tree import ERROR_NODE, FREE, RAN, STATUS, add_node, reset, row
 from triskele.reinforce.program import run_all
 

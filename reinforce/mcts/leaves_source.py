@@ -26,13 +26,13 @@ from numba import carray
 
 from triskele.core.extend import inner, kernel
 from triskele.reinforce import random
-from triskele.reinforce.mcts import gumbel, muzero
+from triskele.reinforce.mcts.policies import gumbel, muzero_puct
 from triskele.reinforce.mcts.context import CHUNKS, FIRST_FREE, NODE_CAPACITY, STATES, TREES, at, tree_at
-from triskele.reinforce.mcts.edges import new_edges
-from triskele.reinforce.mcts.loop import (
+from triskele.reinforce.mcts.loops.edges import new_edges
+from triskele.reinforce.mcts.loops.simulation import (
     BAD_PLAYER, BAD_PRIORS, FULL, KNOWN, NEW, NO_ACTION, NOT_FINITE, TOO_LONG, Work, add_noise, expand_any, finite, know, new_child, new_root, shuffle,
 )
-from triskele.reinforce.mcts.select import draw_outcome, select_scored
+from triskele.reinforce.mcts.loops.select import draw_outcome, select_scored
 from triskele.reinforce.mcts.tree import EDGES, ERROR_NODE, NODES, RAN, STATUS, add_edge
 from triskele.reinforce.program import run_program
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..game import Game
 from .context import call, context_of, pointer
-from .rounds import (
+from .loops.rounds import (
     BEGIN,
     CONCLUDE,
     PLAN,

@@ -15,17 +15,19 @@ from ..adapters.python_game import PythonGame
 from ..errors import SearchError
 from ..fingerprint import plain, required
 from ..game import Game, State, as_records, look
-from .engine import Engine, KernelEngine
+from .engines.batched import batched_engine
+from .engines.compiled import CompiledEngine
+from .engines.engine import Engine
+from .engines.python import PythonEngine
 from .evaluators import RandomRollout, as_evaluator
 from .failures import check_backup, raise_failure
-from .gumbel import Gumbel
-from .leaves import leaf_engine
-from .loop import FULL
+from .loops.simulation import FULL
 from .memory import Memory
-from .muzero import MuZeroPUCT
 from .network import BatchFunction, Network
-from .policies import UCT, as_policy
-from .python_engine import PythonEngine
+from .policies.gumbel import Gumbel
+from .policies.muzero_puct import MuZeroPUCT
+from .policies.scored import as_policy
+from .policies.uct import UCT
 from .result import SearchResult
 from .reuse import copy_trees, keep_subtrees
 from .tree import NODES, RAN, STATUS, check_limits
@@ -162,14 +164,14 @@ class MCTS:
         if isinstance(game, PythonGame):
             self._engine: Engine = PythonEngine(self, backup, parallel_leaves)
         elif isinstance(self._evaluator, (Network, BatchFunction)):
-            self._engine = leaf_engine(self, backup, parallel_leaves)
+            self._engine = batched_engine(self, backup, parallel_leaves)
         elif parallel_leaves > 1 or isinstance(self._policy, (Gumbel, MuZeroPUCT)):
             what = f"parallel_leaves={parallel_leaves}" if parallel_leaves > 1 else f"policy {self._policy!r}"
             raise SearchError(
                 f"MCTS: {what} needs a Network or a function of batches as evaluator, got {self._evaluator!r}"
             )
         else:
-            self._engine = KernelEngine(game, self._policy, self._evaluator, backup, solver)
+            self._engine = CompiledEngine(game, self._policy, self._evaluator, backup, solver)
         self._step = 256  # simulations of all trees together in the next call of compiled code
         self._memories: list[Memory] = []  # that serve again
         self._last: Memory | None = None  # of the last search

@@ -26,7 +26,7 @@ from .stopping import Stopped
 
 if TYPE_CHECKING:
     from ..distribution.fragments import Actor, Port
-    from ..distribution.policies import Distribution
+    from ..distribution.placements import Distribution
 
 __all__ = ["Agent"]
 
@@ -186,7 +186,7 @@ class Agent:
         DistributionError
             If an actor fails, is replaced, and fails again, or no longer answers. So does the last checkpoint.
         """
-        from ..distribution.policies import Distribution, OneProcess, Threads
+        from ..distribution.placements import Distribution, OneProcess, Threads
 
         if total_steps is not None:
             if isinstance(total_steps, bool) or not isinstance(total_steps, (int, np.integer)) or total_steps < 1:

@@ -15,12 +15,12 @@ import numpy as np
 
 from triskele.core.extend import threads
 
+from ..environment import Environment, LaneEnvironment
 from ..errors import EnvError
 from ..shipped import is_shipped
-from .environment import Environment, LaneEnvironment
+from ..spaces import Box, Discrete
 from .failures import Raised
-from .kernels import AT_WORK, CONTEXT, LANES
-from .spaces import Box, Discrete
+from .step_source import AT_WORK, CONTEXT, LANES, step_kernels
 
 __all__ = ["EnvArrays", "VectorEnv", "make"]
 
@@ -110,7 +110,7 @@ class VectorEnv:
         limit = environment.max_steps if max_episode_steps is None else max_episode_steps
         most = integer(f"{self.name}: max_episode_steps", limit or 0, 0)
         self.observation_space, self.action_space = environment.observation_space, environment.action_space
-        self._kernels = environment.kernels
+        self._kernels = step_kernels(environment)
         self._may_raise = not is_shipped(environment) and not isinstance(environment, LaneEnvironment)
         size = -(-self.num_envs // LANES) * LANES
         self.arrays = EnvArrays(environment.new_data(size), np.zeros(size, np.int64), np.zeros(size, np.uint8),
@@ -120,7 +120,7 @@ class VectorEnv:
         self._seed(secrets.randbits(63) if seed is None else seed)
         self._prepare()
         if self._may_raise:
-            from ..checks.first_use import check_env_once
+            from ..testing.first_use import check_env_once
 
             check_env_once(self)
 

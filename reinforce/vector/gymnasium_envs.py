@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import EnvError
-from .spaces import Box, Discrete
+from ..spaces import Box, Discrete
 
 __all__ = ["GymnasiumVectorEnv", "make", "register_gymnasium"]
 

@@ -7,7 +7,7 @@ import numpy as np
 from triskele.core.extend import inner, kernel, threads
 
 from .. import random
-from .kernels import MARKS
+from .step_source import MARKS
 
 _parallel_for = threads.for_numba()
 

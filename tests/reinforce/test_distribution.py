@@ -1,4 +1,4 @@
-"""Agents under distribution policies: where fragments run changes no number, and what fails is replaced or told."""
+"""Agents under distributions: where fragments run changes no number, and what fails is replaced or told."""
 
 import os
 import signal

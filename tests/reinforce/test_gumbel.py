@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from triskele import reinforce as rl
-from triskele.reinforce.mcts.gumbel import considered_visits
+from triskele.reinforce.mcts.policies.gumbel import considered_visits
 
 
 def test_schedule_halves_the_actions():

@@ -17,8 +17,8 @@ from triskele.core import nn
 from triskele.reinforce.agents.gumbel_muzero import targets, unrolled_loss
 from triskele.reinforce.agents.muzero_network import MuZeroNetwork, Support, scaled
 from triskele.reinforce.buffers.trajectory import Segments
+from triskele.reinforce.environment import EnvRules
 from triskele.reinforce.random import below
-from triskele.reinforce.vector.environment import EnvRules
 
 QUICK = {"num_envs": 8, "num_steps": 4, "simulations": 8, "updates": 4, "batch_size": 32, "learning_starts": 100,
          "embedding": 16, "hidden": (16,), "td_steps": 3, "unroll_steps": 3}
@@ -86,9 +86,9 @@ def test_values_go_through_a_support_and_back(bins):
     """
     support, values = Support(-20.0, 20.0, bins), np.array([-150.0, -1.0, 0.0, 0.3, 7.0, 250.0])
     if bins == 1:
-        outputs = rl.transforms.signed_hyperbolic(values)[:, None]
+        outputs = rl.value_transforms.signed_hyperbolic(values)[:, None]
     else:
-        outputs = np.log(rl.transforms.two_hot(rl.transforms.signed_hyperbolic(values), -20.0, 20.0, bins) + 1e-300)
+        outputs = np.log(rl.value_transforms.two_hot(rl.value_transforms.signed_hyperbolic(values), -20.0, 20.0, bins) + 1e-300)
     assert_allclose(support.mean(outputs), values, rtol=1e-9, atol=1e-9)
     best = support.loss(outputs, values)
     rng = np.random.default_rng(0)

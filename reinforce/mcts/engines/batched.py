@@ -20,29 +20,30 @@ import numpy as np
 
 from triskele.core.extend import inner, load_module
 
-from ..errors import SearchError
-from ..fingerprint import fingerprint
-from ..game import Game
-from . import gumbel, muzero
-from .context import FIRST_FREE, context_of, run_chunks
+from ...errors import SearchError
+from ...fingerprint import fingerprint
+from ...game import Game
+from ..context import FIRST_FREE, context_of, run_chunks
+from ..leaves_source import CHOOSE, CONCLUDE, DRAW, SCORED, SELECT, SOURCE
+from ..network import Network
+from ..paths import moves_to
+from ..policies import gumbel
+from ..policies import muzero_puct as muzero
+from ..policies.gumbel import Gumbel
+from ..policies.muzero_puct import MuZeroPUCT
+from ..tree import STATUS, Tree
 from .engine import Engine
-from .gumbel import Gumbel
-from .leaves_source import CHOOSE, CONCLUDE, DRAW, SCORED, SELECT, SOURCE
-from .muzero import MuZeroPUCT
-from .network import Network
-from .paths import moves_to
-from .tree import STATUS, Tree
 
 if TYPE_CHECKING:
-    from .search import MCTS
+    from ..search import MCTS
 
-__all__ = ["LeafEngine", "leaf_engine"]
+__all__ = ["BatchedEngine", "batched_engine"]
 
 USED, COLUMNS, FAILED, LEFT, UNDONE = 3, 9, 13, 14, 15  # columns of the table of parts
 SLICE = 0.1  # seconds that compiled code runs before Python may interrupt it
 
 
-class LeafEngine(Engine):
+class BatchedEngine(Engine):
     """Searches whose evaluator takes many positions at once.
 
     Parameters
@@ -211,7 +212,7 @@ class _Part:
         return values.shape[1]
 
 
-def leaf_engine(search: MCTS, backup: Any, leaves: int) -> LeafEngine:
+def batched_engine(search: MCTS, backup: Any, leaves: int) -> BatchedEngine:
     """The engine of a search whose evaluator takes batches."""
     own = isinstance(search.policy, (Gumbel, MuZeroPUCT))
     if search.solver:
@@ -224,4 +225,4 @@ def leaf_engine(search: MCTS, backup: Any, leaves: int) -> LeafEngine:
         raise SearchError(
             f"MCTS: {type(search.policy).__name__} grows one tree for each root, got threads={search.threads}"
         )
-    return LeafEngine(search.game, search.policy, search.evaluator, backup, leaves, search.simulations or 1)
+    return BatchedEngine(search.game, search.policy, search.evaluator, backup, leaves, search.simulations or 1)

@@ -12,8 +12,8 @@ import numpy as np
 
 from triskele.core.extend import inner, template
 
-from .. import random
-from .tree import (
+from ... import random
+from ..tree import (
     EDGES,
     ERROR_NODE,
     FREE,

@@ -11,21 +11,21 @@ import numpy as np
 
 from triskele.core.extend import inner, load_module
 
-from ..adapters.python_game import PythonState
-from ..errors import EvaluatorError, GameError, ReinforceError, SearchError
-from ..fingerprint import fingerprint
-from ..game import CHANCE
-from .context import context_of
+from ...adapters.python_game import PythonState
+from ...errors import EvaluatorError, GameError, ReinforceError, SearchError
+from ...fingerprint import fingerprint
+from ...game import CHANCE
+from ..context import context_of
+from ..evaluators import Compiled, RandomRollout
+from ..loops.simulation import FULL, KNOWN, NEW
+from ..network import Network
+from ..policies.gumbel import Gumbel
+from ..policies.muzero_puct import MuZeroPUCT
+from ..tree import EDGES, ERROR_NODE, NODES, PROVEN, RAN, STATUS, TERMINAL
 from .engine import Engine
-from .evaluators import Compiled, RandomRollout
-from .gumbel import Gumbel
-from .loop import FULL, KNOWN, NEW
-from .muzero import MuZeroPUCT
-from .network import Network
-from .tree import EDGES, ERROR_NODE, NODES, PROVEN, RAN, STATUS, TERMINAL
 
 if TYPE_CHECKING:
-    from .search import MCTS
+    from ..search import MCTS
 
 __all__ = ["PythonEngine"]
 
@@ -277,11 +277,11 @@ from triskele.core.extend import inner, kernel
 from triskele.reinforce import random
 from triskele.reinforce.game import Rules
 from triskele.reinforce.mcts.context import FIRST_FREE, NODE_CAPACITY, at, tree_at
-from triskele.reinforce.mcts.loop import (
+from triskele.reinforce.mcts.loops.simulation import (
     KNOWN, NEW, NOT_FINITE, NOT_ZERO_SUM, Work, add_noise, back_up, expand, expand_any, expand_with, finite, select_any, shuffle, take_back,
 )
-from triskele.reinforce.mcts.select import draw_outcome, select_scored
-from triskele.reinforce.mcts.solver import back_up_proven, provable, prove, select_open
+from triskele.reinforce.mcts.loops.select import draw_outcome, select_scored
+from triskele.reinforce.mcts.loops.solver import back_up_proven, provable, prove, select_open
 from triskele.reinforce.mcts.tree import PROVEN, TERMINAL, add_node
 
 

@@ -17,9 +17,9 @@ from numbers import Real
 
 import numpy as np
 
-from .. import random
-from ..errors import SearchError
-from .edges import gather, lean
+from ... import random
+from ...errors import SearchError
+from ..loops.edges import gather, lean
 
 __all__ = ["Gumbel"]
 

@@ -1,4 +1,4 @@
-"""The records that states of games and environments are: which fields compiled rules can work on."""
+"""The dtype of the records that hold states of games and environments."""
 
 from __future__ import annotations
 

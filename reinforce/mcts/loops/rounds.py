@@ -9,11 +9,11 @@ from numba import carray
 
 from triskele.core.extend import inner, kernel
 
-from .. import random
-from .context import FIRST_FREE, NODE_CAPACITY, STATES, TREES, at, counts_at, tree_at
-from .loop import FULL
+from ... import random
+from ..context import FIRST_FREE, NODE_CAPACITY, STATES, TREES, at, counts_at, tree_at
+from ..tree import PROVEN, RAN, STATUS
+from .simulation import FULL
 from .solver import bounded
-from .tree import PROVEN, RAN, STATUS
 
 __all__ = ["BEGIN", "CONCLUDE", "PLAN", "RESULTS", "SEED", "SIMULATIONS", "STEP", "TALLY", "TEMPERATURE", "manage",
            "width"]

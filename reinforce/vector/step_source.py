@@ -8,8 +8,14 @@ everything is (`run.py`).
 from __future__ import annotations
 
 from collections.abc import Sequence
+from types import ModuleType
 
-__all__ = ["AT_WORK", "CONTEXT", "LANES", "MARKS", "source"]
+from triskele.core.extend import inner, load_module
+
+from ..environment import Environment, LaneEnvironment
+from ..fingerprint import plain
+
+__all__ = ["AT_WORK", "CONTEXT", "LANES", "MARKS", "step_kernels"]
 
 LANES = 8
 MARKS = 16  # where in a context each chunk says that it came to its end
@@ -174,33 +180,19 @@ def _lanes(fields: int, width: int, action_width: int) -> dict[str, str]:
     }
 
 
-def source(name: str, key: str, fields: int, observation_shape: tuple[int, ...], num_actions: int,
-           action_shape: tuple[int, ...], masks: bool) -> str:
-    """Source of the module of an environment.
-
-    Parameters
-    ----------
-    name, key : str
-    fields : int
-        How many, of lanes; 0 for records.
-    observation_shape : tuple of int
-    num_actions : int
-        0 for continuous actions.
-    action_shape : tuple of int
-    masks : bool
-        Whether there is a rule for allowed actions.
-    """
-    body = _LANES.format(**_lanes(fields, observation_shape[0],
-                                  0 if num_actions else action_shape[0])) if fields else _RECORDS
-    values = {
-        "data": f"carray(context[4], ({fields}, stride), np.float64)"
-        if fields
-        else "carray(context[4], (stride,), rule_dtype)",
-        "actions": _tuple(["n", *action_shape]),
-        "action_dtype": "np.int64" if num_actions else "np.float32",
-        "obs": _tuple(["n", *observation_shape]),
-        "context": str(CONTEXT),
-        "marks": str(MARKS),
-        "masks": _MASKS.format(count=num_actions) if masks else "",
-    }
-    return _HEAD.format(name=name, key=key) + body + _TAIL.format(**values)
+def step_kernels(environment: Environment) -> ModuleType:
+    """Module with `step`, `step_range` and `chunk` for copies of an environment."""
+    rules, space, shape = environment.rules(), environment.action_space, environment.observation_space.shape
+    num_actions, fields = getattr(space, "n", 0), 0
+    if isinstance(environment, LaneEnvironment):
+        fields = len(environment.state)
+    body = _LANES.format(**_lanes(fields, shape[0], 0 if num_actions else space.shape[0])) if fields else _RECORDS
+    data = f"({fields}, stride), np.float64" if fields else "(stride,), rule_dtype"
+    head = _HEAD.format(name=environment.name, key=environment.key)
+    tail = _TAIL.format(
+        data=f"carray(context[4], {data})", actions=_tuple(["n", *space.shape]),
+        action_dtype="np.int64" if num_actions else "np.float32", obs=_tuple(["n", *shape]), context=CONTEXT,
+        marks=MARKS, masks=_MASKS.format(count=num_actions) if environment.has_masks else "",
+    )
+    names = {f"rule_{n}": inner(plain(f)) for n, f in rules._asdict().items() if f is not None}
+    return load_module(head + body + tail, "env", {**names, "rule_dtype": environment.state_key})

@@ -1,7 +1,4 @@
-"""Distribution policies within one process.
-
-`OneProcess` with one actor is what a training does when nothing is said.
-"""
+"""Placements of an agent's fragments within one process. `OneProcess` with one actor is the default."""
 
 from __future__ import annotations
 
@@ -26,7 +23,7 @@ Iterate = Callable[[], dict[str, Any]]
 
 
 class Distribution:
-    """Base of policies: where the fragments of an agent run.
+    """Base of placements: where the fragments of an agent run.
 
     Attributes
     ----------
@@ -158,16 +155,16 @@ class _Worker:
                                      f"timeout=) sets how long)")
 
 
-def place(agent: Agent, policy: Distribution, actors: int, where: str) -> list[PlacedActor]:
+def place(agent: Agent, placement: Distribution, actors: int, where: str) -> list[PlacedActor]:
     """All actors of an agent; ``{}`` in `where` is the actor's number."""
-    check_splits(agent, policy)
+    check_splits(agent, placement)
     return [PlacedActor(agent, k, actors, state, where.format(k)) for k, state in enumerate(agent.deal(actors))]
 
 
-def check_splits(agent: Agent, policy: Distribution) -> None:
+def check_splits(agent: Agent, placement: Distribution) -> None:
     """Raise ValueError unless the agent is made of fragments."""
     if agent.ports is None:
-        raise ValueError(f"{agent.name}.train: distribution must be OneProcess(), got {policy} ({agent.name} is one "
+        raise ValueError(f"{agent.name}.train: distribution must be OneProcess(), got {placement} ({agent.name} is one "
                          f"piece, which runs in one process "
                          "only; PPO and AlphaZero run on several)")
 

@@ -8,12 +8,12 @@ import numpy as np
 
 from triskele.core.extend import inner, load_module
 
+from ..environment import LaneEnvironment
 from ..errors import EnvError
 from ..fingerprint import plain
+from ..spaces import Discrete
 from ..vector.env import VectorEnv, integer, make
-from ..vector.environment import LaneEnvironment
-from ..vector.kernels import AT_WORK
-from ..vector.spaces import Discrete
+from ..vector.step_source import AT_WORK
 
 __all__ = ["check_env", "check_rules"]
 

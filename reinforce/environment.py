@@ -8,13 +8,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from triskele.core.extend import inner, load_module
-
-from ..errors import EnvError
-from ..fingerprint import fingerprint, plain
-from ..records import record_dtype
-from . import kernels
+from .errors import EnvError
+from .fingerprint import fingerprint
 from .spaces import Box, Discrete
+from .state_dtype import record_dtype
 
 __all__ = ["EnvRules", "Environment", "LaneEnvironment"]
 
@@ -120,31 +117,22 @@ class Environment:
         """Hash of the rules and the description: what is compiled for one key serves every environment that has it."""
         self.check()
         spaces = [(s.shape, s.dtype, getattr(s, "n", 0)) for s in (self.observation_space, self.action_space)]
-        return fingerprint(spaces, self._state_key, [f for f in self._functions if f is not None])
+        return fingerprint(spaces, self.state_key, [f for f in self._functions if f is not None])
 
     @property
     def has_masks(self) -> bool:
         """Whether it says which actions are allowed."""
         return self._functions.action_mask is not None
 
-    @functools.cached_property
-    def kernels(self) -> Any:
-        """Module with `step`, `step_range` and `chunk`."""
-        names = {f"rule_{n}": inner(plain(f)) for n, f in self._functions._asdict().items() if f is not None}
-        action = self.action_space
-        source = kernels.source(self.name, self.key, self._fields, self.observation_space.shape,
-                                getattr(action, "n", 0), action.shape, self.has_masks)
-        return load_module(source, "env", {**names, "rule_dtype": self._state_key})
-
     def new_data(self, count: int) -> np.ndarray:
         """Zeros, for the states of `count` copies."""
         return np.zeros(count, self.dtype)
 
-    _fields = 0
     _share = 512  # copies; with fewer for each of them (about 30 us), threads are not worth waking
 
     @property
-    def _state_key(self):
+    def state_key(self) -> Any:
+        """What compiled code must know of states."""
         return self.dtype
 
     @functools.cached_property
@@ -199,16 +187,13 @@ class LaneEnvironment(Environment):
 
     def new_data(self, count: int) -> np.ndarray:
         """Zeros, for the states of `count` copies."""
-        return np.zeros((self._fields, count))
+        return np.zeros((len(self.state), count))
 
     _share = 4096
 
     @property
-    def _fields(self):  # type: ignore[override]
-        return len(self.state)
-
-    @property
-    def _state_key(self):
+    def state_key(self) -> Any:
+        """See `Environment`."""
         return tuple(self.state)
 
     def check(self) -> None:

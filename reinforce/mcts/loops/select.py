@@ -12,7 +12,7 @@ import numpy as np
 
 from triskele.core.extend import inner, native, simd, template
 
-from .. import random
+from ... import random
 
 __all__ = ["draw_outcome", "select_puct", "select_scored", "select_uct"]
 

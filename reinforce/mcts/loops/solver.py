@@ -23,7 +23,7 @@ import numpy as np
 
 from triskele.core.extend import inner, template
 
-from .tree import FREE, PROVEN
+from ..tree import FREE, PROVEN
 
 __all__ = ["back_up_proven", "bounded", "provable", "prove", "select_open"]
 

@@ -14,10 +14,10 @@ from numbers import Real
 
 import numpy as np
 
-from .. import random
-from ..errors import SearchError
-from .edges import gather, lean
-from .loop import add_noise
+from ... import random
+from ...errors import SearchError
+from ..loops.edges import gather, lean
+from ..loops.simulation import add_noise
 
 __all__ = ["MuZeroPUCT"]
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from triskele.core.extend import inner
 
-from .tree import add_edge
+from ..tree import add_edge
 
 __all__ = ["Edges", "add_value", "expand", "gather", "lean", "new_edges"]
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from triskele.core import random
 
-from ..errors import EnvError
+from .errors import EnvError
 
 __all__ = ["Box", "Discrete", "Space"]
 

@@ -8,62 +8,20 @@ import numpy as np
 
 from triskele.core.extend import inner, load_module, threads
 
-from ..checks.first_use import check_evaluator_once
-from ..errors import SearchError
-from ..fingerprint import fingerprint
-from ..game import Game
-from .context import FIRST_FREE, context_of, run_chunks
-from .tree import Tree
+from ...errors import SearchError
+from ...fingerprint import fingerprint
+from ...game import Game
+from ...testing.first_use import check_evaluator_once
+from ..context import FIRST_FREE, context_of, run_chunks
+from ..tree import Tree
+from .engine import Engine
 
-__all__ = ["Engine", "KernelEngine"]
+__all__ = ["CompiledEngine"]
 
 _POLICY, _EVALUATOR, _NOISE, _PARAMETERS = 0, 8, 12, 16  # places in the array of parameters
 
 
-class Engine:
-    """What runs simulations; `MCTS` does the rest. Abstract.
-
-    Attributes
-    ----------
-    sliced : bool
-        Whether `run` is to be called often, so that Python can interrupt a search; else it sees to that itself.
-    nodes_each : int
-        Nodes that a simulation may make at most, usually; more are found room for.
-    reserve : tuple of int
-        Nodes and edges that must be free, or a tree is FULL.
-    """
-
-    sliced: bool = True
-    nodes_each: int = 1
-    reserve: tuple[int, int] = (0, 0)
-
-    def results(self, tree: Tree) -> tuple[np.ndarray, np.ndarray] | None:
-        """(actions, policies) at the roots, where the tree's policy has its own way to find them."""
-        return None
-
-    def run(self, tree: Tree, states: np.ndarray, budgets: np.ndarray, seeds: np.ndarray, begin: bool) -> None:
-        """Run simulations until ``tree.counts[t, RAN] == budgets[t]`` in each tree, or its root is proven.
-
-        Parameters
-        ----------
-        tree : Tree
-            Where ``tree.counts[t, NODES] == 0`` a tree is begun.
-        states : (trees, nodes) records
-            Those at [:, 0] are the roots.
-        budgets : (trees,) int64
-        seeds : (trees, 2) int64
-            Seed and number: who runs what tree beside it does not matter. With one tree, states, budgets and seeds
-            always come in the same arrays.
-        begin : bool
-            Whether this is the first call of a search: then random streams start, and noise is drawn.
-
-        What stops a tree early goes into its ``counts[STATUS]`` and ``counts[ERROR_NODE]`` (see `loop`); where that is
-        FULL, the call is repeated with larger arrays.
-        """
-        raise NotImplementedError
-
-
-class KernelEngine(Engine):
+class CompiledEngine(Engine):
     """Everything is compiled into one kernel."""
 
     def __init__(self, game: Game, policy: Any, evaluator: Any, backup: Any, solver: bool):
@@ -177,11 +135,11 @@ from triskele.core.extend import inner, kernel
 from triskele.reinforce import random
 from triskele.reinforce.mcts.context import CHUNKS, FIRST_FREE, NODE_CAPACITY, STATES, TREES, at, tree_at
 from triskele.reinforce.mcts.evaluators import any_move, legal_move, own_move, roll_out
-from triskele.reinforce.mcts.loop import (
+from triskele.reinforce.mcts.loops.simulation import (
     FULL, KNOWN, NEW, NOT_FINITE, NOT_ZERO_SUM, Work, add_noise, back_up, descend, expand, expand_any, expand_with, finite, forget, know, new_root, run_tree, select_any, shuffle,
 )
-from triskele.reinforce.mcts.select import draw_outcome, select_scored
-from triskele.reinforce.mcts.solver import back_up_proven, provable, prove, select_open
+from triskele.reinforce.mcts.loops.select import draw_outcome, select_scored
+from triskele.reinforce.mcts.loops.solver import back_up_proven, provable, prove, select_open
 from triskele.reinforce.mcts.tree import ERROR_NODE, NODES, STATUS
 
 

@@ -1,0 +1,1 @@
+"""Engines: the Python side of searches, one for each way in which positions are valued."""

@@ -1,0 +1,52 @@
+"""What runs the simulations of a search."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..tree import Tree
+
+__all__ = ["Engine"]
+
+
+class Engine:
+    """What runs simulations; `MCTS` does the rest. Abstract.
+
+    Attributes
+    ----------
+    sliced : bool
+        Whether `run` is to be called often, so that Python can interrupt a search; else it sees to that itself.
+    nodes_each : int
+        Nodes that a simulation may make at most, usually; more are found room for.
+    reserve : tuple of int
+        Nodes and edges that must be free, or a tree is FULL.
+    """
+
+    sliced: bool = True
+    nodes_each: int = 1
+    reserve: tuple[int, int] = (0, 0)
+
+    def results(self, tree: Tree) -> tuple[np.ndarray, np.ndarray] | None:
+        """(actions, policies) at the roots, where the tree's policy has its own way to find them."""
+        return None
+
+    def run(self, tree: Tree, states: np.ndarray, budgets: np.ndarray, seeds: np.ndarray, begin: bool) -> None:
+        """Run simulations until ``tree.counts[t, RAN] == budgets[t]`` in each tree, or its root is proven.
+
+        Parameters
+        ----------
+        tree : Tree
+            Where ``tree.counts[t, NODES] == 0`` a tree is begun.
+        states : (trees, nodes) records
+            Those at [:, 0] are the roots.
+        budgets : (trees,) int64
+        seeds : (trees, 2) int64
+            Seed and number: who runs what tree beside it does not matter. With one tree, states, budgets and seeds
+            always come in the same arrays.
+        begin : bool
+            Whether this is the first call of a search: then random streams start, and noise is drawn.
+
+        What stops a tree early goes into its ``counts[STATUS]`` and ``counts[ERROR_NODE]`` (see `loop`); where that is
+        FULL, the call is repeated with larger arrays.
+        """
+        raise NotImplementedError

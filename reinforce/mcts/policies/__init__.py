@@ -1,0 +1,1 @@
+"""Tree policies: which action a simulation tries. One file each."""
